@@ -1,0 +1,41 @@
+//===- TopBase.td - Classes shared by the op families ----------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TOP_BASE
+#define TOP_BASE
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "top_dialect/IR/TopDialect.td"
+include "top_dialect/IR/TopInterfaces.td"
+
+def Top_Tensor : AnyTypeOf<[AnyRankedTensor]>;
+
+// Every Top op: pure, infers its shape, has a reference evaluation.
+class Top_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Top_Dialect, mnemonic,
+         !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ShapeInterface>,
+                              DeclareOpInterfaceMethods<ReferenceInterface>])> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+// Elementwise with numpy broadcasting; shape inference and evaluation follow from emitScalar's kin.
+class Top_ScalarOp<string mnemonic, list<Trait> traits = []>
+    : Top_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<ScalarInterface>])>;
+
+class Top_UnaryOp<string mnemonic, string what, string formula> : Top_ScalarOp<mnemonic> {
+  let summary = what;
+  let description = "`y = " # formula # "`, elementwise.";
+  let arguments = (ins Top_Tensor:$x);
+  let results = (outs Top_Tensor:$y);
+}
+
+class Top_BinaryOp<string mnemonic, string what, string formula> : Top_ScalarOp<mnemonic> {
+  let summary = what;
+  let description = "`y = " # formula # "`, elementwise; the operands broadcast as in numpy.";
+  let arguments = (ins Top_Tensor:$a, Top_Tensor:$b);
+  let results = (outs Top_Tensor:$y);
+}
+
+#endif // TOP_BASE

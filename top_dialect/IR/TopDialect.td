@@ -1,0 +1,43 @@
+//===- TopDialect.td - The framework-neutral graph dialect -----*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TOP_DIALECT
+#define TOP_DIALECT
+
+include "mlir/IR/OpBase.td"
+
+def Top_Dialect : Dialect {
+  let name = "top";
+  let cppNamespace = "::tessera::top";
+  let summary = "Framework-neutral neural network graph";
+  let description = [{
+    Values are tensors in the layout of the source framework (NCHW for ONNX), possibly with `?` dims.
+    A network is a `func.func`; its arguments and results carry `top.name` (the ONNX tensor name),
+    arguments also `top.preprocess` when the model stores its pre-processing.
+
+    Discardable attributes of any op:
+    - location: `NameLoc` with the ONNX node name, or a `FusedLoc` of them after fusion;
+    - `top.outputs = ["t", ...]`: result i equals the ONNX tensor of that name ("" = none).
+
+    Module attributes: `top.weight_file` (file name, beside the .mlir), `top.weight_hash`
+    (XXH3-128 of that file, hex), `top.model_name`, `top.producer`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kNameAttr = "top.name";
+    static constexpr ::llvm::StringLiteral kOutputsAttr = "top.outputs";
+    static constexpr ::llvm::StringLiteral kPreprocessAttr = "top.preprocess";
+    static constexpr ::llvm::StringLiteral kWeightFileAttr = "top.weight_file";
+    static constexpr ::llvm::StringLiteral kWeightHashAttr = "top.weight_hash";
+    static constexpr ::llvm::StringLiteral kModelNameAttr = "top.model_name";
+
+    /// The store all `top.weight` ops of this context refer to (see WeightStore.h).
+    WeightStore &getWeightStore() { return *weightStore; }
+
+  private:
+    std::shared_ptr<WeightStore> weightStore;
+  }];
+}
+
+#endif // TOP_DIALECT
