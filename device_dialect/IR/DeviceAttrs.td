@@ -1,0 +1,40 @@
+//===- DeviceAttrs.td - Layouts and copy pieces ----------------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DEVICE_ATTRS
+#define DEVICE_ATTRS
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "device_dialect/IR/DeviceDialect.td"
+
+// Tensor encoding: how a tensor lies in memory. No encoding: row-major.
+def Device_BlockedAttr : AttrDef<Device_Dialect, "Blocked"> {
+  let mnemonic = "blocked";
+  let summary = "Channel-blocked layout";
+  let description = [{
+    Logical [N, C, D...] lies as [N, ceil(C / block), D..., block]. The lanes beyond C hold zero:
+    every op that writes such a tensor writes them. Rank at least 2.
+  }];
+  let parameters = (ins "int64_t":$block);
+  let assemblyFormat = "`<` $block `>`";
+}
+
+// One rectangular piece of a copy, over an iteration space `sizes` (one entry per dim of the result).
+// For iteration index i:  dst index of dim d = dstOffsets[d] + i[d] * dstSteps[d]
+//                         src index of dim s = srcOffsets[s] + sum over d with srcDims[d] == s of i[d] * srcSteps[d]
+// srcDims[d] = -1: iteration dim d does not move the source (broadcast). So one piece is a permutation, slice (any step),
+// reversal, broadcast, spread (dstSteps > 1) or part of a concatenation, pad or tile.
+def Device_PieceAttr : AttrDef<Device_Dialect, "Piece"> {
+  let mnemonic = "piece";
+  let summary = "One rectangle of a copy";
+  let parameters = (ins "int64_t":$source,
+      ArrayRefParameter<"int64_t">:$sizes, ArrayRefParameter<"int64_t">:$dstOffsets, ArrayRefParameter<"int64_t">:$dstSteps,
+      ArrayRefParameter<"int64_t">:$srcDims, ArrayRefParameter<"int64_t">:$srcOffsets, ArrayRefParameter<"int64_t">:$srcSteps);
+  let assemblyFormat = [{
+    `<` `source` `=` $source `,` `sizes` `=` `[` $sizes `]` `,` `dst_offsets` `=` `[` $dstOffsets `]` `,` `dst_steps` `=` `[` $dstSteps `]` `,`
+    `src_dims` `=` `[` $srcDims `]` `,` `src_offsets` `=` `[` $srcOffsets `]` `,` `src_steps` `=` `[` $srcSteps `]` `>`
+  }];
+}
+def Device_PieceArrayAttr : TypedArrayAttrBase<Device_PieceAttr, "pieces">;
+
+#endif // DEVICE_ATTRS

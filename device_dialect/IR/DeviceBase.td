@@ -1,0 +1,29 @@
+//===- DeviceBase.td - Classes shared by the op families -------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DEVICE_BASE
+#define DEVICE_BASE
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "device_dialect/IR/DeviceDialect.td"
+include "device_dialect/IR/DeviceInterfaces.td"
+
+def Device_Tensor : AnyTypeOf<[AnyRankedTensor]>;
+
+class Device_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Device_Dialect, mnemonic,
+         !listconcat(traits, [Pure, DeclareOpInterfaceMethods<DeviceReferenceInterface>])> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+// Result elements pass through `epilogue` (see EpilogueInterface). Arguments must name the extra operands `extras`.
+class Device_EpilogueOp<string mnemonic, list<Trait> traits = []>
+    : Device_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<EpilogueInterface>])> {
+  let regions = (region AnyRegion:$epilogue);
+}
+
+#endif // DEVICE_BASE

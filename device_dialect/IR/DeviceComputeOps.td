@@ -1,0 +1,144 @@
+//===- DeviceComputeOps.td - Convolution, matmul, pool, map ----*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DEVICE_COMPUTE_OPS
+#define DEVICE_COMPUTE_OPS
+
+include "device_dialect/IR/DeviceBase.td"
+
+def Device_ConvAlgorithm : I32EnumAttr<"ConvAlgorithm", "how a convolution is computed", [
+    I32EnumAttrCase<"generic", 0>, I32EnumAttrCase<"direct", 1>, I32EnumAttrCase<"winograd", 2>, I32EnumAttrCase<"depthwise", 3>]> {
+  let cppNamespace = "::tessera::device";
+}
+
+def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments]> {
+  let summary = "Grouped convolution with epilogue";
+  let description = [{
+    x [N, C, H, W], w [OC, C/groups, KH, KW], bias [OC] -> y [N, OC, OH, OW]; strides, dilations [2], pads [4]
+    (begins, ends). Rank 4 or 5 (3-D: [3], [6]); 1-D convolutions arrive as 2-D. Transposed ones arrive as a
+    spread copy and a convolution. The accumulator starts with the bias.
+    `algorithm`: chosen by the layout pass of the chip, `generic` until then. `packed`: w is no longer in the
+    logical shape but in the order that the chip's algorithm reads; `weightShape` then holds the logical dims.
+    (C1) ranks. (C2) geometry entries. (C3) groups divides C and OC. (C4) bias [OC]. (C5) result dims.
+    (C6) weightShape present exactly when packed.
+  }];
+  let arguments = (ins Device_Tensor:$x, Device_Tensor:$w, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
+      DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups,
+      DefaultValuedAttr<Device_ConvAlgorithm, "ConvAlgorithm::generic">:$algorithm, UnitAttr:$packed,
+      OptionalAttr<DenseI64ArrayAttr>:$weightShape);
+  let results = (outs Device_Tensor:$y);
+  let assemblyFormat = [{
+    $x `,` $w (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments]> {
+  let summary = "Batched matrix product with epilogue";
+  let description = [{
+    a [B..., M, K] x b [B..., K, N] -> y [B..., M, N]; leading dims broadcast as in numpy; trans flags swap the last two
+    dims. bias [N] starts the accumulator. `packed`: b is a constant in the chip's order, `weightShape` its logical dims.
+    (C1) rank at least 2. (C2) K agrees. (C3) batch dims broadcast. (C4) bias [N]. (C5) result dims. (C6) weightShape present exactly when packed.
+  }];
+  let arguments = (ins Device_Tensor:$a, Device_Tensor:$b, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
+      DefaultValuedAttr<BoolAttr, "false">:$transA, DefaultValuedAttr<BoolAttr, "false">:$transB, UnitAttr:$packed,
+      OptionalAttr<DenseI64ArrayAttr>:$weightShape);
+  let results = (outs Device_Tensor:$y);
+  let assemblyFormat = [{
+    $a `,` $b (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Device_PoolKind : I32EnumAttr<"PoolKind", "kind of pooling", [I32EnumAttrCase<"max", 0>, I32EnumAttrCase<"avg", 1>]> {
+  let cppNamespace = "::tessera::device";
+}
+def Device_PoolOp : Device_EpilogueOp<"pool"> {
+  let summary = "Maximum or mean over windows, with epilogue";
+  let description = [{
+    x [N, C, H, W] (rank 4 or 5); the result dims already account for ceil modes: windows may reach beyond the end padding. Padding
+    never wins a maximum. The divisor of a mean counts the positions inside x, or inside the padded x when `countIncludePad`.
+    (C1) rank. (C2) geometry entries. (C3) every window holds a position of x (max) or has a positive divisor (mean).
+  }];
+  let arguments = (ins Device_Tensor:$x, Variadic<Device_Tensor>:$extras, Device_PoolKind:$kind, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides,
+      DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<BoolAttr, "false">:$countIncludePad);
+  let results = (outs Device_Tensor:$y);
+  let assemblyFormat = [{
+    $kind $x (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Device_MapOp : Device_Op<"map", [SingleBlock]> {
+  let summary = "Elementwise computation by a scalar region";
+  let description = [{
+    y[i] = body(inputs[i]...), operands broadcast to y as in numpy (same rank or lower, right-aligned).
+    The block has one argument per operand, of its element type; it ends with device.yield of y's element.
+    (C1) operands broadcast to the result. (C2) block arguments and yield match the element types.
+    (C3) only elementwise-mappable ops and constants in the body.
+  }];
+  let arguments = (ins Variadic<Device_Tensor>:$inputs);
+  let results = (outs Device_Tensor:$y);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "(`(` $inputs^ `)`)? $body attr-dict `:` functional-type(operands, results)";
+}
+
+def Device_YieldOp : Op<Device_Dialect, "yield", [Pure, ReturnLike, Terminator]> {
+  let summary = "Ends a scalar region";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+def Device_ReduceKind : I32EnumAttr<"ReduceKind", "kind of reduction", [
+    I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>, I32EnumAttrCase<"prod", 3>]> {
+  let cppNamespace = "::tessera::device";
+}
+def Device_ReduceOp : Device_EpilogueOp<"reduce"> {
+  let summary = "Reduction over axes, with an element function before and an epilogue after";
+  let description = [{
+    y = epilogue(reduce over `axes` of prologue(x)). Reduced dims are kept as 1 (a reshape drops them). The prologue region has one argument
+    of x's element type and yields the accumulated type; empty = identity. A mean is a sum whose epilogue
+    multiplies by 1/n; sum of squares, l1, log-sum-exp use prologues. (C1) axes sorted, unique, in rank. (C2) result dims. (C3) regions match.
+  }];
+  let arguments = (ins Device_Tensor:$x, Variadic<Device_Tensor>:$extras, Device_ReduceKind:$kind, DenseI64ArrayAttr:$axes);
+  let results = (outs Device_Tensor:$y);
+  let regions = (region AnyRegion:$prologue, AnyRegion:$epilogue);
+  let assemblyFormat = [{
+    $kind $x (`extras` `(` $extras^ `)`)? (`prologue` $prologue^)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Device_SoftmaxOp : Device_Op<"softmax"> {
+  let summary = "Softmax or its logarithm along one axis";
+  let description = "(C1) axis in rank, same type in and out.";
+  let arguments = (ins Device_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$log);
+  let results = (outs Device_Tensor:$y);
+}
+
+def Device_NormOp : Device_Op<"norm", [AttrSizedOperandSegments]> {
+  let summary = "Layer or RMS normalisation over the trailing dims";
+  let description = [{As top.layer_norm: over dims axis..rank-1, scale and bias of those dims. (C1) axis in rank. (C2) scale, bias dims.}];
+  let arguments = (ins Device_Tensor:$x, Optional<Device_Tensor>:$scale, Optional<Device_Tensor>:$bias, I64Attr:$axis, F64Attr:$epsilon,
+      DefaultValuedAttr<BoolAttr, "false">:$rms);
+  let results = (outs Device_Tensor:$y);
+  let assemblyFormat = "$x (`scale` $scale^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
+}
+
+def Device_AttentionOp : Device_Op<"attention"> {
+  let summary = "softmax(scale q k^T + mask) v";
+  let description = [{As top.attention. (C1) E and T agree. (C2) ranks. (C3) leading dims and mask broadcast to q's.}];
+  let arguments = (ins Device_Tensor:$q, Device_Tensor:$k, Device_Tensor:$v, Optional<Device_Tensor>:$mask, F64Attr:$scale);
+  let results = (outs Device_Tensor:$y);
+}
+
+def Device_RecurrentOp : Device_Op<"recurrent", [AttrSizedOperandSegments]> {
+  let summary = "RNN, GRU or LSTM over a sequence";
+  let description = [{Operands, results and attributes as top.rnn (kind, direction by their names). (C1) shapes as top.rnn.}];
+  let arguments = (ins Device_Tensor:$x, Device_Tensor:$w, Device_Tensor:$r, Optional<Device_Tensor>:$bias, Optional<Device_Tensor>:$sequenceLens,
+      Optional<Device_Tensor>:$initialH, Optional<Device_Tensor>:$initialC, Optional<Device_Tensor>:$peephole,
+      StrAttr:$kind, StrAttr:$direction, I64Attr:$hiddenSize, StrArrayAttr:$activations,
+      DefaultValuedAttr<F64Attr, "0.0">:$clip, DefaultValuedAttr<BoolAttr, "false">:$linearBeforeReset);
+  let results = (outs Device_Tensor:$y, Device_Tensor:$yH, Device_Tensor:$yC);
+  let assemblyFormat = [{
+    $x `,` $w `,` $r (`bias` $bias^)? (`lens` $sequenceLens^)? (`h` $initialH^)? (`c` $initialC^)? (`peephole` $peephole^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+#endif // DEVICE_COMPUTE_OPS

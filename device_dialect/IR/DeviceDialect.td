@@ -1,0 +1,32 @@
+//===- DeviceDialect.td - One vocabulary for every chip --------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DEVICE_DIALECT
+#define DEVICE_DIALECT
+
+include "mlir/IR/OpBase.td"
+
+def Device_Dialect : Dialect {
+  let name = "device";
+  let cppNamespace = "::tessera::device";
+  let summary = "The closed vocabulary every chip executes";
+  let description = [{
+    Storage types, explicit layouts, explicit requantisation. Constants stay `top.weight` and
+    `top.constant`. Locations and `top.outputs` carry on from Top.
+
+    Decisions are attributes of the ops, each with a verifier that runs between the phases:
+    `device.addresses` (byte offset of each result in the workspace, or -1 for a result that is
+    a network output or a view), `device.inplace` (index of the operand a result shares memory
+    with); on the function `device.workspace_bytes`, `device.workspace_lower_bound`, `device.chip`.
+  }];
+  let dependentDialects = ["::tessera::top::TopDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kAddressesAttr = "device.addresses";
+    static constexpr ::llvm::StringLiteral kInplaceAttr = "device.inplace";
+    static constexpr ::llvm::StringLiteral kWorkspaceBytesAttr = "device.workspace_bytes";
+    static constexpr ::llvm::StringLiteral kWorkspaceLowerBoundAttr = "device.workspace_lower_bound";
+    static constexpr ::llvm::StringLiteral kChipAttr = "device.chip";
+  }];
+}
+
+#endif // DEVICE_DIALECT

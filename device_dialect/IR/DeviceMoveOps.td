@@ -1,0 +1,81 @@
+//===- DeviceMoveOps.td - Moves, indexing, resize, order -------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DEVICE_MOVE_OPS
+#define DEVICE_MOVE_OPS
+
+include "device_dialect/IR/DeviceBase.td"
+include "device_dialect/IR/DeviceAttrs.td"
+
+def Device_CopyOp : Device_Op<"copy"> {
+  let summary = "Rectangular moves: permute, slice, pad, concat, tile, layout change";
+  let description = [{
+    Elements no piece covers hold `fill` (absent: the pieces cover everything). Offsets are in logical dims; the
+    layouts of sources and result may differ, so a copy of one whole identity piece is a layout change. Element
+    types agree (C1). (C2) piece arrays have the ranks. (C3) pieces stay inside source and result. (C4) pieces do not overlap in the result; without fill they cover it.
+  }];
+  let arguments = (ins Variadic<Device_Tensor>:$sources, Device_PieceArrayAttr:$pieces, OptionalAttr<F64Attr>:$fill);
+  let results = (outs Device_Tensor:$y);
+}
+
+def Device_ReshapeOp : Device_Op<"reshape"> {
+  let summary = "The same bytes under other dims";
+  let description = "Row-major tensors only (a blocked one of the same physical order is allowed when C and the block agree). No code: the result is a view. (C1) element counts agree. (C2) same element type.";
+  let arguments = (ins Device_Tensor:$x);
+  let results = (outs Device_Tensor:$y);
+}
+
+def Device_GatherOp : Device_Op<"gather"> {
+  let summary = "Picks slices along an axis by index";
+  let description = [{As top.gather; an index out of range is clamped into it (documented: no trap on a device). (C1) axis in rank. (C2) indices i32 or i64.}];
+  let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, I64Attr:$axis);
+  let results = (outs Device_Tensor:$y);
+}
+def Device_GatherElementsOp : Device_Op<"gather_elements"> {
+  let summary = "Picks elements along an axis by an index tensor";
+  let description = [{As top.gather_elements. (C1) axis in rank. (C2) ranks agree, indices i32 or i64.}];
+  let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, I64Attr:$axis);
+  let results = (outs Device_Tensor:$y);
+}
+def Device_GatherNdOp : Device_Op<"gather_nd"> {
+  let summary = "Picks slices by index tuples";
+  let description = [{As top.gather_nd. (C1) batchDims below the ranks.}];
+  let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batchDims);
+  let results = (outs Device_Tensor:$y);
+}
+def Device_ScatterOp : Device_Op<"scatter"> {
+  let summary = "Writes elements or slices by index";
+  let description = [{`nd`: as top.scatter_nd, else as top.scatter_elements along `axis`. `reduction`: none, add, mul, min, max. Updates apply in order. (C1) axis in rank.}];
+  let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, Device_Tensor:$updates, DefaultValuedAttr<BoolAttr, "false">:$nd,
+      DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedStrAttr<StrAttr, "none">:$reduction);
+  let results = (outs Device_Tensor:$y);
+}
+def Device_ResizeOp : Device_Op<"resize"> {
+  let summary = "Separable interpolation by tables";
+  let description = [{
+    For each resized axis a (sorted): taps[a] source indices and weights per result index, as constants index_a [O, taps] i32 and weight_a [O, taps] f32
+    in `tables` (index_0, weight_0, index_1, ...). y = sum over the taps of all axes of the product of weights times x. Nearest is one tap.
+    (C1) two tables per axis with the result's extent. (C2) indices inside x.
+  }];
+  let arguments = (ins Device_Tensor:$x, Variadic<Device_Tensor>:$tables, DenseI64ArrayAttr:$axes);
+  let results = (outs Device_Tensor:$y);
+}
+def Device_ArgReduceOp : Device_Op<"arg_reduce"> {
+  let summary = "Index of the largest or smallest element, i64";
+  let description = [{As top.arg_reduce with the dim kept as 1. (C1) axis in rank.}];
+  let arguments = (ins Device_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$min, DefaultValuedAttr<BoolAttr, "false">:$selectLast);
+  let results = (outs Device_Tensor:$y);
+}
+def Device_TopKOp : Device_Op<"topk"> {
+  let summary = "The k largest or smallest elements, sorted";
+  let description = [{As top.topk. (C1) axis in rank, k in 1..dim.}];
+  let arguments = (ins Device_Tensor:$x, I64Attr:$k, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
+  let results = (outs Device_Tensor:$values, Device_Tensor:$indices);
+}
+def Device_CumSumOp : Device_Op<"cumsum"> {
+  let summary = "Running sum along an axis";
+  let description = "As top.cumsum. (C1) axis in rank.";
+  let arguments = (ins Device_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive, DefaultValuedAttr<BoolAttr, "false">:$reverse);
+  let results = (outs Device_Tensor:$y);
+}
+
+#endif // DEVICE_MOVE_OPS
