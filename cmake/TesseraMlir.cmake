@@ -9,6 +9,8 @@ include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
 set(TESSERA_LLVM_TOOLS_DIR ${LLVM_TOOLS_BINARY_DIR})
+# LLVMConfig names a bin/llvm-lit that Debian does not ship; its lit is llvm-22-tools' bin/lit.
+find_program(LLVM_EXTERNAL_LIT lit HINTS ${TESSERA_LLVM_TOOLS_DIR} NO_DEFAULT_PATH REQUIRED)
 
 # A compiler library. MLIR itself is linked once, by the executable (libMLIR.so, libLLVM.so):
 # mixing it with the static archives registers options twice.

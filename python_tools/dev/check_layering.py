@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that no folder includes or links what the architecture forbids, and says why it is forbidden.
+
+Looks at `#include` lines of C and C++ files, at `include` lines of TableGen files and at
+target_link_libraries-like lines of CMakeLists.txt. Exit code 0: clean; 1: violations, one a line.
+"""
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+OUR_FOLDERS = ("top_dialect", "quant", "device_dialect", "codegen", "bmodel_format", "bmruntime",
+               "python_tools", "regression")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Files under `folder` must not name anything that matches `forbidden`."""
+
+    folder: str
+    forbidden: re.Pattern[str]
+    reason: str
+
+
+def not_folders(*names: str) -> re.Pattern[str]:
+    return re.compile(r"^(?:%s)/" % "|".join(names))
+
+
+COMPILER_HEADERS = re.compile(r"^(?:mlir|mlir-c|llvm|llvm-c|lld|clang)/")
+RUNTIME_REASON = ("bmruntime and bmodel_format run on machines without LLVM: "
+                  "move what needs MLIR/LLVM into codegen")
+
+RULES = (
+    Rule("bmodel_format", COMPILER_HEADERS, RUNTIME_REASON),
+    Rule("bmruntime", COMPILER_HEADERS, RUNTIME_REASON),
+    Rule("bmodel_format",
+         not_folders("top_dialect", "quant", "device_dialect", "codegen", "bmruntime"),
+         "bmodel_format is the lowest layer: it knows flatbuffers and the standard library only"),
+    Rule("bmruntime", not_folders("top_dialect", "quant", "device_dialect", "codegen"),
+         "the runtime knows the file format only, never the compiler"),
+    Rule("bmruntime", re.compile(r"^(?:google/protobuf|onnx)/"),
+         "the runtime reads .bmodel files only: ONNX and protobuf belong to top_dialect/Import"),
+    Rule("top_dialect", not_folders("quant", "device_dialect", "codegen", "bmodel_format", "bmruntime"),
+         "Top is framework-neutral and chip-independent: it knows no layer below it"),
+    Rule("quant", not_folders("device_dialect", "codegen", "bmruntime"),
+         "quant and device_dialect meet only through the types and attributes declared in top_dialect"),
+    Rule("device_dialect", not_folders("quant", "codegen", "bmruntime"),
+         "device_dialect knows Top and the file format's plain numbers; codegen is the layer above it"),
+    Rule("codegen", not_folders("bmruntime"),
+         "codegen writes .bmodel files and never runs them: executing belongs to bmruntime"),
+)
+
+# The one place that may use protobuf and the ONNX types.
+ONNX_HEADERS = re.compile(r"^(?:onnx|google/protobuf)/")
+ONNX_HOME = "top_dialect/Import"
+
+CMAKE_RULES = (
+    ("bmodel_format", re.compile(r"\b(?:MLIR|LLVM|lldELF|Tessera(?:Top|Device|Codegen|Quant|X86)\w*)\b"),
+     RUNTIME_REASON),
+    ("bmruntime", re.compile(r"\b(?:MLIR|LLVM|lldELF|Tessera(?:Top|Device|Codegen|Quant|X86)\w*)\b"),
+     RUNTIME_REASON),
+    ("top_dialect", re.compile(r"\bTessera(?:Device|Codegen|Quant|X86)\w*\b"),
+     "Top links to nothing below it"),
+    ("device_dialect", re.compile(r"\bTessera(?:Codegen|Quant|X86)\w*\b"),
+     "device_dialect links to Top and the file format only"),
+)
+
+INCLUDE = re.compile(r'^\s*(?:#\s*include|include)\s*[<"]([^>"]+)[>"]')
+SOURCES = {".h", ".hpp", ".inc", ".c", ".cpp", ".cc", ".cu", ".td"}
+# A test may reach further than the code it tests.
+TEST_FILE = re.compile(r"(?:^|/)test/|_test\.(?:cpp|c)$|/cts/|/fuzz/|/bench/|_fuzz\.cpp$|_bench\.cpp$")
+
+
+def check_file(root: Path, path: Path) -> list[str]:
+    """Violations of one source file as 'file:line: text' lines."""
+    name = path.relative_to(root).as_posix()
+    folder = name.split("/", 1)[0]
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        header = match.group(1)
+        for rule in RULES:
+            if rule.folder == folder and rule.forbidden.search(header):
+                if TEST_FILE.search(name) and not COMPILER_HEADERS.search(header):
+                    continue
+                found.append(f"{name}:{number}: {folder} must not include \"{header}\": {rule.reason}")
+        if ONNX_HEADERS.search(header) and not name.startswith(ONNX_HOME) and not TEST_FILE.search(name):
+            found.append(f"{name}:{number}: only {ONNX_HOME} may include \"{header}\": "
+                         "the rest of the compiler is framework-neutral")
+    return found
+
+
+def check_cmake(root: Path, path: Path) -> list[str]:
+    """Violations of one CMakeLists.txt."""
+    name = path.relative_to(root).as_posix()
+    folder = name.split("/", 1)[0]
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        code = line.split("#", 1)[0]
+        for rule_folder, forbidden, reason in CMAKE_RULES:
+            match = forbidden.search(code)
+            if rule_folder == folder and match:
+                found.append(f"{name}:{number}: {folder} must not link {match.group(0)}: {reason}")
+    return found
+
+
+def check(root: Path) -> tuple[int, list[str]]:
+    """Checks the tree under `root`; returns (files looked at, violations)."""
+    count = 0
+    found: list[str] = []
+    for folder in OUR_FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if not path.is_file():
+                continue
+            if path.suffix in SOURCES:
+                found += check_file(root, path)
+            elif path.name == "CMakeLists.txt":
+                found += check_cmake(root, path)
+            else:
+                continue
+            count += 1
+    return count, found
+
+
+def main(argv: list[str]) -> int:
+    root = Path(argv[1] if len(argv) > 1 else Path(__file__).resolve().parents[2]).resolve()
+    count, found = check(root)
+    for line in found:
+        print(line)
+    if count == 0:
+        print(f"check_layering: no source file found under {root}")
+        return 1
+    print(f"check_layering: {count} files, {len(found)} violations")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

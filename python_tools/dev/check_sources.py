@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks every tracked source file: licence line, size, whitespace, left-over markers.
+
+Exit code 0: clean; 1: violations, one a line with what to do.
+"""
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+MAX_LINES = 1000
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+CODE = {".h", ".hpp", ".c", ".cpp", ".cc", ".cu", ".td", ".py", ".fbs"}
+TEXT = CODE | {".md", ".txt", ".cmake", ".json", ".toml", ".mlir", ".test", ".sh", ".inc", ".in"}
+# Third-party files keep their own form; generated pages are as long as they are.
+EXEMPT = re.compile(r"^(?:regression/models/|third_party/|docs/generated/|bmodel_format/goldens/)")
+MARKER = re.compile(r"DO[ -]NOT[ -]SUBMIT|^(?:<{7}|>{7}) ")
+
+
+def tracked_files(root: Path) -> list[str]:
+    """Files git tracks or would track; every file outside .git and build where there is no git."""
+    try:
+        listing = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=root,
+                                 check=True, capture_output=True).stdout.decode()
+        names = [n for n in listing.split("\0") if n]
+        if names:
+            return names
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    return [p.relative_to(root).as_posix() for p in root.rglob("*")
+            if p.is_file() and p.relative_to(root).parts[0] not in (".git", "build", ".venv")]
+
+
+def check_text(name: str, text: str) -> list[str]:
+    """Violations of one file's text."""
+    found = []
+    suffix = Path(name).suffix
+    lines = text.splitlines()
+    if suffix in CODE:
+        if text.strip() and SPDX not in "\n".join(lines[:12]):
+            found.append(f"{name}:1: no licence line: add '{SPDX}' to the header comment")
+        if len(lines) > MAX_LINES:
+            found.append(f"{name}: {len(lines)} lines, at most {MAX_LINES} allowed: split it by topic")
+    for number, line in enumerate(lines, 1):
+        if line != line.rstrip() and suffix != ".md":
+            found.append(f"{name}:{number}: trailing whitespace")
+        if MARKER.search(line) and not name.endswith("check_sources.py"):
+            found.append(f"{name}:{number}: left-over marker: {line.strip()[:60]}")
+    if text and not text.endswith("\n"):
+        found.append(f"{name}: no newline at the end of the file")
+    return found
+
+
+def main(argv: list[str]) -> int:
+    root = Path(argv[1] if len(argv) > 1 else Path(__file__).resolve().parents[2]).resolve()
+    found: list[str] = []
+    count = 0
+    for name in tracked_files(root):
+        path = root / name
+        if Path(name).suffix not in TEXT or EXEMPT.search(name) or not path.is_file():
+            continue
+        count += 1
+        found += check_text(name, path.read_text(encoding="utf-8", errors="replace"))
+    for line in found:
+        print(line)
+    if count == 0:
+        print(f"check_sources: no source file found under {root}")
+        return 1
+    print(f"check_sources: {count} files, {len(found)} violations")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source checks find what they are for, and pass on a clean tree."""
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DEV = Path(__file__).resolve().parents[1] / "dev"
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+
+
+def run(script: str, root: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(DEV / script), str(root)], text=True, capture_output=True)
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize("name, line, reason", [
+    ("bmruntime/src/core/a.cpp", '#include "llvm/ADT/SmallVector.h"', "without LLVM"),
+    ("bmodel_format/src/a.h", '#include <mlir/IR/Value.h>', "without LLVM"),
+    ("bmodel_format/src/a.h", '#include "bmruntime/include/bmrt/bmrt.h"', "lowest layer"),
+    ("bmruntime/src/a.cpp", '#include "codegen/X86/Emit.h"', "never the compiler"),
+    ("top_dialect/IR/a.cpp", '#include "device_dialect/IR/DeviceOps.h"', "knows no layer below"),
+    ("quant/Transforms/a.cpp", '#include "device_dialect/IR/DeviceOps.h"', "meet only through"),
+    ("device_dialect/IR/A.td", 'include "codegen/A.td"', "layer above"),
+    ("codegen/X86/a.cpp", '#include "onnx/onnx_pb.h"', "framework-neutral"),
+    ("bmruntime/CMakeLists.txt", "target_link_libraries(bmrt PRIVATE LLVM)", "without LLVM"),
+    ("top_dialect/CMakeLists.txt", "target_link_libraries(TesseraTopIR PUBLIC TesseraDeviceIR)", "nothing below"),
+])
+def test_layering_violation_is_found(tmp_path: Path, name: str, line: str, reason: str) -> None:
+    write(tmp_path, name, f"{line}\n")
+    result = run("check_layering.py", tmp_path)
+    assert result.returncode == 1
+    assert f"{name}:1" in result.stdout and reason in result.stdout
+
+
+def test_layering_allows_the_downward_direction(tmp_path: Path) -> None:
+    write(tmp_path, "codegen/a.cpp", '#include "device_dialect/IR/X.h"\n#include "top_dialect/IR/Y.h"\n')
+    write(tmp_path, "top_dialect/Import/Onnx/a.cpp", '#include "onnx/onnx_pb.h"\n')
+    assert run("check_layering.py", tmp_path).returncode == 0
+
+
+def test_an_empty_tree_is_no_success(tmp_path: Path) -> None:
+    assert run("check_layering.py", tmp_path).returncode == 1
+    assert run("check_sources.py", tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize("name, text, message", [
+    ("a.cpp", "int a;\n", "no licence line"),
+    ("a.py", f"# {SPDX[3:]}" + "x = 1\n" * 1000, "at most 1000"),
+    ("a.cpp", SPDX + "int a; \n", "trailing whitespace"),
+    ("a.cpp", SPDX + "int a;", "no newline"),
+    ("a.cpp", SPDX + "<<<<<<< HEAD\n", "left-over marker"),
+])
+def test_source_violation_is_found(tmp_path: Path, name: str, text: str, message: str) -> None:
+    write(tmp_path, name, text)
+    result = run("check_sources.py", tmp_path)
+    assert result.returncode == 1 and message in result.stdout
