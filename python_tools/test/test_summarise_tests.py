@@ -29,7 +29,7 @@ def test_failure_and_crash(tmp_path: Path) -> None:
     failing = '<testsuite><testcase name="a"/><testcase name="b"><failure/></testcase></testsuite>'
     passing = '<testsuite><testcase name="a"/></testsuite>'
     assert run(tmp_path, {"x": "fail", "y": "fail", "z": "fail"}, {"x": failing, "y": passing}) == (
-        1, "1 passed, 3 failed, 0 skipped")
+        1, "2 passed, 3 failed, 0 skipped")
 
 
 def test_a_suite_that_ran_nothing_fails(tmp_path: Path) -> None:
