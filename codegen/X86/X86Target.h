@@ -1,0 +1,46 @@
+//===- X86Target.h - Instruction-set variants of the x86 back end -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_X86_X86TARGET_H
+#define TESSERA_CODEGEN_X86_X86TARGET_H
+
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tessera::x86 {
+
+/// Ordered: every level contains the ones before it.
+enum class Isa : uint8_t { V2, Avx2, Avx512 };
+
+/// What generated code may use. The LLVM CPU is one of the generic psABI levels, never the model of
+/// the machine that compiles, so that the same input gives the same bytes everywhere.
+struct X86Target {
+  Isa isa = Isa::V2;
+  bool vnni = false; ///< AVX512-VNNI (vpdpbusd, vpdpwssd); only with Avx512
+  bool bf16 = false; ///< AVX512-BF16 (vdpbf16ps); only with Avx512
+
+  /// Name as in --chip: "x86-v2", "x86-avx2", "x86-avx512"; the extras show in features().
+  llvm::StringRef name() const;
+  unsigned vectorBytes() const { return isa == Isa::Avx512 ? 64 : isa == Isa::Avx2 ? 32 : 16; }
+  unsigned vectorRegisters() const { return isa == Isa::Avx512 ? 32 : 16; }
+  /// Elements of |elementBits| bits in one register.
+  unsigned lanes(unsigned elementBits) const { return vectorBytes() * 8 / elementBits; }
+  bool hasFma() const { return isa >= Isa::Avx2; }
+  bool hasMasks() const { return isa == Isa::Avx512; }
+
+  /// LLVM -mcpu and -mattr.
+  llvm::StringRef llvmCpu() const;
+  std::string llvmFeatures() const;
+  /// Bits of bmodel/cpu_features.inc that a machine needs to run the code.
+  uint64_t cpuFeatureBits() const;
+
+  /// "x86" is this machine's level, "x86-v2|-avx2|-avx512" the one named; nothing for other names.
+  /// The named levels never use VNNI or BF16, so that they mean the same on every machine.
+  static std::optional<X86Target> parse(llvm::StringRef chip);
+  static X86Target native();
+};
+
+} // namespace tessera::x86
+
+#endif // TESSERA_CODEGEN_X86_X86TARGET_H
