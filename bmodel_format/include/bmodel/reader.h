@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- reader.h - Verified access to the bytes of a .bmodel ---------------===//
+//
+// Shared by libbmrt and model_tool. Nothing here allocates, throws or executes; after a check has
+// passed, everything the schema points at may be used without further bounds checks.
+//
+//===----------------------------------------------------------------------===//
+#ifndef BMODEL_READER_H
+#define BMODEL_READER_H
+
+#include "bmodel/bmodel_generated.h"
+#include "bmodel/file_header.h"
+#include "bmodel/status.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace bmodel {
+
+/// A verified model; points into the caller's bytes, which must stay mapped and unchanged.
+struct ModelView {
+  const unsigned char *data = nullptr;
+  uint64_t bytes = 0;
+  const FileHeader *header = nullptr;
+  const ModelDef *model = nullptr;
+
+  const unsigned char *segment(uint32_t index) const {
+    return data + model->segments()->Get(index)->offset();
+  }
+};
+
+/// Checks header, hash of the flatbuffer, structure, meaning (validateModel) and that all bytes
+/// outside of flatbuffer and segments are zero: everything but the segments' contents, whose
+/// first and last pages are the only ones read. |data| must be 64-byte aligned.
+bool openModel(const void *data, uint64_t bytes, ModelView &view, Status &status);
+
+/// The rules between the fields of a structurally sound flatbuffer: indices, ranges, overflow,
+/// alignment, aliases, argument counts. |fileBytes| bounds the segments; |tableEnd| is where the
+/// flatbuffer ends. Messages say which net, stage, subnet, step or tensor.
+bool validateModel(const ModelDef &model, uint64_t tableEnd, uint64_t fileBytes, Status &status);
+
+/// Number of hash chunks of a segment.
+uint64_t chunkCount(const SegmentDef &segment);
+
+/// Compares chunk |chunk| of segment |segment| with its hash. Chunks are independent, so that a
+/// caller may spread them over threads.
+bool checkChunk(const ModelView &view, uint32_t segment, uint64_t chunk, Status &status);
+
+/// All chunks of all segments of which (kindMask >> kind) & 1 is set.
+bool checkSegments(const ModelView &view, uint32_t kindMask, Status &status);
+
+/// Compares the SHA-256 of every segment: slower than the chunk hashes, and not needed beside them
+/// against accidents; for `model_tool check`.
+bool checkDigests(const ModelView &view, Status &status);
+
+} // namespace bmodel
+
+#endif // BMODEL_READER_H

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- CpuFeatures.cpp - CPUID detection ----------------------------------===//
+#include "bmodel/cpu_features.h"
+
+#include <cstdio>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+using namespace bmodel;
+
+namespace {
+
+#if defined(__x86_64__)
+struct Registers {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+Registers cpuid(unsigned leaf, unsigned subleaf = 0) {
+  Registers r;
+  if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx)) {
+    return Registers();
+  }
+  return r;
+}
+
+/// Which register states the operating system saves on a switch (XCR0); 0 without OSXSAVE.
+uint64_t enabledStates(const Registers &leaf1) {
+  if (!(leaf1.ecx >> 27 & 1)) {
+    return 0;
+  }
+  unsigned low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return uint64_t(high) << 32 | low;
+}
+
+uint64_t detect() {
+  const Registers l1 = cpuid(1), l7 = cpuid(7), l71 = cpuid(7, 1), ext = cpuid(0x80000001u);
+  const uint64_t states = enabledStates(l1);
+  const bool ymm = (states & 0x6) == 0x6;
+  const bool zmm = (states & 0xe6) == 0xe6;
+  uint64_t features = 0;
+  auto add = [&](CpuFeature feature, unsigned reg, unsigned bit, bool usable = true) {
+    if (usable && (reg >> bit & 1)) {
+      features |= feature;
+    }
+  };
+  add(BM_CPU_SSE2, l1.edx, 26);
+  add(BM_CPU_SSE41, l1.ecx, 19);
+  add(BM_CPU_SSE42, l1.ecx, 20);
+  add(BM_CPU_MOVBE, l1.ecx, 22);
+  add(BM_CPU_POPCNT, l1.ecx, 23);
+  add(BM_CPU_BMI1, l7.ebx, 3);
+  add(BM_CPU_BMI2, l7.ebx, 8);
+  add(BM_CPU_LZCNT, ext.ecx, 5);
+  add(BM_CPU_AVX, l1.ecx, 28, ymm);
+  add(BM_CPU_FMA, l1.ecx, 12, ymm);
+  add(BM_CPU_F16C, l1.ecx, 29, ymm);
+  add(BM_CPU_AVX2, l7.ebx, 5, ymm);
+  add(BM_CPU_AVXVNNI, l71.eax, 4, ymm);
+  add(BM_CPU_AVX512F, l7.ebx, 16, zmm);
+  add(BM_CPU_AVX512DQ, l7.ebx, 17, zmm);
+  add(BM_CPU_AVX512IFMA, l7.ebx, 21, zmm);
+  add(BM_CPU_AVX512CD, l7.ebx, 28, zmm);
+  add(BM_CPU_AVX512BW, l7.ebx, 30, zmm);
+  add(BM_CPU_AVX512VL, l7.ebx, 31, zmm);
+  add(BM_CPU_AVX512VBMI, l7.ecx, 1, zmm);
+  add(BM_CPU_AVX512VBMI2, l7.ecx, 6, zmm);
+  add(BM_CPU_AVX512VNNI, l7.ecx, 11, zmm);
+  add(BM_CPU_AVX512FP16, l7.edx, 23, zmm);
+  add(BM_CPU_AVX512BF16, l71.eax, 5, zmm);
+  return features;
+}
+#else
+uint64_t detect() { return 0; }
+#endif
+
+const char *featureName(unsigned index) {
+  switch (index) {
+#define BM_CPU_FEATURE(bit, id, name)                                                              \
+  case bit:                                                                                        \
+    return name;
+#include "bmodel/cpu_features.inc"
+#undef BM_CPU_FEATURE
+  default:
+    return nullptr;
+  }
+}
+
+} // namespace
+
+uint64_t bmodel::cpuFeatures() {
+  static const uint64_t features = detect();
+  return features;
+}
+
+const char *bmodel::cpuFeatureNames(uint64_t features, char *buffer, size_t size) {
+  size_t used = 0;
+  buffer[0] = 0;
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    if (!(features >> bit & 1)) {
+      continue;
+    }
+    char unknown[16];
+    const char *name = featureName(bit);
+    if (!name) {
+      snprintf(unknown, sizeof(unknown), "bit %u", bit);
+      name = unknown;
+    }
+    const int written = snprintf(buffer + used, size - used, "%s%s", used ? ", " : "", name);
+    if (written < 0 || size_t(written) >= size - used) {
+      break;
+    }
+    used += size_t(written);
+  }
+  return buffer;
+}

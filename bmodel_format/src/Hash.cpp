@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Hash.cpp - Picks the XXH3 variant for this CPU ---------------------===//
+//
+// Debian's libxxhash is built for SSE2 and would be a shared library to carry along; its header
+// gives the same function for any vector width, so it is compiled once per width here.
+//
+//===----------------------------------------------------------------------===//
+#include "bmodel/hash.h"
+#include "bmodel/cpu_features.h"
+
+#define HASH_VARIANT hashSse2
+#include "HashVariant.h"
+
+namespace bmodel {
+uint64_t hashAvx2(const void *data, size_t size, uint64_t seed);
+uint64_t hashAvx512(const void *data, size_t size, uint64_t seed);
+
+uint64_t hashBytes(const void *data, size_t size, uint64_t seed) {
+  const uint64_t features = cpuFeatures();
+  if (features & BM_CPU_AVX512F) {
+    return hashAvx512(data, size, seed);
+  }
+  if (features & BM_CPU_AVX2) {
+    return hashAvx2(data, size, seed);
+  }
+  return hashSse2(data, size, seed);
+}
+} // namespace bmodel

@@ -1,0 +1,579 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Validate.cpp - The rules between the fields of a model -------------===//
+//
+// flatbuffers has checked that every offset stays inside the buffer; here is checked what the
+// fields mean together, so that the runtime can use every index, range and size as it stands.
+// Linear in the size of the tables, and without memory of its own.
+//
+//===----------------------------------------------------------------------===//
+#include "bmodel/kernel_abi.h"
+#include "bmodel/reader.h"
+#include "bmodel/tensor_layout.h"
+
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+using namespace bmodel;
+
+namespace {
+
+/// Larger than any network's interface; keeps the pairwise check for duplicates cheap.
+constexpr uint32_t kMaxInterface = 4096;
+constexpr uint32_t kMaxRank = 16;
+constexpr uint32_t kMaxExpressionDepth = 32;
+constexpr uint64_t kMaxScratchBytes = uint64_t(1) << 32;
+
+template <typename T>
+uint32_t count(const flatbuffers::Vector<T> *vector) {
+  return vector ? vector->size() : 0;
+}
+
+/// Whether [offset, offset + bytes) lies in [0, limit).
+bool inRange(uint64_t offset, uint64_t bytes, uint64_t limit) {
+  return offset <= limit && bytes <= limit - offset;
+}
+
+uint64_t alignUp(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
+
+class Validator {
+public:
+  Validator(const ModelDef &model, Status &status) : model(model), status(status) {}
+
+  bool validate(uint64_t tableEnd, uint64_t fileBytes);
+
+private:
+  bool segments(uint64_t tableEnd, uint64_t fileBytes);
+  bool stage(const StageDef &def);
+  bool dims();
+  bool tensor(const TensorDef &def);
+  bool tensorSize(const TensorDef &def);
+  bool tensorPlace(const TensorDef &def);
+  bool tensorQuant(const TensorDef &def);
+  bool interface();
+  bool subnet(const SubnetDef &def);
+  bool step(const SubnetDef &net, const StepDef &def);
+  bool launch(const SubnetDef &net, const LaunchDef &def);
+  bool runStream(const SubnetDef &net, const RunStreamDef &def);
+  bool loop(const LoopDef &def);
+  bool evalDim(const EvalDimDef &def);
+  bool copy(const CopyDef &def);
+
+  /// Whether |index| is a slot of the right type and is as large as one element at least.
+  bool slot(int64_t index, const char *what);
+  bool scalarSlot(int64_t index, DType dtype, const char *what);
+  bool writableSlot(int64_t index, const char *what);
+  bool dimSlot(int64_t index, const char *what);
+  bool callee(int64_t index, const char *what);
+  const TensorDef &rootOf(const TensorDef &def) const {
+    return def.view_of() < 0 ? def : *current->tensors()->Get(uint32_t(def.view_of()));
+  }
+
+  /// Reports with the position in front, e.g. "net 'm' stage 0 tensor 'x': ".
+  [[gnu::format(printf, 3, 4)]] bool failAt(int line, const char *format, ...);
+
+  const ModelDef &model;
+  Status &status;
+  const NetDef *net = nullptr;
+  const StageDef *current = nullptr;
+  const char *tensorName = nullptr;
+  uint32_t stageIndex = 0;
+  int64_t subnetIndex = -1, stepIndex = -1;
+};
+
+#define FAIL(...) failAt(__LINE__, __VA_ARGS__)
+
+bool Validator::failAt(int line, const char *format, ...) {
+  char text[320];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  char where[160] = "";
+  int used = 0;
+  auto add = [&](auto... parts) {
+    const int n = snprintf(where + used, sizeof(where) - used, parts...);
+    used = n < 0 || used + n >= int(sizeof(where)) ? int(sizeof(where)) - 1 : used + n;
+  };
+  if (current) {
+    add("net '%.40s' stage %" PRIu32, net->name()->c_str(), stageIndex);
+  }
+  if (tensorName) {
+    add(" tensor '%.60s'", tensorName);
+  }
+  if (subnetIndex >= 0) {
+    add(" subnet %" PRId64, subnetIndex);
+  }
+  if (stepIndex >= 0) {
+    add(" step %" PRId64, stepIndex);
+  }
+  return status.fail(Fault::Corrupt, __FILE_NAME__, line, "invalid model: %s%s%s", where,
+                     current ? ": " : "", text);
+}
+
+bool Validator::validate(uint64_t tableEnd, uint64_t fileBytes) {
+  if (!segments(tableEnd, fileBytes)) {
+    return false;
+  }
+  for (uint32_t i = 0; i < count(model.blobs()); ++i) {
+    const BlobDef *blob = model.blobs()->Get(i);
+    if (blob->segment() >= count(model.segments())) {
+      return FAIL("blob '%.60s' refers to segment %" PRIu32 " of %" PRIu32, blob->name()->c_str(),
+                  blob->segment(), count(model.segments()));
+    }
+  }
+  if (count(model.nets()) == 0) {
+    return FAIL("it holds no net");
+  }
+  for (const NetDef *def : *model.nets()) {
+    net = def;
+    if (count(net->stages()) == 0) {
+      return FAIL("net '%.60s' has no stage", net->name()->c_str());
+    }
+    for (stageIndex = 0; stageIndex < net->stages()->size(); ++stageIndex) {
+      if (!stage(*net->stages()->Get(stageIndex))) {
+        return false;
+      }
+      current = nullptr;
+    }
+  }
+  return true;
+}
+
+bool Validator::segments(uint64_t tableEnd, uint64_t fileBytes) {
+  uint64_t end = tableEnd;
+  for (uint32_t i = 0; i < count(model.segments()); ++i) {
+    const SegmentDef &def = *model.segments()->Get(i);
+    if (def.kind() > SegmentKind::MAX) {
+      return FAIL("segment %" PRIu32 " has unknown kind %u", i, unsigned(def.kind()));
+    }
+    if (def.offset() % kSegmentAlignment != 0 || def.offset() < end ||
+        !inRange(def.offset(), def.bytes(), fileBytes)) {
+      return FAIL("segment %" PRIu32 " of %" PRIu64 " bytes at %" PRIu64
+                  " is misaligned, out of order or outside of the file of %" PRIu64 " bytes",
+                  i, def.bytes(), def.offset(), fileBytes);
+    }
+    end = def.offset() + def.bytes();
+    if (def.bytes() > 0 && def.chunk_bytes() == 0) {
+      return FAIL("segment %" PRIu32 " has no chunk size", i);
+    }
+    const uint64_t chunks =
+        def.bytes() == 0 ? 0 : (def.bytes() - 1) / def.chunk_bytes() + 1;
+    if (count(def.chunk_xxh3()) != chunks || count(def.sha256()) != 32) {
+      return FAIL("segment %" PRIu32 " has %" PRIu32 " hashes for %" PRIu64
+                  " chunks and a digest of %" PRIu32 " bytes",
+                  i, count(def.chunk_xxh3()), chunks, count(def.sha256()));
+    }
+  }
+  if (alignUp(end, kSegmentAlignment) != fileBytes) {
+    return FAIL("its parts end at %" PRIu64 ", the file at %" PRIu64, end, fileBytes);
+  }
+  return true;
+}
+
+bool Validator::stage(const StageDef &def) {
+  current = &def;
+  if (def.chip() >= count(model.chips())) {
+    return FAIL("chip %" PRIu32 " of %" PRIu32, def.chip(), count(model.chips()));
+  }
+  if (!dims()) {
+    return false;
+  }
+  for (uint32_t i = 0; i < count(def.tensors()); ++i) {
+    if (!tensor(*def.tensors()->Get(i))) {
+      return false;
+    }
+  }
+  tensorName = nullptr;
+  if (!interface()) {
+    return false;
+  }
+  if (count(def.subnets()) == 0) {
+    return FAIL("it has no subnet to run");
+  }
+  for (uint32_t i = 0; i < count(def.subnets()); ++i) {
+    subnetIndex = i;
+    if (!subnet(*def.subnets()->Get(i))) {
+      return false;
+    }
+  }
+  subnetIndex = -1;
+  return true;
+}
+
+bool Validator::dims() {
+  for (uint32_t i = 0; i < count(current->dims()); ++i) {
+    const DimSlotDef &def = *current->dims()->Get(i);
+    if (def.min() < 0 || def.min() > def.max() || def.divisor() < 1) {
+      return FAIL("dim '%.60s' ranges from %" PRId64 " to %" PRId64 " in steps of %" PRId64,
+                  def.name()->c_str(), def.min(), def.max(), def.divisor());
+    }
+  }
+  return true;
+}
+
+bool Validator::tensor(const TensorDef &def) {
+  tensorName = def.name()->c_str();
+  if (def.role() > TensorRole::MAX || def.place() > Place::MAX) {
+    return FAIL("unknown role %u or place %u", unsigned(def.role()), unsigned(def.place()));
+  }
+  if (def.initial() >= 0) {
+    if (def.role() != TensorRole::State || def.initial() >= int64_t(count(current->tensors()))) {
+      return FAIL("initial value %" PRId32 " is not for a state, or not a tensor", def.initial());
+    }
+    const TensorDef &from = *current->tensors()->Get(uint32_t(def.initial()));
+    if (from.role() != TensorRole::Constant || from.bytes() != def.bytes()) {
+      return FAIL("its initial value '%.60s' is no constant of its size", from.name()->c_str());
+    }
+  }
+  return tensorSize(def) && tensorPlace(def) && tensorQuant(def);
+}
+
+bool Validator::tensorSize(const TensorDef &def) {
+  const uint32_t rank = count(def.shape());
+  if (dtypeBytes(def.dtype()) == 0) {
+    return FAIL("unknown element type %u", unsigned(def.dtype()));
+  }
+  if (rank > kMaxRank) {
+    return FAIL("rank %" PRIu32 " exceeds %" PRIu32, rank, kMaxRank);
+  }
+  int64_t shape[kMaxRank];
+  for (uint32_t i = 0; i < rank; ++i) {
+    const Dim &dim = *def.shape()->Get(i);
+    shape[i] = dim.value();
+    if (dim.value() < 0 || dim.slot() < -1 || dim.slot() >= int64_t(count(current->dims()))) {
+      return FAIL("dimension %" PRIu32 " is %" PRId64 " (dim slot %" PRId32 " of %" PRIu32 ")", i,
+                  dim.value(), dim.slot(), count(current->dims()));
+    }
+  }
+  if (def.layout() == LayoutKind::Packed) {
+    if (def.role() == TensorRole::Input || def.role() == TensorRole::Output) {
+      return FAIL("an input or output has no packed layout");
+    }
+    return true;
+  }
+  uint64_t expected = 0;
+  if (!storedBytes(def.dtype(), shape, rank, def.layout(), def.block(), def.block_axis(),
+                   expected) ||
+      expected != def.bytes()) {
+    return FAIL("it takes %" PRIu64 " bytes, its shape and layout need %" PRIu64, def.bytes(),
+                expected);
+  }
+  return true;
+}
+
+bool Validator::tensorPlace(const TensorDef &def) {
+  if (def.offset() % kTensorAlignment != 0) {
+    return FAIL("offset %" PRIu64 " is no multiple of %" PRIu64, def.offset(), kTensorAlignment);
+  }
+  if (def.view_of() < -1 || def.view_of() >= int64_t(count(current->tensors()))) {
+    return FAIL("it is a view of tensor %" PRId32 " of %" PRIu32, def.view_of(),
+                count(current->tensors()));
+  }
+  const TensorRole role = def.role();
+  if (def.view_of() >= 0) {
+    const TensorDef &root = rootOf(def);
+    if (root.view_of() >= 0) {
+      return FAIL("it is a view of '%.60s', which is itself a view", root.name()->c_str());
+    }
+    if (!inRange(def.offset(), def.bytes(), root.bytes())) {
+      return FAIL("%" PRIu64 " bytes at %" PRIu64 " exceed the %" PRIu64 " bytes of '%.60s'",
+                  def.bytes(), def.offset(), root.bytes(), root.name()->c_str());
+    }
+    if (role == TensorRole::Input || (role == TensorRole::Constant) !=
+                                         (root.role() == TensorRole::Constant)) {
+      return FAIL("a %s cannot be a view of a %s", EnumNameTensorRole(role),
+                  EnumNameTensorRole(root.role()));
+    }
+    return true;
+  }
+  uint64_t limit = 0;
+  switch (def.place()) {
+  case Place::Workspace:
+    if (def.place_index() >= count(current->workspaces())) {
+      return FAIL("workspace %" PRIu32 " of %" PRIu32, def.place_index(),
+                  count(current->workspaces()));
+    }
+    limit = current->workspaces()->Get(def.place_index())->bytes();
+    break;
+  case Place::Segment:
+    if (def.place_index() >= count(model.segments()) ||
+        model.segments()->Get(def.place_index())->kind() != SegmentKind::Constants) {
+      return FAIL("segment %" PRIu32 " of %" PRIu32 " is not one with constants", def.place_index(),
+                  count(model.segments()));
+    }
+    limit = model.segments()->Get(def.place_index())->bytes();
+    break;
+  case Place::State:
+    limit = current->state_bytes();
+    break;
+  case Place::Caller:
+    limit = def.offset() == 0 ? def.bytes() : 0;
+    break;
+  }
+  if (!inRange(def.offset(), def.bytes(), limit)) {
+    return FAIL("%" PRIu64 " bytes at %" PRIu64 " exceed the %" PRIu64 " bytes of its %s",
+                def.bytes(), def.offset(), limit, EnumNamePlace(def.place()));
+  }
+  const bool caller = def.place() == Place::Caller;
+  if ((role == TensorRole::Constant) != (def.place() == Place::Segment) ||
+      (role == TensorRole::Input && !caller) ||
+      (caller && role != TensorRole::Input && role != TensorRole::Output)) {
+    return FAIL("role %s cannot be in place %s", EnumNameTensorRole(role),
+                EnumNamePlace(def.place()));
+  }
+  return true;
+}
+
+bool Validator::tensorQuant(const TensorDef &def) {
+  const QuantDef *quant = def.quant();
+  if (!quant) {
+    return true;
+  }
+  if (quant->axis() < -1 || quant->axis() >= int64_t(count(def.shape()))) {
+    return FAIL("quantised along axis %" PRId32 " of rank %" PRIu32, quant->axis(),
+                count(def.shape()));
+  }
+  const int64_t entries =
+      quant->axis() < 0 ? 1 : def.shape()->Get(uint32_t(quant->axis()))->value();
+  if (count(quant->scales()) != entries || count(quant->zero_points()) != entries) {
+    return FAIL("%" PRIu32 " scales and %" PRIu32 " zero points for %" PRId64 " channels",
+                count(quant->scales()), count(quant->zero_points()), entries);
+  }
+  return true;
+}
+
+/// Inputs and outputs: existing, distinct, and all tensors in the caller's memory among them.
+bool Validator::interface() {
+  const flatbuffers::Vector<uint32_t> *lists[] = {current->inputs(), current->outputs()};
+  uint32_t inCallerMemory = 0;
+  for (int which = 0; which < 2; ++which) {
+    const auto *list = lists[which];
+    const char *what = which == 0 ? "input" : "output";
+    if (count(list) > kMaxInterface) {
+      return FAIL("%" PRIu32 " %ss exceed %" PRIu32, count(list), what, kMaxInterface);
+    }
+    for (uint32_t i = 0; i < count(list); ++i) {
+      if (!slot(list->Get(i), what)) {
+        return false;
+      }
+      const TensorDef &def = *current->tensors()->Get(list->Get(i));
+      if (which == 0 && def.role() != TensorRole::Input) {
+        return FAIL("input '%.60s' has role %s", def.name()->c_str(),
+                    EnumNameTensorRole(def.role()));
+      }
+      if (which == 1 && def.layout() == LayoutKind::Packed) {
+        return FAIL("output '%.60s' has a packed layout", def.name()->c_str());
+      }
+      for (uint32_t j = 0; j < i; ++j) {
+        if (current->tensors()->Get(list->Get(j))->name()->string_view() ==
+            def.name()->string_view()) {
+          return FAIL("two %ss are called '%.60s'", what, def.name()->c_str());
+        }
+      }
+      const bool counted = which == 1 && def.role() == TensorRole::Input;
+      inCallerMemory += def.view_of() < 0 && def.place() == Place::Caller && !counted;
+    }
+  }
+  uint32_t needed = 0;
+  for (uint32_t i = 0; i < count(current->tensors()); ++i) {
+    const TensorDef &def = *current->tensors()->Get(i);
+    needed += def.view_of() < 0 && def.place() == Place::Caller;
+  }
+  if (needed != inCallerMemory) {
+    return FAIL("%" PRIu32 " tensors are in memory of the caller, %" PRIu32
+                " of them are inputs or outputs",
+                needed, inCallerMemory);
+  }
+  return true;
+}
+
+bool Validator::subnet(const SubnetDef &def) {
+  if (def.kind() > SubnetKind::MAX || def.chip() >= count(model.chips())) {
+    return FAIL("unknown kind %u, or chip %" PRIu32 " of %" PRIu32, unsigned(def.kind()),
+                def.chip(), count(model.chips()));
+  }
+  if (def.code_segment() >= 0
+          ? uint32_t(def.code_segment()) >= count(model.segments()) ||
+                model.segments()->Get(uint32_t(def.code_segment()))->kind() != SegmentKind::Code
+          : def.code_segment() < -1 || count(def.kernels()) > 0) {
+    return FAIL("its code segment %" PRId32 " is none", def.code_segment());
+  }
+  const bool cpu = def.kind() == SubnetKind::X86 || def.kind() == SubnetKind::Host;
+  if (cpu && count(def.kernels()) > 0 && def.kernel_abi() != BM_KERNEL_ABI_VERSION) {
+    return FAIL("its code is for kernel interface %" PRIu32 ", this runtime has %d",
+                def.kernel_abi(), BM_KERNEL_ABI_VERSION);
+  }
+  for (uint32_t i = 0; i < count(def.plan()); ++i) {
+    stepIndex = i;
+    if (!step(def, *def.plan()->Get(i))) {
+      return false;
+    }
+  }
+  stepIndex = -1;
+  return true;
+}
+
+bool Validator::step(const SubnetDef &net, const StepDef &def) {
+  for (uint32_t i = 0; i < count(def.writes()); ++i) {
+    if (!writableSlot(def.writes()->Get(i), "written tensor")) {
+      return false;
+    }
+  }
+  switch (def.op_type()) {
+  case StepOp::LaunchDef:
+    return launch(net, *def.op_as_LaunchDef());
+  case StepOp::RunStreamDef:
+    return runStream(net, *def.op_as_RunStreamDef());
+  case StepOp::CallSubnetDef:
+    return callee(def.op_as_CallSubnetDef()->subnet(), "called subnet");
+  case StepOp::BranchDef: {
+    const BranchDef &branch = *def.op_as_BranchDef();
+    return scalarSlot(branch.condition(), DType::Bool, "condition") &&
+           (branch.then_subnet() == -1 || callee(branch.then_subnet(), "then branch")) &&
+           (branch.else_subnet() == -1 || callee(branch.else_subnet(), "else branch"));
+  }
+  case StepOp::LoopDef:
+    return loop(*def.op_as_LoopDef());
+  case StepOp::EvalDimDef:
+    return evalDim(*def.op_as_EvalDimDef());
+  case StepOp::CopyDef:
+    return copy(*def.op_as_CopyDef());
+  case StepOp::NONE:
+    break;
+  }
+  return FAIL("unknown kind of step %u", unsigned(def.op_type()));
+}
+
+bool Validator::launch(const SubnetDef &net, const LaunchDef &def) {
+  if (net.kind() != SubnetKind::X86 && net.kind() != SubnetKind::Host &&
+      net.kind() != SubnetKind::Cuda) {
+    return FAIL("a %s subnet cannot launch kernels", EnumNameSubnetKind(net.kind()));
+  }
+  if (def.kernel() >= count(net.kernels())) {
+    return FAIL("kernel %" PRIu32 " of %" PRIu32, def.kernel(), count(net.kernels()));
+  }
+  const KernelDef &kernel = *net.kernels()->Get(def.kernel());
+  if (count(def.args()) != kernel.arg_count()) {
+    return FAIL("kernel '%.80s' takes %" PRIu32 " arguments, is given %" PRIu32,
+                kernel.symbol()->c_str(), kernel.arg_count(), count(def.args()));
+  }
+  for (uint32_t i = 0; i < count(def.args()); ++i) {
+    if (!slot(def.args()->Get(i), "argument")) {
+      return false;
+    }
+  }
+  for (uint32_t i = 0; i < count(def.dims()); ++i) {
+    if (!dimSlot(def.dims()->Get(i), "dim argument")) {
+      return false;
+    }
+  }
+  if (def.tile_count() < 0 || def.grain() < 0 || def.scratch_bytes() > kMaxScratchBytes) {
+    return FAIL("%" PRId64 " tiles in grains of %" PRId64 " with %" PRIu64 " bytes of scratch",
+                def.tile_count(), def.grain(), def.scratch_bytes());
+  }
+  return def.tile_count_slot() == -1 || dimSlot(def.tile_count_slot(), "tile count");
+}
+
+bool Validator::runStream(const SubnetDef &net, const RunStreamDef &def) {
+  if (net.kind() != SubnetKind::Npu || net.code_segment() < 0) {
+    return FAIL("a %s subnet cannot run a command stream", EnumNameSubnetKind(net.kind()));
+  }
+  const uint64_t limit = model.segments()->Get(uint32_t(net.code_segment()))->bytes();
+  if (!inRange(def.offset(), def.bytes(), limit)) {
+    return FAIL("stream of %" PRIu64 " bytes at %" PRIu64 " exceeds the %" PRIu64
+                " bytes of its segment",
+                def.bytes(), def.offset(), limit);
+  }
+  return true;
+}
+
+bool Validator::loop(const LoopDef &def) {
+  return callee(def.body(), "loop body") &&
+         (def.trip_count() == -1 || scalarSlot(def.trip_count(), DType::I64, "trip count")) &&
+         (def.condition() == -1 || scalarSlot(def.condition(), DType::Bool, "condition")) &&
+         (def.iteration() == -1 || (scalarSlot(def.iteration(), DType::I64, "iteration") &&
+                                    writableSlot(def.iteration(), "iteration")));
+}
+
+bool Validator::evalDim(const EvalDimDef &def) {
+  uint32_t depth = 0;
+  for (uint32_t i = 0; i < count(def.terms()); ++i) {
+    const DimTerm &term = *def.terms()->Get(i);
+    if (term.op() > DimOp::MAX) {
+      return FAIL("unknown operation %u in a dim expression", unsigned(term.op()));
+    }
+    if (term.op() == DimOp::Slot && !dimSlot(term.value(), "dim expression")) {
+      return false;
+    }
+    const bool pushes = term.op() == DimOp::Const || term.op() == DimOp::Slot;
+    if (!pushes && depth < 2) {
+      return FAIL("a dim expression lacks operands");
+    }
+    depth = pushes ? depth + 1 : depth - 1;
+    if (depth > kMaxExpressionDepth) {
+      return FAIL("a dim expression needs a stack of more than %" PRIu32, kMaxExpressionDepth);
+    }
+  }
+  if (depth != 1) {
+    return FAIL("a dim expression leaves %" PRIu32 " values", depth);
+  }
+  return dimSlot(def.slot(), "target");
+}
+
+bool Validator::copy(const CopyDef &def) {
+  if (!slot(def.from(), "source") || !writableSlot(def.to(), "target")) {
+    return false;
+  }
+  const uint64_t from = current->tensors()->Get(def.from())->bytes();
+  const uint64_t to = current->tensors()->Get(def.to())->bytes();
+  return from == to || FAIL("copy of %" PRIu64 " bytes to a tensor of %" PRIu64, from, to);
+}
+
+bool Validator::slot(int64_t index, const char *what) {
+  return (index >= 0 && index < int64_t(count(current->tensors()))) ||
+         FAIL("%s is tensor %" PRId64 " of %" PRIu32, what, index, count(current->tensors()));
+}
+
+bool Validator::scalarSlot(int64_t index, DType dtype, const char *what) {
+  if (!slot(index, what)) {
+    return false;
+  }
+  const TensorDef &def = *current->tensors()->Get(uint32_t(index));
+  return (def.dtype() == dtype && def.bytes() == dtypeBytes(dtype)) ||
+         FAIL("%s '%.60s' is not one element of type %s", what, def.name()->c_str(),
+              dtypeName(dtype));
+}
+
+bool Validator::writableSlot(int64_t index, const char *what) {
+  if (!slot(index, what)) {
+    return false;
+  }
+  const TensorDef &def = *current->tensors()->Get(uint32_t(index));
+  const TensorRole role = rootOf(def).role();
+  return (role != TensorRole::Constant && role != TensorRole::Input) ||
+         FAIL("%s '%.60s' is a%s", what, def.name()->c_str(),
+              role == TensorRole::Input ? "n input" : " constant");
+}
+
+bool Validator::dimSlot(int64_t index, const char *what) {
+  return (index >= 0 && index < int64_t(count(current->dims()))) ||
+         FAIL("%s is dim slot %" PRId64 " of %" PRIu32, what, index, count(current->dims()));
+}
+
+/// Calls go to higher indices only, so that they end.
+bool Validator::callee(int64_t index, const char *what) {
+  return (index > subnetIndex && index < int64_t(count(current->subnets()))) ||
+         FAIL("%s is subnet %" PRId64 ", must be above %" PRId64 " and below %" PRIu32, what, index,
+              subnetIndex, count(current->subnets()));
+}
+
+} // namespace
+
+bool bmodel::validateModel(const ModelDef &model, uint64_t tableEnd, uint64_t fileBytes,
+                           Status &status) {
+  return Validator(model, status).validate(tableEnd, fileBytes);
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Writer_test.cpp - Writing, reading back, and damaging files --------===//
+#include "bmodel/writer.h"
+
+#include "AtomicFile.h"
+#include "bmodel/reader.h"
+#include "bmodel_format/test/TestModel.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <memory>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+using namespace bmodel;
+using namespace bmodel::test;
+
+namespace {
+
+/// The file's bytes where a mapping would put them: at a multiple of 64.
+struct AlignedBytes {
+  explicit AlignedBytes(const std::vector<char> &from)
+      : bytes(static_cast<char *>(aligned_alloc(64, (from.size() / 64 + 1) * 64))),
+        size(from.size()) {
+    memcpy(bytes, from.data(), size);
+  }
+  ~AlignedBytes() { free(bytes); }
+  char *bytes;
+  size_t size;
+};
+
+bool readable(const char *bytes, size_t size, Status &status) {
+  ModelView view;
+  return openModel(bytes, size, view, status) && checkSegments(view, ~0u, status) &&
+         checkDigests(view, status);
+}
+
+TEST(Writer, RoundTrip) {
+  const std::string path = temporaryPath("roundtrip.bmodel");
+  AddRelu test;
+  ASSERT_EQ(test.write(path), "");
+  AlignedBytes file(readBytes(path));
+  ModelView view;
+  Status status;
+  ASSERT_TRUE(openModel(file.bytes, file.size, view, status)) << status.message;
+  ASSERT_TRUE(checkSegments(view, ~0u, status)) << status.message;
+  ASSERT_TRUE(checkDigests(view, status)) << status.message;
+  const StageDef *stage = view.model->nets()->Get(0)->stages()->Get(0);
+  EXPECT_EQ(stage->tensors()->size(), 4u);
+  const TensorDef *w = stage->tensors()->Get(test.w);
+  EXPECT_EQ(0, memcmp(view.segment(w->place_index()) + w->offset(), test.weights.data(),
+                      test.weights.size() * sizeof(float)));
+  EXPECT_EQ(stage->subnets()->Get(0)->plan()->Get(1)->debug()->onnx_nodes()->Get(0)->str(),
+            "Relu_0");
+}
+
+TEST(Writer, SameInputSameBytes) {
+  const std::string a = temporaryPath("a.bmodel"), b = temporaryPath("b.bmodel");
+  AddRelu first, second;
+  ASSERT_EQ(first.write(a), "");
+  ASSERT_EQ(second.write(b), "");
+  EXPECT_EQ(readBytes(a), readBytes(b));
+  ASSERT_EQ(first.write(b), "") << "writing the same ModelDefT again";
+  EXPECT_EQ(readBytes(a), readBytes(b));
+}
+
+TEST(Writer, GapsBetweenPiecesAreZero) {
+  AddRelu test;
+  const std::vector<char> five(5, 'x'), big(5 << 20, 'y');
+  const uint64_t first = test.segments[1].append(five);
+  const uint64_t second = test.segments[1].append(big, 8192);
+  EXPECT_EQ(first % 64, 0u);
+  EXPECT_EQ(second % 8192, 0u);
+  const std::string path = temporaryPath("gaps.bmodel");
+  ASSERT_EQ(test.write(path), "");
+  AlignedBytes file(readBytes(path));
+  ModelView view;
+  Status status;
+  ASSERT_TRUE(readable(file.bytes, file.size, status)) << status.message;
+  ASSERT_TRUE(openModel(file.bytes, file.size, view, status));
+  EXPECT_EQ(view.segment(1)[first + 4], 'x');
+  EXPECT_EQ(view.segment(1)[first + 5], 0);
+  EXPECT_EQ(view.segment(1)[second + big.size() - 1], 'y');
+}
+
+TEST(Writer, RefusesWhatTheLoaderWouldRefuse) {
+  AddRelu test;
+  test.tensor(test.sum).offset = 64;
+  const std::string path = temporaryPath("refused.bmodel");
+  const std::string error = test.write(path);
+  EXPECT_NE(error.find("tensor 'sum'"), std::string::npos) << error;
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+}
+
+TEST(Writer, SaysWhyItCannotWrite) {
+  AddRelu test;
+  const std::string error = test.write("/proc/no-such-folder/m.bmodel");
+  EXPECT_NE(error.find("/proc/no-such-folder/m.bmodel"), std::string::npos) << error;
+  EXPECT_NE(error.find("No such file or directory"), std::string::npos) << error;
+  EXPECT_NE(test.write("/dev/full").find("not a regular file"), std::string::npos);
+}
+
+TEST(Writer, AFullDiskLeavesNothing) {
+  const std::string folder = temporaryPath("full");
+  ASSERT_EQ(mkdir(folder.c_str(), 0755), 0);
+  const std::string path = folder + "/m.bmodel";
+  // A file size limit fails like a full disk, at the same place.
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const struct rlimit size = {4096, 4096};
+    AddRelu test;
+    _exit(setrlimit(RLIMIT_FSIZE, &size) == 0 && !test.write(path).empty() ? 0 : 1);
+  }
+  int result = 0;
+  waitpid(child, &result, 0);
+  EXPECT_EQ(result, 0);
+  EXPECT_EQ(rmdir(folder.c_str()), 0) << "the folder is not empty";
+}
+
+TEST(Writer, ASignalLeavesNothing) {
+  const std::string folder = temporaryPath("signal");
+  ASSERT_EQ(mkdir(folder.c_str(), 0755), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGINT, SIG_DFL);
+    AtomicFile file(folder + "/m.bmodel");
+    file.append(std::vector<char>(10000, 'x'));
+    raise(SIGINT);
+    _exit(1);
+  }
+  int result = 0;
+  waitpid(child, &result, 0);
+  EXPECT_TRUE(WIFSIGNALED(result) && WTERMSIG(result) == SIGINT) << result;
+  EXPECT_EQ(rmdir(folder.c_str()), 0) << "the folder is not empty";
+}
+
+/// Every byte of the file counts: a change anywhere is refused.
+TEST(Reader, RefusesEveryAlteredByte) {
+  const std::string path = temporaryPath("altered.bmodel");
+  AddRelu test;
+  ASSERT_EQ(test.write(path), "");
+  AlignedBytes file(readBytes(path));
+  Status status;
+  ASSERT_TRUE(readable(file.bytes, file.size, status)) << status.message;
+  for (size_t i = 0; i < file.size; ++i) {
+    file.bytes[i] ^= char(1 << (i % 8));
+    Status refused;
+    ASSERT_FALSE(readable(file.bytes, file.size, refused)) << "byte " << i;
+    ASSERT_STRNE(refused.message, "");
+    file.bytes[i] ^= char(1 << (i % 8));
+  }
+}
+
+TEST(Reader, RefusesEveryTruncation) {
+  const std::string path = temporaryPath("truncated.bmodel");
+  AddRelu test;
+  ASSERT_EQ(test.write(path), "");
+  const std::vector<char> whole = readBytes(path);
+  for (size_t size = 0; size < whole.size(); size += size < 4096 ? 1 : 61) {
+    // An allocation of the exact size, so that the sanitizer sees a read past the end.
+    AlignedBytes file(std::vector<char>(whole.begin(), whole.begin() + ptrdiff_t(size)));
+    Status status;
+    ASSERT_FALSE(readable(file.bytes, file.size, status)) << size;
+  }
+}
+
+TEST(Reader, NamesTheAlteredTensor) {
+  const std::string path = temporaryPath("named.bmodel");
+  AddRelu test;
+  ASSERT_EQ(test.write(path), "");
+  AlignedBytes file(readBytes(path));
+  ModelView view;
+  Status status;
+  ASSERT_TRUE(openModel(file.bytes, file.size, view, status));
+  file.bytes[view.model->segments()->Get(1)->offset() + 8] ^= 1;
+  EXPECT_FALSE(checkSegments(view, ~0u, status));
+  EXPECT_NE(std::string(status.message).find("tensor 'w'"), std::string::npos) << status.message;
+}
+
+TEST(Reader, RefusesOtherVersions) {
+  const std::string path = temporaryPath("version.bmodel");
+  AddRelu test;
+  ASSERT_EQ(test.write(path), "");
+  AlignedBytes file(readBytes(path));
+  file.bytes[8] = 2;
+  ModelView view;
+  Status status;
+  EXPECT_FALSE(openModel(file.bytes, file.size, view, status));
+  EXPECT_EQ(status.fault, Fault::Unsupported);
+}
+
+} // namespace
