@@ -5,18 +5,20 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/TensorEncoding.td"
 include "device_dialect/IR/DeviceDialect.td"
 
 // Tensor encoding: how a tensor lies in memory. No encoding: row-major.
-def Device_BlockedAttr : AttrDef<Device_Dialect, "Blocked"> {
+def Device_BlockedAttr : AttrDef<Device_Dialect, "Blocked", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let mnemonic = "blocked";
   let summary = "Channel-blocked layout";
   let description = [{
     Logical [N, C, D...] lies as [N, ceil(C / block), D..., block]. The lanes beyond C hold zero:
-    every op that writes such a tensor writes them. Rank at least 2.
+    every op that writes such a tensor writes them. (C1) block positive. (C2) rank at least 2.
   }];
   let parameters = (ins "int64_t":$block);
   let assemblyFormat = "`<` $block `>`";
+  let genVerifyDecl = 1;
 }
 
 // One rectangular piece of a copy, over an iteration space `sizes` (one entry per dim of the result).

@@ -21,8 +21,9 @@ class Device_Op<string mnemonic, list<Trait> traits = []>
 }
 
 // Result elements pass through `epilogue` (see EpilogueInterface). Arguments must name the extra operands `extras`.
+// Isolated: a scalar region captures nothing, and folders keep its constants inside.
 class Device_EpilogueOp<string mnemonic, list<Trait> traits = []>
-    : Device_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<EpilogueInterface>])> {
+    : Device_Op<mnemonic, !listconcat(traits, [IsolatedFromAbove, DeclareOpInterfaceMethods<EpilogueInterface>])> {
   let regions = (region AnyRegion:$epilogue);
 }
 

@@ -19,7 +19,7 @@ def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments]> {
     `algorithm`: chosen by the layout pass of the chip, `generic` until then. `packed`: w is no longer in the
     logical shape but in the order that the chip's algorithm reads; `weightShape` then holds the logical dims.
     (C1) ranks. (C2) geometry entries. (C3) groups divides C and OC. (C4) bias [OC]. (C5) result dims.
-    (C6) weightShape present exactly when packed.
+    (C6) weightShape present exactly when packed. (C7) epilogue as EpilogueInterface says.
   }];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$w, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups,
@@ -37,6 +37,7 @@ def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments]> {
     a [B..., M, K] x b [B..., K, N] -> y [B..., M, N]; leading dims broadcast as in numpy; trans flags swap the last two
     dims. bias [N] starts the accumulator. `packed`: b is a constant in the chip's order, `weightShape` its logical dims.
     (C1) rank at least 2. (C2) K agrees. (C3) batch dims broadcast. (C4) bias [N]. (C5) result dims. (C6) weightShape present exactly when packed.
+    (C7) epilogue as EpilogueInterface says.
   }];
   let arguments = (ins Device_Tensor:$a, Device_Tensor:$b, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
       DefaultValuedAttr<BoolAttr, "false">:$transA, DefaultValuedAttr<BoolAttr, "false">:$transB, UnitAttr:$packed,
@@ -56,6 +57,7 @@ def Device_PoolOp : Device_EpilogueOp<"pool"> {
     x [N, C, H, W] (rank 4 or 5); the result dims already account for ceil modes: windows may reach beyond the end padding. Padding
     never wins a maximum. The divisor of a mean counts the positions inside x, or inside the padded x when `countIncludePad`.
     (C1) rank. (C2) geometry entries. (C3) every window holds a position of x (max) or has a positive divisor (mean).
+    (C4) N and C agree, result dims are positive. (C5) epilogue as EpilogueInterface says.
   }];
   let arguments = (ins Device_Tensor:$x, Variadic<Device_Tensor>:$extras, Device_PoolKind:$kind, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides,
       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<BoolAttr, "false">:$countIncludePad);
@@ -65,12 +67,12 @@ def Device_PoolOp : Device_EpilogueOp<"pool"> {
   }];
 }
 
-def Device_MapOp : Device_Op<"map", [SingleBlock]> {
+def Device_MapOp : Device_Op<"map", [SingleBlock, IsolatedFromAbove]> {
   let summary = "Elementwise computation by a scalar region";
   let description = [{
     y[i] = body(inputs[i]...), operands broadcast to y as in numpy (same rank or lower, right-aligned).
-    The block has one argument per operand, of its element type; it ends with device.yield of y's element.
-    (C1) operands broadcast to the result. (C2) block arguments and yield match the element types.
+    The block has one argument per operand, of its scalar type (the element type, integers without sign);
+    it ends with device.yield of y's. (C1) operands broadcast to the result. (C2) block arguments and yield match the element types.
     (C3) only elementwise-mappable ops and constants in the body.
   }];
   let arguments = (ins Variadic<Device_Tensor>:$inputs);
@@ -106,14 +108,14 @@ def Device_ReduceOp : Device_EpilogueOp<"reduce"> {
 
 def Device_SoftmaxOp : Device_Op<"softmax"> {
   let summary = "Softmax or its logarithm along one axis";
-  let description = "(C1) axis in rank, same type in and out.";
+  let description = "(C1) axis in rank. (C2) same shape and element type in and out, a float.";
   let arguments = (ins Device_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$log);
   let results = (outs Device_Tensor:$y);
 }
 
 def Device_NormOp : Device_Op<"norm", [AttrSizedOperandSegments]> {
   let summary = "Layer or RMS normalisation over the trailing dims";
-  let description = [{As top.layer_norm: over dims axis..rank-1, scale and bias of those dims. (C1) axis in rank. (C2) scale, bias dims.}];
+  let description = [{As top.layer_norm: over dims axis..rank-1, scale and bias of those dims. (C1) axis in rank. (C2) scale, bias dims. (C3) same shape and element type in and out, a float.}];
   let arguments = (ins Device_Tensor:$x, Optional<Device_Tensor>:$scale, Optional<Device_Tensor>:$bias, I64Attr:$axis, F64Attr:$epsilon,
       DefaultValuedAttr<BoolAttr, "false">:$rms);
   let results = (outs Device_Tensor:$y);
@@ -122,14 +124,14 @@ def Device_NormOp : Device_Op<"norm", [AttrSizedOperandSegments]> {
 
 def Device_AttentionOp : Device_Op<"attention"> {
   let summary = "softmax(scale q k^T + mask) v";
-  let description = [{As top.attention. (C1) E and T agree. (C2) ranks. (C3) leading dims and mask broadcast to q's.}];
+  let description = [{As top.attention. (C1) E and T agree. (C2) ranks. (C3) leading dims and mask broadcast to q's. (C4) result dims.}];
   let arguments = (ins Device_Tensor:$q, Device_Tensor:$k, Device_Tensor:$v, Optional<Device_Tensor>:$mask, F64Attr:$scale);
   let results = (outs Device_Tensor:$y);
 }
 
 def Device_RecurrentOp : Device_Op<"recurrent", [AttrSizedOperandSegments]> {
   let summary = "RNN, GRU or LSTM over a sequence";
-  let description = [{Operands, results and attributes as top.rnn (kind, direction by their names). (C1) shapes as top.rnn.}];
+  let description = [{Operands, results and attributes as top.rnn (kind, direction by their names). (C1) shapes as top.rnn. (C2) kind and direction known. (C3) activations known, as many as the kind needs.}];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$w, Device_Tensor:$r, Optional<Device_Tensor>:$bias, Optional<Device_Tensor>:$sequenceLens,
       Optional<Device_Tensor>:$initialH, Optional<Device_Tensor>:$initialC, Optional<Device_Tensor>:$peephole,
       StrAttr:$kind, StrAttr:$direction, I64Attr:$hiddenSize, StrArrayAttr:$activations,

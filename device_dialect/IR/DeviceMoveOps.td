@@ -19,32 +19,33 @@ def Device_CopyOp : Device_Op<"copy"> {
 
 def Device_ReshapeOp : Device_Op<"reshape"> {
   let summary = "The same bytes under other dims";
-  let description = "Row-major tensors only (a blocked one of the same physical order is allowed when C and the block agree). No code: the result is a view. (C1) element counts agree. (C2) same element type.";
+  let description = "Row-major tensors only (a blocked one of the same physical order is allowed when C and the block agree). No code: the result is a view. (C1) element counts agree. (C2) same element type. (C3) the layouts order the elements alike.";
   let arguments = (ins Device_Tensor:$x);
   let results = (outs Device_Tensor:$y);
 }
 
 def Device_GatherOp : Device_Op<"gather"> {
   let summary = "Picks slices along an axis by index";
-  let description = [{As top.gather; an index out of range is clamped into it (documented: no trap on a device). (C1) axis in rank. (C2) indices i32 or i64.}];
+  let description = [{As top.gather; an index out of range is clamped into it (documented: no trap on a device). (C1) axis in rank. (C2) indices i32 or i64. (C3) result dims.}];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, I64Attr:$axis);
   let results = (outs Device_Tensor:$y);
 }
 def Device_GatherElementsOp : Device_Op<"gather_elements"> {
   let summary = "Picks elements along an axis by an index tensor";
-  let description = [{As top.gather_elements. (C1) axis in rank. (C2) ranks agree, indices i32 or i64.}];
+  let description = [{As top.gather_elements. (C1) axis in rank. (C2) ranks agree, indices i32 or i64. (C3) result dims are the indices'.}];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, I64Attr:$axis);
   let results = (outs Device_Tensor:$y);
 }
 def Device_GatherNdOp : Device_Op<"gather_nd"> {
   let summary = "Picks slices by index tuples";
-  let description = [{As top.gather_nd. (C1) batchDims below the ranks.}];
+  let description = [{As top.gather_nd. (C1) batchDims below the ranks. (C2) indices i32 or i64, the tuple no longer than the rest of x's rank. (C3) result dims.}];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batchDims);
   let results = (outs Device_Tensor:$y);
 }
 def Device_ScatterOp : Device_Op<"scatter"> {
   let summary = "Writes elements or slices by index";
-  let description = [{`nd`: as top.scatter_nd, else as top.scatter_elements along `axis`. `reduction`: none, add, mul, min, max. Updates apply in order. (C1) axis in rank.}];
+  let description = [{`nd`: as top.scatter_nd, else as top.scatter_elements along `axis`. `reduction`: none, add, mul, min, max. Updates apply in order; an index out of range is clamped.
+    (C1) axis in rank. (C2) dims of indices and updates. (C3) result type is x's. (C4) reduction known.}];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, Device_Tensor:$updates, DefaultValuedAttr<BoolAttr, "false">:$nd,
       DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedStrAttr<StrAttr, "none">:$reduction);
   let results = (outs Device_Tensor:$y);
@@ -54,26 +55,26 @@ def Device_ResizeOp : Device_Op<"resize"> {
   let description = [{
     For each resized axis a (sorted): taps[a] source indices and weights per result index, as constants index_a [O, taps] i32 and weight_a [O, taps] f32
     in `tables` (index_0, weight_0, index_1, ...). y = sum over the taps of all axes of the product of weights times x. Nearest is one tap.
-    (C1) two tables per axis with the result's extent. (C2) indices inside x.
+    (C1) two tables per axis with the result's extent. (C2) constant indices inside x. (C3) axes sorted, in rank, other dims agree. (C4) table element types i32 and f32, x a float or one-tap.
   }];
   let arguments = (ins Device_Tensor:$x, Variadic<Device_Tensor>:$tables, DenseI64ArrayAttr:$axes);
   let results = (outs Device_Tensor:$y);
 }
 def Device_ArgReduceOp : Device_Op<"arg_reduce"> {
   let summary = "Index of the largest or smallest element, i64";
-  let description = [{As top.arg_reduce with the dim kept as 1. (C1) axis in rank.}];
+  let description = [{As top.arg_reduce with the dim kept as 1. (C1) axis in rank. (C2) result dims and type.}];
   let arguments = (ins Device_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$min, DefaultValuedAttr<BoolAttr, "false">:$selectLast);
   let results = (outs Device_Tensor:$y);
 }
 def Device_TopKOp : Device_Op<"topk"> {
   let summary = "The k largest or smallest elements, sorted";
-  let description = [{As top.topk. (C1) axis in rank, k in 1..dim.}];
+  let description = [{As top.topk. (C1) axis in rank, k in 1..dim. (C2) result dims and types.}];
   let arguments = (ins Device_Tensor:$x, I64Attr:$k, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
   let results = (outs Device_Tensor:$values, Device_Tensor:$indices);
 }
 def Device_CumSumOp : Device_Op<"cumsum"> {
   let summary = "Running sum along an axis";
-  let description = "As top.cumsum. (C1) axis in rank.";
+  let description = "As top.cumsum. (C1) axis in rank. (C2) result type is x's.";
   let arguments = (ins Device_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive, DefaultValuedAttr<BoolAttr, "false">:$reverse);
   let results = (outs Device_Tensor:$y);
 }

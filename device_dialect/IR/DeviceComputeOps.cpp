@@ -1,0 +1,316 @@
+//===- DeviceComputeOps.cpp - Verifiers of the compute family -------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/IR/Verify.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace tessera::device;
+using verify::agree;
+using verify::tensorType;
+
+/// Sums are kept in f32 (i32) where the element type is narrower.
+static Type sumType(Type elementType) {
+  Builder builder(elementType.getContext());
+  if (elementType.isIntOrFloat() && elementType.getIntOrFloatBitWidth() < 32) {
+    return isa<FloatType>(elementType) ? Type(builder.getF32Type()) : builder.getI32Type();
+  }
+  return scalarType(elementType);
+}
+
+//===----------------------------------------------------------------------===//
+// conv, pool
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyWindow(Operation *op, size_t spatial, ArrayRef<int64_t> strides,
+                                  ArrayRef<int64_t> pads, ArrayRef<int64_t> dilations,
+                                  StringRef label) {
+  return success(succeeded(verify::entries(op, strides, spatial, 1, "strides", label)) &&
+                 succeeded(verify::entries(op, pads, 2 * spatial, 0, "pads", label)) &&
+                 succeeded(verify::entries(op, dilations, spatial, 1, "dilations", label)));
+}
+
+Region &ConvOp::getEpilogueRegion() { return getEpilogue(); }
+OperandRange ConvOp::getEpilogueOperands() { return getExtras(); }
+Type ConvOp::getAccumulatorType() { return sumType(tensorType(getX()).getElementType()); }
+
+LogicalResult ConvOp::verify() {
+  if (getPacked() != getWeightShape().has_value()) { // conv_c6
+    return emitOpError("weightShape is given exactly when the weights are packed (conv_c6)");
+  }
+  ArrayRef<int64_t> x = tensorType(getX()).getShape(), y = tensorType(getY()).getShape();
+  ArrayRef<int64_t> w = getPacked() ? *getWeightShape() : tensorType(getW()).getShape();
+  if ((x.size() != 4 && x.size() != 5) || w.size() != x.size() || y.size() != x.size()) { // conv_c1
+    return emitOpError() << "ranks of x, w and y are " << x.size() << ", " << w.size() << ", " << y.size()
+                         << ", allowed all 4 or all 5 (conv_c1)";
+  }
+  size_t spatial = x.size() - 2;
+  if (failed(verifyWindow(*this, spatial, getStrides(), getPads(), getDilations(), "conv_c2"))) {
+    return failure();
+  }
+  int64_t groups = getGroups();
+  if (groups < 1 || (!ShapedType::isDynamic(x[1]) && x[1] % groups) || w[0] % groups ||
+      !agree(x[1], w[1] * groups)) { // conv_c3
+    return emitOpError() << groups << " groups do not divide C = " << x[1] << " and OC = " << w[0]
+                         << " with C / groups = " << w[1] << " (conv_c3)";
+  }
+  if (getBias() && failed(verify::dims(*this, getBias(), {w[0]}, "bias", "conv_c4"))) {
+    return failure();
+  }
+  SmallVector<int64_t> expected{x[0], w[0]};
+  for (size_t d = 0; d < spatial; ++d) {
+    int64_t extent = getDilations()[d] * (w[d + 2] - 1) + 1;
+    int64_t room = x[d + 2] + getPads()[d] + getPads()[d + spatial] - extent;
+    expected.push_back(ShapedType::isDynamic(x[d + 2]) ? ShapedType::kDynamic
+                       : room < 0                      ? 0
+                                                       : room / getStrides()[d] + 1);
+  }
+  return success(succeeded(verify::dims(*this, getY(), expected, "result", "conv_c5")) &&
+                 succeeded(verify::epilogue(*this, "conv_c7")));
+}
+
+Region &PoolOp::getEpilogueRegion() { return getEpilogue(); }
+OperandRange PoolOp::getEpilogueOperands() { return getExtras(); }
+Type PoolOp::getAccumulatorType() {
+  Type element = tensorType(getX()).getElementType();
+  return getKind() == PoolKind::max ? scalarType(element) : sumType(element);
+}
+
+/// Whether the window that starts at `start` touches [lo, hi).
+static bool touches(int64_t start, int64_t kernel, int64_t dilation, int64_t lo, int64_t hi) {
+  int64_t first = start >= lo ? 0 : llvm::divideCeil(lo - start, dilation);
+  return first < kernel && start + first * dilation < hi;
+}
+
+LogicalResult PoolOp::verify() {
+  ArrayRef<int64_t> x = tensorType(getX()).getShape(), y = tensorType(getY()).getShape();
+  if ((x.size() != 4 && x.size() != 5) || y.size() != x.size()) { // pool_c1
+    return emitOpError() << "ranks of x and y are " << x.size() << ", " << y.size()
+                         << ", allowed both 4 or both 5 (pool_c1)";
+  }
+  size_t spatial = x.size() - 2;
+  if (failed(verify::entries(*this, getKernel(), spatial, 1, "kernel", "pool_c2")) ||
+      failed(verifyWindow(*this, spatial, getStrides(), getPads(), getDilations(), "pool_c2"))) {
+    return failure();
+  }
+  if (!agree(x[0], y[0]) || !agree(x[1], y[1]) ||
+      llvm::any_of(y, [](int64_t dim) { return dim == 0; })) { // pool_c4
+    return emitOpError() << "result dims " << verify::printDims(y) << " do not fit operand dims "
+                         << verify::printDims(x) << " (pool_c4)";
+  }
+  for (size_t d = 0; d < spatial; ++d) {
+    int64_t size = x[d + 2], begin = getPads()[d], end = getPads()[d + spatial];
+    if (ShapedType::isDynamic(size) || ShapedType::isDynamic(y[d + 2])) {
+      continue;
+    }
+    bool padded = getKind() == PoolKind::avg && getCountIncludePad();
+    for (int64_t o = 0; o < y[d + 2]; ++o) {
+      int64_t start = o * getStrides()[d] - begin;
+      if (!touches(start, getKernel()[d], getDilations()[d], padded ? -begin : 0,
+                   padded ? size + end : size)) { // pool_c3
+        return emitOpError() << "the window at position " << o << " of dim " << d + 2
+                             << " holds no element (pool_c3)";
+      }
+    }
+  }
+  return verify::epilogue(*this, "pool_c5");
+}
+
+//===----------------------------------------------------------------------===//
+// matmul
+//===----------------------------------------------------------------------===//
+
+Region &MatMulOp::getEpilogueRegion() { return getEpilogue(); }
+OperandRange MatMulOp::getEpilogueOperands() { return getExtras(); }
+Type MatMulOp::getAccumulatorType() { return sumType(tensorType(getA()).getElementType()); }
+
+LogicalResult MatMulOp::verify() {
+  if (getPacked() != getWeightShape().has_value()) { // matmul_c6
+    return emitOpError("weightShape is given exactly when b is packed (matmul_c6)");
+  }
+  ArrayRef<int64_t> a = tensorType(getA()).getShape();
+  ArrayRef<int64_t> b = getPacked() ? *getWeightShape() : tensorType(getB()).getShape();
+  if (a.size() < 2 || b.size() < 2) { // matmul_c1
+    return emitOpError() << "ranks of a and b are " << a.size() << ", " << b.size()
+                         << ", allowed from 2 (matmul_c1)";
+  }
+  int64_t m = a[a.size() - (getTransA() ? 1 : 2)], ka = a[a.size() - (getTransA() ? 2 : 1)];
+  int64_t kb = b[b.size() - (getTransB() ? 1 : 2)], n = b[b.size() - (getTransB() ? 2 : 1)];
+  if (!agree(ka, kb)) { // matmul_c2
+    return emitOpError() << "a has K = " << ka << ", b has K = " << kb << " (matmul_c2)";
+  }
+  size_t rank = std::max(a.size(), b.size());
+  SmallVector<int64_t> expected(rank - 2, 1);
+  for (ArrayRef<int64_t> shape : {a, b}) {
+    for (size_t i = 2; i < shape.size(); ++i) {
+      int64_t &dim = expected[rank - 1 - i], other = shape[shape.size() - 1 - i];
+      if (dim != 1 && other != 1 && !agree(dim, other)) { // matmul_c3
+        return emitOpError() << "batch dims of a and b, " << dim << " and " << other
+                             << ", do not broadcast (matmul_c3)";
+      }
+      dim = dim == 1 ? other : dim;
+    }
+  }
+  if (getBias() && failed(verify::dims(*this, getBias(), {n}, "bias", "matmul_c4"))) {
+    return failure();
+  }
+  expected.append({m, n});
+  return success(succeeded(verify::dims(*this, getY(), expected, "result", "matmul_c5")) &&
+                 succeeded(verify::epilogue(*this, "matmul_c7")));
+}
+
+//===----------------------------------------------------------------------===//
+// map, reduce
+//===----------------------------------------------------------------------===//
+
+LogicalResult MapOp::verify() {
+  RankedTensorType y = tensorType(getY());
+  SmallVector<Type> arguments;
+  for (Value input : getInputs()) {
+    arguments.push_back(scalarType(tensorType(input).getElementType()));
+    if (failed(verify::broadcasts(*this, tensorType(input).getShape(), y.getShape(), "operand",
+                                  "map_c1"))) {
+      return failure();
+    }
+  }
+  // The labels differ, so the types are checked before the ops of the body.
+  Block &block = getBody().front();
+  bool fits = block.getArgumentTypes() == TypeRange(arguments) && !block.empty();
+  auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
+  fits = fits && yield && yield.getValues().size() == 1 &&
+         yield.getValues().front().getType() == scalarType(y.getElementType());
+  return verify::scalarRegion(*this, getBody(), arguments, scalarType(y.getElementType()), "body",
+                              fits ? "map_c3" : "map_c2");
+}
+
+Region &ReduceOp::getEpilogueRegion() { return getEpilogue(); }
+OperandRange ReduceOp::getEpilogueOperands() { return getExtras(); }
+Type ReduceOp::getAccumulatorType() {
+  if (!getPrologue().empty() && !getPrologue().front().empty()) {
+    auto yield = dyn_cast<YieldOp>(getPrologue().front().back());
+    if (yield && yield.getValues().size() == 1) {
+      return yield.getValues().front().getType();
+    }
+  }
+  return scalarType(tensorType(getX()).getElementType());
+}
+
+LogicalResult ReduceOp::verify() {
+  RankedTensorType x = tensorType(getX());
+  if (failed(verify::axes(*this, getAxes(), x.getRank(), "reduce_c1"))) {
+    return failure();
+  }
+  SmallVector<int64_t> expected(x.getShape());
+  for (int64_t axis : getAxes()) {
+    expected[axis] = 1;
+  }
+  if (failed(verify::dims(*this, getY(), expected, "result", "reduce_c2"))) {
+    return failure();
+  }
+  if (!getPrologue().empty() &&
+      failed(verify::scalarRegion(*this, getPrologue(), {scalarType(x.getElementType())}, Type(),
+                                  "prologue", "reduce_c3"))) {
+    return failure();
+  }
+  return verify::epilogue(*this, "reduce_c3");
+}
+
+//===----------------------------------------------------------------------===//
+// softmax, norm, attention, recurrent
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyFloat(Operation *op, Value x, Value y, StringRef label) {
+  Type element = tensorType(x).getElementType();
+  if (!isa<FloatType>(element)) {
+    return op->emitOpError() << "operand elements are " << element << ", allowed floats (" << label << ")";
+  }
+  return verify::sameType(op, x, y, label);
+}
+
+LogicalResult SoftmaxOp::verify() {
+  return success(succeeded(verify::axis(*this, getAxis(), tensorType(getX()).getRank(), "softmax_c1")) &&
+                 succeeded(verifyFloat(*this, getX(), getY(), "softmax_c2")));
+}
+
+LogicalResult NormOp::verify() {
+  RankedTensorType x = tensorType(getX());
+  if (failed(verify::axis(*this, getAxis(), x.getRank(), "norm_c1"))) {
+    return failure();
+  }
+  for (Value parameter : {getScale(), getBias()}) {
+    if (parameter && failed(verify::dims(*this, parameter, x.getShape().drop_front(getAxis()),
+                                         "scale or bias", "norm_c2"))) {
+      return failure();
+    }
+  }
+  return verifyFloat(*this, getX(), getY(), "norm_c3");
+}
+
+LogicalResult AttentionOp::verify() {
+  ArrayRef<int64_t> q = tensorType(getQ()).getShape(), k = tensorType(getK()).getShape();
+  ArrayRef<int64_t> v = tensorType(getV()).getShape();
+  size_t rank = q.size();
+  if (rank < 2 || k.size() != rank || v.size() != rank) { // attention_c2
+    return emitOpError() << "ranks of q, k and v are " << rank << ", " << k.size() << ", " << v.size()
+                         << ", allowed equal and from 2 (attention_c2)";
+  }
+  if (!agree(q[rank - 1], k[rank - 1]) || !agree(k[rank - 2], v[rank - 2])) { // attention_c1
+    return emitOpError() << "E of q and k are " << q[rank - 1] << " and " << k[rank - 1]
+                         << ", T of k and v are " << k[rank - 2] << " and " << v[rank - 2]
+                         << " (attention_c1)";
+  }
+  ArrayRef<int64_t> batch = q.drop_back(2);
+  SmallVector<int64_t> scores(batch), result(batch);
+  scores.append({q[rank - 2], k[rank - 2]});
+  result.append({q[rank - 2], v[rank - 1]});
+  if (failed(verify::broadcasts(*this, k.drop_back(2), batch, "k's batch", "attention_c3")) ||
+      failed(verify::broadcasts(*this, v.drop_back(2), batch, "v's batch", "attention_c3")) ||
+      (getMask() && failed(verify::broadcasts(*this, tensorType(getMask()).getShape(), scores, "mask",
+                                              "attention_c3")))) {
+    return failure();
+  }
+  return verify::dims(*this, getY(), result, "result", "attention_c4");
+}
+
+/// Gates of a cell, 0 for an unknown kind.
+static int64_t gateCount(StringRef kind) {
+  return llvm::StringSwitch<int64_t>(kind).Case("rnn", 1).Case("gru", 3).Case("lstm", 4).Default(0);
+}
+
+LogicalResult RecurrentOp::verify() {
+  int64_t gates = gateCount(getKind());
+  int64_t directions = llvm::StringSwitch<int64_t>(getDirection())
+                           .Cases({"forward", "reverse"}, 1)
+                           .Case("bidirectional", 2)
+                           .Default(0);
+  if (!gates || !directions) { // recurrent_c2
+    return emitOpError() << "kind '" << getKind() << "' or direction '" << getDirection()
+                         << "' is not known; kinds are rnn, gru, lstm, directions forward, reverse, "
+                            "bidirectional (recurrent_c2)";
+  }
+  static constexpr StringLiteral known[] = {
+      "Relu", "Tanh", "Sigmoid", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh",
+      "HardSigmoid", "Elu", "Softsign", "Softplus"};
+  size_t needed = directions * (gates == 1 ? 1 : gates == 3 ? 2 : 3);
+  bool allKnown = llvm::all_of(getActivations().getAsValueRange<StringAttr>(),
+                               [](StringRef name) { return llvm::is_contained(known, name); });
+  if (getActivations().size() != needed || !allKnown) { // recurrent_c3
+    return emitOpError() << getActivations().size() << " activations " << getActivations() << ", expected "
+                         << needed << " of ONNX's names (recurrent_c3)";
+  }
+  ArrayRef<int64_t> x = tensorType(getX()).getShape();
+  if (x.size() != 3) { // recurrent_c1
+    return emitOpError() << "x has rank " << x.size() << ", allowed 3 (recurrent_c1)";
+  }
+  int64_t h = getHiddenSize(), gh = gates * h, d = directions;
+  auto check = [&](Value value, ArrayRef<int64_t> dims, StringRef what) {
+    return !value || succeeded(verify::dims(*this, value, dims, what, "recurrent_c1"));
+  };
+  return success(check(getW(), {d, gh, x[2]}, "w") && check(getR(), {d, gh, h}, "r") &&
+                 check(getBias(), {d, 2 * gh}, "bias") && check(getSequenceLens(), {x[1]}, "lens") &&
+                 check(getInitialH(), {d, x[1], h}, "h") && check(getInitialC(), {d, x[1], h}, "c") &&
+                 check(getPeephole(), {d, 3 * h}, "peephole") &&
+                 check(getY(), {x[0], d, x[1], h}, "result y") &&
+                 check(getYH(), {d, x[1], h}, "result yH") && check(getYC(), {d, x[1], h}, "result yC"));
+}

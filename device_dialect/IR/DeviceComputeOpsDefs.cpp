@@ -1,0 +1,15 @@
+//===- DeviceComputeOpsDefs.cpp - Generated definitions of one family ---------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Apart from the verifiers, so that an edit of those does not compile this again.
+//===----------------------------------------------------------------------===//
+#include "device_dialect/IR/DeviceComputeOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+
+#include "device_dialect/IR/DeviceComputeEnums.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "device_dialect/IR/DeviceComputeOps.cpp.inc"

@@ -1,0 +1,49 @@
+//===- DeviceDialect.cpp - Registration, attributes, interfaces -----------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "top_dialect/IR/TopDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera::device;
+
+#include "device_dialect/IR/DeviceDialect.cpp.inc"
+#include "device_dialect/IR/DeviceInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "device_dialect/IR/DeviceAttrs.cpp.inc"
+
+void DeviceDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "device_dialect/IR/DeviceAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "device_dialect/IR/DeviceComputeOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "device_dialect/IR/DeviceMoveOps.cpp.inc"
+      >();
+}
+
+LogicalResult BlockedAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t block) {
+  if (block < 1) { // blocked_c1
+    return emitError() << "block " << block << " is not positive (blocked_c1)";
+  }
+  return success();
+}
+
+LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
+                                          function_ref<InFlightDiagnostic()> emitError) const {
+  if (shape.size() < 2) { // blocked_c2
+    return emitError() << "a channel-blocked tensor has rank 2 or more, this one " << shape.size()
+                       << " (blocked_c2)";
+  }
+  return success();
+}

@@ -1,0 +1,126 @@
+//===- Pieces.cpp - Arithmetic on the pieces of a copy --------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/IR/Pieces.h"
+#include "llvm/ADT/STLExtras.h"
+#include <numeric>
+
+using namespace mlir;
+
+namespace tessera::device {
+
+Piece Piece::identity(int64_t source, ArrayRef<int64_t> sizes) {
+  Piece piece;
+  piece.source = source;
+  piece.sizes.assign(sizes.begin(), sizes.end());
+  piece.dstOffsets.assign(sizes.size(), 0);
+  piece.dstSteps.assign(sizes.size(), 1);
+  piece.srcDims.resize(sizes.size());
+  std::iota(piece.srcDims.begin(), piece.srcDims.end(), 0);
+  piece.srcOffsets.assign(sizes.size(), 0);
+  piece.srcSteps.assign(sizes.size(), 1);
+  return piece;
+}
+
+Piece::Piece(PieceAttr attr)
+    : source(attr.getSource()), sizes(attr.getSizes()), dstOffsets(attr.getDstOffsets()),
+      dstSteps(attr.getDstSteps()), srcDims(attr.getSrcDims()), srcOffsets(attr.getSrcOffsets()),
+      srcSteps(attr.getSrcSteps()) {}
+
+PieceAttr Piece::get(MLIRContext *context) const {
+  return PieceAttr::get(context, source, sizes, dstOffsets, dstSteps, srcDims, srcOffsets, srcSteps);
+}
+
+SmallVector<Range> sourceRanges(PieceAttr piece, size_t sourceRank) {
+  SmallVector<Range> ranges;
+  for (size_t s = 0; s < sourceRank; ++s) {
+    ranges.push_back({piece.getSrcOffsets()[s], piece.getSrcOffsets()[s]});
+  }
+  for (size_t d = 0; d < piece.getSizes().size(); ++d) {
+    if (piece.getSrcDims()[d] < 0) {
+      continue;
+    }
+    Range &range = ranges[piece.getSrcDims()[d]];
+    int64_t reach = (piece.getSizes()[d] - 1) * piece.getSrcSteps()[d];
+    (reach < 0 ? range.first : range.last) += reach;
+  }
+  return ranges;
+}
+
+int64_t pieceElements(PieceAttr piece) {
+  int64_t count = 1;
+  for (int64_t size : piece.getSizes()) {
+    count *= size;
+  }
+  return count;
+}
+
+/// Whether {offsetA + i stepA} and {offsetB + j stepB} have a common element.
+static bool meet(int64_t offsetA, int64_t sizeA, int64_t stepA, int64_t offsetB, int64_t sizeB,
+                 int64_t stepB) {
+  int64_t first = std::max(offsetA, offsetB);
+  int64_t last = std::min(offsetA + (sizeA - 1) * stepA, offsetB + (sizeB - 1) * stepB);
+  if (first > last || (offsetA - offsetB) % std::gcd(stepA, stepB) != 0) {
+    return false;
+  }
+  // The common elements repeat with period lcm, so at most stepB steps of A decide.
+  int64_t start = offsetA + (first - offsetA + stepA - 1) / stepA * stepA;
+  for (int64_t k = 0, at = start; k < stepB && at <= last; ++k, at += stepA) {
+    if ((at - offsetB) % stepB == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool overlap(PieceAttr a, PieceAttr b) {
+  for (size_t d = 0; d < a.getSizes().size(); ++d) {
+    if (!meet(a.getDstOffsets()[d], a.getSizes()[d], a.getDstSteps()[d], b.getDstOffsets()[d],
+              b.getSizes()[d], b.getDstSteps()[d])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<std::pair<size_t, size_t>> findOverlap(ArrayRef<PieceAttr> pieces) {
+  if (pieces.empty() || pieces.front().getSizes().empty()) {
+    return pieces.size() > 1 ? std::optional(std::make_pair<size_t, size_t>(0, 1)) : std::nullopt;
+  }
+  // Sweep along the dim in which the pieces differ most, so a concatenation of n tensors takes
+  // n log n comparisons.
+  size_t rank = pieces.front().getSizes().size(), sweep = 0, most = 0;
+  for (size_t d = 0; d < rank; ++d) {
+    SmallVector<int64_t> starts;
+    for (PieceAttr piece : pieces) {
+      starts.push_back(piece.getDstOffsets()[d]);
+    }
+    llvm::sort(starts);
+    size_t distinct = std::unique(starts.begin(), starts.end()) - starts.begin();
+    if (distinct > most) {
+      most = distinct;
+      sweep = d;
+    }
+  }
+  SmallVector<size_t> order(pieces.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return pieces[a].getDstOffsets()[sweep] < pieces[b].getDstOffsets()[sweep];
+  });
+  auto end = [&](size_t i) {
+    PieceAttr piece = pieces[i];
+    return piece.getDstOffsets()[sweep] + (piece.getSizes()[sweep] - 1) * piece.getDstSteps()[sweep];
+  };
+  SmallVector<size_t> open;
+  for (size_t i : order) {
+    llvm::erase_if(open, [&](size_t j) { return end(j) < pieces[i].getDstOffsets()[sweep]; });
+    for (size_t j : open) {
+      if (overlap(pieces[i], pieces[j])) {
+        return std::make_pair(std::min(i, j), std::max(i, j));
+      }
+    }
+    open.push_back(i);
+  }
+  return std::nullopt;
+}
+
+} // namespace tessera::device

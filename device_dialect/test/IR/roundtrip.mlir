@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tessera-opt %s | tessera-opt | FileCheck %s
+// RUN: tessera-opt --mlir-print-op-generic %s | tessera-opt | FileCheck %s
+
+// CHECK-LABEL: func.func @conv
+// CHECK: device.conv %{{.*}}, %{{.*}} bias %{{.*}} extras(%{{.*}}) epilogue
+// CHECK: ^bb0(%{{.*}}: f32, %{{.*}}: f32):
+// CHECK: device.yield %{{.*}} : f32
+// CHECK: algorithm = 2 : i32
+func.func @conv(%x: tensor<1x16x8x8xf32, #device.blocked<16>>, %w: tensor<32x16x3x3xf32>, %b: tensor<32xf32>,
+                %r: tensor<1x32x8x8xf32, #device.blocked<16>>) -> tensor<1x32x8x8xf32, #device.blocked<16>> {
+  %y = device.conv %x, %w bias %b extras(%r) epilogue {
+  ^bb0(%acc: f32, %res: f32):
+    %sum = arith.addf %acc, %res : f32
+    %zero = arith.constant 0.0 : f32
+    %relu = arith.maximumf %sum, %zero : f32
+    device.yield %relu : f32
+  } {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, algorithm = 2 : i32}
+    : (tensor<1x16x8x8xf32, #device.blocked<16>>, tensor<32x16x3x3xf32>, tensor<32xf32>, tensor<1x32x8x8xf32, #device.blocked<16>>)
+    -> tensor<1x32x8x8xf32, #device.blocked<16>>
+  return %y : tensor<1x32x8x8xf32, #device.blocked<16>>
+}
+
+// CHECK-LABEL: func.func @matmul_packed
+// CHECK: device.matmul %{{.*}}, %{{.*}} {packed, weightShape = array<i64: 4, 5>}
+func.func @matmul_packed(%a: tensor<2x3x4xf32>, %b: tensor<1x4x16xf32>) -> tensor<2x3x5xf32> {
+  %y = device.matmul %a, %b {packed, weightShape = array<i64: 4, 5>} : (tensor<2x3x4xf32>, tensor<1x4x16xf32>) -> tensor<2x3x5xf32>
+  return %y : tensor<2x3x5xf32>
+}
+
+// CHECK-LABEL: func.func @pool_reduce_map
+// CHECK: device.pool max
+// CHECK: device.reduce sum %{{.*}} prologue
+// CHECK: epilogue
+// CHECK: device.map (%{{.*}})
+func.func @pool_reduce_map(%x: tensor<1x8x8x8xf32>) -> tensor<1x8x1x1xf32> {
+  %p = device.pool max %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x8x8x8xf32>) -> tensor<1x8x4x4xf32>
+  %r = device.reduce sum %p prologue {
+  ^bb0(%e: f32):
+    %s = arith.mulf %e, %e : f32
+    device.yield %s : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    %n = arith.constant 6.250000e-02 : f32
+    %m = arith.mulf %acc, %n : f32
+    device.yield %m : f32
+  } {axes = array<i64: 2, 3>} : (tensor<1x8x4x4xf32>) -> tensor<1x8x1x1xf32>
+  %y = device.map (%r) {
+  ^bb0(%e: f32):
+    %s = math.sqrt %e : f32
+    device.yield %s : f32
+  } : (tensor<1x8x1x1xf32>) -> tensor<1x8x1x1xf32>
+  return %y : tensor<1x8x1x1xf32>
+}
+
+// CHECK-LABEL: func.func @moves
+// CHECK: #device.piece<source = 0, sizes = [3, 2], dst_offsets = [0, 0], dst_steps = [1, 1], src_dims = [1, 0], src_offsets = [0, 0], src_steps = [1, 1]>
+// CHECK: fill = 0.000000e+00
+// CHECK: device.reshape
+func.func @moves(%x: tensor<2x3xf32>, %i: tensor<2xi64>) -> tensor<2x4xf32> {
+  %y = device.copy %x {fill = 0.0 : f64, pieces = [#device.piece<source = 0, sizes = [3, 2], dst_offsets = [0, 0], dst_steps = [1, 1], src_dims = [1, 0], src_offsets = [0, 0], src_steps = [1, 1]>]} : (tensor<2x3xf32>) -> tensor<4x2xf32>
+  %r = device.reshape %y : (tensor<4x2xf32>) -> tensor<2x4xf32>
+  %g = device.gather %r, %i {axis = 0} : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
+  %c = device.cumsum %g {axis = 1} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %v, %k = device.topk %c {axis = 1, k = 4} : (tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xi64>)
+  return %v : tensor<2x4xf32>
+}
+
+// CHECK-LABEL: func.func @sequence
+// CHECK: device.recurrent %{{.*}}, %{{.*}}, %{{.*}} bias %{{.*}} {activations = ["Sigmoid", "Tanh", "Tanh"]
+func.func @sequence(%x: tensor<5x1x3xf32>, %w: tensor<1x8x3xf32>, %r: tensor<1x8x2xf32>, %b: tensor<1x16xf32>) -> tensor<5x1x1x2xf32> {
+  %y, %h, %c = device.recurrent %x, %w, %r bias %b {kind = "lstm", direction = "forward", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Tanh"]}
+    : (tensor<5x1x3xf32>, tensor<1x8x3xf32>, tensor<1x8x2xf32>, tensor<1x16xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<5x1x1x2xf32>
+}
