@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands; each module has a `main()` that a console script calls."""

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every command does the same way: flags, errors, exit codes, --json, interrupts."""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Sequence
+
+from .. import __version__
+from ..errors import ExitCode, TesseraError
+from ..progress import Report
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with our exit code for wrong flags and no guessing of abbreviated ones."""
+
+    def __init__(self, prog: str, description: str, epilog: str = "") -> None:
+        super().__init__(prog=prog, description=description, epilog=epilog, allow_abbrev=False,
+                         formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def add_common(self) -> "Parser":
+        """Adds --json, --quiet and --version."""
+        self.add_argument("--json", action="store_true", help="print one JSON object on stdout, all text on stderr")
+        self.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+        self.add_argument("-V", "--version", action="version", version=f"%(prog)s {__version__}")
+        return self
+
+
+@dataclass
+class Context:
+    """What a command works with: its arguments, its report on the screen and its JSON result."""
+
+    name: str
+    args: argparse.Namespace
+    report: Report
+    result: dict[str, object] = field(default_factory=dict)
+
+    @staticmethod
+    def make(name: str, args: argparse.Namespace, steps: int = 1) -> "Context":
+        stream = sys.stderr if args.json else sys.stdout
+        return Context(name, args, Report(steps, stream, quiet=args.quiet))
+
+
+def run_command(name: str, parse: Callable[[Sequence[str] | None], argparse.Namespace],
+                work: Callable[[Context], int | None], steps: int = 1, argv: Sequence[str] | None = None) -> int:
+    """Parses, works, turns every outcome into an exit code and, with --json, into one JSON object.
+
+    `work` returns an exit code (None: 0) or raises TesseraError. Anything else it raises is a fault
+    of ours: exit code 70 with the stack trace saved in a file, not on the screen.
+    """
+    try:
+        args = parse(argv)
+    except SystemExit as end:  # argparse: 0 after --help, 2 after a wrong flag
+        return int(end.code or 0)
+    context = Context.make(name, args, steps)
+    signal.signal(signal.SIGTERM, _interrupt)
+    error: TesseraError | None = None
+    code = ExitCode.OK
+    try:
+        code = ExitCode(work(context) or 0)
+        sys.stdout.flush()
+    except TesseraError as caught:
+        error, code = caught, caught.code
+    except KeyboardInterrupt:
+        error = TesseraError("interrupted; no output file was left half-written", ExitCode.INTERRUPTED)
+        code = ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away (| head): nothing to tell it, and no flush at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        error = TesseraError("out of memory", hint="use a smaller input shape, or a machine with more memory")
+        code = error.code
+    except Exception as fault:  # the last line of defence: never a stack trace on the screen
+        error, code = _internal(name, fault), ExitCode.INTERNAL
+    if error is not None:
+        print_error(name, error)
+    if args.json:
+        _print_json(context, code, error)
+    return int(code)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def print_error(name: str, error: TesseraError) -> None:
+    """The message, its details and what to do, on stderr."""
+    print(f"{name}: error: {error.message}", file=sys.stderr)
+    for line in error.details:
+        print(f"    {line}", file=sys.stderr)
+    if error.hint:
+        print(f"  -> {error.hint}", file=sys.stderr)
+
+
+def _internal(name: str, fault: Exception) -> TesseraError:
+    text = f"{name} {__version__}\narguments: {sys.argv[1:]}\n\n" + "".join(traceback.format_exception(fault))
+    try:
+        handle, path = tempfile.mkstemp(prefix=f"tessera-{name}-", suffix=".txt", dir=Path.cwd())
+    except OSError:
+        handle, path = tempfile.mkstemp(prefix=f"tessera-{name}-", suffix=".txt")
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    return TesseraError(f"a fault in Tessera itself: {type(fault).__name__}: {fault}", ExitCode.INTERNAL,
+                        hint=f"please report it with {path}")
+
+
+def _print_json(context: Context, code: int, error: TesseraError | None) -> None:
+    document = {
+        "schema_version": 1, "tool": context.name, "tool_version": __version__, "exit_code": int(code),
+        "status": "ok" if code == 0 else "error", "error": error.as_dict() if error else None,
+        "warnings": context.report.warnings, "steps": context.report.steps, **context.result,
+    }
+    print(json.dumps(document, indent=1, allow_nan=False, default=str))

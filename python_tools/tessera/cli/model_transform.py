@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""model_transform: an ONNX file becomes NAME_top.mlir and NAME_weights.safetensors, checked."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Sequence
+
+import numpy as np
+
+from .. import compare, inputs, onnx_runner, preprocess, top_model
+from ..errors import TesseraError, usage_error
+from ..files import require_writable_folder, save_npz
+from ..top_model import TopModel
+from .common import Context, Parser, run_command
+
+NAME = "model_transform"
+DEFAULT_TOLERANCE = "0.9999,0.999"
+EPILOG = """examples:
+  model_transform --model_name m --model_def m.onnx --mlir m_top.mlir
+  model_transform --model_name m --model_def m.onnx --input_shapes "[[1,3,224,224]]" \\
+      --mean 123.675,116.28,103.53 --scale 0.0171,0.0175,0.0174 --pixel_format rgb \\
+      --resize_dims 256,256 --keep_aspect_ratio --keep_ratio_mode short_side_scale \\
+      --test_input cat.jpg --test_result m_top_outputs.npz --mlir m_top.mlir"""
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
+    parser.add_argument("--model_def", required=True, metavar="FILE", help="the .onnx file")
+    parser.add_argument("--mlir", required=True, metavar="FILE", help="output, NAME_top.mlir; the weights are put beside it")
+    parser.add_argument("--model_name", help="name inside the model (default: the .onnx file's name)")
+    parser.add_argument("--input_shapes", metavar="SHAPES",
+                        help="fixes dynamic dims: '[[1,3,224,224],[1,8]]' in input order, or x=1x3x224x224,y=1x8")
+    parser.add_argument("--output_names", metavar="A,B", help="tensors to end the network at (default: its outputs)")
+    preprocess.add_arguments(parser)
+    check = parser.add_argument_group("check of the Top model against onnxruntime, tensor by tensor")
+    check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,NAME=FILE (default: seeded random)")
+    check.add_argument("--test_result", metavar="FILE", help="write every tensor of the Top reference to this .npz")
+    check.add_argument("--tolerance", default=DEFAULT_TOLERANCE, metavar="COS[,EUCLID]",
+                       help="least cosine and euclidean similarity of each tensor (default: %(default)s)")
+    check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
+    check.add_argument("--not_inference", "--skip_validation", dest="skip", action="store_true", help="no check at all")
+    return parser.add_common().parse_args(argv)
+
+
+def check_against_onnxruntime(context: Context, model: TopModel, arrays: dict[str, np.ndarray],
+                              got: dict[str, np.ndarray], tolerance: compare.Tolerance) -> compare.Comparison:
+    """Compares the Top reference's tensors with onnxruntime's; every model output must be among them."""
+    args = context.args
+    framework = onnx_runner.OnnxModel(args.model_def, every_tensor=True, optimise=False)
+    known = {spec.name for spec in framework.outputs}
+    wanted = [name for name in got if name in known]
+    lost = [spec.name for spec in model.outputs if spec.name not in wanted]
+    if lost:
+        raise TesseraError(f"the check cannot see output '{lost[0]}': onnxruntime or the Top model lacks it")
+    feed = {spec.name: arrays[spec.name] for spec in framework.inputs if spec.name in arrays}
+    return compare.compare(got, framework.run(feed, wanted), tolerance, args.excepts.split(","))
+
+
+def work(context: Context) -> None:
+    args, report = context.args, context.report
+    mlir, model_def = Path(args.mlir), Path(args.model_def)
+    tolerance = compare.Tolerance.parse(args.tolerance)
+    if mlir.suffix != ".mlir":
+        raise usage_error(f"--mlir {mlir}: the name must end in .mlir, e.g. {model_def.stem}_top.mlir")
+    if args.skip and (args.test_input or args.test_result):
+        raise usage_error("--not_inference contradicts --test_input and --test_result")
+    if args.test_result:
+        require_writable_folder(args.test_result)
+    name = args.model_name or model_def.stem
+
+    with report.step("import and optimise") as step:
+        model, result = top_model.import_onnx(model_def, mlir, report, model_name=name, input_shapes=args.input_shapes,
+                                              output_names=args.output_names, preprocess=preprocess.from_arguments(args))
+        if "ops" in result:
+            step.note = f"{result.get('nodes', '?')} ONNX nodes -> {result['ops']} ops"
+    context.result["model"] = {"mlir": str(mlir), "weights": str(model.weights),
+                               "inputs": [str(i) for i in model.inputs], "outputs": [str(o) for o in model.outputs]}
+    test_input = args.test_input
+    if args.skip:
+        report.warn("not checked: --not_inference was given")
+    else:
+        test_input = _check(context, model, name, tolerance)
+    report.say(f"inputs   {', '.join(map(str, model.inputs))}")
+    report.say(f"outputs  {', '.join(map(str, model.outputs))}")
+    for spec in model.inputs:
+        if spec.preprocess:
+            report.say(f"pictures for '{spec.name}': {spec.preprocess.describe()}")
+    deploy = f"model_deploy --mlir {mlir} --chip x86 --quantize F32"
+    if test_input:
+        deploy += f" --test_input {test_input}"
+    if args.test_result:
+        deploy += f" --test_reference {args.test_result}"
+    report.finish([f"{deploy} --model {mlir.with_name(name + '_x86_f32.bmodel')}"])
+
+
+def _check(context: Context, model: TopModel, name: str, tolerance: compare.Tolerance) -> str:
+    """Runs reference and framework; returns the file that holds the inputs used."""
+    args, report = context.args, context.report
+    with report.step("test input") as step:
+        if args.test_input:
+            arrays = inputs.load_inputs(args.test_input, model.inputs, "--test_input")
+            step.note = args.test_input
+        else:
+            arrays = inputs.random_inputs(model.inputs)
+            step.note = f"random, seed {inputs.RANDOM_SEED}"
+        input_file = args.test_input
+        if input_file is None or not input_file.endswith(".npz"):
+            input_file = str(model.path.with_name(f"{name}_in_f32.npz"))
+            save_npz(input_file, arrays)
+    with report.step("Top reference") as step:
+        got = top_model.evaluate(model, arrays, report, every_tensor=True)
+        step.note = f"{len(got)} tensors"
+        if args.test_result:
+            save_npz(args.test_result, {**{s.name: arrays[s.name] for s in model.inputs}, **got})
+    if not onnx_runner.available():
+        report.warn("not compared with the framework: onnxruntime is not installed (pip install onnxruntime); "
+                    "the numbers of this model are unchecked")
+        context.result["comparison"] = None
+        return input_file
+    with report.step(f"compare with onnxruntime {onnx_runner.version()}") as step:
+        comparison = check_against_onnxruntime(context, model, arrays, got, tolerance)
+        context.result["comparison"] = comparison.as_dict()
+        if comparison.rows:
+            worst = comparison.rows[0]
+            step.note = f"{len(comparison.rows)} tensors, worst cos {worst.cosine:.6f} ('{worst.name}')"
+    if comparison.failed:
+        report.say(compare.format_table(comparison))
+    comparison.require_passed("Top model against onnxruntime")
+    return input_file
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_command(NAME, parse, work, steps=4, argv=argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

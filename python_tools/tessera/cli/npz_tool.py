@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""npz_tool: compare, show and edit files of named tensors (.npz, .safetensors, .npy)."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Sequence
+
+import numpy as np
+
+from .. import compare, safetensors_io
+from ..errors import ExitCode, TesseraError
+from ..files import load_tensors, save_npz
+from .common import Context, Parser, run_command
+
+NAME = "npz_tool"
+EPILOG = """examples:
+  npz_tool compare out.npz reference.npz --tolerance 0.999,0.99 -v
+  npz_tool print_diff out.npz reference.npz conv1 --top 10
+  npz_tool extract all.npz some.npz conv1,relu1"""
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=argparse.ArgumentParser)
+
+    def verb(name: str, help_text: str, *files: str) -> argparse.ArgumentParser:
+        sub = verbs.add_parser(name, help=help_text, description=help_text, allow_abbrev=False)
+        for file in files:
+            sub.add_argument(file)
+        Parser.add_common(sub)  # type: ignore[arg-type]
+        return sub
+
+    sub = verb("compare", "compare all tensors both files have; exit code 3 where one misses the tolerance", "target", "reference")
+    sub.add_argument("--tolerance", default="0.99,0.99", metavar="COS[,EUCLID]", help="default: %(default)s")
+    sub.add_argument("--excepts", default="", metavar="A,B", help="names to leave out")
+    sub.add_argument("--save", metavar="CSV", help="write the whole table as CSV")
+    sub.add_argument("-v", "--verbose", action="count", default=0, help="show every tensor, not only the worst")
+    sub = verb("print_diff", "the places where one tensor differs most", "target", "reference", "name")
+    sub.add_argument("--top", type=int, default=10, metavar="N", help="how many places (default: %(default)s)")
+    sub = verb("dump", "names, shapes, types and ranges; with NAME its values", "file")
+    sub.add_argument("name", nargs="?")
+    sub.add_argument("--count", type=int, default=32, metavar="N", help="how many values (-1: all; default: %(default)s)")
+    verb("statistic", "minimum, maximum, mean, standard deviation, NaN and infinity of every tensor", "file")
+    verb("check_nan_inf", "exit code 1 where a tensor holds NaN or infinity", "file")
+    verb("extract", "write the named tensors to a new file", "file", "output", "names")
+    verb("remove", "write all but the named tensors to a new file", "file", "output", "names")
+    sub = verb("rename", "write a copy with tensors renamed: OLD=NEW,OLD=NEW", "file", "output", "renames")
+    sub = verb("merge", "write the tensors of several files to one", "output")
+    sub.add_argument("files", nargs="+")
+    verb("to_npy", "write one tensor as .npy", "file", "name", "output")
+    return parser.parse_args(argv)
+
+
+def pick(tensors: dict[str, np.ndarray], name: str, file: str) -> np.ndarray:
+    """One tensor by name; TesseraError lists what there is instead."""
+    if name not in tensors:
+        raise TesseraError(f"{file} has no tensor '{name}'", details=[f"it has: {', '.join(list(tensors)[:20])}"])
+    return tensors[name]
+
+
+def save(path: str, tensors: dict[str, np.ndarray]) -> None:
+    if not tensors:
+        raise TesseraError(f"failed to write {path}: no tensor is left")
+    (safetensors_io.save if Path(path).suffix == ".safetensors" else save_npz)(path, tensors)
+
+
+def compare_files(context: Context) -> None:
+    args = context.args
+    tolerance = compare.Tolerance.parse(args.tolerance)
+    result = compare.compare(load_tensors(args.target), load_tensors(args.reference), tolerance, args.excepts.split(","))
+    context.result["comparison"] = result.as_dict()
+    what = f"{args.target} against {args.reference}"
+    result.require_rows(what)
+    context.report.say(compare.format_table(result, None if args.verbose else 15))
+    for names, text in ((result.missing, "only in the reference"), (result.extra, "only in the target")):
+        if names:
+            context.report.say(f"{text}, not compared ({len(names)}): {', '.join(names[:10])}{' …' if len(names) > 10 else ''}")
+    if args.save:
+        Path(args.save).write_text(compare.to_csv(result))
+    context.report.say(f"{len(result.rows) - len(result.failed)} of {len(result.rows)} tensors within {tolerance}")
+    result.require_passed(what)
+
+
+def print_diff(context: Context) -> None:
+    args = context.args
+    got = pick(load_tensors(args.target), args.name, args.target)
+    ref = pick(load_tensors(args.reference), args.name, args.reference)
+    row = compare.compare_tensor(args.name, got, ref, compare.Tolerance())
+    if got.shape != ref.shape:
+        raise TesseraError(f"'{args.name}': {row.note}", ExitCode.ACCURACY)
+    context.report.say(f"'{args.name}' {ref.dtype}{list(ref.shape)}: {compare.describe(row)}")
+    error = np.abs(got.astype(np.float64) - ref.astype(np.float64))
+    order = np.argsort(np.nan_to_num(error, nan=np.inf), axis=None)[::-1][:max(args.top, 0)]
+    cells = [("index", "target", "reference", "difference")]
+    for flat in order:
+        index = np.unravel_index(flat, ref.shape)
+        cells.append((str(list(map(int, index))), f"{got[index]:.7g}", f"{ref[index]:.7g}", f"{error[index]:.3g}"))
+    context.report.say(compare.align(cells, right=(1, 2, 3)))
+    context.result["worst"] = [dict(zip(cells[0], row)) for row in cells[1:]]
+
+
+def dump(context: Context) -> None:
+    args = context.args
+    tensors = load_tensors(args.file)
+    context.result["tensors"] = {n: {"shape": list(t.shape), "dtype": str(t.dtype)} for n, t in tensors.items()}
+    if args.name is not None:
+        tensor = pick(tensors, args.name, args.file)
+        flat = tensor.ravel() if args.count < 0 else tensor.ravel()[:args.count]
+        context.report.say(f"'{args.name}' {tensor.dtype}{list(tensor.shape)}")
+        context.report.say(np.array2string(flat, threshold=flat.size + 1, max_line_width=110))
+        return
+    cells = [("tensor", "type", "shape", "min", "max")]
+    for name, tensor in tensors.items():
+        low, high = (f"{tensor.min():.6g}", f"{tensor.max():.6g}") if tensor.size else ("-", "-")
+        cells.append((name, str(tensor.dtype), "x".join(map(str, tensor.shape)) or "scalar", low, high))
+    context.report.say(compare.align(cells, right=(3, 4)))
+
+
+def statistic(context: Context) -> None:
+    cells = [("tensor", "shape", "min", "max", "mean", "std", "NaN", "inf")]
+    for name, tensor in load_tensors(context.args.file).items():
+        values = tensor.astype(np.float64).ravel()
+        finite = values[np.isfinite(values)]
+        numbers = (finite.min(), finite.max(), finite.mean(), finite.std()) if finite.size else ()
+        cells.append((name, "x".join(map(str, tensor.shape)) or "scalar",
+                      *([f"{n:.6g}" for n in numbers] or ["-"] * 4),
+                      str(np.count_nonzero(np.isnan(values))), str(np.count_nonzero(np.isinf(values)))))
+    context.report.say(compare.align(cells, right=(2, 3, 4, 5, 6, 7)))
+    context.result["tensors"] = [dict(zip(cells[0], row)) for row in cells[1:]]
+
+
+def check_nan_inf(context: Context) -> None:
+    tensors = load_tensors(context.args.file)
+    bad = [n for n, t in tensors.items() if t.dtype.kind in "fc" and not np.isfinite(t).all()]
+    if not tensors:
+        raise TesseraError(f"{context.args.file} holds no tensor: nothing was checked")
+    context.result["non_finite"] = bad
+    if bad:
+        raise TesseraError(f"{len(bad)} of {len(tensors)} tensors hold NaN or infinity: {', '.join(bad[:10])}")
+    context.report.say(f"{len(tensors)} tensors, all finite")
+
+
+def edit(context: Context) -> None:
+    """extract, remove, rename, merge, to_npy."""
+    args = context.args
+    if args.verb == "merge":
+        merged: dict[str, np.ndarray] = {}
+        for file in args.files:
+            for name, tensor in load_tensors(file).items():
+                if name in merged:
+                    raise TesseraError(f"'{name}' is in more than one file; {file} is the second")
+                merged[name] = tensor
+        return save(args.output, merged)
+    tensors = load_tensors(args.file)
+    if args.verb == "to_npy":
+        np.save(args.output, pick(tensors, args.name, args.file))
+    elif args.verb == "extract":
+        save(args.output, {n: pick(tensors, n, args.file) for n in args.names.split(",")})
+    elif args.verb == "remove":
+        gone = [n for n in args.names.split(",") if pick(tensors, n, args.file) is not None]
+        save(args.output, {n: t for n, t in tensors.items() if n not in gone})
+    else:
+        pairs = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in args.renames.split(","))
+        for old, new in pairs.items():
+            pick(tensors, old, args.file)
+            if not new or (new in tensors and new not in pairs):
+                raise TesseraError(f"cannot rename '{old}' to '{new}'", hint="write OLD=NEW with a new name that is free")
+        save(args.output, {pairs.get(n, n): t for n, t in tensors.items()})
+
+
+WORK = {"compare": compare_files, "print_diff": print_diff, "dump": dump, "statistic": statistic,
+        "check_nan_inf": check_nan_inf}
+
+
+def work(context: Context) -> None:
+    WORK.get(context.args.verb, edit)(context)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_command(NAME, parse, work, argv=argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

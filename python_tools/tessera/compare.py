@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares tensors with a reference: metrics, tolerance, verdict, table.
+
+Metrics, `e = got - ref`: cosine; relative L2 error |e|/|ref|; SQNR = 20·log10(|ref|/|e|) in dB;
+max|e|, absolute and as a fraction of the reference's range max(ref)-min(ref). `euclid` of a
+tolerance is the similarity 1 - relative L2 error. NaN and infinity are counted, never left out
+silently: they must stand at the same places on both sides.
+"""
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from .errors import ExitCode, TesseraError, usage_error
+
+_CHUNK = 1 << 20  # elements worked on at once, so that float64 copies stay small
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What a tensor must reach; None: not asked for.
+
+    cosine, euclid: at least; max_of_range: max|e| at most this fraction of the reference's range.
+    """
+
+    cosine: float | None = 0.99
+    euclid: float | None = 0.99
+    max_of_range: float | None = None
+
+    @staticmethod
+    def parse(text: str) -> "Tolerance":
+        """From 'cos' or 'cos,euclid', e.g. '0.999,0.99'. Raises a usage error."""
+        try:
+            values = [float(part) for part in text.split(",")]
+        except ValueError:
+            values = []
+        if not 1 <= len(values) <= 2 or any(not -1 <= v <= 1 for v in values):
+            raise usage_error(f"--tolerance '{text}': expected 'cosine' or 'cosine,euclid', each at most 1, "
+                              "e.g. 0.999,0.99")
+        return Tolerance(values[0], values[1] if len(values) == 2 else None)
+
+    def __str__(self) -> str:
+        parts = []
+        if self.cosine is not None:
+            parts.append(f"cos >= {self.cosine:g}")
+        if self.euclid is not None:
+            parts.append(f"euclid >= {self.euclid:g}")
+        if self.max_of_range is not None:
+            parts.append(f"max|e| <= {self.max_of_range:g} of range")
+        return ", ".join(parts) or "none"
+
+
+@dataclass
+class Row:
+    """The comparison of one tensor. Where shapes differ the metrics are NaN and `passed` is False."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    cosine: float = math.nan
+    rel_l2: float = math.nan
+    sqnr_db: float = math.nan
+    max_abs: float = math.nan
+    max_of_range: float = math.nan
+    non_finite: int = 0           # NaN or infinity on either side
+    non_finite_differs: int = 0   # of these, places where the two sides disagree
+    passed: bool = False
+    note: str = ""
+
+    @property
+    def euclid(self) -> float:
+        return 1.0 - self.rel_l2
+
+
+@dataclass
+class Comparison:
+    """All rows of one comparison, worst first, and names present on one side only."""
+
+    rows: list[Row]
+    tolerance: Tolerance
+    missing: list[str] = field(default_factory=list)   # in the reference, not in the tensors tested
+    extra: list[str] = field(default_factory=list)     # the other way round
+    excepted: list[str] = field(default_factory=list)  # left out on the user's request
+
+    @property
+    def failed(self) -> list[Row]:
+        return [row for row in self.rows if not row.passed]
+
+    @property
+    def passed(self) -> bool:
+        """True where at least one tensor was compared and all passed."""
+        return bool(self.rows) and not self.failed
+
+    def require_rows(self, what: str) -> None:
+        """Raises TesseraError where nothing was compared: that is never a success."""
+        if not self.rows:
+            raise TesseraError(f"{what}: nothing was compared: the two sides have no tensor name in common",
+                               details=[f"only in the reference: {_shorten(self.missing)}",
+                                        f"only in the result: {_shorten(self.extra)}"],
+                               hint="list the names of both files with 'npz_tool dump FILE'")
+
+    def require_passed(self, what: str) -> None:
+        """Raises TesseraError with exit code 3 where a tensor misses its tolerance."""
+        self.require_rows(what)
+        if self.failed:
+            worst = self.failed[0]
+            raise TesseraError(
+                f"{what}: {len(self.failed)} of {len(self.rows)} tensors are outside the tolerance "
+                f"({self.tolerance}); the worst is '{worst.name}': {describe(worst)}", ExitCode.ACCURACY)
+
+    def as_dict(self) -> dict[str, object]:
+        return {"passed": self.passed, "tolerance": asdict(self.tolerance), "compared": len(self.rows),
+                "failed": len(self.failed), "missing": self.missing, "extra": self.extra,
+                "excepted": self.excepted, "tensors": [row_dict(row) for row in self.rows]}
+
+
+def row_dict(row: Row) -> dict[str, object]:
+    """A row for JSON: not-a-number metrics become null, infinities strings."""
+    def clean(value: object) -> object:
+        if isinstance(value, float) and not math.isfinite(value):
+            return None if math.isnan(value) else str(value)
+        return value
+    return {key: clean(value) for key, value in asdict(row).items()}
+
+
+def describe(row: Row) -> str:
+    """One row in words."""
+    if row.note and math.isnan(row.cosine):
+        return row.note
+    text = f"cos {row.cosine:.7f}, rel. L2 {row.rel_l2:.3g}, max|e| {row.max_abs:.3g}"
+    return f"{text}; {row.note}" if row.note else text
+
+
+def compare_tensor(name: str, got: np.ndarray, ref: np.ndarray, tolerance: Tolerance) -> Row:
+    """Compares one tensor; shapes must be equal, types may differ (values are compared as float64)."""
+    row = Row(name, tuple(ref.shape), str(ref.dtype))
+    if got.shape != ref.shape:
+        row.note = f"shape {list(got.shape)} instead of {list(ref.shape)}"
+        return row
+    if got.dtype != ref.dtype:
+        row.note = f"type {got.dtype} instead of {ref.dtype}"
+    if np.iscomplexobj(got) or got.dtype.kind in "OSUV" or ref.dtype.kind in "OSUV":
+        row.note = f"type {got.dtype} cannot be compared"
+        return row
+    _measure(row, np.ravel(got), np.ravel(ref))
+    if row.non_finite:
+        text = f"{row.non_finite} NaN/inf"
+        text += f", {row.non_finite_differs} not equal on both sides" if row.non_finite_differs else " on both sides"
+        row.note = f"{row.note}; {text}" if row.note else text
+    row.passed = _passes(row, tolerance)
+    return row
+
+
+def _measure(row: Row, got: np.ndarray, ref: np.ndarray) -> None:
+    """Fills the metrics over all places where both sides are finite."""
+    dot = got2 = ref2 = err2 = 0.0
+    max_abs, low, high = 0.0, math.inf, -math.inf
+    for begin in range(0, ref.size, _CHUNK):
+        g = got[begin:begin + _CHUNK].astype(np.float64)
+        r = ref[begin:begin + _CHUNK].astype(np.float64)
+        finite = np.isfinite(g) & np.isfinite(r)
+        if not finite.all():
+            odd_g, odd_r = g[~finite], r[~finite]
+            row.non_finite += odd_g.size
+            same = (odd_g == odd_r) | (np.isnan(odd_g) & np.isnan(odd_r))
+            row.non_finite_differs += int(np.count_nonzero(~same))
+            g, r = g[finite], r[finite]
+        if g.size == 0:
+            continue
+        e = g - r
+        dot += float(g @ r)
+        got2 += float(g @ g)
+        ref2 += float(r @ r)
+        err2 += float(e @ e)
+        max_abs = max(max_abs, float(np.abs(e).max()))
+        low, high = min(low, float(r.min())), max(high, float(r.max()))
+    row.max_abs = max_abs
+    if err2 == 0.0:
+        row.cosine, row.rel_l2, row.sqnr_db, row.max_of_range = 1.0, 0.0, math.inf, 0.0
+        return
+    row.cosine = dot / math.sqrt(got2 * ref2) if got2 > 0 and ref2 > 0 else 0.0
+    row.rel_l2 = math.sqrt(err2 / ref2) if ref2 > 0 else math.inf
+    row.sqnr_db = 10 * math.log10(ref2 / err2) if ref2 > 0 else -math.inf
+    # A constant reference has no range; its magnitude is what an error is measured by then.
+    extent = high - low if high > low else abs(high)
+    row.max_of_range = max_abs / extent if extent > 0 else math.inf
+
+
+def _passes(row: Row, tolerance: Tolerance) -> bool:
+    if row.non_finite_differs:
+        return False
+    checks = ((tolerance.cosine, row.cosine), (tolerance.euclid, row.euclid))
+    if any(wanted is not None and not value >= wanted for wanted, value in checks):
+        return False
+    return tolerance.max_of_range is None or row.max_of_range <= tolerance.max_of_range
+
+
+def compare(got: Mapping[str, np.ndarray], ref: Mapping[str, np.ndarray], tolerance: Tolerance,
+            excepts: Iterable[str] = ()) -> Comparison:
+    """Compares all tensors both sides have, except the names in `excepts`; rows come worst first.
+
+    An `excepts` name that neither side has is an error: a misspelt exception would hide nothing.
+    """
+    excepted = [name for name in excepts if name]
+    unknown = [name for name in excepted if name not in got and name not in ref]
+    if unknown:
+        raise TesseraError(f"--excepts names no tensor of the comparison: {_shorten(unknown)}")
+    rows = [compare_tensor(name, got[name], ref[name], tolerance)
+            for name in ref if name in got and name not in excepted]
+    rows.sort(key=lambda row: (row.passed, -math.inf if math.isnan(row.cosine) else row.cosine,
+                               -row.rel_l2 if not math.isnan(row.rel_l2) else -math.inf))
+    return Comparison(rows, tolerance,
+                      missing=[n for n in ref if n not in got and n not in excepted],
+                      extra=[n for n in got if n not in ref and n not in excepted], excepted=excepted)
+
+
+HEADER = ("tensor", "shape", "cos", "rel L2", "SQNR dB", "max|e|", "status")
+
+
+def table_cells(row: Row) -> tuple[str, ...]:
+    """The cells of one row under HEADER."""
+    def number(value: float, form: str) -> str:
+        return "-" if math.isnan(value) else "inf" if value == math.inf else format(value, form)
+    status = "ok" if row.passed else "FAIL"
+    return (row.name, "x".join(map(str, row.shape)) or "scalar", number(row.cosine, ".7f"),
+            number(row.rel_l2, ".2e"), number(row.sqnr_db, ".1f"), number(row.max_abs, ".2e"),
+            f"{status} ({row.note})" if row.note else status)
+
+
+def format_table(comparison: Comparison, limit: int | None = 15) -> str:
+    """The rows as an aligned text table, worst first, at most `limit` rows (None: all)."""
+    rows = comparison.rows if limit is None else comparison.rows[:limit]
+    text = align([HEADER, *(table_cells(row) for row in rows)], right=(2, 3, 4, 5))
+    hidden = len(comparison.rows) - len(rows)
+    if hidden:
+        text += f"\n… and {hidden} more tensors, each closer than these"
+    return text
+
+
+def align(rows: Sequence[Sequence[str]], right: Sequence[int] = (), longest: int = 48) -> str:
+    """Rows of cells as text with aligned columns; `right`: indices of right-aligned columns."""
+    def cut(cell: str) -> str:
+        return cell if len(cell) <= longest else "…" + cell[-(longest - 1):]
+    cells = [[cut(c) if i == 0 else c for i, c in enumerate(row)] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    lines = ["  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))).rstrip()
+             for row in cells]
+    lines.insert(1, "  ".join("-" * w for w in widths))
+    return "\n".join(lines)
+
+
+def to_csv(comparison: Comparison) -> str:
+    """All rows as CSV with a header line."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(asdict(Row("", (), "")).keys()), lineterminator="\n")
+    writer.writeheader()
+    for row in comparison.rows:
+        writer.writerow(asdict(row))
+    return out.getvalue()
+
+
+def _shorten(names: Sequence[str], limit: int = 8) -> str:
+    text = ", ".join(f"'{n}'" for n in names[:limit])
+    return text + (f" and {len(names) - limit} more" if len(names) > limit else "") if names else "none"

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs tessera-compile as a child process: follows its progress, maps its end to an exit code.
+
+The child prints one JSON object a line on stdout ('step', 'progress', 'warning', 'error', 'result')
+and diagnostics on stderr. Its outputs are written into a staging folder and renamed into place after
+it ended well, so an interrupt or a crash leaves no half-written file. A crash becomes exit code 70
+with a folder that holds everything needed to run it again.
+"""
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Sequence
+
+from . import __version__
+from .errors import ExitCode, TesseraError
+from .progress import Report
+
+_KNOWN = {int(code) for code in (ExitCode.ERROR, ExitCode.USAGE, ExitCode.ACCURACY, ExitCode.UNSUPPORTED)}
+_KEEP_STDERR = 200  # lines
+_MAX_REPRODUCER_FILE = 256 << 20
+
+
+def find_program(name: str) -> str:
+    """Path of a program of this build or installation. Raises TesseraError where it is missing."""
+    package = Path(__file__).absolute().parent
+    for folder in (package / "bin", package.parent.parent / "bin"):
+        if (folder / name).is_file():
+            return str(folder / name)
+    found = shutil.which(name)
+    if found is None:
+        raise TesseraError(f"failed to find the program {name}", hint="build it with ./dev build, or pip install the wheel")
+    return found
+
+
+class CompileResult(dict):
+    """The child's 'result' object; empty where it printed none."""
+
+
+def run_compile(arguments: Sequence[str], report: Report, inputs: Sequence[str | Path] = (),
+                reproducer_beside: str | Path = ".") -> CompileResult:
+    """Runs `tessera-compile ARGUMENTS`; returns its result.
+
+    inputs: files it reads, copied into the reproducer after a crash. Raises TesseraError with the
+    child's message and code; KeyboardInterrupt after the child has ended.
+    """
+    command = [find_program("tessera-compile"), *arguments]
+    child = _Child(command, report)
+    code = child.wait()
+    if code == 0:
+        return child.result
+    if code in _KNOWN and (child.errors or child.stderr):
+        raise child.error(code)
+    folder = save_reproducer(command, code, child.log, child.stderr, inputs, reproducer_beside)
+    raise TesseraError(f"tessera-compile {arguments[0]} {_how_it_ended(code)}: this is a fault in Tessera",
+                       ExitCode.INTERNAL, hint=f"please report it with the reproducer saved in {folder}",
+                       details=child.stderr[-5:])
+
+
+def _how_it_ended(code: int) -> str:
+    if code < 0:
+        try:
+            return f"was ended by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"was ended by signal {-code}"
+    return f"ended with exit code {code}"
+
+
+class _Child:
+    """One run of the compiler."""
+
+    def __init__(self, command: Sequence[str], report: Report) -> None:
+        self._report = report
+        self.result = CompileResult()
+        self.errors: list[dict[str, object]] = []
+        self.stderr: list[str] = []
+        self.log: list[str] = []
+        try:
+            # A session of its own: a terminal's Ctrl-C reaches the child once, through us.
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                             stderr=subprocess.PIPE, text=True, errors="replace",
+                                             start_new_session=True)
+        except OSError as error:
+            raise TesseraError(f"failed to start {command[0]}: {error.strerror}", ExitCode.INTERNAL) from error
+        self._reader = threading.Thread(target=self._read_stderr, daemon=True)
+        self._reader.start()
+
+    def _read_stderr(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self.stderr.append(line.rstrip("\n"))
+            del self.stderr[:-_KEEP_STDERR]
+
+    def wait(self) -> int:
+        """Follows the child until it ends; returns its code. On an interrupt ends it first."""
+        try:
+            assert self._process.stdout is not None
+            for line in self._process.stdout:
+                self.log.append(line)
+                self._handle(line)
+            code = self._process.wait()
+        except BaseException:
+            self._stop()
+            raise
+        self._reader.join(timeout=5)
+        return code
+
+    def _stop(self) -> None:
+        """Asks the child to end, then insists."""
+        for number, patience in ((signal.SIGINT, 3), (signal.SIGTERM, 2), (signal.SIGKILL, 5)):
+            if self._process.poll() is not None:
+                return
+            self._process.send_signal(number)
+            try:
+                self._process.wait(patience)
+            except subprocess.TimeoutExpired:
+                continue
+
+    def _handle(self, line: str) -> None:
+        try:
+            event = json.loads(line)
+            kind = event.get("event")
+        except (ValueError, AttributeError):
+            return  # kept in the log; the protocol is one JSON object a line
+        if kind == "warning":
+            self._report.warn(str(event.get("message", "")))
+        elif kind == "error":
+            self.errors.append(event)
+        elif kind == "result":
+            self.result = CompileResult(event)
+
+    def error(self, code: int) -> TesseraError:
+        """The child's own words as an exception."""
+        if self.errors:
+            first = self.errors[0]
+            details = [str(e.get("message", "")) for e in self.errors[1:]]
+            return TesseraError(str(first.get("message", "")), ExitCode(code), hint=str(first.get("hint", "")),
+                                details=details)
+        return TesseraError(self.stderr[0], ExitCode(code), details=self.stderr[1:20])
+
+
+def save_reproducer(command: Sequence[str], code: int, log: Sequence[str], stderr: Sequence[str],
+                    inputs: Sequence[str | Path], beside: str | Path) -> Path:
+    """Saves command, output, versions and input files of a failed run; returns the folder."""
+    parent = Path(beside).resolve()
+    parent = parent if parent.is_dir() else parent.parent
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="tessera-reproducer-", dir=parent))
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="tessera-reproducer-"))
+    (folder / "command.sh").write_text("#!/bin/sh\n# Run in this folder.\n" + _relocated(command, inputs) + "\n")
+    (folder / "stdout.jsonl").write_text("".join(log))
+    (folder / "stderr.txt").write_text("\n".join(stderr) + "\n")
+    (folder / "about.json").write_text(json.dumps(
+        {"tessera": __version__, "exit_code": code, "python": sys.version, "platform": " ".join(os.uname())}, indent=1) + "\n")
+    for path in map(Path, inputs):
+        if path.is_file() and path.stat().st_size <= _MAX_REPRODUCER_FILE:
+            shutil.copy(path, folder / path.name)
+    return folder
+
+
+def _relocated(command: Sequence[str], inputs: Sequence[str | Path]) -> str:
+    """The command line with the input files and outputs named relative to the reproducer folder."""
+    names = {str(path): Path(path).name for path in inputs}
+    words = [Path(command[0]).name]
+    for previous, word in zip(command, command[1:]):
+        is_output = previous in ("--output", "--device-mlir")
+        words.append(names.get(word, Path(word).name if is_output else word))
+    return shlex.join(words)

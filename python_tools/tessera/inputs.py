@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model's input tensors from what the user gives: .npz, .npy, pictures, NAME=FILE pairs, or random."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from .errors import TesseraError
+from .files import load_npy, load_npz, require_file
+from .preprocess import Preprocess, is_picture
+
+RANDOM_SEED = 0
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """One input of a compiled model: all dims fixed; preprocess is set for picture inputs."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    preprocess: Preprocess | None = None
+
+    def __str__(self) -> str:
+        return f"'{self.name}' {self.dtype}{list(self.shape)}"
+
+
+def load_inputs(given: str, specs: Sequence[InputSpec], flag: str = "--input") -> dict[str, np.ndarray]:
+    """Arrays for all inputs from the value of a flag.
+
+    given: FILE or NAME=FILE[,NAME=FILE…]; FILE is .npz (arrays by input name), .npy or a picture (one
+    input). Raises TesseraError where names, shapes or types are not the model's.
+    """
+    parts = given.split(",")
+    if all("=" in part for part in parts) and not Path(given).exists():
+        arrays: dict[str, np.ndarray] = {}
+        for part in parts:
+            name, _, file = part.partition("=")
+            spec = next((s for s in specs if s.name == name), None)
+            if spec is None:
+                raise TesseraError(f"{flag}: the model has no input '{name}'", details=_expected(specs))
+            arrays[name] = _one_array(file, spec, flag)
+    elif Path(given).suffix == ".npz":
+        arrays = load_npz(given, flag)
+    else:
+        require_file(given, flag)
+        if len(specs) != 1:
+            raise TesseraError(f"{flag} {given}: one file for {len(specs)} inputs",
+                               hint=f"give an .npz, or {flag} NAME=FILE,NAME=FILE", details=_expected(specs))
+        arrays = {specs[0].name: _one_array(given, specs[0], flag)}
+    return check_inputs(arrays, specs, f"{flag} {given}")
+
+
+def _one_array(file: str, spec: InputSpec, flag: str) -> np.ndarray:
+    if is_picture(file):
+        require_file(file, flag)
+        return (spec.preprocess or Preprocess()).apply(file, spec.shape)
+    if Path(file).suffix == ".npy":
+        return load_npy(file, flag)
+    raise TesseraError(f"{flag} {file}: unknown kind of file", hint="use .npz, .npy or a picture")
+
+
+def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], what: str) -> dict[str, np.ndarray]:
+    """The arrays in the model's order and exact types; TesseraError names everything that does not fit.
+
+    A float64 array is taken for a float32 input and an int32 one for int64, since numpy makes those
+    by default and no value is lost that the model could see; any other type is refused.
+    """
+    problems = []
+    for name in arrays:
+        if all(spec.name != name for spec in specs):
+            problems.append(f"'{name}' is no input of the model")
+    checked: dict[str, np.ndarray] = {}
+    for spec in specs:
+        if spec.name not in arrays:
+            problems.append(f"input {spec} is missing")
+            continue
+        array = np.asarray(arrays[spec.name])
+        if array.shape != spec.shape:
+            problems.append(f"input '{spec.name}' has shape {list(array.shape)}, the model wants {list(spec.shape)}")
+        elif str(array.dtype) != spec.dtype and (str(array.dtype), spec.dtype) not in _SAFE:
+            problems.append(f"input '{spec.name}' has type {array.dtype}, the model wants {spec.dtype}")
+        else:
+            checked[spec.name] = np.asarray(array, dtype=spec.dtype, order="C")
+    if problems:
+        raise TesseraError(f"{what} does not fit the model: {problems[0]}",
+                           details=problems[1:] + _expected(specs))
+    return checked
+
+
+_SAFE = {("float64", "float32"), ("int32", "int64"), ("uint8", "int64"), ("float16", "float32")}
+
+
+def _expected(specs: Sequence[InputSpec]) -> list[str]:
+    return ["the model's inputs are: " + ", ".join(map(str, specs))]
+
+
+def random_inputs(specs: Sequence[InputSpec], seed: int = RANDOM_SEED) -> dict[str, np.ndarray]:
+    """Seeded random arrays: the same for the same seed and inputs.
+
+    Floats are uniform in [-1, 1), or what pixels 0..255 become under the model's pre-processing;
+    integers are 0 or 1, which is a valid index, token and mask nearly everywhere.
+    """
+    generator = np.random.default_rng(seed)
+    arrays = {}
+    for spec in specs:
+        kind = np.dtype(spec.dtype).kind
+        if spec.preprocess is not None:
+            arrays[spec.name] = _random_pixels(generator, spec)
+        elif kind == "f":
+            arrays[spec.name] = generator.uniform(-1, 1, spec.shape).astype(spec.dtype)
+        else:
+            arrays[spec.name] = generator.integers(0, 2, spec.shape).astype(spec.dtype)
+    return arrays
+
+
+def _random_pixels(generator: np.random.Generator, spec: InputSpec) -> np.ndarray:
+    preprocess = spec.preprocess
+    assert preprocess is not None
+    pixels = generator.integers(0, 256, spec.shape).astype(np.float32)
+    axis_shape = (1, -1, 1, 1) if preprocess.channel_format == "nchw" else (1, 1, 1, -1)
+    mean = np.asarray(preprocess.mean, np.float32).reshape(axis_shape)
+    scale = np.asarray(preprocess.scale, np.float32).reshape(axis_shape)
+    return ((pixels - mean) * scale).astype(spec.dtype)

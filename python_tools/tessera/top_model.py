@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A NAME_top.mlir with its weights: made from ONNX, asked for its inputs, evaluated by the reference."""
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from . import safetensors_io
+from .compile_driver import run_compile
+from .errors import ExitCode, TesseraError
+from .files import require_file, staging_folder
+from .inputs import InputSpec
+from .preprocess import Preprocess
+from .progress import Report
+
+
+@dataclass(frozen=True)
+class TopModel:
+    """inputs, outputs: in the order of the ONNX file, all dims fixed."""
+
+    path: Path
+    inputs: tuple[InputSpec, ...]
+    outputs: tuple[InputSpec, ...]
+
+    @property
+    def weights(self) -> Path:
+        return weights_path(self.path)
+
+
+def weights_path(mlir: str | Path) -> Path:
+    """The weights file that belongs to NAME_top.mlir: NAME_weights.safetensors beside it."""
+    mlir = Path(mlir)
+    return mlir.with_name(mlir.stem.removesuffix("_top") + "_weights.safetensors")
+
+
+def import_onnx(model_def: Path, mlir: Path, report: Report, *, model_name: str, input_shapes: str | None = None,
+                output_names: str | None = None, preprocess: Preprocess | None = None) -> tuple[TopModel, dict]:
+    """ONNX to `mlir` and its weights, both there or neither. Returns the model and the importer's result."""
+    require_file(model_def, "model")
+    with staging_folder(mlir) as staging:
+        staged = staging / mlir.name
+        arguments = ["import", "--onnx", str(model_def), "--output", str(staged), "--model-name", model_name]
+        if input_shapes:
+            arguments += ["--input-shapes", input_shapes]
+        if output_names:
+            arguments += ["--outputs", output_names]
+        if preprocess is not None:
+            file = staging / "preprocess.json"
+            file.write_text(preprocess.to_json() + "\n")
+            arguments += ["--preprocess", str(file)]
+        result = run_compile(arguments, report, inputs=[model_def], reproducer_beside=mlir)
+        # The weights first: the .mlir that names them must never stand alone.
+        if weights_path(staged).exists():
+            weights_path(staged).replace(weights_path(mlir))
+        staged.replace(mlir)
+    return open_top(mlir, report), result
+
+
+def open_top(mlir: str | Path, report: Report) -> TopModel:
+    """Reads the inputs and outputs of a NAME_top.mlir. Raises TesseraError where it or its weights are bad."""
+    path = require_file(mlir, "model")
+    result = run_compile(["info", "--mlir", str(path)], report, inputs=[path])
+    return TopModel(path, tuple(map(_spec, result.get("inputs", []))), tuple(map(_spec, result.get("outputs", []))))
+
+
+def _spec(entry: Mapping[str, object]) -> InputSpec:
+    text = entry.get("preprocess")
+    return InputSpec(str(entry["name"]), tuple(entry["shape"]), str(entry["dtype"]),  # type: ignore[arg-type]
+                     Preprocess.from_json(str(text)) if text else None)
+
+
+def evaluate(model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, every_tensor: bool = False,
+             ) -> dict[str, np.ndarray]:
+    """The reference evaluator's outputs by ONNX name; with every_tensor all named tensors."""
+    with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
+        in_file, out_file = Path(folder) / "in.safetensors", Path(folder) / "out.safetensors"
+        safetensors_io.save(in_file, inputs)
+        arguments = ["reference", "--mlir", str(model.path), "--input", str(in_file), "--output", str(out_file)]
+        run_compile(arguments + (["--all"] if every_tensor else []), report,
+                    inputs=[model.path, model.weights, in_file], reproducer_beside=".")
+        if not out_file.exists():
+            raise TesseraError("tessera-compile reference wrote no output", ExitCode.INTERNAL)
+        # The mapping outlives the folder: the pages stay until the arrays are gone.
+        return safetensors_io.load(out_file)
+
+
+def deploy(model: TopModel, bmodel: Path, report: Report, *, chip: str, quantize: str,
+           extra: Sequence[str] = ()) -> dict:
+    """Compiles to `bmodel`, whole or not at all. Returns the compiler's result."""
+    with staging_folder(bmodel) as staging:
+        staged = staging / bmodel.name
+        result = run_compile(["deploy", "--mlir", str(model.path), "--chip", chip, "--quantize", quantize,
+                              "--output", str(staged), *extra], report,
+                             inputs=[model.path, model.weights], reproducer_beside=bmodel)
+        if not staged.exists():
+            raise TesseraError("tessera-compile deploy wrote no model", ExitCode.INTERNAL)
+        staged.replace(bmodel)
+    return result

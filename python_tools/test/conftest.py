@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the tools share: the commands of this build, run as a user runs them."""
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Callable
+
+import pytest
+
+BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
+
+
+@pytest.fixture
+def run_tool(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """run_tool("npz_tool", "dump", file): runs a command of build/bin in an own empty folder."""
+    def run(name: str, *arguments: object, cwd: Path = tmp_path, **more: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([str(BUILD / "bin" / name), *map(str, arguments)], cwd=cwd, text=True,
+                              capture_output=True, timeout=300, **more)  # type: ignore[call-overload]
+    return run
+
+
+def assert_clean(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+    """The run ended with `code`, said all `words` on stderr, and showed neither stack trace nor crash."""
+    text = result.stderr
+    assert result.returncode == code, f"exit code {result.returncode} instead of {code}:\n{text}\n{result.stdout}"
+    assert "Traceback" not in text and "Assertion" not in text and "Stack dump" not in text, text
+    for word in words:
+        assert word in text, f"'{word}' is not in:\n{text}"
