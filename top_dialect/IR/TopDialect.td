@@ -36,6 +36,13 @@ def Top_Dialect : Dialect {
     WeightStore &getWeightStore() { return *weightStore; }
 
   private:
+    // One per family, beside its generated definitions, so that a family compiles alone.
+    void registerConstOps();
+    void registerElementwiseOps();
+    void registerConvOps();
+    void registerReduceOps();
+    void registerShapeOps();
+
     std::shared_ptr<WeightStore> weightStore;
   }];
 }
