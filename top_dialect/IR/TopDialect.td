@@ -22,7 +22,6 @@ def Top_Dialect : Dialect {
     (XXH3-128 of that file, hex), `top.model_name`, `top.producer`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
-  let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kNameAttr = "top.name";
