@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A .bmodel as the tools use it: opened through tessera.runtime, errors as TesseraError."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Mapping
+
+import numpy as np
+
+from .errors import ExitCode, TesseraError
+from .files import require_file
+from .inputs import InputSpec, check_inputs
+from .preprocess import Preprocess
+
+
+def _runtime():
+    try:
+        import tessera.runtime as runtime
+    except ImportError as error:
+        raise TesseraError(f"the runtime's Python module cannot be loaded: {error}", ExitCode.INTERNAL,
+                           hint="build it with ./dev build, or pip install the wheel") from error
+    return runtime
+
+
+def can_run(chip: str) -> bool:
+    """True where this machine executes code of `chip`."""
+    needs = {"x86-avx2": {"avx2", "fma", "bmi2", "f16c"},
+             "x86-avx512": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}}.get(chip, set())
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            flags = set(next((line for line in file if line.startswith("flags")), "").split())
+    except OSError:
+        return not needs
+    return needs <= flags
+
+
+class Net:
+    """An opened .bmodel on a number of threads. Raises TesseraError for a file that is no good."""
+
+    def __init__(self, path: str | Path, threads: int = 1) -> None:
+        runtime = _runtime()
+        self._error = runtime.Error
+        require_file(path, "model")
+        try:
+            self._net = runtime.load(str(path), threads=threads).net()
+        except self._error as error:
+            raise TesseraError(f"failed to open {path}: {error}") from error
+        self.inputs = [_spec(tensor) for tensor in self._net.inputs]
+        self.outputs = [_spec(tensor) for tensor in self._net.outputs]
+
+    def run(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Outputs by ONNX name; own copies."""
+        checked = check_inputs(arrays, self.inputs, "the input")
+        try:
+            return {name: np.array(value) for name, value in self._net(checked).items()}
+        except self._error as error:
+            raise TesseraError(f"failed to run the model: {error}") from error
+
+    def run_every_tensor(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Outputs and every intermediate tensor that equals an ONNX tensor, by its name."""
+        checked = check_inputs(arrays, self.inputs, "the input")
+        try:
+            return {name: np.array(value) for name, value in self._net.dump(checked).items()}
+        except self._error as error:
+            raise TesseraError(f"failed to run the model: {error}") from error
+
+
+def open_net(path: str | Path, threads: int = 1) -> Net:
+    return Net(path, threads)
+
+
+def _spec(tensor) -> InputSpec:
+    text = getattr(tensor, "preprocess", None)
+    return InputSpec(tensor.name, tuple(int(d) for d in tensor.shape), str(np.dtype(tensor.dtype)),
+                     Preprocess.from_json(text) if text else None)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""model_deploy: NAME_top.mlir becomes one .bmodel for a chip, checked layer by layer against the Top reference."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Sequence
+
+import numpy as np
+
+from .. import bmodel, compare, inputs, top_model
+from ..errors import ExitCode, TesseraError, usage_error
+from ..files import load_npz
+from ..top_model import TopModel
+from .common import Context, Parser, run_command
+
+NAME = "model_deploy"
+CHIPS = ("x86", "x86-v2", "x86-avx2", "x86-avx512")
+LATER_CHIPS = ("npu-edge", "npu-base", "npu-pro", "cuda-sm80", "cuda-sm90")
+QUANTIZE = ("F32",)
+LATER_QUANTIZE = ("BF16", "F16", "INT8", "INT4", "W8F32", "W4F32", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ")
+# Least cosine and euclidean similarity of every tensor by precision; the table is explained in docs/numerics.md.
+DEFAULT_TOLERANCE = {"F32": "0.9999,0.999"}
+EPILOG = """examples:
+  model_deploy --mlir m_top.mlir --chip x86 --quantize F32 --model m.bmodel
+  model_deploy --mlir m_top.mlir --chip x86-avx2 --quantize F32 --test_input m_in_f32.npz \\
+      --test_reference m_top_outputs.npz --tolerance 0.9999,0.999 --model m.bmodel"""
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
+    parser.add_argument("--mlir", required=True, metavar="FILE", help="NAME_top.mlir from model_transform")
+    parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512 (default: %(default)s)")
+    parser.add_argument("--quantize", default="F32", type=str.upper, help="precision (default: %(default)s)")
+    parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
+    parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="compile jobs at once (default: one per core)")
+    parser.add_argument("--device_mlir", metavar="FILE", help="also write the device-level IR")
+    parser.add_argument("--calibration_table", metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument("--quantize_table", metavar="FILE", help=argparse.SUPPRESS)
+    check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
+    check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
+    check.add_argument("--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)")
+    check.add_argument("--tolerance", metavar="COS[,EUCLID]", help="least similarity of each tensor (default for F32: 0.9999,0.999)")
+    check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
+    check.add_argument("--compare_all", action="store_true", help="show every tensor in the table, not only the worst")
+    check.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)")
+    check.add_argument("--skip_validation", action="store_true", help="no check at all")
+    return parser.add_common().parse_args(argv)
+
+
+def refuse_unsupported(args: argparse.Namespace) -> None:
+    """Names what is planned but not there (exit code 4), and what is no choice at all (exit code 2)."""
+    for flag, value, now, later in (("--chip", args.chip, CHIPS, LATER_CHIPS),
+                                    ("--quantize", args.quantize, QUANTIZE, LATER_QUANTIZE)):
+        if value in later:
+            raise TesseraError(f"{flag} {value} is not supported yet", ExitCode.UNSUPPORTED,
+                               hint=f"today there is: {', '.join(now)}")
+        if value not in now:
+            raise usage_error(f"{flag} '{value}': expected one of {', '.join(now)}")
+    for flag in ("calibration_table", "quantize_table"):
+        if getattr(args, flag):
+            raise TesseraError(f"--{flag} is for quantised models; --quantize {args.quantize} uses none", ExitCode.USAGE)
+    if args.test_reference and not args.test_input:
+        raise usage_error("--test_reference needs the --test_input it was made from")
+    if args.skip_validation and (args.test_input or args.test_reference):
+        raise usage_error("--skip_validation contradicts --test_input and --test_reference")
+    if args.threads < 1:
+        raise usage_error(f"--threads {args.threads}: at least 1")
+
+
+def work(context: Context) -> None:
+    args, report = context.args, context.report
+    refuse_unsupported(args)
+    tolerance = compare.Tolerance.parse(args.tolerance or DEFAULT_TOLERANCE[args.quantize])
+    output = Path(args.model)
+    if output.suffix != ".bmodel":
+        raise usage_error(f"--model {output}: the name must end in .bmodel")
+    report.total = 2 if args.skip_validation else 5
+    with report.step("open Top model"):
+        model = top_model.open_top(args.mlir, report)
+    with report.step(f"compile for {args.chip}, {args.quantize}") as step:
+        extra: list[str] = []
+        for flag, value in (("--cache-dir", args.cache_dir), ("--jobs", args.jobs), ("--device-mlir", args.device_mlir)):
+            extra += [flag, str(value)] if value is not None else []
+        result = top_model.deploy(model, output, report, chip=args.chip, quantize=args.quantize, extra=extra)
+        step.note = f"{output.stat().st_size / 1e6:.2f} MB"
+        if "kernels" in result:
+            step.note += f", {result['kernels']} kernels ({result.get('cache_hits', 0)} from the cache)"
+    context.result["model"] = {"bmodel": str(output), "bytes": output.stat().st_size,
+                               **{k: v for k, v in result.items() if k not in ("event", "inputs", "outputs")}}
+    if args.skip_validation:
+        report.warn("not checked: --skip_validation was given")
+    elif not bmodel.can_run(args.chip):
+        report.warn(f"not checked: this machine cannot execute {args.chip} code")
+    else:
+        _check(context, model, output, tolerance)
+    report.finish([f"model_runner --model {output} --input {args.test_input or 'INPUT.npz'} --output out.npz",
+                   f"bmrt_bench {output}", f"model_tool info {output}"])
+
+
+def _check(context: Context, model: TopModel, output: Path, tolerance: compare.Tolerance) -> None:
+    """Runs reference and .bmodel on the same input and compares all tensors both have."""
+    args, report = context.args, context.report
+    with report.step("Top reference") as step:
+        if args.test_input:
+            arrays = inputs.load_inputs(args.test_input, model.inputs, "--test_input")
+        else:
+            arrays = inputs.random_inputs(model.inputs)
+        if args.test_reference:
+            reference = load_npz(args.test_reference, "--test_reference")
+            step.note = args.test_reference
+        else:
+            reference = top_model.evaluate(model, arrays, report, every_tensor=True)
+            step.note = args.test_input or f"random input, seed {inputs.RANDOM_SEED}"
+    lost = [spec.name for spec in model.outputs if spec.name not in reference]
+    if lost:
+        raise TesseraError(f"--test_reference {args.test_reference} has no output '{lost[0]}' of the model",
+                           hint="make it anew with model_transform --test_result")
+    with report.step(f"run {output.name} on {args.threads} thread(s)") as step:
+        net = bmodel.open_net(output, args.threads)
+        got = net.run_every_tensor(arrays)
+        step.note = f"{len(got)} tensors"
+    with report.step("compare") as step:
+        comparison = compare.compare(got, reference, tolerance, args.excepts.split(","))
+        context.result["comparison"] = comparison.as_dict()
+        step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"
+    report.say(compare.format_table(comparison, None if args.compare_all else 10))
+    fused = [n for n in comparison.missing]
+    if fused:
+        report.say(f"{len(fused)} tensors of the reference live inside fused steps and are not visible one by one")
+    comparison.require_passed(f"{output} against the Top reference")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_command(NAME, parse, work, steps=5, argv=argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tessera: from an ONNX file to a verdict in one command."""
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from .. import bmodel, compare, inputs, onnx_runner, preprocess, top_model
+from ..errors import TesseraError, usage_error
+from ..files import require_file, require_writable_folder
+from .common import Context, Parser, run_command
+
+NAME = "tessera"
+EPILOG = """examples:
+  tessera run model.onnx
+  tessera run model.onnx --input_shapes x=1x3x224x224 --input cat.jpg --pixel_format rgb --threads 2"""
+MEASURE_SECONDS = 1.0
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=argparse.ArgumentParser)
+    run = verbs.add_parser("run", help="compile, run, compare and measure a model", allow_abbrev=False,
+                           description="Compiles an ONNX model for this machine, runs it, compares it with onnxruntime "
+                                       "(or the Top reference), measures it, and says whether all is well.")
+    run.add_argument("model", help="the .onnx file")
+    run.add_argument("--input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
+    run.add_argument("--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'")
+    run.add_argument("--chip", default="x86", help="default: %(default)s")
+    run.add_argument("--threads", type=int, default=1, metavar="N", help="default: %(default)s")
+    run.add_argument("--tolerance", default="0.9999,0.999", metavar="COS[,EUCLID]", help="default: %(default)s")
+    run.add_argument("--output_dir", metavar="DIR", help="keep the files here (default: none is kept)")
+    preprocess.add_arguments(run)
+    Parser.add_common(run)  # type: ignore[arg-type]
+    return parser.parse_args(argv)
+
+
+def work(context: Context) -> None:
+    args = context.args
+    require_file(args.model, "model")
+    if args.threads < 1:
+        raise usage_error(f"--threads {args.threads}: at least 1")
+    if args.output_dir:
+        folder = require_writable_folder(Path(args.output_dir) / "x")
+        return run(context, folder)
+    with tempfile.TemporaryDirectory(prefix="tessera-") as temporary:
+        run(context, Path(temporary))
+
+
+def run(context: Context, folder: Path) -> None:
+    """All steps; files go to `folder`."""
+    args, report = context.args, context.report
+    name = Path(args.model).stem
+    tolerance = compare.Tolerance.parse(args.tolerance)
+    with report.step("import and optimise") as step:
+        model, _ = top_model.import_onnx(Path(args.model), folder / f"{name}_top.mlir", report, model_name=name,
+                                         input_shapes=args.input_shapes, preprocess=preprocess.from_arguments(args))
+        step.note = ", ".join(map(str, model.inputs[:3]))
+    with report.step(f"compile for {args.chip}") as step:
+        output = folder / f"{name}_x86_f32.bmodel"
+        top_model.deploy(model, output, report, chip=args.chip, quantize="F32")
+        step.note = f"{output.stat().st_size / 1e6:.2f} MB"
+    arrays = inputs.load_inputs(args.input, model.inputs) if args.input else inputs.random_inputs(model.inputs)
+    with report.step(f"run on {args.threads} thread(s)"):
+        net = bmodel.open_net(output, args.threads)
+        got = net.run(arrays)
+    expected, source, theirs = reference(context, model, arrays)
+    comparison = compare.compare(got, expected, tolerance)
+    context.result["comparison"] = comparison.as_dict()
+    with report.step("measure") as step:
+        ours = median_ms(lambda: net.run(arrays))
+        other = median_ms(theirs) if theirs else None
+        step.note = f"{ours:.3f} ms" + (f", onnxruntime {other:.3f} ms" if other else "")
+    context.result["latency_ms"] = {"tessera": ours, "onnxruntime": other, "threads": args.threads}
+    report.say(compare.format_table(comparison))
+    lost = [spec.name for spec in model.outputs if spec.name not in expected]
+    if lost:
+        raise TesseraError(f"output '{lost[0]}' could not be compared: {source} does not give it")
+    verdict = "PASS" if comparison.passed else "FAIL"
+    context.result["verdict"] = verdict
+    report.say(f"\nverdict: {verdict}: {len(comparison.rows)} output(s) compared with {source}, {tolerance}")
+    kept = f"--model {output}" if args.output_dir else f"# keep the files with --output_dir; then: model_runner --model {output.name}"
+    report.finish([f"model_runner {kept} --input INPUT.npz --output out.npz" if args.output_dir else kept])
+    comparison.require_passed(f"{name} against {source}")
+
+
+def reference(context: Context, model: top_model.TopModel, arrays: Mapping[str, np.ndarray]):
+    """(expected outputs, who says so, a function that runs the framework once or None)."""
+    args, report = context.args, context.report
+    if onnx_runner.available():
+        with report.step(f"onnxruntime {onnx_runner.version()}"):
+            framework = onnx_runner.OnnxModel(args.model, args.threads)
+            feed = {spec.name: arrays[spec.name] for spec in framework.inputs if spec.name in arrays}
+            return framework.run(feed), "onnxruntime", lambda: framework.run(feed)
+    report.warn("compared with Tessera's own reference only: onnxruntime is not installed (pip install onnxruntime)")
+    with report.step("Top reference"):
+        return top_model.evaluate(model, arrays, report), "the Top reference", None
+
+
+def median_ms(once) -> float:
+    """Median time of a call in milliseconds, over at least 3 calls and about a second."""
+    times: list[float] = []
+    begin = time.perf_counter()
+    while len(times) < 3 or time.perf_counter() - begin < MEASURE_SECONDS:
+        start = time.perf_counter()
+        once()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times) * 1e3)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_command(NAME, parse, work, steps=5, argv=argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

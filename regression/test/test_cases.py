@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every case the whole way: transform, deploy for each instruction set, run on each thread count, compare."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from case_file import Case, all_cases, data_path, load_array, machine_isas
+from conftest import Builder
+from tasks import classification, detection, text
+
+from tessera import compare
+from tessera.inputs import InputSpec, random_inputs
+from tessera.preprocess import Preprocess
+
+CASES = all_cases()
+ISAS = machine_isas()
+
+
+def open_net(bmodel: Path, threads: int):
+    import tessera.runtime as rt
+
+    return rt.load(str(bmodel), threads=threads).net()
+
+
+def input_specs(net) -> list[InputSpec]:
+    return [InputSpec(i.name, tuple(i.shape), str(np.dtype(i.dtype)),
+                      Preprocess.from_json(i.preprocess) if i.preprocess else None) for i in net.inputs]
+
+
+def case_inputs(case: Case, specs: list[InputSpec]) -> dict[str, np.ndarray]:
+    random = random_inputs(specs)
+    return {name: random[name] if file == "random" else load_array(file) for name, file in case.inputs.items()}
+
+
+def run_case(case: Case, net) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """(what came out, what must come out), by tensor name."""
+    given = case_inputs(case, input_specs(net))
+    expected = {name: load_array(file) for name, file in case.outputs.items()}
+    if case.sequence is None:
+        return net(given), expected
+    state = {spec.name: np.zeros(spec.shape, spec.dtype) for spec in input_specs(net)
+             if spec.name in case.sequence.feedback.values()}
+    frames: dict[str, list[np.ndarray]] = {name: [] for name in expected}
+    for t in range(case.sequence.frames):
+        out = {n: np.array(v) for n, v in net({**{n: a[t] for n, a in given.items()}, **state}).items()}
+        state = {target: out[source] for source, target in case.sequence.feedback.items()}
+        for name in frames:
+            frames[name].append(out[name])
+    got = {name: np.stack(values) for name, values in frames.items()}
+    for name, file in case.sequence.final.items():
+        expected[name], got[name] = load_array(file), out[name]
+    return got, expected
+
+
+def skip_if_missing(case: Case) -> None:
+    if case.needs_data:
+        from case_file import DataMissing
+        try:
+            data_path(case.model)
+        except DataMissing as missing:
+            pytest.skip(str(missing))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_golden(case: Case, isa: str, builder: Builder) -> None:
+    skip_if_missing(case)
+    if isa not in case.isa:
+        pytest.skip(f"the case is not for {isa}")
+    bmodel = builder.bmodel(case, isa)
+    first: dict[str, np.ndarray] = {}
+    for threads in case.threads:
+        got, expected = run_case(case, open_net(bmodel, threads))
+        result = compare.compare(got, expected, case.tolerance)
+        assert result.missing == []
+        assert result.passed, f"{threads} threads\n{compare.format_table(result)}"
+        for name, value in got.items():
+            # The split over threads must not change a single bit.
+            assert np.array_equal(first.setdefault(name, np.array(value)), value, equal_nan=True), name
+
+
+TASKS = [(case, task) for case in CASES for task in case.tasks]
+
+
+@pytest.mark.parametrize("case, task", TASKS, ids=[f"{c.name}-{t['kind']}" for c, t in TASKS])
+def test_task(case: Case, task: dict, builder: Builder, need) -> None:
+    where = need(task.get("pictures") or task["golden"])
+    skip_if_missing(case)
+    net = open_net(builder.bmodel(case, ISAS[-1]), 2)
+    spec, output = input_specs(net)[0], net.outputs[0].name
+
+    def run(array: np.ndarray) -> np.ndarray:
+        return np.array(net({spec.name: array})[output])
+
+    if task["kind"] == "greedy":
+        golden = json.loads(where.read_text())["greedy_ids"]
+        assert text.greedy(run, spec.shape[1], golden[:1], len(golden)) == golden
+        return
+    score = {"classification": classification.score, "detection": detection.score_yolox}[task["kind"]]
+    result = score(run, where, spec.preprocess or Preprocess(), spec.shape)
+    allowed = task.get("allowed_difference", {})
+    for name, value in task["expect"].items():
+        assert abs(result[name] - value) <= allowed.get(name, 0), f"{name} {result[name]}, expected {value}"
