@@ -248,6 +248,11 @@ bool Validator::tensorSize(const TensorDef &def) {
       return FAIL("dimension %" PRIu32 " is %" PRId64 " (dim slot %" PRId32 " of %" PRIu32 ")", i,
                   dim.value(), dim.slot(), count(current->dims()));
     }
+    if (dim.slot() >= 0 &&
+        current->dims()->Get(uint32_t(dim.slot()))->max() > dim.value()) {
+      return FAIL("dimension %" PRIu32 " is laid out for %" PRId64 ", its dim slot reaches %" PRId64,
+                  i, dim.value(), current->dims()->Get(uint32_t(dim.slot()))->max());
+    }
   }
   if (def.layout() == LayoutKind::Packed) {
     if (def.role() == TensorRole::Input || def.role() == TensorRole::Output) {

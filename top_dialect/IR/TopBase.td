@@ -20,18 +20,29 @@ class Top_Op<string mnemonic, list<Trait> traits = []>
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-// Elementwise with numpy broadcasting; shape inference and evaluation follow from emitScalar's kin.
-class Top_ScalarOp<string mnemonic, list<Trait> traits = []>
-    : Top_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<ScalarInterface>])>;
+// Elementwise with numpy broadcasting. `resultElement`: C++ expression of the result's element type;
+// operands from number `firstSame` on must have one element type (C1: same type, C2: dims broadcast).
+class Top_ScalarOp<string mnemonic, list<Trait> traits = [],
+                   string resultElement = "detail::elementOf(getOperation()->getOperand(0))", int firstSame = 0>
+    : Top_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<ScalarInterface>])> {
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::inferShapes(::llvm::SmallVectorImpl<::mlir::RankedTensorType> &types) {
+      return detail::inferElementwise(getOperation(), }] # resultElement # [{, }] # firstSame # [{, types);
+    }
+  }];
+}
 
-class Top_UnaryOp<string mnemonic, string what, string formula> : Top_ScalarOp<mnemonic> {
+class Top_UnaryOp<string mnemonic, string what, string formula,
+                  string resultElement = "detail::elementOf(getOperation()->getOperand(0))">
+    : Top_ScalarOp<mnemonic, [], resultElement> {
   let summary = what;
   let description = "`y = " # formula # "`, elementwise.";
   let arguments = (ins Top_Tensor:$x);
   let results = (outs Top_Tensor:$y);
 }
 
-class Top_BinaryOp<string mnemonic, string what, string formula> : Top_ScalarOp<mnemonic> {
+class Top_BinaryOp<string mnemonic, string what, string formula, int firstSame = 0>
+    : Top_ScalarOp<mnemonic, [], "detail::elementOf(getOperation()->getOperand(0))", firstSame> {
   let summary = what;
   let description = "`y = " # formula # "`, elementwise; the operands broadcast as in numpy.";
   let arguments = (ins Top_Tensor:$a, Top_Tensor:$b);

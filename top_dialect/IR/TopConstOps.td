@@ -8,7 +8,7 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 
 def Top_ConstantOp : Op<Top_Dialect, "constant", [Pure, ConstantLike]> {
   let summary = "Small constant, printed in the module";
-  let description = [{Shape-like values, scalars, tables: at most 1 KiB. Larger ones are `top.weight`.}];
+  let description = [{Shape-like values, scalars, tables. (C1) the value has the result's type. (C2) at most 1 KiB; larger ones are `top.weight`.}];
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Top_Tensor:$y);
   let assemblyFormat = "$value attr-dict `:` type($y)";
@@ -35,25 +35,25 @@ def Top_YieldOp : Op<Top_Dialect, "yield", [Pure, ReturnLike, Terminator]> {
 
 def Top_IfOp : Top_Op<"if", [SingleBlock, NoRegionArguments]> {
   let summary = "Runs one of two regions";
-  let description = [{`cond` is a one-element i1 tensor. Both regions yield the results (C1: same count and element types).}];
+  let description = [{`cond` is a one-element i1 tensor. Both regions yield the results (C1: same count, ranks and
+    element types; dims that differ become `?`). (C2) the condition is one i1.}];
   let arguments = (ins Top_Tensor:$cond);
   let results = (outs Variadic<Top_Tensor>:$outputs);
   let regions = (region SizedRegion<1>:$thenRegion, SizedRegion<1>:$elseRegion);
   let assemblyFormat = "$cond $thenRegion `else` $elseRegion attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
 }
 
 def Top_LoopOp : Top_Op<"loop", [SingleBlock, AttrSizedOperandSegments]> {
   let summary = "ONNX Loop: trip count, condition, carried and scanned values";
   let description = [{
     The body takes (i64 iteration, i1 condition, carried...) and yields (i1 condition, carried..., scanned...).
-    Scanned values are stacked along a new leading dim. (C1) as many carried yields as initial values.
+    Scanned values are stacked along a new leading dim. (C1) carried yields match the initial values in number, rank and element type. (C2) the body takes
+    iteration, condition and the carried values. (C3) the condition is one i1.
   }];
   let arguments = (ins Optional<Top_Tensor>:$tripCount, Optional<Top_Tensor>:$cond, Variadic<Top_Tensor>:$init);
   let results = (outs Variadic<Top_Tensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "(`trip` $tripCount^)? (`while` $cond^)? (`init` `(` $init^ `)`)? $body attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
 }
 
 #endif // TOP_CONST_OPS

@@ -16,13 +16,13 @@ def Top_ConvOp : Top_Op<"conv"> {
     (C1) rank of x and w equal, 3 to 5. (C2) strides, dilations: spatial rank entries, positive.
     (C3) pads: twice the spatial rank, non-negative. (C4) groups divides C and OC, w dim 1 = C / groups.
     (C5) bias has OC elements. (C6) every output dim is positive.
+    (C8) x, w and bias have one element type.
   }];
   let arguments = (ins Top_Tensor:$x, Top_Tensor:$w, Optional<Top_Tensor>:$bias,
       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations,
       DefaultValuedAttr<I64Attr, "1">:$groups,
       DefaultValuedAttr<BoolAttr, "false">:$relu, DefaultValuedAttr<F64Attr, "-1.0">:$reluLimit);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 
 def Top_ConvTransposeOp : Top_Op<"conv_transpose"> {
@@ -30,14 +30,13 @@ def Top_ConvTransposeOp : Top_Op<"conv_transpose"> {
   let description = [{
     x [N, C, D...], w [C, OC/groups, K...], bias [OC] -> y [N, OC, O...],
     O = stride (D - 1) + output_padding + dilation (K - 1) + 1 - pad_begin - pad_end.
-    `relu`, `reluLimit` as in `top.conv`. Constraints C1 to C6 as `top.conv`; (C7) output_padding < max(stride, dilation).
+    `relu`, `reluLimit` as in `top.conv`. Constraints C1 to C6 and C8 as `top.conv`; (C7) output_padding < max(stride, dilation).
   }];
   let arguments = (ins Top_Tensor:$x, Top_Tensor:$w, Optional<Top_Tensor>:$bias,
       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations,
       DenseI64ArrayAttr:$outputPadding, DefaultValuedAttr<I64Attr, "1">:$groups,
       DefaultValuedAttr<BoolAttr, "false">:$relu, DefaultValuedAttr<F64Attr, "-1.0">:$reluLimit);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 
 def Top_MatMulOp : Top_Op<"matmul"> {
@@ -47,17 +46,16 @@ def Top_MatMulOp : Top_Op<"matmul"> {
     do not occur (the importer reshapes). `transA`/`transB` swap the last two dims. `bias` [N] is added.
     ONNX Gemm imports as this (alpha, beta folded or explicit mul).
     (C1) rank at least 2. (C2) the K dims agree. (C3) batch dims broadcast. (C4) bias is [N].
+    (C5) a, b and bias have one element type.
   }];
   let arguments = (ins Top_Tensor:$a, Top_Tensor:$b, Optional<Top_Tensor>:$bias,
       DefaultValuedAttr<BoolAttr, "false">:$transA, DefaultValuedAttr<BoolAttr, "false">:$transB,
       DefaultValuedAttr<BoolAttr, "false">:$relu, DefaultValuedAttr<F64Attr, "-1.0">:$reluLimit);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 
 class Top_PoolOp<string mnemonic> : Top_Op<mnemonic> {
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 def Top_MaxPoolOp : Top_PoolOp<"max_pool"> {
   let summary = "Maximum over windows";
@@ -65,6 +63,7 @@ def Top_MaxPoolOp : Top_PoolOp<"max_pool"> {
     Geometry as `top.conv`; `ceilMode` rounds the output size up (a window that would start in the
     end padding is dropped). Padding never wins. (C1) rank 3 to 5. (C2) kernel, strides, dilations:
     spatial rank entries, positive. (C3) pads: twice the spatial rank, smaller than the kernel extent.
+    (C4) every output dim is positive.
   }];
   let arguments = (ins Top_Tensor:$x, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides,
       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<BoolAttr, "false">:$ceilMode);

@@ -22,7 +22,6 @@ def Top_Dialect : Dialect {
     (XXH3-128 of that file, hex), `top.model_name`, `top.producer`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
-  let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kNameAttr = "top.name";
@@ -36,6 +35,13 @@ def Top_Dialect : Dialect {
     WeightStore &getWeightStore() { return *weightStore; }
 
   private:
+    // One per family, beside its generated definitions, so that a family compiles alone.
+    void registerConstOps();
+    void registerElementwiseOps();
+    void registerConvOps();
+    void registerReduceOps();
+    void registerShapeOps();
+
     std::shared_ptr<WeightStore> weightStore;
   }];
 }

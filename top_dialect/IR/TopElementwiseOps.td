@@ -10,7 +10,7 @@ def Top_AddOp : Top_BinaryOp<"add", "Sum", "a + b"> { let hasFolder = 1; }
 def Top_SubOp : Top_BinaryOp<"sub", "Difference", "a - b"> { let hasFolder = 1; }
 def Top_MulOp : Top_BinaryOp<"mul", "Product", "a * b"> { let hasFolder = 1; }
 def Top_DivOp : Top_BinaryOp<"div", "Quotient", "a / b; integers truncate towards zero"> { let hasFolder = 1; }
-def Top_PowOp : Top_BinaryOp<"pow", "Power", "a ^ b, in the type of a">;
+def Top_PowOp : Top_BinaryOp<"pow", "Power", "a ^ b, in the type of a", 1>;
 def Top_ModOp : Top_BinaryOp<"mod", "Remainder", "a - b * floor(a / b), or C fmod when `fmod` is set"> {
   let arguments = (ins Top_Tensor:$a, Top_Tensor:$b, DefaultValuedAttr<BoolAttr, "false">:$fmod);
 }
@@ -32,23 +32,25 @@ def Top_CompareKind : I32EnumAttr<"CompareKind", "kind of comparison", [
     I32EnumAttrCase<"le", 3>, I32EnumAttrCase<"gt", 4>, I32EnumAttrCase<"ge", 5>]> {
   let cppNamespace = "::tessera::top";
 }
-def Top_CompareOp : Top_ScalarOp<"compare"> {
+def Top_CompareOp : Top_ScalarOp<"compare", [], "::mlir::IntegerType::get(getContext(), 1)"> {
   let summary = "Comparison, result i1";
   let description = "`y = a <kind> b`, elementwise; the operands broadcast as in numpy.";
   let arguments = (ins Top_Tensor:$a, Top_Tensor:$b, Top_CompareKind:$kind);
   let results = (outs Top_Tensor:$y);
 }
-def Top_WhereOp : Top_ScalarOp<"where"> {
+def Top_WhereOp : Top_ScalarOp<"where", [], "detail::elementOf(getA())", 1> {
   let summary = "Selection by a condition";
   let description = "`y = cond ? a : b`, elementwise; the operands broadcast as in numpy.";
   let arguments = (ins Top_Tensor:$cond, Top_Tensor:$a, Top_Tensor:$b);
   let results = (outs Top_Tensor:$y);
 }
-def Top_IsInfOp : Top_UnaryOp<"is_inf", "Test for infinity, result i1", "isinf(x)"> {
+def Top_IsInfOp : Top_UnaryOp<"is_inf", "Test for infinity, result i1", "isinf(x)",
+    "::mlir::IntegerType::get(getContext(), 1)"> {
   let arguments = (ins Top_Tensor:$x, DefaultValuedAttr<BoolAttr, "true">:$detectNegative,
                        DefaultValuedAttr<BoolAttr, "true">:$detectPositive);
 }
-def Top_IsNanOp : Top_UnaryOp<"is_nan", "Test for NaN, result i1", "isnan(x)">;
+def Top_IsNanOp : Top_UnaryOp<"is_nan", "Test for NaN, result i1", "isnan(x)",
+    "::mlir::IntegerType::get(getContext(), 1)">;
 
 // --- Unary mathematics -----------------------------------------------------------
 def Top_AbsOp : Top_UnaryOp<"abs", "Absolute value", "|x|">;
@@ -111,7 +113,7 @@ def Top_ClipOp : Top_UnaryOp<"clip", "Clamp to constants", "min(max(x, lo), hi)"
   let description = [{Bounds are held in double; an absent bound is -inf or +inf. Bounds that are not constant import as `top.max`/`top.min`.}];
   let arguments = (ins Top_Tensor:$x, F64Attr:$lo, F64Attr:$hi);
 }
-def Top_CastOp : Top_UnaryOp<"cast", "Element type conversion", "(type of y) x; float to integer truncates, to i1 tests for non-zero"> {
+def Top_CastOp : Top_UnaryOp<"cast", "Element type conversion", "(type of y) x; float to integer truncates, to i1 tests for non-zero", "getTo()"> {
   let arguments = (ins Top_Tensor:$x, TypeAttr:$to);
   let hasFolder = 1;
 }

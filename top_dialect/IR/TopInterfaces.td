@@ -7,7 +7,13 @@ include "mlir/IR/OpBase.td"
 
 def ShapeInterface : OpInterface<"ShapeInterface"> {
   let cppNamespace = "::tessera::top";
-  let description = [{Infers result types from operand types, attributes and constant operands.}];
+  let description = [{
+    Infers result types from operand types, attributes and constant operands. The inference is also the
+    op's verifier: it checks the numbered constraints of the op, and the verifier of this interface then
+    compares the declared result types with the inferred ones (a `?` is compatible with any size).
+  }];
+  let verifyWithRegions = 1;
+  let verify = [{ return detail::verifyInferredTypes($_op); }];
   let methods = [
     InterfaceMethod<[{
         Appends one type per result. `?` dims where the operands' are `?`. On inconsistent operands
@@ -42,8 +48,9 @@ def ScalarInterface : OpInterface<"ScalarInterface"> {
   let methods = [
     InterfaceMethod<[{
         Emits f with arith/math ops on scalars (or vectors: only elementwise-mappable ops may be
-        used). `operands` have the operand element types; the value returned has the result element
-        type. Signed/unsigned semantics come from the tensor element types.
+        used). `operands` have the operand element types, the value returned has the result element
+        type, integers without sign in both; signed or unsigned semantics come from the types of the
+        op's own operands.
       }], "::mlir::Value", "emitScalar",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::ValueRange":$operands)>,
   ];

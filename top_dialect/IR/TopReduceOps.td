@@ -16,43 +16,37 @@ def Top_ReduceOp : Top_Op<"reduce"> {
   let description = [{`axes` sorted, non-negative, unique, within the rank (C1); empty = identity. `keepDims` keeps them as 1.}];
   let arguments = (ins Top_Tensor:$x, Top_ReduceKind:$kind, DenseI64ArrayAttr:$axes, DefaultValuedAttr<BoolAttr, "true">:$keepDims);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 def Top_ArgReduceOp : Top_Op<"arg_reduce"> {
   let summary = "Index of the largest or smallest element, i64";
-  let description = [{ArgMax, or ArgMin when `min`. `selectLast` prefers the last of equal elements. (C1) axis within the rank.}];
+  let description = [{ArgMax, or ArgMin when `min`. `selectLast` prefers the last of equal elements. (C1) axis within the rank. (C2) the axis has elements.}];
   let arguments = (ins Top_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$min,
       DefaultValuedAttr<BoolAttr, "true">:$keepDims, DefaultValuedAttr<BoolAttr, "false">:$selectLast);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 def Top_CumSumOp : Top_Op<"cumsum"> {
   let summary = "Running sum along an axis";
   let description = [{(C1) axis within the rank.}];
   let arguments = (ins Top_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive, DefaultValuedAttr<BoolAttr, "false">:$reverse);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 def Top_TopKOp : Top_Op<"topk"> {
   let summary = "The k largest or smallest elements along an axis, sorted";
   let description = [{values and i64 indices; equal elements keep the lower index first. (C1) axis within the rank. (C2) 1 <= k <= dim.}];
   let arguments = (ins Top_Tensor:$x, I64Attr:$k, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
   let results = (outs Top_Tensor:$values, Top_Tensor:$indices);
-  let hasVerifier = 1;
 }
 def Top_SoftmaxOp : Top_Op<"softmax"> {
   let summary = "Softmax or its logarithm along one axis";
   let description = [{y = e^(x - max) / sum, or its logarithm when `log`. Opset < 13's flattening imports as reshapes. (C1) axis within the rank, non-negative.}];
   let arguments = (ins Top_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$log);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 def Top_BatchNormOp : Top_Op<"batch_norm"> {
   let summary = "Batch normalisation with stored statistics";
-  let description = [{y = (x - mean) / sqrt(variance + epsilon) * scale + bias, all four [C] (C1), C = dim 1.}];
+  let description = [{y = (x - mean) / sqrt(variance + epsilon) * scale + bias, all four [C] (C1), C = dim 1. (C2) rank at least 2.}];
   let arguments = (ins Top_Tensor:$x, Top_Tensor:$scale, Top_Tensor:$bias, Top_Tensor:$mean, Top_Tensor:$variance, F64Attr:$epsilon);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 def Top_LayerNormOp : Top_Op<"layer_norm", [AttrSizedOperandSegments]> {
   let summary = "Layer or RMS normalisation over the trailing dims";
@@ -64,44 +58,40 @@ def Top_LayerNormOp : Top_Op<"layer_norm", [AttrSizedOperandSegments]> {
       DefaultValuedAttr<BoolAttr, "false">:$rms);
   let results = (outs Top_Tensor:$y);
   let assemblyFormat = "$x (`scale` $scale^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
 }
 def Top_GroupNormOp : Top_Op<"group_norm"> {
   let summary = "Normalisation over groups of channels and all positions";
   let description = [{
     x [N, C, D...]; channels in `groups` equal groups (C1: divides C); statistics per (n, group);
-    scale, bias [C] (C2). InstanceNormalization is groups = C.
+    scale, bias [C] (C2). (C3) rank at least 2. InstanceNormalization is groups = C.
   }];
   let arguments = (ins Top_Tensor:$x, Top_Tensor:$scale, Top_Tensor:$bias, I64Attr:$groups, F64Attr:$epsilon);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 def Top_LrnOp : Top_Op<"lrn"> {
   let summary = "Local response normalisation across channels";
   let description = [{y = x / (bias + alpha / size * sum of squares over the `size` channels around)^beta. (C1) size positive. (C2) rank at least 3.}];
   let arguments = (ins Top_Tensor:$x, I64Attr:$size, F64Attr:$alpha, F64Attr:$beta, F64Attr:$bias);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 def Top_AttentionOp : Top_Op<"attention"> {
   let summary = "Scaled dot-product attention";
   let description = [{
     q [B..., S, E], k [B..., T, E], v [B..., T, F], mask broadcast to [B..., S, T], added ->
     softmax(scale q k^T + mask) v : [B..., S, F]. Leading dims of k and v broadcast against q's. (C1) E dims agree, T dims agree. (C2) same rank, at least 2.
+    (C3) leading dims broadcast. (C4) the mask broadcasts.
   }];
   let arguments = (ins Top_Tensor:$q, Top_Tensor:$k, Top_Tensor:$v, Optional<Top_Tensor>:$mask, F64Attr:$scale);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 def Top_RopeOp : Top_Op<"rope"> {
   let summary = "Rotary position embedding";
   let description = [{
     x [..., S, E], cos and sin broadcast to [..., S, E / 2]. Halves (x1, x2) = the two halves of E, or even/odd
-    elements when `interleaved`: y1 = x1 cos - x2 sin, y2 = x1 sin + x2 cos, put back the same way. (C1) E even.
+    elements when `interleaved`: y1 = x1 cos - x2 sin, y2 = x1 sin + x2 cos, put back the same way. (C1) rank at least 2, E even. (C2) cos and sin broadcast.
   }];
   let arguments = (ins Top_Tensor:$x, Top_Tensor:$cos, Top_Tensor:$sin, DefaultValuedAttr<BoolAttr, "false">:$interleaved);
   let results = (outs Top_Tensor:$y);
-  let hasVerifier = 1;
 }
 
 #endif // TOP_REDUCE_OPS

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*===- bmrt.h - C interface of the Tessera runtime -------------------------===*/
+/*
+ * Loads a .bmodel and runs it.
+ *
+ *   bmrt_model_t    an opened file: immutable, shared by any number of contexts and threads.
+ *   bmrt_context_t  one place to run a net: its memory, its threads, its bound buffers. A context
+ *                   is used by one thread at a time; different contexts are independent.
+ *
+ * Errors. Every function that can fail returns a code and fills |out_status| unless that is NULL.
+ * Nothing aborts, prints or throws. After an error the handles remain usable.
+ *
+ * Ownership. Strings and infos point into the model and live as long as it does. Output
+ * parameters come last and are written on success only, unless stated otherwise.
+ */
+#ifndef BMRT_BMRT_H
+#define BMRT_BMRT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BMRT_API __attribute__((visibility("default")))
+
+#define BMRT_VERSION_MAJOR 0
+#define BMRT_VERSION_MINOR 1
+
+/* Buffers with this alignment in bytes are used in place; others are copied. */
+#define BMRT_ALIGNMENT 64
+#define BMRT_MAX_RANK 16
+
+typedef struct bmrt_model_t bmrt_model_t;
+typedef struct bmrt_context_t bmrt_context_t;
+
+/*===- Status ---------------------------------------------------------------===*/
+
+/* What the caller may do about it. */
+typedef enum bmrt_code_t {
+  BMRT_OK = 0,
+  BMRT_INVALID_ARGUMENT = 1,   /* an argument is wrong: correct the call */
+  BMRT_NOT_FOUND = 2,          /* no such net, stage or name: the message lists what there is */
+  BMRT_IO = 3,                 /* the operating system refused: see the message */
+  BMRT_CORRUPT = 4,            /* not a model, truncated or altered: get a fresh copy */
+  BMRT_UNSUPPORTED = 5,        /* made for another machine or a newer runtime: compile again */
+  BMRT_NO_MEMORY = 6,          /* try again with less */
+  BMRT_FAILED_PRECONDITION = 7 /* not now: e.g. a run is still in flight */
+} bmrt_code_t;
+
+typedef struct bmrt_status_t {
+  bmrt_code_t code;
+  int32_t line;      /* place in the runtime's source that found the error */
+  const char *file;
+  char message[496]; /* what, where, actual and allowed; always terminated */
+} bmrt_status_t;
+
+/* "ok", "invalid argument", ...; never NULL. */
+BMRT_API const char *bmrt_code_name(bmrt_code_t code);
+
+/* "0.1"; of the library, to compare with the header's macros. */
+BMRT_API const char *bmrt_version(void);
+
+/*===- Tensors --------------------------------------------------------------===*/
+
+typedef enum bmrt_dtype_t {
+  BMRT_F32, BMRT_F16, BMRT_BF16, BMRT_F64, BMRT_I8, BMRT_I16, BMRT_I32, BMRT_I64,
+  BMRT_U8, BMRT_U16, BMRT_U32, BMRT_U64, BMRT_BOOL
+} bmrt_dtype_t;
+
+typedef enum bmrt_layout_t {
+  BMRT_ROW_MAJOR,
+  BMRT_CHANNEL_BLOCKED, /* [d0 .., ceil(d[block_axis]/block), .., block], lanes beyond are zero */
+  BMRT_PACKED           /* known to the kernels only */
+} bmrt_layout_t;
+
+typedef struct bmrt_tensor_info_t {
+  const char *name;         /* for inputs and outputs the ONNX name */
+  bmrt_dtype_t dtype;
+  bmrt_layout_t layout;
+  uint32_t block;
+  uint32_t block_axis;
+  uint32_t rank;
+  int64_t shape[BMRT_MAX_RANK];     /* logical, ONNX order; -1 = symbolic and not yet known */
+  int64_t max_shape[BMRT_MAX_RANK]; /* the same where static */
+  uint64_t bytes;           /* stored size for |shape|, or for |max_shape| while that is unknown */
+  uint32_t onnx_name_count; /* see bmrt_tensor_onnx_name */
+  uint32_t scale_count;     /* 0: not quantised; real = scale * (stored - zero_point) */
+  int32_t quant_axis;       /* -1: one scale for all */
+  const float *scales;
+  const int64_t *zero_points;
+  const char *preprocess;   /* JSON of the model's pre-processing, or NULL */
+  const void *def;          /* internal */
+} bmrt_tensor_info_t;
+
+/* A tensor's info and its bytes. */
+typedef struct bmrt_tensor_view_t {
+  bmrt_tensor_info_t info;
+  const void *data;
+} bmrt_tensor_view_t;
+
+/* Bytes of one element; 0 for an unknown value. */
+BMRT_API uint32_t bmrt_dtype_bytes(bmrt_dtype_t dtype);
+/* "f32", "i8", ...; never NULL. */
+BMRT_API const char *bmrt_dtype_name(bmrt_dtype_t dtype);
+
+/* The |index|-th ONNX tensor whose values |info| describes; NULL beyond onnx_name_count. */
+BMRT_API const char *bmrt_tensor_onnx_name(const bmrt_tensor_info_t *info, uint32_t index);
+
+/* Bytes of the tensor in row-major order: prod(shape) elements. */
+BMRT_API uint64_t bmrt_tensor_row_major_bytes(const bmrt_tensor_info_t *info);
+
+/* Writes the elements of |view| to |out| in row-major order, whatever its layout. |out_bytes| must
+ * be bmrt_tensor_row_major_bytes. Packed tensors have no such form: BMRT_UNSUPPORTED. */
+BMRT_API bmrt_code_t bmrt_tensor_to_row_major(const bmrt_tensor_view_t *view, void *out,
+                                              uint64_t out_bytes, bmrt_status_t *out_status);
+
+/*===- Model ----------------------------------------------------------------===*/
+
+typedef struct bmrt_open_options_t {
+  size_t struct_size;     /* sizeof(bmrt_open_options_t) */
+  bool trust_constants;   /* skip the hashes of the constants; structure and code are checked always */
+} bmrt_open_options_t;
+
+/* Opens, verifies and maps |path|; weights are not copied. The file must not be changed in place
+ * while the model is open (replacing it by rename is fine). |options| may be NULL. The model starts
+ * with one reference. */
+BMRT_API bmrt_code_t bmrt_model_open(const char *path, const bmrt_open_options_t *options,
+                                     bmrt_model_t **out_model, bmrt_status_t *out_status);
+
+/* The same from memory, which must be aligned to BMRT_ALIGNMENT, and stay unchanged until the last
+ * reference to the model is gone. */
+BMRT_API bmrt_code_t bmrt_model_open_memory(const void *data, uint64_t bytes,
+                                            const bmrt_open_options_t *options,
+                                            bmrt_model_t **out_model, bmrt_status_t *out_status);
+
+/* Contexts keep a reference of their own. Both are thread-safe; NULL is ignored by release. */
+BMRT_API void bmrt_model_retain(bmrt_model_t *model);
+BMRT_API void bmrt_model_release(bmrt_model_t *model);
+
+BMRT_API uint32_t bmrt_model_net_count(const bmrt_model_t *model);
+/* NULL if |net| is out of range. */
+BMRT_API const char *bmrt_model_net_name(const bmrt_model_t *model, uint32_t net);
+/* 0 if |net| is out of range. */
+BMRT_API uint32_t bmrt_model_stage_count(const bmrt_model_t *model, uint32_t net);
+
+/* A stage: the program of a net for one chip and one set of input shapes. */
+typedef struct bmrt_stage_info_t {
+  const char *name;          /* may be "" */
+  const char *chip;
+  uint32_t input_count, output_count;
+  uint64_t constant_bytes;   /* mapped from the file */
+  uint64_t workspace_bytes;  /* allocated by each context */
+  uint64_t workspace_lower_bound;
+  uint64_t state_bytes;
+  bool runnable;             /* whether this machine and this library can run it */
+} bmrt_stage_info_t;
+
+BMRT_API bmrt_code_t bmrt_model_stage_info(const bmrt_model_t *model, uint32_t net, uint32_t stage,
+                                           bmrt_stage_info_t *out_info, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_model_input_info(const bmrt_model_t *model, uint32_t net, uint32_t stage,
+                                           uint32_t input, bmrt_tensor_info_t *out_info,
+                                           bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_model_output_info(const bmrt_model_t *model, uint32_t net, uint32_t stage,
+                                            uint32_t output, bmrt_tensor_info_t *out_info,
+                                            bmrt_status_t *out_status);
+
+/*===- Context --------------------------------------------------------------===*/
+
+#define BMRT_FIRST_RUNNABLE_STAGE UINT32_MAX
+
+typedef struct bmrt_context_options_t {
+  size_t struct_size;        /* sizeof(bmrt_context_options_t) */
+  const char *net;           /* NULL: the first */
+  uint32_t stage;            /* or BMRT_FIRST_RUNNABLE_STAGE */
+  uint32_t threads;          /* including the caller's; 0 = 1 */
+  void *workspace;           /* NULL: allocated; else BMRT_ALIGNMENT-aligned, the context's until */
+  uint64_t workspace_bytes;  /* it is destroyed, at least bmrt_stage_info_t.workspace_bytes */
+} bmrt_context_options_t;
+
+/* |options| may be NULL: first net, first runnable stage, one thread. */
+BMRT_API bmrt_code_t bmrt_context_create(bmrt_model_t *model, const bmrt_context_options_t *options,
+                                         bmrt_context_t **out_context, bmrt_status_t *out_status);
+/* Waits for a run in flight. NULL is ignored. */
+BMRT_API void bmrt_context_destroy(bmrt_context_t *context);
+
+BMRT_API uint32_t bmrt_context_input_count(const bmrt_context_t *context);
+BMRT_API uint32_t bmrt_context_output_count(const bmrt_context_t *context);
+BMRT_API bmrt_code_t bmrt_context_input_info(const bmrt_context_t *context, uint32_t input,
+                                             bmrt_tensor_info_t *out_info,
+                                             bmrt_status_t *out_status);
+/* Symbolic dims of an output are known after a run. */
+BMRT_API bmrt_code_t bmrt_context_output_info(const bmrt_context_t *context, uint32_t output,
+                                              bmrt_tensor_info_t *out_info,
+                                              bmrt_status_t *out_status);
+/* Index by ONNX name; BMRT_NOT_FOUND lists the names there are. */
+BMRT_API bmrt_code_t bmrt_context_find_input(const bmrt_context_t *context, const char *name,
+                                             uint32_t *out_input, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_find_output(const bmrt_context_t *context, const char *name,
+                                              uint32_t *out_output, bmrt_status_t *out_status);
+
+/* Checks |shape| against the model and gives symbolic dims their value. Needed only for inputs with
+ * symbolic dims; a static shape is merely compared. */
+BMRT_API bmrt_code_t bmrt_context_set_input_shape(bmrt_context_t *context, uint32_t input,
+                                                  const int64_t *shape, uint32_t rank,
+                                                  bmrt_status_t *out_status);
+
+/* Uses |data| (row-major, |bytes| = info.bytes) as the input of later runs. It is read during runs:
+ * in place if aligned to BMRT_ALIGNMENT, else through a copy at the start of each run. NULL returns
+ * to the context's own buffer. */
+BMRT_API bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input,
+                                             const void *data, uint64_t bytes,
+                                             bmrt_status_t *out_status);
+/* Likewise for results. |bytes| must be info.bytes (for max_shape if symbolic). Bound buffers must
+ * not overlap each other. */
+BMRT_API bmrt_code_t bmrt_context_bind_output(bmrt_context_t *context, uint32_t output, void *data,
+                                              uint64_t bytes, bmrt_status_t *out_status);
+
+/* The context's own buffer of an input, to be filled before a run; unbinds caller memory. */
+BMRT_API bmrt_code_t bmrt_context_input_buffer(bmrt_context_t *context, uint32_t input,
+                                               void **out_data, bmrt_status_t *out_status);
+/* Where the last run left an output; valid until the next run or bind. */
+BMRT_API bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output,
+                                              const void **out_data, bmrt_status_t *out_status);
+
+/* Runs the net once and returns when it is done. */
+BMRT_API bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status);
+/* Starts a run on a thread of the context. Until bmrt_context_wait no other function may be called
+ * with the context, and bound buffers are in use. */
+BMRT_API bmrt_code_t bmrt_context_launch(bmrt_context_t *context, bmrt_status_t *out_status);
+/* Waits for the launched run and returns its result. */
+BMRT_API bmrt_code_t bmrt_context_wait(bmrt_context_t *context, bmrt_status_t *out_status);
+
+/* States return to their initial values, as in a new context. */
+BMRT_API bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_status_t *out_status);
+
+/*===- Steps: names, hooks, times -------------------------------------------===*/
+
+/* One step of the plan; all strings may be "". Estimates are the compiler's. */
+typedef struct bmrt_step_info_t {
+  uint32_t index;           /* among all steps of the stage */
+  const char *kind;         /* "launch", "copy", ... */
+  const char *symbol;       /* of the kernel */
+  const char *top_op;
+  const char *device_op;
+  const char *bound;        /* what limits it: "compute", "ddr", ... */
+  uint32_t onnx_node_count; /* see bmrt_step_onnx_node */
+  uint32_t write_count;     /* see bmrt_context_step_write */
+  int64_t tile_count;
+  uint64_t flops, bytes;
+  double estimated_ns;
+  const void *def;          /* internal */
+} bmrt_step_info_t;
+
+BMRT_API uint32_t bmrt_context_step_count(const bmrt_context_t *context);
+BMRT_API bmrt_code_t bmrt_context_step_info(const bmrt_context_t *context, uint32_t step,
+                                            bmrt_step_info_t *out_info, bmrt_status_t *out_status);
+/* The |index|-th ONNX node this step computes (a part of); NULL beyond onnx_node_count. */
+BMRT_API const char *bmrt_step_onnx_node(const bmrt_step_info_t *step, uint32_t index);
+/* The |index|-th tensor the step wrote. Its data are those of this step only until a later step
+ * reuses the memory: look at them in the hook. */
+BMRT_API bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context,
+                                             const bmrt_step_info_t *step, uint32_t index,
+                                             bmrt_tensor_view_t *out_view,
+                                             bmrt_status_t *out_status);
+
+/* Called after every step, on the thread that runs the context; may read tensors, must not run or
+ * change the context. */
+typedef void (*bmrt_step_hook_t)(void *user, const bmrt_context_t *context,
+                                 const bmrt_step_info_t *step);
+/* NULL removes it. */
+BMRT_API void bmrt_context_set_step_hook(bmrt_context_t *context, bmrt_step_hook_t hook,
+                                         void *user);
+
+typedef struct bmrt_step_time_t {
+  uint64_t runs; /* how often the step ran since profiling was switched on */
+  uint64_t last_ns, min_ns, total_ns;
+} bmrt_step_time_t;
+
+/* Switching on starts from zero. Costs two clock reads a step (about 50 ns). */
+BMRT_API bmrt_code_t bmrt_context_set_profiling(bmrt_context_t *context, bool enabled,
+                                                bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step,
+                                            bmrt_step_time_t *out_time, bmrt_status_t *out_status);
+/* Writes the steps of the last profiled run in Chrome's trace format (chrome://tracing, Perfetto). */
+BMRT_API bmrt_code_t bmrt_context_write_trace(const bmrt_context_t *context, const char *path,
+                                              bmrt_status_t *out_status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BMRT_BMRT_H */

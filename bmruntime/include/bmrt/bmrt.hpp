@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- bmrt.hpp - C++ interface of the Tessera runtime --------------------===//
+//
+// RAII over bmrt.h, header-only; its rules of ownership and threading hold here too. Errors become
+// exceptions of type bmrt::Error.
+//
+//   bmrt::Model model("m.bmodel");
+//   bmrt::Net net(model, {.threads = 2});
+//   net.setInput("x", x.data(), x.size() * sizeof(float));
+//   net.run();
+//   const float *y = net.output<float>("y");
+//
+//===----------------------------------------------------------------------===//
+#ifndef BMRT_BMRT_HPP
+#define BMRT_BMRT_HPP
+
+#include "bmrt/bmrt.h"
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace bmrt {
+
+class Error : public std::runtime_error {
+public:
+  explicit Error(const bmrt_status_t &status)
+      : std::runtime_error(status.message), status(status) {}
+  bmrt_code_t code() const { return status.code; }
+
+private:
+  bmrt_status_t status;
+};
+
+/// Calls a function of the C interface with a status behind the arguments; throws its error.
+template <typename Function, typename... Args>
+void check(Function function, Args... args) {
+  bmrt_status_t status = {};
+  if (function(args..., &status) != BMRT_OK) {
+    throw Error(status);
+  }
+}
+
+/// An opened file; copies share it.
+class Model {
+public:
+  explicit Model(const std::string &path, bool trustConstants = false) {
+    const bmrt_open_options_t options = {sizeof(options), trustConstants};
+    bmrt_model_t *opened = nullptr;
+    check(bmrt_model_open, path.c_str(), &options, &opened);
+    handle.reset(opened, bmrt_model_release);
+  }
+
+  bmrt_model_t *get() const { return handle.get(); }
+  uint32_t netCount() const { return bmrt_model_net_count(get()); }
+  std::string netName(uint32_t net) const {
+    const char *name = bmrt_model_net_name(get(), net);
+    return name ? name : "";
+  }
+  uint32_t stageCount(uint32_t net) const { return bmrt_model_stage_count(get(), net); }
+  bmrt_stage_info_t stageInfo(uint32_t net, uint32_t stage) const {
+    bmrt_stage_info_t info;
+    check(bmrt_model_stage_info, get(), net, stage, &info);
+    return info;
+  }
+  bmrt_tensor_info_t inputInfo(uint32_t net, uint32_t stage, uint32_t input) const {
+    bmrt_tensor_info_t info;
+    check(bmrt_model_input_info, get(), net, stage, input, &info);
+    return info;
+  }
+  bmrt_tensor_info_t outputInfo(uint32_t net, uint32_t stage, uint32_t output) const {
+    bmrt_tensor_info_t info;
+    check(bmrt_model_output_info, get(), net, stage, output, &info);
+    return info;
+  }
+
+private:
+  std::shared_ptr<bmrt_model_t> handle;
+};
+
+struct NetOptions {
+  std::string net = {}; ///< empty: the first
+  uint32_t stage = BMRT_FIRST_RUNNABLE_STAGE;
+  uint32_t threads = 1; ///< including the caller's
+};
+
+/// A context: one place to run a net.
+class Net {
+public:
+  explicit Net(const Model &model, const NetOptions &options = {}) {
+    bmrt_context_options_t c = {};
+    c.struct_size = sizeof(c);
+    c.net = options.net.empty() ? nullptr : options.net.c_str();
+    c.stage = options.stage;
+    c.threads = options.threads;
+    bmrt_context_t *created = nullptr;
+    check(bmrt_context_create, model.get(), &c, &created);
+    handle.reset(created);
+  }
+
+  bmrt_context_t *get() const { return handle.get(); }
+
+  std::vector<bmrt_tensor_info_t> inputs() const {
+    std::vector<bmrt_tensor_info_t> infos(bmrt_context_input_count(get()));
+    for (uint32_t i = 0; i < infos.size(); ++i) {
+      check(bmrt_context_input_info, get(), i, &infos[i]);
+    }
+    return infos;
+  }
+  std::vector<bmrt_tensor_info_t> outputs() const {
+    std::vector<bmrt_tensor_info_t> infos(bmrt_context_output_count(get()));
+    for (uint32_t i = 0; i < infos.size(); ++i) {
+      check(bmrt_context_output_info, get(), i, &infos[i]);
+    }
+    return infos;
+  }
+  uint32_t findInput(const std::string &name) const {
+    uint32_t index = 0;
+    check(bmrt_context_find_input, get(), name.c_str(), &index);
+    return index;
+  }
+  uint32_t findOutput(const std::string &name) const {
+    uint32_t index = 0;
+    check(bmrt_context_find_output, get(), name.c_str(), &index);
+    return index;
+  }
+
+  /// Later runs read |data|, which stays the caller's.
+  void setInput(const std::string &name, const void *data, uint64_t bytes) {
+    check(bmrt_context_bind_input, get(), findInput(name), data, bytes);
+  }
+  /// Later runs write to |data|, which stays the caller's.
+  void setOutput(const std::string &name, void *data, uint64_t bytes) {
+    check(bmrt_context_bind_output, get(), findOutput(name), data, bytes);
+  }
+  /// What the last run wrote; valid until the next.
+  template <typename T = void>
+  const T *output(const std::string &name) const {
+    const void *data = nullptr;
+    check(bmrt_context_output_data, get(), findOutput(name), &data);
+    return static_cast<const T *>(data);
+  }
+
+  void run() { check(bmrt_context_run, get()); }
+  void launch() { check(bmrt_context_launch, get()); }
+  void wait() { check(bmrt_context_wait, get()); }
+
+private:
+  struct Destroy {
+    void operator()(bmrt_context_t *context) const { bmrt_context_destroy(context); }
+  };
+  std::unique_ptr<bmrt_context_t, Destroy> handle;
+};
+
+} // namespace bmrt
+
+#endif // BMRT_BMRT_HPP

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- AsyncRunner.h - A thread that runs a context on request ------------===//
+#ifndef BMRT_CORE_ASYNCRUNNER_H
+#define BMRT_CORE_ASYNCRUNNER_H
+
+#include "Status.h"
+
+#include <pthread.h>
+
+namespace bmrt::core {
+
+/// Started with the first launch.
+class AsyncRunner {
+public:
+  using Function = bmrt_code_t (*)(void *argument, bmrt_status_t *status);
+
+  AsyncRunner() = default;
+  AsyncRunner(const AsyncRunner &) = delete;
+  AsyncRunner &operator=(const AsyncRunner &) = delete;
+  ~AsyncRunner() { stop(); }
+
+  /// Calls |function| on the thread; one call at a time.
+  bmrt_code_t launch(Function function, void *argument, bmrt_status_t *status);
+  /// Waits for the call and returns its result.
+  bmrt_code_t wait(bmrt_status_t *status);
+  /// Whether a launch has not been waited for.
+  bool isPending() const { return pending; }
+  /// Waits for a call in flight and ends the thread.
+  void stop();
+
+private:
+  static void *threadMain(void *self);
+  void serve();
+
+  pthread_t thread = {};
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+  bool started = false;
+  bool pending = false; // of the caller's thread; the rest is under the mutex
+  bool busy = false, stopping = false;
+  Function function = nullptr;
+  void *argument = nullptr;
+  bmrt_status_t result = {};
+};
+
+} // namespace bmrt::core
+
+#endif // BMRT_CORE_ASYNCRUNNER_H

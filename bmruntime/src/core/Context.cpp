@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Context.cpp - Memory and bindings of a context ---------------------===//
+#include "Context.h"
+
+#include "TensorInfo.h"
+
+#include <cinttypes>
+#include <cstring>
+
+using namespace bmrt::core;
+using namespace bmodel;
+
+namespace {
+
+constexpr uint32_t kMaxThreads = 1024;
+
+template <typename T>
+uint32_t count(const flatbuffers::Vector<T> *vector) {
+  return vector ? vector->size() : 0;
+}
+
+bool isAligned(const void *pointer) {
+  return reinterpret_cast<uintptr_t>(pointer) % BMRT_ALIGNMENT == 0;
+}
+
+uint64_t alignUp(uint64_t bytes) {
+  return (bytes + BMRT_ALIGNMENT - 1) & ~uint64_t(BMRT_ALIGNMENT - 1);
+}
+
+bool isSymbolic(const TensorDef &def) {
+  for (uint32_t i = 0; i < count(def.shape()); ++i) {
+    if (def.shape()->Get(i)->slot() >= 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+} // namespace
+
+bmrt_context_t::~bmrt_context_t() {
+  async.stop();
+  bmrt_model_release(model);
+}
+
+bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_options_t &options,
+                                   bmrt_status_t *status) {
+  const uint32_t threads = options.threads == 0 ? 1 : options.threads;
+  if (threads > kMaxThreads) {
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "%" PRIu32 " threads exceed %" PRIu32, threads,
+                     kMaxThreads);
+  }
+  BMRT_RETURN_IF_ERROR(newModel->findStage(options.net, options.stage, &program, status));
+  model = newModel;
+  bmrt_model_retain(model);
+  stage = program->def;
+  BMRT_RETURN_IF_ERROR(plan.build(*program, threads, status));
+  BMRT_RETURN_IF_ERROR(allocateWorkspaces(options, status));
+  if (!data.allocate(count(stage->tensors())) || !dims.allocate(count(stage->dims())) ||
+      !state.allocate(stage->state_bytes())) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " tensors",
+                     count(stage->tensors()));
+  }
+  for (uint32_t i = 0; i < dims.size(); ++i) {
+    const DimSlotDef &def = *stage->dims()->Get(i);
+    dims[i] = def.min() == def.max() ? def.min() : -1;
+  }
+  BMRT_RETURN_IF_ERROR(makePorts(status));
+  BMRT_RETURN_IF_ERROR(pool.start(threads, plan.getScratchBytes(), status));
+  placeTensors();
+  return resetState();
+}
+
+bmrt_code_t bmrt_context_t::allocateWorkspaces(const bmrt_context_options_t &options,
+                                               bmrt_status_t *status) {
+  const uint32_t total = count(stage->workspaces());
+  if (!workspaces.allocate(total) || !workspaceData.allocate(total)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " workspaces", total);
+  }
+  if (options.workspace && !isAligned(options.workspace)) {
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "the workspace %p is not aligned to %d bytes",
+                     options.workspace, BMRT_ALIGNMENT);
+  }
+  uint64_t used = 0;
+  for (uint32_t i = 0; i < total; ++i) {
+    const uint64_t bytes = stage->workspaces()->Get(i)->bytes();
+    if (!options.workspace) {
+      if (!workspaces[i].allocate(bytes)) {
+        return BMRT_FAIL(status, NO_MEMORY, "no memory for a workspace of %" PRIu64 " bytes",
+                         bytes);
+      }
+      workspaceData[i] = workspaces[i].data();
+      continue;
+    }
+    if (bytes > UINT64_MAX / 2 || used > options.workspace_bytes ||
+        bytes > options.workspace_bytes - used) {
+      return BMRT_FAIL(status, INVALID_ARGUMENT,
+                       "the workspace of %" PRIu64 " bytes is too small: see "
+                       "bmrt_stage_info_t.workspace_bytes",
+                       options.workspace_bytes);
+    }
+    workspaceData[i] = static_cast<char *>(options.workspace) + used;
+    used += alignUp(bytes);
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_context_t::makePorts(bmrt_status_t *status) {
+  auto make = [&](const flatbuffers::Vector<uint32_t> *slots, Array<Port> &ports,
+                  TensorRole owner) {
+    if (!ports.allocate(count(slots))) {
+      return false;
+    }
+    for (uint32_t i = 0; i < ports.size(); ++i) {
+      ports[i].slot = slots->Get(i);
+      ports[i].def = stage->tensors()->Get(ports[i].slot);
+      ports[i].ownsPlace = ports[i].def->view_of() < 0 &&
+                           ports[i].def->place() == Place::Caller &&
+                           ports[i].def->role() == owner;
+    }
+    return true;
+  };
+  if (!make(stage->inputs(), inputs, TensorRole::Input) ||
+      !make(stage->outputs(), outputs, TensorRole::Output)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for the inputs and outputs");
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_context_t::setInputShape(Port &input, const int64_t *shape, uint32_t rank,
+                                          bmrt_status_t *status) {
+  const char *name = input.def->name()->c_str();
+  const uint32_t expectedRank = count(input.def->shape());
+  if (rank != expectedRank || rank > BMRT_MAX_RANK) {
+    return BMRT_FAIL(status, INVALID_ARGUMENT,
+                     "input '%.100s' has rank %" PRIu32 ", the given shape has rank %" PRIu32, name,
+                     expectedRank, rank);
+  }
+  for (uint32_t i = 0; i < rank; ++i) {
+    const Dim &dim = *input.def->shape()->Get(i);
+    if (dim.slot() < 0) {
+      if (shape[i] != dim.value()) {
+        return BMRT_FAIL(status, INVALID_ARGUMENT,
+                         "dimension %" PRIu32 " of input '%.100s' is %" PRId64 ", not %" PRId64, i,
+                         name, dim.value(), shape[i]);
+      }
+      continue;
+    }
+    const DimSlotDef &slot = *stage->dims()->Get(uint32_t(dim.slot()));
+    if (shape[i] < slot.min() || shape[i] > slot.max() || shape[i] > dim.value() ||
+        shape[i] % slot.divisor() != 0) {
+      return BMRT_FAIL(status, INVALID_ARGUMENT,
+                       "dimension %" PRIu32 " ('%.60s') of input '%.100s' is %" PRId64
+                       ", allowed are multiples of %" PRId64 " from %" PRId64 " to %" PRId64,
+                       i, slot.name()->c_str(), name, shape[i], slot.divisor(), slot.min(),
+                       slot.max() < dim.value() ? slot.max() : dim.value());
+    }
+  }
+  bool changed = false;
+  for (uint32_t i = 0; i < rank; ++i) {
+    const Dim &dim = *input.def->shape()->Get(i);
+    if (dim.slot() >= 0) {
+      changed |= dims[size_t(dim.slot())] != shape[i];
+      dims[size_t(dim.slot())] = shape[i];
+    }
+  }
+  // Buffers bound for other sizes would be read beyond their end.
+  for (Port &port : inputs) {
+    if (changed && isSymbolic(*port.def)) {
+      port.bound = nullptr;
+      addressesCurrent = false;
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_context_t::bind(Port &port, void *pointer, uint64_t bytes, uint64_t expected,
+                                 bmrt_status_t *status) {
+  if (pointer && bytes != expected) {
+    return BMRT_FAIL(status, INVALID_ARGUMENT,
+                     "buffer for tensor '%.100s' has %" PRIu64 " bytes, needs %" PRIu64,
+                     port.def->name()->c_str(), bytes, expected);
+  }
+  addressesCurrent &= port.bound == pointer;
+  port.bound = static_cast<char *>(pointer);
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_context_t::ensureOwn(Port &port, bmrt_status_t *status) {
+  if (!port.hasOwn) {
+    if (!port.own.allocate(port.def->bytes())) {
+      return BMRT_FAIL(status, NO_MEMORY, "no memory for tensor '%.100s' of %" PRIu64 " bytes",
+                       port.def->name()->c_str(), port.def->bytes());
+    }
+    port.hasOwn = true;
+    addressesCurrent = false;
+  }
+  return BMRT_OK;
+}
+
+/// Gives every slot its address: what the model places, and what is bound.
+void bmrt_context_t::placeTensors() {
+  for (uint32_t i = 0; i < data.size(); ++i) {
+    const TensorDef &def = *stage->tensors()->Get(i);
+    switch (def.place()) {
+    case Place::Workspace:
+      data[i] = def.view_of() < 0 ? workspaceData[def.place_index()] + def.offset() : nullptr;
+      break;
+    case Place::Segment:
+      // Read-only pages; validateModel has seen that no step writes there.
+      data[i] = def.view_of() < 0 ? reinterpret_cast<char *>(const_cast<unsigned char *>(
+                                        model->view.segment(def.place_index()) + def.offset()))
+                                  : nullptr;
+      break;
+    case Place::State:
+      data[i] = state.data() + def.offset();
+      break;
+    case Place::Caller:
+      break;
+    }
+  }
+  for (Array<Port> *ports : {&inputs, &outputs}) {
+    for (Port &port : *ports) {
+      if (port.ownsPlace) {
+        data[port.slot] = port.bound && isAligned(port.bound) ? port.bound : port.own.data();
+      }
+    }
+  }
+  for (uint32_t i = 0; i < data.size(); ++i) {
+    const TensorDef &def = *stage->tensors()->Get(i);
+    if (def.view_of() >= 0) {
+      char *root = data[uint32_t(def.view_of())];
+      data[i] = root ? root + def.offset() : nullptr;
+    }
+  }
+}
+
+bmrt_code_t bmrt_context_t::resolveAddresses(bmrt_status_t *status) {
+  for (Array<Port> *ports : {&inputs, &outputs}) {
+    for (Port &port : *ports) {
+      if (port.ownsPlace && !(port.bound && isAligned(port.bound))) {
+        BMRT_RETURN_IF_ERROR(ensureOwn(port, status));
+      }
+    }
+  }
+  if (!addressesCurrent) {
+    placeTensors();
+    plan.bind(data.data());
+    addressesCurrent = true;
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_context_t::copyInputs(bmrt_status_t *status) {
+  for (Port &port : inputs) {
+    for (uint32_t i = 0; i < count(port.def->shape()); ++i) {
+      const Dim &dim = *port.def->shape()->Get(i);
+      if (dim.slot() >= 0 && dims[size_t(dim.slot())] < 0) {
+        return BMRT_FAIL(status, FAILED_PRECONDITION,
+                         "dimension %" PRIu32 " ('%.60s') of input '%.100s' is not known: call "
+                         "bmrt_context_set_input_shape first",
+                         i, stage->dims()->Get(uint32_t(dim.slot()))->name()->c_str(),
+                         port.def->name()->c_str());
+      }
+    }
+    if (port.bound && port.bound != data[port.slot]) {
+      memcpy(data[port.slot], port.bound, currentBytes(*port.def, dims.data()));
+    }
+  }
+  return BMRT_OK;
+}
+
+void bmrt_context_t::copyOutputs() {
+  for (Port &port : outputs) {
+    if (port.bound && port.bound != data[port.slot]) {
+      memcpy(port.bound, data[port.slot], currentBytes(*port.def, dims.data()));
+    }
+  }
+}
+
+bmrt_code_t bmrt_context_t::resetState() {
+  memset(state.data(), 0, stage->state_bytes());
+  for (uint32_t i = 0; i < data.size(); ++i) {
+    const TensorDef &def = *stage->tensors()->Get(i);
+    if (def.initial() >= 0) {
+      memcpy(data[i], data[uint32_t(def.initial())], def.bytes());
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_context_t::run(bmrt_status_t *status) {
+  BMRT_RETURN_IF_ERROR(resolveAddresses(status));
+  BMRT_RETURN_IF_ERROR(copyInputs(status));
+  profile.beginRun();
+  {
+    const FloatModeScope floatMode;
+    BMRT_RETURN_IF_ERROR(runSubnet(0, 0, status));
+  }
+  copyOutputs();
+  return BMRT_OK;
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Integrity.cpp - Hash checks of a model at memory speed -------------===//
+#include "Integrity.h"
+
+#include <atomic>
+#include <pthread.h>
+#include <sys/mman.h>
+
+using namespace bmrt::core;
+using namespace bmodel;
+
+namespace {
+
+/// Below this a second thread costs more than it saves.
+constexpr uint64_t kHelpFrom = 8 << 20;
+
+/// All chunks of all wanted segments, counted through; threads take the next one.
+class ChunkQueue {
+public:
+  ChunkQueue(const ModelView &view, uint32_t kinds) : view(view), kinds(kinds) {}
+
+  /// Checks chunks until none is left or one is bad.
+  void drain() {
+    uint64_t first = 0; // number of the first chunk of segment i
+    const auto &segments = *view.model->segments();
+    uint64_t mine = next.fetch_add(1, std::memory_order_relaxed);
+    for (uint32_t i = 0; i < segments.size(); ++i) {
+      const SegmentDef &segment = *segments.Get(i);
+      if (!(kinds >> uint32_t(segment.kind()) & 1)) {
+        continue;
+      }
+      const uint64_t end = first + chunkCount(segment);
+      while (mine < end) {
+        check(i, segment, mine - first);
+        if (failed.load(std::memory_order_relaxed)) {
+          return;
+        }
+        mine = next.fetch_add(1, std::memory_order_relaxed);
+      }
+      first = end;
+    }
+  }
+
+  uint64_t bytes() const {
+    uint64_t total = 0;
+    for (const SegmentDef *segment : *view.model->segments()) {
+      total += kinds >> uint32_t(segment->kind()) & 1 ? segment->bytes() : 0;
+    }
+    return total;
+  }
+
+  bool result(Status &status) const {
+    if (failed) {
+      status = cause;
+    }
+    return !failed;
+  }
+
+private:
+  void check(uint32_t index, const SegmentDef &segment, uint64_t chunk) {
+    // One system call instead of a page fault per 64 KiB; older kernels do not know it.
+#ifdef MADV_POPULATE_READ
+    const uint64_t begin = segment.offset() + chunk * segment.chunk_bytes();
+    const uint64_t end = segment.offset() + segment.bytes();
+    const uint64_t size =
+        end - begin < segment.chunk_bytes() ? end - begin : segment.chunk_bytes();
+    const uintptr_t address = reinterpret_cast<uintptr_t>(view.data + begin) & ~uintptr_t(4095);
+    madvise(reinterpret_cast<void *>(address), size, MADV_POPULATE_READ);
+#endif
+    Status found;
+    if (!checkChunk(view, index, chunk, found) && !claimed.exchange(true)) {
+      cause = found;
+      failed = true;
+    }
+  }
+
+  const ModelView &view;
+  const uint32_t kinds;
+  std::atomic<uint64_t> next = 0;
+  std::atomic<bool> claimed = false, failed = false;
+  Status cause;
+};
+
+void *drainQueue(void *queue) {
+  static_cast<ChunkQueue *>(queue)->drain();
+  return nullptr;
+}
+
+} // namespace
+
+bool bmrt::core::checkIntegrity(const ModelView &view, bool trustConstants, Status &status) {
+  if (!view.model->segments()) {
+    return true;
+  }
+  const uint32_t code = 1u << uint32_t(SegmentKind::Code);
+  ChunkQueue queue(view, trustConstants ? code : ~0u);
+  pthread_t helper;
+  // Without a helper the work is done all the same.
+  const bool helped =
+      queue.bytes() >= kHelpFrom && pthread_create(&helper, nullptr, drainQueue, &queue) == 0;
+  queue.drain();
+  if (helped) {
+    pthread_join(helper, nullptr);
+  }
+  return queue.result(status);
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Interpreter.cpp - Runs the steps of a plan -------------------------===//
+//
+// Indices, sizes and types were checked when the model was opened (validateModel), so nothing is
+// checked here but what depends on values.
+//
+//===----------------------------------------------------------------------===//
+#include "Context.h"
+#include "StepInfo.h"
+#include "TensorInfo.h"
+
+#include <cinttypes>
+#include <cstring>
+
+using namespace bmrt::core;
+using namespace bmodel;
+
+namespace {
+
+/// Calls go to higher subnet indices only, so they end; this bounds the stack.
+constexpr uint32_t kMaxDepth = 64;
+
+int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+/// a op b; false if there is no such value.
+bool applyDimOp(DimOp op, int64_t a, int64_t b, int64_t &result) {
+  switch (op) {
+  case DimOp::Add:
+    return !__builtin_add_overflow(a, b, &result);
+  case DimOp::Sub:
+    return !__builtin_sub_overflow(a, b, &result);
+  case DimOp::Mul:
+    return !__builtin_mul_overflow(a, b, &result);
+  case DimOp::Min:
+    result = a < b ? a : b;
+    return true;
+  case DimOp::Max:
+    result = a > b ? a : b;
+    return true;
+  case DimOp::FloorDiv:
+  case DimOp::CeilDiv:
+  case DimOp::Mod:
+    if (b == 0 || (a == INT64_MIN && b == -1)) {
+      return false;
+    }
+    result = floorDiv(a, b);
+    if (op == DimOp::CeilDiv) {
+      result += result * b != a;
+    } else if (op == DimOp::Mod) {
+      result = a - result * b;
+    }
+    return true;
+  case DimOp::Const:
+  case DimOp::Slot:
+    break;
+  }
+  return false;
+}
+
+} // namespace
+
+bmrt_code_t bmrt_context_t::runSubnet(uint32_t subnet, uint32_t depth, bmrt_status_t *status) {
+  if (depth > kMaxDepth) {
+    return BMRT_FAIL(status, CORRUPT, "subnets call each other more than %" PRIu32 " deep",
+                     kMaxDepth);
+  }
+  const bool timed = profile.isEnabled();
+  const Array<Step> &steps = plan.getSteps();
+  for (uint32_t i = plan.begin(subnet); i < plan.end(subnet); ++i) {
+    const uint64_t begin = timed ? nowNs() : 0;
+    if (steps[i].kind == StepOp::LaunchDef) {
+      runLaunch(steps[i]);
+    } else {
+      BMRT_RETURN_IF_ERROR(runStep(steps[i], depth, status));
+    }
+    if (timed) {
+      profile.record(i, begin, nowNs());
+    }
+    if (hook) {
+      bmrt_step_info_t info;
+      describeStep(plan, i, info);
+      hook(hookUser, this, &info);
+    }
+  }
+  return BMRT_OK;
+}
+
+void bmrt_context_t::runLaunch(const Step &step) {
+  const LaunchDef *def = nullptr;
+  Launch launch{step.kernel, step.args, step.tiles, step.grain};
+  if (step.dimValues || dims.size() > 0) {
+    def = step.def->op_as_LaunchDef();
+    for (uint32_t i = 0; step.dimValues && i < def->dims()->size(); ++i) {
+      step.dimValues[i] = dims[def->dims()->Get(i)];
+    }
+    if (def->tile_count_slot() >= 0) {
+      launch.tiles = dims[size_t(def->tile_count_slot())];
+      launch.grain = chooseGrain(def->grain(), launch.tiles, pool.threads());
+    }
+  }
+  if (launch.tiles > 0) {
+    pool.run(launch);
+  }
+}
+
+bmrt_code_t bmrt_context_t::runStep(const Step &step, uint32_t depth, bmrt_status_t *status) {
+  switch (step.kind) {
+  case StepOp::CallSubnetDef:
+    return runSubnet(step.def->op_as_CallSubnetDef()->subnet(), depth + 1, status);
+  case StepOp::BranchDef: {
+    const BranchDef &branch = *step.def->op_as_BranchDef();
+    const int32_t target =
+        *data[branch.condition()] ? branch.then_subnet() : branch.else_subnet();
+    return target < 0 ? BMRT_OK : runSubnet(uint32_t(target), depth + 1, status);
+  }
+  case StepOp::LoopDef:
+    return runLoop(*step.def->op_as_LoopDef(), depth, status);
+  case StepOp::EvalDimDef:
+    return evalDim(*step.def->op_as_EvalDimDef(), status);
+  case StepOp::CopyDef: {
+    const CopyDef &copy = *step.def->op_as_CopyDef();
+    memmove(data[copy.to()], data[copy.from()], stage->tensors()->Get(copy.to())->bytes());
+    return BMRT_OK;
+  }
+  case StepOp::RunStreamDef: // only Npu subnets have it, and loading one needs its back end
+  case StepOp::LaunchDef:    // see runSubnet
+  case StepOp::NONE:
+    break;
+  }
+  return BMRT_FAIL(status, UNSUPPORTED, "this runtime cannot run a step of kind %u",
+                   unsigned(step.kind));
+}
+
+bmrt_code_t bmrt_context_t::runLoop(const LoopDef &loop, uint32_t depth, bmrt_status_t *status) {
+  auto load = [&](int32_t slot) {
+    int64_t value;
+    memcpy(&value, data[size_t(slot)], sizeof(value));
+    return value;
+  };
+  const int64_t trips = loop.trip_count() < 0 ? INT64_MAX : load(loop.trip_count());
+  for (int64_t i = 0; i < trips; ++i) {
+    if (loop.condition() >= 0 && !*data[size_t(loop.condition())]) {
+      break;
+    }
+    if (loop.iteration() >= 0) {
+      memcpy(data[size_t(loop.iteration())], &i, sizeof(i));
+    }
+    BMRT_RETURN_IF_ERROR(runSubnet(loop.body(), depth + 1, status));
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_context_t::evalDim(const EvalDimDef &def, bmrt_status_t *status) {
+  int64_t stack[33]; // validateModel allows a depth of 32
+  uint32_t top = 0;
+  bool valid = true;
+  for (const DimTerm *term : *def.terms()) {
+    if (term->op() == DimOp::Const) {
+      stack[top++] = term->value();
+    } else if (term->op() == DimOp::Slot) {
+      stack[top++] = dims[size_t(term->value())];
+    } else {
+      --top;
+      valid = valid && applyDimOp(term->op(), stack[top - 1], stack[top], stack[top - 1]);
+    }
+  }
+  const DimSlotDef &slot = *stage->dims()->Get(def.slot());
+  if (!valid || stack[0] < slot.min() || stack[0] > slot.max()) {
+    return BMRT_FAIL(status, INVALID_ARGUMENT,
+                     "dimension '%.60s' of the net becomes %" PRId64 ", allowed is %" PRId64
+                     " to %" PRId64 ": give inputs of other shapes",
+                     slot.name()->c_str(), valid ? stack[0] : -1, slot.min(), slot.max());
+  }
+  dims[def.slot()] = stack[0];
+  return BMRT_OK;
+}

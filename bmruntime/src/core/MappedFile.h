@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- MappedFile.h - The bytes of a file, mapped read-only ---------------===//
+#ifndef BMRT_CORE_MAPPEDFILE_H
+#define BMRT_CORE_MAPPEDFILE_H
+
+#include "Status.h"
+
+#include <cstdint>
+#include <utility>
+
+namespace bmrt::core {
+
+/// Either a private read-only mapping, owned, or memory of the caller.
+class MappedFile {
+public:
+  MappedFile() = default;
+  MappedFile(const void *data, uint64_t bytes)
+      : start(static_cast<const unsigned char *>(data)), length(bytes) {}
+  MappedFile(MappedFile &&other) noexcept
+      : start(other.start), length(other.length), owned(std::exchange(other.owned, false)) {}
+  MappedFile &operator=(MappedFile &&other) noexcept {
+    std::swap(start, other.start);
+    std::swap(length, other.length);
+    std::swap(owned, other.owned);
+    return *this;
+  }
+  ~MappedFile();
+
+  /// Maps the regular file at |path|.
+  static bmrt_code_t open(const char *path, MappedFile &out, bmrt_status_t *status);
+
+  const unsigned char *data() const { return start; }
+  uint64_t bytes() const { return length; }
+
+private:
+  const unsigned char *start = nullptr;
+  uint64_t length = 0;
+  bool owned = false;
+};
+
+} // namespace bmrt::core
+
+#endif // BMRT_CORE_MAPPEDFILE_H

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Profile.cpp - Times of steps ---------------------------------------===//
+#include "Profile.h"
+
+#include "StepInfo.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+using namespace bmrt::core;
+
+namespace {
+
+/// Enough for the steps of a net many times over; bounds a loop that never ends.
+constexpr size_t kMaxEvents = 1 << 16;
+
+void writeQuoted(FILE *out, const char *text) {
+  fputc('"', out);
+  for (; *text; ++text) {
+    const unsigned char c = static_cast<unsigned char>(*text);
+    if (c == '"' || c == '\\') {
+      fprintf(out, "\\%c", c);
+    } else if (c < 0x20) {
+      fprintf(out, "\\u%04x", c);
+    } else {
+      fputc(c, out);
+    }
+  }
+  fputc('"', out);
+}
+
+} // namespace
+
+uint64_t bmrt::core::nowNs() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+}
+
+bmrt_code_t Profile::enable(bool on, size_t steps, bmrt_status_t *status) {
+  enabled = false;
+  eventCount = 0;
+  times.clear();
+  events.clear();
+  if (!on) {
+    return BMRT_OK;
+  }
+  if (!times.allocate(steps) || !events.allocate(steps < kMaxEvents ? kMaxEvents : 2 * steps)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory to profile %zu steps", steps);
+  }
+  enabled = true;
+  return BMRT_OK;
+}
+
+void Profile::record(uint32_t step, uint64_t beginNs, uint64_t endNs) {
+  bmrt_step_time_t &time = times[step];
+  const uint64_t ns = endNs - beginNs;
+  time.min_ns = time.runs == 0 || ns < time.min_ns ? ns : time.min_ns;
+  time.last_ns = ns;
+  time.total_ns += ns;
+  ++time.runs;
+  if (eventCount < events.size()) {
+    events[eventCount++] = {step, beginNs, endNs};
+  }
+}
+
+bmrt_code_t Profile::writeTrace(const Plan &plan, const char *path, bmrt_status_t *status) const {
+  if (!enabled) {
+    return BMRT_FAIL(status, FAILED_PRECONDITION,
+                     "no trace to write: switch profiling on and run first");
+  }
+  FILE *out = fopen(path, "we");
+  if (!out) {
+    return BMRT_FAIL(status, IO, "failed to write '%.300s': %s", path, strerror(errno));
+  }
+  fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", out);
+  for (size_t i = 0; i < eventCount; ++i) {
+    const Event &event = events[i];
+    bmrt_step_info_t info;
+    describeStep(plan, event.step, info);
+    const char *node = bmrt_step_onnx_node(&info, 0);
+    fputs(i ? ",\n" : "\n", out);
+    fputs("{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":", out);
+    writeQuoted(out, node ? node : info.kind);
+    fprintf(out, ",\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%u,\"device_op\":",
+            double(event.begin - events[0].begin) / 1e3, double(event.end - event.begin) / 1e3,
+            event.step);
+    writeQuoted(out, info.device_op);
+    fputs(",\"bound\":", out);
+    writeQuoted(out, info.bound);
+    fprintf(out, ",\"flops\":%llu,\"bytes\":%llu,\"estimated_us\":%.3f}}",
+            static_cast<unsigned long long>(info.flops),
+            static_cast<unsigned long long>(info.bytes), info.estimated_ns / 1e3);
+  }
+  fputs("\n]}\n", out);
+  const bool failed = ferror(out);
+  if (fclose(out) != 0 || failed) {
+    return BMRT_FAIL(status, IO, "failed to write '%.300s': %s", path, strerror(errno));
+  }
+  return BMRT_OK;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Status.h - How functions of the runtime report errors --------------===//
+//
+// Functions return a bmrt_code_t and fill a bmrt_status_t that may be null: no exceptions, no
+// allocation, so an error can be reported when memory has run out.
+//
+//===----------------------------------------------------------------------===//
+#ifndef BMRT_CORE_STATUS_H
+#define BMRT_CORE_STATUS_H
+
+#include "bmodel/status.h"
+#include "bmrt/bmrt.h"
+
+namespace bmrt::core {
+
+/// Fills |status| if there is one; returns |code|.
+[[gnu::format(printf, 5, 6)]] bmrt_code_t fail(bmrt_status_t *status, bmrt_code_t code,
+                                               const char *file, int line, const char *format, ...);
+
+/// Passes on what the reader found in the file called |name|.
+bmrt_code_t fail(bmrt_status_t *status, const bmodel::Status &cause, const char *name);
+
+/// Marks |status| as good; returns BMRT_OK.
+inline bmrt_code_t succeed(bmrt_status_t *status) {
+  if (status) {
+    status->code = BMRT_OK;
+    status->line = 0;
+    status->file = "";
+    status->message[0] = 0;
+  }
+  return BMRT_OK;
+}
+
+} // namespace bmrt::core
+
+#define BMRT_FAIL(status, code, ...)                                                               \
+  ::bmrt::core::fail(status, BMRT_##code, __FILE_NAME__, __LINE__, __VA_ARGS__)
+
+#define BMRT_RETURN_IF_ERROR(expression)                                                           \
+  do {                                                                                             \
+    if (bmrt_code_t code_ = (expression); code_ != BMRT_OK) {                                      \
+      return code_;                                                                                \
+    }                                                                                              \
+  } while (false)
+
+#endif // BMRT_CORE_STATUS_H

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- ThreadPool.cpp - Runs the tiles of a launch on several threads -----===//
+#include "ThreadPool.h"
+
+#include <cstring>
+#include <ctime>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+using namespace bmrt::core;
+
+namespace {
+
+/// Longer than the gap between two launches of a run, shorter than anybody's time slice.
+constexpr uint64_t kSpinNs = 30000;
+constexpr int kPausesPerClockRead = 16;
+
+uint64_t nowNs() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+}
+
+void pauseCpu() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+void futexWait(std::atomic<uint32_t> &word, uint32_t expected) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+
+void futexWakeAll(std::atomic<uint32_t> &word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+} // namespace
+
+FloatModeScope::FloatModeScope() : saved(0) {
+#if defined(__x86_64__)
+  saved = _mm_getcsr();
+  _mm_setcsr(0x1f80);
+#endif
+}
+
+FloatModeScope::~FloatModeScope() {
+#if defined(__x86_64__)
+  _mm_setcsr(saved);
+#endif
+}
+
+bmrt_code_t ThreadPool::start(uint32_t threads, uint64_t scratchBytes, bmrt_status_t *status) {
+  if (!scratch.allocate(threads)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %u threads", threads);
+  }
+  for (Buffer &buffer : scratch) {
+    if (scratchBytes > 0 && !buffer.allocate(scratchBytes)) {
+      return BMRT_FAIL(status, NO_MEMORY, "no memory for %llu bytes of scratch on each of %u threads",
+                       static_cast<unsigned long long>(scratchBytes), threads);
+    }
+  }
+  Array<Worker> fresh;
+  if (!fresh.allocate(threads - 1)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %u threads", threads);
+  }
+  for (uint32_t i = 0; i < fresh.size(); ++i) {
+    Worker &worker = fresh[i];
+    worker.pool = this;
+    worker.index = i + 1;
+    const int error = pthread_create(&worker.thread, nullptr, workerMain, &worker);
+    if (error != 0) {
+      stopping = true;
+      wakeSleepers();
+      for (uint32_t started = 0; started < i; ++started) {
+        pthread_join(fresh[started].thread, nullptr);
+      }
+      return BMRT_FAIL(status, NO_MEMORY, "failed to start thread %u of %u: %s", i + 2, threads,
+                       strerror(error));
+    }
+  }
+  workers = std::move(fresh);
+  return BMRT_OK;
+}
+
+ThreadPool::~ThreadPool() {
+  stopping = true;
+  wakeSleepers();
+  for (Worker &worker : workers) {
+    pthread_join(worker.thread, nullptr);
+  }
+}
+
+void ThreadPool::wakeSleepers() {
+  wakeCount.fetch_add(1);
+  futexWakeAll(wakeCount);
+}
+
+void ThreadPool::runShared(const Launch &launch) {
+  current = launch;
+  nextTile.store(0, std::memory_order_relaxed);
+  const uint64_t number = (state.load(std::memory_order_relaxed) >> 32) + 1;
+  // Sequentially consistent with the sleepers' increment: either we see the sleeper, or it sees the
+  // new state (waitForChange).
+  state.store(number << 32 | kOpen);
+  if (sleepers.load() > 0) {
+    wakeSleepers();
+  }
+  runTiles(scratch[0].data());
+  uint64_t now = state.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+  for (uint32_t spins = 0; now & kJoined; ++spins) {
+    pauseCpu();
+    // With more threads than cores the one we wait for may need ours.
+    if (spins % 4096 == 4095) {
+      sched_yield();
+    }
+    now = state.load(std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::runTiles(void *threadScratch) {
+  const Launch launch = current;
+  for (;;) {
+    const int64_t begin = nextTile.fetch_add(launch.grain, std::memory_order_relaxed);
+    if (begin >= launch.tiles) {
+      return;
+    }
+    const int64_t left = launch.tiles - begin;
+    launch.kernel(launch.args, begin, begin + (left < launch.grain ? left : launch.grain),
+                  threadScratch);
+  }
+}
+
+void *ThreadPool::workerMain(void *argument) {
+  Worker *worker = static_cast<Worker *>(argument);
+  const FloatModeScope floatMode;
+  worker->pool->work(worker->index);
+  return nullptr;
+}
+
+void ThreadPool::work(uint32_t index) {
+  void *const threadScratch = scratch[index].data();
+  uint64_t done = 0; // number of the last launch this worker took part in, or found closed
+  while (!stopping.load(std::memory_order_relaxed)) {
+    uint64_t seen = state.load(std::memory_order_acquire);
+    if (!(seen & kOpen) || seen >> 32 == done) {
+      seen = waitForChange(seen);
+    }
+    if (!(seen & kOpen) || seen >> 32 == done) {
+      continue;
+    }
+    if (state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
+      done = seen >> 32;
+      runTiles(threadScratch);
+      state.fetch_sub(1, std::memory_order_release);
+    }
+  }
+}
+
+uint64_t ThreadPool::waitForChange(uint64_t seen) {
+  const uint64_t deadline = nowNs() + kSpinNs;
+  do {
+    for (int i = 0; i < kPausesPerClockRead; ++i) {
+      const uint64_t now = state.load(std::memory_order_acquire);
+      if (now >> 32 != seen >> 32 || stopping.load(std::memory_order_relaxed)) {
+        return now;
+      }
+      pauseCpu();
+    }
+  } while (nowNs() < deadline);
+
+  const uint32_t ticket = wakeCount.load();
+  sleepers.fetch_add(1);
+  uint64_t now = state.load();
+  if (now >> 32 == seen >> 32 && !stopping) {
+    futexWait(wakeCount, ticket);
+    now = state.load();
+  }
+  sleepers.fetch_sub(1);
+  return now;
+}

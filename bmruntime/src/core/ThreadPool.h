@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- ThreadPool.h - Runs the tiles of a launch on several threads -------===//
+#ifndef BMRT_CORE_THREADPOOL_H
+#define BMRT_CORE_THREADPOOL_H
+
+#include "Memory.h"
+#include "Status.h"
+#include "bmodel/kernel_abi.h"
+
+#include <atomic>
+#include <cstdint>
+#include <pthread.h>
+
+namespace bmrt::core {
+
+/// One kernel call split into tiles.
+struct Launch {
+  bm_kernel_fn kernel = nullptr;
+  void *const *args = nullptr;
+  int64_t tiles = 0;
+  int64_t grain = 1; ///< tiles claimed at once
+};
+
+/// A caller and its workers. The caller takes part; idle workers spin for some 30 us, so that the
+/// launches of one run follow each other without system calls, and then sleep.
+///
+/// Workers join a launch while it is open. The caller closes it when no tile is left and waits only
+/// for those that joined, so a worker that the operating system has put aside delays nobody.
+class ThreadPool {
+public:
+  ThreadPool() = default;
+  ThreadPool(const ThreadPool &) = delete;
+  ThreadPool &operator=(const ThreadPool &) = delete;
+  ~ThreadPool();
+
+  /// Starts |threads| - 1 workers; every thread gets |scratchBytes| of scratch. Called once.
+  bmrt_code_t start(uint32_t threads, uint64_t scratchBytes, bmrt_status_t *status);
+
+  uint32_t threads() const { return uint32_t(workers.size()) + 1; }
+
+  /// Runs all tiles of |launch|; returns when they are done.
+  void run(const Launch &launch) {
+    if (workers.size() == 0 || launch.tiles <= launch.grain) {
+      launch.kernel(launch.args, 0, launch.tiles, scratch[0].data());
+      return;
+    }
+    runShared(launch);
+  }
+
+private:
+  struct Worker {
+    ThreadPool *pool = nullptr;
+    uint32_t index = 0;
+    pthread_t thread = {};
+  };
+
+  static void *workerMain(void *argument);
+  void work(uint32_t index);
+  void runShared(const Launch &launch);
+  void runTiles(void *threadScratch);
+  /// Waits for a state other than |seen|, spinning first.
+  uint64_t waitForChange(uint64_t seen);
+  void wakeSleepers();
+
+  Array<Worker> workers;
+  Array<Buffer> scratch; ///< by thread; element 0 is the caller's; null data if none is needed
+  Launch current;
+
+  // state: launch number << 32 | open << 31 | workers that have joined.
+  static constexpr uint64_t kOpen = uint64_t(1) << 31;
+  static constexpr uint64_t kJoined = kOpen - 1;
+  alignas(64) std::atomic<uint64_t> state = 0;
+  alignas(64) std::atomic<int64_t> nextTile = 0;
+  alignas(64) std::atomic<uint32_t> wakeCount = 0; ///< what sleepers wait on
+  std::atomic<uint32_t> sleepers = 0;
+  std::atomic<bool> stopping = false;
+};
+
+/// Sets the floating-point mode that kernels are promised (kernel_abi.h) for its lifetime.
+class FloatModeScope {
+public:
+  FloatModeScope();
+  ~FloatModeScope();
+
+private:
+  uint32_t saved;
+};
+
+} // namespace bmrt::core
+
+#endif // BMRT_CORE_THREADPOOL_H

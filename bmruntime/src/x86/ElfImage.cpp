@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- ElfImage.cpp - A shared object loaded without the dynamic linker ---===//
+#include "ElfImage.h"
+
+#include <cinttypes>
+#include <cstring>
+#include <sys/mman.h>
+
+using namespace bmrt;
+using namespace bmrt::x86;
+
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMaxSpan = uint64_t(1) << 30;
+
+struct Import {
+  const char *name;
+  void *address;
+};
+
+/// All that a kernel may call (kernel_abi.h).
+const Import kImports[] = {{"memcpy", reinterpret_cast<void *>(&memcpy)},
+                           {"memset", reinterpret_cast<void *>(&memset)},
+                           {"memmove", reinterpret_cast<void *>(&memmove)}};
+
+uint64_t pageDown(uint64_t address) { return address & ~(kPage - 1); }
+uint64_t pageUp(uint64_t address) { return (address + kPage - 1) & ~(kPage - 1); }
+
+bool inRange(uint64_t offset, uint64_t bytes, uint64_t limit) {
+  return offset <= limit && bytes <= limit - offset;
+}
+
+/// The hash of DT_GNU_HASH.
+uint32_t gnuHashOf(const char *name) {
+  uint32_t hash = 5381;
+  for (; *name; ++name) {
+    hash = hash * 33 + static_cast<unsigned char>(*name);
+  }
+  return hash;
+}
+
+bmrt_code_t checkHeader(const Elf64_Ehdr &header, uint64_t bytes, bmrt_status_t *status) {
+  if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != EM_X86_64 ||
+      header.e_type != ET_DYN) {
+    return BMRT_FAIL(status, CORRUPT, "code is no x86-64 ELF shared object");
+  }
+  if (header.e_phentsize != sizeof(Elf64_Phdr) ||
+      !inRange(header.e_phoff, uint64_t(header.e_phnum) * sizeof(Elf64_Phdr), bytes)) {
+    return BMRT_FAIL(status, CORRUPT,
+                     "code: %u program headers at %" PRIu64 " exceed its %" PRIu64 " bytes",
+                     unsigned(header.e_phnum), uint64_t(header.e_phoff), bytes);
+  }
+  return BMRT_OK;
+}
+
+} // namespace
+
+ElfImage::~ElfImage() {
+  if (base) {
+    munmap(base, span);
+  }
+}
+
+bmrt_code_t ElfImage::load(const unsigned char *data, uint64_t bytes, bmrt_status_t *status) {
+#if !defined(__x86_64__)
+  return BMRT_FAIL(status, UNSUPPORTED, "x86-64 code on another machine");
+#endif
+  BMRT_RETURN_IF_ERROR(mapSegments(data, bytes, status));
+  BMRT_RETURN_IF_ERROR(readDynamic(status));
+  BMRT_RETURN_IF_ERROR(relocate(dynamic.rela, dynamic.relaBytes, status));
+  BMRT_RETURN_IF_ERROR(relocate(dynamic.jmprel, dynamic.jmprelBytes, status));
+  return protect(status);
+}
+
+bmrt_code_t ElfImage::mapSegments(const unsigned char *data, uint64_t bytes,
+                                  bmrt_status_t *status) {
+  Elf64_Ehdr header;
+  if (bytes < sizeof(header)) {
+    return BMRT_FAIL(status, CORRUPT, "code of %" PRIu64 " bytes is too short for ELF", bytes);
+  }
+  memcpy(&header, data, sizeof(header));
+  BMRT_RETURN_IF_ERROR(checkHeader(header, bytes, status));
+  uint64_t end = 0;
+  for (uint32_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr program;
+    memcpy(&program, data + header.e_phoff + i * sizeof(program), sizeof(program));
+    if (program.p_type == PT_TLS || program.p_type == PT_INTERP) {
+      return BMRT_FAIL(status, CORRUPT, "code has thread-local storage or an interpreter");
+    }
+    if (program.p_type == PT_DYNAMIC) {
+      dynamicHeader = program;
+    }
+    if (program.p_type != PT_LOAD) {
+      continue;
+    }
+    const bool fits = inRange(program.p_offset, program.p_filesz, bytes) &&
+                      program.p_filesz <= program.p_memsz &&
+                      inRange(program.p_vaddr, program.p_memsz, kMaxSpan);
+    // Ascending and on pages of their own, so that each page has one protection.
+    if (!fits || segmentCount == kMaxSegments || pageDown(program.p_vaddr) < end) {
+      return BMRT_FAIL(status, CORRUPT,
+                       "code: segment %" PRIu32 " of %" PRIu64 " bytes at %" PRIx64
+                       " is out of range or overlaps",
+                       i, uint64_t(program.p_memsz), uint64_t(program.p_vaddr));
+    }
+    if ((program.p_flags & PF_W) && (program.p_flags & PF_X)) {
+      return BMRT_FAIL(status, CORRUPT, "code: segment %" PRIu32 " is writable and executable", i);
+    }
+    segments[segmentCount++] = program;
+    end = pageUp(program.p_vaddr + program.p_memsz);
+  }
+  if (end == 0) {
+    return BMRT_FAIL(status, CORRUPT, "code has no segment to load");
+  }
+  void *mapped =
+      mmap(nullptr, end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu64 " bytes of code", end);
+  }
+  base = static_cast<unsigned char *>(mapped);
+  span = end;
+  for (uint32_t i = 0; i < segmentCount; ++i) {
+    memcpy(base + segments[i].p_vaddr, data + segments[i].p_offset, segments[i].p_filesz);
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t ElfImage::readDynamic(bmrt_status_t *status) {
+  for (uint64_t i = 0; i < dynamicHeader.p_memsz / sizeof(Elf64_Dyn); ++i) {
+    Elf64_Dyn entry;
+    if (!read(dynamicHeader.p_vaddr + i * sizeof(entry), entry)) {
+      return BMRT_FAIL(status, CORRUPT, "code: dynamic section exceeds the image");
+    }
+    switch (entry.d_tag) {
+    case DT_NULL:
+      i = dynamicHeader.p_memsz;
+      break;
+    case DT_SYMTAB:
+      dynamic.symtab = entry.d_un.d_ptr;
+      break;
+    case DT_STRTAB:
+      dynamic.strtab = entry.d_un.d_ptr;
+      break;
+    case DT_STRSZ:
+      dynamic.strsz = entry.d_un.d_val;
+      break;
+    case DT_GNU_HASH:
+      dynamic.gnuHash = entry.d_un.d_ptr;
+      break;
+    case DT_RELA:
+      dynamic.rela = entry.d_un.d_ptr;
+      break;
+    case DT_RELASZ:
+      dynamic.relaBytes = entry.d_un.d_val;
+      break;
+    case DT_JMPREL:
+      dynamic.jmprel = entry.d_un.d_ptr;
+      break;
+    case DT_PLTRELSZ:
+      dynamic.jmprelBytes = entry.d_un.d_val;
+      break;
+    case DT_NEEDED:
+    case DT_INIT:
+    case DT_INIT_ARRAY:
+    case DT_PREINIT_ARRAY:
+    case DT_FINI:
+    case DT_FINI_ARRAY:
+    case DT_TEXTREL:
+    case DT_REL:
+    case 36: // DT_RELR, which glibc 2.36's <elf.h> may not name
+      return BMRT_FAIL(status, CORRUPT,
+                       "code: dynamic tag %" PRId64 " (libraries, initialisers or other "
+                       "relocations) is not allowed in a model",
+                       int64_t(entry.d_tag));
+    default:
+      break; // flags, debugging, sizes of entries that are fixed for x86-64
+    }
+  }
+  if (!dynamic.symtab || !dynamic.strtab || !dynamic.gnuHash ||
+      !inRange(dynamic.strtab, dynamic.strsz, span)) {
+    return BMRT_FAIL(status, CORRUPT, "code has no symbols (.dynsym, .dynstr and .gnu.hash)");
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t ElfImage::relocate(uint64_t table, uint64_t tableBytes, bmrt_status_t *status) {
+  for (uint64_t at = 0; at + sizeof(Elf64_Rela) <= tableBytes; at += sizeof(Elf64_Rela)) {
+    Elf64_Rela entry;
+    if (!inRange(table, tableBytes, span) || !read(table + at, entry)) {
+      return BMRT_FAIL(status, CORRUPT, "code: relocations exceed the image");
+    }
+    const uint32_t type = ELF64_R_TYPE(entry.r_info);
+    if (type == R_X86_64_NONE) {
+      continue;
+    }
+    const Elf64_Phdr *target = segmentOf(entry.r_offset, sizeof(uint64_t));
+    if (!target || !(target->p_flags & PF_W)) {
+      return BMRT_FAIL(status, CORRUPT, "code: relocation at %" PRIx64 " is not in writable data",
+                       uint64_t(entry.r_offset));
+    }
+    uint64_t value = 0;
+    switch (type) {
+    case R_X86_64_RELATIVE:
+      value = reinterpret_cast<uint64_t>(base) + uint64_t(entry.r_addend);
+      break;
+    case R_X86_64_GLOB_DAT:
+    case R_X86_64_JUMP_SLOT:
+      BMRT_RETURN_IF_ERROR(resolve(uint32_t(ELF64_R_SYM(entry.r_info)), value, status));
+      break;
+    case R_X86_64_64:
+      BMRT_RETURN_IF_ERROR(resolve(uint32_t(ELF64_R_SYM(entry.r_info)), value, status));
+      value += uint64_t(entry.r_addend);
+      break;
+    default:
+      return BMRT_FAIL(status, CORRUPT, "code: relocation type %" PRIu32 " is not supported",
+                       type);
+    }
+    memcpy(base + entry.r_offset, &value, sizeof(value));
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t ElfImage::resolve(uint32_t index, uint64_t &value, bmrt_status_t *status) const {
+  Elf64_Sym symbol;
+  if (!read(dynamic.symtab + uint64_t(index) * sizeof(symbol), symbol)) {
+    return BMRT_FAIL(status, CORRUPT, "code: symbol %" PRIu32 " exceeds the image", index);
+  }
+  if (symbol.st_shndx != SHN_UNDEF) {
+    if (symbol.st_value >= span) {
+      return BMRT_FAIL(status, CORRUPT, "code: symbol %" PRIu32 " exceeds the image", index);
+    }
+    value = reinterpret_cast<uint64_t>(base) + symbol.st_value;
+    return BMRT_OK;
+  }
+  const char *name = string(symbol.st_name);
+  for (const Import &import : kImports) {
+    if (name && strcmp(name, import.name) == 0) {
+      value = reinterpret_cast<uint64_t>(import.address);
+      return BMRT_OK;
+    }
+  }
+  return BMRT_FAIL(status, CORRUPT,
+                   "code imports '%.80s'; a model may use memcpy, memset and memmove only",
+                   name ? name : "?");
+}
+
+bmrt_code_t ElfImage::protect(bmrt_status_t *status) {
+  for (uint32_t i = 0; i < segmentCount; ++i) {
+    const Elf64_Phdr &segment = segments[i];
+    const uint64_t begin = pageDown(segment.p_vaddr);
+    const uint64_t end = pageUp(segment.p_vaddr + segment.p_memsz);
+    // Readable in any case: findFunction reads the tables later.
+    const int protection = PROT_READ | (segment.p_flags & PF_W ? PROT_WRITE : 0) |
+                           (segment.p_flags & PF_X ? PROT_EXEC : 0);
+    if (mprotect(base + begin, end - begin, protection) != 0) {
+      return BMRT_FAIL(status, IO, "the operating system does not allow executable memory");
+    }
+  }
+  return BMRT_OK;
+}
+
+void *ElfImage::findFunction(const char *name) const {
+  struct {
+    uint32_t buckets, firstSymbol, bloomWords, bloomShift;
+  } table;
+  if (!read(dynamic.gnuHash, table) || table.buckets == 0) {
+    return nullptr;
+  }
+  const uint32_t hash = gnuHashOf(name);
+  const uint64_t buckets =
+      dynamic.gnuHash + sizeof(table) + uint64_t(table.bloomWords) * sizeof(uint64_t);
+  const uint64_t chains = buckets + uint64_t(table.buckets) * sizeof(uint32_t);
+  uint32_t index = 0;
+  if (!read(buckets + uint64_t(hash % table.buckets) * sizeof(uint32_t), index) ||
+      index < table.firstSymbol) {
+    return nullptr;
+  }
+  for (;; ++index) {
+    uint32_t entry;
+    Elf64_Sym symbol;
+    if (!read(chains + uint64_t(index - table.firstSymbol) * sizeof(uint32_t), entry) ||
+        !read(dynamic.symtab + uint64_t(index) * sizeof(symbol), symbol)) {
+      return nullptr;
+    }
+    const char *candidate = (entry | 1) == (hash | 1) ? string(symbol.st_name) : nullptr;
+    if (candidate && strcmp(candidate, name) == 0) {
+      const Elf64_Phdr *segment = segmentOf(symbol.st_value, 1);
+      const bool callable = symbol.st_shndx != SHN_UNDEF &&
+                            ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && segment &&
+                            (segment->p_flags & PF_X);
+      return callable ? base + symbol.st_value : nullptr;
+    }
+    if (entry & 1) {
+      return nullptr;
+    }
+  }
+}
+
+template <typename T>
+bool ElfImage::read(uint64_t address, T &out) const {
+  // Only inside loaded segments: pages between them may become inaccessible.
+  if (!segmentOf(address, sizeof(T))) {
+    return false;
+  }
+  memcpy(&out, base + address, sizeof(T));
+  return true;
+}
+
+const char *ElfImage::string(uint64_t offset) const {
+  if (offset >= dynamic.strsz || !segmentOf(dynamic.strtab, dynamic.strsz)) {
+    return nullptr;
+  }
+  const char *text = reinterpret_cast<const char *>(base + dynamic.strtab + offset);
+  return memchr(text, 0, dynamic.strsz - offset) ? text : nullptr;
+}
+
+const Elf64_Phdr *ElfImage::segmentOf(uint64_t address, uint64_t bytes) const {
+  for (uint32_t i = 0; i < segmentCount; ++i) {
+    const Elf64_Phdr &segment = segments[i];
+    if (address >= segment.p_vaddr &&
+        inRange(address - segment.p_vaddr, bytes, segment.p_memsz)) {
+      return &segment;
+    }
+  }
+  return nullptr;
+}

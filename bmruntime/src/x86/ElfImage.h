@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- ElfImage.h - A shared object loaded without the dynamic linker -----===//
+#ifndef BMRT_X86_ELFIMAGE_H
+#define BMRT_X86_ELFIMAGE_H
+
+#include "../core/Status.h"
+
+#include <cstdint>
+#include <elf.h>
+
+namespace bmrt::x86 {
+
+/// An ELF64 x86-64 shared object in memory.
+///
+/// Accepts what a linker makes of our kernels and nothing else: position-independent, no needed
+/// libraries, no initialisers, no thread-local storage, no relocations in code, imports only
+/// memcpy, memset and memmove, no segment both writable and executable. Every field is checked
+/// before use, so arbitrary bytes give an error; the code itself is not checked.
+class ElfImage {
+public:
+  ElfImage() = default;
+  ElfImage(const ElfImage &) = delete;
+  ElfImage &operator=(const ElfImage &) = delete;
+  ~ElfImage();
+
+  /// Copies the loadable segments, relocates them, and protects their pages. |data| is not needed
+  /// afterwards.
+  bmrt_code_t load(const unsigned char *data, uint64_t bytes, bmrt_status_t *status);
+
+  /// Address of a defined function that lies in executable pages, or null.
+  void *findFunction(const char *name) const;
+
+private:
+  struct Dynamic {
+    uint64_t symtab = 0, strtab = 0, strsz = 0, gnuHash = 0;
+    uint64_t rela = 0, relaBytes = 0, jmprel = 0, jmprelBytes = 0;
+  };
+
+  bmrt_code_t mapSegments(const unsigned char *data, uint64_t bytes, bmrt_status_t *status);
+  bmrt_code_t readDynamic(bmrt_status_t *status);
+  bmrt_code_t relocate(uint64_t table, uint64_t tableBytes, bmrt_status_t *status);
+  bmrt_code_t resolve(uint32_t symbol, uint64_t &value, bmrt_status_t *status) const;
+  bmrt_code_t protect(bmrt_status_t *status);
+
+  /// Reads an object at an image address; false if it does not lie inside the image.
+  template <typename T>
+  bool read(uint64_t address, T &out) const;
+  /// The string at |offset| of the string table, or null if it does not end inside.
+  const char *string(uint64_t offset) const;
+  /// The loaded segment that wholly contains the range, or null.
+  const Elf64_Phdr *segmentOf(uint64_t address, uint64_t bytes) const;
+
+  static constexpr uint32_t kMaxSegments = 16;
+  unsigned char *base = nullptr;
+  uint64_t span = 0;
+  Elf64_Phdr segments[kMaxSegments];
+  uint32_t segmentCount = 0;
+  Elf64_Phdr dynamicHeader = {};
+  Dynamic dynamic;
+};
+
+} // namespace bmrt::x86
+
+#endif // BMRT_X86_ELFIMAGE_H

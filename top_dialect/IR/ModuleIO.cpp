@@ -1,0 +1,140 @@
+//===- ModuleIO.cpp - Reading and writing NAME_top.mlir with its weights ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/ModuleIO.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/OperationSupport.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TopConstOps.h"
+#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/WeightStore.h"
+
+using namespace mlir;
+using namespace tessera::top;
+
+template <typename... Args>
+static llvm::Error fail(const char *format, Args &&...args) {
+  return llvm::createStringError(llvm::formatv(format, std::forward<Args>(args)...).str());
+}
+
+std::string tessera::top::weightPathFor(StringRef mlirPath) {
+  StringRef stem = llvm::sys::path::stem(mlirPath);
+  stem.consume_back("_top");
+  SmallString<128> path = llvm::sys::path::parent_path(mlirPath);
+  llvm::sys::path::append(path, stem + "_weights.safetensors");
+  return std::string(path);
+}
+
+static llvm::Error checkWeight(WeightOp op, WeightStore &store) {
+  auto view = store.lookup(op.getKey());
+  if (!view) {
+    return fail("weight '{0}' is not in the weight file", op.getKey());
+  }
+  auto type = cast<RankedTensorType>(op.getType());
+  if (view->elementType != type.getElementType() || view->shape != type.getShape()) {
+    return fail("weight '{0}' is {1} in the module, but {2} in the weight file", op.getKey(), type,
+                RankedTensorType::get(view->shape, view->elementType));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error tessera::top::loadWeights(ModuleOp module, StringRef mlirPath) {
+  WeightStore &store = module.getContext()->getOrLoadDialect<TopDialect>()->getWeightStore();
+  SmallVector<WeightOp> weights;
+  module.walk([&](WeightOp op) { weights.push_back(op); });
+  auto name = module->getAttrOfType<StringAttr>(TopDialect::kWeightFileAttr);
+  if (weights.empty() && !name) {
+    return llvm::Error::success();
+  }
+  if (!name || name.getValue().empty() || llvm::sys::path::filename(name.getValue()) != name.getValue()) {
+    return fail("module '{0}' has top.weight ops, but no top.weight_file attribute with the name of a file beside it",
+                mlirPath);
+  }
+  auto hash = module->getAttrOfType<StringAttr>(TopDialect::kWeightHashAttr);
+  if (!hash || hash.getValue().empty()) {
+    return fail("module '{0}' lacks the attribute top.weight_hash", mlirPath);
+  }
+  SmallString<128> path = llvm::sys::path::parent_path(mlirPath);
+  llvm::sys::path::append(path, name.getValue());
+  if (!llvm::sys::fs::exists(path)) {
+    return fail("weight file '{0}' is missing: it must lie beside '{1}' (model_transform writes both)", path, mlirPath);
+  }
+  if (llvm::Error error = store.open(path, hash.getValue())) {
+    return error;
+  }
+  for (WeightOp op : weights) {
+    if (llvm::Error error = checkWeight(op, store)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>> tessera::top::readModule(StringRef mlirPath, MLIRContext &context) {
+  context.getOrLoadDialect<TopDialect>();
+  std::string messages;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
+      llvm::raw_string_ostream os(messages);
+      os << (messages.empty() ? "" : "; ");
+      if (auto file = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>()) {
+        os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
+      }
+      os << diagnostic;
+    }
+  });
+  if (!llvm::sys::fs::exists(mlirPath)) {
+    return fail("no file '{0}'", mlirPath);
+  }
+  auto module = parseSourceFile<ModuleOp>(mlirPath, ParserConfig(&context));
+  if (!module) {
+    return fail("'{0}' is no valid Top module: {1}", mlirPath, messages);
+  }
+  if (llvm::Error error = loadWeights(*module, mlirPath)) {
+    return error;
+  }
+  return module;
+}
+
+static llvm::Error writeText(ModuleOp module, StringRef path) {
+  auto temporary = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
+  if (!temporary) {
+    return fail("cannot write '{0}': {1}", path, llvm::toString(temporary.takeError()));
+  }
+  llvm::raw_fd_ostream os(temporary->FD, /*shouldClose=*/false);
+  OpPrintingFlags flags;
+  flags.enableDebugInfo();
+  module->print(os, flags);
+  os << "\n";
+  os.flush();
+  if (os.has_error()) {
+    std::string message = os.error().message();
+    os.clear_error();
+    llvm::consumeError(temporary->discard());
+    return fail("cannot write '{0}': {1}", path, message);
+  }
+  if (llvm::Error error = temporary->keep(path)) {
+    return fail("cannot write '{0}': {1}", path, llvm::toString(std::move(error)));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error tessera::top::writeModule(ModuleOp module, StringRef mlirPath) {
+  WeightStore &store = module.getContext()->getOrLoadDialect<TopDialect>()->getWeightStore();
+  SmallVector<StringRef> keys;
+  module.walk([&](WeightOp op) { keys.push_back(op.getKey()); });
+  std::string weightPath = weightPathFor(mlirPath);
+  auto hash = store.save(weightPath, keys);
+  if (!hash) {
+    return hash.takeError();
+  }
+  Builder builder(module.getContext());
+  module->setAttr(TopDialect::kWeightFileAttr, builder.getStringAttr(llvm::sys::path::filename(weightPath)));
+  module->setAttr(TopDialect::kWeightHashAttr, builder.getStringAttr(*hash));
+  return writeText(module, mlirPath);
+}

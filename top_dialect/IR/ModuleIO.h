@@ -1,0 +1,25 @@
+//===- ModuleIO.h - Reading and writing NAME_top.mlir with its weights ---===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+
+namespace tessera::top {
+
+/// The weight file that belongs to a module file: "dir/m_top.mlir" -> "dir/m_weights.safetensors".
+std::string weightPathFor(llvm::StringRef mlirPath);
+
+/// Parses a module, maps its weight file, which lies beside it, into the context's store, and checks
+/// the hash and the type and byte count of every `top.weight`.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> readModule(llvm::StringRef mlirPath, mlir::MLIRContext &context);
+
+/// Maps the weight file of a parsed module and checks as above.
+llvm::Error loadWeights(mlir::ModuleOp module, llvm::StringRef mlirPath);
+
+/// Writes the module and the weights its ops use; sets `top.weight_file` and `top.weight_hash`. Both
+/// files are written aside and renamed, the module last.
+llvm::Error writeModule(mlir::ModuleOp module, llvm::StringRef mlirPath);
+
+} // namespace tessera::top

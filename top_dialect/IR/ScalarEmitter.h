@@ -1,0 +1,64 @@
+//===- ScalarEmitter.h - Scalar arithmetic on arith and math ops ---===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+
+namespace tessera::top::detail {
+
+/// Emits arithmetic on scalars or vectors of one type, choosing the float, signed or unsigned op.
+/// `isUnsigned` is what the tensor's element type says: scalars themselves carry no sign.
+class ScalarEmitter {
+public:
+  ScalarEmitter(mlir::OpBuilder &builder, mlir::Location loc, bool isUnsigned = false)
+      : builder(builder), loc(loc), isUnsigned(isUnsigned) {}
+
+  /// A constant of the type of `like`.
+  mlir::Value constant(mlir::Value like, double value) { return constantOf(like.getType(), value); }
+  mlir::Value constantOf(mlir::Type type, double value);
+
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value sub(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, mlir::Value b);
+  mlir::Value div(mlir::Value a, mlir::Value b);
+  /// NaN if either operand is NaN.
+  mlir::Value max(mlir::Value a, mlir::Value b);
+  mlir::Value min(mlir::Value a, mlir::Value b);
+  mlir::Value neg(mlir::Value x);
+  mlir::Value abs(mlir::Value x);
+  mlir::Value select(mlir::Value cond, mlir::Value a, mlir::Value b);
+  /// Ordered comparisons; `ne` is true for NaN.
+  mlir::Value less(mlir::Value a, mlir::Value b);
+  mlir::Value lessEqual(mlir::Value a, mlir::Value b);
+  mlir::Value equal(mlir::Value a, mlir::Value b);
+  mlir::Value notEqual(mlir::Value a, mlir::Value b);
+
+  /// ln(1 + e^x) without overflow.
+  mlir::Value softplus(mlir::Value x);
+  /// 1 / (1 + e^-x).
+  mlir::Value sigmoid(mlir::Value x);
+  mlir::Value clamp(mlir::Value x, double lo, double hi);
+
+  template <typename Op>
+  mlir::Value math(mlir::Value x) {
+    return Op::create(builder, loc, x);
+  }
+
+  /// Conversion to `element` (a scalar type without sign, or i1).
+  mlir::Value cast(mlir::Value x, mlir::Type element, bool toUnsigned);
+
+private:
+  mlir::Value compare(mlir::arith::CmpFPredicate onFloat, mlir::arith::CmpIPredicate onSigned,
+                      mlir::arith::CmpIPredicate onUnsigned, mlir::Value a, mlir::Value b);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  bool isUnsigned;
+};
+
+/// Integers that are compared, divided and widened without sign: `ui*` and i1.
+bool isUnsignedElement(mlir::Type element);
+
+} // namespace tessera::top::detail

@@ -1,0 +1,149 @@
+//===- ShapeInference.cpp - What the shape inference of the op families shares ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/ShapeInference.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include "mlir/Dialect/Quant/IR/QuantTypes.h"
+#include "top_dialect/IR/Constants.h"
+
+using namespace mlir;
+using namespace tessera::top;
+using namespace tessera::top::detail;
+
+int64_t tessera::top::detail::mulDims(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (isDynamic(a) || isDynamic(b)) {
+    return ShapedType::kDynamic;
+  }
+  // A product beyond 64 bits is refused by addType as too large.
+  return llvm::MulOverflow(a, b, product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
+bool tessera::top::detail::shapesAgree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
+           return dimsAgree(std::get<0>(pair), std::get<1>(pair));
+         });
+}
+
+std::string tessera::top::detail::formatShape(ArrayRef<int64_t> shape) {
+  if (shape.empty()) {
+    return "scalar";
+  }
+  return llvm::join(
+      llvm::map_range(shape, [](int64_t dim) { return isDynamic(dim) ? std::string("?") : std::to_string(dim); }), "x");
+}
+
+bool tessera::top::detail::broadcastInto(SmallVectorImpl<int64_t> &result, ArrayRef<int64_t> shape) {
+  if (result.size() < shape.size()) {
+    result.insert(result.begin(), shape.size() - result.size(), 1);
+  }
+  size_t lead = result.size() - shape.size();
+  for (size_t i = 0; i < shape.size(); ++i) {
+    int64_t &dim = result[lead + i];
+    int64_t other = shape[i];
+    if (dim == 1) {
+      dim = other;
+    } else if (other == 1) {
+      continue;
+    } else if (!dimsAgree(dim, other)) {
+      return false;
+    } else {
+      dim = mergeDims(dim, other);
+    }
+  }
+  return true;
+}
+
+LogicalResult tessera::top::detail::checkSameElement(Operation *op, ValueRange values, StringRef label) {
+  for (Value value : values) {
+    Type first = quant::QuantizedType::castToExpressedType(elementOf(values.front()));
+    Type element = quant::QuantizedType::castToExpressedType(elementOf(value));
+    first = first ? first : elementOf(values.front());
+    element = element ? element : elementOf(value);
+    if (element != first) {
+      return op->emitOpError() << "operands have element types " << first << " and " << element
+                               << ", but they must be the same (" << label << ")";
+    }
+  }
+  return success();
+}
+
+LogicalResult tessera::top::detail::inferElementwise(Operation *op, Type resultElement, unsigned firstSame, Types &types) {
+  if (failed(checkSameElement(op, op->getOperands().drop_front(firstSame), "C1"))) {
+    return failure();
+  }
+  SmallVector<int64_t> shape;
+  for (Value operand : op->getOperands()) {
+    SmallVector<int64_t> before(shape);
+    if (!broadcastInto(shape, shapeOf(operand))) {
+      return op->emitOpError() << "dims " << formatShape(before) << " and " << formatShape(shapeOf(operand))
+                               << " do not broadcast (C2)";
+    }
+  }
+  return addType(op, shape, resultElement, types);
+}
+
+LogicalResult tessera::top::detail::addType(Operation *op, ArrayRef<int64_t> shape, Type element, Types &types) {
+  bool isStatic = true;
+  for (int64_t dim : shape) {
+    if (!isDynamic(dim) && dim < 0) {
+      return op->emitOpError() << "result would have the negative dim " << dim;
+    }
+    isStatic &= !isDynamic(dim);
+  }
+  auto type = RankedTensorType::get(shape, element);
+  if (isStatic) {
+    int64_t bytes = byteSize(type);
+    if (bytes < 0 || bytes > kMaxTensorBytes) {
+      return op->emitOpError() << "result of " << formatShape(shape) << " elements of " << element
+                               << " exceeds the limit of " << (kMaxTensorBytes >> 30) << " GiB per tensor";
+    }
+  }
+  types.push_back(type);
+  return success();
+}
+
+LogicalResult tessera::top::detail::checkAxis(Operation *op, int64_t axis, int64_t rank, StringRef label) {
+  if (axis < 0 || axis >= rank) {
+    return op->emitOpError() << "axis " << axis << " is not within rank " << rank << " (" << label << ")";
+  }
+  return success();
+}
+
+LogicalResult tessera::top::detail::checkIndexType(Operation *op, Value indices, StringRef label) {
+  Type element = elementOf(indices);
+  if (!element.isSignlessInteger(32) && !element.isSignlessInteger(64)) {
+    return op->emitOpError() << "indices have element type " << element << ", allowed are i32 and i64 (" << label
+                             << ")";
+  }
+  return success();
+}
+
+// A quantised type stands for its expressed type: precision is decided after shapes are known.
+static bool elementsCompatible(Type declared, Type inferred) {
+  auto expressed = [](Type type) {
+    auto quantized = dyn_cast<quant::QuantizedType>(type);
+    return quantized ? quantized.getExpressedType() : type;
+  };
+  return expressed(declared) == expressed(inferred);
+}
+
+LogicalResult tessera::top::detail::verifyInferredTypes(Operation *op) {
+  SmallVector<RankedTensorType> inferred;
+  if (failed(cast<ShapeInterface>(op).inferShapes(inferred))) {
+    return failure();
+  }
+  if (inferred.size() != op->getNumResults()) {
+    return op->emitOpError() << "has " << op->getNumResults() << " results, inferred are " << inferred.size();
+  }
+  for (auto [result, type] : llvm::zip(op->getResults(), inferred)) {
+    auto declared = cast<RankedTensorType>(result.getType());
+    if (!shapesAgree(declared.getShape(), type.getShape()) ||
+        !elementsCompatible(declared.getElementType(), type.getElementType())) {
+      return op->emitOpError() << "result " << result.getResultNumber() << " is declared as " << declared
+                               << ", but inferred as " << type;
+    }
+  }
+  return success();
+}

@@ -1,0 +1,18 @@
+//===- TopConstOpsDefs.cpp - Generated definitions and registration of the family ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/IR/TopConstOps.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include "top_dialect/IR/TopConstEnums.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "top_dialect/IR/TopConstOps.cpp.inc"
+
+void tessera::top::TopDialect::registerConstOps() {
+  addOperations<
+#define GET_OP_LIST
+#include "top_dialect/IR/TopConstOps.cpp.inc"
+      >();
+}

@@ -1,0 +1,54 @@
+//===- TopElementwiseOps.cpp - Elementwise ops: fold ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/TopElementwiseOps.h"
+
+#include "mlir/IR/Matchers.h"
+#include "top_dialect/IR/ShapeInference.h"
+
+using namespace mlir;
+using namespace tessera::top;
+using namespace tessera::top::detail;
+
+// True if `attr` is a constant whose elements all equal `number`.
+static bool isSplatOf(Attribute attr, double number) {
+  auto elements = dyn_cast_or_null<DenseElementsAttr>(attr);
+  if (!elements || !elements.isSplat()) {
+    return false;
+  }
+  if (isa<FloatType>(elements.getElementType())) {
+    return elements.getSplatValue<APFloat>().compare(
+               FloatAttr::get(elements.getElementType(), number).getValue()) == APFloat::cmpEqual;
+  }
+  return elements.getElementType().isIntOrIndex() &&
+         elements.getSplatValue<APInt>() == static_cast<uint64_t>(number);
+}
+
+// `x` if the op's result has its very type, so that it can stand for the result.
+template <typename Op>
+static OpFoldResult sameTyped(Op op, Value x) {
+  return x.getType() == op.getType() && tensorType(x).hasStaticShape() ? OpFoldResult(x) : OpFoldResult();
+}
+
+OpFoldResult AddOp::fold(FoldAdaptor adaptor) {
+  if (isSplatOf(adaptor.getB(), 0)) {
+    return sameTyped(*this, getA());
+  }
+  return isSplatOf(adaptor.getA(), 0) ? sameTyped(*this, getB()) : OpFoldResult();
+}
+
+OpFoldResult SubOp::fold(FoldAdaptor adaptor) {
+  return isSplatOf(adaptor.getB(), 0) ? sameTyped(*this, getA()) : OpFoldResult();
+}
+
+OpFoldResult MulOp::fold(FoldAdaptor adaptor) {
+  if (isSplatOf(adaptor.getB(), 1)) {
+    return sameTyped(*this, getA());
+  }
+  return isSplatOf(adaptor.getA(), 1) ? sameTyped(*this, getB()) : OpFoldResult();
+}
+
+OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
+  return isSplatOf(adaptor.getB(), 1) ? sameTyped(*this, getA()) : OpFoldResult();
+}
+
+OpFoldResult CastOp::fold(FoldAdaptor) { return sameTyped(*this, getX()); }

@@ -1,0 +1,16 @@
+//===- TopElementwiseOps.h - Elementwise ops ---===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/TopInterfaces.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "top_dialect/IR/TopElementwiseEnums.h.inc"
+
+#define GET_OP_CLASSES
+#include "top_dialect/IR/TopElementwiseOps.h.inc"

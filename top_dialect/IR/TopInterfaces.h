@@ -1,0 +1,16 @@
+//===- TopInterfaces.h - What a Top op can answer ---===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "top_dialect/IR/HostTensor.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpDefinition.h"
+
+namespace tessera::top::detail {
+/// Runs `inferShapes` of `op` and checks that its declared result types are compatible.
+llvm::LogicalResult verifyInferredTypes(mlir::Operation *op);
+} // namespace tessera::top::detail
+
+#include "top_dialect/IR/TopInterfaces.h.inc"

@@ -1,0 +1,202 @@
+//===- TopReduceOps.cpp - Reductions, softmax, normalisation: verify and infer ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/TopReduceOps.h"
+
+#include "top_dialect/IR/ShapeInference.h"
+
+using namespace mlir;
+using namespace tessera::top;
+using namespace tessera::top::detail;
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+static void removeAxis(SmallVectorImpl<int64_t> &shape, int64_t axis, bool keep) {
+  if (keep) {
+    shape[axis] = 1;
+  } else {
+    shape.erase(shape.begin() + axis);
+  }
+}
+
+LogicalResult ReduceOp::inferShapes(Types &types) {
+  ArrayRef<int64_t> axes = getAxes();
+  SmallVector<int64_t> shape(shapeOf(getX()));
+  int64_t previous = -1;
+  for (int64_t axis : axes) { // reduce_c1
+    if (failed(checkAxis(*this, axis, rankOf(getX()), "C1"))) {
+      return failure();
+    }
+    if (axis <= previous) {
+      return emitOpError() << "axes are not sorted and unique: " << axis << " after " << previous << " (C1)";
+    }
+    previous = axis;
+  }
+  for (int64_t axis : llvm::reverse(axes)) {
+    removeAxis(shape, axis, getKeepDims());
+  }
+  return addType(*this, shape, elementOf(getX()), types);
+}
+
+LogicalResult ArgReduceOp::inferShapes(Types &types) {
+  int64_t axis = getAxis();
+  SmallVector<int64_t> shape(shapeOf(getX()));
+  if (failed(checkAxis(*this, axis, rankOf(getX()), "C1"))) { // arg_reduce_c1
+    return failure();
+  }
+  if (shape[axis] == 0) { // arg_reduce_c2
+    return emitOpError() << "axis " << axis << " has no elements (C2)";
+  }
+  removeAxis(shape, axis, getKeepDims());
+  return addType(*this, shape, IntegerType::get(getContext(), 64), types);
+}
+
+LogicalResult CumSumOp::inferShapes(Types &types) {
+  if (failed(checkAxis(*this, getAxis(), rankOf(getX()), "C1"))) { // cumsum_c1
+    return failure();
+  }
+  return addType(*this, shapeOf(getX()), elementOf(getX()), types);
+}
+
+LogicalResult TopKOp::inferShapes(Types &types) {
+  int64_t axis = getAxis();
+  int64_t k = getK();
+  if (failed(checkAxis(*this, axis, rankOf(getX()), "C1"))) { // topk_c1
+    return failure();
+  }
+  SmallVector<int64_t> shape(shapeOf(getX()));
+  if (k < 1 || (!isDynamic(shape[axis]) && k > shape[axis])) { // topk_c2
+    return emitOpError() << "k = " << k << ", allowed are 1 to " << formatShape(shape[axis]) << " (C2)";
+  }
+  shape[axis] = k;
+  return success(succeeded(addType(*this, shape, elementOf(getX()), types)) &&
+                 succeeded(addType(*this, shape, IntegerType::get(getContext(), 64), types)));
+}
+
+LogicalResult SoftmaxOp::inferShapes(Types &types) {
+  if (failed(checkAxis(*this, getAxis(), rankOf(getX()), "C1"))) { // softmax_c1
+    return failure();
+  }
+  return addType(*this, shapeOf(getX()), elementOf(getX()), types);
+}
+
+//===----------------------------------------------------------------------===//
+// Normalisation
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkPerChannel(Operation *op, Value value, StringRef name, int64_t channels, StringRef label) {
+  if (!shapesAgree(shapeOf(value), {channels})) {
+    return op->emitOpError() << name << " is " << formatShape(shapeOf(value)) << ", but must be "
+                             << formatShape({channels}) << " as the channels (" << label << ")";
+  }
+  return success();
+}
+
+LogicalResult BatchNormOp::inferShapes(Types &types) {
+  if (rankOf(getX()) < 2) { // batch_norm_c2
+    return emitOpError() << "input has rank " << rankOf(getX()) << ", must be at least 2 (C2)";
+  }
+  int64_t channels = shapeOf(getX())[1];
+  if (failed(checkPerChannel(*this, getScale(), "scale", channels, "C1")) || // batch_norm_c1
+      failed(checkPerChannel(*this, getBias(), "bias", channels, "C1")) ||
+      failed(checkPerChannel(*this, getMean(), "mean", channels, "C1")) ||
+      failed(checkPerChannel(*this, getVariance(), "variance", channels, "C1"))) {
+    return failure();
+  }
+  return addType(*this, shapeOf(getX()), elementOf(getX()), types);
+}
+
+LogicalResult LayerNormOp::inferShapes(Types &types) {
+  if (failed(checkAxis(*this, getAxis(), rankOf(getX()), "C2"))) { // layer_norm_c2
+    return failure();
+  }
+  ArrayRef<int64_t> normalised = shapeOf(getX()).drop_front(getAxis());
+  for (Value parameter : {getScale(), getBias()}) {
+    if (parameter && !shapesAgree(shapeOf(parameter), normalised)) { // layer_norm_c1
+      return emitOpError() << "scale and bias must be " << formatShape(normalised) << ", one is "
+                           << formatShape(shapeOf(parameter)) << " (C1)";
+    }
+  }
+  return addType(*this, shapeOf(getX()), elementOf(getX()), types);
+}
+
+LogicalResult GroupNormOp::inferShapes(Types &types) {
+  if (rankOf(getX()) < 2) { // group_norm_c3
+    return emitOpError() << "input has rank " << rankOf(getX()) << ", must be at least 2 (C3)";
+  }
+  int64_t channels = shapeOf(getX())[1];
+  int64_t groups = getGroups();
+  if (groups < 1 || (!isDynamic(channels) && channels % groups != 0)) { // group_norm_c1
+    return emitOpError() << "groups = " << groups << " does not divide the " << formatShape(channels)
+                         << " channels (C1)";
+  }
+  if (failed(checkPerChannel(*this, getScale(), "scale", channels, "C2")) || // group_norm_c2
+      failed(checkPerChannel(*this, getBias(), "bias", channels, "C2"))) {
+    return failure();
+  }
+  return addType(*this, shapeOf(getX()), elementOf(getX()), types);
+}
+
+LogicalResult LrnOp::inferShapes(Types &types) {
+  if (static_cast<int64_t>(getSize()) < 1) { // lrn_c1
+    return emitOpError() << "size " << static_cast<int64_t>(getSize()) << " must be positive (C1)";
+  }
+  if (rankOf(getX()) < 3) { // lrn_c2
+    return emitOpError() << "input has rank " << rankOf(getX()) << ", must be at least 3 (C2)";
+  }
+  return addType(*this, shapeOf(getX()), elementOf(getX()), types);
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+LogicalResult AttentionOp::inferShapes(Types &types) {
+  ArrayRef<int64_t> q = shapeOf(getQ());
+  ArrayRef<int64_t> k = shapeOf(getK());
+  ArrayRef<int64_t> v = shapeOf(getV());
+  if (q.size() < 2 || q.size() != k.size() || q.size() != v.size()) { // attention_c2
+    return emitOpError() << "q, k, v have rank " << q.size() << ", " << k.size() << ", " << v.size()
+                         << "; they must be equal and at least 2 (C2)";
+  }
+  size_t rank = q.size();
+  if (!dimsAgree(q[rank - 1], k[rank - 1]) || !dimsAgree(k[rank - 2], v[rank - 2])) { // attention_c1
+    return emitOpError() << "q " << formatShape(q) << ", k " << formatShape(k) << ", v " << formatShape(v)
+                         << ": the last dims of q and k and the second last of k and v must agree (C1)";
+  }
+  SmallVector<int64_t> batch(q.drop_back(2));
+  if (!broadcastInto(batch, k.drop_back(2)) || !broadcastInto(batch, v.drop_back(2))) { // attention_c3
+    return emitOpError() << "leading dims of q " << formatShape(q) << ", k " << formatShape(k) << ", v "
+                         << formatShape(v) << " do not broadcast (C3)";
+  }
+  if (getMask()) { // attention_c4
+    SmallVector<int64_t> scores(batch);
+    scores.append({q[rank - 2], k[rank - 2]});
+    SmallVector<int64_t> joined(scores);
+    if (!broadcastInto(joined, shapeOf(getMask())) || !shapesAgree(joined, scores)) {
+      return emitOpError() << "mask " << formatShape(shapeOf(getMask())) << " does not broadcast to "
+                           << formatShape(scores) << " (C4)";
+    }
+  }
+  SmallVector<int64_t> shape(batch);
+  shape.append({q[rank - 2], v[rank - 1]});
+  return addType(*this, shape, elementOf(getQ()), types);
+}
+
+LogicalResult RopeOp::inferShapes(Types &types) {
+  ArrayRef<int64_t> x = shapeOf(getX());
+  if (x.size() < 2 || (!isDynamic(x.back()) && x.back() % 2 != 0)) { // rope_c1
+    return emitOpError() << "input is " << formatShape(x) << ", but needs rank 2 or more and an even last dim (C1)";
+  }
+  SmallVector<int64_t> half(x);
+  half.back() = isDynamic(x.back()) ? x.back() : x.back() / 2;
+  for (Value table : {getCos(), getSin()}) { // rope_c2
+    SmallVector<int64_t> joined(half);
+    if (!broadcastInto(joined, shapeOf(table)) || !shapesAgree(joined, half)) {
+      return emitOpError() << "cos and sin must broadcast to " << formatShape(half) << ", one is "
+                           << formatShape(shapeOf(table)) << " (C2)";
+    }
+  }
+  return addType(*this, x, elementOf(getX()), types);
+}

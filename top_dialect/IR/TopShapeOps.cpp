@@ -1,0 +1,289 @@
+//===- TopShapeOps.cpp - Moves and tensors made from shapes: verify, infer, fold ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/TopShapeOps.h"
+
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/ShapeInference.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tessera::top;
+using namespace tessera::top::detail;
+
+static LogicalResult checkCount(Operation *op, StringRef name, size_t count, int64_t expected, StringRef label) {
+  if (static_cast<int64_t>(count) != expected) {
+    return op->emitOpError() << name << " has " << count << " entries, must have " << expected << " (" << label << ")";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reshape
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReshapeOp::inferShapes(Types &types) {
+  SmallVector<int64_t> shape(getShape());
+  int64_t known = 1;
+  int64_t unknown = -1;
+  for (auto [i, dim] : llvm::enumerate(shape)) {
+    if (dim < -1 || (dim == -1 && unknown >= 0 && !getDynShape())) { // reshape_c2
+      return emitOpError() << "shape " << formatShape(shape)
+                           << " must hold sizes and at most one -1 where there is no dynShape (C2)";
+    }
+    if (dim == -1) {
+      unknown = static_cast<int64_t>(i);
+      shape[i] = ShapedType::kDynamic;
+    } else {
+      known = mulDims(known, dim);
+    }
+  }
+  int64_t count = 1;
+  for (int64_t dim : shapeOf(getX())) {
+    count = mulDims(count, dim);
+  }
+  bool several = llvm::count(getShape(), -1) > 1;
+  if (!isDynamic(count)) { // reshape_c1
+    bool fits = unknown < 0 ? count == known : several || (known != 0 && count % known == 0);
+    if (!fits) {
+      return emitOpError() << "cannot make " << formatShape(getShape()) << " of the " << count << " elements of "
+                           << formatShape(shapeOf(getX())) << " (C1)";
+    }
+    if (unknown >= 0 && !several) {
+      shape[unknown] = count / known;
+    }
+  }
+  return addType(*this, shape, elementOf(getX()), types);
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  return getX().getType() == getType() && tensorType(getX()).hasStaticShape() ? getX() : Value();
+}
+
+//===----------------------------------------------------------------------===//
+// Transpose, concat, slice
+//===----------------------------------------------------------------------===//
+
+LogicalResult TransposeOp::inferShapes(Types &types) {
+  int64_t rank = rankOf(getX());
+  SmallVector<bool> seen(rank, false);
+  SmallVector<int64_t> shape;
+  for (int64_t dim : getPerm()) { // transpose_c1
+    if (dim < 0 || dim >= rank || seen[dim]) {
+      break;
+    }
+    seen[dim] = true;
+    shape.push_back(shapeOf(getX())[dim]);
+  }
+  if (static_cast<int64_t>(shape.size()) != rank || static_cast<int64_t>(getPerm().size()) != rank) {
+    return emitOpError() << "perm [" << getPerm() << "] is no permutation of rank " << rank << " (C1)";
+  }
+  return addType(*this, shape, elementOf(getX()), types);
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  for (auto [i, dim] : llvm::enumerate(getPerm())) {
+    if (static_cast<int64_t>(i) != dim) {
+      return {};
+    }
+  }
+  return getX().getType() == getType() ? getX() : Value();
+}
+
+LogicalResult ConcatOp::inferShapes(Types &types) {
+  if (getInputs().empty()) { // concat_c3
+    return emitOpError() << "needs at least one operand (C3)";
+  }
+  int64_t axis = getAxis();
+  SmallVector<int64_t> shape(shapeOf(getInputs().front()));
+  if (failed(checkAxis(*this, axis, shape.size(), "C1")) || // concat_c1
+      failed(checkSameElement(*this, getInputs(), "C4"))) {  // concat_c4
+    return failure();
+  }
+  for (Value input : getInputs().drop_front()) {
+    ArrayRef<int64_t> other = shapeOf(input);
+    bool fits = other.size() == shape.size();
+    for (size_t d = 0; fits && d < shape.size(); ++d) {
+      fits = static_cast<int64_t>(d) == axis || dimsAgree(shape[d], other[d]);
+    }
+    if (!fits) { // concat_c2
+      return emitOpError() << "operands " << formatShape(shapeOf(getInputs().front())) << " and "
+                           << formatShape(other) << " must agree in all dims but dim " << axis << " (C2)";
+    }
+    for (size_t d = 0; d < shape.size(); ++d) {
+      bool joined = static_cast<int64_t>(d) == axis;
+      if (joined && (isDynamic(shape[d]) || isDynamic(other[d]))) {
+        shape[d] = ShapedType::kDynamic;
+      } else {
+        shape[d] = joined ? shape[d] + other[d] : mergeDims(shape[d], other[d]);
+      }
+    }
+  }
+  return addType(*this, shape, elementOf(getInputs().front()), types);
+}
+
+OpFoldResult ConcatOp::fold(FoldAdaptor) {
+  return getInputs().size() == 1 && getInputs().front().getType() == getType() ? getInputs().front() : Value();
+}
+
+LogicalResult SliceOp::inferShapes(Types &types) {
+  ArrayRef<int64_t> x = shapeOf(getX());
+  if (failed(checkCount(*this, "starts", getStarts().size(), x.size(), "C3")) || // slice_c3
+      failed(checkCount(*this, "sizes", getSizes().size(), x.size(), "C3")) ||
+      failed(checkCount(*this, "steps", getSteps().size(), x.size(), "C3"))) {
+    return failure();
+  }
+  SmallVector<int64_t> shape(getSizes());
+  for (size_t d = 0; d < x.size(); ++d) {
+    int64_t start = getStarts()[d];
+    int64_t size = getSizes()[d];
+    int64_t step = getSteps()[d];
+    if (step == 0) { // slice_c2
+      return emitOpError() << "step of dim " << d << " is 0 (C2)";
+    }
+    if (isDynamic(x[d])) {
+      shape[d] = size == -1 ? ShapedType::kDynamic : size;
+      continue;
+    }
+    int64_t last = size > 0 ? mulDims(size - 1, step) : 0;
+    int64_t end = 0;
+    bool overflow = llvm::AddOverflow(start, last, end);
+    if (size < 0 || overflow || (size > 0 && (start < 0 || start >= x[d] || end < 0 || end >= x[d]))) { // slice_c1
+      return emitOpError() << "start " << start << ", size " << size << ", step " << step
+                           << " leaves dim " << d << " of size " << x[d] << " (C1)";
+    }
+  }
+  return addType(*this, shape, elementOf(getX()), types);
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  bool whole = getX().getType() == getType() && tensorType(getX()).hasStaticShape() &&
+               llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }) &&
+               llvm::all_of(getSteps(), [](int64_t step) { return step == 1; });
+  return whole ? getX() : Value();
+}
+
+//===----------------------------------------------------------------------===//
+// Pad, expand, tile
+//===----------------------------------------------------------------------===//
+
+LogicalResult PadOp::inferShapes(Types &types) {
+  ArrayRef<int64_t> x = shapeOf(getX());
+  if (failed(checkCount(*this, "pads", getPads().size(), 2 * x.size(), "C1"))) { // pad_c1
+    return failure();
+  }
+  SmallVector<int64_t> shape(x);
+  for (size_t d = 0; d < x.size(); ++d) {
+    int64_t begin = getPads()[d];
+    int64_t end = getPads()[d + x.size()];
+    if (isDynamic(x[d])) {
+      continue;
+    }
+    bool overflow = llvm::AddOverflow(x[d], begin, shape[d]) || llvm::AddOverflow(shape[d], end, shape[d]);
+    if (overflow || shape[d] < 0) { // pad_c2
+      return emitOpError() << "pads " << begin << " and " << end << " leave dim " << d << " of size " << x[d]
+                           << " without a valid size (C2)";
+    }
+    if (getMode() == PadMode::reflect && std::max(begin, end) > 0 && std::max(begin, end) >= x[d]) { // pad_c2
+      return emitOpError() << "reflect pads " << begin << " and " << end << " must be below the size " << x[d]
+                           << " of dim " << d << " (C2)";
+    }
+    if (getMode() != PadMode::constant && x[d] == 0 && shape[d] > 0) { // pad_c2
+      return emitOpError() << "dim " << d << " has no elements to pad with (C2)";
+    }
+  }
+  return addType(*this, shape, elementOf(getX()), types);
+}
+
+LogicalResult ExpandOp::inferShapes(Types &types) {
+  SmallVector<int64_t> shape(shapeOf(getX()));
+  SmallVector<int64_t> target;
+  for (int64_t dim : getShape()) {
+    if (dim < -1 || (dim == -1 && !getDynShape())) { // expand_c2
+      return emitOpError() << "shape has the entry " << dim << "; -1 is allowed with dynShape only (C2)";
+    }
+    target.push_back(dim == -1 ? ShapedType::kDynamic : dim);
+  }
+  if (!broadcastInto(shape, target)) { // expand_c1
+    return emitOpError() << "dims " << formatShape(shapeOf(getX())) << " do not broadcast with "
+                         << formatShape(target) << " (C1)";
+  }
+  return addType(*this, shape, elementOf(getX()), types);
+}
+
+LogicalResult TileOp::inferShapes(Types &types) {
+  ArrayRef<int64_t> x = shapeOf(getX());
+  if (failed(checkCount(*this, "repeats", getRepeats().size(), x.size(), "C1"))) { // tile_c1
+    return failure();
+  }
+  SmallVector<int64_t> shape;
+  for (auto [dim, repeat] : llvm::zip(x, getRepeats())) {
+    if (repeat < 0) { // tile_c1
+      return emitOpError() << "repeats has the negative entry " << repeat << " (C1)";
+    }
+    shape.push_back(mulDims(dim, repeat));
+  }
+  return addType(*this, shape, elementOf(getX()), types);
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors made from shapes
+//===----------------------------------------------------------------------===//
+
+LogicalResult ShapeOp::inferShapes(Types &types) {
+  int64_t start = getStart();
+  int64_t end = getEnd();
+  if (start < 0 || end < start || end > rankOf(getX())) { // shape_c1
+    return emitOpError() << "dims " << start << " to " << end << " are not within rank " << rankOf(getX()) << " (C1)";
+  }
+  return addType(*this, {end - start}, IntegerType::get(getContext(), 64), types);
+}
+
+LogicalResult RangeOp::inferShapes(Types &types) {
+  if (failed(checkSameElement(*this, getOperands(), "C1"))) { // range_c1
+    return failure();
+  }
+  for (Value operand : getOperands()) {
+    if (tensorType(operand).hasStaticShape() && tensorType(operand).getNumElements() != 1) { // range_c2
+      return emitOpError() << "operand is " << operand.getType() << ", but must be a scalar (C2)";
+    }
+  }
+  int64_t size = ShapedType::kDynamic;
+  auto start = getConstantDoubles(getStart());
+  auto limit = getConstantDoubles(getLimit());
+  auto delta = getConstantDoubles(getDelta());
+  if (start && limit && delta) {
+    double count = std::ceil((limit->front() - start->front()) / delta->front());
+    if (std::isnan(count) || count > static_cast<double>(kMaxTensorBytes)) { // range_c3
+      return emitOpError() << "range " << start->front() << " to " << limit->front() << " by " << delta->front()
+                           << " has no usable size (C3)";
+    }
+    size = std::max<int64_t>(static_cast<int64_t>(count), 0);
+  }
+  return addType(*this, {size}, elementOf(getStart()), types);
+}
+
+LogicalResult ConstantOfShapeOp::inferShapes(Types &types) {
+  if (getValue().getNumElements() != 1) { // constant_of_shape_c1
+    return emitOpError() << "value has " << getValue().getNumElements() << " elements, must have 1 (C1)";
+  }
+  if (rankOf(getShape()) != 1 || !elementOf(getShape()).isInteger(64)) { // constant_of_shape_c3
+    return emitOpError() << "shape is " << getShape().getType() << ", but must be an i64 vector (C3)";
+  }
+  SmallVector<int64_t> shape;
+  if (auto dims = getConstantInts(getShape())) {
+    for (int64_t dim : *dims) {
+      if (dim < 0) { // constant_of_shape_c2
+        return emitOpError() << "shape has the negative dim " << dim << " (C2)";
+      }
+      shape.push_back(dim);
+    }
+  } else {
+    int64_t rank = shapeOf(getShape())[0];
+    if (isDynamic(rank)) { // constant_of_shape_c3
+      return emitOpError() << "rank of the result is unknown: the shape operand has no fixed size (C3)";
+    }
+    shape.assign(rank, ShapedType::kDynamic);
+  }
+  return addType(*this, shape, getValue().getElementType(), types);
+}

@@ -1,0 +1,318 @@
+//===- WeightStore.cpp - The weights of a module ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/WeightStore.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/HostTensor.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cstring>
+
+using namespace mlir;
+using namespace tessera::top;
+
+namespace {
+struct DtypeName {
+  const char *name;
+  Type (*make)(MLIRContext *);
+};
+template <unsigned Width, IntegerType::SignednessSemantics Sign>
+Type makeInt(MLIRContext *context) {
+  return IntegerType::get(context, Width, Sign);
+}
+template <typename T>
+Type makeFloat(MLIRContext *context) {
+  return T::get(context);
+}
+
+constexpr auto kSignless = IntegerType::Signless;
+constexpr auto kUnsigned = IntegerType::Unsigned;
+// Wider elements first: in this order without gaps every tensor is aligned to its element.
+constexpr DtypeName kDtypes[] = {
+    {"F64", makeFloat<Float64Type>},   {"I64", makeInt<64, kSignless>},   {"U64", makeInt<64, kUnsigned>},
+    {"F32", makeFloat<Float32Type>},   {"I32", makeInt<32, kSignless>},   {"U32", makeInt<32, kUnsigned>},
+    {"F16", makeFloat<Float16Type>},   {"BF16", makeFloat<BFloat16Type>}, {"I16", makeInt<16, kSignless>},
+    {"U16", makeInt<16, kUnsigned>},   {"I8", makeInt<8, kSignless>},     {"U8", makeInt<8, kUnsigned>},
+    {"BOOL", makeInt<1, kSignless>},
+};
+constexpr size_t kDataAlignment = 64;
+constexpr uint64_t kMaxHeaderBytes = 100u << 20;
+
+template <typename... Args>
+llvm::Error fail(const char *format, Args &&...args) {
+  return llvm::createStringError(llvm::formatv(format, std::forward<Args>(args)...).str());
+}
+
+std::string hexHash(XXH128_hash_t hash) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, hash);
+  return llvm::toHex(ArrayRef<uint8_t>(canonical.digest, sizeof(canonical.digest)), /*LowerCase=*/true);
+}
+
+size_t dtypeIndex(Type type) {
+  for (size_t i = 0; i < std::size(kDtypes); ++i) {
+    if (kDtypes[i].make(type.getContext()) == type) {
+      return i;
+    }
+  }
+  return std::size(kDtypes);
+}
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> mapFile(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer) {
+    return fail("cannot read weight file '{0}': {1}", path, buffer.getError().message());
+  }
+  return std::move(*buffer);
+}
+
+llvm::Expected<std::string> tessera::top::hashFile(StringRef path) {
+  auto buffer = mapFile(path);
+  if (!buffer) {
+    return buffer.takeError();
+  }
+  return hexHash(XXH3_128bits((*buffer)->getBufferStart(), (*buffer)->getBufferSize()));
+}
+
+namespace {
+/// One tensor of a safetensors header, checked against the data section.
+struct HeaderTensor {
+  Type elementType;
+  SmallVector<int64_t, 4> shape;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+} // namespace
+
+static llvm::Expected<HeaderTensor> parseTensor(MLIRContext *context, StringRef name, const llvm::json::Value &value,
+                                                uint64_t dataBytes) {
+  const llvm::json::Object *object = value.getAsObject();
+  auto dtype = object ? object->getString("dtype") : std::nullopt;
+  const llvm::json::Array *shape = object ? object->getArray("shape") : nullptr;
+  const llvm::json::Array *offsets = object ? object->getArray("data_offsets") : nullptr;
+  if (!dtype || !shape || !offsets || offsets->size() != 2) {
+    return fail("tensor '{0}' lacks dtype, shape or data_offsets", name);
+  }
+  HeaderTensor tensor;
+  for (const DtypeName &known : kDtypes) {
+    if (*dtype == known.name) {
+      tensor.elementType = known.make(context);
+    }
+  }
+  if (!tensor.elementType) {
+    return fail("tensor '{0}' has unknown dtype '{1}'", name, *dtype);
+  }
+  for (const llvm::json::Value &dim : *shape) {
+    auto size = dim.getAsInteger();
+    if (!size || *size < 0) {
+      return fail("tensor '{0}' has a dim that is no size", name);
+    }
+    tensor.shape.push_back(*size);
+  }
+  auto begin = (*offsets)[0].getAsUINT64();
+  auto end = (*offsets)[1].getAsUINT64();
+  int64_t bytes = byteSize(RankedTensorType::get(tensor.shape, tensor.elementType));
+  if (!begin || !end || *begin > *end || *end > dataBytes || bytes < 0 ||
+      *end - *begin != static_cast<uint64_t>(bytes)) {
+    return fail("tensor '{0}' has offsets that do not fit its size or the file", name);
+  }
+  tensor.begin = *begin;
+  tensor.end = *end;
+  return tensor;
+}
+
+llvm::Error WeightStore::open(StringRef path, StringRef expectedHash) {
+  auto buffer = mapFile(path);
+  if (!buffer) {
+    return buffer.takeError();
+  }
+  std::shared_ptr<llvm::MemoryBuffer> file(std::move(*buffer));
+  StringRef content = file->getBuffer();
+  if (!expectedHash.empty()) {
+    std::string actual = hexHash(XXH3_128bits(content.data(), content.size()));
+    if (actual != expectedHash) {
+      return fail("weight file '{0}' has hash {1}, but the module was written with {2}: the file was changed or "
+                  "belongs to another module; run model_transform again",
+                  path, actual, expectedHash);
+    }
+  }
+  uint64_t headerBytes = 0;
+  if (content.size() < sizeof(headerBytes)) {
+    return fail("'{0}' is no safetensors file: {1} bytes", path, content.size());
+  }
+  std::memcpy(&headerBytes, content.data(), sizeof(headerBytes));
+  if (headerBytes > kMaxHeaderBytes || headerBytes > content.size() - sizeof(headerBytes)) {
+    return fail("'{0}' is no safetensors file: its header would have {1} bytes of the file's {2}", path, headerBytes,
+                content.size());
+  }
+  auto header = llvm::json::parse(content.substr(sizeof(headerBytes), headerBytes));
+  if (!header || !header->getAsObject()) {
+    llvm::consumeError(header.takeError());
+    return fail("'{0}' is no safetensors file: its header is no JSON object", path);
+  }
+  StringRef data = content.drop_front(sizeof(headerBytes) + headerBytes);
+  for (auto &[name, value] : *header->getAsObject()) {
+    if (name == "__metadata__") {
+      continue;
+    }
+    auto tensor = parseTensor(context, name, value, data.size());
+    if (!tensor) {
+      return fail("weight file '{0}': {1}", path, llvm::toString(tensor.takeError()));
+    }
+    ArrayRef<char> bytes(data.data() + tensor->begin, tensor->end - tensor->begin);
+    std::lock_guard<std::mutex> lock(mutex);
+    // Not hashed: what comes from a file was made unique when it was written.
+    if (!entries.try_emplace(name, Entry{tensor->elementType, tensor->shape, bytes, file, 0}).second) {
+      return fail("weight file '{0}': tensor '{1}' is already loaded", path, name);
+    }
+  }
+  return llvm::Error::success();
+}
+
+std::optional<WeightStore::TensorView> WeightStore::lookup(StringRef key) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto it = entries.find(key);
+  if (it == entries.end()) {
+    return std::nullopt;
+  }
+  return TensorView{it->second.elementType, it->second.shape, it->second.bytes};
+}
+
+//===----------------------------------------------------------------------===//
+// Adding
+//===----------------------------------------------------------------------===//
+
+std::string WeightStore::add(StringRef keyHint, Type elementType, ArrayRef<int64_t> shape, std::vector<char> bytes) {
+  auto owner = std::make_shared<const std::vector<char>>(std::move(bytes));
+  ArrayRef<char> view(owner->data(), owner->size());
+  return add(keyHint, elementType, shape, view, std::move(owner));
+}
+
+std::string WeightStore::add(StringRef keyHint, Type elementType, ArrayRef<int64_t> shape, ArrayRef<char> bytes,
+                             std::shared_ptr<const void> owner) {
+  uint64_t hash = XXH3_64bits(bytes.data(), bytes.size());
+  std::lock_guard<std::mutex> lock(mutex);
+  auto [first, last] = byHash.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    const Entry &entry = entries.find(it->second)->second;
+    if (entry.elementType == elementType && ArrayRef<int64_t>(entry.shape) == shape && entry.bytes == bytes) {
+      return it->second;
+    }
+  }
+  // JSON keys must be UTF-8; ONNX names need not be.
+  std::string base = keyHint.empty() ? "constant" : llvm::json::fixUTF8(keyHint);
+  std::string key = base;
+  while (entries.contains(key) || key == "__metadata__") {
+    key = base + "_" + std::to_string(++nextSuffix[base]);
+  }
+  entries.try_emplace(key, Entry{elementType, SmallVector<int64_t, 4>(shape), bytes, std::move(owner), hash});
+  byHash.emplace(hash, key);
+  return key;
+}
+
+void WeightStore::retain(ArrayRef<StringRef> keys) {
+  llvm::StringMap<Entry> kept;
+  std::lock_guard<std::mutex> lock(mutex);
+  for (StringRef key : keys) {
+    auto it = entries.find(key);
+    if (it != entries.end() && !kept.contains(key)) {
+      kept.try_emplace(key, std::move(it->second));
+    }
+  }
+  entries = std::move(kept);
+  std::erase_if(byHash, [&](const auto &item) { return !entries.contains(item.second); });
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+static std::string makeHeader(ArrayRef<std::pair<StringRef, WeightStore::TensorView>> tensors) {
+  std::string header;
+  llvm::raw_string_ostream os(header);
+  llvm::json::OStream json(os);
+  uint64_t offset = 0;
+  json.object([&] {
+    for (const auto &[key, view] : tensors) {
+      json.attributeObject(key, [&] {
+        json.attribute("dtype", kDtypes[dtypeIndex(view.elementType)].name);
+        json.attributeArray("shape", [&] {
+          for (int64_t dim : view.shape) {
+            json.value(dim);
+          }
+        });
+        json.attributeArray("data_offsets", [&] {
+          json.value(offset);
+          json.value(offset += view.bytes.size());
+        });
+      });
+    }
+  });
+  header.append(llvm::offsetToAlignment(header.size() + sizeof(uint64_t), llvm::Align(kDataAlignment)), ' ');
+  return header;
+}
+
+llvm::Expected<std::string> WeightStore::save(StringRef path, ArrayRef<StringRef> keys) const {
+  SmallVector<std::pair<StringRef, TensorView>> tensors;
+  for (StringRef key : keys) {
+    auto view = lookup(key);
+    if (!view) {
+      return fail("the weight store has no tensor '{0}'", key);
+    }
+    if (dtypeIndex(view->elementType) == std::size(kDtypes)) {
+      return fail("weight '{0}' has element type {1}, which a weight file cannot hold", key, view->elementType);
+    }
+    tensors.emplace_back(key, *view);
+  }
+  llvm::sort(tensors, [](const auto &a, const auto &b) {
+    return std::make_pair(dtypeIndex(a.second.elementType), a.first) <
+           std::make_pair(dtypeIndex(b.second.elementType), b.first);
+  });
+  tensors.erase(llvm::unique(tensors, [](const auto &a, const auto &b) { return a.first == b.first; }), tensors.end());
+
+  auto temporary = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
+  if (!temporary) {
+    return fail("cannot write weight file '{0}': {1}", path, llvm::toString(temporary.takeError()));
+  }
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  llvm::raw_fd_ostream os(temporary->FD, /*shouldClose=*/false);
+  auto write = [&](const void *data, size_t size) {
+    XXH3_128bits_update(state.get(), data, size);
+    os.write(static_cast<const char *>(data), size);
+  };
+  std::string header = makeHeader(tensors);
+  uint64_t headerBytes = header.size();
+  write(&headerBytes, sizeof(headerBytes));
+  write(header.data(), header.size());
+  for (const auto &[key, view] : tensors) {
+    write(view.bytes.data(), view.bytes.size());
+  }
+  os.flush();
+  if (os.has_error()) {
+    std::string message = os.error().message();
+    os.clear_error();
+    llvm::consumeError(temporary->discard());
+    return fail("cannot write weight file '{0}': {1}", path, message);
+  }
+  if (llvm::Error error = temporary->keep(path)) {
+    return fail("cannot write weight file '{0}': {1}", path, llvm::toString(std::move(error)));
+  }
+  return hexHash(XXH3_128bits_digest(state.get()));
+}
