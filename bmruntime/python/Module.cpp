@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Module.cpp - Python module tessera._runtime ------------------------===//
+//
+// The C++ interface in numpy's terms: infos as dicts, arrays in and out by position. Names, shapes
+// and types are checked with messages for people in tessera/runtime.py; sizes are checked again by
+// the library itself.
+//
+//===----------------------------------------------------------------------===//
+#include "bmrt/bmrt.hpp"
+
+#include <mutex>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+namespace py = pybind11;
+
+namespace {
+
+/// numpy has no bfloat16: its bits travel as uint16.
+const char *numpyName(bmrt_dtype_t dtype) {
+  switch (dtype) {
+  case BMRT_F32:
+    return "float32";
+  case BMRT_F16:
+    return "float16";
+  case BMRT_F64:
+    return "float64";
+  case BMRT_I8:
+    return "int8";
+  case BMRT_I16:
+    return "int16";
+  case BMRT_I32:
+    return "int32";
+  case BMRT_I64:
+    return "int64";
+  case BMRT_U8:
+    return "uint8";
+  case BMRT_U32:
+    return "uint32";
+  case BMRT_U64:
+    return "uint64";
+  case BMRT_BOOL:
+    return "bool";
+  case BMRT_BF16:
+  case BMRT_U16:
+    break;
+  }
+  return "uint16";
+}
+
+py::dict describe(const bmrt_tensor_info_t &info) {
+  py::list shape, maxShape, scales, zeroPoints;
+  for (uint32_t i = 0; i < info.rank; ++i) {
+    shape.append(info.shape[i]);
+    maxShape.append(info.max_shape[i]);
+  }
+  for (uint32_t i = 0; i < info.scale_count; ++i) {
+    scales.append(info.scales[i]);
+    zeroPoints.append(info.zero_points[i]);
+  }
+  py::dict result;
+  result["name"] = info.name;
+  result["dtype"] = numpyName(info.dtype);
+  result["type"] = bmrt_dtype_name(info.dtype);
+  result["shape"] = shape;
+  result["max_shape"] = maxShape;
+  result["bytes"] = info.bytes;
+  result["scales"] = scales;
+  result["zero_points"] = zeroPoints;
+  result["axis"] = info.quant_axis;
+  result["preprocess"] = info.preprocess ? py::object(py::str(info.preprocess)) : py::none();
+  return result;
+}
+
+/// An uninitialised array of |bytes| whose data is aligned for use in place.
+py::array alignedArray(const char *dtype, const std::vector<py::ssize_t> &shape, uint64_t bytes) {
+  py::array_t<uint8_t> storage(py::ssize_t(bytes + BMRT_ALIGNMENT));
+  const uintptr_t start = reinterpret_cast<uintptr_t>(storage.data());
+  const uintptr_t aligned = (start + BMRT_ALIGNMENT - 1) / BMRT_ALIGNMENT * BMRT_ALIGNMENT;
+  return py::array(py::dtype(dtype), shape, reinterpret_cast<void *>(aligned), storage);
+}
+
+std::vector<py::ssize_t> shapeOf(const bmrt_tensor_info_t &info, const int64_t *shape) {
+  return std::vector<py::ssize_t>(shape, shape + info.rank);
+}
+
+class Context {
+public:
+  Context(const bmrt::Model &model, uint32_t net, uint32_t stage, uint32_t threads)
+      : net(model, {.net = model.netName(net), .stage = stage, .threads = threads}) {}
+
+  /// Runs with |inputs| (contiguous, in order); returns (outputs, dump). With |dump| the latter
+  /// holds every tensor of the ONNX graph that a step wrote.
+  py::tuple run(const std::vector<py::array> &inputs, bool dump) {
+    std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
+    {
+      // Another Python thread may hold the lock while it waits for the interpreter.
+      py::gil_scoped_release release;
+      lock.lock();
+    }
+    bindInputs(inputs);
+    std::vector<py::array> outputs = bindOutputs();
+    dumped = py::dict();
+    bmrt_context_set_step_hook(net.get(), dump ? dumpStep : nullptr, this);
+    runUnbinding();
+    py::list results;
+    for (uint32_t i = 0; i < outputs.size(); ++i) {
+      results.append(shrink(outputs[i], i));
+    }
+    return py::make_tuple(results, std::move(dumped));
+  }
+
+  void setProfiling(bool on) { bmrt::check(bmrt_context_set_profiling, net.get(), on); }
+
+  void writeTrace(const std::string &path) {
+    bmrt::check(bmrt_context_write_trace, net.get(), path.c_str());
+  }
+
+  py::list steps(bool times) const {
+    py::list result;
+    for (uint32_t i = 0; i < bmrt_context_step_count(net.get()); ++i) {
+      result.append(step(i, times));
+    }
+    return result;
+  }
+
+private:
+  void bindInputs(const std::vector<py::array> &inputs) {
+    const std::vector<bmrt_tensor_info_t> infos = net.inputs();
+    if (inputs.size() != infos.size()) {
+      throw py::value_error("wrong number of inputs");
+    }
+    for (uint32_t i = 0; i < infos.size(); ++i) {
+      std::vector<int64_t> shape(inputs[i].shape(), inputs[i].shape() + inputs[i].ndim());
+      bmrt::check(bmrt_context_set_input_shape, net.get(), i, shape.data(),
+                  uint32_t(shape.size()));
+    }
+    for (uint32_t i = 0; i < infos.size(); ++i) {
+      bmrt::check(bmrt_context_bind_input, net.get(), i, inputs[i].data(),
+                  uint64_t(inputs[i].nbytes()));
+    }
+  }
+
+  std::vector<py::array> bindOutputs() {
+    std::vector<py::array> outputs;
+    for (const bmrt_tensor_info_t &info : net.outputs()) {
+      const std::vector<py::ssize_t> shape = shapeOf(info, info.max_shape);
+      uint64_t bytes = bmrt_dtype_bytes(info.dtype);
+      for (py::ssize_t size : shape) {
+        bytes *= uint64_t(size);
+      }
+      const uint32_t index = uint32_t(outputs.size());
+      outputs.push_back(alignedArray(numpyName(info.dtype), shape, bytes));
+      bmrt::check(bmrt_context_bind_output, net.get(), index, outputs.back().mutable_data(), bytes);
+    }
+    return outputs;
+  }
+
+  void runUnbinding() {
+    bmrt_status_t status = {};
+    bmrt_code_t code = BMRT_OK;
+    {
+      py::gil_scoped_release release;
+      code = bmrt_context_run(net.get(), &status);
+    }
+    // The arrays belong to Python again.
+    for (uint32_t i = 0; i < bmrt_context_input_count(net.get()); ++i) {
+      bmrt_context_bind_input(net.get(), i, nullptr, 0, nullptr);
+    }
+    for (uint32_t i = 0; i < bmrt_context_output_count(net.get()); ++i) {
+      bmrt_context_bind_output(net.get(), i, nullptr, 0, nullptr);
+    }
+    if (dumpFailure.code != BMRT_OK) {
+      status = dumpFailure;
+      dumpFailure = {};
+      code = status.code;
+    }
+    if (code != BMRT_OK) {
+      throw bmrt::Error(status);
+    }
+  }
+
+  /// An output of symbolic shape was bound with its largest size; the front of it is the result.
+  py::object shrink(py::array &array, uint32_t index) const {
+    bmrt_tensor_info_t info;
+    bmrt::check(bmrt_context_output_info, net.get(), index, &info);
+    const std::vector<py::ssize_t> shape = shapeOf(info, info.shape);
+    if (std::equal(shape.begin(), shape.end(), array.shape())) {
+      return array;
+    }
+    return py::array(array.dtype(), shape, array.data(), array);
+  }
+
+  static void dumpStep(void *user, const bmrt_context_t *context, const bmrt_step_info_t *step) {
+    Context &self = *static_cast<Context *>(user);
+    py::gil_scoped_acquire acquire;
+    for (uint32_t i = 0; i < step->write_count && self.dumpFailure.code == BMRT_OK; ++i) {
+      bmrt_tensor_view_t view;
+      if (bmrt_context_step_write(context, step, i, &view, &self.dumpFailure) != BMRT_OK ||
+          view.info.onnx_name_count == 0) {
+        continue;
+      }
+      const uint64_t bytes = bmrt_tensor_row_major_bytes(&view.info);
+      py::array array = alignedArray(numpyName(view.info.dtype),
+                                     shapeOf(view.info, view.info.shape), bytes);
+      bmrt_tensor_to_row_major(&view, array.mutable_data(), bytes, &self.dumpFailure);
+      for (uint32_t n = 0; n < view.info.onnx_name_count; ++n) {
+        self.dumped[bmrt_tensor_onnx_name(&view.info, n)] = array;
+      }
+    }
+  }
+
+  py::dict step(uint32_t index, bool times) const {
+    bmrt_step_info_t info;
+    bmrt::check(bmrt_context_step_info, net.get(), index, &info);
+    py::list nodes;
+    for (uint32_t n = 0; n < info.onnx_node_count; ++n) {
+      nodes.append(bmrt_step_onnx_node(&info, n));
+    }
+    py::dict result;
+    result["index"] = index;
+    result["kind"] = info.kind;
+    result["symbol"] = info.symbol;
+    result["onnx_nodes"] = nodes;
+    result["top_op"] = info.top_op;
+    result["device_op"] = info.device_op;
+    result["bound"] = info.bound;
+    result["tiles"] = info.tile_count;
+    result["flops"] = info.flops;
+    result["bytes"] = info.bytes;
+    result["estimated_ns"] = info.estimated_ns;
+    if (times) {
+      bmrt_step_time_t time;
+      bmrt::check(bmrt_context_step_time, net.get(), index, &time);
+      result["runs"] = time.runs;
+      result["min_ns"] = time.min_ns;
+      result["total_ns"] = time.total_ns;
+      result["last_ns"] = time.last_ns;
+    }
+    return result;
+  }
+
+  bmrt::Net net;
+  std::mutex mutex;
+  py::dict dumped;
+  bmrt_status_t dumpFailure = {};
+};
+
+py::dict describeStage(const bmrt::Model &model, uint32_t net, uint32_t stage) {
+  const bmrt_stage_info_t info = model.stageInfo(net, stage);
+  py::list inputs, outputs;
+  for (uint32_t i = 0; i < info.input_count; ++i) {
+    inputs.append(describe(model.inputInfo(net, stage, i)));
+  }
+  for (uint32_t i = 0; i < info.output_count; ++i) {
+    outputs.append(describe(model.outputInfo(net, stage, i)));
+  }
+  py::dict result;
+  result["name"] = info.name;
+  result["chip"] = info.chip;
+  result["runnable"] = info.runnable;
+  result["inputs"] = inputs;
+  result["outputs"] = outputs;
+  result["constant_bytes"] = info.constant_bytes;
+  result["workspace_bytes"] = info.workspace_bytes;
+  result["workspace_lower_bound"] = info.workspace_lower_bound;
+  result["state_bytes"] = info.state_bytes;
+  return result;
+}
+
+} // namespace
+
+PYBIND11_MODULE(_runtime, module) {
+  module.doc() = "libbmrt for tessera.runtime; not meant to be used directly.";
+  static py::exception<bmrt::Error> error(module, "Error", PyExc_ValueError);
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const bmrt::Error &e) {
+      // py::exception has a call operator of its own, which raises at once.
+      py::object instance = py::reinterpret_borrow<py::object>(error)(e.what());
+      instance.attr("code") = bmrt_code_name(e.code());
+      PyErr_SetObject(error.ptr(), instance.ptr());
+    }
+  });
+  py::class_<bmrt::Model>(module, "Model")
+      .def(py::init<const std::string &, bool>(), py::arg("path"), py::arg("trust"),
+           py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("net_names",
+                             [](const bmrt::Model &model) {
+                               std::vector<std::string> names;
+                               for (uint32_t i = 0; i < model.netCount(); ++i) {
+                                 names.push_back(model.netName(i));
+                               }
+                               return names;
+                             })
+      .def("stage_count", &bmrt::Model::stageCount)
+      .def("stage", describeStage);
+  py::class_<Context>(module, "Context")
+      .def(py::init<const bmrt::Model &, uint32_t, uint32_t, uint32_t>())
+      .def("run", &Context::run)
+      .def("set_profiling", &Context::setProfiling)
+      .def("write_trace", &Context::writeTrace)
+      .def("steps", &Context::steps);
+  module.def("version", [] { return std::string(bmrt_version()); });
+}

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs .bmodel files.
+
+    import tessera.runtime as rt
+    net = rt.load("m.bmodel", threads=2).net()
+    out = net({"input": array})
+
+Arrays go in and come out as dicts by ONNX name. Inputs may be numpy arrays or anything with
+`__dlpack__` (e.g. torch tensors on the CPU); contiguous inputs at a multiple of 64 bytes are read in
+place, and the interpreter lock is released during runs. bfloat16 travels as uint16 bits.
+"""
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Mapping
+
+import numpy as np
+
+from tessera import _runtime
+
+Error = _runtime.Error
+"""What every failure here raises: a ValueError whose text says what, where, actual and allowed."""
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output. A dimension is None where it may vary; then max_shape has its limit."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    max_shape: tuple[int, ...]
+    dtype: np.dtype
+    type: str
+    """The model's name of the type: "f32", "bf16", "i8", ..."""
+    scale: float | np.ndarray | None
+    """real = scale * (stored - zero_point); None if not quantised, an array if per channel."""
+    zero_point: int | np.ndarray | None
+    axis: int | None
+    preprocess: dict[str, Any] | None
+    """The record of the pre-processing the model was made with."""
+
+
+@dataclass(frozen=True)
+class StepProfile:
+    """One step of the plan: what it computes, what the compiler expected, what was measured."""
+
+    index: int
+    kind: str
+    symbol: str
+    onnx_nodes: list[str]
+    top_op: str
+    device_op: str
+    bound: str
+    tiles: int
+    flops: int
+    bytes: int
+    estimated_ns: float
+    runs: int
+    min_ns: int
+    total_ns: int
+    last_ns: int
+
+
+def load(path: str | os.PathLike[str], threads: int = 1, trust: bool = False) -> Model:
+    """Opens and verifies a file. `trust` skips the hashes of the constants (structure and code are
+    checked always); `threads` is the default of `Model.net`."""
+    return Model(path, threads, trust)
+
+
+class Model:
+    """An opened file; any number of nets may be made from it, on any thread."""
+
+    def __init__(self, path: str | os.PathLike[str], threads: int = 1, trust: bool = False) -> None:
+        self._threads = _check_threads(threads)
+        self._model = _runtime.Model(os.fspath(path), trust)
+        self.nets: list[str] = self._model.net_names
+
+    def net(self, name: str | None = None, threads: int | None = None) -> Net:
+        """A place to run the net `name` (default: the first)."""
+        if name is not None and name not in self.nets:
+            raise Error(f"the model has no net '{name}'; it has {_quoted(self.nets)}")
+        index = 0 if name is None else self.nets.index(name)
+        return Net(self._model, index, self._threads if threads is None else _check_threads(threads))
+
+
+class Net:
+    """One place to run a net. Threads may share it, but their runs take turns."""
+
+    def __init__(self, model: _runtime.Model, net: int, threads: int) -> None:
+        self._model = model
+        self._net = net
+        self._threads = threads
+        self._stages = [model.stage(net, i) for i in range(model.stage_count(net))]
+        self._contexts: dict[int, _runtime.Context] = {}
+        self._stage = next((i for i, s in enumerate(self._stages) if s["runnable"]), 0)
+        self._context(self._stage)
+
+    @property
+    def inputs(self) -> list[TensorInfo]:
+        """In the order of the ONNX file; of the stage that ran last."""
+        return [_tensor_info(info) for info in self._stages[self._stage]["inputs"]]
+
+    @property
+    def outputs(self) -> list[TensorInfo]:
+        """In the order of the ONNX file; of the stage that ran last."""
+        return [_tensor_info(info) for info in self._stages[self._stage]["outputs"]]
+
+    @property
+    def chip(self) -> str:
+        return str(self._stages[self._stage]["chip"])
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes of constants (mapped), workspace (and the least any plan could need) and state."""
+        stage = self._stages[self._stage]
+        return {key: stage[key] for key in
+                ("constant_bytes", "workspace_bytes", "workspace_lower_bound", "state_bytes")}
+
+    def __call__(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Runs once; the arrays returned are new."""
+        return self._run(inputs, dump=False)[0]
+
+    def run_with_dump(self, inputs: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Runs once; returns the outputs and all tensors of the ONNX graph that the run computed
+        (fusion makes some of them vanish), row-major whatever their layout."""
+        return self._run(inputs, dump=True)
+
+    def profile(self, inputs: Mapping[str, Any] | None = None, runs: int = 10) -> list[StepProfile]:
+        """Times every step over `runs` runs (after one that is not counted); without `inputs` on zeros."""
+        if inputs is None:
+            inputs = {info.name: np.zeros(info.max_shape, info.dtype) for info in self.inputs}
+        self._run(inputs, dump=False)
+        context = self._context(self._stage)
+        context.set_profiling(True)
+        for _ in range(runs):
+            self._run(inputs, dump=False)
+        return [StepProfile(**step) for step in context.steps(True)]
+
+    def write_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes the last profiled run for chrome://tracing or Perfetto."""
+        self._context(self._stage).write_trace(os.fspath(path))
+
+    def _context(self, stage: int) -> _runtime.Context:
+        if stage not in self._contexts:
+            self._contexts[stage] = _runtime.Context(self._model, self._net, stage, self._threads)
+        return self._contexts[stage]
+
+    def _run(self, inputs: Mapping[str, Any], dump: bool) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        arrays = self._check_names(inputs)
+        self._stage = self._choose_stage(arrays)
+        stage = self._stages[self._stage]
+        ordered = [_check_array(info, arrays[info["name"]]) for info in stage["inputs"]]
+        outputs, dumped = self._context(self._stage).run(ordered, dump)
+        return {info["name"]: array for info, array in zip(stage["outputs"], outputs)}, dumped
+
+    def _check_names(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        wanted = self._stages[self._stage]["inputs"]
+        names = [info["name"] for info in wanted]
+        if not isinstance(inputs, Mapping):
+            raise Error(f"inputs must be a dict of arrays by name ({_quoted(names)}), not {type(inputs).__name__}")
+        unknown = [str(name) for name in inputs if name not in names]
+        if unknown:
+            raise Error(f"the model has no input {_quoted(unknown)}; it has {_quoted(names)}")
+        missing = [_describe(info) for info in wanted if info["name"] not in inputs]
+        if missing:
+            raise Error(f"input {', '.join(missing)} is missing")
+        return {name: _as_array(name, value) for name, value in inputs.items()}
+
+    def _choose_stage(self, arrays: dict[str, np.ndarray]) -> int:
+        """The runnable stage whose shapes fit; the present one if none does, for its message."""
+        for index, stage in enumerate(self._stages):
+            if stage["runnable"] and all(_shape_fits(info, arrays[info["name"]].shape) for info in stage["inputs"]):
+                return index
+        return self._stage
+
+
+def _check_threads(threads: int) -> int:
+    if not isinstance(threads, int) or threads < 1:
+        raise Error(f"threads must be a number from 1, not {threads!r}")
+    return threads
+
+
+def _as_array(name: str, value: Any) -> np.ndarray:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    raise Error(f"input '{name}' must be a numpy array or offer __dlpack__, not {type(value).__name__}")
+
+
+def _check_array(info: dict[str, Any], array: np.ndarray) -> np.ndarray:
+    if not _shape_fits(info, array.shape):
+        raise Error(f"input '{info['name']}' has shape {_shape_text(array.shape)}, "
+                    f"the model takes {_shape_text(info['shape'])}")
+    if array.dtype != np.dtype(info["dtype"]):
+        raise Error(f"input '{info['name']}' is {array.dtype}, the model takes {info['dtype']}; "
+                    f"convert it with .astype('{info['dtype']}')")
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _shape_fits(info: dict[str, Any], shape: tuple[int, ...]) -> bool:
+    wanted, limit = info["shape"], info["max_shape"]
+    return len(shape) == len(wanted) and all(
+        size == want or (want < 0 and size <= most) for size, want, most in zip(shape, wanted, limit))
+
+
+def _shape_text(shape: tuple[int, ...] | list[int]) -> str:
+    return "x".join("?" if size < 0 else str(size) for size in shape) if len(shape) else "scalar"
+
+
+def _describe(info: dict[str, Any]) -> str:
+    return f"'{info['name']}' ({info['dtype']} {_shape_text(info['shape'])})"
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _tensor_info(info: dict[str, Any]) -> TensorInfo:
+    scale: float | np.ndarray | None = None
+    zero_point: int | np.ndarray | None = None
+    if len(info["scales"]) == 1:
+        scale, zero_point = info["scales"][0], info["zero_points"][0]
+    elif info["scales"]:
+        scale, zero_point = np.array(info["scales"], np.float32), np.array(info["zero_points"], np.int64)
+    return TensorInfo(name=info["name"], shape=tuple(None if size < 0 else size for size in info["shape"]),
+                      max_shape=tuple(info["max_shape"]), dtype=np.dtype(info["dtype"]), type=info["type"],
+                      scale=scale, zero_point=zero_point, axis=None if info["axis"] < 0 else info["axis"],
+                      preprocess=json.loads(info["preprocess"]) if info["preprocess"] else None)

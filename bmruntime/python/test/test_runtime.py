@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python module on small models made by hand (bmrt_make_test_models)."""
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tessera.runtime as rt
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    tool = Path(os.environ["TESSERA_BUILD_DIR"]) / "bin" / "bmrt_make_test_models"
+    subprocess.run([tool, folder], check=True)
+    return folder
+
+
+def weights(count: int) -> np.ndarray:
+    return np.arange(count, dtype=np.float32) - 3
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((1, 1024), dtype=np.float32) * 600
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("trust", [False, True])
+def test_run(models, x, threads, trust):
+    net = rt.load(models / "add_relu.bmodel", threads=threads, trust=trust).net()
+    out = net({"x": x})
+    assert list(out) == ["y"]
+    assert out["y"].dtype == np.float32 and out["y"].shape == (1, 1024)
+    np.testing.assert_array_equal(out["y"], np.maximum(x + weights(1024), 0))
+
+
+def test_infos(models):
+    net = rt.load(str(models / "add_relu.bmodel")).net("main")
+    assert [(i.name, i.shape, i.dtype, i.scale, i.zero_point) for i in net.inputs] == [
+        ("x", (1, 1024), np.dtype("float32"), None, None)]
+    assert [o.name for o in net.outputs] == ["y"]
+    assert net.chip == "x86"
+    assert net.memory["workspace_bytes"] == 4096
+
+
+def test_results_do_not_share_memory(models, x):
+    net = rt.load(models / "add_relu.bmodel").net()
+    first = net({"x": x})["y"]
+    kept = first.copy()
+    second = net({"x": x + 1})["y"]
+    np.testing.assert_array_equal(first, kept)
+    assert not np.shares_memory(first, second)
+
+
+def test_strided_and_scalar_inputs(models, x):
+    net = rt.load(models / "add_relu.bmodel").net()
+    wide = np.repeat(x, 2, axis=1)
+    np.testing.assert_array_equal(net({"x": wide[:, ::2]})["y"], net({"x": x})["y"])
+
+
+def test_dlpack(models, x):
+    class Foreign:
+        def __dlpack__(self, **kwargs):
+            return x.__dlpack__(**kwargs)
+
+        def __dlpack_device__(self):
+            return x.__dlpack_device__()
+
+    net = rt.load(models / "add_relu.bmodel").net()
+    np.testing.assert_array_equal(net({"x": Foreign()})["y"], net({"x": x})["y"])
+
+
+def test_dump(models):
+    net = rt.load(models / "blocked.bmodel").net()
+    x = np.zeros((1, 1, 2, 2, 16), np.float32)
+    outputs, tensors = net.run_with_dump({"x": x})
+    assert sorted(tensors) == ["sum", "y"]
+    stored = weights(64).reshape(4, 16)  # [position, channel]
+    np.testing.assert_array_equal(tensors["sum"], stored[:, :5].T.reshape(1, 5, 2, 2))
+    np.testing.assert_array_equal(tensors["y"], outputs["y"])
+
+
+def test_symbolic_shapes(models):
+    net = rt.load(models / "dynamic.bmodel").net()
+    assert net.inputs[0].shape == (None,) and net.inputs[0].max_shape == (64,)
+    for size in (1, 64, 7):
+        x = np.arange(size, dtype=np.float32)
+        np.testing.assert_array_equal(net({"x": x})["y"], x + size)
+    with pytest.raises(rt.Error, match="input 'x' has shape 65, the model takes ?"):
+        net({"x": np.zeros(65, np.float32)})
+    with pytest.raises(rt.Error, match="'N'.* is 0, allowed"):
+        net({"x": np.zeros(0, np.float32)})
+
+
+def test_profile_and_trace(models, x, tmp_path):
+    net = rt.load(models / "add_relu.bmodel").net()
+    steps = net.profile({"x": x}, runs=3)
+    assert [(s.kind, s.symbol, s.onnx_nodes, s.runs) for s in steps] == [
+        ("launch", "add", ["Add_0"], 3), ("launch", "relu", ["Relu_0"], 3)]
+    assert all(0 < s.min_ns <= s.last_ns <= s.total_ns for s in steps)
+    net.write_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [event["name"] for event in events] == ["Add_0", "Relu_0"]
+
+
+def test_trace_needs_a_profile(models):
+    with pytest.raises(rt.Error, match="switch profiling on"):
+        rt.load(models / "add_relu.bmodel").net().write_trace("/tmp/never.json")
+
+
+@pytest.mark.parametrize("inputs, message", [
+    ({}, r"input 'x' \(float32 1x1024\) is missing"),
+    ({"x": np.zeros((1, 1024), np.float32), "z": 1}, "the model has no input 'z'; it has 'x'"),
+    ({"x": np.zeros((1, 1023), np.float32)}, "input 'x' has shape 1x1023, the model takes 1x1024"),
+    ({"x": np.zeros((1024,), np.float32)}, "input 'x' has shape 1024, the model takes 1x1024"),
+    ({"x": np.zeros((1, 1024))}, "input 'x' is float64, the model takes float32"),
+    ({"x": [1, 2]}, "input 'x' must be a numpy array or offer __dlpack__, not list"),
+    (np.zeros((1, 1024), np.float32), "inputs must be a dict of arrays by name .'x'., not ndarray"),
+])
+def test_wrong_inputs(models, inputs, message):
+    net = rt.load(models / "add_relu.bmodel").net()
+    with pytest.raises(rt.Error, match=message):
+        net(inputs)
+    with pytest.raises(ValueError):
+        net(inputs)
+
+
+def test_wrong_files(models, tmp_path):
+    with pytest.raises(rt.Error, match="no_such.bmodel.*No such file") as info:
+        rt.load(tmp_path / "no_such.bmodel")
+    assert info.value.code == "I/O error"
+    content = bytearray((models / "add_relu.bmodel").read_bytes())
+    content[-4000] ^= 1
+    (tmp_path / "altered.bmodel").write_bytes(content)
+    with pytest.raises(rt.Error, match="altered") as info:
+        rt.load(tmp_path / "altered.bmodel")
+    assert info.value.code == "corrupt model"
+    (tmp_path / "text.bmodel").write_text("hello" * 100)
+    with pytest.raises(rt.Error, match="not a bmodel file"):
+        rt.load(tmp_path / "text.bmodel")
+    with pytest.raises(rt.Error, match="no net 'other'; it has 'main'"):
+        rt.load(models / "add_relu.bmodel").net("other")
+    with pytest.raises(rt.Error, match="threads"):
+        rt.load(models / "add_relu.bmodel", threads=0)
+
+
+def test_one_net_on_many_threads(models, x):
+    net = rt.load(models / "add_relu.bmodel", threads=2).net()
+    failures = []
+
+    def work(offset: float) -> None:
+        for _ in range(50):
+            got = net({"x": x + np.float32(offset)})["y"]
+            if not np.array_equal(got, np.maximum(x + np.float32(offset) + weights(1024), 0)):
+                failures.append(offset)
+
+    threads = [threading.Thread(target=work, args=(float(i),)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
