@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- bmrt_bench.cpp - Latency of a .bmodel ------------------------------===//
+//
+// Exit codes: 0 ok, 1 the model or an input is at fault, 2 usage.
+//
+//===----------------------------------------------------------------------===//
+#include "bmrt/bmrt.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <sys/resource.h>
+#include <vector>
+
+namespace {
+
+struct Options {
+  std::string model, trace;
+  std::vector<std::string> inputs; ///< NAME=FILE
+  uint32_t threads = 1, iterations = 50, warmup = 5;
+  double seconds = 0;
+  bool json = false, profile = false, trust = false;
+};
+
+double secondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+[[noreturn]] void fail(const std::string &message) { throw std::runtime_error(message); }
+
+std::string quoted(const std::string &text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+    }
+    if (static_cast<unsigned char>(c) >= 0x20) {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+/// Floats in [-1, 1), integers in [0, 8), the same in every run.
+void fillRandom(const bmrt_tensor_info_t &info, char *data) {
+  std::minstd_rand random(1);
+  const uint32_t width = bmrt_dtype_bytes(info.dtype);
+  for (uint64_t i = 0; i < info.bytes / width; ++i) {
+    const float real = float(random() % 20000) / 10000 - 1;
+    const double wide = real;
+    const uint64_t whole = info.dtype == BMRT_BOOL ? random() % 2 : random() % 8;
+    uint32_t bits;
+    memcpy(&bits, &real, sizeof(bits));
+    const uint16_t bfloat = uint16_t(bits >> 16);
+    const uint16_t half = uint16_t(0x3800 | random() % 0x400); // [0.5, 1)
+    const void *value = info.dtype == BMRT_F32    ? static_cast<const void *>(&real)
+                        : info.dtype == BMRT_F64  ? static_cast<const void *>(&wide)
+                        : info.dtype == BMRT_BF16 ? static_cast<const void *>(&bfloat)
+                        : info.dtype == BMRT_F16  ? static_cast<const void *>(&half)
+                                                  : static_cast<const void *>(&whole);
+    memcpy(data + i * width, value, width);
+  }
+}
+
+void readInput(const bmrt_tensor_info_t &info, const std::string &path, char *data) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    fail("failed to open '" + path + "'");
+  }
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+  if (bytes.size() != info.bytes) {
+    fail("'" + path + "' has " + std::to_string(bytes.size()) + " bytes, input '" + info.name +
+         "' takes " + std::to_string(info.bytes) + " (" + bmrt_dtype_name(info.dtype) + ")");
+  }
+  std::copy(bytes.begin(), bytes.end(), data);
+}
+
+void fillInputs(bmrt::Net &net, const Options &options) {
+  for (const bmrt_tensor_info_t &info : net.inputs()) {
+    // Symbolic dims take their largest value.
+    bmrt::check(bmrt_context_set_input_shape, net.get(), net.findInput(info.name), info.max_shape,
+                info.rank);
+  }
+  for (const bmrt_tensor_info_t &info : net.inputs()) {
+    void *data = nullptr;
+    bmrt::check(bmrt_context_input_buffer, net.get(), net.findInput(info.name), &data);
+    fillRandom(info, static_cast<char *>(data));
+  }
+  for (const std::string &input : options.inputs) {
+    const size_t equals = input.rfind('=');
+    if (equals == std::string::npos) {
+      fail("--input takes NAME=FILE, not '" + input + "'");
+    }
+    const uint32_t index = net.findInput(input.substr(0, equals));
+    void *data = nullptr;
+    bmrt::check(bmrt_context_input_buffer, net.get(), index, &data);
+    readInput(net.inputs()[index], input.substr(equals + 1), static_cast<char *>(data));
+  }
+}
+
+/// Seconds of each counted run, sorted.
+std::vector<double> measure(bmrt::Net &net, const Options &options) {
+  for (uint32_t i = 0; i < options.warmup; ++i) {
+    net.run();
+  }
+  if (options.profile || !options.trace.empty()) {
+    bmrt::check(bmrt_context_set_profiling, net.get(), true);
+  }
+  std::vector<double> times;
+  const double begin = secondsNow();
+  while (times.size() < options.iterations ||
+         (options.seconds > 0 && secondsNow() - begin < options.seconds)) {
+    const double start = secondsNow();
+    net.run();
+    times.push_back(secondsNow() - start);
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+double quantile(const std::vector<double> &sorted, double q) {
+  return sorted[std::min(sorted.size() - 1, size_t(q * double(sorted.size())))];
+}
+
+double peakMib() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return double(usage.ru_maxrss) / 1024;
+}
+
+void printSteps(const bmrt::Net &net, bool json) {
+  const uint32_t total = bmrt_context_step_count(net.get());
+  if (!json) {
+    printf("\n%5s %9s %9s  %-28s %s\n", "step", "min us", "GFLOP/s", "node", "device op");
+  }
+  for (uint32_t i = 0; i < total; ++i) {
+    bmrt_step_info_t info;
+    bmrt_step_time_t time;
+    bmrt::check(bmrt_context_step_info, net.get(), i, &info);
+    bmrt::check(bmrt_context_step_time, net.get(), i, &time);
+    const char *node = bmrt_step_onnx_node(&info, 0);
+    const double rate = time.min_ns ? double(info.flops) / double(time.min_ns) : 0;
+    if (json) {
+      printf("%s{\"step\":%u,\"min_us\":%.3f,\"node\":%s,\"device_op\":%s,\"flops\":%llu}",
+             i ? "," : "", i, double(time.min_ns) / 1e3, quoted(node ? node : "").c_str(),
+             quoted(info.device_op).c_str(), static_cast<unsigned long long>(info.flops));
+    } else {
+      printf("%5u %9.1f %9.1f  %-28s %s\n", i, double(time.min_ns) / 1e3, rate,
+             node ? node : info.kind, info.device_op);
+    }
+  }
+}
+
+void report(const bmrt::Net &net, const std::vector<double> &times, double loadSeconds,
+            const Options &options) {
+  const double minimum = times[0] * 1e3, median = quantile(times, 0.5) * 1e3;
+  const double p90 = quantile(times, 0.9) * 1e3;
+  if (options.json) {
+    printf("{\"model\":%s,\"threads\":%u,\"iterations\":%zu,\"load_ms\":%.3f,\"min_ms\":%.4f,"
+           "\"median_ms\":%.4f,\"p90_ms\":%.4f,\"peak_mib\":%.1f",
+           quoted(options.model).c_str(), options.threads, times.size(), loadSeconds * 1e3, minimum,
+           median, p90, peakMib());
+  } else {
+    printf("%s: %u thread%s, %zu runs: median %.3f ms, min %.3f ms, p90 %.3f ms; loaded in %.2f ms; "
+           "peak %.0f MiB\n",
+           options.model.c_str(), options.threads, options.threads == 1 ? "" : "s", times.size(),
+           median, minimum, p90, loadSeconds * 1e3, peakMib());
+  }
+  if (options.profile) {
+    fputs(options.json ? ",\"steps\":[" : "", stdout);
+    printSteps(net, options.json);
+    fputs(options.json ? "]" : "", stdout);
+  }
+  puts(options.json ? "}" : "");
+}
+
+int run(const Options &options) {
+  const double begin = secondsNow();
+  const bmrt::Model model(options.model, options.trust);
+  bmrt::Net net(model, {.threads = options.threads});
+  const double loadSeconds = secondsNow() - begin;
+  fillInputs(net, options);
+  const std::vector<double> times = measure(net, options);
+  report(net, times, loadSeconds, options);
+  if (!options.trace.empty()) {
+    bmrt::check(bmrt_context_write_trace, net.get(), options.trace.c_str());
+  }
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Options options;
+  CLI::App app{"Measures the latency of a .bmodel on random or given inputs."};
+  app.add_option("model,--model", options.model, "the .bmodel")->required();
+  app.add_option("--threads", options.threads, "threads, including the caller's")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--iters", options.iterations, "counted runs at least")
+      ->check(CLI::Range(1, 1000000000));
+  app.add_option("--warmup", options.warmup, "runs before those that count");
+  app.add_option("--seconds", options.seconds, "go on counting at least this long");
+  app.add_option("--input", options.inputs, "NAME=FILE: raw little-endian bytes of an input");
+  app.add_flag("--profile", options.profile, "print the time of every step");
+  app.add_option("--trace", options.trace, "write the last run for chrome://tracing");
+  app.add_flag("--trust", options.trust, "skip the hashes of the constants");
+  app.add_flag("--json", options.json, "print one JSON object");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    return run(options);
+  } catch (const std::exception &error) {
+    fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+}
