@@ -1,0 +1,143 @@
+//===- Import.cpp - The import subcommand: ONNX to NAME_top.mlir ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/tools/Events.h"
+#include "codegen/tools/ModuleInfo.h"
+#include "codegen/tools/Subcommand.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "top_dialect/IR/ModuleIO.h"
+#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/Import/Onnx/OnnxImport.h"
+#include "top_dialect/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace tessera::tool;
+using namespace tessera::top;
+
+namespace {
+struct Options {
+  std::string onnx;
+  std::string output;
+  std::string inputShapes;
+  std::string modelName;
+  std::string preprocess;
+  std::string outputs;
+  bool noOptimise = false;
+};
+} // namespace
+
+template <typename... Args>
+static llvm::Error fail(ExitCode code, const char *format, Args &&...args) {
+  return llvm::make_error<CodedError>(code, llvm::formatv(format, std::forward<Args>(args)...).str());
+}
+
+static llvm::Error optimise(ModuleOp module) {
+  std::string messages;
+  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
+      reportWarning(diagnostic.str());
+    } else if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
+      llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic.getLocation() << ": "
+                                         << diagnostic;
+    }
+  });
+  PassManager pm(module.getContext());
+  buildTopPipeline(pm, TopPipelineOptions());
+  // The importer verified its module: what fails from here on is our fault.
+  return failed(pm.run(module)) ? fail(kInternal, "graph optimisation failed: {0}", messages) : llvm::Error::success();
+}
+
+// Pictures come by the first input of rank 4; the others are plain tensors.
+static llvm::Error attachPreprocess(ModuleOp module, StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer) {
+    return fail(kError, "cannot read the pre-processing '{0}': {1}", path, buffer.getError().message());
+  }
+  StringRef text = (*buffer)->getBuffer().trim();
+  auto json = llvm::json::parse(text);
+  if (!json || !json->getAsObject()) {
+    llvm::consumeError(json.takeError());
+    return fail(kError, "the pre-processing '{0}' is no JSON object", path);
+  }
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    if (cast<RankedTensorType>(type).getRank() == 4) {
+      function.setArgAttr(i, TopDialect::kPreprocessAttr, StringAttr::get(module.getContext(), text));
+      return llvm::Error::success();
+    }
+  }
+  return fail(kError, "pre-processing is given, but no input has rank 4 and so none takes pictures");
+}
+
+static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options, MLIRContext &context) {
+  ImportOptions importOptions;
+  importOptions.modelName = options.modelName;
+  if (!options.inputShapes.empty()) {
+    auto shapes = InputShapes::parse(options.inputShapes);
+    if (!shapes) {
+      return fail(kUsage, "{0}", llvm::toString(shapes.takeError()));
+    }
+    importOptions.inputShapes = std::move(*shapes);
+  }
+  SmallVector<StringRef> outputs;
+  StringRef(options.outputs).split(outputs, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef output : outputs) {
+    importOptions.outputs.push_back(output.trim().str());
+  }
+  Step step("import", 1);
+  return importOnnx(options.onnx, importOptions, context);
+}
+
+static llvm::Error run(const Options &options) {
+  DialectRegistry registry;
+  registry.insert<func::FuncDialect, TopDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  auto module = importModel(options, context);
+  if (!module) {
+    return module.takeError();
+  }
+  if (!options.preprocess.empty()) {
+    if (llvm::Error error = attachPreprocess(**module, options.preprocess)) {
+      return error;
+    }
+  }
+  if (!options.noOptimise) {
+    Step step("optimise", 2);
+    if (llvm::Error error = optimise(**module)) {
+      return error;
+    }
+  }
+  {
+    Step step("write", 3);
+    if (llvm::Error error = writeModule(**module, options.output)) {
+      return error;
+    }
+  }
+  auto object = describeModule(**module);
+  if (!object) {
+    return object.takeError();
+  }
+  (*object)["mlir"] = options.output;
+  (*object)["weights"] = weightPathFor(options.output);
+  reportResult(std::move(*object));
+  return llvm::Error::success();
+}
+
+std::function<llvm::Error()> tessera::tool::addImport(CLI::App &app) {
+  CLI::App *sub = app.add_subcommand("import", "ONNX to NAME_top.mlir with its weights");
+  auto options = std::make_shared<Options>();
+  sub->add_option("--onnx", options->onnx, "The ONNX file")->required();
+  sub->add_option("--output", options->output, "NAME_top.mlir; NAME_weights.safetensors is written beside it")
+      ->required();
+  sub->add_option("--input-shapes", options->inputShapes, "x=1x3x224x224,y=1x8 or [[1,3,224,224],[1,8]]");
+  sub->add_option("--model-name", options->modelName, "Default: the graph's name");
+  sub->add_option("--preprocess", options->preprocess, "JSON file stored at the picture input");
+  sub->add_option("--outputs", options->outputs, "Tensors to keep as outputs, comma-separated");
+  sub->add_flag("--no-optimise", options->noOptimise, "Write the imported graph as it is");
+  return [options] { return run(*options); };
+}

@@ -1,0 +1,97 @@
+//===- ModuleInfo.cpp - The info subcommand, and a module's inputs and outputs as JSON ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/tools/ModuleInfo.h"
+
+#include "codegen/tools/Events.h"
+#include "codegen/tools/Subcommand.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Quant/IR/Quant.h"
+#include "top_dialect/IR/ModuleIO.h"
+#include "top_dialect/IR/TopDialect.h"
+
+using namespace mlir;
+using namespace tessera::tool;
+using tessera::top::TopDialect;
+
+static std::string numpyName(Type element) {
+  if (element.isInteger(1)) {
+    return "bool";
+  }
+  if (element.isBF16()) {
+    return "bfloat16";
+  }
+  unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+  const char *kind = isa<FloatType>(element) ? "float" : element.isUnsignedInteger() ? "uint" : "int";
+  return kind + std::to_string(bits);
+}
+
+static llvm::json::Object describe(Type type, StringAttr name, StringAttr preprocess) {
+  llvm::json::Object object;
+  object["name"] = llvm::json::fixUTF8(name ? name.getValue() : "");
+  if (auto tensor = dyn_cast<RankedTensorType>(type)) {
+    llvm::json::Array shape;
+    for (int64_t dim : tensor.getShape()) {
+      shape.push_back(ShapedType::isDynamic(dim) ? -1 : dim);
+    }
+    object["shape"] = std::move(shape);
+    object["dtype"] = numpyName(tensor.getElementType());
+  }
+  if (preprocess) {
+    object["preprocess"] = llvm::json::fixUTF8(preprocess.getValue());
+  }
+  return object;
+}
+
+llvm::Expected<Operation *> tessera::tool::findMain(ModuleOp module) {
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  if (!function || function.isExternal()) {
+    return llvm::createStringError("the module has no func.func @main: it is not the output of model_transform");
+  }
+  return function.getOperation();
+}
+
+llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module) {
+  auto found = findMain(module);
+  if (!found) {
+    return found.takeError();
+  }
+  auto function = cast<func::FuncOp>(*found);
+  llvm::json::Array inputs;
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    inputs.push_back(describe(type, function.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr),
+                              function.getArgAttrOfType<StringAttr>(i, TopDialect::kPreprocessAttr)));
+  }
+  llvm::json::Array outputs;
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
+    outputs.push_back(describe(type, function.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr), {}));
+  }
+  int64_t ops = 0;
+  function.walk([&](Operation *op) { ops += isa_and_nonnull<TopDialect>(op->getDialect()); });
+  auto name = module->getAttrOfType<StringAttr>(TopDialect::kModelNameAttr);
+  return llvm::json::Object{{"inputs", std::move(inputs)},
+                            {"outputs", std::move(outputs)},
+                            {"model_name", llvm::json::fixUTF8(name ? name.getValue() : "")},
+                            {"ops", ops}};
+}
+
+std::function<llvm::Error()> tessera::tool::addInfo(CLI::App &app) {
+  CLI::App *sub = app.add_subcommand("info", "Inputs and outputs of a NAME_top.mlir");
+  auto path = std::make_shared<std::string>();
+  sub->add_option("--mlir", *path, "The module")->required();
+  return [path]() -> llvm::Error {
+    DialectRegistry registry;
+    registry.insert<arith::ArithDialect, func::FuncDialect, quant::QuantDialect, TopDialect>();
+    MLIRContext context(registry);
+    auto module = tessera::top::readModule(*path, context);
+    if (!module) {
+      return module.takeError();
+    }
+    auto object = describeModule(**module);
+    if (!object) {
+      return object.takeError();
+    }
+    reportResult(std::move(*object));
+    return llvm::Error::success();
+  };
+}

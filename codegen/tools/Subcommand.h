@@ -1,0 +1,42 @@
+//===- Subcommand.h - One subcommand of tessera-compile ---===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "CLI/CLI.hpp"
+#include "llvm/Support/Error.h"
+
+#include <functional>
+
+namespace tessera::tool {
+
+/// What the process says to its caller (also the codes of the Python tools).
+enum ExitCode : int {
+  kOk = 0,
+  kError = 1,       ///< the model or a file is bad
+  kUsage = 2,       ///< the command line is bad
+  kAccuracy = 3,    ///< a comparison is outside its tolerance
+  kUnsupported = 4, ///< valid, but not supported
+  kInternal = 70,   ///< a fault of ours
+};
+
+/// An error with an exit code other than kError.
+class CodedError : public llvm::ErrorInfo<CodedError> {
+public:
+  static char ID;
+  CodedError(ExitCode code, std::string text) : code(code), text(std::move(text)) {}
+  void log(llvm::raw_ostream &os) const override { os << text; }
+  std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
+  ExitCode getCode() const { return code; }
+
+private:
+  ExitCode code;
+  std::string text;
+};
+
+/// Adds the subcommand with its options to `app` and returns what runs it once they are parsed.
+using Subcommand = std::function<llvm::Error()> (*)(CLI::App &app);
+
+std::function<llvm::Error()> addImport(CLI::App &app);
+std::function<llvm::Error()> addInfo(CLI::App &app);
+
+} // namespace tessera::tool
