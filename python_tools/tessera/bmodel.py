@@ -49,10 +49,10 @@ class Net:
         self.outputs = [_spec(tensor) for tensor in self._net.outputs]
 
     def run(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Outputs by ONNX name; own copies."""
+        """Outputs by ONNX name; new arrays."""
         checked = check_inputs(arrays, self.inputs, "the input")
         try:
-            return {name: np.array(value) for name, value in self._net(checked).items()}
+            return self._net(checked)
         except self._error as error:
             raise TesseraError(f"failed to run the model: {error}") from error
 
@@ -60,9 +60,10 @@ class Net:
         """Outputs and every intermediate tensor that equals an ONNX tensor, by its name."""
         checked = check_inputs(arrays, self.inputs, "the input")
         try:
-            return {name: np.array(value) for name, value in self._net.dump(checked).items()}
+            outputs, tensors = self._net.run_with_dump(checked)
         except self._error as error:
             raise TesseraError(f"failed to run the model: {error}") from error
+        return {**tensors, **outputs}
 
 
 def open_net(path: str | Path, threads: int = 1) -> Net:
@@ -70,6 +71,5 @@ def open_net(path: str | Path, threads: int = 1) -> Net:
 
 
 def _spec(tensor) -> InputSpec:
-    text = getattr(tensor, "preprocess", None)
-    return InputSpec(tensor.name, tuple(int(d) for d in tensor.shape), str(np.dtype(tensor.dtype)),
-                     Preprocess.from_json(text) if text else None)
+    return InputSpec(tensor.name, tuple(tensor.max_shape), str(tensor.dtype),
+                     Preprocess.from_fields(tensor.preprocess) if tensor.preprocess else None)

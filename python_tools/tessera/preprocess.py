@@ -11,7 +11,7 @@ import argparse
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Mapping
 
 import numpy as np
 
@@ -54,7 +54,15 @@ class Preprocess:
     def from_json(text: str) -> "Preprocess":
         """The reverse of to_json. Raises TesseraError for unknown keys or values."""
         try:
-            fields = json.loads(text)
+            return Preprocess.from_fields(json.loads(text))
+        except ValueError as error:
+            raise TesseraError(f"failed to read the model's pre-processing: {error}") from error
+
+    @staticmethod
+    def from_fields(record: Mapping[str, Any]) -> "Preprocess":
+        """From the parsed JSON object. Raises TesseraError for unknown keys or values."""
+        try:
+            fields = dict(record)
             for key in ("resize_dims", "mean", "scale"):
                 if fields.get(key) is not None:
                     fields[key] = tuple(fields[key])

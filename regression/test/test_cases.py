@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from conftest import Builder
 from tasks import classification, detection, text
 
 from tessera import compare
+from tessera.bmodel import Net, open_net
 from tessera.inputs import InputSpec, random_inputs
 from tessera.preprocess import Preprocess
 
@@ -19,33 +19,22 @@ CASES = all_cases()
 ISAS = machine_isas()
 
 
-def open_net(bmodel: Path, threads: int):
-    import tessera.runtime as rt
-
-    return rt.load(str(bmodel), threads=threads).net()
-
-
-def input_specs(net) -> list[InputSpec]:
-    return [InputSpec(i.name, tuple(i.shape), str(np.dtype(i.dtype)),
-                      Preprocess.from_json(i.preprocess) if i.preprocess else None) for i in net.inputs]
-
-
 def case_inputs(case: Case, specs: list[InputSpec]) -> dict[str, np.ndarray]:
     random = random_inputs(specs)
     return {name: random[name] if file == "random" else load_array(file) for name, file in case.inputs.items()}
 
 
-def run_case(case: Case, net) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+def run_case(case: Case, net: Net) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """(what came out, what must come out), by tensor name."""
-    given = case_inputs(case, input_specs(net))
+    given = case_inputs(case, net.inputs)
     expected = {name: load_array(file) for name, file in case.outputs.items()}
     if case.sequence is None:
-        return net(given), expected
-    state = {spec.name: np.zeros(spec.shape, spec.dtype) for spec in input_specs(net)
+        return net.run(given), expected
+    state = {spec.name: np.zeros(spec.shape, spec.dtype) for spec in net.inputs
              if spec.name in case.sequence.feedback.values()}
     frames: dict[str, list[np.ndarray]] = {name: [] for name in expected}
     for t in range(case.sequence.frames):
-        out = {n: np.array(v) for n, v in net({**{n: a[t] for n, a in given.items()}, **state}).items()}
+        out = net.run({**{n: a[t] for n, a in given.items()}, **state})
         state = {target: out[source] for source, target in case.sequence.feedback.items()}
         for name in frames:
             frames[name].append(out[name])
@@ -90,10 +79,10 @@ def test_task(case: Case, task: dict, builder: Builder, need) -> None:
     where = need(task.get("pictures") or task["golden"])
     skip_if_missing(case)
     net = open_net(builder.bmodel(case, ISAS[-1]), 2)
-    spec, output = input_specs(net)[0], net.outputs[0].name
+    spec, output = net.inputs[0], net.outputs[0].name
 
     def run(array: np.ndarray) -> np.ndarray:
-        return np.array(net({spec.name: array})[output])
+        return net.run({spec.name: array})[output]
 
     if task["kind"] == "greedy":
         golden = json.loads(where.read_text())["greedy_ids"]
