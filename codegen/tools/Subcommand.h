@@ -38,5 +38,6 @@ using Subcommand = std::function<llvm::Error()> (*)(CLI::App &app);
 
 std::function<llvm::Error()> addImport(CLI::App &app);
 std::function<llvm::Error()> addInfo(CLI::App &app);
+std::function<llvm::Error()> addReference(CLI::App &app);
 
 } // namespace tessera::tool

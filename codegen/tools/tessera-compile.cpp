@@ -13,6 +13,7 @@ char CodedError::ID = 0;
 static constexpr Subcommand kSubcommands[] = {
     addImport,
     addInfo,
+    addReference,
 };
 
 static int finish(llvm::Error error) {

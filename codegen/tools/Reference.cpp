@@ -1,0 +1,114 @@
+//===- Reference.cpp - The reference subcommand: evaluates a NAME_top.mlir ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/tools/Events.h"
+#include "codegen/tools/ModuleInfo.h"
+#include "codegen/tools/Subcommand.h"
+#include "codegen/tools/TensorFile.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "top_dialect/IR/ModuleIO.h"
+#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/WeightStore.h"
+#include "top_dialect/Reference/Evaluator.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace tessera::tool;
+using namespace tessera::top;
+
+namespace {
+struct Options {
+  std::string mlir;
+  std::string input;
+  std::string output;
+  bool all = false;
+};
+} // namespace
+
+/// The tensors of `path` that are inputs of the network.
+static llvm::Expected<TensorMap> readInputs(func::FuncOp network, const std::string &path) {
+  WeightStore store(network.getContext());
+  if (llvm::Error error = store.open(path)) {
+    return error;
+  }
+  TensorMap inputs;
+  for (unsigned i = 0; i < network.getNumArguments(); ++i) {
+    auto name = network.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr);
+    const auto tensor = name ? store.lookup(name.getValue()) : std::nullopt;
+    if (!tensor) {
+      return llvm::createStringError("%s has no tensor for input '%s'", path.c_str(),
+                                     name ? name.str().c_str() : "?");
+    }
+    inputs.emplace(name.str(), HostTensor(RankedTensorType::get(tensor->shape, tensor->elementType), tensor->bytes));
+  }
+  return inputs;
+}
+
+/// The network's outputs behind, with `all`, every named tensor in the order of evaluation.
+static llvm::Expected<std::vector<NamedTensor>> evaluate(func::FuncOp network, const TensorMap &inputs, bool all) {
+  std::vector<NamedTensor> results;
+  std::set<std::string, std::less<>> seen;
+  auto keep = [&](llvm::StringRef name, HostTensor tensor) {
+    if (!name.empty() && seen.insert(name.str()).second) {
+      results.emplace_back(name.str(), std::move(tensor));
+    }
+  };
+  std::string messages;
+  ScopedDiagnosticHandler handler(network.getContext(), [&](Diagnostic &diagnostic) {
+    llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic.getLocation() << ": "
+                                       << diagnostic;
+  });
+  Evaluator evaluator(all ? TensorCallback(keep) : nullptr);
+  auto outputs = evaluator.run(network, inputs);
+  if (failed(outputs)) {
+    return llvm::createStringError("the reference evaluation failed: %s", messages.c_str());
+  }
+  for (auto &[name, tensor] : *outputs) {
+    keep(name, std::move(tensor));
+  }
+  return results;
+}
+
+static llvm::Error run(const Options &options) {
+  DialectRegistry registry;
+  registry.insert<func::FuncDialect, TopDialect>();
+  MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  auto module = readModule(options.mlir, context);
+  if (!module) {
+    return module.takeError();
+  }
+  auto found = findMain(**module);
+  if (!found) {
+    return found.takeError();
+  }
+  auto network = cast<func::FuncOp>(*found);
+  auto inputs = readInputs(network, options.input);
+  if (!inputs) {
+    return inputs.takeError();
+  }
+  std::vector<NamedTensor> results;
+  {
+    Step step("reference", 1);
+    auto evaluated = evaluate(network, *inputs, options.all);
+    if (!evaluated) {
+      return evaluated.takeError();
+    }
+    results = std::move(*evaluated);
+  }
+  if (llvm::Error error = writeTensorFile(options.output, results)) {
+    return error;
+  }
+  reportResult(llvm::json::Object{{"output", options.output}, {"tensors", int64_t(results.size())}});
+  return llvm::Error::success();
+}
+
+std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
+  CLI::App *sub = app.add_subcommand("reference", "Evaluates a NAME_top.mlir with the reference evaluator");
+  auto options = std::make_shared<Options>();
+  sub->add_option("--mlir", options->mlir, "The module")->required();
+  sub->add_option("--input", options->input, "safetensors file with one tensor per input, by name")->required();
+  sub->add_option("--output", options->output, "safetensors file to write")->required();
+  sub->add_flag("--all", options->all, "Write every named tensor, not only the outputs");
+  return [options] { return run(*options); };
+}
