@@ -91,6 +91,15 @@ public:
   /// base + index * bytes(elementType).
   mlir::Value element(mlir::Type elementType, mlir::Value base, mlir::Value index);
 
+  /// Elements of a tensor of |elementType|, converted from and to registerType(elementType), so that
+  /// f16 and bf16 are reached as f32. |lanes| 0: a scalar. |mask| as above, may be null.
+  mlir::Value loadElements(mlir::Type elementType, unsigned lanes, mlir::Value base, mlir::Value index,
+                           mlir::Value mask = nullptr);
+  mlir::Value gatherElements(mlir::Type elementType, unsigned lanes, mlir::Value base, mlir::Value index,
+                             mlir::Value offsets, mlir::Value mask = nullptr);
+  void storeElements(mlir::Type elementType, mlir::Value value, mlir::Value base, mlir::Value index,
+                     mlir::Value mask = nullptr);
+
   //--- vectors ---
   /// Lanes |l| with l < |count| (i64).
   mlir::Value maskBelow(unsigned lanes, mlir::Value count);
@@ -106,10 +115,16 @@ private:
   mlir::Value begin, end, scratchPointer;
 };
 
+/// Type that an element is computed in: f16 and bf16 in f32, integers without sign, others as they are.
+mlir::Type registerType(mlir::Type elementType);
+/// |value| (register type) rounded to the values that |elementType| can hold; the register type stays.
+mlir::Value roundToElement(KernelBuilder &kb, mlir::Value value, mlir::Type elementType);
+
 /// Clones the straight-line scalar |region| (map body, epilogue or prologue) at kb.b with |arguments|
-/// in place of its block arguments: all scalars, or all vectors of one length. Math ops are expanded
-/// to polynomials (MathApprox.h). An empty region gives arguments[0]. Returns the yielded value.
-/// Use it for the epilogues of conv and matmul too: arguments = accumulator, then one per extra operand.
+/// in place of its block arguments, in register types: all scalars, or all vectors of one length. Ops
+/// that x86 has no instruction for are expanded (MathApprox.h), so no call to libm remains. An empty
+/// region gives arguments[0]. Returns the yielded value. For the epilogues of conv and matmul too:
+/// arguments = accumulator, then one per extra operand.
 mlir::Value emitScalarRegion(KernelBuilder &kb, mlir::Region &region, mlir::ValueRange arguments);
 
 /// Elements of the results: what an elementwise op costs per element of its region is added.

@@ -1,0 +1,223 @@
+//===- CopyNests.cpp - Pieces of a copy as loop nests ---------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/CopyNests.h"
+
+#include "device_dialect/IR/Layout.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+/// A rectangle of logical indices: [low, high) per dim.
+struct Box {
+  SmallVector<int64_t> low, high;
+};
+
+/// Parts of |box| outside of |hole|, as disjoint boxes.
+void subtract(const Box &box, const Box &hole, SmallVectorImpl<Box> &parts) {
+  for (size_t d = 0; d < box.low.size(); ++d) {
+    if (hole.high[d] <= box.low[d] || hole.low[d] >= box.high[d]) {
+      parts.push_back(box);
+      return;
+    }
+  }
+  Box rest = box;
+  for (size_t d = 0; d < box.low.size(); ++d) {
+    if (rest.low[d] < hole.low[d]) {
+      Box part = rest;
+      part.high[d] = hole.low[d];
+      parts.push_back(part);
+      rest.low[d] = hole.low[d];
+    }
+    if (rest.high[d] > hole.high[d]) {
+      Box part = rest;
+      part.low[d] = hole.high[d];
+      parts.push_back(part);
+      rest.high[d] = hole.high[d];
+    }
+  }
+}
+
+/// One tensor's side of a piece: per iteration dim its stride, and the channel geometry.
+struct Side {
+  SmallVector<int64_t> strides; ///< per piece dim, in elements; of whole blocks for a blocked channel
+  int64_t base = 0;
+  int64_t block = 0; ///< of the layout, if the channel dim takes part
+};
+
+/// The result's side; nothing if the piece cuts its blocks.
+std::optional<Side> resultSide(RankedTensorType y, const device::Piece &piece) {
+  Strides layout(y);
+  Side side;
+  side.block = layout.block;
+  for (size_t d = 0; d < piece.sizes.size(); ++d) {
+    if (layout.block && d == 1) {
+      int64_t end = piece.dstOffsets[d] + piece.sizes[d];
+      if (piece.dstSteps[d] != 1 || piece.dstOffsets[d] % layout.block || (end % layout.block && end != y.getDimSize(1))) {
+        return std::nullopt;
+      }
+      side.strides.push_back(layout.dims[d]);
+      side.base += piece.dstOffsets[d] / layout.block * layout.dims[d];
+    } else {
+      side.strides.push_back(piece.dstSteps[d] * layout.dims[d]);
+      side.base += piece.dstOffsets[d] * layout.dims[d];
+    }
+  }
+  return side;
+}
+
+/// The source's side, where piece dim |channel| (or -1) walks its channels in whole blocks.
+std::optional<Side> sourceSide(RankedTensorType x, const device::Piece &piece, int64_t &channel) {
+  Strides layout(x);
+  Side side;
+  channel = -1;
+  for (auto [s, offset] : llvm::enumerate(piece.srcOffsets)) {
+    bool isChannel = layout.block && s == 1;
+    side.base += isChannel ? offset / layout.block * layout.dims[s] + offset % layout.block : offset * layout.dims[s];
+  }
+  for (size_t d = 0; d < piece.sizes.size(); ++d) {
+    int64_t s = piece.srcDims[d];
+    if (s < 0) {
+      side.strides.push_back(0);
+    } else if (layout.block && s == 1) {
+      if (piece.sizes[d] == 1) {
+        side.strides.push_back(0);
+        continue;
+      }
+      if (piece.srcSteps[d] != 1 || piece.srcOffsets[1] % layout.block || channel >= 0) {
+        return std::nullopt;
+      }
+      channel = d;
+      side.block = layout.block;
+      side.strides.push_back(layout.dims[1]);
+    } else {
+      side.strides.push_back(piece.srcSteps[d] * layout.dims[s]);
+    }
+  }
+  return side;
+}
+
+/// Loops over |sizes| for |sides| (the written one last); dim |channel|, if any, goes by blocks. Adds one
+/// nest for whole blocks and one for the rest.
+void addNests(int64_t source, ArrayRef<int64_t> sizes, ArrayRef<Side> sides, int64_t channel, int64_t block, bool resultBlocked,
+              SmallVectorImpl<CopyNest> &nests) {
+  auto dim = [&](int64_t size, auto stride) {
+    NestDim result{size, {}};
+    for (const Side &side : sides) {
+      result.strides.push_back(stride(side));
+    }
+    return result;
+  };
+  auto add = [&](int64_t firstBlock, int64_t blocks, int64_t lanes) {
+    LoopNest nest;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (int64_t(d) != channel) {
+        nest.dims.push_back(dim(sizes[d], [&](const Side &side) { return side.strides[d]; }));
+        continue;
+      }
+      auto blockStride = [&](const Side &side) { return side.block ? side.strides[d] : side.strides[d] * block; };
+      nest.dims.push_back(dim(blocks, blockStride));
+      if (!resultBlocked) {
+        nest.dims.push_back(dim(lanes, [&](const Side &side) { return side.block ? 1 : side.strides[d]; }));
+      }
+    }
+    if (channel >= 0 && resultBlocked) {
+      nest.dims.push_back(dim(lanes, [&](const Side &side) { return side.block ? 1 : side.strides[channel]; }));
+      nest.paddedLanes = lanes < block ? block : 0;
+    }
+    for (const Side &side : sides) {
+      int64_t stride = channel < 0 ? 0 : side.block ? side.strides[channel] : side.strides[channel] * block;
+      nest.bases.push_back(side.base + firstBlock * stride);
+    }
+    nest.simplify();
+    nests.push_back({source, nest});
+  };
+  if (channel < 0) {
+    return add(0, 1, 1);
+  }
+  if (int64_t whole = sizes[channel] / block) {
+    add(0, whole, block);
+  }
+  if (int64_t rest = sizes[channel] % block) {
+    add(sizes[channel] / block, 1, rest);
+  }
+}
+
+bool addPiece(ArrayRef<RankedTensorType> sources, RankedTensorType y, const device::Piece &piece, SmallVectorImpl<CopyNest> &nests) {
+  RankedTensorType x = sources[piece.source];
+  int64_t channel;
+  std::optional<Side> from = sourceSide(x, piece, channel), to = resultSide(y, piece);
+  if (!from || !to) {
+    return false;
+  }
+  if (to->block) {
+    if (channel >= 0 && (channel != 1 || from->block != to->block)) {
+      return false; // the source's channels are another dim of the result
+    }
+    channel = 1;
+  }
+  int64_t block = std::max(from->block, to->block);
+  // A source dim that does not walk channels but has their marks would be split wrongly.
+  if (channel < 0) {
+    block = 1;
+  }
+  addNests(piece.source, piece.sizes, {*from, *to}, channel, block, to->block != 0, nests);
+  return true;
+}
+
+bool addFill(RankedTensorType y, ArrayRef<device::Piece> pieces, SmallVectorImpl<CopyNest> &nests) {
+  SmallVector<Box> rest = {{SmallVector<int64_t>(y.getRank(), 0), llvm::to_vector(y.getShape())}};
+  for (const device::Piece &piece : pieces) {
+    Box hole{piece.dstOffsets, piece.dstOffsets};
+    for (size_t d = 0; d < piece.sizes.size(); ++d) {
+      if (piece.dstSteps[d] != 1 && piece.sizes[d] > 1) {
+        return false;
+      }
+      hole.high[d] += piece.sizes[d];
+    }
+    SmallVector<Box> parts;
+    for (const Box &box : rest) {
+      subtract(box, hole, parts);
+    }
+    rest = std::move(parts);
+    if (rest.size() > 64) { // many small holes: slabs are cheaper than code for each
+      return false;
+    }
+  }
+  for (const Box &box : rest) {
+    device::Piece fill;
+    fill.dstOffsets = box.low;
+    fill.dstSteps.assign(box.low.size(), 1);
+    for (size_t d = 0; d < box.low.size(); ++d) {
+      fill.sizes.push_back(box.high[d] - box.low[d]);
+    }
+    std::optional<Side> to = resultSide(y, fill);
+    if (!to) {
+      return false;
+    }
+    addNests(-1, fill.sizes, {*to}, to->block ? 1 : -1, std::max<int64_t>(to->block, 1), to->block != 0, nests);
+  }
+  return true;
+}
+
+} // namespace
+
+std::optional<SmallVector<CopyNest>> copyNests(ArrayRef<RankedTensorType> sources, RankedTensorType result, ArrayRef<device::Piece> pieces,
+                                               bool fill) {
+  if (pieces.size() > 64) {
+    return std::nullopt;
+  }
+  SmallVector<CopyNest> nests;
+  for (const device::Piece &piece : pieces) {
+    if (!addPiece(sources, result, piece, nests)) {
+      return std::nullopt;
+    }
+  }
+  if (fill && !addFill(result, pieces, nests)) {
+    return std::nullopt;
+  }
+  return nests;
+}
+
+} // namespace tessera::x86

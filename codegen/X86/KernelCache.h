@@ -1,0 +1,40 @@
+//===- KernelCache.h - Compiled kernels kept between runs -------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_X86_KERNELCACHE_H
+#define TESSERA_CODEGEN_X86_KERNELCACHE_H
+
+#include "codegen/X86/KernelCompiler.h"
+
+#include <atomic>
+#include <optional>
+
+namespace tessera::x86 {
+
+/// A folder of kernels, one file each, named by kernelKey. Several processes may share it: files appear
+/// complete or not at all. A damaged file counts as absent, and a folder that cannot be written as
+/// empty: the cache never makes a compilation fail. Thread-safe.
+class KernelCache {
+public:
+  /// |folder| empty: no cache.
+  explicit KernelCache(std::string folder) : folder(std::move(folder)) {}
+
+  /// $XDG_CACHE_HOME/tessera/kernels, else ~/.cache/tessera/kernels, else no cache.
+  static std::string defaultFolder();
+
+  std::optional<Kernel> lookup(llvm::StringRef key);
+  void insert(llvm::StringRef key, const Kernel &kernel);
+
+  /// Removes the files used longest ago until the folder holds at most |maxBytes|. Only does work
+  /// after an insertion.
+  void prune(uint64_t maxBytes = uint64_t(256) << 20);
+
+private:
+  std::string path(llvm::StringRef key) const;
+
+  std::string folder;
+  std::atomic<bool> changed = false;
+};
+
+} // namespace tessera::x86
+
+#endif // TESSERA_CODEGEN_X86_KERNELCACHE_H

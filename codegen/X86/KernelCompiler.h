@@ -1,0 +1,33 @@
+//===- KernelCompiler.h - From a kernel's MLIR to an object file -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_X86_KERNELCOMPILER_H
+#define TESSERA_CODEGEN_X86_KERNELCOMPILER_H
+
+#include "codegen/X86/KernelBuilder.h"
+
+namespace tessera::x86 {
+
+/// One compiled kernel: its frame and the relocatable object that defines frame.symbol.
+struct Kernel {
+  KernelFrame frame;
+  std::vector<char> object;
+};
+
+/// Content address of the kernel of |op|: hash of op name, attributes, regions, operand and result
+/// types, target and emitter version; locations, addresses and names do not enter. 32 hex digits.
+std::string kernelKey(mlir::Operation *op, const X86Target &target);
+
+/// Emits the kernel of |op| as MLIR (func.func @symbol ...). Errors are emitted at the op.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernelModule(mlir::Operation *op, const X86Target &target,
+                                                                    llvm::StringRef symbol, KernelFrame &frame);
+
+/// Emits and compiles the kernel of |op|. |symbol| names the exported function. Thread-safe for ops of
+/// one context with multithreading enabled.
+mlir::FailureOr<Kernel> compileKernel(mlir::Operation *op, const X86Target &target, llvm::StringRef symbol);
+
+/// Lowers |module| (arith, math, vector, scf, cf, func, llvm) to the llvm dialect.
+llvm::LogicalResult lowerKernelModule(mlir::ModuleOp module);
+
+} // namespace tessera::x86
+
+#endif // TESSERA_CODEGEN_X86_KERNELCOMPILER_H

@@ -1,0 +1,93 @@
+//===- Linker.cpp - Kernels to one shared object --------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/Linker.h"
+
+#include "lld/Common/Driver.h"
+#include "llvm/Support/Errno.h"
+#include "llvm/Support/raw_ostream.h"
+#include <mutex>
+#include <sys/mman.h>
+#include <unistd.h>
+
+LLD_HAS_DRIVER(elf)
+
+namespace tessera::x86 {
+
+namespace {
+/// An anonymous file in memory, reached by lld under /proc/self/fd.
+class MemoryFile {
+public:
+  MemoryFile() : descriptor(memfd_create("tessera", MFD_CLOEXEC)) {}
+  MemoryFile(MemoryFile &&other) : descriptor(std::exchange(other.descriptor, -1)) {}
+  ~MemoryFile() {
+    if (descriptor >= 0) {
+      close(descriptor);
+    }
+  }
+  bool valid() const { return descriptor >= 0; }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor); }
+
+  bool write(llvm::ArrayRef<char> bytes) {
+    while (!bytes.empty()) {
+      ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
+      if (count <= 0) {
+        return false;
+      }
+      bytes = bytes.drop_front(count);
+    }
+    return true;
+  }
+
+  std::vector<char> read() const {
+    off_t size = lseek(descriptor, 0, SEEK_END);
+    std::vector<char> bytes(std::max<off_t>(size, 0));
+    if (pread(descriptor, bytes.data(), bytes.size(), 0) != ssize_t(bytes.size())) {
+      bytes.clear();
+    }
+    return bytes;
+  }
+
+private:
+  int descriptor;
+};
+} // namespace
+
+llvm::Expected<std::vector<char>> linkSharedObject(llvm::ArrayRef<llvm::ArrayRef<char>> objects) {
+  static std::mutex mutex; // lld keeps global state
+  std::lock_guard<std::mutex> lock(mutex);
+  auto systemError = [](const char *what) {
+    return llvm::createStringError(llvm::Twine("failed to link kernels: ") + what + ": " + llvm::sys::StrError());
+  };
+  std::vector<MemoryFile> inputs;
+  for (llvm::ArrayRef<char> object : objects) {
+    inputs.emplace_back();
+    if (!inputs.back().valid() || !inputs.back().write(object)) {
+      return systemError("memory file");
+    }
+  }
+  MemoryFile output;
+  if (!output.valid()) {
+    return systemError("memory file");
+  }
+  std::vector<std::string> arguments = {"ld.lld", "-shared", "-nostdlib", "--hash-style=gnu", "-z", "now", "-z",
+                                        "max-page-size=4096", "-s", "--build-id=none", "--threads=1",
+                                        // The output is written in place: /proc/self/fd takes no renaming.
+                                        "--no-mmap-output-file", "-o", output.path()};
+  for (const MemoryFile &input : inputs) {
+    arguments.push_back(input.path());
+  }
+  std::vector<const char *> pointers;
+  for (const std::string &argument : arguments) {
+    pointers.push_back(argument.c_str());
+  }
+  std::string messages;
+  llvm::raw_string_ostream os(messages);
+  lld::Result result = lld::lldMain(pointers, os, os, {{lld::Gnu, &lld::elf::link}});
+  std::vector<char> bytes = output.read();
+  if (result.retCode != 0 || bytes.empty()) {
+    return llvm::createStringError("failed to link kernels: " + messages);
+  }
+  return bytes;
+}
+
+} // namespace tessera::x86

@@ -1,0 +1,35 @@
+//===- MathApprox.h - Math functions as x86 instructions --------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Generated code may not call libm. exp, log, tanh and erf on f32 are single-precision polynomials
+// within 2 ulp; all other functions of f32 are computed in f64 and rounded once. Functions of f64 are
+// within a few ulp, but erf, which has single precision. Infinities, NaN and signed zeros are kept;
+// sin and cos need |x| < 2^20 for this accuracy.
+//===----------------------------------------------------------------------===//
+#ifndef TESSERA_CODEGEN_X86_MATHAPPROX_H
+#define TESSERA_CODEGEN_X86_MATHAPPROX_H
+
+#include "codegen/X86/KernelBuilder.h"
+
+namespace tessera::x86 {
+
+/// Emits what |op| (of arith or math) computes from |operands| (register types) by instructions that
+/// exist on the target; null when the op itself has an instruction. Integer division by zero gives
+/// a value instead of a trap.
+mlir::Value expandMath(KernelBuilder &kb, mlir::Operation *op, mlir::ValueRange operands);
+
+/// x * y + z: fused where the target has FMA.
+mlir::Value emitFma(KernelBuilder &kb, mlir::Value x, mlir::Value y, mlir::Value z);
+/// x * y + sum for floats (fused where possible) or integers (wrapping).
+mlir::Value emitMultiplyAdd(KernelBuilder &kb, mlir::Value x, mlir::Value y, mlir::Value sum);
+/// e^x for f32 or f64, scalar or vector.
+mlir::Value emitExp(KernelBuilder &kb, mlir::Value x);
+/// Natural logarithm of f32 or f64.
+mlir::Value emitLog(KernelBuilder &kb, mlir::Value x);
+/// For f32: 1 / (1 + e^-x).
+mlir::Value emitSigmoid(KernelBuilder &kb, mlir::Value x);
+mlir::Value emitTanh(KernelBuilder &kb, mlir::Value x);
+
+} // namespace tessera::x86
+
+#endif // TESSERA_CODEGEN_X86_MATHAPPROX_H

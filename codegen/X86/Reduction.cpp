@@ -1,0 +1,60 @@
+//===- Reduction.cpp - Combining values -----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/Reduction.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+
+Value lowestValue(KernelBuilder &kb, Type elementType, Type type, bool smallest) {
+  Type element = getElementTypeOrSelf(type);
+  if (isa<FloatType>(element)) {
+    double infinity = std::numeric_limits<double>::infinity();
+    return kb.floatConstant(type, smallest ? infinity : -infinity);
+  }
+  unsigned width = element.getIntOrFloatBitWidth();
+  bool isUnsigned = elementType.isUnsignedInteger() || width == 1;
+  APInt value = smallest ? (isUnsigned ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width))
+                         : (isUnsigned ? APInt::getMinValue(width) : APInt::getSignedMinValue(width));
+  TypedAttr attribute = IntegerAttr::get(element, value);
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    attribute = DenseElementsAttr::get(vector, Attribute(attribute));
+  }
+  return arith::ConstantOp::create(kb.b, attribute);
+}
+
+Value emitExtremum(KernelBuilder &kb, Type elementType, Value x, Value y, bool smallest) {
+  if (isa<FloatType>(getElementTypeOrSelf(x.getType()))) {
+    // A NaN in |y| is taken, one in |x| stays: as comparing x against it is false either way.
+    auto predicate = smallest ? arith::CmpFPredicate::ULT : arith::CmpFPredicate::UGT;
+    Value better = arith::CmpFOp::create(kb.b, predicate, y, x);
+    Value isNan = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::UNO, x, x);
+    return arith::SelectOp::create(kb.b, isNan, x, arith::SelectOp::create(kb.b, better, y, x));
+  }
+  bool isUnsigned = elementType.isUnsignedInteger() || elementType.isInteger(1);
+  if (smallest) {
+    return isUnsigned ? Value(arith::MinUIOp::create(kb.b, x, y)) : Value(arith::MinSIOp::create(kb.b, x, y));
+  }
+  return isUnsigned ? Value(arith::MaxUIOp::create(kb.b, x, y)) : Value(arith::MaxSIOp::create(kb.b, x, y));
+}
+
+Value reduceLanes(KernelBuilder &kb, Value vector, function_ref<Value(Value, Value)> combine) {
+  int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
+  assert(llvm::isPowerOf2_64(lanes) && "vectors are halved");
+  while (lanes > 1) {
+    lanes /= 2;
+    SmallVector<int64_t> low(lanes), high(lanes);
+    std::iota(low.begin(), low.end(), 0);
+    std::iota(high.begin(), high.end(), lanes);
+    Value first = vector::ShuffleOp::create(kb.b, vector, vector, low);
+    Value second = vector::ShuffleOp::create(kb.b, vector, vector, high);
+    vector = combine(first, second);
+  }
+  return vector::ExtractOp::create(kb.b, vector, int64_t(0));
+}
+
+} // namespace tessera::x86

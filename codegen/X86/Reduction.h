@@ -1,0 +1,22 @@
+//===- Reduction.h - Combining values -----------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_X86_REDUCTION_H
+#define TESSERA_CODEGEN_X86_REDUCTION_H
+
+#include "codegen/X86/KernelBuilder.h"
+
+namespace tessera::x86 {
+
+/// The value that never wins a maximum (or, with |smallest|, a minimum), as |type| (register type, scalar
+/// or vector of |elementType|).
+mlir::Value lowestValue(KernelBuilder &kb, mlir::Type elementType, mlir::Type type, bool smallest);
+
+/// Maximum (minimum) of register values of |elementType|; a NaN wins.
+mlir::Value emitExtremum(KernelBuilder &kb, mlir::Type elementType, mlir::Value x, mlir::Value y, bool smallest);
+
+/// All lanes of |vector| combined by halves: combine(first half, second half), until one is left.
+mlir::Value reduceLanes(KernelBuilder &kb, mlir::Value vector, llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
+
+} // namespace tessera::x86
+
+#endif // TESSERA_CODEGEN_X86_REDUCTION_H

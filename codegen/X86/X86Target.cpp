@@ -1,0 +1,74 @@
+//===- X86Target.cpp - Instruction-set variants of the x86 back end -------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/X86Target.h"
+
+#include "bmodel/cpu_features.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/ErrorHandling.h"
+
+namespace tessera::x86 {
+
+llvm::StringRef X86Target::name() const {
+  switch (isa) {
+  case Isa::V2:
+    return "x86-v2";
+  case Isa::Avx2:
+    return "x86-avx2";
+  case Isa::Avx512:
+    return "x86-avx512";
+  }
+  llvm_unreachable("covered switch");
+}
+
+llvm::StringRef X86Target::llvmCpu() const {
+  switch (isa) {
+  case Isa::V2:
+    return "x86-64-v2";
+  case Isa::Avx2:
+    return "x86-64-v3";
+  case Isa::Avx512:
+    return "x86-64-v4";
+  }
+  llvm_unreachable("covered switch");
+}
+
+std::string X86Target::llvmFeatures() const {
+  // Without -prefer-256-bit LLVM uses zmm registers for 512-bit vectors.
+  std::string features = isa == Isa::Avx512 ? "-prefer-256-bit" : "";
+  if (vnni) {
+    features += ",+avx512vnni";
+  }
+  if (bf16) {
+    features += ",+avx512bf16";
+  }
+  return features;
+}
+
+uint64_t X86Target::cpuFeatureBits() const {
+  uint64_t bits = isa == Isa::Avx512 ? bmodel::kX86V4 : isa == Isa::Avx2 ? bmodel::kX86V3 : bmodel::kX86V2;
+  return bits | (vnni ? bmodel::BM_CPU_AVX512VNNI : 0) | (bf16 ? bmodel::BM_CPU_AVX512BF16 : 0);
+}
+
+X86Target X86Target::native() {
+  uint64_t cpu = bmodel::cpuFeatures();
+  auto has = [&](uint64_t bits) { return (cpu & bits) == bits; };
+  X86Target target;
+  target.isa = has(bmodel::kX86V4) ? Isa::Avx512 : has(bmodel::kX86V3) ? Isa::Avx2 : Isa::V2;
+  target.vnni = target.isa == Isa::Avx512 && has(bmodel::BM_CPU_AVX512VNNI);
+  target.bf16 = target.isa == Isa::Avx512 && has(bmodel::BM_CPU_AVX512BF16);
+  return target;
+}
+
+std::optional<X86Target> X86Target::parse(llvm::StringRef chip) {
+  if (chip == "x86") {
+    return native();
+  }
+  return llvm::StringSwitch<std::optional<X86Target>>(chip)
+      .Case("x86-v2", X86Target{Isa::V2})
+      .Case("x86-avx2", X86Target{Isa::Avx2})
+      .Case("x86-avx512", X86Target{Isa::Avx512})
+      .Default(std::nullopt);
+}
+
+} // namespace tessera::x86
