@@ -1,0 +1,181 @@
+//===- GraphImporter.cpp - Imports the nodes of a graph in order ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Import/Onnx/GraphImporter.h"
+
+#include "top_dialect/IR/WeightStore.h"
+
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <map>
+
+using llvm::StringRef;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+
+llvm::Error fail(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+using HandlerTable = std::map<std::pair<StringRef, StringRef>, llvm::SmallVector<HandlerEntry, 1>>;
+
+const HandlerTable &handlerTable() {
+  static const HandlerTable table = [] {
+    HandlerTable entries;
+    for (auto family : {elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(),
+                        resizeHandlers(), controlHandlers(), recurrentHandlers()}) {
+      for (const HandlerEntry &entry : family) {
+        entries[{entry.domain, entry.name}].push_back(entry);
+      }
+    }
+    return entries;
+  }();
+  return table;
+}
+
+/// Operator, domain and opset -> the nodes that use it.
+using UnknownOperators = std::map<std::tuple<std::string, std::string, int64_t>, std::vector<std::string>>;
+
+void collectUnknown(const OnnxModel &model, const onnx::GraphProto &graph, UnknownOperators &unknown) {
+  for (const auto &node : graph.node()) {
+    StringRef domain = normalizeDomain(node.domain());
+    int64_t opset = model.opsetOf(domain);
+    if (!findHandler(domain, node.op_type(), opset)) {
+      unknown[{domain.empty() ? "ai.onnx" : domain.str(), node.op_type(), opset}].push_back(nodeName(node));
+    }
+    for (const auto &attribute : node.attribute()) {
+      if (attribute.has_g()) {
+        collectUnknown(model, attribute.g(), unknown);
+      }
+    }
+  }
+}
+
+} // namespace
+
+Handler findHandler(StringRef domain, StringRef name, int64_t opset) {
+  auto it = handlerTable().find({domain, name});
+  if (it == handlerTable().end()) {
+    return nullptr;
+  }
+  const HandlerEntry *best = nullptr;
+  for (const HandlerEntry &entry : it->second) {
+    if (entry.since <= opset && (!best || entry.since > best->since)) {
+      best = &entry;
+    }
+  }
+  return best ? best->handler : nullptr;
+}
+
+llvm::Error checkOperators(const OnnxModel &model, const onnx::GraphProto &graph) {
+  UnknownOperators unknown;
+  collectUnknown(model, graph, unknown);
+  if (unknown.empty()) {
+    return llvm::Error::success();
+  }
+  std::string text = llvm::formatv("{0} operator{1} of this model {2} not supported:", unknown.size(),
+                                   unknown.size() == 1 ? "" : "s", unknown.size() == 1 ? "is" : "are");
+  for (const auto &[key, nodes] : unknown) {
+    const auto &[domain, name, opset] = key;
+    text += llvm::formatv("\n  {0} (domain {1}, opset {2}): {3} node{4}: '{5}'{6}", name, domain, opset, nodes.size(),
+                          nodes.size() == 1 ? "" : "s",
+                          llvm::join(llvm::ArrayRef(nodes).take_front(5), "', '"), nodes.size() > 5 ? ", ..." : "");
+  }
+  return fail(text + "\nReplace them in the model, or add them: docs/adding-an-op.md");
+}
+
+void GraphImporter::indexInitializers() {
+  if (indexed) {
+    return;
+  }
+  indexed = true;
+  for (const auto &tensor : proto.initializer()) {
+    initializers[tensor.name()] = &tensor;
+  }
+}
+
+bool GraphImporter::knows(StringRef name) const {
+  auto *self = const_cast<GraphImporter *>(this);
+  self->indexInitializers();
+  return values.contains(name) || initializers.contains(name) || (parent && parent->knows(name));
+}
+
+mlir::Value GraphImporter::materialize(const onnx::TensorProto &proto) {
+  auto tensor = readTensor(proto, model, getContext());
+  if (!tensor) {
+    initializerError = llvm::toString(tensor.takeError());
+    return {};
+  }
+  auto loc = mlir::NameLoc::get(builder.getStringAttr(proto.name()));
+  auto &store = getContext()->getLoadedDialect<TopDialect>()->getWeightStore();
+  if (static_cast<int64_t>(tensor->bytes.size()) <= kMaxInlineBytes) {
+    return createConstant(builder, loc, tensor->type, tensor->bytes, proto.name());
+  }
+  std::string key = store.add(proto.name(), tensor->type.getElementType(), tensor->type.getShape(), tensor->bytes, tensor->owner);
+  return WeightOp::create(builder, loc, tensor->type, key);
+}
+
+mlir::Value GraphImporter::lookup(StringRef name) {
+  indexInitializers();
+  if (auto it = values.find(name); it != values.end()) {
+    return it->second;
+  }
+  if (auto it = initializers.find(name); it != initializers.end()) {
+    mlir::Value value = materialize(*it->second);
+    if (value) {
+      values[name] = value;
+    }
+    return value;
+  }
+  return parent ? parent->lookup(name) : mlir::Value();
+}
+
+llvm::Error GraphImporter::importNode(const onnx::NodeProto &node) {
+  StringRef domain = normalizeDomain(node.domain());
+  int64_t opset = model.opsetOf(domain);
+  Handler handler = findHandler(domain, node.op_type(), opset);
+  auto loc = mlir::NameLoc::get(builder.getStringAttr(nodeName(node)));
+  NodeImporter importer(*this, node, opset, builder, loc);
+  handler(importer);
+  if (importer.failed()) {
+    return fail(describeNode(node) + ": " + (initializerError.empty() ? importer.getError() : initializerError));
+  }
+  for (const std::string &output : node.output()) {
+    if (!output.empty() && !values.contains(output)) {
+      return fail(llvm::formatv("{0}: its output '{1}' is not supported", describeNode(node), output));
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error GraphImporter::importNodes() {
+  auto nodes = sortNodes(proto, [&](StringRef name) { return parent && parent->knows(name); });
+  if (!nodes) {
+    return nodes.takeError();
+  }
+  for (const onnx::NodeProto *node : *nodes) {
+    if (llvm::Error error = importNode(*node)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<llvm::SmallVector<mlir::Value>> GraphImporter::outputs() {
+  llvm::SmallVector<mlir::Value> results;
+  for (const auto &output : proto.output()) {
+    mlir::Value value = lookup(output.name());
+    if (!value) {
+      return fail(initializerError.empty()
+                      ? llvm::formatv("no node, input or initializer makes the output '{0}'", output.name()).str()
+                      : initializerError);
+    }
+    results.push_back(value);
+  }
+  return results;
+}
+
+} // namespace tessera::top::onnx_import

@@ -1,0 +1,322 @@
+//===- NodeImporter.cpp - Accessors, op creation and folding for handlers ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Import/Onnx/NodeImporter.h"
+
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/Import/Onnx/GraphImporter.h"
+#include "top_dialect/Reference/Evaluator.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using llvm::StringRef;
+using mlir::Value;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+/// Results of folding are bounded: a larger one stays an op.
+constexpr int64_t kMaxFoldBytes = int64_t(256) << 20;
+} // namespace
+
+void NodeImporter::fail(const llvm::Twine &message) {
+  if (error.empty()) {
+    error = message.str();
+  }
+}
+
+mlir::RankedTensorType NodeImporter::placeholder() { return mlir::RankedTensorType::get({}, b.getF32Type()); }
+
+Value NodeImporter::dummy() { return createScalar(b, loc, b.getF32Type(), 0.0); }
+
+//--- inputs ---
+
+Value NodeImporter::input(unsigned i) {
+  if (!hasInput(i)) {
+    fail(llvm::formatv("input {0} is missing; the node has {1}", i, numInputs()));
+    return dummy();
+  }
+  Value value = graph.lookup(node.input(i));
+  if (!value) {
+    fail(llvm::formatv("input {0}, tensor '{1}', cannot be read", i, node.input(i)));
+    return dummy();
+  }
+  return value;
+}
+
+mlir::SmallVector<Value> NodeImporter::inputs() {
+  mlir::SmallVector<Value> values;
+  for (unsigned i = 0; i < numInputs(); ++i) {
+    values.push_back(input(i));
+  }
+  return values;
+}
+
+llvm::ArrayRef<int64_t> NodeImporter::shape(Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
+}
+
+mlir::Type NodeImporter::elementType(Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType();
+}
+
+Ints NodeImporter::constantInts(unsigned i, StringRef what) {
+  Value value = input(i);
+  if (failed()) {
+    return {};
+  }
+  if (auto ints = getConstantInts(value)) {
+    return *ints;
+  }
+  fail(llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
+                     "depends on with --input_shapes", what, i, node.input(i)));
+  return {};
+}
+
+llvm::SmallVector<double> NodeImporter::constantDoubles(unsigned i, StringRef what) {
+  Value value = input(i);
+  if (failed()) {
+    return {};
+  }
+  if (auto values = getConstantDoubles(value)) {
+    return *values;
+  }
+  fail(llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
+                     "depends on with --input_shapes", what, i, node.input(i)));
+  return {};
+}
+
+int64_t NodeImporter::normalizeAxis(int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) {
+    fail(llvm::formatv("axis {0} is outside {1}..{2}", axis, -rank, rank - 1));
+    return 0;
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
+Ints NodeImporter::normalizeAxes(llvm::ArrayRef<int64_t> axes, int64_t rank) {
+  Ints result;
+  for (int64_t axis : axes) {
+    int64_t normal = normalizeAxis(axis, rank);
+    if (llvm::is_contained(result, normal)) {
+      fail(llvm::formatv("axis {0} stands twice in its list", axis));
+    }
+    result.push_back(normal);
+  }
+  return result;
+}
+
+//--- attributes ---
+
+const onnx::AttributeProto *NodeImporter::findAttr(StringRef name) const {
+  for (const auto &attribute : node.attribute()) {
+    if (attribute.name() == name) {
+      return &attribute;
+    }
+  }
+  return nullptr;
+}
+
+const onnx::AttributeProto *NodeImporter::typedAttr(StringRef name, onnx::AttributeProto::AttributeType type) {
+  const onnx::AttributeProto *attribute = findAttr(name);
+  if (attribute && attribute->type() != type) {
+    // Files of IR version 1 leave the type out; then the field in use tells.
+    if (attribute->type() != onnx::AttributeProto::UNDEFINED) {
+      fail(llvm::formatv("attribute '{0}' has type {1}, expected {2}", name,
+                         onnx::AttributeProto::AttributeType_Name(attribute->type()),
+                         onnx::AttributeProto::AttributeType_Name(type)));
+      return nullptr;
+    }
+  }
+  return attribute;
+}
+
+int64_t NodeImporter::intAttr(StringRef name, int64_t byDefault) {
+  auto *attribute = typedAttr(name, onnx::AttributeProto::INT);
+  return attribute ? attribute->i() : byDefault;
+}
+
+int64_t NodeImporter::requiredInt(StringRef name) {
+  if (!hasAttr(name)) {
+    fail(llvm::formatv("attribute '{0}' is missing", name));
+  }
+  return intAttr(name, 0);
+}
+
+double NodeImporter::floatAttr(StringRef name, double byDefault) {
+  auto *attribute = typedAttr(name, onnx::AttributeProto::FLOAT);
+  return attribute ? attribute->f() : byDefault;
+}
+
+Ints NodeImporter::intsAttr(StringRef name, llvm::ArrayRef<int64_t> byDefault) {
+  auto *attribute = typedAttr(name, onnx::AttributeProto::INTS);
+  return attribute ? Ints(attribute->ints().begin(), attribute->ints().end()) : Ints(byDefault);
+}
+
+llvm::SmallVector<double> NodeImporter::floatsAttr(StringRef name) {
+  auto *attribute = typedAttr(name, onnx::AttributeProto::FLOATS);
+  return attribute ? llvm::SmallVector<double>(attribute->floats().begin(), attribute->floats().end())
+                   : llvm::SmallVector<double>();
+}
+
+std::string NodeImporter::stringAttr(StringRef name, StringRef byDefault) {
+  auto *attribute = typedAttr(name, onnx::AttributeProto::STRING);
+  return attribute ? attribute->s() : byDefault.str();
+}
+
+llvm::SmallVector<std::string> NodeImporter::stringsAttr(StringRef name) {
+  auto *attribute = typedAttr(name, onnx::AttributeProto::STRINGS);
+  return attribute ? llvm::SmallVector<std::string>(attribute->strings().begin(), attribute->strings().end())
+                   : llvm::SmallVector<std::string>();
+}
+
+mlir::Type NodeImporter::typeOf(int64_t dataType) {
+  auto type = elementTypeOf(static_cast<int>(dataType), b.getContext());
+  if (!type) {
+    fail(llvm::toString(type.takeError()));
+    return b.getF32Type();
+  }
+  return *type;
+}
+
+//--- building ---
+
+Value NodeImporter::scalar(mlir::Type element, double value) { return createScalar(b, loc, element, value); }
+
+Value NodeImporter::intVector(llvm::ArrayRef<int64_t> values) { return createIntVector(b, loc, values); }
+
+Value NodeImporter::reshape(Value value, llvm::ArrayRef<int64_t> shape) {
+  if (failed() || NodeImporter::shape(value) == shape) {
+    return value;
+  }
+  Ints target(shape);
+  for (int64_t &dim : target) {
+    dim = mlir::ShapedType::isDynamic(dim) ? -1 : dim;
+  }
+  return create<ReshapeOp>(value, Value(), target);
+}
+
+Value NodeImporter::transpose(Value value, llvm::ArrayRef<int64_t> perm) {
+  if (failed() || llvm::is_sorted(perm)) {
+    return value;
+  }
+  return create<TransposeOp>(value, perm);
+}
+
+Value NodeImporter::cast(Value value, mlir::Type element) {
+  return failed() || elementType(value) == element ? value : create<CastOp>(value, element);
+}
+
+Value NodeImporter::constant(const onnx::TensorProto &proto, StringRef hint) {
+  auto tensor = readTensor(proto, graph.model, b.getContext());
+  if (!tensor) {
+    fail(llvm::toString(tensor.takeError()));
+    return dummy();
+  }
+  return createConstant(b, loc, tensor->type, tensor->bytes, hint);
+}
+
+Value NodeImporter::floatConstant(mlir::Type element, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<double> values) {
+  std::vector<char> bytes(values.size() * sizeof(double));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  auto type = mlir::RankedTensorType::get(shape, b.getF64Type());
+  return cast(createConstant(b, loc, type, std::move(bytes), nodeName(node)), element);
+}
+
+namespace {
+
+/// Runs |body| and collects the error diagnostics it emits.
+bool succeedsQuietly(mlir::MLIRContext *context, std::string &message, llvm::function_ref<mlir::LogicalResult()> body) {
+  mlir::ScopedDiagnosticHandler handler(context, [&](mlir::Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty()) {
+      message = diagnostic.str();
+    }
+    return mlir::success();
+  });
+  return mlir::succeeded(body());
+}
+
+/// The value of `top.shape` where the dims it asks for are static.
+std::optional<Ints> foldShape(ShapeOp op) {
+  auto shape = NodeImporter::shape(op.getX()).slice(op.getStart(), op.getEnd() - op.getStart());
+  return llvm::any_of(shape, mlir::ShapedType::isDynamic) ? std::nullopt : std::optional(Ints(shape));
+}
+
+bool mayFold(mlir::Operation *op) {
+  if (op->getNumRegions() != 0 || op->getNumOperands() == 0 || !llvm::all_of(op->getOperands(), isConstant)) {
+    return false;
+  }
+  int64_t operandBytes = 0, resultBytes = 0;
+  for (Value operand : op->getOperands()) {
+    operandBytes += byteSize(mlir::cast<mlir::RankedTensorType>(operand.getType()));
+  }
+  for (mlir::Type type : op->getResultTypes()) {
+    int64_t bytes = byteSize(mlir::cast<mlir::RankedTensorType>(type));
+    resultBytes += bytes < 0 ? 0 : bytes; // dims of shape arithmetic may depend on the values
+  }
+  return resultBytes <= std::max(kMaxFoldBytes, operandBytes);
+}
+
+} // namespace
+
+llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
+  llvm::SmallVector<Value> results(op->getResults());
+  llvm::SmallVector<mlir::RankedTensorType> types;
+  std::string message;
+  if (!succeedsQuietly(b.getContext(), message, [&] { return mlir::cast<ShapeInterface>(op).inferShapes(types); })) {
+    fail(message);
+    return results;
+  }
+  for (auto [result, type] : llvm::zip_equal(op->getResults(), types)) {
+    result.setType(type);
+  }
+  if (auto shapeOp = mlir::dyn_cast<ShapeOp>(op)) {
+    if (auto dims = foldShape(shapeOp)) {
+      op->erase();
+      return {intVector(*dims)};
+    }
+  }
+  if (!mayFold(op)) {
+    return results;
+  }
+  llvm::SmallVector<HostTensor> inputs, outputs;
+  llvm::SmallVector<const HostTensor *> inputPointers;
+  for (Value operand : op->getOperands()) {
+    auto data = getConstantData(operand);
+    inputs.emplace_back(data->type, data->bytes);
+  }
+  for (HostTensor &tensor : inputs) {
+    inputPointers.push_back(&tensor);
+  }
+  if (!succeedsQuietly(b.getContext(), message, [&] { return evaluateOp(op, inputPointers, outputs); })) {
+    fail(message);
+    return results;
+  }
+  op->erase();
+  results.clear();
+  for (HostTensor &output : outputs) {
+    results.push_back(createConstant(b, loc, output.getType(), output.getBytes(), nodeName(node)));
+  }
+  return results;
+}
+
+//--- outputs ---
+
+void NodeImporter::setOutput(unsigned i, Value value) {
+  if (!wantsOutput(i) || failed()) {
+    return;
+  }
+  graph.bind(node.output(i), value);
+  mlir::Operation *op = value.getDefiningOp();
+  // A value that another node made (identity) keeps the name it has; constants are no layers.
+  if (!op || op->getLoc() != loc || isConstant(value)) {
+    return;
+  }
+  llvm::SmallVector<StringRef> names;
+  for (Value result : op->getResults()) {
+    names.push_back(result == value ? StringRef(node.output(i)) : getTensorName(result));
+  }
+  setTensorNames(op, names);
+}
+
+} // namespace tessera::top::onnx_import

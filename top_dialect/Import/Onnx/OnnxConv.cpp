@@ -1,0 +1,319 @@
+//===- OnnxConv.cpp - Handlers of convolution, matmul and pooling ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Import/Onnx/NodeImporter.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using mlir::Value;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+
+/// What the windowed operators share. One entry per spatial dim; pads begins then ends.
+struct Window {
+  Ints kernel, strides, pads, dilations;
+};
+
+/// Explicit pads for |autoPad|, whose output size is ceil(in / stride) (SAME_*).
+void resolveAutoPad(NodeImporter &n, Window &w, llvm::StringRef autoPad, llvm::ArrayRef<int64_t> spatial) {
+  size_t rank = w.kernel.size();
+  if (autoPad == "VALID") {
+    w.pads.assign(2 * rank, 0);
+    return;
+  }
+  bool upper = autoPad == "SAME_UPPER";
+  if (!upper && autoPad != "SAME_LOWER") {
+    n.fail(llvm::formatv("auto_pad '{0}' is unknown; it is NOTSET, SAME_UPPER, SAME_LOWER or VALID", autoPad));
+    return;
+  }
+  for (size_t d = 0; d < rank; ++d) {
+    if (mlir::ShapedType::isDynamic(spatial[d])) {
+      n.fail("auto_pad needs static spatial dims: fix them with --input_shapes");
+      return;
+    }
+    int64_t out = (spatial[d] + w.strides[d] - 1) / w.strides[d];
+    int64_t total = std::max<int64_t>(0, (out - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - spatial[d]);
+    w.pads[d] = upper ? total / 2 : total - total / 2;
+    w.pads[rank + d] = total - w.pads[d];
+  }
+}
+
+bool checkEntries(NodeImporter &n, llvm::StringRef name, const Ints &values, size_t count, int64_t least) {
+  if (values.size() != count) {
+    n.fail(llvm::formatv("attribute '{0}' has {1} entries; {2} are wanted", name, values.size(), count));
+  } else if (llvm::any_of(values, [&](int64_t v) { return v < least || v > (int64_t(1) << 32); })) {
+    n.fail(llvm::formatv("attribute '{0}' has an entry below {1} or above 2^32", name, least));
+  }
+  return !n.failed();
+}
+
+/// |kernel| empty: the attribute kernel_shape.
+std::optional<Window> readWindow(NodeImporter &n, Value x, llvm::ArrayRef<int64_t> kernel) {
+  Window w;
+  int64_t rank = NodeImporter::rank(x) - 2;
+  if (rank < 1) {
+    n.fail(llvm::formatv("its input has rank {0}; at least 3 is wanted", rank + 2));
+    return std::nullopt;
+  }
+  w.kernel = n.intsAttr("kernel_shape", kernel);
+  w.strides = n.intsAttr("strides", Ints(rank, 1));
+  w.pads = n.intsAttr("pads", Ints(2 * rank, 0));
+  w.dilations = n.intsAttr("dilations", Ints(rank, 1));
+  if (!checkEntries(n, "kernel_shape", w.kernel, rank, 1) || !checkEntries(n, "strides", w.strides, rank, 1) ||
+      !checkEntries(n, "pads", w.pads, 2 * rank, 0) || !checkEntries(n, "dilations", w.dilations, rank, 1)) {
+    return std::nullopt;
+  }
+  std::string autoPad = n.stringAttr("auto_pad", "NOTSET");
+  if (autoPad != "NOTSET" && !autoPad.empty()) {
+    resolveAutoPad(n, w, autoPad, NodeImporter::shape(x).drop_front(2));
+  }
+  return n.failed() ? std::nullopt : std::optional(w);
+}
+
+/// Spatial dims of a constant or computed filter, checked against kernel_shape.
+std::optional<Window> readFilterWindow(NodeImporter &n, Value x, Value w) {
+  if (n.failed()) {
+    return std::nullopt;
+  }
+  if (NodeImporter::rank(x) != NodeImporter::rank(w)) {
+    n.fail(llvm::formatv("its input has rank {0}, its filter rank {1}; they must agree", NodeImporter::rank(x), NodeImporter::rank(w)));
+    return std::nullopt;
+  }
+  auto kernel = NodeImporter::shape(w).drop_front(std::min<int64_t>(2, NodeImporter::rank(w)));
+  auto window = readWindow(n, x, kernel);
+  if (window && llvm::ArrayRef<int64_t>(window->kernel) != kernel) {
+    n.fail("attribute 'kernel_shape' contradicts the filter's dims");
+    return std::nullopt;
+  }
+  return window;
+}
+
+Value makeConv(NodeImporter &n, Value x, Value w, Value bias) {
+  auto window = readFilterWindow(n, x, w);
+  return window ? n.create<ConvOp>(x, w, bias, window->strides, window->pads, window->dilations, n.intAttr("group", 1), false,
+                                   llvm::APFloat(-1.0))
+                : x;
+}
+
+void conv(NodeImporter &n) { n.setOutput(0, makeConv(n, n.input(0), n.input(1), n.optionalInput(2))); }
+
+/// com.microsoft FusedConv: conv, optional residual, activation.
+void fusedConv(NodeImporter &n) {
+  Value y = makeConv(n, n.input(0), n.input(1), n.optionalInput(2));
+  if (n.hasInput(3)) {
+    y = n.create<AddOp>(y, n.input(3));
+  }
+  std::string activation = n.stringAttr("activation", "");
+  auto params = n.floatsAttr("activation_params");
+  if (activation == "Relu") {
+    y = n.create<ReluOp>(y);
+  } else if (activation == "Sigmoid") {
+    y = n.create<SigmoidOp>(y);
+  } else if (activation == "Tanh") {
+    y = n.create<TanhOp>(y);
+  } else if (activation == "LeakyRelu" && params.size() == 1) {
+    y = n.create<LeakyReluOp>(y, llvm::APFloat(static_cast<float>(params[0])));
+  } else if (activation == "Clip" && params.size() == 2) {
+    y = n.create<ClipOp>(y, llvm::APFloat(params[0]), llvm::APFloat(params[1]));
+  } else if (activation == "HardSigmoid" && params.size() == 2) {
+    y = n.create<HardSigmoidOp>(y, llvm::APFloat(static_cast<float>(params[0])), llvm::APFloat(static_cast<float>(params[1])));
+  } else {
+    n.fail(llvm::formatv("activation '{0}' with {1} parameters is not supported", activation, params.size()));
+  }
+  n.setOutput(0, y);
+}
+
+/// Pads that make the result `output_shape` (ONNX: the end gets the odd one unless SAME_UPPER says the begin).
+void padsForOutputShape(NodeImporter &n, Window &w, const Ints &outputPadding, llvm::ArrayRef<int64_t> spatial) {
+  size_t rank = w.kernel.size();
+  Ints wanted = n.intsAttr("output_shape");
+  std::string autoPad = n.stringAttr("auto_pad", "NOTSET");
+  if (wanted.empty() && (autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER")) {
+    for (size_t d = 0; d < rank; ++d) {
+      wanted.push_back(spatial[d] * w.strides[d]);
+    }
+  }
+  if (wanted.empty()) {
+    return;
+  }
+  if (wanted.size() == rank + 2) {
+    wanted.erase(wanted.begin(), wanted.begin() + 2);
+  }
+  if (!checkEntries(n, "output_shape", wanted, rank, 1)) {
+    return;
+  }
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t total = w.strides[d] * (spatial[d] - 1) + outputPadding[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - wanted[d];
+    if (total < 0) {
+      n.fail(llvm::formatv("output_shape {0} of spatial dim {1} is larger than the operator can give", wanted[d], d));
+      return;
+    }
+    w.pads[d] = autoPad == "SAME_UPPER" ? total / 2 : total - total / 2;
+    w.pads[rank + d] = total - w.pads[d];
+  }
+}
+
+void convTranspose(NodeImporter &n) {
+  Value x = n.input(0), w = n.input(1);
+  // auto_pad speaks of the result here, so the window is read without it.
+  auto window = readFilterWindow(n, x, w);
+  if (!window) {
+    return;
+  }
+  Window geometry = *window;
+  std::string autoPad = n.stringAttr("auto_pad", "NOTSET");
+  if (autoPad != "NOTSET" && !autoPad.empty()) {
+    geometry.pads.assign(geometry.pads.size(), 0);
+  }
+  Ints outputPadding = n.intsAttr("output_padding", Ints(geometry.kernel.size(), 0));
+  if (!checkEntries(n, "output_padding", outputPadding, geometry.kernel.size(), 0)) {
+    return;
+  }
+  padsForOutputShape(n, geometry, outputPadding, NodeImporter::shape(x).drop_front(2));
+  n.setOutput(0, n.create<ConvTransposeOp>(x, w, n.optionalInput(2), geometry.strides, geometry.pads, geometry.dilations,
+                                           outputPadding, n.intAttr("group", 1), false, llvm::APFloat(-1.0)));
+}
+
+Value makeMatMul(NodeImporter &n, Value a, Value b, Value bias = {}, bool transA = false, bool transB = false) {
+  return n.create<MatMulOp>(a, b, bias, transA, transB, false, llvm::APFloat(-1.0));
+}
+
+/// numpy.matmul: 1-D operands get a dim that the result loses again.
+void matMul(NodeImporter &n) {
+  Value a = n.input(0), b = n.input(1);
+  int64_t rankA = NodeImporter::rank(a), rankB = NodeImporter::rank(b);
+  if (rankA == 0 || rankB == 0) {
+    n.fail("an operand is a scalar");
+    return;
+  }
+  Ints shapeA(NodeImporter::shape(a)), shapeB(NodeImporter::shape(b));
+  if (rankA == 1) {
+    a = n.reshape(a, {1, shapeA[0]});
+  }
+  if (rankB == 1) {
+    b = n.reshape(b, {shapeB[0], 1});
+  }
+  Value y = makeMatMul(n, a, b);
+  Ints shape(NodeImporter::shape(y));
+  if (rankB == 1 && !shape.empty()) {
+    shape.pop_back();
+  }
+  if (rankA == 1 && !shape.empty()) {
+    shape.erase(shape.end() - (rankB == 1 ? 1 : 2));
+  }
+  n.setOutput(0, n.reshape(y, shape));
+}
+
+/// alpha a b + beta c. A bias [N] or [1, N] goes into the matmul, everything else is added.
+void gemm(NodeImporter &n) {
+  Value a = n.input(0), b = n.input(1), c = n.optionalInput(2);
+  double alpha = n.floatAttr("alpha", 1.0), beta = n.floatAttr("beta", 1.0);
+  bool transA = n.intAttr("transA", 0) != 0, transB = n.intAttr("transB", 0) != 0;
+  if (NodeImporter::rank(a) != 2 || NodeImporter::rank(b) != 2) {
+    n.fail(llvm::formatv("its operands have ranks {0} and {1}; 2 is wanted", NodeImporter::rank(a), NodeImporter::rank(b)));
+    return;
+  }
+  if (alpha != 1.0) {
+    // On the constant operand, so that the product disappears.
+    Value &scaled = isConstant(a) ? a : b;
+    scaled = n.create<MulOp>(scaled, n.scalarLike(scaled, alpha));
+  }
+  if (c && beta != 1.0) {
+    c = n.create<MulOp>(c, n.scalarLike(c, beta));
+  }
+  int64_t columns = NodeImporter::shape(b)[transB ? 0 : 1];
+  auto isRow = [&](Value v) {
+    auto shape = NodeImporter::shape(v);
+    return (shape.size() == 1 || (shape.size() == 2 && shape[0] == 1)) && shape.back() == columns;
+  };
+  if (c && beta == 0.0) {
+    c = {};
+  }
+  Value bias = c && isRow(c) ? n.reshape(c, {columns}) : Value();
+  Value y = makeMatMul(n, a, b, bias, transA, transB);
+  n.setOutput(0, c && !bias ? n.create<AddOp>(y, c) : y);
+}
+
+void maxPool(NodeImporter &n) {
+  Value x = n.input(0);
+  auto w = readWindow(n, x, {});
+  if (!w) {
+    return;
+  }
+  if (n.wantsOutput(1)) {
+    n.fail("its second output, the indices, is not supported");
+    return;
+  }
+  n.setOutput(0, n.create<MaxPoolOp>(x, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0));
+}
+
+void averagePool(NodeImporter &n) {
+  Value x = n.input(0);
+  if (auto w = readWindow(n, x, {})) {
+    n.setOutput(0, n.create<AvgPoolOp>(x, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0,
+                                       n.intAttr("count_include_pad", 0) != 0));
+  }
+}
+
+/// (sum |x|^p)^(1/p) over windows = (window size * mean(|x|^p))^(1/p).
+void lpPool(NodeImporter &n) {
+  Value x = n.input(0);
+  auto w = readWindow(n, x, {});
+  if (!w) {
+    return;
+  }
+  double p = static_cast<double>(n.intAttr("p", 2));
+  double count = 1;
+  for (int64_t k : w->kernel) {
+    count *= static_cast<double>(k);
+  }
+  Value powers = n.create<PowOp>(n.create<AbsOp>(x), n.scalarLike(x, p));
+  Value mean = n.create<AvgPoolOp>(powers, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0, true);
+  n.setOutput(0, n.create<PowOp>(n.create<MulOp>(mean, n.scalarLike(x, count)), n.scalarLike(x, 1.0 / p)));
+}
+
+Ints spatialAxes(NodeImporter &n, Value x) {
+  if (NodeImporter::rank(x) < 3) {
+    n.fail(llvm::formatv("its input has rank {0}; at least 3 is wanted", NodeImporter::rank(x)));
+  }
+  Ints axes;
+  for (int64_t d = 2; d < NodeImporter::rank(x); ++d) {
+    axes.push_back(d);
+  }
+  return axes;
+}
+
+template <ReduceKind kind>
+void globalPool(NodeImporter &n) {
+  Value x = n.input(0);
+  n.setOutput(0, n.create<ReduceOp>(x, kind, spatialAxes(n, x), true));
+}
+
+void globalLpPool(NodeImporter &n) {
+  Value x = n.input(0);
+  double p = static_cast<double>(n.intAttr("p", 2));
+  Value sum = n.create<ReduceOp>(n.create<PowOp>(n.create<AbsOp>(x), n.scalarLike(x, p)), ReduceKind::sum, spatialAxes(n, x), true);
+  n.setOutput(0, n.create<PowOp>(sum, n.scalarLike(x, 1.0 / p)));
+}
+
+} // namespace
+
+llvm::ArrayRef<HandlerEntry> convHandlers() {
+  static const HandlerEntry entries[] = {
+      {"", "Conv", conv},
+      {"com.microsoft", "FusedConv", fusedConv},
+      {"", "ConvTranspose", convTranspose},
+      {"", "MatMul", matMul},
+      {"", "Gemm", gemm},
+      {"", "MaxPool", maxPool},
+      {"", "AveragePool", averagePool},
+      {"", "LpPool", lpPool},
+      {"", "GlobalAveragePool", globalPool<ReduceKind::mean>},
+      {"", "GlobalMaxPool", globalPool<ReduceKind::max>},
+      {"", "GlobalLpPool", globalLpPool},
+  };
+  return entries;
+}
+
+} // namespace tessera::top::onnx_import

@@ -1,0 +1,35 @@
+//===- OnnxImport.h - ONNX file to Top module ---===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tessera::top {
+
+/// Sizes given by the user for graph inputs; -1 leaves a dim as the file has it.
+struct InputShapes {
+  std::map<std::string, std::vector<int64_t>> byName;
+  std::vector<std::vector<int64_t>> byPosition; ///< for the inputs in file order; empty entries change nothing
+  /// "x=1x3x224x224,y=1x8" or "[[1,3,224,224],[1,8]]" (also one list without the outer brackets).
+  static llvm::Expected<InputShapes> parse(llvm::StringRef text);
+};
+
+struct ImportOptions {
+  InputShapes inputShapes;
+  std::vector<std::string> outputs; ///< tensors to keep as outputs instead of the file's; empty: the file's
+  std::string modelName;            ///< default: the graph's name
+};
+
+/// Imports |path| into a module with one `func.func @main`. Constants go to the context's weight
+/// store. Ops on constants alone are evaluated at once, so shape arithmetic disappears.
+/// The error says what is wrong, where by ONNX name, and what to do. Dialects top and func must be loaded.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(llvm::StringRef path, const ImportOptions &options,
+                                                             mlir::MLIRContext &context);
+
+} // namespace tessera::top

@@ -1,0 +1,152 @@
+//===- OnnxIndex.cpp - Handlers of gathering, scattering and einsum ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Import/Onnx/NodeImporter.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cctype>
+#include <map>
+
+using mlir::Value;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+
+void gather(NodeImporter &n) {
+  Value x = n.input(0);
+  n.setOutput(0, n.create<GatherOp>(x, n.input(1), n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x))));
+}
+
+void gatherElements(NodeImporter &n) {
+  Value x = n.input(0);
+  n.setOutput(0, n.create<GatherElementsOp>(x, n.input(1), n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x))));
+}
+
+void gatherNd(NodeImporter &n) { n.setOutput(0, n.create<GatherNdOp>(n.input(0), n.input(1), n.intAttr("batch_dims", 0))); }
+
+ScatterReduction reduction(NodeImporter &n) {
+  std::string text = n.stringAttr("reduction", "none");
+  auto kind = llvm::StringSwitch<std::optional<ScatterReduction>>(text)
+                  .Case("none", ScatterReduction::none)
+                  .Case("add", ScatterReduction::add)
+                  .Case("mul", ScatterReduction::mul)
+                  .Case("min", ScatterReduction::min)
+                  .Case("max", ScatterReduction::max)
+                  .Default(std::nullopt);
+  if (!kind) {
+    n.fail(llvm::formatv("reduction '{0}' is unknown; it is none, add, mul, min or max", text));
+  }
+  return kind.value_or(ScatterReduction::none);
+}
+
+void scatterElements(NodeImporter &n) {
+  Value x = n.input(0);
+  n.setOutput(0, n.create<ScatterElementsOp>(x, n.input(1), n.input(2), n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x)),
+                                             reduction(n)));
+}
+
+void scatterNd(NodeImporter &n) { n.setOutput(0, n.create<ScatterNdOp>(n.input(0), n.input(1), n.input(2), reduction(n))); }
+
+void oneHot(NodeImporter &n) {
+  Value indices = n.input(0);
+  Ints depth = n.constantInts(1, "the depth");
+  if (depth.size() != 1) {
+    n.fail("the depth is no single number");
+    return;
+  }
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(indices) + 1);
+  n.setOutput(0, n.create<OneHotOp>(n.cast(indices, n.b.getI64Type()), n.input(2), depth[0], axis));
+}
+
+void nonZero(NodeImporter &n) { n.setOutput(0, n.create<NonZeroOp>(n.input(0))); }
+
+/// Terms of an equation, "..." in each replaced by capital letters not in use, from the right.
+std::optional<std::string> explicitEquation(NodeImporter &n, llvm::StringRef text) {
+  std::string equation;
+  for (char c : text) {
+    if (c != ' ') {
+      equation += c;
+    }
+  }
+  auto [left, right] = llvm::StringRef(equation).split("->");
+  llvm::SmallVector<llvm::StringRef> terms;
+  left.split(terms, ',');
+  if (terms.size() != n.numInputs()) {
+    n.fail(llvm::formatv("equation '{0}' has {1} terms for {2} inputs", text, terms.size(), n.numInputs()));
+    return std::nullopt;
+  }
+  // An ellipsis stands for as many dims as the widest operand needs.
+  std::string fresh;
+  for (char c = 'A'; c <= 'Z'; ++c) {
+    if (llvm::StringRef(equation).find(c) == llvm::StringRef::npos) {
+      fresh += c;
+    }
+  }
+  size_t widest = 0;
+  std::string result;
+  for (auto [i, term] : llvm::enumerate(terms)) {
+    size_t rank = NodeImporter::rank(n.input(i));
+    auto [before, after] = term.split("...");
+    bool ellipsis = term.contains("...");
+    size_t letters = before.size() + after.size();
+    if (ellipsis ? rank < letters : rank != letters) {
+      n.fail(llvm::formatv("term '{0}' of equation '{1}' does not fit its operand of rank {2}", term, text, rank));
+      return std::nullopt;
+    }
+    size_t count = ellipsis ? rank - letters : 0;
+    if (count > fresh.size()) {
+      n.fail("the equation needs more than 52 letters");
+      return std::nullopt;
+    }
+    widest = std::max(widest, count);
+    result += (i ? "," : "") + before.str() + fresh.substr(fresh.size() - count) + after.str();
+  }
+  std::string ellipsisLetters = fresh.substr(fresh.size() - widest);
+  if (equation.find("->") == std::string::npos) {
+    // Implicit result: the ellipsis, then letters that occur once, in alphabetical order.
+    std::map<char, int> count;
+    for (char c : left) {
+      if (std::isalpha(static_cast<unsigned char>(c))) {
+        ++count[c];
+      }
+    }
+    result += "->" + ellipsisLetters;
+    for (auto [letter, times] : count) {
+      if (times == 1) {
+        result += letter;
+      }
+    }
+    return result;
+  }
+  auto [before, after] = right.split("...");
+  return result + "->" + before.str() + (right.contains("...") ? ellipsisLetters : "") + after.str();
+}
+
+void einsum(NodeImporter &n) {
+  auto inputs = n.inputs();
+  auto equation = explicitEquation(n, n.stringAttr("equation", ""));
+  if (equation && !n.failed()) {
+    n.setOutput(0, n.create<EinsumOp>(inputs, *equation));
+  }
+}
+
+} // namespace
+
+llvm::ArrayRef<HandlerEntry> indexHandlers() {
+  static const HandlerEntry entries[] = {
+      {"", "Gather", gather},
+      {"", "GatherElements", gatherElements},
+      {"", "GatherND", gatherNd},
+      {"", "Scatter", scatterElements},
+      {"", "ScatterElements", scatterElements},
+      {"", "ScatterND", scatterNd},
+      {"", "OneHot", oneHot},
+      {"", "NonZero", nonZero},
+      {"", "Einsum", einsum},
+  };
+  return entries;
+}
+
+} // namespace tessera::top::onnx_import

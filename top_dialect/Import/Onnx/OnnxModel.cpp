@@ -1,0 +1,303 @@
+//===- OnnxModel.cpp - Parsing of ONNX files and checks of their structure ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Import/Onnx/OnnxModel.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <climits>
+#include <queue>
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
+
+using llvm::StringRef;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+
+llvm::Error fail(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+/// What the first bytes look like, for the message about a file that does not parse.
+StringRef guessContents(StringRef bytes) {
+  if (bytes.empty()) {
+    return "it is empty";
+  }
+  if (bytes.starts_with("version https://git-lfs")) {
+    return "it is a git-lfs pointer: fetch the real file with 'git lfs pull'";
+  }
+  if (bytes.starts_with("PK")) {
+    return "it is a zip archive";
+  }
+  if (bytes.starts_with("\x1f\x8b")) {
+    return "it is gzip-compressed";
+  }
+  bool text = llvm::all_of(bytes.take_front(256), [](char c) {
+    return c == '\n' || c == '\r' || c == '\t' || (c >= 32 && c < 127);
+  });
+  return text ? "it is text" : "the bytes are no ONNX protobuf; it may be truncated or damaged";
+}
+
+llvm::Error parseBytes(StringRef bytes, StringRef path, onnx::ModelProto &proto) {
+  auto refuse = [&]() { return fail(llvm::formatv("'{0}' is not an ONNX model: {1}", path, guessContents(bytes))); };
+  if (bytes.size() > size_t(INT_MAX)) {
+    return fail(llvm::formatv("'{0}' has {1} bytes; protobuf holds at most 2 GiB: save the weights as external data "
+                              "(onnx.save_model(..., save_as_external_data=True))", path, bytes.size()));
+  }
+  google::protobuf::LogSilencer silence;
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream coded(&stream);
+  coded.SetTotalBytesLimit(INT_MAX);
+  if (!proto.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
+    return refuse();
+  }
+  // Almost any short byte string parses as some protobuf; a model has a graph and an IR version.
+  if (!proto.has_graph() || proto.ir_version() <= 0) {
+    return refuse();
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error readOpsets(OnnxModel &model) {
+  for (const auto &entry : model.proto->opset_import()) {
+    model.opsets[normalizeDomain(entry.domain())] = entry.version();
+  }
+  // Files before IR version 3 name no opset: it is 1.
+  int64_t version = model.opsetOf("");
+  if (version < 7) {
+    return fail(llvm::formatv("'{0}' uses ONNX opset {1}; opset 7 and newer are supported: convert it with "
+                              "onnx.version_converter.convert_version(model, 13)", model.path, version));
+  }
+  return llvm::Error::success();
+}
+
+} // namespace
+
+StringRef normalizeDomain(StringRef domain) { return domain == "ai.onnx" ? StringRef("") : domain; }
+
+std::string nodeName(const onnx::NodeProto &node) {
+  if (!node.name().empty()) {
+    return node.name();
+  }
+  for (const std::string &output : node.output()) {
+    if (!output.empty()) {
+      return output;
+    }
+  }
+  return node.op_type();
+}
+
+std::string describeNode(const onnx::NodeProto &node) {
+  return llvm::formatv("node '{0}' ({1})", nodeName(node), node.op_type());
+}
+
+llvm::Expected<OnnxModel> loadOnnxModel(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer) {
+    return fail(llvm::formatv("cannot read '{0}': {1}", path, buffer.getError().message()));
+  }
+  OnnxModel model;
+  model.path = path.str();
+  model.folder = llvm::sys::path::parent_path(path).str();
+  if (model.folder.empty()) {
+    model.folder = ".";
+  }
+  model.proto = std::make_shared<onnx::ModelProto>();
+  if (llvm::Error error = parseBytes((*buffer)->getBuffer(), path, *model.proto)) {
+    return error;
+  }
+  if (llvm::Error error = readOpsets(model)) {
+    return error;
+  }
+  return model;
+}
+
+namespace {
+
+/// Kahn's algorithm over the nodes of one graph.
+class NodeSorter {
+public:
+  NodeSorter(const onnx::GraphProto &graph, llvm::function_ref<bool(StringRef)> outer) : graph(graph), outer(outer) {}
+
+  llvm::Expected<std::vector<const onnx::NodeProto *>> run() {
+    if (llvm::Error error = collectProducers()) {
+      return error;
+    }
+    if (llvm::Error error = collectEdges()) {
+      return error;
+    }
+    return order();
+  }
+
+private:
+  llvm::Error collectProducers() {
+    for (const auto &input : graph.input()) {
+      given.insert(input.name());
+    }
+    for (const auto &tensor : graph.initializer()) {
+      given.insert(tensor.name());
+    }
+    for (const auto &tensor : graph.sparse_initializer()) {
+      given.insert(tensor.values().name());
+    }
+    for (int i = 0; i < graph.node_size(); ++i) {
+      for (const std::string &output : graph.node(i).output()) {
+        if (output.empty()) {
+          continue;
+        }
+        if (given.contains(output) || !producer.try_emplace(output, i).second) {
+          return fail(llvm::formatv("{0} makes the tensor '{1}', which {2} makes already: names must be unique",
+                                    describeNode(graph.node(i)), output,
+                                    given.contains(output) ? "a graph input or initializer" :
+                                    describeNode(graph.node(producer.lookup(output)))));
+        }
+      }
+    }
+    return llvm::Error::success();
+  }
+
+  /// |user|: the node of this graph; |node|: it or a node in one of its sub-graphs.
+  llvm::Error addUses(int user, const onnx::NodeProto &node, const llvm::StringSet<> &local, unsigned depth) {
+    if (depth > 64) {
+      return fail(llvm::formatv("{0}: sub-graphs are nested more than 64 deep", describeNode(node)));
+    }
+    for (const std::string &input : node.input()) {
+      if (input.empty() || local.contains(input)) {
+        continue;
+      }
+      auto it = producer.find(input);
+      if (it != producer.end()) {
+        users[it->second].push_back(user);
+        ++pending[user];
+      } else if (!given.contains(input) && !outer(input)) {
+        return fail(llvm::formatv("{0} reads the tensor '{1}', which no node, input or initializer makes",
+                                  describeNode(node), input));
+      }
+    }
+    for (const auto &attribute : node.attribute()) {
+      if (attribute.has_g()) {
+        if (llvm::Error error = addSubgraph(user, attribute.g(), local, depth)) {
+          return error;
+        }
+      }
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error addSubgraph(int user, const onnx::GraphProto &sub, const llvm::StringSet<> &enclosing, unsigned depth) {
+    llvm::StringSet<> local;
+    for (const auto &entry : enclosing) {
+      local.insert(entry.getKey());
+    }
+    for (const auto &input : sub.input()) {
+      local.insert(input.name());
+    }
+    for (const auto &tensor : sub.initializer()) {
+      local.insert(tensor.name());
+    }
+    for (const auto &node : sub.node()) {
+      local.insert(node.output().begin(), node.output().end());
+    }
+    for (const auto &node : sub.node()) {
+      if (llvm::Error error = addUses(user, node, local, depth + 1)) {
+        return error;
+      }
+    }
+    for (const auto &output : sub.output()) {
+      auto it = producer.find(output.name());
+      if (!local.contains(output.name()) && it != producer.end()) {
+        users[it->second].push_back(user);
+        ++pending[user];
+      }
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error collectEdges() {
+    users.resize(graph.node_size());
+    pending.assign(graph.node_size(), 0);
+    llvm::StringSet<> none;
+    for (int i = 0; i < graph.node_size(); ++i) {
+      if (llvm::Error error = addUses(i, graph.node(i), none, 0)) {
+        return error;
+      }
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<std::vector<const onnx::NodeProto *>> order() {
+    // A file in order (nearly all are) keeps it: ready nodes are taken by lowest index.
+    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (int i = 0; i < graph.node_size(); ++i) {
+      if (pending[i] == 0) {
+        ready.push(i);
+      }
+    }
+    std::vector<const onnx::NodeProto *> sorted;
+    sorted.reserve(graph.node_size());
+    while (!ready.empty()) {
+      int i = ready.top();
+      ready.pop();
+      sorted.push_back(&graph.node(i));
+      for (int user : users[i]) {
+        if (--pending[user] == 0) {
+          ready.push(user);
+        }
+      }
+    }
+    if (static_cast<int>(sorted.size()) != graph.node_size()) {
+      return describeCycle();
+    }
+    return sorted;
+  }
+
+  /// Walks from an unfinished node along unfinished inputs until one repeats.
+  llvm::Error describeCycle() {
+    auto unfinished = [&](int i) { return pending[i] > 0; };
+    int at = 0;
+    while (!unfinished(at)) {
+      ++at;
+    }
+    std::vector<int> path;
+    std::vector<bool> seen(graph.node_size(), false);
+    while (!seen[at]) {
+      seen[at] = true;
+      path.push_back(at);
+      for (int j = 0; j < graph.node_size(); ++j) {
+        if (unfinished(j) && llvm::is_contained(users[j], at)) {
+          at = j;
+          break;
+        }
+      }
+    }
+    auto start = llvm::find(path, at);
+    std::string text;
+    for (auto it = path.rbegin(); it != std::make_reverse_iterator(start) && text.size() < 1000; ++it) {
+      text += describeNode(graph.node(*it)) + " -> ";
+    }
+    text += describeNode(graph.node(path.back()));
+    return fail(llvm::formatv("the graph is cyclic: {0}", text));
+  }
+
+  const onnx::GraphProto &graph;
+  llvm::function_ref<bool(StringRef)> outer;
+  llvm::StringSet<> given;
+  llvm::StringMap<int> producer;
+  std::vector<std::vector<int>> users;
+  std::vector<int> pending;
+};
+
+} // namespace
+
+llvm::Expected<std::vector<const onnx::NodeProto *>> sortNodes(const onnx::GraphProto &graph,
+                                                               llvm::function_ref<bool(StringRef)> outer) {
+  return NodeSorter(graph, outer).run();
+}
+
+} // namespace tessera::top::onnx_import

@@ -1,0 +1,47 @@
+//===- OnnxModel.h - A parsed ONNX file whose structure has been checked ---===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "top_dialect/Import/Onnx/OnnxProto.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tessera::top::onnx_import {
+
+/// The parsed file with what the importer needs to know of it as a whole.
+struct OnnxModel {
+  std::shared_ptr<onnx::ModelProto> proto;
+  std::string path;
+  std::string folder; ///< where external data may lie
+  llvm::StringMap<int64_t> opsets; ///< by domain; "" is ai.onnx
+
+  int64_t opsetOf(llvm::StringRef domain) const {
+    auto it = opsets.find(domain);
+    return it == opsets.end() ? 1 : it->second;
+  }
+};
+
+/// Reads and parses |path|. Says of anything that is no ONNX model what it is instead.
+llvm::Expected<OnnxModel> loadOnnxModel(llvm::StringRef path);
+
+/// "node 'conv1' (Conv)"; unnamed nodes are called by their first output.
+std::string describeNode(const onnx::NodeProto &node);
+
+/// Name of a node: its own, else that of its first output.
+std::string nodeName(const onnx::NodeProto &node);
+
+/// ai.onnx is written as "" in newer files and by name in others.
+llvm::StringRef normalizeDomain(llvm::StringRef domain);
+
+/// Nodes of |graph| in an order in which every value is made before it is used. |outer| tells
+/// whether a name is visible from an enclosing graph. Fails on cycles, values nobody makes and
+/// values made twice; the message names nodes and tensors.
+llvm::Expected<std::vector<const onnx::NodeProto *>>
+sortNodes(const onnx::GraphProto &graph, llvm::function_ref<bool(llvm::StringRef)> outer);
+
+} // namespace tessera::top::onnx_import

@@ -1,0 +1,276 @@
+//===- OnnxReduce.cpp - Handlers of reductions, softmax and normalisations ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Import/Onnx/NodeImporter.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <numeric>
+
+using mlir::Value;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+
+Ints allAxes(int64_t rank) {
+  Ints axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+/// axes are an attribute up to a version and an input later; nothing given means all, or none with
+/// noop_with_empty_axes.
+template <ReduceKind kind>
+void reduce(NodeImporter &n) {
+  Value x = n.input(0);
+  int64_t rank = NodeImporter::rank(x);
+  Ints axes = n.hasInput(1) ? n.constantInts(1, "the list of axes") : n.intsAttr("axes");
+  axes = n.normalizeAxes(axes, rank);
+  if (axes.empty() && n.intAttr("noop_with_empty_axes", 0) != 0) {
+    n.setOutput(0, n.create<ReduceOp>(x, kind, axes, true));
+    return;
+  }
+  llvm::sort(axes);
+  n.setOutput(0, n.create<ReduceOp>(x, kind, axes.empty() ? allAxes(rank) : axes, n.intAttr("keepdims", 1) != 0));
+}
+
+template <bool min>
+void argReduce(NodeImporter &n) {
+  Value x = n.input(0);
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x));
+  n.setOutput(0, n.create<ArgReduceOp>(x, axis, min, n.intAttr("keepdims", 1) != 0, n.intAttr("select_last_index", 0) != 0));
+}
+
+void cumSum(NodeImporter &n) {
+  Value x = n.input(0);
+  Ints axis = n.constantInts(1, "the axis");
+  if (axis.size() != 1) {
+    n.fail("the axis is no single number");
+    return;
+  }
+  n.setOutput(0, n.create<CumSumOp>(x, n.normalizeAxis(axis[0], NodeImporter::rank(x)), n.intAttr("exclusive", 0) != 0,
+                                    n.intAttr("reverse", 0) != 0));
+}
+
+void makeTopK(NodeImporter &n, int64_t k, bool largest) {
+  Value x = n.input(0);
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x));
+  auto results = n.createMulti<TopKOp>(2, x, k, axis, largest);
+  n.setOutput(0, results[0]);
+  n.setOutput(1, results[1]);
+}
+
+void topK1(NodeImporter &n) { makeTopK(n, n.requiredInt("k"), true); }
+
+void topK(NodeImporter &n) {
+  Ints k = n.constantInts(1, "k");
+  if (k.size() != 1) {
+    n.fail("k is no single number");
+    return;
+  }
+  makeTopK(n, k[0], n.intAttr("largest", 1) != 0);
+}
+
+template <bool log>
+void softmax(NodeImporter &n) {
+  Value x = n.input(0);
+  n.setOutput(0, n.create<SoftmaxOp>(x, n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x)), log));
+}
+
+/// Before opset 13 the dims from axis on count as one.
+template <bool log>
+void flatSoftmax(NodeImporter &n) {
+  Value x = n.input(0);
+  int64_t rank = NodeImporter::rank(x), axis = n.intAttr("axis", 1);
+  axis = axis == rank ? rank : n.normalizeAxis(axis, rank);
+  llvm::ArrayRef<int64_t> shape = NodeImporter::shape(x);
+  // One axis that is not 1 in size: the plain form is the same and keeps the rank.
+  int64_t wide = -1, count = 0;
+  for (int64_t d = axis; d < rank; ++d) {
+    if (shape[d] != 1) {
+      wide = d;
+      ++count;
+    }
+  }
+  if (count <= 1 && axis < rank) {
+    n.setOutput(0, n.create<SoftmaxOp>(x, count ? wide : axis, log));
+    return;
+  }
+  int64_t inner = 1;
+  for (int64_t dim : shape.drop_front(axis)) {
+    inner = mlir::ShapedType::isDynamic(dim) ? mlir::ShapedType::kDynamic : inner * dim;
+    if (mlir::ShapedType::isDynamic(inner)) {
+      n.fail("softmax over several dims needs them static: fix them with --input_shapes");
+      return;
+    }
+  }
+  Ints flat(shape.take_front(axis)), original(shape);
+  flat.push_back(inner);
+  Value y = n.create<SoftmaxOp>(n.reshape(x, flat), axis, log);
+  n.setOutput(0, n.reshape(y, original));
+}
+
+void hardmax(NodeImporter &n) {
+  Value x = n.input(0);
+  int64_t rank = NodeImporter::rank(x);
+  bool flatten = n.opset < 13;
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", flatten ? 1 : -1), rank);
+  Ints shape(NodeImporter::shape(x));
+  if (llvm::any_of(shape, mlir::ShapedType::isDynamic)) {
+    n.fail("needs static dims: fix them with --input_shapes");
+    return;
+  }
+  if (flatten) {
+    int64_t inner = 1;
+    for (int64_t dim : llvm::ArrayRef(shape).drop_front(axis)) {
+      inner *= dim;
+    }
+    Ints flat(llvm::ArrayRef(shape).take_front(axis));
+    flat.push_back(inner);
+    x = n.reshape(x, flat);
+  }
+  Value index = n.create<ArgReduceOp>(x, axis, false, false, false);
+  Value onOff = n.floatConstant(NodeImporter::elementType(x), {2}, {0.0, 1.0});
+  Value y = n.create<OneHotOp>(index, onOff, NodeImporter::shape(x)[axis], axis);
+  n.setOutput(0, n.reshape(y, shape));
+}
+
+void batchNorm(NodeImporter &n) {
+  if (n.intAttr("training_mode", 0) != 0) {
+    n.fail("training_mode is set; export the model for inference (model.eval())");
+    return;
+  }
+  // Outputs beyond the first are running statistics of training: unused ones are left out.
+  n.setOutput(0, n.create<BatchNormOp>(n.input(0), n.input(1), n.input(2), n.input(3), n.input(4),
+                                       llvm::APFloat(n.floatAttr("epsilon", 1e-5))));
+}
+
+void layerNorm(NodeImporter &n) {
+  Value x = n.input(0);
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x));
+  if (n.wantsOutput(1) || n.wantsOutput(2)) {
+    n.fail("its outputs mean and inverse deviation are not supported");
+    return;
+  }
+  n.setOutput(0, n.create<LayerNormOp>(x, n.input(1), n.optionalInput(2), axis, llvm::APFloat(n.floatAttr("epsilon", 1e-5)), false));
+}
+
+void rmsNorm(NodeImporter &n) {
+  Value x = n.input(0);
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x));
+  n.setOutput(0, n.create<LayerNormOp>(x, n.input(1), Value(), axis, llvm::APFloat(n.floatAttr("epsilon", 1e-5)), true));
+}
+
+/// com.microsoft SkipLayerNormalization: layer_norm(x + skip + bias); output 3 is the sum.
+template <bool rms>
+void skipLayerNorm(NodeImporter &n) {
+  Value sum = n.create<AddOp>(n.input(0), n.input(1));
+  unsigned biasInput = rms ? 3 : 4;
+  if (n.hasInput(biasInput)) {
+    sum = n.create<AddOp>(sum, n.input(biasInput));
+  }
+  Value beta = rms ? Value() : n.optionalInput(3);
+  n.setOutput(0, n.create<LayerNormOp>(sum, n.input(2), beta, NodeImporter::rank(sum) - 1,
+                                       llvm::APFloat(n.floatAttr("epsilon", rms ? 1e-5 : 1e-12)), rms));
+  n.setOutput(3, sum);
+}
+
+void groupNorm(NodeImporter &n) {
+  Value x = n.input(0), scale = n.input(1), bias = n.input(2);
+  int64_t groups = n.requiredInt("num_groups");
+  if (n.failed() || NodeImporter::rank(x) < 2 || mlir::ShapedType::isDynamic(NodeImporter::shape(x)[1])) {
+    n.fail("its input needs rank 2 or more and a static channel dim");
+    return;
+  }
+  int64_t channels = NodeImporter::shape(x)[1];
+  if (groups < 1 || channels % groups != 0) {
+    n.fail(llvm::formatv("num_groups {0} does not divide the {1} channels", groups, channels));
+    return;
+  }
+  // Up to opset 20 scale and bias are per group.
+  auto perChannel = [&](Value v) {
+    if (NodeImporter::rank(v) != 1 || NodeImporter::shape(v)[0] == channels) {
+      return v;
+    }
+    Value column = n.reshape(v, {groups, 1});
+    return n.reshape(n.create<ExpandOp>(column, Value(), Ints{groups, channels / groups}), {channels});
+  };
+  n.setOutput(0, n.create<GroupNormOp>(x, perChannel(scale), perChannel(bias), groups, llvm::APFloat(n.floatAttr("epsilon", 1e-5))));
+}
+
+void instanceNorm(NodeImporter &n) {
+  Value x = n.input(0);
+  if (NodeImporter::rank(x) < 3 || mlir::ShapedType::isDynamic(NodeImporter::shape(x)[1])) {
+    n.fail("its input needs rank 3 or more and a static channel dim");
+    return;
+  }
+  n.setOutput(0, n.create<GroupNormOp>(x, n.input(1), n.input(2), NodeImporter::shape(x)[1],
+                                       llvm::APFloat(n.floatAttr("epsilon", 1e-5))));
+}
+
+void lrn(NodeImporter &n) {
+  n.setOutput(0, n.create<LrnOp>(n.input(0), n.requiredInt("size"), llvm::APFloat(n.floatAttr("alpha", 1e-4)),
+                                 llvm::APFloat(n.floatAttr("beta", 0.75)), llvm::APFloat(n.floatAttr("bias", 1.0))));
+}
+
+void lpNorm(NodeImporter &n) {
+  Value x = n.input(0);
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x)), p = n.intAttr("p", 2);
+  if (p != 1 && p != 2) {
+    n.fail(llvm::formatv("p is {0}; 1 and 2 are defined", p));
+    return;
+  }
+  Value norm = n.create<ReduceOp>(x, p == 1 ? ReduceKind::l1 : ReduceKind::l2, Ints{axis}, true);
+  n.setOutput(0, n.create<DivOp>(x, norm));
+}
+
+void meanVarianceNorm(NodeImporter &n) {
+  Value x = n.input(0);
+  Ints axes = n.normalizeAxes(n.intsAttr("axes", {0, 2, 3}), NodeImporter::rank(x));
+  llvm::sort(axes);
+  Value centred = n.create<SubOp>(x, n.create<ReduceOp>(x, ReduceKind::mean, axes, true));
+  Value variance = n.create<ReduceOp>(n.create<MulOp>(centred, centred), ReduceKind::mean, axes, true);
+  Value deviation = n.create<AddOp>(n.create<SqrtOp>(variance), n.scalarLike(x, 1e-9));
+  n.setOutput(0, n.create<DivOp>(centred, deviation));
+}
+
+} // namespace
+
+llvm::ArrayRef<HandlerEntry> reduceHandlers() {
+  static const HandlerEntry entries[] = {
+      {"", "ReduceSum", reduce<ReduceKind::sum>},
+      {"", "ReduceMean", reduce<ReduceKind::mean>},
+      {"", "ReduceMax", reduce<ReduceKind::max>},
+      {"", "ReduceMin", reduce<ReduceKind::min>},
+      {"", "ReduceProd", reduce<ReduceKind::prod>},
+      {"", "ReduceL1", reduce<ReduceKind::l1>},
+      {"", "ReduceL2", reduce<ReduceKind::l2>},
+      {"", "ReduceSumSquare", reduce<ReduceKind::sum_square>},
+      {"", "ReduceLogSum", reduce<ReduceKind::log_sum>},
+      {"", "ReduceLogSumExp", reduce<ReduceKind::log_sum_exp>},
+      {"", "ArgMax", argReduce<false>},
+      {"", "ArgMin", argReduce<true>},
+      {"", "CumSum", cumSum},
+      {"", "TopK", topK1},
+      {"", "TopK", topK, 10},
+      {"", "Softmax", flatSoftmax<false>},
+      {"", "Softmax", softmax<false>, 13},
+      {"", "LogSoftmax", flatSoftmax<true>},
+      {"", "LogSoftmax", softmax<true>, 13},
+      {"", "Hardmax", hardmax},
+      {"", "BatchNormalization", batchNorm},
+      {"", "LayerNormalization", layerNorm},
+      {"", "RMSNormalization", rmsNorm},
+      {"", "SimplifiedLayerNormalization", rmsNorm},
+      {"com.microsoft", "SkipLayerNormalization", skipLayerNorm<false>},
+      {"com.microsoft", "SkipSimplifiedLayerNormalization", skipLayerNorm<true>},
+      {"", "GroupNormalization", groupNorm},
+      {"", "InstanceNormalization", instanceNorm},
+      {"", "LRN", lrn},
+      {"", "LpNormalization", lpNorm},
+      {"", "MeanVarianceNormalization", meanVarianceNorm},
+  };
+  return entries;
+}
+
+} // namespace tessera::top::onnx_import

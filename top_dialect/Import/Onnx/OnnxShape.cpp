@@ -1,0 +1,403 @@
+//===- OnnxShape.cpp - Handlers of constants, reshapes and moves ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Import/Onnx/NodeImporter.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+#include <limits>
+
+using mlir::Value;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+
+constexpr int64_t kDynamic = mlir::ShapedType::kDynamic;
+
+//--- constants ---
+
+void constantNode(NodeImporter &n) {
+  using A = onnx::AttributeProto;
+  mlir::Type f32 = n.b.getF32Type();
+  if (auto *attribute = n.typedAttr("value", A::TENSOR)) {
+    n.setOutput(0, n.constant(attribute->t(), nodeName(n.node)));
+  } else if (n.hasAttr("value_float")) {
+    n.setOutput(0, n.scalar(f32, n.floatAttr("value_float", 0)));
+  } else if (n.hasAttr("value_int")) {
+    Value vector = n.intVector({n.intAttr("value_int", 0)});
+    n.setOutput(0, n.reshape(vector, {}));
+  } else if (n.hasAttr("value_floats")) {
+    auto values = n.floatsAttr("value_floats");
+    n.setOutput(0, n.floatConstant(f32, {static_cast<int64_t>(values.size())}, values));
+  } else if (n.hasAttr("value_ints")) {
+    n.setOutput(0, n.intVector(n.intsAttr("value_ints")));
+  } else {
+    n.fail("it has none of the attributes value, value_float, value_floats, value_int, value_ints; strings and sparse tensors are "
+           "not supported");
+  }
+}
+
+void constantOfShape(NodeImporter &n) {
+  Value shape = n.input(0);
+  Value value = n.scalar(n.b.getF32Type(), 0.0);
+  if (auto *attribute = n.typedAttr("value", onnx::AttributeProto::TENSOR)) {
+    value = n.constant(attribute->t(), nodeName(n.node));
+  }
+  auto data = getConstantData(value);
+  if (n.failed() || !data || data->type.getNumElements() != 1) {
+    n.fail("attribute 'value' does not hold one element");
+    return;
+  }
+  auto splat = mlir::DenseElementsAttr::getFromRawBuffer(data->type, data->bytes);
+  if (data->type.getElementType().isInteger(1)) {
+    splat = mlir::DenseElementsAttr::get(data->type, data->bytes[0] != 0);
+  }
+  n.setOutput(0, n.create<ConstantOfShapeOp>(shape, splat));
+}
+
+void shapeOf(NodeImporter &n) {
+  Value x = n.input(0);
+  int64_t rank = NodeImporter::rank(x);
+  auto clampAxis = [&](int64_t axis) { return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank); };
+  int64_t start = clampAxis(n.intAttr("start", 0));
+  int64_t end = clampAxis(n.intAttr("end", rank));
+  n.setOutput(0, n.create<ShapeOp>(x, start, std::max(start, end)));
+}
+
+void sizeOf(NodeImporter &n) {
+  Value x = n.input(0);
+  Value dims = n.create<ShapeOp>(x, 0, NodeImporter::rank(x));
+  n.setOutput(0, n.create<ReduceOp>(dims, ReduceKind::prod, Ints{0}, false));
+}
+
+void range(NodeImporter &n) { n.setOutput(0, n.create<RangeOp>(n.input(0), n.input(1), n.input(2))); }
+
+void eyeLike(NodeImporter &n) {
+  Value x = n.input(0);
+  auto shape = NodeImporter::shape(x);
+  if (shape.size() != 2 || llvm::any_of(shape, mlir::ShapedType::isDynamic) || shape[0] * shape[1] > (int64_t(1) << 28)) {
+    n.fail("its input must be a matrix of static, reasonable size");
+    return;
+  }
+  mlir::Type element = n.hasAttr("dtype") ? n.typeOf(n.intAttr("dtype", 0)) : NodeImporter::elementType(x);
+  std::vector<double> values(shape[0] * shape[1], 0.0);
+  int64_t k = n.intAttr("k", 0);
+  for (int64_t row = 0; row < shape[0]; ++row) {
+    if (row + k >= 0 && row + k < shape[1]) {
+      values[row * shape[1] + row + k] = 1.0;
+    }
+  }
+  n.setOutput(0, n.floatConstant(element, shape, values));
+}
+
+//--- reshapes ---
+
+/// 0 copies the dim of x (unless allowzero), -1 is the rest.
+void reshape(NodeImporter &n) {
+  Value x = n.input(0);
+  auto target = getConstantInts(n.input(1));
+  if (!target) {
+    n.fail(llvm::formatv("the shape (tensor '{0}') is computed at run time; it must be constant: fix the dims it depends on with "
+                         "--input_shapes", n.node.input(1)));
+    return;
+  }
+  bool allowZero = n.intAttr("allowzero", 0) != 0;
+  Ints shape;
+  auto from = NodeImporter::shape(x);
+  for (auto [i, dim] : llvm::enumerate(*target)) {
+    if (dim == 0 && !allowZero) {
+      if (i >= from.size()) {
+        n.fail(llvm::formatv("entry {0} of the shape is 0 (copy), but the input has rank {1}", i, from.size()));
+        return;
+      }
+      dim = from[i];
+    }
+    shape.push_back(mlir::ShapedType::isDynamic(dim) ? -1 : dim);
+  }
+  if (llvm::count(shape, -1) == 0 && from == llvm::ArrayRef<int64_t>(shape)) {
+    n.setOutput(0, x);
+    return;
+  }
+  n.setOutput(0, n.create<ReshapeOp>(x, Value(), shape));
+}
+
+void flatten(NodeImporter &n) {
+  Value x = n.input(0);
+  auto shape = NodeImporter::shape(x);
+  int64_t rank = NodeImporter::rank(x), axis = n.intAttr("axis", 1);
+  axis = axis == rank ? rank : n.normalizeAxis(axis, rank);
+  auto product = [](llvm::ArrayRef<int64_t> dims) {
+    int64_t result = 1;
+    for (int64_t dim : dims) {
+      result = mlir::ShapedType::isDynamic(dim) || result == -1 ? -1 : result * dim;
+    }
+    return result;
+  };
+  int64_t outer = product(shape.take_front(axis)), inner = product(shape.drop_front(axis));
+  if (outer == -1 && inner == -1) {
+    n.fail("flattening dims that are open on both sides of the axis is not supported: fix them with --input_shapes");
+    return;
+  }
+  n.setOutput(0, n.reshape(x, {outer == -1 ? kDynamic : outer, inner == -1 ? kDynamic : inner}));
+}
+
+Ints axesAttrOrInput(NodeImporter &n) { return n.hasInput(1) ? n.constantInts(1, "the list of axes") : n.intsAttr("axes"); }
+
+void squeeze(NodeImporter &n) {
+  Value x = n.input(0);
+  auto shape = NodeImporter::shape(x);
+  Ints axes = n.normalizeAxes(axesAttrOrInput(n), NodeImporter::rank(x));
+  if (axes.empty()) {
+    for (auto [d, dim] : llvm::enumerate(shape)) {
+      if (dim == 1) {
+        axes.push_back(d);
+      }
+    }
+  }
+  Ints result;
+  for (auto [d, dim] : llvm::enumerate(shape)) {
+    if (!llvm::is_contained(axes, static_cast<int64_t>(d))) {
+      result.push_back(dim);
+    } else if (dim != 1 && !mlir::ShapedType::isDynamic(dim)) {
+      n.fail(llvm::formatv("axis {0} has size {1}; only dims of size 1 can be squeezed", d, dim));
+      return;
+    }
+  }
+  n.setOutput(0, n.reshape(x, result));
+}
+
+void unsqueeze(NodeImporter &n) {
+  Value x = n.input(0);
+  Ints given = axesAttrOrInput(n);
+  int64_t rank = NodeImporter::rank(x) + static_cast<int64_t>(given.size());
+  Ints axes = n.normalizeAxes(given, rank), result;
+  if (n.failed()) {
+    return;
+  }
+  auto next = NodeImporter::shape(x).begin();
+  for (int64_t d = 0; d < rank; ++d) {
+    result.push_back(llvm::is_contained(axes, d) ? 1 : *next++);
+  }
+  n.setOutput(0, n.reshape(x, result));
+}
+
+void transpose(NodeImporter &n) {
+  Value x = n.input(0);
+  Ints perm = n.intsAttr("perm");
+  if (perm.empty()) {
+    for (int64_t d = NodeImporter::rank(x) - 1; d >= 0; --d) {
+      perm.push_back(d);
+    }
+  }
+  n.setOutput(0, n.normalizeAxes(perm, NodeImporter::rank(x)).size() == perm.size() ? n.create<TransposeOp>(x, perm) : x);
+}
+
+//--- moves ---
+
+void concat(NodeImporter &n) {
+  auto inputs = n.inputs();
+  if (inputs.empty()) {
+    n.fail("it has no inputs");
+    return;
+  }
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", 1), NodeImporter::rank(inputs[0]));
+  n.setOutput(0, inputs.size() == 1 ? inputs[0] : n.create<ConcatOp>(inputs, axis));
+}
+
+/// Rank entries for top.slice from ONNX's lists.
+void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes, Ints steps) {
+  Value x = n.input(0);
+  auto shape = NodeImporter::shape(x);
+  if (axes.empty()) {
+    for (size_t i = 0; i < starts.size(); ++i) {
+      axes.push_back(i);
+    }
+  }
+  axes = n.normalizeAxes(axes, NodeImporter::rank(x));
+  if (steps.empty()) {
+    steps.assign(starts.size(), 1);
+  }
+  if (n.failed() || ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+    n.fail(llvm::formatv("starts, ends, axes and steps have {0}, {1}, {2} and {3} entries; they must agree", starts.size(), ends.size(),
+                         axes.size(), steps.size()));
+    return;
+  }
+  Ints allStarts(shape.size(), 0), allSizes, allSteps(shape.size(), 1);
+  for (int64_t dim : shape) {
+    allSizes.push_back(mlir::ShapedType::isDynamic(dim) ? -1 : dim);
+  }
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    int64_t dim = shape[axis], step = steps[i], start = starts[i], end = ends[i];
+    if (step == 0) {
+      n.fail(llvm::formatv("the step of axis {0} is 0", axis));
+      return;
+    }
+    if (mlir::ShapedType::isDynamic(dim)) {
+      // Open dims allow only "from start to the end" and "all".
+      bool toEnd = step > 0 ? end >= (int64_t(1) << 31) - 1 : end <= -((int64_t(1) << 31) - 1);
+      if (!toEnd) {
+        n.fail(llvm::formatv("axis {0} is open and the slice does not reach its end: fix it with --input_shapes", axis));
+        return;
+      }
+      allStarts[axis] = start;
+      allSteps[axis] = step;
+      continue;
+    }
+    // As numpy: negative positions count from the end, then clamp.
+    step = std::clamp<int64_t>(step, -std::max<int64_t>(dim, 1), std::max<int64_t>(dim, 1));
+    start = start < 0 ? std::max<int64_t>(start, -dim - 1) + dim : start;
+    end = end < 0 ? std::max<int64_t>(end, -dim - 1) + dim : end;
+    start = step > 0 ? std::clamp<int64_t>(start, 0, dim) : std::clamp<int64_t>(start, -1, dim - 1);
+    end = step > 0 ? std::clamp<int64_t>(end, 0, dim) : std::clamp<int64_t>(end, -1, dim - 1);
+    int64_t size = step > 0 ? (end - start + step - 1) / step : (start - end - step - 1) / -step;
+    allSizes[axis] = std::max<int64_t>(size, 0);
+    allStarts[axis] = allSizes[axis] == 0 ? 0 : start;
+    allSteps[axis] = step;
+  }
+  n.setOutput(0, n.create<SliceOp>(x, allStarts, allSizes, allSteps));
+}
+
+void sliceAttributes(NodeImporter &n) { makeSlice(n, n.intsAttr("starts"), n.intsAttr("ends"), n.intsAttr("axes"), {}); }
+
+void slice(NodeImporter &n) {
+  makeSlice(n, n.constantInts(1, "starts"), n.constantInts(2, "ends"), n.hasInput(3) ? n.constantInts(3, "axes") : Ints(),
+            n.hasInput(4) ? n.constantInts(4, "steps") : Ints());
+}
+
+void split(NodeImporter &n) {
+  Value x = n.input(0);
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x));
+  int64_t parts = n.numOutputs(), dim = n.failed() ? 1 : NodeImporter::shape(x)[axis];
+  Ints sizes = n.hasInput(1) ? n.constantInts(1, "the sizes") : n.intsAttr("split");
+  if (mlir::ShapedType::isDynamic(dim)) {
+    n.fail(llvm::formatv("axis {0} is open: fix it with --input_shapes", axis));
+    return;
+  }
+  if (sizes.empty() && parts > 0) {
+    // num_outputs: all equal but the last.
+    int64_t each = (dim + parts - 1) / parts;
+    for (int64_t i = 0; i < parts; ++i) {
+      sizes.push_back(std::clamp<int64_t>(dim - i * each, 0, each));
+    }
+  }
+  int64_t sum = 0;
+  for (int64_t size : sizes) {
+    sum += size;
+  }
+  if (sum != dim || static_cast<int64_t>(sizes.size()) != parts || llvm::any_of(sizes, [](int64_t s) { return s < 0; })) {
+    n.fail(llvm::formatv("{0} sizes with the sum {1} for {2} outputs of an axis of size {3}", sizes.size(), sum, parts, dim));
+    return;
+  }
+  Ints starts(NodeImporter::rank(x), 0), steps(NodeImporter::rank(x), 1), extents;
+  for (int64_t d : NodeImporter::shape(x)) {
+    extents.push_back(mlir::ShapedType::isDynamic(d) ? -1 : d);
+  }
+  for (auto [i, size] : llvm::enumerate(sizes)) {
+    extents[axis] = size;
+    n.setOutput(i, sizes.size() == 1 ? x : n.create<SliceOp>(x, starts, extents, steps));
+    starts[axis] += size;
+  }
+}
+
+void makePad(NodeImporter &n, Ints pads, const Ints &axes, double value) {
+  Value x = n.input(0);
+  int64_t rank = NodeImporter::rank(x);
+  std::string mode = n.stringAttr("mode", "constant");
+  auto kind = llvm::StringSwitch<std::optional<PadMode>>(mode)
+                  .Case("constant", PadMode::constant)
+                  .Case("reflect", PadMode::reflect)
+                  .Case("edge", PadMode::edge)
+                  .Case("wrap", PadMode::wrap)
+                  .Default(std::nullopt);
+  if (!kind) {
+    n.fail(llvm::formatv("mode '{0}' is unknown; it is constant, reflect, edge or wrap", mode));
+    return;
+  }
+  size_t wanted = 2 * (axes.empty() ? rank : axes.size());
+  if (pads.size() != wanted) {
+    n.fail(llvm::formatv("there are {0} pads; {1} are wanted", pads.size(), wanted));
+    return;
+  }
+  Ints all(2 * rank, 0);
+  for (size_t i = 0; i < wanted / 2; ++i) {
+    int64_t axis = axes.empty() ? static_cast<int64_t>(i) : axes[i];
+    all[axis] = pads[i];
+    all[rank + axis] = pads[wanted / 2 + i];
+  }
+  n.setOutput(0, n.create<PadOp>(x, all, *kind, llvm::APFloat(value)));
+}
+
+void padAttributes(NodeImporter &n) { makePad(n, n.intsAttr("pads"), {}, n.floatAttr("value", 0.0)); }
+
+void pad(NodeImporter &n) {
+  Ints pads = n.constantInts(1, "the list of pads");
+  auto value = n.hasInput(2) ? n.constantDoubles(2, "the pad value") : llvm::SmallVector<double>{0.0};
+  Ints axes = n.hasInput(3) ? n.normalizeAxes(n.constantInts(3, "the list of axes"), NodeImporter::rank(n.input(0))) : Ints();
+  makePad(n, pads, axes, value.empty() ? 0.0 : value[0]);
+}
+
+void expand(NodeImporter &n) {
+  Value x = n.input(0);
+  Ints shape = n.constantInts(1, "the shape");
+  if (!n.failed()) {
+    n.setOutput(0, n.create<ExpandOp>(x, Value(), shape));
+  }
+}
+
+void tile(NodeImporter &n) {
+  Value x = n.input(0);
+  Ints repeats = n.constantInts(1, "the list of repeats");
+  if (llvm::is_contained(repeats, 0)) {
+    n.fail("a repeat count of 0 gives an empty tensor, which is not supported");
+  }
+  n.setOutput(0, n.create<TileOp>(x, repeats));
+}
+
+void trilu(NodeImporter &n) {
+  Ints k = n.hasInput(1) ? n.constantInts(1, "k") : Ints{0};
+  if (k.size() != 1) {
+    n.fail("k is no single number");
+    return;
+  }
+  n.setOutput(0, n.create<TriluOp>(n.input(0), k[0], n.intAttr("upper", 1) != 0));
+}
+
+void depthToSpace(NodeImporter &n) {
+  n.setOutput(0, n.create<DepthToSpaceOp>(n.input(0), n.requiredInt("blocksize"), n.stringAttr("mode", "DCR") == "CRD"));
+}
+
+void spaceToDepth(NodeImporter &n) { n.setOutput(0, n.create<SpaceToDepthOp>(n.input(0), n.requiredInt("blocksize"))); }
+
+} // namespace
+
+llvm::ArrayRef<HandlerEntry> shapeHandlers() {
+  static const HandlerEntry entries[] = {
+      {"", "Constant", constantNode},
+      {"", "ConstantOfShape", constantOfShape},
+      {"", "Shape", shapeOf},
+      {"", "Size", sizeOf},
+      {"", "Range", range},
+      {"", "EyeLike", eyeLike},
+      {"", "Reshape", reshape},
+      {"", "Flatten", flatten},
+      {"", "Squeeze", squeeze},
+      {"", "Unsqueeze", unsqueeze},
+      {"", "Transpose", transpose},
+      {"", "Concat", concat},
+      {"", "Slice", sliceAttributes},
+      {"", "Slice", slice, 10},
+      {"", "Split", split},
+      {"", "Pad", padAttributes},
+      {"", "Pad", pad, 11},
+      {"", "Expand", expand},
+      {"", "Tile", tile},
+      {"", "Trilu", trilu},
+      {"", "DepthToSpace", depthToSpace},
+      {"", "SpaceToDepth", spaceToDepth},
+  };
+  return entries;
+}
+
+} // namespace tessera::top::onnx_import

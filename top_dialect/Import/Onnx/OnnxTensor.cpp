@@ -1,0 +1,237 @@
+//===- OnnxTensor.cpp - Reading of ONNX tensors ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Import/Onnx/OnnxTensor.h"
+
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/HostTensor.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using llvm::StringRef;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+
+llvm::Error fail(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+std::string describe(const onnx::TensorProto &tensor) {
+  return llvm::formatv("tensor '{0}'", tensor.name());
+}
+
+llvm::Expected<mlir::RankedTensorType> typeOf(const onnx::TensorProto &tensor, mlir::MLIRContext *context) {
+  auto element = elementTypeOf(tensor.data_type(), context);
+  if (!element) {
+    return fail(describe(tensor) + ": " + llvm::toString(element.takeError()));
+  }
+  llvm::SmallVector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
+  for (int64_t dim : shape) {
+    if (dim < 0) {
+      return fail(llvm::formatv("{0} has the dim {1}; dims of constants are sizes", describe(tensor), dim));
+    }
+  }
+  auto type = mlir::RankedTensorType::get(shape, *element);
+  if (byteSize(type) < 0) {
+    return fail(llvm::formatv("{0}: the product of its dims overflows", describe(tensor)));
+  }
+  return type;
+}
+
+llvm::Error checkByteCount(const onnx::TensorProto &tensor, uint64_t actual, mlir::RankedTensorType type) {
+  uint64_t wanted = static_cast<uint64_t>(byteSize(type));
+  if (actual == wanted) {
+    return llvm::Error::success();
+  }
+  return fail(llvm::formatv("{0} holds {1} bytes; its type {2}{3} takes {4}", describe(tensor), actual,
+                            dataTypeName(tensor.data_type()),
+                            llvm::formatv("[{0:$[,]}]", llvm::make_range(type.getShape().begin(), type.getShape().end())).str(), wanted));
+}
+
+/// The value of an external_data key, or "".
+StringRef externalEntry(const onnx::TensorProto &tensor, StringRef key) {
+  for (const auto &entry : tensor.external_data()) {
+    if (entry.key() == key) {
+      return entry.value();
+    }
+  }
+  return "";
+}
+
+/// The real path of |location|, refused unless it lies in the model's folder.
+llvm::Expected<std::string> resolveExternal(const onnx::TensorProto &tensor, StringRef location, StringRef folder) {
+  auto refuse = [&]() {
+    return fail(llvm::formatv("{0}: its external data '{1}' lies outside the model's folder, which is not allowed: "
+                              "put the file beside the model", describe(tensor), location));
+  };
+  if (location.empty()) {
+    return fail(llvm::formatv("{0} is stored externally, but names no file", describe(tensor)));
+  }
+  if (llvm::sys::path::is_absolute(location)) {
+    return refuse();
+  }
+  for (auto it = llvm::sys::path::begin(location); it != llvm::sys::path::end(location); ++it) {
+    if (*it == "..") {
+      return refuse();
+    }
+  }
+  llvm::SmallString<256> path(folder), real, realFolder;
+  llvm::sys::path::append(path, location);
+  if (std::error_code error = llvm::sys::fs::real_path(path, real)) {
+    return fail(llvm::formatv("{0}: cannot read its external data '{1}': {2}", describe(tensor), path, error.message()));
+  }
+  if (llvm::sys::fs::real_path(folder, realFolder)) {
+    return refuse();
+  }
+  realFolder.push_back('/');
+  return StringRef(real).starts_with(realFolder) ? llvm::Expected<std::string>(std::string(real)) : refuse();
+}
+
+llvm::Expected<OnnxTensor> readExternal(const onnx::TensorProto &tensor, mlir::RankedTensorType type, StringRef folder) {
+  auto path = resolveExternal(tensor, externalEntry(tensor, "location"), folder);
+  if (!path) {
+    return path.takeError();
+  }
+  uint64_t offset = 0, length = static_cast<uint64_t>(byteSize(type));
+  StringRef offsetText = externalEntry(tensor, "offset"), lengthText = externalEntry(tensor, "length");
+  if ((!offsetText.empty() && offsetText.getAsInteger(10, offset)) ||
+      (!lengthText.empty() && lengthText.getAsInteger(10, length))) {
+    return fail(llvm::formatv("{0}: offset '{1}' or length '{2}' of its external data is no number", describe(tensor),
+                              offsetText, lengthText));
+  }
+  if (llvm::Error error = checkByteCount(tensor, length, type)) {
+    return error;
+  }
+  // Mapped, one file once per tensor: pages are shared by the kernel.
+  auto buffer = llvm::MemoryBuffer::getFile(*path, false, false);
+  if (!buffer) {
+    return fail(llvm::formatv("{0}: cannot read '{1}': {2}", describe(tensor), *path, buffer.getError().message()));
+  }
+  StringRef bytes = (*buffer)->getBuffer();
+  if (offset > bytes.size() || length > bytes.size() - offset) {
+    return fail(llvm::formatv("{0}: its external data needs bytes {1} to {2} of '{3}', which has {4}", describe(tensor),
+                              offset, offset + length, *path, bytes.size()));
+  }
+  std::shared_ptr<const void> owner(buffer->release(), [](const void *p) {
+    delete static_cast<const llvm::MemoryBuffer *>(p);
+  });
+  return OnnxTensor{type, {bytes.data() + offset, length}, owner};
+}
+
+template <typename To, typename Field>
+std::shared_ptr<std::vector<char>> convertField(const Field &field) {
+  auto bytes = std::make_shared<std::vector<char>>(field.size() * sizeof(To));
+  To *out = reinterpret_cast<To *>(bytes->data());
+  for (auto value : field) {
+    *out++ = static_cast<To>(value);
+  }
+  return bytes;
+}
+
+/// The values of the typed field that |tensor|'s data type uses (onnx.proto, TensorProto).
+std::shared_ptr<std::vector<char>> readField(const onnx::TensorProto &tensor) {
+  using T = onnx::TensorProto;
+  switch (tensor.data_type()) {
+  case T::FLOAT:
+    return convertField<float>(tensor.float_data());
+  case T::DOUBLE:
+    return convertField<double>(tensor.double_data());
+  case T::INT64:
+    return convertField<int64_t>(tensor.int64_data());
+  case T::UINT64:
+    return convertField<uint64_t>(tensor.uint64_data());
+  case T::UINT32:
+    return convertField<uint32_t>(tensor.uint64_data());
+  case T::INT32:
+    return convertField<int32_t>(tensor.int32_data());
+  case T::FLOAT16:
+  case T::BFLOAT16:
+  case T::INT16:
+  case T::UINT16:
+    return convertField<uint16_t>(tensor.int32_data());
+  case T::BOOL: {
+    auto bytes = std::make_shared<std::vector<char>>();
+    for (int32_t value : tensor.int32_data()) {
+      bytes->push_back(value != 0);
+    }
+    return bytes;
+  }
+  default:
+    return convertField<uint8_t>(tensor.int32_data());
+  }
+}
+
+} // namespace
+
+std::string dataTypeName(int dataType) {
+  if (!onnx::TensorProto::DataType_IsValid(dataType)) {
+    return llvm::formatv("type {0}", dataType);
+  }
+  return StringRef(onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(dataType))).lower();
+}
+
+llvm::Expected<mlir::Type> elementTypeOf(int dataType, mlir::MLIRContext *context) {
+  using T = onnx::TensorProto;
+  auto integer = [&](unsigned width, mlir::IntegerType::SignednessSemantics sign = mlir::IntegerType::Signless) -> mlir::Type {
+    return mlir::IntegerType::get(context, width, sign);
+  };
+  switch (dataType) {
+  case T::FLOAT:
+    return mlir::Float32Type::get(context);
+  case T::FLOAT16:
+    return mlir::Float16Type::get(context);
+  case T::BFLOAT16:
+    return mlir::BFloat16Type::get(context);
+  case T::DOUBLE:
+    return mlir::Float64Type::get(context);
+  case T::BOOL:
+    return integer(1);
+  case T::INT8:
+    return integer(8);
+  case T::INT16:
+    return integer(16);
+  case T::INT32:
+    return integer(32);
+  case T::INT64:
+    return integer(64);
+  case T::UINT8:
+    return integer(8, mlir::IntegerType::Unsigned);
+  case T::UINT16:
+    return integer(16, mlir::IntegerType::Unsigned);
+  case T::UINT32:
+    return integer(32, mlir::IntegerType::Unsigned);
+  case T::UINT64:
+    return integer(64, mlir::IntegerType::Unsigned);
+  default:
+    return fail(llvm::formatv("element type {0} is not supported", dataTypeName(dataType)));
+  }
+}
+
+llvm::Expected<OnnxTensor> readTensor(const onnx::TensorProto &tensor, const OnnxModel &model,
+                                      mlir::MLIRContext *context) {
+  auto type = typeOf(tensor, context);
+  if (!type) {
+    return type.takeError();
+  }
+  if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
+    return readExternal(tensor, *type, model.folder);
+  }
+  if (tensor.has_raw_data()) {
+    if (llvm::Error error = checkByteCount(tensor, tensor.raw_data().size(), *type)) {
+      return error;
+    }
+    return OnnxTensor{*type, {tensor.raw_data().data(), tensor.raw_data().size()}, model.proto};
+  }
+  auto bytes = readField(tensor);
+  if (llvm::Error error = checkByteCount(tensor, bytes->size(), *type)) {
+    return error;
+  }
+  return OnnxTensor{*type, *bytes, bytes};
+}
+
+} // namespace tessera::top::onnx_import
