@@ -262,8 +262,11 @@ bool Validator::tensorSize(const TensorDef &def) {
   }
   uint64_t expected = 0;
   if (!storedBytes(def.dtype(), shape, rank, def.layout(), def.block(), def.block_axis(),
-                   expected) ||
-      expected != def.bytes()) {
+                   expected)) {
+    return FAIL("its shape is too large, or its layout (%u, blocks of %u along %u) does not fit it",
+                unsigned(def.layout()), unsigned(def.block()), unsigned(def.block_axis()));
+  }
+  if (expected != def.bytes()) {
     return FAIL("it takes %" PRIu64 " bytes, its shape and layout need %" PRIu64, def.bytes(),
                 expected);
   }

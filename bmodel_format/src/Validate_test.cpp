@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Validate_test.cpp - One test per rule of Validate.cpp --------------===//
+//
+// The writer runs the validator, so a case is: a good model, one thing made wrong, the message.
+//
+//===----------------------------------------------------------------------===//
+#include "bmodel_format/test/TestModel.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+
+using namespace bmodel;
+using namespace bmodel::test;
+
+namespace {
+
+struct Case {
+  const char *name;
+  std::function<void(AddRelu &)> damage;
+  const char *message; ///< must occur in the error
+};
+
+void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
+
+LaunchDefT &launch(AddRelu &m) { return *m.subnet().plan[0]->op.AsLaunchDef(); }
+
+template <typename OpT>
+void replaceStep(AddRelu &m, OpT op) {
+  m.subnet().plan[0]->op.Set(std::move(op));
+}
+
+void addDim(AddRelu &m, int64_t min, int64_t max, int64_t divisor = 1) {
+  m.stage().dims.push_back(std::make_unique<DimSlotDefT>());
+  m.stage().dims.back()->name = "N";
+  m.stage().dims.back()->min = min;
+  m.stage().dims.back()->max = max;
+  m.stage().dims.back()->divisor = divisor;
+}
+
+void addExpression(AddRelu &m, std::vector<DimTerm> terms) {
+  addDim(m, 0, 10);
+  EvalDimDefT eval;
+  eval.terms = std::move(terms);
+  replaceStep(m, eval);
+}
+
+void addQuant(AddRelu &m, size_t entries, int32_t axis) {
+  auto quant = std::make_unique<QuantDefT>();
+  quant->scales.resize(entries, 1);
+  quant->zero_points.resize(entries);
+  quant->axis = axis;
+  m.tensor(m.sum).quant = std::move(quant);
+}
+
+uint32_t addView(AddRelu &m, uint32_t of, uint64_t offset) {
+  const int64_t shape[] = {16};
+  const uint32_t slot = addTensor(m.stage(), "view", DType::F32, shape);
+  m.tensor(slot).view_of = int32_t(of);
+  m.tensor(slot).offset = offset;
+  return slot;
+}
+
+const Case cases[] = {
+    {"NoNet", [](AddRelu &m) { m.model.nets.clear(); }, "no net"},
+    {"NoStage", [](AddRelu &m) { m.model.nets[0]->stages.clear(); }, "no stage"},
+    {"NoSubnet", [](AddRelu &m) { m.stage().subnets.clear(); }, "no subnet"},
+    {"Chip", [](AddRelu &m) { m.stage().chip = 1; }, "chip 1 of 1"},
+    {"SubnetChip", [](AddRelu &m) { m.subnet().chip = 7; }, "chip 7 of 1"},
+    {"Blob",
+     [](AddRelu &m) {
+       m.model.blobs.push_back(std::make_unique<BlobDefT>());
+       m.model.blobs[0]->name = "ir";
+       m.model.blobs[0]->segment = 2;
+     },
+     "blob 'ir' refers to segment 2 of 2"},
+
+    {"DType", [](AddRelu &m) { m.tensor(m.sum).dtype = DType(99); }, "unknown element type 99"},
+    {"Role", [](AddRelu &m) { m.tensor(m.sum).role = TensorRole(9); }, "unknown role 9"},
+    {"Place", [](AddRelu &m) { m.tensor(m.sum).place = Place(9); }, "place 9"},
+    {"Layout", [](AddRelu &m) { m.tensor(m.sum).layout = LayoutKind(9); }, "layout (9, blocks of 0 along 0) does not fit"},
+    {"Rank", [](AddRelu &m) { m.tensor(m.sum).shape.resize(17); }, "rank 17 exceeds 16"},
+    {"NegativeDim", [](AddRelu &m) { m.tensor(m.sum).shape[0] = constantDim(-1); }, "dimension 0 is -1"},
+    {"HugeDims",
+     [](AddRelu &m) { m.tensor(m.sum).shape = {constantDim(int64_t(1) << 40), constantDim(int64_t(1) << 40)}; },
+     "shape is too large"},
+    {"HugeDimsBehindAZero",
+     [](AddRelu &m) {
+       m.tensor(m.sum).shape = {constantDim(0), constantDim(int64_t(1) << 62), constantDim(4)};
+       m.tensor(m.sum).bytes = 0;
+     },
+     "shape is too large"},
+    {"Bytes", [](AddRelu &m) { m.tensor(m.sum).bytes = 4092; }, "takes 4092 bytes, its shape and layout need 4096"},
+    {"DimSlot", [](AddRelu &m) { m.tensor(m.sum).shape[1] = Dim(1024, 0); }, "dim slot 0 of 0"},
+    {"DimSlotTooLarge",
+     [](AddRelu &m) {
+       addDim(m, 1, 2000);
+       m.tensor(m.sum).shape[1] = Dim(1024, 0);
+     },
+     "laid out for 1024, its dim slot reaches 2000"},
+    {"DimRange", [](AddRelu &m) { addDim(m, 3, 2); }, "ranges from 3 to 2"},
+    {"DimDivisor", [](AddRelu &m) { addDim(m, 1, 2, 0); }, "steps of 0"},
+    {"PackedInput", [](AddRelu &m) { m.tensor(m.x).layout = LayoutKind::Packed; }, "packed layout"},
+    {"QuantAxis", [](AddRelu &m) { addQuant(m, 1, 2); }, "along axis 2 of rank 2"},
+    {"QuantCount", [](AddRelu &m) { addQuant(m, 3, 1); }, "3 scales and 3 zero points for 1024"},
+
+    {"Misaligned", [](AddRelu &m) { m.tensor(m.sum).offset = 4; }, "offset 4 is no multiple of 64"},
+    {"BeyondWorkspace", [](AddRelu &m) { m.tensor(m.sum).offset = 64; }, "exceed the 4096 bytes of its Workspace"},
+    {"OffsetOverflow", [](AddRelu &m) { m.tensor(m.sum).offset = UINT64_MAX - 63; }, "exceed the 4096"},
+    {"NoSuchWorkspace", [](AddRelu &m) { m.tensor(m.sum).place_index = 1; }, "workspace 1 of 1"},
+    {"BeyondSegment", [](AddRelu &m) { m.tensor(m.w).offset = 64; }, "bytes of its Segment"},
+    {"ConstantInCode", [](AddRelu &m) { m.tensor(m.w).place_index = 0; }, "not one with constants"},
+    {"BeyondState",
+     [](AddRelu &m) {
+       m.tensor(m.sum).place = Place::State;
+       m.tensor(m.sum).role = TensorRole::State;
+     },
+     "bytes of its State"},
+    {"WritableInSegment",
+     [](AddRelu &m) {
+       m.tensor(m.sum).place = Place::Segment;
+       m.tensor(m.sum).place_index = 1;
+     },
+     "cannot be in place Segment"},
+    {"InputInWorkspace", [](AddRelu &m) { m.tensor(m.x).place = Place::Workspace; }, "cannot be in place Workspace"},
+    {"WorkspaceInCaller", [](AddRelu &m) { m.tensor(m.sum).place = Place::Caller; }, "cannot be in place Caller"},
+    {"InitialOfNoState", [](AddRelu &m) { m.tensor(m.sum).initial = int32_t(m.w); }, "not for a state"},
+
+    {"ViewOfNothing", [](AddRelu &m) { addView(m, 77, 0); }, "view of tensor 77 of 5"},
+    {"ViewOfView", [](AddRelu &m) { addView(m, addView(m, m.sum, 0), 0); }, "itself a view"},
+    {"ViewOfItself", [](AddRelu &m) { addView(m, 4, 0); }, "itself a view"},
+    {"ViewTooFar", [](AddRelu &m) { addView(m, m.sum, 4096); }, "exceed the 4096 bytes of 'sum'"},
+    {"WritableViewOfConstant", [](AddRelu &m) { addView(m, m.w, 0); }, "cannot be a view of a Constant"},
+
+    {"InputTwice", [](AddRelu &m) { m.stage().inputs.push_back(m.x); }, "two inputs are called 'x'"},
+    {"NoSuchOutput", [](AddRelu &m) { m.stage().outputs = {9}; }, "output is tensor 9 of 4"},
+    {"OutputAsInput", [](AddRelu &m) { m.stage().inputs = {m.y}; }, "input 'y' has role Output"},
+    {"OutputNotListed", [](AddRelu &m) { m.stage().outputs.clear(); }, "2 tensors are in memory of the caller, 1"},
+    {"InputOnlyListedAsOutput",
+     [](AddRelu &m) {
+       m.stage().inputs.clear();
+       m.stage().outputs = {m.x, m.y};
+     },
+     "2 tensors are in memory of the caller, 1"},
+
+    {"SubnetKind", [](AddRelu &m) { m.subnet().kind = SubnetKind(9); }, "unknown kind 9"},
+    {"CodeInConstants", [](AddRelu &m) { m.subnet().code_segment = 1; }, "code segment 1 is none"},
+    {"NoCode", [](AddRelu &m) { m.subnet().code_segment = -1; }, "code segment -1 is none"},
+    {"KernelAbi", [](AddRelu &m) { m.subnet().kernel_abi = 99; }, "kernel interface 99, this runtime has 1"},
+
+    {"WritesConstant", [](AddRelu &m) { m.subnet().plan[0]->writes = {m.w}; }, "written tensor 'w' is a constant"},
+    {"WritesInput", [](AddRelu &m) { m.subnet().plan[0]->writes = {m.x}; }, "written tensor 'x' is an input"},
+    {"WritesNothing", [](AddRelu &m) { m.subnet().plan[0]->writes = {99}; }, "written tensor is tensor 99"},
+    {"NoSuchKernel", [](AddRelu &m) { launch(m).kernel = 2; }, "subnet 0 step 0: kernel 2 of 2"},
+    {"ArgCount", [](AddRelu &m) { launch(m).args.pop_back(); }, "'add' takes 3 arguments, is given 2"},
+    {"NoSuchArg", [](AddRelu &m) { launch(m).args[1] = 4; }, "argument is tensor 4 of 4"},
+    {"NegativeTiles", [](AddRelu &m) { launch(m).tile_count = -1; }, "-1 tiles"},
+    {"HugeScratch", [](AddRelu &m) { launch(m).scratch_bytes = uint64_t(1) << 40; }, "bytes of scratch"},
+    {"NoSuchDim", [](AddRelu &m) { launch(m).dims = {0}; }, "dim argument is dim slot 0 of 0"},
+    {"NoSuchTileSlot", [](AddRelu &m) { launch(m).tile_count_slot = 3; }, "tile count is dim slot 3"},
+    {"LaunchInControl",
+     [](AddRelu &m) { m.subnet().kind = SubnetKind::Control; }, "Control subnet cannot launch"},
+    {"StreamOnCpu", [](AddRelu &m) { replaceStep(m, RunStreamDefT()); }, "cannot run a command stream"},
+    {"StreamTooLong",
+     [](AddRelu &m) {
+       m.subnet().kind = SubnetKind::Npu;
+       RunStreamDefT stream;
+       stream.offset = 64;
+       stream.bytes = 37;
+       replaceStep(m, stream);
+     },
+     "stream of 37 bytes at 64 exceeds the 100 bytes"},
+    {"CallsItself", [](AddRelu &m) { replaceStep(m, CallSubnetDefT()); }, "called subnet is subnet 0"},
+    {"BranchType", [](AddRelu &m) { replaceStep(m, BranchDefT()); }, "condition 'x' is not one element of type bool"},
+    {"LoopBody", [](AddRelu &m) { replaceStep(m, LoopDefT()); }, "loop body is subnet 0"},
+    {"CopySizes",
+     [](AddRelu &m) {
+       CopyDefT copy;
+       copy.from = addView(m, m.sum, 0);
+       copy.to = m.y;
+       replaceStep(m, copy);
+     },
+     "copy of 64 bytes to a tensor of 4096"},
+    {"CopyToConstant",
+     [](AddRelu &m) {
+       CopyDefT copy;
+       copy.to = m.w;
+       replaceStep(m, copy);
+     },
+     "target 'w' is a constant"},
+    {"EmptyExpression", [](AddRelu &m) { addExpression(m, {}); }, "leaves 0 values"},
+    {"ExpressionLacksOperand", [](AddRelu &m) { addExpression(m, {DimTerm(1, DimOp::Const), DimTerm(0, DimOp::Add)}); }, "lacks operands"},
+    {"ExpressionTooDeep", [](AddRelu &m) { addExpression(m, std::vector<DimTerm>(33, DimTerm(1, DimOp::Const))); }, "stack of more than 32"},
+    {"ExpressionOp", [](AddRelu &m) { addExpression(m, {DimTerm(1, DimOp(77))}); }, "unknown operation 77"},
+    {"ExpressionSlot", [](AddRelu &m) { addExpression(m, {DimTerm(5, DimOp::Slot)}); }, "dim slot 5 of 1"},
+};
+
+class Refuses : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Validate, Refuses, testing::ValuesIn(cases),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+TEST_P(Refuses, WithAMessage) {
+  AddRelu model;
+  const std::string path = temporaryPath("validate.bmodel");
+  ASSERT_EQ(model.write(path), "") << "the undamaged model is good";
+  unlink(path.c_str());
+  GetParam().damage(model);
+  const std::string error = model.write(path);
+  EXPECT_NE(error, "");
+  EXPECT_NE(error.find(GetParam().message), std::string::npos) << error;
+  EXPECT_NE(access(path.c_str(), F_OK), 0) << "a refused model was written";
+}
+
+TEST(Validate, SaysWhere) {
+  AddRelu model;
+  model.tensor(model.sum).offset = 4;
+  EXPECT_EQ(model.write("/tmp/never.bmodel"),
+            "failed to write '/tmp/never.bmodel': invalid model: net 'main' stage 0 tensor 'sum': "
+            "offset 4 is no multiple of 64");
+}
+
+TEST(Validate, ZeroSizedTensors) {
+  AddRelu model;
+  const int64_t shape[] = {0, 16};
+  addTensor(model.stage(), "empty", DType::F32, shape);
+  const std::string path = temporaryPath("zero.bmodel");
+  EXPECT_EQ(model.write(path), "");
+  unlink(path.c_str());
+}
+
+} // namespace

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- LoaderFuzzer.cpp - libFuzzer target: arbitrary bytes as a model ----===//
+//
+// The input is the flatbuffer and the segments of a file; the header, whose hash a fuzzer would
+// never guess, is put in front here. What passes all checks is opened, and a context is made of it
+// and its infos are read; nothing is run, since code is not checked.
+//
+//===----------------------------------------------------------------------===//
+#include "bmodel/file_header.h"
+#include "bmodel/hash.h"
+#include "bmrt/bmrt.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+/// Memory at a multiple of 64 of which the last byte is the model's last, so that the sanitizer sees
+/// a read past the end.
+struct Image {
+  explicit Image(size_t size) : bytes(static_cast<char *>(aligned_alloc(64, (size + 63) / 64 * 64))) {}
+  ~Image() { free(bytes); }
+  char *bytes;
+};
+
+void readInfos(bmrt_context_t *context) {
+  bmrt_tensor_info_t tensor;
+  for (uint32_t i = 0; i < bmrt_context_input_count(context); ++i) {
+    bmrt_context_input_info(context, i, &tensor, nullptr);
+    for (uint32_t n = 0; n < tensor.onnx_name_count; ++n) {
+      (void)strlen(bmrt_tensor_onnx_name(&tensor, n));
+    }
+  }
+  for (uint32_t i = 0; i < bmrt_context_output_count(context); ++i) {
+    bmrt_context_output_info(context, i, &tensor, nullptr);
+  }
+  for (uint32_t i = 0; i < bmrt_context_step_count(context); ++i) {
+    bmrt_step_info_t step;
+    bmrt_context_step_info(context, i, &step, nullptr);
+    for (uint32_t n = 0; n < step.onnx_node_count; ++n) {
+      (void)strlen(bmrt_step_onnx_node(&step, n));
+    }
+  }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size < 8) {
+    return 0;
+  }
+  // The first four bytes say how much of the rest is the flatbuffer.
+  uint32_t tableBytes;
+  memcpy(&tableBytes, data, sizeof(tableBytes));
+  data += sizeof(tableBytes);
+  size -= sizeof(tableBytes);
+
+  const size_t fileBytes = sizeof(bmodel::FileHeader) + size;
+  Image image(fileBytes);
+  bmodel::FileHeader header = {};
+  memcpy(header.magic, bmodel::kMagic, sizeof(header.magic));
+  header.formatVersion = bmodel::kFormatVersion;
+  header.headerBytes = sizeof(header);
+  header.fileBytes = fileBytes;
+  header.tableOffset = sizeof(header);
+  header.tableBytes = tableBytes <= size ? tableBytes : size;
+  header.hash =
+      bmodel::hashBytes(data, header.tableBytes, bmodel::hashBytes(&header, sizeof(header)));
+  memcpy(image.bytes, &header, sizeof(header));
+  memcpy(image.bytes + sizeof(header), data, size);
+
+  // The hash of the code is checked in any case, and a fuzzer would not guess it: most inputs end
+  // there. ElfImage_test covers the code beyond.
+  const bmrt_open_options_t options = {sizeof(options), /*trust_constants=*/true};
+  bmrt_model_t *model = nullptr;
+  bmrt_status_t status;
+  if (bmrt_model_open_memory(image.bytes, fileBytes, &options, &model, &status) == BMRT_OK) {
+    bmrt_context_t *context = nullptr;
+    if (bmrt_context_create(model, nullptr, &context, &status) == BMRT_OK) {
+      readInfos(context);
+      bmrt_context_destroy(context);
+    }
+    bmrt_model_release(model);
+  }
+  return 0;
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- ElfImage_test.cpp - Good, foreign and damaged shared objects -------===//
+#include "ElfImage.h"
+
+#include "bmodel_format/test/TestModel.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace bmrt::x86;
+
+namespace {
+
+using Bytes = std::vector<char>;
+
+const Bytes &good() {
+  static const Bytes bytes = bmodel::test::readBytes(BMRT_CTS_KERNELS);
+  return bytes;
+}
+
+std::string loadError(const Bytes &bytes) {
+  // An allocation of the exact size, so that the sanitizer sees a read past the end.
+  std::vector<unsigned char> exact(bytes.begin(), bytes.end());
+  ElfImage image;
+  bmrt_status_t status = {};
+  const bmrt_code_t code = image.load(exact.data(), exact.size(), &status);
+  if (code == BMRT_OK) {
+    // Look-ups walk tables of the file as well.
+    image.findFunction("add");
+    image.findFunction("no_such_function");
+    return "";
+  }
+  return status.message;
+}
+
+template <typename T>
+T &at(Bytes &bytes, uint64_t offset) {
+  return *reinterpret_cast<T *>(bytes.data() + offset);
+}
+
+Elf64_Phdr &program(Bytes &bytes, uint32_t type, uint32_t flags = 0) {
+  Elf64_Ehdr &header = at<Elf64_Ehdr>(bytes, 0);
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr &p = at<Elf64_Phdr>(bytes, header.e_phoff + uint64_t(i) * sizeof(Elf64_Phdr));
+    if (p.p_type == type && (p.p_flags & flags) == flags) {
+      return p;
+    }
+  }
+  ADD_FAILURE() << "no program header of type " << type;
+  return at<Elf64_Phdr>(bytes, header.e_phoff);
+}
+
+Elf64_Dyn &dynamic(Bytes &bytes, int64_t tag) {
+  const Elf64_Phdr &p = program(bytes, PT_DYNAMIC);
+  for (uint64_t i = 0; i < p.p_filesz / sizeof(Elf64_Dyn); ++i) {
+    Elf64_Dyn &entry = at<Elf64_Dyn>(bytes, p.p_offset + i * sizeof(Elf64_Dyn));
+    if (entry.d_tag == tag) {
+      return entry;
+    }
+  }
+  ADD_FAILURE() << "no dynamic tag " << tag;
+  return at<Elf64_Dyn>(bytes, p.p_offset);
+}
+
+TEST(ElfImage, FindsFunctionsAndNothingElse) {
+  ElfImage image;
+  bmrt_status_t status = {};
+  ASSERT_EQ(image.load(reinterpret_cast<const unsigned char *>(good().data()), good().size(), &status),
+            BMRT_OK)
+      << status.message;
+  for (const char *name : {"add", "relu", "increment", "double_or_negate"}) {
+    EXPECT_NE(image.findFunction(name), nullptr) << name;
+  }
+  for (const char *name : {"", "ad", "addd", "memcpy", "table", "_DYNAMIC"}) {
+    EXPECT_EQ(image.findFunction(name), nullptr) << name;
+  }
+}
+
+TEST(ElfImage, RefusesOtherFiles) {
+  EXPECT_NE(loadError(Bytes()), "");
+  EXPECT_NE(loadError(Bytes(5000, 'x')), "");
+  Bytes bytes = good();
+  at<Elf64_Ehdr>(bytes, 0).e_machine = EM_AARCH64;
+  EXPECT_NE(loadError(bytes).find("x86-64"), std::string::npos);
+  bytes = good();
+  at<Elf64_Ehdr>(bytes, 0).e_type = ET_EXEC;
+  EXPECT_NE(loadError(bytes), "");
+  bytes = good();
+  at<Elf64_Ehdr>(bytes, 0).e_phoff = uint64_t(-64);
+  EXPECT_NE(loadError(bytes).find("program headers"), std::string::npos);
+}
+
+TEST(ElfImage, RefusesSegmentsOutOfRange) {
+  Bytes bytes = good();
+  program(bytes, PT_LOAD).p_filesz = bytes.size() + 1;
+  EXPECT_NE(loadError(bytes).find("out of range"), std::string::npos);
+  bytes = good();
+  program(bytes, PT_LOAD).p_offset = uint64_t(-8);
+  EXPECT_NE(loadError(bytes).find("out of range"), std::string::npos);
+  bytes = good();
+  program(bytes, PT_LOAD).p_memsz = uint64_t(1) << 40;
+  EXPECT_NE(loadError(bytes).find("out of range"), std::string::npos);
+  bytes = good();
+  program(bytes, PT_LOAD, PF_X).p_vaddr = 0;
+  EXPECT_NE(loadError(bytes).find("overlaps"), std::string::npos);
+}
+
+TEST(ElfImage, RefusesWritableCode) {
+  Bytes bytes = good();
+  program(bytes, PT_LOAD, PF_X).p_flags |= PF_W;
+  EXPECT_NE(loadError(bytes).find("writable and executable"), std::string::npos);
+}
+
+TEST(ElfImage, RefusesLibrariesAndInitialisers) {
+  for (int64_t tag : {DT_NEEDED, DT_INIT, DT_INIT_ARRAY, DT_TEXTREL, DT_REL}) {
+    Bytes bytes = good();
+    dynamic(bytes, DT_STRSZ).d_tag = tag;
+    EXPECT_NE(loadError(bytes).find("is not allowed"), std::string::npos) << tag;
+  }
+}
+
+TEST(ElfImage, RefusesOtherImports) {
+  Bytes bytes = good();
+  const Bytes from = {'m', 'e', 'm', 'c', 'p', 'y', 0};
+  const auto name = std::search(bytes.begin(), bytes.end(), from.begin(), from.end());
+  ASSERT_NE(name, bytes.end());
+  std::copy_n("system", 6, name);
+  EXPECT_NE(loadError(bytes).find("imports 'system'"), std::string::npos) << loadError(bytes);
+}
+
+TEST(ElfImage, RefusesRelocationsOutsideOfData) {
+  for (uint64_t address : {uint64_t(0), uint64_t(-8), uint64_t(1) << 29}) {
+    Bytes bytes = good();
+    const uint64_t table = dynamic(bytes, DT_RELA).d_un.d_ptr;
+    // Tables of the first segment lie at their address.
+    at<Elf64_Rela>(bytes, table).r_offset = address;
+    EXPECT_NE(loadError(bytes).find("not in writable data"), std::string::npos) << address;
+  }
+  Bytes bytes = good();
+  dynamic(bytes, DT_RELASZ).d_un.d_val = uint64_t(1) << 50;
+  EXPECT_NE(loadError(bytes).find("exceed the image"), std::string::npos);
+}
+
+TEST(ElfImage, DamageNeverCrashes) {
+  // Every byte of the tables (they are in the first and last pages), and random ones everywhere.
+  std::minstd_rand random(1);
+  Bytes bytes = good();
+  for (int round = 0; round < 20000; ++round) {
+    const size_t where = round % 2 ? random() % bytes.size() : random() % 2048;
+    const char kept = bytes[where];
+    bytes[where] = char(random());
+    loadError(bytes);
+    bytes[where] = kept;
+  }
+  for (size_t size = 0; size < bytes.size(); size += 101) {
+    loadError(Bytes(bytes.begin(), bytes.begin() + ptrdiff_t(size)));
+  }
+}
+
+} // namespace

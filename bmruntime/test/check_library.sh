@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check_library.sh LIBBMRT STRIP: the promises about the shared library as it is shipped: its size,
+# what it links to, and what it exports.
+set -eu
+library=$1
+strip=$2
+limit=$((400 * 1024))
+status=0
+
+stripped=$(mktemp)
+trap 'rm -f "$stripped"' EXIT
+"$strip" --strip-all -o "$stripped" "$library"
+size=$(wc -c < "$stripped")
+echo "stripped size: $size bytes"
+if [ "$size" -ge "$limit" ]; then
+  echo "error: exceeds $limit bytes"
+  status=1
+fi
+
+needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+echo "links to:" $needed
+for name in $needed; do
+  case $name in
+  libc.so.* | libstdc++.so.* | libm.so.* | libpthread.so.* | ld-linux*) ;;
+  *)
+    echo "error: links to $name"
+    status=1
+    ;;
+  esac
+done
+
+# Weak symbols are templates of the standard library that a compiler may have left out of line.
+foreign=$(nm -D --defined-only "$library" | awk '$2 != "W" && $2 != "V" && $2 != "u" {print $3}' | grep -v '^bmrt_' || true)
+if [ -n "$foreign" ]; then
+  echo "error: exports what is not bmrt_*:" $foreign
+  status=1
+fi
+count=$(nm -D --defined-only "$library" | grep -c ' T bmrt_')
+echo "exports: $count functions"
+if [ "$count" -lt 20 ]; then
+  echo "error: the interface is not exported"
+  status=1
+fi
+exit $status
