@@ -64,7 +64,14 @@ def open_top(mlir: str | Path, report: Report) -> TopModel:
     """Reads the inputs and outputs of a NAME_top.mlir. Raises TesseraError where it or its weights are bad."""
     path = require_file(mlir, "model")
     result = run_compile(["info", "--mlir", str(path)], report, inputs=[path])
-    return TopModel(path, tuple(map(_spec, result.get("inputs", []))), tuple(map(_spec, result.get("outputs", []))))
+    model = TopModel(path, tuple(map(_spec, result.get("inputs", []))), tuple(map(_spec, result.get("outputs", []))))
+    open_dims = [spec for spec in model.inputs if any(dim < 0 for dim in spec.shape)]
+    if open_dims:
+        raise TesseraError("the model does not fix the sizes of its inputs (-1 is open): "
+                           + ", ".join(map(str, open_dims)),
+                           hint="give them to model_transform: --input_shapes "
+                           + ",".join(f"{s.name}=" + "x".join(str(abs(d)) for d in s.shape) for s in open_dims))
+    return model
 
 
 def _spec(entry: Mapping[str, object]) -> InputSpec:

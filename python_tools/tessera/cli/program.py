@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Console scripts of the wheel for the programs that are not Python: the process becomes the program."""
+from __future__ import annotations
+
+import os
+import sys
+
+from ..compile_driver import find_program
+from ..errors import TesseraError
+from .common import print_error
+
+
+def become(name: str) -> int:
+    """Replaces this process by the program; returns only where it is missing."""
+    try:
+        path = find_program(name)
+    except TesseraError as error:
+        print_error(name, error)
+        return int(error.code)
+    os.execv(path, [name, *sys.argv[1:]])
+
+
+def bmrt_bench() -> int:
+    return become("bmrt_bench")
+
+
+def tessera_compile() -> int:
+    return become("tessera-compile")

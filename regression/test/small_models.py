@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small ONNX files, good and bad, made on the spot for the tests of bad input."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Sequence
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+def tensor(name: str, shape: Sequence, kind: int = TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, list(shape))
+
+
+def save(path: Path, nodes: list, inputs: list, outputs: list, initializers: Sequence = (), opset: int = 13) -> Path:
+    """Writes a model without checking it, as a broken exporter would."""
+    graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = 7
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def conv_relu(path: Path, batch: object = 1) -> Path:
+    """A good one: x [batch,3,8,8] -> conv -> relu -> y, 4 channels."""
+    weight = numpy_helper.from_array(np.linspace(-1, 1, 4 * 3 * 9, dtype=np.float32).reshape(4, 3, 3, 3), "w")
+    return save(path, [helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+                       helper.make_node("Relu", ["c"], ["y"], name="relu")],
+                [tensor("x", [batch, 3, 8, 8])], [tensor("y", [batch, 4, 8, 8])], [weight])
+
+
+def cyclic(path: Path) -> Path:
+    return save(path, [helper.make_node("Add", ["x", "b"], ["a"], name="first"),
+                       helper.make_node("Relu", ["a"], ["b"], name="second")],
+                [tensor("x", [1, 4])], [tensor("b", [1, 4])])
+
+
+def dangling(path: Path) -> Path:
+    return save(path, [helper.make_node("Add", ["x", "nowhere"], ["y"], name="adder")],
+                [tensor("x", [1, 4])], [tensor("y", [1, 4])])
+
+
+def unknown_ops(path: Path) -> Path:
+    return save(path, [helper.make_node("FancyNorm", ["x"], ["a"], name="norm_7", domain="com.example"),
+                       helper.make_node("Wobble", ["a"], ["y"], name="wobble_3")],
+                [tensor("x", [1, 4])], [tensor("y", [1, 4])])
+
+
+def type_mismatch(path: Path) -> Path:
+    return save(path, [helper.make_node("Add", ["x", "i"], ["y"], name="mixed")],
+                [tensor("x", [1, 4]), tensor("i", [1, 4], TensorProto.INT64)], [tensor("y", [1, 4])])
+
+
+def shape_mismatch(path: Path) -> Path:
+    return save(path, [helper.make_node("MatMul", ["x", "z"], ["y"], name="product")],
+                [tensor("x", [2, 3]), tensor("z", [4, 5])], [tensor("y", [2, 5])])
+
+
+def huge(path: Path) -> Path:
+    return save(path, [helper.make_node("Relu", ["x"], ["y"], name="relu")],
+                [tensor("x", [1 << 40, 1 << 40])], [tensor("y", [1 << 40, 1 << 40])])
+
+
+def wrong_conv_channels(path: Path) -> Path:
+    weight = numpy_helper.from_array(np.zeros((4, 5, 3, 3), np.float32), "w")
+    return save(path, [helper.make_node("Conv", ["x", "w"], ["y"], name="conv5")],
+                [tensor("x", [1, 3, 8, 8])], [tensor("y", [1, 4, 6, 6])], [weight])
+
+
+def external_data(path: Path, location: str) -> Path:
+    """A weight whose bytes lie in the file `location` names."""
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
+    weight.external_data.add(key="location", value=location)
+    weight.external_data.add(key="length", value="16")
+    return save(path, [helper.make_node("Add", ["x", "w"], ["y"], name="add")],
+                [tensor("x", [1, 4])], [tensor("y", [1, 4])], [weight])
+
+
+def deep_chain(path: Path, count: int, width: int = 64) -> Path:
+    """`count` matrix products with weights of their own: takes a while and writes a big weight file."""
+    generator = np.random.default_rng(0)
+    nodes, weights = [], []
+    for i in range(count):
+        weights.append(numpy_helper.from_array(generator.normal(size=(width, width)).astype(np.float32), f"w{i}"))
+        nodes.append(helper.make_node("MatMul", [f"t{i}", f"w{i}"], [f"t{i + 1}"], name=f"m{i}"))
+    return save(path, nodes, [tensor("t0", [1, width])], [tensor(f"t{count}", [1, width])], weights)

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input of every kind: a clear message, the documented exit code, never a crash, no half-written file."""
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Callable
+
+import numpy as np
+import pytest
+import small_models
+from case_file import REGRESSION
+from conftest import BUILD, check, run_tool
+
+from tessera.files import save_npz
+
+MNIST = REGRESSION / "models" / "mnist" / "mnist-8.onnx"
+
+
+def assert_refused(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+    """Ended with `code`, said all `words`, showed no stack trace and no crash."""
+    text = result.stderr
+    assert result.returncode == code, f"exit code {result.returncode}, not {code}\n{result.stdout[-2000:]}\n{text[-2000:]}"
+    for bad in ("Traceback", "Assertion", "Stack dump", "LLVM ERROR", "terminate called", "reproducer"):
+        assert bad not in text, text
+    for word in words:
+        assert word in text, f"'{word}' is not in:\n{text}"
+
+
+def transform(onnx: Path, *flags: object) -> subprocess.CompletedProcess[str]:
+    return run_tool("model_transform", "--model_def", onnx, "--mlir", onnx.with_name("m_top.mlir"), *flags, cwd=onnx.parent)
+
+
+def outputs_of(folder: Path) -> list[str]:
+    """Everything in the folder besides the inputs of the test."""
+    return sorted(p.name for p in folder.iterdir() if p.suffix not in (".onnx", ".npz"))
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    """The folder of a small model taken the whole way: m_top.mlir, m.bmodel, in.npz."""
+    onnx = small_models.conv_relu(tmp_path / "m.onnx")
+    check(transform(onnx, "--not_inference"))
+    check(run_tool("model_deploy", "--mlir", "m_top.mlir", "--chip", "x86", "--quantize", "F32", "--model", "m.bmodel",
+                   "--skip_validation", cwd=tmp_path))
+    save_npz(tmp_path / "in.npz", {"x": np.ones((1, 3, 8, 8), np.float32)})
+    return tmp_path
+
+
+BAD_GRAPHS: list[tuple[Callable[[Path], Path], tuple[str, ...]]] = [
+    (small_models.cyclic, ("cycl", "first")),
+    (small_models.dangling, ("nowhere", "adder")),
+    (small_models.unknown_ops, ("FancyNorm", "com.example", "norm_7", "Wobble", "wobble_3", "13")),
+    (small_models.type_mismatch, ("mixed",)),
+    (small_models.shape_mismatch, ("product", "3", "4")),
+    (small_models.huge, ("x",)),
+    (small_models.wrong_conv_channels, ("conv5", "5", "3")),
+]
+
+
+@pytest.mark.parametrize("make, words", BAD_GRAPHS, ids=[m.__name__ for m, _ in BAD_GRAPHS])
+def test_bad_graph(tmp_path: Path, make: Callable[[Path], Path], words: tuple[str, ...]) -> None:
+    result = transform(make(tmp_path / "m.onnx"))
+    assert result.returncode in (1, 4)
+    assert_refused(result, result.returncode, *words)
+    assert outputs_of(tmp_path) == []
+
+
+@pytest.mark.parametrize("data", [b"", b"hello, this is text\n" * 20, b"\x89PNG\r\n\x1a\n" + bytes(100), bytes(1000)])
+def test_no_onnx_at_all(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "m.onnx").write_bytes(data)
+    assert_refused(transform(tmp_path / "m.onnx"), 1, "m.onnx")
+    assert outputs_of(tmp_path) == []
+
+
+def test_missing_and_folder(tmp_path: Path) -> None:
+    assert_refused(transform(tmp_path / "none.onnx"), 1, "none.onnx", "no such file")
+    assert_refused(run_tool("model_transform", "--model_def", tmp_path, "--mlir", tmp_path / "m_top.mlir"), 1, "folder")
+
+
+def import_only(onnx: Path, output: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([BUILD / "bin" / "tessera-compile", "import", "--onnx", onnx, "--output", output],
+                          capture_output=True, timeout=60)
+
+
+def test_truncated_onnx(tmp_path: Path) -> None:
+    data = MNIST.read_bytes()
+    for length in [1, 7, 100, *range(1000, len(data) - 1, 2503), len(data) - 1]:
+        (tmp_path / "m.onnx").write_bytes(data[:length])
+        result = import_only(tmp_path / "m.onnx", tmp_path / "m_top.mlir")
+        assert result.returncode == 1 and b'"event":"error"' in result.stdout, (length, result.returncode, result.stderr[-500:])
+    assert outputs_of(tmp_path) == []
+
+
+def test_bit_flipped_onnx(tmp_path: Path) -> None:
+    """A flipped bit is refused, or only changes numbers: the importer must survive all of them."""
+    data = MNIST.read_bytes()
+    generator = np.random.default_rng(7)
+    # The first bytes hold the structure, where a flip does the most.
+    places = [*generator.integers(0, 3000, 60), *generator.integers(0, len(data), 20)]
+    for place in map(int, places):
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << int(generator.integers(8))
+        (tmp_path / "m.onnx").write_bytes(flipped)
+        result = import_only(tmp_path / "m.onnx", tmp_path / "m_top.mlir")
+        assert result.returncode in (0, 1, 4), (place, result.returncode, result.stderr[-500:])
+
+
+@pytest.mark.parametrize("shapes, code, words", [
+    ("nope=1x3x8x8", 1, ("nope", "x")), ("x=1x3x8", 1, ("x", "3", "4")), ("x=1x5x8x8", 1, ("5", "3")),
+    ("x=0x3x8x8", None, ("0",)), ("x=axb", 2, ("axb",)), ("[[1,3,8,8],[1]]", 1, ("2", "1")), ("[[1,3,8", 2, ()),
+])
+def test_wrong_input_shapes(tmp_path: Path, shapes: str, code: int | None, words: tuple[str, ...]) -> None:
+    result = transform(small_models.conv_relu(tmp_path / "m.onnx", batch="N"), "--input_shapes", shapes)
+    assert result.returncode in ((1, 2) if code is None else (code, 2) if code == 1 else (code,))
+    assert_refused(result, result.returncode, *words)
+    assert outputs_of(tmp_path) == []
+
+
+def test_open_dims_are_named(tmp_path: Path) -> None:
+    assert_refused(transform(small_models.conv_relu(tmp_path / "m.onnx", batch="N")), 1, "'x'", "--input_shapes")
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "sub/../../secret.bin", "missing.bin", ""])
+def test_external_data_outside_the_folder(tmp_path: Path, location: str) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "secret.bin").write_bytes(bytes(16))
+    assert_refused(transform(small_models.external_data(folder / "m.onnx", location)), 1, "'w'")
+    assert outputs_of(folder) == []
+
+
+def test_external_data_link_out_of_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "secret.bin").write_bytes(bytes(16))
+    (folder / "w.bin").symlink_to(tmp_path / "secret.bin")
+    result = transform(small_models.external_data(folder / "m.onnx", "w.bin"))
+    assert_refused(result, 1, "w")
+
+
+@pytest.mark.parametrize("flags, code, word", [
+    (["--mean", "1,2"], 2, "--mean"), (["--resize_dims", "a,b"], 2, "--resize_dims"), (["--tolerance", "x"], 2, "--tolerance"),
+    (["--no_such_flag"], 2, "no_such_flag"), (["--test_input", "none.npz"], 1, "none.npz"),
+    (["--excepts", "no_tensor"], 1, "no_tensor"), (["--output_names", "no_tensor"], 1, "no_tensor"),
+    (["--model_def"], 2, "--model_def"),
+])
+def test_wrong_flags(tmp_path: Path, flags: list[str], code: int, word: str) -> None:
+    onnx = small_models.conv_relu(tmp_path / "m.onnx")
+    if flags[0] == "--excepts":
+        pytest.importorskip("onnxruntime")
+    assert_refused(transform(onnx, *flags), code, word)
+
+
+def deploy(folder: Path, *flags: object) -> subprocess.CompletedProcess[str]:
+    return run_tool("model_deploy", "--mlir", "m_top.mlir", "--model", "o.bmodel", *flags, cwd=folder)
+
+
+def test_missing_weights(good: Path) -> None:
+    (good / "m_weights.safetensors").unlink()
+    assert_refused(deploy(good), 1, "m_weights.safetensors")
+    assert not (good / "o.bmodel").exists()
+
+
+def test_changed_weights(good: Path) -> None:
+    weights = good / "m_weights.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-3] ^= 1
+    weights.write_bytes(data)
+    assert_refused(deploy(good), 1, "hash")
+    weights.write_bytes(data[:-1])
+    assert_refused(deploy(good), 1, "m_weights.safetensors")
+    assert not (good / "o.bmodel").exists()
+
+
+@pytest.mark.parametrize("text", ["", "not mlir", "module { func.func @main(%a: tensor<1xf32>) { return }", "module {}"])
+def test_bad_mlir(good: Path, text: str) -> None:
+    (good / "m_top.mlir").write_text(text)
+    assert_refused(deploy(good), 1)
+
+
+@pytest.mark.parametrize("flags, code, word", [
+    (["--quantize", "INT8"], 4, "INT8"), (["--quantize", "INT9"], 2, "INT9"), (["--chip", "npu-base"], 4, "npu-base"),
+    (["--chip", "z80"], 2, "z80"), (["--calibration_table", "t.json"], 2, "calibration_table"),
+    (["--test_reference", "r.npz"], 2, "--test_input"), (["--threads", "0"], 2, "--threads"),
+])
+def test_what_deploy_does_not_do(good: Path, flags: list[str], code: int, word: str) -> None:
+    assert_refused(deploy(good, *flags), code, word)
+    assert not (good / "o.bmodel").exists()
+
+
+def test_comparison_that_compares_nothing_fails(good: Path) -> None:
+    save_npz(good / "other.npz", {"unrelated": np.zeros(3, np.float32)})
+    assert_refused(deploy(good, "--test_input", "in.npz", "--test_reference", "other.npz"), 1, "'y'")
+
+
+def test_comparison_below_tolerance_fails_with_3(good: Path) -> None:
+    save_npz(good / "other.npz", {"y": np.ones((1, 4, 8, 8), np.float32)})
+    assert_refused(deploy(good, "--test_input", "in.npz", "--test_reference", "other.npz"), 3, "'y'", "outside")
+
+
+X = np.ones((1, 3, 8, 8), np.float32)
+
+
+@pytest.mark.parametrize("arrays, words", [
+    ({"z": X}, ("'z'", "'x'")), ({"x": X, "z": X}, ("'z'",)), ({}, ("'x'", "missing")),
+    ({"x": X[:, :, :4]}, ("[1, 3, 4, 8]", "[1, 3, 8, 8]")), ({"x": X[0]}, ("[3, 8, 8]",)),
+    ({"x": X.astype(np.int64)}, ("int64", "float32")), ({"x": X.astype(np.uint8)}, ("uint8",)),
+])
+def test_wrong_npz(good: Path, arrays: dict, words: tuple[str, ...]) -> None:
+    save_npz(good / "bad.npz", arrays)
+    for model in ("m.bmodel", "m_top.mlir"):
+        assert_refused(run_tool("model_runner", "--model", model, "--input", "bad.npz", "--output", "o.npz", cwd=good), 1, *words)
+    assert not (good / "o.npz").exists()
+
+
+@pytest.mark.parametrize("name, data, word", [
+    ("in.npz", b"PK\x03\x04 not really", "in.npz"), ("in.jpg", b"no picture", "in.jpg"), ("in.npy", b"\x93NUMPY?", "in.npy"),
+    ("in.xyz", b"?", "in.xyz"),
+])
+def test_bad_input_file(good: Path, name: str, data: bytes, word: str) -> None:
+    (good / name).write_bytes(data)
+    assert_refused(run_tool("model_runner", "--model", "m.bmodel", "--input", name, "--output", "o.npz", cwd=good), 1, word)
+
+
+def test_wrong_kind_of_model(good: Path) -> None:
+    run = ["--input", "in.npz", "--output", "o.npz"]
+    (good / "m.txt").write_text("x")
+    assert_refused(run_tool("model_runner", "--model", "m.txt", *run, cwd=good), 2, "m.txt")
+    assert_refused(run_tool("model_runner", "--model", "none.bmodel", *run, cwd=good), 1, "none.bmodel")
+    (good / "o.bmodel").write_bytes((good / "m.onnx").read_bytes())
+    assert_refused(run_tool("model_runner", "--model", "o.bmodel", *run, cwd=good), 1, "o.bmodel")
+
+
+def test_truncated_bmodel(good: Path) -> None:
+    data = (good / "m.bmodel").read_bytes()
+    for length in (0, 1, 63, 64, 200, len(data) // 2, len(data) - 1):
+        (good / "o.bmodel").write_bytes(data[:length])
+        assert_refused(run_tool("model_tool", "check", "o.bmodel", cwd=good), 1, "o.bmodel")
+    (good / "o.bmodel").write_bytes(data + b"\0")
+    assert_refused(run_tool("model_tool", "check", "o.bmodel", cwd=good), 1, "o.bmodel")
+
+
+FLIP = """
+import sys, numpy as np, tessera.runtime as rt
+path, step = sys.argv[1], int(sys.argv[2])
+data = open(path, "rb").read()
+x = np.ones((1, 3, 8, 8), np.float32)
+good = rt.load(path).net()({"x": x})["y"]
+refused = same = 0
+for place in range(0, len(data), step):
+    flipped = bytearray(data)
+    flipped[place] ^= 0x41
+    with open(path + ".flipped", "wb") as file:
+        file.write(flipped)
+    try:
+        out = rt.load(path + ".flipped").net()({"x": x})["y"]
+    except rt.Error:
+        refused += 1
+        continue
+    assert np.array_equal(out, good), f"another answer after a flip at {place}"
+    same += 1
+print(refused, same)
+"""
+
+
+def test_altered_bmodel_every_64th_byte(good: Path) -> None:
+    """An altered file is refused: a flip that is not noticed would be a hole in the hashes."""
+    result = subprocess.run([BUILD / "bin" / "tessera-python", "-c", FLIP, good / "m.bmodel", "64"],
+                            capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr[-2000:]
+    refused, same = map(int, result.stdout.split())
+    assert refused > 0 and same == 0
+
+
+@pytest.mark.parametrize("flags", [["model_transform", "--model_def", "m.onnx", "--mlir", "/proc/none/m_top.mlir"],
+                                   ["model_transform", "--model_def", "m.onnx", "--mlir", "n_top.mlir", "--test_result", "/proc/none/r.npz"],
+                                   ["model_deploy", "--mlir", "m_top.mlir", "--model", "/proc/none/m.bmodel"],
+                                   ["model_runner", "--model", "m.bmodel", "--input", "in.npz", "--output", "/proc/none/o.npz"]])
+def test_unwritable_folder(good: Path, flags: list[str]) -> None:
+    assert_refused(run_tool(*flags, cwd=good), 1, "/proc/none")
+
+
+def limit_file_size() -> None:
+    """Files may not grow beyond 1 KiB: what a full disk does to a writer."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+
+@pytest.mark.parametrize("flags, absent", [
+    (["model_transform", "--model_def", "big.onnx", "--mlir", "b_top.mlir", "--not_inference"], ["b_top.mlir", "b_weights.safetensors"]),
+    (["model_deploy", "--mlir", "m_top.mlir", "--model", "o.bmodel", "--skip_validation", "--cache_dir", "none"], ["o.bmodel"]),
+])
+def test_full_disk(good: Path, flags: list[str], absent: list[str]) -> None:
+    small_models.deep_chain(good / "big.onnx", 4)
+    before = set(os.listdir(good))
+    result = run_tool(*flags, cwd=good, preexec_fn=limit_file_size)
+    assert_refused(result, 1)
+    assert set(os.listdir(good)) == before, "a half-written file is left"
+    for name in absent:
+        assert not (good / name).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_leaves_nothing_half_written(tmp_path: Path, number: int) -> None:
+    onnx = small_models.deep_chain(tmp_path / "big.onnx", 60, 256)
+    command = [BUILD / "bin" / "model_transform", "--model_def", onnx, "--mlir", tmp_path / "b_top.mlir", "--not_inference"]
+    begin = time.monotonic()
+    check(subprocess.run(command, capture_output=True, text=True))
+    whole = time.monotonic() - begin
+    complete = ["b_top.mlir", "b_weights.safetensors"]
+    assert outputs_of(tmp_path) == complete
+    interrupted = 0
+    for fraction in (0.15, 0.35, 0.55, 0.7, 0.8, 0.9, 0.97):
+        for name in complete:
+            (tmp_path / name).unlink(missing_ok=True)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
+            time.sleep(whole * fraction)
+            child.send_signal(number)
+            text = child.communicate(timeout=60)[1]
+        assert child.returncode in (0, 130, -number), text
+        assert "Traceback" not in text or child.returncode == -number, text
+        interrupted += child.returncode != 0
+        assert outputs_of(tmp_path) in ([], complete)
+    assert interrupted > 0, "no run was interrupted: the test tested nothing"
+
+
+def test_runtime_refuses_a_wrong_call_in_words(good: Path) -> None:
+    code = "import tessera.runtime as rt, numpy as np; rt.load('m.bmodel').net()({'nope': np.zeros(3)})"
+    result = subprocess.run([BUILD / "bin" / "tessera-python", "-c", code], cwd=good, capture_output=True, text=True)
+    assert result.returncode == 1 and "nope" in result.stderr and "'x'" in result.stderr
+
+
