@@ -39,5 +39,6 @@ using Subcommand = std::function<llvm::Error()> (*)(CLI::App &app);
 std::function<llvm::Error()> addImport(CLI::App &app);
 std::function<llvm::Error()> addInfo(CLI::App &app);
 std::function<llvm::Error()> addReference(CLI::App &app);
+std::function<llvm::Error()> addSupportedOps(CLI::App &app);
 
 } // namespace tessera::tool

@@ -14,6 +14,7 @@ static constexpr Subcommand kSubcommands[] = {
     addImport,
     addInfo,
     addReference,
+    addSupportedOps,
 };
 
 static int finish(llvm::Error error) {

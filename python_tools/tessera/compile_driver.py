@@ -61,8 +61,7 @@ def run_compile(arguments: Sequence[str], report: Report, inputs: Sequence[str |
         raise child.error(code)
     folder = save_reproducer(command, code, child.log, child.stderr, inputs, reproducer_beside)
     raise TesseraError(f"tessera-compile {arguments[0]} {_how_it_ended(code)}: this is a fault in Tessera",
-                       ExitCode.INTERNAL, hint=f"please report it with the reproducer saved in {folder}",
-                       details=child.stderr[-5:])
+                       ExitCode.INTERNAL, hint=f"please report it with the reproducer saved in {folder}")
 
 
 def _how_it_ended(code: int) -> str:

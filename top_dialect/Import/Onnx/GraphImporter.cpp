@@ -3,6 +3,7 @@
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 
 #include "top_dialect/IR/WeightStore.h"
+#include "top_dialect/Import/Onnx/OnnxImport.h"
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
@@ -179,3 +180,15 @@ llvm::Expected<llvm::SmallVector<mlir::Value>> GraphImporter::outputs() {
 }
 
 } // namespace tessera::top::onnx_import
+
+std::vector<tessera::top::SupportedOperator> tessera::top::supportedOperators() {
+  std::vector<SupportedOperator> operators;
+  for (const auto &[key, entries] : onnx_import::handlerTable()) {
+    int64_t since = entries.front().since;
+    for (const auto &entry : entries) {
+      since = std::min(since, entry.since);
+    }
+    operators.push_back({key.first, key.second, since});
+  }
+  return operators;
+}

@@ -32,4 +32,14 @@ struct ImportOptions {
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(llvm::StringRef path, const ImportOptions &options,
                                                              mlir::MLIRContext &context);
 
+/// An operator the importer has a handler for.
+struct SupportedOperator {
+  llvm::StringRef domain; ///< "" is ai.onnx
+  llvm::StringRef name;
+  int64_t since; ///< oldest opset that is handled
+};
+
+/// All of them, sorted by domain and name.
+std::vector<SupportedOperator> supportedOperators();
+
 } // namespace tessera::top

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the end of the compiler process becomes a result, an error or a reproducer. A script stands for the compiler."""
+from __future__ import annotations
+
+import io
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tessera import compile_driver
+from tessera.errors import ExitCode, TesseraError
+from tessera.progress import Report
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """compiler("shell text"): the next run executes this instead."""
+    def install(text: str) -> None:
+        path = tmp_path / "fake-compile"
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setattr(compile_driver, "find_program", lambda name: str(path))
+    return install
+
+
+def run(tmp_path: Path, **more):
+    report = Report(1, io.StringIO())
+    return compile_driver.run_compile(["import", "--output", str(tmp_path / "o")], report,
+                                      reproducer_beside=tmp_path, **more), report
+
+
+def test_result_and_warnings(compiler, tmp_path: Path) -> None:
+    compiler("""echo '{"event":"warning","message":"odd"}'; echo 'not json'; echo '{"event":"result","ops":3}'""")
+    result, report = run(tmp_path)
+    assert result["ops"] == 3 and report.warnings == ["odd"]
+
+
+@pytest.mark.parametrize("code", [1, 2, 4])
+def test_known_code_carries_the_message(compiler, tmp_path: Path, code: int) -> None:
+    compiler(f"""echo '{{"event":"error","code":{code},"message":"bad conv","hint":"mend it"}}'; exit {code}""")
+    with pytest.raises(TesseraError, match="bad conv") as caught:
+        run(tmp_path)
+    assert caught.value.code == code and caught.value.hint == "mend it"
+    assert not list(tmp_path.glob("tessera-reproducer*"))
+
+
+@pytest.mark.parametrize("end", ["kill -SEGV $$", "kill -ABRT $$", "exit 70", "exit 17", "exit 1"])
+def test_crash_saves_a_reproducer(compiler, tmp_path: Path, end: str) -> None:
+    model = tmp_path / "m.onnx"
+    model.write_bytes(b"model")
+    compiler(f"[ '{end}' = 'exit 1' ] || echo 'stack trace' >&2; {end}")
+    with pytest.raises(TesseraError, match="fault in Tessera") as caught:
+        run(tmp_path, inputs=[model])
+    assert caught.value.code == ExitCode.INTERNAL and "stack trace" not in caught.value.message
+    folder = next(tmp_path.glob("tessera-reproducer*"))
+    assert str(folder) in caught.value.hint
+    assert (folder / "m.onnx").read_bytes() == b"model" and "import" in (folder / "command.sh").read_text()
+    assert end == "exit 1" or "stack trace" in (folder / "stderr.txt").read_text()
+
+
+def test_interrupt_ends_the_child(tmp_path: Path) -> None:
+    """SIGINT to the tool alone reaches the compiler, which is gone when the tool has ended."""
+    fake = tmp_path / "fake-compile"
+    fake.write_text("#!/bin/sh\necho $$ > pid\nexec sleep 60\n")
+    fake.chmod(0o755)
+    code = ("import tessera.compile_driver as d, tessera.progress as p, io\n"
+            f"d.find_program = lambda name: {str(fake)!r}\n"
+            "try:\n    d.run_compile(['x'], p.Report(1, io.StringIO()))\nexcept KeyboardInterrupt:\n    raise SystemExit(130)\n")
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as tool:
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+            assert time.monotonic() < deadline and tool.poll() is None
+            time.sleep(0.02)
+        tool.send_signal(signal.SIGINT)
+        assert tool.wait(20) == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)

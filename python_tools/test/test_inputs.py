@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Input tensors: what fits is taken in exact type, what does not is named."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tessera.errors import TesseraError
+from tessera.files import save_npz
+from tessera.inputs import InputSpec, check_inputs, load_inputs, random_inputs
+from tessera.preprocess import Preprocess
+
+X = InputSpec("x", (1, 3, 4, 4), "float32")
+IDS = InputSpec("ids", (1, 8), "int64")
+
+
+def test_random_is_seeded_and_typed() -> None:
+    first, second = random_inputs([X, IDS]), random_inputs([X, IDS])
+    assert np.array_equal(first["x"], second["x"]) and first["x"].dtype == np.float32
+    assert set(np.unique(first["ids"])) <= {0, 1} and first["ids"].dtype == np.int64
+    assert not np.array_equal(first["x"], random_inputs([X], seed=1)["x"])
+
+
+def test_random_pixels_follow_the_preprocessing() -> None:
+    spec = InputSpec("x", (1, 3, 4, 4), "float32", Preprocess(pixel_format="rgb", mean=(127.5,), scale=(1 / 127.5,)))
+    assert -1 <= random_inputs([spec])["x"].min() and random_inputs([spec])["x"].max() <= 1
+
+
+def test_harmless_types_are_converted() -> None:
+    given = {"x": np.zeros(X.shape), "ids": np.zeros(IDS.shape, np.int32)}
+    checked = check_inputs(given, [X, IDS], "test")
+    assert checked["x"].dtype == np.float32 and checked["ids"].dtype == np.int64
+
+
+def test_everything_wrong_is_named_at_once() -> None:
+    with pytest.raises(TesseraError, match="'y' is no input") as caught:
+        check_inputs({"y": np.zeros(1), "x": np.zeros((1, 3, 4), np.float32)}, [X, IDS], "test")
+    text = "\n".join(caught.value.details)
+    assert "[1, 3, 4], the model wants [1, 3, 4, 4]" in text and "'ids' int64[1, 8] is missing" in text
+
+
+def test_files(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones(X.shape, np.float32))
+    np.save(tmp_path / "ids.npy", np.ones(IDS.shape, np.int64))
+    save_npz(tmp_path / "in.npz", {"x": np.ones(X.shape, np.float32), "ids": np.ones(IDS.shape, np.int64)})
+    assert load_inputs(str(tmp_path / "in.npz"), [X, IDS])["ids"].sum() == 8
+    assert load_inputs(f"x={tmp_path}/x.npy,ids={tmp_path}/ids.npy", [X, IDS])["x"].sum() == 48
+    assert load_inputs(str(tmp_path / "x.npy"), [X])["x"].sum() == 48
+    with pytest.raises(TesseraError, match="one file for 2 inputs"):
+        load_inputs(str(tmp_path / "x.npy"), [X, IDS])
+    with pytest.raises(TesseraError, match="no input 'z'"):
+        load_inputs(f"z={tmp_path}/x.npy", [X])
