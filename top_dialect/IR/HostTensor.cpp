@@ -30,9 +30,34 @@ HostTensor::HostTensor(RankedTensorType type, ArrayRef<char> bytes)
   assert(static_cast<int64_t>(bytes.size()) == getNumElements() * elementBytes(elementType));
 }
 
+HostTensor HostTensor::borrow(RankedTensorType type, ArrayRef<char> bytes, std::shared_ptr<const void> owner) {
+  // A mapped file need not align its tensors.
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % std::max<int64_t>(elementBytes(type.getElementType()), 1) != 0) {
+    return HostTensor(type, bytes);
+  }
+  HostTensor tensor;
+  tensor.elementType = type.getElementType();
+  tensor.shape.assign(type.getShape().begin(), type.getShape().end());
+  tensor.borrowed = bytes;
+  tensor.owner = std::move(owner);
+  assert(static_cast<int64_t>(bytes.size()) == tensor.getNumElements() * elementBytes(tensor.elementType));
+  return tensor;
+}
+
+MutableArrayRef<char> HostTensor::getBytes() {
+  if (!borrowed.empty()) {
+    bytes.assign(borrowed.begin(), borrowed.end());
+    borrowed = {};
+    owner.reset();
+  }
+  return bytes;
+}
+
 int64_t HostTensor::getNumElements() const { return product(shape); }
 
 void HostTensor::resize(ArrayRef<int64_t> newShape) {
   shape.assign(newShape.begin(), newShape.end());
+  borrowed = {};
+  owner.reset();
   bytes.assign(product(shape) * elementBytes(elementType), 0);
 }

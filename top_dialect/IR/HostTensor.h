@@ -6,6 +6,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace tessera::top {
@@ -14,7 +15,8 @@ namespace tessera::top {
 /// storage type. 0 for types that have no memory form (index, strings, ...).
 int64_t elementBytes(mlir::Type type);
 
-/// A dense tensor: row-major, little endian, elements of `elementBytes`. Owns its bytes.
+/// A dense tensor: row-major, little endian, elements of `elementBytes`. Owns its bytes, or views those
+/// of a constant until they are written to.
 class HostTensor {
 public:
   HostTensor() = default;
@@ -23,6 +25,11 @@ public:
   explicit HostTensor(mlir::RankedTensorType type) : HostTensor(type.getElementType(), type.getShape()) {}
   /// Copies `bytes`, whose count must fit.
   HostTensor(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes);
+
+  /// Views `bytes`, which `owner` (or, when it is null, the caller) keeps alive and unchanged. Writing
+  /// to the tensor copies them first.
+  static HostTensor borrow(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes,
+                           std::shared_ptr<const void> owner);
 
   mlir::Type getElementType() const { return elementType; }
   llvm::ArrayRef<int64_t> getShape() const { return shape; }
@@ -33,25 +40,29 @@ public:
   /// Gives the tensor another shape (and so allocates zeros anew): for dims known at run time only.
   void resize(llvm::ArrayRef<int64_t> newShape);
 
-  llvm::ArrayRef<char> getBytes() const { return bytes; }
-  llvm::MutableArrayRef<char> getBytes() { return bytes; }
+  llvm::ArrayRef<char> getBytes() const { return borrowed.empty() ? llvm::ArrayRef<char>(bytes) : borrowed; }
+  llvm::MutableArrayRef<char> getBytes();
 
   /// Typed view; `T` must have the element's size. f16 and bf16 are viewed as uint16_t, i1 as bool or uint8_t.
   template <typename T>
   llvm::MutableArrayRef<T> data() {
     assert(sizeof(T) == static_cast<size_t>(elementBytes(elementType)));
-    return {reinterpret_cast<T *>(bytes.data()), bytes.size() / sizeof(T)};
+    llvm::MutableArrayRef<char> raw = getBytes();
+    return llvm::MutableArrayRef<T>(reinterpret_cast<T *>(raw.data()), raw.size() / sizeof(T));
   }
   template <typename T>
   llvm::ArrayRef<T> data() const {
     assert(sizeof(T) == static_cast<size_t>(elementBytes(elementType)));
-    return {reinterpret_cast<const T *>(bytes.data()), bytes.size() / sizeof(T)};
+    llvm::ArrayRef<char> raw = getBytes();
+    return llvm::ArrayRef<T>(reinterpret_cast<const T *>(raw.data()), raw.size() / sizeof(T));
   }
 
 private:
   mlir::Type elementType;
   llvm::SmallVector<int64_t, 6> shape;
   std::vector<char> bytes;
+  llvm::ArrayRef<char> borrowed;
+  std::shared_ptr<const void> owner;
 };
 
 } // namespace tessera::top

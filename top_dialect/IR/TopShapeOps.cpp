@@ -22,12 +22,30 @@ static LogicalResult checkCount(Operation *op, StringRef name, size_t count, int
 // Reshape
 //===----------------------------------------------------------------------===//
 
+/// The shape an op is asked for: the operand `dynShape` where its value is known, else the attribute.
+static SmallVector<int64_t> wantedShape(Value dynShape, ArrayRef<int64_t> attribute) {
+  auto known = dynShape ? getConstantInts(dynShape) : std::nullopt;
+  return known ? *known : SmallVector<int64_t>(attribute);
+}
+
 LogicalResult ReshapeOp::inferShapes(Types &types) {
-  SmallVector<int64_t> shape(getShape());
+  SmallVector<int64_t> wanted = wantedShape(getDynShape(), getShape());
+  bool isKnown = !getDynShape() || getConstantInts(getDynShape());
+  if (getDynShape()) {
+    // At run time a 0 stands for the dim of x, as in ONNX.
+    for (auto [i, dim] : llvm::enumerate(wanted)) {
+      if (dim == 0 && static_cast<int64_t>(i) < rankOf(getX())) {
+        dim = shapeOf(getX())[i];
+        isKnown &= !isDynamic(dim);
+        dim = isDynamic(dim) ? -1 : dim;
+      }
+    }
+  }
+  SmallVector<int64_t> shape(wanted);
   int64_t known = 1;
   int64_t unknown = -1;
   for (auto [i, dim] : llvm::enumerate(shape)) {
-    if (dim < -1 || (dim == -1 && unknown >= 0 && !getDynShape())) { // reshape_c2
+    if (dim < -1 || (dim == -1 && unknown >= 0 && isKnown)) { // reshape_c2
       return emitOpError() << "shape " << formatShape(shape)
                            << " must hold sizes and at most one -1 where there is no dynShape (C2)";
     }
@@ -42,11 +60,11 @@ LogicalResult ReshapeOp::inferShapes(Types &types) {
   for (int64_t dim : shapeOf(getX())) {
     count = mulDims(count, dim);
   }
-  bool several = llvm::count(getShape(), -1) > 1;
+  bool several = llvm::count(wanted, -1) > 1;
   if (!isDynamic(count)) { // reshape_c1
     bool fits = unknown < 0 ? count == known : several || (known != 0 && count % known == 0);
     if (!fits) {
-      return emitOpError() << "cannot make " << formatShape(getShape()) << " of the " << count << " elements of "
+      return emitOpError() << "cannot make " << formatShape(wanted) << " of the " << count << " elements of "
                            << formatShape(shapeOf(getX())) << " (C1)";
     }
     if (unknown >= 0 && !several) {
@@ -198,7 +216,7 @@ LogicalResult PadOp::inferShapes(Types &types) {
 LogicalResult ExpandOp::inferShapes(Types &types) {
   SmallVector<int64_t> shape(shapeOf(getX()));
   SmallVector<int64_t> target;
-  for (int64_t dim : getShape()) {
+  for (int64_t dim : wantedShape(getDynShape(), getShape())) {
     if (dim < -1 || (dim == -1 && !getDynShape())) { // expand_c2
       return emitOpError() << "shape has the entry " << dim << "; -1 is allowed with dynShape only (C2)";
     }

@@ -1,0 +1,277 @@
+//===- Evaluator.cpp - Runs Top functions and single ops on host tensors ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Reference/Evaluator.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace tessera::top;
+using llvm::failure;
+using llvm::LogicalResult;
+using llvm::success;
+using mlir::RankedTensorType;
+
+// --- Inputs and results ----------------------------------------------------------
+
+namespace {
+
+std::string argumentName(mlir::func::FuncOp function, unsigned i) {
+  auto name = function.getArgAttrOfType<mlir::StringAttr>(i, TopDialect::kNameAttr);
+  return name ? name.str() : "arg" + std::to_string(i);
+}
+
+std::string resultName(mlir::func::FuncOp function, unsigned i) {
+  auto name = function.getResultAttrOfType<mlir::StringAttr>(i, TopDialect::kNameAttr);
+  return name ? name.str() : "result" + std::to_string(i);
+}
+
+/// True if a tensor of `actual` type may stand where `declared` is wanted.
+bool fits(RankedTensorType declared, const HostTensor &actual) {
+  return declared.getElementType() == actual.getElementType() &&
+         succeeded(mlir::verifyCompatibleShape(declared.getShape(), actual.getShape()));
+}
+
+/// Every name in `inputs` is an argument's.
+LogicalResult checkNames(mlir::func::FuncOp function, const TensorMap &inputs) {
+  llvm::SmallVector<std::string> names;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    names.push_back(argumentName(function, i));
+  }
+  for (const auto &[name, tensor] : inputs) {
+    if (!llvm::is_contained(names, name)) {
+      return function.emitError("unknown input '")
+             << name << "'; the inputs are: " << llvm::join(names, ", ");
+    }
+  }
+  return success();
+}
+
+} // namespace
+
+llvm::FailureOr<TensorMap> Evaluator::run(mlir::func::FuncOp function, const TensorMap &inputs) {
+  if (function.isExternal()) {
+    return function.emitError("has no body to evaluate");
+  }
+  if (failed(checkNames(function, inputs))) {
+    return failure();
+  }
+  tensors.clear();
+  deaths.clear();
+  for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
+    std::string name = argumentName(function, i);
+    auto input = inputs.find(name);
+    auto declared = llvm::cast<RankedTensorType>(argument.getType());
+    if (input == inputs.end()) {
+      return function.emitError("input '") << name << "' is missing: expected " << declared;
+    }
+    if (!fits(declared, input->second)) {
+      return function.emitError("input '")
+             << name << "' has type " << input->second.getType() << ", expected " << declared;
+    }
+    tensors.try_emplace(argument, input->second);
+  }
+  Tensors results;
+  if (failed(runBlock(function.getBody().front(), results))) {
+    return failure();
+  }
+  TensorMap named;
+  for (auto [i, result] : llvm::enumerate(results)) {
+    named.insert_or_assign(resultName(function, i), std::move(result));
+  }
+  return named;
+}
+
+// --- Blocks ------------------------------------------------------------------------
+
+const HostTensor *Evaluator::lookup(mlir::Value value) {
+  auto known = tensors.find(value);
+  if (known != tensors.end()) {
+    return &known->second;
+  }
+  std::optional<TensorData> constant = getConstantData(value);
+  if (!constant) {
+    return nullptr;
+  }
+  HostTensor tensor = HostTensor::borrow(constant->type, constant->bytes, constant->owner);
+  return &tensors.try_emplace(value, std::move(tensor)).first->second;
+}
+
+const HostTensor *Evaluator::lookupOrError(mlir::Operation *user, mlir::Value value) {
+  const HostTensor *tensor = lookup(value);
+  if (!tensor) {
+    user->emitOpError("uses a value that is not known here: ") << value.getType();
+  }
+  return tensor;
+}
+
+const llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> &
+Evaluator::lastUses(mlir::Block &block) {
+  auto [entry, isNew] = deaths.try_emplace(&block);
+  if (!isNew) {
+    return entry->second;
+  }
+  auto add = [&](mlir::Value value) {
+    mlir::Operation *last = value.getDefiningOp();
+    for (mlir::Operation *user : value.getUsers()) {
+      mlir::Operation *inBlock = block.findAncestorOpInBlock(*user);
+      if (!last || (inBlock && last->isBeforeInBlock(inBlock))) {
+        last = inBlock;
+      }
+    }
+    if (last) {
+      entry->second[last].push_back(value);
+    }
+  };
+  llvm::for_each(block.getArguments(), add);
+  for (mlir::Operation &op : block) {
+    llvm::for_each(op.getResults(), add);
+  }
+  return entry->second;
+}
+
+LogicalResult Evaluator::runBlock(mlir::Block &block, Tensors &yielded) {
+  const auto &dying = lastUses(block);
+  for (mlir::Operation &op : block.without_terminator()) {
+    if (!llvm::isa<ConstantOp, WeightOp>(op) && failed(runInBlock(&op))) {
+      return failure();
+    }
+    auto dead = dying.find(&op);
+    if (dead != dying.end()) {
+      for (mlir::Value value : dead->second) {
+        tensors.erase(value);
+      }
+    }
+  }
+  mlir::Operation *terminator = block.getTerminator();
+  for (mlir::Value value : terminator->getOperands()) {
+    const HostTensor *tensor = lookupOrError(terminator, value);
+    if (!tensor) {
+      return failure();
+    }
+    yielded.push_back(*tensor);
+  }
+  return success();
+}
+
+LogicalResult Evaluator::runInBlock(mlir::Operation *op) {
+  // Constants are looked up first: that may move the map's other entries.
+  for (mlir::Value value : op->getOperands()) {
+    if (!lookupOrError(op, value)) {
+      return failure();
+    }
+  }
+  llvm::SmallVector<const HostTensor *> inputs;
+  for (mlir::Value value : op->getOperands()) {
+    inputs.push_back(lookup(value));
+  }
+  Tensors outputs;
+  if (failed(runSimpleOp(op, inputs, outputs))) {
+    return failure();
+  }
+  for (auto [result, output] : llvm::zip_equal(op->getResults(), outputs)) {
+    llvm::StringRef name = getTensorName(result);
+    if (callback && !name.empty()) {
+      callback(name, output);
+    }
+    tensors.insert_or_assign(result, std::move(output));
+  }
+  return success();
+}
+
+// --- Ops ---------------------------------------------------------------------------
+
+namespace {
+
+/// The result types of `op` for the actual operands: asks a copy of it whose operands have the
+/// actual shapes and, where small enough to matter for shapes, are constants.
+LogicalResult inferActualTypes(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs,
+                               llvm::SmallVectorImpl<RankedTensorType> &types) {
+  mlir::OwningOpRef<mlir::ModuleOp> scratch = mlir::ModuleOp::create(op->getLoc());
+  mlir::OpBuilder builder(scratch->getBodyRegion());
+  llvm::SmallVector<mlir::Value> operands;
+  for (const HostTensor *input : inputs) {
+    bool small = static_cast<int64_t>(input->getBytes().size()) <= kMaxInlineBytes;
+    operands.push_back(
+        small ? createConstant(builder, op->getLoc(), input->getType(), input->getBytes(), "")
+              : scratch->getBody()->addArgument(input->getType(), op->getLoc()));
+  }
+  mlir::Operation *copy = builder.insert(op->cloneWithoutRegions());
+  copy->setOperands(operands);
+  auto shapes = llvm::dyn_cast<ShapeInterface>(copy);
+  return shapes ? shapes.inferShapes(types) : op->emitOpError("has no shape inference");
+}
+
+bool hasDynamicType(mlir::Operation *op) {
+  auto isDynamic = [](mlir::Type type) {
+    return !llvm::cast<RankedTensorType>(type).hasStaticShape();
+  };
+  return llvm::any_of(op->getOperandTypes(), isDynamic) ||
+         llvm::any_of(op->getResultTypes(), isDynamic);
+}
+
+/// Checks what was computed against the declared types, which may be more exact than the inferred.
+LogicalResult checkResults(mlir::Operation *op, llvm::ArrayRef<HostTensor> outputs) {
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    auto declared = llvm::cast<RankedTensorType>(op->getResult(i).getType());
+    if (!fits(declared, output)) {
+      return op->emitOpError("result ")
+             << i << " has actual type " << output.getType() << ", but is declared as " << declared;
+    }
+  }
+  return success();
+}
+
+} // namespace
+
+LogicalResult Evaluator::runSimpleOp(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs,
+                                     Tensors &outputs) {
+  LogicalResult result = failure();
+  if (auto branch = llvm::dyn_cast<IfOp>(op)) {
+    result = runIf(branch, *inputs[0], outputs);
+  } else if (auto loop = llvm::dyn_cast<LoopOp>(op)) {
+    result = runLoop(loop, inputs, outputs);
+  } else if (auto reference = llvm::dyn_cast<ReferenceInterface>(op)) {
+    llvm::SmallVector<RankedTensorType> types;
+    if (!hasDynamicType(op)) {
+      llvm::append_range(types, llvm::map_range(op->getResultTypes(), [](mlir::Type type) {
+                           return llvm::cast<RankedTensorType>(type);
+                         }));
+    } else if (failed(inferActualTypes(op, inputs, types))) {
+      return failure();
+    }
+    for (RankedTensorType type : types) {
+      llvm::SmallVector<int64_t> shape(type.getShape());
+      if (!type.hasStaticShape() && !llvm::isa<NonZeroOp>(op)) {
+        return op->emitOpError("the shape of a result depends on too large a tensor: ") << type;
+      }
+      // Only the op itself can count its results; it resizes the tensor.
+      llvm::replace(shape, mlir::ShapedType::kDynamic, int64_t(0));
+      outputs.emplace_back(type.getElementType(), shape);
+    }
+    result = reference.evaluate(inputs, outputs);
+  } else {
+    return op->emitOpError("has no reference evaluation");
+  }
+  return succeeded(result) ? checkResults(op, outputs) : failure();
+}
+
+LogicalResult Evaluator::runOp(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs,
+                               llvm::SmallVectorImpl<HostTensor> &outputs) {
+  Tensors results;
+  if (failed(runSimpleOp(op, inputs, results))) {
+    return failure();
+  }
+  llvm::move(results, std::back_inserter(outputs));
+  return success();
+}
+
+LogicalResult tessera::top::evaluateOp(mlir::Operation *op,
+                                       llvm::ArrayRef<const HostTensor *> inputs,
+                                       llvm::SmallVectorImpl<HostTensor> &outputs) {
+  return Evaluator().runOp(op, inputs, outputs);
+}
