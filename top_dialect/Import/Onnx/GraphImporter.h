@@ -28,6 +28,9 @@ public:
   /// Values of the graph's outputs, in order.
   llvm::Expected<llvm::SmallVector<mlir::Value>> outputs();
 
+  /// Counts the imports of loop bodies in the whole model; false beyond a limit no real model reaches.
+  bool takeLoopImport() { return parent ? parent->takeLoopImport() : ++loopImports <= 4096; }
+
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::MLIRContext *getContext() { return builder.getContext(); }
 
@@ -40,6 +43,7 @@ private:
   llvm::StringMap<mlir::Value> values;
   llvm::StringMap<const onnx::TensorProto *> initializers;
   bool indexed = false;
+  unsigned loopImports = 0;
   std::string initializerError;
 
   void indexInitializers();

@@ -25,7 +25,9 @@ void NodeImporter::fail(const llvm::Twine &message) {
   }
 }
 
-mlir::RankedTensorType NodeImporter::placeholder() { return mlir::RankedTensorType::get({}, b.getF32Type()); }
+mlir::RankedTensorType NodeImporter::placeholder(mlir::OpBuilder &builder) {
+  return mlir::RankedTensorType::get({}, builder.getF32Type());
+}
 
 Value NodeImporter::dummy() { return createScalar(b, loc, b.getF32Type(), 0.0); }
 

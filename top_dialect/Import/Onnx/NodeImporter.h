@@ -108,8 +108,11 @@ public:
   /// Gives output i its value.
   void setOutput(unsigned i, mlir::Value value);
 
+  /// The type of results before they are inferred.
+  static mlir::RankedTensorType placeholder(mlir::OpBuilder &builder);
+
 private:
-  mlir::RankedTensorType placeholder();
+  mlir::RankedTensorType placeholder() { return placeholder(b); }
   mlir::Value dummy();
 
   std::string error;

@@ -2,8 +2,168 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using llvm::StringRef;
+using mlir::Value;
+
 namespace tessera::top::onnx_import {
 
-llvm::ArrayRef<HandlerEntry> recurrentHandlers() { return {}; }
+namespace {
+
+/// Activation functions of recurrent operators with the parameters they have unless the node gives others.
+struct Activation {
+  StringRef name;
+  double alpha;
+  double beta;
+};
+constexpr double kNone = 0.0;
+constexpr Activation kActivations[] = {
+    {"Relu", kNone, kNone},      {"Tanh", kNone, kNone},     {"Sigmoid", kNone, kNone},
+    {"LeakyRelu", 0.01, kNone},  {"Elu", 1.0, kNone},        {"HardSigmoid", 0.2, 0.5},
+    {"Softsign", kNone, kNone},  {"Softplus", kNone, kNone}, {"ThresholdedRelu", 1.0, kNone},
+    {"Affine", 1.0, 0.0},        {"ScaledTanh", 1.0, 1.0},
+};
+
+const Activation *findActivation(StringRef name) {
+  for (const Activation &known : kActivations) {
+    if (known.name.equals_insensitive(name)) {
+      return &known;
+    }
+  }
+  return nullptr;
+}
+
+bool hasAlpha(StringRef name) {
+  return llvm::is_contained({"LeakyRelu", "Elu", "HardSigmoid", "ThresholdedRelu", "Affine", "ScaledTanh"}, name);
+}
+
+bool hasBeta(StringRef name) { return llvm::is_contained({"HardSigmoid", "Affine", "ScaledTanh"}, name); }
+
+llvm::SmallVector<StringRef> defaultActivations(RnnKind kind) {
+  switch (kind) {
+  case RnnKind::rnn:
+    return {"Tanh"};
+  case RnnKind::gru:
+    return {"Sigmoid", "Tanh"};
+  case RnnKind::lstm:
+    return {"Sigmoid", "Tanh", "Tanh"};
+  }
+  return {};
+}
+
+/// The alpha and beta lists hold one entry for each activation that takes one, in order.
+void checkParameters(NodeImporter &n, llvm::ArrayRef<StringRef> activations) {
+  auto alphas = n.floatsAttr("activation_alpha");
+  auto betas = n.floatsAttr("activation_beta");
+  size_t alpha = 0;
+  size_t beta = 0;
+  auto check = [&](StringRef list, llvm::ArrayRef<double> values, size_t &next, StringRef name, double byDefault) {
+    double value = next < values.size() ? values[next] : byDefault;
+    ++next;
+    if (std::abs(value - byDefault) > 1e-6) {
+      n.fail(llvm::formatv("{0} gives {1} the parameter {2}; only its default {3} is supported", list, name, value,
+                           byDefault));
+    }
+  };
+  for (StringRef name : activations) {
+    const Activation *activation = findActivation(name);
+    if (hasAlpha(name)) {
+      check("activation_alpha", alphas, alpha, name, activation->alpha);
+    }
+    if (hasBeta(name)) {
+      check("activation_beta", betas, beta, name, activation->beta);
+    }
+  }
+}
+
+mlir::ArrayAttr readActivations(NodeImporter &n, RnnKind kind, int64_t directions) {
+  auto given = n.stringsAttr("activations");
+  llvm::SmallVector<StringRef> perDirection = defaultActivations(kind);
+  llvm::SmallVector<StringRef> names;
+  for (int64_t d = 0; given.empty() && d < directions; ++d) {
+    llvm::append_range(names, perDirection);
+  }
+  for (const std::string &name : given) {
+    const Activation *activation = findActivation(name);
+    if (!activation) {
+      n.fail(llvm::formatv("activation '{0}' is unknown", name));
+      return {};
+    }
+    names.push_back(activation->name);
+  }
+  checkParameters(n, names);
+  return n.b.getStrArrayAttr(names);
+}
+
+RnnDirection readDirection(NodeImporter &n) {
+  std::string text = n.stringAttr("direction", "forward");
+  auto direction = symbolizeRnnDirection(text);
+  if (!direction) {
+    n.fail(llvm::formatv("direction '{0}' is none of forward, reverse, bidirectional", text));
+  }
+  return direction.value_or(RnnDirection::forward);
+}
+
+/// Batch-first tensors (layout = 1) become sequence-first and back.
+Value swapFirst(NodeImporter &n, Value value) {
+  if (!value || NodeImporter::rank(value) != 3) {
+    return value; // of another rank: the inference says so
+  }
+  return n.transpose(value, {1, 0, 2});
+}
+
+template <RnnKind kind>
+void recurrent(NodeImporter &n) {
+  RnnDirection direction = readDirection(n);
+  int64_t directions = direction == RnnDirection::bidirectional ? 2 : 1;
+  bool batchFirst = n.intAttr("layout", 0) != 0;
+  if (n.intAttr("input_forget", 0) != 0) {
+    n.fail("input_forget = 1 (coupled gates) is not supported");
+  }
+  Value x = n.input(0);
+  Value w = n.input(1);
+  Value r = n.input(2);
+  Value initialH = n.optionalInput(5);
+  Value initialC = kind == RnnKind::lstm ? n.optionalInput(6) : Value();
+  Value peephole = kind == RnnKind::lstm ? n.optionalInput(7) : Value();
+  if (NodeImporter::rank(r) != 3) {
+    n.fail(llvm::formatv("input 2 (R) has rank {0}, must have 3", NodeImporter::rank(r)));
+    return;
+  }
+  int64_t hidden = n.intAttr("hidden_size", NodeImporter::shape(r)[2]);
+  mlir::ArrayAttr activations = readActivations(n, kind, directions);
+  if (n.failed()) {
+    return;
+  }
+  if (batchFirst) {
+    x = swapFirst(n, x);
+    initialH = swapFirst(n, initialH);
+    initialC = swapFirst(n, initialC);
+  }
+  auto results = n.createMulti<RnnOp>(3, x, w, r, n.optionalInput(3), n.optionalInput(4), initialH, initialC, peephole,
+                                      kind, direction, hidden, activations,
+                                      llvm::APFloat(n.floatAttr("clip", 0.0)),
+                                      n.intAttr("linear_before_reset", 0) != 0);
+  if (batchFirst) {
+    results[0] = n.wantsOutput(0) ? n.transpose(results[0], {2, 0, 1, 3}) : results[0];
+    results[1] = n.wantsOutput(1) ? n.transpose(results[1], {1, 0, 2}) : results[1];
+    results[2] = n.wantsOutput(2) ? n.transpose(results[2], {1, 0, 2}) : results[2];
+  }
+  for (unsigned i = 0; i < (kind == RnnKind::lstm ? 3u : 2u); ++i) {
+    n.setOutput(i, results[i]);
+  }
+}
+
+constexpr HandlerEntry kHandlers[] = {
+    {"", "RNN", recurrent<RnnKind::rnn>},
+    {"", "GRU", recurrent<RnnKind::gru>},
+    {"", "LSTM", recurrent<RnnKind::lstm>},
+};
+
+} // namespace
+
+llvm::ArrayRef<HandlerEntry> recurrentHandlers() { return kHandlers; }
 
 } // namespace tessera::top::onnx_import
