@@ -15,8 +15,10 @@ using mlir::Value;
 namespace tessera::top::onnx_import {
 
 namespace {
-/// Results of folding are bounded: a larger one stays an op.
+/// Results of folding are bounded: a larger one stays an op. Tensors of one value are made of nothing
+/// else, so a filter of that form is always one.
 constexpr int64_t kMaxFoldBytes = int64_t(256) << 20;
+constexpr int64_t kMaxSplatBytes = int64_t(1) << 30;
 } // namespace
 
 void NodeImporter::fail(const llvm::Twine &message) {
@@ -256,7 +258,7 @@ bool mayFold(mlir::Operation *op) {
     int64_t bytes = byteSize(mlir::cast<mlir::RankedTensorType>(type));
     resultBytes += bytes < 0 ? 0 : bytes; // dims of shape arithmetic may depend on the values
   }
-  return resultBytes <= std::max(kMaxFoldBytes, operandBytes);
+  return resultBytes <= (mlir::isa<ConstantOfShapeOp>(op) ? kMaxSplatBytes : std::max(kMaxFoldBytes, operandBytes));
 }
 
 } // namespace
@@ -285,7 +287,7 @@ llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
   llvm::SmallVector<const HostTensor *> inputPointers;
   for (Value operand : op->getOperands()) {
     auto data = getConstantData(operand);
-    inputs.emplace_back(data->type, data->bytes);
+    inputs.push_back(HostTensor::borrow(data->type, data->bytes, data->owner));
   }
   for (HostTensor &tensor : inputs) {
     inputPointers.push_back(&tensor);

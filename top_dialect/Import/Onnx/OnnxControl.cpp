@@ -51,7 +51,8 @@ std::unique_ptr<mlir::Region> importRegion(NodeImporter &n, const onnx::GraphPro
   for (mlir::Type type : argumentTypes) {
     arguments.push_back(block.addArgument(type, n.loc));
   }
-  mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(&block);
+  mlir::OpBuilder builder(n.b.getContext());
+  builder.setInsertionPointToEnd(&block);
   Values outputs = importInto(n, graph, builder, arguments);
   YieldOp::create(builder, n.loc, outputs);
   return region;

@@ -138,13 +138,21 @@ public:
 private:
   llvm::Error collectProducers() {
     for (const auto &input : graph.input()) {
-      given.insert(input.name());
+      if (!given.insert(input.name()).second) {
+        return fail(llvm::formatv("the graph has two inputs named '{0}': names must be unique", input.name()));
+      }
     }
+    // An initializer may have the name of an input, whose default it then is.
+    llvm::StringSet<> constants;
     for (const auto &tensor : graph.initializer()) {
       given.insert(tensor.name());
+      if (!constants.insert(tensor.name()).second) {
+        return fail(llvm::formatv("the graph has two initializers named '{0}': names must be unique", tensor.name()));
+      }
     }
-    for (const auto &tensor : graph.sparse_initializer()) {
-      given.insert(tensor.values().name());
+    if (graph.sparse_initializer_size() > 0) {
+      return fail(llvm::formatv("initializer '{0}' is sparse, which is not supported: store it dense",
+                                graph.sparse_initializer(0).values().name()));
     }
     for (int i = 0; i < graph.node_size(); ++i) {
       for (const std::string &output : graph.node(i).output()) {
@@ -257,31 +265,33 @@ private:
     return sorted;
   }
 
-  /// Walks from an unfinished node along unfinished inputs until one repeats.
+  /// Walks from an unfinished node backwards along unfinished producers until one repeats.
   llvm::Error describeCycle() {
-    auto unfinished = [&](int i) { return pending[i] > 0; };
-    int at = 0;
-    while (!unfinished(at)) {
-      ++at;
-    }
-    std::vector<int> path;
-    std::vector<bool> seen(graph.node_size(), false);
-    while (!seen[at]) {
-      seen[at] = true;
-      path.push_back(at);
-      for (int j = 0; j < graph.node_size(); ++j) {
-        if (unfinished(j) && llvm::is_contained(users[j], at)) {
-          at = j;
-          break;
+    // Every unfinished node has an unfinished producer, or it would have become ready.
+    std::vector<int> waitsFor(graph.node_size(), -1);
+    for (int i = 0; i < graph.node_size(); ++i) {
+      for (int user : users[i]) {
+        if (pending[i] > 0 && pending[user] > 0) {
+          waitsFor[user] = i;
         }
       }
     }
-    auto start = llvm::find(path, at);
-    std::string text;
-    for (auto it = path.rbegin(); it != std::make_reverse_iterator(start) && text.size() < 1000; ++it) {
-      text += describeNode(graph.node(*it)) + " -> ";
+    int at = static_cast<int>(llvm::find_if(pending, [](int count) { return count > 0; }) - pending.begin());
+    std::vector<int> path;
+    std::vector<bool> seen(graph.node_size(), false);
+    for (; !seen[at]; at = waitsFor[at]) {
+      seen[at] = true;
+      path.push_back(at);
     }
-    text += describeNode(graph.node(path.back()));
+    auto start = llvm::find(path, at);
+    std::string text = describeNode(graph.node(at));
+    for (auto it = path.rbegin(); it != std::make_reverse_iterator(start); ++it) {
+      if (text.size() > 1000) {
+        text += " -> ...";
+        break;
+      }
+      text += " -> " + describeNode(graph.node(*it));
+    }
     return fail(llvm::formatv("the graph is cyclic: {0}", text));
   }
 

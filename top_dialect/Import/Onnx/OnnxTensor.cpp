@@ -225,7 +225,13 @@ llvm::Expected<OnnxTensor> readTensor(const onnx::TensorProto &tensor, const Onn
     if (llvm::Error error = checkByteCount(tensor, tensor.raw_data().size(), *type)) {
       return error;
     }
-    return OnnxTensor{*type, {tensor.raw_data().data(), tensor.raw_data().size()}, model.proto};
+    llvm::ArrayRef<char> raw(tensor.raw_data().data(), tensor.raw_data().size());
+    if (type->getElementType().isInteger(1) && llvm::any_of(raw, [](char byte) { return byte & ~1; })) {
+      auto bits = std::make_shared<std::vector<char>>();
+      llvm::transform(raw, std::back_inserter(*bits), [](char byte) { return byte != 0; });
+      return OnnxTensor{*type, *bits, bits};
+    }
+    return OnnxTensor{*type, raw, model.proto};
   }
   auto bytes = readField(tensor);
   if (llvm::Error error = checkByteCount(tensor, bytes->size(), *type)) {

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the small ONNX files of the importer's tests: models.py NAME FILE."""
+import pathlib
+import sys
+
+import numpy as np
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
+
+F32, I64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def tensor(name, shape, kind=F32):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def constant(name, array):
+    return numpy_helper.from_array(np.asarray(array), name)
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=13, domains=(), name="net"):
+    graph = helper.make_graph(nodes, name, inputs, outputs, list(initializers))
+    opsets = [helper.make_opsetid("", opset)] + [helper.make_opsetid(domain, 1) for domain in domains]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def node(kind, inputs, outputs, name="", **attributes):
+    return helper.make_node(kind, inputs, outputs, name=name, **attributes)
+
+
+# --- models that import ---------------------------------------------------------------
+
+def conv():
+    """Names, an initializer that is also an input, a bias, a constant that is used twice."""
+    w = constant("w", np.arange(8 * 3 * 3 * 3, dtype=np.float32).reshape(8, 3, 3, 3))
+    twin = constant("twin", np.arange(8 * 3 * 3 * 3, dtype=np.float32).reshape(8, 3, 3, 3))
+    b = constant("b", np.ones(8, np.float32))
+    return model([node("Conv", ["x", "w", "b"], ["c1"], "conv1", pads=[1, 1, 1, 1]),
+                  node("Conv", ["x", "twin"], ["c2"], "conv2", auto_pad="SAME_UPPER"),
+                  node("Add", ["c1", "c2"], ["sum"]),
+                  node("Relu", ["sum"], ["y"], "act")],
+                 [tensor("x", [1, 3, 8, 8]), tensor("w", [8, 3, 3, 3])], [tensor("y", [1, 8, 8, 8])], [w, twin, b])
+
+
+def unsorted():
+    return model([node("Relu", ["b"], ["y"], "second"), node("Neg", ["x"], ["b"], "first")],
+                 [tensor("x", [4])], [tensor("y", [4])])
+
+
+def shape_arithmetic():
+    """x [batch, 2, 3] flattened as exporters write it: Shape, Gather, Concat, Reshape."""
+    return model([node("Shape", ["x"], ["s"], "shape"),
+                  node("Gather", ["s", "zero"], ["batch"], "gather", axis=0),
+                  node("Unsqueeze", ["batch", "axes"], ["batch1"], "unsqueeze"),
+                  node("Concat", ["batch1", "rest"], ["target"], "concat", axis=0),
+                  node("Reshape", ["x", "target"], ["y"], "reshape")],
+                 [tensor("x", ["batch", 2, 3])], [tensor("y", ["batch", 6])],
+                 [constant("zero", np.int64(0)), constant("axes", np.int64([0])), constant("rest", np.int64([-1]))])
+
+
+def two_inputs():
+    return model([node("Add", ["a", "b"], ["y"], "add")],
+                 [tensor("a", ["n", 4]), tensor("b", ["n", 1])], [tensor("y", ["n", 4])])
+
+
+def branch(kind, source):
+    return helper.make_graph([node(kind, [source], ["out_" + kind], "inner_" + kind)], kind, [],
+                             [tensor("out_" + kind, None)])
+
+
+def if_constant():
+    return model([node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "x"), else_branch=branch("Exp", "x"))],
+                 [tensor("x", [4])], [tensor("y", [4])], [constant("cond", np.bool_(False))])
+
+
+def if_run_time():
+    return model([node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "w"), else_branch=branch("Exp", "w")),
+                  node("Add", ["y", "w"], ["z"], "after")],
+                 [tensor("cond", [], TensorProto.BOOL)], [tensor("z", [4])],
+                 [constant("w", np.ones(4, np.float32))])
+
+
+def loop():
+    """A carried value that grows: its dim opens. One scanned value."""
+    body = helper.make_graph([node("Concat", ["carried", "one"], ["next"], "grow", axis=0),
+                              node("Identity", ["cond_in"], ["cond_out"], "keep"),
+                              node("Cast", ["i"], ["scan"], "count", to=F32)],
+                             "body", [tensor("i", [], I64), tensor("cond_in", [], TensorProto.BOOL), tensor("carried", [1])],
+                             [tensor("cond_out", [], TensorProto.BOOL), tensor("next", None), tensor("scan", [])],
+                             [constant("one", np.ones(1, np.float32))])
+    return model([node("Loop", ["trips", "", "x"], ["y", "all"], "loop", body=body)],
+                 [tensor("trips", [], I64), tensor("x", [1])], [tensor("y", ["n"]), tensor("all", ["m"])])
+
+
+def lstm():
+    weight = lambda name, *shape: constant(name, np.ones(shape, np.float32))
+    return model([node("LSTM", ["x", "w", "r"], ["y", "yh"], "lstm", hidden_size=5, direction="reverse")],
+                 [tensor("x", [7, 2, 3])], [tensor("y", None), tensor("yh", None)],
+                 [weight("w", 1, 20, 3), weight("r", 1, 20, 5)])
+
+
+def typed_fields():
+    """Constants of all element types, in typed fields and raw."""
+    cases = [("f16", TensorProto.FLOAT16, [1.0, -2.0]), ("f64", TensorProto.DOUBLE, [1.5, 2.5]),
+             ("i8", TensorProto.INT8, [-1, 2]), ("u8", TensorProto.UINT8, [255, 2]),
+             ("i32", TensorProto.INT32, [-5, 6]), ("i64", I64, [-7, 8]), ("flag", TensorProto.BOOL, [True, False])]
+    tensors = [helper.make_tensor(name, kind, [2], values) for name, kind, values in cases]
+    tensors.append(helper.make_tensor("bf16", TensorProto.BFLOAT16, [2], [1.0, 3.0]))
+    names = [t.name for t in tensors]
+    return model([node("Identity", [name], ["out_" + name]) for name in names], [tensor("x", [1])],
+                 [tensor("out_" + t.name, [2], t.data_type) for t in tensors], tensors)
+
+
+def chain(count=20000):
+    nodes = [node("Relu" if i % 2 else "Neg", [f"t{i}"], [f"t{i + 1}"], f"n{i}") for i in range(count)]
+    return model(nodes, [tensor("t0", [1, 8])], [tensor(f"t{count}", [1, 8])])
+
+
+# --- models that do not -----------------------------------------------------------------
+
+def cyclic():
+    return model([node("Add", ["x", "c"], ["a"], "one"), node("Neg", ["a"], ["b"], "two"), node("Relu", ["b"], ["c"], "three"),
+                  node("Exp", ["c"], ["y"], "four")], [tensor("x", [4])], [tensor("y", [4])])
+
+
+def dangling():
+    return model([node("Add", ["x", "missing"], ["y"], "add")], [tensor("x", [4])], [tensor("y", [4])])
+
+
+def unknown():
+    return model([node("Frobnicate", ["x"], ["a"], "frob1"), node("Frobnicate", ["a"], ["b"], "frob2"),
+                  node("Blend", ["b"], ["y"], "blend", domain="acme")],
+                 [tensor("x", [4])], [tensor("y", [4])], domains=["acme"])
+
+
+def type_mismatch():
+    return model([node("Add", ["x", "w"], ["y"], "add")], [tensor("x", [4])], [tensor("y", [4])],
+                 [constant("w", np.ones(4, np.int64))])
+
+
+def declared_type():
+    return model([node("Neg", ["x"], ["y"], "neg")], [tensor("x", [4])], [tensor("y", [4], I64)])
+
+
+def huge_input():
+    return model([node("Relu", ["x"], ["y"], "act")], [tensor("x", [1 << 40])], [tensor("y", [1 << 40])])
+
+
+def huge_result():
+    return model([node("ConstantOfShape", ["s"], ["big"], "fill"), node("Add", ["x", "big"], ["y"], "add")],
+                 [tensor("x", [1])], [tensor("y", None)], [constant("s", np.int64([1 << 20, 1 << 20]))])
+
+
+def overflow():
+    made = model([node("Add", ["x", "w"], ["y"], "add")], [tensor("x", [1])], [tensor("y", None)], [constant("w", np.float32([1]))])
+    made.graph.initializer[0].dims[:] = [1 << 40, 1 << 40]
+    return made
+
+
+def short_data():
+    made = conv()
+    made.graph.initializer[0].dims[0] = 9
+    return made
+
+
+def duplicate_tensor():
+    return model([node("Neg", ["x"], ["y"], "one"), node("Exp", ["x"], ["y"], "two")], [tensor("x", [4])], [tensor("y", [4])])
+
+
+def duplicate_input():
+    return model([node("Neg", ["x"], ["y"], "one")], [tensor("x", [4]), tensor("x", [4])], [tensor("y", [4])])
+
+
+def duplicate_initializer():
+    return model([node("Add", ["x", "w"], ["y"], "one")], [tensor("x", [4])], [tensor("y", [4])],
+                 [constant("w", np.float32([1])), constant("w", np.float32([2]))])
+
+
+def missing_output():
+    return model([node("Neg", ["x"], ["y"], "one")], [tensor("x", [4])], [tensor("other", [4])])
+
+
+def old_opset():
+    return model([node("Neg", ["x"], ["y"], "one")], [tensor("x", [4])], [tensor("y", [4])], opset=6)
+
+
+def wrong_attribute():
+    made = node("Concat", ["x", "x"], ["y"], "concat", axis=0)
+    made.attribute[0].type = AttributeProto.FLOAT
+    return model([made], [tensor("x", [4])], [tensor("y", [8])])
+
+
+def bad_axis():
+    return model([node("Softmax", ["x"], ["y"], "softmax", axis=3)], [tensor("x", [2, 4])], [tensor("y", [2, 4])])
+
+
+def bad_kernel():
+    return model([node("Conv", ["x", "w"], ["y"], "conv")], [tensor("x", [1, 3, 8, 8])], [tensor("y", None)],
+                 [constant("w", np.ones((8, 4, 3, 3), np.float32))])
+
+
+def external(location="weights.bin", offset=None, length=None):
+    made = conv()
+    for proto in made.graph.initializer:
+        if proto.name == "w":
+            proto.ClearField("raw_data")
+            proto.data_location = TensorProto.EXTERNAL
+            for key, value in (("location", location), ("offset", offset), ("length", length)):
+                if value is not None:
+                    entry = proto.external_data.add()
+                    entry.key, entry.value = key, str(value)
+    return made
+
+
+def external_parent():
+    return external("../weights.bin")
+
+
+def external_absolute():
+    return external("/etc/hostname")
+
+
+def external_link():
+    return external("link.bin")
+
+
+def external_short():
+    return external(offset=800)
+
+
+def external_no_number():
+    return external(offset="many")
+
+
+# --- files that are no models ---------------------------------------------------------------
+
+def truncated():
+    return conv().SerializeToString()[:-100]
+
+
+def flipped():
+    data = bytearray(conv().SerializeToString())
+    data[3] ^= 0x80
+    return bytes(data)
+
+
+def text():
+    return str(conv()).encode()
+
+
+def empty():
+    return b""
+
+
+def no_graph():
+    made = conv()
+    made.ClearField("graph")
+    return made
+
+
+def main():
+    name, path = sys.argv[1:3]
+    made = globals()[name]()
+    pathlib.Path(path).write_bytes(made if isinstance(made, bytes) else made.SerializeToString())
+
+
+if __name__ == "__main__":
+    main()
