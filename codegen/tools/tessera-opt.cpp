@@ -7,6 +7,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -14,5 +15,6 @@ int main(int argc, char **argv) {
                   mlir::quant::QuantDialect, tessera::top::TopDialect>();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
+  tessera::top::registerTopTransforms();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera optimizer driver\n", registry));
 }

@@ -1,0 +1,93 @@
+//===- Dce.cpp - Remove dead ops and dead results -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+#include "top_dialect/Transforms/Passes.h"
+
+namespace tessera::top {
+#define GEN_PASS_DEF_DCEPASS
+#include "top_dialect/Transforms/Passes.h.inc"
+
+namespace {
+using namespace mlir;
+
+/// Replaces `op` by a copy with only the results that `keep` names; the yields of its regions lose
+/// the operand `shift` + i with result i.
+Operation *keepResults(RewriterBase &rewriter, Operation *op, const llvm::BitVector &keep,
+                       unsigned shift) {
+  SmallVector<Type> types;
+  SmallVector<StringRef> names;
+  for (unsigned i : keep.set_bits()) {
+    types.push_back(op->getResult(i).getType());
+    names.push_back(getTensorName(op->getResult(i)));
+  }
+  for (Region &region : op->getRegions()) {
+    Operation *yield = region.front().getTerminator();
+    for (int i = keep.size() - 1; i >= 0; --i) {
+      if (!keep[i]) {
+        yield->eraseOperand(shift + i);
+      }
+    }
+  }
+  rewriter.setInsertionPoint(op);
+  OperationState state(op->getLoc(), op->getName(), op->getOperands(), types);
+  state.attributes = op->getDiscardableAttrDictionary().getValue();
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  for (Region &region : op->getRegions()) {
+    state.addRegion()->takeBody(region);
+  }
+  Operation *kept = rewriter.create(state);
+  if (op->hasAttr(TopDialect::kOutputsAttr)) {
+    setTensorNames(kept, names);
+  }
+  for (auto [i, index] : llvm::enumerate(keep.set_bits())) {
+    op->getResult(index).replaceAllUsesWith(kept->getResult(i));
+  }
+  rewriter.eraseOp(op);
+  return kept;
+}
+
+class DcePass : public impl::DcePassBase<DcePass> {
+  /// Drops the results of an if, or the scanned ones of a loop, that nothing uses.
+  Operation *dropResults(Operation *op, RewriterBase &rewriter) {
+    unsigned firstDroppable = 0, shift = 0;
+    if (auto loop = dyn_cast<LoopOp>(op)) {
+      firstDroppable = loop.getInit().size(); // Carried values live on in the next iteration.
+      shift = 1;                              // The body yields its condition first.
+    } else if (!isa<IfOp>(op)) {
+      return op;
+    }
+    llvm::BitVector keep(op->getNumResults(), true);
+    for (unsigned i = firstDroppable; i < op->getNumResults(); ++i) {
+      keep[i] = !op->getResult(i).use_empty();
+    }
+    if (keep.all()) {
+      return op;
+    }
+    erasedResults += keep.size() - keep.count();
+    return keepResults(rewriter, op, keep, shift);
+  }
+
+  /// From the last op to the first: users go before what they use.
+  void visit(Operation *op, RewriterBase &rewriter) {
+    for (Region &region : op->getRegions()) {
+      for (Block &block : region) {
+        for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(block))) {
+          if (isOpTriviallyDead(&inner)) {
+            rewriter.eraseOp(&inner);
+            ++erased;
+          } else {
+            visit(dropResults(&inner, rewriter), rewriter);
+          }
+        }
+      }
+    }
+  }
+
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    visit(getOperation(), rewriter);
+  }
+};
+} // namespace
+} // namespace tessera::top

@@ -1,0 +1,195 @@
+//===- FoldConstants.cpp - Constant ops, types and no-ops --------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "top_dialect/IR/HostTensor.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+#include "top_dialect/Transforms/Passes.h"
+#include "top_dialect/Transforms/Rewrite.h"
+#include "top_dialect/Transforms/Simplify.h"
+#include "top_dialect/Transforms/Values.h"
+
+namespace tessera::top {
+#define GEN_PASS_DEF_FOLDCONSTANTSPASS
+#include "top_dialect/Transforms/Passes.h.inc"
+
+namespace {
+using namespace mlir;
+
+bool isTop(Operation *op) { return isa_and_nonnull<TopDialect>(op->getDialect()); }
+
+/// Multiplications per result element, where an op does more than one.
+int64_t workPerElement(Operation *op) {
+  if (auto matmul = dyn_cast<MatMulOp>(op)) {
+    ArrayRef<int64_t> dims = dimsOf(matmul.getA());
+    return dims[dims.size() - (matmul.getTransA() ? 2 : 1)];
+  }
+  if (isa<ConvOp, ConvTransposeOp>(op)) {
+    RankedTensorType weight = tensorType(op->getOperand(1));
+    return weight.getNumElements() / std::max<int64_t>(weight.getDimSize(0), 1);
+  }
+  int64_t largest = 1; // Reductions, einsum: at most every operand element per result element.
+  if (isa<EinsumOp, RnnOp>(op)) {
+    for (Value operand : op->getOperands()) {
+      largest = std::max(largest, tensorType(operand).getNumElements());
+    }
+  }
+  return largest;
+}
+
+/// A key for the constant that `op` is replaced by.
+std::string hintFor(Operation *op, Value result) {
+  StringRef tensor = getTensorName(result);
+  std::string name = tensor.empty() ? getDisplayName(op->getLoc()) : tensor.str();
+  return name.empty() ? op->getName().stripDialect().str() : name;
+}
+
+class FoldConstantsPass : public impl::FoldConstantsPassBase<FoldConstantsPass> {
+public:
+  using FoldConstantsPassBase::FoldConstantsPassBase;
+
+private:
+  /// Whether the results are known and their bytes and the work for them within bounds.
+  bool isWorthEvaluating(Operation *op) {
+    if (!isTop(op) || !isa<ReferenceInterface>(op) || op->getNumRegions() != 0 ||
+        op->getNumOperands() == 0 || !llvm::all_of(op->getOperands(), isConstant)) {
+      return false;
+    }
+    int64_t growth = 0, elements = 0;
+    for (Value operand : op->getOperands()) {
+      growth -= byteSize(tensorType(operand));
+    }
+    for (Value result : op->getResults()) {
+      int64_t bytes = byteSize(tensorType(result));
+      if (bytes < 0 && tensorType(result).hasStaticShape()) {
+        return false;
+      }
+      growth += std::max<int64_t>(bytes, 0); // Unknown sizes come from index ops, which are small.
+      elements += bytes < 0 ? 0 : tensorType(result).getNumElements();
+    }
+    int64_t limit = isa<ConstantOfShapeOp>(op) ? maxFill : maxGrowth;
+    return growth <= limit && elements <= maxWork / workPerElement(op);
+  }
+
+  LogicalResult evaluate(Operation *op, RewriterBase &rewriter) {
+    SmallVector<HostTensor> inputs, outputs;
+    SmallVector<const HostTensor *> pointers; // Into `inputs`, once it is complete.
+    for (Value operand : op->getOperands()) {
+      std::optional<TensorData> data = getConstantData(operand);
+      if (!data) {
+        return op->emitError("failed to read a constant operand: the weight file does not hold it");
+      }
+      inputs.push_back(HostTensor::borrow(data->type, data->bytes, data->owner));
+    }
+    for (const HostTensor &input : inputs) {
+      pointers.push_back(&input);
+    }
+    for (Value result : op->getResults()) {
+      RankedTensorType type = tensorType(result);
+      outputs.push_back(type.hasStaticShape() ? HostTensor(type)
+                                              : HostTensor(type.getElementType(), {0}));
+    }
+    if (failed(cast<ReferenceInterface>(op).evaluate(pointers, outputs))) {
+      return failure();
+    }
+    SmallVector<Value> constants;
+    for (auto [result, output] : llvm::zip_equal(op->getResults(), outputs)) {
+      constants.push_back(createConstant(rewriter, op->getLoc(), output.getType(),
+                                         output.getBytes(), hintFor(op, result)));
+    }
+    replaceAndErase(rewriter, op, constants);
+    ++evaluated;
+    return success();
+  }
+
+  /// The dims of a value are known although its elements are not.
+  bool foldShape(ShapeOp op, RewriterBase &rewriter) {
+    ArrayRef<int64_t> dims = dimsOf(op.getX()).slice(op.getStart(), op.getEnd() - op.getStart());
+    if (llvm::any_of(dims, ShapedType::isDynamic)) {
+      return false;
+    }
+    replaceAndErase(rewriter, op, createIntVector(rewriter, op.getLoc(), dims));
+    ++evaluated;
+    return true;
+  }
+
+  bool foldIf(IfOp op, RewriterBase &rewriter) {
+    std::optional<SmallVector<int64_t>> cond = getConstantInts(op.getCond());
+    if (!cond || cond->size() != 1) {
+      return false;
+    }
+    Block &taken = (cond->front() ? op.getThenRegion() : op.getElseRegion()).front();
+    Operation *yield = taken.getTerminator();
+    SmallVector<Value> results(yield->getOperands());
+    rewriter.eraseOp(yield);
+    rewriter.inlineBlockBefore(&taken, op);
+    replaceAndErase(rewriter, op, results);
+    ++simplified;
+    return true;
+  }
+
+  /// Infers the types again where they may have become more static.
+  LogicalResult refine(Operation *op) {
+    auto shape = dyn_cast<ShapeInterface>(op);
+    bool isDynamic = llvm::any_of(op->getResultTypes(), [](Type type) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      return tensor && !tensor.hasStaticShape();
+    });
+    if (!shape || !isDynamic) {
+      return success();
+    }
+    SmallVector<RankedTensorType> types;
+    if (failed(shape.inferShapes(types))) {
+      return failure();
+    }
+    for (auto [result, type] : llvm::zip_equal(op->getResults(), types)) {
+      if (type.getNumDynamicDims() < tensorType(result).getNumDynamicDims()) {
+        result.setType(type);
+        ++refined;
+      }
+    }
+    return success();
+  }
+
+  bool visit(Operation *op, RewriterBase &rewriter) {
+    if (failed(refine(op))) {
+      hasFailed = true;
+      return false;
+    }
+    if (auto shape = dyn_cast<ShapeOp>(op)) {
+      return foldShape(shape, rewriter);
+    }
+    if (auto ifOp = dyn_cast<IfOp>(op)) {
+      return foldIf(ifOp, rewriter);
+    }
+    if (isWorthEvaluating(op)) {
+      hasFailed |= failed(evaluate(op, rewriter));
+      return true;
+    }
+    if (isTop(op) && simplify(op, rewriter)) {
+      ++simplified;
+      return true;
+    }
+    return false;
+  }
+
+  void runOnOperation() override {
+    hasFailed = false;
+    rewriteForward(getOperation(), [&](Operation *op, RewriterBase &rewriter) {
+      return !hasFailed && visit(op, rewriter);
+    });
+    if (hasFailed) {
+      return signalPassFailure();
+    }
+    // The results of functions follow the values they return.
+    getOperation().walk([](func::ReturnOp op) {
+      auto function = op->getParentOfType<func::FuncOp>();
+      function.setType(
+          FunctionType::get(op.getContext(), function.getArgumentTypes(), op.getOperandTypes()));
+    });
+  }
+
+  bool hasFailed = false;
+};
+} // namespace
+} // namespace tessera::top

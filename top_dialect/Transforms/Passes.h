@@ -1,0 +1,41 @@
+//===- Passes.h - Graph optimisation on Top --------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_TOP_DIALECT_TRANSFORMS_PASSES_H
+#define TESSERA_TOP_DIALECT_TRANSFORMS_PASSES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
+#include "top_dialect/IR/TopDialect.h"
+
+namespace tessera::top {
+
+#define GEN_PASS_DECL
+#include "top_dialect/Transforms/Passes.h.inc"
+
+/// What `--top-pipeline` and `tessera-compile import` run.
+struct TopPipelineOptions : mlir::PassPipelineOptions<TopPipelineOptions> {
+  Option<bool> recover{*this, "recover",
+                       llvm::cl::desc("Recover norms, activations, attention from their parts"),
+                       llvm::cl::init(true)};
+  Option<bool> foldWeights{*this, "fold-weights",
+                           llvm::cl::desc("Fold batch_norm, scales and padding into convolutions"),
+                           llvm::cl::init(true)};
+  Option<bool> sinkTransposes{*this, "sink-transposes",
+                              llvm::cl::desc("Move transposes where they cancel"),
+                              llvm::cl::init(true)};
+  Option<bool> fuse{*this, "fuse", llvm::cl::desc("Fuse bias and relu into conv and matmul"),
+                    llvm::cl::init(true)};
+};
+
+/// Appends the optimisation of a freshly imported module: types refined, constants folded,
+/// patterns recovered, weights folded. The result computes the same tensors up to the
+/// re-association of floating-point sums.
+void buildTopPipeline(mlir::OpPassManager &pm, const TopPipelineOptions &options);
+
+/// Registers every pass as `--top-...` and the pipeline as `--top-pipeline`.
+void registerTopTransforms();
+
+} // namespace tessera::top
+
+#endif // TESSERA_TOP_DIALECT_TRANSFORMS_PASSES_H

@@ -1,0 +1,228 @@
+//===- Simplify.cpp - Ops that do nothing, or less than they say --------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an op knows about itself alone (x + 0, reshape to the same dims) is its folder's business;
+// here stand the rules that make new ops or look at several.
+//===----------------------------------------------------------------------===//
+#include "top_dialect/Transforms/Simplify.h"
+#include "top_dialect/IR/TopOps.h"
+#include "top_dialect/Transforms/Rewrite.h"
+#include "top_dialect/Transforms/Values.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+namespace tessera::top {
+using namespace mlir;
+
+/// Index vectors up to this length are looked at; longer ones are no slices in practice.
+static constexpr int64_t kMaxIndices = 4096;
+
+static bool allEqual(ArrayRef<int64_t> values, int64_t to) {
+  return llvm::all_of(values, [=](int64_t value) { return value == to; });
+}
+
+static Value simplifyPow(PowOp op, RewriterBase &rewriter) {
+  std::optional<double> exponent = getScalar(op.getB());
+  Value x = op.getA();
+  if (!exponent || x.getType() != op.getType() || !isa<FloatType>(tensorType(x).getElementType())) {
+    return {};
+  }
+  if (*exponent == 1) {
+    return x;
+  }
+  if (*exponent == 2) {
+    return MulOp::create(rewriter, op.getLoc(), op.getType(), x, x);
+  }
+  if (*exponent == 0.5) {
+    return SqrtOp::create(rewriter, op.getLoc(), op.getType(), x);
+  }
+  if (*exponent == -0.5) {
+    return RsqrtOp::create(rewriter, op.getLoc(), op.getType(), x);
+  }
+  if (*exponent == -1) {
+    return ReciprocalOp::create(rewriter, op.getLoc(), op.getType(), x);
+  }
+  return {};
+}
+
+static Value simplifyClip(ClipOp op) {
+  bool unbounded =
+      op.getLo().convertToDouble() == -HUGE_VAL && op.getHi().convertToDouble() == HUGE_VAL;
+  return unbounded ? op.getX() : Value();
+}
+
+/// A reduction of dims of size 1 is a reshape, for the kinds that return a single element as it is.
+static Value simplifyReduce(ReduceOp op, RewriterBase &rewriter) {
+  switch (op.getKind()) {
+  case ReduceKind::sum:
+  case ReduceKind::mean:
+  case ReduceKind::max:
+  case ReduceKind::min:
+  case ReduceKind::prod:
+    break;
+  default:
+    return {};
+  }
+  RankedTensorType type = tensorType(op.getX());
+  bool trivial =
+      llvm::all_of(op.getAxes(), [&](int64_t axis) { return type.getDimSize(axis) == 1; });
+  return trivial && type.hasStaticShape()
+             ? createReshape(rewriter, op.getLoc(), op.getX(), dimsOf(op.getY()))
+             : Value();
+}
+
+/// Constant indices in even steps pick a slice.
+static Value simplifyGather(GatherOp op, RewriterBase &rewriter) {
+  RankedTensorType type = tensorType(op.getX());
+  RankedTensorType indexType = tensorType(op.getIndices());
+  if (!type.hasStaticShape() || !indexType.hasStaticShape() || indexType.getNumElements() == 0 ||
+      indexType.getNumElements() > kMaxIndices) {
+    return {};
+  }
+  std::optional<SmallVector<int64_t>> indices = getConstantInts(op.getIndices());
+  if (!indices) {
+    return {};
+  }
+  int64_t axis = op.getAxis(), dim = type.getDimSize(axis);
+  for (int64_t &index : *indices) {
+    index = index < 0 ? index + dim : index;
+    if (index < 0 || index >= dim) {
+      return {};
+    }
+  }
+  int64_t step = indices->size() > 1 ? (*indices)[1] - (*indices)[0] : 1;
+  for (size_t i = 1; i < indices->size(); ++i) {
+    if (step == 0 || (*indices)[i] - (*indices)[i - 1] != step) {
+      return {};
+    }
+  }
+  SmallVector<int64_t> starts(type.getRank(), 0), sizes(type.getShape()), steps(type.getRank(), 1);
+  starts[axis] = indices->front();
+  sizes[axis] = indices->size();
+  steps[axis] = step;
+  Value slice =
+      SliceOp::create(rewriter, op.getLoc(), type.clone(sizes), op.getX(), starts, sizes, steps);
+  return createReshape(rewriter, op.getLoc(), slice, dimsOf(op.getY()));
+}
+
+/// A slice of a concatenation that takes from one operand only.
+static Value sliceOfConcat(SliceOp op, ConcatOp concat, RewriterBase &rewriter) {
+  int64_t axis = concat.getAxis();
+  int64_t first = op.getStarts()[axis],
+          last = first + (op.getSizes()[axis] - 1) * op.getSteps()[axis];
+  int64_t low = std::min(first, last), high = std::max(first, last), begin = 0;
+  for (Value input : concat.getInputs()) {
+    int64_t end = begin + tensorType(input).getDimSize(axis);
+    if (low >= begin && high < end) {
+      SmallVector<int64_t> starts(op.getStarts());
+      starts[axis] -= begin;
+      return SliceOp::create(rewriter, op.getLoc(), op.getType(), input, starts, op.getSizes(),
+                             op.getSteps());
+    }
+    begin = end;
+  }
+  return {};
+}
+
+static Value sliceOfSlice(SliceOp op, SliceOp inner, RewriterBase &rewriter) {
+  SmallVector<int64_t> starts, steps;
+  for (int64_t d = 0, rank = op.getStarts().size(); d < rank; ++d) {
+    starts.push_back(inner.getStarts()[d] + op.getStarts()[d] * inner.getSteps()[d]);
+    steps.push_back(inner.getSteps()[d] * op.getSteps()[d]);
+  }
+  return SliceOp::create(rewriter, op.getLoc(), op.getType(), inner.getX(), starts, op.getSizes(),
+                         steps);
+}
+
+static Value simplifySlice(SliceOp op, RewriterBase &rewriter) {
+  Operation *def = op.getX().getDefiningOp();
+  if (!def || llvm::is_contained(op.getSizes(), 0)) {
+    return {};
+  }
+  if (auto shape = dyn_cast<ShapeOp>(def); shape && op.getSteps()[0] == 1) {
+    int64_t start = shape.getStart() + op.getStarts()[0];
+    return ShapeOp::create(rewriter, op.getLoc(), op.getType(), shape.getX(), start,
+                           start + op.getSizes()[0]);
+  }
+  bool isStatic =
+      tensorType(op.getX()).hasStaticShape() && llvm::all_of(def->getOperandTypes(), [](Type type) {
+        return cast<RankedTensorType>(type).hasStaticShape();
+      });
+  if (!isStatic) {
+    return {};
+  }
+  if (auto concat = dyn_cast<ConcatOp>(def)) {
+    return sliceOfConcat(op, concat, rewriter);
+  }
+  auto inner = dyn_cast<SliceOp>(def);
+  return inner ? sliceOfSlice(op, inner, rewriter) : Value();
+}
+
+/// A run-time shape that is known after all.
+template <typename Op>
+static Value fixShape(Op op, RewriterBase &rewriter) {
+  RankedTensorType type = tensorType(op.getY());
+  if (!op.getDynShape() || !type.hasStaticShape()) {
+    return {};
+  }
+  return Op::create(rewriter, op.getLoc(), type, op.getX(), Value(), type.getShape());
+}
+
+static Value simplified(Operation *op, RewriterBase &rewriter) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](PowOp pow) { return simplifyPow(pow, rewriter); })
+      .Case([&](ClipOp clip) { return simplifyClip(clip); })
+      .Case([&](ReduceOp reduce) { return simplifyReduce(reduce, rewriter); })
+      .Case([&](GatherOp gather) { return simplifyGather(gather, rewriter); })
+      .Case([&](SliceOp slice) { return simplifySlice(slice, rewriter); })
+      .Case([&](ReshapeOp reshape) { return fixShape(reshape, rewriter); })
+      .Case([&](PadOp pad) { return allEqual(pad.getPads(), 0) ? Value(pad.getX()) : Value(); })
+      .Case([&](TileOp tile) {
+        return allEqual(tile.getRepeats(), 1) ? Value(tile.getX()) : Value();
+      })
+      .Case([&](ExpandOp expand) {
+        bool same = expand.getX().getType() == expand.getType() &&
+                    tensorType(expand.getY()).hasStaticShape();
+        return same ? Value(expand.getX()) : fixShape(expand, rewriter);
+      })
+      .Default(Value());
+}
+
+/// The only result of `op` as one of its operands, by the op's folder.
+static Value folded(Operation *op) {
+  SmallVector<Attribute> known;
+  for (Value operand : op->getOperands()) {
+    auto constant = operand.getDefiningOp<ConstantOp>();
+    known.push_back(constant ? constant.getValue() : Attribute());
+  }
+  SmallVector<OpFoldResult> results;
+  if (failed(op->fold(known, results)) || results.size() != 1) {
+    return {};
+  }
+  return dyn_cast<Value>(results.front());
+}
+
+bool simplify(Operation *op, RewriterBase &rewriter) {
+  if (op->getNumResults() != 1 || op->getNumRegions() != 0) {
+    return false;
+  }
+  Value operand = folded(op);
+  if (operand) {
+    replaceAndErase(rewriter, op, operand);
+    return true;
+  }
+  Operation *before = op->getPrevNode();
+  Value value = simplified(op, rewriter);
+  if (!value || value == op->getResult(0)) {
+    return false;
+  }
+  bool isNew = op->getPrevNode() != before;
+  if (isNew) {
+    replaceFused(rewriter, op, value.getDefiningOp());
+  } else {
+    replaceAndErase(rewriter, op, value);
+  }
+  return true;
+}
+
+} // namespace tessera::top

@@ -1,0 +1,384 @@
+//===- SinkTransposes.cpp - Cancel transposes and reshapes ----------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/TopOps.h"
+#include "top_dialect/Transforms/Passes.h"
+#include "top_dialect/Transforms/Rewrite.h"
+#include "top_dialect/Transforms/Values.h"
+
+namespace tessera::top {
+#define GEN_PASS_DEF_SINKTRANSPOSESPASS
+#include "top_dialect/Transforms/Passes.h.inc"
+
+namespace {
+using namespace mlir;
+using Perm = SmallVector<int64_t>;
+
+bool isIdentity(ArrayRef<int64_t> perm) {
+  return llvm::all_of(llvm::enumerate(perm),
+                      [](auto it) { return static_cast<int64_t>(it.index()) == it.value(); });
+}
+
+Perm inverse(ArrayRef<int64_t> perm) {
+  Perm result(perm.size());
+  for (auto [i, d] : llvm::enumerate(perm)) {
+    result[d] = i;
+  }
+  return result;
+}
+
+/// Whether the dims other than 1 keep their order, so that the bytes stay where they are.
+bool isReshape(RankedTensorType type, ArrayRef<int64_t> perm) {
+  if (type.getNumDynamicDims() > 1) {
+    return false;
+  }
+  int64_t last = -1;
+  for (int64_t d : perm) {
+    if (type.getDimSize(d) == 1) {
+      continue;
+    }
+    if (d < last) {
+      return false;
+    }
+    last = d;
+  }
+  return true;
+}
+
+/// values[i] of dim i of the transpose's result, per dim of its operand.
+SmallVector<int64_t> unpermuted(ArrayRef<int64_t> values, ArrayRef<int64_t> perm) {
+  SmallVector<int64_t> result(values.size());
+  for (auto [i, d] : llvm::enumerate(perm)) {
+    result[d] = values[i];
+  }
+  return result;
+}
+
+/// The op with which `op` goes on above the transpose, and the transpose's new perm.
+struct Sunk {
+  Operation *op = nullptr;
+  Perm perm;
+};
+
+/// A copy of `op` over other operands; `edit` adapts its attributes to the dims of those. Null if
+/// the types cannot be inferred.
+template <typename Op, typename Edit>
+Operation *cloneOver(RewriterBase &rewriter, Op op, ValueRange operands, Edit &&edit) {
+  auto copy = cast<Op>(rewriter.clone(*op.getOperation()));
+  copy->setOperands(operands);
+  copy->removeAttr(TopDialect::kOutputsAttr); // The transpose below reproduces that tensor.
+  edit(copy);
+  SmallVector<RankedTensorType> types;
+  if (failed(cast<ShapeInterface>(copy.getOperation()).inferShapes(types))) {
+    rewriter.eraseOp(copy);
+    return nullptr;
+  }
+  copy->getResult(0).setType(types.front());
+  return copy;
+}
+
+/// Whether all uses of `v` are in `op`, so that its producer dies when `op` reads something else.
+bool isOnlyUsedBy(Value v, Operation *op) {
+  return llvm::all_of(v.getUsers(), [&](Operation *user) { return user == op; });
+}
+
+/// The operands as they are above transposes of one perm: transposed ones without it, constants
+/// permuted, single elements as they are. None if another operand is in the way, or no transpose
+/// would disappear.
+struct Untransposed {
+  SmallVector<Value> operands;
+  Perm perm;
+};
+
+std::optional<Untransposed> untranspose(Operation *op, RewriterBase &rewriter) {
+  int64_t rank = tensorType(op->getResult(0)).getRank();
+  Untransposed result;
+  bool oneDies = false;
+  for (Value operand : op->getOperands()) {
+    auto transpose = operand.getDefiningOp<TransposeOp>();
+    if (!transpose) {
+      continue;
+    }
+    if (result.perm.empty()) {
+      result.perm = Perm(transpose.getPerm());
+    }
+    if (transpose.getPerm() != ArrayRef(result.perm)) {
+      return std::nullopt;
+    }
+    oneDies |= isOnlyUsedBy(operand, op);
+  }
+  if (!oneDies || static_cast<int64_t>(result.perm.size()) != rank) {
+    return std::nullopt;
+  }
+  bool movable = llvm::all_of(op->getOperands(), [&](Value operand) {
+    RankedTensorType type = tensorType(operand);
+    bool isSingle = type.hasStaticShape() && type.getNumElements() == 1;
+    return operand.getDefiningOp<TransposeOp>() || isConstant(operand) || isSingle;
+  });
+  if (!movable) {
+    return std::nullopt;
+  }
+  for (Value operand : op->getOperands()) {
+    if (auto transpose = operand.getDefiningOp<TransposeOp>()) {
+      result.operands.push_back(transpose.getX());
+    } else if (tensorType(operand).getNumElements() == 1 && !isa<ConcatOp>(op)) {
+      result.operands.push_back(operand);
+    } else {
+      SmallVector<int64_t> dims(rank - tensorType(operand).getRank(), 1);
+      llvm::append_range(dims, dimsOf(operand));
+      Value full = createReshape(rewriter, operand.getLoc(), operand, dims);
+      if (!isConstant(full)) {
+        return std::nullopt;
+      }
+      result.operands.push_back(createPermuted(rewriter, full, inverse(result.perm)));
+    }
+  }
+  return result;
+}
+
+Sunk sinkElementwise(Operation *op, RewriterBase &rewriter) {
+  std::optional<Untransposed> above = untranspose(op, rewriter);
+  if (!above) {
+    return {};
+  }
+  auto scalar = cast<ScalarInterface>(op);
+  return {cloneOver(rewriter, scalar, above->operands, [](auto) {}), above->perm};
+}
+
+Sunk sinkConcat(ConcatOp op, RewriterBase &rewriter) {
+  std::optional<Untransposed> above = untranspose(op, rewriter);
+  if (!above) {
+    return {};
+  }
+  return {cloneOver(rewriter, op, above->operands,
+                    [&](ConcatOp copy) { copy.setAxis(above->perm[copy.getAxis()]); }),
+          above->perm};
+}
+
+/// The transpose above a slice, if its other users are slices too or what is left of it is free.
+TransposeOp transposeAboveSlice(SliceOp op) {
+  auto transpose = Value(op.getX()).getDefiningOp<TransposeOp>();
+  if (!transpose) {
+    return {};
+  }
+  bool onlySlices =
+      llvm::all_of(transpose->getUsers(), [](Operation *user) { return isa<SliceOp>(user); });
+  Perm back = inverse(transpose.getPerm());
+  auto above = RankedTensorType::get(unpermuted(dimsOf(op.getY()), transpose.getPerm()),
+                                     tensorType(op.getY()).getElementType());
+  return onlySlices || isReshape(above, transpose.getPerm()) ? transpose : TransposeOp();
+}
+
+Sunk sinkSlice(SliceOp op, RewriterBase &rewriter) {
+  TransposeOp transpose = transposeAboveSlice(op);
+  if (!transpose) {
+    return {};
+  }
+  Perm perm(transpose.getPerm());
+  return {cloneOver(rewriter, op, transpose.getX(),
+                    [&](SliceOp copy) {
+                      copy.setStarts(unpermuted(op.getStarts(), perm));
+                      copy.setSizes(unpermuted(op.getSizes(), perm));
+                      copy.setSteps(unpermuted(op.getSteps(), perm));
+                    }),
+          perm};
+}
+
+/// The transpose that makes the only operand of `op` and serves nothing else.
+TransposeOp soleTranspose(Operation *op) {
+  auto transpose = op->getOperand(0).getDefiningOp<TransposeOp>();
+  return transpose && isOnlyUsedBy(transpose, op) ? transpose : TransposeOp();
+}
+
+Sunk sinkPad(PadOp op, RewriterBase &rewriter) {
+  TransposeOp transpose = soleTranspose(op);
+  if (!transpose) {
+    return {};
+  }
+  Perm perm(transpose.getPerm());
+  SmallVector<int64_t> pads = unpermuted(op.getPads().take_front(perm.size()), perm);
+  llvm::append_range(pads, unpermuted(op.getPads().drop_front(perm.size()), perm));
+  return {cloneOver(rewriter, op, transpose.getX(), [&](PadOp copy) { copy.setPads(pads); }), perm};
+}
+
+/// Over a softmax only when the transpose meets another one below: along the last axis it is
+/// fastest.
+Sunk sinkSoftmax(SoftmaxOp op, RewriterBase &rewriter) {
+  TransposeOp transpose = soleTranspose(op);
+  if (!transpose || !op->hasOneUse() || !isa<TransposeOp>(*op->user_begin())) {
+    return {};
+  }
+  Perm perm(transpose.getPerm());
+  return {cloneOver(rewriter, op, transpose.getX(),
+                    [&](SoftmaxOp copy) { copy.setAxis(perm[copy.getAxis()]); }),
+          perm};
+}
+
+/// The perm that is left when the dims `axes` of the transpose's result are gone.
+Perm permWithout(ArrayRef<int64_t> perm, ArrayRef<int64_t> axes) {
+  Perm kept;
+  for (auto [i, d] : llvm::enumerate(perm)) {
+    if (!llvm::is_contained(axes, static_cast<int64_t>(i))) {
+      kept.push_back(d);
+    }
+  }
+  Perm sorted(kept);
+  llvm::sort(sorted);
+  for (int64_t &d : kept) {
+    d = llvm::lower_bound(sorted, d) - sorted.begin();
+  }
+  return kept;
+}
+
+Sunk sinkReduce(ReduceOp op, RewriterBase &rewriter) {
+  TransposeOp transpose = soleTranspose(op);
+  if (!transpose) {
+    return {};
+  }
+  Perm perm(transpose.getPerm());
+  SmallVector<int64_t> axes;
+  for (int64_t axis : op.getAxes()) {
+    axes.push_back(perm[axis]);
+  }
+  llvm::sort(axes);
+  Perm left = op.getKeepDims() ? perm : permWithout(perm, op.getAxes());
+  return {cloneOver(rewriter, op, transpose.getX(), [&](ReduceOp copy) { copy.setAxes(axes); }),
+          left};
+}
+
+Sunk sink(Operation *op, RewriterBase &rewriter) {
+  if (isa<ScalarInterface>(op)) {
+    return sinkElementwise(op, rewriter);
+  }
+  if (auto concat = dyn_cast<ConcatOp>(op)) {
+    return sinkConcat(concat, rewriter);
+  }
+  if (auto slice = dyn_cast<SliceOp>(op)) {
+    return sinkSlice(slice, rewriter);
+  }
+  if (auto pad = dyn_cast<PadOp>(op)) {
+    return sinkPad(pad, rewriter);
+  }
+  if (auto softmax = dyn_cast<SoftmaxOp>(op)) {
+    return sinkSoftmax(softmax, rewriter);
+  }
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce ? sinkReduce(reduce, rewriter) : Sunk();
+}
+
+/// transpose(x): nothing, a constant, a reshape, or merged with the transpose above.
+bool mergeTranspose(TransposeOp op, RewriterBase &rewriter) {
+  Value x = op.getX();
+  Perm perm(op.getPerm());
+  if (auto above = x.getDefiningOp<TransposeOp>()) {
+    for (int64_t &d : perm) {
+      d = above.getPerm()[d];
+    }
+    x = above.getX();
+  }
+  if (isIdentity(perm)) {
+    replaceAndErase(rewriter, op, x);
+    return true;
+  }
+  if (isConstant(x)) {
+    replaceAndErase(rewriter, op, createPermuted(rewriter, x, perm));
+    return true;
+  }
+  Value merged;
+  if (isReshape(tensorType(x), perm)) {
+    merged = createReshape(rewriter, op.getLoc(), x, dimsOf(op.getY()));
+  } else if (x != op.getX()) {
+    merged = createTranspose(rewriter, op.getLoc(), x, perm);
+  }
+  if (!merged) {
+    return false;
+  }
+  if (merged == x) {
+    replaceAndErase(rewriter, op, x);
+  } else {
+    replaceFused(rewriter, op, merged.getDefiningOp());
+  }
+  return true;
+}
+
+bool mergeReshape(ReshapeOp op, RewriterBase &rewriter) {
+  if (op.getDynShape() || tensorType(op.getY()).getNumDynamicDims() > 1) {
+    return false;
+  }
+  auto above = Value(op.getX()).getDefiningOp<ReshapeOp>();
+  Value x = above && !above.getDynShape() ? Value(above.getX()) : Value(op.getX());
+  if (x.getType() == op.getType() && tensorType(x).hasStaticShape()) {
+    replaceAndErase(rewriter, op, x);
+    return true;
+  }
+  if (x == op.getX()) {
+    return false;
+  }
+  Value merged = createReshape(rewriter, op.getLoc(), x, dimsOf(op.getY()));
+  if (isConstant(merged)) {
+    replaceAndErase(rewriter, op, merged);
+  } else {
+    replaceFused(rewriter, op, merged.getDefiningOp());
+  }
+  return true;
+}
+
+/// Puts a transpose of the last two dims of operand `index` into the product's flag.
+bool absorbOperand(MatMulOp op, unsigned index) {
+  auto transpose = op->getOperand(index).getDefiningOp<TransposeOp>();
+  if (!transpose) {
+    return false;
+  }
+  Perm perm(transpose.getPerm());
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  if (!isIdentity(perm)) {
+    return false;
+  }
+  op->setOperand(index, transpose.getX());
+  if (index == 0) {
+    op.setTransA(!op.getTransA());
+  } else {
+    op.setTransB(!op.getTransB());
+  }
+  return true;
+}
+
+class SinkTransposesPass : public impl::SinkTransposesPassBase<SinkTransposesPass> {
+  bool move(Operation *op, RewriterBase &rewriter) {
+    Sunk sunk = sink(op, rewriter);
+    if (!sunk.op) {
+      return false;
+    }
+    Value y = sunk.op->getResult(0);
+    if (isIdentity(sunk.perm)) {
+      replaceFused(rewriter, op, sunk.op);
+    } else {
+      Value below = createTranspose(rewriter, op->getLoc(), y, sunk.perm);
+      replaceFused(rewriter, op, below.getDefiningOp());
+    }
+    ++moved;
+    return true;
+  }
+
+  bool visit(Operation *op, RewriterBase &rewriter) {
+    bool merged = false;
+    if (auto transpose = dyn_cast<TransposeOp>(op)) {
+      merged = mergeTranspose(transpose, rewriter);
+    } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      merged = mergeReshape(reshape, rewriter);
+    } else if (auto matmul = dyn_cast<MatMulOp>(op)) {
+      merged = absorbOperand(matmul, 0);
+      merged |= absorbOperand(matmul, 1);
+    } else {
+      return move(op, rewriter);
+    }
+    cancelled += merged;
+    return merged;
+  }
+
+  void runOnOperation() override {
+    rewriteForward(getOperation(),
+                   [&](Operation *op, RewriterBase &rewriter) { return visit(op, rewriter); });
+  }
+};
+} // namespace
+} // namespace tessera::top

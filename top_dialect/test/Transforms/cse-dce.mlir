@@ -1,0 +1,68 @@
+// RUN: tessera-opt %s --top-cse --split-input-file | FileCheck %s --check-prefix=CSE
+// RUN: tessera-opt %s --top-dce --split-input-file | FileCheck %s --check-prefix=DCE
+// SPDX-License-Identifier: Apache-2.0
+
+// Equal but for their names: the first takes a name if it has none.
+// CSE-LABEL: @equal
+// CSE-NEXT: %[[C:.*]] = top.constant
+// CSE-NEXT: %[[A:.*]] = top.add %arg0, %[[C]] {top.outputs = ["b"]}
+// CSE-NEXT: %[[M:.*]] = top.mul %[[A]], %[[A]]
+// CSE-NEXT: %[[S:.*]] = top.sub %arg0, %[[C]]
+// CSE-NEXT: return %[[M]], %[[S]]
+func.func @equal(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c = top.constant dense<2.0> : tensor<f32> : tensor<f32>
+  %d = top.constant dense<2.0> : tensor<f32> : tensor<f32>
+  %a = top.add %x, %c : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %b = top.add %x, %d {top.outputs = ["b"]} : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %m = top.mul %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %s = top.sub %x, %d : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %m, %s : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Attributes that compute count; what one branch computes is not there in the other.
+// CSE-LABEL: @different
+// CSE: top.softmax
+// CSE: top.softmax
+// CSE: top.if
+// CSE: top.relu
+// CSE: else
+// CSE: top.relu
+func.func @different(%x: tensor<4x4xf32>, %cond: tensor<i1>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %a = top.softmax %x {axis = 0} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = top.softmax %x {axis = 1} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %y = top.if %cond {
+    %r = top.relu %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    top.yield %r : tensor<4x4xf32>
+  } else {
+    %r = top.relu %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %n = top.neg %r : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    top.yield %n : tensor<4x4xf32>
+  } : (tensor<i1>) -> tensor<4x4xf32>
+  return %a, %b, %y : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// Dead chains go, the unused input stays. The first result of the if has no user: its branch empties.
+// DCE-LABEL: @dead(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>, %arg2: tensor<i1>)
+// DCE-NEXT: %[[Y:.*]] = top.if %arg2 {
+// DCE-NEXT: %[[N:.*]] = top.neg %arg0
+// DCE-NEXT: top.yield %[[N]] : tensor<4xf32>
+// DCE-NEXT: } else {
+// DCE-NEXT: top.yield %arg0 : tensor<4xf32>
+// DCE-NEXT: } {top.outputs = ["kept"]} : (tensor<i1>) -> tensor<4xf32>
+// DCE-NEXT: return %[[Y]]
+func.func @dead(%x: tensor<4xf32>, %unused: tensor<4xf32>, %cond: tensor<i1>) -> tensor<4xf32> {
+  %a = top.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+  %b = top.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+  %y:2 = top.if %cond {
+    %e = top.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    %n = top.neg %x : (tensor<4xf32>) -> tensor<4xf32>
+    top.yield %e, %n : tensor<4xf32>, tensor<4xf32>
+  } else {
+    top.yield %x, %x : tensor<4xf32>, tensor<4xf32>
+  } {top.outputs = ["dead", "kept"]} : (tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %y#1 : tensor<4xf32>
+}

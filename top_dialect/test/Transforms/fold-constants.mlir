@@ -1,0 +1,137 @@
+// RUN: tessera-opt %s --top-fold-constants --split-input-file | FileCheck %s
+// SPDX-License-Identifier: Apache-2.0
+
+// The shape arithmetic that exporters write before a reshape.
+// CHECK-LABEL: @shape_arithmetic
+// CHECK-NEXT: top.reshape %arg0 {shape = array<i64: 2, 12>} : (tensor<2x3x4xf32>) -> tensor<2x12xf32>
+// CHECK-NEXT: return {{.*}} : tensor<2x12xf32>
+func.func @shape_arithmetic(%x: tensor<2x3x4xf32>) -> tensor<?x?xf32> {
+  %shape = top.shape %x {start = 0, end = 3} : (tensor<2x3x4xf32>) -> tensor<3xi64>
+  %zero = top.constant dense<0> : tensor<i64> : tensor<i64>
+  %n = top.gather %shape, %zero {axis = 0} : (tensor<3xi64>, tensor<i64>) -> tensor<i64>
+  %n1 = top.reshape %n {shape = array<i64: 1>} : (tensor<i64>) -> tensor<1xi64>
+  %rest = top.constant dense<-1> : tensor<1xi64> : tensor<1xi64>
+  %dims = top.concat %n1, %rest {axis = 0} : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+  %y = top.reshape %x, %dims {shape = array<i64: -1, -1>} : (tensor<2x3x4xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+
+// -----
+
+// Only the batch is unknown: the other dims are still numbers.
+// CHECK-LABEL: @part_of_dynamic_shape
+// CHECK: %[[C:.*]] = top.constant dense<8> : tensor<1xi64>
+// CHECK: return %[[C]]
+func.func @part_of_dynamic_shape(%x: tensor<?x8xf32>) -> tensor<1xi64> {
+  %shape = top.shape %x {start = 0, end = 2} : (tensor<?x8xf32>) -> tensor<2xi64>
+  %y = top.slice %shape {starts = array<i64: 1>, sizes = array<i64: 1>, steps = array<i64: 1>} : (tensor<2xi64>) -> tensor<1xi64>
+  return %y : tensor<1xi64>
+}
+
+// -----
+
+// CHECK-LABEL: @evaluates
+// CHECK: top.constant dense<[5.000000e+00, 7.000000e+00]> : tensor<2xf32>
+// CHECK-NEXT: return
+func.func @evaluates() -> tensor<2xf32> {
+  %a = top.constant dense<[1.0, 2.0]> : tensor<2xf32> : tensor<2xf32>
+  %b = top.constant dense<[4.0, 5.0]> : tensor<2xf32> : tensor<2xf32>
+  %y = top.add %a, %b : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+
+// -----
+
+// A broadcast that would blow a scalar up to 16 MiB stays a broadcast.
+// CHECK-LABEL: @keeps_growth
+// CHECK: top.expand
+func.func @keeps_growth() -> tensor<4194304xf32> {
+  %a = top.constant dense<1.0> : tensor<1xf32> : tensor<1xf32>
+  %y = top.expand %a {shape = array<i64: 4194304>} : (tensor<1xf32>) -> tensor<4194304xf32>
+  return %y : tensor<4194304xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @no_ops
+// CHECK-NEXT: return %arg0
+func.func @no_ops(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %zero = top.constant dense<0.0> : tensor<f32> : tensor<f32>
+  %one = top.constant dense<1.0> : tensor<1x1xf32> : tensor<1x1xf32>
+  %a = top.add %x, %zero : (tensor<2x4xf32>, tensor<f32>) -> tensor<2x4xf32>
+  %b = top.mul %one, %a : (tensor<1x1xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %c = top.sub %b, %zero : (tensor<2x4xf32>, tensor<f32>) -> tensor<2x4xf32>
+  %d = top.div %c, %one : (tensor<2x4xf32>, tensor<1x1xf32>) -> tensor<2x4xf32>
+  %e = top.pow %d, %one : (tensor<2x4xf32>, tensor<1x1xf32>) -> tensor<2x4xf32>
+  %f = top.cast %e {to = f32} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %g = top.pad %f {pads = array<i64: 0, 0, 0, 0>, mode = 0 : i32} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %h = top.expand %g {shape = array<i64: 2, 4>} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %i = top.tile %h {repeats = array<i64: 1, 1>} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %j = top.concat %i {axis = 0} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %k = top.slice %j {starts = array<i64: 0, 0>, sizes = array<i64: 2, 4>, steps = array<i64: 1, 1>} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %l = top.transpose %k {perm = array<i64: 0, 1>} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %m = top.reshape %l {shape = array<i64: 2, 4>} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %m : tensor<2x4xf32>
+}
+
+// -----
+
+// x + 0 that broadcasts x is no no-op.
+// CHECK-LABEL: @keeps_broadcast
+// CHECK: top.add
+func.func @keeps_broadcast(%x: tensor<4xf32>) -> tensor<2x4xf32> {
+  %zero = top.constant dense<0.0> : tensor<2x1xf32> : tensor<2x1xf32>
+  %y = top.add %x, %zero : (tensor<4xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @powers
+// CHECK-NEXT: top.mul %arg0, %arg0
+// CHECK-NEXT: top.sqrt
+// CHECK-NEXT: top.rsqrt
+// CHECK-NEXT: return
+func.func @powers(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %two = top.constant dense<2.0> : tensor<f32> : tensor<f32>
+  %half = top.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %minus = top.constant dense<-0.5> : tensor<f32> : tensor<f32>
+  %a = top.pow %x, %two : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %b = top.pow %a, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %c = top.pow %b, %minus : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %c : tensor<4xf32>
+}
+
+// -----
+
+// Slices: gather of indices in even steps; slice of slice; slice of one operand of a concat.
+// CHECK-LABEL: @slices
+// CHECK-NEXT: %[[A:.*]] = top.slice %arg0 {sizes = array<i64: 2, 2>, starts = array<i64: 0, 5>, steps = array<i64: 1, -4>}
+// CHECK-NEXT: return %[[A]], %arg0
+func.func @slices(%x: tensor<2x6xf32>, %y: tensor<2x6xf32>) -> (tensor<2x2xf32>, tensor<2x6xf32>) {
+  %odd = top.constant dense<[5, 3, 1]> : tensor<3xi64> : tensor<3xi64>
+  %a = top.gather %x, %odd {axis = 1} : (tensor<2x6xf32>, tensor<3xi64>) -> tensor<2x3xf32>
+  %b = top.slice %a {starts = array<i64: 0, 0>, sizes = array<i64: 2, 2>, steps = array<i64: 1, 2>} : (tensor<2x3xf32>) -> tensor<2x2xf32>
+  %c = top.concat %y, %x {axis = 1} : (tensor<2x6xf32>, tensor<2x6xf32>) -> tensor<2x12xf32>
+  %d = top.slice %c {starts = array<i64: 0, 6>, sizes = array<i64: 2, 6>, steps = array<i64: 1, 1>} : (tensor<2x12xf32>) -> tensor<2x6xf32>
+  return %b, %d : tensor<2x2xf32>, tensor<2x6xf32>
+}
+
+// -----
+
+// A condition that is known leaves one branch.
+// CHECK-LABEL: @branch
+// CHECK-NEXT: %[[Y:.*]] = top.relu %arg0
+// CHECK-NEXT: return %[[Y]]
+func.func @branch(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %rate = top.constant dense<16000> : tensor<i64> : tensor<i64>
+  %wanted = top.constant dense<16000> : tensor<i64> : tensor<i64>
+  %cond = top.compare %rate, %wanted {kind = 0 : i32} : (tensor<i64>, tensor<i64>) -> tensor<i1>
+  %y = top.if %cond {
+    %a = top.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+    top.yield %a : tensor<4xf32>
+  } else {
+    top.yield %x : tensor<4xf32>
+  } : (tensor<i1>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}

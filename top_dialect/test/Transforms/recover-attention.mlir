@@ -1,0 +1,79 @@
+// RUN: tessera-opt %s --top-recover-attention --split-input-file | FileCheck %s
+// SPDX-License-Identifier: Apache-2.0
+
+// The scale on q, the keys transposed on the way into the product (ViT).
+// CHECK-LABEL: @scaled_query
+// CHECK-NEXT: %[[Y:.*]] = top.attention %arg0, %arg1, %arg2 {scale = 5.000000e-01 : f64, top.outputs = ["y"]}
+// CHECK-NEXT: return %[[Y]]
+func.func @scaled_query(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x6x4xf32>, %v: tensor<1x2x6x3xf32>) -> tensor<1x2x5x3xf32> {
+  %s = top.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %qs = top.mul %q, %s : (tensor<1x2x5x4xf32>, tensor<f32>) -> tensor<1x2x5x4xf32>
+  %kt = top.transpose %k {perm = array<i64: 0, 1, 3, 2>} : (tensor<1x2x6x4xf32>) -> tensor<1x2x4x6xf32>
+  %p = top.matmul %qs, %kt : (tensor<1x2x5x4xf32>, tensor<1x2x4x6xf32>) -> tensor<1x2x5x6xf32>
+  %m = top.softmax %p {axis = 3} : (tensor<1x2x5x6xf32>) -> tensor<1x2x5x6xf32>
+  %y = top.matmul %m, %v {top.outputs = ["y"]} : (tensor<1x2x5x6xf32>, tensor<1x2x6x3xf32>) -> tensor<1x2x5x3xf32>
+  return %y : tensor<1x2x5x3xf32>
+}
+
+// -----
+
+// Mask after the scale (by division); keys whose own transpose goes into the product too.
+// CHECK-LABEL: @masked
+// CHECK-NEXT: %[[K:.*]] = top.transpose %arg1 {perm = array<i64: 0, 2, 1, 3>}
+// CHECK-NEXT: top.attention %arg0, %[[K]], %arg2, %arg3 {scale = 2.500000e-01 : f64}
+// CHECK-NEXT: return
+func.func @masked(%q: tensor<1x2x5x4xf32>, %k: tensor<1x6x2x4xf32>, %v: tensor<1x2x6x3xf32>, %mask: tensor<5x6xf32>) -> tensor<1x2x5x3xf32> {
+  %s = top.constant dense<4.0> : tensor<f32> : tensor<f32>
+  %kt = top.transpose %k {perm = array<i64: 0, 2, 3, 1>} : (tensor<1x6x2x4xf32>) -> tensor<1x2x4x6xf32>
+  %p = top.matmul %q, %kt : (tensor<1x2x5x4xf32>, tensor<1x2x4x6xf32>) -> tensor<1x2x5x6xf32>
+  %d = top.div %p, %s : (tensor<1x2x5x6xf32>, tensor<f32>) -> tensor<1x2x5x6xf32>
+  %a = top.add %mask, %d : (tensor<5x6xf32>, tensor<1x2x5x6xf32>) -> tensor<1x2x5x6xf32>
+  %m = top.softmax %a {axis = 3} : (tensor<1x2x5x6xf32>) -> tensor<1x2x5x6xf32>
+  %y = top.matmul %m, %v : (tensor<1x2x5x6xf32>, tensor<1x2x6x3xf32>) -> tensor<1x2x5x3xf32>
+  return %y : tensor<1x2x5x3xf32>
+}
+
+// -----
+
+// Grouped queries: keys and values repeat each head twice. 4 query heads become 2 x 2.
+// CHECK-LABEL: @grouped
+// CHECK-DAG: %[[K:.*]] = top.reshape %arg1 {shape = array<i64: 1, 2, 1, 6, 4>}
+// CHECK-DAG: %[[V:.*]] = top.reshape %arg2 {shape = array<i64: 1, 2, 1, 6, 3>}
+// CHECK-DAG: %[[M:.*]] = top.reshape %arg3 {shape = array<i64: 1, 1, 1, 5, 6>}
+// CHECK-DAG: %[[Q:.*]] = top.reshape %arg0 {shape = array<i64: 1, 2, 2, 5, 4>}
+// CHECK: %[[A:.*]] = top.attention %[[Q]], %[[K]], %[[V]], %[[M]] {scale = 1.000000e+00 : f64}
+// CHECK-SAME: -> tensor<1x2x2x5x3xf32>
+// CHECK-NEXT: top.reshape %[[A]] {shape = array<i64: 1, 4, 5, 3>}
+// CHECK-NOT: top.expand
+func.func @grouped(%q: tensor<1x4x5x4xf32>, %k: tensor<1x2x6x4xf32>, %v: tensor<1x2x6x3xf32>, %mask: tensor<1x1x5x6xf32>) -> tensor<1x4x5x3xf32> {
+  %k1 = top.reshape %k {shape = array<i64: 1, 2, 1, 6, 4>} : (tensor<1x2x6x4xf32>) -> tensor<1x2x1x6x4xf32>
+  %k2 = top.expand %k1 {shape = array<i64: 1, 2, 2, 6, 4>} : (tensor<1x2x1x6x4xf32>) -> tensor<1x2x2x6x4xf32>
+  %k3 = top.reshape %k2 {shape = array<i64: 1, 4, 6, 4>} : (tensor<1x2x2x6x4xf32>) -> tensor<1x4x6x4xf32>
+  %v1 = top.reshape %v {shape = array<i64: 1, 2, 1, 6, 3>} : (tensor<1x2x6x3xf32>) -> tensor<1x2x1x6x3xf32>
+  %v2 = top.expand %v1 {shape = array<i64: 1, 2, 2, 6, 3>} : (tensor<1x2x1x6x3xf32>) -> tensor<1x2x2x6x3xf32>
+  %v3 = top.reshape %v2 {shape = array<i64: 1, 4, 6, 3>} : (tensor<1x2x2x6x3xf32>) -> tensor<1x4x6x3xf32>
+  %p = top.matmul %q, %k3 {transB = true} : (tensor<1x4x5x4xf32>, tensor<1x4x6x4xf32>) -> tensor<1x4x5x6xf32>
+  %a = top.add %p, %mask : (tensor<1x4x5x6xf32>, tensor<1x1x5x6xf32>) -> tensor<1x4x5x6xf32>
+  %m = top.softmax %a {axis = 3} : (tensor<1x4x5x6xf32>) -> tensor<1x4x5x6xf32>
+  %y = top.matmul %m, %v3 : (tensor<1x4x5x6xf32>, tensor<1x4x6x3xf32>) -> tensor<1x4x5x3xf32>
+  return %y : tensor<1x4x5x3xf32>
+}
+
+// -----
+
+// The probabilities are a result; keys that no transpose makes; a softmax along another axis.
+// CHECK-LABEL: @keeps
+// CHECK-NOT: top.attention
+// CHECK: return
+func.func @keeps(%q: tensor<4x4xf32>, %k: tensor<4x4xf32>, %v: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %0 = top.matmul %q, %k {transB = true} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = top.softmax %0 {axis = 1} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = top.matmul %1, %v : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = top.matmul %q, %k : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %4 = top.softmax %3 {axis = 1} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %5 = top.matmul %4, %v : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %6 = top.matmul %q, %k {transB = true} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %7 = top.softmax %6 {axis = 0} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %8 = top.matmul %7, %v : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %1, %2, %5, %8 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}
