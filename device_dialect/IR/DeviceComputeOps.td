@@ -18,13 +18,14 @@ def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments]> {
     spread copy and a convolution. The accumulator starts with the bias.
     `algorithm`: chosen by the layout pass of the chip, `generic` until then. `packed`: w is no longer in the
     logical shape but in the order that the chip's algorithm reads; `weightShape` then holds the logical dims.
+    `panelBlocks`: channel blocks in one panel of packed weights, where the order has panels.
     (C1) ranks. (C2) geometry entries. (C3) groups divides C and OC. (C4) bias [OC]. (C5) result dims.
     (C6) weightShape present exactly when packed. (C7) epilogue as EpilogueInterface says.
   }];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$w, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups,
       DefaultValuedAttr<Device_ConvAlgorithm, "ConvAlgorithm::generic">:$algorithm, UnitAttr:$packed,
-      OptionalAttr<DenseI64ArrayAttr>:$weightShape);
+      OptionalAttr<DenseI64ArrayAttr>:$weightShape, OptionalAttr<I64Attr>:$panelBlocks);
   let results = (outs Device_Tensor:$y);
   let assemblyFormat = [{
     $x `,` $w (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
@@ -41,7 +42,7 @@ def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Device_Tensor:$a, Device_Tensor:$b, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
       DefaultValuedAttr<BoolAttr, "false">:$transA, DefaultValuedAttr<BoolAttr, "false">:$transB, UnitAttr:$packed,
-      OptionalAttr<DenseI64ArrayAttr>:$weightShape);
+      OptionalAttr<DenseI64ArrayAttr>:$weightShape, OptionalAttr<I64Attr>:$panelBlocks);
   let results = (outs Device_Tensor:$y);
   let assemblyFormat = [{
     $a `,` $b (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)

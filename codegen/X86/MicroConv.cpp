@@ -1,0 +1,328 @@
+//===- MicroConv.cpp - Direct convolution on register tiles ---------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of the product are output positions, columns output channels, K runs over (input channel block, kernel row,
+// kernel column, channel), which the packed weights follow. A reads the blocked input where it lies; where the
+// window reaches over the border, the rows a tile needs are first copied with their zeros into scratch.
+// A row-major input (the image of a first layer, few channels) is always copied: K is then (channel, kernel row,
+// kernel column).
+//===----------------------------------------------------------------------===//
+#include "codegen/X86/Micro.h"
+#include "codegen/X86/MicroShape.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+class DirectConv {
+public:
+  DirectConv(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
+      : op(op), kb(kb), s(op), blockedInput(device::isBlocked(op.getX().getType())), copied(s.padded() || !blockedInput),
+        elementBytes(blockedInput ? kBlockBytes : 4), extraKinds(extras), panelBlocks(*op.getPanelBlocks()),
+        // A 1x1 kernel sees no rows: all positions are one long row.
+        flat(s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 && !copied), outH(flat ? 1 : s.oh),
+        outW(flat ? s.oh * s.ow : s.ow), columns(outW, maxTileRows(kb.target, panelBlocks)),
+        tileH(outH > 1 && columns.pieces == 1
+                  ? std::clamp<int64_t>(maxTileRows(kb.target, panelBlocks) / outW, 1, outH)
+                  : 1),
+        rowSteps(outH == 1 ? columns.pieces : ceilDiv(outH, tileH)) {}
+
+  void emit();
+
+private:
+  void planMemory();
+  void copyRows(Value image, Value group, Value firstRow);
+  void emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last);
+  void emitRow(Value step, int64_t rows, Value tileBegin, Value tileEnd, bool last);
+  void emitTiles(Value step, Value begin, Value end, int64_t rows, int64_t width, Value a, Value c, bool last);
+  SmallVector<int32_t> groupOffsets() const;
+  TileShape tileShape(int64_t rows, int64_t width, int64_t blocks) const;
+
+  device::ConvOp op;
+  KernelBuilder &kb;
+  ConvShape s;
+  bool blockedInput, copied;
+  int64_t elementBytes; ///< of one position of the input
+  ArrayRef<TileExtra> extraKinds;
+  int64_t panelBlocks;
+  bool flat;
+  int64_t outH, outW;
+  EvenSplit columns; ///< of one output row
+  int64_t tileH;     ///< output rows of one register tile
+  int64_t rowSteps;
+
+  WorkSplit work;
+  int64_t panels = 0, lastBlocks = 0, steps = 0;
+  int64_t pitch = 0, plane = 0; ///< bytes of a row and of a channel block of what A reads
+  int64_t prefetchLines = 0;
+  std::unique_ptr<TileFunctions> tiles;
+  TileFunctions::Pointers base; ///< of the image, group and panel at hand; a: of the tile's first input row
+  Value firstStep;              ///< the row step whose first row base.a is
+  Value partBegin;              ///< first row step of the part
+};
+
+void DirectConv::planMemory() {
+  steps = s.groupC() * s.kh * s.kw;
+  panels = ceilDiv(s.ocBlocks(), panelBlocks);
+  lastBlocks = s.ocBlocks() - (panels - 1) * panelBlocks;
+  int64_t inBytes = s.icBlocks() * (blockedInput ? kBlockBytes : 4 * kBlock) * s.h * s.w;
+  work = splitWork(s.flops() / s.n / s.groups, rowSteps, panels, inBytes * (copied ? 2 : 1), steps * s.groupOc() * 4,
+                   s.n * s.groups);
+  if (!copied) {
+    pitch = s.w * elementBytes;
+    plane = s.h * pitch;
+    return;
+  }
+  int64_t rowsOut = ceilDiv(rowSteps, work.rowParts) * tileH;
+  if (outH == 1) {
+    rowsOut = 1;
+  }
+  int64_t rowsIn = (rowsOut - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
+  pitch = ((s.ow - 1) * s.strideW + (s.kw - 1) * s.dilationW + 1) * elementBytes;
+  plane = rowsIn * pitch;
+  kb.setScratchBytes(plane * (blockedInput ? s.icBlocks() : s.groupC()));
+}
+
+SmallVector<int32_t> DirectConv::groupOffsets() const {
+  SmallVector<int32_t> offsets;
+  if (flat) {
+    return offsets; // one group per channel block, an even stride
+  }
+  int64_t outer = blockedInput ? s.icBlocks() : s.groupC();
+  // Taps of one kernel row are neighbours in a row-major image: they form one group.
+  int64_t taps = blockedInput || s.dilationW != 1 ? s.kw : 1;
+  for (int64_t channel = 0; channel < outer; ++channel) {
+    for (int64_t y = 0; y < s.kh; ++y) {
+      for (int64_t x = 0; x < taps; ++x) {
+        offsets.push_back(channel * plane + y * s.dilationH * pitch + x * s.dilationW * elementBytes);
+      }
+    }
+  }
+  return offsets;
+}
+
+TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) const {
+  TileShape shape;
+  shape.blocks = blocks;
+  shape.panelRowBytes = blocks * kBlockBytes;
+  shape.groupBytes = flat ? plane : 0;
+  for (int64_t y = 0; y < rows; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      shape.rows.push_back(y * s.strideH * pitch + x * s.strideW * elementBytes);
+    }
+  }
+  int64_t taps = s.kh * s.kw;
+  if (!blockedInput) {
+    bool rowGroups = s.dilationW == 1;
+    shape.groups = {{s.groupC() * s.kh * (rowGroups ? 1 : s.kw), rowGroups ? s.kw : 1}};
+  } else {
+    shape.groups = {{s.groupC() / kBlock * taps, kBlock}, {s.groupC() % kBlock ? taps : 0, s.groupC() % kBlock}};
+  }
+  shape.prefetchLines = prefetchLines;
+  return shape;
+}
+
+/// Copies the input rows of the tile, which begin at |firstRow| (may be negative), with their borders to scratch.
+void DirectConv::copyRows(Value image, Value group, Value firstRow) {
+  int64_t planes = blockedInput ? s.icBlocks() : s.groupC();
+  int64_t inputPlane = s.h * s.w * elementBytes, rowsIn = plane / pitch, width = pitch / elementBytes;
+  int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
+  int64_t right = width - s.padLeft - inside;
+  Type byte = kb.b.getI8Type();
+  auto clear = [&](Value to, int64_t bytes) {
+    if (bytes > 0) {
+      LLVM::MemsetOp::create(kb.b, to, LLVM::ConstantOp::create(kb.b, byte, kb.b.getI8IntegerAttr(0)),
+                             kb.constant(bytes), /*isVolatile=*/false);
+    }
+  };
+  Value source = byteOffset(
+      kb, kb.operand(0), kb.mul(kb.add(kb.mul(image, s.groups), group), planes * inputPlane));
+  kb.forLoop(0, planes, 1, [&](Value channel) {
+    Value from = byteOffset(kb, source, kb.mul(channel, inputPlane));
+    Value to = byteOffset(kb, kb.scratch(), kb.mul(channel, plane));
+    // Rows above, inside and below the image.
+    Value rows = kb.constant(rowsIn);
+    Value top = kb.min(rows, kb.max(kb.constant(0), kb.sub(kb.constant(0), firstRow)));
+    Value bottom = kb.max(top, kb.min(rows, kb.sub(kb.constant(s.h), firstRow)));
+    auto clearRows = [&](Value begin, Value end) {
+      kb.forLoop(begin, end, 1, [&](Value row) { clear(byteOffset(kb, to, kb.mul(row, pitch)), pitch); });
+    };
+    clearRows(kb.constant(0), top);
+    kb.forLoop(top, bottom, 1, [&](Value row) {
+      Value target = byteOffset(kb, to, kb.mul(row, pitch));
+      clear(target, std::min(s.padLeft, width) * elementBytes);
+      if (inside > 0) {
+        LLVM::MemcpyOp::create(kb.b, byteOffset(kb, target, s.padLeft * elementBytes),
+                               byteOffset(kb, from, kb.mul(kb.add(firstRow, row), s.w * elementBytes)),
+                               kb.constant(inside * elementBytes), /*isVolatile=*/false);
+      }
+      clear(byteOffset(kb, target, (s.padLeft + inside) * elementBytes), right * elementBytes);
+    });
+    clearRows(bottom, rows);
+  });
+}
+
+void DirectConv::emit() {
+  planMemory();
+  // The next panel is fetched while the tiles of this one run; the weights of a small layer stay in L2 anyway.
+  int64_t tilesPerPanel = (outH == 1 ? 1 : columns.pieces) * ceilDiv(rowSteps, work.rowParts);
+  if (steps * s.groupOc() * 4 > 256 * 1024) {
+    prefetchLines = std::min<int64_t>(ceilDiv(steps * panelBlocks, tilesPerPanel), 2 * steps);
+  }
+  tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds, static_cast<bool>(op.getBias()),
+                                          groupOffsets());
+  int64_t outImage = s.ocBlocks() * s.oh * s.ow * kBlockBytes, parts = work.rowParts * work.panelParts;
+  unsigned firstExtra = op.getBias() ? 3 : 2;
+  kb.forTiles(s.n * s.groups * parts, [&](Value tile) {
+    Value rowPart = kb.rem(tile, work.rowParts), rest = kb.div(tile, work.rowParts);
+    Value panelPart = kb.rem(rest, work.panelParts), imageGroup = kb.div(rest, work.panelParts);
+    Value group = kb.rem(imageGroup, s.groups), image = kb.div(imageGroup, s.groups);
+    Value rowBegin = kb.div(kb.mul(rowPart, rowSteps), work.rowParts);
+    Value rowEnd = kb.div(kb.mul(kb.add(rowPart, 1), rowSteps), work.rowParts);
+    Value panelBegin = kb.div(kb.mul(panelPart, panels), work.panelParts);
+    Value panelEnd = kb.div(kb.mul(kb.add(panelPart, 1), panels), work.panelParts);
+
+    base = {};
+    partBegin = rowBegin;
+    firstStep = kb.constant(0);
+    if (copied) {
+      firstStep = outH == 1 ? firstStep : rowBegin;
+      copyRows(image, group, kb.sub(kb.mul(firstStep, tileH * s.strideH), kb.constant(s.padTop)));
+      base.a = kb.scratch();
+    } else {
+      base.a = byteOffset(kb, kb.operand(0), kb.mul(imageGroup, s.icBlocks() * plane));
+    }
+    base.b = byteOffset(kb, kb.operand(1), kb.mul(group, steps * s.ocBlocks() * kBlockBytes));
+    base.c = byteOffset(kb, kb.result(), kb.mul(imageGroup, outImage));
+    if (op.getBias()) {
+      base.bias = byteOffset(kb, kb.operand(2), kb.mul(group, s.groupOc() * 4));
+    }
+    for (auto [index, extra] : llvm::enumerate(extraKinds)) {
+      Value pointer = kb.operand(firstExtra + index);
+      bool full = extra.kind == ExtraKind::Full, column = extra.kind == ExtraKind::Column;
+      base.extras.push_back(full     ? byteOffset(kb, pointer, kb.mul(imageGroup, outImage))
+                            : column ? byteOffset(kb, pointer, kb.mul(group, s.groupOc() * 4))
+                                     : pointer);
+    }
+    // The last panel may be narrower or end inside a block, so it has tiles of its own.
+    bool special = lastBlocks != panelBlocks || s.groupOc() % kBlock;
+    Value fullEnd = special ? kb.min(panelEnd, kb.constant(panels - 1)) : panelEnd;
+    if (!special || panels > 1) {
+      kb.forLoop(panelBegin, fullEnd, 1, [&](Value panel) { emitPanel(panel, rowBegin, rowEnd, false); });
+    }
+    if (special) {
+      kb.forLoop(kb.max(panelBegin, kb.constant(panels - 1)), panelEnd, 1,
+                 [&](Value panel) { emitPanel(panel, rowBegin, rowEnd, true); });
+    }
+  });
+}
+
+void DirectConv::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last) {
+  TileFunctions::Pointers image = base;
+  int64_t panelBytes = steps * panelBlocks * kBlockBytes, outPlane = s.oh * s.ow * kBlockBytes;
+  base.b = byteOffset(kb, base.b, kb.mul(panel, panelBytes));
+  base.c = byteOffset(kb, base.c, kb.mul(panel, panelBlocks * outPlane));
+  Value channel = kb.mul(panel, panelBlocks * kBlockBytes);
+  if (base.bias) {
+    base.bias = byteOffset(kb, base.bias, channel);
+  }
+  for (auto [extra, pointer] : llvm::zip_equal(extraKinds, base.extras)) {
+    if (extra.kind == ExtraKind::Full) {
+      pointer = byteOffset(kb, pointer, kb.mul(panel, panelBlocks * outPlane));
+    } else if (extra.kind == ExtraKind::Column) {
+      pointer = byteOffset(kb, pointer, channel);
+    }
+  }
+  base.prefetch = prefetchLines ? byteOffset(kb, base.b, panelBytes) : Value();
+  if (outH == 1) {
+    emitRow(kb.constant(0), 1, rowBegin, rowEnd, last);
+  } else {
+    int64_t fullSteps = outH / tileH;
+    Value all = kb.constant(columns.pieces), none = kb.constant(0);
+    Value fullEnd = outH % tileH ? kb.min(rowEnd, kb.constant(fullSteps)) : rowEnd;
+    kb.forLoop(rowBegin, fullEnd, 1, [&](Value step) { emitRow(step, tileH, none, all, last); });
+    if (outH % tileH) {
+      kb.forLoop(kb.max(rowBegin, kb.constant(fullSteps)), rowEnd, 1,
+                 [&](Value step) { emitRow(step, outH % tileH, none, all, last); });
+    }
+  }
+  base = image;
+}
+
+/// The register tiles [tileBegin, tileEnd) of the |rows| output rows of a row step.
+void DirectConv::emitRow(Value step, int64_t rows, Value tileBegin, Value tileEnd, bool last) {
+  Value a = byteOffset(kb, base.a, kb.mul(kb.sub(step, firstStep), tileH * s.strideH * pitch));
+  Value c = kb.mul(step, tileH * outW * kBlockBytes);
+  Value wide = kb.constant(columns.wide);
+  if (columns.wide) {
+    emitTiles(step, tileBegin, kb.min(tileEnd, wide), rows, columns.size + 1, a, c, last);
+  }
+  if (columns.wide < columns.pieces) {
+    emitTiles(step, kb.max(tileBegin, wide), tileEnd, rows, columns.size, a, c, last);
+  }
+}
+
+/// Register tiles [begin, end), all |width| positions wide; |c|: byte offset of the row in a channel block.
+void DirectConv::emitTiles(Value step, Value begin, Value end, int64_t rows, int64_t width, Value a, Value c,
+                           bool last) {
+  int64_t blocks = last ? lastBlocks : panelBlocks;
+  TileShape shape = tileShape(rows, width, blocks);
+  TileResult result;
+  result.blockBytes = s.oh * s.ow * kBlockBytes;
+  result.tailLanes = last && s.groupOc() % kBlock ? s.groupOc() % kBlock : kBlock;
+  for (int64_t y = 0; y < rows; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      result.rows.push_back((y * outW + x) * kBlockBytes);
+    }
+  }
+  bool narrow = width == columns.size;
+  kb.forLoop(begin, end, 1, [&](Value tile) {
+    Value column = narrow ? kb.add(kb.mul(tile, columns.size), columns.wide) : kb.mul(tile, width);
+    TileFunctions::Pointers at = base;
+    at.a = byteOffset(kb, a, kb.mul(column, s.strideW * elementBytes));
+    Value element = kb.add(c, kb.mul(column, kBlockBytes));
+    at.c = byteOffset(kb, base.c, element);
+    for (auto [extra, pointer] : llvm::zip_equal(extraKinds, at.extras)) {
+      if (extra.kind == ExtraKind::Full) {
+        pointer = byteOffset(kb, pointer, element);
+      }
+    }
+    if (prefetchLines) {
+      // Each tile of the panel asks for its share of the next one.
+      Value index = outH == 1 ? kb.sub(tile, partBegin) : kb.add(kb.mul(kb.sub(step, partBegin), columns.pieces), tile);
+      at.prefetch = byteOffset(kb, base.prefetch, kb.mul(index, prefetchLines * 64));
+    }
+    tiles->call(shape, result, at);
+  });
+}
+
+} // namespace
+
+LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb) {
+  unsigned unsupported = 0;
+  auto y = cast<RankedTensorType>(op.getY().getType());
+  std::optional<SmallVector<TileExtra>> extras = classifyExtras(op, op.getExtras(), y, unsupported);
+  if (!extras) {
+    return op.emitOpError() << "packed convolution cannot read epilogue operand " << unsupported << " of type "
+                            << op.getExtras()[unsupported].getType()
+                            << "; allowed: the result's type, one value per channel, one value";
+  }
+  switch (op.getAlgorithm()) {
+  case device::ConvAlgorithm::direct:
+    DirectConv(op, kb, *extras).emit();
+    return success();
+  case device::ConvAlgorithm::depthwise:
+    return emitDepthwise(op, kb, *extras);
+  case device::ConvAlgorithm::winograd:
+    return emitWinograd(op, kb, *extras);
+  case device::ConvAlgorithm::generic:
+    break;
+  }
+  return op.emitOpError("packed weights need an algorithm other than generic");
+}
+
+} // namespace tessera::x86

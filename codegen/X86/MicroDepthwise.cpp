@@ -1,0 +1,188 @@
+//===- MicroDepthwise.cpp - Depthwise convolution on channel blocks -------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// One vector holds the channels of a block at one position; a register tile is a run of positions of an output row.
+// Weights lie [C / 16][KH * KW][16]. Taps on padding are not computed: kernel rows are cut by the loop over them,
+// kernel columns are known for each tile, because tiles at the left and right border are emitted by themselves.
+//===----------------------------------------------------------------------===//
+#include "codegen/X86/MicroShape.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+class Depthwise {
+public:
+  Depthwise(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
+      : op(op), kb(kb), s(op), extraKinds(extras), columns(s.ow, kb.target.hasMasks() ? 14 : kb.target.hasFma() ? 8 : 6),
+        blocks(ceilDiv(s.c, kBlock)) {}
+  void emit();
+
+private:
+  void emitBlock(Value image, Value block, Value rowBegin, Value rowEnd, int64_t tail);
+  void emitRow(Value row, bool interior, int64_t tail);
+  void emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first, int64_t tail);
+  bool inside(int64_t column, int64_t tap) const {
+    int64_t x = column * s.strideW + tap * s.dilationW - s.padLeft;
+    return x >= 0 && x < s.w;
+  }
+  bool needsNoBorder(int64_t tile) const {
+    int64_t begin = columns.begin(tile), end = begin + columns.length(tile);
+    return inside(begin, 0) && inside(end - 1, s.kw - 1);
+  }
+
+  device::ConvOp op;
+  KernelBuilder &kb;
+  ConvShape s;
+  ArrayRef<TileExtra> extraKinds;
+  EvenSplit columns;
+  int64_t blocks;
+
+  // Of the block at hand.
+  Value x, w, y, bias;
+  SmallVector<Value> extras;
+  Value tapBegin, tapEnd; ///< kernel rows inside the input; null when all are
+};
+
+void Depthwise::emit() {
+  // A tile of the launch is some rows of one block: enough of them to balance, none below some 5 us.
+  constexpr int64_t kTapsPerTile = 10'000, kWanted = 16;
+  int64_t taps = s.oh * s.ow * s.kh * s.kw;
+  int64_t rowParts = std::clamp<int64_t>(std::min(taps / kTapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, s.oh);
+  kb.forTiles(s.n * blocks * rowParts, [&](Value tile) {
+    Value part = kb.rem(tile, rowParts), rest = kb.div(tile, rowParts);
+    Value block = kb.rem(rest, blocks), image = kb.div(rest, blocks);
+    Value rowBegin = kb.div(kb.mul(part, s.oh), rowParts), rowEnd = kb.div(kb.mul(kb.add(part, 1), s.oh), rowParts);
+    int64_t tail = s.c % kBlock;
+    if (tail == 0) {
+      emitBlock(image, block, rowBegin, rowEnd, kBlock);
+      return;
+    }
+    kb.ifThen(kb.less(block, kb.constant(blocks - 1)), [&] { emitBlock(image, block, rowBegin, rowEnd, kBlock); });
+    kb.ifThen(kb.less(kb.constant(blocks - 2), block), [&] { emitBlock(image, block, rowBegin, rowEnd, tail); });
+  });
+}
+
+void Depthwise::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd, int64_t tail) {
+  Value plane = kb.add(kb.mul(image, blocks), block);
+  x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * kBlockBytes));
+  y = byteOffset(kb, kb.result(), kb.mul(plane, s.oh * s.ow * kBlockBytes));
+  w = byteOffset(kb, kb.operand(1), kb.mul(block, s.kh * s.kw * kBlockBytes));
+  Value channel = kb.mul(block, kBlockBytes);
+  bias = op.getBias() ? byteOffset(kb, kb.operand(2), channel) : Value();
+  extras.clear();
+  for (auto [index, extra] : llvm::enumerate(extraKinds)) {
+    Value pointer = kb.operand((bias ? 3 : 2) + index);
+    Value offset = extra.kind == ExtraKind::Full ? kb.mul(plane, s.oh * s.ow * kBlockBytes) : channel;
+    extras.push_back(extra.kind == ExtraKind::Scalar ? pointer : byteOffset(kb, pointer, offset));
+  }
+  // Rows whose window lies inside the input need no cut: [interiorBegin, interiorEnd).
+  int64_t reach = (s.kh - 1) * s.dilationH, last = s.h - 1 - reach + s.padTop;
+  int64_t interiorBegin = std::min(s.oh, ceilDiv(s.padTop, s.strideH));
+  int64_t interiorEnd = last < 0 ? interiorBegin : std::clamp(last / s.strideH + 1, interiorBegin, s.oh);
+  auto rows = [&](int64_t begin, int64_t end, bool interior) {
+    if (begin < end) {
+      kb.forLoop(kb.max(rowBegin, kb.constant(begin)), kb.min(rowEnd, kb.constant(end)), 1,
+                 [&](Value row) { emitRow(row, interior, tail); });
+    }
+  };
+  rows(0, interiorBegin, false);
+  rows(interiorBegin, interiorEnd, true);
+  rows(interiorEnd, s.oh, false);
+}
+
+void Depthwise::emitRow(Value row, bool interior, int64_t tail) {
+  Value top = kb.sub(kb.mul(row, s.strideH), kb.constant(s.padTop));
+  if (interior) {
+    tapBegin = tapEnd = Value();
+  } else {
+    // Kernel row t reads input row top + t * dilation.
+    Value missing = kb.max(kb.constant(0), kb.sub(kb.constant(0), top));
+    Value room = kb.max(kb.constant(0), kb.sub(kb.constant(s.h), top));
+    tapBegin = kb.div(kb.add(missing, s.dilationH - 1), s.dilationH);
+    tapEnd = kb.min(kb.constant(s.kh), kb.div(kb.add(room, s.dilationH - 1), s.dilationH));
+  }
+  Value input = byteOffset(kb, x, kb.mul(top, s.w * kBlockBytes));
+  Value rowStart = kb.mul(row, s.ow);
+  for (int64_t tile = 0; tile < columns.pieces;) {
+    int64_t width = columns.length(tile), begin = columns.begin(tile), end = tile;
+    while (end < columns.pieces && columns.length(end) == width && needsNoBorder(end)) {
+      ++end;
+    }
+    if (end <= tile + 1) {
+      Value from = byteOffset(kb, input, (begin * s.strideW - s.padLeft) * kBlockBytes);
+      emitTile(from, kb.add(rowStart, begin), width, begin, tail);
+      ++tile;
+      continue;
+    }
+    kb.forLoop(begin, begin + (end - tile) * width, width, [&](Value column) {
+      Value from = kb.sub(kb.mul(column, s.strideW), kb.constant(s.padLeft));
+      emitTile(byteOffset(kb, input, kb.mul(from, kBlockBytes)), kb.add(rowStart, column), width, std::nullopt, tail);
+    });
+    tile = end;
+  }
+}
+
+/// |width| positions whose first tap reads |input|. |first|: their first column when it is known (a border may cut
+/// taps), absent when no tap is cut.
+void Depthwise::emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first, int64_t tail) {
+  int64_t lanes = kb.target.lanes(32);
+  auto vector = VectorType::get({lanes}, kb.b.getF32Type());
+  Value zero = kb.constant(0);
+  for (int64_t part = 0; part < vectorsPerBlock(kb.target); ++part) {
+    int64_t offset = part * lanes * 4;
+    SmallVector<Value> sums(width, bias ? kb.load(vector, byteOffset(kb, bias, offset), zero) : kb.zero(vector));
+    auto addKernelRow = [&](Value tapRow, ValueRange before) {
+      SmallVector<Value> sums(before);
+      Value row = byteOffset(kb, input, kb.mul(tapRow, s.dilationH * s.w * kBlockBytes));
+      Value weights = byteOffset(kb, w, kb.mul(tapRow, s.kw * kBlockBytes));
+      for (int64_t tap = 0; tap < s.kw; ++tap) {
+        Value weight = kb.load(vector, byteOffset(kb, weights, tap * kBlockBytes + offset), zero);
+        for (int64_t column = 0; column < width; ++column) {
+          if (first && !inside(*first + column, tap)) {
+            continue;
+          }
+          int64_t at = (column * s.strideW + tap * s.dilationW) * kBlockBytes + offset;
+          Value value = kb.load(vector, byteOffset(kb, row, at), zero);
+          sums[column] = kb.target.hasFma()
+                             ? Value(vector::FMAOp::create(kb.b, value, weight, sums[column]))
+                             : arith::AddFOp::create(kb.b, sums[column], arith::MulFOp::create(kb.b, value, weight));
+        }
+      }
+      return sums;
+    };
+    if (tapBegin) {
+      sums = kb.forLoop(tapBegin, tapEnd, 1, sums, addKernelRow);
+    } else if (s.kh <= 5) {
+      for (int64_t tapRow = 0; tapRow < s.kh; ++tapRow) {
+        sums = addKernelRow(kb.constant(tapRow), sums);
+      }
+    } else {
+      sums = kb.forLoop(zero, kb.constant(s.kh), 1, sums, addKernelRow);
+    }
+    Value element = kb.mul(position, kBlockBytes);
+    Value to = byteOffset(kb, y, element);
+    SmallVector<Value> bases;
+    for (auto [extra, pointer] : llvm::zip_equal(extraKinds, extras)) {
+      bases.push_back(extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, element) : pointer);
+    }
+    for (int64_t column = 0; column < width; ++column) {
+      VectorPlace place{column * kBlockBytes + offset, offset, 0};
+      Value value = emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sums[column], place);
+      storeBlockVector(kb, value, byteOffset(kb, to, place.element), part, tail);
+    }
+  }
+}
+
+} // namespace
+
+LogicalResult emitDepthwise(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras) {
+  Depthwise(op, kb, extras).emit();
+  return success();
+}
+
+} // namespace tessera::x86

@@ -1,0 +1,238 @@
+//===- MicroKernel.cpp - The register tile of a matrix product ------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/MicroKernel.h"
+
+#include "device_dialect/Transforms/RegisterTiles.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+
+int64_t TileShape::steps() const {
+  int64_t total = 0;
+  for (const GroupRun &run : groups) {
+    total += run.count * run.size;
+  }
+  return total;
+}
+
+int64_t maxTileRows(const X86Target &target, int64_t blocks) {
+  return device::maxTileRows(target.vectorBytes(), blocks);
+}
+
+namespace {
+
+/// Writes the K loop. Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table, r10 group counter,
+/// r11 A of the group.
+class TileAsm {
+public:
+  TileAsm(const X86Target &target, const TileShape &shape, bool bias, bool table, bool prefetch)
+      : target(target), shape(shape), bias(bias), table(table), prefetch(prefetch && shape.prefetchLines),
+        rows(shape.rows.size()), width(shape.blocks * vectorsPerBlock(target)) {}
+
+  std::string text() {
+    emitInit();
+    int64_t step = 0;
+    for (const GroupRun &run : shape.groups) {
+      emitRun(run, step);
+    }
+    return llvm::join(lines, "\n");
+  }
+  int64_t accumulators() const { return rows * width; }
+
+private:
+  void line(std::string text) { lines.push_back(std::move(text)); }
+  std::string reg(int64_t index) const {
+    return llvm::formatv("%{0}mm{1}", target.hasMasks() ? "z" : target.hasFma() ? "y" : "x", index);
+  }
+
+  void emitInit() {
+    bool vex = target.hasFma();
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t column = 0; column < width; ++column) {
+        std::string to = reg(row * width + column);
+        if (bias && row == 0) {
+          line(llvm::formatv("{0} {1}(%rdx), {2}", vex ? "vmovups" : "movups", column * target.vectorBytes(), to));
+        } else if (bias) {
+          line(llvm::formatv("{0} {1}, {2}", vex ? "vmovaps" : "movaps", reg(column), to));
+        } else if (vex) {
+          // The 128-bit form clears the whole register where it can be encoded without EVEX.
+          line(target.hasMasks() ? llvm::formatv("vpxord {0}, {0}, {0}", to).str()
+                                 : llvm::formatv("vxorps {0}, {0}, {0}", to).str());
+        } else {
+          line(llvm::formatv("xorps {0}, {0}", to));
+        }
+      }
+    }
+  }
+
+  void emitRun(const GroupRun &run, int64_t &step) {
+    if (run.count == 0 || run.size == 0) {
+      return;
+    }
+    // The label is local to the block, so two inlined copies never clash.
+    if (run.count > 1) {
+      line(llvm::formatv("movl $${0}, %r10d", run.count));
+      line(".p2align 5");
+      line("1:");
+    }
+    if (table) {
+      line("movslq (%r9), %r11");
+      line("addq $$4, %r9");
+      line("addq %rdi, %r11");
+    }
+    int64_t total = shape.steps(), lines64 = 0;
+    if (prefetch) {
+      lines64 = (shape.prefetchLines * run.size + total - 1) / total;
+    }
+    for (int64_t k = 0; k < run.size; ++k) {
+      for (int64_t line64 = 0; line64 < lines64; ++line64) {
+        if (line64 * run.size / lines64 == k) {
+          line(llvm::formatv("prefetcht1 {0}(%r8)", line64 * 64));
+        }
+      }
+      if (target.hasMasks()) {
+        emitStepAvx512(k);
+      } else if (target.hasFma()) {
+        emitStepAvx2(k);
+      } else {
+        emitStepSse(k);
+      }
+    }
+    line(llvm::formatv("addq $${0}, %rsi", run.size * shape.panelRowBytes));
+    if (!table) {
+      line(llvm::formatv("addq $${0}, %rdi", shape.groupBytes));
+    }
+    if (lines64) {
+      line(llvm::formatv("addq $${0}, %r8", lines64 * 64));
+    }
+    if (run.count > 1) {
+      line("decl %r10d");
+      line("jne 1b");
+    }
+    step += run.count * run.size;
+  }
+
+  std::string aAt(int64_t row, int64_t k) const {
+    return llvm::formatv("{0}({1})", shape.rows[row] + k * shape.stepBytes, table ? "%r11" : "%rdi");
+  }
+  std::string bAt(int64_t column, int64_t k) const {
+    return llvm::formatv("{0}(%rsi)", k * shape.panelRowBytes + column * target.vectorBytes());
+  }
+
+  void emitStepAvx512(int64_t k) {
+    int64_t firstB = accumulators(), a = firstB + width;
+    for (int64_t column = 0; column < width; ++column) {
+      line(llvm::formatv("vmovups {0}, {1}", bAt(column, k), reg(firstB + column)));
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      if (width == 1) {
+        line(llvm::formatv("vfmadd231ps {0}{{1to16}, {1}, {2}", aAt(row, k), reg(firstB), reg(row)));
+        continue;
+      }
+      line(llvm::formatv("vbroadcastss {0}, {1}", aAt(row, k), reg(a)));
+      for (int64_t column = 0; column < width; ++column) {
+        line(llvm::formatv("vfmadd231ps {0}, {1}, {2}", reg(firstB + column), reg(a), reg(row * width + column)));
+      }
+    }
+  }
+
+  void emitStepAvx2(int64_t k) {
+    int64_t firstB = accumulators(), a = firstB + width;
+    for (int64_t column = 0; column < width; ++column) {
+      line(llvm::formatv("vmovups {0}, {1}", bAt(column, k), reg(firstB + column)));
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      line(llvm::formatv("vbroadcastss {0}, {1}", aAt(row, k), reg(a)));
+      for (int64_t column = 0; column < width; ++column) {
+        line(llvm::formatv("vfmadd231ps {0}, {1}, {2}", reg(firstB + column), reg(a), reg(row * width + column)));
+      }
+    }
+  }
+
+  void emitStepSse(int64_t k) {
+    int64_t firstA = accumulators(), product = firstA + rows;
+    for (int64_t row = 0; row < rows; ++row) {
+      line(llvm::formatv("movss {0}, {1}", aAt(row, k), reg(firstA + row)));
+      line(llvm::formatv("shufps $$0, {0}, {0}", reg(firstA + row)));
+    }
+    for (int64_t column = 0; column < width; ++column) {
+      for (int64_t row = 0; row < rows; ++row) {
+        line(llvm::formatv("movups {0}, {1}", bAt(column, k), reg(product)));
+        line(llvm::formatv("mulps {0}, {1}", reg(firstA + row), reg(product)));
+        line(llvm::formatv("addps {0}, {1}", reg(product), reg(row * width + column)));
+      }
+    }
+  }
+
+  const X86Target &target;
+  const TileShape &shape;
+  bool bias, table, prefetch;
+  int64_t rows, width;
+  SmallVector<std::string> lines;
+};
+
+} // namespace
+
+SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, Value a, Value b, Value bias, Value table,
+                                    Value prefetch) {
+  assert(static_cast<int64_t>(shape.rows.size()) <= maxTileRows(kb.target, shape.blocks) && "tile exceeds the registers");
+  auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
+  Type vector = VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, kb.b.getF32Type());
+  TileAsm code(kb.target, shape, static_cast<bool>(bias), static_cast<bool>(table), static_cast<bool>(prefetch));
+  std::string text = code.text();
+  int64_t accumulators = code.accumulators();
+
+  // Outputs: the accumulators and the pointers, which the loop moves; inputs: the pointers, tied to them.
+  char letter = kb.target.hasMasks() ? 'z' : kb.target.hasFma() ? 'y' : 'x';
+  SmallVector<std::string> constraints;
+  SmallVector<Type> types(accumulators, vector);
+  for (int64_t i = 0; i < accumulators; ++i) {
+    constraints.push_back(llvm::formatv("={{{0}mm{1}}", letter, i));
+  }
+  SmallVector<Value> inputs{a, b};
+  SmallVector<StringRef> registers{"rdi", "rsi"};
+  if (prefetch) {
+    inputs.push_back(prefetch);
+    registers.push_back("r8");
+  }
+  if (table) {
+    inputs.push_back(table);
+    registers.push_back("r9");
+  }
+  for (StringRef name : registers) {
+    constraints.push_back(llvm::formatv("={{{0}}", name));
+    types.push_back(pointer);
+  }
+  for (size_t i = 0; i < registers.size(); ++i) {
+    constraints.push_back(std::to_string(accumulators + i));
+  }
+  if (bias) {
+    inputs.push_back(bias);
+    constraints.push_back("{rdx}");
+  }
+  constraints.push_back("~{r10}");
+  constraints.push_back("~{r11}");
+  for (int64_t i = accumulators; i < static_cast<int64_t>(kb.target.vectorRegisters()); ++i) {
+    constraints.push_back(llvm::formatv("~{{{0}mm{1}}", letter, i));
+  }
+  for (StringRef name : {"memory", "dirflag", "fpsr", "flags"}) {
+    constraints.push_back(llvm::formatv("~{{{0}}", name));
+  }
+
+  Type result = LLVM::LLVMStructType::getLiteral(kb.b.getContext(), types);
+  auto tile = LLVM::InlineAsmOp::create(kb.b, kb.b.getLoc(), TypeRange{result}, inputs, text, llvm::join(constraints, ","),
+                                        /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                        LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  SmallVector<Value> sums;
+  for (int64_t i = 0; i < accumulators; ++i) {
+    sums.push_back(LLVM::ExtractValueOp::create(kb.b, tile.getRes(), i));
+  }
+  return sums;
+}
+
+} // namespace tessera::x86

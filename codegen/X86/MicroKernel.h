@@ -1,0 +1,55 @@
+//===- MicroKernel.h - The register tile of a matrix product ----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolution, matmul and the products inside Winograd are all walks of one register tile: a few rows
+// of A against 16 * blocks columns of packed B. The tile's K loop is one inline-asm block, so that no
+// register allocator can spill inside it; everything after it is MLIR on the accumulators.
+//===----------------------------------------------------------------------===//
+#ifndef TESSERA_CODEGEN_X86_MICROKERNEL_H
+#define TESSERA_CODEGEN_X86_MICROKERNEL_H
+
+#include "codegen/X86/KernelBuilder.h"
+
+namespace tessera::x86 {
+
+/// Columns of one block: the channel block of the blocked layout and the width of packed panels.
+inline constexpr int64_t kBlock = 16;
+inline constexpr int64_t kBlockBytes = kBlock * 4;
+
+/// x / y rounded up, for x >= 0.
+inline int64_t ceilDiv(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+/// Consecutive K groups of equal size.
+struct GroupRun {
+  int64_t count = 0; ///< groups
+  int64_t size = 0;  ///< K steps of each group
+};
+
+/// What a register tile reads. All offsets are in bytes.
+struct TileShape {
+  llvm::SmallVector<int64_t> rows;       ///< of each row's first element, from the A pointer
+  int64_t blocks = 1;                    ///< 16-column blocks
+  llvm::SmallVector<GroupRun, 2> groups; ///< K, in order
+  int64_t stepBytes = 4;                 ///< from one K step to the next inside a group
+  int64_t groupBytes = 0;                ///< from group to group; unused with an offset table
+  int64_t panelRowBytes = 0;             ///< from one K step of B to the next
+  int64_t prefetchLines = 0;             ///< lines at the prefetch pointer fetched into L2, spread over all of K
+
+  int64_t steps() const;
+};
+
+/// Rows that fit the registers beside |blocks| blocks of columns; 0 when not even one does.
+int64_t maxTileRows(const X86Target &target, int64_t blocks);
+
+/// Vectors that make up one block.
+inline int64_t vectorsPerBlock(const X86Target &target) { return kBlock / target.lanes(32); }
+
+/// Emits bias + A * B at kb.b. |bias|: pointer to 16 * blocks floats, null for zero. |table|: pointer to the i32 byte
+/// offset of each group, null for an even stride. |prefetch| may be null. Returns the accumulators, row by row,
+/// vectorsPerBlock() * blocks vectors each.
+llvm::SmallVector<mlir::Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, mlir::Value a, mlir::Value b,
+                                                mlir::Value bias, mlir::Value table, mlir::Value prefetch);
+
+} // namespace tessera::x86
+
+#endif // TESSERA_CODEGEN_X86_MICROKERNEL_H

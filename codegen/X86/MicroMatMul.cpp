@@ -1,0 +1,262 @@
+//===- MicroMatMul.cpp - Matrix products on register tiles ----------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A is read where it lies (a row-major or transposed matrix), B as panels [N / 16 blocks][K][16 blocks]: a constant comes
+// packed, an activation is packed into scratch by each tile of the launch for the columns it computes.
+//===----------------------------------------------------------------------===//
+#include "codegen/X86/Micro.h"
+#include "codegen/X86/MicroShape.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+
+class MatMul {
+public:
+  MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras);
+  void emit();
+
+private:
+  Value batchOffset(Value batch, ArrayRef<int64_t> dims, int64_t matrix);
+  void packPanel(Value matrix, Value panel, Value to, int64_t blocks);
+  void emitPanel(Value panel, Value slot, Value rowBegin, Value rowEnd, bool last);
+  void emitTiles(Value begin, Value end, int64_t rows, bool last);
+
+  device::MatMulOp op;
+  KernelBuilder &kb;
+  ArrayRef<TileExtra> extraKinds;
+  bool packed;
+  SmallVector<int64_t> batchDims, batchA, batchB;
+  int64_t batch = 1, m, k, n;
+  int64_t panelBlocks, columnBlocks, panels, lastBlocks;
+  int64_t rowBytes, stepBytes; ///< of A
+  std::unique_ptr<EvenSplit> rows;
+  WorkSplit work;
+  int64_t prefetchLines = 0;
+  std::unique_ptr<TileFunctions> tiles;
+  TileFunctions::Pointers base;
+  Value partBegin;
+};
+
+int64_t product(ArrayRef<int64_t> dims) {
+  int64_t result = 1;
+  for (int64_t dim : dims) {
+    result *= dim;
+  }
+  return result;
+}
+
+MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
+    : op(op), kb(kb), extraKinds(extras), packed(op.getPacked()) {
+  ArrayRef<int64_t> a = cast<RankedTensorType>(op.getA().getType()).getShape();
+  ArrayRef<int64_t> b = packed ? *op.getWeightShape() : cast<RankedTensorType>(op.getB().getType()).getShape();
+  ArrayRef<int64_t> y = cast<RankedTensorType>(op.getY().getType()).getShape();
+  m = y[y.size() - 2], n = y.back();
+  k = a[a.size() - (op.getTransA() ? 2 : 1)];
+  batchDims.assign(y.begin(), y.end() - 2);
+  auto pad = [&](ArrayRef<int64_t> shape) {
+    SmallVector<int64_t> dims(y.size() - shape.size(), 1);
+    llvm::append_range(dims, shape.drop_back(2));
+    return dims;
+  };
+  batchA = pad(a), batchB = pad(b);
+  // One matrix B for all of A: the batches are rows of one product.
+  if (product(batchB) == 1 && !op.getTransA() && product(batchA) == product(batchDims) &&
+      llvm::none_of(extras, [](const TileExtra &extra) { return extra.kind == ExtraKind::Row; })) {
+    m *= product(batchDims);
+    batchDims.clear(), batchA.clear(), batchB.clear();
+  }
+  batch = product(batchDims);
+  stepBytes = op.getTransA() ? m * 4 : 4;
+  rowBytes = op.getTransA() ? 4 : k * 4;
+  columnBlocks = ceilDiv(n, kBlock);
+  panelBlocks = packed ? *op.getPanelBlocks() : std::min<int64_t>(columnBlocks, kb.target.hasMasks() ? 2 : 1);
+  panels = ceilDiv(columnBlocks, panelBlocks);
+  lastBlocks = columnBlocks - (panels - 1) * panelBlocks;
+  rows = std::make_unique<EvenSplit>(m, maxTileRows(kb.target, panelBlocks));
+}
+
+/// Element offset of the operand's matrix that belongs to |index| of the result's batches.
+Value MatMul::batchOffset(Value index, ArrayRef<int64_t> dims, int64_t matrix) {
+  Value offset = kb.constant(0);
+  int64_t stride = matrix;
+  for (int64_t d = static_cast<int64_t>(dims.size()) - 1; d >= 0; --d) {
+    if (dims[d] != 1) {
+      Value position = d == 0 ? index : kb.rem(index, batchDims[d]);
+      offset = kb.add(offset, kb.mul(position, stride));
+      stride *= dims[d];
+    }
+    index = kb.div(index, batchDims[d]);
+  }
+  return offset;
+}
+
+/// Packs the |blocks| blocks of |panel| of an activation B at |matrix| to |to|; columns beyond N are zero.
+void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
+  int64_t lanes = kb.target.lanes(32);
+  auto vector = VectorType::get({lanes}, kb.b.getF32Type());
+  for (int64_t part = 0; part < blocks * vectorsPerBlock(kb.target); ++part) {
+    Value column = kb.add(kb.mul(panel, panelBlocks * kBlock), part * lanes);
+    Value mask = kb.maskBelow(lanes, kb.sub(kb.constant(n), column));
+    if (!op.getTransB()) {
+      kb.forLoop(0, k, 1, [&](Value step) {
+        Value value = kb.maskedLoad(vector, matrix, kb.add(kb.mul(step, n), column), mask);
+        kb.store(value, to, kb.add(kb.mul(step, blocks * kBlock), part * lanes));
+      });
+      continue;
+    }
+    SmallVector<int64_t> offsets;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      offsets.push_back(lane * k);
+    }
+    auto offsetType = VectorType::get({lanes}, kb.b.getI64Type());
+    Value lanesApart = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(offsetType, ArrayRef<int64_t>(offsets)));
+    kb.forLoop(0, k, 1, [&](Value step) {
+      Value value = kb.gather(vector, matrix, kb.add(kb.mul(column, k), step), lanesApart, mask);
+      kb.store(value, to, kb.add(kb.mul(step, blocks * kBlock), part * lanes));
+    });
+  }
+}
+
+void MatMul::emit() {
+  work = splitWork(2 * m * n * k, rows->pieces, panels, m * k * 4, n * k * 4 * (packed ? 1 : 3), batch);
+  int64_t panelBytes = k * panelBlocks * kBlockBytes;
+  int64_t tilesPerPanel = ceilDiv(rows->pieces, work.rowParts);
+  if (packed && n * k * 4 > 256 * 1024) {
+    prefetchLines = std::min<int64_t>(ceilDiv(k * panelBlocks, tilesPerPanel), 2 * k);
+  }
+  if (!packed) {
+    kb.setScratchBytes(panelBytes);
+  }
+  tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds, static_cast<bool>(op.getBias()));
+  unsigned firstExtra = op.getBias() ? 3 : 2;
+  kb.forTiles(batch * work.rowParts * work.panelParts, [&](Value tile) {
+    Value rowPart = kb.rem(tile, work.rowParts), rest = kb.div(tile, work.rowParts);
+    Value panelPart = kb.rem(rest, work.panelParts), index = kb.div(rest, work.panelParts);
+    Value rowBegin = kb.div(kb.mul(rowPart, rows->pieces), work.rowParts);
+    Value rowEnd = kb.div(kb.mul(kb.add(rowPart, 1), rows->pieces), work.rowParts);
+    Value panelBegin = kb.div(kb.mul(panelPart, panels), work.panelParts);
+    Value panelEnd = kb.div(kb.mul(kb.add(panelPart, 1), panels), work.panelParts);
+    base = {};
+    partBegin = rowBegin;
+    base.a = byteOffset(kb, kb.operand(0), kb.mul(batchOffset(index, batchA, m * k), 4));
+    base.b = byteOffset(kb, kb.operand(1), kb.mul(batchOffset(index, batchB, n * k), 4));
+    base.c = byteOffset(kb, kb.result(), kb.mul(index, m * n * 4));
+    if (op.getBias()) {
+      base.bias = kb.operand(2);
+    }
+    for (auto [position, extra] : llvm::enumerate(extraKinds)) {
+      Value pointer = kb.operand(firstExtra + position);
+      int64_t matrix = extra.kind == ExtraKind::Full ? m * n * 4 : extra.kind == ExtraKind::Row ? m * 4 : 0;
+      base.extras.push_back(byteOffset(kb, pointer, kb.mul(index, matrix)));
+    }
+    bool special = lastBlocks != panelBlocks || n % kBlock;
+    Value fullEnd = special ? kb.min(panelEnd, kb.constant(panels - 1)) : panelEnd;
+    if (!special || panels > 1) {
+      kb.forLoop(panelBegin, fullEnd, 1, [&](Value panel) { emitPanel(panel, panelBegin, rowBegin, rowEnd, false); });
+    }
+    if (special) {
+      kb.forLoop(kb.max(panelBegin, kb.constant(panels - 1)), panelEnd, 1,
+                 [&](Value panel) { emitPanel(panel, panelBegin, rowBegin, rowEnd, true); });
+    }
+  });
+}
+
+void MatMul::emitPanel(Value panel, Value, Value rowBegin, Value rowEnd, bool last) {
+  TileFunctions::Pointers matrix = base;
+  int64_t panelBytes = k * panelBlocks * kBlockBytes;
+  if (packed) {
+    base.b = byteOffset(kb, base.b, kb.mul(panel, panelBytes));
+  } else {
+    packPanel(base.b, panel, kb.scratch(), last ? lastBlocks : panelBlocks);
+    base.b = kb.scratch();
+  }
+  Value column = kb.mul(panel, panelBlocks * kBlockBytes);
+  base.c = byteOffset(kb, base.c, column);
+  if (base.bias) {
+    base.bias = byteOffset(kb, base.bias, column);
+  }
+  for (auto [extra, pointer] : llvm::zip_equal(extraKinds, base.extras)) {
+    if (extra.kind == ExtraKind::Full || extra.kind == ExtraKind::Column) {
+      pointer = byteOffset(kb, pointer, column);
+    }
+  }
+  base.prefetch = prefetchLines ? byteOffset(kb, base.b, panelBytes) : Value();
+  Value wide = kb.constant(rows->wide);
+  if (rows->wide) {
+    emitTiles(rowBegin, kb.min(rowEnd, wide), rows->size + 1, last);
+  }
+  if (rows->wide < rows->pieces) {
+    emitTiles(kb.max(rowBegin, wide), rowEnd, rows->size, last);
+  }
+  base = matrix;
+}
+
+/// Row tiles [begin, end), each of |count| rows.
+void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
+  TileShape shape;
+  shape.blocks = last ? lastBlocks : panelBlocks;
+  shape.panelRowBytes = shape.blocks * kBlockBytes;
+  shape.stepBytes = stepBytes;
+  shape.groupBytes = kBlock * stepBytes;
+  shape.groups = {{k / kBlock, kBlock}, {k % kBlock ? 1 : 0, k % kBlock}};
+  shape.prefetchLines = prefetchLines;
+  TileResult result;
+  result.blocked = false;
+  result.tailLanes = last && n % kBlock ? n % kBlock : kBlock;
+  for (int64_t row = 0; row < count; ++row) {
+    shape.rows.push_back(row * rowBytes);
+    result.rows.push_back(row * n * 4);
+  }
+  bool narrow = count == rows->size;
+  kb.forLoop(begin, end, 1, [&](Value tile) {
+    Value row = narrow ? kb.add(kb.mul(tile, rows->size), rows->wide) : kb.mul(tile, count);
+    TileFunctions::Pointers at = base;
+    at.a = byteOffset(kb, base.a, kb.mul(row, rowBytes));
+    at.c = byteOffset(kb, base.c, kb.mul(row, n * 4));
+    for (auto [extra, pointer] : llvm::zip_equal(extraKinds, at.extras)) {
+      int64_t bytes = extra.kind == ExtraKind::Full ? n * 4 : extra.kind == ExtraKind::Row ? extra.rowBytes : 0;
+      pointer = byteOffset(kb, pointer, kb.mul(row, bytes));
+    }
+    if (prefetchLines) {
+      at.prefetch = byteOffset(kb, base.prefetch, kb.mul(kb.sub(tile, partBegin), prefetchLines * 64));
+    }
+    tiles->call(shape, result, at);
+  });
+}
+
+} // namespace
+
+bool hasMicroMatMul(device::MatMulOp op) {
+  for (Value value : op->getOperands()) {
+    auto type = cast<RankedTensorType>(value.getType());
+    if (!type.getElementType().isF32() || !type.hasStaticShape() || type.getNumElements() == 0 ||
+        device::isBlocked(type)) {
+      return false;
+    }
+  }
+  auto y = cast<RankedTensorType>(op.getY().getType());
+  unsigned unsupported = 0;
+  return y.getElementType().isF32() && !device::isBlocked(y) && y.getNumElements() > 0 &&
+         classifyExtras(op, op.getExtras(), y, unsupported).has_value();
+}
+
+LogicalResult emitMicroMatMul(device::MatMulOp op, KernelBuilder &kb) {
+  unsigned unsupported = 0;
+  auto y = cast<RankedTensorType>(op.getY().getType());
+  std::optional<SmallVector<TileExtra>> extras = classifyExtras(op, op.getExtras(), y, unsupported);
+  if (!extras) {
+    return op.emitOpError() << "matrix product cannot read epilogue operand " << unsupported << " of type "
+                            << op.getExtras()[unsupported].getType()
+                            << "; allowed: the result's type, one value per column, one per row, one value";
+  }
+  MatMul(op, kb, *extras).emit();
+  return success();
+}
+
+} // namespace tessera::x86

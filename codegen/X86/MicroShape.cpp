@@ -1,0 +1,92 @@
+//===- MicroShape.cpp - Sizes and work splits of the micro-kernels --------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/MicroShape.h"
+
+#include "device_dialect/IR/Layout.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+
+ConvShape::ConvShape(device::ConvOp op) {
+  auto x = cast<RankedTensorType>(op.getX().getType()).getShape();
+  auto y = cast<RankedTensorType>(op.getY().getType()).getShape();
+  ArrayRef<int64_t> weight =
+      op.getPacked() ? *op.getWeightShape() : cast<RankedTensorType>(op.getW().getType()).getShape();
+  assert(x.size() == 4 && "2-D convolutions only");
+  n = x[0], c = x[1], h = x[2], w = x[3];
+  oc = y[1], oh = y[2], ow = y[3];
+  kh = weight[2], kw = weight[3];
+  strideH = op.getStrides()[0], strideW = op.getStrides()[1];
+  dilationH = op.getDilations()[0], dilationW = op.getDilations()[1];
+  padTop = op.getPads()[0], padLeft = op.getPads()[1], padBottom = op.getPads()[2], padRight = op.getPads()[3];
+  groups = op.getGroups();
+}
+
+EvenSplit::EvenSplit(int64_t total, int64_t largest)
+    : pieces(std::max<int64_t>(1, ceilDiv(total, largest))), size(total / pieces), wide(total % pieces) {}
+
+WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes, int64_t outer) {
+  constexpr int64_t kFlopsPerTile = 6'000'000, kSmallFlops = 400'000, kMostTiles = 64, kRowBytes = 640 * 1024;
+  // Below kSmallFlops handing out a second tile costs more than it gains.
+  int64_t wanted = flops < kSmallFlops ? 1 : std::clamp<int64_t>(flops / kFlopsPerTile, 2, kMostTiles);
+  wanted = ceilDiv(wanted, outer);
+  int64_t fewestRowParts = std::min(rowSteps, ceilDiv(aBytes, kRowBytes));
+  WorkSplit best;
+  double bestCost = -1;
+  for (int64_t rowParts = fewestRowParts; rowParts <= rowSteps; ++rowParts) {
+    int64_t panelParts = std::min(panels, ceilDiv(wanted, rowParts));
+    int64_t parts = rowParts * panelParts;
+    // Uneven parts leave a thread idle at the end; a row or panel cannot be divided.
+    double rowWaste = double(ceilDiv(rowSteps, rowParts) * rowParts) / rowSteps;
+    double panelWaste = double(ceilDiv(panels, panelParts) * panelParts) / panels;
+    double missing = double(std::max(wanted, parts)) / std::min(wanted, parts);
+    double odd = parts % 2 && parts > 1 && parts < 8 ? 1.0 + 0.5 / parts : 1.0;
+    double traffic = double(aBytes) * panelParts + double(bBytes) * rowParts;
+    double cost = (double(flops) / 60 + traffic / 8) * (1 + (rowWaste * panelWaste - 1) / parts) * odd *
+                  (1 + 0.02 * (missing - 1) + (parts < wanted ? 0.5 * (missing - 1) : 0));
+    if (bestCost < 0 || cost < bestCost) {
+      bestCost = cost;
+      best = {rowParts, panelParts};
+    }
+    if (rowParts >= 2 * wanted && rowParts >= fewestRowParts + 2) {
+      break;
+    }
+  }
+  return best;
+}
+
+std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange extras, RankedTensorType y,
+                                                     unsigned &unsupported) {
+  SmallVector<TileExtra> kinds;
+  bool blocked = device::isBlocked(y);
+  // Rows are what the result counts besides its columns: positions of an image, rows of a matrix.
+  int64_t columnDim = blocked ? 1 : y.getRank() - 1;
+  for (auto [index, value] : llvm::enumerate(extras)) {
+    unsupported = index;
+    auto type = cast<RankedTensorType>(value.getType());
+    if (!type.getElementType().isF32()) {
+      return std::nullopt;
+    }
+    SmallVector<int64_t> dims(y.getRank() - type.getRank(), 1);
+    llvm::append_range(dims, type.getShape());
+    bool onlyColumn = llvm::all_of(llvm::enumerate(dims), [&](auto dim) {
+      return dim.value() == 1 || static_cast<int64_t>(dim.index()) == columnDim;
+    });
+    if (type.getNumElements() == 1) {
+      kinds.push_back({ExtraKind::Scalar});
+    } else if (type.getShape() == y.getShape() && device::isBlocked(type) == blocked) {
+      kinds.push_back({ExtraKind::Full});
+    } else if (onlyColumn && dims[columnDim] == y.getDimSize(columnDim)) {
+      kinds.push_back({ExtraKind::Column});
+    } else if (!blocked && dims.back() == 1 &&
+               ArrayRef(dims).drop_back() == y.getShape().drop_back()) {
+      kinds.push_back({ExtraKind::Row, 4});
+    } else {
+      return std::nullopt;
+    }
+  }
+  return kinds;
+}
+
+} // namespace tessera::x86

@@ -1,0 +1,157 @@
+//===- MicroTile.cpp - Register tiles with an epilogue, as functions ------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/MicroTile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+
+Value byteOffset(KernelBuilder &kb, Value base, Value bytes) { return kb.element(kb.b.getI8Type(), base, bytes); }
+Value byteOffset(KernelBuilder &kb, Value base, int64_t bytes) {
+  return bytes == 0 ? base : byteOffset(kb, base, kb.constant(bytes));
+}
+
+TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, bool bias,
+                             ArrayRef<int32_t> offsets)
+    : kb(kb), epilogue(epilogue), extras(extras), bias(bias) {
+  if (offsets.empty()) {
+    return;
+  }
+  OpBuilder::InsertionGuard guard(kb.b);
+  auto module = kb.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  kb.b.setInsertionPointToStart(module.getBody());
+  table = kb.frame().symbol + "_offsets";
+  auto type = RankedTensorType::get({static_cast<int64_t>(offsets.size())}, kb.b.getI32Type());
+  LLVM::GlobalOp::create(kb.b, LLVM::LLVMArrayType::get(kb.b.getI32Type(), offsets.size()), /*isConstant=*/true,
+                         LLVM::Linkage::Internal, table, DenseElementsAttr::get(type, offsets), /*alignment=*/64);
+}
+
+/// Everything that makes two tiles different functions.
+static std::string describe(const TileShape &shape, const TileResult &result) {
+  std::string text = llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8}", shape.blocks, shape.stepBytes, shape.groupBytes,
+                                   shape.panelRowBytes, shape.prefetchLines, result.blockBytes, result.tailLanes,
+                                   result.blocked, shape.rows.size());
+  for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
+    text += llvm::formatv(" {0}:{1}", a, c);
+  }
+  for (const GroupRun &run : shape.groups) {
+    text += llvm::formatv(" {0}*{1}", run.count, run.size);
+  }
+  return text;
+}
+
+void TileFunctions::call(const TileShape &shape, const TileResult &result, const Pointers &pointers) {
+  func::FuncOp &function = functions[describe(shape, result)];
+  if (!function) {
+    function = build(shape, result, llvm::formatv("{0}_tile{1}", kb.frame().symbol, functions.size()).str());
+  }
+  SmallVector<Value> arguments{pointers.a, pointers.b, pointers.c};
+  if (bias) {
+    arguments.push_back(pointers.bias);
+  }
+  if (shape.prefetchLines) {
+    arguments.push_back(pointers.prefetch);
+  }
+  llvm::append_range(arguments, pointers.extras);
+  func::CallOp::create(kb.b, function, arguments);
+}
+
+func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &result, StringRef name) {
+  OpBuilder::InsertionGuard guard(kb.b);
+  auto module = kb.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  kb.b.setInsertionPointToEnd(module.getBody());
+  Type pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
+  SmallVector<Type> types(3 + bias + (shape.prefetchLines != 0) + extras.size(), pointer);
+  auto function = func::FuncOp::create(kb.b, name, kb.b.getFunctionType(types, {}));
+  function.setPrivate();
+  function->setAttr("llvm.linkage", LLVM::LinkageAttr::get(kb.b.getContext(), LLVM::Linkage::Internal));
+  Block *body = function.addEntryBlock();
+  kb.b.setInsertionPointToEnd(body);
+  unsigned next = 3;
+  Value biasPointer = bias ? body->getArgument(next++) : Value();
+  Value prefetch = shape.prefetchLines ? body->getArgument(next++) : Value();
+  Value offsets;
+  if (!table.empty()) {
+    offsets = LLVM::AddressOfOp::create(kb.b, pointer, table);
+  }
+  SmallVector<Value> sums =
+      emitRegisterTile(kb, shape, body->getArgument(0), body->getArgument(1), biasPointer, offsets, prefetch);
+  emitEpilogue(shape, result, sums, body->getArgument(2), ValueRange(body->getArguments()).drop_front(next));
+  func::ReturnOp::create(kb.b);
+  return function;
+}
+
+/// Lanes of part |part| of a block of which |tail| columns exist, as a mask constant.
+static Value tailMask(KernelBuilder &kb, int64_t part, int64_t tail) {
+  int64_t lanes = kb.target.lanes(32);
+  SmallVector<bool> mask;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    mask.push_back(part * lanes + lane < tail);
+  }
+  auto type = VectorType::get({lanes}, kb.b.getI1Type());
+  return arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, mask));
+}
+
+Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, ValueRange bases, Value sum,
+                         VectorPlace place, Value mask) {
+  auto vector = cast<VectorType>(sum.getType());
+  Value zero = kb.constant(0);
+  SmallVector<Value> arguments{sum};
+  for (auto [extra, base] : llvm::zip_equal(extras, bases)) {
+    if (extra.kind == ExtraKind::Full && mask) {
+      arguments.push_back(kb.maskedLoad(vector, byteOffset(kb, base, place.element), zero, mask));
+    } else if (extra.kind == ExtraKind::Full || extra.kind == ExtraKind::Column) {
+      // A vector of channels may end inside this one, but never inside its cache line.
+      int64_t offset = extra.kind == ExtraKind::Full ? place.element : place.column;
+      arguments.push_back(kb.load(vector, byteOffset(kb, base, offset), zero));
+    } else {
+      int64_t offset = extra.kind == ExtraKind::Row ? place.row * extra.rowBytes : 0;
+      Value scalar = kb.load(vector.getElementType(), byteOffset(kb, base, offset), zero);
+      arguments.push_back(kb.splat(scalar, vector.getNumElements()));
+    }
+  }
+  return emitScalarRegion(kb, epilogue, arguments);
+}
+
+void storeBlockVector(KernelBuilder &kb, Value value, Value to, int64_t part, int64_t tail) {
+  int64_t lanes = kb.target.lanes(32);
+  if (tail <= part * lanes) {
+    value = kb.zero(value.getType());
+  } else if (tail < (part + 1) * lanes) {
+    value = arith::SelectOp::create(kb.b, tailMask(kb, part, tail), value, kb.zero(value.getType()));
+  }
+  kb.store(value, to, kb.constant(0));
+}
+
+void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
+                                 ValueRange extraPointers) {
+  int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target);
+  for (int64_t row = 0, rows = shape.rows.size(); row < rows; ++row) {
+    for (int64_t block = 0; block < shape.blocks; ++block) {
+      for (int64_t part = 0; part < parts; ++part) {
+        int64_t tail = block + 1 == shape.blocks ? result.tailLanes : kBlock;
+        bool cut = tail < (part + 1) * lanes;
+        if (!result.blocked && tail <= part * lanes) {
+          continue;
+        }
+        VectorPlace place{result.rows[row] + block * result.blockBytes + part * lanes * 4,
+                          block * kBlockBytes + part * lanes * 4, row};
+        Value to = byteOffset(kb, c, place.element);
+        Value mask = cut && !result.blocked ? tailMask(kb, part, tail) : Value();
+        Value value = emitVectorEpilogue(kb, epilogue, extras, extraPointers,
+                                         sums[(row * shape.blocks + block) * parts + part], place, mask);
+        if (mask) {
+          kb.maskedStore(value, to, kb.constant(0), mask);
+        } else {
+          storeBlockVector(kb, value, to, part, tail);
+        }
+      }
+    }
+  }
+}
+
+} // namespace tessera::x86

@@ -1,0 +1,41 @@
+//===- ConvAlgorithm.h - Which kernel a convolution gets --------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_DEVICE_DIALECT_TRANSFORMS_CONVALGORITHM_H
+#define TESSERA_DEVICE_DIALECT_TRANSFORMS_CONVALGORITHM_H
+
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/Transforms/WeightPacking.h"
+
+namespace tessera::device {
+
+/// The decision for one convolution.
+struct ConvChoice {
+  ConvAlgorithm algorithm = ConvAlgorithm::generic;
+  int64_t winogradTile = 0; ///< m of F(m x m, 3 x 3)
+};
+
+/// Channels of one block of the blocked layout.
+inline constexpr int64_t kChannelBlock = 16;
+
+/// What |conv| costs least with on a chip with registers of |vectorBytes|; generic when no fast kernel takes it. The
+/// weights may be packed or not.
+ConvChoice chooseConvAlgorithm(ConvOp conv, int64_t vectorBytes, bool winograd);
+
+/// Output channel blocks per panel of the weights for |choice|.
+int64_t choosePanelBlocks(ConvOp conv, ConvChoice choice, int64_t vectorBytes);
+
+/// Logical dims of the weights.
+ConvWeightDims weightDims(ConvOp conv);
+
+/// Whether an epilogue operand can be read beside a blocked result |y|: y's shape, one value per channel or one value.
+bool isSimpleExtra(mlir::RankedTensorType extra, mlir::RankedTensorType y);
+
+/// The same beside a row-major matrix result: y's shape, one value per column, per row, or one value.
+bool isSimpleMatrixExtra(mlir::RankedTensorType extra, mlir::RankedTensorType y);
+
+/// Number of neighbouring groups that together fill whole blocks; 1 when groups do already, 0 when none fit.
+int64_t groupsToMerge(ConvOp conv);
+
+} // namespace tessera::device
+
+#endif // TESSERA_DEVICE_DIALECT_TRANSFORMS_CONVALGORITHM_H

@@ -1,0 +1,165 @@
+//===- PackWeights.cpp - Weights into the order their kernels read --------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/ConvAlgorithm.h"
+#include "device_dialect/Transforms/Passes.h"
+#include "device_dialect/Transforms/RegisterTiles.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TopDialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Threading.h"
+
+namespace tessera::device {
+#define GEN_PASS_DEF_PACKWEIGHTSPASS
+#include "device_dialect/Transforms/Passes.h.inc"
+} // namespace tessera::device
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+/// One weight tensor on its way: decided in order, packed in parallel, put into the module in order.
+struct Job {
+  Operation *op = nullptr;
+  OpOperand *weight = nullptr;
+  top::TensorData data;
+  int64_t panelBlocks = 1;
+  int64_t elements = 0;
+  std::function<void(const float *from, float *to)> pack;
+  std::vector<char> packed;
+};
+
+class PackWeights : public impl::PackWeightsPassBase<PackWeights> {
+public:
+  using PackWeightsPassBase::PackWeightsPassBase;
+
+  void runOnOperation() override {
+    SmallVector<Job> jobs;
+    getOperation().walk([&](Operation *op) {
+      std::optional<Job> job;
+      if (auto conv = dyn_cast<ConvOp>(op)) {
+        job = planConv(conv);
+      } else if (auto matmul = dyn_cast<MatMulOp>(op)) {
+        job = planMatMul(matmul);
+      }
+      if (job) {
+        jobs.push_back(std::move(*job));
+      }
+    });
+    // A few at a time: each needs its own copy of the weights until it stands in the store.
+    size_t atOnce = std::max<size_t>(2, getContext().getNumThreads());
+    for (size_t begin = 0; begin < jobs.size(); begin += atOnce) {
+      MutableArrayRef<Job> batch = MutableArrayRef(jobs).slice(begin, std::min(atOnce, jobs.size() - begin));
+      parallelForEach(&getContext(), batch, [](Job &job) {
+        job.packed.resize(job.elements * sizeof(float));
+        job.pack(job.data.data<float>().data(), reinterpret_cast<float *>(job.packed.data()));
+      });
+      for (Job &job : batch) {
+        install(job);
+      }
+    }
+  }
+
+private:
+  std::optional<Job> planConv(ConvOp conv) {
+    ConvAlgorithm algorithm = conv.getAlgorithm();
+    if (algorithm == ConvAlgorithm::generic || conv.getPacked()) {
+      return std::nullopt;
+    }
+    std::optional<top::TensorData> data = top::getConstantData(conv.getW());
+    if (!data) {
+      conv.setAlgorithm(ConvAlgorithm::generic);
+      return std::nullopt;
+    }
+    Job job;
+    job.op = conv, job.weight = &conv.getWMutable(), job.data = *data;
+    ConvWeightDims dims = weightDims(conv);
+    // The tile of Winograd is decided again here: the decision depends on nothing that changed since.
+    ConvChoice choice{algorithm, algorithm == ConvAlgorithm::winograd
+                                     ? chooseConvAlgorithm(conv, vectorBytes, true).winogradTile
+                                     : 0};
+    if (algorithm == ConvAlgorithm::winograd && choice.winogradTile == 0) {
+      choice.winogradTile = 2;
+    }
+    job.panelBlocks = choosePanelBlocks(conv, choice, vectorBytes);
+    int64_t panels = job.panelBlocks, tile = choice.winogradTile;
+    bool blockedInput = isBlocked(conv.getX().getType());
+    switch (algorithm) {
+    case ConvAlgorithm::direct:
+      job.elements = packedConvElements(dims);
+      job.pack = [=](const float *from, float *to) { packConv(dims, panels, blockedInput, from, to); };
+      break;
+    case ConvAlgorithm::winograd:
+      job.elements = packedWinogradElements(dims, tile);
+      job.pack = [=](const float *from, float *to) { packWinograd(dims, panels, tile, from, to); };
+      break;
+    case ConvAlgorithm::depthwise:
+      job.elements = packedDepthwiseElements(dims);
+      job.pack = [=](const float *from, float *to) { packDepthwise(dims, from, to); };
+      break;
+    case ConvAlgorithm::generic:
+      break;
+    }
+    return job;
+  }
+
+  std::optional<Job> planMatMul(MatMulOp matmul) {
+    auto a = cast<RankedTensorType>(matmul.getA().getType()), b = cast<RankedTensorType>(matmul.getB().getType());
+    auto y = cast<RankedTensorType>(matmul.getY().getType());
+    bool floats = a.getElementType().isF32() && b.getElementType().isF32() && y.getElementType().isF32();
+    bool oneMatrix = llvm::all_of(b.getShape().drop_back(2), [](int64_t dim) { return dim == 1; });
+    if (matmul.getPacked() || !floats || !oneMatrix || !y.hasStaticShape() || !a.hasStaticShape()) {
+      return std::nullopt;
+    }
+    bool simple = llvm::all_of(matmul.getExtras(), [&](Value extra) {
+      return isSimpleMatrixExtra(cast<RankedTensorType>(extra.getType()), y);
+    });
+    std::optional<top::TensorData> data = simple ? top::getConstantData(matmul.getB()) : std::nullopt;
+    if (!data) {
+      return std::nullopt;
+    }
+    Job job;
+    job.op = matmul, job.weight = &matmul.getBMutable(), job.data = *data;
+    bool transposed = matmul.getTransB();
+    int64_t k = b.getDimSize(b.getRank() - (transposed ? 1 : 2)), n = y.getDimSize(y.getRank() - 1);
+    int64_t m = n ? y.getNumElements() / n : 0;
+    if (m == 0 || k == 0 || n == 0) {
+      return std::nullopt;
+    }
+    job.panelBlocks = choosePanelBlocks(vectorBytes, TiledProduct{1, matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : m, k, n});
+    job.elements = packedMatMulElements(k, n);
+    int64_t panels = job.panelBlocks;
+    job.pack = [=](const float *from, float *to) { packMatMul(k, n, transposed, panels, from, to); };
+    return job;
+  }
+
+  void install(Job &job) {
+    OpBuilder builder(job.op);
+    Value old = job.weight->get();
+    auto oldType = cast<RankedTensorType>(old.getType());
+    auto type = RankedTensorType::get({job.elements}, oldType.getElementType());
+    std::string hint = "packed";
+    if (auto key = old.getDefiningOp()->getAttrOfType<StringAttr>("key")) {
+      hint = key.str() + ".packed";
+    }
+    Value packed = top::createConstant(builder, old.getLoc(), type, std::move(job.packed), hint);
+    job.weight->set(packed);
+    if (auto conv = dyn_cast<ConvOp>(job.op)) {
+      conv.setPacked(true), conv.setWeightShape(oldType.getShape()), conv.setPanelBlocks(job.panelBlocks);
+    } else {
+      auto matmul = cast<MatMulOp>(job.op);
+      matmul.setPacked(true), matmul.setWeightShape(oldType.getShape()), matmul.setPanelBlocks(job.panelBlocks);
+    }
+    job.data = {};
+    if (old.use_empty()) {
+      old.getDefiningOp()->erase();
+    }
+    ++numPacked;
+  }
+};
+
+} // namespace
+} // namespace tessera::device

@@ -1,0 +1,57 @@
+//===- RegisterTiles.cpp - What a register tile costs ---------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Transforms/RegisterTiles.h"
+
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+namespace tessera::device {
+
+int64_t maxTileRows(int64_t vectorBytes, int64_t blocks) {
+  if (vectorBytes < 64) {
+    // 16 registers. AVX2: 6 rows of 2 accumulators, 2 of B, 1 of A. SSE: 3 rows of 4, 3 of A, 1 product.
+    return blocks > 1 ? 0 : vectorBytes == 32 ? 6 : 3;
+  }
+  // 32 registers; a single block reads A as an embedded broadcast and needs no register for it.
+  return blocks == 1 ? 28 : (31 - blocks) / blocks;
+}
+
+/// Cycles of one tile of |rows| rows: two multiply-adds and two loads a cycle, a latency of four cycles.
+static double cyclesOfTile(double vectors, int64_t rows, int64_t blocks, int64_t steps) {
+  double loads = vectors == 1 && blocks == 1 ? rows + 1.0 + rows * 0.15 : rows + blocks * vectors;
+  double perStep = std::max({rows * blocks * vectors / 2, loads / 2, 4.0});
+  return perStep * steps + 1.5 * rows * blocks * vectors + 30;
+}
+
+double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledProduct &product) {
+  double vectors = 64.0 / vectorBytes;
+  int64_t most = maxTileRows(vectorBytes, panelBlocks), runs = product.rowRuns, perRun = product.rowsPerRun;
+  if (perRun < most && runs > 1) {
+    // Short runs share a tile.
+    int64_t together = std::min(runs, most / perRun);
+    runs = llvm::divideCeil(runs, together), perRun *= together;
+  }
+  int64_t tiles = llvm::divideCeil(perRun, most), rows = perRun / tiles, wide = perRun % tiles;
+  int64_t columnBlocks = llvm::divideCeil(product.columns, 16);
+  auto column = [&](int64_t blocks) {
+    return double(runs) * (wide * cyclesOfTile(vectors, rows + 1, blocks, product.steps) +
+                           (tiles - wide) * cyclesOfTile(vectors, rows, blocks, product.steps));
+  };
+  double cycles = double(columnBlocks / panelBlocks) * column(panelBlocks);
+  return columnBlocks % panelBlocks ? cycles + column(columnBlocks % panelBlocks) : cycles;
+}
+
+int64_t choosePanelBlocks(int64_t vectorBytes, const TiledProduct &product) {
+  int64_t best = 1;
+  double bestCycles = tileCycles(vectorBytes, 1, product);
+  for (int64_t blocks = 2; blocks <= (product.columns + 15) / 16 && maxTileRows(vectorBytes, blocks) > 0;
+       ++blocks) {
+    double cycles = tileCycles(vectorBytes, blocks, product);
+    if (cycles < bestCycles) {
+      bestCycles = cycles, best = blocks;
+    }
+  }
+  return best;
+}
+
+} // namespace tessera::device

@@ -1,0 +1,27 @@
+//===- RegisterTiles.h - What a register tile costs -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_DEVICE_DIALECT_TRANSFORMS_REGISTERTILES_H
+#define TESSERA_DEVICE_DIALECT_TRANSFORMS_REGISTERTILES_H
+
+#include <cstdint>
+
+namespace tessera::device {
+
+/// A matrix product as register tiles walk it: |rowRuns| runs of |rowsPerRun| rows that a tile does not leave (rows of
+/// an image; one run for a matrix), |steps| of K, |columns|.
+struct TiledProduct {
+  int64_t rowRuns, rowsPerRun, steps, columns;
+};
+
+/// Rows of 16 * |blocks| columns that fit the registers of |vectorBytes| bytes; 0 when not even one does.
+int64_t maxTileRows(int64_t vectorBytes, int64_t blocks);
+
+/// Cycles of the product with panels of |panelBlocks| blocks.
+double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledProduct &product);
+
+/// The panel width, in blocks of 16 columns, that costs least.
+int64_t choosePanelBlocks(int64_t vectorBytes, const TiledProduct &product);
+
+} // namespace tessera::device
+
+#endif // TESSERA_DEVICE_DIALECT_TRANSFORMS_REGISTERTILES_H
