@@ -5,8 +5,10 @@
 #include "lld/Common/Driver.h"
 #include "llvm/Support/Errno.h"
 #include "llvm/Support/raw_ostream.h"
+#include <fcntl.h>
 #include <mutex>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
@@ -38,17 +40,40 @@ public:
     return true;
   }
 
-  std::vector<char> read() const {
-    off_t size = lseek(descriptor, 0, SEEK_END);
-    std::vector<char> bytes(std::max<off_t>(size, 0));
-    if (pread(descriptor, bytes.data(), bytes.size(), 0) != ssize_t(bytes.size())) {
-      bytes.clear();
+private:
+  int descriptor;
+};
+/// Where lld writes: it refuses to write a regular file in place, but takes a pipe, which a thread drains.
+class OutputPipe {
+public:
+  OutputPipe() {
+    if (pipe2(ends, O_CLOEXEC) == 0) {
+      reader = std::thread([this] {
+        char buffer[1 << 16];
+        for (ssize_t count; (count = ::read(ends[0], buffer, sizeof(buffer))) > 0;) {
+          bytes.insert(bytes.end(), buffer, buffer + count);
+        }
+      });
     }
-    return bytes;
+  }
+  ~OutputPipe() { finish(); }
+  bool valid() const { return ends[0] >= 0; }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(ends[1]); }
+
+  /// What was written.
+  std::vector<char> finish() {
+    if (reader.joinable()) {
+      close(ends[1]);
+      reader.join();
+      close(ends[0]);
+    }
+    return std::move(bytes);
   }
 
 private:
-  int descriptor;
+  int ends[2] = {-1, -1};
+  std::vector<char> bytes;
+  std::thread reader;
 };
 } // namespace
 
@@ -65,14 +90,13 @@ llvm::Expected<std::vector<char>> linkSharedObject(llvm::ArrayRef<llvm::ArrayRef
       return systemError("memory file");
     }
   }
-  MemoryFile output;
+  OutputPipe output;
   if (!output.valid()) {
-    return systemError("memory file");
+    return systemError("pipe");
   }
   std::vector<std::string> arguments = {"ld.lld", "-shared", "-nostdlib", "--hash-style=gnu", "-z", "now", "-z",
                                         "max-page-size=4096", "-s", "--build-id=none", "--threads=1",
-                                        // The output is written in place: /proc/self/fd takes no renaming.
-                                        "--no-mmap-output-file", "-o", output.path()};
+                                        "-o", output.path()};
   for (const MemoryFile &input : inputs) {
     arguments.push_back(input.path());
   }
@@ -83,7 +107,7 @@ llvm::Expected<std::vector<char>> linkSharedObject(llvm::ArrayRef<llvm::ArrayRef
   std::string messages;
   llvm::raw_string_ostream os(messages);
   lld::Result result = lld::lldMain(pointers, os, os, {{lld::Gnu, &lld::elf::link}});
-  std::vector<char> bytes = output.read();
+  std::vector<char> bytes = output.finish();
   if (result.retCode != 0 || bytes.empty()) {
     return llvm::createStringError("failed to link kernels: " + messages);
   }

@@ -102,7 +102,9 @@ static SmallVector<LoopNest> blockedNests(ArrayRef<RankedTensorType> tensors, Ar
   };
   auto laneStride = [&](unsigned t) {
     int64_t stride = broadcastStride(tensors[t], strides[t], 1, rank);
-    return strides[t].block ? int64_t(stride != 0) : stride;
+    // The result's lanes stay apart even where there is one channel; an operand's one channel broadcasts.
+    bool isResult = t + 1 == tensors.size();
+    return strides[t].block ? int64_t(isResult || stride != 0) : stride;
   };
   auto nestOf = [&](int64_t firstBlock, int64_t blocks, int64_t lanes) {
     LoopNest nest;

@@ -367,7 +367,7 @@ Float asin(Float x) { return atan(x / sqrt((1.0 - x) * (x + 1.0))); }
 Float acos(Float x) { return atan(sqrt((1.0 - x) / (x + 1.0))) * 2.0; }
 Float cbrt(Float x) { return copySign(select(x == 0.0, abs(x), exp(log(abs(x)) * (1.0 / 3.0))), x); }
 
-/// The exponent, when it is the same constant in all lanes.
+/// The value, when it is the same constant in all lanes.
 std::optional<double> constantFloat(Value value) {
   Attribute attribute;
   if (!matchPattern(value, m_Constant(&attribute))) {
@@ -378,6 +378,20 @@ std::optional<double> constantFloat(Value value) {
   }
   auto elements = dyn_cast<DenseFPElementsAttr>(attribute);
   return elements && elements.isSplat() ? std::optional(elements.getSplatValue<APFloat>().convertToDouble()) : std::nullopt;
+}
+
+/// Maximum or minimum in which a NaN wins. The selects are x86's maxps and minps; LLVM's own expansion
+/// also orders -0 and +0, which nobody sees.
+Float extremum(Float x, Float y, bool smallest) {
+  auto better = [&](Float p, Float q) { return smallest ? p < q : p > q; };
+  if (constantFloat(x.v)) {
+    std::swap(x, y);
+  }
+  Float chosen = select(better(y, x), y, x); // y for a better y, x for NaN in either
+  if (std::optional<double> constant = constantFloat(y.v); constant && !std::isnan(*constant)) {
+    return chosen;
+  }
+  return select(compare(arith::CmpFPredicate::UNO, y, y), y, chosen);
 }
 
 Value expandPow(KernelBuilder &kb, Value base, Value exponent) {
@@ -422,7 +436,7 @@ Value expandIntegerPow(KernelBuilder &kb, Value x, Value y) {
   return arith::SelectOp::create(b, negative, reciprocal, result);
 }
 
-/// Division that never traps: x / 0 = x, and INT_MIN / -1 wraps.
+/// Division that never traps: x / 0 = x % 0 = 0, and INT_MIN / -1 wraps.
 template <typename Division, bool isSigned, bool isRemainder>
 Value safeDivision(KernelBuilder &kb, Value x, Value y) {
   ImplicitLocOpBuilder &b = kb.b;
@@ -433,17 +447,19 @@ Value safeDivision(KernelBuilder &kb, Value x, Value y) {
   };
   Value isZero = equals(0);
   Value divisor = arith::SelectOp::create(b, isZero, one, y);
+  Value zero = integer(kb, type, 0);
   if (!isSigned) {
-    return Division::create(b, x, divisor);
+    Value result = Division::create(b, x, divisor);
+    return arith::SelectOp::create(b, isZero, zero, result);
   }
   Value isMinusOne = equals(-1);
   divisor = arith::SelectOp::create(b, isMinusOne, one, divisor);
   Value result = Division::create(b, x, divisor);
   if (isRemainder) {
-    return result; // the remainder by 1 is that by -1
+    return result; // the remainder by 1, 0, is that by -1 and by 0 too
   }
-  Value negated = arith::SubIOp::create(b, integer(kb, type, 0), x);
-  return arith::SelectOp::create(b, isMinusOne, negated, result);
+  Value negated = arith::SubIOp::create(b, zero, x);
+  return arith::SelectOp::create(b, isZero, zero, arith::SelectOp::create(b, isMinusOne, negated, result));
 }
 
 /// Division rounding down (or up) from the truncating one.
@@ -536,6 +552,8 @@ Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
         Value power = powF64(Float{&kb, base}, Float{&kb, exponent}).v;
         return type == doubles ? power : Value(arith::TruncFOp::create(kb.b, type, power));
       })
+      .Case([&](arith::MaximumFOp) { return extremum(arg(0), arg(1), false).v; })
+      .Case([&](arith::MinimumFOp) { return extremum(arg(0), arg(1), true).v; })
       .Case([&](math::RsqrtOp) { return (1.0 / sqrt(arg(0))).v; })
       .Case([&](math::RoundOp) { return roundAway(arg(0)).v; })
       .Case([&](math::FmaOp) { return emitFma(kb, operands[0], operands[1], operands[2]); })

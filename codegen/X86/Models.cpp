@@ -29,12 +29,20 @@ void registerX86Kernels(DialectRegistry &registry) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   registry.addExtension(+[](MLIRContext *context, device::DeviceDialect *) {
-    attachMapModels(context);
-    attachCopyModels(context);
-    attachPoolModels(context);
-    attachSoftmaxModels(context);
+    attachAttentionModels(context);
     attachConvModels(context);
+    attachCopyModels(context);
+    attachGatherModels(context);
     attachMatMulModels(context);
+    attachMapModels(context);
+    attachNormModels(context);
+    attachOrderModels(context);
+    attachPoolModels(context);
+    attachRecurrentModels(context);
+    attachReduceModels(context);
+    attachResizeModels(context);
+    attachScatterModels(context);
+    attachSoftmaxModels(context);
     // Kernels are built on worker threads, which may not load dialects.
     context->loadDialect<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
                          scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();

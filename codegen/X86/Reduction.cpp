@@ -29,11 +29,10 @@ Value lowestValue(KernelBuilder &kb, Type elementType, Type type, bool smallest)
 
 Value emitExtremum(KernelBuilder &kb, Type elementType, Value x, Value y, bool smallest) {
   if (isa<FloatType>(getElementTypeOrSelf(x.getType()))) {
-    // A NaN in |y| is taken, one in |x| stays: as comparing x against it is false either way.
-    auto predicate = smallest ? arith::CmpFPredicate::ULT : arith::CmpFPredicate::UGT;
-    Value better = arith::CmpFOp::create(kb.b, predicate, y, x);
-    Value isNan = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::UNO, x, x);
-    return arith::SelectOp::create(kb.b, isNan, x, arith::SelectOp::create(kb.b, better, y, x));
+    Value better = arith::CmpFOp::create(kb.b, smallest ? arith::CmpFPredicate::OLT : arith::CmpFPredicate::OGT, y, x);
+    Value isNan = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::UNO, y, y);
+    // x, if it is a NaN, is kept by the inner select.
+    return arith::SelectOp::create(kb.b, isNan, y, arith::SelectOp::create(kb.b, better, y, x));
   }
   bool isUnsigned = elementType.isUnsignedInteger() || elementType.isInteger(1);
   if (smallest) {

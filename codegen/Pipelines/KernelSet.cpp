@@ -1,0 +1,61 @@
+//===- KernelSet.cpp - The kernels of one model ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/KernelSet.h"
+
+#include "codegen/X86/Linker.h"
+
+#include "mlir/IR/Threading.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+void KernelSet::add(Operation *op) {
+  std::string key = x86::kernelKey(op, target);
+  auto [it, isNew] = byKey.try_emplace(key, entries.size());
+  if (isNew) {
+    entries.push_back({key, op, {}});
+  }
+  indexOf[op] = it->second;
+}
+
+/// "conv_3fa94c10d2e85b67": readable in a disassembly, and unique.
+static std::string symbolOf(Operation *op, StringRef key) {
+  return (op->getName().stripDialect() + "_" + key.take_front(16)).str();
+}
+
+LogicalResult KernelSet::compile(x86::KernelCache &cache) {
+  std::vector<Entry *> missing;
+  for (Entry &entry : entries) {
+    if (std::optional<x86::Kernel> found = cache.lookup(entry.key)) {
+      entry.kernel = std::move(*found);
+      ++hits;
+    } else {
+      missing.push_back(&entry);
+    }
+  }
+  if (missing.empty()) {
+    return success();
+  }
+  LogicalResult result = failableParallelForEach(missing.front()->op->getContext(), missing, [&](Entry *entry) {
+    FailureOr<x86::Kernel> kernel = x86::compileKernel(entry->op, target, symbolOf(entry->op, entry->key));
+    if (failed(kernel)) {
+      return failure();
+    }
+    entry->kernel = std::move(*kernel);
+    cache.insert(entry->key, entry->kernel);
+    return success();
+  });
+  cache.prune();
+  return result;
+}
+
+llvm::Expected<std::vector<char>> KernelSet::link() const {
+  std::vector<ArrayRef<char>> objects;
+  for (const Entry &entry : entries) {
+    objects.push_back(entry.kernel.object);
+  }
+  return x86::linkSharedObject(objects);
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,49 @@
+//===- KernelSet.h - The kernels of one model -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_PIPELINES_KERNELSET_H
+#define TESSERA_CODEGEN_PIPELINES_KERNELSET_H
+
+#include "codegen/X86/KernelCache.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/Error.h"
+
+namespace tessera::codegen {
+
+/// The kernels a function's ops need, equal ones once, in order of first use.
+class KernelSet {
+public:
+  explicit KernelSet(const x86::X86Target &target) : target(target) {}
+
+  /// Registers the kernel of |op|.
+  void add(mlir::Operation *op);
+
+  /// Fetches kernels from |cache| and compiles the others on the threads of the context. Errors are
+  /// emitted at the ops.
+  llvm::LogicalResult compile(x86::KernelCache &cache);
+
+  /// All kernels as one shared object.
+  llvm::Expected<std::vector<char>> link() const;
+
+  /// What the plan needs to launch |op|.
+  const x86::KernelFrame &frameOf(mlir::Operation *op) const { return entries[indexOf.at(op)].kernel.frame; }
+  size_t size() const { return entries.size(); }
+  size_t cacheHits() const { return hits; }
+
+private:
+  struct Entry {
+    std::string key;
+    mlir::Operation *op; ///< the first one
+    x86::Kernel kernel;
+  };
+
+  x86::X86Target target;
+  std::vector<Entry> entries;
+  llvm::StringMap<size_t> byKey;
+  llvm::DenseMap<mlir::Operation *, size_t> indexOf;
+  size_t hits = 0;
+};
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_PIPELINES_KERNELSET_H

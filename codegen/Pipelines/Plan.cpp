@@ -1,0 +1,373 @@
+//===- Plan.cpp - A device function as a stage of a .bmodel ---------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/Plan.h"
+
+#include "bmodel/kernel_abi.h"
+#include "codegen/X86/KernelInterface.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/DeviceMoveOps.h"
+#include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopConstOps.h"
+#include "top_dialect/IR/TopDialect.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+bool needsKernel(Operation *op) { return isa<x86::KernelInterface>(op) && !isa<device::ReshapeOp>(op); }
+
+namespace {
+
+std::optional<bmodel::DType> dtypeOf(Type type) {
+  using bmodel::DType;
+  if (type.isF32()) {
+    return DType::F32;
+  }
+  if (type.isF64()) {
+    return DType::F64;
+  }
+  if (type.isF16()) {
+    return DType::F16;
+  }
+  if (type.isBF16()) {
+    return DType::BF16;
+  }
+  auto integer = dyn_cast<IntegerType>(type);
+  if (!integer) {
+    return std::nullopt;
+  }
+  bool isUnsigned = integer.isUnsigned();
+  switch (integer.getWidth()) {
+  case 1:
+    return DType::Bool;
+  case 8:
+    return isUnsigned ? DType::U8 : DType::I8;
+  case 16:
+    return isUnsigned ? DType::U16 : DType::I16;
+  case 32:
+    return isUnsigned ? DType::U32 : DType::I32;
+  case 64:
+    return isUnsigned ? DType::U64 : DType::I64;
+  default:
+    return std::nullopt;
+  }
+}
+
+constexpr uint32_t kCodeSegment = 0, kConstantsSegment = 1;
+
+class Planner {
+public:
+  Planner(func::FuncOp function, const x86::X86Target &target, const KernelSet &kernels, PlannedModel &planned)
+      : function(function), target(target), kernels(kernels), planned(planned) {}
+
+  LogicalResult plan();
+
+private:
+  void createFrame();
+  LogicalResult addInputs();
+  LogicalResult addOutputs();
+  LogicalResult addStep(Operation *op);
+
+  /// The slot of a value, made when first asked for.
+  FailureOr<uint32_t> slotOf(Value value);
+  FailureOr<uint32_t> addSlot(Value value, StringRef name, bmodel::TensorRole role);
+  LogicalResult placeConstant(Value value, bmodel::TensorDefT &tensor);
+  LogicalResult placeResult(OpResult result, uint32_t slot);
+  void makeView(uint32_t slot, uint32_t of);
+  std::string uniqueName(StringRef wanted);
+
+  bmodel::TensorDefT &tensor(uint32_t slot) { return *stage->tensors[slot]; }
+
+  func::FuncOp function;
+  const x86::X86Target &target;
+  const KernelSet &kernels;
+  PlannedModel &planned;
+  bmodel::StageDefT *stage = nullptr;
+  bmodel::SubnetDefT *subnet = nullptr;
+  llvm::DenseMap<Value, uint32_t> slots;
+  llvm::StringSet<> names;
+  llvm::StringMap<uint64_t> constantOffsets; ///< bytes of small constants -> offset
+  llvm::DenseMap<const char *, uint64_t> weightOffsets;
+};
+
+/// The value whose bytes |value| is: follows reshapes.
+Value rootOf(Value value) {
+  while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
+    value = reshape.getX();
+  }
+  return value;
+}
+
+std::string Planner::uniqueName(StringRef wanted) {
+  std::string name = wanted.empty() ? "t" : wanted.str();
+  for (unsigned i = 0; !names.insert(wanted.empty() || i ? name + "#" + std::to_string(names.size()) : name).second; ++i) {
+  }
+  return name;
+}
+
+void Planner::createFrame() {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto name = module->getAttrOfType<StringAttr>(top::TopDialect::kModelNameAttr);
+  planned.model.name = name && !name.getValue().empty() ? name.str() : "model";
+  planned.model.producer = "tessera " TESSERA_VERSION;
+  auto chip = std::make_unique<bmodel::ChipDefT>();
+  chip->name = target.name().str();
+  chip->family = "x86";
+  planned.model.chips.push_back(std::move(chip));
+  auto net = std::make_unique<bmodel::NetDefT>();
+  net->name = planned.model.name;
+  net->stages.push_back(std::make_unique<bmodel::StageDefT>());
+  stage = net->stages.back().get();
+  stage->name = "static";
+  stage->subnets.push_back(std::make_unique<bmodel::SubnetDefT>());
+  subnet = stage->subnets.back().get();
+  subnet->name = "main";
+  subnet->kind = bmodel::SubnetKind::X86;
+  subnet->isa = target.llvmCpu().str();
+  subnet->cpu_features = target.cpuFeatureBits();
+  subnet->kernel_abi = BM_KERNEL_ABI_VERSION;
+  subnet->code_segment = planned.code.empty() ? -1 : int32_t(kCodeSegment);
+  planned.model.nets.push_back(std::move(net));
+  planned.segments.emplace_back(bmodel::SegmentKind::Code);
+  planned.segments.emplace_back(bmodel::SegmentKind::Constants);
+  planned.segments[kCodeSegment].append({planned.code.data(), planned.code.size()});
+}
+
+FailureOr<uint32_t> Planner::addSlot(Value value, StringRef name, bmodel::TensorRole role) {
+  auto type = cast<RankedTensorType>(value.getType());
+  std::optional<bmodel::DType> dtype = dtypeOf(type.getElementType());
+  if (!dtype || !type.hasStaticShape()) {
+    return emitError(value.getLoc()) << "tensor '" << name << "' of type " << type
+                                     << " cannot be stored: its element type or a dim is not supported on x86";
+  }
+  uint32_t slot = bmodel::addTensor(*stage, name, *dtype, type.getShape());
+  tensor(slot).role = role;
+  tensor(slot).bytes = device::physicalBytes(type);
+  if (device::BlockedAttr layout = device::getBlockedLayout(type)) {
+    tensor(slot).layout = bmodel::LayoutKind::ChannelBlocked;
+    tensor(slot).block = layout.getBlock();
+    tensor(slot).block_axis = 1;
+  }
+  if (StringRef onnx = top::getTensorName(value); !onnx.empty()) {
+    tensor(slot).onnx_names.push_back(onnx.str());
+  }
+  return slot;
+}
+
+LogicalResult Planner::addInputs() {
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    auto name = function.getArgAttrOfType<StringAttr>(index, top::TopDialect::kNameAttr);
+    std::string text = name ? name.str() : "input" + std::to_string(index);
+    names.insert(text);
+    FailureOr<uint32_t> slot = addSlot(argument, text, bmodel::TensorRole::Input);
+    if (failed(slot)) {
+      return failure();
+    }
+    tensor(*slot).place = bmodel::Place::Caller;
+    tensor(*slot).onnx_names = {text};
+    if (auto preprocess = function.getArgAttrOfType<StringAttr>(index, top::TopDialect::kPreprocessAttr)) {
+      tensor(*slot).preprocess = preprocess.str();
+    }
+    slots[argument] = *slot;
+    stage->inputs.push_back(*slot);
+  }
+  return success();
+}
+
+/// An output is the memory of the op result behind it where that has no address of its own, else a view.
+LogicalResult Planner::addOutputs() {
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
+    auto name = function.getResultAttrOfType<StringAttr>(index, top::TopDialect::kNameAttr);
+    std::string text = name ? name.str() : "output" + std::to_string(index);
+    names.insert(text);
+    Value root = rootOf(value);
+    bool isConstant = top::isConstant(root);
+    FailureOr<uint32_t> slot = addSlot(value, text, isConstant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Output);
+    if (failed(slot)) {
+      return failure();
+    }
+    tensor(*slot).onnx_names = {text};
+    stage->outputs.push_back(*slot);
+    if (isConstant) {
+      if (failed(placeConstant(root, tensor(*slot)))) {
+        return failure();
+      }
+      continue;
+    }
+    if (auto known = slots.find(root); known != slots.end()) {
+      makeView(*slot, known->second);
+      continue;
+    }
+    if (failed(placeResult(cast<OpResult>(root), *slot))) {
+      return failure();
+    }
+    slots[value] = *slot;
+    if (root != value) {
+      FailureOr<uint32_t> rootSlot = addSlot(root, uniqueName(top::getTensorName(root)), bmodel::TensorRole::Workspace);
+      if (failed(rootSlot)) {
+        return failure();
+      }
+      makeView(*rootSlot, *slot);
+      slots[root] = *rootSlot;
+    }
+  }
+  return success();
+}
+
+void Planner::makeView(uint32_t slot, uint32_t of) {
+  bmodel::TensorDefT &viewed = tensor(of);
+  tensor(slot).view_of = viewed.view_of >= 0 ? viewed.view_of : int32_t(of);
+  tensor(slot).place = viewed.place;
+  tensor(slot).place_index = viewed.place_index;
+  tensor(slot).offset = 0;
+}
+
+LogicalResult Planner::placeResult(OpResult result, uint32_t slot) {
+  auto addresses = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(device::DeviceDialect::kAddressesAttr);
+  if (!addresses) {
+    return result.getOwner()->emitError("internal error: has no '") << device::DeviceDialect::kAddressesAttr << "'";
+  }
+  int64_t address = addresses[result.getResultNumber()];
+  if (address < 0 && tensor(slot).role != bmodel::TensorRole::Output) {
+    return result.getOwner()->emitError("internal error: result ") << result.getResultNumber() << " has no address";
+  }
+  tensor(slot).place = address < 0 ? bmodel::Place::Caller : bmodel::Place::Workspace;
+  tensor(slot).offset = std::max<int64_t>(address, 0);
+  return success();
+}
+
+LogicalResult Planner::placeConstant(Value value, bmodel::TensorDefT &tensor) {
+  std::optional<top::TensorData> data = top::getConstantData(value);
+  if (!data) {
+    return value.getDefiningOp()->emitError("internal error: the weight store lacks this constant");
+  }
+  uint64_t *known;
+  bool isNew;
+  if (data->owner || data->bytes.size() <= size_t(top::kMaxInlineBytes)) {
+    auto [it, inserted] = constantOffsets.try_emplace(StringRef(data->bytes.data(), data->bytes.size()), 0);
+    known = &it->second, isNew = inserted;
+  } else {
+    auto [it, inserted] = weightOffsets.try_emplace(data->bytes.data(), 0);
+    known = &it->second, isNew = inserted;
+  }
+  if (isNew) {
+    *known = planned.segments[kConstantsSegment].append({data->bytes.data(), data->bytes.size()});
+    planned.constants.push_back(*data);
+  }
+  tensor.place = bmodel::Place::Segment;
+  tensor.place_index = kConstantsSegment;
+  tensor.offset = *known;
+  return success();
+}
+
+FailureOr<uint32_t> Planner::slotOf(Value value) {
+  if (auto it = slots.find(value); it != slots.end()) {
+    return it->second;
+  }
+  Value root = rootOf(value);
+  bool isConstant = top::isConstant(root);
+  StringRef name = top::getTensorName(value);
+  if (auto weight = value.getDefiningOp<top::WeightOp>()) {
+    name = weight.getKey();
+  }
+  FailureOr<uint32_t> slot = addSlot(value, uniqueName(name), isConstant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Workspace);
+  if (failed(slot)) {
+    return failure();
+  }
+  slots[value] = *slot;
+  if (isConstant) {
+    return failed(placeConstant(root, tensor(*slot))) ? FailureOr<uint32_t>(failure()) : slot;
+  }
+  if (root != value) {
+    FailureOr<uint32_t> of = slotOf(root);
+    if (failed(of)) {
+      return failure();
+    }
+    makeView(*slot, *of);
+    return slot;
+  }
+  return failed(placeResult(cast<OpResult>(value), *slot)) ? FailureOr<uint32_t>(failure()) : slot;
+}
+
+/// "device.conv 1x64x56x56": what a profile shows.
+std::string describe(Operation *op) {
+  std::string text = op->getName().getStringRef().str();
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  llvm::raw_string_ostream os(text);
+  os << ' ';
+  llvm::interleave(type.getShape(), os, "x");
+  os << ' ' << type.getElementType();
+  return text;
+}
+
+LogicalResult Planner::addStep(Operation *op) {
+  std::vector<uint32_t> arguments, writes;
+  uint64_t bytes = 0;
+  for (Value operand : op->getOperands()) {
+    FailureOr<uint32_t> slot = slotOf(operand);
+    if (failed(slot)) {
+      return failure();
+    }
+    arguments.push_back(*slot);
+    bytes += tensor(*slot).bytes;
+  }
+  for (Value result : op->getResults()) {
+    FailureOr<uint32_t> slot = slotOf(result);
+    if (failed(slot)) {
+      return failure();
+    }
+    arguments.push_back(*slot);
+    writes.push_back(*slot);
+    bytes += tensor(*slot).bytes;
+  }
+  const x86::KernelFrame &frame = kernels.frameOf(op);
+  uint32_t kernel = bmodel::addKernel(*subnet, frame.symbol, arguments.size());
+  bmodel::StepDefT &step = bmodel::addLaunch(*subnet, kernel, arguments, frame.tiles, writes);
+  step.op.AsLaunchDef()->scratch_bytes = frame.scratchBytes;
+  step.debug = std::make_unique<bmodel::StepDebugDefT>();
+  for (StringRef name : top::getNodeNames(op->getLoc())) {
+    step.debug->onnx_nodes.push_back(name.str());
+  }
+  step.debug->device_op = describe(op);
+  step.debug->flops = cast<x86::KernelInterface>(op).countFlops();
+  step.debug->bytes = bytes;
+  ++planned.steps;
+  return success();
+}
+
+LogicalResult Planner::plan() {
+  createFrame();
+  if (failed(addInputs()) || failed(addOutputs())) {
+    return failure();
+  }
+  for (Operation &op : function.getBody().front()) {
+    if (needsKernel(&op) && failed(addStep(&op))) {
+      return failure();
+    }
+  }
+  auto workspace = std::make_unique<bmodel::WorkspaceDefT>();
+  auto bytesOf = [&](StringRef name) {
+    auto attribute = function->getAttrOfType<IntegerAttr>(name);
+    return attribute ? uint64_t(attribute.getInt()) : 0;
+  };
+  planned.workspaceBytes = workspace->bytes = bytesOf(device::DeviceDialect::kWorkspaceBytesAttr);
+  planned.workspaceLowerBound = workspace->lower_bound = bytesOf(device::DeviceDialect::kWorkspaceLowerBoundAttr);
+  stage->workspaces.push_back(std::move(workspace));
+  return success();
+}
+
+} // namespace
+
+LogicalResult planModel(func::FuncOp function, const x86::X86Target &target, const KernelSet &kernels, std::vector<char> code,
+                        PlannedModel &planned) {
+  planned.code = std::move(code);
+  return Planner(function, target, kernels, planned).plan();
+}
+
+} // namespace tessera::codegen

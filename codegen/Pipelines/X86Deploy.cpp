@@ -1,0 +1,142 @@
+//===- X86Deploy.cpp - From NAME_top.mlir to a .bmodel for x86 ------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/X86Deploy.h"
+
+#include "codegen/Pipelines/Plan.h"
+#include "codegen/X86/KernelInterface.h"
+#include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/DeviceMoveOps.h"
+#include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/TopDialect.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+void registerX86Deploy(DialectRegistry &registry) {
+  registry.insert<device::DeviceDialect, top::TopDialect, func::FuncDialect>();
+  x86::registerX86Kernels(registry);
+}
+
+namespace {
+
+/// Ends the observer's phase when it goes out of scope.
+class Phase {
+public:
+  Phase(const PhaseObserver &observer, StringRef name) : observer(observer) { observer.begin(name); }
+  ~Phase() { observer.end(); }
+
+private:
+  const PhaseObserver &observer;
+};
+
+llvm::Error failed(const char *phase) { return llvm::createStringError(llvm::Twine("failed to ") + phase); }
+
+llvm::Error writeText(ModuleOp module, const std::string &path) {
+  std::string message;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
+  if (!file) {
+    return llvm::createStringError("failed to write '" + path + "': " + message);
+  }
+  module.print(file->os(), OpPrintingFlags().enableDebugInfo());
+  file->keep();
+  return llvm::Error::success();
+}
+
+/// Gives every result an address of its own where no pass has assigned addresses; outputs and views get none.
+void assignSeparateAddresses(func::FuncOp function) {
+  Builder builder(function.getContext());
+  int64_t end = 0;
+  for (Operation &op : function.getBody().front()) {
+    if (!needsKernel(&op) || op.hasAttr(device::DeviceDialect::kAddressesAttr)) {
+      continue;
+    }
+    SmallVector<int64_t> addresses;
+    for (Value result : op.getResults()) {
+      bool isOutput = llvm::any_of(result.getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); });
+      addresses.push_back(isOutput ? -1 : end);
+      end += isOutput ? 0 : llvm::alignTo(device::physicalBytes(cast<RankedTensorType>(result.getType())), 64);
+    }
+    op.setAttr(device::DeviceDialect::kAddressesAttr, builder.getDenseI64ArrayAttr(addresses));
+  }
+  if (!function->hasAttr(device::DeviceDialect::kWorkspaceBytesAttr)) {
+    function->setAttr(device::DeviceDialect::kWorkspaceBytesAttr, builder.getI64IntegerAttr(end));
+  }
+}
+
+LogicalResult runDevicePasses(ModuleOp module, const x86::X86Target &target) {
+  PassManager passes(module.getContext());
+  OpPassManager &functions = passes.nest<func::FuncOp>();
+  functions.addPass(device::createConvertTopToDevicePass());
+  return passes.run(module);
+}
+
+} // namespace
+
+llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOptions &options, const PhaseObserver &observer) {
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  if (!function || !llvm::hasSingleElement(function.getBody())) {
+    return llvm::createStringError("failed to deploy: the module has no function @main");
+  }
+  {
+    Phase phase(observer, "lower");
+    if (mlir::failed(runDevicePasses(module, options.target))) {
+      return failed("lower the model to device operations");
+    }
+  }
+  if (!options.deviceMlir.empty()) {
+    if (llvm::Error error = writeText(module, options.deviceMlir)) {
+      return error;
+    }
+  }
+  assignSeparateAddresses(function);
+  KernelSet kernels(options.target);
+  {
+    Phase phase(observer, "kernels");
+    for (Operation &op : function.getBody().front()) {
+      if (needsKernel(&op)) {
+        kernels.add(&op);
+      }
+    }
+    x86::KernelCache cache(options.cacheFolder);
+    if (mlir::failed(kernels.compile(cache))) {
+      return failed("compile kernels");
+    }
+  }
+  std::vector<char> code;
+  if (kernels.size()) {
+    Phase phase(observer, "link");
+    llvm::Expected<std::vector<char>> linked = kernels.link();
+    if (!linked) {
+      return linked.takeError();
+    }
+    code = std::move(*linked);
+  }
+  PlannedModel planned;
+  {
+    Phase phase(observer, "plan");
+    if (mlir::failed(planModel(function, options.target, kernels, std::move(code), planned))) {
+      return failed("plan the model");
+    }
+  }
+  Phase phase(observer, "write");
+  if (std::string message = bmodel::writeModel(planned.model, planned.segments, options.output); !message.empty()) {
+    return llvm::createStringError("failed to write '" + options.output + "': " + message);
+  }
+  X86DeployResult result;
+  result.workspaceBytes = planned.workspaceBytes;
+  result.workspaceLowerBound = planned.workspaceLowerBound;
+  result.codeBytes = planned.segments[0].getBytes();
+  result.constantBytes = planned.segments[1].getBytes();
+  result.steps = planned.steps;
+  result.kernels = kernels.size();
+  result.cacheHits = kernels.cacheHits();
+  return result;
+}
+
+} // namespace tessera::codegen

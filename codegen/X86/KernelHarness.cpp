@@ -1,0 +1,332 @@
+//===- KernelHarness.cpp - Runs single ops against the reference ----------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/KernelHarness.h"
+
+#include "bmodel/kernel_abi.h"
+#include "codegen/X86/KernelCompiler.h"
+#include "codegen/X86/KernelInterface.h"
+#include "codegen/X86/Linker.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/TopInterfaces.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+#include <cstring>
+#include <dlfcn.h>
+#include <random>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+/// Memory that ends (up to the 64-byte alignment) before an inaccessible page; the slack holds a pattern.
+class GuardedBuffer {
+public:
+  explicit GuardedBuffer(int64_t bytes) : bytes(bytes) {
+    int64_t page = sysconf(_SC_PAGESIZE);
+    padded = llvm::alignTo(std::max<int64_t>(bytes, 1), 64);
+    mapped = llvm::alignTo(padded, page) + 2 * page;
+    base = static_cast<char *>(mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(base, page, PROT_NONE);
+    mprotect(base + mapped - page, page, PROT_NONE);
+    start = base + mapped - page - padded;
+    memset(start, kPattern, padded);
+  }
+  GuardedBuffer(GuardedBuffer &&other) : bytes(other.bytes), padded(other.padded), mapped(other.mapped), base(other.base), start(other.start) {
+    other.base = nullptr;
+  }
+  ~GuardedBuffer() {
+    if (base) {
+      munmap(base, mapped);
+    }
+  }
+  char *data() { return start; }
+  void refill() { memset(start, kPattern, padded); }
+  bool slackIntact() const {
+    return std::all_of(start + bytes, start + padded, [](char c) { return static_cast<unsigned char>(c) == kPattern; });
+  }
+  int64_t size() const { return bytes; }
+
+private:
+  static constexpr unsigned char kPattern = 0xdb;
+  int64_t bytes, padded, mapped;
+  char *base, *start;
+};
+
+float halfToFloat(uint16_t bits, bool isBf16) {
+  llvm::APFloat value(isBf16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf(), llvm::APInt(16, bits));
+  bool inexact;
+  value.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+  return value.convertToFloat();
+}
+
+uint16_t floatToHalf(float number, bool isBf16) {
+  llvm::APFloat value(number);
+  bool inexact;
+  value.convert(isBf16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+  return value.bitcastToAPInt().getZExtValue();
+}
+
+/// Element |index| of an array of |type| as a number.
+double readNumber(Type type, const char *data, int64_t index) {
+  auto at = [&](auto zero) {
+    memcpy(&zero, data + index * sizeof(zero), sizeof(zero));
+    return zero;
+  };
+  if (type.isF32()) {
+    return at(float());
+  }
+  if (type.isF64()) {
+    return at(double());
+  }
+  if (type.isF16() || type.isBF16()) {
+    return halfToFloat(at(uint16_t()), type.isBF16());
+  }
+  bool isUnsigned = type.isUnsignedInteger();
+  switch (device::elementBytes(type)) {
+  case 1:
+    return isUnsigned ? at(uint8_t()) : at(int8_t());
+  case 2:
+    return isUnsigned ? at(uint16_t()) : at(int16_t());
+  case 4:
+    return isUnsigned ? at(uint32_t()) : at(int32_t());
+  default:
+    return at(int64_t());
+  }
+}
+
+void writeNumber(Type type, char *data, int64_t index, double number) {
+  auto put = [&](auto value) { memcpy(data + index * sizeof(value), &value, sizeof(value)); };
+  if (type.isF32()) {
+    return put(float(number));
+  }
+  if (type.isF64()) {
+    return put(number);
+  }
+  if (type.isF16() || type.isBF16()) {
+    return put(floatToHalf(float(number), type.isBF16()));
+  }
+  switch (device::elementBytes(type)) {
+  case 1:
+    return put(uint8_t(int64_t(number)));
+  case 2:
+    return put(uint16_t(int64_t(number)));
+  case 4:
+    return put(uint32_t(int64_t(number)));
+  default:
+    return put(int64_t(number));
+  }
+}
+
+void fillRandom(top::HostTensor &tensor, std::mt19937 &random, const CheckOptions &options) {
+  Type type = tensor.getElementType();
+  for (int64_t i = 0; i < tensor.getNumElements(); ++i) {
+    double number = std::uniform_real_distribution<double>(options.low, options.high)(random);
+    if (type.isInteger(1)) {
+      number = number > 0;
+    } else if (type.isInteger(32) || type.isInteger(64)) {
+      number = std::floor(std::uniform_real_distribution<double>(-options.indexRange, options.indexRange)(random));
+    } else if (type.isUnsignedInteger()) {
+      number = std::fabs(std::floor(number));
+    } else if (isa<IntegerType>(type)) {
+      number = std::floor(number);
+    }
+    writeNumber(type, tensor.getBytes().data(), i, number);
+  }
+}
+
+/// Calls |visit|(row-major element, element in memory) for a tensor's logical elements.
+void forElements(RankedTensorType type, llvm::function_ref<void(int64_t, int64_t)> visit) {
+  device::BlockedAttr layout = device::getBlockedLayout(type);
+  int64_t block = layout ? layout.getBlock() : 1, count = type.getNumElements();
+  if (!layout) {
+    for (int64_t i = 0; i < count; ++i) {
+      visit(i, i);
+    }
+    return;
+  }
+  int64_t channels = type.getDimSize(1), inner = 1;
+  for (int64_t size : type.getShape().drop_front(2)) {
+    inner *= size;
+  }
+  int64_t blocks = llvm::divideCeil(channels, block);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t d = i % inner, c = i / inner % channels, n = i / inner / channels;
+    visit(i, ((n * blocks + c / block) * inner + d) * block + c % block);
+  }
+}
+
+GuardedBuffer toMemory(RankedTensorType type, const top::HostTensor &tensor) {
+  int64_t bytes = device::elementBytes(type.getElementType());
+  GuardedBuffer buffer(device::physicalBytes(type));
+  memset(buffer.data(), 0, buffer.size());
+  forElements(type, [&](int64_t from, int64_t to) { memcpy(buffer.data() + to * bytes, tensor.getBytes().data() + from * bytes, bytes); });
+  return buffer;
+}
+
+/// One loaded shared object.
+class LoadedKernel {
+public:
+  LoadedKernel(llvm::ArrayRef<char> image, const std::string &symbol) {
+    int descriptor = memfd_create("kernel", MFD_CLOEXEC);
+    if (write(descriptor, image.data(), image.size()) == ssize_t(image.size())) {
+      handle = dlopen(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+    close(descriptor);
+    function = handle ? reinterpret_cast<bm_kernel_fn>(dlsym(handle, symbol.c_str())) : nullptr;
+  }
+  ~LoadedKernel() {
+    if (handle) {
+      dlclose(handle);
+    }
+  }
+  bm_kernel_fn function = nullptr;
+
+private:
+  void *handle = nullptr;
+};
+
+double tolerance(Type type, const CheckOptions &options) {
+  return type.isBF16() ? 2e-2 : type.isF16() ? 4e-3 : isa<FloatType>(type) ? options.relative : 0;
+}
+
+std::string compare(RankedTensorType type, const char *actual, const top::HostTensor &expected, const CheckOptions &options) {
+  Type element = type.getElementType();
+  std::string message;
+  forElements(type, [&](int64_t logical, int64_t physical) {
+    double want = readNumber(element, expected.getBytes().data(), logical), have = readNumber(element, actual, physical);
+    bool same = want == have || (std::isnan(want) && std::isnan(have)) ||
+                std::fabs(want - have) <= tolerance(element, options) * std::max(1.0, std::fabs(want));
+    if (!same && message.empty()) {
+      message = llvm::formatv("element {0} of {1} is {2}, expected {3}", logical, type, have, want);
+    }
+  });
+  if (!message.empty() || !device::isBlocked(type)) {
+    return message;
+  }
+  int64_t bytes = device::elementBytes(element), zeros = 0;
+  std::vector<bool> covered(physicalElements(type));
+  forElements(type, [&](int64_t, int64_t physical) { covered[physical] = true; });
+  for (size_t i = 0; i < covered.size(); ++i) {
+    for (int64_t b = 0; !covered[i] && b < bytes; ++b) {
+      zeros += actual[i * bytes + b] != 0;
+    }
+  }
+  return zeros ? "padding lanes are not zero" : "";
+}
+
+MLIRContext &testContext() {
+  static MLIRContext *context = [] {
+    DialectRegistry registry;
+    registry.insert<device::DeviceDialect, top::TopDialect, func::FuncDialect>();
+    registerX86Kernels(registry);
+    auto *created = new MLIRContext(registry, MLIRContext::Threading::DISABLED);
+    created->loadAllAvailableDialects();
+    return created;
+  }();
+  return *context;
+}
+
+std::string runAndCompare(Operation *op, const X86Target &target, const CheckOptions &options) {
+  FailureOr<Kernel> kernel = compileKernel(op, target, "kernel");
+  if (failed(kernel)) {
+    return "no kernel";
+  }
+  llvm::Expected<std::vector<char>> image = linkSharedObject({llvm::ArrayRef<char>(kernel->object)});
+  if (!image) {
+    return llvm::toString(image.takeError());
+  }
+  LoadedKernel loaded(*image, "kernel");
+  if (!loaded.function) {
+    return std::string("cannot load: ") + dlerror();
+  }
+  std::mt19937 random(1);
+  std::vector<top::HostTensor> inputs, expected;
+  std::vector<const top::HostTensor *> inputPointers;
+  std::vector<GuardedBuffer> buffers;
+  for (Value operand : op->getOperands()) {
+    auto type = cast<RankedTensorType>(operand.getType());
+    inputs.emplace_back(device::getRowMajorType(type));
+    fillRandom(inputs.back(), random, options);
+    buffers.push_back(toMemory(type, inputs.back()));
+  }
+  for (const top::HostTensor &input : inputs) {
+    inputPointers.push_back(&input);
+  }
+  for (Value result : op->getResults()) {
+    auto type = cast<RankedTensorType>(result.getType());
+    expected.emplace_back(device::getRowMajorType(type));
+    buffers.emplace_back(device::physicalBytes(type));
+  }
+  if (failed(cast<top::ReferenceInterface>(op).evaluate(inputPointers, expected))) {
+    return "the reference failed";
+  }
+  std::vector<void *> arguments;
+  for (GuardedBuffer &buffer : buffers) {
+    arguments.push_back(buffer.data());
+  }
+  GuardedBuffer scratch(kernel->frame.scratchBytes);
+  loaded.function(arguments.data(), 0, kernel->frame.tiles, scratch.data());
+  std::vector<std::string> first;
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    GuardedBuffer &buffer = buffers[op->getNumOperands() + i];
+    if (std::string message = compare(cast<RankedTensorType>(result.getType()), buffer.data(), expected[i], options); !message.empty()) {
+      return message;
+    }
+    first.emplace_back(buffer.data(), buffer.size());
+    buffer.refill();
+  }
+  // Once more tile by tile, last first, on dirty scratch: the same bits.
+  for (int64_t tile = kernel->frame.tiles; tile-- > 0;) {
+    loaded.function(arguments.data(), tile, tile + 1, scratch.data());
+  }
+  for (auto [i, text] : llvm::enumerate(first)) {
+    GuardedBuffer &buffer = buffers[op->getNumOperands() + i];
+    if (text != std::string(buffer.data(), buffer.size())) {
+      return "the result depends on the split into tiles";
+    }
+  }
+  return llvm::all_of(buffers, [](const GuardedBuffer &buffer) { return buffer.slackIntact(); }) ? "" : "it writes behind a tensor";
+}
+
+} // namespace
+
+llvm::ArrayRef<X86Target> runnableTargets() {
+  static const std::vector<X86Target> targets = [] {
+    std::vector<X86Target> found;
+    for (Isa isa : {Isa::V2, Isa::Avx2, Isa::Avx512}) {
+      if (isa <= X86Target::native().isa) {
+        found.push_back({isa});
+      }
+    }
+    return found;
+  }();
+  return targets;
+}
+
+std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
+  MLIRContext &context = testContext();
+  std::string diagnostics;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { diagnostics += diagnostic.str() + "; "; });
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>("func.func private @main" + text, &context);
+  if (!module) {
+    return "cannot parse: " + diagnostics;
+  }
+  std::string message = "no device op";
+  module->walk([&](Operation *op) {
+    if (isa<KernelInterface>(op)) {
+      message = runAndCompare(op, target, options);
+    }
+  });
+  return message.empty() ? message : message + (diagnostics.empty() ? "" : " (" + diagnostics + ")");
+}
+
+} // namespace tessera::x86

@@ -1,0 +1,32 @@
+//===- KernelHarness.h - Runs single ops against the reference --*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests: compiles one device op, runs its kernel in this process on random data, and compares with
+// the op's reference evaluation.
+//===----------------------------------------------------------------------===//
+#ifndef TESSERA_CODEGEN_X86_KERNELHARNESS_H
+#define TESSERA_CODEGEN_X86_KERNELHARNESS_H
+
+#include "codegen/X86/X86Target.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <string>
+
+namespace tessera::x86 {
+
+struct CheckOptions {
+  double low = -2, high = 2;   ///< range of random floats and integers
+  double relative = 1e-5;      ///< allowed error of f32 over max(1, |expected|); wider for narrower types
+  double indexRange = 8;       ///< i32 and i64 operands are drawn from [-indexRange, indexRange)
+};
+
+/// |text|: "(%a: type, ...) -> type { body }" of a function whose body holds one device op. Returns what is
+/// wrong with its kernel on |target|, or "" - values, zeros in padding lanes, writes outside of the results,
+/// and results that depend on how tiles are split are checked.
+std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
+
+/// The variants this machine can run.
+llvm::ArrayRef<X86Target> runnableTargets();
+
+} // namespace tessera::x86
+
+#endif // TESSERA_CODEGEN_X86_KERNELHARNESS_H

@@ -1,0 +1,379 @@
+//===- Kernel_test.cpp - Every device op on every x86 variant -------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A case is a family and a function that makes the text of one op. Shapes are odd on purpose: channel
+// tails, vectors' remainders, broadcasts.
+//===----------------------------------------------------------------------===//
+#include "codegen/X86/KernelHarness.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include <gtest/gtest.h>
+
+using namespace tessera::x86;
+using llvm::formatv;
+
+namespace {
+
+/// Runs one op on all variants.
+void check(const std::string &text, const CheckOptions &options = {}) {
+  for (const X86Target &target : runnableTargets()) {
+    EXPECT_EQ(checkKernel(text, target, options), "") << target.name().str() << "\n" << text;
+  }
+}
+
+std::string tensor(std::initializer_list<int64_t> shape, const char *element = "f32", bool blocked = false) {
+  std::string text = "tensor<";
+  for (int64_t size : shape) {
+    text += std::to_string(size) + "x";
+  }
+  return text + element + (blocked ? ", #device.blocked<16>>" : ">");
+}
+
+/// y = body(operands), where body is written over %e0, %e1, ...
+std::string map(const std::vector<std::string> &operands, const std::vector<std::string> &elements, const std::string &result,
+                const std::string &body) {
+  std::string arguments, names, types, block;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    std::string comma = i ? ", " : "";
+    arguments += comma + formatv("%a{0}: {1}", i, operands[i]).str();
+    names += comma + formatv("%a{0}", i).str();
+    types += comma + operands[i];
+    block += comma + formatv("%e{0}: {1}", i, elements[i]).str();
+  }
+  return formatv("({0}) -> {1} {{ %y = device.map ({2}) {{ ^bb0({3}): {4} } : ({5}) -> {1} return %y : {1} }", arguments, result, names,
+                 block, body, types)
+      .str();
+}
+
+std::string unary(const std::string &type, const std::string &body, const char *element = "f32") {
+  return map({type}, {element}, type, body);
+}
+
+const char *const kRelu = "%z = arith.constant 0.0 : f32 %m = arith.maximumf %e0, %z : f32 device.yield %m : f32";
+const char *const kAdd = "%m = arith.addf %e0, %e1 : f32 device.yield %m : f32";
+const char *const kAddOne = "%z = arith.constant 1.0 : f32 %m = arith.addf %e0, %z : f32 device.yield %m : f32";
+
+TEST(Map, RowMajor) {
+  for (int64_t size : {1, 3, 15, 16, 17, 63, 64, 65, 1000}) {
+    check(unary(tensor({size}), kRelu));
+    check(unary(tensor({3, size}), kAddOne));
+  }
+  check(unary(tensor({}), kRelu));
+  check(unary(tensor({50000}), kAddOne));
+}
+
+TEST(Map, Broadcast) {
+  for (int64_t size : {1, 5, 16, 33, 70}) {
+    check(map({tensor({2, size, 3, 5}), tensor({size, 1, 1})}, {"f32", "f32"}, tensor({2, size, 3, 5}), kAdd));
+    check(map({tensor({2, 1, 3}), tensor({size, 1})}, {"f32", "f32"}, tensor({2, size, 3}), kAdd));
+    check(map({tensor({7, size}), tensor({})}, {"f32", "f32"}, tensor({7, size}), kAdd));
+  }
+}
+
+TEST(Map, Blocked) {
+  for (int64_t c : {1, 3, 15, 16, 17, 32, 40, 67}) {
+    std::string x = tensor({2, c, 3, 5}, "f32", true);
+    check(unary(x, kRelu));
+    check(unary(x, kAddOne));
+    check(map({x, tensor({1, c, 1, 1}, "f32", true)}, {"f32", "f32"}, x, kAdd));
+    check(map({x, tensor({c, 1, 1})}, {"f32", "f32"}, x, kAdd));
+    check(map({x, tensor({2, c, 3, 5})}, {"f32", "f32"}, x, kAdd));
+    check(map({x, tensor({1, 1, 3, 5}, "f32", true)}, {"f32", "f32"}, x, kAdd));
+    check(map({x, tensor({2, c, 3, 5}, "f32", true)}, {"f32", "f32"}, tensor({2, c, 3, 5}), kAdd));
+  }
+}
+
+TEST(Map, Math) {
+  CheckOptions wide;
+  wide.low = -20, wide.high = 20;
+  for (const char *name : {"exp", "tanh", "erf", "sin", "cos", "atan", "floor", "ceil", "round", "roundeven", "absf", "sinh", "cosh",
+                           "asinh", "expm1", "cbrt", "exp2", "tan"}) {
+    check(unary(tensor({517}), formatv("%m = math.{0} %e0 : f32 device.yield %m : f32", name)), wide);
+    check(unary(tensor({37}, "f64"), formatv("%m = math.{0} %e0 : f64 device.yield %m : f64", name), "f64"), wide);
+  }
+  CheckOptions positive;
+  positive.low = 1e-6, positive.high = 50;
+  for (const char *name : {"log", "log2", "log10", "log1p", "sqrt", "rsqrt"}) {
+    check(unary(tensor({517}), formatv("%m = math.{0} %e0 : f32 device.yield %m : f32", name)), positive);
+  }
+  CheckOptions unit;
+  unit.low = -1, unit.high = 1;
+  for (const char *name : {"asin", "acos", "atanh"}) {
+    check(unary(tensor({517}), formatv("%m = math.{0} %e0 : f32 device.yield %m : f32", name)), unit);
+  }
+  auto two = [](const char *op) {
+    return map({tensor({333}), tensor({333})}, {"f32", "f32"}, tensor({333}), formatv("%m = {0} %e0, %e1 : f32 device.yield %m : f32", op));
+  };
+  for (const char *name : {"math.powf", "math.atan2", "arith.remf", "arith.divf", "arith.maximumf", "arith.minimumf"}) {
+    check(two(name));
+  }
+}
+
+TEST(Map, Integers) {
+  for (const char *type : {"i8", "i16", "i32", "i64"}) {
+    for (const char *op : {"addi", "muli", "divsi", "remsi", "minsi", "maxsi", "andi", "xori"}) {
+      check(map({tensor({131}, type), tensor({131}, type)}, {type, type}, tensor({131}, type),
+                formatv("%m = arith.{0} %e0, %e1 : {1} device.yield %m : {1}", op, type)));
+    }
+  }
+  check(map({tensor({67}), tensor({67})}, {"f32", "f32"}, tensor({67}, "i1"),
+            "%m = arith.cmpf ogt, %e0, %e1 : f32 device.yield %m : i1"));
+  check(map({tensor({67}, "i1"), tensor({67}), tensor({1})}, {"i1", "f32", "f32"}, tensor({67}),
+            "%m = arith.select %e0, %e1, %e2 : f32 device.yield %m : f32"));
+}
+
+TEST(Map, Casts) {
+  struct Cast {
+    const char *from, *to, *op;
+  };
+  for (Cast c : {Cast{"f32", "f16", "arith.truncf"}, {"f32", "bf16", "arith.truncf"}, {"f16", "f32", "arith.extf"}, {"bf16", "f32", "arith.extf"},
+                 {"f32", "f64", "arith.extf"}, {"f64", "f32", "arith.truncf"}, {"f32", "i32", "arith.fptosi"}, {"f32", "i64", "arith.fptosi"},
+                 {"i64", "f32", "arith.sitofp"}, {"i32", "f32", "arith.sitofp"}, {"i8", "f32", "arith.sitofp"}, {"i32", "i64", "arith.extsi"},
+                 {"i64", "i32", "arith.trunci"}, {"i1", "f32", "arith.uitofp"}, {"f16", "f64", "arith.extf"}}) {
+    CheckOptions options;
+    options.low = -100, options.high = 100;
+    check(map({tensor({101}, c.from)}, {c.from}, tensor({101}, c.to),
+              formatv("%m = {0} %e0 : {1} to {2} device.yield %m : {2}", c.op, c.from, c.to)), options);
+  }
+  for (const char *half : {"f16", "bf16"}) {
+    check(map({tensor({101}, half), tensor({101}, half)}, {half, half}, tensor({101}, half),
+              formatv("%m = arith.mulf %e0, %e1 : {0} device.yield %m : {0}", half)));
+  }
+}
+
+struct Shape4 {
+  int64_t n, c, h, w;
+};
+
+TEST(Pool, Windows) {
+  for (bool blocked : {false, true}) {
+    for (const char *kind : {"max", "avg"}) {
+      for (Shape4 s : {Shape4{1, 16, 8, 8}, {2, 5, 7, 9}, {1, 35, 6, 21}, {1, 1, 5, 40}}) {
+        for (auto [kernel, stride, pad] : {std::tuple(2, 2, 0), {3, 2, 1}, {3, 1, 1}, {1, 1, 0}}) {
+          for (bool include : {false, true}) {
+            int64_t oh = (s.h + 2 * pad - kernel) / stride + 1, ow = (s.w + 2 * pad - kernel) / stride + 1;
+            std::string x = tensor({s.n, s.c, s.h, s.w}, "f32", blocked), y = tensor({s.n, s.c, oh, ow}, "f32", blocked);
+            check(formatv("(%x: {0}) -> {1} {{ %y = device.pool {2} %x {{kernel = array<i64: {3}, {3}>, strides = array<i64: {4}, {4}>, "
+                          "pads = array<i64: {5}, {5}, {5}, {5}>, dilations = array<i64: 1, 1>, countIncludePad = {6}} : ({0}) -> {1} "
+                          "return %y : {1} }", x, y, kind, kernel, stride, pad, include ? "true" : "false"));
+          }
+        }
+      }
+    }
+  }
+}
+
+std::string convText(Shape4 s, int64_t oc, int64_t kernel, int64_t stride, int64_t pad, int64_t groups, bool blocked, const char *type) {
+  int64_t oh = (s.h + 2 * pad - kernel) / stride + 1, ow = (s.w + 2 * pad - kernel) / stride + 1;
+  return formatv("(%x: {0}, %w: {1}, %b: {2}, %r: {3}) -> {3} {{ %y = device.conv %x, %w bias %b extras(%r) epilogue {{ ^bb0(%s: {8}, %e: {8}): "
+                 "%m = arith.addf %s, %e : {8} device.yield %m : {8} } {{strides = array<i64: {4}, {4}>, pads = array<i64: {5}, {5}, {5}, {5}>, "
+                 "dilations = array<i64: 1, 1>, groups = {6}} : ({0}, {1}, {2}, {3}) -> {3} return %y : {3} }",
+                 tensor({s.n, s.c, s.h, s.w}, type, blocked), tensor({oc, s.c / groups, kernel, kernel}, type), tensor({oc}, type),
+                 tensor({s.n, oc, oh, ow}, type, blocked), stride, pad, groups, 0, type);
+}
+
+TEST(Conv, Generic) {
+  for (bool blocked : {false, true}) {
+    check(convText({1, 3, 9, 9}, 5, 3, 1, 1, 1, blocked, "f32"));
+    check(convText({2, 6, 8, 40}, 18, 3, 2, 1, 3, blocked, "f32"));
+    check(convText({1, 17, 5, 5}, 16, 1, 1, 0, 1, blocked, "f32"));
+    check(convText({1, 4, 6, 7}, 4, 5, 1, 2, 4, blocked, "f64"));
+  }
+}
+
+TEST(MatMul, Generic) {
+  struct Case {
+    int64_t m, k, n;
+    bool ta, tb;
+  };
+  for (Case c : {Case{1, 1, 1, false, false}, {5, 7, 33, false, false}, {4, 64, 64, false, true}, {9, 3, 17, true, false}, {6, 5, 4, true, true}}) {
+    for (const char *type : {"f32", "i32", "f64"}) {
+      std::string a = c.ta ? tensor({2, c.k, c.m}, type) : tensor({2, c.m, c.k}, type), b = c.tb ? tensor({c.n, c.k}, type) : tensor({c.k, c.n}, type);
+      check(formatv("(%a: {0}, %b: {1}) -> {2} {{ %y = device.matmul %a, %b {{transA = {3}, transB = {4}} : ({0}, {1}) -> {2} return %y : {2} }", a, b,
+                    tensor({2, c.m, c.n}, type), c.ta ? "true" : "false", c.tb ? "true" : "false"));
+    }
+  }
+}
+
+std::string oneToOne(const char *op, const std::string &x, const std::string &y, const std::string &attributes) {
+  return formatv("(%x: {0}) -> {1} {{ %y = device.{2} %x {3} : ({0}) -> {1} return %y : {1} }", x, y, op, attributes);
+}
+
+TEST(Softmax, Axes) {
+  for (int64_t size : {1, 5, 16, 100, 1000}) {
+    for (const char *log : {"", ", log = true"}) {
+      check(oneToOne("softmax", tensor({3, size}), tensor({3, size}), formatv("{{axis = 1 : i64{0}}", log)));
+      check(oneToOne("softmax", tensor({2, 7, size}), tensor({2, 7, size}), formatv("{{axis = 1 : i64{0}}", log)));
+    }
+  }
+}
+
+TEST(Reduce, Axes) {
+  struct Case {
+    std::vector<int64_t> axes;
+  };
+  for (bool blocked : {false, true}) {
+    for (int64_t c : {3, 16, 37}) {
+      for (const Case &r : {Case{{2, 3}}, {{1}}, {{3}}, {{0, 1, 2, 3}}, {{0, 2}}, {{1, 2, 3}}}) {
+        for (const char *kind : {"sum", "max", "min", "prod"}) {
+          std::vector<int64_t> shape = {2, c, 4, 7};
+          std::string axes;
+          for (int64_t axis : r.axes) {
+            shape[axis] = 1;
+            axes += (axes.empty() ? "" : ", ") + std::to_string(axis);
+          }
+          CheckOptions options;
+          options.low = 0.9, options.high = 1.1, options.relative = 2e-5;
+          std::string y = tensor({shape[0], shape[1], shape[2], shape[3]}, "f32", blocked);
+          check(formatv("(%x: {0}) -> {1} {{ %y = device.reduce {2} %x epilogue {{ ^bb0(%s: f32): %h = arith.constant 0.5 : f32 %m = arith.mulf %s, %h : "
+                        "f32 device.yield %m : f32 } {{axes = array<i64: {3}>} : ({0}) -> {1} return %y : {1} }",
+                        tensor({2, c, 4, 7}, "f32", blocked), y, kind, axes), options);
+        }
+      }
+    }
+  }
+}
+
+TEST(Norm, Rows) {
+  for (int64_t size : {1, 7, 64, 100, 768}) {
+    for (bool rms : {false, true}) {
+      check(formatv("(%x: {0}, %s: {1}, %b: {1}) -> {0} {{ %y = device.norm %x scale %s bias %b {{axis = 1 : i64, epsilon = 1.0e-5 : f64, rms = {2}} : "
+                    "({0}, {1}, {1}) -> {0} return %y : {0} }", tensor({5, size}), tensor({size}), rms ? "true" : "false"));
+    }
+  }
+}
+
+std::string piece(const std::string &source, const std::string &sizes, const std::string &dst, const std::string &dstSteps, const std::string &dims,
+                  const std::string &src, const std::string &srcSteps) {
+  return formatv("#device.piece<source = {0}, sizes = [{1}], dst_offsets = [{2}], dst_steps = [{3}], src_dims = [{4}], src_offsets = [{5}], "
+                 "src_steps = [{6}]>", source, sizes, dst, dstSteps, dims, src, srcSteps);
+}
+
+std::string copyText(const std::vector<std::string> &sources, const std::string &y, const std::string &pieces, const char *fill = "") {
+  std::string arguments, names, types;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    std::string comma = i ? ", " : "";
+    arguments += comma + formatv("%a{0}: {1}", i, sources[i]).str();
+    names += comma + formatv("%a{0}", i).str();
+    types += comma + sources[i];
+  }
+  return formatv("({0}) -> {1} {{ %y = device.copy {2} {{pieces = [{3}]{4}} : ({5}) -> {1} return %y : {1} }", arguments, y, names, pieces, fill, types);
+}
+
+TEST(Copy, LayoutChanges) {
+  for (int64_t c : {1, 3, 16, 20, 64}) {
+    for (auto [from, to] : {std::pair(false, true), {true, false}, {true, true}, {false, false}}) {
+      for (int64_t w : {1, 5, 16, 33}) {
+        check(copyText({tensor({2, c, 3, w}, "f32", from)}, tensor({2, c, 3, w}, "f32", to),
+                       piece("0", formatv("2, {0}, 3, {1}", c, w), "0, 0, 0, 0", "1, 1, 1, 1", "0, 1, 2, 3", "0, 0, 0, 0", "1, 1, 1, 1")));
+      }
+    }
+  }
+}
+
+TEST(Copy, Permutations) {
+  for (const char *type : {"f32", "i8", "i64", "f16", "i1"}) {
+    check(copyText({tensor({2, 5, 19, 7}, type)}, tensor({2, 19, 7, 5}, type),
+                   piece("0", "2, 19, 7, 5", "0, 0, 0, 0", "1, 1, 1, 1", "0, 2, 3, 1", "0, 0, 0, 0", "1, 1, 1, 1")));
+    check(copyText({tensor({40, 35}, type)}, tensor({35, 40}, type), piece("0", "35, 40", "0, 0", "1, 1", "1, 0", "0, 0", "1, 1")));
+  }
+  // Slices with steps, reversal, broadcast.
+  check(copyText({tensor({4, 30})}, tensor({4, 10}), piece("0", "4, 10", "0, 0", "1, 1", "0, 1", "0, 2", "1, 2")));
+  check(copyText({tensor({4, 30})}, tensor({4, 30}), piece("0", "4, 30", "0, 0", "1, 1", "0, 1", "3, 29", "-1, -1")));
+  check(copyText({tensor({1, 30})}, tensor({4, 30}), piece("0", "4, 30", "0, 0", "1, 1", "-1, 1", "0, 0", "1, 1")));
+}
+
+TEST(Copy, ConcatAndPad) {
+  for (bool blocked : {false, true}) {
+    for (int64_t c : {16, 5}) {
+      std::string whole = formatv("1, {0}, 3, 4", c), x = tensor({1, c, 3, 4}, "f32", blocked), zero = "0, 0, 0, 0", one = "1, 1, 1, 1", id = "0, 1, 2, 3";
+      check(copyText({x, x}, tensor({1, 2 * c, 3, 4}, "f32", blocked),
+                     piece("0", whole, zero, one, id, zero, one) + ", " + piece("1", whole, formatv("0, {0}, 0, 0", c), one, id, zero, one)));
+      for (const char *fill : {", fill = 0.0 : f64", ", fill = 1.5 : f64"}) {
+        check(copyText({x}, tensor({1, c, 6, 7}, "f32", blocked), piece("0", whole, "0, 0, 1, 2", one, id, zero, one), fill));
+        check(copyText({x}, tensor({1, c + 3, 3, 4}, "f32", blocked), piece("0", whole, "0, 1, 0, 0", one, id, zero, one), fill));
+        check(copyText({x}, tensor({1, c, 6, 8}, "f32", blocked), piece("0", whole, zero, "1, 1, 2, 2", id, zero, one), fill));
+      }
+    }
+  }
+}
+
+TEST(Gather, Kinds) {
+  for (const char *index : {"i64", "i32"}) {
+    for (int64_t inner : {1, 3, 50}) {
+      check(formatv("(%x: {0}, %i: {1}) -> {2} {{ %y = device.gather %x, %i {{axis = 1 : i64} : ({0}, {1}) -> {2} return %y : {2} }",
+                    tensor({2, 9, inner}), tensor({3, 4}, index), tensor({2, 3, 4, inner})));
+    }
+    check(formatv("(%x: {0}, %i: {1}) -> {2} {{ %y = device.gather_elements %x, %i {{axis = 1 : i64} : ({0}, {1}) -> {2} return %y : {2} }",
+                  tensor({4, 9}), tensor({3, 6}, index), tensor({3, 6})));
+    check(formatv("(%x: {0}, %i: {1}) -> {2} {{ %y = device.gather_nd %x, %i {{batchDims = 1 : i64} : ({0}, {1}) -> {2} return %y : {2} }",
+                  tensor({2, 8, 8, 5}), tensor({2, 6, 2}, index), tensor({2, 6, 5})));
+  }
+}
+
+TEST(Scatter, Kinds) {
+  for (const char *reduction : {"none", "add", "mul", "min", "max"}) {
+    check(formatv("(%x: {0}, %i: {1}, %u: {2}) -> {0} {{ %y = device.scatter %x, %i, %u {{axis = 1 : i64, reduction = \"{3}\"} : ({0}, {1}, {2}) -> {0} "
+                  "return %y : {0} }", tensor({3, 8}), tensor({3, 5}, "i64"), tensor({3, 5}), reduction));
+    check(formatv("(%x: {0}, %i: {1}, %u: {2}) -> {0} {{ %y = device.scatter %x, %i, %u {{nd = true, reduction = \"{3}\"} : ({0}, {1}, {2}) -> {0} "
+                  "return %y : {0} }", tensor({8, 8, 20}), tensor({6, 2}, "i64"), tensor({6, 20}), reduction));
+  }
+}
+
+TEST(Order, Kinds) {
+  for (auto [outer, axis, inner] : {std::tuple(3, 10, 1), {1, 1000, 1}, {2, 17, 5}}) {
+    for (const char *flags : {"", ", min = true", ", selectLast = true"}) {
+      check(oneToOne("arg_reduce", tensor({outer, axis, inner}), tensor({outer, 1, inner}, "i64"), formatv("{{axis = 1 : i64{0}}", flags)));
+      check(oneToOne("arg_reduce", tensor({outer, axis, inner}, "i32"), tensor({outer, 1, inner}, "i64"), formatv("{{axis = 1 : i64{0}}", flags)));
+    }
+    for (const char *flags : {"", ", exclusive = true", ", reverse = true"}) {
+      CheckOptions options;
+      options.relative = 1e-4;
+      check(oneToOne("cumsum", tensor({outer, axis, inner}), tensor({outer, axis, inner}), formatv("{{axis = 1 : i64{0}}", flags)), options);
+    }
+    for (int64_t k : {1, 5, 10}) {
+      for (const char *type : {"f32", "i32"}) {
+        for (const char *largest : {"true", "false"}) {
+          check(formatv("(%x: {0}) -> ({1}, {2}) {{ %v, %i = device.topk %x {{k = {3} : i64, axis = 1 : i64, largest = {4}} : ({0}) -> ({1}, {2}) return %v, %i : "
+                        "{1}, {2} }", tensor({outer, axis, inner}, type), tensor({outer, k, inner}, type), tensor({outer, k, inner}, "i64"), k, largest));
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, Shapes) {
+  for (auto [s, t, e, f] : {std::tuple(1, 1, 1, 1), {5, 7, 9, 3}, {33, 40, 64, 64}, {4, 100, 32, 16}}) {
+    std::string q = tensor({2, 3, s, e}), k = tensor({2, 3, t, e}), v = tensor({2, 3, t, f}), m = tensor({2, 1, s, t}), y = tensor({2, 3, s, f});
+    check(formatv("(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} {{ %y = device.attention %q, %k, %v, %m {{scale = 0.3 : f64} : ({0}, {1}, {2}, {3}) -> {4} "
+                  "return %y : {4} }", q, k, v, m, y));
+    check(formatv("(%q: {0}, %k: {1}, %v: {2}) -> {3} {{ %y = device.attention %q, %k, %v {{scale = 0.3 : f64} : ({0}, {1}, {2}) -> {3} return %y : {3} }", q,
+                  k, v, y));
+  }
+}
+
+TEST(Recurrent, Kinds) {
+  struct Kind {
+    const char *name;
+    int64_t gates;
+    const char *activations;
+  };
+  for (Kind kind : {Kind{"rnn", 1, "\"Tanh\""}, {"gru", 3, "\"Sigmoid\", \"Tanh\""}, {"lstm", 4, "\"Sigmoid\", \"Tanh\", \"Tanh\""}}) {
+    for (const char *direction : {"forward", "reverse", "bidirectional"}) {
+      int64_t d = direction[0] == 'b' ? 2 : 1, steps = 3, batch = 2, input = 5, hidden = 19;
+      std::string activations = kind.activations;
+      if (d == 2) {
+        activations += ", " + activations;
+      }
+      for (const char *linear : {"false", "true"}) {
+        check(formatv("(%x: {0}, %w: {1}, %r: {2}, %b: {3}, %h: {4}) -> ({5}, {4}, {4}) {{ %y, %yh, %yc = device.recurrent %x, %w, %r bias %b h %h {{kind = \"{6}\", "
+                      "direction = \"{7}\", hiddenSize = {8} : i64, activations = [{9}], linearBeforeReset = {10}} : ({0}, {1}, {2}, {3}, {4}) -> ({5}, {4}, {4}) "
+                      "return %y, %yh, %yc : {5}, {4}, {4} }", tensor({steps, batch, input}), tensor({d, kind.gates * hidden, input}),
+                      tensor({d, kind.gates * hidden, hidden}), tensor({d, 2 * kind.gates * hidden}), tensor({d, batch, hidden}),
+                      tensor({steps, d, batch, hidden}), kind.name, direction, hidden, activations, linear));
+      }
+    }
+  }
+}
+
+} // namespace

@@ -1,0 +1,135 @@
+//===- Resize.cpp - Kernels of separable interpolation --------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/KernelInterface.h"
+#include "codegen/X86/LoopNest.h"
+#include "codegen/X86/MathApprox.h"
+#include "codegen/X86/Epilogue.h"
+#include "codegen/X86/Models.h"
+#include "codegen/X86/Rows.h"
+
+#include "device_dialect/IR/DeviceMoveOps.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+/// Lanes are channels of a block, or else columns. Per result vector the taps of all axes are unrolled.
+class ResizeEmitter {
+public:
+  ResizeEmitter(KernelBuilder &kb, device::ResizeOp op)
+      : kb(kb), op(op), x(kb.operandType(0)), y(kb.resultType()), element(x.getElementType()), type(registerType(element)) {
+    byChannel = device::isBlocked(x);
+    laneDim = byChannel ? 1 : y.getRank() - 1;
+    lanes = byChannel ? Strides(x).block : kb.target.lanes(32);
+    for (auto [i, axis] : llvm::enumerate(op.getAxes())) {
+      axes[axis] = i;
+    }
+  }
+
+  void emit() {
+    SmallVector<int64_t> sizes(y.getShape());
+    int64_t extent = sizes[laneDim];
+    sizes[laneDim] = llvm::divideCeil(extent, lanes);
+    forItems(kb, product(sizes), lanes * allTaps(), 16384, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, sizes);
+      at[laneDim] = kb.mul(at[laneDim], lanes);
+      mask = extent % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim])) : Value();
+      sum = Value();
+      overTaps(0, at, kb.constant(0), Value(), Value());
+      // The padding lanes of a block are zero in x, and so in any combination of its elements.
+      Value storeMask = byChannel ? Value() : mask;
+      storeLanes(kb, element, sum, kb.result(), 1, VectorStep{{}, storeMask, lanes}, Strides(y).offset(kb, at));
+    });
+  }
+
+private:
+  int64_t taps(unsigned axis) { return kb.operandType(1 + 2 * axis).getDimSize(1); }
+  int64_t allTaps() {
+    int64_t count = 1;
+    for (unsigned a = 0; a < op.getAxes().size(); ++a) {
+      count *= taps(a);
+    }
+    return count;
+  }
+  bool weighted() { return isa<FloatType>(type) && !isNearest(); }
+  bool isNearest() { return allTaps() == 1; }
+
+  /// |offset|: of the dims before |d|; |lanesOffset|: per lane, where the columns are resized; |weight|: scalar or
+  /// vector so far, null = 1.
+  void overTaps(int64_t d, ArrayRef<Value> at, Value offset, Value lanesOffset, Value weight) {
+    if (d == x.getRank()) {
+      return accumulate(offset, lanesOffset, weight);
+    }
+    int64_t stride = Strides(x).dims[d];
+    auto axis = axes.find(d);
+    if (axis == axes.end()) {
+      Value index = byChannel && d == 1 ? kb.div(at[d], lanes) : at[d];
+      return overTaps(d + 1, at, kb.add(offset, kb.mul(index, stride)), lanesOffset, weight);
+    }
+    unsigned table = 1 + 2 * axis->second;
+    int64_t count = taps(axis->second);
+    for (int64_t tap = 0; tap < count; ++tap) {
+      Value entry = kb.add(kb.mul(at[d], count), tap);
+      if (d != laneDim) {
+        Value index = arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), kb.load(kb.b.getI32Type(), kb.operand(table), entry));
+        Value factor = weighted() ? kb.splat(toType(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry)), lanes) : Value();
+        overTaps(d + 1, at, kb.add(offset, kb.mul(index, stride)), lanesOffset, times(weight, factor));
+        continue;
+      }
+      VectorStep step{{}, mask, lanes};
+      Value indices = loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry);
+      indices = arith::ExtSIOp::create(kb.b, VectorType::get({int64_t(lanes)}, kb.b.getI64Type()), indices);
+      Value factor = weighted() ? toType(loadLanes(kb, kb.b.getF32Type(), kb.operand(table + 1), count, step, entry)) : Value();
+      overTaps(d + 1, at, offset, indices, times(weight, factor));
+    }
+  }
+
+  /// A weight in the type of the computation.
+  Value toType(Value weight) {
+    return type.isF64() ? convertElement(kb, weight, kb.b.getF32Type(), type) : weight;
+  }
+
+  Value times(Value a, Value b) { return a && b ? Value(arith::MulFOp::create(kb.b, a, b)) : a ? a : b; }
+
+  void accumulate(Value offset, Value lanesOffset, Value weight) {
+    Value value = lanesOffset ? kb.gatherElements(element, lanes, kb.operand(0), offset, lanesOffset, mask)
+                              : kb.loadElements(element, lanes, kb.operand(0), offset, byChannel ? Value() : mask);
+    if (!weight) {
+      sum = value;
+    } else {
+      sum = sum ? emitFma(kb, value, weight, sum) : Value(arith::MulFOp::create(kb.b, value, weight));
+    }
+  }
+
+  KernelBuilder &kb;
+  device::ResizeOp op;
+  RankedTensorType x, y;
+  Type element, type;
+  bool byChannel;
+  int64_t laneDim;
+  unsigned lanes;
+  std::map<int64_t, unsigned> axes;
+  Value mask, sum;
+};
+
+struct ResizeModel : KernelInterface::ExternalModel<ResizeModel, device::ResizeOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    auto resize = cast<device::ResizeOp>(op);
+    bool blocked = device::isBlocked(kb.operandType(0));
+    if (blocked != device::isBlocked(kb.resultType()) || (blocked && llvm::is_contained(resize.getAxes(), 1))) {
+      return op->emitError("internal error: resize of these layouts has no kernel");
+    }
+    ResizeEmitter(kb, resize).emit();
+    return success();
+  }
+};
+
+} // namespace
+
+void attachResizeModels(MLIRContext *context) { device::ResizeOp::attachInterface<ResizeModel>(*context); }
+
+} // namespace tessera::x86
