@@ -127,7 +127,7 @@ private:
 struct MatMulModel : KernelInterface::ExternalModel<MatMulModel, device::MatMulOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     auto matmul = cast<device::MatMulOp>(op);
-    if (matmul.getPacked()) {
+    if (matmul.getPacked() || hasMicroMatMul(matmul)) {
       return emitMicroMatMul(matmul, kb);
     }
     GenericMatMul(kb, matmul).emit();

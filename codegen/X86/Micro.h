@@ -17,6 +17,9 @@ namespace tessera::x86 {
 llvm::LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb);
 llvm::LogicalResult emitMicroMatMul(device::MatMulOp op, KernelBuilder &kb);
 
+/// Whether emitMicroMatMul() takes |op| though its right side is not packed.
+bool hasMicroMatMul(device::MatMulOp op);
+
 } // namespace tessera::x86
 
 #endif // TESSERA_CODEGEN_X86_MICRO_H
