@@ -36,6 +36,14 @@ def test_scaled_result_has_cosine_1_but_fails_on_euclid() -> None:
     assert math.isclose(r.cosine, 1.0) and not r.passed
 
 
+def test_floor_lets_tiny_errors_pass_and_says_so() -> None:
+    tolerance = Tolerance(0.9999, 0.999, floor=2.0 ** -22)
+    r = row([3e-8, 1e-7], [1e-8, 2e-7], tolerance)
+    assert r.passed and "below" in r.note and not row([3e-8, 1e-7], [1e-8, 2e-7]).passed
+    assert not row([3e-7, 0], [0, 0], tolerance).passed
+    assert not row([np.nan, 0], [0, 0], tolerance).passed
+
+
 def test_chunks_add_up() -> None:
     generator = np.random.default_rng(1)
     ref = generator.normal(size=(3 << 20) + 7).astype(np.float32)

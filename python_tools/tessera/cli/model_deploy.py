@@ -72,7 +72,7 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
 def work(context: Context) -> None:
     args, report = context.args, context.report
     refuse_unsupported(args)
-    tolerance = compare.Tolerance.parse(args.tolerance or DEFAULT_TOLERANCE[args.quantize])
+    tolerance = compare.Tolerance.parse(args.tolerance or DEFAULT_TOLERANCE[args.quantize], compare.FLOAT32_FLOOR)
     output = Path(args.model)
     if output.suffix != ".bmodel":
         raise usage_error(f"--model {output}: the name must end in .bmodel")

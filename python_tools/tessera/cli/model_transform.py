@@ -60,7 +60,7 @@ def check_against_onnxruntime(context: Context, model: TopModel, arrays: dict[st
 def work(context: Context) -> None:
     args, report = context.args, context.report
     mlir, model_def = Path(args.mlir), Path(args.model_def)
-    tolerance = compare.Tolerance.parse(args.tolerance)
+    tolerance = compare.Tolerance.parse(args.tolerance, compare.FLOAT32_FLOOR)
     if mlir.suffix != ".mlir":
         raise usage_error(f"--mlir {mlir}: the name must end in .mlir, e.g. {model_def.stem}_top.mlir")
     if args.skip and (args.test_input or args.test_result):
@@ -73,7 +73,7 @@ def work(context: Context) -> None:
         model, result = top_model.import_onnx(model_def, mlir, report, model_name=name, input_shapes=args.input_shapes,
                                               output_names=args.output_names, preprocess=preprocess.from_arguments(args))
         if "ops" in result:
-            step.note = f"{result.get('nodes', '?')} ONNX nodes -> {result['ops']} ops"
+            step.note = f"{result['ops']} ops"
     context.result["model"] = {"mlir": str(mlir), "weights": str(model.weights),
                                "inputs": [str(i) for i in model.inputs], "outputs": [str(o) for o in model.outputs]}
     test_input = args.test_input

@@ -56,7 +56,7 @@ def run(context: Context, folder: Path) -> None:
     """All steps; files go to `folder`."""
     args, report = context.args, context.report
     name = Path(args.model).stem
-    tolerance = compare.Tolerance.parse(args.tolerance)
+    tolerance = compare.Tolerance.parse(args.tolerance, compare.FLOAT32_FLOOR)
     with report.step("import and optimise") as step:
         model, _ = top_model.import_onnx(Path(args.model), folder / f"{name}_top.mlir", report, model_name=name,
                                          input_shapes=args.input_shapes, preprocess=preprocess.from_arguments(args))
