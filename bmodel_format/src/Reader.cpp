@@ -15,7 +15,8 @@ namespace {
 bool checkHeader(const unsigned char *data, uint64_t bytes, FileHeader &header, Status &status) {
   if (bytes < sizeof(FileHeader)) {
     return BMODEL_FAIL(status, Corrupt,
-                       "not a bmodel file, or truncated: %" PRIu64 " bytes, the header alone takes %zu",
+                       "not a bmodel file, or truncated: %" PRIu64
+                       " bytes, the header alone takes %zu",
                        bytes, sizeof(FileHeader));
   }
   memcpy(&header, data, sizeof(header));
@@ -39,7 +40,8 @@ bool checkHeader(const unsigned char *data, uint64_t bytes, FileHeader &header, 
   }
   if (header.headerBytes != sizeof(FileHeader) || header.tableOffset != sizeof(FileHeader) ||
       header.tableBytes > bytes - sizeof(FileHeader)) {
-    return BMODEL_FAIL(status, Corrupt, "header was altered: table at %" PRIu64 " of %" PRIu64 " bytes",
+    return BMODEL_FAIL(status, Corrupt,
+                       "header was altered: table at %" PRIu64 " of %" PRIu64 " bytes",
                        header.tableOffset, header.tableBytes);
   }
   return true;

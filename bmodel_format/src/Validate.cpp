@@ -160,8 +160,7 @@ bool Validator::segments(uint64_t tableEnd, uint64_t fileBytes) {
     if (def.bytes() > 0 && def.chunk_bytes() == 0) {
       return FAIL("segment %" PRIu32 " has no chunk size", i);
     }
-    const uint64_t chunks =
-        def.bytes() == 0 ? 0 : (def.bytes() - 1) / def.chunk_bytes() + 1;
+    const uint64_t chunks = def.bytes() == 0 ? 0 : (def.bytes() - 1) / def.chunk_bytes() + 1;
     if (count(def.chunk_xxh3()) != chunks || count(def.sha256()) != 32) {
       return FAIL("segment %" PRIu32 " has %" PRIu32 " hashes for %" PRIu64
                   " chunks and a digest of %" PRIu32 " bytes",
@@ -248,9 +247,9 @@ bool Validator::tensorSize(const TensorDef &def) {
       return FAIL("dimension %" PRIu32 " is %" PRId64 " (dim slot %" PRId32 " of %" PRIu32 ")", i,
                   dim.value(), dim.slot(), count(current->dims()));
     }
-    if (dim.slot() >= 0 &&
-        current->dims()->Get(uint32_t(dim.slot()))->max() > dim.value()) {
-      return FAIL("dimension %" PRIu32 " is laid out for %" PRId64 ", its dim slot reaches %" PRId64,
+    if (dim.slot() >= 0 && current->dims()->Get(uint32_t(dim.slot()))->max() > dim.value()) {
+      return FAIL("dimension %" PRIu32 " is laid out for %" PRId64
+                  ", its dim slot reaches %" PRId64,
                   i, dim.value(), current->dims()->Get(uint32_t(dim.slot()))->max());
     }
   }
@@ -291,8 +290,8 @@ bool Validator::tensorPlace(const TensorDef &def) {
       return FAIL("%" PRIu64 " bytes at %" PRIu64 " exceed the %" PRIu64 " bytes of '%.60s'",
                   def.bytes(), def.offset(), root.bytes(), root.name()->c_str());
     }
-    if (role == TensorRole::Input || (role == TensorRole::Constant) !=
-                                         (root.role() == TensorRole::Constant)) {
+    if (role == TensorRole::Input ||
+        (role == TensorRole::Constant) != (root.role() == TensorRole::Constant)) {
       return FAIL("a %s cannot be a view of a %s", EnumNameTensorRole(role),
                   EnumNameTensorRole(root.role()));
     }

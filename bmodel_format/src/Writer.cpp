@@ -118,8 +118,8 @@ bool writeBytes(AtomicFile &file, const FileHeader &header,
     return true;
   };
   if (!file.append({reinterpret_cast<const char *>(&header), sizeof(header)}) ||
-      !file.append({reinterpret_cast<const char *>(builder.GetBufferPointer()),
-                    builder.GetSize()})) {
+      !file.append(
+          {reinterpret_cast<const char *>(builder.GetBufferPointer()), builder.GetSize()})) {
     return false;
   }
   for (size_t i = 0; i < segments.size(); ++i) {

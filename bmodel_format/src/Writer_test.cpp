@@ -25,7 +25,7 @@ struct AlignedBytes {
   explicit AlignedBytes(const std::vector<char> &from)
       : bytes(static_cast<char *>(aligned_alloc(64, (from.size() / 64 + 1) * 64))),
         size(from.size()) {
-    memcpy(bytes, from.data(), size);
+    std::copy(from.begin(), from.end(), bytes);
   }
   ~AlignedBytes() { free(bytes); }
   char *bytes;

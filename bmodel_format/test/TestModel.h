@@ -19,8 +19,8 @@ namespace bmodel::test {
 /// clean-up of /tmp; unique per process.
 inline std::string temporaryPath(const std::string &name) {
   const char *folder = getenv("TMPDIR");
-  return std::string(folder ? folder : "/tmp") + "/tessera-test-" + std::to_string(getpid()) +
-         "-" + name;
+  return std::string(folder ? folder : "/tmp") + "/tessera-test-" + std::to_string(getpid()) + "-" +
+         name;
 }
 
 inline std::vector<char> readBytes(const std::string &path) {

@@ -40,7 +40,8 @@ bool contains(const std::string &text, const std::string &part) {
 /// The bytes of a file at a multiple of 64.
 class AlignedCopy {
 public:
-  explicit AlignedCopy(const std::vector<char> &from) : storage(from.size() + 64), count(from.size()) {
+  explicit AlignedCopy(const std::vector<char> &from)
+      : storage(from.size() + 64), count(from.size()) {
     memcpy(data(), from.data(), count);
   }
   char *data() {
@@ -89,7 +90,9 @@ TEST(Load, TrustSkipsConstantsOnly) {
   const std::string path = temporaryPath("trust.bmodel");
   ASSERT_EQ(test.write(path), "");
   std::vector<char> bytes = readBytes(path);
-  auto rewrite = [&] { std::ofstream(path, std::ios::binary).write(bytes.data(), std::streamsize(bytes.size())); };
+  auto rewrite = [&] {
+    std::ofstream(path, std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
+  };
   bytes[bytes.size() - 4096 + 9] ^= 1; // the weights are last
   rewrite();
   EXPECT_TRUE(contains(openError(path, BMRT_CORRUPT), "tensor 'w'"));

@@ -3,8 +3,8 @@
 //
 // Usage: bmrt_make_test_models FOLDER
 // add_relu.bmodel   y = relu(x + w), x and y f32 1x1024, w[i] = i - 3
-// blocked.bmodel    the same with the sum "sum" as f32 1x5x2x2 in blocks of 16 channels (x: 1x1x2x2x16)
-// dynamic.bmodel    y[i] = x[i] + N, x and y f32 [N], N in 1..64
+// blocked.bmodel    the same with the sum "sum" as f32 1x5x2x2 in blocks of 16 channels (x:
+// 1x1x2x2x16) dynamic.bmodel    y[i] = x[i] + N, x and y f32 [N], N in 1..64
 //
 //===----------------------------------------------------------------------===//
 #include "Fixture.h"
@@ -66,9 +66,10 @@ int main(int argc, char **argv) {
     return 2;
   }
   const std::string folder = argv[1];
-  bmodel::test::AddRelu addRelu(kernelCode(), 1024), blocked(kernelCode(), 64), dynamic(kernelCode(), 64);
+  bmodel::test::AddRelu addRelu(kernelCode(), 1024), blocked(kernelCode(), 64),
+      dynamic(kernelCode(), 64);
   makeBlocked(blocked);
   makeDynamic(dynamic);
-  return write(addRelu, folder + "/add_relu.bmodel") || write(blocked, folder + "/blocked.bmodel") ||
-         write(dynamic, folder + "/dynamic.bmodel");
+  return write(addRelu, folder + "/add_relu.bmodel") ||
+         write(blocked, folder + "/blocked.bmodel") || write(dynamic, folder + "/dynamic.bmodel");
 }

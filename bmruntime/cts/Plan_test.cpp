@@ -113,8 +113,10 @@ TEST(Plan, OutputsThatAreAliases) {
 
 TEST(Plan, ViewsOfTheOutputAreWrittenInPlace) {
   PlanModel model;
-  const uint32_t low = model.addView("low", model.y, {512}), high = model.addView("high", model.y, {512});
-  const uint32_t xLow = model.addView("x_low", model.x, {512}), xHigh = model.addView("x_high", model.x, {512});
+  const uint32_t low = model.addView("low", model.y, {512}),
+                 high = model.addView("high", model.y, {512});
+  const uint32_t xLow = model.addView("x_low", model.x, {512}),
+                 xHigh = model.addView("x_high", model.x, {512});
   model.tensor(high).offset = model.tensor(xHigh).offset = 2048;
   PlanModel::copy(model.subnet(), xLow, high);
   PlanModel::copy(model.subnet(), xHigh, low);
@@ -253,9 +255,9 @@ struct SymbolicModel : PlanModel {
     tensor(x).shape = tensor(y).shape = {Dim(64, 0)};
     EvalDimDefT eval;
     eval.slot = 1;
-    eval.terms = {DimTerm(0, DimOp::Slot), DimTerm(3, DimOp::Const), DimTerm(0, DimOp::Mul),
-                  DimTerm(2, DimOp::Const), DimTerm(0, DimOp::Sub), DimTerm(1, DimOp::Const),
-                  DimTerm(0, DimOp::Max), DimTerm(2, DimOp::Const), DimTerm(0, DimOp::FloorDiv)};
+    eval.terms = {DimTerm(0, DimOp::Slot),  DimTerm(3, DimOp::Const), DimTerm(0, DimOp::Mul),
+                  DimTerm(2, DimOp::Const), DimTerm(0, DimOp::Sub),   DimTerm(1, DimOp::Const),
+                  DimTerm(0, DimOp::Max),   DimTerm(2, DimOp::Const), DimTerm(0, DimOp::FloorDiv)};
     addStep(subnet(), eval);
     addLaunch(subnet(), addKernel(subnet(), "add_dim", 2), {x, y}, 0, {y});
     subnet().plan.back()->op.AsLaunchDef()->dims = {1};

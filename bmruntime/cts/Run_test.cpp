@@ -161,8 +161,9 @@ TEST_P(OnThreads, ScratchImportsAndRelocations) {
   AddRelu test(kernelCode(), 16 * 64);
   test.subnet().plan.clear();
   test.subnet().kernels.clear();
-  auto &copy = bmodel::addLaunch(test.subnet(), bmodel::addKernel(test.subnet(), "copy_by_scratch", 2),
-                                 {test.x, test.sum}, 64, {test.sum});
+  auto &copy =
+      bmodel::addLaunch(test.subnet(), bmodel::addKernel(test.subnet(), "copy_by_scratch", 2),
+                        {test.x, test.sum}, 64, {test.sum});
   copy.op.AsLaunchDef()->scratch_bytes = 64;
   bmodel::addLaunch(test.subnet(), bmodel::addKernel(test.subnet(), "double_or_negate", 2),
                     {test.sum, test.y}, 64, {test.y});

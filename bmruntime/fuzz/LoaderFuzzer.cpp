@@ -15,10 +15,11 @@
 
 namespace {
 
-/// Memory at a multiple of 64 of which the last byte is the model's last, so that the sanitizer sees
-/// a read past the end.
+/// Memory at a multiple of 64 of which the last byte is the model's last, so that the sanitizer
+/// sees a read past the end.
 struct Image {
-  explicit Image(size_t size) : bytes(static_cast<char *>(aligned_alloc(64, (size + 63) / 64 * 64))) {}
+  explicit Image(size_t size)
+      : bytes(static_cast<char *>(aligned_alloc(64, (size + 63) / 64 * 64))) {}
   ~Image() { free(bytes); }
   char *bytes;
 };

@@ -133,8 +133,7 @@ private:
     }
     for (uint32_t i = 0; i < infos.size(); ++i) {
       std::vector<int64_t> shape(inputs[i].shape(), inputs[i].shape() + inputs[i].ndim());
-      bmrt::check(bmrt_context_set_input_shape, net.get(), i, shape.data(),
-                  uint32_t(shape.size()));
+      bmrt::check(bmrt_context_set_input_shape, net.get(), i, shape.data(), uint32_t(shape.size()));
     }
     for (uint32_t i = 0; i < infos.size(); ++i) {
       bmrt::check(bmrt_context_bind_input, net.get(), i, inputs[i].data(),
@@ -202,8 +201,8 @@ private:
         continue;
       }
       const uint64_t bytes = bmrt_tensor_row_major_bytes(&view.info);
-      py::array array = alignedArray(numpyName(view.info.dtype),
-                                     shapeOf(view.info, view.info.shape), bytes);
+      py::array array =
+          alignedArray(numpyName(view.info.dtype), shapeOf(view.info, view.info.shape), bytes);
       bmrt_tensor_to_row_major(&view, array.mutable_data(), bytes, &self.dumpFailure);
       for (uint32_t n = 0; n < view.info.onnx_name_count; ++n) {
         self.dumped[bmrt_tensor_onnx_name(&view.info, n)] = array;

@@ -169,10 +169,11 @@ void report(const bmrt::Net &net, const std::vector<double> &times, double loadS
            quoted(options.model).c_str(), options.threads, times.size(), loadSeconds * 1e3, minimum,
            median, p90, peakMib());
   } else {
-    printf("%s: %u thread%s, %zu runs: median %.3f ms, min %.3f ms, p90 %.3f ms; loaded in %.2f ms; "
-           "peak %.0f MiB\n",
-           options.model.c_str(), options.threads, options.threads == 1 ? "" : "s", times.size(),
-           median, minimum, p90, loadSeconds * 1e3, peakMib());
+    printf(
+        "%s: %u thread%s, %zu runs: median %.3f ms, min %.3f ms, p90 %.3f ms; loaded in %.2f ms; "
+        "peak %.0f MiB\n",
+        options.model.c_str(), options.threads, options.threads == 1 ? "" : "s", times.size(),
+        median, minimum, p90, loadSeconds * 1e3, peakMib());
   }
   if (options.profile) {
     fputs(options.json ? ",\"steps\":[" : "", stdout);

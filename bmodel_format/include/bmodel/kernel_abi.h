@@ -18,7 +18,8 @@ extern "C" {
 /// Version of this header (SubnetDef.kernel_abi).
 #define BM_KERNEL_ABI_VERSION 1
 
-/// Alignment in bytes of every pointer in |args| and of |scratch|: one cache line, one zmm register.
+/// Alignment in bytes of every pointer in |args| and of |scratch|: one cache line, one zmm
+/// register.
 #define BM_ALIGNMENT 64
 
 /// A kernel computes the tiles [tile_begin, tile_end) of one launch.

@@ -19,7 +19,7 @@ enum class Fault : uint8_t {
 /// One error, held without allocating. Messages name the object, the actual and the allowed value.
 struct Status {
   Fault fault = Fault::None;
-  int line = 0;              ///< source place that found the fault
+  int line = 0; ///< source place that found the fault
   const char *file = "";
   char message[480] = {};
 

@@ -52,7 +52,7 @@ typedef enum bmrt_code_t {
 
 typedef struct bmrt_status_t {
   bmrt_code_t code;
-  int32_t line;      /* place in the runtime's source that found the error */
+  int32_t line; /* place in the runtime's source that found the error */
   const char *file;
   char message[496]; /* what, where, actual and allowed; always terminated */
 } bmrt_status_t;
@@ -66,8 +66,19 @@ BMRT_API const char *bmrt_version(void);
 /*===- Tensors --------------------------------------------------------------===*/
 
 typedef enum bmrt_dtype_t {
-  BMRT_F32, BMRT_F16, BMRT_BF16, BMRT_F64, BMRT_I8, BMRT_I16, BMRT_I32, BMRT_I64,
-  BMRT_U8, BMRT_U16, BMRT_U32, BMRT_U64, BMRT_BOOL
+  BMRT_F32,
+  BMRT_F16,
+  BMRT_BF16,
+  BMRT_F64,
+  BMRT_I8,
+  BMRT_I16,
+  BMRT_I32,
+  BMRT_I64,
+  BMRT_U8,
+  BMRT_U16,
+  BMRT_U32,
+  BMRT_U64,
+  BMRT_BOOL
 } bmrt_dtype_t;
 
 typedef enum bmrt_layout_t {
@@ -77,7 +88,7 @@ typedef enum bmrt_layout_t {
 } bmrt_layout_t;
 
 typedef struct bmrt_tensor_info_t {
-  const char *name;         /* for inputs and outputs the ONNX name */
+  const char *name; /* for inputs and outputs the ONNX name */
   bmrt_dtype_t dtype;
   bmrt_layout_t layout;
   uint32_t block;
@@ -91,8 +102,8 @@ typedef struct bmrt_tensor_info_t {
   int32_t quant_axis;       /* -1: one scale for all */
   const float *scales;
   const int64_t *zero_points;
-  const char *preprocess;   /* JSON of the model's pre-processing, or NULL */
-  const void *def;          /* internal */
+  const char *preprocess; /* JSON of the model's pre-processing, or NULL */
+  const void *def;        /* internal */
 } bmrt_tensor_info_t;
 
 /* A tensor's info and its bytes. */
@@ -120,8 +131,9 @@ BMRT_API bmrt_code_t bmrt_tensor_to_row_major(const bmrt_tensor_view_t *view, vo
 /*===- Model ----------------------------------------------------------------===*/
 
 typedef struct bmrt_open_options_t {
-  size_t struct_size;     /* sizeof(bmrt_open_options_t) */
-  bool trust_constants;   /* skip the hashes of the constants; structure and code are checked always */
+  size_t struct_size; /* sizeof(bmrt_open_options_t) */
+  bool
+      trust_constants; /* skip the hashes of the constants; structure and code are checked always */
 } bmrt_open_options_t;
 
 /* Opens, verifies and maps |path|; weights are not copied. The file must not be changed in place
@@ -148,14 +160,14 @@ BMRT_API uint32_t bmrt_model_stage_count(const bmrt_model_t *model, uint32_t net
 
 /* A stage: the program of a net for one chip and one set of input shapes. */
 typedef struct bmrt_stage_info_t {
-  const char *name;          /* may be "" */
+  const char *name; /* may be "" */
   const char *chip;
   uint32_t input_count, output_count;
-  uint64_t constant_bytes;   /* mapped from the file */
-  uint64_t workspace_bytes;  /* allocated by each context */
+  uint64_t constant_bytes;  /* mapped from the file */
+  uint64_t workspace_bytes; /* allocated by each context */
   uint64_t workspace_lower_bound;
   uint64_t state_bytes;
-  bool runnable;             /* whether this machine and this library can run it */
+  bool runnable; /* whether this machine and this library can run it */
 } bmrt_stage_info_t;
 
 BMRT_API bmrt_code_t bmrt_model_stage_info(const bmrt_model_t *model, uint32_t net, uint32_t stage,
@@ -172,12 +184,12 @@ BMRT_API bmrt_code_t bmrt_model_output_info(const bmrt_model_t *model, uint32_t 
 #define BMRT_FIRST_RUNNABLE_STAGE UINT32_MAX
 
 typedef struct bmrt_context_options_t {
-  size_t struct_size;        /* sizeof(bmrt_context_options_t) */
-  const char *net;           /* NULL: the first */
-  uint32_t stage;            /* or BMRT_FIRST_RUNNABLE_STAGE */
-  uint32_t threads;          /* including the caller's; 0 = 1 */
-  void *workspace;           /* NULL: allocated; else BMRT_ALIGNMENT-aligned, the context's until */
-  uint64_t workspace_bytes;  /* it is destroyed, at least bmrt_stage_info_t.workspace_bytes */
+  size_t struct_size;       /* sizeof(bmrt_context_options_t) */
+  const char *net;          /* NULL: the first */
+  uint32_t stage;           /* or BMRT_FIRST_RUNNABLE_STAGE */
+  uint32_t threads;         /* including the caller's; 0 = 1 */
+  void *workspace;          /* NULL: allocated; else BMRT_ALIGNMENT-aligned, the context's until */
+  uint64_t workspace_bytes; /* it is destroyed, at least bmrt_stage_info_t.workspace_bytes */
 } bmrt_context_options_t;
 
 /* |options| may be NULL: first net, first runnable stage, one thread. */
@@ -240,9 +252,9 @@ BMRT_API bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_stat
 
 /* One step of the plan; all strings may be "". Estimates are the compiler's. */
 typedef struct bmrt_step_info_t {
-  uint32_t index;           /* among all steps of the stage */
-  const char *kind;         /* "launch", "copy", ... */
-  const char *symbol;       /* of the kernel */
+  uint32_t index;     /* among all steps of the stage */
+  const char *kind;   /* "launch", "copy", ... */
+  const char *symbol; /* of the kernel */
   const char *top_op;
   const char *device_op;
   const char *bound;        /* what limits it: "compute", "ddr", ... */
@@ -251,7 +263,7 @@ typedef struct bmrt_step_info_t {
   int64_t tile_count;
   uint64_t flops, bytes;
   double estimated_ns;
-  const void *def;          /* internal */
+  const void *def; /* internal */
 } bmrt_step_info_t;
 
 BMRT_API uint32_t bmrt_context_step_count(const bmrt_context_t *context);
@@ -284,7 +296,8 @@ BMRT_API bmrt_code_t bmrt_context_set_profiling(bmrt_context_t *context, bool en
                                                 bmrt_status_t *out_status);
 BMRT_API bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step,
                                             bmrt_step_time_t *out_time, bmrt_status_t *out_status);
-/* Writes the steps of the last profiled run in Chrome's trace format (chrome://tracing, Perfetto). */
+/* Writes the steps of the last profiled run in Chrome's trace format (chrome://tracing, Perfetto).
+ */
 BMRT_API bmrt_code_t bmrt_context_write_trace(const bmrt_context_t *context, const char *path,
                                               bmrt_status_t *out_status);
 

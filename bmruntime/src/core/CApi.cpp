@@ -143,7 +143,9 @@ void bmrt_model_release(bmrt_model_t *model) {
   }
 }
 
-uint32_t bmrt_model_net_count(const bmrt_model_t *model) { return count(model->view.model->nets()); }
+uint32_t bmrt_model_net_count(const bmrt_model_t *model) {
+  return count(model->view.model->nets());
+}
 
 const char *bmrt_model_net_name(const bmrt_model_t *model, uint32_t net) {
   const bmodel::NetDef *def = model->net(net);
@@ -269,8 +271,7 @@ bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, con
   BMRT_RETURN_IF_ERROR(getPort(context->inputs, "input", input, &port, out_status));
   const uint64_t expected = currentBytes(*port->def, context->dims.data());
   // Only read: inputs are never among the tensors a step writes (validateModel).
-  BMRT_RETURN_IF_ERROR(
-      context->bind(*port, const_cast<void *>(data), bytes, expected, out_status));
+  BMRT_RETURN_IF_ERROR(context->bind(*port, const_cast<void *>(data), bytes, expected, out_status));
   return succeed(out_status);
 }
 
@@ -338,8 +339,7 @@ uint32_t bmrt_context_step_count(const bmrt_context_t *context) {
   return uint32_t(context->plan.getSteps().size());
 }
 
-static bmrt_code_t checkStep(const bmrt_context_t *context, uint32_t step,
-                             bmrt_status_t *status) {
+static bmrt_code_t checkStep(const bmrt_context_t *context, uint32_t step, bmrt_status_t *status) {
   const uint32_t total = bmrt_context_step_count(context);
   return step < total ? BMRT_OK
                       : BMRT_FAIL(status, NOT_FOUND, "step %" PRIu32 " of %" PRIu32, step, total);
@@ -358,8 +358,9 @@ bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_st
   BMRT_RETURN_IF_ERROR(checkStep(context, step->index, out_status));
   const auto *writes = context->plan.getSteps()[step->index].def->writes();
   if (index >= count(writes)) {
-    return BMRT_FAIL(out_status, NOT_FOUND, "step %" PRIu32 " writes %" PRIu32 " tensors, not %" PRIu32,
-                     step->index, count(writes), index);
+    return BMRT_FAIL(out_status, NOT_FOUND,
+                     "step %" PRIu32 " writes %" PRIu32 " tensors, not %" PRIu32, step->index,
+                     count(writes), index);
   }
   const uint32_t slot = writes->Get(index);
   const void *data = context->address(slot);

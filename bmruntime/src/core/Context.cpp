@@ -114,8 +114,7 @@ bmrt_code_t bmrt_context_t::makePorts(bmrt_status_t *status) {
     for (uint32_t i = 0; i < ports.size(); ++i) {
       ports[i].slot = slots->Get(i);
       ports[i].def = stage->tensors()->Get(ports[i].slot);
-      ports[i].ownsPlace = ports[i].def->view_of() < 0 &&
-                           ports[i].def->place() == Place::Caller &&
+      ports[i].ownsPlace = ports[i].def->view_of() < 0 && ports[i].def->place() == Place::Caller &&
                            ports[i].def->role() == owner;
     }
     return true;

@@ -17,7 +17,7 @@ namespace bmrt::core {
 struct Port {
   uint32_t slot = 0;
   const bmodel::TensorDef *def = nullptr;
-  char *bound = nullptr; ///< the caller's memory, if any
+  char *bound = nullptr;  ///< the caller's memory, if any
   bool ownsPlace = false; ///< the slot lives in the caller's memory, not elsewhere (an alias)
   bool hasOwn = false;
   Buffer own;

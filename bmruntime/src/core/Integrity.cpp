@@ -62,8 +62,7 @@ private:
 #ifdef MADV_POPULATE_READ
     const uint64_t begin = segment.offset() + chunk * segment.chunk_bytes();
     const uint64_t end = segment.offset() + segment.bytes();
-    const uint64_t size =
-        end - begin < segment.chunk_bytes() ? end - begin : segment.chunk_bytes();
+    const uint64_t size = end - begin < segment.chunk_bytes() ? end - begin : segment.chunk_bytes();
     const uintptr_t address = reinterpret_cast<uintptr_t>(view.data + begin) & ~uintptr_t(4095);
     madvise(reinterpret_cast<void *>(address), size, MADV_POPULATE_READ);
 #endif

@@ -109,8 +109,7 @@ bmrt_code_t bmrt_context_t::runStep(const Step &step, uint32_t depth, bmrt_statu
     return runSubnet(step.def->op_as_CallSubnetDef()->subnet(), depth + 1, status);
   case StepOp::BranchDef: {
     const BranchDef &branch = *step.def->op_as_BranchDef();
-    const int32_t target =
-        *data[branch.condition()] ? branch.then_subnet() : branch.else_subnet();
+    const int32_t target = *data[branch.condition()] ? branch.then_subnet() : branch.else_subnet();
     return target < 0 ? BMRT_OK : runSubnet(uint32_t(target), depth + 1, status);
   }
   case StepOp::LoopDef:

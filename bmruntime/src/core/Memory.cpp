@@ -8,7 +8,8 @@
 using namespace bmrt::core;
 
 namespace {
-/// From here on a mapping of its own: untouched pages cost nothing, and large pages save TLB misses.
+/// From here on a mapping of its own: untouched pages cost nothing, and large pages save TLB
+/// misses.
 constexpr uint64_t kMapFrom = 1 << 20;
 constexpr uint64_t kHugePage = 2 << 20;
 

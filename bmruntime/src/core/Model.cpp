@@ -157,8 +157,8 @@ bmrt_code_t bmrt_model_t::findStage(const char *net, uint32_t index, const Stage
     return refused->refusal.code;
   }
   if (!netFound) {
-    return BMRT_FAIL(status, NOT_FOUND, "the model has no net '%.100s'; its first is '%.100s'",
-                     net, stages[0].net->name()->c_str());
+    return BMRT_FAIL(status, NOT_FOUND, "the model has no net '%.100s'; its first is '%.100s'", net,
+                     stages[0].net->name()->c_str());
   }
   return BMRT_FAIL(status, NOT_FOUND, "the net has no stage %" PRIu32, index);
 }

@@ -13,8 +13,7 @@ using namespace bmrt::core;
 using namespace bmodel;
 
 static_assert(int(BMRT_F32) == int(DType::F32) && int(BMRT_BOOL) == int(DType::Bool) &&
-              int(BMRT_BOOL) == int(DType::MAX) &&
-              int(BMRT_PACKED) == int(LayoutKind::Packed) &&
+              int(BMRT_BOOL) == int(DType::MAX) && int(BMRT_PACKED) == int(LayoutKind::Packed) &&
               int(BMRT_PACKED) == int(LayoutKind::MAX));
 
 void bmrt::core::describeTensor(const TensorDef &def, const int64_t *dims,

@@ -60,7 +60,8 @@ bmrt_code_t ThreadPool::start(uint32_t threads, uint64_t scratchBytes, bmrt_stat
   }
   for (Buffer &buffer : scratch) {
     if (scratchBytes > 0 && !buffer.allocate(scratchBytes)) {
-      return BMRT_FAIL(status, NO_MEMORY, "no memory for %llu bytes of scratch on each of %u threads",
+      return BMRT_FAIL(status, NO_MEMORY,
+                       "no memory for %llu bytes of scratch on each of %u threads",
                        static_cast<unsigned long long>(scratchBytes), threads);
     }
   }

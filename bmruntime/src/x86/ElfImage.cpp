@@ -114,8 +114,7 @@ bmrt_code_t ElfImage::mapSegments(const unsigned char *data, uint64_t bytes,
   if (end == 0) {
     return BMRT_FAIL(status, CORRUPT, "code has no segment to load");
   }
-  void *mapped =
-      mmap(nullptr, end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *mapped = mmap(nullptr, end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu64 " bytes of code", end);
   }
@@ -214,8 +213,7 @@ bmrt_code_t ElfImage::relocate(uint64_t table, uint64_t tableBytes, bmrt_status_
       value += uint64_t(entry.r_addend);
       break;
     default:
-      return BMRT_FAIL(status, CORRUPT, "code: relocation type %" PRIu32 " is not supported",
-                       type);
+      return BMRT_FAIL(status, CORRUPT, "code: relocation type %" PRIu32 " is not supported", type);
     }
     memcpy(base + entry.r_offset, &value, sizeof(value));
   }
@@ -319,8 +317,7 @@ const char *ElfImage::string(uint64_t offset) const {
 const Elf64_Phdr *ElfImage::segmentOf(uint64_t address, uint64_t bytes) const {
   for (uint32_t i = 0; i < segmentCount; ++i) {
     const Elf64_Phdr &segment = segments[i];
-    if (address >= segment.p_vaddr &&
-        inRange(address - segment.p_vaddr, bytes, segment.p_memsz)) {
+    if (address >= segment.p_vaddr && inRange(address - segment.p_vaddr, bytes, segment.p_memsz)) {
       return &segment;
     }
   }
