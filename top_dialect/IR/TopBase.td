@@ -22,19 +22,28 @@ class Top_Op<string mnemonic, list<Trait> traits = []>
 
 // Elementwise with numpy broadcasting. `resultElement`: C++ expression of the result's element type;
 // operands from number `firstSame` on must have one element type (C1: same type, C2: dims broadcast).
+// `scalar`: body of emitScalar with ScalarEmitter `e` and the first operand's scalar `x`; where it is
+// empty, emitScalar is written in a .cpp file.
 class Top_ScalarOp<string mnemonic, list<Trait> traits = [],
-                   string resultElement = "detail::elementOf(getOperation()->getOperand(0))", int firstSame = 0>
+                   string resultElement = "detail::elementOf(getOperation()->getOperand(0))", int firstSame = 0,
+                   string scalar = "">
     : Top_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<ScalarInterface>])> {
   let extraClassDefinition = [{
     ::llvm::LogicalResult $cppClass::inferShapes(::llvm::SmallVectorImpl<::mlir::RankedTensorType> &types) {
       return detail::inferElementwise(getOperation(), }] # resultElement # [{, }] # firstSame # [{, types);
     }
-  }];
+  }] # !if(!empty(scalar), "", [{
+    ::mlir::Value $cppClass::emitScalar(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::ValueRange v) {
+      detail::ScalarEmitter e(builder, loc, detail::isUnsignedElement(detail::elementOf(getOperation()->getOperand(0))));
+      ::mlir::Value x = v[0];
+      }] # scalar # [{
+    }
+  }]);
 }
 
 class Top_UnaryOp<string mnemonic, string what, string formula,
-                  string resultElement = "detail::elementOf(getOperation()->getOperand(0))">
-    : Top_ScalarOp<mnemonic, [], resultElement> {
+                  string resultElement = "detail::elementOf(getOperation()->getOperand(0))", string scalar = "">
+    : Top_ScalarOp<mnemonic, [], resultElement, 0, scalar> {
   let summary = what;
   let description = "`y = " # formula # "`, elementwise.";
   let arguments = (ins Top_Tensor:$x);

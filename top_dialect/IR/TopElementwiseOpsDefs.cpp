@@ -1,5 +1,6 @@
 //===- TopElementwiseOpsDefs.cpp - Generated definitions and registration of the family ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/ScalarEmitter.h"
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/TopElementwiseOps.h"
 

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""./dev new-op: scaffolds a new elementwise operator of one operand, from ONNX to x86.
+
+Writes the definition with its scalar form (what every chip computes), the reference evaluation (in
+double, the golden), the ONNX handler, and two tests. The rest of the way, device op, kernel and
+threads, exists already: see docs/adding-an-op.md, also for operators that need more than this.
+
+  ./dev new-op softsign --onnx Softsign --summary Softsign --formula "x / (1 + |x|)" \\
+      --scalar "e.div(x, e.add(e.constant(x, 1), e.abs(x)))" --reference "x / (1 + std::fabs(x))"
+"""
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Insertion:
+    """Text to be put before the last line that matches `before` in a file (or at its end for '')."""
+
+    path: str
+    text: str
+    before: str = ""
+
+
+def camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def insertions(args: argparse.Namespace) -> list[Insertion]:
+    """The edits of the sources and of the tests."""
+    op = camel(args.name) + "Op"
+    definition = (f'def Top_{op} : Top_UnaryOp<"{args.name}", "{args.summary}", "{args.formula}", '
+                  f'"detail::elementOf(getX())", [{{\n  return {args.scalar};\n}}]>;\n\n')
+    reference = (f"LogicalResult {op}::evaluate(Inputs inputs, Outputs outputs) {{\n"
+                 f"  return evaluateUnary(inputs, outputs, [](double x) {{ return {args.reference}; }});\n}}\n")
+    test = (f"\n// CHECK-LABEL: @{args.name}\n// CHECK: top.{args.name}\n"
+            f"func.func @{args.name}(%a: tensor<2x?xf32>) {{\n"
+            f"  %0 = top.{args.name} %a : (tensor<2x?xf32>) -> tensor<2x?xf32>\n  return\n}}\n")
+    return [
+        Insertion("top_dialect/IR/TopElementwiseOps.td", definition, r"#endif"),
+        Insertion("top_dialect/Reference/ReferenceMath.cpp", "\n" + reference),
+        Insertion("top_dialect/Import/Onnx/OnnxElementwise.cpp",
+                  f'      {{"{args.domain}", "{args.onnx}", unary<{op}>}},\n', r"  };$"),
+        Insertion("top_dialect/test/IR/elementwise.mlir", test),
+    ]
+
+
+def apply(insertion: Insertion, root: Path) -> str:
+    """The file's new text. Raises SystemExit where the place is not found or the text is there already."""
+    path = root / insertion.path
+    lines = path.read_text(encoding="utf-8").splitlines(True)
+    if insertion.text.strip() in "".join(lines):
+        raise SystemExit(f"new-op: {insertion.path} has it already")
+    if not insertion.before:
+        return "".join(lines) + insertion.text
+    places = [i for i, line in enumerate(lines) if re.match(insertion.before, line)]
+    if not places:
+        raise SystemExit(f"new-op: {insertion.path} has no line that matches '{insertion.before}'")
+    lines.insert(places[-1], insertion.text)
+    return "".join(lines)
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev new-op", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="mnemonic, snake_case")
+    parser.add_argument("--onnx", help="the ONNX operator (default: the name in CamelCase)")
+    parser.add_argument("--domain", default="", help='ONNX domain (default: ai.onnx)')
+    parser.add_argument("--summary", help="title in the op reference (default: the ONNX name)")
+    parser.add_argument("--formula", required=True, help='for the op reference, e.g. "x / (1 + |x|)"')
+    parser.add_argument("--scalar", required=True, help='C++ with ScalarEmitter e and mlir::Value x, e.g. "e.mul(x, e.sigmoid(x))"')
+    parser.add_argument("--reference", required=True, help='C++ on a double x, e.g. "x / (1 + std::exp(-x))"')
+    parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", args.name):
+        parser.error(f"'{args.name}' is no snake_case name")
+    args.onnx = args.onnx or camel(args.name)
+    args.summary = args.summary or args.onnx
+    return args
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = parse(argv)
+    edits = insertions(args)
+    texts = [(edit, apply(edit, args.root)) for edit in edits]  # all places are found before any file is written
+    for edit, text in texts:
+        (args.root / edit.path).write_text(text, encoding="utf-8")
+        print(f"edited {edit.path}")
+    print(f"""
+Next:
+  add a function @{args.name} with numbers worked out by hand to top_dialect/Reference/test/math.mlir
+  ninja -C build tessera-opt tessera-compile && ctest --test-dir build -R 'check-top|Reference'
+  ./dev docs""")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
