@@ -1,5 +1,7 @@
 //===- tessera-opt.cpp - mlir-opt with the dialects and passes of Tessera ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
+#include "device_dialect/IR/DeviceDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -12,9 +14,10 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect,
-                  mlir::quant::QuantDialect, tessera::top::TopDialect>();
+                  mlir::quant::QuantDialect, tessera::device::DeviceDialect, tessera::top::TopDialect>();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   tessera::top::registerTopTransforms();
+  tessera::device::registerTopToDevicePasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera optimizer driver\n", registry));
 }

@@ -10,12 +10,15 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "device_dialect/IR/DeviceDialect.td"
 include "device_dialect/IR/DeviceInterfaces.td"
+include "top_dialect/IR/TopInterfaces.td"
 
 def Device_Tensor : AnyTypeOf<[AnyRankedTensor]>;
 
+// Every device op has a reference evaluation through Top's interface, so the same evaluator runs functions of
+// both dialects; it sees all tensors row-major, whatever their layout.
 class Device_Op<string mnemonic, list<Trait> traits = []>
     : Op<Device_Dialect, mnemonic,
-         !listconcat(traits, [Pure, DeclareOpInterfaceMethods<DeviceReferenceInterface>])> {
+         !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ReferenceInterface>])> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }

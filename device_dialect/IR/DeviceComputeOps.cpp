@@ -33,6 +33,7 @@ static LogicalResult verifyWindow(Operation *op, size_t spatial, ArrayRef<int64_
 
 Region &ConvOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange ConvOp::getEpilogueOperands() { return getExtras(); }
+void ConvOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
 Type ConvOp::getAccumulatorType() { return sumType(tensorType(getX()).getElementType()); }
 
 LogicalResult ConvOp::verify() {
@@ -72,6 +73,7 @@ LogicalResult ConvOp::verify() {
 
 Region &PoolOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange PoolOp::getEpilogueOperands() { return getExtras(); }
+void PoolOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
 Type PoolOp::getAccumulatorType() {
   Type element = tensorType(getX()).getElementType();
   return getKind() == PoolKind::max ? scalarType(element) : sumType(element);
@@ -123,6 +125,7 @@ LogicalResult PoolOp::verify() {
 
 Region &MatMulOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange MatMulOp::getEpilogueOperands() { return getExtras(); }
+void MatMulOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
 Type MatMulOp::getAccumulatorType() { return sumType(tensorType(getA()).getElementType()); }
 
 LogicalResult MatMulOp::verify() {
@@ -186,6 +189,7 @@ LogicalResult MapOp::verify() {
 
 Region &ReduceOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange ReduceOp::getEpilogueOperands() { return getExtras(); }
+void ReduceOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
 Type ReduceOp::getAccumulatorType() {
   if (!getPrologue().empty() && !getPrologue().front().empty()) {
     auto yield = dyn_cast<YieldOp>(getPrologue().front().back());

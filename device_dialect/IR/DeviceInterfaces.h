@@ -4,7 +4,7 @@
 #define TESSERA_DEVICE_DIALECT_IR_DEVICEINTERFACES_H
 
 #include "mlir/IR/OpDefinition.h"
-#include "top_dialect/IR/HostTensor.h"
+#include "top_dialect/IR/TopInterfaces.h"
 
 #include "device_dialect/IR/DeviceInterfaces.h.inc"
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/Pieces.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cstring>
 #include <numeric>
 
 using namespace mlir;
@@ -52,6 +53,52 @@ int64_t pieceElements(PieceAttr piece) {
     count *= size;
   }
   return count;
+}
+
+static SmallVector<int64_t> denseStrides(ArrayRef<int64_t> dims, int64_t unit) {
+  SmallVector<int64_t> strides(dims.size());
+  for (size_t d = dims.size(); d-- > 0; unit *= dims[d]) {
+    strides[d] = unit;
+  }
+  return strides;
+}
+
+/// Two address walks over one iteration space, in bytes.
+struct Walk {
+  SmallVector<int64_t> sizes, from, to;
+};
+
+static void moveAlong(const Walk &walk, size_t dim, const char *source, char *result, int64_t bytes) {
+  if (dim == walk.sizes.size()) {
+    std::memcpy(result, source, bytes);
+    return;
+  }
+  bool row = dim + 1 == walk.sizes.size() && walk.from[dim] == bytes && walk.to[dim] == bytes;
+  if (row) {
+    std::memcpy(result, source, walk.sizes[dim] * bytes);
+    return;
+  }
+  for (int64_t i = 0; i < walk.sizes[dim]; ++i) {
+    moveAlong(walk, dim + 1, source + i * walk.from[dim], result + i * walk.to[dim], bytes);
+  }
+}
+
+void movePiece(PieceAttr piece, const char *source, ArrayRef<int64_t> sourceDims, char *result,
+               ArrayRef<int64_t> resultDims, int64_t elementBytes) {
+  SmallVector<int64_t> from = denseStrides(sourceDims, elementBytes);
+  SmallVector<int64_t> to = denseStrides(resultDims, elementBytes);
+  for (size_t s = 0; s < from.size(); ++s) {
+    source += piece.getSrcOffsets()[s] * from[s];
+  }
+  Walk walk;
+  for (size_t d = 0; d < to.size(); ++d) {
+    int64_t s = piece.getSrcDims()[d];
+    result += piece.getDstOffsets()[d] * to[d];
+    walk.sizes.push_back(piece.getSizes()[d]);
+    walk.from.push_back(s < 0 ? 0 : piece.getSrcSteps()[d] * from[s]);
+    walk.to.push_back(piece.getDstSteps()[d] * to[d]);
+  }
+  moveAlong(walk, 0, source, result, elementBytes);
 }
 
 /// Whether {offsetA + i stepA} and {offsetB + j stepB} have a common element.

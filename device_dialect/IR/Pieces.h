@@ -35,6 +35,10 @@ llvm::SmallVector<Range> sourceRanges(PieceAttr piece, size_t sourceRank);
 /// Elements the piece writes.
 int64_t pieceElements(PieceAttr piece);
 
+/// Moves one piece between dense row-major tensors of the given dims.
+void movePiece(PieceAttr piece, const char *source, llvm::ArrayRef<int64_t> sourceDims, char *result,
+               llvm::ArrayRef<int64_t> resultDims, int64_t elementBytes);
+
 /// The first two pieces found that write a common element of the result.
 std::optional<std::pair<size_t, size_t>> findOverlap(llvm::ArrayRef<PieceAttr> pieces);
 

@@ -154,6 +154,11 @@ LogicalResult epilogue(Operation *op, StringRef label) {
     if (!owner.getEpilogueOperands().empty()) {
       return op->emitOpError() << "extra operands without an epilogue (" << label << ")";
     }
+    if (owner.getAccumulatorType() != scalarType(result.getElementType())) {
+      return op->emitOpError() << "accumulates " << owner.getAccumulatorType() << ", stores "
+                               << result.getElementType() << " and has no epilogue that converts ("
+                               << label << ")";
+    }
     return success();
   }
   SmallVector<Type> arguments{owner.getAccumulatorType()};

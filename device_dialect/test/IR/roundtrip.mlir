@@ -32,7 +32,7 @@ func.func @matmul_packed(%a: tensor<2x3x4xf32>, %b: tensor<1x4x16xf32>) -> tenso
 // CHECK: device.pool max
 // CHECK: device.reduce sum %{{.*}} prologue
 // CHECK: epilogue
-// CHECK: device.map (%{{.*}})
+// CHECK: device.map(%{{.*}})
 func.func @pool_reduce_map(%x: tensor<1x8x8x8xf32>) -> tensor<1x8x1x1xf32> {
   %p = device.pool max %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x8x8x8xf32>) -> tensor<1x8x4x4xf32>
   %r = device.reduce sum %p prologue {
@@ -54,8 +54,7 @@ func.func @pool_reduce_map(%x: tensor<1x8x8x8xf32>) -> tensor<1x8x1x1xf32> {
 }
 
 // CHECK-LABEL: func.func @moves
-// CHECK: #device.piece<source = 0, sizes = [3, 2], dst_offsets = [0, 0], dst_steps = [1, 1], src_dims = [1, 0], src_offsets = [0, 0], src_steps = [1, 1]>
-// CHECK: fill = 0.000000e+00
+// CHECK: device.copy %{{.*}} {fill = 0.000000e+00 : f64, pieces = [#device.piece<source = 0, sizes = [3, 2], dst_offsets = [0, 0], dst_steps = [1, 1], src_dims = [1, 0], src_offsets = [0, 0], src_steps = [1, 1]>
 // CHECK: device.reshape
 func.func @moves(%x: tensor<2x3xf32>, %i: tensor<2xi64>) -> tensor<2x4xf32> {
   %y = device.copy %x {fill = 0.0 : f64, pieces = [#device.piece<source = 0, sizes = [3, 2], dst_offsets = [0, 0], dst_steps = [1, 1], src_dims = [1, 0], src_offsets = [0, 0], src_steps = [1, 1]>]} : (tensor<2x3xf32>) -> tensor<4x2xf32>

@@ -1,0 +1,99 @@
+//===- Constraints.cpp - What TopToDevice asks of a Top op ----------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Conversion/TopToDevice/Constraints.h"
+#include "device_dialect/IR/Verify.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+
+using namespace mlir;
+
+namespace tessera::device {
+
+static std::optional<Violation> checkControlFlow(Operation *op) {
+  if (isa<top::IfOp, top::LoopOp>(op)) {
+    return Violation{"a region decided at run time", "no regions"};
+  }
+  return std::nullopt;
+}
+
+static std::optional<Violation> checkStaticShape(Operation *op) {
+  auto dynamic = [](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return !type || !type.hasStaticShape();
+  };
+  for (auto [kind, values] : {std::pair("operand", SmallVector<Value>(op->getOperands())),
+                              std::pair("result", SmallVector<Value>(op->getResults()))}) {
+    auto *found = llvm::find_if(values, dynamic);
+    if (found != values.end()) {
+      std::string text;
+      llvm::raw_string_ostream(text) << kind << " of type " << found->getType();
+      return Violation{text, "static dims"};
+    }
+  }
+  return std::nullopt;
+}
+
+static std::optional<Violation> checkDataIndependentShape(Operation *op) {
+  // The size of the result is the data of an operand that stayed unknown at compile time.
+  if (isa<top::NonZeroOp, top::RangeOp, top::ConstantOfShapeOp>(op)) {
+    return Violation{"result dims computed from values at run time", "dims known at compile time"};
+  }
+  return std::nullopt;
+}
+
+static std::optional<Violation> checkElementType(Operation *op) {
+  for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (tensor && !tensor.getElementType().isIntOrFloat()) {
+      std::string text;
+      llvm::raw_string_ostream(text) << "elements " << tensor.getElementType();
+      return Violation{text, "integer and float elements"};
+    }
+  }
+  return std::nullopt;
+}
+
+ArrayRef<Constraint> getTopToDeviceConstraints() {
+  static constexpr Constraint constraints[] = {
+      {"control_flow", "The op holds no region that is chosen or repeated at run time.",
+       "make the condition or trip count a constant (model_transform folds those), or cut the model "
+       "before it with --outputs",
+       checkControlFlow},
+      {"data_dependent_shape", "The dims of the result do not depend on run-time values.",
+       "fix the input shapes with --input_shapes so that the shape arithmetic folds, or cut the model "
+       "before it with --outputs",
+       checkDataIndependentShape},
+      {"static_shape", "All dims are known.", "fix the input shapes with --input_shapes", checkStaticShape},
+      {"element_type", "Elements are integers or floats.", "convert the tensor before the network",
+       checkElementType},
+  };
+  return constraints;
+}
+
+static void report(Operation *op, const Constraint &constraint, const Violation &violation) {
+  std::string name = top::getDisplayName(op->getLoc());
+  op->emitError() << "cannot lower '" << op->getName() << "' of node '" << name << "': "
+                  << violation.actual << ", allowed: " << violation.allowed << " ("
+                  << constraint.name << "); " << constraint.advice;
+}
+
+LogicalResult checkLowerable(Operation *root) {
+  bool ok = true;
+  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (!isa_and_present<top::TopDialect>(op->getDialect()) || isa<top::YieldOp>(op)) {
+      return WalkResult::advance();
+    }
+    for (const Constraint &constraint : getTopToDeviceConstraints()) {
+      if (std::optional<Violation> violation = constraint.check(op)) {
+        report(op, constraint, *violation);
+        ok = false;
+        // What stands inside a refused region is refused with it.
+        return WalkResult::skip();
+      }
+    }
+    return WalkResult::advance();
+  });
+  return success(ok);
+}
+
+} // namespace tessera::device

@@ -1,0 +1,31 @@
+//===- LowerElementwise.cpp - Elementwise ops become maps -----------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "top_dialect/IR/TopInterfaces.h"
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+/// Every elementwise op says itself what it computes, so this one pattern is all.
+struct LowerScalarOp : OpInterfaceRewritePattern<top::ScalarInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(top::ScalarInterface op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    auto result = cast<RankedTensorType>(op->getResult(0).getType());
+    return lower.replace(lower.map(op->getOperands(), result,
+                                   [&](OpBuilder &builder, Location loc, ValueRange scalars) {
+                                     return op.emitScalar(builder, loc, scalars);
+                                   }));
+  }
+};
+
+} // namespace
+
+void populateElementwisePatterns(RewritePatternSet &patterns) {
+  patterns.add<LowerScalarOp>(patterns.getContext());
+}
+
+} // namespace tessera::device

@@ -1,0 +1,221 @@
+//===- LowerIndex.cpp - Gather, scatter and index-made tensors ------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "device_dialect/IR/Layout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "top_dialect/IR/TopShapeOps.h"
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+using Dims = SmallVector<int64_t>;
+
+/// Constant indices that lie in at most this many arithmetic progressions become slices.
+constexpr size_t kMaxRuns = 4;
+
+struct IndexRun {
+  int64_t start, step, size;
+};
+
+/// Splits indices into arithmetic progressions; none if there are more than kMaxRuns.
+std::optional<SmallVector<IndexRun>> splitRuns(ArrayRef<int64_t> indices) {
+  SmallVector<IndexRun> runs;
+  for (int64_t index : indices) {
+    if (!runs.empty()) {
+      IndexRun &run = runs.back();
+      int64_t step = index - (run.start + (run.size - 1) * run.step);
+      if (step != 0 && (run.size == 1 || step == run.step)) {
+        run.step = step;
+        ++run.size;
+        continue;
+      }
+    }
+    if (runs.size() == kMaxRuns) {
+      return std::nullopt;
+    }
+    runs.push_back({index, 1, 1});
+  }
+  return runs;
+}
+
+struct LowerGatherOp : OpRewritePattern<top::GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::GatherOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    Value y = lowerSlices(lower, op);
+    if (!y) {
+      y = GatherOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getIndices(), op.getAxis());
+    }
+    return lower.replace(y);
+  }
+
+private:
+  static Value lowerSlices(Lowering &lower, top::GatherOp op) {
+    // Long lists are no slices, and reading them costs.
+    std::optional<SmallVector<int64_t>> indices = top::getConstantInts(op.getIndices());
+    if (!indices || indices->empty()) {
+      return {};
+    }
+    Dims dims(Lowering::dims(op.getX()));
+    int64_t axis = op.getAxis(), size = dims[axis];
+    for (int64_t &index : *indices) {
+      index += index < 0 ? size : 0;
+      if (index < 0 || index >= size) {
+        return {};
+      }
+    }
+    std::optional<SmallVector<IndexRun>> runs = splitRuns(*indices);
+    if (!runs) {
+      return {};
+    }
+    dims[axis] = indices->size();
+    std::vector<Piece> pieces;
+    int64_t at = 0;
+    for (const IndexRun &run : *runs) {
+      Piece piece = Piece::identity(0, dims);
+      piece.sizes[axis] = run.size;
+      piece.dstOffsets[axis] = at;
+      piece.srcOffsets[axis] = run.start;
+      piece.srcSteps[axis] = run.step;
+      pieces.push_back(piece);
+      at += run.size;
+    }
+    bool identity = pieces.size() == 1 && dims == Lowering::dims(op.getX()) && runs->front().step == 1;
+    Value moved = identity ? op.getX() : lower.copy(op.getX(), pieces, dims);
+    return lower.reshape(moved, Lowering::dims(op.getY()));
+  }
+};
+
+struct LowerGatherElementsOp : OpRewritePattern<top::GatherElementsOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(top::GatherElementsOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    return lower.replace(GatherElementsOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(),
+                                                  op.getIndices(), op.getAxis())
+                             .getY());
+  }
+};
+
+struct LowerGatherNdOp : OpRewritePattern<top::GatherNdOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(top::GatherNdOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    return lower.replace(GatherNdOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(),
+                                            op.getIndices(), op.getBatchDims())
+                             .getY());
+  }
+};
+
+struct LowerScatterElementsOp : OpRewritePattern<top::ScatterElementsOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(top::ScatterElementsOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    return lower.replace(ScatterOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(),
+                                           op.getIndices(), op.getUpdates(), /*nd=*/false, op.getAxis(),
+                                           top::stringifyScatterReduction(op.getReduction()))
+                             .getY());
+  }
+};
+
+struct LowerScatterNdOp : OpRewritePattern<top::ScatterNdOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(top::ScatterNdOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    return lower.replace(ScatterOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(),
+                                           op.getIndices(), op.getUpdates(), /*nd=*/true, /*axis=*/0,
+                                           top::stringifyScatterReduction(op.getReduction()))
+                             .getY());
+  }
+};
+
+/// y = index == position along the new axis ? on : off.
+struct LowerOneHotOp : OpRewritePattern<top::OneHotOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::OneHotOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    int64_t depth = op.getDepth(), axis = op.getAxis(), rank = Lowering::dims(op.getY()).size();
+    Dims indexDims(Lowering::dims(op.getIndices()));
+    indexDims.insert(indexDims.begin() + axis, 1);
+    SmallVector<double> positions;
+    for (int64_t i = 0; i < depth; ++i) {
+      positions.push_back(i);
+    }
+    Dims positionDims(rank - axis, 1);
+    positionDims[0] = depth;
+    Type indexType = Lowering::element(op.getIndices());
+    Value position = lower.constant(positions, indexType, positionDims, "one_hot_positions");
+    Value off = lower.slice(op.getValues(), {0}, {1}, {1}), on = lower.slice(op.getValues(), {1}, {1}, {1});
+    SmallVector<Value> inputs{lower.reshape(op.getIndices(), indexDims), position, off, on};
+    return lower.replace(
+        lower.map(inputs, Lowering::type(op.getY()), [&](OpBuilder &b, Location loc, ValueRange values) {
+          return emit(b, loc, values, depth);
+        }));
+  }
+
+private:
+  /// Indices below zero count from the end.
+  static Value emit(OpBuilder &b, Location loc, ValueRange values, int64_t depth) {
+    Value index = values[0];
+    Value size = scalarConstant(b, loc, index.getType(), static_cast<double>(depth));
+    Value equal;
+    if (isa<FloatType>(index.getType())) {
+      Value wrapped = arith::AddFOp::create(b, loc, index, size);
+      Value here = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, index, values[1]);
+      Value there = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, wrapped, values[1]);
+      equal = arith::OrIOp::create(b, loc, here, there);
+    } else {
+      Value wrapped = arith::AddIOp::create(b, loc, index, size);
+      Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, index, values[1]);
+      Value there = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, wrapped, values[1]);
+      equal = arith::OrIOp::create(b, loc, here, there);
+    }
+    return arith::SelectOp::create(b, loc, equal, values[3], values[2]);
+  }
+};
+
+/// A constant mask picks the triangle.
+struct LowerTriluOp : OpRewritePattern<top::TriluOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::TriluOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    ArrayRef<int64_t> dims = Lowering::dims(op.getX()).take_back(2);
+    std::vector<char> mask;
+    for (int64_t row = 0; row < dims[0]; ++row) {
+      for (int64_t column = 0; column < dims[1]; ++column) {
+        int64_t above = column - row - static_cast<int64_t>(op.getK());
+        mask.push_back(op.getUpper() ? above >= 0 : above <= 0);
+      }
+    }
+    auto maskType = RankedTensorType::get(dims, rewriter.getI1Type());
+    Value keep = top::createConstant(rewriter, lower.loc, maskType, std::move(mask), "triangle");
+    return lower.replace(lower.map({keep, op.getX()}, Lowering::type(op.getY()),
+                                   [](OpBuilder &b, Location loc, ValueRange values) -> Value {
+                                     Value zero = scalarConstant(b, loc, values[1].getType(), 0);
+                                     return arith::SelectOp::create(b, loc, values[0], values[1], zero);
+                                   }));
+  }
+};
+
+struct LowerShapeOp : OpRewritePattern<top::ShapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(top::ShapeOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    ArrayRef<int64_t> dims = Lowering::dims(op.getX());
+    return lower.replace(
+        top::createIntVector(rewriter, lower.loc, dims.slice(op.getStart(), op.getEnd() - op.getStart())));
+  }
+};
+
+} // namespace
+
+void populateIndexPatterns(RewritePatternSet &patterns) {
+  patterns.add<LowerGatherOp, LowerGatherElementsOp, LowerGatherNdOp, LowerScatterElementsOp,
+               LowerScatterNdOp, LowerOneHotOp, LowerTriluOp, LowerShapeOp>(patterns.getContext());
+}
+
+} // namespace tessera::device

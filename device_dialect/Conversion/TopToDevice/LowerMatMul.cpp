@@ -1,0 +1,194 @@
+//===- LowerMatMul.cpp - Matrix products and einsum -----------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "top_dialect/IR/TopConvOps.h"
+#include "top_dialect/IR/TopShapeOps.h"
+#include <numeric>
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+using Dims = SmallVector<int64_t>;
+
+struct LowerMatMulOp : OpRewritePattern<top::MatMulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::MatMulOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    auto matmul = MatMulOp::create(rewriter, lower.loc, Lowering::type(op.getY()), op.getA(), op.getB(),
+                                   op.getBias(), ValueRange(), op.getTransA(), op.getTransB(),
+                                   /*packed=*/false, DenseI64ArrayAttr());
+    if (op.getRelu()) {
+      double limit = op.getReluLimit().convertToDouble();
+      lower.setEpilogue(matmul, [&](OpBuilder &b, Location loc, ValueRange values) {
+        return emitRelu(b, loc, values[0], limit);
+      });
+    } else {
+      lower.setEpilogue(matmul, nullptr);
+    }
+    return lower.replace(matmul.getY());
+  }
+};
+
+/// A tensor whose dims are named by letters.
+struct Term {
+  Value value;
+  std::string letters;
+
+  int64_t dim(char letter) const { return Lowering::dims(value)[letters.find(letter)]; }
+  bool has(char letter) const { return letters.find(letter) != std::string::npos; }
+};
+
+/// Einsum: terms are joined two at a time by a batched matmul; a letter that no later term and not the
+/// result has is summed as soon as possible.
+class EinsumLowering {
+public:
+  EinsumLowering(Lowering &lower, top::EinsumOp op) : lower(lower) {
+    auto [inputs, output] = op.getEquation().split("->");
+    result = output.str();
+    SmallVector<StringRef> parts;
+    inputs.split(parts, ',');
+    for (auto [part, value] : llvm::zip(parts, op.getInputs())) {
+      terms.push_back(diagonal({value, part.str()}));
+    }
+  }
+
+  Value run() {
+    Term joined = terms.front();
+    for (size_t i = 1; i <= terms.size(); ++i) {
+      joined = sumUnneeded(joined, i);
+      if (i < terms.size()) {
+        joined = join(joined, sumUnneeded(terms[i], i, &joined), i + 1);
+      }
+    }
+    return arrange(joined, result).value;
+  }
+
+private:
+  /// Keeps one of two equal letters of a term.
+  Term diagonal(Term term) {
+    for (size_t i = 0; i < term.letters.size(); ++i) {
+      size_t j = term.letters.find(term.letters[i], i + 1);
+      if (j == std::string::npos) {
+        continue;
+      }
+      // Bring both to the end: [..., n, n] -> [..., n * n], every (n + 1)-th element.
+      Dims perm;
+      for (size_t d = 0; d < term.letters.size(); ++d) {
+        if (d != i && d != j) {
+          perm.push_back(d);
+        }
+      }
+      perm.append({static_cast<int64_t>(i), static_cast<int64_t>(j)});
+      Value value = lower.transpose(term.value, perm);
+      Dims dims(Lowering::dims(value));
+      int64_t n = dims.pop_back_val();
+      dims.back() = n * n;
+      Dims sizes(dims), starts(dims.size(), 0), steps(dims.size(), 1);
+      sizes.back() = n;
+      steps.back() = n + 1;
+      value = lower.slice(lower.reshape(value, dims), starts, sizes, steps);
+      std::string letters;
+      for (int64_t d : ArrayRef<int64_t>(perm).drop_back()) {
+        letters += term.letters[d];
+      }
+      return diagonal({value, letters});
+    }
+    return term;
+  }
+
+  bool neededFrom(char letter, size_t next) const {
+    return result.find(letter) != std::string::npos ||
+           llvm::any_of(llvm::drop_begin(terms, next), [&](const Term &term) { return term.has(letter); });
+  }
+
+  /// Sums over the letters that only this term still has.
+  Term sumUnneeded(Term term, size_t next, const Term *other = nullptr) {
+    Dims axes, dims;
+    std::string letters;
+    for (auto [d, letter] : llvm::enumerate(term.letters)) {
+      bool needed = neededFrom(letter, other ? next + 1 : next) || (other && other->has(letter));
+      if (needed) {
+        letters += letter;
+        dims.push_back(term.dim(letter));
+      } else {
+        axes.push_back(d);
+      }
+    }
+    if (axes.empty()) {
+      return term;
+    }
+    Value sum = lower.reduce(term.value, ReduceKind::sum, axes, Lowering::element(term.value));
+    return {lower.reshape(sum, dims), letters};
+  }
+
+  Term arrange(const Term &term, const std::string &letters) {
+    Dims perm;
+    for (char letter : letters) {
+      perm.push_back(term.letters.find(letter));
+    }
+    return {lower.transpose(term.value, perm), letters};
+  }
+
+  static int64_t product(const Term &term, const std::string &letters) {
+    int64_t count = 1;
+    for (char letter : letters) {
+      count *= term.dim(letter);
+    }
+    return count;
+  }
+
+  /// a [batch, left, common] x b [batch, common, right] -> [batch, left, right].
+  Term join(const Term &a, const Term &b, size_t next) {
+    std::string batch, common, left, right;
+    for (char letter : a.letters) {
+      bool shared = b.has(letter);
+      (!shared ? left : neededFrom(letter, next) ? batch : common) += letter;
+    }
+    for (char letter : b.letters) {
+      if (!a.has(letter)) {
+        right += letter;
+      }
+    }
+    // Whichever order of the last two groups needs no move.
+    bool transA = a.letters == batch + common + left && a.letters != batch + left + common;
+    bool transB = b.letters == batch + right + common && b.letters != batch + common + right;
+    int64_t n = product(a, batch), k = product(a, common), l = product(a, left), r = product(b, right);
+    Value lhs = arrange(a, transA ? batch + common + left : batch + left + common).value;
+    Value rhs = arrange(b, transB ? batch + right + common : batch + common + right).value;
+    lhs = lower.reshape(lhs, transA ? Dims{n, k, l} : Dims{n, l, k});
+    rhs = lower.reshape(rhs, transB ? Dims{n, r, k} : Dims{n, k, r});
+    auto type = RankedTensorType::get({n, l, r}, Lowering::element(a.value));
+    auto matmul = MatMulOp::create(lower.rewriter, lower.loc, type, lhs, rhs, Value(), ValueRange(), transA,
+                                   transB, /*packed=*/false, DenseI64ArrayAttr());
+    lower.setEpilogue(matmul, nullptr);
+    Dims dims;
+    for (char letter : batch + left + right) {
+      dims.push_back(a.has(letter) ? a.dim(letter) : b.dim(letter));
+    }
+    return {lower.reshape(matmul.getY(), dims), batch + left + right};
+  }
+
+  Lowering &lower;
+  SmallVector<Term> terms;
+  std::string result;
+};
+
+struct LowerEinsumOp : OpRewritePattern<top::EinsumOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::EinsumOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    return lower.replace(EinsumLowering(lower, op).run());
+  }
+};
+
+} // namespace
+
+void populateMatMulPatterns(RewritePatternSet &patterns) {
+  patterns.add<LowerMatMulOp, LowerEinsumOp>(patterns.getContext());
+}
+
+} // namespace tessera::device

@@ -1,0 +1,237 @@
+//===- LowerNorm.cpp - Softmax, normalisations, attention -----------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "top_dialect/IR/TopReduceOps.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+using Dims = SmallVector<int64_t>;
+
+/// Dims that broadcast a [C] tensor along dim 1 of a tensor of `rank`.
+Dims channelDims(int64_t channels, int64_t rank) {
+  Dims dims(std::max<int64_t>(rank - 1, 1), 1);
+  dims[0] = channels;
+  return dims;
+}
+
+struct LowerSoftmaxOp : OpRewritePattern<top::SoftmaxOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::SoftmaxOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    return lower.replace(
+        SoftmaxOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getAxis(), op.getLog())
+            .getY());
+  }
+};
+
+/// What the graph passes did not fold into a convolution: y = x * factor + shift per channel.
+struct LowerBatchNormOp : OpRewritePattern<top::BatchNormOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::BatchNormOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    Value y = lowerConstant(lower, op);
+    return lower.replace(y ? y : lowerDynamic(lower, op));
+  }
+
+private:
+  static Value lowerConstant(Lowering &lower, top::BatchNormOp op) {
+    auto scale = top::getConstantDoubles(op.getScale()), bias = top::getConstantDoubles(op.getBias());
+    auto mean = top::getConstantDoubles(op.getMean()), variance = top::getConstantDoubles(op.getVariance());
+    if (!scale || !bias || !mean || !variance) {
+      return {};
+    }
+    SmallVector<double> factor, shift;
+    for (size_t c = 0; c < scale->size(); ++c) {
+      factor.push_back((*scale)[c] / std::sqrt((*variance)[c] + op.getEpsilon().convertToDouble()));
+      shift.push_back((*bias)[c] - (*mean)[c] * factor.back());
+    }
+    Dims dims = channelDims(scale->size(), Lowering::dims(op.getX()).size());
+    Type element = Lowering::element(op.getX());
+    Value a = lower.constant(factor, element, dims, "bn_factor");
+    Value b = lower.constant(shift, element, dims, "bn_shift");
+    return lower.map({op.getX(), a, b}, Lowering::type(op.getY()),
+                     [](OpBuilder &builder, Location loc, ValueRange values) -> Value {
+                       Value product = arith::MulFOp::create(builder, loc, values[0], values[1]);
+                       return arith::AddFOp::create(builder, loc, product, values[2]);
+                     });
+  }
+
+  static Value lowerDynamic(Lowering &lower, top::BatchNormOp op) {
+    SmallVector<Value> inputs{op.getX()};
+    for (Value parameter : {op.getScale(), op.getBias(), op.getMean(), op.getVariance()}) {
+      Dims dims = channelDims(Lowering::dims(parameter)[0], Lowering::dims(op.getX()).size());
+      inputs.push_back(lower.reshape(parameter, dims));
+    }
+    double epsilon = op.getEpsilon().convertToDouble();
+    return lower.map(inputs, Lowering::type(op.getY()),
+                     [&](OpBuilder &builder, Location loc, ValueRange values) -> Value {
+                       Value eps = scalarConstant(builder, loc, values[4].getType(), epsilon);
+                       Value variance = arith::AddFOp::create(builder, loc, values[4], eps);
+                       Value deviation = math::SqrtOp::create(builder, loc, variance);
+                       Value centred = arith::SubFOp::create(builder, loc, values[0], values[3]);
+                       Value unit = arith::DivFOp::create(builder, loc, centred, deviation);
+                       Value scaled = arith::MulFOp::create(builder, loc, unit, values[1]);
+                       return arith::AddFOp::create(builder, loc, scaled, values[2]);
+                     });
+  }
+};
+
+struct LowerLayerNormOp : OpRewritePattern<top::LayerNormOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::LayerNormOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    return lower.replace(NormOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getScale(),
+                                        op.getBias(), op.getAxis(), op.getEpsilon(), op.getRms())
+                             .getY());
+  }
+};
+
+/// The groups become dims of their own, so that each is normalised as a whole.
+struct LowerGroupNormOp : OpRewritePattern<top::GroupNormOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::GroupNormOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    RankedTensorType type = Lowering::type(op.getX());
+    int64_t groups = op.getGroups(), batch = type.getDimSize(0), channels = type.getDimSize(1);
+    Value x = lower.reshape(op.getX(), {batch, groups, type.getNumElements() / (batch * groups)});
+    Value unit = NormOp::create(rewriter, lower.loc, x.getType(), x, Value(), Value(), 2, op.getEpsilon(),
+                                /*rms=*/false);
+    Dims dims = channelDims(channels, type.getRank());
+    SmallVector<Value> inputs{lower.reshape(unit, type.getShape()), lower.reshape(op.getScale(), dims),
+                              lower.reshape(op.getBias(), dims)};
+    return lower.replace(
+        lower.map(inputs, type, [](OpBuilder &builder, Location loc, ValueRange values) -> Value {
+          Value scaled = arith::MulFOp::create(builder, loc, values[0], values[1]);
+          return arith::AddFOp::create(builder, loc, scaled, values[2]);
+        }));
+  }
+};
+
+/// The sum of squares over neighbouring channels is a mean pooling over dim C of [N, 1, C, positions].
+struct LowerLrnOp : OpRewritePattern<top::LrnOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::LrnOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    RankedTensorType type = Lowering::type(op.getX());
+    Value squares = lower.map(op.getX(), type, [](OpBuilder &b, Location loc, ValueRange values) {
+      return arith::MulFOp::create(b, loc, values[0], values[0]).getResult();
+    });
+    Value mean = lower.reshape(meanOverChannels(lower, squares, op.getSize()), type.getShape());
+    double alpha = op.getAlpha().convertToDouble(), beta = op.getBeta().convertToDouble();
+    double bias = op.getBias().convertToDouble();
+    return lower.replace(
+        lower.map({op.getX(), mean}, type, [&](OpBuilder &b, Location loc, ValueRange values) -> Value {
+          Type element = values[0].getType();
+          Value weighted = arith::MulFOp::create(b, loc, values[1], scalarConstant(b, loc, element, alpha));
+          Value base = arith::AddFOp::create(b, loc, weighted, scalarConstant(b, loc, element, bias));
+          Value power = math::PowFOp::create(b, loc, base, scalarConstant(b, loc, element, beta));
+          return arith::DivFOp::create(b, loc, values[0], power);
+        }));
+  }
+
+private:
+  static Value meanOverChannels(Lowering &lower, Value x, int64_t size) {
+    RankedTensorType type = Lowering::type(x);
+    int64_t batch = type.getDimSize(0), channels = type.getDimSize(1);
+    Dims dims{batch, 1, channels, type.getNumElements() / (batch * channels)};
+    int64_t before = (size - 1) / 2, after = size - 1 - before;
+    Builder &b = lower.rewriter;
+    auto pool = PoolOp::create(lower.rewriter, lower.loc, RankedTensorType::get(dims, type.getElementType()),
+                               lower.reshape(x, dims), ValueRange(), PoolKind::avg,
+                               b.getDenseI64ArrayAttr({size, 1}), b.getDenseI64ArrayAttr({1, 1}),
+                               b.getDenseI64ArrayAttr({before, 0, after, 0}),
+                               b.getDenseI64ArrayAttr({1, 1}), /*countIncludePad=*/true);
+    lower.setEpilogue(pool, nullptr);
+    return pool.getY();
+  }
+};
+
+struct LowerAttentionOp : OpRewritePattern<top::AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::AttentionOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    return lower.replace(AttentionOp::create(rewriter, lower.loc, op.getY().getType(), op.getQ(), op.getK(),
+                                             op.getV(), op.getMask(), op.getScale())
+                             .getY());
+  }
+};
+
+/// y = x * [cos, cos] + swapped(x) * [-sin, sin].
+struct LowerRopeOp : OpRewritePattern<top::RopeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::RopeOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    bool interleaved = op.getInterleaved();
+    Value negative = negated(lower, op.getSin());
+    Value cos = pair(lower, op.getCos(), op.getCos(), interleaved);
+    Value sin = pair(lower, negative, op.getSin(), interleaved);
+    Value swapped = swap(lower, op.getX(), interleaved);
+    return lower.replace(lower.map({op.getX(), cos, swapped, sin}, Lowering::type(op.getY()),
+                                   [](OpBuilder &b, Location loc, ValueRange values) -> Value {
+                                     Value first = arith::MulFOp::create(b, loc, values[0], values[1]);
+                                     Value second = arith::MulFOp::create(b, loc, values[2], values[3]);
+                                     return arith::AddFOp::create(b, loc, first, second);
+                                   }));
+  }
+
+private:
+  static Value negated(Lowering &lower, Value x) {
+    if (auto values = top::getConstantDoubles(x)) {
+      for (double &value : *values) {
+        value = -value;
+      }
+      return lower.constant(*values, Lowering::element(x), Lowering::dims(x), "neg_sin");
+    }
+    return lower.map(x, Lowering::type(x), [](OpBuilder &b, Location loc, ValueRange values) {
+      return arith::NegFOp::create(b, loc, values[0]).getResult();
+    });
+  }
+
+  /// The piece that puts [..., E/2] at the first (second) half or the even (odd) places of [..., E].
+  static Piece half(int64_t source, ArrayRef<int64_t> dims, bool second, bool interleaved) {
+    Piece piece = Piece::identity(source, dims);
+    piece.dstSteps.back() = interleaved ? 2 : 1;
+    piece.dstOffsets.back() = second ? (interleaved ? 1 : dims.back()) : 0;
+    return piece;
+  }
+
+  static Value pair(Lowering &lower, Value first, Value second, bool interleaved) {
+    Dims dims(Lowering::dims(first)), whole(dims);
+    whole.back() *= 2;
+    return lower.copy({first, second}, {half(0, dims, false, interleaved), half(1, dims, true, interleaved)},
+                      whole);
+  }
+
+  static Value swap(Lowering &lower, Value x, bool interleaved) {
+    Dims whole(Lowering::dims(x)), dims(whole);
+    dims.back() /= 2;
+    Piece first = half(0, dims, false, interleaved), second = half(0, dims, true, interleaved);
+    for (auto [piece, from] : {std::pair(&first, &second), std::pair(&second, &first)}) {
+      piece->srcOffsets = from->dstOffsets;
+      piece->srcSteps = from->dstSteps;
+    }
+    return lower.copy(x, {first, second}, whole);
+  }
+};
+
+} // namespace
+
+void populateNormPatterns(RewritePatternSet &patterns) {
+  patterns.add<LowerSoftmaxOp, LowerBatchNormOp, LowerLayerNormOp, LowerGroupNormOp, LowerLrnOp,
+               LowerAttentionOp, LowerRopeOp>(patterns.getContext());
+}
+
+} // namespace tessera::device

@@ -1,0 +1,52 @@
+//===- LowerPool.cpp - Pooling --------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "top_dialect/IR/TopConvOps.h"
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+using Dims = SmallVector<int64_t>;
+
+/// Both poolings; their ceil modes are already in the result dims.
+template <typename TopOp>
+struct LowerPoolOp : OpRewritePattern<TopOp> {
+  using OpRewritePattern<TopOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(TopOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    Dims kernel(op.getKernel()), strides(op.getStrides()), dilations(op.getDilations()), pads(op.getPads());
+    Dims xDims(Lowering::dims(op.getX())), yDims(Lowering::dims(op.getY()));
+    if (kernel.size() == 1) {
+      // A 1-D pooling is a 2-D one over rows of height 1.
+      for (Dims *list : {&kernel, &strides, &dilations}) {
+        list->insert(list->begin(), 1);
+      }
+      pads = {0, pads[0], 0, pads[1]};
+      xDims.insert(xDims.begin() + 2, 1);
+      yDims.insert(yDims.begin() + 2, 1);
+    }
+    bool countIncludePad = false;
+    if constexpr (std::is_same_v<TopOp, top::AvgPoolOp>) {
+      countIncludePad = op.getCountIncludePad();
+    }
+    constexpr PoolKind kind = std::is_same_v<TopOp, top::MaxPoolOp> ? PoolKind::max : PoolKind::avg;
+    auto pool = PoolOp::create(
+        rewriter, lower.loc, RankedTensorType::get(yDims, Lowering::element(op.getY())),
+        lower.reshape(op.getX(), xDims), ValueRange(), kind, rewriter.getDenseI64ArrayAttr(kernel),
+        rewriter.getDenseI64ArrayAttr(strides), rewriter.getDenseI64ArrayAttr(pads),
+        rewriter.getDenseI64ArrayAttr(dilations), countIncludePad);
+    lower.setEpilogue(pool, nullptr);
+    return lower.replace(lower.reshape(pool.getY(), Lowering::dims(op.getY())));
+  }
+};
+
+} // namespace
+
+void populatePoolPatterns(RewritePatternSet &patterns) {
+  patterns.add<LowerPoolOp<top::MaxPoolOp>, LowerPoolOp<top::AvgPoolOp>>(patterns.getContext());
+}
+
+} // namespace tessera::device

@@ -1,0 +1,92 @@
+//===- TopToDevice.cpp - The conversion pass ------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
+#include "device_dialect/Conversion/TopToDevice/Constraints.h"
+#include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Rewrite/FrozenRewritePatternSet.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+
+using namespace mlir;
+
+namespace tessera::device {
+
+#define GEN_PASS_DEF_CONVERTTOPTODEVICEPASS
+#include "device_dialect/Conversion/TopToDevice/Passes.h.inc"
+
+namespace {
+
+/// An op whose results hold no element computes nothing.
+struct EmptyResults : RewritePattern {
+  explicit EmptyResults(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 10, context) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    if (!isa_and_present<top::TopDialect>(op->getDialect()) || isa<top::ConstantOp, top::WeightOp>(op) ||
+        op->getNumResults() == 0) {
+      return failure();
+    }
+    SmallVector<Value> constants;
+    for (Type type : op->getResultTypes()) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor || !tensor.hasStaticShape() || tensor.getNumElements() != 0) {
+        return failure();
+      }
+      constants.push_back(
+          top::createConstant(rewriter, op->getLoc(), tensor, ArrayRef<char>(), "empty"));
+    }
+    rewriter.replaceOp(op, constants);
+    return success();
+  }
+};
+
+struct ConvertTopToDevice : impl::ConvertTopToDevicePassBase<ConvertTopToDevice> {
+  using ConvertTopToDevicePassBase::ConvertTopToDevicePassBase;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    set.add<EmptyResults>(context);
+    populateElementwisePatterns(set);
+    populateConvPatterns(set);
+    populatePoolPatterns(set);
+    populateMatMulPatterns(set);
+    populateReducePatterns(set);
+    populateNormPatterns(set);
+    populateMovePatterns(set);
+    populateIndexPatterns(set);
+    populateResizePatterns(set);
+    populateSequencePatterns(set);
+    patterns = FrozenRewritePatternSet(std::move(set));
+    return success();
+  }
+
+  void runOnOperation() override {
+    if (failed(checkLowerable(getOperation()))) {
+      return signalPassFailure();
+    }
+    getOperation()->walk([&](Operation *op) { numLowered += needsLowering(op); });
+    walkAndApplyPatterns(getOperation(), patterns);
+    getOperation()->walk([&](Operation *op) {
+      if (needsLowering(op)) {
+        op->emitError() << "'" << op->getName() << "' of node '" << top::getDisplayName(op->getLoc())
+                        << "' met every constraint but has no lowering; this is a fault of the compiler, "
+                           "please report it with the model";
+        signalPassFailure();
+      }
+    });
+  }
+
+private:
+  static bool needsLowering(Operation *op) {
+    return isa_and_present<top::TopDialect>(op->getDialect()) &&
+           !isa<top::ConstantOp, top::WeightOp>(op);
+  }
+
+  FrozenRewritePatternSet patterns;
+};
+
+} // namespace
+} // namespace tessera::device

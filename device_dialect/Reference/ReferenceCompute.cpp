@@ -1,0 +1,125 @@
+//===- ReferenceCompute.cpp - Naive evaluation of the compute family ------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/Reference/AsTop.h"
+#include "device_dialect/Reference/ScalarInterpreter.h"
+#include "top_dialect/IR/TopOps.h"
+
+using namespace mlir;
+using namespace tessera::device;
+using namespace tessera::device::reference;
+using tessera::top::HostTensor;
+namespace top = tessera::top;
+
+/// Element type of tensors with scalars of `type`: what `accumulate` fills and the epilogue reads.
+template <typename Op, typename Accumulate>
+static LogicalResult withEpilogue(Op op, Inputs inputs, Outputs outputs, Accumulate accumulate) {
+  size_t own = inputs.size() - op.getExtras().size();
+  HostTensor sums(op.getAccumulatorType(), outputs[0].getShape());
+  if (failed(accumulate(inputs.take_front(own), MutableArrayRef<HostTensor>(sums)))) {
+    return failure();
+  }
+  SmallVector<const HostTensor *> arguments{&sums};
+  llvm::append_range(arguments, inputs.drop_front(own));
+  return runScalarRegion(op.getEpilogue(), arguments, outputs[0]);
+}
+
+static LogicalResult refusePacked(Operation *op) {
+  return op->emitOpError("has packed weights: the reference evaluates a function before its weights are packed");
+}
+
+LogicalResult ConvOp::evaluate(Inputs inputs, Outputs outputs) {
+  if (getPacked()) {
+    return refusePacked(*this);
+  }
+  Builder builder(getContext());
+  return withEpilogue(*this, inputs, outputs, [&](Inputs own, Outputs sums) {
+    return evaluateAs<top::ConvOp>(*this, own, sums, getX(), getW(), getBias(), getStridesAttr(), getPadsAttr(),
+                                   getDilationsAttr(), getGroupsAttr(), builder.getBoolAttr(false),
+                                   builder.getF64FloatAttr(-1));
+  });
+}
+
+LogicalResult MatMulOp::evaluate(Inputs inputs, Outputs outputs) {
+  if (getPacked()) {
+    return refusePacked(*this);
+  }
+  Builder builder(getContext());
+  return withEpilogue(*this, inputs, outputs, [&](Inputs own, Outputs sums) {
+    return evaluateAs<top::MatMulOp>(*this, own, sums, getA(), getB(), getBias(), getTransAAttr(),
+                                     getTransBAttr(), builder.getBoolAttr(false), builder.getF64FloatAttr(-1));
+  });
+}
+
+LogicalResult PoolOp::evaluate(Inputs inputs, Outputs outputs) {
+  Builder builder(getContext());
+  // The sizes of the result decide, so the ceil mode does not matter.
+  BoolAttr ceilMode = builder.getBoolAttr(false);
+  return withEpilogue(*this, inputs, outputs, [&](Inputs own, Outputs sums) {
+    if (getKind() == PoolKind::max) {
+      return evaluateAs<top::MaxPoolOp>(*this, own, sums, getX(), getKernelAttr(), getStridesAttr(),
+                                        getPadsAttr(), getDilationsAttr(), ceilMode);
+    }
+    return evaluateAs<top::AvgPoolOp>(*this, own, sums, getX(), getKernelAttr(), getStridesAttr(), getPadsAttr(),
+                                      getDilationsAttr(), ceilMode, getCountIncludePadAttr());
+  });
+}
+
+LogicalResult MapOp::evaluate(Inputs inputs, Outputs outputs) {
+  return runScalarRegion(getBody(), inputs, outputs[0]);
+}
+
+static top::ReduceKind topKind(ReduceKind kind) {
+  switch (kind) {
+  case ReduceKind::sum:
+    return top::ReduceKind::sum;
+  case ReduceKind::max:
+    return top::ReduceKind::max;
+  case ReduceKind::min:
+    return top::ReduceKind::min;
+  case ReduceKind::prod:
+    return top::ReduceKind::prod;
+  }
+  return top::ReduceKind::sum;
+}
+
+LogicalResult ReduceOp::evaluate(Inputs inputs, Outputs outputs) {
+  HostTensor elements(getAccumulatorType(), inputs[0]->getShape());
+  if (failed(runScalarRegion(getPrologue(), inputs[0], elements))) {
+    return failure();
+  }
+  Builder builder(getContext());
+  return withEpilogue(*this, inputs, outputs, [&](Inputs, Outputs sums) -> LogicalResult {
+    if (getAxes().empty()) {
+      sums[0] = elements;
+      return success();
+    }
+    return evaluateAs<top::ReduceOp>(*this, {&elements}, sums, getX(),
+                                     top::ReduceKindAttr::get(getContext(), topKind(getKind())), getAxesAttr(),
+                                     builder.getBoolAttr(true));
+  });
+}
+
+LogicalResult SoftmaxOp::evaluate(Inputs inputs, Outputs outputs) {
+  return evaluateAs<top::SoftmaxOp>(*this, inputs, outputs, getX(), getAxisAttr(), getLogAttr());
+}
+
+LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
+  return evaluateAs<top::LayerNormOp>(*this, inputs, outputs, getX(), getScale(), getBias(), getAxisAttr(),
+                                      getEpsilonAttr(), getRmsAttr());
+}
+
+LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
+  return evaluateAs<top::AttentionOp>(*this, inputs, outputs, getQ(), getK(), getV(), getMask(), getScaleAttr());
+}
+
+LogicalResult RecurrentOp::evaluate(Inputs inputs, Outputs outputs) {
+  std::optional<top::RnnKind> kind = top::symbolizeRnnKind(getKind());
+  std::optional<top::RnnDirection> direction = top::symbolizeRnnDirection(getDirection());
+  assert(kind && direction && "the verifier admits known names only");
+  return evaluateAs<top::RnnOp>(*this, inputs, outputs, getX(), getW(), getR(), getBias(), getSequenceLens(),
+                                getInitialH(), getInitialC(), getPeephole(),
+                                top::RnnKindAttr::get(getContext(), *kind),
+                                top::RnnDirectionAttr::get(getContext(), *direction), getHiddenSizeAttr(),
+                                getActivationsAttr(), getClipAttr(), getLinearBeforeResetAttr());
+}

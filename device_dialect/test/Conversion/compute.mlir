@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tessera-opt %s --convert-top-to-device --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+
+// CHECK-LABEL: func.func @relu
+// CHECK: %[[Y:.*]] = device.map(%arg0) {
+// CHECK: arith.maximumf
+// CHECK: } {top.outputs = ["act"]} : (tensor<2x3xf32>) -> tensor<2x3xf32> loc("Relu_7")
+func.func @relu(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %y = top.relu %x {top.outputs = ["act"]} : (tensor<2x3xf32>) -> tensor<2x3xf32> loc("Relu_7")
+  return %y : tensor<2x3xf32>
+}
+
+// A one-element constant is a constant of the body.
+// CHECK-LABEL: func.func @scale
+// CHECK: device.map(%arg0) {
+// CHECK-NEXT: ^bb0(%{{[^,]*}}: f32
+// CHECK-NEXT: arith.constant 2.550000e+02 : f32
+func.func @scale(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %c = top.constant dense<255.0> : tensor<1xf32> : tensor<1xf32>
+  %y = top.div %x, %c : (tensor<2x3xf32>, tensor<1xf32>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// A 1-D convolution is a 2-D one over rows of height 1, its relu6 an epilogue.
+// CHECK-LABEL: func.func @conv_1d
+// CHECK: %[[X:.*]] = device.reshape %arg0 : (tensor<1x2x8xf32>) -> tensor<1x2x1x8xf32>
+// CHECK: %[[C:.*]] = device.conv %[[X]], %{{.*}} epilogue
+// CHECK: arith.maximumf
+// CHECK: arith.minimumf
+// CHECK: pads = array<i64: 0, 1, 0, 1>, strides = array<i64: 1, 2>
+// CHECK: device.reshape %[[C]]
+func.func @conv_1d(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) -> tensor<1x4x4xf32> {
+  %y = top.conv %x, %w {strides = array<i64: 2>, pads = array<i64: 1, 1>, dilations = array<i64: 1>, relu = true, reluLimit = 6.0 : f64} : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x4xf32>
+  return %y : tensor<1x4x4xf32>
+}
+
+// Kernel = stride: a 1x1 convolution and a permutation.
+// CHECK-LABEL: func.func @conv_transpose_tiles
+// CHECK: device.conv
+// CHECK-SAME: -> tensor<1x12x5x5xf32>
+// CHECK: device.copy
+// CHECK: device.reshape %{{.*}} -> tensor<1x3x10x10xf32>
+func.func @conv_transpose_tiles(%x: tensor<1x2x5x5xf32>, %w: tensor<2x3x2x2xf32>) -> tensor<1x3x10x10xf32> {
+  %y = top.conv_transpose %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, outputPadding = array<i64: 0, 0>} : (tensor<1x2x5x5xf32>, tensor<2x3x2x2xf32>) -> tensor<1x3x10x10xf32>
+  return %y : tensor<1x3x10x10xf32>
+}
+
+// Otherwise x is spread by the strides and convolved with the flipped kernel.
+// CHECK-LABEL: func.func @conv_transpose_spread
+// CHECK-DAG: device.copy %arg0 {fill = 0.000000e+00 : f64{{.*}}dst_steps = [1, 1, 2, 2]
+// CHECK-DAG: device.copy %{{.*}}src_dims = [0, 2, 1, 3, 4]{{.*}}src_steps = [1, 1, 1, -1, -1]
+// CHECK: device.conv
+// CHECK-SAME: pads = array<i64: 1, 1, 2, 2>
+func.func @conv_transpose_spread(%x: tensor<1x2x5x5xf32>, %w: tensor<2x3x3x3xf32>) -> tensor<1x3x10x10xf32> {
+  %y = top.conv_transpose %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, outputPadding = array<i64: 1, 1>} : (tensor<1x2x5x5xf32>, tensor<2x3x3x3xf32>) -> tensor<1x3x10x10xf32>
+  return %y : tensor<1x3x10x10xf32>
+}
+
+// A mean is a sum and a division; dropped dims are a reshape.
+// CHECK-LABEL: func.func @mean
+// CHECK: device.reduce sum %arg0 epilogue
+// CHECK: arith.constant 1.200000e+01 : f32
+// CHECK: arith.divf
+// CHECK: axes = array<i64: 1, 2>{{.*}} -> tensor<2x1x1xf32>
+// CHECK: device.reshape %{{.*}} -> tensor<2xf32>
+func.func @mean(%x: tensor<2x3x4xf32>) -> tensor<2xf32> {
+  %y = top.reduce %x {kind = 1 : i32, axes = array<i64: 1, 2>, keepDims = false} : (tensor<2x3x4xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+
+// CHECK-LABEL: func.func @einsum
+// CHECK: device.matmul %{{.*}} {transB = true} : (tensor<2x3x4xf32>, tensor<2x5x4xf32>) -> tensor<2x3x5xf32>
+func.func @einsum(%a: tensor<2x3x4xf32>, %b: tensor<2x5x4xf32>) -> tensor<2x3x5xf32> {
+  %y = top.einsum %a, %b {equation = "bij,bkj->bik"} : (tensor<2x3x4xf32>, tensor<2x5x4xf32>) -> tensor<2x3x5xf32>
+  return %y : tensor<2x3x5xf32>
+}

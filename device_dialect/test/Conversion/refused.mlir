@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: not tessera-opt %s --convert-top-to-device -split-input-file -o /dev/null 2>&1 | FileCheck %s
+
+// All ops that cannot be lowered are reported at once, by their ONNX names.
+func.func @static_shape(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  // CHECK: cannot lower 'top.relu' of node 'Relu_0': operand of type tensor<?x4xf32>, allowed: static dims (static_shape); fix the input shapes with --input_shapes
+  %y = top.relu %x : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("Relu_0")
+  // CHECK: cannot lower 'top.exp' of node 'Exp_1'
+  %z = top.exp %y : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("Exp_1")
+  return %z : tensor<?x4xf32>
+}
+
+// -----
+
+func.func @data_dependent_shape(%x: tensor<4xf32>) -> tensor<1x?xi64> {
+  // CHECK: cannot lower 'top.non_zero' of node 'NonZero_0': result dims computed from values at run time, allowed: dims known at compile time (data_dependent_shape)
+  %y = top.non_zero %x : (tensor<4xf32>) -> tensor<1x?xi64> loc("NonZero_0")
+  return %y : tensor<1x?xi64>
+}
+
+// -----
+
+func.func @control_flow(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK: cannot lower 'top.if' of node 'If_0': a region decided at run time, allowed: no regions (control_flow)
+  %y = top.if %c {
+    %r = top.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+    top.yield %r : tensor<4xf32>
+  } else {
+    top.yield %x : tensor<4xf32>
+  } : (tensor<i1>) -> tensor<4xf32> loc("If_0")
+  return %y : tensor<4xf32>
+}

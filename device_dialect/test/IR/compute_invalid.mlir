@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tessera-opt %s -verify-diagnostics -split-input-file
+
+// expected-error @+1 {{block 0 is not positive (blocked_c1)}}
+func.func @blocked_c1(%x: tensor<1x2x3x4xf32, #device.blocked<0>>) { return }
+
+// -----
+
+// expected-error @+1 {{a channel-blocked tensor has rank 2 or more, this one 1 (blocked_c2)}}
+func.func @blocked_c2(%x: tensor<4xf32, #device.blocked<16>>) { return }
+
+// -----
+
+func.func @conv_c1(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) -> tensor<1x4x6xf32> {
+  // expected-error @+1 {{ranks of x, w and y are 3, 3, 3, allowed all 4 or all 5 (conv_c1)}}
+  %y = device.conv %x, %w {strides = array<i64: 1>, pads = array<i64: 0, 0>, dilations = array<i64: 1>} : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
+  return %y : tensor<1x4x6xf32>
+}
+
+// -----
+
+func.func @conv_c2(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>) -> tensor<1x4x6x6xf32> {
+  // expected-error @+1 {{strides holds 0, allowed from 1 (conv_c2)}}
+  %y = device.conv %x, %w {strides = array<i64: 1, 0>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>, tensor<4x2x3x3xf32>) -> tensor<1x4x6x6xf32>
+  return %y : tensor<1x4x6x6xf32>
+}
+
+// -----
+
+func.func @conv_c3(%x: tensor<1x2x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<1x4x6x6xf32> {
+  // expected-error @+1 {{1 groups do not divide C = 2 and OC = 4 with C / groups = 3 (conv_c3)}}
+  %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x6x6xf32>
+  return %y : tensor<1x4x6x6xf32>
+}
+
+// -----
+
+func.func @conv_c4(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>, %b: tensor<5xf32>) -> tensor<1x4x6x6xf32> {
+  // expected-error @+1 {{bias has dims 5, expected 4 (conv_c4)}}
+  %y = device.conv %x, %w bias %b {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>, tensor<4x2x3x3xf32>, tensor<5xf32>) -> tensor<1x4x6x6xf32>
+  return %y : tensor<1x4x6x6xf32>
+}
+
+// -----
+
+func.func @conv_c5(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>) -> tensor<1x4x8x6xf32> {
+  // expected-error @+1 {{result has dims 1x4x8x6, expected 1x4x6x6 (conv_c5)}}
+  %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>, tensor<4x2x3x3xf32>) -> tensor<1x4x8x6xf32>
+  return %y : tensor<1x4x8x6xf32>
+}
+
+// -----
+
+func.func @conv_c6(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>) -> tensor<1x4x6x6xf32> {
+  // expected-error @+1 {{weightShape is given exactly when the weights are packed (conv_c6)}}
+  %y = device.conv %x, %w {packed, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>, tensor<4x2x3x3xf32>) -> tensor<1x4x6x6xf32>
+  return %y : tensor<1x4x6x6xf32>
+}
+
+// -----
+
+func.func @conv_c7(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>) -> tensor<1x4x6x6xf32> {
+  // expected-error @+1 {{epilogue argument 0 is 'f64', expected 'f32' (conv_c7)}}
+  %y = device.conv %x, %w epilogue {
+  ^bb0(%acc: f64):
+    %t = arith.truncf %acc : f64 to f32
+    device.yield %t : f32
+  } {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>, tensor<4x2x3x3xf32>) -> tensor<1x4x6x6xf32>
+  return %y : tensor<1x4x6x6xf32>
+}
+
+// -----
+
+func.func @conv_c7_extra(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>) -> tensor<1x4x6x6xf32> {
+  // expected-error @+1 {{extra operands without an epilogue (conv_c7)}}
+  %y = device.conv %x, %w extras(%x) {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>, tensor<4x2x3x3xf32>, tensor<1x2x8x8xf32>) -> tensor<1x4x6x6xf32>
+  return %y : tensor<1x4x6x6xf32>
+}
+
+// -----
+
+func.func @matmul_c1(%a: tensor<4xf32>, %b: tensor<4x5xf32>) -> tensor<5xf32> {
+  // expected-error @+1 {{ranks of a and b are 1, 2, allowed from 2 (matmul_c1)}}
+  %y = device.matmul %a, %b : (tensor<4xf32>, tensor<4x5xf32>) -> tensor<5xf32>
+  return %y : tensor<5xf32>
+}
+
+// -----
+
+func.func @matmul_c2(%a: tensor<3x4xf32>, %b: tensor<5x4xf32>) -> tensor<3x4xf32> {
+  // expected-error @+1 {{a has K = 4, b has K = 5 (matmul_c2)}}
+  %y = device.matmul %a, %b : (tensor<3x4xf32>, tensor<5x4xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+
+// -----
+
+func.func @matmul_c3(%a: tensor<2x3x4xf32>, %b: tensor<3x4x5xf32>) -> tensor<2x3x5xf32> {
+  // expected-error @+1 {{batch dims of a and b, 2 and 3, do not broadcast (matmul_c3)}}
+  %y = device.matmul %a, %b : (tensor<2x3x4xf32>, tensor<3x4x5xf32>) -> tensor<2x3x5xf32>
+  return %y : tensor<2x3x5xf32>
+}
+
+// -----
+
+func.func @matmul_c4(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3xf32>) -> tensor<3x5xf32> {
+  // expected-error @+1 {{bias has dims 3, expected 5 (matmul_c4)}}
+  %y = device.matmul %a, %b bias %c : (tensor<3x4xf32>, tensor<4x5xf32>, tensor<3xf32>) -> tensor<3x5xf32>
+  return %y : tensor<3x5xf32>
+}
+
+// -----
+
+func.func @matmul_c5(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>) -> tensor<5x3xf32> {
+  // expected-error @+1 {{result has dims 5x3, expected 3x5 (matmul_c5)}}
+  %y = device.matmul %a, %b : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<5x3xf32>
+  return %y : tensor<5x3xf32>
+}
+
+// -----
+
+func.func @matmul_c6(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>) -> tensor<3x5xf32> {
+  // expected-error @+1 {{weightShape is given exactly when b is packed (matmul_c6)}}
+  %y = device.matmul %a, %b {weightShape = array<i64: 4, 5>} : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  return %y : tensor<3x5xf32>
+}
+
+// -----
+
+func.func @matmul_c7(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %r: tensor<4x5xf32>) -> tensor<3x5xf32> {
+  // expected-error @+1 {{extra operand has dims 4x5, which do not broadcast to 3x5 (matmul_c7)}}
+  %y = device.matmul %a, %b extras(%r) epilogue {
+  ^bb0(%acc: f32, %e: f32):
+    device.yield %e : f32
+  } : (tensor<3x4xf32>, tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  return %y : tensor<3x5xf32>
+}
+
+// -----
+
+func.func @pool_c1(%x: tensor<1x2x8xf32>) -> tensor<1x2x4xf32> {
+  // expected-error @+1 {{ranks of x and y are 3, 3, allowed both 4 or both 5 (pool_c1)}}
+  %y = device.pool max %x {kernel = array<i64: 2>, strides = array<i64: 2>, pads = array<i64: 0, 0>, dilations = array<i64: 1>} : (tensor<1x2x8xf32>) -> tensor<1x2x4xf32>
+  return %y : tensor<1x2x4xf32>
+}
+
+// -----
+
+func.func @pool_c2(%x: tensor<1x2x8x8xf32>) -> tensor<1x2x4x4xf32> {
+  // expected-error @+1 {{kernel has 1 entries, expected 2 (pool_c2)}}
+  %y = device.pool max %x {kernel = array<i64: 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>) -> tensor<1x2x4x4xf32>
+  return %y : tensor<1x2x4x4xf32>
+}
+
+// -----
+
+func.func @pool_c3(%x: tensor<1x2x8x8xf32>) -> tensor<1x2x5x4xf32> {
+  // expected-error @+1 {{the window at position 4 of dim 2 holds no element (pool_c3)}}
+  %y = device.pool max %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>) -> tensor<1x2x5x4xf32>
+  return %y : tensor<1x2x5x4xf32>
+}
+
+// -----
+
+func.func @pool_c4(%x: tensor<1x2x8x8xf32>) -> tensor<1x3x4x4xf32> {
+  // expected-error @+1 {{result dims 1x3x4x4 do not fit operand dims 1x2x8x8 (pool_c4)}}
+  %y = device.pool max %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>) -> tensor<1x3x4x4xf32>
+  return %y : tensor<1x3x4x4xf32>
+}
+
+// -----
+
+func.func @pool_c5(%x: tensor<1x2x8x8xf32>) -> tensor<1x2x4x4xf32> {
+  // expected-error @+1 {{epilogue takes 2 arguments, expected 1 (pool_c5)}}
+  %y = device.pool max %x epilogue {
+  ^bb0(%a: f32, %b: f32):
+    device.yield %a : f32
+  } {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>) -> tensor<1x2x4x4xf32>
+  return %y : tensor<1x2x4x4xf32>
+}
+
+// -----
+
+func.func @map_c1(%x: tensor<3xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{operand has dims 3, which do not broadcast to 4 (map_c1)}}
+  %y = device.map (%x) {
+  ^bb0(%e: f32):
+    device.yield %e : f32
+  } : (tensor<3xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @map_c2(%x: tensor<4xf32>) -> tensor<4xi32> {
+  // expected-error @+1 {{body yields 'f32', expected 'i32' (map_c2)}}
+  %y = device.map (%x) {
+  ^bb0(%e: f32):
+    device.yield %e : f32
+  } : (tensor<4xf32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}
+
+// -----
+
+func.func @map_c3(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{body holds 'builtin.unrealized_conversion_cast', which does not map elementwise (map_c3)}}
+  %y = device.map (%x) {
+  ^bb0(%e: f32):
+    // expected-note @+1 {{the op}}
+    %s = builtin.unrealized_conversion_cast %e : f32 to f32
+    device.yield %s : f32
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @reduce_c1(%x: tensor<2x3xf32>) -> tensor<1x1xf32> {
+  // expected-error @+1 {{axes are not sorted and unique: 0 after 1 (reduce_c1)}}
+  %y = device.reduce sum %x {axes = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<1x1xf32>
+  return %y : tensor<1x1xf32>
+}
+
+// -----
+
+func.func @reduce_c2(%x: tensor<2x3xf32>) -> tensor<2xf32> {
+  // expected-error @+1 {{result has dims 2, expected 2x1 (reduce_c2)}}
+  %y = device.reduce sum %x {axes = array<i64: 1>} : (tensor<2x3xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+
+// -----
+
+func.func @reduce_c3(%x: tensor<2x3xf32>) -> tensor<2x1xf32> {
+  // expected-error @+1 {{prologue argument 0 is 'i32', expected 'f32' (reduce_c3)}}
+  %y = device.reduce sum %x prologue {
+  ^bb0(%e: i32):
+    device.yield %e : i32
+  } {axes = array<i64: 1>} : (tensor<2x3xf32>) -> tensor<2x1xf32>
+  return %y : tensor<2x1xf32>
+}
+
+// -----
+
+func.func @softmax_c1(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{axis 2 is outside 0..1 (softmax_c1)}}
+  %y = device.softmax %x {axis = 2} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @softmax_c2(%x: tensor<2x3xi32>) -> tensor<2x3xi32> {
+  // expected-error @+1 {{operand elements are 'i32', allowed floats (softmax_c2)}}
+  %y = device.softmax %x {axis = 1} : (tensor<2x3xi32>) -> tensor<2x3xi32>
+  return %y : tensor<2x3xi32>
+}
+
+// -----
+
+func.func @norm_c1(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{axis -1 is outside 0..1 (norm_c1)}}
+  %y = device.norm %x {axis = -1, epsilon = 1.0e-5} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @norm_c2(%x: tensor<2x3xf32>, %s: tensor<2xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{scale or bias has dims 2, expected 3 (norm_c2)}}
+  %y = device.norm %x scale %s {axis = 1, epsilon = 1.0e-5} : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @norm_c3(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+  // expected-error @+1 {{operand and result types differ: 'tensor<2x3xf32>' and 'tensor<3x2xf32>' (norm_c3)}}
+  %y = device.norm %x {axis = 1, epsilon = 1.0e-5} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+
+// -----
+
+func.func @attention_c1(%q: tensor<2x3x4xf32>, %k: tensor<2x5x6xf32>) -> tensor<2x3x6xf32> {
+  // expected-error @+1 {{E of q and k are 4 and 6, T of k and v are 5 and 5 (attention_c1)}}
+  %y = device.attention %q, %k, %k {scale = 1.0} : (tensor<2x3x4xf32>, tensor<2x5x6xf32>, tensor<2x5x6xf32>) -> tensor<2x3x6xf32>
+  return %y : tensor<2x3x6xf32>
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<2x3x4xf32>, %k: tensor<5x4xf32>) -> tensor<2x3x4xf32> {
+  // expected-error @+1 {{ranks of q, k and v are 3, 2, 2, allowed equal and from 2 (attention_c2)}}
+  %y = device.attention %q, %k, %k {scale = 1.0} : (tensor<2x3x4xf32>, tensor<5x4xf32>, tensor<5x4xf32>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+func.func @attention_c3(%q: tensor<2x3x4xf32>, %m: tensor<4x5xf32>) -> tensor<2x3x4xf32> {
+  // expected-error @+1 {{mask has dims 4x5, which do not broadcast to 2x3x3 (attention_c3)}}
+  %y = device.attention %q, %q, %q, %m {scale = 1.0} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<4x5xf32>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+func.func @attention_c4(%q: tensor<2x3x4xf32>) -> tensor<2x4x3xf32> {
+  // expected-error @+1 {{result has dims 2x4x3, expected 2x3x4 (attention_c4)}}
+  %y = device.attention %q, %q, %q {scale = 1.0} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x4x3xf32>
+  return %y : tensor<2x4x3xf32>
+}
+
+// -----
+
+func.func @recurrent_c1(%x: tensor<5x1x3xf32>, %w: tensor<1x8x4xf32>, %r: tensor<1x8x2xf32>) -> tensor<5x1x1x2xf32> {
+  // expected-error @+1 {{w has dims 1x8x4, expected 1x8x3 (recurrent_c1)}}
+  %y, %h, %c = device.recurrent %x, %w, %r {kind = "lstm", direction = "forward", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Tanh"]}
+    : (tensor<5x1x3xf32>, tensor<1x8x4xf32>, tensor<1x8x2xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<5x1x1x2xf32>
+}
+
+// -----
+
+func.func @recurrent_c2(%x: tensor<5x1x3xf32>, %w: tensor<1x8x3xf32>, %r: tensor<1x8x2xf32>) -> tensor<5x1x1x2xf32> {
+  // expected-error @+1 {{kind 'lsmt' or direction 'forward' is not known}}
+  %y, %h, %c = device.recurrent %x, %w, %r {kind = "lsmt", direction = "forward", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Tanh"]}
+    : (tensor<5x1x3xf32>, tensor<1x8x3xf32>, tensor<1x8x2xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<5x1x1x2xf32>
+}
+
+// -----
+
+func.func @recurrent_c3(%x: tensor<5x1x3xf32>, %w: tensor<1x8x3xf32>, %r: tensor<1x8x2xf32>) -> tensor<5x1x1x2xf32> {
+  // expected-error @+1 {{1 activations ["Tanh"], expected 3 of ONNX's names (recurrent_c3)}}
+  %y, %h, %c = device.recurrent %x, %w, %r {kind = "lstm", direction = "forward", hiddenSize = 2 : i64, activations = ["Tanh"]}
+    : (tensor<5x1x3xf32>, tensor<1x8x3xf32>, tensor<1x8x2xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
+  return %y : tensor<5x1x1x2xf32>
+}
+
+// -----
+
+func.func @matmul_c7_accumulator(%a: tensor<3x4xf16>, %b: tensor<4x5xf16>) -> tensor<3x5xf16> {
+  // expected-error @+1 {{accumulates 'f32', stores 'f16' and has no epilogue that converts (matmul_c7)}}
+  %y = device.matmul %a, %b : (tensor<3x4xf16>, tensor<4x5xf16>) -> tensor<3x5xf16>
+  return %y : tensor<3x5xf16>
+}
