@@ -8,7 +8,7 @@
 #include "bmodel/hash.h"
 #include "bmodel/cpu_features.h"
 
-#define HASH_VARIANT hashSse2
+#define HASH_VARIANT hashBase
 #include "HashVariant.h"
 
 namespace bmodel {
@@ -16,6 +16,7 @@ uint64_t hashAvx2(const void *data, size_t size, uint64_t seed);
 uint64_t hashAvx512(const void *data, size_t size, uint64_t seed);
 
 uint64_t hashBytes(const void *data, size_t size, uint64_t seed) {
+#if defined(__x86_64__)
   const uint64_t features = cpuFeatures();
   if (features & BM_CPU_AVX512F) {
     return hashAvx512(data, size, seed);
@@ -23,6 +24,7 @@ uint64_t hashBytes(const void *data, size_t size, uint64_t seed) {
   if (features & BM_CPU_AVX2) {
     return hashAvx2(data, size, seed);
   }
-  return hashSse2(data, size, seed);
+#endif
+  return hashBase(data, size, seed);
 }
 } // namespace bmodel

@@ -15,12 +15,20 @@
 
 namespace bmodel::test {
 
-/// A path in the test's own temporary folder, removed at the end of the process's life by the OS's
-/// clean-up of /tmp; unique per process.
+/// A path of this process in the folder for temporary files; a file there is removed at exit.
 inline std::string temporaryPath(const std::string &name) {
+  static struct Paths {
+    ~Paths() {
+      for (const std::string &path : list) {
+        unlink(path.c_str());
+      }
+    }
+    std::vector<std::string> list;
+  } paths;
   const char *folder = getenv("TMPDIR");
-  return std::string(folder ? folder : "/tmp") + "/tessera-test-" + std::to_string(getpid()) + "-" +
-         name;
+  paths.list.push_back(std::string(folder ? folder : "/tmp") + "/tessera-test-" +
+                       std::to_string(getpid()) + "-" + name);
+  return paths.list.back();
 }
 
 inline std::vector<char> readBytes(const std::string &path) {

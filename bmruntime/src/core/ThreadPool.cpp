@@ -5,6 +5,7 @@
 #include <cstring>
 #include <ctime>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -18,6 +19,12 @@ namespace {
 /// Longer than the gap between two launches of a run, shorter than anybody's time slice.
 constexpr uint64_t kSpinNs = 30000;
 constexpr int kPausesPerClockRead = 16;
+
+/// The processors this process may use.
+uint32_t availableCpus() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? uint32_t(CPU_COUNT(&set)) : 1;
+}
 
 uint64_t nowNs() {
   timespec t;
@@ -65,6 +72,8 @@ bmrt_code_t ThreadPool::start(uint32_t threads, uint64_t scratchBytes, bmrt_stat
                        static_cast<unsigned long long>(scratchBytes), threads);
     }
   }
+  // With more threads than processors, one that spins keeps another from its work.
+  spinNs = threads <= availableCpus() ? kSpinNs : 0;
   Array<Worker> fresh;
   if (!fresh.allocate(threads - 1)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %u threads", threads);
@@ -116,7 +125,7 @@ void ThreadPool::runShared(const Launch &launch) {
   for (uint32_t spins = 0; now & kJoined; ++spins) {
     pauseCpu();
     // With more threads than cores the one we wait for may need ours.
-    if (spins % 4096 == 4095) {
+    if (spinNs == 0 || spins % 4096 == 4095) {
       sched_yield();
     }
     now = state.load(std::memory_order_acquire);
@@ -163,7 +172,7 @@ void ThreadPool::work(uint32_t index) {
 }
 
 uint64_t ThreadPool::waitForChange(uint64_t seen) {
-  const uint64_t deadline = nowNs() + kSpinNs;
+  const uint64_t deadline = nowNs() + spinNs;
   do {
     for (int i = 0; i < kPausesPerClockRead; ++i) {
       const uint64_t now = state.load(std::memory_order_acquire);

@@ -65,6 +65,7 @@ private:
   Array<Worker> workers;
   Array<Buffer> scratch; ///< by thread; element 0 is the caller's; null data if none is needed
   Launch current;
+  uint64_t spinNs = 0; ///< how long an idle worker waits before it sleeps
 
   // state: launch number << 32 | open << 31 | workers that have joined.
   static constexpr uint64_t kOpen = uint64_t(1) << 31;
