@@ -39,6 +39,7 @@ using Subcommand = std::function<llvm::Error()> (*)(CLI::App &app);
 std::function<llvm::Error()> addImport(CLI::App &app);
 std::function<llvm::Error()> addInfo(CLI::App &app);
 std::function<llvm::Error()> addReference(CLI::App &app);
+std::function<llvm::Error()> addDeploy(CLI::App &app);
 std::function<llvm::Error()> addSupportedOps(CLI::App &app);
 
 } // namespace tessera::tool

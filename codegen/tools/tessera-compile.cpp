@@ -14,6 +14,7 @@ static constexpr Subcommand kSubcommands[] = {
     addImport,
     addInfo,
     addReference,
+    addDeploy,
     addSupportedOps,
 };
 

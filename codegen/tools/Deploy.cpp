@@ -1,0 +1,126 @@
+//===- Deploy.cpp - The deploy subcommand: NAME_top.mlir to .bmodel --------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/X86Deploy.h"
+#include "codegen/X86/KernelCache.h"
+#include "codegen/tools/Events.h"
+#include "codegen/tools/Subcommand.h"
+#include "top_dialect/IR/ModuleIO.h"
+#include "top_dialect/IR/Names.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ThreadPool.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tool;
+
+namespace {
+struct Options {
+  std::string mlir;
+  std::string chip = "x86";
+  std::string quantize = "F32";
+  std::string output;
+  std::string cacheFolder;
+  std::string deviceMlir;
+  unsigned jobs = 0;
+};
+
+llvm::Error fail(ExitCode code, const llvm::Twine &text) { return llvm::make_error<CodedError>(code, text.str()); }
+
+/// Diagnostics by ONNX name: warnings are reported at once, errors collected for the final message.
+class DiagnosticCollector {
+public:
+  explicit DiagnosticCollector(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) { take(diagnostic); }) {}
+
+  const std::string &errors() const { return text; }
+
+private:
+  void take(Diagnostic &diagnostic) {
+    std::string name = top::getDisplayName(diagnostic.getLocation());
+    std::string message = name.empty() ? diagnostic.str() : "'" + name + "': " + diagnostic.str();
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
+      reportWarning(message);
+    } else if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
+      text += (text.empty() ? "" : "; ") + message;
+    }
+  }
+
+  std::string text;
+  ScopedDiagnosticHandler handler;
+};
+
+llvm::Expected<x86::X86Target> parseTarget(const Options &options) {
+  std::optional<x86::X86Target> target = x86::X86Target::parse(options.chip);
+  if (!target) {
+    return fail(kUsage, "unknown chip '" + options.chip + "': allowed are x86, x86-v2, x86-avx2, x86-avx512");
+  }
+  if (StringRef(options.quantize).upper() != "F32") {
+    return fail(kUsage, "precision '" + options.quantize + "' is not available on " + options.chip + ": allowed is F32");
+  }
+  return *target;
+}
+
+llvm::Error run(const Options &options) {
+  auto target = parseTarget(options);
+  if (!target) {
+    return target.takeError();
+  }
+  DialectRegistry registry;
+  codegen::registerX86Deploy(registry);
+  llvm::DefaultThreadPool threads(llvm::hardware_concurrency(options.jobs));
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.setThreadPool(threads);
+  context.loadAllAvailableDialects();
+  DiagnosticCollector diagnostics(&context);
+  std::optional<Step> step;
+  int index = 0;
+  codegen::PhaseObserver observer;
+  observer.begin = [&](StringRef name) { step.emplace(name, ++index); };
+  observer.end = [&] { step.reset(); };
+
+  observer.begin("read");
+  llvm::Expected<OwningOpRef<ModuleOp>> module = top::readModule(options.mlir, context);
+  observer.end();
+  if (!module) {
+    return module.takeError();
+  }
+  codegen::X86DeployOptions deploy{*target, options.output, options.cacheFolder, options.deviceMlir};
+  llvm::Expected<codegen::X86DeployResult> result = codegen::deployX86(**module, deploy, observer);
+  if (!result) {
+    std::string text = llvm::toString(result.takeError());
+    if (!diagnostics.errors().empty()) {
+      text += ": " + diagnostics.errors();
+    }
+    bool internal = StringRef(text).contains("internal error");
+    return fail(internal ? kInternal : kError, text);
+  }
+  reportResult({{"bmodel", options.output},
+                {"chip", target->name()},
+                {"workspace_bytes", int64_t(result->workspaceBytes)},
+                {"workspace_lower_bound", int64_t(result->workspaceLowerBound)},
+                {"code_bytes", int64_t(result->codeBytes)},
+                {"constant_bytes", int64_t(result->constantBytes)},
+                {"steps", int64_t(result->steps)},
+                {"kernels", int64_t(result->kernels)},
+                {"cache_hits", int64_t(result->cacheHits)}});
+  return llvm::Error::success();
+}
+} // namespace
+
+std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
+  CLI::App *sub = app.add_subcommand("deploy", "NAME_top.mlir to a .bmodel");
+  auto options = std::make_shared<Options>();
+  options->cacheFolder = x86::KernelCache::defaultFolder();
+  sub->add_option("--mlir", options->mlir, "NAME_top.mlir, its weights beside it")->required();
+  sub->add_option("--chip", options->chip, "x86 (this machine), x86-v2, x86-avx2 or x86-avx512");
+  sub->add_option("--quantize", options->quantize, "F32");
+  sub->add_option("--output", options->output, "The .bmodel")->required();
+  sub->add_option("--cache-dir", options->cacheFolder, "Folder of compiled kernels, or none")->transform([](const std::string &text) {
+    return text == "none" ? std::string() : text;
+  });
+  sub->add_option("--jobs", options->jobs, "Threads that compile, 0: one per core");
+  sub->add_option("--device-mlir", options->deviceMlir, "Also write the device IR to this file");
+  return [options] { return run(*options); };
+}
