@@ -8,9 +8,11 @@
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/TopDialect.h"
 
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -73,6 +75,9 @@ LogicalResult runDevicePasses(ModuleOp module, const x86::X86Target &target) {
   PassManager passes(module.getContext());
   OpPassManager &functions = passes.nest<func::FuncOp>();
   functions.addPass(device::createConvertTopToDevicePass());
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(device::createAssignLayoutsPass({.vectorBytes = target.vectorBytes()}));
+  functions.addPass(device::createPackWeightsPass({.vectorBytes = target.vectorBytes()}));
   return passes.run(module);
 }
 
