@@ -1,5 +1,7 @@
 //===- tessera-opt.cpp - mlir-opt with the dialects and passes of Tessera ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/KernelInterface.h"
+#include "codegen/X86/Passes.h"
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,9 +17,11 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect,
                   mlir::quant::QuantDialect, tessera::device::DeviceDialect, tessera::top::TopDialect>();
+  tessera::x86::registerX86Kernels(registry);
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   tessera::top::registerTopTransforms();
   tessera::device::registerTopToDevicePasses();
+  tessera::x86::registerX86Passes();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera optimizer driver\n", registry));
 }
