@@ -53,18 +53,23 @@ def import_onnx(model_def: Path, mlir: Path, report: Report, *, model_name: str,
             file.write_text(preprocess.to_json() + "\n")
             arguments += ["--preprocess", str(file)]
         result = run_compile(arguments, report, inputs=[model_def], reproducer_beside=mlir)
+        model = _from_result(mlir, result)
         # The weights first: the .mlir that names them must never stand alone.
         if weights_path(staged).exists():
             weights_path(staged).replace(weights_path(mlir))
         staged.replace(mlir)
-    return open_top(mlir, report), result
+    return model, result
 
 
 def open_top(mlir: str | Path, report: Report) -> TopModel:
     """Reads the inputs and outputs of a NAME_top.mlir. Raises TesseraError where it or its weights are bad."""
     path = require_file(mlir, "model")
-    result = run_compile(["info", "--mlir", str(path)], report, inputs=[path])
-    model = TopModel(path, tuple(map(_spec, result.get("inputs", []))), tuple(map(_spec, result.get("outputs", []))))
+    return _from_result(path, run_compile(["info", "--mlir", str(path)], report, inputs=[path]))
+
+
+def _from_result(path: Path, result: Mapping[str, object]) -> TopModel:
+    """From what tessera-compile tells of a module. Raises TesseraError where an input's size is open."""
+    model = TopModel(path, tuple(map(_spec, result["inputs"])), tuple(map(_spec, result["outputs"])))  # type: ignore[arg-type]
     open_dims = [spec for spec in model.inputs if any(dim < 0 for dim in spec.shape)]
     if open_dims:
         raise TesseraError("the model does not fix the sizes of its inputs (-1 is open): "
