@@ -96,7 +96,7 @@ llvm::Error run(const Options &options) {
     bool internal = StringRef(text).contains("internal error");
     return fail(internal ? kInternal : kError, text);
   }
-  reportResult({{"bmodel", options.output},
+  reportResult(llvm::json::Object{{"bmodel", options.output},
                 {"chip", target->name()},
                 {"workspace_bytes", int64_t(result->workspaceBytes)},
                 {"workspace_lower_bound", int64_t(result->workspaceLowerBound)},

@@ -53,7 +53,7 @@ Value buildConv(Lowering &lower, Value x, Value w, Value bias, Geometry geometry
       lower.rewriter, lower.loc, RankedTensorType::get(dims, resultElement), x, w, bias, ValueRange(),
       builder.getDenseI64ArrayAttr(geometry.strides), builder.getDenseI64ArrayAttr(geometry.pads),
       builder.getDenseI64ArrayAttr(geometry.dilations), geometry.groups, ConvAlgorithm::generic,
-      /*packed=*/false, DenseI64ArrayAttr());
+      /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr());
   if (relu) {
     lower.setEpilogue(conv, [&](OpBuilder &b, Location loc, ValueRange values) {
       return emitRelu(b, loc, values[0], limit);
