@@ -124,6 +124,10 @@ std::optional<SmallVector<double>> tessera::top::getConstantDoubles(Value value)
     return std::nullopt;
   }
   SmallVector<double> doubles;
+  if (data->type.getElementType().isF32()) {
+    llvm::append_range(doubles, data->data<float>());
+    return doubles;
+  }
   if (auto type = dyn_cast<FloatType>(data->type.getElementType())) {
     int64_t size = elementBytes(type);
     for (size_t i = 0; i + size <= data->bytes.size(); i += size) {

@@ -110,7 +110,7 @@ std::optional<AffineChain> collectChain(Value start, int64_t axis, bool addsOnly
 template <typename Op>
 static bool takesChain(Op op, Value weight) {
   Value bias = op.getBias();
-  return isConstant(weight) && (!bias || isConstant(bias)) && !op.getRelu();
+  return isReadable(weight) && (!bias || isReadable(bias)) && !op.getRelu();
 }
 
 std::optional<int64_t> foldableChannelAxis(Operation *op) {
@@ -150,19 +150,39 @@ static ChannelView channelView(Operation *op, ArrayRef<int64_t> dims) {
   return {1, 1, dims[0], product(dims.drop_front())}; // conv: [OC, ...]
 }
 
-/// Multiplies each element by the scale of its output channel.
-static void scaleChannels(MutableArrayRef<double> values, const ChannelView &view,
+/// Multiplies each element by the scale of its output channel, rounding once.
+template <typename T>
+static void scaleChannels(MutableArrayRef<T> values, const ChannelView &view,
                           ArrayRef<double> scale) {
-  double *value = values.data();
+  T *value = values.data();
   for (int64_t g = 0; g < view.groups; ++g) {
     for (int64_t o = 0; o < view.outer; ++o) {
       for (int64_t c = 0; c < view.channels; ++c) {
-        for (int64_t i = 0; i < view.inner; ++i) {
-          *value++ *= scale[g * view.channels + c];
+        double factor = scale[g * view.channels + c];
+        for (int64_t i = 0; i < view.inner; ++i, ++value) {
+          *value = static_cast<T>(*value * factor);
         }
       }
     }
   }
+}
+
+static Value scaledWeight(RewriterBase &rewriter, Operation *op, Value weight,
+                          ArrayRef<double> scale) {
+  RankedTensorType type = tensorType(weight);
+  ChannelView view = channelView(op, type.getShape());
+  std::string hint = constantHint(weight, "weight").str();
+  if (!type.getElementType().isF32()) {
+    SmallVector<double> values = *getConstantDoubles(weight);
+    scaleChannels<double>(values, view, scale);
+    return createFromDoubles(rewriter, weight.getLoc(), type, values, hint);
+  }
+  // Nearly all weights are single: no detour of eight bytes per element.
+  std::optional<TensorData> data = getConstantData(weight);
+  std::vector<char> bytes(data->bytes.begin(), data->bytes.end());
+  scaleChannels<float>({reinterpret_cast<float *>(bytes.data()), bytes.size() / sizeof(float)},
+                       view, scale);
+  return createConstant(rewriter, weight.getLoc(), type, std::move(bytes), hint);
 }
 
 void foldIntoWeights(RewriterBase &rewriter, Operation *op, const AffineChain &chain) {
@@ -172,10 +192,7 @@ void foldIntoWeights(RewriterBase &rewriter, Operation *op, const AffineChain &c
   Value weight = op->getOperand(kWeight);
   Value bias = op->getNumOperands() > kBias ? op->getOperand(kBias) : Value();
   if (chain.scales) {
-    SmallVector<double> values = *getConstantDoubles(weight);
-    scaleChannels(values, channelView(op, dimsOf(weight)), chain.scale);
-    weight = createFromDoubles(rewriter, weight.getLoc(), tensorType(weight), values,
-                               constantHint(weight, "weight"));
+    weight = scaledWeight(rewriter, op, weight, chain.scale);
   }
   std::vector<double> shift = chain.shift;
   if (bias) {

@@ -52,7 +52,7 @@ private:
   /// Whether the results are known and their bytes and the work for them within bounds.
   bool isWorthEvaluating(Operation *op) {
     if (!isTop(op) || !isa<ReferenceInterface>(op) || op->getNumRegions() != 0 ||
-        op->getNumOperands() == 0 || !llvm::all_of(op->getOperands(), isConstant)) {
+        op->getNumOperands() == 0 || !llvm::all_of(op->getOperands(), isReadable)) {
       return false;
     }
     int64_t growth = 0, elements = 0;
@@ -75,11 +75,8 @@ private:
     SmallVector<HostTensor> inputs, outputs;
     SmallVector<const HostTensor *> pointers; // Into `inputs`, once it is complete.
     for (Value operand : op->getOperands()) {
-      std::optional<TensorData> data = getConstantData(operand);
-      if (!data) {
-        return op->emitError("failed to read a constant operand: the weight file does not hold it");
-      }
-      inputs.push_back(HostTensor::borrow(data->type, data->bytes, data->owner));
+      TensorData data = *getConstantData(operand);
+      inputs.push_back(HostTensor::borrow(data.type, data.bytes, data.owner));
     }
     for (const HostTensor &input : inputs) {
       pointers.push_back(&input);

@@ -112,7 +112,7 @@ std::optional<Untransposed> untranspose(Operation *op, RewriterBase &rewriter) {
   bool movable = llvm::all_of(op->getOperands(), [&](Value operand) {
     RankedTensorType type = tensorType(operand);
     bool isSingle = type.hasStaticShape() && type.getNumElements() == 1;
-    return operand.getDefiningOp<TransposeOp>() || isConstant(operand) || isSingle;
+    return operand.getDefiningOp<TransposeOp>() || isReadable(operand) || isSingle;
   });
   if (!movable) {
     return std::nullopt;
@@ -126,7 +126,7 @@ std::optional<Untransposed> untranspose(Operation *op, RewriterBase &rewriter) {
       SmallVector<int64_t> dims(rank - tensorType(operand).getRank(), 1);
       llvm::append_range(dims, dimsOf(operand));
       Value full = createReshape(rewriter, operand.getLoc(), operand, dims);
-      if (!isConstant(full)) {
+      if (!isReadable(full)) {
         return std::nullopt;
       }
       result.operands.push_back(createPermuted(rewriter, full, inverse(result.perm)));
@@ -279,7 +279,7 @@ bool mergeTranspose(TransposeOp op, RewriterBase &rewriter) {
     replaceAndErase(rewriter, op, x);
     return true;
   }
-  if (isConstant(x)) {
+  if (isReadable(x)) {
     replaceAndErase(rewriter, op, createPermuted(rewriter, x, perm));
     return true;
   }
@@ -314,7 +314,7 @@ bool mergeReshape(ReshapeOp op, RewriterBase &rewriter) {
     return false;
   }
   Value merged = createReshape(rewriter, op.getLoc(), x, dimsOf(op.getY()));
-  if (isConstant(merged)) {
+  if (isReadable(merged)) {
     replaceAndErase(rewriter, op, merged);
   } else {
     replaceFused(rewriter, op, merged.getDefiningOp());

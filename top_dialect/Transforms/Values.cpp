@@ -10,8 +10,10 @@
 namespace tessera::top {
 using namespace mlir;
 
+bool isReadable(Value v) { return getConstantData(v).has_value(); }
+
 std::optional<double> getScalar(Value v) {
-  if (!isConstant(v)) {
+  if (!isReadable(v)) {
     return std::nullopt;
   }
   if (isa<FloatType>(tensorType(v).getElementType())) {

@@ -15,6 +15,9 @@ inline mlir::RankedTensorType tensorType(mlir::Value v) {
 }
 inline llvm::ArrayRef<int64_t> dimsOf(mlir::Value v) { return tensorType(v).getShape(); }
 
+/// Whether `v` is a constant whose elements are at hand: a `top.weight` needs its weight file.
+bool isReadable(mlir::Value v);
+
 /// The value that every element of a float constant has, or that of an integer constant with one
 /// element. None for other values.
 std::optional<double> getScalar(mlir::Value v);
