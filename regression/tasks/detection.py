@@ -70,7 +70,7 @@ def suppress(boxes: np.ndarray, scores: np.ndarray, threshold: float) -> list[in
     return keep
 
 
-def detect(output: np.ndarray, ratio: float, score_threshold: float = 0.001, nms: float = 0.65) -> Detections:
+def detect(output: np.ndarray, ratio: float, score_threshold: float = 0.01, nms: float = 0.65) -> Detections:
     """Detections of one YOLOX output; `ratio` is how much the picture was shrunk by the letterbox."""
     raw = decode_yolox(output)
     centre, size = raw[:, :2] / ratio, raw[:, 2:4] / ratio
