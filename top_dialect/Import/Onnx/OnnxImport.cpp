@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -28,10 +29,15 @@ struct Input {
   std::string name;
   mlir::Type element;
   llvm::SmallVector<int64_t> shape;  ///< kDynamic where open
-  std::vector<std::string> dimNames; ///< dim_param, or ""
+  std::vector<std::string> dimNames; ///< dim_param where it names one size, else ""
 };
 
 std::string format(llvm::ArrayRef<int64_t> shape) { return detail::formatShape(shape); }
+
+/// Whether dims of this dim_param are equal. Exporters also write "?", "-1" or "None" for any open dim.
+bool namesOneSize(StringRef name) {
+  return !name.empty() && (llvm::isAlpha(name[0]) || name[0] == '_') && name != "None" && !name.equals_insensitive("unknown");
+}
 
 class ModelImporter {
 public:
@@ -87,7 +93,7 @@ private:
     Input input{proto.name(), *element, {}, {}};
     for (const auto &dim : tensor.shape().dim()) {
       input.shape.push_back(dim.has_dim_value() && dim.dim_value() > 0 ? dim.dim_value() : mlir::ShapedType::kDynamic);
-      input.dimNames.push_back(dim.has_dim_param() ? dim.dim_param() : "");
+      input.dimNames.push_back(namesOneSize(dim.dim_param()) ? dim.dim_param() : "");
       if (dim.has_dim_value() && dim.dim_value() < -1) {
         return fail(llvm::formatv("input '{0}' has the dim {1}", proto.name(), dim.dim_value()));
       }
