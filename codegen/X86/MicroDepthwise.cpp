@@ -1,9 +1,10 @@
 //===- MicroDepthwise.cpp - Depthwise convolution on channel blocks -------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// One vector holds the channels of a block at one position; a register tile is a run of positions of an output row.
-// Weights lie [C / 16][KH * KW][16]. Taps on padding are not computed: kernel rows are cut by the loop over them,
-// kernel columns are known for each tile, because tiles at the left and right border are emitted by themselves.
+// One vector holds the channels of a block at one position; a register tile is a run of positions
+// of an output row. Weights lie [C / 16][KH * KW][16]. Taps on padding are not computed: kernel
+// rows are cut by the loop over them, kernel columns are known for each tile, because tiles at the
+// left and right border are emitted by themselves.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MicroShape.h"
 
@@ -18,14 +19,17 @@ namespace {
 class Depthwise {
 public:
   Depthwise(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-      : op(op), kb(kb), s(op), extraKinds(extras), columns(s.ow, kb.target.hasMasks() ? 14 : kb.target.hasFma() ? 8 : 6),
+      : op(op), kb(kb), s(op), extraKinds(extras), columns(s.ow, kb.target.hasMasks() ? 14
+                                                                 : kb.target.hasFma() ? 8
+                                                                                      : 6),
         blocks(ceilDiv(s.c, kBlock)) {}
   void emit();
 
 private:
-  void emitBlock(Value image, Value block, Value rowBegin, Value rowEnd, int64_t tail);
-  void emitRow(Value row, bool interior, int64_t tail);
-  void emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first, int64_t tail);
+  void emitBlock(Value image, Value block, Value rowBegin, Value rowEnd);
+  void emitRow(Value row);
+  void emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first,
+                bool allRows);
   bool inside(int64_t column, int64_t tap) const {
     int64_t x = column * s.strideW + tap * s.dilationW - s.padLeft;
     return x >= 0 && x < s.w;
@@ -45,29 +49,28 @@ private:
   // Of the block at hand.
   Value x, w, y, bias;
   SmallVector<Value> extras;
-  Value tapBegin, tapEnd; ///< kernel rows inside the input; null when all are
+  SmallVector<Value>
+      channels; ///< mask of the channels that exist, per vector of the block; empty when all do
+  Value tapBegin, tapEnd; ///< kernel rows inside the input
 };
 
 void Depthwise::emit() {
-  // A tile of the launch is some rows of one block: enough of them to balance, none below some 5 us.
+  // A tile of the launch is some rows of one block: enough of them to balance, none below some 5
+  // us.
   constexpr int64_t kTapsPerTile = 10'000, kWanted = 16;
   int64_t taps = s.oh * s.ow * s.kh * s.kw;
-  int64_t rowParts = std::clamp<int64_t>(std::min(taps / kTapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, s.oh);
+  int64_t rowParts =
+      std::clamp<int64_t>(std::min(taps / kTapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, s.oh);
   kb.forTiles(s.n * blocks * rowParts, [&](Value tile) {
     Value part = kb.rem(tile, rowParts), rest = kb.div(tile, rowParts);
     Value block = kb.rem(rest, blocks), image = kb.div(rest, blocks);
-    Value rowBegin = kb.div(kb.mul(part, s.oh), rowParts), rowEnd = kb.div(kb.mul(kb.add(part, 1), s.oh), rowParts);
-    int64_t tail = s.c % kBlock;
-    if (tail == 0) {
-      emitBlock(image, block, rowBegin, rowEnd, kBlock);
-      return;
-    }
-    kb.ifThen(kb.less(block, kb.constant(blocks - 1)), [&] { emitBlock(image, block, rowBegin, rowEnd, kBlock); });
-    kb.ifThen(kb.less(kb.constant(blocks - 2), block), [&] { emitBlock(image, block, rowBegin, rowEnd, tail); });
+    Value rowBegin = kb.div(kb.mul(part, s.oh), rowParts),
+          rowEnd = kb.div(kb.mul(kb.add(part, 1), s.oh), rowParts);
+    emitBlock(image, block, rowBegin, rowEnd);
   });
 }
 
-void Depthwise::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd, int64_t tail) {
+void Depthwise::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd) {
   Value plane = kb.add(kb.mul(image, blocks), block);
   x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * kBlockBytes));
   y = byteOffset(kb, kb.result(), kb.mul(plane, s.oh * s.ow * kBlockBytes));
@@ -77,35 +80,35 @@ void Depthwise::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd
   extras.clear();
   for (auto [index, extra] : llvm::enumerate(extraKinds)) {
     Value pointer = kb.operand((bias ? 3 : 2) + index);
-    Value offset = extra.kind == ExtraKind::Full ? kb.mul(plane, s.oh * s.ow * kBlockBytes) : channel;
+    Value offset =
+        extra.kind == ExtraKind::Full ? kb.mul(plane, s.oh * s.ow * kBlockBytes) : channel;
     extras.push_back(extra.kind == ExtraKind::Scalar ? pointer : byteOffset(kb, pointer, offset));
   }
-  // Rows whose window lies inside the input need no cut: [interiorBegin, interiorEnd).
-  int64_t reach = (s.kh - 1) * s.dilationH, last = s.h - 1 - reach + s.padTop;
-  int64_t interiorBegin = std::min(s.oh, ceilDiv(s.padTop, s.strideH));
-  int64_t interiorEnd = last < 0 ? interiorBegin : std::clamp(last / s.strideH + 1, interiorBegin, s.oh);
-  auto rows = [&](int64_t begin, int64_t end, bool interior) {
-    if (begin < end) {
-      kb.forLoop(kb.max(rowBegin, kb.constant(begin)), kb.min(rowEnd, kb.constant(end)), 1,
-                 [&](Value row) { emitRow(row, interior, tail); });
+  channels.clear();
+  if (s.c % kBlock) {
+    int64_t lanes = kb.target.lanes(32);
+    for (int64_t part = 0; part < vectorsPerBlock(kb.target); ++part) {
+      Value first = kb.add(kb.mul(block, kBlock), part * lanes);
+      channels.push_back(kb.maskBelow(lanes, kb.sub(kb.constant(s.c), first)));
     }
-  };
-  rows(0, interiorBegin, false);
-  rows(interiorBegin, interiorEnd, true);
-  rows(interiorEnd, s.oh, false);
+  }
+  kb.forLoop(rowBegin, rowEnd, 1, [&](Value row) { emitRow(row); });
 }
 
-void Depthwise::emitRow(Value row, bool interior, int64_t tail) {
+void Depthwise::emitRow(Value row) {
   Value top = kb.sub(kb.mul(row, s.strideH), kb.constant(s.padTop));
-  if (interior) {
-    tapBegin = tapEnd = Value();
-  } else {
-    // Kernel row t reads input row top + t * dilation.
-    Value missing = kb.max(kb.constant(0), kb.sub(kb.constant(0), top));
-    Value room = kb.max(kb.constant(0), kb.sub(kb.constant(s.h), top));
-    tapBegin = kb.div(kb.add(missing, s.dilationH - 1), s.dilationH);
-    tapEnd = kb.min(kb.constant(s.kh), kb.div(kb.add(room, s.dilationH - 1), s.dilationH));
-  }
+  // Kernel row t reads input row top + t * dilation.
+  Value missing = kb.max(kb.constant(0), kb.sub(kb.constant(0), top));
+  Value room = kb.max(kb.constant(0), kb.sub(kb.constant(s.h), top));
+  tapBegin = kb.div(kb.add(missing, s.dilationH - 1), s.dilationH);
+  tapEnd = kb.min(kb.constant(s.kh), kb.div(kb.add(room, s.dilationH - 1), s.dilationH));
+  // Rows whose window lies inside the input need no cut: [interiorBegin, interiorEnd).
+  int64_t last = s.h - 1 - (s.kh - 1) * s.dilationH + s.padTop;
+  int64_t interiorBegin = std::min(s.oh, ceilDiv(s.padTop, s.strideH));
+  int64_t interiorEnd =
+      last < 0 ? interiorBegin : std::clamp(last / s.strideH + 1, interiorBegin, s.oh);
+  bool unroll = s.kh <= 5 && interiorBegin < interiorEnd;
+
   Value input = byteOffset(kb, x, kb.mul(top, s.w * kBlockBytes));
   Value rowStart = kb.mul(row, s.ow);
   for (int64_t tile = 0; tile < columns.pieces;) {
@@ -113,29 +116,45 @@ void Depthwise::emitRow(Value row, bool interior, int64_t tail) {
     while (end < columns.pieces && columns.length(end) == width && needsNoBorder(end)) {
       ++end;
     }
-    if (end <= tile + 1) {
+    if (end == tile) {
       Value from = byteOffset(kb, input, (begin * s.strideW - s.padLeft) * kBlockBytes);
-      emitTile(from, kb.add(rowStart, begin), width, begin, tail);
+      emitTile(from, kb.add(rowStart, begin), width, begin, false);
       ++tile;
       continue;
     }
-    kb.forLoop(begin, begin + (end - tile) * width, width, [&](Value column) {
-      Value from = kb.sub(kb.mul(column, s.strideW), kb.constant(s.padLeft));
-      emitTile(byteOffset(kb, input, kb.mul(from, kBlockBytes)), kb.add(rowStart, column), width, std::nullopt, tail);
-    });
+    auto emitRun = [&](bool allRows) {
+      kb.forLoop(begin, begin + (end - tile) * width, width, [&](Value column) {
+        Value from = kb.sub(kb.mul(column, s.strideW), kb.constant(s.padLeft));
+        emitTile(byteOffset(kb, input, kb.mul(from, kBlockBytes)), kb.add(rowStart, column), width,
+                 std::nullopt, allRows);
+      });
+    };
+    if (unroll) {
+      // Unsigned: rows above count as beyond.
+      Value inner = kb.sub(row, kb.constant(interiorBegin)),
+            count = kb.constant(interiorEnd - interiorBegin);
+      kb.ifThen(arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, inner, count),
+                [&] { emitRun(true); });
+      kb.ifThen(arith::CmpIOp::create(kb.b, arith::CmpIPredicate::uge, inner, count),
+                [&] { emitRun(false); });
+    } else {
+      emitRun(false);
+    }
     tile = end;
   }
 }
 
-/// |width| positions whose first tap reads |input|. |first|: their first column when it is known (a border may cut
-/// taps), absent when no tap is cut.
-void Depthwise::emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first, int64_t tail) {
+/// |width| positions whose first tap reads |input|. |first|: their first column when it is known (a
+/// border may cut columns), absent when no column is cut. |allRows|: no kernel row is cut.
+void Depthwise::emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first,
+                         bool allRows) {
   int64_t lanes = kb.target.lanes(32);
   auto vector = VectorType::get({lanes}, kb.b.getF32Type());
   Value zero = kb.constant(0);
   for (int64_t part = 0; part < vectorsPerBlock(kb.target); ++part) {
     int64_t offset = part * lanes * 4;
-    SmallVector<Value> sums(width, bias ? kb.load(vector, byteOffset(kb, bias, offset), zero) : kb.zero(vector));
+    SmallVector<Value> sums(width, bias ? kb.load(vector, byteOffset(kb, bias, offset), zero)
+                                        : kb.zero(vector));
     auto addKernelRow = [&](Value tapRow, ValueRange before) {
       SmallVector<Value> sums(before);
       Value row = byteOffset(kb, input, kb.mul(tapRow, s.dilationH * s.w * kBlockBytes));
@@ -150,19 +169,18 @@ void Depthwise::emitTile(Value input, Value position, int64_t width, std::option
           Value value = kb.load(vector, byteOffset(kb, row, at), zero);
           sums[column] = kb.target.hasFma()
                              ? Value(vector::FMAOp::create(kb.b, value, weight, sums[column]))
-                             : arith::AddFOp::create(kb.b, sums[column], arith::MulFOp::create(kb.b, value, weight));
+                             : arith::AddFOp::create(kb.b, sums[column],
+                                                     arith::MulFOp::create(kb.b, value, weight));
         }
       }
       return sums;
     };
-    if (tapBegin) {
-      sums = kb.forLoop(tapBegin, tapEnd, 1, sums, addKernelRow);
-    } else if (s.kh <= 5) {
+    if (allRows) {
       for (int64_t tapRow = 0; tapRow < s.kh; ++tapRow) {
         sums = addKernelRow(kb.constant(tapRow), sums);
       }
     } else {
-      sums = kb.forLoop(zero, kb.constant(s.kh), 1, sums, addKernelRow);
+      sums = kb.forLoop(tapBegin, tapEnd, 1, sums, addKernelRow);
     }
     Value element = kb.mul(position, kBlockBytes);
     Value to = byteOffset(kb, y, element);
@@ -172,8 +190,12 @@ void Depthwise::emitTile(Value input, Value position, int64_t width, std::option
     }
     for (int64_t column = 0; column < width; ++column) {
       VectorPlace place{column * kBlockBytes + offset, offset, 0};
-      Value value = emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sums[column], place);
-      storeBlockVector(kb, value, byteOffset(kb, to, place.element), part, tail);
+      Value value =
+          emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sums[column], place);
+      if (!channels.empty()) {
+        value = arith::SelectOp::create(kb.b, channels[part], value, kb.zero(vector));
+      }
+      kb.store(value, byteOffset(kb, to, place.element), zero);
     }
   }
 }

@@ -11,53 +11,61 @@ namespace tessera::x86 {
 ConvShape::ConvShape(device::ConvOp op) {
   auto x = cast<RankedTensorType>(op.getX().getType()).getShape();
   auto y = cast<RankedTensorType>(op.getY().getType()).getShape();
-  ArrayRef<int64_t> weight =
-      op.getPacked() ? *op.getWeightShape() : cast<RankedTensorType>(op.getW().getType()).getShape();
+  ArrayRef<int64_t> weight = op.getPacked()
+                                 ? *op.getWeightShape()
+                                 : cast<RankedTensorType>(op.getW().getType()).getShape();
   assert(x.size() == 4 && "2-D convolutions only");
   n = x[0], c = x[1], h = x[2], w = x[3];
   oc = y[1], oh = y[2], ow = y[3];
   kh = weight[2], kw = weight[3];
   strideH = op.getStrides()[0], strideW = op.getStrides()[1];
   dilationH = op.getDilations()[0], dilationW = op.getDilations()[1];
-  padTop = op.getPads()[0], padLeft = op.getPads()[1], padBottom = op.getPads()[2], padRight = op.getPads()[3];
+  padTop = op.getPads()[0], padLeft = op.getPads()[1], padBottom = op.getPads()[2],
+  padRight = op.getPads()[3];
   groups = op.getGroups();
 }
 
 EvenSplit::EvenSplit(int64_t total, int64_t largest)
-    : pieces(std::max<int64_t>(1, ceilDiv(total, largest))), size(total / pieces), wide(total % pieces) {}
+    : pieces(std::max<int64_t>(1, ceilDiv(total, largest))), size(total / pieces),
+      wide(total % pieces) {}
 
-WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes, int64_t outer) {
-  constexpr int64_t kFlopsPerTile = 6'000'000, kSmallFlops = 400'000, kMostTiles = 64, kRowBytes = 640 * 1024;
+WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes,
+                    int64_t outer) {
+  constexpr int64_t kFlopsPerTile = 6'000'000, kSmallFlops = 400'000, kMostTiles = 64,
+                    kRowBytes = 640 * 1024;
   // Below kSmallFlops handing out a second tile costs more than it gains.
-  int64_t wanted = flops < kSmallFlops ? 1 : std::clamp<int64_t>(flops / kFlopsPerTile, 2, kMostTiles);
-  wanted = ceilDiv(wanted, outer);
-  int64_t fewestRowParts = std::min(rowSteps, ceilDiv(aBytes, kRowBytes));
+  int64_t total = flops * outer;
+  int64_t wanted =
+      total < kSmallFlops ? 1 : std::clamp<int64_t>(total / kFlopsPerTile, 2, kMostTiles);
+  int64_t fewestRowParts = std::max<int64_t>(1, std::min(rowSteps, ceilDiv(aBytes, kRowBytes)));
   WorkSplit best;
   double bestCost = -1;
-  for (int64_t rowParts = fewestRowParts; rowParts <= rowSteps; ++rowParts) {
-    int64_t panelParts = std::min(panels, ceilDiv(wanted, rowParts));
-    int64_t parts = rowParts * panelParts;
+  auto consider = [&](int64_t rowParts, int64_t panelParts) {
+    int64_t parts = outer * rowParts * panelParts;
     // Uneven parts leave a thread idle at the end; a row or panel cannot be divided.
     double rowWaste = double(ceilDiv(rowSteps, rowParts) * rowParts) / rowSteps;
     double panelWaste = double(ceilDiv(panels, panelParts) * panelParts) / panels;
     double missing = double(std::max(wanted, parts)) / std::min(wanted, parts);
-    double odd = parts % 2 && parts > 1 && parts < 8 ? 1.0 + 0.5 / parts : 1.0;
+    double odd = parts % 2 && parts > 1 && parts < 16 ? 1.0 + 0.5 / parts : 1.0;
     double traffic = double(aBytes) * panelParts + double(bBytes) * rowParts;
-    double cost = (double(flops) / 60 + traffic / 8) * (1 + (rowWaste * panelWaste - 1) / parts) * odd *
-                  (1 + 0.02 * (missing - 1) + (parts < wanted ? 0.5 * (missing - 1) : 0));
+    double cost = (double(flops) / 60 + traffic / 8) * (1 + (rowWaste * panelWaste - 1) / parts) *
+                  odd * (1 + (parts < wanted ? 0.5 : 0.02) * (missing - 1));
     if (bestCost < 0 || cost < bestCost) {
       bestCost = cost;
       best = {rowParts, panelParts};
     }
-    if (rowParts >= 2 * wanted && rowParts >= fewestRowParts + 2) {
-      break;
-    }
+  };
+  int64_t most = std::min(rowSteps, std::max(fewestRowParts + 2, ceilDiv(2 * wanted, outer)));
+  for (int64_t rowParts = fewestRowParts; rowParts <= most; ++rowParts) {
+    int64_t enough = std::min(panels, std::max<int64_t>(1, ceilDiv(wanted, outer * rowParts)));
+    consider(rowParts, enough);
+    consider(rowParts, std::min(panels, enough + 1));
   }
   return best;
 }
 
-std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange extras, RankedTensorType y,
-                                                     unsigned &unsupported) {
+std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange extras,
+                                                     RankedTensorType y, unsigned &unsupported) {
   SmallVector<TileExtra> kinds;
   bool blocked = device::isBlocked(y);
   // Rows are what the result counts besides its columns: positions of an image, rows of a matrix.

@@ -10,13 +10,15 @@ using namespace mlir;
 
 namespace tessera::x86 {
 
-Value byteOffset(KernelBuilder &kb, Value base, Value bytes) { return kb.element(kb.b.getI8Type(), base, bytes); }
+Value byteOffset(KernelBuilder &kb, Value base, Value bytes) {
+  return kb.element(kb.b.getI8Type(), base, bytes);
+}
 Value byteOffset(KernelBuilder &kb, Value base, int64_t bytes) {
   return bytes == 0 ? base : byteOffset(kb, base, kb.constant(bytes));
 }
 
-TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, bool bias,
-                             ArrayRef<int32_t> offsets)
+TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras,
+                             bool bias, ArrayRef<int32_t> offsets)
     : kb(kb), epilogue(epilogue), extras(extras), bias(bias) {
   if (offsets.empty()) {
     return;
@@ -26,15 +28,17 @@ TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileE
   kb.b.setInsertionPointToStart(module.getBody());
   table = kb.frame().symbol + "_offsets";
   auto type = RankedTensorType::get({static_cast<int64_t>(offsets.size())}, kb.b.getI32Type());
-  LLVM::GlobalOp::create(kb.b, LLVM::LLVMArrayType::get(kb.b.getI32Type(), offsets.size()), /*isConstant=*/true,
-                         LLVM::Linkage::Internal, table, DenseElementsAttr::get(type, offsets), /*alignment=*/64);
+  LLVM::GlobalOp::create(kb.b, LLVM::LLVMArrayType::get(kb.b.getI32Type(), offsets.size()),
+                         /*isConstant=*/true, LLVM::Linkage::Internal, table,
+                         DenseElementsAttr::get(type, offsets), /*alignment=*/64);
 }
 
 /// Everything that makes two tiles different functions.
 static std::string describe(const TileShape &shape, const TileResult &result) {
-  std::string text = llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8}", shape.blocks, shape.stepBytes, shape.groupBytes,
-                                   shape.panelRowBytes, shape.prefetchLines, result.blockBytes, result.tailLanes,
-                                   result.blocked, shape.rows.size());
+  std::string text =
+      llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8}", shape.blocks, shape.stepBytes,
+                    shape.groupBytes, shape.panelRowBytes, shape.prefetchLines, result.blockBytes,
+                    result.tailLanes, result.blocked, shape.rows.size());
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
     text += llvm::formatv(" {0}:{1}", a, c);
   }
@@ -44,10 +48,12 @@ static std::string describe(const TileShape &shape, const TileResult &result) {
   return text;
 }
 
-void TileFunctions::call(const TileShape &shape, const TileResult &result, const Pointers &pointers) {
+void TileFunctions::call(const TileShape &shape, const TileResult &result,
+                         const Pointers &pointers) {
   func::FuncOp &function = functions[describe(shape, result)];
   if (!function) {
-    function = build(shape, result, llvm::formatv("{0}_tile{1}", kb.frame().symbol, functions.size()).str());
+    function = build(shape, result,
+                     llvm::formatv("{0}_tile{1}", kb.frame().symbol, functions.size()).str());
   }
   SmallVector<Value> arguments{pointers.a, pointers.b, pointers.c};
   if (bias) {
@@ -60,7 +66,8 @@ void TileFunctions::call(const TileShape &shape, const TileResult &result, const
   func::CallOp::create(kb.b, function, arguments);
 }
 
-func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &result, StringRef name) {
+func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &result,
+                                  StringRef name) {
   OpBuilder::InsertionGuard guard(kb.b);
   auto module = kb.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   kb.b.setInsertionPointToEnd(module.getBody());
@@ -68,7 +75,8 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   SmallVector<Type> types(3 + bias + (shape.prefetchLines != 0) + extras.size(), pointer);
   auto function = func::FuncOp::create(kb.b, name, kb.b.getFunctionType(types, {}));
   function.setPrivate();
-  function->setAttr("llvm.linkage", LLVM::LinkageAttr::get(kb.b.getContext(), LLVM::Linkage::Internal));
+  function->setAttr("llvm.linkage",
+                    LLVM::LinkageAttr::get(kb.b.getContext(), LLVM::Linkage::Internal));
   Block *body = function.addEntryBlock();
   kb.b.setInsertionPointToEnd(body);
   unsigned next = 3;
@@ -78,9 +86,10 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   if (!table.empty()) {
     offsets = LLVM::AddressOfOp::create(kb.b, pointer, table);
   }
-  SmallVector<Value> sums =
-      emitRegisterTile(kb, shape, body->getArgument(0), body->getArgument(1), biasPointer, offsets, prefetch);
-  emitEpilogue(shape, result, sums, body->getArgument(2), ValueRange(body->getArguments()).drop_front(next));
+  SmallVector<Value> sums = emitRegisterTile(kb, shape, body->getArgument(0), body->getArgument(1),
+                                             biasPointer, offsets, prefetch);
+  emitEpilogue(shape, result, sums, body->getArgument(2),
+               ValueRange(body->getArguments()).drop_front(next));
   func::ReturnOp::create(kb.b);
   return function;
 }
@@ -96,8 +105,8 @@ static Value tailMask(KernelBuilder &kb, int64_t part, int64_t tail) {
   return arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, mask));
 }
 
-Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, ValueRange bases, Value sum,
-                         VectorPlace place, Value mask) {
+Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras,
+                         ValueRange bases, Value sum, VectorPlace place, Value mask) {
   auto vector = cast<VectorType>(sum.getType());
   Value zero = kb.constant(0);
   SmallVector<Value> arguments{sum};
@@ -122,33 +131,87 @@ void storeBlockVector(KernelBuilder &kb, Value value, Value to, int64_t part, in
   if (tail <= part * lanes) {
     value = kb.zero(value.getType());
   } else if (tail < (part + 1) * lanes) {
-    value = arith::SelectOp::create(kb.b, tailMask(kb, part, tail), value, kb.zero(value.getType()));
+    value =
+        arith::SelectOp::create(kb.b, tailMask(kb, part, tail), value, kb.zero(value.getType()));
   }
   kb.store(value, to, kb.constant(0));
 }
 
-void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
-                                 ValueRange extraPointers) {
+/// Ops of |epilogue| after expansion, roughly: a math function is a polynomial.
+static int64_t epilogueOps(Region &epilogue) {
+  int64_t count = 0;
+  epilogue.walk([&](Operation *op) {
+    bool math = op->getDialect()->getNamespace() == "math";
+    count += op->hasTrait<OpTrait::ConstantLike>() ? 0 : math ? 20 : 1;
+  });
+  return count;
+}
+
+void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &result,
+                                 ArrayRef<Value> sums, Value c, ValueRange extraPointers) {
+  int64_t rows = shape.rows.size(), width = shape.blocks * vectorsPerBlock(kb.target);
+  int64_t stride = rows > 1 ? result.rows[1] : 0;
+  bool even = llvm::all_of(llvm::enumerate(result.rows), [&](auto row) {
+    return row.value() == static_cast<int64_t>(row.index()) * stride;
+  });
+  if (!even || rows * epilogueOps(epilogue) < 60) {
+    for (int64_t row = 0; row < rows; ++row) {
+      emitEpilogueRow(shape, result, sums.slice(row * width, width), c, extraPointers,
+                      result.rows[row], row);
+    }
+    return;
+  }
+  // A long epilogue on all accumulators would be a long function that spills them anyway: loop over
+  // rows on the stack.
+  Type pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
+  Value stack = LLVM::AllocaOp::create(
+      kb.b, pointer, kb.b.getI8Type(),
+      LLVM::ConstantOp::create(kb.b, kb.b.getI64Type(),
+                               kb.b.getI64IntegerAttr(rows * shape.blocks * kBlockBytes)),
+      /*alignment=*/64);
+  int64_t bytes = kb.target.vectorBytes();
+  for (auto [index, sum] : llvm::enumerate(sums)) {
+    kb.store(sum, byteOffset(kb, stack, index * bytes), kb.constant(0));
+  }
+  kb.forLoop(0, rows, 1, [&](Value row) {
+    SmallVector<Value> rowSums, bases;
+    Value from = byteOffset(kb, stack, kb.mul(row, shape.blocks * kBlockBytes));
+    for (int64_t i = 0; i < width; ++i) {
+      rowSums.push_back(
+          kb.load(sums.front().getType(), byteOffset(kb, from, i * bytes), kb.constant(0)));
+    }
+    for (auto [extra, base] : llvm::zip_equal(extras, extraPointers)) {
+      int64_t step = extra.kind == ExtraKind::Full  ? stride
+                     : extra.kind == ExtraKind::Row ? extra.rowBytes
+                                                    : 0;
+      bases.push_back(step ? byteOffset(kb, base, kb.mul(row, step)) : base);
+    }
+    emitEpilogueRow(shape, result, rowSums, byteOffset(kb, c, kb.mul(row, stride)), bases, 0, 0);
+  });
+}
+
+/// The epilogue of one row, |rowBytes| and |row| rows behind what the pointers point at.
+void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &result,
+                                    ArrayRef<Value> sums, Value c, ValueRange extraPointers,
+                                    int64_t rowBytes, int64_t row) {
   int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target);
-  for (int64_t row = 0, rows = shape.rows.size(); row < rows; ++row) {
-    for (int64_t block = 0; block < shape.blocks; ++block) {
-      for (int64_t part = 0; part < parts; ++part) {
-        int64_t tail = block + 1 == shape.blocks ? result.tailLanes : kBlock;
-        bool cut = tail < (part + 1) * lanes;
-        if (!result.blocked && tail <= part * lanes) {
-          continue;
-        }
-        VectorPlace place{result.rows[row] + block * result.blockBytes + part * lanes * 4,
-                          block * kBlockBytes + part * lanes * 4, row};
-        Value to = byteOffset(kb, c, place.element);
-        Value mask = cut && !result.blocked ? tailMask(kb, part, tail) : Value();
-        Value value = emitVectorEpilogue(kb, epilogue, extras, extraPointers,
-                                         sums[(row * shape.blocks + block) * parts + part], place, mask);
-        if (mask) {
-          kb.maskedStore(value, to, kb.constant(0), mask);
-        } else {
-          storeBlockVector(kb, value, to, part, tail);
-        }
+  for (int64_t block = 0; block < shape.blocks; ++block) {
+    for (int64_t part = 0; part < parts; ++part) {
+      int64_t tail = block + 1 == shape.blocks ? result.tailLanes : kBlock;
+      bool cut = tail < (part + 1) * lanes;
+      if (!result.blocked && tail <= part * lanes) {
+        continue;
+      }
+      VectorPlace place{rowBytes + block * result.blockBytes + part * lanes * 4,
+                        block * kBlockBytes + part * lanes * 4, row};
+      Value to = byteOffset(kb, c, place.element);
+      Value mask = cut && !result.blocked ? tailMask(kb, part, tail) : Value();
+      Value value = emitVectorEpilogue(kb, epilogue, extras, extraPointers,
+                                       sums[block * parts + part], place, mask);
+      if (mask) {
+        kb.maskedStore(value, to, kb.constant(0), mask);
+      } else {
+        storeBlockVector(kb, value, to, part, tail);
       }
     }
   }

@@ -10,15 +10,15 @@ namespace tessera::x86 {
 
 /// How an operand of the epilogue lies beside the result.
 enum class ExtraKind {
-  Full,    ///< one value per element, at the offsets of the result
-  Column,  ///< one per column (channel), the same for all rows
-  Row,     ///< one per row, the same for all columns; an even stride
-  Scalar,  ///< one value
+  Full,   ///< one value per element, at the offsets of the result
+  Column, ///< one per column (channel), the same for all rows
+  Row,    ///< one per row, the same for all columns; an even stride
+  Scalar, ///< one value
 };
 
 /// Where a tile's results go. Offsets in bytes from the pointer to the tile's first element.
 struct TileResult {
-  llvm::SmallVector<int64_t> rows; ///< of each row
+  llvm::SmallVector<int64_t> rows;  ///< of each row
   int64_t blockBytes = kBlockBytes; ///< from one 16-column block to the next
   int64_t tailLanes = kBlock;       ///< columns that exist in the last block
   bool blocked = true;              ///< lanes beyond the tail are written as zero, else left alone
@@ -30,32 +30,36 @@ struct TileExtra {
   int64_t rowBytes = 0; ///< of ExtraKind::Row
 };
 
-/// Byte offsets, from the base of each kind of epilogue operand, of what belongs to one vector of results.
+/// Byte offsets, from the base of each kind of epilogue operand, of what belongs to one vector of
+/// results.
 struct VectorPlace {
   int64_t element = 0; ///< ExtraKind::Full
   int64_t column = 0;  ///< ExtraKind::Column
   int64_t row = 0;     ///< index of the row, ExtraKind::Row
 };
 
-/// Passes the vector |sum| through |epilogue|. |bases|: one pointer per extra. |mask|, when given: only these lanes of
-/// full operands may be read.
-mlir::Value emitVectorEpilogue(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras,
-                               mlir::ValueRange bases, mlir::Value sum, VectorPlace place, mlir::Value mask = {});
+/// Passes the vector |sum| through |epilogue|. |bases|: one pointer per extra. |mask|, when given:
+/// only these lanes of full operands may be read.
+mlir::Value emitVectorEpilogue(KernelBuilder &kb, mlir::Region &epilogue,
+                               llvm::ArrayRef<TileExtra> extras, mlir::ValueRange bases,
+                               mlir::Value sum, VectorPlace place, mlir::Value mask = {});
 
-/// Stores |value| of a blocked tensor; of the lanes of vector |part| of the block only those below |tail| hold channels,
-/// the others are written as zero.
-void storeBlockVector(KernelBuilder &kb, mlir::Value value, mlir::Value to, int64_t part, int64_t tail);
+/// Stores |value| of a blocked tensor; of the lanes of vector |part| of the block only those below
+/// |tail| hold channels, the others are written as zero.
+void storeBlockVector(KernelBuilder &kb, mlir::Value value, mlir::Value to, int64_t part,
+                      int64_t tail);
 
 /// The register tiles of one kernel: each distinct tile becomes one private function
 /// (a, b, c, bias, prefetch, extras...), so that LLVM allocates its registers by itself.
 class TileFunctions {
 public:
-  /// |epilogue| may be empty. |offsets|: byte offset of each K group of A; empty for an even stride.
-  TileFunctions(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras, bool bias,
-                llvm::ArrayRef<int32_t> offsets = {});
+  /// |epilogue| may be empty. |offsets|: byte offset of each K group of A; empty for an even
+  /// stride.
+  TileFunctions(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras,
+                bool bias, llvm::ArrayRef<int32_t> offsets = {});
 
-  /// Pointers of one tile: its first row in A, its panel of B, its first result, its first bias. |extras|: the element
-  /// of each epilogue operand that belongs to the tile's first result.
+  /// Pointers of one tile: its first row in A, its panel of B, its first result, its first bias.
+  /// |extras|: the element of each epilogue operand that belongs to the tile's first result.
   struct Pointers {
     mlir::Value a, b, c, bias, prefetch;
     llvm::SmallVector<mlir::Value> extras;
@@ -65,8 +69,12 @@ public:
 
 private:
   mlir::func::FuncOp build(const TileShape &shape, const TileResult &result, llvm::StringRef name);
-  void emitEpilogue(const TileShape &shape, const TileResult &result, llvm::ArrayRef<mlir::Value> sums, mlir::Value c,
+  void emitEpilogue(const TileShape &shape, const TileResult &result,
+                    llvm::ArrayRef<mlir::Value> sums, mlir::Value c,
                     mlir::ValueRange extraPointers);
+  void emitEpilogueRow(const TileShape &shape, const TileResult &result,
+                       llvm::ArrayRef<mlir::Value> sums, mlir::Value c,
+                       mlir::ValueRange extraPointers, int64_t rowBytes, int64_t row);
 
   KernelBuilder &kb;
   mlir::Region &epilogue;
