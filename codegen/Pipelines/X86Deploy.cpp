@@ -4,15 +4,13 @@
 
 #include "codegen/Pipelines/Plan.h"
 #include "codegen/X86/KernelInterface.h"
-#include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Layout.h"
-#include "device_dialect/Transforms/Passes.h"
+#include "device_dialect/Transforms/Pipeline.h"
 #include "top_dialect/IR/TopDialect.h"
 
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -73,11 +71,9 @@ void assignSeparateAddresses(func::FuncOp function) {
 
 LogicalResult runDevicePasses(ModuleOp module, const x86::X86Target &target) {
   PassManager passes(module.getContext());
-  OpPassManager &functions = passes.nest<func::FuncOp>();
-  functions.addPass(device::createConvertTopToDevicePass());
-  functions.addPass(createCanonicalizerPass());
-  functions.addPass(device::createAssignLayoutsPass({.vectorBytes = target.vectorBytes()}));
-  functions.addPass(device::createPackWeightsPass({.vectorBytes = target.vectorBytes()}));
+  device::DevicePipelineOptions options;
+  options.vectorBytes = target.vectorBytes();
+  device::buildDevicePipeline(passes, options);
   return passes.run(module);
 }
 

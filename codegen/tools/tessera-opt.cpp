@@ -4,6 +4,8 @@
 #include "codegen/X86/Passes.h"
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/Transforms/Passes.h"
+#include "device_dialect/Transforms/Pipeline.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -22,6 +24,8 @@ int main(int argc, char **argv) {
   mlir::registerCSEPass();
   tessera::top::registerTopTransforms();
   tessera::device::registerTopToDevicePasses();
+  tessera::device::registerDeviceTransformsPasses();
+  tessera::device::registerDevicePipeline();
   tessera::x86::registerX86Passes();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera optimizer driver\n", registry));
 }

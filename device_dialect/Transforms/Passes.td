@@ -5,6 +5,42 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FuseEpiloguesPass : Pass<"device-fuse-epilogues", "::mlir::func::FuncOp"> {
+  let summary = "Put elementwise maps into the epilogues of their producers, and maps into maps";
+  let description = [{
+    Before: every elementwise op is a `device.map`, tensors are row-major. After: a map that is the only user of a
+    convolution, matrix product, pool or reduction is the last part of that op's epilogue, its other operands are extras; of
+    several such producers the last one in the program takes the map, so a residual addition ends the longer branch. A map
+    of the result's shape that has a single user, or costs little and has only maps as users, is computed inside its users.
+    A map behind a reshape is computed on the dims before it where its operands allow.
+
+    The fused op stands where the map stood, has its name, and the locations of both; values that no longer exist lose
+    their names. Nothing is computed more often than before except bodies of up to four cheap operations.
+
+    Not fused: operands that the producer's kernels cannot read beside their result (neither its shape, nor one value per
+    channel or column, nor one value), results of another element type, broadcasts of the producer, bodies that would
+    grow beyond 64 operations or ops beyond 8 operands.
+
+    ```mlir
+    %c = device.conv %x, %w {...} : (...) -> tensor<1x16x8x8xf32>
+    %y = device.map(%c, %r) {
+    ^bb0(%a: f32, %b: f32):
+      %s = arith.addf %a, %b : f32
+      device.yield %s : f32
+    } : (tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
+    // becomes
+    %y = device.conv %x, %w extras(%r) epilogue {
+    ^bb0(%a: f32, %b: f32):
+      %s = arith.addf %a, %b : f32
+      device.yield %s : f32
+    } {...} : (...) -> tensor<1x16x8x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect"];
+  let statistics = [Statistic<"numEpilogues", "fused-epilogues", "Maps that became part of an epilogue">,
+                    Statistic<"numMaps", "fused-maps", "Maps computed inside a map that reads them">];
+}
+
 def AssignLayoutsPass : Pass<"device-assign-layouts", "::mlir::func::FuncOp"> {
   let summary = "Choose channel-blocked or row-major per tensor and an algorithm per convolution";
   let description = [{

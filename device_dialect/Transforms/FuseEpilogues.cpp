@@ -1,0 +1,212 @@
+//===- FuseEpilogues.cpp - Elementwise ops into their producers -----------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// One walk in program order: when a map is reached, everything before it is fused already. A map goes into the epilogue of
+// the last op it reads that has one; else maps it reads go into it. Bodies are bounded, so the walk is linear.
+//===----------------------------------------------------------------------===//
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/ConvAlgorithm.h"
+#include "device_dialect/Transforms/Passes.h"
+#include "device_dialect/Transforms/ScalarBodies.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tessera::device {
+#define GEN_PASS_DEF_FUSEEPILOGUESPASS
+#include "device_dialect/Transforms/Passes.h.inc"
+} // namespace tessera::device
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+/// Limits of what one kernel takes on.
+constexpr int64_t kMaxBodyOps = 64;
+constexpr size_t kMaxInputs = 8;
+/// Users a cheap computation may be repeated in.
+constexpr int64_t kMaxRepeats = 4;
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+bool onlyUsedBy(Value value, Operation *user) {
+  return llvm::all_of(value.getUsers(), [&](Operation *other) { return other == user; });
+}
+
+/// Whether the kernels of |producer| can read |extra| beside their result as fast as the result itself.
+bool canReadExtra(Operation *producer, Value extra) {
+  RankedTensorType type = typeOf(extra), y = typeOf(producer->getResult(0));
+  if (isa<ConvOp>(producer)) {
+    // A constant of full size would have to be put into the result's layout at every run.
+    return isSimpleExtra(type, y) && (type.getNumElements() == 1 || !top::isConstant(extra) || type.getShape() != y.getShape());
+  }
+  return !isa<MatMulOp>(producer) || isSimpleMatrixExtra(type, y);
+}
+
+class FuseEpilogues : public impl::FuseEpiloguesPassBase<FuseEpilogues> {
+public:
+  using FuseEpiloguesPassBase::FuseEpiloguesPassBase;
+
+  void runOnOperation() override {
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) { order[op] = order.size(); });
+    SmallVector<MapOp> maps;
+    getOperation().walk([&](MapOp map) { maps.push_back(map); });
+    for (MapOp map : maps) {
+      fuse(map);
+    }
+  }
+
+private:
+  void fuse(MapOp map) {
+    // Two reshaped operands could be lifted over in turn without end.
+    bool lifted = false;
+    while (map) {
+      if (Operation *producer = findProducer(map)) {
+        order[producer] = order[map];
+        appendToEpilogue(cast<EpilogueInterface>(producer), map);
+        ++numEpilogues;
+        return;
+      }
+      MapOp next = fuseInput(map);
+      if (!next && !lifted) {
+        next = liftOverReshape(map);
+        lifted = true;
+      }
+      map = next;
+    }
+  }
+
+  /// The last op that |map| can become the epilogue of, null when there is none.
+  Operation *findProducer(MapOp map) {
+    Operation *best = nullptr;
+    for (Value input : map.getInputs()) {
+      Operation *producer = input.getDefiningOp();
+      if (producer && producer != best && canTake(producer, map) && (!best || order[best] < order[producer])) {
+        best = producer;
+      }
+    }
+    return best;
+  }
+
+  bool canTake(Operation *producer, MapOp map) {
+    auto owner = dyn_cast<EpilogueInterface>(producer);
+    if (!owner || producer->getBlock() != map->getBlock() || producer->getResult(0).getType() != map.getY().getType() ||
+        !onlyUsedBy(producer->getResult(0), map)) {
+      return false;
+    }
+    int64_t size = bodySize(map.getBody().front());
+    size += owner.getEpilogueRegion().empty() ? 0 : bodySize(owner.getEpilogueRegion().front());
+    if (size > kMaxBodyOps || owner.getEpilogueOperands().size() + map.getInputs().size() > kMaxInputs) {
+      return false;
+    }
+    return llvm::all_of(map.getInputs(), [&](Value input) {
+      return input == producer->getResult(0) || canReadExtra(producer, input);
+    });
+  }
+
+  /// |map| with one more map that it reads inside, null when nothing was done.
+  MapOp fuseInput(MapOp map) {
+    for (Value input : map.getInputs()) {
+      auto producer = input.getDefiningOp<MapOp>();
+      if (!producer || producer->getBlock() != map->getBlock() || !canInline(producer, map)) {
+        continue;
+      }
+      unsigned at = order[map];
+      MapOp fused = inlineProducer(producer, map);
+      order[fused] = at;
+      if (producer.getY().use_empty()) {
+        producer.erase();
+      }
+      ++numMaps;
+      return fused;
+    }
+    return {};
+  }
+
+  static bool canInline(MapOp producer, MapOp map) {
+    bool fits = bodySize(producer.getBody().front()) + bodySize(map.getBody().front()) <= kMaxBodyOps &&
+                producer.getInputs().size() + map.getInputs().size() <= kMaxInputs;
+    if (!fits || typeOf(producer.getY()).getShape() != typeOf(map.getY()).getShape()) {
+      return false;
+    }
+    return onlyUsedBy(producer.getY(), map) || isWorthRepeating(producer);
+  }
+
+  /// A cheap computation of one tensor all of whose users can repeat it, so that its result need not be written.
+  static bool isWorthRepeating(MapOp producer) {
+    auto shape = typeOf(producer.getY()).getShape();
+    auto isLarge = [](Value input) { return typeOf(input).getNumElements() > 1; };
+    return isCheap(producer.getBody().front()) && llvm::count_if(producer.getInputs(), isLarge) <= 1 &&
+           std::distance(producer->user_begin(), producer->user_end()) <= kMaxRepeats &&
+           llvm::all_of(producer->getUsers(), [&](Operation *user) {
+             return isa<MapOp>(user) && user->getBlock() == producer->getBlock() &&
+                    typeOf(user->getResult(0)).getShape() == shape;
+           });
+  }
+
+  /// Where |map| reads a reshape of something it could be fused with: computes on the dims before the reshape and reshapes
+  /// the result. Returns the new map, null when there is nothing to lift over.
+  MapOp liftOverReshape(MapOp map) {
+    for (Value input : map.getInputs()) {
+      auto reshape = input.getDefiningOp<ReshapeOp>();
+      if (!reshape || reshape->getBlock() != map->getBlock() || typeOf(input).getShape() != typeOf(map.getY()).getShape() ||
+          !onlyUsedBy(input, map) || !onlyUsedBy(reshape.getX(), reshape)) {
+        continue;
+      }
+      Operation *producer = reshape.getX().getDefiningOp();
+      if (producer && isa<EpilogueInterface, MapOp>(producer) && canLift(map, reshape, producer)) {
+        return lift(map, reshape);
+      }
+    }
+    return {};
+  }
+
+  /// Operands must mean the same on the other dims: one element, or an element for each of the result's.
+  static bool canLift(MapOp map, ReshapeOp reshape, Operation *producer) {
+    return llvm::all_of(map.getInputs(), [&](Value input) {
+      if (input == reshape.getY() || typeOf(input).getNumElements() == 1) {
+        return true;
+      }
+      return typeOf(input).getShape() == typeOf(map.getY()).getShape() && (!isa<ConvOp>(producer) || !top::isConstant(input));
+    });
+  }
+
+  MapOp lift(MapOp map, ReshapeOp reshape) {
+    auto dims = typeOf(reshape.getX()).getShape();
+    OpBuilder builder(map);
+    SmallVector<Value> inputs;
+    for (Value input : map.getInputs()) {
+      auto same = input.getDefiningOp<ReshapeOp>();
+      bool one = typeOf(input).getNumElements() == 1;
+      SmallVector<int64_t> wanted(one ? ArrayRef<int64_t>() : dims);
+      if (same && typeOf(same.getX()).getShape() == ArrayRef(wanted)) {
+        inputs.push_back(same.getX());
+      } else if (typeOf(input).getShape() == ArrayRef(wanted)) {
+        inputs.push_back(input);
+      } else {
+        auto type = RankedTensorType::get(wanted, typeOf(input).getElementType());
+        inputs.push_back(ReshapeOp::create(builder, map.getLoc(), type, input));
+      }
+    }
+    auto type = RankedTensorType::get(dims, typeOf(map.getY()).getElementType());
+    auto lifted = MapOp::create(builder, map.getLoc(), type, inputs);
+    lifted.getBody().takeBody(map.getBody());
+    auto back = ReshapeOp::create(builder, map.getLoc(), map.getY().getType(), lifted.getY());
+    top::copyNames(map, back);
+    order[lifted] = order[map];
+    map.getY().replaceAllUsesWith(back.getY());
+    map.erase();
+    if (reshape.getY().use_empty()) {
+      reshape.erase();
+    }
+    return lifted;
+  }
+
+  llvm::DenseMap<Operation *, unsigned> order;
+};
+
+} // namespace
+} // namespace tessera::device
