@@ -16,8 +16,9 @@ int64_t tessera::top::detail::mulDims(int64_t a, int64_t b) {
   if (isDynamic(a) || isDynamic(b)) {
     return ShapedType::kDynamic;
   }
-  // A product beyond 64 bits is refused by addType as too large.
-  return llvm::MulOverflow(a, b, product) ? std::numeric_limits<int64_t>::max() : product;
+  // Saturates far above what addType accepts and far enough below 2^63 that sums cannot overflow.
+  constexpr int64_t kSaturated = int64_t(1) << 61;
+  return llvm::MulOverflow(a, b, product) ? kSaturated : std::clamp(product, -kSaturated, kSaturated);
 }
 
 bool tessera::top::detail::shapesAgree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
@@ -84,21 +85,27 @@ LogicalResult tessera::top::detail::inferElementwise(Operation *op, Type resultE
   return addType(op, shape, resultElement, types);
 }
 
+bool tessera::top::detail::exceedsLimit(RankedTensorType type) {
+  if (llvm::any_of(type.getShape(), [](int64_t dim) { return !isDynamic(dim) && dim > kMaxTensorBytes; })) {
+    return true;
+  }
+  if (!type.hasStaticShape()) {
+    return false;
+  }
+  int64_t bytes = byteSize(type);
+  return bytes < 0 || bytes > kMaxTensorBytes;
+}
+
 LogicalResult tessera::top::detail::addType(Operation *op, ArrayRef<int64_t> shape, Type element, Types &types) {
-  bool isStatic = true;
   for (int64_t dim : shape) {
     if (!isDynamic(dim) && dim < 0) {
       return op->emitOpError() << "result would have the negative dim " << dim;
     }
-    isStatic &= !isDynamic(dim);
   }
   auto type = RankedTensorType::get(shape, element);
-  if (isStatic) {
-    int64_t bytes = byteSize(type);
-    if (bytes < 0 || bytes > kMaxTensorBytes) {
-      return op->emitOpError() << "result of " << formatShape(shape) << " elements of " << element
-                               << " exceeds the limit of " << (kMaxTensorBytes >> 30) << " GiB per tensor";
-    }
+  if (exceedsLimit(type)) {
+    return op->emitOpError() << "result of " << formatShape(shape) << " elements of " << element
+                             << " exceeds the limit of " << (kMaxTensorBytes >> 30) << " GiB per tensor";
   }
   types.push_back(type);
   return success();

@@ -39,6 +39,9 @@ bool broadcastInto(llvm::SmallVectorImpl<int64_t> &result, llvm::ArrayRef<int64_
 /// type (C1), and all dims broadcast (C2).
 llvm::LogicalResult inferElementwise(mlir::Operation *op, mlir::Type resultElement, unsigned firstSame, Types &types);
 
+/// A dim, or all the bytes where they are known, are beyond `kMaxTensorBytes`.
+bool exceedsLimit(mlir::RankedTensorType type);
+
 /// Appends a type after checking that its dims are sizes and its bytes are below `kMaxTensorBytes`.
 llvm::LogicalResult addType(mlir::Operation *op, llvm::ArrayRef<int64_t> shape, mlir::Type element, Types &types);
 

@@ -276,7 +276,7 @@ LogicalResult RangeOp::inferShapes(Types &types) {
       return emitOpError() << "range " << start->front() << " to " << limit->front() << " by " << delta->front()
                            << " has no usable size (C3)";
     }
-    size = std::max<int64_t>(static_cast<int64_t>(count), 0);
+    size = count > 0 ? static_cast<int64_t>(count) : 0;
   }
   return addType(*this, {size}, elementOf(getStart()), types);
 }

@@ -4,6 +4,7 @@
 
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
+#include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 #include "top_dialect/Reference/Evaluator.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -13,13 +14,6 @@ using llvm::StringRef;
 using mlir::Value;
 
 namespace tessera::top::onnx_import {
-
-namespace {
-/// Results of folding are bounded: a larger one stays an op. Tensors of one value are made of nothing
-/// else, so a filter of that form is always one.
-constexpr int64_t kMaxFoldBytes = int64_t(256) << 20;
-constexpr int64_t kMaxSplatBytes = int64_t(1) << 30;
-} // namespace
 
 void NodeImporter::fail(const llvm::Twine &message) {
   if (error.empty()) {
@@ -92,7 +86,8 @@ llvm::SmallVector<double> NodeImporter::constantDoubles(unsigned i, StringRef wh
 
 int64_t NodeImporter::normalizeAxis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank) {
-    fail(llvm::formatv("axis {0} is outside {1}..{2}", axis, -rank, rank - 1));
+    fail(rank == 0 ? llvm::formatv("axis {0} is given for a scalar", axis).str()
+                   : llvm::formatv("axis {0} is outside {1}..{2}", axis, -rank, rank - 1).str());
     return 0;
   }
   return axis < 0 ? axis + rank : axis;
@@ -240,13 +235,30 @@ bool succeedsQuietly(mlir::MLIRContext *context, std::string &message, llvm::fun
   return mlir::succeeded(body());
 }
 
-/// The value of `top.shape` where the dims it asks for are static.
-std::optional<Ints> foldShape(ShapeOp op) {
-  auto shape = NodeImporter::shape(op.getX()).slice(op.getStart(), op.getEnd() - op.getStart());
-  return llvm::any_of(shape, mlir::ShapedType::isDynamic) ? std::nullopt : std::optional(Ints(shape));
+/// The value of an op of shape arithmetic all of whose elements are known though its operands are not constant.
+std::optional<Ints> foldInts(mlir::Operation *op) {
+  if (op->getNumResults() != 1) {
+    return std::nullopt;
+  }
+  auto elements = knownInts(op->getResult(0));
+  if (!elements || llvm::any_of(*elements, [](const auto &element) { return !element; })) {
+    return std::nullopt;
+  }
+  Ints ints;
+  for (const auto &element : *elements) {
+    ints.push_back(*element);
+  }
+  return ints;
 }
 
-bool mayFold(mlir::Operation *op) {
+std::vector<char> bytesOf(const Ints &ints) {
+  std::vector<char> bytes(ints.size() * sizeof(int64_t));
+  std::memcpy(bytes.data(), ints.data(), bytes.size());
+  return bytes;
+}
+
+/// Results are bounded. Tensors of one value may be larger: in some published models all filters are made so.
+bool mayFold(mlir::Operation *op, int64_t maxBytes) {
   if (op->getNumRegions() != 0 || op->getNumOperands() == 0 || !llvm::all_of(op->getOperands(), isConstant)) {
     return false;
   }
@@ -258,7 +270,7 @@ bool mayFold(mlir::Operation *op) {
     int64_t bytes = byteSize(mlir::cast<mlir::RankedTensorType>(type));
     resultBytes += bytes < 0 ? 0 : bytes; // dims of shape arithmetic may depend on the values
   }
-  return resultBytes <= (mlir::isa<ConstantOfShapeOp>(op) ? kMaxSplatBytes : std::max(kMaxFoldBytes, operandBytes));
+  return resultBytes <= (mlir::isa<ConstantOfShapeOp>(op) ? 4 * maxBytes : std::max(maxBytes, operandBytes));
 }
 
 } // namespace
@@ -274,13 +286,12 @@ llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
   for (auto [result, type] : llvm::zip_equal(op->getResults(), types)) {
     result.setType(type);
   }
-  if (auto shapeOp = mlir::dyn_cast<ShapeOp>(op)) {
-    if (auto dims = foldShape(shapeOp)) {
-      op->erase();
-      return {intVector(*dims)};
-    }
+  if (auto ints = foldInts(op)) {
+    mlir::Value folded = createConstant(b, loc, types.front(), bytesOf(*ints), nodeName(node));
+    op->erase();
+    return {folded};
   }
-  if (!mayFold(op)) {
+  if (!mayFold(op, graph.model.maxFoldBytes)) {
     return results;
   }
   llvm::SmallVector<HostTensor> inputs, outputs;

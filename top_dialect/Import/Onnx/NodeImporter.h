@@ -41,12 +41,18 @@ public:
   unsigned numInputs() const { return node.input_size(); }
   /// Given and not the empty name.
   bool hasInput(unsigned i) const { return i < numInputs() && !node.input(i).empty(); }
+  /// The tensor's name, or "" where the input is absent.
+  llvm::StringRef inputName(unsigned i) const { return i < numInputs() ? llvm::StringRef(node.input(i)) : ""; }
   /// The i-th input; an error if it is absent.
   mlir::Value input(unsigned i);
   mlir::Value optionalInput(unsigned i) { return hasInput(i) ? input(i) : mlir::Value(); }
   mlir::SmallVector<mlir::Value> inputs();
   static llvm::ArrayRef<int64_t> shape(mlir::Value value);
   static int64_t rank(mlir::Value value) { return static_cast<int64_t>(shape(value).size()); }
+  /// The size of dim |axis|, kDynamic if open; 1 where there is no such dim, as may be after an error.
+  static int64_t dim(mlir::Value value, int64_t axis) {
+    return axis >= 0 && axis < rank(value) ? shape(value)[axis] : 1;
+  }
   static mlir::Type elementType(mlir::Value value);
   static bool isFloat(mlir::Value value) { return llvm::isa<mlir::FloatType>(elementType(value)); }
   /// The input as integers; an error that names what |what| is for if it is no constant.

@@ -1,5 +1,6 @@
 //===- OnnxConv.cpp - Handlers of convolution, matmul and pooling ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -9,6 +10,9 @@ using mlir::Value;
 namespace tessera::top::onnx_import {
 
 namespace {
+
+/// Above any window's geometry, and small enough that no formula of sizes overflows.
+constexpr int64_t kMaxEntry = int64_t(1) << 31;
 
 /// What the windowed operators share. One entry per spatial dim; pads begins then ends.
 struct Window {
@@ -42,8 +46,8 @@ void resolveAutoPad(NodeImporter &n, Window &w, llvm::StringRef autoPad, llvm::A
 bool checkEntries(NodeImporter &n, llvm::StringRef name, const Ints &values, size_t count, int64_t least) {
   if (values.size() != count) {
     n.fail(llvm::formatv("attribute '{0}' has {1} entries; {2} are wanted", name, values.size(), count));
-  } else if (llvm::any_of(values, [&](int64_t v) { return v < least || v > (int64_t(1) << 32); })) {
-    n.fail(llvm::formatv("attribute '{0}' has an entry below {1} or above 2^32", name, least));
+  } else if (llvm::any_of(values, [&](int64_t v) { return v < least || v > kMaxEntry; })) {
+    n.fail(llvm::formatv("attribute '{0}' has an entry below {1} or above 2^31", name, least));
   }
   return !n.failed();
 }
@@ -131,7 +135,7 @@ void padsForOutputShape(NodeImporter &n, Window &w, const Ints &outputPadding, l
   std::string autoPad = n.stringAttr("auto_pad", "NOTSET");
   if (wanted.empty() && (autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER")) {
     for (size_t d = 0; d < rank; ++d) {
-      wanted.push_back(spatial[d] * w.strides[d]);
+      wanted.push_back(detail::mulDims(spatial[d], w.strides[d]));
     }
   }
   if (wanted.empty()) {
@@ -144,7 +148,7 @@ void padsForOutputShape(NodeImporter &n, Window &w, const Ints &outputPadding, l
     return;
   }
   for (size_t d = 0; d < rank; ++d) {
-    int64_t total = w.strides[d] * (spatial[d] - 1) + outputPadding[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - wanted[d];
+    int64_t total = detail::mulDims(w.strides[d], spatial[d] - 1) + outputPadding[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - wanted[d];
     if (total < 0) {
       n.fail(llvm::formatv("output_shape {0} of spatial dim {1} is larger than the operator can give", wanted[d], d));
       return;

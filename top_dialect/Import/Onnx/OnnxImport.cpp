@@ -198,8 +198,9 @@ private:
     llvm::SmallVector<mlir::Type> types;
     for (const Input &input : inputs) {
       auto type = mlir::RankedTensorType::get(input.shape, input.element);
-      if (type.hasStaticShape() && byteSize(type) < 0) {
-        return fail(llvm::formatv("input '{0}' [{1}] is too large", input.name, format(input.shape)));
+      if (detail::exceedsLimit(type)) {
+        return fail(llvm::formatv("input '{0}' of {1} elements exceeds the limit of {2} GiB per tensor", input.name,
+                                  format(input.shape), detail::kMaxTensorBytes >> 30));
       }
       types.push_back(type);
     }
@@ -234,7 +235,11 @@ private:
     if (names.empty()) {
       return fail("the graph has no outputs");
     }
+    llvm::StringSet<> seen;
     for (const std::string &name : names) {
+      if (!seen.insert(name).second) {
+        return fail(llvm::formatv("two outputs are named '{0}': names must be unique", name));
+      }
       mlir::Value value = importer.lookup(name);
       if (!value) {
         return fail(llvm::formatv("no node, input or initializer makes the output '{0}'", name));
@@ -290,13 +295,25 @@ private:
 
 } // namespace
 
-llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(StringRef path, const ImportOptions &options,
-                                                             mlir::MLIRContext &context) {
-  auto model = loadOnnxModel(path);
+static llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importModel(llvm::Expected<onnx_import::OnnxModel> model,
+                                                                     const ImportOptions &options,
+                                                                     mlir::MLIRContext &context) {
   if (!model) {
     return model.takeError();
   }
+  model->maxFoldBytes = options.maxFoldBytes;
   return ModelImporter(std::move(*model), options, context).run();
+}
+
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(StringRef path, const ImportOptions &options,
+                                                             mlir::MLIRContext &context) {
+  return importModel(onnx_import::loadOnnxModel(path), options, context);
+}
+
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnxBytes(StringRef bytes, StringRef path,
+                                                                  const ImportOptions &options,
+                                                                  mlir::MLIRContext &context) {
+  return importModel(onnx_import::parseOnnxModel(bytes, path), options, context);
 }
 
 } // namespace tessera::top

@@ -24,6 +24,9 @@ struct ImportOptions {
   InputShapes inputShapes;
   std::vector<std::string> outputs; ///< tensors to keep as outputs instead of the file's; empty: the file's
   std::string modelName;            ///< default: the graph's name
+  /// Results of nodes on constants alone are computed at once up to this size (four times it for
+  /// ConstantOfShape); larger ones stay ops.
+  int64_t maxFoldBytes = int64_t(256) << 20;
 };
 
 /// Imports |path| into a module with one `func.func @main`. Constants go to the context's weight
@@ -41,5 +44,10 @@ struct SupportedOperator {
 
 /// All of them, sorted by domain and name.
 std::vector<SupportedOperator> supportedOperators();
+
+/// The same for the bytes of a file; `path` names it in messages and its folder may hold external data.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnxBytes(llvm::StringRef bytes, llvm::StringRef path,
+                                                                  const ImportOptions &options,
+                                                                  mlir::MLIRContext &context);
 
 } // namespace tessera::top

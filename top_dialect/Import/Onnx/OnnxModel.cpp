@@ -20,6 +20,9 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
+/// A newer one may give an operator we know another meaning.
+constexpr int64_t kNewestOpset = 26;
+
 llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
@@ -68,8 +71,17 @@ llvm::Error readOpsets(OnnxModel &model) {
   for (const auto &entry : model.proto->opset_import()) {
     model.opsets[normalizeDomain(entry.domain())] = entry.version();
   }
-  // Files before IR version 3 name no opset: it is 1.
   int64_t version = model.opsetOf("");
+  if (!model.opsets.contains("") && llvm::any_of(model.proto->graph().node(), [](const onnx::NodeProto &node) {
+        return normalizeDomain(node.domain()).empty();
+      })) {
+    return fail(llvm::formatv("'{0}' names no ONNX opset (files of IR version 1 and 2 have none); opset 7 and newer are "
+                              "supported: export the model again", model.path));
+  }
+  if (version > kNewestOpset) {
+    return fail(llvm::formatv("'{0}' uses ONNX opset {1}; the newest that is known is {2}: export it for that one or update "
+                              "Tessera", model.path, version, kNewestOpset));
+  }
   if (version < 7) {
     return fail(llvm::formatv("'{0}' uses ONNX opset {1}; opset 7 and newer are supported: convert it with "
                               "onnx.version_converter.convert_version(model, 13)", model.path, version));
@@ -102,6 +114,10 @@ llvm::Expected<OnnxModel> loadOnnxModel(StringRef path) {
   if (!buffer) {
     return fail(llvm::formatv("cannot read '{0}': {1}", path, buffer.getError().message()));
   }
+  return parseOnnxModel((*buffer)->getBuffer(), path);
+}
+
+llvm::Expected<OnnxModel> parseOnnxModel(StringRef bytes, StringRef path) {
   OnnxModel model;
   model.path = path.str();
   model.folder = llvm::sys::path::parent_path(path).str();
@@ -109,7 +125,7 @@ llvm::Expected<OnnxModel> loadOnnxModel(StringRef path) {
     model.folder = ".";
   }
   model.proto = std::make_shared<onnx::ModelProto>();
-  if (llvm::Error error = parseBytes((*buffer)->getBuffer(), path, *model.proto)) {
+  if (llvm::Error error = parseBytes(bytes, path, *model.proto)) {
     return error;
   }
   if (llvm::Error error = readOpsets(model)) {

@@ -19,6 +19,7 @@ struct OnnxModel {
   std::string path;
   std::string folder; ///< where external data may lie
   llvm::StringMap<int64_t> opsets; ///< by domain; "" is ai.onnx
+  int64_t maxFoldBytes = 0;        ///< ImportOptions::maxFoldBytes
 
   int64_t opsetOf(llvm::StringRef domain) const {
     auto it = opsets.find(domain);
@@ -28,6 +29,9 @@ struct OnnxModel {
 
 /// Reads and parses |path|. Says of anything that is no ONNX model what it is instead.
 llvm::Expected<OnnxModel> loadOnnxModel(llvm::StringRef path);
+
+/// The same for the bytes of the file |path|.
+llvm::Expected<OnnxModel> parseOnnxModel(llvm::StringRef bytes, llvm::StringRef path);
 
 /// "node 'conv1' (Conv)"; unnamed nodes are called by their first output.
 std::string describeNode(const onnx::NodeProto &node);

@@ -1,5 +1,6 @@
 //===- OnnxReduce.cpp - Handlers of reductions, softmax and normalisations ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -16,6 +17,17 @@ Ints allAxes(int64_t rank) {
   Ints axes(rank);
   std::iota(axes.begin(), axes.end(), 0);
   return axes;
+}
+
+/// |shape| with the dims from |axis| on joined to one.
+Ints joinedFrom(llvm::ArrayRef<int64_t> shape, int64_t axis) {
+  int64_t inner = 1;
+  for (int64_t dim : shape.drop_front(axis)) {
+    inner = detail::mulDims(inner, dim);
+  }
+  Ints joined(shape.take_front(axis));
+  joined.push_back(inner);
+  return joined;
 }
 
 /// axes are an attribute up to a version and an input later; nothing given means all, or none with
@@ -96,16 +108,11 @@ void flatSoftmax(NodeImporter &n) {
     n.setOutput(0, n.create<SoftmaxOp>(x, count ? wide : axis, log));
     return;
   }
-  int64_t inner = 1;
-  for (int64_t dim : shape.drop_front(axis)) {
-    inner = mlir::ShapedType::isDynamic(dim) ? mlir::ShapedType::kDynamic : inner * dim;
-    if (mlir::ShapedType::isDynamic(inner)) {
-      n.fail("softmax over several dims needs them static: fix them with --input_shapes");
-      return;
-    }
+  Ints flat = joinedFrom(shape, axis), original(shape);
+  if (mlir::ShapedType::isDynamic(flat.back())) {
+    n.fail("softmax over several dims needs them static: fix them with --input_shapes");
+    return;
   }
-  Ints flat(shape.take_front(axis)), original(shape);
-  flat.push_back(inner);
   Value y = n.create<SoftmaxOp>(n.reshape(x, flat), axis, log);
   n.setOutput(0, n.reshape(y, original));
 }
@@ -121,17 +128,11 @@ void hardmax(NodeImporter &n) {
     return;
   }
   if (flatten) {
-    int64_t inner = 1;
-    for (int64_t dim : llvm::ArrayRef(shape).drop_front(axis)) {
-      inner *= dim;
-    }
-    Ints flat(llvm::ArrayRef(shape).take_front(axis));
-    flat.push_back(inner);
-    x = n.reshape(x, flat);
+    x = n.reshape(x, joinedFrom(shape, axis));
   }
   Value index = n.create<ArgReduceOp>(x, axis, false, false, false);
   Value onOff = n.floatConstant(NodeImporter::elementType(x), {2}, {0.0, 1.0});
-  Value y = n.create<OneHotOp>(index, onOff, NodeImporter::shape(x)[axis], axis);
+  Value y = n.create<OneHotOp>(index, onOff, NodeImporter::dim(x, axis), axis);
   n.setOutput(0, n.reshape(y, shape));
 }
 

@@ -1,5 +1,6 @@
 //===- OnnxResize.cpp - Handlers of Resize and Upsample ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -51,6 +52,16 @@ struct Target {
   Doubles scales;
 };
 
+/// |dim| * |scale| as a size; an error beyond any tensor's.
+int64_t scaledSize(NodeImporter &n, int64_t dim, double scale, double offset) {
+  double size = std::floor(static_cast<double>(dim) * scale + offset);
+  if (!(size >= 0 && size <= static_cast<double>(detail::kMaxTensorBytes))) {
+    n.fail(llvm::formatv("scale {0:e} makes {1:e} of a dim of size {2}", scale, size, dim));
+    return 0;
+  }
+  return static_cast<int64_t>(size);
+}
+
 /// Sizes by scales: floor(dim * scale), as ONNX defines it.
 Target targetFromScales(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Doubles &scales) {
   Target target;
@@ -67,7 +78,7 @@ Target targetFromScales(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Do
       n.fail("a resized dim is open: fix it with --input_shapes");
       return target;
     }
-    target.sizes.push_back(mlir::ShapedType::isDynamic(dim) ? -1 : static_cast<int64_t>(std::floor(static_cast<double>(dim) * scale)));
+    target.sizes.push_back(mlir::ShapedType::isDynamic(dim) ? -1 : scaledSize(n, dim, scale, 0.0));
     target.scales.push_back(scale);
   }
   return target;
@@ -98,7 +109,7 @@ Target targetFromSizes(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Int
     scale = smallest ? std::min(scale, target.scales[axis]) : std::max(scale, target.scales[axis]);
   }
   for (int64_t axis : axes) {
-    target.sizes[axis] = static_cast<int64_t>(std::floor(static_cast<double>(shape[axis]) * scale + 0.5));
+    target.sizes[axis] = scaledSize(n, shape[axis], scale, 0.5);
     target.scales[axis] = scale;
   }
   return target;
@@ -143,6 +154,9 @@ void resize(NodeImporter &n) {
   auto shape = NodeImporter::shape(x);
   int64_t rank = NodeImporter::rank(x);
   Ints axes = n.normalizeAxes(n.intsAttr("axes"), rank);
+  if (n.failed()) {
+    return;
+  }
   if (axes.empty()) {
     for (int64_t d = 0; d < rank; ++d) {
       axes.push_back(d);

@@ -1,20 +1,21 @@
 //===- OnnxShape.cpp - Handlers of constants, reshapes and moves ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
+#include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 using mlir::Value;
 
 namespace tessera::top::onnx_import {
 
 namespace {
-
-constexpr int64_t kDynamic = mlir::ShapedType::kDynamic;
 
 //--- constants ---
 
@@ -83,7 +84,7 @@ void eyeLike(NodeImporter &n) {
   }
   mlir::Type element = n.hasAttr("dtype") ? n.typeOf(n.intAttr("dtype", 0)) : NodeImporter::elementType(x);
   std::vector<double> values(shape[0] * shape[1], 0.0);
-  int64_t k = n.intAttr("k", 0);
+  int64_t k = std::clamp(n.intAttr("k", 0), -shape[0], shape[1]);
   for (int64_t row = 0; row < shape[0]; ++row) {
     if (row + k >= 0 && row + k < shape[1]) {
       values[row * shape[1] + row + k] = 1.0;
@@ -94,13 +95,75 @@ void eyeLike(NodeImporter &n) {
 
 //--- reshapes ---
 
+/// Reshape to |shape|, -1 where open. With several such entries the dims come from the input's own
+/// shape in order; that is right only where each open entry of the result is an open dim of the input.
+Value reshapeTo(NodeImporter &n, Value x, llvm::ArrayRef<int64_t> shape) {
+  if (llvm::count(shape, -1) <= 1) {
+    return n.create<ReshapeOp>(x, Value(), shape);
+  }
+  auto from = NodeImporter::shape(x);
+  llvm::SmallVector<Value> entries;
+  size_t next = 0;
+  for (int64_t dim : shape) {
+    if (dim != -1) {
+      entries.push_back(n.intVector({dim}));
+      continue;
+    }
+    while (next < from.size() && !mlir::ShapedType::isDynamic(from[next])) {
+      ++next;
+    }
+    if (next == from.size()) {
+      n.fail("the result has more open dims than the input: fix them with --input_shapes");
+      return x;
+    }
+    entries.push_back(n.create<ShapeOp>(x, next, next + 1));
+    ++next;
+  }
+  return n.create<ReshapeOp>(x, n.create<ConcatOp>(entries, 0), shape);
+}
+
+/// The same for dims that may be kDynamic, as types have them.
+Value reshapeOpen(NodeImporter &n, Value x, Ints dims) {
+  for (int64_t &dim : dims) {
+    dim = mlir::ShapedType::isDynamic(dim) ? -1 : dim;
+  }
+  return n.failed() ? x : reshapeTo(n, x, dims);
+}
+
+/// A target that depends on open dims: what is known of it goes into `shape`.
+void reshapeAtRunTime(NodeImporter &n, Value x, Value target) {
+  auto type = mlir::cast<mlir::RankedTensorType>(target.getType());
+  if (type.getRank() != 1 || !type.hasStaticShape()) {
+    n.fail(llvm::formatv("the shape (tensor '{0}') has no fixed number of entries: fix the dims it depends on with "
+                         "--input_shapes", n.inputName(1)));
+    return;
+  }
+  auto from = NodeImporter::shape(x);
+  auto known = knownInts(target);
+  Ints shape;
+  bool copies = n.intAttr("allowzero", 0) == 0;
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    std::optional<int64_t> dim = known ? (*known)[i] : std::nullopt;
+    if (dim == 0 && copies) {
+      dim = i < static_cast<int64_t>(from.size()) && !mlir::ShapedType::isDynamic(from[i]) ? std::optional(from[i]) : std::nullopt;
+    }
+    shape.push_back(dim.value_or(-1));
+  }
+  // With one entry left open the others determine it.
+  bool decided = llvm::count(shape, -1) <= 1;
+  n.setOutput(0, n.create<ReshapeOp>(x, decided ? Value() : target, shape));
+}
+
 /// 0 copies the dim of x (unless allowzero), -1 is the rest.
 void reshape(NodeImporter &n) {
   Value x = n.input(0);
-  auto target = getConstantInts(n.input(1));
+  Value given = n.input(1);
+  auto target = getConstantInts(given);
+  if (n.failed()) {
+    return;
+  }
   if (!target) {
-    n.fail(llvm::formatv("the shape (tensor '{0}') is computed at run time; it must be constant: fix the dims it depends on with "
-                         "--input_shapes", n.node.input(1)));
+    reshapeAtRunTime(n, x, given);
     return;
   }
   bool allowZero = n.intAttr("allowzero", 0) != 0;
@@ -120,7 +183,7 @@ void reshape(NodeImporter &n) {
     n.setOutput(0, x);
     return;
   }
-  n.setOutput(0, n.create<ReshapeOp>(x, Value(), shape));
+  n.setOutput(0, reshapeTo(n, x, shape));
 }
 
 void flatten(NodeImporter &n) {
@@ -129,18 +192,14 @@ void flatten(NodeImporter &n) {
   int64_t rank = NodeImporter::rank(x), axis = n.intAttr("axis", 1);
   axis = axis == rank ? rank : n.normalizeAxis(axis, rank);
   auto product = [](llvm::ArrayRef<int64_t> dims) {
-    int64_t result = 1;
-    for (int64_t dim : dims) {
-      result = mlir::ShapedType::isDynamic(dim) || result == -1 ? -1 : result * dim;
-    }
-    return result;
+    return std::accumulate(dims.begin(), dims.end(), int64_t(1), detail::mulDims);
   };
   int64_t outer = product(shape.take_front(axis)), inner = product(shape.drop_front(axis));
-  if (outer == -1 && inner == -1) {
+  if (mlir::ShapedType::isDynamic(outer) && mlir::ShapedType::isDynamic(inner)) {
     n.fail("flattening dims that are open on both sides of the axis is not supported: fix them with --input_shapes");
     return;
   }
-  n.setOutput(0, n.reshape(x, {outer == -1 ? kDynamic : outer, inner == -1 ? kDynamic : inner}));
+  n.setOutput(0, n.reshape(x, {outer, inner}));
 }
 
 Ints axesAttrOrInput(NodeImporter &n) { return n.hasInput(1) ? n.constantInts(1, "the list of axes") : n.intsAttr("axes"); }
@@ -165,7 +224,7 @@ void squeeze(NodeImporter &n) {
       return;
     }
   }
-  n.setOutput(0, n.reshape(x, result));
+  n.setOutput(0, reshapeOpen(n, x, result));
 }
 
 void unsqueeze(NodeImporter &n) {
@@ -180,7 +239,7 @@ void unsqueeze(NodeImporter &n) {
   for (int64_t d = 0; d < rank; ++d) {
     result.push_back(llvm::is_contained(axes, d) ? 1 : *next++);
   }
-  n.setOutput(0, n.reshape(x, result));
+  n.setOutput(0, reshapeOpen(n, x, result));
 }
 
 void transpose(NodeImporter &n) {
@@ -269,8 +328,11 @@ void slice(NodeImporter &n) {
 void split(NodeImporter &n) {
   Value x = n.input(0);
   int64_t axis = n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x));
-  int64_t parts = n.numOutputs(), dim = n.failed() ? 1 : NodeImporter::shape(x)[axis];
+  int64_t parts = n.numOutputs(), dim = NodeImporter::dim(x, axis);
   Ints sizes = n.hasInput(1) ? n.constantInts(1, "the sizes") : n.intsAttr("split");
+  if (n.failed()) {
+    return;
+  }
   if (mlir::ShapedType::isDynamic(dim)) {
     n.fail(llvm::formatv("axis {0} is open: fix it with --input_shapes", axis));
     return;
@@ -284,9 +346,13 @@ void split(NodeImporter &n) {
   }
   int64_t sum = 0;
   for (int64_t size : sizes) {
+    if (size < 0 || size > dim) {
+      n.fail(llvm::formatv("the size {0} of a part is outside 0..{1}, the size of axis {2}", size, dim, axis));
+      return;
+    }
     sum += size;
   }
-  if (sum != dim || static_cast<int64_t>(sizes.size()) != parts || llvm::any_of(sizes, [](int64_t s) { return s < 0; })) {
+  if (sum != dim || static_cast<int64_t>(sizes.size()) != parts) {
     n.fail(llvm::formatv("{0} sizes with the sum {1} for {2} outputs of an axis of size {3}", sizes.size(), sum, parts, dim));
     return;
   }
@@ -315,6 +381,9 @@ void makePad(NodeImporter &n, Ints pads, const Ints &axes, double value) {
     n.fail(llvm::formatv("mode '{0}' is unknown; it is constant, reflect, edge or wrap", mode));
     return;
   }
+  if (n.failed()) {
+    return;
+  }
   size_t wanted = 2 * (axes.empty() ? rank : axes.size());
   if (pads.size() != wanted) {
     n.fail(llvm::formatv("there are {0} pads; {1} are wanted", pads.size(), wanted));
@@ -340,10 +409,22 @@ void pad(NodeImporter &n) {
 
 void expand(NodeImporter &n) {
   Value x = n.input(0);
-  Ints shape = n.constantInts(1, "the shape");
-  if (!n.failed()) {
-    n.setOutput(0, n.create<ExpandOp>(x, Value(), shape));
+  Value target = n.input(1);
+  if (auto shape = getConstantInts(target)) {
+    n.setOutput(0, n.create<ExpandOp>(x, Value(), *shape));
+    return;
   }
+  auto type = mlir::cast<mlir::RankedTensorType>(target.getType());
+  if (n.failed() || type.getRank() != 1 || !type.hasStaticShape()) {
+    n.fail("the shape has no fixed number of entries: fix the dims it depends on with --input_shapes");
+    return;
+  }
+  auto known = knownInts(target);
+  Ints shape;
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    shape.push_back(known ? (*known)[i].value_or(-1) : -1);
+  }
+  n.setOutput(0, n.create<ExpandOp>(x, target, shape));
 }
 
 void tile(NodeImporter &n) {

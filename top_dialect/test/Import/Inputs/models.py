@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the small ONNX files of the importer's tests: models.py NAME FILE."""
+"""Makes the small ONNX files of the importer's tests: models.py NAME FILE, or all FOLDER for the bad ones."""
 import pathlib
 import sys
 
@@ -31,14 +31,14 @@ def node(kind, inputs, outputs, name="", **attributes):
 
 def conv():
     """Names, an initializer that is also an input, a bias, a constant that is used twice."""
-    w = constant("w", np.arange(8 * 3 * 3 * 3, dtype=np.float32).reshape(8, 3, 3, 3))
-    twin = constant("twin", np.arange(8 * 3 * 3 * 3, dtype=np.float32).reshape(8, 3, 3, 3))
-    b = constant("b", np.ones(8, np.float32))
+    w = constant("w", np.arange(16 * 3 * 3 * 3, dtype=np.float32).reshape(16, 3, 3, 3))
+    twin = constant("twin", np.arange(16 * 3 * 3 * 3, dtype=np.float32).reshape(16, 3, 3, 3))
+    b = constant("b", np.ones(16, np.float32))
     return model([node("Conv", ["x", "w", "b"], ["c1"], "conv1", pads=[1, 1, 1, 1]),
                   node("Conv", ["x", "twin"], ["c2"], "conv2", auto_pad="SAME_UPPER"),
                   node("Add", ["c1", "c2"], ["sum"]),
                   node("Relu", ["sum"], ["y"], "act")],
-                 [tensor("x", [1, 3, 8, 8]), tensor("w", [8, 3, 3, 3])], [tensor("y", [1, 8, 8, 8])], [w, twin, b])
+                 [tensor("x", [1, 3, 8, 8]), tensor("w", [16, 3, 3, 3])], [tensor("y", [1, 16, 8, 8])], [w, twin, b])
 
 
 def unsorted():
@@ -102,7 +102,7 @@ def typed_fields():
     """Constants of all element types, in typed fields and raw."""
     cases = [("f16", TensorProto.FLOAT16, [1.0, -2.0]), ("f64", TensorProto.DOUBLE, [1.5, 2.5]),
              ("i8", TensorProto.INT8, [-1, 2]), ("u8", TensorProto.UINT8, [255, 2]),
-             ("i32", TensorProto.INT32, [-5, 6]), ("i64", I64, [-7, 8]), ("flag", TensorProto.BOOL, [True, False])]
+             ("i32", TensorProto.INT32, [-5, 6]), ("i64", I64, [-7, 8]), ("flag", TensorProto.BOOL, [1, 0])]
     tensors = [helper.make_tensor(name, kind, [2], values) for name, kind, values in cases]
     tensors.append(helper.make_tensor("bf16", TensorProto.BFLOAT16, [2], [1.0, 3.0]))
     names = [t.name for t in tensors]
@@ -158,7 +158,7 @@ def overflow():
 
 def short_data():
     made = conv()
-    made.graph.initializer[0].dims[0] = 9
+    made.graph.initializer[0].dims[0] = 17
     return made
 
 
@@ -181,6 +181,64 @@ def missing_output():
 
 def old_opset():
     return model([node("Neg", ["x"], ["y"], "one")], [tensor("x", [4])], [tensor("y", [4])], opset=6)
+
+
+def new_opset():
+    return model([node("Neg", ["x"], ["y"], "one")], [tensor("x", [4])], [tensor("y", [4])], opset=1000)
+
+
+def no_opset():
+    made = model([node("Neg", ["x"], ["y"], "one")], [tensor("x", [4])], [tensor("y", [4])])
+    made.ClearField("opset_import")
+    return made
+
+
+def duplicate_output():
+    return model([node("Neg", ["x"], ["y"], "one")], [tensor("x", [4])], [tensor("y", [4]), tensor("y", [4])])
+
+
+def subgraph_dangling():
+    return model([node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "x"), else_branch=branch("Exp", "nowhere"))],
+                 [tensor("cond", [], TensorProto.BOOL), tensor("x", [4])], [tensor("y", [4])])
+
+
+def subgraph_output():
+    made = model([node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "x"), else_branch=branch("Exp", "x"))],
+                 [tensor("cond", [], TensorProto.BOOL), tensor("x", [4])], [tensor("y", [4])])
+    made.graph.node[0].attribute[0].g.output[0].name = "nowhere"
+    return made
+
+
+def no_operands(kind, **attributes):
+    """The node's operands are missing; what the handler computes from them must not be read."""
+    return model([node(kind, [], ["y"], "bare", **attributes)], [tensor("x", [4])], [tensor("y", None)])
+
+
+def bare_hardmax():
+    return no_operands("Hardmax")
+
+
+def bare_reshape():
+    return no_operands("Reshape")
+
+
+def bare_split():
+    return no_operands("Split")
+
+
+def scalar_pad():
+    return model([node("Pad", ["x", "pads", "", "axes"], ["y"], "pad")], [tensor("x", [])], [tensor("y", None)],
+                 [constant("pads", np.int64([1, 1])), constant("axes", np.int64([0]))], opset=18)
+
+
+def scalar_resize():
+    return model([node("Resize", ["x", "", "", "sizes"], ["y"], "resize", axes=[0])], [tensor("x", [])], [tensor("y", None)],
+                 [constant("sizes", np.int64([3]))], opset=18)
+
+
+def absurd_scale():
+    return model([node("Resize", ["x", "", "scales"], ["y"], "resize")], [tensor("x", [4])], [tensor("y", None)],
+                 [constant("scales", np.float32([1e30]))])
 
 
 def wrong_attribute():
@@ -257,10 +315,25 @@ def no_graph():
     return made
 
 
-def main():
-    name, path = sys.argv[1:3]
+BAD = """cyclic dangling unknown type_mismatch declared_type huge_input huge_result overflow short_data duplicate_tensor
+duplicate_input duplicate_initializer missing_output old_opset new_opset no_opset duplicate_output subgraph_dangling
+subgraph_output bare_hardmax bare_reshape bare_split scalar_pad scalar_resize absurd_scale wrong_attribute bad_axis
+bad_kernel external external_parent external_absolute external_link external_short external_no_number truncated
+flipped text empty no_graph""".split()
+
+
+def write(name, path):
     made = globals()[name]()
-    pathlib.Path(path).write_bytes(made if isinstance(made, bytes) else made.SerializeToString())
+    path.write_bytes(made if isinstance(made, bytes) else made.SerializeToString())
+
+
+def main():
+    name, path = sys.argv[1], pathlib.Path(sys.argv[2])
+    if name != "all":
+        write(name, path)
+        return
+    for bad in BAD:
+        write(bad, path / f"{bad}.onnx")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,24 @@
+//===- fuzz_onnx_import.cpp - libFuzzer target of the ONNX importer ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Import/Onnx/OnnxImport.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "top_dialect/IR/TopDialect.h"
+
+using namespace tessera::top;
+
+// Any bytes must give a module or an error; a crash, an assertion or a leak is a finding.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  mlir::DialectRegistry registry;
+  registry.insert<mlir::func::FuncDialect, TopDialect>();
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  ImportOptions options;
+  options.maxFoldBytes = 1 << 20;
+  auto module = importOnnxBytes({reinterpret_cast<const char *>(data), size}, "fuzz.onnx", options, context);
+  if (!module) {
+    llvm::consumeError(module.takeError());
+  }
+  return 0;
+}
