@@ -5,6 +5,30 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SimplifyCopiesPass : Pass<"device-simplify-copies", "::mlir::func::FuncOp"> {
+  let summary = "Join copies of copies, turn copies that move nothing into views";
+  let description = [{
+    Before: one `device.copy` per move of the network. After: a copy that reads another copy reads its sources instead
+    (a slice of a concatenation, a transposition of a transposition, a padded slice), also through a reshape that only adds
+    or drops dims of size 1; a copy that leaves every byte in its place is a `device.reshape`; reshapes of reshapes are one;
+    moves without users are gone.
+
+    A copy with several users is read through only where all of them are copies and it is a mere slice: a transposition is
+    done once. Joined copies have at most 64 pieces. Row-major tensors only. Copies that address assignment can do without
+    (slices and parts of concatenations that are contiguous) stay copies here.
+
+    ```mlir
+    %a = device.copy %x {pieces = [#device.piece<source = 0, sizes = [3, 2], ..., src_dims = [1, 0], ...>]} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+    %b = device.copy %a {pieces = [#device.piece<source = 0, sizes = [2, 3], ..., src_dims = [1, 0], ...>]} : (tensor<3x2xf32>) -> tensor<2x3xf32>
+    // %b becomes %x
+    ```
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect"];
+  let statistics = [Statistic<"numComposed", "composed-copies", "Copies that read through others">,
+                    Statistic<"numViews", "views", "Copies that became reshapes">,
+                    Statistic<"numRemoved", "removed-moves", "Moves without users removed">];
+}
+
 def FuseEpiloguesPass : Pass<"device-fuse-epilogues", "::mlir::func::FuncOp"> {
   let summary = "Put elementwise maps into the epilogues of their producers, and maps into maps";
   let description = [{

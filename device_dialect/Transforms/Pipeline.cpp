@@ -20,7 +20,8 @@ void buildDevicePipeline(OpPassManager &manager, const DevicePipelineOptions &op
   functions.addPass(createCanonicalizerPass());
   functions.addPass(createCSEPass());
 
-  // While all tensors are still row-major: what is computed together.
+  // While all tensors are still row-major: fewer moves, and what is computed together.
+  functions.addPass(createSimplifyCopiesPass());
   functions.addPass(createFuseEpiloguesPass());
   functions.addPass(createCanonicalizerPass());
 

@@ -1,0 +1,218 @@
+//===- SimplifyCopies.cpp - Fewer and shorter moves -----------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// One walk in program order: the sources of a copy are simplified already when it is reached.
+//===----------------------------------------------------------------------===//
+#include "device_dialect/IR/DeviceMoveOps.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/ComposePieces.h"
+#include "device_dialect/Transforms/Passes.h"
+#include "top_dialect/IR/Names.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tessera::device {
+#define GEN_PASS_DEF_SIMPLIFYCOPIESPASS
+#include "device_dialect/Transforms/Passes.h.inc"
+} // namespace tessera::device
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+/// Pieces of one copy; beyond it kernels get long and composing would not be linear.
+constexpr size_t kMaxPieces = 64;
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+std::vector<Piece> piecesOf(CopyOp copy) {
+  std::vector<Piece> pieces;
+  for (Attribute piece : copy.getPieces()) {
+    pieces.emplace_back(cast<PieceAttr>(piece));
+  }
+  return pieces;
+}
+
+std::optional<double> fillOf(CopyOp copy) {
+  return copy.getFill() ? std::optional(copy.getFill()->convertToDouble()) : std::nullopt;
+}
+
+bool isRowMajor(CopyOp copy) {
+  return !isBlocked(copy.getY().getType()) && llvm::none_of(copy.getSources(), [](Value x) { return isBlocked(x.getType()); });
+}
+
+int64_t elements(const Piece &piece) {
+  int64_t count = 1;
+  for (int64_t size : piece.sizes) {
+    count *= size;
+  }
+  return count;
+}
+
+/// A copy while it is put together.
+struct Draft {
+  SmallVector<Value> sources;
+  std::vector<Piece> pieces;
+  std::optional<double> fill;
+  SmallVector<Operation *> absorbed;
+
+  /// Adds |piece|, which reads |source|.
+  void add(Piece piece, Value source) {
+    piece.source = llvm::find(sources, source) - sources.begin();
+    if (piece.source == static_cast<int64_t>(sources.size())) {
+      sources.push_back(source);
+    }
+    pieces.push_back(std::move(piece));
+  }
+};
+
+class SimplifyCopies : public impl::SimplifyCopiesPassBase<SimplifyCopies> {
+public:
+  using SimplifyCopiesPassBase::SimplifyCopiesPassBase;
+
+  void runOnOperation() override {
+    SmallVector<Operation *> moves;
+    getOperation().walk([&](Operation *op) {
+      if (isa<CopyOp, ReshapeOp>(op)) {
+        moves.push_back(op);
+      }
+    });
+    for (Operation *&op : moves) {
+      if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+        op = simplify(reshape);
+      } else {
+        op = simplify(compose(cast<CopyOp>(op)));
+      }
+    }
+    for (Operation *op : llvm::reverse(moves)) {
+      if (op && op->use_empty()) {
+        op->erase();
+        ++numRemoved;
+      }
+    }
+  }
+
+private:
+  //--- reshapes; both functions return what stands for the op now, null when it is gone ---
+
+  Operation *simplify(ReshapeOp reshape) {
+    auto inner = reshape.getX().getDefiningOp<ReshapeOp>();
+    if (inner && sameBytes(typeOf(inner.getX()), typeOf(reshape.getY()))) {
+      reshape.getXMutable().set(inner.getX());
+    }
+    if (reshape.getX().getType() == reshape.getY().getType()) {
+      return replace(reshape, reshape.getX());
+    }
+    return reshape;
+  }
+
+  Operation *simplify(CopyOp copy) {
+    if (!keepsByteOrder(copy)) {
+      return copy;
+    }
+    ++numViews;
+    OpBuilder builder(copy);
+    auto reshape = ReshapeOp::create(builder, copy.getLoc(), copy.getY().getType(), copy.getSources().front());
+    top::copyNames(copy, reshape);
+    copy.getY().replaceAllUsesWith(reshape.getY());
+    copy.erase();
+    return simplify(reshape);
+  }
+
+  Operation *replace(Operation *op, Value value) {
+    // The name goes on to the value where that has none.
+    Operation *origin = value.getDefiningOp();
+    if (origin && origin->getNumResults() == 1 && top::getTensorName(value).empty() && !top::getTensorName(op->getResult(0)).empty()) {
+      top::setTensorNames(origin, top::getTensorName(op->getResult(0)));
+    }
+    op->getResult(0).replaceAllUsesWith(value);
+    op->erase();
+    return nullptr;
+  }
+
+  //--- copies of copies ---
+
+  CopyOp compose(CopyOp copy) {
+    if (!isRowMajor(copy)) {
+      return copy;
+    }
+    Draft draft;
+    draft.fill = fillOf(copy);
+    for (const Piece &piece : piecesOf(copy)) {
+      Value source = copy.getSources()[piece.source];
+      if (!absorb(copy, piece, source, draft)) {
+        draft.add(piece, source);
+      }
+    }
+    if (draft.absorbed.empty() || draft.pieces.size() > kMaxPieces) {
+      return copy;
+    }
+    OpBuilder builder(copy);
+    SmallVector<Attribute> pieces;
+    for (const Piece &piece : draft.pieces) {
+      pieces.push_back(piece.get(&getContext()));
+    }
+    FloatAttr fill = draft.fill ? builder.getF64FloatAttr(*draft.fill) : FloatAttr();
+    auto composed = CopyOp::create(builder, copy.getLoc(), copy.getY().getType(), draft.sources, builder.getArrayAttr(pieces), fill);
+    draft.absorbed.push_back(copy);
+    top::copyNames(draft.absorbed, composed);
+    copy.getY().replaceAllUsesWith(composed.getY());
+    copy.erase();
+    ++numComposed;
+    return composed;
+  }
+
+  /// Adds to |draft| what |piece| of |copy| reads of the sources of the copy that makes |source|.
+  bool absorb(CopyOp copy, Piece piece, Value source, Draft &draft) {
+    if (auto reshape = source.getDefiningOp<ReshapeOp>()) {
+      std::optional<Piece> moved = readUnderDims(piece, typeOf(source).getShape(), typeOf(reshape.getX()).getShape());
+      if (!moved || !reshape->hasOneUse()) {
+        return false;
+      }
+      piece = *moved, source = reshape.getX();
+    }
+    auto inner = source.getDefiningOp<CopyOp>();
+    if (!inner || inner->getBlock() != copy->getBlock() || !isRowMajor(inner) || !isWorthwhile(inner)) {
+      return false;
+    }
+    std::optional<std::vector<Piece>> parts = composePieces(piece, piecesOf(inner));
+    if (!parts) {
+      return false;
+    }
+    int64_t moved = 0;
+    for (const Piece &part : *parts) {
+      moved += elements(part);
+    }
+    if (moved != elements(piece)) {
+      // The rest is what the inner copy filled; one copy can fill with one value only.
+      if (draft.fill && draft.fill != fillOf(inner)) {
+        return false;
+      }
+      draft.fill = fillOf(inner);
+    }
+    for (const Piece &part : *parts) {
+      draft.add(part, inner.getSources()[part.source]);
+    }
+    if (!llvm::is_contained(draft.absorbed, inner)) {
+      draft.absorbed.push_back(inner);
+    }
+    return true;
+  }
+
+  /// Reading through |inner| pays when it is then no longer needed, and its own work is not repeated.
+  static bool isWorthwhile(CopyOp inner) {
+    Operation *first = *inner->user_begin();
+    if (llvm::all_of(inner->getUsers(), [&](Operation *user) { return user == first; })) {
+      return true;
+    }
+    std::vector<Piece> pieces = piecesOf(inner);
+    bool isSlice = pieces.size() == 1 && pieces.front().sizes == typeOf(inner.getY()).getShape() &&
+                   llvm::all_of(llvm::enumerate(pieces.front().srcDims),
+                                [](auto dim) { return dim.value() == static_cast<int64_t>(dim.index()); });
+    return isSlice && llvm::all_of(inner->getUsers(), [](Operation *user) { return isa<CopyOp>(user); });
+  }
+};
+
+} // namespace
+} // namespace tessera::device
