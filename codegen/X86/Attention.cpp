@@ -139,7 +139,7 @@ private:
     })[0];
     best = kb.splat(reduceLanes(kb, best, maximum), lanes);
     Value total = overRow(kb, keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
-      Value power = keepActive(kb, mask, emitExp(kb, arith::SubFOp::create(kb.b, load(i), best)), zeros);
+      Value power = keepActive(kb, mask, emitExpOfNegative(kb, arith::SubFOp::create(kb.b, load(i), best)), zeros);
       kb.store(power, scores, kb.add(base, i));
       return SmallVector<Value>{arith::AddFOp::create(kb.b, old[0], power)};
     })[0];

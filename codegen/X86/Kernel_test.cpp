@@ -91,6 +91,13 @@ TEST(Map, Math) {
     check(unary(tensor({517}), formatv("%m = math.{0} %e0 : f32 device.yield %m : f32", name)), wide);
     check(unary(tensor({37}, "f64"), formatv("%m = math.{0} %e0 : f64 device.yield %m : f64", name), "f64"), wide);
   }
+  const char *sigmoid = "%one = arith.constant 1.0 : {0} %n = arith.negf %e0 : {0} %p = math.exp %n : {0} %s = arith.addf %one, %p : {0} "
+                        "%m = arith.divf %one, %s : {0} device.yield %m : {0}";
+  for (double reach : {5.0, 1e4}) {
+    wide.low = -reach, wide.high = reach;
+    check(unary(tensor({517}), formatv(sigmoid, "f32")), wide);
+    check(unary(tensor({37}, "f64"), formatv(sigmoid, "f64"), "f64"), wide);
+  }
   CheckOptions positive;
   positive.low = 1e-6, positive.high = 50;
   for (const char *name : {"log", "log2", "log10", "log1p", "sqrt", "rsqrt"}) {

@@ -127,13 +127,37 @@ std::pair<Float, Float> splitExponent(Float x) {
 // f32 functions; polynomials after Cephes (exp, log, tanh) and N. Juffa (erf)
 //===----------------------------------------------------------------------===//
 
+/// 2^n and the rest of e^x = 2^n (1 + p r^2 + r), |r| <= ln(2) / 2.
+Float expOfRest(Float n, Float bounded) {
+  Float r = fma(n, n.lit(-0.693359375), bounded);
+  r = fma(n, n.lit(2.12194440e-4), r);
+  Float p = horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
+  return fma(p, r * r, r) + 1.0;
+}
+
 Float expF32(Float x) {
   Float bounded = clamp(x, -105.0, 89.0);
   Float n = roundEven(bounded * 1.44269504088896341);
-  Float r = fma(n, x.lit(-0.693359375), bounded);
-  r = fma(n, x.lit(2.12194440e-4), r);
-  Float p = horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
-  return scaleByPower(fma(p, r * r, r) + 1.0, n);
+  return scaleByPower(expOfRest(n, bounded), n);
+}
+
+/// e^x for x in [-87, 88]; beyond it stops growing and falling. Half of expF32's work.
+Float expNormal(Float x) {
+  KernelBuilder &kb = *x.kb;
+  Float bounded = clamp(x, -87.0, 88.0);
+  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the lowest bits.
+  Float shifted = fma(bounded, x.lit(1.44269504088896341), x.lit(0x1.8p23));
+  Value raw = bits(shifted);
+  Value power = arith::ShLIOp::create(kb.b, raw, integer(kb, raw.getType(), 23));
+  Float rest = expOfRest(shifted - 0x1.8p23, bounded);
+  return fromBits(x, arith::AddIOp::create(kb.b, bits(rest), power));
+}
+
+/// 1 / x for a finite normal x whose inverse is normal: where there is an instruction of 14 bits, that and one step of Newton.
+Float inverse(Float x) {
+  bool estimate = x.kb->target.hasMasks() && isa<VectorType>(x.type()) && !x.isF64();
+  auto flags = estimate ? arith::FastMathFlags::arcp : arith::FastMathFlags::none;
+  return x.make(arith::DivFOp::create(x.kb->b, x.lit(1.0).v, x.v, flags));
 }
 
 /// What a logarithm gives outside of the positive finite numbers.
@@ -161,7 +185,7 @@ Float tanhF32(Float x) {
   Float magnitude = abs(x), square = x * x;
   Float p = horner(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
   Float small = fma(p * square, x, x);
-  Float large = 1.0 - 2.0 / (expF32(magnitude + magnitude) + 1.0);
+  Float large = fma(x.lit(-2.0), inverse(expNormal(magnitude + magnitude) + 1.0), x.lit(1.0));
   return select(magnitude < 0.625, small, copySign(large, x));
 }
 
@@ -175,7 +199,7 @@ Float erfF32(Float x) {
   }
   // Beyond 4 erf is 1 in single precision, and the polynomial would overflow to NaN.
   Float bounded = select(t > 4.0, t.lit(-20.0), fma(r, t, -t));
-  Float large = copySign(1.0 - expF32(bounded), x);
+  Float large = copySign(1.0 - expNormal(bounded), x);
   Float p = horner(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   return select(t > 0.927734375, large, fma(p, x, x));
 }
@@ -496,7 +520,33 @@ Value emitMultiplyAdd(KernelBuilder &kb, Value x, Value y, Value sum) {
 Value emitExp(KernelBuilder &kb, Value x) { return exp(Float{&kb, x}).v; }
 Value emitLog(KernelBuilder &kb, Value x) { return log(Float{&kb, x}).v; }
 Value emitTanh(KernelBuilder &kb, Value x) { return tanh(Float{&kb, x}).v; }
-Value emitSigmoid(KernelBuilder &kb, Value x) { return (1.0 / (exp(-Float{&kb, x}) + 1.0)).v; }
+Value emitSigmoid(KernelBuilder &kb, Value x) {
+  Float negative = -Float{&kb, x};
+  return negative.isF64() ? (1.0 / (exp(negative) + 1.0)).v : inverse(expNormal(negative) + 1.0).v;
+}
+Value emitExpOfNegative(KernelBuilder &kb, Value x) {
+  Float value{&kb, x};
+  return value.isF64() ? exp(value).v : select(value < -87.0, value.lit(0.0), expNormal(value)).v;
+}
+
+/// x if |op| is 1 / (1 + e^-x) on f32.
+static Value matchSigmoid(arith::DivFOp op) {
+  auto isOne = [](Value value) { return matchPattern(value, m_OneFloat()); };
+  auto sum = op.getRhs().getDefiningOp<arith::AddFOp>();
+  if (!sum || !isOne(op.getLhs()) || !op.getType().isF32()) {
+    return {};
+  }
+  Value power = isOne(sum.getLhs()) ? sum.getRhs() : isOne(sum.getRhs()) ? sum.getLhs() : Value();
+  auto exp = power ? power.getDefiningOp<math::ExpOp>() : math::ExpOp();
+  auto negative = exp ? exp.getOperand().getDefiningOp<arith::NegFOp>() : arith::NegFOp();
+  return negative ? negative.getOperand() : Value();
+}
+
+Value expandPattern(KernelBuilder &kb, Operation &op, const IRMapping &mapping) {
+  auto division = dyn_cast<arith::DivFOp>(op);
+  Value x = division ? matchSigmoid(division) : Value();
+  return x ? emitSigmoid(kb, mapping.lookup(x)) : Value();
+}
 
 Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
   auto arg = [&](unsigned i) { return Float{&kb, operands[i]}; };

@@ -10,6 +10,7 @@
 #define TESSERA_CODEGEN_X86_MATHAPPROX_H
 
 #include "codegen/X86/KernelBuilder.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace tessera::x86 {
 
@@ -17,6 +18,10 @@ namespace tessera::x86 {
 /// exist on the target; null when the op itself has an instruction. Integer division by zero gives
 /// a value instead of a trap.
 mlir::Value expandMath(KernelBuilder &kb, mlir::Operation *op, mlir::ValueRange operands);
+
+/// Emits the formula that ends in |op| (a sigmoid) faster than op by op; |mapping|: the values of the region so far.
+/// Null where there is none.
+mlir::Value expandPattern(KernelBuilder &kb, mlir::Operation &op, const mlir::IRMapping &mapping);
 
 /// x * y + z: fused where the target has FMA.
 mlir::Value emitFma(KernelBuilder &kb, mlir::Value x, mlir::Value y, mlir::Value z);
@@ -26,6 +31,8 @@ mlir::Value emitMultiplyAdd(KernelBuilder &kb, mlir::Value x, mlir::Value y, mli
 mlir::Value emitExp(KernelBuilder &kb, mlir::Value x);
 /// Natural logarithm of f32 or f64.
 mlir::Value emitLog(KernelBuilder &kb, mlir::Value x);
+/// e^x for x <= 0; of f32, results below the normal numbers are 0 (subnormals slow whatever reads them).
+mlir::Value emitExpOfNegative(KernelBuilder &kb, mlir::Value x);
 /// For f32: 1 / (1 + e^-x).
 mlir::Value emitSigmoid(KernelBuilder &kb, mlir::Value x);
 mlir::Value emitTanh(KernelBuilder &kb, mlir::Value x);

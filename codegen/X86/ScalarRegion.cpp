@@ -224,6 +224,9 @@ Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments) 
     }
     Value expanded = castNarrow(kb, op, operands.empty() ? Value() : operands[0]);
     if (!expanded) {
+      expanded = expandPattern(kb, op, mapping);
+    }
+    if (!expanded) {
       expanded = expandMath(kb, &op, operands);
     }
     if (expanded) {

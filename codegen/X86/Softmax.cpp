@@ -70,7 +70,7 @@ private:
     });
     best = kb.splat(reduceLanes(kb, best, [&](Value x, Value y) { return maximum(x, y); }), lanes);
     Value total = overRow(base, zeros, [&](Value offset, Value mask, Value old) {
-      Value power = emitExp(kb, arith::SubFOp::create(kb.b, load(offset, mask), best));
+      Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, load(offset, mask), best));
       if (!log) {
         kb.storeElements(element, power, kb.result(), offset, mask);
       }
@@ -96,7 +96,7 @@ private:
     };
     Value best = overAxis(lowestValue(kb, element, vectorType(), false), [&](Value offset, Value old) { return maximum(old, load(offset, mask)); });
     Value total = overAxis(kb.zero(vectorType()), [&](Value offset, Value old) {
-      Value power = emitExp(kb, arith::SubFOp::create(kb.b, load(offset, mask), best));
+      Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, load(offset, mask), best));
       if (!log) {
         kb.storeElements(element, power, kb.result(), offset, mask);
       }

@@ -11,6 +11,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Threading.h"
 
+#include <cmath>
+
 namespace tessera::device {
 #define GEN_PASS_DEF_PACKWEIGHTSPASS
 #include "device_dialect/Transforms/Passes.h.inc"
@@ -31,6 +33,18 @@ struct Job {
   std::function<void(const float *from, float *to)> pack;
   std::vector<char> packed;
 };
+
+/// Subnormal weights become zero. No result can show them, but a multiply-add that meets one takes a hundred times as
+/// long, and folded batch norms of dead channels are full of them. Returns whether there was one.
+bool flushSubnormals(MutableArrayRef<float> values) {
+  bool any = false;
+  for (float &value : values) {
+    bool subnormal = std::fpclassify(value) == FP_SUBNORMAL;
+    any |= subnormal;
+    value = subnormal ? 0.0f : value;
+  }
+  return any;
+}
 
 class PackWeights : public impl::PackWeightsPassBase<PackWeights> {
 public:
@@ -55,7 +69,9 @@ public:
       MutableArrayRef<Job> batch = MutableArrayRef(jobs).slice(begin, std::min(atOnce, jobs.size() - begin));
       parallelForEach(&getContext(), batch, [](Job &job) {
         job.packed.resize(job.elements * sizeof(float));
-        job.pack(job.data.data<float>().data(), reinterpret_cast<float *>(job.packed.data()));
+        auto *packed = reinterpret_cast<float *>(job.packed.data());
+        job.pack(job.data.data<float>().data(), packed);
+        flushSubnormals({packed, static_cast<size_t>(job.elements)});
       });
       for (Job &job : batch) {
         install(job);
@@ -147,6 +163,7 @@ private:
     }
     Value packed = top::createConstant(builder, old.getLoc(), type, std::move(job.packed), hint);
     job.weight->set(packed);
+    flushBias(job.op);
     if (auto conv = dyn_cast<ConvOp>(job.op)) {
       conv.setPacked(true), conv.setWeightShape(oldType.getShape()), conv.setPanelBlocks(job.panelBlocks);
     } else {
@@ -158,6 +175,24 @@ private:
       old.getDefiningOp()->erase();
     }
     ++numPacked;
+  }
+
+  /// Accumulators start from the bias.
+  void flushBias(Operation *op) {
+    auto conv = dyn_cast<ConvOp>(op);
+    Value bias = conv ? conv.getBias() : cast<MatMulOp>(op).getBias();
+    std::optional<top::TensorData> data = bias ? top::getConstantData(bias) : std::nullopt;
+    if (!data || !data->type.getElementType().isF32()) {
+      return;
+    }
+    auto values = llvm::to_vector(data->data<float>());
+    if (!flushSubnormals(values)) {
+      return;
+    }
+    OpBuilder builder(op);
+    ArrayRef<char> bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
+    Value flushed = top::createConstant(builder, bias.getLoc(), data->type, bytes, "bias");
+    conv ? conv.getBiasMutable().assign(flushed) : cast<MatMulOp>(op).getBiasMutable().assign(flushed);
   }
 };
 

@@ -16,8 +16,9 @@ using namespace bmrt::core;
 
 namespace {
 
-/// Longer than the gap between two launches of a run, shorter than anybody's time slice.
-constexpr uint64_t kSpinNs = 30000;
+/// Longer than a stretch of launches of one tile between two shared ones, and than the time a caller takes between two
+/// runs; shorter than anybody's time slice. Waking a thread that sleeps costs the caller up to 40 us on virtual machines.
+constexpr uint64_t kSpinNs = 250000;
 constexpr int kPausesPerClockRead = 16;
 
 /// The processors this process may use.

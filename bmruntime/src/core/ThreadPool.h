@@ -21,8 +21,8 @@ struct Launch {
   int64_t grain = 1; ///< tiles claimed at once
 };
 
-/// A caller and its workers. The caller takes part; idle workers spin for some 30 us, so that the
-/// launches of one run follow each other without system calls, and then sleep.
+/// A caller and its workers. The caller takes part; idle workers spin for some 250 us, so that the
+/// launches of one run, and the next run, follow each other without system calls, and then sleep.
 ///
 /// Workers join a launch while it is open. The caller closes it when no tile is left and waits only
 /// for those that joined, so a worker that the operating system has put aside delays nobody.
