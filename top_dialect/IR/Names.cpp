@@ -32,6 +32,9 @@ SmallVector<StringRef> tessera::top::getNodeNames(Location loc) {
 
 std::string tessera::top::getDisplayName(Location loc) { return llvm::join(getNodeNames(loc), "+"); }
 
+// Thousands of ops that merge one after the other would make as many lists of thousands of names.
+static constexpr size_t kMaxFusedNames = 256;
+
 Location tessera::top::fuseNames(MLIRContext *context, ArrayRef<Location> locs) {
   llvm::SetVector<Location> named;
   for (Location loc : locs) {
@@ -39,6 +42,11 @@ Location tessera::top::fuseNames(MLIRContext *context, ArrayRef<Location> locs) 
   }
   if (named.empty()) {
     return locs.empty() ? Location(UnknownLoc::get(context)) : locs.front();
+  }
+  if (named.size() > kMaxFusedNames) {
+    SmallVector<Location> kept(named.getArrayRef().take_front(kMaxFusedNames - 1));
+    kept.push_back(named.back());
+    return FusedLoc::get(context, kept);
   }
   return named.size() == 1 ? named.front() : FusedLoc::get(context, named.getArrayRef());
 }

@@ -13,7 +13,7 @@ llvm::SmallVector<llvm::StringRef> getNodeNames(mlir::Location loc);
 /// `getNodeNames` joined with "+", or "" if the location holds no name.
 std::string getDisplayName(mlir::Location loc);
 
-/// One location that holds the names of all of `locs`, in order.
+/// One location that holds the names of all of `locs`, in order; of more than 256 the first 255 and the last.
 mlir::Location fuseNames(mlir::MLIRContext *context, llvm::ArrayRef<mlir::Location> locs);
 
 /// The ONNX tensor that `value` equals, or "" (see `top.outputs`).

@@ -115,6 +115,38 @@ def chain(count=20000):
     return model(nodes, [tensor("t0", [1, 8])], [tensor(f"t{count}", [1, 8])])
 
 
+def wide(count=20000):
+    """Nodes that nothing joins but their input, which so has as many uses; each is an output's only way."""
+    nodes = [node("Mul", ["x", f"w{i}"], [f"p{i}"], f"n{i}") for i in range(count)]
+    nodes.append(node("Sum", [f"p{i}" for i in range(count)], ["y"], "sum"))
+    return model(nodes, [tensor("x", [1, 8])], [tensor("y", [1, 8])],
+                 [constant(f"w{i}", np.full(8, i, np.float32)) for i in range(count)])
+
+
+def fan_out(count=20000):
+    """One tensor with as many uses, in nodes that are all equal but for a constant of one concat."""
+    nodes = [node("Relu", ["x"], ["r"], "source")]
+    nodes += [node("Slice", ["r", f"b{i % 8}", f"e{i % 8}", "axes"], [f"s{i}"], f"n{i}") for i in range(count)]
+    nodes.append(node("Concat", [f"s{i}" for i in range(count)], ["y"], "join", axis=1))
+    bounds = [constant(f"{name}{i}", np.int64([i + offset])) for i in range(8) for name, offset in (("b", 0), ("e", 1))]
+    return model(nodes, [tensor("x", [1, 8])], [tensor("y", [1, count])], bounds + [constant("axes", np.int64([1]))])
+
+
+def mixed(count=5000):
+    """A chain of concat, slice, add and transposes that cancel, with a skip into every link."""
+    nodes = []
+    for i in range(count):
+        at, then = f"t{i}", f"t{i + 1}"
+        nodes += [node("Concat", [at, "x"], [f"c{i}"], f"concat{i}", axis=0),
+                  node("Slice", [f"c{i}", "begin", "end", "axes"], [f"h{i}"], f"slice{i}"),
+                  node("Transpose", [f"h{i}"], [f"a{i}"], f"there{i}", perm=[1, 0]),
+                  node("Add", [f"a{i}", "bias"], [f"b{i}"], f"add{i}"),
+                  node("Transpose", [f"b{i}"], [then], f"back{i}", perm=[1, 0])]
+    return model(nodes, [tensor("t0", [2, 4]), tensor("x", [2, 4])], [tensor(f"t{count}", [2, 4])],
+                 [constant("begin", np.int64([1])), constant("end", np.int64([3])), constant("axes", np.int64([0])),
+                  constant("bias", np.ones((4, 1), np.float32))])
+
+
 # --- models that do not -----------------------------------------------------------------
 
 def cyclic():
