@@ -4,11 +4,13 @@
 
 #include "codegen/Pipelines/Plan.h"
 #include "codegen/X86/KernelInterface.h"
+#include "device_dialect/Conversion/TopToDevice/Constraints.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Pipeline.h"
 #include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/Unsupported.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
@@ -86,6 +88,9 @@ llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOption
   }
   {
     Phase phase(observer, "lower");
+    if (mlir::failed(device::checkLowerable(module))) {
+      return top::unsupported("the model holds what Tessera does not run");
+    }
     if (mlir::failed(runDevicePasses(module, options.target))) {
       return failed("lower the model to device operations");
     }

@@ -6,6 +6,7 @@
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Unsupported.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
@@ -89,12 +90,14 @@ llvm::Error run(const Options &options) {
   codegen::X86DeployOptions deploy{*target, options.output, options.cacheFolder, options.deviceMlir};
   llvm::Expected<codegen::X86DeployResult> result = codegen::deployX86(**module, deploy, observer);
   if (!result) {
-    std::string text = llvm::toString(result.takeError());
+    llvm::Error error = result.takeError();
+    bool refused = error.isA<top::UnsupportedError>();
+    std::string text = llvm::toString(std::move(error));
     if (!diagnostics.errors().empty()) {
       text += ": " + diagnostics.errors();
     }
     bool internal = StringRef(text).contains("internal error");
-    return fail(internal ? kInternal : kError, text);
+    return fail(internal ? kInternal : refused ? kUnsupported : kError, text);
   }
   reportResult(llvm::json::Object{{"bmodel", options.output},
                 {"chip", target->name()},

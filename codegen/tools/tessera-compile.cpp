@@ -1,7 +1,9 @@
 //===- tessera-compile.cpp - The compiler: importer and pipelines, by subcommand ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Events.h"
+#include "codegen/tools/Batch.h"
 #include "codegen/tools/Subcommand.h"
+#include "top_dialect/IR/Unsupported.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -26,6 +28,10 @@ static int finish(llvm::Error error) {
         code = coded.getCode();
         reportError(code, coded.message());
       },
+      [&](const tessera::top::UnsupportedError &refusal) {
+        code = kUnsupported;
+        reportError(code, refusal.message());
+      },
       [&](const llvm::ErrorInfoBase &other) {
         code = kError;
         reportError(code, other.message());
@@ -33,7 +39,7 @@ static int finish(llvm::Error error) {
   return code;
 }
 
-int main(int argc, char **argv) {
+static int runCommand(int argc, const char *const *argv) {
   CLI::App app("Tessera's compiler. Reports one JSON object a line on stdout; exit codes: 0 ok, 1 bad model or file, "
                "2 usage, 3 accuracy, 4 unsupported, 70 internal");
   app.require_subcommand(1);
@@ -57,4 +63,9 @@ int main(int argc, char **argv) {
     }
   }
   return kUsage;
+}
+
+int main(int argc, char **argv) {
+  const llvm::StringRef first = argc == 2 ? argv[1] : "";
+  return first == "batch" ? runBatch(argv[0], runCommand) : runCommand(argc, argv);
 }

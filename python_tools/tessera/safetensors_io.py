@@ -10,7 +10,7 @@ import json
 import mmap
 import struct
 from pathlib import Path
-from typing import Mapping
+from typing import Collection, Mapping
 
 import numpy as np
 
@@ -25,14 +25,31 @@ _CODES = {np.dtype(text): code for code, text in _DTYPES.items()}
 _MAX_HEADER = 100 << 20
 
 
-def save(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:
-    """Writes `tensors` to `path`, all or nothing. Raises TesseraError for a dtype the format lacks."""
+def to_bfloat16(array: np.ndarray) -> np.ndarray:
+    """The bit patterns (uint16) of float32 values rounded to nearest even; NaN stays NaN."""
+    bits = np.ascontiguousarray(array, "<f4").view("<u4").astype(np.uint64).reshape(np.shape(array))
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
+    return np.where(np.isnan(array), np.uint16(0x7FC0), rounded).astype("<u2")
+
+
+def from_bfloat16(bits: np.ndarray) -> np.ndarray:
+    """The float32 values of bit patterns (uint16)."""
+    return (np.asarray(bits).astype(np.uint32) << 16).view(np.float32)
+
+
+def save(path: str | Path, tensors: Mapping[str, np.ndarray], bfloat16: Collection[str] = ()) -> None:
+    """Writes `tensors` to `path`, all or nothing; those named in `bfloat16`, given as float32, as that type.
+
+    Raises TesseraError for a dtype the format lacks.
+    """
     header: dict[str, object] = {}
     arrays, offset = [], 0
     for name, tensor in tensors.items():
         # ascontiguousarray would turn a scalar's shape () into (1,).
         array = np.asarray(tensor, order="C")
         code = _CODES.get(array.dtype.newbyteorder("<")) or _CODES.get(array.dtype)
+        if name in bfloat16:
+            array, code = to_bfloat16(array), "BF16"
         if code is None:
             raise TesseraError(f"failed to write tensor '{name}' to {path}: safetensors has no type {array.dtype}")
         header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
@@ -80,7 +97,7 @@ def _tensor(name: str, entry: Mapping[str, object], data: memoryview) -> np.ndar
     if not 0 <= begin <= end <= len(data):
         raise ValueError(f"tensor '{name}' lies outside the file")
     if code == "BF16":
-        return (np.frombuffer(data[begin:end], "<u2").astype(np.uint32) << 16).view(np.float32).reshape(shape)
+        return from_bfloat16(np.frombuffer(data[begin:end], "<u2")).reshape(shape)
     if code not in _DTYPES:
         raise ValueError(f"tensor '{name}' has the unknown type {code}")
     return np.frombuffer(data[begin:end], _DTYPES[code]).reshape(shape)  # type: ignore[index]

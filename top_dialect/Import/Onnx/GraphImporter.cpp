@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 
+#include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/IR/WeightStore.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
@@ -85,7 +86,7 @@ llvm::Error checkOperators(const OnnxModel &model, const onnx::GraphProto &graph
                           nodes.size() == 1 ? "" : "s",
                           llvm::join(llvm::ArrayRef(nodes).take_front(5), "', '"), nodes.size() > 5 ? ", ..." : "");
   }
-  return fail(text + "\nReplace them in the model, or add them: docs/adding-an-op.md");
+  return unsupported(text + "\nReplace them in the model, or add them: docs/adding-an-op.md");
 }
 
 void GraphImporter::indexInitializers() {
@@ -107,7 +108,9 @@ bool GraphImporter::knows(StringRef name) const {
 mlir::Value GraphImporter::materialize(const onnx::TensorProto &proto) {
   auto tensor = readTensor(proto, model, getContext());
   if (!tensor) {
-    initializerError = llvm::toString(tensor.takeError());
+    llvm::Error error = tensor.takeError();
+    initializerUnsupported = error.isA<UnsupportedError>();
+    initializerError = llvm::toString(std::move(error));
     return {};
   }
   auto loc = mlir::NameLoc::get(builder.getStringAttr(proto.name()));
@@ -117,6 +120,10 @@ mlir::Value GraphImporter::materialize(const onnx::TensorProto &proto) {
   }
   std::string key = store.add(proto.name(), tensor->type.getElementType(), tensor->type.getShape(), tensor->bytes, tensor->owner);
   return WeightOp::create(builder, loc, tensor->type, key);
+}
+
+llvm::Error GraphImporter::takeInitializerError() {
+  return initializerUnsupported ? unsupported(initializerError) : fail(initializerError);
 }
 
 mlir::Value GraphImporter::lookup(StringRef name) {
@@ -142,11 +149,11 @@ llvm::Error GraphImporter::importNode(const onnx::NodeProto &node) {
   NodeImporter importer(*this, node, opset, builder, loc);
   handler(importer);
   if (importer.failed()) {
-    return fail(describeNode(node) + ": " + (initializerError.empty() ? importer.getError() : initializerError));
+    return prefixed(initializerError.empty() ? importer.getError() : takeInitializerError(), describeNode(node) + ": ");
   }
   for (const std::string &output : node.output()) {
     if (!output.empty() && !values.contains(output)) {
-      return fail(llvm::formatv("{0}: its output '{1}' is not supported", describeNode(node), output));
+      return unsupported(llvm::formatv("{0}: its output '{1}' is not supported", describeNode(node), output));
     }
   }
   return llvm::Error::success();
@@ -170,9 +177,9 @@ llvm::Expected<llvm::SmallVector<mlir::Value>> GraphImporter::outputs() {
   for (const auto &output : proto.output()) {
     mlir::Value value = lookup(output.name());
     if (!value) {
-      return fail(initializerError.empty()
-                      ? llvm::formatv("no node, input or initializer makes the output '{0}'", output.name()).str()
-                      : initializerError);
+      return initializerError.empty()
+                 ? fail(llvm::formatv("no node, input or initializer makes the output '{0}'", output.name()))
+                 : takeInitializerError();
     }
     results.push_back(value);
   }

@@ -37,6 +37,7 @@ public:
 private:
   llvm::Error importNode(const onnx::NodeProto &node);
   mlir::Value materialize(const onnx::TensorProto &tensor);
+  llvm::Error takeInitializerError();
 
   mlir::OpBuilder &builder;
   GraphImporter *parent;
@@ -44,7 +45,8 @@ private:
   llvm::StringMap<const onnx::TensorProto *> initializers;
   bool indexed = false;
   unsigned loopImports = 0;
-  std::string initializerError;
+  std::string initializerError; ///< why an initializer could not be read
+  bool initializerUnsupported = false;
 
   void indexInitializers();
 };

@@ -3,6 +3,7 @@
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 #include "top_dialect/Reference/Evaluator.h"
@@ -19,6 +20,20 @@ void NodeImporter::fail(const llvm::Twine &message) {
   if (error.empty()) {
     error = message.str();
   }
+}
+
+void NodeImporter::unsupported(const llvm::Twine &message) {
+  isUnsupported |= !failed();
+  fail(message);
+}
+
+void NodeImporter::fail(llvm::Error cause) {
+  isUnsupported |= !failed() && cause.isA<UnsupportedError>();
+  fail(llvm::toString(std::move(cause)));
+}
+
+llvm::Error NodeImporter::getError() const {
+  return isUnsupported ? top::unsupported(error) : llvm::createStringError(llvm::inconvertibleErrorCode(), error);
 }
 
 mlir::RankedTensorType NodeImporter::placeholder(mlir::OpBuilder &builder) {
@@ -66,7 +81,7 @@ Ints NodeImporter::constantInts(unsigned i, StringRef what) {
   if (auto ints = getConstantInts(value)) {
     return *ints;
   }
-  fail(llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
+  unsupported(llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
                      "depends on with --input_shapes", what, i, node.input(i)));
   return {};
 }
@@ -79,7 +94,7 @@ llvm::SmallVector<double> NodeImporter::constantDoubles(unsigned i, StringRef wh
   if (auto values = getConstantDoubles(value)) {
     return *values;
   }
-  fail(llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
+  unsupported(llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
                      "depends on with --input_shapes", what, i, node.input(i)));
   return {};
 }
@@ -172,7 +187,7 @@ llvm::SmallVector<std::string> NodeImporter::stringsAttr(StringRef name) {
 mlir::Type NodeImporter::typeOf(int64_t dataType) {
   auto type = elementTypeOf(static_cast<int>(dataType), b.getContext());
   if (!type) {
-    fail(llvm::toString(type.takeError()));
+    fail(type.takeError());
     return b.getF32Type();
   }
   return *type;
@@ -186,6 +201,10 @@ Value NodeImporter::intVector(llvm::ArrayRef<int64_t> values) { return createInt
 
 Value NodeImporter::reshape(Value value, llvm::ArrayRef<int64_t> shape) {
   if (failed() || NodeImporter::shape(value) == shape) {
+    return value;
+  }
+  if (llvm::count_if(shape, mlir::ShapedType::isDynamic) > 1) {
+    unsupported("its result has several open dims: fix them with --input_shapes");
     return value;
   }
   Ints target(shape);
@@ -209,7 +228,7 @@ Value NodeImporter::cast(Value value, mlir::Type element) {
 Value NodeImporter::constant(const onnx::TensorProto &proto, StringRef hint) {
   auto tensor = readTensor(proto, graph.model, b.getContext());
   if (!tensor) {
-    fail(llvm::toString(tensor.takeError()));
+    fail(tensor.takeError());
     return dummy();
   }
   return createConstant(b, loc, tensor->type, tensor->bytes, hint);

@@ -34,8 +34,12 @@ public:
   //--- errors ---
   /// Records the first error ("what, actual versus allowed, what to do"; the node's name is added).
   void fail(const llvm::Twine &message);
+  /// The same for what is valid, but not supported.
+  void unsupported(const llvm::Twine &message);
+  void fail(llvm::Error cause);
   bool failed() const { return !error.empty(); }
-  const std::string &getError() const { return error; }
+  /// The recorded error.
+  llvm::Error getError() const;
 
   //--- inputs ---
   unsigned numInputs() const { return node.input_size(); }
@@ -122,6 +126,7 @@ private:
   mlir::Value dummy();
 
   std::string error;
+  bool isUnsupported = false;
 };
 
 /// Imports one node: reads it through the NodeImporter, sets its outputs.

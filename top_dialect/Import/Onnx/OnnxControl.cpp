@@ -30,12 +30,12 @@ Values importInto(NodeImporter &n, const onnx::GraphProto &graph, mlir::OpBuilde
     importer.bind(input.name(), value);
   }
   if (llvm::Error error = importer.importNodes()) {
-    n.fail(llvm::toString(std::move(error)));
+    n.fail(std::move(error));
     return {};
   }
   auto outputs = importer.outputs();
   if (!outputs) {
-    n.fail(llvm::toString(outputs.takeError()));
+    n.fail(outputs.takeError());
     return {};
   }
   return *outputs;
@@ -115,7 +115,7 @@ std::unique_ptr<mlir::Region> importBody(NodeImporter &n, const onnx::GraphProto
                                          llvm::SmallVector<mlir::Type> types) {
   while (true) {
     if (!n.graph.takeLoopImport()) {
-      n.fail("its nested loops change too many dims; fix the dims with --input_shapes");
+      n.unsupported("its nested loops change too many dims; fix the dims with --input_shapes");
     }
     auto region = importRegion(n, graph, types);
     if (n.failed()) {

@@ -33,7 +33,7 @@ void resolveAutoPad(NodeImporter &n, Window &w, llvm::StringRef autoPad, llvm::A
   }
   for (size_t d = 0; d < rank; ++d) {
     if (mlir::ShapedType::isDynamic(spatial[d])) {
-      n.fail("auto_pad needs static spatial dims: fix them with --input_shapes");
+      n.unsupported("auto_pad needs static spatial dims: fix them with --input_shapes");
       return;
     }
     int64_t out = (spatial[d] + w.strides[d] - 1) / w.strides[d];
@@ -123,13 +123,14 @@ void fusedConv(NodeImporter &n) {
   } else if (activation == "HardSigmoid" && params.size() == 2) {
     y = n.create<HardSigmoidOp>(y, llvm::APFloat(static_cast<float>(params[0])), llvm::APFloat(static_cast<float>(params[1])));
   } else {
-    n.fail(llvm::formatv("activation '{0}' with {1} parameters is not supported", activation, params.size()));
+    n.unsupported(llvm::formatv("activation '{0}' with {1} parameters is not supported", activation, params.size()));
   }
   n.setOutput(0, y);
 }
 
 /// Pads that make the result `output_shape` (ONNX: the end gets the odd one unless SAME_UPPER says the begin).
-void padsForOutputShape(NodeImporter &n, Window &w, const Ints &outputPadding, llvm::ArrayRef<int64_t> spatial) {
+/// A result larger than the windows reach is padded at its end.
+void padsForOutputShape(NodeImporter &n, Window &w, Ints &outputPadding, llvm::ArrayRef<int64_t> spatial) {
   size_t rank = w.kernel.size();
   Ints wanted = n.intsAttr("output_shape");
   std::string autoPad = n.stringAttr("auto_pad", "NOTSET");
@@ -150,8 +151,8 @@ void padsForOutputShape(NodeImporter &n, Window &w, const Ints &outputPadding, l
   for (size_t d = 0; d < rank; ++d) {
     int64_t total = detail::mulDims(w.strides[d], spatial[d] - 1) + outputPadding[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - wanted[d];
     if (total < 0) {
-      n.fail(llvm::formatv("output_shape {0} of spatial dim {1} is larger than the operator can give", wanted[d], d));
-      return;
+      outputPadding[d] -= total;
+      total = 0;
     }
     w.pads[d] = autoPad == "SAME_UPPER" ? total / 2 : total - total / 2;
     w.pads[rank + d] = total - w.pads[d];
@@ -246,7 +247,7 @@ void maxPool(NodeImporter &n) {
     return;
   }
   if (n.wantsOutput(1)) {
-    n.fail("its second output, the indices, is not supported");
+    n.unsupported("its second output, the indices, is not supported");
     return;
   }
   n.setOutput(0, n.create<MaxPoolOp>(x, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0));

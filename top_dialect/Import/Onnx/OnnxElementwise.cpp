@@ -130,13 +130,30 @@ void clip(NodeImporter &n) {
 
 void identity(NodeImporter &n) { n.setOutput(0, n.input(0)); }
 
+/// The node drops elements at random: training_mode is (or may become) true and the ratio is not 0.
+bool dropsElements(NodeImporter &n) {
+  if (!n.hasInput(2) || n.opset < 12) {
+    return false;
+  }
+  auto training = getConstantInts(n.input(2));
+  if (training && training->size() == 1 && training->front() == 0) {
+    return false;
+  }
+  auto ratio = n.hasInput(1) ? getConstantDoubles(n.input(1)) : std::nullopt;
+  return !ratio || ratio->size() != 1 || ratio->front() != 0.0;
+}
+
 void dropout(NodeImporter &n) {
+  if (dropsElements(n)) {
+    n.unsupported("training_mode is set; export the model for inference (model.eval())");
+    return;
+  }
   // Inference: the identity; the mask keeps everything.
   n.setOutput(0, n.input(0));
   if (n.wantsOutput(1)) {
     auto type = mlir::RankedTensorType::get(NodeImporter::shape(n.input(0)), n.b.getI1Type());
     if (byteSize(type) < 0) {
-      n.fail("its mask output needs static dims: fix them with --input_shapes");
+      n.unsupported("its mask output needs static dims: fix them with --input_shapes");
       return;
     }
     n.setOutput(1, createConstant(n.b, n.loc, type, std::vector<char>(byteSize(type), 1), nodeName(n.node)));

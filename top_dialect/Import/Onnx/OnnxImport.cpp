@@ -3,6 +3,7 @@
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
 #include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -80,15 +81,15 @@ private:
 
   llvm::Expected<Input> readInput(const onnx::ValueInfoProto &proto) {
     if (!proto.type().has_tensor_type()) {
-      return fail(llvm::formatv("input '{0}' is no tensor; sequences, maps and optionals are not supported", proto.name()));
+      return unsupported(llvm::formatv("input '{0}' is no tensor; sequences, maps and optionals are not supported", proto.name()));
     }
     const auto &tensor = proto.type().tensor_type();
     auto element = elementTypeOf(tensor.elem_type(), builder.getContext());
     if (!element) {
-      return fail(llvm::formatv("input '{0}': {1}", proto.name(), llvm::toString(element.takeError())));
+      return prefixed(element.takeError(), llvm::formatv("input '{0}': ", proto.name()));
     }
     if (!tensor.has_shape() && !findShape(proto.name())) {
-      return fail(llvm::formatv("input '{0}' has no shape in the file; give it with --input_shapes {0}=...", proto.name()));
+      return unsupported(llvm::formatv("input '{0}' has no shape in the file; give it with --input_shapes {0}=...", proto.name()));
     }
     Input input{proto.name(), *element, {}, {}};
     for (const auto &dim : tensor.shape().dim()) {
@@ -266,7 +267,7 @@ private:
       }
       auto element = elementTypeOf(output.type().tensor_type().elem_type(), builder.getContext());
       if (!element) {
-        return element.takeError();
+        return prefixed(element.takeError(), llvm::formatv("output '{0}': ", output.name()));
       }
       if (*element != NodeImporter::elementType(value)) {
         std::string actual;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/OnnxModel.h"
 
+#include "top_dialect/IR/Unsupported.h"
+
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -83,7 +85,7 @@ llvm::Error readOpsets(OnnxModel &model) {
                               "Tessera", model.path, version, kNewestOpset));
   }
   if (version < 7) {
-    return fail(llvm::formatv("'{0}' uses ONNX opset {1}; opset 7 and newer are supported: convert it with "
+    return unsupported(llvm::formatv("'{0}' uses ONNX opset {1}; opset 7 and newer are supported: convert it with "
                               "onnx.version_converter.convert_version(model, 13)", model.path, version));
   }
   return llvm::Error::success();
@@ -167,7 +169,7 @@ private:
       }
     }
     if (graph.sparse_initializer_size() > 0) {
-      return fail(llvm::formatv("initializer '{0}' is sparse, which is not supported: store it dense",
+      return unsupported(llvm::formatv("initializer '{0}' is sparse, which is not supported: store it dense",
                                 graph.sparse_initializer(0).values().name()));
     }
     for (int i = 0; i < graph.node_size(); ++i) {

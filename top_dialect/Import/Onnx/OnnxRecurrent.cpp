@@ -63,7 +63,7 @@ void checkParameters(NodeImporter &n, llvm::ArrayRef<StringRef> activations) {
     double value = next < values.size() ? values[next] : byDefault;
     ++next;
     if (std::abs(value - byDefault) > 1e-6) {
-      n.fail(llvm::formatv("{0} gives {1} the parameter {2}; only its default {3} is supported", list, name, value,
+      n.unsupported(llvm::formatv("{0} gives {1} the parameter {2}; only its default {3} is supported", list, name, value,
                            byDefault));
     }
   };
@@ -120,7 +120,7 @@ void recurrent(NodeImporter &n) {
   int64_t directions = direction == RnnDirection::bidirectional ? 2 : 1;
   bool batchFirst = n.intAttr("layout", 0) != 0;
   if (n.intAttr("input_forget", 0) != 0) {
-    n.fail("input_forget = 1 (coupled gates) is not supported");
+    n.unsupported("input_forget = 1 (coupled gates) is not supported");
   }
   Value x = n.input(0);
   Value w = n.input(1);

@@ -110,7 +110,7 @@ void flatSoftmax(NodeImporter &n) {
   }
   Ints flat = joinedFrom(shape, axis), original(shape);
   if (mlir::ShapedType::isDynamic(flat.back())) {
-    n.fail("softmax over several dims needs them static: fix them with --input_shapes");
+    n.unsupported("softmax over several dims needs them static: fix them with --input_shapes");
     return;
   }
   Value y = n.create<SoftmaxOp>(n.reshape(x, flat), axis, log);
@@ -124,7 +124,7 @@ void hardmax(NodeImporter &n) {
   int64_t axis = n.normalizeAxis(n.intAttr("axis", flatten ? 1 : -1), rank);
   Ints shape(NodeImporter::shape(x));
   if (llvm::any_of(shape, mlir::ShapedType::isDynamic)) {
-    n.fail("needs static dims: fix them with --input_shapes");
+    n.unsupported("needs static dims: fix them with --input_shapes");
     return;
   }
   if (flatten) {
@@ -138,7 +138,7 @@ void hardmax(NodeImporter &n) {
 
 void batchNorm(NodeImporter &n) {
   if (n.intAttr("training_mode", 0) != 0) {
-    n.fail("training_mode is set; export the model for inference (model.eval())");
+    n.unsupported("training_mode is set; export the model for inference (model.eval())");
     return;
   }
   // Outputs beyond the first are running statistics of training: unused ones are left out.
@@ -150,7 +150,7 @@ void layerNorm(NodeImporter &n) {
   Value x = n.input(0);
   int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x));
   if (n.wantsOutput(1) || n.wantsOutput(2)) {
-    n.fail("its outputs mean and inverse deviation are not supported");
+    n.unsupported("its outputs mean and inverse deviation are not supported");
     return;
   }
   n.setOutput(0, n.create<LayerNormOp>(x, n.input(1), n.optionalInput(2), axis, llvm::APFloat(n.floatAttr("epsilon", 1e-5)), false));

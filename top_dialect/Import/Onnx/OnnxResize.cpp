@@ -75,7 +75,7 @@ Target targetFromScales(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Do
       return target;
     }
     if (mlir::ShapedType::isDynamic(dim) && scale != 1.0) {
-      n.fail("a resized dim is open: fix it with --input_shapes");
+      n.unsupported("a resized dim is open: fix it with --input_shapes");
       return target;
     }
     target.sizes.push_back(mlir::ShapedType::isDynamic(dim) ? -1 : scaledSize(n, dim, scale, 0.0));
@@ -94,7 +94,7 @@ Target targetFromSizes(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Int
   }
   for (auto [dim, size] : llvm::zip_equal(shape, sizes)) {
     if (mlir::ShapedType::isDynamic(dim)) {
-      n.fail("sizes are given for an open dim: fix it with --input_shapes");
+      n.unsupported("sizes are given for an open dim: fix it with --input_shapes");
       return target;
     }
     target.sizes.push_back(size);

@@ -35,7 +35,7 @@ void constantNode(NodeImporter &n) {
   } else if (n.hasAttr("value_ints")) {
     n.setOutput(0, n.intVector(n.intsAttr("value_ints")));
   } else {
-    n.fail("it has none of the attributes value, value_float, value_floats, value_int, value_ints; strings and sparse tensors are "
+    n.unsupported("it has none of the attributes value, value_float, value_floats, value_int, value_ints; strings and sparse tensors are "
            "not supported");
   }
 }
@@ -113,7 +113,7 @@ Value reshapeTo(NodeImporter &n, Value x, llvm::ArrayRef<int64_t> shape) {
       ++next;
     }
     if (next == from.size()) {
-      n.fail("the result has more open dims than the input: fix them with --input_shapes");
+      n.unsupported("the result has more open dims than the input: fix them with --input_shapes");
       return x;
     }
     entries.push_back(n.create<ShapeOp>(x, next, next + 1));
@@ -134,7 +134,7 @@ Value reshapeOpen(NodeImporter &n, Value x, Ints dims) {
 void reshapeAtRunTime(NodeImporter &n, Value x, Value target) {
   auto type = mlir::cast<mlir::RankedTensorType>(target.getType());
   if (type.getRank() != 1 || !type.hasStaticShape()) {
-    n.fail(llvm::formatv("the shape (tensor '{0}') has no fixed number of entries: fix the dims it depends on with "
+    n.unsupported(llvm::formatv("the shape (tensor '{0}') has no fixed number of entries: fix the dims it depends on with "
                          "--input_shapes", n.inputName(1)));
     return;
   }
@@ -162,11 +162,15 @@ void reshape(NodeImporter &n) {
   if (n.failed()) {
     return;
   }
+  bool allowZero = n.intAttr("allowzero", 0) != 0;
+  if (!target && allowZero) {
+    n.constantInts(1, "the shape of allowzero = 1"); // a 0 that is only known at run time means a copy in Top
+    return;
+  }
   if (!target) {
     reshapeAtRunTime(n, x, given);
     return;
   }
-  bool allowZero = n.intAttr("allowzero", 0) != 0;
   Ints shape;
   auto from = NodeImporter::shape(x);
   for (auto [i, dim] : llvm::enumerate(*target)) {
@@ -196,7 +200,7 @@ void flatten(NodeImporter &n) {
   };
   int64_t outer = product(shape.take_front(axis)), inner = product(shape.drop_front(axis));
   if (mlir::ShapedType::isDynamic(outer) && mlir::ShapedType::isDynamic(inner)) {
-    n.fail("flattening dims that are open on both sides of the axis is not supported: fix them with --input_shapes");
+    n.unsupported("flattening dims that are open on both sides of the axis is not supported: fix them with --input_shapes");
     return;
   }
   n.setOutput(0, n.reshape(x, {outer, inner}));
@@ -297,7 +301,7 @@ void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes,
       // Open dims allow only "from start to the end" and "all".
       bool toEnd = step > 0 ? end >= (int64_t(1) << 31) - 1 : end <= -((int64_t(1) << 31) - 1);
       if (!toEnd) {
-        n.fail(llvm::formatv("axis {0} is open and the slice does not reach its end: fix it with --input_shapes", axis));
+        n.unsupported(llvm::formatv("axis {0} is open and the slice does not reach its end: fix it with --input_shapes", axis));
         return;
       }
       allStarts[axis] = start;
@@ -334,7 +338,7 @@ void split(NodeImporter &n) {
     return;
   }
   if (mlir::ShapedType::isDynamic(dim)) {
-    n.fail(llvm::formatv("axis {0} is open: fix it with --input_shapes", axis));
+    n.unsupported(llvm::formatv("axis {0} is open: fix it with --input_shapes", axis));
     return;
   }
   if (sizes.empty() && parts > 0) {
@@ -416,7 +420,7 @@ void expand(NodeImporter &n) {
   }
   auto type = mlir::cast<mlir::RankedTensorType>(target.getType());
   if (n.failed() || type.getRank() != 1 || !type.hasStaticShape()) {
-    n.fail("the shape has no fixed number of entries: fix the dims it depends on with --input_shapes");
+    n.unsupported("the shape has no fixed number of entries: fix the dims it depends on with --input_shapes");
     return;
   }
   auto known = knownInts(target);
@@ -431,7 +435,7 @@ void tile(NodeImporter &n) {
   Value x = n.input(0);
   Ints repeats = n.constantInts(1, "the list of repeats");
   if (llvm::is_contained(repeats, 0)) {
-    n.fail("a repeat count of 0 gives an empty tensor, which is not supported");
+    n.unsupported("a repeat count of 0 gives an empty tensor, which is not supported");
   }
   n.setOutput(0, n.create<TileOp>(x, repeats));
 }

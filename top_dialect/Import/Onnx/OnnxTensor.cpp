@@ -4,6 +4,7 @@
 
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/HostTensor.h"
+#include "top_dialect/IR/Unsupported.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/FileSystem.h"
@@ -28,7 +29,7 @@ std::string describe(const onnx::TensorProto &tensor) {
 llvm::Expected<mlir::RankedTensorType> typeOf(const onnx::TensorProto &tensor, mlir::MLIRContext *context) {
   auto element = elementTypeOf(tensor.data_type(), context);
   if (!element) {
-    return fail(describe(tensor) + ": " + llvm::toString(element.takeError()));
+    return prefixed(element.takeError(), describe(tensor) + ": ");
   }
   llvm::SmallVector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
   for (int64_t dim : shape) {
@@ -170,7 +171,10 @@ std::shared_ptr<std::vector<char>> readField(const onnx::TensorProto &tensor) {
 
 std::string dataTypeName(int dataType) {
   if (!onnx::TensorProto::DataType_IsValid(dataType)) {
-    return llvm::formatv("type {0}", dataType);
+    // Types that came after the .proto of the protobuf classes.
+    static constexpr StringRef newer[] = {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4", "int4", "float4e2m1"};
+    size_t index = static_cast<size_t>(dataType) - 17;
+    return index < std::size(newer) ? newer[index].str() : llvm::formatv("type {0}", dataType).str();
   }
   return StringRef(onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(dataType))).lower();
 }
@@ -208,7 +212,7 @@ llvm::Expected<mlir::Type> elementTypeOf(int dataType, mlir::MLIRContext *contex
   case T::UINT64:
     return integer(64, mlir::IntegerType::Unsigned);
   default:
-    return fail(llvm::formatv("element type {0} is not supported", dataTypeName(dataType)));
+    return unsupported(llvm::formatv("element type {0} is not supported", dataTypeName(dataType)));
   }
 }
 

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the ONNX backend tests through every engine and says of each: passed, refused, or failed.
+
+    build/bin/tessera-python regression/conformance/conformance.py [--filter GLOB] [--engines a,b] [--update]
+
+prints what failed and the table; --update rewrites refused.txt, the refusals the test expects.
+"""
+from __future__ import annotations
+
+import argparse
+import collections
+import fnmatch
+import os
+import re
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterable, Sequence
+
+import numpy as np
+import onnx
+from backend_tests import ARCHIVE, BackendTest, DataSet, compare, freeze, read_set, read_tests
+from engines import Compiler, StageError, deploy, run_bmodel, run_reference, supported_isas
+
+FOLDER = Path(__file__).resolve().parent
+REFUSED, DEVIATIONS = FOLDER / "refused.txt", FOLDER / "deviations.txt"
+PASSED, REFUSAL, FAILED = "passed", "refused", "failed"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a test ended on an engine."""
+
+    kind: str = PASSED
+    stage: str = ""
+    message: str = ""
+
+    @staticmethod
+    def of(error: StageError) -> Outcome:
+        return Outcome(REFUSAL if error.refused else FAILED, error.stage, str(error).replace("\n", " "))
+
+
+def _import(compiler: Compiler, model: onnx.ModelProto, inputs: dict[str, np.ndarray], folder: Path) -> Path:
+    """The Top module of a model. Inputs that set what an operator does (axes, a shape), which Tessera wants
+    constant as exported models have them, are made constants and taken out of `inputs`."""
+    path, mlir = folder / "model.onnx", folder / "model_top.mlir"
+    while True:
+        path.write_bytes(model.SerializeToString())
+        try:
+            result = compiler("import", "import", "--onnx", path, "--output", mlir)
+            shapes = [name for name, array in inputs.items()
+                      if array.ndim == 0 or (array.ndim == 1 and array.dtype == np.int64)]
+            if not shapes or all(dim is not None and dim >= 0 for output in result["outputs"] for dim in output["shape"]):
+                return mlir
+            for name in shapes:  # the output's dims are open: these are what they depend on
+                model = freeze(model, name, inputs.pop(name))
+        except StageError as error:
+            name = re.search(r"tensor '([^']*)'\) is computed at run time; it must be constant", str(error))
+            if not error.refused or not name or name[1] not in inputs:
+                raise
+            model = freeze(model, name[1], inputs.pop(name[1]))
+
+
+def _run_set(compiler: Compiler, test: BackendTest, files: dict[str, bytes], engines: Sequence[str],
+             folder: Path) -> dict[str, Outcome]:
+    model = onnx.ModelProto.FromString(test.model)
+    try:
+        unreadable = None
+        try:
+            data = read_set(model, files)
+        except StageError as error:  # the types that numpy lacks are refused by Tessera, too
+            data, unreadable = DataSet({}, {}, []), error
+        mlir = _import(compiler, model, data.inputs, folder)
+        if unreadable:
+            raise unreadable
+    except StageError as error:
+        return {engine: Outcome.of(error) for engine in engines}
+
+    def run(engine: str) -> Outcome:
+        try:
+            if engine == "reference":
+                actual = run_reference(compiler, mlir, data.inputs, data.bfloat16)
+            else:
+                actual = run_bmodel(deploy(compiler, mlir, engine), data.inputs, data.bfloat16)
+            compare(actual, data.outputs)
+        except StageError as error:
+            return Outcome.of(error)
+        return Outcome()
+
+    return {engine: run(engine) for engine in engines}
+
+
+_compiler: Compiler | None = None  # one per worker process
+
+
+def run_test(test: BackendTest, engines: Sequence[str]) -> dict[str, Outcome]:
+    """Runs one test on each engine; the first of its data sets that does not pass decides."""
+    global _compiler
+    _compiler = _compiler or Compiler()
+    if not test.sets:
+        return dict.fromkeys(engines, Outcome(FAILED, "data", "the test has no data set"))
+    outcomes = dict.fromkeys(engines, Outcome())
+    for files in test.sets.values():
+        with tempfile.TemporaryDirectory() as folder:
+            for engine, outcome in _run_set(_compiler, test, files, engines, Path(folder)).items():
+                if outcomes[engine].kind == PASSED:
+                    outcomes[engine] = outcome
+    return outcomes
+
+
+def run_all(tests: Iterable[BackendTest], engines: Sequence[str], jobs: int) -> dict[str, dict[str, Outcome]]:
+    """Test -> engine -> outcome."""
+    tests = list(tests)
+    with ProcessPoolExecutor(jobs) as pool:
+        results = pool.map(run_test, tests, [tuple(engines)] * len(tests), chunksize=8)
+        return dict(zip((test.name for test in tests), results))
+
+
+def reason(outcome: Outcome) -> str:
+    """What a refusal is about, without the names of nodes and tensors."""
+    operators = re.findall(r"  (\w+) \(domain", outcome.message)
+    if operators:
+        return "operator " + ", ".join(operators)
+    constraint = re.search(r"cannot lower '([^']*)'.*?\((\w+)\);", outcome.message)
+    if constraint:
+        return f"{constraint[1]}: {constraint[2]}"
+    if "uses ONNX opset" in outcome.message:
+        return "opset below 7"
+    text = re.sub(r"node '[^']*' \((\w+)\)", r"\1", outcome.message)
+    text = re.sub(r"^(in|out)put '[^']*'", r"\1put", text).split(":")
+    kept = text[:-1] if len(text) > 1 and "--input_shapes" in text[-1] else text
+    return re.sub(r" \(input.*?\)|'[^']*'", "", ":".join(kept)).strip()
+
+
+def read_table(path: Path) -> dict[str, tuple[str, str]]:
+    """Test -> (engine or "all", reason), of a file of `[engine] reason` lines, each followed by its tests."""
+    table: dict[str, tuple[str, str]] = {}
+    entry = ("", "")
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        heading = re.fullmatch(r"\[(\S+)\] (.+)", line)
+        if heading:
+            entry = (heading[1], heading[2])
+        elif line.strip() and not line.startswith("#"):
+            if not entry[1] or line.strip() in table:
+                raise ValueError(f"{path.name}:{number}: a test without a heading, or one listed twice")
+            table[line.strip()] = entry
+    return table
+
+
+def _refusals(outcomes: dict[str, dict[str, Outcome]]) -> dict[tuple[str, str], list[str]]:
+    """(engine or "all", reason) -> tests. What is refused at import or by one x86 is so by all of that kind."""
+    groups: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
+    for name, by_engine in outcomes.items():
+        refused = next((o for o in by_engine.values() if o.kind == REFUSAL), None)
+        if refused:
+            groups["all" if refused.stage == "import" else "x86" if refused.stage == "deploy" else "reference",
+                   reason(refused)].append(name)
+    return groups
+
+
+def write_refusals(outcomes: dict[str, dict[str, Outcome]]) -> None:
+    lines = ["# What is refused (exit code 4), by engine and reason. Written by: conformance.py --update"]
+    for (engine, why), names in sorted(_refusals(outcomes).items()):
+        lines += ["", f"[{engine}] {why}", *sorted(names)]
+    REFUSED.write_text("\n".join(lines) + "\n")
+
+
+def expected(table: dict[str, tuple[str, str]], name: str, engine: str) -> str:
+    """The reason that a table gives for a test on an engine; "" = none."""
+    holder, why = table.get(name, ("", ""))
+    return why if holder == "all" or engine.startswith(holder or "?") else ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engines", default=",".join(["reference", *supported_isas()]))
+    parser.add_argument("--filter", default="*", help="only the tests of these names")
+    parser.add_argument("--archive", type=Path, default=Path(os.environ.get("TESSERA_DATA", "")) / ARCHIVE)
+    parser.add_argument("--update", action="store_true", help="rewrite refused.txt (of all tests, on all engines)")
+    parser.add_argument("--verbose", action="store_true", help="also list the refusals")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    engines = arguments.engines.split(",")
+    tests = [test for name, test in read_tests(arguments.archive).items() if fnmatch.fnmatch(name, arguments.filter)]
+    outcomes = run_all(tests, engines, arguments.jobs)
+    deviations = read_table(DEVIATIONS)
+    shown = (FAILED, REFUSAL) if arguments.verbose else (FAILED,)
+    for name, by_engine in sorted(outcomes.items()):
+        for engine, outcome in by_engine.items():
+            if outcome.kind in shown:
+                note = expected(deviations, name, engine)
+                print(f"{name} {engine} {outcome.kind} at {outcome.stage}: {outcome.message}"
+                      + (f" (expected: {note})" if note else ""))
+    for engine in engines:
+        counts = collections.Counter(by_engine[engine].kind for by_engine in outcomes.values())
+        print(f"{engine:12}" + "".join(f"{kind} {counts[kind]:5}   " for kind in (PASSED, REFUSAL, FAILED)))
+    if arguments.update:
+        write_refusals(outcomes)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

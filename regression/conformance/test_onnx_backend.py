@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every ONNX backend test on the reference and on x86: it passes, or it is refused as refused.txt says.
+
+A refusal that is not in the table fails, and so does one in the table that passes: the table stays true.
+"""
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import conformance  # noqa: E402
+from backend_tests import ARCHIVE, compare, read_tests  # noqa: E402
+from engines import Compiler, StageError, in_child, supported_isas  # noqa: E402
+
+DATA = Path(os.environ.get("TESSERA_DATA", "")) / ARCHIVE
+TESTS = read_tests(DATA) if DATA.is_file() else {}
+ENGINES = ["reference", supported_isas()[-1]]
+needs_data = pytest.mark.skipif(not TESTS, reason=f"{ARCHIVE} is not in TESSERA_DATA")
+
+
+@pytest.fixture(scope="session")
+def outcomes() -> dict[str, dict[str, conformance.Outcome]]:
+    return conformance.run_all(TESTS.values(), ENGINES, os.cpu_count() or 1)
+
+
+@needs_data
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", sorted(TESTS))
+def test_backend(name: str, engine: str, outcomes: dict[str, dict[str, conformance.Outcome]]) -> None:
+    outcome = outcomes[name][engine]
+    refusal = conformance.expected(conformance.read_table(conformance.REFUSED), name, engine)
+    deviation = conformance.expected(conformance.read_table(conformance.DEVIATIONS), name, engine)
+    if outcome.kind == conformance.REFUSAL:
+        assert conformance.reason(outcome) == refusal, f"an unexpected refusal: {outcome.message}"
+    elif outcome.kind == conformance.FAILED:
+        assert deviation and outcome.stage == "compare", f"failed at {outcome.stage}: {outcome.message}"
+        pytest.xfail(deviation)
+    else:
+        assert not refusal and not deviation, "passes now: run conformance.py --update (or edit deviations.txt)"
+
+
+@needs_data
+def test_tables_name_real_tests() -> None:
+    for table in (conformance.REFUSED, conformance.DEVIATIONS):
+        assert not set(conformance.read_table(table)) - set(TESTS), f"{table.name} names tests that do not exist"
+
+
+def test_compare_notices_a_wrong_answer() -> None:
+    want = {"y": np.array([1.0, 2.0], np.float32)}
+    compare(want, want)
+    for wrong in ({}, {"y": want["y"][:1]}, {"y": want["y"].astype(np.float64)}, {"y": want["y"] + 0.01},
+                  {"y": want["y"] * np.float32(np.nan)}):
+        with pytest.raises(StageError):
+            compare(wrong, want)
+    with pytest.raises(StageError):
+        compare(want, {})
+
+
+def test_faults_are_no_refusals(tmp_path: Path) -> None:
+    compiler = Compiler()
+    (tmp_path / "m.onnx").write_bytes(b"no model")
+    for arguments in (["import", "--onnx", tmp_path / "m.onnx", "--output", tmp_path / "m_top.mlir"], ["nonsense"]):
+        with pytest.raises(StageError) as fault:
+            compiler("import", *arguments)
+        assert not fault.value.refused
+    with pytest.raises(StageError, match="status -6"):
+        in_child("run", os.abort)
+    compiler.close()
