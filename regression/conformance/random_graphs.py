@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random small networks of awkward shapes: x86 code against the Top reference, on 1 and 2 threads.
+
+The net under fusion, layouts, copies that become views, and memory planning: what no case of one operator reaches.
+    build/bin/tessera-python regression/conformance/random_graphs.py --seeds 0:500 [--isa x86-v2] [--keep FOLDER]
+A seed gives the same network everywhere. Of one that fails, the shortest beginning that still fails is reported.
+"""
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import random
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Callable, Sequence
+
+import numpy as np
+import onnx
+from engines import Compiler, StageError, deploy, run_bmodel, run_reference, supported_isas
+from onnx import TensorProto, helper, numpy_helper
+
+TOLERANCE = 2e-4  # of the largest absolute value of an output: sums are re-associated, exponentials approximated
+MAX_ELEMENTS = 60_000
+Shape = tuple[int, ...]
+
+
+class Network:
+    """A growing ONNX graph; `values` are its f32 tensors by name."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.array_rng = np.random.default_rng(seed)
+        self.nodes: list[onnx.NodeProto] = []
+        self.initializers: list[onnx.TensorProto] = []
+        self.inputs: dict[str, np.ndarray] = {}
+        self.values: dict[str, Shape] = {}
+
+    def add_input(self, shape: Shape) -> None:
+        name = f"x{len(self.inputs)}"
+        self.inputs[name] = self.array_rng.standard_normal(shape).astype(np.float32)
+        self.values[name] = shape
+
+    def constant(self, array: np.ndarray) -> str:
+        name = f"c{len(self.initializers)}"
+        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
+        return name
+
+    def weights(self, *shape: int, scale: float = 1.0, offset: float = 0.0) -> str:
+        return self.constant((self.array_rng.standard_normal(shape) * scale + offset).astype(np.float32))
+
+    def ints(self, *values: int) -> str:
+        return self.constant(np.array(values, np.int64))
+
+    def node(self, op: str, inputs: Sequence[str], shapes: Sequence[Shape], **attributes: object) -> list[str]:
+        outputs = [f"t{len(self.nodes)}_{i}" for i in range(len(shapes))]
+        self.nodes.append(helper.make_node(op, list(inputs), outputs, name=f"n{len(self.nodes)}_{op}", **attributes))
+        self.values.update(zip(outputs, shapes))
+        return outputs
+
+    def pick(self, fits: Callable[[Shape], bool] = lambda shape: True) -> str | None:
+        """A value, recent ones more often."""
+        found = [name for name, shape in self.values.items() if fits(shape)]
+        return found[max(self.rng.randrange(len(found)), self.rng.randrange(len(found)))] if found else None
+
+    def pick_image(self) -> str | None:
+        return self.pick(lambda shape: len(shape) == 4)
+
+
+def _window(size: int, kernel: int, stride: int, pads: tuple[int, int], dilation: int = 1) -> int:
+    return (size + sum(pads) - ((kernel - 1) * dilation + 1)) // stride + 1
+
+
+def conv(net: Network) -> bool:
+    x = net.pick_image()
+    if not x:
+        return False
+    n, c, h, w = net.values[x]
+    r = net.rng
+    kh, kw = r.choice([(1, 1), (1, 1), (3, 3), (3, 3), (5, 5), (1, 3), (4, 2)])
+    stride, dilation = r.choice([1, 1, 2, 3]), r.choice([1, 1, 1, 2])
+    pads = [r.randint(0, k // 2 + 1) for k in (kh, kw, kh, kw)]
+    oh = _window(h, kh, stride, (pads[0], pads[2]), dilation)
+    ow = _window(w, kw, stride, (pads[1], pads[3]), dilation)
+    group = r.choice([1, 1, c, r.choice([g for g in range(1, c + 1) if c % g == 0])])
+    m = group * r.randint(1, max(1, 67 // group))
+    if min(oh, ow) < 1 or n * m * oh * ow > MAX_ELEMENTS:
+        return False
+    operands = [x, net.weights(m, c // group, kh, kw, scale=(c // group * kh * kw) ** -0.5)]
+    operands += [net.weights(m)] if r.random() < 0.6 else []
+    net.node("Conv", operands, [(n, m, oh, ow)], strides=[stride] * 2, pads=pads, dilations=[dilation] * 2, group=group)
+    return True
+
+
+def conv_transpose(net: Network) -> bool:
+    x = net.pick_image()
+    if not x:
+        return False
+    n, c, h, w = net.values[x]
+    k, stride, m = net.rng.randint(2, 4), net.rng.randint(1, 3), net.rng.randint(1, 20)
+    pad = net.rng.randint(0, 1)
+    oh, ow = stride * (h - 1) + k - 2 * pad, stride * (w - 1) + k - 2 * pad
+    if min(oh, ow) < 1 or n * m * oh * ow > MAX_ELEMENTS:
+        return False
+    net.node("ConvTranspose", [x, net.weights(c, m, k, k, scale=(c * k) ** -0.5), net.weights(m)], [(n, m, oh, ow)],
+             strides=[stride] * 2, pads=[pad] * 4)
+    return True
+
+
+def pool(net: Network) -> bool:
+    x = net.pick_image()
+    if not x:
+        return False
+    n, c, h, w = net.values[x]
+    kind = net.rng.choice(["MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"])
+    if kind.startswith("Global"):
+        net.node(kind, [x], [(n, c, 1, 1)])
+        return True
+    k, stride = net.rng.randint(2, 3), net.rng.randint(1, 2)
+    pad = net.rng.randint(0, 1)
+    oh, ow = _window(h, k, stride, (pad, pad)), _window(w, k, stride, (pad, pad))
+    if min(oh, ow) < 1:
+        return False
+    more = {"count_include_pad": net.rng.randint(0, 1)} if kind == "AveragePool" else {}
+    net.node(kind, [x], [(n, c, oh, ow)], kernel_shape=[k, k], strides=[stride] * 2, pads=[pad] * 4, **more)
+    return True
+
+
+def unary(net: Network) -> bool:
+    x = net.pick()
+    op = net.rng.choice(["Relu", "Relu", "Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Elu", "Erf", "Abs", "Neg",
+                         "Softplus", "HardSigmoid", "Identity", "Sin"])
+    net.node(op, [x], [net.values[x]])  # type: ignore[index, list-item]
+    return True
+
+
+def clip(net: Network) -> bool:
+    x = net.pick()
+    low, high = net.constant(np.array(-0.5, np.float32)), net.constant(np.array(net.rng.choice([1, 6]), np.float32))
+    net.node("Clip", [x, low, high], [net.values[x]])  # type: ignore[index, list-item]
+    return True
+
+
+def swish(net: Network) -> bool:
+    x = net.pick()
+    shape = net.values[x]  # type: ignore[index]
+    gate = net.node("Sigmoid", [x], [shape])[0]  # type: ignore[list-item]
+    net.node("Mul", [x, gate], [shape])  # type: ignore[list-item]
+    return True
+
+
+def binary_constant(net: Network) -> bool:
+    x = net.pick()
+    shape = net.values[x]  # type: ignore[index]
+    keep = net.rng.choice(["scalar", "channel", "last", "full", "some"])
+    axis = 1 if keep == "channel" and len(shape) > 1 else len(shape) - 1
+    dims = [d if keep == "full" or (keep == "some" and net.rng.random() < 0.5) or (keep in ("channel", "last") and i == axis)
+            else 1 for i, d in enumerate(shape)]
+    operands = [x, net.weights(*dims, scale=0.3, offset=1.5)]
+    op = net.rng.choice(["Add", "Sub", "Mul", "Div", "Max", "Min"])
+    if net.rng.random() < 0.3 and op != "Div":
+        operands.reverse()
+    net.node(op, operands, [shape])  # type: ignore[arg-type]
+    return True
+
+
+def _broadcast(a: Shape, b: Shape) -> Shape | None:
+    try:
+        shape = np.broadcast_shapes(a, b)
+    except ValueError:
+        return None
+    return shape if int(np.prod(shape)) <= MAX_ELEMENTS else None
+
+
+def binary(net: Network) -> bool:
+    a = net.pick()
+    shape = net.values[a]  # type: ignore[index]
+    same = net.rng.random() < 0.7
+    b = net.pick(lambda s: s == shape if same else len(s) == len(shape) and _broadcast(s, shape) is not None)
+    if b is None:
+        return False
+    net.node(net.rng.choice(["Add", "Add", "Add", "Mul", "Sub", "Max"]), [a, b],  # type: ignore[list-item]
+             [_broadcast(shape, net.values[b])])  # type: ignore[list-item]
+    return True
+
+
+def concat(net: Network) -> bool:
+    a = net.pick()
+    shape = net.values[a]  # type: ignore[index]
+    axis = min(net.rng.choice([0, 1, 1, 1, 2, 3]), len(shape) - 1)
+    others = [net.pick(lambda s: len(s) == len(shape) and s[:axis] + s[axis + 1:] == shape[:axis] + shape[axis + 1:])
+              for _ in range(net.rng.randint(1, 3))]
+    parts = [a, *others]
+    net.rng.shuffle(parts)
+    total = sum(net.values[part][axis] for part in parts)  # type: ignore[index]
+    result = (*shape[:axis], total, *shape[axis + 1:])
+    if np.prod(result) > MAX_ELEMENTS:
+        return False
+    net.node("Concat", parts, [result], axis=axis)  # type: ignore[arg-type]
+    return True
+
+
+def slice_(net: Network) -> bool:
+    x = net.pick(lambda s: max(s) > 2)
+    if not x:
+        return False
+    shape = net.values[x]
+    axis = net.rng.choice([i for i, d in enumerate(shape) if d > 2])
+    start = net.rng.randint(0, shape[axis] - 2)
+    end = net.rng.randint(start + 1, shape[axis])
+    step = net.rng.choice([1, 1, 1, 2])
+    size = -(-(end - start) // step)
+    net.node("Slice", [x, net.ints(start), net.ints(end), net.ints(axis), net.ints(step)],
+             [(*shape[:axis], size, *shape[axis + 1:])])
+    return True
+
+
+def split(net: Network) -> bool:
+    x = net.pick(lambda s: len(s) > 1 and s[1] > 1)
+    if not x:
+        return False
+    shape = net.values[x]
+    first = net.rng.randint(1, shape[1] - 1)
+    net.node("Split", [x, net.ints(first, shape[1] - first)],
+             [(shape[0], size, *shape[2:]) for size in (first, shape[1] - first)], axis=1)
+    return True
+
+
+def transpose(net: Network) -> bool:
+    x = net.pick()
+    shape = net.values[x]  # type: ignore[index]
+    perm = list(range(len(shape)))
+    net.rng.shuffle(perm)
+    net.node("Transpose", [x], [tuple(shape[p] for p in perm)], perm=perm)  # type: ignore[list-item]
+    return True
+
+
+def reshape(net: Network) -> bool:
+    x = net.pick()
+    shape = net.values[x]  # type: ignore[index]
+    count = int(np.prod(shape))
+    a = net.rng.choice([d for d in range(1, 68) if count % d == 0])
+    b = net.rng.choice([d for d in range(1, 68) if count // a % d == 0])
+    options: list[Shape] = [(a, count // a), (1, a, b, count // a // b), (a, b, count // a // b)]
+    if len(shape) == 4:
+        options.append((shape[0], shape[1], shape[2] * shape[3]))
+    target = net.rng.choice(options)
+    net.node("Reshape", [x, net.ints(*target)], [target])  # type: ignore[list-item]
+    return True
+
+
+def pad(net: Network) -> bool:
+    x = net.pick_image()
+    if not x:
+        return False
+    shape = net.values[x]
+    mode = net.rng.choice(["constant", "reflect", "edge"])
+    sides = [net.rng.randint(0, min(2, d - 1)) if i > 1 or mode == "constant" else 0 for i, d in enumerate(shape)] * 2
+    if mode != "constant":
+        sides[0] = sides[1] = sides[4] = sides[5] = 0
+    result = tuple(d + sides[i] + sides[i + 4] for i, d in enumerate(shape))
+    if np.prod(result) > MAX_ELEMENTS:
+        return False
+    net.node("Pad", [x, net.ints(*sides)], [result], mode=mode)
+    return True
+
+
+def resize(net: Network) -> bool:
+    x = net.pick_image()
+    if not x:
+        return False
+    n, c, h, w = net.values[x]
+    target = (n, c, h * net.rng.randint(1, 3), w * net.rng.randint(1, 2))
+    if np.prod(target) > MAX_ELEMENTS:
+        return False
+    net.node("Resize", [x, "", "", net.ints(*target)], [target], mode=net.rng.choice(["nearest", "linear"]),
+             coordinate_transformation_mode=net.rng.choice(["asymmetric", "half_pixel"]))
+    return True
+
+
+def depth_to_space(net: Network) -> bool:
+    if net.rng.random() < 0.5:
+        x = net.pick(lambda s: len(s) == 4 and s[1] % 4 == 0)
+        if x:
+            n, c, h, w = net.values[x]
+            net.node("DepthToSpace", [x], [(n, c // 4, h * 2, w * 2)], blocksize=2, mode=net.rng.choice(["DCR", "CRD"]))
+        return x is not None
+    x = net.pick(lambda s: len(s) == 4 and s[2] % 2 == 0 and s[3] % 2 == 0)
+    if x:
+        n, c, h, w = net.values[x]
+        net.node("SpaceToDepth", [x], [(n, c * 4, h // 2, w // 2)], blocksize=2)
+    return x is not None
+
+
+def reduce(net: Network) -> bool:
+    x = net.pick()
+    shape = net.values[x]  # type: ignore[index]
+    axes = sorted(net.rng.sample(range(len(shape)), net.rng.randint(1, len(shape))))
+    kept = net.rng.random() < 0.7 or len(axes) == len(shape)
+    result = tuple(1 if i in axes else d for i, d in enumerate(shape) if kept or i not in axes)
+    net.node(net.rng.choice(["ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2"]), [x], [result],  # type: ignore[list-item]
+             axes=axes, keepdims=int(kept))
+    return True
+
+
+def softmax(net: Network) -> bool:
+    x = net.pick()
+    shape = net.values[x]  # type: ignore[index]
+    net.node(net.rng.choice(["Softmax", "Softmax", "LogSoftmax"]), [x], [shape],  # type: ignore[list-item]
+             axis=net.rng.randrange(len(shape)))
+    return True
+
+
+def norm(net: Network) -> bool:
+    kind = net.rng.choice(["LayerNormalization", "InstanceNormalization", "BatchNormalization", "BatchNormalization", "LRN"])
+    if kind == "LayerNormalization":
+        x = net.pick(lambda s: s[-1] > 3)
+        if x:
+            last = net.values[x][-1]
+            net.node(kind, [x, net.weights(last), net.weights(last)], [net.values[x]], axis=-1)
+        return x is not None
+    x = net.pick(lambda s: len(s) == 4 and (kind != "InstanceNormalization" or s[2] * s[3] > 3))
+    if not x:
+        return False
+    c = net.values[x][1]
+    parameters = [] if kind == "LRN" else [net.weights(c, scale=0.2, offset=1.0), net.weights(c)]
+    if kind == "BatchNormalization":
+        parameters += [net.weights(c), net.constant(net.array_rng.uniform(0.5, 2, c).astype(np.float32))]
+    net.node(kind, [x, *parameters], [net.values[x]], **({"size": 3} if kind == "LRN" else {}))
+    return True
+
+
+def matmul(net: Network) -> bool:
+    x = net.pick(lambda s: len(s) in (2, 3, 4))
+    if not x:
+        return False
+    shape = net.values[x]
+    k, n = shape[-1], net.rng.randint(1, 67)
+    other = net.pick(lambda s: len(s) == len(shape) and s[:-2] == shape[:-2] and s[-2] == k) if net.rng.random() < 0.4 else None
+    result = (*shape[:-1], net.values[other][-1] if other else n)
+    if np.prod(result) > MAX_ELEMENTS:
+        return False
+    y = net.node("MatMul", [x, other or net.weights(k, n, scale=k**-0.5)], [result])[0]
+    if not other and net.rng.random() < 0.6:
+        net.node("Add", [y, net.weights(n)], [result])
+    return True
+
+
+def gemm(net: Network) -> bool:
+    x = net.pick(lambda s: len(s) == 2)
+    if not x:
+        return False
+    m, k = net.values[x]
+    n, transposed = net.rng.randint(1, 67), net.rng.randint(0, 1)
+    weight = net.weights(*((n, k) if transposed else (k, n)), scale=k**-0.5)
+    net.node("Gemm", [x, weight, net.weights(n)], [(m, n)], transB=transposed)
+    return True
+
+
+def gather(net: Network) -> bool:
+    x = net.pick()
+    shape = net.values[x]  # type: ignore[index]
+    axis = net.rng.randrange(len(shape))
+    indices = [net.rng.randrange(shape[axis]) for _ in range(net.rng.randint(1, 5))]
+    net.node("Gather", [x, net.ints(*indices)], [(*shape[:axis], len(indices), *shape[axis + 1:])],  # type: ignore[list-item]
+             axis=axis)
+    return True
+
+
+OPS = [conv] * 6 + [binary] * 5 + [unary] * 4 + [concat] * 3 + [binary_constant] * 3 + [slice_, transpose, reshape, matmul] * 2 + [
+    conv_transpose, pool, clip, swish, split, pad, resize, depth_to_space, reduce, softmax, norm, norm, gemm, gather]
+
+
+def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """The network of a seed with its inputs; of its first `steps` steps if given."""
+    net = Network(seed)
+    r = net.rng
+    base = (r.choice([1, 1, 2]), r.randint(1, 67), r.randint(1, 13), r.randint(1, 13))
+    net.add_input(base)
+    if r.random() < 0.5:
+        net.add_input(r.choice([base, (base[0], r.randint(1, 67), *base[2:]), (r.randint(1, 20), r.randint(1, 67))]))
+    length, done = r.randint(3, 8), 0
+    while done < (length if steps is None else min(steps, length)):
+        done += r.choice(OPS)(net)
+    used = {name for node in net.nodes for name in node.input}
+    made = [name for node in net.nodes for name in node.output]
+    # What nothing reads, and now and then what something reads as well.
+    outputs = [name for name in made if name not in used or random.Random(f"{seed}{name}").random() < 0.15]
+    graph = helper.make_graph(
+        net.nodes, f"seed{seed}",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, a.shape) for name, a in net.inputs.items()],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, net.values[name]) for name in outputs], net.initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    return model, net.inputs
+
+
+def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Path | None) -> None:
+    model, inputs = make_network(seed, steps)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        path, mlir = folder / "model.onnx", folder / "model_top.mlir"
+        path.write_bytes(model.SerializeToString())
+        # The graph as the file has it is the golden: so a wrong optimisation shows as well.
+        plain = folder / "plain_top.mlir"
+        compiler("import", "import", "--onnx", path, "--output", plain, "--no-optimise")
+        want = run_reference(compiler, plain, inputs)
+        compiler("import", "import", "--onnx", path, "--output", mlir)
+        got = run_bmodel(deploy(compiler, mlir, isa), inputs)
+    for name, expected in want.items():
+        if got[name].shape != expected.shape:
+            raise StageError("compare", f"'{name}' has shape {got[name].shape}, the reference {expected.shape}")
+        scale = max(float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)), 1e-3)
+        if not np.allclose(got[name], expected, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):
+            difference = np.abs(got[name].astype(np.float64) - expected)
+            worst = np.unravel_index(int(np.nanargmax(difference)), expected.shape)
+            raise StageError("compare", f"'{name}' {expected.shape} at {tuple(map(int, worst))}: {got[name][worst]}, "
+                             f"reference {expected[worst]}; largest value {scale:.4g}")
+
+
+_compiler: Compiler | None = None  # one per worker process
+
+
+def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
+    """What is wrong with the network of a seed; "" if nothing is."""
+    global _compiler
+    _compiler = _compiler or Compiler()
+    try:
+        _check(_compiler, seed, None, isa, None)
+        return ""
+    except StageError as error:
+        fault = error
+    for steps in range(1, 9):
+        try:
+            _check(_compiler, seed, steps, isa, keep and keep / f"seed{seed}")
+        except StageError as error:
+            nodes = " ".join(f"{node.op_type}({','.join(node.input)})" for node in make_network(seed, steps)[0].graph.node)
+            return f"seed {seed} on {isa}, {steps} steps: {error.stage}: {error}; {nodes}"
+    return f"seed {seed} on {isa}: {fault.stage}: {fault}"
+
+
+def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> list[str]:
+    """The faults of many seeds. Without `isa` they take turns."""
+    isas = [isa] if isa else list(reversed(supported_isas()))
+    with ProcessPoolExecutor(jobs) as pool:
+        results = pool.map(run_seed, seeds, [isas[seed % len(isas)] for seed in seeds], [keep] * len(seeds), chunksize=4)
+        return [fault for fault in results if fault]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="0:100", help="FIRST:END")
+    parser.add_argument("--isa", choices=supported_isas())
+    parser.add_argument("--keep", type=Path, help="leave the files of networks that fail here")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    first, end = map(int, arguments.seeds.split(":"))
+    faults = run_seeds(range(first, end), arguments.jobs, arguments.isa, arguments.keep)
+    print("\n".join(faults))
+    operators = collections.Counter(node.op_type for seed in range(first, end) for node in make_network(seed)[0].graph.node)
+    print(f"{len(faults)} of {end - first} networks fail; nodes: " + ", ".join(f"{op} {n}" for op, n in operators.most_common()))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
