@@ -33,19 +33,20 @@ function(tessera_lit_suite name dir)
                     COMMENT "lit: ${name}")
 endfunction()
 
-# A folder's pytest files: tessera_pytest(python_tools ${CMAKE_CURRENT_SOURCE_DIR}/test [TIMEOUT 600])
+# A folder of pytest files, or one file of them: tessera_pytest(python_tools ${CMAKE_CURRENT_SOURCE_DIR}/test
+# [TIMEOUT 600] [ARGS -k expression]) registers the ctest `pytest-python_tools`.
 function(tessera_pytest name dir)
   if(NOT TESSERA_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "ARGS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 900)
   endif()
   # -p no:cacheprovider: tests never write into the source tree.
   set(command ${TESSERA_PYTHON_LAUNCHER} -m pytest -q -rs -p no:cacheprovider
-      --junitxml=${TESSERA_TEST_RESULTS}/pytest-${name}.xml ${dir})
-  add_test(NAME pytest-${name} COMMAND ${command} WORKING_DIRECTORY ${dir})
+      --junitxml=${TESSERA_TEST_RESULTS}/pytest-${name}.xml ${ARG_ARGS} ${dir})
+  add_test(NAME pytest-${name} COMMAND ${command} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(pytest-${name} PROPERTIES ENVIRONMENT "${TESSERA_TEST_ENVIRONMENT}"
                                                  TIMEOUT ${ARG_TIMEOUT})
 endfunction()

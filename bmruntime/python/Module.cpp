@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Module.cpp - Python module tessera._runtime ------------------------===//
 //
-// The C++ interface in numpy's terms: infos as dicts, arrays in and out by position. Names, shapes
+// The C++ interface in Python's terms: infos as dicts, arrays in and out by position. Names, shapes
 // and types are checked with messages for people in tessera/runtime.py; sizes are checked again by
-// the library itself.
+// the library itself. Arrays cross by the buffer protocol and are made by a Python callable, so the
+// module does not depend on numpy's binary interface and works with numpy 1 and 2 alike.
 //
 //===----------------------------------------------------------------------===//
 #include "bmrt/bmrt.hpp"
 
+#include <exception>
 #include <mutex>
-#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <utility>
 
 namespace py = pybind11;
 
@@ -73,49 +75,59 @@ py::dict describe(const bmrt_tensor_info_t &info) {
   return result;
 }
 
-/// An uninitialised array of |bytes| whose data is aligned for use in place.
-py::array alignedArray(const char *dtype, const std::vector<py::ssize_t> &shape, uint64_t bytes) {
-  py::array_t<uint8_t> storage(py::ssize_t(bytes + BMRT_ALIGNMENT));
-  const uintptr_t start = reinterpret_cast<uintptr_t>(storage.data());
-  const uintptr_t aligned = (start + BMRT_ALIGNMENT - 1) / BMRT_ALIGNMENT * BMRT_ALIGNMENT;
-  return py::array(py::dtype(dtype), shape, reinterpret_cast<void *>(aligned), storage);
+py::list shapeOf(const bmrt_tensor_info_t &info, const int64_t *shape) {
+  py::list result;
+  for (uint32_t i = 0; i < info.rank; ++i) {
+    result.append(shape[i]);
+  }
+  return result;
 }
 
-std::vector<py::ssize_t> shapeOf(const bmrt_tensor_info_t &info, const int64_t *shape) {
-  return std::vector<py::ssize_t>(shape, shape + info.rank);
-}
+/// Some contiguous memory of Python's, kept alive and in place as long as this lives.
+struct Buffer {
+  explicit Buffer(const py::buffer &owner, bool writable = false) : info(owner.request(writable)) {}
+
+  uint64_t bytes() const { return uint64_t(info.size) * uint64_t(info.itemsize); }
+
+  py::buffer_info info;
+};
 
 class Context {
 public:
   Context(const bmrt::Model &model, uint32_t net, uint32_t stage, uint32_t threads)
       : net(model, {.net = model.netName(net), .stage = stage, .threads = threads}) {}
 
-  /// Runs with |inputs| (contiguous, in order); returns (outputs, dump). With |dump| the latter
-  /// holds every tensor of the ONNX graph that a step wrote.
-  py::tuple run(const std::vector<py::array> &inputs, bool dump) {
+  /// Runs with |inputs| (contiguous, in order); returns ([(output, shape)], dump). |allocate|(dtype,
+  /// shape) makes an array. An output of symbolic shape is allocated with its largest size: the result
+  /// of |shape| lies at its front. With |dump| the dict holds every tensor of the ONNX graph that a
+  /// step wrote.
+  py::tuple run(const std::vector<py::buffer> &inputs, const py::object &allocate, bool dump) {
     std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
     {
       // Another Python thread may hold the lock while it waits for the interpreter.
       py::gil_scoped_release release;
       lock.lock();
     }
-    bindInputs(inputs);
-    std::vector<py::array> outputs = bindOutputs();
+    allocator = allocate;
     dumped = py::dict();
+    const std::vector<Buffer> bound(inputs.begin(), inputs.end());
+    bindInputs(bound);
+    std::vector<Buffer> targets;
+    const py::list arrays = bindOutputs(targets);
     bmrt_context_set_step_hook(net.get(), dump ? dumpStep : nullptr, this);
     runUnbinding();
     py::list results;
-    for (uint32_t i = 0; i < outputs.size(); ++i) {
-      results.append(shrink(outputs[i], i));
+    for (uint32_t i = 0; i < arrays.size(); ++i) {
+      bmrt_tensor_info_t info;
+      bmrt::check(bmrt_context_output_info, net.get(), i, &info);
+      results.append(py::make_tuple(arrays[i], shapeOf(info, info.shape)));
     }
     return py::make_tuple(results, std::move(dumped));
   }
 
   void setProfiling(bool on) { bmrt::check(bmrt_context_set_profiling, net.get(), on); }
 
-  void writeTrace(const std::string &path) {
-    bmrt::check(bmrt_context_write_trace, net.get(), path.c_str());
-  }
+  void writeTrace(const std::string &path) { bmrt::check(bmrt_context_write_trace, net.get(), path.c_str()); }
 
   py::list steps(bool times) const {
     py::list result;
@@ -126,34 +138,29 @@ public:
   }
 
 private:
-  void bindInputs(const std::vector<py::array> &inputs) {
-    const std::vector<bmrt_tensor_info_t> infos = net.inputs();
-    if (inputs.size() != infos.size()) {
+  void bindInputs(const std::vector<Buffer> &inputs) {
+    if (inputs.size() != bmrt_context_input_count(net.get())) {
       throw py::value_error("wrong number of inputs");
     }
-    for (uint32_t i = 0; i < infos.size(); ++i) {
-      std::vector<int64_t> shape(inputs[i].shape(), inputs[i].shape() + inputs[i].ndim());
+    for (uint32_t i = 0; i < inputs.size(); ++i) {
+      const std::vector<int64_t> shape(inputs[i].info.shape.begin(), inputs[i].info.shape.end());
       bmrt::check(bmrt_context_set_input_shape, net.get(), i, shape.data(), uint32_t(shape.size()));
     }
-    for (uint32_t i = 0; i < infos.size(); ++i) {
-      bmrt::check(bmrt_context_bind_input, net.get(), i, inputs[i].data(),
-                  uint64_t(inputs[i].nbytes()));
+    for (uint32_t i = 0; i < inputs.size(); ++i) {
+      bmrt::check(bmrt_context_bind_input, net.get(), i, static_cast<const void *>(inputs[i].info.ptr),
+                  inputs[i].bytes());
     }
   }
 
-  std::vector<py::array> bindOutputs() {
-    std::vector<py::array> outputs;
+  py::list bindOutputs(std::vector<Buffer> &targets) {
+    py::list arrays;
     for (const bmrt_tensor_info_t &info : net.outputs()) {
-      const std::vector<py::ssize_t> shape = shapeOf(info, info.max_shape);
-      uint64_t bytes = bmrt_dtype_bytes(info.dtype);
-      for (py::ssize_t size : shape) {
-        bytes *= uint64_t(size);
-      }
-      const uint32_t index = uint32_t(outputs.size());
-      outputs.push_back(alignedArray(numpyName(info.dtype), shape, bytes));
-      bmrt::check(bmrt_context_bind_output, net.get(), index, outputs.back().mutable_data(), bytes);
+      const py::buffer array = allocator(numpyName(info.dtype), shapeOf(info, info.max_shape));
+      const Buffer &target = targets.emplace_back(array, /*writable=*/true);
+      bmrt::check(bmrt_context_bind_output, net.get(), uint32_t(arrays.size()), target.info.ptr, target.bytes());
+      arrays.append(array);
     }
-    return outputs;
+    return arrays;
   }
 
   void runUnbinding() {
@@ -170,6 +177,9 @@ private:
     for (uint32_t i = 0; i < bmrt_context_output_count(net.get()); ++i) {
       bmrt_context_bind_output(net.get(), i, nullptr, 0, nullptr);
     }
+    if (pythonFailure) {
+      std::rethrow_exception(std::exchange(pythonFailure, nullptr));
+    }
     if (dumpFailure.code != BMRT_OK) {
       status = dumpFailure;
       dumpFailure = {};
@@ -180,32 +190,27 @@ private:
     }
   }
 
-  /// An output of symbolic shape was bound with its largest size; the front of it is the result.
-  py::object shrink(py::array &array, uint32_t index) const {
-    bmrt_tensor_info_t info;
-    bmrt::check(bmrt_context_output_info, net.get(), index, &info);
-    const std::vector<py::ssize_t> shape = shapeOf(info, info.shape);
-    if (std::equal(shape.begin(), shape.end(), array.shape())) {
-      return array;
-    }
-    return py::array(array.dtype(), shape, array.data(), array);
-  }
-
   static void dumpStep(void *user, const bmrt_context_t *context, const bmrt_step_info_t *step) {
     Context &self = *static_cast<Context *>(user);
     py::gil_scoped_acquire acquire;
-    for (uint32_t i = 0; i < step->write_count && self.dumpFailure.code == BMRT_OK; ++i) {
+    try {
+      self.dumpWrites(context, step);
+    } catch (...) { // the library between here and run() knows no exceptions
+      self.pythonFailure = std::current_exception();
+    }
+  }
+
+  void dumpWrites(const bmrt_context_t *context, const bmrt_step_info_t *step) {
+    for (uint32_t i = 0; i < step->write_count && dumpFailure.code == BMRT_OK && !pythonFailure; ++i) {
       bmrt_tensor_view_t view;
-      if (bmrt_context_step_write(context, step, i, &view, &self.dumpFailure) != BMRT_OK ||
-          view.info.onnx_name_count == 0) {
+      if (bmrt_context_step_write(context, step, i, &view, &dumpFailure) != BMRT_OK || view.info.onnx_name_count == 0) {
         continue;
       }
-      const uint64_t bytes = bmrt_tensor_row_major_bytes(&view.info);
-      py::array array =
-          alignedArray(numpyName(view.info.dtype), shapeOf(view.info, view.info.shape), bytes);
-      bmrt_tensor_to_row_major(&view, array.mutable_data(), bytes, &self.dumpFailure);
+      const py::buffer array = allocator(numpyName(view.info.dtype), shapeOf(view.info, view.info.shape));
+      const Buffer target(array, /*writable=*/true);
+      bmrt_tensor_to_row_major(&view, target.info.ptr, target.bytes(), &dumpFailure);
       for (uint32_t n = 0; n < view.info.onnx_name_count; ++n) {
-        self.dumped[bmrt_tensor_onnx_name(&view.info, n)] = array;
+        dumped[bmrt_tensor_onnx_name(&view.info, n)] = array;
       }
     }
   }
@@ -242,7 +247,9 @@ private:
 
   bmrt::Net net;
   std::mutex mutex;
+  py::object allocator;
   py::dict dumped;
+  std::exception_ptr pythonFailure;
   bmrt_status_t dumpFailure = {};
 };
 
@@ -302,5 +309,6 @@ PYBIND11_MODULE(_runtime, module) {
       .def("set_profiling", &Context::setProfiling)
       .def("write_trace", &Context::writeTrace)
       .def("steps", &Context::steps);
+  module.attr("ALIGNMENT") = BMRT_ALIGNMENT;
   module.def("version", [] { return std::string(bmrt_version()); });
 }

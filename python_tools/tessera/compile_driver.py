@@ -8,6 +8,7 @@ with a folder that holds everything needed to run it again.
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Sequence
+from typing import Iterator, Sequence
 
 from . import __version__
 from .errors import ExitCode, TesseraError
@@ -54,7 +55,7 @@ def run_compile(arguments: Sequence[str], report: Report, inputs: Sequence[str |
     """
     command = [find_program("tessera-compile"), *arguments]
     child = _Child(command, report)
-    code = child.wait()
+    code = child.run()
     if code == 0:
         return child.result
     if code in _KNOWN and (child.errors or child.stderr):
@@ -73,6 +74,23 @@ def _how_it_ended(code: int) -> str:
     return f"ended with exit code {code}"
 
 
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Holds SIGINT and SIGTERM back for a moment: an interrupt inside Popen would leave a child nobody ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    old = {number: signal.signal(number, lambda n, frame: held.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+    if held:
+        raise KeyboardInterrupt
+
+
 class _Child:
     """One run of the compiler."""
 
@@ -82,26 +100,34 @@ class _Child:
         self.errors: list[dict[str, object]] = []
         self.stderr: list[str] = []
         self.log: list[str] = []
+        self._command = command
+        self._process: subprocess.Popen[str] | None = None
+
+    def _start(self) -> threading.Thread:
+        """Starts the child; returns the thread that follows its stderr."""
         try:
-            # A session of its own: a terminal's Ctrl-C reaches the child once, through us.
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                             stderr=subprocess.PIPE, text=True, errors="replace",
-                                             start_new_session=True)
+            with _interrupts_held():
+                # A session of its own: a terminal's Ctrl-C reaches the child once, through us.
+                self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                                 stderr=subprocess.PIPE, text=True, errors="replace",
+                                                 start_new_session=True)
         except OSError as error:
-            raise TesseraError(f"failed to start {command[0]}: {error.strerror}", ExitCode.INTERNAL) from error
-        self._reader = threading.Thread(target=self._read_stderr, daemon=True)
-        self._reader.start()
+            raise TesseraError(f"failed to start {self._command[0]}: {error.strerror}", ExitCode.INTERNAL) from error
+        reader = threading.Thread(target=self._read_stderr, daemon=True)
+        reader.start()
+        return reader
 
     def _read_stderr(self) -> None:
-        assert self._process.stderr is not None
+        assert self._process is not None and self._process.stderr is not None
         for line in self._process.stderr:
             self.stderr.append(line.rstrip("\n"))
             del self.stderr[:-_KEEP_STDERR]
 
-    def wait(self) -> int:
-        """Follows the child until it ends; returns its code. On an interrupt ends it first."""
+    def run(self) -> int:
+        """Starts the child and follows it until it ends; returns its code. On an interrupt ends it first."""
         try:
-            assert self._process.stdout is not None
+            reader = self._start()
+            assert self._process is not None and self._process.stdout is not None
             for line in self._process.stdout:
                 self.log.append(line)
                 self._handle(line)
@@ -109,13 +135,13 @@ class _Child:
         except BaseException:
             self._stop()
             raise
-        self._reader.join(timeout=5)
+        reader.join(timeout=5)
         return code
 
     def _stop(self) -> None:
         """Asks the child to end, then insists."""
         for number, patience in ((signal.SIGINT, 3), (signal.SIGTERM, 2), (signal.SIGKILL, 5)):
-            if self._process.poll() is not None:
+            if self._process is None or self._process.poll() is not None:
                 return
             self._process.send_signal(number)
             try:
@@ -155,14 +181,15 @@ def save_reproducer(command: Sequence[str], code: int, log: Sequence[str], stder
         folder = Path(tempfile.mkdtemp(prefix="tessera-reproducer-", dir=parent))
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="tessera-reproducer-"))
-    (folder / "command.sh").write_text("#!/bin/sh\n# Run in this folder.\n" + _relocated(command, inputs) + "\n")
-    (folder / "stdout.jsonl").write_text("".join(log))
-    (folder / "stderr.txt").write_text("\n".join(stderr) + "\n")
-    (folder / "about.json").write_text(json.dumps(
-        {"tessera": __version__, "exit_code": code, "python": sys.version, "platform": " ".join(os.uname())}, indent=1) + "\n")
-    for path in map(Path, inputs):
-        if path.is_file() and path.stat().st_size <= _MAX_REPRODUCER_FILE:
-            shutil.copy(path, folder / path.name)
+    with contextlib.suppress(OSError):  # a full disk must not hide what went wrong
+        (folder / "command.sh").write_text("#!/bin/sh\n# Run in this folder.\n" + _relocated(command, inputs) + "\n")
+        (folder / "stdout.jsonl").write_text("".join(log))
+        (folder / "stderr.txt").write_text("\n".join(stderr) + "\n")
+        (folder / "about.json").write_text(json.dumps(
+            {"tessera": __version__, "exit_code": code, "python": sys.version, "platform": " ".join(os.uname())}, indent=1) + "\n")
+        for path in map(Path, inputs):
+            if path.is_file() and path.stat().st_size <= _MAX_REPRODUCER_FILE:
+                shutil.copy(path, folder / path.name)
     return folder
 
 

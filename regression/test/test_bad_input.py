@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -40,14 +41,22 @@ def outputs_of(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir() if p.suffix not in (".onnx", ".npz"))
 
 
-@pytest.fixture
-def good(tmp_path: Path) -> Path:
-    """The folder of a small model taken the whole way: m_top.mlir, m.bmodel, in.npz."""
-    onnx = small_models.conv_relu(tmp_path / "m.onnx")
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small model taken the whole way: m.onnx, m_top.mlir, its weights, m.bmodel, in.npz."""
+    folder = tmp_path_factory.mktemp("good")
+    onnx = small_models.conv_relu(folder / "m.onnx")
     check(transform(onnx, "--not_inference"))
     check(run_tool("model_deploy", "--mlir", "m_top.mlir", "--chip", "x86", "--quantize", "F32", "--model", "m.bmodel",
-                   "--skip_validation", cwd=tmp_path))
-    save_npz(tmp_path / "in.npz", {"x": np.ones((1, 3, 8, 8), np.float32)})
+                   "--skip_validation", cwd=folder))
+    save_npz(folder / "in.npz", {"x": np.ones((1, 3, 8, 8), np.float32)})
+    return folder
+
+
+@pytest.fixture
+def good(compiled: Path, tmp_path: Path) -> Path:
+    """A copy of it that the test may damage."""
+    shutil.copytree(compiled, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

@@ -12,6 +12,7 @@ place, and the interpreter lock is released during runs. bfloat16 travels as uin
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from typing import Any, Mapping
@@ -19,6 +20,8 @@ from typing import Any, Mapping
 import numpy as np
 
 from tessera import _runtime
+
+_ALIGNMENT = _runtime.ALIGNMENT
 
 Error = _runtime.Error
 """What every failure here raises: a ValueError whose text says what, where, actual and allowed."""
@@ -152,8 +155,9 @@ class Net:
         self._stage = self._choose_stage(arrays)
         stage = self._stages[self._stage]
         ordered = [_check_array(info, arrays[info["name"]]) for info in stage["inputs"]]
-        outputs, dumped = self._context(self._stage).run(ordered, dump)
-        return {info["name"]: array for info, array in zip(stage["outputs"], outputs)}, dumped
+        outputs, dumped = self._context(self._stage).run(ordered, _aligned_empty, dump)
+        return {info["name"]: _front(array, shape)
+                for info, (array, shape) in zip(stage["outputs"], outputs)}, dumped
 
     def _check_names(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         wanted = self._stages[self._stage]["inputs"]
@@ -174,6 +178,20 @@ class Net:
             if stage["runnable"] and all(_shape_fits(info, arrays[info["name"]].shape) for info in stage["inputs"]):
                 return index
         return self._stage
+
+
+def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:
+    """An uninitialised array that the runtime can use in place."""
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    storage = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -storage.ctypes.data % _ALIGNMENT
+    return storage[start:start + size].view(kind).reshape(shape)
+
+
+def _front(array: np.ndarray, shape: list[int]) -> np.ndarray:
+    """The tensor of `shape` at the front of an array that has room for its largest size."""
+    return array if list(array.shape) == shape else array.reshape(-1)[:math.prod(shape)].reshape(shape)
 
 
 def _check_threads(threads: int) -> int:

@@ -60,6 +60,8 @@ def run_command(name: str, parse: Callable[[Sequence[str] | None], argparse.Name
     except SystemExit as end:  # argparse: 0 after --help, 2 after a wrong flag
         return int(end.code or 0)
     context = Context.make(name, args, steps)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # else a caller of ours decided
+        signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     error: TesseraError | None = None
     code = ExitCode.OK
@@ -106,8 +108,12 @@ def _internal(name: str, fault: Exception) -> TesseraError:
         handle, path = tempfile.mkstemp(prefix=f"tessera-{name}-", suffix=".txt", dir=Path.cwd())
     except OSError:
         handle, path = tempfile.mkstemp(prefix=f"tessera-{name}-", suffix=".txt")
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+    except OSError as error:  # the disk is full, say
+        os.unlink(path)
+        path = f"the command and its input (its trace could not be saved: {error.strerror})"
     return TesseraError(f"a fault in Tessera itself: {type(fault).__name__}: {fault}", ExitCode.INTERNAL,
                         hint=f"please report it with {path}")
 
