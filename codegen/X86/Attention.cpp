@@ -1,9 +1,10 @@
 //===- Attention.cpp - Scaled dot-product attention kernels ---------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile is some rows of q under one k and v. It transposes k into scratch, then per four rows: scores,
-// softmax and the product with v, all in scratch.
+// The kernel for types other than f32 (MicroAttention.cpp has that one). A tile is some rows of q under one k and v. It
+// transposes k into scratch, then per four rows: scores, softmax and the product with v, all in scratch.
 //===----------------------------------------------------------------------===//
+#include "codegen/X86/AttentionShape.h"
 #include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/LoopNest.h"
 #include "codegen/X86/MathApprox.h"
@@ -11,27 +12,56 @@
 #include "codegen/X86/Reduction.h"
 #include "codegen/X86/Rows.h"
 
-#include "device_dialect/IR/DeviceComputeOps.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 
 namespace tessera::x86 {
+
+AttentionShape::AttentionShape(KernelBuilder &kb, device::AttentionOp op)
+    : kb(kb), op(op), q(kb.operandType(0)), k(kb.operandType(1)), v(kb.operandType(2)), y(kb.resultType()) {
+  int64_t rank = q.getRank();
+  queries = q.getDimSize(rank - 2);
+  depth = q.getDimSize(rank - 1);
+  keys = k.getDimSize(k.getRank() - 2);
+  features = v.getDimSize(v.getRank() - 1);
+}
+
+Value AttentionShape::matrixBase(RankedTensorType tensor, ArrayRef<Value> at) const {
+  Strides strides(tensor);
+  int64_t missing = int64_t(at.size()) + 2 - tensor.getRank();
+  Value base = kb.constant(0);
+  for (int64_t d = 0; d + 2 < tensor.getRank(); ++d) {
+    if (tensor.getDimSize(d) != 1) {
+      base = kb.add(base, kb.mul(at[d + missing], strides.dims[d]));
+    }
+  }
+  return base;
+}
+
+Value AttentionShape::loadMask(ArrayRef<Value> at, Value row, Value key, unsigned lanes, Value active) const {
+  RankedTensorType type = kb.operandType(3);
+  SmallVector<Value> indices(at);
+  indices.append({row, key});
+  int64_t missing = int64_t(indices.size()) - type.getRank();
+  SmallVector<Value> own;
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    own.push_back(type.getDimSize(d) == 1 ? kb.constant(0) : indices[d + missing]);
+  }
+  int64_t stride = type.getRank() && type.getShape().back() != 1 ? 1 : 0;
+  return loadLanes(kb, type.getElementType(), kb.operand(3), stride, VectorStep{{}, active, lanes},
+                   Strides(type).offset(kb, own));
+}
+
 namespace {
 
-class AttentionEmitter {
+/// For every element type.
+class AttentionEmitter : AttentionShape {
 public:
   static constexpr int64_t kRows = 4;
 
   AttentionEmitter(KernelBuilder &kb, device::AttentionOp op)
-      : kb(kb), op(op), q(kb.operandType(0)), k(kb.operandType(1)), v(kb.operandType(2)), y(kb.resultType()), element(y.getElementType()),
-        type(registerType(element)) {
-    int64_t rank = q.getRank();
-    queries = q.getDimSize(rank - 2);
-    depth = q.getDimSize(rank - 1);
-    keys = k.getDimSize(k.getRank() - 2);
-    features = v.getDimSize(v.getRank() - 1);
+      : AttentionShape(kb, op), element(y.getElementType()), type(registerType(element)) {
     lanes = 2 * kb.target.lanes(type.getIntOrFloatBitWidth());
     keysPadded = llvm::alignTo(keys, lanes);
   }
@@ -56,19 +86,6 @@ public:
 
 private:
   VectorType vectorType() { return VectorType::get({int64_t(lanes)}, type); }
-
-  /// Offset of the matrix of |tensor| at the batch indices |at|, whose dims of size 1 broadcast.
-  Value matrixBase(RankedTensorType tensor, ArrayRef<Value> at) {
-    Strides strides(tensor);
-    int64_t missing = int64_t(at.size()) + 2 - tensor.getRank();
-    Value base = kb.constant(0);
-    for (int64_t d = 0; d + 2 < tensor.getRank(); ++d) {
-      if (tensor.getDimSize(d) != 1) {
-        base = kb.add(base, kb.mul(at[d + missing], strides.dims[d]));
-      }
-    }
-    return base;
-  }
 
   /// scratch[e][t] = k[t][e]; columns up to keysPadded are zero.
   void transposeKeys(Value base) {
@@ -104,7 +121,7 @@ private:
       for (int64_t r = 0; r < kRows; ++r) {
         Value score = arith::MulFOp::create(kb.b, sums[r], scale);
         if (op.getMask()) {
-          score = arith::AddFOp::create(kb.b, score, loadMask(at, clampedRow(row, r), t, mask));
+          score = arith::AddFOp::create(kb.b, score, loadMask(at, clampedRow(row, r), t, lanes, mask));
         }
         kb.store(score, scores, kb.add(t, r * keysPadded));
       }
@@ -114,19 +131,6 @@ private:
       factors.push_back(softmaxRow(kb.constant(r * keysPadded)));
     }
     multiplyValues(at, row, factors);
-  }
-
-  Value loadMask(ArrayRef<Value> at, Value row, Value t, Value active) {
-    RankedTensorType type = kb.operandType(3);
-    SmallVector<Value> indices(at);
-    indices.append({row, t});
-    int64_t missing = int64_t(indices.size()) - type.getRank();
-    SmallVector<Value> own;
-    for (int64_t d = 0; d < type.getRank(); ++d) {
-      own.push_back(type.getDimSize(d) == 1 ? kb.constant(0) : indices[d + missing]);
-    }
-    int64_t stride = type.getRank() && type.getShape().back() != 1 ? 1 : 0;
-    return loadLanes(kb, type.getElementType(), kb.operand(3), stride, VectorStep{{}, active, lanes}, Strides(type).offset(kb, own));
   }
 
   /// Replaces a row of scores by e^(score - maximum); returns 1 / their sum.
@@ -171,11 +175,8 @@ private:
     });
   }
 
-  KernelBuilder &kb;
-  device::AttentionOp op;
-  RankedTensorType q, k, v, y;
   Type element, type;
-  int64_t queries, depth, keys, features, keysPadded;
+  int64_t keysPadded;
   unsigned lanes;
   Value scores;
 };
@@ -185,7 +186,13 @@ struct AttentionModel : KernelInterface::ExternalModel<AttentionModel, device::A
     if (failed(requireRowMajor(op))) {
       return failure();
     }
-    AttentionEmitter(kb, cast<device::AttentionOp>(op)).emit();
+    auto attention = cast<device::AttentionOp>(op);
+    bool single = llvm::all_of(op->getOperandTypes(), [](Type type) { return cast<RankedTensorType>(type).getElementType().isF32(); });
+    if (single) {
+      emitMicroAttention(attention, kb);
+    } else {
+      AttentionEmitter(kb, attention).emit();
+    }
     return success();
   }
   int64_t countFlops(Operation *op) const {

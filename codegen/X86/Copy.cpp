@@ -1,8 +1,8 @@
 //===- Copy.cpp - Kernels of rectangular moves ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces whose channels fall on whole blocks of blocked tensors are strided loop nests; what no piece
-// covers is filled as rectangles. All other copies are done slab by slab of the result.
+// Pieces that keep the channels of blocked tensors together are strided loop nests over blocks or parts of blocks; what
+// no piece covers is filled as rectangles. All other copies are done slab by slab of the result.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/CopyNests.h"
 #include "codegen/X86/KernelInterface.h"

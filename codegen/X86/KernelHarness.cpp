@@ -133,7 +133,7 @@ void fillRandom(top::HostTensor &tensor, std::mt19937 &random, const CheckOption
     if (type.isInteger(1)) {
       number = number > 0;
     } else if (type.isInteger(32) || type.isInteger(64)) {
-      number = std::floor(std::uniform_real_distribution<double>(-options.indexRange, options.indexRange)(random));
+      number = std::floor(std::uniform_real_distribution<double>(options.negativeIndices ? -options.indexRange : 0, options.indexRange)(random));
     } else if (type.isUnsignedInteger()) {
       number = std::fabs(std::floor(number));
     } else if (isa<IntegerType>(type)) {

@@ -17,6 +17,7 @@ struct CheckOptions {
   double low = -2, high = 2;   ///< range of random floats and integers
   double relative = 1e-5;      ///< allowed error of f32 over max(1, |expected|); wider for narrower types
   double indexRange = 8;       ///< i32 and i64 operands are drawn from [-indexRange, indexRange)
+  bool negativeIndices = true; ///< whether they may be negative, too
 };
 
 /// |text|: "(%a: type, ...) -> type { body }" of a function whose body holds one device op. Returns what is

@@ -305,6 +305,40 @@ TEST(Copy, ConcatAndPad) {
   }
 }
 
+// Channel ranges that begin or end inside of blocks, or shift against them.
+TEST(Copy, CutBlocks) {
+  std::string zero = "0, 0, 0, 0", one = "1, 1, 1, 1", id = "0, 1, 2, 3";
+  for (auto [a, b, c] : {std::tuple(24, 24, 24), {5, 40, 19}, {33, 1, 6}}) {
+    for (auto [from, to] : {std::pair(true, true), {true, false}, {false, true}}) {
+      auto part = [&](const char *index, int64_t size, int64_t at) {
+        return piece(index, formatv("2, {0}, 3, 5", size), formatv("0, {0}, 0, 0", at), one, id, zero, one);
+      };
+      auto image = [&](int64_t channels, bool blocked) { return tensor({2, channels, 3, 5}, "f32", blocked); };
+      check(copyText({image(a, from), image(b, from), image(c, from)}, image(a + b + c, to),
+                     part("0", a, 0) + ", " + part("1", b, a) + ", " + part("2", c, a + b)));
+      check(copyText({image(a + b + c, from)}, image(b, to),
+                     piece("0", formatv("2, {0}, 3, 5", b), zero, one, id, formatv("0, {0}, 0, 0", a), one)));
+      check(copyText({image(a, from)}, image(a + b + c, to), part("0", a, b), ", fill = 1.5 : f64"));
+    }
+  }
+}
+
+TEST(Resize, Layouts) {
+  CheckOptions inside;
+  // x has 3 rows and 4 columns. Negative weights would make padding lanes -0.
+  inside.indexRange = 3, inside.negativeIndices = false, inside.low = 0;
+  for (bool blocked : {false, true}) {
+    for (int64_t taps : {2, 4}) {
+      for (auto [h, w] : {std::pair(2, 3), {31, 70}, {3, 300}}) {
+        std::string x = tensor({2, 20, 3, 4}, "f32", blocked), y = tensor({2, 20, h, w}, "f32", blocked);
+        std::string ih = tensor({h, taps}, "i32"), wh = tensor({h, taps}), iw = tensor({w, taps}, "i32"), ww = tensor({w, taps});
+        check(formatv("(%x: {0}, %a: {1}, %b: {2}, %c: {3}, %d: {4}) -> {5} {{ %y = device.resize %x, %a, %b, %c, %d {{axes = array<i64: 2, 3>} : "
+                      "({0}, {1}, {2}, {3}, {4}) -> {5} return %y : {5} }", x, ih, wh, iw, ww, y), inside);
+      }
+    }
+  }
+}
+
 TEST(Gather, Kinds) {
   for (const char *index : {"i64", "i32"}) {
     for (int64_t inner : {1, 3, 50}) {
@@ -350,7 +384,8 @@ TEST(Order, Kinds) {
 }
 
 TEST(Attention, Shapes) {
-  for (auto [s, t, e, f] : {std::tuple(1, 1, 1, 1), {5, 7, 9, 3}, {33, 40, 64, 64}, {4, 100, 32, 16}}) {
+  // Few rows and many; keys, depth and features below, at and beyond whole blocks and panels.
+  for (auto [s, t, e, f] : {std::tuple(1, 1, 1, 1), {5, 7, 9, 3}, {33, 40, 64, 64}, {4, 100, 32, 16}, {150, 33, 8, 24}, {29, 64, 17, 48}}) {
     std::string q = tensor({2, 3, s, e}), k = tensor({2, 3, t, e}), v = tensor({2, 3, t, f}), m = tensor({2, 1, s, t}), y = tensor({2, 3, s, f});
     check(formatv("(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} {{ %y = device.attention %q, %k, %v, %m {{scale = 0.3 : f64} : ({0}, {1}, {2}, {3}) -> {4} "
                   "return %y : {4} }", q, k, v, m, y));

@@ -20,6 +20,8 @@ namespace {
 /// Lanes are channels of a block, or else columns. Per result vector the taps of all axes are unrolled.
 class ResizeEmitter {
 public:
+  static constexpr int64_t kMostScratch = 1 << 20;
+
   ResizeEmitter(KernelBuilder &kb, device::ResizeOp op)
       : kb(kb), op(op), x(kb.operandType(0)), y(kb.resultType()), element(x.getElementType()), type(registerType(element)) {
     byChannel = device::isBlocked(x);
@@ -30,7 +32,90 @@ public:
     }
   }
 
-  void emit() {
+  void emit() { isSeparable() ? emitPlanes() : emitItems(); }
+
+private:
+  //--- row-major images, weighted: first all rows are stretched into scratch, then mixed ---
+
+  bool isSeparable() {
+    int64_t rank = x.getRank();
+    if (byChannel || !type.isF32() || isNearest() || axes.size() != 2 || rank < 2 || !axes.count(rank - 2) || !axes.count(rank - 1)) {
+      return false;
+    }
+    // Stretching pays where rows are used several times; the scratch stays in L2.
+    int64_t stretched = x.getDimSize(rank - 2) * y.getDimSize(rank - 1);
+    return stretched <= y.getDimSize(rank - 2) * y.getDimSize(rank - 1) && stretched * 4 <= kMostScratch;
+  }
+
+  void emitPlanes() {
+    int64_t rank = x.getRank(), rowsIn = x.getDimSize(rank - 2), rowsOut = y.getDimSize(rank - 2);
+    width = y.getDimSize(rank - 1), widthIn = x.getDimSize(rank - 1);
+    int64_t planes = product(y.getShape().drop_back(2));
+    // Few planes: the rows of the result are cut too, at the price of stretching all rows again.
+    int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, planes), 1, std::max<int64_t>(1, rowsOut / (4 * rowsIn)));
+    parts = rowsOut * width < 16384 ? 1 : parts;
+    lanes = 2 * kb.target.lanes(32);
+    kb.setScratchBytes(rowsIn * width * 4);
+    kb.forTiles(planes * parts, [&](Value tile) {
+      Value plane = kb.div(tile, parts), part = kb.rem(tile, parts);
+      stretchRows(kb.mul(plane, rowsIn * widthIn), rowsIn);
+      Value to = kb.mul(plane, rowsOut * width);
+      kb.forLoop(kb.div(kb.mul(part, rowsOut), parts), kb.div(kb.mul(kb.add(part, 1), rowsOut), parts), 1,
+                 [&](Value row) { mixRow(row, kb.add(to, kb.mul(row, width))); });
+    });
+  }
+
+  /// scratch[row][column] of the plane of x at element |from|.
+  void stretchRows(Value from, int64_t rows) {
+    unsigned table = 1 + 2 * axes[x.getRank() - 1];
+    int64_t count = taps(axes[x.getRank() - 1]);
+    overRow(kb, width, lanes, [&](Value column, Value active) {
+      VectorStep step{{}, active, lanes};
+      SmallVector<Value> indices, factors;
+      for (int64_t tap = 0; tap < count; ++tap) {
+        Value entry = kb.add(kb.mul(column, count), tap);
+        Value index = loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry);
+        indices.push_back(arith::ExtSIOp::create(kb.b, VectorType::get({int64_t(lanes)}, kb.b.getI64Type()), index));
+        factors.push_back(loadLanes(kb, kb.b.getF32Type(), kb.operand(table + 1), count, step, entry));
+      }
+      kb.forLoop(0, rows, 1, [&](Value row) {
+        Value total, base = kb.add(from, kb.mul(row, widthIn));
+        for (auto [index, factor] : llvm::zip_equal(indices, factors)) {
+          total = plus(total, kb.gatherElements(element, lanes, kb.operand(0), base, index, active), factor);
+        }
+        kb.storeElements(type, total, kb.scratch(), kb.add(kb.mul(row, width), column), active);
+      });
+    });
+  }
+
+  /// The result's |row|, to element |to|.
+  void mixRow(Value row, Value to) {
+    unsigned table = 1 + 2 * axes[x.getRank() - 2];
+    int64_t count = taps(axes[x.getRank() - 2]);
+    SmallVector<Value> rows, factors;
+    for (int64_t tap = 0; tap < count; ++tap) {
+      Value entry = kb.add(kb.mul(row, count), tap);
+      Value index = arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), kb.load(kb.b.getI32Type(), kb.operand(table), entry));
+      rows.push_back(kb.mul(index, width));
+      factors.push_back(kb.splat(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry), lanes));
+    }
+    overRow(kb, width, lanes, [&](Value column, Value active) {
+      Value total;
+      for (auto [from, factor] : llvm::zip_equal(rows, factors)) {
+        total = plus(total, kb.loadElements(type, lanes, kb.scratch(), kb.add(from, column), active), factor);
+      }
+      kb.storeElements(element, total, kb.result(), kb.add(to, column), active);
+    });
+  }
+
+  /// total + value * factor; a null total is nothing.
+  Value plus(Value total, Value value, Value factor) {
+    return total ? emitFma(kb, value, factor, total) : Value(arith::MulFOp::create(kb.b, value, factor));
+  }
+
+  //--- everything else, vector by vector ---
+
+  void emitItems() {
     SmallVector<int64_t> sizes(y.getShape());
     int64_t extent = sizes[laneDim];
     sizes[laneDim] = llvm::divideCeil(extent, lanes);
@@ -46,7 +131,6 @@ public:
     });
   }
 
-private:
   int64_t taps(unsigned axis) { return kb.operandType(1 + 2 * axis).getDimSize(1); }
   int64_t allTaps() {
     int64_t count = 1;
@@ -101,7 +185,7 @@ private:
     if (!weight) {
       sum = value;
     } else {
-      sum = sum ? emitFma(kb, value, weight, sum) : Value(arith::MulFOp::create(kb.b, value, weight));
+      sum = plus(sum, value, weight);
     }
   }
 
@@ -114,6 +198,7 @@ private:
   unsigned lanes;
   std::map<int64_t, unsigned> axes;
   Value mask, sum;
+  int64_t width = 0, widthIn = 0; ///< of a plane, with isSeparable()
 };
 
 struct ResizeModel : KernelInterface::ExternalModel<ResizeModel, device::ResizeOp> {

@@ -99,7 +99,10 @@ private:
         .Case<PoolOp>([&](PoolOp pool) { follow(op, choice, blocked(pool.getX()) && canBlock(pool.getY())); })
         .Case<ResizeOp>([&](ResizeOp resize) {
           bool spatial = llvm::all_of(resize.getAxes(), [](int64_t axis) { return axis >= 2; });
-          follow(op, choice, blocked(resize.getX()) && canBlock(resize.getY()) && spatial);
+          // A result that nobody wants blocked is converted where it is smaller.
+          bool grows = typeOf(resize.getX()).getNumElements() < typeOf(resize.getY()).getNumElements();
+          bool useful = !grows || anyUserTakesBlocked(resize.getY());
+          follow(op, choice, blocked(resize.getX()) && canBlock(resize.getY()) && spatial && useful);
         })
         .Case<ReduceOp>([&](ReduceOp reduce) {
           bool spatial = llvm::all_of(reduce.getAxes(), [](int64_t axis) { return axis >= 2; });

@@ -1,0 +1,217 @@
+//===- MicroAttention.cpp - Attention on register tiles -------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A tile of the launch is some rows of q under one k and v. It packs k transposed into panels, then walks its rows in
+// groups of one register tile: scores = q k^T, softmax without the final factor, y = scores v, and y times the factor.
+//===----------------------------------------------------------------------===//
+#include "codegen/X86/AttentionShape.h"
+#include "codegen/X86/LoopNest.h"
+#include "codegen/X86/MathApprox.h"
+#include "codegen/X86/MicroShape.h"
+#include "codegen/X86/Reduction.h"
+#include "codegen/X86/Rows.h"
+#include "codegen/X86/Transpose.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+class MicroAttention {
+public:
+  MicroAttention(device::AttentionOp op, KernelBuilder &kb)
+      : kb(kb), s(kb, op), masked(op.getMask() != nullptr), panelBlocks(kb.target.hasMasks() ? 2 : 1),
+        lanes(2 * kb.target.lanes(32)), keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
+        // A stride of whole pages would put all rows into the same cache sets.
+        scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), featuresPadded(llvm::alignTo(s.features, kBlock)),
+        rows(s.queries, maxTileRows(kb.target, panelBlocks)), tiles(kb, noEpilogue, {}, /*bias=*/false) {}
+
+  void emit();
+
+private:
+  void packKeys(Value from);
+  void packValues(Value from);
+  void emitRows(Value first, int64_t count);
+  void multiply(Value a, int64_t aStride, int64_t steps, Value b, int64_t bStride, int64_t blocks, Value c,
+                int64_t cStride, int64_t tailLanes, int64_t count);
+  Value score(Value row, Value base, Value i, Value mask);
+  void softmax(Value row, Value base, Value factor);
+  void scaleResult(Value to, Value factor);
+  Value floats(Value base, Value elements) { return kb.element(kb.b.getF32Type(), base, elements); }
+  Value floats(Value base, int64_t elements) { return floats(base, kb.constant(elements)); }
+  VectorType vectorType() { return VectorType::get({int64_t(lanes)}, kb.b.getF32Type()); }
+
+  KernelBuilder &kb;
+  AttentionShape s;
+  bool masked;
+  int64_t panelBlocks;
+  unsigned lanes;
+  int64_t keysPadded, scoreStride, featuresPadded;
+  EvenSplit rows;
+  Region noEpilogue;
+  TileFunctions tiles;
+  // Of the tile at hand.
+  SmallVector<Value> at;               ///< batch indices
+  Value query, values, result;         ///< matrices
+  Value packedKeys, packed, scores, factors; ///< scratch: panels of k, rows of v, some rows of scores, their factors
+};
+
+void MicroAttention::emit() {
+  SmallVector<int64_t> space(s.y.getShape().drop_back(2));
+  int64_t batch = product(space);
+  // Few batches: their rows are cut too, at the price of packing k again; an even number of parts suits 2 and 4 threads.
+  constexpr int64_t kWantedTiles = 8, kRowsWorthPacking = 64;
+  int64_t parts = std::clamp<int64_t>(kWantedTiles / std::max<int64_t>(1, batch), 1,
+                                      std::max<int64_t>(1, std::min(s.queries / kRowsWorthPacking, rows.pieces)));
+  parts -= parts > 1 && parts % 2;
+  space.push_back(parts);
+  int64_t most = rows.length(0);
+  bool packsValues = s.features != featuresPadded;
+  int64_t keyFloats = keysPadded * s.depth, valueFloats = packsValues ? s.keys * featuresPadded : 0;
+  kb.setScratchBytes(4 * (keyFloats + valueFloats + most * scoreStride + llvm::alignTo(most, kBlock)));
+  packedKeys = kb.scratch();
+  packed = floats(packedKeys, keyFloats);
+  scores = floats(packed, valueFloats);
+  factors = floats(scores, most * scoreStride);
+  kb.forTiles(batch * parts, [&](Value tile) {
+    at = delinearize(kb, tile, space);
+    Value part = at.pop_back_val();
+    query = floats(kb.operand(0), s.matrixBase(s.q, at));
+    values = floats(kb.operand(2), s.matrixBase(s.v, at));
+    result = floats(kb.result(), s.matrixBase(s.y, at));
+    packKeys(floats(kb.operand(1), s.matrixBase(s.k, at)));
+    if (packsValues) {
+      packValues(values);
+      values = packed;
+    }
+    Value begin = kb.div(kb.mul(part, rows.pieces), parts), end = kb.div(kb.mul(kb.add(part, 1), rows.pieces), parts);
+    Value wide = kb.constant(rows.wide);
+    if (rows.wide) {
+      kb.forLoop(begin, kb.min(end, wide), 1, [&](Value piece) { emitRows(kb.mul(piece, rows.size + 1), rows.size + 1); });
+    }
+    if (rows.wide < rows.pieces) {
+      kb.forLoop(kb.max(begin, wide), end, 1,
+                 [&](Value piece) { emitRows(kb.add(kb.mul(piece, rows.size), rows.wide), rows.size); });
+    }
+  });
+}
+
+/// packedKeys[panel][e][key] = from[panel's first + key][e]; keys that do not exist are zero.
+void MicroAttention::packKeys(Value from) {
+  int64_t width = panelBlocks * kBlock, whole = s.keys / width, tail = s.keys % width;
+  auto move = [&](int64_t panels, int64_t first, int64_t keys) {
+    LoopNest nest;
+    nest.bases = {first * s.depth, first * s.depth};
+    nest.dims = {{panels, {width * s.depth, width * s.depth}}, {s.depth, {1, width}}, {keys, {s.depth, 1}}};
+    TiledMove move = planMove(kb, nest, from, packedKeys, kb.b.getF32Type());
+    kb.forLoop(0, move.tiles, 1, [&](Value tile) { move.body(tile); });
+  };
+  if (whole) {
+    move(whole, 0, width);
+  }
+  if (tail) {
+    Value zero = LLVM::ConstantOp::create(kb.b, kb.b.getI8Type(), kb.b.getI8IntegerAttr(0));
+    LLVM::MemsetOp::create(kb.b, floats(packedKeys, whole * width * s.depth), zero, kb.constant(4 * width * s.depth),
+                           /*isVolatile=*/false);
+    move(1, whole * width, tail);
+  }
+}
+
+/// packed[key][feature] = from[key][feature], with zeros up to whole blocks.
+void MicroAttention::packValues(Value from) {
+  auto block = VectorType::get({kBlock}, kb.b.getF32Type());
+  kb.forLoop(0, s.keys, 1, [&](Value key) {
+    for (int64_t first = 0; first < featuresPadded; first += kBlock) {
+      int64_t count = std::min(kBlock, s.features - first);
+      Value mask = count < kBlock ? kb.maskBelow(kBlock, kb.constant(count)) : Value();
+      Value value = kb.loadElements(kb.b.getF32Type(), kBlock, from, kb.add(kb.mul(key, s.features), first), mask);
+      if (mask) {
+        value = keepActive(kb, mask, value, kb.zero(block));
+      }
+      kb.store(value, packed, kb.add(kb.mul(key, featuresPadded), first));
+    }
+  });
+}
+
+/// c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]; strides in floats, of the last block only
+/// |tailLanes| columns are written.
+void MicroAttention::multiply(Value a, int64_t aStride, int64_t steps, Value b, int64_t bStride, int64_t blocks, Value c,
+                              int64_t cStride, int64_t tailLanes, int64_t count) {
+  TileShape shape;
+  shape.blocks = blocks;
+  shape.panelRowBytes = 4 * bStride;
+  shape.groupBytes = 4 * kBlock;
+  shape.groups = {{steps / kBlock, kBlock}, {steps % kBlock ? 1 : 0, steps % kBlock}};
+  TileResult to;
+  to.blocked = false;
+  to.tailLanes = tailLanes;
+  for (int64_t row = 0; row < count; ++row) {
+    shape.rows.push_back(row * aStride * 4);
+    to.rows.push_back(row * cStride * 4);
+  }
+  tiles.call(shape, to, {a, b, c, {}, {}, {}});
+}
+
+void MicroAttention::emitRows(Value first, int64_t count) {
+  int64_t width = panelBlocks * kBlock;
+  Value a = floats(query, kb.mul(first, s.depth));
+  kb.forLoop(0, keysPadded / width, 1, [&](Value panel) {
+    multiply(a, s.depth, s.depth, floats(packedKeys, kb.mul(panel, width * s.depth)), width, panelBlocks,
+             floats(scores, kb.mul(panel, width)), scoreStride, kBlock, count);
+  });
+  kb.forLoop(0, count, 1, [&](Value row) { softmax(kb.add(first, row), kb.mul(row, scoreStride), floats(factors, row)); });
+  Value y = floats(result, kb.mul(first, s.features));
+  int64_t valueStride = s.features == featuresPadded ? s.features : featuresPadded;
+  for (int64_t block = 0; block < featuresPadded / kBlock; block += panelBlocks) {
+    int64_t blocks = std::min(panelBlocks, featuresPadded / kBlock - block);
+    bool last = (block + blocks) * kBlock == featuresPadded;
+    int64_t tail = last && s.features % kBlock ? s.features % kBlock : kBlock;
+    multiply(scores, scoreStride, s.keys, floats(values, block * kBlock), valueStride, blocks, floats(y, block * kBlock),
+             s.features, tail, count);
+  }
+  kb.forLoop(0, count, 1, [&](Value row) { scaleResult(floats(y, kb.mul(row, s.features)), floats(factors, row)); });
+}
+
+/// Scores of keys |i|... of the row whose products stand at |base|.
+Value MicroAttention::score(Value row, Value base, Value i, Value mask) {
+  Value scale = kb.floatConstant(vectorType(), s.op.getScale().convertToDouble());
+  Value value = arith::MulFOp::create(kb.b, kb.load(vectorType(), scores, kb.add(base, i)), scale);
+  return masked ? Value(arith::AddFOp::create(kb.b, value, s.loadMask(at, row, i, lanes, mask))) : value;
+}
+
+/// Replaces the products at |base| by e^(score - maximum); stores 1 / their sum.
+void MicroAttention::softmax(Value row, Value base, Value factor) {
+  Type f32 = kb.b.getF32Type();
+  Value lowest = lowestValue(kb, f32, vectorType(), false), zeros = kb.zero(vectorType());
+  auto maximum = [&](Value a, Value b) { return emitExtremum(kb, f32, a, b, false); };
+  Value best = overRow(kb, s.keys, lanes, lowest, [&](Value i, Value mask, ValueRange old) {
+    return SmallVector<Value>{maximum(old[0], keepActive(kb, mask, score(row, base, i, mask), lowest))};
+  })[0];
+  best = kb.splat(reduceLanes(kb, best, maximum), lanes);
+  Value total = overRow(kb, s.keys, lanes, zeros, [&](Value i, Value mask, ValueRange old) {
+    Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, score(row, base, i, mask), best));
+    power = keepActive(kb, mask, power, zeros);
+    kb.store(power, scores, kb.add(base, i));
+    return SmallVector<Value>{arith::AddFOp::create(kb.b, old[0], power)};
+  })[0];
+  total = reduceLanes(kb, total, [&](Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); });
+  kb.store(arith::DivFOp::create(kb.b, kb.floatConstant(f32, 1.0), total), factor, kb.constant(0));
+}
+
+void MicroAttention::scaleResult(Value to, Value factor) {
+  Type f32 = kb.b.getF32Type();
+  Value splat = kb.splat(kb.load(f32, factor, kb.constant(0)), lanes);
+  overRow(kb, s.features, lanes, [&](Value i, Value mask) {
+    Value value = kb.loadElements(f32, lanes, to, i, mask);
+    kb.storeElements(f32, arith::MulFOp::create(kb.b, value, splat), to, i, mask);
+  });
+}
+
+} // namespace
+
+void emitMicroAttention(device::AttentionOp op, KernelBuilder &kb) { MicroAttention(op, kb).emit(); }
+
+} // namespace tessera::x86
