@@ -23,7 +23,7 @@ namespace tessera::top::onnx_import {
 namespace {
 
 /// A newer one may give an operator we know another meaning.
-constexpr int64_t kNewestOpset = 26;
+constexpr int64_t kNewestOpset = 28;
 
 llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);

@@ -453,7 +453,23 @@ void depthToSpace(NodeImporter &n) {
   n.setOutput(0, n.create<DepthToSpaceOp>(n.input(0), n.requiredInt("blocksize"), n.stringAttr("mode", "DCR") == "CRD"));
 }
 
-void spaceToDepth(NodeImporter &n) { n.setOutput(0, n.create<SpaceToDepthOp>(n.input(0), n.requiredInt("blocksize"))); }
+/// Mode CRD (opset 28): the channels of a block lie together instead of far apart.
+void spaceToDepth(NodeImporter &n) {
+  Value x = n.input(0);
+  int64_t block = n.requiredInt("blocksize");
+  Value y = n.create<SpaceToDepthOp>(x, block);
+  if (n.stringAttr("mode", "DCR") == "CRD" && !n.failed()) {
+    Ints shape(NodeImporter::shape(y));
+    if (llvm::any_of(shape, mlir::ShapedType::isDynamic)) {
+      n.fail("mode CRD needs static dims: fix them with --input_shapes");
+      return;
+    }
+    int64_t channels = NodeImporter::dim(x, 1), places = block * block;
+    Value split = n.reshape(y, {shape[0], places, channels, shape[2], shape[3]});
+    y = n.reshape(n.transpose(split, {0, 2, 1, 3, 4}), shape);
+  }
+  n.setOutput(0, y);
+}
 
 } // namespace
 

@@ -147,6 +147,14 @@ def mixed(count=5000):
                   constant("bias", np.ones((4, 1), np.float32))])
 
 
+def space_to_depth():
+    """Channels 0, 1 of 2x2 blocks: CRD keeps a channel's block together, DCR the channels of a place."""
+    x = constant("x", np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2))
+    return model([node("SpaceToDepth", ["x"], ["dcr"], "dcr", blocksize=2),
+                  node("SpaceToDepth", ["x"], ["crd"], "crd", blocksize=2, mode="CRD")],
+                 [tensor("unused", [1])], [tensor("dcr", [1, 8, 1, 1]), tensor("crd", [1, 8, 1, 1])], [x], opset=28)
+
+
 # --- models that do not -----------------------------------------------------------------
 
 def cyclic():
@@ -273,6 +281,11 @@ def absurd_scale():
                  [constant("scales", np.float32([1e30]))])
 
 
+def grid_batch():
+    return model([node("GridSample", ["x", "g"], ["y"], "sample")], [tensor("x", [1, 3, 8, 8]), tensor("g", [2, 4, 4, 2])],
+                 [tensor("y", None)], opset=16)
+
+
 def wrong_attribute():
     made = node("Concat", ["x", "x"], ["y"], "concat", axis=0)
     made.attribute[0].type = AttributeProto.FLOAT
@@ -349,7 +362,7 @@ def no_graph():
 
 BAD = """cyclic dangling unknown type_mismatch declared_type huge_input huge_result overflow short_data duplicate_tensor
 duplicate_input duplicate_initializer missing_output old_opset new_opset no_opset duplicate_output subgraph_dangling
-subgraph_output bare_hardmax bare_reshape bare_split scalar_pad scalar_resize absurd_scale wrong_attribute bad_axis
+subgraph_output bare_hardmax bare_reshape bare_split scalar_pad scalar_resize absurd_scale grid_batch wrong_attribute bad_axis
 bad_kernel external external_parent external_absolute external_link external_short external_no_number truncated
 flipped text empty no_graph""".split()
 
