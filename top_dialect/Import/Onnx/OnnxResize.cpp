@@ -1,4 +1,4 @@
-//===- OnnxResize.cpp - Handlers of Resize and Upsample ---===//
+//===- OnnxResize.cpp - Handlers of Resize, Upsample and GridSample ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
@@ -7,6 +7,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
+#include <numeric>
 
 using mlir::Value;
 
@@ -197,6 +198,204 @@ void upsample(NodeImporter &n) {
   emitResize(n, targetFromScales(n, NodeImporter::shape(x), scales), mode, ResizeCoord::asymmetric, ResizeRound::floor, {});
 }
 
+//===----------------------------------------------------------------------===//
+// GridSample
+//===----------------------------------------------------------------------===//
+
+enum class Outside { zeros, border, reflection };
+
+/// One spatial dim of the sampled input; the lists have an entry per tap of the kernel.
+struct SampledDim {
+  int64_t size = 0;
+  llvm::SmallVector<Value> index;  ///< where the tap reads, within the input: float, [N, points]
+  llvm::SmallVector<Value> weight; ///< [N, points]; no value: 1
+};
+
+/// Samples x [N, C, spatial...] at the points of grid [N, points..., one coordinate per spatial dim, the
+/// last dim's first, -1..1] as gathers of all channels at once, a sum over the taps of the kernel.
+class GridSampler {
+public:
+  explicit GridSampler(NodeImporter &n) : n(n) {}
+
+  void run() {
+    x = n.input(0);
+    grid = n.input(1);
+    readAttributes();
+    checkShapes();
+    if (n.failed()) {
+      return;
+    }
+    auto shape = NodeImporter::shape(x);
+    llvm::SmallVector<SampledDim> dims;
+    for (int64_t d = 0; d < spatialRank; ++d) {
+      dims.push_back(sampleDim(d, shape[d + 2]));
+    }
+    // Channels last, so that a point's channels are one slice.
+    Value rows = n.reshape(x, {shape[0], shape[1], elementsOf(shape.drop_front(2))});
+    rows = n.transpose(rows, {0, 2, 1});
+    addTaps(rows, dims, 0, Value(), Value());
+    Ints result(shape.take_front(2));
+    llvm::append_range(result, NodeImporter::shape(grid).drop_front().drop_back());
+    n.setOutput(0, n.reshape(n.transpose(sum, {0, 2, 1}), result));
+  }
+
+private:
+  void readAttributes() {
+    std::string kernel = n.stringAttr("mode", "linear"), padding = n.stringAttr("padding_mode", "zeros");
+    auto taps = llvm::StringSwitch<int>(kernel).Case("nearest", 1).Cases({"linear", "bilinear"}, 2).Cases({"cubic", "bicubic"}, 4).Default(0);
+    if (taps == 0) {
+      n.fail(llvm::formatv("mode '{0}' is unknown; it is nearest, linear or cubic", kernel));
+    }
+    auto mode = llvm::StringSwitch<std::optional<Outside>>(padding)
+                    .Case("zeros", Outside::zeros)
+                    .Case("border", Outside::border)
+                    .Case("reflection", Outside::reflection)
+                    .Default(std::nullopt);
+    if (!mode) {
+      n.fail(llvm::formatv("padding_mode '{0}' is unknown; it is zeros, border or reflection", padding));
+    }
+    tapCount = taps;
+    outside = mode.value_or(Outside::zeros);
+    alignCorners = n.intAttr("align_corners", 0) != 0;
+  }
+
+  void checkShapes() {
+    auto shape = NodeImporter::shape(x), points = NodeImporter::shape(grid);
+    spatialRank = NodeImporter::rank(x) - 2;
+    if (llvm::any_of(shape, mlir::ShapedType::isDynamic) || llvm::any_of(points, mlir::ShapedType::isDynamic)) {
+      n.fail("needs static dims: fix them with --input_shapes");
+    } else if (spatialRank < 1 || points.size() != shape.size() || points.back() != spatialRank || points[0] != shape[0]) {
+      n.fail(llvm::formatv("its input is {0} and its grid {1}; the grid must have the same rank and batch, and a coordinate for each "
+                           "of the input's spatial dims", detail::formatShape(shape), detail::formatShape(points)));
+    } else if (elementsOf(shape.drop_front(2)) == 0) {
+      n.fail("its input has no elements to sample");
+    } else if (!NodeImporter::isFloat(x) || !NodeImporter::isFloat(grid)) {
+      n.fail("its input and grid must hold floats");
+    }
+  }
+
+  static int64_t elementsOf(llvm::ArrayRef<int64_t> shape) {
+    return std::accumulate(shape.begin(), shape.end(), int64_t(1), detail::mulDims);
+  }
+
+  template <typename OpTy>
+  Value with(Value value, double number) {
+    return n.create<OpTy>(value, n.scalarLike(value, number));
+  }
+
+  Value clip(Value value, double lo, double hi) { return n.create<ClipOp>(value, llvm::APFloat(lo), llvm::APFloat(hi)); }
+
+  /// |v| where it lies in [low, high], else folded back into it, as often as needed: a triangular wave.
+  Value reflect(Value v, double low, double high) {
+    double range = high - low;
+    if (range == 0) {
+      return clip(v, low, high);
+    }
+    Value wave = n.create<ModOp>(n.create<AbsOp>(with<SubOp>(v, low)), n.scalarLike(v, 2 * range), true);
+    Value back = n.create<SubOp>(n.scalarLike(v, 2 * range), wave);
+    return with<AddOp>(n.create<MinOp>(wave, back), low);
+  }
+
+  SampledDim sampleDim(int64_t d, int64_t size) {
+    SampledDim dim{size, {}, {}};
+    double last = static_cast<double>(size - 1), low = alignCorners ? 0.0 : -0.5, high = alignCorners ? last : last + 0.5;
+    Value at = n.cast(coordinate(d), n.b.getF32Type());
+    at = with<AddOp>(with<MulOp>(at, (high - low) / 2), (high + low) / 2);
+    if (tapCount == 1) {
+      at = n.create<RoundOp>(at);
+    }
+    if (outside == Outside::border) {
+      // Coordinates in the outer half of a border pixel stay; only the cubic kernel can tell.
+      Value beyond = n.create<CompareOp>(at, clip(at, low, high), CompareKind::ne);
+      at = n.create<WhereOp>(beyond, clip(at, 0.0, last), at);
+    } else if (outside == Outside::reflection) {
+      at = reflect(at, low, high);
+    }
+    Value base = tapCount == 1 ? at : n.create<FloorOp>(at);
+    Value fraction = tapCount == 1 ? Value() : n.create<SubOp>(at, base);
+    for (int tap = 0; tap < tapCount; ++tap) {
+      int offset = tapCount == 4 ? tap - 1 : tap;
+      addTap(dim, offset == 0 ? base : with<AddOp>(base, offset), tapWeight(fraction, offset), low, high);
+    }
+    return dim;
+  }
+
+  /// Coordinate of spatial dim |d| as [N, points].
+  Value coordinate(int64_t d) {
+    auto shape = NodeImporter::shape(grid);
+    int64_t points = elementsOf(shape.drop_front().drop_back());
+    Value flat = n.reshape(grid, {shape[0], points, spatialRank});
+    Value one = n.create<SliceOp>(flat, Ints{0, 0, spatialRank - 1 - d}, Ints{shape[0], points, 1}, Ints{1, 1, 1});
+    return n.reshape(one, {shape[0], points});
+  }
+
+  /// Weight of the tap that lies |offset| behind the floor of the coordinate.
+  Value tapWeight(Value fraction, int offset) {
+    if (tapCount == 1) {
+      return {};
+    }
+    if (tapCount == 2) {
+      return offset == 1 ? fraction : n.create<SubOp>(n.scalarLike(fraction, 1.0), fraction);
+    }
+    // Keys' cubic convolution with a = -0.75, as a polynomial of the distance to the tap.
+    constexpr double a = -0.75;
+    Value t = n.create<AbsOp>(with<SubOp>(fraction, offset));
+    bool near = offset == 0 || offset == 1;
+    double c3 = near ? a + 2 : a, c2 = near ? -(a + 3) : -5 * a, c1 = near ? 0 : 8 * a, c0 = near ? 1 : -4 * a;
+    Value y = with<AddOp>(with<MulOp>(t, c3), c2);
+    y = with<AddOp>(n.create<MulOp>(y, t), c1);
+    return with<AddOp>(n.create<MulOp>(y, t), c0);
+  }
+
+  /// Taps outside the input read what padding_mode says, zeros by a weight of 0.
+  void addTap(SampledDim &dim, Value index, Value weight, double low, double high) {
+    double last = static_cast<double>(dim.size - 1);
+    if (outside == Outside::zeros) {
+      Value inside = n.create<AndOp>(n.create<CompareOp>(index, n.scalarLike(index, 0.0), CompareKind::ge),
+                                     n.create<CompareOp>(index, n.scalarLike(index, last), CompareKind::le));
+      Value one = weight ? weight : n.scalarLike(index, 1.0);
+      weight = n.create<WhereOp>(inside, one, n.scalarLike(index, 0.0));
+    } else if (outside == Outside::reflection) {
+      index = reflect(index, low, high);
+    }
+    dim.index.push_back(clip(index, 0.0, last));
+    dim.weight.push_back(weight);
+  }
+
+  /// Adds the products of the taps of dims |d| and on; |index| and |weight| are those of the dims before.
+  void addTaps(Value rows, llvm::ArrayRef<SampledDim> dims, int64_t d, Value index, Value weight) {
+    if (d == spatialRank) {
+      return addGather(rows, index, weight);
+    }
+    for (auto [tapIndex, tapWeight] : llvm::zip_equal(dims[d].index, dims[d].weight)) {
+      // As integers: rows beyond 2^24 are no floats.
+      Value at = n.cast(tapIndex, n.b.getI64Type());
+      Value flat = index ? n.create<AddOp>(with<MulOp>(index, static_cast<double>(dims[d].size)), at) : at;
+      Value product = weight && tapWeight ? n.create<MulOp>(weight, tapWeight) : weight ? weight : tapWeight;
+      addTaps(rows, dims, d + 1, flat, product);
+    }
+  }
+
+  void addGather(Value rows, Value index, Value weight) {
+    Ints column(NodeImporter::shape(index));
+    column.push_back(1);
+    Value values = n.create<GatherNdOp>(rows, n.reshape(index, column), 1);
+    if (weight) {
+      values = n.create<MulOp>(values, n.cast(n.reshape(weight, column), NodeImporter::elementType(x)));
+    }
+    sum = sum ? n.create<AddOp>(sum, values) : values;
+  }
+
+  NodeImporter &n;
+  Value x, grid, sum;
+  int64_t spatialRank = 0;
+  int tapCount = 0;
+  Outside outside = Outside::zeros;
+  bool alignCorners = false;
+};
+
+void gridSample(NodeImporter &n) { GridSampler(n).run(); }
+
 } // namespace
 
 llvm::ArrayRef<HandlerEntry> resizeHandlers() {
@@ -204,6 +403,7 @@ llvm::ArrayRef<HandlerEntry> resizeHandlers() {
       {"", "Upsample", upsample},
       {"", "Resize", upsample, 10},
       {"", "Resize", resize, 11},
+      {"", "GridSample", gridSample},
   };
   return entries;
 }

@@ -15,7 +15,7 @@ import models
 
 OPERATORS = """Add Sub Mul Div Pow Mod Sum Mean Min Max And Not BitShift BitwiseNot Equal Less Where IsInf Abs Sign Round Relu Gelu
 LeakyRelu Elu Selu HardSigmoid Shrink PRelu Clip Cast CastLike Identity Dropout Conv ConvTranspose MatMul Gemm MaxPool AveragePool
-LpPool GlobalAveragePool GlobalMaxPool GlobalLpPool ReduceSum ReduceMean ReduceMax ReduceLogSumExp ArgMax ArgMin CumSum TopK Softmax
+LpPool GridSample GlobalAveragePool GlobalMaxPool GlobalLpPool ReduceSum ReduceMean ReduceMax ReduceLogSumExp ArgMax ArgMin CumSum TopK Softmax
 LogSoftmax Hardmax BatchNormalization LayerNormalization RMSNormalization GroupNormalization InstanceNormalization LRN LpNormalization
 MeanVarianceNormalization Constant ConstantOfShape Shape Size Range EyeLike Reshape Flatten Squeeze Unsqueeze Transpose Concat Slice
 Split Pad Expand Tile Trilu DepthToSpace SpaceToDepth Gather GatherElements GatherND ScatterElements ScatterND OneHot NonZero Einsum
