@@ -263,7 +263,7 @@ private:
     auto shape = NodeImporter::shape(x), points = NodeImporter::shape(grid);
     spatialRank = NodeImporter::rank(x) - 2;
     if (llvm::any_of(shape, mlir::ShapedType::isDynamic) || llvm::any_of(points, mlir::ShapedType::isDynamic)) {
-      n.fail("needs static dims: fix them with --input_shapes");
+      n.unsupported("needs static dims: fix them with --input_shapes");
     } else if (spatialRank < 1 || points.size() != shape.size() || points.back() != spatialRank || points[0] != shape[0]) {
       n.fail(llvm::formatv("its input is {0} and its grid {1}; the grid must have the same rank and batch, and a coordinate for each "
                            "of the input's spatial dims", detail::formatShape(shape), detail::formatShape(points)));

@@ -461,7 +461,7 @@ void spaceToDepth(NodeImporter &n) {
   if (n.stringAttr("mode", "DCR") == "CRD" && !n.failed()) {
     Ints shape(NodeImporter::shape(y));
     if (llvm::any_of(shape, mlir::ShapedType::isDynamic)) {
-      n.fail("mode CRD needs static dims: fix them with --input_shapes");
+      n.unsupported("mode CRD needs static dims: fix them with --input_shapes");
       return;
     }
     int64_t channels = NodeImporter::dim(x, 1), places = block * block;
