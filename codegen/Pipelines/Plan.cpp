@@ -5,8 +5,8 @@
 #include "bmodel/kernel_abi.h"
 #include "codegen/X86/KernelInterface.h"
 #include "device_dialect/IR/DeviceDialect.h"
-#include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/Addresses.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopDialect.h"
@@ -18,7 +18,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-bool needsKernel(Operation *op) { return isa<x86::KernelInterface>(op) && !isa<device::ReshapeOp>(op); }
+bool needsKernel(Operation *op) { return isa<x86::KernelInterface>(op) && !device::isElided(op); }
 
 namespace {
 
@@ -76,8 +76,9 @@ private:
   FailureOr<uint32_t> slotOf(Value value);
   FailureOr<uint32_t> addSlot(Value value, StringRef name, bmodel::TensorRole role);
   LogicalResult placeConstant(Value value, bmodel::TensorDefT &tensor);
-  LogicalResult placeResult(OpResult result, uint32_t slot);
-  void makeView(uint32_t slot, uint32_t of);
+  LogicalResult placeValue(Value value, uint32_t slot);
+  void makeView(uint32_t slot, uint32_t of, uint64_t offset);
+  LogicalResult addView(Operation *op);
   std::string uniqueName(StringRef wanted);
 
   bmodel::TensorDefT &tensor(uint32_t slot) { return *stage->tensors[slot]; }
@@ -89,18 +90,12 @@ private:
   bmodel::StageDefT *stage = nullptr;
   bmodel::SubnetDefT *subnet = nullptr;
   llvm::DenseMap<Value, uint32_t> slots;
+  llvm::DenseMap<int64_t, uint32_t> callerSlots; ///< number of a caller's memory -> the tensor that it is
+  llvm::DenseMap<Value, size_t> writers;         ///< the step that completes a value
   llvm::StringSet<> names;
   llvm::StringMap<uint64_t> constantOffsets; ///< bytes of small constants -> offset
   llvm::DenseMap<const char *, uint64_t> weightOffsets;
 };
-
-/// The value whose bytes |value| is: follows reshapes.
-Value rootOf(Value value) {
-  while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
-    value = reshape.getX();
-  }
-  return value;
-}
 
 std::string Planner::uniqueName(StringRef wanted) {
   std::string name = wanted.empty() ? "t" : wanted.str();
@@ -174,71 +169,62 @@ LogicalResult Planner::addInputs() {
       tensor(*slot).preprocess = preprocess.str();
     }
     slots[argument] = *slot;
+    callerSlots[device::getAddress(argument)->memory] = *slot;
     stage->inputs.push_back(*slot);
   }
   return success();
 }
 
-/// An output is the memory of the op result behind it where that has no address of its own, else a view.
+/// An output is memory of the caller, or a view of another such tensor with the same bytes.
 LogicalResult Planner::addOutputs() {
   Operation *terminator = function.getBody().front().getTerminator();
   for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
     auto name = function.getResultAttrOfType<StringAttr>(index, top::TopDialect::kNameAttr);
     std::string text = name ? name.str() : "output" + std::to_string(index);
     names.insert(text);
-    Value root = rootOf(value);
-    bool isConstant = top::isConstant(root);
-    FailureOr<uint32_t> slot = addSlot(value, text, isConstant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Output);
+    Value constant = device::getConstantRoot(value);
+    FailureOr<uint32_t> slot = addSlot(value, text, constant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Output);
     if (failed(slot)) {
       return failure();
     }
     tensor(*slot).onnx_names = {text};
     stage->outputs.push_back(*slot);
-    if (isConstant) {
-      if (failed(placeConstant(root, tensor(*slot)))) {
+    if (constant) {
+      if (failed(placeConstant(constant, tensor(*slot)))) {
         return failure();
       }
       continue;
     }
-    if (auto known = slots.find(root); known != slots.end()) {
-      makeView(*slot, known->second);
-      continue;
-    }
-    if (failed(placeResult(cast<OpResult>(root), *slot))) {
+    std::optional<device::Address> address = device::getAddress(value);
+    if (address && address->memory > 0 && callerSlots.try_emplace(address->memory, *slot).second) {
+      tensor(*slot).place = bmodel::Place::Caller;
+      slots[value] = *slot;
+    } else if (failed(placeValue(value, *slot))) {
       return failure();
-    }
-    slots[value] = *slot;
-    if (root != value) {
-      FailureOr<uint32_t> rootSlot = addSlot(root, uniqueName(top::getTensorName(root)), bmodel::TensorRole::Workspace);
-      if (failed(rootSlot)) {
-        return failure();
-      }
-      makeView(*rootSlot, *slot);
-      slots[root] = *rootSlot;
     }
   }
   return success();
 }
 
-void Planner::makeView(uint32_t slot, uint32_t of) {
-  bmodel::TensorDefT &viewed = tensor(of);
-  tensor(slot).view_of = viewed.view_of >= 0 ? viewed.view_of : int32_t(of);
-  tensor(slot).place = viewed.place;
-  tensor(slot).place_index = viewed.place_index;
-  tensor(slot).offset = 0;
+void Planner::makeView(uint32_t slot, uint32_t of, uint64_t offset) {
+  tensor(slot).view_of = int32_t(of);
+  tensor(slot).place = tensor(of).place;
+  tensor(slot).place_index = tensor(of).place_index;
+  tensor(slot).offset = offset;
 }
 
-LogicalResult Planner::placeResult(OpResult result, uint32_t slot) {
-  auto addresses = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(device::DeviceDialect::kAddressesAttr);
-  if (!addresses) {
-    return result.getOwner()->emitError("internal error: has no '") << device::DeviceDialect::kAddressesAttr << "'";
+LogicalResult Planner::placeValue(Value value, uint32_t slot) {
+  std::optional<device::Address> address = device::getAddress(value);
+  auto caller = address ? callerSlots.find(address->memory) : callerSlots.end();
+  if (!address || (address->memory != 0 && caller == callerSlots.end())) {
+    return emitError(value.getLoc()) << "internal error: a value of type " << value.getType() << " has no address";
   }
-  int64_t address = addresses[result.getResultNumber()];
-  if (address < 0 && tensor(slot).role != bmodel::TensorRole::Output) {
-    return result.getOwner()->emitError("internal error: result ") << result.getResultNumber() << " has no address";
+  if (address->memory != 0) {
+    makeView(slot, caller->second, address->offset);
+    return success();
   }
-  tensor(slot).place = address < 0 ? bmodel::Place::Caller : bmodel::Place::Workspace;
-  tensor(slot).offset = std::max<int64_t>(address, 0);
+  tensor(slot).place = bmodel::Place::Workspace;
+  tensor(slot).offset = address->offset;
   return success();
 }
 
@@ -270,29 +256,18 @@ FailureOr<uint32_t> Planner::slotOf(Value value) {
   if (auto it = slots.find(value); it != slots.end()) {
     return it->second;
   }
-  Value root = rootOf(value);
-  bool isConstant = top::isConstant(root);
+  Value constant = device::getConstantRoot(value);
   StringRef name = top::getTensorName(value);
   if (auto weight = value.getDefiningOp<top::WeightOp>()) {
     name = weight.getKey();
   }
-  FailureOr<uint32_t> slot = addSlot(value, uniqueName(name), isConstant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Workspace);
+  FailureOr<uint32_t> slot = addSlot(value, uniqueName(name), constant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Workspace);
   if (failed(slot)) {
     return failure();
   }
   slots[value] = *slot;
-  if (isConstant) {
-    return failed(placeConstant(root, tensor(*slot))) ? FailureOr<uint32_t>(failure()) : slot;
-  }
-  if (root != value) {
-    FailureOr<uint32_t> of = slotOf(root);
-    if (failed(of)) {
-      return failure();
-    }
-    makeView(*slot, *of);
-    return slot;
-  }
-  return failed(placeResult(cast<OpResult>(value), *slot)) ? FailureOr<uint32_t>(failure()) : slot;
+  LogicalResult placed = constant ? placeConstant(constant, tensor(*slot)) : placeValue(value, *slot);
+  return failed(placed) ? FailureOr<uint32_t>(failure()) : slot;
 }
 
 /// "device.conv 1x64x56x56": what a profile shows.
@@ -322,6 +297,7 @@ LogicalResult Planner::addStep(Operation *op) {
     if (failed(slot)) {
       return failure();
     }
+    writers[result] = subnet->plan.size();
     arguments.push_back(*slot);
     writes.push_back(*slot);
     bytes += tensor(*slot).bytes;
@@ -341,13 +317,41 @@ LogicalResult Planner::addStep(Operation *op) {
   return success();
 }
 
+/// A view with a name of its own is written by the step that writes the last of its bytes.
+LogicalResult Planner::addView(Operation *op) {
+  Value result = op->getResult(0);
+  std::optional<size_t> writer;
+  for (Value operand : op->getOperands()) {
+    if (auto known = writers.find(operand); known != writers.end()) {
+      writer = std::max(writer.value_or(0), known->second);
+    }
+  }
+  if (!writer) {
+    return success(); // of an input or a constant
+  }
+  writers[result] = *writer;
+  if (top::getTensorName(result).empty()) {
+    return success();
+  }
+  FailureOr<uint32_t> slot = slotOf(result);
+  if (failed(slot)) {
+    return failure();
+  }
+  std::vector<uint32_t> &writes = subnet->plan[*writer]->writes;
+  if (!llvm::is_contained(writes, *slot)) {
+    writes.push_back(*slot);
+  }
+  return success();
+}
+
 LogicalResult Planner::plan() {
   createFrame();
   if (failed(addInputs()) || failed(addOutputs())) {
     return failure();
   }
   for (Operation &op : function.getBody().front()) {
-    if (needsKernel(&op) && failed(addStep(&op))) {
+    bool isView = op.getNumResults() && device::isElided(&op);
+    if (failed(needsKernel(&op) ? addStep(&op) : isView ? addView(&op) : success())) {
       return failure();
     }
   }

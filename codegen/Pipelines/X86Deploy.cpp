@@ -50,27 +50,6 @@ llvm::Error writeText(ModuleOp module, const std::string &path) {
   return llvm::Error::success();
 }
 
-/// Gives every result an address of its own where no pass has assigned addresses; outputs and views get none.
-void assignSeparateAddresses(func::FuncOp function) {
-  Builder builder(function.getContext());
-  int64_t end = 0;
-  for (Operation &op : function.getBody().front()) {
-    if (!needsKernel(&op) || op.hasAttr(device::DeviceDialect::kAddressesAttr)) {
-      continue;
-    }
-    SmallVector<int64_t> addresses;
-    for (Value result : op.getResults()) {
-      bool isOutput = llvm::any_of(result.getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); });
-      addresses.push_back(isOutput ? -1 : end);
-      end += isOutput ? 0 : llvm::alignTo(device::physicalBytes(cast<RankedTensorType>(result.getType())), 64);
-    }
-    op.setAttr(device::DeviceDialect::kAddressesAttr, builder.getDenseI64ArrayAttr(addresses));
-  }
-  if (!function->hasAttr(device::DeviceDialect::kWorkspaceBytesAttr)) {
-    function->setAttr(device::DeviceDialect::kWorkspaceBytesAttr, builder.getI64IntegerAttr(end));
-  }
-}
-
 LogicalResult runDevicePasses(ModuleOp module, const x86::X86Target &target) {
   PassManager passes(module.getContext());
   device::DevicePipelineOptions options;
@@ -100,7 +79,6 @@ llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOption
       return error;
     }
   }
-  assignSeparateAddresses(function);
   KernelSet kernels(options.target);
   {
     Phase phase(observer, "kernels");

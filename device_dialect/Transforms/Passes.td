@@ -101,4 +101,68 @@ def PackWeightsPass : Pass<"device-pack-weights", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"numPacked", "packed-weights", "Weights packed">];
 }
 
+def AssignAddressesPass : Pass<"device-assign-addresses", "::mlir::func::FuncOp"> {
+  let summary = "Give every result its bytes in the workspace or in a caller's memory";
+  let description = [{
+    Before: packed device ops, no addresses; the order of the ops is the order of execution. After: `device.addresses` and
+    `device.memories` on every op with results that are no constants, `device.workspace_bytes` and
+    `device.workspace_lower_bound` (largest sum of bytes needed at one step) on the function. All addresses are multiples of
+    64. Constants, also behind reshapes, have none.
+
+    - A function result lies in the memory of the caller, with everything that shares its bytes.
+    - Reshapes, and copies that slice one run of bytes at a multiple of 64, lie in their source.
+    - The parts of a concatenation are computed at their place in it where all parts are runs of bytes there and at least
+      half of the bytes can be; the others get a copy of their own in front. The concatenation itself is `device.elided`.
+    - A map, or an op with epilogue, overwrites an operand of the result's shape and layout that it reads element by
+      element and that nobody needs afterwards (`device.inplace`). Arguments are never overwritten.
+
+    What remains is placed by the best of three heuristics (PlaceBuffers.h), of which the last searches for a bounded time
+    with a fixed seed.
+
+    ```mlir
+    %y = device.map(%x) {...} : (tensor<64xf32>) -> tensor<64xf32>
+    // becomes, when %x lies at 128 and has no other use
+    %y = device.map(%x) {...} {device.addresses = array<i64: 128>, device.inplace = 0 : i64} : (tensor<64xf32>) -> tensor<64xf32>
+    ```
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect"];
+  let statistics = [Statistic<"numElided", "elided-copies", "Copies done by addresses alone">,
+                    Statistic<"numInplace", "in-place-results", "Results written over an operand">];
+}
+
+def VerifyLoweredPass : Pass<"device-verify-lowered", "::mlir::func::FuncOp"> {
+  let summary = "Check that only device ops and constants are left";
+  let description = [{
+    Before and after: what convert-top-to-device makes, unchanged. Reports ops outside of scalar regions that are neither of the
+    device dialect nor `top.constant`, `top.weight` or the return, and results that are no tensors of static shape.
+  }];
+}
+
+def VerifyLayoutsPass : Pass<"device-verify-layouts", "::mlir::func::FuncOp"> {
+  let summary = "Check that every op has its operands in layouts it can read";
+  let description = [{
+    Before and after: what device-assign-layouts makes, unchanged. Reports blocks of another size than 16; blocked arguments and
+    results of the function; convolutions whose algorithm does not fit their layouts; pools and resizes that change the
+    layout; extras and operands of maps with the result's shape that lie otherwise than it; every other op but copies and
+    reshapes that has a blocked tensor.
+  }];
+}
+
+def VerifyPackingPass : Pass<"device-verify-packing", "::mlir::func::FuncOp"> {
+  let summary = "Check that weights are in the order the chosen algorithms read";
+  let description = [{
+    Before and after: what device-pack-weights makes, unchanged. Reports convolutions that are packed although generic or the
+    other way round, packed weights that are no constants, lack `panelBlocks`, or have another size than their order needs.
+  }];
+}
+
+def VerifyAddressesPass : Pass<"device-verify-addresses", "::mlir::func::FuncOp"> {
+  let summary = "Check that every operand still holds what was computed when it is read";
+  let description = [{
+    Before and after: the output of device-assign-addresses, unchanged. Executes the function on marks instead of bytes and
+    reports an op whose operand, view or function result was overwritten or never written, a result that overwrites an
+    operand other than the one `device.inplace` allows, an address that is missing, misaligned or outside of its memory.
+  }];
+}
+
 #endif // DEVICE_PASSES

@@ -17,6 +17,7 @@ namespace tessera::device {
 void buildDevicePipeline(OpPassManager &manager, const DevicePipelineOptions &options) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
   functions.addPass(createConvertTopToDevicePass());
+  functions.addPass(createVerifyLoweredPass());
   functions.addPass(createCanonicalizerPass());
   functions.addPass(createCSEPass());
 
@@ -27,7 +28,12 @@ void buildDevicePipeline(OpPassManager &manager, const DevicePipelineOptions &op
 
   // How tensors and weights lie in memory.
   functions.addPass(createAssignLayoutsPass({.vectorBytes = options.vectorBytes, .winograd = options.winograd}));
+  functions.addPass(createVerifyLayoutsPass());
   functions.addPass(createPackWeightsPass({.vectorBytes = options.vectorBytes}));
+  functions.addPass(createVerifyPackingPass());
+
+  functions.addPass(createAssignAddressesPass());
+  functions.addPass(createVerifyAddressesPass());
 }
 
 void registerDevicePipeline() {
