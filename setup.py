@@ -3,6 +3,9 @@
 
 tessera/bin: the programs; tessera/lib: the shared libraries they need that a plain Linux lacks (LLVM,
 MLIR, protobuf, …), found through an rpath relative to the program; tessera/_runtime*.so: the module.
+
+TESSERA_WHEEL_PREBUILT=DIR takes the programs of a finished build folder instead and bundles no
+libraries: a wheel for this machine only, made in seconds, for the tests of the packaging.
 """
 from __future__ import annotations
 
@@ -33,13 +36,8 @@ class CMakeExtension(Extension):
 class CMakeBuild(build_ext):
     def build_extension(self, ext: Extension) -> None:
         package = Path(self.get_ext_fullpath(ext.name)).resolve().parent
-        build = Path(os.environ.get("TESSERA_WHEEL_BUILD_DIR", ROOT / "build" / "wheel"))
-        # DT_RPATH and not DT_RUNPATH: it also serves the libraries that the libraries need.
-        link = "-fuse-ld=lld-22 -Wl,--disable-new-dtags"
-        subprocess.run(["cmake", "--preset", "release", "-B", str(build), f"-DPython3_EXECUTABLE={sys.executable}",
-                        "-DTESSERA_BUILD_TESTS=OFF", "-DCMAKE_BUILD_RPATH=$ORIGIN/../lib", f"-DCMAKE_EXE_LINKER_FLAGS={link}"],
-                       cwd=ROOT, check=True)
-        subprocess.run(["cmake", "--build", str(build), "--target", *TARGETS], cwd=ROOT, check=True)
+        prebuilt = os.environ.get("TESSERA_WHEEL_PREBUILT")
+        build = Path(prebuilt) if prebuilt else self._build()
         (package / "bin").mkdir(parents=True, exist_ok=True)
         for program in PROGRAMS:
             shutil.copy2(build / "bin" / program, package / "bin" / program)
@@ -50,7 +48,20 @@ class CMakeBuild(build_ext):
         for module in (build / "python" / "tessera").glob("_runtime*.so"):
             shutil.copy2(module, package / module.name)
             subprocess.run(["strip", str(package / module.name)], check=False)
-        self._bundle(build / "bin" / "tessera-compile", package / "lib")
+        if not prebuilt:
+            self._bundle(build / "bin" / "tessera-compile", package / "lib")
+
+    @staticmethod
+    def _build() -> Path:
+        """Runs CMake; returns the build folder."""
+        build = Path(os.environ.get("TESSERA_WHEEL_BUILD_DIR", ROOT / "build" / "wheel"))
+        # DT_RPATH and not DT_RUNPATH: it also serves the libraries that the libraries need.
+        link = "-fuse-ld=lld-22 -Wl,--disable-new-dtags"
+        subprocess.run(["cmake", "--preset", "release", "-B", str(build), f"-DPython3_EXECUTABLE={sys.executable}",
+                        "-DTESSERA_BUILD_TESTS=OFF", "-DCMAKE_BUILD_RPATH=$ORIGIN/../lib", f"-DCMAKE_EXE_LINKER_FLAGS={link}"],
+                       cwd=ROOT, check=True)
+        subprocess.run(["cmake", "--build", str(build), "--target", *TARGETS], cwd=ROOT, check=True)
+        return build
 
     @staticmethod
     def _bundle(program: Path, folder: Path) -> None:

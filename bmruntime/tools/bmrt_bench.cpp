@@ -180,7 +180,9 @@ void report(const bmrt::Net &net, const std::vector<double> &times, double loadS
     printSteps(net, options.json);
     fputs(options.json ? "]" : "", stdout);
   }
-  puts(options.json ? "}" : "");
+  if (options.json) {
+    puts("}");
+  }
 }
 
 int run(const Options &options) {

@@ -74,7 +74,7 @@ def _from_result(path: Path, result: Mapping[str, object]) -> TopModel:
     if open_dims:
         raise TesseraError("the model does not fix the sizes of its inputs (-1 is open): "
                            + ", ".join(map(str, open_dims)),
-                           hint="give them to model_transform: --input_shapes "
+                           hint="add the flag, with the sizes you need: --input_shapes "
                            + ",".join(f"{s.name}=" + "x".join(str(abs(d)) for d in s.shape) for s in open_dims))
     return model
 

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same input gives the same bytes: in another folder, on any number of jobs, kernel cache cold or warm."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from case_file import Case, DataMissing, all_cases, data_path
+from conftest import check, run_tool
+
+# Light networks of every kind: what could differ (order of kernels, names, hashes) does not grow with size.
+CASES = [case for case in all_cases() if case.name in (
+    "mnist", "resnet8_cifar10", "mobilenetv1_0.25_128", "light_squeezenet", "toycar_autoencoder", "ultraface_rfb_320",
+    "vittrack", "dtln_model_2", "stories260k", "super_resolution_x3")]
+
+
+def build(case: Case, folder: Path, *flags: object) -> dict[str, bytes]:
+    """All files that the two commands leave in `folder`, by name."""
+    folder.mkdir(parents=True)
+    shapes = ["--input_shapes", case.input_shapes] if case.input_shapes else []
+    check(run_tool("model_transform", "--model_name", case.name, "--model_def", data_path(case.model), "--mlir", "m_top.mlir",
+                   "--not_inference", *case.transform, *shapes, cwd=folder))
+    check(run_tool("model_deploy", "--mlir", "m_top.mlir", "--chip", "x86-v2", "--quantize", "F32", "--model", "m.bmodel",
+                   "--skip_validation", *flags, cwd=folder))
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_same_bytes(case: Case, tmp_path: Path) -> None:
+    try:
+        data_path(case.model)
+    except DataMissing as missing:
+        pytest.skip(str(missing))
+    cache = tmp_path / "cache"
+    first = build(case, tmp_path / "a", "--jobs", 1, "--cache_dir", cache)
+    assert {"m_top.mlir", "m.bmodel"} <= set(first)
+    assert any(cache.rglob("*")), "the kernel cache was not used: cold and warm are the same"
+    others = {"two jobs, warm cache": ("--jobs", 2, "--cache_dir", cache), "no cache": ("--jobs", 2, "--cache_dir", "none")}
+    for i, (how, flags) in enumerate(others.items()):
+        again = build(case, tmp_path / f"another folder {i}", *flags)
+        assert set(again) == set(first)
+        for name, data in first.items():
+            assert again[name] == data, f"{name} differs: {how}, another folder"

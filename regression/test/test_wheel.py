@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel of `pip install .`: its console scripts work in fresh environments, with numpy 1 and 2."""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from case_file import REGRESSION
+from conftest import BUILD, check
+
+ROOT = REGRESSION.parent
+MNIST = REGRESSION / "models" / "mnist"
+
+
+def interpreters() -> list[str]:
+    """The Pythons of this machine that the module is built for and that have numpy, one per numpy."""
+    found: dict[str, str] = {}
+    for python in (sys.executable, "/usr/bin/python3", shutil.which("python3") or ""):
+        ask = "import sys, numpy; print(sys.version_info[:2] == %r, numpy.__version__)" % (tuple(sys.version_info[:2]),)
+        answer = subprocess.run([python, "-c", ask], capture_output=True, text=True) if python else None
+        if answer and answer.returncode == 0 and answer.stdout.startswith("True"):
+            found.setdefault(answer.stdout, python)
+    return sorted(found.values())
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this build, made from a copy of the sources: setuptools writes beside them."""
+    if subprocess.run([sys.executable, "-c", "import wheel, setuptools, pip"], capture_output=True).returncode:
+        pytest.skip("pip, setuptools or wheel is not installed")
+    source, output = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    for folder in ("python_tools/tessera", "bmruntime/python/tessera"):
+        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    check(subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-q",
+                          "-w", output, "."], cwd=source, capture_output=True, text=True,
+                         env={**os.environ, "TESSERA_WHEEL_PREBUILT": str(BUILD), "PYTHONPATH": ""}))
+    return next(output.glob("*.whl"))
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_console_scripts(python: str, wheel: Path, tmp_path: Path) -> None:
+    check(subprocess.run([python, "-m", "venv", "--system-site-packages", tmp_path / "venv"], capture_output=True, text=True))
+    bin_folder = tmp_path / "venv" / "bin"
+    check(subprocess.run([bin_folder / "python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel],
+                         capture_output=True, text=True))
+    clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}  # nothing of the build is on it
+
+    def run(name: str, *arguments: object) -> str:
+        return check(subprocess.run([bin_folder / name, *map(str, arguments)], cwd=tmp_path, env=clean, text=True,
+                                    capture_output=True, timeout=300))
+
+    run("model_transform", "--model_name", "m", "--model_def", MNIST / "mnist-8.onnx", "--mlir", "m_top.mlir", "--not_inference")
+    run("model_deploy", "--mlir", "m_top.mlir", "--chip", "x86", "--quantize", "F32", "--model", "m.bmodel")
+    np.savez(tmp_path / "in.npz", Input3=np.load(MNIST / "in_Input3.npy"))
+    run("model_runner", "--model", "m.bmodel", "--input", "in.npz", "--output", "out.npz")
+    expected = np.load(MNIST / "out_Plus214_Output_0.npy")
+    with np.load(tmp_path / "out.npz") as out:
+        np.testing.assert_allclose(out["Plus214_Output_0"], expected, atol=1e-3 * np.ptp(expected))
+    assert "m.bmodel" in run("model_tool", "check", "m.bmodel")
+    assert "Plus214_Output_0" in run("npz_tool", "dump", "out.npz")
+    assert "median" in run("bmrt_bench", "m.bmodel", "--iters", "2")
+    assert "verdict: PASS" in run("tessera", "run", MNIST / "mnist-8.onnx")
+    assert "import" in run("tessera-compile", "--help")
