@@ -11,6 +11,7 @@
 #include "device_dialect/Transforms/Pipeline.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
@@ -52,6 +53,7 @@ llvm::Error writeText(ModuleOp module, const std::string &path) {
 
 LogicalResult runDevicePasses(ModuleOp module, const x86::X86Target &target) {
   PassManager passes(module.getContext());
+  passes.addPass(top::createWidenFloatsPass());
   device::DevicePipelineOptions options;
   options.vectorBytes = target.vectorBytes();
   device::buildDevicePipeline(passes, options);

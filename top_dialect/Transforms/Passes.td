@@ -209,6 +209,19 @@ def CsePass : Top_Pass<"top-cse"> {
   ];
 }
 
+def WidenFloatsPass : Top_Pass<"top-widen-floats"> {
+  let summary = "Compute f16 and bf16 models in f32";
+  let description = [{
+    Before: values of type f16 or bf16.
+    After: f32 values; constants are converted, casts stand at the network's inputs and outputs,
+    whose types stay. This is what precision F32 means on a target: f32 kernels are fast
+    everywhere, and results only get closer to the exact ones.
+  }];
+  let statistics = [
+    Statistic<"widened", "widened", "Values that became f32">,
+  ];
+}
+
 def DcePass : Top_Pass<"top-dce"> {
   let summary = "Remove dead ops and dead results";
   let description = [{

@@ -1,0 +1,138 @@
+//===- WidenFloats.cpp - f16 and bf16 models computed in f32 ------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+#include "top_dialect/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tessera::top {
+#define GEN_PASS_DEF_WIDENFLOATSPASS
+#include "top_dialect/Transforms/Passes.h.inc"
+
+namespace {
+using namespace mlir;
+
+bool isNarrow(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && (tensor.getElementType().isF16() || tensor.getElementType().isBF16());
+}
+
+Type wide(Type type) { return cast<RankedTensorType>(type).clone(Float32Type::get(type.getContext())); }
+
+CastOp createCast(OpBuilder &builder, Location loc, Value value, Type type) {
+  return CastOp::create(builder, loc, type, value, TypeAttr::get(getElementTypeOrSelf(type)));
+}
+
+/// The constant |value| in f32, in front of its op.
+Value widenConstant(OpBuilder &builder, Value value) {
+  std::optional<TensorData> data = getConstantData(value);
+  if (!data) {
+    return {};
+  }
+  const llvm::fltSemantics &from = cast<FloatType>(data->type.getElementType()).getFloatSemantics();
+  ArrayRef<uint16_t> narrow = data->data<uint16_t>();
+  std::vector<char> bytes(narrow.size() * sizeof(float));
+  for (auto [i, bits] : llvm::enumerate(narrow)) {
+    APFloat number(from, APInt(16, bits));
+    bool loses = false;
+    number.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &loses);
+    float single = number.convertToFloat();
+    std::memcpy(bytes.data() + i * sizeof(float), &single, sizeof(float));
+  }
+  Operation *op = value.getDefiningOp();
+  builder.setInsertionPoint(op);
+  StringRef name = getTensorName(value);
+  std::string hint = (name.empty() ? getDisplayName(op->getLoc()) : name.str()) + "_f32";
+  Value result = createConstant(builder, op->getLoc(), cast<RankedTensorType>(wide(data->type)), std::move(bytes), hint);
+  copyNames(op, result.getDefiningOp());
+  return result;
+}
+
+class WidenFloatsPass : public impl::WidenFloatsPassBase<WidenFloatsPass> {
+  void runOnOperation() override {
+    OpBuilder builder(&getContext());
+    WalkResult result = getOperation().walk([&](func::FuncOp function) {
+      return failed(widen(function, builder)) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (result.wasInterrupted()) {
+      signalPassFailure();
+    }
+  }
+
+  /// Types change in place: every operand and result of an op is either as before or f32, so ops stay
+  /// consistent among each other; constants and the function's boundary are mended.
+  LogicalResult widen(func::FuncOp function, OpBuilder &builder) {
+    SmallVector<Operation *> constants;
+    SmallVector<CastOp> casts;
+    function.walk([&](Operation *op) {
+      if (op->getNumResults() == 1 && isConstant(op->getResult(0)) && isNarrow(op->getResult(0).getType())) {
+        constants.push_back(op);
+        return;
+      }
+      if (auto cast = dyn_cast<CastOp>(op)) {
+        casts.push_back(cast);
+      }
+      for (OpResult value : op->getResults()) {
+        widenValue(value);
+      }
+      for (Region &region : op->getRegions()) {
+        for (Block &block : region) {
+          if (op != function) {
+            llvm::for_each(block.getArguments(), [&](Value value) { widenValue(value); });
+          }
+        }
+      }
+    });
+    for (Operation *op : constants) {
+      Value f32 = widenConstant(builder, op->getResult(0));
+      if (!f32) {
+        return op->emitOpError("has no data in the weight store");
+      }
+      op->getResult(0).replaceAllUsesWith(f32);
+      op->erase();
+      ++widened;
+    }
+    castBoundary(function, builder);
+    for (CastOp cast : casts) {
+      if (cast.getX().getType() == cast.getY().getType()) {
+        cast.getY().replaceAllUsesWith(cast.getX());
+        cast.erase();
+      } else {
+        cast.setTo(getElementTypeOrSelf(cast.getY()));
+      }
+    }
+    return success();
+  }
+
+  void widenValue(Value value) {
+    if (isNarrow(value.getType())) {
+      value.setType(wide(value.getType()));
+      ++widened;
+    }
+  }
+
+  static void castBoundary(func::FuncOp function, OpBuilder &builder) {
+    Block &entry = function.getBody().front();
+    builder.setInsertionPointToStart(&entry);
+    for (BlockArgument argument : entry.getArguments()) {
+      if (isNarrow(argument.getType()) && !argument.use_empty()) {
+        CastOp cast = createCast(builder, argument.getLoc(), argument, wide(argument.getType()));
+        argument.replaceAllUsesExcept(cast.getY(), cast);
+      }
+    }
+    Operation *end = entry.getTerminator();
+    builder.setInsertionPoint(end);
+    for (auto [operand, type] : llvm::zip(end->getOpOperands(), function.getResultTypes())) {
+      if (operand.get().getType() == type) {
+        continue;
+      }
+      Value exact = operand.get();
+      Location loc = exact.getDefiningOp() ? exact.getLoc() : end->getLoc();
+      operand.set(createCast(builder, loc, exact, type).getY());
+    }
+  }
+};
+} // namespace
+} // namespace tessera::top
