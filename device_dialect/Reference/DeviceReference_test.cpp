@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cases of the Top reference (functions that return pairs of actual and expected tensors) are lowered
-// to the device dialect, optimised, and evaluated again: once with their constants, once with the
-// constants turned into arguments, so that nothing folds.
+// to the device dialect and evaluated again, as they are and after every pass that keeps the logical
+// values: once with their constants, once with the constants turned into arguments, so that nothing folds.
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -59,9 +60,19 @@ class DeviceReference : public testing::Test {
 protected:
   DeviceReference() { context.loadDialect<func::FuncDialect, top::TopDialect, device::DeviceDialect>(); }
 
-  void lower(ModuleOp module) {
+  void lower(ModuleOp module, bool optimise) {
     PassManager passes(&context);
-    passes.addNestedPass<func::FuncOp>(device::createConvertTopToDevicePass());
+    OpPassManager &functions = passes.nest<func::FuncOp>();
+    functions.addPass(device::createConvertTopToDevicePass());
+    functions.addPass(device::createVerifyLoweredPass());
+    if (optimise) {
+      functions.addPass(device::createSimplifyCopiesPass());
+      functions.addPass(device::createFuseEpiloguesPass());
+      functions.addPass(device::createAssignLayoutsPass());
+      functions.addPass(device::createVerifyLayoutsPass());
+      functions.addPass(device::createAssignAddressesPass());
+      functions.addPass(device::createVerifyAddressesPass());
+    }
     ASSERT_TRUE(succeeded(passes.run(module)));
   }
 
@@ -98,7 +109,7 @@ protected:
 
 TEST_F(DeviceReference, EveryTopCase) {
   int cases = 0;
-  for (bool folded : {true, false}) {
+  for (auto [folded, optimise] : {std::pair(true, false), std::pair(false, false), std::pair(true, true), std::pair(false, true)}) {
     for (const auto &entry : std::filesystem::directory_iterator(TESSERA_TOP_CASES)) {
       OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(entry.path().string(), &context);
       ASSERT_TRUE(module) << entry.path();
@@ -110,8 +121,8 @@ TEST_F(DeviceReference, EveryTopCase) {
           inputs[function.getName().str()] = freeConstants(function);
         }
       }
-      SCOPED_TRACE(entry.path().string() + (folded ? ", constants" : ", arguments"));
-      lower(*module);
+      SCOPED_TRACE(entry.path().string() + (folded ? ", constants" : ", arguments") + (optimise ? ", optimised" : ""));
+      lower(*module, optimise);
       for (func::FuncOp function : module->getOps<func::FuncOp>()) {
         SCOPED_TRACE(function.getName().str());
         check(function, inputs[function.getName().str()]);
