@@ -123,6 +123,7 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
     shape.groups = {{s.groupC() / kBlock * taps, kBlock}, {s.groupC() % kBlock ? taps : 0, s.groupC() % kBlock}};
   }
   shape.prefetchLines = prefetchLines;
+  shape.aheadBytes = streamAhead(steps * s.groupOc() * 4);
   return shape;
 }
 

@@ -95,6 +95,9 @@ private:
           line(llvm::formatv("prefetcht1 {0}(%r8)", line64 * 64));
         }
       }
+      for (int64_t block = 0; shape.aheadBytes && block < shape.blocks; ++block) {
+        line(llvm::formatv("prefetcht0 {0}(%rsi)", k * shape.panelRowBytes + block * kBlockBytes + shape.aheadBytes));
+      }
       if (target.hasMasks()) {
         emitStepAvx512(k);
       } else if (target.hasFma()) {

@@ -25,6 +25,10 @@ struct GroupRun {
   int64_t size = 0;  ///< K steps of each group
 };
 
+/// aheadBytes of a product with |weightBytes| of weights: what does not stay in L2 beside other layers is streamed, and
+/// hardware prefetching starts anew on every page.
+inline int64_t streamAhead(int64_t weightBytes) { return weightBytes > 1024 * 1024 ? 4096 : 0; }
+
 /// What a register tile reads. All offsets are in bytes.
 struct TileShape {
   llvm::SmallVector<int64_t> rows;       ///< of each row's first element, from the A pointer
@@ -34,6 +38,7 @@ struct TileShape {
   int64_t groupBytes = 0;                ///< from group to group; unused with an offset table
   int64_t panelRowBytes = 0;             ///< from one K step of B to the next
   int64_t prefetchLines = 0;             ///< lines at the prefetch pointer fetched into L2, spread over all of K
+  int64_t aheadBytes = 0; ///< how far before its use B is fetched into the first level; 0: not at all
 
   int64_t steps() const;
 };

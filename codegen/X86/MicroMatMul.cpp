@@ -206,6 +206,7 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   shape.groupBytes = kBlock * stepBytes;
   shape.groups = {{k / kBlock, kBlock}, {k % kBlock ? 1 : 0, k % kBlock}};
   shape.prefetchLines = prefetchLines;
+  shape.aheadBytes = streamAhead(packed ? k * n * 4 : 0);
   TileResult result;
   result.blocked = false;
   result.tailLanes = last && n % kBlock ? n % kBlock : kBlock;

@@ -31,12 +31,11 @@ EvenSplit::EvenSplit(int64_t total, int64_t largest)
 
 WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes,
                     int64_t outer) {
-  constexpr int64_t kFlopsPerTile = 6'000'000, kSmallFlops = 400'000, kMostTiles = 64,
-                    kRowBytes = 640 * 1024;
-  // Below kSmallFlops handing out a second tile costs more than it gains.
-  int64_t total = flops * outer;
-  int64_t wanted =
-      total < kSmallFlops ? 1 : std::clamp<int64_t>(total / kFlopsPerTile, 2, kMostTiles);
+  constexpr int64_t kTileNs = 60'000, kSmallNs = 4'000, kMostTiles = 64, kRowBytes = 640 * 1024;
+  // What one core takes at least; a product of few rows waits for its weights.
+  int64_t ns = std::max(flops / 100, bBytes / 40) * outer;
+  // Below kSmallNs handing out a second tile costs more than it gains.
+  int64_t wanted = ns < kSmallNs ? 1 : std::clamp<int64_t>(ns / kTileNs, 2, kMostTiles);
   int64_t fewestRowParts = std::max<int64_t>(1, std::min(rowSteps, ceilDiv(aBytes, kRowBytes)));
   WorkSplit best;
   double bestCost = -1;

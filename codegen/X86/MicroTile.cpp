@@ -36,9 +36,9 @@ TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileE
 /// Everything that makes two tiles different functions.
 static std::string describe(const TileShape &shape, const TileResult &result) {
   std::string text =
-      llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8}", shape.blocks, shape.stepBytes,
+      llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9}", shape.blocks, shape.stepBytes,
                     shape.groupBytes, shape.panelRowBytes, shape.prefetchLines, result.blockBytes,
-                    result.tailLanes, result.blocked, shape.rows.size());
+                    result.tailLanes, result.blocked, shape.rows.size(), shape.aheadBytes);
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
     text += llvm::formatv(" {0}:{1}", a, c);
   }

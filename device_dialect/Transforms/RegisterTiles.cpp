@@ -41,12 +41,20 @@ double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledProduct &
   return columnBlocks % panelBlocks ? cycles + column(columnBlocks % panelBlocks) : cycles;
 }
 
+/// tileCycles() as two threads see them: the panels of a product of one row tile are all there is to share.
+static double sharedCycles(int64_t vectorBytes, int64_t blocks, const TiledProduct &product) {
+  int64_t panels = llvm::divideCeil(llvm::divideCeil(product.columns, 16), blocks);
+  bool oneRowTile = product.rowRuns * product.rowsPerRun <= maxTileRows(vectorBytes, blocks);
+  double uneven = oneRowTile && panels % 2 && panels > 1 && panels < 8 ? 1.1 : 1;
+  return tileCycles(vectorBytes, blocks, product) * uneven;
+}
+
 int64_t choosePanelBlocks(int64_t vectorBytes, const TiledProduct &product) {
   int64_t best = 1;
-  double bestCycles = tileCycles(vectorBytes, 1, product);
+  double bestCycles = sharedCycles(vectorBytes, 1, product);
   for (int64_t blocks = 2; blocks <= (product.columns + 15) / 16 && maxTileRows(vectorBytes, blocks) > 0;
        ++blocks) {
-    double cycles = tileCycles(vectorBytes, blocks, product);
+    double cycles = sharedCycles(vectorBytes, blocks, product);
     if (cycles < bestCycles) {
       bestCycles = cycles, best = blocks;
     }
