@@ -286,6 +286,15 @@ def test_altered_bmodel_every_64th_byte(good: Path) -> None:
     assert refused > 0 and same == 0
 
 
+def test_altered_real_bmodel_trusted_and_checked(tmp_path: Path) -> None:
+    """Every 64th byte of a compiled network: refused when checked; with the trust flag at least no crash."""
+    check(run_tool("model_transform", "--model_def", MNIST, "--mlir", "m_top.mlir", "--not_inference", cwd=tmp_path))
+    check(run_tool("model_deploy", "--mlir", "m_top.mlir", "--model", "m.bmodel", "--skip_validation", cwd=tmp_path))
+    out = check(run_tool("bmrt_alter_check", "m.bmodel", cwd=tmp_path))
+    flips = -(-(tmp_path / "m.bmodel").stat().st_size // 64)
+    assert out.startswith(f"{flips} flips: {flips} refused, 0 with the same answer"), out
+
+
 @pytest.mark.parametrize("flags", [["model_transform", "--model_def", "m.onnx", "--mlir", "/proc/none/m_top.mlir"],
                                    ["model_transform", "--model_def", "m.onnx", "--mlir", "n_top.mlir", "--test_result", "/proc/none/r.npz"],
                                    ["model_deploy", "--mlir", "m_top.mlir", "--model", "/proc/none/m.bmodel"],
@@ -335,6 +344,34 @@ def test_interrupt_leaves_nothing_half_written(tmp_path: Path, number: int) -> N
         assert "Traceback" not in text or child.returncode == -number, text
         interrupted += child.returncode != 0
         assert outputs_of(tmp_path) in ([], complete)
+    assert interrupted > 0, "no run was interrupted: the test tested nothing"
+
+
+@pytest.mark.parametrize("command, output", [
+    (["model_deploy", "--mlir", "m_top.mlir", "--model", "o.bmodel", "--cache_dir", "none"], "o.bmodel"),
+    (["model_runner", "--model", "m_top.mlir", "--input", "in.npz", "--output", "o.npz"], "o.npz"),
+    (["npz_tool", "rename", "in.npz", "o.npz", "x=z"], "o.npz"),
+])
+def test_interrupt_of_every_writer(good: Path, command: list[str], output: str) -> None:
+    """Wherever SIGINT hits: the output is whole or absent, and nothing else is left."""
+    before = set(os.listdir(good))
+    begin = time.monotonic()
+    whole = run_tool(*command, cwd=good)
+    seconds = time.monotonic() - begin
+    expected = (good / output).read_bytes() if whole.returncode == 0 else None
+    assert expected is not None, whole.stderr
+    interrupted = 0
+    for fraction in (0.2, 0.5, 0.7, 0.9):
+        (good / output).unlink(missing_ok=True)
+        with subprocess.Popen([BUILD / "bin" / command[0], *command[1:]], cwd=good, text=True, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE) as child:
+            time.sleep(seconds * fraction)
+            child.send_signal(signal.SIGINT)
+            text = child.communicate(timeout=60)[1]
+        assert child.returncode in (0, 130, -signal.SIGINT) and "Traceback" not in text, text
+        interrupted += child.returncode != 0
+        assert set(os.listdir(good)) - {output} == before
+        assert not (good / output).exists() or (good / output).read_bytes() == expected
     assert interrupted > 0, "no run was interrupted: the test tested nothing"
 
 
