@@ -193,6 +193,9 @@ private:
     ArrayRef<char> bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
     Value flushed = top::createConstant(builder, bias.getLoc(), data->type, bytes, "bias");
     conv ? conv.getBiasMutable().assign(flushed) : cast<MatMulOp>(op).getBiasMutable().assign(flushed);
+    if (bias.use_empty()) {
+      bias.getDefiningOp()->erase();
+    }
   }
 };
 

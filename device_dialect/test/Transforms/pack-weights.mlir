@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tessera-opt %s --device-assign-layouts --device-pack-weights --split-input-file | FileCheck %s
+
+// A matrix becomes one panel [K][16] with zeros beyond its columns.
+// CHECK-LABEL: func.func @matrix
+// CHECK: %[[W:.*]] = top.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 0.000000e+00,{{.*}} 4.000000e+00, 5.000000e+00, 6.000000e+00, 0.000000e+00, {{.*}}> : tensor<32xf32>
+// CHECK: device.matmul %arg0, %[[W]] {
+// CHECK-SAME: packed, panelBlocks = 1 : i64
+// CHECK-SAME: weightShape = array<i64: 2, 3>
+func.func @matrix(%x: tensor<4x2xf32>) -> tensor<4x3xf32> {
+  %w = top.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32> : tensor<2x3xf32>
+  %y = device.matmul %x, %w : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  return %y : tensor<4x3xf32>
+}
+
+// -----
+
+// Subnormal weights and biases become zero; the smallest normal number stays.
+// CHECK-LABEL: func.func @subnormal
+// CHECK-DAG: %[[W:.*]] = top.constant dense<[1.17549435E-38, 0.000000e+00, 2.000000e+00, 0.000000e+00,
+// CHECK-DAG: %[[B:.*]] = top.constant dense<[0.000000e+00, 1.000000e+00, 0.000000e+00]>
+// CHECK: device.matmul %arg0, %[[W]] bias %[[B]]
+func.func @subnormal(%x: tensor<4x1xf32>) -> tensor<4x3xf32> {
+  %w = top.constant dense<[[0x00800000, 0x00000001, 2.0]]> : tensor<1x3xf32> : tensor<1x3xf32>
+  %b = top.constant dense<[0x807fffff, 1.0, 0x00000100]> : tensor<3xf32> : tensor<3xf32>
+  %y = device.matmul %x, %w bias %b : (tensor<4x1xf32>, tensor<1x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+  return %y : tensor<4x3xf32>
+}
+
+// -----
+
+// A depthwise filter becomes [C / 16][taps][16].
+// CHECK-LABEL: func.func @depthwise
+// CHECK: %[[W:.*]] = top.constant dense<[1.000000e+00, 3.000000e+00, 0.000000e+00,{{.*}} 2.000000e+00, 4.000000e+00, 0.000000e+00, {{.*}}> : tensor<32xf32>
+// CHECK: device.conv %{{.*}}, %[[W]] {algorithm = 3
+// CHECK-SAME: weightShape = array<i64: 2, 1, 1, 2>
+func.func @depthwise(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x3xf32> {
+  %w = top.constant dense<[[[[1.0, 2.0]]], [[[3.0, 4.0]]]]> : tensor<2x1x1x2xf32> : tensor<2x1x1x2xf32>
+  %y = device.conv %x, %w {groups = 2 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x4x4xf32>, tensor<2x1x1x2xf32>) -> tensor<1x2x4x3xf32>
+  return %y : tensor<1x2x4x3xf32>
+}
+
+// -----
+
+// A matrix that is no constant is packed at run time, by the kernel.
+// CHECK-LABEL: func.func @open
+// CHECK: device.matmul %arg0, %arg1
+// CHECK-NOT: packed
+// CHECK: return
+func.func @open(%x: tensor<4x2xf32>, %w: tensor<2x3xf32>) -> tensor<4x3xf32> {
+  %y = device.matmul %x, %w : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  return %y : tensor<4x3xf32>
+}
