@@ -295,10 +295,10 @@ LogicalResult ClipOp::evaluate(Inputs inputs, Outputs outputs) {
     for (T &v : x) {
       // Compared in double, assigned in T: an integer within the bounds is never rounded.
       if (static_cast<double>(v) < lo) {
-        v = static_cast<T>(lo);
+        v = fromDouble<T>(lo);
       }
       if (static_cast<double>(v) > hi) {
-        v = static_cast<T>(hi);
+        v = fromDouble<T>(hi);
       }
     }
     write(x, outputs[0]);

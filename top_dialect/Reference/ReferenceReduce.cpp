@@ -80,7 +80,7 @@ struct Reduction {
     }
     return values;
   }
-  static T logarithm(T v) { return static_cast<T>(std::log(static_cast<double>(v))); }
+  static T logarithm(T v) { return fromDouble<T>(std::log(static_cast<double>(v))); }
 
   /// ln(sum e^x), each group shifted by its maximum so that nothing overflows.
   std::vector<T> logSumExp() const {
@@ -90,7 +90,7 @@ struct Reduction {
       sums[offset] += std::exp(static_cast<double>(x[i]) - static_cast<double>(shift[offset]));
     });
     for (int64_t i = 0; i < results; ++i) {
-      shift[i] = static_cast<T>(static_cast<double>(shift[i]) + std::log(sums[i]));
+      shift[i] = fromDouble<T>(static_cast<double>(shift[i]) + std::log(sums[i]));
     }
     return shift;
   }

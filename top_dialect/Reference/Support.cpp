@@ -84,6 +84,14 @@ void moveStridedTyped(const HostTensor &x, HostTensor &y, int64_t base, DimsRef 
 } // namespace
 
 template <typename T>
+T fromDouble(double value) {
+  return convert<T>(value);
+}
+template double fromDouble(double);
+template int64_t fromDouble(double);
+template uint64_t fromDouble(double);
+
+template <typename T>
 void readRange(const HostTensor &tensor, int64_t begin, int64_t stride, int64_t count, T *values) {
   withStorage(tensor.getElementType(), [&](auto zero) {
     using Storage = decltype(zero);

@@ -26,6 +26,10 @@ void readRange(const HostTensor &tensor, int64_t begin, int64_t stride, int64_t 
 template <typename T>
 void writeRange(HostTensor &tensor, int64_t begin, int64_t count, const T *values);
 
+/// C's conversion; where C leaves the result undefined, an integer is the smallest one. T as above.
+template <typename T>
+T fromDouble(double value);
+
 /// All elements, in row-major order.
 template <typename T>
 std::vector<T> read(const HostTensor &tensor) {

@@ -235,8 +235,8 @@ Value NodeImporter::constant(const onnx::TensorProto &proto, StringRef hint) {
 }
 
 Value NodeImporter::floatConstant(mlir::Type element, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<double> values) {
-  std::vector<char> bytes(values.size() * sizeof(double));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
+  auto *begin = reinterpret_cast<const char *>(values.data());
+  std::vector<char> bytes(begin, begin + values.size() * sizeof(double));
   auto type = mlir::RankedTensorType::get(shape, b.getF64Type());
   return cast(createConstant(b, loc, type, std::move(bytes), nodeName(node)), element);
 }
@@ -271,9 +271,8 @@ std::optional<Ints> foldInts(mlir::Operation *op) {
 }
 
 std::vector<char> bytesOf(const Ints &ints) {
-  std::vector<char> bytes(ints.size() * sizeof(int64_t));
-  std::memcpy(bytes.data(), ints.data(), bytes.size());
-  return bytes;
+  auto *begin = reinterpret_cast<const char *>(ints.data());
+  return {begin, begin + ints.size() * sizeof(int64_t)};
 }
 
 /// Results are bounded. Tensors of one value may be larger: in some published models all filters are made so.

@@ -77,11 +77,11 @@ llvm::Error readOpsets(OnnxModel &model) {
   if (!model.opsets.contains("") && llvm::any_of(model.proto->graph().node(), [](const onnx::NodeProto &node) {
         return normalizeDomain(node.domain()).empty();
       })) {
-    return fail(llvm::formatv("'{0}' names no ONNX opset (files of IR version 1 and 2 have none); opset 7 and newer are "
+    return unsupported(llvm::formatv("'{0}' names no ONNX opset (files of IR version 1 and 2 have none); opset 7 and newer are "
                               "supported: export the model again", model.path));
   }
   if (version > kNewestOpset) {
-    return fail(llvm::formatv("'{0}' uses ONNX opset {1}; the newest that is known is {2}: export it for that one or update "
+    return unsupported(llvm::formatv("'{0}' uses ONNX opset {1}; the newest that is known is {2}: export it for that one or update "
                               "Tessera", model.path, version, kNewestOpset));
   }
   if (version < 7) {
