@@ -11,6 +11,8 @@
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/WeightStore.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 using namespace mlir;
@@ -216,10 +218,14 @@ Value tessera::top::createIntVector(OpBuilder &builder, Location loc, ArrayRef<i
 
 Value tessera::top::createScalar(OpBuilder &builder, Location loc, Type elementType, double value) {
   auto type = RankedTensorType::get({}, elementType);
-  Attribute element = isa<FloatType>(elementType)
-                          ? Attribute(FloatAttr::get(elementType, value))
-                          : Attribute(IntegerAttr::get(elementType, APInt(elementType.getIntOrFloatBitWidth(),
-                                                                          static_cast<uint64_t>(static_cast<int64_t>(value)),
-                                                                          false, /*implicitTrunc=*/true)));
+  Attribute element;
+  if (isa<FloatType>(elementType)) {
+    element = FloatAttr::get(elementType, value);
+  } else {
+    constexpr double kLargest = 9223372036854774784.0; // the largest double below 2^63
+    auto integer = static_cast<int64_t>(std::isnan(value) ? 0.0 : std::clamp(value, -kLargest, kLargest));
+    element = IntegerAttr::get(elementType, APInt(elementType.getIntOrFloatBitWidth(), static_cast<uint64_t>(integer),
+                                                  /*isSigned=*/false, /*implicitTrunc=*/true));
+  }
   return ConstantOp::create(builder, loc, type, DenseElementsAttr::get(type, element));
 }

@@ -58,7 +58,7 @@ mlir::Value createConstant(mlir::OpBuilder &builder, mlir::Location loc, mlir::R
 /// A rank-1 i64 constant.
 mlir::Value createIntVector(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<int64_t> values);
 
-/// A rank-0 constant of a float or integer type.
+/// A rank-0 constant of a float or integer type; integers truncate, and wrap to their width.
 mlir::Value createScalar(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type elementType, double value);
 
 } // namespace tessera::top

@@ -49,7 +49,7 @@ LogicalResult SoftmaxOp::evaluate(Inputs inputs, Outputs outputs) {
   std::vector<double> x = read<double>(*inputs[0]);
   for (int64_t o = 0; o < view.outer; ++o) {
     for (int64_t i = 0; i < view.inner; ++i) {
-      softmaxInPlace(&x[view.at(o, 0, i)], view.size, view.inner, getLog());
+      softmaxInPlace(x.data() + view.at(o, 0, i), view.size, view.inner, getLog());
     }
   }
   write(x, outputs[0]);

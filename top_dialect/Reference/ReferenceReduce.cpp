@@ -76,7 +76,12 @@ struct Reduction {
   }
   static std::vector<T> map(std::vector<T> values, auto f) {
     for (T &v : values) {
-      v = static_cast<T>(f(v));
+      auto y = f(v);
+      if constexpr (std::is_floating_point_v<decltype(y)>) {
+        v = fromDouble<T>(y);
+      } else {
+        v = y;
+      }
     }
     return values;
   }

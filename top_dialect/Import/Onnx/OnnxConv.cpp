@@ -261,6 +261,16 @@ void averagePool(NodeImporter &n) {
   }
 }
 
+/// The attribute p of a p-norm.
+double readNorm(NodeImporter &n) {
+  int64_t p = n.intAttr("p", 2);
+  if (p < 1) {
+    n.fail(llvm::formatv("attribute 'p' is {0}; a norm has 1 or more", p));
+    return 1.0;
+  }
+  return static_cast<double>(p);
+}
+
 /// (sum |x|^p)^(1/p) over windows = (window size * mean(|x|^p))^(1/p).
 void lpPool(NodeImporter &n) {
   Value x = n.input(0);
@@ -268,7 +278,7 @@ void lpPool(NodeImporter &n) {
   if (!w) {
     return;
   }
-  double p = static_cast<double>(n.intAttr("p", 2));
+  double p = readNorm(n);
   double count = 1;
   for (int64_t k : w->kernel) {
     count *= static_cast<double>(k);
@@ -297,7 +307,7 @@ void globalPool(NodeImporter &n) {
 
 void globalLpPool(NodeImporter &n) {
   Value x = n.input(0);
-  double p = static_cast<double>(n.intAttr("p", 2));
+  double p = readNorm(n);
   Value sum = n.create<ReduceOp>(n.create<PowOp>(n.create<AbsOp>(x), n.scalarLike(x, p)), ReduceKind::sum, spatialAxes(n, x), true);
   n.setOutput(0, n.create<PowOp>(sum, n.scalarLike(x, 1.0 / p)));
 }
