@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
     print(f"""
 Next:
   add a function @{args.name} with numbers worked out by hand to top_dialect/Reference/test/math.mlir
-  ninja -C build tessera-opt tessera-compile && ctest --test-dir build -R 'check-top|Reference'
+  ninja -C build tessera-opt tessera-compile top_reference_test && ctest --test-dir build -R top
   ./dev docs""")
     return 0
 
