@@ -224,6 +224,17 @@ Value loadLanes(KernelBuilder &kb, Type elementType, Value base, int64_t laneStr
   if (laneStride == 0) {
     return kb.splat(kb.loadElements(elementType, 0, base, offset), step.lanes);
   }
+  if (laneStride == 2 && !step.mask && step.lanes % 2 == 0) {
+    // Two overlapping runs hold every element and nothing beyond the last one: cheaper than a gather.
+    int64_t lanes = step.lanes;
+    Value low = kb.loadElements(elementType, lanes, base, offset);
+    Value high = kb.loadElements(elementType, lanes, base, kb.add(offset, lanes - 1));
+    SmallVector<int64_t> picks;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      picks.push_back(2 * lane < lanes ? 2 * lane : 2 * lane + 1);
+    }
+    return vector::ShuffleOp::create(kb.b, low, high, picks);
+  }
   SmallVector<int64_t> numbers;
   for (unsigned lane = 0; lane < step.lanes; ++lane) {
     numbers.push_back(lane * laneStride);
