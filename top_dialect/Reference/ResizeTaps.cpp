@@ -76,7 +76,8 @@ struct ResizeDim {
     result.outside = op.getCoord() == ResizeCoord::tf_crop_and_resize &&
                      (x < 0 || x > static_cast<double>(inSize - 1));
     if (op.getMode() == ResizeMode::nearest) {
-      result.taps.push_back({clampPosition(static_cast<int64_t>(rounded(x))), 1.0});
+      // A scale such as 1.7 is a rounded single; in single its error vanishes, so that ties are ties.
+      result.taps.push_back({clampPosition(static_cast<int64_t>(rounded(static_cast<float>(x)))), 1.0});
       return result;
     }
     // Antialiasing widens the kernel of a reduction to cover all the input it stands for.

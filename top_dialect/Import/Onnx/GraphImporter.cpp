@@ -28,7 +28,7 @@ const HandlerTable &handlerTable() {
   static const HandlerTable table = [] {
     HandlerTable entries;
     for (auto family : {elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(),
-                        resizeHandlers(), controlHandlers(), recurrentHandlers()}) {
+                        resizeHandlers(), controlHandlers(), recurrentHandlers(), compositeHandlers()}) {
       for (const HandlerEntry &entry : family) {
         entries[{entry.domain, entry.name}].push_back(entry);
       }

@@ -149,6 +149,7 @@ llvm::ArrayRef<HandlerEntry> indexHandlers();
 llvm::ArrayRef<HandlerEntry> resizeHandlers();
 llvm::ArrayRef<HandlerEntry> controlHandlers();
 llvm::ArrayRef<HandlerEntry> recurrentHandlers();
+llvm::ArrayRef<HandlerEntry> compositeHandlers();
 
 /// The newest handler of an operator that serves |opset|; null if there is none.
 Handler findHandler(llvm::StringRef domain, llvm::StringRef name, int64_t opset);

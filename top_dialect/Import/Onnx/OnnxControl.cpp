@@ -134,6 +134,73 @@ std::unique_ptr<mlir::Region> importBody(NodeImporter &n, const onnx::GraphProto
   }
 }
 
+/// One iteration of |body| in line. Its tensors exist once per iteration, so their names say nothing.
+Values importIteration(NodeImporter &n, const onnx::GraphProto &body, llvm::ArrayRef<Value> arguments) {
+  mlir::Block *block = n.b.getInsertionBlock();
+  mlir::Operation *before = block->empty() ? nullptr : &block->back();
+  Values outputs = importInto(n, body, n.b, arguments);
+  for (mlir::Operation *op = before ? before->getNextNode() : (block->empty() ? nullptr : &block->front()); op;
+       op = op->getNextNode()) {
+    op->removeAttr(TopDialect::kOutputsAttr);
+  }
+  return outputs;
+}
+
+/// The values of one scanned output, stacked along a new first dim.
+Value stack(NodeImporter &n, Values slices) {
+  for (Value &slice : slices) {
+    Ints shape(NodeImporter::shape(slice));
+    shape.insert(shape.begin(), 1);
+    slice = n.reshape(slice, shape);
+  }
+  return slices.size() == 1 ? slices.front() : n.create<ConcatOp>(slices, 0);
+}
+
+/// No unrolled loop makes more nodes than this: what is larger stays a loop.
+constexpr int64_t kMaxUnrolledNodes = 4096;
+
+bool mayUnroll(int64_t trips, const onnx::GraphProto &body) {
+  return trips > 0 && trips <= kMaxUnrolledNodes / std::max(body.node_size(), 1);
+}
+
+/// A loop whose trip count is known and whose condition stays true: its iterations one after the
+/// other. False, with nothing bound, if the condition turns out to depend on data.
+bool unrollLoop(NodeImporter &n, const onnx::GraphProto &body, Value trips, Value cond, Values carried) {
+  auto count = trips ? getConstantInts(trips) : std::nullopt;
+  auto isTrue = [](Value value) {
+    auto known = getConstantInts(value);
+    return known && known->size() == 1 && known->front() != 0;
+  };
+  if (!count || count->size() != 1 || !mayUnroll(count->front(), body) || (cond && !isTrue(cond))) {
+    return false;
+  }
+  size_t states = carried.size();
+  llvm::SmallVector<Values> scanned(body.output_size() - 1 - states);
+  Value always = createScalar(n.b, n.loc, n.b.getI1Type(), 1);
+  for (int64_t trip = 0; trip < count->front(); ++trip) {
+    if (!n.graph.takeLoopImport()) {
+      return false;
+    }
+    Values arguments{n.scalar(n.b.getI64Type(), static_cast<double>(trip)), always};
+    llvm::append_range(arguments, carried);
+    Values outputs = importIteration(n, body, arguments);
+    if (n.failed() || !isTrue(outputs[0])) {
+      return false;
+    }
+    carried.assign(outputs.begin() + 1, outputs.begin() + 1 + states);
+    for (auto [slices, value] : llvm::zip(scanned, llvm::drop_begin(outputs, 1 + states))) {
+      slices.push_back(value);
+    }
+  }
+  for (Values &slices : scanned) {
+    carried.push_back(stack(n, slices));
+  }
+  for (auto [i, value] : llvm::enumerate(carried)) {
+    n.setOutput(i, value);
+  }
+  return true;
+}
+
 void importLoop(NodeImporter &n) {
   const onnx::GraphProto *body = subgraph(n, "body");
   Value trips = n.optionalInput(0);
@@ -148,6 +215,9 @@ void importLoop(NodeImporter &n) {
   if (body->input_size() != static_cast<int>(init.size()) + 2 || body->output_size() < static_cast<int>(init.size()) + 1) {
     n.fail(llvm::formatv("its body has {0} inputs and {1} outputs; {2} carried values need {3} inputs and at least {4} "
                          "outputs", body->input_size(), body->output_size(), init.size(), init.size() + 2, init.size() + 1));
+    return;
+  }
+  if (unrollLoop(n, *body, trips, cond, init) || n.failed()) {
     return;
   }
   llvm::SmallVector<mlir::Type> types{mlir::RankedTensorType::get({}, n.b.getI64Type()),
@@ -165,9 +235,76 @@ void importLoop(NodeImporter &n) {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Scan
+//===----------------------------------------------------------------------===//
+
+/// The slice |at| of |x| along |axis|, without that dim.
+Value sliceOf(NodeImporter &n, Value x, int64_t axis, int64_t at) {
+  return n.create<GatherOp>(x, n.scalar(n.b.getI64Type(), static_cast<double>(at)), axis);
+}
+
+/// Its length is that of the scanned inputs, so it is always unrolled.
+void importScan(NodeImporter &n) {
+  const onnx::GraphProto *body = subgraph(n, "body");
+  int64_t scans = n.requiredInt("num_scan_inputs"), states = static_cast<int64_t>(n.numInputs()) - scans;
+  Values inputs(n.inputs());
+  if (n.failed()) {
+    return;
+  }
+  if (scans < 1 || states < 0 || body->input_size() != static_cast<int>(inputs.size()) || body->output_size() < states) {
+    n.fail(llvm::formatv("its body has {0} inputs and {1} outputs for {2} states and {3} scanned inputs", body->input_size(),
+                         body->output_size(), states, scans));
+    return;
+  }
+  Ints axes = n.intsAttr("scan_input_axes", Ints(scans, 0)), reversed = n.intsAttr("scan_input_directions", Ints(scans, 0));
+  if (llvm::any_of(n.intsAttr("scan_output_axes"), [](int64_t axis) { return axis != 0; }) ||
+      llvm::any_of(n.intsAttr("scan_output_directions"), [](int64_t direction) { return direction != 0; })) {
+    n.unsupported("scan_output_axes and scan_output_directions other than 0 are not supported");
+    return;
+  }
+  if (static_cast<int64_t>(axes.size()) != scans || static_cast<int64_t>(reversed.size()) != scans) {
+    n.fail(llvm::formatv("scan_input_axes and scan_input_directions need {0} entries", scans));
+    return;
+  }
+  for (int64_t i = 0; i < scans; ++i) {
+    axes[i] = n.normalizeAxis(axes[i], NodeImporter::rank(inputs[states + i]));
+  }
+  int64_t trips = NodeImporter::dim(inputs[states], axes[0]);
+  if (n.failed() || !mayUnroll(trips, *body)) {
+    n.unsupported(llvm::formatv("{0} iterations of {1} nodes; allowed: a fixed number with at most {2} nodes in all",
+                                trips, body->node_size(), kMaxUnrolledNodes));
+    return;
+  }
+  Values carried(inputs.begin(), inputs.begin() + states);
+  llvm::SmallVector<Values> scanned(body->output_size() - states);
+  for (int64_t trip = 0; trip < trips; ++trip) {
+    Values arguments(carried);
+    for (int64_t i = 0; i < scans; ++i) {
+      arguments.push_back(sliceOf(n, inputs[states + i], axes[i], reversed[i] ? trips - 1 - trip : trip));
+    }
+    Values outputs = n.graph.takeLoopImport() ? importIteration(n, *body, arguments) : Values();
+    if (n.failed() || outputs.empty()) {
+      n.fail("its nested loops are too long to unroll");
+      return;
+    }
+    carried.assign(outputs.begin(), outputs.begin() + states);
+    for (auto [slices, value] : llvm::zip(scanned, llvm::drop_begin(outputs, states))) {
+      slices.push_back(value);
+    }
+  }
+  for (Values &slices : scanned) {
+    carried.push_back(stack(n, slices));
+  }
+  for (auto [i, value] : llvm::enumerate(carried)) {
+    n.setOutput(i, value);
+  }
+}
+
 constexpr HandlerEntry kHandlers[] = {
     {"", "If", importIf},
     {"", "Loop", importLoop},
+    {"", "Scan", importScan, 9},
 };
 
 } // namespace

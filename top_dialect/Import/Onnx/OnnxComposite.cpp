@@ -1,0 +1,277 @@
+//===- OnnxComposite.cpp - Handlers of operators made of several others ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/Import/Onnx/NodeImporter.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+using mlir::Value;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+
+bool requireStatic(NodeImporter &n, llvm::ArrayRef<Value> values) {
+  for (Value value : values) {
+    if (value && llvm::any_of(NodeImporter::shape(value), mlir::ShapedType::isDynamic)) {
+      n.unsupported("needs static dims: fix them with --input_shapes");
+    }
+  }
+  return !n.failed();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// [B, S, heads * E] -> [B, heads, S, E]; rank 4 has this form already.
+Value splitHeads(NodeImporter &n, Value x, llvm::StringRef headsAttribute) {
+  if (NodeImporter::rank(x) == 4) {
+    return x;
+  }
+  llvm::ArrayRef<int64_t> shape = NodeImporter::shape(x);
+  int64_t heads = n.requiredInt(headsAttribute);
+  if (!n.failed() && (shape.size() != 3 || heads <= 0 || shape[2] % heads != 0)) {
+    n.fail(llvm::formatv("an input of rank {0} does not split into {1} = {2}; allowed: rank 3 with a last dim that is a "
+                         "multiple of it, or rank 4", shape.size(), headsAttribute, heads));
+  }
+  if (n.failed()) {
+    return x;
+  }
+  return n.transpose(n.reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
+}
+
+/// 0 where key t may be seen by query s, -inf elsewhere: t <= s + past.
+Value causalMask(NodeImporter &n, mlir::Type element, int64_t queries, int64_t keys, int64_t past) {
+  llvm::SmallVector<double> values;
+  for (int64_t s = 0; s < queries; ++s) {
+    for (int64_t t = 0; t < keys; ++t) {
+      values.push_back(t <= s + past ? 0.0 : -std::numeric_limits<double>::infinity());
+    }
+  }
+  return n.floatConstant(element, {queries, keys}, values);
+}
+
+/// The mask that is added to the scores; a mask of fewer keys hides the rest.
+Value additiveMask(NodeImporter &n, Value mask, mlir::Type element, int64_t keys) {
+  if (NodeImporter::elementType(mask).isInteger(1)) {
+    mask = n.create<WhereOp>(mask, n.scalar(element, 0.0), n.scalar(element, -std::numeric_limits<double>::infinity()));
+  }
+  int64_t rank = NodeImporter::rank(mask), given = NodeImporter::dim(mask, rank - 1);
+  if (rank > 0 && given != 1 && given < keys && !n.failed()) {
+    Ints rest(NodeImporter::shape(mask));
+    rest.back() = keys - given;
+    int64_t count = std::accumulate(rest.begin(), rest.end(), int64_t{1}, std::multiplies<>());
+    Value hidden = n.floatConstant(element, rest, llvm::SmallVector<double>(count, -std::numeric_limits<double>::infinity()));
+    mask = n.create<ConcatOp>(mlir::ValueRange{mask, hidden}, rank - 1);
+  }
+  return mask;
+}
+
+/// |x| with a dim of size 1 inserted at |axis|.
+Value insertDim(NodeImporter &n, Value x, int64_t axis) {
+  Ints shape(NodeImporter::shape(x));
+  shape.insert(shape.begin() + axis, 1);
+  return n.reshape(x, shape);
+}
+
+/// Keys and values that serve several query heads are read unrepeated: q becomes
+/// [B, kv heads, repeats, S, E], k and v [B, kv heads, 1, T, E].
+Value groupedAttention(NodeImporter &n, Value q, Value k, Value v, Value mask, double scale) {
+  Ints dims(NodeImporter::shape(q));
+  int64_t keyHeads = NodeImporter::dim(k, 1);
+  if (dims[1] == keyHeads) {
+    return n.create<AttentionOp>(q, k, v, mask, llvm::APFloat(scale));
+  }
+  if (keyHeads <= 0 || dims[1] % keyHeads != 0) {
+    n.fail(llvm::formatv("{0} query heads are no multiple of {1} key heads", dims[1], keyHeads));
+    return q;
+  }
+  int64_t repeats = dims[1] / keyHeads;
+  Value grouped = n.reshape(q, {dims[0], keyHeads, repeats, dims[2], dims[3]});
+  if (mask && NodeImporter::rank(mask) >= 3) {
+    Ints shape(NodeImporter::shape(mask));
+    int64_t heads = static_cast<int64_t>(shape.size()) - 3;
+    bool shared = shape[heads] == 1;
+    shape[heads] = shared ? 1 : keyHeads;
+    shape.insert(shape.begin() + heads + 1, shared ? 1 : repeats);
+    mask = n.reshape(mask, shape);
+  }
+  Value y = n.create<AttentionOp>(grouped, insertDim(n, k, 2), insertDim(n, v, 2), mask, llvm::APFloat(scale));
+  dims[3] = NodeImporter::dim(v, 3);
+  return n.reshape(y, dims);
+}
+
+void attention(NodeImporter &n) {
+  if (n.floatAttr("softcap", 0.0) != 0.0 || n.wantsOutput(3) || n.hasInput(6)) {
+    n.unsupported("softcap, qk_matmul_output and nonpad_kv_seqlen are not supported; export the model with an opset below "
+                  "23, which writes attention as single operators");
+    return;
+  }
+  bool flat = NodeImporter::rank(n.input(0)) == 3;
+  if (!requireStatic(n, {n.input(0), n.input(1), n.input(2), n.optionalInput(3), n.optionalInput(4), n.optionalInput(5)})) {
+    return;
+  }
+  Value q = splitHeads(n, n.input(0), "q_num_heads");
+  Value k = splitHeads(n, n.input(1), "kv_num_heads"), v = splitHeads(n, n.input(2), "kv_num_heads");
+  int64_t past = 0;
+  if (n.hasInput(4) && n.hasInput(5)) {
+    past = NodeImporter::dim(n.input(4), 2);
+    k = n.create<ConcatOp>(mlir::ValueRange{n.input(4), k}, 2);
+    v = n.create<ConcatOp>(mlir::ValueRange{n.input(5), v}, 2);
+  }
+  if (n.failed()) {
+    return;
+  }
+  mlir::Type element = NodeImporter::elementType(q);
+  int64_t queries = NodeImporter::dim(q, 2), keys = NodeImporter::dim(k, 2);
+  Value mask = n.hasInput(3) ? additiveMask(n, n.input(3), element, keys) : Value();
+  if (n.intAttr("is_causal", 0) != 0) {
+    Value causal = causalMask(n, element, queries, keys, past);
+    mask = mask ? n.create<AddOp>(mask, causal) : causal;
+  }
+  double scale = n.floatAttr("scale", 1.0 / std::sqrt(static_cast<double>(NodeImporter::dim(q, 3))));
+  if (n.failed()) {
+    return;
+  }
+  Value y = groupedAttention(n, q, k, v, mask, scale);
+  if (flat && !n.failed()) {
+    Ints dims(NodeImporter::shape(y));
+    y = n.reshape(n.transpose(y, {0, 2, 1, 3}), {dims[0], dims[2], dims[1] * dims[3]});
+  }
+  n.setOutput(0, y);
+  if (n.wantsOutput(1)) {
+    n.setOutput(1, k);
+  }
+  if (n.wantsOutput(2)) {
+    n.setOutput(2, v);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// AffineGrid, Col2Im, ReverseSequence
+//===----------------------------------------------------------------------===//
+
+/// The grid of |size| = [N, C, spatial...] in homogeneous coordinates (innermost dim first, then 1)
+/// times theta [N, spatial, spatial + 1] transposed.
+void affineGrid(NodeImporter &n) {
+  Value theta = n.input(0);
+  Ints size = n.constantInts(1, "the size of the result");
+  if (n.failed() || !requireStatic(n, {theta})) {
+    return;
+  }
+  int64_t spatial = static_cast<int64_t>(size.size()) - 2;
+  if ((spatial != 2 && spatial != 3) || llvm::any_of(size, [](int64_t dim) { return dim <= 0; })) {
+    n.fail(llvm::formatv("a size of {0} entries; allowed: 4 or 5, all positive", size.size()));
+    return;
+  }
+  bool corners = n.intAttr("align_corners", 0) != 0;
+  Ints extent(llvm::ArrayRef<int64_t>(size).drop_front(2));
+  int64_t points = std::accumulate(extent.begin(), extent.end(), int64_t{1}, std::multiplies<>());
+  llvm::SmallVector<double> grid;
+  for (int64_t point = 0; point < points; ++point) {
+    int64_t rest = point;
+    for (int64_t d = spatial - 1; d >= 0; --d) {
+      auto at = static_cast<double>(rest % extent[d]), count = static_cast<double>(extent[d]);
+      rest /= extent[d];
+      grid.push_back(corners ? (count > 1 ? 2 * at / (count - 1) - 1 : 0) : (2 * at + 1) / count - 1);
+    }
+    grid.push_back(1);
+  }
+  Value base = n.floatConstant(NodeImporter::elementType(theta), {1, points, spatial + 1}, grid);
+  Value y = n.create<MatMulOp>(base, theta, Value(), false, true, false, llvm::APFloat(-1.0));
+  Ints shape{size[0]};
+  shape.append(extent.begin(), extent.end());
+  shape.push_back(spatial);
+  n.setOutput(0, n.reshape(y, shape));
+}
+
+/// Columns [N, C * K, L] added up into an image: a transposed convolution whose filters pick one tap each.
+void col2Im(NodeImporter &n) {
+  Value x = n.input(0);
+  Ints image = n.constantInts(1, "the image's size"), block = n.constantInts(2, "the block's size");
+  if (n.failed() || !requireStatic(n, {x})) {
+    return;
+  }
+  size_t spatial = block.size();
+  Ints strides = n.intsAttr("strides", Ints(spatial, 1)), dilations = n.intsAttr("dilations", Ints(spatial, 1));
+  Ints pads = n.intsAttr("pads", Ints(2 * spatial, 0));
+  int64_t taps = std::accumulate(block.begin(), block.end(), int64_t{1}, std::multiplies<>());
+  llvm::ArrayRef<int64_t> shape = NodeImporter::shape(x);
+  if (image.size() != spatial || strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial ||
+      shape.size() != 3 || taps <= 0 || taps > 4096 || shape[1] % taps != 0 ||
+      llvm::any_of(strides, [](int64_t s) { return s <= 0; })) {
+    n.fail("image_shape, block_shape, strides, dilations, pads and the input [N, C * block, L] do not fit together");
+    return;
+  }
+  int64_t channels = shape[1] / taps, positions = 1;
+  Ints columns{shape[0], shape[1]}, filter{shape[1], 1}, rest(spatial);
+  for (size_t d = 0; d < spatial; ++d) {
+    int64_t padded = image[d] + pads[d] + pads[spatial + d], reach = dilations[d] * (block[d] - 1) + 1;
+    columns.push_back((padded - reach) / strides[d] + 1);
+    positions *= columns.back();
+    rest[d] = (padded - reach) % strides[d]; // behind the last block
+    filter.push_back(block[d]);
+  }
+  if (positions != shape[2]) {
+    n.fail(llvm::formatv("the input has {0} columns, the image has room for {1} blocks", shape[2], positions));
+    return;
+  }
+  llvm::SmallVector<double> picks(channels * taps * taps, 0.0);
+  for (int64_t row = 0; row < channels * taps; ++row) {
+    picks[row * taps + row % taps] = 1.0;
+  }
+  Value w = n.floatConstant(NodeImporter::elementType(x), filter, picks);
+  n.setOutput(0, n.create<ConvTransposeOp>(n.reshape(x, columns), w, Value(), strides, pads, dilations, rest, channels, false,
+                                           llvm::APFloat(-1.0)));
+}
+
+/// Known lengths make it a gather along the time axis, one list of positions per batch entry.
+void reverseSequence(NodeImporter &n) {
+  Value x = n.input(0);
+  Ints lengths = n.constantInts(1, "the list of sequence lengths");
+  int64_t batchAxis = n.intAttr("batch_axis", 1), timeAxis = n.intAttr("time_axis", 0);
+  if (n.failed() || !requireStatic(n, {x})) {
+    return;
+  }
+  Ints shape(NodeImporter::shape(x));
+  if (shape.size() < 2 || batchAxis + timeAxis != 1 || batchAxis * timeAxis != 0 ||
+      static_cast<int64_t>(lengths.size()) != shape[batchAxis]) {
+    n.fail(llvm::formatv("{0} lengths, batch_axis {1} and time_axis {2} do not fit an input of rank {3}", lengths.size(),
+                         batchAxis, timeAxis, shape.size()));
+    return;
+  }
+  Ints order;
+  for (int64_t b = 0; b < shape[batchAxis]; ++b) {
+    for (int64_t t = 0; t < shape[timeAxis]; ++t) {
+      order.append({b, t < lengths[b] ? lengths[b] - 1 - t : t});
+    }
+  }
+  if (llvm::any_of(order, [](int64_t at) { return at < 0; }) ||
+      llvm::any_of(lengths, [&](int64_t length) { return length > shape[timeAxis]; })) {
+    n.fail(llvm::formatv("a sequence length is outside 0..{0}", shape[timeAxis]));
+    return;
+  }
+  Ints swap(shape.size());
+  std::iota(swap.begin(), swap.end(), 0);
+  std::swap(swap[0], swap[batchAxis]);
+  Value batchFirst = n.transpose(x, swap);
+  Value y = n.create<GatherNdOp>(batchFirst, n.reshape(n.intVector(order), {shape[batchAxis], shape[timeAxis], 2}), 0);
+  n.setOutput(0, n.transpose(y, swap));
+}
+
+constexpr HandlerEntry kHandlers[] = {
+    {"", "Attention", attention},
+    {"", "AffineGrid", affineGrid},
+    {"", "Col2Im", col2Im},
+    {"", "ReverseSequence", reverseSequence},
+};
+
+} // namespace
+
+llvm::ArrayRef<HandlerEntry> compositeHandlers() { return kHandlers; }
+
+} // namespace tessera::top::onnx_import
