@@ -17,7 +17,6 @@
 #include <iterator>
 #include <random>
 #include <string>
-#include <sys/resource.h>
 #include <vector>
 
 namespace {
@@ -130,10 +129,17 @@ double quantile(const std::vector<double> &sorted, double q) {
   return sorted[std::min(sorted.size() - 1, size_t(q * double(sorted.size())))];
 }
 
+/// Of this program alone: getrusage would count the memory of the process that started it too.
 double peakMib() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return double(usage.ru_maxrss) / 1024;
+  std::ifstream file("/proc/self/status");
+  std::string word;
+  double kib = 0;
+  while (file >> word) {
+    if (word == "VmHWM:") {
+      file >> kib;
+    }
+  }
+  return kib / 1024;
 }
 
 void printSteps(const bmrt::Net &net, bool json) {
