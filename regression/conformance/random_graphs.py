@@ -15,7 +15,7 @@ import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Callable, Sequence
+from typing import Callable, Iterator, Sequence
 
 import numpy as np
 import onnx
@@ -442,12 +442,12 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
     return f"seed {seed} on {isa}: {fault.stage}: {fault}"
 
 
-def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> list[str]:
-    """The faults of many seeds. Without `isa` they take turns."""
+def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> Iterator[str]:
+    """The faults of many seeds, as they are found. Without `isa` the instruction sets take turns."""
     isas = [isa] if isa else list(reversed(supported_isas()))
     with ProcessPoolExecutor(jobs) as pool:
         results = pool.map(run_seed, seeds, [isas[seed % len(isas)] for seed in seeds], [keep] * len(seeds), chunksize=4)
-        return [fault for fault in results if fault]
+        yield from filter(None, results)
 
 
 def main() -> int:
@@ -458,10 +458,12 @@ def main() -> int:
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
     first, end = map(int, arguments.seeds.split(":"))
-    faults = run_seeds(range(first, end), arguments.jobs, arguments.isa, arguments.keep)
-    print("\n".join(faults))
+    faults = 0
+    for fault in run_seeds(range(first, end), arguments.jobs, arguments.isa, arguments.keep):
+        print(fault, flush=True)
+        faults += 1
     operators = collections.Counter(node.op_type for seed in range(first, end) for node in make_network(seed)[0].graph.node)
-    print(f"{len(faults)} of {end - first} networks fail; nodes: " + ", ".join(f"{op} {n}" for op, n in operators.most_common()))
+    print(f"{faults} of {end - first} networks fail; nodes: " + ", ".join(f"{op} {n}" for op, n in operators.most_common()))
     return 1 if faults else 0
 
 

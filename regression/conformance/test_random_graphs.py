@@ -18,7 +18,7 @@ SEEDS = range(48)
 
 
 def test_random_networks() -> None:
-    faults = random_graphs.run_seeds(SEEDS, os.cpu_count() or 1)
+    faults = list(random_graphs.run_seeds(SEEDS, os.cpu_count() or 1))
     assert not faults, "\n".join(faults)
 
 

@@ -28,7 +28,11 @@ const HandlerTable &handlerTable() {
   static const HandlerTable table = [] {
     HandlerTable entries;
     for (auto family : {elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(),
+<<<<<<< HEAD
                         resizeHandlers(), controlHandlers(), recurrentHandlers(), compositeHandlers()}) {
+=======
+                        resizeHandlers(), controlHandlers(), recurrentHandlers(), quantizeHandlers()}) {
+>>>>>>> 438453a ([top_dialect] Import quantisation and ReverseSequence)
       for (const HandlerEntry &entry : family) {
         entries[{entry.domain, entry.name}].push_back(entry);
       }

@@ -149,11 +149,20 @@ void batchNorm(NodeImporter &n) {
 void layerNorm(NodeImporter &n) {
   Value x = n.input(0);
   int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x));
+  double epsilon = n.floatAttr("epsilon", 1e-5);
+  n.setOutput(0, n.create<LayerNormOp>(x, n.input(1), n.optionalInput(2), axis, llvm::APFloat(epsilon), false));
   if (n.wantsOutput(1) || n.wantsOutput(2)) {
-    n.unsupported("its outputs mean and inverse deviation are not supported");
-    return;
+    Ints axes;
+    for (int64_t d = axis; d < NodeImporter::rank(x); ++d) {
+      axes.push_back(d);
+    }
+    Value wide = n.cast(x, n.b.getF32Type()); // stash_type 1, the only one exporters write
+    Value mean = n.create<ReduceOp>(wide, ReduceKind::mean, axes, true);
+    Value centred = n.create<SubOp>(wide, mean);
+    Value variance = n.create<ReduceOp>(n.create<MulOp>(centred, centred), ReduceKind::mean, axes, true);
+    n.setOutput(1, mean);
+    n.setOutput(2, n.create<RsqrtOp>(n.create<AddOp>(variance, n.scalarLike(wide, epsilon))));
   }
-  n.setOutput(0, n.create<LayerNormOp>(x, n.input(1), n.optionalInput(2), axis, llvm::APFloat(n.floatAttr("epsilon", 1e-5)), false));
 }
 
 void rmsNorm(NodeImporter &n) {

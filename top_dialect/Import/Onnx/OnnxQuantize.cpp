@@ -1,0 +1,126 @@
+//===- OnnxQuantize.cpp - Handlers of explicit quantisation ---===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each is the arithmetic that ONNX defines for it, in f32 and i32; nothing here decides precisions.
+#include "top_dialect/Import/Onnx/NodeImporter.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using mlir::Value;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+
+/// The smallest and largest value of an integer type.
+std::pair<double, double> rangeOf(mlir::Type type) {
+  unsigned width = type.getIntOrFloatBitWidth();
+  return type.isUnsignedInteger() ? std::pair(0.0, std::exp2(width) - 1)
+                                  : std::pair(-std::exp2(width - 1), std::exp2(width - 1) - 1);
+}
+
+/// Each entry of a blocked |parameter| repeated |block| times along |axis|, then cut to |size|.
+Value repeatBlocks(NodeImporter &n, Value parameter, int64_t axis, int64_t block, int64_t size) {
+  Ints entries(NodeImporter::shape(parameter));
+  if (axis >= static_cast<int64_t>(entries.size()) || llvm::any_of(entries, mlir::ShapedType::isDynamic) ||
+      entries[axis] != (size + block - 1) / block) {
+    n.fail(llvm::formatv("the scale or zero point does not have one entry per block of {0} along axis {1}", block, axis));
+    return parameter;
+  }
+  Ints apart(entries), wide(entries), joined(entries), starts(entries.size(), 0), steps(entries.size(), 1);
+  apart.insert(apart.begin() + axis + 1, 1);
+  wide.insert(wide.begin() + axis + 1, block);
+  joined[axis] *= block;
+  Value all = n.reshape(n.create<ExpandOp>(n.reshape(parameter, apart), Value(), wide), joined);
+  Ints ends(joined);
+  ends[axis] = size;
+  return ends == joined ? all : n.create<SliceOp>(all, starts, ends, steps);
+}
+
+/// A scale or zero point in a form that broadcasts to |x|: one for all, one per entry of `axis`, or one per block.
+Value alignParameter(NodeImporter &n, Value parameter, Value x) {
+  int64_t rank = NodeImporter::rank(x), count = NodeImporter::rank(parameter) == 0 ? 1 : NodeImporter::dim(parameter, 0);
+  int64_t block = n.intAttr("block_size", 0);
+  if (n.failed() || (block == 0 && count == 1)) {
+    return n.reshape(parameter, {});
+  }
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", 1), rank);
+  if (block > 0) {
+    return n.failed() ? parameter : repeatBlocks(n, parameter, axis, block, NodeImporter::dim(x, axis));
+  }
+  Ints dims(rank, 1);
+  if (n.failed() || block < 0 || NodeImporter::rank(parameter) != 1) {
+    n.fail(llvm::formatv("scale and zero point have rank {0} with block_size {1}; allowed are 0 and 1 without blocks",
+                         NodeImporter::rank(parameter), block));
+    return parameter;
+  }
+  dims[axis] = count;
+  return n.reshape(parameter, dims);
+}
+
+/// saturate(round(x / scale) + zeroPoint) as |type|; all operands f32.
+Value quantize(NodeImporter &n, Value x, Value scale, Value zeroPoint, mlir::Type type) {
+  Value q = n.create<RoundOp>(n.create<DivOp>(x, scale));
+  q = zeroPoint ? n.create<AddOp>(q, zeroPoint) : q;
+  auto [low, high] = rangeOf(type);
+  return n.cast(n.create<ClipOp>(q, llvm::APFloat(low), llvm::APFloat(high)), type);
+}
+
+void quantizeLinear(NodeImporter &n) {
+  Value x = n.input(0), f32Scale = n.cast(n.input(1), n.b.getF32Type());
+  Value zeroPoint = n.optionalInput(2);
+  int64_t declared = n.intAttr("output_dtype", 0);
+  mlir::Type type = zeroPoint ? NodeImporter::elementType(zeroPoint)
+                    : declared ? n.typeOf(declared) : mlir::IntegerType::get(n.b.getContext(), 8, mlir::IntegerType::Unsigned);
+  if (!n.failed() && !mlir::isa<mlir::IntegerType>(type)) {
+    n.unsupported("its result is no integer type");
+  }
+  if (n.failed()) {
+    return;
+  }
+  Value scale = alignParameter(n, f32Scale, x);
+  Value zero = zeroPoint ? n.cast(alignParameter(n, zeroPoint, x), n.b.getF32Type()) : Value();
+  n.setOutput(0, quantize(n, n.cast(x, n.b.getF32Type()), scale, zero, type));
+}
+
+void dequantizeLinear(NodeImporter &n) {
+  Value x = n.input(0), scale = n.input(1);
+  mlir::Type i32 = n.b.getI32Type();
+  Value centred = n.cast(x, i32); // wide enough for the difference of any two values of the smaller types
+  if (n.hasInput(2)) {
+    centred = n.create<SubOp>(centred, n.cast(alignParameter(n, n.input(2), x), i32));
+  }
+  n.setOutput(0, n.create<MulOp>(n.cast(centred, NodeImporter::elementType(scale)), alignParameter(n, scale, x)));
+}
+
+/// Scale and zero point from the range of x, widened to hold 0.
+void dynamicQuantizeLinear(NodeImporter &n) {
+  Value x = n.input(0);
+  Ints axes;
+  for (int64_t d = 0; d < NodeImporter::rank(x); ++d) {
+    axes.push_back(d);
+  }
+  Value zero = n.scalarLike(x, 0.0);
+  auto extreme = [&](ReduceKind kind) { return axes.empty() ? x : n.create<ReduceOp>(x, kind, axes, false); };
+  Value low = n.create<MinOp>(extreme(ReduceKind::min), zero), high = n.create<MaxOp>(extreme(ReduceKind::max), zero);
+  Value scale = n.create<DivOp>(n.create<SubOp>(high, low), n.scalarLike(x, 255.0));
+  Value point = n.create<DivOp>(n.create<SubOp>(zero, low), scale);
+  point = n.create<RoundOp>(n.create<ClipOp>(point, llvm::APFloat(0.0), llvm::APFloat(255.0)));
+  mlir::Type u8 = mlir::IntegerType::get(n.b.getContext(), 8, mlir::IntegerType::Unsigned);
+  n.setOutput(0, quantize(n, x, scale, point, u8));
+  n.setOutput(1, scale);
+  n.setOutput(2, n.cast(point, u8));
+}
+
+} // namespace
+
+llvm::ArrayRef<HandlerEntry> quantizeHandlers() {
+  static const HandlerEntry entries[] = {
+      {"", "QuantizeLinear", quantizeLinear},
+      {"", "DequantizeLinear", dequantizeLinear},
+      {"", "DynamicQuantizeLinear", dynamicQuantizeLinear},
+  };
+  return entries;
+}
+
+} // namespace tessera::top::onnx_import
