@@ -28,11 +28,7 @@ const HandlerTable &handlerTable() {
   static const HandlerTable table = [] {
     HandlerTable entries;
     for (auto family : {elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(),
-<<<<<<< HEAD
-                        resizeHandlers(), controlHandlers(), recurrentHandlers(), compositeHandlers()}) {
-=======
-                        resizeHandlers(), controlHandlers(), recurrentHandlers(), quantizeHandlers()}) {
->>>>>>> 438453a ([top_dialect] Import quantisation and ReverseSequence)
+                        resizeHandlers(), controlHandlers(), recurrentHandlers(), compositeHandlers(), quantizeHandlers()}) {
       for (const HandlerEntry &entry : family) {
         entries[{entry.domain, entry.name}].push_back(entry);
       }

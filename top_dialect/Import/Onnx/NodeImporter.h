@@ -149,11 +149,8 @@ llvm::ArrayRef<HandlerEntry> indexHandlers();
 llvm::ArrayRef<HandlerEntry> resizeHandlers();
 llvm::ArrayRef<HandlerEntry> controlHandlers();
 llvm::ArrayRef<HandlerEntry> recurrentHandlers();
-<<<<<<< HEAD
 llvm::ArrayRef<HandlerEntry> compositeHandlers();
-=======
 llvm::ArrayRef<HandlerEntry> quantizeHandlers();
->>>>>>> 438453a ([top_dialect] Import quantisation and ReverseSequence)
 
 /// The newest handler of an operator that serves |opset|; null if there is none.
 Handler findHandler(llvm::StringRef domain, llvm::StringRef name, int64_t opset);
