@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "bmrt/bmrt.hpp"
 
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <pybind11/pybind11.h>
@@ -125,6 +126,81 @@ public:
     return py::make_tuple(results, std::move(dumped));
   }
 
+  /// Runs on the context's own buffers, so that every tensor can be looked at afterwards.
+  void runKeeping(const std::vector<py::buffer> &inputs) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const std::vector<bmrt_tensor_info_t> infos = net.inputs();
+    if (inputs.size() != infos.size()) {
+      throw py::value_error("wrong number of inputs");
+    }
+    for (uint32_t i = 0; i < infos.size(); ++i) {
+      const Buffer input(inputs[i]);
+      if (input.bytes() != infos[i].bytes) {
+        throw py::value_error("wrong size of an input");
+      }
+      std::memcpy(inputBuffer(i), input.info.ptr, infos[i].bytes);
+    }
+    py::gil_scoped_release release;
+    bmrt_context_set_step_hook(net.get(), nullptr, nullptr);
+    bmrt::check(bmrt_context_run, net.get());
+  }
+
+  void runSteps(uint32_t begin, uint32_t end) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    py::gil_scoped_release release;
+    bmrt::check(bmrt_context_run_steps, net.get(), begin, end);
+  }
+
+  /// The context's own bytes of an input.
+  py::memoryview inputBytes(uint32_t input) {
+    bmrt_tensor_info_t info;
+    bmrt::check(bmrt_context_input_info, net.get(), input, &info);
+    return py::memoryview::from_memory(inputBuffer(input), py::ssize_t(info.bytes));
+  }
+
+  /// The tensors a step wrote, in order: as `describe` has it, and onnx_names, data: the stored bytes, writable, and
+  /// padded: whether more elements are stored than the tensor has.
+  py::list writes(uint32_t index) {
+    bmrt_step_info_t step;
+    bmrt::check(bmrt_context_step_info, net.get(), index, &step);
+    py::list result;
+    for (uint32_t i = 0; i < step.write_count; ++i) {
+      bmrt_tensor_view_t view;
+      bmrt::check(bmrt_context_step_write, net.get(), &step, i, &view);
+      void *data = nullptr;
+      bmrt::check(bmrt_context_step_data, net.get(), &step, i, &data);
+      py::dict tensor = describe(view.info);
+      py::list names;
+      for (uint32_t n = 0; n < view.info.onnx_name_count; ++n) {
+        names.append(bmrt_tensor_onnx_name(&view.info, n));
+      }
+      tensor["onnx_names"] = names;
+      tensor["data"] = py::memoryview::from_memory(data, py::ssize_t(view.info.bytes));
+      tensor["padded"] = view.info.bytes != bmrt_tensor_row_major_bytes(&view.info);
+      result.append(tensor);
+    }
+    return result;
+  }
+
+  /// Writes the |write|-th tensor that step |index| wrote to |array|, row-major.
+  void rowMajor(uint32_t index, uint32_t write, const py::buffer &array) {
+    bmrt_step_info_t step;
+    bmrt::check(bmrt_context_step_info, net.get(), index, &step);
+    bmrt_tensor_view_t view;
+    bmrt::check(bmrt_context_step_write, net.get(), &step, write, &view);
+    const Buffer target(array, /*writable=*/true);
+    bmrt::check(bmrt_tensor_to_row_major, &view, target.info.ptr, target.bytes());
+  }
+
+  /// What the last run left in output |index|, read-only, valid until the next run.
+  py::memoryview outputBytes(uint32_t index) {
+    bmrt_tensor_info_t info;
+    bmrt::check(bmrt_context_output_info, net.get(), index, &info);
+    const void *data = nullptr;
+    bmrt::check(bmrt_context_output_data, net.get(), index, &data);
+    return py::memoryview::from_memory(data, py::ssize_t(info.bytes));
+  }
+
   void setProfiling(bool on) { bmrt::check(bmrt_context_set_profiling, net.get(), on); }
 
   void writeTrace(const std::string &path) { bmrt::check(bmrt_context_write_trace, net.get(), path.c_str()); }
@@ -138,6 +214,12 @@ public:
   }
 
 private:
+  void *inputBuffer(uint32_t input) {
+    void *data = nullptr;
+    bmrt::check(bmrt_context_input_buffer, net.get(), input, &data);
+    return data;
+  }
+
   void bindInputs(const std::vector<Buffer> &inputs) {
     if (inputs.size() != bmrt_context_input_count(net.get())) {
       throw py::value_error("wrong number of inputs");
@@ -306,6 +388,12 @@ PYBIND11_MODULE(_runtime, module) {
   py::class_<Context>(module, "Context")
       .def(py::init<const bmrt::Model &, uint32_t, uint32_t, uint32_t>())
       .def("run", &Context::run)
+      .def("run_keeping", &Context::runKeeping)
+      .def("run_steps", &Context::runSteps)
+      .def("input_bytes", &Context::inputBytes)
+      .def("writes", &Context::writes)
+      .def("row_major", &Context::rowMajor)
+      .def("output_bytes", &Context::outputBytes)
       .def("set_profiling", &Context::setProfiling)
       .def("write_trace", &Context::writeTrace)
       .def("steps", &Context::steps);

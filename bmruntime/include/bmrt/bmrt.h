@@ -278,6 +278,18 @@ BMRT_API bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context,
                                              bmrt_tensor_view_t *out_view,
                                              bmrt_status_t *out_status);
 
+/* The same tensor's bytes to be changed, info.bytes of them, for later steps to read: between runs of
+ * steps, or in the hook. */
+BMRT_API bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info_t *step,
+                                            uint32_t index, void **out_data,
+                                            bmrt_status_t *out_status);
+/* Runs steps [begin, end) of the first subnet again, on the tensors as they are in memory; then the
+ * bound outputs are written. The context must have run since buffers were bound. Meaningful only if
+ * the tensors these steps read still hold what should be read: in models compiled for observation
+ * every tensor has memory of its own. */
+BMRT_API bmrt_code_t bmrt_context_run_steps(bmrt_context_t *context, uint32_t begin, uint32_t end,
+                                            bmrt_status_t *out_status);
+
 /* Called after every step, on the thread that runs the context; may read tensors, must not run or
  * change the context. */
 typedef void (*bmrt_step_hook_t)(void *user, const bmrt_context_t *context,

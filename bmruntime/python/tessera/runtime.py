@@ -145,6 +145,10 @@ class Net:
         """Writes the last profiled run for chrome://tracing or Perfetto."""
         self._context(self._stage).write_trace(os.fspath(path))
 
+    def probe(self) -> Probe:
+        """For looking at, and changing, the tensors between the steps. The net must not be run meanwhile."""
+        return Probe(self._stages[self._stage], self._context(self._stage))
+
     def _context(self, stage: int) -> _runtime.Context:
         if stage not in self._contexts:
             self._contexts[stage] = _runtime.Context(self._model, self._net, stage, self._threads)
@@ -192,6 +196,64 @@ def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:
 def _front(array: np.ndarray, shape: list[int]) -> np.ndarray:
     """The tensor of `shape` at the front of an array that has room for its largest size."""
     return array if list(array.shape) == shape else array.reshape(-1)[:math.prod(shape)].reshape(shape)
+
+
+@dataclass(frozen=True)
+class StepTensor:
+    """A tensor that a step wrote. `data` is a writable flat view of its elements as stored, in whatever order; valid while
+    the probe is. `padded`: more elements are stored than the tensor has; the others are zero and must stay so."""
+
+    names: tuple[str, ...]
+    step: int
+    index: int
+    shape: tuple[int, ...]
+    data: np.ndarray
+    padded: bool
+
+
+class Probe:
+    """Runs a net with its tensors open: for models compiled for observation (`tessera-compile deploy --observe`), where
+    every tensor has memory of its own. In other models later steps overwrite tensors of earlier ones."""
+
+    def __init__(self, stage: dict[str, Any], context: _runtime.Context) -> None:
+        self._stage, self._context = stage, context
+        self.steps: int = len(context.steps(False))
+        self._tensors: list[StepTensor] | None = None
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Runs once, on copies of the inputs."""
+        self._context.run_keeping([_check_array(info, inputs[info["name"]]) for info in self._stage["inputs"]])
+
+    def run_steps(self, begin: int, end: int | None = None) -> None:
+        """Runs steps [begin, end) again on the tensors as they are."""
+        self._context.run_steps(begin, self.steps if end is None else end)
+
+    @property
+    def tensors(self) -> list[StepTensor]:
+        """Of all steps, in their order; after the first run."""
+        if self._tensors is None:
+            self._tensors = [
+                StepTensor(tuple(w["onnx_names"]), step, index, tuple(w["shape"]),
+                           np.frombuffer(w["data"], w["dtype"]), w["padded"])
+                for step in range(self.steps) for index, w in enumerate(self._context.writes(step))]
+        return self._tensors
+
+    def row_major(self, tensor: StepTensor) -> np.ndarray:
+        """A copy of a tensor's elements in their order, without padding."""
+        array = np.empty(tensor.shape, tensor.data.dtype)
+        self._context.row_major(tensor.step, tensor.index, array)
+        return array
+
+    def input(self, name: str) -> np.ndarray:
+        """A writable flat view of an input."""
+        infos = self._stage["inputs"]
+        index = next(i for i, info in enumerate(infos) if info["name"] == name)
+        return np.frombuffer(self._context.input_bytes(index), infos[index]["dtype"])
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Copies of the outputs as the last run, whole or of some steps, left them."""
+        return {info["name"]: np.frombuffer(self._context.output_bytes(i), info["dtype"]).reshape(info["shape"]).copy()
+                for i, info in enumerate(self._stage["outputs"])}
 
 
 def _check_threads(threads: int) -> int:

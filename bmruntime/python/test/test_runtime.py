@@ -165,3 +165,31 @@ def test_one_net_on_many_threads(models, x):
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_probe_looks_at_changes_and_reruns(models, x):
+    net = rt.load(models / "add_relu.bmodel").net()
+    golden = net({"x": x})["y"]
+    probe = net.probe()
+    probe.run({"x": x})
+    np.testing.assert_array_equal(probe.outputs()["y"], golden)
+    assert [t.step for t in probe.tensors] == sorted(t.step for t in probe.tensors)
+    first = probe.tensors[0]
+    np.testing.assert_array_equal(probe.row_major(first).ravel(), first.data)
+    probe.input("x")[:] = 7
+    probe.run_steps(0)
+    np.testing.assert_array_equal(probe.outputs()["y"], np.maximum(7 + weights(1024), 0)[None])
+    last = probe.tensors[-1]
+    last.data[:] = 5
+    probe.run_steps(probe.steps)
+    np.testing.assert_array_equal(probe.outputs()["y"], np.full((1, 1024), 5))
+
+
+def test_probe_refuses_steps_that_are_not_there(models, x):
+    probe = rt.load(models / "add_relu.bmodel").net().probe()
+    with pytest.raises(rt.Error, match="has not run"):
+        probe.run_steps(0)
+    probe.run({"x": x})
+    for begin, end in ((0, probe.steps + 1), (1, 0)):
+        with pytest.raises(rt.Error, match="are no part of the net"):
+            probe.run_steps(begin, end)

@@ -373,6 +373,22 @@ bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_st
   return succeed(out_status);
 }
 
+bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info_t *step,
+                                   uint32_t index, void **out_data, bmrt_status_t *out_status) {
+  bmrt_tensor_view_t view;
+  BMRT_RETURN_IF_ERROR(bmrt_context_step_write(context, step, index, &view, out_status));
+  // Steps write to memory of the context or to bound outputs only (validateModel).
+  *out_data = const_cast<void *>(view.data);
+  return succeed(out_status);
+}
+
+bmrt_code_t bmrt_context_run_steps(bmrt_context_t *context, uint32_t begin, uint32_t end,
+                                   bmrt_status_t *out_status) {
+  BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
+  BMRT_RETURN_IF_ERROR(context->runSteps(begin, end, out_status));
+  return succeed(out_status);
+}
+
 void bmrt_context_set_step_hook(bmrt_context_t *context, bmrt_step_hook_t hook, void *user) {
   context->hook = hook;
   context->hookUser = user;

@@ -299,3 +299,22 @@ bmrt_code_t bmrt_context_t::run(bmrt_status_t *status) {
   copyOutputs();
   return BMRT_OK;
 }
+
+bmrt_code_t bmrt_context_t::runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status) {
+  const uint32_t steps = plan.end(0);
+  if (begin > end || end > steps) {
+    return BMRT_FAIL(status, INVALID_ARGUMENT,
+                     "steps %" PRIu32 " to %" PRIu32 " are no part of the net's %" PRIu32, begin, end,
+                     steps);
+  }
+  if (!addressesCurrent) {
+    return BMRT_FAIL(status, FAILED_PRECONDITION,
+                     "the context has not run since its buffers were bound");
+  }
+  {
+    const FloatModeScope floatMode;
+    BMRT_RETURN_IF_ERROR(runRange(begin, end, 0, status));
+  }
+  copyOutputs();
+  return BMRT_OK;
+}

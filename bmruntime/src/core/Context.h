@@ -40,6 +40,7 @@ struct bmrt_context_t {
   bmrt_code_t ensureOwn(bmrt::core::Port &port, bmrt_status_t *status);
   bmrt_code_t resetState();
   bmrt_code_t run(bmrt_status_t *status);
+  bmrt_code_t runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status);
 
   /// Where tensor |slot| is; current after a run.
   const void *address(uint32_t slot) const { return data[slot]; }
@@ -66,6 +67,7 @@ private:
 
   // The interpreter (Interpreter.cpp).
   bmrt_code_t runSubnet(uint32_t subnet, uint32_t depth, bmrt_status_t *status);
+  bmrt_code_t runRange(uint32_t begin, uint32_t end, uint32_t depth, bmrt_status_t *status);
   bmrt_code_t runStep(const bmrt::core::Step &step, uint32_t depth, bmrt_status_t *status);
   void runLaunch(const bmrt::core::Step &step);
   bmrt_code_t runLoop(const bmodel::LoopDef &loop, uint32_t depth, bmrt_status_t *status);

@@ -64,17 +64,22 @@ bmrt_code_t bmrt_context_t::runSubnet(uint32_t subnet, uint32_t depth, bmrt_stat
     return BMRT_FAIL(status, CORRUPT, "subnets call each other more than %" PRIu32 " deep",
                      kMaxDepth);
   }
+  return runRange(plan.begin(subnet), plan.end(subnet), depth, status);
+}
+
+bmrt_code_t bmrt_context_t::runRange(uint32_t begin, uint32_t end, uint32_t depth,
+                                     bmrt_status_t *status) {
   const bool timed = profile.isEnabled();
   const Array<Step> &steps = plan.getSteps();
-  for (uint32_t i = plan.begin(subnet); i < plan.end(subnet); ++i) {
-    const uint64_t begin = timed ? nowNs() : 0;
+  for (uint32_t i = begin; i < end; ++i) {
+    const uint64_t start = timed ? nowNs() : 0;
     if (steps[i].kind == StepOp::LaunchDef) {
       runLaunch(steps[i]);
     } else {
       BMRT_RETURN_IF_ERROR(runStep(steps[i], depth, status));
     }
     if (timed) {
-      profile.record(i, begin, nowNs());
+      profile.record(i, start, nowNs());
     }
     if (hook) {
       bmrt_step_info_t info;
