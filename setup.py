@@ -21,7 +21,7 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 PROGRAMS = ("tessera-compile", "bmodel-dump", "bmrt_bench")
-TARGETS = (*PROGRAMS, "tessera_runtime_module")
+TARGETS = (*PROGRAMS, "tessera_runtime_module", "tessera_calibration_module")
 # On every Linux that runs Python, or tied to its C library: never bundled.
 SYSTEM = re.compile(r"^(?:linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libutil|libresolv)\b")
 
@@ -45,7 +45,7 @@ class CMakeBuild(build_ext):
         # The runtime's Python source lies with the runtime; in the wheel it is part of the package.
         for source in (ROOT / "bmruntime" / "python" / "tessera").glob("*.py"):
             shutil.copy2(source, package / source.name)
-        for module in (build / "python" / "tessera").glob("_runtime*.so"):
+        for module in (build / "python" / "tessera").glob("_*.so"):
             shutil.copy2(module, package / module.name)
             subprocess.run(["strip", str(package / module.name)], check=False)
         if not prebuilt:

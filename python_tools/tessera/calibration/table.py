@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calibration table NAME_cali.json: how it is written, read, and checked after somebody edited it.
+
+    {"format": "tessera-calibration", "version": 1, "model": "m", "model_hash": "...", "method": "auto",
+     "samples": 100, "sample_hash": "...", "tool": "tessera 0.1.0",
+     "tensors": [
+      {"name": "x", "threshold": 2.6, "min": -2.1, "max": 2.6, "symmetric": true, "scale": 0.02, "zero_point": 0, ...},
+
+threshold is the magnitude that symmetric quantisation keeps (scale = threshold / 127), [min, max] the range
+that asymmetric quantisation keeps (scale = (max - min) / 255). To change one, delete scale and zero_point in
+its line: they are derived.
+"""
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from .. import __version__
+from ..errors import TesseraError
+from ..files import atomic_write, require_file
+from .thresholds import asymmetric_quant, symmetric_quant
+
+FORMAT, VERSION = "tessera-calibration", 1
+DTYPES = ("int8",)
+_DERIVED = ("scale", "zero_point")
+_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tensor's line. scale and zero_point: real = scale * (q - zero_point)."""
+
+    name: str
+    threshold: float
+    min: float
+    max: float
+    symmetric: bool
+    scale: float
+    zero_point: int
+    method: str
+    dtype: str = "int8"
+
+    @staticmethod
+    def make(name: str, threshold: float, low: float, high: float, symmetric: bool, method: str) -> "Entry":
+        """With the scale and zero point that follow. Numbers are rounded to float32, as the quantised model uses them."""
+        threshold, low, high = _single(threshold), _single(low), _single(high)
+        scale, zero_point = symmetric_quant(threshold) if symmetric else asymmetric_quant(low, high)
+        return Entry(name, threshold, low, high, symmetric, _single(scale), zero_point, method)
+
+
+@dataclass(frozen=True)
+class Table:
+    """model_hash, sample_hash: of the Top module and of the samples, so that a table is not used for another model."""
+
+    model: str
+    model_hash: str
+    method: str
+    samples: int
+    sample_hash: str
+    tensors: tuple[Entry, ...]
+    tool: str = field(default=f"tessera {__version__}")
+
+    def save(self, path: str | Path) -> None:
+        """One tensor a line, so that tables can be compared with diff."""
+        head = {"format": FORMAT, "version": VERSION,
+                **{f.name: getattr(self, f.name) for f in fields(self) if f.name != "tensors"}}
+        text = json.dumps(head, indent=1)[:-2] + ',\n "tensors": [\n'
+        text += ",\n".join("  " + _line(entry) for entry in self.tensors) + "\n ]\n}\n"
+        with atomic_write(path) as file:
+            file.write(text.encode())
+
+
+def _single(value: float) -> float:
+    """The shortest decimal that is the same float32."""
+    return float(str(np.float32(value)))
+
+
+def _line(entry: Entry) -> str:
+    return json.dumps({f.name: getattr(entry, f.name) for f in fields(entry)}, ensure_ascii=False)
+
+
+def load(path: str | Path) -> Table:
+    """Reads and checks a table. Raises TesseraError that names the line's tensor, the value and what is allowed."""
+    path = require_file(path, "calibration table")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise TesseraError(f"{path} is no JSON: {error}", hint=_REDO) from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise TesseraError(f"{path} is no calibration table: its \"format\" is not \"{FORMAT}\"", hint=_REDO)
+    if document.get("version") != VERSION:
+        raise TesseraError(f"{path}: version {document.get('version')!r}, this tool reads version {VERSION}", hint=_REDO)
+    allowed = {f.name: f.type for f in fields(Table)}
+    _check_keys(document, {"format", "version", *allowed}, set(allowed), f"{path}")
+    for key in ("model", "model_hash", "method", "sample_hash", "tool"):
+        if not isinstance(document[key], str):
+            raise TesseraError(f"{path}: \"{key}\" is {document[key]!r}, expected a string")
+    if not _is_integer(document["samples"]) or document["samples"] < 0:
+        raise TesseraError(f"{path}: \"samples\" is {document['samples']!r}, expected a number from 0")
+    if not isinstance(document["tensors"], list):
+        raise TesseraError(f"{path}: \"tensors\" is no list")
+    entries = tuple(_entry(record, i, path) for i, record in enumerate(document["tensors"]))
+    seen: set[str] = set()
+    for entry in entries:
+        if entry.name in seen:
+            raise TesseraError(f"{path}: tensor '{entry.name}' is there twice")
+        seen.add(entry.name)
+    return Table(**{key: document[key] for key in allowed if key != "tensors"}, tensors=entries)
+
+
+_REDO = "make a new one with run_calibration"
+
+
+def check_model(table: Table, path: str | Path, model_hash: str, tensors: Sequence[str]) -> None:
+    """Raises TesseraError unless the table is of this model and names none but its tensors (those without a line stay float)."""
+    if table.model_hash != model_hash:
+        raise TesseraError(f"{path} is of another model: its model_hash is {table.model_hash} ('{table.model}'), "
+                           f"the model's is {model_hash}", hint="run run_calibration for this model")
+    known = set(tensors)
+    for entry in table.tensors:
+        if entry.name not in known:
+            near = difflib.get_close_matches(entry.name, tensors, 1)
+            raise TesseraError(f"{path}: the model has no tensor '{entry.name}'" + (f"; is it '{near[0]}'?" if near else ""),
+                               hint="names are those of the ONNX file; see tessera-compile info --tensors")
+
+
+def _check_keys(record: Mapping[str, Any], allowed: set[str], required: set[str], where: str) -> None:
+    for key in record:
+        if key not in allowed:
+            raise TesseraError(f"{where}: unknown key \"{key}\"; allowed are {', '.join(sorted(allowed))}")
+    for key in sorted(required - set(record)):
+        raise TesseraError(f"{where}: \"{key}\" is missing")
+
+
+def _entry(record: Any, index: int, path: Path) -> Entry:
+    if not isinstance(record, dict) or not isinstance(record.get("name"), str):
+        raise TesseraError(f"{path}: entry {index} of \"tensors\" has no name")
+    where = f"{path}: tensor '{record['name']}'"
+    names = {f.name for f in fields(Entry)}
+    _check_keys(record, names, names - set(_DERIVED), where)
+    for key in ("threshold", "min", "max", "scale"):
+        value = record.get(key, 1.0)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise TesseraError(f"{where}: {key} is {value!r}, expected a finite number")
+    if record["threshold"] <= 0:
+        raise TesseraError(f"{where}: threshold {record['threshold']} is not positive")
+    if record["min"] > record["max"]:
+        raise TesseraError(f"{where}: min {record['min']} is above max {record['max']}")
+    if not isinstance(record["symmetric"], bool):
+        raise TesseraError(f"{where}: symmetric is {record['symmetric']!r}, expected true or false")
+    if not isinstance(record["method"], str):
+        raise TesseraError(f"{where}: method is {record['method']!r}, expected a string")
+    if record["dtype"] not in DTYPES:
+        raise TesseraError(f"{where}: dtype {record['dtype']!r}; allowed: {', '.join(DTYPES)}")
+    return _with_quant(record, where)
+
+
+def _with_quant(record: dict[str, Any], where: str) -> Entry:
+    """Derives scale and zero point where they were deleted, and refuses those that contradict the range."""
+    derived = Entry.make(record["name"], record["threshold"], record["min"], record["max"], record["symmetric"], record["method"])
+    zero_point = record.get("zero_point", derived.zero_point)
+    if not _is_integer(zero_point) or not -128 <= zero_point <= 127:
+        raise TesseraError(f"{where}: zero_point is {zero_point!r}, expected a whole number from -128 to 127")
+    scale = record.get("scale", derived.scale)
+    rule = "threshold / 127" if record["symmetric"] else "(max - min) / 255"
+    if abs(scale - derived.scale) > _TOLERANCE * derived.scale:
+        raise TesseraError(f"{where}: scale {scale} is not {rule} = {derived.scale}",
+                           hint="after changing threshold, min or max delete scale and zero_point of the line: they are derived")
+    if abs(zero_point - derived.zero_point) > (0 if record["symmetric"] else 1):
+        raise TesseraError(f"{where}: zero_point {zero_point} does not follow from the range, {derived.zero_point} does",
+                           hint="after changing threshold, min or max delete scale and zero_point of the line: they are derived")
+    return replace(derived, scale=scale, zero_point=zero_point)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a distribution to the range that int8 shall cover, by every method.
+
+A method gives a pair (low, high) with low <= 0 <= high: values beyond are clipped. Symmetric ranges are
+(-T, T) and have 255 levels, scale T / 127; asymmetric ones have 256, scale (high - low) / 255, and a zero
+point. All are deterministic functions of the distribution.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Callable
+
+import numpy as np
+
+from .distribution import Distribution
+
+METHODS = ("max", "percentile9999", "kl", "mse", "aciq")
+DEFAULT_PERCENTILE = 99.99
+SMALLEST_THRESHOLD = 1e-8
+"""For tensors that are zero everywhere: a scale must be positive."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """low <= 0 <= high."""
+
+    low: float
+    high: float
+
+    @property
+    def threshold(self) -> float:
+        """Of symmetric quantisation."""
+        return max(-self.low, self.high, SMALLEST_THRESHOLD)
+
+
+def symmetric_quant(threshold: float) -> tuple[float, int]:
+    """(scale, zero point)."""
+    return float(np.float32(threshold / 127)), 0
+
+
+def asymmetric_quant(low: float, high: float) -> tuple[float, int]:
+    """(scale, zero point) of int8 [-128, 127] so that zero is exact."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    scale = float(np.float32(max(high - low, SMALLEST_THRESHOLD) / 255))
+    return scale, int(min(127, max(-128, np.rint(-128 - low / scale))))
+
+
+def asymmetric_pays(symmetric: Range, asymmetric: Range) -> bool:
+    """True where the asymmetric step is less than 3/4 of the symmetric one, as after ReLU, sigmoid or SiLU."""
+    return (asymmetric.high - asymmetric.low) / 255 < 0.75 * symmetric.threshold / 127
+
+
+def find_range(method: str, values: Distribution, symmetric: bool, percentile: float = DEFAULT_PERCENTILE) -> Range:
+    """The range by one of METHODS or 'percentile'. An empty or all-zero distribution gives (0, 0)."""
+    if values.total == 0 or (values.minimum == 0 and values.maximum == 0):
+        return Range(0.0, 0.0)
+    find = _FINDERS.get(method)
+    if find is not None:
+        found = find(values, symmetric)
+    else:
+        found = percentile_range(values, symmetric, DEFAULT_PERCENTILE if method == "percentile9999" else percentile)
+    full = max_range(values, symmetric)
+    return Range(min(0.0, max(found.low, full.low)), max(0.0, min(found.high, full.high)))
+
+
+def max_range(values: Distribution, symmetric: bool) -> Range:
+    """Everything seen."""
+    if symmetric:
+        most = values.magnitudes.maximum
+        return Range(-most, most)
+    return Range(min(values.minimum, 0.0), max(values.maximum, 0.0))
+
+
+def percentile_range(values: Distribution, symmetric: bool, percentile: float) -> Range:
+    """`percentile` % of the values: of the magnitudes, or with half of the rest cut from either tail."""
+    fraction = percentile / 100
+    if symmetric:
+        most = values.magnitudes.quantile(fraction)
+        return Range(-most, most)
+    if values.minimum >= 0:
+        return Range(0.0, values.quantile(fraction))
+    if values.maximum <= 0:
+        return Range(values.quantile(1 - fraction), 0.0)
+    rest = (1 - fraction) / 2
+    return Range(values.quantile(rest), values.quantile(1 - rest))
+
+
+# Mean squared error.
+
+_MSE_COARSE = 2.0 ** np.linspace(-6, 0, 25)
+_MSE_FINE = 2.0 ** np.linspace(-0.25, 0.25, 9)
+
+
+def mse_range(values: Distribution, symmetric: bool) -> Range:
+    """The range with the least mean squared rounding and clipping error, searched over shrunk ranges.
+
+    The error is summed exactly over the bins' centres plus the spread inside a bin, which no range changes. See
+    e.g. Sakr et al., "Optimal Clipping and Magnitude-aware Differentiation" (ICML 2022), for the optimum's
+    fixed-point form; a search needs no assumption about the shape of the rounding error. An asymmetric range
+    shrinks on either side in turn.
+    """
+    full = max_range(values, symmetric)
+    if symmetric:
+        def error(t: np.ndarray) -> np.ndarray:
+            return _squared_error(values.magnitudes, np.zeros_like(t), t, 127)
+        most = _search(error, full.high)
+        return Range(-most, most)
+    low, high = full.low, full.high
+    for _ in range(2 if low < 0 < high else 1):
+        if high > 0:
+            high = _search(lambda t: _squared_error(values, np.full_like(t, low), t, 255), full.high)
+        if low < 0:
+            low = -_search(lambda t: _squared_error(values, -t, np.full_like(t, high), 255), -full.low)
+    return Range(low, high)
+
+
+def _search(error: Callable[[np.ndarray], np.ndarray], most: float) -> float:
+    """The minimum over (0, most]: on a coarse geometric grid, then on a fine one around the best."""
+    coarse = most * _MSE_COARSE
+    best = coarse[int(np.argmin(error(coarse)))]
+    fine = np.minimum(best * _MSE_FINE, most)
+    return float(fine[int(np.argmin(error(fine)))])
+
+
+def _squared_error(values: Distribution, low: np.ndarray, high: np.ndarray, steps: int) -> np.ndarray:
+    """Summed squared error of rounding to the multiples of (high - low) / steps within [low, high], for each range."""
+    x = values.centres[None, :]
+    scale = np.maximum((high - low) / steps, np.finfo(np.float64).tiny)[:, None]
+    rounded = np.rint(np.clip(x, low[:, None], high[:, None]) / scale) * scale
+    return np.square(x - rounded) @ values.counts
+
+
+# Kullback-Leibler divergence.
+
+_KL_BINS = 2048
+_KL_STRIDE = 32
+
+
+def kl_range(values: Distribution, symmetric: bool) -> Range:
+    """The range whose quantised histogram loses least information.
+
+    Migacz, "8-bit Inference with TensorRT" (GTC 2017): 2048 linear bins; for each candidate the reference is the
+    histogram with the clipped values added to its last bin, the other one is it merged to the number of levels and
+    spread again over its non-empty bins; the least KL(reference || other) wins. Exact zeros are left out: they are
+    exact under every range. A range on both sides of zero that is not symmetric shrinks in proportion.
+    """
+    full = max_range(values, symmetric)
+    if symmetric or not full.low < 0 < full.high:
+        most = max(-full.low, full.high)
+        levels = 128 if symmetric else 256
+        share = _kl_share(values.magnitudes, most, levels)
+        return Range(full.low * share, full.high * share)
+    # The longer side, with its share of the levels, decides on the common factor.
+    positive = full.high >= -full.low
+    most = full.high if positive else -full.low
+    levels = int(256 * most / (full.high - full.low))
+    share = _kl_share(_one_side(values, positive), most, levels)
+    return Range(full.low * share, full.high * share)
+
+
+def _one_side(values: Distribution, positive: bool) -> Distribution:
+    keep = values.centres > 0 if positive else values.centres < 0
+    part = Distribution(values.low[keep], values.high[keep], values.counts[keep],
+                        0.0 if positive else values.minimum, values.maximum if positive else 0.0)
+    return part.magnitudes
+
+
+def _kl_share(magnitudes: Distribution, most: float, levels: int) -> float:
+    """The part of (0, most] to keep."""
+    histogram = magnitudes.on_grid(np.linspace(0.0, most, _KL_BINS + 1))
+    zeros = magnitudes.counts[magnitudes.high == 0].sum()
+    histogram[0] = max(0.0, histogram[0] - zeros)
+    if histogram.sum() == 0:
+        return 1.0
+    ends = np.arange(max(levels, _KL_STRIDE), _KL_BINS + 1, _KL_STRIDE)
+    divergences = [_divergence(histogram, int(end), levels) for end in ends]
+    best = int(ends[int(np.argmin(divergences))])
+    return best / _KL_BINS
+
+
+def _divergence(histogram: np.ndarray, end: int, levels: int) -> float:
+    kept = histogram[:end]
+    reference = kept.copy()
+    reference[-1] += histogram[end:].sum()
+    starts = np.arange(levels) * end // levels
+    filled = kept > 0
+    members = np.add.reduceat(filled.astype(np.float64), starts)
+    merged = np.add.reduceat(kept, starts) / np.maximum(members, 1)
+    other = np.repeat(merged, np.diff(np.append(starts, end))) * filled
+    mask = reference > 0
+    p = reference[mask] / reference.sum()
+    total = other.sum()
+    if total == 0:
+        return math.inf
+    # A clipped value where nothing was kept has no counterpart: a tiny one, as in the original.
+    q = np.maximum(other[mask] / total, 1e-12)
+    return float(np.sum(p * np.log(p / q)))
+
+
+# Analytical clipping.
+
+def aciq_range(values: Distribution, symmetric: bool) -> Range:
+    """The optimum for a Gaussian or Laplace distribution of the same spread, whichever fits the values better.
+
+    Banner et al., "Post training 4-bit quantization of convolutional networks" (NeurIPS 2019): minimises rounding
+    error step^2 / 12 plus the clipped tail's expected squared error. Laplace with mean deviation b: alpha / b = x with
+    x e^x = 3 * 4^bits (bits 8: 9.897, 9: 11.163); Gauss: alpha = 3.924 sigma for 8 bits. The fit is judged by E|x - m| / sigma,
+    1/sqrt(2) for Laplace and sqrt(2/pi) for Gauss. A tensor on one side of zero is a folded distribution; an
+    asymmetric range then has one bit more for it.
+    """
+    full = max_range(values, symmetric)
+    one_sided = not full.low < 0 < full.high or values.minimum >= 0 or values.maximum <= 0
+    if symmetric or one_sided:
+        # Exact zeros are rounded exactly under every range and are left out, as are those ReLU makes.
+        x, weights, mean = *_without_zeros(values.magnitudes), 0.0
+        bits = 8 if symmetric else 9
+    else:
+        x, weights = values.centres, values.counts
+        mean, bits = float(np.average(x, weights=weights)), 8
+    deviation = float(np.average(np.abs(x - mean), weights=weights))
+    sigma = math.sqrt(float(np.average(np.square(x - mean), weights=weights)))
+    if sigma == 0:
+        return full
+    ratio = deviation / sigma
+    is_laplace = abs(ratio - math.sqrt(0.5)) < abs(ratio - math.sqrt(2 / math.pi))
+    alpha = laplace_factor(bits) * deviation if is_laplace else gauss_factor(bits) * sigma
+    return Range(mean - alpha if full.low < 0 else 0.0, mean + alpha if full.high > 0 else 0.0)
+
+
+def _without_zeros(values: Distribution) -> tuple[np.ndarray, np.ndarray]:
+    keep = values.centres > 0
+    return values.centres[keep], values.counts[keep]
+
+
+def laplace_factor(bits: int) -> float:
+    """alpha / b: the root of x e^x = 3 * 4^bits, by Newton's method on x + log x."""
+    target = math.log(3) + bits * math.log(4)
+    x = target
+    for _ in range(50):
+        x -= (x + math.log(x) - target) / (1 + 1 / x)
+    return x
+
+
+def gauss_factor(bits: int) -> float:
+    """alpha / sigma: where the derivative of a^2 / (3 * 4^bits) + 2 [(1 + a^2) Q(a) - a phi(a)] is zero, by bisection."""
+    def derivative(a: float) -> float:
+        tail = 0.5 * math.erfc(a / math.sqrt(2))
+        density = math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+        return 2 * a / (3 * 4 ** bits) + 4 * (a * tail - density)
+    low, high = 0.1, 20.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if derivative(middle) < 0 else (low, middle)
+    return low
+
+
+_FINDERS: dict[str, Callable[[Distribution, bool], Range]] = {
+    "max": max_range, "kl": kl_range, "mse": mse_range, "aciq": aciq_range}
