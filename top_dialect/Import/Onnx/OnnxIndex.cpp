@@ -7,7 +7,6 @@
 
 #include <cctype>
 #include <map>
-#include <numeric>
 
 using mlir::Value;
 
@@ -59,32 +58,6 @@ void oneHot(NodeImporter &n) {
   }
   int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(indices) + 1);
   n.setOutput(0, n.create<OneHotOp>(n.cast(indices, n.b.getI64Type()), n.input(2), static_cast<int64_t>(depths[0]), axis));
-}
-
-/// The first `sequence_lens[b]` steps of each sequence in reverse order, the others as they are.
-void reverseSequence(NodeImporter &n) {
-  Value x = n.input(0), lengths = n.input(1);
-  int64_t time = n.intAttr("time_axis", 0), batch = n.intAttr("batch_axis", 1);
-  Ints dims(NodeImporter::shape(x));
-  if (n.failed() || dims.size() < 2 || time + batch != 1 || time * batch != 0 || NodeImporter::rank(lengths) != 1) {
-    n.fail("its axes must be 0 and 1 of an input of rank 2 or more, its lengths a vector");
-    return;
-  }
-  if (llvm::any_of(dims, mlir::ShapedType::isDynamic)) {
-    n.unsupported("it needs static dims: fix them with --input_shapes");
-    return;
-  }
-  Ints steps(dims[time]), column{1, 1}, row{1, 1};
-  std::iota(steps.begin(), steps.end(), 0);
-  column[time] = dims[time];
-  row[batch] = dims[batch];
-  Value t = n.reshape(n.intVector(steps), column), length = n.reshape(lengths, row);
-  Value mirrored = n.create<SubOp>(n.create<SubOp>(length, n.scalarLike(length, 1)), t);
-  Value index = n.create<WhereOp>(n.create<CompareOp>(t, length, CompareKind::lt), mirrored, t);
-  Ints wide{dims[0], dims[1]};
-  wide.resize(dims.size(), 1);
-  index = n.create<ExpandOp>(n.reshape(index, wide), Value(), dims);
-  n.setOutput(0, n.create<GatherElementsOp>(x, index, time));
 }
 
 void nonZero(NodeImporter &n) { n.setOutput(0, n.create<NonZeroOp>(n.input(0))); }
@@ -170,7 +143,6 @@ llvm::ArrayRef<HandlerEntry> indexHandlers() {
       {"", "ScatterElements", scatterElements},
       {"", "ScatterND", scatterNd},
       {"", "OneHot", oneHot},
-      {"", "ReverseSequence", reverseSequence, 10},
       {"", "NonZero", nonZero},
       {"", "Einsum", einsum},
   };
