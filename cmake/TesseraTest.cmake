@@ -46,7 +46,8 @@ function(tessera_pytest name dir)
   # -p no:cacheprovider: tests never write into the source tree.
   set(command ${TESSERA_PYTHON_LAUNCHER} -m pytest -q -rs -p no:cacheprovider
       --junitxml=${TESSERA_TEST_RESULTS}/pytest-${name}.xml ${ARG_ARGS} ${dir})
-  add_test(NAME pytest-${name} COMMAND ${command} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  # Not in the source tree: python_tools/tessera there has no compiled modules and would come first.
+  add_test(NAME pytest-${name} COMMAND ${command} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
   set_tests_properties(pytest-${name} PROPERTIES ENVIRONMENT "${TESSERA_TEST_ENVIRONMENT}"
                                                  TIMEOUT ${ARG_TIMEOUT})
 endfunction()

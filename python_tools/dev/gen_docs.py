@@ -68,7 +68,8 @@ def commands_page(build: Path) -> str:
                                 env={**os.environ, "COLUMNS": "120"})
         if result.returncode != 0:
             raise SystemExit(f"gen_docs: {command} --help failed:\n{result.stderr}")
-        parts.append(f"## {command}\n\n```\n{result.stdout.rstrip()}\n```\n")
+        text = result.stdout.replace(f"{build}/bin/", "").rstrip()
+        parts.append(f"## {command}\n\n```\n{text}\n```\n")
     return f"# Commands\n\n{NOTE}" + "\n".join(parts)
 
 

@@ -120,7 +120,7 @@ def agreement(results: list[Result]) -> str:
     peer = next((r for r in results if r.engine != "tessera" and r.outputs), None)
     if ours is None or peer is None:
         return "not compared"
-    comparison = compare.compare(ours.outputs, peer.outputs, compare.Tolerance(0.9999, 0.999))
+    comparison = compare.compare(ours.outputs, peer.outputs, compare.Tolerance(0.9999, 0.999, floor=compare.FLOAT32_FLOOR))
     if not comparison.rows:
         return "nothing in common"
     return ("same answer" if comparison.passed else "DIFFERENT ANSWER") + f" (worst cos {comparison.rows[0].cosine:.6f})"
