@@ -7,6 +7,8 @@
 #include "top_dialect/Reference/Panel.h"
 #include "top_dialect/Reference/Support.h"
 
+#include "llvm/Support/Parallel.h"
+
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -80,7 +82,7 @@ private:
     int64_t outPlanes = y.getShape()[1] / groups, outSize = product(y.getShape().drop_front(2));
     int64_t taps = table.size() / outSize, depth = planes * taps;
     int64_t panelColumns = panelWidth(depth, outSize);
-    std::vector<T> panel(depth * panelColumns), sums;
+    std::vector<T> panel(depth * panelColumns);
     for (int64_t begin = 0; begin < outSize; begin += panelColumns) {
       int64_t width = std::min(panelColumns, outSize - begin);
       T *column = panel.data();
@@ -92,12 +94,12 @@ private:
           }
         }
       }
-      for (int64_t oc = g * outPlanes; oc < (g + 1) * outPlanes; ++oc) {
-        sums.assign(width, bias[oc]);
+      llvm::parallelFor(g * outPlanes, (g + 1) * outPlanes, [&](size_t oc) {
+        std::vector<T> sums(width, bias[oc]);
         multiplyPanel(&weights[oc * depth], panel.data(), depth, width, sums.data());
         activate(relu, reluLimit, sums);
         writeRange(y, (n * y.getShape()[1] + oc) * outSize + begin, width, sums.data());
-      }
+      });
     }
   }
 };
@@ -187,17 +189,17 @@ struct MatrixProduct {
   template <typename T>
   void run(int64_t aBegin, int64_t bBegin, int64_t yBegin, const std::vector<T> &bias) const {
     int64_t panelColumns = panelWidth(depth, columns);
-    std::vector<T> row(depth), panel, sums;
+    std::vector<T> panel;
     for (int64_t begin = 0; begin < columns; begin += panelColumns) {
       int64_t width = std::min(panelColumns, columns - begin);
       gatherPanel(bBegin + begin * bColumn, width, panel);
-      for (int64_t m = 0; m < rows; ++m) {
+      llvm::parallelFor(0, rows, [&](size_t m) {
+        std::vector<T> row(depth), sums(bias.begin() + begin, bias.begin() + begin + width);
         readRange(a, aBegin + m * aRow, aColumn, depth, row.data());
-        sums.assign(bias.begin() + begin, bias.begin() + begin + width);
         multiplyPanel(row.data(), panel.data(), depth, width, sums.data());
         activate(relu, reluLimit, sums);
         writeRange(y, yBegin + m * columns + begin, width, sums.data());
-      }
+      });
     }
   }
 
