@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,6 +64,7 @@ def run_command(name: str, parse: Callable[[Sequence[str] | None], argparse.Name
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # else a caller of ours decided
         signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
+    sys.unraisablehook = _unraisable
     error: TesseraError | None = None
     code = ExitCode.OK
     try:
@@ -91,6 +93,17 @@ def run_command(name: str, parse: Callable[[Sequence[str] | None], argparse.Name
 
 def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
+
+
+def _unraisable(fault: sys.UnraisableHookArgs) -> None:
+    """An interrupt that met a finaliser or a weak reference's callback would be lost there: it is sent again."""
+    if fault.exc_type is KeyboardInterrupt:
+        # A moment later: what is raised in here is lost as well.
+        again = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(fault)
 
 
 def print_error(name: str, error: TesseraError) -> None:
