@@ -20,6 +20,13 @@ namespace tessera::codegen {
 
 bool needsKernel(Operation *op) { return isa<x86::KernelInterface>(op) && !device::isElided(op); }
 
+Value rootOf(Value value) {
+  while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
+    value = reshape.getX();
+  }
+  return value;
+}
+
 namespace {
 
 std::optional<bmodel::DType> dtypeOf(Type type) {
@@ -188,6 +195,9 @@ LogicalResult Planner::addOutputs() {
       return failure();
     }
     tensor(*slot).onnx_names = {text};
+    if (StringRef inner = top::getTensorName(value); !inner.empty() && inner != text) {
+      tensor(*slot).onnx_names.push_back(inner.str());
+    }
     stage->outputs.push_back(*slot);
     if (constant) {
       if (failed(placeConstant(constant, tensor(*slot)))) {

@@ -25,6 +25,9 @@ struct PlannedModel {
 /// Whether |op| is computed by a kernel: not a constant, a view or a terminator.
 bool needsKernel(mlir::Operation *op);
 
+/// The value whose bytes |value| is: follows reshapes.
+mlir::Value rootOf(mlir::Value value);
+
 /// Makes net, stage, subnet, tensors and steps out of |function|, whose ops' kernels are in |kernels|;
 /// |code| is their shared object. Results lie at the ops' device.addresses. Errors are emitted at the ops.
 llvm::LogicalResult planModel(mlir::func::FuncOp function, const x86::X86Target &target, const KernelSet &kernels,

@@ -9,6 +9,7 @@
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Pipeline.h"
+#include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -51,11 +52,12 @@ llvm::Error writeText(ModuleOp module, const std::string &path) {
   return llvm::Error::success();
 }
 
-LogicalResult runDevicePasses(ModuleOp module, const x86::X86Target &target) {
+LogicalResult runDevicePasses(ModuleOp module, const X86DeployOptions &deploy) {
   PassManager passes(module.getContext());
   passes.addPass(top::createWidenFloatsPass());
   device::DevicePipelineOptions options;
-  options.vectorBytes = target.vectorBytes();
+  options.vectorBytes = deploy.target.vectorBytes();
+  options.observe = deploy.observe;
   device::buildDevicePipeline(passes, options);
   return passes.run(module);
 }
@@ -67,13 +69,21 @@ llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOption
   if (!function || !llvm::hasSingleElement(function.getBody())) {
     return llvm::createStringError("failed to deploy: the module has no function @main");
   }
+  std::vector<ObservedTensor> observed;
   {
     Phase phase(observer, "lower");
     if (mlir::failed(device::checkLowerable(module))) {
       return top::unsupported("the model holds what Tessera does not run");
     }
-    if (mlir::failed(runDevicePasses(module, options.target))) {
+    if (options.observe) {
+      top::nameEveryTensor(function);
+      observed = listObserved(function);
+    }
+    if (mlir::failed(runDevicePasses(module, options))) {
       return failed("lower the model to device operations");
+    }
+    if (options.observe) {
+      findSources(function, observed);
     }
   }
   if (!options.deviceMlir.empty()) {
@@ -122,6 +132,7 @@ llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOption
   result.steps = planned.steps;
   result.kernels = kernels.size();
   result.cacheHits = kernels.cacheHits();
+  result.observed = std::move(observed);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #ifndef TESSERA_CODEGEN_PIPELINES_X86DEPLOY_H
 #define TESSERA_CODEGEN_PIPELINES_X86DEPLOY_H
 
+#include "codegen/Pipelines/Observe.h"
 #include "codegen/X86/X86Target.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -16,6 +17,9 @@ struct X86DeployOptions {
   std::string output;       ///< .bmodel
   std::string cacheFolder;  ///< kernel cache, empty: none
   std::string deviceMlir;   ///< where to write the device IR, empty: nowhere
+  /// Every Top result stays a tensor of its own with memory of its own, which no later step overwrites: for tools that look
+  /// at, or change, what lies between the ops. Slower and larger, the same numbers within rounding.
+  bool observe = false;
 };
 
 /// What the user is told about the result; sizes in bytes.
@@ -23,6 +27,7 @@ struct X86DeployResult {
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
   uint64_t codeBytes = 0, constantBytes = 0;
   size_t steps = 0, kernels = 0, cacheHits = 0;
+  std::vector<ObservedTensor> observed; ///< with |observe|: all float inputs and Top results, in program order
 };
 
 /// Called around each phase: begin(name), then end().

@@ -6,6 +6,7 @@
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -25,6 +26,7 @@ struct Options {
   std::string cacheFolder;
   std::string deviceMlir;
   unsigned jobs = 0;
+  bool observe = false;
 };
 
 llvm::Error fail(ExitCode code, const llvm::Twine &text) { return llvm::make_error<CodedError>(code, text.str()); }
@@ -51,6 +53,18 @@ private:
   std::string text;
   ScopedDiagnosticHandler handler;
 };
+
+llvm::json::Array describe(ArrayRef<codegen::ObservedTensor> tensors) {
+  llvm::json::Array list;
+  for (const codegen::ObservedTensor &tensor : tensors) {
+    list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(tensor.name)},
+                                      {"op", tensor.op},
+                                      {"shape", llvm::json::Array(tensor.shape)},
+                                      {"constant", tensor.isConstant},
+                                      {"source", llvm::json::fixUTF8(tensor.source)}});
+  }
+  return list;
+}
 
 llvm::Expected<x86::X86Target> parseTarget(const Options &options) {
   std::optional<x86::X86Target> target = x86::X86Target::parse(options.chip);
@@ -87,7 +101,8 @@ llvm::Error run(const Options &options) {
   if (!module) {
     return module.takeError();
   }
-  codegen::X86DeployOptions deploy{*target, options.output, options.cacheFolder, options.deviceMlir};
+  std::string hash = options.observe ? top::hashModule(**module) : "";
+  codegen::X86DeployOptions deploy{*target, options.output, options.cacheFolder, options.deviceMlir, options.observe};
   llvm::Expected<codegen::X86DeployResult> result = codegen::deployX86(**module, deploy, observer);
   if (!result) {
     llvm::Error error = result.takeError();
@@ -99,7 +114,7 @@ llvm::Error run(const Options &options) {
     bool internal = StringRef(text).contains("internal error");
     return fail(internal ? kInternal : refused ? kUnsupported : kError, text);
   }
-  reportResult(llvm::json::Object{{"bmodel", options.output},
+  llvm::json::Object object{{"bmodel", options.output},
                 {"chip", target->name()},
                 {"workspace_bytes", int64_t(result->workspaceBytes)},
                 {"workspace_lower_bound", int64_t(result->workspaceLowerBound)},
@@ -107,7 +122,12 @@ llvm::Error run(const Options &options) {
                 {"constant_bytes", int64_t(result->constantBytes)},
                 {"steps", int64_t(result->steps)},
                 {"kernels", int64_t(result->kernels)},
-                {"cache_hits", int64_t(result->cacheHits)}});
+                {"cache_hits", int64_t(result->cacheHits)}};
+  if (options.observe) {
+    object["model_hash"] = hash;
+    object["tensors"] = describe(result->observed);
+  }
+  reportResult(std::move(object));
   return llvm::Error::success();
 }
 } // namespace
@@ -125,5 +145,7 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   });
   sub->add_option("--jobs", options->jobs, "Threads that compile, 0: one per core");
   sub->add_option("--device-mlir", options->deviceMlir, "Also write the device IR to this file");
+  sub->add_flag("--observe", options->observe,
+                "Keep every float tensor of the Top module in memory of its own and list them: for calibration");
   return [options] { return run(*options); };
 }

@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/ModuleInfo.h"
 
+#include "codegen/Pipelines/Observe.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/Subcommand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Quant/IR/Quant.h"
 #include "top_dialect/IR/ModuleIO.h"
+#include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopDialect.h"
 
 using namespace mlir;
@@ -71,15 +73,28 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
   auto name = module->getAttrOfType<StringAttr>(TopDialect::kModelNameAttr);
   return llvm::json::Object{{"inputs", std::move(inputs)},
                             {"outputs", std::move(outputs)},
+                            {"model_hash", tessera::top::hashModule(module)},
                             {"model_name", llvm::json::fixUTF8(name ? name.getValue() : "")},
                             {"ops", ops}};
+}
+
+static llvm::json::Array listTensors(ModuleOp module) {
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  tessera::top::nameEveryTensor(function);
+  llvm::json::Array names;
+  for (const tessera::codegen::ObservedTensor &tensor : tessera::codegen::listObserved(function)) {
+    names.push_back(llvm::json::fixUTF8(tensor.name));
+  }
+  return names;
 }
 
 std::function<llvm::Error()> tessera::tool::addInfo(CLI::App &app) {
   CLI::App *sub = app.add_subcommand("info", "Inputs and outputs of a NAME_top.mlir");
   auto path = std::make_shared<std::string>();
   sub->add_option("--mlir", *path, "The module")->required();
-  return [path]() -> llvm::Error {
+  auto tensors = std::make_shared<bool>(false);
+  sub->add_flag("--tensors", *tensors, "Also the names of all float tensors, as calibration tables have them");
+  return [path, tensors]() -> llvm::Error {
     DialectRegistry registry;
     registry.insert<arith::ArithDialect, func::FuncDialect, quant::QuantDialect, TopDialect>();
     MLIRContext context(registry);
@@ -90,6 +105,9 @@ std::function<llvm::Error()> tessera::tool::addInfo(CLI::App &app) {
     auto object = describeModule(**module);
     if (!object) {
       return object.takeError();
+    }
+    if (*tensors) {
+      (*object)["tensors"] = listTensors(**module);
     }
     reportResult(std::move(*object));
     return llvm::Error::success();

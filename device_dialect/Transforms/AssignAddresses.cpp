@@ -103,10 +103,15 @@ public:
     if (failed(addValues())) {
       return signalPassFailure();
     }
-    joinViews();
-    joinParts();
+    joinReshapes();
+    if (!separate) {
+      joinSlices();
+      joinParts();
+    }
     findLifetimes();
-    overwriteOperands();
+    if (!separate) {
+      overwriteOperands();
+    }
     place();
     write();
   }
@@ -137,13 +142,16 @@ private:
     return success();
   }
 
-  /// Reshapes, and slices that are one run of bytes of their source.
-  void joinViews() {
+  void joinReshapes() {
     for (auto reshape : body().getOps<ReshapeOp>()) {
       if (buffers.contains(reshape.getX())) {
         buffers.join(reshape.getY(), reshape.getX(), 0);
       }
     }
+  }
+
+  /// Slices that are one run of bytes of their source.
+  void joinSlices() {
     for (auto copy : body().getOps<CopyOp>()) {
       std::optional<int64_t> offset = sliceOffset(copy);
       if (offset && *offset % kAddressAlignment == 0 && buffers.contains(copy.getSources().front()) && buffers.isFree(copy.getY())) {
@@ -229,7 +237,8 @@ private:
     }
     auto extend = [&](Value value, int64_t at) {
       Buffers::Info &info = buffers.info(value);
-      info.first = std::min(info.first, at), info.last = std::max(info.last, at);
+      info.first = separate ? 0 : std::min(info.first, at);
+      info.last = separate ? step : std::max(info.last, at);
     };
     for (Operation &op : body()) {
       if (isElided(&op)) {

@@ -125,6 +125,10 @@ def AssignAddressesPass : Pass<"device-assign-addresses", "::mlir::func::FuncOp"
     %y = device.map(%x) {...} {device.addresses = array<i64: 128>, device.inplace = 0 : i64} : (tensor<64xf32>) -> tensor<64xf32>
     ```
   }];
+  let options = [
+    Option<"separate", "separate", "bool", "false",
+           "Every result but views of whole ones has bytes of its own for the whole run: for looking at tensors afterwards">,
+  ];
   let dependentDialects = ["::tessera::device::DeviceDialect"];
   let statistics = [Statistic<"numElided", "elided-copies", "Copies done by addresses alone">,
                     Statistic<"numInplace", "in-place-results", "Results written over an operand">];

@@ -18,13 +18,15 @@ void buildDevicePipeline(OpPassManager &manager, const DevicePipelineOptions &op
   OpPassManager &functions = manager.nest<func::FuncOp>();
   functions.addPass(createConvertTopToDevicePass());
   functions.addPass(createVerifyLoweredPass());
-  functions.addPass(createCanonicalizerPass());
-  functions.addPass(createCSEPass());
+  if (!options.observe) {
+    functions.addPass(createCanonicalizerPass());
+    functions.addPass(createCSEPass());
 
-  // While all tensors are still row-major: fewer moves, and what is computed together.
-  functions.addPass(createSimplifyCopiesPass());
-  functions.addPass(createFuseEpiloguesPass());
-  functions.addPass(createCanonicalizerPass());
+    // While all tensors are still row-major: fewer moves, and what is computed together.
+    functions.addPass(createSimplifyCopiesPass());
+    functions.addPass(createFuseEpiloguesPass());
+    functions.addPass(createCanonicalizerPass());
+  }
 
   // How tensors and weights lie in memory.
   functions.addPass(createAssignLayoutsPass({.vectorBytes = options.vectorBytes, .winograd = options.winograd}));
@@ -32,7 +34,7 @@ void buildDevicePipeline(OpPassManager &manager, const DevicePipelineOptions &op
   functions.addPass(createPackWeightsPass({.vectorBytes = options.vectorBytes}));
   functions.addPass(createVerifyPackingPass());
 
-  functions.addPass(createAssignAddressesPass());
+  functions.addPass(createAssignAddressesPass({.separate = options.observe}));
   functions.addPass(createVerifyAddressesPass());
 }
 

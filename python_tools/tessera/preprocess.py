@@ -105,7 +105,7 @@ class Preprocess:
         Raises TesseraError where the picture cannot be read or `shape` is no picture's.
         """
         height, width = self._input_size(shape)
-        image = _decode(picture).convert("L" if self.pixel_format == "gray" else "RGB")
+        image = _eight_bits(_decode(picture)).convert("L" if self.pixel_format == "gray" else "RGB")
         pixels = self._place(image, height, width)
         if self.pixel_format == "bgr":
             pixels = pixels[:, :, ::-1]
@@ -169,6 +169,16 @@ def _decode(picture: "str | Path | Image.Image") -> "Image.Image":
             return image
     except (OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError) as error:
         raise TesseraError(f"failed to read picture {picture}: {error}") from error
+
+
+def _eight_bits(image: "Image.Image") -> "Image.Image":
+    """A picture of 16 bits a pixel in 8; Pillow's own conversion would clip all values above 255 to white."""
+    from PIL import Image
+
+    if not image.mode.startswith("I"):
+        return image
+    values = np.asarray(image).astype(np.float64)
+    return Image.fromarray(np.rint(np.clip(values / 257, 0, 255)).astype(np.uint8))
 
 
 def _resize(image: "Image.Image", height: int, width: int) -> np.ndarray:

@@ -67,6 +67,12 @@ def open_top(mlir: str | Path, report: Report) -> TopModel:
     return _from_result(path, run_compile(["info", "--mlir", str(path)], report, inputs=[path]))
 
 
+def describe(mlir: str | Path, report: Report) -> dict:
+    """What tessera-compile tells of a NAME_top.mlir: inputs, outputs, model_hash, model_name, and all float tensors' names."""
+    path = require_file(mlir, "model")
+    return run_compile(["info", "--mlir", str(path), "--tensors"], report, inputs=[path])
+
+
 def _from_result(path: Path, result: Mapping[str, object]) -> TopModel:
     """From what tessera-compile tells of a module. Raises TesseraError where an input's size is open."""
     model = TopModel(path, tuple(map(_spec, result["inputs"])), tuple(map(_spec, result["outputs"])))  # type: ignore[arg-type]

@@ -303,9 +303,16 @@ Value Lowering::constant(ArrayRef<double> values, Type elementType, ArrayRef<int
 LogicalResult Lowering::replace(ValueRange results) {
   for (auto [old, value] : llvm::zip(op->getResults(), results)) {
     Operation *made = value.getDefiningOp();
-    if (made && made->getLoc() == loc && op->getNumResults() == made->getNumResults()) {
+    if (!made || made->getLoc() != loc) {
+      continue;
+    }
+    if (op->getNumResults() == made->getNumResults()) {
       top::copyNames(op, made);
       break;
+    }
+    // Several ops make the results of one, as of a split.
+    if (made->getNumResults() == 1 && !top::getTensorName(old).empty()) {
+      top::setTensorNames(made, top::getTensorName(old));
     }
   }
   rewriter.replaceOp(op, results);

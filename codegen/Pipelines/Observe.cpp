@@ -1,0 +1,99 @@
+//===- Observe.cpp - Where a Top tensor's values are in a .bmodel ---------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/Observe.h"
+
+#include "codegen/Pipelines/Plan.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopConstOps.h"
+#include "top_dialect/IR/TopDialect.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+namespace {
+
+bool isFloat(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && isa<FloatType>(type.getElementType());
+}
+
+StringRef inputName(func::FuncOp function, unsigned index) {
+  auto name = function.getArgAttrOfType<StringAttr>(index, top::TopDialect::kNameAttr);
+  return name ? name.getValue() : StringRef();
+}
+
+ObservedTensor describe(StringRef name, StringRef op, Value value) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+  ObservedTensor tensor;
+  tensor.name = name.str();
+  tensor.op = op.str();
+  tensor.shape.assign(shape.begin(), shape.end());
+  return tensor;
+}
+
+/// The tensor name of |root|, made up if need be.
+std::string nameOf(func::FuncOp function, Value root, unsigned &made) {
+  if (auto argument = dyn_cast<BlockArgument>(root)) {
+    return inputName(function, argument.getArgNumber()).str();
+  }
+  if (StringRef name = top::getTensorName(root); !name.empty()) {
+    return name.str();
+  }
+  Operation *op = root.getDefiningOp();
+  SmallVector<std::string> names;
+  for (OpResult result : op->getResults()) {
+    StringRef name = top::getTensorName(result);
+    // A control character: no name from a file or a node has one, so it is unique.
+    names.push_back(name.empty() ? "\x01" + std::to_string(made++) : name.str());
+  }
+  top::setTensorNames(op, SmallVector<StringRef>(names.begin(), names.end()));
+  return names[cast<OpResult>(root).getResultNumber()];
+}
+
+} // namespace
+
+std::vector<ObservedTensor> listObserved(func::FuncOp function) {
+  std::vector<ObservedTensor> observed;
+  for (BlockArgument argument : function.getArguments()) {
+    if (isFloat(argument)) {
+      observed.push_back(describe(inputName(function, argument.getArgNumber()), "input", argument));
+    }
+  }
+  for (Operation &op : function.getBody().front()) {
+    for (Value result : op.getResults()) {
+      if (StringRef name = top::getTensorName(result); !name.empty() && isFloat(result) && !top::isConstant(result)) {
+        observed.push_back(describe(name, op.getName().getStringRef(), result));
+      }
+    }
+  }
+  return observed;
+}
+
+void findSources(func::FuncOp function, std::vector<ObservedTensor> &observed) {
+  llvm::StringMap<Value> byName;
+  for (BlockArgument argument : function.getArguments()) {
+    byName.try_emplace(inputName(function, argument.getArgNumber()), argument);
+  }
+  for (Operation &op : function.getBody().front()) {
+    for (Value result : op.getResults()) {
+      if (StringRef name = top::getTensorName(result); !name.empty()) {
+        byName.try_emplace(name, result);
+      }
+    }
+  }
+  unsigned made = 0;
+  for (ObservedTensor &tensor : observed) {
+    auto it = byName.find(tensor.name);
+    if (it == byName.end()) {
+      continue;
+    }
+    Value root = rootOf(it->second);
+    tensor.isConstant = top::isConstant(root);
+    tensor.source = tensor.isConstant ? "" : nameOf(function, root, made);
+  }
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,30 @@
+//===- Observe.h - Where a Top tensor's values are in a .bmodel -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_PIPELINES_OBSERVE_H
+#define TESSERA_CODEGEN_PIPELINES_OBSERVE_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <string>
+#include <vector>
+
+namespace tessera::codegen {
+
+/// A float tensor of the Top function and the tensor of the .bmodel that holds its values.
+struct ObservedTensor {
+  std::string name;   ///< ONNX or derived name (top::nameEveryTensor); inputs: their ONNX name
+  std::string op;     ///< "top.conv", ...; "input"
+  std::string source; ///< ONNX name of the tensor of the model with the same elements (a reshape has none of its own)
+  bool isConstant = false; ///< the same in every run; |source| is empty
+  std::vector<int64_t> shape;
+};
+
+/// The float inputs and results of Top ops of a function whose tensors are named, in program order, without sources.
+std::vector<ObservedTensor> listObserved(mlir::func::FuncOp function);
+
+/// Fills in the sources from the lowered function, and names the tensors they need. A tensor that the lowering left no
+/// trace of keeps an empty source.
+void findSources(mlir::func::FuncOp function, std::vector<ObservedTensor> &observed);
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_PIPELINES_OBSERVE_H

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calibration samples: a folder, a list file, an .npz file or a Python file that makes them."""
+from __future__ import annotations
+
+import runpy
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ..errors import TesseraError
+from ..files import load_npy, load_npz, require_file
+from ..inputs import InputSpec, check_inputs
+from ..preprocess import Preprocess, is_picture
+
+GENERATOR_FUNCTION = "samples"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One sample, to be loaded where it is used. number: its place among the samples of the run.
+
+    Either `files` (by input name; "" for an .npz that holds all inputs) or `arrays`; row: of an .npz that
+    holds many samples.
+    """
+
+    number: int
+    name: str
+    files: tuple[tuple[str, str], ...] = ()
+    arrays: Mapping[str, np.ndarray] | None = None
+
+    def load(self, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
+        """Input arrays of the model's exact types. Raises Unreadable for a file that is no good, TesseraError for arrays
+        that are not the model's inputs."""
+        arrays = self.arrays
+        if arrays is None:
+            arrays = {}
+            for name, file in self.files:
+                try:
+                    arrays.update(_read(name, file, specs))
+                except TesseraError as error:
+                    raise Unreadable(error.message) from error
+        return check_inputs(arrays, specs, f"calibration sample {self.name}")
+
+
+class Unreadable(Exception):
+    """A sample that can be left out: its file is damaged."""
+
+
+def _read(name: str, file: str, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
+    if not name:
+        return load_npz(file, "sample")
+    spec = next(s for s in specs if s.name == name)
+    if is_picture(file):
+        return {name: (spec.preprocess or Preprocess()).apply(file, spec.shape)}
+    return {name: load_npy(file, "sample")}
+
+
+@dataclass
+class Dataset:
+    """Samples in order. identity: tells whether an interrupted run was over the same ones."""
+
+    samples: Callable[[], Iterator[Sample]]
+    count: int
+    available: int
+    identity: str
+    kind: str
+
+
+def open_dataset(given: str, specs: Sequence[InputSpec], input_num: int) -> Dataset:
+    """The samples `--dataset` names; where there are more than input_num, that many, spread evenly over all.
+
+    Raises TesseraError where there are none, or where they cannot be inputs of the model.
+    """
+    path = Path(given)
+    if path.is_dir():
+        return _from_files(_list_folder(path, specs), input_num, specs, "folder")
+    require_file(path, "data set")
+    if path.suffix == ".npz":
+        return _from_npz(path, specs, input_num)
+    if path.suffix == ".py":
+        return _from_generator(path, specs, input_num)
+    if path.suffix in (".txt", ".lst", ".list"):
+        return _from_files(_read_list(path, specs), input_num, specs, "list")
+    if is_picture(path):
+        return _from_files([Sample(0, path.name, _one_file(str(path), specs))], input_num, specs, "picture")
+    raise TesseraError(f"--dataset {path}: unknown kind of file",
+                       hint="give a folder of pictures or .npz files, a list (.txt), one .npz, or a Python file (.py)")
+
+
+def spread(count: int, wanted: int) -> list[int]:
+    """`wanted` of the numbers below `count`, evenly spaced; all of them where there are not more."""
+    return list(range(count)) if wanted >= count else [i * count // wanted for i in range(wanted)]
+
+
+def _from_files(found: Sequence[Sample], input_num: int, specs: Sequence[InputSpec], kind: str) -> Dataset:
+    if any(is_picture(file) for sample in found for _, file in sample.files):
+        _check_takes_pictures(found, specs)
+    chosen = [Sample(number, found[i].name, found[i].files) for number, i in enumerate(spread(len(found), input_num))]
+    return Dataset(lambda: iter(chosen), len(chosen), len(found), "\n".join(s.name for s in chosen), kind)
+
+
+def _check_takes_pictures(found: Sequence[Sample], specs: Sequence[InputSpec]) -> None:
+    """A model that takes no picture fails here, once, rather than with every picture."""
+    from PIL import Image
+
+    for name in {name for sample in found for name, file in sample.files if is_picture(file)}:
+        spec = next(s for s in specs if s.name == name)
+        (spec.preprocess or Preprocess()).apply(Image.new("RGB", (8, 8)), spec.shape)
+
+
+def _list_folder(folder: Path, specs: Sequence[InputSpec]) -> list[Sample]:
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
+    pictures, arrays = [p for p in files if is_picture(p)], [p for p in files if p.suffix == ".npz"]
+    if not pictures and not arrays:
+        seen = f"; it holds {len(files)} other file(s), e.g. {files[0].name}" if files else ": it is empty"
+        raise TesseraError(f"--dataset {folder}: no picture and no .npz file in the folder{seen}",
+                           hint="pictures are found by their suffix: .jpg, .png, .bmp, ...")
+    if pictures and arrays:
+        raise TesseraError(f"--dataset {folder}: holds both {len(pictures)} picture(s) and {len(arrays)} .npz file(s)",
+                           hint="give a folder with one kind, or a list file")
+    return [Sample(0, p.relative_to(folder).as_posix(), _one_file(str(p), specs)) for p in pictures or arrays]
+
+
+def _one_file(file: str, specs: Sequence[InputSpec]) -> tuple[tuple[str, str], ...]:
+    if Path(file).suffix == ".npz":
+        return (("", file),)
+    if len(specs) != 1:
+        raise TesseraError(f"one file ({Path(file).name}) for a model of {len(specs)} inputs",
+                           hint="use .npz files with one array per input, or a list with NAME=FILE,NAME=FILE lines",
+                           details=["the model's inputs are: " + ", ".join(map(str, specs))])
+    return ((specs[0].name, file),)
+
+
+def _read_list(path: Path, specs: Sequence[InputSpec]) -> list[Sample]:
+    """One sample a line: FILE, or NAME=FILE,NAME=FILE, or FILE,FILE in the order of the inputs; relative to the list."""
+    samples = []
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        parts = [text] if (path.parent / text).exists() else [part.strip() for part in text.split(",")]
+        names = {spec.name for spec in specs}
+        if all("=" in part and part.split("=", 1)[0] in names for part in parts):
+            files = tuple((part.split("=", 1)[0], str(path.parent / part.split("=", 1)[1])) for part in parts)
+        elif len(parts) == 1:
+            files = _one_file(str(path.parent / parts[0]), specs)
+        elif len(parts) == len(specs):
+            files = tuple((spec.name, str(path.parent / part)) for spec, part in zip(specs, parts))
+        else:
+            raise TesseraError(f"{path}:{number}: {len(parts)} files for {len(specs)} input(s)",
+                               details=["the model's inputs are: " + ", ".join(map(str, specs))])
+        samples.append(Sample(0, text, files))
+    if not samples:
+        raise TesseraError(f"--dataset {path}: the list names no file")
+    return samples
+
+
+def _from_npz(path: Path, specs: Sequence[InputSpec], input_num: int) -> Dataset:
+    """One sample, or many along the first axis: [100,3,224,224] for an input [1,3,224,224]."""
+    arrays = load_npz(path, "data set")
+    counts = {spec.name: _rows(arrays.get(spec.name), spec) for spec in specs}
+    if set(arrays) != set(counts) or len(set(counts.values())) != 1 or None in counts.values():
+        check_inputs(arrays, specs, f"--dataset {path}")  # says what is wrong with one sample
+        raise TesseraError(f"--dataset {path}: the arrays hold different numbers of samples: "
+                           + ", ".join(f"'{name}' {count}" for name, count in counts.items()))
+    available = next(iter(counts.values())) or 0
+    if available == 0:
+        raise TesseraError(f"--dataset {path}: the arrays hold no sample")
+    rows = spread(available, input_num)
+
+    def samples() -> Iterator[Sample]:
+        for number, row in enumerate(rows):
+            yield Sample(number, f"{path.name}[{row}]", arrays={
+                spec.name: arrays[spec.name].reshape(available, *spec.shape)[row] for spec in specs})
+    return Dataset(samples, len(rows), available, f"{path.name} {path.stat().st_size} {rows}", "npz")
+
+
+def _rows(array: np.ndarray | None, spec: InputSpec) -> int | None:
+    """How many samples of the input's shape the array holds; None where it is not made of those."""
+    if array is None or array.ndim != max(len(spec.shape), array.ndim):
+        return None
+    if array.shape == spec.shape:
+        return 1
+    if array.ndim == len(spec.shape) + 1 and array.shape[1:] == spec.shape:
+        return array.shape[0]
+    if array.ndim == len(spec.shape) and array.ndim and array.shape[1:] == spec.shape[1:] and array.shape[0] % spec.shape[0] == 0:
+        return array.shape[0] // spec.shape[0]
+    return None
+
+
+def _from_generator(path: Path, specs: Sequence[InputSpec], input_num: int) -> Dataset:
+    """A Python file with a function samples() that yields dicts of arrays, or arrays where there is one input."""
+    try:
+        function = runpy.run_path(str(path)).get(GENERATOR_FUNCTION)
+    except Exception as error:
+        raise _user_fault(path, error) from error
+    if not callable(function):
+        raise TesseraError(f"--dataset {path}: defines no function {GENERATOR_FUNCTION}()",
+                           hint="def samples(): yield {\"input\": array}")
+
+    def samples() -> Iterator[Sample]:
+        try:
+            for number, arrays in enumerate(function()):
+                if number >= input_num:
+                    return
+                if not isinstance(arrays, Mapping):
+                    if len(specs) != 1:
+                        raise TesseraError(f"{path}: sample {number} is no dict, but the model has {len(specs)} inputs")
+                    arrays = {specs[0].name: np.asarray(arrays)}
+                yield Sample(number, f"{path.name}[{number}]", arrays=arrays)
+        except TesseraError:
+            raise
+        except Exception as error:
+            raise _user_fault(path, error) from error
+    return Dataset(samples, input_num, input_num, f"{path.name} {path.read_text(errors='replace')}", "generator")
+
+
+def _user_fault(path: Path, error: Exception) -> TesseraError:
+    """An exception in the user's own file, with the line in it."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    line = f":{frames[-1].lineno}" if frames else f":{error.lineno}" if isinstance(error, SyntaxError) else ""
+    return TesseraError(f"{path}{line}: {type(error).__name__}: {error}")

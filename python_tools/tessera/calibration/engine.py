@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where chunks of samples are worked on: in this process, in worker processes, or on Dask workers."""
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import threading
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from pathlib import Path
+from typing import Iterable, Iterator, Sequence
+
+from ..errors import TesseraError
+from .dataset import Sample
+from .worker import Candidate, Job, Result, run_chunk
+
+Candidates = "Sequence[tuple[str, Sequence[Candidate]]] | None"
+
+
+def usable_cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+class Engine:
+    """Here and now, one chunk after the other."""
+
+    workers = 1
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def run(self, chunks: Iterable[Sequence[Sample]], candidates: Candidates = None) -> Iterator[Result]:
+        """One result a chunk, in whatever order they are done. Raises the first failure a worker reports."""
+        for chunk in chunks:
+            yield _checked(run_chunk(self._job, chunk, candidates))
+
+    def close(self) -> None:
+        pass
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class PoolEngine(Engine):
+    """Worker processes on this machine. Few chunks are under way at once, so memory does not grow with their number."""
+
+    def __init__(self, job: Job, workers: int) -> None:
+        super().__init__(job)
+        self.workers = workers
+        # Fork would copy the threads' locks of whatever library is loaded here.
+        self._pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent)
+
+    def run(self, chunks: Iterable[Sequence[Sample]], candidates: Candidates = None) -> Iterator[Result]:
+        pending = set()
+        try:
+            for chunk in chunks:
+                pending.add(self._pool.submit(run_chunk, self._job, chunk, candidates))
+                if len(pending) >= 2 * self.workers:
+                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    yield from (_checked(future.result()) for future in done)
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                yield from (_checked(future.result()) for future in done)
+        except BrokenProcessPool as error:
+            raise TesseraError("a worker process was ended from outside, most likely for lack of memory",
+                               hint="use fewer --workers, then --resume") from error
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class DaskEngine(Engine):
+    """Workers of a Dask scheduler. The model travels to them; files of the data set must have the same path there."""
+
+    def __init__(self, job: Job, address: str) -> None:
+        try:
+            from distributed import Client
+        except ImportError as error:
+            raise TesseraError("--distributed needs Dask, which is not installed",
+                               hint="apt install python3-distributed, or pip install distributed") from error
+        super().__init__(replace(job, model=Path(job.model).read_bytes()))
+        try:
+            self._client = Client(address, timeout=10, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise TesseraError(f"--distributed {address}: no Dask scheduler answers there: {error}",
+                               hint="start one: dask scheduler; and workers: dask worker ADDRESS") from error
+        self.workers = len(self._client.scheduler_info(n_workers=-1)["workers"]) if _has_n_workers() else len(
+            self._client.scheduler_info()["workers"])
+        if self.workers == 0:
+            self._client.close()
+            raise TesseraError(f"--distributed {address}: the scheduler has no worker",
+                               hint=f"start some: dask worker {address}")
+
+    def run(self, chunks: Iterable[Sequence[Sample]], candidates: Candidates = None) -> Iterator[Result]:
+        job = self._client.scatter(self._job, broadcast=True, hash=False)
+        pending: deque = deque()
+        for chunk in chunks:
+            # Not pure: equal chunks of another run are other work.
+            pending.append(self._client.submit(run_chunk, job, list(chunk), candidates, pure=False))
+            if len(pending) >= 2 * self.workers:
+                yield self._take(pending)
+        while pending:
+            yield self._take(pending)
+
+    def _take(self, pending: deque) -> Result:
+        try:
+            return _checked(pending.popleft().result())
+        except TesseraError:
+            raise
+        except Exception as error:
+            raise TesseraError(f"a Dask worker failed: {type(error).__name__}: {error}",
+                               hint="the workers need this version of Tessera in their Python path") from error
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _has_n_workers() -> bool:
+    """Newer versions of Dask list 5 workers only unless told otherwise."""
+    import inspect
+
+    from distributed import Client
+    return "n_workers" in inspect.signature(Client.scheduler_info).parameters
+
+
+def _checked(result: Result) -> Result:
+    if result.failure:
+        raise TesseraError(result.failure["message"], hint=result.failure["hint"], details=result.failure["details"])
+    return result

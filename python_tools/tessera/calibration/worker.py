@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one worker process does with samples: run the model, add its tensors to histograms, try out ranges.
+
+Results depend on the samples alone, not on which worker takes which: histograms are merged by adding
+integers, and errors are kept per sample.
+"""
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from tessera import _calibration
+
+from ..errors import TesseraError
+from ..inputs import InputSpec
+from .dataset import Sample, Unreadable
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker needs to know. model: path of the .bmodel, or its bytes for a worker that may not see the path."""
+
+    key: str
+    model: "str | bytes"
+    specs: tuple[InputSpec, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to quantise one source."""
+
+    scale: float
+    zero_point: int
+    lowest: int
+
+
+@dataclass
+class Result:
+    """Of one chunk of samples. errors[sample][i]: output error of the i-th candidate tried."""
+
+    histograms: dict[str, "_calibration.Histogram"] = field(default_factory=dict)
+    digests: dict[int, str] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    skipped: dict[int, str] = field(default_factory=dict)
+    errors: dict[int, list[float]] = field(default_factory=dict)
+    failure: "dict | None" = None
+
+
+_open_workers: dict[str, "Worker"] = {}
+
+
+def run_chunk(job: Job, samples: Sequence[Sample],
+              candidates: "Sequence[tuple[str, Sequence[Candidate]]] | None" = None) -> Result:
+    """Observes the samples, or with `candidates` (source, ways to quantise it) measures their errors.
+
+    A TesseraError travels in the result: exceptions with fields of their own do not survive every transport.
+    """
+    result = Result()
+    try:
+        if job.key not in _open_workers:
+            _open_workers.clear()
+            _open_workers[job.key] = Worker(job)
+        worker = _open_workers[job.key]
+        for sample in samples:
+            result.names[sample.number] = sample.name
+            try:
+                arrays = sample.load(job.specs)
+            except Unreadable as error:
+                result.skipped[sample.number] = str(error)
+                continue
+            if candidates is None:
+                result.digests[sample.number] = digest(arrays, job.specs)
+                worker.observe(arrays, sample.number, result.histograms)
+            else:
+                result.errors[sample.number] = worker.measure(arrays, candidates)
+    except TesseraError as error:
+        result.failure = {"message": error.message, "hint": error.hint, "details": error.details}
+    return result
+
+
+def digest(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec]) -> str:
+    """Of what the model saw: the same picture from a file or an array is the same sample."""
+    state = hashlib.blake2b(digest_size=16)
+    for spec in specs:
+        state.update(arrays[spec.name].tobytes())
+    return state.hexdigest()
+
+
+class Worker:
+    """The model compiled for observation, opened in this process, on one thread."""
+
+    def __init__(self, job: Job) -> None:
+        import tessera.runtime as runtime
+
+        self._error = runtime.Error
+        try:
+            if isinstance(job.model, bytes):
+                # The mapping outlives the name: nothing is left behind, whatever ends this process.
+                with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
+                    path = Path(folder) / "observed.bmodel"
+                    path.write_bytes(job.model)
+                    self._probe = runtime.load(path).net().probe()
+            else:
+                self._probe = runtime.load(job.model, trust=True).net().probe()
+        except self._error as error:
+            raise TesseraError(f"a worker failed to open the compiled model: {error}") from error
+        self._sources = job.sources
+        self._inputs = {spec.name for spec in job.specs}
+        self._places: dict = {}
+
+    def _run(self, arrays: Mapping[str, np.ndarray]) -> None:
+        try:
+            self._probe.run(arrays)
+        except self._error as error:
+            raise TesseraError(f"failed to run the model: {error}") from error
+        if not self._places:
+            for tensor in self._probe.tensors:
+                for name in tensor.names:
+                    self._places.setdefault(name, tensor)
+
+    def observe(self, arrays: Mapping[str, np.ndarray], number: int,
+                histograms: dict[str, "_calibration.Histogram"]) -> None:
+        """Runs one sample and adds all its tensors."""
+        self._run(arrays)
+        for source in self._sources:
+            if source not in histograms:
+                histograms[source] = _calibration.Histogram()
+            if source in self._inputs:
+                values = arrays[source]
+            else:
+                tensor = self._places[source]
+                values = self._probe.row_major(tensor) if tensor.padded else tensor.data
+            histograms[source].observe(np.ascontiguousarray(values, np.float32), number)
+
+    def measure(self, arrays: Mapping[str, np.ndarray],
+                candidates: Sequence[tuple[str, Sequence[Candidate]]]) -> list[float]:
+        """The outputs' error with one tensor quantised and all others float, for every candidate in order.
+
+        Works from the last tensor to the first: a tensor has memory of its own, so everything before it is still as the
+        float run left it, and only the steps after it run again.
+        """
+        self._run(arrays)
+        golden = {name: value.astype(np.float64) for name, value in self._probe.outputs().items() if value.dtype.kind == "f"}
+        order = sorted(range(len(candidates)), key=lambda i: -self._step(candidates[i][0]))
+        found: dict[int, list[float]] = {}
+        for i in order:
+            source, ways = candidates[i]
+            data = self._probe.input(source) if source in self._inputs else self._places[source].data
+            found[i] = []
+            if data.dtype != np.float32:
+                found[i] = [0.0] * len(ways)
+                continue
+            saved = data.copy()
+            for way in ways:
+                data[:] = saved
+                _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
+                self._probe.run_steps(self._step(source) + 1)
+                found[i].append(output_error(golden, self._probe.outputs()))
+            data[:] = saved
+        return [error for i in range(len(candidates)) for error in found[i]]
+
+    def _step(self, source: str) -> int:
+        return -1 if source in self._inputs else self._places[source].step
+
+
+def output_error(golden: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray]) -> float:
+    """Mean over the float outputs of |got - golden|^2 / |golden|^2; values that are not finite in either are left out."""
+    errors = []
+    for name, want in golden.items():
+        difference = got[name].astype(np.float64) - want
+        usable = np.isfinite(difference)
+        power = float(np.sum(np.square(want[usable])))
+        errors.append(float(np.sum(np.square(difference[usable]))) / (power if power > 0 else 1.0))
+    return float(np.mean(errors)) if errors else 0.0

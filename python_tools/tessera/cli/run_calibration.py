@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run_calibration: runs sample data through the compiled f32 model and writes the table of ranges for int8."""
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Sequence
+
+from .. import top_model
+from ..calibration import table as tables
+from ..calibration import tpu_mlir_table
+from ..calibration.choose import Choice, candidates_for, choice_by, measure
+from ..calibration.collect import Checkpoint, State, collect
+from ..calibration.dataset import Dataset, open_dataset
+from ..calibration.distribution import Distribution
+from ..calibration.engine import DaskEngine, Engine, PoolEngine, usable_cores
+from ..calibration.thresholds import DEFAULT_PERCENTILE, METHODS
+from ..calibration.worker import Job
+from ..errors import TesseraError, usage_error
+from ..files import require_writable_folder
+from ..top_model import TopModel
+from .common import Context, Parser, run_command
+
+NAME = "run_calibration"
+FEW_SAMPLES = 32
+MANY_CLIPPED = 0.01
+NAMED = 5
+EPILOG = """--dataset is one of
+  DIR        pictures (pre-processed as model_transform was told), or .npz files with one array per input
+  LIST.txt   one sample a line: FILE, or NAME=FILE,NAME=FILE; paths relative to the list
+  FILE.npz   one array per input, samples along the first axis
+  FILE.py    defines samples(), a generator of dicts of arrays
+
+examples:
+  run_calibration m_top.mlir --dataset pictures/ --input_num 100 -o m_cali.json
+  run_calibration m_top.mlir --dataset list.txt --cali_method kl --symmetric --workers 4 -o m_cali.json
+  run_calibration m_top.mlir --check_table m_cali.json
+  run_calibration m_top.mlir --import_table tpu_mlir_cali_table -o m_cali.json
+  run_calibration m_top.mlir --export_table m_cali.json -o tpu_mlir_cali_table"""
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
+    parser.add_argument("mlir", metavar="NAME_top.mlir", help="from model_transform")
+    parser.add_argument("--dataset", "--data_list", metavar="DATA", help="the samples, see below")
+    parser.add_argument("--input_num", type=int, default=100, metavar="N",
+                        help="most samples to use, spread over all there are (default: %(default)s)")
+    parser.add_argument("--cali_method", choices=("auto", *METHODS, "percentile"), default="auto",
+                        help="auto: per tensor the method with the least measured output error (default: %(default)s)")
+    parser.add_argument("--percentile", type=float, default=DEFAULT_PERCENTILE, metavar="P",
+                        help="share of values kept by --cali_method percentile, in %% (default: %(default)s)")
+    scheme = parser.add_mutually_exclusive_group()
+    scheme.add_argument("--symmetric", action="store_true", help="zero point 0 for all tensors")
+    scheme.add_argument("--asymmetric", action="store_true", help="a zero point for all tensors (default for both: where it pays)")
+    parser.add_argument("--tune_num", type=int, default=8, metavar="N",
+                        help="samples on which auto measures (default: %(default)s)")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
+    parser.add_argument("--distributed", metavar="ADDRESS", help="use the workers of a Dask scheduler instead")
+    parser.add_argument("--resume", action="store_true", help="go on where an interrupted run with the same arguments was")
+    parser.add_argument("--checkpoint_every", type=float, default=5.0, metavar="SECONDS", help="(default: %(default)s)")
+    parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
+    other = parser.add_argument_group("instead of calibrating").add_mutually_exclusive_group()
+    other.add_argument("--check_table", metavar="FILE", help="tell whether a table, e.g. an edited one, is good for the model")
+    other.add_argument("--import_table", metavar="FILE", help="make the table from a tpu-mlir text table")
+    other.add_argument("--export_table", metavar="FILE", help="write a table as tpu-mlir's text")
+    parser.add_argument("-o", "--calibration_table", "--output", dest="output", metavar="FILE", help="output, NAME_cali.json")
+    return parser.add_common().parse_args(argv)
+
+
+def check_usage(args: argparse.Namespace) -> None:
+    if args.check_table:
+        return
+    if not args.output:
+        raise usage_error("-o FILE is missing: where to write the table")
+    if args.import_table or args.export_table:
+        return
+    if not args.dataset:
+        raise usage_error("--dataset is missing: the samples to calibrate with")
+    for flag, value in (("--input_num", args.input_num), ("--tune_num", args.tune_num), ("--workers", args.workers or 1)):
+        if value < 1:
+            raise usage_error(f"{flag} {value}: at least 1")
+    if not 50 < args.percentile <= 100:
+        raise usage_error(f"--percentile {args.percentile:g}: above 50 and at most 100")
+    if args.distributed and args.workers:
+        raise usage_error("--workers contradicts --distributed, whose workers are the scheduler's")
+
+
+def work(context: Context) -> None:
+    args = context.args
+    check_usage(args)
+    if args.check_table or args.import_table or args.export_table:
+        _convert(context)
+    else:
+        _calibrate(context)
+
+
+def _convert(context: Context) -> None:
+    """Checks, imports or exports a table."""
+    args, report = context.args, context.report
+    report.total = 2
+    with report.step("open Top model"):
+        info = top_model.describe(args.mlir, report)
+    names = [str(name) for name in info["tensors"]]
+    with report.step("table") as step:
+        if args.import_table:
+            table, notes = tpu_mlir_table.import_text(args.import_table, str(info["model_name"]), str(info["model_hash"]), names)
+            for note in notes:
+                report.warn(note)
+            table.save(require_writable_folder(args.output) / Path(args.output).name)
+        else:
+            path = args.check_table or args.export_table
+            table = tables.load(path)
+            tables.check_model(table, path, str(info["model_hash"]), names)
+            if args.export_table:
+                tpu_mlir_table.export_text(table, args.output)
+        step.note = f"{len(table.tensors)} tensors"
+        if missing := len(names) - len(table.tensors):
+            report.warn(f"{missing} of the model's {len(names)} tensors are not in the table: they stay float")
+    context.result["table"] = {"tensors": len(table.tensors), "model_hash": table.model_hash}
+    report.finish([])
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The model compiled so that all its tensors can be seen."""
+
+    model: TopModel
+    bmodel: Path
+    info: dict
+
+    @property
+    def sources(self) -> list[str]:
+        return list(dict.fromkeys(str(t["source"]) for t in self.info["tensors"] if t["source"]))
+
+
+def _calibrate(context: Context) -> None:
+    args, report = context.args, context.report
+    auto = args.cali_method == "auto"
+    report.total = 5 if auto else 4
+    output = require_writable_folder(args.output) / Path(args.output).name
+    with tempfile.TemporaryDirectory(prefix="tessera-calibration-") as folder:
+        with report.step("compile, every tensor visible") as step:
+            model = top_model.open_top(args.mlir, report)
+            dataset = open_dataset(args.dataset, model.inputs, args.input_num)
+            extra = ["--observe"] + (["--cache-dir", args.cache_dir] if args.cache_dir else [])
+            bmodel = Path(folder) / "observed.bmodel"
+            info = top_model.deploy(model, bmodel, report, chip="x86", quantize="F32", extra=extra)
+            observed = Observed(model, bmodel, info)
+            step.note = f"{len(info['tensors'])} tensors"
+        job = Job(f"{info['model_hash']} {bmodel}", str(bmodel), model.inputs, tuple(observed.sources))
+        engine = _engine(args, job, dataset)
+        try:
+            state = _collect(context, engine, dataset, observed, output)
+            choices = _choose(context, engine, dataset, state)
+        finally:
+            engine.close()
+    with report.step("write table") as step:
+        table = _table(args, observed, state, choices)
+        table.save(output)
+        Checkpoint(_partial(output), "", 0).remove()
+        step.note = str(output)
+    _warn(context, dataset, observed, state, choices)
+    _results(context, dataset, table, state, choices)
+    report.finish([f"model_deploy --mlir {args.mlir} --chip x86 --quantize INT8 --calibration_table {output} "
+                   f"--model {Path(args.mlir).stem.removesuffix('_top')}_x86_int8.bmodel"])
+
+
+def _engine(args: argparse.Namespace, job: Job, dataset: Dataset) -> Engine:
+    if args.distributed:
+        return DaskEngine(job, args.distributed)
+    workers = min(args.workers or usable_cores(), dataset.count)
+    return PoolEngine(job, workers) if workers > 1 else Engine(job)
+
+
+def _partial(output: Path) -> Path:
+    return output.with_name(output.name + ".partial")
+
+
+def _collect(context: Context, engine: Engine, dataset: Dataset, observed: Observed, output: Path) -> State:
+    args, report = context.args, context.report
+    identity = f"{observed.info['model_hash']}\n{args.input_num}\n{dataset.identity}"
+    checkpoint = Checkpoint(_partial(output), identity, args.checkpoint_every)
+    state = checkpoint.load(observed.sources) if args.resume else None
+    resumed = len(state.done) if state else 0
+    with report.step(f"observe on {engine.workers} worker(s)") as step:
+        step.progress(resumed, dataset.count)
+        state = collect(engine, dataset, state or State.empty(observed.sources), checkpoint,
+                        lambda done: step.progress(done, dataset.count))
+        step.note = f"{len(state.digests)} samples"
+        step.note += f" of {dataset.available}" if dataset.available > dataset.count else ""
+        step.note += f", {resumed} of them before the interruption" if resumed else ""
+    if not state.digests:
+        raise TesseraError(f"--dataset {args.dataset}: no sample could be read",
+                           details=[text for _, text in sorted(state.skipped.items())][:NAMED])
+    return state
+
+
+def _choose(context: Context, engine: Engine, dataset: Dataset, state: State) -> dict[str, Choice]:
+    args, report = context.args, context.report
+    scheme = "symmetric" if args.symmetric else "asymmetric" if args.asymmetric else "best"
+    with report.step("thresholds") as step:
+        options: dict[str, list[Choice]] = {}
+        for done, (source, histogram) in enumerate(state.histograms.items()):
+            # One at a time: together they would take more memory than the histograms.
+            values = Distribution.from_histogram(histogram)
+            options[source] = (candidates_for(values, scheme, args.percentile) if args.cali_method == "auto"
+                               else [choice_by(args.cali_method, values, scheme, args.percentile)])
+            step.progress(done + 1, len(state.histograms))
+        if args.cali_method != "auto":
+            return {source: choices[0] for source, choices in options.items()}
+        several = sum(len(choices) > 1 for choices in options.values())
+        step.note = f"{several} of {len(options)} tensors have a choice, of {sum(map(len, options.values()))} in all"
+    with report.step("measure output errors") as step:
+        chosen = measure(engine, dataset, list(state.digests), args.tune_num, options, step.progress)
+        counts = {method: sum(c.method == method for c in chosen.values()) for method in METHODS}
+        step.note = ", ".join(f"{method} {count}" for method, count in counts.items() if count)
+    return chosen
+
+
+def _table(args: argparse.Namespace, observed: Observed, state: State, choices: dict[str, Choice]) -> tables.Table:
+    entries = []
+    for tensor in observed.info["tensors"]:
+        choice = choices.get(tensor["source"])
+        if choice is not None:
+            r = choice.asymmetric_range
+            entries.append(tables.Entry.make(tensor["name"], choice.symmetric_range.threshold, r.low, r.high,
+                                             choice.symmetric, choice.method))
+    method = f"percentile {args.percentile:g}" if args.cali_method == "percentile" else args.cali_method
+    name = Path(args.mlir).stem.removesuffix("_top")
+    return tables.Table(name, observed.info["model_hash"], method, len(state.digests), state.sample_hash(), tuple(entries))
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+
+
+def _warn(context: Context, dataset: Dataset, observed: Observed, state: State, choices: dict[str, Choice]) -> None:
+    """What may make the table worse than it looks."""
+    warn = context.report.warn
+    if state.skipped:
+        skipped = [state.names[number] for number in sorted(state.skipped)]
+        first = state.skipped[min(state.skipped)]
+        warn(f"{len(skipped)} of {dataset.count} samples could not be read and were left out: {_names(skipped)} ({first})")
+    if len(state.digests) < FEW_SAMPLES:
+        warn(f"only {len(state.digests)} sample(s): ranges are less certain with fewer than {FEW_SAMPLES}, 100 are usual")
+    if any(s.preprocess is None and len(s.shape) == 4 for s in observed.model.inputs) and dataset.kind in ("folder", "picture"):
+        if any(Path(name).suffix != ".npz" for name in state.names.values()):
+            warn("the model has no pre-processing: pictures were fed as BGR 0..255; see model_transform --mean, --scale, --pixel_format")
+    summaries = {source: histogram.summary() for source, histogram in state.histograms.items()}
+    for source, summary in summaries.items():
+        if summary["nan"] or summary["infinite"]:
+            sample = state.names[summary["first_bad_sample"]]
+            warn(f"tensor '{source}' has {summary['nan']} NaN and {summary['infinite']} infinite values, "
+                 f"first in sample {sample}; its range is that of the {summary['finite']} others")
+    constant = [source for source, s in summaries.items() if s["finite"] and s["min"] == s["max"]]
+    if constant:
+        warn(f"{len(constant)} tensor(s) have the same value everywhere: {_names(constant)}; do the samples suit the model?")
+    clipped = [source for source, choice in choices.items() if _clipped(state, source, choice) > MANY_CLIPPED]
+    if clipped:
+        warn(f"{len(clipped)} tensor(s) have more than {MANY_CLIPPED:.0%} of their values clipped: {_names(clipped)}")
+    lost = [t["name"] for t in observed.info["tensors"] if not t["source"] and not t["constant"]]
+    if lost:
+        warn(f"{len(lost)} tensor(s) could not be observed and stay float: {_names(lost)}")
+
+
+def _clipped(state: State, source: str, choice: Choice) -> float:
+    """Share of values outside the range."""
+    values = Distribution.from_histogram(state.histograms[source])
+    if values.total == 0:
+        return 0.0
+    if choice.symmetric:
+        return values.above(choice.symmetric_range.threshold)
+    r = choice.asymmetric_range
+    return float(values.counts[(values.centres < r.low) | (values.centres > r.high)].sum() / values.total)
+
+
+def _results(context: Context, dataset: Dataset, table: tables.Table, state: State, choices: dict[str, Choice]) -> None:
+    measured = {source: choice.error for source, choice in choices.items() if choice.error is not None}
+    worst = sorted(measured.items(), key=lambda item: -item[1])[:NAMED]
+    context.result["table"] = {
+        "file": str(context.args.output), "tensors": len(table.tensors), "samples": table.samples,
+        "skipped": {state.names[n]: text for n, text in sorted(state.skipped.items())},
+        "model_hash": table.model_hash, "sample_hash": table.sample_hash,
+        "methods": {c.name: c.method for c in table.tensors}, "measured_error": measured}
+    if worst:
+        context.report.say("most sensitive, relative error of the outputs with only this tensor in int8: "
+                           + ", ".join(f"'{name}' {error:.2%}" for name, error in worst))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_command(NAME, parse, work, steps=5, argv=argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,87 @@
+//===- TensorNames.cpp - What tables of tensors are keyed by ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/TensorNames.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopDialect.h"
+
+using namespace mlir;
+using namespace tessera::top;
+
+namespace {
+/// Hands out names that were not handed out before.
+class UniqueNames {
+public:
+  StringRef take(StringRef wanted) {
+    auto [it, isNew] = names.insert(wanted);
+    for (unsigned i = 2; !isNew; ++i) {
+      std::tie(it, isNew) = names.insert((wanted + "#" + Twine(i)).str());
+    }
+    return it->getKey();
+  }
+
+private:
+  llvm::StringSet<> names;
+};
+} // namespace
+
+static std::string deriveName(OpResult result) {
+  Operation *op = result.getOwner();
+  std::string name = getDisplayName(op->getLoc());
+  if (name.empty()) {
+    name = op->getName().stripDialect().str();
+  }
+  return op->getNumResults() == 1 ? name : name + ":" + std::to_string(result.getResultNumber());
+}
+
+void tessera::top::nameEveryTensor(Operation *function) {
+  UniqueNames unique;
+  if (auto interface = dyn_cast<FunctionOpInterface>(function)) {
+    for (unsigned i = 0; i < interface.getNumArguments(); ++i) {
+      if (auto name = interface.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr)) {
+        unique.take(name.getValue());
+      }
+    }
+  }
+  SmallVector<Operation *> ops;
+  function->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa_and_nonnull<TopDialect>(op->getDialect()) && op->getNumResults() && !op->hasTrait<OpTrait::ConstantLike>()) {
+      ops.push_back(op);
+    }
+  });
+  // Names from the file first: a derived one must not take one of them away.
+  llvm::DenseMap<Value, StringRef> names;
+  for (bool derived : {false, true}) {
+    for (Operation *op : ops) {
+      for (OpResult result : op->getResults()) {
+        if (StringRef name = getTensorName(result); name.empty() == derived) {
+          names[result] = unique.take(derived ? StringRef(deriveName(result)) : name);
+        }
+      }
+    }
+  }
+  for (Operation *op : ops) {
+    setTensorNames(op, llvm::map_to_vector(op->getResults(), [&](OpResult result) { return names[result]; }));
+  }
+}
+
+std::string tessera::top::hashModule(ModuleOp module) {
+  SmallVector<NamedAttribute> saved(module->getAttrs());
+  module->removeAttr(TopDialect::kWeightFileAttr);
+  module->removeAttr(TopDialect::kModelNameAttr);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module->print(os);
+  module->setAttrs(saved);
+  llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(text));
+  return llvm::formatv("{0:x-16}{1:x-16}", hash.high64, hash.low64).str();
+}

@@ -1,0 +1,18 @@
+//===- TensorNames.h - What tables of tensors are keyed by ---===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace tessera::top {
+
+/// Gives every result of a Top op inside `function` that is no constant a tensor name that no other one has. Names that
+/// are there and unique stay; the others come from the node's name ("Conv_3", "Split_4:1"), a repeated name gets "#2",
+/// "#3", ... in program order. The same module always gets the same names.
+void nameEveryTensor(mlir::Operation *function);
+
+/// Identifies what a module computes: 32 hex digits over its ops and the hash of its weights, not over its locations, the
+/// model's name or the names of files. Tables made from a module carry it.
+std::string hashModule(mlir::ModuleOp module);
+
+} // namespace tessera::top
