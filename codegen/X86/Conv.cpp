@@ -21,8 +21,8 @@ namespace tessera::x86 {
 
 namespace {
 
-/// Row by row of the output: a vector of output columns accumulates over input channels and taps, taps
-/// outside of the input masked off.
+/// Row by row of the output: a vector of output columns accumulates over input channels and taps. Taps outside of the input
+/// are left out, or multiply the padding value where that is not zero.
 class GenericConv {
 public:
   GenericConv(KernelBuilder &kb, device::ConvOp op)
@@ -99,7 +99,7 @@ private:
     const WindowDim &window = windows[d];
     bool isColumn = d + 1 == windows.size();
     Value first = kb.constant(0), last = kb.constant(window.kernel);
-    if (!isColumn) {
+    if (!isColumn && !op.getPadValue()) {
       std::tie(first, last) = window.validTaps(kb, at[d + 2]);
     }
     return kb.forLoop(first, last, 1, sum, [&](Value tap, ValueRange sums) {
@@ -114,12 +114,21 @@ private:
   Value multiplyTap(ArrayRef<Value> input, ArrayRef<Value> weight, Value sum) {
     const WindowDim &window = windows.back();
     Value mask = insideMask(input.back());
+    for (size_t d = 2; d + 1 < input.size() && op.getPadValue(); ++d) {
+      // Outside of another dim, the whole vector is padding. Negative is large.
+      Value inside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, input[d], kb.constant(windows[d - 2].input));
+      mask = arith::AndIOp::create(kb.b, mask, kb.splat(inside, lanes));
+    }
     // The column may be negative: its stride is added apart from the unsigned arithmetic of blocks.
     SmallVector<Value> start(input);
     start.back() = kb.constant(0);
     int64_t columnStride = laneStride(x, x.getRank() - 1);
     Value offset = kb.add(Strides(x).offset(kb, start), kb.mul(input.back(), columnStride));
     Value values = loadLanes(kb, x.getElementType(), kb.operand(0), columnStride * window.stride, VectorStep{{}, mask, lanes}, offset);
+    if (op.getPadValue()) {
+      Value padding = arith::ConstantOp::create(kb.b, kb.b.getI8IntegerAttr(static_cast<int8_t>(op.getPadValue())));
+      values = arith::SelectOp::create(kb.b, mask, values, kb.splat(padding, lanes));
+    }
     Value factor = kb.loadElements(w.getElementType(), 0, kb.operand(1), Strides(w).offset(kb, weight));
     return emitMultiplyAdd(kb, convertElement(kb, values, x.getElementType(), accumulator),
                        kb.splat(convertElement(kb, factor, w.getElementType(), accumulator), lanes), sum);

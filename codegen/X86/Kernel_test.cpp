@@ -188,6 +188,37 @@ TEST(Conv, Generic) {
   }
 }
 
+TEST(Conv, Integers) {
+  CheckOptions bytes;
+  bytes.low = -255, bytes.high = 256;
+  for (auto [x, padValue] : {std::pair("i8", -7), {"i8", 0}, {"ui8", 200}}) {
+    for (auto [c, oc, groups, stride] : {std::tuple(3, 5, 1, 1), {6, 9, 3, 2}, {16, 16, 16, 1}}) {
+      int64_t oh = (7 + 3 - 3) / stride + 1, ow = (37 + 2 - 3) / stride + 1;
+      std::string xType = tensor({2, c, 7, 37}, x), w = tensor({oc, c / groups, 3, 3}, "i8"), bias = tensor({oc}, "i32");
+      std::string y = tensor({2, oc, oh, ow}, "i8"), m = tensor({oc, 1, 1}, "i32");
+      check(formatv("(%x: {0}, %w: {1}, %b: {2}, %m: {3}) -> {4} {{ %y = device.conv %x, %w bias %b extras(%m) epilogue {{ ^bb0(%s: i32, %e: i32): "
+                    "%f = arith.sitofp %s : i32 to f32 %scale = arith.constant 0.00131 : f32 %p = arith.mulf %f, %scale : f32 "
+                    "%r = math.roundeven %p : f32 %zero = arith.sitofp %e : i32 to f32 %z = arith.addf %r, %zero : f32 "
+                    "%low = arith.constant -128.0 : f32 %high = arith.constant 127.0 : f32 %l = arith.maximumf %z, %low : f32 "
+                    "%h = arith.minimumf %l, %high : f32 %i = arith.fptosi %h : f32 to i32 %q = arith.trunci %i : i32 to i8 device.yield %q : i8 } "
+                    "{{strides = array<i64: {5}, {5}>, pads = array<i64: 1, 1, 2, 1>, dilations = array<i64: 1, 1>, groups = {6} : i64, "
+                    "padValue = {7} : i64} : ({0}, {1}, {2}, {3}) -> {4} return %y : {4} }",
+                    xType, w, bias, m, y, stride, groups, padValue),
+            bytes);
+    }
+  }
+}
+
+TEST(MatMul, Integers) {
+  CheckOptions bytes;
+  bytes.low = -255, bytes.high = 256;
+  for (const char *type : {"i8", "ui8"}) {
+    std::string a = tensor({2, 5, 77}, type), b = tensor({77, 35}, "i8"), bias = tensor({35}, "i32"), y = tensor({2, 5, 35}, "i32");
+    check(formatv("(%a: {0}, %b: {1}, %c: {2}) -> {3} {{ %y = device.matmul %a, %b bias %c : ({0}, {1}, {2}) -> {3} return %y : {3} }", a, b, bias, y),
+          bytes);
+  }
+}
+
 TEST(MatMul, Generic) {
   struct Case {
     int64_t m, k, n;

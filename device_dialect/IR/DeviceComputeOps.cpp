@@ -4,6 +4,7 @@
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/IR/Verify.h"
 #include "llvm/ADT/StringSwitch.h"
+#include <limits>
 
 using namespace mlir;
 using namespace tessera::device;
@@ -17,6 +18,32 @@ static Type sumType(Type elementType) {
     return isa<FloatType>(elementType) ? Type(builder.getF32Type()) : builder.getI32Type();
   }
   return scalarType(elementType);
+}
+
+/// Largest magnitude of an 8-bit operand.
+static int64_t largest8(Type elementType) { return elementType.isUnsignedInteger() ? 255 : 128; }
+
+/// Element types of a sum of `steps` products of x and w: all alike, or i8/ui8 x i8 + i32 in i32 without overflow.
+static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, int64_t steps, StringRef types,
+                                   StringRef overflow) {
+  Type xType = tensorType(x).getElementType(), wType = tensorType(w).getElementType();
+  Type biasType = bias ? tensorType(bias).getElementType() : Type();
+  bool narrow = xType.isInteger(8);
+  bool fits = narrow ? wType.isSignlessInteger(8) && (!bias || biasType.isSignlessInteger(32))
+                     : wType == xType && (!bias || biasType == xType);
+  if (!fits) {
+    InFlightDiagnostic error = op->emitOpError() << "multiplies " << xType << " and " << wType;
+    if (bias) {
+      error << " and adds a bias of " << biasType;
+    }
+    return error << ", allowed one type for all, or i8 or ui8 times i8 with a bias of i32 (" << types << ")";
+  }
+  int64_t most = std::numeric_limits<int32_t>::max() / (largest8(xType) * largest8(wType));
+  if (narrow && !ShapedType::isDynamic(steps) && steps > most) {
+    return op->emitOpError() << "sums " << steps << " products of " << xType << " and " << wType << " in i32, allowed "
+                             << most << " so that no sum can overflow (" << overflow << ")";
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -35,6 +62,17 @@ Region &ConvOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange ConvOp::getEpilogueOperands() { return getExtras(); }
 void ConvOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
 Type ConvOp::getAccumulatorType() { return sumType(tensorType(getX()).getElementType()); }
+
+static LogicalResult verifyPadValue(ConvOp op) {
+  Type element = tensorType(op.getX()).getElementType();
+  int64_t value = op.getPadValue();
+  bool isUnsigned = element.isUnsignedInteger();
+  if (value == 0 || (element.isInteger(8) && value >= (isUnsigned ? 0 : -128) && value <= (isUnsigned ? 255 : 127))) {
+    return success();
+  }
+  return op.emitOpError() << "padValue is " << value << ", allowed 0 or a value of an i8 or ui8 x, which is " << element
+                          << " here (conv_c10)";
+}
 
 LogicalResult ConvOp::verify() {
   if (getPacked() != getWeightShape().has_value()) { // conv_c6
@@ -67,8 +105,13 @@ LogicalResult ConvOp::verify() {
                        : room < 0                      ? 0
                                                        : room / getStrides()[d] + 1);
   }
+  int64_t steps = 1;
+  for (int64_t dim : w.drop_front()) {
+    steps = ShapedType::isDynamic(dim) || ShapedType::isDynamic(steps) ? ShapedType::kDynamic : steps * dim;
+  }
   return success(succeeded(verify::dims(*this, getY(), expected, "result", "conv_c5")) &&
-                 succeeded(verify::epilogue(*this, "conv_c7")));
+                 succeeded(verifyProduct(*this, getX(), getW(), getBias(), steps, "conv_c8", "conv_c9")) &&
+                 succeeded(verifyPadValue(*this)) && succeeded(verify::epilogue(*this, "conv_c7")));
 }
 
 Region &PoolOp::getEpilogueRegion() { return getEpilogue(); }
@@ -160,6 +203,7 @@ LogicalResult MatMulOp::verify() {
   }
   expected.append({m, n});
   return success(succeeded(verify::dims(*this, getY(), expected, "result", "matmul_c5")) &&
+                 succeeded(verifyProduct(*this, getA(), getB(), getBias(), ka, "matmul_c8", "matmul_c9")) &&
                  succeeded(verify::epilogue(*this, "matmul_c7")));
 }
 

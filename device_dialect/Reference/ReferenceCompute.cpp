@@ -28,13 +28,43 @@ static LogicalResult refusePacked(Operation *op) {
   return op->emitOpError("has packed weights: the reference evaluates a function before its weights are packed");
 }
 
+/// x [N, C, D...] with `pads` positions of `value` around each D.
+static HostTensor padSpatially(const HostTensor &x, ArrayRef<int64_t> pads, int64_t value) {
+  size_t spatial = pads.size() / 2;
+  SmallVector<int64_t> padded(x.getShape());
+  for (size_t d = 0; d < spatial; ++d) {
+    padded[d + 2] += pads[d] + pads[d + spatial];
+  }
+  HostTensor result(x.getElementType(), padded);
+  top::reference::fill(result, static_cast<double>(value));
+  top::reference::Dims strides = top::reference::rowMajorStrides(padded);
+  int64_t begin = 0, width = top::elementBytes(x.getElementType());
+  for (size_t d = 0; d < spatial; ++d) {
+    begin += pads[d] * strides[d + 2];
+  }
+  char *to = result.getBytes().data();
+  const char *from = x.getBytes().data();
+  top::reference::forEachOffset(x.getShape(), strides, begin, [&](int64_t i, int64_t offset) {
+    std::memcpy(to + offset * width, from + i * width, width);
+  });
+  return result;
+}
+
 LogicalResult ConvOp::evaluate(Inputs inputs, Outputs outputs) {
   if (getPacked()) {
     return refusePacked(*this);
   }
   Builder builder(getContext());
-  return withEpilogue(*this, inputs, outputs, [&](Inputs own, Outputs sums) {
-    return evaluateAs<top::ConvOp>(*this, own, sums, getX(), getW(), getBias(), getStridesAttr(), getPadsAttr(),
+  SmallVector<const HostTensor *> operands(inputs);
+  HostTensor padded;
+  DenseI64ArrayAttr pads = getPadsAttr();
+  if (getPadValue() != 0) {
+    padded = padSpatially(*inputs[0], getPads(), getPadValue());
+    operands[0] = &padded;
+    pads = builder.getDenseI64ArrayAttr(SmallVector<int64_t>(pads.size(), 0));
+  }
+  return withEpilogue(*this, operands, outputs, [&](Inputs own, Outputs sums) {
+    return evaluateAs<top::ConvOp>(*this, own, sums, getX(), getW(), getBias(), getStridesAttr(), pads,
                                    getDilationsAttr(), getGroupsAttr(), builder.getBoolAttr(false),
                                    builder.getF64FloatAttr(-1));
   });

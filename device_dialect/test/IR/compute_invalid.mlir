@@ -347,3 +347,60 @@ func.func @matmul_c7_accumulator(%a: tensor<3x4xf16>, %b: tensor<4x5xf16>) -> te
   %y = device.matmul %a, %b : (tensor<3x4xf16>, tensor<4x5xf16>) -> tensor<3x5xf16>
   return %y : tensor<3x5xf16>
 }
+
+// -----
+
+func.func @conv_c8(%x: tensor<1x2x8x8xi8>, %w: tensor<4x2x3x3xui8>) -> tensor<1x4x6x6xi32> {
+  // expected-error @+1 {{multiplies 'i8' and 'ui8', allowed one type for all, or i8 or ui8 times i8 with a bias of i32 (conv_c8)}}
+  %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xi8>, tensor<4x2x3x3xui8>) -> tensor<1x4x6x6xi32>
+  return %y : tensor<1x4x6x6xi32>
+}
+
+// -----
+
+func.func @conv_c8_bias(%x: tensor<1x2x8x8xui8>, %w: tensor<4x2x3x3xi8>, %b: tensor<4xf32>) -> tensor<1x4x6x6xi32> {
+  // expected-error @+1 {{multiplies 'ui8' and 'i8' and adds a bias of 'f32', allowed one type for all}}
+  %y = device.conv %x, %w bias %b {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xui8>, tensor<4x2x3x3xi8>, tensor<4xf32>) -> tensor<1x4x6x6xi32>
+  return %y : tensor<1x4x6x6xi32>
+}
+
+// -----
+
+// 65794 products of 255 and -128 are more than an i32 holds.
+func.func @conv_c9(%x: tensor<1x65794x1x1xui8>, %w: tensor<4x65794x1x1xi8>) -> tensor<1x4x1x1xi32> {
+  // expected-error @+1 {{sums 65794 products of 'ui8' and 'i8' in i32, allowed 65793 so that no sum can overflow (conv_c9)}}
+  %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x65794x1x1xui8>, tensor<4x65794x1x1xi8>) -> tensor<1x4x1x1xi32>
+  return %y : tensor<1x4x1x1xi32>
+}
+
+// -----
+
+func.func @conv_c10(%x: tensor<1x2x8x8xi8>, %w: tensor<4x2x3x3xi8>) -> tensor<1x4x8x8xi32> {
+  // expected-error @+1 {{padValue is 200, allowed 0 or a value of an i8 or ui8 x, which is 'i8' here (conv_c10)}}
+  %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, padValue = 200 : i64} : (tensor<1x2x8x8xi8>, tensor<4x2x3x3xi8>) -> tensor<1x4x8x8xi32>
+  return %y : tensor<1x4x8x8xi32>
+}
+
+// -----
+
+func.func @conv_c10_float(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>) -> tensor<1x4x8x8xf32> {
+  // expected-error @+1 {{padValue is 1, allowed 0 or a value of an i8 or ui8 x, which is 'f32' here (conv_c10)}}
+  %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, padValue = 1 : i64} : (tensor<1x2x8x8xf32>, tensor<4x2x3x3xf32>) -> tensor<1x4x8x8xf32>
+  return %y : tensor<1x4x8x8xf32>
+}
+
+// -----
+
+func.func @matmul_c8(%a: tensor<3x4xui8>, %b: tensor<4x5xui8>) -> tensor<3x5xi32> {
+  // expected-error @+1 {{multiplies 'ui8' and 'ui8', allowed one type for all, or i8 or ui8 times i8 with a bias of i32 (matmul_c8)}}
+  %y = device.matmul %a, %b : (tensor<3x4xui8>, tensor<4x5xui8>) -> tensor<3x5xi32>
+  return %y : tensor<3x5xi32>
+}
+
+// -----
+
+func.func @matmul_c9(%a: tensor<1x131072xi8>, %b: tensor<131072x1xi8>) -> tensor<1x1xi32> {
+  // expected-error @+1 {{sums 131072 products of 'i8' and 'i8' in i32, allowed 131071 so that no sum can overflow (matmul_c9)}}
+  %y = device.matmul %a, %b : (tensor<1x131072xi8>, tensor<131072x1xi8>) -> tensor<1x1xi32>
+  return %y : tensor<1x1xi32>
+}

@@ -72,3 +72,24 @@ func.func @sequence(%x: tensor<5x1x3xf32>, %w: tensor<1x8x3xf32>, %r: tensor<1x8
     : (tensor<5x1x3xf32>, tensor<1x8x3xf32>, tensor<1x8x2xf32>, tensor<1x16xf32>) -> (tensor<5x1x1x2xf32>, tensor<1x1x2xf32>, tensor<1x1x2xf32>)
   return %y : tensor<5x1x1x2xf32>
 }
+
+// CHECK-LABEL: func.func @conv_integers
+// CHECK: device.conv %{{.*}}, %{{.*}} bias %{{.*}} extras(%{{.*}}) epilogue
+// CHECK: padValue = 128 : i64
+func.func @conv_integers(%x: tensor<1x3x8x8xui8>, %w: tensor<4x3x3x3xi8>, %b: tensor<4xi32>, %m: tensor<4x1x1xf32>) -> tensor<1x4x8x8xi8> {
+  %y = device.conv %x, %w bias %b extras(%m) epilogue {
+  ^bb0(%acc: i32, %scale: f32):
+    %f = arith.sitofp %acc : i32 to f32
+    %s = arith.mulf %f, %scale : f32
+    %r = math.roundeven %s : f32
+    %low = arith.constant -128.0 : f32
+    %high = arith.constant 127.0 : f32
+    %l = arith.maximumf %r, %low : f32
+    %h = arith.minimumf %l, %high : f32
+    %i = arith.fptosi %h : f32 to i32
+    %q = arith.trunci %i : i32 to i8
+    device.yield %q : i8
+  } {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, padValue = 128 : i64}
+      : (tensor<1x3x8x8xui8>, tensor<4x3x3x3xi8>, tensor<4xi32>, tensor<4x1x1xf32>) -> tensor<1x4x8x8xi8>
+  return %y : tensor<1x4x8x8xi8>
+}
