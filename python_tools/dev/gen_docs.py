@@ -19,7 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "docs" / "generated"
 NOTE = "<!-- Made by ./dev docs; do not edit. -->\n\n"
-COMMANDS = ("model_transform", "run_calibration", "model_deploy", "model_runner", "npz_tool", "model_tool", "tessera run", "bmrt_bench")
+COMMANDS = ("model_transform", "run_calibration", "model_deploy", "model_runner", "npz_tool", "model_tool", "tessera run", "tessera accuracy",
+            "bmrt_bench")
 
 # page -> (title, generator, (.td files of one table of contents))
 TABLEGEN_PAGES = {

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from case_file import Case, all_cases, data_path, load_array, machine_isas
 from conftest import Builder
-from tasks import classification, detection, text
 
 from tessera import compare
 from tessera.bmodel import Net, open_net
 from tessera.inputs import InputSpec, random_inputs
-from tessera.preprocess import Preprocess
+from tessera.tasks import TASKS as KINDS
+from tessera.tasks import language
 
 CASES = all_cases()
 ISAS = machine_isas()
@@ -79,17 +79,13 @@ def test_task(case: Case, task: dict, builder: Builder, need) -> None:
     where = need(task.get("pictures") or task["golden"])
     skip_if_missing(case)
     net = open_net(builder.bmodel(case, ISAS[-1]), 2)
-    spec, output = net.inputs[0], net.outputs[0].name
-
-    def run(array: np.ndarray) -> np.ndarray:
-        return net.run({spec.name: array})[output]
-
     if task["kind"] == "greedy":
+        spec, output = net.inputs[0], net.outputs[0].name
         golden = json.loads(where.read_text())["greedy_ids"]
-        assert text.greedy(run, spec.shape[1], golden[:1], len(golden)) == golden
+        ids = language.greedy(lambda array: net.run({spec.name: array})[output], spec.shape[1], golden[:1], len(golden))
+        assert ids == golden
         return
-    score = {"classification": classification.score, "detection": detection.score_yolox}[task["kind"]]
-    result = score(run, where, spec.preprocess or Preprocess(), spec.shape)
+    result = KINDS[task["kind"]].score(net, where)
     allowed = task.get("allowed_difference", {})
     for name, value in task["expect"].items():
         assert abs(result[name] - value) <= allowed.get(name, 0), f"{name} {result[name]}, expected {value}"

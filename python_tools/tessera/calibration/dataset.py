@@ -196,7 +196,7 @@ def _from_generator(path: Path, specs: Sequence[InputSpec], input_num: int) -> D
     try:
         function = runpy.run_path(str(path)).get(GENERATOR_FUNCTION)
     except Exception as error:
-        raise _user_fault(path, error) from error
+        raise user_fault(path, error) from error
     if not callable(function):
         raise TesseraError(f"--dataset {path}: defines no function {GENERATOR_FUNCTION}()",
                            hint="def samples(): yield {\"input\": array}")
@@ -214,11 +214,11 @@ def _from_generator(path: Path, specs: Sequence[InputSpec], input_num: int) -> D
         except TesseraError:
             raise
         except Exception as error:
-            raise _user_fault(path, error) from error
+            raise user_fault(path, error) from error
     return Dataset(samples, input_num, input_num, f"{path.name} {path.read_text(errors='replace')}", "generator")
 
 
-def _user_fault(path: Path, error: Exception) -> TesseraError:
+def user_fault(path: Path, error: Exception) -> TesseraError:
     """An exception in the user's own file, with the line in it."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     line = f":{frames[-1].lineno}" if frames else f":{error.lineno}" if isinstance(error, SyntaxError) else ""

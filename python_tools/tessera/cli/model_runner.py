@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Callable, Mapping, Sequence
+from typing import Sequence
 
 import numpy as np
 
-from .. import bmodel, compare, inputs, onnx_runner, top_model
+from .. import any_model, compare, inputs
 from ..errors import TesseraError, usage_error
-from ..files import require_file, require_writable_folder, save_npz
-from ..inputs import InputSpec
+from ..files import load_npz, require_writable_folder, save_npz
 from .common import Context, Parser, run_command
 
 NAME = "model_runner"
@@ -19,8 +18,6 @@ EPILOG = """examples:
   model_runner --model m.bmodel --input in.npz --output out.npz
   model_runner --model m.bmodel --input cat.jpg --output out.npz --threads 2
   model_runner --model m_top.mlir --input in.npz --output all.npz --dump_all_tensors"""
-
-Runner = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -34,42 +31,16 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.add_common().parse_args(argv)
 
 
-def open_model(context: Context) -> tuple[list[InputSpec], Runner]:
-    """The model's inputs and a function that runs it, by the kind of file."""
-    args, report = context.args, context.report
-    path = require_file(args.model, "model")
-    if path.suffix == ".bmodel":
-        net = bmodel.open_net(path, args.threads)
-        return net.inputs, net.run_every_tensor if args.dump_all_tensors else net.run
-    if path.suffix == ".mlir":
-        top = top_model.open_top(path, report)
-        return list(top.inputs), lambda arrays: top_model.evaluate(top, arrays, report, args.dump_all_tensors)
-    if path.suffix == ".onnx":
-        model = onnx_runner.OnnxModel(path, args.threads, every_tensor=args.dump_all_tensors)
-        specs = []
-        for spec in model.inputs:
-            if None in spec.shape and args.input == "random":
-                raise TesseraError(f"input {spec} has dynamic dims: random input needs a fixed shape",
-                                   hint="give --input FILE.npz")
-            specs.append(spec)
-        return _fixed(specs, args.input), model.run
-    raise usage_error(f"--model {path}: expected .bmodel, .mlir or .onnx")
-
-
-def _fixed(specs: Sequence[onnx_runner.TensorSpec], given: str) -> list[InputSpec]:
-    """ONNX inputs with dynamic dims taken from the arrays that are given."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    if Path(given).suffix == ".npz":
-        from ..files import load_npz
-
-        shapes = {name: array.shape for name, array in load_npz(given, "--input").items()}
-    fixed = []
-    for spec in specs:
-        have = shapes.get(spec.name, ())
-        dims = tuple(h if d is None and len(have) == len(spec.shape) else d
-                     for d, h in zip(spec.shape, have or spec.shape))
-        fixed.append(InputSpec(spec.name, tuple(1 if d is None else d for d in dims), spec.dtype))
-    return fixed
+def open_model(context: Context) -> any_model.AnyModel:
+    """The model; dims that an .onnx leaves open are those of the arrays that are given."""
+    args = context.args
+    arrays = load_npz(args.input, "--input") if Path(args.model).suffix == ".onnx" and Path(args.input).suffix == ".npz" else {}
+    model = any_model.open_model(args.model, context.report, args.threads, args.dump_all_tensors,
+                                 {name: array.shape for name, array in arrays.items()})
+    if model.assumed and args.input == "random":
+        raise TesseraError(f"input {model.assumed[0]} has dynamic dims: random input needs a fixed shape",
+                           hint="give --input FILE.npz")
+    return model
 
 
 def work(context: Context) -> None:
@@ -80,13 +51,14 @@ def work(context: Context) -> None:
         raise usage_error(f"--threads {args.threads}: at least 1")
     require_writable_folder(args.output)
     with report.step("open model") as step:
-        specs, run = open_model(context)
+        model = open_model(context)
+        specs = list(model.inputs)
         step.note = args.model
     with report.step("load input") as step:
         arrays = inputs.random_inputs(specs) if args.input == "random" else inputs.load_inputs(args.input, specs)
         step.note = ", ".join(map(str, specs[:4]))
     with report.step("run") as step:
-        results = run(arrays)
+        results = model.run(arrays)
         step.note = f"{len(results)} tensors"
     save_npz(args.output, results)
     context.result["outputs"] = {n: {"shape": list(v.shape), "dtype": str(v.dtype)} for n, v in results.items()}

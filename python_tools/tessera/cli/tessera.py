@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera: from an ONNX file to a verdict in one command."""
+"""tessera: from an ONNX file to a verdict in one command, and scores of models on tasks."""
 from __future__ import annotations
 
 import argparse
@@ -10,6 +10,7 @@ from typing import Mapping, Sequence
 
 import numpy as np
 
+from . import accuracy
 from .. import bmodel, compare, inputs, onnx_runner, preprocess, top_model
 from ..errors import TesseraError, usage_error
 from ..files import require_file, require_writable_folder
@@ -18,7 +19,8 @@ from .common import Context, Parser, run_command
 NAME = "tessera"
 EPILOG = """examples:
   tessera run model.onnx
-  tessera run model.onnx --input_shapes x=1x3x224x224 --input cat.jpg --pixel_format rgb --threads 2"""
+  tessera run model.onnx --input_shapes x=1x3x224x224 --input cat.jpg --pixel_format rgb --threads 2
+  tessera accuracy model.onnx model.bmodel --task classification --data pictures/"""
 MEASURE_SECONDS = 1.0
 
 
@@ -36,11 +38,19 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--tolerance", default="0.9999,0.999", metavar="COS[,EUCLID]", help="default: %(default)s")
     run.add_argument("--output_dir", metavar="DIR", help="keep the files here (default: none is kept)")
     preprocess.add_arguments(run)
-    Parser.add_common(run)  # type: ignore[arg-type]
+    for verb in (run, accuracy.add_verb(verbs)):
+        Parser.add_common(verb)  # type: ignore[arg-type]
     return parser.parse_args(argv)
 
 
 def work(context: Context) -> None:
+    if context.args.verb == "accuracy":
+        accuracy.work(context)
+    else:
+        work_run(context)
+
+
+def work_run(context: Context) -> None:
     args = context.args
     require_file(args.model, "model")
     if args.threads < 1:

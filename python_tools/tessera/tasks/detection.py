@@ -11,15 +11,18 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
 
 import numpy as np
 
-Runner = Callable[[np.ndarray], np.ndarray]
+from ..errors import TesseraError
+from . import Model, only_input, read_picture, require_data
+
+NAME = "detection"
 
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
 RECALL_POINTS = np.linspace(0, 1, 101)
 MAX_DETECTIONS = 100
+STRIDES = (8, 16, 32)
 
 
 @dataclass
@@ -31,11 +34,11 @@ class Detections:
     classes: np.ndarray
 
 
-def decode_yolox(output: np.ndarray, size: int = 416, strides: tuple[int, ...] = (8, 16, 32)) -> np.ndarray:
+def decode_yolox(output: np.ndarray, size: int) -> np.ndarray:
     """[1,cells,5+classes] raw output to the same with x, y, w, h in input pixels."""
     raw = np.array(output[0], np.float32)
     cells, scale = [], []
-    for stride in strides:
+    for stride in STRIDES:
         n = size // stride
         y, x = np.mgrid[:n, :n]
         cells.append(np.stack([x.ravel(), y.ravel()], 1))
@@ -70,11 +73,11 @@ def suppress(boxes: np.ndarray, scores: np.ndarray, threshold: float) -> list[in
     return keep
 
 
-def detect(output: np.ndarray, ratio: float, score_threshold: float = 0.01, nms: float = 0.65) -> Detections:
-    """Detections of one YOLOX output; `ratio` is how much the picture was shrunk by the letterbox."""
-    raw = decode_yolox(output)
-    centre, size = raw[:, :2] / ratio, raw[:, 2:4] / ratio
-    boxes = np.concatenate([centre - size / 2, centre + size / 2], axis=1)
+def detect(output: np.ndarray, ratio: float, size: int, score_threshold: float = 0.01, nms: float = 0.65) -> Detections:
+    """Detections of one YOLOX output; `ratio` is how much the letterbox shrank the picture into size x size."""
+    raw = decode_yolox(output, size)
+    centre, extent = raw[:, :2] / ratio, raw[:, 2:4] / ratio
+    boxes = np.concatenate([centre - extent / 2, centre + extent / 2], axis=1)
     scores = raw[:, 4:5] * raw[:, 5:]
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for cls in range(scores.shape[1]):
@@ -149,15 +152,33 @@ def mean_average_precision(results: dict[int, Detections], annotations: dict) ->
     return {"mAP50": float(ap[:, 0].mean()), "mAP": float(ap.mean())}
 
 
-def score_yolox(run: Runner, folder: Path, preprocess, shape: tuple[int, ...]) -> dict[str, float]:
-    """{'n', 'mAP50', 'mAP'} over the pictures of a COCO-style folder with annotations.json."""
+def read_annotations(folder: Path, task: str) -> dict:
+    """COCO's annotations.json. Raises TesseraError where it is none."""
+    path = require_data(folder / "annotations.json", task)
+    try:
+        annotations = json.loads(path.read_text(encoding="utf-8"))
+        annotations["images"], annotations["annotations"], annotations["categories"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise TesseraError(f"{path}: is no COCO annotation file: {type(error).__name__}: {error}") from error
+    return annotations
+
+
+def score(model: Model, data: Path) -> dict[str, float]:
+    """{'n', 'mAP50', 'mAP'} over the pictures of a COCO-style folder; the first output is YOLOX's, letterboxed."""
     from PIL import Image
 
-    annotations = json.loads((folder / "annotations.json").read_text(encoding="utf-8"))
+    spec, output = only_input(model, NAME), model.outputs[0].name
+    annotations = read_annotations(data, NAME)
+    cells = sum((spec.shape[2] // stride) ** 2 for stride in STRIDES)
     results = {}
     for entry in annotations["images"]:
-        path = folder / entry["file_name"]
+        path = data / entry["file_name"]
+        array = read_picture(spec, path)
         with Image.open(path) as image:
-            ratio = min(shape[2] / image.height, shape[3] / image.width)
-        results[entry["id"]] = detect(run(preprocess.apply(path, shape)), ratio)
+            ratio = min(spec.shape[2] / image.height, spec.shape[3] / image.width)
+        raw = model.run({spec.name: array})[output]
+        if raw.ndim != 3 or raw.shape[1] != cells or raw.shape[2] < 6:
+            raise TesseraError(f"--task {NAME}: output '{output}' {list(raw.shape)} is not a YOLOX's [1,{cells},5+classes]",
+                               hint="score it with a function of your own: --scorer FILE.py")
+        results[entry["id"]] = detect(raw, ratio, spec.shape[2])
     return {"n": len(results), **mean_average_precision(results, annotations)}

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model in whatever form it is there: .bmodel (runtime), NAME_top.mlir (Top reference), .onnx (onnxruntime)."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Callable, Mapping, Sequence
+
+import numpy as np
+
+from . import bmodel, onnx_runner, top_model
+from .errors import usage_error
+from .files import require_file
+from .inputs import InputSpec
+from .preprocess import Preprocess
+from .progress import Report
+
+Runner = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class AnyModel:
+    """run: outputs by name, or every named tensor where that was asked for. assumed: inputs with open dims taken for 1."""
+
+    path: Path
+    inputs: tuple[InputSpec, ...]
+    outputs: tuple[InputSpec, ...]
+    run: Runner
+    assumed: tuple[str, ...] = ()
+
+    def preprocessed_like(self, other: "AnyModel") -> "AnyModel":
+        """The model with the pre-processing of another one where it has none itself, as an .onnx never has."""
+        known: dict[str, Preprocess | None] = {spec.name: spec.preprocess for spec in other.inputs}
+        return replace(self, inputs=tuple(
+            spec if spec.preprocess else replace(spec, preprocess=known.get(spec.name)) for spec in self.inputs))
+
+
+def open_model(path: str | Path, report: Report, threads: int = 1, every_tensor: bool = False,
+               shapes: Mapping[str, Sequence[int]] | None = None) -> AnyModel:
+    """Raises TesseraError where the file is no good. shapes: for dims that an .onnx leaves open, by input; else they are 1."""
+    path = require_file(path, "model")
+    if path.suffix == ".bmodel":
+        net = bmodel.open_net(path, threads)
+        return AnyModel(path, tuple(net.inputs), tuple(net.outputs), net.run_every_tensor if every_tensor else net.run)
+    if path.suffix == ".mlir":
+        top = top_model.open_top(path, report)
+        return AnyModel(path, top.inputs, top.outputs, lambda arrays: top_model.evaluate(top, arrays, report, every_tensor))
+    if path.suffix == ".onnx":
+        model = onnx_runner.OnnxModel(path, threads, every_tensor=every_tensor)
+        fixed = [tuple(_fix(spec, (shapes or {}).get(spec.name, ())) for spec in specs) for specs in (model.inputs, model.outputs)]
+        assumed = tuple(str(spec) for spec in model.inputs if None in spec.shape and spec.name not in (shapes or {}))
+        return AnyModel(path, *fixed, model.run, assumed)
+    raise usage_error(f"{path}: expected .bmodel, .mlir or .onnx")
+
+
+def _fix(spec: onnx_runner.TensorSpec, have: Sequence[int]) -> InputSpec:
+    dims = have if len(have) == len(spec.shape) else [1] * len(spec.shape)
+    return InputSpec(spec.name, tuple(h if d is None else d for d, h in zip(spec.shape, dims)), spec.dtype)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores of real tasks (top-1, mAP, mIoU, PSNR, perplexity, ...) for anything that maps input arrays to output arrays."""
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Mapping, Protocol, Sequence
+
+import numpy as np
+
+from ..errors import TesseraError
+from ..inputs import InputSpec
+from ..preprocess import Preprocess
+
+
+class Model(Protocol):
+    """What is scored; a `tessera.bmodel.Net` is one. outputs: in the model's order; only their names count."""
+
+    inputs: Sequence[InputSpec]
+    outputs: Sequence[InputSpec]
+
+    def run(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Outputs by name."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """module: has score(model, data: Path) -> dict of figures, of which `figure` is the one that counts.
+
+    points: what a drop of the figure by 1 is in points; negative where a lower figure is better.
+    """
+
+    module: str
+    data: str
+    figure: str
+    points: float
+
+    def score(self, model: Model, data: Path) -> dict[str, float]:
+        return importlib.import_module(f".{self.module}", __name__).score(model, data)
+
+
+TASKS = {
+    "classification": Task("classification", "folder with labels.csv (columns file and one ending in 'index')", "top1", 100),
+    "detection": Task("detection", "folder with COCO's annotations.json; the model is a YOLOX", "mAP50", 100),
+    "segmentation": Task("segmentation", "folder with COCO's annotations.json; the classes are those of PASCAL VOC", "mIoU", 100),
+    "super_resolution": Task("super_resolution", "folder of photos; the model enlarges luminance", "psnr", 1),
+    "language": Task("language", "folder with *.txt and a llama2.c tokenizer *.bin", "ppl", -1),
+    "tracking": Task("tracking", "folder with pairs.csv (template, search, ..., w, h)", "hit", 100),
+}
+
+
+def only_input(model: Model, task: str) -> InputSpec:
+    """The model's input. Raises TesseraError where it has several."""
+    if len(model.inputs) != 1:
+        raise TesseraError(f"--task {task} is for models of one input; this one has {len(model.inputs)}",
+                           details=["its inputs are: " + ", ".join(map(str, model.inputs))],
+                           hint="score it with a function of your own: --scorer FILE.py")
+    return model.inputs[0]
+
+
+def read_picture(spec: InputSpec, picture: Path) -> np.ndarray:
+    """The picture as the input, by the model's pre-processing."""
+    return (spec.preprocess or Preprocess()).apply(picture, spec.shape)
+
+
+def require_data(path: Path, task: str) -> Path:
+    """`path` where it is there. Raises TesseraError."""
+    if not path.exists():
+        raise TesseraError(f"--task {task}: {path} is missing", hint=f"its data is a {TASKS[task].data}")
+    return path
