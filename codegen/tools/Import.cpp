@@ -51,7 +51,17 @@ static llvm::Error optimise(ModuleOp module) {
   return failed(pm.run(module)) ? fail(kInternal, "graph optimisation failed: {0}", messages) : llvm::Error::success();
 }
 
-// Pictures come by the first input of rank 4; the others are plain tensors.
+// Whether pictures of the pre-processing |record| are what an input of |type| takes: rank 4 with as many channels.
+static bool takesPictures(RankedTensorType type, const llvm::json::Object &record) {
+  if (type.getRank() != 4 || !isa<FloatType>(type.getElementType())) {
+    return false;
+  }
+  int64_t channels = record.getString("pixel_format") == "gray" ? 1 : 3;
+  int64_t dim = type.getDimSize(record.getString("channel_format") == "nhwc" ? 3 : 1);
+  return dim == channels || ShapedType::isDynamic(dim);
+}
+
+// Stored at every input that takes pictures; the others are plain tensors.
 static llvm::Error attachPreprocess(ModuleOp module, StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer) {
@@ -64,13 +74,16 @@ static llvm::Error attachPreprocess(ModuleOp module, StringRef path) {
     return fail(kError, "the pre-processing '{0}' is no JSON object", path);
   }
   auto function = module.lookupSymbol<func::FuncOp>("main");
+  bool stored = false;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    if (cast<RankedTensorType>(type).getRank() == 4) {
+    if (takesPictures(cast<RankedTensorType>(type), *json->getAsObject())) {
       function.setArgAttr(i, TopDialect::kPreprocessAttr, StringAttr::get(module.getContext(), text));
-      return llvm::Error::success();
+      stored = true;
     }
   }
-  return fail(kError, "pre-processing is given, but no input has rank 4 and so none takes pictures");
+  return stored ? llvm::Error::success()
+                : fail(kError, "pre-processing is given, but no input takes such pictures: a float tensor of rank 4 with 3 "
+                               "channels, or 1 for gray ones");
 }
 
 static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options, MLIRContext &context) {
@@ -136,7 +149,7 @@ std::function<llvm::Error()> tessera::tool::addImport(CLI::App &app) {
       ->required();
   sub->add_option("--input-shapes", options->inputShapes, "x=1x3x224x224,y=1x8 or [[1,3,224,224],[1,8]]");
   sub->add_option("--model-name", options->modelName, "Default: the graph's name");
-  sub->add_option("--preprocess", options->preprocess, "JSON file stored at the picture input");
+  sub->add_option("--preprocess", options->preprocess, "JSON file stored at the inputs that take pictures");
   sub->add_option("--outputs", options->outputs, "Tensors to keep as outputs, comma-separated");
   sub->add_flag("--no-optimise", options->noOptimise, "Write the imported graph as it is");
   return [options] { return run(*options); };

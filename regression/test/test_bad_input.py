@@ -157,6 +157,7 @@ def test_external_data_link_out_of_the_folder(tmp_path: Path) -> None:
     (["--no_such_flag"], 2, "no_such_flag"), (["--test_input", "none.npz"], 1, "none.npz"),
     (["--excepts", "no_tensor"], 1, "no_tensor"), (["--output_names", "no_tensor"], 1, "no_tensor"),
     (["--model_def"], 2, "--model_def"),
+    (["--pixel_format", "gray"], 1, "no input takes such pictures"),
 ])
 def test_wrong_flags(tmp_path: Path, flags: list[str], code: int, word: str) -> None:
     onnx = small_models.conv_relu(tmp_path / "m.onnx")
