@@ -58,6 +58,7 @@ LogicalResult runDevicePasses(ModuleOp module, const X86DeployOptions &deploy) {
   device::DevicePipelineOptions options;
   options.vectorBytes = deploy.target.vectorBytes();
   options.observe = deploy.observe;
+  options.byteDots = deploy.target.vnni;
   device::buildDevicePipeline(passes, options);
   return passes.run(module);
 }

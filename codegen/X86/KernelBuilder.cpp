@@ -193,9 +193,24 @@ Value KernelBuilder::maskedLoad(VectorType type, Value base, Value index, Value 
   return fromMemory(*this, type, loaded);
 }
 
+/// |value| behind an empty asm statement. LLVM 22 joins a truncation with the masked store behind it and then, when the
+/// mask is known to have one lane, stores that lane untruncated, over its neighbours.
+static Value keepTruncationApart(KernelBuilder &kb, Value value) {
+  auto vector = cast<VectorType>(value.getType());
+  int64_t width = vector.getElementTypeBitWidth(), bits = width * vector.getNumElements();
+  if (!kb.target.hasMasks() || !vector.getElementType().isInteger() || width > 32 || bits < 128 || bits > 512) {
+    return value;
+  }
+  return LLVM::InlineAsmOp::create(kb.b, kb.b.getLoc(), value.getType(), value, "", "=v,0", /*has_side_effects=*/false,
+                                   /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
+                                   ArrayAttr())
+      .getRes();
+}
+
 void KernelBuilder::maskedStore(Value value, Value base, Value index, Value mask) {
   Value address = element(getElementTypeOrSelf(value.getType()), base, index);
-  LLVM::MaskedStoreOp::create(b, toMemory(*this, value), address, mask, naturalAlignment(value.getType(), 0));
+  Value stored = keepTruncationApart(*this, toMemory(*this, value));
+  LLVM::MaskedStoreOp::create(b, stored, address, mask, naturalAlignment(value.getType(), 0));
 }
 
 Value KernelBuilder::gather(VectorType type, Value base, Value index, Value offsets, Value mask) {

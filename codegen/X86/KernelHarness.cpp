@@ -8,11 +8,15 @@
 #include "codegen/X86/Linker.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/Layout.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/Transforms/Passes.h"
+#include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopInterfaces.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -130,7 +134,12 @@ void fillRandom(top::HostTensor &tensor, std::mt19937 &random, const CheckOption
   Type type = tensor.getElementType();
   for (int64_t i = 0; i < tensor.getNumElements(); ++i) {
     double number = std::uniform_real_distribution<double>(options.low, options.high)(random);
-    if (type.isInteger(1)) {
+    if (options.allBytes && type.isInteger(8)) {
+      uint32_t bits = random();
+      int64_t byte = bits >> 8 & 0xff;
+      byte = bits % 8 == 0 ? 255 : bits % 8 == 1 ? 0 : bits % 8 == 2 ? 128 : byte; // extremes of both kinds
+      number = type.isUnsignedInteger() ? byte : byte - 128;
+    } else if (type.isInteger(1)) {
       number = number > 0;
     } else if (type.isInteger(32) || type.isInteger(64)) {
       number = std::floor(std::uniform_real_distribution<double>(options.negativeIndices ? -options.indexRange : 0, options.indexRange)(random));
@@ -235,7 +244,9 @@ MLIRContext &testContext() {
   return *context;
 }
 
-std::string runAndCompare(Operation *op, const X86Target &target, const CheckOptions &options) {
+/// Runs the kernel of |op| on |buffers| (operands, in memory) and compares its results with |expected| (row-major).
+std::string runKernel(Operation *op, const X86Target &target, const CheckOptions &options, std::vector<GuardedBuffer> buffers,
+                      llvm::ArrayRef<top::HostTensor> expected) {
   FailureOr<Kernel> kernel = compileKernel(op, target, "kernel");
   if (failed(kernel)) {
     return "no kernel";
@@ -248,26 +259,8 @@ std::string runAndCompare(Operation *op, const X86Target &target, const CheckOpt
   if (!loaded.function) {
     return std::string("cannot load: ") + dlerror();
   }
-  std::mt19937 random(1);
-  std::vector<top::HostTensor> inputs, expected;
-  std::vector<const top::HostTensor *> inputPointers;
-  std::vector<GuardedBuffer> buffers;
-  for (Value operand : op->getOperands()) {
-    auto type = cast<RankedTensorType>(operand.getType());
-    inputs.emplace_back(device::getRowMajorType(type));
-    fillRandom(inputs.back(), random, options);
-    buffers.push_back(toMemory(type, inputs.back()));
-  }
-  for (const top::HostTensor &input : inputs) {
-    inputPointers.push_back(&input);
-  }
   for (Value result : op->getResults()) {
-    auto type = cast<RankedTensorType>(result.getType());
-    expected.emplace_back(device::getRowMajorType(type));
-    buffers.emplace_back(device::physicalBytes(type));
-  }
-  if (failed(cast<top::ReferenceInterface>(op).evaluate(inputPointers, expected))) {
-    return "the reference failed";
+    buffers.emplace_back(device::physicalBytes(cast<RankedTensorType>(result.getType())));
   }
   std::vector<void *> arguments;
   for (GuardedBuffer &buffer : buffers) {
@@ -297,6 +290,120 @@ std::string runAndCompare(Operation *op, const X86Target &target, const CheckOpt
   return llvm::all_of(buffers, [](const GuardedBuffer &buffer) { return buffer.slackIntact(); }) ? "" : "it writes behind a tensor";
 }
 
+/// Random operands of an op and what the reference makes of them, all row-major.
+struct Case {
+  std::vector<top::HostTensor> inputs, expected;
+};
+
+std::string evaluate(Operation *op, const CheckOptions &options, Case &data) {
+  std::mt19937 random(1);
+  for (Value operand : op->getOperands()) {
+    data.inputs.emplace_back(device::getRowMajorType(cast<RankedTensorType>(operand.getType())));
+    fillRandom(data.inputs.back(), random, options);
+  }
+  std::vector<const top::HostTensor *> pointers;
+  for (const top::HostTensor &input : data.inputs) {
+    pointers.push_back(&input);
+  }
+  for (Value result : op->getResults()) {
+    data.expected.emplace_back(device::getRowMajorType(cast<RankedTensorType>(result.getType())));
+  }
+  return failed(cast<top::ReferenceInterface>(op).evaluate(pointers, data.expected)) ? "the reference failed" : "";
+}
+
+std::string runAndCompare(Operation *op, const X86Target &target, const CheckOptions &options) {
+  Case data;
+  if (std::string message = evaluate(op, options, data); !message.empty()) {
+    return message;
+  }
+  std::vector<GuardedBuffer> buffers;
+  for (auto [operand, input] : llvm::zip_equal(op->getOperands(), data.inputs)) {
+    buffers.push_back(toMemory(cast<RankedTensorType>(operand.getType()), input));
+  }
+  return runKernel(op, target, options, std::move(buffers), data.expected);
+}
+
+/// Runs the passes between lowering and addresses on the module of |op|.
+LogicalResult chooseLayouts(Operation *op, const X86Target &target) {
+  PassManager manager(op->getContext());
+  OpPassManager &functions = manager.nest<func::FuncOp>();
+  int64_t bytes = target.vectorBytes();
+  functions.addPass(device::createAssignLayoutsPass({.vectorBytes = bytes}));
+  functions.addPass(device::createVerifyLayoutsPass());
+  functions.addPass(device::createPackWeightsPass({.vectorBytes = bytes, .byteDots = target.vnni}));
+  functions.addPass(device::createVerifyPackingPass());
+  return manager.run(op->getParentOfType<ModuleOp>());
+}
+
+/// The bytes of |operand|: of a constant, or of the function argument it is a (re-laid) copy of.
+std::optional<GuardedBuffer> bytesOf(Value operand, const Case &data) {
+  auto type = cast<RankedTensorType>(operand.getType());
+  if (std::optional<top::TensorData> constant = top::getConstantData(operand)) {
+    GuardedBuffer buffer(constant->bytes.size());
+    llvm::copy(constant->bytes, buffer.data());
+    return buffer;
+  }
+  while (Operation *copy = operand.getDefiningOp()) {
+    if (!isa<device::CopyOp, device::ReshapeOp>(copy)) {
+      return std::nullopt;
+    }
+    operand = copy->getOperand(0);
+  }
+  return toMemory(type, data.inputs[cast<BlockArgument>(operand).getArgNumber()]);
+}
+
+std::string packAndCompare(Operation *op, const X86Target &target, const CheckOptions &options) {
+  Case data;
+  if (std::string message = evaluate(op, options, data); !message.empty()) {
+    return message;
+  }
+  auto conv = dyn_cast<device::ConvOp>(op);
+  auto matmul = dyn_cast<device::MatMulOp>(op);
+  OpBuilder builder(op);
+  for (Value weight : {op->getOperand(1), conv ? conv.getBias() : matmul.getBias()}) {
+    if (weight) {
+      auto argument = cast<BlockArgument>(weight);
+      Value constant = top::createConstant(builder, op->getLoc(), cast<RankedTensorType>(weight.getType()),
+                                           data.inputs[argument.getArgNumber()].getBytes(), "w");
+      argument.replaceAllUsesWith(constant);
+    }
+  }
+  if (failed(chooseLayouts(op, target))) {
+    return "the passes failed";
+  }
+  if (!(conv ? conv.getPacked() : matmul.getPacked())) {
+    return "the weights are not packed";
+  }
+  std::vector<GuardedBuffer> buffers;
+  for (Value operand : op->getOperands()) {
+    std::optional<GuardedBuffer> buffer = bytesOf(operand, data);
+    if (!buffer) {
+      return "an operand is neither constant nor argument";
+    }
+    buffers.push_back(std::move(*buffer));
+  }
+  return runKernel(op, target, options, std::move(buffers), data.expected);
+}
+
+/// Parses |text| and runs |check| on its device op.
+std::string checkOp(const std::string &text, llvm::function_ref<std::string(Operation *)> check) {
+  MLIRContext &context = testContext();
+  std::string diagnostics;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { diagnostics += diagnostic.str() + "; "; });
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>("func.func private @main" + text, &context);
+  if (!module) {
+    return "cannot parse: " + diagnostics;
+  }
+  SmallVector<Operation *> ops;
+  module->walk([&](Operation *op) {
+    if (isa<KernelInterface>(op)) {
+      ops.push_back(op);
+    }
+  });
+  std::string message = ops.empty() ? "no device op" : check(ops.front());
+  return message.empty() ? message : message + (diagnostics.empty() ? "" : " (" + diagnostics + ")");
+}
+
 } // namespace
 
 llvm::ArrayRef<X86Target> runnableTargets() {
@@ -307,26 +414,21 @@ llvm::ArrayRef<X86Target> runnableTargets() {
         found.push_back({isa});
       }
     }
+    if (X86Target native = X86Target::native(); native.vnni) {
+      native.bf16 = false;
+      found.push_back(native);
+    }
     return found;
   }();
   return targets;
 }
 
 std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
-  MLIRContext &context = testContext();
-  std::string diagnostics;
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { diagnostics += diagnostic.str() + "; "; });
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>("func.func private @main" + text, &context);
-  if (!module) {
-    return "cannot parse: " + diagnostics;
-  }
-  std::string message = "no device op";
-  module->walk([&](Operation *op) {
-    if (isa<KernelInterface>(op)) {
-      message = runAndCompare(op, target, options);
-    }
-  });
-  return message.empty() ? message : message + (diagnostics.empty() ? "" : " (" + diagnostics + ")");
+  return checkOp(text, [&](Operation *op) { return runAndCompare(op, target, options); });
+}
+
+std::string checkPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
+  return checkOp(text, [&](Operation *op) { return packAndCompare(op, target, options); });
 }
 
 } // namespace tessera::x86

@@ -18,12 +18,17 @@ struct CheckOptions {
   double relative = 1e-5;      ///< allowed error of f32 over max(1, |expected|); wider for narrower types
   double indexRange = 8;       ///< i32 and i64 operands are drawn from [-indexRange, indexRange)
   bool negativeIndices = true; ///< whether they may be negative, too
+  bool allBytes = false;       ///< i8 and ui8 operands hold any byte, extreme ones often
 };
 
 /// |text|: "(%a: type, ...) -> type { body }" of a function whose body holds one device op. Returns what is
 /// wrong with its kernel on |target|, or "" - values, zeros in padding lanes, writes outside of the results,
 /// and results that depend on how tiles are split are checked.
 std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
+
+/// The same for a convolution or matrix product (x, w [, bias] [, extras]) with its weights and bias constant, after the passes
+/// that choose layouts and pack weights: the kernel of the packed op is checked.
+std::string checkPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
 
 /// The variants this machine can run.
 llvm::ArrayRef<X86Target> runnableTargets();

@@ -129,6 +129,18 @@ TEST(Map, Integers) {
             "%m = arith.select %e0, %e1, %e2 : f32 device.yield %m : f32"));
 }
 
+TEST(Map, NarrowTails) {
+  CheckOptions options;
+  options.low = -100, options.high = 100;
+  for (int64_t size : {1, 3, 16, 17, 33, 65}) {
+    for (const char *to : {"i8", "i16"}) {
+      check(map({tensor({5, size}), tensor({5, 1})}, {"f32", "f32"}, tensor({5, size}, to),
+                formatv("%m = arith.addf %e0, %e1 : f32 %i = arith.fptosi %m : f32 to i32 %t = arith.trunci %i : i32 to {0} device.yield %t : {0}", to)),
+            options);
+    }
+  }
+}
+
 TEST(Map, Casts) {
   struct Cast {
     const char *from, *to, *op;

@@ -150,7 +150,7 @@ void MicroAttention::multiply(Value a, int64_t aStride, int64_t steps, Value b, 
   to.tailLanes = tailLanes;
   for (int64_t row = 0; row < count; ++row) {
     shape.rows.push_back(row * aStride * 4);
-    to.rows.push_back(row * cStride * 4);
+    to.rows.push_back(row * cStride);
   }
   tiles.call(shape, to, {a, b, c, {}, {}, {}});
 }

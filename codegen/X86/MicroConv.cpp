@@ -22,7 +22,8 @@ class DirectConv {
 public:
   DirectConv(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
       : op(op), kb(kb), s(op), blockedInput(device::isBlocked(op.getX().getType())), copied(s.padded() || !blockedInput),
-        elementBytes(blockedInput ? kBlockBytes : 4), extraKinds(extras), panelBlocks(*op.getPanelBlocks()),
+        elementBytes(s.xBytes * (blockedInput ? kBlock : 1)), weightBytes(stepBytesOfB(kb.target, s.kind)), extraKinds(extras),
+        panelBlocks(*op.getPanelBlocks()),
         // A 1x1 kernel sees no rows: all positions are one long row.
         flat(s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 && !copied), outH(flat ? 1 : s.oh),
         outW(flat ? s.oh * s.ow : s.ow), columns(outW, maxTileRows(kb.target, panelBlocks)),
@@ -41,12 +42,14 @@ private:
   void emitTiles(Value step, Value begin, Value end, int64_t rows, int64_t width, Value a, Value c, bool last);
   SmallVector<int32_t> groupOffsets() const;
   TileShape tileShape(int64_t rows, int64_t width, int64_t blocks) const;
+  int64_t weightsOfGroup() const { return steps * (s.kind == TileKind::F32 ? s.groupOc() * 4 : s.ocBlocks() * weightBytes); }
 
   device::ConvOp op;
   KernelBuilder &kb;
   ConvShape s;
   bool blockedInput, copied;
   int64_t elementBytes; ///< of one position of the input
+  int64_t weightBytes;  ///< of one K step of one block of columns
   ArrayRef<TileExtra> extraKinds;
   int64_t panelBlocks;
   bool flat;
@@ -66,12 +69,13 @@ private:
 };
 
 void DirectConv::planMemory() {
-  steps = s.groupC() * s.kh * s.kw;
+  steps = tileShape(0, 0, 1).steps();
   panels = ceilDiv(s.ocBlocks(), panelBlocks);
   lastBlocks = s.ocBlocks() - (panels - 1) * panelBlocks;
-  int64_t inBytes = s.icBlocks() * (blockedInput ? kBlockBytes : 4 * kBlock) * s.h * s.w;
-  work = splitWork(s.flops() / s.n / s.groups, rowSteps, panels, inBytes * (copied ? 2 : 1), steps * s.groupOc() * 4,
-                   s.n * s.groups);
+  int64_t inBytes = s.icBlocks() * kBlock * s.xBytes * s.h * s.w;
+  // vpdpbusd does four multiplications for one of f32.
+  int64_t flops = s.flops() / s.n / s.groups / (s.kind != TileKind::F32 && kb.target.vnni ? 4 : 1);
+  work = splitWork(flops, rowSteps, panels, inBytes * (copied ? 2 : 1), weightsOfGroup(), s.n * s.groups);
   if (!copied) {
     pitch = s.w * elementBytes;
     plane = s.h * pitch;
@@ -82,7 +86,10 @@ void DirectConv::planMemory() {
     rowsOut = 1;
   }
   int64_t rowsIn = (rowsOut - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
-  pitch = ((s.ow - 1) * s.strideW + (s.kw - 1) * s.dilationW + 1) * elementBytes;
+  // The last K step of a row of 8-bit taps reads up to three bytes beyond them (their weights are zero).
+  int64_t lastTap = s.dilationW == 1 ? (s.kw - 1) / 4 * 4 : (s.kw - 1) * s.dilationW;
+  int64_t reach = blockedInput || s.xBytes == 4 ? (s.kw - 1) * s.dilationW + 1 : lastTap + 4;
+  pitch = ((s.ow - 1) * s.strideW + reach) * elementBytes;
   plane = rowsIn * pitch;
   kb.setScratchBytes(plane * (blockedInput ? s.icBlocks() : s.groupC()));
 }
@@ -107,25 +114,30 @@ SmallVector<int32_t> DirectConv::groupOffsets() const {
 
 TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) const {
   TileShape shape;
+  shape.kind = s.kind;
   shape.blocks = blocks;
-  shape.panelRowBytes = blocks * kBlockBytes;
+  shape.panelRowBytes = blocks * weightBytes;
   shape.groupBytes = flat ? plane : 0;
   for (int64_t y = 0; y < rows; ++y) {
     for (int64_t x = 0; x < width; ++x) {
       shape.rows.push_back(y * s.strideH * pitch + x * s.strideW * elementBytes);
     }
   }
-  int64_t taps = s.kh * s.kw;
+  int64_t taps = s.kh * s.kw, rest = s.groupC() % kBlock;
+  auto stepsOf = [&](int64_t elements) { return ceilDiv(elements * s.xBytes, 4); };
   if (!blockedInput) {
     bool rowGroups = s.dilationW == 1;
-    shape.groups = {{s.groupC() * s.kh * (rowGroups ? 1 : s.kw), rowGroups ? s.kw : 1}};
+    shape.groups = {{s.groupC() * s.kh * (rowGroups ? 1 : s.kw), stepsOf(rowGroups ? s.kw : 1)}};
   } else {
-    shape.groups = {{s.groupC() / kBlock * taps, kBlock}, {s.groupC() % kBlock ? taps : 0, s.groupC() % kBlock}};
+    shape.groups = {{s.groupC() / kBlock * taps, stepsOf(kBlock)}, {rest ? taps : 0, stepsOf(rest)}};
   }
   shape.prefetchLines = prefetchLines;
-  shape.aheadBytes = streamAhead(steps * s.groupOc() * 4);
+  shape.aheadBytes = streamAhead(weightsOfGroup());
   return shape;
 }
+
+/// What a byte of the border holds.
+static int8_t padByte(device::ConvOp op) { return static_cast<int8_t>(op.getPadValue()); }
 
 /// Copies the input rows of the tile, which begin at |firstRow| (may be negative), with their borders to scratch.
 void DirectConv::copyRows(Value image, Value group, Value firstRow) {
@@ -136,7 +148,7 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
   Type byte = kb.b.getI8Type();
   auto clear = [&](Value to, int64_t bytes) {
     if (bytes > 0) {
-      LLVM::MemsetOp::create(kb.b, to, LLVM::ConstantOp::create(kb.b, byte, kb.b.getI8IntegerAttr(0)),
+      LLVM::MemsetOp::create(kb.b, to, LLVM::ConstantOp::create(kb.b, byte, kb.b.getI8IntegerAttr(padByte(op))),
                              kb.constant(bytes), /*isVolatile=*/false);
     }
   };
@@ -171,12 +183,13 @@ void DirectConv::emit() {
   planMemory();
   // The next panel is fetched while the tiles of this one run; the weights of a small layer stay in L2 anyway.
   int64_t tilesPerPanel = (outH == 1 ? 1 : columns.pieces) * ceilDiv(rowSteps, work.rowParts);
-  if (steps * s.groupOc() * 4 > 256 * 1024) {
-    prefetchLines = std::min<int64_t>(ceilDiv(steps * panelBlocks, tilesPerPanel), 2 * steps);
+  if (weightsOfGroup() > 256 * 1024) {
+    int64_t lines = steps * weightBytes / kBlockBytes;
+    prefetchLines = std::min<int64_t>(ceilDiv(lines * panelBlocks, tilesPerPanel), 2 * lines);
   }
   tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds, static_cast<bool>(op.getBias()),
                                           groupOffsets());
-  int64_t outImage = s.ocBlocks() * s.oh * s.ow * kBlockBytes, parts = work.rowParts * work.panelParts;
+  int64_t outImage = s.ocBlocks() * s.oh * s.ow * kBlock, parts = work.rowParts * work.panelParts;
   unsigned firstExtra = op.getBias() ? 3 : 2;
   kb.forTiles(s.n * s.groups * parts, [&](Value tile) {
     Value rowPart = kb.rem(tile, work.rowParts), rest = kb.div(tile, work.rowParts);
@@ -197,16 +210,16 @@ void DirectConv::emit() {
     } else {
       base.a = byteOffset(kb, kb.operand(0), kb.mul(imageGroup, s.icBlocks() * plane));
     }
-    base.b = byteOffset(kb, kb.operand(1), kb.mul(group, steps * s.ocBlocks() * kBlockBytes));
-    base.c = byteOffset(kb, kb.result(), kb.mul(imageGroup, outImage));
+    base.b = byteOffset(kb, kb.operand(1), kb.mul(group, steps * s.ocBlocks() * weightBytes));
+    base.c = byteOffset(kb, kb.result(), kb.mul(imageGroup, outImage * s.yBytes));
     if (op.getBias()) {
       base.bias = byteOffset(kb, kb.operand(2), kb.mul(group, s.groupOc() * 4));
     }
     for (auto [index, extra] : llvm::enumerate(extraKinds)) {
       Value pointer = kb.operand(firstExtra + index);
       bool full = extra.kind == ExtraKind::Full, column = extra.kind == ExtraKind::Column;
-      base.extras.push_back(full     ? byteOffset(kb, pointer, kb.mul(imageGroup, outImage))
-                            : column ? byteOffset(kb, pointer, kb.mul(group, s.groupOc() * 4))
+      base.extras.push_back(full     ? byteOffset(kb, pointer, kb.mul(imageGroup, outImage * extra.elementBytes))
+                            : column ? byteOffset(kb, pointer, kb.mul(group, s.groupOc() * extra.elementBytes))
                                      : pointer);
     }
     // The last panel may be narrower or end inside a block, so it has tiles of its own.
@@ -224,18 +237,17 @@ void DirectConv::emit() {
 
 void DirectConv::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last) {
   TileFunctions::Pointers image = base;
-  int64_t panelBytes = steps * panelBlocks * kBlockBytes, outPlane = s.oh * s.ow * kBlockBytes;
+  int64_t panelBytes = steps * panelBlocks * weightBytes, outPlane = s.oh * s.ow * kBlock;
   base.b = byteOffset(kb, base.b, kb.mul(panel, panelBytes));
-  base.c = byteOffset(kb, base.c, kb.mul(panel, panelBlocks * outPlane));
-  Value channel = kb.mul(panel, panelBlocks * kBlockBytes);
+  base.c = byteOffset(kb, base.c, kb.mul(panel, panelBlocks * outPlane * s.yBytes));
   if (base.bias) {
-    base.bias = byteOffset(kb, base.bias, channel);
+    base.bias = byteOffset(kb, base.bias, kb.mul(panel, panelBlocks * kBlockBytes));
   }
   for (auto [extra, pointer] : llvm::zip_equal(extraKinds, base.extras)) {
     if (extra.kind == ExtraKind::Full) {
-      pointer = byteOffset(kb, pointer, kb.mul(panel, panelBlocks * outPlane));
+      pointer = byteOffset(kb, pointer, kb.mul(panel, panelBlocks * outPlane * extra.elementBytes));
     } else if (extra.kind == ExtraKind::Column) {
-      pointer = byteOffset(kb, pointer, channel);
+      pointer = byteOffset(kb, pointer, kb.mul(panel, panelBlocks * kBlock * extra.elementBytes));
     }
   }
   base.prefetch = prefetchLines ? byteOffset(kb, base.b, panelBytes) : Value();
@@ -257,7 +269,7 @@ void DirectConv::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last)
 /// The register tiles [tileBegin, tileEnd) of the |rows| output rows of a row step.
 void DirectConv::emitRow(Value step, int64_t rows, Value tileBegin, Value tileEnd, bool last) {
   Value a = byteOffset(kb, base.a, kb.mul(kb.sub(step, firstStep), tileH * s.strideH * pitch));
-  Value c = kb.mul(step, tileH * outW * kBlockBytes);
+  Value c = kb.mul(step, tileH * outW * kBlock);
   Value wide = kb.constant(columns.wide);
   if (columns.wide) {
     emitTiles(step, tileBegin, kb.min(tileEnd, wide), rows, columns.size + 1, a, c, last);
@@ -267,17 +279,18 @@ void DirectConv::emitRow(Value step, int64_t rows, Value tileBegin, Value tileEn
   }
 }
 
-/// Register tiles [begin, end), all |width| positions wide; |c|: byte offset of the row in a channel block.
+/// Register tiles [begin, end), all |width| positions wide; |c|: offset of the row in a channel block, in elements.
 void DirectConv::emitTiles(Value step, Value begin, Value end, int64_t rows, int64_t width, Value a, Value c,
                            bool last) {
   int64_t blocks = last ? lastBlocks : panelBlocks;
   TileShape shape = tileShape(rows, width, blocks);
   TileResult result;
-  result.blockBytes = s.oh * s.ow * kBlockBytes;
+  result.blockStride = s.oh * s.ow * kBlock;
+  result.elementBytes = s.yBytes;
   result.tailLanes = last && s.groupOc() % kBlock ? s.groupOc() % kBlock : kBlock;
   for (int64_t y = 0; y < rows; ++y) {
     for (int64_t x = 0; x < width; ++x) {
-      result.rows.push_back((y * outW + x) * kBlockBytes);
+      result.rows.push_back((y * outW + x) * kBlock);
     }
   }
   bool narrow = width == columns.size;
@@ -285,11 +298,11 @@ void DirectConv::emitTiles(Value step, Value begin, Value end, int64_t rows, int
     Value column = narrow ? kb.add(kb.mul(tile, columns.size), columns.wide) : kb.mul(tile, width);
     TileFunctions::Pointers at = base;
     at.a = byteOffset(kb, a, kb.mul(column, s.strideW * elementBytes));
-    Value element = kb.add(c, kb.mul(column, kBlockBytes));
-    at.c = byteOffset(kb, base.c, element);
+    Value element = kb.add(c, kb.mul(column, kBlock));
+    at.c = byteOffset(kb, base.c, kb.mul(element, s.yBytes));
     for (auto [extra, pointer] : llvm::zip_equal(extraKinds, at.extras)) {
       if (extra.kind == ExtraKind::Full) {
-        pointer = byteOffset(kb, pointer, element);
+        pointer = byteOffset(kb, pointer, kb.mul(element, extra.elementBytes));
       }
     }
     if (prefetchLines) {

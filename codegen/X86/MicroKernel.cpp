@@ -36,6 +36,7 @@ public:
 
   std::string text() {
     emitInit();
+    emitConstants();
     int64_t step = 0;
     for (const GroupRun &run : shape.groups) {
       emitRun(run, step);
@@ -98,7 +99,9 @@ private:
       for (int64_t block = 0; shape.aheadBytes && block < shape.blocks; ++block) {
         line(llvm::formatv("prefetcht0 {0}(%rsi)", k * shape.panelRowBytes + block * kBlockBytes + shape.aheadBytes));
       }
-      if (target.hasMasks()) {
+      if (shape.kind != TileKind::F32) {
+        target.vnni ? emitStepVnni(k) : emitStepPairs(k);
+      } else if (target.hasMasks()) {
         emitStepAvx512(k);
       } else if (target.hasFma()) {
         emitStepAvx2(k);
@@ -172,6 +175,97 @@ private:
     }
   }
 
+  //--- 8-bit integers ---
+
+  /// The last register holds what A is changed with: 0x80 in every byte (VNNI, signed: A + 128 is multiplied), or the
+  /// even bytes (without VNNI, unsigned).
+  void emitConstants() {
+    bool flips = target.vnni && shape.kind == TileKind::S8, masks = !target.vnni && shape.kind == TileKind::U8;
+    if (!flips && !masks) {
+      return;
+    }
+    line(llvm::formatv("movl $${0}, %r11d", flips ? 0x80808080u : 0x00ff00ffu));
+    std::string last = reg(target.vectorRegisters() - 1);
+    if (target.hasMasks()) {
+      line(llvm::formatv("vpbroadcastd %r11d, {0}", last));
+    } else if (target.hasFma()) {
+      std::string half = llvm::formatv("%xmm{0}", target.vectorRegisters() - 1);
+      line(llvm::formatv("vmovd %r11d, {0}", half));
+      line(llvm::formatv("vpbroadcastd {0}, {1}", half, last));
+    } else {
+      line(llvm::formatv("movd %r11d, {0}", last));
+      line(llvm::formatv("pshufd $$0, {0}, {0}", last));
+    }
+  }
+
+  void emitStepVnni(int64_t k) {
+    int64_t firstB = accumulators(), a = firstB + width;
+    for (int64_t column = 0; column < width; ++column) {
+      line(llvm::formatv("vmovdqu32 {0}, {1}", bAt(column, k), reg(firstB + column)));
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      if (shape.kind == TileKind::S8) {
+        line(llvm::formatv("vpxord {0}{{1to16}, {1}, {2}", aAt(row, k), reg(target.vectorRegisters() - 1), reg(a)));
+      } else {
+        line(llvm::formatv("vpbroadcastd {0}, {1}", aAt(row, k), reg(a)));
+      }
+      for (int64_t column = 0; column < width; ++column) {
+        line(llvm::formatv("vpdpbusd {0}, {1}, {2}", reg(firstB + column), reg(a), reg(row * width + column)));
+      }
+    }
+  }
+
+  /// A's bytes widened to i16 (bytes 0 and 2, then 1 and 3) against pairs of i16 weights: no product of two bytes
+  /// saturates, unlike vpmaddubsw's sums.
+  void emitStepPairs(int64_t k) {
+    int64_t even = accumulators(), odd = even + 1, product = even + 2;
+    bool vex = target.hasFma(), isSigned = shape.kind == TileKind::S8;
+    std::string mask = reg(target.vectorRegisters() - 1);
+    auto shift = [&](const char *name, int64_t from, int64_t to) {
+      if (vex) {
+        line(llvm::formatv("v{0} $$8, {1}, {2}", name, reg(from), reg(to)));
+        return;
+      }
+      if (from != to) {
+        line(llvm::formatv("movdqa {0}, {1}", reg(from), reg(to)));
+      }
+      line(llvm::formatv("{0} $$8, {1}", name, reg(to)));
+    };
+    for (int64_t row = 0; row < rows; ++row) {
+      if (vex) {
+        line(llvm::formatv("vpbroadcastd {0}, {1}", aAt(row, k), reg(even)));
+      } else {
+        line(llvm::formatv("movd {0}, {1}", aAt(row, k), reg(even)));
+        line(llvm::formatv("pshufd $$0, {0}, {0}", reg(even)));
+      }
+      shift(isSigned ? "psraw" : "psrlw", even, odd);
+      if (isSigned) {
+        shift("psllw", even, even);
+        shift("psraw", even, even);
+      } else if (vex) {
+        line(llvm::formatv("{0} {1}, {2}, {2}", target.hasMasks() ? "vpandd" : "vpand", mask, reg(even)));
+      } else {
+        line(llvm::formatv("pand {0}, {1}", mask, reg(even)));
+      }
+      int64_t vectors = vectorsPerBlock(target);
+      for (int64_t column = 0; column < width; ++column) {
+        for (int64_t half = 0; half < 2; ++half) {
+          int64_t at = k * shape.panelRowBytes + column / vectors * 2 * kBlockBytes + half * kBlockBytes +
+                       column % vectors * target.vectorBytes();
+          std::string sum = reg(row * width + column), factor = reg(half ? odd : even);
+          if (vex) {
+            line(llvm::formatv("vpmaddwd {0}(%rsi), {1}, {2}", at, factor, reg(product)));
+            line(llvm::formatv("vpaddd {0}, {1}, {1}", reg(product), sum));
+          } else {
+            line(llvm::formatv("movdqa {0}, {1}", factor, reg(product)));
+            line(llvm::formatv("pmaddwd {0}(%rsi), {1}", at, reg(product)));
+            line(llvm::formatv("paddd {0}, {1}", reg(product), sum));
+          }
+        }
+      }
+    }
+  }
+
   const X86Target &target;
   const TileShape &shape;
   bool bias, table, prefetch;
@@ -185,7 +279,8 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
                                     Value prefetch) {
   assert(static_cast<int64_t>(shape.rows.size()) <= maxTileRows(kb.target, shape.blocks) && "tile exceeds the registers");
   auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
-  Type vector = VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, kb.b.getF32Type());
+  Type sum = shape.kind == TileKind::F32 ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
+  Type vector = VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, sum);
   TileAsm code(kb.target, shape, static_cast<bool>(bias), static_cast<bool>(table), static_cast<bool>(prefetch));
   std::string text = code.text();
   int64_t accumulators = code.accumulators();

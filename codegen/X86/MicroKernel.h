@@ -29,8 +29,22 @@ struct GroupRun {
 /// hardware prefetching starts anew on every page.
 inline int64_t streamAhead(int64_t weightBytes) { return weightBytes > 1024 * 1024 ? 4096 : 0; }
 
+/// What is multiplied. A K step takes 32 bits of every row of A: one f32, or four 8-bit integers, whose exact products
+/// are summed in i32.
+enum class TileKind {
+  F32,
+  U8, ///< A unsigned
+  S8, ///< A signed; with VNNI A + 128 is what is multiplied, see device::PackedForm
+};
+
+/// Bytes of B in one K step of 16 columns: 16 f32, 16 x 4 i8, or without VNNI 16 x (k0, k2) and 16 x (k1, k3) in i16.
+inline int64_t stepBytesOfB(const X86Target &target, TileKind kind) {
+  return kind == TileKind::F32 || target.vnni ? kBlockBytes : 2 * kBlockBytes;
+}
+
 /// What a register tile reads. All offsets are in bytes.
 struct TileShape {
+  TileKind kind = TileKind::F32;
   llvm::SmallVector<int64_t> rows;       ///< of each row's first element, from the A pointer
   int64_t blocks = 1;                    ///< 16-column blocks
   llvm::SmallVector<GroupRun, 2> groups; ///< K, in order
@@ -49,7 +63,7 @@ int64_t maxTileRows(const X86Target &target, int64_t blocks);
 /// Vectors that make up one block.
 inline int64_t vectorsPerBlock(const X86Target &target) { return kBlock / target.lanes(32); }
 
-/// Emits bias + A * B at kb.b. |bias|: pointer to 16 * blocks floats, null for zero. |table|: pointer to the i32 byte
+/// Emits bias + A * B at kb.b. |bias|: pointer to 16 * blocks f32 (i32), null for zero. |table|: pointer to the i32 byte
 /// offset of each group, null for an even stride. |prefetch| may be null. Returns the accumulators, row by row,
 /// vectorsPerBlock() * blocks vectors each.
 llvm::SmallVector<mlir::Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, mlir::Value a, mlir::Value b,

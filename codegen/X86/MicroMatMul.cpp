@@ -3,12 +3,16 @@
 //
 // A is read where it lies (a row-major or transposed matrix), B as panels [N / 16 blocks][K][16 blocks]: a constant comes
 // packed, an activation is packed into scratch by each tile of the launch for the columns it computes.
+// 8-bit A against packed weights takes four elements of K a step; where K is no multiple of four, the rows of a tile
+// are first copied apart, so that no step reads beyond the operand.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 
@@ -24,6 +28,7 @@ public:
 private:
   Value batchOffset(Value batch, ArrayRef<int64_t> dims, int64_t matrix);
   void packPanel(Value matrix, Value panel, Value to, int64_t blocks);
+  void copyRows(Value matrix, Value firstRow, Value lastRow);
   void emitPanel(Value panel, Value slot, Value rowBegin, Value rowEnd, bool last);
   void emitTiles(Value begin, Value end, int64_t rows, bool last);
 
@@ -31,6 +36,11 @@ private:
   KernelBuilder &kb;
   ArrayRef<TileExtra> extraKinds;
   bool packed;
+  TileKind kind;
+  int64_t aBytes, yBytes; ///< of an element
+  int64_t weightBytes;    ///< of one K step of one block of columns
+  int64_t steps;          ///< of K
+  bool copied;            ///< the rows of A, to scratch
   SmallVector<int64_t> batchDims, batchA, batchB;
   int64_t batch = 1, m, k, n;
   int64_t panelBlocks, columnBlocks, panels, lastBlocks;
@@ -41,6 +51,11 @@ private:
   std::unique_ptr<TileFunctions> tiles;
   TileFunctions::Pointers base;
   Value partBegin;
+  Value firstRow; ///< of the copy in scratch
+
+  int64_t bBytes() const { return kind == TileKind::F32 ? n * k * 4 : steps * columnBlocks * weightBytes; }
+  /// First row of row tile |piece|.
+  Value rowOf(Value piece) { return kb.add(kb.mul(piece, rows->size), kb.min(piece, kb.constant(rows->wide))); }
 };
 
 int64_t product(ArrayRef<int64_t> dims) {
@@ -72,8 +87,14 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
     batchDims.clear(), batchA.clear(), batchB.clear();
   }
   batch = product(batchDims);
+  kind = *tileKindOf(getElementTypeOrSelf(op.getA().getType()));
+  aBytes = device::elementBytes(getElementTypeOrSelf(op.getA().getType()));
+  yBytes = device::elementBytes(getElementTypeOrSelf(op.getY().getType()));
+  weightBytes = stepBytesOfB(kb.target, kind);
+  steps = ceilDiv(k * aBytes, 4);
+  copied = k * aBytes % 4 != 0;
   stepBytes = op.getTransA() ? m * 4 : 4;
-  rowBytes = op.getTransA() ? 4 : k * 4;
+  rowBytes = op.getTransA() ? 4 : steps * 4;
   columnBlocks = ceilDiv(n, kBlock);
   panelBlocks = packed ? *op.getPanelBlocks() : std::min<int64_t>(columnBlocks, kb.target.hasMasks() ? 2 : 1);
   panels = ceilDiv(columnBlocks, panelBlocks);
@@ -124,14 +145,19 @@ void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
 }
 
 void MatMul::emit() {
-  work = splitWork(2 * m * n * k, rows->pieces, panels, m * k * 4, n * k * 4 * (packed ? 1 : 3), batch);
-  int64_t panelBytes = k * panelBlocks * kBlockBytes;
+  int64_t flops = 2 * m * n * k / (kind != TileKind::F32 && kb.target.vnni ? 4 : 1);
+  work = splitWork(flops, rows->pieces, panels, m * k * aBytes, bBytes() * (packed ? 1 : 3), batch);
+  int64_t panelBytes = steps * panelBlocks * weightBytes;
   int64_t tilesPerPanel = ceilDiv(rows->pieces, work.rowParts);
-  if (packed && n * k * 4 > 256 * 1024) {
-    prefetchLines = std::min<int64_t>(ceilDiv(k * panelBlocks, tilesPerPanel), 2 * k);
+  if (packed && bBytes() > 256 * 1024) {
+    int64_t lines = steps * weightBytes / kBlockBytes;
+    prefetchLines = std::min<int64_t>(ceilDiv(lines * panelBlocks, tilesPerPanel), 2 * lines);
   }
   if (!packed) {
     kb.setScratchBytes(panelBytes);
+  }
+  if (copied) {
+    kb.setScratchBytes(ceilDiv(rows->pieces, work.rowParts) * (rows->size + 1) * rowBytes);
   }
   tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds, static_cast<bool>(op.getBias()));
   unsigned firstExtra = op.getBias() ? 3 : 2;
@@ -144,16 +170,21 @@ void MatMul::emit() {
     Value panelEnd = kb.div(kb.mul(kb.add(panelPart, 1), panels), work.panelParts);
     base = {};
     partBegin = rowBegin;
-    base.a = byteOffset(kb, kb.operand(0), kb.mul(batchOffset(index, batchA, m * k), 4));
+    base.a = byteOffset(kb, kb.operand(0), kb.mul(batchOffset(index, batchA, m * k), aBytes));
     base.b = byteOffset(kb, kb.operand(1), kb.mul(batchOffset(index, batchB, n * k), 4));
-    base.c = byteOffset(kb, kb.result(), kb.mul(index, m * n * 4));
+    if (copied) {
+      firstRow = rowOf(rowBegin);
+      copyRows(base.a, firstRow, rowOf(rowEnd));
+      base.a = kb.scratch();
+    }
+    base.c = byteOffset(kb, kb.result(), kb.mul(index, m * n * yBytes));
     if (op.getBias()) {
       base.bias = kb.operand(2);
     }
     for (auto [position, extra] : llvm::enumerate(extraKinds)) {
       Value pointer = kb.operand(firstExtra + position);
-      int64_t matrix = extra.kind == ExtraKind::Full ? m * n * 4 : extra.kind == ExtraKind::Row ? m * 4 : 0;
-      base.extras.push_back(byteOffset(kb, pointer, kb.mul(index, matrix)));
+      int64_t matrix = extra.kind == ExtraKind::Full ? m * n : extra.kind == ExtraKind::Row ? m : 0;
+      base.extras.push_back(byteOffset(kb, pointer, kb.mul(index, matrix * extra.elementBytes)));
     }
     bool special = lastBlocks != panelBlocks || n % kBlock;
     Value fullEnd = special ? kb.min(panelEnd, kb.constant(panels - 1)) : panelEnd;
@@ -167,23 +198,31 @@ void MatMul::emit() {
   });
 }
 
+/// Copies the rows [first, last) of A to scratch, |rowBytes| apart.
+void MatMul::copyRows(Value matrix, Value first, Value last) {
+  kb.forLoop(first, last, 1, [&](Value row) {
+    LLVM::MemcpyOp::create(kb.b, byteOffset(kb, kb.scratch(), kb.mul(kb.sub(row, first), rowBytes)),
+                           byteOffset(kb, matrix, kb.mul(row, k * aBytes)), kb.constant(k * aBytes), /*isVolatile=*/false);
+  });
+}
+
 void MatMul::emitPanel(Value panel, Value, Value rowBegin, Value rowEnd, bool last) {
   TileFunctions::Pointers matrix = base;
-  int64_t panelBytes = k * panelBlocks * kBlockBytes;
+  int64_t panelBytes = steps * panelBlocks * weightBytes;
   if (packed) {
     base.b = byteOffset(kb, base.b, kb.mul(panel, panelBytes));
   } else {
     packPanel(base.b, panel, kb.scratch(), last ? lastBlocks : panelBlocks);
     base.b = kb.scratch();
   }
-  Value column = kb.mul(panel, panelBlocks * kBlockBytes);
-  base.c = byteOffset(kb, base.c, column);
+  auto columns = [&](int64_t bytes) { return kb.mul(panel, panelBlocks * kBlock * bytes); };
+  base.c = byteOffset(kb, base.c, columns(yBytes));
   if (base.bias) {
-    base.bias = byteOffset(kb, base.bias, column);
+    base.bias = byteOffset(kb, base.bias, columns(4));
   }
   for (auto [extra, pointer] : llvm::zip_equal(extraKinds, base.extras)) {
     if (extra.kind == ExtraKind::Full || extra.kind == ExtraKind::Column) {
-      pointer = byteOffset(kb, pointer, column);
+      pointer = byteOffset(kb, pointer, columns(extra.elementBytes));
     }
   }
   base.prefetch = prefetchLines ? byteOffset(kb, base.b, panelBytes) : Value();
@@ -200,29 +239,31 @@ void MatMul::emitPanel(Value panel, Value, Value rowBegin, Value rowEnd, bool la
 /// Row tiles [begin, end), each of |count| rows.
 void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   TileShape shape;
+  shape.kind = kind;
   shape.blocks = last ? lastBlocks : panelBlocks;
-  shape.panelRowBytes = shape.blocks * kBlockBytes;
+  shape.panelRowBytes = shape.blocks * weightBytes;
   shape.stepBytes = stepBytes;
   shape.groupBytes = kBlock * stepBytes;
-  shape.groups = {{k / kBlock, kBlock}, {k % kBlock ? 1 : 0, k % kBlock}};
+  shape.groups = {{steps / kBlock, kBlock}, {steps % kBlock ? 1 : 0, steps % kBlock}};
   shape.prefetchLines = prefetchLines;
-  shape.aheadBytes = streamAhead(packed ? k * n * 4 : 0);
+  shape.aheadBytes = streamAhead(packed ? bBytes() : 0);
   TileResult result;
   result.blocked = false;
+  result.elementBytes = yBytes;
   result.tailLanes = last && n % kBlock ? n % kBlock : kBlock;
   for (int64_t row = 0; row < count; ++row) {
     shape.rows.push_back(row * rowBytes);
-    result.rows.push_back(row * n * 4);
+    result.rows.push_back(row * n);
   }
   bool narrow = count == rows->size;
   kb.forLoop(begin, end, 1, [&](Value tile) {
     Value row = narrow ? kb.add(kb.mul(tile, rows->size), rows->wide) : kb.mul(tile, count);
     TileFunctions::Pointers at = base;
-    at.a = byteOffset(kb, base.a, kb.mul(row, rowBytes));
-    at.c = byteOffset(kb, base.c, kb.mul(row, n * 4));
+    at.a = byteOffset(kb, base.a, kb.mul(copied ? kb.sub(row, firstRow) : row, rowBytes));
+    at.c = byteOffset(kb, base.c, kb.mul(row, n * yBytes));
     for (auto [extra, pointer] : llvm::zip_equal(extraKinds, at.extras)) {
-      int64_t bytes = extra.kind == ExtraKind::Full ? n * 4 : extra.kind == ExtraKind::Row ? extra.rowBytes : 0;
-      pointer = byteOffset(kb, pointer, kb.mul(row, bytes));
+      int64_t elements = extra.kind == ExtraKind::Full ? n : extra.kind == ExtraKind::Row ? extra.rowStride : 0;
+      pointer = byteOffset(kb, pointer, kb.mul(row, elements * extra.elementBytes));
     }
     if (prefetchLines) {
       at.prefetch = byteOffset(kb, base.prefetch, kb.mul(kb.sub(tile, partBegin), prefetchLines * 64));

@@ -4,6 +4,8 @@
 
 #include "device_dialect/IR/Layout.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 
 namespace tessera::x86 {
@@ -23,6 +25,20 @@ ConvShape::ConvShape(device::ConvOp op) {
   padTop = op.getPads()[0], padLeft = op.getPads()[1], padBottom = op.getPads()[2],
   padRight = op.getPads()[3];
   groups = op.getGroups();
+  Type xElement = getElementTypeOrSelf(op.getX().getType());
+  kind = tileKindOf(xElement).value_or(TileKind::F32);
+  xBytes = device::elementBytes(xElement);
+  yBytes = device::elementBytes(getElementTypeOrSelf(op.getY().getType()));
+}
+
+std::optional<TileKind> tileKindOf(Type x) {
+  if (x.isF32()) {
+    return TileKind::F32;
+  }
+  if (x.isInteger(8)) {
+    return x.isUnsignedInteger() ? TileKind::U8 : TileKind::S8;
+  }
+  return std::nullopt;
 }
 
 EvenSplit::EvenSplit(int64_t total, int64_t largest)
@@ -72,26 +88,29 @@ std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange
   for (auto [index, value] : llvm::enumerate(extras)) {
     unsupported = index;
     auto type = cast<RankedTensorType>(value.getType());
-    if (!type.getElementType().isF32()) {
+    Type element = type.getElementType();
+    if (!element.isF32() && !element.isInteger(8) && !element.isInteger(32)) {
       return std::nullopt;
     }
+    TileExtra extra{ExtraKind::Full, registerType(element), device::elementBytes(element)};
     SmallVector<int64_t> dims(y.getRank() - type.getRank(), 1);
     llvm::append_range(dims, type.getShape());
     bool onlyColumn = llvm::all_of(llvm::enumerate(dims), [&](auto dim) {
       return dim.value() == 1 || static_cast<int64_t>(dim.index()) == columnDim;
     });
     if (type.getNumElements() == 1) {
-      kinds.push_back({ExtraKind::Scalar});
+      extra.kind = ExtraKind::Scalar;
     } else if (type.getShape() == y.getShape() && device::isBlocked(type) == blocked) {
-      kinds.push_back({ExtraKind::Full});
+      extra.kind = ExtraKind::Full;
     } else if (onlyColumn && dims[columnDim] == y.getDimSize(columnDim)) {
-      kinds.push_back({ExtraKind::Column});
+      extra.kind = ExtraKind::Column;
     } else if (!blocked && dims.back() == 1 &&
                ArrayRef(dims).drop_back() == y.getShape().drop_back()) {
-      kinds.push_back({ExtraKind::Row, 4});
+      extra.kind = ExtraKind::Row, extra.rowStride = 1;
     } else {
       return std::nullopt;
     }
+    kinds.push_back(extra);
   }
   return kinds;
 }

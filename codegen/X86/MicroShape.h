@@ -13,6 +13,8 @@ struct ConvShape {
   explicit ConvShape(device::ConvOp op);
   int64_t n, c, h, w, oc, oh, ow, kh, kw;
   int64_t strideH, strideW, dilationH, dilationW, padTop, padLeft, padBottom, padRight, groups;
+  TileKind kind;
+  int64_t xBytes, yBytes; ///< of an element
 
   int64_t groupC() const { return c / groups; }
   int64_t groupOc() const { return oc / groups; }
@@ -21,6 +23,9 @@ struct ConvShape {
   bool padded() const { return padTop || padLeft || padBottom || padRight; }
   int64_t flops() const { return 2 * n * oc * oh * ow * groupC() * kh * kw; }
 };
+
+/// How elements of |x| are multiplied; nothing for types without a register tile.
+std::optional<TileKind> tileKindOf(mlir::Type x);
 
 /// |total| split evenly into pieces of at most |largest|: the first |wide| of them have |size| + 1,
 /// the rest |size|.

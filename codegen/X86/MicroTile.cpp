@@ -37,7 +37,7 @@ TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileE
 static std::string describe(const TileShape &shape, const TileResult &result) {
   std::string text =
       llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9}", shape.blocks, shape.stepBytes,
-                    shape.groupBytes, shape.panelRowBytes, shape.prefetchLines, result.blockBytes,
+                    shape.groupBytes, shape.panelRowBytes, shape.prefetchLines, result.blockStride,
                     result.tailLanes, result.blocked, shape.rows.size(), shape.aheadBytes);
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
     text += llvm::formatv(" {0}:{1}", a, c);
@@ -107,20 +107,21 @@ static Value tailMask(KernelBuilder &kb, int64_t part, int64_t tail) {
 
 Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras,
                          ValueRange bases, Value sum, VectorPlace place, Value mask) {
-  auto vector = cast<VectorType>(sum.getType());
+  int64_t lanes = cast<VectorType>(sum.getType()).getNumElements();
   Value zero = kb.constant(0);
   SmallVector<Value> arguments{sum};
   for (auto [extra, base] : llvm::zip_equal(extras, bases)) {
+    auto vector = VectorType::get({lanes}, extra.element);
+    auto at = [&, base = base, bytes = extra.elementBytes](int64_t offset) { return byteOffset(kb, base, offset * bytes); };
     if (extra.kind == ExtraKind::Full && mask) {
-      arguments.push_back(kb.maskedLoad(vector, byteOffset(kb, base, place.element), zero, mask));
+      arguments.push_back(kb.maskedLoad(vector, at(place.element), zero, mask));
     } else if (extra.kind == ExtraKind::Full || extra.kind == ExtraKind::Column) {
       // A vector of channels may end inside this one, but never inside its cache line.
       int64_t offset = extra.kind == ExtraKind::Full ? place.element : place.column;
-      arguments.push_back(kb.load(vector, byteOffset(kb, base, offset), zero));
+      arguments.push_back(kb.load(vector, at(offset), zero));
     } else {
-      int64_t offset = extra.kind == ExtraKind::Row ? place.row * extra.rowBytes : 0;
-      Value scalar = kb.load(vector.getElementType(), byteOffset(kb, base, offset), zero);
-      arguments.push_back(kb.splat(scalar, vector.getNumElements()));
+      Value scalar = kb.load(extra.element, at(extra.kind == ExtraKind::Row ? place.row * extra.rowStride : 0), zero);
+      arguments.push_back(kb.splat(scalar, lanes));
     }
   }
   return emitScalarRegion(kb, epilogue, arguments);
@@ -182,18 +183,18 @@ void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &resul
     }
     for (auto [extra, base] : llvm::zip_equal(extras, extraPointers)) {
       int64_t step = extra.kind == ExtraKind::Full  ? stride
-                     : extra.kind == ExtraKind::Row ? extra.rowBytes
+                     : extra.kind == ExtraKind::Row ? extra.rowStride
                                                     : 0;
-      bases.push_back(step ? byteOffset(kb, base, kb.mul(row, step)) : base);
+      bases.push_back(step ? byteOffset(kb, base, kb.mul(row, step * extra.elementBytes)) : base);
     }
-    emitEpilogueRow(shape, result, rowSums, byteOffset(kb, c, kb.mul(row, stride)), bases, 0, 0);
+    emitEpilogueRow(shape, result, rowSums, byteOffset(kb, c, kb.mul(row, stride * result.elementBytes)), bases, 0, 0);
   });
 }
 
-/// The epilogue of one row, |rowBytes| and |row| rows behind what the pointers point at.
+/// The epilogue of one row, |rowOffset| elements and |row| rows behind what the pointers point at.
 void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &result,
                                     ArrayRef<Value> sums, Value c, ValueRange extraPointers,
-                                    int64_t rowBytes, int64_t row) {
+                                    int64_t rowOffset, int64_t row) {
   int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target);
   for (int64_t block = 0; block < shape.blocks; ++block) {
     for (int64_t part = 0; part < parts; ++part) {
@@ -202,9 +203,8 @@ void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &re
       if (!result.blocked && tail <= part * lanes) {
         continue;
       }
-      VectorPlace place{rowBytes + block * result.blockBytes + part * lanes * 4,
-                        block * kBlockBytes + part * lanes * 4, row};
-      Value to = byteOffset(kb, c, place.element);
+      VectorPlace place{rowOffset + block * result.blockStride + part * lanes, block * kBlock + part * lanes, row};
+      Value to = byteOffset(kb, c, place.element * result.elementBytes);
       Value mask = cut && !result.blocked ? tailMask(kb, part, tail) : Value();
       Value value = emitVectorEpilogue(kb, epilogue, extras, extraPointers,
                                        sums[block * parts + part], place, mask);

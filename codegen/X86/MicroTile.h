@@ -16,22 +16,25 @@ enum class ExtraKind {
   Scalar, ///< one value
 };
 
-/// Where a tile's results go. Offsets in bytes from the pointer to the tile's first element.
+/// Where a tile's results go. Offsets in elements from the tile's first one.
 struct TileResult {
-  llvm::SmallVector<int64_t> rows;  ///< of each row
-  int64_t blockBytes = kBlockBytes; ///< from one 16-column block to the next
-  int64_t tailLanes = kBlock;       ///< columns that exist in the last block
-  bool blocked = true;              ///< lanes beyond the tail are written as zero, else left alone
+  llvm::SmallVector<int64_t> rows; ///< of each row
+  int64_t blockStride = kBlock;    ///< from one 16-column block to the next
+  int64_t elementBytes = 4;
+  int64_t tailLanes = kBlock; ///< columns that exist in the last block
+  bool blocked = true;        ///< lanes beyond the tail are written as zero, else left alone
 };
 
 /// One operand of the epilogue.
 struct TileExtra {
   ExtraKind kind = ExtraKind::Full;
-  int64_t rowBytes = 0; ///< of ExtraKind::Row
+  mlir::Type element;     ///< in registers
+  int64_t elementBytes = 4;
+  int64_t rowStride = 0;  ///< of ExtraKind::Row, in elements
 };
 
-/// Byte offsets, from the base of each kind of epilogue operand, of what belongs to one vector of
-/// results.
+/// Offsets in elements, from the base of each kind of epilogue operand, of what belongs to one vector
+/// of results.
 struct VectorPlace {
   int64_t element = 0; ///< ExtraKind::Full
   int64_t column = 0;  ///< ExtraKind::Column
@@ -74,7 +77,7 @@ private:
                     mlir::ValueRange extraPointers);
   void emitEpilogueRow(const TileShape &shape, const TileResult &result,
                        llvm::ArrayRef<mlir::Value> sums, mlir::Value c,
-                       mlir::ValueRange extraPointers, int64_t rowBytes, int64_t row);
+                       mlir::ValueRange extraPointers, int64_t rowOffset, int64_t row);
 
   KernelBuilder &kb;
   mlir::Region &epilogue;

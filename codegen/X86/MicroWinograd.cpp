@@ -281,10 +281,10 @@ void Winograd::multiplyPanel(Value point, Value panel, Value slot, int64_t rows,
     shape.groupBytes = most * kBlockBytes;
     shape.groups = {{s.c / kBlock, kBlock}, {s.c % kBlock ? 1 : 0, s.c % kBlock}};
     shape.prefetchLines = prefetchLines;
-    result.blockBytes = most * kBlockBytes;
+    result.blockStride = most * kBlock;
     for (int64_t row = 0; row < height; ++row) {
       shape.rows.push_back(row * kBlockBytes);
-      result.rows.push_back(row * kBlockBytes);
+      result.rows.push_back(row * kBlock);
     }
     kb.forLoop(begin, end, 1, [&](Value tile) {
       Value row = kb.mul(height == split.size ? kb.add(kb.mul(tile, height), split.wide) : kb.mul(tile, height), kBlockBytes);
@@ -335,16 +335,16 @@ void Winograd::transformOutputTile(Value from, Value image, Value block, Value t
   Value zero = kb.constant(0);
   Value row = kb.mul(tileRow, m);
   Value plane = kb.mul(kb.add(kb.mul(image, s.ocBlocks()), block), s.oh * s.ow);
-  Value element = kb.mul(kb.add(plane, kb.add(kb.mul(row, s.ow), kb.mul(tileColumn, m))), kBlockBytes);
-  Value to = byteOffset(kb, kb.result(), element), channel = kb.mul(block, kBlockBytes);
+  Value element = kb.mul(kb.add(plane, kb.add(kb.mul(row, s.ow), kb.mul(tileColumn, m))), kBlock);
+  Value to = byteOffset(kb, kb.result(), kb.mul(element, s.yBytes)), channel = kb.mul(block, kBlock);
   SmallVector<Value> bases;
   for (auto [index, extra] : llvm::enumerate(extraKinds)) {
     Value pointer = kb.operand((op.getBias() ? 3 : 2) + index);
-    bases.push_back(extra.kind == ExtraKind::Full     ? byteOffset(kb, pointer, element)
-                    : extra.kind == ExtraKind::Column ? byteOffset(kb, pointer, channel)
+    bases.push_back(extra.kind == ExtraKind::Full     ? byteOffset(kb, pointer, kb.mul(element, extra.elementBytes))
+                    : extra.kind == ExtraKind::Column ? byteOffset(kb, pointer, kb.mul(channel, extra.elementBytes))
                                                       : pointer);
   }
-  Value bias = op.getBias() ? byteOffset(kb, kb.operand(2), channel) : Value();
+  Value bias = op.getBias() ? byteOffset(kb, kb.operand(2), kb.mul(channel, 4)) : Value();
   for (int64_t part = 0; part < vectorsPerBlock(kb.target); ++part) {
     VectorMath math(kb, vector);
     int64_t offset = part * lanes * 4;
@@ -365,10 +365,10 @@ void Winograd::transformOutputTile(Value from, Value image, Value block, Value t
         }
         Line out = outputTransform(math, m, line);
         for (int64_t x = 0; x < validColumns; ++x) {
-          VectorPlace place{(y * s.ow + x) * kBlockBytes + offset, offset, 0};
+          VectorPlace place{(y * s.ow + x) * kBlock + part * lanes, part * lanes, 0};
           Value sum = bias ? math.add(out[x], biasVector) : out[x];
           Value value = emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sum, place);
-          Value target = byteOffset(kb, to, place.element);
+          Value target = byteOffset(kb, to, place.element * s.yBytes);
           storeBlockVector(kb, value, target, part, tail);
         }
       };

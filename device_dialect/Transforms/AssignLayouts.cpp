@@ -36,10 +36,11 @@ struct Choice {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Only image-like f32 tensors are ever blocked.
+/// Only image-like tensors of f32, i8 and ui8 are ever blocked.
 bool canBlock(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getRank() == 4 && type.getElementType().isF32() && type.hasStaticShape() && type.getNumElements() > 0;
+  return type && type.getRank() == 4 && (type.getElementType().isF32() || isByte(type.getElementType())) && type.hasStaticShape() &&
+         type.getNumElements() > 0;
 }
 
 bool blocked(Value value) { return isBlocked(value.getType()); }
@@ -121,7 +122,9 @@ private:
 
   void decideConv(ConvOp conv, Choice &choice) {
     ConvChoice fast = canBlock(conv.getX()) ? chooseConvAlgorithm(conv, vectorBytes, winograd) : ConvChoice();
-    if (fast.algorithm == ConvAlgorithm::generic || !top::isConstant(conv.getW())) {
+    bool constants = top::isConstant(conv.getW()) && (!isByte(typeOf(conv.getX()).getElementType()) || !conv.getBias() ||
+                                                      top::isConstant(conv.getBias()));
+    if (fast.algorithm == ConvAlgorithm::generic || !constants) {
       return;
     }
     choice.blockedResult = true;
@@ -208,8 +211,8 @@ private:
   void mergeGroups(ConvOp conv) {
     RankedTensorType w = typeOf(conv.getW());
     std::optional<top::TensorData> data;
-    if (!canBlock(conv.getX()) || conv.getGroups() == 1 || conv.getPacked() || !w.getElementType().isF32() ||
-        w.getRank() != 4) {
+    bool types = w.getElementType().isF32() || isByte(w.getElementType());
+    if (!canBlock(conv.getX()) || conv.getGroups() == 1 || conv.getPacked() || !types || w.getRank() != 4) {
       return;
     }
     ConvWeightDims dims = weightDims(conv);
@@ -219,11 +222,11 @@ private:
     }
     int64_t taps = dims.kh * dims.kw, groupOc = dims.oc / dims.groups, filter = dims.groupC * taps;
     auto type = RankedTensorType::get({dims.oc, dims.groupC * merge, dims.kh, dims.kw}, w.getElementType());
-    std::vector<char> bytes(type.getNumElements() * sizeof(float), 0);
-    float *to = reinterpret_cast<float *>(bytes.data());
+    int64_t filterBytes = filter * elementBytes(w.getElementType());
+    std::vector<char> bytes(merge * dims.oc * filterBytes, 0);
     for (int64_t oc = 0; oc < dims.oc; ++oc) {
       int64_t place = oc / groupOc % merge;
-      std::copy_n(data->data<float>().data() + oc * filter, filter, to + (oc * merge + place) * filter);
+      std::copy_n(data->data<char>().data() + oc * filterBytes, filterBytes, bytes.data() + (oc * merge + place) * filterBytes);
     }
     OpBuilder builder(conv);
     conv.getWMutable().set(top::createConstant(builder, conv.getW().getLoc(), type, std::move(bytes), "merged_groups"));
@@ -239,6 +242,7 @@ private:
     }
     OpBuilder builder(conv->getContext());
     builder.setInsertionPointAfter(conv);
+    conv.getY().setType(RankedTensorType::get(y.getShape(), conv.getAccumulatorType()));
     SmallVector<Value> inputs{conv.getY()};
     llvm::append_range(inputs, conv.getExtras());
     auto map = MapOp::create(builder, conv.getLoc(), y, inputs);

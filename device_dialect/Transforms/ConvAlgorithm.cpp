@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Transforms/ConvAlgorithm.h"
 
+#include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/RegisterTiles.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -10,6 +11,40 @@ using namespace mlir;
 namespace tessera::device {
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+bool isByte(Type type) { return type.isInteger(8); }
+
+bool isEpilogueElement(Type type) { return type.isF32() || type.isInteger(8) || type.isInteger(32); }
+
+bool hasTileTypes(Value x, Type w, Value bias, Value y) {
+  Type xElement = typeOf(x).getElementType();
+  bool integers = isByte(xElement), floats = xElement.isF32();
+  bool signedBytes = isByte(w) && !w.isUnsignedInteger();
+  bool fits = !bias || (integers ? typeOf(bias).getElementType().isSignlessInteger(32) : typeOf(bias).getElementType().isF32());
+  return fits && (integers ? signedBytes : floats && w.isF32()) && isEpilogueElement(typeOf(y).getElementType());
+}
+
+bool hasDilatedRows(ConvOp conv) { return conv.getDilations().back() != 1; }
+
+SmallVector<int64_t> packedWeightElements(ConvOp conv) {
+  ConvWeightDims dims = weightDims(conv);
+  switch (conv.getAlgorithm()) {
+  case ConvAlgorithm::direct: {
+    if (!isByte(typeOf(conv.getX()).getElementType())) {
+      return {packedConvElements(dims)};
+    }
+    int64_t elements = packedConvElements8(dims, isBlocked(conv.getX().getType()), hasDilatedRows(conv));
+    return {packedBytes(PackedForm::Quads, elements), packedBytes(PackedForm::Pairs, elements)};
+  }
+  case ConvAlgorithm::winograd:
+    return {packedWinogradElements(dims, 2), packedWinogradElements(dims, 4)};
+  case ConvAlgorithm::depthwise:
+    return {packedDepthwiseElements(dims)};
+  case ConvAlgorithm::generic:
+    break;
+  }
+  return {};
+}
 
 ConvWeightDims weightDims(ConvOp conv) {
   ArrayRef<int64_t> dims = conv.getPacked() ? *conv.getWeightShape() : typeOf(conv.getW()).getShape();
@@ -30,7 +65,7 @@ int64_t groupsToMerge(ConvOp conv) {
 }
 
 bool isSimpleExtra(RankedTensorType extra, RankedTensorType y) {
-  if (!extra.getElementType().isF32()) {
+  if (!isEpilogueElement(extra.getElementType())) {
     return false;
   }
   if (extra.getNumElements() == 1 || extra.getShape() == y.getShape()) {
@@ -49,7 +84,7 @@ bool isSimpleExtra(RankedTensorType extra, RankedTensorType y) {
 
 bool isSimpleMatrixExtra(RankedTensorType extra, RankedTensorType y) {
   ArrayRef<int64_t> dims = extra.getShape(), result = y.getShape();
-  if (!extra.getElementType().isF32()) {
+  if (!isEpilogueElement(extra.getElementType())) {
     return false;
   }
   if (extra.getNumElements() == 1 || dims == result) {
@@ -66,7 +101,8 @@ static TiledProduct directProduct(ConvOp conv) {
   ArrayRef<int64_t> y = typeOf(conv.getY()).getShape();
   bool flat = d.kh == 1 && d.kw == 1 && llvm::all_of(conv.getStrides(), [](int64_t s) { return s == 1; }) &&
               llvm::all_of(conv.getPads(), [](int64_t p) { return p == 0; });
-  return {flat ? 1 : y[2], flat ? y[2] * y[3] : y[3], d.groupC * d.kh * d.kw, d.oc / d.groups};
+  int64_t products = d.groupC * d.kh * d.kw, perStep = isByte(typeOf(conv.getX()).getElementType()) ? 4 : 1;
+  return {flat ? 1 : y[2], flat ? y[2] * y[3] : y[3], int64_t(llvm::divideCeil(products, perStep)), d.oc / d.groups};
 }
 
 static TiledProduct winogradProduct(ConvOp conv, int64_t tile) {
@@ -112,21 +148,23 @@ static double winogradCycles(ConvOp conv, int64_t vectorBytes, int64_t tile) {
 
 ConvChoice chooseConvAlgorithm(ConvOp conv, int64_t vectorBytes, bool winograd) {
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
-  if (x.getRank() != 4 || !x.getElementType().isF32() || !y.getElementType().isF32() || !x.hasStaticShape() ||
-      !y.hasStaticShape() || (conv.getBias() && !typeOf(conv.getBias()).getElementType().isF32()) ||
-      (!conv.getPacked() && !typeOf(conv.getW()).getElementType().isF32())) {
+  // Packed weights need not be of the logical ones' type: they were taken once.
+  Type logical = isByte(x.getElementType()) ? Type(IntegerType::get(conv.getContext(), 8)) : Float32Type::get(conv.getContext());
+  Type w = conv.getPacked() ? logical : typeOf(conv.getW()).getElementType();
+  if (x.getRank() != 4 || !x.hasStaticShape() || !y.hasStaticShape() || !hasTileTypes(conv.getX(), w, conv.getBias(), conv.getY())) {
     return {};
   }
+  bool bytes = isByte(x.getElementType());
   ConvWeightDims d = weightDims(conv);
   if (d.groups > 1 && d.groupC == 1 && d.oc == d.groups) {
-    return {ConvAlgorithm::depthwise};
+    return bytes ? ConvChoice() : ConvChoice{ConvAlgorithm::depthwise};
   }
   if (groupsToMerge(conv) != 1) {
     return {};
   }
   ConvChoice best{ConvAlgorithm::direct};
   auto ones = [](ArrayRef<int64_t> values) { return llvm::all_of(values, [](int64_t v) { return v == 1; }); };
-  if (!winograd || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) || !ones(conv.getDilations()) ||
+  if (!winograd || bytes || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) || !ones(conv.getDilations()) ||
       d.groupC < kChannelBlock || d.oc < kChannelBlock) {
     return best;
   }

@@ -14,12 +14,27 @@ struct ConvChoice {
   int64_t winogradTile = 0; ///< m of F(m x m, 3 x 3)
 };
 
+/// i8 or ui8: multiplied exactly, four at a time.
+bool isByte(mlir::Type type);
+
+/// Types of register-tiled products of |x| and |w| (element types), |bias| and |y|; |bias| may be null.
+bool hasTileTypes(mlir::Value x, mlir::Type w, mlir::Value bias, mlir::Value y);
+
+/// Whether kernels read |type| as elements of an epilogue operand.
+bool isEpilogueElement(mlir::Type type);
+
 /// Channels of one block of the blocked layout.
 inline constexpr int64_t kChannelBlock = 16;
 
 /// What |conv| costs least with on a chip with registers of |vectorBytes|; generic when no fast kernel takes it. The
 /// weights may be packed or not.
 ConvChoice chooseConvAlgorithm(ConvOp conv, int64_t vectorBytes, bool winograd);
+
+/// Elements of the packed weights of |conv|, whose algorithm is chosen; more than one count may be allowed.
+llvm::SmallVector<int64_t> packedWeightElements(ConvOp conv);
+
+/// Whether the taps of a kernel row of |conv| are apart in memory.
+bool hasDilatedRows(ConvOp conv);
 
 /// Output channel blocks per panel of the weights for |choice|.
 int64_t choosePanelBlocks(ConvOp conv, ConvChoice choice, int64_t vectorBytes);

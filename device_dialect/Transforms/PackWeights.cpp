@@ -30,8 +30,15 @@ struct Job {
   top::TensorData data;
   int64_t panelBlocks = 1;
   int64_t elements = 0;
-  std::function<void(const float *from, float *to)> pack;
+  Type element; ///< of the packed weights
+  std::function<void(const char *from, char *to)> pack;
+  bool lowersBias = false; ///< by 128 * sum(w), see PackedForm::Quads
   std::vector<char> packed;
+
+  /// Sets |pack| to |function| on f32 buffers.
+  template <typename Function> void packFloats(Function function) {
+    pack = [=](const char *from, char *to) { function(reinterpret_cast<const float *>(from), reinterpret_cast<float *>(to)); };
+  }
 };
 
 /// Subnormal weights become zero. No result can show them, but a multiply-add that meets one takes a hundred times as
@@ -68,10 +75,11 @@ public:
     for (size_t begin = 0; begin < jobs.size(); begin += atOnce) {
       MutableArrayRef<Job> batch = MutableArrayRef(jobs).slice(begin, std::min(atOnce, jobs.size() - begin));
       parallelForEach(&getContext(), batch, [](Job &job) {
-        job.packed.resize(job.elements * sizeof(float));
-        auto *packed = reinterpret_cast<float *>(job.packed.data());
-        job.pack(job.data.data<float>().data(), packed);
-        flushSubnormals({packed, static_cast<size_t>(job.elements)});
+        job.packed.resize(job.elements * elementBytes(job.element));
+        job.pack(job.data.data<char>().data(), job.packed.data());
+        if (job.element.isF32()) {
+          flushSubnormals({reinterpret_cast<float *>(job.packed.data()), static_cast<size_t>(job.elements)});
+        }
       });
       for (Job &job : batch) {
         install(job);
@@ -101,20 +109,34 @@ private:
       choice.winogradTile = 2;
     }
     job.panelBlocks = choosePanelBlocks(conv, choice, vectorBytes);
+    job.element = data->type.getElementType();
     int64_t panels = job.panelBlocks, tile = choice.winogradTile;
     bool blockedInput = isBlocked(conv.getX().getType());
+    if (isByte(job.element)) {
+      if (!planBytes(job, conv.getX(), conv.getBias())) {
+        conv.emitError("internal error: the bias of a convolution of 8-bit integers is no constant");
+        signalPassFailure();
+        return std::nullopt;
+      }
+      bool dilated = hasDilatedRows(conv);
+      job.elements = packedBytes(form(), packedConvElements8(dims, blockedInput, dilated));
+      job.pack = [=, form = form()](const char *from, char *to) {
+        packConv8(dims, panels, blockedInput, dilated, form, reinterpret_cast<const int8_t *>(from), to);
+      };
+      return job;
+    }
     switch (algorithm) {
     case ConvAlgorithm::direct:
       job.elements = packedConvElements(dims);
-      job.pack = [=](const float *from, float *to) { packConv(dims, panels, blockedInput, from, to); };
+      job.packFloats([=](const float *from, float *to) { packConv(dims, panels, blockedInput, from, to); });
       break;
     case ConvAlgorithm::winograd:
       job.elements = packedWinogradElements(dims, tile);
-      job.pack = [=](const float *from, float *to) { packWinograd(dims, panels, tile, from, to); };
+      job.packFloats([=](const float *from, float *to) { packWinograd(dims, panels, tile, from, to); });
       break;
     case ConvAlgorithm::depthwise:
       job.elements = packedDepthwiseElements(dims);
-      job.pack = [=](const float *from, float *to) { packDepthwise(dims, from, to); };
+      job.packFloats([=](const float *from, float *to) { packDepthwise(dims, from, to); });
       break;
     case ConvAlgorithm::generic:
       break;
@@ -125,9 +147,10 @@ private:
   std::optional<Job> planMatMul(MatMulOp matmul) {
     auto a = cast<RankedTensorType>(matmul.getA().getType()), b = cast<RankedTensorType>(matmul.getB().getType());
     auto y = cast<RankedTensorType>(matmul.getY().getType());
-    bool floats = a.getElementType().isF32() && b.getElementType().isF32() && y.getElementType().isF32();
+    bool bytes = isByte(a.getElementType());
+    bool types = hasTileTypes(matmul.getA(), b.getElementType(), matmul.getBias(), matmul.getY());
     bool oneMatrix = llvm::all_of(b.getShape().drop_back(2), [](int64_t dim) { return dim == 1; });
-    if (matmul.getPacked() || !floats || !oneMatrix || !y.hasStaticShape() || !a.hasStaticShape()) {
+    if (matmul.getPacked() || !types || (bytes && matmul.getTransA()) || !oneMatrix || !y.hasStaticShape() || !a.hasStaticShape()) {
       return std::nullopt;
     }
     bool simple = llvm::all_of(matmul.getExtras(), [&](Value extra) {
@@ -145,18 +168,70 @@ private:
     if (m == 0 || k == 0 || n == 0) {
       return std::nullopt;
     }
-    job.panelBlocks = choosePanelBlocks(vectorBytes, TiledProduct{1, matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : m, k, n});
-    job.elements = packedMatMulElements(k, n);
+    int64_t steps = bytes ? llvm::divideCeil(k, 4) : k;
+    job.panelBlocks = choosePanelBlocks(vectorBytes, TiledProduct{1, matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : m, steps, n});
+    job.element = b.getElementType();
     int64_t panels = job.panelBlocks;
-    job.pack = [=](const float *from, float *to) { packMatMul(k, n, transposed, panels, from, to); };
+    if (!bytes) {
+      job.elements = packedMatMulElements(k, n);
+      job.packFloats([=](const float *from, float *to) { packMatMul(k, n, transposed, panels, from, to); });
+      return job;
+    }
+    if (!planBytes(job, matmul.getA(), matmul.getBias())) {
+      return std::nullopt;
+    }
+    job.elements = packedBytes(form(), packedMatMulElements8(k, n));
+    job.pack = [=, form = form()](const char *from, char *to) {
+      packMatMul8(k, n, transposed, panels, form, reinterpret_cast<const int8_t *>(from), to);
+    };
     return job;
+  }
+
+  PackedForm form() const { return byteDots ? PackedForm::Quads : PackedForm::Pairs; }
+
+  /// What is common to 8-bit weights multiplied with |x|; false when |bias| cannot be lowered.
+  bool planBytes(Job &job, Value x, Value bias) {
+    bool isSigned = !cast<RankedTensorType>(x.getType()).getElementType().isUnsignedInteger();
+    job.lowersBias = byteDots && isSigned;
+    return !job.lowersBias || !bias || top::isConstant(bias);
+  }
+
+  /// Lowers the bias of |op| by 128 * sum(w) per column; |weights| are the logical ones.
+  void lowerBias(Operation *op, const top::TensorData &weights) {
+    auto conv = dyn_cast<ConvOp>(op);
+    auto matmul = dyn_cast<MatMulOp>(op);
+    ArrayRef<int64_t> dims = weights.type.getShape();
+    bool columnsFirst = conv || matmul.getTransB();
+    int64_t columns = columnsFirst ? (conv ? dims.front() : dims[dims.size() - 2]) : dims.back();
+    // Sums wrap like the kernel's accumulators.
+    std::vector<uint32_t> values(columns, 0);
+    Value bias = conv ? conv.getBias() : matmul.getBias();
+    if (std::optional<top::TensorData> data = bias ? top::getConstantData(bias) : std::nullopt) {
+      llvm::copy(data->data<int32_t>(), values.begin());
+    }
+    ArrayRef<int8_t> from = weights.data<int8_t>();
+    int64_t perColumn = columns ? from.size() / columns : 0;
+    for (auto [i, weight] : llvm::enumerate(from)) {
+      values[columnsFirst ? i / perColumn : i % columns] -= 128 * static_cast<int32_t>(weight);
+    }
+    OpBuilder builder(op);
+    ArrayRef<char> bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(uint32_t));
+    auto type = RankedTensorType::get({columns}, builder.getI32Type());
+    Value lowered = top::createConstant(builder, op->getLoc(), type, bytes, "bias");
+    conv ? conv.getBiasMutable().assign(lowered) : matmul.getBiasMutable().assign(lowered);
+    if (bias && bias.use_empty()) {
+      bias.getDefiningOp()->erase();
+    }
   }
 
   void install(Job &job) {
     OpBuilder builder(job.op);
     Value old = job.weight->get();
     auto oldType = cast<RankedTensorType>(old.getType());
-    auto type = RankedTensorType::get({job.elements}, oldType.getElementType());
+    auto type = RankedTensorType::get({job.elements}, job.element);
+    if (job.lowersBias) {
+      lowerBias(job.op, job.data);
+    }
     std::string hint = "packed";
     if (auto key = old.getDefiningOp()->getAttrOfType<StringAttr>("key")) {
       hint = key.str() + ".packed";

@@ -76,7 +76,7 @@ def AssignLayoutsPass : Pass<"device-assign-layouts", "::mlir::func::FuncOp"> {
     A first convolution over few channels reads its row-major input as it is. Weights stay as they are
     (device-pack-weights).
 
-    Does not touch 3-D convolutions or types other than f32.
+    Does not touch 3-D convolutions or types other than f32, i8 and ui8.
   }];
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register of the chip: 16, 32 or 64">,
@@ -93,9 +93,12 @@ def PackWeightsPass : Pass<"device-pack-weights", "::mlir::func::FuncOp"> {
     Before: convolutions carry an algorithm, weights lie in logical order. After: constant weights of these convolutions and
     constant right sides of matrix products are in panels (WeightPacking.h), `packed`, `weightShape` and `panelBlocks` say
     so; the logical ones are dropped from the module. A convolution whose weights are no constant becomes `generic`.
+    8-bit weights of a chip with `byte-dots` are multiplied with unsigned bytes: where x is signed the kernel multiplies
+    x + 128, and the packed op's bias is lowered by 128 * sum(w).
   }];
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register of the chip: 16, 32 or 64">,
+    Option<"byteDots", "byte-dots", "bool", "false", "The chip multiplies unsigned by signed bytes and sums four products">,
   ];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::top::TopDialect"];
   let statistics = [Statistic<"numPacked", "packed-weights", "Weights packed">];

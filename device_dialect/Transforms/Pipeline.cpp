@@ -31,7 +31,7 @@ void buildDevicePipeline(OpPassManager &manager, const DevicePipelineOptions &op
   // How tensors and weights lie in memory.
   functions.addPass(createAssignLayoutsPass({.vectorBytes = options.vectorBytes, .winograd = options.winograd}));
   functions.addPass(createVerifyLayoutsPass());
-  functions.addPass(createPackWeightsPass({.vectorBytes = options.vectorBytes}));
+  functions.addPass(createPackWeightsPass({.vectorBytes = options.vectorBytes, .byteDots = options.byteDots}));
   functions.addPass(createVerifyPackingPass());
 
   functions.addPass(createAssignAddressesPass({.separate = options.observe}));

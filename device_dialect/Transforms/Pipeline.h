@@ -16,6 +16,8 @@ struct DevicePipelineOptions : mlir::PassPipelineOptions<DevicePipelineOptions> 
                               llvm::cl::init(64)};
   Option<bool> observe{*this, "observe", llvm::cl::desc("Keep every tensor of the Top function: nothing is fused or merged"),
                        llvm::cl::init(false)};
+  Option<bool> byteDots{*this, "byte-dots", llvm::cl::desc("The chip multiplies unsigned by signed bytes and sums four products"),
+                        llvm::cl::init(false)};
   Option<bool> winograd{*this, "winograd", llvm::cl::desc("Allow Winograd for 3x3 convolutions where it is faster"),
                         llvm::cl::init(true)};
 };

@@ -153,21 +153,6 @@ struct VerifyLayouts : impl::VerifyLayoutsPassBase<VerifyLayouts> {
 // After packing
 //===----------------------------------------------------------------------===//
 
-/// Element counts that the packed weights of |conv| may have.
-SmallVector<int64_t> packedElements(ConvOp conv) {
-  switch (conv.getAlgorithm()) {
-  case ConvAlgorithm::direct:
-    return {packedConvElements(weightDims(conv))};
-  case ConvAlgorithm::winograd:
-    return {packedWinogradElements(weightDims(conv), 2), packedWinogradElements(weightDims(conv), 4)};
-  case ConvAlgorithm::depthwise:
-    return {packedDepthwiseElements(weightDims(conv))};
-  case ConvAlgorithm::generic:
-    break;
-  }
-  return {};
-}
-
 LogicalResult checkPackedWeights(Operation &op, Value weights, std::optional<int64_t> panelBlocks, ArrayRef<int64_t> allowed) {
   if (!top::isConstant(weights) || !panelBlocks || *panelBlocks < 1) {
     return op.emitError("packed weights are constants and come with panelBlocks");
@@ -185,7 +170,7 @@ LogicalResult checkPacking(Operation &op) {
       return op.emitError() << "algorithm '" << stringifyConvAlgorithm(conv.getAlgorithm()) << "' needs weights that are "
                             << (fast ? "packed" : "not packed");
     }
-    return fast ? checkPackedWeights(op, conv.getW(), conv.getPanelBlocks(), packedElements(conv)) : success();
+    return fast ? checkPackedWeights(op, conv.getW(), conv.getPanelBlocks(), packedWeightElements(conv)) : success();
   }
   auto matmul = dyn_cast<MatMulOp>(op);
   if (!matmul || !matmul.getPacked()) {
@@ -196,7 +181,12 @@ LogicalResult checkPacking(Operation &op) {
   if (matmul.getTransB()) {
     std::swap(k, n);
   }
-  return checkPackedWeights(op, matmul.getB(), matmul.getPanelBlocks(), packedMatMulElements(k, n));
+  SmallVector<int64_t> allowed{packedMatMulElements(k, n)};
+  if (isByte(typeOf(matmul.getA()).getElementType())) {
+    int64_t elements = packedMatMulElements8(k, n);
+    allowed = {packedBytes(PackedForm::Quads, elements), packedBytes(PackedForm::Pairs, elements)};
+  }
+  return checkPackedWeights(op, matmul.getB(), matmul.getPanelBlocks(), allowed);
 }
 
 struct VerifyPacking : impl::VerifyPackingPassBase<VerifyPacking> {

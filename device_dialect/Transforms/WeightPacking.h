@@ -1,7 +1,7 @@
 //===- WeightPacking.h - Weights in the order kernels read them -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pure functions on f32 buffers. A panel is 16 * panelBlocks output channels (columns); the last one is as narrow as the
+// Pure functions on buffers. A panel is 16 * panelBlocks output channels (columns); the last one is as narrow as the
 // blocks left. Channels and columns that do not exist are zero.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_TRANSFORMS_WEIGHTPACKING_H
@@ -36,6 +36,31 @@ void packDepthwise(const ConvWeightDims &dims, const float *weights, float *pack
 
 /// [N / 16 panelBlocks][K][16 panelBlocks] of a [K, N] matrix ([N, K] when |transposed|).
 void packMatMul(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, const float *weights, float *packed);
+
+//--- 8-bit weights ---
+// A K step of the register tile takes four 8-bit elements of A, so K is cut into steps of four; elements that do not
+// exist have zero weights. Per step and block of 16 columns lie, by the form:
+
+enum class PackedForm {
+  Quads, ///< i8 [column][k0, k1, k2, k3], for dot products of four bytes (VNNI). Signed A is multiplied as A + 128:
+         ///< its packed op has a bias lowered by 128 * sum(w).
+  Pairs, ///< i16 [k0, k2][column], then [k1, k3][column], as [2][column][2]: for sums of two 16-bit products
+};
+
+/// Bytes of the packed form of |elements| packed weights; as a tensor they are that many i8.
+inline int64_t packedBytes(PackedForm form, int64_t elements) { return form == PackedForm::Quads ? elements : 2 * elements; }
+
+/// K steps of a convolution: over (block of 16 channels, kernel row, kernel column, four channels) when |blockedInput|,
+/// else over (channel, kernel row, four kernel columns), or with |dilatedRows| one kernel column a step.
+int64_t packedConvSteps8(const ConvWeightDims &dims, bool blockedInput, bool dilatedRows);
+int64_t packedConvElements8(const ConvWeightDims &dims, bool blockedInput, bool dilatedRows);
+int64_t packedMatMulElements8(int64_t k, int64_t n);
+
+/// [group][panel][step][panelBlocks] of the above.
+void packConv8(const ConvWeightDims &dims, int64_t panelBlocks, bool blockedInput, bool dilatedRows, PackedForm form,
+               const int8_t *weights, char *packed);
+void packMatMul8(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, PackedForm form, const int8_t *weights,
+                 char *packed);
 
 } // namespace tessera::device
 

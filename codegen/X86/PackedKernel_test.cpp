@@ -1,0 +1,181 @@
+//===- PackedKernel_test.cpp - Convolutions and products of packed weights -===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops pass through layout assignment and weight packing; their kernels are compared with the reference evaluation of the
+// logical op. Integers agree bit for bit on every variant; each result is computed by one call and tile by tile.
+// TESSERA_QUANT_CASES=N: that many random cases per family instead of the usual few.
+//===----------------------------------------------------------------------===//
+#include "codegen/X86/KernelHarness.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace tessera::x86;
+using llvm::formatv;
+
+namespace {
+
+std::string tensor(std::initializer_list<int64_t> shape, const std::string &element) {
+  std::string text = "tensor<";
+  for (int64_t size : shape) {
+    text += std::to_string(size) + "x";
+  }
+  return text + element + ">";
+}
+
+/// How sums become results.
+enum class Result { Requantised, Residual, Float, Sums };
+
+/// The epilogue of an op with sums in %acc, factors in %e and a residual in %d; |y|: the result's element type.
+std::string epilogue(Result result, const std::string &y, int64_t zero, bool relu) {
+  if (result == Result::Sums) {
+    return "";
+  }
+  std::string text = "%f = arith.sitofp %acc : i32 to f32 %p = arith.mulf %f, %e : f32 ";
+  if (result == Result::Float) {
+    return text + "device.yield %p : f32";
+  }
+  std::string value = "%p";
+  if (result == Result::Residual) {
+    // The residual is i8 with zero point 3.
+    text += "%t = arith.constant 3 : i32 %rw = arith.extsi %d : i8 to i32 %rs = arith.subi %rw, %t : i32 %rf = arith.sitofp %rs : i32 to f32 "
+            "%k = arith.constant 0.0371 : f32 %rd = arith.mulf %rf, %k : f32 %sum = arith.addf %p, %rd : f32 "
+            "%zs = arith.constant 0.0 : f32 %act = arith.maximumf %sum, %zs : f32 %so = arith.constant 0.21 : f32 %q0 = arith.divf %act, %so : f32 ";
+    value = "%q0";
+  }
+  bool isUnsigned = y == "ui8";
+  int64_t low = relu ? zero : isUnsigned ? 0 : -128, high = isUnsigned ? 255 : 127;
+  return text + formatv("%n = math.roundeven {0} : f32 %z = arith.constant {1}.0 : f32 %s = arith.addf %n, %z : f32 "
+                        "%lo = arith.constant {2}.0 : f32 %a = arith.maximumf %s, %lo : f32 %hi = arith.constant {3}.0 : f32 "
+                        "%u = arith.minimumf %a, %hi : f32 %i = arith.fptosi %u : f32 to i32 %q = arith.trunci %i : i32 to i8 device.yield %q : i8",
+                        value, zero, low, high)
+                    .str();
+}
+
+/// An op over |operands| (x, w) with bias, and the epilogue's factors (and residual) as extras.
+std::string opText(const std::string &name, const std::string &x, const std::string &w, const std::string &bias, const std::string &factors,
+                   const std::string &residual, const std::string &y, const std::string &body, const std::string &attributes) {
+  std::string extras, arguments, types, block = "%acc: i32";
+  if (!body.empty()) {
+    extras = " extras(%m", arguments = ", %m: " + factors, types = ", " + factors, block += ", %e: f32";
+    if (!residual.empty()) {
+      extras += ", %r", arguments += ", %r: " + residual, types += ", " + residual, block += ", %d: i8";
+    }
+    extras += ") epilogue { ^bb0(" + block + "): " + body + " }";
+  }
+  return formatv("(%x: {0}, %w: {1}, %b: {2}{3}) -> {4} {{ %y = device.{5} %x, %w bias %b{6} {{ {7} } : ({0}, {1}, {2}{8}) -> {4} "
+                 "return %y : {4} }",
+                 x, w, bias, arguments, y, name, extras, attributes, types)
+      .str();
+}
+
+struct ConvCase {
+  int64_t n, c, h, w, oc, kh, kw, stride, dilation, pad, groups;
+  const char *x = "ui8", *y = "ui8";
+  Result result = Result::Requantised;
+  int64_t padValue = 0;
+  bool relu = true;
+};
+
+std::string convText(const ConvCase &s) {
+  auto out = [&](int64_t size, int64_t kernel) { return (size + 2 * s.pad - s.dilation * (kernel - 1) - 1) / s.stride + 1; };
+  int64_t oh = out(s.h, s.kh), ow = out(s.w, s.kw);
+  std::string yElement = s.result == Result::Float ? "f32" : s.result == Result::Sums ? "i32" : s.y;
+  std::string y = tensor({s.n, s.oc, oh, ow}, yElement);
+  std::string attributes = formatv("strides = array<i64: {0}, {0}>, pads = array<i64: {1}, {1}, {1}, {1}>, dilations = array<i64: {2}, {2}>, "
+                                   "groups = {3} : i64",
+                                   s.stride, s.pad, s.dilation, s.groups);
+  if (s.padValue) {
+    attributes += formatv(", padValue = {0} : i64", s.padValue).str();
+  }
+  int64_t zero = s.y[0] == 'u' ? 7 : -9;
+  return opText("conv", tensor({s.n, s.c, s.h, s.w}, s.x), tensor({s.oc, s.c / s.groups, s.kh, s.kw}, "i8"), tensor({s.oc}, "i32"),
+                tensor({s.oc, 1, 1}, "f32"), s.result == Result::Residual ? tensor({s.n, s.oc, oh, ow}, "i8") : "", y,
+                epilogue(s.result, s.y, zero, s.relu), attributes);
+}
+
+/// Factors that leave most results inside 8 bits and saturate some. |depth|: products of one sum.
+CheckOptions options(int64_t depth) {
+  CheckOptions result;
+  result.relative = 0, result.allBytes = true, result.indexRange = 3000;
+  result.low = 1e-4, result.high = 0.03 / std::sqrt(double(depth));
+  return result;
+}
+
+void check(const std::string &text, int64_t depth) {
+  for (const X86Target &target : runnableTargets()) {
+    EXPECT_EQ(checkPackedKernel(text, target, options(depth)), "") << target.name().str() << (target.vnni ? " vnni" : "") << "\n" << text;
+  }
+}
+
+void checkConv(const ConvCase &s) { check(convText(s), s.c / s.groups * s.kh * s.kw); }
+
+int64_t randomCases(int64_t usual) {
+  const char *count = getenv("TESSERA_QUANT_CASES");
+  return count ? atoll(count) : usual;
+}
+
+TEST(QuantConv, Types) {
+  for (const char *x : {"ui8", "i8"}) {
+    for (const char *y : {"ui8", "i8"}) {
+      for (Result result : {Result::Requantised, Result::Residual, Result::Float, Result::Sums}) {
+        checkConv({1, 32, 7, 9, 48, 1, 1, 1, 1, 0, 1, x, y, result});
+        checkConv({2, 19, 6, 5, 37, 3, 3, 1, 1, 1, 1, x, y, result, 0, false});
+      }
+    }
+  }
+}
+
+TEST(QuantConv, ChannelTails) {
+  for (int64_t c : {1, 2, 3, 4, 5, 7, 15, 16, 17, 31, 33, 67}) {
+    checkConv({1, c, 5, 6, 18, 3, 3, 1, 1, 1, 1, "ui8", "i8"});
+    checkConv({1, 20, 5, 6, c, 1, 1, 1, 1, 0, 1, "i8", "ui8"});
+  }
+}
+
+TEST(QuantConv, Windows) {
+  checkConv({1, 3, 21, 23, 16, 7, 7, 2, 1, 3, 1, "ui8", "ui8"});
+  checkConv({1, 3, 21, 23, 16, 7, 7, 2, 1, 3, 1, "i8", "ui8", Result::Requantised, -128});
+  checkConv({1, 3, 13, 17, 24, 3, 3, 2, 1, 1, 1, "i8", "i8"});
+  checkConv({1, 3, 13, 17, 24, 3, 3, 1, 2, 2, 1, "ui8", "i8"});
+  checkConv({1, 32, 13, 17, 24, 3, 3, 2, 2, 2, 1, "ui8", "i8"});
+  checkConv({1, 64, 7, 7, 64, 1, 1, 2, 1, 0, 1, "ui8", "ui8"});
+  checkConv({1, 64, 8, 8, 64, 3, 3, 1, 1, 1, 2, "i8", "ui8"});
+  checkConv({1, 24, 8, 8, 24, 3, 3, 1, 1, 1, 6, "i8", "ui8"}); // groups of four channels, merged
+}
+
+TEST(QuantConv, Random) {
+  std::mt19937 random(7);
+  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  for (int64_t i = 0, count = randomCases(40); i < count; ++i) {
+    ConvCase s{pick(1, 2), pick(1, 67), pick(3, 12), pick(3, 40), pick(1, 67), pick(1, 3), pick(1, 3), pick(1, 2), pick(1, 2), pick(0, 2), 1};
+    s.x = pick(0, 1) ? "ui8" : "i8", s.y = pick(0, 1) ? "ui8" : "i8";
+    s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1);
+    s.h += 4, s.w += 4;
+    s.padValue = s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
+    checkConv(s);
+  }
+}
+
+std::string matMulText(int64_t m, int64_t k, int64_t n, bool transposed, const char *x, const char *y, Result result) {
+  std::string yElement = result == Result::Float ? "f32" : result == Result::Sums ? "i32" : y;
+  return opText("matmul", tensor({m, k}, x), transposed ? tensor({n, k}, "i8") : tensor({k, n}, "i8"), tensor({n}, "i32"), tensor({n}, "f32"),
+                result == Result::Residual ? tensor({m, n}, "i8") : "", tensor({m, n}, yElement), epilogue(result, y, y[0] == 'u' ? 7 : -9, false),
+                transposed ? "transB = true" : "");
+}
+
+TEST(QuantMatMul, Shapes) {
+  for (int64_t k : {1, 3, 4, 17, 64, 131}) {
+    for (int64_t n : {1, 15, 16, 33, 70}) {
+      for (int64_t m : {1, 5, 31}) {
+        const char *x = (m + n) % 2 ? "i8" : "ui8", *y = k % 2 ? "ui8" : "i8";
+        check(matMulText(m, k, n, n % 2, x, y, static_cast<Result>((m + n + k) % 4)), k);
+      }
+    }
+  }
+}
+
+} // namespace

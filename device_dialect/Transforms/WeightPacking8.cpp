@@ -1,0 +1,94 @@
+//===- WeightPacking8.cpp - 8-bit weights in the order kernels read them --===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Transforms/WeightPacking.h"
+
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <cstring>
+
+namespace tessera::device {
+
+static constexpr int64_t kBlock = 16, kStep = 4;
+
+static int64_t blocksOf(int64_t channels) { return llvm::divideCeil(channels, kBlock); }
+static int64_t stepsOf(int64_t elements) { return llvm::divideCeil(elements, kStep); }
+
+int64_t packedConvSteps8(const ConvWeightDims &d, bool blockedInput, bool dilatedRows) {
+  if (blockedInput) {
+    return (d.groupC / kBlock * (kBlock / kStep) + stepsOf(d.groupC % kBlock)) * d.kh * d.kw;
+  }
+  return d.groupC * d.kh * (dilatedRows ? d.kw : stepsOf(d.kw));
+}
+int64_t packedConvElements8(const ConvWeightDims &d, bool blockedInput, bool dilatedRows) {
+  return d.groups * blocksOf(d.oc / d.groups) * kBlock * packedConvSteps8(d, blockedInput, dilatedRows) * kStep;
+}
+int64_t packedMatMulElements8(int64_t k, int64_t n) { return blocksOf(n) * kBlock * stepsOf(k) * kStep; }
+
+namespace {
+/// The panels of one product of |steps| K steps, all weights zero at first.
+class Panels {
+public:
+  Panels(int64_t columns, int64_t panelBlocks, int64_t steps, PackedForm form, char *packed)
+      : blocks(blocksOf(columns)), panelBlocks(panelBlocks), steps(steps), form(form), packed(packed) {
+    std::memset(packed, 0, bytes());
+  }
+  int64_t bytes() const { return packedBytes(form, blocks * kBlock * steps * kStep); }
+
+  void set(int64_t column, int64_t step, int64_t lane, int8_t weight) {
+    int64_t block = column / kBlock, panel = block / panelBlocks, first = panel * panelBlocks;
+    int64_t width = std::min(panelBlocks, blocks - first);
+    int64_t at = ((first * steps + step * width + (block - first)) * kBlock) * kStep, inBlock = column % kBlock;
+    if (form == PackedForm::Quads) {
+      packed[at + inBlock * kStep + lane] = static_cast<char>(weight);
+      return;
+    }
+    int64_t pair = lane % 2 * kBlock * 2 + inBlock * 2 + lane / 2;
+    int16_t wide = weight;
+    std::memcpy(packed + (at + pair) * 2, &wide, sizeof(wide));
+  }
+
+private:
+  int64_t blocks, panelBlocks, steps;
+  PackedForm form;
+  char *packed;
+};
+} // namespace
+
+void packConv8(const ConvWeightDims &d, int64_t panelBlocks, bool blockedInput, bool dilatedRows, PackedForm form,
+               const int8_t *weights, char *packed) {
+  int64_t taps = d.kh * d.kw, groupOc = d.oc / d.groups, steps = packedConvSteps8(d, blockedInput, dilatedRows);
+  for (int64_t group = 0; group < d.groups; ++group) {
+    Panels panels(groupOc, panelBlocks, steps, form, packed);
+    for (int64_t column = 0; column < groupOc; ++column) {
+      const int8_t *filter = weights + (group * groupOc + column) * d.groupC * taps;
+      for (int64_t channel = 0; channel < d.groupC; ++channel) {
+        int64_t block = channel / kBlock, lane = channel % kBlock;
+        int64_t perTap = stepsOf(std::min(kBlock, d.groupC - block * kBlock)), before = block * taps * (kBlock / kStep);
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          int8_t weight = filter[channel * taps + tap];
+          int64_t row = channel * d.kh + tap / d.kw, x = tap % d.kw;
+          if (blockedInput) {
+            panels.set(column, before + tap * perTap + lane / kStep, lane % kStep, weight);
+          } else if (dilatedRows) {
+            panels.set(column, row * d.kw + x, 0, weight);
+          } else {
+            panels.set(column, row * stepsOf(d.kw) + x / kStep, x % kStep, weight);
+          }
+        }
+      }
+    }
+    packed += panels.bytes();
+  }
+}
+
+void packMatMul8(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, PackedForm form, const int8_t *weights,
+                 char *packed) {
+  Panels panels(n, panelBlocks, stepsOf(k), form, packed);
+  for (int64_t column = 0; column < n; ++column) {
+    for (int64_t i = 0; i < k; ++i) {
+      panels.set(column, i / kStep, i % kStep, transposed ? weights[column * k + i] : weights[i * n + column]);
+    }
+  }
+}
+
+} // namespace tessera::device
