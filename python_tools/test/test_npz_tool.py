@@ -64,3 +64,40 @@ def test_usage(run_tool) -> None:
     assert_clean(run_tool("npz_tool"), 2)
     assert_clean(run_tool("npz_tool", "--help"), 0)
     assert_clean(run_tool("npz_tool", "dump", "none.npz"), 1, "no such file")
+
+
+@pytest.fixture
+def channel_files(tmp_path: Path) -> Path:
+    ref = np.random.default_rng(0).standard_normal((1, 5, 4, 6)).astype(np.float32)
+    got = ref.copy()
+    got[0, 3] += np.float32(0.5)
+    got[0, 1, 2, 2] += np.float32(0.25)
+    save_npz(tmp_path / "got.npz", {"x": got, "flat": ref.ravel()})
+    save_npz(tmp_path / "ref.npz", {"x": ref, "flat": ref.ravel()})
+    return tmp_path
+
+
+def test_channels_are_listed_worst_first(run_tool, channel_files: Path) -> None:
+    result = run_tool("npz_tool", "compare", "got.npz", "ref.npz", "--tolerance", "0.1", "--per_channel", "x", "--json")
+    document = json.loads(result.stdout)
+    assert [row["channel"] for row in document["channels"]][:2] == [3, 1] and len(document["channels"]) == 5
+    assert document["channels"][0]["max_abs"] == pytest.approx(0.5, rel=1e-5) and document["channels"][2]["rel_l2"] == 0
+
+
+def test_heat_map_shows_the_place(run_tool, channel_files: Path) -> None:
+    from PIL import Image
+
+    assert_clean(run_tool("npz_tool", "compare", "got.npz", "ref.npz", "--tolerance", "0.1", "--heat_map", "e.png"), 0)
+    picture = np.asarray(Image.open(channel_files / "e.png"))
+    # All 24 places of channel 3 are white; the one of channel 1 has half the error; the others are black.
+    assert (picture == 255).all(axis=-1).sum() == 24
+    assert (np.abs(picture.astype(int) - (255, 128, 0)) <= 1).all(axis=-1).sum() == 1
+    assert (picture == 0).all(axis=-1).sum() == 5 * 24 - 25
+
+
+def test_channels_of_what_has_none(run_tool, channel_files: Path) -> None:
+    command = ("npz_tool", "compare", "got.npz", "ref.npz", "--tolerance", "0.1")
+    assert_clean(run_tool(*command, "--per_channel", "flat"), 2, "--axis 1", "rank 1")
+    assert_clean(run_tool(*command, "--per_channel", "no"), 1, "no tensor 'no'")
+    assert_clean(run_tool(*command, "--heat_map", "e.xyz"), 1, "e.xyz", ".png")
+    assert not (channel_files / "e.xyz").exists()

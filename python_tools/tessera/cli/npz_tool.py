@@ -8,14 +8,16 @@ from typing import Sequence
 
 import numpy as np
 
-from .. import compare, safetensors_io
+from .. import channels, compare, safetensors_io
 from ..errors import ExitCode, TesseraError
 from ..files import load_tensors, save_npz
 from .common import Context, Parser, run_command
 
 NAME = "npz_tool"
+CHANNELS_SHOWN = 15
 EPILOG = """examples:
   npz_tool compare out.npz reference.npz --tolerance 0.999,0.99 -v
+  npz_tool compare out.npz reference.npz --per_channel conv1 --heat_map conv1.png
   npz_tool print_diff out.npz reference.npz conv1 --top 10
   npz_tool extract all.npz some.npz conv1,relu1"""
 
@@ -35,6 +37,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     sub.add_argument("--tolerance", default="0.99,0.99", metavar="COS[,EUCLID]", help="default: %(default)s")
     sub.add_argument("--excepts", default="", metavar="A,B", help="names to leave out")
     sub.add_argument("--save", metavar="CSV", help="write the whole table as CSV")
+    sub.add_argument("--per_channel", metavar="NAME", help="of this tensor also a table of its channels, worst first")
+    sub.add_argument("--heat_map", metavar="FILE.png", help="picture of the error of --per_channel's tensor, else of the worst one")
+    sub.add_argument("--axis", type=int, default=1, metavar="N", help="which dim the channels are (default: %(default)s)")
     sub.add_argument("-v", "--verbose", action="count", default=0, help="show every tensor, not only the worst")
     sub = verb("print_diff", "the places where one tensor differs most", "target", "reference", "name")
     sub.add_argument("--top", type=int, default=10, metavar="N", help="how many places (default: %(default)s)")
@@ -68,7 +73,8 @@ def save(path: str, tensors: dict[str, np.ndarray]) -> None:
 def compare_files(context: Context) -> None:
     args = context.args
     tolerance = compare.Tolerance.parse(args.tolerance)
-    result = compare.compare(load_tensors(args.target), load_tensors(args.reference), tolerance, args.excepts.split(","))
+    target, reference = load_tensors(args.target), load_tensors(args.reference)
+    result = compare.compare(target, reference, tolerance, args.excepts.split(","))
     context.result["comparison"] = result.as_dict()
     what = f"{args.target} against {args.reference}"
     result.require_rows(what)
@@ -78,8 +84,36 @@ def compare_files(context: Context) -> None:
             context.report.say(f"{text}, not compared ({len(names)}): {', '.join(names[:10])}{' …' if len(names) > 10 else ''}")
     if args.save:
         Path(args.save).write_text(compare.to_csv(result))
+    show_channels(context, result, target, reference)
     context.report.say(f"{len(result.rows) - len(result.failed)} of {len(result.rows)} tensors within {tolerance}")
     result.require_passed(what)
+
+
+def show_channels(context: Context, result: compare.Comparison, target: dict[str, np.ndarray],
+                  reference: dict[str, np.ndarray]) -> None:
+    """The table of one tensor's channels, and the picture of its error, as the flags ask for them."""
+    args = context.args
+    if not args.per_channel and not args.heat_map:
+        return
+    name = args.per_channel or result.rows[0].name
+    got, ref = pick(target, name, args.target), pick(reference, name, args.reference)
+    if args.per_channel:
+        rows = channels.by_channel(name, got, ref, args.axis, result.tolerance)
+        context.result["channels"] = [{"channel": int(row.name), "cosine": row.cosine, "rel_l2": row.rel_l2, "max_abs": row.max_abs}
+                                      for row in rows]
+        shown = rows if args.verbose else rows[:CHANNELS_SHOWN]
+        context.report.say(f"\n'{name}' {list(ref.shape)}, {len(rows)} channels along dim {args.axis}, worst first:")
+        context.report.say(compare.align([("channel", "cos", "rel L2", "SQNR dB", "max|e|"), *(
+            (row.name, f"{row.cosine:.7f}", f"{row.rel_l2:.2e}", f"{row.sqnr_db:.1f}", f"{row.max_abs:.2e}") for row in shown)],
+            right=(0, 1, 2, 3, 4)))
+    if args.heat_map:
+        channels.save_heat_map(args.heat_map, channels.heat_map(name, got, ref, args.axis))
+        context.report.say(f"error of '{name}' by channel: {args.heat_map} (black: none, white: {result_max(result, name):.3g})")
+
+
+def result_max(result: compare.Comparison, name: str) -> float:
+    """max|e| of a compared tensor; NaN where it was left out."""
+    return next((row.max_abs for row in result.rows if row.name == name), float("nan"))
 
 
 def print_diff(context: Context) -> None:
