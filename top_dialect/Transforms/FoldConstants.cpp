@@ -44,6 +44,22 @@ std::string hintFor(Operation *op, Value result) {
   return name.empty() ? op->getName().stripDialect().str() : name;
 }
 
+/// Whether an op that may compute on integers reads `v`, directly or through moves of its elements.
+bool feedsIntegerOp(Value v) {
+  return llvm::any_of(v.getUsers(), [](Operation *user) {
+    if (isa<ConvOp, ConvTransposeOp, MatMulOp, GatherOp, GatherElementsOp, GatherNdOp>(user)) {
+      return true;
+    }
+    return isa<TransposeOp, ReshapeOp, SliceOp, ConcatOp, PadOp, ExpandOp>(user) && feedsIntegerOp(user->getResult(0));
+  });
+}
+
+/// A dequantised weight: as one f32 constant it would no longer be known to be integers.
+bool isQuantizedWeight(Operation *op) {
+  auto dequantize = dyn_cast<DequantizeOp>(op);
+  return dequantize && tensorType(dequantize.getX()).getElementTypeBitWidth() <= 16 && feedsIntegerOp(dequantize);
+}
+
 class FoldConstantsPass : public impl::FoldConstantsPassBase<FoldConstantsPass> {
 public:
   using FoldConstantsPassBase::FoldConstantsPassBase;
@@ -52,7 +68,7 @@ private:
   /// Whether the results are known and their bytes and the work for them within bounds.
   bool isWorthEvaluating(Operation *op) {
     if (!isTop(op) || !isa<ReferenceInterface>(op) || op->getNumRegions() != 0 ||
-        op->getNumOperands() == 0 || !llvm::all_of(op->getOperands(), isReadable)) {
+        op->getNumOperands() == 0 || isQuantizedWeight(op) || !llvm::all_of(op->getOperands(), isReadable)) {
       return false;
     }
     int64_t growth = 0, elements = 0;

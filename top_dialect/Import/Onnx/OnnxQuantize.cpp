@@ -1,7 +1,7 @@
 //===- OnnxQuantize.cpp - Handlers of explicit quantisation ---===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each is the arithmetic that ONNX defines for it, in f32 and i32; nothing here decides precisions.
+// They become quantize and dequantize ops, the form that the quantiser writes too; nothing here decides precisions.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -11,13 +11,6 @@ using mlir::Value;
 namespace tessera::top::onnx_import {
 
 namespace {
-
-/// The smallest and largest value of an integer type.
-std::pair<double, double> rangeOf(mlir::Type type) {
-  unsigned width = type.getIntOrFloatBitWidth();
-  return type.isUnsignedInteger() ? std::pair(0.0, std::exp2(width) - 1)
-                                  : std::pair(-std::exp2(width - 1), std::exp2(width - 1) - 1);
-}
 
 /// Each entry of a blocked |parameter| repeated |block| times along |axis|, then cut to |size|.
 Value repeatBlocks(NodeImporter &n, Value parameter, int64_t axis, int64_t block, int64_t size) {
@@ -58,14 +51,6 @@ Value alignParameter(NodeImporter &n, Value parameter, Value x) {
   return n.reshape(parameter, dims);
 }
 
-/// saturate(round(x / scale) + zeroPoint) as |type|; all operands f32.
-Value quantize(NodeImporter &n, Value x, Value scale, Value zeroPoint, mlir::Type type) {
-  Value q = n.create<RoundOp>(n.create<DivOp>(x, scale));
-  q = zeroPoint ? n.create<AddOp>(q, zeroPoint) : q;
-  auto [low, high] = rangeOf(type);
-  return n.cast(n.create<ClipOp>(q, llvm::APFloat(low), llvm::APFloat(high)), type);
-}
-
 void quantizeLinear(NodeImporter &n) {
   Value x = n.input(0), f32Scale = n.cast(n.input(1), n.b.getF32Type());
   Value zeroPoint = n.optionalInput(2);
@@ -79,18 +64,16 @@ void quantizeLinear(NodeImporter &n) {
     return;
   }
   Value scale = alignParameter(n, f32Scale, x);
-  Value zero = zeroPoint ? n.cast(alignParameter(n, zeroPoint, x), n.b.getF32Type()) : Value();
-  n.setOutput(0, quantize(n, n.cast(x, n.b.getF32Type()), scale, zero, type));
+  Value zero = zeroPoint ? alignParameter(n, zeroPoint, x) : n.scalar(type, 0.0);
+  n.setOutput(0, n.create<QuantizeOp>(n.cast(x, n.b.getF32Type()), scale, zero));
 }
 
 void dequantizeLinear(NodeImporter &n) {
   Value x = n.input(0), scale = n.input(1);
-  mlir::Type i32 = n.b.getI32Type();
-  Value centred = n.cast(x, i32); // wide enough for the difference of any two values of the smaller types
-  if (n.hasInput(2)) {
-    centred = n.create<SubOp>(centred, n.cast(alignParameter(n, n.input(2), x), i32));
-  }
-  n.setOutput(0, n.create<MulOp>(n.cast(centred, NodeImporter::elementType(scale)), alignParameter(n, scale, x)));
+  Value zero = n.hasInput(2) ? alignParameter(n, n.input(2), x) : n.scalar(NodeImporter::elementType(x), 0.0);
+  Value f32Scale = alignParameter(n, n.cast(scale, n.b.getF32Type()), x);
+  // In f32 whatever the type of scale is; what is narrower is rounded once.
+  n.setOutput(0, n.cast(n.create<DequantizeOp>(x, f32Scale, zero), NodeImporter::elementType(scale)));
 }
 
 /// Scale and zero point from the range of x, widened to hold 0.
@@ -107,9 +90,10 @@ void dynamicQuantizeLinear(NodeImporter &n) {
   Value point = n.create<DivOp>(n.create<SubOp>(zero, low), scale);
   point = n.create<RoundOp>(n.create<ClipOp>(point, llvm::APFloat(0.0), llvm::APFloat(255.0)));
   mlir::Type u8 = mlir::IntegerType::get(n.b.getContext(), 8, mlir::IntegerType::Unsigned);
-  n.setOutput(0, quantize(n, x, scale, point, u8));
+  Value zeroPoint = n.cast(point, u8);
+  n.setOutput(0, n.create<QuantizeOp>(x, scale, zeroPoint));
   n.setOutput(1, scale);
-  n.setOutput(2, n.cast(point, u8));
+  n.setOutput(2, zeroPoint);
 }
 
 } // namespace

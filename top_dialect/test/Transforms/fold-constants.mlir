@@ -135,3 +135,34 @@ func.func @branch(%x: tensor<4xf32>) -> tensor<4xf32> {
   } : (tensor<i1>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// What a convolution reads stays integers, through moves too; what an addition reads becomes a number.
+// CHECK-LABEL: @dequantized_weights
+// CHECK-DAG: %[[W:.*]] = top.dequantize {{.*}} -> tensor<2x1x1x1xf32>
+// CHECK-DAG: %[[T:.*]] = top.dequantize {{.*}} -> tensor<1x2xf32>
+// CHECK-DAG: %[[B:.*]] = top.constant dense<[1.000000e+00, -1.500000e+00]> : tensor<2xf32>
+// CHECK-DAG: %[[C:.*]] = top.constant dense<2.000000e+00> : tensor<1xf32>
+// CHECK: top.conv %{{.*}}, %[[W]], %[[B]]
+// CHECK: %[[TT:.*]] = top.transpose %[[T]]
+// CHECK: top.matmul %{{.*}}, %[[TT]]
+// CHECK: top.add %{{.*}}, %[[C]]
+func.func @dequantized_weights(%x: tensor<1x1x3x2xf32>) -> tensor<1x2x3x1xf32> {
+  %s = top.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %z = top.constant dense<0> : tensor<i8> : tensor<i8>
+  %z32 = top.constant dense<0> : tensor<i32> : tensor<i32>
+  %qw = top.constant dense<[[[[3]]], [[[-4]]]]> : tensor<2x1x1x1xi8> : tensor<2x1x1x1xi8>
+  %qb = top.constant dense<[2, -3]> : tensor<2xi32> : tensor<2xi32>
+  %qt = top.constant dense<[[2, -3]]> : tensor<1x2xi8> : tensor<1x2xi8>
+  %qc = top.constant dense<[4]> : tensor<1xi8> : tensor<1xi8>
+  %w = top.dequantize %qw, %s, %z : (tensor<2x1x1x1xi8>, tensor<f32>, tensor<i8>) -> tensor<2x1x1x1xf32>
+  %b = top.dequantize %qb, %s, %z32 : (tensor<2xi32>, tensor<f32>, tensor<i32>) -> tensor<2xf32>
+  %t = top.dequantize %qt, %s, %z : (tensor<1x2xi8>, tensor<f32>, tensor<i8>) -> tensor<1x2xf32>
+  %c = top.dequantize %qc, %s, %z : (tensor<1xi8>, tensor<f32>, tensor<i8>) -> tensor<1xf32>
+  %y = top.conv %x, %w, %b {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x1x3x2xf32>, tensor<2x1x1x1xf32>, tensor<2xf32>) -> tensor<1x2x3x2xf32>
+  %tt = top.transpose %t {perm = array<i64: 1, 0>} : (tensor<1x2xf32>) -> tensor<2x1xf32>
+  %m = top.matmul %y, %tt : (tensor<1x2x3x2xf32>, tensor<2x1xf32>) -> tensor<1x2x3x1xf32>
+  %r = top.add %m, %c : (tensor<1x2x3x1xf32>, tensor<1xf32>) -> tensor<1x2x3x1xf32>
+  return %r : tensor<1x2x3x1xf32>
+}

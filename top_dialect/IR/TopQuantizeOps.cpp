@@ -1,0 +1,84 @@
+//===- TopQuantizeOps.cpp - quantize and dequantize: inference, scalar form ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/ScalarEmitter.h"
+#include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/IR/TopElementwiseOps.h"
+
+using namespace mlir;
+using namespace tessera::top;
+using namespace tessera::top::detail;
+
+// C1 for one operand.
+static LogicalResult checkF32(Operation *op, Value value, StringRef what) {
+  if (elementOf(value).isF32()) {
+    return success();
+  }
+  return op->emitOpError() << what << " has element type " << elementOf(value) << ", but only 'f32' is allowed (C1)";
+}
+
+// C2 for one operand; i32 only where `wide` says so.
+static LogicalResult checkQuantized(Operation *op, Value value, StringRef what, bool wide) {
+  Type type = elementOf(value);
+  unsigned bits = type.isInteger() ? type.getIntOrFloatBitWidth() : 0;
+  bool plain = (type.isSignlessInteger() || type.isUnsignedInteger()) && (bits == 8 || bits == 16);
+  if (plain || (wide && type.isSignlessInteger(32))) {
+    return success();
+  }
+  return op->emitOpError() << what << " has element type " << type << ", but only 'i8', 'ui8', 'i16'"
+                           << (wide ? ", 'ui16' and 'i32'" : " and 'ui16'") << " are allowed (C2)";
+}
+
+// The result has the dims of x (C3).
+static LogicalResult inferLike(Operation *op, Value x, ValueRange parameters, Type element, Types &types) {
+  SmallVector<int64_t> shape(shapeOf(x));
+  for (auto [i, parameter] : llvm::enumerate(parameters)) {
+    bool fits = rankOf(parameter) <= rankOf(x) && broadcastInto(shape, shapeOf(parameter));
+    for (auto [dim, declared] : llvm::zip(shape, shapeOf(x))) {
+      fits &= declared != 1 || dim == 1;
+    }
+    if (!fits) {
+      return op->emitOpError() << "dims " << formatShape(shapeOf(parameter)) << " of " << (i == 0 ? "scale" : "zeroPoint")
+                               << " do not broadcast to " << formatShape(shapeOf(x)) << " of x (C3)";
+    }
+  }
+  return addType(op, shape, element, types);
+}
+
+LogicalResult QuantizeOp::inferShapes(SmallVectorImpl<RankedTensorType> &types) {
+  if (failed(checkF32(*this, getX(), "x")) || failed(checkF32(*this, getScale(), "scale")) ||
+      failed(checkQuantized(*this, getZeroPoint(), "zeroPoint", false))) {
+    return failure();
+  }
+  return inferLike(*this, getX(), {getScale(), getZeroPoint()}, elementOf(getZeroPoint()), types);
+}
+
+LogicalResult DequantizeOp::inferShapes(SmallVectorImpl<RankedTensorType> &types) {
+  if (failed(checkF32(*this, getScale(), "scale")) || failed(checkQuantized(*this, getX(), "x", true))) {
+    return failure();
+  }
+  if (elementOf(getX()) != elementOf(getZeroPoint())) {
+    return emitOpError() << "zeroPoint has element type " << elementOf(getZeroPoint()) << ", but x has "
+                         << elementOf(getX()) << " (C2)";
+  }
+  return inferLike(*this, getX(), {getScale(), getZeroPoint()}, elementOf(getScale()), types);
+}
+
+Value QuantizeOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
+  Type type = elementOf(getZeroPoint());
+  unsigned bits = type.getIntOrFloatBitWidth();
+  bool isUnsigned = isUnsignedElement(type);
+  ScalarEmitter e(builder, loc, isUnsigned);
+  Value q = e.math<math::RoundEvenOp>(e.div(v[0], v[1]));
+  q = e.add(q, e.cast(v[2], builder.getF32Type(), false));
+  double low = isUnsigned ? 0 : -std::exp2(bits - 1);
+  q = e.clamp(q, low, low + std::exp2(bits) - 1);
+  return e.cast(q, builder.getIntegerType(bits), isUnsigned);
+}
+
+Value DequantizeOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
+  ScalarEmitter e(builder, loc, isUnsignedElement(elementOf(getX())));
+  Type i32 = builder.getI32Type();
+  Value centred = e.sub(e.cast(v[0], i32, false), e.cast(v[2], i32, false));
+  // The difference has a sign whatever x has.
+  return e.mul(ScalarEmitter(builder, loc).cast(centred, builder.getF32Type(), false), v[1]);
+}
