@@ -52,6 +52,20 @@ llvm::Error writeText(ModuleOp module, const std::string &path) {
   return llvm::Error::success();
 }
 
+/// Pairs of quantize and dequantize by the tables. f16 models are widened first; their tensors have their names before.
+llvm::Expected<quant::QuantizeReport> quantize(func::FuncOp function, const Quantization &quantization) {
+  top::nameEveryTensor(function);
+  if (llvm::Error error = quant::checkTables(function, quantization.table, quantization.choices)) {
+    return error;
+  }
+  PassManager passes(function.getContext());
+  passes.addPass(top::createWidenFloatsPass());
+  if (mlir::failed(passes.run(function->getParentOfType<ModuleOp>()))) {
+    return failed("widen f16 values");
+  }
+  return quant::quantizeFunction(function, quantization.table, quantization.choices);
+}
+
 LogicalResult runDevicePasses(ModuleOp module, const X86DeployOptions &deploy) {
   PassManager passes(module.getContext());
   passes.addPass(top::createWidenFloatsPass());
@@ -70,12 +84,21 @@ llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOption
   if (!function || !llvm::hasSingleElement(function.getBody())) {
     return llvm::createStringError("failed to deploy: the module has no function @main");
   }
+  if (mlir::failed(device::checkLowerable(module))) {
+    return top::unsupported("the model holds what Tessera does not run");
+  }
+  X86DeployResult result;
+  if (options.quantization) {
+    Phase phase(observer, "quantize");
+    llvm::Expected<quant::QuantizeReport> report = quantize(function, *options.quantization);
+    if (!report) {
+      return report.takeError();
+    }
+    result.quantization = std::move(*report);
+  }
   std::vector<ObservedTensor> observed;
   {
     Phase phase(observer, "lower");
-    if (mlir::failed(device::checkLowerable(module))) {
-      return top::unsupported("the model holds what Tessera does not run");
-    }
     if (options.observe) {
       top::nameEveryTensor(function);
       observed = listObserved(function);
@@ -125,7 +148,6 @@ llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOption
   if (std::string message = bmodel::writeModel(planned.model, planned.segments, options.output); !message.empty()) {
     return llvm::createStringError("failed to write '" + options.output + "': " + message);
   }
-  X86DeployResult result;
   result.workspaceBytes = planned.workspaceBytes;
   result.workspaceLowerBound = planned.workspaceLowerBound;
   result.codeBytes = planned.segments[0].getBytes();

@@ -5,12 +5,20 @@
 
 #include "codegen/Pipelines/Observe.h"
 #include "codegen/X86/X86Target.h"
+#include "quant/Transforms/Quantize.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 #include <functional>
+#include <optional>
 
 namespace tessera::codegen {
+
+/// What --quantize INT8 goes by.
+struct Quantization {
+  quant::CalibrationTable table;
+  quant::QuantizeTable choices;
+};
 
 struct X86DeployOptions {
   x86::X86Target target;
@@ -20,6 +28,7 @@ struct X86DeployOptions {
   /// Every Top result stays a tensor of its own with memory of its own, which no later step overwrites: for tools that look
   /// at, or change, what lies between the ops. Slower and larger, the same numbers within rounding.
   bool observe = false;
+  std::optional<Quantization> quantization; ///< none: F32
 };
 
 /// What the user is told about the result; sizes in bytes.
@@ -27,6 +36,7 @@ struct X86DeployResult {
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
   uint64_t codeBytes = 0, constantBytes = 0;
   size_t steps = 0, kernels = 0, cacheHits = 0;
+  std::optional<quant::QuantizeReport> quantization; ///< with |quantization|: what runs on integers
   std::vector<ObservedTensor> observed; ///< with |observe|: all float inputs and Top results, in program order
 };
 

@@ -25,6 +25,8 @@ struct Options {
   std::string output;
   std::string cacheFolder;
   std::string deviceMlir;
+  std::string calibrationTable;
+  std::string quantizeTable;
   unsigned jobs = 0;
   bool observe = false;
 };
@@ -71,10 +73,60 @@ llvm::Expected<x86::X86Target> parseTarget(const Options &options) {
   if (!target) {
     return fail(kUsage, "unknown chip '" + options.chip + "': allowed are x86, x86-v2, x86-avx2, x86-avx512");
   }
-  if (StringRef(options.quantize).upper() != "F32") {
-    return fail(kUsage, "precision '" + options.quantize + "' is not available on " + options.chip + ": allowed is F32");
+  std::string precision = StringRef(options.quantize).upper();
+  if (precision != "F32" && precision != "INT8") {
+    return fail(kUsage, "precision '" + options.quantize + "' is not available on " + options.chip + ": allowed are F32, INT8");
+  }
+  if (precision == "INT8" && options.calibrationTable.empty()) {
+    return fail(kUsage, "INT8 needs --calibration-table: the ranges that run_calibration measures");
+  }
+  if (precision == "F32" && !(options.calibrationTable.empty() && options.quantizeTable.empty())) {
+    return fail(kUsage, "--calibration-table and --quantize-table are for INT8");
+  }
+  if (precision == "INT8" && options.observe) {
+    return fail(kUsage, "--observe is for F32: it shows what the ranges are measured on");
   }
   return *target;
+}
+
+/// The tables of an INT8 model, if they are good and of this model; nothing for F32.
+llvm::Expected<std::optional<codegen::Quantization>> loadTables(const Options &options, ModuleOp module) {
+  if (options.calibrationTable.empty()) {
+    return std::nullopt;
+  }
+  codegen::Quantization quantization;
+  auto table = quant::CalibrationTable::load(options.calibrationTable);
+  if (!table) {
+    return table.takeError();
+  }
+  quantization.table = std::move(*table);
+  if (std::string hash = top::hashModule(module); quantization.table.modelHash() != hash) {
+    return fail(kError, "'" + options.calibrationTable + "' is of another model: its model_hash is " + quantization.table.modelHash() +
+                            " ('" + quantization.table.modelName() + "'), the model's is " + hash +
+                            "; run run_calibration for this model");
+  }
+  if (!options.quantizeTable.empty()) {
+    auto choices = quant::QuantizeTable::load(options.quantizeTable);
+    if (!choices) {
+      return choices.takeError();
+    }
+    quantization.choices = std::move(*choices);
+  }
+  return quantization;
+}
+
+llvm::json::Object describe(const quant::QuantizeReport &report) {
+  llvm::json::Array kept;
+  for (const quant::KeptOp &op : report.kept) {
+    kept.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(op.name)},
+                                      {"op", op.op},
+                                      {"reason", llvm::json::fixUTF8(op.reason)},
+                                      {"products", op.products}});
+  }
+  return llvm::json::Object{{"integer_ops", report.integerOps},
+                            {"products", report.products},
+                            {"integer_products", report.integerProducts},
+                            {"float_ops", std::move(kept)}};
 }
 
 llvm::Error run(const Options &options) {
@@ -102,7 +154,12 @@ llvm::Error run(const Options &options) {
     return module.takeError();
   }
   std::string hash = options.observe ? top::hashModule(**module) : "";
-  codegen::X86DeployOptions deploy{*target, options.output, options.cacheFolder, options.deviceMlir, options.observe};
+  auto quantization = loadTables(options, **module);
+  if (!quantization) {
+    return quantization.takeError();
+  }
+  codegen::X86DeployOptions deploy{*target,         options.output,  options.cacheFolder, options.deviceMlir,
+                                   options.observe, std::move(*quantization)};
   llvm::Expected<codegen::X86DeployResult> result = codegen::deployX86(**module, deploy, observer);
   if (!result) {
     llvm::Error error = result.takeError();
@@ -123,6 +180,9 @@ llvm::Error run(const Options &options) {
                 {"steps", int64_t(result->steps)},
                 {"kernels", int64_t(result->kernels)},
                 {"cache_hits", int64_t(result->cacheHits)}};
+  if (result->quantization) {
+    object["quantization"] = describe(*result->quantization);
+  }
   if (options.observe) {
     object["model_hash"] = hash;
     object["tensors"] = describe(result->observed);
@@ -138,7 +198,9 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   options->cacheFolder = x86::KernelCache::defaultFolder();
   sub->add_option("--mlir", options->mlir, "NAME_top.mlir, its weights beside it")->required();
   sub->add_option("--chip", options->chip, "x86 (this machine), x86-v2, x86-avx2 or x86-avx512");
-  sub->add_option("--quantize", options->quantize, "F32");
+  sub->add_option("--quantize", options->quantize, "F32 or INT8");
+  sub->add_option("--calibration-table", options->calibrationTable, "NAME_cali.json, for INT8");
+  sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json, for INT8: precision per op");
   sub->add_option("--output", options->output, "The .bmodel")->required();
   sub->add_option("--cache-dir", options->cacheFolder, "Folder of compiled kernels, or none")->transform([](const std::string &text) {
     return text == "none" ? std::string() : text;

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Quant/IR/Quant.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "quant/Transforms/Passes.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Transforms/Passes.h"
 
@@ -23,6 +24,7 @@ int main(int argc, char **argv) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   tessera::top::registerTopTransforms();
+  tessera::quant::registerQuantTransforms();
   tessera::device::registerTopToDevicePasses();
   tessera::device::registerDeviceTransformsPasses();
   tessera::device::registerDevicePipeline();

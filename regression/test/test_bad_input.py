@@ -194,8 +194,8 @@ def test_bad_mlir(good: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("flags, code, word", [
-    (["--quantize", "INT8"], 4, "INT8"), (["--quantize", "INT9"], 2, "INT9"), (["--chip", "npu-base"], 4, "npu-base"),
-    (["--chip", "z80"], 2, "z80"), (["--calibration_table", "t.json"], 2, "calibration_table"),
+    (["--quantize", "INT8"], 2, "--calibration_table"), (["--quantize", "INT4"], 4, "INT4"),
+    (["--quantize", "INT9"], 2, "INT9"), (["--chip", "npu-base"], 4, "npu-base"), (["--chip", "z80"], 2, "z80"), (["--calibration_table", "t.json"], 2, "calibration_table"),
     (["--test_reference", "r.npz"], 2, "--test_input"), (["--threads", "0"], 2, "--threads"),
 ])
 def test_what_deploy_does_not_do(good: Path, flags: list[str], code: int, word: str) -> None:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Sequence
+from typing import Mapping, Sequence
 
 import numpy as np
 
 from .. import bmodel, compare, inputs, top_model
+from ..calibration import table as tables
 from ..errors import ExitCode, TesseraError, usage_error
-from ..files import load_npz
+from ..files import load_npz, require_file
 from ..top_model import TopModel
 from .common import Context, Parser, run_command
 
 NAME = "model_deploy"
 CHIPS = ("x86", "x86-v2", "x86-avx2", "x86-avx512")
 LATER_CHIPS = ("npu-edge", "npu-base", "npu-pro", "cuda-sm80", "cuda-sm90")
-QUANTIZE = ("F32",)
-LATER_QUANTIZE = ("BF16", "F16", "INT8", "INT4", "W8F32", "W4F32", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ")
+QUANTIZE = ("F32", "INT8")
+LATER_QUANTIZE = ("BF16", "F16", "INT4", "W8F32", "W4F32", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ")
 # Least cosine and euclidean similarity of every tensor by precision; the table is explained in docs/numerics.md.
-DEFAULT_TOLERANCE = {"F32": "0.9999,0.999"}
+DEFAULT_TOLERANCE = {"F32": "0.9999,0.999", "INT8": "0.99,0.9"}
+KEPT_SHOWN = 8
 EPILOG = """examples:
   model_deploy --mlir m_top.mlir --chip x86 --quantize F32 --model m.bmodel
+  model_deploy --mlir m_top.mlir --chip x86 --quantize INT8 --calibration_table m_cali.json --model m_int8.bmodel
   model_deploy --mlir m_top.mlir --chip x86-avx2 --quantize F32 --test_input m_in_f32.npz \\
       --test_reference m_top_outputs.npz --tolerance 0.9999,0.999 --model m.bmodel"""
 
@@ -31,17 +34,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     parser.add_argument("--mlir", required=True, metavar="FILE", help="NAME_top.mlir from model_transform")
     parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512 (default: %(default)s)")
-    parser.add_argument("--quantize", default="F32", type=str.upper, help="precision (default: %(default)s)")
+    parser.add_argument("--quantize", default="F32", type=str.upper, help="precision: F32, or INT8 by a calibration table (default: %(default)s)")
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
     parser.add_argument("--jobs", type=int, metavar="N", help="compile jobs at once (default: one per core)")
     parser.add_argument("--device_mlir", metavar="FILE", help="also write the device-level IR")
-    parser.add_argument("--calibration_table", metavar="FILE", help=argparse.SUPPRESS)
-    parser.add_argument("--quantize_table", metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument("--calibration_table", metavar="FILE", help="for INT8: NAME_cali.json from run_calibration")
+    parser.add_argument("--quantize_table", metavar="FILE", help="for INT8: NAME_qtable.json, precision per op")
     check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
     check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
     check.add_argument("--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)")
-    check.add_argument("--tolerance", metavar="COS[,EUCLID]", help="least similarity of each tensor (default for F32: 0.9999,0.999)")
+    check.add_argument("--tolerance", metavar="COS[,EUCLID]", help="least similarity of each tensor (default for F32: 0.9999,0.999; "
+                       "for INT8 0.99,0.9, which is told and does not fail unless asked for)")
     check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
     check.add_argument("--compare_all", action="store_true", help="show every tensor in the table, not only the worst")
     check.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)")
@@ -58,8 +62,11 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
                                hint=f"today there is: {', '.join(now)}")
         if value not in now:
             raise usage_error(f"{flag} '{value}': expected one of {', '.join(now)}")
+    if args.quantize == "INT8" and not args.calibration_table:
+        raise TesseraError("--quantize INT8 needs --calibration_table", ExitCode.USAGE,
+                           hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json")
     for flag in ("calibration_table", "quantize_table"):
-        if getattr(args, flag):
+        if getattr(args, flag) and args.quantize == "F32":
             raise TesseraError(f"--{flag} is for quantised models; --quantize {args.quantize} uses none", ExitCode.USAGE)
     if args.test_reference and not args.test_input:
         raise usage_error("--test_reference needs the --test_input it was made from")
@@ -79,16 +86,25 @@ def work(context: Context) -> None:
     report.total = 2 if args.skip_validation else 5
     with report.step("open Top model"):
         model = top_model.open_top(args.mlir, report)
+        if args.calibration_table:
+            info = top_model.describe(args.mlir, report)
+            tables.check_model(tables.load(args.calibration_table), args.calibration_table, str(info["model_hash"]),
+                               [str(name) for name in info["tensors"]])
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:
         extra: list[str] = []
         for flag, value in (("--cache-dir", args.cache_dir), ("--jobs", args.jobs), ("--device-mlir", args.device_mlir)):
             extra += [flag, str(value)] if value is not None else []
+        for flag, value, what in (("--calibration-table", args.calibration_table, "calibration table"),
+                                  ("--quantize-table", args.quantize_table, "quantise table")):
+            extra += [flag, str(require_file(value, what))] if value else []
         result = top_model.deploy(model, output, report, chip=args.chip, quantize=args.quantize, extra=extra)
         step.note = f"{output.stat().st_size / 1e6:.2f} MB"
         if "kernels" in result:
             step.note += f", {result['kernels']} kernels ({result.get('cache_hits', 0)} from the cache)"
     context.result["model"] = {"bmodel": str(output), "bytes": output.stat().st_size,
                                **{k: v for k, v in result.items() if k not in ("event", "inputs", "outputs")}}
+    if "quantization" in result:
+        _tell_quantization(context, result["quantization"])
     if args.skip_validation:
         report.warn("not checked: --skip_validation was given")
     elif not bmodel.can_run(args.chip):
@@ -97,6 +113,19 @@ def work(context: Context) -> None:
         _check(context, model, output, tolerance)
     report.finish([f"model_runner --model {output} --input {args.test_input or 'INPUT.npz'} --output out.npz",
                    f"bmrt_bench {output}", f"model_tool info {output}"])
+
+
+def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
+    """What runs on integers, and which ops stay float and why: those with the most multiplications first."""
+    kept = sorted(told["float_ops"], key=lambda op: -op["products"])  # type: ignore[call-overload]
+    share = f"{100 * told['integer_products'] / told['products']:.1f} %" if told["products"] else "none"  # type: ignore[operator]
+    context.report.say(f"{told['integer_ops']} ops are quantised, {len(kept)} stay float; "
+                       f"{share} of the multiplications have int8 operands")
+    if kept:
+        rows = [(op["name"] or op["op"], op["op"], str(op["products"] or "-"), op["reason"]) for op in kept[:KEPT_SHOWN]]
+        context.report.say(compare.align([("stays float", "op", "products", "because"), *rows], right=(2,)))
+        if len(kept) > KEPT_SHOWN:
+            context.report.say(f"… and {len(kept) - KEPT_SHOWN} more (--json names all)")
 
 
 def _check(context: Context, model: TopModel, output: Path, tolerance: compare.Tolerance) -> None:
@@ -129,7 +158,13 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
     fused = [n for n in comparison.missing]
     if fused:
         report.say(f"{len(fused)} tensors of the reference live inside fused steps and are not visible one by one")
-    comparison.require_passed(f"{output} against the Top reference")
+    if args.quantize == "F32" or args.tolerance:
+        comparison.require_passed(f"{output} against the Top reference")
+        return
+    comparison.require_rows(f"{output} against the Top reference")
+    if comparison.failed:
+        report.warn(f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; what that costs is told by "
+                    f"'tessera accuracy', and --tolerance makes it an error")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

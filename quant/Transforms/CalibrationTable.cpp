@@ -1,0 +1,122 @@
+//===- CalibrationTable.cpp - NAME_cali.json: ranges of activations --------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/CalibrationTable.h"
+
+#include "quant/Transforms/TableFile.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace llvm;
+
+namespace tessera::quant {
+namespace {
+constexpr double kSmallestSpan = 1e-30; // keeps scales, and their products with a weight's scale, positive
+constexpr double kTolerance = 1e-3;     // of an edited scale against the one that follows from the range
+
+/// One line of "tensors".
+Range readRange(ObjectReader &line) {
+  Range range;
+  range.threshold = static_cast<float>(line.number("threshold"));
+  range.min = static_cast<float>(line.number("min"));
+  range.max = static_cast<float>(line.number("max"));
+  range.symmetric = line.flag("symmetric");
+  std::string dtype = line.text("dtype");
+  line.text("method");
+  std::optional<double> scale = line.optionalNumber("scale");
+  std::optional<int64_t> zeroPoint = line.optionalInteger("zero_point", -128, 127);
+  if (line.failed()) {
+    return range;
+  }
+  if (range.threshold <= 0) {
+    line.fail("threshold " + Twine(std::to_string(range.threshold)) + " is not positive");
+  }
+  if (range.min > range.max) {
+    line.fail("min " + Twine(std::to_string(range.min)) + " is above max " + std::to_string(range.max));
+  }
+  if (dtype != "int8") {
+    line.fail("dtype '" + dtype + "'; allowed: int8");
+  }
+  range.derive();
+  static constexpr StringLiteral kAdvice = "; after changing threshold, min or max delete scale and zero_point: they are derived";
+  if (scale && !(std::abs(*scale - range.scale) <= kTolerance * range.scale)) {
+    line.fail("scale " + std::to_string(*scale) + " is not " + (range.symmetric ? "threshold / 127" : "(max - min) / 255") +
+              " = " + std::to_string(range.scale) + kAdvice);
+  }
+  if (zeroPoint && std::abs(*zeroPoint - range.zeroPoint) > (range.symmetric ? 0 : 1)) {
+    line.fail("zero_point " + Twine(*zeroPoint) + " does not follow from the range, " + Twine(int(range.zeroPoint)) + " does" + kAdvice);
+  }
+  range.scale = scale ? static_cast<float>(*scale) : range.scale;
+  range.zeroPoint = static_cast<int8_t>(zeroPoint.value_or(range.zeroPoint));
+  return range;
+}
+} // namespace
+
+void Range::derive() {
+  if (symmetric) {
+    scale = static_cast<float>(std::max<double>(threshold, kSmallestSpan) / 127);
+    zeroPoint = 0;
+    return;
+  }
+  double low = std::min(min, 0.0f), high = std::max(max, 0.0f);
+  scale = static_cast<float>(std::max(high - low, kSmallestSpan) / 255);
+  zeroPoint = static_cast<int8_t>(std::clamp(std::nearbyint(-128 - low / scale), -128.0, 127.0));
+}
+
+Range Range::merged(const Range &a, const Range &b) {
+  if (a.scale == b.scale && a.zeroPoint == b.zeroPoint) {
+    return a;
+  }
+  Range both;
+  both.threshold = std::max(a.threshold, b.threshold);
+  both.min = std::min(a.min, b.min);
+  both.max = std::max(a.max, b.max);
+  both.symmetric = a.symmetric && b.symmetric;
+  both.derive();
+  return both;
+}
+
+Expected<CalibrationTable> CalibrationTable::load(StringRef path) {
+  Expected<json::Object> document = readTableFile(path, "tessera-calibration", 1, "make a new one with run_calibration");
+  if (!document) {
+    return document.takeError();
+  }
+  CalibrationTable table;
+  table.file = path.str();
+  ObjectReader head(*document, "'" + path.str() + "'");
+  for (StringRef key : {"format", "version", "samples"}) {
+    head.ignore(key);
+  }
+  for (StringRef key : {"method", "sample_hash", "tool"}) {
+    head.text(key);
+  }
+  table.model = head.text("model");
+  table.hash = head.text("model_hash");
+  const json::Array *lines = head.array("tensors");
+  if (Error error = head.finish()) {
+    return error;
+  }
+  for (auto [i, value] : enumerate(*lines)) {
+    const json::Object *object = value.getAsObject();
+    std::optional<StringRef> name = object ? object->getString("name") : std::nullopt;
+    if (!name) {
+      return createStringError("'" + path + "': entry " + Twine(i) + " of \"tensors\" has no name");
+    }
+    ObjectReader line(*object, "'" + path.str() + "': tensor '" + name->str() + "'");
+    line.ignore("name");
+    Range range = readRange(line);
+    if (!table.ranges.try_emplace(*name, range).second) {
+      line.fail("is there twice");
+    }
+    if (Error error = line.finish()) {
+      return error;
+    }
+  }
+  return table;
+}
+
+const Range *CalibrationTable::find(StringRef tensor) const {
+  auto it = ranges.find(tensor);
+  return it == ranges.end() ? nullptr : &it->second;
+}
+
+} // namespace tessera::quant

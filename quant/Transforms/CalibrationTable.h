@@ -1,0 +1,45 @@
+//===- CalibrationTable.h - NAME_cali.json: ranges of activations -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <string>
+
+namespace tessera::quant {
+
+/// What of a tensor's values 8 bits keep: real = scale * (q - zeroPoint), q in [-128, 127].
+struct Range {
+  float threshold = 0;        ///< the magnitude that a symmetric range keeps
+  float min = 0, max = 0;     ///< what an asymmetric range keeps
+  bool symmetric = true;
+  float scale = 1;
+  int8_t zeroPoint = 0;
+
+  /// Sets scale and zero point to what follows from the range, as run_calibration does.
+  void derive();
+  /// The smallest range that holds both; equal ranges stay as they are, to the bit.
+  static Range merged(const Range &a, const Range &b);
+};
+
+/// The table that run_calibration makes; python_tools/tessera/calibration/table.py is where it is written.
+class CalibrationTable {
+public:
+  /// Reads and checks a table. The error names file, tensor, value and what is allowed.
+  static llvm::Expected<CalibrationTable> load(llvm::StringRef path);
+
+  /// Null where the table has no line for the tensor.
+  const Range *find(llvm::StringRef tensor) const;
+  const llvm::StringMap<Range> &tensors() const { return ranges; }
+  /// Of the Top module that was calibrated (top::hashModule).
+  const std::string &modelHash() const { return hash; }
+  const std::string &modelName() const { return model; }
+  const std::string &path() const { return file; }
+
+private:
+  std::string file, model, hash;
+  llvm::StringMap<Range> ranges;
+};
+
+} // namespace tessera::quant

@@ -1,0 +1,317 @@
+//===- Decisions.cpp - Which tensors become integers, and in which range ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/Decisions.h"
+
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/Quantize.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopElementwiseOps.h"
+
+using namespace mlir;
+
+namespace tessera::quant {
+namespace {
+
+/// The known name nearest to `wanted`, as a question; empty if none is near.
+std::string suggestion(StringRef wanted, const llvm::StringMap<SmallVector<Operation *>> &known) {
+  StringRef best;
+  unsigned least = std::max<size_t>(2, wanted.size() / 3) + 1;
+  for (const auto &entry : known) {
+    unsigned distance = wanted.edit_distance(entry.getKey(), true, least);
+    if (distance < least || (distance == least && !best.empty() && entry.getKey() < best)) {
+      least = distance, best = entry.getKey();
+    }
+  }
+  return best.empty() ? "" : "; is it '" + best.str() + "'?";
+}
+
+/// The names that tables may use.
+struct NameIndex {
+  explicit NameIndex(func::FuncOp function) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      if (auto name = function.getArgAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr)) {
+        tensors[name.getValue()];
+      }
+    }
+    function.walk([&](Operation *op) {
+      llvm::SmallSetVector<StringRef, 4> own;
+      own.insert_range(top::getNodeNames(op->getLoc()));
+      for (Value result : op->getResults()) {
+        if (StringRef name = top::getTensorName(result); !name.empty()) {
+          own.insert(name);
+          tensors[name];
+        }
+      }
+      for (StringRef name : own) {
+        ops[name].push_back(op);
+      }
+    });
+  }
+
+  llvm::StringMap<SmallVector<Operation *>> ops; ///< by node and by tensor
+  llvm::StringMap<SmallVector<Operation *>> tensors; ///< only the keys
+};
+
+class Decider {
+public:
+  Decider(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices)
+      : function(function), table(table), choices(choices) {}
+
+  llvm::Expected<Decisions> run() {
+    collect();
+    llvm::for_each(ops, [&](Operation *op) { classify(op); });
+    llvm::for_each(llvm::reverse(ops), [&](Operation *op) { visit(op); });
+    for (BlockArgument argument : function.getArguments()) {
+      if (isWanted(argument)) {
+        quantized.insert(argument);
+      }
+    }
+    if (llvm::Error error = checkAsked()) {
+      return error;
+    }
+    assignRanges();
+    return std::move(decisions);
+  }
+
+private:
+  //--- What there is ---
+
+  void collect() {
+    for (BlockArgument argument : function.getArguments()) {
+      auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), top::TopDialect::kNameAttr);
+      names[argument] = name ? name.getValue() : StringRef();
+    }
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      if (isa<top::TopDialect>(op.getDialect()) && !top::isConstant(op.getResult(0))) {
+        ops.push_back(&op);
+        order[&op] = ops.size();
+      }
+    }
+    function.walk([&](Operation *op) {
+      for (Value result : op->getResults()) {
+        names[result] = top::getTensorName(result);
+      }
+    });
+    NameIndex index(function);
+    for (const Choice &choice : choices.choices) {
+      for (Operation *op : index.ops.lookup(choice.name)) {
+        pinned[op] = &choice;
+      }
+    }
+  }
+
+  //--- What each op can do, in program order ---
+
+  void classify(Operation *op) {
+    OpKind kind = kindOf(op);
+    std::string against;
+    if (const Choice *choice = pinned.lookup(op); choice && choice->precision == Precision::F32) {
+      against = "the quantise table says F32" + (choice->reason.empty() ? "" : ": " + choice->reason);
+    } else if (kind == OpKind::other) {
+      against = op->getName().getStringRef().str() + " has no integer form";
+    } else if (std::optional<std::string> reason = kind == OpKind::product ? reasonAgainst(op) : std::nullopt) {
+      against = *reason;
+    } else if (Value lost = rangelessOperand(op, kind)) {
+      against = noLine(lost);
+    }
+    kinds[op] = against.empty() ? kind : OpKind::other;
+    reasons[op] = against;
+  }
+
+  /// A product reads integers; what has the same parameters on both sides needs those of what it moves.
+  Value rangelessOperand(Operation *op, OpKind kind) {
+    unsigned count = kind == OpKind::product || kind == OpKind::move ? 1 : kind == OpKind::concat ? op->getNumOperands() : 0;
+    for (Value operand : op->getOperands().take_front(count)) {
+      if (!hasRange(operand)) {
+        return operand;
+      }
+    }
+    return {};
+  }
+
+  bool hasRange(Value v) {
+    OpKind kind = kindAt(v);
+    return kind == OpKind::move || kind == OpKind::concat || table.find(names.lookup(v));
+  }
+
+  OpKind kindAt(Value v) const {
+    Operation *op = v.getDefiningOp();
+    return op ? kinds.lookup_or(op, OpKind::other) : OpKind::other;
+  }
+
+  std::string noLine(Value v) const {
+    return "tensor '" + names.lookup(v).str() + "' has no line in the calibration table";
+  }
+
+  //--- Who wants integers, users before producers ---
+
+  void visit(Operation *op) {
+    OpKind kind = kinds.at(op);
+    Value result = op->getNumResults() == 1 ? op->getResult(0) : Value();
+    const Choice *choice = pinned.lookup(op);
+    bool asked = choice && choice->precision == Precision::INT8 && kind != OpKind::other && hasRange(result);
+    if (result && (isWanted(result) || asked)) {
+      quantized.insert(result);
+    }
+    std::string &reason = reasons[op];
+    if (reason.empty() && kind != OpKind::product && !quantized.contains(result) &&
+        !(kind == OpKind::elementwise && isChained(result))) {
+      reason = hasRange(result) ? "nothing that runs on integers reads it" : noLine(result);
+    }
+    if (reason.empty()) {
+      decisions.integers.insert(op);
+      return;
+    }
+    if (!isa<top::DequantizeOp>(op) && llvm::any_of(op->getResultTypes(), [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); })) {
+      decisions.kept.insert({op, reason});
+    }
+    if (choice || kindOf(op) == OpKind::product) {
+      decisions.readsFloat.insert(op);
+    }
+  }
+
+  /// INT8 lines that lead to nothing are errors: the user would believe otherwise.
+  llvm::Error checkAsked() {
+    for (const Choice &choice : choices.choices) {
+      SmallVector<Operation *> named;
+      for (auto [op, line] : pinned) {
+        if (line == &choice) {
+          named.push_back(op);
+        }
+      }
+      if (named.empty() || choice.precision == Precision::F32 || llvm::any_of(named, [&](Operation *op) { return isInteger(op); })) {
+        continue;
+      }
+      std::string reason = reasons.lookup(named.front());
+      return llvm::createStringError("'" + choices.path + "': '" + choice.name + "' cannot be INT8: " +
+                                     (reason.empty() ? "it is a constant, or inside of a loop or branch" : reason));
+    }
+    return llvm::Error::success();
+  }
+
+  bool isInteger(Operation *op) const { return decisions.integers.contains(op); }
+
+  /// Whether `v` should be i8; its users are decided.
+  bool isWanted(Value v) {
+    auto type = dyn_cast<RankedTensorType>(v.getType());
+    if (!type || !type.getElementType().isF32() || top::isConstant(v) || !hasRange(v)) {
+      return false;
+    }
+    return llvm::any_of(v.getUses(), [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      if (!isInteger(user)) {
+        return false;
+      }
+      switch (kinds.at(user)) {
+      case OpKind::product:
+        return use.getOperandNumber() == 0;
+      case OpKind::elementwise:
+        // What softmax and the like make stays float if only such an op asks.
+        return kindAt(v) != OpKind::other && !fusesInto(v, user);
+      default:
+        return true;
+      }
+    });
+  }
+
+  /// Whether `user` becomes part of the step that makes `v`, so that `v` is never stored. Of several such operands that
+  /// is the last one made: the others must be there already.
+  bool fusesInto(Value v, Operation *user) {
+    if (!isFusable(v, user)) {
+      return false;
+    }
+    return llvm::none_of(user->getOperands(), [&](Value other) {
+      return other != v && isFusable(other, user) && order.lookup(other.getDefiningOp()) > order.lookup(v.getDefiningOp());
+    });
+  }
+
+  bool isFusable(Value v, Operation *user) {
+    OpKind kind = kindAt(v);
+    return (kind == OpKind::product || kind == OpKind::elementwise) && v.hasOneUse() &&
+           v.getType() == user->getResult(0).getType();
+  }
+
+  /// Whether an elementwise op that runs for the integers of a later one reads `v` as part of its step.
+  bool isChained(Value v) {
+    return llvm::any_of(v.getUsers(), [&](Operation *user) {
+      return isInteger(user) && kinds.at(user) == OpKind::elementwise && fusesInto(v, user);
+    });
+  }
+
+  //--- Ranges ---
+
+  void assignRanges() {
+    llvm::EquivalenceClasses<Value> groups;
+    for (Operation *op : ops) {
+      OpKind kind = kinds.at(op);
+      if ((kind == OpKind::move || kind == OpKind::concat) && quantized.contains(op->getResult(0))) {
+        for (Value operand : op->getOperands().take_front(kind == OpKind::move ? 1 : op->getNumOperands())) {
+          groups.unionSets(operand, op->getResult(0));
+        }
+      }
+    }
+    // A group's range holds those of the tensors that are computed; the others only pass them on.
+    llvm::DenseMap<Value, Range> ranges;
+    auto leader = [&](Value v) { return groups.contains(v) ? groups.getLeaderValue(v) : v; };
+    auto forEach = [&](auto &&visitor) {
+      llvm::for_each(function.getArguments(), visitor);
+      for (Operation *op : ops) {
+        llvm::for_each(op->getResults(), visitor);
+      }
+    };
+    forEach([&](Value v) {
+      OpKind kind = kindAt(v);
+      if (quantized.contains(v) && kind != OpKind::move && kind != OpKind::concat) {
+        const Range &own = *table.find(names.lookup(v));
+        auto [it, isFirst] = ranges.try_emplace(leader(v), own);
+        it->second = isFirst ? own : Range::merged(it->second, own);
+      }
+    });
+    forEach([&](Value v) {
+      if (quantized.contains(v)) {
+        decisions.tensors.insert({v, ranges.at(leader(v))});
+      }
+    });
+  }
+
+  func::FuncOp function;
+  const CalibrationTable &table;
+  const QuantizeTable &choices;
+  SmallVector<Operation *> ops; ///< top level, without constants, in program order
+  llvm::DenseMap<Operation *, unsigned> order;
+  llvm::DenseMap<Value, StringRef> names;
+  llvm::MapVector<Operation *, const Choice *> pinned;
+  llvm::DenseMap<Operation *, OpKind> kinds; ///< `other` also where a table or a missing line forbids it
+  llvm::DenseMap<Operation *, std::string> reasons; ///< why an op stays float, empty if it does not
+  llvm::DenseSet<Value> quantized;
+  Decisions decisions;
+};
+
+} // namespace
+
+llvm::Error checkTables(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices) {
+  NameIndex index(function);
+  for (const auto &line : table.tensors()) {
+    if (!index.tensors.contains(line.getKey())) {
+      return llvm::createStringError("'" + table.path() + "': the model has no tensor '" + line.getKey() + "'" +
+                                     suggestion(line.getKey(), index.tensors));
+    }
+  }
+  for (const Choice &choice : choices.choices) {
+    if (!index.ops.contains(choice.name)) {
+      return llvm::createStringError("'" + choices.path + "': the model has no op or tensor '" + choice.name + "'" +
+                                     suggestion(choice.name, index.ops));
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<Decisions> decide(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices) {
+  return Decider(function, table, choices).run();
+}
+
+} // namespace tessera::quant

@@ -1,0 +1,128 @@
+//===- OpKinds.cpp - What an op is to the quantiser ------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/OpKinds.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "quant/Transforms/Weights.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TopOps.h"
+#include <limits>
+
+using namespace mlir;
+
+namespace tessera::quant {
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+bool isF32(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getElementType().isF32();
+}
+
+bool isElementwise(Operation *op) {
+  return isa<top::ScalarInterface>(op) && !isa<top::QuantizeOp, top::DequantizeOp>(op) && isF32(op->getResult(0)) &&
+         llvm::all_of(op->getOperands(), isF32) && !llvm::all_of(op->getOperands(), top::isConstant);
+}
+
+/// Padding with 0 is exact in every range; other constants may lie outside of it.
+bool isMovingPad(top::PadOp op) {
+  return op.getMode() != top::PadMode::constant || op.getValue().isZero();
+}
+
+bool isNearest(top::ResizeOp op) {
+  return op.getMode() == top::ResizeMode::nearest && op.getCoord() != top::ResizeCoord::tf_crop_and_resize;
+}
+
+/// Products summed into one result element.
+int64_t reductionLength(Operation *op) {
+  auto weight = typeOf(weightOf(op).operand->get());
+  int64_t channels = weight.getDimSize(weightOf(op).channelDim);
+  int64_t perChannel = weight.getNumElements() / std::max<int64_t>(channels, 1);
+  auto transposed = dyn_cast<top::ConvTransposeOp>(op);
+  return transposed ? perChannel / transposed.getGroups() : perChannel;
+}
+
+} // namespace
+
+OpKind kindOf(Operation *op) {
+  if (op->getNumResults() != 1 || !isF32(op->getResult(0))) {
+    return OpKind::other;
+  }
+  if (isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op)) {
+    return OpKind::product;
+  }
+  if (isElementwise(op)) {
+    return OpKind::elementwise;
+  }
+  if (llvm::any_of(op->getOperands(), [](Value v) { return isF32(v) && top::isConstant(v); })) {
+    return OpKind::other; // A table that is looked up, or a constant part of a concat: no activations.
+  }
+  return llvm::TypeSwitch<Operation *, OpKind>(op)
+      .Case<top::ReshapeOp, top::TransposeOp, top::SliceOp, top::MaxPoolOp, top::ExpandOp, top::TileOp, top::GatherOp,
+            top::GatherElementsOp, top::GatherNdOp, top::DepthToSpaceOp, top::SpaceToDepthOp>(
+          [](auto) { return OpKind::move; })
+      .Case([](top::PadOp pad) { return isMovingPad(pad) ? OpKind::move : OpKind::other; })
+      .Case([](top::ResizeOp resize) { return isNearest(resize) ? OpKind::move : OpKind::blend; })
+      .Case([](top::ConcatOp) { return OpKind::concat; })
+      .Case([](top::AvgPoolOp) { return OpKind::blend; })
+      .Default(OpKind::other);
+}
+
+WeightOperand weightOf(Operation *op) {
+  OpOperand &weight = op->getOpOperand(1);
+  if (auto matmul = dyn_cast<top::MatMulOp>(op)) {
+    return {&weight, matmul.getTransB() ? 0 : 1};
+  }
+  return {&weight, isa<top::ConvTransposeOp>(op) ? 1 : 0};
+}
+
+Value biasOf(Operation *op) { return op->getNumOperands() > 2 ? op->getOperand(2) : Value(); }
+
+int64_t countProducts(Operation *op) {
+  auto type = dyn_cast_or_null<RankedTensorType>(op->getNumResults() == 1 ? op->getResult(0).getType() : Type());
+  if (!isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op) || !type.hasStaticShape()) {
+    return 0;
+  }
+  if (auto transposed = dyn_cast<top::ConvTransposeOp>(op)) { // every input element meets its input channel's weights
+    RankedTensorType x = typeOf(transposed.getX()), w = typeOf(transposed.getW());
+    return x.hasStaticShape() ? x.getNumElements() * (w.getNumElements() / std::max<int64_t>(w.getDimSize(0), 1)) : 0;
+  }
+  if (auto matmul = dyn_cast<top::MatMulOp>(op)) {
+    RankedTensorType a = typeOf(matmul.getA());
+    int64_t k = a.getDimSize(a.getRank() - (matmul.getTransA() ? 2 : 1));
+    return ShapedType::isDynamic(k) ? 0 : type.getNumElements() * k;
+  }
+  RankedTensorType w = typeOf(op->getOperand(1));
+  return type.getNumElements() * (w.getNumElements() / std::max<int64_t>(w.getDimSize(0), 1));
+}
+
+std::optional<std::string> reasonAgainst(Operation *op) {
+  Value weight = weightOf(op).operand->get();
+  if (weight.getDefiningOp<top::DequantizeOp>()) {
+    return "its weight is quantised in the model already";
+  }
+  if (!top::isConstant(weight)) {
+    return top::isConstant(op->getOperand(0)) ? "its first operand is the constant one" : "both of its operands are computed";
+  }
+  if (top::isConstant(op->getOperand(0))) {
+    return "both of its operands are constants";
+  }
+  if (isa<top::MatMulOp>(op) && typeOf(weight).getRank() != 2) {
+    return "its weight has rank " + std::to_string(typeOf(weight).getRank()) + ", allowed is 2";
+  }
+  if (Value bias = biasOf(op); bias && !top::isConstant(bias)) {
+    return "its bias is computed";
+  }
+  // |q - zero point| <= 255, |weight| <= 127, and the bias takes kMaxBias of the 32 bits.
+  int64_t longest = (std::numeric_limits<int32_t>::max() - int64_t(kMaxBias)) / (255 * 127);
+  if (int64_t length = reductionLength(op); length > longest) {
+    return "sums of " + std::to_string(length) + " products may exceed 32 bits, allowed are " + std::to_string(longest);
+  }
+  if (!hasFiniteWeights(op)) {
+    return "its weights or bias are not all finite numbers";
+  }
+  return std::nullopt;
+}
+
+} // namespace tessera::quant

@@ -1,0 +1,38 @@
+//===- OpKinds.h - What an op is to the quantiser ---------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/IR/Operation.h"
+#include <optional>
+#include <string>
+
+namespace tessera::quant {
+
+enum class OpKind {
+  product,     ///< conv, conv_transpose, matmul: operand 0 and constant operand 1 in integers, sums in i32
+  elementwise, ///< reads and writes integers, computes in float
+  move,        ///< only moves operand 0: its result has the same parameters
+  concat,      ///< only moves: all operands and the result have the same parameters
+  blend,       ///< means of integers with parameters of their own: avg_pool, interpolating resize
+  other,       ///< has no integer form
+};
+
+OpKind kindOf(mlir::Operation *op);
+
+/// The constant of `op` (a product) that becomes i8, and along which of its dims the output channels lie.
+struct WeightOperand {
+  mlir::OpOperand *operand;
+  int64_t channelDim;
+};
+WeightOperand weightOf(mlir::Operation *op);
+
+/// The bias of a product, null if it has none.
+mlir::Value biasOf(mlir::Operation *op);
+
+/// Multiplications of a product with static dims; 0 for other ops.
+int64_t countProducts(mlir::Operation *op);
+
+/// Why a product cannot run on integers whatever its input's range is; nothing if it can.
+std::optional<std::string> reasonAgainst(mlir::Operation *op);
+
+} // namespace tessera::quant

@@ -1,0 +1,17 @@
+//===- Passes.h - From a float Top module to integers ----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+#include "top_dialect/IR/TopDialect.h"
+
+namespace tessera::quant {
+
+#define GEN_PASS_DECL
+#include "quant/Transforms/Passes.h.inc"
+
+/// Registers `--top-quantize`.
+void registerQuantTransforms();
+
+} // namespace tessera::quant

@@ -1,0 +1,30 @@
+//===- Passes.td - From a float Top module to integers ---------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef QUANT_PASSES
+#define QUANT_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
+  let summary = "Insert quantize and dequantize pairs by a calibration table";
+  let description = [{
+    Before: a float function @main after the Top pipeline.
+    After: weights of conv, conv_transpose and matmul as i8 constants of one scale per output channel, dequantised; the
+    tensors that those read, and what lies between them, as pairs of quantize and dequantize in i8.
+    ```
+    %y = top.conv %x, %w        ==>   %xq = quantize(%x) ; %xd = dequantize(%xq) ; %wd = dequantize(%w_i8)
+                                      %y = top.conv %xd, %wd
+    ```
+    A result that only an elementwise op reads stays float: that op becomes the epilogue, which computes in float anyway.
+    Outputs of reshape, transpose, slice, gather, max_pool, pad, tile, expand and nearest resize take the parameters of their
+    input, concat gives all its inputs one range: they only move integers. What the quantise table names, or has no line in the
+    calibration table, stays float; a remark at the op says why.
+  }];
+  let options = [
+    Option<"calibrationTable", "calibration-table", "std::string", /*default=*/"", "NAME_cali.json of run_calibration">,
+    Option<"quantizeTable", "quantize-table", "std::string", /*default=*/"", "NAME_qtable.json, may be absent">,
+  ];
+  let dependentDialects = ["::tessera::top::TopDialect", "::mlir::func::FuncDialect"];
+}
+
+#endif // QUANT_PASSES

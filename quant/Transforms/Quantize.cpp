@@ -1,0 +1,129 @@
+//===- Quantize.cpp - From a float Top function to integers ----------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/Quantize.h"
+
+#include "quant/Transforms/Decisions.h"
+#include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/Passes.h"
+#include "quant/Transforms/Weights.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorNames.h"
+#include "top_dialect/IR/TopOps.h"
+
+namespace tessera::quant {
+#define GEN_PASS_DEF_QUANTIZEPASS
+#include "quant/Transforms/Passes.h.inc"
+
+namespace {
+using namespace mlir;
+
+/// Every reader of `v` that `decisions` does not except gets dequantize(quantize(v)).
+void insertPair(OpBuilder &builder, Value v, const Range &range, const Decisions &decisions) {
+  Location loc = v.getLoc();
+  if (Operation *op = v.getDefiningOp()) {
+    builder.setInsertionPointAfter(op);
+  } else {
+    builder.setInsertionPointToStart(v.getParentBlock());
+  }
+  auto type = cast<RankedTensorType>(v.getType());
+  Value scale = top::createScalar(builder, loc, builder.getF32Type(), range.scale);
+  Value zeroPoint = top::createScalar(builder, loc, builder.getI8Type(), range.zeroPoint);
+  auto q = top::QuantizeOp::create(builder, loc, type.clone(builder.getI8Type()), v, scale, zeroPoint);
+  auto dq = top::DequantizeOp::create(builder, loc, type, q, scale, zeroPoint);
+  v.replaceUsesWithIf(dq, [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    return user != q && !decisions.readsFloat.contains(user);
+  });
+}
+
+std::string displayName(Operation *op) {
+  std::string name = top::getDisplayName(op->getLoc());
+  return name.empty() && op->getNumResults() ? top::getTensorName(op->getResult(0)).str() : name;
+}
+
+QuantizeReport reportOn(func::FuncOp function, const Decisions &decisions) {
+  QuantizeReport report;
+  for (Operation &op : function.getBody().front()) {
+    int64_t products = countProducts(&op);
+    report.products += products;
+    if (decisions.integers.contains(&op)) {
+      ++report.integerOps;
+      report.integerProducts += products;
+    } else if (auto it = decisions.kept.find(&op); it != decisions.kept.end()) {
+      report.kept.push_back({displayName(&op), op.getName().getStringRef().str(), it->second, products});
+    }
+  }
+  return report;
+}
+
+class QuantizePass : public impl::QuantizePassBase<QuantizePass> {
+  using QuantizePassBase::QuantizePassBase;
+
+  void runOnOperation() override {
+    if (llvm::Error error = run()) {
+      mlir::emitError(getOperation().getLoc()) << llvm::toString(std::move(error));
+      signalPassFailure();
+    }
+  }
+
+  llvm::Error run() {
+    auto function = getOperation().lookupSymbol<func::FuncOp>("main");
+    if (!function || !llvm::hasSingleElement(function.getBody())) {
+      return llvm::createStringError("the module has no function @main of one block");
+    }
+    llvm::Expected<CalibrationTable> table = CalibrationTable::load(calibrationTable);
+    if (!table) {
+      return table.takeError();
+    }
+    QuantizeTable choices;
+    if (!quantizeTable.empty()) {
+      llvm::Expected<QuantizeTable> loaded = QuantizeTable::load(quantizeTable);
+      if (!loaded) {
+        return loaded.takeError();
+      }
+      choices = std::move(*loaded);
+    }
+    top::nameEveryTensor(function);
+    if (llvm::Error error = checkTables(function, *table, choices)) {
+      return error;
+    }
+    llvm::Expected<QuantizeReport> report = quantizeFunction(function, *table, choices);
+    if (!report) {
+      return report.takeError();
+    }
+    for (const KeptOp &kept : report->kept) {
+      emitRemark(function.getLoc()) << "'" << kept.name << "' (" << kept.op << ") stays float: " << kept.reason;
+    }
+    return llvm::Error::success();
+  }
+};
+} // namespace
+
+llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const CalibrationTable &table,
+                                                const QuantizeTable &choices) {
+  llvm::Expected<Decisions> decisions = decide(function, table, choices);
+  if (!decisions) {
+    return decisions.takeError();
+  }
+  QuantizeReport report = reportOn(function, *decisions);
+  OpBuilder builder(function.getContext());
+  for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
+    if (decisions->integers.contains(&op) && kindOf(&op) == OpKind::product) {
+      quantizeWeight(builder, &op, decisions->tensors.find(op.getOperand(0))->second.scale);
+    }
+  }
+  for (auto &[value, range] : decisions->tensors) {
+    insertPair(builder, value, range, *decisions);
+  }
+  return report;
+}
+
+namespace {
+#define GEN_PASS_REGISTRATION
+#include "quant/Transforms/Passes.h.inc"
+} // namespace
+
+void registerQuantTransforms() { registerQuantPasses(); }
+
+} // namespace tessera::quant

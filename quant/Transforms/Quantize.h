@@ -1,0 +1,34 @@
+//===- Quantize.h - From a float Top function to integers -------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "quant/Transforms/CalibrationTable.h"
+#include "quant/Transforms/QuantizeTable.h"
+
+namespace tessera::quant {
+
+/// An op that stays float.
+struct KeptOp {
+  std::string name;   ///< of its ONNX nodes, or of its tensor
+  std::string op;     ///< "top.conv"
+  std::string reason;
+  int64_t products = 0; ///< its multiplications, for convolutions and matmuls
+};
+
+/// What the user is told.
+struct QuantizeReport {
+  int64_t integerOps = 0;                       ///< run on integers, or in the epilogue of one that does
+  int64_t products = 0, integerProducts = 0;    ///< multiplications of convolutions and matmuls: all, in integers
+  std::vector<KeptOp> kept;                     ///< in program order
+};
+
+/// Fails where a table names a tensor or an op that the function does not have. To be called before anything that drops
+/// tensors (top-widen-floats), after top::nameEveryTensor.
+llvm::Error checkTables(mlir::func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices);
+
+/// Inserts quantize/dequantize pairs (see `top-quantize` in Passes.td). Tensors must have names (top::nameEveryTensor).
+llvm::Expected<QuantizeReport> quantizeFunction(mlir::func::FuncOp function, const CalibrationTable &table,
+                                                const QuantizeTable &choices);
+
+} // namespace tessera::quant

@@ -1,0 +1,31 @@
+//===- QuantizeTable.h - NAME_qtable.json: precision per op -----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace tessera::quant {
+
+enum class Precision { F32, INT8 };
+
+/// One line: the user, or a search, decided about an op.
+struct Choice {
+  std::string name; ///< of an ONNX node, or of a tensor that an op makes
+  Precision precision = Precision::F32;
+  std::string reason; ///< free text, may be empty
+};
+
+/// {"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "Conv_3", "type": "F32", "reason": "..."}]}
+/// A "model" and a "tool" may stand beside. What has no line is decided by the quantiser.
+struct QuantizeTable {
+  /// Reads and checks a table. The error names file, op, value and what is allowed.
+  static llvm::Expected<QuantizeTable> load(llvm::StringRef path);
+
+  std::string path;
+  std::vector<Choice> choices;
+};
+
+} // namespace tessera::quant

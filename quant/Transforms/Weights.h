@@ -1,0 +1,19 @@
+//===- Weights.h - Constants of convolutions and matmuls to i8 --*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/IR/Builders.h"
+
+namespace tessera::quant {
+
+/// |bias / (scale of x * scale of w)| stays below: the rest of the accumulator's 32 bits is for the products.
+inline constexpr double kMaxBias = 1 << 28;
+
+/// Whether weight and bias of a product can be read and hold no NaN and no infinity.
+bool hasFiniteWeights(mlir::Operation *op);
+
+/// Replaces the weight of a product by `dequantize(i8 constant)`: symmetric, one scale per output channel, values in
+/// [-127, 127]. A channel whose bias is huge against its weights gets a larger scale (kMaxBias).
+void quantizeWeight(mlir::OpBuilder &builder, mlir::Operation *op, double inputScale);
+
+} // namespace tessera::quant

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""model_deploy --quantize INT8 as a user runs it, on a small real model: figures, tables, and what is refused."""
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from case_file import REGRESSION
+from conftest import check, run_tool
+from test_bad_input import assert_refused
+
+from tessera.files import save_npz
+
+MODEL = REGRESSION / "models" / "resnet8_cifar10" / "resnet8_cifar10.onnx"
+SAMPLES = 24
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Top model, samples that are smooth as pictures are, and a table made from them."""
+    folder = tmp_path_factory.mktemp("quantize")
+    check(run_tool("model_transform", "--model_def", MODEL, "--model_name", "r8", "--not_inference", "--mlir", "r8_top.mlir", cwd=folder))
+    generator = np.random.default_rng(7)
+    coarse = generator.uniform(0, 255, (SAMPLES, 3, 5, 5)).astype(np.float32)
+    save_npz(folder / "samples.npz", {"input": np.repeat(np.repeat(coarse, 7, 2), 7, 3)[:, :, :32, :32]})
+    check(run_tool("run_calibration", "r8_top.mlir", "--dataset", "samples.npz", "--tune_num", "2", "-o", "r8_cali.json", cwd=folder))
+    return folder
+
+
+def deploy(folder: Path, output: Path, *flags: object, table: object = "r8_cali.json") -> subprocess.CompletedProcess[str]:
+    return run_tool("model_deploy", "--mlir", "r8_top.mlir", "--quantize", "INT8", "--calibration_table", table, "--model", output,
+                    *flags, cwd=folder)
+
+
+def told(folder: Path, output: Path, *flags: object) -> dict:
+    return json.loads(check(deploy(folder, output, "--skip_validation", "--json", *flags)))["model"]["quantization"]
+
+
+def outputs_of(folder: Path, model: Path) -> np.ndarray:
+    import tessera.runtime as runtime
+
+    net = runtime.load(str(model), threads=1).net()
+    return np.stack([net({"input": sample[None]})["output"].ravel() for sample in np.load(folder / "samples.npz")["input"]])
+
+
+def test_runs_on_integers_and_answers_as_f32(folder: Path, tmp_path: Path) -> None:
+    report = told(folder, tmp_path / "m.bmodel")
+    assert report["integer_products"] == report["products"] > 10_000_000
+    assert report["integer_ops"] >= 10
+    assert all(op["reason"] and op["products"] == 0 for op in report["float_ops"])
+    check(run_tool("model_deploy", "--mlir", "r8_top.mlir", "--model", tmp_path / "f.bmodel", "--skip_validation", cwd=folder))
+    f32, int8 = outputs_of(folder, tmp_path / "f.bmodel"), outputs_of(folder, tmp_path / "m.bmodel")
+    assert (f32.argmax(1) == int8.argmax(1)).mean() >= 0.8
+    assert (f32 * int8).sum() / np.sqrt((f32 * f32).sum() * (int8 * int8).sum()) >= 0.98
+    assert not np.array_equal(f32, int8)
+
+
+def test_is_compared_with_the_float_reference(folder: Path, tmp_path: Path) -> None:
+    save_npz(tmp_path / "in.npz", {"input": np.load(folder / "samples.npz")["input"][:1]})
+    text = check(deploy(folder, tmp_path / "m.bmodel", "--test_input", tmp_path / "in.npz"))
+    assert "ops are quantised" in text and "100.0 % of the multiplications have int8 operands" in text and "'output'" not in text
+    strict = deploy(folder, tmp_path / "n.bmodel", "--test_input", tmp_path / "in.npz", "--tolerance", "0.9999999,0.9999")
+    assert_refused(strict, 3, "outside the tolerance")
+
+
+def test_same_bytes_twice(folder: Path, tmp_path: Path) -> None:
+    for name in ("a.bmodel", "b.bmodel"):
+        told(folder, tmp_path / name)
+    assert (tmp_path / "a.bmodel").read_bytes() == (tmp_path / "b.bmodel").read_bytes()
+
+
+def test_quantize_table_keeps_ops(folder: Path, tmp_path: Path) -> None:
+    report = told(folder, tmp_path / "m.bmodel")
+    tensors = json.loads((folder / "r8_cali.json").read_text())["tensors"]
+    info = json.loads(check(run_tool("tessera-compile", "info", "--mlir", folder / "r8_top.mlir", "--tensors")).splitlines()[-1])
+    assert {line["name"] for line in tensors} <= set(info["tensors"])
+    table = tmp_path / "q.json"
+    line = {"name": "output", "type": "F32", "reason": "the head"}
+    table.write_text(json.dumps({"format": "tessera-quantize-table", "version": 1, "ops": [line]}))
+    kept = told(folder, tmp_path / "n.bmodel", "--quantize_table", table)
+    assert any("the quantise table says F32: the head" == op["reason"] for op in kept["float_ops"])
+    assert kept["integer_ops"] <= report["integer_ops"]
+
+
+def test_ops_without_a_line_stay_float(folder: Path, tmp_path: Path) -> None:
+    table = json.loads((folder / "r8_cali.json").read_text())
+    table["tensors"] = [line for line in table["tensors"] if line["name"] != "input"]
+    (tmp_path / "t.json").write_text(json.dumps(table))
+    result = json.loads(check(deploy(folder, tmp_path / "m.bmodel", "--skip_validation", "--json", table=tmp_path / "t.json")))
+    kept = result["model"]["quantization"]["float_ops"]
+    assert [op["reason"] for op in kept if op["products"]] == ["tensor 'input' has no line in the calibration table"]
+
+
+def edited(folder: Path, tmp_path: Path, **changes: object) -> Path:
+    table = {**json.loads((folder / "r8_cali.json").read_text()), **changes}
+    (tmp_path / "edited.json").write_text(json.dumps(table))
+    return tmp_path / "edited.json"
+
+
+def test_table_of_another_model_is_refused(folder: Path, tmp_path: Path) -> None:
+    table = edited(folder, tmp_path, model_hash="0" * 32, model="other")
+    assert_refused(deploy(folder, tmp_path / "m.bmodel", table=table), 1, "edited.json", "of another model", "0" * 32)
+    compiled = run_tool("tessera-compile", "deploy", "--mlir", "r8_top.mlir", "--quantize", "INT8", "--calibration-table", table,
+                        "--output", tmp_path / "m.bmodel", cwd=folder)
+    assert compiled.returncode == 1 and "is of another model" in compiled.stdout
+    assert not (tmp_path / "m.bmodel").exists()
+
+
+@pytest.mark.parametrize("content, words", [
+    ("{", ["q.json", "no JSON"]),
+    ('{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "outptu", "type": "F32"}]}', ["'outptu'", "'output'"]),
+    ('{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "output", "type": "BF16"}]}', ["'output'", "BF16", "F32, INT8"]),
+])
+def test_bad_quantize_table(folder: Path, tmp_path: Path, content: str, words: list[str]) -> None:
+    (tmp_path / "q.json").write_text(content)
+    assert_refused(deploy(folder, tmp_path / "m.bmodel", "--quantize_table", tmp_path / "q.json"), 1, *words)
+    assert not (tmp_path / "m.bmodel").exists()
+
+
+def test_missing_tables(folder: Path, tmp_path: Path) -> None:
+    assert_refused(deploy(folder, tmp_path / "m.bmodel", table="absent.json"), 1, "absent.json")
+    assert_refused(deploy(folder, tmp_path / "m.bmodel", "--quantize_table", "absent.json"), 1, "absent.json")
