@@ -124,8 +124,8 @@ mlir::Value roundToElement(KernelBuilder &kb, mlir::Value value, mlir::Type elem
 /// in place of its block arguments, in register types: all scalars, or all vectors of one length. Ops
 /// that x86 has no instruction for are expanded (MathApprox.h), so no call to libm remains. An empty
 /// region gives arguments[0]. Returns the yielded value. For the epilogues of conv and matmul too:
-/// arguments = accumulator, then one per extra operand.
-mlir::Value emitScalarRegion(KernelBuilder &kb, mlir::Region &region, mlir::ValueRange arguments);
+/// arguments = accumulator, then one per extra operand. |wanted|: a value of the region to return instead.
+mlir::Value emitScalarRegion(KernelBuilder &kb, mlir::Region &region, mlir::ValueRange arguments, mlir::Value wanted = {});
 
 /// Elements of the results: what an elementwise op costs per element of its region is added.
 int64_t defaultFlops(mlir::Operation *op);

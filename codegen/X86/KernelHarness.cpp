@@ -19,6 +19,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <dlfcn.h>
@@ -295,12 +296,16 @@ struct Case {
   std::vector<top::HostTensor> inputs, expected;
 };
 
-std::string evaluate(Operation *op, const CheckOptions &options, Case &data) {
+void drawInputs(Operation *op, const CheckOptions &options, Case &data) {
   std::mt19937 random(1);
   for (Value operand : op->getOperands()) {
     data.inputs.emplace_back(device::getRowMajorType(cast<RankedTensorType>(operand.getType())));
     fillRandom(data.inputs.back(), random, options);
   }
+}
+
+std::string evaluate(Operation *op, const CheckOptions &options, Case &data) {
+  drawInputs(op, options, data);
   std::vector<const top::HostTensor *> pointers;
   for (const top::HostTensor &input : data.inputs) {
     pointers.push_back(&input);
@@ -352,11 +357,8 @@ std::optional<GuardedBuffer> bytesOf(Value operand, const Case &data) {
   return toMemory(type, data.inputs[cast<BlockArgument>(operand).getArgNumber()]);
 }
 
-std::string packAndCompare(Operation *op, const X86Target &target, const CheckOptions &options) {
-  Case data;
-  if (std::string message = evaluate(op, options, data); !message.empty()) {
-    return message;
-  }
+/// Makes weights and bias of |op| constants with the values of |data|, runs the passes, and collects the packed op's operands.
+std::string pack(Operation *op, const X86Target &target, const Case &data, std::vector<GuardedBuffer> &buffers) {
   auto conv = dyn_cast<device::ConvOp>(op);
   auto matmul = dyn_cast<device::MatMulOp>(op);
   OpBuilder builder(op);
@@ -374,7 +376,6 @@ std::string packAndCompare(Operation *op, const X86Target &target, const CheckOp
   if (!(conv ? conv.getPacked() : matmul.getPacked())) {
     return "the weights are not packed";
   }
-  std::vector<GuardedBuffer> buffers;
   for (Value operand : op->getOperands()) {
     std::optional<GuardedBuffer> buffer = bytesOf(operand, data);
     if (!buffer) {
@@ -382,7 +383,43 @@ std::string packAndCompare(Operation *op, const X86Target &target, const CheckOp
     }
     buffers.push_back(std::move(*buffer));
   }
-  return runKernel(op, target, options, std::move(buffers), data.expected);
+  return "";
+}
+
+std::string packAndCompare(Operation *op, const X86Target &target, const CheckOptions &options) {
+  Case data;
+  std::vector<GuardedBuffer> buffers;
+  std::string message = evaluate(op, options, data);
+  if (message.empty()) {
+    message = pack(op, target, data, buffers);
+  }
+  return message.empty() ? runKernel(op, target, options, std::move(buffers), data.expected) : message;
+}
+
+double packAndTime(Operation *op, const X86Target &target) {
+  Case data;
+  drawInputs(op, {}, data);
+  std::vector<GuardedBuffer> buffers;
+  if (!pack(op, target, data, buffers).empty()) {
+    return -1;
+  }
+  FailureOr<Kernel> kernel = compileKernel(op, target, "kernel");
+  llvm::Expected<std::vector<char>> image = linkSharedObject({llvm::ArrayRef<char>(kernel->object)});
+  LoadedKernel loaded(*image, "kernel");
+  buffers.emplace_back(device::physicalBytes(cast<RankedTensorType>(op->getResult(0).getType())));
+  buffers.emplace_back(kernel->frame.scratchBytes);
+  std::vector<void *> arguments;
+  for (GuardedBuffer &buffer : buffers) {
+    arguments.push_back(buffer.data());
+  }
+  double best = 1e9;
+  auto now = [] { return std::chrono::steady_clock::now(); };
+  for (auto begin = now(); now() - begin < std::chrono::milliseconds(60);) {
+    auto start = now();
+    loaded.function(arguments.data(), 0, kernel->frame.tiles, buffers.back().data());
+    best = std::min(best, std::chrono::duration<double>(now() - start).count());
+  }
+  return best;
 }
 
 /// Parses |text| and runs |check| on its device op.
@@ -429,6 +466,15 @@ std::string checkKernel(const std::string &text, const X86Target &target, const 
 
 std::string checkPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
   return checkOp(text, [&](Operation *op) { return packAndCompare(op, target, options); });
+}
+
+double timePackedKernel(const std::string &text, const X86Target &target) {
+  double seconds = -1;
+  checkOp(text, [&](Operation *op) {
+    seconds = packAndTime(op, target);
+    return std::string();
+  });
+  return seconds;
 }
 
 } // namespace tessera::x86

@@ -30,6 +30,9 @@ std::string checkKernel(const std::string &text, const X86Target &target, const 
 /// that choose layouts and pack weights: the kernel of the packed op is checked.
 std::string checkPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
 
+/// Seconds that the packed op takes on one core, the best of several runs; negative when it cannot be run.
+double timePackedKernel(const std::string &text, const X86Target &target);
+
 /// The variants this machine can run.
 llvm::ArrayRef<X86Target> runnableTargets();
 

@@ -129,6 +129,52 @@ TEST(Map, Integers) {
             "%m = arith.select %e0, %e1, %e2 : f32 device.yield %m : f32"));
 }
 
+TEST(Map, Bytes) {
+  CheckOptions options;
+  options.allBytes = true, options.relative = 0, options.low = -300, options.high = 300;
+  const char *quantise = "%r = math.roundeven %e0 : f32 %z = arith.constant 5.0 : f32 %s = arith.addf %r, %z : f32 %lo = arith.constant {0}.0 : f32 "
+                         "%a = arith.maximumf %s, %lo : f32 %hi = arith.constant {1}.0 : f32 %b = arith.minimumf %a, %hi : f32 "
+                         "%i = arith.fptosi %b : f32 to i32 %q = arith.trunci %i : i32 to i8 device.yield %q : i8";
+  for (bool blocked : {false, true}) {
+    for (int64_t c : {1, 3, 16, 20, 40}) {
+      auto type = [&](const char *element) { return tensor({2, c, 5, 7}, element, blocked); };
+      check(map({type("f32")}, {"f32"}, type("i8"), formatv(quantise, -128, 127)), options);
+      check(map({type("f32")}, {"f32"}, type("ui8"), formatv(quantise, 5, 255)), options);
+      check(map({type("i8")}, {"i8"}, type("f32"), "%f = arith.sitofp %e0 : i8 to f32 device.yield %f : f32"), options);
+      check(map({type("ui8"), type("i8")}, {"i8", "i8"}, type("f32"),
+                "%f = arith.uitofp %e0 : i8 to f32 %g = arith.sitofp %e1 : i8 to f32 %h = arith.addf %f, %g : f32 device.yield %h : f32"),
+            options);
+    }
+  }
+}
+
+TEST(Moves, Bytes) {
+  CheckOptions options;
+  options.allBytes = true;
+  for (const char *element : {"i8", "ui8"}) {
+    for (int64_t c : {1, 16, 24, 37}) {
+      for (bool blocked : {false, true}) {
+        std::string x = tensor({2, c, 9, 11}, element, blocked);
+        std::string y = tensor({2, c, 5, 6}, element, blocked);
+        check(formatv("(%x: {0}) -> {1} {{ %y = device.pool max %x {{ kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, "
+                      "dilations = array<i64: 1, 1> } : ({0}) -> {1} return %y : {1} }",
+                      x, y),
+              options);
+      }
+      // Changes of layout, both ways.
+      std::string rows = tensor({2, c, 9, 11}, element, false), blocks = tensor({2, c, 9, 11}, element, true);
+      std::string piece = formatv("#device.piece<source = 0, sizes = [2, {0}, 9, 11], dst_offsets = [0, 0, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 1, 2, 3], "
+                                  "src_offsets = [0, 0, 0, 0], src_steps = [1, 1, 1, 1]>",
+                                  c);
+      for (bool forward : {true, false}) {
+        check(formatv("(%x: {0}) -> {1} {{ %y = device.copy %x {{ pieces = [{2}] } : ({0}) -> {1} return %y : {1} }", forward ? rows : blocks,
+                      forward ? blocks : rows, piece),
+              options);
+      }
+    }
+  }
+}
+
 TEST(Map, NarrowTails) {
   CheckOptions options;
   options.low = -100, options.high = 100;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/MathApprox.h"
 
+#include "codegen/X86/Requantise.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -545,7 +547,11 @@ static Value matchSigmoid(arith::DivFOp op) {
 Value expandPattern(KernelBuilder &kb, Operation &op, const IRMapping &mapping) {
   auto division = dyn_cast<arith::DivFOp>(op);
   Value x = division ? matchSigmoid(division) : Value();
-  return x ? emitSigmoid(kb, mapping.lookup(x)) : Value();
+  if (x) {
+    return emitSigmoid(kb, mapping.lookup(x));
+  }
+  std::optional<Requantise> end = isa<arith::TruncIOp>(op) ? matchRequantise(op.getResult(0)) : std::nullopt;
+  return end ? emitRequantise(kb, *end, mapping.lookup(end->value)) : Value();
 }
 
 Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {

@@ -19,7 +19,7 @@ namespace tessera::x86 {
 /// a value instead of a trap.
 mlir::Value expandMath(KernelBuilder &kb, mlir::Operation *op, mlir::ValueRange operands);
 
-/// Emits the formula that ends in |op| (a sigmoid) faster than op by op; |mapping|: the values of the region so far.
+/// Emits the formula that ends in |op| (a sigmoid, a requantisation) faster than op by op; |mapping|: the values of the region so far.
 /// Null where there is none.
 mlir::Value expandPattern(KernelBuilder &kb, mlir::Operation &op, const mlir::IRMapping &mapping);
 

@@ -12,6 +12,7 @@
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 
@@ -330,7 +331,8 @@ LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb) {
     DirectConv(op, kb, *extras).emit();
     return success();
   case device::ConvAlgorithm::depthwise:
-    return emitDepthwise(op, kb, *extras);
+    return tileKindOf(getElementTypeOrSelf(op.getX().getType())) == TileKind::F32 ? emitDepthwise(op, kb, *extras)
+                                                                                  : emitDepthwise8(op, kb, *extras);
   case device::ConvAlgorithm::winograd:
     return emitWinograd(op, kb, *extras);
   case device::ConvAlgorithm::generic:

@@ -73,16 +73,15 @@ void Depthwise::emit() {
 void Depthwise::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd) {
   Value plane = kb.add(kb.mul(image, blocks), block);
   x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * kBlockBytes));
-  y = byteOffset(kb, kb.result(), kb.mul(plane, s.oh * s.ow * kBlockBytes));
+  y = byteOffset(kb, kb.result(), kb.mul(plane, s.oh * s.ow * kBlock * s.yBytes));
   w = byteOffset(kb, kb.operand(1), kb.mul(block, s.kh * s.kw * kBlockBytes));
   Value channel = kb.mul(block, kBlockBytes);
   bias = op.getBias() ? byteOffset(kb, kb.operand(2), channel) : Value();
   extras.clear();
   for (auto [index, extra] : llvm::enumerate(extraKinds)) {
     Value pointer = kb.operand((bias ? 3 : 2) + index);
-    Value offset =
-        extra.kind == ExtraKind::Full ? kb.mul(plane, s.oh * s.ow * kBlockBytes) : channel;
-    extras.push_back(extra.kind == ExtraKind::Scalar ? pointer : byteOffset(kb, pointer, offset));
+    Value element = extra.kind == ExtraKind::Full ? kb.mul(plane, s.oh * s.ow * kBlock) : kb.mul(block, kBlock);
+    extras.push_back(extra.kind == ExtraKind::Scalar ? pointer : byteOffset(kb, pointer, kb.mul(element, extra.elementBytes)));
   }
   channels.clear();
   if (s.c % kBlock) {
@@ -182,20 +181,20 @@ void Depthwise::emitTile(Value input, Value position, int64_t width, std::option
     } else {
       sums = kb.forLoop(tapBegin, tapEnd, 1, sums, addKernelRow);
     }
-    Value element = kb.mul(position, kBlockBytes);
-    Value to = byteOffset(kb, y, element);
+    Value element = kb.mul(position, kBlock);
+    Value to = byteOffset(kb, y, kb.mul(element, s.yBytes));
     SmallVector<Value> bases;
     for (auto [extra, pointer] : llvm::zip_equal(extraKinds, extras)) {
-      bases.push_back(extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, element) : pointer);
+      bases.push_back(extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, kb.mul(element, extra.elementBytes)) : pointer);
     }
     for (int64_t column = 0; column < width; ++column) {
-      VectorPlace place{column * kBlockBytes + offset, offset, 0};
+      VectorPlace place{column * kBlock + part * lanes, part * lanes, 0};
       Value value =
           emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sums[column], place);
       if (!channels.empty()) {
-        value = arith::SelectOp::create(kb.b, channels[part], value, kb.zero(vector));
+        value = arith::SelectOp::create(kb.b, channels[part], value, kb.zero(value.getType()));
       }
-      kb.store(value, byteOffset(kb, to, place.element), zero);
+      kb.store(value, byteOffset(kb, to, place.element * s.yBytes), zero);
     }
   }
 }

@@ -57,6 +57,8 @@ std::optional<llvm::SmallVector<TileExtra>> classifyExtras(mlir::Operation *op,
 /// The kernels of single algorithms; emitMicroConv() chooses.
 llvm::LogicalResult emitDepthwise(device::ConvOp op, KernelBuilder &kb,
                                   llvm::ArrayRef<TileExtra> extras);
+llvm::LogicalResult emitDepthwise8(device::ConvOp op, KernelBuilder &kb,
+                                   llvm::ArrayRef<TileExtra> extras);
 llvm::LogicalResult emitWinograd(device::ConvOp op, KernelBuilder &kb,
                                  llvm::ArrayRef<TileExtra> extras);
 

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/MicroTile.h"
 
+#include "codegen/X86/Requantise.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -106,7 +109,7 @@ static Value tailMask(KernelBuilder &kb, int64_t part, int64_t tail) {
 }
 
 Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras,
-                         ValueRange bases, Value sum, VectorPlace place, Value mask) {
+                         ValueRange bases, Value sum, VectorPlace place, Value mask, Value wanted) {
   int64_t lanes = cast<VectorType>(sum.getType()).getNumElements();
   Value zero = kb.constant(0);
   SmallVector<Value> arguments{sum};
@@ -124,7 +127,54 @@ Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra
       arguments.push_back(kb.splat(scalar, lanes));
     }
   }
-  return emitScalarRegion(kb, epilogue, arguments);
+  return emitScalarRegion(kb, epilogue, arguments, wanted);
+}
+
+/// The requantisation at the end of |epilogue|, if its results are packed four vectors at a time.
+static std::optional<Requantise> packedEnd(Region &epilogue) {
+  if (epilogue.empty()) {
+    return std::nullopt;
+  }
+  std::optional<Requantise> end = matchRequantise(epilogue.front().getTerminator()->getOperand(0));
+  return end && end->fitsBytes() ? end : std::nullopt;
+}
+
+/// Bytes of consecutive positions of which only the first |tail| of every 16 are kept.
+static Value keepChannels(KernelBuilder &kb, Value value, int64_t tail) {
+  if (tail == kBlock) {
+    return value;
+  }
+  auto vector = cast<VectorType>(value.getType());
+  SmallVector<int8_t> mask;
+  for (int64_t i = 0; i < vector.getNumElements(); ++i) {
+    mask.push_back(i % kBlock < tail ? -1 : 0);
+  }
+  return arith::AndIOp::create(kb.b, value, arith::ConstantOp::create(kb.b, DenseElementsAttr::get(vector, ArrayRef(mask))));
+}
+
+void emitPositions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, ValueRange bases, ArrayRef<Value> sums,
+                   VectorPlace first, Value to, int64_t elementBytes, int64_t tail) {
+  int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target), count = sums.size() / parts, together = 4 / parts;
+  std::optional<Requantise> end = elementBytes == 1 ? packedEnd(epilogue) : std::nullopt;
+  auto value = [&](int64_t position, int64_t part, Value wanted) {
+    VectorPlace place{first.element + position * kBlock + part * lanes, first.column + part * lanes, first.row + position};
+    return emitVectorEpilogue(kb, epilogue, extras, bases, sums[position * parts + part], place, {}, wanted);
+  };
+  int64_t position = 0;
+  for (; end && position + together <= count; position += together) {
+    SmallVector<Value> four;
+    for (int64_t i = 0; i < together * parts; ++i) {
+      four.push_back(value(position + i / parts, i % parts, end->value));
+    }
+    Value bytes = keepChannels(kb, emitRequantise4(kb, *end, four), tail);
+    kb.store(bytes, byteOffset(kb, to, first.element + position * kBlock), kb.constant(0));
+  }
+  for (; position < count; ++position) {
+    for (int64_t part = 0; part < parts; ++part) {
+      int64_t element = first.element + position * kBlock + part * lanes;
+      storeBlockVector(kb, value(position, part, {}), byteOffset(kb, to, element * elementBytes), part, tail);
+    }
+  }
 }
 
 void storeBlockVector(KernelBuilder &kb, Value value, Value to, int64_t part, int64_t tail) {
@@ -142,7 +192,7 @@ void storeBlockVector(KernelBuilder &kb, Value value, Value to, int64_t part, in
 static int64_t epilogueOps(Region &epilogue) {
   int64_t count = 0;
   epilogue.walk([&](Operation *op) {
-    bool math = op->getDialect()->getNamespace() == "math";
+    bool math = op->getDialect()->getNamespace() == "math" && !isa<math::RoundEvenOp>(op);
     count += op->hasTrait<OpTrait::ConstantLike>() ? 0 : math ? 20 : 1;
   });
   return count;
@@ -155,6 +205,9 @@ void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &resul
   bool even = llvm::all_of(llvm::enumerate(result.rows), [&](auto row) {
     return row.value() == static_cast<int64_t>(row.index()) * stride;
   });
+  if (result.blocked && result.elementBytes == 1 && packedEnd(epilogue) && epilogueOps(epilogue) <= 40) {
+    return emitPackedEpilogue(shape, result, sums, c, extraPointers);
+  }
   if (!even || rows * epilogueOps(epilogue) < 60) {
     for (int64_t row = 0; row < rows; ++row) {
       emitEpilogueRow(shape, result, sums.slice(row * width, width), c, extraPointers,
@@ -189,6 +242,25 @@ void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &resul
     }
     emitEpilogueRow(shape, result, rowSums, byteOffset(kb, c, kb.mul(row, stride * result.elementBytes)), bases, 0, 0);
   });
+}
+
+/// The epilogue of a blocked result of bytes: runs of rows that are consecutive positions, block by block.
+void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
+                                       ValueRange extraPointers) {
+  int64_t rows = shape.rows.size(), parts = vectorsPerBlock(kb.target);
+  for (int64_t block = 0; block < shape.blocks; ++block) {
+    for (int64_t row = 0; row < rows;) {
+      SmallVector<Value> run;
+      int64_t begin = row;
+      do {
+        llvm::append_range(run, sums.slice((row * shape.blocks + block) * parts, parts));
+        ++row;
+      } while (row < rows && result.rows[row] == result.rows[row - 1] + kBlock);
+      VectorPlace first{result.rows[begin] + block * result.blockStride, block * kBlock, begin};
+      emitPositions(kb, epilogue, extras, extraPointers, run, first, c, result.elementBytes,
+                    block + 1 == shape.blocks ? result.tailLanes : kBlock);
+    }
+  }
 }
 
 /// The epilogue of one row, |rowOffset| elements and |row| rows behind what the pointers point at.

@@ -42,10 +42,16 @@ struct VectorPlace {
 };
 
 /// Passes the vector |sum| through |epilogue|. |bases|: one pointer per extra. |mask|, when given:
-/// only these lanes of full operands may be read.
+/// only these lanes of full operands may be read. |wanted|: a value of the region to return instead.
 mlir::Value emitVectorEpilogue(KernelBuilder &kb, mlir::Region &epilogue,
                                llvm::ArrayRef<TileExtra> extras, mlir::ValueRange bases,
-                               mlir::Value sum, VectorPlace place, mlir::Value mask = {});
+                               mlir::Value sum, VectorPlace place, mlir::Value mask = {}, mlir::Value wanted = {});
+
+/// Passes consecutive positions of one channel block through |epilogue| and stores them, as few wide vectors where it ends
+/// in a requantisation. |sums|: vectorsPerBlock() of each position; |first|: place of the first one; |to|: base of its
+/// kind as |bases|; |tail|: channels that exist, zeros are written for the others.
+void emitPositions(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras, mlir::ValueRange bases,
+                   llvm::ArrayRef<mlir::Value> sums, VectorPlace first, mlir::Value to, int64_t elementBytes, int64_t tail);
 
 /// Stores |value| of a blocked tensor; of the lanes of vector |part| of the block only those below
 /// |tail| hold channels, the others are written as zero.
@@ -75,6 +81,8 @@ private:
   void emitEpilogue(const TileShape &shape, const TileResult &result,
                     llvm::ArrayRef<mlir::Value> sums, mlir::Value c,
                     mlir::ValueRange extraPointers);
+  void emitPackedEpilogue(const TileShape &shape, const TileResult &result, llvm::ArrayRef<mlir::Value> sums,
+                          mlir::Value c, mlir::ValueRange extraPointers);
   void emitEpilogueRow(const TileShape &shape, const TileResult &result,
                        llvm::ArrayRef<mlir::Value> sums, mlir::Value c,
                        mlir::ValueRange extraPointers, int64_t rowOffset, int64_t row);

@@ -10,6 +10,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -157,6 +158,78 @@ TEST(QuantConv, Random) {
     s.h += 4, s.w += 4;
     s.padValue = s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
     checkConv(s);
+  }
+}
+
+TEST(QuantDepthwise, Windows) {
+  for (const char *x : {"ui8", "i8"}) {
+    for (int64_t stride : {1, 2, 3}) {
+      for (int64_t kernel : {1, 2, 3, 5, 7}) {
+        int64_t c = 16 * kernel + stride * 5;
+        checkConv({1, c, 13, 37, c, kernel, kernel, stride, 1, kernel / 2, c, x, "ui8", Result::Requantised, 100});
+      }
+    }
+    checkConv({2, 32, 9, 16, 32, 3, 3, 1, 1, 1, 32, x, "i8", Result::Residual, 5});
+    checkConv({1, 40, 9, 16, 40, 3, 3, 1, 2, 2, 40, x, "i8", Result::Requantised, 9});
+    checkConv({1, 3, 9, 5, 3, 3, 3, 2, 1, 1, 3, x, "i8", Result::Float, 9});
+    checkConv({1, 17, 60, 60, 17, 3, 3, 1, 1, 1, 17, x, "i8", Result::Sums, 9});
+  }
+}
+
+TEST(QuantDepthwise, Random) {
+  std::mt19937 random(11);
+  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  for (int64_t i = 0, count = randomCases(20); i < count; ++i) {
+    int64_t c = pick(2, 67);
+    ConvCase s{pick(1, 2), c, pick(9, 20), pick(9, 50), c, pick(1, 5), pick(1, 5), pick(1, 3), pick(1, 2), pick(0, 2), c};
+    s.x = pick(0, 1) ? "ui8" : "i8", s.y = pick(0, 1) ? "ui8" : "i8";
+    s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1);
+    s.padValue = s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
+    checkConv(s);
+  }
+}
+
+/// The same convolution in f32 with a ReLU.
+std::string floatText(ConvCase s) {
+  s.result = Result::Float, s.x = "f32";
+  std::string text = convText(s);
+  for (auto [from, to] : {std::pair("xi8>", "xf32>"), {"xi32>", "xf32>"}, {"%acc: i32", "%acc: f32"}, {"%f = arith.sitofp %acc : i32 to f32 ", ""},
+                          {"arith.mulf %f, %e", "arith.maximumf %acc, %e"}}) {
+    for (size_t at; (at = text.find(from)) != std::string::npos;) {
+      text.replace(at, strlen(from), to);
+    }
+  }
+  return text;
+}
+
+/// TESSERA_QUANT_BENCH=1: GOP/s of one core beside f32.
+TEST(QuantConv, Speed) {
+  if (!getenv("TESSERA_QUANT_BENCH")) {
+    GTEST_SKIP() << "set TESSERA_QUANT_BENCH to measure";
+  }
+  for (ConvCase s : {ConvCase{1, 3, 224, 224, 64, 7, 7, 2, 1, 3, 1}, {1, 64, 56, 56, 64, 1, 1, 1, 1, 0, 1}, {1, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1},
+                     {1, 64, 56, 56, 256, 1, 1, 1, 1, 0, 1}, {1, 256, 56, 56, 64, 1, 1, 1, 1, 0, 1}, {1, 128, 28, 28, 128, 3, 3, 1, 1, 1, 1},
+                     {1, 128, 28, 28, 512, 1, 1, 1, 1, 0, 1}, {1, 256, 14, 14, 256, 3, 3, 1, 1, 1, 1}, {1, 1024, 14, 14, 256, 1, 1, 1, 1, 0, 1},
+                     {1, 512, 7, 7, 512, 3, 3, 1, 1, 1, 1}, {1, 512, 7, 7, 2048, 1, 1, 1, 1, 0, 1}, {1, 2048, 7, 7, 512, 1, 1, 1, 1, 0, 1},
+                     {1, 32, 112, 112, 32, 3, 3, 1, 1, 1, 32}, {1, 144, 56, 56, 144, 3, 3, 1, 1, 1, 144}, {1, 144, 56, 56, 144, 3, 3, 2, 1, 1, 144},
+                     {1, 384, 14, 14, 384, 3, 3, 1, 1, 1, 384}, {1, 960, 7, 7, 960, 3, 3, 1, 1, 1, 960}}) {
+    double operations = 2.0 * s.c / s.groups * s.kh * s.kw * s.oc * ((s.h - 1) / s.stride + 1) * ((s.w - 1) / s.stride + 1);
+    std::string line = formatv("{0}x{1}x{2} -> {3}, {4}x{5}/{6}: f32", s.c, s.h, s.w, s.oc, s.kh, s.kw, s.stride).str();
+    X86Target target = X86Target::native();
+    double f32 = timePackedKernel(floatText(s), target);
+    line += formatv(" {0,8:f1} us {1,7:f1}", f32 * 1e6, operations / f32 / 1e9).str();
+    for (const char *x : {"ui8", "i8"}) {
+      s.x = x;
+      for (bool residual : {false, true}) {
+        s.result = residual ? Result::Residual : Result::Requantised;
+        double seconds = timePackedKernel(convText(s), target);
+        line += formatv(" | {0}{1} {2,7:f1} us {3,7:f1} x{4:f2}", x, residual ? "+r" : "", seconds * 1e6, operations / seconds / 1e9, seconds / f32).str();
+        if (s.groups > 1 || s.c == 3) {
+          break;
+        }
+      }
+    }
+    printf("%s\n", line.c_str());
   }
 }
 

@@ -205,7 +205,7 @@ static Value castNarrow(KernelBuilder &kb, Operation &op, Value operand) {
   return roundToElement(kb, value, to);
 }
 
-Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments) {
+Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments, Value wanted) {
   if (region.empty()) {
     return arguments.front();
   }
@@ -214,6 +214,9 @@ Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments) 
   mapping.map(block.getArguments(), arguments);
   Type like = arguments.empty() ? Type(kb.b.getI64Type()) : arguments.front().getType();
   for (Operation &op : block.without_terminator()) {
+    if (wanted && mapping.contains(wanted)) {
+      break;
+    }
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
       mapping.map(constant.getResult(), cloneConstant(kb, constant, like));
       continue;
@@ -238,7 +241,7 @@ Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments) 
       result.setType(withLanesOf(registerType(result.getType()), like));
     }
   }
-  return mapping.lookup(block.getTerminator()->getOperand(0));
+  return mapping.lookup(wanted ? wanted : block.getTerminator()->getOperand(0));
 }
 
 } // namespace tessera::x86

@@ -38,8 +38,13 @@ SmallVector<int64_t> packedWeightElements(ConvOp conv) {
   }
   case ConvAlgorithm::winograd:
     return {packedWinogradElements(dims, 2), packedWinogradElements(dims, 4)};
-  case ConvAlgorithm::depthwise:
-    return {packedDepthwiseElements(dims)};
+  case ConvAlgorithm::depthwise: {
+    if (!isByte(typeOf(conv.getX()).getElementType())) {
+      return {packedDepthwiseElements(dims)};
+    }
+    int64_t stride = conv.getStrides().back();
+    return {packedDepthwiseBytes8(dims, stride, false), packedDepthwiseBytes8(dims, stride, true)};
+  }
   case ConvAlgorithm::generic:
     break;
   }
@@ -157,7 +162,9 @@ ConvChoice chooseConvAlgorithm(ConvOp conv, int64_t vectorBytes, bool winograd) 
   bool bytes = isByte(x.getElementType());
   ConvWeightDims d = weightDims(conv);
   if (d.groups > 1 && d.groupC == 1 && d.oc == d.groups) {
-    return bytes ? ConvChoice() : ConvChoice{ConvAlgorithm::depthwise};
+    // Without VNNI the sums of bytes are kept in f32: exact below 2^24.
+    constexpr int64_t kMostTaps = (1 << 24) / (255 * 128);
+    return bytes && d.kh * d.kw > kMostTaps ? ConvChoice() : ConvChoice{ConvAlgorithm::depthwise};
   }
   if (groupsToMerge(conv) != 1) {
     return {};

@@ -119,6 +119,14 @@ private:
         return std::nullopt;
       }
       bool dilated = hasDilatedRows(conv);
+      if (algorithm == ConvAlgorithm::depthwise) {
+        bool windows = depthwiseInWindows(form(), dilated);
+        int64_t stride = conv.getStrides().back();
+        job.lowersBias &= windows;
+        job.elements = packedDepthwiseBytes8(dims, stride, windows);
+        job.pack = [=](const char *from, char *to) { packDepthwise8(dims, stride, windows, reinterpret_cast<const int8_t *>(from), to); };
+        return job;
+      }
       job.elements = packedBytes(form(), packedConvElements8(dims, blockedInput, dilated));
       job.pack = [=, form = form()](const char *from, char *to) {
         packConv8(dims, panels, blockedInput, dilated, form, reinterpret_cast<const int8_t *>(from), to);

@@ -62,6 +62,20 @@ void packConv8(const ConvWeightDims &dims, int64_t panelBlocks, bool blockedInpu
 void packMatMul8(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, PackedForm form, const int8_t *weights,
                  char *packed);
 
+/// Where the weights of a kernel row lie when every window of four columns starts at an even one: an output that starts at an
+/// even (odd) column sums count[0] (count[1]) windows at distances of four. count[1] is 0 where no output starts at an odd one.
+struct DepthwiseWindows {
+  int64_t count[2];
+};
+DepthwiseWindows depthwiseWindows(int64_t kw, int64_t strideW);
+/// Bytes of the weights of 16 channels: [KH][windows of even outputs, then of odd ones][16][4] i8.
+int64_t packedDepthwiseBytesOfBlock(int64_t kh, int64_t kw, int64_t strideW);
+
+/// Whether the packed form of depthwise weights is windows; else it is packDepthwise()'s, the values as f32.
+bool depthwiseInWindows(PackedForm form, bool dilatedRows);
+int64_t packedDepthwiseBytes8(const ConvWeightDims &dims, int64_t strideW, bool windows);
+void packDepthwise8(const ConvWeightDims &dims, int64_t strideW, bool windows, const int8_t *weights, char *packed);
+
 } // namespace tessera::device
 
 #endif // TESSERA_DEVICE_DIALECT_TRANSFORMS_WEIGHTPACKING_H

@@ -5,6 +5,7 @@
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace tessera::device {
 
@@ -78,6 +79,41 @@ void packConv8(const ConvWeightDims &d, int64_t panelBlocks, bool blockedInput, 
       }
     }
     packed += panels.bytes();
+  }
+}
+
+DepthwiseWindows depthwiseWindows(int64_t kw, int64_t strideW) {
+  return {{stepsOf(kw), strideW % 2 ? stepsOf(kw + 1) : 0}};
+}
+
+int64_t packedDepthwiseBytesOfBlock(int64_t kh, int64_t kw, int64_t strideW) {
+  DepthwiseWindows windows = depthwiseWindows(kw, strideW);
+  return kh * (windows.count[0] + windows.count[1]) * kBlock * kStep;
+}
+
+bool depthwiseInWindows(PackedForm form, bool dilatedRows) { return form == PackedForm::Quads && !dilatedRows; }
+
+int64_t packedDepthwiseBytes8(const ConvWeightDims &d, int64_t strideW, bool windows) {
+  return windows ? blocksOf(d.oc) * packedDepthwiseBytesOfBlock(d.kh, d.kw, strideW) : packedDepthwiseElements(d) * 4;
+}
+
+void packDepthwise8(const ConvWeightDims &d, int64_t strideW, bool windows, const int8_t *weights, char *packed) {
+  int64_t taps = d.kh * d.kw;
+  if (!windows) {
+    std::vector<float> floats(weights, weights + d.oc * taps);
+    return packDepthwise(d, floats.data(), reinterpret_cast<float *>(packed));
+  }
+  DepthwiseWindows shape = depthwiseWindows(d.kw, strideW);
+  int64_t perBlock = packedDepthwiseBytesOfBlock(d.kh, d.kw, strideW), perRow = perBlock / d.kh;
+  std::memset(packed, 0, blocksOf(d.oc) * perBlock);
+  for (int64_t channel = 0; channel < d.oc; ++channel) {
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      char *row = packed + channel / kBlock * perBlock + tap / d.kw * perRow + channel % kBlock * kStep;
+      for (int64_t phase = 0; phase < (shape.count[1] ? 2 : 1); ++phase) {
+        int64_t column = tap % d.kw + phase, window = (phase ? shape.count[0] : 0) + column / kStep;
+        row[window * kBlock * kStep + column % kStep] = static_cast<char>(weights[channel * taps + tap]);
+      }
+    }
   }
 }
 

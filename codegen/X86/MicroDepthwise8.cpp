@@ -1,0 +1,326 @@
+//===- MicroDepthwise8.cpp - Depthwise convolution of 8-bit images --------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The input rows of some output rows are first rewritten to scratch with their borders, then tiles of output positions are
+// summed from there. With VNNI (and neighbouring taps) a row becomes windows: 16 channels x 4 neighbouring columns, one for
+// every second column; a kernel row of up to three taps is then one vpdpbusd per output, with the weights shifted by one
+// column for outputs that start at an odd one. Otherwise a row becomes f32, in which sums of fewer than 2^24 / (255 * 128)
+// products are exact.
+//===----------------------------------------------------------------------===//
+#include "codegen/X86/MicroShape.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/WeightPacking.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+class Depthwise8 {
+public:
+  Depthwise8(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
+      : op(op), kb(kb), s(op), extraKinds(extras), windows(kb.target.vnni && s.dilationW == 1),
+        isSigned(s.kind == TileKind::S8), blocks(ceilDiv(s.c, kBlock)),
+        columnsPerTile(kb.target.hasMasks() ? 16 : kb.target.hasFma() ? 6 : 3) {
+    plan();
+  }
+  void emit();
+
+private:
+  void plan();
+  void emitBlock(Value image, Value block, Value rowBegin, Value rowEnd, int64_t tail);
+  void prepareRows(Value firstRow, Value rowsIn);
+  void prepareWindows(Value from, Value to);
+  void prepareFloats(Value from, Value to);
+  void fillRow(Value to);
+  void emitRow(Value row, Value scratchRow, int64_t tail);
+  void emitTile(Value row, Value scratchRow, Value column, int64_t width, int64_t tail);
+  SmallVector<Value> sumWindows(Value from, int64_t width);
+  SmallVector<Value> sumFloats(Value from, int64_t width);
+  int64_t padValue() { return static_cast<int64_t>(op.getPadValue()); }
+  Value splatBytes(int8_t byte, int64_t count) {
+    auto type = VectorType::get({count}, kb.b.getI8Type());
+    return arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, byte));
+  }
+
+  device::ConvOp op;
+  KernelBuilder &kb;
+  ConvShape s;
+  ArrayRef<TileExtra> extraKinds;
+  bool windows, isSigned;
+  int64_t blocks, columnsPerTile;
+
+  device::DepthwiseWindows shape;  ///< of the weights
+  int64_t width = 0;               ///< positions of a row with its borders
+  int64_t pitch = 0;               ///< bytes of a row in scratch
+  int64_t rowsTogether = 1;        ///< output rows that are prepared together
+  int64_t stagingBytes = 0;        ///< a row of bytes with borders, before the rows in scratch
+
+  // Of the block at hand.
+  Value x, w, y, bias;
+  SmallVector<Value> extras;
+};
+
+void Depthwise8::plan() {
+  shape = device::depthwiseWindows(s.kw, s.strideW);
+  int64_t reach = (s.ow - 1) * s.strideW;
+  width = reach + (s.kw - 1) * s.dilationW + 1;
+  if (windows) {
+    // The last window starts at the last output's even column, and further ones follow at distances of four.
+    int64_t last = reach / 2 + 2 * (std::max(shape.count[0], shape.count[1]) - 1);
+    width = 2 * last + 4;
+    pitch = (last + 1) * kBlockBytes;
+    stagingBytes = ceilDiv(width * kBlock, 64) * 64;
+  } else {
+    pitch = width * kBlockBytes;
+  }
+  // Some 24 KiB of rows stay in the first level.
+  int64_t extra = (s.kh - 1) * s.dilationH + 1 - s.strideH;
+  rowsTogether = std::clamp<int64_t>((24 * 1024 / pitch - extra) / s.strideH, 1, s.oh);
+  int64_t rowsIn = (rowsTogether - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
+  kb.setScratchBytes(stagingBytes + rowsIn * pitch);
+}
+
+void Depthwise8::emit() {
+  // A tile of the launch is some rows of one block, as for f32 but with less to do per tap.
+  constexpr int64_t kTapsPerTile = 20'000, kWanted = 16;
+  int64_t taps = s.oh * s.ow * s.kh * s.kw;
+  int64_t rowParts = std::clamp<int64_t>(std::min(taps / kTapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, s.oh);
+  kb.forTiles(s.n * blocks * rowParts, [&](Value tile) {
+    Value part = kb.rem(tile, rowParts), rest = kb.div(tile, rowParts);
+    Value block = kb.rem(rest, blocks), image = kb.div(rest, blocks);
+    Value rowBegin = kb.div(kb.mul(part, s.oh), rowParts), rowEnd = kb.div(kb.mul(kb.add(part, 1), s.oh), rowParts);
+    int64_t tail = s.c % kBlock;
+    Value cut = kb.constant(tail ? blocks - 1 : blocks);
+    if (!tail || blocks > 1) {
+      kb.ifThen(kb.less(block, cut), [&] { emitBlock(image, block, rowBegin, rowEnd, kBlock); });
+    }
+    if (tail) {
+      kb.ifThen(kb.less(kb.constant(blocks - 2), block), [&] { emitBlock(image, block, rowBegin, rowEnd, tail); });
+    }
+  });
+}
+
+void Depthwise8::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd, int64_t tail) {
+  Value plane = kb.add(kb.mul(image, blocks), block);
+  int64_t planeElements = s.oh * s.ow * kBlock;
+  int64_t weights = windows ? device::packedDepthwiseBytesOfBlock(s.kh, s.kw, s.strideW) : s.kh * s.kw * kBlockBytes;
+  x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * kBlock));
+  y = byteOffset(kb, kb.result(), kb.mul(plane, planeElements * s.yBytes));
+  w = byteOffset(kb, kb.operand(1), kb.mul(block, weights));
+  bias = op.getBias() ? byteOffset(kb, kb.operand(2), kb.mul(block, kBlockBytes)) : Value();
+  extras.clear();
+  for (auto [index, extra] : llvm::enumerate(extraKinds)) {
+    Value pointer = kb.operand((bias ? 3 : 2) + index);
+    Value element = extra.kind == ExtraKind::Full ? kb.mul(plane, planeElements) : kb.mul(block, kBlock);
+    extras.push_back(extra.kind == ExtraKind::Scalar ? pointer : byteOffset(kb, pointer, kb.mul(element, extra.elementBytes)));
+  }
+  kb.forLoop(rowBegin, rowEnd, rowsTogether, [&](Value first) {
+    Value last = kb.min(rowEnd, kb.add(first, rowsTogether));
+    Value rowsIn = kb.add(kb.mul(kb.sub(last, first), s.strideH), (s.kh - 1) * s.dilationH + 1 - s.strideH);
+    prepareRows(kb.sub(kb.mul(first, s.strideH), kb.constant(s.padTop)), rowsIn);
+    kb.forLoop(first, last, 1, [&](Value row) {
+      Value at = kb.mul(kb.sub(row, first), s.strideH * pitch);
+      emitRow(row, byteOffset(kb, byteOffset(kb, kb.scratch(), stagingBytes), at), tail);
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Rows with borders
+//===----------------------------------------------------------------------===//
+
+static void fillBytes(KernelBuilder &kb, Value to, int64_t bytes, int64_t value) {
+  if (bytes > 0) {
+    Value byte = LLVM::ConstantOp::create(kb.b, kb.b.getI8Type(), kb.b.getI8IntegerAttr(static_cast<int8_t>(value)));
+    LLVM::MemsetOp::create(kb.b, to, byte, kb.constant(bytes), /*isVolatile=*/false);
+  }
+}
+
+/// Rewrites |rowsIn| input rows from |firstRow| on (may be negative).
+void Depthwise8::prepareRows(Value firstRow, Value rowsIn) {
+  int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
+  if (windows) {
+    // The borders of the staged row stay.
+    fillBytes(kb, kb.scratch(), std::min(s.padLeft, width) * kBlock, padValue());
+    fillBytes(kb, byteOffset(kb, kb.scratch(), (s.padLeft + inside) * kBlock), (width - s.padLeft - inside) * kBlock, padValue());
+  }
+  kb.forLoop(kb.constant(0), rowsIn, 1, [&](Value i) {
+    Value row = kb.add(firstRow, i), to = byteOffset(kb, kb.scratch(), kb.add(kb.mul(i, pitch), stagingBytes));
+    // Unsigned: rows above count as beyond.
+    Value outside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::uge, row, kb.constant(s.h));
+    kb.ifThen(outside, [&] { fillRow(to); });
+    Value within = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, row, kb.constant(s.h));
+    kb.ifThen(within, [&] {
+      Value from = byteOffset(kb, x, kb.mul(row, s.w * kBlock));
+      windows ? prepareWindows(from, to) : prepareFloats(from, to);
+    });
+  });
+}
+
+void Depthwise8::fillRow(Value to) {
+  if (windows) {
+    return fillBytes(kb, to, pitch, padValue() ^ (isSigned ? 0x80 : 0));
+  }
+  auto vector = VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, kb.b.getF32Type());
+  Value padding = kb.floatConstant(vector, padValue());
+  kb.forLoop(0, pitch, kb.target.vectorBytes(), [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
+}
+
+/// Window j holds, channel by channel, the columns 2j .. 2j + 3 of the row; signed bytes as value + 128.
+void Depthwise8::prepareWindows(Value from, Value to) {
+  int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
+  if (inside > 0) {
+    LLVM::MemcpyOp::create(kb.b, byteOffset(kb, kb.scratch(), s.padLeft * kBlock), from, kb.constant(inside * kBlock), /*isVolatile=*/false);
+  }
+  auto bytes = VectorType::get({64}, kb.b.getI8Type()), dwords = VectorType::get({16}, kb.b.getI32Type());
+  SmallVector<int64_t> byColumn; // dword 4 q + p: channels 4 q .. 4 q + 3 of column p
+  SmallVector<int8_t> byChannel; // 4 x 4 bytes of each 128-bit lane transposed
+  for (int64_t i = 0; i < 16; ++i) {
+    byColumn.push_back(i % 4 * 4 + i / 4);
+  }
+  for (int64_t i = 0; i < 64; ++i) {
+    byChannel.push_back(i % 4 * 4 + i % 16 / 4);
+  }
+  Value picks = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(bytes, ArrayRef(byChannel)));
+  kb.forLoop(0, pitch / kBlockBytes, 1, [&](Value j) {
+    Value columns = kb.load(dwords, byteOffset(kb, kb.scratch(), kb.mul(j, 2 * kBlock)), kb.constant(0), 1);
+    Value gathered = vector::ShuffleOp::create(kb.b, columns, columns, byColumn);
+    Value value = LLVM::CallIntrinsicOp::create(kb.b, bytes, kb.b.getStringAttr("llvm.x86.avx512.pshuf.b.512"),
+                                                ValueRange{vector::BitCastOp::create(kb.b, bytes, gathered), picks})
+                      .getResult(0);
+    if (isSigned) {
+      value = arith::XOrIOp::create(kb.b, value, splatBytes(-128, 64));
+    }
+    kb.store(value, byteOffset(kb, to, kb.mul(j, kBlockBytes)), kb.constant(0));
+  });
+}
+
+void Depthwise8::prepareFloats(Value from, Value to) {
+  int64_t lanes = kb.target.lanes(32), inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
+  auto vector = VectorType::get({lanes}, kb.b.getF32Type());
+  auto narrow = VectorType::get({lanes}, kb.b.getI8Type()), wide = VectorType::get({lanes}, kb.b.getI32Type());
+  Value padding = kb.floatConstant(vector, padValue());
+  auto pad = [&](int64_t begin, int64_t end) {
+    kb.forLoop(begin * kBlockBytes, end * kBlockBytes, kb.target.vectorBytes(),
+               [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
+  };
+  pad(0, std::min(s.padLeft, width));
+  kb.forLoop(0, inside * kBlock, lanes, [&](Value element) {
+    Value bytes = kb.load(narrow, byteOffset(kb, from, element), kb.constant(0));
+    Value integer = isSigned ? Value(arith::ExtSIOp::create(kb.b, wide, bytes)) : arith::ExtUIOp::create(kb.b, wide, bytes);
+    Value at = kb.mul(kb.add(element, s.padLeft * kBlock), 4);
+    kb.store(arith::SIToFPOp::create(kb.b, vector, integer), byteOffset(kb, to, at), kb.constant(0));
+  });
+  pad(s.padLeft + inside, width);
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+void Depthwise8::emitRow(Value row, Value scratchRow, int64_t tail) {
+  int64_t whole = s.ow / columnsPerTile * columnsPerTile;
+  kb.forLoop(0, whole, columnsPerTile, [&](Value column) { emitTile(row, scratchRow, column, columnsPerTile, tail); });
+  if (whole < s.ow) {
+    emitTile(row, scratchRow, kb.constant(whole), s.ow - whole, tail);
+  }
+}
+
+/// |width| positions from |column| on, which is even or the row's stride is.
+void Depthwise8::emitTile(Value row, Value scratchRow, Value column, int64_t width, int64_t tail) {
+  // Windows stand at every second column.
+  int64_t step = windows ? kBlockBytes / 2 : kBlockBytes;
+  Value from = byteOffset(kb, scratchRow, kb.mul(column, s.strideW * step));
+  SmallVector<Value> sums = windows ? sumWindows(from, width) : sumFloats(from, width);
+  Value element = kb.mul(kb.add(kb.mul(row, s.ow), column), kBlock);
+  SmallVector<Value> bases;
+  for (auto [extra, pointer] : llvm::zip_equal(extraKinds, extras)) {
+    bases.push_back(extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, kb.mul(element, extra.elementBytes)) : pointer);
+  }
+  emitPositions(kb, op.getEpilogue(), extraKinds, bases, sums, {}, byteOffset(kb, y, kb.mul(element, s.yBytes)), s.yBytes, tail);
+}
+
+SmallVector<Value> Depthwise8::sumWindows(Value from, int64_t width) {
+  auto vector = VectorType::get({16}, kb.b.getI32Type());
+  auto bytes = VectorType::get({64}, kb.b.getI8Type());
+  Value zero = kb.constant(0);
+  SmallVector<Value> sums(width, bias ? kb.load(vector, bias, zero) : kb.zero(vector));
+  int64_t rowBytes = device::packedDepthwiseBytesOfBlock(1, s.kw, s.strideW);
+  for (int64_t ky = 0; ky < s.kh; ++ky) {
+    Value row = byteOffset(kb, from, ky * s.dilationH * pitch), weights = byteOffset(kb, w, ky * rowBytes);
+    llvm::DenseMap<int64_t, Value> loaded, factors;
+    auto load = [&](llvm::DenseMap<int64_t, Value> &known, Value base, int64_t index) {
+      Value &value = known[index];
+      if (!value) {
+        value = kb.load(bytes, byteOffset(kb, base, index * kBlockBytes), zero);
+      }
+      return value;
+    };
+    for (int64_t column = 0; column < width; ++column) {
+      int64_t start = column * s.strideW, phase = start % 2;
+      for (int64_t i = 0; i < shape.count[phase]; ++i) {
+        Value window = load(loaded, row, start / 2 + 2 * i);
+        Value factor = load(factors, weights, (phase ? shape.count[0] : 0) + i);
+        sums[column] = LLVM::CallIntrinsicOp::create(kb.b, vector, kb.b.getStringAttr("llvm.x86.avx512.vpdpbusd.512"),
+                                                     ValueRange{sums[column], window, factor})
+                           .getResult(0);
+      }
+    }
+  }
+  return sums;
+}
+
+SmallVector<Value> Depthwise8::sumFloats(Value from, int64_t width) {
+  int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target), bytes = kb.target.vectorBytes();
+  auto vector = VectorType::get({lanes}, kb.b.getF32Type()), integers = VectorType::get({lanes}, kb.b.getI32Type());
+  Value zero = kb.constant(0);
+  SmallVector<Value> floats(width * parts, kb.zero(vector));
+  auto addKernelRow = [&](Value ky, ValueRange before) {
+    SmallVector<Value> sums(before);
+    Value row = byteOffset(kb, from, kb.mul(ky, s.dilationH * pitch)), weights = byteOffset(kb, w, kb.mul(ky, s.kw * kBlockBytes));
+    for (int64_t tap = 0; tap < s.kw; ++tap) {
+      for (int64_t part = 0; part < parts; ++part) {
+        Value weight = kb.load(vector, byteOffset(kb, weights, tap * kBlockBytes + part * bytes), zero);
+        for (int64_t column = 0; column < width; ++column) {
+          int64_t at = (column * s.strideW + tap * s.dilationW) * kBlockBytes + part * bytes;
+          Value value = kb.load(vector, byteOffset(kb, row, at), zero);
+          Value &sum = sums[column * parts + part];
+          // Exact either way: all values are integers below 2^24.
+          sum = kb.target.hasFma() ? Value(vector::FMAOp::create(kb.b, value, weight, sum))
+                                   : arith::AddFOp::create(kb.b, sum, arith::MulFOp::create(kb.b, value, weight));
+        }
+      }
+    }
+    return sums;
+  };
+  if (s.kh <= 5) {
+    for (int64_t ky = 0; ky < s.kh; ++ky) {
+      floats = addKernelRow(kb.constant(ky), floats);
+    }
+  } else {
+    floats = kb.forLoop(kb.constant(0), kb.constant(s.kh), 1, floats, addKernelRow);
+  }
+  SmallVector<Value> sums;
+  for (auto [index, value] : llvm::enumerate(floats)) {
+    Value sum = arith::FPToSIOp::create(kb.b, integers, value);
+    if (bias) {
+      sum = arith::AddIOp::create(kb.b, sum, kb.load(integers, byteOffset(kb, bias, index % parts * bytes), zero));
+    }
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
+} // namespace
+
+LogicalResult emitDepthwise8(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras) {
+  Depthwise8(op, kb, extras).emit();
+  return success();
+}
+
+} // namespace tessera::x86

@@ -1,0 +1,141 @@
+//===- Requantise.cpp - From f32 to 8-bit integers, several at a time -----===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/Requantise.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera::x86 {
+
+/// The other operand of |op| and the small integer that one of them is.
+template <typename Op> static std::optional<std::pair<Value, int64_t>> withInteger(Value value) {
+  auto op = value.getDefiningOp<Op>();
+  for (int side = 0; op && side < 2; ++side) {
+    FloatAttr attribute;
+    if (!matchPattern(op->getOperand(side), m_Constant(&attribute))) {
+      continue;
+    }
+    double number = attribute.getValueAsDouble();
+    if (std::trunc(number) == number && std::fabs(number) <= 1024) {
+      return std::pair(op->getOperand(1 - side), int64_t(number));
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Requantise> matchRequantise(Value result) {
+  auto narrow = result.getDefiningOp<arith::TruncIOp>();
+  auto convert = narrow ? narrow.getIn().getDefiningOp<arith::FPToSIOp>() : arith::FPToSIOp();
+  if (!convert || !narrow.getType().isInteger(8) || !convert.getType().isInteger(32) || !convert.getIn().getType().isF32()) {
+    return std::nullopt;
+  }
+  Requantise end;
+  Value value = convert.getIn();
+  // The two bounds come in either order.
+  bool upper = false, lower = false;
+  for (int i = 0; i < 2; ++i) {
+    if (auto bound = withInteger<arith::MinimumFOp>(value); bound && !upper) {
+      std::tie(value, end.high) = *bound, upper = true;
+    } else if (auto bound = withInteger<arith::MaximumFOp>(value); bound && !lower) {
+      std::tie(value, end.low) = *bound, lower = true;
+    }
+  }
+  if (auto sum = withInteger<arith::AddFOp>(value)) {
+    std::tie(value, end.zero) = *sum;
+  }
+  auto round = value.getDefiningOp<math::RoundEvenOp>();
+  if (!round || !upper || !lower || end.low > end.high || end.low < -128 || end.high > 255) {
+    return std::nullopt;
+  }
+  end.value = round.getOperand();
+  return end;
+}
+
+static Value splatLike(KernelBuilder &kb, Type type, int64_t value) {
+  Type element = getElementTypeOrSelf(type);
+  TypedAttr attribute = IntegerAttr::get(element, value);
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    attribute = DenseElementsAttr::get(vector, Attribute(attribute));
+  }
+  return arith::ConstantOp::create(kb.b, attribute);
+}
+
+static Value intrinsic(KernelBuilder &kb, StringRef name, Type type, ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(kb.b, type, kb.b.getStringAttr(name), operands).getResult(0);
+}
+
+/// The better of |value| and |bound|, as minps and maxps have it.
+static Value clampOnce(KernelBuilder &kb, Value value, int64_t bound, bool smallest) {
+  Value limit = kb.floatConstant(value.getType(), bound);
+  auto predicate = smallest ? arith::CmpFPredicate::OLT : arith::CmpFPredicate::OGT;
+  return arith::SelectOp::create(kb.b, arith::CmpFOp::create(kb.b, predicate, value, limit), value, limit);
+}
+
+static Type integersLike(KernelBuilder &kb, Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? Type(VectorType::get(vector.getShape(), kb.b.getI32Type())) : kb.b.getI32Type();
+}
+
+/// Rounds to nearest even, as the default of the control register says.
+static Value roundToInteger(KernelBuilder &kb, Value value) {
+  return intrinsic(kb, "llvm.lrint", integersLike(kb, value.getType()), value);
+}
+
+Value emitRequantise(KernelBuilder &kb, const Requantise &end, Value value) {
+  value = clampOnce(kb, value, end.low - end.zero, false);
+  value = clampOnce(kb, value, end.high - end.zero, true);
+  Value integer = roundToInteger(kb, value);
+  if (end.zero) {
+    integer = arith::AddIOp::create(kb.b, integer, splatLike(kb, integer.getType(), end.zero));
+  }
+  Type byte = kb.b.getI8Type();
+  auto vector = dyn_cast<VectorType>(integer.getType());
+  return arith::TruncIOp::create(kb.b, vector ? Type(VectorType::get(vector.getShape(), byte)) : byte, integer);
+}
+
+Value emitRequantise4(KernelBuilder &kb, const Requantise &end, ArrayRef<Value> values) {
+  SmallVector<Value> integers;
+  for (Value value : values) {
+    // The packing saturates; only the conversion's overflow, which gives the smallest integer, needs a bound.
+    if (end.low != end.lowest()) {
+      value = clampOnce(kb, value, end.low - end.zero, false);
+    }
+    integers.push_back(roundToInteger(kb, clampOnce(kb, value, end.high - end.zero, true)));
+  }
+  int64_t bytes = kb.target.vectorBytes();
+  const char *words = bytes == 64 ? "llvm.x86.avx512.packssdw.512" : bytes == 32 ? "llvm.x86.avx2.packssdw" : "llvm.x86.sse2.packssdw.128";
+  const char *signedBytes =
+      bytes == 64 ? "llvm.x86.avx512.packsswb.512" : bytes == 32 ? "llvm.x86.avx2.packsswb" : "llvm.x86.sse2.packsswb.128";
+  const char *unsignedBytes =
+      bytes == 64 ? "llvm.x86.avx512.packuswb.512" : bytes == 32 ? "llvm.x86.avx2.packuswb" : "llvm.x86.sse2.packuswb.128";
+  auto wordType = VectorType::get({bytes / 2}, kb.b.getI16Type()), byteType = VectorType::get({bytes}, kb.b.getI8Type());
+  SmallVector<Value> halves;
+  for (int64_t half = 0; half < 2; ++half) {
+    Value packed = intrinsic(kb, words, wordType, {integers[2 * half], integers[2 * half + 1]});
+    if (end.zero) {
+      packed = intrinsic(kb, "llvm.sadd.sat", wordType, {packed, splatLike(kb, wordType, end.zero)});
+    }
+    halves.push_back(packed);
+  }
+  Value packed = intrinsic(kb, end.lowest() == 0 ? unsignedBytes : signedBytes, byteType, halves);
+  if (bytes == 16) {
+    return packed;
+  }
+  // Packing works inside of 128-bit lanes: bring the four channels of each dword back to their place.
+  auto dwords = VectorType::get({bytes / 4}, kb.b.getI32Type());
+  Value lanes = vector::BitCastOp::create(kb.b, dwords, packed);
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < bytes / 4; ++i) {
+    order.push_back(bytes == 64 ? i % 4 * 4 + i / 4 : i / 4 * 2 + i % 4 / 2 + i % 2 * 4);
+  }
+  return vector::BitCastOp::create(kb.b, byteType, vector::ShuffleOp::create(kb.b, lanes, lanes, order));
+}
+
+} // namespace tessera::x86
