@@ -22,7 +22,8 @@ namespace {
 class DirectConv {
 public:
   DirectConv(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-      : op(op), kb(kb), s(op), blockedInput(device::isBlocked(op.getX().getType())), copied(s.padded() || !blockedInput),
+      : op(op), kb(kb), s(op), blockedInput(device::isBlocked(op.getX().getType())), signedDots(s.kind == TileKind::S8 && kb.target.vnni),
+        copied(s.padded() || !blockedInput || (signedDots && s.groupOc() >= kWorthCopying)),
         elementBytes(s.xBytes * (blockedInput ? kBlock : 1)), weightBytes(stepBytesOfB(kb.target, s.kind)), extraKinds(extras),
         panelBlocks(*op.getPanelBlocks()),
         // A 1x1 kernel sees no rows: all positions are one long row.
@@ -48,7 +49,11 @@ private:
   device::ConvOp op;
   KernelBuilder &kb;
   ConvShape s;
-  bool blockedInput, copied;
+  /// Columns from which on it is cheaper to copy signed bytes, flipped, than to flip them for each panel in the K loop.
+  static constexpr int64_t kWorthCopying = 64;
+  bool blockedInput;
+  bool signedDots; ///< signed A is multiplied as A + 128
+  bool copied;
   int64_t elementBytes; ///< of one position of the input
   int64_t weightBytes;  ///< of one K step of one block of columns
   ArrayRef<TileExtra> extraKinds;
@@ -115,7 +120,7 @@ SmallVector<int32_t> DirectConv::groupOffsets() const {
 
 TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) const {
   TileShape shape;
-  shape.kind = s.kind;
+  shape.kind = signedDots && copied ? TileKind::U8 : s.kind;
   shape.blocks = blocks;
   shape.panelRowBytes = blocks * weightBytes;
   shape.groupBytes = flat ? plane : 0;
@@ -138,9 +143,10 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
 }
 
 /// What a byte of the border holds.
-static int8_t padByte(device::ConvOp op) { return static_cast<int8_t>(op.getPadValue()); }
+static int8_t padByte(device::ConvOp op, bool flipped) { return static_cast<int8_t>(op.getPadValue() ^ (flipped ? 0x80 : 0)); }
 
-/// Copies the input rows of the tile, which begin at |firstRow| (may be negative), with their borders to scratch.
+/// Copies the input rows of the tile, which begin at |firstRow| (may be negative), with their borders to scratch; signed
+/// bytes for VNNI flipped.
 void DirectConv::copyRows(Value image, Value group, Value firstRow) {
   int64_t planes = blockedInput ? s.icBlocks() : s.groupC();
   int64_t inputPlane = s.h * s.w * elementBytes, rowsIn = plane / pitch, width = pitch / elementBytes;
@@ -149,8 +155,15 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
   Type byte = kb.b.getI8Type();
   auto clear = [&](Value to, int64_t bytes) {
     if (bytes > 0) {
-      LLVM::MemsetOp::create(kb.b, to, LLVM::ConstantOp::create(kb.b, byte, kb.b.getI8IntegerAttr(padByte(op))),
+      LLVM::MemsetOp::create(kb.b, to, LLVM::ConstantOp::create(kb.b, byte, kb.b.getI8IntegerAttr(padByte(op, signedDots))),
                              kb.constant(bytes), /*isVolatile=*/false);
+    }
+  };
+  auto copy = [&](Value to, Value from, Value bytes) {
+    if (signedDots) {
+      flipBytes(kb, from, to, bytes);
+    } else {
+      LLVM::MemcpyOp::create(kb.b, to, from, bytes, /*isVolatile=*/false);
     }
   };
   Value source = byteOffset(
@@ -165,14 +178,18 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
     auto clearRows = [&](Value begin, Value end) {
       kb.forLoop(begin, end, 1, [&](Value row) { clear(byteOffset(kb, to, kb.mul(row, pitch)), pitch); });
     };
+    if (!s.padded() && width == s.w) {
+      // Whole rows follow each other in both places.
+      copy(to, byteOffset(kb, from, kb.mul(firstRow, pitch)), kb.mul(bottom, pitch));
+      return;
+    }
     clearRows(kb.constant(0), top);
     kb.forLoop(top, bottom, 1, [&](Value row) {
       Value target = byteOffset(kb, to, kb.mul(row, pitch));
       clear(target, std::min(s.padLeft, width) * elementBytes);
       if (inside > 0) {
-        LLVM::MemcpyOp::create(kb.b, byteOffset(kb, target, s.padLeft * elementBytes),
-                               byteOffset(kb, from, kb.mul(kb.add(firstRow, row), s.w * elementBytes)),
-                               kb.constant(inside * elementBytes), /*isVolatile=*/false);
+        copy(byteOffset(kb, target, s.padLeft * elementBytes), byteOffset(kb, from, kb.mul(kb.add(firstRow, row), s.w * elementBytes)),
+             kb.constant(inside * elementBytes));
       }
       clear(byteOffset(kb, target, (s.padLeft + inside) * elementBytes), right * elementBytes);
     });

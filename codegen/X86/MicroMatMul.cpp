@@ -40,6 +40,7 @@ private:
   int64_t aBytes, yBytes; ///< of an element
   int64_t weightBytes;    ///< of one K step of one block of columns
   int64_t steps;          ///< of K
+  bool flipped;           ///< A + 128 is copied
   bool copied;            ///< the rows of A, to scratch
   SmallVector<int64_t> batchDims, batchA, batchB;
   int64_t batch = 1, m, k, n;
@@ -92,7 +93,9 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   yBytes = device::elementBytes(getElementTypeOrSelf(op.getY().getType()));
   weightBytes = stepBytesOfB(kb.target, kind);
   steps = ceilDiv(k * aBytes, 4);
-  copied = k * aBytes % 4 != 0;
+  // Signed bytes for VNNI are flipped once where several panels read them.
+  flipped = kind == TileKind::S8 && kb.target.vnni && n >= 64;
+  copied = flipped || k * aBytes % 4 != 0;
   stepBytes = op.getTransA() ? m * 4 : 4;
   rowBytes = op.getTransA() ? 4 : steps * 4;
   columnBlocks = ceilDiv(n, kBlock);
@@ -201,8 +204,12 @@ void MatMul::emit() {
 /// Copies the rows [first, last) of A to scratch, |rowBytes| apart.
 void MatMul::copyRows(Value matrix, Value first, Value last) {
   kb.forLoop(first, last, 1, [&](Value row) {
-    LLVM::MemcpyOp::create(kb.b, byteOffset(kb, kb.scratch(), kb.mul(kb.sub(row, first), rowBytes)),
-                           byteOffset(kb, matrix, kb.mul(row, k * aBytes)), kb.constant(k * aBytes), /*isVolatile=*/false);
+    Value to = byteOffset(kb, kb.scratch(), kb.mul(kb.sub(row, first), rowBytes)), from = byteOffset(kb, matrix, kb.mul(row, k * aBytes));
+    if (flipped) {
+      flipBytes(kb, from, to, kb.constant(k * aBytes));
+    } else {
+      LLVM::MemcpyOp::create(kb.b, to, from, kb.constant(k * aBytes), /*isVolatile=*/false);
+    }
   });
 }
 
@@ -239,7 +246,7 @@ void MatMul::emitPanel(Value panel, Value, Value rowBegin, Value rowEnd, bool la
 /// Row tiles [begin, end), each of |count| rows.
 void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   TileShape shape;
-  shape.kind = kind;
+  shape.kind = flipped ? TileKind::U8 : kind;
   shape.blocks = last ? lastBlocks : panelBlocks;
   shape.panelRowBytes = shape.blocks * weightBytes;
   shape.stepBytes = stepBytes;

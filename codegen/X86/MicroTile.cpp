@@ -20,6 +20,22 @@ Value byteOffset(KernelBuilder &kb, Value base, int64_t bytes) {
   return bytes == 0 ? base : byteOffset(kb, base, kb.constant(bytes));
 }
 
+void flipBytes(KernelBuilder &kb, Value from, Value to, Value bytes) {
+  constexpr int64_t kBytes = 64;
+  auto vector = VectorType::get({kBytes}, kb.b.getI8Type());
+  Value flip = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(vector, static_cast<int8_t>(-128)));
+  Value whole = kb.mul(kb.div(bytes, kBytes), kBytes), zero = kb.constant(0);
+  kb.forLoop(zero, whole, kBytes, [&](Value at) {
+    Value value = kb.load(vector, from, at, 1);
+    kb.store(arith::XOrIOp::create(kb.b, value, flip), to, at, 1);
+  });
+  kb.ifThen(kb.less(whole, bytes), [&] {
+    Value mask = kb.maskBelow(kBytes, kb.sub(bytes, whole));
+    Value value = kb.maskedLoad(vector, from, whole, mask);
+    kb.maskedStore(arith::XOrIOp::create(kb.b, value, flip), to, whole, mask);
+  });
+}
+
 TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras,
                              bool bias, ArrayRef<int32_t> offsets)
     : kb(kb), epilogue(epilogue), extras(extras), bias(bias) {

@@ -95,6 +95,9 @@ private:
   llvm::StringMap<mlir::func::FuncOp> functions;
 };
 
+/// Copies |bytes| bytes with their highest bits flipped: signed ones become value + 128. For AVX-512.
+void flipBytes(KernelBuilder &kb, mlir::Value from, mlir::Value to, mlir::Value bytes);
+
 /// base + |bytes|.
 mlir::Value byteOffset(KernelBuilder &kb, mlir::Value base, int64_t bytes);
 mlir::Value byteOffset(KernelBuilder &kb, mlir::Value base, mlir::Value bytes);
