@@ -148,33 +148,6 @@ TEST(Map, Bytes) {
   }
 }
 
-TEST(Moves, Bytes) {
-  CheckOptions options;
-  options.allBytes = true;
-  for (const char *element : {"i8", "ui8"}) {
-    for (int64_t c : {1, 16, 24, 37}) {
-      for (bool blocked : {false, true}) {
-        std::string x = tensor({2, c, 9, 11}, element, blocked);
-        std::string y = tensor({2, c, 5, 6}, element, blocked);
-        check(formatv("(%x: {0}) -> {1} {{ %y = device.pool max %x {{ kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, "
-                      "dilations = array<i64: 1, 1> } : ({0}) -> {1} return %y : {1} }",
-                      x, y),
-              options);
-      }
-      // Changes of layout, both ways.
-      std::string rows = tensor({2, c, 9, 11}, element, false), blocks = tensor({2, c, 9, 11}, element, true);
-      std::string piece = formatv("#device.piece<source = 0, sizes = [2, {0}, 9, 11], dst_offsets = [0, 0, 0, 0], dst_steps = [1, 1, 1, 1], src_dims = [0, 1, 2, 3], "
-                                  "src_offsets = [0, 0, 0, 0], src_steps = [1, 1, 1, 1]>",
-                                  c);
-      for (bool forward : {true, false}) {
-        check(formatv("(%x: {0}) -> {1} {{ %y = device.copy %x {{ pieces = [{2}] } : ({0}) -> {1} return %y : {1} }", forward ? rows : blocks,
-                      forward ? blocks : rows, piece),
-              options);
-      }
-    }
-  }
-}
-
 TEST(Map, NarrowTails) {
   CheckOptions options;
   options.low = -100, options.high = 100;
@@ -408,6 +381,33 @@ TEST(Copy, CutBlocks) {
       check(copyText({image(a + b + c, from)}, image(b, to),
                      piece("0", formatv("2, {0}, 3, 5", b), zero, one, id, formatv("0, {0}, 0, 0", a), one)));
       check(copyText({image(a, from)}, image(a + b + c, to), part("0", a, b), ", fill = 1.5 : f64"));
+    }
+  }
+}
+
+/// Every byte of blocked and row-major tensors comes through what stands between 8-bit convolutions.
+TEST(Bytes, Moves) {
+  CheckOptions options;
+  options.allBytes = true;
+  std::string zero = "0, 0, 0, 0", one = "1, 1, 1, 1", id = "0, 1, 2, 3";
+  for (std::string element : {"i8", "ui8"}) {
+    for (int64_t c : {1, 16, 24, 37}) {
+      for (bool blocked : {false, true}) {
+        auto type = [&](int64_t channels, int64_t h, int64_t w) { return tensor({2, channels, h, w}, element.c_str(), blocked); };
+        std::string x = type(c, 9, 11), whole = formatv("2, {0}, 9, 11", c);
+        check(formatv("(%x: {0}) -> {1} {{ %y = device.pool max %x {{ kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, "
+                      "dilations = array<i64: 1, 1> } : ({0}) -> {1} return %y : {1} }", x, type(c, 5, 6)), options);
+        check(copyText({x}, tensor({2, c, 9, 11}, element.c_str(), !blocked), piece("0", whole, zero, one, id, zero, one)), options);
+        check(copyText({x, x}, type(2 * c, 9, 11),
+                       piece("0", whole, zero, one, id, zero, one) + ", " + piece("1", whole, formatv("0, {0}, 0, 0", c), one, id, zero, one)), options);
+        for (const char *fill : {", fill = 0.0 : f64", ", fill = 9.0 : f64"}) {
+          check(copyText({x}, type(c, 12, 14), piece("0", whole, "0, 0, 1, 2", one, id, zero, one), fill), options);
+          check(copyText({x}, type(c + 3, 9, 11), piece("0", whole, "0, 1, 0, 0", one, id, zero, one), fill), options);
+        }
+        bool isUnsigned = element[0] == 'u';
+        check(formatv("(%x: {0}) -> {1} {{ %y = device.reduce sum %x prologue {{ ^bb0(%e: i8): %w = arith.{2} %e : i8 to i32 device.yield %w : i32 } "
+                      "{{axes = array<i64: 2, 3>} : ({0}) -> {1} return %y : {1} }", x, tensor({2, c, 1, 1}, "i32", blocked), isUnsigned ? "extui" : "extsi"), options);
+      }
     }
   }
 }
