@@ -275,9 +275,10 @@ std::vector<char> bytesOf(const Ints &ints) {
   return {begin, begin + ints.size() * sizeof(int64_t)};
 }
 
-/// Results are bounded. Tensors of one value may be larger: in some published models all filters are made so.
+/// Results are bounded. Tensors of one value may be larger: in some published models all filters are made so. Quantised
+/// weights stay integers until it is known who reads them.
 bool mayFold(mlir::Operation *op, int64_t maxBytes) {
-  if (op->getNumRegions() != 0 || op->getNumOperands() == 0 || !llvm::all_of(op->getOperands(), isConstant)) {
+  if (mlir::isa<DequantizeOp>(op) || op->getNumRegions() != 0 || op->getNumOperands() == 0 || !llvm::all_of(op->getOperands(), isConstant)) {
     return false;
   }
   int64_t operandBytes = 0, resultBytes = 0;
