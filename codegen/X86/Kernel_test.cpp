@@ -160,6 +160,22 @@ TEST(Map, NarrowTails) {
   }
 }
 
+TEST(Lut, Bytes) {
+  CheckOptions bytes;
+  bytes.low = -255, bytes.high = 256;
+  auto text = [](const std::string &x, const std::string &y, const char *element) {
+    return formatv("(%x: {0}, %t: tensor<256x{1}>) -> {2} {{ %y = device.lut %x, %t : ({0}, tensor<256x{1}>) -> {2} return %y : {2} }", x, element, y)
+        .str();
+  };
+  for (int64_t size : {1, 15, 16, 17, 1000, 70000}) {
+    check(text(tensor({size}, "i8"), tensor({size}, "ui8"), "ui8"), bytes);
+    check(text(tensor({size}, "ui8"), tensor({size}, "i8"), "i8"), bytes);
+  }
+  for (int64_t c : {1, 16, 19, 67}) {
+    check(text(tensor({2, c, 3, 5}, "i8", true), tensor({2, c, 3, 5}, "i8", true), "i8"), bytes);
+  }
+}
+
 TEST(Map, Casts) {
   struct Cast {
     const char *from, *to, *op;

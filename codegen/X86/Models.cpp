@@ -33,6 +33,7 @@ void registerX86Kernels(DialectRegistry &registry) {
     attachConvModels(context);
     attachCopyModels(context);
     attachGatherModels(context);
+    attachLutModels(context);
     attachMatMulModels(context);
     attachMapModels(context);
     attachNormModels(context);

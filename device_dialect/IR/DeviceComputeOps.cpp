@@ -231,6 +231,22 @@ LogicalResult MapOp::verify() {
                               fits ? "map_c3" : "map_c2");
 }
 
+LogicalResult LutOp::verify() {
+  for (Value value : {Value(getX()), Value(getY())}) {
+    Type element = tensorType(value).getElementType();
+    if (!element.isInteger(8)) {
+      return emitOpError() << "elements are " << element << ", allowed i8 and ui8 (lut_c1)";
+    }
+  }
+  Type element = tensorType(getY()).getElementType();
+  if (tensorType(getTable()).getElementType() != element) {
+    return emitOpError() << "table has elements " << tensorType(getTable()).getElementType() << ", expected the result's "
+                         << element << " (lut_c2)";
+  }
+  return success(succeeded(verify::dims(*this, getTable(), {256}, "table", "lut_c2")) &&
+                 succeeded(verify::dims(*this, getY(), tensorType(getX()).getShape(), "result", "lut_c3")));
+}
+
 Region &ReduceOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange ReduceOp::getEpilogueOperands() { return getExtras(); }
 void ReduceOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }

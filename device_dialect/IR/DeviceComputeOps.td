@@ -88,6 +88,16 @@ def Device_MapOp : Device_Op<"map", [SingleBlock, IsolatedFromAbove]> {
   let assemblyFormat = "(`(` $inputs^ `)`)? $body attr-dict `:` functional-type(operands, results)";
 }
 
+def Device_LutOp : Device_Op<"lut"> {
+  let summary = "Function of one byte by a table";
+  let description = [{
+    y[i] = table[the bits of x[i] as a number from 0 to 255]. (C1) elements of x and y are i8 or ui8. (C2) table: 256 elements of y's type.
+    (C3) x and y have the same dims.
+  }];
+  let arguments = (ins Device_Tensor:$x, Device_Tensor:$table);
+  let results = (outs Device_Tensor:$y);
+}
+
 def Device_YieldOp : Op<Device_Dialect, "yield", [Pure, ReturnLike, Terminator]> {
   let summary = "Ends a scalar region";
   let arguments = (ins Variadic<AnyType>:$values);

@@ -99,6 +99,15 @@ LogicalResult MapOp::evaluate(Inputs inputs, Outputs outputs) {
   return runScalarRegion(getBody(), inputs, outputs[0]);
 }
 
+LogicalResult LutOp::evaluate(Inputs inputs, Outputs outputs) {
+  ArrayRef<char> x = inputs[0]->getBytes(), table = inputs[1]->getBytes();
+  MutableArrayRef<char> y = outputs[0].getBytes();
+  for (size_t i = 0; i < x.size(); ++i) {
+    y[i] = table[static_cast<uint8_t>(x[i])];
+  }
+  return success();
+}
+
 static top::ReduceKind topKind(ReduceKind kind) {
   switch (kind) {
   case ReduceKind::sum:
@@ -114,9 +123,14 @@ static top::ReduceKind topKind(ReduceKind kind) {
 }
 
 LogicalResult ReduceOp::evaluate(Inputs inputs, Outputs outputs) {
-  HostTensor elements(getAccumulatorType(), inputs[0]->getShape());
-  if (failed(runScalarRegion(getPrologue(), inputs[0], elements))) {
-    return failure();
+  HostTensor elements;
+  if (getPrologue().empty()) {
+    elements = *inputs[0]; // with the sign of its type, which an accumulator does not have
+  } else {
+    elements = HostTensor(getAccumulatorType(), inputs[0]->getShape());
+    if (failed(runScalarRegion(getPrologue(), inputs[0], elements))) {
+      return failure();
+    }
   }
   Builder builder(getContext());
   return withEpilogue(*this, inputs, outputs, [&](Inputs, Outputs sums) -> LogicalResult {

@@ -98,7 +98,7 @@ bool canWriteOver(Operation *op, unsigned index) {
       elementBytes(x.getElementType()) != elementBytes(y.getElementType())) {
     return false;
   }
-  if (isa<MapOp>(op)) {
+  if (isa<MapOp, LutOp>(op)) {
     return true;
   }
   auto owner = dyn_cast<EpilogueInterface>(op);

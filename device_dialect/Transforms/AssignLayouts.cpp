@@ -60,7 +60,7 @@ bool keepsDims(CopyOp copy) {
 /// Whether |user| takes a blocked operand without a conversion, as far as can be told before its own decision.
 bool takesBlocked(Operation *user) {
   return llvm::TypeSwitch<Operation *, bool>(user)
-      .Case<ConvOp, PoolOp, MapOp, ResizeOp>([](Operation *op) { return canBlock(op->getResult(0)); })
+      .Case<ConvOp, PoolOp, MapOp, LutOp, ResizeOp>([](Operation *op) { return canBlock(op->getResult(0)); })
       .Case<ReduceOp>([](ReduceOp op) { return llvm::all_of(op.getAxes(), [](int64_t axis) { return axis >= 2; }); })
       .Case<CopyOp>([](CopyOp op) { return canBlock(op.getY()) && keepsDims(op); })
       .Default([](Operation *) { return false; });
@@ -98,6 +98,7 @@ private:
     llvm::TypeSwitch<Operation *>(op)
         .Case<ConvOp>([&](ConvOp conv) { decideConv(conv, choice); })
         .Case<PoolOp>([&](PoolOp pool) { follow(op, choice, blocked(pool.getX()) && canBlock(pool.getY())); })
+        .Case<LutOp>([&](LutOp lut) { follow(op, choice, blocked(lut.getX()) && canBlock(lut.getY())); })
         .Case<ResizeOp>([&](ResizeOp resize) {
           bool spatial = llvm::all_of(resize.getAxes(), [](int64_t axis) { return axis >= 2; });
           // A result that nobody wants blocked is converted where it is smaller.

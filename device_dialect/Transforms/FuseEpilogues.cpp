@@ -91,9 +91,16 @@ private:
     return best;
   }
 
+  /// Kernels of integer sums convert at their end anyway; the others store the type they compute in.
+  static bool canYield(Operation *producer, Value y) {
+    auto from = typeOf(producer->getResult(0));
+    bool integers = isa<ConvOp, MatMulOp>(producer) && cast<EpilogueInterface>(producer).getAccumulatorType().isInteger(32);
+    return from == y.getType() || (integers && from.getShape() == typeOf(y).getShape());
+  }
+
   bool canTake(Operation *producer, MapOp map) {
     auto owner = dyn_cast<EpilogueInterface>(producer);
-    if (!owner || producer->getBlock() != map->getBlock() || producer->getResult(0).getType() != map.getY().getType() ||
+    if (!owner || producer->getBlock() != map->getBlock() || !canYield(producer, map.getY()) ||
         !onlyUsedBy(producer->getResult(0), map)) {
       return false;
     }

@@ -29,6 +29,28 @@ def SimplifyCopiesPass : Pass<"device-simplify-copies", "::mlir::func::FuncOp"> 
                     Statistic<"numRemoved", "removed-moves", "Moves without users removed">];
 }
 
+def FormTablesPass : Pass<"device-form-tables", "::mlir::func::FuncOp"> {
+  let summary = "Turn functions of one byte into tables";
+  let description = [{
+    Before: every elementwise op is a `device.map`. After: maps with 8-bit results that are computed, through any number of maps,
+    from one 8-bit tensor of the same dims and constants alone are `device.lut`; their 256 values come from the reference
+    evaluation. Maps that only they read are gone. So dequantise, sigmoid, quantise is one lookup, and exact on every chip.
+
+    ```mlir
+    %y = device.map(%x) {
+    ^bb0(%a: i8):
+      %m = arith.maxsi ...
+      device.yield %m : i8
+    } : (tensor<1x16x8x8xi8>) -> tensor<1x16x8x8xi8>
+    // becomes
+    %table = top.constant dense<...> : tensor<256xi8>
+    %y = device.lut %x, %table : (tensor<1x16x8x8xi8>, tensor<256xi8>) -> tensor<1x16x8x8xi8>
+    ```
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::top::TopDialect"];
+  let statistics = [Statistic<"numTables", "tables", "Maps replaced by tables">];
+}
+
 def FuseEpiloguesPass : Pass<"device-fuse-epilogues", "::mlir::func::FuncOp"> {
   let summary = "Put elementwise maps into the epilogues of their producers, and maps into maps";
   let description = [{
@@ -42,7 +64,7 @@ def FuseEpiloguesPass : Pass<"device-fuse-epilogues", "::mlir::func::FuncOp"> {
     their names. Nothing is computed more often than before except bodies of up to four cheap operations.
 
     Not fused: operands that the producer's kernels cannot read beside their result (neither its shape, nor one value per
-    channel or column, nor one value), results of another element type, broadcasts of the producer, bodies that would
+    channel or column, nor one value), results of another element type (other than behind sums of integers), broadcasts of the producer, bodies that would
     grow beyond 64 operations or ops beyond 8 operands.
 
     ```mlir

@@ -91,6 +91,7 @@ void appendToEpilogue(EpilogueInterface producer, MapOp map) {
   producer.setEpilogueOperands(extras);
   op->removeAttr("top.outputs");
   top::copyNames({op, map}, op);
+  op->getResult(0).setType(map.getY().getType());
   map.getY().replaceAllUsesWith(op->getResult(0));
   map.erase();
 }

@@ -123,6 +123,9 @@ LogicalResult checkLayout(Operation &op) {
   if (auto pool = dyn_cast<PoolOp>(op)) {
     return success(succeeded(sameLayout(op, pool.getX(), pool.getY())) && succeeded(sameLayoutAsResult(op, pool.getExtras())));
   }
+  if (auto lut = dyn_cast<LutOp>(op)) {
+    return sameLayout(op, lut.getX(), lut.getY());
+  }
   if (auto resize = dyn_cast<ResizeOp>(op)) {
     return sameLayout(op, resize.getX(), resize.getY());
   }

@@ -404,3 +404,35 @@ func.func @matmul_c9(%a: tensor<1x131072xi8>, %b: tensor<131072x1xi8>) -> tensor
   %y = device.matmul %a, %b : (tensor<1x131072xi8>, tensor<131072x1xi8>) -> tensor<1x1xi32>
   return %y : tensor<1x1xi32>
 }
+
+// -----
+
+func.func @lut_c1(%x: tensor<3xi16>, %t: tensor<256xi8>) -> tensor<3xi8> {
+  // expected-error @+1 {{elements are 'i16', allowed i8 and ui8 (lut_c1)}}
+  %y = device.lut %x, %t : (tensor<3xi16>, tensor<256xi8>) -> tensor<3xi8>
+  return %y : tensor<3xi8>
+}
+
+// -----
+
+func.func @lut_c2(%x: tensor<3xi8>, %t: tensor<256xui8>) -> tensor<3xi8> {
+  // expected-error @+1 {{table has elements 'ui8', expected the result's 'i8' (lut_c2)}}
+  %y = device.lut %x, %t : (tensor<3xi8>, tensor<256xui8>) -> tensor<3xi8>
+  return %y : tensor<3xi8>
+}
+
+// -----
+
+func.func @lut_c2_size(%x: tensor<3xi8>, %t: tensor<128xi8>) -> tensor<3xi8> {
+  // expected-error @+1 {{table has dims 128, expected 256 (lut_c2)}}
+  %y = device.lut %x, %t : (tensor<3xi8>, tensor<128xi8>) -> tensor<3xi8>
+  return %y : tensor<3xi8>
+}
+
+// -----
+
+func.func @lut_c3(%x: tensor<3xi8>, %t: tensor<256xi8>) -> tensor<4xi8> {
+  // expected-error @+1 {{result has dims 4, expected 3 (lut_c3)}}
+  %y = device.lut %x, %t : (tensor<3xi8>, tensor<256xi8>) -> tensor<4xi8>
+  return %y : tensor<4xi8>
+}

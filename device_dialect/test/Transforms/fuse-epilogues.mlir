@@ -159,3 +159,27 @@ func.func @broadcast(%x: tensor<16x1xf32>, %z: tensor<16x64xf32>) -> tensor<16x6
   } : (tensor<16x1xf32>, tensor<16x64xf32>) -> tensor<16x64xf32>
   return %y : tensor<16x64xf32>
 }
+
+// -----
+
+// A quantisation behind a sum of integers: the type of the result changes with it.
+// CHECK-LABEL: func.func @integers
+// CHECK: %[[Y:.*]] = device.matmul %arg0, %arg1 epilogue {
+// CHECK-NEXT: ^bb0(%{{.*}}: i32
+// CHECK-NEXT: arith.sitofp
+// CHECK-NEXT: arith.fptosi
+// CHECK: (tensor<3x4xi8>, tensor<4x5xi8>) -> tensor<3x5xi8>
+// CHECK-NEXT: return %[[Y]]
+func.func @integers(%a: tensor<3x4xi8>, %b: tensor<4x5xi8>) -> tensor<3x5xi8> {
+  %f = device.matmul %a, %b epilogue {
+  ^bb0(%acc: i32):
+    %r = arith.sitofp %acc : i32 to f32
+    device.yield %r : f32
+  } : (tensor<3x4xi8>, tensor<4x5xi8>) -> tensor<3x5xf32>
+  %y = device.map(%f) {
+  ^bb0(%v: f32):
+    %i = arith.fptosi %v : f32 to i8
+    device.yield %i : i8
+  } : (tensor<3x5xf32>) -> tensor<3x5xi8>
+  return %y : tensor<3x5xi8>
+}

@@ -1,0 +1,141 @@
+//===- FormTables.cpp - Functions of one byte become tables ---------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/Reference/ScalarInterpreter.h"
+#include "device_dialect/Transforms/Passes.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopDialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tessera::device {
+#define GEN_PASS_DEF_FORMTABLESPASS
+#include "device_dialect/Transforms/Passes.h.inc"
+} // namespace tessera::device
+
+using namespace mlir;
+using tessera::top::HostTensor;
+
+namespace tessera::device {
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+bool isByte(Value value) { return typeOf(value).getElementType().isInteger(8); }
+
+/// A map of bytes and everything it computes them from, down to one tensor of bytes.
+class Function {
+public:
+  explicit Function(MapOp root) : root(root) { valid = visit(root) && argument; }
+
+  bool isTable() const { return valid; }
+  Value getArgument() const { return argument; }
+
+  /// The results for the bytes 0 to 255; failure emits an error.
+  FailureOr<HostTensor> evaluate() {
+    DenseMap<Value, HostTensor> values;
+    HostTensor &bytes = values[argument] = HostTensor(typeOf(argument).getElementType(), {256});
+    for (int i = 0; i < 256; ++i) {
+      bytes.getBytes()[i] = static_cast<char>(i);
+    }
+    for (MapOp map : maps) {
+      SmallVector<HostTensor> operands;
+      SmallVector<const HostTensor *> pointers;
+      for (Value input : map.getInputs()) {
+        std::optional<top::TensorData> data = top::getConstantData(input);
+        operands.push_back(data ? HostTensor(RankedTensorType::get({1}, data->type.getElementType()), data->bytes)
+                                : values.lookup(input));
+      }
+      for (const HostTensor &operand : operands) {
+        pointers.push_back(&operand);
+      }
+      HostTensor result(typeOf(map.getY()).getElementType(), {256});
+      if (failed(runScalarRegion(map.getBody(), pointers, result))) {
+        return failure();
+      }
+      values[map.getY()] = std::move(result);
+    }
+    return values.lookup(root.getY());
+  }
+
+  ArrayRef<MapOp> getMaps() const { return maps.getArrayRef(); }
+
+private:
+  bool visit(MapOp map) {
+    for (Value input : map.getInputs()) {
+      if (!visitInput(input)) {
+        return false;
+      }
+    }
+    maps.insert(map); // after what it reads
+    return true;
+  }
+
+  bool visitInput(Value input) {
+    RankedTensorType type = typeOf(input);
+    if (type.getNumElements() == 1 && top::isConstant(input)) {
+      return true;
+    }
+    if (type.getShape() != typeOf(root.getY()).getShape()) {
+      return false;
+    }
+    if (isByte(input)) {
+      bool same = !argument || argument == input;
+      argument = input;
+      return same;
+    }
+    auto map = input.getDefiningOp<MapOp>();
+    return map && (maps.contains(map) || visit(map));
+  }
+
+  MapOp root;
+  Value argument;
+  llvm::SetVector<MapOp> maps;
+  bool valid = false;
+};
+
+class FormTables : public impl::FormTablesPassBase<FormTables> {
+public:
+  using FormTablesPassBase::FormTablesPassBase;
+
+  void runOnOperation() override {
+    SmallVector<MapOp> roots;
+    getOperation().walk([&](MapOp map) {
+      if (isByte(map.getY()) && typeOf(map.getY()).hasStaticShape()) {
+        roots.push_back(map);
+      }
+    });
+    for (MapOp root : roots) {
+      Function function(root);
+      if (!function.isTable()) {
+        continue;
+      }
+      FailureOr<HostTensor> table = function.evaluate();
+      if (failed(table)) {
+        return signalPassFailure();
+      }
+      replace(root, function, *table);
+    }
+  }
+
+private:
+  void replace(MapOp root, Function &function, const HostTensor &table) {
+    OpBuilder builder(root);
+    Value constant = top::createConstant(builder, root.getLoc(), table.getType(), table.getBytes(), "table");
+    auto lut = LutOp::create(builder, root.getLoc(), root.getY().getType(), function.getArgument(), constant);
+    SmallVector<Operation *> maps(function.getMaps().begin(), function.getMaps().end());
+    top::copyNames(maps, lut);
+    root.getY().replaceAllUsesWith(lut.getY());
+    for (Operation *map : llvm::reverse(maps)) {
+      if (map->use_empty()) {
+        map->erase();
+      }
+    }
+    ++numTables;
+  }
+};
+
+} // namespace
+} // namespace tessera::device
