@@ -4,9 +4,15 @@
 #include "codegen/tools/ModuleInfo.h"
 #include "codegen/tools/Subcommand.h"
 #include "codegen/tools/TensorFile.h"
+#include "device_dialect/Conversion/TopToDevice/Constraints.h"
+#include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/IR/WeightStore.h"
 #include "top_dialect/Reference/Evaluator.h"
 
@@ -22,6 +28,7 @@ struct Options {
   std::string input;
   std::string output;
   bool all = false;
+  bool device = false;
 };
 } // namespace
 
@@ -69,14 +76,31 @@ static llvm::Expected<std::vector<NamedTensor>> evaluate(func::FuncOp network, c
   return results;
 }
 
+/// Top ops become the device ops that every chip starts from.
+static llvm::Error lower(ModuleOp module) {
+  if (failed(tessera::device::checkLowerable(module))) {
+    return tessera::top::unsupported("the model holds what Tessera does not run");
+  }
+  PassManager passes(module.getContext());
+  OpPassManager &functions = passes.nest<func::FuncOp>();
+  functions.addPass(tessera::device::createConvertTopToDevicePass());
+  functions.addPass(tessera::device::createVerifyLoweredPass());
+  functions.addPass(tessera::device::createFormTablesPass());
+  return failed(passes.run(module)) ? llvm::createStringError("failed to lower the model to device operations")
+                                    : llvm::Error::success();
+}
+
 static llvm::Error run(const Options &options) {
   DialectRegistry registry;
-  registry.insert<func::FuncDialect, TopDialect>();
+  registry.insert<func::FuncDialect, TopDialect, tessera::device::DeviceDialect>();
   MLIRContext context(registry);
   context.loadAllAvailableDialects();
   auto module = readModule(options.mlir, context);
   if (!module) {
     return module.takeError();
+  }
+  if (llvm::Error error = options.device ? lower(**module) : llvm::Error::success()) {
+    return error;
   }
   auto found = findMain(**module);
   if (!found) {
@@ -109,6 +133,7 @@ std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
   sub->add_option("--mlir", options->mlir, "The module")->required();
   sub->add_option("--input", options->input, "safetensors file with one tensor per input, by name")->required();
   sub->add_option("--output", options->output, "safetensors file to write")->required();
+  sub->add_flag("--device", options->device, "Lower to device operations first: the integers that every chip gives");
   sub->add_flag("--all", options->all, "Write every named tensor, not only the outputs");
   return [options] { return run(*options); };
 }

@@ -1,6 +1,6 @@
-//===- LowerConv.cpp - Convolutions ---------------------------------------===//
+//===- LowerConv.cpp - Convolutions of floats and integers ----------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "llvm/Support/MathExtras.h"
 #include "top_dialect/IR/TopConvOps.h"
 
@@ -33,9 +33,62 @@ Dims withRow(ArrayRef<int64_t> dims) {
   return result;
 }
 
+/// What a convolution computes with: floats, or the integers behind them.
+struct Source {
+  Value x, w, bias;
+  bool relu = false;
+  double limit = 0;
+  Type resultElement;
+
+  /// Set for integers: the bias in units of the accumulator (empty: none), by channel, and how the result leaves it.
+  std::optional<ProductForm> form;
+  std::vector<int64_t> integerBias;
+  int64_t zero = 0;
+
+  template <typename Op>
+  static Source floats(Op op) {
+    return {op.getX(), op.getW(), op.getBias(), op.getRelu(), op.getReluLimit().convertToDouble(),
+            Lowering::element(op.getY()), std::nullopt, {}, 0};
+  }
+
+  /// Every channel `count` times.
+  void repeatChannels(Lowering &lower, int64_t count) {
+    if (bias) {
+      int64_t channels = Lowering::dims(bias)[0];
+      bias = lower.reshape(lower.expand(lower.reshape(bias, {channels, 1}), {channels, count}), {channels * count});
+    }
+    if (form) {
+      form->repeat(count);
+      std::vector<int64_t> repeated;
+      for (int64_t value : integerBias) {
+        repeated.insert(repeated.end(), count, value);
+      }
+      integerBias = repeated;
+    }
+  }
+};
+
+/// The i32 bias of weights w [OC, ...]: it takes back what the zero point of x adds to every sum.
+Value correctedBias(Lowering &lower, const Source &source, Value w) {
+  int64_t channels = Lowering::dims(w)[0], steps = Lowering::type(w).getNumElements() / channels;
+  if (source.zero == 0 && source.integerBias.empty()) {
+    return {};
+  }
+  std::optional<top::TensorData> data = top::getConstantData(w);
+  assert(data && "moves of constant weights are carried out");
+  SmallVector<double> values;
+  for (int64_t c = 0; c < channels; ++c) {
+    int64_t sum = 0;
+    for (int8_t weight : data->data<int8_t>().slice(c * steps, steps)) {
+      sum += weight;
+    }
+    values.push_back(static_cast<double>((source.integerBias.empty() ? 0 : source.integerBias[c]) - source.zero * sum));
+  }
+  return lower.constant(values, lower.rewriter.getI32Type(), {channels}, "integer_bias");
+}
+
 /// The convolution's result, of dims [N, OC, O...]; `x` and `w` have rank 3 to 5.
-Value buildConv(Lowering &lower, Value x, Value w, Value bias, Geometry geometry, bool relu, double limit,
-                Type resultElement) {
+Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometry geometry) {
   bool oneDim = geometry.spatial() == 1;
   if (oneDim) {
     geometry.addRow();
@@ -48,15 +101,28 @@ Value buildConv(Lowering &lower, Value x, Value w, Value bias, Geometry geometry
     int64_t padded = Lowering::dims(x)[d + 2] + geometry.pads[d] + geometry.pads[d + geometry.spatial()];
     dims.push_back((padded - extent) / geometry.strides[d] + 1);
   }
+  Value bias = source.form ? correctedBias(lower, source, w) : source.bias;
+  SmallVector<Value> extras;
+  if (source.form && !source.form->oneFactor()) {
+    Dims broadcast(geometry.spatial() + 1, 1);
+    broadcast[0] = dims[1];
+    extras.push_back(lower.constant(source.form->factors, lower.rewriter.getF32Type(), broadcast, "factors"));
+  }
   Builder &builder = lower.rewriter;
+  Type element = source.form ? source.form->resultElement : source.resultElement;
+  bool padded = llvm::any_of(geometry.pads, [](int64_t pad) { return pad != 0; });
   auto conv = ConvOp::create(
-      lower.rewriter, lower.loc, RankedTensorType::get(dims, resultElement), x, w, bias, ValueRange(),
+      lower.rewriter, lower.loc, RankedTensorType::get(dims, element), x, w, bias, extras,
       builder.getDenseI64ArrayAttr(geometry.strides), builder.getDenseI64ArrayAttr(geometry.pads),
       builder.getDenseI64ArrayAttr(geometry.dilations), geometry.groups, ConvAlgorithm::generic,
-      /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr());
-  if (relu) {
+      /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), padded ? source.zero : 0);
+  if (source.form) {
     lower.setEpilogue(conv, [&](OpBuilder &b, Location loc, ValueRange values) {
-      return emitRelu(b, loc, values[0], limit);
+      return source.form->emit(b, loc, values[0], values.size() > 1 ? values[1] : Value());
+    });
+  } else if (source.relu) {
+    lower.setEpilogue(conv, [&](OpBuilder &b, Location loc, ValueRange values) {
+      return emitRelu(b, loc, values[0], source.limit);
     });
   } else {
     lower.setEpilogue(conv, nullptr);
@@ -68,25 +134,26 @@ Value buildConv(Lowering &lower, Value x, Value w, Value bias, Geometry geometry
   return lower.reshape(conv.getY(), dims);
 }
 
+Value lowerConv(Lowering &lower, top::ConvOp op, const Source &source) {
+  Geometry geometry{Dims(op.getStrides()), Dims(op.getPads()), Dims(op.getDilations()),
+                    static_cast<int64_t>(op.getGroups())};
+  return buildConv(lower, source.x, source.w, source, geometry);
+}
+
 struct LowerConvOp : OpRewritePattern<top::ConvOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(top::ConvOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    Geometry geometry{Dims(op.getStrides()), Dims(op.getPads()), Dims(op.getDilations()),
-                      static_cast<int64_t>(op.getGroups())};
-    return lower.replace(buildConv(lower, op.getX(), op.getW(), op.getBias(), geometry, op.getRelu(),
-                                   op.getReluLimit().convertToDouble(), Lowering::element(op.getY())));
+    return lower.replace(lowerConv(lower, op, Source::floats(op)));
   }
 };
 
 /// Transposed convolution y[o] = sum of x[d] w[k] over d stride + k dilation = o + pad.
-struct LowerConvTransposeOp : OpRewritePattern<top::ConvTransposeOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(top::ConvTransposeOp op, PatternRewriter &rewriter) const override {
-    Lowering lower(rewriter, op);
-    return lower.replace(tilesExactly(op) ? lowerTiles(lower, op) : lowerSpread(lower, op));
+class TransposedConv {
+public:
+  static Value lower(Lowering &lower, top::ConvTransposeOp op, const Source &source) {
+    return tilesExactly(op) ? lowerTiles(lower, op, source) : lowerSpread(lower, op, source);
   }
 
 private:
@@ -98,19 +165,18 @@ private:
            llvm::all_of(op.getOutputPadding(), zero) && llvm::all_of(op.getDilations(), one);
   }
 
-  static Value convolve(Lowering &lower, top::ConvTransposeOp op, Value x, Value w, Value bias, Dims pads) {
+  static Value convolve(Lowering &lower, top::ConvTransposeOp op, Value x, Value w, const Source &source, Dims pads) {
     Geometry geometry{Dims(pads.size() / 2, 1), pads, Dims(pads.size() / 2, 1),
                       static_cast<int64_t>(op.getGroups())};
     for (size_t d = 0; d < geometry.spatial(); ++d) {
       bool single = Lowering::dims(w)[d + 2] == 1;
       geometry.dilations[d] = single ? 1 : op.getDilations()[d];
     }
-    return buildConv(lower, x, w, bias, geometry, op.getRelu(), op.getReluLimit().convertToDouble(),
-                     Lowering::element(op.getY()));
+    return buildConv(lower, x, w, source, geometry);
   }
 
   /// A 1x1 convolution to OC * K channels, whose K are then moved into the positions.
-  static Value lowerTiles(Lowering &lower, top::ConvTransposeOp op) {
+  static Value lowerTiles(Lowering &lower, top::ConvTransposeOp op, Source source) {
     ArrayRef<int64_t> wDims = Lowering::dims(op.getW()), xDims = Lowering::dims(op.getX());
     int64_t groups = op.getGroups(), channels = wDims[0], outPerGroup = wDims[1];
     ArrayRef<int64_t> kernel = wDims.drop_front(2);
@@ -120,17 +186,13 @@ private:
       taps *= k;
     }
     // [g, C/g, OC/g, K] -> [g, OC/g, K, C/g]
-    Value w = lower.reshape(op.getW(), {groups, channels / groups, outPerGroup, taps});
+    Value w = lower.reshape(source.w, {groups, channels / groups, outPerGroup, taps});
     w = lower.transpose(w, {0, 2, 3, 1});
     Dims flat{groups * outPerGroup * taps, channels / groups};
     flat.append(spatial, 1);
     w = lower.reshape(w, flat);
-    Value bias = op.getBias();
-    if (bias) {
-      int64_t oc = groups * outPerGroup;
-      bias = lower.reshape(lower.expand(lower.reshape(bias, {oc, 1}), {oc, taps}), {oc * taps});
-    }
-    Value y = convolve(lower, op, op.getX(), w, bias, Dims(2 * spatial, 0));
+    source.repeatChannels(lower, taps);
+    Value y = convolve(lower, op, source.x, w, source, Dims(2 * spatial, 0));
     // [N, OC, K..., D...] -> [N, OC, D, K, D, K...]
     Dims split{xDims[0], groups * outPerGroup};
     llvm::append_range(split, kernel);
@@ -143,7 +205,7 @@ private:
   }
 
   /// A convolution with the flipped kernel over x spread out by the strides.
-  static Value lowerSpread(Lowering &lower, top::ConvTransposeOp op) {
+  static Value lowerSpread(Lowering &lower, top::ConvTransposeOp op, const Source &source) {
     ArrayRef<int64_t> kernel = Lowering::dims(op.getW()).drop_front(2);
     size_t spatial = kernel.size();
     Dims pads(2 * spatial), low(spatial), sizes(Lowering::dims(op.getX()).take_front(2));
@@ -158,13 +220,13 @@ private:
       pads[d] = std::max<int64_t>(begin, 0);
       pads[d + spatial] = std::max<int64_t>(end, 0);
     }
-    Value x = spread(lower, op.getX(), op.getStrides(), low, sizes);
-    return convolve(lower, op, x, flipped(lower, op), op.getBias(), pads);
+    Value x = spread(lower, source.x, op.getStrides(), low, sizes, source.zero);
+    return convolve(lower, op, x, flipped(lower, op, source.w), source, pads);
   }
 
-  /// Result index low + d * stride = x index d, zeros between; what falls outside is cut.
+  /// Result index low + d * stride = x index d, `zero` between; what falls outside is cut.
   static Value spread(Lowering &lower, Value x, ArrayRef<int64_t> strides, ArrayRef<int64_t> low,
-                      ArrayRef<int64_t> sizes) {
+                      ArrayRef<int64_t> sizes, int64_t zero) {
     if (sizes == Lowering::dims(x)) {
       return x;
     }
@@ -178,11 +240,12 @@ private:
       piece.sizes[d + 2] = last - first + 1;
     }
     bool nothing = llvm::any_of(piece.sizes, [](int64_t size) { return size < 1; });
-    return lower.copy(x, nothing ? ArrayRef<Piece>() : ArrayRef<Piece>(piece), sizes, 0.0);
+    return lower.copy(x, nothing ? ArrayRef<Piece>() : ArrayRef<Piece>(piece), sizes,
+                      static_cast<double>(zero));
   }
 
   /// [g C/g, OC/g, K] -> [g OC/g, C/g, K reversed].
-  static Value flipped(Lowering &lower, top::ConvTransposeOp op) {
+  static Value flipped(Lowering &lower, top::ConvTransposeOp op, Value w) {
     ArrayRef<int64_t> wDims = Lowering::dims(op.getW());
     int64_t groups = op.getGroups(), perGroup = wDims[0] / groups;
     Dims split{groups, perGroup, wDims[1]}, moved{groups, wDims[1], perGroup};
@@ -196,14 +259,69 @@ private:
       piece.srcOffsets[d] = moved[d] - 1;
       piece.srcSteps[d] = -1;
     }
-    return lower.reshape(lower.copy(lower.reshape(op.getW(), split), piece, moved), flat);
+    return lower.reshape(lower.copy(lower.reshape(w, split), piece, moved), flat);
   }
 };
+
+struct LowerConvTransposeOp : OpRewritePattern<top::ConvTransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::ConvTransposeOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    return lower.replace(TransposedConv::lower(lower, op, Source::floats(op)));
+  }
+};
+
+/// The integers behind the operands of a convolution whose output channels are dim |axis| of the weights.
+template <typename Op>
+void lowerIntegers(PatternRewriter &rewriter, Op op, int64_t axis,
+                   llvm::function_ref<Value(Lowering &, const Source &)> build) {
+  std::optional<QuantizedTensor> x = matchQuantized(op.getX());
+  std::optional<QuantizedWeights> w = x ? matchWeights(op.getW(), axis) : std::nullopt;
+  if (!w) {
+    return;
+  }
+  ArrayRef<int64_t> wDims = w->type.getShape();
+  int64_t groups = op.getGroups(), channels = Lowering::dims(op.getY())[1];
+  SmallVector<double> scales;
+  for (int64_t c = 0; c < channels; ++c) {
+    // The weights of a transposed convolution name the channels of one group.
+    scales.push_back(x->scaling.scale * w->scale(c % wDims[axis]));
+  }
+  std::optional<std::vector<int64_t>> bias = std::vector<int64_t>();
+  if (op.getBias()) {
+    bias = matchBias(op.getBias(), scales);
+  }
+  int64_t steps = w->type.getNumElements() / wDims[axis] / (axis == 0 ? 1 : groups);
+  if (!bias || !sumFits(x->scaling, steps, w->largest, *bias)) {
+    return;
+  }
+  ProductTail tail(op, op.getRelu(), op.getReluLimit().convertToDouble());
+  rewriter.setInsertionPoint(tail.last);
+  Lowering lower(rewriter, tail.last);
+  lower.loc = op.getLoc();
+  Source source;
+  source.x = x->values;
+  source.w = top::createConstant(rewriter, lower.loc, w->type, std::move(w->values), "integer_weights");
+  source.form.emplace(tail, scales);
+  source.integerBias = std::move(*bias);
+  source.zero = x->scaling.zero;
+  replaceTail(lower, tail, build(lower, source));
+}
 
 } // namespace
 
 void populateConvPatterns(RewritePatternSet &patterns) {
   patterns.add<LowerConvOp, LowerConvTransposeOp>(patterns.getContext());
+}
+
+void lowerIntegerConv(PatternRewriter &rewriter, Operation *op) {
+  if (auto conv = dyn_cast<top::ConvOp>(op)) {
+    lowerIntegers(rewriter, conv, 0, [&](Lowering &lower, const Source &source) { return lowerConv(lower, conv, source); });
+  } else if (auto conv = dyn_cast<top::ConvTransposeOp>(op)) {
+    lowerIntegers(rewriter, conv, 1,
+                  [&](Lowering &lower, const Source &source) { return TransposedConv::lower(lower, conv, source); });
+  }
 }
 
 } // namespace tessera::device

@@ -12,6 +12,11 @@ def ConvertTopToDevicePass : Pass<"convert-top-to-device", "::mlir::func::FuncOp
     `top.weight` and `top.constant`. Every elementwise op becomes a `device.map`, every move a `device.copy`;
     nothing is fused and no layout is chosen here.
 
+    Between `top.dequantize` and `top.quantize` integers are computed with: convolutions, matrix products, sums and means of
+    8-bit operands become device ops of integers whose epilogue requantises (or gives f32, where no quantize follows);
+    moves, maxima and nearest resizes run on the integers. What has no integer form dequantises, computes in float and
+    quantises, each a map.
+
     Ops that have no lowering are all reported at once, each with its ONNX name, the violated constraint,
     the actual and the allowed value and what to do; the function is left as it was.
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
-#include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -68,6 +68,9 @@ struct ConvertTopToDevice : impl::ConvertTopToDevicePassBase<ConvertTopToDevice>
       return signalPassFailure();
     }
     getOperation()->walk([&](Operation *op) { numLowered += needsLowering(op); });
+    if (failed(lowerQuantised(getOperation()))) {
+      return signalPassFailure();
+    }
     walkAndApplyPatterns(getOperation(), patterns);
     getOperation()->walk([&](Operation *op) {
       if (needsLowering(op)) {

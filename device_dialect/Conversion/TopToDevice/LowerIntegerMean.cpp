@@ -1,0 +1,129 @@
+//===- LowerIntegerMean.cpp - Means of integers ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The mean of n quantised elements is a sum in i32, less n zero points, times a factor that holds 1 / n. Means over whole
+// dims are reductions; means over windows are convolutions of each channel with ones.
+//===----------------------------------------------------------------------===//
+#include "device_dialect/Conversion/TopToDevice/Quantized.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "top_dialect/IR/TopConvOps.h"
+#include "top_dialect/IR/TopReduceOps.h"
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+using Dims = SmallVector<int64_t>;
+
+int64_t productOf(ArrayRef<int64_t> dims) {
+  int64_t count = 1;
+  for (int64_t dim : dims) {
+    count *= dim;
+  }
+  return count;
+}
+
+/// Sum (or mean) over `axes`; false where nothing was done.
+bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> axes, bool mean) {
+  std::optional<QuantizedTensor> x = matchQuantized(op->getOperand(0));
+  int64_t count = 1;
+  for (int64_t axis : axes) {
+    count *= Lowering::dims(op->getOperand(0))[axis];
+  }
+  if (!x || axes.empty() || !sumFits(x->scaling, count, 1, {})) {
+    return false;
+  }
+  ProductTail tail(op, false, 0);
+  ProductForm form(tail, {mean ? x->scaling.scale / static_cast<double>(count) : x->scaling.scale});
+  rewriter.setInsertionPoint(tail.last);
+  Lowering lower(rewriter, tail.last);
+  lower.loc = op->getLoc();
+  bool isUnsigned = x->scaling.element.isUnsignedInteger();
+  Value y = lower.reduce(
+      x->values, ReduceKind::sum, axes, form.resultElement,
+      [&](OpBuilder &b, Location loc, ValueRange values) -> Value {
+        Type i32 = b.getI32Type();
+        return isUnsigned ? arith::ExtUIOp::create(b, loc, i32, values[0]).getResult()
+                          : arith::ExtSIOp::create(b, loc, i32, values[0]).getResult();
+      },
+      [&](OpBuilder &b, Location loc, ValueRange values) {
+        Value sum = values[0];
+        if (int64_t zeros = count * x->scaling.zero) {
+          sum = arith::SubIOp::create(b, loc, sum, scalarConstant(b, loc, sum.getType(), static_cast<double>(zeros)));
+        }
+        return form.emit(b, loc, sum, Value());
+      });
+  replaceTail(lower, tail, lower.reshape(y, Lowering::dims(op->getResult(0))));
+  return true;
+}
+
+/// Whether every window divides by the same number of positions, all of them inside x or its padding.
+bool dividesAlike(top::AvgPoolOp op) {
+  ArrayRef<int64_t> x = Lowering::dims(op.getX()), y = Lowering::dims(op.getY());
+  size_t spatial = op.getKernel().size();
+  for (size_t d = 0; d < spatial; ++d) {
+    int64_t begin = op.getPads()[d], end = op.getPads()[d + spatial];
+    int64_t reach = (y[d + 2] - 1) * op.getStrides()[d] + (op.getKernel()[d] - 1) * op.getDilations()[d] + 1;
+    bool padded = begin || end;
+    if ((padded && !op.getCountIncludePad()) || reach > x[d + 2] + begin + end) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op) {
+  std::optional<QuantizedTensor> x = matchQuantized(op.getX());
+  int64_t count = productOf(op.getKernel()), channels = Lowering::dims(op.getX())[1];
+  int64_t rank = Lowering::dims(op.getX()).size();
+  if (!x || rank < 4 || !dividesAlike(op) || !sumFits(x->scaling, count, 1, {})) {
+    return;
+  }
+  ProductTail tail(op, false, 0);
+  ProductForm form(tail, {x->scaling.scale / static_cast<double>(count)});
+  rewriter.setInsertionPoint(tail.last);
+  Lowering lower(rewriter, tail.last);
+  lower.loc = op.getLoc();
+  Dims wDims{channels, 1};
+  llvm::append_range(wDims, op.getKernel());
+  auto wType = RankedTensorType::get(wDims, rewriter.getI8Type());
+  Value ones = top::createConstant(rewriter, lower.loc, wType, std::vector<char>(wType.getNumElements(), 1), "ones");
+  Value bias;
+  if (int64_t zeros = count * x->scaling.zero) {
+    bias = lower.constant(SmallVector<double>(channels, static_cast<double>(-zeros)), rewriter.getI32Type(), {channels}, "integer_bias");
+  }
+  bool padded = llvm::any_of(op.getPads(), [](int64_t pad) { return pad != 0; });
+  auto conv = ConvOp::create(rewriter, lower.loc, RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement), x->values,
+                             ones, bias, ValueRange(), op.getStridesAttr(), op.getPadsAttr(), op.getDilationsAttr(), channels,
+                             ConvAlgorithm::generic, /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(),
+                             padded ? x->scaling.zero : 0);
+  lower.setEpilogue(conv, [&](OpBuilder &b, Location loc, ValueRange values) { return form.emit(b, loc, values[0], Value()); });
+  replaceTail(lower, tail, conv.getY());
+}
+
+} // namespace
+
+void lowerIntegerMean(PatternRewriter &rewriter, Operation *op) {
+  if (auto reduce = dyn_cast<top::ReduceOp>(op)) {
+    bool mean = reduce.getKind() == top::ReduceKind::mean;
+    if (mean || reduce.getKind() == top::ReduceKind::sum) {
+      lowerReduction(rewriter, op, reduce.getAxes(), mean);
+    }
+    return;
+  }
+  auto pool = cast<top::AvgPoolOp>(op);
+  ArrayRef<int64_t> spatial = Lowering::dims(pool.getX()).drop_front(2);
+  bool whole = pool.getKernel() == spatial && llvm::all_of(pool.getPads(), [](int64_t pad) { return pad == 0; }) &&
+               llvm::all_of(pool.getDilations(), [](int64_t dilation) { return dilation == 1; });
+  if (!whole) {
+    return lowerWindows(rewriter, pool);
+  }
+  Dims axes;
+  for (size_t d = 0; d < spatial.size(); ++d) {
+    axes.push_back(static_cast<int64_t>(d) + 2);
+  }
+  lowerReduction(rewriter, op, axes, /*mean=*/true);
+}
+
+} // namespace tessera::device

@@ -1,0 +1,76 @@
+//===- LowerQuantised.cpp - Integer ops of a quantised function -----------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Conversion/TopToDevice/Quantized.h"
+#include "top_dialect/IR/TopConvOps.h"
+#include "top_dialect/IR/TopReduceOps.h"
+#include "top_dialect/Reference/Evaluator.h"
+
+using namespace mlir;
+
+namespace tessera::device {
+
+/// Dequantized constants that no integer op took are computed here: at run time they would be computed at every run.
+static LogicalResult foldConstants(PatternRewriter &rewriter, Operation *function) {
+  SmallVector<top::DequantizeOp> ops;
+  function->walk([&](top::DequantizeOp op) { ops.push_back(op); });
+  for (top::DequantizeOp op : ops) {
+    SmallVector<top::HostTensor> inputs, outputs;
+    SmallVector<const top::HostTensor *> pointers;
+    for (Value operand : op->getOperands()) {
+      if (std::optional<top::TensorData> data = top::getConstantData(operand)) {
+        inputs.push_back(top::HostTensor::borrow(data->type, data->bytes, data->owner));
+      }
+    }
+    if (inputs.size() != op->getNumOperands() || op->use_empty()) {
+      continue;
+    }
+    for (const top::HostTensor &input : inputs) {
+      pointers.push_back(&input);
+    }
+    if (failed(top::evaluateOp(op, pointers, outputs))) {
+      return failure();
+    }
+    rewriter.setInsertionPoint(op);
+    rewriter.replaceOp(op, top::createConstant(rewriter, op.getLoc(), outputs[0].getType(), outputs[0].getBytes(), "dequantized"));
+  }
+  return success();
+}
+
+LogicalResult lowerQuantised(Operation *function) {
+  bool quantised = function->walk([](Operation *op) {
+    return isa<top::QuantizeOp, top::DequantizeOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+  }).wasInterrupted();
+  if (!quantised) {
+    return success();
+  }
+  if (failed(moveQuantization(function))) {
+    return failure();
+  }
+  SmallVector<Operation *> products;
+  function->walk([&](Operation *op) {
+    if (isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp, top::ReduceOp, top::AvgPoolOp>(op)) {
+      products.push_back(op);
+    }
+  });
+  PatternRewriter rewriter(function->getContext());
+  for (Operation *op : products) {
+    if (isa<top::ReduceOp, top::AvgPoolOp>(op)) {
+      lowerIntegerMean(rewriter, op);
+    } else if (isa<top::MatMulOp>(op)) {
+      lowerIntegerMatMul(rewriter, op);
+    } else {
+      lowerIntegerConv(rewriter, op);
+    }
+  }
+  // What only the products read is gone with them.
+  SmallVector<Operation *> ops;
+  function->walk([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : llvm::reverse(ops)) {
+    if (isa<top::DequantizeOp>(op) && op->use_empty()) {
+      rewriter.eraseOp(op);
+    }
+  }
+  return foldConstants(rewriter, function);
+}
+
+} // namespace tessera::device

@@ -1,0 +1,154 @@
+//===- MoveQuantization.cpp - Moves of data run on integers ---------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elements that are only moved, or picked by size, need no float: dequantize goes down past such ops, quantize goes up.
+// Both are exact, for both are elementwise and monotone. What meets with equal parameters disappears.
+//===----------------------------------------------------------------------===//
+#include "device_dialect/Conversion/TopToDevice/Quantized.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+/// The operands of |op| that hold the elements it moves; none for other ops.
+SmallVector<OpOperand *> movedOperands(Operation *op) {
+  SmallVector<OpOperand *> moved;
+  if (isa<top::ConcatOp>(op)) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      moved.push_back(&operand);
+    }
+  } else if (isa<top::ReshapeOp, top::TransposeOp, top::SliceOp, top::ExpandOp, top::TileOp, top::DepthToSpaceOp,
+                 top::SpaceToDepthOp, top::PadOp, top::MaxPoolOp, top::GatherOp, top::GatherElementsOp, top::GatherNdOp>(op)) {
+    moved.push_back(&op->getOpOperand(0));
+  } else if (auto reduce = dyn_cast<top::ReduceOp>(op)) {
+    // The largest integer is that of the largest element.
+    if (reduce.getKind() == top::ReduceKind::max || reduce.getKind() == top::ReduceKind::min) {
+      moved.push_back(&op->getOpOperand(0));
+    }
+  } else if (auto resize = dyn_cast<top::ResizeOp>(op)) {
+    // The one mode that computes nothing; positions outside of x would hold a float.
+    if (resize.getMode() == top::ResizeMode::nearest && resize.getCoord() != top::ResizeCoord::tf_crop_and_resize) {
+      moved.push_back(&op->getOpOperand(0));
+    }
+  }
+  return moved;
+}
+
+/// What a padding writes, in the integers of |scaling|; nothing where they do not have it.
+std::optional<int64_t> padInteger(top::PadOp pad, const Scaling &scaling) {
+  double value = pad.getValue().convertToDouble();
+  if (pad.getMode() != top::PadMode::constant) {
+    return 0;
+  }
+  int64_t integer = scaling.quantize(value);
+  bool exact = static_cast<float>(integer - scaling.zero) * static_cast<float>(scaling.scale) == static_cast<float>(value);
+  return exact ? std::optional(integer) : std::nullopt;
+}
+
+/// |op| on the integers |values| instead of its moved operands.
+Operation *cloneOnIntegers(RewriterBase &rewriter, Operation *op, ValueRange values, const Scaling &scaling) {
+  Operation *clone = rewriter.clone(*op);
+  clone->removeAttr(top::TopDialect::kOutputsAttr);
+  for (auto [operand, value] : llvm::zip_equal(movedOperands(clone), values)) {
+    operand->set(value);
+  }
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  clone->getResult(0).setType(type.clone(scaling.element));
+  if (auto pad = dyn_cast<top::PadOp>(clone)) {
+    pad.setValue(APFloat(static_cast<double>(*padInteger(pad, scaling))));
+  }
+  return clone;
+}
+
+/// The parameters as scalars, which fit any rank.
+std::pair<Value, Value> scalarParameters(RewriterBase &rewriter, Location loc, const Scaling &scaling) {
+  Value scale = top::createScalar(rewriter, loc, rewriter.getF32Type(), scaling.scale);
+  return {scale, top::createScalar(rewriter, loc, scaling.element, static_cast<double>(scaling.zero))};
+}
+
+struct MoveDequantizeDown : RewritePattern {
+  explicit MoveDequantizeDown(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    SmallVector<OpOperand *> moved = movedOperands(op);
+    std::optional<Scaling> common;
+    SmallVector<Value> values;
+    for (OpOperand *operand : moved) {
+      auto dequantize = operand->get().getDefiningOp<top::DequantizeOp>();
+      std::optional<Scaling> scaling = dequantize ? getScaling(dequantize) : std::nullopt;
+      if (!scaling || (common && *common != *scaling)) {
+        return failure();
+      }
+      common = scaling;
+      values.push_back(dequantize.getX());
+    }
+    auto pad = dyn_cast<top::PadOp>(op);
+    if (!common || (pad && !padInteger(pad, *common))) {
+      return failure();
+    }
+    Operation *clone = cloneOnIntegers(rewriter, op, values, *common);
+    auto [scale, zero] = scalarParameters(rewriter, op->getLoc(), *common);
+    auto dequantize = top::DequantizeOp::create(rewriter, op->getLoc(), op->getResult(0).getType(), clone->getResult(0), scale, zero);
+    top::copyNames(op, dequantize);
+    rewriter.replaceOp(op, dequantize);
+    return success();
+  }
+};
+
+/// Only past ops that keep the number of elements or take the larger ones, so that nothing is computed twice.
+struct MoveQuantizeUp : OpRewritePattern<top::QuantizeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::QuantizeOp op, PatternRewriter &rewriter) const override {
+    Operation *move = op.getX().getDefiningOp();
+    std::optional<Scaling> scaling = getScaling(op);
+    if (!scaling || !move || !move->hasOneUse() ||
+        !isa<top::ReshapeOp, top::TransposeOp, top::ConcatOp, top::DepthToSpaceOp, top::SpaceToDepthOp>(move)) {
+      return failure();
+    }
+    auto [scale, zero] = scalarParameters(rewriter, op.getLoc(), *scaling);
+    SmallVector<Value> values;
+    for (OpOperand *operand : movedOperands(move)) {
+      auto type = cast<RankedTensorType>(operand->get().getType());
+      values.push_back(top::QuantizeOp::create(rewriter, op.getLoc(), type.clone(scaling->element), operand->get(), scale, zero));
+    }
+    rewriter.setInsertionPoint(op);
+    Operation *clone = cloneOnIntegers(rewriter, move, values, *scaling);
+    top::copyNames({move, op}, clone);
+    rewriter.replaceOp(op, clone);
+    rewriter.eraseOp(move);
+    return success();
+  }
+};
+
+/// q(dq(x)) with equal parameters is x: n s / s is n to within 2^-22 n, which rounds to n.
+struct DropRoundTrip : OpRewritePattern<top::QuantizeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::QuantizeOp op, PatternRewriter &rewriter) const override {
+    auto dequantize = op.getX().getDefiningOp<top::DequantizeOp>();
+    std::optional<Scaling> from = dequantize ? getScaling(dequantize) : std::nullopt, to = getScaling(op);
+    if (!from || !to || *from != *to) {
+      return failure();
+    }
+    rewriter.replaceOp(op, dequantize.getX());
+    return success();
+  }
+};
+
+} // namespace
+
+LogicalResult moveQuantization(Operation *function) {
+  RewritePatternSet patterns(function->getContext());
+  patterns.add<MoveDequantizeDown, MoveQuantizeUp, DropRoundTrip>(function->getContext());
+  GreedyRewriteConfig config;
+  config.enableFolding(false).enableConstantCSE(false).setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  return applyPatternsGreedily(function, std::move(patterns), config);
+}
+
+} // namespace tessera::device

@@ -1,0 +1,246 @@
+//===- Quantized.cpp - Integer form of ops between dequantize and quantize ===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Conversion/TopToDevice/Quantized.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "top_dialect/IR/Names.h"
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace tessera::device {
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+int64_t Scaling::lowest() const {
+  return element.isUnsignedInteger() ? 0 : -(int64_t(1) << (element.getIntOrFloatBitWidth() - 1));
+}
+
+int64_t Scaling::highest() const {
+  unsigned bits = element.getIntOrFloatBitWidth();
+  return (int64_t(1) << (element.isUnsignedInteger() ? bits : bits - 1)) - 1;
+}
+
+int64_t Scaling::quantize(double r) const {
+  float steps = std::nearbyint(static_cast<float>(r) / static_cast<float>(scale)) + static_cast<float>(zero);
+  return static_cast<int64_t>(std::clamp<double>(steps, lowest(), highest()));
+}
+
+static std::optional<Scaling> readScaling(Value scale, Value zeroPoint, Type element) {
+  if (Lowering::type(scale).getNumElements() != 1 || Lowering::type(zeroPoint).getNumElements() != 1) {
+    return std::nullopt;
+  }
+  std::optional<SmallVector<double>> s = top::getConstantDoubles(scale), z = top::getConstantDoubles(zeroPoint);
+  if (!s || !z || !(s->front() > 0) || std::isinf(s->front())) {
+    return std::nullopt;
+  }
+  return Scaling{s->front(), static_cast<int64_t>(z->front()), element};
+}
+
+std::optional<Scaling> getScaling(top::QuantizeOp op) {
+  return readScaling(op.getScale(), op.getZeroPoint(), Lowering::element(op.getY()));
+}
+
+std::optional<Scaling> getScaling(top::DequantizeOp op) {
+  return readScaling(op.getScale(), op.getZeroPoint(), Lowering::element(op.getX()));
+}
+
+std::optional<QuantizedTensor> matchQuantized(Value value) {
+  auto op = value.getDefiningOp<top::DequantizeOp>();
+  std::optional<Scaling> scaling = op && Lowering::element(op.getX()).isInteger(8) ? getScaling(op) : std::nullopt;
+  return scaling ? std::optional(QuantizedTensor{op.getX(), *scaling}) : std::nullopt;
+}
+
+/// Values of a parameter per entry of dim `axis` of `shape`, or one for all; nothing for other broadcasts.
+static std::optional<SmallVector<double>> readAlong(Value parameter, ArrayRef<int64_t> shape, int64_t axis) {
+  ArrayRef<int64_t> dims = Lowering::dims(parameter);
+  int64_t missing = shape.size() - dims.size();
+  for (auto [d, dim] : llvm::enumerate(dims)) {
+    if (dim != 1 && static_cast<int64_t>(d) + missing != axis) {
+      return std::nullopt;
+    }
+  }
+  return top::getConstantDoubles(parameter);
+}
+
+std::optional<QuantizedWeights> matchWeights(Value value, int64_t axis) {
+  auto op = value.getDefiningOp<top::DequantizeOp>();
+  if (!op || !Lowering::element(op.getX()).isInteger(8)) {
+    return std::nullopt;
+  }
+  RankedTensorType type = Lowering::type(op.getX());
+  std::optional<top::TensorData> data = top::getConstantData(op.getX());
+  std::optional<SmallVector<double>> scales = readAlong(op.getScale(), type.getShape(), axis);
+  std::optional<SmallVector<double>> zeros = readAlong(op.getZeroPoint(), type.getShape(), axis);
+  if (!data || !scales || !zeros || llvm::any_of(*scales, [](double s) { return !(s > 0) || std::isinf(s); })) {
+    return std::nullopt;
+  }
+  Type i8 = IntegerType::get(value.getContext(), 8);
+  QuantizedWeights weights{RankedTensorType::get(type.getShape(), i8), std::vector<char>(type.getNumElements()), *scales, 0};
+  int64_t inner = 1;
+  for (int64_t dim : type.getShape().drop_front(axis + 1)) {
+    inner *= dim;
+  }
+  bool isUnsigned = Lowering::element(op.getX()).isUnsignedInteger();
+  for (auto [i, byte] : llvm::enumerate(data->bytes)) {
+    int64_t channel = static_cast<int64_t>(i) / inner % type.getDimSize(axis);
+    int64_t stored = isUnsigned ? int64_t(static_cast<uint8_t>(byte)) : int64_t(static_cast<int8_t>(byte));
+    int64_t centred = stored - static_cast<int64_t>(zeros->size() == 1 ? zeros->front() : (*zeros)[channel]);
+    if (centred < -128 || centred > 127) {
+      return std::nullopt;
+    }
+    weights.values[i] = static_cast<char>(centred);
+    weights.largest = std::max(weights.largest, std::abs(centred));
+  }
+  return weights;
+}
+
+std::optional<std::vector<int64_t>> matchBias(Value bias, ArrayRef<double> scales) {
+  SmallVector<double> own{1.0}; // scale of the stored values
+  Value values = bias;
+  bool integers = false;
+  if (auto op = bias.getDefiningOp<top::DequantizeOp>()) {
+    std::optional<SmallVector<double>> scale = readAlong(op.getScale(), Lowering::dims(bias), 0);
+    std::optional<SmallVector<double>> zero = readAlong(op.getZeroPoint(), Lowering::dims(bias), 0);
+    if (!scale || !zero || llvm::any_of(*zero, [](double z) { return z != 0; })) {
+      return std::nullopt;
+    }
+    own = *scale, values = op.getX(), integers = true;
+  }
+  std::optional<SmallVector<double>> stored = top::getConstantDoubles(values);
+  if (!stored) {
+    return std::nullopt;
+  }
+  std::vector<int64_t> result;
+  for (auto [c, value] : llvm::enumerate(*stored)) {
+    double ratio = own[own.size() == 1 ? 0 : c] / scales[scales.size() == 1 ? 0 : c];
+    // Both scales were rounded to single: a difference that small is none.
+    bool same = integers && std::fabs(ratio - 1) < 1e-6;
+    double rounded = same ? value : std::nearbyint(value * ratio);
+    if (!(std::fabs(rounded) <= std::numeric_limits<int32_t>::max())) {
+      return std::nullopt;
+    }
+    result.push_back(static_cast<int64_t>(rounded));
+  }
+  return result;
+}
+
+bool sumFits(const Scaling &x, int64_t steps, int64_t largest, ArrayRef<int64_t> bias) {
+  int64_t reach = std::max(x.highest() - x.zero, x.zero - x.lowest()), most = 0;
+  for (int64_t value : bias) {
+    most = std::max(most, std::abs(value));
+  }
+  // The op itself sums stored values, of weights up to -128, before the bias takes the zero points back.
+  int64_t stored = std::max(x.highest(), -x.lowest()) * 128 * steps, centred = reach * largest * steps + most;
+  return std::max(stored, centred) <= std::numeric_limits<int32_t>::max();
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+ProductTail::ProductTail(Operation *product, bool relu, double limit)
+    : last(product), low(-std::numeric_limits<double>::infinity()), high(std::numeric_limits<double>::infinity()),
+      chain{product} {
+  if (relu) {
+    low = 0;
+    high = limit > 0 ? limit : high;
+  }
+  double lowHere = low, highHere = high;
+  for (Operation *op = product; op->hasOneUse();) {
+    op = *op->user_begin();
+    chain.push_back(op);
+    if (isa<top::ReluOp>(op)) {
+      lowHere = std::max(lowHere, 0.0), highHere = std::max(highHere, 0.0);
+    } else if (auto clip = dyn_cast<top::ClipOp>(op)) {
+      double lo = clip.getLo().convertToDouble(), hi = clip.getHi().convertToDouble();
+      lowHere = std::min(std::max(lowHere, lo), hi), highHere = std::min(std::max(highHere, lo), hi);
+    } else if (auto quantize = dyn_cast<top::QuantizeOp>(op)) {
+      output = getScaling(quantize);
+      if (output && quantize.getX().getDefiningOp() == chain[chain.size() - 2]) {
+        last = op, low = lowHere, high = highHere;
+        return;
+      }
+      output.reset();
+      break;
+    } else {
+      break;
+    }
+  }
+  chain.resize(1);
+}
+
+ProductForm::ProductForm(const ProductTail &tail, ArrayRef<double> scales) {
+  for (double scale : scales) {
+    factors.push_back(static_cast<float>(tail.output ? scale / tail.output->scale : scale));
+  }
+  if (tail.output) {
+    quantised = true;
+    resultElement = tail.output->element;
+    zero = tail.output->zero;
+    // Quantising is monotone: the clamp of quantised bounds is the quantised clamp.
+    low = tail.output->quantize(tail.low), high = tail.output->quantize(tail.high);
+    return;
+  }
+  resultElement = Float32Type::get(tail.last->getContext());
+  low = tail.low, high = tail.high;
+}
+
+bool ProductForm::oneFactor() const { return llvm::all_equal(factors); }
+
+void ProductForm::repeat(int64_t count) {
+  SmallVector<double> repeated;
+  for (double factor : factors) {
+    repeated.append(count, factor);
+  }
+  factors = repeated;
+}
+
+Value ProductForm::emit(OpBuilder &builder, Location loc, Value sum, Value factor) const {
+  if (!factor) {
+    factor = scalarConstant(builder, loc, builder.getF32Type(), factors.front());
+  }
+  if (quantised) {
+    return emitRequantise(builder, loc, sum, factor, zero, low, high, resultElement);
+  }
+  Value real = arith::SIToFPOp::create(builder, loc, builder.getF32Type(), sum);
+  real = arith::MulFOp::create(builder, loc, real, factor);
+  if (!std::isinf(low)) {
+    real = arith::MaximumFOp::create(builder, loc, real, scalarConstant(builder, loc, real.getType(), low));
+  }
+  if (!std::isinf(high)) {
+    real = arith::MinimumFOp::create(builder, loc, real, scalarConstant(builder, loc, real.getType(), high));
+  }
+  return real;
+}
+
+Value emitRequantise(OpBuilder &builder, Location loc, Value sum, Value factor, double zero, double low, double high,
+                     Type type) {
+  Type f32 = builder.getF32Type();
+  Value y = arith::SIToFPOp::create(builder, loc, f32, sum);
+  y = arith::MulFOp::create(builder, loc, y, factor);
+  y = math::RoundEvenOp::create(builder, loc, y);
+  if (zero != 0) {
+    y = arith::AddFOp::create(builder, loc, y, scalarConstant(builder, loc, f32, zero));
+  }
+  y = arith::MaximumFOp::create(builder, loc, y, scalarConstant(builder, loc, f32, low));
+  y = arith::MinimumFOp::create(builder, loc, y, scalarConstant(builder, loc, f32, high));
+  y = arith::FPToSIOp::create(builder, loc, builder.getI32Type(), y);
+  return arith::TruncIOp::create(builder, loc, builder.getIntegerType(type.getIntOrFloatBitWidth()), y);
+}
+
+void replaceTail(Lowering &lower, const ProductTail &tail, Value result) {
+  Operation *made = result.getDefiningOp();
+  top::copyNames(ArrayRef<Operation *>(tail.chain), made);
+  lower.rewriter.replaceOp(tail.last, result);
+  for (Operation *op : llvm::reverse(tail.chain)) {
+    if (op != tail.last) {
+      lower.rewriter.eraseOp(op);
+    }
+  }
+}
+
+} // namespace tessera::device

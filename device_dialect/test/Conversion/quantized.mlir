@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tessera-opt %s --convert-top-to-device --canonicalize --split-input-file | FileCheck %s
+
+// Per-channel weights: factors 0.5 * 0.25 / 2 and 0.5 * 0.5 / 2; bias 1 / 0.125 - 100 (1 + 2) and -1 / 0.25 - 100 (-3 + 4).
+// Padding holds the zero point. Clamp: the zero point (ReLU) to 6 / 2 - 10 (clip).
+// CHECK-LABEL: func.func @conv
+// CHECK-DAG: %[[W:.*]] = top.constant {{.*}} : tensor<2x2x1x1xi8>
+// CHECK-DAG: %[[B:.*]] = top.constant dense<[-292, -104]> : tensor<2xi32>
+// CHECK-DAG: %[[M:.*]] = top.constant dense<{{.*}}6.250000e-02{{.*}}1.250000e-01{{.*}}> : tensor<2x1x1xf32>
+// CHECK: %[[Y:.*]] = device.conv %arg0, %[[W]] bias %[[B]] extras(%[[M]]) epilogue {
+// CHECK-NEXT: ^bb0(%[[S:.*]]: i32, %[[F:.*]]: f32):
+// CHECK-DAG: %[[LOW:.*]] = arith.constant -1.000000e+01 : f32
+// CHECK-DAG: %[[HIGH:.*]] = arith.constant -7.000000e+00 : f32
+// CHECK: arith.sitofp %[[S]] : i32 to f32
+// CHECK-NEXT: arith.mulf %{{.*}}, %[[F]] : f32
+// CHECK-NEXT: math.roundeven
+// CHECK-NEXT: arith.addf %{{.*}}, %[[LOW]]
+// CHECK-NEXT: arith.maximumf %{{.*}}, %[[LOW]]
+// CHECK-NEXT: arith.minimumf %{{.*}}, %[[HIGH]]
+// CHECK-NEXT: arith.fptosi %{{.*}} : f32 to i32
+// CHECK-NEXT: arith.trunci %{{.*}} : i32 to i8
+// CHECK: padValue = 100 : i64
+// CHECK-SAME: top.outputs = ["y"]
+// CHECK-NEXT: return %[[Y]]
+func.func @conv(%x: tensor<1x2x4x4xui8>) -> tensor<1x2x5x5xi8> {
+  %sx = top.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %zx = top.constant dense<100> : tensor<ui8> : tensor<ui8>
+  %w = top.constant dense<[[[[1]], [[2]]], [[[-3]], [[4]]]]> : tensor<2x2x1x1xi8> : tensor<2x2x1x1xi8>
+  %sw = top.constant dense<[[[[0.25]]], [[[0.5]]]]> : tensor<2x1x1x1xf32> : tensor<2x1x1x1xf32>
+  %zw = top.constant dense<0> : tensor<2x1x1x1xi8> : tensor<2x1x1x1xi8>
+  %b = top.constant dense<[1.0, -1.0]> : tensor<2xf32> : tensor<2xf32>
+  %sy = top.constant dense<2.0> : tensor<f32> : tensor<f32>
+  %zy = top.constant dense<-10> : tensor<i8> : tensor<i8>
+  %xf = top.dequantize %x, %sx, %zx : (tensor<1x2x4x4xui8>, tensor<f32>, tensor<ui8>) -> tensor<1x2x4x4xf32>
+  %wf = top.dequantize %w, %sw, %zw : (tensor<2x2x1x1xi8>, tensor<2x1x1x1xf32>, tensor<2x1x1x1xi8>) -> tensor<2x2x1x1xf32>
+  %c = top.conv %xf, %wf, %b {strides = array<i64: 1, 1>, pads = array<i64: 0, 1, 1, 0>, dilations = array<i64: 1, 1>, relu = true} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>, tensor<2xf32>) -> tensor<1x2x5x5xf32>
+  %clip = top.clip %c {lo = -1.0 : f64, hi = 6.0 : f64} : (tensor<1x2x5x5xf32>) -> tensor<1x2x5x5xf32>
+  %y = top.quantize %clip, %sy, %zy {top.outputs = ["y"]} : (tensor<1x2x5x5xf32>, tensor<f32>, tensor<i8>) -> tensor<1x2x5x5xi8>
+  return %y : tensor<1x2x5x5xi8>
+}
+
+// -----
+
+// Unsigned weights lose their zero point; nothing quantises the result: it is f32.
+// CHECK-LABEL: func.func @matmul
+// CHECK: %[[W:.*]] = top.constant {{.*}} : tensor<2x2xi8>
+// CHECK: device.matmul %arg0, %[[W]] epilogue {
+// CHECK-NEXT: ^bb0(%[[S:.*]]: i32):
+// CHECK-NEXT: %[[F:.*]] = arith.constant 1.250000e-01 : f32
+// CHECK-NEXT: %[[R:.*]] = arith.sitofp %[[S]] : i32 to f32
+// CHECK-NEXT: %[[Y:.*]] = arith.mulf %[[R]], %[[F]] : f32
+// CHECK-NEXT: device.yield %[[Y]] : f32
+// CHECK: (tensor<3x2xi8>, tensor<2x2xi8>) -> tensor<3x2xf32>
+func.func @matmul(%x: tensor<3x2xi8>) -> tensor<3x2xf32> {
+  %sx = top.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %zx = top.constant dense<0> : tensor<i8> : tensor<i8>
+  %w = top.constant dense<[[128, 2], [255, 130]]> : tensor<2x2xui8> : tensor<2x2xui8>
+  %sw = top.constant dense<0.25> : tensor<f32> : tensor<f32>
+  %zw = top.constant dense<128> : tensor<ui8> : tensor<ui8>
+  %xf = top.dequantize %x, %sx, %zx : (tensor<3x2xi8>, tensor<f32>, tensor<i8>) -> tensor<3x2xf32>
+  %wf = top.dequantize %w, %sw, %zw : (tensor<2x2xui8>, tensor<f32>, tensor<ui8>) -> tensor<2x2xf32>
+  %y = top.matmul %xf, %wf : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+
+// -----
+
+// Two activations: the sums of rows and columns correct the zero points 3 and 130 (2 after the shift to i8); 2 * 3 * 2 = 12.
+// CHECK-LABEL: func.func @activations
+// CHECK: %[[B:.*]] = device.map(%arg1)
+// CHECK: arith.xori
+// CHECK: (tensor<2x5xui8>) -> tensor<2x5xi8>
+// CHECK: %[[COLUMNS:.*]] = device.reduce sum %[[B]] prologue
+// CHECK: arith.constant -3 : i32
+// CHECK: axes = array<i64: 0>
+// CHECK-SAME: -> tensor<1x5xi32>
+// CHECK: %[[ROWS:.*]] = device.reduce sum %arg0 prologue
+// CHECK: arith.constant -2 : i32
+// CHECK: axes = array<i64: 1>
+// CHECK-SAME: -> tensor<3x1xi32>
+// CHECK: device.matmul %arg0, %[[B]] extras(%[[COLUMNS]], %[[ROWS]]) epilogue {
+// CHECK-NEXT: ^bb0(%[[S:.*]]: i32, %[[C:.*]]: i32, %[[R:.*]]: i32):
+// CHECK-DAG: %[[BOTH:.*]] = arith.constant 12 : i32
+// CHECK: %[[S1:.*]] = arith.addi %[[S]], %[[C]]
+// CHECK-NEXT: %[[S2:.*]] = arith.addi %[[S1]], %[[R]]
+// CHECK-NEXT: arith.addi %[[S2]], %[[BOTH]]
+func.func @activations(%a: tensor<3x2xi8>, %b: tensor<2x5xui8>) -> tensor<3x5xui8> {
+  %s = top.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %za = top.constant dense<3> : tensor<i8> : tensor<i8>
+  %zb = top.constant dense<130> : tensor<ui8> : tensor<ui8>
+  %af = top.dequantize %a, %s, %za : (tensor<3x2xi8>, tensor<f32>, tensor<i8>) -> tensor<3x2xf32>
+  %bf = top.dequantize %b, %s, %zb : (tensor<2x5xui8>, tensor<f32>, tensor<ui8>) -> tensor<2x5xf32>
+  %c = top.matmul %af, %bf : (tensor<3x2xf32>, tensor<2x5xf32>) -> tensor<3x5xf32>
+  %y = top.quantize %c, %s, %zb : (tensor<3x5xf32>, tensor<f32>, tensor<ui8>) -> tensor<3x5xui8>
+  return %y : tensor<3x5xui8>
+}
+
+// -----
+
+// Moves carry integers: pads of the zero point, equal parameters cancel, other ones are requantised before the concatenation.
+// CHECK-LABEL: func.func @moves
+// CHECK-NOT: f32, {{.*}}device.copy
+// CHECK: %[[P:.*]] = device.pool max %arg0
+// CHECK-SAME: -> tensor<1x2x2x2xi8>
+// CHECK: %[[PAD:.*]] = device.copy %[[P]]
+// CHECK-SAME: fill = 7.0
+// CHECK-SAME: -> tensor<1x2x2x3xi8>
+// CHECK: %[[Q:.*]] = device.map
+// CHECK: -> tensor<1x1x2x3xi8>
+// CHECK: device.copy %[[PAD]], %[[Q]]
+// CHECK-SAME: -> tensor<1x3x2x3xi8>
+func.func @moves(%x: tensor<1x2x4x4xi8>, %u: tensor<1x1x2x3xi8>) -> tensor<1x3x2x3xi8> {
+  %s = top.constant dense<0.5> : tensor<1xf32> : tensor<1xf32>
+  %z = top.constant dense<7> : tensor<1xi8> : tensor<1xi8>
+  %s2 = top.constant dense<0.25> : tensor<f32> : tensor<f32>
+  %f = top.dequantize %x, %s, %z : (tensor<1x2x4x4xi8>, tensor<1xf32>, tensor<1xi8>) -> tensor<1x2x4x4xf32>
+  %g = top.dequantize %u, %s2, %z : (tensor<1x1x2x3xi8>, tensor<f32>, tensor<1xi8>) -> tensor<1x1x2x3xf32>
+  %m = top.max_pool %f {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x4x4xf32>) -> tensor<1x2x2x2xf32>
+  %p = top.pad %m {pads = array<i64: 0, 0, 0, 0, 0, 0, 0, 1>, mode = 0 : i32} : (tensor<1x2x2x2xf32>) -> tensor<1x2x2x3xf32>
+  %c = top.concat %p, %g {axis = 1 : i64} : (tensor<1x2x2x3xf32>, tensor<1x1x2x3xf32>) -> tensor<1x3x2x3xf32>
+  %y = top.quantize %c, %s, %z : (tensor<1x3x2x3xf32>, tensor<1xf32>, tensor<1xi8>) -> tensor<1x3x2x3xi8>
+  return %y : tensor<1x3x2x3xi8>
+}
+
+// -----
+
+// A mean: the sum less 4 zero points, times 0.5 / 4 / 0.5.
+// CHECK-LABEL: func.func @mean
+// CHECK: device.reduce sum %arg0 prologue
+// CHECK: arith.extsi
+// CHECK: epilogue
+// CHECK-DAG: arith.constant 2.500000e-01 : f32
+// CHECK-DAG: arith.constant {{-?}}28 : i32
+// CHECK: (tensor<1x2x2x2xi8>) -> tensor<1x2x1x1xi8>
+func.func @mean(%x: tensor<1x2x2x2xi8>) -> tensor<1x2x1x1xi8> {
+  %s = top.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %z = top.constant dense<7> : tensor<i8> : tensor<i8>
+  %f = top.dequantize %x, %s, %z : (tensor<1x2x2x2xi8>, tensor<f32>, tensor<i8>) -> tensor<1x2x2x2xf32>
+  %m = top.reduce %f {kind = 1 : i32, axes = array<i64: 2, 3>} : (tensor<1x2x2x2xf32>) -> tensor<1x2x1x1xf32>
+  %y = top.quantize %m, %s, %z : (tensor<1x2x1x1xf32>, tensor<f32>, tensor<i8>) -> tensor<1x2x1x1xi8>
+  return %y : tensor<1x2x1x1xi8>
+}
+
+// -----
+
+// 16-bit activations, and weights without activations, are floats; constants are dequantised here and now.
+// CHECK-LABEL: func.func @floats
+// CHECK: %[[W:.*]] = top.constant dense<{{.*}}2.500000e-01{{.*}}> : tensor<1x2xf32>
+// CHECK: device.map(%arg0)
+// CHECK: device.matmul %{{.*}}, %[[W]]
+// CHECK-SAME: (tensor<3x1xf32>, tensor<1x2xf32>) -> tensor<3x2xf32>
+func.func @floats(%x: tensor<3x1xi16>) -> tensor<3x2xf32> {
+  %s = top.constant dense<0.25> : tensor<f32> : tensor<f32>
+  %z16 = top.constant dense<0> : tensor<i16> : tensor<i16>
+  %z = top.constant dense<0> : tensor<i8> : tensor<i8>
+  %w = top.constant dense<[[1, 2]]> : tensor<1x2xi8> : tensor<1x2xi8>
+  %xf = top.dequantize %x, %s, %z16 : (tensor<3x1xi16>, tensor<f32>, tensor<i16>) -> tensor<3x1xf32>
+  %wf = top.dequantize %w, %s, %z : (tensor<1x2xi8>, tensor<f32>, tensor<i8>) -> tensor<1x2xf32>
+  %y = top.matmul %xf, %wf : (tensor<3x1xf32>, tensor<1x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}

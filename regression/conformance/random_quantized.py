@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random small quantised networks: every instruction set gives the integers of the device reference, to the bit.
+
+Networks of quantise/dequantise pairs with odd shapes, channel tails, zero points anywhere, saturating values, per-channel
+weights, results that stay float. On 1 and 2 threads. What the Top reference computes in float for the same network may
+differ by a rounding, now and then: that is counted, and must stay rare.
+    build/bin/tessera-python regression/conformance/random_quantized.py --seeds 0:500 [--isa x86-v2] [--keep FOLDER]
+"""
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import random
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Iterator, Sequence
+
+import numpy as np
+import onnx
+import random_graphs
+from engines import Compiler, StageError, deploy, run_bmodel, supported_isas
+from onnx import TensorProto, helper
+from random_graphs import MAX_ELEMENTS, Shape, _window
+
+from tessera import safetensors_io
+
+# Outputs whose float simulation is off by more than one step, over all of a run: roundings that later layers enlarge.
+MAX_FAR = 0.02
+WEIGHT_AXES = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": None}
+MOVES = {"Concat", "Slice", "Split", "Transpose", "Reshape", "Pad", "Resize", "DepthToSpace", "SpaceToDepth", "MaxPool",
+         "GlobalMaxPool", "Gather", "Relu", "Clip", "ReduceMax", "ReduceMin"}
+
+
+class QuantisedNetwork(random_graphs.Network):
+    """As its base, but every result is quantised and dequantised; `integers` are the quantised tensors behind `values`."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.parameters: dict[str, tuple[float, np.ndarray]] = {}  # scale and zero point by value
+        self.integers: dict[str, str] = {}
+
+    def raw(self, op: str, inputs: Sequence[str], count: int = 1, **attributes: object) -> list[str]:
+        outputs = [f"t{len(self.nodes)}_{i}" for i in range(count)]
+        self.nodes.append(helper.make_node(op, list(inputs), outputs, name=f"n{len(self.nodes)}_{op}", **attributes))
+        return outputs
+
+    def draw_parameters(self) -> tuple[float, np.ndarray]:
+        low, high, dtype = self.rng.choice([(-128, 127, np.int8), (-128, 127, np.int8), (0, 255, np.uint8)])
+        middle = (low + high + 1) // 2
+        zero = self.rng.choice([0, middle, self.rng.randint(middle - 40, middle + 40), self.rng.randint(low, high)])
+        scale = float(np.float32(10 ** self.rng.uniform(-2.2, -1.4)))
+        return scale, np.array(np.clip(zero, low, high), dtype)
+
+    def quantise(self, value: str, shape: Shape, parameters: tuple[float, np.ndarray] | None = None) -> str:
+        scale, zero = parameters or self.draw_parameters()
+        operands = [self.constant(np.array(scale, np.float32)), self.constant(zero)]
+        integers = self.raw("QuantizeLinear", [value, *operands])[0]
+        result = self.raw("DequantizeLinear", [integers, *operands])[0]
+        self.values[result] = shape
+        self.parameters[result] = (scale, zero)
+        self.integers[result] = integers
+        return result
+
+    def add_input(self, shape: Shape) -> None:
+        super().add_input(shape)
+        name = f"x{len(self.inputs) - 1}"
+        del self.values[name]
+        self.quantise(name, shape)
+
+    def quantise_weights(self, op: str, name: str, attributes: dict) -> tuple[str, np.ndarray]:
+        """A dequantised i8 constant instead of a float one, and its scales."""
+        tensor = next(t for t in self.initializers if t.name == name)
+        array = onnx.numpy_helper.to_array(tensor)
+        axis = WEIGHT_AXES[op] if op != "Gemm" else (0 if attributes.get("transB") else 1)
+        axis = axis % array.ndim  # type: ignore[operator]
+        others = tuple(i for i in range(array.ndim) if i != axis)
+        per_channel = self.rng.random() < 0.6 and (op != "ConvTranspose" or attributes.get("group", 1) == 1)
+        largest = np.abs(array).max(axis=others if per_channel else None)
+        scale = np.maximum(largest / 127, 1e-6).astype(np.float32)
+        shaped = scale.reshape([-1 if i == axis else 1 for i in range(array.ndim)]) if per_channel else scale
+        integers = np.clip(np.rint(array / shaped), -127, 127).astype(np.int8)
+        more = {"axis": axis} if per_channel else {}
+        operands = [self.constant(integers), self.constant(scale), self.constant(np.zeros(scale.shape, np.int8))]
+        return self.raw("DequantizeLinear", operands, **more)[0], scale
+
+    def node(self, op: str, inputs: Sequence[str], shapes: Sequence[Shape], **attributes: object) -> list[str]:
+        operands, constants = list(inputs), {t.name: t for t in self.initializers}
+        if op in WEIGHT_AXES and operands[1] in constants:
+            x = operands[0]
+            operands[1], scales = self.quantise_weights(op, operands[1], attributes)
+            if len(operands) > 2 and self.rng.random() < 0.4:
+                # An integer bias of the accumulator's scale, as exporters write it.
+                bias = onnx.numpy_helper.to_array(constants[operands[2]])
+                scale = (np.float32(self.parameters[x][0]) * scales).astype(np.float32)
+                integers = np.rint(bias / scale).astype(np.int32)
+                more = {"axis": 0} if scale.ndim else {}
+                operands[2] = self.raw("DequantizeLinear", [self.constant(integers), self.constant(scale),
+                                                            self.constant(np.zeros(scale.shape, np.int32))], **more)[0]
+        outputs = self.raw(op, operands, len(shapes), **attributes)
+        results = []
+        for output, shape in zip(outputs, shapes):
+            if op in WEIGHT_AXES and self.rng.random() < 0.4:
+                output = self.tail(output, shape)
+            same = op in MOVES and operands[0] in self.parameters and self.rng.random() < 0.6
+            results.append(self.quantise(output, shape, self.parameters[operands[0]] if same else None))
+        return results
+
+    def tail(self, value: str, shape: Shape) -> str:
+        """What may stand between a product and its quantisation."""
+        kind = self.rng.choice(["Relu", "Clip", "LeakyRelu", "Add", "Mul"])
+        if kind == "Clip":
+            return self.raw(kind, [value, self.constant(np.array(-0.25, np.float32)), self.constant(np.array(1.5, np.float32))])[0]
+        if kind == "Add":
+            other = self.pick(lambda s: s == shape)
+            return self.raw(kind, [value, other])[0] if other else value
+        if kind == "Mul":
+            return self.raw(kind, [value, self.constant(np.array(0.75, np.float32))])[0]
+        return self.raw(kind, [value])[0]
+
+
+def max_pool(net: random_graphs.Network) -> bool:
+    x = net.pick_image()
+    if not x:
+        return False
+    n, c, h, w = net.values[x]
+    if net.rng.random() < 0.2:
+        net.node("GlobalMaxPool", [x], [(n, c, 1, 1)])
+        return True
+    k, stride, pad = net.rng.randint(2, 3), net.rng.randint(1, 2), net.rng.randint(0, 1)
+    oh, ow = _window(h, k, stride, (pad, pad)), _window(w, k, stride, (pad, pad))
+    if min(oh, ow) < 1:
+        return False
+    net.node("MaxPool", [x], [(n, c, oh, ow)], kernel_shape=[k, k], strides=[stride] * 2, pads=[pad] * 4)
+    return True
+
+
+def mean(net: random_graphs.Network) -> bool:
+    """Sums of integers; a mean whose divisor depends on the position is computed in float and left out."""
+    x = net.pick_image()
+    if not x or net.rng.random() < 0.4:
+        x = net.pick()
+        shape = net.values[x]  # type: ignore[index]
+        axes = sorted(net.rng.sample(range(len(shape)), net.rng.randint(1, len(shape))))
+        kept = net.rng.random() < 0.7 or len(axes) == len(shape)
+        result = tuple(1 if i in axes else d for i, d in enumerate(shape) if kept or i not in axes)
+        net.node(net.rng.choice(["ReduceMean", "ReduceMean", "ReduceMax", "ReduceMin"]), [x], [result],  # type: ignore[list-item]
+                 axes=axes, keepdims=int(kept))
+        return True
+    n, c, h, w = net.values[x]
+    if net.rng.random() < 0.4:
+        net.node("GlobalAveragePool", [x], [(n, c, 1, 1)])
+        return True
+    k, stride, pad = net.rng.randint(2, 3), net.rng.randint(1, 2), net.rng.randint(0, 1)
+    oh, ow = _window(h, k, stride, (pad, pad)), _window(w, k, stride, (pad, pad))
+    if min(oh, ow) < 1:
+        return False
+    net.node("AveragePool", [x], [(n, c, oh, ow)], kernel_shape=[k, k], strides=[stride] * 2, pads=[pad] * 4, count_include_pad=1)
+    return True
+
+
+def nearest(net: random_graphs.Network) -> bool:
+    x = net.pick_image()
+    if not x:
+        return False
+    n, c, h, w = net.values[x]
+    target = (n, c, h * net.rng.randint(1, 3), w * net.rng.randint(1, 2))
+    if np.prod(target) > MAX_ELEMENTS:
+        return False
+    net.node("Resize", [x, "", "", net.ints(*target)], [target], mode="nearest",
+             coordinate_transformation_mode=net.rng.choice(["asymmetric", "half_pixel"]))
+    return True
+
+
+g = random_graphs
+OPS = [g.conv] * 8 + [g.binary] * 4 + [g.unary] * 3 + [g.concat] * 3 + [g.matmul] * 3 + [
+    g.slice_, g.transpose, g.reshape, g.conv_transpose, g.conv_transpose, g.clip, g.swish, g.split, g.pad, g.depth_to_space,
+    g.gemm, g.gather, g.binary_constant, max_pool, max_pool, mean, mean, mean, nearest]
+
+
+def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """The network of a seed with its inputs; of its first `steps` steps if given."""
+    net = QuantisedNetwork(seed)
+    r = net.rng
+    base = (r.choice([1, 1, 2]), r.randint(1, 67), r.randint(1, 13), r.randint(1, 13))
+    net.add_input(base)
+    if r.random() < 0.5:
+        net.add_input(r.choice([base, (base[0], r.randint(1, 67), *base[2:]), (r.randint(1, 20), r.randint(1, 67))]))
+    length, done = r.randint(1, 7), 0
+    while done < (length if steps is None else min(steps, length)):
+        done += r.choice(OPS)(net)
+    used = {name for node in net.nodes for name in node.input}
+    # The integers themselves are compared: of what nothing reads, and now and then of what something reads as well.
+    outputs = {net.integers[name]: (net.parameters[name][1].dtype, shape) for name, shape in net.values.items()
+               if name not in used or random.Random(f"{seed}{name}").random() < 0.15}
+    graph = helper.make_graph(
+        net.nodes, f"seed{seed}",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, a.shape) for name, a in net.inputs.items()],
+        [helper.make_tensor_value_info(name, TensorProto.INT8 if dtype == np.int8 else TensorProto.UINT8, shape)
+         for name, (dtype, shape) in outputs.items()], net.initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    return model, net.inputs
+
+
+def _reference(compiler: Compiler, mlir: Path, inputs: dict[str, np.ndarray], *options: str) -> dict[str, np.ndarray]:
+    given, results = mlir.with_name("in.safetensors"), mlir.with_name("out.safetensors")
+    safetensors_io.save(given, inputs)
+    compiler("reference", "reference", "--mlir", mlir, "--input", given, "--output", results, *options)
+    return safetensors_io.load(results)
+
+
+def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Path | None) -> tuple[int, int]:
+    """Elements compared, and those of them where the float simulation is more than one step off."""
+    model, inputs = make_network(seed, steps)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        path, mlir, plain = folder / "model.onnx", folder / "model_top.mlir", folder / "plain_top.mlir"
+        path.write_bytes(model.SerializeToString())
+        compiler("import", "import", "--onnx", path, "--output", plain, "--no-optimise")
+        simulated = _reference(compiler, plain, inputs)
+        compiler("import", "import", "--onnx", path, "--output", mlir)
+        want = _reference(compiler, mlir, inputs, "--device")
+        got = run_bmodel(deploy(compiler, mlir, isa), inputs)
+    elements = far = 0
+    for name, expected in want.items():
+        if got[name].shape != expected.shape or got[name].dtype != expected.dtype:
+            raise StageError("compare", f"'{name}' is {got[name].dtype}{got[name].shape}, the reference "
+                             f"{expected.dtype}{expected.shape}")
+        wrong = np.argwhere(got[name] != expected)
+        if len(wrong):
+            worst = tuple(map(int, wrong[0]))
+            raise StageError("compare", f"'{name}' {expected.shape}: {len(wrong)} integers differ, first at {worst}: "
+                             f"{got[name][worst]}, reference {expected[worst]}")
+        elements += expected.size
+        far += int((np.abs(simulated[name].astype(np.int32) - expected) > 1).sum())
+    return elements, far
+
+
+_compiler: Compiler | None = None  # one per worker process
+
+
+def run_seed(seed: int, isa: str, keep: Path | None = None) -> tuple[str, int, int]:
+    """What is wrong with the network of a seed ("" if nothing is), elements compared, and those far from the simulation."""
+    global _compiler
+    _compiler = _compiler or Compiler()
+    try:
+        return ("", *_check(_compiler, seed, None, isa, None))
+    except StageError as error:
+        fault = error
+    for steps in range(1, 9):
+        try:
+            _check(_compiler, seed, steps, isa, keep and keep / f"seed{seed}")
+        except StageError as error:
+            nodes = " ".join(f"{node.op_type}({','.join(node.input)})" for node in make_network(seed, steps)[0].graph.node
+                             if "quantize" not in node.op_type.lower())
+            return f"seed {seed} on {isa}, {steps} steps: {error.stage}: {error}; {nodes}", 0, 0
+    return f"seed {seed} on {isa}: {fault.stage}: {fault}", 0, 0
+
+
+def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> Iterator[tuple[str, int, int]]:
+    """run_seed's results of many seeds. Without `isa` the instruction sets take turns."""
+    isas = [isa] if isa else list(reversed(supported_isas()))
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(run_seed, seeds, [isas[seed % len(isas)] for seed in seeds], [keep] * len(seeds), chunksize=4)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="0:100", help="FIRST:END")
+    parser.add_argument("--isa", choices=supported_isas())
+    parser.add_argument("--keep", type=Path, help="leave the files of networks that fail here")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    first, end = map(int, arguments.seeds.split(":"))
+    faults = elements = far = 0
+    for fault, compared, off in run_seeds(range(first, end), arguments.jobs, arguments.isa, arguments.keep):
+        if fault:
+            print(fault, flush=True)
+        faults, elements, far = faults + bool(fault), elements + compared, far + off
+    operators = collections.Counter(node.op_type for seed in range(first, end) for node in make_network(seed)[0].graph.node)
+    print(f"{faults} of {end - first} networks fail; {elements} elements equal, {far} of them more than one step from the float "
+          "simulation; nodes: " + ", ".join(f"{op} {n}" for op, n in operators.most_common()))
+    return 1 if faults or far > MAX_FAR * elements else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

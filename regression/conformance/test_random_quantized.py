@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random quantised networks give the device reference's integers on every instruction set; more: random_quantized.py."""
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import random_quantized  # noqa: E402
+from engines import supported_isas  # noqa: E402
+
+SEEDS = range(36)
+
+
+def test_integers_are_equal_everywhere() -> None:
+    results = list(random_quantized.run_seeds(SEEDS, os.cpu_count() or 1))
+    assert not [fault for fault, _, _ in results if fault], "\n".join(fault for fault, _, _ in results)
+    elements, far = (sum(result[i] for result in results) for i in (1, 2))
+    assert elements > 10_000
+    # The simulation sums in float and divides where integers multiply: roundings may differ, answers not.
+    assert far <= random_quantized.MAX_FAR * elements
+
+
+def test_one_wrong_step_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def altered(*arguments: object) -> dict[str, np.ndarray]:
+        outputs = {name: array.copy() for name, array in run(*arguments).items()}
+        last = outputs[max(outputs)].reshape(-1)
+        last[-1] ^= 1
+        return outputs
+
+    run = random_quantized.run_bmodel
+    monkeypatch.setattr(random_quantized, "run_bmodel", altered)
+    assert "1 integers differ" in random_quantized.run_seed(1, supported_isas()[-1])[0]
