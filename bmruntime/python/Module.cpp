@@ -101,7 +101,7 @@ public:
   /// Runs with |inputs| (contiguous, in order); returns ([(output, shape)], dump). |allocate|(dtype,
   /// shape) makes an array. An output of symbolic shape is allocated with its largest size: the result
   /// of |shape| lies at its front. With |dump| the dict holds every tensor of the ONNX graph that a
-  /// step wrote.
+  /// step wrote; quantised ones as (array, info).
   py::tuple run(const std::vector<py::buffer> &inputs, const py::object &allocate, bool dump) {
     std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
     {
@@ -291,8 +291,9 @@ private:
       const py::buffer array = allocator(numpyName(view.info.dtype), shapeOf(view.info, view.info.shape));
       const Buffer target(array, /*writable=*/true);
       bmrt_tensor_to_row_major(&view, target.info.ptr, target.bytes(), &dumpFailure);
+      const py::object entry = view.info.scale_count ? py::object(py::make_tuple(array, describe(view.info))) : py::object(array);
       for (uint32_t n = 0; n < view.info.onnx_name_count; ++n) {
-        dumped[bmrt_tensor_onnx_name(&view.info, n)] = array;
+        dumped[bmrt_tensor_onnx_name(&view.info, n)] = entry;
       }
     }
   }

@@ -16,6 +16,7 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
@@ -64,6 +65,24 @@ llvm::Expected<quant::QuantizeReport> quantize(func::FuncOp function, const Quan
     return failed("widen f16 values");
   }
   return quant::quantizeFunction(function, quantization.table, quantization.choices);
+}
+
+/// Says of the model's integer tensors which real numbers they stand for.
+void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
+  llvm::StringMap<const quant::QuantizedTensor *> byName;
+  for (const quant::QuantizedTensor &tensor : report.tensors) {
+    byName[tensor.name] = &tensor;
+  }
+  for (auto &tensor : stage.tensors) {
+    if (tensor->dtype != bmodel::DType::I8 || tensor->onnx_names.empty()) {
+      continue;
+    }
+    if (const quant::QuantizedTensor *quantized = byName.lookup(tensor->onnx_names.front())) {
+      tensor->quant = std::make_unique<bmodel::QuantDefT>();
+      tensor->quant->scales = {quantized->scale};
+      tensor->quant->zero_points = {quantized->zeroPoint};
+    }
+  }
 }
 
 LogicalResult runDevicePasses(ModuleOp module, const X86DeployOptions &deploy) {
@@ -143,6 +162,9 @@ llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOption
     if (mlir::failed(planModel(function, options.target, kernels, std::move(code), planned))) {
       return failed("plan the model");
     }
+  }
+  if (result.quantization) {
+    addScales(*planned.model.nets.front()->stages.front(), *result.quantization);
   }
   Phase phase(observer, "write");
   if (std::string message = bmodel::writeModel(planned.model, planned.segments, options.output); !message.empty()) {

@@ -10,7 +10,7 @@ using namespace llvm;
 
 namespace tessera::quant {
 namespace {
-constexpr double kSmallestSpan = 1e-30; // keeps scales, and their products with a weight's scale, positive
+constexpr double kSmallestSpan = 1e-8; // as run_calibration has it
 constexpr double kTolerance = 1e-3;     // of an edited scale against the one that follows from the range
 
 /// One line of "tensors".
@@ -53,7 +53,7 @@ Range readRange(ObjectReader &line) {
 
 void Range::derive() {
   if (symmetric) {
-    scale = static_cast<float>(std::max<double>(threshold, kSmallestSpan) / 127);
+    scale = static_cast<float>(double(threshold) / 127);
     zeroPoint = 0;
     return;
   }

@@ -34,6 +34,20 @@ bool isNearest(top::ResizeOp op) {
   return op.getMode() == top::ResizeMode::nearest && op.getCoord() != top::ResizeCoord::tf_crop_and_resize;
 }
 
+/// The largest integer is that of the largest element; a sum is a mean with another scale.
+OpKind kindOfReduction(top::ReduceKind kind) {
+  switch (kind) {
+  case top::ReduceKind::max:
+  case top::ReduceKind::min:
+    return OpKind::move;
+  case top::ReduceKind::sum:
+  case top::ReduceKind::mean:
+    return OpKind::blend;
+  default:
+    return OpKind::other;
+  }
+}
+
 /// Products summed into one result element.
 int64_t reductionLength(Operation *op) {
   auto weight = typeOf(weightOf(op).operand->get());
@@ -64,6 +78,7 @@ OpKind kindOf(Operation *op) {
           [](auto) { return OpKind::move; })
       .Case([](top::PadOp pad) { return isMovingPad(pad) ? OpKind::move : OpKind::other; })
       .Case([](top::ResizeOp resize) { return isNearest(resize) ? OpKind::move : OpKind::blend; })
+      .Case([](top::ReduceOp reduce) { return kindOfReduction(reduce.getKind()); })
       .Case([](top::ConcatOp) { return OpKind::concat; })
       .Case([](top::AvgPoolOp) { return OpKind::blend; })
       .Default(OpKind::other);

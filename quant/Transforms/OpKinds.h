@@ -11,9 +11,9 @@ namespace tessera::quant {
 enum class OpKind {
   product,     ///< conv, conv_transpose, matmul: operand 0 and constant operand 1 in integers, sums in i32
   elementwise, ///< reads and writes integers, computes in float
-  move,        ///< only moves operand 0: its result has the same parameters
+  move,        ///< only moves operand 0, or picks from it by size: its result has the same parameters
   concat,      ///< only moves: all operands and the result have the same parameters
-  blend,       ///< means of integers with parameters of their own: avg_pool, interpolating resize
+  blend,       ///< means and sums of integers, with parameters of their own: avg_pool, reduce, interpolating resize
   other,       ///< has no integer form
 };
 

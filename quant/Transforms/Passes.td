@@ -16,8 +16,8 @@ def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
                                       %y = top.conv %xd, %wd
     ```
     A result that only an elementwise op reads stays float: that op becomes the epilogue, which computes in float anyway.
-    Outputs of reshape, transpose, slice, gather, max_pool, pad, tile, expand and nearest resize take the parameters of their
-    input, concat gives all its inputs one range: they only move integers. What the quantise table names, or has no line in the
+    Outputs of reshape, transpose, slice, gather, max_pool, largest and smallest of a reduce, pad, tile, expand and nearest resize
+    take the parameters of their input, concat gives all its inputs one range: they only move integers. What the quantise table names, or has no line in the
     calibration table, stays float; a remark at the op says why.
   }];
   let options = [

@@ -18,8 +18,9 @@ namespace tessera::quant {
 namespace {
 using namespace mlir;
 
-/// Every reader of `v` that `decisions` does not except gets dequantize(quantize(v)).
-void insertPair(OpBuilder &builder, Value v, const Range &range, const Decisions &decisions) {
+/// Every reader of `v` that `decisions` does not except gets dequantize(quantize(v)). The integers stand for the tensor
+/// from now on, and have its name.
+top::QuantizeOp insertPair(OpBuilder &builder, Value v, const Range &range, const Decisions &decisions) {
   Location loc = v.getLoc();
   if (Operation *op = v.getDefiningOp()) {
     builder.setInsertionPointAfter(op);
@@ -35,6 +36,10 @@ void insertPair(OpBuilder &builder, Value v, const Range &range, const Decisions
     Operation *user = use.getOwner();
     return user != q && !decisions.readsFloat.contains(user);
   });
+  if (Operation *op = v.getDefiningOp(); op && op->getNumResults() == 1 && !top::getTensorName(v).empty()) {
+    q->setAttr(top::TopDialect::kOutputsAttr, op->removeAttr(top::TopDialect::kOutputsAttr));
+  }
+  return q;
 }
 
 std::string displayName(Operation *op) {
@@ -114,7 +119,10 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
     }
   }
   for (auto &[value, range] : decisions->tensors) {
-    insertPair(builder, value, range, *decisions);
+    top::QuantizeOp q = insertPair(builder, value, range, *decisions);
+    if (StringRef name = top::getTensorName(q); !name.empty()) {
+      report.tensors.push_back({name.str(), range.scale, range.zeroPoint});
+    }
   }
   return report;
 }

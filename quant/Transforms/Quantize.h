@@ -16,11 +16,19 @@ struct KeptOp {
   int64_t products = 0; ///< its multiplications, for convolutions and matmuls
 };
 
+/// A tensor that is i8 now: real = scale * (q - zeroPoint).
+struct QuantizedTensor {
+  std::string name; ///< of the float tensor that it stands for; its quantize has the name from now on
+  float scale;
+  int8_t zeroPoint;
+};
+
 /// What the user is told.
 struct QuantizeReport {
   int64_t integerOps = 0;                       ///< run on integers, or in the epilogue of one that does
   int64_t products = 0, integerProducts = 0;    ///< multiplications of convolutions and matmuls: all, in integers
   std::vector<KeptOp> kept;                     ///< in program order
+  std::vector<QuantizedTensor> tensors;         ///< with a name
 };
 
 /// Fails where a table names a tensor or an op that the function does not have. To be called before anything that drops

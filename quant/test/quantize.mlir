@@ -149,3 +149,27 @@ func.func @main(%x: tensor<3x2xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.
   %y = top.matmul %x, %t, %bias {transB = true} : (tensor<3x2xf32>, tensor<2x2xf32>, tensor<2xf32>) -> tensor<3x2xf32>
   return %m, %y : tensor<3x2xf32>, tensor<3x2xf32>
 }
+
+// -----
+
+// The largest of integers is one of them; a mean has parameters of its own.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[B:.*]] = top.conv
+// CHECK: %[[S:.*]] = top.constant dense<2.500000e-01> : tensor<f32>
+// CHECK: top.quantize %[[B]], %[[S]]
+// CHECK: %[[M:.*]] = top.reduce
+// CHECK-DAG: %[[S2:.*]] = top.constant dense<2.500000e-01> : tensor<f32>
+// CHECK-DAG: %[[Z2:.*]] = top.constant dense<0> : tensor<i8>
+// CHECK: top.quantize %[[M]], %[[S2]], %[[Z2]]
+// CHECK: %[[A:.*]] = top.reduce
+// CHECK: %[[S3:.*]] = top.constant dense<2.000000e+00> : tensor<f32>
+// CHECK: top.quantize %[[A]], %[[S3]]
+func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.name = "a"}) -> (tensor<1x2xf32> {top.name = "y"}) {
+  %w = top.constant dense<1.0> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
+  %b = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["b"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
+  %m = top.reduce %b {kind = 2 : i32, axes = array<i64: 3>, keepDims = false} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4xf32>
+  %c = top.reduce %m {kind = 1 : i32, axes = array<i64: 2>, keepDims = false, top.outputs = ["c"]} : (tensor<1x2x4xf32>) -> tensor<1x2xf32>
+  %k = top.constant dense<1.0> : tensor<2x2xf32> : tensor<2x2xf32>
+  %y = top.matmul %c, %k {top.outputs = ["y"]} : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
+  return %y : tensor<1x2xf32>
+}

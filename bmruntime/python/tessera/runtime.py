@@ -127,8 +127,10 @@ class Net:
 
     def run_with_dump(self, inputs: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Runs once; returns the outputs and all tensors of the ONNX graph that the run computed
-        (fusion makes some of them vanish), row-major whatever their layout."""
-        return self._run(inputs, dump=True)
+        (fusion makes some of them vanish), row-major whatever their layout; quantised ones as the
+        real numbers that they stand for."""
+        outputs, tensors = self._run(inputs, dump=True)
+        return outputs, {name: _real(*entry) if isinstance(entry, tuple) else entry for name, entry in tensors.items()}
 
     def profile(self, inputs: Mapping[str, Any] | None = None, runs: int = 10) -> list[StepProfile]:
         """Times every step over `runs` runs (after one that is not counted); without `inputs` on zeros."""
@@ -191,6 +193,15 @@ def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:
     storage = np.empty(size + _ALIGNMENT, np.uint8)
     start = -storage.ctypes.data % _ALIGNMENT
     return storage[start:start + size].view(kind).reshape(shape)
+
+
+def _real(array: np.ndarray, info: dict[str, Any]) -> np.ndarray:
+    """The float32 numbers that a quantised tensor stands for."""
+    shape = [1] * array.ndim
+    if len(info["scales"]) > 1:
+        shape[info["axis"]] = -1
+    scale = np.asarray(info["scales"], np.float32).reshape(shape)
+    return (array.astype(np.int64) - np.asarray(info["zero_points"]).reshape(shape)).astype(np.float32) * scale
 
 
 def _front(array: np.ndarray, shape: list[int]) -> np.ndarray:
