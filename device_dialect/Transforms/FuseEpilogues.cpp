@@ -64,13 +64,18 @@ private:
     // Two reshaped operands could be lifted over in turn without end.
     bool lifted = false;
     while (map) {
+      // Bytes are dequantised where they are used: what is read beside a result is then a quarter as large.
+      if (MapOp next = fuseInput(map, /*onlyOfBytes=*/true)) {
+        map = next;
+        continue;
+      }
       if (Operation *producer = findProducer(map)) {
         order[producer] = order[map];
         appendToEpilogue(cast<EpilogueInterface>(producer), map);
         ++numEpilogues;
         return;
       }
-      MapOp next = fuseInput(map);
+      MapOp next = fuseInput(map, /*onlyOfBytes=*/false);
       if (!next && !lifted) {
         next = liftOverReshape(map);
         lifted = true;
@@ -114,11 +119,13 @@ private:
     });
   }
 
-  /// |map| with one more map that it reads inside, null when nothing was done.
-  MapOp fuseInput(MapOp map) {
+  /// |map| with one more map that it reads (and that reads bytes alone) inside, null when nothing was done.
+  MapOp fuseInput(MapOp map, bool onlyOfBytes) {
+    auto isByte = [](Value value) { return typeOf(value).getElementType().isInteger(8); };
     for (Value input : map.getInputs()) {
       auto producer = input.getDefiningOp<MapOp>();
-      if (!producer || producer->getBlock() != map->getBlock() || !canInline(producer, map)) {
+      if (!producer || producer->getBlock() != map->getBlock() || !canInline(producer, map) ||
+          (onlyOfBytes && !(llvm::all_of(producer.getInputs(), isByte) && !isByte(input)))) {
         continue;
       }
       unsigned at = order[map];

@@ -58,7 +58,8 @@ def FuseEpiloguesPass : Pass<"device-fuse-epilogues", "::mlir::func::FuncOp"> {
     convolution, matrix product, pool or reduction is the last part of that op's epilogue, its other operands are extras; of
     several such producers the last one in the program takes the map, so a residual addition ends the longer branch. A map
     of the result's shape that has a single user, or costs little and has only maps as users, is computed inside its users.
-    A map behind a reshape is computed on the dims before it where its operands allow.
+    A map behind a reshape is computed on the dims before it where its operands allow. Dequantisations of bytes go into the
+    maps that read them first of all, so that epilogues read bytes.
 
     The fused op stands where the map stood, has its name, and the locations of both; values that no longer exist lose
     their names. Nothing is computed more often than before except bodies of up to four cheap operations.
