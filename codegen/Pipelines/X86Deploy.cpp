@@ -28,6 +28,19 @@ void registerX86Deploy(DialectRegistry &registry) {
   x86::registerX86Kernels(registry);
 }
 
+llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const Quantization &quantization) {
+  top::nameEveryTensor(function);
+  if (llvm::Error error = quant::checkTables(function, quantization.table, quantization.choices)) {
+    return error;
+  }
+  PassManager passes(function.getContext());
+  passes.addPass(top::createWidenFloatsPass());
+  if (mlir::failed(passes.run(function->getParentOfType<ModuleOp>()))) {
+    return llvm::createStringError("failed to widen f16 values");
+  }
+  return quant::quantizeFunction(function, quantization.table, quantization.choices);
+}
+
 namespace {
 
 /// Ends the observer's phase when it goes out of scope.
@@ -51,20 +64,6 @@ llvm::Error writeText(ModuleOp module, const std::string &path) {
   module.print(file->os(), OpPrintingFlags().enableDebugInfo());
   file->keep();
   return llvm::Error::success();
-}
-
-/// Pairs of quantize and dequantize by the tables. f16 models are widened first; their tensors have their names before.
-llvm::Expected<quant::QuantizeReport> quantize(func::FuncOp function, const Quantization &quantization) {
-  top::nameEveryTensor(function);
-  if (llvm::Error error = quant::checkTables(function, quantization.table, quantization.choices)) {
-    return error;
-  }
-  PassManager passes(function.getContext());
-  passes.addPass(top::createWidenFloatsPass());
-  if (mlir::failed(passes.run(function->getParentOfType<ModuleOp>()))) {
-    return failed("widen f16 values");
-  }
-  return quant::quantizeFunction(function, quantization.table, quantization.choices);
 }
 
 /// Says of the model's integer tensors which real numbers they stand for.
@@ -109,7 +108,7 @@ llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOption
   X86DeployResult result;
   if (options.quantization) {
     Phase phase(observer, "quantize");
-    llvm::Expected<quant::QuantizeReport> report = quantize(function, *options.quantization);
+    llvm::Expected<quant::QuantizeReport> report = quantizeModel(function, *options.quantization);
     if (!report) {
       return report.takeError();
     }

@@ -7,6 +7,7 @@
 #include "codegen/X86/X86Target.h"
 #include "quant/Transforms/Quantize.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 #include <functional>
@@ -19,6 +20,10 @@ struct Quantization {
   quant::CalibrationTable table;
   quant::QuantizeTable choices;
 };
+
+/// Puts quantize/dequantize pairs into the function by the tables. f16 models are widened first; their tensors have their
+/// names before.
+llvm::Expected<quant::QuantizeReport> quantizeModel(mlir::func::FuncOp function, const Quantization &quantization);
 
 struct X86DeployOptions {
   x86::X86Target target;

@@ -3,6 +3,7 @@
 #include "codegen/Pipelines/X86Deploy.h"
 #include "codegen/X86/KernelCache.h"
 #include "codegen/tools/Events.h"
+#include "codegen/tools/QuantTables.h"
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/Names.h"
@@ -89,32 +90,6 @@ llvm::Expected<x86::X86Target> parseTarget(const Options &options) {
   return *target;
 }
 
-/// The tables of an INT8 model, if they are good and of this model; nothing for F32.
-llvm::Expected<std::optional<codegen::Quantization>> loadTables(const Options &options, ModuleOp module) {
-  if (options.calibrationTable.empty()) {
-    return std::nullopt;
-  }
-  codegen::Quantization quantization;
-  auto table = quant::CalibrationTable::load(options.calibrationTable);
-  if (!table) {
-    return table.takeError();
-  }
-  quantization.table = std::move(*table);
-  if (std::string hash = top::hashModule(module); quantization.table.modelHash() != hash) {
-    return fail(kError, "'" + options.calibrationTable + "' is of another model: its model_hash is " + quantization.table.modelHash() +
-                            " ('" + quantization.table.modelName() + "'), the model's is " + hash +
-                            "; run run_calibration for this model");
-  }
-  if (!options.quantizeTable.empty()) {
-    auto choices = quant::QuantizeTable::load(options.quantizeTable);
-    if (!choices) {
-      return choices.takeError();
-    }
-    quantization.choices = std::move(*choices);
-  }
-  return quantization;
-}
-
 llvm::json::Object describe(const quant::QuantizeReport &report) {
   llvm::json::Array kept;
   for (const quant::KeptOp &op : report.kept) {
@@ -154,7 +129,7 @@ llvm::Error run(const Options &options) {
     return module.takeError();
   }
   std::string hash = options.observe ? top::hashModule(**module) : "";
-  auto quantization = loadTables(options, **module);
+  auto quantization = loadTables(options.calibrationTable, options.quantizeTable, **module);
   if (!quantization) {
     return quantization.takeError();
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Events.h"
 #include "codegen/tools/ModuleInfo.h"
+#include "codegen/tools/QuantTables.h"
 #include "codegen/tools/Subcommand.h"
 #include "codegen/tools/TensorFile.h"
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
@@ -29,6 +30,7 @@ struct Options {
   std::string output;
   bool all = false;
   bool device = false;
+  std::string calibrationTable, quantizeTable;
 };
 } // namespace
 
@@ -99,14 +101,24 @@ static llvm::Error run(const Options &options) {
   if (!module) {
     return module.takeError();
   }
-  if (llvm::Error error = options.device ? lower(**module) : llvm::Error::success()) {
-    return error;
-  }
   auto found = findMain(**module);
   if (!found) {
     return found.takeError();
   }
   auto network = cast<func::FuncOp>(*found);
+  auto tables = loadTables(options.calibrationTable, options.quantizeTable, **module);
+  if (!tables) {
+    return tables.takeError();
+  }
+  if (*tables) {
+    auto report = tessera::codegen::quantizeModel(network, **tables);
+    if (!report) {
+      return report.takeError();
+    }
+  }
+  if (llvm::Error error = options.device ? lower(**module) : llvm::Error::success()) {
+    return error;
+  }
   auto inputs = readInputs(network, options.input);
   if (!inputs) {
     return inputs.takeError();
@@ -134,6 +146,8 @@ std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
   sub->add_option("--input", options->input, "safetensors file with one tensor per input, by name")->required();
   sub->add_option("--output", options->output, "safetensors file to write")->required();
   sub->add_flag("--device", options->device, "Lower to device operations first: the integers that every chip gives");
+  sub->add_option("--calibration-table", options->calibrationTable, "NAME_cali.json: quantise first, as deploy does for INT8");
+  sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json: precision per op");
   sub->add_flag("--all", options->all, "Write every named tensor, not only the outputs");
   return [options] { return run(*options); };
 }

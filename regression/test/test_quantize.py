@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from case_file import REGRESSION
+from case_file import REGRESSION, machine_isas
 from conftest import check, run_tool
 from test_bad_input import assert_refused
 
+from tessera import safetensors_io
 from tessera.files import save_npz
 
 MODEL = REGRESSION / "models" / "resnet8_cifar10" / "resnet8_cifar10.onnx"
@@ -56,6 +57,29 @@ def test_runs_on_integers_and_answers_as_f32(folder: Path, tmp_path: Path) -> No
     assert (f32.argmax(1) == int8.argmax(1)).mean() >= 0.8
     assert (f32 * int8).sum() / np.sqrt((f32 * f32).sum() * (int8 * int8).sum()) >= 0.98
     assert not np.array_equal(f32, int8)
+
+
+def test_whole_model_gives_the_same_bits_everywhere(folder: Path, tmp_path: Path) -> None:
+    """The device reference, every instruction set, 1 and 2 threads. Up to the logits: the softmax behind them is float."""
+    import tessera.runtime as runtime
+
+    check(run_tool("model_transform", "--model_def", MODEL, "--model_name", "logits", "--output_names", "t22", "--not_inference",
+                   "--mlir", "t_top.mlir", cwd=tmp_path))
+    check(run_tool("run_calibration", "t_top.mlir", "--dataset", folder / "samples.npz", "--tune_num", "1", "-o", "t_cali.json",
+                   cwd=tmp_path))
+    samples = np.load(folder / "samples.npz")["input"][:3]
+    for index, sample in enumerate(samples):
+        safetensors_io.save(tmp_path / "in.safetensors", {"input": sample[None]})
+        check(run_tool("tessera-compile", "reference", "--mlir", "t_top.mlir", "--calibration-table", "t_cali.json", "--device",
+                       "--input", "in.safetensors", "--output", "out.safetensors", cwd=tmp_path))
+        want = safetensors_io.load(tmp_path / "out.safetensors")["t22"]
+        for isa in machine_isas():
+            if index == 0:
+                check(run_tool("model_deploy", "--mlir", "t_top.mlir", "--quantize", "INT8", "--calibration_table", "t_cali.json",
+                               "--chip", isa, "--model", f"{isa}.bmodel", "--skip_validation", cwd=tmp_path))
+            for threads in (1, 2):
+                got = runtime.load(str(tmp_path / f"{isa}.bmodel"), threads=threads).net()({"input": sample[None]})["t22"]
+                assert got.tobytes() == want.tobytes(), (isa, threads, np.abs(got - want).max())
 
 
 def test_is_compared_with_the_float_reference(folder: Path, tmp_path: Path) -> None:

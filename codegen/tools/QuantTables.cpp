@@ -1,0 +1,36 @@
+//===- QuantTables.cpp - The tables that --quantize goes by ---------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/tools/QuantTables.h"
+#include "codegen/tools/Events.h"
+#include "codegen/tools/Subcommand.h"
+#include "top_dialect/IR/TensorNames.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tool;
+
+llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(const std::string &calibration,
+                                                                               const std::string &choices, ModuleOp module) {
+  if (calibration.empty()) {
+    return std::nullopt;
+  }
+  codegen::Quantization quantization;
+  auto table = quant::CalibrationTable::load(calibration);
+  if (!table) {
+    return table.takeError();
+  }
+  quantization.table = std::move(*table);
+  if (std::string hash = top::hashModule(module); quantization.table.modelHash() != hash) {
+    return llvm::make_error<CodedError>(
+        kError, "'" + calibration + "' is of another model: its model_hash is " + quantization.table.modelHash() + " ('" +
+                    quantization.table.modelName() + "'), the model's is " + hash + "; run run_calibration for this model");
+  }
+  if (!choices.empty()) {
+    auto loaded = quant::QuantizeTable::load(choices);
+    if (!loaded) {
+      return loaded.takeError();
+    }
+    quantization.choices = std::move(*loaded);
+  }
+  return quantization;
+}
