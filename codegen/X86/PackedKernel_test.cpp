@@ -56,7 +56,7 @@ std::string epilogue(Result result, const std::string &y, int64_t zero, bool rel
                     .str();
 }
 
-/// An op over |operands| (x, w) with bias, and the epilogue's factors (and residual) as extras.
+/// An op over x and w with |bias| and the epilogue's factors (and residual) as extras, or without where one is empty.
 std::string opText(const std::string &name, const std::string &x, const std::string &w, const std::string &bias, const std::string &factors,
                    const std::string &residual, const std::string &y, const std::string &body, const std::string &attributes) {
   std::string extras, arguments, types, block = "%acc: i32";
@@ -67,9 +67,12 @@ std::string opText(const std::string &name, const std::string &x, const std::str
     }
     extras += ") epilogue { ^bb0(" + block + "): " + body + " }";
   }
-  return formatv("(%x: {0}, %w: {1}, %b: {2}{3}) -> {4} {{ %y = device.{5} %x, %w bias %b{6} {{ {7} } : ({0}, {1}, {2}{8}) -> {4} "
-                 "return %y : {4} }",
-                 x, w, bias, arguments, y, name, extras, attributes, types)
+  std::string operands = "%x, %w";
+  if (!bias.empty()) {
+    operands += " bias %b", arguments = ", %b: " + bias + arguments, types = ", " + bias + types;
+  }
+  return formatv("(%x: {0}, %w: {1}{2}) -> {3} {{ %y = device.{4} {5}{6} {{ {7} } : ({0}, {1}{8}) -> {3} return %y : {3} }", x, w, arguments, y,
+                 name, operands, extras, attributes, types)
       .str();
 }
 
@@ -79,6 +82,7 @@ struct ConvCase {
   Result result = Result::Requantised;
   int64_t padValue = 0;
   bool relu = true;
+  bool bias = true;
 };
 
 std::string convText(const ConvCase &s) {
@@ -93,8 +97,8 @@ std::string convText(const ConvCase &s) {
     attributes += formatv(", padValue = {0} : i64", s.padValue).str();
   }
   int64_t zero = s.y[0] == 'u' ? 7 : -9;
-  return opText("conv", tensor({s.n, s.c, s.h, s.w}, s.x), tensor({s.oc, s.c / s.groups, s.kh, s.kw}, "i8"), tensor({s.oc}, "i32"),
-                tensor({s.oc, 1, 1}, "f32"), s.result == Result::Residual ? tensor({s.n, s.oc, oh, ow}, "i8") : "", y,
+  return opText("conv", tensor({s.n, s.c, s.h, s.w}, s.x), tensor({s.oc, s.c / s.groups, s.kh, s.kw}, "i8"),
+                s.bias ? tensor({s.oc}, "i32") : "", tensor({s.oc, 1, 1}, "f32"), s.result == Result::Residual ? tensor({s.n, s.oc, oh, ow}, "i8") : "", y,
                 epilogue(s.result, s.y, zero, s.relu), attributes);
 }
 
@@ -154,7 +158,7 @@ TEST(QuantConv, Random) {
   for (int64_t i = 0, count = randomCases(40); i < count; ++i) {
     ConvCase s{pick(1, 2), pick(1, 67), pick(3, 12), pick(3, 40), pick(1, 67), pick(1, 3), pick(1, 3), pick(1, 2), pick(1, 2), pick(0, 2), 1};
     s.x = pick(0, 1) ? "ui8" : "i8", s.y = pick(0, 1) ? "ui8" : "i8";
-    s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1);
+    s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1), s.bias = pick(0, 3);
     s.h += 4, s.w += 4;
     s.padValue = s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
     checkConv(s);
@@ -183,7 +187,7 @@ TEST(QuantDepthwise, Random) {
     int64_t c = pick(2, 67);
     ConvCase s{pick(1, 2), c, pick(9, 20), pick(9, 50), c, pick(1, 5), pick(1, 5), pick(1, 3), pick(1, 2), pick(0, 2), c};
     s.x = pick(0, 1) ? "ui8" : "i8", s.y = pick(0, 1) ? "ui8" : "i8";
-    s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1);
+    s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1), s.bias = pick(0, 3);
     s.padValue = s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
     checkConv(s);
   }

@@ -237,15 +237,15 @@ private:
     Value old = job.weight->get();
     auto oldType = cast<RankedTensorType>(old.getType());
     auto type = RankedTensorType::get({job.elements}, job.element);
-    if (job.lowersBias) {
-      lowerBias(job.op, job.data);
-    }
     std::string hint = "packed";
     if (auto key = old.getDefiningOp()->getAttrOfType<StringAttr>("key")) {
       hint = key.str() + ".packed";
     }
     Value packed = top::createConstant(builder, old.getLoc(), type, std::move(job.packed), hint);
     job.weight->set(packed);
+    if (job.lowersBias) {
+      lowerBias(job.op, job.data); // may add an operand, which moves the others
+    }
     flushBias(job.op);
     if (auto conv = dyn_cast<ConvOp>(job.op)) {
       conv.setPacked(true), conv.setWeightShape(oldType.getShape()), conv.setPanelBlocks(job.panelBlocks);

@@ -35,10 +35,16 @@ public:
   }
   int64_t bytes() const { return packedBytes(form, blocks * kBlock * steps * kStep); }
 
-  void set(int64_t column, int64_t step, int64_t lane, int8_t weight) {
-    int64_t block = column / kBlock, panel = block / panelBlocks, first = panel * panelBlocks;
-    int64_t width = std::min(panelBlocks, blocks - first);
-    int64_t at = ((first * steps + step * width + (block - first)) * kBlock) * kStep, inBlock = column % kBlock;
+  /// The column that set() writes.
+  void startColumn(int64_t column) {
+    int64_t block = column / kBlock, first = block / panelBlocks * panelBlocks;
+    inBlock = column % kBlock;
+    stepElements = std::min(panelBlocks, blocks - first) * kBlock * kStep;
+    begin = (first * steps + block - first) * kBlock * kStep;
+  }
+
+  void set(int64_t step, int64_t lane, int8_t weight) {
+    int64_t at = begin + step * stepElements;
     if (form == PackedForm::Quads) {
       packed[at + inBlock * kStep + lane] = static_cast<char>(weight);
       return;
@@ -52,6 +58,7 @@ private:
   int64_t blocks, panelBlocks, steps;
   PackedForm form;
   char *packed;
+  int64_t inBlock = 0, begin = 0, stepElements = 0; ///< of the column
 };
 } // namespace
 
@@ -61,6 +68,7 @@ void packConv8(const ConvWeightDims &d, int64_t panelBlocks, bool blockedInput, 
   for (int64_t group = 0; group < d.groups; ++group) {
     Panels panels(groupOc, panelBlocks, steps, form, packed);
     for (int64_t column = 0; column < groupOc; ++column) {
+      panels.startColumn(column);
       const int8_t *filter = weights + (group * groupOc + column) * d.groupC * taps;
       for (int64_t channel = 0; channel < d.groupC; ++channel) {
         int64_t block = channel / kBlock, lane = channel % kBlock;
@@ -69,11 +77,11 @@ void packConv8(const ConvWeightDims &d, int64_t panelBlocks, bool blockedInput, 
           int8_t weight = filter[channel * taps + tap];
           int64_t row = channel * d.kh + tap / d.kw, x = tap % d.kw;
           if (blockedInput) {
-            panels.set(column, before + tap * perTap + lane / kStep, lane % kStep, weight);
+            panels.set(before + tap * perTap + lane / kStep, lane % kStep, weight);
           } else if (dilatedRows) {
-            panels.set(column, row * d.kw + x, 0, weight);
+            panels.set(row * d.kw + x, 0, weight);
           } else {
-            panels.set(column, row * stepsOf(d.kw) + x / kStep, x % kStep, weight);
+            panels.set(row * stepsOf(d.kw) + x / kStep, x % kStep, weight);
           }
         }
       }
@@ -121,8 +129,9 @@ void packMatMul8(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, Pac
                  char *packed) {
   Panels panels(n, panelBlocks, stepsOf(k), form, packed);
   for (int64_t column = 0; column < n; ++column) {
+    panels.startColumn(column);
     for (int64_t i = 0; i < k; ++i) {
-      panels.set(column, i / kStep, i % kStep, transposed ? weights[column * k + i] : weights[i * n + column]);
+      panels.set(i / kStep, i % kStep, transposed ? weights[column * k + i] : weights[i * n + column]);
     }
   }
 }
