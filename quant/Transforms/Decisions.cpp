@@ -154,8 +154,10 @@ private:
     Value result = op->getNumResults() == 1 ? op->getResult(0) : Value();
     const Choice *choice = pinned.lookup(op);
     bool asked = choice && choice->precision == Precision::INT8 && kind != OpKind::other && hasRange(result);
-    if (result && (isWanted(result) || asked)) {
-      quantized.insert(result);
+    for (Value each : op->getResults()) { // a recurrent op has several
+      if (isWanted(each) || (asked && each == result)) {
+        quantized.insert(each);
+      }
     }
     std::string &reason = reasons[op];
     if (reason.empty() && kind != OpKind::product && !quantized.contains(result) &&
