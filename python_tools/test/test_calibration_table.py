@@ -19,7 +19,7 @@ TENSORS = ["x", "conv_Relu", "a/b:0", "y"]
 @pytest.fixture
 def table() -> Table:
     return Table("m", "ab" * 16, "auto", 100, "cd" * 16, (
-        Entry.make("x", 2.64, -2.1, 2.64, True, "mse"), Entry.make("conv_Relu", 6.0, 0.0, 6.0, False, "max"),
+        Entry.make("x", 2.64, -2.1, 2.64, True, "mse"), Entry.make("conv_Relu", 6.0, 0.0, 6.0, False, "max", 0.03125),
         Entry.make("a/b:0", 0.1, -0.1, 0.03, False, "kl"), Entry.make("y", 1e-8, 0.0, 0.0, True, "max")))
 
 
@@ -66,7 +66,7 @@ BAD = [
     (lambda d: d["tensors"][1].update(min=7.0), "tensor 'conv_Relu': min 7.0 is above max 6.0"),
     (lambda d: d["tensors"][0].update(threshold="2"), "tensor 'x': threshold is '2', expected a finite number"),
     (lambda d: d["tensors"][0].update(max=float("nan")), "tensor 'x': max is nan"),
-    (lambda d: d["tensors"][0].update(treshold=1), "tensor 'x': unknown key \"treshold\"; allowed are dtype, max"),
+    (lambda d: d["tensors"][0].update(treshold=1), "tensor 'x': unknown key \"treshold\"; allowed are dtype, error, max"),
     (lambda d: d["tensors"][0].pop("method"), "tensor 'x': \"method\" is missing"),
     (lambda d: d["tensors"][0].update(dtype="int3"), "tensor 'x': dtype 'int3'; allowed: int8"),
     (lambda d: d["tensors"][0].update(threshold=1.0), "tensor 'x': scale 0.020787401 is not threshold / 127"),

@@ -23,6 +23,7 @@ Range readRange(ObjectReader &line) {
   std::string dtype = line.text("dtype");
   line.text("method");
   std::optional<double> scale = line.optionalNumber("scale");
+  range.error = line.optionalNumber("error");
   std::optional<int64_t> zeroPoint = line.optionalInteger("zero_point", -128, 127);
   if (line.failed()) {
     return range;
@@ -32,6 +33,9 @@ Range readRange(ObjectReader &line) {
   }
   if (range.min > range.max) {
     line.fail("min " + Twine(std::to_string(range.min)) + " is above max " + std::to_string(range.max));
+  }
+  if (range.error && *range.error < 0) {
+    line.fail("error " + std::to_string(*range.error) + " is negative");
   }
   if (dtype != "int8") {
     line.fail("dtype '" + dtype + "'; allowed: int8");

@@ -5,6 +5,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tessera::quant {
@@ -16,6 +17,7 @@ struct Range {
   bool symmetric = true;
   float scale = 1;
   int8_t zeroPoint = 0;
+  std::optional<double> error; ///< of the outputs, relative, with this tensor alone in 8 bits; where it was measured
 
   /// Sets scale and zero point to what follows from the range, as run_calibration does.
   void derive();

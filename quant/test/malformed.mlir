@@ -10,7 +10,7 @@
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/version.json 2>&1 | FileCheck %s --check-prefix=VERSION
 // VERSION: error: '{{.*}}version.json': "version" is 2, this program reads version 1
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/unknown_key.json 2>&1 | FileCheck %s --check-prefix=UNKNOWN_KEY
-// UNKNOWN_KEY: error: '{{.*}}unknown_key.json': tensor 'x': unknown key "treshold"; allowed are dtype, max, method, min, name, scale, symmetric, threshold, zero_point
+// UNKNOWN_KEY: error: '{{.*}}unknown_key.json': tensor 'x': unknown key "treshold"; allowed are dtype, error, max, method, min, name, scale, symmetric, threshold, zero_point
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/missing.json 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: error: '{{.*}}missing.json': tensor 'x': "min" is missing
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/negative.json 2>&1 | FileCheck %s --check-prefix=NEGATIVE
@@ -25,6 +25,8 @@
 // SCALE: error: '{{.*}}scale.json': tensor 'b': scale 0.500000 is not threshold / 127 = 0.250000; after changing threshold, min or max delete scale and zero_point: they are derived
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/zero_point.json 2>&1 | FileCheck %s --check-prefix=ZERO_POINT
 // ZERO_POINT: error: '{{.*}}zero_point.json': tensor 'b': "zero_point" is 300, expected a whole number from -128 to 127
+// RUN: not tessera-opt %s --top-quantize=calibration-table=%t/error.json 2>&1 | FileCheck %s --check-prefix=ERROR
+// ERROR: error: '{{.*}}error.json': tensor 'x': error -1.000000 is negative
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/dtype.json 2>&1 | FileCheck %s --check-prefix=DTYPE
 // DTYPE: error: '{{.*}}dtype.json': tensor 'x': dtype 'int4'; allowed: int8
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/twice.json 2>&1 | FileCheck %s --check-prefix=TWICE

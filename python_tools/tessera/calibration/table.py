@@ -8,7 +8,8 @@
 
 threshold is the magnitude that symmetric quantisation keeps (scale = threshold / 127), [min, max] the range
 that asymmetric quantisation keeps (scale = (max - min) / 255). To change one, delete scale and zero_point in
-its line: they are derived.
+its line: they are derived. error, where it was measured, is the relative error of the outputs with this tensor
+alone in int8: deploy keeps tensors of large error in float, and those whose error is deleted not.
 """
 from __future__ import annotations
 
@@ -29,6 +30,7 @@ from .thresholds import asymmetric_quant, symmetric_quant
 FORMAT, VERSION = "tessera-calibration", 1
 DTYPES = ("int8",)
 _DERIVED = ("scale", "zero_point")
+_OPTIONAL = ("error",)
 _TOLERANCE = 1e-3
 
 
@@ -45,13 +47,16 @@ class Entry:
     zero_point: int
     method: str
     dtype: str = "int8"
+    error: float | None = None
 
     @staticmethod
-    def make(name: str, threshold: float, low: float, high: float, symmetric: bool, method: str) -> "Entry":
+    def make(name: str, threshold: float, low: float, high: float, symmetric: bool, method: str,
+             error: float | None = None) -> "Entry":
         """With the scale and zero point that follow. Numbers are rounded to float32, as the quantised model uses them."""
         threshold, low, high = _single(threshold), _single(low), _single(high)
         scale, zero_point = symmetric_quant(threshold) if symmetric else asymmetric_quant(low, high)
-        return Entry(name, threshold, low, high, symmetric, _single(scale), zero_point, method)
+        return Entry(name, threshold, low, high, symmetric, _single(scale), zero_point, method,
+                     error=None if error is None else float(f"{error:.4g}"))
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,8 @@ def _single(value: float) -> float:
 
 
 def _line(entry: Entry) -> str:
-    return json.dumps({f.name: getattr(entry, f.name) for f in fields(entry)}, ensure_ascii=False)
+    record = {f.name: getattr(entry, f.name) for f in fields(entry)}
+    return json.dumps({key: value for key, value in record.items() if value is not None}, ensure_ascii=False)
 
 
 def load(path: str | Path) -> Table:
@@ -143,13 +149,15 @@ def _entry(record: Any, index: int, path: Path) -> Entry:
         raise TesseraError(f"{path}: entry {index} of \"tensors\" has no name")
     where = f"{path}: tensor '{record['name']}'"
     names = {f.name for f in fields(Entry)}
-    _check_keys(record, names, names - set(_DERIVED), where)
-    for key in ("threshold", "min", "max", "scale"):
+    _check_keys(record, names, names - set(_DERIVED) - set(_OPTIONAL), where)
+    for key in ("threshold", "min", "max", "scale", "error"):
         value = record.get(key, 1.0)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise TesseraError(f"{where}: {key} is {value!r}, expected a finite number")
     if record["threshold"] <= 0:
         raise TesseraError(f"{where}: threshold {record['threshold']} is not positive")
+    if record.get("error", 0.0) < 0:
+        raise TesseraError(f"{where}: error {record['error']} is negative")
     if record["min"] > record["max"]:
         raise TesseraError(f"{where}: min {record['min']} is above max {record['max']}")
     if not isinstance(record["symmetric"], bool):
@@ -163,7 +171,8 @@ def _entry(record: Any, index: int, path: Path) -> Entry:
 
 def _with_quant(record: dict[str, Any], where: str) -> Entry:
     """Derives scale and zero point where they were deleted, and refuses those that contradict the range."""
-    derived = Entry.make(record["name"], record["threshold"], record["min"], record["max"], record["symmetric"], record["method"])
+    derived = Entry.make(record["name"], record["threshold"], record["min"], record["max"], record["symmetric"], record["method"],
+                         record.get("error"))
     zero_point = record.get("zero_point", derived.zero_point)
     if not _is_integer(zero_point) or not -128 <= zero_point <= 127:
         raise TesseraError(f"{where}: zero_point is {zero_point!r}, expected a whole number from -128 to 127")

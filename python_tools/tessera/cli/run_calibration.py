@@ -226,7 +226,7 @@ def _table(args: argparse.Namespace, observed: Observed, state: State, choices: 
         if choice is not None:
             r = choice.asymmetric_range
             entries.append(tables.Entry.make(tensor["name"], choice.symmetric_range.threshold, r.low, r.high,
-                                             choice.symmetric, choice.method))
+                                             choice.symmetric, choice.method, choice.error))
     method = f"percentile {args.percentile:g}" if args.cali_method == "percentile" else args.cali_method
     name = Path(args.mlir).stem.removesuffix("_top")
     return tables.Table(name, observed.info["model_hash"], method, len(state.digests), state.sample_hash(), tuple(entries))
