@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The input rows of some output rows are first rewritten to scratch with their borders, then tiles of output positions are
-// summed from there. With VNNI (and neighbouring taps) a row becomes windows: 16 channels x 4 neighbouring columns, one for
+// summed from there. With VNNI a row becomes windows: 16 channels x 4 neighbouring columns, one for
 // every second column; a kernel row of up to three taps is then one vpdpbusd per output, with the weights shifted by one
-// column for outputs that start at an odd one. Otherwise a row becomes f32, in which sums of fewer than 2^24 / (255 * 128)
+// column for outputs that start at an odd one. Dilated columns are rows of their own. Otherwise a row becomes f32, in which sums of fewer than 2^24 / (255 * 128)
 // products are exact.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MicroShape.h"
@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <numeric>
 
 using namespace mlir;
 
@@ -23,7 +24,8 @@ namespace {
 class Depthwise8 {
 public:
   Depthwise8(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-      : op(op), kb(kb), s(op), extraKinds(extras), windows(kb.target.vnni && s.dilationW == 1),
+      : op(op), kb(kb), s(op), extraKinds(extras), windows(device::depthwiseInWindows(
+            kb.target.vnni ? device::PackedForm::Quads : device::PackedForm::Pairs, s.strideW, s.dilationW)),
         isSigned(s.kind == TileKind::S8), blocks(ceilDiv(s.c, kBlock)),
         columnsPerTile(kb.target.hasMasks() ? 16 : kb.target.hasFma() ? 6 : 3) {
     plan();
@@ -58,6 +60,7 @@ private:
   int64_t width = 0;               ///< positions of a row with its borders
   int64_t pitch = 0;               ///< bytes of a row in scratch
   int64_t rowsTogether = 1;        ///< output rows that are prepared together
+  int64_t windowsPerResidue = 0;
   int64_t stagingBytes = 0;        ///< a row of bytes with borders, before the rows in scratch
 
   // Of the block at hand.
@@ -71,16 +74,20 @@ void Depthwise8::plan() {
   width = reach + (s.kw - 1) * s.dilationW + 1;
   if (windows) {
     // The last window starts at the last output's even column, and further ones follow at distances of four.
-    int64_t last = reach / 2 + 2 * (std::max(shape.count[0], shape.count[1]) - 1);
-    width = 2 * last + 4;
-    pitch = (last + 1) * kBlockBytes;
+    // With dilation each residue of the columns is a row of its own.
+    int64_t last = reach / s.dilationW / 2 + 2 * (std::max(shape.count[0], shape.count[1]) - 1);
+    width = (2 * last + 4) * s.dilationW;
+    windowsPerResidue = last + 1;
+    pitch = windowsPerResidue * s.dilationW * kBlockBytes;
     stagingBytes = ceilDiv(width * kBlock, 64) * 64;
   } else {
     pitch = width * kBlockBytes;
   }
-  // Some 24 KiB of rows stay in the first level.
+  // Some 24 KiB of rows stay in the first level; but tall (dilated) windows share their rows among enough outputs.
   int64_t extra = (s.kh - 1) * s.dilationH + 1 - s.strideH;
-  rowsTogether = std::clamp<int64_t>((24 * 1024 / pitch - extra) / s.strideH, 1, s.oh);
+  int64_t close = (24 * 1024 / pitch - extra) / s.strideH, shared = ceilDiv(3 * std::max<int64_t>(extra, 0), s.strideH);
+  int64_t most = (256 * 1024 / pitch - extra) / s.strideH;
+  rowsTogether = std::clamp<int64_t>(std::min(std::max(close, shared), most), 1, s.oh);
   int64_t rowsIn = (rowsTogether - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
   kb.setScratchBytes(stagingBytes + rowsIn * pitch);
 }
@@ -171,7 +178,8 @@ void Depthwise8::fillRow(Value to) {
   kb.forLoop(0, pitch, kb.target.vectorBytes(), [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
 }
 
-/// Window j holds, channel by channel, the columns 2j .. 2j + 3 of the row; signed bytes as value + 128.
+/// Window j of residue r holds, channel by channel, the columns (2j .. 2j + 3) * dilation + r of the row; signed bytes as
+/// value + 128.
 void Depthwise8::prepareWindows(Value from, Value to) {
   int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
   if (inside > 0) {
@@ -187,8 +195,24 @@ void Depthwise8::prepareWindows(Value from, Value to) {
     byChannel.push_back(i % 4 * 4 + i % 16 / 4);
   }
   Value picks = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(bytes, ArrayRef(byChannel)));
-  kb.forLoop(0, pitch / kBlockBytes, 1, [&](Value j) {
-    Value columns = kb.load(dwords, byteOffset(kb, kb.scratch(), kb.mul(j, 2 * kBlock)), kb.constant(0), 1);
+  auto loadColumns = [&](Value from) -> Value {
+    if (s.dilationW == 1) {
+      return kb.load(dwords, from, kb.constant(0), 1);
+    }
+    auto position = VectorType::get({4}, kb.b.getI32Type());
+    SmallVector<Value> parts;
+    for (int64_t i = 0; i < 4; ++i) {
+      parts.push_back(kb.load(position, byteOffset(kb, from, i * s.dilationW * kBlock), kb.constant(0), 1));
+    }
+    auto join = [&](Value low, Value high) -> Value {
+      SmallVector<int64_t> all(2 * cast<VectorType>(low.getType()).getNumElements());
+      std::iota(all.begin(), all.end(), 0);
+      return vector::ShuffleOp::create(kb.b, low, high, all);
+    };
+    return join(join(parts[0], parts[1]), join(parts[2], parts[3]));
+  };
+  auto makeWindow = [&](Value from, Value to) {
+    Value columns = loadColumns(from);
     Value gathered = vector::ShuffleOp::create(kb.b, columns, columns, byColumn);
     Value value = LLVM::CallIntrinsicOp::create(kb.b, bytes, kb.b.getStringAttr("llvm.x86.avx512.pshuf.b.512"),
                                                 ValueRange{vector::BitCastOp::create(kb.b, bytes, gathered), picks})
@@ -196,7 +220,14 @@ void Depthwise8::prepareWindows(Value from, Value to) {
     if (isSigned) {
       value = arith::XOrIOp::create(kb.b, value, splatBytes(-128, 64));
     }
-    kb.store(value, byteOffset(kb, to, kb.mul(j, kBlockBytes)), kb.constant(0));
+    kb.store(value, to, kb.constant(0));
+  };
+  kb.forLoop(0, s.dilationW, 1, [&](Value residue) {
+    Value fromResidue = byteOffset(kb, kb.scratch(), kb.mul(residue, kBlock));
+    Value toResidue = byteOffset(kb, to, kb.mul(residue, windowsPerResidue * kBlockBytes));
+    kb.forLoop(0, windowsPerResidue, 1, [&](Value j) {
+      makeWindow(byteOffset(kb, fromResidue, kb.mul(j, 2 * s.dilationW * kBlock)), byteOffset(kb, toResidue, kb.mul(j, kBlockBytes)));
+    });
   });
 }
 
@@ -231,11 +262,11 @@ void Depthwise8::emitRow(Value row, Value scratchRow, int64_t tail) {
   }
 }
 
-/// |width| positions from |column| on, which is even or the row's stride is.
+/// |width| positions from |column| on, a multiple of columnsPerTile.
 void Depthwise8::emitTile(Value row, Value scratchRow, Value column, int64_t width, int64_t tail) {
-  // Windows stand at every second column.
-  int64_t step = windows ? kBlockBytes / 2 : kBlockBytes;
-  Value from = byteOffset(kb, scratchRow, kb.mul(column, s.strideW * step));
+  // Windows stand at every second column of each residue; 16 columns hold as many of each.
+  int64_t step = windows ? kBlockBytes / 2 * s.strideW / s.dilationW : kBlockBytes * s.strideW;
+  Value from = byteOffset(kb, scratchRow, kb.mul(column, step));
   SmallVector<Value> sums = windows ? sumWindows(from, width) : sumFloats(from, width);
   Value element = kb.mul(kb.add(kb.mul(row, s.ow), column), kBlock);
   SmallVector<Value> bases;
@@ -262,9 +293,10 @@ SmallVector<Value> Depthwise8::sumWindows(Value from, int64_t width) {
       return value;
     };
     for (int64_t column = 0; column < width; ++column) {
-      int64_t start = column * s.strideW, phase = start % 2;
+      int64_t x = column * s.strideW, start = x / s.dilationW, phase = start % 2;
+      int64_t first = x % s.dilationW * windowsPerResidue + start / 2;
       for (int64_t i = 0; i < shape.count[phase]; ++i) {
-        Value window = load(loaded, row, start / 2 + 2 * i);
+        Value window = load(loaded, row, first + 2 * i);
         Value factor = load(factors, weights, (phase ? shape.count[0] : 0) + i);
         sums[column] = LLVM::CallIntrinsicOp::create(kb.b, vector, kb.b.getStringAttr("llvm.x86.avx512.vpdpbusd.512"),
                                                      ValueRange{sums[column], window, factor})

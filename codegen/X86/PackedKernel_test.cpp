@@ -174,7 +174,11 @@ TEST(QuantDepthwise, Windows) {
       }
     }
     checkConv({2, 32, 9, 16, 32, 3, 3, 1, 1, 1, 32, x, "i8", Result::Residual, 5});
-    checkConv({1, 40, 9, 16, 40, 3, 3, 1, 2, 2, 40, x, "i8", Result::Requantised, 9});
+    for (int64_t dilation : {2, 3, 4, 8}) {
+      for (int64_t kernel : {2, 3, 5}) {
+        checkConv({1, 40, 19, 37, 40, kernel, kernel, 1, dilation, dilation * (kernel / 2), 40, x, "i8", Result::Requantised, 9});
+      }
+    }
     checkConv({1, 3, 9, 5, 3, 3, 3, 2, 1, 1, 3, x, "i8", Result::Float, 9});
     checkConv({1, 17, 60, 60, 17, 3, 3, 1, 1, 1, 17, x, "i8", Result::Sums, 9});
   }

@@ -120,8 +120,8 @@ private:
       }
       bool dilated = hasDilatedRows(conv);
       if (algorithm == ConvAlgorithm::depthwise) {
-        bool windows = depthwiseInWindows(form(), dilated);
         int64_t stride = conv.getStrides().back();
+        bool windows = depthwiseInWindows(form(), stride, conv.getDilations().back());
         job.lowersBias &= windows;
         job.elements = packedDepthwiseBytes8(dims, stride, windows);
         job.pack = [=](const char *from, char *to) { packDepthwise8(dims, stride, windows, reinterpret_cast<const int8_t *>(from), to); };

@@ -72,7 +72,7 @@ DepthwiseWindows depthwiseWindows(int64_t kw, int64_t strideW);
 int64_t packedDepthwiseBytesOfBlock(int64_t kh, int64_t kw, int64_t strideW);
 
 /// Whether the packed form of depthwise weights is windows; else it is packDepthwise()'s, the values as f32.
-bool depthwiseInWindows(PackedForm form, bool dilatedRows);
+bool depthwiseInWindows(PackedForm form, int64_t strideW, int64_t dilationW);
 int64_t packedDepthwiseBytes8(const ConvWeightDims &dims, int64_t strideW, bool windows);
 void packDepthwise8(const ConvWeightDims &dims, int64_t strideW, bool windows, const int8_t *weights, char *packed);
 

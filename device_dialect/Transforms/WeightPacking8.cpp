@@ -99,7 +99,11 @@ int64_t packedDepthwiseBytesOfBlock(int64_t kh, int64_t kw, int64_t strideW) {
   return kh * (windows.count[0] + windows.count[1]) * kBlock * kStep;
 }
 
-bool depthwiseInWindows(PackedForm form, bool dilatedRows) { return form == PackedForm::Quads && !dilatedRows; }
+bool depthwiseInWindows(PackedForm form, int64_t strideW, int64_t dilationW) {
+  // Tiles of 16 outputs begin at an even place of every residue.
+  bool fits = dilationW == 1 || (strideW == 1 && (dilationW == 2 || dilationW == 4 || dilationW == 8));
+  return form == PackedForm::Quads && fits;
+}
 
 int64_t packedDepthwiseBytes8(const ConvWeightDims &d, int64_t strideW, bool windows) {
   return windows ? blocksOf(d.oc) * packedDepthwiseBytesOfBlock(d.kh, d.kw, strideW) : packedDepthwiseElements(d) * 4;
