@@ -34,7 +34,8 @@ top::QuantizeOp insertPair(OpBuilder &builder, Value v, const Range &range, cons
   auto dq = top::DequantizeOp::create(builder, loc, type, q, scale, zeroPoint);
   v.replaceUsesWithIf(dq, [&](OpOperand &use) {
     Operation *user = use.getOwner();
-    return user != q && !decisions.readsFloat.contains(user);
+    bool passesInputOn = isa<BlockArgument>(v) && user->hasTrait<OpTrait::IsTerminator>();
+    return user != q && !passesInputOn && !decisions.readsFloat.contains(user);
   });
   if (Operation *op = v.getDefiningOp(); op && op->getNumResults() == 1 && !top::getTensorName(v).empty()) {
     q->setAttr(top::TopDialect::kOutputsAttr, op->removeAttr(top::TopDialect::kOutputsAttr));

@@ -173,3 +173,16 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {
   %y = top.matmul %c, %k {top.outputs = ["y"]} : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
   return %y : tensor<1x2xf32>
 }
+
+// -----
+
+// An input that is an output as well comes out as it went in.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:[^:]*]]: tensor
+// CHECK: top.quantize %[[X]]
+// CHECK: return %[[X]], %
+func.func @main(%x: tensor<3x2xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.name = "a"}, %no_b: tensor<1xf32> {top.name = "b"}, %no_c: tensor<1xf32> {top.name = "c"}) -> (tensor<3x2xf32> {top.name = "z"}, tensor<3x2xf32> {top.name = "y"}) {
+  %k = top.constant dense<1.0> : tensor<2x2xf32> : tensor<2x2xf32>
+  %y = top.matmul %x, %k {top.outputs = ["y"]} : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  return %x, %y : tensor<3x2xf32>, tensor<3x2xf32>
+}
