@@ -8,6 +8,7 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
+#include "top_dialect/Reference/Evaluator.h"
 #include <cmath>
 
 using namespace mlir;
@@ -100,6 +101,65 @@ struct MoveDequantizeDown : RewritePattern {
   }
 };
 
+/// Weights per channel on their way to a product: the parameters are transposed with them.
+struct TransposeWeights : OpRewritePattern<top::TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::TransposeOp op, PatternRewriter &rewriter) const override {
+    auto dequantize = op.getX().getDefiningOp<top::DequantizeOp>();
+    if (!dequantize || !top::isConstant(dequantize.getX())) {
+      return failure();
+    }
+    SmallVector<Value> operands;
+    for (Value operand : dequantize->getOperands()) {
+      auto type = cast<RankedTensorType>(operand.getType());
+      bool one = type.getNumElements() == 1;
+      if (!one && type.getRank() != static_cast<int64_t>(op.getPerm().size())) {
+        return failure();
+      }
+      operands.push_back(one && operand != dequantize.getX() ? operand : transposed(rewriter, op, operand));
+    }
+    // One value of any rank broadcasts before as after.
+    auto moved = top::DequantizeOp::create(rewriter, op.getLoc(), op.getY().getType(), operands);
+    top::copyNames(op, moved);
+    rewriter.replaceOp(op, moved);
+    return success();
+  }
+
+private:
+  static Value transposed(RewriterBase &rewriter, top::TransposeOp op, Value x) {
+    auto type = cast<RankedTensorType>(x.getType());
+    SmallVector<int64_t> dims;
+    for (int64_t dim : op.getPerm()) {
+      dims.push_back(type.getDimSize(dim));
+    }
+    return top::TransposeOp::create(rewriter, op.getLoc(), RankedTensorType::get(dims, type.getElementType()), x, op.getPermAttr());
+  }
+};
+
+/// Moves of integer constants happen here and now, so that products see constants.
+struct FoldMovedConstants : RewritePattern {
+  explicit FoldMovedConstants(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 2, context) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    if (!isa<top::TransposeOp, top::ReshapeOp, top::SliceOp>(op) || op->getNumOperands() != 1) {
+      return failure();
+    }
+    std::optional<top::TensorData> data = top::getConstantData(op->getOperand(0));
+    if (!data) {
+      return failure();
+    }
+    top::HostTensor input = top::HostTensor::borrow(data->type, data->bytes, data->owner);
+    SmallVector<top::HostTensor> outputs;
+    if (failed(top::evaluateOp(op, {&input}, outputs))) {
+      return failure();
+    }
+    Value constant = top::createConstant(rewriter, op->getLoc(), outputs[0].getType(), outputs[0].getBytes(), "moved");
+    rewriter.replaceOp(op, constant);
+    return success();
+  }
+};
+
 /// Only past ops that keep the number of elements or take the larger ones, so that nothing is computed twice.
 struct MoveQuantizeUp : OpRewritePattern<top::QuantizeOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -145,7 +205,7 @@ struct DropRoundTrip : OpRewritePattern<top::QuantizeOp> {
 
 LogicalResult moveQuantization(Operation *function) {
   RewritePatternSet patterns(function->getContext());
-  patterns.add<MoveDequantizeDown, MoveQuantizeUp, DropRoundTrip>(function->getContext());
+  patterns.add<MoveDequantizeDown, TransposeWeights, FoldMovedConstants, MoveQuantizeUp, DropRoundTrip>(function->getContext());
   GreedyRewriteConfig config;
   config.enableFolding(false).enableConstantCSE(false).setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   return applyPatternsGreedily(function, std::move(patterns), config);

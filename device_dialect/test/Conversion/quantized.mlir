@@ -159,3 +159,23 @@ func.func @floats(%x: tensor<3x1xi16>) -> tensor<3x2xf32> {
   %y = top.matmul %xf, %wf : (tensor<3x1xf32>, tensor<1x2xf32>) -> tensor<3x2xf32>
   return %y : tensor<3x2xf32>
 }
+
+// -----
+
+// Weights that are transposed on their way, with one scale per output column.
+// CHECK-LABEL: func.func @transposed
+// CHECK-DAG: %[[W:.*]] = top.constant dense<{{.*}}1, 3{{.*}}2, 4{{.*}}> : tensor<2x2xi8>
+// CHECK-DAG: %[[M:.*]] = top.constant dense<[1.250000e-01, 2.500000e-01]> : tensor<2xf32>
+// CHECK: device.matmul %arg0, %[[W]] extras(%[[M]])
+func.func @transposed(%x: tensor<3x2xi8>) -> tensor<3x2xf32> {
+  %s = top.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %z = top.constant dense<0> : tensor<i8> : tensor<i8>
+  %w = top.constant dense<[[1, 2], [3, 4]]> : tensor<2x2xi8> : tensor<2x2xi8>
+  %sw = top.constant dense<[[0.25], [0.5]]> : tensor<2x1xf32> : tensor<2x1xf32>
+  %zw = top.constant dense<0> : tensor<2x1xi8> : tensor<2x1xi8>
+  %xf = top.dequantize %x, %s, %z : (tensor<3x2xi8>, tensor<f32>, tensor<i8>) -> tensor<3x2xf32>
+  %wf = top.dequantize %w, %sw, %zw : (tensor<2x2xi8>, tensor<2x1xf32>, tensor<2x1xi8>) -> tensor<2x2xf32>
+  %t = top.transpose %wf {perm = array<i64: 1, 0>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %y = top.matmul %xf, %t : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
