@@ -77,8 +77,8 @@ uint64_t detect() { return 0; }
 
 const char *featureName(unsigned index) {
   switch (index) {
-#define BM_CPU_FEATURE(bit, id, name)                                                              \
-  case bit:                                                                                        \
+#define BM_CPU_FEATURE(bit, id, name)                                                                                  \
+  case bit:                                                                                                            \
     return name;
 #include "bmodel/cpu_features.inc"
 #undef BM_CPU_FEATURE

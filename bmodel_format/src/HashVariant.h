@@ -13,7 +13,5 @@
 
 namespace bmodel {
 uint64_t HASH_VARIANT(const void *data, size_t size, uint64_t seed);
-uint64_t HASH_VARIANT(const void *data, size_t size, uint64_t seed) {
-  return XXH3_64bits_withSeed(data, size, seed);
-}
+uint64_t HASH_VARIANT(const void *data, size_t size, uint64_t seed) { return XXH3_64bits_withSeed(data, size, seed); }
 } // namespace bmodel

@@ -46,8 +46,7 @@ TEST(Sha256, KnownVectors) {
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   const std::string million(1000000, 'a');
   for (size_t piece : {1000000, 64, 63, 1, 129}) {
-    EXPECT_EQ(sha256(million, piece),
-              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    EXPECT_EQ(sha256(million, piece), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
   }
 }
 
@@ -114,8 +113,7 @@ TEST(TensorLayout, Unblock) {
 
 TEST(CpuFeatures, Names) {
   char text[64];
-  EXPECT_STREQ(cpuFeatureNames(BM_CPU_AVX2 | BM_CPU_AVX512F | uint64_t(1) << 63, text, 64),
-               "avx2, avx512f, bit 63");
+  EXPECT_STREQ(cpuFeatureNames(BM_CPU_AVX2 | BM_CPU_AVX512F | uint64_t(1) << 63, text, 64), "avx2, avx512f, bit 63");
   EXPECT_STREQ(cpuFeatureNames(0, text, 64), "");
   char small[8];
   EXPECT_LT(strlen(cpuFeatureNames(~uint64_t(0), small, 8)), 8u);

@@ -15,9 +15,8 @@ namespace {
 bool checkHeader(const unsigned char *data, uint64_t bytes, FileHeader &header, Status &status) {
   if (bytes < sizeof(FileHeader)) {
     return BMODEL_FAIL(status, Corrupt,
-                       "not a bmodel file, or truncated: %" PRIu64
-                       " bytes, the header alone takes %zu",
-                       bytes, sizeof(FileHeader));
+                       "not a bmodel file, or truncated: %" PRIu64 " bytes, the header alone takes %zu", bytes,
+                       sizeof(FileHeader));
   }
   memcpy(&header, data, sizeof(header));
   if (memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
@@ -34,14 +33,12 @@ bool checkHeader(const unsigned char *data, uint64_t bytes, FileHeader &header, 
   }
   if (header.fileBytes != bytes) {
     return BMODEL_FAIL(status, Corrupt,
-                       "file is %" PRIu64 " bytes long, its header says %" PRIu64
-                       ": it was truncated or altered",
+                       "file is %" PRIu64 " bytes long, its header says %" PRIu64 ": it was truncated or altered",
                        bytes, header.fileBytes);
   }
   if (header.headerBytes != sizeof(FileHeader) || header.tableOffset != sizeof(FileHeader) ||
       header.tableBytes > bytes - sizeof(FileHeader)) {
-    return BMODEL_FAIL(status, Corrupt,
-                       "header was altered: table at %" PRIu64 " of %" PRIu64 " bytes",
+    return BMODEL_FAIL(status, Corrupt, "header was altered: table at %" PRIu64 " of %" PRIu64 " bytes",
                        header.tableOffset, header.tableBytes);
   }
   return true;
@@ -54,8 +51,8 @@ bool checkTableHash(const unsigned char *data, FileHeader header, Status &status
   const uint64_t actual = hashBytes(data + header.tableOffset, header.tableBytes, seed);
   if (actual != expected) {
     return BMODEL_FAIL(status, Corrupt,
-                       "file was altered: the hash of header and tables (bytes 0 to %" PRIu64
-                       ") is %016" PRIx64 ", should be %016" PRIx64,
+                       "file was altered: the hash of header and tables (bytes 0 to %" PRIu64 ") is %016" PRIx64
+                       ", should be %016" PRIx64,
                        header.tableOffset + header.tableBytes, actual, expected);
   }
   return true;
@@ -64,8 +61,7 @@ bool checkTableHash(const unsigned char *data, FileHeader header, Status &status
 bool checkZeros(const unsigned char *data, uint64_t begin, uint64_t end, Status &status) {
   for (uint64_t i = begin; i < end; ++i) {
     if (data[i] != 0) {
-      return BMODEL_FAIL(status, Corrupt,
-                         "file was altered: padding byte %" PRIu64 " is %u, should be 0", i,
+      return BMODEL_FAIL(status, Corrupt, "file was altered: padding byte %" PRIu64 " is %u, should be 0", i,
                          unsigned(data[i]));
     }
   }
@@ -96,9 +92,8 @@ const char *tensorInRange(const ModelView &view, uint32_t segment, uint64_t begi
       const auto *tensors = net->stages()->Get(s)->tensors();
       for (uint32_t t = 0; tensors && t < tensors->size(); ++t) {
         const TensorDef *tensor = tensors->Get(t);
-        if (tensor->place() == Place::Segment && tensor->place_index() == segment &&
-            tensor->view_of() < 0 && tensor->offset() < end &&
-            tensor->offset() + tensor->bytes() > begin) {
+        if (tensor->place() == Place::Segment && tensor->place_index() == segment && tensor->view_of() < 0 &&
+            tensor->offset() < end && tensor->offset() + tensor->bytes() > begin) {
           return tensor->name()->c_str();
         }
       }
@@ -119,8 +114,7 @@ bool bmodel::openModel(const void *data, uint64_t bytes, ModelView &view, Status
   // Every table takes 8 bytes at least; a file that shares tables to look larger than it is, is
   // none of ours. flatbuffers cannot address more than 2 GiB.
   if (header.tableBytes >= FLATBUFFERS_MAX_BUFFER_SIZE) {
-    return BMODEL_FAIL(status, Corrupt, "table of %" PRIu64 " bytes exceeds 2 GiB",
-                       header.tableBytes);
+    return BMODEL_FAIL(status, Corrupt, "table of %" PRIu64 " bytes exceeds 2 GiB", header.tableBytes);
   }
   flatbuffers::Verifier verifier(table, size_t(header.tableBytes), /*max_depth=*/64,
                                  flatbuffers::uoffset_t(header.tableBytes / 8 + 8));
@@ -153,9 +147,9 @@ bool bmodel::checkChunk(const ModelView &view, uint32_t segment, uint64_t chunk,
   return BMODEL_FAIL(status, Corrupt,
                      "file was altered: %s segment %" PRIu32 ", bytes %" PRIu64 " to %" PRIu64
                      " of the file%s%.100s%s: hash is %016" PRIx64 ", should be %016" PRIx64,
-                     EnumNameSegmentKind(def.kind()), segment, def.offset() + begin,
-                     def.offset() + begin + size, tensor ? " (tensor '" : "", tensor ? tensor : "",
-                     tensor ? "' and what follows it)" : "", actual, expected);
+                     EnumNameSegmentKind(def.kind()), segment, def.offset() + begin, def.offset() + begin + size,
+                     tensor ? " (tensor '" : "", tensor ? tensor : "", tensor ? "' and what follows it)" : "", actual,
+                     expected);
 }
 
 bool bmodel::checkSegments(const ModelView &view, uint32_t kindMask, Status &status) {

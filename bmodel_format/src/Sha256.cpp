@@ -28,8 +28,8 @@ void compressPortable(uint32_t state[8], const uint8_t *data, size_t blocks) {
   for (; blocks > 0; --blocks, data += 64) {
     uint32_t w[64];
     for (int i = 0; i < 16; ++i) {
-      w[i] = uint32_t(data[4 * i]) << 24 | uint32_t(data[4 * i + 1]) << 16 |
-             uint32_t(data[4 * i + 2]) << 8 | data[4 * i + 3];
+      w[i] = uint32_t(data[4 * i]) << 24 | uint32_t(data[4 * i + 1]) << 16 | uint32_t(data[4 * i + 2]) << 8 |
+             data[4 * i + 3];
     }
     for (int i = 16; i < 64; ++i) {
       const uint32_t a = w[i - 15], b = w[i - 2];
@@ -54,8 +54,7 @@ void compressPortable(uint32_t state[8], const uint8_t *data, size_t blocks) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sha,sse4.1"))) void compressShaNi(uint32_t state[8], const uint8_t *data,
-                                                         size_t blocks) {
+__attribute__((target("sha,sse4.1"))) void compressShaNi(uint32_t state[8], const uint8_t *data, size_t blocks) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
   // The instructions want the state as ABEF and CDGH.
   __m128i low = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xb1);

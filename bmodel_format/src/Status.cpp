@@ -5,8 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-bool bmodel::Status::fail(Fault newFault, const char *newFile, int newLine, const char *format,
-                          ...) {
+bool bmodel::Status::fail(Fault newFault, const char *newFile, int newLine, const char *format, ...) {
   fault = newFault;
   file = newFile;
   line = newLine;

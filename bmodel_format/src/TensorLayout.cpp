@@ -36,11 +36,10 @@ const char *bmodel::dtypeName(DType dtype) {
   return size_t(dtype) <= size_t(DType::MAX) ? names[size_t(dtype)] : "?";
 }
 
-bool bmodel::storedBytes(DType dtype, const int64_t *shape, uint32_t rank, LayoutKind layout,
-                         uint32_t block, uint32_t blockAxis, uint64_t &bytes) {
+bool bmodel::storedBytes(DType dtype, const int64_t *shape, uint32_t rank, LayoutKind layout, uint32_t block,
+                         uint32_t blockAxis, uint64_t &bytes) {
   const bool blocked = layout == LayoutKind::ChannelBlocked;
-  if ((!blocked && layout != LayoutKind::RowMajor) ||
-      (blocked && (block == 0 || blockAxis >= rank))) {
+  if ((!blocked && layout != LayoutKind::RowMajor) || (blocked && (block == 0 || blockAxis >= rank))) {
     return false;
   }
   constexpr uint64_t kLimit = uint64_t(1) << 62;
@@ -69,8 +68,8 @@ bool bmodel::storedBytes(DType dtype, const int64_t *shape, uint32_t rank, Layou
   return true;
 }
 
-void bmodel::unblock(const void *from, void *to, uint32_t elementBytes, const int64_t *shape,
-                     uint32_t rank, uint32_t block, uint32_t blockAxis) {
+void bmodel::unblock(const void *from, void *to, uint32_t elementBytes, const int64_t *shape, uint32_t rank,
+                     uint32_t block, uint32_t blockAxis) {
   int64_t outer = 1, inner = 1;
   for (uint32_t i = 0; i < rank; ++i) {
     (i < blockAxis ? outer : inner) *= i == blockAxis ? 1 : shape[i];
@@ -81,8 +80,7 @@ void bmodel::unblock(const void *from, void *to, uint32_t elementBytes, const in
   char *target = static_cast<char *>(to);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t c = 0; c < channels; ++c) {
-      const char *lane =
-          source + ((o * blocks + c / block) * inner * block + c % block) * elementBytes;
+      const char *lane = source + ((o * blocks + c / block) * inner * block + c % block) * elementBytes;
       for (int64_t i = 0; i < inner; ++i) {
         memcpy(target, lane + i * block * elementBytes, elementBytes);
         target += elementBytes;

@@ -31,13 +31,9 @@ uint32_t count(const flatbuffers::Vector<T> *vector) {
 }
 
 /// Whether [offset, offset + bytes) lies in [0, limit).
-bool inRange(uint64_t offset, uint64_t bytes, uint64_t limit) {
-  return offset <= limit && bytes <= limit - offset;
-}
+bool inRange(uint64_t offset, uint64_t bytes, uint64_t limit) { return offset <= limit && bytes <= limit - offset; }
 
-uint64_t alignUp(uint64_t value, uint64_t alignment) {
-  return (value + alignment - 1) & ~(alignment - 1);
-}
+uint64_t alignUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
 class Validator {
 public:
@@ -110,8 +106,7 @@ bool Validator::failAt(int line, const char *format, ...) {
   if (stepIndex >= 0) {
     add(" step %" PRId64, stepIndex);
   }
-  return status.fail(Fault::Corrupt, __FILE_NAME__, line, "invalid model: %s%s%s", where,
-                     current ? ": " : "", text);
+  return status.fail(Fault::Corrupt, __FILE_NAME__, line, "invalid model: %s%s%s", where, current ? ": " : "", text);
 }
 
 bool Validator::validate(uint64_t tableEnd, uint64_t fileBytes) {
@@ -121,8 +116,8 @@ bool Validator::validate(uint64_t tableEnd, uint64_t fileBytes) {
   for (uint32_t i = 0; i < count(model.blobs()); ++i) {
     const BlobDef *blob = model.blobs()->Get(i);
     if (blob->segment() >= count(model.segments())) {
-      return FAIL("blob '%.60s' refers to segment %" PRIu32 " of %" PRIu32, blob->name()->c_str(),
-                  blob->segment(), count(model.segments()));
+      return FAIL("blob '%.60s' refers to segment %" PRIu32 " of %" PRIu32, blob->name()->c_str(), blob->segment(),
+                  count(model.segments()));
     }
   }
   if (count(model.nets()) == 0) {
@@ -150,8 +145,7 @@ bool Validator::segments(uint64_t tableEnd, uint64_t fileBytes) {
     if (def.kind() > SegmentKind::MAX) {
       return FAIL("segment %" PRIu32 " has unknown kind %u", i, unsigned(def.kind()));
     }
-    if (def.offset() % kSegmentAlignment != 0 || def.offset() < end ||
-        !inRange(def.offset(), def.bytes(), fileBytes)) {
+    if (def.offset() % kSegmentAlignment != 0 || def.offset() < end || !inRange(def.offset(), def.bytes(), fileBytes)) {
       return FAIL("segment %" PRIu32 " of %" PRIu64 " bytes at %" PRIu64
                   " is misaligned, out of order or outside of the file of %" PRIu64 " bytes",
                   i, def.bytes(), def.offset(), fileBytes);
@@ -162,8 +156,7 @@ bool Validator::segments(uint64_t tableEnd, uint64_t fileBytes) {
     }
     const uint64_t chunks = def.bytes() == 0 ? 0 : (def.bytes() - 1) / def.chunk_bytes() + 1;
     if (count(def.chunk_xxh3()) != chunks || count(def.sha256()) != 32) {
-      return FAIL("segment %" PRIu32 " has %" PRIu32 " hashes for %" PRIu64
-                  " chunks and a digest of %" PRIu32 " bytes",
+      return FAIL("segment %" PRIu32 " has %" PRIu32 " hashes for %" PRIu64 " chunks and a digest of %" PRIu32 " bytes",
                   i, count(def.chunk_xxh3()), chunks, count(def.sha256()));
     }
   }
@@ -207,8 +200,8 @@ bool Validator::dims() {
   for (uint32_t i = 0; i < count(current->dims()); ++i) {
     const DimSlotDef &def = *current->dims()->Get(i);
     if (def.min() < 0 || def.min() > def.max() || def.divisor() < 1) {
-      return FAIL("dim '%.60s' ranges from %" PRId64 " to %" PRId64 " in steps of %" PRId64,
-                  def.name()->c_str(), def.min(), def.max(), def.divisor());
+      return FAIL("dim '%.60s' ranges from %" PRId64 " to %" PRId64 " in steps of %" PRId64, def.name()->c_str(),
+                  def.min(), def.max(), def.divisor());
     }
   }
   return true;
@@ -244,13 +237,12 @@ bool Validator::tensorSize(const TensorDef &def) {
     const Dim &dim = *def.shape()->Get(i);
     shape[i] = dim.value();
     if (dim.value() < 0 || dim.slot() < -1 || dim.slot() >= int64_t(count(current->dims()))) {
-      return FAIL("dimension %" PRIu32 " is %" PRId64 " (dim slot %" PRId32 " of %" PRIu32 ")", i,
-                  dim.value(), dim.slot(), count(current->dims()));
+      return FAIL("dimension %" PRIu32 " is %" PRId64 " (dim slot %" PRId32 " of %" PRIu32 ")", i, dim.value(),
+                  dim.slot(), count(current->dims()));
     }
     if (dim.slot() >= 0 && current->dims()->Get(uint32_t(dim.slot()))->max() > dim.value()) {
-      return FAIL("dimension %" PRIu32 " is laid out for %" PRId64
-                  ", its dim slot reaches %" PRId64,
-                  i, dim.value(), current->dims()->Get(uint32_t(dim.slot()))->max());
+      return FAIL("dimension %" PRIu32 " is laid out for %" PRId64 ", its dim slot reaches %" PRId64, i, dim.value(),
+                  current->dims()->Get(uint32_t(dim.slot()))->max());
     }
   }
   if (def.layout() == LayoutKind::Packed) {
@@ -260,14 +252,12 @@ bool Validator::tensorSize(const TensorDef &def) {
     return true;
   }
   uint64_t expected = 0;
-  if (!storedBytes(def.dtype(), shape, rank, def.layout(), def.block(), def.block_axis(),
-                   expected)) {
+  if (!storedBytes(def.dtype(), shape, rank, def.layout(), def.block(), def.block_axis(), expected)) {
     return FAIL("its shape is too large, or its layout (%u, blocks of %u along %u) does not fit it",
                 unsigned(def.layout()), unsigned(def.block()), unsigned(def.block_axis()));
   }
   if (expected != def.bytes()) {
-    return FAIL("it takes %" PRIu64 " bytes, its shape and layout need %" PRIu64, def.bytes(),
-                expected);
+    return FAIL("it takes %" PRIu64 " bytes, its shape and layout need %" PRIu64, def.bytes(), expected);
   }
   return true;
 }
@@ -277,8 +267,7 @@ bool Validator::tensorPlace(const TensorDef &def) {
     return FAIL("offset %" PRIu64 " is no multiple of %" PRIu64, def.offset(), kTensorAlignment);
   }
   if (def.view_of() < -1 || def.view_of() >= int64_t(count(current->tensors()))) {
-    return FAIL("it is a view of tensor %" PRId32 " of %" PRIu32, def.view_of(),
-                count(current->tensors()));
+    return FAIL("it is a view of tensor %" PRId32 " of %" PRIu32, def.view_of(), count(current->tensors()));
   }
   const TensorRole role = def.role();
   if (def.view_of() >= 0) {
@@ -287,13 +276,11 @@ bool Validator::tensorPlace(const TensorDef &def) {
       return FAIL("it is a view of '%.60s', which is itself a view", root.name()->c_str());
     }
     if (!inRange(def.offset(), def.bytes(), root.bytes())) {
-      return FAIL("%" PRIu64 " bytes at %" PRIu64 " exceed the %" PRIu64 " bytes of '%.60s'",
-                  def.bytes(), def.offset(), root.bytes(), root.name()->c_str());
+      return FAIL("%" PRIu64 " bytes at %" PRIu64 " exceed the %" PRIu64 " bytes of '%.60s'", def.bytes(), def.offset(),
+                  root.bytes(), root.name()->c_str());
     }
-    if (role == TensorRole::Input ||
-        (role == TensorRole::Constant) != (root.role() == TensorRole::Constant)) {
-      return FAIL("a %s cannot be a view of a %s", EnumNameTensorRole(role),
-                  EnumNameTensorRole(root.role()));
+    if (role == TensorRole::Input || (role == TensorRole::Constant) != (root.role() == TensorRole::Constant)) {
+      return FAIL("a %s cannot be a view of a %s", EnumNameTensorRole(role), EnumNameTensorRole(root.role()));
     }
     return true;
   }
@@ -301,8 +288,7 @@ bool Validator::tensorPlace(const TensorDef &def) {
   switch (def.place()) {
   case Place::Workspace:
     if (def.place_index() >= count(current->workspaces())) {
-      return FAIL("workspace %" PRIu32 " of %" PRIu32, def.place_index(),
-                  count(current->workspaces()));
+      return FAIL("workspace %" PRIu32 " of %" PRIu32, def.place_index(), count(current->workspaces()));
     }
     limit = current->workspaces()->Get(def.place_index())->bytes();
     break;
@@ -322,15 +308,13 @@ bool Validator::tensorPlace(const TensorDef &def) {
     break;
   }
   if (!inRange(def.offset(), def.bytes(), limit)) {
-    return FAIL("%" PRIu64 " bytes at %" PRIu64 " exceed the %" PRIu64 " bytes of its %s",
-                def.bytes(), def.offset(), limit, EnumNamePlace(def.place()));
+    return FAIL("%" PRIu64 " bytes at %" PRIu64 " exceed the %" PRIu64 " bytes of its %s", def.bytes(), def.offset(),
+                limit, EnumNamePlace(def.place()));
   }
   const bool caller = def.place() == Place::Caller;
-  if ((role == TensorRole::Constant) != (def.place() == Place::Segment) ||
-      (role == TensorRole::Input && !caller) ||
+  if ((role == TensorRole::Constant) != (def.place() == Place::Segment) || (role == TensorRole::Input && !caller) ||
       (caller && role != TensorRole::Input && role != TensorRole::Output)) {
-    return FAIL("role %s cannot be in place %s", EnumNameTensorRole(role),
-                EnumNamePlace(def.place()));
+    return FAIL("role %s cannot be in place %s", EnumNameTensorRole(role), EnumNamePlace(def.place()));
   }
   return true;
 }
@@ -341,14 +325,12 @@ bool Validator::tensorQuant(const TensorDef &def) {
     return true;
   }
   if (quant->axis() < -1 || quant->axis() >= int64_t(count(def.shape()))) {
-    return FAIL("quantised along axis %" PRId32 " of rank %" PRIu32, quant->axis(),
-                count(def.shape()));
+    return FAIL("quantised along axis %" PRId32 " of rank %" PRIu32, quant->axis(), count(def.shape()));
   }
-  const int64_t entries =
-      quant->axis() < 0 ? 1 : def.shape()->Get(uint32_t(quant->axis()))->value();
+  const int64_t entries = quant->axis() < 0 ? 1 : def.shape()->Get(uint32_t(quant->axis()))->value();
   if (count(quant->scales()) != entries || count(quant->zero_points()) != entries) {
-    return FAIL("%" PRIu32 " scales and %" PRIu32 " zero points for %" PRId64 " channels",
-                count(quant->scales()), count(quant->zero_points()), entries);
+    return FAIL("%" PRIu32 " scales and %" PRIu32 " zero points for %" PRId64 " channels", count(quant->scales()),
+                count(quant->zero_points()), entries);
   }
   return true;
 }
@@ -369,15 +351,13 @@ bool Validator::interface() {
       }
       const TensorDef &def = *current->tensors()->Get(list->Get(i));
       if (which == 0 && def.role() != TensorRole::Input) {
-        return FAIL("input '%.60s' has role %s", def.name()->c_str(),
-                    EnumNameTensorRole(def.role()));
+        return FAIL("input '%.60s' has role %s", def.name()->c_str(), EnumNameTensorRole(def.role()));
       }
       if (which == 1 && def.layout() == LayoutKind::Packed) {
         return FAIL("output '%.60s' has a packed layout", def.name()->c_str());
       }
       for (uint32_t j = 0; j < i; ++j) {
-        if (current->tensors()->Get(list->Get(j))->name()->string_view() ==
-            def.name()->string_view()) {
+        if (current->tensors()->Get(list->Get(j))->name()->string_view() == def.name()->string_view()) {
           return FAIL("two %ss are called '%.60s'", what, def.name()->c_str());
         }
       }
@@ -391,28 +371,26 @@ bool Validator::interface() {
     needed += def.view_of() < 0 && def.place() == Place::Caller;
   }
   if (needed != inCallerMemory) {
-    return FAIL("%" PRIu32 " tensors are in memory of the caller, %" PRIu32
-                " of them are inputs or outputs",
-                needed, inCallerMemory);
+    return FAIL("%" PRIu32 " tensors are in memory of the caller, %" PRIu32 " of them are inputs or outputs", needed,
+                inCallerMemory);
   }
   return true;
 }
 
 bool Validator::subnet(const SubnetDef &def) {
   if (def.kind() > SubnetKind::MAX || def.chip() >= count(model.chips())) {
-    return FAIL("unknown kind %u, or chip %" PRIu32 " of %" PRIu32, unsigned(def.kind()),
-                def.chip(), count(model.chips()));
+    return FAIL("unknown kind %u, or chip %" PRIu32 " of %" PRIu32, unsigned(def.kind()), def.chip(),
+                count(model.chips()));
   }
-  if (def.code_segment() >= 0
-          ? uint32_t(def.code_segment()) >= count(model.segments()) ||
-                model.segments()->Get(uint32_t(def.code_segment()))->kind() != SegmentKind::Code
-          : def.code_segment() < -1 || count(def.kernels()) > 0) {
+  if (def.code_segment() >= 0 ? uint32_t(def.code_segment()) >= count(model.segments()) ||
+                                    model.segments()->Get(uint32_t(def.code_segment()))->kind() != SegmentKind::Code
+                              : def.code_segment() < -1 || count(def.kernels()) > 0) {
     return FAIL("its code segment %" PRId32 " is none", def.code_segment());
   }
   const bool cpu = def.kind() == SubnetKind::X86 || def.kind() == SubnetKind::Host;
   if (cpu && count(def.kernels()) > 0 && def.kernel_abi() != BM_KERNEL_ABI_VERSION) {
-    return FAIL("its code is for kernel interface %" PRIu32 ", this runtime has %d",
-                def.kernel_abi(), BM_KERNEL_ABI_VERSION);
+    return FAIL("its code is for kernel interface %" PRIu32 ", this runtime has %d", def.kernel_abi(),
+                BM_KERNEL_ABI_VERSION);
   }
   for (uint32_t i = 0; i < count(def.plan()); ++i) {
     stepIndex = i;
@@ -456,8 +434,7 @@ bool Validator::step(const SubnetDef &net, const StepDef &def) {
 }
 
 bool Validator::launch(const SubnetDef &net, const LaunchDef &def) {
-  if (net.kind() != SubnetKind::X86 && net.kind() != SubnetKind::Host &&
-      net.kind() != SubnetKind::Cuda) {
+  if (net.kind() != SubnetKind::X86 && net.kind() != SubnetKind::Host && net.kind() != SubnetKind::Cuda) {
     return FAIL("a %s subnet cannot launch kernels", EnumNameSubnetKind(net.kind()));
   }
   if (def.kernel() >= count(net.kernels())) {
@@ -465,8 +442,8 @@ bool Validator::launch(const SubnetDef &net, const LaunchDef &def) {
   }
   const KernelDef &kernel = *net.kernels()->Get(def.kernel());
   if (count(def.args()) != kernel.arg_count()) {
-    return FAIL("kernel '%.80s' takes %" PRIu32 " arguments, is given %" PRIu32,
-                kernel.symbol()->c_str(), kernel.arg_count(), count(def.args()));
+    return FAIL("kernel '%.80s' takes %" PRIu32 " arguments, is given %" PRIu32, kernel.symbol()->c_str(),
+                kernel.arg_count(), count(def.args()));
   }
   for (uint32_t i = 0; i < count(def.args()); ++i) {
     if (!slot(def.args()->Get(i), "argument")) {
@@ -479,8 +456,8 @@ bool Validator::launch(const SubnetDef &net, const LaunchDef &def) {
     }
   }
   if (def.tile_count() < 0 || def.grain() < 0 || def.scratch_bytes() > kMaxScratchBytes) {
-    return FAIL("%" PRId64 " tiles in grains of %" PRId64 " with %" PRIu64 " bytes of scratch",
-                def.tile_count(), def.grain(), def.scratch_bytes());
+    return FAIL("%" PRId64 " tiles in grains of %" PRId64 " with %" PRIu64 " bytes of scratch", def.tile_count(),
+                def.grain(), def.scratch_bytes());
   }
   return def.tile_count_slot() == -1 || dimSlot(def.tile_count_slot(), "tile count");
 }
@@ -491,9 +468,8 @@ bool Validator::runStream(const SubnetDef &net, const RunStreamDef &def) {
   }
   const uint64_t limit = model.segments()->Get(uint32_t(net.code_segment()))->bytes();
   if (!inRange(def.offset(), def.bytes(), limit)) {
-    return FAIL("stream of %" PRIu64 " bytes at %" PRIu64 " exceeds the %" PRIu64
-                " bytes of its segment",
-                def.bytes(), def.offset(), limit);
+    return FAIL("stream of %" PRIu64 " bytes at %" PRIu64 " exceeds the %" PRIu64 " bytes of its segment", def.bytes(),
+                def.offset(), limit);
   }
   return true;
 }
@@ -502,8 +478,8 @@ bool Validator::loop(const LoopDef &def) {
   return callee(def.body(), "loop body") &&
          (def.trip_count() == -1 || scalarSlot(def.trip_count(), DType::I64, "trip count")) &&
          (def.condition() == -1 || scalarSlot(def.condition(), DType::Bool, "condition")) &&
-         (def.iteration() == -1 || (scalarSlot(def.iteration(), DType::I64, "iteration") &&
-                                    writableSlot(def.iteration(), "iteration")));
+         (def.iteration() == -1 ||
+          (scalarSlot(def.iteration(), DType::I64, "iteration") && writableSlot(def.iteration(), "iteration")));
 }
 
 bool Validator::evalDim(const EvalDimDef &def) {
@@ -551,8 +527,7 @@ bool Validator::scalarSlot(int64_t index, DType dtype, const char *what) {
   }
   const TensorDef &def = *current->tensors()->Get(uint32_t(index));
   return (def.dtype() == dtype && def.bytes() == dtypeBytes(dtype)) ||
-         FAIL("%s '%.60s' is not one element of type %s", what, def.name()->c_str(),
-              dtypeName(dtype));
+         FAIL("%s '%.60s' is not one element of type %s", what, def.name()->c_str(), dtypeName(dtype));
 }
 
 bool Validator::writableSlot(int64_t index, const char *what) {
@@ -562,8 +537,7 @@ bool Validator::writableSlot(int64_t index, const char *what) {
   const TensorDef &def = *current->tensors()->Get(uint32_t(index));
   const TensorRole role = rootOf(def).role();
   return (role != TensorRole::Constant && role != TensorRole::Input) ||
-         FAIL("%s '%.60s' is a%s", what, def.name()->c_str(),
-              role == TensorRole::Input ? "n input" : " constant");
+         FAIL("%s '%.60s' is a%s", what, def.name()->c_str(), role == TensorRole::Input ? "n input" : " constant");
 }
 
 bool Validator::dimSlot(int64_t index, const char *what) {
@@ -574,13 +548,12 @@ bool Validator::dimSlot(int64_t index, const char *what) {
 /// Calls go to higher indices only, so that they end.
 bool Validator::callee(int64_t index, const char *what) {
   return (index > subnetIndex && index < int64_t(count(current->subnets()))) ||
-         FAIL("%s is subnet %" PRId64 ", must be above %" PRId64 " and below %" PRIu32, what, index,
-              subnetIndex, count(current->subnets()));
+         FAIL("%s is subnet %" PRId64 ", must be above %" PRId64 " and below %" PRIu32, what, index, subnetIndex,
+              count(current->subnets()));
 }
 
 } // namespace
 
-bool bmodel::validateModel(const ModelDef &model, uint64_t tableEnd, uint64_t fileBytes,
-                           Status &status) {
+bool bmodel::validateModel(const ModelDef &model, uint64_t tableEnd, uint64_t fileBytes, Status &status) {
   return Validator(model, status).validate(tableEnd, fileBytes);
 }

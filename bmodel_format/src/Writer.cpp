@@ -25,9 +25,7 @@ constexpr uint64_t kChunkBytes = 2 << 20;
 
 const char kZeros[kSegmentAlignment] = {};
 
-uint64_t alignUp(uint64_t value, uint64_t alignment) {
-  return (value + alignment - 1) & ~(alignment - 1);
-}
+uint64_t alignUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
 /// Calls |sink| with the bytes of |segment| in order, gaps as zeros; stops when it returns false.
 template <typename Sink>
@@ -105,9 +103,8 @@ uint64_t placeSegments(ModelDefT &model, uint64_t tableBytes) {
   return at;
 }
 
-bool writeBytes(AtomicFile &file, const FileHeader &header,
-                const flatbuffers::FlatBufferBuilder &builder, const ModelDefT &model,
-                std::span<const SegmentContents> segments) {
+bool writeBytes(AtomicFile &file, const FileHeader &header, const flatbuffers::FlatBufferBuilder &builder,
+                const ModelDefT &model, std::span<const SegmentContents> segments) {
   auto padTo = [&](uint64_t offset) {
     while (file.getOffset() < offset) {
       const uint64_t gap = std::min<uint64_t>(offset - file.getOffset(), sizeof(kZeros));
@@ -118,8 +115,7 @@ bool writeBytes(AtomicFile &file, const FileHeader &header,
     return true;
   };
   if (!file.append({reinterpret_cast<const char *>(&header), sizeof(header)}) ||
-      !file.append(
-          {reinterpret_cast<const char *>(builder.GetBufferPointer()), builder.GetSize()})) {
+      !file.append({reinterpret_cast<const char *>(builder.GetBufferPointer()), builder.GetSize()})) {
     return false;
   }
   for (size_t i = 0; i < segments.size(); ++i) {
@@ -140,8 +136,7 @@ uint64_t SegmentContents::append(std::span<const char> bytes, uint64_t alignment
   return offset;
 }
 
-std::string bmodel::writeModel(ModelDefT &model, std::span<const SegmentContents> segments,
-                               const std::string &path) {
+std::string bmodel::writeModel(ModelDefT &model, std::span<const SegmentContents> segments, const std::string &path) {
   model.schema_hash = kSchemaHash;
   model.segments.clear();
   for (const SegmentContents &segment : segments) {
@@ -162,8 +157,8 @@ std::string bmodel::writeModel(ModelDefT &model, std::span<const SegmentContents
 
   const FileHeader header = makeHeader(builder, fileBytes);
   Status status;
-  if (!validateModel(*GetModelDef(builder.GetBufferPointer()),
-                     header.tableOffset + header.tableBytes, fileBytes, status)) {
+  if (!validateModel(*GetModelDef(builder.GetBufferPointer()), header.tableOffset + header.tableBytes, fileBytes,
+                     status)) {
     return "failed to write '" + path + "': " + status.message;
   }
   AtomicFile file(path);
@@ -186,8 +181,7 @@ uint32_t bmodel::addKernel(SubnetDefT &subnet, std::string_view symbol, uint32_t
   return uint32_t(subnet.kernels.size() - 1);
 }
 
-uint32_t bmodel::addTensor(StageDefT &stage, std::string_view name, DType dtype,
-                           std::span<const int64_t> shape) {
+uint32_t bmodel::addTensor(StageDefT &stage, std::string_view name, DType dtype, std::span<const int64_t> shape) {
   auto tensor = std::make_unique<TensorDefT>();
   tensor->name = name;
   tensor->dtype = dtype;
@@ -195,14 +189,13 @@ uint32_t bmodel::addTensor(StageDefT &stage, std::string_view name, DType dtype,
     tensor->shape.push_back(constantDim(size));
   }
   // A size that does not fit stays 0; validateModel then says which tensor it is.
-  storedBytes(dtype, shape.data(), uint32_t(shape.size()), LayoutKind::RowMajor, 0, 0,
-              tensor->bytes);
+  storedBytes(dtype, shape.data(), uint32_t(shape.size()), LayoutKind::RowMajor, 0, 0, tensor->bytes);
   stage.tensors.push_back(std::move(tensor));
   return uint32_t(stage.tensors.size() - 1);
 }
 
-StepDefT &bmodel::addLaunch(SubnetDefT &subnet, uint32_t kernel, std::vector<uint32_t> args,
-                            int64_t tileCount, std::vector<uint32_t> writes) {
+StepDefT &bmodel::addLaunch(SubnetDefT &subnet, uint32_t kernel, std::vector<uint32_t> args, int64_t tileCount,
+                            std::vector<uint32_t> writes) {
   LaunchDefT launch;
   launch.kernel = kernel;
   launch.args = std::move(args);

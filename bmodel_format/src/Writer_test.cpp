@@ -23,8 +23,7 @@ namespace {
 /// The file's bytes where a mapping would put them: at a multiple of 64.
 struct AlignedBytes {
   explicit AlignedBytes(const std::vector<char> &from)
-      : bytes(static_cast<char *>(aligned_alloc(64, (from.size() / 64 + 1) * 64))),
-        size(from.size()) {
+      : bytes(static_cast<char *>(aligned_alloc(64, (from.size() / 64 + 1) * 64))), size(from.size()) {
     std::copy(from.begin(), from.end(), bytes);
   }
   ~AlignedBytes() { free(bytes); }
@@ -34,8 +33,7 @@ struct AlignedBytes {
 
 bool readable(const char *bytes, size_t size, Status &status) {
   ModelView view;
-  return openModel(bytes, size, view, status) && checkSegments(view, ~0u, status) &&
-         checkDigests(view, status);
+  return openModel(bytes, size, view, status) && checkSegments(view, ~0u, status) && checkDigests(view, status);
 }
 
 TEST(Writer, RoundTrip) {
@@ -53,8 +51,7 @@ TEST(Writer, RoundTrip) {
   const TensorDef *w = stage->tensors()->Get(test.w);
   EXPECT_EQ(0, memcmp(view.segment(w->place_index()) + w->offset(), test.weights.data(),
                       test.weights.size() * sizeof(float)));
-  EXPECT_EQ(stage->subnets()->Get(0)->plan()->Get(1)->debug()->onnx_nodes()->Get(0)->str(),
-            "Relu_0");
+  EXPECT_EQ(stage->subnets()->Get(0)->plan()->Get(1)->debug()->onnx_nodes()->Get(0)->str(), "Relu_0");
 }
 
 TEST(Writer, SameInputSameBytes) {

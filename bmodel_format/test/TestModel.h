@@ -26,8 +26,8 @@ inline std::string temporaryPath(const std::string &name) {
     std::vector<std::string> list;
   } paths;
   const char *folder = getenv("TMPDIR");
-  paths.list.push_back(std::string(folder ? folder : "/tmp") + "/tessera-test-" +
-                       std::to_string(getpid()) + "-" + name);
+  paths.list.push_back(std::string(folder ? folder : "/tmp") + "/tessera-test-" + std::to_string(getpid()) + "-" +
+                       name);
   return paths.list.back();
 }
 
@@ -47,8 +47,7 @@ inline std::vector<float> iota(size_t count) {
 /// y = relu(x + w) over |elements| floats in tiles of 16, as two launches ("add" to a workspace
 /// tensor, "relu" to the output), with the code and weights in two segments.
 struct AddRelu {
-  explicit AddRelu(std::vector<char> codeBytes = std::vector<char>(100, 'c'),
-                   int64_t elements = 1024)
+  explicit AddRelu(std::vector<char> codeBytes = std::vector<char>(100, 'c'), int64_t elements = 1024)
       : code(std::move(codeBytes)), weights(iota(size_t(elements))) {
     segments.emplace_back(SegmentKind::Code);
     segments.emplace_back(SegmentKind::Constants);

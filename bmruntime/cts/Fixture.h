@@ -20,9 +20,7 @@ inline const std::vector<char> &kernelCode() {
 class AlignedFloats {
 public:
   explicit AlignedFloats(size_t count) : storage(count + 16), count(count) {}
-  float *data() {
-    return reinterpret_cast<float *>((reinterpret_cast<uintptr_t>(storage.data()) + 63) / 64 * 64);
-  }
+  float *data() { return reinterpret_cast<float *>((reinterpret_cast<uintptr_t>(storage.data()) + 63) / 64 * 64); }
   float &operator[](size_t i) { return data()[i]; }
   size_t size() const { return count; }
   uint64_t bytes() const { return count * sizeof(float); }

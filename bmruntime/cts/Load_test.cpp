@@ -33,20 +33,15 @@ std::string writeAndOpen(TestModel &model, bmrt_code_t expected) {
   return error;
 }
 
-bool contains(const std::string &text, const std::string &part) {
-  return text.find(part) != std::string::npos;
-}
+bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
 
 /// The bytes of a file at a multiple of 64.
 class AlignedCopy {
 public:
-  explicit AlignedCopy(const std::vector<char> &from)
-      : storage(from.size() + 64), count(from.size()) {
+  explicit AlignedCopy(const std::vector<char> &from) : storage(from.size() + 64), count(from.size()) {
     memcpy(data(), from.data(), count);
   }
-  char *data() {
-    return reinterpret_cast<char *>((reinterpret_cast<uintptr_t>(storage.data()) + 63) / 64 * 64);
-  }
+  char *data() { return reinterpret_cast<char *>((reinterpret_cast<uintptr_t>(storage.data()) + 63) / 64 * 64); }
   size_t size() const { return count; }
 
 private:
@@ -65,8 +60,7 @@ TEST(Load, EveryAlteredByteIsRefused) {
       file.data()[at] ^= char(1 << (i / 64 % 8));
       bmrt_model_t *model = nullptr;
       bmrt_status_t status;
-      ASSERT_NE(bmrt_model_open_memory(file.data(), file.size(), nullptr, &model, &status), BMRT_OK)
-          << "byte " << at;
+      ASSERT_NE(bmrt_model_open_memory(file.data(), file.size(), nullptr, &model, &status), BMRT_OK) << "byte " << at;
       ASSERT_STRNE(status.message, "");
       file.data()[at] ^= char(1 << (i / 64 % 8));
     }
@@ -90,9 +84,7 @@ TEST(Load, TrustSkipsConstantsOnly) {
   const std::string path = temporaryPath("trust.bmodel");
   ASSERT_EQ(test.write(path), "");
   std::vector<char> bytes = readBytes(path);
-  auto rewrite = [&] {
-    std::ofstream(path, std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
-  };
+  auto rewrite = [&] { std::ofstream(path, std::ios::binary).write(bytes.data(), std::streamsize(bytes.size())); };
   bytes[bytes.size() - 4096 + 9] ^= 1; // the weights are last
   rewrite();
   EXPECT_TRUE(contains(openError(path, BMRT_CORRUPT), "tensor 'w'"));
@@ -160,8 +152,7 @@ TEST(Load, MemoryMustBeAligned) {
   AlignedCopy bytes(std::vector<char>(1000));
   bmrt_model_t *model = nullptr;
   bmrt_status_t status;
-  EXPECT_EQ(bmrt_model_open_memory(bytes.data() + 1, 900, nullptr, &model, &status),
-            BMRT_INVALID_ARGUMENT);
+  EXPECT_EQ(bmrt_model_open_memory(bytes.data() + 1, 900, nullptr, &model, &status), BMRT_INVALID_ARGUMENT);
   EXPECT_EQ(bmrt_model_open_memory(bytes.data(), 900, nullptr, &model, nullptr), BMRT_CORRUPT)
       << "a status is optional";
 }

@@ -44,8 +44,7 @@ void makeDynamic(bmodel::test::AddRelu &model) {
     model.tensor(slot).shape = {Dim(64, 0)};
   }
   model.subnet().plan.clear();
-  StepDefT &step = addLaunch(model.subnet(), addKernel(model.subnet(), "add_dim", 2),
-                             {model.x, model.y}, 0, {model.y});
+  StepDefT &step = addLaunch(model.subnet(), addKernel(model.subnet(), "add_dim", 2), {model.x, model.y}, 0, {model.y});
   step.op.AsLaunchDef()->dims = {0};
   step.op.AsLaunchDef()->tile_count_slot = 0;
 }
@@ -66,10 +65,9 @@ int main(int argc, char **argv) {
     return 2;
   }
   const std::string folder = argv[1];
-  bmodel::test::AddRelu addRelu(kernelCode(), 1024), blocked(kernelCode(), 64),
-      dynamic(kernelCode(), 64);
+  bmodel::test::AddRelu addRelu(kernelCode(), 1024), blocked(kernelCode(), 64), dynamic(kernelCode(), 64);
   makeBlocked(blocked);
   makeDynamic(dynamic);
-  return write(addRelu, folder + "/add_relu.bmodel") ||
-         write(blocked, folder + "/blocked.bmodel") || write(dynamic, folder + "/dynamic.bmodel");
+  return write(addRelu, folder + "/add_relu.bmodel") || write(blocked, folder + "/blocked.bmodel") ||
+         write(dynamic, folder + "/dynamic.bmodel");
 }

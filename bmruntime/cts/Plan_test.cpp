@@ -58,8 +58,7 @@ struct PlanModel : AddRelu {
     subnet.plan.push_back(std::move(step));
   }
 
-  static void launch(SubnetDefT &subnet, const char *symbol, std::vector<uint32_t> args,
-                     int64_t tiles) {
+  static void launch(SubnetDefT &subnet, const char *symbol, std::vector<uint32_t> args, int64_t tiles) {
     const uint32_t count = uint32_t(args.size());
     const uint32_t result = args.back();
     addLaunch(subnet, addKernel(subnet, symbol, count), std::move(args), tiles, {result});
@@ -92,8 +91,8 @@ TEST(Plan, OutputsThatAreAliases) {
   }
   Net net(openWritten(model, "alias.bmodel"));
   const std::vector<float> x = someInput(1024), expected = addRelu(x, model.weights);
-  std::vector<float> copies[4] = {std::vector<float>(1024), std::vector<float>(1024),
-                                  std::vector<float>(1024), std::vector<float>(1024)};
+  std::vector<float> copies[4] = {std::vector<float>(1024), std::vector<float>(1024), std::vector<float>(1024),
+                                  std::vector<float>(1024)};
   const char *names[] = {"z", "x", "w", "sum"};
   for (int i = 0; i < 4; ++i) {
     net.setOutput(names[i], copies[i].data(), 4096);
@@ -113,10 +112,8 @@ TEST(Plan, OutputsThatAreAliases) {
 
 TEST(Plan, ViewsOfTheOutputAreWrittenInPlace) {
   PlanModel model;
-  const uint32_t low = model.addView("low", model.y, {512}),
-                 high = model.addView("high", model.y, {512});
-  const uint32_t xLow = model.addView("x_low", model.x, {512}),
-                 xHigh = model.addView("x_high", model.x, {512});
+  const uint32_t low = model.addView("low", model.y, {512}), high = model.addView("high", model.y, {512});
+  const uint32_t xLow = model.addView("x_low", model.x, {512}), xHigh = model.addView("x_high", model.x, {512});
   model.tensor(high).offset = model.tensor(xHigh).offset = 2048;
   PlanModel::copy(model.subnet(), xLow, high);
   PlanModel::copy(model.subnet(), xHigh, low);
@@ -214,8 +211,7 @@ TEST(Plan, StatesLastFromRunToRun) {
   model.tensor(start).role = TensorRole::Constant;
   model.tensor(start).place = Place::Segment;
   model.tensor(start).place_index = 1;
-  model.tensor(start).offset =
-      model.segments[1].append({reinterpret_cast<const char *>(&seven), sizeof(seven)});
+  model.tensor(start).offset = model.segments[1].append({reinterpret_cast<const char *>(&seven), sizeof(seven)});
   const uint32_t counter = addTensor(model.stage(), "counter", DType::I64, std::vector<int64_t>{1});
   const uint32_t zeroed = addTensor(model.stage(), "zeroed", DType::I64, std::vector<int64_t>{1});
   for (uint32_t slot : {counter, zeroed}) {
@@ -316,8 +312,7 @@ void remember(void *user, const bmrt_context_t *context, const bmrt_step_info_t 
     check(bmrt_context_step_write, context, step, i, &view);
     std::vector<float> &values = seen.tensors[bmrt_tensor_onnx_name(&view.info, 0)];
     values.resize(bmrt_tensor_row_major_bytes(&view.info) / sizeof(float));
-    check(bmrt_tensor_to_row_major, &view, static_cast<void *>(values.data()),
-          uint64_t(values.size() * sizeof(float)));
+    check(bmrt_tensor_to_row_major, &view, static_cast<void *>(values.data()), uint64_t(values.size() * sizeof(float)));
   }
 }
 

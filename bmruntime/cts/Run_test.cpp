@@ -161,12 +161,11 @@ TEST_P(OnThreads, ScratchImportsAndRelocations) {
   AddRelu test(kernelCode(), 16 * 64);
   test.subnet().plan.clear();
   test.subnet().kernels.clear();
-  auto &copy =
-      bmodel::addLaunch(test.subnet(), bmodel::addKernel(test.subnet(), "copy_by_scratch", 2),
-                        {test.x, test.sum}, 64, {test.sum});
+  auto &copy = bmodel::addLaunch(test.subnet(), bmodel::addKernel(test.subnet(), "copy_by_scratch", 2),
+                                 {test.x, test.sum}, 64, {test.sum});
   copy.op.AsLaunchDef()->scratch_bytes = 64;
-  bmodel::addLaunch(test.subnet(), bmodel::addKernel(test.subnet(), "double_or_negate", 2),
-                    {test.sum, test.y}, 64, {test.y});
+  bmodel::addLaunch(test.subnet(), bmodel::addKernel(test.subnet(), "double_or_negate", 2), {test.sum, test.y}, 64,
+                    {test.y});
   Net net(openWritten(test, "scratch.bmodel"), {.threads = GetParam()});
   const std::vector<float> x = someInput(16 * 64);
   const std::vector<float> y = resultOf(net, x);
@@ -178,8 +177,8 @@ TEST_P(OnThreads, ScratchImportsAndRelocations) {
 TEST_P(OnThreads, FloatModeIsTheContracts) {
   AddRelu test(kernelCode(), 16 * 64);
   test.subnet().plan.clear();
-  bmodel::addLaunch(test.subnet(), bmodel::addKernel(test.subnet(), "make_denormal", 2),
-                    {test.x, test.y}, 64, {test.y});
+  bmodel::addLaunch(test.subnet(), bmodel::addKernel(test.subnet(), "make_denormal", 2), {test.x, test.y}, 64,
+                    {test.y});
   Net net(openWritten(test, "denormal.bmodel"), {.threads = GetParam()});
   const unsigned before = __builtin_ia32_stmxcsr();
   __builtin_ia32_ldmxcsr(before | 0x8040); // flush to zero, as a caller may have set

@@ -47,9 +47,7 @@ void double_or_negate(void *const *args, int64_t begin, int64_t end, void *scrat
 }
 
 // *x += 1, int64.
-void increment(void *const *args, int64_t begin, int64_t end, void *scratch) {
-  *(int64_t *)args[0] += 1;
-}
+void increment(void *const *args, int64_t begin, int64_t end, void *scratch) { *(int64_t *)args[0] += 1; }
 
 // *less = *x < 5, int64 to bool.
 void less_than_five(void *const *args, int64_t begin, int64_t end, void *scratch) {

@@ -18,8 +18,7 @@ namespace {
 /// Memory at a multiple of 64 of which the last byte is the model's last, so that the sanitizer
 /// sees a read past the end.
 struct Image {
-  explicit Image(size_t size)
-      : bytes(static_cast<char *>(aligned_alloc(64, (size + 63) / 64 * 64))) {}
+  explicit Image(size_t size) : bytes(static_cast<char *>(aligned_alloc(64, (size + 63) / 64 * 64))) {}
   ~Image() { free(bytes); }
   char *bytes;
 };
@@ -65,8 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   header.fileBytes = fileBytes;
   header.tableOffset = sizeof(header);
   header.tableBytes = tableBytes <= size ? tableBytes : size;
-  header.hash =
-      bmodel::hashBytes(data, header.tableBytes, bmodel::hashBytes(&header, sizeof(header)));
+  header.hash = bmodel::hashBytes(data, header.tableBytes, bmodel::hashBytes(&header, sizeof(header)));
   memcpy(image.bytes, &header, sizeof(header));
   memcpy(image.bytes + sizeof(header), data, size);
 

@@ -11,8 +11,7 @@
 #include <cstring>
 
 int main(int argc, char **argv) {
-  const std::vector<char> bytes =
-      argc == 3 ? bmodel::test::readBytes(argv[1]) : std::vector<char>();
+  const std::vector<char> bytes = argc == 3 ? bmodel::test::readBytes(argv[1]) : std::vector<char>();
   bmodel::FileHeader header;
   if (bytes.size() < sizeof(header)) {
     fprintf(stderr, "usage: bmrt_make_corpus MODEL OUTPUT\n");

@@ -32,19 +32,15 @@ void *__libc_memalign(size_t, size_t);
 
 void *malloc(size_t size) { return fails() ? nullptr : __libc_malloc(size); }
 void *calloc(size_t count, size_t size) { return fails() ? nullptr : __libc_calloc(count, size); }
-void *aligned_alloc(size_t alignment, size_t size) {
-  return fails() ? nullptr : __libc_memalign(alignment, size);
-}
+void *aligned_alloc(size_t alignment, size_t size) { return fails() ? nullptr : __libc_memalign(alignment, size); }
 void *mmap(void *address, size_t size, int protection, int flags, int file, off_t offset) {
   if (fails()) {
     errno = ENOMEM;
     return MAP_FAILED;
   }
-  return reinterpret_cast<void *>(
-      syscall(SYS_mmap, address, size, protection, flags, file, offset));
+  return reinterpret_cast<void *>(syscall(SYS_mmap, address, size, protection, flags, file, offset));
 }
-int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *),
-                   void *argument) {
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *), void *argument) {
   using Create = int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
   static const Create original = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
   return fails() ? EAGAIN : original(thread, attributes, main, argument);

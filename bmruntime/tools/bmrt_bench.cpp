@@ -76,8 +76,8 @@ void readInput(const bmrt_tensor_info_t &info, const std::string &path, char *da
   }
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
   if (bytes.size() != info.bytes) {
-    fail("'" + path + "' has " + std::to_string(bytes.size()) + " bytes, input '" + info.name +
-         "' takes " + std::to_string(info.bytes) + " (" + bmrt_dtype_name(info.dtype) + ")");
+    fail("'" + path + "' has " + std::to_string(bytes.size()) + " bytes, input '" + info.name + "' takes " +
+         std::to_string(info.bytes) + " (" + bmrt_dtype_name(info.dtype) + ")");
   }
   std::copy(bytes.begin(), bytes.end(), data);
 }
@@ -85,8 +85,7 @@ void readInput(const bmrt_tensor_info_t &info, const std::string &path, char *da
 void fillInputs(bmrt::Net &net, const Options &options) {
   for (const bmrt_tensor_info_t &info : net.inputs()) {
     // Symbolic dims take their largest value.
-    bmrt::check(bmrt_context_set_input_shape, net.get(), net.findInput(info.name), info.max_shape,
-                info.rank);
+    bmrt::check(bmrt_context_set_input_shape, net.get(), net.findInput(info.name), info.max_shape, info.rank);
   }
   for (const bmrt_tensor_info_t &info : net.inputs()) {
     void *data = nullptr;
@@ -115,8 +114,7 @@ std::vector<double> measure(bmrt::Net &net, const Options &options) {
   }
   std::vector<double> times;
   const double begin = secondsNow();
-  while (times.size() < options.iterations ||
-         (options.seconds > 0 && secondsNow() - begin < options.seconds)) {
+  while (times.size() < options.iterations || (options.seconds > 0 && secondsNow() - begin < options.seconds)) {
     const double start = secondsNow();
     net.run();
     times.push_back(secondsNow() - start);
@@ -155,31 +153,29 @@ void printSteps(const bmrt::Net &net, bool json) {
     const char *node = bmrt_step_onnx_node(&info, 0);
     const double rate = time.min_ns ? double(info.flops) / double(time.min_ns) : 0;
     if (json) {
-      printf("%s{\"step\":%u,\"min_us\":%.3f,\"node\":%s,\"device_op\":%s,\"flops\":%llu}",
-             i ? "," : "", i, double(time.min_ns) / 1e3, quoted(node ? node : "").c_str(),
-             quoted(info.device_op).c_str(), static_cast<unsigned long long>(info.flops));
+      printf("%s{\"step\":%u,\"min_us\":%.3f,\"node\":%s,\"device_op\":%s,\"flops\":%llu}", i ? "," : "", i,
+             double(time.min_ns) / 1e3, quoted(node ? node : "").c_str(), quoted(info.device_op).c_str(),
+             static_cast<unsigned long long>(info.flops));
     } else {
-      printf("%5u %9.1f %9.1f  %-28s %s\n", i, double(time.min_ns) / 1e3, rate,
-             node ? node : info.kind, info.device_op);
+      printf("%5u %9.1f %9.1f  %-28s %s\n", i, double(time.min_ns) / 1e3, rate, node ? node : info.kind,
+             info.device_op);
     }
   }
 }
 
-void report(const bmrt::Net &net, const std::vector<double> &times, double loadSeconds,
-            const Options &options) {
+void report(const bmrt::Net &net, const std::vector<double> &times, double loadSeconds, const Options &options) {
   const double minimum = times[0] * 1e3, median = quantile(times, 0.5) * 1e3;
   const double p90 = quantile(times, 0.9) * 1e3;
   if (options.json) {
     printf("{\"model\":%s,\"threads\":%u,\"iterations\":%zu,\"load_ms\":%.3f,\"min_ms\":%.4f,"
            "\"median_ms\":%.4f,\"p90_ms\":%.4f,\"peak_mib\":%.1f",
-           quoted(options.model).c_str(), options.threads, times.size(), loadSeconds * 1e3, minimum,
-           median, p90, peakMib());
+           quoted(options.model).c_str(), options.threads, times.size(), loadSeconds * 1e3, minimum, median, p90,
+           peakMib());
   } else {
-    printf(
-        "%s: %u thread%s, %zu runs: median %.3f ms, min %.3f ms, p90 %.3f ms; loaded in %.2f ms; "
-        "peak %.0f MiB\n",
-        options.model.c_str(), options.threads, options.threads == 1 ? "" : "s", times.size(),
-        median, minimum, p90, loadSeconds * 1e3, peakMib());
+    printf("%s: %u thread%s, %zu runs: median %.3f ms, min %.3f ms, p90 %.3f ms; loaded in %.2f ms; "
+           "peak %.0f MiB\n",
+           options.model.c_str(), options.threads, options.threads == 1 ? "" : "s", times.size(), median, minimum, p90,
+           loadSeconds * 1e3, peakMib());
   }
   if (options.profile) {
     fputs(options.json ? ",\"steps\":[" : "", stdout);
@@ -211,10 +207,8 @@ int main(int argc, char **argv) {
   Options options;
   CLI::App app{"Measures the latency of a .bmodel on random or given inputs."};
   app.add_option("model,--model", options.model, "the .bmodel")->required();
-  app.add_option("--threads", options.threads, "threads, including the caller's")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--iters", options.iterations, "counted runs at least")
-      ->check(CLI::Range(1, 1000000000));
+  app.add_option("--threads", options.threads, "threads, including the caller's")->check(CLI::Range(1, 1024));
+  app.add_option("--iters", options.iterations, "counted runs at least")->check(CLI::Range(1, 1000000000));
   app.add_option("--warmup", options.warmup, "runs before those that count");
   app.add_option("--seconds", options.seconds, "go on counting at least this long");
   app.add_option("--input", options.inputs, "NAME=FILE: raw little-endian bytes of an input");

@@ -106,7 +106,8 @@ private:
 
 std::string Planner::uniqueName(StringRef wanted) {
   std::string name = wanted.empty() ? "t" : wanted.str();
-  for (unsigned i = 0; !names.insert(wanted.empty() || i ? name + "#" + std::to_string(names.size()) : name).second; ++i) {
+  for (unsigned i = 0; !names.insert(wanted.empty() || i ? name + "#" + std::to_string(names.size()) : name).second;
+       ++i) {
   }
   return name;
 }
@@ -190,7 +191,8 @@ LogicalResult Planner::addOutputs() {
     std::string text = name ? name.str() : "output" + std::to_string(index);
     names.insert(text);
     Value constant = device::getConstantRoot(value);
-    FailureOr<uint32_t> slot = addSlot(value, text, constant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Output);
+    FailureOr<uint32_t> slot =
+        addSlot(value, text, constant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Output);
     if (failed(slot)) {
       return failure();
     }
@@ -271,7 +273,8 @@ FailureOr<uint32_t> Planner::slotOf(Value value) {
   if (auto weight = value.getDefiningOp<top::WeightOp>()) {
     name = weight.getKey();
   }
-  FailureOr<uint32_t> slot = addSlot(value, uniqueName(name), constant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Workspace);
+  FailureOr<uint32_t> slot =
+      addSlot(value, uniqueName(name), constant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Workspace);
   if (failed(slot)) {
     return failure();
   }
@@ -378,8 +381,8 @@ LogicalResult Planner::plan() {
 
 } // namespace
 
-LogicalResult planModel(func::FuncOp function, const x86::X86Target &target, const KernelSet &kernels, std::vector<char> code,
-                        PlannedModel &planned) {
+LogicalResult planModel(func::FuncOp function, const x86::X86Target &target, const KernelSet &kernels,
+                        std::vector<char> code, PlannedModel &planned) {
   planned.code = std::move(code);
   return Planner(function, target, kernels, planned).plan();
 }

@@ -97,7 +97,8 @@ LogicalResult runDevicePasses(ModuleOp module, const X86DeployOptions &deploy) {
 
 } // namespace
 
-llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOptions &options, const PhaseObserver &observer) {
+llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOptions &options,
+                                          const PhaseObserver &observer) {
   auto function = module.lookupSymbol<func::FuncOp>("main");
   if (!function || !llvm::hasSingleElement(function.getBody())) {
     return llvm::createStringError("failed to deploy: the module has no function @main");

@@ -21,17 +21,17 @@ struct Quantization {
   quant::QuantizeTable choices;
 };
 
-/// Puts quantize/dequantize pairs into the function by the tables. f16 models are widened first; their tensors have their
-/// names before.
+/// Puts quantize/dequantize pairs into the function by the tables. f16 models are widened first; their tensors have
+/// their names before.
 llvm::Expected<quant::QuantizeReport> quantizeModel(mlir::func::FuncOp function, const Quantization &quantization);
 
 struct X86DeployOptions {
   x86::X86Target target;
-  std::string output;       ///< .bmodel
-  std::string cacheFolder;  ///< kernel cache, empty: none
-  std::string deviceMlir;   ///< where to write the device IR, empty: nowhere
-  /// Every Top result stays a tensor of its own with memory of its own, which no later step overwrites: for tools that look
-  /// at, or change, what lies between the ops. Slower and larger, the same numbers within rounding.
+  std::string output;      ///< .bmodel
+  std::string cacheFolder; ///< kernel cache, empty: none
+  std::string deviceMlir;  ///< where to write the device IR, empty: nowhere
+  /// Every Top result stays a tensor of its own with memory of its own, which no later step overwrites: for tools that
+  /// look at, or change, what lies between the ops. Slower and larger, the same numbers within rounding.
   bool observe = false;
   std::optional<Quantization> quantization; ///< none: F32
 };
@@ -57,7 +57,8 @@ void registerX86Deploy(mlir::DialectRegistry &registry);
 /// Compiles |module| (Top level, static shapes, function @main), which is changed, and writes the
 /// model. Errors about the model are emitted as diagnostics at its ops before failure is returned; the
 /// returned error then says which phase failed.
-llvm::Expected<X86DeployResult> deployX86(mlir::ModuleOp module, const X86DeployOptions &options, const PhaseObserver &observer);
+llvm::Expected<X86DeployResult> deployX86(mlir::ModuleOp module, const X86DeployOptions &options,
+                                          const PhaseObserver &observer);
 
 } // namespace tessera::codegen
 

@@ -80,7 +80,8 @@ public:
       SmallVector<Value> at = delinearize(kb, tile, space);
       Value first = kb.mul(at.pop_back_val(), rows);
       transposeKeys(matrixBase(k, at));
-      kb.forLoop(first, kb.min(kb.add(first, rows), kb.constant(queries)), kRows, [&](Value row) { emitRows(at, row); });
+      kb.forLoop(first, kb.min(kb.add(first, rows), kb.constant(queries)), kRows,
+                 [&](Value row) { emitRows(at, row); });
     });
   }
 
@@ -156,7 +157,8 @@ private:
     overRow(kb, features, lanes, [&](Value f, Value mask) {
       SmallVector<Value> sums(kRows, kb.zero(vectorType()));
       sums = kb.forLoop(kb.constant(0), kb.constant(keys), 1, sums, [&](Value t, ValueRange old) {
-        Value values = kb.loadElements(element, lanes, kb.operand(2), kb.add(vBase, kb.add(kb.mul(t, features), f)), mask);
+        Value values =
+            kb.loadElements(element, lanes, kb.operand(2), kb.add(vBase, kb.add(kb.mul(t, features), f)), mask);
         SmallVector<Value> next;
         for (int64_t r = 0; r < kRows; ++r) {
           Value factor = kb.splat(kb.load(type, scores, kb.add(t, r * keysPadded)), lanes);
@@ -187,7 +189,8 @@ struct AttentionModel : KernelInterface::ExternalModel<AttentionModel, device::A
       return failure();
     }
     auto attention = cast<device::AttentionOp>(op);
-    bool single = llvm::all_of(op->getOperandTypes(), [](Type type) { return cast<RankedTensorType>(type).getElementType().isF32(); });
+    bool single = llvm::all_of(op->getOperandTypes(),
+                               [](Type type) { return cast<RankedTensorType>(type).getElementType().isF32(); });
     if (single) {
       emitMicroAttention(attention, kb);
     } else {

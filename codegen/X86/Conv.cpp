@@ -21,19 +21,21 @@ namespace tessera::x86 {
 
 namespace {
 
-/// Row by row of the output: a vector of output columns accumulates over input channels and taps. Taps outside of the input
-/// are left out, or multiply the padding value where that is not zero.
+/// Row by row of the output: a vector of output columns accumulates over input channels and taps. Taps outside of the
+/// input are left out, or multiply the padding value where that is not zero.
 class GenericConv {
 public:
   GenericConv(KernelBuilder &kb, device::ConvOp op)
-      : kb(kb), op(op), x(kb.operandType(0)), w(kb.operandType(1)), y(kb.resultType()), epilogue(kb, cast<device::EpilogueInterface>(*op)),
-        accumulator(registerType(op.getAccumulatorType())) {
+      : kb(kb), op(op), x(kb.operandType(0)), w(kb.operandType(1)), y(kb.resultType()),
+        epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())) {
     windows = windowDims(x, y, w.getShape().drop_front(2), op.getStrides(), op.getPads(), op.getDilations());
     lanes = 2 * kb.target.lanes(32);
   }
 
   void emit() {
-    SmallVector<int64_t> rows = {y.getDimSize(0), Strides(y).block ? int64_t(llvm::alignTo(y.getDimSize(1), Strides(y).block)) : y.getDimSize(1)};
+    SmallVector<int64_t> rows = {y.getDimSize(0), Strides(y).block
+                                                      ? int64_t(llvm::alignTo(y.getDimSize(1), Strides(y).block))
+                                                      : y.getDimSize(1)};
     for (const WindowDim &window : ArrayRef(windows).drop_back()) {
       rows.push_back(window.output);
     }
@@ -42,7 +44,8 @@ public:
       count *= size;
     }
     int64_t work = windows.back().output * w.getNumElements() / std::max<int64_t>(1, w.getDimSize(0));
-    int64_t rowsPerTile = std::max<int64_t>(llvm::divideCeil(count, 256), std::max<int64_t>(1, 65536 / std::max<int64_t>(1, work)));
+    int64_t rowsPerTile =
+        std::max<int64_t>(llvm::divideCeil(count, 256), std::max<int64_t>(1, 65536 / std::max<int64_t>(1, work)));
     kb.forTiles(llvm::divideCeil(count, rowsPerTile), [&](Value tile) {
       Value first = kb.mul(tile, rowsPerTile);
       kb.forLoop(first, kb.min(kb.add(first, rowsPerTile), kb.constant(count)), 1,
@@ -81,8 +84,8 @@ private:
     kb.ifThen(kb.less(at[1], kb.constant(channels)), [&] { epilogue.store(sum, at, at.size() - 1, outputMask); });
     kb.ifThen(kb.less(kb.constant(channels - 1), at[1]), [&] {
       Value zeros = kb.zero(VectorType::get({int64_t(lanes)}, registerType(y.getElementType())));
-      storeLanes(kb, y.getElementType(), zeros, kb.result(), laneStride(y, at.size() - 1), VectorStep{{}, outputMask, lanes},
-                 Strides(y).offset(kb, at));
+      storeLanes(kb, y.getElementType(), zeros, kb.result(), laneStride(y, at.size() - 1),
+                 VectorStep{{}, outputMask, lanes}, Strides(y).offset(kb, at));
     });
   }
 
@@ -106,7 +109,8 @@ private:
       SmallVector<Value> inputNext = input, weightNext = weight;
       inputNext.push_back(window.inputAt(kb, at[d + 2], tap));
       weightNext.push_back(tap);
-      Value next = isColumn ? multiplyTap(inputNext, weightNext, sums[0]) : taps(d + 1, at, inputNext, weightNext, sums[0]);
+      Value next =
+          isColumn ? multiplyTap(inputNext, weightNext, sums[0]) : taps(d + 1, at, inputNext, weightNext, sums[0]);
       return SmallVector<Value>{next};
     })[0];
   }
@@ -116,7 +120,8 @@ private:
     Value mask = insideMask(input.back());
     for (size_t d = 2; d + 1 < input.size() && op.getPadValue(); ++d) {
       // Outside of another dim, the whole vector is padding. Negative is large.
-      Value inside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, input[d], kb.constant(windows[d - 2].input));
+      Value inside =
+          arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, input[d], kb.constant(windows[d - 2].input));
       mask = arith::AndIOp::create(kb.b, mask, kb.splat(inside, lanes));
     }
     // The column may be negative: its stride is added apart from the unsigned arithmetic of blocks.
@@ -124,14 +129,15 @@ private:
     start.back() = kb.constant(0);
     int64_t columnStride = laneStride(x, x.getRank() - 1);
     Value offset = kb.add(Strides(x).offset(kb, start), kb.mul(input.back(), columnStride));
-    Value values = loadLanes(kb, x.getElementType(), kb.operand(0), columnStride * window.stride, VectorStep{{}, mask, lanes}, offset);
+    Value values = loadLanes(kb, x.getElementType(), kb.operand(0), columnStride * window.stride,
+                             VectorStep{{}, mask, lanes}, offset);
     if (op.getPadValue()) {
       Value padding = arith::ConstantOp::create(kb.b, kb.b.getI8IntegerAttr(static_cast<int8_t>(op.getPadValue())));
       values = arith::SelectOp::create(kb.b, mask, values, kb.splat(padding, lanes));
     }
     Value factor = kb.loadElements(w.getElementType(), 0, kb.operand(1), Strides(w).offset(kb, weight));
     return emitMultiplyAdd(kb, convertElement(kb, values, x.getElementType(), accumulator),
-                       kb.splat(convertElement(kb, factor, w.getElementType(), accumulator), lanes), sum);
+                           kb.splat(convertElement(kb, factor, w.getElementType(), accumulator), lanes), sum);
   }
 
   /// Lanes l with 0 <= column + l * stride < input width.
@@ -169,7 +175,8 @@ struct ConvModel : KernelInterface::ExternalModel<ConvModel, device::ConvOp> {
   }
   int64_t countFlops(Operation *op) const {
     auto conv = cast<device::ConvOp>(op);
-    ArrayRef<int64_t> w = conv.getWeightShape() ? *conv.getWeightShape() : cast<RankedTensorType>(conv.getW().getType()).getShape();
+    ArrayRef<int64_t> w =
+        conv.getWeightShape() ? *conv.getWeightShape() : cast<RankedTensorType>(conv.getW().getType()).getShape();
     int64_t perOutput = 2;
     for (int64_t dim : w.drop_front()) {
       perOutput *= dim;

@@ -58,7 +58,9 @@ private:
     emitTileKinds(kb, counts, bodies);
   }
 
-  TiledMove copyMove(const CopyNest &nest) { return planMove(kb, nest.nest, kb.operand(nest.source), kb.result(), element); }
+  TiledMove copyMove(const CopyNest &nest) {
+    return planMove(kb, nest.nest, kb.operand(nest.source), kb.result(), element);
+  }
 
   TiledMove fillMove(const CopyNest &nest) {
     Value value = fillValue(kb, op, element);
@@ -77,7 +79,8 @@ private:
       (d < leading ? slabs : slabElements) *= size;
     }
     bool fills = op.getFill() || (device::isBlocked(y) && y.getDimSize(1) % Strides(y).block);
-    int64_t perTile = std::max<int64_t>(llvm::divideCeil(slabs, 256), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, slabElements)));
+    int64_t perTile = std::max<int64_t>(llvm::divideCeil(slabs, 256),
+                                        std::max<int64_t>(1, 16384 / std::max<int64_t>(1, slabElements)));
     kb.forTiles(llvm::divideCeil(slabs, perTile), [&](Value tile) {
       Value first = kb.mul(tile, perTile);
       kb.forLoop(first, kb.min(kb.add(first, perTile), kb.constant(slabs)), 1, [&](Value slab) {
@@ -112,7 +115,8 @@ private:
     Value value = fillValue(kb, op, element);
     int64_t blockElements = strides.dims[1], blocks = llvm::divideCeil(y.getDimSize(1), strides.block);
     Value block = kb.rem(kb.div(start, blockElements), blocks);
-    Value channels = kb.min(kb.constant(strides.block), kb.sub(kb.constant(y.getDimSize(1)), kb.mul(block, strides.block)));
+    Value channels =
+        kb.min(kb.constant(strides.block), kb.sub(kb.constant(y.getDimSize(1)), kb.mul(block, strides.block)));
     kb.forLoop(0, elements / strides.block, 1, [&](Value position) {
       kb.forLoop(kb.constant(0), channels, 1, [&](Value lane) {
         kb.storeElements(element, value, kb.result(), kb.add(start, kb.add(kb.mul(position, strides.block), lane)));

@@ -56,7 +56,8 @@ std::optional<Side> resultSide(RankedTensorType y, const device::Piece &piece) {
   for (size_t d = 0; d < piece.sizes.size(); ++d) {
     if (layout.block && d == 1) {
       int64_t end = piece.dstOffsets[d] + piece.sizes[d];
-      if (piece.dstSteps[d] != 1 || piece.dstOffsets[d] % layout.block || (end % layout.block && end != y.getDimSize(1))) {
+      if (piece.dstSteps[d] != 1 || piece.dstOffsets[d] % layout.block ||
+          (end % layout.block && end != y.getDimSize(1))) {
         return std::nullopt;
       }
       side.strides.push_back(layout.dims[d]);
@@ -102,8 +103,8 @@ std::optional<Side> sourceSide(RankedTensorType x, const device::Piece &piece, i
 
 /// Loops over |sizes| for |sides| (the written one last); dim |channel|, if any, goes by blocks. Adds one
 /// nest for whole blocks and one for the rest.
-void addNests(int64_t source, ArrayRef<int64_t> sizes, ArrayRef<Side> sides, int64_t channel, int64_t block, bool resultBlocked,
-              SmallVectorImpl<CopyNest> &nests) {
+void addNests(int64_t source, ArrayRef<int64_t> sizes, ArrayRef<Side> sides, int64_t channel, int64_t block,
+              bool resultBlocked, SmallVectorImpl<CopyNest> &nests) {
   auto dim = [&](int64_t size, auto stride) {
     NestDim result{size, {}};
     for (const Side &side : sides) {
@@ -274,7 +275,8 @@ bool addCutPiece(ArrayRef<RankedTensorType> sources, RankedTensorType y, const d
   return true;
 }
 
-bool addPiece(ArrayRef<RankedTensorType> sources, RankedTensorType y, const device::Piece &piece, SmallVectorImpl<CopyNest> &nests) {
+bool addPiece(ArrayRef<RankedTensorType> sources, RankedTensorType y, const device::Piece &piece,
+              SmallVectorImpl<CopyNest> &nests) {
   RankedTensorType x = sources[piece.source];
   int64_t channel;
   std::optional<Side> from = sourceSide(x, piece, channel), to = resultSide(y, piece);
@@ -337,8 +339,8 @@ bool addFill(RankedTensorType y, ArrayRef<device::Piece> pieces, SmallVectorImpl
 
 } // namespace
 
-std::optional<SmallVector<CopyNest>> copyNests(ArrayRef<RankedTensorType> sources, RankedTensorType result, ArrayRef<device::Piece> pieces,
-                                               bool fill) {
+std::optional<SmallVector<CopyNest>> copyNests(ArrayRef<RankedTensorType> sources, RankedTensorType result,
+                                               ArrayRef<device::Piece> pieces, bool fill) {
   if (pieces.size() > 64) {
     return std::nullopt;
   }

@@ -17,7 +17,8 @@ struct CopyNest {
 
 /// The nests of all pieces and, with |fill|, of what they leave uncovered. Nothing if a piece spreads or
 /// permutes the channels of a blocked tensor, or leaves uncovered what is not made of rectangles.
-std::optional<llvm::SmallVector<CopyNest>> copyNests(llvm::ArrayRef<mlir::RankedTensorType> sources, mlir::RankedTensorType result,
+std::optional<llvm::SmallVector<CopyNest>> copyNests(llvm::ArrayRef<mlir::RankedTensorType> sources,
+                                                     mlir::RankedTensorType result,
                                                      llvm::ArrayRef<device::Piece> pieces, bool fill);
 
 } // namespace tessera::x86

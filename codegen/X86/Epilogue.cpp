@@ -23,9 +23,11 @@ Value convertElement(KernelBuilder &kb, Value value, Type from, Type to) {
   }
   bool isUnsigned = from.isUnsignedInteger() || from.isInteger(1);
   if (isa<FloatType>(to)) {
-    return isUnsigned ? Value(arith::UIToFPOp::create(kb.b, wanted, value)) : Value(arith::SIToFPOp::create(kb.b, wanted, value));
+    return isUnsigned ? Value(arith::UIToFPOp::create(kb.b, wanted, value))
+                      : Value(arith::SIToFPOp::create(kb.b, wanted, value));
   }
-  return isUnsigned ? Value(arith::ExtUIOp::create(kb.b, wanted, value)) : Value(arith::ExtSIOp::create(kb.b, wanted, value));
+  return isUnsigned ? Value(arith::ExtUIOp::create(kb.b, wanted, value))
+                    : Value(arith::ExtSIOp::create(kb.b, wanted, value));
 }
 
 int64_t laneStride(RankedTensorType type, int64_t dim) {
@@ -69,7 +71,8 @@ void EpilogueStore::store(Value accumulators, ArrayRef<Value> indices, int64_t l
     value = arith::SelectOp::create(kb.b, mask, value, kb.zero(value.getType()));
     mask = nullptr;
   }
-  storeLanes(kb, type.getElementType(), value, kb.result(), laneStride(type, laneDim), VectorStep{{}, mask, lanes}, offset);
+  storeLanes(kb, type.getElementType(), value, kb.result(), laneStride(type, laneDim), VectorStep{{}, mask, lanes},
+             offset);
 }
 
 } // namespace tessera::x86

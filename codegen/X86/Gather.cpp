@@ -25,22 +25,26 @@ Value loadIndex(KernelBuilder &kb, unsigned operand, Value offset, int64_t size)
   return kb.max(kb.min(wrapped, kb.constant(size - 1)), kb.constant(0));
 }
 
-Type storageElement(KernelBuilder &kb, Type elementType) { return kb.b.getIntegerType(8 * device::elementBytes(elementType)); }
+Type storageElement(KernelBuilder &kb, Type elementType) {
+  return kb.b.getIntegerType(8 * device::elementBytes(elementType));
+}
 
-void copyRow(KernelBuilder &kb, Type elementType, int64_t size, Value from, Value fromOffset, Value to, Value toOffset) {
+void copyRow(KernelBuilder &kb, Type elementType, int64_t size, Value from, Value fromOffset, Value to,
+             Value toOffset) {
   Type storage = storageElement(kb, elementType);
   if (size < 4) {
-    return kb.forLoop(0, size, 1, [&](Value i) {
-      kb.store(kb.load(storage, from, kb.add(fromOffset, i)), to, kb.add(toOffset, i));
-    });
+    return kb.forLoop(
+        0, size, 1, [&](Value i) { kb.store(kb.load(storage, from, kb.add(fromOffset, i)), to, kb.add(toOffset, i)); });
   }
   unsigned lanes = std::min<int64_t>(kb.target.lanes(storage.getIntOrFloatBitWidth()), llvm::PowerOf2Ceil(size));
   overRow(kb, size, lanes, [&](Value i, Value mask) {
-    kb.storeElements(storage, kb.loadElements(storage, lanes, from, kb.add(fromOffset, i), mask), to, kb.add(toOffset, i), mask);
+    kb.storeElements(storage, kb.loadElements(storage, lanes, from, kb.add(fromOffset, i), mask), to,
+                     kb.add(toOffset, i), mask);
   });
 }
 
-Value tupleOffset(KernelBuilder &kb, unsigned operand, Value start, int64_t count, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
+Value tupleOffset(KernelBuilder &kb, unsigned operand, Value start, int64_t count, ArrayRef<int64_t> sizes,
+                  ArrayRef<int64_t> strides) {
   Value offset = kb.constant(0);
   for (int64_t i = 0; i < count; ++i) {
     Value index = loadIndex(kb, operand, kb.add(start, i), sizes[i]);
@@ -63,7 +67,8 @@ struct GatherModel : KernelInterface::ExternalModel<GatherModel, device::GatherO
     forItems(kb, outer * indices, inner, 16384, [&](Value item) {
       SmallVector<Value> at = delinearize(kb, item, {outer, indices});
       Value row = kb.add(kb.mul(at[0], size), loadIndex(kb, 1, at[1], size));
-      copyRow(kb, kb.resultType().getElementType(), inner, kb.operand(0), kb.mul(row, inner), kb.result(), kb.mul(item, inner));
+      copyRow(kb, kb.resultType().getElementType(), inner, kb.operand(0), kb.mul(row, inner), kb.result(),
+              kb.mul(item, inner));
     });
     return success();
   }
@@ -103,8 +108,10 @@ struct GatherNdModel : KernelInterface::ExternalModel<GatherNdModel, device::Gat
     Strides strides(x);
     forItems(kb, batches * perBatch, inner, 16384, [&](Value item) {
       Value batch = kb.div(item, perBatch);
-      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, x.getShape().drop_front(batchDims), ArrayRef(strides.dims).drop_front(batchDims));
-      copyRow(kb, x.getElementType(), inner, kb.operand(0), kb.add(kb.mul(batch, batchStride), offset), kb.result(), kb.mul(item, inner));
+      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, x.getShape().drop_front(batchDims),
+                                 ArrayRef(strides.dims).drop_front(batchDims));
+      copyRow(kb, x.getElementType(), inner, kb.operand(0), kb.add(kb.mul(batch, batchStride), offset), kb.result(),
+              kb.mul(item, inner));
     });
     return success();
   }

@@ -12,15 +12,15 @@ namespace tessera::x86 {
 mlir::Value loadIndex(KernelBuilder &kb, unsigned operand, mlir::Value offset, int64_t size);
 
 /// Sum of strides[i] * index i over a tuple of |count| indices that starts at |start|.
-mlir::Value tupleOffset(KernelBuilder &kb, unsigned operand, mlir::Value start, int64_t count, llvm::ArrayRef<int64_t> sizes,
-                        llvm::ArrayRef<int64_t> strides);
+mlir::Value tupleOffset(KernelBuilder &kb, unsigned operand, mlir::Value start, int64_t count,
+                        llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides);
 
 /// The integer as wide as |elementType|: moves keep all bits.
 mlir::Type storageElement(KernelBuilder &kb, mlir::Type elementType);
 
 /// Copies |size| contiguous elements.
-void copyRow(KernelBuilder &kb, mlir::Type elementType, int64_t size, mlir::Value from, mlir::Value fromOffset, mlir::Value to,
-             mlir::Value toOffset);
+void copyRow(KernelBuilder &kb, mlir::Type elementType, int64_t size, mlir::Value from, mlir::Value fromOffset,
+             mlir::Value to, mlir::Value toOffset);
 
 } // namespace tessera::x86
 

@@ -63,9 +63,7 @@ void KernelBuilder::forTiles(int64_t tiles, function_ref<void(Value)> body) {
 // i64 and loops
 //===----------------------------------------------------------------------===//
 
-Value KernelBuilder::constant(int64_t value) {
-  return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
-}
+Value KernelBuilder::constant(int64_t value) { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); }
 
 static std::optional<int64_t> constantOf(Value value) {
   APInt result;
@@ -91,9 +89,7 @@ Value KernelBuilder::rem(Value x, int64_t y) {
   return y == 1 ? constant(0) : b.createOrFold<arith::RemUIOp>(x, constant(y));
 }
 
-Value KernelBuilder::less(Value x, Value y) {
-  return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, x, y);
-}
+Value KernelBuilder::less(Value x, Value y) { return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, x, y); }
 
 void KernelBuilder::forLoop(Value lower, Value upper, int64_t step, function_ref<void(Value)> body) {
   forLoop(lower, upper, step, ValueRange(), [&](Value i, ValueRange) {
@@ -202,8 +198,8 @@ static Value keepTruncationApart(KernelBuilder &kb, Value value) {
     return value;
   }
   return LLVM::InlineAsmOp::create(kb.b, kb.b.getLoc(), value.getType(), value, "", "=v,0", /*has_side_effects=*/false,
-                                   /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
-                                   ArrayAttr())
+                                   /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+                                   LLVM::AsmDialectAttr(), ArrayAttr())
       .getRes();
 }
 
@@ -273,7 +269,8 @@ int64_t defaultFlops(Operation *op) {
   }
   int64_t perElement = 0;
   for (Region &region : op->getRegions()) {
-    region.walk([&](Operation *inner) { perElement += inner->getNumResults() && !inner->hasTrait<OpTrait::ConstantLike>(); });
+    region.walk(
+        [&](Operation *inner) { perElement += inner->getNumResults() && !inner->hasTrait<OpTrait::ConstantLike>(); });
   }
   return elements * std::max<int64_t>(perElement, 1);
 }

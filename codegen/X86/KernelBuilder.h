@@ -105,7 +105,7 @@ public:
   mlir::Value maskBelow(unsigned lanes, mlir::Value count);
   mlir::Value splat(mlir::Value scalar, unsigned lanes);
   mlir::Value floatConstant(mlir::Type type, double value); ///< |type|: float or vector of floats
-  mlir::Value zero(mlir::Type type);                         ///< any scalar or vector type
+  mlir::Value zero(mlir::Type type);                        ///< any scalar or vector type
 
 private:
   mlir::Operation *sourceOp;
@@ -125,7 +125,8 @@ mlir::Value roundToElement(KernelBuilder &kb, mlir::Value value, mlir::Type elem
 /// that x86 has no instruction for are expanded (MathApprox.h), so no call to libm remains. An empty
 /// region gives arguments[0]. Returns the yielded value. For the epilogues of conv and matmul too:
 /// arguments = accumulator, then one per extra operand. |wanted|: a value of the region to return instead.
-mlir::Value emitScalarRegion(KernelBuilder &kb, mlir::Region &region, mlir::ValueRange arguments, mlir::Value wanted = {});
+mlir::Value emitScalarRegion(KernelBuilder &kb, mlir::Region &region, mlir::ValueRange arguments,
+                             mlir::Value wanted = {});
 
 /// Elements of the results: what an elementwise op costs per element of its region is added.
 int64_t defaultFlops(mlir::Operation *op);

@@ -25,9 +25,7 @@ struct EntryHeader {
 };
 constexpr char kMagic[8] = {'T', 'S', 'K', 'E', 'R', 'N', '0', '1'};
 
-uint64_t contentHash(StringRef file) {
-  return xxh3_64bits(file.drop_front(offsetof(EntryHeader, tiles)));
-}
+uint64_t contentHash(StringRef file) { return xxh3_64bits(file.drop_front(offsetof(EntryHeader, tiles))); }
 } // namespace
 
 std::string KernelCache::defaultFolder() {
@@ -126,10 +124,12 @@ void KernelCache::prune(uint64_t maxBytes) {
       continue;
     }
     // A file just created by another process is young, so it is not among those removed.
-    entries.push_back({it->path(), std::max(status.getLastAccessedTime(), status.getLastModificationTime()), status.getSize()});
+    entries.push_back(
+        {it->path(), std::max(status.getLastAccessedTime(), status.getLastModificationTime()), status.getSize()});
     total += status.getSize();
   }
-  llvm::sort(entries, [](const Entry &a, const Entry &b) { return std::tie(a.used, a.path) < std::tie(b.used, b.path); });
+  llvm::sort(entries,
+             [](const Entry &a, const Entry &b) { return std::tie(a.used, a.path) < std::tie(b.used, b.path); });
   for (const Entry &entry : entries) {
     if (total <= maxBytes) {
       break;

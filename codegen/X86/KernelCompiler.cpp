@@ -85,9 +85,9 @@ static std::unique_ptr<llvm::TargetMachine> createTargetMachine(const X86Target 
   std::string error;
   const llvm::Target *llvmTarget = llvm::TargetRegistry::lookupTarget(triple, error);
   llvm::TargetOptions options;
-  return std::unique_ptr<llvm::TargetMachine>(llvmTarget->createTargetMachine(
-      triple, target.llvmCpu(), target.llvmFeatures(), options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
-      llvm::CodeGenOptLevel::Default));
+  return std::unique_ptr<llvm::TargetMachine>(
+      llvmTarget->createTargetMachine(triple, target.llvmCpu(), target.llvmFeatures(), options, llvm::Reloc::PIC_,
+                                      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
 }
 
 /// Marks what the frame of a kernel promises: no unwinding, the target's registers.

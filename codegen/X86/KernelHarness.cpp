@@ -7,8 +7,8 @@
 #include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/Linker.h"
 #include "device_dialect/IR/DeviceDialect.h"
-#include "device_dialect/IR/Layout.h"
 #include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/TopDialect.h"
@@ -45,7 +45,8 @@ public:
     start = base + mapped - page - padded;
     memset(start, kPattern, padded);
   }
-  GuardedBuffer(GuardedBuffer &&other) : bytes(other.bytes), padded(other.padded), mapped(other.mapped), base(other.base), start(other.start) {
+  GuardedBuffer(GuardedBuffer &&other)
+      : bytes(other.bytes), padded(other.padded), mapped(other.mapped), base(other.base), start(other.start) {
     other.base = nullptr;
   }
   ~GuardedBuffer() {
@@ -76,7 +77,8 @@ float halfToFloat(uint16_t bits, bool isBf16) {
 uint16_t floatToHalf(float number, bool isBf16) {
   llvm::APFloat value(number);
   bool inexact;
-  value.convert(isBf16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+  value.convert(isBf16 ? llvm::APFloat::BFloat() : llvm::APFloat::IEEEhalf(), llvm::APFloat::rmNearestTiesToEven,
+                &inexact);
   return value.bitcastToAPInt().getZExtValue();
 }
 
@@ -143,7 +145,8 @@ void fillRandom(top::HostTensor &tensor, std::mt19937 &random, const CheckOption
     } else if (type.isInteger(1)) {
       number = number > 0;
     } else if (type.isInteger(32) || type.isInteger(64)) {
-      number = std::floor(std::uniform_real_distribution<double>(options.negativeIndices ? -options.indexRange : 0, options.indexRange)(random));
+      number = std::floor(std::uniform_real_distribution<double>(options.negativeIndices ? -options.indexRange : 0,
+                                                                 options.indexRange)(random));
     } else if (type.isUnsignedInteger()) {
       number = std::fabs(std::floor(number));
     } else if (isa<IntegerType>(type)) {
@@ -178,7 +181,9 @@ GuardedBuffer toMemory(RankedTensorType type, const top::HostTensor &tensor) {
   int64_t bytes = device::elementBytes(type.getElementType());
   GuardedBuffer buffer(device::physicalBytes(type));
   memset(buffer.data(), 0, buffer.size());
-  forElements(type, [&](int64_t from, int64_t to) { memcpy(buffer.data() + to * bytes, tensor.getBytes().data() + from * bytes, bytes); });
+  forElements(type, [&](int64_t from, int64_t to) {
+    memcpy(buffer.data() + to * bytes, tensor.getBytes().data() + from * bytes, bytes);
+  });
   return buffer;
 }
 
@@ -208,11 +213,13 @@ double tolerance(Type type, const CheckOptions &options) {
   return type.isBF16() ? 2e-2 : type.isF16() ? 4e-3 : isa<FloatType>(type) ? options.relative : 0;
 }
 
-std::string compare(RankedTensorType type, const char *actual, const top::HostTensor &expected, const CheckOptions &options) {
+std::string compare(RankedTensorType type, const char *actual, const top::HostTensor &expected,
+                    const CheckOptions &options) {
   Type element = type.getElementType();
   std::string message;
   forElements(type, [&](int64_t logical, int64_t physical) {
-    double want = readNumber(element, expected.getBytes().data(), logical), have = readNumber(element, actual, physical);
+    double want = readNumber(element, expected.getBytes().data(), logical),
+           have = readNumber(element, actual, physical);
     bool same = want == have || (std::isnan(want) && std::isnan(have)) ||
                 std::fabs(want - have) <= tolerance(element, options) * std::max(1.0, std::fabs(want));
     if (!same && message.empty()) {
@@ -246,8 +253,8 @@ MLIRContext &testContext() {
 }
 
 /// Runs the kernel of |op| on |buffers| (operands, in memory) and compares its results with |expected| (row-major).
-std::string runKernel(Operation *op, const X86Target &target, const CheckOptions &options, std::vector<GuardedBuffer> buffers,
-                      llvm::ArrayRef<top::HostTensor> expected) {
+std::string runKernel(Operation *op, const X86Target &target, const CheckOptions &options,
+                      std::vector<GuardedBuffer> buffers, llvm::ArrayRef<top::HostTensor> expected) {
   FailureOr<Kernel> kernel = compileKernel(op, target, "kernel");
   if (failed(kernel)) {
     return "no kernel";
@@ -272,7 +279,8 @@ std::string runKernel(Operation *op, const X86Target &target, const CheckOptions
   std::vector<std::string> first;
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
     GuardedBuffer &buffer = buffers[op->getNumOperands() + i];
-    if (std::string message = compare(cast<RankedTensorType>(result.getType()), buffer.data(), expected[i], options); !message.empty()) {
+    if (std::string message = compare(cast<RankedTensorType>(result.getType()), buffer.data(), expected[i], options);
+        !message.empty()) {
       return message;
     }
     first.emplace_back(buffer.data(), buffer.size());
@@ -288,7 +296,9 @@ std::string runKernel(Operation *op, const X86Target &target, const CheckOptions
       return "the result depends on the split into tiles";
     }
   }
-  return llvm::all_of(buffers, [](const GuardedBuffer &buffer) { return buffer.slackIntact(); }) ? "" : "it writes behind a tensor";
+  return llvm::all_of(buffers, [](const GuardedBuffer &buffer) { return buffer.slackIntact(); })
+             ? ""
+             : "it writes behind a tensor";
 }
 
 /// Random operands of an op and what the reference makes of them, all row-major.
@@ -357,7 +367,8 @@ std::optional<GuardedBuffer> bytesOf(Value operand, const Case &data) {
   return toMemory(type, data.inputs[cast<BlockArgument>(operand).getArgNumber()]);
 }
 
-/// Makes weights and bias of |op| constants with the values of |data|, runs the passes, and collects the packed op's operands.
+/// Makes weights and bias of |op| constants with the values of |data|, runs the passes, and collects the packed op's
+/// operands.
 std::string pack(Operation *op, const X86Target &target, const Case &data, std::vector<GuardedBuffer> &buffers) {
   auto conv = dyn_cast<device::ConvOp>(op);
   auto matmul = dyn_cast<device::MatMulOp>(op);

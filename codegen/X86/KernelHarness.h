@@ -26,8 +26,8 @@ struct CheckOptions {
 /// and results that depend on how tiles are split are checked.
 std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
 
-/// The same for a convolution or matrix product (x, w [, bias] [, extras]) with its weights and bias constant, after the passes
-/// that choose layouts and pack weights: the kernel of the packed op is checked.
+/// The same for a convolution or matrix product (x, w [, bias] [, extras]) with its weights and bias constant, after
+/// the passes that choose layouts and pack weights: the kernel of the packed op is checked.
 std::string checkPackedKernel(const std::string &text, const X86Target &target, const CheckOptions &options = {});
 
 /// Seconds that the packed op takes on one core, the best of several runs; negative when it cannot be run.

@@ -30,8 +30,8 @@ std::string tensor(std::initializer_list<int64_t> shape, const char *element = "
 }
 
 /// y = body(operands), where body is written over %e0, %e1, ...
-std::string map(const std::vector<std::string> &operands, const std::vector<std::string> &elements, const std::string &result,
-                const std::string &body) {
+std::string map(const std::vector<std::string> &operands, const std::vector<std::string> &elements,
+                const std::string &result, const std::string &body) {
   std::string arguments, names, types, block;
   for (size_t i = 0; i < operands.size(); ++i) {
     std::string comma = i ? ", " : "";
@@ -40,8 +40,8 @@ std::string map(const std::vector<std::string> &operands, const std::vector<std:
     types += comma + operands[i];
     block += comma + formatv("%e{0}: {1}", i, elements[i]).str();
   }
-  return formatv("({0}) -> {1} {{ %y = device.map ({2}) {{ ^bb0({3}): {4} } : ({5}) -> {1} return %y : {1} }", arguments, result, names,
-                 block, body, types)
+  return formatv("({0}) -> {1} {{ %y = device.map ({2}) {{ ^bb0({3}): {4} } : ({5}) -> {1} return %y : {1} }",
+                 arguments, result, names, block, body, types)
       .str();
 }
 
@@ -86,13 +86,14 @@ TEST(Map, Blocked) {
 TEST(Map, Math) {
   CheckOptions wide;
   wide.low = -20, wide.high = 20;
-  for (const char *name : {"exp", "tanh", "erf", "sin", "cos", "atan", "floor", "ceil", "round", "roundeven", "absf", "sinh", "cosh",
-                           "asinh", "expm1", "cbrt", "exp2", "tan"}) {
+  for (const char *name : {"exp", "tanh", "erf", "sin", "cos", "atan", "floor", "ceil", "round", "roundeven", "absf",
+                           "sinh", "cosh", "asinh", "expm1", "cbrt", "exp2", "tan"}) {
     check(unary(tensor({517}), formatv("%m = math.{0} %e0 : f32 device.yield %m : f32", name)), wide);
     check(unary(tensor({37}, "f64"), formatv("%m = math.{0} %e0 : f64 device.yield %m : f64", name), "f64"), wide);
   }
-  const char *sigmoid = "%one = arith.constant 1.0 : {0} %n = arith.negf %e0 : {0} %p = math.exp %n : {0} %s = arith.addf %one, %p : {0} "
-                        "%m = arith.divf %one, %s : {0} device.yield %m : {0}";
+  const char *sigmoid =
+      "%one = arith.constant 1.0 : {0} %n = arith.negf %e0 : {0} %p = math.exp %n : {0} %s = arith.addf %one, %p : {0} "
+      "%m = arith.divf %one, %s : {0} device.yield %m : {0}";
   for (double reach : {5.0, 1e4}) {
     wide.low = -reach, wide.high = reach;
     check(unary(tensor({517}), formatv(sigmoid, "f32")), wide);
@@ -109,7 +110,8 @@ TEST(Map, Math) {
     check(unary(tensor({517}), formatv("%m = math.{0} %e0 : f32 device.yield %m : f32", name)), unit);
   }
   auto two = [](const char *op) {
-    return map({tensor({333}), tensor({333})}, {"f32", "f32"}, tensor({333}), formatv("%m = {0} %e0, %e1 : f32 device.yield %m : f32", op));
+    return map({tensor({333}), tensor({333})}, {"f32", "f32"}, tensor({333}),
+               formatv("%m = {0} %e0, %e1 : f32 device.yield %m : f32", op));
   };
   for (const char *name : {"math.powf", "math.atan2", "arith.remf", "arith.divf", "arith.maximumf", "arith.minimumf"}) {
     check(two(name));
@@ -132,9 +134,11 @@ TEST(Map, Integers) {
 TEST(Map, Bytes) {
   CheckOptions options;
   options.allBytes = true, options.relative = 0, options.low = -300, options.high = 300;
-  const char *quantise = "%r = math.roundeven %e0 : f32 %z = arith.constant 5.0 : f32 %s = arith.addf %r, %z : f32 %lo = arith.constant {0}.0 : f32 "
-                         "%a = arith.maximumf %s, %lo : f32 %hi = arith.constant {1}.0 : f32 %b = arith.minimumf %a, %hi : f32 "
-                         "%i = arith.fptosi %b : f32 to i32 %q = arith.trunci %i : i32 to i8 device.yield %q : i8";
+  const char *quantise =
+      "%r = math.roundeven %e0 : f32 %z = arith.constant 5.0 : f32 %s = arith.addf %r, %z : f32 %lo = arith.constant "
+      "{0}.0 : f32 "
+      "%a = arith.maximumf %s, %lo : f32 %hi = arith.constant {1}.0 : f32 %b = arith.minimumf %a, %hi : f32 "
+      "%i = arith.fptosi %b : f32 to i32 %q = arith.trunci %i : i32 to i8 device.yield %q : i8";
   for (bool blocked : {false, true}) {
     for (int64_t c : {1, 3, 16, 20, 40}) {
       auto type = [&](const char *element) { return tensor({2, c, 5, 7}, element, blocked); };
@@ -142,7 +146,8 @@ TEST(Map, Bytes) {
       check(map({type("f32")}, {"f32"}, type("ui8"), formatv(quantise, 5, 255)), options);
       check(map({type("i8")}, {"i8"}, type("f32"), "%f = arith.sitofp %e0 : i8 to f32 device.yield %f : f32"), options);
       check(map({type("ui8"), type("i8")}, {"i8", "i8"}, type("f32"),
-                "%f = arith.uitofp %e0 : i8 to f32 %g = arith.sitofp %e1 : i8 to f32 %h = arith.addf %f, %g : f32 device.yield %h : f32"),
+                "%f = arith.uitofp %e0 : i8 to f32 %g = arith.sitofp %e1 : i8 to f32 %h = arith.addf %f, %g : f32 "
+                "device.yield %h : f32"),
             options);
     }
   }
@@ -154,7 +159,9 @@ TEST(Map, NarrowTails) {
   for (int64_t size : {1, 3, 16, 17, 33, 65}) {
     for (const char *to : {"i8", "i16"}) {
       check(map({tensor({5, size}), tensor({5, 1})}, {"f32", "f32"}, tensor({5, size}, to),
-                formatv("%m = arith.addf %e0, %e1 : f32 %i = arith.fptosi %m : f32 to i32 %t = arith.trunci %i : i32 to {0} device.yield %t : {0}", to)),
+                formatv("%m = arith.addf %e0, %e1 : f32 %i = arith.fptosi %m : f32 to i32 %t = arith.trunci %i : i32 "
+                        "to {0} device.yield %t : {0}",
+                        to)),
             options);
     }
   }
@@ -164,7 +171,9 @@ TEST(Lut, Bytes) {
   CheckOptions bytes;
   bytes.low = -255, bytes.high = 256;
   auto text = [](const std::string &x, const std::string &y, const char *element) {
-    return formatv("(%x: {0}, %t: tensor<256x{1}>) -> {2} {{ %y = device.lut %x, %t : ({0}, tensor<256x{1}>) -> {2} return %y : {2} }", x, element, y)
+    return formatv("(%x: {0}, %t: tensor<256x{1}>) -> {2} {{ %y = device.lut %x, %t : ({0}, tensor<256x{1}>) -> {2} "
+                   "return %y : {2} }",
+                   x, element, y)
         .str();
   };
   for (int64_t size : {1, 15, 16, 17, 1000, 70000}) {
@@ -180,14 +189,26 @@ TEST(Map, Casts) {
   struct Cast {
     const char *from, *to, *op;
   };
-  for (Cast c : {Cast{"f32", "f16", "arith.truncf"}, {"f32", "bf16", "arith.truncf"}, {"f16", "f32", "arith.extf"}, {"bf16", "f32", "arith.extf"},
-                 {"f32", "f64", "arith.extf"}, {"f64", "f32", "arith.truncf"}, {"f32", "i32", "arith.fptosi"}, {"f32", "i64", "arith.fptosi"},
-                 {"i64", "f32", "arith.sitofp"}, {"i32", "f32", "arith.sitofp"}, {"i8", "f32", "arith.sitofp"}, {"i32", "i64", "arith.extsi"},
-                 {"i64", "i32", "arith.trunci"}, {"i1", "f32", "arith.uitofp"}, {"f16", "f64", "arith.extf"}}) {
+  for (Cast c : {Cast{"f32", "f16", "arith.truncf"},
+                 {"f32", "bf16", "arith.truncf"},
+                 {"f16", "f32", "arith.extf"},
+                 {"bf16", "f32", "arith.extf"},
+                 {"f32", "f64", "arith.extf"},
+                 {"f64", "f32", "arith.truncf"},
+                 {"f32", "i32", "arith.fptosi"},
+                 {"f32", "i64", "arith.fptosi"},
+                 {"i64", "f32", "arith.sitofp"},
+                 {"i32", "f32", "arith.sitofp"},
+                 {"i8", "f32", "arith.sitofp"},
+                 {"i32", "i64", "arith.extsi"},
+                 {"i64", "i32", "arith.trunci"},
+                 {"i1", "f32", "arith.uitofp"},
+                 {"f16", "f64", "arith.extf"}}) {
     CheckOptions options;
     options.low = -100, options.high = 100;
     check(map({tensor({101}, c.from)}, {c.from}, tensor({101}, c.to),
-              formatv("%m = {0} %e0 : {1} to {2} device.yield %m : {2}", c.op, c.from, c.to)), options);
+              formatv("%m = {0} %e0 : {1} to {2} device.yield %m : {2}", c.op, c.from, c.to)),
+          options);
   }
   for (const char *half : {"f16", "bf16"}) {
     check(map({tensor({101}, half), tensor({101}, half)}, {half, half}, tensor({101}, half),
@@ -206,10 +227,14 @@ TEST(Pool, Windows) {
         for (auto [kernel, stride, pad] : {std::tuple(2, 2, 0), {3, 2, 1}, {3, 1, 1}, {1, 1, 0}}) {
           for (bool include : {false, true}) {
             int64_t oh = (s.h + 2 * pad - kernel) / stride + 1, ow = (s.w + 2 * pad - kernel) / stride + 1;
-            std::string x = tensor({s.n, s.c, s.h, s.w}, "f32", blocked), y = tensor({s.n, s.c, oh, ow}, "f32", blocked);
-            check(formatv("(%x: {0}) -> {1} {{ %y = device.pool {2} %x {{kernel = array<i64: {3}, {3}>, strides = array<i64: {4}, {4}>, "
-                          "pads = array<i64: {5}, {5}, {5}, {5}>, dilations = array<i64: 1, 1>, countIncludePad = {6}} : ({0}) -> {1} "
-                          "return %y : {1} }", x, y, kind, kernel, stride, pad, include ? "true" : "false"));
+            std::string x = tensor({s.n, s.c, s.h, s.w}, "f32", blocked),
+                        y = tensor({s.n, s.c, oh, ow}, "f32", blocked);
+            check(formatv("(%x: {0}) -> {1} {{ %y = device.pool {2} %x {{kernel = array<i64: {3}, {3}>, strides = "
+                          "array<i64: {4}, {4}>, "
+                          "pads = array<i64: {5}, {5}, {5}, {5}>, dilations = array<i64: 1, 1>, countIncludePad = {6}} "
+                          ": ({0}) -> {1} "
+                          "return %y : {1} }",
+                          x, y, kind, kernel, stride, pad, include ? "true" : "false"));
           }
         }
       }
@@ -217,13 +242,16 @@ TEST(Pool, Windows) {
   }
 }
 
-std::string convText(Shape4 s, int64_t oc, int64_t kernel, int64_t stride, int64_t pad, int64_t groups, bool blocked, const char *type) {
+std::string convText(Shape4 s, int64_t oc, int64_t kernel, int64_t stride, int64_t pad, int64_t groups, bool blocked,
+                     const char *type) {
   int64_t oh = (s.h + 2 * pad - kernel) / stride + 1, ow = (s.w + 2 * pad - kernel) / stride + 1;
-  return formatv("(%x: {0}, %w: {1}, %b: {2}, %r: {3}) -> {3} {{ %y = device.conv %x, %w bias %b extras(%r) epilogue {{ ^bb0(%s: {8}, %e: {8}): "
-                 "%m = arith.addf %s, %e : {8} device.yield %m : {8} } {{strides = array<i64: {4}, {4}>, pads = array<i64: {5}, {5}, {5}, {5}>, "
+  return formatv("(%x: {0}, %w: {1}, %b: {2}, %r: {3}) -> {3} {{ %y = device.conv %x, %w bias %b extras(%r) epilogue "
+                 "{{ ^bb0(%s: {8}, %e: {8}): "
+                 "%m = arith.addf %s, %e : {8} device.yield %m : {8} } {{strides = array<i64: {4}, {4}>, pads = "
+                 "array<i64: {5}, {5}, {5}, {5}>, "
                  "dilations = array<i64: 1, 1>, groups = {6}} : ({0}, {1}, {2}, {3}) -> {3} return %y : {3} }",
-                 tensor({s.n, s.c, s.h, s.w}, type, blocked), tensor({oc, s.c / groups, kernel, kernel}, type), tensor({oc}, type),
-                 tensor({s.n, oc, oh, ow}, type, blocked), stride, pad, groups, 0, type);
+                 tensor({s.n, s.c, s.h, s.w}, type, blocked), tensor({oc, s.c / groups, kernel, kernel}, type),
+                 tensor({oc}, type), tensor({s.n, oc, oh, ow}, type, blocked), stride, pad, groups, 0, type);
 }
 
 TEST(Conv, Generic) {
@@ -241,14 +269,20 @@ TEST(Conv, Integers) {
   for (auto [x, padValue] : {std::pair("i8", -7), {"i8", 0}, {"ui8", 200}}) {
     for (auto [c, oc, groups, stride] : {std::tuple(3, 5, 1, 1), {6, 9, 3, 2}, {16, 16, 16, 1}}) {
       int64_t oh = (7 + 3 - 3) / stride + 1, ow = (37 + 2 - 3) / stride + 1;
-      std::string xType = tensor({2, c, 7, 37}, x), w = tensor({oc, c / groups, 3, 3}, "i8"), bias = tensor({oc}, "i32");
+      std::string xType = tensor({2, c, 7, 37}, x), w = tensor({oc, c / groups, 3, 3}, "i8"),
+                  bias = tensor({oc}, "i32");
       std::string y = tensor({2, oc, oh, ow}, "i8"), m = tensor({oc, 1, 1}, "i32");
-      check(formatv("(%x: {0}, %w: {1}, %b: {2}, %m: {3}) -> {4} {{ %y = device.conv %x, %w bias %b extras(%m) epilogue {{ ^bb0(%s: i32, %e: i32): "
-                    "%f = arith.sitofp %s : i32 to f32 %scale = arith.constant 0.00131 : f32 %p = arith.mulf %f, %scale : f32 "
+      check(formatv("(%x: {0}, %w: {1}, %b: {2}, %m: {3}) -> {4} {{ %y = device.conv %x, %w bias %b extras(%m) "
+                    "epilogue {{ ^bb0(%s: i32, %e: i32): "
+                    "%f = arith.sitofp %s : i32 to f32 %scale = arith.constant 0.00131 : f32 %p = arith.mulf %f, "
+                    "%scale : f32 "
                     "%r = math.roundeven %p : f32 %zero = arith.sitofp %e : i32 to f32 %z = arith.addf %r, %zero : f32 "
-                    "%low = arith.constant -128.0 : f32 %high = arith.constant 127.0 : f32 %l = arith.maximumf %z, %low : f32 "
-                    "%h = arith.minimumf %l, %high : f32 %i = arith.fptosi %h : f32 to i32 %q = arith.trunci %i : i32 to i8 device.yield %q : i8 } "
-                    "{{strides = array<i64: {5}, {5}>, pads = array<i64: 1, 1, 2, 1>, dilations = array<i64: 1, 1>, groups = {6} : i64, "
+                    "%low = arith.constant -128.0 : f32 %high = arith.constant 127.0 : f32 %l = arith.maximumf %z, "
+                    "%low : f32 "
+                    "%h = arith.minimumf %l, %high : f32 %i = arith.fptosi %h : f32 to i32 %q = arith.trunci %i : i32 "
+                    "to i8 device.yield %q : i8 } "
+                    "{{strides = array<i64: {5}, {5}>, pads = array<i64: 1, 1, 2, 1>, dilations = array<i64: 1, 1>, "
+                    "groups = {6} : i64, "
                     "padValue = {7} : i64} : ({0}, {1}, {2}, {3}) -> {4} return %y : {4} }",
                     xType, w, bias, m, y, stride, groups, padValue),
             bytes);
@@ -260,8 +294,11 @@ TEST(MatMul, Integers) {
   CheckOptions bytes;
   bytes.low = -255, bytes.high = 256;
   for (const char *type : {"i8", "ui8"}) {
-    std::string a = tensor({2, 5, 77}, type), b = tensor({77, 35}, "i8"), bias = tensor({35}, "i32"), y = tensor({2, 5, 35}, "i32");
-    check(formatv("(%a: {0}, %b: {1}, %c: {2}) -> {3} {{ %y = device.matmul %a, %b bias %c : ({0}, {1}, {2}) -> {3} return %y : {3} }", a, b, bias, y),
+    std::string a = tensor({2, 5, 77}, type), b = tensor({77, 35}, "i8"), bias = tensor({35}, "i32"),
+                y = tensor({2, 5, 35}, "i32");
+    check(formatv("(%a: {0}, %b: {1}, %c: {2}) -> {3} {{ %y = device.matmul %a, %b bias %c : ({0}, {1}, {2}) -> {3} "
+                  "return %y : {3} }",
+                  a, b, bias, y),
           bytes);
   }
 }
@@ -271,11 +308,17 @@ TEST(MatMul, Generic) {
     int64_t m, k, n;
     bool ta, tb;
   };
-  for (Case c : {Case{1, 1, 1, false, false}, {5, 7, 33, false, false}, {4, 64, 64, false, true}, {9, 3, 17, true, false}, {6, 5, 4, true, true}}) {
+  for (Case c : {Case{1, 1, 1, false, false},
+                 {5, 7, 33, false, false},
+                 {4, 64, 64, false, true},
+                 {9, 3, 17, true, false},
+                 {6, 5, 4, true, true}}) {
     for (const char *type : {"f32", "i32", "f64"}) {
-      std::string a = c.ta ? tensor({2, c.k, c.m}, type) : tensor({2, c.m, c.k}, type), b = c.tb ? tensor({c.n, c.k}, type) : tensor({c.k, c.n}, type);
-      check(formatv("(%a: {0}, %b: {1}) -> {2} {{ %y = device.matmul %a, %b {{transA = {3}, transB = {4}} : ({0}, {1}) -> {2} return %y : {2} }", a, b,
-                    tensor({2, c.m, c.n}, type), c.ta ? "true" : "false", c.tb ? "true" : "false"));
+      std::string a = c.ta ? tensor({2, c.k, c.m}, type) : tensor({2, c.m, c.k}, type),
+                  b = c.tb ? tensor({c.n, c.k}, type) : tensor({c.k, c.n}, type);
+      check(formatv("(%a: {0}, %b: {1}) -> {2} {{ %y = device.matmul %a, %b {{transA = {3}, transB = {4}} : ({0}, {1}) "
+                    "-> {2} return %y : {2} }",
+                    a, b, tensor({2, c.m, c.n}, type), c.ta ? "true" : "false", c.tb ? "true" : "false"));
     }
   }
 }
@@ -310,9 +353,11 @@ TEST(Reduce, Axes) {
           CheckOptions options;
           options.low = 0.9, options.high = 1.1, options.relative = 2e-5;
           std::string y = tensor({shape[0], shape[1], shape[2], shape[3]}, "f32", blocked);
-          check(formatv("(%x: {0}) -> {1} {{ %y = device.reduce {2} %x epilogue {{ ^bb0(%s: f32): %h = arith.constant 0.5 : f32 %m = arith.mulf %s, %h : "
+          check(formatv("(%x: {0}) -> {1} {{ %y = device.reduce {2} %x epilogue {{ ^bb0(%s: f32): %h = arith.constant "
+                        "0.5 : f32 %m = arith.mulf %s, %h : "
                         "f32 device.yield %m : f32 } {{axes = array<i64: {3}>} : ({0}) -> {1} return %y : {1} }",
-                        tensor({2, c, 4, 7}, "f32", blocked), y, kind, axes), options);
+                        tensor({2, c, 4, 7}, "f32", blocked), y, kind, axes),
+                options);
         }
       }
     }
@@ -322,19 +367,25 @@ TEST(Reduce, Axes) {
 TEST(Norm, Rows) {
   for (int64_t size : {1, 7, 64, 100, 768}) {
     for (bool rms : {false, true}) {
-      check(formatv("(%x: {0}, %s: {1}, %b: {1}) -> {0} {{ %y = device.norm %x scale %s bias %b {{axis = 1 : i64, epsilon = 1.0e-5 : f64, rms = {2}} : "
-                    "({0}, {1}, {1}) -> {0} return %y : {0} }", tensor({5, size}), tensor({size}), rms ? "true" : "false"));
+      check(formatv("(%x: {0}, %s: {1}, %b: {1}) -> {0} {{ %y = device.norm %x scale %s bias %b {{axis = 1 : i64, "
+                    "epsilon = 1.0e-5 : f64, rms = {2}} : "
+                    "({0}, {1}, {1}) -> {0} return %y : {0} }",
+                    tensor({5, size}), tensor({size}), rms ? "true" : "false"));
     }
   }
 }
 
-std::string piece(const std::string &source, const std::string &sizes, const std::string &dst, const std::string &dstSteps, const std::string &dims,
-                  const std::string &src, const std::string &srcSteps) {
-  return formatv("#device.piece<source = {0}, sizes = [{1}], dst_offsets = [{2}], dst_steps = [{3}], src_dims = [{4}], src_offsets = [{5}], "
-                 "src_steps = [{6}]>", source, sizes, dst, dstSteps, dims, src, srcSteps);
+std::string piece(const std::string &source, const std::string &sizes, const std::string &dst,
+                  const std::string &dstSteps, const std::string &dims, const std::string &src,
+                  const std::string &srcSteps) {
+  return formatv("#device.piece<source = {0}, sizes = [{1}], dst_offsets = [{2}], dst_steps = [{3}], src_dims = [{4}], "
+                 "src_offsets = [{5}], "
+                 "src_steps = [{6}]>",
+                 source, sizes, dst, dstSteps, dims, src, srcSteps);
 }
 
-std::string copyText(const std::vector<std::string> &sources, const std::string &y, const std::string &pieces, const char *fill = "") {
+std::string copyText(const std::vector<std::string> &sources, const std::string &y, const std::string &pieces,
+                     const char *fill = "") {
   std::string arguments, names, types;
   for (size_t i = 0; i < sources.size(); ++i) {
     std::string comma = i ? ", " : "";
@@ -342,7 +393,8 @@ std::string copyText(const std::vector<std::string> &sources, const std::string 
     names += comma + formatv("%a{0}", i).str();
     types += comma + sources[i];
   }
-  return formatv("({0}) -> {1} {{ %y = device.copy {2} {{pieces = [{3}]{4}} : ({5}) -> {1} return %y : {1} }", arguments, y, names, pieces, fill, types);
+  return formatv("({0}) -> {1} {{ %y = device.copy {2} {{pieces = [{3}]{4}} : ({5}) -> {1} return %y : {1} }",
+                 arguments, y, names, pieces, fill, types);
 }
 
 TEST(Copy, LayoutChanges) {
@@ -350,7 +402,8 @@ TEST(Copy, LayoutChanges) {
     for (auto [from, to] : {std::pair(false, true), {true, false}, {true, true}, {false, false}}) {
       for (int64_t w : {1, 5, 16, 33}) {
         check(copyText({tensor({2, c, 3, w}, "f32", from)}, tensor({2, c, 3, w}, "f32", to),
-                       piece("0", formatv("2, {0}, 3, {1}", c, w), "0, 0, 0, 0", "1, 1, 1, 1", "0, 1, 2, 3", "0, 0, 0, 0", "1, 1, 1, 1")));
+                       piece("0", formatv("2, {0}, 3, {1}", c, w), "0, 0, 0, 0", "1, 1, 1, 1", "0, 1, 2, 3",
+                             "0, 0, 0, 0", "1, 1, 1, 1")));
       }
     }
   }
@@ -360,7 +413,8 @@ TEST(Copy, Permutations) {
   for (const char *type : {"f32", "i8", "i64", "f16", "i1"}) {
     check(copyText({tensor({2, 5, 19, 7}, type)}, tensor({2, 19, 7, 5}, type),
                    piece("0", "2, 19, 7, 5", "0, 0, 0, 0", "1, 1, 1, 1", "0, 2, 3, 1", "0, 0, 0, 0", "1, 1, 1, 1")));
-    check(copyText({tensor({40, 35}, type)}, tensor({35, 40}, type), piece("0", "35, 40", "0, 0", "1, 1", "1, 0", "0, 0", "1, 1")));
+    check(copyText({tensor({40, 35}, type)}, tensor({35, 40}, type),
+                   piece("0", "35, 40", "0, 0", "1, 1", "1, 0", "0, 0", "1, 1")));
   }
   // Slices with steps, reversal, broadcast.
   check(copyText({tensor({4, 30})}, tensor({4, 10}), piece("0", "4, 10", "0, 0", "1, 1", "0, 1", "0, 2", "1, 2")));
@@ -371,13 +425,18 @@ TEST(Copy, Permutations) {
 TEST(Copy, ConcatAndPad) {
   for (bool blocked : {false, true}) {
     for (int64_t c : {16, 5}) {
-      std::string whole = formatv("1, {0}, 3, 4", c), x = tensor({1, c, 3, 4}, "f32", blocked), zero = "0, 0, 0, 0", one = "1, 1, 1, 1", id = "0, 1, 2, 3";
+      std::string whole = formatv("1, {0}, 3, 4", c), x = tensor({1, c, 3, 4}, "f32", blocked), zero = "0, 0, 0, 0",
+                  one = "1, 1, 1, 1", id = "0, 1, 2, 3";
       check(copyText({x, x}, tensor({1, 2 * c, 3, 4}, "f32", blocked),
-                     piece("0", whole, zero, one, id, zero, one) + ", " + piece("1", whole, formatv("0, {0}, 0, 0", c), one, id, zero, one)));
+                     piece("0", whole, zero, one, id, zero, one) + ", " +
+                         piece("1", whole, formatv("0, {0}, 0, 0", c), one, id, zero, one)));
       for (const char *fill : {", fill = 0.0 : f64", ", fill = 1.5 : f64"}) {
-        check(copyText({x}, tensor({1, c, 6, 7}, "f32", blocked), piece("0", whole, "0, 0, 1, 2", one, id, zero, one), fill));
-        check(copyText({x}, tensor({1, c + 3, 3, 4}, "f32", blocked), piece("0", whole, "0, 1, 0, 0", one, id, zero, one), fill));
-        check(copyText({x}, tensor({1, c, 6, 8}, "f32", blocked), piece("0", whole, zero, "1, 1, 2, 2", id, zero, one), fill));
+        check(copyText({x}, tensor({1, c, 6, 7}, "f32", blocked), piece("0", whole, "0, 0, 1, 2", one, id, zero, one),
+                       fill));
+        check(copyText({x}, tensor({1, c + 3, 3, 4}, "f32", blocked),
+                       piece("0", whole, "0, 1, 0, 0", one, id, zero, one), fill));
+        check(copyText({x}, tensor({1, c, 6, 8}, "f32", blocked), piece("0", whole, zero, "1, 1, 2, 2", id, zero, one),
+                       fill));
       }
     }
   }
@@ -409,20 +468,32 @@ TEST(Bytes, Moves) {
   for (std::string element : {"i8", "ui8"}) {
     for (int64_t c : {1, 16, 24, 37}) {
       for (bool blocked : {false, true}) {
-        auto type = [&](int64_t channels, int64_t h, int64_t w) { return tensor({2, channels, h, w}, element.c_str(), blocked); };
+        auto type = [&](int64_t channels, int64_t h, int64_t w) {
+          return tensor({2, channels, h, w}, element.c_str(), blocked);
+        };
         std::string x = type(c, 9, 11), whole = formatv("2, {0}, 9, 11", c);
-        check(formatv("(%x: {0}) -> {1} {{ %y = device.pool max %x {{ kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, "
-                      "dilations = array<i64: 1, 1> } : ({0}) -> {1} return %y : {1} }", x, type(c, 5, 6)), options);
-        check(copyText({x}, tensor({2, c, 9, 11}, element.c_str(), !blocked), piece("0", whole, zero, one, id, zero, one)), options);
+        check(formatv("(%x: {0}) -> {1} {{ %y = device.pool max %x {{ kernel = array<i64: 3, 3>, strides = array<i64: "
+                      "2, 2>, pads = array<i64: 1, 1, 1, 1>, "
+                      "dilations = array<i64: 1, 1> } : ({0}) -> {1} return %y : {1} }",
+                      x, type(c, 5, 6)),
+              options);
+        check(copyText({x}, tensor({2, c, 9, 11}, element.c_str(), !blocked),
+                       piece("0", whole, zero, one, id, zero, one)),
+              options);
         check(copyText({x, x}, type(2 * c, 9, 11),
-                       piece("0", whole, zero, one, id, zero, one) + ", " + piece("1", whole, formatv("0, {0}, 0, 0", c), one, id, zero, one)), options);
+                       piece("0", whole, zero, one, id, zero, one) + ", " +
+                           piece("1", whole, formatv("0, {0}, 0, 0", c), one, id, zero, one)),
+              options);
         for (const char *fill : {", fill = 0.0 : f64", ", fill = 9.0 : f64"}) {
           check(copyText({x}, type(c, 12, 14), piece("0", whole, "0, 0, 1, 2", one, id, zero, one), fill), options);
           check(copyText({x}, type(c + 3, 9, 11), piece("0", whole, "0, 1, 0, 0", one, id, zero, one), fill), options);
         }
         bool isUnsigned = element[0] == 'u';
-        check(formatv("(%x: {0}) -> {1} {{ %y = device.reduce sum %x prologue {{ ^bb0(%e: i8): %w = arith.{2} %e : i8 to i32 device.yield %w : i32 } "
-                      "{{axes = array<i64: 2, 3>} : ({0}) -> {1} return %y : {1} }", x, tensor({2, c, 1, 1}, "i32", blocked), isUnsigned ? "extui" : "extsi"), options);
+        check(formatv("(%x: {0}) -> {1} {{ %y = device.reduce sum %x prologue {{ ^bb0(%e: i8): %w = arith.{2} %e : i8 "
+                      "to i32 device.yield %w : i32 } "
+                      "{{axes = array<i64: 2, 3>} : ({0}) -> {1} return %y : {1} }",
+                      x, tensor({2, c, 1, 1}, "i32", blocked), isUnsigned ? "extui" : "extsi"),
+              options);
       }
     }
   }
@@ -436,9 +507,13 @@ TEST(Resize, Layouts) {
     for (int64_t taps : {2, 4}) {
       for (auto [h, w] : {std::pair(2, 3), {31, 70}, {3, 300}}) {
         std::string x = tensor({2, 20, 3, 4}, "f32", blocked), y = tensor({2, 20, h, w}, "f32", blocked);
-        std::string ih = tensor({h, taps}, "i32"), wh = tensor({h, taps}), iw = tensor({w, taps}, "i32"), ww = tensor({w, taps});
-        check(formatv("(%x: {0}, %a: {1}, %b: {2}, %c: {3}, %d: {4}) -> {5} {{ %y = device.resize %x, %a, %b, %c, %d {{axes = array<i64: 2, 3>} : "
-                      "({0}, {1}, {2}, {3}, {4}) -> {5} return %y : {5} }", x, ih, wh, iw, ww, y), inside);
+        std::string ih = tensor({h, taps}, "i32"), wh = tensor({h, taps}), iw = tensor({w, taps}, "i32"),
+                    ww = tensor({w, taps});
+        check(formatv("(%x: {0}, %a: {1}, %b: {2}, %c: {3}, %d: {4}) -> {5} {{ %y = device.resize %x, %a, %b, %c, %d "
+                      "{{axes = array<i64: 2, 3>} : "
+                      "({0}, {1}, {2}, {3}, {4}) -> {5} return %y : {5} }",
+                      x, ih, wh, iw, ww, y),
+              inside);
       }
     }
   }
@@ -447,41 +522,55 @@ TEST(Resize, Layouts) {
 TEST(Gather, Kinds) {
   for (const char *index : {"i64", "i32"}) {
     for (int64_t inner : {1, 3, 50}) {
-      check(formatv("(%x: {0}, %i: {1}) -> {2} {{ %y = device.gather %x, %i {{axis = 1 : i64} : ({0}, {1}) -> {2} return %y : {2} }",
+      check(formatv("(%x: {0}, %i: {1}) -> {2} {{ %y = device.gather %x, %i {{axis = 1 : i64} : ({0}, {1}) -> {2} "
+                    "return %y : {2} }",
                     tensor({2, 9, inner}), tensor({3, 4}, index), tensor({2, 3, 4, inner})));
     }
-    check(formatv("(%x: {0}, %i: {1}) -> {2} {{ %y = device.gather_elements %x, %i {{axis = 1 : i64} : ({0}, {1}) -> {2} return %y : {2} }",
+    check(formatv("(%x: {0}, %i: {1}) -> {2} {{ %y = device.gather_elements %x, %i {{axis = 1 : i64} : ({0}, {1}) -> "
+                  "{2} return %y : {2} }",
                   tensor({4, 9}), tensor({3, 6}, index), tensor({3, 6})));
-    check(formatv("(%x: {0}, %i: {1}) -> {2} {{ %y = device.gather_nd %x, %i {{batchDims = 1 : i64} : ({0}, {1}) -> {2} return %y : {2} }",
+    check(formatv("(%x: {0}, %i: {1}) -> {2} {{ %y = device.gather_nd %x, %i {{batchDims = 1 : i64} : ({0}, {1}) -> "
+                  "{2} return %y : {2} }",
                   tensor({2, 8, 8, 5}), tensor({2, 6, 2}, index), tensor({2, 6, 5})));
   }
 }
 
 TEST(Scatter, Kinds) {
   for (const char *reduction : {"none", "add", "mul", "min", "max"}) {
-    check(formatv("(%x: {0}, %i: {1}, %u: {2}) -> {0} {{ %y = device.scatter %x, %i, %u {{axis = 1 : i64, reduction = \"{3}\"} : ({0}, {1}, {2}) -> {0} "
-                  "return %y : {0} }", tensor({3, 8}), tensor({3, 5}, "i64"), tensor({3, 5}), reduction));
-    check(formatv("(%x: {0}, %i: {1}, %u: {2}) -> {0} {{ %y = device.scatter %x, %i, %u {{nd = true, reduction = \"{3}\"} : ({0}, {1}, {2}) -> {0} "
-                  "return %y : {0} }", tensor({8, 8, 20}), tensor({6, 2}, "i64"), tensor({6, 20}), reduction));
+    check(formatv("(%x: {0}, %i: {1}, %u: {2}) -> {0} {{ %y = device.scatter %x, %i, %u {{axis = 1 : i64, reduction = "
+                  "\"{3}\"} : ({0}, {1}, {2}) -> {0} "
+                  "return %y : {0} }",
+                  tensor({3, 8}), tensor({3, 5}, "i64"), tensor({3, 5}), reduction));
+    check(formatv("(%x: {0}, %i: {1}, %u: {2}) -> {0} {{ %y = device.scatter %x, %i, %u {{nd = true, reduction = "
+                  "\"{3}\"} : ({0}, {1}, {2}) -> {0} "
+                  "return %y : {0} }",
+                  tensor({8, 8, 20}), tensor({6, 2}, "i64"), tensor({6, 20}), reduction));
   }
 }
 
 TEST(Order, Kinds) {
   for (auto [outer, axis, inner] : {std::tuple(3, 10, 1), {1, 1000, 1}, {2, 17, 5}}) {
     for (const char *flags : {"", ", min = true", ", selectLast = true"}) {
-      check(oneToOne("arg_reduce", tensor({outer, axis, inner}), tensor({outer, 1, inner}, "i64"), formatv("{{axis = 1 : i64{0}}", flags)));
-      check(oneToOne("arg_reduce", tensor({outer, axis, inner}, "i32"), tensor({outer, 1, inner}, "i64"), formatv("{{axis = 1 : i64{0}}", flags)));
+      check(oneToOne("arg_reduce", tensor({outer, axis, inner}), tensor({outer, 1, inner}, "i64"),
+                     formatv("{{axis = 1 : i64{0}}", flags)));
+      check(oneToOne("arg_reduce", tensor({outer, axis, inner}, "i32"), tensor({outer, 1, inner}, "i64"),
+                     formatv("{{axis = 1 : i64{0}}", flags)));
     }
     for (const char *flags : {"", ", exclusive = true", ", reverse = true"}) {
       CheckOptions options;
       options.relative = 1e-4;
-      check(oneToOne("cumsum", tensor({outer, axis, inner}), tensor({outer, axis, inner}), formatv("{{axis = 1 : i64{0}}", flags)), options);
+      check(oneToOne("cumsum", tensor({outer, axis, inner}), tensor({outer, axis, inner}),
+                     formatv("{{axis = 1 : i64{0}}", flags)),
+            options);
     }
     for (int64_t k : {1, 5, 10}) {
       for (const char *type : {"f32", "i32"}) {
         for (const char *largest : {"true", "false"}) {
-          check(formatv("(%x: {0}) -> ({1}, {2}) {{ %v, %i = device.topk %x {{k = {3} : i64, axis = 1 : i64, largest = {4}} : ({0}) -> ({1}, {2}) return %v, %i : "
-                        "{1}, {2} }", tensor({outer, axis, inner}, type), tensor({outer, k, inner}, type), tensor({outer, k, inner}, "i64"), k, largest));
+          check(formatv("(%x: {0}) -> ({1}, {2}) {{ %v, %i = device.topk %x {{k = {3} : i64, axis = 1 : i64, largest = "
+                        "{4}} : ({0}) -> ({1}, {2}) return %v, %i : "
+                        "{1}, {2} }",
+                        tensor({outer, axis, inner}, type), tensor({outer, k, inner}, type),
+                        tensor({outer, k, inner}, "i64"), k, largest));
         }
       }
     }
@@ -490,12 +579,17 @@ TEST(Order, Kinds) {
 
 TEST(Attention, Shapes) {
   // Few rows and many; keys, depth and features below, at and beyond whole blocks and panels.
-  for (auto [s, t, e, f] : {std::tuple(1, 1, 1, 1), {5, 7, 9, 3}, {33, 40, 64, 64}, {4, 100, 32, 16}, {150, 33, 8, 24}, {29, 64, 17, 48}}) {
-    std::string q = tensor({2, 3, s, e}), k = tensor({2, 3, t, e}), v = tensor({2, 3, t, f}), m = tensor({2, 1, s, t}), y = tensor({2, 3, s, f});
-    check(formatv("(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} {{ %y = device.attention %q, %k, %v, %m {{scale = 0.3 : f64} : ({0}, {1}, {2}, {3}) -> {4} "
-                  "return %y : {4} }", q, k, v, m, y));
-    check(formatv("(%q: {0}, %k: {1}, %v: {2}) -> {3} {{ %y = device.attention %q, %k, %v {{scale = 0.3 : f64} : ({0}, {1}, {2}) -> {3} return %y : {3} }", q,
-                  k, v, y));
+  for (auto [s, t, e, f] :
+       {std::tuple(1, 1, 1, 1), {5, 7, 9, 3}, {33, 40, 64, 64}, {4, 100, 32, 16}, {150, 33, 8, 24}, {29, 64, 17, 48}}) {
+    std::string q = tensor({2, 3, s, e}), k = tensor({2, 3, t, e}), v = tensor({2, 3, t, f}), m = tensor({2, 1, s, t}),
+                y = tensor({2, 3, s, f});
+    check(formatv("(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} {{ %y = device.attention %q, %k, %v, %m {{scale = 0.3 : "
+                  "f64} : ({0}, {1}, {2}, {3}) -> {4} "
+                  "return %y : {4} }",
+                  q, k, v, m, y));
+    check(formatv("(%q: {0}, %k: {1}, %v: {2}) -> {3} {{ %y = device.attention %q, %k, %v {{scale = 0.3 : f64} : ({0}, "
+                  "{1}, {2}) -> {3} return %y : {3} }",
+                  q, k, v, y));
   }
 }
 
@@ -505,7 +599,9 @@ TEST(Recurrent, Kinds) {
     int64_t gates;
     const char *activations;
   };
-  for (Kind kind : {Kind{"rnn", 1, "\"Tanh\""}, {"gru", 3, "\"Sigmoid\", \"Tanh\""}, {"lstm", 4, "\"Sigmoid\", \"Tanh\", \"Tanh\""}}) {
+  for (Kind kind : {Kind{"rnn", 1, "\"Tanh\""},
+                    {"gru", 3, "\"Sigmoid\", \"Tanh\""},
+                    {"lstm", 4, "\"Sigmoid\", \"Tanh\", \"Tanh\""}}) {
     for (const char *direction : {"forward", "reverse", "bidirectional"}) {
       int64_t d = direction[0] == 'b' ? 2 : 1, steps = 3, batch = 2, input = 5, hidden = 19;
       std::string activations = kind.activations;
@@ -513,11 +609,15 @@ TEST(Recurrent, Kinds) {
         activations += ", " + activations;
       }
       for (const char *linear : {"false", "true"}) {
-        check(formatv("(%x: {0}, %w: {1}, %r: {2}, %b: {3}, %h: {4}) -> ({5}, {4}, {4}) {{ %y, %yh, %yc = device.recurrent %x, %w, %r bias %b h %h {{kind = \"{6}\", "
-                      "direction = \"{7}\", hiddenSize = {8} : i64, activations = [{9}], linearBeforeReset = {10}} : ({0}, {1}, {2}, {3}, {4}) -> ({5}, {4}, {4}) "
-                      "return %y, %yh, %yc : {5}, {4}, {4} }", tensor({steps, batch, input}), tensor({d, kind.gates * hidden, input}),
-                      tensor({d, kind.gates * hidden, hidden}), tensor({d, 2 * kind.gates * hidden}), tensor({d, batch, hidden}),
-                      tensor({steps, d, batch, hidden}), kind.name, direction, hidden, activations, linear));
+        check(formatv("(%x: {0}, %w: {1}, %r: {2}, %b: {3}, %h: {4}) -> ({5}, {4}, {4}) {{ %y, %yh, %yc = "
+                      "device.recurrent %x, %w, %r bias %b h %h {{kind = \"{6}\", "
+                      "direction = \"{7}\", hiddenSize = {8} : i64, activations = [{9}], linearBeforeReset = {10}} : "
+                      "({0}, {1}, {2}, {3}, {4}) -> ({5}, {4}, {4}) "
+                      "return %y, %yh, %yc : {5}, {4}, {4} }",
+                      tensor({steps, batch, input}), tensor({d, kind.gates * hidden, input}),
+                      tensor({d, kind.gates * hidden, hidden}), tensor({d, 2 * kind.gates * hidden}),
+                      tensor({d, batch, hidden}), tensor({steps, d, batch, hidden}), kind.name, direction, hidden,
+                      activations, linear));
       }
     }
   }

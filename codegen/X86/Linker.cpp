@@ -94,9 +94,9 @@ llvm::Expected<std::vector<char>> linkSharedObject(llvm::ArrayRef<llvm::ArrayRef
   if (!output.valid()) {
     return systemError("pipe");
   }
-  std::vector<std::string> arguments = {"ld.lld", "-shared", "-nostdlib", "--hash-style=gnu", "-z", "now", "-z",
-                                        "max-page-size=4096", "-s", "--build-id=none", "--threads=1",
-                                        "-o", output.path()};
+  std::vector<std::string> arguments = {
+      "ld.lld",          "-shared",     "-nostdlib", "--hash-style=gnu", "-z", "now", "-z", "max-page-size=4096", "-s",
+      "--build-id=none", "--threads=1", "-o",        output.path()};
   for (const MemoryFile &input : inputs) {
     arguments.push_back(input.path());
   }

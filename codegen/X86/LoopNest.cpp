@@ -82,7 +82,8 @@ static int64_t broadcastStride(RankedTensorType type, const Strides &strides, in
   return own < 0 || type.getDimSize(own) == 1 ? 0 : strides.dims[own];
 }
 
-static SmallVector<LoopNest> blockedNests(ArrayRef<RankedTensorType> tensors, ArrayRef<Strides> strides, int64_t block) {
+static SmallVector<LoopNest> blockedNests(ArrayRef<RankedTensorType> tensors, ArrayRef<Strides> strides,
+                                          int64_t block) {
   RankedTensorType result = tensors.back();
   int64_t rank = result.getRank(), channels = result.getDimSize(1);
   auto dimOf = [&](int64_t size, auto stride) {
@@ -197,7 +198,8 @@ void emitTileKinds(KernelBuilder &kb, ArrayRef<int64_t> counts, ArrayRef<std::fu
   for (auto [count, body] : llvm::zip_equal(counts, bodies)) {
     Value lower = kb.max(kb.tileBegin(), kb.constant(first));
     Value upper = kb.min(kb.tileEnd(), kb.constant(first + count));
-    kb.forLoop(lower, upper, 1, [&, start = first, &emit = body](Value tile) { emit(kb.sub(tile, kb.constant(start))); });
+    kb.forLoop(lower, upper, 1,
+               [&, start = first, &emit = body](Value tile) { emit(kb.sub(tile, kb.constant(start))); });
     first += count;
   }
 }
@@ -217,7 +219,8 @@ SmallVector<Value> delinearize(KernelBuilder &kb, Value i, ArrayRef<int64_t> siz
 // Vectors along the innermost dim
 //===----------------------------------------------------------------------===//
 
-Value loadLanes(KernelBuilder &kb, Type elementType, Value base, int64_t laneStride, const VectorStep &step, Value offset) {
+Value loadLanes(KernelBuilder &kb, Type elementType, Value base, int64_t laneStride, const VectorStep &step,
+                Value offset) {
   if (laneStride == 1) {
     return kb.loadElements(elementType, step.lanes, base, offset, step.mask);
   }
@@ -244,7 +247,8 @@ Value loadLanes(KernelBuilder &kb, Type elementType, Value base, int64_t laneStr
   return kb.gatherElements(elementType, step.lanes, base, offset, offsets, step.mask);
 }
 
-void storeLanes(KernelBuilder &kb, Type elementType, Value value, Value base, int64_t laneStride, const VectorStep &step, Value offset) {
+void storeLanes(KernelBuilder &kb, Type elementType, Value value, Value base, int64_t laneStride,
+                const VectorStep &step, Value offset) {
   if (laneStride == 1) {
     return kb.storeElements(elementType, value, base, offset, step.mask);
   }
@@ -324,7 +328,9 @@ private:
     });
   }
 
-  VectorStep stepAt(const SmallVector<Value> &offsets, Value mask) { return {{offsets.begin(), offsets.end()}, mask, lanes}; }
+  VectorStep stepAt(const SmallVector<Value> &offsets, Value mask) {
+    return {{offsets.begin(), offsets.end()}, mask, lanes};
+  }
 
   Value staticMask(int64_t active) { return active < lanes ? kb.maskBelow(lanes, kb.constant(active)) : Value(); }
 
@@ -355,7 +361,9 @@ private:
   }
 
   /// The innermost dim fits one vector and there is no other loop.
-  void single(const SmallVector<Value> &offsets) { computeAndStore(SmallVector<Value>(reads), offsets, staticMask(inner.size)); }
+  void single(const SmallVector<Value> &offsets) {
+    computeAndStore(SmallVector<Value>(reads), offsets, staticMask(inner.size));
+  }
 
   /// The innermost dim fits one vector; loops over the dim outside of it.
   void loopOverVectors(const SmallVector<Value> &offsets, const NestDim &dim) {
@@ -380,7 +388,8 @@ private:
     };
     kb.forLoop(lower, wholeEnd, lanes, [&](Value index) { computeAndStore(invariant, at(index), nullptr); });
     Value rest = kb.sub(upper, wholeEnd);
-    kb.ifThen(kb.less(kb.constant(0), rest), [&] { computeAndStore(invariant, at(wholeEnd), kb.maskBelow(lanes, rest)); });
+    kb.ifThen(kb.less(kb.constant(0), rest),
+              [&] { computeAndStore(invariant, at(wholeEnd), kb.maskBelow(lanes, rest)); });
   }
 
   KernelBuilder &kb;
@@ -393,17 +402,20 @@ private:
 };
 } // namespace
 
-void emitVectorTile(KernelBuilder &kb, const LoopNest &nest, unsigned lanes, const Tiling &tiling, Value tile, VectorBody body) {
+void emitVectorTile(KernelBuilder &kb, const LoopNest &nest, unsigned lanes, const Tiling &tiling, Value tile,
+                    VectorBody body) {
   NestEmitter(kb, nest, lanes, body).emitTile(tiling, tile);
 }
 
-void emitVectorNests(KernelBuilder &kb, ArrayRef<LoopNest> nests, unsigned lanes, int64_t elementsPerTile, VectorBody body) {
+void emitVectorNests(KernelBuilder &kb, ArrayRef<LoopNest> nests, unsigned lanes, int64_t elementsPerTile,
+                     VectorBody body) {
   SmallVector<int64_t> counts;
   SmallVector<std::function<void(Value)>> bodies;
   for (const LoopNest &nest : nests) {
     Tiling tiling = chooseTiling(nest, elementsPerTile);
     counts.push_back(tiling.tiles());
-    bodies.push_back([&kb, &nest, lanes, body, tiling](Value tile) { emitVectorTile(kb, nest, lanes, tiling, tile, body); });
+    bodies.push_back(
+        [&kb, &nest, lanes, body, tiling](Value tile) { emitVectorTile(kb, nest, lanes, tiling, tile, body); });
   }
   emitTileKinds(kb, counts, bodies);
 }

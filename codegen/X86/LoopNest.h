@@ -44,7 +44,8 @@ struct LoopNest {
 
 /// The loops of an elementwise op: operands broadcast to |result| as in numpy (right-aligned); |result|
 /// is the last tensor of the nests. Two nests when a partly filled channel block needs its own.
-llvm::SmallVector<LoopNest> elementwiseNests(llvm::ArrayRef<mlir::RankedTensorType> operands, mlir::RankedTensorType result);
+llvm::SmallVector<LoopNest> elementwiseNests(llvm::ArrayRef<mlir::RankedTensorType> operands,
+                                             mlir::RankedTensorType result);
 
 /// How |nest| is cut for threads: the first |outerDims| dims are joined, and a tile takes |chunk|
 /// consecutive positions of them; or, with splitInner, |chunk| elements of the only dim.
@@ -79,17 +80,20 @@ struct VectorBody {
 
 /// Emits the nests as the tiles of the kernel (calls setTiles), vectorised along the innermost dim in
 /// vectors of at most |lanes|.
-void emitVectorNests(KernelBuilder &kb, llvm::ArrayRef<LoopNest> nests, unsigned lanes, int64_t elementsPerTile, VectorBody body);
+void emitVectorNests(KernelBuilder &kb, llvm::ArrayRef<LoopNest> nests, unsigned lanes, int64_t elementsPerTile,
+                     VectorBody body);
 
 /// Emits one |tile| of a nest cut by |tiling|.
-void emitVectorTile(KernelBuilder &kb, const LoopNest &nest, unsigned lanes, const Tiling &tiling, mlir::Value tile, VectorBody body);
+void emitVectorTile(KernelBuilder &kb, const LoopNest &nest, unsigned lanes, const Tiling &tiling, mlir::Value tile,
+                    VectorBody body);
 
 /// Emits tiles of several kinds as one launch: |bodies[k]| computes its tile number t in [0, counts[k]).
-void emitTileKinds(KernelBuilder &kb, llvm::ArrayRef<int64_t> counts, llvm::ArrayRef<std::function<void(mlir::Value)>> bodies);
+void emitTileKinds(KernelBuilder &kb, llvm::ArrayRef<int64_t> counts,
+                   llvm::ArrayRef<std::function<void(mlir::Value)>> bodies);
 
 /// Loads tensor elements of |elementType| along a lane stride (1, 0 or anything).
-mlir::Value loadLanes(KernelBuilder &kb, mlir::Type elementType, mlir::Value base, int64_t laneStride, const VectorStep &step,
-                      mlir::Value offset);
+mlir::Value loadLanes(KernelBuilder &kb, mlir::Type elementType, mlir::Value base, int64_t laneStride,
+                      const VectorStep &step, mlir::Value offset);
 /// Stores lanes; a stride other than 1 stores lane by lane.
 void storeLanes(KernelBuilder &kb, mlir::Type elementType, mlir::Value value, mlir::Value base, int64_t laneStride,
                 const VectorStep &step, mlir::Value offset);

@@ -32,9 +32,8 @@ public:
         }
       });
       if (int64_t rest = count % kAtOnce) { // a blocked tensor has none
-        kb.ifThen(kb.less(kb.constant(count - 1), last), [&] {
-          kb.forLoop(count - rest, count, 1, [&](Value i) { lookUp(i, 0, i); });
-        });
+        kb.ifThen(kb.less(kb.constant(count - 1), last),
+                  [&] { kb.forLoop(count - rest, count, 1, [&](Value i) { lookUp(i, 0, i); }); });
       }
     });
     return success();

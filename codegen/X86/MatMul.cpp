@@ -25,8 +25,8 @@ public:
   static constexpr int64_t kRows = 4;
 
   GenericMatMul(KernelBuilder &kb, device::MatMulOp op)
-      : kb(kb), op(op), a(kb.operandType(0)), b(kb.operandType(1)), y(kb.resultType()), epilogue(kb, cast<device::EpilogueInterface>(*op)),
-        accumulator(registerType(op.getAccumulatorType())) {
+      : kb(kb), op(op), a(kb.operandType(0)), b(kb.operandType(1)), y(kb.resultType()),
+        epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())) {
     int64_t rank = y.getRank();
     rows = y.getDimSize(rank - 2);
     columns = y.getDimSize(rank - 1);
@@ -44,7 +44,8 @@ public:
     space.append({rowBlocks, columnBlocks});
     int64_t count = batch * rowBlocks * columnBlocks;
     int64_t work = kRows * lanes * depth;
-    int64_t perTile = std::max<int64_t>(llvm::divideCeil(count, 256), std::max<int64_t>(1, 262144 / std::max<int64_t>(1, work)));
+    int64_t perTile =
+        std::max<int64_t>(llvm::divideCeil(count, 256), std::max<int64_t>(1, 262144 / std::max<int64_t>(1, work)));
     kb.forTiles(llvm::divideCeil(count, perTile), [&](Value tile) {
       Value first = kb.mul(tile, perTile);
       kb.forLoop(first, kb.min(kb.add(first, perTile), kb.constant(count)), 1,
@@ -90,7 +91,8 @@ private:
       vector = convertElement(kb, vector, b.getElementType(), accumulator);
       SmallVector<Value> next;
       for (int64_t r = 0; r < kRows; ++r) {
-        Value scalar = kb.loadElements(a.getElementType(), 0, kb.operand(0), kb.add(rowOffsets[r], kb.mul(k, left.columnStride)));
+        Value scalar =
+            kb.loadElements(a.getElementType(), 0, kb.operand(0), kb.add(rowOffsets[r], kb.mul(k, left.columnStride)));
         scalar = convertElement(kb, scalar, a.getElementType(), accumulator);
         next.push_back(emitMultiplyAdd(kb, kb.splat(scalar, lanes), vector, old[r]));
       }

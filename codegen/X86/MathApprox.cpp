@@ -133,7 +133,8 @@ std::pair<Float, Float> splitExponent(Float x) {
 Float expOfRest(Float n, Float bounded) {
   Float r = fma(n, n.lit(-0.693359375), bounded);
   r = fma(n, n.lit(2.12194440e-4), r);
-  Float p = horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
+  Float p =
+      horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
   return fma(p, r * r, r) + 1.0;
 }
 
@@ -155,7 +156,8 @@ Float expNormal(Float x) {
   return fromBits(x, arith::AddIOp::create(kb.b, bits(rest), power));
 }
 
-/// 1 / x for a finite normal x whose inverse is normal: where there is an instruction of 14 bits, that and one step of Newton.
+/// 1 / x for a finite normal x whose inverse is normal: where there is an instruction of 14 bits, that and one step of
+/// Newton.
 Float inverse(Float x) {
   bool estimate = x.kb->target.hasMasks() && isa<VectorType>(x.type()) && !x.isF64();
   auto flags = estimate ? arith::FastMathFlags::arcp : arith::FastMathFlags::none;
@@ -175,8 +177,8 @@ Float logF32(Float x) {
   auto [mantissa, exponent] = splitExponent(x);
   Float z = mantissa - 1.0;
   Float square = z * z;
-  Float p = horner(z, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
-                       2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
+  Float p = horner(z, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+                       -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
   Float y = p * z * square;
   y = fma(exponent, x.lit(-2.12194440e-4), y);
   y = fma(square, x.lit(-0.5), y);
@@ -185,7 +187,8 @@ Float logF32(Float x) {
 
 Float tanhF32(Float x) {
   Float magnitude = abs(x), square = x * x;
-  Float p = horner(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
+  Float p =
+      horner(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
   Float small = fma(p * square, x, x);
   Float large = fma(x.lit(-2.0), inverse(expNormal(magnitude + magnitude) + 1.0), x.lit(1.0));
   return select(magnitude < 0.625, small, copySign(large, x));
@@ -265,12 +268,17 @@ SinCos sinCos(Float x) {
   KernelBuilder &kb = *x.kb;
   Float n = roundEven(x * 0.63661977236758134308);
   // pi/2 in three parts, each product exact for |n| < 2^20.
-  Float r = x - n * (2 * 7.85398125648498535156e-1) - n * (2 * 3.77489470793079817668e-8) - n * (2 * 2.69515142907905952645e-15);
+  Float r = x - n * (2 * 7.85398125648498535156e-1) - n * (2 * 3.77489470793079817668e-8) -
+            n * (2 * 2.69515142907905952645e-15);
   Float s = r * r;
-  Float sine = fma(r * s, horner(s, {1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6,
-                                     -1.98412698295895385996e-4, 8.33333333332211858878e-3, -1.66666666666666307295e-1}), r);
-  Float cosine = 1.0 - s * 0.5 + s * s * horner(s, {-1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7,
-                                                    2.48015872888517045348e-5, -1.38888888888730564116e-3, 4.16666666666665929218e-2});
+  Float sine = fma(r * s,
+                   horner(s, {1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6,
+                              -1.98412698295895385996e-4, 8.33333333332211858878e-3, -1.66666666666666307295e-1}),
+                   r);
+  Float cosine = 1.0 - s * 0.5 +
+                 s * s *
+                     horner(s, {-1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7,
+                                2.48015872888517045348e-5, -1.38888888888730564116e-3, 4.16666666666665929218e-2});
   Value quadrant = arith::FPToSIOp::create(kb.b, integerLike(x.type()), n.v);
   auto bitSet = [&](Value value, int64_t bit) -> Value {
     Value masked = arith::AndIOp::create(kb.b, value, integer(kb, value.getType(), bit));
@@ -403,7 +411,8 @@ std::optional<double> constantFloat(Value value) {
     return number.getValueAsDouble();
   }
   auto elements = dyn_cast<DenseFPElementsAttr>(attribute);
-  return elements && elements.isSplat() ? std::optional(elements.getSplatValue<APFloat>().convertToDouble()) : std::nullopt;
+  return elements && elements.isSplat() ? std::optional(elements.getSplatValue<APFloat>().convertToDouble())
+                                        : std::nullopt;
 }
 
 /// Maximum or minimum in which a NaN wins. The selects are x86's maxps and minps; LLVM's own expansion

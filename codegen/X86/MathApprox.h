@@ -19,8 +19,8 @@ namespace tessera::x86 {
 /// a value instead of a trap.
 mlir::Value expandMath(KernelBuilder &kb, mlir::Operation *op, mlir::ValueRange operands);
 
-/// Emits the formula that ends in |op| (a sigmoid, a requantisation) faster than op by op; |mapping|: the values of the region so far.
-/// Null where there is none.
+/// Emits the formula that ends in |op| (a sigmoid, a requantisation) faster than op by op; |mapping|: the values of the
+/// region so far. Null where there is none.
 mlir::Value expandPattern(KernelBuilder &kb, mlir::Operation &op, const mlir::IRMapping &mapping);
 
 /// x * y + z: fused where the target has FMA.

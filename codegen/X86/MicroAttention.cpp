@@ -54,15 +54,16 @@ private:
   Region noEpilogue;
   TileFunctions tiles;
   // Of the tile at hand.
-  SmallVector<Value> at;               ///< batch indices
-  Value query, values, result;         ///< matrices
+  SmallVector<Value> at;                     ///< batch indices
+  Value query, values, result;               ///< matrices
   Value packedKeys, packed, scores, factors; ///< scratch: panels of k, rows of v, some rows of scores, their factors
 };
 
 void MicroAttention::emit() {
   SmallVector<int64_t> space(s.y.getShape().drop_back(2));
   int64_t batch = product(space);
-  // Few batches: their rows are cut too, at the price of packing k again; an even number of parts suits 2 and 4 threads.
+  // Few batches: their rows are cut too, at the price of packing k again; an even number of parts suits 2 and 4
+  // threads.
   constexpr int64_t kWantedTiles = 8, kRowsWorthPacking = 64;
   int64_t parts = std::clamp<int64_t>(kWantedTiles / std::max<int64_t>(1, batch), 1,
                                       std::max<int64_t>(1, std::min(s.queries / kRowsWorthPacking, rows.pieces)));
@@ -90,7 +91,8 @@ void MicroAttention::emit() {
     Value begin = kb.div(kb.mul(part, rows.pieces), parts), end = kb.div(kb.mul(kb.add(part, 1), rows.pieces), parts);
     Value wide = kb.constant(rows.wide);
     if (rows.wide) {
-      kb.forLoop(begin, kb.min(end, wide), 1, [&](Value piece) { emitRows(kb.mul(piece, rows.size + 1), rows.size + 1); });
+      kb.forLoop(begin, kb.min(end, wide), 1,
+                 [&](Value piece) { emitRows(kb.mul(piece, rows.size + 1), rows.size + 1); });
     }
     if (rows.wide < rows.pieces) {
       kb.forLoop(kb.max(begin, wide), end, 1,
@@ -138,8 +140,8 @@ void MicroAttention::packValues(Value from) {
 
 /// c [count, blocks * 16] = a [count, steps] * b [steps, blocks * 16]; strides in floats, of the last block only
 /// |tailLanes| columns are written.
-void MicroAttention::multiply(Value a, int64_t aStride, int64_t steps, Value b, int64_t bStride, int64_t blocks, Value c,
-                              int64_t cStride, int64_t tailLanes, int64_t count) {
+void MicroAttention::multiply(Value a, int64_t aStride, int64_t steps, Value b, int64_t bStride, int64_t blocks,
+                              Value c, int64_t cStride, int64_t tailLanes, int64_t count) {
   TileShape shape;
   shape.blocks = blocks;
   shape.panelRowBytes = 4 * bStride;
@@ -162,15 +164,16 @@ void MicroAttention::emitRows(Value first, int64_t count) {
     multiply(a, s.depth, s.depth, floats(packedKeys, kb.mul(panel, width * s.depth)), width, panelBlocks,
              floats(scores, kb.mul(panel, width)), scoreStride, kBlock, count);
   });
-  kb.forLoop(0, count, 1, [&](Value row) { softmax(kb.add(first, row), kb.mul(row, scoreStride), floats(factors, row)); });
+  kb.forLoop(0, count, 1,
+             [&](Value row) { softmax(kb.add(first, row), kb.mul(row, scoreStride), floats(factors, row)); });
   Value y = floats(result, kb.mul(first, s.features));
   int64_t valueStride = s.features == featuresPadded ? s.features : featuresPadded;
   for (int64_t block = 0; block < featuresPadded / kBlock; block += panelBlocks) {
     int64_t blocks = std::min(panelBlocks, featuresPadded / kBlock - block);
     bool last = (block + blocks) * kBlock == featuresPadded;
     int64_t tail = last && s.features % kBlock ? s.features % kBlock : kBlock;
-    multiply(scores, scoreStride, s.keys, floats(values, block * kBlock), valueStride, blocks, floats(y, block * kBlock),
-             s.features, tail, count);
+    multiply(scores, scoreStride, s.keys, floats(values, block * kBlock), valueStride, blocks,
+             floats(y, block * kBlock), s.features, tail, count);
   }
   kb.forLoop(0, count, 1, [&](Value row) { scaleResult(floats(y, kb.mul(row, s.features)), floats(factors, row)); });
 }

@@ -22,16 +22,16 @@ namespace {
 class DirectConv {
 public:
   DirectConv(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-      : op(op), kb(kb), s(op), blockedInput(device::isBlocked(op.getX().getType())), signedDots(s.kind == TileKind::S8 && kb.target.vnni),
+      : op(op), kb(kb), s(op), blockedInput(device::isBlocked(op.getX().getType())),
+        signedDots(s.kind == TileKind::S8 && kb.target.vnni),
         copied(s.padded() || !blockedInput || (signedDots && s.groupOc() >= kWorthCopying)),
-        elementBytes(s.xBytes * (blockedInput ? kBlock : 1)), weightBytes(stepBytesOfB(kb.target, s.kind)), extraKinds(extras),
-        panelBlocks(*op.getPanelBlocks()),
+        elementBytes(s.xBytes * (blockedInput ? kBlock : 1)), weightBytes(stepBytesOfB(kb.target, s.kind)),
+        extraKinds(extras), panelBlocks(*op.getPanelBlocks()),
         // A 1x1 kernel sees no rows: all positions are one long row.
         flat(s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 && !copied), outH(flat ? 1 : s.oh),
         outW(flat ? s.oh * s.ow : s.ow), columns(outW, maxTileRows(kb.target, panelBlocks)),
-        tileH(outH > 1 && columns.pieces == 1
-                  ? std::clamp<int64_t>(maxTileRows(kb.target, panelBlocks) / outW, 1, outH)
-                  : 1),
+        tileH(outH > 1 && columns.pieces == 1 ? std::clamp<int64_t>(maxTileRows(kb.target, panelBlocks) / outW, 1, outH)
+                                              : 1),
         rowSteps(outH == 1 ? columns.pieces : ceilDiv(outH, tileH)) {}
 
   void emit();
@@ -44,7 +44,9 @@ private:
   void emitTiles(Value step, Value begin, Value end, int64_t rows, int64_t width, Value a, Value c, bool last);
   SmallVector<int32_t> groupOffsets() const;
   TileShape tileShape(int64_t rows, int64_t width, int64_t blocks) const;
-  int64_t weightsOfGroup() const { return steps * (s.kind == TileKind::F32 ? s.groupOc() * 4 : s.ocBlocks() * weightBytes); }
+  int64_t weightsOfGroup() const {
+    return steps * (s.kind == TileKind::F32 ? s.groupOc() * 4 : s.ocBlocks() * weightBytes);
+  }
 
   device::ConvOp op;
   KernelBuilder &kb;
@@ -143,10 +145,12 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
 }
 
 /// What a byte of the border holds.
-static int8_t padByte(device::ConvOp op, bool flipped) { return static_cast<int8_t>(op.getPadValue() ^ (flipped ? 0x80 : 0)); }
+static int8_t padByte(device::ConvOp op, bool flipped) {
+  return static_cast<int8_t>(op.getPadValue() ^ (flipped ? 0x80 : 0));
+}
 
-/// Copies the input rows of the tile, which begin at |firstRow| (may be negative), with their borders to scratch; signed
-/// bytes for VNNI flipped.
+/// Copies the input rows of the tile, which begin at |firstRow| (may be negative), with their borders to scratch;
+/// signed bytes for VNNI flipped.
 void DirectConv::copyRows(Value image, Value group, Value firstRow) {
   int64_t planes = blockedInput ? s.icBlocks() : s.groupC();
   int64_t inputPlane = s.h * s.w * elementBytes, rowsIn = plane / pitch, width = pitch / elementBytes;
@@ -155,7 +159,8 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
   Type byte = kb.b.getI8Type();
   auto clear = [&](Value to, int64_t bytes) {
     if (bytes > 0) {
-      LLVM::MemsetOp::create(kb.b, to, LLVM::ConstantOp::create(kb.b, byte, kb.b.getI8IntegerAttr(padByte(op, signedDots))),
+      LLVM::MemsetOp::create(kb.b, to,
+                             LLVM::ConstantOp::create(kb.b, byte, kb.b.getI8IntegerAttr(padByte(op, signedDots))),
                              kb.constant(bytes), /*isVolatile=*/false);
     }
   };
@@ -166,8 +171,7 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
       LLVM::MemcpyOp::create(kb.b, to, from, bytes, /*isVolatile=*/false);
     }
   };
-  Value source = byteOffset(
-      kb, kb.operand(0), kb.mul(kb.add(kb.mul(image, s.groups), group), planes * inputPlane));
+  Value source = byteOffset(kb, kb.operand(0), kb.mul(kb.add(kb.mul(image, s.groups), group), planes * inputPlane));
   kb.forLoop(0, planes, 1, [&](Value channel) {
     Value from = byteOffset(kb, source, kb.mul(channel, inputPlane));
     Value to = byteOffset(kb, kb.scratch(), kb.mul(channel, plane));
@@ -188,7 +192,8 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
       Value target = byteOffset(kb, to, kb.mul(row, pitch));
       clear(target, std::min(s.padLeft, width) * elementBytes);
       if (inside > 0) {
-        copy(byteOffset(kb, target, s.padLeft * elementBytes), byteOffset(kb, from, kb.mul(kb.add(firstRow, row), s.w * elementBytes)),
+        copy(byteOffset(kb, target, s.padLeft * elementBytes),
+             byteOffset(kb, from, kb.mul(kb.add(firstRow, row), s.w * elementBytes)),
              kb.constant(inside * elementBytes));
       }
       clear(byteOffset(kb, target, (s.padLeft + inside) * elementBytes), right * elementBytes);

@@ -28,8 +28,7 @@ public:
 private:
   void emitBlock(Value image, Value block, Value rowBegin, Value rowEnd);
   void emitRow(Value row);
-  void emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first,
-                bool allRows);
+  void emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first, bool allRows);
   bool inside(int64_t column, int64_t tap) const {
     int64_t x = column * s.strideW + tap * s.dilationW - s.padLeft;
     return x >= 0 && x < s.w;
@@ -49,9 +48,8 @@ private:
   // Of the block at hand.
   Value x, w, y, bias;
   SmallVector<Value> extras;
-  SmallVector<Value>
-      channels; ///< mask of the channels that exist, per vector of the block; empty when all do
-  Value tapBegin, tapEnd; ///< kernel rows inside the input
+  SmallVector<Value> channels; ///< mask of the channels that exist, per vector of the block; empty when all do
+  Value tapBegin, tapEnd;      ///< kernel rows inside the input
 };
 
 void Depthwise::emit() {
@@ -59,13 +57,11 @@ void Depthwise::emit() {
   // us.
   constexpr int64_t kTapsPerTile = 10'000, kWanted = 16;
   int64_t taps = s.oh * s.ow * s.kh * s.kw;
-  int64_t rowParts =
-      std::clamp<int64_t>(std::min(taps / kTapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, s.oh);
+  int64_t rowParts = std::clamp<int64_t>(std::min(taps / kTapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, s.oh);
   kb.forTiles(s.n * blocks * rowParts, [&](Value tile) {
     Value part = kb.rem(tile, rowParts), rest = kb.div(tile, rowParts);
     Value block = kb.rem(rest, blocks), image = kb.div(rest, blocks);
-    Value rowBegin = kb.div(kb.mul(part, s.oh), rowParts),
-          rowEnd = kb.div(kb.mul(kb.add(part, 1), s.oh), rowParts);
+    Value rowBegin = kb.div(kb.mul(part, s.oh), rowParts), rowEnd = kb.div(kb.mul(kb.add(part, 1), s.oh), rowParts);
     emitBlock(image, block, rowBegin, rowEnd);
   });
 }
@@ -81,7 +77,8 @@ void Depthwise::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd
   for (auto [index, extra] : llvm::enumerate(extraKinds)) {
     Value pointer = kb.operand((bias ? 3 : 2) + index);
     Value element = extra.kind == ExtraKind::Full ? kb.mul(plane, s.oh * s.ow * kBlock) : kb.mul(block, kBlock);
-    extras.push_back(extra.kind == ExtraKind::Scalar ? pointer : byteOffset(kb, pointer, kb.mul(element, extra.elementBytes)));
+    extras.push_back(extra.kind == ExtraKind::Scalar ? pointer
+                                                     : byteOffset(kb, pointer, kb.mul(element, extra.elementBytes)));
   }
   channels.clear();
   if (s.c % kBlock) {
@@ -104,8 +101,7 @@ void Depthwise::emitRow(Value row) {
   // Rows whose window lies inside the input need no cut: [interiorBegin, interiorEnd).
   int64_t last = s.h - 1 - (s.kh - 1) * s.dilationH + s.padTop;
   int64_t interiorBegin = std::min(s.oh, ceilDiv(s.padTop, s.strideH));
-  int64_t interiorEnd =
-      last < 0 ? interiorBegin : std::clamp(last / s.strideH + 1, interiorBegin, s.oh);
+  int64_t interiorEnd = last < 0 ? interiorBegin : std::clamp(last / s.strideH + 1, interiorBegin, s.oh);
   bool unroll = s.kh <= 5 && interiorBegin < interiorEnd;
 
   Value input = byteOffset(kb, x, kb.mul(top, s.w * kBlockBytes));
@@ -124,18 +120,15 @@ void Depthwise::emitRow(Value row) {
     auto emitRun = [&](bool allRows) {
       kb.forLoop(begin, begin + (end - tile) * width, width, [&](Value column) {
         Value from = kb.sub(kb.mul(column, s.strideW), kb.constant(s.padLeft));
-        emitTile(byteOffset(kb, input, kb.mul(from, kBlockBytes)), kb.add(rowStart, column), width,
-                 std::nullopt, allRows);
+        emitTile(byteOffset(kb, input, kb.mul(from, kBlockBytes)), kb.add(rowStart, column), width, std::nullopt,
+                 allRows);
       });
     };
     if (unroll) {
       // Unsigned: rows above count as beyond.
-      Value inner = kb.sub(row, kb.constant(interiorBegin)),
-            count = kb.constant(interiorEnd - interiorBegin);
-      kb.ifThen(arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, inner, count),
-                [&] { emitRun(true); });
-      kb.ifThen(arith::CmpIOp::create(kb.b, arith::CmpIPredicate::uge, inner, count),
-                [&] { emitRun(false); });
+      Value inner = kb.sub(row, kb.constant(interiorBegin)), count = kb.constant(interiorEnd - interiorBegin);
+      kb.ifThen(arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, inner, count), [&] { emitRun(true); });
+      kb.ifThen(arith::CmpIOp::create(kb.b, arith::CmpIPredicate::uge, inner, count), [&] { emitRun(false); });
     } else {
       emitRun(false);
     }
@@ -145,15 +138,13 @@ void Depthwise::emitRow(Value row) {
 
 /// |width| positions whose first tap reads |input|. |first|: their first column when it is known (a
 /// border may cut columns), absent when no column is cut. |allRows|: no kernel row is cut.
-void Depthwise::emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first,
-                         bool allRows) {
+void Depthwise::emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first, bool allRows) {
   int64_t lanes = kb.target.lanes(32);
   auto vector = VectorType::get({lanes}, kb.b.getF32Type());
   Value zero = kb.constant(0);
   for (int64_t part = 0; part < vectorsPerBlock(kb.target); ++part) {
     int64_t offset = part * lanes * 4;
-    SmallVector<Value> sums(width, bias ? kb.load(vector, byteOffset(kb, bias, offset), zero)
-                                        : kb.zero(vector));
+    SmallVector<Value> sums(width, bias ? kb.load(vector, byteOffset(kb, bias, offset), zero) : kb.zero(vector));
     auto addKernelRow = [&](Value tapRow, ValueRange before) {
       SmallVector<Value> sums(before);
       Value row = byteOffset(kb, input, kb.mul(tapRow, s.dilationH * s.w * kBlockBytes));
@@ -168,8 +159,7 @@ void Depthwise::emitTile(Value input, Value position, int64_t width, std::option
           Value value = kb.load(vector, byteOffset(kb, row, at), zero);
           sums[column] = kb.target.hasFma()
                              ? Value(vector::FMAOp::create(kb.b, value, weight, sums[column]))
-                             : arith::AddFOp::create(kb.b, sums[column],
-                                                     arith::MulFOp::create(kb.b, value, weight));
+                             : arith::AddFOp::create(kb.b, sums[column], arith::MulFOp::create(kb.b, value, weight));
         }
       }
       return sums;
@@ -185,12 +175,12 @@ void Depthwise::emitTile(Value input, Value position, int64_t width, std::option
     Value to = byteOffset(kb, y, kb.mul(element, s.yBytes));
     SmallVector<Value> bases;
     for (auto [extra, pointer] : llvm::zip_equal(extraKinds, extras)) {
-      bases.push_back(extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, kb.mul(element, extra.elementBytes)) : pointer);
+      bases.push_back(extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, kb.mul(element, extra.elementBytes))
+                                                    : pointer);
     }
     for (int64_t column = 0; column < width; ++column) {
       VectorPlace place{column * kBlock + part * lanes, part * lanes, 0};
-      Value value =
-          emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sums[column], place);
+      Value value = emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sums[column], place);
       if (!channels.empty()) {
         value = arith::SelectOp::create(kb.b, channels[part], value, kb.zero(value.getType()));
       }

@@ -1,11 +1,11 @@
 //===- MicroDepthwise8.cpp - Depthwise convolution of 8-bit images --------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The input rows of some output rows are first rewritten to scratch with their borders, then tiles of output positions are
-// summed from there. With VNNI a row becomes windows: 16 channels x 4 neighbouring columns, one for
-// every second column; a kernel row of up to three taps is then one vpdpbusd per output, with the weights shifted by one
-// column for outputs that start at an odd one. Dilated columns are rows of their own. Otherwise a row becomes f32, in which sums of fewer than 2^24 / (255 * 128)
-// products are exact.
+// The input rows of some output rows are first rewritten to scratch with their borders, then tiles of output positions
+// are summed from there. With VNNI a row becomes windows: 16 channels x 4 neighbouring columns, one for every second
+// column; a kernel row of up to three taps is then one vpdpbusd per output, with the weights shifted by one column for
+// outputs that start at an odd one. Dilated columns are rows of their own. Otherwise a row becomes f32, in which sums
+// of fewer than 2^24 / (255 * 128) products are exact.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MicroShape.h"
 #include "device_dialect/IR/Layout.h"
@@ -24,10 +24,12 @@ namespace {
 class Depthwise8 {
 public:
   Depthwise8(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-      : op(op), kb(kb), s(op), extraKinds(extras), windows(device::depthwiseInWindows(
-            kb.target.vnni ? device::PackedForm::Quads : device::PackedForm::Pairs, s.strideW, s.dilationW)),
-        isSigned(s.kind == TileKind::S8), blocks(ceilDiv(s.c, kBlock)),
-        columnsPerTile(kb.target.hasMasks() ? 16 : kb.target.hasFma() ? 6 : 3) {
+      : op(op), kb(kb), s(op), extraKinds(extras),
+        windows(device::depthwiseInWindows(kb.target.vnni ? device::PackedForm::Quads : device::PackedForm::Pairs,
+                                           s.strideW, s.dilationW)),
+        isSigned(s.kind == TileKind::S8), blocks(ceilDiv(s.c, kBlock)), columnsPerTile(kb.target.hasMasks() ? 16
+                                                                                       : kb.target.hasFma() ? 6
+                                                                                                            : 3) {
     plan();
   }
   void emit();
@@ -56,12 +58,12 @@ private:
   bool windows, isSigned;
   int64_t blocks, columnsPerTile;
 
-  device::DepthwiseWindows shape;  ///< of the weights
-  int64_t width = 0;               ///< positions of a row with its borders
-  int64_t pitch = 0;               ///< bytes of a row in scratch
-  int64_t rowsTogether = 1;        ///< output rows that are prepared together
+  device::DepthwiseWindows shape; ///< of the weights
+  int64_t width = 0;              ///< positions of a row with its borders
+  int64_t pitch = 0;              ///< bytes of a row in scratch
+  int64_t rowsTogether = 1;       ///< output rows that are prepared together
   int64_t windowsPerResidue = 0;
-  int64_t stagingBytes = 0;        ///< a row of bytes with borders, before the rows in scratch
+  int64_t stagingBytes = 0; ///< a row of bytes with borders, before the rows in scratch
 
   // Of the block at hand.
   Value x, w, y, bias;
@@ -124,7 +126,8 @@ void Depthwise8::emitBlock(Value image, Value block, Value rowBegin, Value rowEn
   for (auto [index, extra] : llvm::enumerate(extraKinds)) {
     Value pointer = kb.operand((bias ? 3 : 2) + index);
     Value element = extra.kind == ExtraKind::Full ? kb.mul(plane, planeElements) : kb.mul(block, kBlock);
-    extras.push_back(extra.kind == ExtraKind::Scalar ? pointer : byteOffset(kb, pointer, kb.mul(element, extra.elementBytes)));
+    extras.push_back(extra.kind == ExtraKind::Scalar ? pointer
+                                                     : byteOffset(kb, pointer, kb.mul(element, extra.elementBytes)));
   }
   kb.forLoop(rowBegin, rowEnd, rowsTogether, [&](Value first) {
     Value last = kb.min(rowEnd, kb.add(first, rowsTogether));
@@ -154,7 +157,8 @@ void Depthwise8::prepareRows(Value firstRow, Value rowsIn) {
   if (windows) {
     // The borders of the staged row stay.
     fillBytes(kb, kb.scratch(), std::min(s.padLeft, width) * kBlock, padValue());
-    fillBytes(kb, byteOffset(kb, kb.scratch(), (s.padLeft + inside) * kBlock), (width - s.padLeft - inside) * kBlock, padValue());
+    fillBytes(kb, byteOffset(kb, kb.scratch(), (s.padLeft + inside) * kBlock), (width - s.padLeft - inside) * kBlock,
+              padValue());
   }
   kb.forLoop(kb.constant(0), rowsIn, 1, [&](Value i) {
     Value row = kb.add(firstRow, i), to = byteOffset(kb, kb.scratch(), kb.add(kb.mul(i, pitch), stagingBytes));
@@ -175,15 +179,17 @@ void Depthwise8::fillRow(Value to) {
   }
   auto vector = VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, kb.b.getF32Type());
   Value padding = kb.floatConstant(vector, padValue());
-  kb.forLoop(0, pitch, kb.target.vectorBytes(), [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
+  kb.forLoop(0, pitch, kb.target.vectorBytes(),
+             [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
 }
 
-/// Window j of residue r holds, channel by channel, the columns (2j .. 2j + 3) * dilation + r of the row; signed bytes as
-/// value + 128.
+/// Window j of residue r holds, channel by channel, the columns (2j .. 2j + 3) * dilation + r of the row; signed bytes
+/// as value + 128.
 void Depthwise8::prepareWindows(Value from, Value to) {
   int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
   if (inside > 0) {
-    LLVM::MemcpyOp::create(kb.b, byteOffset(kb, kb.scratch(), s.padLeft * kBlock), from, kb.constant(inside * kBlock), /*isVolatile=*/false);
+    LLVM::MemcpyOp::create(kb.b, byteOffset(kb, kb.scratch(), s.padLeft * kBlock), from, kb.constant(inside * kBlock),
+                           /*isVolatile=*/false);
   }
   auto bytes = VectorType::get({64}, kb.b.getI8Type()), dwords = VectorType::get({16}, kb.b.getI32Type());
   SmallVector<int64_t> byColumn; // dword 4 q + p: channels 4 q .. 4 q + 3 of column p
@@ -226,7 +232,8 @@ void Depthwise8::prepareWindows(Value from, Value to) {
     Value fromResidue = byteOffset(kb, kb.scratch(), kb.mul(residue, kBlock));
     Value toResidue = byteOffset(kb, to, kb.mul(residue, windowsPerResidue * kBlockBytes));
     kb.forLoop(0, windowsPerResidue, 1, [&](Value j) {
-      makeWindow(byteOffset(kb, fromResidue, kb.mul(j, 2 * s.dilationW * kBlock)), byteOffset(kb, toResidue, kb.mul(j, kBlockBytes)));
+      makeWindow(byteOffset(kb, fromResidue, kb.mul(j, 2 * s.dilationW * kBlock)),
+                 byteOffset(kb, toResidue, kb.mul(j, kBlockBytes)));
     });
   });
 }
@@ -243,7 +250,8 @@ void Depthwise8::prepareFloats(Value from, Value to) {
   pad(0, std::min(s.padLeft, width));
   kb.forLoop(0, inside * kBlock, lanes, [&](Value element) {
     Value bytes = kb.load(narrow, byteOffset(kb, from, element), kb.constant(0));
-    Value integer = isSigned ? Value(arith::ExtSIOp::create(kb.b, wide, bytes)) : arith::ExtUIOp::create(kb.b, wide, bytes);
+    Value integer =
+        isSigned ? Value(arith::ExtSIOp::create(kb.b, wide, bytes)) : arith::ExtUIOp::create(kb.b, wide, bytes);
     Value at = kb.mul(kb.add(element, s.padLeft * kBlock), 4);
     kb.store(arith::SIToFPOp::create(kb.b, vector, integer), byteOffset(kb, to, at), kb.constant(0));
   });
@@ -271,9 +279,11 @@ void Depthwise8::emitTile(Value row, Value scratchRow, Value column, int64_t wid
   Value element = kb.mul(kb.add(kb.mul(row, s.ow), column), kBlock);
   SmallVector<Value> bases;
   for (auto [extra, pointer] : llvm::zip_equal(extraKinds, extras)) {
-    bases.push_back(extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, kb.mul(element, extra.elementBytes)) : pointer);
+    bases.push_back(extra.kind == ExtraKind::Full ? byteOffset(kb, pointer, kb.mul(element, extra.elementBytes))
+                                                  : pointer);
   }
-  emitPositions(kb, op.getEpilogue(), extraKinds, bases, sums, {}, byteOffset(kb, y, kb.mul(element, s.yBytes)), s.yBytes, tail);
+  emitPositions(kb, op.getEpilogue(), extraKinds, bases, sums, {}, byteOffset(kb, y, kb.mul(element, s.yBytes)),
+                s.yBytes, tail);
 }
 
 SmallVector<Value> Depthwise8::sumWindows(Value from, int64_t width) {
@@ -314,7 +324,8 @@ SmallVector<Value> Depthwise8::sumFloats(Value from, int64_t width) {
   SmallVector<Value> floats(width * parts, kb.zero(vector));
   auto addKernelRow = [&](Value ky, ValueRange before) {
     SmallVector<Value> sums(before);
-    Value row = byteOffset(kb, from, kb.mul(ky, s.dilationH * pitch)), weights = byteOffset(kb, w, kb.mul(ky, s.kw * kBlockBytes));
+    Value row = byteOffset(kb, from, kb.mul(ky, s.dilationH * pitch)),
+          weights = byteOffset(kb, w, kb.mul(ky, s.kw * kBlockBytes));
     for (int64_t tap = 0; tap < s.kw; ++tap) {
       for (int64_t part = 0; part < parts; ++part) {
         Value weight = kb.load(vector, byteOffset(kb, weights, tap * kBlockBytes + part * bytes), zero);

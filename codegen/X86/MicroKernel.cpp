@@ -275,9 +275,10 @@ private:
 
 } // namespace
 
-SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, Value a, Value b, Value bias, Value table,
-                                    Value prefetch) {
-  assert(static_cast<int64_t>(shape.rows.size()) <= maxTileRows(kb.target, shape.blocks) && "tile exceeds the registers");
+SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, Value a, Value b, Value bias,
+                                    Value table, Value prefetch) {
+  assert(static_cast<int64_t>(shape.rows.size()) <= maxTileRows(kb.target, shape.blocks) &&
+         "tile exceeds the registers");
   auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
   Type sum = shape.kind == TileKind::F32 ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
   Type vector = VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, sum);
@@ -323,9 +324,10 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
   }
 
   Type result = LLVM::LLVMStructType::getLiteral(kb.b.getContext(), types);
-  auto tile = LLVM::InlineAsmOp::create(kb.b, kb.b.getLoc(), TypeRange{result}, inputs, text, llvm::join(constraints, ","),
-                                        /*has_side_effects=*/true, /*is_align_stack=*/false,
-                                        LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  auto tile =
+      LLVM::InlineAsmOp::create(kb.b, kb.b.getLoc(), TypeRange{result}, inputs, text, llvm::join(constraints, ","),
+                                /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
   SmallVector<Value> sums;
   for (int64_t i = 0; i < accumulators; ++i) {
     sums.push_back(LLVM::ExtractValueOp::create(kb.b, tile.getRes(), i));

@@ -52,7 +52,7 @@ struct TileShape {
   int64_t groupBytes = 0;                ///< from group to group; unused with an offset table
   int64_t panelRowBytes = 0;             ///< from one K step of B to the next
   int64_t prefetchLines = 0;             ///< lines at the prefetch pointer fetched into L2, spread over all of K
-  int64_t aheadBytes = 0; ///< how far before its use B is fetched into the first level; 0: not at all
+  int64_t aheadBytes = 0;                ///< how far before its use B is fetched into the first level; 0: not at all
 
   int64_t steps() const;
 };
@@ -63,8 +63,8 @@ int64_t maxTileRows(const X86Target &target, int64_t blocks);
 /// Vectors that make up one block.
 inline int64_t vectorsPerBlock(const X86Target &target) { return kBlock / target.lanes(32); }
 
-/// Emits bias + A * B at kb.b. |bias|: pointer to 16 * blocks f32 (i32), null for zero. |table|: pointer to the i32 byte
-/// offset of each group, null for an even stride. |prefetch| may be null. Returns the accumulators, row by row,
+/// Emits bias + A * B at kb.b. |bias|: pointer to 16 * blocks f32 (i32), null for zero. |table|: pointer to the i32
+/// byte offset of each group, null for an even stride. |prefetch| may be null. Returns the accumulators, row by row,
 /// vectorsPerBlock() * blocks vectors each.
 llvm::SmallVector<mlir::Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, mlir::Value a, mlir::Value b,
                                                 mlir::Value bias, mlir::Value table, mlir::Value prefetch);

@@ -1,10 +1,10 @@
 //===- MicroMatMul.cpp - Matrix products on register tiles ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A is read where it lies (a row-major or transposed matrix), B as panels [N / 16 blocks][K][16 blocks]: a constant comes
-// packed, an activation is packed into scratch by each tile of the launch for the columns it computes.
-// 8-bit A against packed weights takes four elements of K a step; where K is no multiple of four, the rows of a tile
-// are first copied apart, so that no step reads beyond the operand.
+// A is read where it lies (a row-major or transposed matrix), B as panels [N / 16 blocks][K][16 blocks]: a constant
+// comes packed, an activation is packed into scratch by each tile of the launch for the columns it computes. 8-bit A
+// against packed weights takes four elements of K a step; where K is no multiple of four, the rows of a tile are first
+// copied apart, so that no step reads beyond the operand.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
@@ -18,7 +18,6 @@ using namespace mlir;
 
 namespace tessera::x86 {
 namespace {
-
 
 class MatMul {
 public:
@@ -204,7 +203,8 @@ void MatMul::emit() {
 /// Copies the rows [first, last) of A to scratch, |rowBytes| apart.
 void MatMul::copyRows(Value matrix, Value first, Value last) {
   kb.forLoop(first, last, 1, [&](Value row) {
-    Value to = byteOffset(kb, kb.scratch(), kb.mul(kb.sub(row, first), rowBytes)), from = byteOffset(kb, matrix, kb.mul(row, k * aBytes));
+    Value to = byteOffset(kb, kb.scratch(), kb.mul(kb.sub(row, first), rowBytes)),
+          from = byteOffset(kb, matrix, kb.mul(row, k * aBytes));
     if (flipped) {
       flipBytes(kb, from, to, kb.constant(k * aBytes));
     } else {

@@ -13,17 +13,15 @@ namespace tessera::x86 {
 ConvShape::ConvShape(device::ConvOp op) {
   auto x = cast<RankedTensorType>(op.getX().getType()).getShape();
   auto y = cast<RankedTensorType>(op.getY().getType()).getShape();
-  ArrayRef<int64_t> weight = op.getPacked()
-                                 ? *op.getWeightShape()
-                                 : cast<RankedTensorType>(op.getW().getType()).getShape();
+  ArrayRef<int64_t> weight =
+      op.getPacked() ? *op.getWeightShape() : cast<RankedTensorType>(op.getW().getType()).getShape();
   assert(x.size() == 4 && "2-D convolutions only");
   n = x[0], c = x[1], h = x[2], w = x[3];
   oc = y[1], oh = y[2], ow = y[3];
   kh = weight[2], kw = weight[3];
   strideH = op.getStrides()[0], strideW = op.getStrides()[1];
   dilationH = op.getDilations()[0], dilationW = op.getDilations()[1];
-  padTop = op.getPads()[0], padLeft = op.getPads()[1], padBottom = op.getPads()[2],
-  padRight = op.getPads()[3];
+  padTop = op.getPads()[0], padLeft = op.getPads()[1], padBottom = op.getPads()[2], padRight = op.getPads()[3];
   groups = op.getGroups();
   Type xElement = getElementTypeOrSelf(op.getX().getType());
   kind = tileKindOf(xElement).value_or(TileKind::F32);
@@ -42,11 +40,9 @@ std::optional<TileKind> tileKindOf(Type x) {
 }
 
 EvenSplit::EvenSplit(int64_t total, int64_t largest)
-    : pieces(std::max<int64_t>(1, ceilDiv(total, largest))), size(total / pieces),
-      wide(total % pieces) {}
+    : pieces(std::max<int64_t>(1, ceilDiv(total, largest))), size(total / pieces), wide(total % pieces) {}
 
-WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes,
-                    int64_t outer) {
+WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes, int64_t outer) {
   constexpr int64_t kTileNs = 60'000, kSmallNs = 4'000, kMostTiles = 64, kRowBytes = 640 * 1024;
   // What one core takes at least; a product of few rows waits for its weights.
   int64_t ns = std::max(flops / 100, bBytes / 40) * outer;
@@ -63,8 +59,8 @@ WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBy
     double missing = double(std::max(wanted, parts)) / std::min(wanted, parts);
     double odd = parts % 2 && parts > 1 && parts < 16 ? 1.0 + 0.5 / parts : 1.0;
     double traffic = double(aBytes) * panelParts + double(bBytes) * rowParts;
-    double cost = (double(flops) / 60 + traffic / 8) * (1 + (rowWaste * panelWaste - 1) / parts) *
-                  odd * (1 + (parts < wanted ? 0.5 : 0.02) * (missing - 1));
+    double cost = (double(flops) / 60 + traffic / 8) * (1 + (rowWaste * panelWaste - 1) / parts) * odd *
+                  (1 + (parts < wanted ? 0.5 : 0.02) * (missing - 1));
     if (bestCost < 0 || cost < bestCost) {
       bestCost = cost;
       best = {rowParts, panelParts};
@@ -79,8 +75,8 @@ WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBy
   return best;
 }
 
-std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange extras,
-                                                     RankedTensorType y, unsigned &unsupported) {
+std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange extras, RankedTensorType y,
+                                                     unsigned &unsupported) {
   SmallVector<TileExtra> kinds;
   bool blocked = device::isBlocked(y);
   // Rows are what the result counts besides its columns: positions of an image, rows of a matrix.
@@ -104,8 +100,7 @@ std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange
       extra.kind = ExtraKind::Full;
     } else if (onlyColumn && dims[columnDim] == y.getDimSize(columnDim)) {
       extra.kind = ExtraKind::Column;
-    } else if (!blocked && dims.back() == 1 &&
-               ArrayRef(dims).drop_back() == y.getShape().drop_back()) {
+    } else if (!blocked && dims.back() == 1 && ArrayRef(dims).drop_back() == y.getShape().drop_back()) {
       extra.kind = ExtraKind::Row, extra.rowStride = 1;
     } else {
       return std::nullopt;

@@ -44,23 +44,17 @@ struct WorkSplit {
 /// For each of |outer| independent products of |flops|. |aBytes|, |bBytes|: what all row steps and
 /// all panels of one read. Aims at tiles of some 50 us and at little traffic; an A part fits into
 /// half of L2.
-WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes,
-                    int64_t outer);
+WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes, int64_t outer);
 
 /// The extra operands of an epilogue: how each lies beside the result y. Nothing when one has a
 /// shape or type the micro-kernels do not read; |unsupported| then gets its index.
-std::optional<llvm::SmallVector<TileExtra>> classifyExtras(mlir::Operation *op,
-                                                           mlir::OperandRange extras,
-                                                           mlir::RankedTensorType y,
-                                                           unsigned &unsupported);
+std::optional<llvm::SmallVector<TileExtra>> classifyExtras(mlir::Operation *op, mlir::OperandRange extras,
+                                                           mlir::RankedTensorType y, unsigned &unsupported);
 
 /// The kernels of single algorithms; emitMicroConv() chooses.
-llvm::LogicalResult emitDepthwise(device::ConvOp op, KernelBuilder &kb,
-                                  llvm::ArrayRef<TileExtra> extras);
-llvm::LogicalResult emitDepthwise8(device::ConvOp op, KernelBuilder &kb,
-                                   llvm::ArrayRef<TileExtra> extras);
-llvm::LogicalResult emitWinograd(device::ConvOp op, KernelBuilder &kb,
-                                 llvm::ArrayRef<TileExtra> extras);
+llvm::LogicalResult emitDepthwise(device::ConvOp op, KernelBuilder &kb, llvm::ArrayRef<TileExtra> extras);
+llvm::LogicalResult emitDepthwise8(device::ConvOp op, KernelBuilder &kb, llvm::ArrayRef<TileExtra> extras);
+llvm::LogicalResult emitWinograd(device::ConvOp op, KernelBuilder &kb, llvm::ArrayRef<TileExtra> extras);
 
 } // namespace tessera::x86
 

@@ -5,17 +5,15 @@
 #include "codegen/X86/Requantise.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
 namespace tessera::x86 {
 
-Value byteOffset(KernelBuilder &kb, Value base, Value bytes) {
-  return kb.element(kb.b.getI8Type(), base, bytes);
-}
+Value byteOffset(KernelBuilder &kb, Value base, Value bytes) { return kb.element(kb.b.getI8Type(), base, bytes); }
 Value byteOffset(KernelBuilder &kb, Value base, int64_t bytes) {
   return bytes == 0 ? base : byteOffset(kb, base, kb.constant(bytes));
 }
@@ -36,8 +34,8 @@ void flipBytes(KernelBuilder &kb, Value from, Value to, Value bytes) {
   });
 }
 
-TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras,
-                             bool bias, ArrayRef<int32_t> offsets)
+TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, bool bias,
+                             ArrayRef<int32_t> offsets)
     : kb(kb), epilogue(epilogue), extras(extras), bias(bias) {
   if (offsets.empty()) {
     return;
@@ -48,16 +46,15 @@ TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileE
   table = kb.frame().symbol + "_offsets";
   auto type = RankedTensorType::get({static_cast<int64_t>(offsets.size())}, kb.b.getI32Type());
   LLVM::GlobalOp::create(kb.b, LLVM::LLVMArrayType::get(kb.b.getI32Type(), offsets.size()),
-                         /*isConstant=*/true, LLVM::Linkage::Internal, table,
-                         DenseElementsAttr::get(type, offsets), /*alignment=*/64);
+                         /*isConstant=*/true, LLVM::Linkage::Internal, table, DenseElementsAttr::get(type, offsets),
+                         /*alignment=*/64);
 }
 
 /// Everything that makes two tiles different functions.
 static std::string describe(const TileShape &shape, const TileResult &result) {
-  std::string text =
-      llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9}", shape.blocks, shape.stepBytes,
-                    shape.groupBytes, shape.panelRowBytes, shape.prefetchLines, result.blockStride,
-                    result.tailLanes, result.blocked, shape.rows.size(), shape.aheadBytes);
+  std::string text = llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9}", shape.blocks, shape.stepBytes,
+                                   shape.groupBytes, shape.panelRowBytes, shape.prefetchLines, result.blockStride,
+                                   result.tailLanes, result.blocked, shape.rows.size(), shape.aheadBytes);
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
     text += llvm::formatv(" {0}:{1}", a, c);
   }
@@ -67,12 +64,10 @@ static std::string describe(const TileShape &shape, const TileResult &result) {
   return text;
 }
 
-void TileFunctions::call(const TileShape &shape, const TileResult &result,
-                         const Pointers &pointers) {
+void TileFunctions::call(const TileShape &shape, const TileResult &result, const Pointers &pointers) {
   func::FuncOp &function = functions[describe(shape, result)];
   if (!function) {
-    function = build(shape, result,
-                     llvm::formatv("{0}_tile{1}", kb.frame().symbol, functions.size()).str());
+    function = build(shape, result, llvm::formatv("{0}_tile{1}", kb.frame().symbol, functions.size()).str());
   }
   SmallVector<Value> arguments{pointers.a, pointers.b, pointers.c};
   if (bias) {
@@ -85,8 +80,7 @@ void TileFunctions::call(const TileShape &shape, const TileResult &result,
   func::CallOp::create(kb.b, function, arguments);
 }
 
-func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &result,
-                                  StringRef name) {
+func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &result, StringRef name) {
   OpBuilder::InsertionGuard guard(kb.b);
   auto module = kb.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   kb.b.setInsertionPointToEnd(module.getBody());
@@ -94,8 +88,7 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   SmallVector<Type> types(3 + bias + (shape.prefetchLines != 0) + extras.size(), pointer);
   auto function = func::FuncOp::create(kb.b, name, kb.b.getFunctionType(types, {}));
   function.setPrivate();
-  function->setAttr("llvm.linkage",
-                    LLVM::LinkageAttr::get(kb.b.getContext(), LLVM::Linkage::Internal));
+  function->setAttr("llvm.linkage", LLVM::LinkageAttr::get(kb.b.getContext(), LLVM::Linkage::Internal));
   Block *body = function.addEntryBlock();
   kb.b.setInsertionPointToEnd(body);
   unsigned next = 3;
@@ -105,10 +98,9 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   if (!table.empty()) {
     offsets = LLVM::AddressOfOp::create(kb.b, pointer, table);
   }
-  SmallVector<Value> sums = emitRegisterTile(kb, shape, body->getArgument(0), body->getArgument(1),
-                                             biasPointer, offsets, prefetch);
-  emitEpilogue(shape, result, sums, body->getArgument(2),
-               ValueRange(body->getArguments()).drop_front(next));
+  SmallVector<Value> sums =
+      emitRegisterTile(kb, shape, body->getArgument(0), body->getArgument(1), biasPointer, offsets, prefetch);
+  emitEpilogue(shape, result, sums, body->getArgument(2), ValueRange(body->getArguments()).drop_front(next));
   func::ReturnOp::create(kb.b);
   return function;
 }
@@ -124,14 +116,16 @@ static Value tailMask(KernelBuilder &kb, int64_t part, int64_t tail) {
   return arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, mask));
 }
 
-Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras,
-                         ValueRange bases, Value sum, VectorPlace place, Value mask, Value wanted) {
+Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, ValueRange bases, Value sum,
+                         VectorPlace place, Value mask, Value wanted) {
   int64_t lanes = cast<VectorType>(sum.getType()).getNumElements();
   Value zero = kb.constant(0);
   SmallVector<Value> arguments{sum};
   for (auto [extra, base] : llvm::zip_equal(extras, bases)) {
     auto vector = VectorType::get({lanes}, extra.element);
-    auto at = [&, base = base, bytes = extra.elementBytes](int64_t offset) { return byteOffset(kb, base, offset * bytes); };
+    auto at = [&, base = base, bytes = extra.elementBytes](int64_t offset) {
+      return byteOffset(kb, base, offset * bytes);
+    };
     if (extra.kind == ExtraKind::Full && mask) {
       arguments.push_back(kb.maskedLoad(vector, at(place.element), zero, mask));
     } else if (extra.kind == ExtraKind::Full || extra.kind == ExtraKind::Column) {
@@ -165,15 +159,18 @@ static Value keepChannels(KernelBuilder &kb, Value value, int64_t tail) {
   for (int64_t i = 0; i < vector.getNumElements(); ++i) {
     mask.push_back(i % kBlock < tail ? -1 : 0);
   }
-  return arith::AndIOp::create(kb.b, value, arith::ConstantOp::create(kb.b, DenseElementsAttr::get(vector, ArrayRef(mask))));
+  return arith::AndIOp::create(kb.b, value,
+                               arith::ConstantOp::create(kb.b, DenseElementsAttr::get(vector, ArrayRef(mask))));
 }
 
-void emitPositions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, ValueRange bases, ArrayRef<Value> sums,
-                   VectorPlace first, Value to, int64_t elementBytes, int64_t tail) {
-  int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target), count = sums.size() / parts, together = 4 / parts;
+void emitPositions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, ValueRange bases,
+                   ArrayRef<Value> sums, VectorPlace first, Value to, int64_t elementBytes, int64_t tail) {
+  int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target), count = sums.size() / parts,
+          together = 4 / parts;
   std::optional<Requantise> end = elementBytes == 1 ? packedEnd(epilogue) : std::nullopt;
   auto value = [&](int64_t position, int64_t part, Value wanted) {
-    VectorPlace place{first.element + position * kBlock + part * lanes, first.column + part * lanes, first.row + position};
+    VectorPlace place{first.element + position * kBlock + part * lanes, first.column + part * lanes,
+                      first.row + position};
     return emitVectorEpilogue(kb, epilogue, extras, bases, sums[position * parts + part], place, {}, wanted);
   };
   int64_t position = 0;
@@ -198,8 +195,7 @@ void storeBlockVector(KernelBuilder &kb, Value value, Value to, int64_t part, in
   if (tail <= part * lanes) {
     value = kb.zero(value.getType());
   } else if (tail < (part + 1) * lanes) {
-    value =
-        arith::SelectOp::create(kb.b, tailMask(kb, part, tail), value, kb.zero(value.getType()));
+    value = arith::SelectOp::create(kb.b, tailMask(kb, part, tail), value, kb.zero(value.getType()));
   }
   kb.store(value, to, kb.constant(0));
 }
@@ -214,20 +210,18 @@ static int64_t epilogueOps(Region &epilogue) {
   return count;
 }
 
-void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &result,
-                                 ArrayRef<Value> sums, Value c, ValueRange extraPointers) {
+void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
+                                 ValueRange extraPointers) {
   int64_t rows = shape.rows.size(), width = shape.blocks * vectorsPerBlock(kb.target);
   int64_t stride = rows > 1 ? result.rows[1] : 0;
-  bool even = llvm::all_of(llvm::enumerate(result.rows), [&](auto row) {
-    return row.value() == static_cast<int64_t>(row.index()) * stride;
-  });
+  bool even = llvm::all_of(llvm::enumerate(result.rows),
+                           [&](auto row) { return row.value() == static_cast<int64_t>(row.index()) * stride; });
   if (result.blocked && result.elementBytes == 1 && packedEnd(epilogue) && epilogueOps(epilogue) <= 40) {
     return emitPackedEpilogue(shape, result, sums, c, extraPointers);
   }
   if (!even || rows * epilogueOps(epilogue) < 60) {
     for (int64_t row = 0; row < rows; ++row) {
-      emitEpilogueRow(shape, result, sums.slice(row * width, width), c, extraPointers,
-                      result.rows[row], row);
+      emitEpilogueRow(shape, result, sums.slice(row * width, width), c, extraPointers, result.rows[row], row);
     }
     return;
   }
@@ -236,8 +230,7 @@ void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &resul
   Type pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
   Value stack = LLVM::AllocaOp::create(
       kb.b, pointer, kb.b.getI8Type(),
-      LLVM::ConstantOp::create(kb.b, kb.b.getI64Type(),
-                               kb.b.getI64IntegerAttr(rows * shape.blocks * kBlockBytes)),
+      LLVM::ConstantOp::create(kb.b, kb.b.getI64Type(), kb.b.getI64IntegerAttr(rows * shape.blocks * kBlockBytes)),
       /*alignment=*/64);
   int64_t bytes = kb.target.vectorBytes();
   for (auto [index, sum] : llvm::enumerate(sums)) {
@@ -247,13 +240,10 @@ void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &resul
     SmallVector<Value> rowSums, bases;
     Value from = byteOffset(kb, stack, kb.mul(row, shape.blocks * kBlockBytes));
     for (int64_t i = 0; i < width; ++i) {
-      rowSums.push_back(
-          kb.load(sums.front().getType(), byteOffset(kb, from, i * bytes), kb.constant(0)));
+      rowSums.push_back(kb.load(sums.front().getType(), byteOffset(kb, from, i * bytes), kb.constant(0)));
     }
     for (auto [extra, base] : llvm::zip_equal(extras, extraPointers)) {
-      int64_t step = extra.kind == ExtraKind::Full  ? stride
-                     : extra.kind == ExtraKind::Row ? extra.rowStride
-                                                    : 0;
+      int64_t step = extra.kind == ExtraKind::Full ? stride : extra.kind == ExtraKind::Row ? extra.rowStride : 0;
       bases.push_back(step ? byteOffset(kb, base, kb.mul(row, step * extra.elementBytes)) : base);
     }
     emitEpilogueRow(shape, result, rowSums, byteOffset(kb, c, kb.mul(row, stride * result.elementBytes)), bases, 0, 0);
@@ -280,9 +270,8 @@ void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult 
 }
 
 /// The epilogue of one row, |rowOffset| elements and |row| rows behind what the pointers point at.
-void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &result,
-                                    ArrayRef<Value> sums, Value c, ValueRange extraPointers,
-                                    int64_t rowOffset, int64_t row) {
+void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
+                                    ValueRange extraPointers, int64_t rowOffset, int64_t row) {
   int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target);
   for (int64_t block = 0; block < shape.blocks; ++block) {
     for (int64_t part = 0; part < parts; ++part) {
@@ -294,8 +283,7 @@ void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &re
       VectorPlace place{rowOffset + block * result.blockStride + part * lanes, block * kBlock + part * lanes, row};
       Value to = byteOffset(kb, c, place.element * result.elementBytes);
       Value mask = cut && !result.blocked ? tailMask(kb, part, tail) : Value();
-      Value value = emitVectorEpilogue(kb, epilogue, extras, extraPointers,
-                                       sums[block * parts + part], place, mask);
+      Value value = emitVectorEpilogue(kb, epilogue, extras, extraPointers, sums[block * parts + part], place, mask);
       if (mask) {
         kb.maskedStore(value, to, kb.constant(0), mask);
       } else {

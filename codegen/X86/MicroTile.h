@@ -28,9 +28,9 @@ struct TileResult {
 /// One operand of the epilogue.
 struct TileExtra {
   ExtraKind kind = ExtraKind::Full;
-  mlir::Type element;     ///< in registers
+  mlir::Type element; ///< in registers
   int64_t elementBytes = 4;
-  int64_t rowStride = 0;  ///< of ExtraKind::Row, in elements
+  int64_t rowStride = 0; ///< of ExtraKind::Row, in elements
 };
 
 /// Offsets in elements, from the base of each kind of epilogue operand, of what belongs to one vector
@@ -43,20 +43,20 @@ struct VectorPlace {
 
 /// Passes the vector |sum| through |epilogue|. |bases|: one pointer per extra. |mask|, when given:
 /// only these lanes of full operands may be read. |wanted|: a value of the region to return instead.
-mlir::Value emitVectorEpilogue(KernelBuilder &kb, mlir::Region &epilogue,
-                               llvm::ArrayRef<TileExtra> extras, mlir::ValueRange bases,
-                               mlir::Value sum, VectorPlace place, mlir::Value mask = {}, mlir::Value wanted = {});
+mlir::Value emitVectorEpilogue(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras,
+                               mlir::ValueRange bases, mlir::Value sum, VectorPlace place, mlir::Value mask = {},
+                               mlir::Value wanted = {});
 
-/// Passes consecutive positions of one channel block through |epilogue| and stores them, as few wide vectors where it ends
-/// in a requantisation. |sums|: vectorsPerBlock() of each position; |first|: place of the first one; |to|: base of its
-/// kind as |bases|; |tail|: channels that exist, zeros are written for the others.
+/// Passes consecutive positions of one channel block through |epilogue| and stores them, as few wide vectors where it
+/// ends in a requantisation. |sums|: vectorsPerBlock() of each position; |first|: place of the first one; |to|: base of
+/// its kind as |bases|; |tail|: channels that exist, zeros are written for the others.
 void emitPositions(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras, mlir::ValueRange bases,
-                   llvm::ArrayRef<mlir::Value> sums, VectorPlace first, mlir::Value to, int64_t elementBytes, int64_t tail);
+                   llvm::ArrayRef<mlir::Value> sums, VectorPlace first, mlir::Value to, int64_t elementBytes,
+                   int64_t tail);
 
 /// Stores |value| of a blocked tensor; of the lanes of vector |part| of the block only those below
 /// |tail| hold channels, the others are written as zero.
-void storeBlockVector(KernelBuilder &kb, mlir::Value value, mlir::Value to, int64_t part,
-                      int64_t tail);
+void storeBlockVector(KernelBuilder &kb, mlir::Value value, mlir::Value to, int64_t part, int64_t tail);
 
 /// The register tiles of one kernel: each distinct tile becomes one private function
 /// (a, b, c, bias, prefetch, extras...), so that LLVM allocates its registers by itself.
@@ -64,8 +64,8 @@ class TileFunctions {
 public:
   /// |epilogue| may be empty. |offsets|: byte offset of each K group of A; empty for an even
   /// stride.
-  TileFunctions(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras,
-                bool bias, llvm::ArrayRef<int32_t> offsets = {});
+  TileFunctions(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras, bool bias,
+                llvm::ArrayRef<int32_t> offsets = {});
 
   /// Pointers of one tile: its first row in A, its panel of B, its first result, its first bias.
   /// |extras|: the element of each epilogue operand that belongs to the tile's first result.
@@ -78,14 +78,12 @@ public:
 
 private:
   mlir::func::FuncOp build(const TileShape &shape, const TileResult &result, llvm::StringRef name);
-  void emitEpilogue(const TileShape &shape, const TileResult &result,
-                    llvm::ArrayRef<mlir::Value> sums, mlir::Value c,
+  void emitEpilogue(const TileShape &shape, const TileResult &result, llvm::ArrayRef<mlir::Value> sums, mlir::Value c,
                     mlir::ValueRange extraPointers);
   void emitPackedEpilogue(const TileShape &shape, const TileResult &result, llvm::ArrayRef<mlir::Value> sums,
                           mlir::Value c, mlir::ValueRange extraPointers);
-  void emitEpilogueRow(const TileShape &shape, const TileResult &result,
-                       llvm::ArrayRef<mlir::Value> sums, mlir::Value c,
-                       mlir::ValueRange extraPointers, int64_t rowOffset, int64_t row);
+  void emitEpilogueRow(const TileShape &shape, const TileResult &result, llvm::ArrayRef<mlir::Value> sums,
+                       mlir::Value c, mlir::ValueRange extraPointers, int64_t rowOffset, int64_t row);
 
   KernelBuilder &kb;
   mlir::Region &epilogue;

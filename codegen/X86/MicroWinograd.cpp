@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each launch tile takes some rows of output tiles through three steps in its scratch, which fits L2:
-// input transform to V [point][C / 16][tiles][16], one matrix product per point to P [point][OC / 16][tiles][16], output
-// transform with bias and epilogue. A point is one of the (m + 2)^2 transformed positions. Packed weights are
+// input transform to V [point][C / 16][tiles][16], one matrix product per point to P [point][OC / 16][tiles][16],
+// output transform with bias and epilogue. A point is one of the (m + 2)^2 transformed positions. Packed weights are
 // [point][panel][C][16 panelBlocks], already transformed.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MicroShape.h"
@@ -123,8 +123,7 @@ void Winograd::planWork() {
   }
   // Rows are the better cut as long as a register tile stays full.
   int64_t fewestRows = ceilDiv(maxTileRows(kb.target, panelBlocks), tilesW);
-  while (!smallWork && panelParts == 1 && rowsPerPart > fewestRows &&
-         s.n * ceilDiv(tilesH, rowsPerPart) < kWanted) {
+  while (!smallWork && panelParts == 1 && rowsPerPart > fewestRows && s.n * ceilDiv(tilesH, rowsPerPart) < kWanted) {
     --rowsPerPart;
   }
   int64_t rowParts = ceilDiv(tilesH, rowsPerPart);
@@ -200,7 +199,8 @@ void Winograd::transformInput(Value image, Value tileRow, Value tileRows) {
   });
 }
 
-void Winograd::transformInputTile(Value plane, Value firstRow, Value column, std::optional<int64_t> knownColumn, Value to) {
+void Winograd::transformInputTile(Value plane, Value firstRow, Value column, std::optional<int64_t> knownColumn,
+                                  Value to) {
   int64_t lanes = kb.target.lanes(32);
   auto vector = VectorType::get({lanes}, kb.b.getF32Type());
   Value zero = kb.constant(0), zeros = byteOffset(kb, kb.scratch(), zeroOffset);
@@ -264,8 +264,9 @@ void Winograd::multiplyPanel(Value point, Value panel, Value slot, int64_t rows,
   int64_t blocks = last ? lastBlocks : panelBlocks;
   TileFunctions::Pointers base;
   base.a = byteOffset(kb, kb.scratch(), kb.mul(point, inputPointBytes));
-  base.b = byteOffset(kb, kb.operand(1),
-                      kb.add(kb.mul(point, s.c * s.ocBlocks() * kBlockBytes), kb.mul(panel, s.c * panelBlocks * kBlockBytes)));
+  base.b = byteOffset(
+      kb, kb.operand(1),
+      kb.add(kb.mul(point, s.c * s.ocBlocks() * kBlockBytes), kb.mul(panel, s.c * panelBlocks * kBlockBytes)));
   base.c = byteOffset(kb, byteOffset(kb, kb.scratch(), productOffset),
                       kb.add(kb.mul(point, productPointBytes), kb.mul(slot, panelBlocks * most * kBlockBytes)));
   EvenSplit split(rows, maxTileRows(kb.target, panelBlocks));
@@ -287,12 +288,14 @@ void Winograd::multiplyPanel(Value point, Value panel, Value slot, int64_t rows,
       result.rows.push_back(row * kBlock);
     }
     kb.forLoop(begin, end, 1, [&](Value tile) {
-      Value row = kb.mul(height == split.size ? kb.add(kb.mul(tile, height), split.wide) : kb.mul(tile, height), kBlockBytes);
+      Value row =
+          kb.mul(height == split.size ? kb.add(kb.mul(tile, height), split.wide) : kb.mul(tile, height), kBlockBytes);
       TileFunctions::Pointers at = base;
       at.a = byteOffset(kb, base.a, row);
       at.c = byteOffset(kb, base.c, row);
       if (prefetchLines) {
-        at.prefetch = byteOffset(kb, byteOffset(kb, base.b, s.c * blocks * kBlockBytes), kb.mul(tile, prefetchLines * 64));
+        at.prefetch =
+            byteOffset(kb, byteOffset(kb, base.b, s.c * blocks * kBlockBytes), kb.mul(tile, prefetchLines * 64));
       }
       tiles->call(shape, result, at);
     });
@@ -312,7 +315,8 @@ void Winograd::transformOutput(Value image, Value tileRow, Value tileRows, Value
       Value resultRow = kb.add(tileRow, row);
       int64_t whole = s.ow / m;
       kb.forLoop(0, whole, 1, [&](Value column) {
-        transformOutputTile(byteOffset(kb, from, kb.mul(column, kBlockBytes)), image, block, resultRow, column, m, tail);
+        transformOutputTile(byteOffset(kb, from, kb.mul(column, kBlockBytes)), image, block, resultRow, column, m,
+                            tail);
       });
       if (s.ow % m) {
         transformOutputTile(byteOffset(kb, from, whole * kBlockBytes), image, block, resultRow, kb.constant(whole),

@@ -45,8 +45,8 @@ void registerX86Kernels(DialectRegistry &registry) {
     attachScatterModels(context);
     attachSoftmaxModels(context);
     // Kernels are built on worker threads, which may not load dialects.
-    context->loadDialect<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
-                         scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
+    context->loadDialect<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
+                         math::MathDialect, scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
   });
 }
 

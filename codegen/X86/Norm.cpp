@@ -19,7 +19,8 @@ namespace {
 /// Row by row: the mean, the mean of squared differences from it, then the result.
 class NormEmitter {
 public:
-  NormEmitter(KernelBuilder &kb, device::NormOp op) : kb(kb), op(op), element(kb.operandType(0).getElementType()), type(registerType(element)) {
+  NormEmitter(KernelBuilder &kb, device::NormOp op)
+      : kb(kb), op(op), element(kb.operandType(0).getElementType()), type(registerType(element)) {
     ArrayRef<int64_t> shape = kb.operandType(0).getShape();
     rows = product(shape.take_front(op.getAxis()));
     row = product(shape.drop_front(op.getAxis()));
@@ -49,9 +50,11 @@ private:
   void emitRow(Value base) {
     Value mean;
     if (!op.getRms()) {
-      mean = kb.splat(meanOver(base, [&](Value offset, Value mask, Value sum) -> Value {
-        return arith::AddFOp::create(kb.b, sum, load(offset, mask));
-      }), lanes);
+      mean = kb.splat(meanOver(base,
+                               [&](Value offset, Value mask, Value sum) -> Value {
+                                 return arith::AddFOp::create(kb.b, sum, load(offset, mask));
+                               }),
+                      lanes);
     }
     Value zeros = kb.zero(vectorType());
     Value variance = meanOver(base, [&](Value offset, Value mask, Value sum) {
@@ -61,7 +64,8 @@ private:
       }
       return emitFma(kb, x, x, sum);
     });
-    Value deviation = math::SqrtOp::create(kb.b, arith::AddFOp::create(kb.b, variance, kb.floatConstant(type, op.getEpsilon().convertToDouble())));
+    Value deviation = math::SqrtOp::create(
+        kb.b, arith::AddFOp::create(kb.b, variance, kb.floatConstant(type, op.getEpsilon().convertToDouble())));
     Value factor = kb.splat(arith::DivFOp::create(kb.b, kb.floatConstant(type, 1.0), deviation), lanes);
     overRow(kb, row, lanes, [&](Value i, Value mask) {
       Value x = load(kb.add(base, i), mask);
@@ -75,7 +79,9 @@ private:
   }
 
   Value applyAffine(Value value, Value i, Value mask) {
-    auto parameter = [&](unsigned index) { return kb.loadElements(kb.operandType(index).getElementType(), lanes, kb.operand(index), i, mask); };
+    auto parameter = [&](unsigned index) {
+      return kb.loadElements(kb.operandType(index).getElementType(), lanes, kb.operand(index), i, mask);
+    };
     unsigned next = 1;
     Value scale = op.getScale() ? parameter(next++) : Value();
     Value bias = op.getBias() ? parameter(next) : Value();

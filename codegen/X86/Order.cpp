@@ -20,7 +20,8 @@ namespace {
 struct AxisView {
   int64_t outer, axis, inner;
   AxisView(RankedTensorType type, int64_t dim)
-      : outer(product(type.getShape().take_front(dim))), axis(type.getDimSize(dim)), inner(product(type.getShape().drop_front(dim + 1))) {}
+      : outer(product(type.getShape().take_front(dim))), axis(type.getDimSize(dim)),
+        inner(product(type.getShape().drop_front(dim + 1))) {}
 };
 
 /// Whether |x| comes before |y| in descending (or ascending) order; NaN counts as largest.
@@ -33,7 +34,8 @@ Value comesBefore(KernelBuilder &kb, Type elementType, Value x, Value y, bool de
     return arith::CmpIOp::create(b, predicate, x, y);
   }
   Value better = arith::CmpFOp::create(b, descending ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, x, y);
-  Value xNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, x, x), yNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, y, y);
+  Value xNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, x, x),
+        yNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, y, y);
   Value numberBeforeNan = descending ? Value(arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, xNan, yNan))
                                      : Value(arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, yNan, xNan));
   return arith::OrIOp::create(b, better, numberBeforeNan);
@@ -50,12 +52,15 @@ struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::A
     forItems(kb, view.outer * view.inner, view.axis, 16384, [&](Value item) {
       SmallVector<Value> at = delinearize(kb, item, {view.outer, view.inner});
       Value base = kb.add(kb.mul(at[0], view.axis * view.inner), at[1]);
-      auto load = [&](Value k) { return kb.loadElements(element, 0, kb.operand(0), kb.add(base, kb.mul(k, view.inner))); };
+      auto load = [&](Value k) {
+        return kb.loadElements(element, 0, kb.operand(0), kb.add(base, kb.mul(k, view.inner)));
+      };
       SmallVector<Value> best = {load(kb.constant(0)), kb.constant(0)};
       best = kb.forLoop(kb.constant(1), kb.constant(view.axis), 1, best, [&](Value k, ValueRange old) {
         Value value = load(k);
         Value better = isBetter(kb, element, value, old[0], arg.getMin(), arg.getSelectLast());
-        return SmallVector<Value>{arith::SelectOp::create(kb.b, better, value, old[0]), arith::SelectOp::create(kb.b, better, k, old[1])};
+        return SmallVector<Value>{arith::SelectOp::create(kb.b, better, value, old[0]),
+                                  arith::SelectOp::create(kb.b, better, k, old[1])};
       });
       kb.store(best[1], kb.result(), item);
     });
@@ -102,7 +107,8 @@ struct TopKModel : KernelInterface::ExternalModel<TopKModel, device::TopKOp> {
         Value full = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::sge, i, kb.constant(k));
         Value last = kb.max(kb.sub(count, kb.constant(1)), kb.constant(0));
         // With a full list only a candidate that beats its last element matters.
-        Value enters = arith::SelectOp::create(kb.b, full, before(last), arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(true)));
+        Value enters =
+            arith::SelectOp::create(kb.b, full, before(last), arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(true)));
         kb.ifThen(enters, [&] { insert(kb, element, value, i, count, k, slot, before); });
       });
     });
@@ -142,7 +148,8 @@ struct CumSumModel : KernelInterface::ExternalModel<CumSumModel, device::CumSumO
         Value k = cumsum.getReverse() ? kb.sub(kb.constant(view.axis - 1), step) : step;
         Value offset = kb.add(base, kb.mul(k, view.inner));
         Value value = kb.loadElements(element, 0, kb.operand(0), offset);
-        Value sum = isa<FloatType>(type) ? Value(arith::AddFOp::create(kb.b, old[0], value)) : Value(arith::AddIOp::create(kb.b, old[0], value));
+        Value sum = isa<FloatType>(type) ? Value(arith::AddFOp::create(kb.b, old[0], value))
+                                         : Value(arith::AddIOp::create(kb.b, old[0], value));
         kb.storeElements(element, cumsum.getExclusive() ? old[0] : sum, kb.result(), offset);
         return SmallVector<Value>{sum};
       });

@@ -1,8 +1,8 @@
 //===- PackedKernel_test.cpp - Convolutions and products of packed weights -===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops pass through layout assignment and weight packing; their kernels are compared with the reference evaluation of the
-// logical op. Integers agree bit for bit on every variant; each result is computed by one call and tile by tile.
+// Ops pass through layout assignment and weight packing; their kernels are compared with the reference evaluation of
+// the logical op. Integers agree bit for bit on every variant; each result is computed by one call and tile by tile.
 // TESSERA_QUANT_CASES=N: that many random cases per family instead of the usual few.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/KernelHarness.h"
@@ -42,23 +42,28 @@ std::string epilogue(Result result, const std::string &y, int64_t zero, bool rel
   std::string value = "%p";
   if (result == Result::Residual) {
     // The residual is i8 with zero point 3.
-    text += "%t = arith.constant 3 : i32 %rw = arith.extsi %d : i8 to i32 %rs = arith.subi %rw, %t : i32 %rf = arith.sitofp %rs : i32 to f32 "
+    text += "%t = arith.constant 3 : i32 %rw = arith.extsi %d : i8 to i32 %rs = arith.subi %rw, %t : i32 %rf = "
+            "arith.sitofp %rs : i32 to f32 "
             "%k = arith.constant 0.0371 : f32 %rd = arith.mulf %rf, %k : f32 %sum = arith.addf %p, %rd : f32 "
-            "%zs = arith.constant 0.0 : f32 %act = arith.maximumf %sum, %zs : f32 %so = arith.constant 0.21 : f32 %q0 = arith.divf %act, %so : f32 ";
+            "%zs = arith.constant 0.0 : f32 %act = arith.maximumf %sum, %zs : f32 %so = arith.constant 0.21 : f32 %q0 "
+            "= arith.divf %act, %so : f32 ";
     value = "%q0";
   }
   bool isUnsigned = y == "ui8";
   int64_t low = relu ? zero : isUnsigned ? 0 : -128, high = isUnsigned ? 255 : 127;
-  return text + formatv("%n = math.roundeven {0} : f32 %z = arith.constant {1}.0 : f32 %s = arith.addf %n, %z : f32 "
-                        "%lo = arith.constant {2}.0 : f32 %a = arith.maximumf %s, %lo : f32 %hi = arith.constant {3}.0 : f32 "
-                        "%u = arith.minimumf %a, %hi : f32 %i = arith.fptosi %u : f32 to i32 %q = arith.trunci %i : i32 to i8 device.yield %q : i8",
-                        value, zero, low, high)
-                    .str();
+  return text +
+         formatv("%n = math.roundeven {0} : f32 %z = arith.constant {1}.0 : f32 %s = arith.addf %n, %z : f32 "
+                 "%lo = arith.constant {2}.0 : f32 %a = arith.maximumf %s, %lo : f32 %hi = arith.constant {3}.0 : f32 "
+                 "%u = arith.minimumf %a, %hi : f32 %i = arith.fptosi %u : f32 to i32 %q = arith.trunci %i : i32 to i8 "
+                 "device.yield %q : i8",
+                 value, zero, low, high)
+             .str();
 }
 
 /// An op over x and w with |bias| and the epilogue's factors (and residual) as extras, or without where one is empty.
-std::string opText(const std::string &name, const std::string &x, const std::string &w, const std::string &bias, const std::string &factors,
-                   const std::string &residual, const std::string &y, const std::string &body, const std::string &attributes) {
+std::string opText(const std::string &name, const std::string &x, const std::string &w, const std::string &bias,
+                   const std::string &factors, const std::string &residual, const std::string &y,
+                   const std::string &body, const std::string &attributes) {
   std::string extras, arguments, types, block = "%acc: i32";
   if (!body.empty()) {
     extras = " extras(%m", arguments = ", %m: " + factors, types = ", " + factors, block += ", %e: f32";
@@ -71,8 +76,9 @@ std::string opText(const std::string &name, const std::string &x, const std::str
   if (!bias.empty()) {
     operands += " bias %b", arguments = ", %b: " + bias + arguments, types = ", " + bias + types;
   }
-  return formatv("(%x: {0}, %w: {1}{2}) -> {3} {{ %y = device.{4} {5}{6} {{ {7} } : ({0}, {1}{8}) -> {3} return %y : {3} }", x, w, arguments, y,
-                 name, operands, extras, attributes, types)
+  return formatv(
+             "(%x: {0}, %w: {1}{2}) -> {3} {{ %y = device.{4} {5}{6} {{ {7} } : ({0}, {1}{8}) -> {3} return %y : {3} }",
+             x, w, arguments, y, name, operands, extras, attributes, types)
       .str();
 }
 
@@ -86,19 +92,23 @@ struct ConvCase {
 };
 
 std::string convText(const ConvCase &s) {
-  auto out = [&](int64_t size, int64_t kernel) { return (size + 2 * s.pad - s.dilation * (kernel - 1) - 1) / s.stride + 1; };
+  auto out = [&](int64_t size, int64_t kernel) {
+    return (size + 2 * s.pad - s.dilation * (kernel - 1) - 1) / s.stride + 1;
+  };
   int64_t oh = out(s.h, s.kh), ow = out(s.w, s.kw);
   std::string yElement = s.result == Result::Float ? "f32" : s.result == Result::Sums ? "i32" : s.y;
   std::string y = tensor({s.n, s.oc, oh, ow}, yElement);
-  std::string attributes = formatv("strides = array<i64: {0}, {0}>, pads = array<i64: {1}, {1}, {1}, {1}>, dilations = array<i64: {2}, {2}>, "
-                                   "groups = {3} : i64",
-                                   s.stride, s.pad, s.dilation, s.groups);
+  std::string attributes = formatv(
+      "strides = array<i64: {0}, {0}>, pads = array<i64: {1}, {1}, {1}, {1}>, dilations = array<i64: {2}, {2}>, "
+      "groups = {3} : i64",
+      s.stride, s.pad, s.dilation, s.groups);
   if (s.padValue) {
     attributes += formatv(", padValue = {0} : i64", s.padValue).str();
   }
   int64_t zero = s.y[0] == 'u' ? 7 : -9;
   return opText("conv", tensor({s.n, s.c, s.h, s.w}, s.x), tensor({s.oc, s.c / s.groups, s.kh, s.kw}, "i8"),
-                s.bias ? tensor({s.oc}, "i32") : "", tensor({s.oc, 1, 1}, "f32"), s.result == Result::Residual ? tensor({s.n, s.oc, oh, ow}, "i8") : "", y,
+                s.bias ? tensor({s.oc}, "i32") : "", tensor({s.oc, 1, 1}, "f32"),
+                s.result == Result::Residual ? tensor({s.n, s.oc, oh, ow}, "i8") : "", y,
                 epilogue(s.result, s.y, zero, s.relu), attributes);
 }
 
@@ -112,7 +122,9 @@ CheckOptions options(int64_t depth) {
 
 void check(const std::string &text, int64_t depth) {
   for (const X86Target &target : runnableTargets()) {
-    EXPECT_EQ(checkPackedKernel(text, target, options(depth)), "") << target.name().str() << (target.vnni ? " vnni" : "") << "\n" << text;
+    EXPECT_EQ(checkPackedKernel(text, target, options(depth)), "")
+        << target.name().str() << (target.vnni ? " vnni" : "") << "\n"
+        << text;
   }
 }
 
@@ -156,7 +168,9 @@ TEST(QuantConv, Random) {
   std::mt19937 random(7);
   auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
   for (int64_t i = 0, count = randomCases(40); i < count; ++i) {
-    ConvCase s{pick(1, 2), pick(1, 67), pick(3, 12), pick(3, 40), pick(1, 67), pick(1, 3), pick(1, 3), pick(1, 2), pick(1, 2), pick(0, 2), 1};
+    ConvCase s{pick(1, 2), pick(1, 67), pick(3, 12), pick(3, 40), pick(1, 67),
+               pick(1, 3), pick(1, 3),  pick(1, 2),  pick(1, 2),  pick(0, 2),
+               1};
     s.x = pick(0, 1) ? "ui8" : "i8", s.y = pick(0, 1) ? "ui8" : "i8";
     s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1), s.bias = pick(0, 3);
     s.h += 4, s.w += 4;
@@ -176,7 +190,8 @@ TEST(QuantDepthwise, Windows) {
     checkConv({2, 32, 9, 16, 32, 3, 3, 1, 1, 1, 32, x, "i8", Result::Residual, 5});
     for (int64_t dilation : {2, 3, 4, 8}) {
       for (int64_t kernel : {2, 3, 5}) {
-        checkConv({1, 40, 19, 37, 40, kernel, kernel, 1, dilation, dilation * (kernel / 2), 40, x, "i8", Result::Requantised, 9});
+        checkConv({1, 40, 19, 37, 40, kernel, kernel, 1, dilation, dilation * (kernel / 2), 40, x, "i8",
+                   Result::Requantised, 9});
       }
     }
     checkConv({1, 3, 9, 5, 3, 3, 3, 2, 1, 1, 3, x, "i8", Result::Float, 9});
@@ -189,7 +204,8 @@ TEST(QuantDepthwise, Random) {
   auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
   for (int64_t i = 0, count = randomCases(20); i < count; ++i) {
     int64_t c = pick(2, 67);
-    ConvCase s{pick(1, 2), c, pick(9, 20), pick(9, 50), c, pick(1, 5), pick(1, 5), pick(1, 3), pick(1, 2), pick(0, 2), c};
+    ConvCase s{pick(1, 2), c,          pick(9, 20), pick(9, 50), c, pick(1, 5),
+               pick(1, 5), pick(1, 3), pick(1, 2),  pick(0, 2),  c};
     s.x = pick(0, 1) ? "ui8" : "i8", s.y = pick(0, 1) ? "ui8" : "i8";
     s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1), s.bias = pick(0, 3);
     s.padValue = s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
@@ -201,7 +217,10 @@ TEST(QuantDepthwise, Random) {
 std::string floatText(ConvCase s) {
   s.result = Result::Float, s.x = "f32";
   std::string text = convText(s);
-  for (auto [from, to] : {std::pair("xi8>", "xf32>"), {"xi32>", "xf32>"}, {"%acc: i32", "%acc: f32"}, {"%f = arith.sitofp %acc : i32 to f32 ", ""},
+  for (auto [from, to] : {std::pair("xi8>", "xf32>"),
+                          {"xi32>", "xf32>"},
+                          {"%acc: i32", "%acc: f32"},
+                          {"%f = arith.sitofp %acc : i32 to f32 ", ""},
                           {"arith.mulf %f, %e", "arith.maximumf %acc, %e"}}) {
     for (size_t at; (at = text.find(from)) != std::string::npos;) {
       text.replace(at, strlen(from), to);
@@ -215,13 +234,25 @@ TEST(QuantConv, Speed) {
   if (!getenv("TESSERA_QUANT_BENCH")) {
     GTEST_SKIP() << "set TESSERA_QUANT_BENCH to measure";
   }
-  for (ConvCase s : {ConvCase{1, 3, 224, 224, 64, 7, 7, 2, 1, 3, 1}, {1, 64, 56, 56, 64, 1, 1, 1, 1, 0, 1}, {1, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1},
-                     {1, 64, 56, 56, 256, 1, 1, 1, 1, 0, 1}, {1, 256, 56, 56, 64, 1, 1, 1, 1, 0, 1}, {1, 128, 28, 28, 128, 3, 3, 1, 1, 1, 1},
-                     {1, 128, 28, 28, 512, 1, 1, 1, 1, 0, 1}, {1, 256, 14, 14, 256, 3, 3, 1, 1, 1, 1}, {1, 1024, 14, 14, 256, 1, 1, 1, 1, 0, 1},
-                     {1, 512, 7, 7, 512, 3, 3, 1, 1, 1, 1}, {1, 512, 7, 7, 2048, 1, 1, 1, 1, 0, 1}, {1, 2048, 7, 7, 512, 1, 1, 1, 1, 0, 1},
-                     {1, 32, 112, 112, 32, 3, 3, 1, 1, 1, 32}, {1, 144, 56, 56, 144, 3, 3, 1, 1, 1, 144}, {1, 144, 56, 56, 144, 3, 3, 2, 1, 1, 144},
-                     {1, 384, 14, 14, 384, 3, 3, 1, 1, 1, 384}, {1, 960, 7, 7, 960, 3, 3, 1, 1, 1, 960}}) {
-    double operations = 2.0 * s.c / s.groups * s.kh * s.kw * s.oc * ((s.h - 1) / s.stride + 1) * ((s.w - 1) / s.stride + 1);
+  for (ConvCase s : {ConvCase{1, 3, 224, 224, 64, 7, 7, 2, 1, 3, 1},
+                     {1, 64, 56, 56, 64, 1, 1, 1, 1, 0, 1},
+                     {1, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1},
+                     {1, 64, 56, 56, 256, 1, 1, 1, 1, 0, 1},
+                     {1, 256, 56, 56, 64, 1, 1, 1, 1, 0, 1},
+                     {1, 128, 28, 28, 128, 3, 3, 1, 1, 1, 1},
+                     {1, 128, 28, 28, 512, 1, 1, 1, 1, 0, 1},
+                     {1, 256, 14, 14, 256, 3, 3, 1, 1, 1, 1},
+                     {1, 1024, 14, 14, 256, 1, 1, 1, 1, 0, 1},
+                     {1, 512, 7, 7, 512, 3, 3, 1, 1, 1, 1},
+                     {1, 512, 7, 7, 2048, 1, 1, 1, 1, 0, 1},
+                     {1, 2048, 7, 7, 512, 1, 1, 1, 1, 0, 1},
+                     {1, 32, 112, 112, 32, 3, 3, 1, 1, 1, 32},
+                     {1, 144, 56, 56, 144, 3, 3, 1, 1, 1, 144},
+                     {1, 144, 56, 56, 144, 3, 3, 2, 1, 1, 144},
+                     {1, 384, 14, 14, 384, 3, 3, 1, 1, 1, 384},
+                     {1, 960, 7, 7, 960, 3, 3, 1, 1, 1, 960}}) {
+    double operations =
+        2.0 * s.c / s.groups * s.kh * s.kw * s.oc * ((s.h - 1) / s.stride + 1) * ((s.w - 1) / s.stride + 1);
     std::string line = formatv("{0}x{1}x{2} -> {3}, {4}x{5}/{6}: f32", s.c, s.h, s.w, s.oc, s.kh, s.kw, s.stride).str();
     X86Target target = X86Target::native();
     double f32 = timePackedKernel(floatText(s), target);
@@ -231,7 +262,9 @@ TEST(QuantConv, Speed) {
       for (bool residual : {false, true}) {
         s.result = residual ? Result::Residual : Result::Requantised;
         double seconds = timePackedKernel(convText(s), target);
-        line += formatv(" | {0}{1} {2,7:f1} us {3,7:f1} x{4:f2}", x, residual ? "+r" : "", seconds * 1e6, operations / seconds / 1e9, seconds / f32).str();
+        line += formatv(" | {0}{1} {2,7:f1} us {3,7:f1} x{4:f2}", x, residual ? "+r" : "", seconds * 1e6,
+                        operations / seconds / 1e9, seconds / f32)
+                    .str();
         if (s.groups > 1 || s.c == 3) {
           break;
         }
@@ -243,8 +276,9 @@ TEST(QuantConv, Speed) {
 
 std::string matMulText(int64_t m, int64_t k, int64_t n, bool transposed, const char *x, const char *y, Result result) {
   std::string yElement = result == Result::Float ? "f32" : result == Result::Sums ? "i32" : y;
-  return opText("matmul", tensor({m, k}, x), transposed ? tensor({n, k}, "i8") : tensor({k, n}, "i8"), tensor({n}, "i32"), tensor({n}, "f32"),
-                result == Result::Residual ? tensor({m, n}, "i8") : "", tensor({m, n}, yElement), epilogue(result, y, y[0] == 'u' ? 7 : -9, false),
+  return opText("matmul", tensor({m, k}, x), transposed ? tensor({n, k}, "i8") : tensor({k, n}, "i8"),
+                tensor({n}, "i32"), tensor({n}, "f32"), result == Result::Residual ? tensor({m, n}, "i8") : "",
+                tensor({m, n}, yElement), epilogue(result, y, y[0] == 'u' ? 7 : -9, false),
                 transposed ? "transB = true" : "");
 }
 

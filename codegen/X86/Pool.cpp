@@ -68,7 +68,8 @@ private:
       return emitExtremum(kb, x.getElementType(), sum, value, false);
     }
     value = convertElement(kb, value, x.getElementType(), accumulator);
-    return isa<FloatType>(accumulator) ? Value(arith::AddFOp::create(kb.b, sum, value)) : Value(arith::AddIOp::create(kb.b, sum, value));
+    return isa<FloatType>(accumulator) ? Value(arith::AddFOp::create(kb.b, sum, value))
+                                       : Value(arith::AddIOp::create(kb.b, sum, value));
   }
 
   //--- lanes are channels ---
@@ -120,8 +121,10 @@ private:
       }
       return sum;
     }
-    auto [first, last] = isColumn && interior ? std::pair(kb.constant(0), kb.constant(window.kernel)) : window.validTaps(kb, at[d + 2]);
-    return kb.forLoop(first, last, 1, sum, [&](Value tap, ValueRange sums) { return SmallVector<Value>{body(tap, sums[0])}; })[0];
+    auto [first, last] =
+        isColumn && interior ? std::pair(kb.constant(0), kb.constant(window.kernel)) : window.validTaps(kb, at[d + 2]);
+    return kb.forLoop(first, last, 1, sum,
+                      [&](Value tap, ValueRange sums) { return SmallVector<Value>{body(tap, sums[0])}; })[0];
   }
 
   /// Positions that a mean at |at| divides by (i64).
@@ -175,12 +178,14 @@ private:
   SmallVector<Value> plainTap(ArrayRef<Value> input, ValueRange old) {
     const WindowDim &window = windows.back();
     Value inside = columnsInside(input.back(), 0, window.input);
-    Value counted = op.getCountIncludePad() ? columnsInside(input.back(), -window.padBegin, window.input + window.padEnd) : inside;
+    Value counted =
+        op.getCountIncludePad() ? columnsInside(input.back(), -window.padBegin, window.input + window.padEnd) : inside;
     SmallVector<Value> start(input);
     start.back() = kb.constant(0);
     int64_t columnStride = laneStride(x, x.getRank() - 1);
     Value offset = kb.add(Strides(x).offset(kb, start), kb.mul(input.back(), columnStride));
-    Value value = loadLanes(kb, x.getElementType(), kb.operand(0), columnStride * window.stride, VectorStep{{}, inside, lanes}, offset);
+    Value value = loadLanes(kb, x.getElementType(), kb.operand(0), columnStride * window.stride,
+                            VectorStep{{}, inside, lanes}, offset);
     Value next = arith::SelectOp::create(kb.b, inside, combine(old[0], value), old[0]);
     Value one = arith::ExtUIOp::create(kb.b, old[1].getType(), counted);
     return {next, arith::AddIOp::create(kb.b, old[1], one)};

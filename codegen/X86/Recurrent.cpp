@@ -23,7 +23,8 @@ namespace {
 
 class RecurrentEmitter {
 public:
-  RecurrentEmitter(KernelBuilder &kb, device::RecurrentOp op) : kb(kb), op(op), element(kb.operandType(0).getElementType()) {
+  RecurrentEmitter(KernelBuilder &kb, device::RecurrentOp op)
+      : kb(kb), op(op), element(kb.operandType(0).getElementType()) {
     type = registerType(element);
     ArrayRef<int64_t> shape = kb.operandType(0).getShape();
     steps = shape[0], batch = shape[1], inputs = shape[2], hidden = op.getHiddenSize();
@@ -59,7 +60,8 @@ private:
   int64_t inputRow(int64_t gate) { return kInputSums + gate; }
   int64_t hiddenRow(int64_t gate) { return kInputSums + gates + gate; }
   Value loadOperand(Operand which, Value offset, Value mask) {
-    return kb.loadElements(kb.operandType(operands[which]).getElementType(), lanes, kb.operand(operands[which]), offset, mask);
+    return kb.loadElements(kb.operandType(operands[which]).getElementType(), lanes, kb.operand(operands[which]), offset,
+                           mask);
   }
   Value plus(Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); }
   Value times(Value a, Value b) { return arith::MulFOp::create(kb.b, a, b); }
@@ -111,7 +113,8 @@ private:
   void emitStep(Value time) {
     Value x = kb.mul(kb.add(kb.mul(time, batch), sequence), inputs);
     for (int64_t gate = 0; gate < gates; ++gate) {
-      gateSums(gate, kW, inputs, inputRow(gate), [&](Value i, Value mask) { return loadOperand(kX, kb.add(x, i), mask); });
+      gateSums(gate, kW, inputs, inputRow(gate),
+               [&](Value i, Value mask) { return loadOperand(kX, kb.add(x, i), mask); });
       bool afterReset = isGru && gate == 2 && !op.getLinearBeforeReset();
       if (!afterReset) {
         gateSums(gate, kR, hidden, hiddenRow(gate), [&](Value i, Value) { return loadRow(kH, i); });
@@ -119,7 +122,8 @@ private:
     }
     if (isGru && !op.getLinearBeforeReset()) {
       overRow(kb, hidden, lanes, [&](Value i, Value) {
-        storeRow(times(activate(1, 0, plus(loadRow(inputRow(1), i), loadRow(hiddenRow(1), i))), loadRow(kH, i)), kResetH, i);
+        storeRow(times(activate(1, 0, plus(loadRow(inputRow(1), i), loadRow(hiddenRow(1), i))), loadRow(kH, i)),
+                 kResetH, i);
       });
       gateSums(2, kR, hidden, hiddenRow(2), [&](Value i, Value) { return loadRow(kResetH, i); });
     }
@@ -145,7 +149,8 @@ private:
       Value total = reduceLanes(kb, sum, [&](Value a, Value b) { return plus(a, b); });
       if (operands[kBias] >= 0) {
         // bias [directions, 2 * gates * hidden]: input biases, then hidden ones.
-        Value offset = kb.add(kb.mul(direction, 2 * gates * hidden), (weights == kR ? gates * hidden : 0) + gate * hidden);
+        Value offset =
+            kb.add(kb.mul(direction, 2 * gates * hidden), (weights == kR ? gates * hidden : 0) + gate * hidden);
         Type biasType = kb.operandType(operands[kBias]).getElementType();
         total = plus(total, kb.loadElements(biasType, 0, kb.operand(operands[kBias]), kb.add(offset, u)));
       }
@@ -194,7 +199,9 @@ private:
 
   Value activation(unsigned function, Value x) {
     unsigned perDirection = isLstm ? 3 : isGru ? 2 : 1;
-    auto nameOf = [&](unsigned d) { return cast<StringAttr>(op.getActivations()[d * perDirection + function]).getValue(); };
+    auto nameOf = [&](unsigned d) {
+      return cast<StringAttr>(op.getActivations()[d * perDirection + function]).getValue();
+    };
     Value first = apply(nameOf(0), x);
     if (directions == 1 || nameOf(0) == nameOf(1)) {
       return first;

@@ -134,7 +134,8 @@ private:
       // Lanes beyond the extent are padding of x's block, or masked off.
       Value loadMask = device::isBlocked(x) ? Value() : mask;
       Value sum = overTerms(0, indices, neutral(valueType(lanes)), [&](Value old) {
-        Value loaded = kb.loadElements(x.getElementType(), lanes, kb.operand(0), Strides(x).offset(kb, indices), loadMask);
+        Value loaded =
+            kb.loadElements(x.getElementType(), lanes, kb.operand(0), Strides(x).offset(kb, indices), loadMask);
         return combine(old, term(loaded));
       });
       epilogue.store(sum, at, laneDim, mask, /*padding=*/device::isBlocked(y));
@@ -174,7 +175,8 @@ private:
       SmallVector<Value> at = resultIndices(item, -1, 1);
       SmallVector<Value> indices = at;
       Value sum = overTerms(0, indices, neutral(accumulator), [&](Value old) {
-        return combine(old, term(kb.loadElements(x.getElementType(), 0, kb.operand(0), Strides(x).offset(kb, indices))));
+        return combine(old,
+                       term(kb.loadElements(x.getElementType(), 0, kb.operand(0), Strides(x).offset(kb, indices))));
       });
       epilogue.store(sum, at, -1, Value());
       storePadding(at);
@@ -192,7 +194,8 @@ private:
       for (int64_t c = channels; c % Strides(y).block; ++c) {
         SmallVector<Value> padding(at);
         padding[1] = kb.constant(c);
-        kb.storeElements(y.getElementType(), kb.zero(registerType(y.getElementType())), kb.result(), Strides(y).offset(kb, padding));
+        kb.storeElements(y.getElementType(), kb.zero(registerType(y.getElementType())), kb.result(),
+                         Strides(y).offset(kb, padding));
       }
     });
   }
@@ -210,7 +213,9 @@ struct ReduceModel : KernelInterface::ExternalModel<ReduceModel, device::ReduceO
     ReduceEmitter(kb, cast<device::ReduceOp>(op)).emit();
     return success();
   }
-  int64_t countFlops(Operation *op) const { return cast<RankedTensorType>(op->getOperand(0).getType()).getNumElements(); }
+  int64_t countFlops(Operation *op) const {
+    return cast<RankedTensorType>(op->getOperand(0).getType()).getNumElements();
+  }
 };
 
 } // namespace

@@ -15,7 +15,8 @@ mlir::Value lowestValue(KernelBuilder &kb, mlir::Type elementType, mlir::Type ty
 mlir::Value emitExtremum(KernelBuilder &kb, mlir::Type elementType, mlir::Value x, mlir::Value y, bool smallest);
 
 /// All lanes of |vector| combined by halves: combine(first half, second half), until one is left.
-mlir::Value reduceLanes(KernelBuilder &kb, mlir::Value vector, llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
+mlir::Value reduceLanes(KernelBuilder &kb, mlir::Value vector,
+                        llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
 
 } // namespace tessera::x86
 

@@ -15,7 +15,8 @@ using namespace mlir;
 namespace tessera::x86 {
 
 /// The other operand of |op| and the small integer that one of them is.
-template <typename Op> static std::optional<std::pair<Value, int64_t>> withInteger(Value value) {
+template <typename Op>
+static std::optional<std::pair<Value, int64_t>> withInteger(Value value) {
   auto op = value.getDefiningOp<Op>();
   for (int side = 0; op && side < 2; ++side) {
     FloatAttr attribute;
@@ -33,7 +34,8 @@ template <typename Op> static std::optional<std::pair<Value, int64_t>> withInteg
 std::optional<Requantise> matchRequantise(Value result) {
   auto narrow = result.getDefiningOp<arith::TruncIOp>();
   auto convert = narrow ? narrow.getIn().getDefiningOp<arith::FPToSIOp>() : arith::FPToSIOp();
-  if (!convert || !narrow.getType().isInteger(8) || !convert.getType().isInteger(32) || !convert.getIn().getType().isF32()) {
+  if (!convert || !narrow.getType().isInteger(8) || !convert.getType().isInteger(32) ||
+      !convert.getIn().getType().isF32()) {
     return std::nullopt;
   }
   Requantise end;
@@ -110,12 +112,17 @@ Value emitRequantise4(KernelBuilder &kb, const Requantise &end, ArrayRef<Value> 
     integers.push_back(roundToInteger(kb, clampOnce(kb, value, end.high - end.zero, true)));
   }
   int64_t bytes = kb.target.vectorBytes();
-  const char *words = bytes == 64 ? "llvm.x86.avx512.packssdw.512" : bytes == 32 ? "llvm.x86.avx2.packssdw" : "llvm.x86.sse2.packssdw.128";
-  const char *signedBytes =
-      bytes == 64 ? "llvm.x86.avx512.packsswb.512" : bytes == 32 ? "llvm.x86.avx2.packsswb" : "llvm.x86.sse2.packsswb.128";
-  const char *unsignedBytes =
-      bytes == 64 ? "llvm.x86.avx512.packuswb.512" : bytes == 32 ? "llvm.x86.avx2.packuswb" : "llvm.x86.sse2.packuswb.128";
-  auto wordType = VectorType::get({bytes / 2}, kb.b.getI16Type()), byteType = VectorType::get({bytes}, kb.b.getI8Type());
+  const char *words = bytes == 64   ? "llvm.x86.avx512.packssdw.512"
+                      : bytes == 32 ? "llvm.x86.avx2.packssdw"
+                                    : "llvm.x86.sse2.packssdw.128";
+  const char *signedBytes = bytes == 64   ? "llvm.x86.avx512.packsswb.512"
+                            : bytes == 32 ? "llvm.x86.avx2.packsswb"
+                                          : "llvm.x86.sse2.packsswb.128";
+  const char *unsignedBytes = bytes == 64   ? "llvm.x86.avx512.packuswb.512"
+                              : bytes == 32 ? "llvm.x86.avx2.packuswb"
+                                            : "llvm.x86.sse2.packuswb.128";
+  auto wordType = VectorType::get({bytes / 2}, kb.b.getI16Type()),
+       byteType = VectorType::get({bytes}, kb.b.getI8Type());
   SmallVector<Value> halves;
   for (int64_t half = 0; half < 2; ++half) {
     Value packed = intrinsic(kb, words, wordType, {integers[2 * half], integers[2 * half + 1]});

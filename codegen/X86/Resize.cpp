@@ -1,9 +1,9 @@
 //===- Resize.cpp - Kernels of separable interpolation --------------------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/Epilogue.h"
 #include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/LoopNest.h"
 #include "codegen/X86/MathApprox.h"
-#include "codegen/X86/Epilogue.h"
 #include "codegen/X86/Models.h"
 #include "codegen/X86/Rows.h"
 
@@ -23,7 +23,8 @@ public:
   static constexpr int64_t kMostScratch = 1 << 20;
 
   ResizeEmitter(KernelBuilder &kb, device::ResizeOp op)
-      : kb(kb), op(op), x(kb.operandType(0)), y(kb.resultType()), element(x.getElementType()), type(registerType(element)) {
+      : kb(kb), op(op), x(kb.operandType(0)), y(kb.resultType()), element(x.getElementType()),
+        type(registerType(element)) {
     byChannel = device::isBlocked(x);
     laneDim = byChannel ? 1 : y.getRank() - 1;
     lanes = byChannel ? Strides(x).block : kb.target.lanes(32);
@@ -39,7 +40,8 @@ private:
 
   bool isSeparable() {
     int64_t rank = x.getRank();
-    if (byChannel || !type.isF32() || isNearest() || axes.size() != 2 || rank < 2 || !axes.count(rank - 2) || !axes.count(rank - 1)) {
+    if (byChannel || !type.isF32() || isNearest() || axes.size() != 2 || rank < 2 || !axes.count(rank - 2) ||
+        !axes.count(rank - 1)) {
       return false;
     }
     // Stretching pays where rows are used several times; the scratch stays in L2.
@@ -52,7 +54,8 @@ private:
     width = y.getDimSize(rank - 1), widthIn = x.getDimSize(rank - 1);
     int64_t planes = product(y.getShape().drop_back(2));
     // Few planes: the rows of the result are cut too, at the price of stretching all rows again.
-    int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, planes), 1, std::max<int64_t>(1, rowsOut / (4 * rowsIn)));
+    int64_t parts =
+        std::clamp<int64_t>(8 / std::max<int64_t>(1, planes), 1, std::max<int64_t>(1, rowsOut / (4 * rowsIn)));
     parts = rowsOut * width < 16384 ? 1 : parts;
     lanes = 2 * kb.target.lanes(32);
     kb.setScratchBytes(rowsIn * width * 4);
@@ -95,7 +98,8 @@ private:
     SmallVector<Value> rows, factors;
     for (int64_t tap = 0; tap < count; ++tap) {
       Value entry = kb.add(kb.mul(row, count), tap);
-      Value index = arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), kb.load(kb.b.getI32Type(), kb.operand(table), entry));
+      Value index =
+          arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), kb.load(kb.b.getI32Type(), kb.operand(table), entry));
       rows.push_back(kb.mul(index, width));
       factors.push_back(kb.splat(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry), lanes));
     }
@@ -159,23 +163,24 @@ private:
     for (int64_t tap = 0; tap < count; ++tap) {
       Value entry = kb.add(kb.mul(at[d], count), tap);
       if (d != laneDim) {
-        Value index = arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), kb.load(kb.b.getI32Type(), kb.operand(table), entry));
-        Value factor = weighted() ? kb.splat(toType(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry)), lanes) : Value();
+        Value index =
+            arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), kb.load(kb.b.getI32Type(), kb.operand(table), entry));
+        Value factor =
+            weighted() ? kb.splat(toType(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry)), lanes) : Value();
         overTaps(d + 1, at, kb.add(offset, kb.mul(index, stride)), lanesOffset, times(weight, factor));
         continue;
       }
       VectorStep step{{}, mask, lanes};
       Value indices = loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry);
       indices = arith::ExtSIOp::create(kb.b, VectorType::get({int64_t(lanes)}, kb.b.getI64Type()), indices);
-      Value factor = weighted() ? toType(loadLanes(kb, kb.b.getF32Type(), kb.operand(table + 1), count, step, entry)) : Value();
+      Value factor =
+          weighted() ? toType(loadLanes(kb, kb.b.getF32Type(), kb.operand(table + 1), count, step, entry)) : Value();
       overTaps(d + 1, at, offset, indices, times(weight, factor));
     }
   }
 
   /// A weight in the type of the computation.
-  Value toType(Value weight) {
-    return type.isF64() ? convertElement(kb, weight, kb.b.getF32Type(), type) : weight;
-  }
+  Value toType(Value weight) { return type.isF64() ? convertElement(kb, weight, kb.b.getF32Type(), type) : weight; }
 
   Value times(Value a, Value b) { return a && b ? Value(arith::MulFOp::create(kb.b, a, b)) : a ? a : b; }
 

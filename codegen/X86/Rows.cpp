@@ -13,8 +13,8 @@ namespace tessera::x86 {
 SmallVector<Value> overRow(KernelBuilder &kb, int64_t size, unsigned lanes, ArrayRef<Value> carried,
                            function_ref<SmallVector<Value>(Value, Value, ValueRange)> body) {
   int64_t whole = size / lanes * lanes;
-  SmallVector<Value> values =
-      kb.forLoop(kb.constant(0), kb.constant(whole), lanes, carried, [&](Value i, ValueRange old) { return body(i, Value(), old); });
+  SmallVector<Value> values = kb.forLoop(kb.constant(0), kb.constant(whole), lanes, carried,
+                                         [&](Value i, ValueRange old) { return body(i, Value(), old); });
   if (whole < size) {
     values = body(kb.constant(whole), kb.maskBelow(lanes, kb.constant(size - whole)), values);
   }
@@ -28,7 +28,8 @@ void overRow(KernelBuilder &kb, int64_t size, unsigned lanes, function_ref<void(
   });
 }
 
-void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile, function_ref<void(Value)> body) {
+void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile,
+              function_ref<void(Value)> body) {
   int64_t perTile = std::max<int64_t>(1, workPerTile / std::max<int64_t>(1, workPerItem));
   perTile = std::max<int64_t>(perTile, llvm::divideCeil(count, 256));
   kb.forTiles(std::max<int64_t>(1, llvm::divideCeil(count, perTile)), [&](Value tile) {

@@ -8,15 +8,17 @@
 namespace tessera::x86 {
 
 /// Walks [0, size) in vectors of |lanes|, the last one under a mask (null elsewhere), carrying |carried|.
-llvm::SmallVector<mlir::Value>
-overRow(KernelBuilder &kb, int64_t size, unsigned lanes, llvm::ArrayRef<mlir::Value> carried,
-        llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value i, mlir::Value mask, mlir::ValueRange carried)> body);
+llvm::SmallVector<mlir::Value> overRow(
+    KernelBuilder &kb, int64_t size, unsigned lanes, llvm::ArrayRef<mlir::Value> carried,
+    llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value i, mlir::Value mask, mlir::ValueRange carried)> body);
 
 /// The same without carried values.
-void overRow(KernelBuilder &kb, int64_t size, unsigned lanes, llvm::function_ref<void(mlir::Value i, mlir::Value mask)> body);
+void overRow(KernelBuilder &kb, int64_t size, unsigned lanes,
+             llvm::function_ref<void(mlir::Value i, mlir::Value mask)> body);
 
 /// Emits |count| independent items as tiles of some |workPerItem| * n = |workPerTile| (any unit).
-void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile, llvm::function_ref<void(mlir::Value item)> body);
+void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile,
+              llvm::function_ref<void(mlir::Value item)> body);
 
 /// Product of |sizes|.
 int64_t product(llvm::ArrayRef<int64_t> sizes);

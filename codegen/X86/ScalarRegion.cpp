@@ -48,7 +48,10 @@ struct Bits {
     }
     return arith::ConstantOp::create(kb.b, attribute);
   }
-  template <typename Op> Value make(Value x, int64_t y) const { return Op::create(kb.b, x, lit(y)); }
+  template <typename Op>
+  Value make(Value x, int64_t y) const {
+    return Op::create(kb.b, x, lit(y));
+  }
   Value compare(arith::CmpIPredicate predicate, Value x, int64_t y) const {
     return arith::CmpIOp::create(kb.b, predicate, x, lit(y));
   }
@@ -154,7 +157,8 @@ Value KernelBuilder::loadElements(Type elementType, unsigned lanes, Value base, 
   return narrow ? narrowToF32(*this, elementType, loaded) : loaded;
 }
 
-Value KernelBuilder::gatherElements(Type elementType, unsigned lanes, Value base, Value index, Value offsets, Value mask) {
+Value KernelBuilder::gatherElements(Type elementType, unsigned lanes, Value base, Value index, Value offsets,
+                                    Value mask) {
   bool narrow = isNarrowFloat(elementType);
   auto type = cast<VectorType>(withLanes(narrow ? b.getI16Type() : signless(elementType), lanes));
   Value loaded = gather(type, base, index, offsets, mask);
@@ -200,7 +204,8 @@ static Value castNarrow(KernelBuilder &kb, Operation &op, Value operand) {
   Type wanted = withLanesOf(registerType(to), operand.getType());
   Value value = operand;
   if (wanted != value.getType()) {
-    value = to.isF64() ? Value(arith::ExtFOp::create(kb.b, wanted, value)) : Value(arith::TruncFOp::create(kb.b, wanted, value));
+    value = to.isF64() ? Value(arith::ExtFOp::create(kb.b, wanted, value))
+                       : Value(arith::TruncFOp::create(kb.b, wanted, value));
   }
   return roundToElement(kb, value, to);
 }

@@ -20,7 +20,8 @@ namespace {
 /// in |inner| with a softmax each. Three passes: maximum; e^(x - max), kept in y, and their sum; scaling.
 class SoftmaxEmitter {
 public:
-  SoftmaxEmitter(KernelBuilder &kb, device::SoftmaxOp op) : kb(kb), element(kb.operandType(0).getElementType()), log(op.getLog()) {
+  SoftmaxEmitter(KernelBuilder &kb, device::SoftmaxOp op)
+      : kb(kb), element(kb.operandType(0).getElementType()), log(op.getLog()) {
     type = registerType(element);
     ArrayRef<int64_t> shape = kb.operandType(0).getShape();
     for (int64_t d = 0; d < int64_t(shape.size()); ++d) {
@@ -33,12 +34,12 @@ public:
     int64_t columns = inner == 1 ? 1 : llvm::divideCeil(inner, lanes);
     int64_t count = outer * columns;
     int64_t work = axis * (inner == 1 ? 1 : lanes);
-    int64_t perTile = std::max<int64_t>(llvm::divideCeil(count, 256), std::max<int64_t>(1, 4096 / std::max<int64_t>(1, work)));
+    int64_t perTile =
+        std::max<int64_t>(llvm::divideCeil(count, 256), std::max<int64_t>(1, 4096 / std::max<int64_t>(1, work)));
     kb.forTiles(llvm::divideCeil(count, perTile), [&](Value tile) {
       Value first = kb.mul(tile, perTile);
-      kb.forLoop(first, kb.min(kb.add(first, perTile), kb.constant(count)), 1, [&](Value index) {
-        inner == 1 ? row(kb.mul(index, axis)) : column(index, columns);
-      });
+      kb.forLoop(first, kb.min(kb.add(first, perTile), kb.constant(count)), 1,
+                 [&](Value index) { inner == 1 ? row(kb.mul(index, axis)) : column(index, columns); });
     });
   }
 
@@ -94,7 +95,8 @@ private:
         return SmallVector<Value>{body(kb.add(base, kb.mul(i, inner)), old[0])};
       })[0];
     };
-    Value best = overAxis(lowestValue(kb, element, vectorType(), false), [&](Value offset, Value old) { return maximum(old, load(offset, mask)); });
+    Value best = overAxis(lowestValue(kb, element, vectorType(), false),
+                          [&](Value offset, Value old) { return maximum(old, load(offset, mask)); });
     Value total = overAxis(kb.zero(vectorType()), [&](Value offset, Value old) {
       Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, load(offset, mask), best));
       if (!log) {

@@ -14,7 +14,9 @@ namespace tessera::x86 {
 constexpr int64_t kElementsPerTile = 16384;
 
 /// Elements move as integers of their size, so that no bit changes and f16 needs no conversion.
-static Type storageType(KernelBuilder &kb, Type elementType) { return kb.b.getIntegerType(8 * device::elementBytes(elementType)); }
+static Type storageType(KernelBuilder &kb, Type elementType) {
+  return kb.b.getIntegerType(8 * device::elementBytes(elementType));
+}
 
 namespace {
 /// Moves blocks of L x L elements through registers: rows are contiguous in the source along one dim of
@@ -56,7 +58,8 @@ public:
         source = kb.add(source, kb.mul(index, dim.strides[0]));
         target = kb.add(target, kb.mul(index, dim.strides[1]));
       }
-      byTail(block, alongInner ? column() : inner(), [&](int64_t fixedCount) { emitRun(source, target, block, run, fixedCount); });
+      byTail(block, alongInner ? column() : inner(),
+             [&](int64_t fixedCount) { emitRun(source, target, block, run, fixedCount); });
     });
   }
 
@@ -103,7 +106,9 @@ private:
     Value loadMask = columns < side ? staticMask(columns) : Value();
     SmallVector<Value> vectors;
     for (int64_t r = 0; r < side; ++r) {
-      vectors.push_back(r < rows ? kb.loadElements(storage, side, from, kb.add(source, r * inner().strides[0]), loadMask) : kb.zero(vectorType));
+      vectors.push_back(r < rows
+                            ? kb.loadElements(storage, side, from, kb.add(source, r * inner().strides[0]), loadMask)
+                            : kb.zero(vectorType));
     }
     transpose(vectors);
     bool pad = nest.paddedLanes && rows < side;

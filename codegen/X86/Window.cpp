@@ -42,11 +42,12 @@ Value WindowDim::inputAt(KernelBuilder &kb, Value position, Value tap) const {
   return kb.sub(kb.add(kb.mul(position, stride), kb.mul(tap, dilation)), kb.constant(padBegin));
 }
 
-SmallVector<WindowDim> windowDims(RankedTensorType x, RankedTensorType y, ArrayRef<int64_t> kernel, ArrayRef<int64_t> strides,
-                                  ArrayRef<int64_t> pads, ArrayRef<int64_t> dilations) {
+SmallVector<WindowDim> windowDims(RankedTensorType x, RankedTensorType y, ArrayRef<int64_t> kernel,
+                                  ArrayRef<int64_t> strides, ArrayRef<int64_t> pads, ArrayRef<int64_t> dilations) {
   SmallVector<WindowDim> dims;
   for (size_t d = 0, n = kernel.size(); d < n; ++d) {
-    dims.push_back({x.getDimSize(d + 2), y.getDimSize(d + 2), kernel[d], strides[d], dilations[d], pads[d], pads[d + n]});
+    dims.push_back(
+        {x.getDimSize(d + 2), y.getDimSize(d + 2), kernel[d], strides[d], dilations[d], pads[d], pads[d + n]});
   }
   return dims;
 }

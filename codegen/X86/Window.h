@@ -21,13 +21,14 @@ struct WindowDim {
   mlir::Value inputAt(KernelBuilder &kb, mlir::Value position, mlir::Value tap) const;
 
 private:
-  std::pair<mlir::Value, mlir::Value> tapsBelow(KernelBuilder &kb, mlir::Value position, int64_t low, int64_t high) const;
+  std::pair<mlir::Value, mlir::Value> tapsBelow(KernelBuilder &kb, mlir::Value position, int64_t low,
+                                                int64_t high) const;
 };
 
 /// The spatial dims of x [N, C, D...] and y with |kernel| etc. as in device.conv and device.pool.
-llvm::SmallVector<WindowDim> windowDims(mlir::RankedTensorType x, mlir::RankedTensorType y, llvm::ArrayRef<int64_t> kernel,
-                                        llvm::ArrayRef<int64_t> strides, llvm::ArrayRef<int64_t> pads,
-                                        llvm::ArrayRef<int64_t> dilations);
+llvm::SmallVector<WindowDim> windowDims(mlir::RankedTensorType x, mlir::RankedTensorType y,
+                                        llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> strides,
+                                        llvm::ArrayRef<int64_t> pads, llvm::ArrayRef<int64_t> dilations);
 
 } // namespace tessera::x86
 

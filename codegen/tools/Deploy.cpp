@@ -76,7 +76,8 @@ llvm::Expected<x86::X86Target> parseTarget(const Options &options) {
   }
   std::string precision = StringRef(options.quantize).upper();
   if (precision != "F32" && precision != "INT8") {
-    return fail(kUsage, "precision '" + options.quantize + "' is not available on " + options.chip + ": allowed are F32, INT8");
+    return fail(kUsage,
+                "precision '" + options.quantize + "' is not available on " + options.chip + ": allowed are F32, INT8");
   }
   if (precision == "INT8" && options.calibrationTable.empty()) {
     return fail(kUsage, "INT8 needs --calibration-table: the ranges that run_calibration measures");
@@ -133,7 +134,7 @@ llvm::Error run(const Options &options) {
   if (!quantization) {
     return quantization.takeError();
   }
-  codegen::X86DeployOptions deploy{*target,         options.output,  options.cacheFolder, options.deviceMlir,
+  codegen::X86DeployOptions deploy{*target,         options.output,          options.cacheFolder, options.deviceMlir,
                                    options.observe, std::move(*quantization)};
   llvm::Expected<codegen::X86DeployResult> result = codegen::deployX86(**module, deploy, observer);
   if (!result) {
@@ -147,14 +148,14 @@ llvm::Error run(const Options &options) {
     return fail(internal ? kInternal : refused ? kUnsupported : kError, text);
   }
   llvm::json::Object object{{"bmodel", options.output},
-                {"chip", target->name()},
-                {"workspace_bytes", int64_t(result->workspaceBytes)},
-                {"workspace_lower_bound", int64_t(result->workspaceLowerBound)},
-                {"code_bytes", int64_t(result->codeBytes)},
-                {"constant_bytes", int64_t(result->constantBytes)},
-                {"steps", int64_t(result->steps)},
-                {"kernels", int64_t(result->kernels)},
-                {"cache_hits", int64_t(result->cacheHits)}};
+                            {"chip", target->name()},
+                            {"workspace_bytes", int64_t(result->workspaceBytes)},
+                            {"workspace_lower_bound", int64_t(result->workspaceLowerBound)},
+                            {"code_bytes", int64_t(result->codeBytes)},
+                            {"constant_bytes", int64_t(result->constantBytes)},
+                            {"steps", int64_t(result->steps)},
+                            {"kernels", int64_t(result->kernels)},
+                            {"cache_hits", int64_t(result->cacheHits)}};
   if (result->quantization) {
     object["quantization"] = describe(*result->quantization);
   }
@@ -177,9 +178,8 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   sub->add_option("--calibration-table", options->calibrationTable, "NAME_cali.json, for INT8");
   sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json, for INT8: precision per op");
   sub->add_option("--output", options->output, "The .bmodel")->required();
-  sub->add_option("--cache-dir", options->cacheFolder, "Folder of compiled kernels, or none")->transform([](const std::string &text) {
-    return text == "none" ? std::string() : text;
-  });
+  sub->add_option("--cache-dir", options->cacheFolder, "Folder of compiled kernels, or none")
+      ->transform([](const std::string &text) { return text == "none" ? std::string() : text; });
   sub->add_option("--jobs", options->jobs, "Threads that compile, 0: one per core");
   sub->add_option("--device-mlir", options->deviceMlir, "Also write the device IR to this file");
   sub->add_flag("--observe", options->observe,

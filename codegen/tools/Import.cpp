@@ -3,16 +3,16 @@
 #include "codegen/tools/Events.h"
 #include "codegen/tools/ModuleInfo.h"
 #include "codegen/tools/Subcommand.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Transforms/Passes.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace tessera::tool;
@@ -82,8 +82,9 @@ static llvm::Error attachPreprocess(ModuleOp module, StringRef path) {
     }
   }
   return stored ? llvm::Error::success()
-                : fail(kError, "pre-processing is given, but no input takes such pictures: a float tensor of rank 4 with 3 "
-                               "channels, or 1 for gray ones");
+                : fail(kError,
+                       "pre-processing is given, but no input takes such pictures: a float tensor of rank 4 with 3 "
+                       "channels, or 1 for gray ones");
 }
 
 static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options, MLIRContext &context) {

@@ -9,8 +9,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tool;
 
-llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(const std::string &calibration,
-                                                                               const std::string &choices, ModuleOp module) {
+llvm::Expected<std::optional<codegen::Quantization>>
+tessera::tool::loadTables(const std::string &calibration, const std::string &choices, ModuleOp module) {
   if (calibration.empty()) {
     return std::nullopt;
   }
@@ -21,9 +21,10 @@ llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(c
   }
   quantization.table = std::move(*table);
   if (std::string hash = top::hashModule(module); quantization.table.modelHash() != hash) {
-    return llvm::make_error<CodedError>(
-        kError, "'" + calibration + "' is of another model: its model_hash is " + quantization.table.modelHash() + " ('" +
-                    quantization.table.modelName() + "'), the model's is " + hash + "; run run_calibration for this model");
+    return llvm::make_error<CodedError>(kError, "'" + calibration + "' is of another model: its model_hash is " +
+                                                    quantization.table.modelHash() + " ('" +
+                                                    quantization.table.modelName() + "'), the model's is " + hash +
+                                                    "; run run_calibration for this model");
   }
   if (!choices.empty()) {
     auto loaded = quant::QuantizeTable::load(choices);

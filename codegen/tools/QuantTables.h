@@ -7,10 +7,10 @@
 
 namespace tessera::tool {
 
-/// The tables of an INT8 model, if they are good and of this |module|; nothing where |calibration| is empty. |choices| (the
-/// quantise table) may be empty.
-llvm::Expected<std::optional<codegen::Quantization>> loadTables(const std::string &calibration, const std::string &choices,
-                                                                mlir::ModuleOp module);
+/// The tables of an INT8 model, if they are good and of this |module|; nothing where |calibration| is empty. |choices|
+/// (the quantise table) may be empty.
+llvm::Expected<std::optional<codegen::Quantization>> loadTables(const std::string &calibration,
+                                                                const std::string &choices, mlir::ModuleOp module);
 
 } // namespace tessera::tool
 

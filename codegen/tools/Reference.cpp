@@ -45,8 +45,7 @@ static llvm::Expected<TensorMap> readInputs(func::FuncOp network, const std::str
     auto name = network.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr);
     const auto tensor = name ? store.lookup(name.getValue()) : std::nullopt;
     if (!tensor) {
-      return llvm::createStringError("%s has no tensor for input '%s'", path.c_str(),
-                                     name ? name.str().c_str() : "?");
+      return llvm::createStringError("%s has no tensor for input '%s'", path.c_str(), name ? name.str().c_str() : "?");
     }
     inputs.emplace(name.str(), HostTensor(RankedTensorType::get(tensor->shape, tensor->elementType), tensor->bytes));
   }
@@ -146,7 +145,8 @@ std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
   sub->add_option("--input", options->input, "safetensors file with one tensor per input, by name")->required();
   sub->add_option("--output", options->output, "safetensors file to write")->required();
   sub->add_flag("--device", options->device, "Lower to device operations first: the integers that every chip gives");
-  sub->add_option("--calibration-table", options->calibrationTable, "NAME_cali.json: quantise first, as deploy does for INT8");
+  sub->add_option("--calibration-table", options->calibrationTable,
+                  "NAME_cali.json: quantise first, as deploy does for INT8");
   sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json: precision per op");
   sub->add_flag("--all", options->all, "Write every named tensor, not only the outputs");
   return [options] { return run(*options); };

@@ -37,7 +37,8 @@ llvm::Error writeTensorFile(llvm::StringRef path, const std::vector<NamedTensor>
     }
     const int64_t end = offset + static_cast<int64_t>(tensor.getBytes().size());
     // Written by hand to keep the order: a JSON object of LLVM sorts by hash.
-    text << (offset || &name != &tensors.front().first ? "," : "") << llvm::json::Value(llvm::json::fixUTF8(name)) << ':'
+    text << (offset || &name != &tensors.front().first ? "," : "") << llvm::json::Value(llvm::json::fixUTF8(name))
+         << ':'
          << llvm::json::Value(llvm::json::Object{{"dtype", type},
                                                  {"shape", llvm::json::Array(tensor.getShape())},
                                                  {"data_offsets", llvm::json::Array{offset, end}}});

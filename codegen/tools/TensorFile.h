@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "llvm/Support/Error.h"
 #include "top_dialect/IR/HostTensor.h"
+#include "llvm/Support/Error.h"
 
 #include <string>
 #include <utility>

@@ -1,7 +1,7 @@
 //===- tessera-compile.cpp - The compiler: importer and pipelines, by subcommand ---===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/tools/Events.h"
 #include "codegen/tools/Batch.h"
+#include "codegen/tools/Events.h"
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/IR/Unsupported.h"
 

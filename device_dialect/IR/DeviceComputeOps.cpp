@@ -50,9 +50,8 @@ static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, 
 // conv, pool
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyWindow(Operation *op, size_t spatial, ArrayRef<int64_t> strides,
-                                  ArrayRef<int64_t> pads, ArrayRef<int64_t> dilations,
-                                  StringRef label) {
+static LogicalResult verifyWindow(Operation *op, size_t spatial, ArrayRef<int64_t> strides, ArrayRef<int64_t> pads,
+                                  ArrayRef<int64_t> dilations, StringRef label) {
   return success(succeeded(verify::entries(op, strides, spatial, 1, "strides", label)) &&
                  succeeded(verify::entries(op, pads, 2 * spatial, 0, "pads", label)) &&
                  succeeded(verify::entries(op, dilations, spatial, 1, "dilations", label)));
@@ -139,8 +138,7 @@ LogicalResult PoolOp::verify() {
       failed(verifyWindow(*this, spatial, getStrides(), getPads(), getDilations(), "pool_c2"))) {
     return failure();
   }
-  if (!agree(x[0], y[0]) || !agree(x[1], y[1]) ||
-      llvm::any_of(y, [](int64_t dim) { return dim == 0; })) { // pool_c4
+  if (!agree(x[0], y[0]) || !agree(x[1], y[1]) || llvm::any_of(y, [](int64_t dim) { return dim == 0; })) { // pool_c4
     return emitOpError() << "result dims " << verify::printDims(y) << " do not fit operand dims "
                          << verify::printDims(x) << " (pool_c4)";
   }
@@ -154,8 +152,7 @@ LogicalResult PoolOp::verify() {
       int64_t start = o * getStrides()[d] - begin;
       if (!touches(start, getKernel()[d], getDilations()[d], padded ? -begin : 0,
                    padded ? size + end : size)) { // pool_c3
-        return emitOpError() << "the window at position " << o << " of dim " << d + 2
-                             << " holds no element (pool_c3)";
+        return emitOpError() << "the window at position " << o << " of dim " << d + 2 << " holds no element (pool_c3)";
       }
     }
   }
@@ -178,8 +175,7 @@ LogicalResult MatMulOp::verify() {
   ArrayRef<int64_t> a = tensorType(getA()).getShape();
   ArrayRef<int64_t> b = getPacked() ? *getWeightShape() : tensorType(getB()).getShape();
   if (a.size() < 2 || b.size() < 2) { // matmul_c1
-    return emitOpError() << "ranks of a and b are " << a.size() << ", " << b.size()
-                         << ", allowed from 2 (matmul_c1)";
+    return emitOpError() << "ranks of a and b are " << a.size() << ", " << b.size() << ", allowed from 2 (matmul_c1)";
   }
   int64_t m = a[a.size() - (getTransA() ? 1 : 2)], ka = a[a.size() - (getTransA() ? 2 : 1)];
   int64_t kb = b[b.size() - (getTransB() ? 1 : 2)], n = b[b.size() - (getTransB() ? 2 : 1)];
@@ -216,8 +212,7 @@ LogicalResult MapOp::verify() {
   SmallVector<Type> arguments;
   for (Value input : getInputs()) {
     arguments.push_back(scalarType(tensorType(input).getElementType()));
-    if (failed(verify::broadcasts(*this, tensorType(input).getShape(), y.getShape(), "operand",
-                                  "map_c1"))) {
+    if (failed(verify::broadcasts(*this, tensorType(input).getShape(), y.getShape(), "operand", "map_c1"))) {
       return failure();
     }
   }
@@ -240,8 +235,8 @@ LogicalResult LutOp::verify() {
   }
   Type element = tensorType(getY()).getElementType();
   if (tensorType(getTable()).getElementType() != element) {
-    return emitOpError() << "table has elements " << tensorType(getTable()).getElementType() << ", expected the result's "
-                         << element << " (lut_c2)";
+    return emitOpError() << "table has elements " << tensorType(getTable()).getElementType()
+                         << ", expected the result's " << element << " (lut_c2)";
   }
   return success(succeeded(verify::dims(*this, getTable(), {256}, "table", "lut_c2")) &&
                  succeeded(verify::dims(*this, getY(), tensorType(getX()).getShape(), "result", "lut_c3")));
@@ -272,9 +267,8 @@ LogicalResult ReduceOp::verify() {
   if (failed(verify::dims(*this, getY(), expected, "result", "reduce_c2"))) {
     return failure();
   }
-  if (!getPrologue().empty() &&
-      failed(verify::scalarRegion(*this, getPrologue(), {scalarType(x.getElementType())}, Type(),
-                                  "prologue", "reduce_c3"))) {
+  if (!getPrologue().empty() && failed(verify::scalarRegion(*this, getPrologue(), {scalarType(x.getElementType())},
+                                                            Type(), "prologue", "reduce_c3"))) {
     return failure();
   }
   return verify::epilogue(*this, "reduce_c3");
@@ -303,8 +297,8 @@ LogicalResult NormOp::verify() {
     return failure();
   }
   for (Value parameter : {getScale(), getBias()}) {
-    if (parameter && failed(verify::dims(*this, parameter, x.getShape().drop_front(getAxis()),
-                                         "scale or bias", "norm_c2"))) {
+    if (parameter &&
+        failed(verify::dims(*this, parameter, x.getShape().drop_front(getAxis()), "scale or bias", "norm_c2"))) {
       return failure();
     }
   }
@@ -320,9 +314,8 @@ LogicalResult AttentionOp::verify() {
                          << ", allowed equal and from 2 (attention_c2)";
   }
   if (!agree(q[rank - 1], k[rank - 1]) || !agree(k[rank - 2], v[rank - 2])) { // attention_c1
-    return emitOpError() << "E of q and k are " << q[rank - 1] << " and " << k[rank - 1]
-                         << ", T of k and v are " << k[rank - 2] << " and " << v[rank - 2]
-                         << " (attention_c1)";
+    return emitOpError() << "E of q and k are " << q[rank - 1] << " and " << k[rank - 1] << ", T of k and v are "
+                         << k[rank - 2] << " and " << v[rank - 2] << " (attention_c1)";
   }
   ArrayRef<int64_t> batch = q.drop_back(2);
   SmallVector<int64_t> scores(batch), result(batch);
@@ -330,8 +323,8 @@ LogicalResult AttentionOp::verify() {
   result.append({q[rank - 2], v[rank - 1]});
   if (failed(verify::broadcasts(*this, k.drop_back(2), batch, "k's batch", "attention_c3")) ||
       failed(verify::broadcasts(*this, v.drop_back(2), batch, "v's batch", "attention_c3")) ||
-      (getMask() && failed(verify::broadcasts(*this, tensorType(getMask()).getShape(), scores, "mask",
-                                              "attention_c3")))) {
+      (getMask() &&
+       failed(verify::broadcasts(*this, tensorType(getMask()).getShape(), scores, "mask", "attention_c3")))) {
     return failure();
   }
   return verify::dims(*this, getY(), result, "result", "attention_c4");
@@ -344,24 +337,22 @@ static int64_t gateCount(StringRef kind) {
 
 LogicalResult RecurrentOp::verify() {
   int64_t gates = gateCount(getKind());
-  int64_t directions = llvm::StringSwitch<int64_t>(getDirection())
-                           .Cases({"forward", "reverse"}, 1)
-                           .Case("bidirectional", 2)
-                           .Default(0);
+  int64_t directions =
+      llvm::StringSwitch<int64_t>(getDirection()).Cases({"forward", "reverse"}, 1).Case("bidirectional", 2).Default(0);
   if (!gates || !directions) { // recurrent_c2
     return emitOpError() << "kind '" << getKind() << "' or direction '" << getDirection()
                          << "' is not known; kinds are rnn, gru, lstm, directions forward, reverse, "
                             "bidirectional (recurrent_c2)";
   }
   static constexpr StringLiteral known[] = {
-      "Relu", "Tanh", "Sigmoid", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh",
-      "HardSigmoid", "Elu", "Softsign", "Softplus"};
+      "Relu",       "Tanh",        "Sigmoid", "Affine",   "LeakyRelu", "ThresholdedRelu",
+      "ScaledTanh", "HardSigmoid", "Elu",     "Softsign", "Softplus"};
   size_t needed = directions * (gates == 1 ? 1 : gates == 3 ? 2 : 3);
   bool allKnown = llvm::all_of(getActivations().getAsValueRange<StringAttr>(),
                                [](StringRef name) { return llvm::is_contained(known, name); });
   if (getActivations().size() != needed || !allKnown) { // recurrent_c3
-    return emitOpError() << getActivations().size() << " activations " << getActivations() << ", expected "
-                         << needed << " of ONNX's names (recurrent_c3)";
+    return emitOpError() << getActivations().size() << " activations " << getActivations() << ", expected " << needed
+                         << " of ONNX's names (recurrent_c3)";
   }
   ArrayRef<int64_t> x = tensorType(getX()).getShape();
   if (x.size() != 3) { // recurrent_c1
@@ -374,7 +365,6 @@ LogicalResult RecurrentOp::verify() {
   return success(check(getW(), {d, gh, x[2]}, "w") && check(getR(), {d, gh, h}, "r") &&
                  check(getBias(), {d, 2 * gh}, "bias") && check(getSequenceLens(), {x[1]}, "lens") &&
                  check(getInitialH(), {d, x[1], h}, "h") && check(getInitialC(), {d, x[1], h}, "c") &&
-                 check(getPeephole(), {d, 3 * h}, "peephole") &&
-                 check(getY(), {x[0], d, x[1], h}, "result y") &&
+                 check(getPeephole(), {d, 3 * h}, "peephole") && check(getY(), {x[0], d, x[1], h}, "result y") &&
                  check(getYH(), {d, x[1], h}, "result yH") && check(getYC(), {d, x[1], h}, "result yC"));
 }

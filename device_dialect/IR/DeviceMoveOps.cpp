@@ -25,19 +25,17 @@ static LogicalResult verifyPieceRanks(CopyOp op, PieceAttr piece, size_t index) 
   int64_t sourceRank = tensorType(op.getSources()[piece.getSource()]).getRank();
   bool fits = piece.getSizes().size() == rank && piece.getDstOffsets().size() == rank &&
               piece.getDstSteps().size() == rank && piece.getSrcDims().size() == rank &&
-              piece.getSrcSteps().size() == rank &&
-              piece.getSrcOffsets().size() == static_cast<size_t>(sourceRank);
+              piece.getSrcSteps().size() == rank && piece.getSrcOffsets().size() == static_cast<size_t>(sourceRank);
   if (!fits) { // copy_c2
-    return op.emitOpError() << "the arrays of piece " << index << " do not have the ranks of the result, "
-                            << rank << ", and of source " << piece.getSource() << ", " << sourceRank
-                            << " (copy_c2)";
+    return op.emitOpError() << "the arrays of piece " << index << " do not have the ranks of the result, " << rank
+                            << ", and of source " << piece.getSource() << ", " << sourceRank << " (copy_c2)";
   }
   for (size_t d = 0; d < rank; ++d) {
     if (piece.getSrcDims()[d] < -1 || piece.getSrcDims()[d] >= sourceRank || piece.getSizes()[d] < 1 ||
         piece.getDstSteps()[d] < 1) {
-      return op.emitOpError() << "dim " << d << " of piece " << index << " has source dim "
-                              << piece.getSrcDims()[d] << ", size " << piece.getSizes()[d]
-                              << ", result step " << piece.getDstSteps()[d] << " (copy_c2)";
+      return op.emitOpError() << "dim " << d << " of piece " << index << " has source dim " << piece.getSrcDims()[d]
+                              << ", size " << piece.getSizes()[d] << ", result step " << piece.getDstSteps()[d]
+                              << " (copy_c2)";
     }
   }
   return success();
@@ -49,17 +47,16 @@ static LogicalResult verifyPieceBounds(CopyOp op, PieceAttr piece, size_t index)
   SmallVector<Range> ranges = sourceRanges(piece, x.size());
   for (size_t s = 0; s < x.size(); ++s) {
     if (ranges[s].first < 0 || (!ShapedType::isDynamic(x[s]) && ranges[s].last >= x[s])) { // copy_c3
-      return op.emitOpError() << "piece " << index << " reads " << ranges[s].first << ".."
-                              << ranges[s].last << " of source dim " << s << ", which has " << x[s]
-                              << " (copy_c3)";
+      return op.emitOpError() << "piece " << index << " reads " << ranges[s].first << ".." << ranges[s].last
+                              << " of source dim " << s << ", which has " << x[s] << " (copy_c3)";
     }
   }
   for (size_t d = 0; d < y.size(); ++d) {
     int64_t first = piece.getDstOffsets()[d];
     int64_t last = first + (piece.getSizes()[d] - 1) * piece.getDstSteps()[d];
     if (first < 0 || (!ShapedType::isDynamic(y[d]) && last >= y[d])) { // copy_c3
-      return op.emitOpError() << "piece " << index << " writes " << first << ".." << last
-                              << " of result dim " << d << ", which has " << y[d] << " (copy_c3)";
+      return op.emitOpError() << "piece " << index << " writes " << first << ".." << last << " of result dim " << d
+                              << ", which has " << y[d] << " (copy_c3)";
     }
   }
   return success();
@@ -69,8 +66,8 @@ LogicalResult CopyOp::verify() {
   RankedTensorType y = tensorType(getY());
   for (Value source : getSources()) {
     if (tensorType(source).getElementType() != y.getElementType()) { // copy_c1
-      return emitOpError() << "source elements are " << tensorType(source).getElementType()
-                           << ", result elements " << y.getElementType() << " (copy_c1)";
+      return emitOpError() << "source elements are " << tensorType(source).getElementType() << ", result elements "
+                           << y.getElementType() << " (copy_c1)";
     }
   }
   SmallVector<PieceAttr> pieces(getPieces().getAsRange<PieceAttr>());
@@ -80,8 +77,7 @@ LogicalResult CopyOp::verify() {
     }
   }
   if (std::optional<std::pair<size_t, size_t>> clash = findOverlap(pieces)) { // copy_c4
-    return emitOpError() << "pieces " << clash->first << " and " << clash->second
-                         << " overlap in the result (copy_c4)";
+    return emitOpError() << "pieces " << clash->first << " and " << clash->second << " overlap in the result (copy_c4)";
   }
   if (!getFill() && y.hasStaticShape()) {
     int64_t covered = 0;
@@ -99,17 +95,16 @@ LogicalResult CopyOp::verify() {
 LogicalResult ReshapeOp::verify() {
   RankedTensorType x = tensorType(getX()), y = tensorType(getY());
   if (x.getElementType() != y.getElementType()) { // reshape_c2
-    return emitOpError() << "operand elements are " << x.getElementType() << ", result elements "
-                         << y.getElementType() << " (reshape_c2)";
+    return emitOpError() << "operand elements are " << x.getElementType() << ", result elements " << y.getElementType()
+                         << " (reshape_c2)";
   }
   if (x.hasStaticShape() && y.hasStaticShape()) {
     if (x.getNumElements() != y.getNumElements()) { // reshape_c1
-      return emitOpError() << "the operand has " << x.getNumElements() << " elements, the result "
-                           << y.getNumElements() << " (reshape_c1)";
+      return emitOpError() << "the operand has " << x.getNumElements() << " elements, the result " << y.getNumElements()
+                           << " (reshape_c1)";
     }
     if (!sameBytes(x, y)) { // reshape_c3
-      return emitOpError() << "the layouts of " << x << " and " << y
-                           << " order the elements differently (reshape_c3)";
+      return emitOpError() << "the layouts of " << x << " and " << y << " order the elements differently (reshape_c3)";
     }
   }
   return success();
@@ -150,16 +145,16 @@ LogicalResult GatherNdOp::verify() {
   int64_t batch = getBatchDims();
   if (batch < 0 || batch >= static_cast<int64_t>(x.size()) ||
       batch >= static_cast<int64_t>(indices.size())) { // gather_nd_c1
-    return emitOpError() << "batchDims " << batch << " is not below the ranks " << x.size() << " and "
-                         << indices.size() << " (gather_nd_c1)";
+    return emitOpError() << "batchDims " << batch << " is not below the ranks " << x.size() << " and " << indices.size()
+                         << " (gather_nd_c1)";
   }
   if (failed(verify::indexType(*this, getIndices(), "gather_nd_c2"))) {
     return failure();
   }
   int64_t tuple = indices.back();
   if (ShapedType::isDynamic(tuple) || tuple < 1 || tuple > static_cast<int64_t>(x.size()) - batch) {
-    return emitOpError() << "index tuples have " << tuple << " entries, allowed 1.."
-                         << x.size() - batch << " (gather_nd_c2)"; // gather_nd_c2
+    return emitOpError() << "index tuples have " << tuple << " entries, allowed 1.." << x.size() - batch
+                         << " (gather_nd_c2)"; // gather_nd_c2
   }
   SmallVector<int64_t> expected(indices.drop_back());
   llvm::append_range(expected, x.drop_front(batch + tuple));
@@ -185,16 +180,14 @@ LogicalResult ScatterOp::verify() {
     updates.pop_back();
     llvm::append_range(updates, x.drop_front(tuple));
   } else if (indices.size() != x.size()) { // scatter_c2
-    return emitOpError() << "x has rank " << x.size() << ", indices " << indices.size()
-                         << " (scatter_c2)";
+    return emitOpError() << "x has rank " << x.size() << ", indices " << indices.size() << " (scatter_c2)";
   }
   if (failed(verify::dims(*this, getUpdates(), updates, "updates", "scatter_c2")) ||
       failed(verify::sameType(*this, getX(), getY(), "scatter_c3"))) {
     return failure();
   }
   if (!llvm::is_contained({"none", "add", "mul", "min", "max"}, getReduction())) { // scatter_c4
-    return emitOpError() << "reduction '" << getReduction()
-                         << "' is none of none, add, mul, min, max (scatter_c4)";
+    return emitOpError() << "reduction '" << getReduction() << "' is none of none, add, mul, min, max (scatter_c4)";
   }
   return success();
 }
@@ -210,8 +203,7 @@ static LogicalResult verifyResizeIndices(ResizeOp op, Value table, int64_t dim) 
   }
   for (int32_t index : data->data<int32_t>()) {
     if (index < 0 || index >= dim) { // resize_c2
-      return op.emitOpError() << "a table holds index " << index << ", allowed 0.." << dim - 1
-                              << " (resize_c2)";
+      return op.emitOpError() << "a table holds index " << index << ", allowed 0.." << dim - 1 << " (resize_c2)";
     }
   }
   return success();
@@ -234,8 +226,8 @@ LogicalResult ResizeOp::verify() {
       ArrayRef<int64_t> dims = tensorType(table).getShape();
       if (dims.size() != 2 || !agree(dims[0], y.getDimSize(axis)) || dims[1] < 1 ||
           dims != tensorType(index).getShape()) { // resize_c1
-        return emitOpError() << "a table of axis " << axis << " has dims " << verify::printDims(dims)
-                             << ", expected " << y.getDimSize(axis) << " x taps (resize_c1)";
+        return emitOpError() << "a table of axis " << axis << " has dims " << verify::printDims(dims) << ", expected "
+                             << y.getDimSize(axis) << " x taps (resize_c1)";
       }
     }
     Type indexType = tensorType(index).getElementType(), weightType = tensorType(weight).getElementType();
@@ -261,11 +253,10 @@ LogicalResult ResizeOp::verify() {
 // arg_reduce, topk, cumsum
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyIndexResult(Operation *op, Value result, ArrayRef<int64_t> dims,
-                                       StringRef label) {
+static LogicalResult verifyIndexResult(Operation *op, Value result, ArrayRef<int64_t> dims, StringRef label) {
   if (!tensorType(result).getElementType().isSignlessInteger(64)) {
-    return op->emitOpError() << "index elements are " << tensorType(result).getElementType()
-                             << ", expected i64 (" << label << ")";
+    return op->emitOpError() << "index elements are " << tensorType(result).getElementType() << ", expected i64 ("
+                             << label << ")";
   }
   return verify::dims(op, result, dims, "index result", label);
 }
@@ -300,7 +291,6 @@ LogicalResult TopKOp::verify() {
 }
 
 LogicalResult CumSumOp::verify() {
-  return success(
-      succeeded(verify::axis(*this, getAxis(), tensorType(getX()).getRank(), "cumsum_c1")) &&
-      succeeded(verify::sameType(*this, getX(), getY(), "cumsum_c2")));
+  return success(succeeded(verify::axis(*this, getAxis(), tensorType(getX()).getRank(), "cumsum_c1")) &&
+                 succeeded(verify::sameType(*this, getX(), getY(), "cumsum_c2")));
 }

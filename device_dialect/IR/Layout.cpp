@@ -17,8 +17,7 @@ RankedTensorType getRowMajorType(RankedTensorType type) {
 }
 
 RankedTensorType getBlockedType(RankedTensorType type, int64_t block) {
-  return RankedTensorType::get(type.getShape(), type.getElementType(),
-                               BlockedAttr::get(type.getContext(), block));
+  return RankedTensorType::get(type.getShape(), type.getElementType(), BlockedAttr::get(type.getContext(), block));
 }
 
 SmallVector<int64_t> physicalShape(RankedTensorType type) {
@@ -77,8 +76,8 @@ bool sameBytes(RankedTensorType a, RankedTensorType b) {
   }
   // Blocked against row-major: equal when there is a single position (only C remains) and no padding
   // lane, so [N, C / b, 1.., b] is [N, C].
-  return channels % layoutA.getBlock() == 0 &&
-         significantDims(a.getShape().drop_front(2)).empty() && a.getNumElements() == b.getNumElements();
+  return channels % layoutA.getBlock() == 0 && significantDims(a.getShape().drop_front(2)).empty() &&
+         a.getNumElements() == b.getNumElements();
 }
 
 Type scalarType(Type elementType) {

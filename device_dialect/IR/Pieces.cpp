@@ -23,9 +23,8 @@ Piece Piece::identity(int64_t source, ArrayRef<int64_t> sizes) {
 }
 
 Piece::Piece(PieceAttr attr)
-    : source(attr.getSource()), sizes(attr.getSizes()), dstOffsets(attr.getDstOffsets()),
-      dstSteps(attr.getDstSteps()), srcDims(attr.getSrcDims()), srcOffsets(attr.getSrcOffsets()),
-      srcSteps(attr.getSrcSteps()) {}
+    : source(attr.getSource()), sizes(attr.getSizes()), dstOffsets(attr.getDstOffsets()), dstSteps(attr.getDstSteps()),
+      srcDims(attr.getSrcDims()), srcOffsets(attr.getSrcOffsets()), srcSteps(attr.getSrcSteps()) {}
 
 PieceAttr Piece::get(MLIRContext *context) const {
   return PieceAttr::get(context, source, sizes, dstOffsets, dstSteps, srcDims, srcOffsets, srcSteps);
@@ -102,8 +101,7 @@ void movePiece(PieceAttr piece, const char *source, ArrayRef<int64_t> sourceDims
 }
 
 /// Whether {offsetA + i stepA} and {offsetB + j stepB} have a common element.
-static bool meet(int64_t offsetA, int64_t sizeA, int64_t stepA, int64_t offsetB, int64_t sizeB,
-                 int64_t stepB) {
+static bool meet(int64_t offsetA, int64_t sizeA, int64_t stepA, int64_t offsetB, int64_t sizeB, int64_t stepB) {
   int64_t first = std::max(offsetA, offsetB);
   int64_t last = std::min(offsetA + (sizeA - 1) * stepA, offsetB + (sizeB - 1) * stepB);
   if (first > last || (offsetA - offsetB) % std::gcd(stepA, stepB) != 0) {
@@ -121,8 +119,8 @@ static bool meet(int64_t offsetA, int64_t sizeA, int64_t stepA, int64_t offsetB,
 
 static bool overlap(PieceAttr a, PieceAttr b) {
   for (size_t d = 0; d < a.getSizes().size(); ++d) {
-    if (!meet(a.getDstOffsets()[d], a.getSizes()[d], a.getDstSteps()[d], b.getDstOffsets()[d],
-              b.getSizes()[d], b.getDstSteps()[d])) {
+    if (!meet(a.getDstOffsets()[d], a.getSizes()[d], a.getDstSteps()[d], b.getDstOffsets()[d], b.getSizes()[d],
+              b.getDstSteps()[d])) {
       return false;
     }
   }
@@ -150,9 +148,8 @@ std::optional<std::pair<size_t, size_t>> findOverlap(ArrayRef<PieceAttr> pieces)
   }
   SmallVector<size_t> order(pieces.size());
   std::iota(order.begin(), order.end(), 0);
-  llvm::sort(order, [&](size_t a, size_t b) {
-    return pieces[a].getDstOffsets()[sweep] < pieces[b].getDstOffsets()[sweep];
-  });
+  llvm::sort(order,
+             [&](size_t a, size_t b) { return pieces[a].getDstOffsets()[sweep] < pieces[b].getDstOffsets()[sweep]; });
   auto end = [&](size_t i) {
     PieceAttr piece = pieces[i];
     return piece.getDstOffsets()[sweep] + (piece.getSizes()[sweep] - 1) * piece.getDstSteps()[sweep];

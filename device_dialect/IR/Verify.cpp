@@ -22,19 +22,16 @@ std::string printDims(ArrayRef<int64_t> dims) {
 
 static bool agree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   return a.size() == b.size() &&
-         llvm::all_of(llvm::zip(a, b), [](auto pair) {
-           return verify::agree(std::get<0>(pair), std::get<1>(pair));
-         });
+         llvm::all_of(llvm::zip(a, b), [](auto pair) { return verify::agree(std::get<0>(pair), std::get<1>(pair)); });
 }
 
-LogicalResult dims(Operation *op, Value value, ArrayRef<int64_t> expected, StringRef what,
-                   StringRef label) {
+LogicalResult dims(Operation *op, Value value, ArrayRef<int64_t> expected, StringRef what, StringRef label) {
   ArrayRef<int64_t> actual = tensorType(value).getShape();
   if (agree(actual, expected)) {
     return success();
   }
-  return op->emitOpError() << what << " has dims " << printDims(actual) << ", expected "
-                           << printDims(expected) << " (" << label << ")";
+  return op->emitOpError() << what << " has dims " << printDims(actual) << ", expected " << printDims(expected) << " ("
+                           << label << ")";
 }
 
 LogicalResult axis(Operation *op, int64_t axis, int64_t rank, StringRef label) {
@@ -50,23 +47,22 @@ LogicalResult axes(Operation *op, ArrayRef<int64_t> axes, int64_t rank, StringRe
       return failure();
     }
     if (i && axes[i] <= axes[i - 1]) {
-      return op->emitOpError() << "axes are not sorted and unique: " << axes[i] << " after "
-                               << axes[i - 1] << " (" << label << ")";
+      return op->emitOpError() << "axes are not sorted and unique: " << axes[i] << " after " << axes[i - 1] << " ("
+                               << label << ")";
     }
   }
   return success();
 }
 
-LogicalResult entries(Operation *op, ArrayRef<int64_t> values, size_t count, int64_t least,
-                      StringRef what, StringRef label) {
+LogicalResult entries(Operation *op, ArrayRef<int64_t> values, size_t count, int64_t least, StringRef what,
+                      StringRef label) {
   if (values.size() != count) {
-    return op->emitOpError() << what << " has " << values.size() << " entries, expected " << count
-                             << " (" << label << ")";
+    return op->emitOpError() << what << " has " << values.size() << " entries, expected " << count << " (" << label
+                             << ")";
   }
   for (int64_t value : values) {
     if (value < least) {
-      return op->emitOpError() << what << " holds " << value << ", allowed from " << least << " ("
-                               << label << ")";
+      return op->emitOpError() << what << " holds " << value << ", allowed from " << least << " (" << label << ")";
     }
   }
   return success();
@@ -80,8 +76,7 @@ LogicalResult indexType(Operation *op, Value indices, StringRef label) {
   return op->emitOpError() << "indices are " << type << ", allowed i32 and i64 (" << label << ")";
 }
 
-LogicalResult broadcasts(Operation *op, ArrayRef<int64_t> from, ArrayRef<int64_t> to, StringRef what,
-                         StringRef label) {
+LogicalResult broadcasts(Operation *op, ArrayRef<int64_t> from, ArrayRef<int64_t> to, StringRef what, StringRef label) {
   bool fits = from.size() <= to.size();
   for (size_t i = 0; fits && i < from.size(); ++i) {
     int64_t dim = from[from.size() - 1 - i];
@@ -90,8 +85,8 @@ LogicalResult broadcasts(Operation *op, ArrayRef<int64_t> from, ArrayRef<int64_t
   if (fits) {
     return success();
   }
-  return op->emitOpError() << what << " has dims " << printDims(from) << ", which do not broadcast to "
-                           << printDims(to) << " (" << label << ")";
+  return op->emitOpError() << what << " has dims " << printDims(from) << ", which do not broadcast to " << printDims(to)
+                           << " (" << label << ")";
 }
 
 LogicalResult sameType(Operation *op, Value a, Value b, StringRef label) {
@@ -99,16 +94,14 @@ LogicalResult sameType(Operation *op, Value a, Value b, StringRef label) {
   if (typeA.getElementType() == typeB.getElementType() && agree(typeA.getShape(), typeB.getShape())) {
     return success();
   }
-  return op->emitOpError() << "operand and result types differ: " << typeA << " and " << typeB << " ("
-                           << label << ")";
+  return op->emitOpError() << "operand and result types differ: " << typeA << " and " << typeB << " (" << label << ")";
 }
 
 static LogicalResult scalarBody(Operation *op, Block &block, StringRef what, StringRef label) {
   for (Operation &inner : block.without_terminator()) {
     if (!OpTrait::hasElementwiseMappableTraits(&inner) && !inner.hasTrait<OpTrait::ConstantLike>()) {
-      InFlightDiagnostic error = op->emitOpError()
-                                 << what << " holds '" << inner.getName()
-                                 << "', which does not map elementwise (" << label << ")";
+      InFlightDiagnostic error = op->emitOpError() << what << " holds '" << inner.getName()
+                                                   << "', which does not map elementwise (" << label << ")";
       error.attachNote(inner.getLoc()) << "the op";
       return error;
     }
@@ -116,11 +109,11 @@ static LogicalResult scalarBody(Operation *op, Block &block, StringRef what, Str
   return success();
 }
 
-LogicalResult scalarRegion(Operation *op, Region &region, TypeRange arguments, Type result,
-                           StringRef what, StringRef label) {
+LogicalResult scalarRegion(Operation *op, Region &region, TypeRange arguments, Type result, StringRef what,
+                           StringRef label) {
   if (!region.hasOneBlock()) {
-    return op->emitOpError() << what << " has " << std::distance(region.begin(), region.end())
-                             << " blocks, allowed 1 (" << label << ")";
+    return op->emitOpError() << what << " has " << std::distance(region.begin(), region.end()) << " blocks, allowed 1 ("
+                             << label << ")";
   }
   Block &block = region.front();
   if (block.getNumArguments() != arguments.size()) {
@@ -130,8 +123,8 @@ LogicalResult scalarRegion(Operation *op, Region &region, TypeRange arguments, T
   for (auto [i, types] : llvm::enumerate(llvm::zip(block.getArgumentTypes(), arguments))) {
     auto [actual, expected] = types;
     if (actual != expected) {
-      return op->emitOpError() << what << " argument " << i << " is " << actual << ", expected "
-                               << expected << " (" << label << ")";
+      return op->emitOpError() << what << " argument " << i << " is " << actual << ", expected " << expected << " ("
+                               << label << ")";
     }
   }
   auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
@@ -140,8 +133,7 @@ LogicalResult scalarRegion(Operation *op, Region &region, TypeRange arguments, T
   }
   Type yielded = yield.getValues().front().getType();
   if (result && yielded != result) {
-    return op->emitOpError() << what << " yields " << yielded << ", expected " << result << " ("
-                             << label << ")";
+    return op->emitOpError() << what << " yields " << yielded << ", expected " << result << " (" << label << ")";
   }
   return scalarBody(op, block, what, label);
 }
@@ -155,9 +147,8 @@ LogicalResult epilogue(Operation *op, StringRef label) {
       return op->emitOpError() << "extra operands without an epilogue (" << label << ")";
     }
     if (owner.getAccumulatorType() != scalarType(result.getElementType())) {
-      return op->emitOpError() << "accumulates " << owner.getAccumulatorType() << ", stores "
-                               << result.getElementType() << " and has no epilogue that converts ("
-                               << label << ")";
+      return op->emitOpError() << "accumulates " << owner.getAccumulatorType() << ", stores " << result.getElementType()
+                               << " and has no epilogue that converts (" << label << ")";
     }
     return success();
   }

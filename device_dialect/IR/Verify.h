@@ -25,37 +25,33 @@ inline bool agree(int64_t a, int64_t b) {
 std::string printDims(llvm::ArrayRef<int64_t> dims);
 
 /// `value` has the dims `expected`; `what` names it in the message.
-mlir::LogicalResult dims(mlir::Operation *op, mlir::Value value, llvm::ArrayRef<int64_t> expected,
-                         llvm::StringRef what, llvm::StringRef label);
+mlir::LogicalResult dims(mlir::Operation *op, mlir::Value value, llvm::ArrayRef<int64_t> expected, llvm::StringRef what,
+                         llvm::StringRef label);
 
 /// `axis` in [0, rank).
 mlir::LogicalResult axis(mlir::Operation *op, int64_t axis, int64_t rank, llvm::StringRef label);
 
 /// `axes` sorted, unique and in [0, rank).
-mlir::LogicalResult axes(mlir::Operation *op, llvm::ArrayRef<int64_t> axes, int64_t rank,
-                         llvm::StringRef label);
+mlir::LogicalResult axes(mlir::Operation *op, llvm::ArrayRef<int64_t> axes, int64_t rank, llvm::StringRef label);
 
 /// `values` has `count` entries, each at least `least`.
-mlir::LogicalResult entries(mlir::Operation *op, llvm::ArrayRef<int64_t> values, size_t count,
-                            int64_t least, llvm::StringRef what, llvm::StringRef label);
+mlir::LogicalResult entries(mlir::Operation *op, llvm::ArrayRef<int64_t> values, size_t count, int64_t least,
+                            llvm::StringRef what, llvm::StringRef label);
 
 /// i32 or i64 elements.
 mlir::LogicalResult indexType(mlir::Operation *op, mlir::Value indices, llvm::StringRef label);
 
 /// `from` broadcasts to `to` as in numpy.
-mlir::LogicalResult broadcasts(mlir::Operation *op, llvm::ArrayRef<int64_t> from,
-                               llvm::ArrayRef<int64_t> to, llvm::StringRef what,
-                               llvm::StringRef label);
+mlir::LogicalResult broadcasts(mlir::Operation *op, llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to,
+                               llvm::StringRef what, llvm::StringRef label);
 
 /// Same dims and element type (layouts may differ).
-mlir::LogicalResult sameType(mlir::Operation *op, mlir::Value a, mlir::Value b,
-                             llvm::StringRef label);
+mlir::LogicalResult sameType(mlir::Operation *op, mlir::Value a, mlir::Value b, llvm::StringRef label);
 
 /// A scalar region: one block with arguments of the given scalar types, elementwise-mappable ops and
 /// constants only, ending in a device.yield of one value of type `result`.
-mlir::LogicalResult scalarRegion(mlir::Operation *op, mlir::Region &region,
-                                 mlir::TypeRange arguments, mlir::Type result,
-                                 llvm::StringRef what, llvm::StringRef label);
+mlir::LogicalResult scalarRegion(mlir::Operation *op, mlir::Region &region, mlir::TypeRange arguments,
+                                 mlir::Type result, llvm::StringRef what, llvm::StringRef label);
 
 /// The epilogue of an op that implements EpilogueInterface, and the broadcasting of its extras.
 mlir::LogicalResult epilogue(mlir::Operation *op, llvm::StringRef label);

@@ -17,15 +17,13 @@ using top::reference::Outputs;
 /// Makes a TopOp (outside any block) with the types of `outputs` as result types and `arguments` as its
 /// operands and attributes, in ODS order, and lets it compute `outputs` from `inputs`.
 template <typename TopOp, typename... Arguments>
-mlir::LogicalResult evaluateAs(mlir::Operation *op, Inputs inputs, Outputs outputs,
-                               Arguments &&...arguments) {
+mlir::LogicalResult evaluateAs(mlir::Operation *op, Inputs inputs, Outputs outputs, Arguments &&...arguments) {
   mlir::OpBuilder builder(op->getContext());
   llvm::SmallVector<mlir::Type> types;
   for (const top::HostTensor &output : outputs) {
     types.push_back(output.getType());
   }
-  auto topOp =
-      TopOp::create(builder, op->getLoc(), mlir::TypeRange(types), std::forward<Arguments>(arguments)...);
+  auto topOp = TopOp::create(builder, op->getLoc(), mlir::TypeRange(types), std::forward<Arguments>(arguments)...);
   mlir::LogicalResult result = topOp.evaluate(inputs, outputs);
   topOp.erase();
   return result;

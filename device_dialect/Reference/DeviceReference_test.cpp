@@ -48,8 +48,7 @@ top::TensorMap freeConstants(func::FuncOp function) {
     }
     unsigned index = function.getNumArguments();
     (void)function.insertArgument(index, constant.getType(), {}, constant.getLoc());
-    constant.getResult().replaceUsesWithIf(function.getArgument(index),
-                                           [&](OpOperand &use) { return !isReturn(use); });
+    constant.getResult().replaceUsesWithIf(function.getArgument(index), [&](OpOperand &use) { return !isReturn(use); });
     std::optional<top::TensorData> data = top::getConstantData(constant);
     inputs.try_emplace("arg" + std::to_string(index), HostTensor(data->type, data->bytes));
   }
@@ -109,7 +108,8 @@ protected:
 
 TEST_F(DeviceReference, EveryTopCase) {
   int cases = 0;
-  for (auto [folded, optimise] : {std::pair(true, false), std::pair(false, false), std::pair(true, true), std::pair(false, true)}) {
+  for (auto [folded, optimise] :
+       {std::pair(true, false), std::pair(false, false), std::pair(true, true), std::pair(false, true)}) {
     for (const auto &entry : std::filesystem::directory_iterator(TESSERA_TOP_CASES)) {
       OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(entry.path().string(), &context);
       ASSERT_TRUE(module) << entry.path();

@@ -12,8 +12,8 @@
 #include "mlir/Parser/Parser.h"
 #include "top_dialect/IR/TopInterfaces.h"
 #include "top_dialect/Reference/Support.h"
-#include "gtest/gtest.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
 #include <cmath>
 #include <random>
 
@@ -76,7 +76,8 @@ TEST_F(IntegerReference, Conv) {
   for (int trial = 0; trial < 60; ++trial) {
     bool isUnsigned = trial % 2;
     int64_t groups = pick(1, 3), c = groups * pick(1, 4), oc = groups * pick(1, 3), h = pick(1, 7), w = pick(1, 7);
-    int64_t kh = pick(1, 3), kw = pick(1, 3), stride = pick(1, 2), dilation = pick(1, 2), top = pick(0, 2), left = pick(0, 2);
+    int64_t kh = pick(1, 3), kw = pick(1, 3), stride = pick(1, 2), dilation = pick(1, 2), top = pick(0, 2),
+            left = pick(0, 2);
     int64_t oh = (h + top + 1 - (dilation * (kh - 1) + 1)), ow = (w + left + 2 - (dilation * (kw - 1) + 1));
     if (oh < 0 || ow < 0) {
       continue;
@@ -86,10 +87,12 @@ TEST_F(IntegerReference, Conv) {
     HostTensor x = draw(isUnsigned ? "ui8" : "i8", {2, c, h, w}, isUnsigned ? 0 : -128, isUnsigned ? 255 : 127);
     HostTensor weights = draw("i8", {oc, c / groups, kh, kw}, -128, 127), bias = draw("i32", {oc}, -100000, 100000);
     HostTensor y(bias.getElementType(), {2, oc, oh, ow});
-    std::string text = formatv("(%x: {0}, %w: {1}, %b: {2}) -> {3} {{ %y = device.conv %x, %w bias %b {{strides = array<i64: {4}, {4}>, "
-                               "pads = array<i64: {5}, {6}, 1, 2>, dilations = array<i64: {7}, {7}>, groups = {8} : i64, padValue = {9} : i64} : "
-                               "({0}, {1}, {2}) -> {3} return %y : {3} }",
-                               typeText(x), typeText(weights), typeText(bias), typeText(y), stride, top, left, dilation, groups, padValue);
+    std::string text = formatv(
+        "(%x: {0}, %w: {1}, %b: {2}) -> {3} {{ %y = device.conv %x, %w bias %b {{strides = array<i64: {4}, {4}>, "
+        "pads = array<i64: {5}, {6}, 1, 2>, dilations = array<i64: {7}, {7}>, groups = {8} : i64, padValue = {9} : "
+        "i64} : "
+        "({0}, {1}, {2}) -> {3} return %y : {3} }",
+        typeText(x), typeText(weights), typeText(bias), typeText(y), stride, top, left, dilation, groups, padValue);
     std::vector<int64_t> actual = top::reference::read<int64_t>(evaluate(text, {x, weights, bias}));
     std::vector<int64_t> xs = top::reference::read<int64_t>(x), ws = top::reference::read<int64_t>(weights);
     std::vector<int64_t> bs = top::reference::read<int64_t>(bias);
@@ -100,10 +103,12 @@ TEST_F(IntegerReference, Conv) {
           for (int64_t j = 0; j < ow; ++j, ++at) {
             int64_t sum = bs[o];
             for (int64_t k = 0; k < c / groups * kh * kw; ++k) {
-              int64_t ic = k / (kh * kw), row = i * stride - top + k / kw % kh * dilation, column = j * stride - left + k % kw * dilation;
+              int64_t ic = k / (kh * kw), row = i * stride - top + k / kw % kh * dilation,
+                      column = j * stride - left + k % kw * dilation;
               bool inside = row >= 0 && row < h && column >= 0 && column < w;
               int64_t channel = o / (oc / groups) * (c / groups) + ic;
-              sum += ws[o * (c / groups * kh * kw) + k] * (inside ? xs[((n * c + channel) * h + row) * w + column] : padValue);
+              sum += ws[o * (c / groups * kh * kw) + k] *
+                     (inside ? xs[((n * c + channel) * h + row) * w + column] : padValue);
             }
             ASSERT_EQ(actual[at], sum) << text << " element " << at;
           }
@@ -121,7 +126,8 @@ TEST_F(IntegerReference, MatMul) {
     SmallVector<int64_t> bShape = transB ? SmallVector<int64_t>{n, k} : SmallVector<int64_t>{k, n};
     HostTensor b = draw("i8", bShape, -128, -100), bias = draw("i32", {n}, -100000, 100000);
     HostTensor y(bias.getElementType(), {m, n});
-    std::string text = formatv("(%a: {0}, %b: {1}, %c: {2}) -> {3} {{ %y = device.matmul %a, %b bias %c {{transB = {4}} : ({0}, {1}, {2}) -> {3} "
+    std::string text = formatv("(%a: {0}, %b: {1}, %c: {2}) -> {3} {{ %y = device.matmul %a, %b bias %c {{transB = "
+                               "{4}} : ({0}, {1}, {2}) -> {3} "
                                "return %y : {3} }",
                                typeText(a), typeText(b), typeText(bias), typeText(y), transB ? "true" : "false");
     std::vector<int64_t> actual = top::reference::read<int64_t>(evaluate(text, {a, b, bias}));
@@ -138,7 +144,8 @@ TEST_F(IntegerReference, MatMul) {
 
 /// Requantisation in single precision: ties to even, saturation at both ends, an odd zero point.
 TEST_F(IntegerReference, Requantise) {
-  const char *text = R"((%a: tensor<1x8xi8>, %b: tensor<8x8xi8>, %c: tensor<8xi32>, %m: tensor<8xf32>) -> tensor<1x8xi8> {
+  const char *text =
+      R"((%a: tensor<1x8xi8>, %b: tensor<8x8xi8>, %c: tensor<8xi32>, %m: tensor<8xf32>) -> tensor<1x8xi8> {
     %y = device.matmul %a, %b bias %c extras(%m) epilogue {
     ^bb0(%acc: i32, %scale: f32):
       %f = arith.sitofp %acc : i32 to f32

@@ -76,8 +76,8 @@ LogicalResult MatMulOp::evaluate(Inputs inputs, Outputs outputs) {
   }
   Builder builder(getContext());
   return withEpilogue(*this, inputs, outputs, [&](Inputs own, Outputs sums) {
-    return evaluateAs<top::MatMulOp>(*this, own, sums, getA(), getB(), getBias(), getTransAAttr(),
-                                     getTransBAttr(), builder.getBoolAttr(false), builder.getF64FloatAttr(-1));
+    return evaluateAs<top::MatMulOp>(*this, own, sums, getA(), getB(), getBias(), getTransAAttr(), getTransBAttr(),
+                                     builder.getBoolAttr(false), builder.getF64FloatAttr(-1));
   });
 }
 
@@ -87,17 +87,15 @@ LogicalResult PoolOp::evaluate(Inputs inputs, Outputs outputs) {
   BoolAttr ceilMode = builder.getBoolAttr(false);
   return withEpilogue(*this, inputs, outputs, [&](Inputs own, Outputs sums) {
     if (getKind() == PoolKind::max) {
-      return evaluateAs<top::MaxPoolOp>(*this, own, sums, getX(), getKernelAttr(), getStridesAttr(),
-                                        getPadsAttr(), getDilationsAttr(), ceilMode);
+      return evaluateAs<top::MaxPoolOp>(*this, own, sums, getX(), getKernelAttr(), getStridesAttr(), getPadsAttr(),
+                                        getDilationsAttr(), ceilMode);
     }
     return evaluateAs<top::AvgPoolOp>(*this, own, sums, getX(), getKernelAttr(), getStridesAttr(), getPadsAttr(),
                                       getDilationsAttr(), ceilMode, getCountIncludePadAttr());
   });
 }
 
-LogicalResult MapOp::evaluate(Inputs inputs, Outputs outputs) {
-  return runScalarRegion(getBody(), inputs, outputs[0]);
-}
+LogicalResult MapOp::evaluate(Inputs inputs, Outputs outputs) { return runScalarRegion(getBody(), inputs, outputs[0]); }
 
 LogicalResult LutOp::evaluate(Inputs inputs, Outputs outputs) {
   ArrayRef<char> x = inputs[0]->getBytes(), table = inputs[1]->getBytes();
@@ -162,8 +160,7 @@ LogicalResult RecurrentOp::evaluate(Inputs inputs, Outputs outputs) {
   std::optional<top::RnnDirection> direction = top::symbolizeRnnDirection(getDirection());
   assert(kind && direction && "the verifier admits known names only");
   return evaluateAs<top::RnnOp>(*this, inputs, outputs, getX(), getW(), getR(), getBias(), getSequenceLens(),
-                                getInitialH(), getInitialC(), getPeephole(),
-                                top::RnnKindAttr::get(getContext(), *kind),
+                                getInitialH(), getInitialC(), getPeephole(), top::RnnKindAttr::get(getContext(), *kind),
                                 top::RnnDirectionAttr::get(getContext(), *direction), getHiddenSizeAttr(),
                                 getActivationsAttr(), getClipAttr(), getLinearBeforeResetAttr());
 }

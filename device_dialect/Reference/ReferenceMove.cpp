@@ -18,8 +18,8 @@ LogicalResult CopyOp::evaluate(Inputs inputs, Outputs outputs) {
   }
   for (auto piece : getPieces().getAsRange<PieceAttr>()) {
     const HostTensor &source = *inputs[piece.getSource()];
-    movePiece(piece, source.getBytes().data(), source.getShape(), outputs[0].getBytes().data(),
-              outputs[0].getShape(), top::elementBytes(source.getElementType()));
+    movePiece(piece, source.getBytes().data(), source.getShape(), outputs[0].getBytes().data(), outputs[0].getShape(),
+              top::elementBytes(source.getElementType()));
   }
   return success();
 }
@@ -52,30 +52,26 @@ LogicalResult GatherOp::evaluate(Inputs inputs, Outputs outputs) {
 
 LogicalResult GatherElementsOp::evaluate(Inputs inputs, Outputs outputs) {
   HostTensor indices = clampIndices(*inputs[1], inputs[0]->getShape()[getAxis()]);
-  return evaluateAs<top::GatherElementsOp>(*this, {inputs[0], &indices}, outputs, getX(), getIndices(),
-                                           getAxisAttr());
+  return evaluateAs<top::GatherElementsOp>(*this, {inputs[0], &indices}, outputs, getX(), getIndices(), getAxisAttr());
 }
 
 LogicalResult GatherNdOp::evaluate(Inputs inputs, Outputs outputs) {
-  ArrayRef<int64_t> bounds =
-      inputs[0]->getShape().slice(getBatchDims(), inputs[1]->getShape().back());
+  ArrayRef<int64_t> bounds = inputs[0]->getShape().slice(getBatchDims(), inputs[1]->getShape().back());
   HostTensor indices = clampIndices(*inputs[1], bounds);
-  return evaluateAs<top::GatherNdOp>(*this, {inputs[0], &indices}, outputs, getX(), getIndices(),
-                                     getBatchDimsAttr());
+  return evaluateAs<top::GatherNdOp>(*this, {inputs[0], &indices}, outputs, getX(), getIndices(), getBatchDimsAttr());
 }
 
 LogicalResult ScatterOp::evaluate(Inputs inputs, Outputs outputs) {
   ArrayRef<int64_t> shape = inputs[0]->getShape();
   ArrayRef<int64_t> bounds = getNd() ? shape.take_front(inputs[1]->getShape().back()) : shape.slice(getAxis(), 1);
   HostTensor indices = clampIndices(*inputs[1], bounds);
-  auto reduction =
-      top::ScatterReductionAttr::get(getContext(), *top::symbolizeScatterReduction(getReduction()));
+  auto reduction = top::ScatterReductionAttr::get(getContext(), *top::symbolizeScatterReduction(getReduction()));
   const HostTensor *clamped[] = {inputs[0], &indices, inputs[2]};
   if (getNd()) {
     return evaluateAs<top::ScatterNdOp>(*this, clamped, outputs, getX(), getIndices(), getUpdates(), reduction);
   }
-  return evaluateAs<top::ScatterElementsOp>(*this, clamped, outputs, getX(), getIndices(), getUpdates(),
-                                            getAxisAttr(), reduction);
+  return evaluateAs<top::ScatterElementsOp>(*this, clamped, outputs, getX(), getIndices(), getUpdates(), getAxisAttr(),
+                                            reduction);
 }
 
 //===----------------------------------------------------------------------===//
@@ -145,6 +141,5 @@ LogicalResult TopKOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult CumSumOp::evaluate(Inputs inputs, Outputs outputs) {
-  return evaluateAs<top::CumSumOp>(*this, inputs, outputs, getX(), getAxisAttr(), getExclusiveAttr(),
-                                   getReverseAttr());
+  return evaluateAs<top::CumSumOp>(*this, inputs, outputs, getX(), getAxisAttr(), getExclusiveAttr(), getReverseAttr());
 }

@@ -134,8 +134,7 @@ LogicalResult tessera::device::runScalarRegion(Region &region, ArrayRef<const Ho
     }
     program.run(values, size);
     const Column &y = values[program.yielded];
-    isFloat ? ref::writeRange(result, begin, size, y.f.data())
-            : ref::writeRange(result, begin, size, y.i.data());
+    isFloat ? ref::writeRange(result, begin, size, y.f.data()) : ref::writeRange(result, begin, size, y.i.data());
   }
   return success();
 }

@@ -14,8 +14,7 @@ namespace tessera::device {
 
 /// result[i] = region(arguments[i]...), the arguments broadcast to the result as in numpy. An empty
 /// region converts its one argument. An op it does not know is an error at that op.
-llvm::LogicalResult runScalarRegion(mlir::Region &region,
-                                    llvm::ArrayRef<const top::HostTensor *> arguments,
+llvm::LogicalResult runScalarRegion(mlir::Region &region, llvm::ArrayRef<const top::HostTensor *> arguments,
                                     top::HostTensor &result);
 
 } // namespace tessera::device

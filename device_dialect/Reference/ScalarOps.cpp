@@ -31,8 +31,7 @@ int64_t wrapTo(Type type, int64_t value) {
     return value;
   }
   auto low = static_cast<uint64_t>(value) & ((uint64_t(1) << width) - 1);
-  return width == 1 ? static_cast<int64_t>(low)
-                    : static_cast<int64_t>(low << (64 - width)) >> (64 - width);
+  return width == 1 ? static_cast<int64_t>(low) : static_cast<int64_t>(low << (64 - width)) >> (64 - width);
 }
 
 namespace {
@@ -137,22 +136,16 @@ const llvm::StringMap<Int2> &intBinary() {
       {"arith.muli", [](int64_t a, int64_t b, unsigned) { return int64_t(uint64_t(a) * uint64_t(b)); }},
       {"arith.divsi", [](int64_t a, int64_t b, unsigned w) { return divides(a, b, w) ? a / b : 0; }},
       {"arith.remsi", [](int64_t a, int64_t b, unsigned w) { return divides(a, b, w) ? a % b : 0; }},
-      {"arith.divui",
-       [](int64_t a, int64_t b, unsigned w) {
-         return b ? static_cast<int64_t>(asUnsigned(a, w) / asUnsigned(b, w)) : 0;
-       }},
-      {"arith.remui",
-       [](int64_t a, int64_t b, unsigned w) {
-         return b ? static_cast<int64_t>(asUnsigned(a, w) % asUnsigned(b, w)) : 0;
-       }},
+      {"arith.divui", [](int64_t a, int64_t b,
+                         unsigned w) { return b ? static_cast<int64_t>(asUnsigned(a, w) / asUnsigned(b, w)) : 0; }},
+      {"arith.remui", [](int64_t a, int64_t b,
+                         unsigned w) { return b ? static_cast<int64_t>(asUnsigned(a, w) % asUnsigned(b, w)) : 0; }},
       {"arith.floordivsi",
        [](int64_t a, int64_t b, unsigned w) {
          return divides(a, b, w) ? a / b - (a % b != 0 && (a < 0) != (b < 0)) : 0;
        }},
-      {"arith.ceildivsi",
-       [](int64_t a, int64_t b, unsigned w) {
-         return divides(a, b, w) ? a / b + (a % b != 0 && (a < 0) == (b < 0)) : 0;
-       }},
+      {"arith.ceildivsi", [](int64_t a, int64_t b,
+                             unsigned w) { return divides(a, b, w) ? a / b + (a % b != 0 && (a < 0) == (b < 0)) : 0; }},
       {"arith.andi", [](int64_t a, int64_t b, unsigned) { return a & b; }},
       {"arith.ori", [](int64_t a, int64_t b, unsigned) { return a | b; }},
       {"arith.xori", [](int64_t a, int64_t b, unsigned) { return a ^ b; }},
@@ -184,22 +177,38 @@ bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
   using P = arith::CmpFPredicate;
   bool unordered = a != a || b != b;
   switch (predicate) {
-  case P::AlwaysFalse: return false;
-  case P::AlwaysTrue: return true;
-  case P::ORD: return !unordered;
-  case P::UNO: return unordered;
-  case P::OEQ: return !unordered && a == b;
-  case P::UEQ: return unordered || a == b;
-  case P::ONE: return !unordered && a != b;
-  case P::UNE: return unordered || a != b;
-  case P::OLT: return !unordered && a < b;
-  case P::ULT: return unordered || a < b;
-  case P::OLE: return !unordered && a <= b;
-  case P::ULE: return unordered || a <= b;
-  case P::OGT: return !unordered && a > b;
-  case P::UGT: return unordered || a > b;
-  case P::OGE: return !unordered && a >= b;
-  case P::UGE: return unordered || a >= b;
+  case P::AlwaysFalse:
+    return false;
+  case P::AlwaysTrue:
+    return true;
+  case P::ORD:
+    return !unordered;
+  case P::UNO:
+    return unordered;
+  case P::OEQ:
+    return !unordered && a == b;
+  case P::UEQ:
+    return unordered || a == b;
+  case P::ONE:
+    return !unordered && a != b;
+  case P::UNE:
+    return unordered || a != b;
+  case P::OLT:
+    return !unordered && a < b;
+  case P::ULT:
+    return unordered || a < b;
+  case P::OLE:
+    return !unordered && a <= b;
+  case P::ULE:
+    return unordered || a <= b;
+  case P::OGT:
+    return !unordered && a > b;
+  case P::UGT:
+    return unordered || a > b;
+  case P::OGE:
+    return !unordered && a >= b;
+  case P::UGE:
+    return unordered || a >= b;
   }
   return false;
 }
@@ -210,16 +219,26 @@ bool compareInts(arith::CmpIPredicate predicate, int64_t a, int64_t b, unsigned 
   // An i1 holds 0 or 1 here, as a signed number 0 or -1.
   int64_t sa = width == 1 ? -a : a, sb = width == 1 ? -b : b;
   switch (predicate) {
-  case P::eq: return ua == ub;
-  case P::ne: return ua != ub;
-  case P::slt: return sa < sb;
-  case P::sle: return sa <= sb;
-  case P::sgt: return sa > sb;
-  case P::sge: return sa >= sb;
-  case P::ult: return ua < ub;
-  case P::ule: return ua <= ub;
-  case P::ugt: return ua > ub;
-  case P::uge: return ua >= ub;
+  case P::eq:
+    return ua == ub;
+  case P::ne:
+    return ua != ub;
+  case P::slt:
+    return sa < sb;
+  case P::sle:
+    return sa <= sb;
+  case P::sgt:
+    return sa > sb;
+  case P::sge:
+    return sa >= sb;
+  case P::ult:
+    return ua < ub;
+  case P::ule:
+    return ua <= ub;
+  case P::ugt:
+    return ua > ub;
+  case P::uge:
+    return ua >= ub;
   }
   return false;
 }
@@ -231,14 +250,12 @@ bool compareInts(arith::CmpIPredicate predicate, int64_t a, int64_t b, unsigned 
 /// Beyond the range, and for NaN, the smallest integer, as x86 does it.
 int64_t toSigned(double value) {
   constexpr double kTwoTo63 = 9223372036854775808.0;
-  return value >= -kTwoTo63 && value < kTwoTo63 ? static_cast<int64_t>(value)
-                                                : std::numeric_limits<int64_t>::min();
+  return value >= -kTwoTo63 && value < kTwoTo63 ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();
 }
 
 int64_t toUnsigned(double value) {
   constexpr double kTwoTo63 = 9223372036854775808.0, kTwoTo64 = 2 * kTwoTo63;
-  return value >= kTwoTo63 && value < kTwoTo64 ? static_cast<int64_t>(static_cast<uint64_t>(value))
-                                               : toSigned(value);
+  return value >= kTwoTo63 && value < kTwoTo64 ? static_cast<int64_t>(static_cast<uint64_t>(value)) : toSigned(value);
 }
 
 uint64_t bitsOf(Type type, double value) {
@@ -292,9 +309,7 @@ ColumnFunction getCast(Operation *op) {
       {"arith.fptosi", [=](auto in, Column &out, size_t k) { out.i[k] = wrapTo(to, toSigned(in[0]->f[k])); }},
       {"arith.fptoui", [=](auto in, Column &out, size_t k) { out.i[k] = wrapTo(to, toUnsigned(in[0]->f[k])); }},
       {"arith.extsi",
-       [=](auto in, Column &out, size_t k) {
-         out.i[k] = wrapTo(to, from.isInteger(1) ? -in[0]->i[k] : in[0]->i[k]);
-       }},
+       [=](auto in, Column &out, size_t k) { out.i[k] = wrapTo(to, from.isInteger(1) ? -in[0]->i[k] : in[0]->i[k]); }},
       {"arith.extui",
        [=](auto in, Column &out, size_t k) {
          out.i[k] = wrapTo(to, static_cast<int64_t>(asUnsigned(in[0]->i[k], from.getIntOrFloatBitWidth())));
@@ -302,8 +317,8 @@ ColumnFunction getCast(Operation *op) {
       {"arith.trunci", [=](auto in, Column &out, size_t k) { out.i[k] = wrapTo(to, in[0]->i[k]); }},
       {"arith.bitcast",
        [=](auto in, Column &out, size_t k) {
-         uint64_t bits = isa<FloatType>(from) ? bitsOf(from, in[0]->f[k])
-                                              : asUnsigned(in[0]->i[k], from.getIntOrFloatBitWidth());
+         uint64_t bits =
+             isa<FloatType>(from) ? bitsOf(from, in[0]->f[k]) : asUnsigned(in[0]->i[k], from.getIntOrFloatBitWidth());
          if (isa<FloatType>(to)) {
            out.f[k] = fromBits(to, bits);
          } else {
@@ -325,23 +340,22 @@ ColumnFunction getSpecial(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     bool isFloat = isa<FloatAttr>(constant.getValue());
     double f = isFloat ? cast<FloatAttr>(constant.getValue()).getValueAsDouble() : 0;
-    int64_t i = isFloat ? 0
-                        : wrapTo(constant.getType(), static_cast<int64_t>(
-                                     cast<IntegerAttr>(constant.getValue()).getValue().getSExtValue()));
+    int64_t i = isFloat
+                    ? 0
+                    : wrapTo(constant.getType(),
+                             static_cast<int64_t>(cast<IntegerAttr>(constant.getValue()).getValue().getSExtValue()));
     return perElement([=](auto, Column &out, size_t k) { isFloat ? void(out.f[k] = f) : void(out.i[k] = i); });
   }
   if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
     auto predicate = compare.getPredicate();
-    return perElement([=](auto in, Column &out, size_t k) {
-      out.i[k] = compareFloats(predicate, in[0]->f[k], in[1]->f[k]);
-    });
+    return perElement(
+        [=](auto in, Column &out, size_t k) { out.i[k] = compareFloats(predicate, in[0]->f[k], in[1]->f[k]); });
   }
   if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
     auto predicate = compare.getPredicate();
     unsigned width = compare.getLhs().getType().getIntOrFloatBitWidth();
-    return perElement([=](auto in, Column &out, size_t k) {
-      out.i[k] = compareInts(predicate, in[0]->i[k], in[1]->i[k], width);
-    });
+    return perElement(
+        [=](auto in, Column &out, size_t k) { out.i[k] = compareInts(predicate, in[0]->i[k], in[1]->i[k], width); });
   }
   if (isa<arith::SelectOp>(op)) {
     bool isFloat = isa<FloatType>(op->getResult(0).getType());
@@ -365,7 +379,8 @@ ColumnFunction getSpecial(Operation *op) {
   }
   if (name == "math.absi") {
     return perElement([=](auto in, Column &out, size_t k) {
-      out.i[k] = wrapTo(type, in[0]->i[k] < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(in[0]->i[k])) : in[0]->i[k]);
+      out.i[k] =
+          wrapTo(type, in[0]->i[k] < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(in[0]->i[k])) : in[0]->i[k]);
     });
   }
   if (name == "math.isnan" || name == "math.isinf" || name == "math.isfinite") {
@@ -388,16 +403,14 @@ ColumnFunction getColumnFunction(Operation *op) {
   }
   if (Float2 function = floatBinary().lookup(name)) {
     Type type = op->getResult(0).getType();
-    return perElement([=](auto in, Column &out, size_t k) {
-      out.f[k] = roundTo(type, function(in[0]->f[k], in[1]->f[k]));
-    });
+    return perElement(
+        [=](auto in, Column &out, size_t k) { out.f[k] = roundTo(type, function(in[0]->f[k], in[1]->f[k])); });
   }
   if (Int2 function = intBinary().lookup(name)) {
     Type type = op->getResult(0).getType();
     unsigned width = type.getIntOrFloatBitWidth();
-    return perElement([=](auto in, Column &out, size_t k) {
-      out.i[k] = wrapTo(type, function(in[0]->i[k], in[1]->i[k], width));
-    });
+    return perElement(
+        [=](auto in, Column &out, size_t k) { out.i[k] = wrapTo(type, function(in[0]->i[k], in[1]->i[k], width)); });
   }
   ColumnFunction special = getSpecial(op);
   return special ? special : getCast(op);

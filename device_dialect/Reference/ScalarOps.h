@@ -28,8 +28,7 @@ double roundTo(mlir::Type type, double value);
 int64_t wrapTo(mlir::Type type, int64_t value);
 
 /// Computes `size` elements of an op's result, already rounded.
-using ColumnFunction =
-    std::function<void(llvm::ArrayRef<const Column *> operands, Column &result, size_t size)>;
+using ColumnFunction = std::function<void(llvm::ArrayRef<const Column *> operands, Column &result, size_t size)>;
 
 /// How an op is computed; empty for ops that are not known.
 ColumnFunction getColumnFunction(mlir::Operation *op);

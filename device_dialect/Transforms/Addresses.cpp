@@ -64,7 +64,8 @@ std::optional<int64_t> contiguousOffset(RankedTensorType whole, ArrayRef<int64_t
 /// Whether no dim of |piece| changes its place, order or step.
 static bool isBox(PieceAttr piece) {
   for (auto [d, size] : llvm::enumerate(piece.getSizes())) {
-    if (size > 1 && (piece.getSrcDims()[d] != static_cast<int64_t>(d) || piece.getSrcSteps()[d] != 1 || piece.getDstSteps()[d] != 1)) {
+    if (size > 1 && (piece.getSrcDims()[d] != static_cast<int64_t>(d) || piece.getSrcSteps()[d] != 1 ||
+                     piece.getDstSteps()[d] != 1)) {
       return false;
     }
   }

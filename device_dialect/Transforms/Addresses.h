@@ -18,7 +18,8 @@ struct Address {
   int64_t offset = 0; ///< in bytes
 };
 
-/// Where |value| lies after address assignment; nothing for constants (also behind reshapes) and results without an address.
+/// Where |value| lies after address assignment; nothing for constants (also behind reshapes) and results without an
+/// address.
 std::optional<Address> getAddress(mlir::Value value);
 
 /// Whether |op| is done by addresses alone: a reshape, or a copy marked device.elided.
@@ -29,17 +30,18 @@ mlir::Value getConstantRoot(mlir::Value value);
 
 /// Byte offset of the box [offsets, offsets + sizes) in a tensor of type |whole| if the box is one run of bytes, holds
 /// whole channel blocks, and lies as a tensor of its own would.
-std::optional<int64_t> contiguousOffset(mlir::RankedTensorType whole, llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64_t> sizes);
+std::optional<int64_t> contiguousOffset(mlir::RankedTensorType whole, llvm::ArrayRef<int64_t> offsets,
+                                        llvm::ArrayRef<int64_t> sizes);
 
 /// Where the result of |copy| lies in its source when it is a contiguous slice of it in the same layout.
 std::optional<int64_t> sliceOffset(CopyOp copy);
 
-/// Where the whole source of |piece| lies in the result of |copy| when the bytes are contiguous there, were the source in
-/// the layout of the result.
+/// Where the whole source of |piece| lies in the result of |copy| when the bytes are contiguous there, were the source
+/// in the layout of the result.
 std::optional<int64_t> partOffset(CopyOp copy, PieceAttr piece);
 
-/// Whether |op| may write its result over operand |index|: it reads each element of that operand only where, and before, it
-/// writes the element of the result with the same offset.
+/// Whether |op| may write its result over operand |index|: it reads each element of that operand only where, and
+/// before, it writes the element of the result with the same offset.
 bool canWriteOver(mlir::Operation *op, unsigned index);
 
 } // namespace tessera::device

@@ -1,8 +1,8 @@
 //===- AssignAddresses.cpp - Where every value lies -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values that share bytes are joined into buffers: views with what they view, parts with what they are joined to, results
-// with the operands they overwrite. Then the buffers, which have lifetimes on the program's order, are placed.
+// Values that share bytes are joined into buffers: views with what they view, parts with what they are joined to,
+// results with the operands they overwrite. Then the buffers, which have lifetimes on the program's order, are placed.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -55,7 +55,8 @@ public:
   /// Whether |value| is all of its buffer and the buffer is not bound to a memory of the caller.
   bool isFree(Value value) {
     Place place = find(value);
-    return place.offset == 0 && infos[place.root].bytes == physicalBytes(typeOf(value)) && infos[place.root].memory == 0;
+    return place.offset == 0 && infos[place.root].bytes == physicalBytes(typeOf(value)) &&
+           infos[place.root].memory == 0;
   }
 
   /// Puts all of the buffer of |inner| |offset| bytes behind |outer|.
@@ -127,7 +128,8 @@ private:
       for (Value result : op.getResults()) {
         auto type = dyn_cast<RankedTensorType>(result.getType());
         if (!type || !type.hasStaticShape()) {
-          return op.emitError() << "result of type " << result.getType() << " has no size; addresses need static tensors";
+          return op.emitError() << "result of type " << result.getType()
+                                << " has no size; addresses need static tensors";
         }
         if (!getConstantRoot(result)) {
           buffers.add(result, 0);
@@ -154,7 +156,8 @@ private:
   void joinSlices() {
     for (auto copy : body().getOps<CopyOp>()) {
       std::optional<int64_t> offset = sliceOffset(copy);
-      if (offset && *offset % kAddressAlignment == 0 && buffers.contains(copy.getSources().front()) && buffers.isFree(copy.getY())) {
+      if (offset && *offset % kAddressAlignment == 0 && buffers.contains(copy.getSources().front()) &&
+          buffers.isFree(copy.getY())) {
         buffers.join(copy.getY(), copy.getSources().front(), *offset);
         elide(copy);
       }
@@ -166,8 +169,8 @@ private:
     ++numElided;
   }
 
-  /// Concatenations whose parts can be computed in place. From the last to the first: a tensor that goes into several is
-  /// put into the last, which as a rule is the largest and holds the others.
+  /// Concatenations whose parts can be computed in place. From the last to the first: a tensor that goes into several
+  /// is put into the last, which as a rule is the largest and holds the others.
   void joinParts() {
     SmallVector<CopyOp> copies(body().getOps<CopyOp>());
     for (CopyOp copy : llvm::reverse(copies)) {
@@ -213,7 +216,8 @@ private:
 
   bool canLieIn(CopyOp copy, ArrayRef<PieceAttr> pieces, PieceAttr piece) {
     Value source = copy.getSources()[piece.getSource()];
-    bool once = llvm::count_if(pieces, [&](PieceAttr other) { return copy.getSources()[other.getSource()] == source; }) == 1;
+    bool once =
+        llvm::count_if(pieces, [&](PieceAttr other) { return copy.getSources()[other.getSource()] == source; }) == 1;
     return once && buffers.contains(source) && buffers.isFree(source) &&
            getBlockedLayout(source.getType()) == getBlockedLayout(copy.getY().getType());
   }
@@ -221,7 +225,8 @@ private:
   /// A copy of |source| in the layout of the result of |copy|.
   Value moveApart(CopyOp copy, Value source) {
     OpBuilder builder(copy);
-    auto type = RankedTensorType::get(typeOf(source).getShape(), typeOf(source).getElementType(), typeOf(copy.getY()).getEncoding());
+    auto type = RankedTensorType::get(typeOf(source).getShape(), typeOf(source).getElementType(),
+                                      typeOf(copy.getY()).getEncoding());
     Attribute piece = Piece::identity(0, type.getShape()).get(&getContext());
     auto moved = CopyOp::create(builder, copy.getLoc(), type, source, builder.getArrayAttr(piece), FloatAttr());
     buffers.add(moved.getY(), 0);
@@ -265,13 +270,15 @@ private:
       }
       Value result = op.getResult(0);
       Buffers::Place place = buffers.find(result);
-      if (place.offset != 0 || buffers.info(place.root).bytes != physicalBytes(typeOf(result)) || buffers.info(place.root).first < steps[&op]) {
+      if (place.offset != 0 || buffers.info(place.root).bytes != physicalBytes(typeOf(result)) ||
+          buffers.info(place.root).first < steps[&op]) {
         continue; // a part of something larger
       }
       for (OpOperand &operand : op.getOpOperands()) {
         if (canTakePlace(op, operand)) {
           buffers.join(result, operand.get(), 0);
-          op.setAttr(DeviceDialect::kInplaceAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), operand.getOperandNumber()));
+          op.setAttr(DeviceDialect::kInplaceAttr,
+                     IntegerAttr::get(IntegerType::get(&getContext(), 64), operand.getOperandNumber()));
           ++numInplace;
           break;
         }
@@ -280,7 +287,8 @@ private:
   }
 
   bool canTakePlace(Operation &op, OpOperand &operand) {
-    if (!buffers.contains(operand.get()) || !buffers.isFree(operand.get()) || !canWriteOver(&op, operand.getOperandNumber())) {
+    if (!buffers.contains(operand.get()) || !buffers.isFree(operand.get()) ||
+        !canWriteOver(&op, operand.getOperandNumber())) {
       return false;
     }
     unsigned root = buffers.find(operand.get()).root;
@@ -307,7 +315,8 @@ private:
     }
     Builder builder(&getContext());
     getOperation()->setAttr(DeviceDialect::kWorkspaceBytesAttr, builder.getI64IntegerAttr(placement.bytes));
-    getOperation()->setAttr(DeviceDialect::kWorkspaceLowerBoundAttr, builder.getI64IntegerAttr(lowerBound(needed, kAddressAlignment)));
+    getOperation()->setAttr(DeviceDialect::kWorkspaceLowerBoundAttr,
+                            builder.getI64IntegerAttr(lowerBound(needed, kAddressAlignment)));
   }
 
   void write() {

@@ -39,8 +39,8 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 /// Only image-like tensors of f32, i8 and ui8 are ever blocked.
 bool canBlock(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getRank() == 4 && (type.getElementType().isF32() || isByte(type.getElementType())) && type.hasStaticShape() &&
-         type.getNumElements() > 0;
+  return type && type.getRank() == 4 && (type.getElementType().isF32() || isByte(type.getElementType())) &&
+         type.hasStaticShape() && type.getNumElements() > 0;
 }
 
 bool blocked(Value value) { return isBlocked(value.getType()); }
@@ -123,8 +123,8 @@ private:
 
   void decideConv(ConvOp conv, Choice &choice) {
     ConvChoice fast = canBlock(conv.getX()) ? chooseConvAlgorithm(conv, vectorBytes, winograd) : ConvChoice();
-    bool constants = top::isConstant(conv.getW()) && (!isByte(typeOf(conv.getX()).getElementType()) || !conv.getBias() ||
-                                                      top::isConstant(conv.getBias()));
+    bool constants = top::isConstant(conv.getW()) && (!isByte(typeOf(conv.getX()).getElementType()) ||
+                                                      !conv.getBias() || top::isConstant(conv.getBias()));
     if (fast.algorithm == ConvAlgorithm::generic || !constants) {
       return;
     }
@@ -136,8 +136,8 @@ private:
     choice.operands[0] = rows ? Wanted::RowMajor : Wanted::Blocked;
     conv.setAlgorithm(fast.algorithm);
     for (OpOperand &extra : conv.getExtrasMutable()) {
-      bool same = typeOf(extra.get()).getShape() == typeOf(conv.getY()).getShape() &&
-                  typeOf(extra.get()).getNumElements() > 1;
+      bool same =
+          typeOf(extra.get()).getShape() == typeOf(conv.getY()).getShape() && typeOf(extra.get()).getNumElements() > 1;
       choice.operands[extra.getOperandNumber()] = same ? Wanted::Blocked : Wanted::Any;
     }
   }
@@ -159,8 +159,7 @@ private:
   void decideCopy(CopyOp copy, Choice &choice) {
     // Any source layout is read as it is; a concatenation stays in the layout of its parts when someone wants that.
     bool anyBlocked = llvm::any_of(copy.getSources(), blocked);
-    choice.blockedResult =
-        anyBlocked && canBlock(copy.getY()) && keepsDims(copy) && anyUserTakesBlocked(copy.getY());
+    choice.blockedResult = anyBlocked && canBlock(copy.getY()) && keepsDims(copy) && anyUserTakesBlocked(copy.getY());
     llvm::fill(choice.operands, Wanted::Any);
     if (!choice.blockedResult) {
       return;
@@ -227,7 +226,8 @@ private:
     std::vector<char> bytes(merge * dims.oc * filterBytes, 0);
     for (int64_t oc = 0; oc < dims.oc; ++oc) {
       int64_t place = oc / groupOc % merge;
-      std::copy_n(data->data<char>().data() + oc * filterBytes, filterBytes, bytes.data() + (oc * merge + place) * filterBytes);
+      std::copy_n(data->data<char>().data() + oc * filterBytes, filterBytes,
+                  bytes.data() + (oc * merge + place) * filterBytes);
     }
     OpBuilder builder(conv);
     conv.getWMutable().set(top::createConstant(builder, conv.getW().getLoc(), type, std::move(bytes), "merged_groups"));

@@ -17,7 +17,8 @@ struct Interval {
 
 /// The i in [0, size) for which offset + i * step is the place of an element j in [0, count) at start + j * stride.
 /// Nothing when they are no interval.
-std::optional<Interval> stepsInside(int64_t offset, int64_t step, int64_t size, int64_t start, int64_t stride, int64_t count) {
+std::optional<Interval> stepsInside(int64_t offset, int64_t step, int64_t size, int64_t start, int64_t stride,
+                                    int64_t count) {
   if (size > 1 && step % stride != 0) {
     return std::nullopt;
   }

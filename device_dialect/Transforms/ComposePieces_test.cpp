@@ -14,7 +14,9 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-int64_t product(ArrayRef<int64_t> dims) { return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>()); }
+int64_t product(ArrayRef<int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
+}
 
 class ComposePieces : public testing::Test {
 protected:
@@ -22,7 +24,8 @@ protected:
 
   int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
 
-  /// A random permutation, slice, broadcast, reversal or spread that fits a source of dims |from|; |to| gets the result's.
+  /// A random permutation, slice, broadcast, reversal or spread that fits a source of dims |from|; |to| gets the
+  /// result's.
   Piece randomPiece(ArrayRef<int64_t> from, Dims &to) {
     Piece piece;
     Dims order(from.size());
@@ -50,10 +53,12 @@ protected:
     return piece;
   }
 
-  std::vector<int32_t> move(ArrayRef<Piece> pieces, const std::vector<int32_t> &source, ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+  std::vector<int32_t> move(ArrayRef<Piece> pieces, const std::vector<int32_t> &source, ArrayRef<int64_t> from,
+                            ArrayRef<int64_t> to) {
     std::vector<int32_t> result(product(to), -1);
     for (const Piece &piece : pieces) {
-      movePiece(piece.get(&context), reinterpret_cast<const char *>(source.data()), from, reinterpret_cast<char *>(result.data()), to, 4);
+      movePiece(piece.get(&context), reinterpret_cast<const char *>(source.data()), from,
+                reinterpret_cast<char *>(result.data()), to, 4);
     }
     return result;
   }

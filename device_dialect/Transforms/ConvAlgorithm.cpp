@@ -20,7 +20,8 @@ bool hasTileTypes(Value x, Type w, Value bias, Value y) {
   Type xElement = typeOf(x).getElementType();
   bool integers = isByte(xElement), floats = xElement.isF32();
   bool signedBytes = isByte(w) && !w.isUnsignedInteger();
-  bool fits = !bias || (integers ? typeOf(bias).getElementType().isSignlessInteger(32) : typeOf(bias).getElementType().isF32());
+  bool fits =
+      !bias || (integers ? typeOf(bias).getElementType().isSignlessInteger(32) : typeOf(bias).getElementType().isF32());
   return fits && (integers ? signedBytes : floats && w.isF32()) && isEpilogueElement(typeOf(y).getElementType());
 }
 
@@ -145,8 +146,8 @@ static double winogradCycles(ConvOp conv, int64_t vectorBytes, int64_t tile) {
   double weights = points * 4.0 * d.groupC * llvm::alignTo(d.oc, kChannelBlock);
   // Loads, arithmetic and stores of both transforms, per tile and block, measured.
   double tiles = product.rowsPerRun, perTile = tile == 4 ? 300 : 110;
-  double transforms = tiles * perTile * vectors *
-                      (llvm::divideCeil(d.groupC, kChannelBlock) + llvm::divideCeil(d.oc, kChannelBlock));
+  double transforms =
+      tiles * perTile * vectors * (llvm::divideCeil(d.groupC, kChannelBlock) + llvm::divideCeil(d.oc, kChannelBlock));
   // Streaming runs beside the arithmetic only in part.
   return products + transforms + 0.6 * weights / kStreamBytes;
 }
@@ -154,9 +155,11 @@ static double winogradCycles(ConvOp conv, int64_t vectorBytes, int64_t tile) {
 ConvChoice chooseConvAlgorithm(ConvOp conv, int64_t vectorBytes, bool winograd) {
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
   // Packed weights need not be of the logical ones' type: they were taken once.
-  Type logical = isByte(x.getElementType()) ? Type(IntegerType::get(conv.getContext(), 8)) : Float32Type::get(conv.getContext());
+  Type logical =
+      isByte(x.getElementType()) ? Type(IntegerType::get(conv.getContext(), 8)) : Float32Type::get(conv.getContext());
   Type w = conv.getPacked() ? logical : typeOf(conv.getW()).getElementType();
-  if (x.getRank() != 4 || !x.hasStaticShape() || !y.hasStaticShape() || !hasTileTypes(conv.getX(), w, conv.getBias(), conv.getY())) {
+  if (x.getRank() != 4 || !x.hasStaticShape() || !y.hasStaticShape() ||
+      !hasTileTypes(conv.getX(), w, conv.getBias(), conv.getY())) {
     return {};
   }
   bool bytes = isByte(x.getElementType());
@@ -171,8 +174,8 @@ ConvChoice chooseConvAlgorithm(ConvOp conv, int64_t vectorBytes, bool winograd) 
   }
   ConvChoice best{ConvAlgorithm::direct};
   auto ones = [](ArrayRef<int64_t> values) { return llvm::all_of(values, [](int64_t v) { return v == 1; }); };
-  if (!winograd || bytes || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) || !ones(conv.getDilations()) ||
-      d.groupC < kChannelBlock || d.oc < kChannelBlock) {
+  if (!winograd || bytes || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) ||
+      !ones(conv.getDilations()) || d.groupC < kChannelBlock || d.oc < kChannelBlock) {
     return best;
   }
   double cycles = directCycles(conv, vectorBytes);

@@ -1,8 +1,8 @@
 //===- FuseEpilogues.cpp - Elementwise ops into their producers -----------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// One walk in program order: when a map is reached, everything before it is fused already. A map goes into the epilogue of
-// the last op it reads that has one; else maps it reads go into it. Bodies are bounded, so the walk is linear.
+// One walk in program order: when a map is reached, everything before it is fused already. A map goes into the epilogue
+// of the last op it reads that has one; else maps it reads go into it. Bodies are bounded, so the walk is linear.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -41,7 +41,8 @@ bool canReadExtra(Operation *producer, Value extra) {
   RankedTensorType type = typeOf(extra), y = typeOf(producer->getResult(0));
   if (isa<ConvOp>(producer)) {
     // A constant of full size would have to be put into the result's layout at every run.
-    return isSimpleExtra(type, y) && (type.getNumElements() == 1 || !top::isConstant(extra) || type.getShape() != y.getShape());
+    return isSimpleExtra(type, y) &&
+           (type.getNumElements() == 1 || !top::isConstant(extra) || type.getShape() != y.getShape());
   }
   return !isa<MatMulOp>(producer) || isSimpleMatrixExtra(type, y);
 }
@@ -99,7 +100,8 @@ private:
   /// Kernels of integer sums convert at their end anyway; the others store the type they compute in.
   static bool canYield(Operation *producer, Value y) {
     auto from = typeOf(producer->getResult(0));
-    bool integers = isa<ConvOp, MatMulOp>(producer) && cast<EpilogueInterface>(producer).getAccumulatorType().isInteger(32);
+    bool integers =
+        isa<ConvOp, MatMulOp>(producer) && cast<EpilogueInterface>(producer).getAccumulatorType().isInteger(32);
     return from == y.getType() || (integers && from.getShape() == typeOf(y).getShape());
   }
 
@@ -114,9 +116,8 @@ private:
     if (size > kMaxBodyOps || owner.getEpilogueOperands().size() + map.getInputs().size() > kMaxInputs) {
       return false;
     }
-    return llvm::all_of(map.getInputs(), [&](Value input) {
-      return input == producer->getResult(0) || canReadExtra(producer, input);
-    });
+    return llvm::all_of(map.getInputs(),
+                        [&](Value input) { return input == producer->getResult(0) || canReadExtra(producer, input); });
   }
 
   /// |map| with one more map that it reads (and that reads bytes alone) inside, null when nothing was done.
@@ -161,13 +162,14 @@ private:
            });
   }
 
-  /// Where |map| reads a reshape of something it could be fused with: computes on the dims before the reshape and reshapes
-  /// the result. Returns the new map, null when there is nothing to lift over.
+  /// Where |map| reads a reshape of something it could be fused with: computes on the dims before the reshape and
+  /// reshapes the result. Returns the new map, null when there is nothing to lift over.
   MapOp liftOverReshape(MapOp map) {
     for (Value input : map.getInputs()) {
       auto reshape = input.getDefiningOp<ReshapeOp>();
-      if (!reshape || reshape->getBlock() != map->getBlock() || typeOf(input).getShape() != typeOf(map.getY()).getShape() ||
-          !onlyUsedBy(input, map) || !onlyUsedBy(reshape.getX(), reshape)) {
+      if (!reshape || reshape->getBlock() != map->getBlock() ||
+          typeOf(input).getShape() != typeOf(map.getY()).getShape() || !onlyUsedBy(input, map) ||
+          !onlyUsedBy(reshape.getX(), reshape)) {
         continue;
       }
       Operation *producer = reshape.getX().getDefiningOp();
@@ -184,7 +186,8 @@ private:
       if (input == reshape.getY() || typeOf(input).getNumElements() == 1) {
         return true;
       }
-      return typeOf(input).getShape() == typeOf(map.getY()).getShape() && (!isa<ConvOp>(producer) || !top::isConstant(input));
+      return typeOf(input).getShape() == typeOf(map.getY()).getShape() &&
+             (!isa<ConvOp>(producer) || !top::isConstant(input));
     });
   }
 

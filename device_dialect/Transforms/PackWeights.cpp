@@ -36,8 +36,11 @@ struct Job {
   std::vector<char> packed;
 
   /// Sets |pack| to |function| on f32 buffers.
-  template <typename Function> void packFloats(Function function) {
-    pack = [=](const char *from, char *to) { function(reinterpret_cast<const float *>(from), reinterpret_cast<float *>(to)); };
+  template <typename Function>
+  void packFloats(Function function) {
+    pack = [=](const char *from, char *to) {
+      function(reinterpret_cast<const float *>(from), reinterpret_cast<float *>(to));
+    };
   }
 };
 
@@ -124,7 +127,9 @@ private:
         bool windows = depthwiseInWindows(form(), stride, conv.getDilations().back());
         job.lowersBias &= windows;
         job.elements = packedDepthwiseBytes8(dims, stride, windows);
-        job.pack = [=](const char *from, char *to) { packDepthwise8(dims, stride, windows, reinterpret_cast<const int8_t *>(from), to); };
+        job.pack = [=](const char *from, char *to) {
+          packDepthwise8(dims, stride, windows, reinterpret_cast<const int8_t *>(from), to);
+        };
         return job;
       }
       job.elements = packedBytes(form(), packedConvElements8(dims, blockedInput, dilated));
@@ -158,7 +163,8 @@ private:
     bool bytes = isByte(a.getElementType());
     bool types = hasTileTypes(matmul.getA(), b.getElementType(), matmul.getBias(), matmul.getY());
     bool oneMatrix = llvm::all_of(b.getShape().drop_back(2), [](int64_t dim) { return dim == 1; });
-    if (matmul.getPacked() || !types || (bytes && matmul.getTransA()) || !oneMatrix || !y.hasStaticShape() || !a.hasStaticShape()) {
+    if (matmul.getPacked() || !types || (bytes && matmul.getTransA()) || !oneMatrix || !y.hasStaticShape() ||
+        !a.hasStaticShape()) {
       return std::nullopt;
     }
     bool simple = llvm::all_of(matmul.getExtras(), [&](Value extra) {
@@ -177,7 +183,8 @@ private:
       return std::nullopt;
     }
     int64_t steps = bytes ? llvm::divideCeil(k, 4) : k;
-    job.panelBlocks = choosePanelBlocks(vectorBytes, TiledProduct{1, matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : m, steps, n});
+    job.panelBlocks = choosePanelBlocks(
+        vectorBytes, TiledProduct{1, matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : m, steps, n});
     job.element = b.getElementType();
     int64_t panels = job.panelBlocks;
     if (!bytes) {

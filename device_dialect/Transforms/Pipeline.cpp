@@ -25,7 +25,7 @@ void buildDevicePipeline(OpPassManager &manager, const DevicePipelineOptions &op
     // While all tensors are still row-major: fewer moves, and what is computed together.
     functions.addPass(createSimplifyCopiesPass());
     functions.addPass(createFormTablesPass());
-  functions.addPass(createFuseEpiloguesPass());
+    functions.addPass(createFuseEpiloguesPass());
     functions.addPass(createCanonicalizerPass());
   }
 

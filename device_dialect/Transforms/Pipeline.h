@@ -12,11 +12,14 @@ class OpPassManager;
 namespace tessera::device {
 
 struct DevicePipelineOptions : mlir::PassPipelineOptions<DevicePipelineOptions> {
-  Option<int64_t> vectorBytes{*this, "vector-bytes", llvm::cl::desc("Bytes of a vector register of the chip: 16, 32 or 64"),
+  Option<int64_t> vectorBytes{*this, "vector-bytes",
+                              llvm::cl::desc("Bytes of a vector register of the chip: 16, 32 or 64"),
                               llvm::cl::init(64)};
-  Option<bool> observe{*this, "observe", llvm::cl::desc("Keep every tensor of the Top function: nothing is fused or merged"),
+  Option<bool> observe{*this, "observe",
+                       llvm::cl::desc("Keep every tensor of the Top function: nothing is fused or merged"),
                        llvm::cl::init(false)};
-  Option<bool> byteDots{*this, "byte-dots", llvm::cl::desc("The chip multiplies unsigned by signed bytes and sums four products"),
+  Option<bool> byteDots{*this, "byte-dots",
+                        llvm::cl::desc("The chip multiplies unsigned by signed bytes and sums four products"),
                         llvm::cl::init(false)};
   Option<bool> winograd{*this, "winograd", llvm::cl::desc("Allow Winograd for 3x3 convolutions where it is faster"),
                         llvm::cl::init(true)};

@@ -98,7 +98,8 @@ public:
   }
 
 private:
-  template <typename Less> Order sorted(Less less) const {
+  template <typename Less>
+  Order sorted(Less less) const {
     Order order(buffers.size());
     std::iota(order.begin(), order.end(), 0);
     llvm::sort(order, less);

@@ -20,9 +20,9 @@ struct Placement {
   int64_t bytes = 0;                  ///< that all of them span
 };
 
-/// Offsets, multiples of |alignment|, such that buffers needed at the same step do not overlap: the best of placing large
-/// ones first, of placing them in order of time, and of a search of bounded length over orders. The same input gives the
-/// same placement.
+/// Offsets, multiples of |alignment|, such that buffers needed at the same step do not overlap: the best of placing
+/// large ones first, of placing them in order of time, and of a search of bounded length over orders. The same input
+/// gives the same placement.
 Placement placeBuffers(llvm::ArrayRef<Buffer> buffers, int64_t alignment);
 
 /// The largest sum of (aligned) bytes needed at one step: no placement can be smaller.

@@ -52,8 +52,7 @@ static double sharedCycles(int64_t vectorBytes, int64_t blocks, const TiledProdu
 int64_t choosePanelBlocks(int64_t vectorBytes, const TiledProduct &product) {
   int64_t best = 1;
   double bestCycles = sharedCycles(vectorBytes, 1, product);
-  for (int64_t blocks = 2; blocks <= (product.columns + 15) / 16 && maxTileRows(vectorBytes, blocks) > 0;
-       ++blocks) {
+  for (int64_t blocks = 2; blocks <= (product.columns + 15) / 16 && maxTileRows(vectorBytes, blocks) > 0; ++blocks) {
     double cycles = sharedCycles(vectorBytes, blocks, product);
     if (cycles < bestCycles) {
       bestCycles = cycles, best = blocks;

@@ -52,7 +52,8 @@ int64_t bodySize(Block &body) {
 bool isCheap(Block &body) {
   constexpr int64_t kCheapOps = 4;
   bool simple = llvm::none_of(body.without_terminator(), [](Operation &op) {
-    return isa<math::MathDialect>(op.getDialect()) || isa<arith::DivFOp, arith::DivSIOp, arith::DivUIOp, arith::RemFOp>(op);
+    return isa<math::MathDialect>(op.getDialect()) ||
+           isa<arith::DivFOp, arith::DivSIOp, arith::DivUIOp, arith::RemFOp>(op);
   });
   return simple && bodySize(body) <= kCheapOps;
 }

@@ -8,8 +8,8 @@
 
 namespace tessera::device {
 
-/// Clones the ops of the scalar block |body| at |builder|, |arguments| in place of its arguments; constants that already
-/// stand in the block of the insertion point are shared. Returns the yielded value.
+/// Clones the ops of the scalar block |body| at |builder|, |arguments| in place of its arguments; constants that
+/// already stand in the block of the insertion point are shared. Returns the yielded value.
 mlir::Value inlineBody(mlir::OpBuilder &builder, mlir::Block &body, mlir::ValueRange arguments);
 
 /// Ops of a scalar block that compute something.
@@ -18,9 +18,9 @@ int64_t bodySize(mlir::Block &body);
 /// Whether a body costs no more than reading its operands again: a few additions, comparisons, multiplications.
 bool isCheap(mlir::Block &body);
 
-/// Appends |map|, which reads the result of |producer|, to the epilogue of |producer|: the other operands of |map| become
-/// extras. |producer| moves to where |map| stands, takes its names and its uses; |map| is erased. All uses of the
-/// producer's result must be operands of |map|, result types must agree.
+/// Appends |map|, which reads the result of |producer|, to the epilogue of |producer|: the other operands of |map|
+/// become extras. |producer| moves to where |map| stands, takes its names and its uses; |map| is erased. All uses of
+/// the producer's result must be operands of |map|, result types must agree.
 void appendToEpilogue(EpilogueInterface producer, MapOp map);
 
 /// |consumer| with the computation of |producer|, one of its operands of the result's shape, inside. The new op stands

@@ -39,7 +39,8 @@ std::optional<double> fillOf(CopyOp copy) {
 }
 
 bool isRowMajor(CopyOp copy) {
-  return !isBlocked(copy.getY().getType()) && llvm::none_of(copy.getSources(), [](Value x) { return isBlocked(x.getType()); });
+  return !isBlocked(copy.getY().getType()) &&
+         llvm::none_of(copy.getSources(), [](Value x) { return isBlocked(x.getType()); });
 }
 
 int64_t elements(const Piece &piece) {
@@ -123,7 +124,8 @@ private:
   Operation *replace(Operation *op, Value value) {
     // The name goes on to the value where that has none.
     Operation *origin = value.getDefiningOp();
-    if (origin && origin->getNumResults() == 1 && top::getTensorName(value).empty() && !top::getTensorName(op->getResult(0)).empty()) {
+    if (origin && origin->getNumResults() == 1 && top::getTensorName(value).empty() &&
+        !top::getTensorName(op->getResult(0)).empty()) {
       top::setTensorNames(origin, top::getTensorName(op->getResult(0)));
     }
     op->getResult(0).replaceAllUsesWith(value);
@@ -154,7 +156,8 @@ private:
       pieces.push_back(piece.get(&getContext()));
     }
     FloatAttr fill = draft.fill ? builder.getF64FloatAttr(*draft.fill) : FloatAttr();
-    auto composed = CopyOp::create(builder, copy.getLoc(), copy.getY().getType(), draft.sources, builder.getArrayAttr(pieces), fill);
+    auto composed = CopyOp::create(builder, copy.getLoc(), copy.getY().getType(), draft.sources,
+                                   builder.getArrayAttr(pieces), fill);
     draft.absorbed.push_back(copy);
     top::copyNames(draft.absorbed, composed);
     copy.getY().replaceAllUsesWith(composed.getY());

@@ -1,8 +1,8 @@
 //===- VerifyAddresses.cpp - No value is overwritten before it is read ----===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the program on marks instead of bytes: every step marks the bytes it writes with (result, byte of it), and finds at
-// the address of each operand the marks of whoever computed it. So it knows nothing of how addresses were chosen.
+// Runs the program on marks instead of bytes: every step marks the bytes it writes with (result, byte of it), and finds
+// at the address of each operand the marks of whoever computed it. So it knows nothing of how addresses were chosen.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Addresses.h"
@@ -168,8 +168,9 @@ private:
     for (const Part &part : contents.lookup(value)) {
       Value found;
       if (!memories[address.memory].holds(at, part, found)) {
-        InFlightDiagnostic error = op.emitError() << "reads " << what << " of type " << value.getType() << " at " << address.offset
-                                                  << " of memory " << address.memory << ", where other bytes lie by now";
+        InFlightDiagnostic error = op.emitError()
+                                   << "reads " << what << " of type " << value.getType() << " at " << address.offset
+                                   << " of memory " << address.memory << ", where other bytes lie by now";
         if (found) {
           error.attachNote(found.getLoc()) << "written here";
         }
@@ -191,9 +192,11 @@ private:
         continue;
       }
       auto inplace = op.getAttrOfType<IntegerAttr>(DeviceDialect::kInplaceAttr);
-      bool meant = inplace && inplace.getInt() < op.getNumOperands() && op.getOperand(inplace.getInt()) == operand.get();
+      bool meant =
+          inplace && inplace.getInt() < op.getNumOperands() && op.getOperand(inplace.getInt()) == operand.get();
       if (!meant || read.offset != written.offset || !canWriteOver(&op, operand.getOperandNumber())) {
-        return op.emitError() << "overwrites operand " << operand.getOperandNumber() << " at " << written.offset << " while it reads it";
+        return op.emitError() << "overwrites operand " << operand.getOperandNumber() << " at " << written.offset
+                              << " while it reads it";
       }
     }
     return success();
@@ -206,7 +209,8 @@ private:
     }
     auto copy = cast<CopyOp>(op);
     if (std::optional<int64_t> offset = sliceOffset(copy)) {
-      return cut(contents.lookup(copy.getSources().front()), *offset, physicalBytes(cast<RankedTensorType>(copy.getY().getType())));
+      return cut(contents.lookup(copy.getSources().front()), *offset,
+                 physicalBytes(cast<RankedTensorType>(copy.getY().getType())));
     }
     std::map<int64_t, std::vector<Part>> inOrder;
     for (auto piece : copy.getPieces().getAsRange<PieceAttr>()) {

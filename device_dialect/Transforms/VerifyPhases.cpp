@@ -1,7 +1,8 @@
 //===- VerifyPhases.cpp - What holds between the phases -------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// One pass per phase, each the contract that the later ones and the kernels rely on, stated again as simply as possible.
+// One pass per phase, each the contract that the later ones and the kernels rely on, stated again as simply as
+// possible.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -74,7 +75,8 @@ LogicalResult sameLayout(Operation &op, Value a, Value b) {
 /// Operands with an element for each of the result's lie as it does. Constants may stay as they are.
 LogicalResult sameLayoutAsResult(Operation &op, OperandRange operands) {
   for (Value operand : operands) {
-    bool full = typeOf(operand).getShape() == typeOf(op.getResult(0)).getShape() && typeOf(operand).getNumElements() > 1;
+    bool full =
+        typeOf(operand).getShape() == typeOf(op.getResult(0)).getShape() && typeOf(operand).getNumElements() > 1;
     if (full && !top::isConstant(operand) && failed(sameLayout(op, operand, op.getResult(0)))) {
       return failure();
     }
@@ -85,13 +87,14 @@ LogicalResult sameLayoutAsResult(Operation &op, OperandRange operands) {
 LogicalResult checkConvLayout(ConvOp conv) {
   bool fast = conv.getAlgorithm() != ConvAlgorithm::generic;
   if (fast != isBlocked(conv.getY().getType())) {
-    return conv.emitError() << "algorithm '" << stringifyConvAlgorithm(conv.getAlgorithm()) << "' and result " << conv.getY().getType()
+    return conv.emitError() << "algorithm '" << stringifyConvAlgorithm(conv.getAlgorithm()) << "' and result "
+                            << conv.getY().getType()
                             << ": exactly the algorithms other than generic write channel blocks";
   }
   bool readsRows = conv.getAlgorithm() == ConvAlgorithm::direct || !fast;
   if (!isBlocked(conv.getX().getType()) && !readsRows) {
-    return conv.emitError() << "algorithm '" << stringifyConvAlgorithm(conv.getAlgorithm()) << "' reads channel blocks, the operand is "
-                            << conv.getX().getType();
+    return conv.emitError() << "algorithm '" << stringifyConvAlgorithm(conv.getAlgorithm())
+                            << "' reads channel blocks, the operand is " << conv.getX().getType();
   }
   return sameLayoutAsResult(*conv, conv.getExtras());
 }
@@ -121,7 +124,8 @@ LogicalResult checkLayout(Operation &op) {
     return checkConvLayout(conv);
   }
   if (auto pool = dyn_cast<PoolOp>(op)) {
-    return success(succeeded(sameLayout(op, pool.getX(), pool.getY())) && succeeded(sameLayoutAsResult(op, pool.getExtras())));
+    return success(succeeded(sameLayout(op, pool.getX(), pool.getY())) &&
+                   succeeded(sameLayoutAsResult(op, pool.getExtras())));
   }
   if (auto lut = dyn_cast<LutOp>(op)) {
     return sameLayout(op, lut.getX(), lut.getY());
@@ -156,12 +160,14 @@ struct VerifyLayouts : impl::VerifyLayoutsPassBase<VerifyLayouts> {
 // After packing
 //===----------------------------------------------------------------------===//
 
-LogicalResult checkPackedWeights(Operation &op, Value weights, std::optional<int64_t> panelBlocks, ArrayRef<int64_t> allowed) {
+LogicalResult checkPackedWeights(Operation &op, Value weights, std::optional<int64_t> panelBlocks,
+                                 ArrayRef<int64_t> allowed) {
   if (!top::isConstant(weights) || !panelBlocks || *panelBlocks < 1) {
     return op.emitError("packed weights are constants and come with panelBlocks");
   }
   if (!llvm::is_contained(allowed, typeOf(weights).getNumElements())) {
-    return op.emitError() << "packed weights have " << typeOf(weights).getNumElements() << " elements, their order needs " << allowed.front();
+    return op.emitError() << "packed weights have " << typeOf(weights).getNumElements()
+                          << " elements, their order needs " << allowed.front();
   }
   return success();
 }
@@ -170,8 +176,8 @@ LogicalResult checkPacking(Operation &op) {
   if (auto conv = dyn_cast<ConvOp>(op)) {
     bool fast = conv.getAlgorithm() != ConvAlgorithm::generic;
     if (fast != conv.getPacked()) {
-      return op.emitError() << "algorithm '" << stringifyConvAlgorithm(conv.getAlgorithm()) << "' needs weights that are "
-                            << (fast ? "packed" : "not packed");
+      return op.emitError() << "algorithm '" << stringifyConvAlgorithm(conv.getAlgorithm())
+                            << "' needs weights that are " << (fast ? "packed" : "not packed");
     }
     return fast ? checkPackedWeights(op, conv.getW(), conv.getPanelBlocks(), packedWeightElements(conv)) : success();
   }

@@ -23,7 +23,8 @@ int64_t packedDepthwiseElements(const ConvWeightDims &d) { return blocksOf(d.oc)
 int64_t packedMatMulElements(int64_t k, int64_t n) { return blocksOf(n) * kBlock * k; }
 
 /// Calls |body|(panel, first column, columns that exist, columns of the panel) for the panels of |columns| columns.
-template <typename Body> static void forPanels(int64_t columns, int64_t panelBlocks, Body body) {
+template <typename Body>
+static void forPanels(int64_t columns, int64_t panelBlocks, Body body) {
   int64_t width = panelBlocks * kBlock, padded = blocksOf(columns) * kBlock;
   for (int64_t first = 0, panel = 0; first < columns; first += width, ++panel) {
     body(panel, first, std::min(width, columns - first), std::min(width, padded - first));
@@ -118,7 +119,8 @@ void packMatMul(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, cons
     float *panel = packed + first * k;
     if (!transposed) {
       for (int64_t step = 0; step < k; ++step) {
-        std::fill(std::copy_n(weights + step * n + first, real, panel + step * width), panel + (step + 1) * width, 0.0f);
+        std::fill(std::copy_n(weights + step * n + first, real, panel + step * width), panel + (step + 1) * width,
+                  0.0f);
       }
       return;
     }

@@ -48,7 +48,9 @@ enum class PackedForm {
 };
 
 /// Bytes of the packed form of |elements| packed weights; as a tensor they are that many i8.
-inline int64_t packedBytes(PackedForm form, int64_t elements) { return form == PackedForm::Quads ? elements : 2 * elements; }
+inline int64_t packedBytes(PackedForm form, int64_t elements) {
+  return form == PackedForm::Quads ? elements : 2 * elements;
+}
 
 /// K steps of a convolution: over (block of 16 channels, kernel row, kernel column, four channels) when |blockedInput|,
 /// else over (channel, kernel row, four kernel columns), or with |dilatedRows| one kernel column a step.
@@ -62,8 +64,9 @@ void packConv8(const ConvWeightDims &dims, int64_t panelBlocks, bool blockedInpu
 void packMatMul8(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, PackedForm form, const int8_t *weights,
                  char *packed);
 
-/// Where the weights of a kernel row lie when every window of four columns starts at an even one: an output that starts at an
-/// even (odd) column sums count[0] (count[1]) windows at distances of four. count[1] is 0 where no output starts at an odd one.
+/// Where the weights of a kernel row lie when every window of four columns starts at an even one: an output that starts
+/// at an even (odd) column sums count[0] (count[1]) windows at distances of four. count[1] is 0 where no output starts
+/// at an odd one.
 struct DepthwiseWindows {
   int64_t count[2];
 };

@@ -23,9 +23,7 @@ uint32_t bitsOf(float value) {
 }
 
 /// Floats compare as these integers do: integers have a minimum that the compiler can vectorise.
-int32_t orderedBits(uint32_t bits) {
-  return int32_t(bits) ^ int32_t(uint32_t(int32_t(bits) >> 31) & kMagnitude);
-}
+int32_t orderedBits(uint32_t bits) { return int32_t(bits) ^ int32_t(uint32_t(int32_t(bits) >> 31) & kMagnitude); }
 
 float fromOrdered(int32_t ordered) {
   const uint32_t bits = uint32_t(orderedBits(uint32_t(ordered)));
@@ -37,8 +35,7 @@ float fromOrdered(int32_t ordered) {
 } // namespace
 
 Histogram::Histogram() {
-  void *pages =
-      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *pages = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) {
     throw std::bad_alloc();
   }
@@ -54,9 +51,8 @@ Histogram::~Histogram() {
 }
 
 Histogram::Histogram(Histogram &&other) noexcept
-    : lowest(other.lowest), highest(other.highest), finite(other.finite), nan(other.nan),
-      infinite(other.infinite), firstBadSample(other.firstBadSample),
-      counts(std::exchange(other.counts, nullptr)) {}
+    : lowest(other.lowest), highest(other.highest), finite(other.finite), nan(other.nan), infinite(other.infinite),
+      firstBadSample(other.firstBadSample), counts(std::exchange(other.counts, nullptr)) {}
 
 float Histogram::min() const { return finite ? fromOrdered(lowest) : 0.0f; }
 float Histogram::max() const { return finite ? fromOrdered(highest) : 0.0f; }

@@ -11,7 +11,7 @@ using namespace llvm;
 namespace tessera::quant {
 namespace {
 constexpr double kSmallestSpan = 1e-8; // as run_calibration has it
-constexpr double kTolerance = 1e-3;     // of an edited scale against the one that follows from the range
+constexpr double kTolerance = 1e-3;    // of an edited scale against the one that follows from the range
 
 /// One line of "tensors".
 Range readRange(ObjectReader &line) {
@@ -41,13 +41,16 @@ Range readRange(ObjectReader &line) {
     line.fail("dtype '" + dtype + "'; allowed: int8");
   }
   range.derive();
-  static constexpr StringLiteral kAdvice = "; after changing threshold, min or max delete scale and zero_point: they are derived";
+  static constexpr StringLiteral kAdvice =
+      "; after changing threshold, min or max delete scale and zero_point: they are derived";
   if (scale && !(std::abs(*scale - range.scale) <= kTolerance * range.scale)) {
-    line.fail("scale " + std::to_string(*scale) + " is not " + (range.symmetric ? "threshold / 127" : "(max - min) / 255") +
-              " = " + std::to_string(range.scale) + kAdvice);
+    line.fail("scale " + std::to_string(*scale) + " is not " +
+              (range.symmetric ? "threshold / 127" : "(max - min) / 255") + " = " + std::to_string(range.scale) +
+              kAdvice);
   }
   if (zeroPoint && std::abs(*zeroPoint - range.zeroPoint) > (range.symmetric ? 0 : 1)) {
-    line.fail("zero_point " + Twine(*zeroPoint) + " does not follow from the range, " + Twine(int(range.zeroPoint)) + " does" + kAdvice);
+    line.fail("zero_point " + Twine(*zeroPoint) + " does not follow from the range, " + Twine(int(range.zeroPoint)) +
+              " does" + kAdvice);
   }
   range.scale = scale ? static_cast<float>(*scale) : range.scale;
   range.zeroPoint = static_cast<int8_t>(zeroPoint.value_or(range.zeroPoint));
@@ -80,7 +83,8 @@ Range Range::merged(const Range &a, const Range &b) {
 }
 
 Expected<CalibrationTable> CalibrationTable::load(StringRef path) {
-  Expected<json::Object> document = readTableFile(path, "tessera-calibration", 1, "make a new one with run_calibration");
+  Expected<json::Object> document =
+      readTableFile(path, "tessera-calibration", 1, "make a new one with run_calibration");
   if (!document) {
     return document.takeError();
   }

@@ -12,8 +12,8 @@ namespace tessera::quant {
 
 /// What of a tensor's values 8 bits keep: real = scale * (q - zeroPoint), q in [-128, 127].
 struct Range {
-  float threshold = 0;        ///< the magnitude that a symmetric range keeps
-  float min = 0, max = 0;     ///< what an asymmetric range keeps
+  float threshold = 0;    ///< the magnitude that a symmetric range keeps
+  float min = 0, max = 0; ///< what an asymmetric range keeps
   bool symmetric = true;
   float scale = 1;
   int8_t zeroPoint = 0;

@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Decisions.h"
 
-#include "llvm/ADT/EquivalenceClasses.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/Quantize.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopElementwiseOps.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -30,8 +30,8 @@ std::string suggestion(StringRef wanted, const llvm::StringMap<SmallVector<Opera
   return best.empty() ? "" : "; is it '" + best.str() + "'?";
 }
 
-/// A tensor whose 8 bits alone change the outputs by more than this share stays float: what was measured so far are a few
-/// percent for tensors that do no harm, and a third for those that ruin a network.
+/// A tensor whose 8 bits alone change the outputs by more than this share stays float: what was measured so far are a
+/// few percent for tensors that do no harm, and a third for those that ruin a network.
 constexpr double kMostError = 0.2;
 
 /// The names that tables may use.
@@ -57,7 +57,7 @@ struct NameIndex {
     });
   }
 
-  llvm::StringMap<SmallVector<Operation *>> ops; ///< by node and by tensor
+  llvm::StringMap<SmallVector<Operation *>> ops;     ///< by node and by tensor
   llvm::StringMap<SmallVector<Operation *>> tensors; ///< only the keys
 };
 
@@ -129,7 +129,9 @@ private:
 
   /// A product reads integers; what has the same parameters on both sides needs those of what it moves.
   Value rangelessOperand(Operation *op, OpKind kind) {
-    unsigned count = kind == OpKind::product || kind == OpKind::move ? 1 : kind == OpKind::concat ? op->getNumOperands() : 0;
+    unsigned count = kind == OpKind::product || kind == OpKind::move ? 1
+                     : kind == OpKind::concat                        ? op->getNumOperands()
+                                                                     : 0;
     for (Value operand : op->getOperands().take_front(count)) {
       if (!hasRange(operand)) {
         return operand;
@@ -152,8 +154,8 @@ private:
   /// Why `v` has no range.
   std::string lacking(Value v) const {
     if (const Range *range = table.find(names.lookup(v))) {
-      return llvm::formatv("tensor '{0}' alone would change the outputs by {1:P0} in int8, allowed are {2:P0}", names.lookup(v),
-                           *range->error, kMostError);
+      return llvm::formatv("tensor '{0}' alone would change the outputs by {1:P0} in int8, allowed are {2:P0}",
+                           names.lookup(v), *range->error, kMostError);
     }
     return "tensor '" + names.lookup(v).str() + "' has no line in the calibration table";
   }
@@ -179,7 +181,8 @@ private:
       decisions.integers.insert(op);
       return;
     }
-    if (!isa<top::DequantizeOp>(op) && llvm::any_of(op->getResultTypes(), [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); })) {
+    if (!isa<top::DequantizeOp>(op) &&
+        llvm::any_of(op->getResultTypes(), [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); })) {
       decisions.kept.insert({op, reason});
     }
     if (choice || kindOf(op) == OpKind::product) {
@@ -196,7 +199,8 @@ private:
           named.push_back(op);
         }
       }
-      if (named.empty() || choice.precision == Precision::F32 || llvm::any_of(named, [&](Operation *op) { return isInteger(op); })) {
+      if (named.empty() || choice.precision == Precision::F32 ||
+          llvm::any_of(named, [&](Operation *op) { return isInteger(op); })) {
         continue;
       }
       std::string reason = reasons.lookup(named.front());
@@ -238,7 +242,8 @@ private:
       return false;
     }
     return llvm::none_of(user->getOperands(), [&](Value other) {
-      return other != v && isFusable(other, user) && order.lookup(other.getDefiningOp()) > order.lookup(v.getDefiningOp());
+      return other != v && isFusable(other, user) &&
+             order.lookup(other.getDefiningOp()) > order.lookup(v.getDefiningOp());
     });
   }
 
@@ -298,7 +303,7 @@ private:
   llvm::DenseMap<Operation *, unsigned> order;
   llvm::DenseMap<Value, StringRef> names;
   llvm::MapVector<Operation *, const Choice *> pinned;
-  llvm::DenseMap<Operation *, OpKind> kinds; ///< `other` also where a table or a missing line forbids it
+  llvm::DenseMap<Operation *, OpKind> kinds;        ///< `other` also where a table or a missing line forbids it
   llvm::DenseMap<Operation *, std::string> reasons; ///< why an op stays float, empty if it does not
   llvm::DenseSet<Value> quantized;
   Decisions decisions;

@@ -2,24 +2,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/MapVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "quant/Transforms/CalibrationTable.h"
 #include "quant/Transforms/QuantizeTable.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace tessera::quant {
 
 /// What is decided about one function, before anything changes.
 struct Decisions {
-  llvm::MapVector<mlir::Value, Range> tensors;           ///< become i8, in program order
-  llvm::DenseSet<mlir::Operation *> integers;            ///< ops that run on integers, or in the epilogue of one that does
-  llvm::MapVector<mlir::Operation *, std::string> kept;  ///< the other ops with a float result, and why
-  llvm::DenseSet<mlir::Operation *> readsFloat;          ///< of those, the ones that read unquantised values where they can
+  llvm::MapVector<mlir::Value, Range> tensors; ///< become i8, in program order
+  llvm::DenseSet<mlir::Operation *> integers;  ///< ops that run on integers, or in the epilogue of one that does
+  llvm::MapVector<mlir::Operation *, std::string> kept; ///< the other ops with a float result, and why
+  llvm::DenseSet<mlir::Operation *> readsFloat; ///< of those, the ones that read unquantised values where they can
 };
 
-/// Decides for the top level of `function`, whose tensors have names (top::nameEveryTensor) and whose tables are checked.
-/// Fails where the quantise table asks for what is not possible.
-llvm::Expected<Decisions> decide(mlir::func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices);
+/// Decides for the top level of `function`, whose tensors have names (top::nameEveryTensor) and whose tables are
+/// checked. Fails where the quantise table asks for what is not possible.
+llvm::Expected<Decisions> decide(mlir::func::FuncOp function, const CalibrationTable &table,
+                                 const QuantizeTable &choices);
 
 } // namespace tessera::quant

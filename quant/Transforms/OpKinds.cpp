@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/OpKinds.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/TopOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include <limits>
 
 using namespace mlir;
@@ -26,9 +26,7 @@ bool isElementwise(Operation *op) {
 }
 
 /// Padding with 0 is exact in every range; other constants may lie outside of it.
-bool isMovingPad(top::PadOp op) {
-  return op.getMode() != top::PadMode::constant || op.getValue().isZero();
-}
+bool isMovingPad(top::PadOp op) { return op.getMode() != top::PadMode::constant || op.getValue().isZero(); }
 
 bool isNearest(top::ResizeOp op) {
   return op.getMode() == top::ResizeMode::nearest && op.getCoord() != top::ResizeCoord::tf_crop_and_resize;
@@ -118,7 +116,8 @@ std::optional<std::string> reasonAgainst(Operation *op) {
     return "its weight is quantised in the model already";
   }
   if (!top::isConstant(weight)) {
-    return top::isConstant(op->getOperand(0)) ? "its first operand is the constant one" : "both of its operands are computed";
+    return top::isConstant(op->getOperand(0)) ? "its first operand is the constant one"
+                                              : "both of its operands are computed";
   }
   if (top::isConstant(op->getOperand(0))) {
     return "both of its operands are constants";

@@ -10,8 +10,8 @@ namespace tessera::quant {
 
 /// An op that stays float.
 struct KeptOp {
-  std::string name;   ///< of its ONNX nodes, or of its tensor
-  std::string op;     ///< "top.conv"
+  std::string name; ///< of its ONNX nodes, or of its tensor
+  std::string op;   ///< "top.conv"
   std::string reason;
   int64_t products = 0; ///< its multiplications, for convolutions and matmuls
 };
@@ -25,10 +25,10 @@ struct QuantizedTensor {
 
 /// What the user is told.
 struct QuantizeReport {
-  int64_t integerOps = 0;                       ///< run on integers, or in the epilogue of one that does
-  int64_t products = 0, integerProducts = 0;    ///< multiplications of convolutions and matmuls: all, in integers
-  std::vector<KeptOp> kept;                     ///< in program order
-  std::vector<QuantizedTensor> tensors;         ///< with a name
+  int64_t integerOps = 0;                    ///< run on integers, or in the epilogue of one that does
+  int64_t products = 0, integerProducts = 0; ///< multiplications of convolutions and matmuls: all, in integers
+  std::vector<KeptOp> kept;                  ///< in program order
+  std::vector<QuantizedTensor> tensors;      ///< with a name
 };
 
 /// Fails where a table names a tensor or an op that the function does not have. To be called before anything that drops

@@ -2,17 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/QuantizeTable.h"
 
-#include "llvm/ADT/StringSet.h"
 #include "quant/Transforms/TableFile.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace llvm;
 
 namespace tessera::quant {
 
 Expected<QuantizeTable> QuantizeTable::load(StringRef path) {
-  Expected<json::Object> document = readTableFile(path, "tessera-quantize-table", 1,
-                                                  "a quantise table is {\"format\": \"tessera-quantize-table\", \"version\": 1, "
-                                                  "\"ops\": [{\"name\": ..., \"type\": \"F32\"}]}");
+  Expected<json::Object> document =
+      readTableFile(path, "tessera-quantize-table", 1,
+                    "a quantise table is {\"format\": \"tessera-quantize-table\", \"version\": 1, "
+                    "\"ops\": [{\"name\": ..., \"type\": \"F32\"}]}");
   if (!document) {
     return document.takeError();
   }
@@ -39,8 +40,8 @@ Expected<QuantizeTable> QuantizeTable::load(StringRef path) {
     if (!line.failed() && type != "F32" && type != "INT8") {
       line.fail("type '" + type + "'; allowed: F32, INT8");
     }
-    table.choices.push_back({name->str(), type == "INT8" ? Precision::INT8 : Precision::F32,
-                             line.optionalText("reason").value_or("")});
+    table.choices.push_back(
+        {name->str(), type == "INT8" ? Precision::INT8 : Precision::F32, line.optionalText("reason").value_or("")});
     if (!seen.insert(*name).second) {
       line.fail("is there twice");
     }

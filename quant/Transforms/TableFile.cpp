@@ -24,7 +24,8 @@ Expected<json::Object> readTableFile(StringRef path, StringRef format, int64_t v
   }
   Expected<json::Value> document = json::parse((*file)->getBuffer());
   if (!document) {
-    return createStringError("'" + path + "' is no JSON, at line:column " + toString(document.takeError()) + "; " + maker);
+    return createStringError("'" + path + "' is no JSON, at line:column " + toString(document.takeError()) + "; " +
+                             maker);
   }
   json::Object *object = document->getAsObject();
   if (!object || object->getString("format") != format) {

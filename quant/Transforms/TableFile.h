@@ -15,8 +15,8 @@ namespace tessera::quant {
 llvm::Expected<llvm::json::Object> readTableFile(llvm::StringRef path, llvm::StringRef format, int64_t version,
                                                  llvm::StringRef maker);
 
-/// Takes the members of one object, by name. The first that is missing or not as expected becomes the error of `finish`,
-/// and so does a member that nobody asked for; the values returned after an error are zero.
+/// Takes the members of one object, by name. The first that is missing or not as expected becomes the error of
+/// `finish`, and so does a member that nobody asked for; the values returned after an error are zero.
 class ObjectReader {
 public:
   /// `where` starts each message: "t.json: tensor 'x'".

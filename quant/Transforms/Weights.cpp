@@ -57,7 +57,8 @@ SmallVector<float> scalesOf(ArrayRef<float> weights, Channels channels, ArrayRef
 
 template <typename T>
 Value constant(OpBuilder &builder, Location loc, RankedTensorType type, ArrayRef<T> values, const Twine &hint) {
-  return top::createConstant(builder, loc, type, ArrayRef(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T)),
+  return top::createConstant(builder, loc, type,
+                             ArrayRef(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T)),
                              hint.str());
 }
 

@@ -28,8 +28,7 @@ public:
 
   /// Views `bytes`, which `owner` (or, when it is null, the caller) keeps alive and unchanged. Writing
   /// to the tensor copies them first.
-  static HostTensor borrow(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes,
-                           std::shared_ptr<const void> owner);
+  static HostTensor borrow(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes, std::shared_ptr<const void> owner);
 
   mlir::Type getElementType() const { return elementType; }
   llvm::ArrayRef<int64_t> getShape() const { return shape; }

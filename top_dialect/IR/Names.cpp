@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/Names.h"
 
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringExtras.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "top_dialect/IR/TopDialect.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace tessera::top;

@@ -8,7 +8,9 @@
 using namespace mlir;
 using namespace tessera::top::detail;
 
-bool tessera::top::detail::isUnsignedElement(Type element) { return element.isUnsignedInteger() || element.isInteger(1); }
+bool tessera::top::detail::isUnsignedElement(Type element) {
+  return element.isUnsignedInteger() || element.isInteger(1);
+}
 
 static bool isFloat(Value x) { return isa<FloatType>(getElementTypeOrSelf(x.getType())); }
 
@@ -113,9 +115,7 @@ Value ScalarEmitter::sigmoid(Value x) {
   return div(one, add(one, math<math::ExpOp>(neg(x))));
 }
 
-Value ScalarEmitter::clamp(Value x, double lo, double hi) {
-  return min(max(x, constant(x, lo)), constant(x, hi));
-}
+Value ScalarEmitter::clamp(Value x, double lo, double hi) { return min(max(x, constant(x, lo)), constant(x, hi)); }
 
 Value ScalarEmitter::cast(Value x, Type element, bool toUnsigned) {
   Type from = getElementTypeOrSelf(x.getType());

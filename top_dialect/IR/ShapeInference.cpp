@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
 
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MathExtras.h"
 #include "mlir/Dialect/Quant/IR/QuantTypes.h"
 #include "top_dialect/IR/Constants.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tessera::top;
@@ -22,9 +22,8 @@ int64_t tessera::top::detail::mulDims(int64_t a, int64_t b) {
 }
 
 bool tessera::top::detail::shapesAgree(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
-  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
-           return dimsAgree(std::get<0>(pair), std::get<1>(pair));
-         });
+  return a.size() == b.size() &&
+         llvm::all_of(llvm::zip(a, b), [](auto pair) { return dimsAgree(std::get<0>(pair), std::get<1>(pair)); });
 }
 
 std::string tessera::top::detail::formatShape(ArrayRef<int64_t> shape) {
@@ -70,7 +69,8 @@ LogicalResult tessera::top::detail::checkSameElement(Operation *op, ValueRange v
   return success();
 }
 
-LogicalResult tessera::top::detail::inferElementwise(Operation *op, Type resultElement, unsigned firstSame, Types &types) {
+LogicalResult tessera::top::detail::inferElementwise(Operation *op, Type resultElement, unsigned firstSame,
+                                                     Types &types) {
   if (failed(checkSameElement(op, op->getOperands().drop_front(firstSame), "C1"))) {
     return failure();
   }

@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TensorNames.h"
 
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopDialect.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -9,10 +13,6 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
-#include "mlir/IR/OpDefinition.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
-#include "top_dialect/IR/Names.h"
-#include "top_dialect/IR/TopDialect.h"
 
 using namespace mlir;
 using namespace tessera::top;
@@ -54,7 +54,8 @@ void tessera::top::nameEveryTensor(Operation *function) {
   }
   SmallVector<Operation *> ops;
   function->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa_and_nonnull<TopDialect>(op->getDialect()) && op->getNumResults() && !op->hasTrait<OpTrait::ConstantLike>()) {
+    if (isa_and_nonnull<TopDialect>(op->getDialect()) && op->getNumResults() &&
+        !op->hasTrait<OpTrait::ConstantLike>()) {
       ops.push_back(op);
     }
   });

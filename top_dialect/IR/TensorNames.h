@@ -11,8 +11,8 @@ namespace tessera::top {
 /// "#3", ... in program order. The same module always gets the same names.
 void nameEveryTensor(mlir::Operation *function);
 
-/// Identifies what a module computes: 32 hex digits over its ops and the hash of its weights, not over its locations, the
-/// model's name or the names of files. Tables made from a module carry it.
+/// Identifies what a module computes: 32 hex digits over its ops and the hash of its weights, not over its locations,
+/// the model's name or the names of files. Tables made from a module carry it.
 std::string hashModule(mlir::ModuleOp module);
 
 } // namespace tessera::top

@@ -16,11 +16,10 @@ static bool isSplatOf(Attribute attr, double number) {
     return false;
   }
   if (isa<FloatType>(elements.getElementType())) {
-    return elements.getSplatValue<APFloat>().compare(
-               FloatAttr::get(elements.getElementType(), number).getValue()) == APFloat::cmpEqual;
+    return elements.getSplatValue<APFloat>().compare(FloatAttr::get(elements.getElementType(), number).getValue()) ==
+           APFloat::cmpEqual;
   }
-  return elements.getElementType().isIntOrIndex() &&
-         elements.getSplatValue<APInt>() == static_cast<uint64_t>(number);
+  return elements.getElementType().isIntOrIndex() && elements.getSplatValue<APInt>() == static_cast<uint64_t>(number);
 }
 
 // `x` if the op's result has its very type, so that it can stand for the result.

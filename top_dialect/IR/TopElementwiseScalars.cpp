@@ -167,8 +167,8 @@ Value SignOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
   Value zero = e.constant(v[0], 0);
   Value equal = e.equal(v[0], zero);
   Value rest = e.select(equal, zero, v[0]);
-  Value negative = isUnsignedElement(elementOf(getX())) ? rest
-                                                        : e.select(e.less(v[0], zero), e.constant(v[0], -1), rest);
+  Value negative =
+      isUnsignedElement(elementOf(getX())) ? rest : e.select(e.less(v[0], zero), e.constant(v[0], -1), rest);
   return e.select(e.less(zero, v[0]), e.constant(v[0], 1), negative);
 }
 

@@ -45,8 +45,8 @@ LogicalResult GatherNdOp::inferShapes(Types &types) {
   ArrayRef<int64_t> x = shapeOf(getX());
   ArrayRef<int64_t> indices = shapeOf(getIndices());
   if (batch < 0 || batch >= static_cast<int64_t>(std::min(x.size(), indices.size()))) { // gather_nd_c1
-    return emitOpError() << "batchDims " << batch << " is not below the ranks " << x.size() << " and "
-                         << indices.size() << " (C1)";
+    return emitOpError() << "batchDims " << batch << " is not below the ranks " << x.size() << " and " << indices.size()
+                         << " (C1)";
   }
   if (failed(checkIndexType(*this, getIndices(), "C2"))) { // gather_nd_c2
     return failure();
@@ -78,7 +78,7 @@ LogicalResult ScatterElementsOp::inferShapes(Types &types) {
 LogicalResult ScatterNdOp::inferShapes(Types &types) {
   ArrayRef<int64_t> x = shapeOf(getX());
   ArrayRef<int64_t> indices = shapeOf(getIndices());
-  if (failed(checkIndexType(*this, getIndices(), "C2")) ||            // scatter_nd_c2
+  if (failed(checkIndexType(*this, getIndices(), "C2")) ||             // scatter_nd_c2
       failed(checkSameElement(*this, {getX(), getUpdates()}, "C3"))) { // scatter_nd_c3
     return failure();
   }

@@ -37,8 +37,9 @@ static LogicalResult inferLike(Operation *op, Value x, ValueRange parameters, Ty
       fits &= declared != 1 || dim == 1;
     }
     if (!fits) {
-      return op->emitOpError() << "dims " << formatShape(shapeOf(parameter)) << " of " << (i == 0 ? "scale" : "zeroPoint")
-                               << " do not broadcast to " << formatShape(shapeOf(x)) << " of x (C3)";
+      return op->emitOpError() << "dims " << formatShape(shapeOf(parameter)) << " of "
+                               << (i == 0 ? "scale" : "zeroPoint") << " do not broadcast to " << formatShape(shapeOf(x))
+                               << " of x (C3)";
     }
   }
   return addType(op, shape, element, types);

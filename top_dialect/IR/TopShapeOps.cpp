@@ -115,7 +115,7 @@ LogicalResult ConcatOp::inferShapes(Types &types) {
   int64_t axis = getAxis();
   SmallVector<int64_t> shape(shapeOf(getInputs().front()));
   if (failed(checkAxis(*this, axis, shape.size(), "C1")) || // concat_c1
-      failed(checkSameElement(*this, getInputs(), "C4"))) {  // concat_c4
+      failed(checkSameElement(*this, getInputs(), "C4"))) { // concat_c4
     return failure();
   }
   for (Value input : getInputs().drop_front()) {
@@ -125,8 +125,8 @@ LogicalResult ConcatOp::inferShapes(Types &types) {
       fits = static_cast<int64_t>(d) == axis || dimsAgree(shape[d], other[d]);
     }
     if (!fits) { // concat_c2
-      return emitOpError() << "operands " << formatShape(shapeOf(getInputs().front())) << " and "
-                           << formatShape(other) << " must agree in all dims but dim " << axis << " (C2)";
+      return emitOpError() << "operands " << formatShape(shapeOf(getInputs().front())) << " and " << formatShape(other)
+                           << " must agree in all dims but dim " << axis << " (C2)";
     }
     for (size_t d = 0; d < shape.size(); ++d) {
       bool joined = static_cast<int64_t>(d) == axis;
@@ -167,8 +167,8 @@ LogicalResult SliceOp::inferShapes(Types &types) {
     int64_t end = 0;
     bool overflow = llvm::AddOverflow(start, last, end);
     if (size < 0 || overflow || (size > 0 && (start < 0 || start >= x[d] || end < 0 || end >= x[d]))) { // slice_c1
-      return emitOpError() << "start " << start << ", size " << size << ", step " << step
-                           << " leaves dim " << d << " of size " << x[d] << " (C1)";
+      return emitOpError() << "start " << start << ", size " << size << ", step " << step << " leaves dim " << d
+                           << " of size " << x[d] << " (C1)";
     }
   }
   return addType(*this, shape, elementOf(getX()), types);
@@ -223,8 +223,8 @@ LogicalResult ExpandOp::inferShapes(Types &types) {
     target.push_back(dim == -1 ? ShapedType::kDynamic : dim);
   }
   if (!broadcastInto(shape, target)) { // expand_c1
-    return emitOpError() << "dims " << formatShape(shapeOf(getX())) << " do not broadcast with "
-                         << formatShape(target) << " (C1)";
+    return emitOpError() << "dims " << formatShape(shapeOf(getX())) << " do not broadcast with " << formatShape(target)
+                         << " (C1)";
   }
   return addType(*this, shape, elementOf(getX()), types);
 }

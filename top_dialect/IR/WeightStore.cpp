@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/WeightStore.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/HostTensor.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -10,9 +13,6 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir/IR/BuiltinAttributes.h"
-#include "top_dialect/IR/Constants.h"
-#include "top_dialect/IR/HostTensor.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -40,10 +40,10 @@ constexpr auto kSignless = IntegerType::Signless;
 constexpr auto kUnsigned = IntegerType::Unsigned;
 // Wider elements first: in this order without gaps every tensor is aligned to its element.
 constexpr DtypeName kDtypes[] = {
-    {"F64", makeFloat<Float64Type>},   {"I64", makeInt<64, kSignless>},   {"U64", makeInt<64, kUnsigned>},
-    {"F32", makeFloat<Float32Type>},   {"I32", makeInt<32, kSignless>},   {"U32", makeInt<32, kUnsigned>},
-    {"F16", makeFloat<Float16Type>},   {"BF16", makeFloat<BFloat16Type>}, {"I16", makeInt<16, kSignless>},
-    {"U16", makeInt<16, kUnsigned>},   {"I8", makeInt<8, kSignless>},     {"U8", makeInt<8, kUnsigned>},
+    {"F64", makeFloat<Float64Type>}, {"I64", makeInt<64, kSignless>},   {"U64", makeInt<64, kUnsigned>},
+    {"F32", makeFloat<Float32Type>}, {"I32", makeInt<32, kSignless>},   {"U32", makeInt<32, kUnsigned>},
+    {"F16", makeFloat<Float16Type>}, {"BF16", makeFloat<BFloat16Type>}, {"I16", makeInt<16, kSignless>},
+    {"U16", makeInt<16, kUnsigned>}, {"I8", makeInt<8, kSignless>},     {"U8", makeInt<8, kUnsigned>},
     {"BOOL", makeInt<1, kSignless>},
 };
 constexpr size_t kDataAlignment = 64;

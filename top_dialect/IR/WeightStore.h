@@ -61,7 +61,6 @@ private:
     uint64_t hash = 0;
   };
 
-
   mlir::MLIRContext *context;
   mutable std::mutex mutex;
   llvm::StringMap<Entry> entries;

@@ -44,8 +44,7 @@ LogicalResult checkNames(mlir::func::FuncOp function, const TensorMap &inputs) {
   }
   for (const auto &[name, tensor] : inputs) {
     if (!llvm::is_contained(names, name)) {
-      return function.emitError("unknown input '")
-             << name << "'; the inputs are: " << llvm::join(names, ", ");
+      return function.emitError("unknown input '") << name << "'; the inputs are: " << llvm::join(names, ", ");
     }
   }
   return success();
@@ -109,8 +108,7 @@ const HostTensor *Evaluator::lookupOrError(mlir::Operation *user, mlir::Value va
   return tensor;
 }
 
-const llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> &
-Evaluator::lastUses(mlir::Block &block) {
+const llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> &Evaluator::lastUses(mlir::Block &block) {
   auto [entry, isNew] = deaths.try_emplace(&block);
   if (!isNew) {
     return entry->second;
@@ -196,9 +194,8 @@ LogicalResult inferActualTypes(mlir::Operation *op, llvm::ArrayRef<const HostTen
   llvm::SmallVector<mlir::Value> operands;
   for (const HostTensor *input : inputs) {
     bool small = static_cast<int64_t>(input->getBytes().size()) <= kMaxInlineBytes;
-    operands.push_back(
-        small ? createConstant(builder, op->getLoc(), input->getType(), input->getBytes(), "")
-              : scratch->getBody()->addArgument(input->getType(), op->getLoc()));
+    operands.push_back(small ? createConstant(builder, op->getLoc(), input->getType(), input->getBytes(), "")
+                             : scratch->getBody()->addArgument(input->getType(), op->getLoc()));
   }
   mlir::Operation *copy = builder.insert(op->cloneWithoutRegions());
   copy->setOperands(operands);
@@ -207,11 +204,8 @@ LogicalResult inferActualTypes(mlir::Operation *op, llvm::ArrayRef<const HostTen
 }
 
 bool hasDynamicType(mlir::Operation *op) {
-  auto isDynamic = [](mlir::Type type) {
-    return !llvm::cast<RankedTensorType>(type).hasStaticShape();
-  };
-  return llvm::any_of(op->getOperandTypes(), isDynamic) ||
-         llvm::any_of(op->getResultTypes(), isDynamic);
+  auto isDynamic = [](mlir::Type type) { return !llvm::cast<RankedTensorType>(type).hasStaticShape(); };
+  return llvm::any_of(op->getOperandTypes(), isDynamic) || llvm::any_of(op->getResultTypes(), isDynamic);
 }
 
 /// Checks what was computed against the declared types, which may be more exact than the inferred.
@@ -219,8 +213,8 @@ LogicalResult checkResults(mlir::Operation *op, llvm::ArrayRef<HostTensor> outpu
   for (auto [i, output] : llvm::enumerate(outputs)) {
     auto declared = llvm::cast<RankedTensorType>(op->getResult(i).getType());
     if (!fits(declared, output)) {
-      return op->emitOpError("result ")
-             << i << " has actual type " << output.getType() << ", but is declared as " << declared;
+      return op->emitOpError("result ") << i << " has actual type " << output.getType() << ", but is declared as "
+                                        << declared;
     }
   }
   return success();
@@ -228,8 +222,7 @@ LogicalResult checkResults(mlir::Operation *op, llvm::ArrayRef<HostTensor> outpu
 
 } // namespace
 
-LogicalResult Evaluator::runSimpleOp(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs,
-                                     Tensors &outputs) {
+LogicalResult Evaluator::runSimpleOp(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs, Tensors &outputs) {
   LogicalResult result = failure();
   if (auto branch = llvm::dyn_cast<IfOp>(op)) {
     result = runIf(branch, *inputs[0], outputs);
@@ -238,9 +231,8 @@ LogicalResult Evaluator::runSimpleOp(mlir::Operation *op, llvm::ArrayRef<const H
   } else if (auto reference = llvm::dyn_cast<ReferenceInterface>(op)) {
     llvm::SmallVector<RankedTensorType> types;
     if (!hasDynamicType(op)) {
-      llvm::append_range(types, llvm::map_range(op->getResultTypes(), [](mlir::Type type) {
-                           return llvm::cast<RankedTensorType>(type);
-                         }));
+      llvm::append_range(types, llvm::map_range(op->getResultTypes(),
+                                                [](mlir::Type type) { return llvm::cast<RankedTensorType>(type); }));
     } else if (failed(inferActualTypes(op, inputs, types))) {
       return failure();
     }
@@ -270,8 +262,7 @@ LogicalResult Evaluator::runOp(mlir::Operation *op, llvm::ArrayRef<const HostTen
   return success();
 }
 
-LogicalResult tessera::top::evaluateOp(mlir::Operation *op,
-                                       llvm::ArrayRef<const HostTensor *> inputs,
+LogicalResult tessera::top::evaluateOp(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs,
                                        llvm::SmallVectorImpl<HostTensor> &outputs) {
   return Evaluator().runOp(op, inputs, outputs);
 }

@@ -42,19 +42,16 @@ private:
   using Tensors = llvm::SmallVector<HostTensor, 2>;
 
   llvm::LogicalResult runIf(IfOp op, const HostTensor &condition, Tensors &outputs);
-  llvm::LogicalResult runLoop(LoopOp op, llvm::ArrayRef<const HostTensor *> inputs,
-                              Tensors &outputs);
+  llvm::LogicalResult runLoop(LoopOp op, llvm::ArrayRef<const HostTensor *> inputs, Tensors &outputs);
   /// Runs a block whose arguments have been set; `yielded` are the operands of its terminator.
   llvm::LogicalResult runBlock(mlir::Block &block, Tensors &yielded);
   llvm::LogicalResult runInBlock(mlir::Operation *op);
-  llvm::LogicalResult runSimpleOp(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs,
-                                  Tensors &outputs);
+  llvm::LogicalResult runSimpleOp(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> inputs, Tensors &outputs);
   /// The value's tensor; constants are looked up when first asked for. Null: never computed.
   const HostTensor *lookup(mlir::Value value);
   const HostTensor *lookupOrError(mlir::Operation *user, mlir::Value value);
   /// What may be freed after which op of `block`.
-  const llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> &
-  lastUses(mlir::Block &block);
+  const llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> &lastUses(mlir::Block &block);
 
   TensorCallback callback;
   llvm::DenseMap<mlir::Value, HostTensor> tensors;

@@ -15,8 +15,7 @@ namespace {
 
 class EvaluatorTest : public testing::Test {
 protected:
-  EvaluatorTest()
-      : handler(&context, [&](mlir::Diagnostic &diagnostic) { message += diagnostic.str(); }) {
+  EvaluatorTest() : handler(&context, [&](mlir::Diagnostic &diagnostic) { message += diagnostic.str(); }) {
     context.loadDialect<TopDialect, mlir::func::FuncDialect>();
   }
 
@@ -58,8 +57,7 @@ TEST_F(EvaluatorTest, RunsOnNamedInputsWithDynamicDims) {
 
 TEST_F(EvaluatorTest, ReportsNamedTensors) {
   std::vector<std::string> names;
-  Evaluator evaluator(
-      [&](llvm::StringRef name, const HostTensor &) { names.push_back(name.str()); });
+  Evaluator evaluator([&](llvm::StringRef name, const HostTensor &) { names.push_back(name.str()); });
   ASSERT_TRUE(succeeded(evaluator.run(parse(kAddOne), {{"x", tensor({1, 2}, {1, 2})}})));
   EXPECT_EQ(names, (std::vector<std::string>{"a", "y"}));
 }
@@ -70,8 +68,7 @@ TEST_F(EvaluatorTest, RefusesMissingInput) {
 }
 
 TEST_F(EvaluatorTest, RefusesUnknownInput) {
-  EXPECT_TRUE(failed(
-      Evaluator().run(parse(kAddOne), {{"x", tensor({1, 2}, {1, 2})}, {"z", tensor({1}, {1})}})));
+  EXPECT_TRUE(failed(Evaluator().run(parse(kAddOne), {{"x", tensor({1, 2}, {1, 2})}, {"z", tensor({1}, {1})}})));
   EXPECT_EQ(message, "unknown input 'z'; the inputs are: x");
 }
 
@@ -138,9 +135,7 @@ func.func @main(%x: tensor<?xf32> {top.name = "x"}) -> tensor<3xf32> {
   return %y : tensor<3xf32>
 })");
   EXPECT_TRUE(failed(Evaluator().run(function, {{"x", tensor({1, 2}, {2})}})));
-  EXPECT_EQ(
-      message,
-      "'top.neg' op result 0 has actual type 'tensor<2xf32>', but is declared as 'tensor<3xf32>'");
+  EXPECT_EQ(message, "'top.neg' op result 0 has actual type 'tensor<2xf32>', but is declared as 'tensor<3xf32>'");
 }
 
 TEST_F(EvaluatorTest, EvaluatesSingleOp) {

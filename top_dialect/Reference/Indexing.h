@@ -96,8 +96,7 @@ void forEachOffset(DimsRef shape, DimsRef strides, int64_t base, Body &&body) {
 /// A tensor seen as [outer, size, inner] around one axis.
 struct AxisView {
   AxisView(DimsRef shape, int64_t axis)
-      : outer(product(shape.take_front(axis))), size(shape[axis]),
-        inner(product(shape.drop_front(axis + 1))) {}
+      : outer(product(shape.take_front(axis))), size(shape[axis]), inner(product(shape.drop_front(axis + 1))) {}
   int64_t at(int64_t o, int64_t k, int64_t i) const { return (o * size + k) * inner + i; }
   int64_t outer, size, inner;
 };

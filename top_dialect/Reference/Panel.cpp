@@ -5,41 +5,40 @@
 #include <algorithm>
 
 // Four rows at a time, so that an accumulator is loaded and stored once per four products.
-#define TESSERA_MULTIPLY_PANEL(T)                                                                  \
-  int64_t k = 0;                                                                                   \
-  for (; k + 4 <= depth; k += 4) {                                                                 \
-    T a = row[k], b = row[k + 1], c = row[k + 2], d = row[k + 3];                                  \
-    const T *p = panel + k * width, *q = p + width, *r = q + width, *s = r + width;                \
-    for (int64_t i = 0; i < width; ++i) {                                                          \
-      acc[i] += a * p[i] + b * q[i] + c * r[i] + d * s[i];                                         \
-    }                                                                                              \
-  }                                                                                                \
-  for (; k < depth; ++k) {                                                                         \
-    for (int64_t i = 0; i < width; ++i) {                                                          \
-      acc[i] += row[k] * panel[k * width + i];                                                     \
-    }                                                                                              \
+#define TESSERA_MULTIPLY_PANEL(T)                                                                                      \
+  int64_t k = 0;                                                                                                       \
+  for (; k + 4 <= depth; k += 4) {                                                                                     \
+    T a = row[k], b = row[k + 1], c = row[k + 2], d = row[k + 3];                                                      \
+    const T *p = panel + k * width, *q = p + width, *r = q + width, *s = r + width;                                    \
+    for (int64_t i = 0; i < width; ++i) {                                                                              \
+      acc[i] += a * p[i] + b * q[i] + c * r[i] + d * s[i];                                                             \
+    }                                                                                                                  \
+  }                                                                                                                    \
+  for (; k < depth; ++k) {                                                                                             \
+    for (int64_t i = 0; i < width; ++i) {                                                                              \
+      acc[i] += row[k] * panel[k * width + i];                                                                         \
+    }                                                                                                                  \
   }
 
 namespace tessera::top::reference {
 
 // The golden of every test should not take minutes: the vector width is chosen at run time.
 __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) void
-multiplyPanel(const double *__restrict row, const double *__restrict panel, int64_t depth,
-              int64_t width, double *__restrict acc) {
+multiplyPanel(const double *__restrict row, const double *__restrict panel, int64_t depth, int64_t width,
+              double *__restrict acc) {
   TESSERA_MULTIPLY_PANEL(double)
 }
 
 __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) void
-multiplyPanel(const uint64_t *__restrict row, const uint64_t *__restrict panel, int64_t depth,
-              int64_t width, uint64_t *__restrict acc) {
+multiplyPanel(const uint64_t *__restrict row, const uint64_t *__restrict panel, int64_t depth, int64_t width,
+              uint64_t *__restrict acc) {
   TESSERA_MULTIPLY_PANEL(uint64_t)
 }
 
-void multiplyPanel(const int64_t *row, const int64_t *panel, int64_t depth, int64_t width,
-                   int64_t *acc) {
+void multiplyPanel(const int64_t *row, const int64_t *panel, int64_t depth, int64_t width, int64_t *acc) {
   // Two's complement: the wrapped product and sum do not depend on the sign.
-  multiplyPanel(reinterpret_cast<const uint64_t *>(row), reinterpret_cast<const uint64_t *>(panel),
-                depth, width, reinterpret_cast<uint64_t *>(acc));
+  multiplyPanel(reinterpret_cast<const uint64_t *>(row), reinterpret_cast<const uint64_t *>(panel), depth, width,
+                reinterpret_cast<uint64_t *>(acc));
 }
 
 int64_t panelWidth(int64_t depth, int64_t columns) {

@@ -24,14 +24,13 @@ HostTensor makeScalar(mlir::BlockArgument argument, int64_t value) {
 }
 
 /// Stacks equal-shaped tensors along a new leading dim. Without any, the shape is `yielded`'s.
-LogicalResult stack(mlir::Operation *op, llvm::ArrayRef<HostTensor> parts,
-                    mlir::RankedTensorType yielded, HostTensor &result) {
+LogicalResult stack(mlir::Operation *op, llvm::ArrayRef<HostTensor> parts, mlir::RankedTensorType yielded,
+                    HostTensor &result) {
   Dims shape(parts.empty() ? yielded.getShape() : parts[0].getShape());
   llvm::replace(shape, mlir::ShapedType::kDynamic, int64_t(0));
   for (const HostTensor &part : parts) {
     if (part.getShape() != DimsRef(shape)) {
-      return op->emitOpError("scanned value changes its type from ")
-             << parts[0].getType() << " to " << part.getType();
+      return op->emitOpError("scanned value changes its type from ") << parts[0].getType() << " to " << part.getType();
     }
   }
   shape.insert(shape.begin(), parts.size());
@@ -55,21 +54,16 @@ LogicalResult evaluateAlone(Op op, Inputs inputs, Outputs outputs) {
 
 } // namespace
 
-LogicalResult IfOp::evaluate(Inputs inputs, Outputs outputs) {
-  return evaluateAlone(*this, inputs, outputs);
-}
+LogicalResult IfOp::evaluate(Inputs inputs, Outputs outputs) { return evaluateAlone(*this, inputs, outputs); }
 
-LogicalResult LoopOp::evaluate(Inputs inputs, Outputs outputs) {
-  return evaluateAlone(*this, inputs, outputs);
-}
+LogicalResult LoopOp::evaluate(Inputs inputs, Outputs outputs) { return evaluateAlone(*this, inputs, outputs); }
 
 LogicalResult Evaluator::runIf(IfOp op, const HostTensor &condition, Tensors &outputs) {
   mlir::Region &region = isTrue(condition) ? op.getThenRegion() : op.getElseRegion();
   return runBlock(region.front(), outputs);
 }
 
-LogicalResult Evaluator::runLoop(LoopOp op, llvm::ArrayRef<const HostTensor *> inputs,
-                                 Tensors &outputs) {
+LogicalResult Evaluator::runLoop(LoopOp op, llvm::ArrayRef<const HostTensor *> inputs, Tensors &outputs) {
   const HostTensor *tripCount = operand(op, inputs, 0), *condition = operand(op, inputs, 1);
   int64_t trips = tripCount ? read<int64_t>(*tripCount)[0] : std::numeric_limits<int64_t>::max();
   bool running = condition ? isTrue(*condition) : true;
@@ -80,8 +74,7 @@ LogicalResult Evaluator::runLoop(LoopOp op, llvm::ArrayRef<const HostTensor *> i
   }
   mlir::Block &body = op.getBody().front();
   mlir::Operation *yield = body.getTerminator();
-  llvm::SmallVector<llvm::SmallVector<HostTensor>> scanned(yield->getNumOperands() - 1 -
-                                                           carriedCount);
+  llvm::SmallVector<llvm::SmallVector<HostTensor>> scanned(yield->getNumOperands() - 1 - carriedCount);
 
   for (int64_t i = 0; i < trips && running; ++i) {
     tensors.insert_or_assign(body.getArgument(0), makeScalar(body.getArgument(0), i));
@@ -103,8 +96,7 @@ LogicalResult Evaluator::runLoop(LoopOp op, llvm::ArrayRef<const HostTensor *> i
   }
   outputs = std::move(carried);
   for (auto [k, parts] : llvm::enumerate(scanned)) {
-    auto type =
-        llvm::cast<mlir::RankedTensorType>(yield->getOperand(1 + carriedCount + k).getType());
+    auto type = llvm::cast<mlir::RankedTensorType>(yield->getOperand(1 + carriedCount + k).getType());
     if (failed(stack(op, parts, type, outputs.emplace_back()))) {
       return failure();
     }

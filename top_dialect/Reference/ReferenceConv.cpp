@@ -77,8 +77,7 @@ struct Convolution {
   }
 
 private:
-  void runGroup(int64_t n, int64_t g, const std::vector<T> &input, int64_t planes,
-                int64_t planeSize) const {
+  void runGroup(int64_t n, int64_t g, const std::vector<T> &input, int64_t planes, int64_t planeSize) const {
     int64_t outPlanes = y.getShape()[1] / groups, outSize = product(y.getShape().drop_front(2));
     int64_t taps = table.size() / outSize, depth = planes * taps;
     int64_t panelColumns = panelWidth(depth, outSize);
@@ -115,8 +114,7 @@ std::vector<T> transposedRows(const HostTensor &w, int64_t groups) {
   int64_t channels = w.getShape()[0] / groups, outChannels = w.getShape()[1];
   int64_t taps = product(w.getShape().drop_front(2));
   std::vector<T> weights = read<T>(w), rows(weights.size());
-  forEachOffset({groups, outChannels, channels, taps},
-                {channels * outChannels * taps, taps, outChannels * taps, 1}, 0,
+  forEachOffset({groups, outChannels, channels, taps}, {channels * outChannels * taps, taps, outChannels * taps, 1}, 0,
                 [&](int64_t i, int64_t offset) { rows[i] = weights[offset]; });
   return rows;
 }
@@ -130,8 +128,7 @@ LogicalResult ConvOp::evaluate(Inputs inputs, Outputs outputs) {
     int64_t i = o * getStrides()[d] - getPads()[d] + k * getDilations()[d];
     return i >= 0 && i < input[d] ? std::optional(i) : std::nullopt;
   };
-  std::vector<int64_t> table =
-      tapTable(input, kernel, outputs[0].getShape().drop_front(2), position);
+  std::vector<int64_t> table = tapTable(input, kernel, outputs[0].getShape().drop_front(2), position);
   return withNumbers(x.getElementType(), [&](auto zero) -> LogicalResult {
     using T = decltype(zero);
     Convolution<T>{x,
@@ -158,8 +155,7 @@ LogicalResult ConvTransposeOp::evaluate(Inputs inputs, Outputs outputs) {
     bool meets = scaled >= 0 && scaled % getStrides()[d] == 0 && i < input[d];
     return meets ? std::optional(i) : std::nullopt;
   };
-  std::vector<int64_t> table =
-      tapTable(input, kernel, outputs[0].getShape().drop_front(2), position);
+  std::vector<int64_t> table = tapTable(input, kernel, outputs[0].getShape().drop_front(2), position);
   return withNumbers(x.getElementType(), [&](auto zero) -> LogicalResult {
     using T = decltype(zero);
     Convolution<T>{x,
@@ -255,8 +251,8 @@ LogicalResult MatMulOp::evaluate(Inputs inputs, Outputs outputs) {
     std::vector<T> biases = readBias<T>(bias, columns);
     int64_t n = 0;
     forEachIndex(batch, [&](DimsRef index) {
-      matrices.run(dot(index, aBatch) * rows * depth, dot(index, bBatch) * depth * columns,
-                   n++ * rows * columns, biases);
+      matrices.run(dot(index, aBatch) * rows * depth, dot(index, bBatch) * depth * columns, n++ * rows * columns,
+                   biases);
     });
     return success();
   });
@@ -309,12 +305,10 @@ void evaluatePool(Inputs inputs, Outputs outputs, F f) {
 } // namespace
 
 LogicalResult MaxPoolOp::evaluate(Inputs inputs, Outputs outputs) {
-  Window window{getKernel(), getStrides(), getPads(), getDilations(),
-                inputs[0]->getShape().drop_front(2)};
+  Window window{getKernel(), getStrides(), getPads(), getDilations(), inputs[0]->getShape().drop_front(2)};
   return withNumbers(inputs[0]->getElementType(), [&](auto zero) -> LogicalResult {
     using T = decltype(zero);
-    T lowest = std::is_same_v<T, double> ? -std::numeric_limits<double>::infinity()
-                                         : std::numeric_limits<T>::lowest();
+    T lowest = std::is_same_v<T, double> ? -std::numeric_limits<double>::infinity() : std::numeric_limits<T>::lowest();
     evaluatePool<T>(inputs, outputs, [&](const std::vector<T> &plane, DimsRef o) {
       T best = lowest;
       window.forEachTap(o, [&](int64_t i) {
@@ -328,8 +322,7 @@ LogicalResult MaxPoolOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult AvgPoolOp::evaluate(Inputs inputs, Outputs outputs) {
-  Window window{getKernel(), getStrides(), getPads(), getDilations(),
-                inputs[0]->getShape().drop_front(2)};
+  Window window{getKernel(), getStrides(), getPads(), getDilations(), inputs[0]->getShape().drop_front(2)};
   evaluatePool<double>(inputs, outputs, [&](const std::vector<double> &plane, DimsRef o) {
     double sum = 0;
     int64_t count = 0;

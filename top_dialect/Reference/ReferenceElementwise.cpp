@@ -87,8 +87,7 @@ LogicalResult checkDivisor(Op op, const HostTensor &divisor) {
   if (zero == values.end()) {
     return success();
   }
-  return op.emitOpError("integer division by zero: element ")
-         << zero - values.begin() << " of the divisor is 0";
+  return op.emitOpError("integer division by zero: element ") << zero - values.begin() << " of the divisor is 0";
 }
 
 template <typename T>
@@ -162,9 +161,8 @@ LogicalResult ModOp::evaluate(Inputs inputs, Outputs outputs) {
   if (failed(checkDivisor(*this, *inputs[1]))) {
     return failure();
   }
-  return evaluateBinary(inputs, outputs, [&](auto a, auto b) {
-    return getFmod() ? truncatedRemainder(a, b) : floorRemainder(a, b);
-  });
+  return evaluateBinary(inputs, outputs,
+                        [&](auto a, auto b) { return getFmod() ? truncatedRemainder(a, b) : floorRemainder(a, b); });
 }
 
 LogicalResult MinOp::evaluate(Inputs inputs, Outputs outputs) {
@@ -350,7 +348,5 @@ LogicalResult NegOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult SignOp::evaluate(Inputs inputs, Outputs outputs) {
-  return evaluateUnaryNumbers(inputs, outputs, [](auto x) -> decltype(x) {
-    return x > 0 ? 1 : x < 0 ? -1 : 0;
-  });
+  return evaluateUnaryNumbers(inputs, outputs, [](auto x) -> decltype(x) { return x > 0 ? 1 : x < 0 ? -1 : 0; });
 }

@@ -17,16 +17,15 @@ namespace {
 template <typename Op>
 LogicalResult normaliseIndex(Op op, int64_t &index, int64_t size) {
   if (index < -size || index >= size) {
-    return op.emitOpError("index ") << index << " is outside the dim of " << size
-                                    << " elements (allowed: " << -size << " to " << size - 1 << ")";
+    return op.emitOpError("index ") << index << " is outside the dim of " << size << " elements (allowed: " << -size
+                                    << " to " << size - 1 << ")";
   }
   index += index < 0 ? size : 0;
   return success();
 }
 
 template <typename Op>
-LogicalResult readIndices(Op op, const HostTensor &tensor, int64_t size,
-                          std::vector<int64_t> &indices) {
+LogicalResult readIndices(Op op, const HostTensor &tensor, int64_t size, std::vector<int64_t> &indices) {
   indices = read<int64_t>(tensor);
   for (int64_t &index : indices) {
     if (failed(normaliseIndex(op, index, size))) {

@@ -121,9 +121,7 @@ LogicalResult ErfOp::evaluate(Inputs inputs, Outputs outputs) {
 
 // --- Activations ---------------------------------------------------------------
 
-LogicalResult SigmoidOp::evaluate(Inputs inputs, Outputs outputs) {
-  return evaluateUnary(inputs, outputs, sigmoid);
-}
+LogicalResult SigmoidOp::evaluate(Inputs inputs, Outputs outputs) { return evaluateUnary(inputs, outputs, sigmoid); }
 
 LogicalResult SiluOp::evaluate(Inputs inputs, Outputs outputs) {
   return evaluateUnary(inputs, outputs, [](double x) { return x * sigmoid(x); });
@@ -137,9 +135,7 @@ LogicalResult MishOp::evaluate(Inputs inputs, Outputs outputs) {
   return evaluateUnary(inputs, outputs, [](double x) { return x * std::tanh(softplus(x)); });
 }
 
-LogicalResult SoftplusOp::evaluate(Inputs inputs, Outputs outputs) {
-  return evaluateUnary(inputs, outputs, softplus);
-}
+LogicalResult SoftplusOp::evaluate(Inputs inputs, Outputs outputs) { return evaluateUnary(inputs, outputs, softplus); }
 
 LogicalResult SoftsignOp::evaluate(Inputs inputs, Outputs outputs) {
   return evaluateUnary(inputs, outputs, [](double x) { return x / (1 + std::fabs(x)); });
@@ -148,12 +144,10 @@ LogicalResult SoftsignOp::evaluate(Inputs inputs, Outputs outputs) {
 LogicalResult GeluOp::evaluate(Inputs inputs, Outputs outputs) {
   if (getTanh()) {
     double c = std::sqrt(2 / std::numbers::pi);
-    return evaluateUnary(inputs, outputs, [=](double x) {
-      return 0.5 * x * (1 + std::tanh(c * (x + 0.044715 * x * x * x)));
-    });
+    return evaluateUnary(inputs, outputs,
+                         [=](double x) { return 0.5 * x * (1 + std::tanh(c * (x + 0.044715 * x * x * x))); });
   }
-  return evaluateUnary(inputs, outputs,
-                       [](double x) { return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2)); });
+  return evaluateUnary(inputs, outputs, [](double x) { return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2)); });
 }
 
 LogicalResult LeakyReluOp::evaluate(Inputs inputs, Outputs outputs) {
@@ -163,8 +157,7 @@ LogicalResult LeakyReluOp::evaluate(Inputs inputs, Outputs outputs) {
 
 LogicalResult EluOp::evaluate(Inputs inputs, Outputs outputs) {
   double alpha = getAlpha().convertToFloat();
-  return evaluateUnary(inputs, outputs,
-                       [=](double x) { return x < 0 ? alpha * std::expm1(x) : x; });
+  return evaluateUnary(inputs, outputs, [=](double x) { return x < 0 ? alpha * std::expm1(x) : x; });
 }
 
 LogicalResult CeluOp::evaluate(Inputs inputs, Outputs outputs) {
@@ -182,8 +175,7 @@ LogicalResult ThresholdedReluOp::evaluate(Inputs inputs, Outputs outputs) {
 
 LogicalResult SeluOp::evaluate(Inputs inputs, Outputs outputs) {
   double alpha = getAlpha().convertToFloat(), gamma = getGamma().convertToFloat();
-  return evaluateUnary(inputs, outputs,
-                       [=](double x) { return gamma * (x > 0 ? x : alpha * std::expm1(x)); });
+  return evaluateUnary(inputs, outputs, [=](double x) { return gamma * (x > 0 ? x : alpha * std::expm1(x)); });
 }
 
 LogicalResult HardSigmoidOp::evaluate(Inputs inputs, Outputs outputs) {
@@ -193,7 +185,5 @@ LogicalResult HardSigmoidOp::evaluate(Inputs inputs, Outputs outputs) {
 
 LogicalResult ShrinkOp::evaluate(Inputs inputs, Outputs outputs) {
   double bias = getBias().convertToFloat(), lambd = getLambd().convertToFloat();
-  return evaluateUnary(inputs, outputs, [=](double x) {
-    return x < -lambd ? x + bias : x > lambd ? x - bias : 0;
-  });
+  return evaluateUnary(inputs, outputs, [=](double x) { return x < -lambd ? x + bias : x > lambd ? x - bias : 0; });
 }

@@ -97,8 +97,7 @@ LogicalResult PadOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult ExpandOp::evaluate(Inputs inputs, Outputs outputs) {
-  moveStrided(*inputs[0], outputs[0], 0,
-              broadcastStrides(inputs[0]->getShape(), outputs[0].getShape()));
+  moveStrided(*inputs[0], outputs[0], 0, broadcastStrides(inputs[0]->getShape(), outputs[0].getShape()));
   return success();
 }
 

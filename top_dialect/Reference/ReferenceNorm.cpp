@@ -59,9 +59,8 @@ LogicalResult SoftmaxOp::evaluate(Inputs inputs, Outputs outputs) {
 LogicalResult BatchNormOp::evaluate(Inputs inputs, Outputs outputs) {
   AxisView view(inputs[0]->getShape(), 1);
   double epsilon = getEpsilon().convertToDouble();
-  std::vector<double> x = read<double>(*inputs[0]), scale = read<double>(*inputs[1]),
-                      bias = read<double>(*inputs[2]), mean = read<double>(*inputs[3]),
-                      variance = read<double>(*inputs[4]);
+  std::vector<double> x = read<double>(*inputs[0]), scale = read<double>(*inputs[1]), bias = read<double>(*inputs[2]),
+                      mean = read<double>(*inputs[3]), variance = read<double>(*inputs[4]);
   for (int64_t o = 0; o < view.outer; ++o) {
     for (int64_t c = 0; c < view.size; ++c) {
       for (int64_t i = 0; i < view.inner; ++i) {
@@ -93,8 +92,7 @@ LogicalResult LayerNormOp::evaluate(Inputs inputs, Outputs outputs) {
 
 LogicalResult GroupNormOp::evaluate(Inputs inputs, Outputs outputs) {
   AxisView view(inputs[0]->getShape(), 1);
-  std::vector<double> x = read<double>(*inputs[0]), scale = read<double>(*inputs[1]),
-                      bias = read<double>(*inputs[2]);
+  std::vector<double> x = read<double>(*inputs[0]), scale = read<double>(*inputs[1]), bias = read<double>(*inputs[2]);
   int64_t groupSize = view.size / getGroups() * view.inner;
   for (int64_t begin = 0; groupSize && begin < static_cast<int64_t>(x.size()); begin += groupSize) {
     normalise(&x[begin], groupSize, getEpsilon().convertToDouble(), /*rms=*/false);
@@ -113,8 +111,7 @@ LogicalResult GroupNormOp::evaluate(Inputs inputs, Outputs outputs) {
 LogicalResult LrnOp::evaluate(Inputs inputs, Outputs outputs) {
   AxisView view(inputs[0]->getShape(), 1);
   int64_t size = getSize();
-  double alpha = getAlpha().convertToDouble(), beta = getBeta().convertToDouble(),
-         bias = getBias().convertToDouble();
+  double alpha = getAlpha().convertToDouble(), beta = getBeta().convertToDouble(), bias = getBias().convertToDouble();
   std::vector<double> x = read<double>(*inputs[0]), y(x.size());
   for (int64_t o = 0; o < view.outer; ++o) {
     for (int64_t c = 0; c < view.size; ++c) {
@@ -143,8 +140,7 @@ LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
   Dims scoreShape(batch);
   scoreShape.append({queries, keys});
   std::vector<double> qs = read<double>(q), ks = read<double>(k), vs = read<double>(v);
-  std::vector<double> masks =
-      mask ? readBroadcast<double>(*mask, scoreShape) : std::vector<double>();
+  std::vector<double> masks = mask ? readBroadcast<double>(*mask, scoreShape) : std::vector<double>();
   std::vector<double> y(product(batch) * queries * valueWidth, 0.0), scores(keys);
 
   Dims kBatch = broadcastStrides(k.getShape().drop_back(2), batch);

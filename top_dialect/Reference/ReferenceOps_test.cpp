@@ -42,11 +42,7 @@ protected:
 
 /// Relative tolerance per type: one rounding of the result, after exact enough arithmetic.
 double tolerance(mlir::Type type) {
-  return type.isF64()    ? 1e-14
-         : type.isF32()  ? 2e-7
-         : type.isF16()  ? 1e-3
-         : type.isBF16() ? 8e-3
-                         : 0;
+  return type.isF64() ? 1e-14 : type.isF32() ? 2e-7 : type.isF16() ? 1e-3 : type.isBF16() ? 8e-3 : 0;
 }
 
 void expectEqual(const HostTensor &actual, const HostTensor &expected, const std::string &what) {
@@ -78,8 +74,8 @@ TEST_F(ReferenceOps, GiveTheExpectedValues) {
       unsigned count = function.getNumResults();
       ASSERT_TRUE(count > 0 && count % 2 == 0) << "compares nothing";
       for (unsigned i = 0; i < count; i += 2) {
-        expectEqual(results->at("result" + std::to_string(i)),
-                    results->at("result" + std::to_string(i + 1)), function.getName().str());
+        expectEqual(results->at("result" + std::to_string(i)), results->at("result" + std::to_string(i + 1)),
+                    function.getName().str());
       }
     }
   }

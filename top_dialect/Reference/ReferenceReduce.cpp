@@ -33,11 +33,10 @@ T extreme(mlir::Type type, bool largest) {
 
 /// Folds the elements of x into one accumulator per element of y: acc = f(acc, x).
 template <typename T, typename F>
-std::vector<T> foldAxes(const std::vector<T> &x, DimsRef shape, DimsRef reducedStrides,
-                        int64_t results, T initial, F f) {
+std::vector<T> foldAxes(const std::vector<T> &x, DimsRef shape, DimsRef reducedStrides, int64_t results, T initial,
+                        F f) {
   std::vector<T> acc(results, initial);
-  forEachOffset(shape, reducedStrides, 0,
-                [&](int64_t i, int64_t offset) { acc[offset] = f(acc[offset], x[i]); });
+  forEachOffset(shape, reducedStrides, 0, [&](int64_t i, int64_t offset) { acc[offset] = f(acc[offset], x[i]); });
   return acc;
 }
 
@@ -62,9 +61,7 @@ struct Reduction {
   int64_t results;
   mlir::Type type;
 
-  std::vector<T> fold(T initial, auto f) const {
-    return foldAxes<T>(x, shape, strides, results, initial, f);
-  }
+  std::vector<T> fold(T initial, auto f) const { return foldAxes<T>(x, shape, strides, results, initial, f); }
   std::vector<T> sumOf(auto f) const {
     return fold(0, [&](T acc, T v) { return acc + f(v); });
   }

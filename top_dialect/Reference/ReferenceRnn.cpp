@@ -100,8 +100,7 @@ private:
       resetH[u] = reset[u] * h[u];
     }
     for (int64_t u = 0; u < hiddenSize; ++u) {
-      double recurrent =
-          linearBeforeReset ? reset[u] * fromHidden(kHidden, u, h) : fromHidden(kHidden, u, resetH);
+      double recurrent = linearBeforeReset ? reset[u] * fromHidden(kHidden, u, h) : fromHidden(kHidden, u, resetH);
       double candidate = activations[1](clipped(fromInput(kHidden, u, x) + recurrent));
       next[u] = (1 - z[u]) * candidate + z[u] * h[u];
     }
@@ -143,8 +142,7 @@ LogicalResult RnnOp::evaluate(Inputs inputs, Outputs outputs) {
   int64_t gates = getKind() == RnnKind::lstm ? 4 : getKind() == RnnKind::gru ? 3 : 1;
   size_t functions = getKind() == RnnKind::lstm ? 3 : getKind() == RnnKind::gru ? 2 : 1;
   if (getActivations().size() != functions * directions) {
-    return emitOpError("has ") << getActivations().size() << " activations, expected " << functions
-                               << " per direction";
+    return emitOpError("has ") << getActivations().size() << " activations, expected " << functions << " per direction";
   }
   const HostTensor *lens = operand(*this, inputs, 4);
   Vector x = read<double>(*inputs[0]);
@@ -164,8 +162,7 @@ LogicalResult RnnOp::evaluate(Inputs inputs, Outputs outputs) {
               Vector(bias.begin() + gates * hidden, bias.end()),
               directionOf(operand(*this, inputs, 7), d, 3 * hidden),
               {}};
-    for (auto name :
-         llvm::drop_begin(getActivations().getAsValueRange<mlir::StringAttr>(), d * functions)) {
+    for (auto name : llvm::drop_begin(getActivations().getAsValueRange<mlir::StringAttr>(), d * functions)) {
       cell.activations.push_back(findActivation(name));
       if (!cell.activations.back()) {
         return emitOpError("unknown activation '") << name << "'";

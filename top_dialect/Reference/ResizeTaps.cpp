@@ -73,8 +73,7 @@ struct ResizeDim {
   ResizeTaps tapsOf(int64_t o) const {
     ResizeTaps result;
     double x = coordinate(o);
-    result.outside = op.getCoord() == ResizeCoord::tf_crop_and_resize &&
-                     (x < 0 || x > static_cast<double>(inSize - 1));
+    result.outside = op.getCoord() == ResizeCoord::tf_crop_and_resize && (x < 0 || x > static_cast<double>(inSize - 1));
     if (op.getMode() == ResizeMode::nearest) {
       // A scale such as 1.7 is a rounded single; in single its error vanishes, so that ties are ties.
       result.taps.push_back({clampPosition(static_cast<int64_t>(rounded(static_cast<float>(x)))), 1.0});
@@ -104,7 +103,11 @@ struct ResizeDim {
 
 std::vector<ResizeTaps> tessera::top::resizeTaps(ResizeOp op, unsigned d, int64_t inSize, int64_t outSize) {
   bool hasRoi = !op.getRoi().empty();
-  ResizeDim dim{op, inSize, outSize, op.getScales()[d], hasRoi ? op.getRoi()[d] : 0.0,
+  ResizeDim dim{op,
+                inSize,
+                outSize,
+                op.getScales()[d],
+                hasRoi ? op.getRoi()[d] : 0.0,
                 hasRoi ? op.getRoi()[op.getScales().size() + d] : 1.0};
   std::vector<ResizeTaps> positions;
   for (int64_t o = 0; o < outSize; ++o) {

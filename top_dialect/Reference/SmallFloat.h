@@ -41,8 +41,7 @@ struct SmallFloat {
     } else if (exponent == 0) {
       magnitude = std::ldexp(fraction, kMinExponent - kFractionBits);
     } else {
-      magnitude =
-          std::ldexp(fraction + (1 << kFractionBits), exponent - kMaxExponent - kFractionBits);
+      magnitude = std::ldexp(fraction + (1 << kFractionBits), exponent - kMaxExponent - kFractionBits);
     }
     return bits & 0x8000 ? -magnitude : magnitude;
   }

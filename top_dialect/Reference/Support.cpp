@@ -66,8 +66,7 @@ To convert(From value) {
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     constexpr double kTwoTo63 = 9223372036854775808.0;
     bool fits = value >= -kTwoTo63 && value < kTwoTo63;
-    return static_cast<To>(fits ? static_cast<int64_t>(value)
-                                : std::numeric_limits<int64_t>::min());
+    return static_cast<To>(fits ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min());
   } else {
     return static_cast<To>(value);
   }
@@ -77,8 +76,7 @@ template <typename T>
 void moveStridedTyped(const HostTensor &x, HostTensor &y, int64_t base, DimsRef strides) {
   const T *from = x.data<T>().data();
   T *to = y.data<T>().data();
-  forEachOffset(y.getShape(), strides, base,
-                [&](int64_t i, int64_t offset) { to[i] = from[offset]; });
+  forEachOffset(y.getShape(), strides, base, [&](int64_t i, int64_t offset) { to[i] = from[offset]; });
 }
 
 } // namespace

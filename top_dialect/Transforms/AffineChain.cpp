@@ -33,12 +33,10 @@ static std::optional<Step> batchNormStep(BatchNormOp op, int64_t channels) {
 }
 
 /// The step of a binary op over the running value and a per-channel constant.
-static std::optional<Step> binaryStep(Operation *op, Value running, int64_t axis,
-                                      int64_t channels) {
+static std::optional<Step> binaryStep(Operation *op, Value running, int64_t axis, int64_t channels) {
   bool runningFirst = op->getOperand(0) == running;
   Value other = op->getOperand(runningFirst ? 1 : 0);
-  std::optional<SmallVector<double>> c =
-      getPerChannel(other, tensorType(running).getRank(), axis, channels);
+  std::optional<SmallVector<double>> c = getPerChannel(other, tensorType(running).getRank(), axis, channels);
   if (!c || (isa<DivOp>(op) && !runningFirst)) {
     return std::nullopt;
   }
@@ -72,8 +70,7 @@ static std::optional<Step> stepOf(Operation *op, Value running, const AffineChai
   return std::nullopt;
 }
 
-std::optional<AffineChain> collectChain(Value start, int64_t axis, bool addsOnly,
-                                        Operation *first) {
+std::optional<AffineChain> collectChain(Value start, int64_t axis, bool addsOnly, Operation *first) {
   RankedTensorType type = tensorType(start);
   if (!isa<FloatType>(type.getElementType()) || axis >= type.getRank() || type.isDynamicDim(axis) ||
       type.getDimSize(axis) == 0) {
@@ -121,9 +118,7 @@ std::optional<int64_t> foldableChannelAxis(Operation *op) {
     return takesChain(conv, conv.getW()) ? std::optional<int64_t>(1) : std::nullopt;
   }
   if (auto matmul = dyn_cast<MatMulOp>(op)) {
-    return takesChain(matmul, matmul.getB())
-               ? std::optional(tensorType(matmul.getY()).getRank() - 1)
-               : std::nullopt;
+    return takesChain(matmul, matmul.getB()) ? std::optional(tensorType(matmul.getY()).getRank() - 1) : std::nullopt;
   }
   return std::nullopt;
 }
@@ -143,17 +138,15 @@ static ChannelView channelView(Operation *op, ArrayRef<int64_t> dims) {
   }
   if (auto matmul = dyn_cast<MatMulOp>(op)) { // [..., K, N] or [..., N, K]
     size_t last = dims.size() - 1;
-    return matmul.getTransB()
-               ? ChannelView{1, product(dims.drop_back(2)), dims[last - 1], dims[last]}
-               : ChannelView{1, product(dims.drop_back()), dims[last], 1};
+    return matmul.getTransB() ? ChannelView{1, product(dims.drop_back(2)), dims[last - 1], dims[last]}
+                              : ChannelView{1, product(dims.drop_back()), dims[last], 1};
   }
   return {1, 1, dims[0], product(dims.drop_front())}; // conv: [OC, ...]
 }
 
 /// Multiplies each element by the scale of its output channel, rounding once.
 template <typename T>
-static void scaleChannels(MutableArrayRef<T> values, const ChannelView &view,
-                          ArrayRef<double> scale) {
+static void scaleChannels(MutableArrayRef<T> values, const ChannelView &view, ArrayRef<double> scale) {
   T *value = values.data();
   for (int64_t g = 0; g < view.groups; ++g) {
     for (int64_t o = 0; o < view.outer; ++o) {
@@ -167,8 +160,7 @@ static void scaleChannels(MutableArrayRef<T> values, const ChannelView &view,
   }
 }
 
-static Value scaledWeight(RewriterBase &rewriter, Operation *op, Value weight,
-                          ArrayRef<double> scale) {
+static Value scaledWeight(RewriterBase &rewriter, Operation *op, Value weight, ArrayRef<double> scale) {
   RankedTensorType type = tensorType(weight);
   ChannelView view = channelView(op, type.getShape());
   std::string hint = constantHint(weight, "weight").str();
@@ -180,8 +172,7 @@ static Value scaledWeight(RewriterBase &rewriter, Operation *op, Value weight,
   // Nearly all weights are single: no detour of eight bytes per element.
   std::optional<TensorData> data = getConstantData(weight);
   std::vector<char> bytes(data->bytes.begin(), data->bytes.end());
-  scaleChannels<float>({reinterpret_cast<float *>(bytes.data()), bytes.size() / sizeof(float)},
-                       view, scale);
+  scaleChannels<float>({reinterpret_cast<float *>(bytes.data()), bytes.size() / sizeof(float)}, view, scale);
   return createConstant(rewriter, weight.getLoc(), type, std::move(bytes), hint);
 }
 
@@ -202,8 +193,7 @@ void foldIntoWeights(RewriterBase &rewriter, Operation *op, const AffineChain &c
     }
   }
   RankedTensorType biasType = tensorType(weight).clone({chain.channels});
-  Value newBias =
-      createFromDoubles(rewriter, op->getLoc(), biasType, shift, constantHint(bias, "bias"));
+  Value newBias = createFromDoubles(rewriter, op->getLoc(), biasType, shift, constantHint(bias, "bias"));
   Operation *folded = rewriter.clone(*op);
   folded->setOperands({op->getOperand(0), weight, newBias});
   replaceFused(rewriter, last, folded);

@@ -16,30 +16,26 @@ using namespace mlir;
 
 /// Ops compare by what they compute: locations and discardable attributes (names) do not count.
 struct ComputationInfo : llvm::DenseMapInfo<Operation *> {
-  static constexpr auto kFlags = static_cast<OperationEquivalence::Flags>(
-      OperationEquivalence::IgnoreLocations | OperationEquivalence::IgnoreDiscardableAttrs);
+  static constexpr auto kFlags = static_cast<OperationEquivalence::Flags>(OperationEquivalence::IgnoreLocations |
+                                                                          OperationEquivalence::IgnoreDiscardableAttrs);
 
   static unsigned getHashValue(const Operation *op) {
-    return OperationEquivalence::computeHash(const_cast<Operation *>(op),
-                                             OperationEquivalence::directHashValue,
+    return OperationEquivalence::computeHash(const_cast<Operation *>(op), OperationEquivalence::directHashValue,
                                              OperationEquivalence::ignoreHashValue, kFlags);
   }
   static bool isEqual(const Operation *left, const Operation *right) {
     auto *a = const_cast<Operation *>(left), *b = const_cast<Operation *>(right);
-    if (a == b || a == getTombstoneKey() || a == getEmptyKey() || b == getTombstoneKey() ||
-        b == getEmptyKey()) {
+    if (a == b || a == getTombstoneKey() || a == getEmptyKey() || b == getTombstoneKey() || b == getEmptyKey()) {
       return a == b;
     }
-    return OperationEquivalence::isEquivalentTo(a, b, OperationEquivalence::exactValueMatch,
-                                                nullptr, kFlags);
+    return OperationEquivalence::isEquivalentTo(a, b, OperationEquivalence::exactValueMatch, nullptr, kFlags);
   }
 };
 
 /// An op stands for its equals in its block and the regions nested in it.
 using Seen = llvm::ScopedHashTable<
     Operation *, Operation *, ComputationInfo,
-    llvm::RecyclingAllocator<llvm::BumpPtrAllocator,
-                             llvm::ScopedHashTableVal<Operation *, Operation *>>>;
+    llvm::RecyclingAllocator<llvm::BumpPtrAllocator, llvm::ScopedHashTableVal<Operation *, Operation *>>>;
 
 class CsePass : public impl::CsePassBase<CsePass> {
   /// `kept` takes the names of its equal `op`; its own tensor names go first.

@@ -13,8 +13,7 @@ using namespace mlir;
 
 /// Replaces `op` by a copy with only the results that `keep` names; the yields of its regions lose
 /// the operand `shift` + i with result i.
-Operation *keepResults(RewriterBase &rewriter, Operation *op, const llvm::BitVector &keep,
-                       unsigned shift) {
+Operation *keepResults(RewriterBase &rewriter, Operation *op, const llvm::BitVector &keep, unsigned shift) {
   SmallVector<Type> types;
   SmallVector<StringRef> names;
   for (unsigned i : keep.set_bits()) {

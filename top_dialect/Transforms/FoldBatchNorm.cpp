@@ -18,9 +18,7 @@ class FoldBatchNormPass : public impl::FoldBatchNormPassBase<FoldBatchNormPass> 
     SmallVector<std::pair<Operation *, AffineChain>> intoWeights;
     SmallVector<AffineChain> intoMulAdd;
     llvm::DenseSet<Operation *> members;
-    auto claim = [&](const AffineChain &chain) {
-      members.insert(chain.ops.begin(), chain.ops.end());
-    };
+    auto claim = [&](const AffineChain &chain) { members.insert(chain.ops.begin(), chain.ops.end()); };
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (std::optional<int64_t> axis = foldableChannelAxis(op)) {
         auto chain = collectChain(op->getResult(0), *axis, /*addsOnly=*/false);

@@ -67,8 +67,8 @@ public:
 private:
   /// Whether the results are known and their bytes and the work for them within bounds.
   bool isWorthEvaluating(Operation *op) {
-    if (!isTop(op) || !isa<ReferenceInterface>(op) || op->getNumRegions() != 0 ||
-        op->getNumOperands() == 0 || isQuantizedWeight(op) || !llvm::all_of(op->getOperands(), isReadable)) {
+    if (!isTop(op) || !isa<ReferenceInterface>(op) || op->getNumRegions() != 0 || op->getNumOperands() == 0 ||
+        isQuantizedWeight(op) || !llvm::all_of(op->getOperands(), isReadable)) {
       return false;
     }
     int64_t growth = 0, elements = 0;
@@ -99,16 +99,15 @@ private:
     }
     for (Value result : op->getResults()) {
       RankedTensorType type = tensorType(result);
-      outputs.push_back(type.hasStaticShape() ? HostTensor(type)
-                                              : HostTensor(type.getElementType(), {0}));
+      outputs.push_back(type.hasStaticShape() ? HostTensor(type) : HostTensor(type.getElementType(), {0}));
     }
     if (failed(cast<ReferenceInterface>(op).evaluate(pointers, outputs))) {
       return failure();
     }
     SmallVector<Value> constants;
     for (auto [result, output] : llvm::zip_equal(op->getResults(), outputs)) {
-      constants.push_back(createConstant(rewriter, op->getLoc(), output.getType(),
-                                         output.getBytes(), hintFor(op, result)));
+      constants.push_back(
+          createConstant(rewriter, op->getLoc(), output.getType(), output.getBytes(), hintFor(op, result)));
     }
     replaceAndErase(rewriter, op, constants);
     ++evaluated;
@@ -188,17 +187,15 @@ private:
 
   void runOnOperation() override {
     hasFailed = false;
-    rewriteForward(getOperation(), [&](Operation *op, RewriterBase &rewriter) {
-      return !hasFailed && visit(op, rewriter);
-    });
+    rewriteForward(getOperation(),
+                   [&](Operation *op, RewriterBase &rewriter) { return !hasFailed && visit(op, rewriter); });
     if (hasFailed) {
       return signalPassFailure();
     }
     // The results of functions follow the values they return.
     getOperation().walk([](func::ReturnOp op) {
       auto function = op->getParentOfType<func::FuncOp>();
-      function.setType(
-          FunctionType::get(op.getContext(), function.getArgumentTypes(), op.getOperandTypes()));
+      function.setType(FunctionType::get(op.getContext(), function.getArgumentTypes(), op.getOperandTypes()));
     });
   }
 

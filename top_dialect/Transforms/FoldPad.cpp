@@ -87,8 +87,7 @@ static std::optional<SpatialPad> padOfAvgPool(AvgPoolOp pool) {
   std::optional<SpatialPad> pad = matchPad(pool.getX(), pool.getPads());
   // Elements of the pad counted in the mean; the pool's own pads must count too, or be none.
   bool countsAll = pool.getCountIncludePad() || isZero(pool.getPads());
-  return pad && pad->value == 0 && countsAll && !pool.getCeilMode() &&
-                 keepsPoolConstraint(pool, pad->pads)
+  return pad && pad->value == 0 && countsAll && !pool.getCeilMode() && keepsPoolConstraint(pool, pad->pads)
              ? pad
              : std::nullopt;
 }
@@ -99,8 +98,7 @@ static std::optional<SpatialPad> padOfMaxPool(MaxPoolOp pool) {
     return std::nullopt;
   }
   // With dilation a window could lie in the padding alone, and 0 would be its maximum.
-  bool everyWindowHasAnElement =
-      llvm::all_of(pool.getDilations(), [](int64_t d) { return d == 1; });
+  bool everyWindowHasAnElement = llvm::all_of(pool.getDilations(), [](int64_t d) { return d == 1; });
   bool zeroCannotWin = pad->value == 0 && everyWindowHasAnElement && isNonNegative(pad->op.getX());
   bool lowest = pad->value <= -std::numeric_limits<float>::max();
   return zeroCannotWin || (lowest && everyWindowHasAnElement) ? pad : std::nullopt;

@@ -65,10 +65,10 @@ class FuseActivationPass : public impl::FuseActivationPassBase<FuseActivationPas
       if (!producer) {
         return false;
       }
-      bool done = llvm::TypeSwitch<Operation *, bool>(producer)
-                      .Case<ConvOp, ConvTransposeOp, MatMulOp>(
-                          [&](auto conv) { return fuse(conv, op, rectifier->limit); })
-                      .Default(false);
+      bool done =
+          llvm::TypeSwitch<Operation *, bool>(producer)
+              .Case<ConvOp, ConvTransposeOp, MatMulOp>([&](auto conv) { return fuse(conv, op, rectifier->limit); })
+              .Default(false);
       if (done) {
         replaceFused(rewriter, op, producer);
       }

@@ -96,8 +96,7 @@ static std::optional<Cubic> cubic(Value v, Value x, int depth) {
     return std::nullopt;
   }
   if (auto add = dyn_cast<AddOp>(def)) {
-    return combine(add.getA(), add.getB(), x, depth,
-                   [](const Cubic &a, const Cubic &b) { return addScaled(a, b, 1); });
+    return combine(add.getA(), add.getB(), x, depth, [](const Cubic &a, const Cubic &b) { return addScaled(a, b, 1); });
   }
   if (auto sub = dyn_cast<SubOp>(def)) {
     return combine(sub.getA(), sub.getB(), x, depth,
@@ -112,8 +111,7 @@ static std::optional<Cubic> cubic(Value v, Value x, int depth) {
   }
   if (auto divided = matchScalar<DivOp>(v, false)) {
     std::optional<Cubic> inner = cubic(divided->first, x, depth + 1);
-    return inner ? std::optional(addScaled({0, 0, 0, 0}, *inner, 1 / divided->second))
-                 : std::nullopt;
+    return inner ? std::optional(addScaled({0, 0, 0, 0}, *inner, 1 / divided->second)) : std::nullopt;
   }
   if (auto raised = matchScalar<PowOp>(v, false)) {
     std::optional<Cubic> inner = cubic(raised->first, x, depth + 1);

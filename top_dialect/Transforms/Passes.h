@@ -15,17 +15,14 @@ namespace tessera::top {
 
 /// What `--top-pipeline` and `tessera-compile import` run.
 struct TopPipelineOptions : mlir::PassPipelineOptions<TopPipelineOptions> {
-  Option<bool> recover{*this, "recover",
-                       llvm::cl::desc("Recover norms, activations, attention from their parts"),
+  Option<bool> recover{*this, "recover", llvm::cl::desc("Recover norms, activations, attention from their parts"),
                        llvm::cl::init(true)};
   Option<bool> foldWeights{*this, "fold-weights",
                            llvm::cl::desc("Fold batch_norm, scales and padding into convolutions"),
                            llvm::cl::init(true)};
-  Option<bool> sinkTransposes{*this, "sink-transposes",
-                              llvm::cl::desc("Move transposes where they cancel"),
+  Option<bool> sinkTransposes{*this, "sink-transposes", llvm::cl::desc("Move transposes where they cancel"),
                               llvm::cl::init(true)};
-  Option<bool> fuse{*this, "fuse", llvm::cl::desc("Fuse bias and relu into conv and matmul"),
-                    llvm::cl::init(true)};
+  Option<bool> fuse{*this, "fuse", llvm::cl::desc("Fuse bias and relu into conv and matmul"), llvm::cl::init(true)};
 };
 
 /// Appends the optimisation of a freshly imported module: types refined, constants folded,

@@ -48,8 +48,8 @@ void buildTopPipeline(mlir::OpPassManager &pm, const TopPipelineOptions &options
 
 void registerTopTransforms() {
   registerTopPasses();
-  mlir::PassPipelineRegistration<TopPipelineOptions>(
-      "top-pipeline", "Optimise a freshly imported Top module", buildTopPipeline);
+  mlir::PassPipelineRegistration<TopPipelineOptions>("top-pipeline", "Optimise a freshly imported Top module",
+                                                     buildTopPipeline);
 }
 
 } // namespace tessera::top

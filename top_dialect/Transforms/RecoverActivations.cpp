@@ -108,8 +108,7 @@ std::optional<HardSigmoid> matchHardSigmoid(Operation *op) {
     return std::nullopt;
   }
   Product product = flattenProduct(v);
-  return product.factors.size() == 1 ? hardSigmoidOfRamp(product.factors[0], product.scale)
-                                     : std::nullopt;
+  return product.factors.size() == 1 ? hardSigmoidOfRamp(product.factors[0], product.scale) : std::nullopt;
 }
 
 // --- Products of x and a gate ------------------------------------------------------
@@ -182,8 +181,8 @@ Operation *matchGated(Operation *root, RewriterBase &rewriter) {
   if (product.factors.size() != 2) {
     return nullptr;
   }
-  for (auto [x, gate] : {std::pair(product.factors[0], product.factors[1]),
-                         std::pair(product.factors[1], product.factors[0])}) {
+  for (auto [x, gate] :
+       {std::pair(product.factors[0], product.factors[1]), std::pair(product.factors[1], product.factors[0])}) {
     if (x.getType() != root->getResult(0).getType()) {
       continue;
     }
@@ -198,8 +197,7 @@ Operation *matchGated(Operation *root, RewriterBase &rewriter) {
 Operation *matchDividedSilu(DivOp root, RewriterBase &rewriter) {
   Value exponential = minusOne(root.getB());
   Value exponent = exponential ? inputOf<ExpOp>(exponential) : Value();
-  bool fits = exponent && inputOf<NegOp>(exponent) == root.getA() &&
-              Value(root.getA()).getType() == root.getType();
+  bool fits = exponent && inputOf<NegOp>(exponent) == root.getA() && Value(root.getA()).getType() == root.getType();
   return fits ? SiluOp::create(rewriter, root.getLoc(), root.getType(), root.getA()) : nullptr;
 }
 

@@ -23,12 +23,10 @@ struct Attention {
 /// `v` without the constant factors around it, which go into `scale`.
 Value stripScale(Value v, double &scale) {
   while (true) {
-    if (auto scaled = matchScalar<MulOp>(v, true);
-        scaled && scaled->first.getType() == v.getType()) {
+    if (auto scaled = matchScalar<MulOp>(v, true); scaled && scaled->first.getType() == v.getType()) {
       scale *= scaled->second;
       v = scaled->first;
-    } else if (auto divided = matchScalar<DivOp>(v, false);
-               divided && divided->first.getType() == v.getType()) {
+    } else if (auto divided = matchScalar<DivOp>(v, false); divided && divided->first.getType() == v.getType()) {
       scale /= divided->second;
       v = divided->first;
     } else {
@@ -45,8 +43,8 @@ bool matchScores(Value scores, Attention &match) {
   double scale = 1;
   Value product = stripScale(scores, scale);
   auto matmul = product.getDefiningOp<MatMulOp>();
-  if (!matmul || !product.hasOneUse() || matmul.getBias() || matmul.getRelu() ||
-      matmul.getTransA() || !isa<FloatType>(tensorType(product).getElementType())) {
+  if (!matmul || !product.hasOneUse() || matmul.getBias() || matmul.getRelu() || matmul.getTransA() ||
+      !isa<FloatType>(tensorType(product).getElementType())) {
     return false;
   }
   match.q = stripScale(matmul.getA(), scale);
@@ -58,9 +56,8 @@ bool matchScores(Value scores, Attention &match) {
 
 std::optional<Attention> matchAttention(MatMulOp matmul) {
   auto softmax = Value(matmul.getA()).getDefiningOp<SoftmaxOp>();
-  if (!softmax || !softmax->hasOneUse() || softmax.getLog() || matmul.getBias() ||
-      matmul.getRelu() || matmul.getTransA() || matmul.getTransB() ||
-      !Value(softmax.getX()).hasOneUse() ||
+  if (!softmax || !softmax->hasOneUse() || softmax.getLog() || matmul.getBias() || matmul.getRelu() ||
+      matmul.getTransA() || matmul.getTransB() || !Value(softmax.getX()).hasOneUse() ||
       static_cast<int64_t>(softmax.getAxis()) != tensorType(softmax.getY()).getRank() - 1) {
     return std::nullopt;
   }
@@ -73,8 +70,8 @@ std::optional<Attention> matchAttention(MatMulOp matmul) {
   if (!add) {
     return std::nullopt;
   }
-  for (auto [scores, mask] : {std::pair<Value, Value>(add.getA(), add.getB()),
-                              std::pair<Value, Value>(add.getB(), add.getA())}) {
+  for (auto [scores, mask] :
+       {std::pair<Value, Value>(add.getA(), add.getB()), std::pair<Value, Value>(add.getB(), add.getA())}) {
     if (scores.getType() == add.getType() && matchScores(scores, match)) {
       match.mask = mask;
       return match;
@@ -103,8 +100,7 @@ Value keysOf(const Attention &match, Location loc, double &scale, RewriterBase &
 /// The leading dims (all but the last two) of `from` broadcast to those of `to`.
 bool leadingDimsBroadcast(Value from, Value to) {
   ArrayRef<int64_t> source = dimsOf(from).drop_back(2), target = dimsOf(to).drop_back(2);
-  return source.size() == target.size() &&
-         llvm::all_of(llvm::zip_equal(source, target), [](auto pair) {
+  return source.size() == target.size() && llvm::all_of(llvm::zip_equal(source, target), [](auto pair) {
            auto [dim, wanted] = pair;
            return dim == 1 || dim == wanted;
          });
@@ -113,8 +109,7 @@ bool leadingDimsBroadcast(Value from, Value to) {
 bool isLegal(const Attention &match, Value k, MatMulOp matmul) {
   RankedTensorType type = tensorType(matmul.getY());
   if (type.getRank() != tensorType(match.q).getRank() || !leadingDimsBroadcast(k, match.q) ||
-      !leadingDimsBroadcast(match.v, match.q) ||
-      type.getShape().drop_back(2) != dimsOf(match.q).drop_back(2)) {
+      !leadingDimsBroadcast(match.v, match.q) || type.getShape().drop_back(2) != dimsOf(match.q).drop_back(2)) {
     return false;
   }
   return !match.mask || tensorType(match.mask).getRank() <= type.getRank();
@@ -135,8 +130,7 @@ std::optional<RepeatedHeads> matchRepeatedHeads(Value v) {
   if (!expand || !tensorType(v).hasStaticShape() || !tensorType(expand.getY()).hasStaticShape()) {
     return std::nullopt;
   }
-  ArrayRef<int64_t> merged = dimsOf(v), repeated = dimsOf(expand.getY()),
-                    single = dimsOf(expand.getX());
+  ArrayRef<int64_t> merged = dimsOf(v), repeated = dimsOf(expand.getY()), single = dimsOf(expand.getX());
   size_t rank = merged.size();
   if (rank < 3 || repeated.size() != rank + 1 || single.size() != rank + 1) {
     return std::nullopt;
@@ -165,8 +159,8 @@ SmallVector<int64_t> splitHeads(ArrayRef<int64_t> dims, const RepeatedHeads &hea
 /// Reads keys and values unrepeated if both repeat their heads alike.
 bool ungroup(Attention &match, Value &k, Location loc, RewriterBase &rewriter) {
   auto keyHeads = matchRepeatedHeads(k), valueHeads = matchRepeatedHeads(match.v);
-  if (!keyHeads || !valueHeads || keyHeads->heads != valueHeads->heads ||
-      keyHeads->repeats != valueHeads->repeats || !tensorType(match.q).hasStaticShape() ||
+  if (!keyHeads || !valueHeads || keyHeads->heads != valueHeads->heads || keyHeads->repeats != valueHeads->repeats ||
+      !tensorType(match.q).hasStaticShape() ||
       dimsOf(match.q)[tensorType(match.q).getRank() - 3] != keyHeads->heads * keyHeads->repeats) {
     return false;
   }
@@ -174,8 +168,7 @@ bool ungroup(Attention &match, Value &k, Location loc, RewriterBase &rewriter) {
     if (!tensorType(match.mask).hasStaticShape()) {
       return false;
     }
-    match.mask =
-        createReshape(rewriter, loc, match.mask, splitHeads(dimsOf(match.mask), *keyHeads));
+    match.mask = createReshape(rewriter, loc, match.mask, splitHeads(dimsOf(match.mask), *keyHeads));
   }
   match.q = createReshape(rewriter, loc, match.q, splitHeads(dimsOf(match.q), *keyHeads));
   match.v = valueHeads->unrepeated;
@@ -196,8 +189,8 @@ class RecoverAttentionPass : public impl::RecoverAttentionPassBase<RecoverAttent
     bool isGrouped = ungroup(*match, k, loc, rewriter);
     SmallVector<int64_t> dims(dimsOf(match->q).drop_back());
     dims.push_back(type.getShape().back());
-    auto attention = AttentionOp::create(rewriter, loc, type.clone(dims), match->q, k, match->v,
-                                         match->mask, llvm::APFloat(scale));
+    auto attention =
+        AttentionOp::create(rewriter, loc, type.clone(dims), match->q, k, match->v, match->mask, llvm::APFloat(scale));
     Value result = createReshape(rewriter, loc, attention, type.getShape());
     replaceFused(rewriter, matmul, result.getDefiningOp());
     attention->setLoc(result.getLoc());

@@ -68,8 +68,8 @@ std::optional<Normalised> matchNormalised(Operation *op) {
       candidates.emplace_back(div.getA(), power->first);
     }
   } else if (auto mul = dyn_cast<MulOp>(op)) {
-    for (auto [value, root] : {std::pair<Value, Value>(mul.getA(), mul.getB()),
-                               std::pair<Value, Value>(mul.getB(), mul.getA())}) {
+    for (auto [value, root] :
+         {std::pair<Value, Value>(mul.getA(), mul.getB()), std::pair<Value, Value>(mul.getB(), mul.getA())}) {
       if (Value below = matchRsqrt(root)) {
         candidates.emplace_back(value, below);
       }
@@ -98,9 +98,8 @@ Operation *recoverNorm(Operation *op, RewriterBase &rewriter) {
   }
   auto [axis, epsilon] = match->meanSquare;
   Value centred = matchCentred(match->value, axis);
-  return LayerNormOp::create(rewriter, op->getLoc(), op->getResult(0).getType(),
-                             centred ? centred : match->value, Value(), Value(), axis,
-                             llvm::APFloat(epsilon), /*rms=*/!centred);
+  return LayerNormOp::create(rewriter, op->getLoc(), op->getResult(0).getType(), centred ? centred : match->value,
+                             Value(), Value(), axis, llvm::APFloat(epsilon), /*rms=*/!centred);
 }
 
 /// `v` with exactly the dims that `norm` normalises; a constant may have leading dims of size 1.
@@ -112,8 +111,7 @@ Value asNormOperand(Value v, LayerNormOp norm, RewriterBase &rewriter) {
   while (isConstant(v) && own.size() > dims.size() && own.front() == 1) {
     own = own.drop_front();
   }
-  bool fits =
-      own == dims && tensorType(v).getElementType() == tensorType(norm.getY()).getElementType();
+  bool fits = own == dims && tensorType(v).getElementType() == tensorType(norm.getY()).getElementType();
   return fits ? createReshape(rewriter, norm.getLoc(), v, dims) : Value();
 }
 
@@ -121,19 +119,19 @@ Value asNormOperand(Value v, LayerNormOp norm, RewriterBase &rewriter) {
 template <typename Op>
 Operation *absorb(Op op, RewriterBase &rewriter) {
   constexpr bool isScale = std::is_same_v<Op, MulOp>;
-  for (auto [value, other] : {std::pair<Value, Value>(op.getA(), op.getB()),
-                              std::pair<Value, Value>(op.getB(), op.getA())}) {
+  for (auto [value, other] :
+       {std::pair<Value, Value>(op.getA(), op.getB()), std::pair<Value, Value>(op.getB(), op.getA())}) {
     auto norm = value.getDefiningOp<LayerNormOp>();
     // Scale before bias; once each.
-    if (!norm || !norm->hasOneUse() || norm.getBias() || (isScale && norm.getScale()) ||
-        (!isScale && norm.getRms()) || norm.getType() != op.getType()) {
+    if (!norm || !norm->hasOneUse() || norm.getBias() || (isScale && norm.getScale()) || (!isScale && norm.getRms()) ||
+        norm.getType() != op.getType()) {
       continue;
     }
     if (Value operand = asNormOperand(other, norm, rewriter)) {
       Value scale = isScale ? operand : Value(norm.getScale());
       Value bias = isScale ? Value() : operand;
-      return LayerNormOp::create(rewriter, op.getLoc(), op.getType(), norm.getX(), scale, bias,
-                                 norm.getAxis(), norm.getEpsilon(), norm.getRms());
+      return LayerNormOp::create(rewriter, op.getLoc(), op.getType(), norm.getX(), scale, bias, norm.getAxis(),
+                                 norm.getEpsilon(), norm.getRms());
     }
   }
   return nullptr;
@@ -151,8 +149,7 @@ Operation *recoverL2(SqrtOp op, RewriterBase &rewriter) {
   } else if (sum.getKind() == ReduceKind::sum) {
     x = matchSquare(sum.getX());
   }
-  return x ? ReduceOp::create(rewriter, op.getLoc(), op.getType(), x, ReduceKind::l2, sum.getAxes(),
-                              sum.getKeepDims())
+  return x ? ReduceOp::create(rewriter, op.getLoc(), op.getType(), x, ReduceKind::l2, sum.getAxes(), sum.getKeepDims())
            : nullptr;
 }
 
@@ -182,9 +179,7 @@ Value otherFactor(Value v, Value factor) {
   if (!mul) {
     return {};
   }
-  return mul.getA() == factor   ? Value(mul.getB())
-         : mul.getB() == factor ? Value(mul.getA())
-                                : Value();
+  return mul.getA() == factor ? Value(mul.getB()) : mul.getB() == factor ? Value(mul.getA()) : Value();
 }
 
 /// x a + (bias - mean(x) a) with a = scale * rsqrt(...), given x and a.
@@ -210,21 +205,20 @@ Operation *recoverExpandedNorm(AddOp op, Value x, Value a, Value shift, Rewriter
     rewriter.eraseOp(norm);
     return nullptr;
   }
-  auto full = LayerNormOp::create(rewriter, op.getLoc(), op.getType(), x, scale, bias, *axis,
-                                  norm.getEpsilon(), false);
+  auto full = LayerNormOp::create(rewriter, op.getLoc(), op.getType(), x, scale, bias, *axis, norm.getEpsilon(), false);
   rewriter.eraseOp(norm);
   return full;
 }
 
 Operation *recoverExpandedNorm(AddOp op, RewriterBase &rewriter) {
-  for (auto [product, shift] : {std::pair<Value, Value>(op.getA(), op.getB()),
-                                std::pair<Value, Value>(op.getB(), op.getA())}) {
+  for (auto [product, shift] :
+       {std::pair<Value, Value>(op.getA(), op.getB()), std::pair<Value, Value>(op.getB(), op.getA())}) {
     auto mul = product.getDefiningOp<MulOp>();
     if (!mul) {
       continue;
     }
-    for (auto [x, a] : {std::pair<Value, Value>(mul.getA(), mul.getB()),
-                        std::pair<Value, Value>(mul.getB(), mul.getA())}) {
+    for (auto [x, a] :
+         {std::pair<Value, Value>(mul.getA(), mul.getB()), std::pair<Value, Value>(mul.getB(), mul.getA())}) {
       if (Operation *norm = recoverExpandedNorm(op, x, a, shift, rewriter)) {
         return norm;
       }
@@ -255,8 +249,7 @@ Operation *absorbInto(Operation *op, RewriterBase &rewriter) {
 
 class RecoverNormsPass : public impl::RecoverNormsPassBase<RecoverNormsPass> {
   bool visit(Operation *op, RewriterBase &rewriter) {
-    if (!isa<MulOp, DivOp, AddOp, SqrtOp>(op) ||
-        !isa<FloatType>(tensorType(op->getResult(0)).getElementType())) {
+    if (!isa<MulOp, DivOp, AddOp, SqrtOp>(op) || !isa<FloatType>(tensorType(op->getResult(0)).getElementType())) {
       return false;
     }
     Operation *norm = recover(op, rewriter);
@@ -272,8 +265,7 @@ class RecoverNormsPass : public impl::RecoverNormsPassBase<RecoverNormsPass> {
   }
 
   void runOnOperation() override {
-    rewriteForward(getOperation(),
-                   [&](Operation *op, RewriterBase &rewriter) { return visit(op, rewriter); });
+    rewriteForward(getOperation(), [&](Operation *op, RewriterBase &rewriter) { return visit(op, rewriter); });
   }
 };
 } // namespace

@@ -72,8 +72,8 @@ std::optional<PickedProduct> matchPickedProduct(Value v, int64_t index) {
   if (!mul) {
     return std::nullopt;
   }
-  for (auto [picked, factor] : {std::pair<Value, Value>(mul.getA(), mul.getB()),
-                                std::pair<Value, Value>(mul.getB(), mul.getA())}) {
+  for (auto [picked, factor] :
+       {std::pair<Value, Value>(mul.getA(), mul.getB()), std::pair<Value, Value>(mul.getB(), mul.getA())}) {
     std::optional<Pick> pick = matchPick(picked);
     if (pick && pick->index == index && picked.getType() == mul.getType()) {
       return PickedProduct{picked, factor, *pick};
@@ -100,15 +100,13 @@ std::optional<Rotation> matchRotation(Value y1, Value y2) {
     return std::nullopt;
   }
   auto first = matchPickedProduct(sub.getA(), 0), second = matchPickedProduct(sub.getB(), 1);
-  if (!first || !second || first->pick.source != second->pick.source ||
-      first->pick.part != second->pick.part || sub.getType() != first->picked.getType()) {
+  if (!first || !second || first->pick.source != second->pick.source || first->pick.part != second->pick.part ||
+      sub.getType() != first->picked.getType()) {
     return std::nullopt;
   }
   Value cos = first->factor, sin = second->factor;
-  bool direct =
-      isProduct(add.getA(), first->picked, sin) && isProduct(add.getB(), second->picked, cos);
-  bool swapped =
-      isProduct(add.getB(), first->picked, sin) && isProduct(add.getA(), second->picked, cos);
+  bool direct = isProduct(add.getA(), first->picked, sin) && isProduct(add.getB(), second->picked, cos);
+  bool swapped = isProduct(add.getB(), first->picked, sin) && isProduct(add.getA(), second->picked, cos);
   return direct || swapped ? std::optional(Rotation{first->pick, cos, sin}) : std::nullopt;
 }
 
@@ -136,8 +134,7 @@ bool recoverJoined(ConcatOp concat, RewriterBase &rewriter) {
   Value y1 = concat.getInputs()[0], y2 = concat.getInputs()[1];
   Value inner1 = unstacked(y1), inner2 = unstacked(y2);
   bool isStack = inner1 && inner2;
-  std::optional<Rotation> rotation =
-      isStack ? matchRotation(inner1, inner2) : matchRotation(y1, y2);
+  std::optional<Rotation> rotation = isStack ? matchRotation(inner1, inner2) : matchRotation(y1, y2);
   if (!rotation || isStack == (rotation->pick.part == Part::half)) {
     return false;
   }
@@ -148,8 +145,7 @@ bool recoverJoined(ConcatOp concat, RewriterBase &rewriter) {
   if (!fitsAngles(rotation->cos, x) || !fitsAngles(rotation->sin, x)) {
     return false;
   }
-  auto rope =
-      RopeOp::create(rewriter, loc, type.clone(dims), x, rotation->cos, rotation->sin, isStack);
+  auto rope = RopeOp::create(rewriter, loc, type.clone(dims), x, rotation->cos, rotation->sin, isStack);
   Value joined = createReshape(rewriter, loc, rope, type.getShape());
   replaceFused(rewriter, concat, joined.getDefiningOp());
   if (isStack) {
@@ -167,9 +163,7 @@ bool hasEqualHalves(Value v, int depth = 0) {
   }
   int64_t lastDim = tensorType(v).getRank() - 1, size = dimsOf(v).back();
   if (std::optional<TensorData> data = getConstantData(v)) {
-    int64_t row =
-        size > 0 ? size * byteSize(data->type) / std::max<int64_t>(data->type.getNumElements(), 1)
-                 : 0;
+    int64_t row = size > 0 ? size * byteSize(data->type) / std::max<int64_t>(data->type.getNumElements(), 1) : 0;
     for (int64_t i = 0; row > 0 && i < static_cast<int64_t>(data->bytes.size()); i += row) {
       if (data->bytes.slice(i, row / 2) != data->bytes.slice(i + row / 2, row / 2)) {
         return false;
@@ -183,8 +177,7 @@ bool hasEqualHalves(Value v, int depth = 0) {
   }
   if (isa<ScalarInterface>(def)) { // One operand varies; others are single numbers.
     return llvm::all_of(def->getOperands(), [&](Value operand) {
-      return getScalar(operand) ||
-             (dimsOf(operand).back() == size && hasEqualHalves(operand, depth + 1));
+      return getScalar(operand) || (dimsOf(operand).back() == size && hasEqualHalves(operand, depth + 1));
     });
   }
   if (auto gather = dyn_cast<GatherOp>(def)) {
@@ -231,8 +224,8 @@ Value otherOperand(MulOp mul, Value v) {
 
 /// x cos + concat(-x2, x1) sin.
 bool recoverRotateHalf(AddOp add, RewriterBase &rewriter) {
-  for (auto [plain, rotated] : {std::pair<Value, Value>(add.getA(), add.getB()),
-                                std::pair<Value, Value>(add.getB(), add.getA())}) {
+  for (auto [plain, rotated] :
+       {std::pair<Value, Value>(add.getA(), add.getB()), std::pair<Value, Value>(add.getB(), add.getA())}) {
     auto cosMul = plain.getDefiningOp<MulOp>(), sinMul = rotated.getDefiningOp<MulOp>();
     if (!cosMul || !sinMul) {
       continue;
@@ -241,8 +234,8 @@ bool recoverRotateHalf(AddOp add, RewriterBase &rewriter) {
       Value x = matchRotatedHalves(operand);
       Value cos = x ? otherOperand(cosMul, x) : Value(), sin = otherOperand(sinMul, operand);
       if (!cos || x.getType() != add.getType() || !fitsAngles(cos, x) || !fitsAngles(sin, x) ||
-          dimsOf(cos).back() != dimsOf(x).back() || dimsOf(sin).back() != dimsOf(x).back() ||
-          !hasEqualHalves(cos) || !hasEqualHalves(sin)) {
+          dimsOf(cos).back() != dimsOf(x).back() || dimsOf(sin).back() != dimsOf(x).back() || !hasEqualHalves(cos) ||
+          !hasEqualHalves(sin)) {
         continue;
       }
       Value cosHalf = firstHalf(rewriter, add.getLoc(), cos);

@@ -15,8 +15,8 @@ using namespace mlir;
 /// The axis of `v` = reduction of `x` along one kept axis, or none.
 std::optional<int64_t> matchReduce(Value v, Value x, ReduceKind kind) {
   auto reduce = v.getDefiningOp<ReduceOp>();
-  bool fits = reduce && reduce.getX() == x && reduce.getKind() == kind && reduce.getKeepDims() &&
-              reduce.getAxes().size() == 1;
+  bool fits =
+      reduce && reduce.getX() == x && reduce.getKind() == kind && reduce.getKeepDims() && reduce.getAxes().size() == 1;
   return fits ? std::optional(reduce.getAxes().front()) : std::nullopt;
 }
 
@@ -29,13 +29,11 @@ Value withoutShift(Value v, int64_t axis) {
 
 Operation *recoverSoftmax(DivOp div, RewriterBase &rewriter) {
   auto exp = Value(div.getA()).getDefiningOp<ExpOp>();
-  std::optional<int64_t> axis =
-      exp ? matchReduce(div.getB(), div.getA(), ReduceKind::sum) : std::nullopt;
+  std::optional<int64_t> axis = exp ? matchReduce(div.getB(), div.getA(), ReduceKind::sum) : std::nullopt;
   if (!axis) {
     return nullptr;
   }
-  return SoftmaxOp::create(rewriter, div.getLoc(), div.getType(), withoutShift(exp.getX(), *axis),
-                           *axis);
+  return SoftmaxOp::create(rewriter, div.getLoc(), div.getType(), withoutShift(exp.getX(), *axis), *axis);
 }
 
 /// The logarithm of a softmax that nothing else uses.
@@ -44,8 +42,7 @@ Operation *recoverLogSoftmax(LogOp log, RewriterBase &rewriter) {
   if (!softmax || softmax.getLog() || !softmax->hasOneUse()) {
     return nullptr;
   }
-  return SoftmaxOp::create(rewriter, log.getLoc(), log.getType(), softmax.getX(), softmax.getAxis(),
-                           true);
+  return SoftmaxOp::create(rewriter, log.getLoc(), log.getType(), softmax.getX(), softmax.getAxis(), true);
 }
 
 /// x - max(x) - log(sum e^(x - max(x))).
@@ -60,8 +57,7 @@ Operation *recoverShiftedLogSoftmax(SubOp sub, RewriterBase &rewriter) {
   if (!axis) {
     return nullptr;
   }
-  return SoftmaxOp::create(rewriter, sub.getLoc(), sub.getType(), withoutShift(sub.getA(), *axis),
-                           *axis, true);
+  return SoftmaxOp::create(rewriter, sub.getLoc(), sub.getType(), withoutShift(sub.getA(), *axis), *axis, true);
 }
 
 Operation *recover(Operation *op, RewriterBase &rewriter) {

@@ -50,9 +50,7 @@ private:
     return changed + visit(op, rewriter);
   }
 
-  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint previous) override {
-    created.insert(op);
-  }
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint previous) override { created.insert(op); }
   void notifyOperationErased(Operation *op) override { created.remove(op); }
 
   IRRewriter rewriter;
@@ -61,9 +59,7 @@ private:
 };
 } // namespace
 
-int64_t rewriteForward(Operation *root, Visitor visit) {
-  return ForwardWalk(root->getContext(), visit).run(root);
-}
+int64_t rewriteForward(Operation *root, Visitor visit) { return ForwardWalk(root->getContext(), visit).run(root); }
 
 void eraseDeadChain(RewriterBase &rewriter, Operation *op, SmallVectorImpl<Location> *locations) {
   SmallVector<Operation *> dead;
@@ -90,8 +86,7 @@ void eraseDeadChain(RewriterBase &rewriter, Operation *op, SmallVectorImpl<Locat
 static void inheritTensorName(Operation *root, Value value) {
   Operation *def = value.getDefiningOp();
   Attribute names = root->getAttr(TopDialect::kOutputsAttr);
-  if (def && names && def->getNumResults() == 1 && !isConstant(value) &&
-      !def->hasAttr(TopDialect::kOutputsAttr)) {
+  if (def && names && def->getNumResults() == 1 && !isConstant(value) && !def->hasAttr(TopDialect::kOutputsAttr)) {
     def->setAttr(TopDialect::kOutputsAttr, names);
   }
 }

@@ -46,8 +46,7 @@ static Value simplifyPow(PowOp op, RewriterBase &rewriter) {
 }
 
 static Value simplifyClip(ClipOp op) {
-  bool unbounded =
-      op.getLo().convertToDouble() == -HUGE_VAL && op.getHi().convertToDouble() == HUGE_VAL;
+  bool unbounded = op.getLo().convertToDouble() == -HUGE_VAL && op.getHi().convertToDouble() == HUGE_VAL;
   return unbounded ? op.getX() : Value();
 }
 
@@ -64,11 +63,9 @@ static Value simplifyReduce(ReduceOp op, RewriterBase &rewriter) {
     return {};
   }
   RankedTensorType type = tensorType(op.getX());
-  bool trivial =
-      llvm::all_of(op.getAxes(), [&](int64_t axis) { return type.getDimSize(axis) == 1; });
-  return trivial && type.hasStaticShape()
-             ? createReshape(rewriter, op.getLoc(), op.getX(), dimsOf(op.getY()))
-             : Value();
+  bool trivial = llvm::all_of(op.getAxes(), [&](int64_t axis) { return type.getDimSize(axis) == 1; });
+  return trivial && type.hasStaticShape() ? createReshape(rewriter, op.getLoc(), op.getX(), dimsOf(op.getY()))
+                                          : Value();
 }
 
 /// Constant indices in even steps pick a slice.
@@ -100,24 +97,21 @@ static Value simplifyGather(GatherOp op, RewriterBase &rewriter) {
   starts[axis] = indices->front();
   sizes[axis] = indices->size();
   steps[axis] = step;
-  Value slice =
-      SliceOp::create(rewriter, op.getLoc(), type.clone(sizes), op.getX(), starts, sizes, steps);
+  Value slice = SliceOp::create(rewriter, op.getLoc(), type.clone(sizes), op.getX(), starts, sizes, steps);
   return createReshape(rewriter, op.getLoc(), slice, dimsOf(op.getY()));
 }
 
 /// A slice of a concatenation that takes from one operand only.
 static Value sliceOfConcat(SliceOp op, ConcatOp concat, RewriterBase &rewriter) {
   int64_t axis = concat.getAxis();
-  int64_t first = op.getStarts()[axis],
-          last = first + (op.getSizes()[axis] - 1) * op.getSteps()[axis];
+  int64_t first = op.getStarts()[axis], last = first + (op.getSizes()[axis] - 1) * op.getSteps()[axis];
   int64_t low = std::min(first, last), high = std::max(first, last), begin = 0;
   for (Value input : concat.getInputs()) {
     int64_t end = begin + tensorType(input).getDimSize(axis);
     if (low >= begin && high < end) {
       SmallVector<int64_t> starts(op.getStarts());
       starts[axis] -= begin;
-      return SliceOp::create(rewriter, op.getLoc(), op.getType(), input, starts, op.getSizes(),
-                             op.getSteps());
+      return SliceOp::create(rewriter, op.getLoc(), op.getType(), input, starts, op.getSizes(), op.getSteps());
     }
     begin = end;
   }
@@ -130,8 +124,7 @@ static Value sliceOfSlice(SliceOp op, SliceOp inner, RewriterBase &rewriter) {
     starts.push_back(inner.getStarts()[d] + op.getStarts()[d] * inner.getSteps()[d]);
     steps.push_back(inner.getSteps()[d] * op.getSteps()[d]);
   }
-  return SliceOp::create(rewriter, op.getLoc(), op.getType(), inner.getX(), starts, op.getSizes(),
-                         steps);
+  return SliceOp::create(rewriter, op.getLoc(), op.getType(), inner.getX(), starts, op.getSizes(), steps);
 }
 
 static Value simplifySlice(SliceOp op, RewriterBase &rewriter) {
@@ -141,13 +134,11 @@ static Value simplifySlice(SliceOp op, RewriterBase &rewriter) {
   }
   if (auto shape = dyn_cast<ShapeOp>(def); shape && op.getSteps()[0] == 1) {
     int64_t start = shape.getStart() + op.getStarts()[0];
-    return ShapeOp::create(rewriter, op.getLoc(), op.getType(), shape.getX(), start,
-                           start + op.getSizes()[0]);
+    return ShapeOp::create(rewriter, op.getLoc(), op.getType(), shape.getX(), start, start + op.getSizes()[0]);
   }
-  bool isStatic =
-      tensorType(op.getX()).hasStaticShape() && llvm::all_of(def->getOperandTypes(), [](Type type) {
-        return cast<RankedTensorType>(type).hasStaticShape();
-      });
+  bool isStatic = tensorType(op.getX()).hasStaticShape() && llvm::all_of(def->getOperandTypes(), [](Type type) {
+                    return cast<RankedTensorType>(type).hasStaticShape();
+                  });
   if (!isStatic) {
     return {};
   }
@@ -177,12 +168,9 @@ static Value simplified(Operation *op, RewriterBase &rewriter) {
       .Case([&](SliceOp slice) { return simplifySlice(slice, rewriter); })
       .Case([&](ReshapeOp reshape) { return fixShape(reshape, rewriter); })
       .Case([&](PadOp pad) { return allEqual(pad.getPads(), 0) ? Value(pad.getX()) : Value(); })
-      .Case([&](TileOp tile) {
-        return allEqual(tile.getRepeats(), 1) ? Value(tile.getX()) : Value();
-      })
+      .Case([&](TileOp tile) { return allEqual(tile.getRepeats(), 1) ? Value(tile.getX()) : Value(); })
       .Case([&](ExpandOp expand) {
-        bool same = expand.getX().getType() == expand.getType() &&
-                    tensorType(expand.getY()).hasStaticShape();
+        bool same = expand.getX().getType() == expand.getType() && tensorType(expand.getY()).hasStaticShape();
         return same ? Value(expand.getX()) : fixShape(expand, rewriter);
       })
       .Default(Value());

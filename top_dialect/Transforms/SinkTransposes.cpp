@@ -14,8 +14,7 @@ using namespace mlir;
 using Perm = SmallVector<int64_t>;
 
 bool isIdentity(ArrayRef<int64_t> perm) {
-  return llvm::all_of(llvm::enumerate(perm),
-                      [](auto it) { return static_cast<int64_t>(it.index()) == it.value(); });
+  return llvm::all_of(llvm::enumerate(perm), [](auto it) { return static_cast<int64_t>(it.index()) == it.value(); });
 }
 
 Perm inverse(ArrayRef<int64_t> perm) {
@@ -149,8 +148,7 @@ Sunk sinkConcat(ConcatOp op, RewriterBase &rewriter) {
   if (!above) {
     return {};
   }
-  return {cloneOver(rewriter, op, above->operands,
-                    [&](ConcatOp copy) { copy.setAxis(above->perm[copy.getAxis()]); }),
+  return {cloneOver(rewriter, op, above->operands, [&](ConcatOp copy) { copy.setAxis(above->perm[copy.getAxis()]); }),
           above->perm};
 }
 
@@ -160,11 +158,10 @@ TransposeOp transposeAboveSlice(SliceOp op) {
   if (!transpose) {
     return {};
   }
-  bool onlySlices =
-      llvm::all_of(transpose->getUsers(), [](Operation *user) { return isa<SliceOp>(user); });
+  bool onlySlices = llvm::all_of(transpose->getUsers(), [](Operation *user) { return isa<SliceOp>(user); });
   Perm back = inverse(transpose.getPerm());
-  auto above = RankedTensorType::get(unpermuted(dimsOf(op.getY()), transpose.getPerm()),
-                                     tensorType(op.getY()).getElementType());
+  auto above =
+      RankedTensorType::get(unpermuted(dimsOf(op.getY()), transpose.getPerm()), tensorType(op.getY()).getElementType());
   return onlySlices || isReshape(above, transpose.getPerm()) ? transpose : TransposeOp();
 }
 
@@ -208,9 +205,7 @@ Sunk sinkSoftmax(SoftmaxOp op, RewriterBase &rewriter) {
     return {};
   }
   Perm perm(transpose.getPerm());
-  return {cloneOver(rewriter, op, transpose.getX(),
-                    [&](SoftmaxOp copy) { copy.setAxis(perm[copy.getAxis()]); }),
-          perm};
+  return {cloneOver(rewriter, op, transpose.getX(), [&](SoftmaxOp copy) { copy.setAxis(perm[copy.getAxis()]); }), perm};
 }
 
 /// The perm that is left when the dims `axes` of the transpose's result are gone.
@@ -241,8 +236,7 @@ Sunk sinkReduce(ReduceOp op, RewriterBase &rewriter) {
   }
   llvm::sort(axes);
   Perm left = op.getKeepDims() ? perm : permWithout(perm, op.getAxes());
-  return {cloneOver(rewriter, op, transpose.getX(), [&](ReduceOp copy) { copy.setAxes(axes); }),
-          left};
+  return {cloneOver(rewriter, op, transpose.getX(), [&](ReduceOp copy) { copy.setAxes(axes); }), left};
 }
 
 Sunk sink(Operation *op, RewriterBase &rewriter) {
@@ -376,8 +370,7 @@ class SinkTransposesPass : public impl::SinkTransposesPassBase<SinkTransposesPas
   }
 
   void runOnOperation() override {
-    rewriteForward(getOperation(),
-                   [&](Operation *op, RewriterBase &rewriter) { return visit(op, rewriter); });
+    rewriteForward(getOperation(), [&](Operation *op, RewriterBase &rewriter) { return visit(op, rewriter); });
   }
 };
 } // namespace

@@ -55,8 +55,7 @@ void nameInterface(func::FuncOp function) {
     function.setArgAttr(i, TopDialect::kNameAttr, builder.getStringAttr("in" + std::to_string(i)));
   }
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
-    function.setResultAttr(i, TopDialect::kNameAttr,
-                           builder.getStringAttr("out" + std::to_string(i)));
+    function.setResultAttr(i, TopDialect::kNameAttr, builder.getStringAttr("out" + std::to_string(i)));
   }
 }
 
@@ -89,10 +88,8 @@ void expectEqual(const HostTensor &before, const HostTensor &after, StringRef wh
   }
   auto x = before.data<float>(), y = after.data<float>();
   for (size_t i = 0; i < x.size(); ++i) {
-    bool equal =
-        std::isnan(x[i]) ? std::isnan(y[i]) : std::abs(x[i] - y[i]) <= 1e-5 + 1e-4 * std::abs(x[i]);
-    ASSERT_TRUE(equal) << what.str() << ", element " << i << ": " << x[i] << " before, " << y[i]
-                       << " after";
+    bool equal = std::isnan(x[i]) ? std::isnan(y[i]) : std::abs(x[i] - y[i]) <= 1e-5 + 1e-4 * std::abs(x[i]);
+    ASSERT_TRUE(equal) << what.str() << ", element " << i << ": " << x[i] << " before, " << y[i] << " after";
   }
 }
 
@@ -109,8 +106,7 @@ SmallVector<std::string> splitModules(StringRef text) {
 std::vector<std::string> testFiles() {
   std::vector<std::string> files;
   std::error_code error;
-  for (llvm::sys::fs::directory_iterator it(TESSERA_TEST_DIR, error), end; !error && it != end;
-       it.increment(error)) {
+  for (llvm::sys::fs::directory_iterator it(TESSERA_TEST_DIR, error), end; !error && it != end; it.increment(error)) {
     if (StringRef(it->path()).ends_with(".mlir")) {
       files.push_back(it->path());
     }
@@ -162,17 +158,14 @@ std::string chain(int ops) {
   llvm::raw_string_ostream out(text);
   int v = 0;
   auto unary = [&](const char *op, const char *attrs, int x, const char *from, const char *to) {
-    out << "%v" << v + 1 << " = top." << op << " %v" << x << " " << attrs << " : (" << from
-        << ") -> " << to << "\n";
+    out << "%v" << v + 1 << " = top." << op << " %v" << x << " " << attrs << " : (" << from << ") -> " << to << "\n";
     return ++v;
   };
   auto binary = [&](const char *op, const std::string &operands, const char *type) {
-    out << "%v" << v + 1 << " = top." << op << " " << operands << " : (" << type << ") -> " << t
-        << "\n";
+    out << "%v" << v + 1 << " = top." << op << " " << operands << " : (" << type << ") -> " << t << "\n";
     return ++v;
   };
-  const char *both = "tensor<1x4x6xf32>, tensor<1x4x6xf32>",
-             *scaled = "tensor<1x4x6xf32>, tensor<f32>";
+  const char *both = "tensor<1x4x6xf32>, tensor<1x4x6xf32>", *scaled = "tensor<1x4x6xf32>, tensor<f32>";
   while (v < ops) {
     int x = v;
     int gate = unary("sigmoid", "", x, t, t);
@@ -181,8 +174,8 @@ std::string chain(int ops) {
     unary("relu", "", v, u, u);
     int same = unary("transpose", "{perm = array<i64: 0, 2, 1>}", v, u, t);
     out << "%v" << v + 1 << " = top.conv %v" << same
-        << ", %w {strides = array<i64: 1>, pads = array<i64: 0, 0>, dilations = array<i64: 1>} : ("
-        << t << ", tensor<4x4x1xf32>) -> " << t << "\n";
+        << ", %w {strides = array<i64: 1>, pads = array<i64: 0, 0>, dilations = array<i64: 1>} : (" << t
+        << ", tensor<4x4x1xf32>) -> " << t << "\n";
     ++v;
     binary("mul", "%v" + std::to_string(v) + ", %c", scaled);
     binary("add", "%v" + std::to_string(v) + ", %c", scaled);
@@ -193,9 +186,8 @@ std::string chain(int ops) {
 
 /// A single transpose on top of `ops` elementwise ops, over all of which it moves.
 std::string longWay(int ops) {
-  std::string text =
-      "func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {\n"
-      "%v0 = top.transpose %x {perm = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>\n";
+  std::string text = "func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {\n"
+                     "%v0 = top.transpose %x {perm = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>\n";
   llvm::raw_string_ostream out(text);
   for (int v = 0; v < ops; ++v) {
     out << "%v" << v + 1 << " = top.tanh %v" << v << " : (tensor<3x2xf32>) -> tensor<3x2xf32>\n";
@@ -230,8 +222,7 @@ protected:
       large = seconds(make(20000));
     }
     RecordProperty("seconds_of_20000_ops", std::to_string(large));
-    EXPECT_LT(large, 9 * small + 0.02)
-        << "5000 ops take " << small << " s, 20000 ops " << large << " s";
+    EXPECT_LT(large, 9 * small + 0.02) << "5000 ops take " << small << " s, 20000 ops " << large << " s";
   }
 };
 

@@ -45,8 +45,8 @@ static void encode(ArrayRef<double> values, FloatType type, MutableArrayRef<char
   }
 }
 
-Value createFromDoubles(OpBuilder &builder, Location loc, RankedTensorType type,
-                        ArrayRef<double> values, StringRef hint) {
+Value createFromDoubles(OpBuilder &builder, Location loc, RankedTensorType type, ArrayRef<double> values,
+                        StringRef hint) {
   auto element = cast<FloatType>(type.getElementType());
   std::vector<char> bytes(values.size() * elementBytes(element));
   encode(values, element, bytes);
@@ -111,8 +111,7 @@ Value createTranspose(OpBuilder &builder, Location loc, Value v, ArrayRef<int64_
   return TransposeOp::create(builder, loc, tensorType(v).clone(dims), v, perm);
 }
 
-std::optional<SmallVector<double>> getPerChannel(Value v, int64_t rank, int64_t axis,
-                                                 int64_t channels) {
+std::optional<SmallVector<double>> getPerChannel(Value v, int64_t rank, int64_t axis, int64_t channels) {
   if (!isConstant(v) || tensorType(v).getRank() > rank) {
     return std::nullopt;
   }

@@ -10,9 +10,7 @@
 
 namespace tessera::top {
 
-inline mlir::RankedTensorType tensorType(mlir::Value v) {
-  return llvm::cast<mlir::RankedTensorType>(v.getType());
-}
+inline mlir::RankedTensorType tensorType(mlir::Value v) { return llvm::cast<mlir::RankedTensorType>(v.getType()); }
 inline llvm::ArrayRef<int64_t> dimsOf(mlir::Value v) { return tensorType(v).getShape(); }
 
 /// Whether `v` is a constant whose elements are at hand: a `top.weight` needs its weight file.
@@ -26,27 +24,22 @@ std::optional<double> getScalar(mlir::Value v);
 llvm::StringRef constantHint(mlir::Value constant, llvm::StringRef otherwise);
 
 /// A constant of the float type `type`; the values are rounded once.
-mlir::Value createFromDoubles(mlir::OpBuilder &builder, mlir::Location loc,
-                              mlir::RankedTensorType type, llvm::ArrayRef<double> values,
-                              llvm::StringRef hint);
+mlir::Value createFromDoubles(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
+                              llvm::ArrayRef<double> values, llvm::StringRef hint);
 
 /// A constant with the dims permuted: dim i of the result is dim perm[i] of `constant`.
-mlir::Value createPermuted(mlir::OpBuilder &builder, mlir::Value constant,
-                           llvm::ArrayRef<int64_t> perm);
+mlir::Value createPermuted(mlir::OpBuilder &builder, mlir::Value constant, llvm::ArrayRef<int64_t> perm);
 
 /// `v` under other dims (the element counts agree; at most one dim is dynamic); `v` itself when
 /// it has them already. A constant is reshaped at once.
-mlir::Value createReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value v,
-                          llvm::ArrayRef<int64_t> dims);
+mlir::Value createReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value v, llvm::ArrayRef<int64_t> dims);
 
 /// `top.transpose` of v: dim i of the result is dim perm[i] of v.
-mlir::Value createTranspose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value v,
-                            llvm::ArrayRef<int64_t> perm);
+mlir::Value createTranspose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value v, llvm::ArrayRef<int64_t> perm);
 
 /// A constant that broadcasts against a tensor of `rank` dims and varies at most along dim
 /// `axis`: its `channels` elements as doubles (one element is repeated).
-std::optional<llvm::SmallVector<double>> getPerChannel(mlir::Value v, int64_t rank, int64_t axis,
-                                                       int64_t channels);
+std::optional<llvm::SmallVector<double>> getPerChannel(mlir::Value v, int64_t rank, int64_t axis, int64_t channels);
 
 } // namespace tessera::top
 

@@ -45,7 +45,8 @@ Value widenConstant(OpBuilder &builder, Value value) {
   builder.setInsertionPoint(op);
   StringRef name = getTensorName(value);
   std::string hint = (name.empty() ? getDisplayName(op->getLoc()) : name.str()) + "_f32";
-  Value result = createConstant(builder, op->getLoc(), cast<RankedTensorType>(wide(data->type)), std::move(bytes), hint);
+  Value result =
+      createConstant(builder, op->getLoc(), cast<RankedTensorType>(wide(data->type)), std::move(bytes), hint);
   copyNames(op, result.getDefiningOp());
   return result;
 }

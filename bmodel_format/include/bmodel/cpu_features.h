@@ -21,8 +21,8 @@ enum CpuFeature : uint64_t {
 
 /// x86-64-v2, v3 and v4 as the psABI defines them (v4 = the AVX-512 of Skylake servers).
 inline constexpr uint64_t kX86V2 = BM_CPU_SSE2 | BM_CPU_SSE41 | BM_CPU_SSE42 | BM_CPU_POPCNT;
-inline constexpr uint64_t kX86V3 = kX86V2 | BM_CPU_AVX | BM_CPU_AVX2 | BM_CPU_FMA | BM_CPU_F16C |
-                                   BM_CPU_BMI1 | BM_CPU_BMI2 | BM_CPU_LZCNT | BM_CPU_MOVBE;
+inline constexpr uint64_t kX86V3 = kX86V2 | BM_CPU_AVX | BM_CPU_AVX2 | BM_CPU_FMA | BM_CPU_F16C | BM_CPU_BMI1 |
+                                   BM_CPU_BMI2 | BM_CPU_LZCNT | BM_CPU_MOVBE;
 inline constexpr uint64_t kX86V4 =
     kX86V3 | BM_CPU_AVX512F | BM_CPU_AVX512BW | BM_CPU_AVX512VL | BM_CPU_AVX512DQ | BM_CPU_AVX512CD;
 

@@ -39,8 +39,7 @@ extern "C" {
 /// A kernel is called with MXCSR = 0x1F80 (round to nearest, denormals kept) and must leave it so.
 /// It may call only memcpy, memset and memmove (the loader's whole import table), must not use
 /// thread-local storage, and must not unwind.
-typedef void (*bm_kernel_fn)(void *const *args, int64_t tile_begin, int64_t tile_end,
-                             void *scratch);
+typedef void (*bm_kernel_fn)(void *const *args, int64_t tile_begin, int64_t tile_end, void *scratch);
 
 #ifdef __cplusplus
 }

@@ -24,9 +24,7 @@ struct ModelView {
   const FileHeader *header = nullptr;
   const ModelDef *model = nullptr;
 
-  const unsigned char *segment(uint32_t index) const {
-    return data + model->segments()->Get(index)->offset();
-  }
+  const unsigned char *segment(uint32_t index) const { return data + model->segments()->Get(index)->offset(); }
 };
 
 /// Checks header, hash of the flatbuffer, structure, meaning (validateModel) and that all bytes

@@ -27,14 +27,12 @@ struct Status {
 
   /// Records a fault with a printf-style message; returns false, so that `return fail(...)` reads
   /// as it should in functions that return whether they succeeded.
-  [[gnu::format(printf, 5, 6)]] bool fail(Fault fault, const char *file, int line,
-                                          const char *format, ...);
+  [[gnu::format(printf, 5, 6)]] bool fail(Fault fault, const char *file, int line, const char *format, ...);
 };
 
 } // namespace bmodel
 
 /// status.fail with the place of the call.
-#define BMODEL_FAIL(status, kind, ...)                                                             \
-  (status).fail(::bmodel::Fault::kind, __FILE_NAME__, __LINE__, __VA_ARGS__)
+#define BMODEL_FAIL(status, kind, ...) (status).fail(::bmodel::Fault::kind, __FILE_NAME__, __LINE__, __VA_ARGS__)
 
 #endif // BMODEL_STATUS_H

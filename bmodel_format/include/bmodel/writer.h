@@ -65,12 +65,11 @@ uint32_t addKernel(SubnetDefT &subnet, std::string_view symbol, uint32_t argCoun
 
 /// Appends a tensor with a constant row-major shape and its stored size; the caller sets role and
 /// place.
-uint32_t addTensor(StageDefT &stage, std::string_view name, DType dtype,
-                   std::span<const int64_t> shape);
+uint32_t addTensor(StageDefT &stage, std::string_view name, DType dtype, std::span<const int64_t> shape);
 
 /// Appends a launch step; further fields can be set through the returned reference.
-StepDefT &addLaunch(SubnetDefT &subnet, uint32_t kernel, std::vector<uint32_t> args,
-                    int64_t tileCount, std::vector<uint32_t> writes);
+StepDefT &addLaunch(SubnetDefT &subnet, uint32_t kernel, std::vector<uint32_t> args, int64_t tileCount,
+                    std::vector<uint32_t> writes);
 
 /// A dimension that is the same in every run.
 inline Dim constantDim(int64_t value) { return Dim(value, -1); }

@@ -96,10 +96,10 @@ typedef struct bmrt_tensor_info_t {
   uint32_t rank;
   int64_t shape[BMRT_MAX_RANK];     /* logical, ONNX order; -1 = symbolic and not yet known */
   int64_t max_shape[BMRT_MAX_RANK]; /* the same where static */
-  uint64_t bytes;           /* stored size for |shape|, or for |max_shape| while that is unknown */
-  uint32_t onnx_name_count; /* see bmrt_tensor_onnx_name */
-  uint32_t scale_count;     /* 0: not quantised; real = scale * (stored - zero_point) */
-  int32_t quant_axis;       /* -1: one scale for all */
+  uint64_t bytes;                   /* stored size for |shape|, or for |max_shape| while that is unknown */
+  uint32_t onnx_name_count;         /* see bmrt_tensor_onnx_name */
+  uint32_t scale_count;             /* 0: not quantised; real = scale * (stored - zero_point) */
+  int32_t quant_axis;               /* -1: one scale for all */
   const float *scales;
   const int64_t *zero_points;
   const char *preprocess; /* JSON of the model's pre-processing, or NULL */
@@ -125,27 +125,25 @@ BMRT_API uint64_t bmrt_tensor_row_major_bytes(const bmrt_tensor_info_t *info);
 
 /* Writes the elements of |view| to |out| in row-major order, whatever its layout. |out_bytes| must
  * be bmrt_tensor_row_major_bytes. Packed tensors have no such form: BMRT_UNSUPPORTED. */
-BMRT_API bmrt_code_t bmrt_tensor_to_row_major(const bmrt_tensor_view_t *view, void *out,
-                                              uint64_t out_bytes, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_tensor_to_row_major(const bmrt_tensor_view_t *view, void *out, uint64_t out_bytes,
+                                              bmrt_status_t *out_status);
 
 /*===- Model ----------------------------------------------------------------===*/
 
 typedef struct bmrt_open_options_t {
-  size_t struct_size; /* sizeof(bmrt_open_options_t) */
-  bool
-      trust_constants; /* skip the hashes of the constants; structure and code are checked always */
+  size_t struct_size;   /* sizeof(bmrt_open_options_t) */
+  bool trust_constants; /* skip the hashes of the constants; structure and code are checked always */
 } bmrt_open_options_t;
 
 /* Opens, verifies and maps |path|; weights are not copied. The file must not be changed in place
  * while the model is open (replacing it by rename is fine). |options| may be NULL. The model starts
  * with one reference. */
-BMRT_API bmrt_code_t bmrt_model_open(const char *path, const bmrt_open_options_t *options,
-                                     bmrt_model_t **out_model, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_model_open(const char *path, const bmrt_open_options_t *options, bmrt_model_t **out_model,
+                                     bmrt_status_t *out_status);
 
 /* The same from memory, which must be aligned to BMRT_ALIGNMENT, and stay unchanged until the last
  * reference to the model is gone. */
-BMRT_API bmrt_code_t bmrt_model_open_memory(const void *data, uint64_t bytes,
-                                            const bmrt_open_options_t *options,
+BMRT_API bmrt_code_t bmrt_model_open_memory(const void *data, uint64_t bytes, const bmrt_open_options_t *options,
                                             bmrt_model_t **out_model, bmrt_status_t *out_status);
 
 /* Contexts keep a reference of their own. Both are thread-safe; NULL is ignored by release. */
@@ -172,12 +170,10 @@ typedef struct bmrt_stage_info_t {
 
 BMRT_API bmrt_code_t bmrt_model_stage_info(const bmrt_model_t *model, uint32_t net, uint32_t stage,
                                            bmrt_stage_info_t *out_info, bmrt_status_t *out_status);
-BMRT_API bmrt_code_t bmrt_model_input_info(const bmrt_model_t *model, uint32_t net, uint32_t stage,
-                                           uint32_t input, bmrt_tensor_info_t *out_info,
-                                           bmrt_status_t *out_status);
-BMRT_API bmrt_code_t bmrt_model_output_info(const bmrt_model_t *model, uint32_t net, uint32_t stage,
-                                            uint32_t output, bmrt_tensor_info_t *out_info,
-                                            bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_model_input_info(const bmrt_model_t *model, uint32_t net, uint32_t stage, uint32_t input,
+                                           bmrt_tensor_info_t *out_info, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_model_output_info(const bmrt_model_t *model, uint32_t net, uint32_t stage, uint32_t output,
+                                            bmrt_tensor_info_t *out_info, bmrt_status_t *out_status);
 
 /*===- Context --------------------------------------------------------------===*/
 
@@ -201,41 +197,37 @@ BMRT_API void bmrt_context_destroy(bmrt_context_t *context);
 BMRT_API uint32_t bmrt_context_input_count(const bmrt_context_t *context);
 BMRT_API uint32_t bmrt_context_output_count(const bmrt_context_t *context);
 BMRT_API bmrt_code_t bmrt_context_input_info(const bmrt_context_t *context, uint32_t input,
-                                             bmrt_tensor_info_t *out_info,
-                                             bmrt_status_t *out_status);
+                                             bmrt_tensor_info_t *out_info, bmrt_status_t *out_status);
 /* Symbolic dims of an output are known after a run. */
 BMRT_API bmrt_code_t bmrt_context_output_info(const bmrt_context_t *context, uint32_t output,
-                                              bmrt_tensor_info_t *out_info,
-                                              bmrt_status_t *out_status);
+                                              bmrt_tensor_info_t *out_info, bmrt_status_t *out_status);
 /* Index by ONNX name; BMRT_NOT_FOUND lists the names there are. */
-BMRT_API bmrt_code_t bmrt_context_find_input(const bmrt_context_t *context, const char *name,
-                                             uint32_t *out_input, bmrt_status_t *out_status);
-BMRT_API bmrt_code_t bmrt_context_find_output(const bmrt_context_t *context, const char *name,
-                                              uint32_t *out_output, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_find_input(const bmrt_context_t *context, const char *name, uint32_t *out_input,
+                                             bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_find_output(const bmrt_context_t *context, const char *name, uint32_t *out_output,
+                                              bmrt_status_t *out_status);
 
 /* Checks |shape| against the model and gives symbolic dims their value. Needed only for inputs with
  * symbolic dims; a static shape is merely compared. */
-BMRT_API bmrt_code_t bmrt_context_set_input_shape(bmrt_context_t *context, uint32_t input,
-                                                  const int64_t *shape, uint32_t rank,
-                                                  bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_set_input_shape(bmrt_context_t *context, uint32_t input, const int64_t *shape,
+                                                  uint32_t rank, bmrt_status_t *out_status);
 
 /* Uses |data| (row-major, |bytes| = info.bytes) as the input of later runs. It is read during runs:
  * in place if aligned to BMRT_ALIGNMENT, else through a copy at the start of each run. NULL returns
  * to the context's own buffer. */
-BMRT_API bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input,
-                                             const void *data, uint64_t bytes,
+BMRT_API bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, const void *data, uint64_t bytes,
                                              bmrt_status_t *out_status);
 /* Likewise for results. |bytes| must be info.bytes (for max_shape if symbolic). Bound buffers must
  * not overlap each other. */
-BMRT_API bmrt_code_t bmrt_context_bind_output(bmrt_context_t *context, uint32_t output, void *data,
-                                              uint64_t bytes, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_bind_output(bmrt_context_t *context, uint32_t output, void *data, uint64_t bytes,
+                                              bmrt_status_t *out_status);
 
 /* The context's own buffer of an input, to be filled before a run; unbinds caller memory. */
-BMRT_API bmrt_code_t bmrt_context_input_buffer(bmrt_context_t *context, uint32_t input,
-                                               void **out_data, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_input_buffer(bmrt_context_t *context, uint32_t input, void **out_data,
+                                               bmrt_status_t *out_status);
 /* Where the last run left an output; valid until the next run or bind. */
-BMRT_API bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output,
-                                              const void **out_data, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output, const void **out_data,
+                                              bmrt_status_t *out_status);
 
 /* Runs the net once and returns when it is done. */
 BMRT_API bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status);
@@ -267,22 +259,19 @@ typedef struct bmrt_step_info_t {
 } bmrt_step_info_t;
 
 BMRT_API uint32_t bmrt_context_step_count(const bmrt_context_t *context);
-BMRT_API bmrt_code_t bmrt_context_step_info(const bmrt_context_t *context, uint32_t step,
-                                            bmrt_step_info_t *out_info, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_step_info(const bmrt_context_t *context, uint32_t step, bmrt_step_info_t *out_info,
+                                            bmrt_status_t *out_status);
 /* The |index|-th ONNX node this step computes (a part of); NULL beyond onnx_node_count. */
 BMRT_API const char *bmrt_step_onnx_node(const bmrt_step_info_t *step, uint32_t index);
 /* The |index|-th tensor the step wrote. Its data are those of this step only until a later step
  * reuses the memory: look at them in the hook. */
-BMRT_API bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context,
-                                             const bmrt_step_info_t *step, uint32_t index,
-                                             bmrt_tensor_view_t *out_view,
-                                             bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_step_info_t *step,
+                                             uint32_t index, bmrt_tensor_view_t *out_view, bmrt_status_t *out_status);
 
 /* The same tensor's bytes to be changed, info.bytes of them, for later steps to read: between runs of
  * steps, or in the hook. */
-BMRT_API bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info_t *step,
-                                            uint32_t index, void **out_data,
-                                            bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index,
+                                            void **out_data, bmrt_status_t *out_status);
 /* Runs steps [begin, end) of the first subnet again, on the tensors as they are in memory; then the
  * bound outputs are written. The context must have run since buffers were bound. Meaningful only if
  * the tensors these steps read still hold what should be read: in models compiled for observation
@@ -292,11 +281,9 @@ BMRT_API bmrt_code_t bmrt_context_run_steps(bmrt_context_t *context, uint32_t be
 
 /* Called after every step, on the thread that runs the context; may read tensors, must not run or
  * change the context. */
-typedef void (*bmrt_step_hook_t)(void *user, const bmrt_context_t *context,
-                                 const bmrt_step_info_t *step);
+typedef void (*bmrt_step_hook_t)(void *user, const bmrt_context_t *context, const bmrt_step_info_t *step);
 /* NULL removes it. */
-BMRT_API void bmrt_context_set_step_hook(bmrt_context_t *context, bmrt_step_hook_t hook,
-                                         void *user);
+BMRT_API void bmrt_context_set_step_hook(bmrt_context_t *context, bmrt_step_hook_t hook, void *user);
 
 typedef struct bmrt_step_time_t {
   uint64_t runs; /* how often the step ran since profiling was switched on */
@@ -304,10 +291,9 @@ typedef struct bmrt_step_time_t {
 } bmrt_step_time_t;
 
 /* Switching on starts from zero. Costs two clock reads a step (about 50 ns). */
-BMRT_API bmrt_code_t bmrt_context_set_profiling(bmrt_context_t *context, bool enabled,
-                                                bmrt_status_t *out_status);
-BMRT_API bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step,
-                                            bmrt_step_time_t *out_time, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_set_profiling(bmrt_context_t *context, bool enabled, bmrt_status_t *out_status);
+BMRT_API bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step, bmrt_step_time_t *out_time,
+                                            bmrt_status_t *out_status);
 /* Writes the steps of the last profiled run in Chrome's trace format (chrome://tracing, Perfetto).
  */
 BMRT_API bmrt_code_t bmrt_context_write_trace(const bmrt_context_t *context, const char *path,

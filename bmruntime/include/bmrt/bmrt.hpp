@@ -25,8 +25,7 @@ namespace bmrt {
 
 class Error : public std::runtime_error {
 public:
-  explicit Error(const bmrt_status_t &status)
-      : std::runtime_error(status.message), status(status) {}
+  explicit Error(const bmrt_status_t &status) : std::runtime_error(status.message), status(status) {}
   bmrt_code_t code() const { return status.code; }
 
 private:

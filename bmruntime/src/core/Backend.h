@@ -33,8 +33,7 @@ struct Backend {
 
   /// Makes |bytes| of a code segment runnable. Nothing of it is executed here. The bytes stay
   /// mapped as long as the image lives.
-  bmrt_code_t (*load)(const unsigned char *data, uint64_t bytes, CodeImage **out,
-                      bmrt_status_t *status);
+  bmrt_code_t (*load)(const unsigned char *data, uint64_t bytes, CodeImage **out, bmrt_status_t *status);
 };
 
 /// The back end for |kind|, or null if this library has none. Control subnets need none.

@@ -32,8 +32,8 @@ void readOptions(const Options *given, Options &out) {
   }
 }
 
-bmrt_code_t openModel(MappedFile file, const char *name, const bmrt_open_options_t *given,
-                      bmrt_model_t **out, bmrt_status_t *status) {
+bmrt_code_t openModel(MappedFile file, const char *name, const bmrt_open_options_t *given, bmrt_model_t **out,
+                      bmrt_status_t *status) {
   bmrt_open_options_t options = {};
   readOptions(given, options);
   bmrt_model_t *model = createObject<bmrt_model_t>();
@@ -49,17 +49,15 @@ bmrt_code_t openModel(MappedFile file, const char *name, const bmrt_open_options
   return succeed(status);
 }
 
-bmrt_code_t findStage(const bmrt_model_t *model, uint32_t net, uint32_t stage,
-                      const StageProgram **out, bmrt_status_t *status) {
+bmrt_code_t findStage(const bmrt_model_t *model, uint32_t net, uint32_t stage, const StageProgram **out,
+                      bmrt_status_t *status) {
   *out = model->stage(net, stage);
   return *out ? BMRT_OK
-              : BMRT_FAIL(status, NOT_FOUND,
-                          "the model has no net %" PRIu32 " with a stage %" PRIu32, net, stage);
+              : BMRT_FAIL(status, NOT_FOUND, "the model has no net %" PRIu32 " with a stage %" PRIu32, net, stage);
 }
 
-bmrt_code_t describePort(const bmodel::StageDef &stage, const flatbuffers::Vector<uint32_t> *slots,
-                         const char *what, uint32_t index, const int64_t *dims,
-                         bmrt_tensor_info_t *out, bmrt_status_t *status) {
+bmrt_code_t describePort(const bmodel::StageDef &stage, const flatbuffers::Vector<uint32_t> *slots, const char *what,
+                         uint32_t index, const int64_t *dims, bmrt_tensor_info_t *out, bmrt_status_t *status) {
   if (index >= count(slots)) {
     return BMRT_FAIL(status, NOT_FOUND, "%s %" PRIu32 " of %" PRIu32, what, index, count(slots));
   }
@@ -95,8 +93,7 @@ bmrt_code_t findPort(const Array<Port> &ports, const char *what, const char *nam
                    listNames(ports, names, sizeof(names)));
 }
 
-bmrt_code_t getPort(Array<Port> &ports, const char *what, uint32_t index, Port **out,
-                    bmrt_status_t *status) {
+bmrt_code_t getPort(Array<Port> &ports, const char *what, uint32_t index, Port **out, bmrt_status_t *status) {
   if (index >= ports.size()) {
     return BMRT_FAIL(status, NOT_FOUND, "%s %" PRIu32 " of %zu", what, index, ports.size());
   }
@@ -106,36 +103,31 @@ bmrt_code_t getPort(Array<Port> &ports, const char *what, uint32_t index, Port *
 
 /// No function but wait may touch a context whose run is in flight.
 bmrt_code_t checkIdle(const bmrt_context_t *context, bmrt_status_t *status) {
-  return context->async.isPending()
-             ? BMRT_FAIL(status, FAILED_PRECONDITION,
-                         "a launched run has not been waited for: call bmrt_context_wait first")
-             : BMRT_OK;
+  return context->async.isPending() ? BMRT_FAIL(status, FAILED_PRECONDITION,
+                                                "a launched run has not been waited for: call bmrt_context_wait first")
+                                    : BMRT_OK;
 }
 
 } // namespace
 
 //===- Model --------------------------------------------------------------===//
 
-bmrt_code_t bmrt_model_open(const char *path, const bmrt_open_options_t *options,
-                            bmrt_model_t **out_model, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_model_open(const char *path, const bmrt_open_options_t *options, bmrt_model_t **out_model,
+                            bmrt_status_t *out_status) {
   MappedFile file;
   BMRT_RETURN_IF_ERROR(MappedFile::open(path, file, out_status));
   return openModel(std::move(file), path, options, out_model, out_status);
 }
 
-bmrt_code_t bmrt_model_open_memory(const void *data, uint64_t bytes,
-                                   const bmrt_open_options_t *options, bmrt_model_t **out_model,
-                                   bmrt_status_t *out_status) {
+bmrt_code_t bmrt_model_open_memory(const void *data, uint64_t bytes, const bmrt_open_options_t *options,
+                                   bmrt_model_t **out_model, bmrt_status_t *out_status) {
   if (reinterpret_cast<uintptr_t>(data) % BMRT_ALIGNMENT != 0) {
-    return BMRT_FAIL(out_status, INVALID_ARGUMENT, "the model at %p is not aligned to %d bytes",
-                     data, BMRT_ALIGNMENT);
+    return BMRT_FAIL(out_status, INVALID_ARGUMENT, "the model at %p is not aligned to %d bytes", data, BMRT_ALIGNMENT);
   }
   return openModel(MappedFile(data, bytes), "memory", options, out_model, out_status);
 }
 
-void bmrt_model_retain(bmrt_model_t *model) {
-  model->references.fetch_add(1, std::memory_order_relaxed);
-}
+void bmrt_model_retain(bmrt_model_t *model) { model->references.fetch_add(1, std::memory_order_relaxed); }
 
 void bmrt_model_release(bmrt_model_t *model) {
   if (model && model->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -143,9 +135,7 @@ void bmrt_model_release(bmrt_model_t *model) {
   }
 }
 
-uint32_t bmrt_model_net_count(const bmrt_model_t *model) {
-  return count(model->view.model->nets());
-}
+uint32_t bmrt_model_net_count(const bmrt_model_t *model) { return count(model->view.model->nets()); }
 
 const char *bmrt_model_net_name(const bmrt_model_t *model, uint32_t net) {
   const bmodel::NetDef *def = model->net(net);
@@ -157,8 +147,8 @@ uint32_t bmrt_model_stage_count(const bmrt_model_t *model, uint32_t net) {
   return def ? count(def->stages()) : 0;
 }
 
-bmrt_code_t bmrt_model_stage_info(const bmrt_model_t *model, uint32_t net, uint32_t stage,
-                                  bmrt_stage_info_t *out_info, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_model_stage_info(const bmrt_model_t *model, uint32_t net, uint32_t stage, bmrt_stage_info_t *out_info,
+                                  bmrt_status_t *out_status) {
   const StageProgram *program = nullptr;
   BMRT_RETURN_IF_ERROR(findStage(model, net, stage, &program, out_status));
   const bmodel::StageDef &def = *program->def;
@@ -182,28 +172,24 @@ bmrt_code_t bmrt_model_stage_info(const bmrt_model_t *model, uint32_t net, uint3
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_model_input_info(const bmrt_model_t *model, uint32_t net, uint32_t stage,
-                                  uint32_t input, bmrt_tensor_info_t *out_info,
-                                  bmrt_status_t *out_status) {
+bmrt_code_t bmrt_model_input_info(const bmrt_model_t *model, uint32_t net, uint32_t stage, uint32_t input,
+                                  bmrt_tensor_info_t *out_info, bmrt_status_t *out_status) {
   const StageProgram *program = nullptr;
   BMRT_RETURN_IF_ERROR(findStage(model, net, stage, &program, out_status));
-  return describePort(*program->def, program->def->inputs(), "input", input, nullptr, out_info,
-                      out_status);
+  return describePort(*program->def, program->def->inputs(), "input", input, nullptr, out_info, out_status);
 }
 
-bmrt_code_t bmrt_model_output_info(const bmrt_model_t *model, uint32_t net, uint32_t stage,
-                                   uint32_t output, bmrt_tensor_info_t *out_info,
-                                   bmrt_status_t *out_status) {
+bmrt_code_t bmrt_model_output_info(const bmrt_model_t *model, uint32_t net, uint32_t stage, uint32_t output,
+                                   bmrt_tensor_info_t *out_info, bmrt_status_t *out_status) {
   const StageProgram *program = nullptr;
   BMRT_RETURN_IF_ERROR(findStage(model, net, stage, &program, out_status));
-  return describePort(*program->def, program->def->outputs(), "output", output, nullptr, out_info,
-                      out_status);
+  return describePort(*program->def, program->def->outputs(), "output", output, nullptr, out_info, out_status);
 }
 
 //===- Context ------------------------------------------------------------===//
 
-bmrt_code_t bmrt_context_create(bmrt_model_t *model, const bmrt_context_options_t *given,
-                                bmrt_context_t **out_context, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_create(bmrt_model_t *model, const bmrt_context_options_t *given, bmrt_context_t **out_context,
+                                bmrt_status_t *out_status) {
   bmrt_context_options_t options = {};
   options.stage = BMRT_FIRST_RUNNABLE_STAGE;
   readOptions(given, options);
@@ -222,40 +208,33 @@ bmrt_code_t bmrt_context_create(bmrt_model_t *model, const bmrt_context_options_
 
 void bmrt_context_destroy(bmrt_context_t *context) { destroyObject(context); }
 
-uint32_t bmrt_context_input_count(const bmrt_context_t *context) {
-  return uint32_t(context->inputs.size());
-}
+uint32_t bmrt_context_input_count(const bmrt_context_t *context) { return uint32_t(context->inputs.size()); }
 
-uint32_t bmrt_context_output_count(const bmrt_context_t *context) {
-  return uint32_t(context->outputs.size());
-}
+uint32_t bmrt_context_output_count(const bmrt_context_t *context) { return uint32_t(context->outputs.size()); }
 
-bmrt_code_t bmrt_context_input_info(const bmrt_context_t *context, uint32_t input,
-                                    bmrt_tensor_info_t *out_info, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_input_info(const bmrt_context_t *context, uint32_t input, bmrt_tensor_info_t *out_info,
+                                    bmrt_status_t *out_status) {
   const bmodel::StageDef &stage = *context->program->def;
-  return describePort(stage, stage.inputs(), "input", input, context->dims.data(), out_info,
-                      out_status);
+  return describePort(stage, stage.inputs(), "input", input, context->dims.data(), out_info, out_status);
 }
 
-bmrt_code_t bmrt_context_output_info(const bmrt_context_t *context, uint32_t output,
-                                     bmrt_tensor_info_t *out_info, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_output_info(const bmrt_context_t *context, uint32_t output, bmrt_tensor_info_t *out_info,
+                                     bmrt_status_t *out_status) {
   const bmodel::StageDef &stage = *context->program->def;
-  return describePort(stage, stage.outputs(), "output", output, context->dims.data(), out_info,
-                      out_status);
+  return describePort(stage, stage.outputs(), "output", output, context->dims.data(), out_info, out_status);
 }
 
-bmrt_code_t bmrt_context_find_input(const bmrt_context_t *context, const char *name,
-                                    uint32_t *out_input, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_find_input(const bmrt_context_t *context, const char *name, uint32_t *out_input,
+                                    bmrt_status_t *out_status) {
   return findPort(context->inputs, "input", name, out_input, out_status);
 }
 
-bmrt_code_t bmrt_context_find_output(const bmrt_context_t *context, const char *name,
-                                     uint32_t *out_output, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_find_output(const bmrt_context_t *context, const char *name, uint32_t *out_output,
+                                     bmrt_status_t *out_status) {
   return findPort(context->outputs, "output", name, out_output, out_status);
 }
 
-bmrt_code_t bmrt_context_set_input_shape(bmrt_context_t *context, uint32_t input,
-                                         const int64_t *shape, uint32_t rank,
+bmrt_code_t bmrt_context_set_input_shape(bmrt_context_t *context, uint32_t input, const int64_t *shape, uint32_t rank,
                                          bmrt_status_t *out_status) {
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
@@ -264,8 +243,8 @@ bmrt_code_t bmrt_context_set_input_shape(bmrt_context_t *context, uint32_t input
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, const void *data,
-                                    uint64_t bytes, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, const void *data, uint64_t bytes,
+                                    bmrt_status_t *out_status) {
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->inputs, "input", input, &port, out_status));
@@ -275,8 +254,8 @@ bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, con
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_context_bind_output(bmrt_context_t *context, uint32_t output, void *data,
-                                     uint64_t bytes, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_bind_output(bmrt_context_t *context, uint32_t output, void *data, uint64_t bytes,
+                                     bmrt_status_t *out_status) {
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->outputs, "output", output, &port, out_status));
@@ -295,8 +274,8 @@ bmrt_code_t bmrt_context_input_buffer(bmrt_context_t *context, uint32_t input, v
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output,
-                                     const void **out_data, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output, const void **out_data,
+                                     bmrt_status_t *out_status) {
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(getPort(context->outputs, "output", output, &port, out_status));
@@ -316,9 +295,7 @@ bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status)
 }
 
 bmrt_code_t bmrt_context_launch(bmrt_context_t *context, bmrt_status_t *out_status) {
-  auto run = [](void *argument, bmrt_status_t *status) {
-    return static_cast<bmrt_context_t *>(argument)->run(status);
-  };
+  auto run = [](void *argument, bmrt_status_t *status) { return static_cast<bmrt_context_t *>(argument)->run(status); };
   BMRT_RETURN_IF_ERROR(context->async.launch(run, context, out_status));
   return succeed(out_status);
 }
@@ -335,31 +312,26 @@ bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_status_t *out
 
 //===- Steps --------------------------------------------------------------===//
 
-uint32_t bmrt_context_step_count(const bmrt_context_t *context) {
-  return uint32_t(context->plan.getSteps().size());
-}
+uint32_t bmrt_context_step_count(const bmrt_context_t *context) { return uint32_t(context->plan.getSteps().size()); }
 
 static bmrt_code_t checkStep(const bmrt_context_t *context, uint32_t step, bmrt_status_t *status) {
   const uint32_t total = bmrt_context_step_count(context);
-  return step < total ? BMRT_OK
-                      : BMRT_FAIL(status, NOT_FOUND, "step %" PRIu32 " of %" PRIu32, step, total);
+  return step < total ? BMRT_OK : BMRT_FAIL(status, NOT_FOUND, "step %" PRIu32 " of %" PRIu32, step, total);
 }
 
-bmrt_code_t bmrt_context_step_info(const bmrt_context_t *context, uint32_t step,
-                                   bmrt_step_info_t *out_info, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_step_info(const bmrt_context_t *context, uint32_t step, bmrt_step_info_t *out_info,
+                                   bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkStep(context, step, out_status));
   describeStep(context->plan, step, *out_info);
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_step_info_t *step,
-                                    uint32_t index, bmrt_tensor_view_t *out_view,
-                                    bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index,
+                                    bmrt_tensor_view_t *out_view, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkStep(context, step->index, out_status));
   const auto *writes = context->plan.getSteps()[step->index].def->writes();
   if (index >= count(writes)) {
-    return BMRT_FAIL(out_status, NOT_FOUND,
-                     "step %" PRIu32 " writes %" PRIu32 " tensors, not %" PRIu32, step->index,
+    return BMRT_FAIL(out_status, NOT_FOUND, "step %" PRIu32 " writes %" PRIu32 " tensors, not %" PRIu32, step->index,
                      count(writes), index);
   }
   const uint32_t slot = writes->Get(index);
@@ -367,14 +339,13 @@ bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_st
   if (!data) {
     return BMRT_FAIL(out_status, FAILED_PRECONDITION, "the context has not run");
   }
-  describeTensor(*context->program->def->tensors()->Get(slot), context->dims.data(),
-                 out_view->info);
+  describeTensor(*context->program->def->tensors()->Get(slot), context->dims.data(), out_view->info);
   out_view->data = data;
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info_t *step,
-                                   uint32_t index, void **out_data, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index,
+                                   void **out_data, bmrt_status_t *out_status) {
   bmrt_tensor_view_t view;
   BMRT_RETURN_IF_ERROR(bmrt_context_step_write(context, step, index, &view, out_status));
   // Steps write to memory of the context or to bound outputs only (validateModel).
@@ -382,8 +353,7 @@ bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_context_run_steps(bmrt_context_t *context, uint32_t begin, uint32_t end,
-                                   bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_run_steps(bmrt_context_t *context, uint32_t begin, uint32_t end, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   BMRT_RETURN_IF_ERROR(context->runSteps(begin, end, out_status));
   return succeed(out_status);
@@ -394,27 +364,23 @@ void bmrt_context_set_step_hook(bmrt_context_t *context, bmrt_step_hook_t hook, 
   context->hookUser = user;
 }
 
-bmrt_code_t bmrt_context_set_profiling(bmrt_context_t *context, bool enabled,
-                                       bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_set_profiling(bmrt_context_t *context, bool enabled, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  BMRT_RETURN_IF_ERROR(
-      context->profile.enable(enabled, context->plan.getSteps().size(), out_status));
+  BMRT_RETURN_IF_ERROR(context->profile.enable(enabled, context->plan.getSteps().size(), out_status));
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step,
-                                   bmrt_step_time_t *out_time, bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step, bmrt_step_time_t *out_time,
+                                   bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkStep(context, step, out_status));
   if (!context->profile.isEnabled()) {
-    return BMRT_FAIL(out_status, FAILED_PRECONDITION,
-                     "no times: switch profiling on and run first");
+    return BMRT_FAIL(out_status, FAILED_PRECONDITION, "no times: switch profiling on and run first");
   }
   *out_time = context->profile.time(step);
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_context_write_trace(const bmrt_context_t *context, const char *path,
-                                     bmrt_status_t *out_status) {
+bmrt_code_t bmrt_context_write_trace(const bmrt_context_t *context, const char *path, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(context->profile.writeTrace(context->plan, path, out_status));
   return succeed(out_status);
 }

@@ -19,13 +19,9 @@ uint32_t count(const flatbuffers::Vector<T> *vector) {
   return vector ? vector->size() : 0;
 }
 
-bool isAligned(const void *pointer) {
-  return reinterpret_cast<uintptr_t>(pointer) % BMRT_ALIGNMENT == 0;
-}
+bool isAligned(const void *pointer) { return reinterpret_cast<uintptr_t>(pointer) % BMRT_ALIGNMENT == 0; }
 
-uint64_t alignUp(uint64_t bytes) {
-  return (bytes + BMRT_ALIGNMENT - 1) & ~uint64_t(BMRT_ALIGNMENT - 1);
-}
+uint64_t alignUp(uint64_t bytes) { return (bytes + BMRT_ALIGNMENT - 1) & ~uint64_t(BMRT_ALIGNMENT - 1); }
 
 bool isSymbolic(const TensorDef &def) {
   for (uint32_t i = 0; i < count(def.shape()); ++i) {
@@ -47,8 +43,7 @@ bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_op
                                    bmrt_status_t *status) {
   const uint32_t threads = options.threads == 0 ? 1 : options.threads;
   if (threads > kMaxThreads) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT, "%" PRIu32 " threads exceed %" PRIu32, threads,
-                     kMaxThreads);
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "%" PRIu32 " threads exceed %" PRIu32, threads, kMaxThreads);
   }
   BMRT_RETURN_IF_ERROR(newModel->findStage(options.net, options.stage, &program, status));
   model = newModel;
@@ -58,8 +53,7 @@ bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_op
   BMRT_RETURN_IF_ERROR(allocateWorkspaces(options, status));
   if (!data.allocate(count(stage->tensors())) || !dims.allocate(count(stage->dims())) ||
       !state.allocate(stage->state_bytes())) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " tensors",
-                     count(stage->tensors()));
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " tensors", count(stage->tensors()));
   }
   for (uint32_t i = 0; i < dims.size(); ++i) {
     const DimSlotDef &def = *stage->dims()->Get(i);
@@ -71,29 +65,26 @@ bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_op
   return resetState();
 }
 
-bmrt_code_t bmrt_context_t::allocateWorkspaces(const bmrt_context_options_t &options,
-                                               bmrt_status_t *status) {
+bmrt_code_t bmrt_context_t::allocateWorkspaces(const bmrt_context_options_t &options, bmrt_status_t *status) {
   const uint32_t total = count(stage->workspaces());
   if (!workspaces.allocate(total) || !workspaceData.allocate(total)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " workspaces", total);
   }
   if (options.workspace && !isAligned(options.workspace)) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT, "the workspace %p is not aligned to %d bytes",
-                     options.workspace, BMRT_ALIGNMENT);
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "the workspace %p is not aligned to %d bytes", options.workspace,
+                     BMRT_ALIGNMENT);
   }
   uint64_t used = 0;
   for (uint32_t i = 0; i < total; ++i) {
     const uint64_t bytes = stage->workspaces()->Get(i)->bytes();
     if (!options.workspace) {
       if (!workspaces[i].allocate(bytes)) {
-        return BMRT_FAIL(status, NO_MEMORY, "no memory for a workspace of %" PRIu64 " bytes",
-                         bytes);
+        return BMRT_FAIL(status, NO_MEMORY, "no memory for a workspace of %" PRIu64 " bytes", bytes);
       }
       workspaceData[i] = workspaces[i].data();
       continue;
     }
-    if (bytes > UINT64_MAX / 2 || used > options.workspace_bytes ||
-        bytes > options.workspace_bytes - used) {
+    if (bytes > UINT64_MAX / 2 || used > options.workspace_bytes || bytes > options.workspace_bytes - used) {
       return BMRT_FAIL(status, INVALID_ARGUMENT,
                        "the workspace of %" PRIu64 " bytes is too small: see "
                        "bmrt_stage_info_t.workspace_bytes",
@@ -106,48 +97,43 @@ bmrt_code_t bmrt_context_t::allocateWorkspaces(const bmrt_context_options_t &opt
 }
 
 bmrt_code_t bmrt_context_t::makePorts(bmrt_status_t *status) {
-  auto make = [&](const flatbuffers::Vector<uint32_t> *slots, Array<Port> &ports,
-                  TensorRole owner) {
+  auto make = [&](const flatbuffers::Vector<uint32_t> *slots, Array<Port> &ports, TensorRole owner) {
     if (!ports.allocate(count(slots))) {
       return false;
     }
     for (uint32_t i = 0; i < ports.size(); ++i) {
       ports[i].slot = slots->Get(i);
       ports[i].def = stage->tensors()->Get(ports[i].slot);
-      ports[i].ownsPlace = ports[i].def->view_of() < 0 && ports[i].def->place() == Place::Caller &&
-                           ports[i].def->role() == owner;
+      ports[i].ownsPlace =
+          ports[i].def->view_of() < 0 && ports[i].def->place() == Place::Caller && ports[i].def->role() == owner;
     }
     return true;
   };
-  if (!make(stage->inputs(), inputs, TensorRole::Input) ||
-      !make(stage->outputs(), outputs, TensorRole::Output)) {
+  if (!make(stage->inputs(), inputs, TensorRole::Input) || !make(stage->outputs(), outputs, TensorRole::Output)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for the inputs and outputs");
   }
   return BMRT_OK;
 }
 
-bmrt_code_t bmrt_context_t::setInputShape(Port &input, const int64_t *shape, uint32_t rank,
-                                          bmrt_status_t *status) {
+bmrt_code_t bmrt_context_t::setInputShape(Port &input, const int64_t *shape, uint32_t rank, bmrt_status_t *status) {
   const char *name = input.def->name()->c_str();
   const uint32_t expectedRank = count(input.def->shape());
   if (rank != expectedRank || rank > BMRT_MAX_RANK) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT,
-                     "input '%.100s' has rank %" PRIu32 ", the given shape has rank %" PRIu32, name,
-                     expectedRank, rank);
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "input '%.100s' has rank %" PRIu32 ", the given shape has rank %" PRIu32,
+                     name, expectedRank, rank);
   }
   for (uint32_t i = 0; i < rank; ++i) {
     const Dim &dim = *input.def->shape()->Get(i);
     if (dim.slot() < 0) {
       if (shape[i] != dim.value()) {
         return BMRT_FAIL(status, INVALID_ARGUMENT,
-                         "dimension %" PRIu32 " of input '%.100s' is %" PRId64 ", not %" PRId64, i,
-                         name, dim.value(), shape[i]);
+                         "dimension %" PRIu32 " of input '%.100s' is %" PRId64 ", not %" PRId64, i, name, dim.value(),
+                         shape[i]);
       }
       continue;
     }
     const DimSlotDef &slot = *stage->dims()->Get(uint32_t(dim.slot()));
-    if (shape[i] < slot.min() || shape[i] > slot.max() || shape[i] > dim.value() ||
-        shape[i] % slot.divisor() != 0) {
+    if (shape[i] < slot.min() || shape[i] > slot.max() || shape[i] > dim.value() || shape[i] % slot.divisor() != 0) {
       return BMRT_FAIL(status, INVALID_ARGUMENT,
                        "dimension %" PRIu32 " ('%.60s') of input '%.100s' is %" PRId64
                        ", allowed are multiples of %" PRId64 " from %" PRId64 " to %" PRId64,
@@ -173,11 +159,9 @@ bmrt_code_t bmrt_context_t::setInputShape(Port &input, const int64_t *shape, uin
   return BMRT_OK;
 }
 
-bmrt_code_t bmrt_context_t::bind(Port &port, void *pointer, uint64_t bytes, uint64_t expected,
-                                 bmrt_status_t *status) {
+bmrt_code_t bmrt_context_t::bind(Port &port, void *pointer, uint64_t bytes, uint64_t expected, bmrt_status_t *status) {
   if (pointer && bytes != expected) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT,
-                     "buffer for tensor '%.100s' has %" PRIu64 " bytes, needs %" PRIu64,
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "buffer for tensor '%.100s' has %" PRIu64 " bytes, needs %" PRIu64,
                      port.def->name()->c_str(), bytes, expected);
   }
   addressesCurrent &= port.bound == pointer;
@@ -258,8 +242,7 @@ bmrt_code_t bmrt_context_t::copyInputs(bmrt_status_t *status) {
         return BMRT_FAIL(status, FAILED_PRECONDITION,
                          "dimension %" PRIu32 " ('%.60s') of input '%.100s' is not known: call "
                          "bmrt_context_set_input_shape first",
-                         i, stage->dims()->Get(uint32_t(dim.slot()))->name()->c_str(),
-                         port.def->name()->c_str());
+                         i, stage->dims()->Get(uint32_t(dim.slot()))->name()->c_str(), port.def->name()->c_str());
       }
     }
     if (port.bound && port.bound != data[port.slot]) {
@@ -303,13 +286,11 @@ bmrt_code_t bmrt_context_t::run(bmrt_status_t *status) {
 bmrt_code_t bmrt_context_t::runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status) {
   const uint32_t steps = plan.end(0);
   if (begin > end || end > steps) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT,
-                     "steps %" PRIu32 " to %" PRIu32 " are no part of the net's %" PRIu32, begin, end,
-                     steps);
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "steps %" PRIu32 " to %" PRIu32 " are no part of the net's %" PRIu32,
+                     begin, end, steps);
   }
   if (!addressesCurrent) {
-    return BMRT_FAIL(status, FAILED_PRECONDITION,
-                     "the context has not run since its buffers were bound");
+    return BMRT_FAIL(status, FAILED_PRECONDITION, "the context has not run since its buffers were bound");
   }
   {
     const FloatModeScope floatMode;

@@ -30,13 +30,10 @@ struct bmrt_context_t {
   bmrt_context_t() = default;
   ~bmrt_context_t();
 
-  bmrt_code_t create(bmrt_model_t *model, const bmrt_context_options_t &options,
-                     bmrt_status_t *status);
+  bmrt_code_t create(bmrt_model_t *model, const bmrt_context_options_t &options, bmrt_status_t *status);
 
-  bmrt_code_t setInputShape(bmrt::core::Port &input, const int64_t *shape, uint32_t rank,
-                            bmrt_status_t *status);
-  bmrt_code_t bind(bmrt::core::Port &port, void *data, uint64_t bytes, uint64_t expected,
-                   bmrt_status_t *status);
+  bmrt_code_t setInputShape(bmrt::core::Port &input, const int64_t *shape, uint32_t rank, bmrt_status_t *status);
+  bmrt_code_t bind(bmrt::core::Port &port, void *data, uint64_t bytes, uint64_t expected, bmrt_status_t *status);
   bmrt_code_t ensureOwn(bmrt::core::Port &port, bmrt_status_t *status);
   bmrt_code_t resetState();
   bmrt_code_t run(bmrt_status_t *status);

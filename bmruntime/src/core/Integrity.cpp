@@ -95,8 +95,7 @@ bool bmrt::core::checkIntegrity(const ModelView &view, bool trustConstants, Stat
   ChunkQueue queue(view, trustConstants ? code : ~0u);
   pthread_t helper;
   // Without a helper the work is done all the same.
-  const bool helped =
-      queue.bytes() >= kHelpFrom && pthread_create(&helper, nullptr, drainQueue, &queue) == 0;
+  const bool helped = queue.bytes() >= kHelpFrom && pthread_create(&helper, nullptr, drainQueue, &queue) == 0;
   queue.drain();
   if (helped) {
     pthread_join(helper, nullptr);

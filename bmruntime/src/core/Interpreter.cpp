@@ -61,14 +61,12 @@ bool applyDimOp(DimOp op, int64_t a, int64_t b, int64_t &result) {
 
 bmrt_code_t bmrt_context_t::runSubnet(uint32_t subnet, uint32_t depth, bmrt_status_t *status) {
   if (depth > kMaxDepth) {
-    return BMRT_FAIL(status, CORRUPT, "subnets call each other more than %" PRIu32 " deep",
-                     kMaxDepth);
+    return BMRT_FAIL(status, CORRUPT, "subnets call each other more than %" PRIu32 " deep", kMaxDepth);
   }
   return runRange(plan.begin(subnet), plan.end(subnet), depth, status);
 }
 
-bmrt_code_t bmrt_context_t::runRange(uint32_t begin, uint32_t end, uint32_t depth,
-                                     bmrt_status_t *status) {
+bmrt_code_t bmrt_context_t::runRange(uint32_t begin, uint32_t end, uint32_t depth, bmrt_status_t *status) {
   const bool timed = profile.isEnabled();
   const Array<Step> &steps = plan.getSteps();
   for (uint32_t i = begin; i < end; ++i) {
@@ -131,8 +129,7 @@ bmrt_code_t bmrt_context_t::runStep(const Step &step, uint32_t depth, bmrt_statu
   case StepOp::NONE:
     break;
   }
-  return BMRT_FAIL(status, UNSUPPORTED, "this runtime cannot run a step of kind %u",
-                   unsigned(step.kind));
+  return BMRT_FAIL(status, UNSUPPORTED, "this runtime cannot run a step of kind %u", unsigned(step.kind));
 }
 
 bmrt_code_t bmrt_context_t::runLoop(const LoopDef &loop, uint32_t depth, bmrt_status_t *status) {
@@ -171,8 +168,8 @@ bmrt_code_t bmrt_context_t::evalDim(const EvalDimDef &def, bmrt_status_t *status
   const DimSlotDef &slot = *stage->dims()->Get(def.slot());
   if (!valid || stack[0] < slot.min() || stack[0] > slot.max()) {
     return BMRT_FAIL(status, INVALID_ARGUMENT,
-                     "dimension '%.60s' of the net becomes %" PRId64 ", allowed is %" PRId64
-                     " to %" PRId64 ": give inputs of other shapes",
+                     "dimension '%.60s' of the net becomes %" PRId64 ", allowed is %" PRId64 " to %" PRId64
+                     ": give inputs of other shapes",
                      slot.name()->c_str(), valid ? stack[0] : -1, slot.min(), slot.max());
   }
   dims[def.slot()] = stack[0];

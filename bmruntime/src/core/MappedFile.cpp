@@ -33,9 +33,8 @@ bmrt_code_t MappedFile::open(const char *path, MappedFile &out, bmrt_status_t *s
   const int error = errno;
   close(fd);
   if (mapped == MAP_FAILED) {
-    return error == ENOMEM
-               ? BMRT_FAIL(status, NO_MEMORY, "failed to map '%.300s': no memory", path)
-               : BMRT_FAIL(status, IO, "failed to map '%.300s': %s", path, strerror(error));
+    return error == ENOMEM ? BMRT_FAIL(status, NO_MEMORY, "failed to map '%.300s': no memory", path)
+                           : BMRT_FAIL(status, IO, "failed to map '%.300s': %s", path, strerror(error));
   }
   MappedFile file(mapped, uint64_t(info.st_size));
   file.owned = true;

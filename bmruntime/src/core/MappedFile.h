@@ -14,8 +14,7 @@ namespace bmrt::core {
 class MappedFile {
 public:
   MappedFile() = default;
-  MappedFile(const void *data, uint64_t bytes)
-      : start(static_cast<const unsigned char *>(data)), length(bytes) {}
+  MappedFile(const void *data, uint64_t bytes) : start(static_cast<const unsigned char *>(data)), length(bytes) {}
   MappedFile(MappedFile &&other) noexcept
       : start(other.start), length(other.length), owned(std::exchange(other.owned, false)) {}
   MappedFile &operator=(MappedFile &&other) noexcept {

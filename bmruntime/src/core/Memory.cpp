@@ -31,8 +31,7 @@ bool Buffer::allocate(uint64_t newSize) {
   }
   newSize = newSize == 0 ? 64 : roundUp(newSize);
   if (newSize >= kMapFrom) {
-    void *mapped = mmap(nullptr, newSize, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *mapped = mmap(nullptr, newSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) {
       return false;
     }

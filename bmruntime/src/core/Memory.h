@@ -76,8 +76,7 @@ private:
 class Buffer {
 public:
   Buffer() = default;
-  Buffer(Buffer &&other) noexcept
-      : bytes(std::exchange(other.bytes, nullptr)), size(std::exchange(other.size, 0)) {}
+  Buffer(Buffer &&other) noexcept : bytes(std::exchange(other.bytes, nullptr)), size(std::exchange(other.size, 0)) {}
   Buffer &operator=(Buffer &&other) noexcept {
     std::swap(bytes, other.bytes);
     std::swap(size, other.size);

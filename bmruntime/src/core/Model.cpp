@@ -26,12 +26,10 @@ bmrt_model_t::~bmrt_model_t() {
   }
 }
 
-bmrt_code_t bmrt_model_t::open(MappedFile mapped, const char *name, bool trustConstants,
-                               bmrt_status_t *status) {
+bmrt_code_t bmrt_model_t::open(MappedFile mapped, const char *name, bool trustConstants, bmrt_status_t *status) {
   file = std::move(mapped);
   bmodel::Status cause;
-  if (!bmodel::openModel(file.data(), file.bytes(), view, cause) ||
-      !checkIntegrity(view, trustConstants, cause)) {
+  if (!bmodel::openModel(file.data(), file.bytes(), view, cause) || !checkIntegrity(view, trustConstants, cause)) {
     return fail(status, cause, name);
   }
   return loadStages(name, status);
@@ -57,8 +55,8 @@ bmrt_code_t bmrt_model_t::loadStages(const char *name, bmrt_status_t *status) {
       // A stage for another machine stays, marked; anything else condemns the file.
       if (code != BMRT_OK && code != BMRT_UNSUPPORTED) {
         return fail(status, code, next->refusal.file, next->refusal.line,
-                    "failed to load '%.120s': net '%.40s' stage %" PRIu32 ": %.280s", name,
-                    net->name()->c_str(), i, next->refusal.message);
+                    "failed to load '%.120s': net '%.40s' stage %" PRIu32 ": %.280s", name, net->name()->c_str(), i,
+                    next->refusal.message);
       }
       runnable |= code == BMRT_OK;
       refused = code == BMRT_OK ? refused : next;
@@ -90,8 +88,7 @@ bmrt_code_t bmrt_model_t::loadSubnet(SubnetProgram &subnet, bmrt_status_t *statu
   }
   const Backend *backend = findBackend(def.kind());
   if (!backend) {
-    return BMRT_FAIL(status, UNSUPPORTED,
-                     "subnet '%.60s' is for kind %s, which this runtime was built without",
+    return BMRT_FAIL(status, UNSUPPORTED, "subnet '%.60s' is for kind %s, which this runtime was built without",
                      def.name()->c_str(), EnumNameSubnetKind(def.kind()));
   }
   BMRT_RETURN_IF_ERROR(backend->check(def, status));
@@ -100,9 +97,8 @@ bmrt_code_t bmrt_model_t::loadSubnet(SubnetProgram &subnet, bmrt_status_t *statu
   }
   const uint32_t segment = uint32_t(def.code_segment());
   if (!images[segment]) {
-    BMRT_RETURN_IF_ERROR(backend->load(view.segment(segment),
-                                       view.model->segments()->Get(segment)->bytes(),
-                                       &images[segment], status));
+    BMRT_RETURN_IF_ERROR(
+        backend->load(view.segment(segment), view.model->segments()->Get(segment)->bytes(), &images[segment], status));
   }
   if (!subnet.kernels.allocate(count(def.kernels()))) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " kernels", count(def.kernels()));
@@ -111,8 +107,8 @@ bmrt_code_t bmrt_model_t::loadSubnet(SubnetProgram &subnet, bmrt_status_t *statu
     const char *symbol = def.kernels()->Get(i)->symbol()->c_str();
     subnet.kernels[i] = images[segment]->findKernel(symbol);
     if (!subnet.kernels[i]) {
-      return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' of subnet '%.60s' is not in its code",
-                       symbol, def.name()->c_str());
+      return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' of subnet '%.60s' is not in its code", symbol,
+                       def.name()->c_str());
     }
   }
   return BMRT_OK;

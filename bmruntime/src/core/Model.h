@@ -36,8 +36,7 @@ struct bmrt_model_t {
   ~bmrt_model_t();
 
   /// Verifies |mapped| and loads its code. |name| is for messages.
-  bmrt_code_t open(bmrt::core::MappedFile mapped, const char *name, bool trustConstants,
-                   bmrt_status_t *status);
+  bmrt_code_t open(bmrt::core::MappedFile mapped, const char *name, bool trustConstants, bmrt_status_t *status);
 
   const bmodel::NetDef *net(uint32_t index) const;
   /// Null if out of range.

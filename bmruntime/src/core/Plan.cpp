@@ -34,8 +34,8 @@ bmrt_code_t Plan::build(const StageProgram &program, uint32_t threads, bmrt_stat
       }
     }
   }
-  if (!steps.allocate(stepCount) || !firstStep.allocate(program.subnets.size() + 1) ||
-      !args.allocate(argCount) || !dimValues.allocate(dimCount)) {
+  if (!steps.allocate(stepCount) || !firstStep.allocate(program.subnets.size() + 1) || !args.allocate(argCount) ||
+      !dimValues.allocate(dimCount)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for a plan of %zu steps", stepCount);
   }
   uint32_t nextStep = 0;

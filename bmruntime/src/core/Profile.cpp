@@ -68,8 +68,7 @@ void Profile::record(uint32_t step, uint64_t beginNs, uint64_t endNs) {
 
 bmrt_code_t Profile::writeTrace(const Plan &plan, const char *path, bmrt_status_t *status) const {
   if (!enabled) {
-    return BMRT_FAIL(status, FAILED_PRECONDITION,
-                     "no trace to write: switch profiling on and run first");
+    return BMRT_FAIL(status, FAILED_PRECONDITION, "no trace to write: switch profiling on and run first");
   }
   FILE *out = fopen(path, "we");
   if (!out) {
@@ -85,13 +84,11 @@ bmrt_code_t Profile::writeTrace(const Plan &plan, const char *path, bmrt_status_
     fputs("{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":", out);
     writeQuoted(out, node ? node : info.kind);
     fprintf(out, ",\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%u,\"device_op\":",
-            double(event.begin - events[0].begin) / 1e3, double(event.end - event.begin) / 1e3,
-            event.step);
+            double(event.begin - events[0].begin) / 1e3, double(event.end - event.begin) / 1e3, event.step);
     writeQuoted(out, info.device_op);
     fputs(",\"bound\":", out);
     writeQuoted(out, info.bound);
-    fprintf(out, ",\"flops\":%llu,\"bytes\":%llu,\"estimated_us\":%.3f}}",
-            static_cast<unsigned long long>(info.flops),
+    fprintf(out, ",\"flops\":%llu,\"bytes\":%llu,\"estimated_us\":%.3f}}", static_cast<unsigned long long>(info.flops),
             static_cast<unsigned long long>(info.bytes), info.estimated_ns / 1e3);
   }
   fputs("\n]}\n", out);

@@ -5,8 +5,8 @@
 #include <cstdarg>
 #include <cstdio>
 
-bmrt_code_t bmrt::core::fail(bmrt_status_t *status, bmrt_code_t code, const char *file, int line,
-                             const char *format, ...) {
+bmrt_code_t bmrt::core::fail(bmrt_status_t *status, bmrt_code_t code, const char *file, int line, const char *format,
+                             ...) {
   if (status) {
     status->code = code;
     status->file = file;
@@ -37,8 +37,7 @@ bmrt_code_t bmrt::core::fail(bmrt_status_t *status, const bmodel::Status &cause,
     code = BMRT_NO_MEMORY;
     break;
   }
-  return fail(status, code, cause.file, cause.line, "failed to load '%.200s': %s", name,
-              cause.message);
+  return fail(status, code, cause.file, cause.line, "failed to load '%.200s': %s", name, cause.message);
 }
 
 extern "C" const char *bmrt_code_name(bmrt_code_t code) {

@@ -14,8 +14,8 @@
 namespace bmrt::core {
 
 /// Fills |status| if there is one; returns |code|.
-[[gnu::format(printf, 5, 6)]] bmrt_code_t fail(bmrt_status_t *status, bmrt_code_t code,
-                                               const char *file, int line, const char *format, ...);
+[[gnu::format(printf, 5, 6)]] bmrt_code_t fail(bmrt_status_t *status, bmrt_code_t code, const char *file, int line,
+                                               const char *format, ...);
 
 /// Passes on what the reader found in the file called |name|.
 bmrt_code_t fail(bmrt_status_t *status, const bmodel::Status &cause, const char *name);
@@ -33,14 +33,13 @@ inline bmrt_code_t succeed(bmrt_status_t *status) {
 
 } // namespace bmrt::core
 
-#define BMRT_FAIL(status, code, ...)                                                               \
-  ::bmrt::core::fail(status, BMRT_##code, __FILE_NAME__, __LINE__, __VA_ARGS__)
+#define BMRT_FAIL(status, code, ...) ::bmrt::core::fail(status, BMRT_##code, __FILE_NAME__, __LINE__, __VA_ARGS__)
 
-#define BMRT_RETURN_IF_ERROR(expression)                                                           \
-  do {                                                                                             \
-    if (bmrt_code_t code_ = (expression); code_ != BMRT_OK) {                                      \
-      return code_;                                                                                \
-    }                                                                                              \
+#define BMRT_RETURN_IF_ERROR(expression)                                                                               \
+  do {                                                                                                                 \
+    if (bmrt_code_t code_ = (expression); code_ != BMRT_OK) {                                                          \
+      return code_;                                                                                                    \
+    }                                                                                                                  \
   } while (false)
 
 #endif // BMRT_CORE_STATUS_H

@@ -16,8 +16,7 @@ static_assert(int(BMRT_F32) == int(DType::F32) && int(BMRT_BOOL) == int(DType::B
               int(BMRT_BOOL) == int(DType::MAX) && int(BMRT_PACKED) == int(LayoutKind::Packed) &&
               int(BMRT_PACKED) == int(LayoutKind::MAX));
 
-void bmrt::core::describeTensor(const TensorDef &def, const int64_t *dims,
-                                bmrt_tensor_info_t &out) {
+void bmrt::core::describeTensor(const TensorDef &def, const int64_t *dims, bmrt_tensor_info_t &out) {
   out = {};
   out.def = &def;
   out.name = def.name()->c_str();
@@ -54,19 +53,16 @@ uint64_t bmrt::core::currentBytes(const TensorDef &def, const int64_t *dims) {
     }
   }
   uint64_t bytes = 0;
-  return storedBytes(def.dtype(), shape, rank, def.layout(), def.block(), def.block_axis(), bytes)
-             ? bytes
-             : def.bytes();
+  return storedBytes(def.dtype(), shape, rank, def.layout(), def.block(), def.block_axis(), bytes) ? bytes
+                                                                                                   : def.bytes();
 }
 
-const char *bmrt::core::formatShape(const int64_t *shape, uint32_t rank, char *buffer,
-                                    size_t size) {
+const char *bmrt::core::formatShape(const int64_t *shape, uint32_t rank, char *buffer, size_t size) {
   size_t used = size_t(snprintf(buffer, size, "%s", rank == 0 ? "scalar" : ""));
   for (uint32_t i = 0; i < rank && used < size; ++i) {
     const char *separator = i ? "x" : "";
-    const int n = shape[i] < 0
-                      ? snprintf(buffer + used, size - used, "%s?", separator)
-                      : snprintf(buffer + used, size - used, "%s%" PRId64, separator, shape[i]);
+    const int n = shape[i] < 0 ? snprintf(buffer + used, size - used, "%s?", separator)
+                               : snprintf(buffer + used, size - used, "%s%" PRId64, separator, shape[i]);
     used += size_t(n);
   }
   return buffer;
@@ -79,35 +75,32 @@ extern "C" const char *bmrt_dtype_name(bmrt_dtype_t dtype) {
 }
 
 extern "C" const char *bmrt_tensor_onnx_name(const bmrt_tensor_info_t *info, uint32_t index) {
-  return index < info->onnx_name_count
-             ? static_cast<const TensorDef *>(info->def)->onnx_names()->Get(index)->c_str()
-             : nullptr;
+  return index < info->onnx_name_count ? static_cast<const TensorDef *>(info->def)->onnx_names()->Get(index)->c_str()
+                                       : nullptr;
 }
 
 extern "C" uint64_t bmrt_tensor_row_major_bytes(const bmrt_tensor_info_t *info) {
   uint64_t bytes = 0;
-  return info->rank <= BMRT_MAX_RANK && storedBytes(DType(info->dtype), info->shape, info->rank,
-                                                    LayoutKind::RowMajor, 0, 0, bytes)
+  return info->rank <= BMRT_MAX_RANK &&
+                 storedBytes(DType(info->dtype), info->shape, info->rank, LayoutKind::RowMajor, 0, 0, bytes)
              ? bytes
              : 0;
 }
 
-extern "C" bmrt_code_t bmrt_tensor_to_row_major(const bmrt_tensor_view_t *view, void *out,
-                                                uint64_t out_bytes, bmrt_status_t *out_status) {
+extern "C" bmrt_code_t bmrt_tensor_to_row_major(const bmrt_tensor_view_t *view, void *out, uint64_t out_bytes,
+                                                bmrt_status_t *out_status) {
   const bmrt_tensor_info_t &info = view->info;
   if (info.layout == BMRT_PACKED) {
-    return BMRT_FAIL(out_status, UNSUPPORTED,
-                     "tensor '%.100s' is packed for a kernel and has no row-major form", info.name);
+    return BMRT_FAIL(out_status, UNSUPPORTED, "tensor '%.100s' is packed for a kernel and has no row-major form",
+                     info.name);
   }
   const uint64_t bytes = bmrt_tensor_row_major_bytes(&info);
   if (out_bytes != bytes) {
-    return BMRT_FAIL(out_status, INVALID_ARGUMENT,
-                     "buffer for tensor '%.100s' has %" PRIu64 " bytes, needs %" PRIu64, info.name,
-                     out_bytes, bytes);
+    return BMRT_FAIL(out_status, INVALID_ARGUMENT, "buffer for tensor '%.100s' has %" PRIu64 " bytes, needs %" PRIu64,
+                     info.name, out_bytes, bytes);
   }
   if (bytes > 0 && info.layout == BMRT_CHANNEL_BLOCKED) {
-    unblock(view->data, out, dtypeBytes(DType(info.dtype)), info.shape, info.rank, info.block,
-            info.block_axis);
+    unblock(view->data, out, dtypeBytes(DType(info.dtype)), info.shape, info.rank, info.block, info.block_axis);
   } else if (bytes > 0) {
     memcpy(out, view->data, bytes);
   }

@@ -17,7 +17,8 @@ using namespace bmrt::core;
 namespace {
 
 /// Longer than a stretch of launches of one tile between two shared ones, and than the time a caller takes between two
-/// runs; shorter than anybody's time slice. Waking a thread that sleeps costs the caller up to 40 us on virtual machines.
+/// runs; shorter than anybody's time slice. Waking a thread that sleeps costs the caller up to 40 us on virtual
+/// machines.
 constexpr uint64_t kSpinNs = 250000;
 constexpr int kPausesPerClockRead = 16;
 
@@ -68,8 +69,7 @@ bmrt_code_t ThreadPool::start(uint32_t threads, uint64_t scratchBytes, bmrt_stat
   }
   for (Buffer &buffer : scratch) {
     if (scratchBytes > 0 && !buffer.allocate(scratchBytes)) {
-      return BMRT_FAIL(status, NO_MEMORY,
-                       "no memory for %llu bytes of scratch on each of %u threads",
+      return BMRT_FAIL(status, NO_MEMORY, "no memory for %llu bytes of scratch on each of %u threads",
                        static_cast<unsigned long long>(scratchBytes), threads);
     }
   }
@@ -90,8 +90,7 @@ bmrt_code_t ThreadPool::start(uint32_t threads, uint64_t scratchBytes, bmrt_stat
       for (uint32_t started = 0; started < i; ++started) {
         pthread_join(fresh[started].thread, nullptr);
       }
-      return BMRT_FAIL(status, NO_MEMORY, "failed to start thread %u of %u: %s", i + 2, threads,
-                       strerror(error));
+      return BMRT_FAIL(status, NO_MEMORY, "failed to start thread %u of %u: %s", i + 2, threads, strerror(error));
     }
   }
   workers = std::move(fresh);
@@ -141,8 +140,7 @@ void ThreadPool::runTiles(void *threadScratch) {
       return;
     }
     const int64_t left = launch.tiles - begin;
-    launch.kernel(launch.args, begin, begin + (left < launch.grain ? left : launch.grain),
-                  threadScratch);
+    launch.kernel(launch.args, begin, begin + (left < launch.grain ? left : launch.grain), threadScratch);
   }
 }
 

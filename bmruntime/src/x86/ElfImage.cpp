@@ -27,9 +27,7 @@ const Import kImports[] = {{"memcpy", reinterpret_cast<void *>(&memcpy)},
 uint64_t pageDown(uint64_t address) { return address & ~(kPage - 1); }
 uint64_t pageUp(uint64_t address) { return (address + kPage - 1) & ~(kPage - 1); }
 
-bool inRange(uint64_t offset, uint64_t bytes, uint64_t limit) {
-  return offset <= limit && bytes <= limit - offset;
-}
+bool inRange(uint64_t offset, uint64_t bytes, uint64_t limit) { return offset <= limit && bytes <= limit - offset; }
 
 /// The hash of DT_GNU_HASH.
 uint32_t gnuHashOf(const char *name) {
@@ -42,14 +40,12 @@ uint32_t gnuHashOf(const char *name) {
 
 bmrt_code_t checkHeader(const Elf64_Ehdr &header, uint64_t bytes, bmrt_status_t *status) {
   if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
-      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != EM_X86_64 ||
-      header.e_type != ET_DYN) {
+      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != EM_X86_64 || header.e_type != ET_DYN) {
     return BMRT_FAIL(status, CORRUPT, "code is no x86-64 ELF shared object");
   }
   if (header.e_phentsize != sizeof(Elf64_Phdr) ||
       !inRange(header.e_phoff, uint64_t(header.e_phnum) * sizeof(Elf64_Phdr), bytes)) {
-    return BMRT_FAIL(status, CORRUPT,
-                     "code: %u program headers at %" PRIu64 " exceed its %" PRIu64 " bytes",
+    return BMRT_FAIL(status, CORRUPT, "code: %u program headers at %" PRIu64 " exceed its %" PRIu64 " bytes",
                      unsigned(header.e_phnum), uint64_t(header.e_phoff), bytes);
   }
   return BMRT_OK;
@@ -74,8 +70,7 @@ bmrt_code_t ElfImage::load(const unsigned char *data, uint64_t bytes, bmrt_statu
   return protect(status);
 }
 
-bmrt_code_t ElfImage::mapSegments(const unsigned char *data, uint64_t bytes,
-                                  bmrt_status_t *status) {
+bmrt_code_t ElfImage::mapSegments(const unsigned char *data, uint64_t bytes, bmrt_status_t *status) {
   Elf64_Ehdr header;
   if (bytes < sizeof(header)) {
     return BMRT_FAIL(status, CORRUPT, "code of %" PRIu64 " bytes is too short for ELF", bytes);
@@ -95,15 +90,13 @@ bmrt_code_t ElfImage::mapSegments(const unsigned char *data, uint64_t bytes,
     if (program.p_type != PT_LOAD) {
       continue;
     }
-    const bool fits = inRange(program.p_offset, program.p_filesz, bytes) &&
-                      program.p_filesz <= program.p_memsz &&
+    const bool fits = inRange(program.p_offset, program.p_filesz, bytes) && program.p_filesz <= program.p_memsz &&
                       inRange(program.p_vaddr, program.p_memsz, kMaxSpan);
     // Ascending and on pages of their own, so that each page has one protection.
     if (!fits || segmentCount == kMaxSegments || pageDown(program.p_vaddr) < end) {
       return BMRT_FAIL(status, CORRUPT,
-                       "code: segment %" PRIu32 " of %" PRIu64 " bytes at %" PRIx64
-                       " is out of range or overlaps",
-                       i, uint64_t(program.p_memsz), uint64_t(program.p_vaddr));
+                       "code: segment %" PRIu32 " of %" PRIu64 " bytes at %" PRIx64 " is out of range or overlaps", i,
+                       uint64_t(program.p_memsz), uint64_t(program.p_vaddr));
     }
     if ((program.p_flags & PF_W) && (program.p_flags & PF_X)) {
       return BMRT_FAIL(status, CORRUPT, "code: segment %" PRIu32 " is writable and executable", i);
@@ -177,8 +170,7 @@ bmrt_code_t ElfImage::readDynamic(bmrt_status_t *status) {
       break; // flags, debugging, sizes of entries that are fixed for x86-64
     }
   }
-  if (!dynamic.symtab || !dynamic.strtab || !dynamic.gnuHash ||
-      !inRange(dynamic.strtab, dynamic.strsz, span)) {
+  if (!dynamic.symtab || !dynamic.strtab || !dynamic.gnuHash || !inRange(dynamic.strtab, dynamic.strsz, span)) {
     return BMRT_FAIL(status, CORRUPT, "code has no symbols (.dynsym, .dynstr and .gnu.hash)");
   }
   return BMRT_OK;
@@ -239,8 +231,7 @@ bmrt_code_t ElfImage::resolve(uint32_t index, uint64_t &value, bmrt_status_t *st
       return BMRT_OK;
     }
   }
-  return BMRT_FAIL(status, CORRUPT,
-                   "code imports '%.80s'; a model may use memcpy, memset and memmove only",
+  return BMRT_FAIL(status, CORRUPT, "code imports '%.80s'; a model may use memcpy, memset and memmove only",
                    name ? name : "?");
 }
 
@@ -250,8 +241,8 @@ bmrt_code_t ElfImage::protect(bmrt_status_t *status) {
     const uint64_t begin = pageDown(segment.p_vaddr);
     const uint64_t end = pageUp(segment.p_vaddr + segment.p_memsz);
     // Readable in any case: findFunction reads the tables later.
-    const int protection = PROT_READ | (segment.p_flags & PF_W ? PROT_WRITE : 0) |
-                           (segment.p_flags & PF_X ? PROT_EXEC : 0);
+    const int protection =
+        PROT_READ | (segment.p_flags & PF_W ? PROT_WRITE : 0) | (segment.p_flags & PF_X ? PROT_EXEC : 0);
     if (mprotect(base + begin, end - begin, protection) != 0) {
       return BMRT_FAIL(status, IO, "the operating system does not allow executable memory");
     }
@@ -267,12 +258,10 @@ void *ElfImage::findFunction(const char *name) const {
     return nullptr;
   }
   const uint32_t hash = gnuHashOf(name);
-  const uint64_t buckets =
-      dynamic.gnuHash + sizeof(table) + uint64_t(table.bloomWords) * sizeof(uint64_t);
+  const uint64_t buckets = dynamic.gnuHash + sizeof(table) + uint64_t(table.bloomWords) * sizeof(uint64_t);
   const uint64_t chains = buckets + uint64_t(table.buckets) * sizeof(uint32_t);
   uint32_t index = 0;
-  if (!read(buckets + uint64_t(hash % table.buckets) * sizeof(uint32_t), index) ||
-      index < table.firstSymbol) {
+  if (!read(buckets + uint64_t(hash % table.buckets) * sizeof(uint32_t), index) || index < table.firstSymbol) {
     return nullptr;
   }
   for (;; ++index) {
@@ -285,8 +274,7 @@ void *ElfImage::findFunction(const char *name) const {
     const char *candidate = (entry | 1) == (hash | 1) ? string(symbol.st_name) : nullptr;
     if (candidate && strcmp(candidate, name) == 0) {
       const Elf64_Phdr *segment = segmentOf(symbol.st_value, 1);
-      const bool callable = symbol.st_shndx != SHN_UNDEF &&
-                            ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && segment &&
+      const bool callable = symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && segment &&
                             (segment->p_flags & PF_X);
       return callable ? base + symbol.st_value : nullptr;
     }

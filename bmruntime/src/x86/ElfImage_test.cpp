@@ -68,9 +68,7 @@ Elf64_Dyn &dynamic(Bytes &bytes, int64_t tag) {
 TEST(ElfImage, FindsFunctionsAndNothingElse) {
   ElfImage image;
   bmrt_status_t status = {};
-  ASSERT_EQ(
-      image.load(reinterpret_cast<const unsigned char *>(good().data()), good().size(), &status),
-      BMRT_OK)
+  ASSERT_EQ(image.load(reinterpret_cast<const unsigned char *>(good().data()), good().size(), &status), BMRT_OK)
       << status.message;
   for (const char *name : {"add", "relu", "increment", "double_or_negate"}) {
     EXPECT_NE(image.findFunction(name), nullptr) << name;

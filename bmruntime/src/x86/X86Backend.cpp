@@ -34,8 +34,7 @@ bmrt_code_t check(const bmodel::SubnetDef &subnet, bmrt_status_t *status) {
                    bmodel::cpuFeatureNames(missing, names, sizeof(names)));
 }
 
-bmrt_code_t load(const unsigned char *data, uint64_t bytes, CodeImage **out,
-                 bmrt_status_t *status) {
+bmrt_code_t load(const unsigned char *data, uint64_t bytes, CodeImage **out, bmrt_status_t *status) {
   X86Image *image = core::createObject<X86Image>();
   if (!image) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for a code image");

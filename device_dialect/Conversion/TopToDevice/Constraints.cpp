@@ -64,17 +64,15 @@ ArrayRef<Constraint> getTopToDeviceConstraints() {
        "before it with --outputs",
        checkDataIndependentShape},
       {"static_shape", "All dims are known.", "fix the input shapes with --input_shapes", checkStaticShape},
-      {"element_type", "Elements are integers or floats.", "convert the tensor before the network",
-       checkElementType},
+      {"element_type", "Elements are integers or floats.", "convert the tensor before the network", checkElementType},
   };
   return constraints;
 }
 
 static void report(Operation *op, const Constraint &constraint, const Violation &violation) {
   std::string name = top::getDisplayName(op->getLoc());
-  op->emitError() << "cannot lower '" << op->getName() << "' of node '" << name << "': "
-                  << violation.actual << ", allowed: " << violation.allowed << " ("
-                  << constraint.name << "); " << constraint.advice;
+  op->emitError() << "cannot lower '" << op->getName() << "' of node '" << name << "': " << violation.actual
+                  << ", allowed: " << violation.allowed << " (" << constraint.name << "); " << constraint.advice;
 }
 
 LogicalResult checkLowerable(Operation *root) {

@@ -1,8 +1,8 @@
 //===- LowerConv.cpp - Convolutions of floats and integers ----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
-#include "llvm/Support/MathExtras.h"
 #include "top_dialect/IR/TopConvOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -47,8 +47,15 @@ struct Source {
 
   template <typename Op>
   static Source floats(Op op) {
-    return {op.getX(), op.getW(), op.getBias(), op.getRelu(), op.getReluLimit().convertToDouble(),
-            Lowering::element(op.getY()), std::nullopt, {}, 0};
+    return {op.getX(),
+            op.getW(),
+            op.getBias(),
+            op.getRelu(),
+            op.getReluLimit().convertToDouble(),
+            Lowering::element(op.getY()),
+            std::nullopt,
+            {},
+            0};
   }
 
   /// Every channel `count` times.
@@ -111,19 +118,18 @@ Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometr
   Builder &builder = lower.rewriter;
   Type element = source.form ? source.form->resultElement : source.resultElement;
   bool padded = llvm::any_of(geometry.pads, [](int64_t pad) { return pad != 0; });
-  auto conv = ConvOp::create(
-      lower.rewriter, lower.loc, RankedTensorType::get(dims, element), x, w, bias, extras,
-      builder.getDenseI64ArrayAttr(geometry.strides), builder.getDenseI64ArrayAttr(geometry.pads),
-      builder.getDenseI64ArrayAttr(geometry.dilations), geometry.groups, ConvAlgorithm::generic,
-      /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), padded ? source.zero : 0);
+  auto conv =
+      ConvOp::create(lower.rewriter, lower.loc, RankedTensorType::get(dims, element), x, w, bias, extras,
+                     builder.getDenseI64ArrayAttr(geometry.strides), builder.getDenseI64ArrayAttr(geometry.pads),
+                     builder.getDenseI64ArrayAttr(geometry.dilations), geometry.groups, ConvAlgorithm::generic,
+                     /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), padded ? source.zero : 0);
   if (source.form) {
     lower.setEpilogue(conv, [&](OpBuilder &b, Location loc, ValueRange values) {
       return source.form->emit(b, loc, values[0], values.size() > 1 ? values[1] : Value());
     });
   } else if (source.relu) {
-    lower.setEpilogue(conv, [&](OpBuilder &b, Location loc, ValueRange values) {
-      return emitRelu(b, loc, values[0], source.limit);
-    });
+    lower.setEpilogue(
+        conv, [&](OpBuilder &b, Location loc, ValueRange values) { return emitRelu(b, loc, values[0], source.limit); });
   } else {
     lower.setEpilogue(conv, nullptr);
   }
@@ -166,8 +172,7 @@ private:
   }
 
   static Value convolve(Lowering &lower, top::ConvTransposeOp op, Value x, Value w, const Source &source, Dims pads) {
-    Geometry geometry{Dims(pads.size() / 2, 1), pads, Dims(pads.size() / 2, 1),
-                      static_cast<int64_t>(op.getGroups())};
+    Geometry geometry{Dims(pads.size() / 2, 1), pads, Dims(pads.size() / 2, 1), static_cast<int64_t>(op.getGroups())};
     for (size_t d = 0; d < geometry.spatial(); ++d) {
       bool single = Lowering::dims(w)[d + 2] == 1;
       geometry.dilations[d] = single ? 1 : op.getDilations()[d];
@@ -240,8 +245,7 @@ private:
       piece.sizes[d + 2] = last - first + 1;
     }
     bool nothing = llvm::any_of(piece.sizes, [](int64_t size) { return size < 1; });
-    return lower.copy(x, nothing ? ArrayRef<Piece>() : ArrayRef<Piece>(piece), sizes,
-                      static_cast<double>(zero));
+    return lower.copy(x, nothing ? ArrayRef<Piece>() : ArrayRef<Piece>(piece), sizes, static_cast<double>(zero));
   }
 
   /// [g C/g, OC/g, K] -> [g OC/g, C/g, K reversed].
@@ -317,7 +321,8 @@ void populateConvPatterns(RewritePatternSet &patterns) {
 
 void lowerIntegerConv(PatternRewriter &rewriter, Operation *op) {
   if (auto conv = dyn_cast<top::ConvOp>(op)) {
-    lowerIntegers(rewriter, conv, 0, [&](Lowering &lower, const Source &source) { return lowerConv(lower, conv, source); });
+    lowerIntegers(rewriter, conv, 0,
+                  [&](Lowering &lower, const Source &source) { return lowerConv(lower, conv, source); });
   } else if (auto conv = dyn_cast<top::ConvTransposeOp>(op)) {
     lowerIntegers(rewriter, conv, 1,
                   [&](Lowering &lower, const Source &source) { return TransposedConv::lower(lower, conv, source); });

@@ -15,17 +15,15 @@ struct LowerScalarOp : OpInterfaceRewritePattern<top::ScalarInterface> {
   LogicalResult matchAndRewrite(top::ScalarInterface op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     auto result = cast<RankedTensorType>(op->getResult(0).getType());
-    return lower.replace(lower.map(op->getOperands(), result,
-                                   [&](OpBuilder &builder, Location loc, ValueRange scalars) {
-                                     return op.emitScalar(builder, loc, scalars);
-                                   }));
+    return lower.replace(
+        lower.map(op->getOperands(), result, [&](OpBuilder &builder, Location loc, ValueRange scalars) {
+          return op.emitScalar(builder, loc, scalars);
+        }));
   }
 };
 
 } // namespace
 
-void populateElementwisePatterns(RewritePatternSet &patterns) {
-  patterns.add<LowerScalarOp>(patterns.getContext());
-}
+void populateElementwisePatterns(RewritePatternSet &patterns) { patterns.add<LowerScalarOp>(patterns.getContext()); }
 
 } // namespace tessera::device

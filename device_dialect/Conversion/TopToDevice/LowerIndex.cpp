@@ -93,9 +93,9 @@ struct LowerGatherElementsOp : OpRewritePattern<top::GatherElementsOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::GatherElementsOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    return lower.replace(GatherElementsOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(),
-                                                  op.getIndices(), op.getAxis())
-                             .getY());
+    return lower.replace(
+        GatherElementsOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getIndices(), op.getAxis())
+            .getY());
   }
 };
 
@@ -103,9 +103,9 @@ struct LowerGatherNdOp : OpRewritePattern<top::GatherNdOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::GatherNdOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    return lower.replace(GatherNdOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(),
-                                            op.getIndices(), op.getBatchDims())
-                             .getY());
+    return lower.replace(
+        GatherNdOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getIndices(), op.getBatchDims())
+            .getY());
   }
 };
 
@@ -113,8 +113,8 @@ struct LowerScatterElementsOp : OpRewritePattern<top::ScatterElementsOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::ScatterElementsOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    return lower.replace(ScatterOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(),
-                                           op.getIndices(), op.getUpdates(), /*nd=*/false, op.getAxis(),
+    return lower.replace(ScatterOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getIndices(),
+                                           op.getUpdates(), /*nd=*/false, op.getAxis(),
                                            top::stringifyScatterReduction(op.getReduction()))
                              .getY());
   }
@@ -124,8 +124,8 @@ struct LowerScatterNdOp : OpRewritePattern<top::ScatterNdOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::ScatterNdOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    return lower.replace(ScatterOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(),
-                                           op.getIndices(), op.getUpdates(), /*nd=*/true, /*axis=*/0,
+    return lower.replace(ScatterOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getIndices(),
+                                           op.getUpdates(), /*nd=*/true, /*axis=*/0,
                                            top::stringifyScatterReduction(op.getReduction()))
                              .getY());
   }
@@ -151,9 +151,8 @@ struct LowerOneHotOp : OpRewritePattern<top::OneHotOp> {
     Value off = lower.slice(op.getValues(), {0}, {1}, {1}), on = lower.slice(op.getValues(), {1}, {1}, {1});
     SmallVector<Value> inputs{lower.reshape(op.getIndices(), indexDims), position, off, on};
     return lower.replace(
-        lower.map(inputs, Lowering::type(op.getY()), [&](OpBuilder &b, Location loc, ValueRange values) {
-          return emit(b, loc, values, depth);
-        }));
+        lower.map(inputs, Lowering::type(op.getY()),
+                  [&](OpBuilder &b, Location loc, ValueRange values) { return emit(b, loc, values, depth); }));
   }
 
 private:
@@ -214,8 +213,8 @@ struct LowerShapeOp : OpRewritePattern<top::ShapeOp> {
 } // namespace
 
 void populateIndexPatterns(RewritePatternSet &patterns) {
-  patterns.add<LowerGatherOp, LowerGatherElementsOp, LowerGatherNdOp, LowerScatterElementsOp,
-               LowerScatterNdOp, LowerOneHotOp, LowerTriluOp, LowerShapeOp>(patterns.getContext());
+  patterns.add<LowerGatherOp, LowerGatherElementsOp, LowerGatherNdOp, LowerScatterElementsOp, LowerScatterNdOp,
+               LowerOneHotOp, LowerTriluOp, LowerShapeOp>(patterns.getContext());
 }
 
 } // namespace tessera::device

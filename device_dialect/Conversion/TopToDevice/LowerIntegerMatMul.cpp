@@ -26,7 +26,8 @@ struct RightOperand {
 class IntegerMatMul {
 public:
   IntegerMatMul(PatternRewriter &rewriter, top::MatMulOp op)
-      : rewriter(rewriter), op(op), tail(op, op.getRelu(), op.getReluLimit().convertToDouble()), lower(rewriter, tail.last) {
+      : rewriter(rewriter), op(op), tail(op, op.getRelu(), op.getReluLimit().convertToDouble()),
+        lower(rewriter, tail.last) {
     lower.loc = op.getLoc();
     ArrayRef<int64_t> a = Lowering::dims(op.getA());
     depth = a[a.size() - (op.getTransA() ? 2 : 1)];
@@ -78,17 +79,19 @@ private:
 
   void makeRight() {
     if (weights) {
-      right.values = top::createConstant(rewriter, lower.loc, weights->type, std::move(weights->values), "integer_weights");
+      right.values =
+          top::createConstant(rewriter, lower.loc, weights->type, std::move(weights->values), "integer_weights");
       return;
     }
     right.values = activation->values;
     if (activation->scaling.element.isUnsignedInteger()) {
       // q - 128, whose zero point is less by as much.
       auto type = Lowering::type(right.values).clone(rewriter.getI8Type());
-      right.values = lower.map(right.values, cast<RankedTensorType>(type), [](OpBuilder &b, Location loc, ValueRange values) -> Value {
-        Value half = arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(-128));
-        return arith::XOrIOp::create(b, loc, values[0], half);
-      });
+      right.values = lower.map(right.values, cast<RankedTensorType>(type),
+                               [](OpBuilder &b, Location loc, ValueRange values) -> Value {
+                                 Value half = arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(-128));
+                                 return arith::XOrIOp::create(b, loc, values[0], half);
+                               });
       right.zero -= 128;
     }
   }
@@ -150,8 +153,9 @@ private:
     }
     int64_t both = depth * leftZero * right.zero;
     auto type = RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement);
-    auto matmul = MatMulOp::create(rewriter, lower.loc, type, left, right.values, constantBias(std::move(bias), inBias), extras,
-                                   op.getTransA(), op.getTransB(), /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr());
+    auto matmul =
+        MatMulOp::create(rewriter, lower.loc, type, left, right.values, constantBias(std::move(bias), inBias), extras,
+                         op.getTransA(), op.getTransB(), /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr());
     lower.setEpilogue(matmul, [&](OpBuilder &b, Location loc, ValueRange values) {
       Value sum = values[0];
       for (Value correction : values.drop_front(1 + firstSum)) {

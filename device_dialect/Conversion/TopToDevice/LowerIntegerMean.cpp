@@ -1,8 +1,8 @@
 //===- LowerIntegerMean.cpp - Means of integers ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mean of n quantised elements is a sum in i32, less n zero points, times a factor that holds 1 / n. Means over whole
-// dims are reductions; means over windows are convolutions of each channel with ones.
+// The mean of n quantised elements is a sum in i32, less n zero points, times a factor that holds 1 / n. Means over
+// whole dims are reductions; means over windows are convolutions of each channel with ones.
 //===----------------------------------------------------------------------===//
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -91,14 +91,16 @@ void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op) {
   Value ones = top::createConstant(rewriter, lower.loc, wType, std::vector<char>(wType.getNumElements(), 1), "ones");
   Value bias;
   if (int64_t zeros = count * x->scaling.zero) {
-    bias = lower.constant(SmallVector<double>(channels, static_cast<double>(-zeros)), rewriter.getI32Type(), {channels}, "integer_bias");
+    bias = lower.constant(SmallVector<double>(channels, static_cast<double>(-zeros)), rewriter.getI32Type(), {channels},
+                          "integer_bias");
   }
   bool padded = llvm::any_of(op.getPads(), [](int64_t pad) { return pad != 0; });
-  auto conv = ConvOp::create(rewriter, lower.loc, RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement), x->values,
-                             ones, bias, ValueRange(), op.getStridesAttr(), op.getPadsAttr(), op.getDilationsAttr(), channels,
-                             ConvAlgorithm::generic, /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(),
-                             padded ? x->scaling.zero : 0);
-  lower.setEpilogue(conv, [&](OpBuilder &b, Location loc, ValueRange values) { return form.emit(b, loc, values[0], Value()); });
+  auto conv = ConvOp::create(rewriter, lower.loc, RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement),
+                             x->values, ones, bias, ValueRange(), op.getStridesAttr(), op.getPadsAttr(),
+                             op.getDilationsAttr(), channels, ConvAlgorithm::generic, /*packed=*/false,
+                             DenseI64ArrayAttr(), IntegerAttr(), padded ? x->scaling.zero : 0);
+  lower.setEpilogue(
+      conv, [&](OpBuilder &b, Location loc, ValueRange values) { return form.emit(b, loc, values[0], Value()); });
   replaceTail(lower, tail, conv.getY());
 }
 

@@ -26,8 +26,7 @@ struct LowerSoftmaxOp : OpRewritePattern<top::SoftmaxOp> {
   LogicalResult matchAndRewrite(top::SoftmaxOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     return lower.replace(
-        SoftmaxOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getAxis(), op.getLog())
-            .getY());
+        SoftmaxOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getAxis(), op.getLog()).getY());
   }
 };
 
@@ -109,11 +108,10 @@ struct LowerGroupNormOp : OpRewritePattern<top::GroupNormOp> {
     Dims dims = channelDims(channels, type.getRank());
     SmallVector<Value> inputs{lower.reshape(unit, type.getShape()), lower.reshape(op.getScale(), dims),
                               lower.reshape(op.getBias(), dims)};
-    return lower.replace(
-        lower.map(inputs, type, [](OpBuilder &builder, Location loc, ValueRange values) -> Value {
-          Value scaled = arith::MulFOp::create(builder, loc, values[0], values[1]);
-          return arith::AddFOp::create(builder, loc, scaled, values[2]);
-        }));
+    return lower.replace(lower.map(inputs, type, [](OpBuilder &builder, Location loc, ValueRange values) -> Value {
+      Value scaled = arith::MulFOp::create(builder, loc, values[0], values[1]);
+      return arith::AddFOp::create(builder, loc, scaled, values[2]);
+    }));
   }
 };
 
@@ -148,9 +146,8 @@ private:
     int64_t before = (size - 1) / 2, after = size - 1 - before;
     Builder &b = lower.rewriter;
     auto pool = PoolOp::create(lower.rewriter, lower.loc, RankedTensorType::get(dims, type.getElementType()),
-                               lower.reshape(x, dims), ValueRange(), PoolKind::avg,
-                               b.getDenseI64ArrayAttr({size, 1}), b.getDenseI64ArrayAttr({1, 1}),
-                               b.getDenseI64ArrayAttr({before, 0, after, 0}),
+                               lower.reshape(x, dims), ValueRange(), PoolKind::avg, b.getDenseI64ArrayAttr({size, 1}),
+                               b.getDenseI64ArrayAttr({1, 1}), b.getDenseI64ArrayAttr({before, 0, after, 0}),
                                b.getDenseI64ArrayAttr({1, 1}), /*countIncludePad=*/true);
     lower.setEpilogue(pool, nullptr);
     return pool.getY();
@@ -162,8 +159,8 @@ struct LowerAttentionOp : OpRewritePattern<top::AttentionOp> {
 
   LogicalResult matchAndRewrite(top::AttentionOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    return lower.replace(AttentionOp::create(rewriter, lower.loc, op.getY().getType(), op.getQ(), op.getK(),
-                                             op.getV(), op.getMask(), op.getScale())
+    return lower.replace(AttentionOp::create(rewriter, lower.loc, op.getY().getType(), op.getQ(), op.getK(), op.getV(),
+                                             op.getMask(), op.getScale())
                              .getY());
   }
 };
@@ -211,8 +208,7 @@ private:
   static Value pair(Lowering &lower, Value first, Value second, bool interleaved) {
     Dims dims(Lowering::dims(first)), whole(dims);
     whole.back() *= 2;
-    return lower.copy({first, second}, {half(0, dims, false, interleaved), half(1, dims, true, interleaved)},
-                      whole);
+    return lower.copy({first, second}, {half(0, dims, false, interleaved), half(1, dims, true, interleaved)}, whole);
   }
 
   static Value swap(Lowering &lower, Value x, bool interleaved) {
@@ -230,8 +226,8 @@ private:
 } // namespace
 
 void populateNormPatterns(RewritePatternSet &patterns) {
-  patterns.add<LowerSoftmaxOp, LowerBatchNormOp, LowerLayerNormOp, LowerGroupNormOp, LowerLrnOp,
-               LowerAttentionOp, LowerRopeOp>(patterns.getContext());
+  patterns.add<LowerSoftmaxOp, LowerBatchNormOp, LowerLayerNormOp, LowerGroupNormOp, LowerLrnOp, LowerAttentionOp,
+               LowerRopeOp>(patterns.getContext());
 }
 
 } // namespace tessera::device

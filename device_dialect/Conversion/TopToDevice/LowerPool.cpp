@@ -33,11 +33,11 @@ struct LowerPoolOp : OpRewritePattern<TopOp> {
       countIncludePad = op.getCountIncludePad();
     }
     constexpr PoolKind kind = std::is_same_v<TopOp, top::MaxPoolOp> ? PoolKind::max : PoolKind::avg;
-    auto pool = PoolOp::create(
-        rewriter, lower.loc, RankedTensorType::get(yDims, Lowering::element(op.getY())),
-        lower.reshape(op.getX(), xDims), ValueRange(), kind, rewriter.getDenseI64ArrayAttr(kernel),
-        rewriter.getDenseI64ArrayAttr(strides), rewriter.getDenseI64ArrayAttr(pads),
-        rewriter.getDenseI64ArrayAttr(dilations), countIncludePad);
+    auto pool =
+        PoolOp::create(rewriter, lower.loc, RankedTensorType::get(yDims, Lowering::element(op.getY())),
+                       lower.reshape(op.getX(), xDims), ValueRange(), kind, rewriter.getDenseI64ArrayAttr(kernel),
+                       rewriter.getDenseI64ArrayAttr(strides), rewriter.getDenseI64ArrayAttr(pads),
+                       rewriter.getDenseI64ArrayAttr(dilations), countIncludePad);
     lower.setEpilogue(pool, nullptr);
     return lower.replace(lower.reshape(pool.getY(), Lowering::dims(op.getY())));
   }

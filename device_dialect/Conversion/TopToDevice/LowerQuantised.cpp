@@ -31,15 +31,19 @@ static LogicalResult foldConstants(PatternRewriter &rewriter, Operation *functio
       return failure();
     }
     rewriter.setInsertionPoint(op);
-    rewriter.replaceOp(op, top::createConstant(rewriter, op.getLoc(), outputs[0].getType(), outputs[0].getBytes(), "dequantized"));
+    rewriter.replaceOp(
+        op, top::createConstant(rewriter, op.getLoc(), outputs[0].getType(), outputs[0].getBytes(), "dequantized"));
   }
   return success();
 }
 
 LogicalResult lowerQuantised(Operation *function) {
-  bool quantised = function->walk([](Operation *op) {
-    return isa<top::QuantizeOp, top::DequantizeOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
-  }).wasInterrupted();
+  bool quantised =
+      function
+          ->walk([](Operation *op) {
+            return isa<top::QuantizeOp, top::DequantizeOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+          })
+          .wasInterrupted();
   if (!quantised) {
     return success();
   }

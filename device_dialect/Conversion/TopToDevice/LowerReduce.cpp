@@ -14,9 +14,8 @@ namespace {
 using Kind = top::ReduceKind;
 
 Value emitSquare(OpBuilder &b, Location loc, ValueRange values) {
-  return isa<FloatType>(values[0].getType())
-             ? arith::MulFOp::create(b, loc, values[0], values[0]).getResult()
-             : arith::MulIOp::create(b, loc, values[0], values[0]).getResult();
+  return isa<FloatType>(values[0].getType()) ? arith::MulFOp::create(b, loc, values[0], values[0]).getResult()
+                                             : arith::MulIOp::create(b, loc, values[0], values[0]).getResult();
 }
 
 Value emitAbs(OpBuilder &b, Location loc, ValueRange values) {
@@ -110,13 +109,14 @@ private:
     Value powers = lower.map({x, largest}, Lowering::type(x), [](OpBuilder &b, Location loc, ValueRange values) {
       return math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, values[0], values[1])).getResult();
     });
-    return lower.reduce(powers, ReduceKind::sum, op.getAxes(), element, nullptr,
-                        [](OpBuilder &b, Location loc, ValueRange values) -> Value {
-                          Value log = math::LogOp::create(b, loc, values[0]);
-                          Value shift = castFloat(b, loc, values[1], log.getType());
-                          return arith::AddFOp::create(b, loc, log, shift);
-                        },
-                        largest);
+    return lower.reduce(
+        powers, ReduceKind::sum, op.getAxes(), element, nullptr,
+        [](OpBuilder &b, Location loc, ValueRange values) -> Value {
+          Value log = math::LogOp::create(b, loc, values[0]);
+          Value shift = castFloat(b, loc, values[1], log.getType());
+          return arith::AddFOp::create(b, loc, log, shift);
+        },
+        largest);
   }
 };
 
@@ -128,8 +128,7 @@ struct LowerArgReduceOp : OpRewritePattern<top::ArgReduceOp> {
     SmallVector<int64_t> dims(Lowering::dims(op.getX()));
     dims[op.getAxis()] = 1;
     auto type = RankedTensorType::get(dims, rewriter.getI64Type());
-    Value y = ArgReduceOp::create(rewriter, lower.loc, type, op.getX(), op.getAxis(), op.getMin(),
-                                  op.getSelectLast());
+    Value y = ArgReduceOp::create(rewriter, lower.loc, type, op.getX(), op.getAxis(), op.getMin(), op.getSelectLast());
     return lower.replace(lower.reshape(y, Lowering::dims(op.getY())));
   }
 };
@@ -139,8 +138,8 @@ struct LowerTopKOp : OpRewritePattern<top::TopKOp> {
 
   LogicalResult matchAndRewrite(top::TopKOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    auto topk = TopKOp::create(rewriter, lower.loc, op.getValues().getType(), op.getIndices().getType(),
-                               op.getX(), op.getK(), op.getAxis(), op.getLargest());
+    auto topk = TopKOp::create(rewriter, lower.loc, op.getValues().getType(), op.getIndices().getType(), op.getX(),
+                               op.getK(), op.getAxis(), op.getLargest());
     return lower.replace(topk.getResults());
   }
 };

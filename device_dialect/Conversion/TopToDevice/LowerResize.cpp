@@ -112,8 +112,6 @@ private:
 
 } // namespace
 
-void populateResizePatterns(RewritePatternSet &patterns) {
-  patterns.add<LowerResizeOp>(patterns.getContext());
-}
+void populateResizePatterns(RewritePatternSet &patterns) { patterns.add<LowerResizeOp>(patterns.getContext()); }
 
 } // namespace tessera::device

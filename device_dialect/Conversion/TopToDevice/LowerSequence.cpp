@@ -14,9 +14,9 @@ struct LowerRnnOp : OpRewritePattern<top::RnnOp> {
   LogicalResult matchAndRewrite(top::RnnOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     auto recurrent = RecurrentOp::create(
-        rewriter, lower.loc, op.getY().getType(), op.getYH().getType(), op.getYC().getType(), op.getX(),
-        op.getW(), op.getR(), op.getBias(), op.getSequenceLens(), op.getInitialH(), op.getInitialC(),
-        op.getPeephole(), rewriter.getStringAttr(top::stringifyRnnKind(op.getKind())),
+        rewriter, lower.loc, op.getY().getType(), op.getYH().getType(), op.getYC().getType(), op.getX(), op.getW(),
+        op.getR(), op.getBias(), op.getSequenceLens(), op.getInitialH(), op.getInitialC(), op.getPeephole(),
+        rewriter.getStringAttr(top::stringifyRnnKind(op.getKind())),
         rewriter.getStringAttr(top::stringifyRnnDirection(op.getDirection())), op.getHiddenSizeAttr(),
         op.getActivations(), op.getClipAttr(), op.getLinearBeforeResetAttr());
     return lower.replace(recurrent.getResults());
@@ -25,8 +25,6 @@ struct LowerRnnOp : OpRewritePattern<top::RnnOp> {
 
 } // namespace
 
-void populateSequencePatterns(RewritePatternSet &patterns) {
-  patterns.add<LowerRnnOp>(patterns.getContext());
-}
+void populateSequencePatterns(RewritePatternSet &patterns) { patterns.add<LowerRnnOp>(patterns.getContext()); }
 
 } // namespace tessera::device

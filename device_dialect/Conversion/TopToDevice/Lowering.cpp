@@ -252,8 +252,8 @@ void Lowering::setEpilogue(Operation *target, Body body) {
   });
 }
 
-Value Lowering::reduce(Value x, ReduceKind kind, ArrayRef<int64_t> axes, Type result, Body prologue,
-                       Body epilogue, ValueRange extras) {
+Value Lowering::reduce(Value x, ReduceKind kind, ArrayRef<int64_t> axes, Type result, Body prologue, Body epilogue,
+                       ValueRange extras) {
   SmallVector<int64_t> newDims(dims(x));
   for (int64_t axis : axes) {
     newDims[axis] = 1;
@@ -290,14 +290,12 @@ static std::vector<char> encode(Type elementType, double value) {
   return bytes;
 }
 
-Value Lowering::constant(ArrayRef<double> values, Type elementType, ArrayRef<int64_t> newDims,
-                         StringRef hint) {
+Value Lowering::constant(ArrayRef<double> values, Type elementType, ArrayRef<int64_t> newDims, StringRef hint) {
   std::vector<char> bytes;
   for (double value : values) {
     llvm::append_range(bytes, encode(elementType, value));
   }
-  return top::createConstant(rewriter, loc, RankedTensorType::get(newDims, elementType), std::move(bytes),
-                             hint);
+  return top::createConstant(rewriter, loc, RankedTensorType::get(newDims, elementType), std::move(bytes), hint);
 }
 
 LogicalResult Lowering::replace(ValueRange results) {

@@ -14,14 +14,11 @@ namespace tessera::device {
 /// its names on. Moves of constants are carried out at compile time.
 class Lowering {
 public:
-  Lowering(mlir::PatternRewriter &rewriter, mlir::Operation *op)
-      : rewriter(rewriter), op(op), loc(op->getLoc()) {}
+  Lowering(mlir::PatternRewriter &rewriter, mlir::Operation *op) : rewriter(rewriter), op(op), loc(op->getLoc()) {}
 
   using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 
-  static mlir::RankedTensorType type(mlir::Value value) {
-    return llvm::cast<mlir::RankedTensorType>(value.getType());
-  }
+  static mlir::RankedTensorType type(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
   static llvm::ArrayRef<int64_t> dims(mlir::Value value) { return type(value).getShape(); }
   static mlir::Type element(mlir::Value value) { return type(value).getElementType(); }
 

@@ -24,7 +24,8 @@ SmallVector<OpOperand *> movedOperands(Operation *op) {
       moved.push_back(&operand);
     }
   } else if (isa<top::ReshapeOp, top::TransposeOp, top::SliceOp, top::ExpandOp, top::TileOp, top::DepthToSpaceOp,
-                 top::SpaceToDepthOp, top::PadOp, top::MaxPoolOp, top::GatherOp, top::GatherElementsOp, top::GatherNdOp>(op)) {
+                 top::SpaceToDepthOp, top::PadOp, top::MaxPoolOp, top::GatherOp, top::GatherElementsOp,
+                 top::GatherNdOp>(op)) {
     moved.push_back(&op->getOpOperand(0));
   } else if (auto reduce = dyn_cast<top::ReduceOp>(op)) {
     // The largest integer is that of the largest element.
@@ -47,7 +48,8 @@ std::optional<int64_t> padInteger(top::PadOp pad, const Scaling &scaling) {
     return 0;
   }
   int64_t integer = scaling.quantize(value);
-  bool exact = static_cast<float>(integer - scaling.zero) * static_cast<float>(scaling.scale) == static_cast<float>(value);
+  bool exact =
+      static_cast<float>(integer - scaling.zero) * static_cast<float>(scaling.scale) == static_cast<float>(value);
   return exact ? std::optional(integer) : std::nullopt;
 }
 
@@ -94,7 +96,8 @@ struct MoveDequantizeDown : RewritePattern {
     }
     Operation *clone = cloneOnIntegers(rewriter, op, values, *common);
     auto [scale, zero] = scalarParameters(rewriter, op->getLoc(), *common);
-    auto dequantize = top::DequantizeOp::create(rewriter, op->getLoc(), op->getResult(0).getType(), clone->getResult(0), scale, zero);
+    auto dequantize =
+        top::DequantizeOp::create(rewriter, op->getLoc(), op->getResult(0).getType(), clone->getResult(0), scale, zero);
     top::copyNames(op, dequantize);
     rewriter.replaceOp(op, dequantize);
     return success();
@@ -133,7 +136,8 @@ private:
     for (int64_t dim : op.getPerm()) {
       dims.push_back(type.getDimSize(dim));
     }
-    return top::TransposeOp::create(rewriter, op.getLoc(), RankedTensorType::get(dims, type.getElementType()), x, op.getPermAttr());
+    return top::TransposeOp::create(rewriter, op.getLoc(), RankedTensorType::get(dims, type.getElementType()), x,
+                                    op.getPermAttr());
   }
 };
 
@@ -175,7 +179,8 @@ struct MoveQuantizeUp : OpRewritePattern<top::QuantizeOp> {
     SmallVector<Value> values;
     for (OpOperand *operand : movedOperands(move)) {
       auto type = cast<RankedTensorType>(operand->get().getType());
-      values.push_back(top::QuantizeOp::create(rewriter, op.getLoc(), type.clone(scaling->element), operand->get(), scale, zero));
+      values.push_back(
+          top::QuantizeOp::create(rewriter, op.getLoc(), type.clone(scaling->element), operand->get(), scale, zero));
     }
     rewriter.setInsertionPoint(op);
     Operation *clone = cloneOnIntegers(rewriter, move, values, *scaling);
@@ -205,9 +210,11 @@ struct DropRoundTrip : OpRewritePattern<top::QuantizeOp> {
 
 LogicalResult moveQuantization(Operation *function) {
   RewritePatternSet patterns(function->getContext());
-  patterns.add<MoveDequantizeDown, TransposeWeights, FoldMovedConstants, MoveQuantizeUp, DropRoundTrip>(function->getContext());
+  patterns.add<MoveDequantizeDown, TransposeWeights, FoldMovedConstants, MoveQuantizeUp, DropRoundTrip>(
+      function->getContext());
   GreedyRewriteConfig config;
-  config.enableFolding(false).enableConstantCSE(false).setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  config.enableFolding(false).enableConstantCSE(false).setRegionSimplificationLevel(
+      GreedySimplifyRegionLevel::Disabled);
   return applyPatternsGreedily(function, std::move(patterns), config);
 }
 

@@ -79,7 +79,8 @@ std::optional<QuantizedWeights> matchWeights(Value value, int64_t axis) {
     return std::nullopt;
   }
   Type i8 = IntegerType::get(value.getContext(), 8);
-  QuantizedWeights weights{RankedTensorType::get(type.getShape(), i8), std::vector<char>(type.getNumElements()), *scales, 0};
+  QuantizedWeights weights{RankedTensorType::get(type.getShape(), i8), std::vector<char>(type.getNumElements()),
+                           *scales, 0};
   int64_t inner = 1;
   for (int64_t dim : type.getShape().drop_front(axis + 1)) {
     inner *= dim;

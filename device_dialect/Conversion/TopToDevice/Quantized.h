@@ -53,13 +53,14 @@ std::optional<QuantizedWeights> matchWeights(mlir::Value value, int64_t axis);
 /// of a dequantised i32 bias of these very scales are taken as they are.
 std::optional<std::vector<int64_t>> matchBias(mlir::Value bias, llvm::ArrayRef<double> scales);
 
-/// What stands behind a product: its own activation, at most a few more clamps, then perhaps the quantize of the result.
+/// What stands behind a product: its own activation, at most a few more clamps, then perhaps the quantize of the
+/// result.
 struct ProductTail {
   explicit ProductTail(mlir::Operation *product, bool relu, double limit);
 
-  mlir::Operation *last;          ///< the op whose result the device op computes: a quantize, or the product
-  std::optional<Scaling> output;  ///< of the result; absent: it stays f32
-  double low, high;               ///< clamp in the real domain
+  mlir::Operation *last;         ///< the op whose result the device op computes: a quantize, or the product
+  std::optional<Scaling> output; ///< of the result; absent: it stays f32
+  double low, high;              ///< clamp in the real domain
   llvm::SmallVector<mlir::Operation *> chain; ///< product to last
 };
 
@@ -78,10 +79,10 @@ struct ProductForm {
   mlir::Value emit(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value sum, mlir::Value factor) const;
 };
 
-/// sat(rne(f32(sum) factor) + zero) as integer `type`, in single precision: the one place that spells it out. Clamp bounds
-/// are in the integer domain.
-mlir::Value emitRequantise(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value sum, mlir::Value factor, double zero,
-                           double low, double high, mlir::Type type);
+/// sat(rne(f32(sum) factor) + zero) as integer `type`, in single precision: the one place that spells it out. Clamp
+/// bounds are in the integer domain.
+mlir::Value emitRequantise(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value sum, mlir::Value factor,
+                           double zero, double low, double high, mlir::Type type);
 
 /// Whether no i32 sum of `steps` products with weights up to `largest`, and a bias, can overflow.
 bool sumFits(const Scaling &x, int64_t steps, int64_t largest, llvm::ArrayRef<int64_t> bias);
@@ -94,7 +95,8 @@ void lowerIntegerConv(mlir::PatternRewriter &rewriter, mlir::Operation *conv);
 void lowerIntegerMatMul(mlir::PatternRewriter &rewriter, mlir::Operation *matmul);
 void lowerIntegerMean(mlir::PatternRewriter &rewriter, mlir::Operation *reduceOrPool);
 
-/// Moves dequantize down and quantize up past moves of data, so that these move integers and products meet their parameters.
+/// Moves dequantize down and quantize up past moves of data, so that these move integers and products meet their
+/// parameters.
 mlir::LogicalResult moveQuantization(mlir::Operation *function);
 
 /// All of the above for a function; what is left are maps. Nothing happens to functions without quantisation.

@@ -35,8 +35,7 @@ struct EmptyResults : RewritePattern {
       if (!tensor || !tensor.hasStaticShape() || tensor.getNumElements() != 0) {
         return failure();
       }
-      constants.push_back(
-          top::createConstant(rewriter, op->getLoc(), tensor, ArrayRef<char>(), "empty"));
+      constants.push_back(top::createConstant(rewriter, op->getLoc(), tensor, ArrayRef<char>(), "empty"));
     }
     rewriter.replaceOp(op, constants);
     return success();
@@ -84,8 +83,7 @@ struct ConvertTopToDevice : impl::ConvertTopToDevicePassBase<ConvertTopToDevice>
 
 private:
   static bool needsLowering(Operation *op) {
-    return isa_and_present<top::TopDialect>(op->getDialect()) &&
-           !isa<top::ConstantOp, top::WeightOp>(op);
+    return isa_and_present<top::TopDialect>(op->getDialect()) && !isa<top::ConstantOp, top::WeightOp>(op);
   }
 
   FrozenRewritePatternSet patterns;

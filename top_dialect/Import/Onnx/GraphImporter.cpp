@@ -27,8 +27,9 @@ using HandlerTable = std::map<std::pair<StringRef, StringRef>, llvm::SmallVector
 const HandlerTable &handlerTable() {
   static const HandlerTable table = [] {
     HandlerTable entries;
-    for (auto family : {elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(),
-                        resizeHandlers(), controlHandlers(), recurrentHandlers(), compositeHandlers(), quantizeHandlers()}) {
+    for (auto family :
+         {elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(), resizeHandlers(),
+          controlHandlers(), recurrentHandlers(), compositeHandlers(), quantizeHandlers()}) {
       for (const HandlerEntry &entry : family) {
         entries[{entry.domain, entry.name}].push_back(entry);
       }
@@ -83,8 +84,8 @@ llvm::Error checkOperators(const OnnxModel &model, const onnx::GraphProto &graph
   for (const auto &[key, nodes] : unknown) {
     const auto &[domain, name, opset] = key;
     text += llvm::formatv("\n  {0} (domain {1}, opset {2}): {3} node{4}: '{5}'{6}", name, domain, opset, nodes.size(),
-                          nodes.size() == 1 ? "" : "s",
-                          llvm::join(llvm::ArrayRef(nodes).take_front(5), "', '"), nodes.size() > 5 ? ", ..." : "");
+                          nodes.size() == 1 ? "" : "s", llvm::join(llvm::ArrayRef(nodes).take_front(5), "', '"),
+                          nodes.size() > 5 ? ", ..." : "");
   }
   return unsupported(text + "\nReplace them in the model, or add them: docs/adding-an-op.md");
 }
@@ -118,7 +119,8 @@ mlir::Value GraphImporter::materialize(const onnx::TensorProto &proto) {
   if (static_cast<int64_t>(tensor->bytes.size()) <= kMaxInlineBytes) {
     return createConstant(builder, loc, tensor->type, tensor->bytes, proto.name());
   }
-  std::string key = store.add(proto.name(), tensor->type.getElementType(), tensor->type.getShape(), tensor->bytes, tensor->owner);
+  std::string key =
+      store.add(proto.name(), tensor->type.getElementType(), tensor->type.getShape(), tensor->bytes, tensor->owner);
   return WeightOp::create(builder, loc, tensor->type, key);
 }
 

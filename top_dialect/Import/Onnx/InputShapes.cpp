@@ -15,7 +15,8 @@ namespace {
 llvm::Error fail(StringRef text, const llvm::Twine &why) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                  llvm::formatv("input shapes '{0}': {1}; write x=1x3x224x224,y=1x8 or "
-                                               "[[1,3,224,224],[1,8]]", text, why.str()));
+                                               "[[1,3,224,224],[1,8]]",
+                                               text, why.str()));
 }
 
 llvm::Expected<std::vector<int64_t>> parseList(StringRef text, const llvm::json::Array &array) {

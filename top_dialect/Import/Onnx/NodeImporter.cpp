@@ -81,8 +81,10 @@ Ints NodeImporter::constantInts(unsigned i, StringRef what) {
   if (auto ints = getConstantInts(value)) {
     return *ints;
   }
-  unsupported(llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
-                     "depends on with --input_shapes", what, i, node.input(i)));
+  unsupported(
+      llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
+                    "depends on with --input_shapes",
+                    what, i, node.input(i)));
   return {};
 }
 
@@ -94,8 +96,10 @@ llvm::SmallVector<double> NodeImporter::constantDoubles(unsigned i, StringRef wh
   if (auto values = getConstantDoubles(value)) {
     return *values;
   }
-  unsupported(llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
-                     "depends on with --input_shapes", what, i, node.input(i)));
+  unsupported(
+      llvm::formatv("{0} (input {1}, tensor '{2}') is computed at run time; it must be constant: fix the dims it "
+                    "depends on with --input_shapes",
+                    what, i, node.input(i)));
   return {};
 }
 
@@ -278,7 +282,8 @@ std::vector<char> bytesOf(const Ints &ints) {
 /// Results are bounded. Tensors of one value may be larger: in some published models all filters are made so. Quantised
 /// weights stay integers until it is known who reads them.
 bool mayFold(mlir::Operation *op, int64_t maxBytes) {
-  if (mlir::isa<DequantizeOp>(op) || op->getNumRegions() != 0 || op->getNumOperands() == 0 || !llvm::all_of(op->getOperands(), isConstant)) {
+  if (mlir::isa<DequantizeOp>(op) || op->getNumRegions() != 0 || op->getNumOperands() == 0 ||
+      !llvm::all_of(op->getOperands(), isConstant)) {
     return false;
   }
   int64_t operandBytes = 0, resultBytes = 0;

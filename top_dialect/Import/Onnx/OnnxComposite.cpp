@@ -35,8 +35,10 @@ Value splitHeads(NodeImporter &n, Value x, llvm::StringRef headsAttribute) {
   llvm::ArrayRef<int64_t> shape = NodeImporter::shape(x);
   int64_t heads = n.requiredInt(headsAttribute);
   if (!n.failed() && (shape.size() != 3 || heads <= 0 || shape[2] % heads != 0)) {
-    n.fail(llvm::formatv("an input of rank {0} does not split into {1} = {2}; allowed: rank 3 with a last dim that is a "
-                         "multiple of it, or rank 4", shape.size(), headsAttribute, heads));
+    n.fail(
+        llvm::formatv("an input of rank {0} does not split into {1} = {2}; allowed: rank 3 with a last dim that is a "
+                      "multiple of it, or rank 4",
+                      shape.size(), headsAttribute, heads));
   }
   if (n.failed()) {
     return x;
@@ -65,7 +67,8 @@ Value additiveMask(NodeImporter &n, Value mask, mlir::Type element, int64_t keys
     Ints rest(NodeImporter::shape(mask));
     rest.back() = keys - given;
     int64_t count = std::accumulate(rest.begin(), rest.end(), int64_t{1}, std::multiplies<>());
-    Value hidden = n.floatConstant(element, rest, llvm::SmallVector<double>(count, -std::numeric_limits<double>::infinity()));
+    Value hidden =
+        n.floatConstant(element, rest, llvm::SmallVector<double>(count, -std::numeric_limits<double>::infinity()));
     mask = n.create<ConcatOp>(mlir::ValueRange{mask, hidden}, rank - 1);
   }
   return mask;
@@ -107,12 +110,14 @@ Value groupedAttention(NodeImporter &n, Value q, Value k, Value v, Value mask, d
 
 void attention(NodeImporter &n) {
   if (n.floatAttr("softcap", 0.0) != 0.0 || n.wantsOutput(3) || n.hasInput(6)) {
-    n.unsupported("softcap, qk_matmul_output and nonpad_kv_seqlen are not supported; export the model with an opset below "
-                  "23, which writes attention as single operators");
+    n.unsupported(
+        "softcap, qk_matmul_output and nonpad_kv_seqlen are not supported; export the model with an opset below "
+        "23, which writes attention as single operators");
     return;
   }
   bool flat = NodeImporter::rank(n.input(0)) == 3;
-  if (!requireStatic(n, {n.input(0), n.input(1), n.input(2), n.optionalInput(3), n.optionalInput(4), n.optionalInput(5)})) {
+  if (!requireStatic(
+          n, {n.input(0), n.input(1), n.input(2), n.optionalInput(3), n.optionalInput(4), n.optionalInput(5)})) {
     return;
   }
   Value q = splitHeads(n, n.input(0), "q_num_heads");
@@ -201,8 +206,8 @@ void col2Im(NodeImporter &n) {
   Ints pads = n.intsAttr("pads", Ints(2 * spatial, 0));
   int64_t taps = std::accumulate(block.begin(), block.end(), int64_t{1}, std::multiplies<>());
   llvm::ArrayRef<int64_t> shape = NodeImporter::shape(x);
-  if (image.size() != spatial || strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial ||
-      shape.size() != 3 || taps <= 0 || taps > 4096 || shape[1] % taps != 0 ||
+  if (image.size() != spatial || strides.size() != spatial || dilations.size() != spatial ||
+      pads.size() != 2 * spatial || shape.size() != 3 || taps <= 0 || taps > 4096 || shape[1] % taps != 0 ||
       llvm::any_of(strides, [](int64_t s) { return s <= 0; })) {
     n.fail("image_shape, block_shape, strides, dilations, pads and the input [N, C * block, L] do not fit together");
     return;
@@ -225,8 +230,8 @@ void col2Im(NodeImporter &n) {
     picks[row * taps + row % taps] = 1.0;
   }
   Value w = n.floatConstant(NodeImporter::elementType(x), filter, picks);
-  n.setOutput(0, n.create<ConvTransposeOp>(n.reshape(x, columns), w, Value(), strides, pads, dilations, rest, channels, false,
-                                           llvm::APFloat(-1.0)));
+  n.setOutput(0, n.create<ConvTransposeOp>(n.reshape(x, columns), w, Value(), strides, pads, dilations, rest, channels,
+                                           false, llvm::APFloat(-1.0)));
 }
 
 /// Known lengths make it a gather along the time axis, one list of positions per batch entry.
@@ -240,8 +245,8 @@ void reverseSequence(NodeImporter &n) {
   Ints shape(NodeImporter::shape(x));
   if (shape.size() < 2 || batchAxis + timeAxis != 1 || batchAxis * timeAxis != 0 ||
       static_cast<int64_t>(lengths.size()) != shape[batchAxis]) {
-    n.fail(llvm::formatv("{0} lengths, batch_axis {1} and time_axis {2} do not fit an input of rank {3}", lengths.size(),
-                         batchAxis, timeAxis, shape.size()));
+    n.fail(llvm::formatv("{0} lengths, batch_axis {1} and time_axis {2} do not fit an input of rank {3}",
+                         lengths.size(), batchAxis, timeAxis, shape.size()));
     return;
   }
   Ints order;

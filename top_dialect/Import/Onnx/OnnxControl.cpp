@@ -212,9 +212,11 @@ void importLoop(NodeImporter &n) {
   if (n.failed()) {
     return;
   }
-  if (body->input_size() != static_cast<int>(init.size()) + 2 || body->output_size() < static_cast<int>(init.size()) + 1) {
+  if (body->input_size() != static_cast<int>(init.size()) + 2 ||
+      body->output_size() < static_cast<int>(init.size()) + 1) {
     n.fail(llvm::formatv("its body has {0} inputs and {1} outputs; {2} carried values need {3} inputs and at least {4} "
-                         "outputs", body->input_size(), body->output_size(), init.size(), init.size() + 2, init.size() + 1));
+                         "outputs",
+                         body->input_size(), body->output_size(), init.size(), init.size() + 2, init.size() + 1));
     return;
   }
   if (unrollLoop(n, *body, trips, cond, init) || n.failed()) {
@@ -252,12 +254,14 @@ void importScan(NodeImporter &n) {
   if (n.failed()) {
     return;
   }
-  if (scans < 1 || states < 0 || body->input_size() != static_cast<int>(inputs.size()) || body->output_size() < states) {
-    n.fail(llvm::formatv("its body has {0} inputs and {1} outputs for {2} states and {3} scanned inputs", body->input_size(),
-                         body->output_size(), states, scans));
+  if (scans < 1 || states < 0 || body->input_size() != static_cast<int>(inputs.size()) ||
+      body->output_size() < states) {
+    n.fail(llvm::formatv("its body has {0} inputs and {1} outputs for {2} states and {3} scanned inputs",
+                         body->input_size(), body->output_size(), states, scans));
     return;
   }
-  Ints axes = n.intsAttr("scan_input_axes", Ints(scans, 0)), reversed = n.intsAttr("scan_input_directions", Ints(scans, 0));
+  Ints axes = n.intsAttr("scan_input_axes", Ints(scans, 0)),
+       reversed = n.intsAttr("scan_input_directions", Ints(scans, 0));
   if (llvm::any_of(n.intsAttr("scan_output_axes"), [](int64_t axis) { return axis != 0; }) ||
       llvm::any_of(n.intsAttr("scan_output_directions"), [](int64_t direction) { return direction != 0; })) {
     n.unsupported("scan_output_axes and scan_output_directions other than 0 are not supported");

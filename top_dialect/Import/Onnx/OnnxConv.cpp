@@ -37,7 +37,8 @@ void resolveAutoPad(NodeImporter &n, Window &w, llvm::StringRef autoPad, llvm::A
       return;
     }
     int64_t out = (spatial[d] + w.strides[d] - 1) / w.strides[d];
-    int64_t total = std::max<int64_t>(0, (out - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - spatial[d]);
+    int64_t total =
+        std::max<int64_t>(0, (out - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - spatial[d]);
     w.pads[d] = upper ? total / 2 : total - total / 2;
     w.pads[rank + d] = total - w.pads[d];
   }
@@ -81,7 +82,8 @@ std::optional<Window> readFilterWindow(NodeImporter &n, Value x, Value w) {
     return std::nullopt;
   }
   if (NodeImporter::rank(x) != NodeImporter::rank(w)) {
-    n.fail(llvm::formatv("its input has rank {0}, its filter rank {1}; they must agree", NodeImporter::rank(x), NodeImporter::rank(w)));
+    n.fail(llvm::formatv("its input has rank {0}, its filter rank {1}; they must agree", NodeImporter::rank(x),
+                         NodeImporter::rank(w)));
     return std::nullopt;
   }
   auto kernel = NodeImporter::shape(w).drop_front(std::min<int64_t>(2, NodeImporter::rank(w)));
@@ -95,8 +97,8 @@ std::optional<Window> readFilterWindow(NodeImporter &n, Value x, Value w) {
 
 Value makeConv(NodeImporter &n, Value x, Value w, Value bias) {
   auto window = readFilterWindow(n, x, w);
-  return window ? n.create<ConvOp>(x, w, bias, window->strides, window->pads, window->dilations, n.intAttr("group", 1), false,
-                                   llvm::APFloat(-1.0))
+  return window ? n.create<ConvOp>(x, w, bias, window->strides, window->pads, window->dilations, n.intAttr("group", 1),
+                                   false, llvm::APFloat(-1.0))
                 : x;
 }
 
@@ -121,7 +123,8 @@ void fusedConv(NodeImporter &n) {
   } else if (activation == "Clip" && params.size() == 2) {
     y = n.create<ClipOp>(y, llvm::APFloat(params[0]), llvm::APFloat(params[1]));
   } else if (activation == "HardSigmoid" && params.size() == 2) {
-    y = n.create<HardSigmoidOp>(y, llvm::APFloat(static_cast<float>(params[0])), llvm::APFloat(static_cast<float>(params[1])));
+    y = n.create<HardSigmoidOp>(y, llvm::APFloat(static_cast<float>(params[0])),
+                                llvm::APFloat(static_cast<float>(params[1])));
   } else {
     n.unsupported(llvm::formatv("activation '{0}' with {1} parameters is not supported", activation, params.size()));
   }
@@ -149,7 +152,8 @@ void padsForOutputShape(NodeImporter &n, Window &w, Ints &outputPadding, llvm::A
     return;
   }
   for (size_t d = 0; d < rank; ++d) {
-    int64_t total = detail::mulDims(w.strides[d], spatial[d] - 1) + outputPadding[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - wanted[d];
+    int64_t total = detail::mulDims(w.strides[d], spatial[d] - 1) + outputPadding[d] +
+                    (w.kernel[d] - 1) * w.dilations[d] + 1 - wanted[d];
     if (total < 0) {
       outputPadding[d] -= total;
       total = 0;
@@ -176,8 +180,9 @@ void convTranspose(NodeImporter &n) {
     return;
   }
   padsForOutputShape(n, geometry, outputPadding, NodeImporter::shape(x).drop_front(2));
-  n.setOutput(0, n.create<ConvTransposeOp>(x, w, n.optionalInput(2), geometry.strides, geometry.pads, geometry.dilations,
-                                           outputPadding, n.intAttr("group", 1), false, llvm::APFloat(-1.0)));
+  n.setOutput(0,
+              n.create<ConvTransposeOp>(x, w, n.optionalInput(2), geometry.strides, geometry.pads, geometry.dilations,
+                                        outputPadding, n.intAttr("group", 1), false, llvm::APFloat(-1.0)));
 }
 
 Value makeMatMul(NodeImporter &n, Value a, Value b, Value bias = {}, bool transA = false, bool transB = false) {
@@ -216,7 +221,8 @@ void gemm(NodeImporter &n) {
   double alpha = n.floatAttr("alpha", 1.0), beta = n.floatAttr("beta", 1.0);
   bool transA = n.intAttr("transA", 0) != 0, transB = n.intAttr("transB", 0) != 0;
   if (NodeImporter::rank(a) != 2 || NodeImporter::rank(b) != 2) {
-    n.fail(llvm::formatv("its operands have ranks {0} and {1}; 2 is wanted", NodeImporter::rank(a), NodeImporter::rank(b)));
+    n.fail(llvm::formatv("its operands have ranks {0} and {1}; 2 is wanted", NodeImporter::rank(a),
+                         NodeImporter::rank(b)));
     return;
   }
   if (alpha != 1.0) {
@@ -284,7 +290,8 @@ void lpPool(NodeImporter &n) {
     count *= static_cast<double>(k);
   }
   Value powers = n.create<PowOp>(n.create<AbsOp>(x), n.scalarLike(x, p));
-  Value mean = n.create<AvgPoolOp>(powers, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0, true);
+  Value mean =
+      n.create<AvgPoolOp>(powers, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0, true);
   n.setOutput(0, n.create<PowOp>(n.create<MulOp>(mean, n.scalarLike(x, count)), n.scalarLike(x, 1.0 / p)));
 }
 
@@ -308,7 +315,8 @@ void globalPool(NodeImporter &n) {
 void globalLpPool(NodeImporter &n) {
   Value x = n.input(0);
   double p = readNorm(n);
-  Value sum = n.create<ReduceOp>(n.create<PowOp>(n.create<AbsOp>(x), n.scalarLike(x, p)), ReduceKind::sum, spatialAxes(n, x), true);
+  Value sum = n.create<ReduceOp>(n.create<PowOp>(n.create<AbsOp>(x), n.scalarLike(x, p)), ReduceKind::sum,
+                                 spatialAxes(n, x), true);
   n.setOutput(0, n.create<PowOp>(sum, n.scalarLike(x, 1.0 / p)));
 }
 

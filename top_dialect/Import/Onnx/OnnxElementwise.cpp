@@ -67,15 +67,20 @@ void twoFloats(NodeImporter &n, const char *first, double firstDefault, const ch
   n.setOutput(0, n.create<OpTy>(n.input(0), llvm::APFloat(static_cast<float>(n.floatAttr(first, firstDefault))),
                                 llvm::APFloat(static_cast<float>(n.floatAttr(second, secondDefault)))));
 }
-void selu(NodeImporter &n) { twoFloats<SeluOp>(n, "alpha", 1.67326319217681884765625, "gamma", 1.05070102214813232421875); }
+void selu(NodeImporter &n) {
+  twoFloats<SeluOp>(n, "alpha", 1.67326319217681884765625, "gamma", 1.05070102214813232421875);
+}
 void hardSigmoid(NodeImporter &n) { twoFloats<HardSigmoidOp>(n, "alpha", 0.2, "beta", 0.5); }
 void shrink(NodeImporter &n) { twoFloats<ShrinkOp>(n, "bias", 0.0, "lambd", 0.5); }
 
 void isInf(NodeImporter &n) {
-  n.setOutput(0, n.create<IsInfOp>(n.input(0), n.intAttr("detect_negative", 1) != 0, n.intAttr("detect_positive", 1) != 0));
+  n.setOutput(
+      0, n.create<IsInfOp>(n.input(0), n.intAttr("detect_negative", 1) != 0, n.intAttr("detect_positive", 1) != 0));
 }
 
-void gelu(NodeImporter &n) { n.setOutput(0, n.create<GeluOp>(n.input(0), n.stringAttr("approximate", "none") == "tanh")); }
+void gelu(NodeImporter &n) {
+  n.setOutput(0, n.create<GeluOp>(n.input(0), n.stringAttr("approximate", "none") == "tanh"));
+}
 
 void prelu(NodeImporter &n) {
   // Older exporters give one slope per channel as [C]; ONNX broadcasts from the right, so [C, 1, 1] is meant.
@@ -92,7 +97,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// Clip 6: bounds are attributes.
 void clipAttributes(NodeImporter &n) {
-  n.setOutput(0, n.create<ClipOp>(n.input(0), llvm::APFloat(n.floatAttr("min", -kInf)), llvm::APFloat(n.floatAttr("max", kInf))));
+  n.setOutput(0, n.create<ClipOp>(n.input(0), llvm::APFloat(n.floatAttr("min", -kInf)),
+                                  llvm::APFloat(n.floatAttr("max", kInf))));
 }
 
 /// Clip 11: bounds are inputs; constant ones become attributes.

@@ -37,7 +37,8 @@ std::string format(llvm::ArrayRef<int64_t> shape) { return detail::formatShape(s
 
 /// Whether dims of this dim_param are equal. Exporters also write "?", "-1" or "None" for any open dim.
 bool namesOneSize(StringRef name) {
-  return !name.empty() && (llvm::isAlpha(name[0]) || name[0] == '_') && name != "None" && !name.equals_insensitive("unknown");
+  return !name.empty() && (llvm::isAlpha(name[0]) || name[0] == '_') && name != "None" &&
+         !name.equals_insensitive("unknown");
 }
 
 class ModelImporter {
@@ -81,7 +82,8 @@ private:
 
   llvm::Expected<Input> readInput(const onnx::ValueInfoProto &proto) {
     if (!proto.type().has_tensor_type()) {
-      return unsupported(llvm::formatv("input '{0}' is no tensor; sequences, maps and optionals are not supported", proto.name()));
+      return unsupported(
+          llvm::formatv("input '{0}' is no tensor; sequences, maps and optionals are not supported", proto.name()));
     }
     const auto &tensor = proto.type().tensor_type();
     auto element = elementTypeOf(tensor.elem_type(), builder.getContext());
@@ -89,7 +91,8 @@ private:
       return prefixed(element.takeError(), llvm::formatv("input '{0}': ", proto.name()));
     }
     if (!tensor.has_shape() && !findShape(proto.name())) {
-      return unsupported(llvm::formatv("input '{0}' has no shape in the file; give it with --input_shapes {0}=...", proto.name()));
+      return unsupported(
+          llvm::formatv("input '{0}' has no shape in the file; give it with --input_shapes {0}=...", proto.name()));
     }
     Input input{proto.name(), *element, {}, {}};
     for (const auto &dim : tensor.shape().dim()) {
@@ -146,8 +149,8 @@ private:
 
   llvm::Error applyShape(Input &input, const std::vector<int64_t> &dims) {
     if (dims.size() != input.shape.size()) {
-      return fail(llvm::formatv("the shape given for input '{0}' has rank {1} ({2}); the model wants rank {3} ({4})", input.name,
-                                dims.size(), format(dims), input.shape.size(), format(input.shape)));
+      return fail(llvm::formatv("the shape given for input '{0}' has rank {1} ({2}); the model wants rank {3} ({4})",
+                                input.name, dims.size(), format(dims), input.shape.size(), format(input.shape)));
     }
     for (size_t d = 0; d < dims.size(); ++d) {
       if (dims[d] == -1) {
@@ -157,8 +160,10 @@ private:
         return fail(llvm::formatv("dim {0} of input '{1}' is given as {2}; a size is wanted", d, input.name, dims[d]));
       }
       if (!mlir::ShapedType::isDynamic(input.shape[d]) && input.shape[d] != dims[d]) {
-        return fail(llvm::formatv("dim {0} of input '{1}' is {2} in the model and cannot be {3}: only the open dims of [{4}] can be "
-                                  "chosen", d, input.name, input.shape[d], dims[d], format(input.shape)));
+        return fail(llvm::formatv(
+            "dim {0} of input '{1}' is {2} in the model and cannot be {3}: only the open dims of [{4}] can be "
+            "chosen",
+            d, input.name, input.shape[d], dims[d], format(input.shape)));
       }
       input.shape[d] = dims[d];
     }
@@ -175,8 +180,8 @@ private:
         }
         auto [it, added] = sizes.try_emplace(name, dim, input.name);
         if (!added && it->second.first != dim) {
-          return fail(llvm::formatv("the dim '{0}' is {1} in input '{2}' and {3} in input '{4}'; one name is one size", name,
-                                    it->second.first, it->second.second, dim, input.name));
+          return fail(llvm::formatv("the dim '{0}' is {1} in input '{2}' and {3} in input '{4}'; one name is one size",
+                                    name, it->second.first, it->second.second, dim, input.name));
         }
       }
     }
@@ -205,7 +210,8 @@ private:
       }
       types.push_back(type);
     }
-    auto function = mlir::func::FuncOp::create(builder, builder.getUnknownLoc(), "main", builder.getFunctionType(types, {}));
+    auto function =
+        mlir::func::FuncOp::create(builder, builder.getUnknownLoc(), "main", builder.getFunctionType(types, {}));
     mlir::Block *body = function.addEntryBlock();
     builder.setInsertionPointToStart(body);
     GraphImporter importer(model, graph(), builder);
@@ -282,7 +288,8 @@ private:
   llvm::Error verify(mlir::ModuleOp module) {
     std::string message;
     mlir::ScopedDiagnosticHandler handler(builder.getContext(), [&](mlir::Diagnostic &diagnostic) {
-      llvm::raw_string_ostream(message) << (message.empty() ? "" : "\n") << diagnostic.getLocation() << ": " << diagnostic.str();
+      llvm::raw_string_ostream(message) << (message.empty() ? "" : "\n") << diagnostic.getLocation() << ": "
+                                        << diagnostic.str();
       return mlir::success();
     });
     return mlir::failed(mlir::verify(module)) ? fail(message) : llvm::Error::success();
@@ -296,9 +303,8 @@ private:
 
 } // namespace
 
-static llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importModel(llvm::Expected<onnx_import::OnnxModel> model,
-                                                                     const ImportOptions &options,
-                                                                     mlir::MLIRContext &context) {
+static llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+importModel(llvm::Expected<onnx_import::OnnxModel> model, const ImportOptions &options, mlir::MLIRContext &context) {
   if (!model) {
     return model.takeError();
   }
@@ -311,9 +317,8 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(StringRef path, con
   return importModel(onnx_import::loadOnnxModel(path), options, context);
 }
 
-llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnxBytes(StringRef bytes, StringRef path,
-                                                                  const ImportOptions &options,
-                                                                  mlir::MLIRContext &context) {
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+importOnnxBytes(StringRef bytes, StringRef path, const ImportOptions &options, mlir::MLIRContext &context) {
   return importModel(onnx_import::parseOnnxModel(bytes, path), options, context);
 }
 

@@ -46,8 +46,7 @@ struct SupportedOperator {
 std::vector<SupportedOperator> supportedOperators();
 
 /// The same for the bytes of a file; `path` names it in messages and its folder may hold external data.
-llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnxBytes(llvm::StringRef bytes, llvm::StringRef path,
-                                                                  const ImportOptions &options,
-                                                                  mlir::MLIRContext &context);
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+importOnnxBytes(llvm::StringRef bytes, llvm::StringRef path, const ImportOptions &options, mlir::MLIRContext &context);
 
 } // namespace tessera::top

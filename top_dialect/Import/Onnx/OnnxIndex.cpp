@@ -21,10 +21,13 @@ void gather(NodeImporter &n) {
 
 void gatherElements(NodeImporter &n) {
   Value x = n.input(0);
-  n.setOutput(0, n.create<GatherElementsOp>(x, n.input(1), n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x))));
+  n.setOutput(0,
+              n.create<GatherElementsOp>(x, n.input(1), n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x))));
 }
 
-void gatherNd(NodeImporter &n) { n.setOutput(0, n.create<GatherNdOp>(n.input(0), n.input(1), n.intAttr("batch_dims", 0))); }
+void gatherNd(NodeImporter &n) {
+  n.setOutput(0, n.create<GatherNdOp>(n.input(0), n.input(1), n.intAttr("batch_dims", 0)));
+}
 
 ScatterReduction reduction(NodeImporter &n) {
   std::string text = n.stringAttr("reduction", "none");
@@ -43,11 +46,14 @@ ScatterReduction reduction(NodeImporter &n) {
 
 void scatterElements(NodeImporter &n) {
   Value x = n.input(0);
-  n.setOutput(0, n.create<ScatterElementsOp>(x, n.input(1), n.input(2), n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x)),
-                                             reduction(n)));
+  n.setOutput(0,
+              n.create<ScatterElementsOp>(x, n.input(1), n.input(2),
+                                          n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x)), reduction(n)));
 }
 
-void scatterNd(NodeImporter &n) { n.setOutput(0, n.create<ScatterNdOp>(n.input(0), n.input(1), n.input(2), reduction(n))); }
+void scatterNd(NodeImporter &n) {
+  n.setOutput(0, n.create<ScatterNdOp>(n.input(0), n.input(1), n.input(2), reduction(n)));
+}
 
 void oneHot(NodeImporter &n) {
   Value indices = n.input(0);
@@ -57,7 +63,8 @@ void oneHot(NodeImporter &n) {
     return;
   }
   int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(indices) + 1);
-  n.setOutput(0, n.create<OneHotOp>(n.cast(indices, n.b.getI64Type()), n.input(2), static_cast<int64_t>(depths[0]), axis));
+  n.setOutput(0,
+              n.create<OneHotOp>(n.cast(indices, n.b.getI64Type()), n.input(2), static_cast<int64_t>(depths[0]), axis));
 }
 
 void nonZero(NodeImporter &n) { n.setOutput(0, n.create<NonZeroOp>(n.input(0))); }

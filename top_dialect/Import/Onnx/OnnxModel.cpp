@@ -43,9 +43,8 @@ StringRef guessContents(StringRef bytes) {
   if (bytes.starts_with("\x1f\x8b")) {
     return "it is gzip-compressed";
   }
-  bool text = llvm::all_of(bytes.take_front(256), [](char c) {
-    return c == '\n' || c == '\r' || c == '\t' || (c >= 32 && c < 127);
-  });
+  bool text = llvm::all_of(bytes.take_front(256),
+                           [](char c) { return c == '\n' || c == '\r' || c == '\t' || (c >= 32 && c < 127); });
   return text ? "it is text" : "the bytes are no ONNX protobuf; it may be truncated or damaged";
 }
 
@@ -53,7 +52,8 @@ llvm::Error parseBytes(StringRef bytes, StringRef path, onnx::ModelProto &proto)
   auto refuse = [&]() { return fail(llvm::formatv("'{0}' is not an ONNX model: {1}", path, guessContents(bytes))); };
   if (bytes.size() > size_t(INT_MAX)) {
     return fail(llvm::formatv("'{0}' has {1} bytes; protobuf holds at most 2 GiB: save the weights as external data "
-                              "(onnx.save_model(..., save_as_external_data=True))", path, bytes.size()));
+                              "(onnx.save_model(..., save_as_external_data=True))",
+                              path, bytes.size()));
   }
   google::protobuf::LogSilencer silence;
   google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
@@ -77,16 +77,21 @@ llvm::Error readOpsets(OnnxModel &model) {
   if (!model.opsets.contains("") && llvm::any_of(model.proto->graph().node(), [](const onnx::NodeProto &node) {
         return normalizeDomain(node.domain()).empty();
       })) {
-    return unsupported(llvm::formatv("'{0}' names no ONNX opset (files of IR version 1 and 2 have none); opset 7 and newer are "
-                              "supported: export the model again", model.path));
+    return unsupported(
+        llvm::formatv("'{0}' names no ONNX opset (files of IR version 1 and 2 have none); opset 7 and newer are "
+                      "supported: export the model again",
+                      model.path));
   }
   if (version > kNewestOpset) {
-    return unsupported(llvm::formatv("'{0}' uses ONNX opset {1}; the newest that is known is {2}: export it for that one or update "
-                              "Tessera", model.path, version, kNewestOpset));
+    return unsupported(
+        llvm::formatv("'{0}' uses ONNX opset {1}; the newest that is known is {2}: export it for that one or update "
+                      "Tessera",
+                      model.path, version, kNewestOpset));
   }
   if (version < 7) {
     return unsupported(llvm::formatv("'{0}' uses ONNX opset {1}; opset 7 and newer are supported: convert it with "
-                              "onnx.version_converter.convert_version(model, 13)", model.path, version));
+                                     "onnx.version_converter.convert_version(model, 13)",
+                                     model.path, version));
   }
   return llvm::Error::success();
 }
@@ -170,7 +175,7 @@ private:
     }
     if (graph.sparse_initializer_size() > 0) {
       return unsupported(llvm::formatv("initializer '{0}' is sparse, which is not supported: store it dense",
-                                graph.sparse_initializer(0).values().name()));
+                                       graph.sparse_initializer(0).values().name()));
     }
     for (int i = 0; i < graph.node_size(); ++i) {
       for (const std::string &output : graph.node(i).output()) {
@@ -180,8 +185,8 @@ private:
         if (given.contains(output) || !producer.try_emplace(output, i).second) {
           return fail(llvm::formatv("{0} makes the tensor '{1}', which {2} makes already: names must be unique",
                                     describeNode(graph.node(i)), output,
-                                    given.contains(output) ? "a graph input or initializer" :
-                                    describeNode(graph.node(producer.lookup(output)))));
+                                    given.contains(output) ? "a graph input or initializer"
+                                                           : describeNode(graph.node(producer.lookup(output)))));
         }
       }
     }

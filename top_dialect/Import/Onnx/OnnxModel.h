@@ -17,7 +17,7 @@ namespace tessera::top::onnx_import {
 struct OnnxModel {
   std::shared_ptr<onnx::ModelProto> proto;
   std::string path;
-  std::string folder; ///< where external data may lie
+  std::string folder;              ///< where external data may lie
   llvm::StringMap<int64_t> opsets; ///< by domain; "" is ai.onnx
   int64_t maxFoldBytes = 0;        ///< ImportOptions::maxFoldBytes
 
@@ -45,7 +45,7 @@ llvm::StringRef normalizeDomain(llvm::StringRef domain);
 /// Nodes of |graph| in an order in which every value is made before it is used. |outer| tells
 /// whether a name is visible from an enclosing graph. Fails on cycles, values nobody makes and
 /// values made twice; the message names nodes and tensors.
-llvm::Expected<std::vector<const onnx::NodeProto *>>
-sortNodes(const onnx::GraphProto &graph, llvm::function_ref<bool(llvm::StringRef)> outer);
+llvm::Expected<std::vector<const onnx::NodeProto *>> sortNodes(const onnx::GraphProto &graph,
+                                                               llvm::function_ref<bool(llvm::StringRef)> outer);
 
 } // namespace tessera::top::onnx_import

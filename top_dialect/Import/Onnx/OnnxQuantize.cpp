@@ -17,7 +17,8 @@ Value repeatBlocks(NodeImporter &n, Value parameter, int64_t axis, int64_t block
   Ints entries(NodeImporter::shape(parameter));
   if (axis >= static_cast<int64_t>(entries.size()) || llvm::any_of(entries, mlir::ShapedType::isDynamic) ||
       entries[axis] != (size + block - 1) / block) {
-    n.fail(llvm::formatv("the scale or zero point does not have one entry per block of {0} along axis {1}", block, axis));
+    n.fail(
+        llvm::formatv("the scale or zero point does not have one entry per block of {0} along axis {1}", block, axis));
     return parameter;
   }
   Ints apart(entries), wide(entries), joined(entries), starts(entries.size(), 0), steps(entries.size(), 1);
@@ -32,7 +33,8 @@ Value repeatBlocks(NodeImporter &n, Value parameter, int64_t axis, int64_t block
 
 /// A scale or zero point in a form that broadcasts to |x|: one for all, one per entry of `axis`, or one per block.
 Value alignParameter(NodeImporter &n, Value parameter, Value x) {
-  int64_t rank = NodeImporter::rank(x), count = NodeImporter::rank(parameter) == 0 ? 1 : NodeImporter::dim(parameter, 0);
+  int64_t rank = NodeImporter::rank(x),
+          count = NodeImporter::rank(parameter) == 0 ? 1 : NodeImporter::dim(parameter, 0);
   int64_t block = n.intAttr("block_size", 0);
   if (n.failed() || (block == 0 && count == 1)) {
     return n.reshape(parameter, {});
@@ -55,8 +57,9 @@ void quantizeLinear(NodeImporter &n) {
   Value x = n.input(0), f32Scale = n.cast(n.input(1), n.b.getF32Type());
   Value zeroPoint = n.optionalInput(2);
   int64_t declared = n.intAttr("output_dtype", 0);
-  mlir::Type type = zeroPoint ? NodeImporter::elementType(zeroPoint)
-                    : declared ? n.typeOf(declared) : mlir::IntegerType::get(n.b.getContext(), 8, mlir::IntegerType::Unsigned);
+  mlir::Type type = zeroPoint  ? NodeImporter::elementType(zeroPoint)
+                    : declared ? n.typeOf(declared)
+                               : mlir::IntegerType::get(n.b.getContext(), 8, mlir::IntegerType::Unsigned);
   if (!n.failed() && !mlir::isa<mlir::IntegerType>(type)) {
     n.unsupported("its result is no integer type");
   }

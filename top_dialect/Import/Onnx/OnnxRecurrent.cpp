@@ -20,10 +20,10 @@ struct Activation {
 };
 constexpr double kNone = 0.0;
 constexpr Activation kActivations[] = {
-    {"Relu", kNone, kNone},      {"Tanh", kNone, kNone},     {"Sigmoid", kNone, kNone},
-    {"LeakyRelu", 0.01, kNone},  {"Elu", 1.0, kNone},        {"HardSigmoid", 0.2, 0.5},
-    {"Softsign", kNone, kNone},  {"Softplus", kNone, kNone}, {"ThresholdedRelu", 1.0, kNone},
-    {"Affine", 1.0, 0.0},        {"ScaledTanh", 1.0, 1.0},
+    {"Relu", kNone, kNone},     {"Tanh", kNone, kNone},     {"Sigmoid", kNone, kNone},
+    {"LeakyRelu", 0.01, kNone}, {"Elu", 1.0, kNone},        {"HardSigmoid", 0.2, 0.5},
+    {"Softsign", kNone, kNone}, {"Softplus", kNone, kNone}, {"ThresholdedRelu", 1.0, kNone},
+    {"Affine", 1.0, 0.0},       {"ScaledTanh", 1.0, 1.0},
 };
 
 const Activation *findActivation(StringRef name) {
@@ -63,8 +63,8 @@ void checkParameters(NodeImporter &n, llvm::ArrayRef<StringRef> activations) {
     double value = next < values.size() ? values[next] : byDefault;
     ++next;
     if (std::abs(value - byDefault) > 1e-6) {
-      n.unsupported(llvm::formatv("{0} gives {1} the parameter {2}; only its default {3} is supported", list, name, value,
-                           byDefault));
+      n.unsupported(llvm::formatv("{0} gives {1} the parameter {2}; only its default {3} is supported", list, name,
+                                  value, byDefault));
     }
   };
   for (StringRef name : activations) {
@@ -143,8 +143,7 @@ void recurrent(NodeImporter &n) {
     initialC = swapFirst(n, initialC);
   }
   auto results = n.createMulti<RnnOp>(3, x, w, r, n.optionalInput(3), n.optionalInput(4), initialH, initialC, peephole,
-                                      kind, direction, hidden, activations,
-                                      llvm::APFloat(n.floatAttr("clip", 0.0)),
+                                      kind, direction, hidden, activations, llvm::APFloat(n.floatAttr("clip", 0.0)),
                                       n.intAttr("linear_before_reset", 0) != 0);
   if (batchFirst) {
     results[0] = n.wantsOutput(0) ? n.transpose(results[0], {2, 0, 1, 3}) : results[0];

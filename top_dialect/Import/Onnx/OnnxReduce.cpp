@@ -50,7 +50,8 @@ template <bool min>
 void argReduce(NodeImporter &n) {
   Value x = n.input(0);
   int64_t axis = n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x));
-  n.setOutput(0, n.create<ArgReduceOp>(x, axis, min, n.intAttr("keepdims", 1) != 0, n.intAttr("select_last_index", 0) != 0));
+  n.setOutput(
+      0, n.create<ArgReduceOp>(x, axis, min, n.intAttr("keepdims", 1) != 0, n.intAttr("select_last_index", 0) != 0));
 }
 
 void cumSum(NodeImporter &n) {
@@ -168,7 +169,8 @@ void layerNorm(NodeImporter &n) {
 void rmsNorm(NodeImporter &n) {
   Value x = n.input(0);
   int64_t axis = n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x));
-  n.setOutput(0, n.create<LayerNormOp>(x, n.input(1), Value(), axis, llvm::APFloat(n.floatAttr("epsilon", 1e-5)), true));
+  n.setOutput(0,
+              n.create<LayerNormOp>(x, n.input(1), Value(), axis, llvm::APFloat(n.floatAttr("epsilon", 1e-5)), true));
 }
 
 /// com.microsoft SkipLayerNormalization: layer_norm(x + skip + bias); output 3 is the sum.
@@ -205,7 +207,8 @@ void groupNorm(NodeImporter &n) {
     Value column = n.reshape(v, {groups, 1});
     return n.reshape(n.create<ExpandOp>(column, Value(), Ints{groups, channels / groups}), {channels});
   };
-  n.setOutput(0, n.create<GroupNormOp>(x, perChannel(scale), perChannel(bias), groups, llvm::APFloat(n.floatAttr("epsilon", 1e-5))));
+  n.setOutput(0, n.create<GroupNormOp>(x, perChannel(scale), perChannel(bias), groups,
+                                       llvm::APFloat(n.floatAttr("epsilon", 1e-5))));
 }
 
 void instanceNorm(NodeImporter &n) {

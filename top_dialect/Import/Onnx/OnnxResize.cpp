@@ -86,7 +86,8 @@ Target targetFromScales(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Do
 }
 
 /// Sizes as given, or by keep_aspect_ratio_policy one scale for all of |axes|.
-Target targetFromSizes(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Ints &sizes, llvm::ArrayRef<int64_t> axes) {
+Target targetFromSizes(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Ints &sizes,
+                       llvm::ArrayRef<int64_t> axes) {
   Target target;
   std::string policy = n.stringAttr("keep_aspect_ratio_policy", "stretch");
   if (sizes.size() != shape.size()) {
@@ -116,7 +117,8 @@ Target targetFromSizes(NodeImporter &n, llvm::ArrayRef<int64_t> shape, const Int
   return target;
 }
 
-void emitResize(NodeImporter &n, const Target &target, ResizeMode mode, ResizeCoord coord, ResizeRound round, const Doubles &roi) {
+void emitResize(NodeImporter &n, const Target &target, ResizeMode mode, ResizeCoord coord, ResizeRound round,
+                const Doubles &roi) {
   if (n.failed()) {
     return;
   }
@@ -128,12 +130,13 @@ void emitResize(NodeImporter &n, const Target &target, ResizeMode mode, ResizeCo
     return;
   }
   n.setOutput(0, n.create<ResizeOp>(x, n.b.getDenseI64ArrayAttr(target.sizes), n.b.getDenseF64ArrayAttr(target.scales),
-                                    ResizeModeAttr::get(n.b.getContext(), mode), ResizeCoordAttr::get(n.b.getContext(), coord),
+                                    ResizeModeAttr::get(n.b.getContext(), mode),
+                                    ResizeCoordAttr::get(n.b.getContext(), coord),
                                     ResizeRoundAttr::get(n.b.getContext(), round),
                                     n.b.getF64FloatAttr(n.floatAttr("cubic_coeff_a", -0.75)),
                                     n.b.getBoolAttr(n.intAttr("exclude_outside", 0) != 0),
-                                    n.b.getF64FloatAttr(n.floatAttr("extrapolation_value", 0.0)), n.b.getDenseF64ArrayAttr(roi),
-                                    n.b.getBoolAttr(antialias)));
+                                    n.b.getF64FloatAttr(n.floatAttr("extrapolation_value", 0.0)),
+                                    n.b.getDenseF64ArrayAttr(roi), n.b.getBoolAttr(antialias)));
 }
 
 /// Entries for |axes| of a list of rank entries, the others |fill|.
@@ -195,7 +198,8 @@ void upsample(NodeImporter &n) {
   Value x = n.input(0);
   Doubles scales = n.hasInput(1) ? n.constantDoubles(1, "the list of scales") : n.floatsAttr("scales");
   ResizeMode mode = modeOf(n);
-  emitResize(n, targetFromScales(n, NodeImporter::shape(x), scales), mode, ResizeCoord::asymmetric, ResizeRound::floor, {});
+  emitResize(n, targetFromScales(n, NodeImporter::shape(x), scales), mode, ResizeCoord::asymmetric, ResizeRound::floor,
+             {});
 }
 
 //===----------------------------------------------------------------------===//
@@ -242,7 +246,11 @@ public:
 private:
   void readAttributes() {
     std::string kernel = n.stringAttr("mode", "linear"), padding = n.stringAttr("padding_mode", "zeros");
-    auto taps = llvm::StringSwitch<int>(kernel).Case("nearest", 1).Cases({"linear", "bilinear"}, 2).Cases({"cubic", "bicubic"}, 4).Default(0);
+    auto taps = llvm::StringSwitch<int>(kernel)
+                    .Case("nearest", 1)
+                    .Cases({"linear", "bilinear"}, 2)
+                    .Cases({"cubic", "bicubic"}, 4)
+                    .Default(0);
     if (taps == 0) {
       n.fail(llvm::formatv("mode '{0}' is unknown; it is nearest, linear or cubic", kernel));
     }
@@ -264,9 +272,12 @@ private:
     spatialRank = NodeImporter::rank(x) - 2;
     if (llvm::any_of(shape, mlir::ShapedType::isDynamic) || llvm::any_of(points, mlir::ShapedType::isDynamic)) {
       n.unsupported("needs static dims: fix them with --input_shapes");
-    } else if (spatialRank < 1 || points.size() != shape.size() || points.back() != spatialRank || points[0] != shape[0]) {
-      n.fail(llvm::formatv("its input is {0} and its grid {1}; the grid must have the same rank and batch, and a coordinate for each "
-                           "of the input's spatial dims", detail::formatShape(shape), detail::formatShape(points)));
+    } else if (spatialRank < 1 || points.size() != shape.size() || points.back() != spatialRank ||
+               points[0] != shape[0]) {
+      n.fail(llvm::formatv(
+          "its input is {0} and its grid {1}; the grid must have the same rank and batch, and a coordinate for each "
+          "of the input's spatial dims",
+          detail::formatShape(shape), detail::formatShape(points)));
     } else if (elementsOf(shape.drop_front(2)) == 0) {
       n.fail("its input has no elements to sample");
     } else if (!NodeImporter::isFloat(x) || !NodeImporter::isFloat(grid)) {
@@ -283,7 +294,9 @@ private:
     return n.create<OpTy>(value, n.scalarLike(value, number));
   }
 
-  Value clip(Value value, double lo, double hi) { return n.create<ClipOp>(value, llvm::APFloat(lo), llvm::APFloat(hi)); }
+  Value clip(Value value, double lo, double hi) {
+    return n.create<ClipOp>(value, llvm::APFloat(lo), llvm::APFloat(hi));
+  }
 
   /// |v| where it lies in [low, high], else folded back into it, as often as needed: a triangular wave.
   Value reflect(Value v, double low, double high) {
@@ -298,7 +311,8 @@ private:
 
   SampledDim sampleDim(int64_t d, int64_t size) {
     SampledDim dim{size, {}, {}};
-    double last = static_cast<double>(size - 1), low = alignCorners ? 0.0 : -0.5, high = alignCorners ? last : last + 0.5;
+    double last = static_cast<double>(size - 1), low = alignCorners ? 0.0 : -0.5,
+           high = alignCorners ? last : last + 0.5;
     Value at = n.cast(coordinate(d), n.b.getF32Type());
     at = with<AddOp>(with<MulOp>(at, (high - low) / 2), (high + low) / 2);
     if (tapCount == 1) {

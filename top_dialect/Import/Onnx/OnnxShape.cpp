@@ -35,8 +35,9 @@ void constantNode(NodeImporter &n) {
   } else if (n.hasAttr("value_ints")) {
     n.setOutput(0, n.intVector(n.intsAttr("value_ints")));
   } else {
-    n.unsupported("it has none of the attributes value, value_float, value_floats, value_int, value_ints; strings and sparse tensors are "
-           "not supported");
+    n.unsupported("it has none of the attributes value, value_float, value_floats, value_int, value_ints; strings and "
+                  "sparse tensors are "
+                  "not supported");
   }
 }
 
@@ -78,7 +79,8 @@ void range(NodeImporter &n) { n.setOutput(0, n.create<RangeOp>(n.input(0), n.inp
 void eyeLike(NodeImporter &n) {
   Value x = n.input(0);
   auto shape = NodeImporter::shape(x);
-  if (shape.size() != 2 || llvm::any_of(shape, mlir::ShapedType::isDynamic) || shape[0] * shape[1] > (int64_t(1) << 28)) {
+  if (shape.size() != 2 || llvm::any_of(shape, mlir::ShapedType::isDynamic) ||
+      shape[0] * shape[1] > (int64_t(1) << 28)) {
     n.fail("its input must be a matrix of static, reasonable size");
     return;
   }
@@ -134,8 +136,10 @@ Value reshapeOpen(NodeImporter &n, Value x, Ints dims) {
 void reshapeAtRunTime(NodeImporter &n, Value x, Value target) {
   auto type = mlir::cast<mlir::RankedTensorType>(target.getType());
   if (type.getRank() != 1 || !type.hasStaticShape()) {
-    n.unsupported(llvm::formatv("the shape (tensor '{0}') has no fixed number of entries: fix the dims it depends on with "
-                         "--input_shapes", n.inputName(1)));
+    n.unsupported(
+        llvm::formatv("the shape (tensor '{0}') has no fixed number of entries: fix the dims it depends on with "
+                      "--input_shapes",
+                      n.inputName(1)));
     return;
   }
   auto from = NodeImporter::shape(x);
@@ -145,7 +149,8 @@ void reshapeAtRunTime(NodeImporter &n, Value x, Value target) {
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
     std::optional<int64_t> dim = known ? (*known)[i] : std::nullopt;
     if (dim == 0 && copies) {
-      dim = i < static_cast<int64_t>(from.size()) && !mlir::ShapedType::isDynamic(from[i]) ? std::optional(from[i]) : std::nullopt;
+      dim = i < static_cast<int64_t>(from.size()) && !mlir::ShapedType::isDynamic(from[i]) ? std::optional(from[i])
+                                                                                           : std::nullopt;
     }
     shape.push_back(dim.value_or(-1));
   }
@@ -200,13 +205,16 @@ void flatten(NodeImporter &n) {
   };
   int64_t outer = product(shape.take_front(axis)), inner = product(shape.drop_front(axis));
   if (mlir::ShapedType::isDynamic(outer) && mlir::ShapedType::isDynamic(inner)) {
-    n.unsupported("flattening dims that are open on both sides of the axis is not supported: fix them with --input_shapes");
+    n.unsupported(
+        "flattening dims that are open on both sides of the axis is not supported: fix them with --input_shapes");
     return;
   }
   n.setOutput(0, n.reshape(x, {outer, inner}));
 }
 
-Ints axesAttrOrInput(NodeImporter &n) { return n.hasInput(1) ? n.constantInts(1, "the list of axes") : n.intsAttr("axes"); }
+Ints axesAttrOrInput(NodeImporter &n) {
+  return n.hasInput(1) ? n.constantInts(1, "the list of axes") : n.intsAttr("axes");
+}
 
 void squeeze(NodeImporter &n) {
   Value x = n.input(0);
@@ -254,7 +262,8 @@ void transpose(NodeImporter &n) {
       perm.push_back(d);
     }
   }
-  n.setOutput(0, n.normalizeAxes(perm, NodeImporter::rank(x)).size() == perm.size() ? n.create<TransposeOp>(x, perm) : x);
+  n.setOutput(0,
+              n.normalizeAxes(perm, NodeImporter::rank(x)).size() == perm.size() ? n.create<TransposeOp>(x, perm) : x);
 }
 
 //--- moves ---
@@ -283,8 +292,8 @@ void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes,
     steps.assign(starts.size(), 1);
   }
   if (n.failed() || ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
-    n.fail(llvm::formatv("starts, ends, axes and steps have {0}, {1}, {2} and {3} entries; they must agree", starts.size(), ends.size(),
-                         axes.size(), steps.size()));
+    n.fail(llvm::formatv("starts, ends, axes and steps have {0}, {1}, {2} and {3} entries; they must agree",
+                         starts.size(), ends.size(), axes.size(), steps.size()));
     return;
   }
   Ints allStarts(shape.size(), 0), allSizes, allSteps(shape.size(), 1);
@@ -301,7 +310,8 @@ void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes,
       // Open dims allow only "from start to the end" and "all".
       bool toEnd = step > 0 ? end >= (int64_t(1) << 31) - 1 : end <= -((int64_t(1) << 31) - 1);
       if (!toEnd) {
-        n.unsupported(llvm::formatv("axis {0} is open and the slice does not reach its end: fix it with --input_shapes", axis));
+        n.unsupported(
+            llvm::formatv("axis {0} is open and the slice does not reach its end: fix it with --input_shapes", axis));
         return;
       }
       allStarts[axis] = start;
@@ -322,11 +332,13 @@ void makeSlice(NodeImporter &n, const Ints &starts, const Ints &ends, Ints axes,
   n.setOutput(0, n.create<SliceOp>(x, allStarts, allSizes, allSteps));
 }
 
-void sliceAttributes(NodeImporter &n) { makeSlice(n, n.intsAttr("starts"), n.intsAttr("ends"), n.intsAttr("axes"), {}); }
+void sliceAttributes(NodeImporter &n) {
+  makeSlice(n, n.intsAttr("starts"), n.intsAttr("ends"), n.intsAttr("axes"), {});
+}
 
 void slice(NodeImporter &n) {
-  makeSlice(n, n.constantInts(1, "starts"), n.constantInts(2, "ends"), n.hasInput(3) ? n.constantInts(3, "axes") : Ints(),
-            n.hasInput(4) ? n.constantInts(4, "steps") : Ints());
+  makeSlice(n, n.constantInts(1, "starts"), n.constantInts(2, "ends"),
+            n.hasInput(3) ? n.constantInts(3, "axes") : Ints(), n.hasInput(4) ? n.constantInts(4, "steps") : Ints());
 }
 
 void split(NodeImporter &n) {
@@ -357,7 +369,8 @@ void split(NodeImporter &n) {
     sum += size;
   }
   if (sum != dim || static_cast<int64_t>(sizes.size()) != parts) {
-    n.fail(llvm::formatv("{0} sizes with the sum {1} for {2} outputs of an axis of size {3}", sizes.size(), sum, parts, dim));
+    n.fail(llvm::formatv("{0} sizes with the sum {1} for {2} outputs of an axis of size {3}", sizes.size(), sum, parts,
+                         dim));
     return;
   }
   Ints starts(NodeImporter::rank(x), 0), steps(NodeImporter::rank(x), 1), extents;
@@ -407,7 +420,8 @@ void padAttributes(NodeImporter &n) { makePad(n, n.intsAttr("pads"), {}, n.float
 void pad(NodeImporter &n) {
   Ints pads = n.constantInts(1, "the list of pads");
   auto value = n.hasInput(2) ? n.constantDoubles(2, "the pad value") : llvm::SmallVector<double>{0.0};
-  Ints axes = n.hasInput(3) ? n.normalizeAxes(n.constantInts(3, "the list of axes"), NodeImporter::rank(n.input(0))) : Ints();
+  Ints axes =
+      n.hasInput(3) ? n.normalizeAxes(n.constantInts(3, "the list of axes"), NodeImporter::rank(n.input(0))) : Ints();
   makePad(n, pads, axes, value.empty() ? 0.0 : value[0]);
 }
 
@@ -450,7 +464,8 @@ void trilu(NodeImporter &n) {
 }
 
 void depthToSpace(NodeImporter &n) {
-  n.setOutput(0, n.create<DepthToSpaceOp>(n.input(0), n.requiredInt("blocksize"), n.stringAttr("mode", "DCR") == "CRD"));
+  n.setOutput(0,
+              n.create<DepthToSpaceOp>(n.input(0), n.requiredInt("blocksize"), n.stringAttr("mode", "DCR") == "CRD"));
 }
 
 /// Mode CRD (opset 28): the channels of a block lie together instead of far apart.

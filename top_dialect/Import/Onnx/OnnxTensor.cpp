@@ -22,9 +22,7 @@ llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-std::string describe(const onnx::TensorProto &tensor) {
-  return llvm::formatv("tensor '{0}'", tensor.name());
-}
+std::string describe(const onnx::TensorProto &tensor) { return llvm::formatv("tensor '{0}'", tensor.name()); }
 
 llvm::Expected<mlir::RankedTensorType> typeOf(const onnx::TensorProto &tensor, mlir::MLIRContext *context) {
   auto element = elementTypeOf(tensor.data_type(), context);
@@ -49,9 +47,9 @@ llvm::Error checkByteCount(const onnx::TensorProto &tensor, uint64_t actual, mli
   if (actual == wanted) {
     return llvm::Error::success();
   }
-  return fail(llvm::formatv("{0} holds {1} bytes; its type {2}{3} takes {4}", describe(tensor), actual,
-                            dataTypeName(tensor.data_type()),
-                            llvm::formatv("[{0:$[,]}]", llvm::make_range(type.getShape().begin(), type.getShape().end())).str(), wanted));
+  return fail(llvm::formatv(
+      "{0} holds {1} bytes; its type {2}{3} takes {4}", describe(tensor), actual, dataTypeName(tensor.data_type()),
+      llvm::formatv("[{0:$[,]}]", llvm::make_range(type.getShape().begin(), type.getShape().end())).str(), wanted));
 }
 
 /// The value of an external_data key, or "".
@@ -68,7 +66,8 @@ StringRef externalEntry(const onnx::TensorProto &tensor, StringRef key) {
 llvm::Expected<std::string> resolveExternal(const onnx::TensorProto &tensor, StringRef location, StringRef folder) {
   auto refuse = [&]() {
     return fail(llvm::formatv("{0}: its external data '{1}' lies outside the model's folder, which is not allowed: "
-                              "put the file beside the model", describe(tensor), location));
+                              "put the file beside the model",
+                              describe(tensor), location));
   };
   if (location.empty()) {
     return fail(llvm::formatv("{0} is stored externally, but names no file", describe(tensor)));
@@ -84,7 +83,8 @@ llvm::Expected<std::string> resolveExternal(const onnx::TensorProto &tensor, Str
   llvm::SmallString<256> path(folder), real, realFolder;
   llvm::sys::path::append(path, location);
   if (std::error_code error = llvm::sys::fs::real_path(path, real)) {
-    return fail(llvm::formatv("{0}: cannot read its external data '{1}': {2}", describe(tensor), path, error.message()));
+    return fail(
+        llvm::formatv("{0}: cannot read its external data '{1}': {2}", describe(tensor), path, error.message()));
   }
   if (llvm::sys::fs::real_path(folder, realFolder)) {
     return refuse();
@@ -93,7 +93,8 @@ llvm::Expected<std::string> resolveExternal(const onnx::TensorProto &tensor, Str
   return StringRef(real).starts_with(realFolder) ? llvm::Expected<std::string>(std::string(real)) : refuse();
 }
 
-llvm::Expected<OnnxTensor> readExternal(const onnx::TensorProto &tensor, mlir::RankedTensorType type, StringRef folder) {
+llvm::Expected<OnnxTensor> readExternal(const onnx::TensorProto &tensor, mlir::RankedTensorType type,
+                                        StringRef folder) {
   auto path = resolveExternal(tensor, externalEntry(tensor, "location"), folder);
   if (!path) {
     return path.takeError();
@@ -118,9 +119,8 @@ llvm::Expected<OnnxTensor> readExternal(const onnx::TensorProto &tensor, mlir::R
     return fail(llvm::formatv("{0}: its external data needs bytes {1} to {2} of '{3}', which has {4}", describe(tensor),
                               offset, offset + length, *path, bytes.size()));
   }
-  std::shared_ptr<const void> owner(buffer->release(), [](const void *p) {
-    delete static_cast<const llvm::MemoryBuffer *>(p);
-  });
+  std::shared_ptr<const void> owner(buffer->release(),
+                                    [](const void *p) { delete static_cast<const llvm::MemoryBuffer *>(p); });
   return OnnxTensor{type, {bytes.data() + offset, length}, owner};
 }
 
@@ -172,7 +172,8 @@ std::shared_ptr<std::vector<char>> readField(const onnx::TensorProto &tensor) {
 std::string dataTypeName(int dataType) {
   if (!onnx::TensorProto::DataType_IsValid(dataType)) {
     // Types that came after the .proto of the protobuf classes.
-    static constexpr StringRef newer[] = {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4", "int4", "float4e2m1"};
+    static constexpr StringRef newer[] = {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+                                          "uint4",        "int4",           "float4e2m1"};
     size_t index = static_cast<size_t>(dataType) - 17;
     return index < std::size(newer) ? newer[index].str() : llvm::formatv("type {0}", dataType).str();
   }
@@ -181,7 +182,8 @@ std::string dataTypeName(int dataType) {
 
 llvm::Expected<mlir::Type> elementTypeOf(int dataType, mlir::MLIRContext *context) {
   using T = onnx::TensorProto;
-  auto integer = [&](unsigned width, mlir::IntegerType::SignednessSemantics sign = mlir::IntegerType::Signless) -> mlir::Type {
+  auto integer = [&](unsigned width,
+                     mlir::IntegerType::SignednessSemantics sign = mlir::IntegerType::Signless) -> mlir::Type {
     return mlir::IntegerType::get(context, width, sign);
   };
   switch (dataType) {

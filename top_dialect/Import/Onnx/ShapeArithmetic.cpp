@@ -106,8 +106,8 @@ std::optional<int64_t> divide(int64_t a, int64_t b) { return b > 0 ? std::option
 
 std::optional<PartialInts> knownInts(Value value, unsigned depth) {
   auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
-  if (!type.getElementType().isSignlessInteger(64) || !type.hasStaticShape() ||
-      type.getRank() > 1 || type.getNumElements() > kMaxElements) {
+  if (!type.getElementType().isSignlessInteger(64) || !type.hasStaticShape() || type.getRank() > 1 ||
+      type.getNumElements() > kMaxElements) {
     return std::nullopt;
   }
   if (auto constant = getConstantInts(value)) {
