@@ -13,7 +13,8 @@ inline constexpr double kMaxBias = 1 << 28;
 bool hasFiniteWeights(mlir::Operation *op);
 
 /// Replaces the weight of a product by `dequantize(i8 constant)`: symmetric, one scale per output channel, values in
-/// [-127, 127]. A channel whose bias is huge against its weights gets a larger scale (kMaxBias).
+/// [-127, 127], rounded so that the sums of kernels and channels stay. A channel whose bias is huge against its weights
+/// gets a larger scale (kMaxBias).
 void quantizeWeight(mlir::OpBuilder &builder, mlir::Operation *op, double inputScale);
 
 } // namespace tessera::quant

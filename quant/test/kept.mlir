@@ -15,7 +15,7 @@
 // expected-remark @below {{'y' (top.matmul) stays float: both of its operands are computed}}
 // expected-remark @below {{'softmax' (top.softmax) stays float: top.softmax has no integer form}}
 func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.name = "a"}) -> (tensor<1x2x4x4xf32> {top.name = "s"}) {
-  %w = top.constant dense<[[[[1.27]], [[-0.635]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
+  %w = top.constant dense<[[[[1.27]], [[-0.637]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
   %b = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["b"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   %c = top.conv %b, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["c"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   %t = top.tanh %c {top.outputs = ["t"]} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>

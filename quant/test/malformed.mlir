@@ -51,7 +51,7 @@
 // Q_IMPOSSIBLE: error: '{{.*}}q_impossible.json': 's' cannot be INT8: top.softmax has no integer form
 
 func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}) -> (tensor<1x2x4x4xf32> {top.name = "s"}) {
-  %w = top.constant dense<[[[[1.27]], [[-0.635]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
+  %w = top.constant dense<[[[[1.27]], [[-0.637]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
   %y = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["y"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32> loc("Conv_0")
   %s = top.softmax %y {axis = 1 : i64, top.outputs = ["s"]} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
   return %s : tensor<1x2x4x4xf32>

@@ -14,7 +14,7 @@
 // CHECK: %[[Y:.*]] = top.conv %[[XD]], %[[WD]]
 // CHECK-NEXT: return %[[Y]]
 func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.name = "a"}, %no_b: tensor<1xf32> {top.name = "b"}, %no_c: tensor<1xf32> {top.name = "c"}) -> (tensor<1x2x4x4xf32> {top.name = "y"}) {
-  %w = top.constant dense<[[[[1.27]], [[-0.635]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
+  %w = top.constant dense<[[[[1.27]], [[-0.637]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
   %y = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["y"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   return %y : tensor<1x2x4x4xf32>
 }
@@ -32,7 +32,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {
 // CHECK: %[[D:.*]] = top.dequantize %[[Q]], %[[S]], %[[Z]]
 // CHECK: top.conv %[[D]]
 func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_b: tensor<1xf32> {top.name = "b"}) -> (tensor<1x2x4x4xf32> {top.name = "y"}) {
-  %w = top.constant dense<[[[[1.27]], [[-0.635]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
+  %w = top.constant dense<[[[[1.27]], [[-0.637]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
   %c = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["c"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   %a = top.sigmoid %c {top.outputs = ["a"]} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
   %y = top.conv %a, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["y"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
@@ -51,7 +51,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_b: tensor<1xf32> {
 // CHECK-NEXT: %[[A:.*]] = top.add %[[D]], %[[C]]
 // CHECK: top.quantize %[[A]]
 func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}) -> (tensor<1x2x4x4xf32> {top.name = "y"}) {
-  %w = top.constant dense<[[[[1.27]], [[-0.635]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
+  %w = top.constant dense<[[[[1.27]], [[-0.637]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
   %b = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["b"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   %c = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["c"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   %a = top.add %b, %c {top.outputs = ["a"]} : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
@@ -74,7 +74,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}) -> (tensor<1x2x4x4xf32
 // CHECK-DAG: %[[S3:.*]] = top.constant dense<2.500000e-01> : tensor<f32>
 // CHECK: top.quantize %[[T]], %[[S3]]
 func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_c: tensor<1xf32> {top.name = "c"}) -> (tensor<1x2x4x4xf32> {top.name = "y"}) {
-  %w = top.constant dense<[[[[1.27]], [[-0.635]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
+  %w = top.constant dense<[[[[1.27]], [[-0.637]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
   %b = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["b"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   %p = top.max_pool %b {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, top.outputs = ["a"]} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
   %t = top.transpose %p {perm = array<i64: 0, 1, 3, 2>} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
@@ -96,7 +96,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_c: tensor<1xf32> {
 // CHECK: %[[S3:.*]] = top.constant dense<2.000000e+00> : tensor<f32>
 // CHECK: top.quantize %[[K]], %[[S3]]
 func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.name = "a"}) -> (tensor<1x2x4x4xf32> {top.name = "y"}) {
-  %w = top.constant dense<[[[[1.27]], [[-0.635]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
+  %w = top.constant dense<[[[[1.27]], [[-0.637]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
   %b = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["b"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   %c = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["c"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   %k = top.concat %b, %c {axis = 1} : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x4x4x4xf32>
@@ -120,7 +120,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {
 // CHECK-NEXT: %[[Y:.*]] = top.add %[[M]], %[[M]]
 // CHECK-NEXT: return %[[Y]]
 func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}) -> (tensor<1x2x4x4xf32> {top.name = "y"}) {
-  %w = top.constant dense<[[[[1.27]], [[-0.635]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
+  %w = top.constant dense<[[[[1.27]], [[-0.637]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
   %b = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["b"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
   %p = top.avg_pool %b {kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["a"]} : (tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
   %c = top.conv %p, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["c"]} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x4x4xf32>
@@ -141,7 +141,7 @@ func.func @main(%x: tensor<1x2x4x4xf32> {top.name = "x"}) -> (tensor<1x2x4x4xf32
 // CHECK: %[[W2:.*]] = top.dequantize %{{.*}}, %[[S2]], {{.*}} -> tensor<2x2xf32>
 // CHECK: top.matmul %{{.*}}, %[[W2]]
 func.func @main(%x: tensor<3x2xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.name = "a"}, %no_b: tensor<1xf32> {top.name = "b"}, %no_c: tensor<1xf32> {top.name = "c"}) -> (tensor<3x2xf32> {top.name = "y"}, tensor<3x2xf32> {top.name = "z"}) {
-  %w = top.constant dense<[[[[1.27]], [[-0.635]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
+  %w = top.constant dense<[[[[1.27]], [[-0.637]]], [[[25.4]], [[0.0]]]]> : tensor<2x2x1x1xf32> : tensor<2x2x1x1xf32>
   %b = top.constant dense<[[127.0, 254.0], [1.0, 2.0]]> : tensor<2x2xf32> : tensor<2x2xf32>
   %t = top.constant dense<[[127.0, 1.0], [254.0, 2.0]]> : tensor<2x2xf32> : tensor<2x2xf32>
   %bias = top.constant dense<[0.0, 274877906944.0]> : tensor<2xf32> : tensor<2xf32>
@@ -185,4 +185,15 @@ func.func @main(%x: tensor<3x2xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.
   %k = top.constant dense<1.0> : tensor<2x2xf32> : tensor<2x2xf32>
   %y = top.matmul %x, %k {top.outputs = ["y"]} : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
   return %x, %y : tensor<3x2xf32>, tensor<3x2xf32>
+}
+
+// -----
+
+// Rounding keeps a kernel's sum: eight weights of 0.4 steps are 3.2, so three of them are rounded up.
+// CHECK-LABEL: func.func @main
+// CHECK: top.constant dense<{{\[\[\[\[}}127, 1, 1], [1, 0, 0], [0, 0, 0]]]]> : tensor<1x1x3x3xi8>
+func.func @main(%x: tensor<1x1x4x4xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.name = "a"}, %no_b: tensor<1xf32> {top.name = "b"}, %no_c: tensor<1xf32> {top.name = "c"}) -> (tensor<1x1x2x2xf32> {top.name = "y"}) {
+  %w = top.constant dense<[[[[127.0, 0.4, 0.4], [0.4, 0.4, 0.4], [0.4, 0.4, 0.4]]]]> : tensor<1x1x3x3xf32> : tensor<1x1x3x3xf32>
+  %y = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, top.outputs = ["y"]} : (tensor<1x1x4x4xf32>, tensor<1x1x3x3xf32>) -> tensor<1x1x2x2xf32>
+  return %y : tensor<1x1x2x2xf32>
 }
