@@ -460,6 +460,28 @@ TEST(Copy, CutBlocks) {
   }
 }
 
+TEST(Map, Requantise) {
+  CheckOptions options;
+  for (double divisor : {0.21, 0.00787401571, 3.0, 1.0, 1e-12, 1e25}) {
+    for (double range : {300.0, 3.0, 1e9, 3e38 / divisor}) {
+      options.low = -range * divisor, options.high = range * divisor;
+      for (bool blocked : {false, true}) {
+        check(
+            map({tensor({1, 35, 9, 7}, "f32", blocked)}, {"f32"}, tensor({1, 35, 9, 7}, "i8", blocked),
+                formatv(
+                    "%c = arith.constant {0:e9} : f32 %d = arith.divf %e0, %c : f32 %r = math.roundeven %d : f32 %z = "
+                    "arith.constant -5.0 : f32 "
+                    "%s = arith.addf %r, %z : f32 %lo = arith.constant -128.0 : f32 %a = arith.maximumf %s, %lo : f32 "
+                    "%hi = arith.constant 127.0 : f32 %b = arith.minimumf %a, %hi : f32 %i = arith.fptosi %b : f32 to "
+                    "i32 "
+                    "%q = arith.trunci %i : i32 to i8 device.yield %q : i8",
+                    divisor)),
+            options);
+      }
+    }
+  }
+}
+
 /// Every byte of blocked and row-major tensors comes through what stands between 8-bit convolutions.
 TEST(Bytes, Moves) {
   CheckOptions options;
