@@ -97,6 +97,11 @@ class Comparison:
         return [row for row in self.rows if not row.passed]
 
     @property
+    def broken(self) -> list[Row]:
+        """Rows that no rounding explains: other shapes, or NaN and infinity at other places."""
+        return [row for row in self.failed if row.non_finite_differs or math.isnan(row.cosine)]
+
+    @property
     def passed(self) -> bool:
         """True where at least one tensor was compared and all passed."""
         return bool(self.rows) and not self.failed
@@ -231,20 +236,20 @@ def compare(got: Mapping[str, np.ndarray], ref: Mapping[str, np.ndarray], tolera
 HEADER = ("tensor", "shape", "cos", "rel L2", "SQNR dB", "max|e|", "status")
 
 
-def table_cells(row: Row) -> tuple[str, ...]:
-    """The cells of one row under HEADER."""
+def table_cells(row: Row, below: str = "FAIL") -> tuple[str, ...]:
+    """The cells of one row under HEADER; `below`: what a row outside the tolerance is called."""
     def number(value: float, form: str) -> str:
         return "-" if math.isnan(value) else "inf" if value == math.inf else format(value, form)
-    status = "ok" if row.passed else "FAIL"
+    status = "ok" if row.passed else below
     return (row.name, "x".join(map(str, row.shape)) or "scalar", number(row.cosine, ".7f"),
             number(row.rel_l2, ".2e"), number(row.sqnr_db, ".1f"), number(row.max_abs, ".2e"),
             f"{status} ({row.note})" if row.note else status)
 
 
-def format_table(comparison: Comparison, limit: int | None = 15) -> str:
-    """The rows as an aligned text table, worst first, at most `limit` rows (None: all)."""
+def format_table(comparison: Comparison, limit: int | None = 15, below: str = "FAIL") -> str:
+    """The rows as an aligned text table, worst first, at most `limit` rows (None: all); `below` as in table_cells."""
     rows = comparison.rows if limit is None else comparison.rows[:limit]
-    text = align([HEADER, *(table_cells(row) for row in rows)], right=(2, 3, 4, 5))
+    text = align([HEADER, *(table_cells(row, below) for row in rows)], right=(2, 3, 4, 5))
     hidden = len(comparison.rows) - len(rows)
     if hidden:
         text += f"\n… and {hidden} more tensors, each closer than these"

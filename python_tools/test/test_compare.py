@@ -88,6 +88,14 @@ def test_failure_has_exit_code_3_and_names_the_worst() -> None:
     assert to_csv(result).splitlines()[1].startswith("b,")
 
 
+def test_broken_rows_are_those_no_rounding_explains() -> None:
+    ones = np.ones(4, np.float32)
+    got = {"coarse": ones * np.float32([1, 1, 1, -1]), "nan": ones * np.float32(np.nan), "shape": np.ones(5, np.float32)}
+    comparison = compare(got, {name: ones for name in got}, Tolerance(0.99, 0.99))
+    assert len(comparison.failed) == 3 and {row.name for row in comparison.broken} == {"nan", "shape"}
+    assert "below" in format_table(comparison, below="below") and "FAIL" not in format_table(comparison, below="below")
+
+
 def test_misspelt_exception_is_an_error() -> None:
     with pytest.raises(TesseraError, match="'c'"):
         compare({"a": np.ones(2)}, {"a": np.ones(2)}, STRICT, excepts=["c"])
