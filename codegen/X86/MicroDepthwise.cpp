@@ -53,15 +53,9 @@ private:
 };
 
 void Depthwise::emit() {
-  // A tile of the launch is some rows of one block: enough of them to balance, none below some 5
-  // us.
-  constexpr int64_t kTapsPerTile = 10'000, kWanted = 16;
-  int64_t taps = s.oh * s.ow * s.kh * s.kw;
-  int64_t rowParts = std::clamp<int64_t>(std::min(taps / kTapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, s.oh);
-  kb.forTiles(s.n * blocks * rowParts, [&](Value tile) {
-    Value part = kb.rem(tile, rowParts), rest = kb.div(tile, rowParts);
-    Value block = kb.rem(rest, blocks), image = kb.div(rest, blocks);
-    Value rowBegin = kb.div(kb.mul(part, s.oh), rowParts), rowEnd = kb.div(kb.mul(kb.add(part, 1), s.oh), rowParts);
+  // Some 5 us at least.
+  constexpr int64_t kTapsPerTile = 10'000;
+  forRowsOfBlocks(kb, s, blocks, kTapsPerTile, [&](Value image, Value block, Value rowBegin, Value rowEnd) {
     emitBlock(image, block, rowBegin, rowEnd);
   });
 }

@@ -95,14 +95,9 @@ void Depthwise8::plan() {
 }
 
 void Depthwise8::emit() {
-  // A tile of the launch is some rows of one block, as for f32 but with less to do per tap.
-  constexpr int64_t kTapsPerTile = 20'000, kWanted = 16;
-  int64_t taps = s.oh * s.ow * s.kh * s.kw;
-  int64_t rowParts = std::clamp<int64_t>(std::min(taps / kTapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, s.oh);
-  kb.forTiles(s.n * blocks * rowParts, [&](Value tile) {
-    Value part = kb.rem(tile, rowParts), rest = kb.div(tile, rowParts);
-    Value block = kb.rem(rest, blocks), image = kb.div(rest, blocks);
-    Value rowBegin = kb.div(kb.mul(part, s.oh), rowParts), rowEnd = kb.div(kb.mul(kb.add(part, 1), s.oh), rowParts);
+  // As for f32 but with less to do per tap.
+  constexpr int64_t kTapsPerTile = 20'000;
+  forRowsOfBlocks(kb, s, blocks, kTapsPerTile, [&](Value image, Value block, Value rowBegin, Value rowEnd) {
     int64_t tail = s.c % kBlock;
     Value cut = kb.constant(tail ? blocks - 1 : blocks);
     if (!tail || blocks > 1) {

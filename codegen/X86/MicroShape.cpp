@@ -75,6 +75,19 @@ WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBy
   return best;
 }
 
+void forRowsOfBlocks(KernelBuilder &kb, const ConvShape &s, int64_t blocks, int64_t tapsPerTile,
+                     llvm::function_ref<void(Value, Value, Value, Value)> body) {
+  constexpr int64_t kWanted = 16;
+  int64_t taps = s.oh * s.ow * s.kh * s.kw;
+  int64_t rowParts = std::clamp<int64_t>(std::min(taps / tapsPerTile, ceilDiv(kWanted, s.n * blocks)), 1, s.oh);
+  kb.forTiles(s.n * blocks * rowParts, [&](Value tile) {
+    Value part = kb.rem(tile, rowParts), rest = kb.div(tile, rowParts);
+    Value block = kb.rem(rest, blocks), image = kb.div(rest, blocks);
+    Value rowBegin = kb.div(kb.mul(part, s.oh), rowParts), rowEnd = kb.div(kb.mul(kb.add(part, 1), s.oh), rowParts);
+    body(image, block, rowBegin, rowEnd);
+  });
+}
+
 std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange extras, RankedTensorType y,
                                                      unsigned &unsupported) {
   SmallVector<TileExtra> kinds;

@@ -46,6 +46,12 @@ struct WorkSplit {
 /// half of L2.
 WorkSplit splitWork(int64_t flops, int64_t rowSteps, int64_t panels, int64_t aBytes, int64_t bBytes, int64_t outer);
 
+/// The launch of a depthwise convolution: each tile is some output rows of one of |blocks| channel blocks of an image,
+/// enough of them to balance threads, with at least |tapsPerTile| taps. |body| gets image, block, first row and end
+/// row.
+void forRowsOfBlocks(KernelBuilder &kb, const ConvShape &s, int64_t blocks, int64_t tapsPerTile,
+                     llvm::function_ref<void(mlir::Value, mlir::Value, mlir::Value, mlir::Value)> body);
+
 /// The extra operands of an epilogue: how each lies beside the result y. Nothing when one has a
 /// shape or type the micro-kernels do not read; |unsupported| then gets its index.
 std::optional<llvm::SmallVector<TileExtra>> classifyExtras(mlir::Operation *op, mlir::OperandRange extras,
