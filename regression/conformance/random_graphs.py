@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import os
 import random
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Callable, Iterator, Sequence
+from typing import Callable, Iterable, Iterator, Sequence, TypeVar
 
 import numpy as np
 import onnx
@@ -25,6 +26,7 @@ from onnx import TensorProto, helper, numpy_helper
 TOLERANCE = 2e-4  # of the largest absolute value of an output: sums are re-associated, exponentials approximated
 MAX_ELEMENTS = 60_000
 Shape = tuple[int, ...]
+Result = TypeVar("Result")
 
 
 class Network:
@@ -373,28 +375,41 @@ OPS = [conv] * 6 + [binary] * 5 + [unary] * 4 + [concat] * 3 + [binary_constant]
     conv_transpose, pool, clip, swish, split, pad, resize, depth_to_space, reduce, softmax, norm, norm, gemm, gather]
 
 
-def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """The network of a seed with its inputs; of its first `steps` steps if given."""
-    net = Network(seed)
+def grow(net: Network, ops: Sequence[Callable[[Network], bool]], lengths: tuple[int, int], steps: int | None) -> None:
+    """One or two inputs, then as many of `ops` as drawn from `lengths`, or only the first `steps` of them."""
     r = net.rng
     base = (r.choice([1, 1, 2]), r.randint(1, 67), r.randint(1, 13), r.randint(1, 13))
     net.add_input(base)
     if r.random() < 0.5:
         net.add_input(r.choice([base, (base[0], r.randint(1, 67), *base[2:]), (r.randint(1, 20), r.randint(1, 67))]))
-    length, done = r.randint(3, 8), 0
+    length, done = r.randint(*lengths), 0
     while done < (length if steps is None else min(steps, length)):
-        done += r.choice(OPS)(net)
+        done += r.choice(ops)(net)
+
+
+def choose_outputs(net: Network, seed: int, names: Iterable[str]) -> list[str]:
+    """Of `names` those that nothing reads, and now and then one that something reads as well."""
     used = {name for node in net.nodes for name in node.input}
-    made = [name for node in net.nodes for name in node.output]
-    # What nothing reads, and now and then what something reads as well.
-    outputs = [name for name in made if name not in used or random.Random(f"{seed}{name}").random() < 0.15]
+    return [name for name in names if name not in used or random.Random(f"{seed}{name}").random() < 0.15]
+
+
+def finish(net: Network, seed: int, outputs: Sequence[tuple[str, int, Shape]]) -> onnx.ModelProto:
+    """The network as a model; outputs: name, ONNX element type, shape."""
     graph = helper.make_graph(
         net.nodes, f"seed{seed}",
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, a.shape) for name, a in net.inputs.items()],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, net.values[name]) for name in outputs], net.initializers)
+        [helper.make_tensor_value_info(*output) for output in outputs], net.initializers)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
-    return model, net.inputs
+    return model
+
+
+def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """The network of a seed with its inputs; of its first `steps` steps if given."""
+    net = Network(seed)
+    grow(net, OPS, (3, 8), steps)
+    made = [name for node in net.nodes for name in node.output]
+    return finish(net, seed, [(name, TensorProto.FLOAT, net.values[name]) for name in choose_outputs(net, seed, made)]), net.inputs
 
 
 def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Path | None) -> None:
@@ -421,49 +436,78 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
                              f"reference {expected[worst]}; largest value {scale:.4g}")
 
 
-_compiler: Compiler | None = None  # one per worker process
+def compiler_of_process() -> Compiler:
+    """One per process: a worker must not share the pipes of the process it was forked from."""
+    return _compiler_of(os.getpid())
 
 
-def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
-    """What is wrong with the network of a seed; "" if nothing is."""
-    global _compiler
-    _compiler = _compiler or Compiler()
-    try:
-        _check(_compiler, seed, None, isa, None)
-        return ""
-    except StageError as error:
-        fault = error
+@functools.cache
+def _compiler_of(process: int) -> Compiler:
+    return Compiler()
+
+
+def shortest_fault(fault: StageError, check: Callable[..., object], make: Callable[..., tuple[onnx.ModelProto, object]], seed: int,
+                   isa: str, keep: Path | None) -> str:
+    """What is wrong with the shortest beginning of the network of a seed that fails; `fault` is that of the whole."""
     for steps in range(1, 9):
         try:
-            _check(_compiler, seed, steps, isa, keep and keep / f"seed{seed}")
+            check(compiler_of_process(), seed, steps, isa, keep and keep / f"seed{seed}")
         except StageError as error:
-            nodes = " ".join(f"{node.op_type}({','.join(node.input)})" for node in make_network(seed, steps)[0].graph.node)
+            nodes = " ".join(f"{node.op_type}({','.join(node.input)})" for node in make(seed, steps)[0].graph.node
+                             if "quantize" not in node.op_type.lower())
             return f"seed {seed} on {isa}, {steps} steps: {error.stage}: {error}; {nodes}"
     return f"seed {seed} on {isa}: {fault.stage}: {fault}"
 
 
+def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
+    """What is wrong with the network of a seed; "" if nothing is."""
+    try:
+        _check(compiler_of_process(), seed, None, isa, None)
+        return ""
+    except StageError as fault:
+        return shortest_fault(fault, _check, make_network, seed, isa, keep)
+
+
+def map_seeds(run: Callable[[int, str, Path | None], Result], variants: Sequence[str], seeds: Sequence[int], jobs: int,
+              isa: str | None, keep: Path | None) -> Iterator[Result]:
+    """The results of `run` for many seeds. Without `isa` the variants take turns, the last one first."""
+    isas = [isa] if isa else list(reversed(variants))
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(run, seeds, [isas[seed % len(isas)] for seed in seeds], [keep] * len(seeds), chunksize=4)
+
+
 def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> Iterator[str]:
     """The faults of many seeds, as they are found. Without `isa` the instruction sets take turns."""
-    isas = [isa] if isa else list(reversed(supported_isas()))
-    with ProcessPoolExecutor(jobs) as pool:
-        results = pool.map(run_seed, seeds, [isas[seed % len(isas)] for seed in seeds], [keep] * len(seeds), chunksize=4)
-        yield from filter(None, results)
+    yield from filter(None, map_seeds(run_seed, supported_isas(), seeds, jobs, isa, keep))
+
+
+def parse_arguments(description: str | None, variants: Sequence[str]) -> argparse.Namespace:
+    """The command line; `seeds` as a range."""
+    def seeds(text: str) -> range:
+        first, end = map(int, text.split(":"))
+        return range(first, end)
+
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="0:100", type=seeds, metavar="FIRST:END")
+    parser.add_argument("--isa", choices=variants)
+    parser.add_argument("--keep", type=Path, help="leave the files of networks that fail here")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    return parser.parse_args()
+
+
+def count_operators(make: Callable[[int], tuple[onnx.ModelProto, object]], seeds: Sequence[int]) -> str:
+    """How often each operator stands in the networks, the most frequent first."""
+    operators = collections.Counter(node.op_type for seed in seeds for node in make(seed)[0].graph.node)
+    return ", ".join(f"{op} {n}" for op, n in operators.most_common())
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="0:100", help="FIRST:END")
-    parser.add_argument("--isa", choices=supported_isas())
-    parser.add_argument("--keep", type=Path, help="leave the files of networks that fail here")
-    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
-    arguments = parser.parse_args()
-    first, end = map(int, arguments.seeds.split(":"))
+    arguments = parse_arguments(__doc__, supported_isas())
     faults = 0
-    for fault in run_seeds(range(first, end), arguments.jobs, arguments.isa, arguments.keep):
+    for fault in run_seeds(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep):
         print(fault, flush=True)
         faults += 1
-    operators = collections.Counter(node.op_type for seed in range(first, end) for node in make_network(seed)[0].graph.node)
-    print(f"{faults} of {end - first} networks fail; nodes: " + ", ".join(f"{op} {n}" for op, n in operators.most_common()))
+    print(f"{faults} of {len(arguments.seeds)} networks fail; nodes: {count_operators(make_network, arguments.seeds)}")
     return 1 if faults else 0
 
 

@@ -8,13 +8,8 @@ differ by a rounding, now and then: that is counted, and must stay rare.
 """
 from __future__ import annotations
 
-import argparse
-import collections
-import os
-import random
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Iterator, Sequence
 
@@ -123,20 +118,24 @@ class QuantisedNetwork(random_graphs.Network):
         return self.raw(kind, [value])[0]
 
 
-def max_pool(net: random_graphs.Network) -> bool:
-    x = net.pick_image()
-    if not x:
-        return False
+def pool_windows(net: random_graphs.Network, op: str, x: str, **attributes: int) -> bool:
     n, c, h, w = net.values[x]
-    if net.rng.random() < 0.2:
-        net.node("GlobalMaxPool", [x], [(n, c, 1, 1)])
-        return True
     k, stride, pad = net.rng.randint(2, 3), net.rng.randint(1, 2), net.rng.randint(0, 1)
     oh, ow = _window(h, k, stride, (pad, pad)), _window(w, k, stride, (pad, pad))
     if min(oh, ow) < 1:
         return False
-    net.node("MaxPool", [x], [(n, c, oh, ow)], kernel_shape=[k, k], strides=[stride] * 2, pads=[pad] * 4)
+    net.node(op, [x], [(n, c, oh, ow)], kernel_shape=[k, k], strides=[stride] * 2, pads=[pad] * 4, **attributes)
     return True
+
+
+def max_pool(net: random_graphs.Network) -> bool:
+    x = net.pick_image()
+    if not x:
+        return False
+    if net.rng.random() < 0.2:
+        net.node("GlobalMaxPool", [x], [(*net.values[x][:2], 1, 1)])
+        return True
+    return pool_windows(net, "MaxPool", x)
 
 
 def mean(net: random_graphs.Network) -> bool:
@@ -151,16 +150,10 @@ def mean(net: random_graphs.Network) -> bool:
         net.node(net.rng.choice(["ReduceMean", "ReduceMean", "ReduceMax", "ReduceMin"]), [x], [result],  # type: ignore[list-item]
                  axes=axes, keepdims=int(kept))
         return True
-    n, c, h, w = net.values[x]
     if net.rng.random() < 0.4:
-        net.node("GlobalAveragePool", [x], [(n, c, 1, 1)])
+        net.node("GlobalAveragePool", [x], [(*net.values[x][:2], 1, 1)])
         return True
-    k, stride, pad = net.rng.randint(2, 3), net.rng.randint(1, 2), net.rng.randint(0, 1)
-    oh, ow = _window(h, k, stride, (pad, pad)), _window(w, k, stride, (pad, pad))
-    if min(oh, ow) < 1:
-        return False
-    net.node("AveragePool", [x], [(n, c, oh, ow)], kernel_shape=[k, k], strides=[stride] * 2, pads=[pad] * 4, count_include_pad=1)
-    return True
+    return pool_windows(net, "AveragePool", x, count_include_pad=1)
 
 
 def nearest(net: random_graphs.Network) -> bool:
@@ -185,26 +178,11 @@ OPS = [g.conv] * 8 + [g.binary] * 4 + [g.unary] * 3 + [g.concat] * 3 + [g.matmul
 def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """The network of a seed with its inputs; of its first `steps` steps if given."""
     net = QuantisedNetwork(seed)
-    r = net.rng
-    base = (r.choice([1, 1, 2]), r.randint(1, 67), r.randint(1, 13), r.randint(1, 13))
-    net.add_input(base)
-    if r.random() < 0.5:
-        net.add_input(r.choice([base, (base[0], r.randint(1, 67), *base[2:]), (r.randint(1, 20), r.randint(1, 67))]))
-    length, done = r.randint(1, 7), 0
-    while done < (length if steps is None else min(steps, length)):
-        done += r.choice(OPS)(net)
-    used = {name for node in net.nodes for name in node.input}
-    # The integers themselves are compared: of what nothing reads, and now and then of what something reads as well.
-    outputs = {net.integers[name]: (net.parameters[name][1].dtype, shape) for name, shape in net.values.items()
-               if name not in used or random.Random(f"{seed}{name}").random() < 0.15}
-    graph = helper.make_graph(
-        net.nodes, f"seed{seed}",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, a.shape) for name, a in net.inputs.items()],
-        [helper.make_tensor_value_info(name, TensorProto.INT8 if dtype == np.int8 else TensorProto.UINT8, shape)
-         for name, (dtype, shape) in outputs.items()], net.initializers)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    model.ir_version = 8
-    return model, net.inputs
+    random_graphs.grow(net, OPS, (1, 7), steps)
+    # The integers themselves are compared.
+    outputs = [(net.integers[name], TensorProto.INT8 if net.parameters[name][1].dtype == np.int8 else TensorProto.UINT8,
+                net.values[name]) for name in random_graphs.choose_outputs(net, seed, net.values)]
+    return random_graphs.finish(net, seed, outputs), net.inputs
 
 
 def _reference(compiler: Compiler, mlir: Path, inputs: dict[str, np.ndarray], *options: str) -> dict[str, np.ndarray]:
@@ -242,50 +220,28 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
     return elements, far
 
 
-_compiler: Compiler | None = None  # one per worker process
-
-
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> tuple[str, int, int]:
     """What is wrong with the network of a seed ("" if nothing is), elements compared, and those far from the simulation."""
-    global _compiler
-    _compiler = _compiler or Compiler()
     try:
-        return ("", *_check(_compiler, seed, None, isa, None))
-    except StageError as error:
-        fault = error
-    for steps in range(1, 9):
-        try:
-            _check(_compiler, seed, steps, isa, keep and keep / f"seed{seed}")
-        except StageError as error:
-            nodes = " ".join(f"{node.op_type}({','.join(node.input)})" for node in make_network(seed, steps)[0].graph.node
-                             if "quantize" not in node.op_type.lower())
-            return f"seed {seed} on {isa}, {steps} steps: {error.stage}: {error}; {nodes}", 0, 0
-    return f"seed {seed} on {isa}: {fault.stage}: {fault}", 0, 0
+        return ("", *_check(random_graphs.compiler_of_process(), seed, None, isa, None))
+    except StageError as fault:
+        return random_graphs.shortest_fault(fault, _check, make_network, seed, isa, keep), 0, 0
 
 
 def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> Iterator[tuple[str, int, int]]:
     """run_seed's results of many seeds. Without `isa` the instruction sets take turns."""
-    isas = [isa] if isa else list(reversed(VARIANTS))
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(run_seed, seeds, [isas[seed % len(isas)] for seed in seeds], [keep] * len(seeds), chunksize=4)
+    return random_graphs.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="0:100", help="FIRST:END")
-    parser.add_argument("--isa", choices=VARIANTS)
-    parser.add_argument("--keep", type=Path, help="leave the files of networks that fail here")
-    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
-    arguments = parser.parse_args()
-    first, end = map(int, arguments.seeds.split(":"))
+    arguments = random_graphs.parse_arguments(__doc__, VARIANTS)
     faults = elements = far = 0
-    for fault, compared, off in run_seeds(range(first, end), arguments.jobs, arguments.isa, arguments.keep):
+    for fault, compared, off in run_seeds(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep):
         if fault:
             print(fault, flush=True)
         faults, elements, far = faults + bool(fault), elements + compared, far + off
-    operators = collections.Counter(node.op_type for seed in range(first, end) for node in make_network(seed)[0].graph.node)
-    print(f"{faults} of {end - first} networks fail; {elements} elements equal, {far} of them more than one step from the float "
-          "simulation; nodes: " + ", ".join(f"{op} {n}" for op, n in operators.most_common()))
+    print(f"{faults} of {len(arguments.seeds)} networks fail; {elements} elements equal, {far} of them more than one step from the "
+          f"float simulation; nodes: {random_graphs.count_operators(make_network, arguments.seeds)}")
     return 1 if faults or far > MAX_FAR * elements else 0
 
 
