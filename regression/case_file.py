@@ -14,7 +14,7 @@ from tessera.compare import Tolerance
 
 REGRESSION = Path(__file__).resolve().parent
 _KEYS = {"model", "input_shapes", "transform", "isa", "threads", "validate", "inputs", "outputs", "sequence",
-         "tolerance", "tasks"}
+         "tolerance", "tasks", "quantised"}
 
 
 class DataMissing(Exception):
@@ -73,6 +73,7 @@ class Case:
     sequence: Sequence | None = None
     tolerance: Tolerance = Tolerance(0.99999, None, 1e-3)
     tasks: tuple[dict[str, Any], ...] = field(default=())
+    quantised: dict[str, Any] | None = None
 
     @property
     def needs_data(self) -> bool:

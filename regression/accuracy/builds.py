@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds one case of regression/cases in several precisions with the commands a user has."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from case_file import REGRESSION, Case, data_path
+
+BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", REGRESSION.parent / "build"))
+TARGET = "INT8+target"
+# Column -> flags of model_deploy; {table} is the calibration table, {target} what the case asks for.
+COLUMNS = {
+    "F32": ["--quantize", "F32"],
+    "INT8": ["--quantize", "INT8", "--calibration_table", "{table}"],
+}
+DEFAULT_SAMPLES = 60
+
+
+@dataclass(frozen=True)
+class Built:
+    """note: what the command says of the quantisation."""
+
+    bmodel: Path
+    note: str
+
+
+class Build:
+    """Transforms once, calibrates once, deploys once a column; everything in `folder`."""
+
+    def __init__(self, case: Case, folder: Path) -> None:
+        self.case, self._folder = case, folder
+        self.samples = data_path(case.quantised["calibration"])
+        self.count = int(case.quantised.get("samples", DEFAULT_SAMPLES))
+        self._built: dict[str, Built] = {}
+        self._mlir, self._table = folder / f"{case.name}_top.mlir", folder / f"{case.name}_cali.json"
+        sizes = case.quantised.get("input_shapes", case.input_shapes)
+        shapes = ["--input_shapes", sizes] if sizes else []
+        self._run("model_transform", "--model_name", case.name, "--model_def", data_path(case.model), "--mlir", self._mlir,
+                  "--not_inference", *case.transform, *shapes)
+
+    def deploy(self, column: str) -> Built:
+        """The case in a precision; raises RuntimeError with what the command said."""
+        if column not in self._built:
+            flags = COLUMNS[column]
+            if "{table}" in flags and not self._table.exists():
+                self._run("run_calibration", self._mlir, "--dataset", self.samples, "--input_num", self.count, "-o", self._table)
+            bmodel = self._folder / f"{self.case.name}_{column}.bmodel"
+            told = self._run("model_deploy", "--mlir", self._mlir, "--chip", "x86", "--model", bmodel, "--skip_validation",
+                             *(str(self._table) if flag == "{table}" else flag for flag in flags))
+            self._built[column] = Built(bmodel, _note(told))
+        return self._built[column]
+
+    def _run(self, tool: str, *arguments: object) -> dict:
+        done = subprocess.run([str(BUILD / "bin" / tool), *map(str, arguments), "--json"], capture_output=True, text=True)
+        document = json.loads(done.stdout) if done.stdout.strip().startswith("{") else {}
+        if done.returncode:
+            raise RuntimeError(document.get("error", {}).get("message") or done.stderr.strip() or f"{tool} failed")
+        return document
+
+
+def _note(document: dict) -> str:
+    """Share of the multiplications on integers."""
+    told = document.get("model", {}).get("quantization")
+    return f"{100 * told['integer_products'] / told['products']:.1f} % of the MACs in int8" if told and told["products"] else ""

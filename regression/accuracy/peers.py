@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same model as onnxruntime's static quantisation and NNCF quantise it, each as its documentation recommends.
+
+onnxruntime: quant_pre_process, then quantize_static to QDQ, weights int8 per channel, activations of 8 bits, other
+settings at their defaults, calibrated by MinMax, Entropy or Percentile. NNCF: quantize() of the OpenVINO model with
+its defaults, bias correction included, run by OpenVINO on the CPU. Both get the same calibration arrays.
+"""
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import logging
+from pathlib import Path
+from typing import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tessera import any_model
+from tessera.any_model import AnyModel
+from tessera.progress import Report
+
+ORT_METHODS = ("MinMax", "Entropy", "Percentile")
+NNCF = "NNCF"
+Arrays = Sequence[Mapping[str, np.ndarray]]
+
+
+def available() -> dict[str, str]:
+    """Column -> why it is left out, "" where it can be had."""
+    has = {name: importlib.util.find_spec(name) is not None for name in ("onnxruntime", "onnx", "nncf", "openvino")}
+    ort = "" if has["onnxruntime"] and has["onnx"] else "onnxruntime is not installed"
+    nncf = "" if has["nncf"] and has["openvino"] else "nncf is not installed: .venv/bin/python -m pip install nncf"
+    return {**{f"ort {method}": ort for method in ORT_METHODS}, NNCF: nncf}
+
+
+def quietly(make: Callable[..., AnyModel]) -> Callable[..., AnyModel]:
+    """Without the progress that the peers print."""
+    def made(*arguments: object) -> AnyModel:
+        logging.disable(logging.WARNING)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                return make(*arguments)
+        finally:
+            logging.disable(logging.NOTSET)
+    return made
+
+
+@quietly
+def onnxruntime_static(onnx_file: Path, like: AnyModel, arrays: Arrays, method: str, folder: Path, report: Report) -> AnyModel:
+    """Quantises and opens; `like` says the sizes that the file leaves open."""
+    from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    class Reader(CalibrationDataReader):
+        def __init__(self) -> None:
+            self._left: Iterator[Mapping[str, np.ndarray]] = iter(arrays)
+
+        def get_next(self):
+            return dict(found) if (found := next(self._left, None)) is not None else None
+
+    fixed, prepared, output = (folder / f"ort_{name}.onnx" for name in ("fixed", "prepared", method))
+    _fix_shapes(onnx_file, like, fixed)
+    try:
+        quant_pre_process(str(fixed), str(prepared), skip_symbolic_shape=True)
+    except Exception:  # its own shape inference gives up on some models; quantize_static takes them without
+        prepared = fixed
+    quantize_static(str(prepared), str(output), Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
+                    calibrate_method=CalibrationMethod[method])
+    return any_model.open_model(output, report, 2).preprocessed_like(like)
+
+
+def _fix_shapes(source: Path, like: AnyModel, target: Path) -> None:
+    """Writes the model with the sizes of `like` as its inputs'."""
+    import onnx
+
+    model = onnx.load(str(source))
+    shapes = {spec.name: spec.shape for spec in like.inputs}
+    for value in model.graph.input:
+        for dim, size in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ())):
+            dim.dim_value = size
+    onnx.save(model, str(target))
+
+
+@quietly
+def nncf_default(onnx_file: Path, like: AnyModel, arrays: Arrays) -> AnyModel:
+    """Quantises and compiles in memory."""
+    import nncf
+    import openvino as ov
+
+    model = ov.Core().read_model(str(onnx_file))
+    model.reshape({spec.name: ov.PartialShape(list(spec.shape)) for spec in like.inputs})
+    quantised = nncf.quantize(model, nncf.Dataset([dict(a) for a in arrays]), subset_size=len(arrays))
+    compiled = ov.Core().compile_model(quantised, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 2})
+
+    def run(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: np.array(value) for port, value in compiled(dict(inputs)).items() for name in port.get_names()}
+    return AnyModel(onnx_file, like.inputs, like.outputs, run)
