@@ -11,6 +11,7 @@
 #include "device_dialect/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "quant/Transforms/Isolate.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
@@ -31,23 +32,45 @@ struct Options {
   bool all = false;
   bool device = false;
   std::string calibrationTable, quantizeTable;
+  std::string isolate;
 };
 } // namespace
 
-/// The tensors of `path` that are inputs of the network.
-static llvm::Expected<TensorMap> readInputs(func::FuncOp network, const std::string &path) {
-  WeightStore store(network.getContext());
-  if (llvm::Error error = store.open(path)) {
-    return error;
-  }
-  TensorMap inputs;
-  for (unsigned i = 0; i < network.getNumArguments(); ++i) {
+/// Adds the tensors of the store for arguments `begin` .. `end` of the network.
+static llvm::Error readInputs(func::FuncOp network, const std::string &path, const WeightStore &store, unsigned begin,
+                              unsigned end, TensorMap &inputs) {
+  for (unsigned i = begin; i < end; ++i) {
     auto name = network.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr);
     const auto tensor = name ? store.lookup(name.getValue()) : std::nullopt;
     if (!tensor) {
       return llvm::createStringError("%s has no tensor for input '%s'", path.c_str(), name ? name.str().c_str() : "?");
     }
     inputs.emplace(name.str(), HostTensor(RankedTensorType::get(tensor->shape, tensor->elementType), tensor->bytes));
+  }
+  return llvm::Error::success();
+}
+
+/// The tensors that the network evaluates: of `input`, and, where ops are to be isolated, of that file too.
+static llvm::Expected<TensorMap> readTensors(func::FuncOp network, const Options &options) {
+  TensorMap inputs;
+  unsigned count = network.getNumArguments();
+  WeightStore given(network.getContext());
+  if (llvm::Error error = given.open(options.input)) {
+    return error;
+  }
+  if (llvm::Error error = readInputs(network, options.input, given, 0, count, inputs)) {
+    return error;
+  }
+  if (options.isolate.empty()) {
+    return inputs;
+  }
+  WeightStore wanted(network.getContext());
+  if (llvm::Error error = wanted.open(options.isolate)) {
+    return error;
+  }
+  tessera::quant::isolateOps(network, [&](StringRef name) { return wanted.lookup(name).has_value(); });
+  if (llvm::Error error = readInputs(network, options.isolate, wanted, count, network.getNumArguments(), inputs)) {
+    return error;
   }
   return inputs;
 }
@@ -118,7 +141,7 @@ static llvm::Error run(const Options &options) {
   if (llvm::Error error = options.device ? lower(**module) : llvm::Error::success()) {
     return error;
   }
-  auto inputs = readInputs(network, options.input);
+  auto inputs = readTensors(network, options);
   if (!inputs) {
     return inputs.takeError();
   }
@@ -148,6 +171,9 @@ std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
   sub->add_option("--calibration-table", options->calibrationTable,
                   "NAME_cali.json: quantise first, as deploy does for INT8");
   sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json: precision per op");
+  sub->add_option("--isolate", options->isolate,
+                  "safetensors file of what tensors should be: every op reads them instead, each tensor's own value is written")
+      ->excludes("--device");
   sub->add_flag("--all", options->all, "Write every named tensor, not only the outputs");
   return [options] { return run(*options); };
 }

@@ -3,7 +3,8 @@
 
 Metrics, `e = got - ref`: cosine; relative L2 error |e|/|ref|; SQNR = 20·log10(|ref|/|e|) in dB;
 max|e|, absolute and as a fraction of the reference's range max(ref)-min(ref). `euclid` of a
-tolerance is the similarity 1 - relative L2 error. NaN and infinity are counted, never left out
+tolerance is the similarity 1 - relative L2 error. Own error: relative L2 error of what an op makes of exact operands;
+errors of different origin add up as squares, so its share is (own/whole)². NaN and infinity are counted, never left out
 silently: they must stand at the same places on both sides.
 """
 from __future__ import annotations
@@ -72,6 +73,7 @@ class Row:
     sqnr_db: float = math.nan
     max_abs: float = math.nan
     max_of_range: float = math.nan
+    own_rel_l2: float = math.nan  # of what the op makes of exact operands; NaN where that is not known
     non_finite: int = 0           # NaN or infinity on either side
     non_finite_differs: int = 0   # of these, places where the two sides disagree
     passed: bool = False
@@ -80,6 +82,13 @@ class Row:
     @property
     def euclid(self) -> float:
         return 1.0 - self.rel_l2
+
+    @property
+    def own_share(self) -> float:
+        """Of the squared error, what the op and its rounding add; the rest is inherited. NaN where that is not known."""
+        if math.isnan(self.own_rel_l2) or not self.rel_l2 > 0:
+            return math.nan
+        return min(1.0, (self.own_rel_l2 / self.rel_l2) ** 2)
 
 
 @dataclass
@@ -233,7 +242,15 @@ def compare(got: Mapping[str, np.ndarray], ref: Mapping[str, np.ndarray], tolera
                       extra=[n for n in got if n not in ref and n not in excepted], excepted=excepted)
 
 
+def add_own_errors(comparison: Comparison, own: Mapping[str, np.ndarray], ref: Mapping[str, np.ndarray]) -> None:
+    """Fills own_rel_l2 of the rows whose tensor is in `own`: what each op makes of operands as they are in `ref`."""
+    for row in comparison.rows:
+        if row.name in own and own[row.name].shape == ref[row.name].shape:
+            row.own_rel_l2 = compare_tensor(row.name, own[row.name], ref[row.name], comparison.tolerance).rel_l2
+
+
 HEADER = ("tensor", "shape", "cos", "rel L2", "SQNR dB", "max|e|", "status")
+OWN = "own error"
 
 
 def table_cells(row: Row, below: str = "FAIL") -> tuple[str, ...]:
@@ -249,7 +266,12 @@ def table_cells(row: Row, below: str = "FAIL") -> tuple[str, ...]:
 def format_table(comparison: Comparison, limit: int | None = 15, below: str = "FAIL") -> str:
     """The rows as an aligned text table, worst first, at most `limit` rows (None: all); `below` as in table_cells."""
     rows = comparison.rows if limit is None else comparison.rows[:limit]
-    text = align([HEADER, *(table_cells(row, below) for row in rows)], right=(2, 3, 4, 5))
+    lines = [HEADER, *(table_cells(row, below) for row in rows)]
+    if any(not math.isnan(row.own_rel_l2) for row in comparison.rows):
+        own = [OWN, *("-" if math.isnan(row.own_rel_l2) else f"{row.own_rel_l2:.2e} = "
+                      + ("-" if math.isnan(row.own_share) else f"{100 * row.own_share:3.0f} %") for row in rows)]
+        lines = [(*line[:-1], cell, line[-1]) for line, cell in zip(lines, own)]
+    text = align(lines, right=tuple(range(2, len(lines[0]) - 1)))
     hidden = len(comparison.rows) - len(rows)
     if hidden:
         text += f"\n… and {hidden} more tensors, each closer than these"

@@ -94,11 +94,25 @@ def _spec(entry: Mapping[str, object]) -> InputSpec:
 def evaluate(model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, every_tensor: bool = False,
              ) -> dict[str, np.ndarray]:
     """The reference evaluator's outputs by ONNX name; with every_tensor all named tensors."""
+    return _evaluate(model, inputs, report, ["--all"] if every_tensor else [])
+
+
+def evaluate_isolated(model: TopModel, inputs: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray], tables: Sequence[str],
+                      report: Report) -> dict[str, np.ndarray]:
+    """What every op of the model, quantised by `tables` (flags of tessera-compile), makes of operands as they are in
+    `reference`, by the name of the tensor: its own error, without what it inherits."""
+    with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
+        wanted = Path(folder) / "wanted.safetensors"
+        safetensors_io.save(wanted, {name: array for name, array in reference.items() if array.dtype == np.float32})
+        return _evaluate(model, inputs, report, [*tables, "--isolate", str(wanted)])
+
+
+def _evaluate(model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, flags: Sequence[str]) -> dict[str, np.ndarray]:
     with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
         in_file, out_file = Path(folder) / "in.safetensors", Path(folder) / "out.safetensors"
         safetensors_io.save(in_file, inputs)
         arguments = ["reference", "--mlir", str(model.path), "--input", str(in_file), "--output", str(out_file)]
-        run_compile(arguments + (["--all"] if every_tensor else []), report,
+        run_compile([*arguments, *flags], report,
                     inputs=[model.path, model.weights, in_file], reproducer_beside=".")
         if not out_file.exists():
             raise TesseraError("tessera-compile reference wrote no output", ExitCode.INTERNAL)

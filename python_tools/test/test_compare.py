@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tessera.compare import Tolerance, compare, compare_tensor, format_table, row_dict, to_csv
+from tessera.compare import Tolerance, add_own_errors, compare, compare_tensor, format_table, row_dict, to_csv
 from tessera.errors import ExitCode, TesseraError
 
 STRICT = Tolerance(0.9999, 0.999)
@@ -111,3 +111,13 @@ def test_bad_tolerance(text: str) -> None:
     with pytest.raises(TesseraError) as caught:
         Tolerance.parse(text)
     assert caught.value.code == ExitCode.USAGE
+
+
+def test_own_error_has_its_share_of_the_squares() -> None:
+    ref = {"a": np.array([3, 4], np.float32), "b": np.array([5, 0], np.float32)}
+    result = compare({"a": np.array([3, 5], np.float32), "b": np.array([5, 0], np.float32)}, ref, STRICT)
+    assert "own" not in format_table(result)
+    add_own_errors(result, {"a": np.array([3.0, 4.5], np.float32), "b": np.array([5, 1], np.float32)}, ref)
+    a, b = result.rows
+    assert math.isclose(a.own_rel_l2, 0.1) and math.isclose(a.own_share, 0.25) and math.isnan(b.own_share)
+    assert "1.00e-01 =  25 %" in format_table(result) and "2.00e-01 = -" in format_table(result)

@@ -11,7 +11,7 @@ namespace tessera::quant {
 #define GEN_PASS_DECL
 #include "quant/Transforms/Passes.h.inc"
 
-/// Registers `--top-quantize`.
+/// Registers `--top-quantize` and `--top-isolate`.
 void registerQuantTransforms();
 
 } // namespace tessera::quant

@@ -27,4 +27,18 @@ def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::tessera::top::TopDialect", "::mlir::func::FuncDialect"];
 }
 
+def IsolatePass : Pass<"top-isolate", "::mlir::func::FuncOp"> {
+  let summary = "Let every op read given tensors, and return what it makes of them";
+  let description = [{
+    For telling an op's own rounding error from the one that it inherits: each named float tensor becomes an argument that
+    its readers get instead, rounded as the tensor is, and the op's own value becomes a result.
+    ```
+    %q = quantize(%a) {top.outputs = ["a"]}        %own = dequantize(quantize(%a))   // returned as "a"
+    %d = dequantize(%q)                       ==>  %d = dequantize(quantize(%given)) // argument "a"
+    %b = top.relu %d                               %b = top.relu %d
+    ```
+  }];
+  let dependentDialects = ["::tessera::top::TopDialect"];
+}
+
 #endif // QUANT_PASSES

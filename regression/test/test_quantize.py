@@ -92,6 +92,18 @@ def test_is_compared_with_the_float_reference(folder: Path, tmp_path: Path) -> N
     assert_refused(strict, 3, "outside the tolerance")
 
 
+def test_own_errors_stand_beside_the_inherited_ones(folder: Path, tmp_path: Path) -> None:
+    document = json.loads(check(deploy(folder, tmp_path / "m.bmodel", "--json")))
+    rows = {row["name"]: row for row in document["comparison"]["tensors"]}
+    own = {name: row["own_rel_l2"] for name, row in rows.items() if row["own_rel_l2"] is not None}
+    assert len(own) >= len(rows) - 1 and all(0 < error < 0.1 for name, error in own.items() if name != "output")
+    assert own["output"] == 0  # the softmax is float
+    # Most of what the last layer is off by comes from the layers before it.
+    assert own["t22"] < 0.5 * rows["t22"]["rel_l2"]
+    assert "own error" in check(deploy(folder, tmp_path / "m.bmodel"))
+
+
+
 def test_layers_below_the_guide_inform_and_do_not_fail(folder: Path, tmp_path: Path) -> None:
     table = json.loads((folder / "r8_cali.json").read_text())
     for entry in table["tensors"]:  # clips nearly everything

@@ -94,9 +94,7 @@ def work(context: Context) -> None:
         extra: list[str] = []
         for flag, value in (("--cache-dir", args.cache_dir), ("--jobs", args.jobs), ("--device-mlir", args.device_mlir)):
             extra += [flag, str(value)] if value is not None else []
-        for flag, value, what in (("--calibration-table", args.calibration_table, "calibration table"),
-                                  ("--quantize-table", args.quantize_table, "quantise table")):
-            extra += [flag, str(require_file(value, what))] if value else []
+        extra += _tables(args)
         result = top_model.deploy(model, output, report, chip=args.chip, quantize=args.quantize, extra=extra)
         step.note = f"{output.stat().st_size / 1e6:.2f} MB"
         if "kernels" in result:
@@ -113,6 +111,15 @@ def work(context: Context) -> None:
         _check(context, model, output, tolerance)
     report.finish([f"model_runner --model {output} --input {args.test_input or 'INPUT.npz'} --output out.npz",
                    f"bmrt_bench {output}", f"model_tool info {output}"])
+
+
+def _tables(args: argparse.Namespace) -> list[str]:
+    """The flags of tessera-compile that say how the model is quantised."""
+    flags: list[str] = []
+    for flag, value, what in (("--calibration-table", args.calibration_table, "calibration table"),
+                              ("--quantize-table", args.quantize_table, "quantise table")):
+        flags += [flag, str(require_file(value, what))] if value else []
+    return flags
 
 
 def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
@@ -152,6 +159,8 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
         step.note = f"{len(got)} tensors"
     with report.step("compare") as step:
         comparison = compare.compare(got, reference, tolerance, args.excepts.split(","))
+        if tables := _tables(args):
+            compare.add_own_errors(comparison, top_model.evaluate_isolated(model, arrays, reference, tables, report), reference)
         context.result["comparison"] = comparison.as_dict()
         step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"
     strict = args.quantize == "F32" or args.tolerance or comparison.broken

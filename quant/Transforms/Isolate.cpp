@@ -1,0 +1,113 @@
+//===- Isolate.cpp - Every op on the values it should have had ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/Isolate.h"
+
+#include "quant/Transforms/Passes.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace tessera::quant {
+#define GEN_PASS_DEF_ISOLATEPASS
+#include "quant/Transforms/Passes.h.inc"
+
+namespace {
+using namespace mlir;
+
+bool isFloat32(Value v) { return getElementTypeOrSelf(v.getType()).isF32(); }
+
+/// The op that makes f32 of what `op` made of f32; null where `op` does no such thing.
+Operation *undo(OpBuilder &builder, Operation *op) {
+  Location loc = op->getLoc();
+  if (auto q = dyn_cast<top::QuantizeOp>(op)) {
+    return top::DequantizeOp::create(builder, loc, q.getX().getType(), q.getResult(), q.getScale(), q.getZeroPoint());
+  }
+  if (auto cast = dyn_cast<top::CastOp>(op); cast && isFloat32(cast.getX())) {
+    return top::CastOp::create(builder, loc, cast.getX().getType(), cast.getResult(), builder.getF32Type());
+  }
+  return nullptr;
+}
+
+class Isolator {
+public:
+  explicit Isolator(func::FuncOp function) : function(function), builder(function.getContext()) {}
+
+  void isolate(OpResult value, StringRef name) {
+    Operation *op = value.getOwner();
+    builder.setInsertionPointAfter(op);
+    Operation *back = isFloat32(value) ? nullptr : undo(builder, op);
+    if (!isFloat32(value) && !back) {
+      return;
+    }
+    Value given = addArgument(name, back ? op->getOperand(0).getType() : value.getType());
+    if (back) {
+      Operation *again = builder.clone(*op);
+      again->setOperand(0, given);
+      again->removeAttr(top::TopDialect::kOutputsAttr);
+      value.replaceUsesWithIf(again->getResult(0), [&](OpOperand &use) { return use.getOwner() != back; });
+      op->getOperand(0).replaceUsesWithIf(given, [&](OpOperand &use) { return use.getOwner() != op && reads(use); });
+    } else {
+      value.replaceAllUsesWith(given);
+    }
+    give(name, back ? back->getResult(0) : value);
+  }
+
+  /// The function gives what was collected.
+  void finish() {
+    Operation *terminator = function.getBody().front().getTerminator();
+    terminator->setOperands(results);
+    function.setType(builder.getFunctionType(function.getBody().front().getArgumentTypes(), ValueRange(results).getTypes()));
+    function.setAllResultAttrs(resultNames);
+  }
+
+private:
+  /// A quantize beside this one belongs to another tensor; it is isolated by itself.
+  static bool reads(OpOperand &use) { return !isa<top::QuantizeOp, top::CastOp>(use.getOwner()); }
+
+  Value addArgument(StringRef name, Type type) {
+    auto attributes = builder.getDictionaryAttr(builder.getNamedAttr(top::TopDialect::kNameAttr, builder.getStringAttr(name)));
+    unsigned index = function.getNumArguments();
+    (void)function.insertArgument(index, type, attributes, function.getLoc());
+    return function.getArgument(index);
+  }
+
+  void give(StringRef name, Value value) {
+    results.push_back(value);
+    resultNames.push_back(
+        builder.getDictionaryAttr(builder.getNamedAttr(top::TopDialect::kNameAttr, builder.getStringAttr(name))));
+  }
+
+  func::FuncOp function;
+  OpBuilder builder;
+  SmallVector<Value> results;
+  SmallVector<DictionaryAttr> resultNames;
+};
+
+class IsolatePass : public impl::IsolatePassBase<IsolatePass> {
+  using IsolatePassBase::IsolatePassBase;
+
+  void runOnOperation() override {
+    isolateOps(getOperation(), [](StringRef) { return true; });
+  }
+};
+} // namespace
+
+void isolateOps(func::FuncOp function, llvm::function_ref<bool(llvm::StringRef)> known) {
+  SmallVector<std::pair<OpResult, std::string>> named;
+  llvm::StringSet<> seen;
+  for (Operation &op : function.getBody().front()) {
+    for (OpResult result : op.getResults()) {
+      StringRef name = top::getTensorName(result);
+      if (!name.empty() && known(name) && seen.insert(name).second) {
+        named.emplace_back(result, name.str());
+      }
+    }
+  }
+  Isolator isolator(function);
+  for (auto &[value, name] : named) {
+    isolator.isolate(value, name);
+  }
+  isolator.finish();
+}
+
+} // namespace tessera::quant
