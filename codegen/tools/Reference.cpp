@@ -171,8 +171,9 @@ std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
   sub->add_option("--calibration-table", options->calibrationTable,
                   "NAME_cali.json: quantise first, as deploy does for INT8");
   sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json: precision per op");
-  sub->add_option("--isolate", options->isolate,
-                  "safetensors file of what tensors should be: every op reads them instead, each tensor's own value is written")
+  sub->add_option(
+         "--isolate", options->isolate,
+         "safetensors file of what tensors should be: every op reads them instead, each tensor's own value is written")
       ->excludes("--device");
   sub->add_flag("--all", options->all, "Write every named tensor, not only the outputs");
   return [options] { return run(*options); };

@@ -56,7 +56,8 @@ public:
   void finish() {
     Operation *terminator = function.getBody().front().getTerminator();
     terminator->setOperands(results);
-    function.setType(builder.getFunctionType(function.getBody().front().getArgumentTypes(), ValueRange(results).getTypes()));
+    function.setType(
+        builder.getFunctionType(function.getBody().front().getArgumentTypes(), ValueRange(results).getTypes()));
     function.setAllResultAttrs(resultNames);
   }
 
@@ -65,7 +66,8 @@ private:
   static bool reads(OpOperand &use) { return !isa<top::QuantizeOp, top::CastOp>(use.getOwner()); }
 
   Value addArgument(StringRef name, Type type) {
-    auto attributes = builder.getDictionaryAttr(builder.getNamedAttr(top::TopDialect::kNameAttr, builder.getStringAttr(name)));
+    auto attributes =
+        builder.getDictionaryAttr(builder.getNamedAttr(top::TopDialect::kNameAttr, builder.getStringAttr(name)));
     unsigned index = function.getNumArguments();
     (void)function.insertArgument(index, type, attributes, function.getLoc());
     return function.getArgument(index);
