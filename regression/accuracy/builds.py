@@ -17,7 +17,7 @@ COLUMNS = {
     "F32": ["--quantize", "F32"],
     "INT8": ["--quantize", "INT8", "--calibration_table", "{table}"],
 }
-DEFAULT_SAMPLES = 60
+DEFAULT_SAMPLES = 32
 
 
 @dataclass(frozen=True)
