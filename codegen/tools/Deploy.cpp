@@ -99,7 +99,19 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                                       {"reason", llvm::json::fixUTF8(op.reason)},
                                       {"products", op.products}});
   }
-  return llvm::json::Object{{"integer_ops", report.integerOps},
+  llvm::json::Array ops;
+  for (const quant::DecidedOp &op : report.ops) {
+    ops.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(op.name)},
+                                     {"op", op.op},
+                                     {"type", quant::toString(op.precision)},
+                                     {"moves", op.moves},
+                                     {"products", op.products},
+                                     {"weights", op.weights},
+                                     {"reads", op.reads},
+                                     {"writes", op.writes}});
+  }
+  return llvm::json::Object{{"ops", std::move(ops)},
+                            {"integer_ops", report.integerOps},
                             {"products", report.products},
                             {"integer_products", report.integerProducts},
                             {"float_ops", std::move(kept)}};

@@ -91,7 +91,7 @@ Expected<CalibrationTable> CalibrationTable::load(StringRef path) {
   CalibrationTable table;
   table.file = path.str();
   ObjectReader head(*document, "'" + path.str() + "'");
-  for (StringRef key : {"format", "version", "samples"}) {
+  for (StringRef key : {"format", "version", "samples", "sample_digests"}) {
     head.ignore(key);
   }
   for (StringRef key : {"method", "sample_hash", "tool"}) {

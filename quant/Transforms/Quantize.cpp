@@ -48,8 +48,61 @@ std::string displayName(Operation *op) {
   return name.empty() && op->getNumResults() ? top::getTensorName(op->getResult(0)).str() : name;
 }
 
+int64_t countElements(ValueRange values, bool constants) {
+  int64_t count = 0;
+  for (Value value : values) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (type && type.hasStaticShape() && top::isConstant(value) == constants) {
+      count += type.getNumElements();
+    }
+  }
+  return count;
+}
+
+/// The first name of a node that is the op's alone, else that of its tensor: tables accept both.
+std::string tableName(Operation *op, const llvm::StringMap<unsigned> &uses) {
+  for (StringRef name : top::getNodeNames(op->getLoc())) {
+    if (uses.lookup(name) == 1) {
+      return name.str();
+    }
+  }
+  return top::getTensorName(op->getResult(0)).str();
+}
+
+/// The top level's ops of floats that a table can name.
+std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions) {
+  llvm::StringMap<unsigned> uses;
+  function.walk([&](Operation *op) {
+    for (StringRef name : top::getNodeNames(op->getLoc())) {
+      ++uses[name];
+    }
+  });
+  std::vector<DecidedOp> list;
+  for (Operation &op : function.getBody().front()) {
+    bool isInteger = decisions.integers.contains(&op);
+    if (!isInteger && !decisions.kept.contains(&op)) {
+      continue;
+    }
+    DecidedOp entry;
+    entry.name = tableName(&op, uses);
+    entry.op = op.getName().getStringRef().str();
+    entry.precision = isInteger ? Precision::INT8 : Precision::F32;
+    OpKind kind = kindOf(&op);
+    entry.moves = kind == OpKind::move || kind == OpKind::concat;
+    entry.products = countProducts(&op);
+    entry.weights = countElements(op.getOperands(), true);
+    entry.reads = countElements(op.getOperands(), false);
+    entry.writes = countElements(op.getResults(), false);
+    if (!entry.name.empty()) {
+      list.push_back(std::move(entry));
+    }
+  }
+  return list;
+}
+
 QuantizeReport reportOn(func::FuncOp function, const Decisions &decisions) {
   QuantizeReport report;
+  report.ops = listOps(function, decisions);
   for (Operation &op : function.getBody().front()) {
     int64_t products = countProducts(&op);
     report.products += products;

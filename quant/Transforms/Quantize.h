@@ -16,6 +16,18 @@ struct KeptOp {
   int64_t products = 0; ///< its multiplications, for convolutions and matmuls
 };
 
+/// An op that makes float values on Top, as it was decided: what a search for the cheapest precisions chooses from.
+struct DecidedOp {
+  std::string name; ///< what a quantise table calls it
+  std::string op;   ///< "top.conv"
+  Precision precision = Precision::F32;
+  bool moves = false;   ///< only moves values, in whatever type they have
+  int64_t products = 0; ///< multiplications of a convolution or matmul
+  int64_t weights = 0;  ///< elements of its constants
+  int64_t reads = 0;    ///< elements of its other operands
+  int64_t writes = 0;   ///< elements of its results
+};
+
 /// A tensor that is i8 now: real = scale * (q - zeroPoint).
 struct QuantizedTensor {
   std::string name; ///< of the float tensor that it stands for; its quantize has the name from now on
@@ -28,6 +40,7 @@ struct QuantizeReport {
   int64_t integerOps = 0;                    ///< run on integers, or in the epilogue of one that does
   int64_t products = 0, integerProducts = 0; ///< multiplications of convolutions and matmuls: all, in integers
   std::vector<KeptOp> kept;                  ///< in program order
+  std::vector<DecidedOp> ops;                ///< all of them, in program order
   std::vector<QuantizedTensor> tensors;      ///< with a name
 };
 

@@ -9,6 +9,8 @@ using namespace llvm;
 
 namespace tessera::quant {
 
+StringRef toString(Precision precision) { return precision == Precision::INT8 ? "INT8" : "F32"; }
+
 Expected<QuantizeTable> QuantizeTable::load(StringRef path) {
   Expected<json::Object> document =
       readTableFile(path, "tessera-quantize-table", 1,

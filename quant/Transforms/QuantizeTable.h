@@ -11,6 +11,9 @@ namespace tessera::quant {
 
 enum class Precision { F32, INT8 };
 
+/// As tables and flags spell it.
+llvm::StringRef toString(Precision precision);
+
 /// One line: the user, or a search, decided about an op.
 struct Choice {
   std::string name; ///< of an ONNX node, or of a tensor that an op makes

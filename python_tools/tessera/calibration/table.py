@@ -29,6 +29,7 @@ from .thresholds import asymmetric_quant, symmetric_quant
 
 FORMAT, VERSION = "tessera-calibration", 1
 DTYPES = ("int8",)
+DIGEST_LENGTH = 8
 _DERIVED = ("scale", "zero_point")
 _OPTIONAL = ("error",)
 _TOLERANCE = 1e-3
@@ -61,7 +62,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Table:
-    """model_hash, sample_hash: of the Top module and of the samples, so that a table is not used for another model."""
+    """model_hash, sample_hash: of the Top module and of the samples, so that a table is not used for another model.
+    sample_digests: of each sample, shortened, so that it can be told whether a model is scored on them; may be missing."""
 
     model: str
     model_hash: str
@@ -70,12 +72,15 @@ class Table:
     sample_hash: str
     tensors: tuple[Entry, ...]
     tool: str = field(default=f"tessera {__version__}")
+    sample_digests: tuple[str, ...] = ()
 
     def save(self, path: str | Path) -> None:
         """One tensor a line, so that tables can be compared with diff."""
         head = {"format": FORMAT, "version": VERSION,
-                **{f.name: getattr(self, f.name) for f in fields(self) if f.name != "tensors"}}
-        text = json.dumps(head, indent=1)[:-2] + ',\n "tensors": [\n'
+                **{f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("tensors", "sample_digests")}}
+        text = json.dumps(head, indent=1)[:-2]
+        text += ",\n \"sample_digests\": " + json.dumps(self.sample_digests) if self.sample_digests else ""
+        text += ',\n "tensors": [\n'
         text += ",\n".join("  " + _line(entry) for entry in self.tensors) + "\n ]\n}\n"
         with atomic_write(path) as file:
             file.write(text.encode())
@@ -103,12 +108,16 @@ def load(path: str | Path) -> Table:
     if document.get("version") != VERSION:
         raise TesseraError(f"{path}: version {document.get('version')!r}, this tool reads version {VERSION}", hint=_REDO)
     allowed = {f.name: f.type for f in fields(Table)}
-    _check_keys(document, {"format", "version", *allowed}, set(allowed), f"{path}")
+    _check_keys(document, {"format", "version", *allowed}, set(allowed) - {"sample_digests"}, f"{path}")
     for key in ("model", "model_hash", "method", "sample_hash", "tool"):
         if not isinstance(document[key], str):
             raise TesseraError(f"{path}: \"{key}\" is {document[key]!r}, expected a string")
     if not _is_integer(document["samples"]) or document["samples"] < 0:
         raise TesseraError(f"{path}: \"samples\" is {document['samples']!r}, expected a number from 0")
+    digests = document.setdefault("sample_digests", [])
+    if not isinstance(digests, list) or not all(isinstance(text, str) for text in digests):
+        raise TesseraError(f"{path}: \"sample_digests\" is no list of strings")
+    document["sample_digests"] = tuple(digests)
     if not isinstance(document["tensors"], list):
         raise TesseraError(f"{path}: \"tensors\" is no list")
     entries = tuple(_entry(record, i, path) for i, record in enumerate(document["tensors"]))

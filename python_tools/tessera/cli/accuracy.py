@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import runpy
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Mapping
 
 from .. import any_model, compare
 from ..any_model import AnyModel
-from ..calibration.dataset import Unreadable, open_dataset, user_fault
 from ..errors import ExitCode, TesseraError, usage_error
-from ..files import require_file
-from ..tasks import TASKS, agreement
+from ..tasks import TASKS
+from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, make_scorer
 from .common import Context
 
-AGREEMENT = "agreement"
-SCORER_FUNCTION = "score"
 EPILOG = """--data by --task:
 """ + "\n".join(f"  {name:17} {task.data}" for name, task in TASKS.items()) + f"""
   {AGREEMENT:17} samples as of run_calibration --dataset; no labels: compared with the first model
@@ -49,15 +43,6 @@ def add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> ar
     return verb
 
 
-@dataclass(frozen=True)
-class Scorer:
-    """score: figures of a model. figure: the one that counts, "" for the first; points: what 1 of it is in points."""
-
-    score: Callable[[AnyModel], Mapping[str, float]]
-    figure: str
-    points: float
-
-
 def work(context: Context) -> None:
     args, report = context.args, context.report
     if args.threads < 1 or args.input_num < 1:
@@ -67,11 +52,11 @@ def work(context: Context) -> None:
     report.total = len(args.models) + 1
     with report.step("open models"):
         models = open_models(context)
-    scorer = _scorer(context, models)
+    scorer = make_scorer(args.task, args.scorer, args.data, args.input_num, models[0], report.warn)
     rows: list[dict[str, float]] = []
     for model in models:
         with report.step(f"score {model.path.name}") as step:
-            figures = {name: float(value) for name, value in scorer.score(model).items()}
+            figures = scorer.score(model)
             step.note = ", ".join(f"{name} {value:.6g}" for name, value in figures.items())
             rows.append(figures)
     figure = scorer.figure or next(iter(rows[0]))
@@ -100,56 +85,6 @@ def open_models(context: Context) -> list[AnyModel]:
             raise TesseraError(f"{model.path}: input {model.assumed[0]} has open dims",
                                hint="score it beside a .bmodel of the same model, whose sizes are taken")
     return [model.preprocessed_like(like) if like else model for model in models]
-
-
-def _scorer(context: Context, models: list[AnyModel]) -> Scorer:
-    args = context.args
-    if args.scorer:
-        return Scorer(_user_function(Path(args.scorer), args.data), "", 1)
-    if args.task != AGREEMENT:
-        task = TASKS[args.task]
-        return Scorer(lambda model: task.score(model, Path(args.data)), task.figure, task.points)
-    dataset = open_dataset(args.data, models[0].inputs, args.input_num)
-    skipped: set[str] = set()
-
-    def samples():
-        for sample in dataset.samples():
-            try:
-                yield sample.load(models[0].inputs)
-            except Unreadable as error:
-                if sample.name not in skipped:
-                    skipped.add(sample.name)
-                    context.report.warn(f"left out: {error}")
-    return Scorer(lambda model: agreement.score(model, models[0], samples()), "cos", 100)
-
-
-def _user_function(path: Path, data: str) -> Callable[[AnyModel], Mapping[str, float]]:
-    require_file(path, "scorer")
-    try:
-        function = runpy.run_path(str(path)).get(SCORER_FUNCTION)
-    except Exception as error:
-        raise user_fault(path, error) from error
-    if not callable(function):
-        raise TesseraError(f"--scorer {path}: defines no function {SCORER_FUNCTION}()",
-                           hint=f"def {SCORER_FUNCTION}(model, data): return 0.75")
-
-    def score(model: AnyModel) -> Mapping[str, float]:
-        try:
-            result = function(model, data)
-        except TesseraError:
-            raise
-        except Exception as error:
-            raise user_fault(path, error) from error
-        figures = result if isinstance(result, Mapping) else {"score": result}
-        try:
-            numbers = {str(name): float(value) for name, value in figures.items()}
-        except (TypeError, ValueError):
-            numbers = {}
-        if not numbers:
-            raise TesseraError(f"--scorer {path}: {SCORER_FUNCTION}() returned {result!r}",
-                               hint="it must return a number, or a dict of numbers that is not empty")
-        return numbers
-    return score
 
 
 def _table(models: list[AnyModel], rows: list[dict[str, float]], figure: str, drops: list[float]) -> str:

@@ -13,6 +13,7 @@ from ..calibration import table as tables
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import load_npz, require_file
 from ..top_model import TopModel
+from . import precision
 from .common import Context, Parser, run_command
 
 NAME = "model_deploy"
@@ -26,6 +27,8 @@ KEPT_SHOWN = 8
 EPILOG = """examples:
   model_deploy --mlir m_top.mlir --chip x86 --quantize F32 --model m.bmodel
   model_deploy --mlir m_top.mlir --chip x86 --quantize INT8 --calibration_table m_cali.json --model m_int8.bmodel
+  model_deploy --mlir m_top.mlir --quantize INT8 --calibration_table m_cali.json --target "drop<=0.5" \\
+      --task classification --data pictures/ --model m_int8.bmodel
   model_deploy --mlir m_top.mlir --chip x86-avx2 --quantize F32 --test_input m_in_f32.npz \\
       --test_reference m_top_outputs.npz --tolerance 0.9999,0.999 --model m.bmodel"""
 
@@ -41,6 +44,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device_mlir", metavar="FILE", help="also write the device-level IR")
     parser.add_argument("--calibration_table", metavar="FILE", help="for INT8: NAME_cali.json from run_calibration")
     parser.add_argument("--quantize_table", metavar="FILE", help="for INT8: NAME_qtable.json, precision per op")
+    precision.add_flags(parser)
     check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
     check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
     check.add_argument("--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)")
@@ -68,6 +72,7 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
     for flag in ("calibration_table", "quantize_table"):
         if getattr(args, flag) and args.quantize == "F32":
             raise TesseraError(f"--{flag} is for quantised models; --quantize {args.quantize} uses none", ExitCode.USAGE)
+    precision.check_usage(args)
     if args.test_reference and not args.test_input:
         raise usage_error("--test_reference needs the --test_input it was made from")
     if args.skip_validation and (args.test_input or args.test_reference):
@@ -83,18 +88,18 @@ def work(context: Context) -> None:
     output = Path(args.model)
     if output.suffix != ".bmodel":
         raise usage_error(f"--model {output}: the name must end in .bmodel")
-    report.total = 2 if args.skip_validation else 5
+    report.total = (2 if args.skip_validation else 5) + (2 if args.target else 0)
     with report.step("open Top model"):
         model = top_model.open_top(args.mlir, report)
         if args.calibration_table:
             info = top_model.describe(args.mlir, report)
             tables.check_model(tables.load(args.calibration_table), args.calibration_table, str(info["model_hash"]),
                                [str(name) for name in info["tensors"]])
+    missed: TesseraError | None = None
+    if args.target:
+        args.quantize_table, missed = precision.run(context, model, _compiler_flags(args, ("cache_dir", "jobs", "calibration_table")))
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:
-        extra: list[str] = []
-        for flag, value in (("--cache-dir", args.cache_dir), ("--jobs", args.jobs), ("--device-mlir", args.device_mlir)):
-            extra += [flag, str(value)] if value is not None else []
-        extra += _tables(args)
+        extra = _compiler_flags(args, ("cache_dir", "jobs", "device_mlir", "calibration_table", "quantize_table"))
         result = top_model.deploy(model, output, report, chip=args.chip, quantize=args.quantize, extra=extra)
         step.note = f"{output.stat().st_size / 1e6:.2f} MB"
         if "kernels" in result:
@@ -111,14 +116,18 @@ def work(context: Context) -> None:
         _check(context, model, output, tolerance)
     report.finish([f"model_runner --model {output} --input {args.test_input or 'INPUT.npz'} --output out.npz",
                    f"bmrt_bench {output}", f"model_tool info {output}"])
+    if missed:
+        raise missed
 
 
-def _tables(args: argparse.Namespace) -> list[str]:
-    """The flags of tessera-compile that say how the model is quantised."""
+def _compiler_flags(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
+    """The named arguments that were given, as tessera-compile spells them."""
     flags: list[str] = []
-    for flag, value, what in (("--calibration-table", args.calibration_table, "calibration table"),
-                              ("--quantize-table", args.quantize_table, "quantise table")):
-        flags += [flag, str(require_file(value, what))] if value else []
+    for name in names:
+        if (value := getattr(args, name)) is not None:
+            if name.endswith("_table"):
+                require_file(value, name.replace("_", " ").replace("quantize", "quantise"))
+            flags += ["--" + name.replace("_", "-"), str(value)]
     return flags
 
 
@@ -159,7 +168,7 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
         step.note = f"{len(got)} tensors"
     with report.step("compare") as step:
         comparison = compare.compare(got, reference, tolerance, args.excepts.split(","))
-        if tables := _tables(args):
+        if tables := _compiler_flags(args, ("calibration_table", "quantize_table")):
             compare.add_own_errors(comparison, top_model.evaluate_isolated(model, arrays, reference, tables, report), reference)
         context.result["comparison"] = comparison.as_dict()
         step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"

@@ -229,7 +229,8 @@ def _table(args: argparse.Namespace, observed: Observed, state: State, choices: 
                                              choice.symmetric, choice.method, choice.error))
     method = f"percentile {args.percentile:g}" if args.cali_method == "percentile" else args.cali_method
     name = Path(args.mlir).stem.removesuffix("_top")
-    return tables.Table(name, observed.info["model_hash"], method, len(state.digests), state.sample_hash(), tuple(entries))
+    return tables.Table(name, observed.info["model_hash"], method, len(state.digests), state.sample_hash(), tuple(entries),
+                        sample_digests=tuple(state.digests[number][:tables.DIGEST_LENGTH] for number in sorted(state.digests)))
 
 
 def _names(names: list[str]) -> str:

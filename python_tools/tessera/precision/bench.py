@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles the model with some types and runs it: output error on a few samples, score on all data."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from .. import any_model, top_model
+from ..any_model import AnyModel
+from ..calibration.worker import digest, output_error
+from ..errors import ExitCode, TesseraError
+from ..inputs import check_inputs
+from ..progress import Report
+from ..tasks.scorers import Scorer
+from ..top_model import TopModel
+from . import qtable
+from .cost import Op, ops_of, total
+from .journal import Journal
+from .search import Impossible, Measure, Types
+from .target import Target, Verdict, check_figures
+
+GUIDES = 16
+"""Samples on which output errors are measured."""
+Arrays = Mapping[str, np.ndarray]
+
+
+class Recorder:
+    """The f32 model as it is scored: remembers evenly spread samples with their outputs, and digests of all.
+
+    Keeps at most 2 * GUIDES: when that is full, every second one goes, and from then on only half as many come.
+    """
+
+    def __init__(self, model: AnyModel) -> None:
+        self.model = replace(model, run=self._run)
+        self._golden = model
+        self.digests: list[str] = []
+        self._kept: list[tuple[Arrays, dict[str, np.ndarray]]] = []
+        self._stride = 1
+
+    def _run(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        checked = check_inputs(arrays, self._golden.inputs, "the input")
+        outputs = self._golden.run(checked)
+        if len(self.digests) % self._stride == 0:
+            if len(self._kept) == 2 * GUIDES:
+                self._kept, self._stride = self._kept[::2], self._stride * 2
+            if len(self.digests) % self._stride == 0:
+                self._kept.append(({name: array.copy() for name, array in checked.items()}, outputs))
+        self.digests.append(digest(checked, self._golden.inputs))
+        return outputs
+
+    def guides(self) -> list[tuple[Arrays, dict[str, np.ndarray]]]:
+        """At most GUIDES of them, evenly spread."""
+        count = min(GUIDES, len(self._kept))
+        return [self._kept[i * len(self._kept) // count] for i in range(count)]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all candidates have in common. lines: the user's, never changed. extra: further flags of the compiler."""
+
+    model: TopModel
+    chip: str
+    extra: Sequence[str]
+    lines: Sequence[qtable.Line]
+    folder: Path
+    threads: int
+
+
+@dataclass
+class CompiledBench:
+    """A bench (search.py) over the real compiler and runtime."""
+
+    setup: Setup
+    scorer: Scorer
+    target: Target
+    figure: str
+    golden: float
+    guides: Sequence[tuple[Arrays, dict[str, np.ndarray]]]
+    journal: Journal
+    errors_measured: int = 0
+    scores_taken: int = 0
+    compiled: int = 0
+    chip: str = ""
+    _ready: "tuple[dict[str, str], Path] | None" = None
+    _ops: dict[str, list[Op]] = field(default_factory=dict)
+
+    def measure(self, types: Types) -> Measure:
+        known = self.journal.get("error", types)
+        if known is None:
+            net = self._open(types)
+            known = [self._error(net), self.cost(types)]
+            self.errors_measured += 1
+            self.journal.put("error", types, known)
+        return Measure(*known)
+
+    def verdict(self, types: Types) -> Verdict:
+        known = self.journal.get("score", types)
+        if known is None:
+            figures = self.scorer.score(self._open(types))
+            if self.figure not in figures:
+                check_figures(figures, self.figure, "a quantised model's score")
+            known = [figures, self.cost(types)]
+            self.scores_taken += 1
+            self.journal.put("score", types, known)
+        return Verdict(self.target, known[0], self.figure, self.golden, self.scorer.points)
+
+    def cost(self, types: Types) -> float:
+        for kind in ("error", "score"):
+            if known := self.journal.get(kind, types):
+                return float(known[1])
+        return total(self.ops(types), self.chip, {})
+
+    def ops(self, types: Types) -> list[Op]:
+        """What the compiler made of the types."""
+        key = repr(sorted(types.items()))
+        if key not in self._ops:
+            self._compile(types)
+        return self._ops[key]
+
+    def _error(self, net: AnyModel) -> float:
+        errors = [output_error({name: value.astype(np.float64) for name, value in wanted.items() if value.dtype.kind == "f"},
+                               net.run(arrays)) for arrays, wanted in self.guides]
+        mean = float(np.mean(errors))
+        return mean if math.isfinite(mean) else 1e30
+
+    def _open(self, types: Types) -> AnyModel:
+        return any_model.open_model(self._compile(types), Report(1, quiet=True), self.setup.threads)
+
+    def _compile(self, types: Types) -> Path:
+        if self._ready and self._ready[0] == dict(types):
+            return self._ready[1]
+        table, output = self.setup.folder / "candidate.json", self.setup.folder / "candidate.bmodel"
+        lines = [*self.setup.lines, *(qtable.Line(name, type_) for name, type_ in types.items())]
+        qtable.save(table, "candidate", lines)
+        try:
+            result = top_model.deploy(self.setup.model, output, Report(1, quiet=True), chip=self.setup.chip, quantize="INT8",
+                                      extra=[*self.setup.extra, "--quantize-table", str(table)])
+        except TesseraError as error:
+            if types and error.code in (ExitCode.ERROR, ExitCode.UNSUPPORTED, ExitCode.USAGE):
+                raise Impossible(error.message) from error
+            raise
+        self.compiled += 1
+        self.chip = str(result["chip"])
+        self._ops[repr(sorted(types.items()))] = ops_of(result["quantization"])
+        self._ready = dict(types), output
+        return output

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a task's name, or a user's Python file, to a function that scores a model."""
+from __future__ import annotations
+
+import runpy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Mapping
+
+from . import TASKS, agreement
+from ..any_model import AnyModel
+from ..calibration.dataset import Unreadable, open_dataset, user_fault
+from ..errors import TesseraError
+from ..files import require_file
+
+AGREEMENT = "agreement"
+SCORER_FUNCTION = "score"
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """score: figures of a model. figure: the one that counts, "" for the first; points: what 1 of it is in points."""
+
+    score: Callable[[AnyModel], dict[str, float]]
+    figure: str
+    points: float
+
+
+def make_scorer(task: str | None, scorer: str | None, data: str, input_num: int, golden: AnyModel,
+                warn: Callable[[str], None]) -> Scorer:
+    """By one of `task` and `scorer` (a file). golden: what agreement compares with, on at most `input_num` samples."""
+    if scorer:
+        return Scorer(_user_function(Path(scorer), data), "", 1)
+    if task != AGREEMENT:
+        known = TASKS[str(task)]
+        return Scorer(lambda model: _numbers(known.score(model, Path(data))), known.figure, known.points)
+    dataset = open_dataset(data, golden.inputs, input_num)
+    skipped: set[str] = set()
+
+    def samples():
+        for sample in dataset.samples():
+            try:
+                yield sample.load(golden.inputs)
+            except Unreadable as error:
+                if sample.name not in skipped:
+                    skipped.add(sample.name)
+                    warn(f"left out: {error}")
+    return Scorer(lambda model: _numbers(agreement.score(model, golden, samples())), "cos", 100)
+
+
+def _numbers(figures: Mapping[str, float]) -> dict[str, float]:
+    return {str(name): float(value) for name, value in figures.items()}
+
+
+def _user_function(path: Path, data: str) -> Callable[[AnyModel], dict[str, float]]:
+    require_file(path, "scorer")
+    try:
+        function = runpy.run_path(str(path)).get(SCORER_FUNCTION)
+    except Exception as error:
+        raise user_fault(path, error) from error
+    if not callable(function):
+        raise TesseraError(f"--scorer {path}: defines no function {SCORER_FUNCTION}()",
+                           hint=f"def {SCORER_FUNCTION}(model, data): return 0.75")
+
+    def score(model: AnyModel) -> dict[str, float]:
+        try:
+            result = function(model, data)
+        except TesseraError:
+            raise
+        except Exception as error:
+            raise user_fault(path, error) from error
+        try:
+            numbers = _numbers(result if isinstance(result, Mapping) else {"score": result})
+        except (TypeError, ValueError):
+            numbers = {}
+        if not numbers:
+            raise TesseraError(f"--scorer {path}: {SCORER_FUNCTION}() returned {result!r}",
+                               hint="it must return a number, or a dict of numbers that is not empty")
+        return numbers
+    return score

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for mixed precision on a bench of made-up errors; targets, costs and the journal."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Mapping
+
+import pytest
+
+from tessera.errors import ExitCode, TesseraError
+from tessera.precision import cost, qtable
+from tessera.precision.cost import CHIPS, Op, nanoseconds, total
+from tessera.precision.journal import Journal
+from tessera.precision.search import Impossible, Measure, Search, units_of
+from tessera.precision.target import Target, Verdict
+
+CHIP = "x86-avx512"
+
+
+def conv(name: str, products: int = 1_000_000) -> Op:
+    return Op(name, "top.conv", "INT8", False, products, 1000, 10_000, 10_000)
+
+
+@dataclass
+class FakeBench:
+    """Every op adds its error in int8, `kept` of it in INT16, none in F32; the score is 1 minus the square root of their sum."""
+
+    ops: list[Op]
+    errors: Mapping[str, float]
+    target: Target
+    kept: float = 0.2
+    refused: frozenset[str] = frozenset()
+    scores: list[dict[str, str]] = field(default_factory=list)
+    measured: int = 0
+
+    def _error(self, types: Mapping[str, str]) -> float:
+        if any(type_ == "INT16" and name in self.refused for name, type_ in types.items()):
+            raise Impossible("refused")
+        factor = {"INT8": 1.0, "INT16": self.kept, "F32": 0.0}
+        return sum(error * factor[types.get(name, "INT8")] for name, error in self.errors.items())
+
+    def cost(self, types: Mapping[str, str]) -> float:
+        return total(self.ops, CHIP, types)
+
+    def measure(self, types: Mapping[str, str]) -> Measure:
+        self.measured += 1
+        return Measure(self._error(types), self.cost(types))
+
+    def verdict(self, types: Mapping[str, str]) -> Verdict:
+        self.scores.append(dict(types))
+        return Verdict(self.target, {"score": 1 - self._error(types) ** 0.5}, "score", 1.0, 100)
+
+
+def search(bench: FakeBench, *ladder: str):
+    return Search(bench, ladder or ("F32",), lambda *unused: None).run(units_of(bench.ops))
+
+
+def test_finds_the_few_ops_that_matter_in_few_runs() -> None:
+    ops = [conv(f"c{i}") for i in range(120)]
+    errors = {op.name: 1e-8 for op in ops} | {"c17": 4e-4, "c90": 1e-3, "c91": 2e-4}
+    bench = FakeBench(ops, errors, Target("drop", 1.5))
+    found = search(bench)
+    assert found.verdict.met and not found.base_verdict.met
+    assert set(found.types) == {"c90", "c17"} and set(found.types.values()) == {"F32"}
+    assert bench.measured < 50 and len(bench.scores) < 25
+
+
+def test_nothing_changes_where_int8_is_good_enough() -> None:
+    bench = FakeBench([conv("a"), conv("b")], {"a": 1e-6, "b": 1e-6}, Target("drop", 0.5))
+    found = search(bench)
+    assert found.verdict.met and found.types == {} and bench.scores == [{}]
+
+
+def test_cheap_ops_go_first() -> None:
+    ops = [conv("large", 1_000_000_000), conv("small", 1_000)]
+    found = search(FakeBench(ops, {"large": 1e-4, "small": 1e-4}, Target("drop", 1.1)))
+    assert set(found.types) == {"small"}
+
+
+def test_lowest_rung_that_does_is_taken() -> None:
+    ops = [conv(f"c{i}") for i in range(6)]
+    errors = {"c0": 1e-4, "c1": 1e-4} | {f"c{i}": 1e-7 for i in range(2, 6)}
+    enough = search(FakeBench(ops, errors, Target("drop", 0.7)), "INT16", "F32")
+    assert enough.verdict.met and enough.types == {"c0": "INT16", "c1": "INT16"}
+    mixed = search(FakeBench(ops, errors, Target("drop", 0.46)), "INT16", "F32")
+    assert mixed.verdict.met and sorted((mixed.types["c0"], mixed.types["c1"])) == ["F32", "INT16"]
+
+
+def test_a_rung_that_the_compiler_refuses_is_stepped_over() -> None:
+    found = search(FakeBench([conv("a"), conv("b")], {"a": 1e-4, "b": 1e-9}, Target("drop", 0.5), refused=frozenset("a")), "INT16", "F32")
+    assert found.verdict.met and found.types["a"] == "F32"
+
+
+def test_unreachable_gives_the_best_there_is() -> None:
+    found = search(FakeBench([conv("a"), conv("b")], {"a": 1e-4, "b": 1e-5}, Target("drop", -1.0)))
+    assert not found.verdict.met and found.verdict.value == pytest.approx(0) and set(found.types) == {"a", "b"}
+
+
+def test_units_leave_moves_and_float_ops_out() -> None:
+    silu, move = Op("s", "top.silu", "INT8", False, 0, 0, 10, 10), Op("m", "top.reshape", "INT8", True, 0, 0, 10, 10)
+    kept = Op("k", "top.softmax", "F32", False, 0, 0, 10, 10)
+    assert [[op.name for op in unit] for unit in units_of([conv("a"), silu, move, kept, conv("b")])] == [["a", "s"], ["b"]]
+
+
+@pytest.mark.parametrize("text, metric, limit", [("cos>=0.999", "cos", 0.999), (" drop <= 0.5 ", "drop", 0.5), ("drop<=-1", "drop", -1)])
+def test_targets(text: str, metric: str, limit: float) -> None:
+    assert Target.parse(text) == Target(metric, limit) and Target.parse(str(Target.parse(text))) == Target(metric, limit)
+
+
+@pytest.mark.parametrize("text, words", [
+    ("cos", "expected one of"), ("", "expected one of"), ("cos>=0.9 drop<=1", "expected one of"),
+    ("cosine>=0.9", "unknown metric 'cosine'; is it 'cos'?"), ("top1>=0.9", "unknown metric"), ("cos<=0.9", "compared with >="),
+    ("drop>=0.5", "compared with <="), ("drop<0.5", "compared with <="), ("cos>=much", "'much' is no number"), ("drop<=nan", "no number"),
+    ("cos>=1.2", "at most 1"), ("cos>=0", "above 0")])
+def test_bad_targets(text: str, words: str) -> None:
+    with pytest.raises(TesseraError) as caught:
+        Target.parse(text)
+    assert caught.value.code == ExitCode.USAGE and words in caught.value.message
+
+
+def test_nan_meets_no_target() -> None:
+    for target in (Target("cos", 0.5), Target("drop", 5)):
+        assert not Verdict(target, {"s": float("nan")}, "s", 0.9, 100).met
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_wider_types_cost_more(chip: str) -> None:
+    for op in (conv("c", 10_000_000), Op("a", "top.add", "INT8", False, 0, 0, 1000, 1000)):
+        assert nanoseconds(op, "INT8", chip) < nanoseconds(op, "F32", chip)
+        assert set(CHIPS[chip].macs) == set(cost.BYTES)
+
+
+def test_journal_goes_on_and_refuses_what_is_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "t.partial"
+    with Journal(path, "one") as journal:
+        journal.put("error", {"a": "F32"}, [0.5, 1.0])
+    path.write_text(path.read_text() + '{"key": "half')  # killed while writing
+    with Journal(path, "one") as journal:
+        assert journal.resumed == 1 and journal.get("error", {"a": "F32"}) == [0.5, 1.0] and journal.get("score", {"a": "F32"}) is None
+        journal.put("score", {}, 3)
+    with Journal(path, "one") as journal:
+        assert journal.resumed == 2
+    with Journal(path, "two") as journal:
+        assert journal.resumed == 0 and journal.get("error", {"a": "F32"}) is None
+
+
+def test_qtable_reads_what_it_wrote(tmp_path: Path) -> None:
+    lines = [qtable.Line("Conv_3", "F32", "because"), qtable.Line("ä", "INT8")]
+    qtable.save(tmp_path / "q.json", "m", lines)
+    assert qtable.load(tmp_path / "q.json") == lines
+    qtable.save(tmp_path / "e.json", "m", [])
+    assert qtable.load(tmp_path / "e.json") == []
+    (tmp_path / "bad.json").write_text("[]")
+    with pytest.raises(TesseraError, match="no quantise table"):
+        qtable.load(tmp_path / "bad.json")
