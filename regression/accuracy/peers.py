@@ -22,6 +22,7 @@ from tessera.progress import Report
 
 ORT_METHODS = ("MinMax", "Entropy", "Percentile")
 NNCF = "NNCF"
+QDQ_OPSET = 13
 Arrays = Sequence[Mapping[str, np.ndarray]]
 
 
@@ -59,7 +60,7 @@ def onnxruntime_static(onnx_file: Path, like: AnyModel, arrays: Arrays, method: 
             return dict(found) if (found := next(self._left, None)) is not None else None
 
     fixed, prepared, output = (folder / f"ort_{name}.onnx" for name in ("fixed", "prepared", method))
-    _fix_shapes(onnx_file, like, fixed)
+    _prepare(onnx_file, like, fixed)
     try:
         quant_pre_process(str(fixed), str(prepared), skip_symbolic_shape=True)
     except Exception:  # its own shape inference gives up on some models; quantize_static takes them without
@@ -69,16 +70,18 @@ def onnxruntime_static(onnx_file: Path, like: AnyModel, arrays: Arrays, method: 
     return any_model.open_model(output, report, 2).preprocessed_like(like)
 
 
-def _fix_shapes(source: Path, like: AnyModel, target: Path) -> None:
-    """Writes the model with the sizes of `like` as its inputs'."""
+def _prepare(source: Path, like: AnyModel, target: Path) -> None:
+    """Writes the model with the sizes of `like` as its inputs', and of opset 13 at least: QDQ per channel needs it."""
     import onnx
+    from onnx import version_converter
 
     model = onnx.load(str(source))
     shapes = {spec.name: spec.shape for spec in like.inputs}
     for value in model.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ())):
             dim.dim_value = size
-    onnx.save(model, str(target))
+    opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    onnx.save(model if opset >= QDQ_OPSET else version_converter.convert_version(model, QDQ_OPSET), str(target))
 
 
 @quietly
