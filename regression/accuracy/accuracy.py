@@ -30,6 +30,7 @@ from judges import JUDGES  # noqa: E402
 from tessera import any_model, compare  # noqa: E402
 from tessera.any_model import AnyModel  # noqa: E402
 from tessera.calibration.dataset import open_dataset  # noqa: E402
+from tessera.errors import TesseraError  # noqa: E402
 from tessera.progress import Report  # noqa: E402
 from tessera.tasks import TASKS  # noqa: E402
 
@@ -136,6 +137,7 @@ def main() -> int:
         parser.error("no case of that name says how it is quantised")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     rows: dict[str, list[Cell]] = {}
+    failed: list[str] = []
     for case in cases:
         with tempfile.TemporaryDirectory() as scratch:
             try:
@@ -143,6 +145,10 @@ def main() -> int:
                 rows[case.name] = row_of(case, columns, not args.no_peers, Report(0, quiet=True), Path(scratch))
             except DataMissing as missing:
                 print(f"{case.name}: skipped: {missing}", flush=True)
+                continue
+            except (RuntimeError, TesseraError) as error:
+                print(f"{case.name}: failed: {error}", flush=True)
+                failed.append(case.name)
                 continue
         tell(case, rows[case.name])
         if args.json:
@@ -152,7 +158,7 @@ def main() -> int:
     if args.markdown:
         lines = ["| " + " | ".join(line) + " |" for line in table]
         Path(args.markdown).write_text("\n".join([lines[0], "|---" * len(table[0]) + "|", *lines[1:]]) + "\n")
-    return 0 if rows else 1
+    return 0 if rows and not failed else 1
 
 
 def tell(case: Case, row: list[Cell]) -> None:
