@@ -44,7 +44,8 @@ public:
       SmallVector<HostTensor> operands;
       SmallVector<const HostTensor *> pointers;
       for (Value input : map.getInputs()) {
-        std::optional<top::TensorData> data = top::getConstantData(input);
+        // The argument may be a constant too, of any size.
+        std::optional<top::TensorData> data = values.contains(input) ? std::nullopt : top::getConstantData(input);
         operands.push_back(data ? HostTensor(RankedTensorType::get({1}, data->type.getElementType()), data->bytes)
                                 : values.lookup(input));
       }

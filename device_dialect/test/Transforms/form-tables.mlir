@@ -69,3 +69,18 @@ func.func @others(%x: tensor<5xi8>, %b: tensor<5xi8>, %one: tensor<1xi8>, %f: te
   } : (tensor<5xf32>) -> tensor<5xi8>
   return %0, %1, %2 : tensor<5xi8>, tensor<5xi8>, tensor<5xi8>
 }
+
+// -----
+
+// The bytes may be a constant.
+// CHECK-LABEL: func.func @constant
+// CHECK: device.lut
+func.func @constant() -> tensor<3xi8> {
+  %c = top.constant dense<[1, -2, 3]> : tensor<3xi8> : tensor<3xi8>
+  %y = device.map(%c) {
+  ^bb0(%a: i8):
+    %m = arith.addi %a, %a : i8
+    device.yield %m : i8
+  } : (tensor<3xi8>) -> tensor<3xi8>
+  return %y : tensor<3xi8>
+}

@@ -27,9 +27,9 @@ using HandlerTable = std::map<std::pair<StringRef, StringRef>, llvm::SmallVector
 const HandlerTable &handlerTable() {
   static const HandlerTable table = [] {
     HandlerTable entries;
-    for (auto family :
-         {elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(), resizeHandlers(),
-          controlHandlers(), recurrentHandlers(), compositeHandlers(), quantizeHandlers()}) {
+    for (auto family : {elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(),
+                        resizeHandlers(), controlHandlers(), recurrentHandlers(), compositeHandlers(),
+                        quantizeHandlers(), qLinearHandlers(), integerProductHandlers()}) {
       for (const HandlerEntry &entry : family) {
         entries[{entry.domain, entry.name}].push_back(entry);
       }

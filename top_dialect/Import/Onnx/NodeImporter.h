@@ -151,6 +151,8 @@ llvm::ArrayRef<HandlerEntry> controlHandlers();
 llvm::ArrayRef<HandlerEntry> recurrentHandlers();
 llvm::ArrayRef<HandlerEntry> compositeHandlers();
 llvm::ArrayRef<HandlerEntry> quantizeHandlers();
+llvm::ArrayRef<HandlerEntry> qLinearHandlers();
+llvm::ArrayRef<HandlerEntry> integerProductHandlers();
 
 /// The newest handler of an operator that serves |opset|; null if there is none.
 Handler findHandler(llvm::StringRef domain, llvm::StringRef name, int64_t opset);

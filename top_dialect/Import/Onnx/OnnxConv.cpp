@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
+#include "top_dialect/Import/Onnx/Products.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -95,12 +96,16 @@ std::optional<Window> readFilterWindow(NodeImporter &n, Value x, Value w) {
   return window;
 }
 
+} // namespace
+
 Value makeConv(NodeImporter &n, Value x, Value w, Value bias) {
   auto window = readFilterWindow(n, x, w);
   return window ? n.create<ConvOp>(x, w, bias, window->strides, window->pads, window->dilations, n.intAttr("group", 1),
                                    false, llvm::APFloat(-1.0))
                 : x;
 }
+
+namespace {
 
 void conv(NodeImporter &n) { n.setOutput(0, makeConv(n, n.input(0), n.input(1), n.optionalInput(2))); }
 
@@ -189,13 +194,13 @@ Value makeMatMul(NodeImporter &n, Value a, Value b, Value bias = {}, bool transA
   return n.create<MatMulOp>(a, b, bias, transA, transB, false, llvm::APFloat(-1.0));
 }
 
-/// numpy.matmul: 1-D operands get a dim that the result loses again.
-void matMul(NodeImporter &n) {
-  Value a = n.input(0), b = n.input(1);
+} // namespace
+
+Value makeNumpyMatMul(NodeImporter &n, Value a, Value b) {
   int64_t rankA = NodeImporter::rank(a), rankB = NodeImporter::rank(b);
   if (rankA == 0 || rankB == 0) {
     n.fail("an operand is a scalar");
-    return;
+    return a;
   }
   Ints shapeA(NodeImporter::shape(a)), shapeB(NodeImporter::shape(b));
   if (rankA == 1) {
@@ -212,8 +217,12 @@ void matMul(NodeImporter &n) {
   if (rankA == 1 && !shape.empty()) {
     shape.erase(shape.end() - (rankB == 1 ? 1 : 2));
   }
-  n.setOutput(0, n.reshape(y, shape));
+  return n.reshape(y, shape);
 }
+
+namespace {
+
+void matMul(NodeImporter &n) { n.setOutput(0, makeNumpyMatMul(n, n.input(0), n.input(1))); }
 
 /// alpha a b + beta c. A bias [N] or [1, N] goes into the matmul, everything else is added.
 void gemm(NodeImporter &n) {
@@ -259,13 +268,29 @@ void maxPool(NodeImporter &n) {
   n.setOutput(0, n.create<MaxPoolOp>(x, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0));
 }
 
-void averagePool(NodeImporter &n) {
-  Value x = n.input(0);
-  if (auto w = readWindow(n, x, {})) {
-    n.setOutput(0, n.create<AvgPoolOp>(x, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0,
-                                       n.intAttr("count_include_pad", 0) != 0));
-  }
+} // namespace
+
+Value makeAveragePool(NodeImporter &n, Value x) {
+  auto w = readWindow(n, x, {});
+  return w ? n.create<AvgPoolOp>(x, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0,
+                                 n.intAttr("count_include_pad", 0) != 0)
+           : x;
 }
+
+Ints spatialAxes(NodeImporter &n, Value x) {
+  if (NodeImporter::rank(x) < 3) {
+    n.fail(llvm::formatv("its input has rank {0}; at least 3 is wanted", NodeImporter::rank(x)));
+  }
+  Ints axes;
+  for (int64_t d = 2; d < NodeImporter::rank(x); ++d) {
+    axes.push_back(d);
+  }
+  return axes;
+}
+
+namespace {
+
+void averagePool(NodeImporter &n) { n.setOutput(0, makeAveragePool(n, n.input(0))); }
 
 /// The attribute p of a p-norm.
 double readNorm(NodeImporter &n) {
@@ -293,17 +318,6 @@ void lpPool(NodeImporter &n) {
   Value mean =
       n.create<AvgPoolOp>(powers, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0, true);
   n.setOutput(0, n.create<PowOp>(n.create<MulOp>(mean, n.scalarLike(x, count)), n.scalarLike(x, 1.0 / p)));
-}
-
-Ints spatialAxes(NodeImporter &n, Value x) {
-  if (NodeImporter::rank(x) < 3) {
-    n.fail(llvm::formatv("its input has rank {0}; at least 3 is wanted", NodeImporter::rank(x)));
-  }
-  Ints axes;
-  for (int64_t d = 2; d < NodeImporter::rank(x); ++d) {
-    axes.push_back(d);
-  }
-  return axes;
 }
 
 template <ReduceKind kind>

@@ -3,6 +3,7 @@
 //
 // They become quantize and dequantize ops, the form that the quantiser writes too; nothing here decides precisions.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
+#include "top_dialect/Import/Onnx/Products.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -79,9 +80,10 @@ void dequantizeLinear(NodeImporter &n) {
   n.setOutput(0, n.cast(n.create<DequantizeOp>(x, f32Scale, zero), NodeImporter::elementType(scale)));
 }
 
-/// Scale and zero point from the range of x, widened to hold 0.
-void dynamicQuantizeLinear(NodeImporter &n) {
-  Value x = n.input(0);
+} // namespace
+
+/// The range is widened to hold 0. Where it is 0 alone the scale is 1, as in onnxruntime.
+DynamicallyQuantised makeDynamicQuantize(NodeImporter &n, Value x) {
   Ints axes;
   for (int64_t d = 0; d < NodeImporter::rank(x); ++d) {
     axes.push_back(d);
@@ -89,14 +91,22 @@ void dynamicQuantizeLinear(NodeImporter &n) {
   Value zero = n.scalarLike(x, 0.0);
   auto extreme = [&](ReduceKind kind) { return axes.empty() ? x : n.create<ReduceOp>(x, kind, axes, false); };
   Value low = n.create<MinOp>(extreme(ReduceKind::min), zero), high = n.create<MaxOp>(extreme(ReduceKind::max), zero);
-  Value scale = n.create<DivOp>(n.create<SubOp>(high, low), n.scalarLike(x, 255.0));
+  Value step = n.create<DivOp>(n.create<SubOp>(high, low), n.scalarLike(x, 255.0));
+  Value scale = n.create<WhereOp>(n.create<CompareOp>(high, low, CompareKind::eq), n.scalarLike(x, 1.0), step);
   Value point = n.create<DivOp>(n.create<SubOp>(zero, low), scale);
   point = n.create<RoundOp>(n.create<ClipOp>(point, llvm::APFloat(0.0), llvm::APFloat(255.0)));
   mlir::Type u8 = mlir::IntegerType::get(n.b.getContext(), 8, mlir::IntegerType::Unsigned);
   Value zeroPoint = n.cast(point, u8);
-  n.setOutput(0, n.create<QuantizeOp>(x, scale, zeroPoint));
-  n.setOutput(1, scale);
-  n.setOutput(2, zeroPoint);
+  return {n.create<QuantizeOp>(x, scale, zeroPoint), scale, zeroPoint};
+}
+
+namespace {
+
+void dynamicQuantizeLinear(NodeImporter &n) {
+  DynamicallyQuantised y = makeDynamicQuantize(n, n.input(0));
+  n.setOutput(0, y.values);
+  n.setOutput(1, y.scale);
+  n.setOutput(2, y.zeroPoint);
 }
 
 } // namespace
@@ -105,6 +115,8 @@ llvm::ArrayRef<HandlerEntry> quantizeHandlers() {
   static const HandlerEntry entries[] = {
       {"", "QuantizeLinear", quantizeLinear},
       {"", "DequantizeLinear", dequantizeLinear},
+      {"com.microsoft", "QuantizeLinear", quantizeLinear},
+      {"com.microsoft", "DequantizeLinear", dequantizeLinear},
       {"", "DynamicQuantizeLinear", dynamicQuantizeLinear},
   };
   return entries;

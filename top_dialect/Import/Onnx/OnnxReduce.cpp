@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
+#include "top_dialect/Import/Onnx/Products.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -84,16 +85,13 @@ void topK(NodeImporter &n) {
   makeTopK(n, k[0], n.intAttr("largest", 1) != 0);
 }
 
-template <bool log>
-void softmax(NodeImporter &n) {
-  Value x = n.input(0);
-  n.setOutput(0, n.create<SoftmaxOp>(x, n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x)), log));
+} // namespace
+
+Value makeSoftmax(NodeImporter &n, Value x, bool log) {
+  return n.create<SoftmaxOp>(x, n.normalizeAxis(n.intAttr("axis", -1), NodeImporter::rank(x)), log);
 }
 
-/// Before opset 13 the dims from axis on count as one.
-template <bool log>
-void flatSoftmax(NodeImporter &n) {
-  Value x = n.input(0);
+Value makeFlatSoftmax(NodeImporter &n, Value x, bool log) {
   int64_t rank = NodeImporter::rank(x), axis = n.intAttr("axis", 1);
   axis = axis == rank ? rank : n.normalizeAxis(axis, rank);
   llvm::ArrayRef<int64_t> shape = NodeImporter::shape(x);
@@ -106,16 +104,27 @@ void flatSoftmax(NodeImporter &n) {
     }
   }
   if (count <= 1 && axis < rank) {
-    n.setOutput(0, n.create<SoftmaxOp>(x, count ? wide : axis, log));
-    return;
+    return n.create<SoftmaxOp>(x, count ? wide : axis, log);
   }
   Ints flat = joinedFrom(shape, axis), original(shape);
   if (mlir::ShapedType::isDynamic(flat.back())) {
     n.unsupported("softmax over several dims needs them static: fix them with --input_shapes");
-    return;
+    return x;
   }
   Value y = n.create<SoftmaxOp>(n.reshape(x, flat), axis, log);
-  n.setOutput(0, n.reshape(y, original));
+  return n.reshape(y, original);
+}
+
+namespace {
+
+template <bool log>
+void softmax(NodeImporter &n) {
+  n.setOutput(0, makeSoftmax(n, n.input(0), log));
+}
+
+template <bool log>
+void flatSoftmax(NodeImporter &n) {
+  n.setOutput(0, makeFlatSoftmax(n, n.input(0), log));
 }
 
 void hardmax(NodeImporter &n) {
