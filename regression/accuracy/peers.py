@@ -80,7 +80,10 @@ def _prepare(source: Path, like: AnyModel, target: Path) -> None:
     for value in model.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ())):
             dim.dim_value = size
-    opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    opset = max(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    others = [entry for entry in model.opset_import if entry.domain not in ("", "ai.onnx")]
+    del model.opset_import[:]  # the quantiser refuses models that name the standard operators twice
+    model.opset_import.extend([onnx.helper.make_opsetid("", opset), *others])
     onnx.save(model if opset >= QDQ_OPSET else version_converter.convert_version(model, QDQ_OPSET), str(target))
 
 
