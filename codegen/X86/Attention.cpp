@@ -62,7 +62,7 @@ public:
 
   AttentionEmitter(KernelBuilder &kb, device::AttentionOp op)
       : AttentionShape(kb, op), element(y.getElementType()), type(registerType(element)) {
-    lanes = 2 * kb.target.lanes(type.getIntOrFloatBitWidth());
+    lanes = kb.exact ? kExactLanes : 2 * kb.target.lanes(type.getIntOrFloatBitWidth());
     keysPadded = llvm::alignTo(keys, lanes);
   }
 
@@ -191,7 +191,8 @@ struct AttentionModel : KernelInterface::ExternalModel<AttentionModel, device::A
     auto attention = cast<device::AttentionOp>(op);
     bool single = llvm::all_of(op->getOperandTypes(),
                                [](Type type) { return cast<RankedTensorType>(type).getElementType().isF32(); });
-    if (single) {
+    // The register tile adds fused products, whose order depends on it.
+    if (single && !kb.exact) {
       emitMicroAttention(attention, kb);
     } else {
       AttentionEmitter(kb, attention).emit();

@@ -19,7 +19,8 @@ struct EmitKernelsPass : impl::EmitKernelsPassBase<EmitKernelsPass> {
   void runOnOperation() override {
     std::optional<X86Target> target = X86Target::parse(chip);
     if (!target) {
-      getOperation().emitError("unknown chip '") << chip << "': allowed are x86, x86-v2, x86-avx2, x86-avx512";
+      getOperation().emitError("unknown chip '")
+          << chip << "': allowed are x86, x86-v2, x86-avx2, x86-avx512, x86-avx512vnni";
       return signalPassFailure();
     }
     mlir::OpBuilder builder(&getContext());

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/KernelBuilder.h"
 
+#include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,7 +21,7 @@ int64_t physicalElements(RankedTensorType type) {
 }
 
 KernelBuilder::KernelBuilder(const X86Target &target, Operation *op, StringRef symbol)
-    : target(target), b(UnknownLoc::get(op->getContext()), op->getContext()), sourceOp(op) {
+    : target(target), exact(device::isExact(op)), b(UnknownLoc::get(op->getContext()), op->getContext()), sourceOp(op) {
   kernelFrame.symbol = symbol.str();
   module = ModuleOp::create(b.getLoc());
   b.setInsertionPointToEnd(module->getBody());

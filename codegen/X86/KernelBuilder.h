@@ -34,6 +34,8 @@ public:
   KernelBuilder(const X86Target &target, mlir::Operation *op, llvm::StringRef symbol);
 
   const X86Target target;
+  /// The op's function computes with integers: float arithmetic is that of bmodel/numerics_float.h, to the bit.
+  const bool exact;
   mlir::ImplicitLocOpBuilder b;
 
   mlir::Operation *op() const { return sourceOp; }

@@ -3,6 +3,7 @@
 #include "codegen/X86/KernelCompiler.h"
 
 #include "codegen/X86/EmitterVersion.inc"
+#include "device_dialect/IR/Exact.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
@@ -63,7 +64,8 @@ private:
 std::string kernelKey(Operation *op, const X86Target &target) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << kEmitterVersion << '\n' << target.llvmCpu() << target.llvmFeatures() << '\n';
+  os << kEmitterVersion << '\n'
+     << target.llvmCpu() << target.llvmFeatures() << (device::isExact(op) ? " exact\n" : "\n");
   KeyWriter(os).write(op);
   llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(text));
   return llvm::utohexstr(hash.high64, /*LowerCase=*/true, 16) + llvm::utohexstr(hash.low64, true, 16);

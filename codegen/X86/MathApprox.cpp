@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/MathApprox.h"
 
+#include "bmodel/numerics_float.h"
 #include "codegen/X86/Requantise.h"
+#include "device_dialect/IR/ScalarPatterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -40,6 +42,7 @@ Float fma(Float x, Float y, Float z) { return x.make(emitFma(*x.kb, x.v, y.v, z.
 Float abs(Float x) { return x.make(math::AbsFOp::create(x.kb->b, x.v)); }
 Float sqrt(Float x) { return x.make(math::SqrtOp::create(x.kb->b, x.v)); }
 Float trunc(Float x) { return x.make(math::TruncOp::create(x.kb->b, x.v)); }
+Float mulAdd(Float x, Float y, Float z) { return fma(x, y, z); }
 Float roundEven(Float x) { return x.make(math::RoundEvenOp::create(x.kb->b, x.v)); }
 Float copySign(Float x, Float sign) { return x.make(math::CopySignOp::create(x.kb->b, x.v, sign.v)); }
 
@@ -126,40 +129,33 @@ std::pair<Float, Float> splitExponent(Float x) {
 }
 
 //===----------------------------------------------------------------------===//
-// f32 functions; polynomials after Cephes (exp, log, tanh) and N. Juffa (erf)
+// f32 functions: those of bmodel/numerics_float.h, on registers
 //===----------------------------------------------------------------------===//
 
-/// 2^n and the rest of e^x = 2^n (1 + p r^2 + r), |r| <= ln(2) / 2.
-Float expOfRest(Float n, Float bounded) {
-  Float r = fma(n, n.lit(-0.693359375), bounded);
-  r = fma(n, n.lit(2.12194440e-4), r);
-  Float p =
-      horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
-  return fma(p, r * r, r) + 1.0;
+/// Bits of f32 values.
+struct Int {
+  KernelBuilder *kb;
+  Value v;
+};
+template <typename Op>
+Int make(Int x, Value y) {
+  return {x.kb, Op::create(x.kb->b, x.v, y)};
 }
+Int operator+(Int x, Int y) { return make<arith::AddIOp>(x, y.v); }
+Int operator-(Int x, Int y) { return make<arith::SubIOp>(x, y.v); }
+Int operator+(Int x, int32_t y) { return make<arith::AddIOp>(x, integer(*x.kb, x.v.getType(), y)); }
+Int operator-(Int x, int32_t y) { return make<arith::SubIOp>(x, integer(*x.kb, x.v.getType(), y)); }
+Int operator<<(Int x, int by) { return make<arith::ShLIOp>(x, integer(*x.kb, x.v.getType(), by)); }
+Int operator>>(Int x, int by) { return make<arith::ShRSIOp>(x, integer(*x.kb, x.v.getType(), by)); }
+Int toInt(Float x) { return {x.kb, arith::FPToSIOp::create(x.kb->b, integerLike(x.type()), x.v)}; }
+Int toBits(Float x) { return {x.kb, bits(x)}; }
+Float fromBits(Float like, Int x) { return fromBits(like, x.v); }
+Float toFloat(Float like, Int x) { return like.make(arith::SIToFPOp::create(x.kb->b, like.type(), x.v)); }
 
-Float expF32(Float x) {
-  Float bounded = clamp(x, -105.0, 89.0);
-  Float n = roundEven(bounded * 1.44269504088896341);
-  return scaleByPower(expOfRest(n, bounded), n);
-}
-
-/// e^x for x in [-87, 88]; beyond it stops growing and falling. Half of expF32's work.
-Float expNormal(Float x) {
-  KernelBuilder &kb = *x.kb;
-  Float bounded = clamp(x, -87.0, 88.0);
-  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the lowest bits.
-  Float shifted = fma(bounded, x.lit(1.44269504088896341), x.lit(0x1.8p23));
-  Value raw = bits(shifted);
-  Value power = arith::ShLIOp::create(kb.b, raw, integer(kb, raw.getType(), 23));
-  Float rest = expOfRest(shifted - 0x1.8p23, bounded);
-  return fromBits(x, arith::AddIOp::create(kb.b, bits(rest), power));
-}
-
-/// 1 / x for a finite normal x whose inverse is normal: where there is an instruction of 14 bits, that and one step of
-/// Newton.
+/// 1 / x for a finite normal x whose inverse is normal: where bits do not matter and there is an instruction of 14
+/// bits, that and one step of Newton.
 Float inverse(Float x) {
-  bool estimate = x.kb->target.hasMasks() && isa<VectorType>(x.type()) && !x.isF64();
+  bool estimate = !x.kb->exact && x.kb->target.hasMasks() && isa<VectorType>(x.type()) && !x.isF64();
   auto flags = estimate ? arith::FastMathFlags::arcp : arith::FastMathFlags::none;
   return x.make(arith::DivFOp::create(x.kb->b, x.lit(1.0).v, x.v, flags));
 }
@@ -171,42 +167,6 @@ Float logSpecials(Float x, Float result) {
   result = select(x == 0.0, x.lit(-infinity), result);
   Value invalid = compare(arith::CmpFPredicate::ULT, x, x.lit(0.0)); // negative or NaN
   return select(invalid, x.lit(std::numeric_limits<double>::quiet_NaN()), result);
-}
-
-Float logF32(Float x) {
-  auto [mantissa, exponent] = splitExponent(x);
-  Float z = mantissa - 1.0;
-  Float square = z * z;
-  Float p = horner(z, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-                       -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
-  Float y = p * z * square;
-  y = fma(exponent, x.lit(-2.12194440e-4), y);
-  y = fma(square, x.lit(-0.5), y);
-  return logSpecials(x, fma(exponent, x.lit(0.693359375), z + y));
-}
-
-Float tanhF32(Float x) {
-  Float magnitude = abs(x), square = x * x;
-  Float p =
-      horner(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
-  Float small = fma(p * square, x, x);
-  Float large = fma(x.lit(-2.0), inverse(expNormal(magnitude + magnitude) + 1.0), x.lit(1.0));
-  return select(magnitude < 0.625, small, copySign(large, x));
-}
-
-Float erfF32(Float x) {
-  Float t = abs(x), s = x * x;
-  Float r = fma(t.lit(-1.72853470e-5), t, t.lit(3.83197126e-4));
-  Float u = fma(t.lit(-3.88396438e-3), t, t.lit(2.42546219e-2));
-  r = fma(r, s, u);
-  for (double coefficient : {-1.06777877e-1, -6.34846687e-1, -1.28717512e-1}) {
-    r = fma(r, t, t.lit(coefficient));
-  }
-  // Beyond 4 erf is 1 in single precision, and the polynomial would overflow to NaN.
-  Float bounded = select(t > 4.0, t.lit(-20.0), fma(r, t, -t));
-  Float large = copySign(1.0 - expNormal(bounded), x);
-  Float p = horner(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
-  return select(t > 0.927734375, large, fma(p, x, x));
 }
 
 //===----------------------------------------------------------------------===//
@@ -234,8 +194,8 @@ Float logF64(Float x) {
   return logSpecials(x, z + y + exponent * 0.693359375);
 }
 
-Float exp(Float x) { return x.isF64() ? expF64(x) : expF32(x); }
-Float log(Float x) { return x.isF64() ? logF64(x) : logF32(x); }
+Float exp(Float x) { return x.isF64() ? expF64(x) : bmodel::numerics::exp(x); }
+Float log(Float x) { return x.isF64() ? logF64(x) : bmodel::numerics::log(x); }
 
 /// e^x - 1 without cancellation (W. Kahan).
 Float expm1(Float x) {
@@ -254,7 +214,7 @@ Float log1p(Float x) {
 
 Float tanh(Float x) {
   if (!x.isF64()) {
-    return tanhF32(x);
+    return bmodel::numerics::tanh(x);
   }
   Float e = expm1(clamp(abs(x) * 2.0, 0.0, 80.0));
   return copySign(e / (e + 2.0), x);
@@ -515,7 +475,7 @@ Value roundedDivision(KernelBuilder &kb, Value x, Value y, bool up) {
 } // namespace
 
 Value emitFma(KernelBuilder &kb, Value x, Value y, Value z) {
-  if (kb.target.hasFma()) {
+  if (kb.target.hasFma() && !kb.exact) {
     return math::FmaOp::create(kb.b, x, y, z);
   }
   return arith::AddFOp::create(kb.b, arith::MulFOp::create(kb.b, x, y), z);
@@ -523,7 +483,8 @@ Value emitFma(KernelBuilder &kb, Value x, Value y, Value z) {
 
 Value emitMultiplyAdd(KernelBuilder &kb, Value x, Value y, Value sum) {
   if (isa<FloatType>(getElementTypeOrSelf(sum.getType()))) {
-    return emitFma(kb, x, y, sum);
+    return kb.target.hasFma() ? Value(math::FmaOp::create(kb.b, x, y, sum))
+                              : Value(arith::AddFOp::create(kb.b, arith::MulFOp::create(kb.b, x, y), sum));
   }
   return arith::AddIOp::create(kb.b, arith::MulIOp::create(kb.b, x, y), sum);
 }
@@ -532,31 +493,16 @@ Value emitExp(KernelBuilder &kb, Value x) { return exp(Float{&kb, x}).v; }
 Value emitLog(KernelBuilder &kb, Value x) { return log(Float{&kb, x}).v; }
 Value emitTanh(KernelBuilder &kb, Value x) { return tanh(Float{&kb, x}).v; }
 Value emitSigmoid(KernelBuilder &kb, Value x) {
-  Float negative = -Float{&kb, x};
-  return negative.isF64() ? (1.0 / (exp(negative) + 1.0)).v : inverse(expNormal(negative) + 1.0).v;
+  Float value{&kb, x};
+  return value.isF64() ? (1.0 / (exp(-value) + 1.0)).v : bmodel::numerics::sigmoid(value).v;
 }
 Value emitExpOfNegative(KernelBuilder &kb, Value x) {
   Float value{&kb, x};
-  return value.isF64() ? exp(value).v : select(value < -87.0, value.lit(0.0), expNormal(value)).v;
-}
-
-/// x if |op| is 1 / (1 + e^-x) on f32.
-static Value matchSigmoid(arith::DivFOp op) {
-  auto isOne = [](Value value) { return matchPattern(value, m_OneFloat()); };
-  auto sum = op.getRhs().getDefiningOp<arith::AddFOp>();
-  if (!sum || !isOne(op.getLhs()) || !op.getType().isF32()) {
-    return {};
-  }
-  Value power = isOne(sum.getLhs()) ? sum.getRhs() : isOne(sum.getRhs()) ? sum.getLhs() : Value();
-  auto exp = power ? power.getDefiningOp<math::ExpOp>() : math::ExpOp();
-  auto negative = exp ? exp.getOperand().getDefiningOp<arith::NegFOp>() : arith::NegFOp();
-  return negative ? negative.getOperand() : Value();
+  return value.isF64() ? exp(value).v : bmodel::numerics::expOfNegative(value).v;
 }
 
 Value expandPattern(KernelBuilder &kb, Operation &op, const IRMapping &mapping) {
-  auto division = dyn_cast<arith::DivFOp>(op);
-  Value x = division ? matchSigmoid(division) : Value();
-  if (x) {
+  if (Value x = device::matchSigmoid(dyn_cast<arith::DivFOp>(op))) {
     return emitSigmoid(kb, mapping.lookup(x));
   }
   std::optional<Requantise> end = isa<arith::TruncIOp>(op) ? matchRequantise(op.getResult(0)) : std::nullopt;
@@ -572,7 +518,7 @@ Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
       .Case([&](math::TanhOp) { return tanh(arg(0)).v; })
       .Case([&](math::ErfOp) {
         if (!arg(0).isF64()) {
-          return erfF32(arg(0)).v;
+          return bmodel::numerics::erf(arg(0)).v;
         }
         Type type = operands[0].getType();
         Type single = kb.b.getF32Type();
@@ -580,7 +526,7 @@ Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
           single = VectorType::get(vector.getShape(), single);
         }
         Float narrow{&kb, arith::TruncFOp::create(kb.b, single, operands[0])};
-        return Value(arith::ExtFOp::create(kb.b, type, erfF32(narrow).v));
+        return Value(arith::ExtFOp::create(kb.b, type, bmodel::numerics::erf(narrow).v));
       })
       .Case([&](math::ErfcOp erfc) {
         return (1.0 - Float{&kb, expandMath(kb, math::ErfOp::create(kb.b, operands[0]), operands)}).v;

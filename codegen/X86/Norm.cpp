@@ -28,6 +28,7 @@ public:
     if (row < lanes) {
       lanes /= 2;
     }
+    lanes = kb.exact ? kExactLanes : lanes;
   }
 
   void emit() {

@@ -144,7 +144,7 @@ private:
       Value sum = overRow(kb, depth, lanes, kb.zero(vectorType()), [&](Value i, Value mask, ValueRange old) {
         // The vector's lanes beyond |depth| are undefined in scratch: masked weights alone would keep their NaN.
         Value values = keepActive(kb, mask, vector(i, mask), kb.zero(vectorType()));
-        return SmallVector<Value>{emitFma(kb, loadOperand(weights, kb.add(base, i), mask), values, old[0])};
+        return SmallVector<Value>{emitMultiplyAdd(kb, loadOperand(weights, kb.add(base, i), mask), values, old[0])};
       })[0];
       Value total = reduceLanes(kb, sum, [&](Value a, Value b) { return plus(a, b); });
       if (operands[kBias] >= 0) {

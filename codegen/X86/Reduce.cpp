@@ -34,6 +34,11 @@ public:
 
   void emit() {
     int64_t last = x.getRank() - 1;
+    bool ordered = op.getKind() == device::ReduceKind::sum || op.getKind() == device::ReduceKind::prod;
+    if (kb.exact && ordered && isa<FloatType>(accumulator) && last >= 0 && reduced[last]) {
+      bool byChannel = device::isBlocked(x) && !reduced[1];
+      return device::isBlocked(x) || device::isBlocked(y) ? inOrder(byChannel) : alongTerms();
+    }
     if (device::isBlocked(x) && !reduced[1]) {
       return acrossResults(1, Strides(x).block);
     }
@@ -148,7 +153,7 @@ private:
     while (first > 0 && reduced[first - 1]) {
       row *= x.getDimSize(--first);
     }
-    unsigned lanes = 4 * kb.target.lanes(32);
+    unsigned lanes = kb.exact ? kExactLanes : 4 * kb.target.lanes(32);
     forItems(kb, y.getNumElements(), terms(), 32768, [&](Value item) {
       SmallVector<Value> at = resultIndices(item, -1, 1);
       SmallVector<Value> indices = at;
@@ -167,6 +172,50 @@ private:
       std::swap(reduced, outer);
       Value total = reduceLanes(kb, sum, [&](Value a, Value b) { return combine(a, b); });
       epilogue.store(total, at, -1, Value());
+    });
+  }
+
+  /// The order of alongTerms where the row is not contiguous: 16 partial sums one after the other. Lanes are channels
+  /// of a block, if there are any.
+  void inOrder(bool byChannel) {
+    int64_t lanes = byChannel ? Strides(x).block : 0, laneDim = byChannel ? 1 : -1, first = x.getRank();
+    while (first > 0 && reduced[first - 1]) {
+      --first;
+    }
+    SmallVector<int64_t> sizes(y.getShape());
+    int64_t extent = byChannel ? sizes[1] : 0;
+    if (byChannel) {
+      sizes[1] = llvm::divideCeil(extent, lanes);
+    }
+    SmallVector<int64_t> run(x.getShape().drop_front(first));
+    std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
+    outer.resize(x.getRank(), false);
+    forItems(kb, product(sizes), terms() * std::max<int64_t>(lanes, 1), 32768, [&](Value item) {
+      SmallVector<Value> at = resultIndices(item, laneDim, std::max<int64_t>(lanes, 1));
+      SmallVector<Value> partial;
+      for (int64_t p = 0; p < kExactLanes; ++p) {
+        SmallVector<Value> indices = at;
+        std::swap(reduced, outer);
+        partial.push_back(overTerms(0, indices, neutral(valueType(lanes)), [&](Value old) {
+          return kb.forLoop(kb.constant(p), kb.constant(product(run)), kExactLanes, old, [&](Value i, ValueRange sums) {
+            llvm::copy(delinearize(kb, i, run), indices.begin() + first);
+            Value loaded = kb.loadElements(x.getElementType(), lanes, kb.operand(0), Strides(x).offset(kb, indices));
+            return SmallVector<Value>{combine(sums[0], term(loaded))};
+          })[0];
+        }));
+        std::swap(reduced, outer);
+      }
+      for (unsigned half = kExactLanes / 2; half > 0; half /= 2) {
+        for (unsigned i = 0; i < half; ++i) {
+          partial[i] = combine(partial[i], partial[i + half]);
+        }
+      }
+      Value mask =
+          byChannel && extent % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim])) : Value();
+      epilogue.store(partial[0], at, laneDim, mask, /*padding=*/device::isBlocked(y));
+      if (!byChannel) {
+        storePadding(at);
+      }
     });
   }
 

@@ -7,6 +7,9 @@
 
 namespace tessera::x86 {
 
+/// Partial sums of a sum whose order is specified (bmodel/numerics_float.h, OrderedSum).
+constexpr unsigned kExactLanes = 16;
+
 /// The value that never wins a maximum (or, with |smallest|, a minimum), as |type| (register type, scalar
 /// or vector of |elementType|).
 mlir::Value lowestValue(KernelBuilder &kb, mlir::Type elementType, mlir::Type type, bool smallest);

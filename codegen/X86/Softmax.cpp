@@ -27,7 +27,7 @@ public:
     for (int64_t d = 0; d < int64_t(shape.size()); ++d) {
       (d < int64_t(op.getAxis()) ? outer : d == int64_t(op.getAxis()) ? axis : inner) *= shape[d];
     }
-    lanes = kb.target.lanes(type.getIntOrFloatBitWidth());
+    lanes = kb.exact ? kExactLanes : kb.target.lanes(type.getIntOrFloatBitWidth());
   }
 
   void emit() {

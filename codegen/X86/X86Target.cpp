@@ -68,6 +68,7 @@ std::optional<X86Target> X86Target::parse(llvm::StringRef chip) {
       .Case("x86-v2", X86Target{Isa::V2})
       .Case("x86-avx2", X86Target{Isa::Avx2})
       .Case("x86-avx512", X86Target{Isa::Avx512})
+      .Case("x86-avx512vnni", X86Target{Isa::Avx512, /*vnni=*/true})
       .Default(std::nullopt);
 }
 

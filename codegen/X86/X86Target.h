@@ -35,8 +35,8 @@ struct X86Target {
   /// Bits of bmodel/cpu_features.inc that a machine needs to run the code.
   uint64_t cpuFeatureBits() const;
 
-  /// "x86" is this machine's level, "x86-v2|-avx2|-avx512" the one named; nothing for other names.
-  /// The named levels never use VNNI or BF16, so that they mean the same on every machine.
+  /// "x86" is this machine's level, "x86-v2|-avx2|-avx512|-avx512vnni" the one named; nothing for other names.
+  /// The named levels use VNNI only where they say so, and never BF16: they mean the same on every machine.
   static std::optional<X86Target> parse(llvm::StringRef chip);
   static X86Target native();
 };

@@ -72,7 +72,8 @@ llvm::json::Array describe(ArrayRef<codegen::ObservedTensor> tensors) {
 llvm::Expected<x86::X86Target> parseTarget(const Options &options) {
   std::optional<x86::X86Target> target = x86::X86Target::parse(options.chip);
   if (!target) {
-    return fail(kUsage, "unknown chip '" + options.chip + "': allowed are x86, x86-v2, x86-avx2, x86-avx512");
+    return fail(kUsage,
+                "unknown chip '" + options.chip + "': allowed are x86, x86-v2, x86-avx2, x86-avx512, x86-avx512vnni");
   }
   std::string precision = StringRef(options.quantize).upper();
   if (precision != "F32" && precision != "INT8") {
@@ -185,7 +186,7 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   auto options = std::make_shared<Options>();
   options->cacheFolder = x86::KernelCache::defaultFolder();
   sub->add_option("--mlir", options->mlir, "NAME_top.mlir, its weights beside it")->required();
-  sub->add_option("--chip", options->chip, "x86 (this machine), x86-v2, x86-avx2 or x86-avx512");
+  sub->add_option("--chip", options->chip, "x86 (this machine), x86-v2, x86-avx2, x86-avx512 or x86-avx512vnni");
   sub->add_option("--quantize", options->quantize, "F32 or INT8");
   sub->add_option("--calibration-table", options->calibrationTable, "NAME_cali.json, for INT8");
   sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json, for INT8: precision per op");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/Reference/AsTop.h"
+#include "device_dialect/Reference/FloatOps.h"
 #include "device_dialect/Reference/ScalarInterpreter.h"
 #include "top_dialect/IR/TopOps.h"
 
@@ -90,6 +91,10 @@ LogicalResult PoolOp::evaluate(Inputs inputs, Outputs outputs) {
       return evaluateAs<top::MaxPoolOp>(*this, own, sums, getX(), getKernelAttr(), getStridesAttr(), getPadsAttr(),
                                         getDilationsAttr(), ceilMode);
     }
+    if (sums[0].getElementType().isF32() && own[0]->getElementType().isF32()) {
+      averagePoolF32(*this, *own[0], sums[0]);
+      return success();
+    }
     return evaluateAs<top::AvgPoolOp>(*this, own, sums, getX(), getKernelAttr(), getStridesAttr(), getPadsAttr(),
                                       getDilationsAttr(), ceilMode, getCountIncludePadAttr());
   });
@@ -136,6 +141,11 @@ LogicalResult ReduceOp::evaluate(Inputs inputs, Outputs outputs) {
       sums[0] = elements;
       return success();
     }
+    bool ordered = getKind() == ReduceKind::sum || getKind() == ReduceKind::prod;
+    if (ordered && elements.getElementType().isF32() && sums[0].getElementType().isF32()) {
+      reduceF32(elements, sums[0], getAxes(), getKind() == ReduceKind::prod);
+      return success();
+    }
     return evaluateAs<top::ReduceOp>(*this, {&elements}, sums, getX(),
                                      top::ReduceKindAttr::get(getContext(), topKind(getKind())), getAxesAttr(),
                                      builder.getBoolAttr(true));
@@ -143,15 +153,32 @@ LogicalResult ReduceOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult SoftmaxOp::evaluate(Inputs inputs, Outputs outputs) {
+  if (inputs[0]->getElementType().isF32()) {
+    softmaxF32(*inputs[0], outputs[0], getAxis(), getLog());
+    return success();
+  }
   return evaluateAs<top::SoftmaxOp>(*this, inputs, outputs, getX(), getAxisAttr(), getLogAttr());
 }
 
+/// Whether all tensors are f32, which is specified to the bit.
+static bool allSingle(Inputs inputs) {
+  return llvm::all_of(inputs, [](const HostTensor *tensor) { return tensor->getElementType().isF32(); });
+}
+
 LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
+  if (allSingle(inputs)) {
+    normF32(*this, inputs, outputs[0]);
+    return success();
+  }
   return evaluateAs<top::LayerNormOp>(*this, inputs, outputs, getX(), getScale(), getBias(), getAxisAttr(),
                                       getEpsilonAttr(), getRmsAttr());
 }
 
 LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
+  if (allSingle(inputs)) {
+    attentionF32(*this, inputs, outputs[0]);
+    return success();
+  }
   return evaluateAs<top::AttentionOp>(*this, inputs, outputs, getQ(), getK(), getV(), getMask(), getScaleAttr());
 }
 

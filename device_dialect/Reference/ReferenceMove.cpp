@@ -3,6 +3,7 @@
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Pieces.h"
 #include "device_dialect/Reference/AsTop.h"
+#include "device_dialect/Reference/FloatOps.h"
 #include "top_dialect/IR/TopOps.h"
 
 using namespace mlir;
@@ -115,6 +116,14 @@ LogicalResult ResizeOp::evaluate(Inputs inputs, Outputs outputs) {
   Inputs tables = inputs.drop_front();
   if (!isa<FloatType>(inputs[0]->getElementType())) {
     moveAxis(*inputs[0], outputs[0], getAxes(), tables);
+    return success();
+  }
+  if (inputs[0]->getElementType().isF32()) {
+    bool moves = true;
+    for (size_t i = 0; i < tables.size(); i += 2) {
+      moves &= tables[i]->getShape()[1] == 1;
+    }
+    moves ? moveAxis(*inputs[0], outputs[0], getAxes(), tables) : resizeF32(*inputs[0], outputs[0], getAxes(), tables);
     return success();
   }
   ref::Dims shape(inputs[0]->getShape());

@@ -1,6 +1,7 @@
 //===- ScalarInterpreter.cpp - Runs the scalar regions of device ops ------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Reference/ScalarInterpreter.h"
+#include "device_dialect/IR/ScalarPatterns.h"
 #include "device_dialect/Reference/ScalarOps.h"
 #include "top_dialect/Reference/Support.h"
 
@@ -87,6 +88,11 @@ struct Program {
       numbers[argument] = columns++;
     }
     for (Operation &op : region.front().without_terminator()) {
+      if (Value x = tessera::device::matchSigmoid(dyn_cast<arith::DivFOp>(op))) {
+        steps.push_back({sigmoidColumn(), {numbers.lookup(x)}, columns});
+        numbers[op.getResult(0)] = columns++;
+        continue;
+      }
       Step step{getColumnFunction(&op), {}, columns};
       if (!step.function) {
         return op.emitError() << "the reference evaluation does not know '" << op.getName() << "'";

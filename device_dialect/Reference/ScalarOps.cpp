@@ -1,6 +1,7 @@
 //===- ScalarOps.cpp - What each op of a scalar region computes -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Reference/ScalarOps.h"
+#include "bmodel/numerics_float.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "top_dialect/Reference/SmallFloat.h"
 #include "llvm/ADT/StringMap.h"
@@ -88,6 +89,30 @@ double maximum(double a, double b) {
     return std::numeric_limits<double>::quiet_NaN();
   }
   return a == b ? (std::signbit(a) ? b : a) : std::max(a, b);
+}
+
+namespace numerics = bmodel::numerics;
+using numerics::Single;
+using Single1 = Single (*)(Single);
+
+/// What is specified in single precision, for types up to that.
+const llvm::StringMap<Single1> &singleUnary() {
+  static const llvm::StringMap<Single1> table = {
+      {"math.exp", numerics::exp<Single>},
+      {"math.log", numerics::log<Single>},
+      {"math.tanh", numerics::tanh<Single>},
+      {"math.erf", numerics::erf<Single>},
+      {"math.erfc", [](Single x) { return Single{1.0f} - numerics::erf(x); }},
+      {"math.rsqrt", [](Single x) { return Single{1.0f} / Single{std::sqrt(x.v)}; }},
+  };
+  return table;
+}
+
+/// A power whose exponent is the constant 3 is two products.
+bool isCube(Operation *op) {
+  auto constant = op->getNumOperands() == 2 ? op->getOperand(1).getDefiningOp<arith::ConstantOp>() : nullptr;
+  auto exponent = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
+  return op->getName().getStringRef() == "math.powf" && exponent && exponent.getValueAsDouble() == 3.0;
 }
 
 const llvm::StringMap<Float2> &floatBinary() {
@@ -397,6 +422,18 @@ ColumnFunction getSpecial(Operation *op) {
 
 ColumnFunction getColumnFunction(Operation *op) {
   StringRef name = op->getName().getStringRef();
+  if (Single1 function = singleUnary().lookup(name); function && !op->getResult(0).getType().isF64()) {
+    Type type = op->getResult(0).getType();
+    return perElement([=](auto in, Column &out, size_t k) {
+      out.f[k] = roundTo(type, function(Single{static_cast<float>(in[0]->f[k])}).v);
+    });
+  }
+  if (isCube(op) && op->getResult(0).getType().isF32()) {
+    return perElement([](auto in, Column &out, size_t k) {
+      Single x{static_cast<float>(in[0]->f[k])};
+      out.f[k] = (x * x * x).v;
+    });
+  }
   if (Float1 function = floatUnary().lookup(name)) {
     Type type = op->getResult(0).getType();
     return perElement([=](auto in, Column &out, size_t k) { out.f[k] = roundTo(type, function(in[0]->f[k])); });
@@ -414,6 +451,11 @@ ColumnFunction getColumnFunction(Operation *op) {
   }
   ColumnFunction special = getSpecial(op);
   return special ? special : getCast(op);
+}
+
+ColumnFunction sigmoidColumn() {
+  return perElement(
+      [](auto in, Column &out, size_t k) { out.f[k] = numerics::sigmoid(Single{static_cast<float>(in[0]->f[k])}).v; });
 }
 
 } // namespace tessera::device::reference

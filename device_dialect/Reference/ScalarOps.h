@@ -33,6 +33,9 @@ using ColumnFunction = std::function<void(llvm::ArrayRef<const Column *> operand
 /// How an op is computed; empty for ops that are not known.
 ColumnFunction getColumnFunction(mlir::Operation *op);
 
+/// The f32 sigmoid that 1 / (1 + e^-x) counts as.
+ColumnFunction sigmoidColumn();
+
 } // namespace tessera::device::reference
 
 #endif // TESSERA_DEVICE_DIALECT_REFERENCE_SCALAROPS_H

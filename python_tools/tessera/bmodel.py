@@ -24,8 +24,10 @@ def _runtime():
 
 def can_run(chip: str) -> bool:
     """True where this machine executes code of `chip`."""
-    needs = {"x86-avx2": {"avx2", "fma", "bmi2", "f16c"},
-             "x86-avx512": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}}.get(chip, set())
+    by_chip = {"x86-avx2": {"avx2", "fma", "bmi2", "f16c"},
+               "x86-avx512": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}}
+    by_chip["x86-avx512vnni"] = by_chip["x86-avx512"] | {"avx512_vnni"}
+    needs: set[str] = by_chip.get(chip, set())
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             flags = set(next((line for line in file if line.startswith("flags")), "").split())

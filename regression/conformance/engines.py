@@ -168,12 +168,13 @@ def run_bmodel(bmodel: Path, inputs: Mapping[str, np.ndarray], bfloat16: Sequenc
     return first
 
 
-def supported_isas() -> list[str]:
-    """The instruction sets of ISAS that this machine has, the widest last."""
+def supported_isas(*more: str) -> list[str]:
+    """The instruction sets of ISAS, and of `more`, that this machine has, the widest last."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = []
     flags = set(next((line for line in lines if line.startswith("flags")), "").split())
     needs = {"x86-v2": set(), "x86-avx2": {"avx2", "fma"}, "x86-avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"}}
-    return [isa for isa in ISAS if needs[isa] <= flags]
+    needs["x86-avx512vnni"] = needs["x86-avx512"] | {"avx512_vnni"}
+    return [isa for isa in (*ISAS, *more) if needs[isa] <= flags]

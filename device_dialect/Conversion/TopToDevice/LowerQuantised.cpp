@@ -1,6 +1,7 @@
 //===- LowerQuantised.cpp - Integer ops of a quantised function -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
+#include "device_dialect/IR/Exact.h"
 #include "top_dialect/IR/TopConvOps.h"
 #include "top_dialect/IR/TopReduceOps.h"
 #include "top_dialect/Reference/Evaluator.h"
@@ -37,16 +38,22 @@ static LogicalResult foldConstants(PatternRewriter &rewriter, Operation *functio
   return success();
 }
 
+static bool isIntegerProduct(Operation *op) {
+  return isa<top::ConvOp, top::MatMulOp>(op) && Lowering::element(op->getResult(0)).isSignlessInteger(32);
+}
+
 LogicalResult lowerQuantised(Operation *function) {
-  bool quantised =
-      function
-          ->walk([](Operation *op) {
-            return isa<top::QuantizeOp, top::DequantizeOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
-          })
-          .wasInterrupted();
+  bool quantised = function
+                       ->walk([](Operation *op) {
+                         return isa<top::QuantizeOp, top::DequantizeOp>(op) || isIntegerProduct(op)
+                                    ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+                       })
+                       .wasInterrupted();
   if (!quantised) {
     return success();
   }
+  setExact(function);
   if (failed(moveQuantization(function))) {
     return failure();
   }
@@ -58,7 +65,9 @@ LogicalResult lowerQuantised(Operation *function) {
   });
   PatternRewriter rewriter(function->getContext());
   for (Operation *op : products) {
-    if (isa<top::ReduceOp, top::AvgPoolOp>(op)) {
+    if (isIntegerProduct(op)) {
+      lowerIntegerResult(rewriter, op);
+    } else if (isa<top::ReduceOp, top::AvgPoolOp>(op)) {
       lowerIntegerMean(rewriter, op);
     } else if (isa<top::MatMulOp>(op)) {
       lowerIntegerMatMul(rewriter, op);

@@ -94,6 +94,8 @@ void replaceTail(Lowering &lower, const ProductTail &tail, mlir::Value result);
 void lowerIntegerConv(mlir::PatternRewriter &rewriter, mlir::Operation *conv);
 void lowerIntegerMatMul(mlir::PatternRewriter &rewriter, mlir::Operation *matmul);
 void lowerIntegerMean(mlir::PatternRewriter &rewriter, mlir::Operation *reduceOrPool);
+/// For a product whose result is i32.
+void lowerIntegerResult(mlir::PatternRewriter &rewriter, mlir::Operation *product);
 
 /// Moves dequantize down and quantize up past moves of data, so that these move integers and products meet their
 /// parameters.

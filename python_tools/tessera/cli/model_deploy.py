@@ -17,7 +17,7 @@ from . import precision
 from .common import Context, Parser, run_command
 
 NAME = "model_deploy"
-CHIPS = ("x86", "x86-v2", "x86-avx2", "x86-avx512")
+CHIPS = ("x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni")
 LATER_CHIPS = ("npu-edge", "npu-base", "npu-pro", "cuda-sm80", "cuda-sm90")
 QUANTIZE = ("F32", "INT8")
 LATER_QUANTIZE = ("BF16", "F16", "INT4", "W8F32", "W4F32", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ")
@@ -36,7 +36,7 @@ EPILOG = """examples:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     parser.add_argument("--mlir", required=True, metavar="FILE", help="NAME_top.mlir from model_transform")
-    parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512 (default: %(default)s)")
+    parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni (default: %(default)s)")
     parser.add_argument("--quantize", default="F32", type=str.upper, help="precision: F32, or INT8 by a calibration table (default: %(default)s)")
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")

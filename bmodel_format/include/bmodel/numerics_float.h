@@ -1,0 +1,244 @@
+//===- numerics_float.h - The float arithmetic of quantised models ----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Functions of single precision and the order of sums, which every engine computes to the bit. The functions are
+// templates over what an engine computes with: `Single` here (C++ and CUDA), a value of generated code in a compiler.
+// Such a type F has + - * / and unary -, comparisons that give a mask, `lit(double)`, and, found by its namespace:
+// mulAdd(x, y, z), abs(x), copySign(x, sign), roundEven(x), inverse(x), select(mask, x, y), toBits(x), fromBits(like,
+// bits) and toInt(x); the integers have + - by integers, << and >> (of the sign) by constants.
+//
+// In the specification mulAdd is a product, rounded, and a sum, rounded, and inverse is 1 / x: machines without fused
+// multiply-add compute it at full speed, the others lose little. An engine may fuse where no integer depends on it.
+// Translation units that use `Single` are compiled without contraction (-ffp-contract=off).
+//===----------------------------------------------------------------------===//
+#ifndef BMODEL_NUMERICS_FLOAT_H
+#define BMODEL_NUMERICS_FLOAT_H
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#ifndef BM_NUMERICS
+#ifdef __CUDACC__
+#define BM_NUMERICS __host__ __device__ inline
+#else
+#define BM_NUMERICS inline
+#endif
+#endif
+
+namespace bmodel::numerics {
+
+//===----------------------------------------------------------------------===//
+// Single precision of C++
+//===----------------------------------------------------------------------===//
+
+struct Single {
+  float v;
+  BM_NUMERICS Single lit(double number) const { return {static_cast<float>(number)}; }
+};
+
+#ifdef __CUDA_ARCH__
+BM_NUMERICS Single operator+(Single x, Single y) { return {__fadd_rn(x.v, y.v)}; }
+BM_NUMERICS Single operator-(Single x, Single y) { return {__fsub_rn(x.v, y.v)}; }
+BM_NUMERICS Single operator*(Single x, Single y) { return {__fmul_rn(x.v, y.v)}; }
+BM_NUMERICS Single operator/(Single x, Single y) { return {__fdiv_rn(x.v, y.v)}; }
+#else
+BM_NUMERICS Single operator+(Single x, Single y) { return {x.v + y.v}; }
+BM_NUMERICS Single operator-(Single x, Single y) { return {x.v - y.v}; }
+BM_NUMERICS Single operator*(Single x, Single y) { return {x.v * y.v}; }
+BM_NUMERICS Single operator/(Single x, Single y) { return {x.v / y.v}; }
+#endif
+BM_NUMERICS Single operator-(Single x) { return {-x.v}; }
+BM_NUMERICS bool operator<(Single x, Single y) { return x.v < y.v; }
+BM_NUMERICS bool operator>(Single x, Single y) { return x.v > y.v; }
+BM_NUMERICS bool operator==(Single x, Single y) { return x.v == y.v; }
+BM_NUMERICS Single mulAdd(Single x, Single y, Single z) { return x * y + z; }
+BM_NUMERICS Single abs(Single x) { return {std::fabs(x.v)}; }
+BM_NUMERICS Single copySign(Single x, Single sign) { return {std::copysign(x.v, sign.v)}; }
+BM_NUMERICS Single roundEven(Single x) { return {std::nearbyint(x.v)}; }
+BM_NUMERICS Single inverse(Single x) { return Single{1.0f} / x; }
+BM_NUMERICS Single select(bool condition, Single x, Single y) { return condition ? x : y; }
+
+/// 32 bits that wrap around.
+struct Int {
+  int32_t v;
+};
+BM_NUMERICS Int operator+(Int x, Int y) { return {static_cast<int32_t>(uint32_t(x.v) + uint32_t(y.v))}; }
+BM_NUMERICS Int operator-(Int x, Int y) { return {static_cast<int32_t>(uint32_t(x.v) - uint32_t(y.v))}; }
+BM_NUMERICS Int operator+(Int x, int32_t y) { return x + Int{y}; }
+BM_NUMERICS Int operator-(Int x, int32_t y) { return x - Int{y}; }
+BM_NUMERICS Int operator<<(Int x, int by) { return {static_cast<int32_t>(uint32_t(x.v) << by)}; }
+BM_NUMERICS Int operator>>(Int x, int by) { return {x.v >> by}; }
+/// Of numbers in the range of Int; NaN gives something.
+BM_NUMERICS Int toInt(Single x) { return {x.v == x.v ? static_cast<int32_t>(x.v) : INT32_MIN}; }
+BM_NUMERICS Single toFloat(Single, Int x) { return {static_cast<float>(x.v)}; }
+BM_NUMERICS Int toBits(Single x) {
+  Int bits{};
+  std::memcpy(&bits.v, &x.v, 4);
+  return bits;
+}
+BM_NUMERICS Single fromBits(Single, Int bits) {
+  Single x{};
+  std::memcpy(&x.v, &bits.v, 4);
+  return x;
+}
+
+//===----------------------------------------------------------------------===//
+// Functions; polynomials after Cephes (exp, log, tanh) and N. Juffa (erf)
+//===----------------------------------------------------------------------===//
+
+/// c0 x^n + c1 x^(n-1) + ... by Horner's rule, each step a mulAdd.
+template <typename F>
+BM_NUMERICS F horner(F, F sum) {
+  return sum;
+}
+template <typename F, typename... Rest>
+BM_NUMERICS F horner(F x, F sum, double next, Rest... rest) {
+  return horner(x, mulAdd(sum, x, x.lit(next)), rest...);
+}
+
+/// NaN stays NaN.
+template <typename F>
+BM_NUMERICS F clamp(F x, double low, double high) {
+  F upper = select(x > x.lit(high), x.lit(high), x);
+  return select(upper < x.lit(low), x.lit(low), upper);
+}
+
+/// e^bounded 2^-n, for n the integer nearest to bounded / ln(2): 1 + p r^2 + r with |r| <= ln(2) / 2.
+template <typename F>
+BM_NUMERICS F expOfRest(F n, F bounded) {
+  F r = mulAdd(n, n.lit(-0.693359375), bounded);
+  r = mulAdd(n, n.lit(2.12194440e-4), r);
+  F p = horner(r, r.lit(1.9875691500e-4), 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
+               5.0000001201e-1);
+  return mulAdd(p, r * r, r) + r.lit(1.0);
+}
+
+template <typename F, typename I>
+BM_NUMERICS F powerOfTwo(F like, I n) {
+  return fromBits(like, (n + 127) << 23);
+}
+
+/// e^x; subnormal results and overflow as IEEE has them.
+template <typename F>
+BM_NUMERICS F exp(F x) {
+  F bounded = clamp(x, -105.0, 89.0);
+  F n = roundEven(bounded * x.lit(1.44269504088896341));
+  F rest = expOfRest(n, bounded);
+  auto whole = toInt(n), half = whole >> 1;
+  return rest * powerOfTwo(x, half) * powerOfTwo(x, whole - half);
+}
+
+/// e^x for x in [-87, 88]; beyond it stops growing and falling. Half of the work of exp.
+template <typename F>
+BM_NUMERICS F expNormal(F x) {
+  F bounded = clamp(x, -87.0, 88.0);
+  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the lowest bits.
+  F shifted = mulAdd(bounded, x.lit(1.44269504088896341), x.lit(0x1.8p23));
+  F rest = expOfRest(shifted - x.lit(0x1.8p23), bounded);
+  return fromBits(x, toBits(rest) + (toBits(shifted) << 23));
+}
+
+/// e^x for x <= 0; results below the normal numbers are 0 (subnormals slow whatever reads them).
+template <typename F>
+BM_NUMERICS F expOfNegative(F x) {
+  return select(x < x.lit(-87.0), x.lit(0.0), expNormal(x));
+}
+
+/// 1 / (1 + e^-x), without the ends of exp.
+template <typename F>
+BM_NUMERICS F sigmoid(F x) {
+  return inverse(expNormal(-x) + x.lit(1.0));
+}
+
+/// Natural logarithm of positive finite x; for other x see log.
+template <typename F>
+BM_NUMERICS F logOfPositive(F x) {
+  auto small = x < x.lit(0x1p-126);
+  F normal = select(small, x * x.lit(0x1p25), x); // subnormals become normal
+  // x = mantissa 2^exponent with mantissa in [sqrt(1/2), sqrt(2)): the exponent changes at sqrt(1/2) instead of 1.
+  auto raw = toBits(normal), exponent = (raw - 0x3f3504f3) >> 23;
+  F mantissa = fromBits(x, raw - (exponent << 23)), count = toFloat(x, exponent);
+  count = select(small, count - x.lit(25.0), count);
+  F z = mantissa - x.lit(1.0), square = z * z;
+  F p = horner(z, z.lit(7.0376836292e-2), -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+               -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1);
+  F y = mulAdd(count, x.lit(-2.12194440e-4), p * z * square);
+  y = mulAdd(square, x.lit(-0.5), y);
+  return mulAdd(count, x.lit(0.693359375), z + y);
+}
+
+/// Natural logarithm: infinity of infinity, -infinity of 0, NaN of negative numbers and NaN.
+template <typename F>
+BM_NUMERICS F log(F x) {
+  F infinity = fromBits(x, toBits(x.lit(0.0)) + 0x7f800000), nan = fromBits(x, toBits(infinity) + 0x400000);
+  F result = select(x == infinity, x, logOfPositive(x));
+  F other = select(x == x.lit(0.0), -infinity, nan);
+  return select(x > x.lit(0.0), result, other);
+}
+
+template <typename F>
+BM_NUMERICS F tanh(F x) {
+  F magnitude = abs(x), square = x * x;
+  F p = horner(square, x.lit(-5.70498872745e-3), 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
+               -3.33332819422e-1);
+  F small = mulAdd(p * square, x, x);
+  F large = mulAdd(x.lit(-2.0), inverse(expNormal(magnitude + magnitude) + x.lit(1.0)), x.lit(1.0));
+  return select(magnitude < x.lit(0.625), small, copySign(large, x));
+}
+
+template <typename F>
+BM_NUMERICS F erf(F x) {
+  F t = abs(x), s = x * x;
+  F r = mulAdd(t.lit(-1.72853470e-5), t, t.lit(3.83197126e-4));
+  F u = mulAdd(t.lit(-3.88396438e-3), t, t.lit(2.42546219e-2));
+  r = horner(t, mulAdd(r, s, u), -1.06777877e-1, -6.34846687e-1, -1.28717512e-1);
+  // Beyond 4 erf is 1 in single precision, and the polynomial would overflow to NaN.
+  F bounded = select(t > t.lit(4.0), t.lit(-20.0), mulAdd(r, t, -t));
+  F large = copySign(x.lit(1.0) - expNormal(bounded), x);
+  F p = horner(s, s.lit(-5.96761703e-4), 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1);
+  return select(t > t.lit(0.927734375), large, mulAdd(p, x, x));
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+/// A sum in the order every engine keeps: term i is added to partial sum i % 16, all of which start at 0; then the
+/// upper half of them is added to the lower half until one is left.
+class OrderedSum {
+public:
+  static constexpr int kPartial = 16;
+
+  BM_NUMERICS explicit OrderedSum(Single start = {0.0f}) {
+    for (Single &sum : sums) {
+      sum = start;
+    }
+  }
+  BM_NUMERICS void add(Single term) {
+    addAt(next, term);
+    next = (next + 1) % kPartial;
+  }
+  /// To partial sum `index` % 16.
+  BM_NUMERICS void addAt(int64_t index, Single term) { sums[index % kPartial] = sums[index % kPartial] + term; }
+  BM_NUMERICS Single total() const {
+    Single rest[kPartial];
+    for (int i = 0; i < kPartial; ++i) {
+      rest[i] = sums[i];
+    }
+    for (int half = kPartial / 2; half > 0; half /= 2) {
+      for (int i = 0; i < half; ++i) {
+        rest[i] = rest[i] + rest[i + half];
+      }
+    }
+    return rest[0];
+  }
+
+private:
+  Single sums[kPartial];
+  int next = 0;
+};
+
+} // namespace bmodel::numerics
+
+#endif // BMODEL_NUMERICS_FLOAT_H

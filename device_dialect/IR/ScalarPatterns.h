@@ -1,0 +1,28 @@
+//===- ScalarPatterns.h - Formulas that count as one function ---*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_DEVICE_DIALECT_IR_SCALARPATTERNS_H
+#define TESSERA_DEVICE_DIALECT_IR_SCALARPATTERNS_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tessera::device {
+
+/// x if |op| is 1 / (1 + e^-x) on f32, which every engine computes as the sigmoid of bmodel/numerics_float.h; else
+/// null.
+inline mlir::Value matchSigmoid(mlir::arith::DivFOp op) {
+  auto isOne = [](mlir::Value value) { return mlir::matchPattern(value, mlir::m_OneFloat()); };
+  auto sum = op ? op.getRhs().getDefiningOp<mlir::arith::AddFOp>() : mlir::arith::AddFOp();
+  if (!sum || !isOne(op.getLhs()) || !op.getType().isF32()) {
+    return {};
+  }
+  mlir::Value power = isOne(sum.getLhs()) ? sum.getRhs() : isOne(sum.getRhs()) ? sum.getLhs() : mlir::Value();
+  auto exp = power ? power.getDefiningOp<mlir::math::ExpOp>() : mlir::math::ExpOp();
+  auto negative = exp ? exp.getOperand().getDefiningOp<mlir::arith::NegFOp>() : mlir::arith::NegFOp();
+  return negative ? negative.getOperand() : mlir::Value();
+}
+
+} // namespace tessera::device
+
+#endif // TESSERA_DEVICE_DIALECT_IR_SCALARPATTERNS_H

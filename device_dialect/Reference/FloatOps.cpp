@@ -1,0 +1,224 @@
+//===- FloatOps.cpp - f32 ops in the order of bmodel/numerics_float.h -----===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/Reference/FloatOps.h"
+#include "bmodel/numerics_float.h"
+#include <limits>
+#include <optional>
+
+using bmodel::numerics::OrderedSum;
+using bmodel::numerics::Single;
+using llvm::ArrayRef;
+using llvm::MutableArrayRef;
+using tessera::top::HostTensor;
+namespace numerics = bmodel::numerics;
+namespace ref = tessera::top::reference;
+
+namespace tessera::device::reference {
+
+namespace {
+
+/// Values at x, x + stride, ...
+float largest(const float *x, int64_t count, int64_t stride) {
+  float best = -std::numeric_limits<float>::infinity();
+  for (int64_t k = 0; k < count; ++k) {
+    float value = x[k * stride];
+    best = value > best || value != value ? value : best;
+  }
+  return best;
+}
+
+/// Writes e^(x - best) and returns their sum.
+Single powers(const float *x, float *y, int64_t count, int64_t stride, float best) {
+  OrderedSum sum;
+  Single sequential{0.0f};
+  for (int64_t k = 0; k < count; ++k) {
+    Single power = numerics::expOfNegative(Single{x[k * stride]} - Single{best});
+    y[k * stride] = power.v;
+    sum.add(power);
+    sequential = sequential + power;
+  }
+  return stride == 1 ? sum.total() : sequential;
+}
+
+ArrayRef<float> floats(const HostTensor &tensor) { return tensor.data<float>(); }
+MutableArrayRef<float> floats(HostTensor &tensor) {
+  return {reinterpret_cast<float *>(tensor.getBytes().data()), tensor.getBytes().size() / sizeof(float)};
+}
+
+} // namespace
+
+void softmaxF32(const HostTensor &x, HostTensor &y, int64_t axis, bool log) {
+  ref::AxisView view(x.getShape(), axis);
+  for (int64_t o = 0; o < view.outer; ++o) {
+    for (int64_t i = 0; i < view.inner; ++i) {
+      const float *from = floats(x).data() + view.at(o, 0, i);
+      float *to = floats(y).data() + view.at(o, 0, i);
+      float best = largest(from, view.size, view.inner);
+      Single total = powers(from, to, view.size, view.inner, best);
+      Single factor = log ? numerics::log(total) : Single{1.0f} / total;
+      for (int64_t k = 0; k < view.size; ++k) {
+        float &result = to[k * view.inner];
+        result = log ? ((Single{from[k * view.inner]} - Single{best}) - factor).v : (Single{result} * factor).v;
+      }
+    }
+  }
+}
+
+void normF32(NormOp op, Inputs inputs, HostTensor &y) {
+  ArrayRef<float> x = floats(*inputs[0]);
+  const float *scale = op.getScale() ? floats(*inputs[1]).data() : nullptr;
+  const float *bias = op.getBias() ? floats(*inputs[op.getScale() ? 2 : 1]).data() : nullptr;
+  int64_t row = ref::product(inputs[0]->getShape().drop_front(op.getAxis()));
+  Single size{static_cast<float>(row)}, epsilon{static_cast<float>(op.getEpsilon().convertToDouble())};
+  for (int64_t begin = 0; row && begin < static_cast<int64_t>(x.size()); begin += row) {
+    OrderedSum sum, squares;
+    for (int64_t i = 0; i < row; ++i) {
+      sum.add({x[begin + i]});
+    }
+    Single mean = sum.total() / size;
+    auto centred = [&](int64_t i) { return op.getRms() ? Single{x[begin + i]} : Single{x[begin + i]} - mean; };
+    for (int64_t i = 0; i < row; ++i) {
+      squares.add(centred(i) * centred(i));
+    }
+    Single factor = Single{1.0f} / Single{std::sqrt((squares.total() / size + epsilon).v)};
+    for (int64_t i = 0; i < row; ++i) {
+      Single value = centred(i) * factor;
+      value = scale ? value * Single{scale[i]} : value;
+      floats(y)[begin + i] = (bias ? value + Single{bias[i]} : value).v;
+    }
+  }
+}
+
+void reduceF32(const HostTensor &x, HostTensor &y, ArrayRef<int64_t> axes, bool product) {
+  ref::DimsRef shape = x.getShape();
+  auto reduced = [&](size_t d) { return llvm::is_contained(axes, static_cast<int64_t>(d)); };
+  size_t first = shape.size();
+  while (first > 0 && reduced(first - 1)) {
+    --first;
+  }
+  constexpr int64_t partial = OrderedSum::kPartial;
+  int64_t run = ref::product(shape.drop_front(first));
+  bool ordered = first < shape.size();
+  std::vector<Single> sums(y.getNumElements() * partial, Single{product ? 1.0f : 0.0f});
+  ref::Dims strides = ref::broadcastStrides(y.getShape(), shape);
+  auto combine = [&](Single a, Single b) { return product ? a * b : a + b; };
+  ref::forEachOffset(shape, strides, 0, [&](int64_t i, int64_t offset) {
+    Single &sum = sums[offset * partial + (ordered ? i % run % partial : 0)];
+    sum = combine(sum, {floats(x)[i]});
+  });
+  for (int64_t i = 0; i < y.getNumElements(); ++i) {
+    Single *own = &sums[i * partial];
+    for (int64_t half = ordered ? partial / 2 : 0; half > 0; half /= 2) {
+      for (int64_t p = 0; p < half; ++p) {
+        own[p] = combine(own[p], own[p + half]);
+      }
+    }
+    floats(y)[i] = own[0].v;
+  }
+}
+
+void averagePoolF32(PoolOp op, const HostTensor &x, HostTensor &y) {
+  ref::DimsRef input = x.getShape().drop_front(2), output = y.getShape().drop_front(2);
+  size_t spatial = input.size();
+  ref::Dims strides = ref::rowMajorStrides(input);
+  int64_t planeIn = ref::product(input), next = 0;
+  for (int64_t plane = 0; plane < x.getShape()[0] * x.getShape()[1]; ++plane) {
+    ref::forEachIndex(output, [&](ref::DimsRef at) {
+      Single sum{0.0f};
+      int64_t count = 0;
+      ref::forEachIndex(ref::Dims(op.getKernel()), [&](ref::DimsRef tap) {
+        bool inside = true, counted = true;
+        int64_t offset = plane * planeIn;
+        for (size_t d = 0; d < spatial; ++d) {
+          int64_t begin = op.getPads()[d], end = op.getPads()[d + spatial];
+          int64_t position = at[d] * op.getStrides()[d] - begin + tap[d] * op.getDilations()[d];
+          inside &= position >= 0 && position < input[d];
+          counted &= position < input[d] + end;
+          offset += position * strides[d];
+        }
+        sum = inside ? sum + Single{floats(x)[offset]} : sum;
+        count += op.getCountIncludePad() ? counted : inside;
+      });
+      floats(y)[next++] = (sum / Single{static_cast<float>(count)}).v;
+    });
+  }
+}
+
+namespace {
+
+/// One element of a resize: walks the taps of all axes.
+struct ResizeSum {
+  const float *x;
+  ref::DimsRef at, strides;
+  llvm::ArrayRef<int64_t> axes;
+  Inputs tables;
+  std::optional<Single> sum;
+
+  void walk(size_t axis, int64_t offset, std::optional<Single> weight) {
+    if (axis == axes.size()) {
+      Single product = Single{x[offset]} * *weight;
+      sum = sum ? product + *sum : product;
+      return;
+    }
+    int64_t d = axes[axis], taps = tables[2 * axis]->getShape()[1];
+    for (int64_t t = at[d] * taps; t < (at[d] + 1) * taps; ++t) {
+      Single factor{tables[2 * axis + 1]->data<float>()[t]};
+      walk(axis + 1, offset + tables[2 * axis]->data<int32_t>()[t] * strides[d], weight ? *weight * factor : factor);
+    }
+  }
+};
+
+} // namespace
+
+void resizeF32(const HostTensor &x, HostTensor &y, ArrayRef<int64_t> axes, Inputs tables) {
+  ref::Dims strides = ref::rowMajorStrides(x.getShape());
+  int64_t next = 0;
+  ref::forEachIndex(y.getShape(), [&](ref::DimsRef at) {
+    int64_t offset = 0;
+    for (size_t d = 0; d < at.size(); ++d) {
+      offset += llvm::is_contained(axes, static_cast<int64_t>(d)) ? 0 : at[d] * strides[d];
+    }
+    ResizeSum sum{floats(x).data(), at, strides, axes, tables, std::nullopt};
+    sum.walk(0, offset, std::nullopt);
+    floats(y)[next++] = sum.sum->v;
+  });
+}
+
+void attentionF32(AttentionOp op, Inputs inputs, HostTensor &y) {
+  const HostTensor &q = *inputs[0], &k = *inputs[1], &v = *inputs[2];
+  ref::DimsRef batch = q.getShape().drop_back(2);
+  int64_t queries = q.getShape()[batch.size()], depth = q.getShape().back();
+  int64_t keys = k.getShape()[k.getShape().size() - 2], features = v.getShape().back();
+  ref::Dims scoreShape(batch);
+  scoreShape.append({queries, keys});
+  std::vector<double> masks = op.getMask() ? ref::readBroadcast<double>(*inputs[3], scoreShape) : std::vector<double>();
+  ref::Dims kBatch = ref::broadcastStrides(k.getShape().drop_back(2), batch);
+  ref::Dims vBatch = ref::broadcastStrides(v.getShape().drop_back(2), batch);
+  Single scale{static_cast<float>(op.getScale().convertToDouble())};
+  std::vector<float> scores(keys);
+  int64_t row = 0; // of all batches' queries
+  ref::forEachIndex(batch, [&](ref::DimsRef index) {
+    const float *keyRows = floats(k).data() + ref::dot(index, kBatch) * keys * depth;
+    const float *valueRows = floats(v).data() + ref::dot(index, vBatch) * keys * features;
+    for (int64_t s = 0; s < queries; ++s, ++row) {
+      for (int64_t t = 0; t < keys; ++t) {
+        Single sum{0.0f};
+        for (int64_t e = 0; e < depth; ++e) {
+          sum = Single{floats(q)[row * depth + e]} * Single{keyRows[t * depth + e]} + sum;
+        }
+        sum = sum * scale;
+        scores[t] = (op.getMask() ? sum + Single{static_cast<float>(masks[row * keys + t])} : sum).v;
+      }
+      Single factor = Single{1.0f} / powers(scores.data(), scores.data(), keys, 1, largest(scores.data(), keys, 1));
+      for (int64_t f = 0; f < features; ++f) {
+        Single sum{0.0f};
+        for (int64_t t = 0; t < keys; ++t) {
+          sum = Single{scores[t]} * Single{valueRows[t * features + f]} + sum;
+        }
+        floats(y)[row * features + f] = (sum * factor).v;
+      }
+    }
+  });
+}
+
+} // namespace tessera::device::reference

@@ -1,0 +1,34 @@
+//===- FloatOps.h - f32 ops in the order of bmodel/numerics_float.h -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the device dialect specifies to the bit: element functions, and sums in a stated order. Every op is a product or
+// a sum rounded at once; nothing is fused.
+//===----------------------------------------------------------------------===//
+#ifndef TESSERA_DEVICE_DIALECT_REFERENCE_FLOATOPS_H
+#define TESSERA_DEVICE_DIALECT_REFERENCE_FLOATOPS_H
+
+#include "device_dialect/IR/DeviceComputeOps.h"
+#include "top_dialect/Reference/Support.h"
+
+namespace tessera::device::reference {
+
+using top::reference::Inputs;
+
+/// Along the dims from which on all are of size 1 the sum has 16 partial sums; along others it is sequential.
+void softmaxF32(const top::HostTensor &x, top::HostTensor &y, int64_t axis, bool log);
+/// Over the dims from the op's axis on, whose means have 16 partial sums.
+void normF32(NormOp op, Inputs inputs, top::HostTensor &y);
+/// Sum or product into `y`, whose reduced dims are 1. If the last dim is reduced, 16 partial results over the trailing
+/// reduced dims, each through all other reduced dims; else one.
+void reduceF32(const top::HostTensor &x, top::HostTensor &y, llvm::ArrayRef<int64_t> axes, bool product);
+/// Sums in the order of the taps, then one division.
+void averagePoolF32(PoolOp op, const top::HostTensor &x, top::HostTensor &y);
+/// `tables`: indices and weights per axis. Weights are multiplied in the order of the axes, products added in that of
+/// the taps.
+void resizeF32(const top::HostTensor &x, top::HostTensor &y, llvm::ArrayRef<int64_t> axes, Inputs tables);
+/// Both products are sequential sums; the softmax between them has 16 partial sums, its factor scales the result.
+void attentionF32(AttentionOp op, Inputs inputs, top::HostTensor &y);
+
+} // namespace tessera::device::reference
+
+#endif // TESSERA_DEVICE_DIALECT_REFERENCE_FLOATOPS_H

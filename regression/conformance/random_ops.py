@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random cases of single quantised ops: every instruction set gives the bits of the device reference, on 1 and 2 threads.
+
+Odd shapes, channel tails from 1 to 67, zero points anywhere, values far beyond the range, scales that are powers of two
+(so that halves, negative ones too, occur exactly). Several cases of a family share a model.
+    build/bin/tessera-python regression/conformance/random_ops.py [--cases 2000] [--family conv] [--isa x86-v2] [--keep FOLDER]
+"""
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import sys
+import tempfile
+import time
+import zlib
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Callable, Sequence
+
+import numpy as np
+import onnx
+import random_graphs as g
+import random_quantized as q
+from engines import StageError, deploy, run_bmodel, supported_isas
+from onnx import TensorProto, helper
+from random_graphs import MAX_ELEMENTS, Shape, _window
+
+VARIANTS = supported_isas("x86-avx512vnni")
+CASES_PER_MODEL = 20
+ONNX_TYPES = {np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int32): TensorProto.INT32}
+
+
+class OpCases(q.QuantisedNetwork):
+    """Cases of one op each, side by side in one graph; `cases` are the integer outputs of each."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.cases: list[dict[str, tuple[np.dtype, Shape]]] = []
+
+    def begin(self) -> None:
+        self.values.clear()
+        self.integers.clear()
+        self.wide: dict[str, tuple[np.dtype, Shape]] = {}
+
+    def end(self, given: set[str]) -> None:
+        outputs = {self.integers[name]: (self.parameters[name][1].dtype, shape) for name, shape in self.values.items()
+                   if name not in given}
+        self.cases.append({**outputs, **self.wide})
+
+    def draw_parameters(self) -> tuple[float, np.ndarray]:
+        scale, zero = super().draw_parameters()
+        return (float(2.0 ** round(np.log2(scale))) if self.rng.random() < 0.5 else scale), zero
+
+    def add_input(self, shape: Shape) -> None:
+        super().add_input(shape)
+        name = f"x{len(self.inputs) - 1}"
+        self.inputs[name] *= np.float32(self.rng.choice([0.3, 1, 1, 8]))
+        if self.rng.random() < 0.3:  # halves of steps
+            scale = self.parameters[next(reversed(self.values))][0]
+            self.inputs[name] = ((np.floor(self.inputs[name] / scale) + 0.5) * scale).astype(np.float32)
+
+    def bytes_of(self, value: str) -> tuple[str, np.ndarray]:
+        """The integers behind a value and their zero point."""
+        return self.integers[value], self.parameters[value][1]
+
+    def given(self, i: int = 0) -> tuple[str, Shape]:
+        name = list(self.values)[i]
+        return name, self.values[name]
+
+
+def image(net: OpCases) -> Shape:
+    r = net.rng
+    return (r.choice([1, 1, 1, 2]), r.randint(1, 67), r.randint(1, 13), r.randint(1, 13))
+
+
+def matrix(net: OpCases) -> Shape:
+    r = net.rng
+    return r.choice([(r.randint(1, 40), r.randint(1, 130)), (r.randint(1, 3), r.randint(1, 20), r.randint(1, 67)),
+                     (1, r.randint(1, 4), r.randint(1, 20), r.randint(1, 67))])
+
+
+def any_shape(net: OpCases) -> Shape:
+    return net.rng.choice([image, matrix])(net)
+
+
+def one(shape: Callable[[OpCases], Shape], op: Callable[..., bool]) -> Callable[[OpCases], bool]:
+    """A family whose op reads one value of that shape."""
+    def build(net: OpCases) -> bool:
+        net.add_input(shape(net))
+        return op(net)
+    return build
+
+
+def make_conv(kind: str) -> Callable[[OpCases], bool]:
+    def conv(net: OpCases) -> bool:
+        r = net.rng
+        n, c, h, w = net.given()[1]
+        kh, kw = r.choice([(1, 1), (3, 3), (3, 3), (5, 5), (1, 3), (4, 2), (7, 7)])
+        stride, dilation = r.choice([1, 1, 2, 3]), r.choice([2, 3]) if kind == "dilated" else 1
+        pads = [r.randint(0, k // 2 + 1) for k in (kh, kw, kh, kw)]
+        oh = _window(h, kh, stride, (pads[0], pads[2]), dilation)
+        ow = _window(w, kw, stride, (pads[1], pads[3]), dilation)
+        group = c if kind == "depthwise" else r.choice([d for d in range(1, c + 1) if c % d == 0]) if kind == "grouped" else 1
+        m = c * r.choice([1, 1, 2]) if kind == "depthwise" else group * r.randint(1, max(1, 67 // group))
+        if min(oh, ow) < 1 or n * m * oh * ow > MAX_ELEMENTS:
+            return False
+        operands = [net.given()[0], net.weights(m, c // group, kh, kw, scale=(c // group * kh * kw) ** -0.5)]
+        operands += [net.weights(m)] if r.random() < 0.6 else []
+        net.node("Conv", operands, [(n, m, oh, ow)], strides=[stride] * 2, pads=pads, dilations=[dilation] * 2, group=group)
+        return True
+    return one(image, conv)
+
+
+def two_activations(net: OpCases) -> bool:
+    r = net.rng
+    batch = tuple(r.randint(1, 3) for _ in range(r.randint(0, 2)))
+    m, k, n = r.randint(1, 30), r.randint(1, 100), r.randint(1, 67)
+    net.add_input((*batch, m, k))
+    net.add_input((*batch, k, n))
+    net.node("MatMul", [net.given()[0], net.given(1)[0]], [(*batch, m, n)])
+    return True
+
+
+def binary(op: str) -> Callable[[OpCases], bool]:
+    def build(net: OpCases) -> bool:
+        shape = any_shape(net)
+        net.add_input(shape)
+        other = tuple(d if net.rng.random() < 0.6 else 1 for d in shape) if net.rng.random() < 0.6 else shape
+        net.add_input(other)
+        operands = [net.given()[0], net.given(1)[0]]
+        if net.rng.random() < 0.5:
+            operands.reverse()
+        net.node(op, operands, [shape])
+        return True
+    return build
+
+
+def divide(net: OpCases) -> bool:
+    """By constants: integers of which some stand for 0 would make NaN, for which no integer is specified."""
+    x, shape = net.given()
+    divisor = [d if net.rng.random() < 0.6 else 1 for d in shape]
+    net.node("Div", [x, net.weights(*divisor, scale=0.3, offset=net.rng.choice([-1.7, 1.7]))], [shape])
+    return True
+
+
+def concat(net: OpCases) -> bool:
+    shape = any_shape(net)
+    axis = net.rng.randrange(len(shape))
+    for _ in range(net.rng.randint(2, 4)):
+        net.add_input((*shape[:axis], net.rng.randint(1, 40), *shape[axis + 1:]))
+    total = sum(s[axis] for s in net.values.values())
+    net.node("Concat", list(net.values), [(*shape[:axis], total, *shape[axis + 1:])], axis=axis)
+    return True
+
+
+def average_pool(net: OpCases) -> bool:
+    if net.rng.random() < 0.2:
+        x, shape = net.given()
+        net.node("GlobalAveragePool", [x], [(*shape[:2], 1, 1)])
+        return True
+    return q.pool_windows(net, "AveragePool", net.given()[0], count_include_pad=net.rng.randint(0, 1))
+
+
+def resize(mode: str) -> Callable[[OpCases], bool]:
+    def build(net: OpCases) -> bool:
+        x, (n, c, h, w) = net.given()
+        target = (n, c, net.rng.randint(1, 2 * h + 2), net.rng.randint(1, 2 * w + 2))
+        if np.prod(target) > MAX_ELEMENTS:
+            return False
+        net.node("Resize", [x, "", "", net.ints(*target)], [target], mode=mode,
+                 coordinate_transformation_mode=net.rng.choice(["asymmetric", "half_pixel", "align_corners"]))
+        return True
+    return one(image, build)
+
+
+def reduce(net: OpCases) -> bool:
+    x, shape = net.given()
+    axes = sorted(net.rng.sample(range(len(shape)), net.rng.randint(1, len(shape))))
+    result = tuple(1 if i in axes else d for i, d in enumerate(shape))
+    op = net.rng.choice(["ReduceMean", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceSumSquare", "ReduceL1"])
+    net.node(op, [x], [result], axes=axes, keepdims=1)
+    return True
+
+
+def softmax(net: OpCases) -> bool:
+    x, shape = net.given()
+    net.node(net.rng.choice(["Softmax", "Softmax", "LogSoftmax"]), [x], [shape], axis=net.rng.randrange(len(shape)))
+    return True
+
+
+def layer_norm(net: OpCases) -> bool:
+    x, shape = net.given()
+    net.node("LayerNormalization", [x, net.weights(shape[-1], offset=1.0), net.weights(shape[-1])], [shape], axis=-1)
+    return True
+
+
+def rms_norm(net: OpCases) -> bool:
+    x, shape = net.given()
+    square = net.raw("Mul", [x, x])[0]
+    mean = net.raw("ReduceMean", [square], axes=[-1], keepdims=1)[0]
+    root = net.raw("Sqrt", [net.raw("Add", [mean, net.constant(np.float32(1e-5))])[0]])[0]
+    y = net.raw("Mul", [net.raw("Div", [x, root])[0], net.weights(shape[-1], offset=1.0)])[0]
+    net.quantise(y, shape)
+    return True
+
+
+def activation(net: OpCases) -> bool:
+    """Functions of one byte (tables), and of the float result of another op."""
+    x, shape = net.given()
+    scalar = lambda value: net.constant(np.float32(value))
+    value = x
+    if net.rng.random() < 0.5:
+        value = net.raw("Add", [x, net.weights(*([1] * (len(shape) - 1)), shape[-1])])[0]
+    kind = net.rng.choice(["Gelu", "GeluTanh", "Silu", "Sigmoid", "Tanh", "HardSwish", "Elu", "Erf", "Exp", "Softplus", "LeakyRelu",
+                           "HardSigmoid", "Mish"])
+    if kind == "Gelu":
+        inner = net.raw("Erf", [net.raw("Mul", [value, scalar(0.5**0.5)])[0]])[0]
+        y = net.raw("Mul", [net.raw("Mul", [value, scalar(0.5)])[0], net.raw("Add", [inner, scalar(1)])[0]])[0]
+    elif kind == "GeluTanh":
+        cube = net.raw("Mul", [net.raw("Pow", [value, scalar(3)])[0], scalar(0.044715)])[0]
+        inner = net.raw("Tanh", [net.raw("Mul", [net.raw("Add", [value, cube])[0], scalar(0.7978845608)])[0]])[0]
+        y = net.raw("Mul", [net.raw("Mul", [value, scalar(0.5)])[0], net.raw("Add", [inner, scalar(1)])[0]])[0]
+    elif kind == "Silu":
+        y = net.raw("Mul", [value, net.raw("Sigmoid", [value])[0]])[0]
+    elif kind == "Mish":
+        y = net.raw("Mul", [value, net.raw("Tanh", [net.raw("Softplus", [value])[0]])[0]])[0]
+    else:
+        y = net.raw(kind, [value])[0]
+    net.quantise(y, shape)
+    return True
+
+
+def attention(net: OpCases) -> bool:
+    r = net.rng
+    heads, s, t, e, f = r.randint(1, 4), r.randint(1, 20), r.randint(1, 40), r.randint(1, 40), r.randint(1, 40)
+    for shape in ((1, heads, s, e), (1, heads, e, t), (1, heads, t, f)):
+        net.add_input(shape)
+    query, key, value = list(net.values)
+    scores = net.raw("Mul", [net.raw("MatMul", [query, key])[0], net.constant(np.float32(e**-0.5))])[0]
+    weights = net.quantise(net.raw("Softmax", [scores], axis=-1)[0], (1, heads, s, t), (1 / 256, np.array(-128, np.int8)))
+    net.node("MatMul", [weights, value], [(1, heads, s, f)])
+    return True
+
+
+def integer_matmul(net: OpCases) -> bool:
+    """Exact 32 bits, of bytes with zero points of either sign and type."""
+    r = net.rng
+    batch = tuple(r.randint(1, 3) for _ in range(r.randint(0, 2)))
+    m, k, n = r.randint(1, 30), r.randint(1, 300), r.randint(1, 67)
+    net.add_input((*batch, m, k))
+    left, zero = net.bytes_of(net.given()[0])
+    dtype = r.choice([np.int8, np.uint8])
+    weights = net.array_rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, (k, n)).astype(dtype)
+    point = net.array_rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, r.choice([(), (n,)])).astype(dtype)
+    y = net.raw("MatMulInteger", [left, net.constant(weights), net.constant(zero), net.constant(point)])[0]
+    net.wide[y] = (np.dtype(np.int32), (*batch, m, n))
+    return True
+
+
+def integer_conv(net: OpCases) -> bool:
+    x, (n, c, h, w) = net.given()
+    values, zero = net.bytes_of(x)
+    m, pad = net.rng.randint(1, 40), net.rng.randint(0, 1)
+    if min(h, w) + 2 * pad < 3:
+        return False
+    dtype = net.rng.choice([np.int8, np.uint8])
+    weights = net.array_rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, (m, c, 3, 3)).astype(dtype)
+    point = np.array(net.rng.randint(np.iinfo(dtype).min, np.iinfo(dtype).max), dtype)
+    y = net.raw("ConvInteger", [values, net.constant(weights), net.constant(zero), net.constant(point)], pads=[pad] * 4)[0]
+    net.wide[y] = (np.dtype(np.int32), (n, m, h + 2 * pad - 2, w + 2 * pad - 2))
+    return True
+
+
+FAMILIES: dict[str, Callable[[OpCases], bool]] = {
+    "conv": make_conv("plain"), "grouped conv": make_conv("grouped"), "dilated conv": make_conv("dilated"),
+    "depthwise conv": make_conv("depthwise"), "transposed conv": one(image, g.conv_transpose),
+    "matmul": one(matrix, g.matmul), "matmul of activations": two_activations, "gemm": one(lambda net: matrix(net)[-2:], g.gemm),
+    "max pool": one(image, q.max_pool), "average pool": one(image, average_pool),
+    "add": binary("Add"), "sub": binary("Sub"), "mul": binary("Mul"), "div": one(any_shape, divide), "max": binary("Max"),
+    "concat": concat, "nearest resize": resize("nearest"), "linear resize": resize("linear"), "reduce": one(any_shape, reduce),
+    "softmax": one(any_shape, softmax), "layer norm": one(any_shape, layer_norm), "rms norm": one(any_shape, rms_norm),
+    "activation": one(any_shape, activation), "attention": attention, "gather": one(any_shape, g.gather),
+    "pad": one(image, g.pad), "slice": one(any_shape, g.slice_), "transpose": one(any_shape, g.transpose),
+    "integer matmul": integer_matmul, "integer conv": one(image, integer_conv),
+}
+
+
+def make_cases(family: str, number: int, count: int) -> tuple[onnx.ModelProto, OpCases]:
+    """Model `number` of a family with `count` cases."""
+    net = OpCases(zlib.crc32(f"{family} {number}".encode()))
+    while len(net.cases) < count:
+        state = (len(net.nodes), len(net.initializers), dict(net.inputs))
+        net.begin()
+        made = FAMILIES[family](net)
+        if not made:
+            del net.nodes[state[0]:], net.initializers[state[1]:]
+            net.inputs = state[2]
+            continue
+        # What the graph's inputs became is known; the rest is what the op made.
+        given = {name for name in net.values if any(node.op_type == "QuantizeLinear" and node.output[0] == net.integers[name]
+                                                    and node.input[0] in net.inputs for node in net.nodes[state[0]:])}
+        net.end(given)
+    outputs = [(name, ONNX_TYPES[dtype], shape) for case in net.cases for name, (dtype, shape) in case.items()]
+    return g.finish(net, number, outputs), net
+
+
+def run_model(task: tuple[str, int, int, tuple[str, ...], Path | None]) -> tuple[str, int, int, list[str], dict[str, int]]:
+    """Family, cases, elements, faults, and differing elements by variant, of one model on some variants."""
+    family, number, count, variants, keep = task
+    compiler, faults, wrong, elements = g.compiler_of_process(), [], dict.fromkeys(variants, 0), 0
+    model, net = make_cases(family, number, count)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = keep / f"{family.replace(' ', '_')}_{number}" if keep else Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        path, mlir = folder / "model.onnx", folder / "model_top.mlir"
+        path.write_bytes(model.SerializeToString())
+        try:
+            compiler("import", "import", "--onnx", path, "--output", mlir)
+            want = q._reference(compiler, mlir, net.inputs, "--device")
+        except StageError as error:
+            return family, count, 0, [f"{family} {number}: {error.stage}: {error}"], wrong
+        elements = sum(array.size for array in want.values())
+        for variant in variants:
+            try:
+                got = run_bmodel(deploy(compiler, mlir, variant), net.inputs)
+            except StageError as error:
+                faults.append(f"{family} {number} on {variant}: {error.stage}: {error}")
+                continue
+            for i, case in enumerate(net.cases):
+                for name in case:
+                    differing = int((got[name] != want[name]).sum())
+                    wrong[variant] += differing
+                    if differing:
+                        at = tuple(map(int, np.argwhere(got[name] != want[name])[0]))
+                        faults.append(f"{family} {number}, case {i} ({name}) on {variant}: {differing} of {want[name].size} elements "
+                                      f"differ, first at {at}: {got[name][at]}, reference {want[name][at]}")
+    return family, count, elements, faults, wrong
+
+
+def run_cases(cases: int, jobs: int, variants: Sequence[str] = VARIANTS, families: Sequence[str] = tuple(FAMILIES),
+              keep: Path | None = None, per_model: int = CASES_PER_MODEL, rotate: bool = False):
+    """run_model's results for at least `cases` cases in all; with `rotate` a model sees one variant, in turns."""
+    each = -(-cases // len(families))
+    tasks = []
+    for family in families:
+        for number, first in enumerate(range(0, each, per_model)):
+            chosen = (variants[(number + len(tasks)) % len(variants)],) if rotate else tuple(variants)
+            tasks.append((family, number, min(per_model, each - first), chosen, keep))
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(run_model, tasks)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--family", choices=FAMILIES, action="append")
+    parser.add_argument("--isa", choices=VARIANTS, action="append")
+    parser.add_argument("--keep", type=Path, help="leave the files here")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    start, variants = time.monotonic(), options.isa or VARIANTS
+    cases: collections.Counter[str] = collections.Counter()
+    elements: collections.Counter[str] = collections.Counter()
+    wrong: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    faults = 0
+    for family, count, size, found, by_variant in run_cases(options.cases, options.jobs, variants, options.family or tuple(FAMILIES),
+                                                            options.keep):
+        cases[family] += count
+        elements[family] += size
+        wrong[family].update(by_variant)
+        faults += len(found)
+        for fault in found:
+            print(fault, flush=True)
+    print(f"{'family':<22}{'cases':>7}{'elements':>10}  differing on " + " ".join(f"{v:>15}" for v in variants))
+    for family in cases:
+        print(f"{family:<22}{cases[family]:>7}{elements[family]:>10}               "
+              + " ".join(f"{wrong[family][v]:>15}" for v in variants))
+    print(f"{sum(cases.values())} cases, {sum(elements.values())} elements, {faults} faults, {time.monotonic() - start:.0f} s")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
