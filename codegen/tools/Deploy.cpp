@@ -3,6 +3,7 @@
 #include "codegen/Pipelines/X86Deploy.h"
 #include "codegen/X86/KernelCache.h"
 #include "codegen/tools/Events.h"
+#include "codegen/tools/Products.h"
 #include "codegen/tools/QuantTables.h"
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/IR/ModuleIO.h"
@@ -29,6 +30,7 @@ struct Options {
   std::string calibrationTable;
   std::string quantizeTable;
   unsigned jobs = 0;
+  std::string weights;
   bool observe = false;
 };
 
@@ -111,11 +113,9 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                                      {"reads", op.reads},
                                      {"writes", op.writes}});
   }
-  return llvm::json::Object{{"ops", std::move(ops)},
-                            {"integer_ops", report.integerOps},
-                            {"products", report.products},
-                            {"integer_products", report.integerProducts},
-                            {"float_ops", std::move(kept)}};
+  return llvm::json::Object{
+      {"ops", std::move(ops)},       {"learned_weights", report.learnedWeights},   {"integer_ops", report.integerOps},
+      {"products", report.products}, {"integer_products", report.integerProducts}, {"float_ops", std::move(kept)}};
 }
 
 llvm::Error run(const Options &options) {
@@ -147,6 +147,15 @@ llvm::Error run(const Options &options) {
   if (!quantization) {
     return quantization.takeError();
   }
+  llvm::json::Array products;
+  if (auto function = (**module).lookupSymbol<func::FuncOp>("main"); function && !options.weights.empty()) {
+    top::nameEveryTensor(function);
+    llvm::Expected<llvm::json::Array> written = writeProducts(function, options.weights);
+    if (!written) {
+      return written.takeError();
+    }
+    products = std::move(*written);
+  }
   codegen::X86DeployOptions deploy{*target,         options.output,          options.cacheFolder, options.deviceMlir,
                                    options.observe, std::move(*quantization)};
   llvm::Expected<codegen::X86DeployResult> result = codegen::deployX86(**module, deploy, observer);
@@ -175,6 +184,7 @@ llvm::Error run(const Options &options) {
   if (options.observe) {
     object["model_hash"] = hash;
     object["tensors"] = describe(result->observed);
+    object["products"] = std::move(products);
   }
   reportResult(std::move(object));
   return llvm::Error::success();
@@ -195,6 +205,8 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
       ->transform([](const std::string &text) { return text == "none" ? std::string() : text; });
   sub->add_option("--jobs", options->jobs, "Threads that compile, 0: one per core");
   sub->add_option("--device-mlir", options->deviceMlir, "Also write the device IR to this file");
+  sub->add_option("--weights", options->weights,
+                  "With --observe: also write the weights of convolutions and matmuls here");
   sub->add_flag("--observe", options->observe,
                 "Keep every float tensor of the Top module in memory of its own and list them: for calibration");
   return [options] { return run(*options); };

@@ -3,6 +3,7 @@
 #include "quant/Transforms/CalibrationTable.h"
 
 #include "quant/Transforms/TableFile.h"
+#include "llvm/Support/Path.h"
 #include <algorithm>
 #include <cmath>
 
@@ -99,6 +100,12 @@ Expected<CalibrationTable> CalibrationTable::load(StringRef path) {
   }
   table.model = head.text("model");
   table.hash = head.text("model_hash");
+  table.weightsDigest = head.optionalText("weights_hash").value_or("");
+  if (!table.weightsDigest.empty()) {
+    SmallString<128> beside(path);
+    sys::path::replace_extension(beside, "safetensors");
+    table.weights = beside.str().str();
+  }
   const json::Array *lines = head.array("tensors");
   if (Error error = head.finish()) {
     return error;

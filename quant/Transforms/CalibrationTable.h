@@ -38,9 +38,13 @@ public:
   const std::string &modelHash() const { return hash; }
   const std::string &modelName() const { return model; }
   const std::string &path() const { return file; }
+  /// Of weights that were chosen with the samples: file (the table's name, .safetensors) and SHA-256; empty where there
+  /// are none.
+  const std::string &weightsPath() const { return weights; }
+  const std::string &weightsHash() const { return weightsDigest; }
 
 private:
-  std::string file, model, hash;
+  std::string file, model, hash, weights, weightsDigest;
   llvm::StringMap<Range> ranges;
 };
 

@@ -116,6 +116,22 @@ QuantizeReport reportOn(func::FuncOp function, const Decisions &decisions) {
   return report;
 }
 
+llvm::Expected<std::optional<LearnedWeights>> loadLearned(MLIRContext *context, const CalibrationTable &table) {
+  if (table.weightsPath().empty()) {
+    return std::nullopt;
+  }
+  return LearnedWeights::load(context, table.weightsPath(), table.weightsHash());
+}
+
+/// What was learned for a product, if anything.
+llvm::Expected<std::optional<LearnedWeight>> findLearned(const std::optional<LearnedWeights> &learned, Operation *op) {
+  if (!learned) {
+    return std::nullopt;
+  }
+  auto type = cast<RankedTensorType>(weightOf(op).operand->get().getType());
+  return learned->find(top::getTensorName(op->getResult(0)), type, countChannels(op));
+}
+
 class QuantizePass : public impl::QuantizePassBase<QuantizePass> {
   using QuantizePassBase::QuantizePassBase;
 
@@ -165,11 +181,20 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
   if (!decisions) {
     return decisions.takeError();
   }
+  llvm::Expected<std::optional<LearnedWeights>> learned = loadLearned(function.getContext(), table);
+  if (!learned) {
+    return learned.takeError();
+  }
   QuantizeReport report = reportOn(function, *decisions);
   OpBuilder builder(function.getContext());
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
     if (decisions->integers.contains(&op) && kindOf(&op) == OpKind::product) {
-      quantizeWeight(builder, &op, decisions->tensors.find(op.getOperand(0))->second.scale);
+      llvm::Expected<std::optional<LearnedWeight>> own = findLearned(*learned, &op);
+      if (!own) {
+        return own.takeError();
+      }
+      report.learnedWeights += own->has_value();
+      quantizeWeight(builder, &op, decisions->tensors.find(op.getOperand(0))->second.scale, *own);
     }
   }
   for (auto &[value, range] : decisions->tensors) {

@@ -39,6 +39,7 @@ struct QuantizedTensor {
 struct QuantizeReport {
   int64_t integerOps = 0;                    ///< run on integers, or in the epilogue of one that does
   int64_t products = 0, integerProducts = 0; ///< multiplications of convolutions and matmuls: all, in integers
+  int64_t learnedWeights = 0;                ///< products whose weights run_calibration chose
   std::vector<KeptOp> kept;                  ///< in program order
   std::vector<DecidedOp> ops;                ///< all of them, in program order
   std::vector<QuantizedTensor> tensors;      ///< with a name
@@ -49,6 +50,7 @@ struct QuantizeReport {
 llvm::Error checkTables(mlir::func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices);
 
 /// Inserts quantize/dequantize pairs (see `top-quantize` in Passes.td). Tensors must have names (top::nameEveryTensor).
+/// Weights that the table's own file holds are taken from there.
 llvm::Expected<QuantizeReport> quantizeFunction(mlir::func::FuncOp function, const CalibrationTable &table,
                                                 const QuantizeTable &choices);
 

@@ -133,6 +133,20 @@ Value constant(OpBuilder &builder, Location loc, RankedTensorType type, ArrayRef
                              hint.str());
 }
 
+/// Takes what was learned for every channel whose bias its scale can carry.
+void adopt(const LearnedWeight &learned, Channels channels, ArrayRef<float> bias, double inputScale,
+           MutableArrayRef<float> scales, MutableArrayRef<int8_t> integers) {
+  SmallVector<bool> taken(channels.count);
+  for (int64_t c = 0; c < channels.count; ++c) {
+    double largest = bias.empty() ? 0.0 : std::abs(double(bias[c % bias.size()]));
+    taken[c] = largest <= inputScale * learned.scales[c] * kMaxBias;
+    scales[c] = taken[c] ? learned.scales[c] : scales[c];
+  }
+  for (auto [i, value] : llvm::enumerate(integers)) {
+    value = taken[channels.of(i)] ? learned.integers[i] : value;
+  }
+}
+
 } // namespace
 
 bool hasFiniteWeights(Operation *op) {
@@ -140,15 +154,43 @@ bool hasFiniteWeights(Operation *op) {
   return isFinite(weightOf(op).operand->get()) && (!bias || isFinite(bias));
 }
 
-void quantizeWeight(OpBuilder &builder, Operation *op, double inputScale) {
+int64_t countChannels(Operation *op) {
   auto [operand, dim] = weightOf(op);
+  return cast<RankedTensorType>(operand->get().getType()).getDimSize(dim);
+}
+
+/// Adds to the bias of a product, which gets one if it has none.
+static void addToBias(OpBuilder &builder, Operation *op, ArrayRef<float> delta) {
+  Value old = biasOf(op);
+  std::optional<top::TensorData> data = old ? top::getConstantData(old) : std::nullopt;
+  SmallVector<float> sum(delta);
+  for (auto [i, value] : llvm::enumerate(sum)) {
+    value += data ? data->data<float>()[i] : 0.0f;
+  }
+  auto type = RankedTensorType::get({int64_t(sum.size())}, builder.getF32Type());
+  Value bias = constant<float>(builder, op->getLoc(), type, sum, "bias");
+  if (old) {
+    op->setOperand(2, bias);
+  } else {
+    op->insertOperands(2, bias);
+  }
+}
+
+void quantizeWeight(OpBuilder &builder, Operation *op, double inputScale, const std::optional<LearnedWeight> &learned) {
+  builder.setInsertionPoint(op);
+  if (learned && !learned->bias.empty()) {
+    addToBias(builder, op, learned->bias);
+  }
+  auto [operand, dim] = weightOf(op); // after the bias: a new operand moves the others
   std::optional<top::TensorData> data = top::getConstantData(operand->get());
   std::optional<top::TensorData> bias = biasOf(op) ? top::getConstantData(biasOf(op)) : std::nullopt;
   ArrayRef<float> weights = data->data<float>();
   Channels channels = channelsOf(data->type, dim);
   SmallVector<float> scales = scalesOf(weights, channels, bias ? bias->data<float>() : ArrayRef<float>(), inputScale);
   std::vector<int8_t> integers = roundWeights(weights, data->type, channels, scales);
-  builder.setInsertionPoint(op);
+  if (learned) {
+    adopt(*learned, channels, bias ? bias->data<float>() : ArrayRef<float>(), inputScale, scales, integers);
+  }
   Location loc = operand->get().getLoc();
   auto weight = operand->get().getDefiningOp<top::WeightOp>();
   std::string key = weight ? weight.getKey().str() : "weight";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "mlir/IR/Builders.h"
+#include "quant/Transforms/LearnedWeights.h"
 
 namespace tessera::quant {
 
@@ -14,7 +15,12 @@ bool hasFiniteWeights(mlir::Operation *op);
 
 /// Replaces the weight of a product by `dequantize(i8 constant)`: symmetric, one scale per output channel, values in
 /// [-127, 127], rounded so that the sums of kernels and channels stay. A channel whose bias is huge against its weights
-/// gets a larger scale (kMaxBias).
-void quantizeWeight(mlir::OpBuilder &builder, mlir::Operation *op, double inputScale);
+/// gets a larger scale (kMaxBias). With `learned` these integers and scales are taken, and its bias is added; channels
+/// that need the larger scale are rounded as without.
+void quantizeWeight(mlir::OpBuilder &builder, mlir::Operation *op, double inputScale,
+                    const std::optional<LearnedWeight> &learned = std::nullopt);
+
+/// Along the dim of weightOf(op).
+int64_t countChannels(mlir::Operation *op);
 
 } // namespace tessera::quant

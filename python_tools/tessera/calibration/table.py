@@ -30,6 +30,7 @@ from .thresholds import asymmetric_quant, symmetric_quant
 FORMAT, VERSION = "tessera-calibration", 1
 DTYPES = ("int8",)
 DIGEST_LENGTH = 8
+_MAY_MISS = ("sample_digests", "weights_hash")
 _DERIVED = ("scale", "zero_point")
 _OPTIONAL = ("error",)
 _TOLERANCE = 1e-3
@@ -63,7 +64,8 @@ class Entry:
 @dataclass(frozen=True)
 class Table:
     """model_hash, sample_hash: of the Top module and of the samples, so that a table is not used for another model.
-    sample_digests: of each sample, shortened, so that it can be told whether a model is scored on them; may be missing."""
+    sample_digests: of each sample, shortened, so that it can be told whether a model is scored on them; may be missing.
+    weights_hash: SHA-256 of the file beside the table (its name with .safetensors) with weights chosen by the samples; "" without one."""
 
     model: str
     model_hash: str
@@ -73,11 +75,13 @@ class Table:
     tensors: tuple[Entry, ...]
     tool: str = field(default=f"tessera {__version__}")
     sample_digests: tuple[str, ...] = ()
+    weights_hash: str = ""
 
     def save(self, path: str | Path) -> None:
         """One tensor a line, so that tables can be compared with diff."""
         head = {"format": FORMAT, "version": VERSION,
-                **{f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("tensors", "sample_digests")}}
+                **{f.name: getattr(self, f.name) for f in fields(self)
+                   if f.name not in ("tensors", "sample_digests") and (getattr(self, f.name) or f.name not in _MAY_MISS)}}
         text = json.dumps(head, indent=1)[:-2]
         text += ",\n \"sample_digests\": " + json.dumps(self.sample_digests) if self.sample_digests else ""
         text += ',\n "tensors": [\n'
@@ -108,8 +112,9 @@ def load(path: str | Path) -> Table:
     if document.get("version") != VERSION:
         raise TesseraError(f"{path}: version {document.get('version')!r}, this tool reads version {VERSION}", hint=_REDO)
     allowed = {f.name: f.type for f in fields(Table)}
-    _check_keys(document, {"format", "version", *allowed}, set(allowed) - {"sample_digests"}, f"{path}")
-    for key in ("model", "model_hash", "method", "sample_hash", "tool"):
+    _check_keys(document, {"format", "version", *allowed}, set(allowed) - set(_MAY_MISS), f"{path}")
+    for key in ("model", "model_hash", "method", "sample_hash", "tool", "weights_hash"):
+        document.setdefault(key, "")
         if not isinstance(document[key], str):
             raise TesseraError(f"{path}: \"{key}\" is {document[key]!r}, expected a string")
     if not _is_integer(document["samples"]) or document["samples"] < 0:

@@ -114,7 +114,8 @@ class Worker:
         self._inputs = {spec.name for spec in job.specs}
         self._places: dict = {}
 
-    def _run(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def run(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Runs one sample; its tensors stay as they are until the next."""
         try:
             self._probe.run(arrays)
         except self._error as error:
@@ -127,16 +128,22 @@ class Worker:
     def observe(self, arrays: Mapping[str, np.ndarray], number: int,
                 histograms: dict[str, "_calibration.Histogram"]) -> None:
         """Runs one sample and adds all its tensors."""
-        self._run(arrays)
+        self.run(arrays)
         for source in self._sources:
             if source not in histograms:
                 histograms[source] = _calibration.Histogram()
-            if source in self._inputs:
-                values = arrays[source]
-            else:
-                tensor = self._places[source]
-                values = self._probe.row_major(tensor) if tensor.padded else tensor.data
-            histograms[source].observe(np.ascontiguousarray(values, np.float32), number)
+            histograms[source].observe(np.ascontiguousarray(self.values(source), np.float32), number)
+
+    def values(self, source: str) -> np.ndarray:
+        """A tensor's elements in their order as the last run left them; to be read before the next one."""
+        if source in self._inputs:
+            return self._probe.input(source)
+        tensor = self._places[source]
+        return self._probe.row_major(tensor) if tensor.padded else tensor.data
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Copies of the outputs."""
+        return self._probe.outputs()
 
     def measure(self, arrays: Mapping[str, np.ndarray],
                 candidates: Sequence[tuple[str, Sequence[Candidate]]]) -> list[float]:
@@ -145,7 +152,7 @@ class Worker:
         Works from the last tensor to the first: a tensor has memory of its own, so everything before it is still as the
         float run left it, and only the steps after it run again.
         """
-        self._run(arrays)
+        self.run(arrays)
         golden = {name: value.astype(np.float64) for name, value in self._probe.outputs().items() if value.dtype.kind == "f"}
         order = sorted(range(len(candidates)), key=lambda i: -self._step(candidates[i][0]))
         found: dict[int, list[float]] = {}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Sequence
 
 from .. import top_model
+from ..calibration import learn as learning
 from ..calibration import table as tables
 from ..calibration import tpu_mlir_table
 from ..calibration.choose import Choice, candidates_for, choice_by, measure
@@ -16,6 +18,9 @@ from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
 from ..calibration.distribution import Distribution
 from ..calibration.engine import DaskEngine, Engine, PoolEngine, usable_cores
+from ..calibration.rounding import AUTO as AUTO_METHODS
+from ..calibration.rounding import METHODS as WEIGHT_METHODS
+from ..calibration.rounding import Rounded
 from ..calibration.thresholds import DEFAULT_PERCENTILE, METHODS
 from ..calibration.worker import Job
 from ..errors import TesseraError, usage_error
@@ -27,6 +32,8 @@ NAME = "run_calibration"
 FEW_SAMPLES = 32
 MANY_CLIPPED = 0.01
 NAMED = 5
+WORTH_ROUNDING = 0.1
+"""Least share of the weights for which auto looks for better roundings."""
 EPILOG = """--dataset is one of
   DIR        pictures (pre-processed as model_transform was told), or .npz files with one array per input
   LIST.txt   one sample a line: FILE, or NAME=FILE,NAME=FILE; paths relative to the list
@@ -51,6 +58,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
                         help="auto: per tensor the method with the least measured output error (default: %(default)s)")
     parser.add_argument("--percentile", type=float, default=DEFAULT_PERCENTILE, metavar="P",
                         help="share of values kept by --cali_method percentile, in %% (default: %(default)s)")
+    parser.add_argument("--methods", default="auto", metavar="A,B",
+                        help=f"how weights are chosen by the samples: of {', '.join(WEIGHT_METHODS)}; none: rounded by themselves; "
+                        f"auto: {', '.join(AUTO_METHODS)} where that lowers the measured output error (default: %(default)s)")
     scheme = parser.add_mutually_exclusive_group()
     scheme.add_argument("--symmetric", action="store_true", help="zero point 0 for all tensors")
     scheme.add_argument("--asymmetric", action="store_true", help="a zero point for all tensors (default for both: where it pays)")
@@ -138,13 +148,15 @@ class Observed:
 def _calibrate(context: Context) -> None:
     args, report = context.args, context.report
     auto = args.cali_method == "auto"
-    report.total = 5 if auto else 4
+    methods = _weight_methods(args.methods)
+    report.total = (5 if auto else 4) + bool(methods)
     output = require_writable_folder(args.output) / Path(args.output).name
     with tempfile.TemporaryDirectory(prefix="tessera-calibration-") as folder:
         with report.step("compile, every tensor visible") as step:
             model = top_model.open_top(args.mlir, report)
             dataset = open_dataset(args.dataset, model.inputs, args.input_num)
-            extra = ["--observe"] + (["--cache-dir", args.cache_dir] if args.cache_dir else [])
+            weights = Path(folder) / "weights.safetensors"
+            extra = ["--observe", "--weights", str(weights)] + (["--cache-dir", args.cache_dir] if args.cache_dir else [])
             bmodel = Path(folder) / "observed.bmodel"
             info = top_model.deploy(model, bmodel, report, chip="x86", quantize="F32", extra=extra)
             observed = Observed(model, bmodel, info)
@@ -156,9 +168,15 @@ def _calibrate(context: Context) -> None:
             choices = _choose(context, engine, dataset, state)
         finally:
             engine.close()
-    with report.step("write table") as step:
         table = _table(args, observed, state, choices)
+        learned = _learn(context, job, dataset, observed, state, choices, table, Path(folder)) if methods else {}
+    with report.step("write table") as step:
+        beside = output.with_suffix(".safetensors")
+        if learned:
+            table = replace(table, weights_hash=learning.save(beside, learned))
         table.save(output)
+        if not learned:
+            beside.unlink(missing_ok=True)
         Checkpoint(_partial(output), "", 0).remove()
         step.note = str(output)
     _warn(context, dataset, observed, state, choices)
@@ -231,6 +249,49 @@ def _table(args: argparse.Namespace, observed: Observed, state: State, choices: 
     name = Path(args.mlir).stem.removesuffix("_top")
     return tables.Table(name, observed.info["model_hash"], method, len(state.digests), state.sample_hash(), tuple(entries),
                         sample_digests=tuple(state.digests[number][:tables.DIGEST_LENGTH] for number in sorted(state.digests)))
+
+
+def _weight_methods(text: str) -> tuple[str, ...]:
+    """What --methods names; auto as all of them. Raises TesseraError for what there is not."""
+    if text in ("auto", "none"):
+        return AUTO_METHODS if text == "auto" else ()
+    names = tuple(text.split(","))
+    for name in names:
+        if name not in WEIGHT_METHODS:
+            near = difflib.get_close_matches(name, WEIGHT_METHODS, 1)
+            raise usage_error(f"--methods: there is no '{name}'" + (f"; is it '{near[0]}'?" if near else ""),
+                              hint=f"allowed: auto, none, or a list of {', '.join(WEIGHT_METHODS)}")
+    return names
+
+
+def _learn(context: Context, job: Job, dataset: Dataset, observed: Observed, state: State, choices: dict[str, Choice],
+           table: tables.Table, folder: Path) -> dict[str, Rounded]:
+    """Weights chosen by the samples; empty where auto finds them worse than weights rounded by themselves."""
+    args, report = context.args, context.report
+    tried = learning.tried(list(state.digests))
+    with report.step("weights by the samples") as step:
+        samples, count = learning.pick(dataset, list(state.digests), tried)
+        products = learning.read_products(observed.info["products"], folder / "weights.safetensors")
+        source_of = {t["name"]: t["source"] for t in observed.info["tensors"]}
+        shape_of = {t["name"]: tuple(t["shape"]) for t in observed.info["tensors"]}
+        methods = _weight_methods(args.methods)
+        if args.methods == "auto" and learning.share_to_round(products) < WORTH_ROUNDING:
+            step.note = "left out: int8 holds them as they are"
+            return {}
+        learned = learning.learn(job, samples, count, products, choices, source_of, shape_of, methods, step.progress)
+        if not learned:
+            step.note = "none is to be chosen"
+            return {}
+        trial = learning.Trial(observed.model, folder, table, ["--cache-dir", args.cache_dir] if args.cache_dir else [])
+        without, with_them = trial.compare(job, dataset, tried, learned)
+        step.note = f"{len(learned)} ops, {count} samples; output error {without:.4f} without, {with_them:.4f} with"
+        context.result["methods"] = {"methods": list(methods), "ops": len(learned), "error_without": without, "error_with": with_them}
+        if args.methods == "auto" and not with_them < without:
+            step.note += ": left out"
+            return {}
+    if with_them > without:
+        report.warn(f"--methods {args.methods} raises the measured output error from {without:.4f} to {with_them:.4f}")
+    return learned
 
 
 def _names(names: list[str]) -> str:

@@ -1,0 +1,63 @@
+//===- Products.cpp - Convolutions and matmuls for tools that choose weights ===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/tools/Products.h"
+#include "codegen/tools/TensorFile.h"
+#include "quant/Transforms/OpKinds.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tool;
+
+namespace {
+
+std::string nameOf(func::FuncOp function, Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), top::TopDialect::kNameAttr);
+    return name ? name.str() : "";
+  }
+  return top::getTensorName(value).str();
+}
+
+/// The op's geometry; nothing for kinds that no tool handles.
+std::optional<llvm::json::Object> geometryOf(Operation *op) {
+  if (auto conv = dyn_cast<top::ConvOp>(op)) {
+    return llvm::json::Object{{"kind", "conv"},
+                              {"groups", conv.getGroups()},
+                              {"strides", llvm::json::Array(conv.getStrides())},
+                              {"pads", llvm::json::Array(conv.getPads())},
+                              {"dilations", llvm::json::Array(conv.getDilations())}};
+  }
+  if (auto matmul = dyn_cast<top::MatMulOp>(op); matmul && !matmul.getTransA()) {
+    return llvm::json::Object{{"kind", "matmul"}, {"trans_b", matmul.getTransB()}};
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+llvm::Expected<llvm::json::Array> tessera::tool::writeProducts(func::FuncOp function, StringRef path) {
+  llvm::json::Array list;
+  std::vector<NamedTensor> weights;
+  for (Operation &op : function.getBody().front()) {
+    if (quant::kindOf(&op) != quant::OpKind::product || quant::reasonAgainst(&op)) {
+      continue;
+    }
+    std::optional<llvm::json::Object> entry = geometryOf(&op);
+    std::string name = nameOf(function, op.getResult(0)), input = nameOf(function, op.getOperand(0));
+    if (!entry || name.empty() || input.empty()) {
+      continue;
+    }
+    std::optional<top::TensorData> weight = top::getConstantData(quant::weightOf(&op).operand->get());
+    weights.emplace_back(name, top::HostTensor(weight->type, weight->bytes));
+    entry->try_emplace("name", llvm::json::fixUTF8(name));
+    entry->try_emplace("input", llvm::json::fixUTF8(input));
+    list.push_back(std::move(*entry));
+  }
+  if (llvm::Error error = writeTensorFile(path, weights)) {
+    return error;
+  }
+  return list;
+}

@@ -1,0 +1,16 @@
+//===- Products.h - Convolutions and matmuls for tools that choose weights -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+namespace tessera::tool {
+
+/// Writes the f32 weight of every convolution and matmul that can run on integers to `path` (safetensors), by the name
+/// of the tensor that the op makes, and describes the ops: name, input, kind, groups and geometry. Tensors must have
+/// names.
+llvm::Expected<llvm::json::Array> writeProducts(mlir::func::FuncOp function, llvm::StringRef path);
+
+} // namespace tessera::tool

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights chosen with the samples: the model runs once more, each op's inputs are summed up, its weights rounded by that."""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Callable, Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from .. import safetensors_io, top_model
+from ..bmodel import Net
+from ..progress import Report
+from ..top_model import TopModel
+from .choose import Choice
+from .dataset import Dataset, Sample, Unreadable, spread
+from .products import Product, Statistics, bytes_of
+from .rounding import LARGEST_K, Rounded, is_exact, round_weights
+from .table import Table
+from .worker import Job, Worker, output_error
+
+SAMPLES = 16
+"""Looked at at most: with the positions of each there are enough rows."""
+TRIALS = 16
+"""Samples on which output errors are compared."""
+BUDGET = 256 << 20
+"""Bytes of statistics at a time; with more the samples run several times."""
+
+
+def read_products(entries: Sequence[Mapping[str, object]], weights: Path) -> list[Product]:
+    """The compiler's list with the weights it wrote."""
+    arrays = safetensors_io.load(weights)
+    return [Product.make(entry, arrays[str(entry["name"])]) for entry in entries]
+
+
+def share_to_round(products: Sequence[Product]) -> float:
+    """Of the weights: those that int8 does not hold as they are."""
+    return sum(p.weight.size for p in products if not is_exact(p)) / max(sum(p.weight.size for p in products), 1)
+
+
+def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, products: Sequence[Product], choices: Mapping[str, Choice],
+          source_of: Mapping[str, str], shape_of: Mapping[str, tuple[int, ...]], methods: Collection[str],
+          progress: Callable[[int, int], None]) -> dict[str, Rounded]:
+    """By the products' names. samples: `count` of them. Left out are products whose input has no range, whose sums are too
+    long, and those whose weights need no choice and whose bias is not asked for."""
+    usable = [p for p in products if source_of.get(p.input) in choices and p.matrix.shape[2] <= LARGEST_K
+              and ("bias_correction" in methods or not is_exact(p))]
+    batches = _batches(usable)
+    worker, done, result = Worker(job), 0, {}
+    for batch in batches:
+        statistics = {product.name: Statistics() for product in batch}
+        for sample in samples():
+            try:
+                worker.run(sample.load(job.specs))
+            except Unreadable:
+                continue
+            for product in batch:
+                source = source_of[product.input]
+                x = worker.values(source).reshape(shape_of[product.input])
+                statistics[product.name].add(product.rows(x, sample.number), choices[source].candidate())
+            done += 1
+            progress(done, (count + 1) * len(batches))
+        for product in batch:
+            if statistics[product.name].count:
+                result[product.name] = round_weights(product, statistics[product.name], methods)
+        done += 1
+    return result
+
+
+def _batches(products: Sequence[Product]) -> list[list[Product]]:
+    batches: list[list[Product]] = [[]]
+    size = 0
+    for product in products:
+        size += bytes_of(product)
+        if batches[-1] and size > BUDGET:
+            batches.append([])
+            size = bytes_of(product)
+        batches[-1].append(product)
+    return [batch for batch in batches if batch]
+
+
+def pick(dataset: Dataset, numbers: Sequence[int], apart: Collection[int]) -> tuple[Callable[[], Iterator[Sample]], int]:
+    """At most SAMPLES of the samples `numbers`, spread over them; not those `apart` where enough others are left."""
+    others = [number for number in sorted(numbers) if number not in apart]
+    pool = others if len(others) >= 2 * len(apart) else sorted(numbers)
+    wanted = {pool[i] for i in spread(len(pool), SAMPLES)}
+    return (lambda: (sample for sample in dataset.samples() if sample.number in wanted)), len(wanted)
+
+
+def tried(numbers: Sequence[int]) -> set[int]:
+    """The samples on which output errors are compared."""
+    ordered = sorted(numbers)
+    return {ordered[i] for i in spread(len(ordered), TRIALS)}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The quantised model compiled with and without such weights, and run."""
+
+    model: TopModel
+    folder: Path
+    table: Table
+    extra: Sequence[str]
+
+    def compare(self, job: Job, dataset: Dataset, numbers: Collection[int], weights: Mapping[str, Rounded]) -> tuple[float, float]:
+        """Relative errors of the outputs against f32 on some samples: without the weights, with them."""
+        nets = [self._open("without", self.table),
+                self._open("with", replace(self.table, weights_hash=save(self.folder / "with.safetensors", weights)))]
+        worker, errors = Worker(job), [[], []]
+        for sample in dataset.samples():
+            if sample.number in numbers:
+                with contextlib.suppress(Unreadable):
+                    arrays = sample.load(job.specs)
+                    worker.run(arrays)
+                    golden = {name: value.astype(np.float64) for name, value in worker.outputs().items() if value.dtype.kind == "f"}
+                    for net, found in zip(nets, errors):
+                        found.append(output_error(golden, net.run(arrays)))
+        without, with_them = (float(np.sqrt(np.mean(found))) for found in errors)
+        return without, with_them
+
+    def _open(self, name: str, table: Table) -> Net:
+        path = self.folder / f"{name}.json"
+        table.save(path)
+        quiet = Report(1, quiet=True)
+        top_model.deploy(self.model, path.with_suffix(".bmodel"), quiet, chip="x86", quantize="INT8",
+                         extra=["--calibration-table", str(path), *self.extra])
+        return Net(path.with_suffix(".bmodel"))
+
+
+def save(path: Path, weights: Mapping[str, Rounded]) -> str:
+    """Writes the file that the table names; returns its SHA-256."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, rounded in weights.items():
+        arrays[f"{name}:weight"], arrays[f"{name}:scale"] = rounded.integers, rounded.scales
+        if rounded.bias is not None:
+            arrays[f"{name}:bias"] = rounded.bias
+    safetensors_io.save(path, arrays)
+    return hashlib.sha256(path.read_bytes()).hexdigest()

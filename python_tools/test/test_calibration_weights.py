@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights chosen by samples: what an op reads, as im2col would give it; rounding, scale search and bias correction on known moments."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tessera.calibration.products import ROWS, Product, Statistics, fake_quantise
+from tessera.calibration.rounding import METHODS, round_weights
+from tessera.calibration.worker import Candidate
+
+WAY = Candidate(1 / 64, 0, -127)
+
+
+def convolve(x: np.ndarray, w: np.ndarray, groups: int, strides: tuple, pads: tuple, dilations: tuple) -> np.ndarray:
+    """The plain definition, [positions, OC]."""
+    rank = x.ndim - 2
+    padded = np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:])])
+    sizes = [(s - d * (k - 1) - 1) // t + 1 for s, d, k, t in zip(padded.shape[2:], dilations, w.shape[2:], strides)]
+    per_group, rows = w.shape[0] // groups, []
+    for n in range(x.shape[0]):
+        for place in np.ndindex(*sizes):
+            window = tuple(slice(p * t, p * t + d * (k - 1) + 1, d) for p, t, d, k in zip(place, strides, dilations, w.shape[2:]))
+            found = padded[(n, slice(None), *window)]
+            rows.append([np.sum(w[oc] * found[oc // per_group * w.shape[1]:][:w.shape[1]]) for oc in range(w.shape[0])])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("shape, weight, groups, strides, pads, dilations", [
+    ((1, 3, 6, 5), (4, 3, 3, 3), 1, (1, 1), (1, 1, 1, 1), (1, 1)), ((2, 4, 7, 6), (4, 1, 3, 3), 4, (2, 2), (0, 1, 2, 1), (1, 1)),
+    ((1, 4, 9, 9), (6, 2, 3, 2), 2, (2, 1), (2, 2, 2, 2), (2, 3)), ((1, 5, 11), (2, 5, 4), 1, (3,), (1, 2), (1,)),
+    ((1, 2, 4, 5, 3), (3, 2, 2, 2, 2), 1, (1, 2, 1), (0, 1, 0, 1, 0, 1), (1, 1, 2))])
+def test_rows_times_weights_are_the_convolution(shape, weight, groups, strides, pads, dilations) -> None:
+    generator = np.random.default_rng(0)
+    x, w = generator.normal(size=shape), generator.normal(size=weight)
+    product = Product("y", "x", "conv", w, groups, strides, pads, dilations)
+    rows = product.rows(x, 5)
+    got = np.matmul(rows, product.matrix.transpose(0, 2, 1)).transpose(1, 0, 2).reshape(rows.shape[1], -1)
+    assert np.allclose(got, convolve(x, w, groups, strides, pads, dilations))
+    assert np.array_equal(product.like_weight(product.matrix), w)
+
+
+@pytest.mark.parametrize("trans_b", [False, True])
+def test_matmul_rows(trans_b: bool) -> None:
+    generator = np.random.default_rng(0)
+    x, w = generator.normal(size=(2, 3, 5)), generator.normal(size=(7, 5) if trans_b else (5, 7))
+    product = Product("y", "x", "matmul", w, trans_b=trans_b)
+    assert np.allclose(product.rows(x, 0)[0] @ product.matrix[0].T, x.reshape(-1, 5) @ (w.T if trans_b else w))
+    assert np.array_equal(product.like_weight(product.matrix), w)
+    assert product.rows(generator.normal(size=(4000, 5)), 3).shape == (1, ROWS, 5)
+
+
+def statistics(product: Product, x: np.ndarray) -> Statistics:
+    collected = Statistics()
+    for i, sample in enumerate(x):
+        collected.add(product.rows(sample, i), WAY)
+    return collected
+
+
+@pytest.fixture
+def layer() -> tuple[Product, np.ndarray]:
+    """A matmul whose inputs are correlated and have a mean, as those behind a rectifier."""
+    generator = np.random.default_rng(3)
+    mixing = generator.normal(size=(6, 48))
+    x = np.maximum(generator.normal(size=(8, 200, 6)) @ mixing * 0.2 + 0.1 * generator.normal(size=(8, 200, 48)), 0)
+    return Product("y", "x", "matmul", generator.normal(size=(32, 48)).astype(np.float32), trans_b=True), np.minimum(x, 1.9)
+
+
+def output_error(product: Product, x: np.ndarray, methods: tuple[str, ...]) -> tuple[float, float]:
+    """Of the outputs over all samples: the mean square that the weights cause, and the largest mean that weights and input cause."""
+    rounded = round_weights(product, statistics(product, x), methods)
+    flat = x.reshape(-1, x.shape[-1])
+    quantised, weight = fake_quantise(flat, WAY), product.weight.T.astype(np.float64)
+    got = quantised @ (rounded.integers * rounded.scales[:, None].astype(np.float64)).T
+    error = got - quantised @ weight
+    mean = (got - flat @ weight).mean(0) + (0 if rounded.bias is None else rounded.bias)
+    return float(np.mean((error - error.mean(0) * (rounded.bias is not None)) ** 2)), float(np.abs(mean).max())
+
+
+def test_each_method_lowers_the_error(layer: tuple[Product, np.ndarray]) -> None:
+    nearest, mean = output_error(*layer, ())
+    assert output_error(*layer, ("gptq",))[0] < 0.5 * nearest
+    assert output_error(*layer, ("clip_weights",))[0] <= 1.5 * nearest
+    corrected = output_error(*layer, ("bias_correction",))
+    assert corrected[1] < 0.05 * mean and corrected[0] < nearest
+    everything = output_error(*layer, METHODS)
+    assert everything[0] < 0.5 * nearest and everything[1] < 0.2 * mean
+
+
+def test_outliers_are_clipped_where_that_pays() -> None:
+    generator = np.random.default_rng(5)
+    w = generator.normal(size=(4, 64)).astype(np.float32) * 0.1
+    w[:, 0] = 8.0  # meets an input that is nearly always zero
+    x = generator.normal(size=(4, 200, 64)) * 0.3
+    x[..., 0] = 0
+    product = Product("y", "x", "matmul", w, trans_b=True)
+    assert output_error(product, x, ("clip_weights",))[0] < 0.7 * output_error(product, x, ())[0]
+
+
+def test_odd_weights_stay_in_range() -> None:
+    """Dead inputs, dead channels, few samples."""
+    w = np.zeros((3, 2, 3, 3), np.float32)
+    w[1], w[2, 0, 0, 0] = 1e-30, 5.0
+    product = Product("y", "x", "conv", w, 1, (1, 1), (1, 1, 1, 1), (1, 1))
+    rounded = round_weights(product, statistics(product, np.zeros((1, 1, 2, 4, 4))), METHODS)
+    assert np.isfinite(rounded.scales).all() and (rounded.scales > 0).all() and np.isfinite(rounded.bias).all()
+    assert np.abs(rounded.integers.astype(int)).max() <= 127 and rounded.integers.shape == w.shape

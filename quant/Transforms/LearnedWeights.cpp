@@ -1,0 +1,65 @@
+//===- LearnedWeights.cpp - NAME_cali.safetensors: weights chosen with data ===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/LearnedWeights.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SHA256.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera::quant {
+
+llvm::Expected<LearnedWeights> LearnedWeights::load(MLIRContext *context, StringRef path, StringRef hash) {
+  LearnedWeights weights;
+  weights.path = path.str();
+  weights.store = std::make_shared<top::WeightStore>(context);
+  auto advice = "; table and weights are made by run_calibration, keep them together";
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file = llvm::MemoryBuffer::getFile(path);
+  if (!file) {
+    return llvm::createStringError("failed to open the calibration table's weights '" + path +
+                                   "': " + file.getError().message() + advice);
+  }
+  auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef((*file)->getBuffer()));
+  if (llvm::toHex(digest, /*LowerCase=*/true) != hash) {
+    return llvm::createStringError("'" + path +
+                                   "' is not the file that the calibration table names: its SHA-256 differs" + advice);
+  }
+  if (llvm::Error error = weights.store->open(path)) {
+    return std::move(error);
+  }
+  return weights;
+}
+
+llvm::Expected<std::optional<LearnedWeight>> LearnedWeights::find(StringRef tensor, RankedTensorType weight,
+                                                                  int64_t channels) const {
+  auto integers = store->lookup((tensor + ":weight").str());
+  if (!integers) {
+    return std::nullopt;
+  }
+  auto scales = store->lookup((tensor + ":scale").str()), bias = store->lookup((tensor + ":bias").str());
+  auto isVector = [&](const top::WeightStore::TensorView &view) {
+    return view.elementType.isF32() && view.shape.size() == 1 && view.shape.front() == channels;
+  };
+  auto floats = [](const top::WeightStore::TensorView &view) {
+    return ArrayRef(reinterpret_cast<const float *>(view.bytes.data()), view.bytes.size() / sizeof(float));
+  };
+  if (!integers->elementType.isInteger(8) || integers->shape != weight.getShape() || !scales || !isVector(*scales) ||
+      (bias && !isVector(*bias))) {
+    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' do not fit the model");
+  }
+  LearnedWeight found;
+  found.integers = ArrayRef(reinterpret_cast<const int8_t *>(integers->bytes.data()), integers->bytes.size());
+  found.scales = floats(*scales);
+  found.bias = bias ? floats(*bias) : ArrayRef<float>();
+  if (llvm::any_of(found.scales, [](float s) { return !(s > 0) || !std::isfinite(s); }) ||
+      llvm::any_of(found.bias, [](float b) { return !std::isfinite(b); }) || llvm::is_contained(found.integers, -128)) {
+    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor +
+                                   "' are not in range: integers -127 to 127, scales above 0, finite");
+  }
+  return found;
+}
+
+} // namespace tessera::quant

@@ -1,0 +1,34 @@
+//===- LearnedWeights.h - NAME_cali.safetensors: weights chosen with data -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "top_dialect/IR/WeightStore.h"
+#include <memory>
+#include <optional>
+
+namespace tessera::quant {
+
+/// What run_calibration chose for one product by the samples; all parts have the shapes of the op they are for.
+struct LearnedWeight {
+  llvm::ArrayRef<int8_t> integers; ///< in [-127, 127], in the layout of the op's weight
+  llvm::ArrayRef<float> scales;    ///< one per output channel
+  llvm::ArrayRef<float> bias;      ///< to be added to the op's bias, one per output channel; may be empty
+};
+
+/// The file that a calibration table names: "TENSOR:weight" i8, "TENSOR:scale" f32, "TENSOR:bias" f32, by the tensor
+/// that the op makes.
+class LearnedWeights {
+public:
+  /// Maps the file and checks its hash (SHA-256).
+  static llvm::Expected<LearnedWeights> load(mlir::MLIRContext *context, llvm::StringRef path, llvm::StringRef hash);
+
+  /// Nothing where the file has none for the tensor. Fails where what it has does not fit the op's weight.
+  llvm::Expected<std::optional<LearnedWeight>> find(llvm::StringRef tensor, mlir::RankedTensorType weight,
+                                                    int64_t channels) const;
+
+private:
+  std::string path;
+  std::shared_ptr<top::WeightStore> store;
+};
+
+} // namespace tessera::quant

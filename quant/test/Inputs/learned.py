@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""learned.py TABLE FOLDER: copies the table with weights beside it that run_calibration might have chosen, and faulty copies."""
+import hashlib
+import json
+import struct
+import sys
+from pathlib import Path
+
+table, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+folder.mkdir(parents=True, exist_ok=True)
+CODES = {"I8": "b", "F32": "f"}
+
+
+def save(name, tensors):
+    """A safetensors file; returns its SHA-256."""
+    header, data = {}, b""
+    for key, (dtype, shape, values) in tensors.items():
+        part = struct.pack(f"<{len(values)}{CODES[dtype]}", *values)
+        header[key] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(part)]}
+        data += part
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    content = struct.pack("<Q", len(text)) + text + data
+    (folder / f"{name}.safetensors").write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def write(name, tensors, **changes):
+    digest = save(name, tensors)
+    document = {**table, "weights_hash": digest, **changes}
+    (folder / f"{name}.json").write_text(json.dumps(document))
+
+
+WEIGHT, SCALE, BIAS = ("I8", [2, 2, 1, 1], [1, -2, 3, -127]), ("F32", [2], [0.5, 0.25]), ("F32", [2], [1.0, -2.0])
+good = {"y:weight": WEIGHT, "y:scale": SCALE, "y:bias": BIAS}
+write("good", good)
+write("shape", {**good, "y:weight": ("I8", [1, 4, 1, 1], [1, -2, 3, -127])})
+write("no_scale", {"y:weight": WEIGHT})
+write("range", {**good, "y:weight": ("I8", [2, 2, 1, 1], [1, -2, 3, -128])})
+write("zero_scale", {**good, "y:scale": ("F32", [2], [0.5, 0.0])})
+write("other", good, weights_hash="0" * 64)
+write("absent", good)
+(folder / "absent.safetensors").unlink()
