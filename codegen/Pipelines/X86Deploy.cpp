@@ -115,6 +115,14 @@ llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOption
     }
     result.quantization = std::move(*report);
   }
+  if (const std::string &pixels = options.inputsOutputs.pixels; !pixels.empty()) {
+    if (llvm::Error error = quant::fusePreprocess(function, pixels)) {
+      return error;
+    }
+  }
+  if (result.quantization) { // after the pixels: those are integers already
+    quant::exposeIntegers(function, options.quantization->table, options.inputsOutputs, *result.quantization);
+  }
   std::vector<ObservedTensor> observed;
   {
     Phase phase(observer, "lower");

@@ -5,6 +5,7 @@
 
 #include "codegen/Pipelines/Observe.h"
 #include "codegen/X86/X86Target.h"
+#include "quant/Transforms/InputsOutputs.h"
 #include "quant/Transforms/Quantize.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -34,6 +35,7 @@ struct X86DeployOptions {
   /// look at, or change, what lies between the ops. Slower and larger, the same numbers within rounding.
   bool observe = false;
   std::optional<Quantization> quantization; ///< none: F32
+  quant::InputsOutputs inputsOutputs;       ///< integers only with |quantization|
 };
 
 /// What the user is told about the result; sizes in bytes.

@@ -32,6 +32,7 @@ struct Options {
   unsigned jobs = 0;
   std::string weights;
   bool observe = false;
+  quant::InputsOutputs inputsOutputs;
 };
 
 llvm::Error fail(ExitCode code, const llvm::Twine &text) { return llvm::make_error<CodedError>(code, text.str()); }
@@ -91,6 +92,9 @@ llvm::Expected<x86::X86Target> parseTarget(const Options &options) {
   if (precision == "INT8" && options.observe) {
     return fail(kUsage, "--observe is for F32: it shows what the ranges are measured on");
   }
+  if (precision == "F32" && (options.inputsOutputs.quantInputs || options.inputsOutputs.quantOutputs)) {
+    return fail(kUsage, "--quant-input and --quant-output are for quantised models");
+  }
   return *target;
 }
 
@@ -113,9 +117,13 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                                      {"reads", op.reads},
                                      {"writes", op.writes}});
   }
-  return llvm::json::Object{
-      {"ops", std::move(ops)},       {"learned_weights", report.learnedWeights},   {"integer_ops", report.integerOps},
-      {"products", report.products}, {"integer_products", report.integerProducts}, {"float_ops", std::move(kept)}};
+  return llvm::json::Object{{"ops", std::move(ops)},
+                            {"float_inputs_outputs", llvm::json::Array(report.floatInputsOutputs)},
+                            {"learned_weights", report.learnedWeights},
+                            {"integer_ops", report.integerOps},
+                            {"products", report.products},
+                            {"integer_products", report.integerProducts},
+                            {"float_ops", std::move(kept)}};
 }
 
 llvm::Error run(const Options &options) {
@@ -156,8 +164,8 @@ llvm::Error run(const Options &options) {
     }
     products = std::move(*written);
   }
-  codegen::X86DeployOptions deploy{*target,         options.output,          options.cacheFolder, options.deviceMlir,
-                                   options.observe, std::move(*quantization)};
+  codegen::X86DeployOptions deploy{*target,         options.output,           options.cacheFolder,  options.deviceMlir,
+                                   options.observe, std::move(*quantization), options.inputsOutputs};
   llvm::Expected<codegen::X86DeployResult> result = codegen::deployX86(**module, deploy, observer);
   if (!result) {
     llvm::Error error = result.takeError();
@@ -207,6 +215,11 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   sub->add_option("--device-mlir", options->deviceMlir, "Also write the device IR to this file");
   sub->add_option("--weights", options->weights,
                   "With --observe: also write the weights of convolutions and matmuls here");
+  sub->add_flag("--quant-input", options->inputsOutputs.quantInputs, "Inputs that integer ops read are integers");
+  sub->add_flag("--quant-output", options->inputsOutputs.quantOutputs, "f32 outputs with a range are integers");
+  sub->add_option(
+      "--pixels", options->inputsOutputs.pixels,
+      "Inputs with pre-processing are u8 pixels: packed or planar, with rgb_ or bgr_ before it for another order");
   sub->add_flag("--observe", options->observe,
                 "Keep every float tensor of the Top module in memory of its own and list them: for calibration");
   return [options] { return run(*options); };

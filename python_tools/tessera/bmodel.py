@@ -47,25 +47,44 @@ class Net:
             self._net = runtime.load(str(path), threads=threads).net()
         except self._error as error:
             raise TesseraError(f"failed to open {path}: {error}") from error
+        self._tensors = {tensor.name: tensor for tensor in (*self._net.inputs, *self._net.outputs) if tensor.scale is not None}
         self.inputs = [_spec(tensor) for tensor in self._net.inputs]
         self.outputs = [_spec(tensor) for tensor in self._net.outputs]
 
     def run(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Outputs by ONNX name; new arrays."""
-        checked = check_inputs(arrays, self.inputs, "the input")
+        """Outputs by ONNX name; new arrays. Quantised inputs and outputs are the real numbers that they stand for here."""
+        checked = self._integers(check_inputs(arrays, self.inputs, "the input"))
         try:
-            return self._net(checked)
+            return self._reals(self._net(checked))
         except self._error as error:
             raise TesseraError(f"failed to run the model: {error}") from error
 
     def run_every_tensor(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Outputs and every intermediate tensor that equals an ONNX tensor, by its name."""
-        checked = check_inputs(arrays, self.inputs, "the input")
+        checked = self._integers(check_inputs(arrays, self.inputs, "the input"))
         try:
             outputs, tensors = self._net.run_with_dump(checked)
         except self._error as error:
             raise TesseraError(f"failed to run the model: {error}") from error
-        return {**tensors, **outputs}
+        return {**tensors, **self._reals(outputs)}
+
+    def _integers(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Quantised inputs as their integers."""
+        result = dict(arrays)
+        for name in self._tensors.keys() & result.keys():
+            tensor = self._tensors[name]
+            limits = np.iinfo(tensor.dtype)
+            q = np.rint(result[name] / np.float32(tensor.scale)) + np.float32(tensor.zero_point)
+            result[name] = np.clip(np.nan_to_num(q), limits.min, limits.max).astype(tensor.dtype)
+        return result
+
+    def _reals(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Quantised outputs as float32."""
+        result = dict(arrays)
+        for name in self._tensors.keys() & result.keys():
+            tensor = self._tensors[name]
+            result[name] = (result[name].astype(np.int32) - np.int32(tensor.zero_point)).astype(np.float32) * np.float32(tensor.scale)
+        return result
 
 
 def open_net(path: str | Path, threads: int = 1) -> Net:
@@ -73,5 +92,5 @@ def open_net(path: str | Path, threads: int = 1) -> Net:
 
 
 def _spec(tensor) -> InputSpec:
-    return InputSpec(tensor.name, tuple(tensor.max_shape), str(tensor.dtype),
+    return InputSpec(tensor.name, tuple(tensor.max_shape), str(tensor.dtype) if tensor.scale is None else "float32",
                      Preprocess.from_fields(tensor.preprocess) if tensor.preprocess else None)

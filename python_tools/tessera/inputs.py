@@ -57,7 +57,7 @@ def load_inputs(given: str, specs: Sequence[InputSpec], flag: str = "--input") -
 def _one_array(file: str, spec: InputSpec, flag: str) -> np.ndarray:
     if is_picture(file):
         require_file(file, flag)
-        return (spec.preprocess or Preprocess()).apply(file, spec.shape)
+        return (spec.preprocess or Preprocess()).apply(file, spec.shape, spec.dtype)
     if Path(file).suffix == ".npy":
         return load_npy(file, flag)
     raise TesseraError(f"{flag} {file}: unknown kind of file", hint="use .npz, .npy or a picture")

@@ -99,8 +99,9 @@ class Preprocess:
             steps.append("(x - {}) * {}".format(_short(self.mean), _short(self.scale)))
         return " -> ".join([*steps, self.channel_format])
 
-    def apply(self, picture: "str | Path | Image.Image", shape: tuple[int, ...]) -> np.ndarray:
-        """The picture as a float32 tensor of `shape` ([1,C,H,W] or [1,H,W,C] by channel_format).
+    def apply(self, picture: "str | Path | Image.Image", shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
+        """The picture as a tensor of `shape` ([1,C,H,W] or [1,H,W,C] by channel_format); float32, or uint8 where the model takes
+        pixels and does the rest itself.
 
         Raises TesseraError where the picture cannot be read or `shape` is no picture's.
         """
@@ -114,7 +115,20 @@ class Preprocess:
         values = (pixels - mean) * scale
         if self.channel_format == "nchw":
             values = values.transpose(2, 0, 1)
-        return np.ascontiguousarray(values[None], dtype=np.float32)
+        return np.ascontiguousarray(_pixels(values[None]) if dtype == "uint8" else values[None], dtype=dtype)
+
+    def finish(self, pixels: np.ndarray, given: "Preprocess") -> np.ndarray:
+        """What this pre-processing makes of pixels [N,...] that have the order and layout of `given`: the float32 input of the
+        model that `given` is what is left of."""
+        values = pixels.astype(np.float32)
+        if given.channel_format == "nchw":
+            values = values.transpose(0, 2, 3, 1)
+        if given.pixel_format != self.pixel_format:
+            values = values[..., ::-1]
+        values = (values - np.asarray(self.mean, np.float32)) * np.asarray(self.scale, np.float32)
+        if self.channel_format == "nchw":
+            values = values.transpose(0, 3, 1, 2)
+        return np.ascontiguousarray(values, np.float32)
 
     def _input_size(self, shape: tuple[int, ...]) -> tuple[int, int]:
         channels = 1 if self.pixel_format == "gray" else 3
@@ -150,6 +164,10 @@ class Preprocess:
         top, left = (extra_h // 2, extra_w // 2) if self.pad_type == "center" else (0, 0)
         return np.pad(pixels, ((top, extra_h - top), (left, extra_w - left), (0, 0)),
                       constant_values=self.pad_value)
+
+
+def _pixels(values: np.ndarray) -> np.ndarray:
+    return np.rint(np.clip(values, 0, 255)).astype(np.uint8)
 
 
 def _short(values: tuple[float, ...]) -> str:

@@ -23,6 +23,8 @@ def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
   let options = [
     Option<"calibrationTable", "calibration-table", "std::string", /*default=*/"", "NAME_cali.json of run_calibration">,
     Option<"quantizeTable", "quantize-table", "std::string", /*default=*/"", "NAME_qtable.json, may be absent">,
+    Option<"quantInputs", "quant-inputs", "bool", /*default=*/"false", "Inputs that integer ops read become integers">,
+    Option<"quantOutputs", "quant-outputs", "bool", /*default=*/"false", "f32 outputs with a range become integers">,
   ];
   let dependentDialects = ["::tessera::top::TopDialect", "::mlir::func::FuncDialect"];
 }
@@ -39,6 +41,22 @@ def IsolatePass : Pass<"top-isolate", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::tessera::top::TopDialect"];
+}
+
+def FusePreprocessPass : Pass<"top-fuse-preprocess", "::mlir::ModuleOp"> {
+  let summary = "Make u8 pixels the inputs that have a record of pre-processing";
+  let description = [{
+    Before: inputs of @main with `top.preprocess`, f32 [N, C, H, W] or [N, H, W, C].
+    After: ui8 pixels of 0..255; the order of channels and (x - mean) * scale are ops, and the record says what is left.
+    ```
+    @main(%x: tensor<1x3x4x4xf32>)  ==>  @main(%p: tensor<1x4x4x3xui8>) ; %x = mul(sub(cast(transpose(%p)), mean), scale)
+    ```
+  }];
+  let options = [
+    Option<"format", "format", "std::string", /*default=*/"\"packed\"",
+           "packed, planar, rgb_packed, rgb_planar, bgr_packed or bgr_planar; without an order: the model's">,
+  ];
+  let dependentDialects = ["::tessera::top::TopDialect", "::mlir::func::FuncDialect"];
 }
 
 #endif // QUANT_PASSES

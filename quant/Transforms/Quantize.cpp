@@ -3,6 +3,7 @@
 #include "quant/Transforms/Quantize.h"
 
 #include "quant/Transforms/Decisions.h"
+#include "quant/Transforms/InputsOutputs.h"
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/Passes.h"
 #include "quant/Transforms/Weights.h"
@@ -13,6 +14,7 @@
 
 namespace tessera::quant {
 #define GEN_PASS_DEF_QUANTIZEPASS
+#define GEN_PASS_DEF_FUSEPREPROCESSPASS
 #include "quant/Transforms/Passes.h.inc"
 
 namespace {
@@ -167,10 +169,27 @@ class QuantizePass : public impl::QuantizePassBase<QuantizePass> {
     if (!report) {
       return report.takeError();
     }
+    exposeIntegers(function, *table, {quantInputs, quantOutputs, ""}, *report);
+    for (const std::string &text : report->floatInputsOutputs) {
+      emitRemark(function.getLoc()) << text;
+    }
     for (const KeptOp &kept : report->kept) {
       emitRemark(function.getLoc()) << "'" << kept.name << "' (" << kept.op << ") stays float: " << kept.reason;
     }
     return llvm::Error::success();
+  }
+};
+class FusePreprocessPass : public impl::FusePreprocessPassBase<FusePreprocessPass> {
+  using FusePreprocessPassBase::FusePreprocessPassBase;
+
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>("main");
+    llvm::Error error =
+        function ? fusePreprocess(function, format) : llvm::createStringError("the module has no function @main");
+    if (error) {
+      mlir::emitError(getOperation().getLoc()) << llvm::toString(std::move(error));
+      signalPassFailure();
+    }
   }
 };
 } // namespace

@@ -37,12 +37,13 @@ struct QuantizedTensor {
 
 /// What the user is told.
 struct QuantizeReport {
-  int64_t integerOps = 0;                    ///< run on integers, or in the epilogue of one that does
-  int64_t products = 0, integerProducts = 0; ///< multiplications of convolutions and matmuls: all, in integers
-  int64_t learnedWeights = 0;                ///< products whose weights run_calibration chose
-  std::vector<KeptOp> kept;                  ///< in program order
-  std::vector<DecidedOp> ops;                ///< all of them, in program order
-  std::vector<QuantizedTensor> tensors;      ///< with a name
+  int64_t integerOps = 0;                      ///< run on integers, or in the epilogue of one that does
+  int64_t products = 0, integerProducts = 0;   ///< multiplications of convolutions and matmuls: all, in integers
+  int64_t learnedWeights = 0;                  ///< products whose weights run_calibration chose
+  std::vector<KeptOp> kept;                    ///< in program order
+  std::vector<DecidedOp> ops;                  ///< all of them, in program order
+  std::vector<QuantizedTensor> tensors;        ///< with a name
+  std::vector<std::string> floatInputsOutputs; ///< that were asked for as integers and stay f32: which, and why
 };
 
 /// Fails where a table names a tensor or an op that the function does not have. To be called before anything that drops

@@ -24,6 +24,7 @@ LATER_QUANTIZE = ("BF16", "F16", "INT4", "W8F32", "W4F32", "W8F16", "W8BF16", "W
 # Least cosine and euclidean similarity of every tensor by precision; the table is explained in docs/numerics.md.
 DEFAULT_TOLERANCE = {"F32": "0.9999,0.999", "INT8": "0.99,0.9"}
 KEPT_SHOWN = 8
+PIXELS = ("packed", "planar", "rgb_packed", "rgb_planar", "bgr_packed", "bgr_planar")
 EPILOG = """examples:
   model_deploy --mlir m_top.mlir --chip x86 --quantize F32 --model m.bmodel
   model_deploy --mlir m_top.mlir --chip x86 --quantize INT8 --calibration_table m_cali.json --model m_int8.bmodel
@@ -42,6 +43,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
     parser.add_argument("--jobs", type=int, metavar="N", help="compile jobs at once (default: one per core)")
     parser.add_argument("--device_mlir", metavar="FILE", help="also write the device-level IR")
+    parser.add_argument("--fuse_preprocess", nargs="?", const="packed", choices=PIXELS, metavar="FORMAT",
+                        help="take u8 pixels instead of f32; mean, scale and channel order become part of the model. "
+                        f"{', '.join(PIXELS)}: packed is [1,H,W,C], planar [1,C,H,W]; without rgb_ or bgr_ the model's own order "
+                        "(default: %(const)s)")
+    parser.add_argument("--quant_input", action="store_true", help="for INT8: inputs are integers; model_tool info tells scale and zero point")
+    parser.add_argument("--quant_output", action="store_true", help="for INT8: outputs are integers")
     parser.add_argument("--calibration_table", metavar="FILE", help="for INT8: NAME_cali.json from run_calibration")
     parser.add_argument("--quantize_table", metavar="FILE", help="for INT8: NAME_qtable.json, precision per op")
     precision.add_flags(parser)
@@ -72,6 +79,8 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
     for flag in ("calibration_table", "quantize_table"):
         if getattr(args, flag) and args.quantize == "F32":
             raise TesseraError(f"--{flag} is for quantised models; --quantize {args.quantize} uses none", ExitCode.USAGE)
+    if args.quantize == "F32" and (args.quant_input or args.quant_output):
+        raise usage_error("--quant_input and --quant_output are for quantised models")
     precision.check_usage(args)
     if args.test_reference and not args.test_input:
         raise usage_error("--test_reference needs the --test_input it was made from")
@@ -100,6 +109,8 @@ def work(context: Context) -> None:
         args.quantize_table, missed = precision.run(context, model, _compiler_flags(args, ("cache_dir", "jobs", "calibration_table")))
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:
         extra = _compiler_flags(args, ("cache_dir", "jobs", "device_mlir", "calibration_table", "quantize_table"))
+        extra += ["--pixels", args.fuse_preprocess] if args.fuse_preprocess else []
+        extra += ["--quant-input"] * args.quant_input + ["--quant-output"] * args.quant_output
         result = top_model.deploy(model, output, report, chip=args.chip, quantize=args.quantize, extra=extra)
         step.note = f"{output.stat().st_size / 1e6:.2f} MB"
         if "kernels" in result:
@@ -108,6 +119,8 @@ def work(context: Context) -> None:
                                **{k: v for k, v in result.items() if k not in ("event", "inputs", "outputs")}}
     if "quantization" in result:
         _tell_quantization(context, result["quantization"])
+        for text in result["quantization"].get("float_inputs_outputs", []):
+            report.warn(text)
     if args.skip_validation:
         report.warn("not checked: --skip_validation was given")
     elif not bmodel.can_run(args.chip):
@@ -147,11 +160,10 @@ def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
 def _check(context: Context, model: TopModel, output: Path, tolerance: compare.Tolerance) -> None:
     """Runs reference and .bmodel on the same input and compares all tensors both have."""
     args, report = context.args, context.report
+    net = bmodel.open_net(output, args.threads)
+    given = inputs.load_inputs(args.test_input, net.inputs, "--test_input") if args.test_input else inputs.random_inputs(net.inputs)
+    arrays = _as_top_inputs(model, net, given)
     with report.step("Top reference") as step:
-        if args.test_input:
-            arrays = inputs.load_inputs(args.test_input, model.inputs, "--test_input")
-        else:
-            arrays = inputs.random_inputs(model.inputs)
         if args.test_reference:
             reference = load_npz(args.test_reference, "--test_reference")
             step.note = args.test_reference
@@ -163,8 +175,7 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
         raise TesseraError(f"--test_reference {args.test_reference} has no output '{lost[0]}' of the model",
                            hint="make it anew with model_transform --test_result")
     with report.step(f"run {output.name} on {args.threads} thread(s)") as step:
-        net = bmodel.open_net(output, args.threads)
-        got = net.run_every_tensor(arrays)
+        got = net.run_every_tensor(given)
         step.note = f"{len(got)} tensors"
     with report.step("compare") as step:
         comparison = compare.compare(got, reference, tolerance, args.excepts.split(","))
@@ -184,6 +195,15 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
     if comparison.failed:
         report.warn(f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; what that costs is told by "
                     f"'tessera accuracy', and --tolerance makes it an error")
+
+
+def _as_top_inputs(model: TopModel, net: bmodel.Net, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The same inputs for the Top model: pixels go through the pre-processing that the .bmodel has in it."""
+    result = dict(arrays)
+    for wanted, given in zip(model.inputs, net.inputs):
+        if given.dtype != wanted.dtype and wanted.preprocess and given.preprocess:
+            result[wanted.name] = wanted.preprocess.finish(arrays[given.name], given.preprocess)
+    return result
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -109,6 +109,8 @@ def say_tensors(context: Context, stage: dict[str, Any]) -> None:
             note = ""
             if tensor.get("preprocess"):
                 note = Preprocess.from_json(tensor["preprocess"]).describe()
+            if quant := tensor.get("quant"):
+                note += f"{'; ' if note else ''}scale {_some(quant['scales'])}, zero point {_some(quant.get('zero_points') or [0])}"
             rows.append((role[:-1], tensor["name"], tensor["dtype"], shape(tensor), note))
     context.report.say(_indent(compare.align(rows)))
     if context.args.tensors:
@@ -117,6 +119,10 @@ def say_tensors(context: Context, stage: dict[str, Any]) -> None:
             layout = t["layout"] if t["layout"] != "ChannelBlocked" else f"c{t['block']} axis {t['block_axis']}"
             rows.append((str(slot), t["name"], t["dtype"], shape(t), layout, t["role"], str(t["offset"]), str(t["bytes"])))
         context.report.say(_indent(compare.align(rows, right=(6, 7))))
+
+
+def _some(values: list) -> str:
+    return f"{values[0]:g}" + (f" and {len(values) - 1} more" if len(values) > 1 else "")
 
 
 def say_subnet(context: Context, stage: dict[str, Any], subnet: dict[str, Any]) -> None:

@@ -61,7 +61,7 @@ def only_input(model: Model, task: str) -> InputSpec:
 
 def read_picture(spec: InputSpec, picture: Path) -> np.ndarray:
     """The picture as the input, by the model's pre-processing."""
-    return (spec.preprocess or Preprocess()).apply(picture, spec.shape)
+    return (spec.preprocess or Preprocess()).apply(picture, spec.shape, spec.dtype)
 
 
 def require_data(path: Path, task: str) -> Path:
