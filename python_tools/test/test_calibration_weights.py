@@ -97,6 +97,12 @@ def test_outliers_are_clipped_where_that_pays() -> None:
     assert output_error(product, x, ("clip_weights",))[0] < 0.7 * output_error(product, x, ())[0]
 
 
+def test_rows_that_are_no_numbers_are_told_apart() -> None:
+    product = Product("y", "x", "matmul", np.ones((2, 3), np.float32), trans_b=True)
+    assert not Statistics().is_finite and statistics(product, np.ones((1, 4, 3))).is_finite
+    assert not statistics(product, np.full((1, 4, 3), np.nan)).is_finite
+
+
 def test_odd_weights_stay_in_range() -> None:
     """Dead inputs, dead channels, few samples."""
     w = np.zeros((3, 2, 3, 3), np.float32)

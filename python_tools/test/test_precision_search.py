@@ -97,6 +97,12 @@ def test_unreachable_gives_the_best_there_is() -> None:
     assert not found.verdict.met and found.verdict.value == pytest.approx(0) and set(found.types) == {"a", "b"}
 
 
+def test_int16_is_for_products_alone() -> None:
+    silu = Op("s", "top.silu", "INT8", False, 0, 0, 10, 10)
+    found = search(FakeBench([conv("a"), silu], {"a": 1e-4, "s": 1e-12}, Target("drop", 0.6)), "INT16", "F32")
+    assert found.types == {"a": "INT16"}
+
+
 def test_units_leave_moves_and_float_ops_out() -> None:
     silu, move = Op("s", "top.silu", "INT8", False, 0, 0, 10, 10), Op("m", "top.reshape", "INT8", True, 0, 0, 10, 10)
     kept = Op("k", "top.softmax", "F32", False, 0, 0, 10, 10)

@@ -25,7 +25,7 @@ SAMPLES = 16
 """Looked at at most: with the positions of each there are enough rows."""
 TRIALS = 16
 """Samples on which output errors are compared."""
-BUDGET = 256 << 20
+BUDGET = 128 << 20
 """Bytes of statistics at a time; with more the samples run several times."""
 
 
@@ -63,8 +63,9 @@ def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, product
             done += 1
             progress(done, (count + 1) * len(batches))
         for product in batch:
-            if statistics[product.name].count:
-                result[product.name] = round_weights(product, statistics[product.name], methods)
+            with contextlib.suppress(np.linalg.LinAlgError):  # NaN or infinity in the inputs: rounded by itself
+                if statistics[product.name].is_finite:
+                    result[product.name] = round_weights(product, statistics[product.name], methods)
         done += 1
     return result
 

@@ -102,6 +102,11 @@ class Statistics:
                 mine += more
         self.count += rows.shape[1]
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether there were rows, without NaN and infinity."""
+        return self.moments is not None and bool(np.isfinite(self.moments).all())
+
 
 def bytes_of(product: Product) -> int:
     """What its statistics take."""

@@ -26,8 +26,8 @@ from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, Scorer, make_scorer
 from ..top_model import TopModel
 from .common import Context, Parser
 
-LADDER = ("F32",)
-"""Types above INT8, cheapest first."""
+LADDER = ("INT16", "F32")
+"""Types above INT8, cheapest first; what the compiler refuses is stepped over."""
 SHOWN = 12
 FAR = 0.3
 """Outputs that differ by more than this are told of even where the score holds."""
@@ -155,7 +155,7 @@ def _lines(found: Found, bench: CompiledBench) -> list[qtable.Line]:
     lines, figure = [], found.verdict.figure
     base = bench.measure({}).error ** 0.5
     for stretch, rung in sorted(found.chosen, key=lambda entry: -entry[0].error):
-        ops = [op for unit in stretch.units for op in unit]
+        ops = [op for unit in stretch.units for op in unit if op.name in stretch.types(rung)]
         beside = f", with {len(ops) - 1} ops beside it," if len(ops) > 1 else ""
         measured = f"its 8 bits alone{beside} change the outputs by {stretch.error ** 0.5:.2%}" if stretch.error else "not measured alone"
         reason = (f"{measured}, all-INT8 by {base:.2%}; {figure} {found.base_verdict.figures[figure]:.5g} in INT8, "

@@ -283,7 +283,14 @@ def _learn(context: Context, job: Job, dataset: Dataset, observed: Observed, sta
             step.note = "none is to be chosen"
             return {}
         trial = learning.Trial(observed.model, folder, table, ["--cache-dir", args.cache_dir] if args.cache_dir else [])
-        without, with_them = trial.compare(job, dataset, tried, learned)
+        try:
+            without, with_them = trial.compare(job, dataset, tried, learned)
+        except TesseraError as error:
+            if args.methods != "auto":
+                raise
+            step.note = "left out: the quantised model cannot be tried"
+            report.warn(f"weights were not chosen by the samples: {error.message}")
+            return {}
         step.note = f"{len(learned)} ops, {count} samples; output error {without:.4f} without, {with_them:.4f} with"
         context.result["methods"] = {"methods": list(methods), "ops": len(learned), "error_without": without, "error_with": with_them}
         if args.methods == "auto" and not with_them < without:

@@ -24,6 +24,8 @@ MOST_STRETCHES = 64
 """Output errors measured at most, beyond the first ones."""
 SMALL_SHARE = 0.02
 """Stretches of less than this share of the error are not halved."""
+FOR_PRODUCTS = ("INT16",)
+"""Types of convolutions and matmuls alone; what follows them is decided by the quantiser."""
 MOST_TRIALS = 16
 """Scores taken at most to step down again."""
 
@@ -57,7 +59,7 @@ class Stretch:
     cost: float = 0.0
 
     def types(self, rung: str) -> dict[str, str]:
-        return {op.name: rung for unit in self.units for op in unit}
+        return {op.name: rung for unit in self.units for op in unit if op.products or rung not in FOR_PRODUCTS}
 
     def halves(self) -> "tuple[Stretch, Stretch]":
         middle = len(self.units) // 2
@@ -82,7 +84,7 @@ def units_of(ops: Sequence[Op]) -> list[tuple[Op, ...]]:
     """Integer ops in program order: each convolution or matmul with what follows it; what only moves values follows anyway."""
     units: list[list[Op]] = []
     for op in ops:
-        if op.type == "INT8" and not op.moves:
+        if op.type.startswith("INT") and not op.moves:
             if op.products or not units:
                 units.append([])
             units[-1].append(op)
