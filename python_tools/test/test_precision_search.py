@@ -135,6 +135,7 @@ def test_wider_types_cost_more(chip: str) -> None:
     for op in (conv("c", 10_000_000), Op("a", "top.add", "INT8", False, 0, 0, 1000, 1000)):
         assert nanoseconds(op, "INT8", chip) < nanoseconds(op, "F32", chip)
         assert set(CHIPS[chip].macs) == set(cost.BYTES)
+        assert nanoseconds(op, "SOMETHING_NEW", chip) == nanoseconds(op, "F32", chip)
 
 
 def test_journal_goes_on_and_refuses_what_is_of_another(tmp_path: Path) -> None:

@@ -53,10 +53,10 @@ def ops_of(quantization: Mapping[str, object]) -> list[Op]:
 
 
 def nanoseconds(op: Op, precision: str, chip: str) -> float:
-    """Estimated time of an op on one core. chip: as the compiler names it."""
-    rates = CHIPS[chip]
-    moved = (op.reads + op.writes) * BYTES[precision] + op.weights * WEIGHT_BYTES[precision]
-    return max(op.products / rates.macs[precision], moved / rates.bytes)
+    """Estimated time of an op on one core. chip: as the compiler names it. A type without rates costs what F32 does."""
+    rates, known = CHIPS[chip], precision if precision in BYTES else "F32"
+    moved = (op.reads + op.writes) * BYTES[known] + op.weights * WEIGHT_BYTES[known]
+    return max(op.products / rates.macs[known], moved / rates.bytes)
 
 
 def total(ops: Sequence[Op], chip: str, types: Mapping[str, str]) -> float:
