@@ -58,10 +58,9 @@ namespace {
 /// For every element type.
 class AttentionEmitter : AttentionShape {
 public:
-  static constexpr int64_t kRows = 4;
-
   AttentionEmitter(KernelBuilder &kb, device::AttentionOp op)
-      : AttentionShape(kb, op), element(y.getElementType()), type(registerType(element)) {
+      : AttentionShape(kb, op), rowsAtOnce(kb.exact && kb.target.hasMasks() ? 8 : 4), element(y.getElementType()),
+        type(registerType(element)) {
     lanes = kb.exact ? kExactLanes : 2 * kb.target.lanes(type.getIntOrFloatBitWidth());
     keysPadded = llvm::alignTo(keys, lanes);
   }
@@ -70,17 +69,17 @@ public:
     SmallVector<int64_t> space(y.getShape().drop_back(2));
     int64_t batch = product(space);
     // Few batches: their rows are cut too, at the price of transposing k again.
-    int64_t parts = std::clamp<int64_t>(16 / std::max<int64_t>(1, batch), 1, llvm::divideCeil(queries, 4 * kRows));
-    int64_t rows = llvm::alignTo(llvm::divideCeil(queries, parts), kRows);
+    int64_t parts = std::clamp<int64_t>(16 / std::max<int64_t>(1, batch), 1, llvm::divideCeil(queries, 4 * rowsAtOnce));
+    int64_t rows = llvm::alignTo(llvm::divideCeil(queries, parts), rowsAtOnce);
     parts = llvm::divideCeil(queries, rows);
     space.push_back(parts);
-    kb.setScratchBytes((depth + kRows) * keysPadded * (type.getIntOrFloatBitWidth() / 8));
+    kb.setScratchBytes((depth + rowsAtOnce) * keysPadded * (type.getIntOrFloatBitWidth() / 8));
     scores = kb.element(type, kb.scratch(), kb.constant(depth * keysPadded));
     kb.forTiles(batch * parts, [&](Value tile) {
       SmallVector<Value> at = delinearize(kb, tile, space);
       Value first = kb.mul(at.pop_back_val(), rows);
       transposeKeys(matrixBase(k, at));
-      kb.forLoop(first, kb.min(kb.add(first, rows), kb.constant(queries)), kRows,
+      kb.forLoop(first, kb.min(kb.add(first, rows), kb.constant(queries)), rowsAtOnce,
                  [&](Value row) { emitRows(at, row); });
     });
   }
@@ -106,11 +105,11 @@ private:
   void emitRows(ArrayRef<Value> at, Value row) {
     Value qBase = matrixBase(q, at);
     kb.forLoop(0, keysPadded, lanes, [&](Value t) {
-      SmallVector<Value> sums(kRows, kb.zero(vectorType()));
+      SmallVector<Value> sums(rowsAtOnce, kb.zero(vectorType()));
       sums = kb.forLoop(kb.constant(0), kb.constant(depth), 1, sums, [&](Value e, ValueRange old) {
         Value keysVector = kb.load(vectorType(), kb.scratch(), kb.add(kb.mul(e, keysPadded), t));
         SmallVector<Value> next;
-        for (int64_t r = 0; r < kRows; ++r) {
+        for (int64_t r = 0; r < rowsAtOnce; ++r) {
           Value offset = kb.add(qBase, kb.add(kb.mul(clampedRow(row, r), depth), e));
           Value factor = kb.splat(kb.loadElements(element, 0, kb.operand(0), offset), lanes);
           next.push_back(emitFma(kb, factor, keysVector, old[r]));
@@ -119,7 +118,7 @@ private:
       });
       Value mask = keys % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(keys), t)) : Value();
       Value scale = kb.floatConstant(vectorType(), op.getScale().convertToDouble());
-      for (int64_t r = 0; r < kRows; ++r) {
+      for (int64_t r = 0; r < rowsAtOnce; ++r) {
         Value score = arith::MulFOp::create(kb.b, sums[r], scale);
         if (op.getMask()) {
           score = arith::AddFOp::create(kb.b, score, loadMask(at, clampedRow(row, r), t, lanes, mask));
@@ -128,7 +127,7 @@ private:
       }
     });
     SmallVector<Value> factors;
-    for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t r = 0; r < rowsAtOnce; ++r) {
       factors.push_back(softmaxRow(kb.constant(r * keysPadded)));
     }
     multiplyValues(at, row, factors);
@@ -155,28 +154,29 @@ private:
   void multiplyValues(ArrayRef<Value> at, Value row, ArrayRef<Value> factors) {
     Value vBase = matrixBase(v, at), yBase = matrixBase(y, at);
     overRow(kb, features, lanes, [&](Value f, Value mask) {
-      SmallVector<Value> sums(kRows, kb.zero(vectorType()));
+      SmallVector<Value> sums(rowsAtOnce, kb.zero(vectorType()));
       sums = kb.forLoop(kb.constant(0), kb.constant(keys), 1, sums, [&](Value t, ValueRange old) {
         Value values =
             kb.loadElements(element, lanes, kb.operand(2), kb.add(vBase, kb.add(kb.mul(t, features), f)), mask);
         SmallVector<Value> next;
-        for (int64_t r = 0; r < kRows; ++r) {
+        for (int64_t r = 0; r < rowsAtOnce; ++r) {
           Value factor = kb.splat(kb.load(type, scores, kb.add(t, r * keysPadded)), lanes);
           next.push_back(emitFma(kb, factor, values, old[r]));
         }
         return next;
       });
-      for (int64_t r = 0; r < kRows; ++r) {
+      for (int64_t r = 0; r < rowsAtOnce; ++r) {
         Value target = kb.add(row, r);
         auto store = [&] {
           Value value = arith::MulFOp::create(kb.b, sums[r], kb.splat(factors[r], lanes));
           kb.storeElements(element, value, kb.result(), kb.add(yBase, kb.add(kb.mul(target, features), f)), mask);
         };
-        queries % kRows ? kb.ifThen(kb.less(target, kb.constant(queries)), store) : store();
+        queries % rowsAtOnce ? kb.ifThen(kb.less(target, kb.constant(queries)), store) : store();
       }
     });
   }
 
+  const int64_t rowsAtOnce;
   Type element, type;
   int64_t keysPadded;
   unsigned lanes;

@@ -474,9 +474,36 @@ Value roundedDivision(KernelBuilder &kb, Value x, Value y, bool up) {
 
 } // namespace
 
+/// x y + z rounded once, without the instruction: the product is exact in f64; its sum with z is rounded to odd there,
+/// so that the rounding to f32 still sees on which side of a tie it lies (S. Boldo, G. Melquiond).
+static Value emulateFma(KernelBuilder &kb, Value x, Value y, Value z) {
+  ImplicitLocOpBuilder &b = kb.b;
+  Type wide = f64Like(x.getType());
+  Float product{&kb, arith::MulFOp::create(b, arith::ExtFOp::create(b, wide, x), arith::ExtFOp::create(b, wide, y))};
+  Float addend{&kb, arith::ExtFOp::create(b, wide, z)}, sum = product + addend;
+  // What the sum lost (D. Knuth); NaN where there are infinities.
+  Float part = sum - product, lost = (product - (sum - part)) + (addend - part);
+  Value raw = bits(sum);
+  auto literal = [&](int64_t value) { return integer(kb, raw.getType(), value); };
+  Value even =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, arith::AndIOp::create(b, raw, literal(1)), literal(0));
+  Value adjust = arith::AndIOp::create(b, even, compare(arith::CmpFPredicate::ONE, lost, lost.lit(0.0)));
+  // The odd neighbour on the side of what was lost.
+  Value sameSign =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sge, arith::XOrIOp::create(b, raw, bits(lost)), literal(0));
+  Value step = arith::SelectOp::create(b, sameSign, literal(1), literal(-1));
+  Value odd = arith::SelectOp::create(b, adjust, arith::AddIOp::create(b, raw, step), raw);
+  return arith::TruncFOp::create(b, x.getType(), fromBits(sum, odd).v);
+}
+
 Value emitFma(KernelBuilder &kb, Value x, Value y, Value z) {
-  if (kb.target.hasFma() && !kb.exact) {
+  bool single = getElementTypeOrSelf(x.getType()).isF32();
+  // Functions in f64 are rounded to f32 in the end: there, exact means only that all variants do the same.
+  if (kb.target.hasFma() && (single || !kb.exact)) {
     return math::FmaOp::create(kb.b, x, y, z);
+  }
+  if (kb.exact && single) {
+    return emulateFma(kb, x, y, z);
   }
   return arith::AddFOp::create(kb.b, arith::MulFOp::create(kb.b, x, y), z);
 }

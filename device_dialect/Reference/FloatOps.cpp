@@ -78,13 +78,17 @@ void normF32(NormOp op, Inputs inputs, HostTensor &y) {
     Single mean = sum.total() / size;
     auto centred = [&](int64_t i) { return op.getRms() ? Single{x[begin + i]} : Single{x[begin + i]} - mean; };
     for (int64_t i = 0; i < row; ++i) {
-      squares.add(centred(i) * centred(i));
+      squares.addProduct(centred(i), centred(i));
     }
     Single factor = Single{1.0f} / Single{std::sqrt((squares.total() / size + epsilon).v)};
     for (int64_t i = 0; i < row; ++i) {
       Single value = centred(i) * factor;
-      value = scale ? value * Single{scale[i]} : value;
-      floats(y)[begin + i] = (bias ? value + Single{bias[i]} : value).v;
+      if (scale && bias) {
+        value = mulAdd(value, Single{scale[i]}, Single{bias[i]});
+      } else {
+        value = scale ? value * Single{scale[i]} : bias ? value + Single{bias[i]} : value;
+      }
+      floats(y)[begin + i] = value.v;
     }
   }
 }
@@ -156,8 +160,7 @@ struct ResizeSum {
 
   void walk(size_t axis, int64_t offset, std::optional<Single> weight) {
     if (axis == axes.size()) {
-      Single product = Single{x[offset]} * *weight;
-      sum = sum ? product + *sum : product;
+      sum = sum ? mulAdd(Single{x[offset]}, *weight, *sum) : Single{x[offset]} * *weight;
       return;
     }
     int64_t d = axes[axis], taps = tables[2 * axis]->getShape()[1];
@@ -204,7 +207,7 @@ void attentionF32(AttentionOp op, Inputs inputs, HostTensor &y) {
       for (int64_t t = 0; t < keys; ++t) {
         Single sum{0.0f};
         for (int64_t e = 0; e < depth; ++e) {
-          sum = Single{floats(q)[row * depth + e]} * Single{keyRows[t * depth + e]} + sum;
+          sum = mulAdd(Single{floats(q)[row * depth + e]}, Single{keyRows[t * depth + e]}, sum);
         }
         sum = sum * scale;
         scores[t] = (op.getMask() ? sum + Single{static_cast<float>(masks[row * keys + t])} : sum).v;
@@ -213,7 +216,7 @@ void attentionF32(AttentionOp op, Inputs inputs, HostTensor &y) {
       for (int64_t f = 0; f < features; ++f) {
         Single sum{0.0f};
         for (int64_t t = 0; t < keys; ++t) {
-          sum = Single{scores[t]} * Single{valueRows[t * features + f]} + sum;
+          sum = mulAdd(Single{scores[t]}, Single{valueRows[t * features + f]}, sum);
         }
         floats(y)[row * features + f] = (sum * factor).v;
       }

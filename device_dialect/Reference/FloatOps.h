@@ -1,8 +1,8 @@
 //===- FloatOps.h - f32 ops in the order of bmodel/numerics_float.h -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the device dialect specifies to the bit: element functions, and sums in a stated order. Every op is a product or
-// a sum rounded at once; nothing is fused.
+// What the device dialect specifies to the bit: element functions, and sums in a stated order. Products that are added
+// (squares of norms, scale and bias, resizing, attention) are fused, everything else is rounded at once.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_REFERENCE_FLOATOPS_H
 #define TESSERA_DEVICE_DIALECT_REFERENCE_FLOATOPS_H

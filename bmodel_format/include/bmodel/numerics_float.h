@@ -7,8 +7,8 @@
 // mulAdd(x, y, z), abs(x), copySign(x, sign), roundEven(x), inverse(x), select(mask, x, y), toBits(x), fromBits(like,
 // bits) and toInt(x); the integers have + - by integers, << and >> (of the sign) by constants.
 //
-// In the specification mulAdd is a product, rounded, and a sum, rounded, and inverse is 1 / x: machines without fused
-// multiply-add compute it at full speed, the others lose little. An engine may fuse where no integer depends on it.
+// In the specification mulAdd is fused, x y + z rounded once, and inverse is 1 / x; nothing else is fused. Machines
+// without the instruction imitate it in double precision. An engine may do as it likes where no integer depends on it.
 // Translation units that use `Single` are compiled without contraction (-ffp-contract=off).
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_NUMERICS_FLOAT_H
@@ -52,7 +52,7 @@ BM_NUMERICS Single operator-(Single x) { return {-x.v}; }
 BM_NUMERICS bool operator<(Single x, Single y) { return x.v < y.v; }
 BM_NUMERICS bool operator>(Single x, Single y) { return x.v > y.v; }
 BM_NUMERICS bool operator==(Single x, Single y) { return x.v == y.v; }
-BM_NUMERICS Single mulAdd(Single x, Single y, Single z) { return x * y + z; }
+BM_NUMERICS Single mulAdd(Single x, Single y, Single z) { return {std::fma(x.v, y.v, z.v)}; }
 BM_NUMERICS Single abs(Single x) { return {std::fabs(x.v)}; }
 BM_NUMERICS Single copySign(Single x, Single sign) { return {std::copysign(x.v, sign.v)}; }
 BM_NUMERICS Single roundEven(Single x) { return {std::nearbyint(x.v)}; }
@@ -217,6 +217,11 @@ public:
   }
   BM_NUMERICS void add(Single term) {
     addAt(next, term);
+    next = (next + 1) % kPartial;
+  }
+  /// Adds x y by a mulAdd.
+  BM_NUMERICS void addProduct(Single x, Single y) {
+    sums[next] = mulAdd(x, y, sums[next]);
     next = (next + 1) % kPartial;
   }
   /// To partial sum `index` % 16.
