@@ -73,7 +73,8 @@ void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
     byName[tensor.name] = &tensor;
   }
   for (auto &tensor : stage.tensors) {
-    if (tensor->dtype != bmodel::DType::I8 || tensor->onnx_names.empty()) {
+    bool isInteger = tensor->dtype == bmodel::DType::I8 || tensor->dtype == bmodel::DType::I16;
+    if (!isInteger || tensor->onnx_names.empty()) {
       continue;
     }
     if (const quant::QuantizedTensor *quantized = byName.lookup(tensor->onnx_names.front())) {
@@ -91,6 +92,7 @@ LogicalResult runDevicePasses(ModuleOp module, const X86DeployOptions &deploy) {
   options.vectorBytes = deploy.target.vectorBytes();
   options.observe = deploy.observe;
   options.byteDots = deploy.target.vnni;
+  options.requantisation = deploy.requantisation;
   device::buildDevicePipeline(passes, options);
   return passes.run(module);
 }

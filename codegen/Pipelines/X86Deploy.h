@@ -36,6 +36,7 @@ struct X86DeployOptions {
   bool observe = false;
   std::optional<Quantization> quantization; ///< none: F32
   quant::InputsOutputs inputsOutputs;       ///< integers only with |quantization|
+  std::string requantisation = "float";     ///< as bmodel::numerics::parseRequantisation() takes it
 };
 
 /// What the user is told about the result; sizes in bytes.

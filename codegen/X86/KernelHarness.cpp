@@ -142,6 +142,10 @@ void fillRandom(top::HostTensor &tensor, std::mt19937 &random, const CheckOption
       int64_t byte = bits >> 8 & 0xff;
       byte = bits % 8 == 0 ? 255 : bits % 8 == 1 ? 0 : bits % 8 == 2 ? 128 : byte; // extremes of both kinds
       number = type.isUnsignedInteger() ? byte : byte - 128;
+    } else if (options.allBytes && type.isSignlessInteger(16) && options.largest16) {
+      uint32_t bits = random();
+      int64_t most = options.largest16, any = bits / 8 % (2 * most + 1) - most;
+      number = static_cast<double>(bits % 8 == 0 ? most : bits % 8 == 1 ? -most : bits % 8 == 2 ? 0 : any);
     } else if (type.isInteger(1)) {
       number = number > 0;
     } else if (type.isInteger(32) || type.isInteger(64)) {

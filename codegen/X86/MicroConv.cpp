@@ -81,8 +81,7 @@ void DirectConv::planMemory() {
   panels = ceilDiv(s.ocBlocks(), panelBlocks);
   lastBlocks = s.ocBlocks() - (panels - 1) * panelBlocks;
   int64_t inBytes = s.icBlocks() * kBlock * s.xBytes * s.h * s.w;
-  // vpdpbusd does four multiplications for one of f32.
-  int64_t flops = s.flops() / s.n / s.groups / (s.kind != TileKind::F32 && kb.target.vnni ? 4 : 1);
+  int64_t flops = s.flops() / s.n / s.groups / productsPerStep(kb.target, s.kind);
   work = splitWork(flops, rowSteps, panels, inBytes * (copied ? 2 : 1), weightsOfGroup(), s.n * s.groups);
   if (!copied) {
     pitch = s.w * elementBytes;
@@ -94,9 +93,10 @@ void DirectConv::planMemory() {
     rowsOut = 1;
   }
   int64_t rowsIn = (rowsOut - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
-  // The last K step of a row of 8-bit taps reads up to three bytes beyond them (their weights are zero).
-  int64_t lastTap = s.dilationW == 1 ? (s.kw - 1) / 4 * 4 : (s.kw - 1) * s.dilationW;
-  int64_t reach = blockedInput || s.xBytes == 4 ? (s.kw - 1) * s.dilationW + 1 : lastTap + 4;
+  // The last K step of a row of narrow taps reads beyond them (their weights are zero).
+  int64_t perStep = 4 / s.xBytes;
+  int64_t lastTap = s.dilationW == 1 ? (s.kw - 1) / perStep * perStep : (s.kw - 1) * s.dilationW;
+  int64_t reach = blockedInput ? (s.kw - 1) * s.dilationW + 1 : lastTap + perStep;
   pitch = ((s.ow - 1) * s.strideW + reach) * elementBytes;
   plane = rowsIn * pitch;
   kb.setScratchBytes(plane * (blockedInput ? s.icBlocks() : s.groupC()));

@@ -1,11 +1,12 @@
-//===- MicroDepthwise8.cpp - Depthwise convolution of 8-bit images --------===//
+//===- MicroDepthwise8.cpp - Depthwise convolution of integer images ------===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // The input rows of some output rows are first rewritten to scratch with their borders, then tiles of output positions
 // are summed from there. With VNNI a row becomes windows: 16 channels x 4 neighbouring columns, one for every second
 // column; a kernel row of up to three taps is then one vpdpbusd per output, with the weights shifted by one column for
 // outputs that start at an odd one. Dilated columns are rows of their own. Otherwise a row becomes f32, in which sums
-// of fewer than 2^24 / (255 * 128) products are exact.
+// of fewer than 2^24 / (255 * 128) products are exact. A row of 16-bit images becomes i32, whose lower halves are
+// multiplied (pmaddwd) with weights that have nothing in their upper halves.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MicroShape.h"
 #include "device_dialect/IR/Layout.h"
@@ -24,10 +25,10 @@ namespace {
 class Depthwise8 {
 public:
   Depthwise8(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-      : op(op), kb(kb), s(op), extraKinds(extras),
-        windows(device::depthwiseInWindows(kb.target.vnni ? device::PackedForm::Quads : device::PackedForm::Pairs,
-                                           s.strideW, s.dilationW)),
-        isSigned(s.kind == TileKind::S8), blocks(ceilDiv(s.c, kBlock)), columnsPerTile(kb.target.hasMasks() ? 16
+      : op(op), kb(kb), s(op), extraKinds(extras), words(s.kind == TileKind::S16),
+        windows(!words && kb.target.vnni &&
+                device::depthwiseInWindows(device::PackedForm::Quads, s.strideW, s.dilationW)),
+        isSigned(s.kind != TileKind::U8), blocks(ceilDiv(s.c, kBlock)), columnsPerTile(kb.target.hasMasks() ? 16
                                                                                        : kb.target.hasFma() ? 6
                                                                                                             : 3) {
     plan();
@@ -39,12 +40,23 @@ private:
   void emitBlock(Value image, Value block, Value rowBegin, Value rowEnd, int64_t tail);
   void prepareRows(Value firstRow, Value rowsIn);
   void prepareWindows(Value from, Value to);
-  void prepareFloats(Value from, Value to);
+  void prepareLanes(Value from, Value to);
   void fillRow(Value to);
   void emitRow(Value row, Value scratchRow, int64_t tail);
   void emitTile(Value row, Value scratchRow, Value column, int64_t width, int64_t tail);
   SmallVector<Value> sumWindows(Value from, int64_t width);
-  SmallVector<Value> sumFloats(Value from, int64_t width);
+  SmallVector<Value> sumLanes(Value from, int64_t width);
+  Value multiplyAdd(Value value, Value weight, Value sum);
+  /// Of a position in scratch without windows: 32 bits a channel.
+  VectorType laneType() {
+    Type element = words ? Type(kb.b.getI32Type()) : kb.b.getF32Type();
+    return VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, element);
+  }
+  Value lanesOf(int64_t value) {
+    VectorType vector = laneType();
+    return words ? Value(arith::ConstantOp::create(kb.b, DenseElementsAttr::get(vector, static_cast<int32_t>(value))))
+                 : kb.floatConstant(vector, static_cast<double>(value));
+  }
   int64_t padValue() { return static_cast<int64_t>(op.getPadValue()); }
   Value splatBytes(int8_t byte, int64_t count) {
     auto type = VectorType::get({count}, kb.b.getI8Type());
@@ -55,6 +67,7 @@ private:
   KernelBuilder &kb;
   ConvShape s;
   ArrayRef<TileExtra> extraKinds;
+  bool words; ///< 16-bit images
   bool windows, isSigned;
   int64_t blocks, columnsPerTile;
 
@@ -113,7 +126,7 @@ void Depthwise8::emitBlock(Value image, Value block, Value rowBegin, Value rowEn
   Value plane = kb.add(kb.mul(image, blocks), block);
   int64_t planeElements = s.oh * s.ow * kBlock;
   int64_t weights = windows ? device::packedDepthwiseBytesOfBlock(s.kh, s.kw, s.strideW) : s.kh * s.kw * kBlockBytes;
-  x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * kBlock));
+  x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * kBlock * s.xBytes));
   y = byteOffset(kb, kb.result(), kb.mul(plane, planeElements * s.yBytes));
   w = byteOffset(kb, kb.operand(1), kb.mul(block, weights));
   bias = op.getBias() ? byteOffset(kb, kb.operand(2), kb.mul(block, kBlockBytes)) : Value();
@@ -162,8 +175,8 @@ void Depthwise8::prepareRows(Value firstRow, Value rowsIn) {
     kb.ifThen(outside, [&] { fillRow(to); });
     Value within = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, row, kb.constant(s.h));
     kb.ifThen(within, [&] {
-      Value from = byteOffset(kb, x, kb.mul(row, s.w * kBlock));
-      windows ? prepareWindows(from, to) : prepareFloats(from, to);
+      Value from = byteOffset(kb, x, kb.mul(row, s.w * kBlock * s.xBytes));
+      windows ? prepareWindows(from, to) : prepareLanes(from, to);
     });
   });
 }
@@ -172,8 +185,7 @@ void Depthwise8::fillRow(Value to) {
   if (windows) {
     return fillBytes(kb, to, pitch, padValue() ^ (isSigned ? 0x80 : 0));
   }
-  auto vector = VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, kb.b.getF32Type());
-  Value padding = kb.floatConstant(vector, padValue());
+  Value padding = lanesOf(padValue());
   kb.forLoop(0, pitch, kb.target.vectorBytes(),
              [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
 }
@@ -233,22 +245,23 @@ void Depthwise8::prepareWindows(Value from, Value to) {
   });
 }
 
-void Depthwise8::prepareFloats(Value from, Value to) {
+void Depthwise8::prepareLanes(Value from, Value to) {
   int64_t lanes = kb.target.lanes(32), inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
-  auto vector = VectorType::get({lanes}, kb.b.getF32Type());
-  auto narrow = VectorType::get({lanes}, kb.b.getI8Type()), wide = VectorType::get({lanes}, kb.b.getI32Type());
-  Value padding = kb.floatConstant(vector, padValue());
+  auto narrow = VectorType::get({lanes}, kb.b.getIntegerType(8 * s.xBytes));
+  auto wide = VectorType::get({lanes}, kb.b.getI32Type());
+  Value padding = lanesOf(padValue());
   auto pad = [&](int64_t begin, int64_t end) {
     kb.forLoop(begin * kBlockBytes, end * kBlockBytes, kb.target.vectorBytes(),
                [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
   };
   pad(0, std::min(s.padLeft, width));
   kb.forLoop(0, inside * kBlock, lanes, [&](Value element) {
-    Value bytes = kb.load(narrow, byteOffset(kb, from, element), kb.constant(0));
+    Value stored = kb.load(narrow, byteOffset(kb, from, kb.mul(element, s.xBytes)), kb.constant(0));
     Value integer =
-        isSigned ? Value(arith::ExtSIOp::create(kb.b, wide, bytes)) : arith::ExtUIOp::create(kb.b, wide, bytes);
+        isSigned ? Value(arith::ExtSIOp::create(kb.b, wide, stored)) : arith::ExtUIOp::create(kb.b, wide, stored);
     Value at = kb.mul(kb.add(element, s.padLeft * kBlock), 4);
-    kb.store(arith::SIToFPOp::create(kb.b, vector, integer), byteOffset(kb, to, at), kb.constant(0));
+    Value lane = words ? integer : arith::SIToFPOp::create(kb.b, laneType(), integer);
+    kb.store(lane, byteOffset(kb, to, at), kb.constant(0));
   });
   pad(s.padLeft + inside, width);
 }
@@ -270,7 +283,7 @@ void Depthwise8::emitTile(Value row, Value scratchRow, Value column, int64_t wid
   // Windows stand at every second column of each residue; 16 columns hold as many of each.
   int64_t step = windows ? kBlockBytes / 2 * s.strideW / s.dilationW : kBlockBytes * s.strideW;
   Value from = byteOffset(kb, scratchRow, kb.mul(column, step));
-  SmallVector<Value> sums = windows ? sumWindows(from, width) : sumFloats(from, width);
+  SmallVector<Value> sums = windows ? sumWindows(from, width) : sumLanes(from, width);
   Value element = kb.mul(kb.add(kb.mul(row, s.ow), column), kBlock);
   SmallVector<Value> bases;
   for (auto [extra, pointer] : llvm::zip_equal(extraKinds, extras)) {
@@ -312,11 +325,29 @@ SmallVector<Value> Depthwise8::sumWindows(Value from, int64_t width) {
   return sums;
 }
 
-SmallVector<Value> Depthwise8::sumFloats(Value from, int64_t width) {
+/// Exact either way: floats are integers below 2^24.
+Value Depthwise8::multiplyAdd(Value value, Value weight, Value sum) {
+  if (!words) {
+    return kb.target.hasFma() ? Value(vector::FMAOp::create(kb.b, value, weight, sum))
+                              : arith::AddFOp::create(kb.b, sum, arith::MulFOp::create(kb.b, value, weight));
+  }
+  int64_t bytes = kb.target.vectorBytes();
+  const char *name = bytes == 64   ? "llvm.x86.avx512.pmaddw.d.512"
+                     : bytes == 32 ? "llvm.x86.avx2.pmadd.wd"
+                                   : "llvm.x86.sse2.pmadd.wd";
+  auto halves = VectorType::get({bytes / 2}, kb.b.getI16Type());
+  Value product = LLVM::CallIntrinsicOp::create(kb.b, laneType(), kb.b.getStringAttr(name),
+                                                ValueRange{vector::BitCastOp::create(kb.b, halves, value),
+                                                           vector::BitCastOp::create(kb.b, halves, weight)})
+                      .getResult(0);
+  return arith::AddIOp::create(kb.b, sum, product);
+}
+
+SmallVector<Value> Depthwise8::sumLanes(Value from, int64_t width) {
   int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target), bytes = kb.target.vectorBytes();
-  auto vector = VectorType::get({lanes}, kb.b.getF32Type()), integers = VectorType::get({lanes}, kb.b.getI32Type());
+  VectorType vector = laneType(), integers = VectorType::get({lanes}, kb.b.getI32Type());
   Value zero = kb.constant(0);
-  SmallVector<Value> floats(width * parts, kb.zero(vector));
+  SmallVector<Value> totals(width * parts, kb.zero(vector));
   auto addKernelRow = [&](Value ky, ValueRange before) {
     SmallVector<Value> sums(before);
     Value row = byteOffset(kb, from, kb.mul(ky, s.dilationH * pitch)),
@@ -328,9 +359,7 @@ SmallVector<Value> Depthwise8::sumFloats(Value from, int64_t width) {
           int64_t at = (column * s.strideW + tap * s.dilationW) * kBlockBytes + part * bytes;
           Value value = kb.load(vector, byteOffset(kb, row, at), zero);
           Value &sum = sums[column * parts + part];
-          // Exact either way: all values are integers below 2^24.
-          sum = kb.target.hasFma() ? Value(vector::FMAOp::create(kb.b, value, weight, sum))
-                                   : arith::AddFOp::create(kb.b, sum, arith::MulFOp::create(kb.b, value, weight));
+          sum = multiplyAdd(value, weight, sum);
         }
       }
     }
@@ -338,14 +367,14 @@ SmallVector<Value> Depthwise8::sumFloats(Value from, int64_t width) {
   };
   if (s.kh <= 5) {
     for (int64_t ky = 0; ky < s.kh; ++ky) {
-      floats = addKernelRow(kb.constant(ky), floats);
+      totals = addKernelRow(kb.constant(ky), totals);
     }
   } else {
-    floats = kb.forLoop(kb.constant(0), kb.constant(s.kh), 1, floats, addKernelRow);
+    totals = kb.forLoop(kb.constant(0), kb.constant(s.kh), 1, totals, addKernelRow);
   }
   SmallVector<Value> sums;
-  for (auto [index, value] : llvm::enumerate(floats)) {
-    Value sum = arith::FPToSIOp::create(kb.b, integers, value);
+  for (auto [index, value] : llvm::enumerate(totals)) {
+    Value sum = words ? value : arith::FPToSIOp::create(kb.b, integers, value);
     if (bias) {
       sum = arith::AddIOp::create(kb.b, sum, kb.load(integers, byteOffset(kb, bias, index % parts * bytes), zero));
     }

@@ -99,7 +99,9 @@ private:
       for (int64_t block = 0; shape.aheadBytes && block < shape.blocks; ++block) {
         line(llvm::formatv("prefetcht0 {0}(%rsi)", k * shape.panelRowBytes + block * kBlockBytes + shape.aheadBytes));
       }
-      if (shape.kind != TileKind::F32) {
+      if (shape.kind == TileKind::S16) {
+        emitStepWords(k);
+      } else if (shape.kind != TileKind::F32) {
         target.vnni ? emitStepVnni(k) : emitStepPairs(k);
       } else if (target.hasMasks()) {
         emitStepAvx512(k);
@@ -261,6 +263,35 @@ private:
             line(llvm::formatv("pmaddwd {0}(%rsi), {1}", at, reg(product)));
             line(llvm::formatv("paddd {0}, {1}", reg(product), sum));
           }
+        }
+      }
+    }
+  }
+
+  /// Pairs of i16 of A and B: their two products are summed exactly, then added.
+  void emitStepWords(int64_t k) {
+    int64_t firstB = accumulators(), a = target.vnni ? firstB + width : firstB, product = a + 1;
+    for (int64_t column = 0; target.vnni && column < width; ++column) {
+      line(llvm::formatv("vmovdqu32 {0}, {1}", bAt(column, k), reg(firstB + column)));
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      if (target.hasFma()) {
+        line(llvm::formatv("vpbroadcastd {0}, {1}", aAt(row, k), reg(a)));
+      } else {
+        line(llvm::formatv("movd {0}, {1}", aAt(row, k), reg(a)));
+        line(llvm::formatv("pshufd $$0, {0}, {0}", reg(a)));
+      }
+      for (int64_t column = 0; column < width; ++column) {
+        std::string sum = reg(row * width + column);
+        if (target.vnni) {
+          line(llvm::formatv("vpdpwssd {0}, {1}, {2}", reg(firstB + column), reg(a), sum));
+        } else if (target.hasFma()) {
+          line(llvm::formatv("vpmaddwd {0}, {1}, {2}", bAt(column, k), reg(a), reg(product)));
+          line(llvm::formatv("vpaddd {0}, {1}, {1}", reg(product), sum));
+        } else {
+          line(llvm::formatv("movdqa {0}, {1}", reg(a), reg(product)));
+          line(llvm::formatv("pmaddwd {0}, {1}", bAt(column, k), reg(product)));
+          line(llvm::formatv("paddd {0}, {1}", reg(product), sum));
         }
       }
     }

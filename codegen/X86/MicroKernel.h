@@ -29,17 +29,24 @@ struct GroupRun {
 /// hardware prefetching starts anew on every page.
 inline int64_t streamAhead(int64_t weightBytes) { return weightBytes > 1024 * 1024 ? 4096 : 0; }
 
-/// What is multiplied. A K step takes 32 bits of every row of A: one f32, or four 8-bit integers, whose exact products
-/// are summed in i32.
+/// What is multiplied. A K step takes 32 bits of every row of A: one f32, or four 8-bit or two 16-bit integers, whose
+/// exact products are summed in i32.
 enum class TileKind {
   F32,
-  U8, ///< A unsigned
-  S8, ///< A signed; with VNNI A + 128 is what is multiplied, see device::PackedForm
+  U8,  ///< A unsigned
+  S8,  ///< A signed; with VNNI A + 128 is what is multiplied, see device::PackedForm
+  S16, ///< A i16
 };
 
-/// Bytes of B in one K step of 16 columns: 16 f32, 16 x 4 i8, or without VNNI 16 x (k0, k2) and 16 x (k1, k3) in i16.
+/// Bytes of B in one K step of 16 columns: 16 f32, 16 x 4 i8, or without VNNI 16 x (k0, k2) and 16 x (k1, k3) in i16;
+/// 16 x (k0, k1) in i16 for S16.
 inline int64_t stepBytesOfB(const X86Target &target, TileKind kind) {
-  return kind == TileKind::F32 || target.vnni ? kBlockBytes : 2 * kBlockBytes;
+  return kind == TileKind::F32 || kind == TileKind::S16 || target.vnni ? kBlockBytes : 2 * kBlockBytes;
+}
+
+/// Multiplications that one of f32 takes the time of.
+inline int64_t productsPerStep(const X86Target &target, TileKind kind) {
+  return kind == TileKind::F32 ? 1 : kind == TileKind::S16 ? 2 : target.vnni ? 4 : 1;
 }
 
 /// What a register tile reads. All offsets are in bytes.

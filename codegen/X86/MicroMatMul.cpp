@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A is read where it lies (a row-major or transposed matrix), B as panels [N / 16 blocks][K][16 blocks]: a constant
-// comes packed, an activation is packed into scratch by each tile of the launch for the columns it computes. 8-bit A
-// against packed weights takes four elements of K a step; where K is no multiple of four, the rows of a tile are first
-// copied apart, so that no step reads beyond the operand.
+// comes packed, an activation is packed into scratch by each tile of the launch for the columns it computes. 8-bit
+// (16-bit) A against packed weights takes four (two) elements of K a step; where K is no multiple of that, the rows of
+// a tile are first copied apart, so that no step reads beyond the operand.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
@@ -147,7 +147,7 @@ void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
 }
 
 void MatMul::emit() {
-  int64_t flops = 2 * m * n * k / (kind != TileKind::F32 && kb.target.vnni ? 4 : 1);
+  int64_t flops = 2 * m * n * k / (productsPerStep(kb.target, kind));
   work = splitWork(flops, rows->pieces, panels, m * k * aBytes, bBytes() * (packed ? 1 : 3), batch);
   int64_t panelBytes = steps * panelBlocks * weightBytes;
   int64_t tilesPerPanel = ceilDiv(rows->pieces, work.rowParts);

@@ -3,6 +3,7 @@
 #include "codegen/X86/MicroShape.h"
 
 #include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/ConvAlgorithm.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -35,6 +36,9 @@ std::optional<TileKind> tileKindOf(Type x) {
   }
   if (x.isInteger(8)) {
     return x.isUnsignedInteger() ? TileKind::U8 : TileKind::S8;
+  }
+  if (x.isSignlessInteger(16)) {
+    return TileKind::S16;
   }
   return std::nullopt;
 }
@@ -98,7 +102,7 @@ std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange
     unsupported = index;
     auto type = cast<RankedTensorType>(value.getType());
     Type element = type.getElementType();
-    if (!element.isF32() && !element.isInteger(8) && !element.isInteger(32)) {
+    if (!device::isEpilogueElement(element)) {
       return std::nullopt;
     }
     TileExtra extra{ExtraKind::Full, registerType(element), device::elementBytes(element)};

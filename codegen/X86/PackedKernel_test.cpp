@@ -30,6 +30,12 @@ std::string tensor(std::initializer_list<int64_t> shape, const std::string &elem
 /// How sums become results.
 enum class Result { Requantised, Residual, Float, Sums };
 
+/// Integers that are read beside results of element type |y|.
+std::string residualElement(const std::string &y) { return y == "i16" ? "i16" : "i8"; }
+
+/// Levels of i16 results, an odd number.
+constexpr int64_t kLevels = 29001;
+
 /// The epilogue of an op with sums in %acc, factors in %e and a residual in %d; |y|: the result's element type.
 std::string epilogue(Result result, const std::string &y, int64_t zero, bool relu) {
   if (result == Result::Sums) {
@@ -41,22 +47,25 @@ std::string epilogue(Result result, const std::string &y, int64_t zero, bool rel
   }
   std::string value = "%p";
   if (result == Result::Residual) {
-    // The residual is i8 with zero point 3.
-    text += "%t = arith.constant 3 : i32 %rw = arith.extsi %d : i8 to i32 %rs = arith.subi %rw, %t : i32 %rf = "
+    // The residual has zero point 3.
+    text += "%t = arith.constant 3 : i32 %rw = arith.extsi %d : " + residualElement(y) +
+            " to i32 %rs = arith.subi %rw, %t : i32 %rf = "
             "arith.sitofp %rs : i32 to f32 "
             "%k = arith.constant 0.0371 : f32 %rd = arith.mulf %rf, %k : f32 %sum = arith.addf %p, %rd : f32 "
             "%zs = arith.constant 0.0 : f32 %act = arith.maximumf %sum, %zs : f32 %so = arith.constant 0.21 : f32 %q0 "
             "= arith.divf %act, %so : f32 ";
     value = "%q0";
   }
-  bool isUnsigned = y == "ui8";
-  int64_t low = relu ? zero : isUnsigned ? 0 : -128, high = isUnsigned ? 255 : 127;
+  bool isUnsigned = y == "ui8", words = y == "i16";
+  int64_t low = relu ? zero : isUnsigned ? 0 : words ? -kLevels : -128, high = isUnsigned ? 255 : words ? kLevels : 127;
+  std::string stored = words ? "i16" : "i8";
   return text +
-         formatv("%n = math.roundeven {0} : f32 %z = arith.constant {1}.0 : f32 %s = arith.addf %n, %z : f32 "
-                 "%lo = arith.constant {2}.0 : f32 %a = arith.maximumf %s, %lo : f32 %hi = arith.constant {3}.0 : f32 "
-                 "%u = arith.minimumf %a, %hi : f32 %i = arith.fptosi %u : f32 to i32 %q = arith.trunci %i : i32 to i8 "
-                 "device.yield %q : i8",
-                 value, zero, low, high)
+         formatv(
+             "%n = math.roundeven {0} : f32 %z = arith.constant {1}.0 : f32 %s = arith.addf %n, %z : f32 "
+             "%lo = arith.constant {2}.0 : f32 %a = arith.maximumf %s, %lo : f32 %hi = arith.constant {3}.0 : f32 "
+             "%u = arith.minimumf %a, %hi : f32 %i = arith.fptosi %u : f32 to i32 %q = arith.trunci %i : i32 to {4} "
+             "device.yield %q : {4}",
+             value, zero, low, high, stored)
              .str();
 }
 
@@ -64,11 +73,12 @@ std::string epilogue(Result result, const std::string &y, int64_t zero, bool rel
 std::string opText(const std::string &name, const std::string &x, const std::string &w, const std::string &bias,
                    const std::string &factors, const std::string &residual, const std::string &y,
                    const std::string &body, const std::string &attributes) {
-  std::string extras, arguments, types, block = "%acc: i32";
+  std::string extras, arguments, types, block = "%acc: i32", element = y.find("xi16>") != y.npos ? "i16" : "i8";
   if (!body.empty()) {
     extras = " extras(%m", arguments = ", %m: " + factors, types = ", " + factors, block += ", %e: f32";
     if (!residual.empty()) {
-      extras += ", %r", arguments += ", %r: " + residual, types += ", " + residual, block += ", %d: i8";
+      extras += ", %r", arguments += ", %r: " + residual, types += ", " + residual,
+          block += ", %d: " + residualElement(element);
     }
     extras += ") epilogue { ^bb0(" + block + "): " + body + " }";
   }
@@ -81,6 +91,16 @@ std::string opText(const std::string &name, const std::string &x, const std::str
              x, w, arguments, y, name, operands, extras, attributes, types)
       .str();
 }
+
+/// The most levels of i16 with which no sum of |depth| products and a bias of the tests overflows.
+int64_t levelsOf(int64_t depth) { return std::min<int64_t>(32767, (INT32_MAX - 3000) / (128 * depth)); }
+
+/// What an op of |depth| products a sum says about them.
+std::string boundOf(const std::string &x, int64_t depth) {
+  return x == "i16" ? formatv(", sumBound = {0} : i64", levelsOf(depth) * 128 * depth + 3000).str() : "";
+}
+
+int64_t zeroOf(const std::string &y) { return y == "i16" ? 0 : y[0] == 'u' ? 7 : -9; }
 
 struct ConvCase {
   int64_t n, c, h, w, oc, kh, kw, stride, dilation, pad, groups;
@@ -102,13 +122,14 @@ std::string convText(const ConvCase &s) {
       "strides = array<i64: {0}, {0}>, pads = array<i64: {1}, {1}, {1}, {1}>, dilations = array<i64: {2}, {2}>, "
       "groups = {3} : i64",
       s.stride, s.pad, s.dilation, s.groups);
+  attributes += boundOf(s.x, s.c / s.groups * s.kh * s.kw);
   if (s.padValue) {
     attributes += formatv(", padValue = {0} : i64", s.padValue).str();
   }
-  int64_t zero = s.y[0] == 'u' ? 7 : -9;
+  int64_t zero = zeroOf(s.y);
   return opText("conv", tensor({s.n, s.c, s.h, s.w}, s.x), tensor({s.oc, s.c / s.groups, s.kh, s.kw}, "i8"),
                 s.bias ? tensor({s.oc}, "i32") : "", tensor({s.oc, 1, 1}, "f32"),
-                s.result == Result::Residual ? tensor({s.n, s.oc, oh, ow}, "i8") : "", y,
+                s.result == Result::Residual ? tensor({s.n, s.oc, oh, ow}, residualElement(s.y)) : "", y,
                 epilogue(s.result, s.y, zero, s.relu), attributes);
 }
 
@@ -117,6 +138,7 @@ CheckOptions options(int64_t depth) {
   CheckOptions result;
   result.relative = 0, result.allBytes = true, result.indexRange = 3000;
   result.low = 1e-4, result.high = 0.03 / std::sqrt(double(depth));
+  result.largest16 = levelsOf(depth);
   return result;
 }
 
@@ -129,6 +151,8 @@ void check(const std::string &text, int64_t depth) {
 }
 
 void checkConv(const ConvCase &s) { check(convText(s), s.c / s.groups * s.kh * s.kw); }
+
+constexpr const char *kElements[] = {"ui8", "i8", "i16"};
 
 int64_t randomCases(int64_t usual) {
   const char *count = getenv("TESSERA_QUANT_CASES");
@@ -144,6 +168,24 @@ TEST(QuantConv, Types) {
       }
     }
   }
+}
+
+TEST(QuantConv, Words) {
+  for (auto [x, y] : {std::pair("i16", "i16"), {"i16", "i8"}, {"i16", "ui8"}, {"i8", "i16"}, {"ui8", "i16"}}) {
+    for (Result result : {Result::Requantised, Result::Residual, Result::Float, Result::Sums}) {
+      checkConv({1, 32, 7, 9, 48, 1, 1, 1, 1, 0, 1, x, y, result});
+      checkConv({2, 19, 6, 5, 37, 3, 3, 1, 1, 1, 1, x, y, result, 0, false});
+    }
+  }
+  for (int64_t c : {1, 2, 3, 5, 15, 16, 17, 31, 33, 67}) {
+    checkConv({1, c, 5, 6, 18, 3, 3, 1, 1, 1, 1, "i16", "i8"});
+    checkConv({1, 20, 5, 6, c, 1, 1, 1, 1, 0, 1, "i16", "i16"});
+  }
+  checkConv({1, 3, 21, 23, 16, 7, 7, 2, 1, 3, 1, "i16", "ui8"});
+  checkConv({1, 3, 13, 17, 24, 3, 3, 1, 2, 2, 1, "i16", "i8"});
+  checkConv({1, 64, 7, 7, 64, 1, 1, 2, 1, 0, 1, "i16", "i16"});
+  checkConv({1, 64, 8, 8, 64, 3, 3, 1, 1, 1, 2, "i16", "ui8"});
+  checkConv({1, 24, 8, 8, 24, 3, 3, 1, 1, 1, 6, "i16", "ui8"}); // groups of four channels, merged
 }
 
 TEST(QuantConv, ChannelTails) {
@@ -171,31 +213,38 @@ TEST(QuantConv, Random) {
     ConvCase s{pick(1, 2), pick(1, 67), pick(3, 12), pick(3, 40), pick(1, 67),
                pick(1, 3), pick(1, 3),  pick(1, 2),  pick(1, 2),  pick(0, 2),
                1};
-    s.x = pick(0, 1) ? "ui8" : "i8", s.y = pick(0, 1) ? "ui8" : "i8";
+    s.x = kElements[pick(0, 2)], s.y = kElements[pick(0, 2)];
     s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1), s.bias = pick(0, 3);
     s.h += 4, s.w += 4;
-    s.padValue = s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
+    s.padValue = std::string(s.x) == "i16" ? 0 : s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
     checkConv(s);
   }
 }
 
 TEST(QuantDepthwise, Windows) {
-  for (const char *x : {"ui8", "i8"}) {
+  for (const char *x : kElements) {
+    auto pad = [&](int64_t value) { return std::string(x) == "i16" ? 0 : value; };
     for (int64_t stride : {1, 2, 3}) {
       for (int64_t kernel : {1, 2, 3, 5, 7}) {
+        if (std::string(x) == "i16" && kernel != 2 + stride) {
+          continue; // one way for all kernels
+        }
         int64_t c = 16 * kernel + stride * 5;
-        checkConv({1, c, 13, 37, c, kernel, kernel, stride, 1, kernel / 2, c, x, "ui8", Result::Requantised, 100});
+        checkConv({1, c, 13, 37, c, kernel, kernel, stride, 1, kernel / 2, c, x, "ui8", Result::Requantised, pad(100)});
       }
     }
-    checkConv({2, 32, 9, 16, 32, 3, 3, 1, 1, 1, 32, x, "i8", Result::Residual, 5});
+    checkConv({2, 32, 9, 16, 32, 3, 3, 1, 1, 1, 32, x, "i8", Result::Residual, pad(5)});
     for (int64_t dilation : {2, 3, 4, 8}) {
       for (int64_t kernel : {2, 3, 5}) {
+        if (std::string(x) == "i16" && kernel != 3) {
+          continue;
+        }
         checkConv({1, 40, 19, 37, 40, kernel, kernel, 1, dilation, dilation * (kernel / 2), 40, x, "i8",
-                   Result::Requantised, 9});
+                   Result::Requantised, pad(9)});
       }
     }
-    checkConv({1, 3, 9, 5, 3, 3, 3, 2, 1, 1, 3, x, "i8", Result::Float, 9});
-    checkConv({1, 17, 60, 60, 17, 3, 3, 1, 1, 1, 17, x, "i8", Result::Sums, 9});
+    checkConv({1, 3, 9, 5, 3, 3, 3, 2, 1, 1, 3, x, "i8", Result::Float, pad(9)});
+    checkConv({1, 17, 60, 60, 17, 3, 3, 1, 1, 1, 17, x, "i16", Result::Sums, pad(9)});
   }
 }
 
@@ -206,9 +255,9 @@ TEST(QuantDepthwise, Random) {
     int64_t c = pick(2, 67);
     ConvCase s{pick(1, 2), c,          pick(9, 20), pick(9, 50), c, pick(1, 5),
                pick(1, 5), pick(1, 3), pick(1, 2),  pick(0, 2),  c};
-    s.x = pick(0, 1) ? "ui8" : "i8", s.y = pick(0, 1) ? "ui8" : "i8";
+    s.x = kElements[pick(0, 2)], s.y = kElements[pick(0, 2)];
     s.result = static_cast<Result>(pick(0, 3)), s.relu = pick(0, 1), s.bias = pick(0, 3);
-    s.padValue = s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
+    s.padValue = std::string(s.x) == "i16" ? 0 : s.x[0] == 'u' ? pick(0, 255) : pick(-128, 127);
     checkConv(s);
   }
 }
@@ -257,7 +306,7 @@ TEST(QuantConv, Speed) {
     X86Target target = X86Target::native();
     double f32 = timePackedKernel(floatText(s), target);
     line += formatv(" {0,8:f1} us {1,7:f1}", f32 * 1e6, operations / f32 / 1e9).str();
-    for (const char *x : {"ui8", "i8"}) {
+    for (const char *x : kElements) {
       s.x = x;
       for (bool residual : {false, true}) {
         s.result = residual ? Result::Residual : Result::Requantised;
@@ -277,17 +326,22 @@ TEST(QuantConv, Speed) {
 std::string matMulText(int64_t m, int64_t k, int64_t n, bool transposed, const char *x, const char *y, Result result) {
   std::string yElement = result == Result::Float ? "f32" : result == Result::Sums ? "i32" : y;
   return opText("matmul", tensor({m, k}, x), transposed ? tensor({n, k}, "i8") : tensor({k, n}, "i8"),
-                tensor({n}, "i32"), tensor({n}, "f32"), result == Result::Residual ? tensor({m, n}, "i8") : "",
-                tensor({m, n}, yElement), epilogue(result, y, y[0] == 'u' ? 7 : -9, false),
-                transposed ? "transB = true" : "");
+                tensor({n}, "i32"), tensor({n}, "f32"),
+                result == Result::Residual ? tensor({m, n}, residualElement(y)) : "", tensor({m, n}, yElement),
+                epilogue(result, y, zeroOf(y), false),
+                (transposed ? "transB = true" : "transB = false") + boundOf(x, k));
 }
 
 TEST(QuantMatMul, Shapes) {
   for (int64_t k : {1, 3, 4, 17, 64, 131}) {
     for (int64_t n : {1, 15, 16, 33, 70}) {
       for (int64_t m : {1, 5, 31}) {
+        auto result = static_cast<Result>((m + n + k) % 4);
         const char *x = (m + n) % 2 ? "i8" : "ui8", *y = k % 2 ? "ui8" : "i8";
-        check(matMulText(m, k, n, n % 2, x, y, static_cast<Result>((m + n + k) % 4)), k);
+        check(matMulText(m, k, n, n % 2, x, y, result), k);
+        if (m == 5) {
+          check(matMulText(m, k, n, n % 2, "i16", kElements[(m + k) % 3], result), k);
+        }
       }
     }
   }

@@ -1,4 +1,4 @@
-//===- Requantise.cpp - From f32 to 8-bit integers, several at a time -----===//
+//===- Requantise.cpp - From f32 to 8- and 16-bit integers, several at a time ===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Requantise.h"
 
@@ -24,7 +24,7 @@ static std::optional<std::pair<Value, int64_t>> withInteger(Value value) {
       continue;
     }
     double number = attribute.getValueAsDouble();
-    if (std::trunc(number) == number && std::fabs(number) <= 1024) {
+    if (std::trunc(number) == number && std::fabs(number) <= 1 << 16) {
       return std::pair(op->getOperand(1 - side), int64_t(number));
     }
   }
@@ -34,8 +34,8 @@ static std::optional<std::pair<Value, int64_t>> withInteger(Value value) {
 std::optional<Requantise> matchRequantise(Value result) {
   auto narrow = result.getDefiningOp<arith::TruncIOp>();
   auto convert = narrow ? narrow.getIn().getDefiningOp<arith::FPToSIOp>() : arith::FPToSIOp();
-  if (!convert || !narrow.getType().isInteger(8) || !convert.getType().isInteger(32) ||
-      !convert.getIn().getType().isF32()) {
+  if (!convert || !(narrow.getType().isInteger(8) || narrow.getType().isInteger(16)) ||
+      !convert.getType().isInteger(32) || !convert.getIn().getType().isF32()) {
     return std::nullopt;
   }
   Requantise end;
@@ -53,9 +53,12 @@ std::optional<Requantise> matchRequantise(Value result) {
     std::tie(value, end.zero) = *sum;
   }
   auto round = value.getDefiningOp<math::RoundEvenOp>();
-  if (!round || !upper || !lower || end.low > end.high || end.low < -128 || end.high > 255) {
+  unsigned bits = narrow.getType().getIntOrFloatBitWidth();
+  int64_t half = int64_t(1) << (bits - 1);
+  if (!round || !upper || !lower || end.low > end.high || end.low < -half || end.high >= 2 * half) {
     return std::nullopt;
   }
+  end.type = narrow.getType();
   end.value = round.getOperand();
   return end;
 }
@@ -97,9 +100,8 @@ Value emitRequantise(KernelBuilder &kb, const Requantise &end, Value value) {
   if (end.zero) {
     integer = arith::AddIOp::create(kb.b, integer, splatLike(kb, integer.getType(), end.zero));
   }
-  Type byte = kb.b.getI8Type();
   auto vector = dyn_cast<VectorType>(integer.getType());
-  return arith::TruncIOp::create(kb.b, vector ? Type(VectorType::get(vector.getShape(), byte)) : byte, integer);
+  return arith::TruncIOp::create(kb.b, vector ? Type(VectorType::get(vector.getShape(), end.type)) : end.type, integer);
 }
 
 Value emitRequantise4(KernelBuilder &kb, const Requantise &end, ArrayRef<Value> values) {

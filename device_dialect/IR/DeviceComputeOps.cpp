@@ -20,15 +20,18 @@ static Type sumType(Type elementType) {
   return scalarType(elementType);
 }
 
-/// Largest magnitude of an 8-bit operand.
-static int64_t largest8(Type elementType) { return elementType.isUnsignedInteger() ? 255 : 128; }
+/// Largest magnitude of an integer operand.
+static int64_t largestOf(Type elementType) {
+  unsigned bits = elementType.getIntOrFloatBitWidth();
+  return elementType.isUnsignedInteger() ? (int64_t(1) << bits) - 1 : int64_t(1) << (bits - 1);
+}
 
-/// Element types of a sum of `steps` products of x and w: all alike, or i8/ui8 x i8 + i32 in i32 without overflow.
-static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, int64_t steps, StringRef types,
-                                   StringRef overflow) {
+/// Element types of a sum of `steps` products of x and w: all alike, or i8/ui8/i16 x i8 + i32 in i32 without overflow.
+static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, int64_t steps,
+                                   std::optional<int64_t> sumBound, StringRef types, StringRef overflow) {
   Type xType = tensorType(x).getElementType(), wType = tensorType(w).getElementType();
   Type biasType = bias ? tensorType(bias).getElementType() : Type();
-  bool narrow = xType.isInteger(8);
+  bool narrow = xType.isInteger(8) || (xType.isSignlessInteger(16) && wType != xType);
   bool fits = narrow ? wType.isSignlessInteger(8) && (!bias || biasType.isSignlessInteger(32))
                      : wType == xType && (!bias || biasType == xType);
   if (!fits) {
@@ -36,10 +39,18 @@ static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, 
     if (bias) {
       error << " and adds a bias of " << biasType;
     }
-    return error << ", allowed one type for all, or i8 or ui8 times i8 with a bias of i32 (" << types << ")";
+    return error << ", allowed one type for all, or i8, ui8 or i16 times i8 with a bias of i32 (" << types << ")";
   }
-  int64_t most = std::numeric_limits<int32_t>::max() / (largest8(xType) * largest8(wType));
-  if (narrow && !ShapedType::isDynamic(steps) && steps > most) {
+  constexpr int64_t kLargestSum = std::numeric_limits<int32_t>::max();
+  if (!narrow || sumBound) {
+    if (narrow && (*sumBound < 0 || *sumBound > kLargestSum)) {
+      return op->emitOpError() << "sumBound is " << *sumBound << ", allowed 0 to " << kLargestSum << " (" << overflow
+                               << ")";
+    }
+    return success();
+  }
+  int64_t most = kLargestSum / (largestOf(xType) * largestOf(wType));
+  if (!ShapedType::isDynamic(steps) && steps > most) {
     return op->emitOpError() << "sums " << steps << " products of " << xType << " and " << wType << " in i32, allowed "
                              << most << " so that no sum can overflow (" << overflow << ")";
   }
@@ -108,9 +119,10 @@ LogicalResult ConvOp::verify() {
   for (int64_t dim : w.drop_front()) {
     steps = ShapedType::isDynamic(dim) || ShapedType::isDynamic(steps) ? ShapedType::kDynamic : steps * dim;
   }
-  return success(succeeded(verify::dims(*this, getY(), expected, "result", "conv_c5")) &&
-                 succeeded(verifyProduct(*this, getX(), getW(), getBias(), steps, "conv_c8", "conv_c9")) &&
-                 succeeded(verifyPadValue(*this)) && succeeded(verify::epilogue(*this, "conv_c7")));
+  return success(
+      succeeded(verify::dims(*this, getY(), expected, "result", "conv_c5")) &&
+      succeeded(verifyProduct(*this, getX(), getW(), getBias(), steps, getSumBound(), "conv_c8", "conv_c9")) &&
+      succeeded(verifyPadValue(*this)) && succeeded(verify::epilogue(*this, "conv_c7")));
 }
 
 Region &PoolOp::getEpilogueRegion() { return getEpilogue(); }
@@ -198,9 +210,10 @@ LogicalResult MatMulOp::verify() {
     return failure();
   }
   expected.append({m, n});
-  return success(succeeded(verify::dims(*this, getY(), expected, "result", "matmul_c5")) &&
-                 succeeded(verifyProduct(*this, getA(), getB(), getBias(), ka, "matmul_c8", "matmul_c9")) &&
-                 succeeded(verify::epilogue(*this, "matmul_c7")));
+  return success(
+      succeeded(verify::dims(*this, getY(), expected, "result", "matmul_c5")) &&
+      succeeded(verifyProduct(*this, getA(), getB(), getBias(), ka, getSumBound(), "matmul_c8", "matmul_c9")) &&
+      succeeded(verify::epilogue(*this, "matmul_c7")));
 }
 
 //===----------------------------------------------------------------------===//

@@ -19,17 +19,19 @@ def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments]> {
     `algorithm`: chosen by the layout pass of the chip, `generic` until then. `packed`: w is no longer in the
     logical shape but in the order that the chip's algorithm reads; `weightShape` then holds the logical dims.
     `panelBlocks`: channel blocks in one panel of packed weights, where the order has panels.
-    Integers: x i8 or ui8, w i8, bias i32 sum exactly in i32. `padValue` is what padding positions of an integer x
+    Integers: x i8, ui8 or i16, w i8, bias i32 sum exactly in i32. `padValue` is what padding positions of an integer x
     hold (its zero point), so that quantised zeros add nothing that the bias does not take back.
     (C1) ranks. (C2) geometry entries. (C3) groups divides C and OC. (C4) bias [OC]. (C5) result dims.
     (C6) weightShape present exactly when packed. (C7) epilogue as EpilogueInterface says. (C8) element types: all of
     x's, or the integers above. (C9) the i32 sum of C/groups * KH * KW products of the types' largest values cannot overflow
-    (the constant bias of a quantised model is counted where it is computed). (C10) padValue is a value of an integer x.
+    (the constant bias of a quantised model is counted where it is computed), or `sumBound`, which no sum exceeds in magnitude
+    by the values that x and w really have, is below 2^31. (C10) padValue is a value of an 8-bit x.
   }];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$w, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups,
       DefaultValuedAttr<Device_ConvAlgorithm, "ConvAlgorithm::generic">:$algorithm, UnitAttr:$packed,
-      OptionalAttr<DenseI64ArrayAttr>:$weightShape, OptionalAttr<I64Attr>:$panelBlocks, DefaultValuedAttr<I64Attr, "0">:$padValue);
+      OptionalAttr<DenseI64ArrayAttr>:$weightShape, OptionalAttr<I64Attr>:$panelBlocks, DefaultValuedAttr<I64Attr, "0">:$padValue,
+      OptionalAttr<I64Attr>:$sumBound);
   let results = (outs Device_Tensor:$y);
   let assemblyFormat = [{
     $x `,` $w (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
@@ -41,14 +43,14 @@ def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments]> {
   let description = [{
     a [B..., M, K] x b [B..., K, N] -> y [B..., M, N]; leading dims broadcast as in numpy; trans flags swap the last two
     dims. bias [N] starts the accumulator. `packed`: b is a constant in the chip's order, `weightShape` its logical dims.
-    Integers: a i8 or ui8, b i8, bias i32 sum exactly in i32.
+    Integers: a i8, ui8 or i16, b i8, bias i32 sum exactly in i32.
     (C1) rank at least 2. (C2) K agrees. (C3) batch dims broadcast. (C4) bias [N]. (C5) result dims. (C6) weightShape present exactly when packed.
     (C7) epilogue as EpilogueInterface says. (C8) element types: all of a's, or the integers above. (C9) the i32 sum of K products
-    of the types' largest values cannot overflow.
+    of the types' largest values cannot overflow, or `sumBound` says so as for conv.
   }];
   let arguments = (ins Device_Tensor:$a, Device_Tensor:$b, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
       DefaultValuedAttr<BoolAttr, "false">:$transA, DefaultValuedAttr<BoolAttr, "false">:$transB, UnitAttr:$packed,
-      OptionalAttr<DenseI64ArrayAttr>:$weightShape, OptionalAttr<I64Attr>:$panelBlocks);
+      OptionalAttr<DenseI64ArrayAttr>:$weightShape, OptionalAttr<I64Attr>:$panelBlocks, OptionalAttr<I64Attr>:$sumBound);
   let results = (outs Device_Tensor:$y);
   let assemblyFormat = [{
     $a `,` $b (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)

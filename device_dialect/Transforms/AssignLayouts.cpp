@@ -36,10 +36,10 @@ struct Choice {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Only image-like tensors of f32, i8 and ui8 are ever blocked.
+/// Only image-like tensors of f32, i8, ui8 and i16 are ever blocked.
 bool canBlock(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getRank() == 4 && (type.getElementType().isF32() || isByte(type.getElementType())) &&
+  return type && type.getRank() == 4 && (type.getElementType().isF32() || isIntegerOperand(type.getElementType())) &&
          type.hasStaticShape() && type.getNumElements() > 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/RegisterTiles.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -14,11 +15,20 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 
 bool isByte(Type type) { return type.isInteger(8); }
 
-bool isEpilogueElement(Type type) { return type.isF32() || type.isInteger(8) || type.isInteger(32); }
+bool isIntegerOperand(Type type) { return isByte(type) || type.isSignlessInteger(16); }
+
+ArrayRef<PackedForm> packedForms(Type x) {
+  static constexpr PackedForm bytes[] = {PackedForm::Quads, PackedForm::Pairs}, words[] = {PackedForm::Words};
+  return isByte(x) ? ArrayRef(bytes) : ArrayRef(words);
+}
+
+bool isEpilogueElement(Type type) {
+  return type.isF32() || type.isInteger(8) || type.isInteger(16) || type.isInteger(32);
+}
 
 bool hasTileTypes(Value x, Type w, Value bias, Value y) {
   Type xElement = typeOf(x).getElementType();
-  bool integers = isByte(xElement), floats = xElement.isF32();
+  bool integers = isIntegerOperand(xElement), floats = xElement.isF32();
   bool signedBytes = isByte(w) && !w.isUnsignedInteger();
   bool fits =
       !bias || (integers ? typeOf(bias).getElementType().isSignlessInteger(32) : typeOf(bias).getElementType().isF32());
@@ -27,20 +37,29 @@ bool hasTileTypes(Value x, Type w, Value bias, Value y) {
 
 bool hasDilatedRows(ConvOp conv) { return conv.getDilations().back() != 1; }
 
+SmallVector<int64_t> packedMatMulCounts(Type a, int64_t k, int64_t n) {
+  if (!isIntegerOperand(a)) {
+    return {packedMatMulElements(k, n)};
+  }
+  return llvm::map_to_vector(packedForms(a), [&](PackedForm form) { return packedMatMulBytes8(k, n, form); });
+}
+
 SmallVector<int64_t> packedWeightElements(ConvOp conv) {
   ConvWeightDims dims = weightDims(conv);
+  Type x = typeOf(conv.getX()).getElementType();
   switch (conv.getAlgorithm()) {
   case ConvAlgorithm::direct: {
-    if (!isByte(typeOf(conv.getX()).getElementType())) {
+    if (!isIntegerOperand(x)) {
       return {packedConvElements(dims)};
     }
-    int64_t elements = packedConvElements8(dims, isBlocked(conv.getX().getType()), hasDilatedRows(conv));
-    return {packedBytes(PackedForm::Quads, elements), packedBytes(PackedForm::Pairs, elements)};
+    return llvm::map_to_vector(packedForms(x), [&](PackedForm form) {
+      return packedConvBytes8(dims, form, isBlocked(conv.getX().getType()), hasDilatedRows(conv));
+    });
   }
   case ConvAlgorithm::winograd:
     return {packedWinogradElements(dims, 2), packedWinogradElements(dims, 4)};
   case ConvAlgorithm::depthwise: {
-    if (!isByte(typeOf(conv.getX()).getElementType())) {
+    if (!isIntegerOperand(x)) {
       return {packedDepthwiseElements(dims)};
     }
     int64_t stride = conv.getStrides().back();
@@ -107,7 +126,7 @@ static TiledProduct directProduct(ConvOp conv) {
   ArrayRef<int64_t> y = typeOf(conv.getY()).getShape();
   bool flat = d.kh == 1 && d.kw == 1 && llvm::all_of(conv.getStrides(), [](int64_t s) { return s == 1; }) &&
               llvm::all_of(conv.getPads(), [](int64_t p) { return p == 0; });
-  int64_t products = d.groupC * d.kh * d.kw, perStep = isByte(typeOf(conv.getX()).getElementType()) ? 4 : 1;
+  int64_t products = d.groupC * d.kh * d.kw, perStep = elementsPerStep(typeOf(conv.getX()).getElementType());
   return {flat ? 1 : y[2], flat ? y[2] * y[3] : y[3], int64_t(llvm::divideCeil(products, perStep)), d.oc / d.groups};
 }
 
@@ -155,26 +174,25 @@ static double winogradCycles(ConvOp conv, int64_t vectorBytes, int64_t tile) {
 ConvChoice chooseConvAlgorithm(ConvOp conv, int64_t vectorBytes, bool winograd) {
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
   // Packed weights need not be of the logical ones' type: they were taken once.
-  Type logical =
-      isByte(x.getElementType()) ? Type(IntegerType::get(conv.getContext(), 8)) : Float32Type::get(conv.getContext());
+  bool integers = isIntegerOperand(x.getElementType());
+  Type logical = integers ? Type(IntegerType::get(conv.getContext(), 8)) : Float32Type::get(conv.getContext());
   Type w = conv.getPacked() ? logical : typeOf(conv.getW()).getElementType();
   if (x.getRank() != 4 || !x.hasStaticShape() || !y.hasStaticShape() ||
       !hasTileTypes(conv.getX(), w, conv.getBias(), conv.getY())) {
     return {};
   }
-  bool bytes = isByte(x.getElementType());
   ConvWeightDims d = weightDims(conv);
   if (d.groups > 1 && d.groupC == 1 && d.oc == d.groups) {
     // Without VNNI the sums of bytes are kept in f32: exact below 2^24.
     constexpr int64_t kMostTaps = (1 << 24) / (255 * 128);
-    return bytes && d.kh * d.kw > kMostTaps ? ConvChoice() : ConvChoice{ConvAlgorithm::depthwise};
+    return isByte(x.getElementType()) && d.kh * d.kw > kMostTaps ? ConvChoice() : ConvChoice{ConvAlgorithm::depthwise};
   }
   if (groupsToMerge(conv) != 1) {
     return {};
   }
   ConvChoice best{ConvAlgorithm::direct};
   auto ones = [](ArrayRef<int64_t> values) { return llvm::all_of(values, [](int64_t v) { return v == 1; }); };
-  if (!winograd || bytes || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) ||
+  if (!winograd || integers || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) ||
       !ones(conv.getDilations()) || d.groupC < kChannelBlock || d.oc < kChannelBlock) {
     return best;
   }

@@ -14,8 +14,15 @@ struct ConvChoice {
   int64_t winogradTile = 0; ///< m of F(m x m, 3 x 3)
 };
 
-/// i8 or ui8: multiplied exactly, four at a time.
+/// i8 or ui8.
 bool isByte(mlir::Type type);
+
+/// What i8 weights are multiplied with exactly: bytes, four at a time, or i16, two at a time.
+bool isIntegerOperand(mlir::Type type);
+inline int64_t elementsPerStep(mlir::Type type) { return isByte(type) ? 4 : isIntegerOperand(type) ? 2 : 1; }
+
+/// The forms that packed weights of integers of type |x| may have.
+llvm::ArrayRef<PackedForm> packedForms(mlir::Type x);
 
 /// Types of register-tiled products of |x| and |w| (element types), |bias| and |y|; |bias| may be null.
 bool hasTileTypes(mlir::Value x, mlir::Type w, mlir::Value bias, mlir::Value y);
@@ -29,6 +36,9 @@ inline constexpr int64_t kChannelBlock = 16;
 /// What |conv| costs least with on a chip with registers of |vectorBytes|; generic when no fast kernel takes it. The
 /// weights may be packed or not.
 ConvChoice chooseConvAlgorithm(ConvOp conv, int64_t vectorBytes, bool winograd);
+
+/// The counts of elements that packed weights of a [k, n] matrix multiplied with elements |a| may have.
+llvm::SmallVector<int64_t> packedMatMulCounts(mlir::Type a, int64_t k, int64_t n);
 
 /// Elements of the packed weights of |conv|, whose algorithm is chosen; more than one count may be allowed.
 llvm::SmallVector<int64_t> packedWeightElements(ConvOp conv);

@@ -66,7 +66,7 @@ private:
     bool lifted = false;
     while (map) {
       // Bytes are dequantised where they are used: what is read beside a result is then a quarter as large.
-      if (MapOp next = fuseInput(map, /*onlyOfBytes=*/true)) {
+      if (MapOp next = fuseInput(map, /*onlyOfIntegers=*/true)) {
         map = next;
         continue;
       }
@@ -76,7 +76,7 @@ private:
         ++numEpilogues;
         return;
       }
-      MapOp next = fuseInput(map, /*onlyOfBytes=*/false);
+      MapOp next = fuseInput(map, /*onlyOfIntegers=*/false);
       if (!next && !lifted) {
         next = liftOverReshape(map);
         lifted = true;
@@ -120,13 +120,16 @@ private:
                         [&](Value input) { return input == producer->getResult(0) || canReadExtra(producer, input); });
   }
 
-  /// |map| with one more map that it reads (and that reads bytes alone) inside, null when nothing was done.
-  MapOp fuseInput(MapOp map, bool onlyOfBytes) {
-    auto isByte = [](Value value) { return typeOf(value).getElementType().isInteger(8); };
+  /// |map| with one more map that it reads (and that reads quantised values alone) inside, null when nothing was done.
+  MapOp fuseInput(MapOp map, bool onlyOfIntegers) {
+    auto isNarrow = [](Value value) {
+      Type element = typeOf(value).getElementType();
+      return element.isInteger(8) || element.isInteger(16);
+    };
     for (Value input : map.getInputs()) {
       auto producer = input.getDefiningOp<MapOp>();
       if (!producer || producer->getBlock() != map->getBlock() || !canInline(producer, map) ||
-          (onlyOfBytes && !(llvm::all_of(producer.getInputs(), isByte) && !isByte(input)))) {
+          (onlyOfIntegers && !(llvm::all_of(producer.getInputs(), isNarrow) && !isNarrow(input)))) {
         continue;
       }
       unsigned at = order[map];

@@ -122,18 +122,19 @@ private:
         return std::nullopt;
       }
       bool dilated = hasDilatedRows(conv);
+      PackedForm form = formOf(conv.getX());
       if (algorithm == ConvAlgorithm::depthwise) {
         int64_t stride = conv.getStrides().back();
-        bool windows = depthwiseInWindows(form(), stride, conv.getDilations().back());
+        bool windows = depthwiseInWindows(form, stride, conv.getDilations().back());
         job.lowersBias &= windows;
         job.elements = packedDepthwiseBytes8(dims, stride, windows);
         job.pack = [=](const char *from, char *to) {
-          packDepthwise8(dims, stride, windows, reinterpret_cast<const int8_t *>(from), to);
+          packDepthwise8(dims, stride, form, windows, reinterpret_cast<const int8_t *>(from), to);
         };
         return job;
       }
-      job.elements = packedBytes(form(), packedConvElements8(dims, blockedInput, dilated));
-      job.pack = [=, form = form()](const char *from, char *to) {
+      job.elements = packedConvBytes8(dims, form, blockedInput, dilated);
+      job.pack = [=](const char *from, char *to) {
         packConv8(dims, panels, blockedInput, dilated, form, reinterpret_cast<const int8_t *>(from), to);
       };
       return job;
@@ -160,10 +161,10 @@ private:
   std::optional<Job> planMatMul(MatMulOp matmul) {
     auto a = cast<RankedTensorType>(matmul.getA().getType()), b = cast<RankedTensorType>(matmul.getB().getType());
     auto y = cast<RankedTensorType>(matmul.getY().getType());
-    bool bytes = isByte(a.getElementType());
+    bool integers = isIntegerOperand(a.getElementType());
     bool types = hasTileTypes(matmul.getA(), b.getElementType(), matmul.getBias(), matmul.getY());
     bool oneMatrix = llvm::all_of(b.getShape().drop_back(2), [](int64_t dim) { return dim == 1; });
-    if (matmul.getPacked() || !types || (bytes && matmul.getTransA()) || !oneMatrix || !y.hasStaticShape() ||
+    if (matmul.getPacked() || !types || (integers && matmul.getTransA()) || !oneMatrix || !y.hasStaticShape() ||
         !a.hasStaticShape()) {
       return std::nullopt;
     }
@@ -182,12 +183,12 @@ private:
     if (m == 0 || k == 0 || n == 0) {
       return std::nullopt;
     }
-    int64_t steps = bytes ? llvm::divideCeil(k, 4) : k;
+    int64_t steps = llvm::divideCeil(k, elementsPerStep(a.getElementType()));
     job.panelBlocks = choosePanelBlocks(
         vectorBytes, TiledProduct{1, matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : m, steps, n});
     job.element = b.getElementType();
     int64_t panels = job.panelBlocks;
-    if (!bytes) {
+    if (!integers) {
       job.elements = packedMatMulElements(k, n);
       job.packFloats([=](const float *from, float *to) { packMatMul(k, n, transposed, panels, from, to); });
       return job;
@@ -195,19 +196,24 @@ private:
     if (!planBytes(job, matmul.getA(), matmul.getBias())) {
       return std::nullopt;
     }
-    job.elements = packedBytes(form(), packedMatMulElements8(k, n));
-    job.pack = [=, form = form()](const char *from, char *to) {
+    PackedForm form = formOf(matmul.getA());
+    job.elements = packedMatMulBytes8(k, n, form);
+    job.pack = [=](const char *from, char *to) {
       packMatMul8(k, n, transposed, panels, form, reinterpret_cast<const int8_t *>(from), to);
     };
     return job;
   }
 
-  PackedForm form() const { return byteDots ? PackedForm::Quads : PackedForm::Pairs; }
+  /// Of 8-bit weights multiplied with |x|.
+  PackedForm formOf(Value x) const {
+    bool bytes = isByte(cast<RankedTensorType>(x.getType()).getElementType());
+    return !bytes ? PackedForm::Words : byteDots ? PackedForm::Quads : PackedForm::Pairs;
+  }
 
   /// What is common to 8-bit weights multiplied with |x|; false when |bias| cannot be lowered.
   bool planBytes(Job &job, Value x, Value bias) {
     bool isSigned = !cast<RankedTensorType>(x.getType()).getElementType().isUnsignedInteger();
-    job.lowersBias = byteDots && isSigned;
+    job.lowersBias = formOf(x) == PackedForm::Quads && isSigned;
     return !job.lowersBias || !bias || top::isConstant(bias);
   }
 

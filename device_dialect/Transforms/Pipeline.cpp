@@ -16,7 +16,7 @@ namespace tessera::device {
 
 void buildDevicePipeline(OpPassManager &manager, const DevicePipelineOptions &options) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
-  functions.addPass(createConvertTopToDevicePass());
+  functions.addPass(createConvertTopToDevicePass({.requantisation = options.requantisation}));
   functions.addPass(createVerifyLoweredPass());
   if (!options.observe) {
     functions.addPass(createCanonicalizerPass());

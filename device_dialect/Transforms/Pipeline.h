@@ -21,6 +21,9 @@ struct DevicePipelineOptions : mlir::PassPipelineOptions<DevicePipelineOptions> 
   Option<bool> byteDots{*this, "byte-dots",
                         llvm::cl::desc("The chip multiplies unsigned by signed bytes and sums four products"),
                         llvm::cl::init(false)};
+  Option<std::string> requantisation{
+      *this, "requantise", llvm::cl::desc("How integer sums become integers of few bits: float, fixed, tflite"),
+      llvm::cl::init("float")};
   Option<bool> winograd{*this, "winograd", llvm::cl::desc("Allow Winograd for 3x3 convolutions where it is faster"),
                         llvm::cl::init(true)};
 };

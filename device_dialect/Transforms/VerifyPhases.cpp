@@ -190,12 +190,8 @@ LogicalResult checkPacking(Operation &op) {
   if (matmul.getTransB()) {
     std::swap(k, n);
   }
-  SmallVector<int64_t> allowed{packedMatMulElements(k, n)};
-  if (isByte(typeOf(matmul.getA()).getElementType())) {
-    int64_t elements = packedMatMulElements8(k, n);
-    allowed = {packedBytes(PackedForm::Quads, elements), packedBytes(PackedForm::Pairs, elements)};
-  }
-  return checkPackedWeights(op, matmul.getB(), matmul.getPanelBlocks(), allowed);
+  return checkPackedWeights(op, matmul.getB(), matmul.getPanelBlocks(),
+                            packedMatMulCounts(typeOf(matmul.getA()).getElementType(), k, n));
 }
 
 struct VerifyPacking : impl::VerifyPackingPassBase<VerifyPacking> {

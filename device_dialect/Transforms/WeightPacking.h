@@ -38,25 +38,28 @@ void packDepthwise(const ConvWeightDims &dims, const float *weights, float *pack
 void packMatMul(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, const float *weights, float *packed);
 
 //--- 8-bit weights ---
-// A K step of the register tile takes four 8-bit elements of A, so K is cut into steps of four; elements that do not
-// exist have zero weights. Per step and block of 16 columns lie, by the form:
+// A K step of the register tile takes 32 bits of A, so K is cut into steps of four 8-bit elements or two 16-bit ones;
+// elements that do not exist have zero weights. Per step and block of 16 columns lie, by the form:
 
 enum class PackedForm {
   Quads, ///< i8 [column][k0, k1, k2, k3], for dot products of four bytes (VNNI). Signed A is multiplied as A + 128:
          ///< its packed op has a bias lowered by 128 * sum(w).
   Pairs, ///< i16 [k0, k2][column], then [k1, k3][column], as [2][column][2]: for sums of two 16-bit products
+  Words, ///< i16 [column][k0, k1]: the same with A of i16
 };
 
-/// Bytes of the packed form of |elements| packed weights; as a tensor they are that many i8.
-inline int64_t packedBytes(PackedForm form, int64_t elements) {
-  return form == PackedForm::Quads ? elements : 2 * elements;
-}
+/// Elements of A in one K step.
+inline int64_t stepElements(PackedForm form) { return form == PackedForm::Words ? 2 : 4; }
+
+/// Bytes of one packed weight; as a tensor the packed weights are i8, as many as they have bytes.
+inline int64_t packedBytes(PackedForm form) { return form == PackedForm::Quads ? 1 : 2; }
 
 /// K steps of a convolution: over (block of 16 channels, kernel row, kernel column, four channels) when |blockedInput|,
-/// else over (channel, kernel row, four kernel columns), or with |dilatedRows| one kernel column a step.
-int64_t packedConvSteps8(const ConvWeightDims &dims, bool blockedInput, bool dilatedRows);
-int64_t packedConvElements8(const ConvWeightDims &dims, bool blockedInput, bool dilatedRows);
-int64_t packedMatMulElements8(int64_t k, int64_t n);
+/// else over (channel, kernel row, four kernel columns), or with |dilatedRows| one kernel column a step. Two instead of
+/// four in PackedForm::Words.
+int64_t packedConvSteps8(const ConvWeightDims &dims, PackedForm form, bool blockedInput, bool dilatedRows);
+int64_t packedConvBytes8(const ConvWeightDims &dims, PackedForm form, bool blockedInput, bool dilatedRows);
+int64_t packedMatMulBytes8(int64_t k, int64_t n, PackedForm form);
 
 /// [group][panel][step][panelBlocks] of the above.
 void packConv8(const ConvWeightDims &dims, int64_t panelBlocks, bool blockedInput, bool dilatedRows, PackedForm form,
@@ -74,10 +77,12 @@ DepthwiseWindows depthwiseWindows(int64_t kw, int64_t strideW);
 /// Bytes of the weights of 16 channels: [KH][windows of even outputs, then of odd ones][16][4] i8.
 int64_t packedDepthwiseBytesOfBlock(int64_t kh, int64_t kw, int64_t strideW);
 
-/// Whether the packed form of depthwise weights is windows; else it is packDepthwise()'s, the values as f32.
+/// Whether the packed form of depthwise weights is windows; else it is packDepthwise()'s, the values as f32 or, in
+/// PackedForm::Words, as i16 whose other half of 32 bits is zero.
 bool depthwiseInWindows(PackedForm form, int64_t strideW, int64_t dilationW);
 int64_t packedDepthwiseBytes8(const ConvWeightDims &dims, int64_t strideW, bool windows);
-void packDepthwise8(const ConvWeightDims &dims, int64_t strideW, bool windows, const int8_t *weights, char *packed);
+void packDepthwise8(const ConvWeightDims &dims, int64_t strideW, PackedForm form, bool windows, const int8_t *weights,
+                    char *packed);
 
 } // namespace tessera::device
 

@@ -120,17 +120,17 @@ def Top_CastOp : Top_UnaryOp<"cast", "Element type conversion", "(type of y) x; 
 
 // --- Quantisation --------------------------------------------------------------------
 class Top_QuantizationOp<string mnemonic> : Top_Op<mnemonic, [DeclareOpInterfaceMethods<ScalarInterface>]> {
-  dag parameters = (ins Top_Tensor:$scale, Top_Tensor:$zeroPoint);
+  dag parameters = (ins Top_Tensor:$scale, Top_Tensor:$zeroPoint, DefaultValuedAttr<I64Attr, "0">:$levels);
   let results = (outs Top_Tensor:$y);
 }
 def Top_QuantizeOp : Top_QuantizationOp<"quantize"> {
   let summary = "Float to integers of a scale and zero point";
   let description = [{
     `y = sat(rne(x / scale) + zeroPoint)`, elementwise in f32; `rne` rounds half to even, `sat` clamps to the range of
-    the element type, which is that of `zeroPoint`; NaN becomes 0. Scale and zero point broadcast to `x`: one for all, one per
+    the element type, which is that of `zeroPoint`, or to [-levels, levels] where `levels` is not 0; NaN becomes 0. Scale and zero point broadcast to `x`: one for all, one per
     channel, or one per element.
     C1: `x` and `scale` are f32. C2: `zeroPoint` is i8 (which is signed), ui8, i16 or ui16.
-    C3: the dims of `scale` and `zeroPoint` broadcast to those of `x`.
+    C3: the dims of `scale` and `zeroPoint` broadcast to those of `x`. C4: `levels` is a positive value of a signed element type, or 0.
   }];
   let arguments = !con((ins Top_Tensor:$x), parameters);
 }
@@ -138,9 +138,10 @@ def Top_DequantizeOp : Top_QuantizationOp<"dequantize"> {
   let summary = "Integers of a scale and zero point to float";
   let description = [{
     `y = f32(x - zeroPoint) * scale`, elementwise; the difference is i32 and wraps around. Scale and zero point broadcast to `x`.
+    Where `levels` is not 0, the values of `x` lie in [-levels, levels].
     A dequantize of a constant that a convolution, matmul or gather reads stays: it says that the constant is integers.
     C1: `scale` is f32. C2: `x` and `zeroPoint` have one element type: i8 (which is signed), ui8, i16, ui16 or i32.
-    C3: the dims of `scale` and `zeroPoint` broadcast to those of `x`.
+    C3: the dims of `scale` and `zeroPoint` broadcast to those of `x`. C4: `levels` is a positive value of a signed element type, or 0.
   }];
   let arguments = !con((ins Top_Tensor:$x), parameters);
 }

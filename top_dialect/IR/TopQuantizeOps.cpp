@@ -28,6 +28,17 @@ static LogicalResult checkQuantized(Operation *op, Value value, StringRef what, 
                            << (wide ? ", 'ui16' and 'i32'" : " and 'ui16'") << " are allowed (C2)";
 }
 
+// C4; the bounds that the element type has hold where levels is 0.
+static LogicalResult checkLevels(Operation *op, uint64_t levels, Type type) {
+  unsigned bits = type.getIntOrFloatBitWidth();
+  if (levels == 0 || (!type.isUnsignedInteger() && bits < 64 && levels < (uint64_t(1) << (bits - 1)))) {
+    return success();
+  }
+  return op->emitOpError() << "levels is " << static_cast<int64_t>(levels)
+                           << ", but only 0 or a positive value of a signed element type is allowed, which is " << type
+                           << " here (C4)";
+}
+
 // The result has the dims of x (C3).
 static LogicalResult inferLike(Operation *op, Value x, ValueRange parameters, Type element, Types &types) {
   SmallVector<int64_t> shape(shapeOf(x));
@@ -47,14 +58,16 @@ static LogicalResult inferLike(Operation *op, Value x, ValueRange parameters, Ty
 
 LogicalResult QuantizeOp::inferShapes(SmallVectorImpl<RankedTensorType> &types) {
   if (failed(checkF32(*this, getX(), "x")) || failed(checkF32(*this, getScale(), "scale")) ||
-      failed(checkQuantized(*this, getZeroPoint(), "zeroPoint", false))) {
+      failed(checkQuantized(*this, getZeroPoint(), "zeroPoint", false)) ||
+      failed(checkLevels(*this, getLevels(), elementOf(getZeroPoint())))) {
     return failure();
   }
   return inferLike(*this, getX(), {getScale(), getZeroPoint()}, elementOf(getZeroPoint()), types);
 }
 
 LogicalResult DequantizeOp::inferShapes(SmallVectorImpl<RankedTensorType> &types) {
-  if (failed(checkF32(*this, getScale(), "scale")) || failed(checkQuantized(*this, getX(), "x", true))) {
+  if (failed(checkF32(*this, getScale(), "scale")) || failed(checkQuantized(*this, getX(), "x", true)) ||
+      failed(checkLevels(*this, getLevels(), elementOf(getX())))) {
     return failure();
   }
   if (elementOf(getX()) != elementOf(getZeroPoint())) {
@@ -71,8 +84,8 @@ Value QuantizeOp::emitScalar(OpBuilder &builder, Location loc, ValueRange v) {
   ScalarEmitter e(builder, loc, isUnsigned);
   Value q = e.math<math::RoundEvenOp>(e.div(v[0], v[1]));
   q = e.add(q, e.cast(v[2], builder.getF32Type(), false));
-  double low = isUnsigned ? 0 : -std::exp2(bits - 1);
-  q = e.clamp(q, low, low + std::exp2(bits) - 1);
+  double levels = static_cast<double>(getLevels()), low = isUnsigned ? 0 : -std::exp2(bits - 1);
+  q = levels != 0 ? e.clamp(q, -levels, levels) : e.clamp(q, low, low + std::exp2(bits) - 1);
   return e.cast(q, builder.getIntegerType(bits), isUnsigned);
 }
 

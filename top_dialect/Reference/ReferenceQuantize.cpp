@@ -16,6 +16,9 @@ LogicalResult QuantizeOp::evaluate(Inputs inputs, Outputs outputs) {
   mlir::Type type = outputs[0].getElementType();
   double low = type.isUnsignedInteger() ? 0 : -std::exp2(type.getIntOrFloatBitWidth() - 1);
   double high = low + std::exp2(type.getIntOrFloatBitWidth()) - 1;
+  if (auto levels = static_cast<double>(getLevels()); levels != 0) {
+    low = -levels, high = levels;
+  }
   std::vector<double> x = read<double>(*inputs[0]);
   std::vector<double> scale = readBroadcast<double>(*inputs[1], shape);
   std::vector<double> zeroPoint = readBroadcast<double>(*inputs[2], shape);

@@ -44,6 +44,7 @@ struct Source {
   std::optional<ProductForm> form;
   std::vector<int64_t> integerBias;
   int64_t zero = 0;
+  IntegerAttr sumBound;
 
   template <typename Op>
   static Source floats(Op op) {
@@ -55,7 +56,8 @@ struct Source {
             Lowering::element(op.getY()),
             std::nullopt,
             {},
-            0};
+            0,
+            {}};
   }
 
   /// Every channel `count` times.
@@ -110,10 +112,10 @@ Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometr
   }
   Value bias = source.form ? correctedBias(lower, source, w) : source.bias;
   SmallVector<Value> extras;
-  if (source.form && !source.form->oneFactor()) {
+  if (source.form) {
     Dims broadcast(geometry.spatial() + 1, 1);
     broadcast[0] = dims[1];
-    extras.push_back(lower.constant(source.form->factors, lower.rewriter.getF32Type(), broadcast, "factors"));
+    extras = source.form->operands(lower, broadcast);
   }
   Builder &builder = lower.rewriter;
   Type element = source.form ? source.form->resultElement : source.resultElement;
@@ -122,10 +124,10 @@ Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometr
       ConvOp::create(lower.rewriter, lower.loc, RankedTensorType::get(dims, element), x, w, bias, extras,
                      builder.getDenseI64ArrayAttr(geometry.strides), builder.getDenseI64ArrayAttr(geometry.pads),
                      builder.getDenseI64ArrayAttr(geometry.dilations), geometry.groups, ConvAlgorithm::generic,
-                     /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), padded ? source.zero : 0);
+                     /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), padded ? source.zero : 0, source.sumBound);
   if (source.form) {
     lower.setEpilogue(conv, [&](OpBuilder &b, Location loc, ValueRange values) {
-      return source.form->emit(b, loc, values[0], values.size() > 1 ? values[1] : Value());
+      return source.form->emit(b, loc, values[0], values.drop_front());
     });
   } else if (source.relu) {
     lower.setEpilogue(
@@ -278,7 +280,7 @@ struct LowerConvTransposeOp : OpRewritePattern<top::ConvTransposeOp> {
 
 /// The integers behind the operands of a convolution whose output channels are dim |axis| of the weights.
 template <typename Op>
-void lowerIntegers(PatternRewriter &rewriter, Op op, int64_t axis,
+void lowerIntegers(PatternRewriter &rewriter, Op op, int64_t axis, Requantisation requantisation,
                    llvm::function_ref<Value(Lowering &, const Source &)> build) {
   std::optional<QuantizedTensor> x = matchQuantized(op.getX());
   std::optional<QuantizedWeights> w = x ? matchWeights(op.getW(), axis) : std::nullopt;
@@ -297,7 +299,11 @@ void lowerIntegers(PatternRewriter &rewriter, Op op, int64_t axis,
     bias = matchBias(op.getBias(), scales);
   }
   int64_t steps = w->type.getNumElements() / wDims[axis] / (axis == 0 ? 1 : groups);
-  if (!bias || !sumFits(x->scaling, steps, w->largest, *bias)) {
+  if (!bias) {
+    return;
+  }
+  SumProof proof(x->scaling, *w, steps, *bias);
+  if (!proof.holds) {
     return;
   }
   ProductTail tail(op, op.getRelu(), op.getReluLimit().convertToDouble());
@@ -307,9 +313,10 @@ void lowerIntegers(PatternRewriter &rewriter, Op op, int64_t axis,
   Source source;
   source.x = x->values;
   source.w = top::createConstant(rewriter, lower.loc, w->type, std::move(w->values), "integer_weights");
-  source.form.emplace(tail, scales);
+  source.form.emplace(tail, scales, requantisation);
   source.integerBias = std::move(*bias);
   source.zero = x->scaling.zero;
+  source.sumBound = proof.attribute(rewriter);
   replaceTail(lower, tail, build(lower, source));
 }
 
@@ -319,12 +326,12 @@ void populateConvPatterns(RewritePatternSet &patterns) {
   patterns.add<LowerConvOp, LowerConvTransposeOp>(patterns.getContext());
 }
 
-void lowerIntegerConv(PatternRewriter &rewriter, Operation *op) {
+void lowerIntegerConv(PatternRewriter &rewriter, Operation *op, Requantisation requantisation) {
   if (auto conv = dyn_cast<top::ConvOp>(op)) {
-    lowerIntegers(rewriter, conv, 0,
+    lowerIntegers(rewriter, conv, 0, requantisation,
                   [&](Lowering &lower, const Source &source) { return lowerConv(lower, conv, source); });
   } else if (auto conv = dyn_cast<top::ConvTransposeOp>(op)) {
-    lowerIntegers(rewriter, conv, 1,
+    lowerIntegers(rewriter, conv, 1, requantisation,
                   [&](Lowering &lower, const Source &source) { return TransposedConv::lower(lower, conv, source); });
   }
 }

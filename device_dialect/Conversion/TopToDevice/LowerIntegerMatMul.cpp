@@ -25,9 +25,9 @@ struct RightOperand {
 
 class IntegerMatMul {
 public:
-  IntegerMatMul(PatternRewriter &rewriter, top::MatMulOp op)
-      : rewriter(rewriter), op(op), tail(op, op.getRelu(), op.getReluLimit().convertToDouble()),
-        lower(rewriter, tail.last) {
+  IntegerMatMul(PatternRewriter &rewriter, top::MatMulOp op, Requantisation requantisation)
+      : rewriter(rewriter), op(op), requantisation(requantisation),
+        tail(op, op.getRelu(), op.getReluLimit().convertToDouble()), lower(rewriter, tail.last) {
     lower.loc = op.getLoc();
     ArrayRef<int64_t> a = Lowering::dims(op.getA());
     depth = a[a.size() - (op.getTransA() ? 2 : 1)];
@@ -47,14 +47,14 @@ public:
     if (op.getBias()) {
       bias = matchBias(op.getBias(), scales);
     }
-    if (!bias || !sumFits(a->scaling, depth, right.largest, *bias)) {
+    if (!bias || !proveSums(a->scaling, *bias)) {
       return;
     }
     rewriter.setInsertionPoint(tail.last);
     left = a->values;
     makeRight();
     leftZero = a->scaling.zero;
-    replaceTail(lower, tail, build(ProductForm(tail, scales), std::move(*bias)));
+    replaceTail(lower, tail, build(ProductForm(tail, scales, requantisation), std::move(*bias)));
   }
 
 private:
@@ -67,7 +67,7 @@ private:
       return true;
     }
     activation = matchQuantized(op.getB());
-    if (!activation) {
+    if (!activation || !activation->scaling.element.isInteger(8)) {
       return false;
     }
     const Scaling &scaling = activation->scaling;
@@ -75,6 +75,18 @@ private:
     right.zero = scaling.zero;
     right.largest = std::max(scaling.highest() - scaling.zero, scaling.zero - scaling.lowest());
     return true;
+  }
+
+  bool proveSums(const Scaling &a, ArrayRef<int64_t> bias) {
+    if (weights) {
+      SumProof proof(a, *weights, depth, bias);
+      sumBound = proof.attribute(rewriter);
+      return proof.holds;
+    }
+    if (!a.element.isInteger(8)) {
+      sumBound = rewriter.getI64IntegerAttr(a.reach() * 128 * depth);
+    }
+    return sumFits(a, depth, right.largest, bias);
   }
 
   void makeRight() {
@@ -137,13 +149,9 @@ private:
   }
 
   Value build(const ProductForm &form, std::vector<int64_t> bias) {
-    SmallVector<Value> extras;
     bool inBias = right.oneConstant && leftZero != 0;
-    if (!form.oneFactor()) {
-      extras.push_back(
-          lower.constant(form.factors, rewriter.getF32Type(), {static_cast<int64_t>(form.factors.size())}, "factors"));
-    }
-    size_t firstSum = extras.size();
+    SmallVector<Value> extras = form.operands(lower, {static_cast<int64_t>(form.factors.size())});
+    size_t factors = extras.size();
     if (leftZero != 0 && !inBias) {
       extras.push_back(sums(right.values, op.getTransB(), false, -leftZero, /*alongRows=*/false));
     }
@@ -153,37 +161,39 @@ private:
     }
     int64_t both = depth * leftZero * right.zero;
     auto type = RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement);
-    auto matmul =
-        MatMulOp::create(rewriter, lower.loc, type, left, right.values, constantBias(std::move(bias), inBias), extras,
-                         op.getTransA(), op.getTransB(), /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr());
+    auto matmul = MatMulOp::create(rewriter, lower.loc, type, left, right.values, constantBias(std::move(bias), inBias),
+                                   extras, op.getTransA(), op.getTransB(), /*packed=*/false, DenseI64ArrayAttr(),
+                                   IntegerAttr(), sumBound);
     lower.setEpilogue(matmul, [&](OpBuilder &b, Location loc, ValueRange values) {
       Value sum = values[0];
-      for (Value correction : values.drop_front(1 + firstSum)) {
+      for (Value correction : values.drop_front(1 + factors)) {
         sum = arith::AddIOp::create(b, loc, sum, correction);
       }
       if (both != 0) {
         sum = arith::AddIOp::create(b, loc, sum, scalarConstant(b, loc, sum.getType(), static_cast<double>(both)));
       }
-      return form.emit(b, loc, sum, firstSum ? values[1] : Value());
+      return form.emit(b, loc, sum, values.slice(1, factors));
     });
     return matmul.getY();
   }
 
   PatternRewriter &rewriter;
   top::MatMulOp op;
+  Requantisation requantisation;
   ProductTail tail;
   Lowering lower;
   std::optional<QuantizedWeights> weights;
   std::optional<QuantizedTensor> activation;
   RightOperand right;
   Value left;
+  IntegerAttr sumBound; ///< of i16
   int64_t depth, leftZero = 0;
 };
 
 } // namespace
 
-void lowerIntegerMatMul(PatternRewriter &rewriter, Operation *op) {
-  IntegerMatMul(rewriter, cast<top::MatMulOp>(op)).run();
+void lowerIntegerMatMul(PatternRewriter &rewriter, Operation *op, Requantisation requantisation) {
+  IntegerMatMul(rewriter, cast<top::MatMulOp>(op), requantisation).run();
 }
 
 } // namespace tessera::device

@@ -25,7 +25,8 @@ int64_t productOf(ArrayRef<int64_t> dims) {
 }
 
 /// Sum (or mean) over `axes`; false where nothing was done.
-bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> axes, bool mean) {
+bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> axes, bool mean,
+                    Requantisation requantisation) {
   std::optional<QuantizedTensor> x = matchQuantized(op->getOperand(0));
   int64_t count = 1;
   for (int64_t axis : axes) {
@@ -35,7 +36,7 @@ bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> 
     return false;
   }
   ProductTail tail(op, false, 0);
-  ProductForm form(tail, {mean ? x->scaling.scale / static_cast<double>(count) : x->scaling.scale});
+  ProductForm form(tail, {mean ? x->scaling.scale / static_cast<double>(count) : x->scaling.scale}, requantisation);
   rewriter.setInsertionPoint(tail.last);
   Lowering lower(rewriter, tail.last);
   lower.loc = op->getLoc();
@@ -52,7 +53,7 @@ bool lowerReduction(PatternRewriter &rewriter, Operation *op, ArrayRef<int64_t> 
         if (int64_t zeros = count * x->scaling.zero) {
           sum = arith::SubIOp::create(b, loc, sum, scalarConstant(b, loc, sum.getType(), static_cast<double>(zeros)));
         }
-        return form.emit(b, loc, sum, Value());
+        return form.emit(b, loc, sum, {});
       });
   replaceTail(lower, tail, lower.reshape(y, Lowering::dims(op->getResult(0))));
   return true;
@@ -73,7 +74,7 @@ bool dividesAlike(top::AvgPoolOp op) {
   return true;
 }
 
-void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op) {
+void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op, Requantisation requantisation) {
   std::optional<QuantizedTensor> x = matchQuantized(op.getX());
   int64_t count = productOf(op.getKernel()), channels = Lowering::dims(op.getX())[1];
   int64_t rank = Lowering::dims(op.getX()).size();
@@ -81,7 +82,7 @@ void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op) {
     return;
   }
   ProductTail tail(op, false, 0);
-  ProductForm form(tail, {x->scaling.scale / static_cast<double>(count)});
+  ProductForm form(tail, {x->scaling.scale / static_cast<double>(count)}, requantisation);
   rewriter.setInsertionPoint(tail.last);
   Lowering lower(rewriter, tail.last);
   lower.loc = op.getLoc();
@@ -94,23 +95,25 @@ void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op) {
     bias = lower.constant(SmallVector<double>(channels, static_cast<double>(-zeros)), rewriter.getI32Type(), {channels},
                           "integer_bias");
   }
+  IntegerAttr sumBound =
+      x->scaling.element.isInteger(8) ? IntegerAttr() : rewriter.getI64IntegerAttr(count * x->scaling.reach());
   bool padded = llvm::any_of(op.getPads(), [](int64_t pad) { return pad != 0; });
   auto conv = ConvOp::create(rewriter, lower.loc, RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement),
                              x->values, ones, bias, ValueRange(), op.getStridesAttr(), op.getPadsAttr(),
                              op.getDilationsAttr(), channels, ConvAlgorithm::generic, /*packed=*/false,
-                             DenseI64ArrayAttr(), IntegerAttr(), padded ? x->scaling.zero : 0);
-  lower.setEpilogue(
-      conv, [&](OpBuilder &b, Location loc, ValueRange values) { return form.emit(b, loc, values[0], Value()); });
+                             DenseI64ArrayAttr(), IntegerAttr(), padded ? x->scaling.zero : 0, sumBound);
+  lower.setEpilogue(conv,
+                    [&](OpBuilder &b, Location loc, ValueRange values) { return form.emit(b, loc, values[0], {}); });
   replaceTail(lower, tail, conv.getY());
 }
 
 } // namespace
 
-void lowerIntegerMean(PatternRewriter &rewriter, Operation *op) {
+void lowerIntegerMean(PatternRewriter &rewriter, Operation *op, Requantisation requantisation) {
   if (auto reduce = dyn_cast<top::ReduceOp>(op)) {
     bool mean = reduce.getKind() == top::ReduceKind::mean;
     if (mean || reduce.getKind() == top::ReduceKind::sum) {
-      lowerReduction(rewriter, op, reduce.getAxes(), mean);
+      lowerReduction(rewriter, op, reduce.getAxes(), mean, requantisation);
     }
     return;
   }
@@ -119,13 +122,13 @@ void lowerIntegerMean(PatternRewriter &rewriter, Operation *op) {
   bool whole = pool.getKernel() == spatial && llvm::all_of(pool.getPads(), [](int64_t pad) { return pad == 0; }) &&
                llvm::all_of(pool.getDilations(), [](int64_t dilation) { return dilation == 1; });
   if (!whole) {
-    return lowerWindows(rewriter, pool);
+    return lowerWindows(rewriter, pool, requantisation);
   }
   Dims axes;
   for (size_t d = 0; d < spatial.size(); ++d) {
     axes.push_back(static_cast<int64_t>(d) + 2);
   }
-  lowerReduction(rewriter, op, axes, /*mean=*/true);
+  lowerReduction(rewriter, op, axes, /*mean=*/true, requantisation);
 }
 
 } // namespace tessera::device

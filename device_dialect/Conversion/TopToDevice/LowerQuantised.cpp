@@ -42,7 +42,7 @@ static bool isIntegerProduct(Operation *op) {
   return isa<top::ConvOp, top::MatMulOp>(op) && Lowering::element(op->getResult(0)).isSignlessInteger(32);
 }
 
-LogicalResult lowerQuantised(Operation *function) {
+LogicalResult lowerQuantised(Operation *function, Requantisation requantisation) {
   bool quantised = function
                        ->walk([](Operation *op) {
                          return isa<top::QuantizeOp, top::DequantizeOp>(op) || isIntegerProduct(op)
@@ -68,11 +68,11 @@ LogicalResult lowerQuantised(Operation *function) {
     if (isIntegerProduct(op)) {
       lowerIntegerResult(rewriter, op);
     } else if (isa<top::ReduceOp, top::AvgPoolOp>(op)) {
-      lowerIntegerMean(rewriter, op);
+      lowerIntegerMean(rewriter, op, requantisation);
     } else if (isa<top::MatMulOp>(op)) {
-      lowerIntegerMatMul(rewriter, op);
+      lowerIntegerMatMul(rewriter, op, requantisation);
     } else {
-      lowerIntegerConv(rewriter, op);
+      lowerIntegerConv(rewriter, op, requantisation);
     }
   }
   // What only the products read is gone with them.

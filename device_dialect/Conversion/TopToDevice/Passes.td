@@ -32,6 +32,8 @@ def ConvertTopToDevicePass : Pass<"convert-top-to-device", "::mlir::func::FuncOp
     ```
   }];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let options = [Option<"requantisation", "requantise", "std::string", "\"float\"",
+      "How integer sums become integers of few bits: float, fixed or tflite (bmodel/numerics.h)">];
   let statistics = [Statistic<"numLowered", "lowered-ops", "Top ops replaced by device ops">];
 }
 

@@ -1,8 +1,6 @@
 //===- Quantized.cpp - Integer form of ops between dequantize and quantize ===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "top_dialect/IR/Names.h"
 #include <cmath>
 #include <limits>
@@ -16,10 +14,16 @@ namespace tessera::device {
 //===----------------------------------------------------------------------===//
 
 int64_t Scaling::lowest() const {
+  if (levels != 0) {
+    return -levels;
+  }
   return element.isUnsignedInteger() ? 0 : -(int64_t(1) << (element.getIntOrFloatBitWidth() - 1));
 }
 
 int64_t Scaling::highest() const {
+  if (levels != 0) {
+    return levels;
+  }
   unsigned bits = element.getIntOrFloatBitWidth();
   return (int64_t(1) << (element.isUnsignedInteger() ? bits : bits - 1)) - 1;
 }
@@ -29,7 +33,7 @@ int64_t Scaling::quantize(double r) const {
   return static_cast<int64_t>(std::clamp<double>(steps, lowest(), highest()));
 }
 
-static std::optional<Scaling> readScaling(Value scale, Value zeroPoint, Type element) {
+static std::optional<Scaling> readScaling(Value scale, Value zeroPoint, Type element, int64_t levels) {
   if (Lowering::type(scale).getNumElements() != 1 || Lowering::type(zeroPoint).getNumElements() != 1) {
     return std::nullopt;
   }
@@ -37,21 +41,26 @@ static std::optional<Scaling> readScaling(Value scale, Value zeroPoint, Type ele
   if (!s || !z || !(s->front() > 0) || std::isinf(s->front())) {
     return std::nullopt;
   }
-  return Scaling{s->front(), static_cast<int64_t>(z->front()), element};
+  return Scaling{s->front(), static_cast<int64_t>(z->front()), element, levels};
 }
 
 std::optional<Scaling> getScaling(top::QuantizeOp op) {
-  return readScaling(op.getScale(), op.getZeroPoint(), Lowering::element(op.getY()));
+  return readScaling(op.getScale(), op.getZeroPoint(), Lowering::element(op.getY()),
+                     static_cast<int64_t>(op.getLevels()));
 }
 
 std::optional<Scaling> getScaling(top::DequantizeOp op) {
-  return readScaling(op.getScale(), op.getZeroPoint(), Lowering::element(op.getX()));
+  return readScaling(op.getScale(), op.getZeroPoint(), Lowering::element(op.getX()),
+                     static_cast<int64_t>(op.getLevels()));
 }
 
 std::optional<QuantizedTensor> matchQuantized(Value value) {
   auto op = value.getDefiningOp<top::DequantizeOp>();
-  std::optional<Scaling> scaling = op && Lowering::element(op.getX()).isInteger(8) ? getScaling(op) : std::nullopt;
-  return scaling ? std::optional(QuantizedTensor{op.getX(), *scaling}) : std::nullopt;
+  std::optional<Scaling> scaling = op ? getScaling(op) : std::nullopt;
+  if (!scaling || !(scaling->element.isInteger(8) || (scaling->element.isSignlessInteger(16) && scaling->zero == 0))) {
+    return std::nullopt;
+  }
+  return QuantizedTensor{op.getX(), *scaling};
 }
 
 /// Values of a parameter per entry of dim `axis` of `shape`, or one for all; nothing for other broadcasts.
@@ -80,7 +89,7 @@ std::optional<QuantizedWeights> matchWeights(Value value, int64_t axis) {
   }
   Type i8 = IntegerType::get(value.getContext(), 8);
   QuantizedWeights weights{RankedTensorType::get(type.getShape(), i8), std::vector<char>(type.getNumElements()),
-                           *scales, 0};
+                           *scales, 0, std::vector<int64_t>(type.getDimSize(axis), 0)};
   int64_t inner = 1;
   for (int64_t dim : type.getShape().drop_front(axis + 1)) {
     inner *= dim;
@@ -95,6 +104,7 @@ std::optional<QuantizedWeights> matchWeights(Value value, int64_t axis) {
     }
     weights.values[i] = static_cast<char>(centred);
     weights.largest = std::max(weights.largest, std::abs(centred));
+    weights.sums[channel] += std::abs(centred);
   }
   return weights;
 }
@@ -135,8 +145,21 @@ bool sumFits(const Scaling &x, int64_t steps, int64_t largest, ArrayRef<int64_t>
     most = std::max(most, std::abs(value));
   }
   // The op itself sums stored values, of weights up to -128, before the bias takes the zero points back.
-  int64_t stored = std::max(x.highest(), -x.lowest()) * 128 * steps, centred = reach * largest * steps + most;
+  int64_t stored = x.element.isInteger(8) ? x.reach() * 128 * steps : 0, centred = reach * largest * steps + most;
   return std::max(stored, centred) <= std::numeric_limits<int32_t>::max();
+}
+
+SumProof::SumProof(const Scaling &x, const QuantizedWeights &weights, int64_t steps, ArrayRef<int64_t> bias) {
+  if (x.element.isInteger(8)) {
+    holds = sumFits(x, steps, weights.largest, bias);
+    return;
+  }
+  int64_t channels = weights.sums.size(), most = 0;
+  for (int64_t c = 0; c < std::max<int64_t>(channels, bias.size()); ++c) {
+    most = std::max(most, x.reach() * weights.sums[c % channels] + (bias.empty() ? 0 : std::abs(bias[c])));
+  }
+  bound = most;
+  holds = most <= std::numeric_limits<int32_t>::max();
 }
 
 //===----------------------------------------------------------------------===//
@@ -172,65 +195,6 @@ ProductTail::ProductTail(Operation *product, bool relu, double limit)
     }
   }
   chain.resize(1);
-}
-
-ProductForm::ProductForm(const ProductTail &tail, ArrayRef<double> scales) {
-  for (double scale : scales) {
-    factors.push_back(static_cast<float>(tail.output ? scale / tail.output->scale : scale));
-  }
-  if (tail.output) {
-    quantised = true;
-    resultElement = tail.output->element;
-    zero = tail.output->zero;
-    // Quantising is monotone: the clamp of quantised bounds is the quantised clamp.
-    low = tail.output->quantize(tail.low), high = tail.output->quantize(tail.high);
-    return;
-  }
-  resultElement = Float32Type::get(tail.last->getContext());
-  low = tail.low, high = tail.high;
-}
-
-bool ProductForm::oneFactor() const { return llvm::all_equal(factors); }
-
-void ProductForm::repeat(int64_t count) {
-  SmallVector<double> repeated;
-  for (double factor : factors) {
-    repeated.append(count, factor);
-  }
-  factors = repeated;
-}
-
-Value ProductForm::emit(OpBuilder &builder, Location loc, Value sum, Value factor) const {
-  if (!factor) {
-    factor = scalarConstant(builder, loc, builder.getF32Type(), factors.front());
-  }
-  if (quantised) {
-    return emitRequantise(builder, loc, sum, factor, zero, low, high, resultElement);
-  }
-  Value real = arith::SIToFPOp::create(builder, loc, builder.getF32Type(), sum);
-  real = arith::MulFOp::create(builder, loc, real, factor);
-  if (!std::isinf(low)) {
-    real = arith::MaximumFOp::create(builder, loc, real, scalarConstant(builder, loc, real.getType(), low));
-  }
-  if (!std::isinf(high)) {
-    real = arith::MinimumFOp::create(builder, loc, real, scalarConstant(builder, loc, real.getType(), high));
-  }
-  return real;
-}
-
-Value emitRequantise(OpBuilder &builder, Location loc, Value sum, Value factor, double zero, double low, double high,
-                     Type type) {
-  Type f32 = builder.getF32Type();
-  Value y = arith::SIToFPOp::create(builder, loc, f32, sum);
-  y = arith::MulFOp::create(builder, loc, y, factor);
-  y = math::RoundEvenOp::create(builder, loc, y);
-  if (zero != 0) {
-    y = arith::AddFOp::create(builder, loc, y, scalarConstant(builder, loc, f32, zero));
-  }
-  y = arith::MaximumFOp::create(builder, loc, y, scalarConstant(builder, loc, f32, low));
-  y = arith::MinimumFOp::create(builder, loc, y, scalarConstant(builder, loc, f32, high));
-  y = arith::FPToSIOp::create(builder, loc, builder.getI32Type(), y);
-  return arith::TruncIOp::create(builder, loc, builder.getIntegerType(type.getIntOrFloatBitWidth()), y);
 }
 
 void replaceTail(Lowering &lower, const ProductTail &tail, Value result) {

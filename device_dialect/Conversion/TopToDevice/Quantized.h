@@ -7,20 +7,26 @@
 #ifndef TESSERA_DEVICE_DIALECT_CONVERSION_QUANTIZED_H
 #define TESSERA_DEVICE_DIALECT_CONVERSION_QUANTIZED_H
 
+#include "bmodel/numerics.h"
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
 #include "top_dialect/IR/TopElementwiseOps.h"
 
 namespace tessera::device {
+
+using bmodel::numerics::Requantisation;
 
 /// r = scale (q - zero), one for the whole tensor, of integers of `element`.
 struct Scaling {
   double scale;
   int64_t zero;
   mlir::Type element;
+  int64_t levels = 0; ///< where not 0: q lies in [-levels, levels]
 
   bool operator==(const Scaling &other) const = default;
   int64_t lowest() const;
   int64_t highest() const;
+  /// Largest magnitude of q.
+  int64_t reach() const { return std::max(highest(), -lowest()); }
   /// sat(rne(r / scale) + zero) in single precision, as top.quantize has it.
   int64_t quantize(double r) const;
 };
@@ -34,7 +40,7 @@ struct QuantizedTensor {
   mlir::Value values;
   Scaling scaling;
 };
-/// The i8 or ui8 tensor behind a float value.
+/// The i8, ui8 or (with zero point 0) i16 tensor behind a float value.
 std::optional<QuantizedTensor> matchQuantized(mlir::Value value);
 
 /// Constant i8 weights whose zero points are taken off.
@@ -43,6 +49,7 @@ struct QuantizedWeights {
   std::vector<char> values;
   llvm::SmallVector<double> scales; ///< one, or one per entry of dim `axis`
   int64_t largest;                  ///< magnitude
+  std::vector<int64_t> sums;        ///< of magnitudes, per entry of dim `axis`
 
   double scale(int64_t channel) const { return scales.size() == 1 ? scales[0] : scales[channel]; }
 };
@@ -67,33 +74,51 @@ struct ProductTail {
 /// How accumulated integers of a product become the result, channel by channel.
 struct ProductForm {
   mlir::Type resultElement;
-  llvm::SmallVector<double> factors; ///< factor of each channel, rounded to f32
-  double zero = 0, low = 0, high = 0;
+  llvm::SmallVector<double> factors;  ///< factor of each channel, where it is used in f32 rounded to that
+  double zero = 0, low = 0, high = 0; ///< where quantised, in the integer domain
   bool quantised = false;
+  Requantisation requantisation; ///< where quantised
 
-  ProductForm(const ProductTail &tail, llvm::ArrayRef<double> scales);
-  bool oneFactor() const;
+  ProductForm(const ProductTail &tail, llvm::ArrayRef<double> scales, Requantisation requantisation);
   /// Each factor `count` times.
   void repeat(int64_t count);
-  /// Result element of the accumulator (i32) and its factor (f32); null factor: the one of all channels.
-  mlir::Value emit(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value sum, mlir::Value factor) const;
-};
+  /// What the epilogue reads beside sums of several channels: constants of dims `dims`, one entry a channel. None where
+  /// one factor does for all.
+  llvm::SmallVector<mlir::Value> operands(Lowering &lower, llvm::ArrayRef<int64_t> dims) const;
+  /// Result element of the accumulator (i32) and the elements of operands(): the one place that spells out
+  /// requantising.
+  mlir::Value emit(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value sum, mlir::ValueRange operands) const;
 
-/// sat(rne(f32(sum) factor) + zero) as integer `type`, in single precision: the one place that spells it out. Clamp
-/// bounds are in the integer domain.
-mlir::Value emitRequantise(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value sum, mlir::Value factor,
-                           double zero, double low, double high, mlir::Type type);
+private:
+  bool oneFactor() const;
+  bool inIntegers() const;
+  mlir::Value emitInIntegers(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value sum,
+                             mlir::ValueRange operands) const;
+  mlir::Value narrow(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value integer) const;
+};
 
 /// Whether no i32 sum of `steps` products with weights up to `largest`, and a bias, can overflow.
 bool sumFits(const Scaling &x, int64_t steps, int64_t largest, llvm::ArrayRef<int64_t> bias);
+
+/// Whether no i32 sum of x with `steps` of the weights, and a bias (empty: none), can overflow; those of i16 x are
+/// judged by the weights that there are, and get the `bound` that a device op states.
+struct SumProof {
+  SumProof(const Scaling &x, const QuantizedWeights &weights, int64_t steps, llvm::ArrayRef<int64_t> bias);
+  bool holds;
+  std::optional<int64_t> bound;
+
+  mlir::IntegerAttr attribute(mlir::Builder &builder) const {
+    return bound ? builder.getI64IntegerAttr(*bound) : mlir::IntegerAttr();
+  }
+};
 
 /// Replaces the last op of the tail by `result` and removes the ops before it; names go to the op that computes.
 void replaceTail(Lowering &lower, const ProductTail &tail, mlir::Value result);
 
 // Each lowers the product to integers where operands and result allow; else it does nothing.
-void lowerIntegerConv(mlir::PatternRewriter &rewriter, mlir::Operation *conv);
-void lowerIntegerMatMul(mlir::PatternRewriter &rewriter, mlir::Operation *matmul);
-void lowerIntegerMean(mlir::PatternRewriter &rewriter, mlir::Operation *reduceOrPool);
+void lowerIntegerConv(mlir::PatternRewriter &rewriter, mlir::Operation *conv, Requantisation requantisation);
+void lowerIntegerMatMul(mlir::PatternRewriter &rewriter, mlir::Operation *matmul, Requantisation requantisation);
+void lowerIntegerMean(mlir::PatternRewriter &rewriter, mlir::Operation *reduceOrPool, Requantisation requantisation);
 /// For a product whose result is i32.
 void lowerIntegerResult(mlir::PatternRewriter &rewriter, mlir::Operation *product);
 
@@ -102,7 +127,7 @@ void lowerIntegerResult(mlir::PatternRewriter &rewriter, mlir::Operation *produc
 mlir::LogicalResult moveQuantization(mlir::Operation *function);
 
 /// All of the above for a function; what is left are maps. Nothing happens to functions without quantisation.
-mlir::LogicalResult lowerQuantised(mlir::Operation *function);
+mlir::LogicalResult lowerQuantised(mlir::Operation *function, Requantisation requantisation);
 
 } // namespace tessera::device
 

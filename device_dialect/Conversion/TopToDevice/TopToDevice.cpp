@@ -67,7 +67,12 @@ struct ConvertTopToDevice : impl::ConvertTopToDevicePassBase<ConvertTopToDevice>
       return signalPassFailure();
     }
     getOperation()->walk([&](Operation *op) { numLowered += needsLowering(op); });
-    if (failed(lowerQuantised(getOperation()))) {
+    std::optional<Requantisation> how = bmodel::numerics::parseRequantisation(requantisation);
+    if (!how) {
+      getOperation()->emitError() << "requantise is '" << requantisation << "', allowed: float, fixed, tflite";
+      return signalPassFailure();
+    }
+    if (failed(lowerQuantised(getOperation(), *how))) {
       return signalPassFailure();
     }
     walkAndApplyPatterns(getOperation(), patterns);

@@ -143,7 +143,7 @@ func.func @mean(%x: tensor<1x2x2x2xi8>) -> tensor<1x2x1x1xi8> {
 
 // -----
 
-// 16-bit activations, and weights without activations, are floats; constants are dequantised here and now.
+// 16-bit activations with a zero point, and weights without activations, are floats; constants are dequantised here and now.
 // CHECK-LABEL: func.func @floats
 // CHECK: %[[W:.*]] = top.constant dense<{{.*}}2.500000e-01{{.*}}> : tensor<1x2xf32>
 // CHECK: device.map(%arg0)
@@ -151,7 +151,7 @@ func.func @mean(%x: tensor<1x2x2x2xi8>) -> tensor<1x2x1x1xi8> {
 // CHECK-SAME: (tensor<3x1xf32>, tensor<1x2xf32>) -> tensor<3x2xf32>
 func.func @floats(%x: tensor<3x1xi16>) -> tensor<3x2xf32> {
   %s = top.constant dense<0.25> : tensor<f32> : tensor<f32>
-  %z16 = top.constant dense<0> : tensor<i16> : tensor<i16>
+  %z16 = top.constant dense<3> : tensor<i16> : tensor<i16>
   %z = top.constant dense<0> : tensor<i8> : tensor<i8>
   %w = top.constant dense<[[1, 2]]> : tensor<1x2xi8> : tensor<1x2xi8>
   %xf = top.dequantize %x, %s, %z16 : (tensor<3x1xi16>, tensor<f32>, tensor<i16>) -> tensor<3x1xf32>
@@ -178,4 +178,52 @@ func.func @transposed(%x: tensor<3x2xi8>) -> tensor<3x2xf32> {
   %t = top.transpose %wf {perm = array<i64: 1, 0>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
   %y = top.matmul %xf, %t : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
   return %y : tensor<3x2xf32>
+}
+
+// -----
+
+// i16 x, of which 20000 levels are in use, and i16 results of 9000: the sums reach at most 20000 (|-3| + |4|) + 20, the
+// bias 1 / 0.05. The clamp is that of the levels.
+// CHECK-LABEL: func.func @words
+// CHECK: device.conv %{{.*}}, %{{.*}} bias %{{.*}} epilogue {
+// CHECK-DAG: %[[LOW:.*]] = arith.constant -9.000000e+03 : f32
+// CHECK-DAG: %[[HIGH:.*]] = arith.constant 9.000000e+03 : f32
+// CHECK: arith.maximumf %{{.*}}, %[[LOW]]
+// CHECK-NEXT: arith.minimumf %{{.*}}, %[[HIGH]]
+// CHECK-NEXT: arith.fptosi %{{.*}} : f32 to i32
+// CHECK-NEXT: arith.trunci %{{.*}} : i32 to i16
+// CHECK: sumBound = 140020 : i64
+// CHECK-SAME: (tensor<1x2x4x4xi16>, tensor<2x2x1x1xi8>, tensor<2xi32>) -> tensor<1x2x4x4xi16>
+func.func @words(%x: tensor<1x2x2x8xi16>) -> tensor<1x2x4x4xi16> {
+  %sx = top.constant dense<0.1> : tensor<f32> : tensor<f32>
+  %z = top.constant dense<0> : tensor<i16> : tensor<i16>
+  %w = top.constant dense<[[[[1]], [[2]]], [[[-3]], [[4]]]]> : tensor<2x2x1x1xi8> : tensor<2x2x1x1xi8>
+  %sw = top.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %zw = top.constant dense<0> : tensor<i8> : tensor<i8>
+  %b = top.constant dense<[1.0, -1.0]> : tensor<2xf32> : tensor<2xf32>
+  %sy = top.constant dense<2.0> : tensor<f32> : tensor<f32>
+  %xf = top.dequantize %x, %sx, %z {levels = 20000 : i64} : (tensor<1x2x2x8xi16>, tensor<f32>, tensor<i16>) -> tensor<1x2x2x8xf32>
+  %r = top.reshape %xf {shape = array<i64: 1, 2, 4, 4>} : (tensor<1x2x2x8xf32>) -> tensor<1x2x4x4xf32>
+  %wf = top.dequantize %w, %sw, %zw : (tensor<2x2x1x1xi8>, tensor<f32>, tensor<i8>) -> tensor<2x2x1x1xf32>
+  %c = top.conv %r, %wf, %b {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x4x4xf32>, tensor<2x2x1x1xf32>, tensor<2xf32>) -> tensor<1x2x4x4xf32>
+  %y = top.quantize %c, %sy, %z {levels = 9000 : i64} : (tensor<1x2x4x4xf32>, tensor<f32>, tensor<i16>) -> tensor<1x2x4x4xi16>
+  return %y : tensor<1x2x4x4xi16>
+}
+
+// -----
+
+// Sums that might overflow are computed in float.
+// CHECK-LABEL: func.func @too_many_levels
+// CHECK: device.conv
+// CHECK-SAME: -> tensor<1x1x1x1xf32>
+func.func @too_many_levels(%x: tensor<1x600x1x1xi16>) -> tensor<1x1x1x1xf32> {
+  %sx = top.constant dense<0.1> : tensor<f32> : tensor<f32>
+  %z = top.constant dense<0> : tensor<i16> : tensor<i16>
+  %w = top.constant dense<127> : tensor<1x600x1x1xi8> : tensor<1x600x1x1xi8>
+  %sw = top.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %zw = top.constant dense<0> : tensor<i8> : tensor<i8>
+  %xf = top.dequantize %x, %sx, %z : (tensor<1x600x1x1xi16>, tensor<f32>, tensor<i16>) -> tensor<1x600x1x1xf32>
+  %wf = top.dequantize %w, %sw, %zw : (tensor<1x600x1x1xi8>, tensor<f32>, tensor<i8>) -> tensor<1x600x1x1xf32>
+  %c = top.conv %xf, %wf {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x600x1x1xf32>, tensor<1x600x1x1xf32>) -> tensor<1x1x1x1xf32>
+  return %c : tensor<1x1x1x1xf32>
 }

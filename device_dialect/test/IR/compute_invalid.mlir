@@ -351,7 +351,7 @@ func.func @matmul_c7_accumulator(%a: tensor<3x4xf16>, %b: tensor<4x5xf16>) -> te
 // -----
 
 func.func @conv_c8(%x: tensor<1x2x8x8xi8>, %w: tensor<4x2x3x3xui8>) -> tensor<1x4x6x6xi32> {
-  // expected-error @+1 {{multiplies 'i8' and 'ui8', allowed one type for all, or i8 or ui8 times i8 with a bias of i32 (conv_c8)}}
+  // expected-error @+1 {{multiplies 'i8' and 'ui8', allowed one type for all, or i8, ui8 or i16 times i8 with a bias of i32 (conv_c8)}}
   %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xi8>, tensor<4x2x3x3xui8>) -> tensor<1x4x6x6xi32>
   return %y : tensor<1x4x6x6xi32>
 }
@@ -375,6 +375,22 @@ func.func @conv_c9(%x: tensor<1x65794x1x1xui8>, %w: tensor<4x65794x1x1xi8>) -> t
 
 // -----
 
+func.func @conv_c9_i16(%x: tensor<1x512x1x1xi16>, %w: tensor<4x512x1x1xi8>) -> tensor<1x4x1x1xi32> {
+  // expected-error @+1 {{sums 512 products of 'i16' and 'i8' in i32, allowed 511 so that no sum can overflow (conv_c9)}}
+  %0 = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x512x1x1xi16>, tensor<4x512x1x1xi8>) -> tensor<1x4x1x1xi32>
+  return %0 : tensor<1x4x1x1xi32>
+}
+
+// -----
+
+func.func @conv_c9_bound(%x: tensor<1x512x1x1xi16>, %w: tensor<4x512x1x1xi8>) -> tensor<1x4x1x1xi32> {
+  // expected-error @+1 {{sumBound is 2147483648, allowed 0 to 2147483647 (conv_c9)}}
+  %0 = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, sumBound = 2147483648 : i64} : (tensor<1x512x1x1xi16>, tensor<4x512x1x1xi8>) -> tensor<1x4x1x1xi32>
+  return %0 : tensor<1x4x1x1xi32>
+}
+
+// -----
+
 func.func @conv_c10(%x: tensor<1x2x8x8xi8>, %w: tensor<4x2x3x3xi8>) -> tensor<1x4x8x8xi32> {
   // expected-error @+1 {{padValue is 200, allowed 0 or a value of an i8 or ui8 x, which is 'i8' here (conv_c10)}}
   %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, padValue = 200 : i64} : (tensor<1x2x8x8xi8>, tensor<4x2x3x3xi8>) -> tensor<1x4x8x8xi32>
@@ -392,7 +408,7 @@ func.func @conv_c10_float(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>) -> t
 // -----
 
 func.func @matmul_c8(%a: tensor<3x4xui8>, %b: tensor<4x5xui8>) -> tensor<3x5xi32> {
-  // expected-error @+1 {{multiplies 'ui8' and 'ui8', allowed one type for all, or i8 or ui8 times i8 with a bias of i32 (matmul_c8)}}
+  // expected-error @+1 {{multiplies 'ui8' and 'ui8', allowed one type for all, or i8, ui8 or i16 times i8 with a bias of i32 (matmul_c8)}}
   %y = device.matmul %a, %b : (tensor<3x4xui8>, tensor<4x5xui8>) -> tensor<3x5xi32>
   return %y : tensor<3x5xi32>
 }

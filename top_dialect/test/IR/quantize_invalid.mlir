@@ -86,3 +86,19 @@ func.func @dequantize_c3(%x: tensor<2x4xi8>, %s: tensor<3x1xf32>, %z: tensor<i8>
   %0 = top.dequantize %x, %s, %z : (tensor<2x4xi8>, tensor<3x1xf32>, tensor<i8>) -> tensor<2x4xf32>
   return
 }
+
+// -----
+
+func.func @quantize_c4(%x: tensor<4xf32>, %s: tensor<f32>, %z: tensor<i16>) {
+  // expected-error @below {{levels is 32768, but only 0 or a positive value of a signed element type is allowed, which is 'i16' here (C4)}}
+  %0 = top.quantize %x, %s, %z {levels = 32768 : i64} : (tensor<4xf32>, tensor<f32>, tensor<i16>) -> tensor<4xi16>
+  return
+}
+
+// -----
+
+func.func @dequantize_c4(%x: tensor<4xui8>, %s: tensor<f32>, %z: tensor<ui8>) {
+  // expected-error @below {{levels is 100, but only 0 or a positive value of a signed element type is allowed, which is 'ui8' here (C4)}}
+  %0 = top.dequantize %x, %s, %z {levels = 100 : i64} : (tensor<4xui8>, tensor<f32>, tensor<ui8>) -> tensor<4xf32>
+  return
+}
