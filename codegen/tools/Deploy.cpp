@@ -29,6 +29,7 @@ struct Options {
   std::string deviceMlir;
   std::string calibrationTable;
   std::string quantizeTable;
+  std::string requantize = "float";
   unsigned jobs = 0;
   std::string weights;
   bool observe = false;
@@ -79,17 +80,18 @@ llvm::Expected<x86::X86Target> parseTarget(const Options &options) {
                 "unknown chip '" + options.chip + "': allowed are x86, x86-v2, x86-avx2, x86-avx512, x86-avx512vnni");
   }
   std::string precision = StringRef(options.quantize).upper();
-  if (precision != "F32" && precision != "INT8") {
-    return fail(kUsage,
-                "precision '" + options.quantize + "' is not available on " + options.chip + ": allowed are F32, INT8");
+  bool integers = precision == "INT8" || precision == "INT16";
+  if (precision != "F32" && !integers) {
+    return fail(kUsage, "precision '" + options.quantize + "' is not available on " + options.chip +
+                            ": allowed are F32, INT8, INT16");
   }
-  if (precision == "INT8" && options.calibrationTable.empty()) {
-    return fail(kUsage, "INT8 needs --calibration-table: the ranges that run_calibration measures");
+  if (integers && options.calibrationTable.empty()) {
+    return fail(kUsage, precision + " needs --calibration-table: the ranges that run_calibration measures");
   }
   if (precision == "F32" && !(options.calibrationTable.empty() && options.quantizeTable.empty())) {
-    return fail(kUsage, "--calibration-table and --quantize-table are for INT8");
+    return fail(kUsage, "--calibration-table and --quantize-table are for INT8 and INT16");
   }
-  if (precision == "INT8" && options.observe) {
+  if (integers && options.observe) {
     return fail(kUsage, "--observe is for F32: it shows what the ranges are measured on");
   }
   if (precision == "F32" && (options.inputsOutputs.quantInputs || options.inputsOutputs.quantOutputs)) {
@@ -98,14 +100,18 @@ llvm::Expected<x86::X86Target> parseTarget(const Options &options) {
   return *target;
 }
 
-llvm::json::Object describe(const quant::QuantizeReport &report) {
-  llvm::json::Array kept;
-  for (const quant::KeptOp &op : report.kept) {
-    kept.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(op.name)},
+llvm::json::Array describe(ArrayRef<quant::KeptOp> ops) {
+  llvm::json::Array list;
+  for (const quant::KeptOp &op : ops) {
+    list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(op.name)},
                                       {"op", op.op},
                                       {"reason", llvm::json::fixUTF8(op.reason)},
                                       {"products", op.products}});
   }
+  return list;
+}
+
+llvm::json::Object describe(const quant::QuantizeReport &report) {
   llvm::json::Array ops;
   for (const quant::DecidedOp &op : report.ops) {
     ops.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(op.name)},
@@ -123,7 +129,9 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                             {"integer_ops", report.integerOps},
                             {"products", report.products},
                             {"integer_products", report.integerProducts},
-                            {"float_ops", std::move(kept)}};
+                            {"wide_products", report.wideProducts},
+                            {"wide_ops", describe(report.wide)},
+                            {"float_ops", describe(report.kept)}};
 }
 
 llvm::Error run(const Options &options) {
@@ -151,7 +159,8 @@ llvm::Error run(const Options &options) {
     return module.takeError();
   }
   std::string hash = options.observe ? top::hashModule(**module) : "";
-  auto quantization = loadTables(options.calibrationTable, options.quantizeTable, **module);
+  auto quantization = loadTables(options.calibrationTable, options.quantizeTable,
+                                 *quant::parsePrecision(StringRef(options.quantize).upper()), **module);
   if (!quantization) {
     return quantization.takeError();
   }
@@ -164,8 +173,9 @@ llvm::Error run(const Options &options) {
     }
     products = std::move(*written);
   }
-  codegen::X86DeployOptions deploy{*target,         options.output,           options.cacheFolder,  options.deviceMlir,
-                                   options.observe, std::move(*quantization), options.inputsOutputs};
+  codegen::X86DeployOptions deploy{
+      *target,         options.output,           options.cacheFolder,   options.deviceMlir,
+      options.observe, std::move(*quantization), options.inputsOutputs, options.requantize};
   llvm::Expected<codegen::X86DeployResult> result = codegen::deployX86(**module, deploy, observer);
   if (!result) {
     llvm::Error error = result.takeError();
@@ -205,9 +215,12 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   options->cacheFolder = x86::KernelCache::defaultFolder();
   sub->add_option("--mlir", options->mlir, "NAME_top.mlir, its weights beside it")->required();
   sub->add_option("--chip", options->chip, "x86 (this machine), x86-v2, x86-avx2, x86-avx512 or x86-avx512vnni");
-  sub->add_option("--quantize", options->quantize, "F32 or INT8");
-  sub->add_option("--calibration-table", options->calibrationTable, "NAME_cali.json, for INT8");
-  sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json, for INT8: precision per op");
+  sub->add_option("--quantize", options->quantize, "F32, INT8 or INT16");
+  sub->add_option("--calibration-table", options->calibrationTable, "NAME_cali.json, for INT8 and INT16");
+  sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json, for INT8 and INT16: precision per op");
+  sub->add_option("--requantize", options->requantize,
+                  "How integer sums become integers of few bits: float, fixed or tflite")
+      ->check(CLI::IsMember({"float", "fixed", "tflite"}));
   sub->add_option("--output", options->output, "The .bmodel")->required();
   sub->add_option("--cache-dir", options->cacheFolder, "Folder of compiled kernels, or none")
       ->transform([](const std::string &text) { return text == "none" ? std::string() : text; });

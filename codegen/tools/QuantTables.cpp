@@ -9,8 +9,10 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tool;
 
-llvm::Expected<std::optional<codegen::Quantization>>
-tessera::tool::loadTables(const std::string &calibration, const std::string &choices, ModuleOp module) {
+llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(const std::string &calibration,
+                                                                               const std::string &choices,
+                                                                               quant::Precision standard,
+                                                                               ModuleOp module) {
   if (calibration.empty()) {
     return std::nullopt;
   }
@@ -33,5 +35,6 @@ tessera::tool::loadTables(const std::string &calibration, const std::string &cho
     }
     quantization.choices = std::move(*loaded);
   }
+  quantization.choices.standard = standard;
   return quantization;
 }

@@ -7,10 +7,11 @@
 
 namespace tessera::tool {
 
-/// The tables of an INT8 model, if they are good and of this |module|; nothing where |calibration| is empty. |choices|
-/// (the quantise table) may be empty.
+/// The tables of a quantised model, if they are good and of this |module|; nothing where |calibration| is empty.
+/// |choices| (the quantise table) may be empty; |standard|: precision of ops that have no line there.
 llvm::Expected<std::optional<codegen::Quantization>> loadTables(const std::string &calibration,
-                                                                const std::string &choices, mlir::ModuleOp module);
+                                                                const std::string &choices, quant::Precision standard,
+                                                                mlir::ModuleOp module);
 
 } // namespace tessera::tool
 

@@ -33,6 +33,8 @@ struct Options {
   bool device = false;
   std::string calibrationTable, quantizeTable;
   std::string isolate;
+  std::string requantize = "float";
+  bool int16 = false;
 };
 } // namespace
 
@@ -101,13 +103,13 @@ static llvm::Expected<std::vector<NamedTensor>> evaluate(func::FuncOp network, c
 }
 
 /// Top ops become the device ops that every chip starts from.
-static llvm::Error lower(ModuleOp module) {
+static llvm::Error lower(ModuleOp module, const std::string &requantise) {
   if (failed(tessera::device::checkLowerable(module))) {
     return tessera::top::unsupported("the model holds what Tessera does not run");
   }
   PassManager passes(module.getContext());
   OpPassManager &functions = passes.nest<func::FuncOp>();
-  functions.addPass(tessera::device::createConvertTopToDevicePass());
+  functions.addPass(tessera::device::createConvertTopToDevicePass({.requantisation = requantise}));
   functions.addPass(tessera::device::createVerifyLoweredPass());
   functions.addPass(tessera::device::createFormTablesPass());
   return failed(passes.run(module)) ? llvm::createStringError("failed to lower the model to device operations")
@@ -128,7 +130,9 @@ static llvm::Error run(const Options &options) {
     return found.takeError();
   }
   auto network = cast<func::FuncOp>(*found);
-  auto tables = loadTables(options.calibrationTable, options.quantizeTable, **module);
+  auto tables =
+      loadTables(options.calibrationTable, options.quantizeTable,
+                 options.int16 ? tessera::quant::Precision::INT16 : tessera::quant::Precision::INT8, **module);
   if (!tables) {
     return tables.takeError();
   }
@@ -138,7 +142,7 @@ static llvm::Error run(const Options &options) {
       return report.takeError();
     }
   }
-  if (llvm::Error error = options.device ? lower(**module) : llvm::Error::success()) {
+  if (llvm::Error error = options.device ? lower(**module, options.requantize) : llvm::Error::success()) {
     return error;
   }
   auto inputs = readTensors(network, options);
@@ -168,6 +172,9 @@ std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
   sub->add_option("--input", options->input, "safetensors file with one tensor per input, by name")->required();
   sub->add_option("--output", options->output, "safetensors file to write")->required();
   sub->add_flag("--device", options->device, "Lower to device operations first: the integers that every chip gives");
+  sub->add_option("--requantize", options->requantize, "With --device: float, fixed or tflite, as for deploy")
+      ->check(CLI::IsMember({"float", "fixed", "tflite"}));
+  sub->add_flag("--int16", options->int16, "With --calibration-table: as deploy --quantize INT16, not INT8");
   sub->add_option("--calibration-table", options->calibrationTable,
                   "NAME_cali.json: quantise first, as deploy does for INT8");
   sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json: precision per op");

@@ -25,6 +25,9 @@ Range readRange(ObjectReader &line) {
   line.text("method");
   std::optional<double> scale = line.optionalNumber("scale");
   range.error = line.optionalNumber("error");
+  if (std::optional<double> largest = line.optionalNumber("largest")) {
+    range.largest = static_cast<float>(*largest);
+  }
   std::optional<int64_t> zeroPoint = line.optionalInteger("zero_point", -128, 127);
   if (line.failed()) {
     return range;
@@ -37,6 +40,9 @@ Range readRange(ObjectReader &line) {
   }
   if (range.error && *range.error < 0) {
     line.fail("error " + std::to_string(*range.error) + " is negative");
+  }
+  if (range.largest && *range.largest < 0) {
+    line.fail("largest " + std::to_string(*range.largest) + " is negative");
   }
   if (dtype != "int8") {
     line.fail("dtype '" + dtype + "'; allowed: int8");
@@ -71,10 +77,11 @@ void Range::derive() {
 }
 
 Range Range::merged(const Range &a, const Range &b) {
+  Range both = a;
+  both.largest = std::max(a.magnitude(), b.magnitude());
   if (a.scale == b.scale && a.zeroPoint == b.zeroPoint) {
-    return a;
+    return both;
   }
-  Range both;
   both.threshold = std::max(a.threshold, b.threshold);
   both.min = std::min(a.min, b.min);
   both.max = std::max(a.max, b.max);

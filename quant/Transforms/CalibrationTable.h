@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,8 +13,9 @@ namespace tessera::quant {
 
 /// What of a tensor's values 8 bits keep: real = scale * (q - zeroPoint), q in [-128, 127].
 struct Range {
-  float threshold = 0;    ///< the magnitude that a symmetric range keeps
-  float min = 0, max = 0; ///< what an asymmetric range keeps
+  float threshold = 0;          ///< the magnitude that a symmetric range keeps
+  float min = 0, max = 0;       ///< what an asymmetric range keeps
+  std::optional<float> largest; ///< magnitude of all values seen, clipped or not; absent in tables that do not say
   bool symmetric = true;
   float scale = 1;
   int8_t zeroPoint = 0;
@@ -21,6 +23,8 @@ struct Range {
 
   /// Sets scale and zero point to what follows from the range, as run_calibration does.
   void derive();
+  /// What 16 bits keep: there are enough of them for outliers.
+  float magnitude() const { return largest.value_or(std::max({threshold, -min, max})); }
   /// The smallest range that holds both; equal ranges stay as they are, to the bit.
   static Range merged(const Range &a, const Range &b);
 };

@@ -2,64 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/Decisions.h"
 
+#include "quant/Transforms/Forms.h"
 #include "quant/Transforms/OpKinds.h"
-#include "quant/Transforms/Quantize.h"
+#include "quant/Transforms/TableNames.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopElementwiseOps.h"
-#include "llvm/ADT/EquivalenceClasses.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
 namespace tessera::quant {
 namespace {
-
-/// The known name nearest to `wanted`, as a question; empty if none is near.
-std::string suggestion(StringRef wanted, const llvm::StringMap<SmallVector<Operation *>> &known) {
-  StringRef best;
-  unsigned least = std::max<size_t>(2, wanted.size() / 3) + 1;
-  for (const auto &entry : known) {
-    unsigned distance = wanted.edit_distance(entry.getKey(), true, least);
-    if (distance < least || (distance == least && !best.empty() && entry.getKey() < best)) {
-      least = distance, best = entry.getKey();
-    }
-  }
-  return best.empty() ? "" : "; is it '" + best.str() + "'?";
-}
-
-/// A tensor whose 8 bits alone change the outputs by more than this share stays float: what was measured so far are a
-/// few percent for tensors that do no harm, and a third for those that ruin a network.
-constexpr double kMostError = 0.2;
-
-/// The names that tables may use.
-struct NameIndex {
-  explicit NameIndex(func::FuncOp function) {
-    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-      if (auto name = function.getArgAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr)) {
-        tensors[name.getValue()];
-      }
-    }
-    function.walk([&](Operation *op) {
-      llvm::SmallSetVector<StringRef, 4> own;
-      own.insert_range(top::getNodeNames(op->getLoc()));
-      for (Value result : op->getResults()) {
-        if (StringRef name = top::getTensorName(result); !name.empty()) {
-          own.insert(name);
-          tensors[name];
-        }
-      }
-      for (StringRef name : own) {
-        ops[name].push_back(op);
-      }
-    });
-  }
-
-  llvm::StringMap<SmallVector<Operation *>> ops;     ///< by node and by tensor
-  llvm::StringMap<SmallVector<Operation *>> tensors; ///< only the keys
-};
 
 class Decider {
 public:
@@ -78,7 +31,11 @@ public:
     if (llvm::Error error = checkAsked()) {
       return error;
     }
-    assignRanges();
+    auto kindOf = [&](Operation *op) { return kinds.lookup_or(op, OpKind::other); };
+    auto choiceOf = [&](Operation *op) { return pinned.lookup(op); };
+    auto rangeOf = [&](Value v) { return table.find(names.lookup(v)); };
+    auto nameOf = [&](Value v) { return names.lookup(v); };
+    assignForms({function, ops, choices.standard, quantized, kindOf, choiceOf, rangeOf, nameOf}, decisions);
     return std::move(decisions);
   }
 
@@ -101,7 +58,7 @@ private:
         names[result] = top::getTensorName(result);
       }
     });
-    NameIndex index(function);
+    TableNames index(function);
     for (const Choice &choice : choices.choices) {
       for (Operation *op : index.ops.lookup(choice.name)) {
         pinned[op] = &choice;
@@ -116,6 +73,9 @@ private:
     std::string against;
     if (const Choice *choice = pinned.lookup(op); choice && choice->precision == Precision::F32) {
       against = "the quantise table says F32" + (choice->reason.empty() ? "" : ": " + choice->reason);
+    } else if (kind == OpKind::product && multipliesActivations(op) &&
+               !(pinned.contains(op) && pinned.lookup(op)->precision == Precision::INT8)) {
+      against = "both of its operands are computed (an INT8 line of a quantise table makes them integers)";
     } else if (kind == OpKind::other) {
       against = op->getName().getStringRef().str() + " has no integer form";
     } else if (std::optional<std::string> reason = kind == OpKind::product ? reasonAgainst(op) : std::nullopt) {
@@ -123,15 +83,18 @@ private:
     } else if (Value lost = rangelessOperand(op, kind)) {
       against = lacking(lost);
     }
+    kind = kind == OpKind::product && multipliesActivations(op) ? OpKind::pairwise : kind;
     kinds[op] = against.empty() ? kind : OpKind::other;
     reasons[op] = against;
   }
 
   /// A product reads integers; what has the same parameters on both sides needs those of what it moves.
   Value rangelessOperand(Operation *op, OpKind kind) {
-    unsigned count = kind == OpKind::product || kind == OpKind::move ? 1
-                     : kind == OpKind::concat                        ? op->getNumOperands()
-                                                                     : 0;
+    bool two = kind == OpKind::product && multipliesActivations(op);
+    unsigned count = two                                               ? 2
+                     : kind == OpKind::product || kind == OpKind::move ? 1
+                     : kind == OpKind::concat                          ? op->getNumOperands()
+                                                                       : 0;
     for (Value operand : op->getOperands().take_front(count)) {
       if (!hasRange(operand)) {
         return operand;
@@ -142,8 +105,7 @@ private:
 
   bool hasRange(Value v) {
     OpKind kind = kindAt(v);
-    const Range *range = table.find(names.lookup(v));
-    return kind == OpKind::move || kind == OpKind::concat || (range && range->error.value_or(0) <= kMostError);
+    return kind == OpKind::move || kind == OpKind::concat || table.find(names.lookup(v));
   }
 
   OpKind kindAt(Value v) const {
@@ -153,10 +115,6 @@ private:
 
   /// Why `v` has no range.
   std::string lacking(Value v) const {
-    if (const Range *range = table.find(names.lookup(v))) {
-      return llvm::formatv("tensor '{0}' alone would change the outputs by {1:P0} in int8, allowed are {2:P0}",
-                           names.lookup(v), *range->error, kMostError);
-    }
     return "tensor '" + names.lookup(v).str() + "' has no line in the calibration table";
   }
 
@@ -166,14 +124,16 @@ private:
     OpKind kind = kinds.at(op);
     Value result = op->getNumResults() == 1 ? op->getResult(0) : Value();
     const Choice *choice = pinned.lookup(op);
-    bool asked = choice && choice->precision == Precision::INT8 && kind != OpKind::other && hasRange(result);
-    for (Value each : op->getResults()) { // a recurrent op has several
+    bool asked = choice && kind != OpKind::other && kind != OpKind::pairwise && hasRange(result) &&
+                 (choice->precision == Precision::INT8 ||
+                  (choice->precision == Precision::INT16 && kind != OpKind::product)); // which is about its operand
+    for (Value each : op->getResults()) {                                              // a recurrent op has several
       if (isWanted(each) || (asked && each == result)) {
         quantized.insert(each);
       }
     }
     std::string &reason = reasons[op];
-    if (reason.empty() && kind != OpKind::product && !quantized.contains(result) &&
+    if (reason.empty() && kind != OpKind::product && kind != OpKind::pairwise && !quantized.contains(result) &&
         !(kind == OpKind::elementwise && isChained(result))) {
       reason = hasRange(result) ? "nothing that runs on integers reads it" : lacking(result);
     }
@@ -190,7 +150,7 @@ private:
     }
   }
 
-  /// INT8 lines that lead to nothing are errors: the user would believe otherwise.
+  /// INT8 and INT16 lines that lead to nothing are errors: the user would believe otherwise.
   llvm::Error checkAsked() {
     for (const Choice &choice : choices.choices) {
       SmallVector<Operation *> named;
@@ -204,7 +164,8 @@ private:
         continue;
       }
       std::string reason = reasons.lookup(named.front());
-      return llvm::createStringError("'" + choices.path + "': '" + choice.name + "' cannot be INT8: " +
+      return llvm::createStringError("'" + choices.path + "': '" + choice.name + "' cannot be " +
+                                     toString(choice.precision) + ": " +
                                      (reason.empty() ? "it is a constant, or inside of a loop or branch" : reason));
     }
     return llvm::Error::success();
@@ -226,6 +187,8 @@ private:
       switch (kinds.at(user)) {
       case OpKind::product:
         return use.getOperandNumber() == 0;
+      case OpKind::pairwise:
+        return true;
       case OpKind::elementwise:
         // What softmax and the like make stays float if only such an op asks.
         return kindAt(v) != OpKind::other && !fusesInto(v, user);
@@ -249,7 +212,7 @@ private:
 
   bool isFusable(Value v, Operation *user) {
     OpKind kind = kindAt(v);
-    return (kind == OpKind::product || kind == OpKind::elementwise) && v.hasOneUse() &&
+    return (kind == OpKind::product || kind == OpKind::pairwise || kind == OpKind::elementwise) && v.hasOneUse() &&
            v.getType() == user->getResult(0).getType();
   }
 
@@ -257,42 +220,6 @@ private:
   bool isChained(Value v) {
     return llvm::any_of(v.getUsers(), [&](Operation *user) {
       return isInteger(user) && kinds.at(user) == OpKind::elementwise && fusesInto(v, user);
-    });
-  }
-
-  //--- Ranges ---
-
-  void assignRanges() {
-    llvm::EquivalenceClasses<Value> groups;
-    for (Operation *op : ops) {
-      OpKind kind = kinds.at(op);
-      if ((kind == OpKind::move || kind == OpKind::concat) && quantized.contains(op->getResult(0))) {
-        for (Value operand : op->getOperands().take_front(kind == OpKind::move ? 1 : op->getNumOperands())) {
-          groups.unionSets(operand, op->getResult(0));
-        }
-      }
-    }
-    // A group's range holds those of the tensors that are computed; the others only pass them on.
-    llvm::DenseMap<Value, Range> ranges;
-    auto leader = [&](Value v) { return groups.contains(v) ? groups.getLeaderValue(v) : v; };
-    auto forEach = [&](auto &&visitor) {
-      llvm::for_each(function.getArguments(), visitor);
-      for (Operation *op : ops) {
-        llvm::for_each(op->getResults(), visitor);
-      }
-    };
-    forEach([&](Value v) {
-      OpKind kind = kindAt(v);
-      if (quantized.contains(v) && kind != OpKind::move && kind != OpKind::concat) {
-        const Range &own = *table.find(names.lookup(v));
-        auto [it, isFirst] = ranges.try_emplace(leader(v), own);
-        it->second = isFirst ? own : Range::merged(it->second, own);
-      }
-    });
-    forEach([&](Value v) {
-      if (quantized.contains(v)) {
-        decisions.tensors.insert({v, ranges.at(leader(v))});
-      }
     });
   }
 
@@ -310,23 +237,6 @@ private:
 };
 
 } // namespace
-
-llvm::Error checkTables(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices) {
-  NameIndex index(function);
-  for (const auto &line : table.tensors()) {
-    if (!index.tensors.contains(line.getKey())) {
-      return llvm::createStringError("'" + table.path() + "': the model has no tensor '" + line.getKey() + "'" +
-                                     suggestion(line.getKey(), index.tensors));
-    }
-  }
-  for (const Choice &choice : choices.choices) {
-    if (!index.ops.contains(choice.name)) {
-      return llvm::createStringError("'" + choices.path + "': the model has no op or tensor '" + choice.name + "'" +
-                                     suggestion(choice.name, index.ops));
-    }
-  }
-  return llvm::Error::success();
-}
 
 llvm::Expected<Decisions> decide(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices) {
   return Decider(function, table, choices).run();

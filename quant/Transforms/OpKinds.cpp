@@ -82,6 +82,11 @@ OpKind kindOf(Operation *op) {
       .Default(OpKind::other);
 }
 
+bool multipliesActivations(Operation *op) {
+  return isa<top::MatMulOp>(op) && !top::isConstant(op->getOperand(0)) && !top::isConstant(op->getOperand(1)) &&
+         !op->getOperand(1).getDefiningOp<top::DequantizeOp>();
+}
+
 WeightOperand weightOf(Operation *op) {
   OpOperand &weight = op->getOpOperand(1);
   if (auto matmul = dyn_cast<top::MatMulOp>(op)) {
@@ -91,6 +96,23 @@ WeightOperand weightOf(Operation *op) {
 }
 
 Value biasOf(Operation *op) { return op->getNumOperands() > 2 ? op->getOperand(2) : Value(); }
+
+int64_t countBlended(Operation *op) {
+  int64_t count = 1;
+  if (auto reduce = dyn_cast<top::ReduceOp>(op)) {
+    for (int64_t axis : reduce.getAxes()) {
+      count *= typeOf(reduce.getX()).getDimSize(axis);
+    }
+  } else if (auto pool = dyn_cast<top::AvgPoolOp>(op)) {
+    for (int64_t size : pool.getKernel()) {
+      count *= size;
+    }
+  } else if (auto matmul = dyn_cast<top::MatMulOp>(op)) {
+    RankedTensorType a = typeOf(matmul.getA());
+    count = a.getDimSize(a.getRank() - (matmul.getTransA() ? 2 : 1));
+  }
+  return count;
+}
 
 int64_t countProducts(Operation *op) {
   auto type = dyn_cast_or_null<RankedTensorType>(op->getNumResults() == 1 ? op->getResult(0).getType() : Type());
@@ -111,13 +133,23 @@ int64_t countProducts(Operation *op) {
 }
 
 std::optional<std::string> reasonAgainst(Operation *op) {
+  // |q - zero point| <= 255, |weight| <= 127, and the bias takes kMaxBias of the 32 bits.
+  int64_t longest = (std::numeric_limits<int32_t>::max() - int64_t(kMaxBias)) / (255 * 127);
+  auto tooLong = [&](int64_t length) -> std::optional<std::string> {
+    return length <= longest ? std::nullopt
+                             : std::optional("sums of " + std::to_string(length) +
+                                             " products may exceed 32 bits, allowed are " + std::to_string(longest));
+  };
+  if (multipliesActivations(op)) {
+    return biasOf(op) ? std::optional<std::string>("it adds a bias to a product of two activations")
+                      : tooLong(countBlended(op));
+  }
   Value weight = weightOf(op).operand->get();
   if (weight.getDefiningOp<top::DequantizeOp>()) {
     return "its weight is quantised in the model already";
   }
   if (!top::isConstant(weight)) {
-    return top::isConstant(op->getOperand(0)) ? "its first operand is the constant one"
-                                              : "both of its operands are computed";
+    return "its first operand is the constant one";
   }
   if (top::isConstant(op->getOperand(0))) {
     return "both of its operands are constants";
@@ -128,10 +160,8 @@ std::optional<std::string> reasonAgainst(Operation *op) {
   if (Value bias = biasOf(op); bias && !top::isConstant(bias)) {
     return "its bias is computed";
   }
-  // |q - zero point| <= 255, |weight| <= 127, and the bias takes kMaxBias of the 32 bits.
-  int64_t longest = (std::numeric_limits<int32_t>::max() - int64_t(kMaxBias)) / (255 * 127);
-  if (int64_t length = reductionLength(op); length > longest) {
-    return "sums of " + std::to_string(length) + " products may exceed 32 bits, allowed are " + std::to_string(longest);
+  if (std::optional<std::string> reason = tooLong(reductionLength(op))) {
+    return reason;
   }
   if (!hasFiniteWeights(op)) {
     return "its weights or bias are not all finite numbers";

@@ -10,6 +10,7 @@ namespace tessera::quant {
 
 enum class OpKind {
   product,     ///< conv, conv_transpose, matmul: operand 0 and constant operand 1 in integers, sums in i32
+  pairwise,    ///< matmul of two activations, both in integers; only where it is asked for
   elementwise, ///< reads and writes integers, computes in float
   move,        ///< only moves operand 0, or picks from it by size: its result has the same parameters
   concat,      ///< only moves: all operands and the result have the same parameters
@@ -18,6 +19,9 @@ enum class OpKind {
 };
 
 OpKind kindOf(mlir::Operation *op);
+
+/// Whether `op` is a matmul of which no operand is constant.
+bool multipliesActivations(mlir::Operation *op);
 
 /// The constant of `op` (a product) that becomes i8, and along which of its dims the output channels lie.
 struct WeightOperand {
@@ -29,10 +33,13 @@ WeightOperand weightOf(mlir::Operation *op);
 /// The bias of a product, null if it has none.
 mlir::Value biasOf(mlir::Operation *op);
 
+/// Elements that one result of a blend, or products that one of a pairwise op, is made of.
+int64_t countBlended(mlir::Operation *op);
+
 /// Multiplications of a product with static dims; 0 for other ops.
 int64_t countProducts(mlir::Operation *op);
 
-/// Why a product cannot run on integers whatever its input's range is; nothing if it can.
+/// Why a product (or pairwise op) cannot run on integers whatever its inputs' ranges are; nothing if it can.
 std::optional<std::string> reasonAgainst(mlir::Operation *op);
 
 } // namespace tessera::quant

@@ -22,7 +22,7 @@ using namespace mlir;
 
 /// Every reader of `v` that `decisions` does not except gets dequantize(quantize(v)). The integers stand for the tensor
 /// from now on, and have its name.
-top::QuantizeOp insertPair(OpBuilder &builder, Value v, const Range &range, const Decisions &decisions) {
+top::QuantizeOp insertPair(OpBuilder &builder, Value v, const IntegerForm &form, const Decisions &decisions) {
   Location loc = v.getLoc();
   if (Operation *op = v.getDefiningOp()) {
     builder.setInsertionPointAfter(op);
@@ -30,10 +30,11 @@ top::QuantizeOp insertPair(OpBuilder &builder, Value v, const Range &range, cons
     builder.setInsertionPointToStart(v.getParentBlock());
   }
   auto type = cast<RankedTensorType>(v.getType());
-  Value scale = top::createScalar(builder, loc, builder.getF32Type(), range.scale);
-  Value zeroPoint = top::createScalar(builder, loc, builder.getI8Type(), range.zeroPoint);
-  auto q = top::QuantizeOp::create(builder, loc, type.clone(builder.getI8Type()), v, scale, zeroPoint);
-  auto dq = top::DequantizeOp::create(builder, loc, type, q, scale, zeroPoint);
+  Type element = builder.getIntegerType(form.isWide() ? 16 : 8);
+  Value scale = top::createScalar(builder, loc, builder.getF32Type(), form.scale);
+  Value zeroPoint = top::createScalar(builder, loc, element, form.zeroPoint);
+  auto q = top::QuantizeOp::create(builder, loc, type.clone(element), v, scale, zeroPoint, form.levels);
+  auto dq = top::DequantizeOp::create(builder, loc, type, q, scale, zeroPoint, form.levels);
   v.replaceUsesWithIf(dq, [&](OpOperand &use) {
     Operation *user = use.getOwner();
     bool passesInputOn = isa<BlockArgument>(v) && user->hasTrait<OpTrait::IsTerminator>();
@@ -88,7 +89,7 @@ std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions
     DecidedOp entry;
     entry.name = tableName(&op, uses);
     entry.op = op.getName().getStringRef().str();
-    entry.precision = isInteger ? Precision::INT8 : Precision::F32;
+    entry.precision = !isInteger ? Precision::F32 : decisions.wide.contains(&op) ? Precision::INT16 : Precision::INT8;
     OpKind kind = kindOf(&op);
     entry.moves = kind == OpKind::move || kind == OpKind::concat;
     entry.products = countProducts(&op);
@@ -111,6 +112,10 @@ QuantizeReport reportOn(func::FuncOp function, const Decisions &decisions) {
     if (decisions.integers.contains(&op)) {
       ++report.integerOps;
       report.integerProducts += products;
+      if (auto it = decisions.wide.find(&op); it != decisions.wide.end()) {
+        report.wideProducts += products;
+        report.wide.push_back({displayName(&op), op.getName().getStringRef().str(), it->second, products});
+      }
     } else if (auto it = decisions.kept.find(&op); it != decisions.kept.end()) {
       report.kept.push_back({displayName(&op), op.getName().getStringRef().str(), it->second, products});
     }
@@ -176,6 +181,9 @@ class QuantizePass : public impl::QuantizePassBase<QuantizePass> {
     for (const KeptOp &kept : report->kept) {
       emitRemark(function.getLoc()) << "'" << kept.name << "' (" << kept.op << ") stays float: " << kept.reason;
     }
+    for (const KeptOp &wide : report->wide) {
+      emitRemark(function.getLoc()) << "'" << wide.name << "' (" << wide.op << ") reads i16: " << wide.reason;
+    }
     return llvm::Error::success();
   }
 };
@@ -207,19 +215,19 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
   QuantizeReport report = reportOn(function, *decisions);
   OpBuilder builder(function.getContext());
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
-    if (decisions->integers.contains(&op) && kindOf(&op) == OpKind::product) {
+    if (decisions->integers.contains(&op) && kindOf(&op) == OpKind::product && !multipliesActivations(&op)) {
       llvm::Expected<std::optional<LearnedWeight>> own = findLearned(*learned, &op);
       if (!own) {
         return own.takeError();
       }
       report.learnedWeights += own->has_value();
-      quantizeWeight(builder, &op, decisions->tensors.find(op.getOperand(0))->second.scale, *own);
+      quantizeWeight(builder, &op, decisions->tensors.find(op.getOperand(0))->second.finestScale, *own);
     }
   }
-  for (auto &[value, range] : decisions->tensors) {
-    top::QuantizeOp q = insertPair(builder, value, range, *decisions);
+  for (auto &[value, form] : decisions->tensors) {
+    top::QuantizeOp q = insertPair(builder, value, form, *decisions);
     if (StringRef name = top::getTensorName(q); !name.empty()) {
-      report.tensors.push_back({name.str(), range.scale, range.zeroPoint});
+      report.tensors.push_back({name.str(), form.scale, form.zeroPoint});
     }
   }
   return report;

@@ -8,7 +8,7 @@
 
 namespace tessera::quant {
 
-/// An op that stays float.
+/// An op that is not in 8 bits.
 struct KeptOp {
   std::string name; ///< of its ONNX nodes, or of its tensor
   std::string op;   ///< "top.conv"
@@ -28,7 +28,7 @@ struct DecidedOp {
   int64_t writes = 0;   ///< elements of its results
 };
 
-/// A tensor that is i8 now: real = scale * (q - zeroPoint).
+/// A tensor that is i8 or i16 now: real = scale * (q - zeroPoint).
 struct QuantizedTensor {
   std::string name; ///< of the float tensor that it stands for; its quantize has the name from now on
   float scale;
@@ -40,7 +40,8 @@ struct QuantizeReport {
   int64_t integerOps = 0;                      ///< run on integers, or in the epilogue of one that does
   int64_t products = 0, integerProducts = 0;   ///< multiplications of convolutions and matmuls: all, in integers
   int64_t learnedWeights = 0;                  ///< products whose weights run_calibration chose
-  std::vector<KeptOp> kept;                    ///< in program order
+  int64_t wideProducts = 0;                    ///< of these, those of i16
+  std::vector<KeptOp> kept, wide;              ///< that stay float, that read i16; in program order
   std::vector<DecidedOp> ops;                  ///< all of them, in program order
   std::vector<QuantizedTensor> tensors;        ///< with a name
   std::vector<std::string> floatInputsOutputs; ///< that were asked for as integers and stay f32: which, and why

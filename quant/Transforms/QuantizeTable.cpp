@@ -4,12 +4,31 @@
 
 #include "quant/Transforms/TableFile.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
 
 namespace tessera::quant {
 
-StringRef toString(Precision precision) { return precision == Precision::INT8 ? "INT8" : "F32"; }
+std::optional<Precision> parsePrecision(StringRef name) {
+  return StringSwitch<std::optional<Precision>>(name)
+      .Case("F32", Precision::F32)
+      .Case("INT8", Precision::INT8)
+      .Case("INT16", Precision::INT16)
+      .Default(std::nullopt);
+}
+
+StringRef toString(Precision precision) {
+  switch (precision) {
+  case Precision::F32:
+    return "F32";
+  case Precision::INT8:
+    return "INT8";
+  case Precision::INT16:
+    return "INT16";
+  }
+  return "";
+}
 
 Expected<QuantizeTable> QuantizeTable::load(StringRef path) {
   Expected<json::Object> document =
@@ -39,11 +58,12 @@ Expected<QuantizeTable> QuantizeTable::load(StringRef path) {
     ObjectReader line(*object, "'" + path.str() + "': op '" + name->str() + "'");
     line.ignore("name");
     std::string type = line.text("type");
-    if (!line.failed() && type != "F32" && type != "INT8") {
-      line.fail("type '" + type + "'; allowed: F32, INT8");
+    std::optional<Precision> precision = parsePrecision(type);
+    if (!line.failed() && !precision) {
+      line.fail("type '" + type + "'; allowed: F32, INT8, INT16");
     }
     table.choices.push_back(
-        {name->str(), type == "INT8" ? Precision::INT8 : Precision::F32, line.optionalText("reason").value_or("")});
+        {name->str(), precision.value_or(Precision::F32), line.optionalText("reason").value_or("")});
     if (!seen.insert(*name).second) {
       line.fail("is there twice");
     }

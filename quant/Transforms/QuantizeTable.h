@@ -4,15 +4,17 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace tessera::quant {
 
-enum class Precision { F32, INT8 };
+enum class Precision { F32, INT8, INT16 };
 
 /// As tables and flags spell it.
 llvm::StringRef toString(Precision precision);
+std::optional<Precision> parsePrecision(llvm::StringRef name);
 
 /// One line: the user, or a search, decided about an op.
 struct Choice {
@@ -27,6 +29,7 @@ struct QuantizeTable {
   /// Reads and checks a table. The error names file, op, value and what is allowed.
   static llvm::Expected<QuantizeTable> load(llvm::StringRef path);
 
+  Precision standard = Precision::INT8; ///< of ops that have no line: INT8, or INT16
   std::string path;
   std::vector<Choice> choices;
 };

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 using namespace mlir;
@@ -152,6 +153,29 @@ void adopt(const LearnedWeight &learned, Channels channels, ArrayRef<float> bias
 bool hasFiniteWeights(Operation *op) {
   Value bias = biasOf(op);
   return isFinite(weightOf(op).operand->get()) && (!bias || isFinite(bias));
+}
+
+int64_t mostLevels(Operation *op, double magnitude) {
+  auto [operand, dim] = weightOf(op);
+  std::optional<top::TensorData> data = top::getConstantData(operand->get());
+  std::optional<top::TensorData> bias = biasOf(op) ? top::getConstantData(biasOf(op)) : std::nullopt;
+  ArrayRef<float> weights = data->data<float>(), biases = bias ? bias->data<float>() : ArrayRef<float>();
+  Channels channels = channelsOf(data->type, dim);
+  SmallVector<float> scales = scalesOf(weights, channels, biases, magnitude / kMostLevels);
+  // What one level adds to a sum at most: rounding moves a weight by less than 1.
+  SmallVector<double> perLevel(channels.count, 0.0);
+  for (auto [i, w] : llvm::enumerate(weights)) {
+    int64_t c = channels.of(i);
+    perLevel[c] += std::abs(double(w)) / scales[c] + 1;
+  }
+  double worst = 0;
+  for (auto [i, b] : llvm::enumerate(biases)) {
+    int64_t c = i % channels.count;
+    worst = std::max(worst, perLevel[c] + std::abs(double(b)) / (magnitude * scales[c]));
+  }
+  worst = std::max(worst, *std::max_element(perLevel.begin(), perLevel.end()));
+  constexpr double kLargestSum = std::numeric_limits<int32_t>::max() - (1 << 16); // less roundings of scales and bias
+  return static_cast<int64_t>(std::min<double>(kMostLevels, kLargestSum / worst));
 }
 
 int64_t countChannels(Operation *op) {

@@ -10,8 +10,15 @@ namespace tessera::quant {
 /// |bias / (scale of x * scale of w)| stays below: the rest of the accumulator's 32 bits is for the products.
 inline constexpr double kMaxBias = 1 << 28;
 
+/// Of i16 values on either side of zero.
+inline constexpr int64_t kMostLevels = 32767;
+
 /// Whether weight and bias of a product can be read and hold no NaN and no infinity.
 bool hasFiniteWeights(mlir::Operation *op);
+
+/// The most levels of an i16 input of values up to `magnitude` with which no sum of a product, with its bias, can leave
+/// 32 bits: by the weights that it has.
+int64_t mostLevels(mlir::Operation *op, double magnitude);
 
 /// Replaces the weight of a product by `dequantize(i8 constant)`: symmetric, one scale per output channel, values in
 /// [-127, 127], rounded so that the sums of kernels and channels stay. A channel whose bias is huge against its weights

@@ -10,7 +10,7 @@
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/version.json 2>&1 | FileCheck %s --check-prefix=VERSION
 // VERSION: error: '{{.*}}version.json': "version" is 2, this program reads version 1
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/unknown_key.json 2>&1 | FileCheck %s --check-prefix=UNKNOWN_KEY
-// UNKNOWN_KEY: error: '{{.*}}unknown_key.json': tensor 'x': unknown key "treshold"; allowed are dtype, error, max, method, min, name, scale, symmetric, threshold, zero_point
+// UNKNOWN_KEY: error: '{{.*}}unknown_key.json': tensor 'x': unknown key "treshold"; allowed are dtype, error, largest, max, method, min, name, scale, symmetric, threshold, zero_point
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/missing.json 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: error: '{{.*}}missing.json': tensor 'x': "min" is missing
 // RUN: not tessera-opt %s --top-quantize=calibration-table=%t/negative.json 2>&1 | FileCheck %s --check-prefix=NEGATIVE
@@ -40,7 +40,7 @@
 // RUN: not tessera-opt %s --top-quantize="calibration-table=%t/good.json quantize-table=%t/q_format.json" 2>&1 | FileCheck %s --check-prefix=Q_FORMAT
 // Q_FORMAT: error: '{{.*}}q_format.json': "format" is not "tessera-quantize-table"; a quantise table is
 // RUN: not tessera-opt %s --top-quantize="calibration-table=%t/good.json quantize-table=%t/q_type.json" 2>&1 | FileCheck %s --check-prefix=Q_TYPE
-// Q_TYPE: error: '{{.*}}q_type.json': op 'y': type 'INT3'; allowed: F32, INT8
+// Q_TYPE: error: '{{.*}}q_type.json': op 'y': type 'INT3'; allowed: F32, INT8, INT16
 // RUN: not tessera-opt %s --top-quantize="calibration-table=%t/good.json quantize-table=%t/q_key.json" 2>&1 | FileCheck %s --check-prefix=Q_KEY
 // Q_KEY: error: '{{.*}}q_key.json': op 'y': unknown key "typ"
 // RUN: not tessera-opt %s --top-quantize="calibration-table=%t/good.json quantize-table=%t/q_twice.json" 2>&1 | FileCheck %s --check-prefix=Q_TWICE

@@ -16,6 +16,7 @@ TARGET = "INT8+target"
 COLUMNS = {
     "F32": ["--quantize", "F32"],
     "INT8": ["--quantize", "INT8", "--calibration_table", "{table}"],
+    "INT16": ["--quantize", "INT16", "--calibration_table", "{table}"],
 }
 DEFAULT_SAMPLES = 32
 
@@ -65,4 +66,7 @@ class Build:
 def _note(document: dict) -> str:
     """Share of the multiplications on integers."""
     told = document.get("model", {}).get("quantization")
-    return f"{100 * told['integer_products'] / told['products']:.1f} % of the MACs in int8" if told and told["products"] else ""
+    if not told or not told["products"]:
+        return ""
+    note = f"{100 * told['integer_products'] / told['products']:.1f} % of the MACs in integers"
+    return note + (f", {100 * told['wide_products'] / told['products']:.1f} % in int16" if told["wide_products"] else "")

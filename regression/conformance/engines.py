@@ -135,10 +135,10 @@ def run_reference(compiler: Compiler, mlir: Path, inputs: Mapping[str, np.ndarra
     return safetensors_io.load(results)
 
 
-def deploy(compiler: Compiler, mlir: Path, chip: str) -> Path:
+def deploy(compiler: Compiler, mlir: Path, chip: str, *options: str) -> Path:
     bmodel = mlir.with_name(f"{chip}.bmodel")
     compiler("deploy", "deploy", "--mlir", mlir, "--chip", chip, "--cache-dir", "none", "--jobs", "1",
-             "--output", bmodel)
+             "--output", bmodel, *options)
     return bmodel
 
 

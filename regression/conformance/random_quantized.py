@@ -2,12 +2,13 @@
 """Random small quantised networks: every instruction set gives the integers of the device reference, to the bit.
 
 Networks of quantise/dequantise pairs with odd shapes, channel tails, zero points anywhere, saturating values, per-channel
-weights, results that stay float. On 1 and 2 threads. What the Top reference computes in float for the same network may
+weights, results that stay float, 16-bit activations; every mode of requantisation. On 1 and 2 threads. What the Top reference computes in float for the same network may
 differ by a rounding, now and then: that is counted, and must stay rare.
     build/bin/tessera-python regression/conformance/random_quantized.py --seeds 0:500 [--isa x86-v2] [--keep FOLDER]
 """
 from __future__ import annotations
 
+import random
 import sys
 import tempfile
 from pathlib import Path
@@ -26,6 +27,8 @@ from tessera import safetensors_io
 MAX_FAR = 0.02
 # The last one is all that this machine has: other products of bytes than the named ones where it has VNNI.
 VARIANTS = (*supported_isas(), "x86")
+ELEMENTS = {np.int8: TensorProto.INT8, np.uint8: TensorProto.UINT8, np.int16: TensorProto.INT16}
+MODES = ("float", "float", "fixed", "tflite")  # of requantisation
 WEIGHT_AXES = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": None}
 MOVES = {"Concat", "Slice", "Split", "Transpose", "Reshape", "Pad", "Resize", "DepthToSpace", "SpaceToDepth", "MaxPool",
          "GlobalMaxPool", "Gather", "Relu", "Clip", "ReduceMax", "ReduceMin"}
@@ -38,6 +41,7 @@ class QuantisedNetwork(random_graphs.Network):
         super().__init__(seed)
         self.parameters: dict[str, tuple[float, np.ndarray]] = {}  # scale and zero point by value
         self.integers: dict[str, str] = {}
+        self.words = seed % 2 == 1  # half of the networks have 16-bit tensors, too
 
     def raw(self, op: str, inputs: Sequence[str], count: int = 1, **attributes: object) -> list[str]:
         outputs = [f"t{len(self.nodes)}_{i}" for i in range(count)]
@@ -45,6 +49,9 @@ class QuantisedNetwork(random_graphs.Network):
         return outputs
 
     def draw_parameters(self) -> tuple[float, np.ndarray]:
+        if self.words and self.rng.random() < 0.4:
+            # Symmetric, as what is multiplied must be; a step between 1 and 1/200 of the bytes' one.
+            return float(np.float32(10 ** self.rng.uniform(-4.5, -2.2))), np.array(0, np.int16)
         low, high, dtype = self.rng.choice([(-128, 127, np.int8), (-128, 127, np.int8), (0, 255, np.uint8)])
         middle = (low + high + 1) // 2
         zero = self.rng.choice([0, middle, self.rng.randint(middle - 40, middle + 40), self.rng.randint(low, high)])
@@ -180,7 +187,7 @@ def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, 
     net = QuantisedNetwork(seed)
     random_graphs.grow(net, OPS, (1, 7), steps)
     # The integers themselves are compared.
-    outputs = [(net.integers[name], TensorProto.INT8 if net.parameters[name][1].dtype == np.int8 else TensorProto.UINT8,
+    outputs = [(net.integers[name], ELEMENTS[net.parameters[name][1].dtype.type],
                 net.values[name]) for name in random_graphs.choose_outputs(net, seed, net.values)]
     return random_graphs.finish(net, seed, outputs), net.inputs
 
@@ -203,8 +210,9 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
         compiler("import", "import", "--onnx", path, "--output", plain, "--no-optimise")
         simulated = _reference(compiler, plain, inputs)
         compiler("import", "import", "--onnx", path, "--output", mlir)
-        want = _reference(compiler, mlir, inputs, "--device")
-        got = run_bmodel(deploy(compiler, mlir, isa), inputs)
+        mode = random.Random(seed).choice(MODES)
+        want = _reference(compiler, mlir, inputs, "--device", "--requantize", mode)
+        got = run_bmodel(deploy(compiler, mlir, isa, "--requantize", mode), inputs)
     elements = far = 0
     for name, expected in want.items():
         if got[name].shape != expected.shape or got[name].dtype != expected.dtype:

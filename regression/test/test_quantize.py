@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -31,13 +32,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def deploy(folder: Path, output: Path, *flags: object, table: object = "r8_cali.json") -> subprocess.CompletedProcess[str]:
-    return run_tool("model_deploy", "--mlir", "r8_top.mlir", "--quantize", "INT8", "--calibration_table", table, "--model", output,
+def deploy(folder: Path, output: Path, *flags: object, table: object = "r8_cali.json",
+           quantize: str = "INT8") -> subprocess.CompletedProcess[str]:
+    return run_tool("model_deploy", "--mlir", "r8_top.mlir", "--quantize", quantize, "--calibration_table", table, "--model", output,
                     *flags, cwd=folder)
 
 
-def told(folder: Path, output: Path, *flags: object) -> dict:
-    return json.loads(check(deploy(folder, output, "--skip_validation", "--json", *flags)))["model"]["quantization"]
+def told(folder: Path, output: Path, *flags: object, **choice: object) -> dict:
+    return json.loads(check(deploy(folder, output, "--skip_validation", "--json", *flags, **choice)))["model"]["quantization"]  # type: ignore[arg-type]
+
+
+def similarity(a: np.ndarray, b: np.ndarray) -> float:
+    return float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
 
 
 def outputs_of(folder: Path, model: Path) -> np.ndarray:
@@ -55,11 +61,43 @@ def test_runs_on_integers_and_answers_as_f32(folder: Path, tmp_path: Path) -> No
     check(run_tool("model_deploy", "--mlir", "r8_top.mlir", "--model", tmp_path / "f.bmodel", "--skip_validation", cwd=folder))
     f32, int8 = outputs_of(folder, tmp_path / "f.bmodel"), outputs_of(folder, tmp_path / "m.bmodel")
     assert (f32.argmax(1) == int8.argmax(1)).mean() >= 0.8
-    assert (f32 * int8).sum() / np.sqrt((f32 * f32).sum() * (int8 * int8).sum()) >= 0.98
+    assert similarity(f32, int8) >= 0.98
     assert not np.array_equal(f32, int8)
 
 
-def test_whole_model_gives_the_same_bits_everywhere(folder: Path, tmp_path: Path) -> None:
+def test_int16_activations_are_more_accurate(folder: Path, tmp_path: Path) -> None:
+    report = told(folder, tmp_path / "w.bmodel", quantize="INT16")
+    assert report["wide_products"] == report["integer_products"] == report["products"]
+    assert {op["reason"] for op in report["wide_ops"]} == {"INT16 is asked for"}
+    told(folder, tmp_path / "m.bmodel")
+    check(run_tool("model_deploy", "--mlir", "r8_top.mlir", "--model", tmp_path / "f.bmodel", "--skip_validation", cwd=folder))
+    f32, int8, int16 = (outputs_of(folder, tmp_path / f"{name}.bmodel") for name in "fmw")
+    assert 1 - similarity(f32, int16) < 0.7 * (1 - similarity(f32, int8))  # what is left is the weights'
+
+
+def test_sensitive_tensors_get_int16(folder: Path, tmp_path: Path) -> None:
+    table = json.loads((folder / "r8_cali.json").read_text())
+    for name, error in (("calm.json", 0.01), ("t.json", 0.5)):
+        for line in table["tensors"]:
+            line["error"] = error if line["name"] == "input" else 0.01
+        (tmp_path / name).write_text(json.dumps(table))
+    report = told(folder, tmp_path / "m.bmodel", table=tmp_path / "t.json")
+    [first] = [op for op in report["wide_ops"] if op["op"] == "top.conv"]
+    assert "'input' alone would change the outputs by 50% in int8, allowed are 20%" in first["reason"]
+    assert 0 < report["wide_products"] == first["products"] < 0.1 * report["products"] == 0.1 * report["integer_products"]
+    text = check(deploy(folder, tmp_path / "m.bmodel", "--skip_validation", table=tmp_path / "t.json"))
+    assert "int16 activations (" in text and "reads int16" in text
+    # A line of the quantise table asks for the same, or says that 8 bits will do.
+    for table_type, expected in (("INT16", 1), ("INT8", 0)):
+        lines = [{"name": first["name"].split("+")[0], "type": table_type, "reason": "try"}]
+        (tmp_path / "q.json").write_text(json.dumps({"format": "tessera-quantize-table", "version": 1, "ops": lines}))
+        cali = tmp_path / ("calm.json" if expected else "t.json")
+        asked = told(folder, tmp_path / "m.bmodel", "--quantize_table", tmp_path / "q.json", table=cali)
+        assert [op["reason"] for op in asked["wide_ops"] if op["products"]] == ["the quantise table says INT16: try"] * expected
+
+
+@pytest.mark.parametrize("quantize, requantize", [("INT8", "float"), ("INT16", "float"), ("INT8", "fixed"), ("INT16", "tflite")])
+def test_whole_model_gives_the_same_bits_everywhere(folder: Path, tmp_path: Path, quantize: str, requantize: str) -> None:
     """The device reference, every instruction set, 1 and 2 threads. Up to the logits: the softmax behind them is float."""
     import tessera.runtime as runtime
 
@@ -71,21 +109,56 @@ def test_whole_model_gives_the_same_bits_everywhere(folder: Path, tmp_path: Path
     for index, sample in enumerate(samples):
         safetensors_io.save(tmp_path / "in.safetensors", {"input": sample[None]})
         check(run_tool("tessera-compile", "reference", "--mlir", "t_top.mlir", "--calibration-table", "t_cali.json", "--device",
-                       "--input", "in.safetensors", "--output", "out.safetensors", cwd=tmp_path))
+                       "--input", "in.safetensors", "--output", "out.safetensors", "--requantize", requantize,
+                       *(["--int16"] if quantize == "INT16" else []), cwd=tmp_path))
         want = safetensors_io.load(tmp_path / "out.safetensors")["t22"]
         for isa in machine_isas():
             if index == 0:
-                check(run_tool("model_deploy", "--mlir", "t_top.mlir", "--quantize", "INT8", "--calibration_table", "t_cali.json",
-                               "--chip", isa, "--model", f"{isa}.bmodel", "--skip_validation", cwd=tmp_path))
+                check(run_tool("model_deploy", "--mlir", "t_top.mlir", "--quantize", quantize, "--calibration_table", "t_cali.json",
+                               "--chip", isa, "--model", f"{isa}.bmodel", "--skip_validation", "--requantize", requantize, cwd=tmp_path))
             for threads in (1, 2):
                 got = runtime.load(str(tmp_path / f"{isa}.bmodel"), threads=threads).net()({"input": sample[None]})["t22"]
                 assert got.tobytes() == want.tobytes(), (isa, threads, np.abs(got - want).max())
 
 
+def test_no_sum_of_int16_overflows(tmp_path: Path) -> None:
+    """As many levels as the weights allow: the largest sum that there can be is right to the bit, and near 2^31."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    import tessera.runtime as runtime
+
+    channels = 2500
+    signs = np.where(np.random.default_rng(3).random((4, channels, 1, 1)) < 0.5, -1, 1).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"], name="long")], "long",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, 2, 2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 2, 2])], [onnx.numpy_helper.from_array(signs, "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "long.onnx")
+    check(run_tool("model_transform", "--model_def", "long.onnx", "--model_name", "long", "--not_inference", "--mlir", "long_top.mlir",
+                   cwd=tmp_path))
+    x = np.broadcast_to(3 * signs[1:2], (1, channels, 2, 2)).copy()  # all products of channel 1 have one sign
+    x[..., 1] *= -1
+    x[..., 1, :] *= 1.5  # more than was seen
+    save_npz(tmp_path / "x.npz", {"x": np.clip(x, -3, 3)})
+    check(run_tool("run_calibration", "long_top.mlir", "--dataset", "x.npz", "--cali_method", "max", "-o", "cali.json", cwd=tmp_path))
+    safetensors_io.save(tmp_path / "in.safetensors", {"x": x})
+    check(run_tool("tessera-compile", "reference", "--mlir", "long_top.mlir", "--calibration-table", "cali.json", "--device", "--int16",
+                   "--input", "in.safetensors", "--output", "out.safetensors", cwd=tmp_path))
+    want = safetensors_io.load(tmp_path / "out.safetensors")["y"]
+    assert np.abs(want[:, 1] / np.array([[3, -3], [3, -3]]) / channels - 1).max() < 1e-3
+    for isa in machine_isas():
+        check(run_tool("model_deploy", "--mlir", "long_top.mlir", "--quantize", "INT16", "--calibration_table", "cali.json", "--chip", isa,
+                       "--model", f"{isa}.bmodel", "--skip_validation", "--device_mlir", "device.mlir", cwd=tmp_path))
+        assert np.array_equal(runtime.load(str(tmp_path / f"{isa}.bmodel")).net()({"x": x})["y"], want), isa
+    bound = int(re.search(r"sumBound = (\d+)", (tmp_path / "device.mlir").read_text()).group(1))  # type: ignore[union-attr]
+    assert 0.98 * 2 ** 31 < bound < 2 ** 31
+
+
 def test_is_compared_with_the_float_reference(folder: Path, tmp_path: Path) -> None:
     save_npz(tmp_path / "in.npz", {"input": np.load(folder / "samples.npz")["input"][:1]})
     text = check(deploy(folder, tmp_path / "m.bmodel", "--test_input", tmp_path / "in.npz"))
-    assert "ops are quantised" in text and "100.0 % of the multiplications have int8 operands" in text and "'output'" not in text
+    assert "ops are quantised" in text and "100.0 % of the multiplications have int8 weights" in text and "'output'" not in text
     rows = json.loads(check(deploy(folder, tmp_path / "m.bmodel", "--test_input", tmp_path / "in.npz", "--json")))["comparison"]["tensors"]
     assert len(rows) >= 10 and all(row["cosine"] > 0.95 and not row["note"] for row in rows)  # integers as what they stand for
     strict = deploy(folder, tmp_path / "n.bmodel", "--test_input", tmp_path / "in.npz", "--tolerance", "0.9999999,0.9999")
@@ -161,7 +234,7 @@ def test_table_of_another_model_is_refused(folder: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("content, words", [
     ("{", ["q.json", "no JSON"]),
     ('{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "outptu", "type": "F32"}]}', ["'outptu'", "'output'"]),
-    ('{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "output", "type": "BF16"}]}', ["'output'", "BF16", "F32, INT8"]),
+    ('{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "output", "type": "BF16"}]}', ["'output'", "BF16", "F32, INT8, INT16"]),
 ])
 def test_bad_quantize_table(folder: Path, tmp_path: Path, content: str, words: list[str]) -> None:
     (tmp_path / "q.json").write_text(content)

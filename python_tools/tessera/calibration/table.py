@@ -8,8 +8,9 @@
 
 threshold is the magnitude that symmetric quantisation keeps (scale = threshold / 127), [min, max] the range
 that asymmetric quantisation keeps (scale = (max - min) / 255). To change one, delete scale and zero_point in
-its line: they are derived. error, where it was measured, is the relative error of the outputs with this tensor
-alone in int8: deploy keeps tensors of large error in float, and those whose error is deleted not.
+its line: they are derived. largest is the magnitude of all values seen: what int16 keeps. error, where it was measured,
+is the relative error of the outputs with this tensor alone in int8: deploy gives tensors of large error int16, and those
+whose error is deleted not.
 """
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ DTYPES = ("int8",)
 DIGEST_LENGTH = 8
 _MAY_MISS = ("sample_digests", "weights_hash")
 _DERIVED = ("scale", "zero_point")
-_OPTIONAL = ("error",)
+_OPTIONAL = ("largest", "error")
 _TOLERANCE = 1e-3
 
 
@@ -49,16 +50,17 @@ class Entry:
     zero_point: int
     method: str
     dtype: str = "int8"
+    largest: float | None = None
     error: float | None = None
 
     @staticmethod
     def make(name: str, threshold: float, low: float, high: float, symmetric: bool, method: str,
-             error: float | None = None) -> "Entry":
+             error: float | None = None, largest: float | None = None) -> "Entry":
         """With the scale and zero point that follow. Numbers are rounded to float32, as the quantised model uses them."""
         threshold, low, high = _single(threshold), _single(low), _single(high)
         scale, zero_point = symmetric_quant(threshold) if symmetric else asymmetric_quant(low, high)
         return Entry(name, threshold, low, high, symmetric, _single(scale), zero_point, method,
-                     error=None if error is None else float(f"{error:.4g}"))
+                     largest=None if largest is None else _single(largest), error=None if error is None else float(f"{error:.4g}"))
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _entry(record: Any, index: int, path: Path) -> Entry:
     where = f"{path}: tensor '{record['name']}'"
     names = {f.name for f in fields(Entry)}
     _check_keys(record, names, names - set(_DERIVED) - set(_OPTIONAL), where)
-    for key in ("threshold", "min", "max", "scale", "error"):
+    for key in ("threshold", "min", "max", "scale", "largest", "error"):
         value = record.get(key, 1.0)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise TesseraError(f"{where}: {key} is {value!r}, expected a finite number")
@@ -172,6 +174,8 @@ def _entry(record: Any, index: int, path: Path) -> Entry:
         raise TesseraError(f"{where}: threshold {record['threshold']} is not positive")
     if record.get("error", 0.0) < 0:
         raise TesseraError(f"{where}: error {record['error']} is negative")
+    if record.get("largest", 0.0) < 0:
+        raise TesseraError(f"{where}: largest {record['largest']} is negative")
     if record["min"] > record["max"]:
         raise TesseraError(f"{where}: min {record['min']} is above max {record['max']}")
     if not isinstance(record["symmetric"], bool):
@@ -186,7 +190,7 @@ def _entry(record: Any, index: int, path: Path) -> Entry:
 def _with_quant(record: dict[str, Any], where: str) -> Entry:
     """Derives scale and zero point where they were deleted, and refuses those that contradict the range."""
     derived = Entry.make(record["name"], record["threshold"], record["min"], record["max"], record["symmetric"], record["method"],
-                         record.get("error"))
+                         record.get("error"), record.get("largest"))
     zero_point = record.get("zero_point", derived.zero_point)
     if not _is_integer(zero_point) or not -128 <= zero_point <= 127:
         raise TesseraError(f"{where}: zero_point is {zero_point!r}, expected a whole number from -128 to 127")

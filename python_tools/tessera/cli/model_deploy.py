@@ -19,11 +19,11 @@ from .common import Context, Parser, run_command
 NAME = "model_deploy"
 CHIPS = ("x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni")
 LATER_CHIPS = ("npu-edge", "npu-base", "npu-pro", "cuda-sm80", "cuda-sm90")
-QUANTIZE = ("F32", "INT8")
+QUANTIZE = ("F32", "INT8", "INT16")
 LATER_QUANTIZE = ("BF16", "F16", "INT4", "W8F32", "W4F32", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ")
 # Least cosine and euclidean similarity of every tensor by precision; the table is explained in docs/numerics.md.
-DEFAULT_TOLERANCE = {"F32": "0.9999,0.999", "INT8": "0.99,0.9"}
-KEPT_SHOWN = 8
+DEFAULT_TOLERANCE = {"F32": "0.9999,0.999", "INT8": "0.99,0.9", "INT16": "0.999,0.95"}
+OPS_SHOWN = 8
 PIXELS = ("packed", "planar", "rgb_packed", "rgb_planar", "bgr_packed", "bgr_planar")
 EPILOG = """examples:
   model_deploy --mlir m_top.mlir --chip x86 --quantize F32 --model m.bmodel
@@ -38,7 +38,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     parser.add_argument("--mlir", required=True, metavar="FILE", help="NAME_top.mlir from model_transform")
     parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni (default: %(default)s)")
-    parser.add_argument("--quantize", default="F32", type=str.upper, help="precision: F32, or INT8 by a calibration table (default: %(default)s)")
+    parser.add_argument("--quantize", default="F32", type=str.upper, help="precision: F32, or by a calibration table INT8 or INT16 (activations; weights are int8) (default: %(default)s)")
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
     parser.add_argument("--jobs", type=int, metavar="N", help="compile jobs at once (default: one per core)")
@@ -47,10 +47,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
                         help="take u8 pixels instead of f32; mean, scale and channel order become part of the model. "
                         f"{', '.join(PIXELS)}: packed is [1,H,W,C], planar [1,C,H,W]; without rgb_ or bgr_ the model's own order "
                         "(default: %(const)s)")
-    parser.add_argument("--quant_input", action="store_true", help="for INT8: inputs are integers; model_tool info tells scale and zero point")
-    parser.add_argument("--quant_output", action="store_true", help="for INT8: outputs are integers")
-    parser.add_argument("--calibration_table", metavar="FILE", help="for INT8: NAME_cali.json from run_calibration")
-    parser.add_argument("--quantize_table", metavar="FILE", help="for INT8: NAME_qtable.json, precision per op")
+    parser.add_argument("--quant_input", action="store_true", help="for quantised models: inputs are integers; model_tool info tells scale and zero point")
+    parser.add_argument("--quant_output", action="store_true", help="for quantised models: outputs are integers")
+    parser.add_argument("--calibration_table", metavar="FILE", help="for INT8 and INT16: NAME_cali.json from run_calibration")
+    parser.add_argument("--quantize_table", metavar="FILE", help="for INT8 and INT16: NAME_qtable.json, precision per op")
+    parser.add_argument("--requantize", default="float", choices=("float", "fixed", "tflite"),
+                        help="how integer sums become integers of few bits: in single precision, by a 31-bit multiplier and a "
+                        "shift, or as TensorFlow Lite does (default: %(default)s)")
     precision.add_flags(parser)
     check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
     check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
@@ -73,8 +76,8 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
                                hint=f"today there is: {', '.join(now)}")
         if value not in now:
             raise usage_error(f"{flag} '{value}': expected one of {', '.join(now)}")
-    if args.quantize == "INT8" and not args.calibration_table:
-        raise TesseraError("--quantize INT8 needs --calibration_table", ExitCode.USAGE,
+    if args.quantize != "F32" and not args.calibration_table:
+        raise TesseraError(f"--quantize {args.quantize} needs --calibration_table", ExitCode.USAGE,
                            hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json")
     for flag in ("calibration_table", "quantize_table"):
         if getattr(args, flag) and args.quantize == "F32":
@@ -82,6 +85,8 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
     if args.quantize == "F32" and (args.quant_input or args.quant_output):
         raise usage_error("--quant_input and --quant_output are for quantised models")
     precision.check_usage(args)
+    if args.requantize != "float" and args.quantize == "F32":
+        raise usage_error(f"--requantize {args.requantize} is for quantised models; --quantize F32 has no integers")
     if args.test_reference and not args.test_input:
         raise usage_error("--test_reference needs the --test_input it was made from")
     if args.skip_validation and (args.test_input or args.test_reference):
@@ -108,7 +113,8 @@ def work(context: Context) -> None:
     if args.target:
         args.quantize_table, missed = precision.run(context, model, _compiler_flags(args, ("cache_dir", "jobs", "calibration_table")))
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:
-        extra = _compiler_flags(args, ("cache_dir", "jobs", "device_mlir", "calibration_table", "quantize_table"))
+        extra = [*_compiler_flags(args, ("cache_dir", "jobs", "device_mlir", "calibration_table", "quantize_table")),
+                 "--requantize", args.requantize]
         extra += ["--pixels", args.fuse_preprocess] if args.fuse_preprocess else []
         extra += ["--quant-input"] * args.quant_input + ["--quant-output"] * args.quant_output
         result = top_model.deploy(model, output, report, chip=args.chip, quantize=args.quantize, extra=extra)
@@ -145,16 +151,30 @@ def _compiler_flags(args: argparse.Namespace, names: Sequence[str]) -> list[str]
 
 
 def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
-    """What runs on integers, and which ops stay float and why: those with the most multiplications first."""
-    kept = sorted(told["float_ops"], key=lambda op: -op["products"])  # type: ignore[call-overload]
-    share = f"{100 * told['integer_products'] / told['products']:.1f} %" if told["products"] else "none"  # type: ignore[operator]
-    context.report.say(f"{told['integer_ops']} ops are quantised, {len(kept)} stay float; "
-                       f"{share} of the multiplications have int8 operands")
-    if kept:
-        rows = [(op["name"] or op["op"], op["op"], str(op["products"] or "-"), op["reason"]) for op in kept[:KEPT_SHOWN]]
-        context.report.say(compare.align([("stays float", "op", "products", "because"), *rows], right=(2,)))
-        if len(kept) > KEPT_SHOWN:
-            context.report.say(f"… and {len(kept) - KEPT_SHOWN} more (--json names all)")
+    """What runs on integers, which ops read 16-bit ones and which stay float."""
+    kept, wide = told["float_ops"], told["wide_ops"]
+
+    def share(products: object) -> str:
+        return f"{100 * products / told['products']:.1f} %" if told["products"] else "none"  # type: ignore[operator]
+
+    text = (f"{told['integer_ops']} ops are quantised, {len(kept)} stay float; "  # type: ignore[arg-type]
+            f"{share(told['integer_products'])} of the multiplications have int8 weights")
+    if wide:
+        text += f", {share(told['wide_products'])} int16 activations ({len(wide)} ops)"  # type: ignore[arg-type]
+    context.report.say(text)
+    _tell_ops(context, "reads int16", wide)  # type: ignore[arg-type]
+    _tell_ops(context, "stays float", kept)  # type: ignore[arg-type]
+
+
+def _tell_ops(context: Context, title: str, ops: Sequence[Mapping[str, object]]) -> None:
+    """Which ops and why, those with the most multiplications first."""
+    if not ops:
+        return
+    first = sorted(ops, key=lambda op: -op["products"])[:OPS_SHOWN]  # type: ignore[operator]
+    rows = [(str(op["name"] or op["op"]), str(op["op"]), str(op["products"] or "-"), str(op["reason"])) for op in first]
+    context.report.say(compare.align([(title, "op", "products", "because"), *rows], right=(2,)))
+    if len(ops) > OPS_SHOWN:
+        context.report.say(f"… and {len(ops) - OPS_SHOWN} more (--json names all)")
 
 
 def _check(context: Context, model: TopModel, output: Path, tolerance: compare.Tolerance) -> None:

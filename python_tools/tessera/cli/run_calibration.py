@@ -242,9 +242,10 @@ def _table(args: argparse.Namespace, observed: Observed, state: State, choices: 
     for tensor in observed.info["tensors"]:
         choice = choices.get(tensor["source"])
         if choice is not None:
-            r = choice.asymmetric_range
+            r, seen = choice.asymmetric_range, state.histograms[tensor["source"]].summary()
             entries.append(tables.Entry.make(tensor["name"], choice.symmetric_range.threshold, r.low, r.high,
-                                             choice.symmetric, choice.method, choice.error))
+                                             choice.symmetric, choice.method, choice.error,
+                                             largest=max(-seen["min"], seen["max"], 0.0)))
     method = f"percentile {args.percentile:g}" if args.cali_method == "percentile" else args.cali_method
     name = Path(args.mlir).stem.removesuffix("_top")
     return tables.Table(name, observed.info["model_hash"], method, len(state.digests), state.sample_hash(), tuple(entries),

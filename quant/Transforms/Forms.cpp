@@ -1,0 +1,235 @@
+//===- Forms.cpp - In which integers each tensor is held -------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/Forms.h"
+
+#include "quant/Transforms/Weights.h"
+#include "top_dialect/IR/TopOps.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace tessera::quant {
+namespace {
+
+/// A tensor whose 8 bits alone change the outputs by more than this share gets 16: what was measured so far are a few
+/// percent for tensors that do no harm, and a third for those that ruin a network.
+constexpr double kMostError = 0.2;
+
+/// What lies between gets 16 bits, the worst first, while all of that is at most this share of the multiplications.
+constexpr double kSmallError = 0.05, kMostWide = 0.1;
+
+constexpr float kSmallestMagnitude = 1e-8f; // as run_calibration has it
+
+/// Tensors that have the same integers up to their places.
+struct Group {
+  std::optional<Range> range; ///< of those that are computed; the others only pass them on
+  bool isRight = false;       ///< of a product of two activations
+  double error = 0;           ///< largest of its tensors, of those that 16 bits are allowed for
+  Value worst;                ///< the tensor of that error
+  int64_t products = 0;       ///< multiplications of the ops that read it
+  std::string wide;           ///< why it has 16 bits, empty if it has 8
+  int64_t levels = kMostLevels;
+};
+
+class Assigner {
+public:
+  Assigner(const FormQuestion &question, Decisions &decisions) : question(question), decisions(decisions) {}
+
+  void run() {
+    uniteMoved();
+    forEachTensor([&](Value v) { addRange(v, groups[leader(v)]); });
+    forEachTensor([&](Value v) {
+      Group &group = groups[leader(v)];
+      if (group.isRight) {
+        group.range->symmetric = true;
+        group.range->derive();
+      } else {
+        group.wide = group.wide.empty() ? reasonForWide(v) : group.wide;
+        weigh(v, group);
+      }
+    });
+    widenWorst();
+    forEachTensor([&](Value v) { limitLevels(v, groups[leader(v)]); });
+    forEachTensor([&](Value v) { decisions.tensors.insert({v, formOf(groups[leader(v)])}); });
+    listWideOps();
+  }
+
+private:
+  bool isMoving(Operation *op) const {
+    OpKind kind = op ? question.kindOf(op) : OpKind::other;
+    return kind == OpKind::move || kind == OpKind::concat;
+  }
+
+  void uniteMoved() {
+    for (Operation *op : question.ops) {
+      if (isMoving(op) && question.quantized.contains(op->getResult(0))) {
+        bool one = question.kindOf(op) == OpKind::move;
+        for (Value operand : op->getOperands().take_front(one ? 1 : op->getNumOperands())) {
+          united.unionSets(operand, op->getResult(0));
+        }
+      }
+    }
+  }
+
+  Value leader(Value v) const { return united.contains(v) ? united.getLeaderValue(v) : v; }
+
+  void forEachTensor(llvm::function_ref<void(Value)> visit) {
+    auto visitQuantized = [&](Value v) {
+      if (question.quantized.contains(v)) {
+        visit(v);
+      }
+    };
+    func::FuncOp function = question.function;
+    llvm::for_each(function.getArguments(), visitQuantized);
+    for (Operation *op : question.ops) {
+      llvm::for_each(op->getResults(), visitQuantized);
+    }
+  }
+
+  void addRange(Value v, Group &group) {
+    if (!isMoving(v.getDefiningOp())) {
+      const Range &own = *question.rangeOf(v);
+      group.range = group.range ? Range::merged(*group.range, own) : own;
+    }
+    // The second operand of a product is multiplied as weights are: symmetric, in 8 bits.
+    group.isRight |= llvm::any_of(v.getUses(), [&](OpOperand &use) {
+      return use.getOperandNumber() == 1 && decisions.integers.contains(use.getOwner()) &&
+             question.kindOf(use.getOwner()) == OpKind::pairwise;
+    });
+  }
+
+  SmallVector<Operation *> integerReaders(Value v) const {
+    return llvm::filter_to_vector(v.getUsers(), [&](Operation *user) { return decisions.integers.contains(user); });
+  }
+
+  double errorOf(Value v) const {
+    const Range *range = question.rangeOf(v);
+    return range ? range->error.value_or(0) : 0;
+  }
+
+  bool isNarrowByTable(ArrayRef<Operation *> readers) const {
+    return !readers.empty() && llvm::all_of(readers, [&](Operation *op) {
+      const Choice *choice = question.choiceOf(op);
+      return choice && choice->precision == Precision::INT8;
+    });
+  }
+
+  void weigh(Value v, Group &group) {
+    SmallVector<Operation *> readers = integerReaders(v);
+    for (Operation *reader : readers) {
+      group.products += reader->getOperand(0) == v ? countProducts(reader) : 0;
+    }
+    if (double error = errorOf(v); error > group.error && !isNarrowByTable(readers)) {
+      group.error = error, group.worst = v;
+    }
+  }
+
+  void widenWorst() {
+    int64_t all = 0, wide = 0;
+    SmallVector<std::tuple<double, size_t, Group *>> candidates; // by error, then in program order
+    llvm::SmallPtrSet<Group *, 16> seen;
+    forEachTensor([&](Value v) {
+      Group *group = &groups[leader(v)];
+      if (!seen.insert(group).second) {
+        return;
+      }
+      all += group->products;
+      wide += group->wide.empty() ? 0 : group->products;
+      if (group->wide.empty() && group->error > kSmallError) {
+        candidates.emplace_back(-group->error, candidates.size(), group);
+      }
+    });
+    llvm::sort(candidates);
+    for (auto [error, index, group] : candidates) {
+      if (wide + group->products <= kMostWide * all) {
+        wide += group->products;
+        group->wide =
+            llvm::formatv("tensor '{0}' alone would change the outputs by {1:P0} in int8, more than {2:P0}, and what "
+                          "int16 costs is small",
+                          question.nameOf(group->worst), group->error, kSmallError);
+      }
+    }
+  }
+
+  /// Why `v` needs 16 bits; empty if it does not.
+  std::string reasonForWide(Value v) const {
+    SmallVector<Operation *> readers = integerReaders(v);
+    auto asksFor = [&](Operation *op, Precision precision) {
+      const Choice *choice = op ? question.choiceOf(op) : nullptr;
+      return choice && choice->precision == precision ? choice : nullptr;
+    };
+    Operation *maker = v.getDefiningOp();
+    SmallVector<Operation *> asking(readers);
+    if (maker && question.kindOf(maker) != OpKind::product) {
+      asking.push_back(maker);
+    }
+    for (Operation *op : asking) {
+      if (const Choice *choice = asksFor(op, Precision::INT16)) {
+        return "the quantise table says INT16" + (choice->reason.empty() ? "" : ": " + choice->reason);
+      }
+    }
+    if (isNarrowByTable(readers)) {
+      return "";
+    }
+    if (double error = errorOf(v); error > kMostError) {
+      return llvm::formatv("tensor '{0}' alone would change the outputs by {1:P0} in int8, allowed are {2:P0}",
+                           question.nameOf(v), error, kMostError);
+    }
+    return question.standard == Precision::INT16 ? "INT16 is asked for" : "";
+  }
+
+  /// No sum of any op that reads `v` may overflow.
+  void limitLevels(Value v, Group &group) {
+    if (group.wide.empty()) {
+      return;
+    }
+    for (Operation *reader : integerReaders(v)) {
+      int64_t most = kMostLevels;
+      if (question.kindOf(reader) == OpKind::product && reader->getOperand(0) == v) {
+        most = mostLevels(reader, magnitudeOf(group));
+      } else if (question.kindOf(reader) == OpKind::blend || question.kindOf(reader) == OpKind::pairwise) {
+        int64_t factor = question.kindOf(reader) == OpKind::pairwise ? 255 : 1;
+        most = std::numeric_limits<int32_t>::max() / std::max<int64_t>(countBlended(reader) * factor, 1);
+      }
+      group.levels = std::max<int64_t>(1, std::min(group.levels, most));
+    }
+  }
+
+  static float magnitudeOf(const Group &group) { return std::max(group.range->magnitude(), kSmallestMagnitude); }
+
+  static IntegerForm formOf(const Group &group) {
+    if (group.wide.empty()) {
+      return {group.range->scale, group.range->zeroPoint, 0, group.range->scale};
+    }
+    double magnitude = magnitudeOf(group);
+    return {static_cast<float>(magnitude / group.levels), 0, group.levels, magnitude / kMostLevels};
+  }
+
+  void listWideOps() {
+    for (Operation *op : question.ops) {
+      if (!decisions.integers.contains(op)) {
+        continue;
+      }
+      for (Value operand : op->getOperands()) {
+        auto it = decisions.tensors.find(operand);
+        if (it != decisions.tensors.end() && it->second.isWide()) {
+          decisions.wide.insert({op, groups[leader(operand)].wide});
+          break;
+        }
+      }
+    }
+  }
+
+  const FormQuestion &question;
+  Decisions &decisions;
+  llvm::EquivalenceClasses<Value> united;
+  llvm::DenseMap<Value, Group> groups; ///< by leader
+};
+
+} // namespace
+
+void assignForms(const FormQuestion &question, Decisions &decisions) { Assigner(question, decisions).run(); }
+
+} // namespace tessera::quant
