@@ -103,6 +103,15 @@ def test_rows_that_are_no_numbers_are_told_apart() -> None:
     assert not statistics(product, np.full((1, 4, 3), np.nan)).is_finite
 
 
+def test_few_rows_choose_no_roundings(layer: tuple[Product, np.ndarray]) -> None:
+    product, x = layer
+    few = statistics(product, x[:2, :40])
+    assert few.count == 80 < 2 * 48
+    assert np.array_equal(round_weights(product, few, METHODS).integers, round_weights(product, few, ()).integers)
+    many = statistics(product, x)
+    assert not np.array_equal(round_weights(product, many, METHODS).integers, round_weights(product, many, ()).integers)
+
+
 def test_odd_weights_stay_in_range() -> None:
     """Dead inputs, dead channels, few samples."""
     w = np.zeros((3, 2, 3, 3), np.float32)

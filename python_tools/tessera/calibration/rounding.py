@@ -20,6 +20,9 @@ clip_weights: per channel the scale with the least output error. bias_correction
 into its bias."""
 LARGEST_K = 2400
 """Longer sums keep the default rounding: the inverse of their moments would take longer than all the rest."""
+LEAST_ROWS = 2
+"""With fewer rows than this for each of K moments hold for the samples alone: only the bias is corrected by them. A classifier
+on a pooled picture has one row a sample."""
 _LIMIT = 127
 _DAMPING = 0.01
 _SHARES = (0.95, 0.9, 0.8, 0.7)
@@ -49,6 +52,8 @@ def round_weights(product: Product, statistics: Statistics, methods: Collection[
     """By `methods`. Without gptq the sums of kernels are kept, as the compiler does by itself."""
     weights = product.matrix
     count = max(statistics.count, 1)
+    if count < LEAST_ROWS * weights.shape[2]:
+        methods = set(methods) & {"bias_correction"}
     exact, rounded = statistics.exact / count, statistics.rounded / count
     moments = statistics.moments / count
     if "bias_correction" in methods:  # the mean's share is the bias's
