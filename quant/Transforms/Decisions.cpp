@@ -35,7 +35,9 @@ public:
     auto choiceOf = [&](Operation *op) { return pinned.lookup(op); };
     auto rangeOf = [&](Value v) { return table.find(names.lookup(v)); };
     auto nameOf = [&](Value v) { return names.lookup(v); };
-    assignForms({function, ops, choices.standard, quantized, kindOf, choiceOf, rangeOf, nameOf}, decisions);
+    assignForms(
+        {function, ops, choices.standard, !table.weightsPath().empty(), quantized, kindOf, choiceOf, rangeOf, nameOf},
+        decisions);
     return std::move(decisions);
   }
 

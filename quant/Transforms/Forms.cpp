@@ -188,7 +188,7 @@ private:
     for (Operation *reader : integerReaders(v)) {
       int64_t most = kMostLevels;
       if (question.kindOf(reader) == OpKind::product && reader->getOperand(0) == v) {
-        most = mostLevels(reader, magnitudeOf(group));
+        most = mostLevels(reader, magnitudeOf(group), question.learnedWeights);
       } else if (question.kindOf(reader) == OpKind::blend || question.kindOf(reader) == OpKind::pairwise) {
         int64_t factor = question.kindOf(reader) == OpKind::pairwise ? 255 : 1;
         most = std::numeric_limits<int32_t>::max() / std::max<int64_t>(countBlended(reader) * factor, 1);

@@ -12,6 +12,7 @@ struct FormQuestion {
   mlir::func::FuncOp function;
   llvm::ArrayRef<mlir::Operation *> ops; ///< in program order
   Precision standard;
+  bool learnedWeights;                          ///< weights may be replaced by those of the calibration table
   const llvm::DenseSet<mlir::Value> &quantized; ///< the tensors that become integers
   llvm::function_ref<OpKind(mlir::Operation *)> kindOf;
   llvm::function_ref<const Choice *(mlir::Operation *)> choiceOf; ///< null: none

@@ -155,7 +155,7 @@ bool hasFiniteWeights(Operation *op) {
   return isFinite(weightOf(op).operand->get()) && (!bias || isFinite(bias));
 }
 
-int64_t mostLevels(Operation *op, double magnitude) {
+int64_t mostLevels(Operation *op, double magnitude, bool anyWeights) {
   auto [operand, dim] = weightOf(op);
   std::optional<top::TensorData> data = top::getConstantData(operand->get());
   std::optional<top::TensorData> bias = biasOf(op) ? top::getConstantData(biasOf(op)) : std::nullopt;
@@ -166,7 +166,7 @@ int64_t mostLevels(Operation *op, double magnitude) {
   SmallVector<double> perLevel(channels.count, 0.0);
   for (auto [i, w] : llvm::enumerate(weights)) {
     int64_t c = channels.of(i);
-    perLevel[c] += std::abs(double(w)) / scales[c] + 1;
+    perLevel[c] += (anyWeights ? 127.0 : std::abs(double(w)) / scales[c]) + 1;
   }
   double worst = 0;
   for (auto [i, b] : llvm::enumerate(biases)) {

@@ -17,8 +17,8 @@ inline constexpr int64_t kMostLevels = 32767;
 bool hasFiniteWeights(mlir::Operation *op);
 
 /// The most levels of an i16 input of values up to `magnitude` with which no sum of a product, with its bias, can leave
-/// 32 bits: by the weights that it has.
-int64_t mostLevels(mlir::Operation *op, double magnitude);
+/// 32 bits: by the weights that it has, or, where others may take their place (`anyWeights`), by 127 for each.
+int64_t mostLevels(mlir::Operation *op, double magnitude, bool anyWeights);
 
 /// Replaces the weight of a product by `dequantize(i8 constant)`: symmetric, one scale per output channel, values in
 /// [-127, 127], rounded so that the sums of kernels and channels stay. A channel whose bias is huge against its weights
