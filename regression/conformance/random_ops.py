@@ -28,7 +28,8 @@ from random_graphs import MAX_ELEMENTS, Shape, _window
 
 VARIANTS = supported_isas("x86-avx512vnni")
 CASES_PER_MODEL = 20
-ONNX_TYPES = {np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int32): TensorProto.INT32}
+ONNX_TYPES = {np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int16): TensorProto.INT16,
+              np.dtype(np.int32): TensorProto.INT32}
 
 
 class OpCases(q.QuantisedNetwork):
@@ -37,8 +38,10 @@ class OpCases(q.QuantisedNetwork):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.cases: list[dict[str, tuple[np.dtype, Shape]]] = []
+        self.mixed = self.words
 
-    def begin(self) -> None:
+    def begin(self, family: str) -> None:
+        self.words = self.mixed and not family.startswith("integer")  # which take bytes alone
         self.values.clear()
         self.integers.clear()
         self.wide: dict[str, tuple[np.dtype, Shape]] = {}
@@ -291,7 +294,7 @@ def make_cases(family: str, number: int, count: int) -> tuple[onnx.ModelProto, O
     net = OpCases(zlib.crc32(f"{family} {number}".encode()))
     while len(net.cases) < count:
         state = (len(net.nodes), len(net.initializers), dict(net.inputs))
-        net.begin()
+        net.begin(family)
         made = FAMILIES[family](net)
         if not made:
             del net.nodes[state[0]:], net.initializers[state[1]:]
