@@ -291,8 +291,9 @@ private:
       const py::buffer array = allocator(numpyName(view.info.dtype), shapeOf(view.info, view.info.shape));
       const Buffer target(array, /*writable=*/true);
       bmrt_tensor_to_row_major(&view, target.info.ptr, target.bytes(), &dumpFailure);
-      const py::object entry =
-          view.info.scale_count ? py::object(py::make_tuple(array, describe(view.info))) : py::object(array);
+      const py::object entry = view.info.scale_count || view.info.dtype == BMRT_BF16
+                                   ? py::object(py::make_tuple(array, describe(view.info)))
+                                   : py::object(array);
       for (uint32_t n = 0; n < view.info.onnx_name_count; ++n) {
         dumped[bmrt_tensor_onnx_name(&view.info, n)] = entry;
       }

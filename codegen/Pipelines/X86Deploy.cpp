@@ -38,7 +38,8 @@ llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const
   if (mlir::failed(passes.run(function->getParentOfType<ModuleOp>()))) {
     return llvm::createStringError("failed to widen f16 values");
   }
-  return quant::quantizeFunction(function, quantization.table, quantization.choices);
+  return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.precision,
+                                 quantization.groupSize);
 }
 
 namespace {
@@ -87,7 +88,9 @@ void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
 
 LogicalResult runDevicePasses(ModuleOp module, const X86DeployOptions &deploy) {
   PassManager passes(module.getContext());
-  passes.addPass(top::createWidenFloatsPass());
+  if (!deploy.quantization) { // else the narrow floats there are, are wanted
+    passes.addPass(top::createWidenFloatsPass());
+  }
   device::DevicePipelineOptions options;
   options.vectorBytes = deploy.target.vectorBytes();
   options.observe = deploy.observe;

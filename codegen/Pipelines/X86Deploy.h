@@ -16,14 +16,16 @@
 
 namespace tessera::codegen {
 
-/// What --quantize INT8 goes by.
+/// What --quantize goes by, other than F32.
 struct Quantization {
-  quant::CalibrationTable table;
+  quant::Precision precision = quant::Precision::INT8; ///< of ops that `choices` does not name
+  int64_t groupSize = quant::kGroupSize;               ///< of W4
+  quant::CalibrationTable table;                       ///< may be empty where nothing is to be INT8
   quant::QuantizeTable choices;
 };
 
-/// Puts quantize/dequantize pairs into the function by the tables. f16 models are widened first; their tensors have
-/// their names before.
+/// Puts pairs of quantize and dequantize, or of casts, into the function by the tables. f16 models are widened first;
+/// their tensors have their names before.
 llvm::Expected<quant::QuantizeReport> quantizeModel(mlir::func::FuncOp function, const Quantization &quantization);
 
 struct X86DeployOptions {

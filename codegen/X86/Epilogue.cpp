@@ -62,7 +62,7 @@ void EpilogueStore::store(Value accumulators, ArrayRef<Value> indices, int64_t l
   for (unsigned i = 0; i < extras.size() && !op.getEpilogueRegion().empty(); ++i) {
     arguments.push_back(loadExtra(extras.getBeginOperandIndex() + i, indices, laneDim, lanes, mask));
   }
-  Value value = emitScalarRegion(kb, op.getEpilogueRegion(), arguments);
+  Value value = emitScalarRegion(kb, op.getEpilogueRegion(), arguments, beforeRounding(op.getEpilogueRegion()));
   Value offset = Strides(type).offset(kb, indices);
   if (laneDim < 0) {
     return kb.storeElements(type.getElementType(), value, kb.result(), offset);

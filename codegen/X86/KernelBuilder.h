@@ -130,6 +130,10 @@ mlir::Value roundToElement(KernelBuilder &kb, mlir::Value value, mlir::Type elem
 mlir::Value emitScalarRegion(KernelBuilder &kb, mlir::Region &region, mlir::ValueRange arguments,
                              mlir::Value wanted = {});
 
+/// What the region yields before it is rounded to f16 or bf16: storing the element rounds it once and for all. The
+/// yielded value itself where nothing is rounded, null for an empty region.
+mlir::Value beforeRounding(mlir::Region &region);
+
 /// Elements of the results: what an elementwise op costs per element of its region is added.
 int64_t defaultFlops(mlir::Operation *op);
 

@@ -214,7 +214,8 @@ private:
 };
 
 double tolerance(Type type, const CheckOptions &options) {
-  return type.isBF16() ? 2e-2 : type.isF16() ? 4e-3 : isa<FloatType>(type) ? options.relative : 0;
+  double least = type.isBF16() ? 2e-2 : type.isF16() ? 4e-3 : 0;
+  return isa<FloatType>(type) ? std::max(least, options.relative) : 0;
 }
 
 std::string compare(RankedTensorType type, const char *actual, const top::HostTensor &expected,

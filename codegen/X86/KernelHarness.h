@@ -15,7 +15,7 @@ namespace tessera::x86 {
 
 struct CheckOptions {
   double low = -2, high = 2;   ///< range of random floats and integers
-  double relative = 1e-5;      ///< allowed error of f32 over max(1, |expected|); wider for narrower types
+  double relative = 1e-5;      ///< allowed error over max(1, |expected|); at least 2e-2 for bf16, 4e-3 for f16
   double indexRange = 8;       ///< i32 and i64 operands are drawn from [-indexRange, indexRange)
   bool negativeIndices = true; ///< whether they may be negative, too
   bool allBytes = false;       ///< i8 and ui8 operands hold any byte, extreme ones often

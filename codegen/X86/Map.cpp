@@ -39,7 +39,7 @@ struct MapModel : KernelInterface::ExternalModel<MapModel, device::MapOp> {
            return loadLanes(kb, operands[t].getElementType(), kb.operand(t), laneStride, step, step.offsets[t]);
          },
          [&](ValueRange values, const VectorStep &step) {
-           Value value = emitScalarRegion(kb, map.getBody(), values);
+           Value value = emitScalarRegion(kb, map.getBody(), values, beforeRounding(map.getBody()));
            return isa<VectorType>(value.getType()) ? value : kb.splat(value, step.lanes);
          },
          [&](Value value, int64_t laneStride, const VectorStep &step) {

@@ -10,6 +10,7 @@
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
 #include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/ConvAlgorithm.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -24,12 +25,13 @@ public:
   DirectConv(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
       : op(op), kb(kb), s(op), blockedInput(device::isBlocked(op.getX().getType())),
         signedDots(s.kind == TileKind::S8 && kb.target.vnni),
-        copied(s.padded() || !blockedInput || (signedDots && s.groupOc() >= kWorthCopying)),
-        elementBytes(s.xBytes * (blockedInput ? kBlock : 1)), weightBytes(stepBytesOfB(kb.target, s.kind)),
-        extraKinds(extras), panelBlocks(*op.getPanelBlocks()),
+        copied(s.padded() || !blockedInput || s.widens || (signedDots && s.groupOc() >= kWorthCopying)),
+        lanesOfX(blockedInput ? kBlock : 1), elementBytes(s.aBytes * lanesOfX),
+        weights(kb.target, s.kind, s.wElement, integersOf(op)), extraKinds(extras), panelBlocks(*op.getPanelBlocks()),
         // A 1x1 kernel sees no rows: all positions are one long row.
-        flat(s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 && !copied), outH(flat ? 1 : s.oh),
-        outW(flat ? s.oh * s.ow : s.ow), columns(outW, maxTileRows(kb.target, panelBlocks)),
+        flat(s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 &&
+             (!copied || (s.widens && blockedInput && !s.padded()))),
+        outH(flat ? 1 : s.oh), outW(flat ? s.oh * s.ow : s.ow), columns(outW, maxTileRows(kb.target, panelBlocks)),
         tileH(outH > 1 && columns.pieces == 1 ? std::clamp<int64_t>(maxTileRows(kb.target, panelBlocks) / outW, 1, outH)
                                               : 1),
         rowSteps(outH == 1 ? columns.pieces : ceilDiv(outH, tileH)) {}
@@ -37,15 +39,25 @@ public:
   void emit();
 
 private:
+  static std::optional<device::IntegerPanels> integersOf(device::ConvOp op) {
+    return device::hasIntegerWeights(op) ? std::optional(device::integerPanels(op)) : std::nullopt;
+  }
   void planMemory();
   void copyRows(Value image, Value group, Value firstRow);
+  void copyFlat(Value imageGroup, Value begin, Value end);
+  void copyPositions(Value from, Value to, Value count);
+  /// First position of the flat row's tile |piece|.
+  Value positionOf(Value piece) {
+    return kb.add(kb.mul(piece, columns.size), kb.min(piece, kb.constant(columns.wide)));
+  }
   void emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last);
   void emitRow(Value step, int64_t rows, Value tileBegin, Value tileEnd, bool last);
   void emitTiles(Value step, Value begin, Value end, int64_t rows, int64_t width, Value a, Value c, bool last);
   SmallVector<int32_t> groupOffsets() const;
   TileShape tileShape(int64_t rows, int64_t width, int64_t blocks) const;
   int64_t weightsOfGroup() const {
-    return steps * (s.kind == TileKind::F32 ? s.groupOc() * 4 : s.ocBlocks() * weightBytes);
+    bool plain = s.kind == TileKind::F32 && weights.stepBytes == kBlockBytes;
+    return plain ? steps * s.groupOc() * 4 : s.ocBlocks() * weights.blockBytes(steps);
   }
 
   device::ConvOp op;
@@ -56,8 +68,9 @@ private:
   bool blockedInput;
   bool signedDots; ///< signed A is multiplied as A + 128
   bool copied;
-  int64_t elementBytes; ///< of one position of the input
-  int64_t weightBytes;  ///< of one K step of one block of columns
+  int64_t lanesOfX;     ///< elements of one position of the input
+  int64_t elementBytes; ///< of one position as it is multiplied
+  TileWeights weights;
   ArrayRef<TileExtra> extraKinds;
   int64_t panelBlocks;
   bool flat;
@@ -69,6 +82,8 @@ private:
   WorkSplit work;
   int64_t panels = 0, lastBlocks = 0, steps = 0;
   int64_t pitch = 0, plane = 0; ///< bytes of a row and of a channel block of what A reads
+  int64_t panelOffset = 0;      ///< of the widened panel in scratch
+  int64_t panelScratch() const { return weights.copied ? steps * panelBlocks * weights.tileStepBytes : 0; }
   int64_t prefetchLines = 0;
   std::unique_ptr<TileFunctions> tiles;
   TileFunctions::Pointers base; ///< of the image, group and panel at hand; a: of the tile's first input row
@@ -80,12 +95,20 @@ void DirectConv::planMemory() {
   steps = tileShape(0, 0, 1).steps();
   panels = ceilDiv(s.ocBlocks(), panelBlocks);
   lastBlocks = s.ocBlocks() - (panels - 1) * panelBlocks;
-  int64_t inBytes = s.icBlocks() * kBlock * s.xBytes * s.h * s.w;
+  int64_t inBytes = s.icBlocks() * kBlock * s.aBytes * s.h * s.w;
   int64_t flops = s.flops() / s.n / s.groups / productsPerStep(kb.target, s.kind);
   work = splitWork(flops, rowSteps, panels, inBytes * (copied ? 2 : 1), weightsOfGroup(), s.n * s.groups);
   if (!copied) {
     pitch = s.w * elementBytes;
     plane = s.h * pitch;
+    kb.setScratchBytes(panelScratch());
+    return;
+  }
+  panelOffset = 0;
+  if (flat) {
+    plane = ceilDiv(rowSteps, work.rowParts) * (columns.size + (columns.wide ? 1 : 0)) * elementBytes;
+    panelOffset = plane * s.icBlocks();
+    kb.setScratchBytes(panelOffset + panelScratch());
     return;
   }
   int64_t rowsOut = ceilDiv(rowSteps, work.rowParts) * tileH;
@@ -94,12 +117,13 @@ void DirectConv::planMemory() {
   }
   int64_t rowsIn = (rowsOut - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
   // The last K step of a row of narrow taps reads beyond them (their weights are zero).
-  int64_t perStep = 4 / s.xBytes;
+  int64_t perStep = 4 / s.aBytes;
   int64_t lastTap = s.dilationW == 1 ? (s.kw - 1) / perStep * perStep : (s.kw - 1) * s.dilationW;
   int64_t reach = blockedInput ? (s.kw - 1) * s.dilationW + 1 : lastTap + perStep;
   pitch = ((s.ow - 1) * s.strideW + reach) * elementBytes;
   plane = rowsIn * pitch;
-  kb.setScratchBytes(plane * (blockedInput ? s.icBlocks() : s.groupC()));
+  panelOffset = int64_t(llvm::alignTo(plane * (blockedInput ? s.icBlocks() : s.groupC()), 64));
+  kb.setScratchBytes(panelOffset + panelScratch());
 }
 
 SmallVector<int32_t> DirectConv::groupOffsets() const {
@@ -124,7 +148,7 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
   TileShape shape;
   shape.kind = signedDots && copied ? TileKind::U8 : s.kind;
   shape.blocks = blocks;
-  shape.panelRowBytes = blocks * weightBytes;
+  weights.describe(shape);
   shape.groupBytes = flat ? plane : 0;
   for (int64_t y = 0; y < rows; ++y) {
     for (int64_t x = 0; x < width; ++x) {
@@ -132,7 +156,7 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
     }
   }
   int64_t taps = s.kh * s.kw, rest = s.groupC() % kBlock;
-  auto stepsOf = [&](int64_t elements) { return ceilDiv(elements * s.xBytes, 4); };
+  auto stepsOf = [&](int64_t elements) { return ceilDiv(elements * s.aBytes, 4); };
   if (!blockedInput) {
     bool rowGroups = s.dilationW == 1;
     shape.groups = {{s.groupC() * s.kh * (rowGroups ? 1 : s.kw), stepsOf(rowGroups ? s.kw : 1)}};
@@ -149,11 +173,34 @@ static int8_t padByte(device::ConvOp op, bool flipped) {
   return static_cast<int8_t>(op.getPadValue() ^ (flipped ? 0x80 : 0));
 }
 
+/// Copies |count| positions of the input as A reads them.
+void DirectConv::copyPositions(Value from, Value to, Value count) {
+  if (s.widens) {
+    widenFloats(kb, s.xElement, from, to, kb.mul(count, lanesOfX));
+  } else if (signedDots) {
+    flipBytes(kb, from, to, kb.mul(count, elementBytes));
+  } else {
+    LLVM::MemcpyOp::create(kb.b, to, from, kb.mul(count, elementBytes), /*isVolatile=*/false);
+  }
+}
+
+/// Copies the positions [begin, end) of the flat row.
+void DirectConv::copyFlat(Value imageGroup, Value begin, Value end) {
+  int64_t sourceBytes = s.xBytes * lanesOfX;
+  Value source = byteOffset(kb, kb.operand(0), kb.mul(imageGroup, s.icBlocks() * s.h * s.w * sourceBytes));
+  kb.forLoop(0, s.icBlocks(), 1, [&](Value block) {
+    Value first = kb.add(kb.mul(block, s.h * s.w), begin);
+    copyPositions(byteOffset(kb, source, kb.mul(first, sourceBytes)),
+                  byteOffset(kb, kb.scratch(), kb.mul(block, plane)), kb.sub(end, begin));
+  });
+}
+
 /// Copies the input rows of the tile, which begin at |firstRow| (may be negative), with their borders to scratch;
 /// signed bytes for VNNI flipped.
 void DirectConv::copyRows(Value image, Value group, Value firstRow) {
   int64_t planes = blockedInput ? s.icBlocks() : s.groupC();
-  int64_t inputPlane = s.h * s.w * elementBytes, rowsIn = plane / pitch, width = pitch / elementBytes;
+  int64_t sourceBytes = s.xBytes * lanesOfX, inputPlane = s.h * s.w * sourceBytes, rowsIn = plane / pitch,
+          width = pitch / elementBytes;
   int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
   int64_t right = width - s.padLeft - inside;
   Type byte = kb.b.getI8Type();
@@ -162,13 +209,6 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
       LLVM::MemsetOp::create(kb.b, to,
                              LLVM::ConstantOp::create(kb.b, byte, kb.b.getI8IntegerAttr(padByte(op, signedDots))),
                              kb.constant(bytes), /*isVolatile=*/false);
-    }
-  };
-  auto copy = [&](Value to, Value from, Value bytes) {
-    if (signedDots) {
-      flipBytes(kb, from, to, bytes);
-    } else {
-      LLVM::MemcpyOp::create(kb.b, to, from, bytes, /*isVolatile=*/false);
     }
   };
   Value source = byteOffset(kb, kb.operand(0), kb.mul(kb.add(kb.mul(image, s.groups), group), planes * inputPlane));
@@ -184,7 +224,7 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
     };
     if (!s.padded() && width == s.w) {
       // Whole rows follow each other in both places.
-      copy(to, byteOffset(kb, from, kb.mul(firstRow, pitch)), kb.mul(bottom, pitch));
+      copyPositions(byteOffset(kb, from, kb.mul(firstRow, s.w * sourceBytes)), to, kb.mul(bottom, s.w));
       return;
     }
     clearRows(kb.constant(0), top);
@@ -192,9 +232,8 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
       Value target = byteOffset(kb, to, kb.mul(row, pitch));
       clear(target, std::min(s.padLeft, width) * elementBytes);
       if (inside > 0) {
-        copy(byteOffset(kb, target, s.padLeft * elementBytes),
-             byteOffset(kb, from, kb.mul(kb.add(firstRow, row), s.w * elementBytes)),
-             kb.constant(inside * elementBytes));
+        copyPositions(byteOffset(kb, from, kb.mul(kb.add(firstRow, row), s.w * sourceBytes)),
+                      byteOffset(kb, target, s.padLeft * elementBytes), kb.constant(inside));
       }
       clear(byteOffset(kb, target, (s.padLeft + inside) * elementBytes), right * elementBytes);
     });
@@ -206,8 +245,8 @@ void DirectConv::emit() {
   planMemory();
   // The next panel is fetched while the tiles of this one run; the weights of a small layer stay in L2 anyway.
   int64_t tilesPerPanel = (outH == 1 ? 1 : columns.pieces) * ceilDiv(rowSteps, work.rowParts);
-  if (weightsOfGroup() > 256 * 1024) {
-    int64_t lines = steps * weightBytes / kBlockBytes;
+  if (weightsOfGroup() > 256 * 1024 && !weights.copied) {
+    int64_t lines = weights.blockBytes(steps) / kBlockBytes;
     prefetchLines = std::min<int64_t>(ceilDiv(lines * panelBlocks, tilesPerPanel), 2 * lines);
   }
   tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds, static_cast<bool>(op.getBias()),
@@ -226,14 +265,18 @@ void DirectConv::emit() {
     base = {};
     partBegin = rowBegin;
     firstStep = kb.constant(0);
-    if (copied) {
+    if (copied && flat) {
+      Value first = positionOf(rowBegin);
+      copyFlat(imageGroup, first, positionOf(rowEnd));
+      base.a = byteOffset(kb, kb.scratch(), kb.mul(first, -elementBytes));
+    } else if (copied) {
       firstStep = outH == 1 ? firstStep : rowBegin;
       copyRows(image, group, kb.sub(kb.mul(firstStep, tileH * s.strideH), kb.constant(s.padTop)));
       base.a = kb.scratch();
     } else {
       base.a = byteOffset(kb, kb.operand(0), kb.mul(imageGroup, s.icBlocks() * plane));
     }
-    base.b = byteOffset(kb, kb.operand(1), kb.mul(group, steps * s.ocBlocks() * weightBytes));
+    base.b = byteOffset(kb, kb.operand(1), kb.mul(group, s.ocBlocks() * weights.blockBytes(steps)));
     base.c = byteOffset(kb, kb.result(), kb.mul(imageGroup, outImage * s.yBytes));
     if (op.getBias()) {
       base.bias = byteOffset(kb, kb.operand(2), kb.mul(group, s.groupOc() * 4));
@@ -260,8 +303,13 @@ void DirectConv::emit() {
 
 void DirectConv::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last) {
   TileFunctions::Pointers image = base;
-  int64_t panelBytes = steps * panelBlocks * weightBytes, outPlane = s.oh * s.ow * kBlock;
+  int64_t panelBytes = panelBlocks * weights.blockBytes(steps), outPlane = s.oh * s.ow * kBlock;
   base.b = byteOffset(kb, base.b, kb.mul(panel, panelBytes));
+  if (weights.copied) {
+    Value widened = byteOffset(kb, kb.scratch(), panelOffset);
+    weights.copyPanel(kb, base.b, widened, steps, last ? lastBlocks : panelBlocks);
+    base.b = widened;
+  }
   base.c = byteOffset(kb, base.c, kb.mul(panel, panelBlocks * outPlane * s.yBytes));
   if (base.bias) {
     base.bias = byteOffset(kb, base.bias, kb.mul(panel, panelBlocks * kBlockBytes));
@@ -310,6 +358,7 @@ void DirectConv::emitTiles(Value step, Value begin, Value end, int64_t rows, int
   TileResult result;
   result.blockStride = s.oh * s.ow * kBlock;
   result.elementBytes = s.yBytes;
+  result.element = s.yElement;
   result.tailLanes = last && s.groupOc() % kBlock ? s.groupOc() % kBlock : kBlock;
   for (int64_t y = 0; y < rows; ++y) {
     for (int64_t x = 0; x < width; ++x) {

@@ -7,6 +7,7 @@
 // left and right border are emitted by themselves.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MicroShape.h"
+#include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -38,6 +39,9 @@ private:
     return inside(begin, 0) && inside(end - 1, s.kw - 1);
   }
 
+  int64_t xBlock() const { return kBlock * s.xBytes; } ///< bytes of a position
+  int64_t wBlock() const { return kBlock * device::elementBytes(s.wElement); }
+
   device::ConvOp op;
   KernelBuilder &kb;
   ConvShape s;
@@ -62,9 +66,9 @@ void Depthwise::emit() {
 
 void Depthwise::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd) {
   Value plane = kb.add(kb.mul(image, blocks), block);
-  x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * kBlockBytes));
+  x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * xBlock()));
   y = byteOffset(kb, kb.result(), kb.mul(plane, s.oh * s.ow * kBlock * s.yBytes));
-  w = byteOffset(kb, kb.operand(1), kb.mul(block, s.kh * s.kw * kBlockBytes));
+  w = byteOffset(kb, kb.operand(1), kb.mul(block, s.kh * s.kw * wBlock()));
   Value channel = kb.mul(block, kBlockBytes);
   bias = op.getBias() ? byteOffset(kb, kb.operand(2), channel) : Value();
   extras.clear();
@@ -98,7 +102,7 @@ void Depthwise::emitRow(Value row) {
   int64_t interiorEnd = last < 0 ? interiorBegin : std::clamp(last / s.strideH + 1, interiorBegin, s.oh);
   bool unroll = s.kh <= 5 && interiorBegin < interiorEnd;
 
-  Value input = byteOffset(kb, x, kb.mul(top, s.w * kBlockBytes));
+  Value input = byteOffset(kb, x, kb.mul(top, s.w * xBlock()));
   Value rowStart = kb.mul(row, s.ow);
   for (int64_t tile = 0; tile < columns.pieces;) {
     int64_t width = columns.length(tile), begin = columns.begin(tile), end = tile;
@@ -106,7 +110,7 @@ void Depthwise::emitRow(Value row) {
       ++end;
     }
     if (end == tile) {
-      Value from = byteOffset(kb, input, (begin * s.strideW - s.padLeft) * kBlockBytes);
+      Value from = byteOffset(kb, input, (begin * s.strideW - s.padLeft) * xBlock());
       emitTile(from, kb.add(rowStart, begin), width, begin, false);
       ++tile;
       continue;
@@ -114,8 +118,7 @@ void Depthwise::emitRow(Value row) {
     auto emitRun = [&](bool allRows) {
       kb.forLoop(begin, begin + (end - tile) * width, width, [&](Value column) {
         Value from = kb.sub(kb.mul(column, s.strideW), kb.constant(s.padLeft));
-        emitTile(byteOffset(kb, input, kb.mul(from, kBlockBytes)), kb.add(rowStart, column), width, std::nullopt,
-                 allRows);
+        emitTile(byteOffset(kb, input, kb.mul(from, xBlock())), kb.add(rowStart, column), width, std::nullopt, allRows);
       });
     };
     if (unroll) {
@@ -137,20 +140,23 @@ void Depthwise::emitTile(Value input, Value position, int64_t width, std::option
   auto vector = VectorType::get({lanes}, kb.b.getF32Type());
   Value zero = kb.constant(0);
   for (int64_t part = 0; part < vectorsPerBlock(kb.target); ++part) {
-    int64_t offset = part * lanes * 4;
-    SmallVector<Value> sums(width, bias ? kb.load(vector, byteOffset(kb, bias, offset), zero) : kb.zero(vector));
+    Value firstLane = kb.constant(part * lanes);
+    SmallVector<Value> sums(width, bias ? kb.load(vector, bias, firstLane) : kb.zero(vector));
     auto addKernelRow = [&](Value tapRow, ValueRange before) {
       SmallVector<Value> sums(before);
-      Value row = byteOffset(kb, input, kb.mul(tapRow, s.dilationH * s.w * kBlockBytes));
-      Value weights = byteOffset(kb, w, kb.mul(tapRow, s.kw * kBlockBytes));
+      Value row = byteOffset(kb, input, kb.mul(tapRow, s.dilationH * s.w * xBlock()));
+      Value weights = byteOffset(kb, w, kb.mul(tapRow, s.kw * wBlock()));
       for (int64_t tap = 0; tap < s.kw; ++tap) {
-        Value weight = kb.load(vector, byteOffset(kb, weights, tap * kBlockBytes + offset), zero);
+        Value weight = kb.loadElements(s.wElement, lanes, byteOffset(kb, weights, tap * wBlock()), firstLane);
+        if (s.wElement.isInteger(8)) { // their scales are in the epilogue
+          weight = arith::SIToFPOp::create(kb.b, vector, weight);
+        }
         for (int64_t column = 0; column < width; ++column) {
           if (first && !inside(*first + column, tap)) {
             continue;
           }
-          int64_t at = (column * s.strideW + tap * s.dilationW) * kBlockBytes + offset;
-          Value value = kb.load(vector, byteOffset(kb, row, at), zero);
+          int64_t at = (column * s.strideW + tap * s.dilationW) * xBlock();
+          Value value = kb.loadElements(s.xElement, lanes, byteOffset(kb, row, at), firstLane);
           sums[column] = kb.target.hasFma()
                              ? Value(vector::FMAOp::create(kb.b, value, weight, sums[column]))
                              : arith::AddFOp::create(kb.b, sums[column], arith::MulFOp::create(kb.b, value, weight));
@@ -178,7 +184,7 @@ void Depthwise::emitTile(Value input, Value position, int64_t width, std::option
       if (!channels.empty()) {
         value = arith::SelectOp::create(kb.b, channels[part], value, kb.zero(value.getType()));
       }
-      kb.store(value, byteOffset(kb, to, place.element * s.yBytes), zero);
+      kb.storeElements(s.yElement, value, byteOffset(kb, to, place.element * s.yBytes), zero);
     }
   }
 }

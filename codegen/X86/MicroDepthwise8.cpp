@@ -291,7 +291,7 @@ void Depthwise8::emitTile(Value row, Value scratchRow, Value column, int64_t wid
                                                   : pointer);
   }
   emitPositions(kb, op.getEpilogue(), extraKinds, bases, sums, {}, byteOffset(kb, y, kb.mul(element, s.yBytes)),
-                s.yBytes, tail);
+                s.yElement, tail);
 }
 
 SmallVector<Value> Depthwise8::sumWindows(Value from, int64_t width) {

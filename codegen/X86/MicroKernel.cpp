@@ -7,6 +7,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -27,7 +28,7 @@ int64_t maxTileRows(const X86Target &target, int64_t blocks) {
 namespace {
 
 /// Writes the K loop. Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table, r10 group counter,
-/// r11 A of the group.
+/// r11 A of the group, rcx scales, eax counter of their rows.
 class TileAsm {
 public:
   TileAsm(const X86Target &target, const TileShape &shape, bool bias, bool table, bool prefetch)
@@ -37,9 +38,12 @@ public:
   std::string text() {
     emitInit();
     emitConstants();
+    if (shape.runsPerScale) {
+      line(llvm::formatv("leaq {0}(%rsi), %rcx", shape.scalesAt));
+    }
     int64_t step = 0;
     for (const GroupRun &run : shape.groups) {
-      emitRun(run, step);
+      emitRunsByScale(run, step);
     }
     return llvm::join(lines, "\n");
   }
@@ -71,6 +75,25 @@ private:
     }
   }
 
+  /// The runs that share a row of scales, one row after the other. What is left behind the last whole row keeps it.
+  void emitRunsByScale(const GroupRun &run, int64_t &step) {
+    int64_t rows = shape.runsPerScale ? run.count / shape.runsPerScale : 0;
+    if (rows == 0) {
+      return emitRun(run, step);
+    }
+    if (rows > 1) {
+      line(llvm::formatv("movl $${0}, %eax", rows));
+      line("2:");
+    }
+    emitRun({shape.runsPerScale, run.size}, step);
+    line(llvm::formatv("addq $${0}, %rcx", shape.blocks * kBlockBytes));
+    if (rows > 1) {
+      line("decl %eax");
+      line("jne 2b");
+    }
+    emitRun({run.count - rows * shape.runsPerScale, run.size}, step);
+  }
+
   void emitRun(const GroupRun &run, int64_t &step) {
     if (run.count == 0 || run.size == 0) {
       return;
@@ -96,8 +119,10 @@ private:
           line(llvm::formatv("prefetcht1 {0}(%r8)", line64 * 64));
         }
       }
-      for (int64_t block = 0; shape.aheadBytes && block < shape.blocks; ++block) {
-        line(llvm::formatv("prefetcht0 {0}(%rsi)", k * shape.panelRowBytes + block * kBlockBytes + shape.aheadBytes));
+      // The lines that begin in this step's part of B.
+      for (int64_t at = llvm::alignTo(k * shape.panelRowBytes, kBlockBytes);
+           shape.aheadBytes && at < (k + 1) * shape.panelRowBytes; at += kBlockBytes) {
+        line(llvm::formatv("prefetcht0 {0}(%rsi)", at + shape.aheadBytes));
       }
       if (shape.kind == TileKind::S16) {
         emitStepWords(k);
@@ -111,7 +136,9 @@ private:
         emitStepSse(k);
       }
     }
-    line(llvm::formatv("addq $${0}, %rsi", run.size * shape.panelRowBytes));
+    // A run of 4-bit integers ends with a whole byte.
+    int64_t stepsOfB = shape.stored == StoredB::I4 ? int64_t(llvm::alignTo(run.size, 2)) : run.size;
+    line(llvm::formatv("addq $${0}, %rsi", stepsOfB * shape.panelRowBytes));
     if (!table) {
       line(llvm::formatv("addq $${0}, %rdi", shape.groupBytes));
     }
@@ -129,14 +156,49 @@ private:
     return llvm::formatv("{0}({1})", shape.rows[row] + k * shape.stepBytes, table ? "%r11" : "%rdi");
   }
   std::string bAt(int64_t column, int64_t k) const {
-    return llvm::formatv("{0}(%rsi)", k * shape.panelRowBytes + column * target.vectorBytes());
+    if (shape.stored == StoredB::I4) {
+      return llvm::formatv("{0}(%rsi)", (k & ~int64_t(1)) * shape.panelRowBytes + column * target.vectorBytes() / 4);
+    }
+    int64_t vectorBytes = target.vectorBytes() * bitsOf(shape.stored) / 32;
+    return llvm::formatv("{0}(%rsi)", k * shape.panelRowBytes + column * vectorBytes);
+  }
+
+  /// The vectors of B of one step, as f32, in the registers behind the accumulators.
+  void emitLoadsOfB(int64_t k) {
+    for (int64_t column = 0; column < width; ++column) {
+      std::string from = bAt(column, k), to = reg(accumulators() + column);
+      switch (shape.stored) {
+      case StoredB::F32:
+        line(llvm::formatv("vmovups {0}, {1}", from, to));
+        break;
+      case StoredB::BF16:
+        line(llvm::formatv("vpmovzxwd {0}, {1}", from, to));
+        line(llvm::formatv("vpslld $$16, {0}, {0}", to));
+        break;
+      case StoredB::F16:
+        line(llvm::formatv("vcvtph2ps {0}, {1}", from, to));
+        break;
+      case StoredB::I8:
+        line(llvm::formatv("vpmovsxbd {0}, {1}", from, to));
+        line(llvm::formatv("vcvtdq2ps {0}, {0}", to));
+        break;
+      case StoredB::I4:
+        // The half byte goes to the top and comes back with its sign.
+        line(llvm::formatv("vpmovzxbd {0}, {1}", from, to));
+        line(llvm::formatv("vpslld $${0}, {1}, {1}", k % 2 ? 24 : 28, to));
+        line(llvm::formatv("vpsrad $$28, {0}, {0}", to));
+        line(llvm::formatv("vcvtdq2ps {0}, {0}", to));
+        break;
+      }
+      if (shape.runsPerScale) {
+        line(llvm::formatv("vmulps {0}(%rcx), {1}, {1}", column * target.vectorBytes(), to));
+      }
+    }
   }
 
   void emitStepAvx512(int64_t k) {
     int64_t firstB = accumulators(), a = firstB + width;
-    for (int64_t column = 0; column < width; ++column) {
-      line(llvm::formatv("vmovups {0}, {1}", bAt(column, k), reg(firstB + column)));
-    }
+    emitLoadsOfB(k);
     for (int64_t row = 0; row < rows; ++row) {
       if (width == 1) {
         line(llvm::formatv("vfmadd231ps {0}{{1to16}, {1}, {2}", aAt(row, k), reg(firstB), reg(row)));
@@ -151,9 +213,7 @@ private:
 
   void emitStepAvx2(int64_t k) {
     int64_t firstB = accumulators(), a = firstB + width;
-    for (int64_t column = 0; column < width; ++column) {
-      line(llvm::formatv("vmovups {0}, {1}", bAt(column, k), reg(firstB + column)));
-    }
+    emitLoadsOfB(k);
     for (int64_t row = 0; row < rows; ++row) {
       line(llvm::formatv("vbroadcastss {0}, {1}", aAt(row, k), reg(a)));
       for (int64_t column = 0; column < width; ++column) {
@@ -310,6 +370,7 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
                                     Value table, Value prefetch) {
   assert(static_cast<int64_t>(shape.rows.size()) <= maxTileRows(kb.target, shape.blocks) &&
          "tile exceeds the registers");
+  assert((shape.stored == StoredB::F32 || kb.target.hasFma()) && "SSE reads f32 only");
   auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
   Type sum = shape.kind == TileKind::F32 ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
   Type vector = VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, sum);
@@ -344,6 +405,10 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
   if (bias) {
     inputs.push_back(bias);
     constraints.push_back("{rdx}");
+  }
+  if (shape.runsPerScale) {
+    constraints.push_back("~{rcx}");
+    constraints.push_back("~{rax}");
   }
   constraints.push_back("~{r10}");
   constraints.push_back("~{r11}");

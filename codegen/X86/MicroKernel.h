@@ -38,10 +38,38 @@ enum class TileKind {
   S16, ///< A i16
 };
 
-/// Bytes of B in one K step of 16 columns: 16 f32, 16 x 4 i8, or without VNNI 16 x (k0, k2) and 16 x (k1, k3) in i16;
-/// 16 x (k0, k1) in i16 for S16.
-inline int64_t stepBytesOfB(const X86Target &target, TileKind kind) {
-  return kind == TileKind::F32 || kind == TileKind::S16 || target.vnni ? kBlockBytes : 2 * kBlockBytes;
+/// How the weights of a product of f32 lie in B. All but f32 are widened in registers, which takes AVX2.
+enum class StoredB {
+  F32,
+  BF16,
+  F16,
+  I8,
+  I4, ///< two K steps share a byte, see device::IntegerPanels
+};
+
+/// Bits of an element.
+inline int64_t bitsOf(StoredB stored) {
+  switch (stored) {
+  case StoredB::F32:
+    return 32;
+  case StoredB::BF16:
+  case StoredB::F16:
+    return 16;
+  case StoredB::I8:
+    return 8;
+  case StoredB::I4:
+    return 4;
+  }
+  return 32;
+}
+
+/// Bytes of B in one K step of 16 columns: 16 elements, 16 x 4 i8, or without VNNI 16 x (k0, k2) and 16 x (k1, k3) in
+/// i16; 16 x (k0, k1) in i16 for S16.
+inline int64_t stepBytesOfB(const X86Target &target, TileKind kind, StoredB stored = StoredB::F32) {
+  if (kind == TileKind::F32) {
+    return kBlock * bitsOf(stored) / 8;
+  }
+  return kind == TileKind::S16 || target.vnni ? kBlockBytes : 2 * kBlockBytes;
 }
 
 /// Multiplications that one of f32 takes the time of.
@@ -52,6 +80,7 @@ inline int64_t productsPerStep(const X86Target &target, TileKind kind) {
 /// What a register tile reads. All offsets are in bytes.
 struct TileShape {
   TileKind kind = TileKind::F32;
+  StoredB stored = StoredB::F32;
   llvm::SmallVector<int64_t> rows;       ///< of each row's first element, from the A pointer
   int64_t blocks = 1;                    ///< 16-column blocks
   llvm::SmallVector<GroupRun, 2> groups; ///< K, in order
@@ -60,6 +89,8 @@ struct TileShape {
   int64_t panelRowBytes = 0;             ///< from one K step of B to the next
   int64_t prefetchLines = 0;             ///< lines at the prefetch pointer fetched into L2, spread over all of K
   int64_t aheadBytes = 0;                ///< how far before its use B is fetched into the first level; 0: not at all
+  int64_t scalesAt = 0;                  ///< of the scales [rows][16 blocks] of integers in B, from the B pointer
+  int64_t runsPerScale = 0;              ///< K groups that share a row of scales; 0: none
 
   int64_t steps() const;
 };

@@ -9,6 +9,7 @@
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
 #include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/ConvAlgorithm.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -36,11 +37,14 @@ private:
   ArrayRef<TileExtra> extraKinds;
   bool packed;
   TileKind kind;
+  Type aElement, bElement, yElement;
   int64_t aBytes, yBytes; ///< of an element
-  int64_t weightBytes;    ///< of one K step of one block of columns
+  bool widens;            ///< A is f16 or bf16, multiplied as f32
+  TileWeights weights;
   int64_t steps;          ///< of K
   bool flipped;           ///< A + 128 is copied
   bool copied;            ///< the rows of A, to scratch
+  int64_t rowsOffset = 0; ///< of the rows in scratch, behind a panel
   SmallVector<int64_t> batchDims, batchA, batchB;
   int64_t batch = 1, m, k, n;
   int64_t panelBlocks, columnBlocks, panels, lastBlocks;
@@ -53,7 +57,12 @@ private:
   Value partBegin;
   Value firstRow; ///< of the copy in scratch
 
-  int64_t bBytes() const { return kind == TileKind::F32 ? n * k * 4 : steps * columnBlocks * weightBytes; }
+  int64_t bBytes() const {
+    bool plain = kind == TileKind::F32 && weights.stepBytes == kBlockBytes;
+    return plain ? n * k * 4 : columnBlocks * weights.blockBytes(steps);
+  }
+  /// Whether tiles read B from a panel in scratch.
+  bool panelInScratch() const { return !packed || weights.copied; }
   /// First row of row tile |piece|.
   Value rowOf(Value piece) { return kb.add(kb.mul(piece, rows->size), kb.min(piece, kb.constant(rows->wide))); }
 };
@@ -67,7 +76,12 @@ int64_t product(ArrayRef<int64_t> dims) {
 }
 
 MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-    : op(op), kb(kb), extraKinds(extras), packed(op.getPacked()) {
+    : op(op), kb(kb), extraKinds(extras), packed(op.getPacked()),
+      kind(*tileKindOf(getElementTypeOrSelf(op.getA().getType()))), aElement(getElementTypeOrSelf(op.getA().getType())),
+      bElement(getElementTypeOrSelf(op.getB().getType())), yElement(getElementTypeOrSelf(op.getY().getType())),
+      // What is packed at run time is packed as f32.
+      weights(kb.target, kind, packed ? bElement : kb.b.getF32Type(),
+              device::hasIntegerWeights(op) ? std::optional(device::integerPanels(op)) : std::nullopt) {
   ArrayRef<int64_t> a = cast<RankedTensorType>(op.getA().getType()).getShape();
   ArrayRef<int64_t> b = packed ? *op.getWeightShape() : cast<RankedTensorType>(op.getB().getType()).getShape();
   ArrayRef<int64_t> y = cast<RankedTensorType>(op.getY().getType()).getShape();
@@ -87,14 +101,12 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
     batchDims.clear(), batchA.clear(), batchB.clear();
   }
   batch = product(batchDims);
-  kind = *tileKindOf(getElementTypeOrSelf(op.getA().getType()));
-  aBytes = device::elementBytes(getElementTypeOrSelf(op.getA().getType()));
-  yBytes = device::elementBytes(getElementTypeOrSelf(op.getY().getType()));
-  weightBytes = stepBytesOfB(kb.target, kind);
-  steps = ceilDiv(k * aBytes, 4);
+  aBytes = device::elementBytes(aElement), yBytes = device::elementBytes(yElement);
+  widens = kind == TileKind::F32 && aBytes < 4;
+  steps = kind == TileKind::F32 ? k : ceilDiv(k * aBytes, 4);
   // Signed bytes for VNNI are flipped once where several panels read them.
   flipped = kind == TileKind::S8 && kb.target.vnni && n >= 64;
-  copied = flipped || k * aBytes % 4 != 0;
+  copied = flipped || widens || (kind != TileKind::F32 && k * aBytes % 4 != 0);
   stepBytes = op.getTransA() ? m * 4 : 4;
   rowBytes = op.getTransA() ? 4 : steps * 4;
   columnBlocks = ceilDiv(n, kBlock);
@@ -122,13 +134,12 @@ Value MatMul::batchOffset(Value index, ArrayRef<int64_t> dims, int64_t matrix) {
 /// Packs the |blocks| blocks of |panel| of an activation B at |matrix| to |to|; columns beyond N are zero.
 void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
   int64_t lanes = kb.target.lanes(32);
-  auto vector = VectorType::get({lanes}, kb.b.getF32Type());
   for (int64_t part = 0; part < blocks * vectorsPerBlock(kb.target); ++part) {
     Value column = kb.add(kb.mul(panel, panelBlocks * kBlock), part * lanes);
     Value mask = kb.maskBelow(lanes, kb.sub(kb.constant(n), column));
     if (!op.getTransB()) {
       kb.forLoop(0, k, 1, [&](Value step) {
-        Value value = kb.maskedLoad(vector, matrix, kb.add(kb.mul(step, n), column), mask);
+        Value value = kb.loadElements(bElement, lanes, matrix, kb.add(kb.mul(step, n), column), mask);
         kb.store(value, to, kb.add(kb.mul(step, blocks * kBlock), part * lanes));
       });
       continue;
@@ -140,7 +151,7 @@ void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
     auto offsetType = VectorType::get({lanes}, kb.b.getI64Type());
     Value lanesApart = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(offsetType, ArrayRef<int64_t>(offsets)));
     kb.forLoop(0, k, 1, [&](Value step) {
-      Value value = kb.gather(vector, matrix, kb.add(kb.mul(column, k), step), lanesApart, mask);
+      Value value = kb.gatherElements(bElement, lanes, matrix, kb.add(kb.mul(column, k), step), lanesApart, mask);
       kb.store(value, to, kb.add(kb.mul(step, blocks * kBlock), part * lanes));
     });
   }
@@ -148,18 +159,19 @@ void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
 
 void MatMul::emit() {
   int64_t flops = 2 * m * n * k / (productsPerStep(kb.target, kind));
-  work = splitWork(flops, rows->pieces, panels, m * k * aBytes, bBytes() * (packed ? 1 : 3), batch);
-  int64_t panelBytes = steps * panelBlocks * weightBytes;
+  work = splitWork(flops, rows->pieces, panels, m * k * (widens ? 4 : aBytes), bBytes() * (packed ? 1 : 3), batch);
+  int64_t panelBytes = steps * panelBlocks * weights.tileStepBytes;
   int64_t tilesPerPanel = ceilDiv(rows->pieces, work.rowParts);
-  if (packed && bBytes() > 256 * 1024) {
-    int64_t lines = steps * weightBytes / kBlockBytes;
+  if (!panelInScratch() && bBytes() > 256 * 1024) {
+    int64_t lines = weights.blockBytes(steps) / kBlockBytes;
     prefetchLines = std::min<int64_t>(ceilDiv(lines * panelBlocks, tilesPerPanel), 2 * lines);
   }
-  if (!packed) {
+  if (panelInScratch()) {
+    rowsOffset = panelBytes;
     kb.setScratchBytes(panelBytes);
   }
   if (copied) {
-    kb.setScratchBytes(ceilDiv(rows->pieces, work.rowParts) * (rows->size + 1) * rowBytes);
+    kb.setScratchBytes(rowsOffset + ceilDiv(rows->pieces, work.rowParts) * (rows->size + 1) * rowBytes);
   }
   tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds, static_cast<bool>(op.getBias()));
   unsigned firstExtra = op.getBias() ? 3 : 2;
@@ -173,11 +185,11 @@ void MatMul::emit() {
     base = {};
     partBegin = rowBegin;
     base.a = byteOffset(kb, kb.operand(0), kb.mul(batchOffset(index, batchA, m * k), aBytes));
-    base.b = byteOffset(kb, kb.operand(1), kb.mul(batchOffset(index, batchB, n * k), 4));
+    base.b = byteOffset(kb, kb.operand(1), kb.mul(batchOffset(index, batchB, n * k), device::elementBytes(bElement)));
     if (copied) {
       firstRow = rowOf(rowBegin);
       copyRows(base.a, firstRow, rowOf(rowEnd));
-      base.a = kb.scratch();
+      base.a = byteOffset(kb, kb.scratch(), rowsOffset);
     }
     base.c = byteOffset(kb, kb.result(), kb.mul(index, m * n * yBytes));
     if (op.getBias()) {
@@ -203,9 +215,11 @@ void MatMul::emit() {
 /// Copies the rows [first, last) of A to scratch, |rowBytes| apart.
 void MatMul::copyRows(Value matrix, Value first, Value last) {
   kb.forLoop(first, last, 1, [&](Value row) {
-    Value to = byteOffset(kb, kb.scratch(), kb.mul(kb.sub(row, first), rowBytes)),
+    Value to = byteOffset(kb, byteOffset(kb, kb.scratch(), rowsOffset), kb.mul(kb.sub(row, first), rowBytes)),
           from = byteOffset(kb, matrix, kb.mul(row, k * aBytes));
-    if (flipped) {
+    if (widens) {
+      widenFloats(kb, aElement, from, to, kb.constant(k));
+    } else if (flipped) {
       flipBytes(kb, from, to, kb.constant(k * aBytes));
     } else {
       LLVM::MemcpyOp::create(kb.b, to, from, kb.constant(k * aBytes), /*isVolatile=*/false);
@@ -215,8 +229,12 @@ void MatMul::copyRows(Value matrix, Value first, Value last) {
 
 void MatMul::emitPanel(Value panel, Value, Value rowBegin, Value rowEnd, bool last) {
   TileFunctions::Pointers matrix = base;
-  int64_t panelBytes = steps * panelBlocks * weightBytes;
-  if (packed) {
+  int64_t panelBytes = panelBlocks * weights.blockBytes(steps);
+  if (weights.copied) {
+    weights.copyPanel(kb, byteOffset(kb, base.b, kb.mul(panel, panelBytes)), kb.scratch(), steps,
+                      last ? lastBlocks : panelBlocks);
+    base.b = kb.scratch();
+  } else if (packed) {
     base.b = byteOffset(kb, base.b, kb.mul(panel, panelBytes));
   } else {
     packPanel(base.b, panel, kb.scratch(), last ? lastBlocks : panelBlocks);
@@ -248,7 +266,7 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   TileShape shape;
   shape.kind = flipped ? TileKind::U8 : kind;
   shape.blocks = last ? lastBlocks : panelBlocks;
-  shape.panelRowBytes = shape.blocks * weightBytes;
+  weights.describe(shape);
   shape.stepBytes = stepBytes;
   shape.groupBytes = kBlock * stepBytes;
   shape.groups = {{steps / kBlock, kBlock}, {steps % kBlock ? 1 : 0, steps % kBlock}};
@@ -257,6 +275,7 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   TileResult result;
   result.blocked = false;
   result.elementBytes = yBytes;
+  result.element = yElement;
   result.tailLanes = last && n % kBlock ? n % kBlock : kBlock;
   for (int64_t row = 0; row < count; ++row) {
     shape.rows.push_back(row * rowBytes);
@@ -284,14 +303,18 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
 bool hasMicroMatMul(device::MatMulOp op) {
   for (Value value : op->getOperands()) {
     auto type = cast<RankedTensorType>(value.getType());
-    if (!type.getElementType().isF32() || !type.hasStaticShape() || type.getNumElements() == 0 ||
+    if (tileKindOf(type.getElementType()) != TileKind::F32 || !type.hasStaticShape() || type.getNumElements() == 0 ||
         device::isBlocked(type)) {
       return false;
     }
   }
+  bool widens = !getElementTypeOrSelf(op.getA().getType()).isF32();
+  if ((widens && op.getTransA()) || (op.getBias() && !getElementTypeOrSelf(op.getBias().getType()).isF32())) {
+    return false;
+  }
   auto y = cast<RankedTensorType>(op.getY().getType());
   unsigned unsupported = 0;
-  return y.getElementType().isF32() && !device::isBlocked(y) && y.getNumElements() > 0 &&
+  return tileKindOf(y.getElementType()) == TileKind::F32 && !device::isBlocked(y) && y.getNumElements() > 0 &&
          classifyExtras(op, op.getExtras(), y, unsupported).has_value();
 }
 

@@ -5,6 +5,7 @@
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/ConvAlgorithm.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -24,14 +25,87 @@ ConvShape::ConvShape(device::ConvOp op) {
   dilationH = op.getDilations()[0], dilationW = op.getDilations()[1];
   padTop = op.getPads()[0], padLeft = op.getPads()[1], padBottom = op.getPads()[2], padRight = op.getPads()[3];
   groups = op.getGroups();
-  Type xElement = getElementTypeOrSelf(op.getX().getType());
+  xElement = getElementTypeOrSelf(op.getX().getType()), wElement = getElementTypeOrSelf(op.getW().getType());
+  yElement = getElementTypeOrSelf(op.getY().getType());
   kind = tileKindOf(xElement).value_or(TileKind::F32);
   xBytes = device::elementBytes(xElement);
-  yBytes = device::elementBytes(getElementTypeOrSelf(op.getY().getType()));
+  yBytes = device::elementBytes(yElement);
+  widens = kind == TileKind::F32 && xBytes < 4;
+  aBytes = widens ? 4 : xBytes;
+}
+
+static StoredB storedBOf(TileKind kind, Type element, const std::optional<device::IntegerPanels> &integers) {
+  if (integers) {
+    return integers->bits == 4 ? StoredB::I4 : StoredB::I8;
+  }
+  bool narrow = kind == TileKind::F32 && device::isNarrowFloat(element);
+  return !narrow ? StoredB::F32 : element.isBF16() ? StoredB::BF16 : StoredB::F16;
+}
+
+TileWeights::TileWeights(const X86Target &target, TileKind kind, Type element,
+                         std::optional<device::IntegerPanels> panels)
+    : inMemory(storedBOf(kind, element, panels)), stored(inMemory),
+      copied(inMemory != StoredB::F32 && !target.hasFma()), stepBytes(stepBytesOfB(target, kind, inMemory)),
+      integers(std::move(panels)) {
+  stored = copied ? StoredB::F32 : inMemory;
+  tileStepBytes = stepBytesOfB(target, kind, stored);
+}
+
+void TileWeights::describe(TileShape &shape) const {
+  shape.stored = stored;
+  shape.panelRowBytes = shape.blocks * tileStepBytes;
+  if (integers && integers->scaleRows && !copied) {
+    shape.scalesAt = integers->weightBytesOfBlock() * shape.blocks;
+    shape.runsPerScale = integers->runsPerScale;
+  }
+}
+
+void TileWeights::copyPanel(KernelBuilder &kb, Value from, Value to, int64_t steps, int64_t blocks) const {
+  if (integers) {
+    return copyIntegers(kb, from, to, blocks);
+  }
+  Type element = inMemory == StoredB::BF16 ? Type(kb.b.getBF16Type()) : kb.b.getF16Type();
+  widenFloats(kb, element, from, to, kb.constant(steps * blocks * kBlock));
+}
+
+void TileWeights::copyIntegers(KernelBuilder &kb, Value from, Value to, int64_t blocks) const {
+  int64_t width = blocks * kBlock, bytesBefore = 0, stepsBefore = 0, rowsBefore = 0;
+  auto bytes = VectorType::get({kBlock}, kb.b.getI8Type()), words = VectorType::get({kBlock}, kb.b.getI32Type()),
+       floats = VectorType::get({kBlock}, kb.b.getF32Type());
+  Value scales = byteOffset(kb, from, integers->weightBytesOfBlock() * blocks);
+  auto splat = [&](int32_t value) -> Value {
+    return arith::ConstantOp::create(kb.b, DenseElementsAttr::get(words, value));
+  };
+  auto shiftLeft = [&](Value value, int32_t by) -> Value { return arith::ShLIOp::create(kb.b, value, splat(by)); };
+  auto shiftRight = [&](Value value, int32_t by) -> Value { return arith::ShRSIOp::create(kb.b, value, splat(by)); };
+  for (const device::StepRun &run : integers->runs) {
+    int64_t perByte = integers->bits == 4 ? 2 : 1, rowsOfRun = ceilDiv(run.size, perByte);
+    kb.forLoop(0, run.count, 1, [&](Value index) {
+      Value scaleRow = integers->scaleRows ? kb.add(kb.div(index, integers->runsPerScale), rowsBefore) : Value();
+      kb.forLoop(0, blocks, 1, [&](Value block) {
+        Value column = kb.mul(block, kBlock);
+        Value scale = scaleRow ? kb.load(floats, scales, kb.add(kb.mul(scaleRow, width), column)) : Value();
+        for (int64_t k = 0; k < run.size; ++k) {
+          Value row = kb.add(kb.mul(index, rowsOfRun), k / perByte);
+          Value at = kb.add(kb.add(kb.mul(row, width), bytesBefore * blocks), column);
+          Value value = arith::ExtSIOp::create(kb.b, words, kb.load(bytes, from, at));
+          if (perByte == 2) {
+            value = shiftRight(shiftLeft(value, k % 2 ? 24 : 28), 28);
+          }
+          value = arith::SIToFPOp::create(kb.b, floats, value);
+          value = scale ? Value(arith::MulFOp::create(kb.b, value, scale)) : value;
+          Value step = kb.add(kb.add(kb.mul(index, run.size), k), stepsBefore);
+          kb.store(value, to, kb.add(kb.mul(step, width), column));
+        }
+      });
+    });
+    bytesBefore += run.count * rowsOfRun * kBlock, stepsBefore += run.count * run.size;
+    rowsBefore += integers->scaleRows ? run.count / integers->runsPerScale : 0;
+  }
 }
 
 std::optional<TileKind> tileKindOf(Type x) {
-  if (x.isF32()) {
+  if (x.isF32() || x.isF16() || x.isBF16()) {
     return TileKind::F32;
   }
   if (x.isInteger(8)) {
@@ -105,7 +179,7 @@ std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange
     if (!device::isEpilogueElement(element)) {
       return std::nullopt;
     }
-    TileExtra extra{ExtraKind::Full, registerType(element), device::elementBytes(element)};
+    TileExtra extra{ExtraKind::Full, element, device::elementBytes(element)};
     SmallVector<int64_t> dims(y.getRank() - type.getRank(), 1);
     llvm::append_range(dims, type.getShape());
     bool onlyColumn = llvm::all_of(llvm::enumerate(dims), [&](auto dim) {

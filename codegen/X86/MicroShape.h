@@ -5,6 +5,7 @@
 
 #include "codegen/X86/MicroTile.h"
 #include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/Transforms/WeightPacking.h"
 
 namespace tessera::x86 {
 
@@ -14,7 +15,10 @@ struct ConvShape {
   int64_t n, c, h, w, oc, oh, ow, kh, kw;
   int64_t strideH, strideW, dilationH, dilationW, padTop, padLeft, padBottom, padRight, groups;
   TileKind kind;
+  mlir::Type xElement, wElement, yElement;
   int64_t xBytes, yBytes; ///< of an element
+  bool widens;            ///< x is f16 or bf16, multiplied as f32
+  int64_t aBytes;         ///< of an element as it is multiplied
 
   int64_t groupC() const { return c / groups; }
   int64_t groupOc() const { return oc / groups; }
@@ -26,6 +30,30 @@ struct ConvShape {
 
 /// How elements of |x| are multiplied; nothing for types without a register tile.
 std::optional<TileKind> tileKindOf(mlir::Type x);
+
+/// Packed weights as the tiles read them. Where the target cannot widen them in registers, each panel is first copied
+/// to scratch as f32.
+struct TileWeights {
+  /// |element|: of the packed operand; |integers|: how it lies, for integers that floats multiply.
+  TileWeights(const X86Target &target, TileKind kind, mlir::Type element,
+              std::optional<device::IntegerPanels> integers = std::nullopt);
+
+  StoredB inMemory, stored; ///< what the operand holds, what tiles read
+  bool copied;              ///< to scratch, as f32
+  int64_t stepBytes;        ///< of one K step of one block of columns, in the operand
+  int64_t tileStepBytes;    ///< the same as the tiles read it
+  std::optional<device::IntegerPanels> integers;
+
+  /// Bytes of |steps| K steps of one block of columns in the operand, scales included.
+  int64_t blockBytes(int64_t steps) const { return integers ? integers->bytesOfBlock() : steps * stepBytes; }
+  /// What |shape|, whose blocks are known, has to say about B.
+  void describe(TileShape &shape) const;
+  /// Copies a panel of |blocks| blocks of |steps| K steps to |to| as f32.
+  void copyPanel(KernelBuilder &kb, mlir::Value from, mlir::Value to, int64_t steps, int64_t blocks) const;
+
+private:
+  void copyIntegers(KernelBuilder &kb, mlir::Value from, mlir::Value to, int64_t blocks) const;
+};
 
 /// |total| split evenly into pieces of at most |largest|: the first |wide| of them have |size| + 1,
 /// the rest |size|.

@@ -3,10 +3,12 @@
 #include "codegen/X86/MicroTile.h"
 
 #include "codegen/X86/Requantise.h"
+#include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -34,6 +36,13 @@ void flipBytes(KernelBuilder &kb, Value from, Value to, Value bytes) {
   });
 }
 
+void widenFloats(KernelBuilder &kb, Type element, Value from, Value to, Value count) {
+  Value whole = kb.mul(kb.div(count, kBlock), kBlock);
+  kb.forLoop(kb.constant(0), whole, kBlock,
+             [&](Value at) { kb.store(kb.loadElements(element, kBlock, from, at), to, at); });
+  kb.forLoop(whole, count, 1, [&](Value at) { kb.store(kb.loadElements(element, 0, from, at), to, at); });
+}
+
 TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, bool bias,
                              ArrayRef<int32_t> offsets)
     : kb(kb), epilogue(epilogue), extras(extras), bias(bias) {
@@ -52,9 +61,10 @@ TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileE
 
 /// Everything that makes two tiles different functions.
 static std::string describe(const TileShape &shape, const TileResult &result) {
-  std::string text = llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9}", shape.blocks, shape.stepBytes,
+  std::string text = llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10} {11}", shape.blocks, shape.stepBytes,
                                    shape.groupBytes, shape.panelRowBytes, shape.prefetchLines, result.blockStride,
-                                   result.tailLanes, result.blocked, shape.rows.size(), shape.aheadBytes);
+                                   result.tailLanes, result.blocked, shape.rows.size(), shape.aheadBytes,
+                                   static_cast<int>(shape.stored), shape.scalesAt);
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
     text += llvm::formatv(" {0}:{1}", a, c);
   }
@@ -122,22 +132,22 @@ Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra
   Value zero = kb.constant(0);
   SmallVector<Value> arguments{sum};
   for (auto [extra, base] : llvm::zip_equal(extras, bases)) {
-    auto vector = VectorType::get({lanes}, extra.element);
     auto at = [&, base = base, bytes = extra.elementBytes](int64_t offset) {
       return byteOffset(kb, base, offset * bytes);
     };
     if (extra.kind == ExtraKind::Full && mask) {
-      arguments.push_back(kb.maskedLoad(vector, at(place.element), zero, mask));
+      arguments.push_back(kb.loadElements(extra.element, lanes, at(place.element), zero, mask));
     } else if (extra.kind == ExtraKind::Full || extra.kind == ExtraKind::Column) {
       // A vector of channels may end inside this one, but never inside its cache line.
       int64_t offset = extra.kind == ExtraKind::Full ? place.element : place.column;
-      arguments.push_back(kb.load(vector, at(offset), zero));
+      arguments.push_back(kb.loadElements(extra.element, lanes, at(offset), zero));
     } else {
-      Value scalar = kb.load(extra.element, at(extra.kind == ExtraKind::Row ? place.row * extra.rowStride : 0), zero);
+      int64_t offset = extra.kind == ExtraKind::Row ? place.row * extra.rowStride : 0;
+      Value scalar = kb.loadElements(extra.element, 0, at(offset), zero);
       arguments.push_back(kb.splat(scalar, lanes));
     }
   }
-  return emitScalarRegion(kb, epilogue, arguments, wanted);
+  return emitScalarRegion(kb, epilogue, arguments, wanted ? wanted : beforeRounding(epilogue));
 }
 
 /// The requantisation at the end of |epilogue|, if its results are packed four vectors at a time.
@@ -164,9 +174,9 @@ static Value keepChannels(KernelBuilder &kb, Value value, int64_t tail) {
 }
 
 void emitPositions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, ValueRange bases,
-                   ArrayRef<Value> sums, VectorPlace first, Value to, int64_t elementBytes, int64_t tail) {
-  int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target), count = sums.size() / parts,
-          together = 4 / parts;
+                   ArrayRef<Value> sums, VectorPlace first, Value to, Type element, int64_t tail) {
+  int64_t elementBytes = device::elementBytes(element), lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target),
+          count = sums.size() / parts, together = 4 / parts;
   std::optional<Requantise> end = elementBytes == 1 ? packedEnd(epilogue) : std::nullopt;
   auto value = [&](int64_t position, int64_t part, Value wanted) {
     VectorPlace place{first.element + position * kBlock + part * lanes, first.column + part * lanes,
@@ -184,20 +194,21 @@ void emitPositions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extr
   }
   for (; position < count; ++position) {
     for (int64_t part = 0; part < parts; ++part) {
-      int64_t element = first.element + position * kBlock + part * lanes;
-      storeBlockVector(kb, value(position, part, {}), byteOffset(kb, to, element * elementBytes), part, tail);
+      int64_t at = first.element + position * kBlock + part * lanes;
+      Value target = byteOffset(kb, to, at * elementBytes);
+      storeBlockVector(kb, element, value(position, part, {}), target, part, tail);
     }
   }
 }
 
-void storeBlockVector(KernelBuilder &kb, Value value, Value to, int64_t part, int64_t tail) {
+void storeBlockVector(KernelBuilder &kb, Type element, Value value, Value to, int64_t part, int64_t tail) {
   int64_t lanes = kb.target.lanes(32);
   if (tail <= part * lanes) {
     value = kb.zero(value.getType());
   } else if (tail < (part + 1) * lanes) {
     value = arith::SelectOp::create(kb.b, tailMask(kb, part, tail), value, kb.zero(value.getType()));
   }
-  kb.store(value, to, kb.constant(0));
+  kb.storeElements(element ? element : getElementTypeOrSelf(value.getType()), value, to, kb.constant(0));
 }
 
 /// Ops of |epilogue| after expansion, roughly: a math function is a polynomial.
@@ -263,7 +274,7 @@ void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult 
         ++row;
       } while (row < rows && result.rows[row] == result.rows[row - 1] + kBlock);
       VectorPlace first{result.rows[begin] + block * result.blockStride, block * kBlock, begin};
-      emitPositions(kb, epilogue, extras, extraPointers, run, first, c, result.elementBytes,
+      emitPositions(kb, epilogue, extras, extraPointers, run, first, c, result.element,
                     block + 1 == shape.blocks ? result.tailLanes : kBlock);
     }
   }
@@ -285,9 +296,10 @@ void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &re
       Value mask = cut && !result.blocked ? tailMask(kb, part, tail) : Value();
       Value value = emitVectorEpilogue(kb, epilogue, extras, extraPointers, sums[block * parts + part], place, mask);
       if (mask) {
-        kb.maskedStore(value, to, kb.constant(0), mask);
+        Type element = result.element ? result.element : getElementTypeOrSelf(value.getType());
+        kb.storeElements(element, value, to, kb.constant(0), mask);
       } else {
-        storeBlockVector(kb, value, to, part, tail);
+        storeBlockVector(kb, result.element, value, to, part, tail);
       }
     }
   }

@@ -21,6 +21,7 @@ struct TileResult {
   llvm::SmallVector<int64_t> rows; ///< of each row
   int64_t blockStride = kBlock;    ///< from one 16-column block to the next
   int64_t elementBytes = 4;
+  mlir::Type element;         ///< in memory; null: as it is computed
   int64_t tailLanes = kBlock; ///< columns that exist in the last block
   bool blocked = true;        ///< lanes beyond the tail are written as zero, else left alone
 };
@@ -28,7 +29,7 @@ struct TileResult {
 /// One operand of the epilogue.
 struct TileExtra {
   ExtraKind kind = ExtraKind::Full;
-  mlir::Type element; ///< in registers
+  mlir::Type element; ///< in memory
   int64_t elementBytes = 4;
   int64_t rowStride = 0; ///< of ExtraKind::Row, in elements
 };
@@ -41,22 +42,24 @@ struct VectorPlace {
   int64_t row = 0;     ///< index of the row, ExtraKind::Row
 };
 
-/// Passes the vector |sum| through |epilogue|. |bases|: one pointer per extra. |mask|, when given:
-/// only these lanes of full operands may be read. |wanted|: a value of the region to return instead.
+/// Passes the vector |sum| through |epilogue|, but for a rounding to f16 or bf16 at its end: storing rounds. |bases|:
+/// one pointer per extra. |mask|, when given: only these lanes of full operands may be read. |wanted|: a value of the
+/// region to return instead.
 mlir::Value emitVectorEpilogue(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras,
                                mlir::ValueRange bases, mlir::Value sum, VectorPlace place, mlir::Value mask = {},
                                mlir::Value wanted = {});
 
 /// Passes consecutive positions of one channel block through |epilogue| and stores them, as few wide vectors where it
 /// ends in a requantisation. |sums|: vectorsPerBlock() of each position; |first|: place of the first one; |to|: base of
-/// its kind as |bases|; |tail|: channels that exist, zeros are written for the others.
+/// its kind as |bases|, of |element|s; |tail|: channels that exist, zeros are written for the others.
 void emitPositions(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras, mlir::ValueRange bases,
-                   llvm::ArrayRef<mlir::Value> sums, VectorPlace first, mlir::Value to, int64_t elementBytes,
+                   llvm::ArrayRef<mlir::Value> sums, VectorPlace first, mlir::Value to, mlir::Type element,
                    int64_t tail);
 
-/// Stores |value| of a blocked tensor; of the lanes of vector |part| of the block only those below
-/// |tail| hold channels, the others are written as zero.
-void storeBlockVector(KernelBuilder &kb, mlir::Value value, mlir::Value to, int64_t part, int64_t tail);
+/// Stores |value| of a blocked tensor of |element|s (null: the value's); of the lanes of vector |part| of the block
+/// only those below |tail| hold channels, the others are written as zero.
+void storeBlockVector(KernelBuilder &kb, mlir::Type element, mlir::Value value, mlir::Value to, int64_t part,
+                      int64_t tail);
 
 /// The register tiles of one kernel: each distinct tile becomes one private function
 /// (a, b, c, bias, prefetch, extras...), so that LLVM allocates its registers by itself.
@@ -92,6 +95,9 @@ private:
   std::string table; ///< symbol of the offset table, empty without one
   llvm::StringMap<mlir::func::FuncOp> functions;
 };
+
+/// Copies |count| floats of type |element| (f16, bf16) as f32.
+void widenFloats(KernelBuilder &kb, mlir::Type element, mlir::Value from, mlir::Value to, mlir::Value count);
 
 /// Copies |bytes| bytes with their highest bits flipped: signed ones become value + 128. For AVX-512.
 void flipBytes(KernelBuilder &kb, mlir::Value from, mlir::Value to, mlir::Value bytes);

@@ -81,19 +81,20 @@ private:
   device::ConvOp op;
   KernelBuilder &kb;
   ConvShape s;
+  TileWeights weights;
   ArrayRef<TileExtra> extraKinds;
   int64_t m, window, points;
   int64_t tilesH, tilesW, panelBlocks, panels, lastBlocks;
   int64_t rowsPerPart = 1; ///< tile rows of one launch tile
   int64_t panelParts = 1, panelsPerPart = 1;
   int64_t most = 0; ///< tiles of one launch tile
-  int64_t inputPointBytes = 0, productPointBytes = 0, productOffset = 0, zeroOffset = 0;
+  int64_t inputPointBytes = 0, productPointBytes = 0, productOffset = 0, zeroOffset = 0, panelOffset = 0;
   Region plain;
   std::unique_ptr<TileFunctions> tiles;
 };
 
 Winograd::Winograd(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-    : op(op), kb(kb), s(op), extraKinds(extras) {
+    : op(op), kb(kb), s(op), weights(kb.target, s.kind, s.wElement), extraKinds(extras) {
   int64_t elements = cast<RankedTensorType>(op.getW().getType()).getNumElements();
   points = elements / (s.c * s.ocBlocks() * kBlock);
   window = points == 36 ? 6 : 4;
@@ -137,7 +138,8 @@ void Winograd::planWork() {
   productPointBytes = oddLines(panelsPerPart * panelBlocks * most);
   productOffset = points * inputPointBytes;
   zeroOffset = productOffset + points * productPointBytes;
-  kb.setScratchBytes(zeroOffset + window * kBlockBytes);
+  panelOffset = zeroOffset + window * kBlockBytes;
+  kb.setScratchBytes(panelOffset + (weights.copied ? s.c * panelBlocks * kBlockBytes : 0));
 }
 
 void Winograd::emit() {
@@ -166,9 +168,10 @@ void Winograd::transformInput(Value image, Value tileRow, Value tileRows) {
   for (int64_t i = 0; i < window * kBlock; i += lanes) {
     kb.store(kb.zero(vector), zeros, kb.constant(i));
   }
-  Value source = byteOffset(kb, kb.operand(0), kb.mul(image, s.icBlocks() * s.h * s.w * kBlockBytes));
+  int64_t xBlock = kBlock * s.xBytes; // bytes of a position
+  Value source = byteOffset(kb, kb.operand(0), kb.mul(image, s.icBlocks() * s.h * s.w * xBlock));
   kb.forLoop(0, s.icBlocks(), 1, [&](Value block) {
-    Value plane = byteOffset(kb, source, kb.mul(block, s.h * s.w * kBlockBytes));
+    Value plane = byteOffset(kb, source, kb.mul(block, s.h * s.w * xBlock));
     kb.forLoop(kb.constant(0), tileRows, 1, [&](Value row) {
       Value firstRow = kb.sub(kb.mul(kb.add(tileRow, row), m), kb.constant(s.padTop));
       Value slot = kb.add(kb.mul(block, most), kb.mul(row, tilesW));
@@ -204,10 +207,11 @@ void Winograd::transformInputTile(Value plane, Value firstRow, Value column, std
   int64_t lanes = kb.target.lanes(32);
   auto vector = VectorType::get({lanes}, kb.b.getF32Type());
   Value zero = kb.constant(0), zeros = byteOffset(kb, kb.scratch(), zeroOffset);
+  int64_t xBlock = kBlock * s.xBytes;
   SmallVector<Value> rows;
   for (int64_t y = 0; y < window; ++y) {
     Value row = kb.add(firstRow, y);
-    Value from = byteOffset(kb, plane, kb.mul(kb.add(kb.mul(row, s.w), column), kBlockBytes));
+    Value from = byteOffset(kb, plane, kb.mul(kb.add(kb.mul(row, s.w), column), xBlock));
     // Unsigned: a negative row counts as beyond the last one.
     Value inside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, row, kb.constant(s.h));
     rows.push_back(arith::SelectOp::create(kb.b, inside, from, zeros));
@@ -219,8 +223,9 @@ void Winograd::transformInputTile(Value plane, Value firstRow, Value column, std
       bool inside = !knownColumn || (*knownColumn + x >= 0 && *knownColumn + x < s.w);
       Line line;
       for (int64_t y = 0; y < window; ++y) {
-        line.push_back(inside ? kb.load(vector, byteOffset(kb, rows[y], x * kBlockBytes + part * lanes * 4), zero)
-                              : kb.zero(vector));
+        line.push_back(
+            inside ? kb.loadElements(s.xElement, lanes, byteOffset(kb, rows[y], x * xBlock), kb.constant(part * lanes))
+                   : kb.zero(vector));
       }
       half.push_back(inside ? inputTransform(math, m, line) : line);
     }
@@ -264,21 +269,26 @@ void Winograd::multiplyPanel(Value point, Value panel, Value slot, int64_t rows,
   int64_t blocks = last ? lastBlocks : panelBlocks;
   TileFunctions::Pointers base;
   base.a = byteOffset(kb, kb.scratch(), kb.mul(point, inputPointBytes));
-  base.b = byteOffset(
-      kb, kb.operand(1),
-      kb.add(kb.mul(point, s.c * s.ocBlocks() * kBlockBytes), kb.mul(panel, s.c * panelBlocks * kBlockBytes)));
+  base.b = byteOffset(kb, kb.operand(1),
+                      kb.mul(kb.add(kb.mul(point, s.ocBlocks()), kb.mul(panel, panelBlocks)), s.c * weights.stepBytes));
+  if (weights.copied) {
+    Value widened = byteOffset(kb, kb.scratch(), panelOffset);
+    weights.copyPanel(kb, base.b, widened, s.c, blocks);
+    base.b = widened;
+  }
   base.c = byteOffset(kb, byteOffset(kb, kb.scratch(), productOffset),
                       kb.add(kb.mul(point, productPointBytes), kb.mul(slot, panelBlocks * most * kBlockBytes)));
   EvenSplit split(rows, maxTileRows(kb.target, panelBlocks));
   // The next panel of a large layer comes from beyond L2: fetch it while this one is used.
-  int64_t prefetchLines = points * s.c * s.ocBlocks() * kBlockBytes > 512 * 1024
-                              ? std::min(ceilDiv(s.c * blocks, split.pieces), 2 * s.c)
+  int64_t panelBytes = s.c * blocks * weights.stepBytes;
+  int64_t prefetchLines = !weights.copied && points * s.c * s.ocBlocks() * weights.stepBytes > 512 * 1024
+                              ? std::min(ceilDiv(panelBytes / 64, split.pieces), 2 * s.c)
                               : 0;
   auto emitTiles = [&](int64_t begin, int64_t end, int64_t height) {
     TileShape shape;
     TileResult result;
     shape.blocks = blocks;
-    shape.panelRowBytes = blocks * kBlockBytes;
+    weights.describe(shape);
     shape.groupBytes = most * kBlockBytes;
     shape.groups = {{s.c / kBlock, kBlock}, {s.c % kBlock ? 1 : 0, s.c % kBlock}};
     shape.prefetchLines = prefetchLines;
@@ -294,8 +304,7 @@ void Winograd::multiplyPanel(Value point, Value panel, Value slot, int64_t rows,
       at.a = byteOffset(kb, base.a, row);
       at.c = byteOffset(kb, base.c, row);
       if (prefetchLines) {
-        at.prefetch =
-            byteOffset(kb, byteOffset(kb, base.b, s.c * blocks * kBlockBytes), kb.mul(tile, prefetchLines * 64));
+        at.prefetch = byteOffset(kb, byteOffset(kb, base.b, panelBytes), kb.mul(tile, prefetchLines * 64));
       }
       tiles->call(shape, result, at);
     });
@@ -373,7 +382,7 @@ void Winograd::transformOutputTile(Value from, Value image, Value block, Value t
           Value sum = bias ? math.add(out[x], biasVector) : out[x];
           Value value = emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sum, place);
           Value target = byteOffset(kb, to, place.element * s.yBytes);
-          storeBlockVector(kb, value, target, part, tail);
+          storeBlockVector(kb, s.yElement, value, target, part, tail);
         }
       };
       // Rows beyond the result exist in the last tile row only.

@@ -75,7 +75,7 @@ private:
       }
       Value value = arith::MulFOp::create(kb.b, x, factor);
       value = applyAffine(value, i, mask);
-      kb.storeElements(element, value, kb.result(), kb.add(base, i), mask);
+      kb.storeElements(kb.resultType().getElementType(), value, kb.result(), kb.add(base, i), mask);
     });
   }
 

@@ -108,7 +108,7 @@ private:
       for (auto [from, factor] : llvm::zip_equal(rows, factors)) {
         total = plus(total, kb.loadElements(type, lanes, kb.scratch(), kb.add(from, column), active), factor);
       }
-      kb.storeElements(element, total, kb.result(), kb.add(to, column), active);
+      kb.storeElements(y.getElementType(), total, kb.result(), kb.add(to, column), active);
     });
   }
 
@@ -131,7 +131,8 @@ private:
       overTaps(0, at, kb.constant(0), Value(), Value());
       // The padding lanes of a block are zero in x, and so in any combination of its elements.
       Value storeMask = byChannel ? Value() : mask;
-      storeLanes(kb, element, sum, kb.result(), 1, VectorStep{{}, storeMask, lanes}, Strides(y).offset(kb, at));
+      storeLanes(kb, y.getElementType(), sum, kb.result(), 1, VectorStep{{}, storeMask, lanes},
+                 Strides(y).offset(kb, at));
     });
   }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/KernelBuilder.h"
 #include "codegen/X86/MathApprox.h"
+#include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -25,7 +26,7 @@ static Type signless(Type element) {
   return integer && !integer.isSignless() ? IntegerType::get(integer.getContext(), integer.getWidth()) : element;
 }
 
-static bool isNarrowFloat(Type element) { return element.isF16() || element.isBF16(); }
+using device::isNarrowFloat;
 
 Type registerType(Type elementType) {
   return isNarrowFloat(elementType) ? Type(Float32Type::get(elementType.getContext())) : signless(elementType);
@@ -208,6 +209,15 @@ static Value castNarrow(KernelBuilder &kb, Operation &op, Value operand) {
                        : Value(arith::TruncFOp::create(kb.b, wanted, value));
   }
   return roundToElement(kb, value, to);
+}
+
+Value beforeRounding(Region &region) {
+  if (region.empty()) {
+    return {};
+  }
+  Value yielded = region.front().getTerminator()->getOperand(0);
+  auto round = yielded.getDefiningOp<arith::TruncFOp>();
+  return round && isNarrowFloat(round.getType()) && round.getIn().getType().isF32() ? round.getIn() : yielded;
 }
 
 Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments, Value wanted) {

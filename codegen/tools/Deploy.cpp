@@ -30,6 +30,7 @@ struct Options {
   std::string calibrationTable;
   std::string quantizeTable;
   std::string requantize = "float";
+  int64_t groupSize = quant::kGroupSize;
   unsigned jobs = 0;
   std::string weights;
   bool observe = false;
@@ -73,31 +74,40 @@ llvm::json::Array describe(ArrayRef<codegen::ObservedTensor> tensors) {
   return list;
 }
 
-llvm::Expected<x86::X86Target> parseTarget(const Options &options) {
+struct Target {
+  x86::X86Target chip;
+  quant::Precision precision;
+};
+
+llvm::Expected<Target> parseTarget(const Options &options) {
   std::optional<x86::X86Target> target = x86::X86Target::parse(options.chip);
   if (!target) {
     return fail(kUsage,
                 "unknown chip '" + options.chip + "': allowed are x86, x86-v2, x86-avx2, x86-avx512, x86-avx512vnni");
   }
-  std::string precision = StringRef(options.quantize).upper();
-  bool integers = precision == "INT8" || precision == "INT16";
-  if (precision != "F32" && !integers) {
-    return fail(kUsage, "precision '" + options.quantize + "' is not available on " + options.chip +
-                            ": allowed are F32, INT8, INT16");
+  std::optional<quant::Precision> precision = quant::parsePrecision(StringRef(options.quantize).upper());
+  if (!precision) {
+    return fail(kUsage, "precision '" + options.quantize + "' is not available on " + options.chip + ": allowed are " +
+                            quant::precisionNames());
   }
+  bool integers = precision == quant::Precision::INT8 || precision == quant::Precision::INT16;
   if (integers && options.calibrationTable.empty()) {
-    return fail(kUsage, precision + " needs --calibration-table: the ranges that run_calibration measures");
+    return fail(kUsage, quant::toString(*precision).str() +
+                            " needs --calibration-table: the ranges that run_calibration measures");
   }
-  if (precision == "F32" && !(options.calibrationTable.empty() && options.quantizeTable.empty())) {
-    return fail(kUsage, "--calibration-table and --quantize-table are for INT8 and INT16");
+  if (precision == quant::Precision::F32 && !(options.calibrationTable.empty() && options.quantizeTable.empty())) {
+    return fail(kUsage, "--calibration-table and --quantize-table are for precisions other than F32");
   }
-  if (integers && options.observe) {
+  if (options.groupSize < 16 || options.groupSize % 16) {
+    return fail(kUsage, "--group-size " + llvm::Twine(options.groupSize) + ": allowed are multiples of 16");
+  }
+  if (precision != quant::Precision::F32 && options.observe) {
     return fail(kUsage, "--observe is for F32: it shows what the ranges are measured on");
   }
-  if (precision == "F32" && (options.inputsOutputs.quantInputs || options.inputsOutputs.quantOutputs)) {
+  if (precision == quant::Precision::F32 && (options.inputsOutputs.quantInputs || options.inputsOutputs.quantOutputs)) {
     return fail(kUsage, "--quant-input and --quant-output are for quantised models");
   }
-  return *target;
+  return Target{*target, *precision};
 }
 
 llvm::json::Array describe(ArrayRef<quant::KeptOp> ops) {
@@ -127,6 +137,10 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                             {"float_inputs_outputs", llvm::json::Array(report.floatInputsOutputs)},
                             {"learned_weights", report.learnedWeights},
                             {"integer_ops", report.integerOps},
+                            {"narrow_ops", report.narrowOps},
+                            {"narrow_products", report.narrowProducts},
+                            {"weight_ops", report.weightOps},
+                            {"weight_products", report.weightProducts},
                             {"products", report.products},
                             {"integer_products", report.integerProducts},
                             {"wide_products", report.wideProducts},
@@ -159,10 +173,12 @@ llvm::Error run(const Options &options) {
     return module.takeError();
   }
   std::string hash = options.observe ? top::hashModule(**module) : "";
-  auto quantization = loadTables(options.calibrationTable, options.quantizeTable,
-                                 *quant::parsePrecision(StringRef(options.quantize).upper()), **module);
+  auto quantization = loadTables(target->precision, options.calibrationTable, options.quantizeTable, **module);
   if (!quantization) {
     return quantization.takeError();
+  }
+  if (*quantization) {
+    (*quantization)->groupSize = options.groupSize;
   }
   llvm::json::Array products;
   if (auto function = (**module).lookupSymbol<func::FuncOp>("main"); function && !options.weights.empty()) {
@@ -173,9 +189,9 @@ llvm::Error run(const Options &options) {
     }
     products = std::move(*written);
   }
-  codegen::X86DeployOptions deploy{
-      *target,         options.output,           options.cacheFolder,   options.deviceMlir,
-      options.observe, std::move(*quantization), options.inputsOutputs, options.requantize};
+  codegen::X86DeployOptions deploy{target->chip,          options.output,    options.cacheFolder,
+                                   options.deviceMlir,    options.observe,   std::move(*quantization),
+                                   options.inputsOutputs, options.requantize};
   llvm::Expected<codegen::X86DeployResult> result = codegen::deployX86(**module, deploy, observer);
   if (!result) {
     llvm::Error error = result.takeError();
@@ -188,7 +204,7 @@ llvm::Error run(const Options &options) {
     return fail(internal ? kInternal : refused ? kUnsupported : kError, text);
   }
   llvm::json::Object object{{"bmodel", options.output},
-                            {"chip", target->name()},
+                            {"chip", target->chip.name()},
                             {"workspace_bytes", int64_t(result->workspaceBytes)},
                             {"workspace_lower_bound", int64_t(result->workspaceLowerBound)},
                             {"code_bytes", int64_t(result->codeBytes)},
@@ -215,9 +231,11 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   options->cacheFolder = x86::KernelCache::defaultFolder();
   sub->add_option("--mlir", options->mlir, "NAME_top.mlir, its weights beside it")->required();
   sub->add_option("--chip", options->chip, "x86 (this machine), x86-v2, x86-avx2, x86-avx512 or x86-avx512vnni");
-  sub->add_option("--quantize", options->quantize, "F32, INT8 or INT16");
-  sub->add_option("--calibration-table", options->calibrationTable, "NAME_cali.json, for INT8 and INT16");
-  sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json, for INT8 and INT16: precision per op");
+  sub->add_option("--quantize", options->quantize, quant::precisionNames());
+  sub->add_option("--calibration-table", options->calibrationTable,
+                  "NAME_cali.json: needed for INT8, tells F16 what it cannot hold");
+  sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json: precision per op");
+  sub->add_option("--group-size", options->groupSize, "Products that share a scale in W4, a multiple of 16");
   sub->add_option("--requantize", options->requantize,
                   "How integer sums become integers of few bits: float, fixed or tflite")
       ->check(CLI::IsMember({"float", "fixed", "tflite"}));

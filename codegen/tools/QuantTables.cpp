@@ -9,20 +9,23 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::tool;
 
-llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(const std::string &calibration,
+llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(quant::Precision precision,
+                                                                               const std::string &calibration,
                                                                                const std::string &choices,
-                                                                               quant::Precision standard,
                                                                                ModuleOp module) {
-  if (calibration.empty()) {
+  if (precision == quant::Precision::F32) {
     return std::nullopt;
   }
   codegen::Quantization quantization;
-  auto table = quant::CalibrationTable::load(calibration);
-  if (!table) {
-    return table.takeError();
+  quantization.precision = precision;
+  if (!calibration.empty()) {
+    auto table = quant::CalibrationTable::load(calibration);
+    if (!table) {
+      return table.takeError();
+    }
+    quantization.table = std::move(*table);
   }
-  quantization.table = std::move(*table);
-  if (std::string hash = top::hashModule(module); quantization.table.modelHash() != hash) {
+  if (std::string hash = calibration.empty() ? "" : top::hashModule(module); quantization.table.modelHash() != hash) {
     return llvm::make_error<CodedError>(kError, "'" + calibration + "' is of another model: its model_hash is " +
                                                     quantization.table.modelHash() + " ('" +
                                                     quantization.table.modelName() + "'), the model's is " + hash +
@@ -34,7 +37,16 @@ llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(c
       return loaded.takeError();
     }
     quantization.choices = std::move(*loaded);
+    for (const quant::Choice &choice : quantization.choices.choices) {
+      if ((choice.precision == quant::Precision::INT8 || choice.precision == quant::Precision::INT16) &&
+          calibration.empty()) {
+        return llvm::make_error<CodedError>(kUsage, "'" + choices + "': '" + choice.name + "' is to be " +
+                                                        quant::toString(choice.precision).str() +
+                                                        ", which needs --calibration-table: the ranges "
+                                                        "that run_calibration measures");
+      }
+    }
   }
-  quantization.choices.standard = standard;
+  quantization.choices.standard = precision;
   return quantization;
 }

@@ -7,11 +7,11 @@
 
 namespace tessera::tool {
 
-/// The tables of a quantised model, if they are good and of this |module|; nothing where |calibration| is empty.
-/// |choices| (the quantise table) may be empty; |standard|: precision of ops that have no line there.
-llvm::Expected<std::optional<codegen::Quantization>> loadTables(const std::string &calibration,
-                                                                const std::string &choices, quant::Precision standard,
-                                                                mlir::ModuleOp module);
+/// The tables of an INT8 model, if they are good and of this |module|; nothing where |calibration| is empty. |choices|
+/// (the quantise table) may be empty.
+llvm::Expected<std::optional<codegen::Quantization>> loadTables(quant::Precision precision,
+                                                                const std::string &calibration,
+                                                                const std::string &choices, mlir::ModuleOp module);
 
 } // namespace tessera::tool
 

@@ -31,7 +31,8 @@ struct Options {
   std::string output;
   bool all = false;
   bool device = false;
-  std::string calibrationTable, quantizeTable;
+  std::string quantize, calibrationTable, quantizeTable;
+  int64_t groupSize = tessera::quant::kGroupSize;
   std::string isolate;
   std::string requantize = "float";
   bool int16 = false;
@@ -130,13 +131,20 @@ static llvm::Error run(const Options &options) {
     return found.takeError();
   }
   auto network = cast<func::FuncOp>(*found);
-  auto tables =
-      loadTables(options.calibrationTable, options.quantizeTable,
-                 options.int16 ? tessera::quant::Precision::INT16 : tessera::quant::Precision::INT8, **module);
+  using tessera::quant::Precision;
+  std::string byTable = options.calibrationTable.empty() ? "F32" : options.int16 ? "INT16" : "INT8";
+  llvm::StringRef wanted = options.quantize.empty() ? byTable : options.quantize;
+  std::optional<Precision> precision = tessera::quant::parsePrecision(wanted.upper());
+  if (!precision) {
+    return llvm::make_error<CodedError>(kUsage, "precision '" + options.quantize + "'; allowed are " +
+                                                    tessera::quant::precisionNames());
+  }
+  auto tables = loadTables(*precision, options.calibrationTable, options.quantizeTable, **module);
   if (!tables) {
     return tables.takeError();
   }
   if (*tables) {
+    (*tables)->groupSize = options.groupSize;
     auto report = tessera::codegen::quantizeModel(network, **tables);
     if (!report) {
       return report.takeError();
@@ -175,9 +183,10 @@ std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
   sub->add_option("--requantize", options->requantize, "With --device: float, fixed or tflite, as for deploy")
       ->check(CLI::IsMember({"float", "fixed", "tflite"}));
   sub->add_flag("--int16", options->int16, "With --calibration-table: as deploy --quantize INT16, not INT8");
-  sub->add_option("--calibration-table", options->calibrationTable,
-                  "NAME_cali.json: quantise first, as deploy does for INT8");
+  sub->add_option("--quantize", options->quantize, "Quantise first, as deploy does; INT8 with a calibration table");
+  sub->add_option("--calibration-table", options->calibrationTable, "NAME_cali.json");
   sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json: precision per op");
+  sub->add_option("--group-size", options->groupSize, "Products that share a scale in W4, a multiple of 16");
   sub->add_option(
          "--isolate", options->isolate,
          "safetensors file of what tensors should be: every op reads them instead, each tensor's own value is written")

@@ -26,20 +26,28 @@ static int64_t largestOf(Type elementType) {
   return elementType.isUnsignedInteger() ? (int64_t(1) << bits) - 1 : int64_t(1) << (bits - 1);
 }
 
-/// Element types of a sum of `steps` products of x and w: all alike, or i8/ui8/i16 x i8 + i32 in i32 without overflow.
-static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, int64_t steps,
+static bool isSummedInF32(Type type) { return type.isF32() || type.isF16() || type.isBF16(); }
+
+/// Element types of a sum of `steps` products of x and w: all alike, floats of up to 32 bits and a bias of f32, or
+/// i8/ui8/i16 x i8 + i32 in i32 without overflow.
+static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, bool integerWeights, int64_t steps,
                                    std::optional<int64_t> sumBound, StringRef types, StringRef overflow) {
   Type xType = tensorType(x).getElementType(), wType = tensorType(w).getElementType();
   Type biasType = bias ? tensorType(bias).getElementType() : Type();
   bool narrow = xType.isInteger(8) || (xType.isSignlessInteger(16) && wType != xType);
-  bool fits = narrow ? wType.isSignlessInteger(8) && (!bias || biasType.isSignlessInteger(32))
-                     : wType == xType && (!bias || biasType == xType);
+  bool floats = isSummedInF32(xType) && (!bias || biasType.isF32()) &&
+                (isSummedInF32(wType) || (integerWeights && wType.isSignlessInteger(8)));
+  bool fits = floats || (narrow ? wType.isSignlessInteger(8) && (!bias || biasType.isSignlessInteger(32))
+                                : wType == xType && (!bias || biasType == xType));
   if (!fits) {
     InFlightDiagnostic error = op->emitOpError() << "multiplies " << xType << " and " << wType;
     if (bias) {
       error << " and adds a bias of " << biasType;
     }
-    return error << ", allowed one type for all, or i8, ui8 or i16 times i8 with a bias of i32 (" << types << ")";
+    return error
+           << ", allowed one type for all, f32, f16 or bf16 each with a bias of f32, or i8, ui8 or i16 times i8 with a "
+              "bias of i32 ("
+           << types << ")";
   }
   constexpr int64_t kLargestSum = std::numeric_limits<int32_t>::max();
   if (!narrow || sumBound) {
@@ -55,6 +63,25 @@ static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, 
                              << most << " so that no sum can overflow (" << overflow << ")";
   }
   return success();
+}
+
+/// Scales of integer weights that a float x of `depth` steps and `channels` columns is multiplied with. Packed weights
+/// hold them.
+static LogicalResult verifyScales(Operation *op, Value x, Value scales, int64_t group, bool packed, int64_t depth,
+                                  int64_t channels, StringRef label) {
+  if (!scales) {
+    if (group >= 0 && (group == 0 || packed)) {
+      return success();
+    }
+    return op->emitOpError() << "weightGroup is " << group << " without scales (" << label << ")";
+  }
+  Type element = tensorType(scales).getElementType();
+  if (packed || group < 1 || !element.isF32() || !isSummedInF32(tensorType(x).getElementType())) {
+    return op->emitOpError() << "scales of " << element << " with weightGroup " << group
+                             << ", allowed f32 with a positive weightGroup, before packing, and a float first operand ("
+                             << label << ")";
+  }
+  return verify::dims(op, scales, {int64_t(llvm::divideCeil(depth, group)), channels}, "scales", label);
 }
 
 //===----------------------------------------------------------------------===//
@@ -121,7 +148,9 @@ LogicalResult ConvOp::verify() {
   }
   return success(
       succeeded(verify::dims(*this, getY(), expected, "result", "conv_c5")) &&
-      succeeded(verifyProduct(*this, getX(), getW(), getBias(), steps, getSumBound(), "conv_c8", "conv_c9")) &&
+      succeeded(verifyProduct(*this, getX(), getW(), getBias(), getScales() || getPacked(), steps, getSumBound(),
+                              "conv_c8", "conv_c9")) &&
+      succeeded(verifyScales(*this, getX(), getScales(), getWeightGroup(), getPacked(), w[1], w[0], "conv_c11")) &&
       succeeded(verifyPadValue(*this)) && succeeded(verify::epilogue(*this, "conv_c7")));
 }
 
@@ -212,7 +241,9 @@ LogicalResult MatMulOp::verify() {
   expected.append({m, n});
   return success(
       succeeded(verify::dims(*this, getY(), expected, "result", "matmul_c5")) &&
-      succeeded(verifyProduct(*this, getA(), getB(), getBias(), ka, getSumBound(), "matmul_c8", "matmul_c9")) &&
+      succeeded(verifyProduct(*this, getA(), getB(), getBias(), getScales() || getPacked(), ka, getSumBound(),
+                              "matmul_c8", "matmul_c9")) &&
+      succeeded(verifyScales(*this, getA(), getScales(), getWeightGroup(), getPacked(), kb, n, "matmul_c10")) &&
       succeeded(verify::epilogue(*this, "matmul_c7")));
 }
 
@@ -315,7 +346,12 @@ LogicalResult NormOp::verify() {
       return failure();
     }
   }
-  return verifyFloat(*this, getX(), getY(), "norm_c3");
+  Type y = tensorType(getY()).getElementType();
+  if (!isa<FloatType>(x.getElementType()) || !isa<FloatType>(y)) {
+    return emitOpError() << "elements of operand and result are " << x.getElementType() << " and " << y
+                         << ", allowed floats (norm_c3)";
+  }
+  return verify::dims(*this, getY(), x.getShape(), "result", "norm_c3");
 }
 
 LogicalResult AttentionOp::verify() {

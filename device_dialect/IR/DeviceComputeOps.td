@@ -19,22 +19,28 @@ def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments]> {
     `algorithm`: chosen by the layout pass of the chip, `generic` until then. `packed`: w is no longer in the
     logical shape but in the order that the chip's algorithm reads; `weightShape` then holds the logical dims.
     `panelBlocks`: channel blocks in one panel of packed weights, where the order has panels.
+    Floats: x and w f32, f16 or bf16 each, sums and bias f32.
     Integers: x i8, ui8 or i16, w i8, bias i32 sum exactly in i32. `padValue` is what padding positions of an integer x
     hold (its zero point), so that quantised zeros add nothing that the bias does not take back.
+    Integer weights of a float x: w i8 and `scales` f32 [ceil(C/groups / weightGroup), OC], one for `weightGroup` input channels
+    each: what is multiplied is f32(w) times its scale. Packed, either each channel has one scale, which the epilogue holds, or
+    scales lie behind the weights of each panel; with `weightBits` 4 two weights share a byte, with 0 they are as their type says.
     (C1) ranks. (C2) geometry entries. (C3) groups divides C and OC. (C4) bias [OC]. (C5) result dims.
     (C6) weightShape present exactly when packed. (C7) epilogue as EpilogueInterface says. (C8) element types: all of
-    x's, or the integers above. (C9) the i32 sum of C/groups * KH * KW products of the types' largest values cannot overflow
+    x's, or the floats or integers above. (C9) the i32 sum of C/groups * KH * KW products of the types' largest values cannot overflow
     (the constant bias of a quantised model is counted where it is computed), or `sumBound`, which no sum exceeds in magnitude
     by the values that x and w really have, is below 2^31. (C10) padValue is a value of an 8-bit x.
+    (C11) scales and weightGroup as above.
   }];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$w, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
-      DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups,
+      Optional<Device_Tensor>:$scales, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups,
       DefaultValuedAttr<Device_ConvAlgorithm, "ConvAlgorithm::generic">:$algorithm, UnitAttr:$packed,
       OptionalAttr<DenseI64ArrayAttr>:$weightShape, OptionalAttr<I64Attr>:$panelBlocks, DefaultValuedAttr<I64Attr, "0">:$padValue,
-      OptionalAttr<I64Attr>:$sumBound);
+      OptionalAttr<I64Attr>:$sumBound,
+      DefaultValuedAttr<I64Attr, "0">:$weightGroup, DefaultValuedAttr<I64Attr, "0">:$weightBits);
   let results = (outs Device_Tensor:$y);
   let assemblyFormat = [{
-    $x `,` $w (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
+    $x `,` $w (`scales` $scales^)? (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -43,17 +49,20 @@ def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments]> {
   let description = [{
     a [B..., M, K] x b [B..., K, N] -> y [B..., M, N]; leading dims broadcast as in numpy; trans flags swap the last two
     dims. bias [N] starts the accumulator. `packed`: b is a constant in the chip's order, `weightShape` its logical dims.
-    Integers: a i8, ui8 or i16, b i8, bias i32 sum exactly in i32.
+    Floats: a and b f32, f16 or bf16 each, sums and bias f32. Integers: a i8, ui8 or i16, b i8, bias i32 sum exactly in i32.
+    Integer weights of a float a: b i8 of one matrix and `scales` f32 [ceil(K / weightGroup), N], as for conv.
     (C1) rank at least 2. (C2) K agrees. (C3) batch dims broadcast. (C4) bias [N]. (C5) result dims. (C6) weightShape present exactly when packed.
-    (C7) epilogue as EpilogueInterface says. (C8) element types: all of a's, or the integers above. (C9) the i32 sum of K products
-    of the types' largest values cannot overflow, or `sumBound` says so as for conv.
+    (C7) epilogue as EpilogueInterface says. (C8) element types: all of a's, or the floats or integers above. (C9) the i32 sum of K products
+    of the types' largest values cannot overflow, or `sumBound` says so as for conv. (C10) scales and weightGroup as above.
   }];
   let arguments = (ins Device_Tensor:$a, Device_Tensor:$b, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
+      Optional<Device_Tensor>:$scales,
       DefaultValuedAttr<BoolAttr, "false">:$transA, DefaultValuedAttr<BoolAttr, "false">:$transB, UnitAttr:$packed,
-      OptionalAttr<DenseI64ArrayAttr>:$weightShape, OptionalAttr<I64Attr>:$panelBlocks, OptionalAttr<I64Attr>:$sumBound);
+      OptionalAttr<DenseI64ArrayAttr>:$weightShape, OptionalAttr<I64Attr>:$panelBlocks, OptionalAttr<I64Attr>:$sumBound,
+      DefaultValuedAttr<I64Attr, "0">:$weightGroup, DefaultValuedAttr<I64Attr, "0">:$weightBits);
   let results = (outs Device_Tensor:$y);
   let assemblyFormat = [{
-    $a `,` $b (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
+    $a `,` $b (`scales` $scales^)? (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -134,7 +143,7 @@ def Device_SoftmaxOp : Device_Op<"softmax"> {
 
 def Device_NormOp : Device_Op<"norm", [AttrSizedOperandSegments]> {
   let summary = "Layer or RMS normalisation over the trailing dims";
-  let description = [{As top.layer_norm: over dims axis..rank-1, scale and bias of those dims. (C1) axis in rank. (C2) scale, bias dims. (C3) same shape and element type in and out, a float.}];
+  let description = [{As top.layer_norm: over dims axis..rank-1, scale and bias of those dims. (C1) axis in rank. (C2) scale, bias dims. (C3) same shape in and out, elements are floats.}];
   let arguments = (ins Device_Tensor:$x, Optional<Device_Tensor>:$scale, Optional<Device_Tensor>:$bias, I64Attr:$axis, F64Attr:$epsilon,
       DefaultValuedAttr<BoolAttr, "false">:$rms);
   let results = (outs Device_Tensor:$y);

@@ -243,7 +243,8 @@ LogicalResult ResizeOp::verify() {
       return failure();
     }
   }
-  if (x.getElementType() != y.getElementType()) { // resize_c3
+  bool floats = isa<FloatType>(x.getElementType()) && isa<FloatType>(y.getElementType());
+  if (x.getElementType() != y.getElementType() && !floats) { // resize_c3
     return emitOpError() << "operand and result types differ: " << x << " and " << y << " (resize_c3)";
   }
   return verify::dims(*this, getY(), expected, "result", "resize_c3");

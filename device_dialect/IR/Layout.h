@@ -36,6 +36,9 @@ int64_t physicalBytes(mlir::RankedTensorType type);
 /// stand for the other without a move.
 bool sameBytes(mlir::RankedTensorType a, mlir::RankedTensorType b);
 
+/// f16 or bf16: stored so, computed with in f32.
+inline bool isNarrowFloat(mlir::Type type) { return type.isF16() || type.isBF16(); }
+
 /// The type of an element inside a scalar region: integers have no sign there, as arith wants it.
 mlir::Type scalarType(mlir::Type elementType);
 

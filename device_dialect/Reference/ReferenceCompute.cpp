@@ -1,6 +1,7 @@
 //===- ReferenceCompute.cpp - Naive evaluation of the compute family ------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/IR/WeightScales.h"
 #include "device_dialect/Reference/AsTop.h"
 #include "device_dialect/Reference/FloatOps.h"
 #include "device_dialect/Reference/ScalarInterpreter.h"
@@ -15,13 +16,17 @@ namespace top = tessera::top;
 /// Element type of tensors with scalars of `type`: what `accumulate` fills and the epilogue reads.
 template <typename Op, typename Accumulate>
 static LogicalResult withEpilogue(Op op, Inputs inputs, Outputs outputs, Accumulate accumulate) {
-  size_t own = inputs.size() - op.getExtras().size();
+  size_t extras = op.getExtras().size();
+  size_t own = inputs.size() - extras;
+  if constexpr (requires { op.getScales(); }) {
+    own -= op.getScales() ? 1 : 0; // they stand last, and are in the weights by now
+  }
   HostTensor sums(op.getAccumulatorType(), outputs[0].getShape());
   if (failed(accumulate(inputs.take_front(own), MutableArrayRef<HostTensor>(sums)))) {
     return failure();
   }
   SmallVector<const HostTensor *> arguments{&sums};
-  llvm::append_range(arguments, inputs.drop_front(own));
+  llvm::append_range(arguments, inputs.slice(own, extras));
   return runScalarRegion(op.getEpilogue(), arguments, outputs[0]);
 }
 
@@ -51,6 +56,16 @@ static HostTensor padSpatially(const HostTensor &x, ArrayRef<int64_t> pads, int6
   return result;
 }
 
+/// Integer weights with their scales, as f32.
+static HostTensor applyScales(const HostTensor &weights, const HostTensor &scales, const WeightScales &order) {
+  HostTensor result(Float32Type::get(weights.getElementType().getContext()), weights.getShape());
+  auto integers = ArrayRef(reinterpret_cast<const int8_t *>(weights.getBytes().data()), weights.getBytes().size());
+  auto factors = ArrayRef(reinterpret_cast<const float *>(scales.getBytes().data()), scales.getNumElements());
+  std::vector<float> floats = order.apply(integers, factors);
+  std::memcpy(result.getBytes().data(), floats.data(), result.getBytes().size());
+  return result;
+}
+
 LogicalResult ConvOp::evaluate(Inputs inputs, Outputs outputs) {
   if (getPacked()) {
     return refusePacked(*this);
@@ -64,6 +79,12 @@ LogicalResult ConvOp::evaluate(Inputs inputs, Outputs outputs) {
     operands[0] = &padded;
     pads = builder.getDenseI64ArrayAttr(SmallVector<int64_t>(pads.size(), 0));
   }
+  HostTensor scaled;
+  if (getScales()) {
+    auto order = WeightScales::ofConv(cast<RankedTensorType>(getW().getType()).getShape(), getWeightGroup());
+    scaled = applyScales(*inputs[1], *inputs.back(), order);
+    operands[1] = &scaled;
+  }
   return withEpilogue(*this, operands, outputs, [&](Inputs own, Outputs sums) {
     return evaluateAs<top::ConvOp>(*this, own, sums, getX(), getW(), getBias(), getStridesAttr(), pads,
                                    getDilationsAttr(), getGroupsAttr(), builder.getBoolAttr(false),
@@ -76,7 +97,14 @@ LogicalResult MatMulOp::evaluate(Inputs inputs, Outputs outputs) {
     return refusePacked(*this);
   }
   Builder builder(getContext());
-  return withEpilogue(*this, inputs, outputs, [&](Inputs own, Outputs sums) {
+  SmallVector<const HostTensor *> operands(inputs);
+  HostTensor scaled;
+  if (getScales()) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(getB().getType()).getShape();
+    scaled = applyScales(*inputs[1], *inputs.back(), WeightScales::ofMatMul(shape, getWeightGroup(), getTransB()));
+    operands[1] = &scaled;
+  }
+  return withEpilogue(*this, operands, outputs, [&](Inputs own, Outputs sums) {
     return evaluateAs<top::MatMulOp>(*this, own, sums, getA(), getB(), getBias(), getTransAAttr(), getTransBAttr(),
                                      builder.getBoolAttr(false), builder.getF64FloatAttr(-1));
   });

@@ -36,11 +36,12 @@ struct Choice {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Only image-like tensors of f32, i8, ui8 and i16 are ever blocked.
+/// Only image-like tensors of f32, f16, bf16, i8, ui8 and i16 are ever blocked.
 bool canBlock(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getRank() == 4 && (type.getElementType().isF32() || isIntegerOperand(type.getElementType())) &&
-         type.hasStaticShape() && type.getNumElements() > 0;
+  auto fits = [](Type element) { return element.isF32() || isNarrowFloat(element) || isIntegerOperand(element); };
+  return type && type.getRank() == 4 && fits(type.getElementType()) && type.hasStaticShape() &&
+         type.getNumElements() > 0;
 }
 
 bool blocked(Value value) { return isBlocked(value.getType()); }
@@ -211,8 +212,9 @@ private:
   void mergeGroups(ConvOp conv) {
     RankedTensorType w = typeOf(conv.getW());
     std::optional<top::TensorData> data;
-    bool types = w.getElementType().isF32() || isByte(w.getElementType());
-    if (!canBlock(conv.getX()) || conv.getGroups() == 1 || conv.getPacked() || !types || w.getRank() != 4) {
+    bool types = w.getElementType().isF32() || isNarrowFloat(w.getElementType()) || isByte(w.getElementType());
+    if (!canBlock(conv.getX()) || conv.getGroups() == 1 || conv.getScales() || conv.getPacked() || !types ||
+        w.getRank() != 4) {
       return;
     }
     ConvWeightDims dims = weightDims(conv);

@@ -22,17 +22,37 @@ ArrayRef<PackedForm> packedForms(Type x) {
   return isByte(x) ? ArrayRef(bytes) : ArrayRef(words);
 }
 
-bool isEpilogueElement(Type type) {
-  return type.isF32() || type.isInteger(8) || type.isInteger(16) || type.isInteger(32);
-}
-
 bool hasTileTypes(Value x, Type w, Value bias, Value y) {
   Type xElement = typeOf(x).getElementType();
-  bool integers = isIntegerOperand(xElement), floats = xElement.isF32();
+  auto isTileFloat = [](Type type) { return type.isF32() || isNarrowFloat(type); };
+  bool integers = isIntegerOperand(xElement), floats = isTileFloat(xElement);
   bool signedBytes = isByte(w) && !w.isUnsignedInteger();
   bool fits =
       !bias || (integers ? typeOf(bias).getElementType().isSignlessInteger(32) : typeOf(bias).getElementType().isF32());
-  return fits && (integers ? signedBytes : floats && w.isF32()) && isEpilogueElement(typeOf(y).getElementType());
+  return fits && (integers ? signedBytes : floats && isTileFloat(w)) && isEpilogueElement(typeOf(y).getElementType());
+}
+
+bool hasIntegerWeights(Operation *op) {
+  auto conv = dyn_cast<ConvOp>(op);
+  Value x = op->getOperand(0), w = op->getOperand(1);
+  return (conv || isa<MatMulOp>(op)) && isa<FloatType>(typeOf(x).getElementType()) &&
+         isByte(typeOf(w).getElementType());
+}
+
+IntegerPanels integerPanels(ConvOp conv) {
+  return integerPanelsOfConv(weightDims(conv), conv.getPanelBlocks().value_or(1), isBlocked(conv.getX().getType()),
+                             hasDilatedRows(conv), conv.getWeightBits() ? conv.getWeightBits() : 8,
+                             conv.getWeightGroup());
+}
+
+IntegerPanels integerPanels(MatMulOp matmul) {
+  ArrayRef<int64_t> shape = matmul.getPacked() ? *matmul.getWeightShape() : typeOf(matmul.getB()).getShape();
+  int64_t k = shape[shape.size() - 2], n = shape.back();
+  if (matmul.getTransB()) {
+    std::swap(k, n);
+  }
+  return integerPanelsOfMatMul(k, n, matmul.getPanelBlocks().value_or(1),
+                               matmul.getWeightBits() ? matmul.getWeightBits() : 8, matmul.getWeightGroup());
 }
 
 bool hasDilatedRows(ConvOp conv) { return conv.getDilations().back() != 1; }
@@ -47,6 +67,10 @@ SmallVector<int64_t> packedMatMulCounts(Type a, int64_t k, int64_t n) {
 SmallVector<int64_t> packedWeightElements(ConvOp conv) {
   ConvWeightDims dims = weightDims(conv);
   Type x = typeOf(conv.getX()).getElementType();
+  if (hasIntegerWeights(conv)) {
+    bool direct = conv.getAlgorithm() == ConvAlgorithm::direct;
+    return {direct ? integerPanels(conv).bytes() : packedDepthwiseElements(dims)};
+  }
   switch (conv.getAlgorithm()) {
   case ConvAlgorithm::direct: {
     if (!isIntegerOperand(x)) {
@@ -176,7 +200,9 @@ ConvChoice chooseConvAlgorithm(ConvOp conv, int64_t vectorBytes, bool winograd) 
   // Packed weights need not be of the logical ones' type: they were taken once.
   bool integers = isIntegerOperand(x.getElementType());
   Type logical = integers ? Type(IntegerType::get(conv.getContext(), 8)) : Float32Type::get(conv.getContext());
-  Type w = conv.getPacked() ? logical : typeOf(conv.getW()).getElementType();
+  // Integer weights of a float x are multiplied as floats.
+  bool scaled = hasIntegerWeights(conv);
+  Type w = conv.getPacked() || scaled ? logical : typeOf(conv.getW()).getElementType();
   if (x.getRank() != 4 || !x.hasStaticShape() || !y.hasStaticShape() ||
       !hasTileTypes(conv.getX(), w, conv.getBias(), conv.getY())) {
     return {};
@@ -192,7 +218,7 @@ ConvChoice chooseConvAlgorithm(ConvOp conv, int64_t vectorBytes, bool winograd) 
   }
   ConvChoice best{ConvAlgorithm::direct};
   auto ones = [](ArrayRef<int64_t> values) { return llvm::all_of(values, [](int64_t v) { return v == 1; }); };
-  if (!winograd || integers || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) ||
+  if (!winograd || integers || scaled || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) ||
       !ones(conv.getDilations()) || d.groupC < kChannelBlock || d.oc < kChannelBlock) {
     return best;
   }

@@ -4,6 +4,7 @@
 #define TESSERA_DEVICE_DIALECT_TRANSFORMS_CONVALGORITHM_H
 
 #include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/WeightPacking.h"
 
 namespace tessera::device {
@@ -28,7 +29,9 @@ llvm::ArrayRef<PackedForm> packedForms(mlir::Type x);
 bool hasTileTypes(mlir::Value x, mlir::Type w, mlir::Value bias, mlir::Value y);
 
 /// Whether kernels read |type| as elements of an epilogue operand.
-bool isEpilogueElement(mlir::Type type);
+inline bool isEpilogueElement(mlir::Type type) {
+  return type.isF32() || isNarrowFloat(type) || type.isInteger(8) || type.isInteger(16) || type.isInteger(32);
+}
 
 /// Channels of one block of the blocked layout.
 inline constexpr int64_t kChannelBlock = 16;
@@ -42,6 +45,13 @@ llvm::SmallVector<int64_t> packedMatMulCounts(mlir::Type a, int64_t k, int64_t n
 
 /// Elements of the packed weights of |conv|, whose algorithm is chosen; more than one count may be allowed.
 llvm::SmallVector<int64_t> packedWeightElements(ConvOp conv);
+
+/// Whether |op|, a conv or matmul, multiplies floats with integer weights, packed or not.
+bool hasIntegerWeights(mlir::Operation *op);
+
+/// How such weights lie packed.
+IntegerPanels integerPanels(ConvOp conv);
+IntegerPanels integerPanels(MatMulOp matmul);
 
 /// Whether the taps of a kernel row of |conv| are apart in memory.
 bool hasDilatedRows(ConvOp conv);

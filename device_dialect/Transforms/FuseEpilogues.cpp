@@ -65,8 +65,8 @@ private:
     // Two reshaped operands could be lifted over in turn without end.
     bool lifted = false;
     while (map) {
-      // Bytes are dequantised where they are used: what is read beside a result is then a quarter as large.
-      if (MapOp next = fuseInput(map, /*onlyOfIntegers=*/true)) {
+      // Bytes and 16-bit floats are widened where they are used: what is read beside a result is then smaller.
+      if (MapOp next = fuseInput(map, /*onlyOfNarrow=*/true)) {
         map = next;
         continue;
       }
@@ -76,7 +76,7 @@ private:
         ++numEpilogues;
         return;
       }
-      MapOp next = fuseInput(map, /*onlyOfIntegers=*/false);
+      MapOp next = fuseInput(map, /*onlyOfNarrow=*/false);
       if (!next && !lifted) {
         next = liftOverReshape(map);
         lifted = true;
@@ -97,12 +97,14 @@ private:
     return best;
   }
 
-  /// Kernels of integer sums convert at their end anyway; the others store the type they compute in.
+  /// Kernels of integer sums convert at their end anyway, and storing rounds to narrow floats; else the kernels store
+  /// the type they compute in.
   static bool canYield(Operation *producer, Value y) {
     auto from = typeOf(producer->getResult(0));
     bool integers =
         isa<ConvOp, MatMulOp>(producer) && cast<EpilogueInterface>(producer).getAccumulatorType().isInteger(32);
-    return from == y.getType() || (integers && from.getShape() == typeOf(y).getShape());
+    bool rounds = from.getElementType().isF32() && isNarrowFloat(typeOf(y).getElementType());
+    return from == y.getType() || ((integers || rounds) && from.getShape() == typeOf(y).getShape());
   }
 
   bool canTake(Operation *producer, MapOp map) {
@@ -120,16 +122,16 @@ private:
                         [&](Value input) { return input == producer->getResult(0) || canReadExtra(producer, input); });
   }
 
-  /// |map| with one more map that it reads (and that reads quantised values alone) inside, null when nothing was done.
-  MapOp fuseInput(MapOp map, bool onlyOfIntegers) {
+  /// |map| with one more map that it reads (and that widens) inside, null when nothing was done.
+  MapOp fuseInput(MapOp map, bool onlyOfNarrow) {
     auto isNarrow = [](Value value) {
       Type element = typeOf(value).getElementType();
-      return element.isInteger(8) || element.isInteger(16);
+      return element.isInteger(8) || element.isInteger(16) || isNarrowFloat(element);
     };
     for (Value input : map.getInputs()) {
       auto producer = input.getDefiningOp<MapOp>();
       if (!producer || producer->getBlock() != map->getBlock() || !canInline(producer, map) ||
-          (onlyOfIntegers && !(llvm::all_of(producer.getInputs(), isNarrow) && !isNarrow(input)))) {
+          (onlyOfNarrow && !(llvm::all_of(producer.getInputs(), isNarrow) && !isNarrow(input)))) {
         continue;
       }
       unsigned at = order[map];

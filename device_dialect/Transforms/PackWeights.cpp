@@ -5,7 +5,9 @@
 #include "device_dialect/Transforms/ConvAlgorithm.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "device_dialect/Transforms/RegisterTiles.h"
+#include "device_dialect/Transforms/ScaledWeights.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/NarrowFloats.h"
 #include "top_dialect/IR/TopDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -32,12 +34,19 @@ struct Job {
   int64_t elements = 0;
   Type element; ///< of the packed weights
   std::function<void(const char *from, char *to)> pack;
-  bool lowersBias = false; ///< by 128 * sum(w), see PackedForm::Quads
+  bool narrowsPacked = false; ///< f32 weights of Winograd are stored as f16 where that is exact enough
+  bool lowersBias = false;    ///< by 128 * sum(w), see PackedForm::Quads
   std::vector<char> packed;
 
-  /// Sets |pack| to |function| on f32 buffers.
+  /// Sets |pack| to |function| on buffers of f32, or of the bits of f16 or bf16.
   template <typename Function>
   void packFloats(Function function) {
+    if (isNarrowFloat(element)) {
+      pack = [=](const char *from, char *to) {
+        function(reinterpret_cast<const uint16_t *>(from), reinterpret_cast<uint16_t *>(to));
+      };
+      return;
+    }
     pack = [=](const char *from, char *to) {
       function(reinterpret_cast<const float *>(from), reinterpret_cast<float *>(to));
     };
@@ -56,11 +65,57 @@ bool flushSubnormals(MutableArrayRef<float> values) {
   return any;
 }
 
+/// The same for bf16, whose exponents are those of f32. Subnormals of f16 are normal numbers once widened.
+void flushSubnormalsBf16(MutableArrayRef<uint16_t> values) {
+  for (uint16_t &bits : values) {
+    bits = bits & 0x7f80 ? bits : bits & 0x8000;
+  }
+}
+
+/// |data| of f16 or bf16 as f32.
+top::TensorData widened(const top::TensorData &data) {
+  bool isBf16 = data.type.getElementType().isBF16();
+  auto bytes = std::make_shared<std::vector<char>>(data.bytes.size() * 2);
+  auto *to = reinterpret_cast<float *>(bytes->data());
+  for (uint16_t bits : data.data<uint16_t>()) {
+    *to++ = isBf16 ? top::widenBf16(bits) : top::widenF16(bits);
+  }
+  auto type = RankedTensorType::get(data.type.getShape(), Float32Type::get(data.type.getContext()));
+  return {type, *bytes, bytes};
+}
+
+/// Makes packed f32 weights f16 where all of them together lose no more than the rounding of single ones would: in the
+/// range of f16's normal numbers. Transformed weights of bf16 keep more of their accuracy so than as bf16.
+void narrowPacked(Job &job) {
+  constexpr double kMostError = 0x1p-11;
+  ArrayRef<float> values(reinterpret_cast<const float *>(job.packed.data()), job.elements);
+  std::vector<char> narrow(job.elements * sizeof(uint16_t));
+  auto *to = reinterpret_cast<uint16_t *>(narrow.data());
+  double error = 0, size = 0;
+  for (float value : values) {
+    uint16_t bits = top::roundToF16(value);
+    double difference = double(top::widenF16(bits)) - value;
+    error += difference * difference, size += double(value) * value;
+    *to++ = bits;
+  }
+  if (error <= kMostError * kMostError * size) { // false for infinities
+    job.packed = std::move(narrow);
+    job.element = Float16Type::get(job.element.getContext());
+  }
+}
+
 class PackWeights : public impl::PackWeightsPassBase<PackWeights> {
 public:
   using PackWeightsPassBase::PackWeightsPassBase;
 
   void runOnOperation() override {
+    SmallVector<Operation *> scaled;
+    getOperation().walk([&](Operation *op) {
+      if (scalesOf(op)) {
+        scaled.push_back(op);
+      }
+    });
+    llvm::for_each(scaled, [&](Operation *op) { planScales(op); });
     SmallVector<Job> jobs;
     getOperation().walk([&](Operation *op) {
       std::optional<Job> job;
@@ -80,8 +135,14 @@ public:
       parallelForEach(&getContext(), batch, [](Job &job) {
         job.packed.resize(job.elements * elementBytes(job.element));
         job.pack(job.data.data<char>().data(), job.packed.data());
+        size_t count = job.elements;
         if (job.element.isF32()) {
-          flushSubnormals({reinterpret_cast<float *>(job.packed.data()), static_cast<size_t>(job.elements)});
+          flushSubnormals({reinterpret_cast<float *>(job.packed.data()), count});
+        } else if (job.element.isBF16()) {
+          flushSubnormalsBf16({reinterpret_cast<uint16_t *>(job.packed.data()), count});
+        }
+        if (job.narrowsPacked) {
+          narrowPacked(job);
         }
       });
       for (Job &job : batch) {
@@ -115,6 +176,9 @@ private:
     job.element = data->type.getElementType();
     int64_t panels = job.panelBlocks, tile = choice.winogradTile;
     bool blockedInput = isBlocked(conv.getX().getType());
+    if (hasIntegerWeights(conv)) {
+      return planIntegers(job, conv, dims, blockedInput);
+    }
     if (isByte(job.element)) {
       if (!planBytes(job, conv.getX(), conv.getBias())) {
         conv.emitError("internal error: the bias of a convolution of 8-bit integers is no constant");
@@ -142,15 +206,22 @@ private:
     switch (algorithm) {
     case ConvAlgorithm::direct:
       job.elements = packedConvElements(dims);
-      job.packFloats([=](const float *from, float *to) { packConv(dims, panels, blockedInput, from, to); });
+      job.packFloats([=](auto *from, auto *to) { packConv(dims, panels, blockedInput, from, to); });
       break;
     case ConvAlgorithm::winograd:
       job.elements = packedWinogradElements(dims, tile);
-      job.packFloats([=](const float *from, float *to) { packWinograd(dims, panels, tile, from, to); });
+      job.narrowsPacked = isNarrowFloat(job.element);
+      if (job.narrowsPacked) {
+        job.data = widened(job.data);
+        job.element = Float32Type::get(&getContext());
+      }
+      job.pack = [=](const char *from, char *to) {
+        packWinograd(dims, panels, tile, reinterpret_cast<const float *>(from), reinterpret_cast<float *>(to));
+      };
       break;
     case ConvAlgorithm::depthwise:
       job.elements = packedDepthwiseElements(dims);
-      job.packFloats([=](const float *from, float *to) { packDepthwise(dims, from, to); });
+      job.packFloats([=](auto *from, auto *to) { packDepthwise(dims, from, to); });
       break;
     case ConvAlgorithm::generic:
       break;
@@ -162,10 +233,12 @@ private:
     auto a = cast<RankedTensorType>(matmul.getA().getType()), b = cast<RankedTensorType>(matmul.getB().getType());
     auto y = cast<RankedTensorType>(matmul.getY().getType());
     bool integers = isIntegerOperand(a.getElementType());
-    bool types = hasTileTypes(matmul.getA(), b.getElementType(), matmul.getBias(), matmul.getY());
+    bool scaled = hasIntegerWeights(matmul);
+    bool types = hasTileTypes(matmul.getA(), scaled ? Float32Type::get(&getContext()) : b.getElementType(),
+                              matmul.getBias(), matmul.getY());
     bool oneMatrix = llvm::all_of(b.getShape().drop_back(2), [](int64_t dim) { return dim == 1; });
-    if (matmul.getPacked() || !types || (integers && matmul.getTransA()) || !oneMatrix || !y.hasStaticShape() ||
-        !a.hasStaticShape()) {
+    if (matmul.getPacked() || !types || ((integers || isNarrowFloat(a.getElementType())) && matmul.getTransA()) ||
+        !oneMatrix || !y.hasStaticShape() || !a.hasStaticShape()) {
       return std::nullopt;
     }
     bool simple = llvm::all_of(matmul.getExtras(), [&](Value extra) {
@@ -188,9 +261,12 @@ private:
         vectorBytes, TiledProduct{1, matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : m, steps, n});
     job.element = b.getElementType();
     int64_t panels = job.panelBlocks;
+    if (scaled) {
+      return planIntegers(job, matmul, k);
+    }
     if (!integers) {
       job.elements = packedMatMulElements(k, n);
-      job.packFloats([=](const float *from, float *to) { packMatMul(k, n, transposed, panels, from, to); });
+      job.packFloats([=](auto *from, auto *to) { packMatMul(k, n, transposed, panels, from, to); });
       return job;
     }
     if (!planBytes(job, matmul.getA(), matmul.getBias())) {
@@ -202,6 +278,62 @@ private:
       packMatMul8(k, n, transposed, panels, form, reinterpret_cast<const int8_t *>(from), to);
     };
     return job;
+  }
+
+  /// Where the scales of integer weights go: each into the epilogue, or rows of them into the panels. Products that get
+  /// no packed weights get weights of f32.
+  void planScales(Operation *op) {
+    auto conv = dyn_cast<ConvOp>(op);
+    bool packed = conv ? planConv(conv).has_value() : planMatMul(cast<MatMulOp>(op)).has_value();
+    int64_t group = conv ? conv.getWeightGroup() : cast<MatMulOp>(op).getWeightGroup();
+    bool one = cast<RankedTensorType>(scalesOf(op).getType()).getDimSize(0) == 1;
+    bool inBlocks = group % kChannelBlock == 0 && (!conv || isBlocked(conv.getX().getType()));
+    if (!packed || (!one && !inBlocks)) {
+      dequantiseWeights(op);
+    } else if (one) {
+      scaleInEpilogue(op);
+    }
+  }
+
+  static int64_t bitsOf(const top::TensorData &weights) {
+    return llvm::all_of(weights.data<int8_t>(), [](int8_t w) { return w >= -8 && w <= 7; }) ? 4 : 8;
+  }
+
+  /// Weights of a float x that are integers; what is left of their scales is in rows.
+  static std::optional<Job> planIntegers(Job job, ConvOp conv, const ConvWeightDims &dims, bool blockedInput) {
+    if (conv.getAlgorithm() == ConvAlgorithm::depthwise) {
+      job.elements = packedDepthwiseElements(dims);
+      job.pack = [=](const char *from, char *to) {
+        packDepthwise(dims, reinterpret_cast<const int8_t *>(from), reinterpret_cast<int8_t *>(to));
+      };
+      return job;
+    }
+    int64_t bits = bitsOf(job.data);
+    conv.setWeightBits(bits == 4 ? 4 : 0);
+    IntegerPanels panels =
+        integerPanelsOfConv(dims, job.panelBlocks, blockedInput, hasDilatedRows(conv), bits, conv.getWeightGroup());
+    job.elements = panels.bytes();
+    job.pack = [=, scales = scaleData(conv)](const char *from, char *to) {
+      packIntegerConv(panels, dims, blockedInput, reinterpret_cast<const int8_t *>(from), scales.data(), to);
+    };
+    return job;
+  }
+
+  static std::optional<Job> planIntegers(Job job, MatMulOp matmul, int64_t k) {
+    int64_t bits = bitsOf(job.data), n = cast<RankedTensorType>(matmul.getY().getType()).getShape().back();
+    matmul.setWeightBits(bits == 4 ? 4 : 0);
+    IntegerPanels panels = integerPanelsOfMatMul(k, n, job.panelBlocks, bits, matmul.getWeightGroup());
+    job.elements = panels.bytes();
+    job.pack = [=, scales = scaleData(matmul), transposed = matmul.getTransB()](const char *from, char *to) {
+      packIntegerMatMul(panels, k, transposed, reinterpret_cast<const int8_t *>(from), scales.data(), to);
+    };
+    return job;
+  }
+
+  static std::vector<float> scaleData(Operation *op) {
+    std::optional<top::TensorData> data = scalesOf(op) ? top::getConstantData(scalesOf(op)) : std::nullopt;
+    ArrayRef<float> scales = data ? data->data<float>() : ArrayRef<float>();
+    return {scales.begin(), scales.end()};
   }
 
   /// Of 8-bit weights multiplied with |x|.
@@ -256,6 +388,13 @@ private:
     }
     Value packed = top::createConstant(builder, old.getLoc(), type, std::move(job.packed), hint);
     job.weight->set(packed);
+    if (Value scales = scalesOf(job.op)) {
+      auto conv = dyn_cast<ConvOp>(job.op);
+      (conv ? conv.getScalesMutable() : cast<MatMulOp>(job.op).getScalesMutable()).clear();
+      if (scales.use_empty()) {
+        scales.getDefiningOp()->erase();
+      }
+    }
     if (job.lowersBias) {
       lowerBias(job.op, job.data); // may add an operand, which moves the others
     }

@@ -190,6 +190,9 @@ LogicalResult checkPacking(Operation &op) {
   if (matmul.getTransB()) {
     std::swap(k, n);
   }
+  if (hasIntegerWeights(matmul)) {
+    return checkPackedWeights(op, matmul.getB(), matmul.getPanelBlocks(), {integerPanels(matmul).bytes()});
+  }
   return checkPackedWeights(op, matmul.getB(), matmul.getPanelBlocks(),
                             packedMatMulCounts(typeOf(matmul.getA()).getElementType(), k, n));
 }

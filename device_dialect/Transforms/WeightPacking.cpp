@@ -31,18 +31,19 @@ static void forPanels(int64_t columns, int64_t panelBlocks, Body body) {
   }
 }
 
-void packConv(const ConvWeightDims &d, int64_t panelBlocks, bool blockedInput, const float *weights, float *packed) {
+template <typename T>
+void packConv(const ConvWeightDims &d, int64_t panelBlocks, bool blockedInput, const T *weights, T *packed) {
   int64_t taps = d.kh * d.kw, steps = d.groupC * taps, groupOc = d.oc / d.groups;
   for (int64_t group = 0; group < d.groups; ++group) {
-    const float *groupWeights = weights + group * groupOc * steps;
-    float *groupPacked = packed + group * blocksOf(groupOc) * kBlock * steps;
+    const T *groupWeights = weights + group * groupOc * steps;
+    T *groupPacked = packed + group * blocksOf(groupOc) * kBlock * steps;
     forPanels(groupOc, panelBlocks, [&](int64_t, int64_t first, int64_t real, int64_t width) {
-      float *panel = groupPacked + first * steps;
-      std::fill_n(panel, steps * width, 0.0f);
+      T *panel = groupPacked + first * steps;
+      std::fill_n(panel, steps * width, T(0));
       // Reads run along a filter; writes of neighbouring filters meet in the same lines of the panel.
       for (int64_t column = 0; column < real; ++column) {
-        const float *filter = groupWeights + (first + column) * steps;
-        float *to = panel + column;
+        const T *filter = groupWeights + (first + column) * steps;
+        T *to = panel + column;
         if (!blockedInput) {
           for (int64_t step = 0; step < steps; ++step) {
             to[step * width] = filter[step];
@@ -104,9 +105,10 @@ void packWinograd(const ConvWeightDims &d, int64_t panelBlocks, int64_t outputTi
   });
 }
 
-void packDepthwise(const ConvWeightDims &d, const float *weights, float *packed) {
+template <typename T>
+void packDepthwise(const ConvWeightDims &d, const T *weights, T *packed) {
   int64_t taps = d.kh * d.kw;
-  std::fill_n(packed, packedDepthwiseElements(d), 0.0f);
+  std::fill_n(packed, packedDepthwiseElements(d), T(0));
   for (int64_t channel = 0; channel < d.oc; ++channel) {
     for (int64_t tap = 0; tap < taps; ++tap) {
       packed[(channel / kBlock * taps + tap) * kBlock + channel % kBlock] = weights[channel * taps + tap];
@@ -114,17 +116,18 @@ void packDepthwise(const ConvWeightDims &d, const float *weights, float *packed)
   }
 }
 
-void packMatMul(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, const float *weights, float *packed) {
+template <typename T>
+void packMatMul(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, const T *weights, T *packed) {
   forPanels(n, panelBlocks, [&](int64_t, int64_t first, int64_t real, int64_t width) {
-    float *panel = packed + first * k;
+    T *panel = packed + first * k;
     if (!transposed) {
       for (int64_t step = 0; step < k; ++step) {
         std::fill(std::copy_n(weights + step * n + first, real, panel + step * width), panel + (step + 1) * width,
-                  0.0f);
+                  T(0));
       }
       return;
     }
-    std::fill_n(panel, k * width, 0.0f);
+    std::fill_n(panel, k * width, T(0));
     for (int64_t column = 0; column < real; ++column) {
       for (int64_t step = 0; step < k; ++step) {
         panel[step * width + column] = weights[(first + column) * k + step];
@@ -132,5 +135,13 @@ void packMatMul(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, cons
     }
   });
 }
+
+template void packConv(const ConvWeightDims &, int64_t, bool, const float *, float *);
+template void packConv(const ConvWeightDims &, int64_t, bool, const uint16_t *, uint16_t *);
+template void packDepthwise(const ConvWeightDims &, const float *, float *);
+template void packDepthwise(const ConvWeightDims &, const uint16_t *, uint16_t *);
+template void packDepthwise(const ConvWeightDims &, const int8_t *, int8_t *);
+template void packMatMul(int64_t, int64_t, bool, int64_t, const float *, float *);
+template void packMatMul(int64_t, int64_t, bool, int64_t, const uint16_t *, uint16_t *);
 
 } // namespace tessera::device

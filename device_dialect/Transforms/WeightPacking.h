@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdint>
+#include <vector>
 
 namespace tessera::device {
 
@@ -23,19 +24,55 @@ int64_t packedWinogradElements(const ConvWeightDims &dims, int64_t outputTile);
 int64_t packedDepthwiseElements(const ConvWeightDims &dims);
 int64_t packedMatMulElements(int64_t k, int64_t n);
 
+// T is float, or uint16_t for the bits of f16 and bf16; int8_t for depthwise weights with scales in the epilogue.
+
 /// [group][panel][K][16 panelBlocks]; K runs over (block of 16 channels, kernel row, kernel column, channel) when
 /// |blockedInput|, else over (channel, kernel row, kernel column).
-void packConv(const ConvWeightDims &dims, int64_t panelBlocks, bool blockedInput, const float *weights, float *packed);
+template <typename T>
+void packConv(const ConvWeightDims &dims, int64_t panelBlocks, bool blockedInput, const T *weights, T *packed);
 
 /// F(m x m, 3 x 3) with m = |outputTile|, 2 or 4: [point][panel][C][16 panelBlocks], transformed in double.
 void packWinograd(const ConvWeightDims &dims, int64_t panelBlocks, int64_t outputTile, const float *weights,
                   float *packed);
 
 /// [C / 16][KH * KW][16].
-void packDepthwise(const ConvWeightDims &dims, const float *weights, float *packed);
+template <typename T>
+void packDepthwise(const ConvWeightDims &dims, const T *weights, T *packed);
 
 /// [N / 16 panelBlocks][K][16 panelBlocks] of a [K, N] matrix ([N, K] when |transposed|).
-void packMatMul(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, const float *weights, float *packed);
+template <typename T>
+void packMatMul(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, const T *weights, T *packed);
+
+//--- integer weights of a product of floats ---
+
+/// |count| runs of |size| K steps each, without a gap.
+struct StepRun {
+  int64_t count, size;
+};
+
+/// How i8 weights that f32 multiplies lie: [group][panel], each [K][16 panelBlocks] integers and behind them scales
+/// [scaleRows][16 panelBlocks] f32. Of 4 bits, two K steps share a byte - the first one its low half - but a run begins
+/// a new one. |runsPerScale| runs share a row of scales. Without rows the scales are elsewhere.
+struct IntegerPanels {
+  int64_t columns, panelBlocks, bits, groups;
+  std::vector<StepRun> runs;
+  int64_t scaleRows = 0, runsPerScale = 0;
+
+  int64_t weightBytesOfBlock() const; ///< per 16 columns
+  int64_t bytesOfBlock() const { return weightBytesOfBlock() + scaleRows * 16 * 4; }
+  int64_t bytes() const;
+};
+
+/// |group|: entries of K (input channels of a conv) per row of scales, a multiple of 16; 0: no rows.
+IntegerPanels integerPanelsOfMatMul(int64_t k, int64_t n, int64_t panelBlocks, int64_t bits, int64_t group);
+IntegerPanels integerPanelsOfConv(const ConvWeightDims &dims, int64_t panelBlocks, bool blockedInput, bool dilatedRows,
+                                  int64_t bits, int64_t group);
+
+/// |scales|: [rows][columns], unread without rows.
+void packIntegerMatMul(const IntegerPanels &panels, int64_t k, bool transposed, const int8_t *weights,
+                       const float *scales, char *packed);
+void packIntegerConv(const IntegerPanels &panels, const ConvWeightDims &dims, bool blockedInput, const int8_t *weights,
+                     const float *scales, char *packed);
 
 //--- 8-bit weights ---
 // A K step of the register tile takes 32 bits of A, so K is cut into steps of four 8-bit elements or two 16-bit ones;

@@ -16,8 +16,8 @@ namespace {
 
 class Decider {
 public:
-  Decider(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices)
-      : function(function), table(table), choices(choices) {}
+  Decider(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices, Precision precision)
+      : function(function), table(table), choices(choices), precision(precision) {}
 
   llvm::Expected<Decisions> run() {
     collect();
@@ -64,6 +64,7 @@ private:
     for (const Choice &choice : choices.choices) {
       for (Operation *op : index.ops.lookup(choice.name)) {
         pinned[op] = &choice;
+        decisions.asked[op] = &choice;
       }
     }
   }
@@ -73,10 +74,14 @@ private:
   void classify(Operation *op) {
     OpKind kind = kindOf(op);
     std::string against;
-    if (const Choice *choice = pinned.lookup(op); choice && choice->precision == Precision::F32) {
-      against = "the quantise table says F32" + (choice->reason.empty() ? "" : ": " + choice->reason);
+    const Choice *choice = pinned.lookup(op);
+    Precision wanted = choice ? choice->precision : precision;
+    if (wanted != Precision::INT8 && wanted != Precision::INT16) {
+      against = choice ? ("the quantise table says " + toString(wanted)).str() +
+                             (choice->reason.empty() ? "" : ": " + choice->reason)
+                       : (toString(wanted) + " where the quantise table says nothing else").str();
     } else if (kind == OpKind::product && multipliesActivations(op) &&
-               !(pinned.contains(op) && pinned.lookup(op)->precision == Precision::INT8)) {
+               !(choice && choice->precision == Precision::INT8)) {
       against = "both of its operands are computed (an INT8 line of a quantise table makes them integers)";
     } else if (kind == OpKind::other) {
       against = op->getName().getStringRef().str() + " has no integer form";
@@ -161,8 +166,8 @@ private:
           named.push_back(op);
         }
       }
-      if (named.empty() || choice.precision == Precision::F32 ||
-          llvm::any_of(named, [&](Operation *op) { return isInteger(op); })) {
+      bool integers = choice.precision == Precision::INT8 || choice.precision == Precision::INT16;
+      if (named.empty() || !integers || llvm::any_of(named, [&](Operation *op) { return isInteger(op); })) {
         continue;
       }
       std::string reason = reasons.lookup(named.front());
@@ -228,6 +233,7 @@ private:
   func::FuncOp function;
   const CalibrationTable &table;
   const QuantizeTable &choices;
+  Precision precision;
   SmallVector<Operation *> ops; ///< top level, without constants, in program order
   llvm::DenseMap<Operation *, unsigned> order;
   llvm::DenseMap<Value, StringRef> names;
@@ -240,8 +246,9 @@ private:
 
 } // namespace
 
-llvm::Expected<Decisions> decide(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices) {
-  return Decider(function, table, choices).run();
+llvm::Expected<Decisions> decide(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices,
+                                 Precision precision) {
+  return Decider(function, table, choices, precision).run();
 }
 
 } // namespace tessera::quant

@@ -24,14 +24,16 @@ struct IntegerForm {
 struct Decisions {
   llvm::MapVector<mlir::Value, IntegerForm> tensors; ///< become integers, in program order
   llvm::DenseSet<mlir::Operation *> integers;        ///< ops that run on integers, or in the epilogue of one that does
-  llvm::MapVector<mlir::Operation *, std::string> wide; ///< of these, the ones that read i16, and why
-  llvm::MapVector<mlir::Operation *, std::string> kept; ///< the other ops with a float result, and why
+  llvm::MapVector<mlir::Operation *, std::string> wide;    ///< of these, the ones that read i16, and why
+  llvm::MapVector<mlir::Operation *, std::string> kept;    ///< the other ops with a float result, and why
+  llvm::DenseMap<mlir::Operation *, const Choice *> asked; ///< ops that the quantise table names
   llvm::DenseSet<mlir::Operation *> readsFloat; ///< of those, the ones that read unquantised values where they can
 };
 
 /// Decides for the top level of `function`, whose tensors have names (top::nameEveryTensor) and whose tables are
 /// checked. Fails where the quantise table asks for what is not possible.
+/// `precision`: of ops without a line in `choices`.
 llvm::Expected<Decisions> decide(mlir::func::FuncOp function, const CalibrationTable &table,
-                                 const QuantizeTable &choices);
+                                 const QuantizeTable &choices, Precision precision);
 
 } // namespace tessera::quant

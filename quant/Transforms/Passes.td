@@ -19,12 +19,30 @@ def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
     Outputs of reshape, transpose, slice, gather, max_pool, largest and smallest of a reduce, pad, tile, expand and nearest resize
     take the parameters of their input, concat gives all its inputs one range: they only move integers. What the quantise table names, or has no line in the
     calibration table, stays float; a remark at the op says why.
+
+    Ops of precision BF16 or F16 hold their weights and their stored results in 16 bits: weights as constants of the type,
+    cast to f32; results as pairs of casts. Ops compute on f32, and inputs and outputs of the network are not rounded.
+    ```
+    %y = top.conv %x, %w        ==>   %wd = cast(%w_bf16) ; %y = top.conv %x, %wd
+                                      %yn = cast(%y) : bf16 ; %yd = cast(%yn) : f32
+    ```
+    Ops of precision W8 or W4 - convolutions, products with one constant matrix, tables that rows are gathered from - compute
+    on f32 with weights that are dequantised i8 constants: in W8 one scale per output channel (per row of a table), in W4
+    integers from -8 to 7 and one scale per channel and `group-size` products along the sum (of a convolution: whole blocks of
+    16 input channels, with all taps); tables keep W8.
+    ```
+    %y = top.matmul %x, %w      ==>   %wd = dequantize(%w_i4 : [K/32, 32, N], %scales : [K/32, 1, N])
+                                      %y = top.matmul %x, reshape(%wd)
+    ```
+    F16 ends at 65504: an op with a larger constant, or a result that the calibration table says is larger, stays f32.
   }];
   let options = [
-    Option<"calibrationTable", "calibration-table", "std::string", /*default=*/"", "NAME_cali.json of run_calibration">,
+    Option<"calibrationTable", "calibration-table", "std::string", /*default=*/"", "NAME_cali.json of run_calibration; may be absent where nothing is to be INT8">,
     Option<"quantizeTable", "quantize-table", "std::string", /*default=*/"", "NAME_qtable.json, may be absent">,
     Option<"quantInputs", "quant-inputs", "bool", /*default=*/"false", "Inputs that integer ops read become integers">,
     Option<"quantOutputs", "quant-outputs", "bool", /*default=*/"false", "f32 outputs with a range become integers">,
+    Option<"precision", "precision", "std::string", /*default=*/"\"INT8\"", "Of ops that the quantise table does not name">,
+    Option<"groupSize", "group-size", "int64_t", /*default=*/"32", "Products that share a scale in W4">,
   ];
   let dependentDialects = ["::tessera::top::TopDialect", "::mlir::func::FuncDialect"];
 }

@@ -4,8 +4,10 @@
 
 #include "quant/Transforms/Decisions.h"
 #include "quant/Transforms/InputsOutputs.h"
+#include "quant/Transforms/NarrowFloats.h"
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/Passes.h"
+#include "quant/Transforms/WeightOnly.h"
 #include "quant/Transforms/Weights.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
@@ -73,7 +75,7 @@ std::string tableName(Operation *op, const llvm::StringMap<unsigned> &uses) {
 }
 
 /// The top level's ops of floats that a table can name.
-std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions) {
+std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions, Precision precision) {
   llvm::StringMap<unsigned> uses;
   function.walk([&](Operation *op) {
     for (StringRef name : top::getNodeNames(op->getLoc())) {
@@ -89,7 +91,12 @@ std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions
     DecidedOp entry;
     entry.name = tableName(&op, uses);
     entry.op = op.getName().getStringRef().str();
-    entry.precision = !isInteger ? Precision::F32 : decisions.wide.contains(&op) ? Precision::INT16 : Precision::INT8;
+    const Choice *choice = decisions.asked.lookup(&op);
+    Precision wanted = choice ? choice->precision : precision;
+    bool plain = wanted == Precision::INT8 || wanted == Precision::INT16;
+    entry.precision = isInteger ? (decisions.wide.contains(&op) ? Precision::INT16 : Precision::INT8)
+                      : plain   ? Precision::F32
+                                : wanted;
     OpKind kind = kindOf(&op);
     entry.moves = kind == OpKind::move || kind == OpKind::concat;
     entry.products = countProducts(&op);
@@ -103,9 +110,20 @@ std::vector<DecidedOp> listOps(func::FuncOp function, const Decisions &decisions
   return list;
 }
 
-QuantizeReport reportOn(func::FuncOp function, const Decisions &decisions) {
-  QuantizeReport report;
-  report.ops = listOps(function, decisions);
+/// Names as they are before pairs take over those of tensors.
+using OpNames = llvm::DenseMap<Operation *, std::string>;
+
+OpNames displayNames(func::FuncOp function) {
+  OpNames names;
+  for (Operation &op : function.getBody().front()) {
+    names[&op] = displayName(&op);
+  }
+  return names;
+}
+
+void reportOn(func::FuncOp function, const OpNames &names, const Decisions &decisions, const NarrowFloats &narrow,
+              const WeightOnly &weights, Precision precision, QuantizeReport &report) {
+  bool onlyWeights = precision == Precision::W8 || precision == Precision::W4;
   for (Operation &op : function.getBody().front()) {
     int64_t products = countProducts(&op);
     report.products += products;
@@ -114,13 +132,26 @@ QuantizeReport reportOn(func::FuncOp function, const Decisions &decisions) {
       report.integerProducts += products;
       if (auto it = decisions.wide.find(&op); it != decisions.wide.end()) {
         report.wideProducts += products;
-        report.wide.push_back({displayName(&op), op.getName().getStringRef().str(), it->second, products});
+        report.wide.push_back({names.lookup(&op), op.getName().getStringRef().str(), it->second, products});
       }
+    } else if (narrow.ops.contains(&op)) {
+      ++report.narrowOps;
+      report.narrowProducts += products;
+    } else if (weights.ops.contains(&op)) {
+      ++report.weightOps;
+      report.weightProducts += products;
     } else if (auto it = decisions.kept.find(&op); it != decisions.kept.end()) {
-      report.kept.push_back({displayName(&op), op.getName().getStringRef().str(), it->second, products});
+      if (onlyWeights && !decisions.asked.contains(&op) && !weights.kept.contains(&op)) {
+        continue; // has no weights
+      }
+      std::string reason = it->second;
+      for (const auto *other : {&narrow.kept, &weights.kept}) {
+        auto better = other->find(&op);
+        reason = better == other->end() ? reason : better->second;
+      }
+      report.kept.push_back({names.lookup(&op), op.getName().getStringRef().str(), reason, products});
     }
   }
-  return report;
 }
 
 llvm::Expected<std::optional<LearnedWeights>> loadLearned(MLIRContext *context, const CalibrationTable &table) {
@@ -154,9 +185,17 @@ class QuantizePass : public impl::QuantizePassBase<QuantizePass> {
     if (!function || !llvm::hasSingleElement(function.getBody())) {
       return llvm::createStringError("the module has no function @main of one block");
     }
-    llvm::Expected<CalibrationTable> table = CalibrationTable::load(calibrationTable);
-    if (!table) {
-      return table.takeError();
+    std::optional<Precision> wanted = parsePrecision(precision);
+    if (!wanted) {
+      return llvm::createStringError("precision '" + precision + "'; allowed: " + precisionNames());
+    }
+    CalibrationTable table;
+    if (!calibrationTable.empty()) {
+      llvm::Expected<CalibrationTable> loaded = CalibrationTable::load(calibrationTable);
+      if (!loaded) {
+        return loaded.takeError();
+      }
+      table = std::move(*loaded);
     }
     QuantizeTable choices;
     if (!quantizeTable.empty()) {
@@ -167,14 +206,17 @@ class QuantizePass : public impl::QuantizePassBase<QuantizePass> {
       choices = std::move(*loaded);
     }
     top::nameEveryTensor(function);
-    if (llvm::Error error = checkTables(function, *table, choices)) {
+    if (llvm::Error error = checkTables(function, table, choices)) {
       return error;
     }
-    llvm::Expected<QuantizeReport> report = quantizeFunction(function, *table, choices);
+    if (groupSize < 16 || groupSize % 16) {
+      return llvm::createStringError("group size " + llvm::Twine(groupSize) + "; allowed: multiples of 16");
+    }
+    llvm::Expected<QuantizeReport> report = quantizeFunction(function, table, choices, *wanted, groupSize);
     if (!report) {
       return report.takeError();
     }
-    exposeIntegers(function, *table, {quantInputs, quantOutputs, ""}, *report);
+    exposeIntegers(function, table, {quantInputs, quantOutputs, ""}, *report);
     for (const std::string &text : report->floatInputsOutputs) {
       emitRemark(function.getLoc()) << text;
     }
@@ -203,8 +245,8 @@ class FusePreprocessPass : public impl::FusePreprocessPassBase<FusePreprocessPas
 } // namespace
 
 llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const CalibrationTable &table,
-                                                const QuantizeTable &choices) {
-  llvm::Expected<Decisions> decisions = decide(function, table, choices);
+                                                const QuantizeTable &choices, Precision precision, int64_t groupSize) {
+  llvm::Expected<Decisions> decisions = decide(function, table, choices, precision);
   if (!decisions) {
     return decisions.takeError();
   }
@@ -212,7 +254,10 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
   if (!learned) {
     return learned.takeError();
   }
-  QuantizeReport report = reportOn(function, *decisions);
+  QuantizeReport report;
+  report.ops = listOps(function, *decisions, precision);
+  const OpNames names = displayNames(function);
+  // Integers are made first: rounded floats are not what ranges were measured on.
   OpBuilder builder(function.getContext());
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
     if (decisions->integers.contains(&op) && kindOf(&op) == OpKind::product && !multipliesActivations(&op)) {
@@ -230,6 +275,9 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
       report.tensors.push_back({name.str(), form.scale, form.zeroPoint});
     }
   }
+  NarrowFloats narrow = narrowFloats(function, table, *decisions, precision);
+  WeightOnly weights = quantizeWeightsOnly(function, *decisions, precision, groupSize);
+  reportOn(function, names, *decisions, narrow, weights, precision, report);
   return report;
 }
 

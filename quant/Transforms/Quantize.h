@@ -38,11 +38,14 @@ struct QuantizedTensor {
 /// What the user is told.
 struct QuantizeReport {
   int64_t integerOps = 0;                      ///< run on integers, or in the epilogue of one that does
+  int64_t narrowOps = 0;                       ///< hold weights and stored results in f16 or bf16
   int64_t products = 0, integerProducts = 0;   ///< multiplications of convolutions and matmuls: all, in integers
-  int64_t learnedWeights = 0;                  ///< products whose weights run_calibration chose
+  int64_t narrowProducts = 0;                  ///< of f16 or bf16
+  int64_t weightOps = 0, weightProducts = 0;   ///< with integer weights, computing in float
   int64_t wideProducts = 0;                    ///< of these, those of i16
   std::vector<KeptOp> kept, wide;              ///< that stay float, that read i16; in program order
   std::vector<DecidedOp> ops;                  ///< all of them, in program order
+  int64_t learnedWeights = 0;                  ///< products whose weights run_calibration chose
   std::vector<QuantizedTensor> tensors;        ///< with a name
   std::vector<std::string> floatInputsOutputs; ///< that were asked for as integers and stay f32: which, and why
 };
@@ -51,9 +54,15 @@ struct QuantizeReport {
 /// tensors (top-widen-floats), after top::nameEveryTensor.
 llvm::Error checkTables(mlir::func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices);
 
-/// Inserts quantize/dequantize pairs (see `top-quantize` in Passes.td). Tensors must have names (top::nameEveryTensor).
-/// Weights that the table's own file holds are taken from there.
+/// Products that share a scale in W4, unless told otherwise.
+inline constexpr int64_t kGroupSize = 32;
+
+/// Inserts pairs of quantize and dequantize, or of casts (see `top-quantize` in Passes.td). Tensors must have names
+/// (top::nameEveryTensor). `table` may be empty where nothing is to be INT8; `precision` is that of ops that `choices`
+/// does not name, `groupSize` (a multiple of 16) for W4. Weights that the table's own
+/// file holds are taken from there.
 llvm::Expected<QuantizeReport> quantizeFunction(mlir::func::FuncOp function, const CalibrationTable &table,
-                                                const QuantizeTable &choices);
+                                                const QuantizeTable &choices, Precision precision,
+                                                int64_t groupSize = kGroupSize);
 
 } // namespace tessera::quant

@@ -3,6 +3,7 @@
 #include "quant/Transforms/QuantizeTable.h"
 
 #include "quant/Transforms/TableFile.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -10,24 +11,25 @@ using namespace llvm;
 
 namespace tessera::quant {
 
+static constexpr std::pair<StringLiteral, Precision> kPrecisions[] = {
+    {"F32", Precision::F32}, {"INT8", Precision::INT8}, {"INT16", Precision::INT16}, {"BF16", Precision::BF16},
+    {"F16", Precision::F16}, {"W8", Precision::W8},     {"W4", Precision::W4}};
+
 std::optional<Precision> parsePrecision(StringRef name) {
-  return StringSwitch<std::optional<Precision>>(name)
-      .Case("F32", Precision::F32)
-      .Case("INT8", Precision::INT8)
-      .Case("INT16", Precision::INT16)
-      .Default(std::nullopt);
+  for (auto [known, precision] : kPrecisions) {
+    if (name == known) {
+      return precision;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string precisionNames() {
+  return join(map_range(kPrecisions, [](auto &entry) { return entry.first; }), ", ");
 }
 
 StringRef toString(Precision precision) {
-  switch (precision) {
-  case Precision::F32:
-    return "F32";
-  case Precision::INT8:
-    return "INT8";
-  case Precision::INT16:
-    return "INT16";
-  }
-  return "";
+  return find_if(kPrecisions, [&](auto &entry) { return entry.second == precision; })->first;
 }
 
 Expected<QuantizeTable> QuantizeTable::load(StringRef path) {
@@ -60,7 +62,7 @@ Expected<QuantizeTable> QuantizeTable::load(StringRef path) {
     std::string type = line.text("type");
     std::optional<Precision> precision = parsePrecision(type);
     if (!line.failed() && !precision) {
-      line.fail("type '" + type + "'; allowed: F32, INT8, INT16");
+      line.fail("type '" + type + "'; allowed: " + precisionNames());
     }
     table.choices.push_back(
         {name->str(), precision.value_or(Precision::F32), line.optionalText("reason").value_or("")});

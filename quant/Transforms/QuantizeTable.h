@@ -10,11 +10,16 @@
 
 namespace tessera::quant {
 
-enum class Precision { F32, INT8, INT16 };
+/// What an op computes with, and what its weights and its result are held in. W8, W4: integer weights, f32 else.
+enum class Precision { F32, INT8, INT16, BF16, F16, W8, W4 };
+
+/// By its name in tables and on command lines; nothing for others.
+std::optional<Precision> parsePrecision(llvm::StringRef name);
+/// "F32, INT8, ..."
+std::string precisionNames();
 
 /// As tables and flags spell it.
 llvm::StringRef toString(Precision precision);
-std::optional<Precision> parsePrecision(llvm::StringRef name);
 
 /// One line: the user, or a search, decided about an op.
 struct Choice {

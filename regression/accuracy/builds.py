@@ -17,6 +17,10 @@ COLUMNS = {
     "F32": ["--quantize", "F32"],
     "INT8": ["--quantize", "INT8", "--calibration_table", "{table}"],
     "INT16": ["--quantize", "INT16", "--calibration_table", "{table}"],
+    "BF16": ["--quantize", "BF16"],
+    "F16": ["--quantize", "F16"],
+    "W8": ["--quantize", "W8"],
+    "W4": ["--quantize", "W4"],
 }
 DEFAULT_SAMPLES = 32
 

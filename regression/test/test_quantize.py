@@ -234,7 +234,7 @@ def test_table_of_another_model_is_refused(folder: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("content, words", [
     ("{", ["q.json", "no JSON"]),
     ('{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "outptu", "type": "F32"}]}', ["'outptu'", "'output'"]),
-    ('{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "output", "type": "BF16"}]}', ["'output'", "BF16", "F32, INT8, INT16"]),
+    ('{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "output", "type": "INT2"}]}', ["'output'", "INT2", "F32, INT8, INT16"]),
 ])
 def test_bad_quantize_table(folder: Path, tmp_path: Path, content: str, words: list[str]) -> None:
     (tmp_path / "q.json").write_text(content)

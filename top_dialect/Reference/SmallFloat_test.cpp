@@ -1,5 +1,6 @@
 //===- SmallFloat_test.cpp - f16 and bf16 conversions ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/NarrowFloats.h"
 #include "top_dialect/Reference/SmallFloat.h"
 
 #include "llvm/ADT/APFloat.h"
@@ -42,6 +43,38 @@ void checkAllPatterns(const llvm::fltSemantics &semantics) {
 TEST(SmallFloat, ConvertsEveryHalf) { checkAllPatterns<Float16>(llvm::APFloat::IEEEhalf()); }
 
 TEST(SmallFloat, ConvertsEveryBfloat) { checkAllPatterns<BFloat16>(llvm::APFloat::BFloat()); }
+
+/// The fast conversions on bits of f32 agree with the obvious ones, ties included.
+template <typename Float>
+void checkFast(float (*widen)(uint16_t), uint16_t (*round)(float)) {
+  for (unsigned pattern = 0; pattern < 0x10000; ++pattern) {
+    Float number;
+    number.bits = static_cast<uint16_t>(pattern);
+    auto value = static_cast<double>(number);
+    float wide = widen(number.bits);
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(wide)) << pattern;
+      EXPECT_EQ(round(wide) & 0x8000, pattern & 0x8000) << pattern;
+      continue;
+    }
+    EXPECT_EQ(wide, value) << pattern;
+    EXPECT_EQ(round(wide), pattern);
+    // Up to the next number in eighths, the middle among them.
+    for (int eighth = -7; std::isfinite(wide) && eighth < 8; ++eighth) {
+      Float next;
+      next.bits = static_cast<uint16_t>(pattern ^ 1);
+      float between = static_cast<float>(value + (static_cast<double>(next) - value) * eighth / 8);
+      if (std::isfinite(between)) {
+        EXPECT_EQ(round(between), Float(between).bits) << pattern << " " << eighth;
+      }
+    }
+  }
+}
+
+TEST(SmallFloat, FastConversionsAgree) {
+  checkFast<Float16>(tessera::top::widenF16, tessera::top::roundToF16);
+  checkFast<BFloat16>(tessera::top::widenBf16, tessera::top::roundToBf16);
+}
 
 TEST(SmallFloat, KeepsNan) {
   EXPECT_TRUE(std::isnan(static_cast<double>(Float16(std::nan("")))));

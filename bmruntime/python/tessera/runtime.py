@@ -127,8 +127,8 @@ class Net:
 
     def run_with_dump(self, inputs: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Runs once; returns the outputs and all tensors of the ONNX graph that the run computed
-        (fusion makes some of them vanish), row-major whatever their layout; quantised ones as the
-        real numbers that they stand for."""
+        (fusion makes some of them vanish), row-major whatever their layout; quantised ones and bfloat16
+        as the real numbers that they stand for."""
         outputs, tensors = self._run(inputs, dump=True)
         return outputs, {name: _real(*entry) if isinstance(entry, tuple) else entry for name, entry in tensors.items()}
 
@@ -196,7 +196,9 @@ def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:
 
 
 def _real(array: np.ndarray, info: dict[str, Any]) -> np.ndarray:
-    """The float32 numbers that a quantised tensor stands for."""
+    """The float32 numbers that a tensor of integers or bfloat16 stands for."""
+    if not info["scales"]:
+        return (array.astype(np.uint32) << 16).view(np.float32)
     shape = [1] * array.ndim
     if len(info["scales"]) > 1:
         shape[info["axis"]] = -1

@@ -46,6 +46,10 @@ struct Source {
   int64_t zero = 0;
   IntegerAttr sumBound;
 
+  /// Set for integer weights of a float x.
+  Value scales;
+  int64_t group = 0;
+
   template <typename Op>
   static Source floats(Op op) {
     return {op.getX(),
@@ -57,7 +61,9 @@ struct Source {
             std::nullopt,
             {},
             0,
-            {}};
+            {},
+            Value(),
+            0};
   }
 
   /// Every channel `count` times.
@@ -120,11 +126,11 @@ Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometr
   Builder &builder = lower.rewriter;
   Type element = source.form ? source.form->resultElement : source.resultElement;
   bool padded = llvm::any_of(geometry.pads, [](int64_t pad) { return pad != 0; });
-  auto conv =
-      ConvOp::create(lower.rewriter, lower.loc, RankedTensorType::get(dims, element), x, w, bias, extras,
-                     builder.getDenseI64ArrayAttr(geometry.strides), builder.getDenseI64ArrayAttr(geometry.pads),
-                     builder.getDenseI64ArrayAttr(geometry.dilations), geometry.groups, ConvAlgorithm::generic,
-                     /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), padded ? source.zero : 0, source.sumBound);
+  auto conv = ConvOp::create(
+      lower.rewriter, lower.loc, RankedTensorType::get(dims, element), x, w, bias, extras, source.scales,
+      builder.getDenseI64ArrayAttr(geometry.strides), builder.getDenseI64ArrayAttr(geometry.pads),
+      builder.getDenseI64ArrayAttr(geometry.dilations), geometry.groups, ConvAlgorithm::generic,
+      /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), padded ? source.zero : 0, source.sumBound, source.group);
   if (source.form) {
     lower.setEpilogue(conv, [&](OpBuilder &b, Location loc, ValueRange values) {
       return source.form->emit(b, loc, values[0], values.drop_front());
@@ -324,6 +330,18 @@ void lowerIntegers(PatternRewriter &rewriter, Op op, int64_t axis, Requantisatio
 
 void populateConvPatterns(RewritePatternSet &patterns) {
   patterns.add<LowerConvOp, LowerConvTransposeOp>(patterns.getContext());
+}
+
+void lowerScaledConv(PatternRewriter &rewriter, top::ConvOp op) {
+  rewriter.setInsertionPoint(op);
+  Lowering lower(rewriter, op);
+  std::optional<ScaledWeights> weights = matchScaledWeights(lower, op.getW(), true, false);
+  if (!weights) {
+    return;
+  }
+  Source source = Source::floats(op);
+  source.w = weights->values, source.scales = weights->scales, source.group = weights->group;
+  (void)lower.replace(lowerConv(lower, op, source));
 }
 
 void lowerIntegerConv(PatternRewriter &rewriter, Operation *op, Requantisation requantisation) {

@@ -99,7 +99,7 @@ void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op, Requantisation r
       x->scaling.element.isInteger(8) ? IntegerAttr() : rewriter.getI64IntegerAttr(count * x->scaling.reach());
   bool padded = llvm::any_of(op.getPads(), [](int64_t pad) { return pad != 0; });
   auto conv = ConvOp::create(rewriter, lower.loc, RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement),
-                             x->values, ones, bias, ValueRange(), op.getStridesAttr(), op.getPadsAttr(),
+                             x->values, ones, bias, ValueRange(), Value(), op.getStridesAttr(), op.getPadsAttr(),
                              op.getDilationsAttr(), channels, ConvAlgorithm::generic, /*packed=*/false,
                              DenseI64ArrayAttr(), IntegerAttr(), padded ? x->scaling.zero : 0, sumBound);
   lower.setEpilogue(conv,

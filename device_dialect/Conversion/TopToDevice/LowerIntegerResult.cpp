@@ -205,7 +205,7 @@ void lowerMatMul(PatternRewriter &rewriter, top::MatMulOp op) {
   });
   Value bias = corrections.bias();
   auto matmul = MatMulOp::create(rewriter, lower.loc, Lowering::type(op.getY()), x->bytes,
-                                 makeWeights(lower, bDims, *w), bias, extras, op.getTransA(), op.getTransB(),
+                                 makeWeights(lower, bDims, *w), bias, extras, Value(), op.getTransA(), op.getTransB(),
                                  /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr());
   finish(lower, matmul);
 }
@@ -266,7 +266,7 @@ void lowerConv(PatternRewriter &rewriter, top::ConvOp op) {
   channelDims[0] = channels;
   auto convolve = [&](Value weights, Value bias, ValueRange extras) {
     return ConvOp::create(
-        rewriter, lower.loc, Lowering::type(op.getY()), bytes, weights, bias, extras, op.getStridesAttr(),
+        rewriter, lower.loc, Lowering::type(op.getY()), bytes, weights, bias, extras, Value(), op.getStridesAttr(),
         rewriter.getDenseI64ArrayAttr(pads), op.getDilationsAttr(), op.getGroups(), ConvAlgorithm::generic,
         /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), padded ? x->constant : 0, IntegerAttr());
   };

@@ -18,7 +18,7 @@ struct LowerMatMulOp : OpRewritePattern<top::MatMulOp> {
   LogicalResult matchAndRewrite(top::MatMulOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
     auto matmul = MatMulOp::create(rewriter, lower.loc, Lowering::type(op.getY()), op.getA(), op.getB(), op.getBias(),
-                                   ValueRange(), op.getTransA(), op.getTransB(),
+                                   ValueRange(), Value(), op.getTransA(), op.getTransB(),
                                    /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr());
     if (op.getRelu()) {
       double limit = op.getReluLimit().convertToDouble();
@@ -160,8 +160,9 @@ private:
     lhs = lower.reshape(lhs, transA ? Dims{n, k, l} : Dims{n, l, k});
     rhs = lower.reshape(rhs, transB ? Dims{n, r, k} : Dims{n, k, r});
     auto type = RankedTensorType::get({n, l, r}, Lowering::element(a.value));
-    auto matmul = MatMulOp::create(lower.rewriter, lower.loc, type, lhs, rhs, Value(), ValueRange(), transA, transB,
-                                   /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr());
+    auto matmul =
+        MatMulOp::create(lower.rewriter, lower.loc, type, lhs, rhs, Value(), ValueRange(), Value(), transA, transB,
+                         /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr());
     lower.setEpilogue(matmul, nullptr);
     Dims dims;
     for (char letter : batch + left + right) {

@@ -4,17 +4,23 @@
 #include "device_dialect/IR/Exact.h"
 #include "top_dialect/IR/TopConvOps.h"
 #include "top_dialect/IR/TopReduceOps.h"
+#include "top_dialect/IR/TopShapeOps.h"
 #include "top_dialect/Reference/Evaluator.h"
 
 using namespace mlir;
 
 namespace tessera::device {
 
-/// Dequantized constants that no integer op took are computed here: at run time they would be computed at every run.
+/// Dequantized or widened constants that no op took as they are are computed here: at run time they would be computed
+/// at every run.
 static LogicalResult foldConstants(PatternRewriter &rewriter, Operation *function) {
-  SmallVector<top::DequantizeOp> ops;
-  function->walk([&](top::DequantizeOp op) { ops.push_back(op); });
-  for (top::DequantizeOp op : ops) {
+  SmallVector<Operation *> ops;
+  function->walk([&](Operation *op) {
+    if (isa<top::DequantizeOp>(op) || isWidening(dyn_cast<top::CastOp>(op))) {
+      ops.push_back(op);
+    }
+  });
+  for (Operation *op : ops) {
     SmallVector<top::HostTensor> inputs, outputs;
     SmallVector<const top::HostTensor *> pointers;
     for (Value operand : op->getOperands()) {
@@ -33,7 +39,7 @@ static LogicalResult foldConstants(PatternRewriter &rewriter, Operation *functio
     }
     rewriter.setInsertionPoint(op);
     rewriter.replaceOp(
-        op, top::createConstant(rewriter, op.getLoc(), outputs[0].getType(), outputs[0].getBytes(), "dequantized"));
+        op, top::createConstant(rewriter, op->getLoc(), outputs[0].getType(), outputs[0].getBytes(), "dequantized"));
   }
   return success();
 }
@@ -42,18 +48,33 @@ static bool isIntegerProduct(Operation *op) {
   return isa<top::ConvOp, top::MatMulOp>(op) && Lowering::element(op->getResult(0)).isSignlessInteger(32);
 }
 
+/// Products that are still there compute in float.
+static void lowerScaledWeights(PatternRewriter &rewriter, Operation *function) {
+  SmallVector<Operation *> ops;
+  function->walk([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : ops) {
+    if (auto conv = dyn_cast<top::ConvOp>(op)) {
+      lowerScaledConv(rewriter, conv);
+    } else if (auto matmul = dyn_cast<top::MatMulOp>(op)) {
+      lowerScaledMatMul(rewriter, matmul);
+    }
+  }
+}
+
 LogicalResult lowerQuantised(Operation *function, Requantisation requantisation) {
-  bool quantised = function
-                       ->walk([](Operation *op) {
-                         return isa<top::QuantizeOp, top::DequantizeOp>(op) || isIntegerProduct(op)
-                                    ? WalkResult::interrupt()
-                                    : WalkResult::advance();
-                       })
-                       .wasInterrupted();
-  if (!quantised) {
+  bool integers = false, stored = false; // values that are integers, or are only kept in other types
+  function->walk([&](Operation *op) {
+    auto dequantize = dyn_cast<top::DequantizeOp>(op);
+    auto cast = dyn_cast<top::CastOp>(op);
+    integers |= isa<top::QuantizeOp>(op) || isIntegerProduct(op) || (dequantize && !top::isConstant(dequantize.getX()));
+    stored |= dequantize || isWidening(cast) || isRounding(cast);
+  });
+  if (!integers && !stored) {
     return success();
   }
-  setExact(function);
+  if (integers) {
+    setExact(function);
+  }
   if (failed(moveQuantization(function))) {
     return failure();
   }
@@ -75,11 +96,14 @@ LogicalResult lowerQuantised(Operation *function, Requantisation requantisation)
       lowerIntegerConv(rewriter, op, requantisation);
     }
   }
+  absorbCasts(rewriter, function);
+  lowerScaledWeights(rewriter, function);
   // What only the products read is gone with them.
   SmallVector<Operation *> ops;
   function->walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : llvm::reverse(ops)) {
-    if (isa<top::DequantizeOp>(op) && op->use_empty()) {
+    bool moves = isa<top::ReshapeOp, top::SliceOp>(op); // of weights
+    if ((moves || isa<top::DequantizeOp, top::CastOp>(op)) && op->use_empty()) {
       rewriter.eraseOp(op);
     }
   }

@@ -48,7 +48,7 @@ private:
   static Value lowerKind(Lowering &lower, top::ReduceOp op) {
     Value x = op.getX();
     ArrayRef<int64_t> axes = op.getAxes();
-    Type element = Lowering::element(x);
+    Type element = Lowering::element(op.getY());
     auto reduce = [&](ReduceKind kind, Lowering::Body before = nullptr, Lowering::Body after = nullptr) {
       return lower.reduce(x, kind, axes, element, before, after);
     };
@@ -82,7 +82,7 @@ private:
     for (int64_t axis : op.getAxes()) {
       count *= Lowering::dims(op.getX())[axis];
     }
-    return lower.reduce(op.getX(), ReduceKind::sum, op.getAxes(), Lowering::element(op.getX()), nullptr,
+    return lower.reduce(op.getX(), ReduceKind::sum, op.getAxes(), Lowering::element(op.getY()), nullptr,
                         [&](OpBuilder &b, Location loc, ValueRange values) -> Value {
                           Value n = scalarConstant(b, loc, values[0].getType(), count);
                           if (isa<FloatType>(n.getType())) {

@@ -141,6 +141,36 @@ private:
   }
 };
 
+/// Rows of a table with a scale each: rows and scales are looked up, then dequantized.
+struct GatherRows : OpRewritePattern<top::GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::GatherOp op, PatternRewriter &rewriter) const override {
+    auto dequantize = op.getX().getDefiningOp<top::DequantizeOp>();
+    if (!dequantize || !top::isConstant(dequantize.getX()) || op.getAxis() != 0 ||
+        Lowering::type(dequantize.getZeroPoint()).getNumElements() != 1) {
+      return failure();
+    }
+    ArrayRef<int64_t> table = Lowering::dims(dequantize.getX()), scales = Lowering::dims(dequantize.getScale());
+    bool perRow = scales.size() == table.size() && scales[0] == table[0] && table[0] > 1 &&
+                  llvm::all_of(scales.drop_front(), [](int64_t dim) { return dim == 1; });
+    if (!perRow) {
+      return failure();
+    }
+    auto rows = [&](Value from) -> Value {
+      SmallVector<int64_t> dims(Lowering::dims(op.getIndices()));
+      llvm::append_range(dims, Lowering::dims(from).drop_front());
+      auto type = RankedTensorType::get(dims, Lowering::element(from));
+      return top::GatherOp::create(rewriter, op.getLoc(), type, from, op.getIndices(), 0);
+    };
+    auto result = top::DequantizeOp::create(rewriter, op.getLoc(), op.getY().getType(), rows(dequantize.getX()),
+                                            rows(dequantize.getScale()), dequantize.getZeroPoint());
+    top::copyNames(op, result);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
 /// Moves of integer constants happen here and now, so that products see constants.
 struct FoldMovedConstants : RewritePattern {
   explicit FoldMovedConstants(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 2, context) {}
@@ -191,6 +221,87 @@ struct MoveQuantizeUp : OpRewritePattern<top::QuantizeOp> {
   }
 };
 
+/// |move| of the elements |values|, which are |element|s. A padding must be exact in both types.
+Operation *cloneOnFloats(RewriterBase &rewriter, Operation *move, ValueRange values, Type element) {
+  Operation *clone = rewriter.clone(*move);
+  clone->removeAttr(top::TopDialect::kOutputsAttr);
+  for (auto [operand, value] : llvm::zip_equal(movedOperands(clone), values)) {
+    operand->set(value);
+  }
+  clone->getResult(0).setType(cast<RankedTensorType>(move->getResult(0).getType()).clone(element));
+  return clone;
+}
+
+bool padsExactly(Operation *move) {
+  auto pad = dyn_cast<top::PadOp>(move);
+  return !pad || pad.getMode() != top::PadMode::constant || pad.getValue().isZero();
+}
+
+/// Elements are widened after they were moved.
+struct MoveWideningDown : RewritePattern {
+  explicit MoveWideningDown(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    SmallVector<Value> values;
+    for (OpOperand *operand : movedOperands(op)) {
+      auto widen = operand->get().getDefiningOp<top::CastOp>();
+      if (!isWidening(widen) || (!values.empty() && Lowering::element(values[0]) != Lowering::element(widen.getX()))) {
+        return failure();
+      }
+      values.push_back(widen.getX());
+    }
+    if (values.empty() || !padsExactly(op)) {
+      return failure();
+    }
+    Operation *clone = cloneOnFloats(rewriter, op, values, Lowering::element(values[0]));
+    Type wide = op->getResult(0).getType();
+    auto widen = top::CastOp::create(rewriter, op->getLoc(), wide, clone->getResult(0),
+                                     TypeAttr::get(Lowering::element(op->getResult(0))));
+    top::copyNames(op, widen);
+    rewriter.replaceOp(op, widen);
+    return success();
+  }
+};
+
+/// Elements are rounded before they are moved.
+struct MoveRoundingUp : OpRewritePattern<top::CastOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::CastOp op, PatternRewriter &rewriter) const override {
+    Operation *move = op.getX().getDefiningOp();
+    if (!isRounding(op) || !move || !move->hasOneUse() ||
+        !isa<top::ReshapeOp, top::TransposeOp, top::ConcatOp, top::DepthToSpaceOp, top::SpaceToDepthOp>(move)) {
+      return failure();
+    }
+    Type element = Lowering::element(op.getY());
+    SmallVector<Value> values;
+    for (OpOperand *operand : movedOperands(move)) {
+      auto type = cast<RankedTensorType>(operand->get().getType());
+      values.push_back(top::CastOp::create(rewriter, op.getLoc(), type.clone(element), operand->get(), op.getToAttr()));
+    }
+    rewriter.setInsertionPoint(op);
+    Operation *clone = cloneOnFloats(rewriter, move, values, element);
+    top::copyNames({move, op}, clone);
+    rewriter.replaceOp(op, clone);
+    rewriter.eraseOp(move);
+    return success();
+  }
+};
+
+/// Widening loses nothing.
+struct DropWideRoundTrip : OpRewritePattern<top::CastOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::CastOp op, PatternRewriter &rewriter) const override {
+    auto widen = op.getX().getDefiningOp<top::CastOp>();
+    if (!isRounding(op) || !isWidening(widen) || widen.getX().getType() != op.getY().getType()) {
+      return failure();
+    }
+    rewriter.replaceOp(op, widen.getX());
+    return success();
+  }
+};
+
 /// q(dq(x)) with equal parameters is x: n s / s is n to within 2^-22 n, which rounds to n.
 struct DropRoundTrip : OpRewritePattern<top::QuantizeOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -210,8 +321,8 @@ struct DropRoundTrip : OpRewritePattern<top::QuantizeOp> {
 
 LogicalResult moveQuantization(Operation *function) {
   RewritePatternSet patterns(function->getContext());
-  patterns.add<MoveDequantizeDown, TransposeWeights, FoldMovedConstants, MoveQuantizeUp, DropRoundTrip>(
-      function->getContext());
+  patterns.add<MoveDequantizeDown, TransposeWeights, GatherRows, FoldMovedConstants, MoveQuantizeUp, DropRoundTrip,
+               MoveWideningDown, MoveRoundingUp, DropWideRoundTrip>(function->getContext());
   GreedyRewriteConfig config;
   config.enableFolding(false).enableConstantCSE(false).setRegionSimplificationLevel(
       GreedySimplifyRegionLevel::Disabled);

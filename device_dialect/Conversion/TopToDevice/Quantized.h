@@ -9,6 +9,7 @@
 
 #include "bmodel/numerics.h"
 #include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "top_dialect/IR/TopConvOps.h"
 #include "top_dialect/IR/TopElementwiseOps.h"
 
 namespace tessera::device {
@@ -122,9 +123,29 @@ void lowerIntegerMean(mlir::PatternRewriter &rewriter, mlir::Operation *reduceOr
 /// For a product whose result is i32.
 void lowerIntegerResult(mlir::PatternRewriter &rewriter, mlir::Operation *product);
 
+/// Integer weights with scales that a product of floats takes, see device.conv and device.matmul.
+struct ScaledWeights {
+  mlir::Value values, scales;
+  int64_t group;
+};
+/// Reads the dequantized constant |weight| of a conv or matmul as such, creating constants; nothing for other values.
+std::optional<ScaledWeights> matchScaledWeights(Lowering &lower, mlir::Value weight, bool isConv, bool transposed);
+
+// Each lowers the product where its weight is a dequantized constant; else it does nothing.
+void lowerScaledConv(mlir::PatternRewriter &rewriter, top::ConvOp conv);
+void lowerScaledMatMul(mlir::PatternRewriter &rewriter, top::MatMulOp matmul);
+
 /// Moves dequantize down and quantize up past moves of data, so that these move integers and products meet their
 /// parameters.
 mlir::LogicalResult moveQuantization(mlir::Operation *function);
+
+/// Whether |op| widens f16 or bf16 to f32, or rounds f32 to one of them; false for null.
+bool isWidening(top::CastOp op);
+bool isRounding(top::CastOp op);
+
+/// Removes such casts between ops whose device form reads or writes 16-bit floats. Those ops then have operands and
+/// results that Top's verifiers do not know: they are to be lowered next.
+void absorbCasts(mlir::PatternRewriter &rewriter, mlir::Operation *function);
 
 /// All of the above for a function; what is left are maps. Nothing happens to functions without quantisation.
 mlir::LogicalResult lowerQuantised(mlir::Operation *function, Requantisation requantisation);

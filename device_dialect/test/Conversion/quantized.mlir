@@ -143,12 +143,12 @@ func.func @mean(%x: tensor<1x2x2x2xi8>) -> tensor<1x2x1x1xi8> {
 
 // -----
 
-// 16-bit activations with a zero point, and weights without activations, are floats; constants are dequantised here and now.
+// 16-bit activations with a zero point are floats; weights without integer activations keep their integers, with scales.
 // CHECK-LABEL: func.func @floats
-// CHECK: %[[W:.*]] = top.constant dense<{{.*}}2.500000e-01{{.*}}> : tensor<1x2xf32>
+// CHECK-DAG: %[[W:.*]] = top.constant dense<{{\[\[}}1, 2{{\]\]}}> : tensor<1x2xi8>
+// CHECK-DAG: %[[S:.*]] = top.constant dense<2.500000e-01> : tensor<1x2xf32>
 // CHECK: device.map(%arg0)
-// CHECK: device.matmul %{{.*}}, %[[W]]
-// CHECK-SAME: (tensor<3x1xf32>, tensor<1x2xf32>) -> tensor<3x2xf32>
+// CHECK: device.matmul %{{.*}}, %[[W]] scales %[[S]]
 func.func @floats(%x: tensor<3x1xi16>) -> tensor<3x2xf32> {
   %s = top.constant dense<0.25> : tensor<f32> : tensor<f32>
   %z16 = top.constant dense<3> : tensor<i16> : tensor<i16>
@@ -212,6 +212,24 @@ func.func @words(%x: tensor<1x2x2x8xi16>) -> tensor<1x2x4x4xi16> {
 
 // -----
 
+// Rows of weights that share a scale: a group of two rows, then of one; the rest of the reshaped constant is cut off.
+// CHECK-LABEL: func.func @groups
+// CHECK-DAG: %[[W:.*]] = top.constant dense<{{.*}}1, 2{{.*}}3, 4{{.*}}5, 6{{.*}}> : tensor<3x2xi8>
+// CHECK-DAG: %[[S:.*]] = top.constant dense<{{.*}}5.000000e-01, 2.500000e-01{{.*}}1.000000e+00, 2.000000e+00{{.*}}> : tensor<2x2xf32>
+// CHECK: device.matmul %arg0, %[[W]] scales %[[S]] {weightGroup = 2 : i64}
+func.func @groups(%x: tensor<3x3xf32>) -> tensor<3x2xf32> {
+  %w = top.constant dense<[[[1, 2], [3, 4]], [[5, 6], [0, 0]]]> : tensor<2x2x2xi8> : tensor<2x2x2xi8>
+  %s = top.constant dense<[[[0.5, 0.25]], [[1.0, 2.0]]]> : tensor<2x1x2xf32> : tensor<2x1x2xf32>
+  %z = top.constant dense<0> : tensor<i8> : tensor<i8>
+  %d = top.dequantize %w, %s, %z : (tensor<2x2x2xi8>, tensor<2x1x2xf32>, tensor<i8>) -> tensor<2x2x2xf32>
+  %r = top.reshape %d {shape = array<i64: 4, 2>} : (tensor<2x2x2xf32>) -> tensor<4x2xf32>
+  %c = top.slice %r {starts = array<i64: 0, 0>, sizes = array<i64: 3, 2>, steps = array<i64: 1, 1>} : (tensor<4x2xf32>) -> tensor<3x2xf32>
+  %y = top.matmul %x, %c : (tensor<3x3xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+
+// -----
+
 // Sums that might overflow are computed in float.
 // CHECK-LABEL: func.func @too_many_levels
 // CHECK: device.conv
@@ -226,4 +244,42 @@ func.func @too_many_levels(%x: tensor<1x600x1x1xi16>) -> tensor<1x1x1x1xf32> {
   %wf = top.dequantize %w, %sw, %zw : (tensor<1x600x1x1xi8>, tensor<f32>, tensor<i8>) -> tensor<1x600x1x1xf32>
   %c = top.conv %xf, %wf {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x600x1x1xf32>, tensor<1x600x1x1xf32>) -> tensor<1x1x1x1xf32>
   return %c : tensor<1x1x1x1xf32>
+}
+
+// -----
+
+// Rows of a table with a scale each are looked up as integers, their scales beside them.
+// CHECK-LABEL: func.func @table
+// CHECK-DAG: %[[Q:.*]] = device.gather {{.*}} -> tensor<2x3xi8>
+// CHECK-DAG: %[[S:.*]] = device.gather {{.*}} -> tensor<2x1xf32>
+// CHECK: device.map(%[[Q]], %[[S]])
+func.func @table(%i: tensor<2xi64>) -> tensor<2x3xf32> {
+  %w = top.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi8> : tensor<2x3xi8>
+  %s = top.constant dense<[[0.5], [0.25]]> : tensor<2x1xf32> : tensor<2x1xf32>
+  %z = top.constant dense<0> : tensor<i8> : tensor<i8>
+  %d = top.dequantize %w, %s, %z : (tensor<2x3xi8>, tensor<2x1xf32>, tensor<i8>) -> tensor<2x3xf32>
+  %y = top.gather %d, %i {axis = 0 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// -----
+
+// 16-bit floats: a product reads them and rounds its result, a pooling moves them, the sum behind is a map of its own.
+// CHECK-LABEL: func.func @narrow
+// CHECK: device.pool max %arg0
+// CHECK-SAME: (tensor<1x2x4x4xbf16>) -> tensor<1x2x2x2xbf16>
+// CHECK: device.conv
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+// CHECK: (tensor<1x2x2x2xbf16>, tensor<2x2x1x1xbf16>) -> tensor<1x2x2x2xbf16>
+// CHECK: device.softmax {{.*}} tensor<1x2x2x2xf32>
+func.func @narrow(%x: tensor<1x2x4x4xbf16>) -> tensor<1x2x2x2xf32> {
+  %w = top.constant dense<1.0> : tensor<2x2x1x1xbf16> : tensor<2x2x1x1xbf16>
+  %wf = top.cast %w {to = f32} : (tensor<2x2x1x1xbf16>) -> tensor<2x2x1x1xf32>
+  %xf = top.cast %x {to = f32} : (tensor<1x2x4x4xbf16>) -> tensor<1x2x4x4xf32>
+  %p = top.max_pool %xf {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, ceilMode = false} : (tensor<1x2x4x4xf32>) -> tensor<1x2x2x2xf32>
+  %c = top.conv %p, %wf {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x2x2xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x2x2xf32>
+  %n = top.cast %c {to = bf16} : (tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xbf16>
+  %f = top.cast %n {to = f32} : (tensor<1x2x2x2xbf16>) -> tensor<1x2x2x2xf32>
+  %y = top.softmax %f {axis = 1 : i64} : (tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xf32>
+  return %y : tensor<1x2x2x2xf32>
 }

@@ -276,7 +276,7 @@ func.func @norm_c2(%x: tensor<2x3xf32>, %s: tensor<2xf32>) -> tensor<2x3xf32> {
 // -----
 
 func.func @norm_c3(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
-  // expected-error @+1 {{operand and result types differ: 'tensor<2x3xf32>' and 'tensor<3x2xf32>' (norm_c3)}}
+  // expected-error @+1 {{result has dims 3x2, expected 2x3 (norm_c3)}}
   %y = device.norm %x {axis = 1, epsilon = 1.0e-5} : (tensor<2x3xf32>) -> tensor<3x2xf32>
   return %y : tensor<3x2xf32>
 }
@@ -351,7 +351,7 @@ func.func @matmul_c7_accumulator(%a: tensor<3x4xf16>, %b: tensor<4x5xf16>) -> te
 // -----
 
 func.func @conv_c8(%x: tensor<1x2x8x8xi8>, %w: tensor<4x2x3x3xui8>) -> tensor<1x4x6x6xi32> {
-  // expected-error @+1 {{multiplies 'i8' and 'ui8', allowed one type for all, or i8, ui8 or i16 times i8 with a bias of i32 (conv_c8)}}
+  // expected-error @+1 {{multiplies 'i8' and 'ui8', allowed one type for all, f32, f16 or bf16 each with a bias of f32, or i8, ui8 or i16 times i8 with a bias of i32 (conv_c8)}}
   %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xi8>, tensor<4x2x3x3xui8>) -> tensor<1x4x6x6xi32>
   return %y : tensor<1x4x6x6xi32>
 }
@@ -408,7 +408,7 @@ func.func @conv_c10_float(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>) -> t
 // -----
 
 func.func @matmul_c8(%a: tensor<3x4xui8>, %b: tensor<4x5xui8>) -> tensor<3x5xi32> {
-  // expected-error @+1 {{multiplies 'ui8' and 'ui8', allowed one type for all, or i8, ui8 or i16 times i8 with a bias of i32 (matmul_c8)}}
+  // expected-error @+1 {{multiplies 'ui8' and 'ui8', allowed one type for all, f32, f16 or bf16 each with a bias of f32, or i8, ui8 or i16 times i8 with a bias of i32 (matmul_c8)}}
   %y = device.matmul %a, %b : (tensor<3x4xui8>, tensor<4x5xui8>) -> tensor<3x5xi32>
   return %y : tensor<3x5xi32>
 }
@@ -451,4 +451,28 @@ func.func @lut_c3(%x: tensor<3xi8>, %t: tensor<256xi8>) -> tensor<4xi8> {
   // expected-error @+1 {{result has dims 4, expected 3 (lut_c3)}}
   %y = device.lut %x, %t : (tensor<3xi8>, tensor<256xi8>) -> tensor<4xi8>
   return %y : tensor<4xi8>
+}
+
+// -----
+
+func.func @scales_dims(%x: tensor<2x40xf32>, %w: tensor<40x3xi8>, %s: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{scales has dims 2x3, expected 3x3 (matmul_c10)}}
+  %y = device.matmul %x, %w scales %s {weightGroup = 16 : i64} : (tensor<2x40xf32>, tensor<40x3xi8>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @scales_of_bytes(%x: tensor<2x16xi8>, %w: tensor<16x3xi8>, %s: tensor<1x3xf32>) -> tensor<2x3xi32> {
+  // expected-error @+1 {{scales of 'f32' with weightGroup 16, allowed f32 with a positive weightGroup, before packing, and a float first operand (matmul_c10)}}
+  %y = device.matmul %x, %w scales %s {weightGroup = 16 : i64} : (tensor<2x16xi8>, tensor<16x3xi8>, tensor<1x3xf32>) -> tensor<2x3xi32>
+  return %y : tensor<2x3xi32>
+}
+
+// -----
+
+func.func @group_without_scales(%x: tensor<1x16x4x4xf32>, %w: tensor<3x16x1x1xf32>) -> tensor<1x3x4x4xf32> {
+  // expected-error @+1 {{weightGroup is 16 without scales (conv_c11)}}
+  %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, weightGroup = 16 : i64} : (tensor<1x16x4x4xf32>, tensor<3x16x1x1xf32>) -> tensor<1x3x4x4xf32>
+  return %y : tensor<1x3x4x4xf32>
 }

@@ -51,3 +51,37 @@ func.func @open(%x: tensor<4x2xf32>, %w: tensor<2x3xf32>) -> tensor<4x3xf32> {
   %y = device.matmul %x, %w : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
   return %y : tensor<4x3xf32>
 }
+
+// -----
+
+// Integers from -8 to 7 share bytes, two steps of K in one: 1 and -1 are 0xf1, 2 and 7 are 0x72. One scale per column and
+// the bias go into the epilogue.
+// CHECK-LABEL: func.func @nibbles
+// CHECK: %[[W:.*]] = top.constant dense<[-15, 114, 0, {{.*}}]> : tensor<16xi8>
+// CHECK: device.matmul %arg0, %[[W]] extras(%{{.*}}, %{{.*}}) epilogue
+// CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[F:.*]]: f32, %[[B:.*]]: f32):
+// CHECK-NEXT: %[[P:.*]] = arith.mulf %[[A]], %[[F]] : f32
+// CHECK-NEXT: %[[S:.*]] = arith.addf %[[P]], %[[B]] : f32
+// CHECK-NEXT: device.yield %[[S]] : f32
+// CHECK: weightBits = 4 : i64
+func.func @nibbles(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
+  %w = top.constant dense<[[1, 2], [-1, 7]]> : tensor<2x2xi8> : tensor<2x2xi8>
+  %s = top.constant dense<[[0.5, 0.25]]> : tensor<1x2xf32> : tensor<1x2xf32>
+  %b = top.constant dense<[1.0, 2.0]> : tensor<2xf32> : tensor<2xf32>
+  %y = device.matmul %x, %w scales %s bias %b {weightGroup = 2 : i64} : (tensor<3x2xf32>, tensor<2x2xi8>, tensor<2xf32>, tensor<1x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+
+// -----
+
+// Groups that are no blocks of 16 steps have no kernel: the weights become f32 again.
+// CHECK-LABEL: func.func @odd_groups
+// CHECK: top.constant dense<[5.000000e-01, {{.*}}1.000000e+00, {{.*}}> : tensor<48xf32>
+// CHECK: device.matmul
+// CHECK-NOT: scales
+func.func @odd_groups(%x: tensor<3x3xf32>) -> tensor<3x1xf32> {
+  %w = top.constant dense<[[1], [1], [1]]> : tensor<3x1xi8> : tensor<3x1xi8>
+  %s = top.constant dense<[[0.5], [1.0]]> : tensor<2x1xf32> : tensor<2x1xf32>
+  %y = device.matmul %x, %w scales %s {weightGroup = 2 : i64} : (tensor<3x3xf32>, tensor<3x1xi8>, tensor<2x1xf32>) -> tensor<3x1xf32>
+  return %y : tensor<3x1xf32>
+}

@@ -19,10 +19,12 @@ from .common import Context, Parser, run_command
 NAME = "model_deploy"
 CHIPS = ("x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni")
 LATER_CHIPS = ("npu-edge", "npu-base", "npu-pro", "cuda-sm80", "cuda-sm90")
-QUANTIZE = ("F32", "INT8", "INT16")
-LATER_QUANTIZE = ("BF16", "F16", "INT4", "W8F32", "W4F32", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ")
+QUANTIZE = ("F32", "INT8", "INT16", "BF16", "F16", "W8", "W4")
+ALIASES = {"W8F32": "W8", "W4F32": "W4"}  # of --quantize: integer weights, activations of that type
+LATER_QUANTIZE = ("INT4", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ")
 # Least cosine and euclidean similarity of every tensor by precision; the table is explained in docs/numerics.md.
-DEFAULT_TOLERANCE = {"F32": "0.9999,0.999", "INT8": "0.99,0.9", "INT16": "0.999,0.95"}
+DEFAULT_TOLERANCE = {"F32": "0.9999,0.999", "INT8": "0.99,0.9", "INT16": "0.999,0.95", "BF16": "0.999,0.95", "F16": "0.9999,0.99",
+                     "W8": "0.999,0.95", "W4": "0.95,0.7"}
 OPS_SHOWN = 8
 PIXELS = ("packed", "planar", "rgb_packed", "rgb_planar", "bgr_packed", "bgr_planar")
 EPILOG = """examples:
@@ -38,7 +40,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     parser.add_argument("--mlir", required=True, metavar="FILE", help="NAME_top.mlir from model_transform")
     parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni (default: %(default)s)")
-    parser.add_argument("--quantize", default="F32", type=str.upper, help="precision: F32, or by a calibration table INT8 or INT16 (activations; weights are int8) (default: %(default)s)")
+    parser.add_argument("--quantize", default="F32", type=lambda text: ALIASES.get(text.upper(), text.upper()), help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, or W8, W4 (W8F32, W4F32): integer weights alone (default: %(default)s)")
+    parser.add_argument("--group_size", type=int, metavar="N", help="W4: products that share a scale, a multiple of 16 (default: 32)")
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
     parser.add_argument("--jobs", type=int, metavar="N", help="compile jobs at once (default: one per core)")
@@ -49,8 +52,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
                         "(default: %(const)s)")
     parser.add_argument("--quant_input", action="store_true", help="for quantised models: inputs are integers; model_tool info tells scale and zero point")
     parser.add_argument("--quant_output", action="store_true", help="for quantised models: outputs are integers")
-    parser.add_argument("--calibration_table", metavar="FILE", help="for INT8 and INT16: NAME_cali.json from run_calibration")
-    parser.add_argument("--quantize_table", metavar="FILE", help="for INT8 and INT16: NAME_qtable.json, precision per op")
+    parser.add_argument("--calibration_table", metavar="FILE", help="NAME_cali.json from run_calibration: needed for INT8 and INT16, tells F16 what it cannot hold")
+    parser.add_argument("--quantize_table", metavar="FILE", help="NAME_qtable.json, precision per op")
     parser.add_argument("--requantize", default="float", choices=("float", "fixed", "tflite"),
                         help="how integer sums become integers of few bits: in single precision, by a 31-bit multiplier and a "
                         "shift, or as TensorFlow Lite does (default: %(default)s)")
@@ -59,7 +62,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
     check.add_argument("--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)")
     check.add_argument("--tolerance", metavar="COS[,EUCLID]", help="least similarity of each tensor (default for F32: 0.9999,0.999; "
-                       "for INT8 0.99,0.9, which is told and does not fail unless asked for)")
+                       "for INT8 0.99,0.9, BF16 and W8 0.999,0.95, F16 0.9999,0.99, W4 0.95,0.7, which is told and does not fail unless asked for)")
     check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
     check.add_argument("--compare_all", action="store_true", help="show every tensor in the table, not only the worst")
     check.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)")
@@ -87,6 +90,8 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
     precision.check_usage(args)
     if args.requantize != "float" and args.quantize == "F32":
         raise usage_error(f"--requantize {args.requantize} is for quantised models; --quantize F32 has no integers")
+    if args.group_size is not None and (args.group_size < 16 or args.group_size % 16):
+        raise usage_error(f"--group_size {args.group_size}: expected a multiple of 16")
     if args.test_reference and not args.test_input:
         raise usage_error("--test_reference needs the --test_input it was made from")
     if args.skip_validation and (args.test_input or args.test_reference):
@@ -113,7 +118,7 @@ def work(context: Context) -> None:
     if args.target:
         args.quantize_table, missed = precision.run(context, model, _compiler_flags(args, ("cache_dir", "jobs", "calibration_table")))
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:
-        extra = [*_compiler_flags(args, ("cache_dir", "jobs", "device_mlir", "calibration_table", "quantize_table")),
+        extra = [*_compiler_flags(args, ("cache_dir", "jobs", "device_mlir", "group_size", "calibration_table", "quantize_table")),
                  "--requantize", args.requantize]
         extra += ["--pixels", args.fuse_preprocess] if args.fuse_preprocess else []
         extra += ["--quant-input"] * args.quant_input + ["--quant-output"] * args.quant_output
@@ -157,11 +162,16 @@ def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
     def share(products: object) -> str:
         return f"{100 * products / told['products']:.1f} %" if told["products"] else "none"  # type: ignore[operator]
 
+    if told["narrow_ops"]:
+        context.report.say(f"{told['narrow_ops']} ops hold weights and results in 16-bit floats, {share(told['narrow_products'])} of the multiplications")
+    if told["weight_ops"]:
+        context.report.say(f"{told['weight_ops']} ops have integer weights and compute in float")
     text = (f"{told['integer_ops']} ops are quantised, {len(kept)} stay float; "  # type: ignore[arg-type]
             f"{share(told['integer_products'])} of the multiplications have int8 weights")
     if wide:
         text += f", {share(told['wide_products'])} int16 activations ({len(wide)} ops)"  # type: ignore[arg-type]
-    context.report.say(text)
+    if told["integer_ops"] or not (told["narrow_ops"] or told["weight_ops"]):
+        context.report.say(text)
     _tell_ops(context, "reads int16", wide)  # type: ignore[arg-type]
     _tell_ops(context, "stays float", kept)  # type: ignore[arg-type]
 
@@ -199,7 +209,8 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
         step.note = f"{len(got)} tensors"
     with report.step("compare") as step:
         comparison = compare.compare(got, reference, tolerance, args.excepts.split(","))
-        if tables := _compiler_flags(args, ("calibration_table", "quantize_table")):
+        if args.quantize != "F32":
+            tables = ["--quantize", args.quantize, *_compiler_flags(args, ("calibration_table", "quantize_table", "group_size"))]
             compare.add_own_errors(comparison, top_model.evaluate_isolated(model, arrays, reference, tables, report), reference)
         context.result["comparison"] = comparison.as_dict()
         step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"

@@ -1,0 +1,147 @@
+//===- FloatKernel_test.cpp - Products of 16-bit floats -------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions and matrix products whose operands, weights, residuals and results are f32, f16 or bf16, packed, against
+// the reference evaluation of the logical op, which sums in double.
+//===----------------------------------------------------------------------===//
+#include "codegen/X86/KernelHarness.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace tessera::x86;
+using llvm::formatv;
+
+namespace {
+
+std::string tensor(std::initializer_list<int64_t> shape, const std::string &element) {
+  std::string text = "tensor<";
+  for (int64_t size : shape) {
+    text += std::to_string(size) + "x";
+  }
+  return text + element + ">";
+}
+
+/// Element types of a product; |residual| may be empty.
+struct Types {
+  std::string x, w, residual, y;
+};
+
+/// relu(acc + residual), rounded to y.
+std::string epilogue(const Types &types) {
+  std::string text = "^bb0(%acc: f32" + (types.residual.empty() ? "" : ", %r: " + types.residual) + "): ";
+  std::string sum = "%acc";
+  if (!types.residual.empty() && types.residual != "f32") {
+    text += "%rw = arith.extf %r : " + types.residual + " to f32 %s = arith.addf %acc, %rw : f32 ";
+    sum = "%s";
+  } else if (!types.residual.empty()) {
+    text += "%s = arith.addf %acc, %r : f32 ";
+    sum = "%s";
+  }
+  text += "%z = arith.constant 0.0 : f32 %m = arith.maximumf " + sum + ", %z : f32 ";
+  if (types.y == "f32") {
+    return text + "device.yield %m : f32";
+  }
+  return text + "%t = arith.truncf %m : f32 to " + types.y + " device.yield %t : " + types.y;
+}
+
+std::string opText(const std::string &name, const Types &types, const std::string &x, const std::string &w,
+                   const std::string &bias, const std::string &y, const std::string &attributes) {
+  std::string residual = types.residual.empty() ? "" : y.substr(0, y.rfind('x') + 1) + types.residual + ">";
+  std::string arguments, operands = "%x, %w bias %b", list;
+  if (!residual.empty()) {
+    arguments = ", %d: " + residual, operands += " extras(%d)", list = ", " + residual;
+  }
+  return formatv("(%x: {0}, %w: {1}, %b: {2}{3}) -> {4} {{ %y = device.{5} {6} epilogue {{ {7} } {{ {8} } : ({0}, {1}, "
+                 "{2}{9}) -> {4} return %y : {4} }",
+                 x, w, bias, arguments, y, name, operands, epilogue(types), attributes, list)
+      .str();
+}
+
+struct ConvCase {
+  int64_t n, c, h, w, oc, k, stride, dilation, pad, groups;
+};
+
+std::string convText(const ConvCase &s, const Types &types) {
+  auto out = [&](int64_t size) { return (size + 2 * s.pad - s.dilation * (s.k - 1) - 1) / s.stride + 1; };
+  std::string attributes = formatv(
+      "strides = array<i64: {0}, {0}>, pads = array<i64: {1}, {1}, {1}, {1}>, dilations = array<i64: {2}, {2}>, "
+      "groups = {3} : i64",
+      s.stride, s.pad, s.dilation, s.groups);
+  return opText("conv", types, tensor({s.n, s.c, s.h, s.w}, types.x), tensor({s.oc, s.c / s.groups, s.k, s.k}, types.w),
+                tensor({s.oc}, "f32"), tensor({s.n, s.oc, out(s.h), out(s.w)}, types.y), attributes);
+}
+
+std::string matMulText(int64_t m, int64_t k, int64_t n, bool transposed, const Types &types) {
+  return opText("matmul", types, tensor({m, k}, types.x),
+                transposed ? tensor({n, k}, types.w) : tensor({k, n}, types.w), tensor({n}, "f32"),
+                tensor({m, n}, types.y), transposed ? "transB = true" : "");
+}
+
+/// A result may be rounded the other way.
+double relativeError(const std::string &y) { return y == "bf16" ? 8e-3 : y == "f16" ? 1e-3 : 1e-5; }
+
+void check(const std::string &text, double relative) {
+  CheckOptions options;
+  options.low = -1, options.high = 1, options.relative = relative;
+  for (const X86Target &target : runnableTargets()) {
+    EXPECT_EQ(checkPackedKernel(text, target, options), "") << target.name().str() << "\n" << text;
+  }
+}
+
+const Types kTypes[] = {{"bf16", "bf16", "", "bf16"}, {"f16", "f16", "f16", "f16"},   {"f32", "bf16", "bf16", "f32"},
+                        {"f16", "f16", "f32", "f32"}, {"bf16", "f32", "bf16", "f16"}, {"f32", "f16", "f32", "bf16"}};
+
+TEST(NarrowConv, Shapes) {
+  for (const Types &types : kTypes) {
+    double relative = relativeError(types.y);
+    check(convText({1, 32, 7, 9, 48, 1, 1, 1, 0, 1}, types), relative);  // positions in one row
+    check(convText({2, 67, 5, 11, 33, 1, 1, 1, 0, 1}, types), relative); // with channel tails
+    check(convText({1, 64, 7, 7, 64, 1, 2, 1, 0, 1}, types), relative);
+    check(convText({1, 3, 21, 23, 16, 7, 2, 1, 3, 1}, types), relative); // rows of an image
+    check(convText({1, 19, 6, 5, 37, 3, 2, 1, 1, 1}, types), relative);
+    check(convText({1, 17, 13, 9, 24, 3, 1, 2, 2, 1}, types), relative);
+    check(convText({1, 64, 8, 8, 64, 3, 2, 1, 1, 2}, types), relative);
+    check(convText({1, 35, 13, 37, 35, 3, 1, 1, 1, 35}, types), relative); // depthwise
+    check(convText({1, 16, 9, 16, 16, 5, 2, 1, 2, 16}, types), relative);
+  }
+}
+
+/// Sums of some hundred to a thousand products of numbers up to 1 spread by 5 to 12; the transformed weights of
+/// Winograd, of 11 bits, move them by up to a fiftieth of that.
+constexpr double kWinogradError = 0.2;
+
+TEST(NarrowConv, Winograd) {
+  for (const Types &types : llvm::ArrayRef(kTypes).take_front(3)) {
+    check(convText({1, 128, 28, 28, 128, 3, 1, 1, 1, 1}, types), kWinogradError);
+    check(convText({1, 40, 15, 33, 72, 3, 1, 1, 1, 1}, types), kWinogradError);
+  }
+}
+
+TEST(NarrowConv, Random) {
+  std::mt19937 random(5);
+  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  for (int64_t i = 0; i < 16; ++i) {
+    ConvCase s{pick(1, 2), pick(1, 67), pick(7, 16), pick(7, 40), pick(1, 67),
+               pick(1, 3), pick(1, 2),  pick(1, 2),  pick(0, 2),  1};
+    if (pick(0, 3) == 0) {
+      s.groups = s.oc = s.c;
+    }
+    const char *names[] = {"f32", "bf16", "f16"};
+    Types types{names[pick(0, 2)], names[pick(0, 2)], pick(0, 1) ? names[pick(0, 2)] : "", names[pick(0, 2)]};
+    check(convText(s, types), kWinogradError);
+  }
+}
+
+TEST(NarrowMatMul, Shapes) {
+  for (const Types &types : kTypes) {
+    for (int64_t k : {1, 17, 64, 131}) {
+      for (int64_t n : {1, 16, 33, 70}) {
+        check(matMulText(1 + (k + n) % 31, k, n, n % 2, types), relativeError(types.y));
+      }
+    }
+  }
+}
+
+} // namespace

@@ -1,0 +1,217 @@
+//===- NarrowFloats.cpp - Weights and activations in 16-bit floats --------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/NarrowFloats.h"
+
+#include "quant/Transforms/OpKinds.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/NarrowFloats.h"
+#include "top_dialect/IR/TensorNames.h"
+#include "top_dialect/IR/TopOps.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera::quant {
+namespace {
+
+constexpr float kLargestF16 = 65504;
+
+bool isF32(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getElementType().isF32();
+}
+
+/// Whether |op| gains from operands of 16 bits: it reads them as they are. The others compute in f32 on f32.
+bool readsNarrow(Operation *op) {
+  OpKind kind = kindOf(op);
+  return kind == OpKind::product || kind == OpKind::elementwise || kind == OpKind::move || kind == OpKind::concat ||
+         kind == OpKind::blend || isa<top::LayerNormOp, top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op);
+}
+
+/// Whether an elementwise reader of |op|'s result can become part of the same step.
+bool takesEpilogue(Operation *op) {
+  OpKind kind = kindOf(op);
+  return kind == OpKind::product || kind == OpKind::elementwise || isa<top::AvgPoolOp, top::ReduceOp>(op);
+}
+
+class Narrower {
+public:
+  Narrower(func::FuncOp function, const CalibrationTable &table, const Decisions &decisions, Precision precision)
+      : table(table), decisions(decisions), precision(precision), builder(function.getContext()) {
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      order[&op] = order.size();
+      ops.push_back(&op);
+    }
+  }
+
+  NarrowFloats run() {
+    for (Operation *op : ops) {
+      Type type = typeOf(op);
+      if (!type) {
+        continue;
+      }
+      if (std::string reason = type.isF16() ? beyondF16(op) : ""; !reason.empty()) {
+        result.kept.insert({op, reason});
+      } else {
+        types[op] = type;
+        result.ops.insert(op);
+      }
+    }
+    for (Operation *op : ops) {
+      if (Type type = types.lookup(op)) {
+        narrowWeights(op, type);
+        for (Value value : op->getResults()) {
+          if (isF32(value) && isStored(value)) {
+            insertPair(value, type);
+          }
+        }
+      }
+    }
+    return std::move(result);
+  }
+
+private:
+  /// The type that |op| is to be held in, null for others.
+  Type typeOf(Operation *op) {
+    bool plain = !isa<top::QuantizeOp, top::DequantizeOp, top::CastOp>(op) && isa<top::TopDialect>(op->getDialect()) &&
+                 llvm::any_of(op->getResults(), isF32) && !top::isConstant(op->getResult(0));
+    if (!plain || decisions.integers.contains(op)) {
+      return {};
+    }
+    const Choice *choice = decisions.asked.lookup(op);
+    switch (choice ? choice->precision : precision) {
+    case Precision::BF16:
+      return builder.getBF16Type();
+    case Precision::F16:
+      return builder.getF16Type();
+    default:
+      return {};
+    }
+  }
+
+  bool staysF32(Operation *op) {
+    const Choice *choice = decisions.asked.lookup(op);
+    return result.kept.contains(op) || (choice && choice->precision == Precision::F32);
+  }
+
+  /// Why f16 cannot hold a constant or a result of |op|; empty if it can. Infinities are in its range.
+  std::string beyondF16(Operation *op) {
+    for (Value operand : op->getOperands()) {
+      std::optional<top::TensorData> data = isF32(operand) ? top::getConstantData(operand) : std::nullopt;
+      float largest = 0;
+      for (float value : data ? data->data<float>() : ArrayRef<float>()) {
+        largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
+      }
+      if (largest > kLargestF16) {
+        return llvm::formatv("a constant reaches {0:e3}, f16 ends at {1}", largest, int64_t(kLargestF16));
+      }
+    }
+    for (Value value : op->getResults()) {
+      const Range *range = table.find(top::getTensorName(value));
+      if (float largest = range ? std::max(std::fabs(range->min), std::fabs(range->max)) : 0; largest > kLargestF16) {
+        return llvm::formatv("its result reaches {0:e3}, f16 ends at {1}", largest, int64_t(kLargestF16));
+      }
+    }
+    return "";
+  }
+
+  void narrowWeights(Operation *op, Type type) {
+    SmallVector<unsigned> weights;
+    if (isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op)) {
+      weights = {0, 1};
+    } else if (isa<top::RnnOp>(op)) {
+      weights = {1, 2};
+    } else if (isa<top::GatherOp>(op)) {
+      weights = {0};
+    }
+    for (unsigned index : weights) {
+      Value weight = op->getOperand(index);
+      if (isF32(weight) && top::isConstant(weight)) {
+        builder.setInsertionPoint(op);
+        op->setOperand(index, widened(narrowConstant(weight, type)));
+      }
+    }
+  }
+
+  Value widened(Value narrow) {
+    auto type = cast<RankedTensorType>(narrow.getType()).clone(builder.getF32Type());
+    return top::CastOp::create(builder, narrow.getLoc(), type, narrow, TypeAttr::get(builder.getF32Type()));
+  }
+
+  Value narrowConstant(Value weight, Type type) {
+    Value &known = constants[{weight, type}];
+    if (known) {
+      return known;
+    }
+    top::TensorData data = *top::getConstantData(weight);
+    std::vector<char> bytes(data.bytes.size() / 2);
+    auto *to = reinterpret_cast<uint16_t *>(bytes.data());
+    for (float value : data.data<float>()) {
+      *to++ = type.isBF16() ? top::roundToBf16(value) : top::roundToF16(value);
+    }
+    // Beside the f32 constant, so that all its readers come later.
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(weight.getDefiningOp());
+    auto named = weight.getDefiningOp<top::WeightOp>();
+    std::string hint = (named ? named.getKey().str() : "weight") + (type.isBF16() ? "_bf16" : "_f16");
+    known = top::createConstant(builder, weight.getLoc(), data.type.clone(type), std::move(bytes), hint);
+    return known;
+  }
+
+  /// Whether |value| is memory between two steps that one with a use for 16 bits reads. What one elementwise op alone
+  /// reads is not: that op becomes part of the step that makes it. Of several such operands, the last one made.
+  bool isStored(Value value) {
+    if (value.hasOneUse()) {
+      Operation *user = *value.user_begin();
+      auto fuses = [&](Value v) {
+        return v.hasOneUse() && v.getDefiningOp() && takesEpilogue(v.getDefiningOp()) &&
+               v.getType() == user->getResult(0).getType();
+      };
+      if (kindOf(user) == OpKind::elementwise && fuses(value) && llvm::none_of(user->getOperands(), [&](Value other) {
+            return fuses(other) && order.lookup(other.getDefiningOp()) > order.lookup(value.getDefiningOp());
+          })) {
+        return false;
+      }
+    }
+    return llvm::any_of(value.getUsers(), [&](Operation *user) { return readsNarrow(user) && !staysF32(user); });
+  }
+
+  /// Every reader of |value| that computes in 16 bits reads it rounded. Who asked for f32, or makes integers or the
+  /// network's outputs of it, reads it as it is.
+  void insertPair(Value value, Type type) {
+    builder.setInsertionPointAfter(value.getDefiningOp());
+    auto wide = cast<RankedTensorType>(value.getType());
+    auto round = top::CastOp::create(builder, value.getLoc(), wide.clone(type), value, TypeAttr::get(type));
+    Value back = widened(round);
+    value.replaceUsesWithIf(back, [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      return user != round && !user->hasTrait<OpTrait::IsTerminator>() && !isa<top::QuantizeOp>(user) &&
+             !staysF32(user);
+    });
+    Operation *op = value.getDefiningOp();
+    if (op->getNumResults() == 1 && !top::getTensorName(value).empty()) {
+      round->setAttr(top::TopDialect::kOutputsAttr, op->removeAttr(top::TopDialect::kOutputsAttr));
+    }
+  }
+
+  const CalibrationTable &table;
+  const Decisions &decisions;
+  Precision precision;
+  OpBuilder builder;
+  SmallVector<Operation *> ops;
+  llvm::DenseMap<Operation *, unsigned> order;
+  llvm::DenseMap<Operation *, Type> types;
+  llvm::DenseMap<std::pair<Value, Type>, Value> constants;
+  NarrowFloats result;
+};
+
+} // namespace
+
+NarrowFloats narrowFloats(func::FuncOp function, const CalibrationTable &table, const Decisions &decisions,
+                          Precision precision) {
+  return Narrower(function, table, decisions, precision).run();
+}
+
+} // namespace tessera::quant

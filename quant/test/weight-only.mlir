@@ -1,0 +1,37 @@
+// RUN: tessera-opt %s --top-quantize=precision=W8 --split-input-file | FileCheck %s --check-prefixes=CHECK,W8
+// RUN: tessera-opt %s --top-quantize="precision=W4 group-size=16" --split-input-file | FileCheck %s --check-prefixes=CHECK,W4
+// RUN: not tessera-opt %s --top-quantize="precision=W4 group-size=24" --split-input-file 2>&1 | FileCheck %s --check-prefix=BAD
+// SPDX-License-Identifier: Apache-2.0
+
+// BAD: group size 24; allowed: multiples of 16
+
+// One scale per column, or per column and 16 rows; the last group of 20 rows is filled up and cut off again.
+// CHECK-LABEL: func.func @main
+// W8-DAG: %[[Q:.*]] = top.constant dense<127> : tensor<20x2xi8>
+// W8-DAG: %[[S:.*]] = top.constant dense<0.00787401571> : tensor<1x2xf32>
+// W8: %[[W:.*]] = top.dequantize %[[Q]], %[[S]], %{{.*}} -> tensor<20x2xf32>
+// W4-DAG: %[[Q:.*]] = top.constant dense{{.*}} : tensor<2x16x2xi8>
+// W4-DAG: %[[S:.*]] = top.constant dense<0.142857149> : tensor<2x1x2xf32>
+// W4: %[[D:.*]] = top.dequantize %[[Q]], %[[S]], %{{.*}} -> tensor<2x16x2xf32>
+// W4: %[[R:.*]] = top.reshape %[[D]] {{.*}} -> tensor<32x2xf32>
+// W4: %[[W:.*]] = top.slice %[[R]] {{.*}} -> tensor<20x2xf32>
+// CHECK: top.matmul %{{.*}}, %[[W]]
+func.func @main(%x: tensor<3x20xf32> {top.name = "x"}) -> (tensor<3x2xf32> {top.name = "y"}) {
+  %w = top.constant dense<1.0> : tensor<20x2xf32> : tensor<20x2xf32>
+  %y = top.matmul %x, %w {top.outputs = ["y"]} : (tensor<3x20xf32>, tensor<20x2xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+
+// -----
+
+// A table that rows are gathered from: a scale per row, 8 bits in either.
+// CHECK-LABEL: func.func @main
+// CHECK-DAG: %[[Q:.*]] = top.constant dense{{.*}}127, 64{{.*}} : tensor<2x2xi8>
+// CHECK-DAG: %[[S:.*]] = top.constant dense<{{.*}}> : tensor<2x1xf32>
+// CHECK: %[[T:.*]] = top.dequantize %[[Q]], %[[S]]
+// CHECK: top.gather %[[T]]
+func.func @main(%i: tensor<3xi64> {top.name = "i"}) -> (tensor<3x2xf32> {top.name = "y"}) {
+  %t = top.constant dense<[[1.27, 0.64], [0.5, -25.4]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  %y = top.gather %t, %i {axis = 0 : i64, top.outputs = ["y"]} : (tensor<2x2xf32>, tensor<3xi64>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
