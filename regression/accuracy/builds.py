@@ -10,12 +10,15 @@ from pathlib import Path
 
 from case_file import REGRESSION, Case, data_path
 
+from tessera.tasks import TASKS
+
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", REGRESSION.parent / "build"))
 TARGET = "INT8+target"
-# Column -> flags of model_deploy; {table} is the calibration table, {target} what the case asks for.
+# Column -> flags of model_deploy; {table} is the calibration table.
 COLUMNS = {
     "F32": ["--quantize", "F32"],
     "INT8": ["--quantize", "INT8", "--calibration_table", "{table}"],
+    TARGET: ["--quantize", "INT8", "--calibration_table", "{table}"],
     "INT16": ["--quantize", "INT16", "--calibration_table", "{table}"],
     "BF16": ["--quantize", "BF16"],
     "F16": ["--quantize", "F16"],
@@ -23,6 +26,7 @@ COLUMNS = {
     "W4": ["--quantize", "W4"],
 }
 DEFAULT_SAMPLES = 32
+DROP_TARGET, COSINE_TARGET = "drop<=0.5", "cos>=0.9995"
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Build:
     def deploy(self, column: str) -> Built:
         """The case in a precision; raises RuntimeError with what the command said."""
         if column not in self._built:
-            flags = COLUMNS[column]
+            flags = COLUMNS[column] + (self._search() if column == TARGET else [])
             if "{table}" in flags and not self._table.exists():
                 self._run("run_calibration", self._mlir, "--dataset", self.samples, "--input_num", self.count, "-o", self._table)
             bmodel = self._folder / f"{self.case.name}_{column}.bmodel"
@@ -58,6 +62,14 @@ class Build:
                              *(str(self._table) if flag == "{table}" else flag for flag in flags))
             self._built[column] = Built(bmodel, _note(told))
         return self._built[column]
+
+    def _search(self) -> list[str]:
+        """What --target asks for: points of a task, or where a model is judged beside the float one the cosine of the outputs."""
+        told = self.case.quantised
+        if told["judge"] in TASKS and not isinstance(told["data"], list):
+            return ["--target", DROP_TARGET, "--task", told["judge"], "--data", str(data_path(told["data"])), "--threads", "2"]
+        data = data_path(told["data"]) if not isinstance(told["data"], list) else self.samples
+        return ["--target", COSINE_TARGET, "--data", str(data if data.is_dir() else self.samples), "--threads", "2"]
 
     def _run(self, tool: str, *arguments: object) -> dict:
         done = subprocess.run([str(BUILD / "bin" / tool), *map(str, arguments), "--json"], capture_output=True, text=True)
@@ -68,7 +80,10 @@ class Build:
 
 
 def _note(document: dict) -> str:
-    """Share of the multiplications on integers."""
+    """Share of the multiplications on integers, and what a search took."""
+    if found := document.get("search"):
+        return (f"{100 * found['not_int8_products']:.1f} % of the MACs above int8, {len(found['ops'])} ops; "
+                f"{found['output_errors'] + found['scores']} evaluations, {found['seconds']:.0f} s")
     told = document.get("model", {}).get("quantization")
     if not told or not told["products"]:
         return ""
