@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands; each module has a `main()` that a console script calls."""
+import _signal  # not signal, which makes enumerations first: until the lines below have run, Ctrl-C ends in a traceback
 import os
-import signal
 import sys
 
 COMMANDS = ("model_transform", "model_deploy", "model_runner", "model_tool", "npz_tool", "tessera", "bmrt_bench",
             "tessera-compile")
 
-if os.path.basename(sys.argv[0]) in ("-m", *COMMANDS) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+if os.path.basename(sys.argv[0]) in ("-m", *COMMANDS) and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
     # While a command still imports its modules, Ctrl-C ends it at once and in silence; numpy would turn
     # the exception into pages about a broken installation. run_command takes over.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
