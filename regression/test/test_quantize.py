@@ -194,6 +194,26 @@ def test_same_bytes_twice(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "a.bmodel").read_bytes() == (tmp_path / "b.bmodel").read_bytes()
 
 
+@pytest.mark.parametrize("precision, name, cosine, size", [("BF16", "BF16", 0.999, 0.7), ("F16", "F16", 0.9999, 0.7), ("W8", "W8F32", 0.99, 0.5),
+                                                           ("W4", "w4f32", 0.6, 0.4)])
+def test_smaller_floats_and_weights_alone_need_no_table(folder: Path, tmp_path: Path, precision: str, name: str, cosine: float,
+                                                        size: float) -> None:
+    """By either name, on every instruction set: near f32, and smaller. The check against the float reference runs too."""
+    def made(output: Path, *flags: object) -> Path:
+        check(run_tool("model_deploy", "--mlir", "r8_top.mlir", "--model", output, *flags, cwd=folder))
+        return output
+    f32 = made(tmp_path / "f.bmodel", "--skip_validation")
+    wanted = outputs_of(folder, f32)
+    for isa in machine_isas():
+        small = made(tmp_path / f"{isa}.bmodel", "--quantize", precision, "--chip", isa)
+        got = outputs_of(folder, small)
+        assert (wanted * got).sum() / np.sqrt((wanted * wanted).sum() * (got * got).sum()) >= cosine
+        assert not np.array_equal(wanted, got)
+    assert small.stat().st_size < size * f32.stat().st_size  # code that widens without such instructions is longer than this model
+    again = made(tmp_path / "again.bmodel", "--quantize", name, "--chip", machine_isas()[-1], "--skip_validation")
+    assert again.read_bytes() == small.read_bytes()
+
+
 def test_quantize_table_keeps_ops(folder: Path, tmp_path: Path) -> None:
     report = told(folder, tmp_path / "m.bmodel")
     tensors = json.loads((folder / "r8_cali.json").read_text())["tensors"]

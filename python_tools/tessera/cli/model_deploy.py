@@ -20,6 +20,7 @@ NAME = "model_deploy"
 CHIPS = ("x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni")
 LATER_CHIPS = ("npu-edge", "npu-base", "npu-pro", "cuda-sm80", "cuda-sm90")
 QUANTIZE = ("F32", "INT8", "INT16", "BF16", "F16", "W8", "W4")
+CALIBRATED = ("INT8", "INT16")  # need ranges
 ALIASES = {"W8F32": "W8", "W4F32": "W4"}  # of --quantize: integer weights, activations of that type
 LATER_QUANTIZE = ("INT4", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ")
 # Least cosine and euclidean similarity of every tensor by precision; the table is explained in docs/numerics.md.
@@ -79,7 +80,7 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
                                hint=f"today there is: {', '.join(now)}")
         if value not in now:
             raise usage_error(f"{flag} '{value}': expected one of {', '.join(now)}")
-    if args.quantize != "F32" and not args.calibration_table:
+    if args.quantize in CALIBRATED and not args.calibration_table:
         raise TesseraError(f"--quantize {args.quantize} needs --calibration_table", ExitCode.USAGE,
                            hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json")
     for flag in ("calibration_table", "quantize_table"):
