@@ -15,14 +15,6 @@ using llvm::formatv;
 
 namespace {
 
-std::string tensor(std::initializer_list<int64_t> shape, const std::string &element) {
-  std::string text = "tensor<";
-  for (int64_t size : shape) {
-    text += std::to_string(size) + "x";
-  }
-  return text + element + ">";
-}
-
 /// Element types of a product; |residual| may be empty.
 struct Types {
   std::string x, w, residual, y;
@@ -69,14 +61,15 @@ std::string convText(const ConvCase &s, const Types &types) {
       "strides = array<i64: {0}, {0}>, pads = array<i64: {1}, {1}, {1}, {1}>, dilations = array<i64: {2}, {2}>, "
       "groups = {3} : i64",
       s.stride, s.pad, s.dilation, s.groups);
-  return opText("conv", types, tensor({s.n, s.c, s.h, s.w}, types.x), tensor({s.oc, s.c / s.groups, s.k, s.k}, types.w),
-                tensor({s.oc}, "f32"), tensor({s.n, s.oc, out(s.h), out(s.w)}, types.y), attributes);
+  return opText("conv", types, tensorText({s.n, s.c, s.h, s.w}, types.x),
+                tensorText({s.oc, s.c / s.groups, s.k, s.k}, types.w), tensorText({s.oc}, "f32"),
+                tensorText({s.n, s.oc, out(s.h), out(s.w)}, types.y), attributes);
 }
 
 std::string matMulText(int64_t m, int64_t k, int64_t n, bool transposed, const Types &types) {
-  return opText("matmul", types, tensor({m, k}, types.x),
-                transposed ? tensor({n, k}, types.w) : tensor({k, n}, types.w), tensor({n}, "f32"),
-                tensor({m, n}, types.y), transposed ? "transB = true" : "");
+  return opText("matmul", types, tensorText({m, k}, types.x),
+                transposed ? tensorText({n, k}, types.w) : tensorText({k, n}, types.w), tensorText({n}, "f32"),
+                tensorText({m, n}, types.y), transposed ? "transB = true" : "");
 }
 
 /// A result may be rounded the other way.

@@ -476,6 +476,14 @@ llvm::ArrayRef<X86Target> runnableTargets() {
   return targets;
 }
 
+std::string tensorText(ArrayRef<int64_t> shape, const std::string &element) {
+  std::string text = "tensor<";
+  for (int64_t size : shape) {
+    text += std::to_string(size) + "x";
+  }
+  return text + element + ">";
+}
+
 std::string checkKernel(const std::string &text, const X86Target &target, const CheckOptions &options) {
   return checkOp(text, [&](Operation *op) { return runAndCompare(op, target, options); });
 }

@@ -22,6 +22,9 @@ struct CheckOptions {
   int64_t largest16 = 0;       ///< with allBytes: i16 operands hold any value up to that magnitude, extreme ones often
 };
 
+/// "tensor<1x3xf32>", for the texts below.
+std::string tensorText(llvm::ArrayRef<int64_t> shape, const std::string &element);
+
 /// |text|: "(%a: type, ...) -> type { body }" of a function whose body holds one device op. Returns what is
 /// wrong with its kernel on |target|, or "" - values, zeros in padding lanes, writes outside of the results,
 /// and results that depend on how tiles are split are checked.

@@ -19,14 +19,6 @@ using llvm::formatv;
 
 namespace {
 
-std::string tensor(std::initializer_list<int64_t> shape, const std::string &element) {
-  std::string text = "tensor<";
-  for (int64_t size : shape) {
-    text += std::to_string(size) + "x";
-  }
-  return text + element + ">";
-}
-
 /// How sums become results.
 enum class Result { Requantised, Residual, Float, Sums };
 
@@ -117,7 +109,7 @@ std::string convText(const ConvCase &s) {
   };
   int64_t oh = out(s.h, s.kh), ow = out(s.w, s.kw);
   std::string yElement = s.result == Result::Float ? "f32" : s.result == Result::Sums ? "i32" : s.y;
-  std::string y = tensor({s.n, s.oc, oh, ow}, yElement);
+  std::string y = tensorText({s.n, s.oc, oh, ow}, yElement);
   std::string attributes = formatv(
       "strides = array<i64: {0}, {0}>, pads = array<i64: {1}, {1}, {1}, {1}>, dilations = array<i64: {2}, {2}>, "
       "groups = {3} : i64",
@@ -127,9 +119,9 @@ std::string convText(const ConvCase &s) {
     attributes += formatv(", padValue = {0} : i64", s.padValue).str();
   }
   int64_t zero = zeroOf(s.y);
-  return opText("conv", tensor({s.n, s.c, s.h, s.w}, s.x), tensor({s.oc, s.c / s.groups, s.kh, s.kw}, "i8"),
-                s.bias ? tensor({s.oc}, "i32") : "", tensor({s.oc, 1, 1}, "f32"),
-                s.result == Result::Residual ? tensor({s.n, s.oc, oh, ow}, residualElement(s.y)) : "", y,
+  return opText("conv", tensorText({s.n, s.c, s.h, s.w}, s.x), tensorText({s.oc, s.c / s.groups, s.kh, s.kw}, "i8"),
+                s.bias ? tensorText({s.oc}, "i32") : "", tensorText({s.oc, 1, 1}, "f32"),
+                s.result == Result::Residual ? tensorText({s.n, s.oc, oh, ow}, residualElement(s.y)) : "", y,
                 epilogue(s.result, s.y, zero, s.relu), attributes);
 }
 
@@ -325,9 +317,9 @@ TEST(QuantConv, Speed) {
 
 std::string matMulText(int64_t m, int64_t k, int64_t n, bool transposed, const char *x, const char *y, Result result) {
   std::string yElement = result == Result::Float ? "f32" : result == Result::Sums ? "i32" : y;
-  return opText("matmul", tensor({m, k}, x), transposed ? tensor({n, k}, "i8") : tensor({k, n}, "i8"),
-                tensor({n}, "i32"), tensor({n}, "f32"),
-                result == Result::Residual ? tensor({m, n}, residualElement(y)) : "", tensor({m, n}, yElement),
+  return opText("matmul", tensorText({m, k}, x), transposed ? tensorText({n, k}, "i8") : tensorText({k, n}, "i8"),
+                tensorText({n}, "i32"), tensorText({n}, "f32"),
+                result == Result::Residual ? tensorText({m, n}, residualElement(y)) : "", tensorText({m, n}, yElement),
                 epilogue(result, y, zeroOf(y), false),
                 (transposed ? "transB = true" : "transB = false") + boundOf(x, k));
 }

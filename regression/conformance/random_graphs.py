@@ -296,14 +296,14 @@ def depth_to_space(net: Network) -> bool:
     return x is not None
 
 
-def reduce(net: Network) -> bool:
+def reduce(net: Network, kinds: tuple[str, ...] = ("ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2")) -> bool:
+    """One of `kinds` over some axes; a kind that is named twice comes twice as often."""
     x = net.pick()
     shape = net.values[x]  # type: ignore[index]
     axes = sorted(net.rng.sample(range(len(shape)), net.rng.randint(1, len(shape))))
     kept = net.rng.random() < 0.7 or len(axes) == len(shape)
     result = tuple(1 if i in axes else d for i, d in enumerate(shape) if kept or i not in axes)
-    net.node(net.rng.choice(["ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2"]), [x], [result],  # type: ignore[list-item]
-             axes=axes, keepdims=int(kept))
+    net.node(net.rng.choice(kinds), [x], [result], axes=axes, keepdims=int(kept))  # type: ignore[list-item]
     return True
 
 

@@ -149,14 +149,7 @@ def mean(net: random_graphs.Network) -> bool:
     """Sums of integers; a mean whose divisor depends on the position is computed in float and left out."""
     x = net.pick_image()
     if not x or net.rng.random() < 0.4:
-        x = net.pick()
-        shape = net.values[x]  # type: ignore[index]
-        axes = sorted(net.rng.sample(range(len(shape)), net.rng.randint(1, len(shape))))
-        kept = net.rng.random() < 0.7 or len(axes) == len(shape)
-        result = tuple(1 if i in axes else d for i, d in enumerate(shape) if kept or i not in axes)
-        net.node(net.rng.choice(["ReduceMean", "ReduceMean", "ReduceMax", "ReduceMin"]), [x], [result],  # type: ignore[list-item]
-                 axes=axes, keepdims=int(kept))
-        return True
+        return random_graphs.reduce(net, ("ReduceMean", "ReduceMean", "ReduceMax", "ReduceMin"))
     if net.rng.random() < 0.4:
         net.node("GlobalAveragePool", [x], [(*net.values[x][:2], 1, 1)])
         return True
