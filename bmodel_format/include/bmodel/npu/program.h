@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- program.h - What the vector unit does with each element --------------===//
+#ifndef BMODEL_NPU_PROGRAM_H
+#define BMODEL_NPU_PROGRAM_H
+
+#include "bmodel/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace bmodel::npu {
+
+inline constexpr uint32_t kRegisters = 32; ///< f32; 0 to 3 begin with the operands a to d
+inline constexpr uint32_t kMostInstructions = 64;
+
+enum class Op : uint8_t {
+#define NPU_INSTRUCTION(name, opcode, operands, slow, meaning) name = opcode,
+#include "bmodel/npu/program.inc"
+};
+
+/// y = op(a, b, extra): numbers of registers. Eight bytes in files, little endian.
+struct Instruction {
+  Op op{};
+  uint8_t y = 0, a = 0, b = 0;
+  uint32_t extra = 0;
+};
+static_assert(sizeof(Instruction) == 8);
+
+struct InstructionText {
+  Op op;
+  const char *name, *meaning;
+  uint32_t operands;
+  bool slow;
+};
+/// Null where there is no such instruction.
+const InstructionText *findInstruction(Op op);
+
+/// Known instructions and registers; every register is written before it is read, or is in `filled`, a set of bits.
+bool verifyProgram(const Instruction *program, size_t count, uint32_t filled, Status &status);
+
+/// What a program's time depends on. Constants take none: they are in place before the first element.
+struct InstructionCounts {
+  uint8_t plain = 0, slow = 0;
+};
+InstructionCounts countsOf(const Instruction *program, size_t count);
+
+/// "mul r4, r0, r1", or "constant r5, 0.5".
+std::string disassemble(const Instruction &instruction);
+
+} // namespace bmodel::npu
+
+#endif // BMODEL_NPU_PROGRAM_H

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- CheckCommands.cpp - What a command may ask of a chip -----------------===//
+#include "CheckCommands.h"
+
+#include "bmodel/npu/program.h"
+
+#include <bit>
+#include <string>
+
+namespace bmodel::npu {
+namespace {
+
+constexpr uint32_t kMostTaps = 256;
+
+/// The first of two faults, either of which may be null.
+const char *firstOf(const char *a, const char *b) { return a ? a : b; }
+
+//--- The matrix unit ---
+
+const char *faultOfIntegral(const Output &output, const Tensor &x, const Tensor &y, const Tensor *r, const Tensor *p) {
+  int32_t shift = std::bit_cast<int32_t>(output.divisor);
+  bool perChannel = output.flags & Output::perChannel;
+  return isFloat(x.type) || isFloat(y.type)                         ? "output: integral of floats"
+         : r && r->region != Region::none                           ? "output: integral has no residual"
+         : output.function != Function::none                        ? "output: integral has no function"
+         : perChannel && p && p->region == Region::none             ? "output: factors of each channel, but no p"
+         : !(output.flags & Output::clamps)                         ? "output: integral needs its limits"
+         : !perChannel && (shift < 1 || shift > 62)                 ? "output: a shift that is not 1 to 62"
+         : !perChannel && std::bit_cast<int32_t>(output.factor) < 0 ? "output: a mantissa below 0"
+                                                                    : nullptr;
+}
+
+/// r, p: null where the command has none.
+const char *faultOf(const Output &output, const Tensor &x, const Tensor &y, const Tensor *r, const Tensor *p,
+                    const Chip &chip) {
+  if (p && p->region != Region::none && p->type != Type::i32) {
+    return "p: must be i32";
+  }
+  if (output.flags & Output::raw) {
+    return isFloat(x.type)                     ? "output: raw sums are integers"
+           : y.type != Type::i32               ? "output: raw sums need a result of i32"
+           : output.flags != Output::raw       ? "output: raw with other flags"
+           : r && r->region != Region::none    ? "output: raw has no residual"
+           : output.function != Function::none ? "output: raw has no function"
+                                               : nullptr;
+  }
+  bool integral = output.flags & Output::integral;
+  if (integral && chip.requantise == "float") {
+    return "output: integral, but the chip requantises in float";
+  }
+  if (!integral && chip.requantise != "float" && !isFloat(x.type) && !isFloat(y.type)) {
+    return "output: not integral, but the chip requantises in integers";
+  }
+  if (integral) {
+    return faultOfIntegral(output, x, y, r, p);
+  }
+  bool lonely = output.flags & Output::perChannel && (!p || p->region == Region::none);
+  return lonely ? "output: factors of each channel, but no p" : nullptr;
+}
+
+/// padValue must be a number that x can hold: sums of products are exact for no others.
+const char *faultOf(const Window &window, Type x) {
+  int32_t low = x == Type::u8   ? 0
+                : x == Type::i8 ? -128
+                                : INT16_MIN,
+          high = x == Type::u8   ? 255
+                 : x == Type::i8 ? 127
+                                 : INT16_MAX;
+  return window.padValue < low || window.padValue > high ? "window: the value outside is none of x's type" : nullptr;
+}
+
+const char *faultOfProducts(const Tensor &x, const Tensor &w) {
+  if (x.type == Type::i32 || x.type == Type::f32) {
+    return "x: the matrix unit multiplies 8 and 16 bits";
+  }
+  return isFloat(x.type)      ? (w.type == x.type ? nullptr : "w: must have x's type")
+         : w.type == Type::i8 ? nullptr
+                              : "w: must be i8";
+}
+
+const char *faultOf(const conv_command &c, const Chip &chip) {
+  if (!c.channels || !c.rows || !c.columns) {
+    return "x: a dim is 0";
+  }
+  return firstOf(firstOf(faultOfProducts(c.x, c.w), faultOf(c.window, c.x.type)),
+                 faultOf(c.output, c.x, c.y, &c.r, &c.p, chip));
+}
+
+const char *faultOf(const depthwise_command &c, const Chip &chip) {
+  if (!c.rows || !c.columns) {
+    return "x: a dim is 0";
+  }
+  if (uint32_t(c.window.kernel[0]) * c.window.kernel[1] > kMostTaps) {
+    return "window: more than 256 taps";
+  }
+  return firstOf(firstOf(faultOfProducts(c.x, c.w), faultOf(c.window, c.x.type)),
+                 faultOf(c.output, c.x, c.y, &c.r, &c.p, chip));
+}
+
+const char *faultOf(const pool_command &c, const Chip &chip) {
+  if (!c.rows || !c.columns) {
+    return "x: a dim is 0";
+  }
+  if (c.x.type == Type::i32) {
+    return "x: the matrix unit takes 8 and 16 bits and f32";
+  }
+  if (c.largest > 1) {
+    return "largest: neither 0 nor 1";
+  }
+  return firstOf(faultOf(c.window, c.x.type), faultOf(c.output, c.x, c.y, nullptr, nullptr, chip));
+}
+
+//--- DMA ---
+
+const char *faultOf(const copy_command &c, const Chip &chip) {
+  if (c.x.type == c.y.type) {
+    return nullptr;
+  }
+  std::string cast = std::string(nameOf(c.x.type)) + "-" + nameOf(c.y.type);
+  for (const std::string &each : chip.casts) {
+    if (each == cast) {
+      return nullptr;
+    }
+  }
+  return "y: the chip's DMA does not convert from x's type to this";
+}
+
+const char *faultOf(const fill_command &, const Chip &) { return nullptr; }
+
+const char *faultOf(const gather_command &c, const Chip &) {
+  return c.index.type != Type::i32         ? "index: must be i32"
+         : c.x.type != c.y.type            ? "x: must have y's type"
+         : c.shape.dims[2] != 1            ? "shape: h must be 1"
+         : !c.rows                         ? "rows: there are none"
+         : c.x.region == Region::local     ? "x: must lie outside the chip"
+         : c.index.region == Region::local ? "index: must lie outside the chip"
+                                           : nullptr;
+}
+
+//--- The vector unit ---
+
+const char *faultOf(const map_command &c, const Chip &) {
+  return c.length == 0 || c.length > kMostInstructions ? "length: must be 1 to 64 instructions"
+         : c.program.region != Region::constants       ? "program: must lie among the constants"
+         : c.program.type != Type::i32                 ? "program: must be i32"
+         : c.program.strides[3] != 4                   ? "program: must be contiguous"
+                                                       : nullptr;
+}
+
+const char *faultOf(const reduce_command &c, const Chip &) { return c.kind > 3 ? "kind: unknown" : nullptr; }
+
+const char *faultOf(const lut_command &c, const Chip &) {
+  return sizeOf(c.x.type) != 1      ? "x: must be of 8 bits"
+         : c.table.type != c.y.type ? "table: must have y's type"
+                                    : nullptr;
+}
+
+} // namespace
+
+const char *faultOf(const Descriptor &command, const Chip &chip) {
+  switch (command.header.opcode) {
+#define NPU_COMMAND(name, opcode, queue, meaning)                                                                      \
+  case Opcode::name:                                                                                                   \
+    return faultOf(command.as<name##_command>(), chip);
+#include "bmodel/npu/isa.inc"
+  }
+  return "opcode: unknown";
+}
+
+} // namespace bmodel::npu

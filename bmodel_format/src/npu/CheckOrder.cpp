@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- CheckOrder.cpp - Commands that meet on the same bytes ----------------===//
+#include "bmodel/npu/check.h"
+
+#include "Footprint.h"
+
+#include <algorithm>
+#include <map>
+
+namespace bmodel::npu {
+namespace {
+
+/// Which bytes of a region have been written.
+class Written {
+public:
+  void add(const Footprint &footprint) {
+    for (Interval each : footprint.intervals) {
+      Interval grown = each;
+      auto next = known.upper_bound(each.begin);
+      if (next != known.begin() && std::prev(next)->second >= each.begin) {
+        next = std::prev(next);
+        grown.begin = next->first;
+      }
+      while (next != known.end() && next->first <= grown.end) {
+        grown.end = std::max(grown.end, next->second);
+        next = known.erase(next);
+      }
+      known[grown.begin] = grown.end;
+    }
+  }
+  /// The first byte of the footprint that has not been, or false.
+  bool lacks(const Footprint &footprint, uint64_t &at) const {
+    for (Interval each : footprint.intervals) {
+      auto next = known.upper_bound(each.begin);
+      uint64_t until = next == known.begin() ? each.begin : std::prev(next)->second;
+      if (until < each.end) {
+        at = std::max(until, each.begin);
+        return true;
+      }
+    }
+    return false;
+  }
+
+private:
+  std::map<uint64_t, uint64_t> known; ///< begin -> end, apart from each other
+};
+
+class OrderCheck {
+public:
+  OrderCheck(const Descriptor *commands, size_t count, const Chip &chip, const RegionSizes &sizes)
+      : commands(commands), count(count), chip(chip), sizes(sizes) {}
+
+  bool run(Status &status) {
+    for (size_t i = 0; i < count; ++i) {
+      if (!visit(i, status)) {
+        return false;
+      }
+    }
+    return checkOutputs(status);
+  }
+
+private:
+  struct Visited {
+    size_t index;
+    uint32_t id;
+    std::vector<Footprint> operands;
+  };
+
+  bool visit(size_t i, Status &status) {
+    const Header &header = commands[i].header;
+    int queue = int(findCommand(header.opcode)->queue);
+    known[queue] = std::max(known[queue], header.wait);
+    Visited now{i, header.id, footprintsOf(commands[i], chip)};
+    // What the other queue has certainly finished can be forgotten once this queue knows of it.
+    std::erase_if(recent[1 - queue], [&](const Visited &other) { return other.id <= known[queue]; });
+    for (const Visited &other : recent[1 - queue]) {
+      if (!checkPair(now, other, status)) {
+        return false;
+      }
+    }
+    if (!checkRead(now, status)) {
+      return false;
+    }
+    recent[queue].push_back(std::move(now));
+    return true;
+  }
+
+  bool checkPair(const Visited &now, const Visited &other, Status &status) const {
+    for (const Footprint &a : now.operands) {
+      for (const Footprint &b : other.operands) {
+        uint64_t at;
+        if ((a.written || b.written) && meet(a, b, at)) {
+          return BMODEL_FAIL(status, Corrupt,
+                             "command %zu (%s) and command %zu (%s) may run at the same time; both touch byte %s, one "
+                             "writes it: operands %s and %s",
+                             other.index, nameOf(other.index), now.index, nameOf(now.index),
+                             place(a.region, at).c_str(), b.name, a.name);
+        }
+      }
+    }
+    return true;
+  }
+
+  bool checkRead(const Visited &now, Status &status) {
+    for (const Footprint &each : now.operands) {
+      uint64_t at;
+      if (!each.written && !isGiven(each.region) && written[each.region].lacks(each, at)) {
+        return BMODEL_FAIL(status, Corrupt, "command %zu (%s) reads byte %s, which nobody has written: operand %s",
+                           now.index, nameOf(now.index), place(each.region, at).c_str(), each.name);
+      }
+    }
+    for (const Footprint &each : now.operands) {
+      if (each.written) {
+        written[each.region].add(each);
+      }
+    }
+    return true;
+  }
+
+  bool checkOutputs(Status &status) {
+    for (size_t k = sizes.inputs; k < sizes.io.size(); ++k) {
+      Region region = Region(size_t(Region::io) + k);
+      Footprint whole{region, false, "", {{0, sizes.io[k]}}};
+      uint64_t at;
+      if (written[region].lacks(whole, at)) {
+        return BMODEL_FAIL(status, Corrupt, "byte %s, an output, is never written", place(region, at).c_str());
+      }
+    }
+    return true;
+  }
+
+  bool isGiven(Region region) const {
+    return region == Region::constants || (region >= Region::io && size_t(region) - size_t(Region::io) < sizes.inputs);
+  }
+  const char *nameOf(size_t index) const { return findCommand(commands[index].header.opcode)->name; }
+  std::string place(Region region, uint64_t at) const {
+    if (region == Region::local) {
+      return std::to_string(at % chip.laneBytes) + " of lane " + std::to_string(at / chip.laneBytes);
+    }
+    return std::to_string(at) + (region == Region::constants ? " of the constants"
+                                 : region == Region::workspace
+                                     ? " of the workspace"
+                                     : " of buffer " + std::to_string(int(region) - int(Region::io)));
+  }
+
+  const Descriptor *commands;
+  size_t count;
+  const Chip &chip;
+  const RegionSizes &sizes;
+  std::vector<Visited> recent[2]; ///< by queue: those that the other queue may still meet
+  uint32_t known[2] = {0, 0};     ///< by queue: up to which command the other one has certainly finished
+  std::map<Region, Written> written;
+};
+
+} // namespace
+
+bool checkOrder(const Descriptor *commands, size_t count, const Chip &chip, const RegionSizes &sizes, Status &status) {
+  return OrderCheck(commands, count, chip, sizes).run(status);
+}
+
+} // namespace bmodel::npu

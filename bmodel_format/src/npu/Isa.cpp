@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Isa.cpp - Commands of the NPU: encoding and checks ------------------===//
+#include "bmodel/npu/isa.h"
+
+namespace bmodel::npu {
+
+#define NPU_COMMAND(name, number, queue, meaning)                                                                      \
+  Descriptor encode(const name##_command &command) {                                                                   \
+    using Command = name##_command;                                                                                    \
+    Descriptor made;                                                                                                   \
+    made.header.opcode = Opcode::name;
+#define NPU_FIELD(command_, type, name, meaning)                                                                       \
+  std::memcpy(made.body + offsetof(Command, name), &command.name, sizeof command.name);
+#define NPU_END(name)                                                                                                  \
+  return made;                                                                                                         \
+  }
+#include "bmodel/npu/isa.inc"
+
+const std::vector<CommandText> &commandTexts() {
+  static const std::vector<CommandText> texts = [] {
+    std::vector<CommandText> made;
+#define NPU_COMMAND(name, opcode, queue, meaning)                                                                      \
+  {                                                                                                                    \
+    using Command = name##_command;                                                                                    \
+    made.push_back({Opcode::name, Queue::queue, #name, meaning, {}});
+#define NPU_FIELD(command, type, name, meaning)                                                                        \
+  made.back().fields.push_back({#type, #name, meaning, offsetof(Command, name), sizeof(Command::name)});
+#define NPU_END(name) }
+#include "bmodel/npu/isa.inc"
+    return made;
+  }();
+  return texts;
+}
+
+const CommandText *findCommand(Opcode opcode) {
+  for (const CommandText &text : commandTexts()) {
+    if (text.opcode == opcode) {
+      return &text;
+    }
+  }
+  return nullptr;
+}
+
+size_t sizeOf(Type type) {
+  switch (type) {
+  case Type::i8:
+  case Type::u8:
+    return 1;
+  case Type::i16:
+  case Type::bf16:
+  case Type::f16:
+    return 2;
+  case Type::i32:
+  case Type::f32:
+    return 4;
+  }
+  return 0;
+}
+
+bool isFloat(Type type) { return type == Type::bf16 || type == Type::f16 || type == Type::f32; }
+
+namespace {
+
+/// A tensor field holds what this chip family knows.
+const char *faultOf(const Tensor &tensor) {
+  if (tensor.region > Region::workspace && tensor.region < Region::io) {
+    return "region is unknown";
+  }
+  return tensor.type > Type::f32 ? "type is unknown" : tensor.reserved ? "reserved bytes are not 0" : nullptr;
+}
+
+const char *faultOf(const Window &window) {
+  for (int axis = 0; axis < 2; ++axis) {
+    if (!window.kernel[axis] || !window.step[axis] || !window.dilation[axis] || !window.spread[axis]) {
+      return "kernel, step, dilation or spread is 0";
+    }
+  }
+  for (uint16_t each : window.reserved) {
+    if (each) {
+      return "reserved bytes are not 0";
+    }
+  }
+  return nullptr;
+}
+
+const char *faultOf(const Output &output) {
+  if (output.function > Function::exp) {
+    return "function is unknown";
+  }
+  constexpr uint8_t known = Output::raw | Output::perChannel | Output::clamps | Output::integral;
+  return output.flags & ~known ? "flags are unknown" : nullptr;
+}
+
+const char *faultOf(const Shape &shape) {
+  for (uint32_t dim : shape.dims) {
+    if (!dim) {
+      return "a dim is 0";
+    }
+  }
+  return nullptr;
+}
+
+template <typename Number>
+const char *faultOf(Number) {
+  return nullptr;
+}
+
+template <typename T>
+const char *faultAt(const Descriptor &command, size_t offset) {
+  T value;
+  std::memcpy(&value, command.body + offset, sizeof value);
+  return faultOf(value);
+}
+
+/// What is wrong with a field, or null.
+const char *faultIn(const Descriptor &command, const FieldText &field) {
+  std::string_view type = field.type;
+  return type == "Tensor"   ? faultAt<Tensor>(command, field.offset)
+         : type == "Shape"  ? faultAt<Shape>(command, field.offset)
+         : type == "Window" ? faultAt<Window>(command, field.offset)
+         : type == "Output" ? faultAt<Output>(command, field.offset)
+                            : nullptr;
+}
+
+/// Whether the bytes between and behind the fields are 0.
+bool hasOnlyFields(const Descriptor &command, const CommandText &text) {
+  Descriptor rest = command;
+  for (const FieldText &field : text.fields) {
+    std::memset(rest.body + field.offset, 0, field.size);
+  }
+  for (unsigned char byte : rest.body) {
+    if (byte) {
+      return false;
+    }
+  }
+  return !(rest.header.reserved[0] | rest.header.reserved[1] | rest.header.reserved[2]);
+}
+
+} // namespace
+
+bool verifyStream(const Descriptor *commands, size_t count, Status &status) {
+  uint32_t last[2] = {0, 0}; // by queue
+  for (size_t i = 0; i < count; ++i) {
+    const Header &header = commands[i].header;
+    const CommandText *text = findCommand(header.opcode);
+    if (!text) {
+      return BMODEL_FAIL(status, Corrupt, "command %zu: there is no opcode %d", i, int(header.opcode));
+    }
+    if (!hasOnlyFields(commands[i], *text)) {
+      return BMODEL_FAIL(status, Corrupt, "command %zu (%s): bytes that belong to no field are not 0", i, text->name);
+    }
+    uint32_t &own = last[int(text->queue)], other = last[1 - int(text->queue)];
+    if (header.id != own + 1) {
+      return BMODEL_FAIL(status, Corrupt, "command %zu (%s): id is %u, the next one of its queue is %u", i, text->name,
+                         header.id, own + 1);
+    }
+    own = header.id;
+    if (header.wait > other) {
+      return BMODEL_FAIL(status, Corrupt,
+                         "command %zu (%s): waits for %u, but only %u commands of the other queue are before it", i,
+                         text->name, header.wait, other);
+    }
+    for (const FieldText &field : text->fields) {
+      if (const char *fault = faultIn(commands[i], field)) {
+        return BMODEL_FAIL(status, Corrupt, "command %zu (%s): field %s: %s", i, text->name, field.name, fault);
+      }
+    }
+  }
+  return true;
+}
+
+} // namespace bmodel::npu

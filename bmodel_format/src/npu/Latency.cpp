@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Latency.cpp - How long one command takes ----------------------------===//
+#include "bmodel/npu/latency.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bmodel::npu {
+namespace {
+
+uint64_t ceilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+uint64_t elementsOf(const Shape &s) { return uint64_t(s.dims[0]) * s.dims[1] * s.dims[2] * s.dims[3]; }
+
+/// Bytes that lie one after another, and how often; a dim of stride 0 is read once.
+struct Runs {
+  uint64_t bytes = 0, count = 1;
+  bool aligned = true; ///< each begins at a multiple of the burst
+};
+
+Runs runsOf(const Tensor &tensor, const Shape &shape, uint32_t burst) {
+  struct Dim {
+    uint64_t stride, size;
+  } dims[4];
+  for (int i = 0; i < 4; ++i) {
+    dims[i] = {uint64_t(std::abs(int64_t(tensor.strides[i]))), tensor.strides[i] ? shape.dims[i] : 1};
+  }
+  std::sort(std::begin(dims), std::end(dims), [](Dim a, Dim b) { return a.stride < b.stride; });
+  Runs runs{sizeOf(tensor.type), 1, tensor.offset % burst == 0};
+  for (const Dim &dim : dims) {
+    if (dim.size == 1) {
+      continue;
+    }
+    if (runs.count == 1 && dim.stride == runs.bytes) {
+      runs.bytes *= dim.size;
+    } else {
+      runs.count *= dim.size;
+      runs.aligned = runs.aligned && dim.stride % burst == 0;
+    }
+  }
+  return runs;
+}
+
+/// The banks that a local tensor's bytes lie in get `cycles` in all, each by its share.
+void usePorts(Cost &cost, const Tensor &tensor, const Shape &shape, const Chip &chip, double cycles) {
+  if (tensor.region != Region::local || cycles <= 0) {
+    return;
+  }
+  cost.ports.resize(chip.banks);
+  uint32_t groups = uint32_t(ceilDiv(tensor.lane + shape.dims[1], chip.lanes));
+  int64_t extent[4] = {shape.dims[0], groups, shape.dims[2], shape.dims[3]};
+  int64_t last = int64_t(tensor.offset) + sizeOf(tensor.type) - 1;
+  for (int i = 0; i < 4; ++i) {
+    last += (extent[i] - 1) * std::max<int64_t>(tensor.strides[i], 0);
+  }
+  uint64_t bank = chip.bankBytes(), first = tensor.offset / bank;
+  uint64_t end = std::min<uint64_t>(uint64_t(last) / bank, chip.banks - 1);
+  uint64_t bytes = uint64_t(last) + 1 - tensor.offset;
+  for (uint64_t b = first; b <= end; ++b) {
+    uint64_t low = std::max(tensor.offset, b * bank), high = std::min<uint64_t>(last + 1, (b + 1) * bank);
+    cost.ports[b] += cycles * double(high - low) / double(bytes);
+  }
+}
+
+void atLeast(Cost &cost, double cycles, Bound bound) {
+  if (cycles > cost.cycles) {
+    cost.cycles = cycles, cost.bound = bound;
+  }
+}
+
+/// What the command's own operands in one bank make it wait.
+void addPorts(Cost &cost) {
+  for (double cycles : cost.ports) {
+    atLeast(cost, cycles, Bound::port);
+  }
+}
+
+//--- DMA ---
+
+/// Cycles of one side of a transfer of `shape`.
+double sideOf(Cost &cost, const Tensor &tensor, const Shape &shape, const Chip &chip, bool writes, double &ddr) {
+  if (tensor.region == Region::local) {
+    // Each lane moves at most a port's width at once, and only what lies together.
+    Shape inLane = shape;
+    uint32_t used = std::min(shape.dims[1], chip.lanes);
+    inLane.dims[1] = uint32_t(ceilDiv(shape.dims[1], chip.lanes));
+    uint64_t together = std::min<uint64_t>(runsOf(tensor, inLane, 1).bytes, chip.portBytes);
+    double perLane = double(elementsOf(inLane) * sizeOf(tensor.type)) / double(together);
+    double whole = double(elementsOf(inLane) * sizeOf(tensor.type) * used) / chip.dmaLocalBytes;
+    usePorts(cost, tensor, shape, chip, perLane);
+    return std::max(perLane, whole);
+  }
+  Runs runs = runsOf(tensor, shape, chip.burstBytes);
+  uint64_t bursts = ceilDiv(runs.bytes, chip.burstBytes);
+  if (!runs.aligned) {
+    bursts = (runs.bytes + chip.burstBytes - 2) / chip.burstBytes + 1;
+  }
+  uint64_t moved = runs.count * bursts * chip.burstBytes;
+  (writes ? cost.writtenBytes : cost.readBytes) += runs.count * runs.bytes;
+  cost.burstBytes += moved;
+  ddr += double(moved) / chip.ddrBytesPerCycle();
+  return 0;
+}
+
+Cost transfer(const Tensor &y, const Tensor *x, const Shape &shape, const Chip &chip, uint64_t extraBytes = 0) {
+  Cost cost;
+  double ddr = double(extraBytes) / chip.ddrBytesPerCycle();
+  double local = sideOf(cost, y, shape, chip, true, ddr);
+  local = std::max(local, x ? sideOf(cost, *x, shape, chip, false, ddr) : 0);
+  cost.burstBytes += extraBytes, cost.readBytes += extraBytes;
+  atLeast(cost, ddr, Bound::ddr);
+  atLeast(cost, local, Bound::local);
+  addPorts(cost);
+  cost.bound = cost.cycles < chip.dmaLatency ? Bound::latency : cost.bound;
+  cost.cycles += chip.dmaLatency;
+  return cost;
+}
+
+Cost cost(const copy_command &c, const Chip &chip) { return transfer(c.y, &c.x, c.shape, chip); }
+Cost cost(const fill_command &c, const Chip &chip) { return transfer(c.y, nullptr, c.shape, chip); }
+Cost cost(const gather_command &c, const Chip &chip) {
+  return transfer(c.y, &c.x, c.shape, chip,
+                  ceilDiv(4ull * c.shape.dims[0] * c.shape.dims[1], chip.burstBytes) * chip.burstBytes);
+}
+
+//--- The matrix unit ---
+
+bool isCostly(Function function) {
+  return function == Function::sigmoid || function == Function::silu || function == Function::tanh ||
+         function == Function::gelu || function == Function::exp;
+}
+
+double outputRate(const Output &output, const Chip &chip) {
+  return isCostly(output.function) ? std::min<double>(chip.functions, chip.outputs) : chip.outputs;
+}
+
+double divisorOf(Type x, const Chip &chip) {
+  return isFloat(x) ? chip.floatDivisor : sizeOf(x) == 2 ? chip.int16Divisor : 1;
+}
+
+/// The store of the results, and the addend it reads.
+void addStore(Cost &cost, const Tensor &y, const Tensor *r, const Shape &shape, const Chip &chip, double perLane) {
+  usePorts(cost, y, shape, chip, perLane * double(sizeOf(y.type)) / chip.portBytes);
+  if (r) {
+    usePorts(cost, *r, shape, chip, perLane * double(sizeOf(r->type)) / chip.portBytes);
+  }
+}
+
+Cost cost(const conv_command &c, const Chip &chip) {
+  Cost made;
+  uint64_t chunk = std::min(chip.reduction, chip.lanes);
+  uint64_t positions = uint64_t(c.shape.dims[0]) * c.shape.dims[2] * c.shape.dims[3];
+  uint64_t groups = ceilDiv(c.y.lane + c.shape.dims[1], chip.lanes);
+  uint64_t taps = uint64_t(c.window.kernel[0]) * c.window.kernel[1] * ceilDiv(c.channels, chunk);
+  double divisor = divisorOf(c.x.type, chip);
+  // Weights are loaded for the next tap while this one is worked on.
+  double loadWeights = double(chunk * sizeOf(c.w.type)) / chip.portBytes;
+  double multiply = 0, store = 0;
+  uint64_t blocks = ceilDiv(positions, chip.accumulators);
+  auto addBlocks = [&](uint64_t size, uint64_t count) {
+    double sums = double(taps) * std::max(double(ceilDiv(size, chip.pixels)) * divisor, loadWeights);
+    double results = double(size) / outputRate(c.output, chip);
+    (sums >= results ? multiply : store) += double(count * groups) * std::max(sums, results);
+  };
+  addBlocks(chip.accumulators, blocks - 1);
+  addBlocks(positions - (blocks - 1) * chip.accumulators, 1);
+  made.products = elementsOf(c.shape) * c.window.kernel[0] * c.window.kernel[1] * c.channels;
+  atLeast(made, multiply + store, multiply >= store ? Bound::multiply : Bound::output);
+  Shape x{{c.shape.dims[0], c.channels, c.rows, c.columns}},
+      w{{1, c.shape.dims[1], uint32_t(c.window.kernel[0]) * c.window.kernel[1], c.channels}};
+  double reads = double(positions * groups * taps) * double(sizeOf(c.x.type)) * c.window.step[1] / c.window.spread[1];
+  usePorts(made, c.x, x, chip, reads / chip.portBytes);
+  usePorts(made, c.w, w, chip, double(blocks * groups * taps) * loadWeights);
+  addStore(made, c.y, c.r.region == Region::none ? nullptr : &c.r, c.shape, chip, double(positions * groups));
+  addPorts(made);
+  made.cycles += chip.matrixFill + chip.issueCycles;
+  return made;
+}
+
+/// A window over each channel by itself.
+Cost sliding(const Tensor &y, const Tensor &x, const Tensor *r, const Shape &shape, const Window &window, uint16_t rows,
+             uint16_t columns, const Output &output, const Chip &chip) {
+  Cost made;
+  uint64_t groups = ceilDiv(y.lane + shape.dims[1], chip.lanes);
+  uint64_t positions = uint64_t(shape.dims[0]) * shape.dims[2] * shape.dims[3] * groups;
+  uint64_t taps = uint64_t(window.kernel[0]) * window.kernel[1];
+  double rate = double(chip.macsPerLane()) / chip.depthwiseDivisor / divisorOf(x.type, chip);
+  atLeast(made, double(positions * taps) / rate, Bound::multiply);
+  atLeast(made, double(positions) / outputRate(output, chip), Bound::output);
+  // Rows overlap from position to position; each is read once for every row of the kernel.
+  Shape in{{shape.dims[0], shape.dims[1], rows, columns}};
+  double reads = double(positions) * window.kernel[0] * window.step[1] / window.spread[1] * double(sizeOf(x.type));
+  usePorts(made, x, in, chip, reads / chip.portBytes);
+  addStore(made, y, r, shape, chip, double(positions));
+  addPorts(made);
+  made.cycles += chip.matrixFill + chip.issueCycles;
+  return made;
+}
+
+Cost cost(const depthwise_command &c, const Chip &chip) {
+  Cost made = sliding(c.y, c.x, c.r.region == Region::none ? nullptr : &c.r, c.shape, c.window, c.rows, c.columns,
+                      c.output, chip);
+  made.products = elementsOf(c.shape) * c.window.kernel[0] * c.window.kernel[1];
+  return made;
+}
+
+Cost cost(const pool_command &c, const Chip &chip) {
+  return sliding(c.y, c.x, nullptr, c.shape, c.window, c.rows, c.columns, c.output, chip);
+}
+
+//--- The vector unit ---
+
+/// Elements of a lane, whole vectors counted; rows are joined where all operands let them.
+double vectorsOf(const Shape &shape, std::initializer_list<const Tensor *> tensors, const Chip &chip) {
+  uint64_t groups = ceilDiv((*tensors.begin())->lane + shape.dims[1], chip.lanes), width = chip.vectorBytes / 4;
+  bool joined = true;
+  for (const Tensor *each : tensors) {
+    joined = joined && (each->region == Region::none || each->strides[2] == each->strides[3] * int32_t(shape.dims[3]));
+  }
+  uint64_t rows = shape.dims[0] * groups * (joined ? 1 : shape.dims[2]);
+  return double(rows * ceilDiv(uint64_t(shape.dims[3]) * (joined ? shape.dims[2] : 1), width));
+}
+
+Cost vectorCost(double cycles, const Shape &shape, std::initializer_list<const Tensor *> tensors, const Chip &chip) {
+  Cost made;
+  atLeast(made, cycles, Bound::vector);
+  uint64_t perLane = uint64_t(shape.dims[0]) * ceilDiv(shape.dims[1], chip.lanes) * shape.dims[2] * shape.dims[3];
+  for (const Tensor *each : tensors) {
+    usePorts(made, *each, shape, chip, double(perLane * sizeOf(each->type)) / chip.portBytes);
+  }
+  addPorts(made);
+  made.cycles += chip.vectorFill + chip.issueCycles;
+  return made;
+}
+
+Cost cost(const map_command &c, const Chip &chip) {
+  double vectors = vectorsOf(c.shape, {&c.y, &c.a, &c.b, &c.c, &c.d}, chip);
+  double cycles = c.plain + double(c.slow) * chip.functionCycles;
+  return vectorCost(vectors * std::max(cycles, 1.0), c.shape, {&c.y, &c.a, &c.b, &c.c, &c.d}, chip);
+}
+
+Cost cost(const reduce_command &c, const Chip &chip) {
+  double rows = double(c.shape.dims[0]) * double(ceilDiv(c.x.lane + c.shape.dims[1], chip.lanes)) * c.shape.dims[2];
+  double fold = 4; // 16 partial sums become one
+  Cost made = vectorCost(rows * (double(ceilDiv(c.shape.dims[3], chip.vectorBytes / 4)) + fold), c.shape, {&c.x}, chip);
+  return made;
+}
+
+Cost cost(const lut_command &c, const Chip &chip) {
+  return vectorCost(vectorsOf(c.shape, {&c.y, &c.x}, chip), c.shape, {&c.y, &c.x}, chip);
+}
+
+} // namespace
+
+const char *nameOf(Bound bound) {
+  constexpr const char *names[] = {"latency", "ddr", "local memory", "multiply", "output", "vector", "bank port"};
+  return names[int(bound)];
+}
+
+Cost costOf(const Descriptor &command, const Chip &chip) {
+  switch (command.header.opcode) {
+#define NPU_COMMAND(name, opcode, queue, meaning)                                                                      \
+  case Opcode::name:                                                                                                   \
+    return cost(command.as<name##_command>(), chip);
+#include "bmodel/npu/isa.inc"
+  }
+  return {};
+}
+
+} // namespace bmodel::npu

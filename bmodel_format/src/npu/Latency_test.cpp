@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Latency_test.cpp - Times of commands, worked out by hand -------------===//
+#include "bmodel/npu/latency.h"
+
+#include "bmodel_format/test/TestChip.h"
+
+#include <gtest/gtest.h>
+
+using namespace bmodel::npu;
+
+namespace {
+
+/// npu-base: 32 lanes, 32 x 4 MACs a lane, 16-byte ports, 16 banks of 8 KiB, 31.29 bytes of DDR a cycle.
+const Chip base = chipNamed("npu-base");
+
+Tensor local(uint64_t offset, uint32_t rows, uint32_t columns, Type type = Type::i8) {
+  int32_t size = int32_t(sizeOf(type));
+  return {.offset = offset,
+          .strides = {0, int32_t(rows * columns) * size, int32_t(columns) * size, size},
+          .region = Region::local,
+          .type = type};
+}
+
+Tensor ddr(uint32_t channels, uint32_t rows, uint32_t columns, Type type = Type::i8) {
+  int32_t size = int32_t(sizeOf(type)), plane = int32_t(rows * columns) * size;
+  return {.strides = {int32_t(channels) * plane, plane, int32_t(columns) * size, size},
+          .region = Region::workspace,
+          .type = type};
+}
+
+conv_command conv(uint32_t in, uint32_t out, uint16_t size, uint8_t kernel) {
+  conv_command c;
+  c.shape = {{1, out, size, size}};
+  c.channels = in, c.rows = c.columns = size;
+  c.window.kernel[0] = c.window.kernel[1] = kernel;
+  c.window.padding[0] = c.window.padding[1] = int16_t(kernel / 2);
+  // Operands in banks of their own: 0 to 3, 4 to 7, 8 and on.
+  c.x = local(0, size, size), c.y = local(65536, size, size);
+  c.w = local(32768, 1, 1);
+  return c;
+}
+
+} // namespace
+
+TEST(Latency, ConvolutionRunsAtThePeakWhereItFits) {
+  // 64 -> 64 channels of 3x3 on 32x32: 2 x 2 x 9 x 1024 / 4 cycles, all lanes and products busy.
+  Cost cost = costOf(encode(conv(64, 64, 32, 3)), base);
+  EXPECT_EQ(cost.products, 64u * 64 * 9 * 1024);
+  EXPECT_EQ(cost.cycles, 2 * 2 * 9 * 256 + 32 + 32);
+  EXPECT_EQ(cost.bound, Bound::multiply);
+  double peak = double(cost.products) / (base.lanes * base.macsPerLane());
+  EXPECT_EQ(cost.cycles - 64, peak);
+}
+
+TEST(Latency, TypesRunAtTheirShareOfTheRate) {
+  conv_command c = conv(64, 64, 16, 1); // small enough for 16-bit operands in banks of their own
+  double int8 = costOf(encode(c), base).cycles - 64;
+  c.x.type = Type::i16;
+  EXPECT_EQ(costOf(encode(c), base).cycles - 64, 2 * int8);
+  c.x.type = c.w.type = Type::bf16;
+  EXPECT_EQ(costOf(encode(c), base).cycles - 64, 4 * int8);
+}
+
+TEST(Latency, FewPositionsWaitForWeights) {
+  // One position: each of 64 chunks of 32 weights takes two reads of a 16-byte port.
+  conv_command c = conv(2048, 1000, 1, 1);
+  c.window.padding[0] = c.window.padding[1] = 0;
+  EXPECT_EQ(costOf(encode(c), base).cycles, 32 * 64 * 2 + 64);
+}
+
+TEST(Latency, ShallowSumsWaitForTheOutputStage) {
+  conv_command c = conv(32, 32, 32, 1);
+  EXPECT_EQ(costOf(encode(c), base).cycles, 256 + 64);
+  c.output.function = Function::silu; // one result a cycle instead of four
+  Cost cost = costOf(encode(c), base);
+  EXPECT_EQ(cost.cycles, 1024 + 64);
+  EXPECT_EQ(cost.bound, Bound::output);
+}
+
+TEST(Latency, DepthwiseIsAnEighth) {
+  depthwise_command c;
+  c.shape = {{1, 32, 32, 32}};
+  c.rows = c.columns = 32;
+  c.window.kernel[0] = c.window.kernel[1] = 3;
+  c.x = local(0, 32, 32), c.y = local(65536, 32, 32), c.w = local(32768, 3, 3);
+  Cost cost = costOf(encode(c), base);
+  EXPECT_EQ(cost.cycles, 1024 * 9 / 16.0 + 64);
+  EXPECT_EQ(cost.products, 32u * 1024 * 9);
+}
+
+TEST(Latency, OperandsInOneBankWaitForItsPort) {
+  depthwise_command c;
+  c.shape = {{1, 32, 32, 32}};
+  c.rows = c.columns = 32;
+  c.x = local(0, 32, 32, Type::i16), c.y = local(2048, 32, 32, Type::i16), c.w = local(32768, 1, 1);
+  c.output.flags = Output::raw, c.y.type = Type::i32; // 4 bytes a result
+  Cost cost = costOf(encode(c), base);
+  EXPECT_EQ(cost.bound, Bound::port);
+  EXPECT_EQ(cost.cycles, 1024 * (2 + 4) / 16.0 + 64);
+}
+
+TEST(Latency, DmaPaysLatencyBurstsAndLanes) {
+  copy_command load;
+  load.shape = {{1, 32, 32, 32}};
+  load.x = ddr(32, 32, 32), load.y = local(0, 32, 32);
+  Cost cost = costOf(encode(load), base);
+  double perCycle = 32 * 0.88 / 0.9;
+  EXPECT_DOUBLE_EQ(cost.cycles, 200 + 32 * 1024 / perCycle);
+  EXPECT_EQ(cost.bound, Bound::ddr);
+  EXPECT_EQ(cost.readBytes, 32768u);
+  EXPECT_EQ(cost.burstBytes, 32768u);
+
+  load.shape = {{1, 32, 8, 8}}; // a corner: rows of 8 bytes pay for 64
+  cost = costOf(encode(load), base);
+  EXPECT_EQ(cost.readBytes, 32u * 64);
+  EXPECT_EQ(cost.burstBytes, 32u * 8 * 64 * 2); // rows lie 32 bytes apart: each may touch two bursts
+  load.x.offset = 0, load.x.strides[2] = 64, load.x.strides[1] = 2048;
+  EXPECT_EQ(costOf(encode(load), base).burstBytes, 32u * 8 * 64);
+
+  load = {};
+  load.shape = {{1, 3, 224, 224}};
+  load.x = ddr(3, 224, 224), load.y = local(0, 224, 224);
+  cost = costOf(encode(load), base); // three lanes take 16 bytes a cycle each: DDR is slower
+  EXPECT_EQ(cost.bound, Bound::ddr);
+  load.y.strides[3] = 2; // every second byte: one byte a cycle and lane
+  cost = costOf(encode(load), base);
+  EXPECT_EQ(cost.bound, Bound::local);
+  EXPECT_EQ(cost.cycles, 200 + 224 * 224);
+}
+
+TEST(Latency, BroadcastIsReadOnce) {
+  copy_command load;
+  load.shape = {{1, 32, 1, 256}};
+  load.x = ddr(32, 1, 256), load.y = local(0, 1, 256);
+  load.x.strides[1] = 0;
+  EXPECT_EQ(costOf(encode(load), base).readBytes, 256u);
+}
+
+TEST(Schedule, QueuesOverlapUnlessToldToWait) {
+  std::vector<Cost> costs(3);
+  copy_command copy;
+  conv_command compute;
+  std::vector<Descriptor> stream = {encode(copy), encode(compute), encode(copy)};
+  stream[0].header.id = 1, stream[1].header.id = 1, stream[2].header.id = 2;
+  costs[0].cycles = 100, costs[1].cycles = 50, costs[2].cycles = 30;
+  auto spans = schedule(stream.data(), costs.data(), 3, base);
+  EXPECT_EQ(spans[1].begin, 0);
+  EXPECT_EQ(spans[1].end, 50);
+  EXPECT_EQ(spans[2].begin, 100);
+  EXPECT_EQ(spans[2].end, 130);
+  stream[1].header.wait = 1, stream[2].header.wait = 1;
+  spans = schedule(stream.data(), costs.data(), 3, base);
+  EXPECT_EQ(spans[1].begin, 100);
+  EXPECT_EQ(spans[2].begin, 150);
+  EXPECT_EQ(spans[2].end, 180);
+}
+
+TEST(Schedule, DmaWaitsForAPortInUse) {
+  std::vector<Descriptor> stream = {encode(copy_command()), encode(conv_command())};
+  stream[0].header.id = stream[1].header.id = 1;
+  std::vector<Cost> costs(2);
+  costs[0].cycles = 100, costs[1].cycles = 60;
+  costs[0].ports = {0, 50}, costs[1].ports = {60, 30}; // half and half of bank 1: both fit
+  auto spans = schedule(stream.data(), costs.data(), 2, base);
+  EXPECT_EQ(spans[0].end, 100);
+  costs[1].ports = {0, 45}; // three quarters: a quarter is left for a half, so half speed while both run
+  spans = schedule(stream.data(), costs.data(), 2, base);
+  EXPECT_EQ(spans[1].end, 60);
+  EXPECT_EQ(spans[0].end, 130);
+  EXPECT_EQ(spans[0].stalled, 30);
+  costs[1].ports = {0, 60}; // never free: the least share
+  EXPECT_EQ(schedule(stream.data(), costs.data(), 2, base)[0].end, 60 + 100 - 60 * 0.125);
+}

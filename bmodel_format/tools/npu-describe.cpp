@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- npu-describe.cpp - The NPU's tables for the documentation ------------===//
+//
+// npu-describe isa | chips CHIP.json... | schema: commands and instructions; the fields of chip descriptions with their
+// values in some; the JSON schema of a description.
+//
+//===----------------------------------------------------------------------===//
+#include "bmodel/npu/chip.h"
+#include "bmodel/npu/isa.h"
+#include "bmodel/npu/program.h"
+
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+using namespace bmodel::npu;
+
+namespace {
+
+/// A cell of a table: no bar may end it.
+std::string cell(std::string_view text) {
+  std::string made;
+  for (char each : text) {
+    made += each == '|' ? std::string("\\|") : std::string(1, each);
+  }
+  return made;
+}
+
+void tellCommand(const CommandText &command) {
+  std::cout << "### " << command.name << "\n\nOpcode " << int(command.opcode) << ", "
+            << (command.queue == Queue::dma ? "dma" : "compute") << " queue. `" << command.meaning
+            << "`\n\n| byte | field | type | meaning |\n|---|---|---|---|\n";
+  for (const FieldText &field : command.fields) {
+    std::cout << "| " << sizeof(Header) + field.offset << " | `" << field.name << "` | " << field.type << " | "
+              << cell(field.meaning) << " |\n";
+  }
+  std::cout << "\n";
+}
+
+void tellIsa() {
+  std::cout << "## Commands\n\nBytes count from the start of the descriptor; what belongs to no field is 0.\n\n";
+  for (const CommandText &command : commandTexts()) {
+    tellCommand(command);
+  }
+  std::cout << "## Instructions of the vector unit\n\n| opcode | name | operands | cycles | result |\n"
+            << "|---|---|---|---|---|\n";
+  for (int opcode = 0; opcode < 256; ++opcode) {
+    if (const InstructionText *text = findInstruction(Op(opcode))) {
+      const char *cycles = text->op == Op::constant ? "0" : text->slow ? "`vector_unit.function_cycles`" : "1";
+      std::cout << "| " << opcode << " | `" << text->name << "` | " << text->operands << " | " << cycles << " | "
+                << cell(text->meaning) << " |\n";
+    }
+  }
+}
+
+std::string allowedIn(const FieldInfo &field) {
+  std::ostringstream text;
+  text.precision(15);
+  *field.allowed ? text << field.allowed : text << field.low << " to " << field.high;
+  return text.str();
+}
+
+void tellChips(const std::vector<Chip> &chips) {
+  std::cout << "## Fields\n\n| field | allowed | decides whether a program fits | meaning |\n|---|---|---|---|\n";
+  for (const FieldInfo &field : chipFields()) {
+    std::cout << "| `" << field.path << "` | " << allowedIn(field) << " | " << (field.validity ? "yes" : "no") << " | "
+              << cell(field.meaning) << " |\n";
+  }
+  for (const Chip &chip : chips) {
+    std::cout << "\n## " << chip.name << "\n\n"
+              << chip.description << "\n\n| field | value | where it comes from |\n|---|---|---|\n";
+    std::vector<std::string> values = valuesOf(chip);
+    for (size_t i = 0; i < values.size(); ++i) {
+      std::cout << "| `" << chipFields()[i].path << "` | " << cell(values[i]) << " | " << cell(chip.sources[i].second)
+                << " |\n";
+    }
+  }
+}
+
+bool readChip(const char *path, std::vector<Chip> &chips) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  std::string error;
+  if (!file || !parseChip(text.str(), path, chips.emplace_back(), error)) {
+    std::cerr << (file ? error : std::string(path) + " cannot be read") << "\n";
+    return false;
+  }
+  return true;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  std::string what = argc > 1 ? argv[1] : "";
+  if (what == "isa" && argc == 2) {
+    tellIsa();
+    return 0;
+  }
+  if (what == "schema" && argc == 2) {
+    std::cout << chipSchema();
+    return 0;
+  }
+  if (what == "chips" && argc > 2) {
+    std::vector<Chip> chips;
+    for (int i = 2; i < argc; ++i) {
+      if (!readChip(argv[i], chips)) {
+        return 1;
+      }
+    }
+    tellChips(chips);
+    return 0;
+  }
+  std::cerr << "usage: npu-describe isa | chips CHIP.json... | schema\n";
+  return 2;
+}
