@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Arithmetic.h - Functions of many elements ----------------------------===//
+#ifndef BMRT_NPU_ARITHMETIC_H
+#define BMRT_NPU_ARITHMETIC_H
+
+#include "bmodel/npu/isa.h"
+#include "bmodel/npu/program.h"
+
+namespace bmrt::npu {
+
+/// Elements worked on at once; arrays have room for this many whatever `count` is.
+inline constexpr uint32_t kChunk = 256;
+
+/// y[i] = op(a[i], b[i], c[i]); y may be one of the others.
+void apply(const bmodel::npu::Instruction &instruction, float *y, const float *a, const float *b, const float *c,
+           uint32_t count);
+
+/// v[i] = function(v[i]) of the output stage.
+void apply(bmodel::npu::Function function, float alpha, float *v, uint32_t count);
+
+/// Steps of the output stage: v = v * factor; v = v + (r - zero) * scale; v = clamp(v); v = rne(v / divisor) +
+/// zeroPoint.
+void scale(float *v, float factor, uint32_t count);
+void addScaled(float *v, const float *r, float zero, float scale, uint32_t count);
+void clamp(float *v, float lower, float upper, uint32_t count);
+void quantise(float *v, float divisor, float zeroPoint, uint32_t count);
+
+} // namespace bmrt::npu
+
+#endif // BMRT_NPU_ARITHMETIC_H

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- EveryWidth.h - Functions compiled for each width of vectors ----------===//
+#ifndef BMRT_NPU_EVERYWIDTH_H
+#define BMRT_NPU_EVERYWIDTH_H
+
+// The loader chooses by the CPU. Sanitizers cannot follow functions that are chosen before they are set up.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#define NPU_EVERY_WIDTH __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define NPU_EVERY_WIDTH
+#endif
+
+#endif // BMRT_NPU_EVERYWIDTH_H

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Memories.cpp - Elements of tensors, and where they lie ---------------===//
+#include "Memories.h"
+
+#include "SmallFloat.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace bmrt::npu {
+namespace {
+
+template <typename T>
+void loadAs(float *out, const unsigned char *from, int64_t step, uint32_t count) {
+  if (step == int64_t(sizeof(T))) {
+    for (uint32_t i = 0; i < count; ++i) {
+      T value;
+      memcpy(&value, from + i * sizeof(T), sizeof(T));
+      out[i] = toFloat(value);
+    }
+    return;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    T value;
+    memcpy(&value, from + i * step, sizeof(T));
+    out[i] = toFloat(value);
+  }
+}
+
+template <typename T>
+void storeAs(const float *values, unsigned char *to, int64_t step, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    T value = fromFloat<T>(values[i]);
+    memcpy(to + i * step, &value, sizeof(T));
+  }
+}
+
+/// Calls visit with a value of the type's C++ type.
+template <typename Visit>
+void withType(Type type, Visit visit) {
+  switch (type) {
+  case Type::i8:
+    return visit(int8_t());
+  case Type::u8:
+    return visit(uint8_t());
+  case Type::i16:
+    return visit(int16_t());
+  case Type::i32:
+    return visit(int32_t());
+  case Type::bf16:
+    return visit(Bf16());
+  case Type::f16:
+    return visit(F16());
+  case Type::f32:
+    return visit(float());
+  }
+}
+
+} // namespace
+
+void Rows::load(float *out, uint32_t n, uint32_t c, uint32_t h, uint32_t w, uint32_t count) const {
+  const unsigned char *from = at(n, c, h) + int64_t(w) * step();
+  withType(type, [&](auto value) { loadAs<decltype(value)>(out, from, step(), count); });
+}
+
+void Rows::store(const float *values, uint32_t n, uint32_t c, uint32_t h, uint32_t w, uint32_t count) const {
+  unsigned char *to = at(n, c, h) + int64_t(w) * step();
+  withType(type, [&](auto value) { storeAs<decltype(value)>(values, to, step(), count); });
+}
+
+Area Memories::areaOf(Region region) const {
+  switch (region) {
+  case Region::none:
+    return {};
+  case Region::local:
+    return {reinterpret_cast<unsigned char *>(local.data()), chip.localBytes()};
+  case Region::constants:
+    return buffers.constants;
+  case Region::workspace:
+    return buffers.workspace;
+  default:
+    break;
+  }
+  uint32_t index = uint32_t(region) - uint32_t(Region::io);
+  return index < buffers.ioCount ? buffers.io[index] : Area();
+}
+
+} // namespace bmrt::npu

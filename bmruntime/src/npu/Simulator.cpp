@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Simulator.cpp - The NPU in software ----------------------------------===//
+#include "Simulator.h"
+
+namespace bmrt::npu {
+
+using namespace bmodel;
+using namespace bmodel::npu;
+
+namespace {
+
+const char *executeCommand(const Descriptor &command, Machine &machine) {
+  switch (command.header.opcode) {
+#define NPU_COMMAND(name, opcode, queue, meaning)                                                                      \
+  case Opcode::name:                                                                                                   \
+    return execute(command.as<name##_command>(), machine);
+#include "bmodel/npu/isa.inc"
+  }
+  return "unknown command";
+}
+
+} // namespace
+
+bool Simulator::open(const Descriptor *stream, size_t size, const RegionSizes &sizes, const unsigned char *constants,
+                     Status &status) {
+  if (!checkOperands(stream, size, chip, sizes, status) || !checkPrograms(stream, size, constants, status)) {
+    return false;
+  }
+  commands = stream, count = size;
+  if (!machine.memories.allocate()) {
+    return BMODEL_FAIL(status, NoMemory, "no memory for the %llu bytes of the chip's local memory",
+                       static_cast<unsigned long long>(chip.localBytes()));
+  }
+  commandCosts.clear();
+  for (size_t i = 0; i < count; ++i) {
+    commandCosts.push_back(costOf(commands[i], chip));
+  }
+  return true;
+}
+
+bool Simulator::run(const Buffers &buffers, Status &status) {
+  machine.memories.bind(buffers);
+  for (size_t i = 0; i < count; ++i) {
+    if (const char *fault = executeCommand(commands[i], machine)) {
+      return BMODEL_FAIL(status, Corrupt, "command %zu (%s): %s", i, findCommand(commands[i].header.opcode)->name,
+                         fault);
+    }
+  }
+  return true;
+}
+
+} // namespace bmrt::npu
