@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the pages of docs/generated from the code: ops, passes, commands, supported ONNX operators.
+"""Makes the pages of docs/generated from the code: ops, passes, commands, supported ONNX operators, the NPU's commands and chips.
 
 --check changes nothing and tells which pages are out of date (exit code 1); a test runs it.
 """
@@ -90,9 +90,22 @@ def supported_ops_page(build: Path) -> str | None:
             + "\n".join(parts))
 
 
+def npu_pages(build: Path) -> dict[str, str]:
+    """The NPU's commands and the chips, from the tables that its tools are compiled with."""
+    chips = [str(p) for p in sorted((ROOT / "device_dialect" / "chips").glob("npu-*.json"))]
+    made = {}
+    for page, title, arguments in (("npu-isa.md", "Commands of the Tessera NPU", ["isa"]),
+                                   ("npu-chips.md", "Chips of the Tessera NPU family", ["chips", *chips])):
+        result = subprocess.run([str(build / "bin" / "npu-describe"), *arguments], capture_output=True, text=True)
+        if result.returncode != 0:
+            raise SystemExit(f"gen_docs: npu-describe {arguments[0]} failed:\n{result.stderr}")
+        made[page] = f"# {title}\n\n{NOTE}{result.stdout}"
+    return made
+
+
 def pages(build: Path) -> dict[str, str]:
     """All pages that can be made here."""
-    made: dict[str, str] = {"commands.md": commands_page(build)}
+    made: dict[str, str] = {"commands.md": commands_page(build), **npu_pages(build)}
     tblgen = find_tblgen()
     if tblgen is None:
         raise SystemExit("gen_docs: mlir-tblgen of LLVM 22 was not found; run ./dev setup")
