@@ -58,7 +58,7 @@ def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, product
                 continue
             for product in batch:
                 source = source_of[product.input]
-                x = worker.values(source).reshape(shape_of[product.input])
+                x = worker.array(source).reshape(shape_of[product.input])
                 statistics[product.name].add(product.rows(x, sample.number), choices[source].candidate())
             done += 1
             progress(done, (count + 1) * len(batches))

@@ -58,11 +58,10 @@ def round_weights(product: Product, statistics: Statistics, methods: Collection[
     moments = statistics.moments / count
     if "bias_correction" in methods:  # the mean's share is the bias's
         moments = moments - rounded[:, :, None] * rounded[:, None, :]
-    moments = moments + _of_kernel_sums(product, rounded ** 2)
-    rounding = _FeedBack(moments)
-    if "gptq" not in methods:  # sums of kernels are kept, otherwise the nearest
-        level = np.ones(rounded.shape)
-        rounding = _FeedBack(np.eye(level.shape[1]) + _of_kernel_sums(product, level), clip_first=True)
+    if "gptq" in methods:
+        rounding = _FeedBack(moments)
+    else:  # sums of kernels are kept, otherwise the nearest
+        rounding = _FeedBack(np.eye(weights.shape[2])[None] + _of_kernel_sums(product), clip_first=True)
     scales = _largest_scales(weights)
     integers = rounding(weights, scales)
     if "clip_weights" in methods:
@@ -74,16 +73,14 @@ def round_weights(product: Product, statistics: Statistics, methods: Collection[
     return Rounded(product.like_weight(integers.astype(np.int8)), scales.ravel().astype(np.float32), bias)
 
 
-def _of_kernel_sums(product: Product, level: np.ndarray) -> np.ndarray:
-    """Moments that make an error of a kernel's sum dearer than errors of its elements; level: [groups, K], how much so.
+def _of_kernel_sums(product: Product) -> np.ndarray:
+    """Moments that make an error of a kernel's sum dearer than errors of its elements: [1, K, K].
 
-    Such an error shifts a whole region of the output. It is no larger than others, but the next ops add it up, while what
-    differs from element to element averages out.
+    Such an error shifts a whole region of the output, and the next ops add that up, while what changes along a region
+    evens out.
     """
-    k = level.shape[1]
-    taps = product.weight[0, 0].size if product.kind == "conv" else k
-    kernel = np.kron(np.eye(k // taps), np.ones((taps, taps))) if taps > 1 else np.zeros((k, k))
-    return _SUMS * np.sqrt(level[:, :, None] * level[:, None, :]) * kernel
+    k, taps = product.matrix.shape[2], product.weight[0, 0].size if product.kind == "conv" else 1
+    return _SUMS * np.kron(np.eye(k // taps), np.ones((taps, taps)) if taps > 1 else np.zeros((1, 1)))[None]
 
 
 def _largest_scales(weights: np.ndarray) -> np.ndarray:

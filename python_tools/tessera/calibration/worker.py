@@ -135,11 +135,15 @@ class Worker:
             histograms[source].observe(np.ascontiguousarray(self.values(source), np.float32), number)
 
     def values(self, source: str) -> np.ndarray:
-        """A tensor's elements in their order as the last run left them; to be read before the next one."""
+        """A tensor's elements without padding, in any order, as the last run left them; to be read before the next one."""
         if source in self._inputs:
             return self._probe.input(source)
         tensor = self._places[source]
         return self._probe.row_major(tensor) if tensor.padded else tensor.data
+
+    def array(self, source: str) -> np.ndarray:
+        """A tensor in its shape, row by row whatever its layout, as the last run left it."""
+        return self._probe.input(source) if source in self._inputs else self._probe.row_major(self._places[source])
 
     def outputs(self) -> dict[str, np.ndarray]:
         """Copies of the outputs."""
