@@ -76,8 +76,8 @@ void addPorts(Cost &cost) {
 
 //--- DMA ---
 
-/// Cycles of one side of a transfer of `shape`.
-double sideOf(Cost &cost, const Tensor &tensor, const Shape &shape, const Chip &chip, bool writes, double &ddr) {
+/// Adds what one side of a transfer of `shape` moves outside the chip; the cycles that it takes inside.
+double sideOf(Cost &cost, const Tensor &tensor, const Shape &shape, const Chip &chip, Traffic &traffic) {
   if (tensor.region == Region::local) {
     // Each lane moves at most a port's width at once, and only what lies together.
     Shape inLane = shape;
@@ -94,20 +94,17 @@ double sideOf(Cost &cost, const Tensor &tensor, const Shape &shape, const Chip &
   if (!runs.aligned) {
     bursts = (runs.bytes + chip.burstBytes - 2) / chip.burstBytes + 1;
   }
-  uint64_t moved = runs.count * bursts * chip.burstBytes;
-  (writes ? cost.writtenBytes : cost.readBytes) += runs.count * runs.bytes;
-  cost.burstBytes += moved;
-  ddr += double(moved) / chip.ddrBytesPerCycle();
+  traffic.asked += runs.count * runs.bytes;
+  traffic.moved += runs.count * bursts * chip.burstBytes;
   return 0;
 }
 
-Cost transfer(const Tensor &y, const Tensor *x, const Shape &shape, const Chip &chip, uint64_t extraBytes = 0) {
+Cost transfer(const Tensor &y, const Tensor *x, const Shape &shape, const Chip &chip, uint64_t indexBytes = 0) {
   Cost cost;
-  double ddr = double(extraBytes) / chip.ddrBytesPerCycle();
-  double local = sideOf(cost, y, shape, chip, true, ddr);
-  local = std::max(local, x ? sideOf(cost, *x, shape, chip, false, ddr) : 0);
-  cost.burstBytes += extraBytes, cost.readBytes += extraBytes;
-  atLeast(cost, ddr, Bound::ddr);
+  cost.read = {indexBytes, ceilDiv(indexBytes, chip.burstBytes) * chip.burstBytes};
+  double local = sideOf(cost, y, shape, chip, cost.written);
+  local = std::max(local, x ? sideOf(cost, *x, shape, chip, cost.read) : 0);
+  atLeast(cost, double(cost.read.moved + cost.written.moved) / chip.ddrBytesPerCycle(), Bound::ddr);
   atLeast(cost, local, Bound::local);
   addPorts(cost);
   cost.bound = cost.cycles < chip.dmaLatency ? Bound::latency : cost.bound;
@@ -118,8 +115,7 @@ Cost transfer(const Tensor &y, const Tensor *x, const Shape &shape, const Chip &
 Cost cost(const copy_command &c, const Chip &chip) { return transfer(c.y, &c.x, c.shape, chip); }
 Cost cost(const fill_command &c, const Chip &chip) { return transfer(c.y, nullptr, c.shape, chip); }
 Cost cost(const gather_command &c, const Chip &chip) {
-  return transfer(c.y, &c.x, c.shape, chip,
-                  ceilDiv(4ull * c.shape.dims[0] * c.shape.dims[1], chip.burstBytes) * chip.burstBytes);
+  return transfer(c.y, &c.x, c.shape, chip, sizeOf(Type::i32) * c.shape.dims[1]);
 }
 
 //--- The matrix unit ---

@@ -107,15 +107,15 @@ TEST(Latency, DmaPaysLatencyBurstsAndLanes) {
   double perCycle = 32 * 0.88 / 0.9;
   EXPECT_DOUBLE_EQ(cost.cycles, 200 + 32 * 1024 / perCycle);
   EXPECT_EQ(cost.bound, Bound::ddr);
-  EXPECT_EQ(cost.readBytes, 32768u);
-  EXPECT_EQ(cost.burstBytes, 32768u);
+  EXPECT_EQ(cost.read.asked, 32768u);
+  EXPECT_EQ(cost.read.moved, 32768u);
 
   load.shape = {{1, 32, 8, 8}}; // a corner: rows of 8 bytes pay for 64
   cost = costOf(encode(load), base);
-  EXPECT_EQ(cost.readBytes, 32u * 64);
-  EXPECT_EQ(cost.burstBytes, 32u * 8 * 64 * 2); // rows lie 32 bytes apart: each may touch two bursts
+  EXPECT_EQ(cost.read.asked, 32u * 64);
+  EXPECT_EQ(cost.read.moved, 32u * 8 * 64 * 2); // rows lie 32 bytes apart: each may touch two bursts
   load.x.offset = 0, load.x.strides[2] = 64, load.x.strides[1] = 2048;
-  EXPECT_EQ(costOf(encode(load), base).burstBytes, 32u * 8 * 64);
+  EXPECT_EQ(costOf(encode(load), base).read.moved, 32u * 8 * 64);
 
   load = {};
   load.shape = {{1, 3, 224, 224}};
@@ -133,7 +133,7 @@ TEST(Latency, BroadcastIsReadOnce) {
   load.shape = {{1, 32, 1, 256}};
   load.x = ddr(32, 1, 256), load.y = local(0, 1, 256);
   load.x.strides[1] = 0;
-  EXPECT_EQ(costOf(encode(load), base).readBytes, 256u);
+  EXPECT_EQ(costOf(encode(load), base).read.asked, 256u);
 }
 
 TEST(Schedule, QueuesOverlapUnlessToldToWait) {

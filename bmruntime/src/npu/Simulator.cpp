@@ -38,9 +38,10 @@ bool Simulator::open(const Descriptor *stream, size_t size, const RegionSizes &s
   return true;
 }
 
-bool Simulator::run(const Buffers &buffers, Status &status) {
+bool Simulator::run(const Buffers &buffers, Status &status, const size_t *order) {
   machine.memories.bind(buffers);
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t at = 0; at < count; ++at) {
+    size_t i = order ? order[at] : at;
     if (const char *fault = executeCommand(commands[i], machine)) {
       return BMODEL_FAIL(status, Corrupt, "command %zu (%s): %s", i, findCommand(commands[i].header.opcode)->name,
                          fault);

@@ -21,9 +21,9 @@ public:
   bool open(const bmodel::npu::Descriptor *commands, size_t count, const bmodel::npu::RegionSizes &sizes,
             const unsigned char *constants, bmodel::Status &status);
 
-  /// Runs all commands, in the order of the stream, on |buffers| of the sizes that open was given. Local memory keeps
-  /// what an earlier run left.
-  bool run(const Buffers &buffers, bmodel::Status &status);
+  /// Runs all commands on |buffers| of the sizes that open was given, in the order of the stream or in another legal
+  /// one (bmodel::npu::legalOrder). Local memory keeps what an earlier run left.
+  bool run(const Buffers &buffers, bmodel::Status &status, const size_t *order = nullptr);
 
   /// What each command costs, and when it runs.
   const std::vector<bmodel::npu::Cost> &costs() const { return commandCosts; }

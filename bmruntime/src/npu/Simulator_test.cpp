@@ -5,11 +5,13 @@
 #include "bmodel/npu/program.h"
 #include "bmodel/numerics.h"
 #include "bmodel/numerics_float.h"
+#include "bmodel_format/test/RandomStream.h"
 #include "bmodel_format/test/TestChip.h"
 
 #include <bit>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <random>
 
 using namespace bmodel;
@@ -490,4 +492,47 @@ TEST_P(OnEachChip, TablesAreIndexedByTheByte) {
   for (size_t i = 0; i < x.data.size(); ++i) {
     ASSERT_EQ(got.data[i], entry(uint32_t(i / 200), uint8_t(int8_t(x.data[i]))));
   }
+}
+
+namespace {
+
+/// What a stream makes of the bytes 0, 1, 2 ... in a legal order, or in its own.
+std::vector<unsigned char> resultOf(const Chip &chip, const RandomStream &random, const size_t *order) {
+  RegionSizes sizes = random.sizes();
+  std::vector<unsigned char> given(sizes.io[0]), answer(sizes.io[1]);
+  std::iota(given.begin(), given.end(), 0);
+  Status status;
+  Simulator simulator(chip);
+  EXPECT_TRUE(simulator.open(random.commands.data(), random.commands.size(), sizes, nullptr, status)) << status.message;
+  bmrt::npu::Area areas[] = {{given.data(), given.size()}, {answer.data(), answer.size()}};
+  EXPECT_TRUE(simulator.run({.constants = {}, .workspace = {}, .io = areas, .ioCount = 2}, status, order))
+      << status.message;
+  return answer;
+}
+
+} // namespace
+
+TEST_P(OnEachChip, EveryLegalOrderGivesTheSame) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    RandomStream random(*GetParam(), seed);
+    std::vector<unsigned char> wanted = resultOf(*GetParam(), random, nullptr);
+    for (uint64_t turn = 0; turn < 20; ++turn) {
+      std::vector<size_t> order = legalOrder(random.commands.data(), random.commands.size(), turn);
+      ASSERT_EQ(resultOf(*GetParam(), random, order.data()), wanted) << "seed " << seed << " order " << turn;
+    }
+  }
+}
+
+TEST_P(OnEachChip, WithoutWaitsOrdersDiffer) {
+  RandomStream random(*GetParam(), 0);
+  std::vector<unsigned char> wanted = resultOf(*GetParam(), random, nullptr);
+  for (Descriptor &command : random.commands) {
+    command.header.wait = 0;
+  }
+  size_t others = 0;
+  for (uint64_t turn = 0; turn < 20; ++turn) {
+    std::vector<size_t> order = legalOrder(random.commands.data(), random.commands.size(), turn);
+    others += resultOf(*GetParam(), random, order.data()) != wanted;
+  }
+  EXPECT_GT(others, 10u);
 }

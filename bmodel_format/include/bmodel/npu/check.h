@@ -40,6 +40,10 @@ bool checkOrder(const Descriptor *commands, size_t count, const Chip &chip, cons
 /// them one after another in the order given.
 void assignWaits(std::vector<Descriptor> &commands, const Chip &chip);
 
+/// One of the orders in which the commands of a verified stream may run: those of a queue one after another, none
+/// before what it waits for. The same seed gives the same order.
+std::vector<size_t> legalOrder(const Descriptor *commands, size_t count, uint64_t seed);
+
 } // namespace bmodel::npu
 
 #endif // BMODEL_NPU_CHECK_H

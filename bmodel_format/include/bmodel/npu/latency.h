@@ -18,13 +18,17 @@ namespace bmodel::npu {
 enum class Bound : uint8_t { latency, ddr, local, multiply, output, vector, port };
 const char *nameOf(Bound bound);
 
+/// Bytes of DDR, as commands ask for them and as whole bursts move them.
+struct Traffic {
+  uint64_t asked = 0, moved = 0;
+};
+
 /// What one command costs by itself.
 struct Cost {
   double cycles = 0; ///< from its start to its end, issue included, with no other command at work
   Bound bound{};     ///< the largest part
   uint64_t products = 0;
-  uint64_t readBytes = 0, writtenBytes = 0; ///< of DDR, as the command asks for them
-  uint64_t burstBytes = 0;                  ///< of DDR, as it moves them
+  Traffic read, written;
   /// Cycles in which the command needs the port of each bank, the lane that needs it most counted.
   std::vector<double> ports;
 };

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Report_test.cpp - Sums and texts of reports, worked out by hand ------===//
+#include "bmodel/npu/report.h"
+
+#include "bmodel_format/test/TestChip.h"
+
+#include <gtest/gtest.h>
+
+using namespace bmodel::npu;
+
+namespace {
+
+const Chip edge = chipNamed("npu-edge"); // 1 GHz
+
+Tensor tile(Region region) { return {.strides = {0, 64, 64, 1}, .region = region, .type = Type::i8}; }
+
+/// Weights and an input are loaded, one result stays outside for a while, one is an output.
+struct Example {
+  Example() {
+    Region regions[][2] = {{Region::local, Region::constants},
+                           {Region::local, Region::io},
+                           {Region::workspace, Region::local},
+                           {Region(int(Region::io) + 1), Region::local}};
+    for (auto &each : regions) {
+      copy_command c;
+      c.y = tile(each[0]), c.x = tile(each[1]), c.shape = {{1, 8, 1, 64}};
+      commands.push_back(encode(c));
+    }
+    pool_command p;
+    p.y = tile(Region::local), p.x = tile(Region::local), p.x.offset = 1024;
+    p.shape = {{1, 8, 1, 64}}, p.rows = 1, p.columns = 64;
+    commands.push_back(encode(p));
+    uint32_t layers[] = {0, 0, 0, 1, 1}, ids[] = {1, 2, 3, 4, 1};
+    for (size_t i = 0; i < commands.size(); ++i) {
+      commands[i].header.layer = layers[i], commands[i].header.id = ids[i];
+      costs.push_back(costOf(commands[i], edge));
+    }
+    spans = schedule(commands.data(), costs.data(), commands.size(), edge);
+  }
+  std::vector<Descriptor> commands;
+  std::vector<Cost> costs;
+  std::vector<Span> spans;
+};
+
+} // namespace
+
+TEST(Report, CountsByQueueLayerAndPurpose) {
+  Example e;
+  Report report = reportOf(e.commands.data(), e.costs.data(), e.spans.data(), e.commands.size(), 1);
+  double copy = e.costs[0].cycles, pool = e.costs[4].cycles;
+  EXPECT_EQ(copy, 200 + 512 / (4 * 0.88));
+  EXPECT_NEAR(report.all.busy[0], 4 * copy + report.all.stalled, 1e-9);
+  EXPECT_EQ(report.all.busy[1], pool);
+  EXPECT_EQ(report.cycles, e.spans[3].end);
+  EXPECT_NEAR(report.waited[0], 0, 1e-9);
+  EXPECT_NEAR(report.waited[1], report.cycles - pool, 1e-9);
+  EXPECT_EQ(report.all.commands[0], 4u);
+  for (const Traffic &each : report.all.traffic) {
+    EXPECT_EQ(each.asked, 512u);
+    EXPECT_EQ(each.moved, 512u);
+  }
+  EXPECT_EQ(report.layers.at(0).commands[0], 3u);
+  EXPECT_EQ(report.layers.at(1).commands[1], 1u);
+  EXPECT_EQ(report.layers.at(1).traffic[int(Purpose::output)].asked, 512u);
+  EXPECT_EQ(report.layers.at(1).traffic[int(Purpose::weights)].asked, 0u);
+}
+
+TEST(Report, JsonNamesLayersAndUnits) {
+  Example e;
+  Report report = reportOf(e.commands.data(), e.costs.data(), e.spans.data(), e.commands.size(), 1);
+  std::string text = reportJson(report, edge, {"stem"});
+  for (const char *part : {"\"chip\": \"npu-edge\"", "\"name\": \"stem\"", "\"name\": \"\"", "\"idle_cycles\": 0.0",
+                           "\"stalled_cycles\": 0.0", "\"mac_utilisation\": 0.0", "\"microseconds\": "}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  }
+}
+
+TEST(Report, TracesHaveOneEventACommand) {
+  Example e;
+  std::string text = chromeTrace(e.commands.data(), e.costs.data(), e.spans.data(), e.commands.size(), edge, {"stem"});
+  size_t events = 0;
+  for (size_t at = text.find("\"ph\":\"X\""); at != std::string::npos; at = text.find("\"ph\":\"X\"", at + 1)) {
+    ++events;
+  }
+  EXPECT_EQ(events, e.commands.size());
+  // The second load: 345.454... cycles of 1 ns after the first.
+  EXPECT_NE(text.find("\"name\":\"copy stem\",\"cat\":\"latency\",\"ph\":\"X\",\"ts\":0.345,\"dur\":0.345"),
+            std::string::npos)
+      << text;
+}

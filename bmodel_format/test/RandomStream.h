@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- RandomStream.h - Pipelines of commands by chance, for tests ----------===//
+#ifndef BMODEL_NPU_RANDOM_STREAM_H
+#define BMODEL_NPU_RANDOM_STREAM_H
+
+#include "bmodel/npu/check.h"
+
+#include <bit>
+#include <random>
+
+namespace bmodel::npu {
+
+/// Loads, computes, moves and stores over a few places in local memory, each of which is used again and again: what
+/// must wait for what is left to assignWaits. Every place is written before it is read, the whole output at last.
+class RandomStream {
+public:
+  static constexpr uint32_t kPlaces = 24, kOutputs = 8;
+
+  RandomStream(const Chip &chip, unsigned seed)
+      : generator(seed), channels(chip.lanes + 3), integral(chip.requantise != "float") {
+    for (uint32_t place = 0; place < kPlaces; ++place) {
+      load(place);
+    }
+    for (int round = 0; round < 100; ++round) {
+      uint32_t kind = below(6);
+      kind == 0 ? load(below(kPlaces)) : kind == 1 ? move() : kind == 2 ? store(below(kOutputs)) : add();
+    }
+    for (uint32_t output = 0; output < kOutputs; ++output) {
+      store(output);
+    }
+    assignWaits(commands, chip);
+  }
+
+  RegionSizes sizes() const {
+    return {.constants = 0, .workspace = 0, .io = {kPlaces * tileBytes(), kOutputs * tileBytes()}, .inputs = 1};
+  }
+  uint64_t tileBytes() const { return uint64_t(channels) * kRow; }
+
+  std::vector<Descriptor> commands;
+
+private:
+  static constexpr int32_t kRow = 16;
+
+  uint32_t below(uint32_t limit) { return uint32_t(generator() % limit); }
+  Shape shape() const { return {{1, channels, 1, kRow}}; }
+  Tensor local(uint32_t place) const {
+    return {.offset = uint64_t(place) * 64, .strides = {0, kRow, kRow, 1}, .region = Region::local, .type = Type::i8};
+  }
+  Tensor outside(int buffer, uint32_t tile) const {
+    return {.offset = tile * tileBytes(),
+            .strides = {0, kRow, kRow, 1},
+            .region = Region(int(Region::io) + buffer),
+            .type = Type::i8};
+  }
+
+  void load(uint32_t place) {
+    copy_command c;
+    c.y = local(place), c.x = outside(0, below(kPlaces)), c.shape = shape();
+    commands.push_back(encode(c));
+  }
+  void move() {
+    copy_command c;
+    c.y = local(below(kPlaces)), c.x = local(below(kPlaces)), c.shape = shape();
+    if (c.x.offset != c.y.offset) {
+      commands.push_back(encode(c));
+    }
+  }
+  /// The sum over rows of two places that follow each other, as a pooling does it: the compute queue.
+  void add() {
+    pool_command c;
+    c.x = local(below(kPlaces - 1)), c.y = local(below(kPlaces)), c.shape = shape();
+    c.x.strides[2] = 64, c.window.kernel[0] = 2, c.rows = 2, c.columns = uint16_t(kRow);
+    c.x.strides[1] = kRow; // the channels beyond the lanes lie behind the first ones
+    if (integral) {        // one half
+      c.output = {.flags = Output::integral | Output::clamps, .lower = -128, .upper = 127};
+      c.output.factor = std::bit_cast<float>(1 << 30), c.output.divisor = std::bit_cast<float>(31);
+    }
+    if (c.y.offset != c.x.offset && c.y.offset != c.x.offset + 64) {
+      commands.push_back(encode(c));
+    }
+  }
+  void store(uint32_t output) {
+    copy_command c;
+    c.y = outside(1, output), c.x = local(below(kPlaces)), c.shape = shape();
+    commands.push_back(encode(c));
+  }
+
+  std::mt19937 generator;
+  uint32_t channels;
+  bool integral;
+};
+
+} // namespace bmodel::npu
+
+#endif // BMODEL_NPU_RANDOM_STREAM_H
