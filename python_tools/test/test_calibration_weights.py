@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessera.calibration.products import ROWS, Product, Statistics, fake_quantise
-from tessera.calibration.rounding import METHODS, round_weights
+from tessera import _calibration
+from tessera.calibration.products import ROWS, Product, Statistics
+from tessera.calibration.rounding import METHODS, may_round, round_weights
 from tessera.calibration.worker import Candidate
 
 WAY = Candidate(1 / 64, 0, -127)
@@ -30,30 +31,37 @@ def convolve(x: np.ndarray, w: np.ndarray, groups: int, strides: tuple, pads: tu
     ((1, 3, 6, 5), (4, 3, 3, 3), 1, (1, 1), (1, 1, 1, 1), (1, 1)), ((2, 4, 7, 6), (4, 1, 3, 3), 4, (2, 2), (0, 1, 2, 1), (1, 1)),
     ((1, 4, 9, 9), (6, 2, 3, 2), 2, (2, 1), (2, 2, 2, 2), (2, 3)), ((1, 5, 11), (2, 5, 4), 1, (3,), (1, 2), (1,)),
     ((1, 2, 4, 5, 3), (3, 2, 2, 2, 2), 1, (1, 2, 1), (0, 1, 0, 1, 0, 1), (1, 1, 2))])
-def test_rows_times_weights_are_the_convolution(shape, weight, groups, strides, pads, dilations) -> None:
+def test_moments_are_those_of_the_convolution(shape, weight, groups, strides, pads, dilations) -> None:
+    """Of inputs that int8 holds: the sums of what the op makes, and of its squares."""
     generator = np.random.default_rng(0)
-    x, w = generator.normal(size=shape), generator.normal(size=weight)
+    x, w = generator.integers(-100, 100, size=shape) / 64, generator.normal(size=weight)
     product = Product("y", "x", "conv", w, groups, strides, pads, dilations)
-    rows = product.rows(x, 5)
-    got = np.matmul(rows, product.matrix.transpose(0, 2, 1)).transpose(1, 0, 2).reshape(rows.shape[1], -1)
-    assert np.allclose(got, convolve(x, w, groups, strides, pads, dilations))
+    collected, made = Statistics(product), convolve(x, w, groups, strides, pads, dilations)
+    collected.add(x, 5, WAY)
+    assert collected.count == len(made) == product.rows(shape)
+    for mean in (collected.exact, collected.rounded):
+        assert np.allclose(np.einsum("gok,gk->go", product.matrix, mean).ravel(), made.mean(0))
+    squares = np.einsum("gok,gkl,gol->go", product.matrix, collected.moments.astype(np.float64), product.matrix)
+    assert np.allclose(squares.ravel(), np.square(made).mean(0), rtol=1e-4)
     assert np.array_equal(product.like_weight(product.matrix), w)
 
 
 @pytest.mark.parametrize("trans_b", [False, True])
-def test_matmul_rows(trans_b: bool) -> None:
+def test_matmul_moments(trans_b: bool) -> None:
     generator = np.random.default_rng(0)
-    x, w = generator.normal(size=(2, 3, 5)), generator.normal(size=(7, 5) if trans_b else (5, 7))
+    x, w = generator.integers(-100, 100, size=(2, 3, 5)) / 64, generator.normal(size=(7, 5) if trans_b else (5, 7))
     product = Product("y", "x", "matmul", w, trans_b=trans_b)
-    assert np.allclose(product.rows(x, 0)[0] @ product.matrix[0].T, x.reshape(-1, 5) @ (w.T if trans_b else w))
+    collected = Statistics(product)
+    collected.add(x, 0, WAY)
+    assert np.allclose(collected.exact @ product.matrix[0].T, (x.reshape(-1, 5) @ (w.T if trans_b else w)).mean(0))
     assert np.array_equal(product.like_weight(product.matrix), w)
-    assert product.rows(generator.normal(size=(4000, 5)), 3).shape == (1, ROWS, 5)
+    assert product.rows((2, 3, 5)) == 6 and product.rows((4000, 5)) == ROWS
 
 
 def statistics(product: Product, x: np.ndarray) -> Statistics:
-    collected = Statistics()
+    collected = Statistics(product, may_round(product, x.shape[0] * product.rows(x.shape[1:])))
     for i, sample in enumerate(x):
-        collected.add(product.rows(sample, i), WAY)
+        collected.add(sample, i, WAY)
     return collected
 
 
@@ -70,7 +78,8 @@ def output_error(product: Product, x: np.ndarray, methods: tuple[str, ...]) -> t
     """Of the outputs over all samples: the mean square that the weights cause, and the largest mean that weights and input cause."""
     rounded = round_weights(product, statistics(product, x), methods)
     flat = x.reshape(-1, x.shape[-1])
-    quantised, weight = fake_quantise(flat, WAY), product.weight.T.astype(np.float64)
+    quantised, weight = flat.astype(np.float32), product.weight.T.astype(np.float64)
+    _calibration.fake_quantise(quantised, WAY.scale, WAY.zero_point, WAY.lowest, 127)
     got = quantised @ (rounded.integers * rounded.scales[:, None].astype(np.float64)).T
     error = got - quantised @ weight
     mean = (got - flat @ weight).mean(0) + (0 if rounded.bias is None else rounded.bias)
@@ -99,14 +108,14 @@ def test_outliers_are_clipped_where_that_pays() -> None:
 
 def test_rows_that_are_no_numbers_are_told_apart() -> None:
     product = Product("y", "x", "matmul", np.ones((2, 3), np.float32), trans_b=True)
-    assert not Statistics().is_finite and statistics(product, np.ones((1, 4, 3))).is_finite
+    assert not Statistics(product).is_finite and statistics(product, np.ones((1, 4, 3))).is_finite
     assert not statistics(product, np.full((1, 4, 3), np.nan)).is_finite
 
 
 def test_few_rows_choose_no_roundings(layer: tuple[Product, np.ndarray]) -> None:
     product, x = layer
     few = statistics(product, x[:2, :40])
-    assert few.count == 80 < 2 * 48
+    assert few.count == 80 < 2 * 48 and not few.second
     assert np.array_equal(round_weights(product, few, METHODS).integers, round_weights(product, few, ()).integers)
     many = statistics(product, x)
     assert not np.array_equal(round_weights(product, many, METHODS).integers, round_weights(product, many, ()).integers)

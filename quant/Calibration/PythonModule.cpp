@@ -5,14 +5,20 @@
 // C API, so one module serves numpy 1 and 2.
 //
 //===----------------------------------------------------------------------===//
+#include "quant/Calibration/FeedBack.h"
 #include "quant/Calibration/Histogram.h"
+#include "quant/Calibration/Moments.h"
 
 #include <cstring>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 namespace py = pybind11;
 using tessera::quant::fakeQuantise;
+using tessera::quant::Groups;
 using tessera::quant::Histogram;
+using tessera::quant::Moments;
+using tessera::quant::Patches;
 
 namespace {
 
@@ -101,6 +107,50 @@ Histogram setState(const py::tuple &state) {
   return histogram;
 }
 
+template <typename T>
+py::bytes bytesOf(const std::vector<T> &values) {
+  return {reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T)};
+}
+
+void addRows(Moments &moments, const Patches &patches, const py::buffer &values, const std::vector<int64_t> &positions,
+             float scale, int zeroPoint, int lowest) {
+  const Floats floats(values);
+  if (floats.size() != size_t(patches.elements()) || patches.depth() != moments.depth ||
+      patches.groups() != moments.groups) {
+    throw py::value_error("rows that do not fit the moments");
+  }
+  for (int64_t position : positions) {
+    if (position < 0 || position >= patches.positions()) {
+      throw py::value_error("there is no such position");
+    }
+  }
+  py::gil_scoped_release release;
+  moments.add(patches, floats.data(), positions, {scale, zeroPoint, lowest});
+}
+
+/// (integers as int8 [ways, groups, rows, depth], losses as float64 [ways, groups, rows]), each as bytes.
+py::tuple roundGroups(const py::buffer &weights, const py::buffer &moments, const py::buffer &damping,
+                      const py::buffer &scales, int lowest, int highest, bool clipFirst) {
+  const Floats w(weights), m(moments), d(damping), s(scales);
+  if (w.info.ndim != 3 || s.info.ndim != 4) {
+    throw py::value_error("expected weights [groups, rows, depth], scales [ways, groups, rows, steps]");
+  }
+  const Groups groups{w.data(),        m.data(),        d.data(),        s.data(), w.info.shape[0], w.info.shape[1],
+                      w.info.shape[2], s.info.shape[0], s.info.shape[3], lowest,   highest,         clipFirst};
+  if (m.size() != size_t(groups.groups * groups.depth * groups.depth) || d.size() != size_t(groups.groups) ||
+      s.info.shape[1] != groups.groups || s.info.shape[2] != groups.rows || groups.depth < 1 || groups.steps < 1) {
+    throw py::value_error("weights, moments, damping and scales that do not fit each other");
+  }
+  const size_t rows = size_t(groups.ways * groups.groups * groups.rows);
+  std::vector<int8_t> integers(rows * size_t(groups.depth));
+  std::vector<double> losses(rows);
+  {
+    py::gil_scoped_release release;
+    tessera::quant::roundGroups(groups, integers.data(), losses.data());
+  }
+  return py::make_tuple(bytesOf(integers), bytesOf(losses));
+}
+
 } // namespace
 
 PYBIND11_MODULE(_calibration, module) {
@@ -125,5 +175,25 @@ PYBIND11_MODULE(_calibration, module) {
       },
       "Rounds the values in place to scale * (q - zero_point).", py::arg("values"), py::arg("scale"),
       py::arg("zero_point"), py::arg("lowest") = -128, py::arg("highest") = 127);
+  py::class_<Patches>(module, "Patches", "See quant/Calibration/Moments.h.")
+      .def(py::init([](std::vector<int64_t> shape, int64_t groups, std::vector<int64_t> kernel,
+                       std::vector<int64_t> strides, std::vector<int64_t> pads, std::vector<int64_t> dilations) {
+             return Patches(std::move(shape),
+                            {groups, std::move(kernel), std::move(strides), std::move(pads), std::move(dilations)});
+           }),
+           py::arg("shape"), py::arg("groups"), py::arg("kernel"), py::arg("strides"), py::arg("pads"),
+           py::arg("dilations"))
+      .def_property_readonly("positions", &Patches::positions)
+      .def_property_readonly("depth", &Patches::depth);
+  py::class_<Moments>(module, "Moments", "See quant/Calibration/Moments.h.")
+      .def(py::init<int64_t, int64_t, bool>(), py::arg("groups"), py::arg("depth"), py::arg("second"))
+      .def("add", addRows, py::arg("patches"), py::arg("values"), py::arg("positions"), py::arg("scale"),
+           py::arg("zero_point"), py::arg("lowest"))
+      .def_readonly("count", &Moments::count)
+      .def_property_readonly("exact", [](const Moments &m) { return bytesOf(m.exact); })
+      .def_property_readonly("rounded", [](const Moments &m) { return bytesOf(m.rounded); })
+      .def("products", [](const Moments &m) { return bytesOf(m.products()); });
+  module.def("round_groups", roundGroups, "See quant/Calibration/FeedBack.h.", py::arg("weights"), py::arg("moments"),
+             py::arg("damping"), py::arg("scales"), py::arg("lowest"), py::arg("highest"), py::arg("clip_first"));
   module.attr("SHIFT") = Histogram::kShift;
 }

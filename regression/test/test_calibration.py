@@ -20,7 +20,10 @@ from conftest import BUILD, check, run_tool
 from PIL import Image
 from test_bad_input import assert_refused
 
+from tessera import top_model
+from tessera.calibration.worker import Job, Worker
 from tessera.files import save_npz
+from tessera.progress import Report
 
 MODEL = REGRESSION / "models" / "resnet8_cifar10" / "resnet8_cifar10.onnx"
 PICTURES = REGRESSION / "models" / "mobilenetv1_0.25_128" / "pictures"
@@ -323,10 +326,10 @@ def test_memory_does_not_grow_with_samples(top: Path, tmp_path: Path) -> None:
 
 def test_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> None:
     """They lower the output error here, are written beside the table, and the same samples give the same bytes."""
-    document = json.loads(check(calibrate(top, pictures, tmp_path / "a.json", "--methods", "bias_correction", "--json")))
+    document = json.loads(check(calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq,bias_correction", "--json")))
     told = document["methods"]
     assert told["ops"] == 10 and 0 < told["error_with"] < told["error_without"]
-    check(calibrate(top, pictures, tmp_path / "b.json", "--methods", "bias_correction"))
+    check(calibrate(top, pictures, tmp_path / "b.json", "--methods", "gptq,bias_correction", "--workers", "1"))
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes() and b"weights_hash" in (tmp_path / "a.json").read_bytes()
     deployed = check(run_tool("model_deploy", "--mlir", top, "--quantize", "INT8", "--calibration_table", tmp_path / "a.json", "--model",
@@ -346,3 +349,22 @@ def test_weights_of_another_table_are_refused(top: Path, pictures: Path, tmp_pat
 
 def test_unknown_method_is_refused(top: Path, pictures: Path, tmp_path: Path) -> None:
     assert_refused(calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq,bias_corection"), 2, "bias_corection", "is it 'bias_correction'?")
+
+
+def test_tensors_are_read_row_by_row(top: Path, tmp_path: Path) -> None:
+    """What weights are learned from is each tensor in its shape; in memory many lie in blocks of channels."""
+    array = np.random.default_rng(0).uniform(0, 255, (1, 3, 32, 32)).astype(np.float32)
+    save_npz(tmp_path / "in.npz", {"input": array})
+    check(run_tool("model_runner", "--model", top, "--input", tmp_path / "in.npz", "--output", tmp_path / "all.npz",
+                   "--dump_all_tensors"))
+    reference, report = np.load(tmp_path / "all.npz"), Report(1, quiet=True)
+    model = top_model.open_top(top, report)
+    info = top_model.deploy(model, tmp_path / "o.bmodel", report, chip="x86", quantize="F32",
+                            extra=["--observe", "--weights", str(tmp_path / "w.safetensors")])
+    observed = {t["name"]: t for t in info["tensors"] if t["name"] in reference.files and len(t["shape"]) == 4}
+    worker = Worker(Job("k", str(tmp_path / "o.bmodel"), model.inputs, tuple(t["source"] for t in observed.values())))
+    worker.run({"input": array})
+    assert len(observed) >= 10
+    for name, tensor in observed.items():
+        want = reference[name].reshape(tensor["shape"])
+        assert np.allclose(worker.array(tensor["source"]).reshape(tensor["shape"]), want, rtol=1e-3, atol=1e-3 * np.abs(want).max()), name

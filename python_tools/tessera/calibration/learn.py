@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,8 +17,9 @@ from ..progress import Report
 from ..top_model import TopModel
 from .choose import Choice
 from .dataset import Dataset, Sample, Unreadable, spread
+from .engine import usable_cores
 from .products import Product, Statistics, bytes_of
-from .rounding import LARGEST_K, Rounded, is_exact, round_weights
+from .rounding import Rounded, may_round, round_weights
 from .table import Table
 from .worker import Job, Worker, output_error
 
@@ -35,38 +37,40 @@ def read_products(entries: Sequence[Mapping[str, object]], weights: Path) -> lis
     return [Product.make(entry, arrays[str(entry["name"])]) for entry in entries]
 
 
-def share_to_round(products: Sequence[Product]) -> float:
-    """Of the weights: those that int8 does not hold as they are."""
-    return sum(p.weight.size for p in products if not is_exact(p)) / max(sum(p.weight.size for p in products), 1)
+def share_to_round(products: Sequence[Product], shape_of: Mapping[str, tuple[int, ...]], count: int) -> float:
+    """Of the weights: those on whose roundings `count` samples have a say."""
+    chosen = [p for p in products if p.input in shape_of and may_round(p, count * p.rows(shape_of[p.input]))]
+    return sum(p.weight.size for p in chosen) / max(sum(p.weight.size for p in products), 1)
 
 
 def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, products: Sequence[Product], choices: Mapping[str, Choice],
           source_of: Mapping[str, str], shape_of: Mapping[str, tuple[int, ...]], methods: Collection[str],
           progress: Callable[[int, int], None]) -> dict[str, Rounded]:
-    """By the products' names. samples: `count` of them. Left out are products whose input has no range, whose sums are too
-    long, and those whose weights need no choice and whose bias is not asked for."""
-    usable = [p for p in products if source_of.get(p.input) in choices and p.matrix.shape[2] <= LARGEST_K
-              and ("bias_correction" in methods or not is_exact(p))]
-    batches = _batches(usable)
+    """By the products' names. samples: `count` of them. Left out are products whose input has no range, and those whose weights
+    need no choice if their bias is not asked for."""
+    second = {p.name for p in products if p.input in shape_of and may_round(p, count * p.rows(shape_of[p.input]))}
+    batches = _batches([p for p in products if source_of.get(p.input) in choices and (p.name in second or "bias_correction" in methods)])
     worker, done, result = Worker(job), 0, {}
-    for batch in batches:
-        statistics = {product.name: Statistics() for product in batch}
-        for sample in samples():
-            try:
-                worker.run(sample.load(job.specs))
-            except Unreadable:
-                continue
-            for product in batch:
-                source = source_of[product.input]
-                x = worker.array(source).reshape(shape_of[product.input])
-                statistics[product.name].add(product.rows(x, sample.number), choices[source].candidate())
+    with ThreadPoolExecutor(usable_cores()) as threads:  # what takes long holds no interpreter lock
+        for batch in batches:
+            statistics = {product.name: Statistics(product, product.name in second) for product in batch}
+            for sample in samples():
+                try:
+                    worker.run(sample.load(job.specs))
+                except Unreadable:
+                    continue
+
+                def add(product: Product) -> None:
+                    source = source_of[product.input]
+                    x = worker.array(source).reshape(shape_of[product.input])
+                    statistics[product.name].add(x, sample.number, choices[source].candidate())
+                list(threads.map(add, batch))
+                done += 1
+                progress(done, (count + 1) * len(batches))
+            clean = [product for product in batch if statistics[product.name].is_finite]  # others are rounded by themselves
+            found = threads.map(lambda product: round_weights(product, statistics[product.name], methods), clean)
+            result.update(zip((product.name for product in clean), found))
             done += 1
-            progress(done, (count + 1) * len(batches))
-        for product in batch:
-            with contextlib.suppress(np.linalg.LinAlgError):  # NaN or infinity in the inputs: rounded by itself
-                if statistics[product.name].is_finite:
-                    result[product.name] = round_weights(product, statistics[product.name], methods)
-        done += 1
     return result
 
 

@@ -2,10 +2,12 @@
 """What convolutions and matmuls read on the samples: means and second moments of their inputs, streamed."""
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Mapping
 
 import numpy as np
+
+from tessera import _calibration
 
 from .worker import Candidate
 
@@ -46,69 +48,78 @@ class Product:
             return np.ascontiguousarray(matrix[0] if self.trans_b else matrix[0].T)
         return matrix.reshape(self.weight.shape)
 
-    def rows(self, x: np.ndarray, shift: int) -> np.ndarray:
-        """[groups, rows, K]: what the op multiplies with its weights at some positions. shift: turns which ones."""
+    @property
+    def depth(self) -> int:
+        """K: products that one output element sums up."""
         if self.kind == "matmul":
-            flat = x.reshape(-1, x.shape[-1])
-            return flat[_positions(flat.shape[0], shift)][None]
-        return self._patches(x, shift)
+            return self.weight.shape[1 if self.trans_b else 0]
+        return int(np.prod(self.weight.shape[1:]))
 
-    def _patches(self, x: np.ndarray, shift: int) -> np.ndarray:
-        rank, kernel = x.ndim - 2, self.weight.shape[2:]
-        padded = np.pad(x, [(0, 0), (0, 0), *zip(self.pads[:rank], self.pads[rank:])])
-        sizes = padded.shape[2:]
-        outputs = [(s - d * (k - 1) - 1) // stride + 1 for s, d, k, stride in zip(sizes, self.dilations, kernel, self.strides)]
-        picked = np.unravel_index(_positions(x.shape[0] * int(np.prod(outputs)), shift), (x.shape[0], *outputs))
-        taps = np.unravel_index(np.arange(int(np.prod(kernel))), kernel)
-        coordinates = [picked[1 + i][:, None] * self.strides[i] + taps[i][None] * self.dilations[i] for i in range(rank)]
-        places = np.ravel_multi_index(coordinates, sizes)
-        found = padded.reshape(*padded.shape[:2], -1)[picked[0][:, None], :, places]  # [rows, taps, C]
-        rows = found.transpose(2, 0, 1).reshape(self.groups, x.shape[1] // self.groups, len(places), -1)
-        return rows.transpose(0, 2, 1, 3).reshape(self.groups, len(places), -1)
+    def rows(self, shape: tuple[int, ...]) -> int:
+        """Looked at in one sample whose input has such a shape."""
+        return min(self.patches(shape).positions, ROWS)
+
+    def patches(self, shape: tuple[int, ...]) -> "_calibration.Patches":
+        """The rows that the op multiplies with its weights, of an input of such a shape."""
+        if self.kind == "matmul":
+            return _calibration.Patches((int(np.prod(shape[:-1])), shape[-1]), 1, (), (), (), ())
+        return _calibration.Patches(shape, self.groups, self.weight.shape[2:], self.strides, self.pads, self.dilations)
 
 
-def _positions(count: int, shift: int) -> np.ndarray:
-    """At most ROWS of the numbers below `count`, evenly spread, others for other shifts."""
-    if count <= ROWS:
-        return np.arange(count)
-    return np.sort((np.arange(ROWS) * count // ROWS + shift * 7919) % count)
+def _positions(count: int, rows: int, shift: int) -> list[int]:
+    """`rows` of the numbers below `count`, evenly spread, others for other shifts."""
+    if count == rows:
+        return list(range(count))
+    return np.sort((np.arange(rows) * count // rows + shift * 7919) % count).tolist()
 
 
-def fake_quantise(x: np.ndarray, way: Candidate) -> np.ndarray:
-    """x as its integers give it back."""
-    q = np.clip(np.rint(x / np.float32(way.scale)) + way.zero_point, way.lowest, 127)
-    return (q - way.zero_point) * np.float32(way.scale)
-
-
-@dataclass
 class Statistics:
-    """Of one op over all samples; its size does not depend on their number. exact, rounded: sums of rows [groups, K] before
-    and after the input is quantised; moments: sums of products of the latter [groups, K, K]."""
+    """Of what one op reads, over all samples; the size does not depend on their number. second: whether moments are wanted."""
 
-    count: int = 0
-    exact: np.ndarray | None = None
-    rounded: np.ndarray | None = None
-    moments: np.ndarray | None = field(default=None, repr=False)
+    def __init__(self, product: Product, second: bool = True) -> None:
+        self._product = product
+        self._k = product.depth
+        self.second = second
+        self._finite = True
+        self._moments = _calibration.Moments(product.groups, self._k, second)
 
-    def add(self, rows: np.ndarray, way: Candidate) -> None:
-        rows = rows.astype(np.float32)
-        quantised = fake_quantise(rows, way)
-        parts = (rows.sum(1, dtype=np.float64), quantised.sum(1, dtype=np.float64),
-                 np.matmul(quantised.transpose(0, 2, 1), quantised).astype(np.float64))
-        if self.exact is None:
-            self.exact, self.rounded, self.moments = parts
-        else:
-            for mine, more in zip((self.exact, self.rounded, self.moments), parts):
-                mine += more
-        self.count += rows.shape[1]
+    def add(self, x: np.ndarray, shift: int, way: Candidate) -> None:
+        """x: the op's input in one sample. shift: turns which of the output positions are looked at."""
+        patches = self._product.patches(x.shape)
+        self._finite = self._finite and bool(np.isfinite(x).all())
+        self._moments.add(patches, np.ascontiguousarray(x, np.float32), _positions(patches.positions, self._product.rows(x.shape), shift),
+                          way.scale, way.zero_point, way.lowest)
+
+    @property
+    def count(self) -> int:
+        """Rows of each group."""
+        return self._moments.count
+
+    @property
+    def exact(self) -> np.ndarray:
+        """Means of the rows [groups, K], each value clipped to what the integers reach."""
+        return self._mean(self._moments.exact)
+
+    @property
+    def rounded(self) -> np.ndarray:
+        """Means once the input is quantised [groups, K]."""
+        return self._mean(self._moments.rounded)
+
+    @property
+    def moments(self) -> np.ndarray:
+        """float32 [groups, K, K]: means of products of the quantised ones, where they are wanted."""
+        sums = np.frombuffer(self._moments.products(), np.float32).reshape(-1, self._k, self._k)
+        return sums * np.float32(1 / max(self.count, 1))
+
+    def _mean(self, sums: bytes) -> np.ndarray:
+        return np.frombuffer(sums, np.float64).reshape(-1, self._k) / max(self.count, 1)
 
     @property
     def is_finite(self) -> bool:
-        """Whether there were rows, without NaN and infinity."""
-        return self.moments is not None and bool(np.isfinite(self.moments).all())
+        """Whether there were samples, without NaN and infinity."""
+        return self.count > 0 and self._finite
 
 
 def bytes_of(product: Product) -> int:
     """What its statistics take."""
-    groups, _, k = product.matrix.shape
-    return groups * k * k * 8
+    return product.groups * product.depth ** 2 * 4

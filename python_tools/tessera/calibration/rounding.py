@@ -11,6 +11,8 @@ from typing import Collection
 
 import numpy as np
 
+from tessera import _calibration
+
 from .products import Product, Statistics
 
 METHODS = ("gptq", "clip_weights", "bias_correction")
@@ -23,13 +25,12 @@ LARGEST_K = 2400
 LEAST_ROWS = 2
 """With fewer rows than this for each of K moments hold for the samples alone: only the bias is corrected by them. A classifier
 on a pooled picture has one row a sample."""
-_LIMIT = 127
-_DAMPING = 0.01
-_SHARES = (0.95, 0.9, 0.8, 0.7)
-_CLEARLY = 0.97
-_SUMS = 5.0
-_BLOCK = 64
-_ON_GRID = 1e-3
+LIMIT = 127
+DAMPING = 0.01
+SHARES = (1.0, 0.95, 0.9, 0.8, 0.7)
+CLEARLY = 0.97
+SUMS = 5.0
+ON_GRID = 1e-3
 
 
 @dataclass(frozen=True)
@@ -45,97 +46,83 @@ def is_exact(product: Product) -> bool:
     """Whether int8 holds the weights as they are, as those of a model that was quantised before: nothing is to be chosen."""
     weights = product.matrix
     steps = weights / _largest_scales(weights)[..., None]
-    return bool(np.abs(steps - np.rint(steps)).max() < _ON_GRID)
+    return bool(np.abs(steps - np.rint(steps)).max() < ON_GRID)
+
+
+def may_round(product: Product, rows: int) -> bool:
+    """Whether so many rows have a say on the roundings of the weights."""
+    return product.depth <= LARGEST_K and rows >= LEAST_ROWS * product.depth and not is_exact(product)
 
 
 def round_weights(product: Product, statistics: Statistics, methods: Collection[str]) -> Rounded:
-    """By `methods`. Without gptq the sums of kernels are kept, as the compiler does by itself."""
+    """By `methods`; without second moments the bias alone, with roundings as the compiler does them by itself."""
     weights = product.matrix
-    count = max(statistics.count, 1)
-    if count < LEAST_ROWS * weights.shape[2]:
-        methods = set(methods) & {"bias_correction"}
-    exact, rounded = statistics.exact / count, statistics.rounded / count
-    moments = statistics.moments / count
-    if "bias_correction" in methods:  # the mean's share is the bias's
-        moments = moments - rounded[:, :, None] * rounded[:, None, :]
-    if "gptq" in methods:
-        rounding = _FeedBack(moments)
-    else:  # sums of kernels are kept, otherwise the nearest
-        rounding = _FeedBack(np.eye(weights.shape[2])[None] + _of_kernel_sums(product), clip_first=True)
+    methods = set(methods) & (set(METHODS) if statistics.second else {"bias_correction"})
     scales = _largest_scales(weights)
-    integers = rounding(weights, scales)
-    if "clip_weights" in methods:
-        scales, integers = _search_scales(weights, scales, integers, moments, rounding)
+    if methods & {"gptq", "clip_weights"}:
+        scales, integers = _by_moments(product, weights, scales, statistics, methods)
+    else:
+        integers = _by_themselves(product, weights, scales)
     bias = None
     if "bias_correction" in methods:
-        got = np.einsum("gok,gk->go", integers * scales[..., None], rounded)
-        bias = (np.einsum("gok,gk->go", weights, exact) - got).ravel().astype(np.float32)
-    return Rounded(product.like_weight(integers.astype(np.int8)), scales.ravel().astype(np.float32), bias)
+        got = np.einsum("gok,gk->go", integers * scales[..., None].astype(np.float64), statistics.rounded)
+        bias = (np.einsum("gok,gk->go", weights, statistics.exact) - got).ravel().astype(np.float32)
+    return Rounded(product.like_weight(integers), scales.ravel(), bias)
 
 
-def _of_kernel_sums(product: Product) -> np.ndarray:
-    """Moments that make an error of a kernel's sum dearer than errors of its elements: [1, K, K].
+def _by_moments(product: Product, weights: np.ndarray, scales: np.ndarray, statistics: Statistics, methods: Collection[str]
+                ) -> tuple[np.ndarray, np.ndarray]:
+    """Scales and integers with the least error of the outputs."""
+    moments = statistics.moments
+    if "bias_correction" in methods:  # the mean's share is the bias's
+        mean = statistics.rounded.astype(np.float32)
+        moments -= mean[:, :, None] * mean[:, None, :]
+    ways = np.stack([scales * np.float32(share) for share in (SHARES if "clip_weights" in methods else SHARES[:1])])
+    if "gptq" in methods:
+        integers, losses = round_groups(weights, moments, ways[..., None], -LIMIT, LIMIT, clip_first=False)
+    else:
+        integers = np.stack([_by_themselves(product, weights, way) for way in ways])
+        errors = (integers * ways[..., None] - weights).astype(np.float32)
+        losses = np.einsum("wgok,wgok->wgo", np.matmul(errors, moments), errors)
+    return _best(ways, integers, losses)
 
-    Such an error shifts a whole region of the output, and the next ops add that up, while what changes along a region
-    evens out.
-    """
-    k, taps = product.matrix.shape[2], product.weight[0, 0].size if product.kind == "conv" else 1
-    return _SUMS * np.kron(np.eye(k // taps), np.ones((taps, taps)) if taps > 1 else np.zeros((1, 1)))[None]
+
+def _by_themselves(product: Product, weights: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """To the nearest, but so that sums of kernels stay: an error of theirs shifts a whole region of the output, and the next ops
+    add that up, while what changes along a region evens out."""
+    taps = product.weight[0, 0].size if product.kind == "conv" else 1
+    if taps == 1 or is_exact(product):
+        return np.clip(np.rint(weights / scales[..., None]), -LIMIT, LIMIT).astype(np.int8)
+    kernels = weights.reshape(1, -1, taps)
+    moments = (np.eye(taps) + SUMS * np.ones((taps, taps))).astype(np.float32)[None]
+    ways = np.broadcast_to(scales[..., None], (*weights.shape[:2], weights.shape[2] // taps)).reshape(1, 1, -1, 1)
+    return round_groups(kernels, moments, ways, -LIMIT, LIMIT, clip_first=True)[0].reshape(weights.shape)
 
 
 def _largest_scales(weights: np.ndarray) -> np.ndarray:
-    """Single precision, as the model has them. A channel of zeros is exact in any scale."""
+    """float32 [groups, OC / groups]. A channel of zeros is exact in any scale."""
     largest = np.abs(weights).max(axis=2)
-    return np.where(largest > 0, np.maximum(largest / _LIMIT, np.finfo(np.float32).tiny), 1.0).astype(np.float32).astype(np.float64)
+    return np.where(largest > 0, np.maximum(largest / LIMIT, np.finfo(np.float32).tiny), 1.0).astype(np.float32)
 
 
-def _search_scales(weights: np.ndarray, scales: np.ndarray, integers: np.ndarray, moments: np.ndarray,
-                   rounding: "_FeedBack") -> tuple[np.ndarray, np.ndarray]:
-    """Per channel the scale, and its integers, with the least error; `integers` are those of `scales`."""
-    def loss_of(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        error = values * steps[..., None] - weights
-        return np.einsum("gok,gok->go", np.matmul(error, moments), error)
-    best, least = scales, loss_of(integers, scales)
-    for share in _SHARES:
-        tried = (scales * share).astype(np.float32).astype(np.float64)
-        values = rounding(weights, tried)
-        loss = loss_of(values, tried)
-        better = loss < _CLEARLY * least  # the samples are not all there is
-        best, least = np.where(better, tried, best), np.where(better, loss, least)
-        integers = np.where(better[..., None], values, integers)
-    return best, integers
+def round_groups(weights: np.ndarray, moments: np.ndarray, ways: np.ndarray, lowest: int, highest: int,
+                 clip_first: bool) -> tuple[np.ndarray, np.ndarray]:
+    """weights [groups, rows, K] in every one of the scales `ways` [ways, groups, rows, steps], each step for K / steps weights.
+    Returns integers [ways, groups, rows, K] and their errors [ways, groups, rows]."""
+    damping = DAMPING * np.einsum("gkk->gk", moments).mean(axis=1) + np.float32(1e-12)
+    integers, losses = _calibration.round_groups(
+        np.ascontiguousarray(weights, np.float32), moments, damping.astype(np.float32), np.ascontiguousarray(ways), lowest, highest,
+        clip_first)
+    shape = (len(ways), *weights.shape)
+    return np.frombuffer(integers, np.int8).reshape(shape), np.frombuffer(losses, np.float64).reshape(shape[:-1])
 
 
-class _FeedBack:
-    """Rounds column by column, those with the most input first; each one's error is spread over those that follow.
-
-    clip_first: what a scale clips is not spread: the moments do not know what inputs are like.
-    """
-
-    def __init__(self, moments: np.ndarray, clip_first: bool = False) -> None:
-        self._clip_first = clip_first
-        diagonal = np.einsum("gkk->gk", moments)
-        self._order = np.argsort(-diagonal, axis=1, kind="stable")
-        damping = _DAMPING * diagonal.mean(axis=1) + 1e-12
-        damped = np.take_along_axis(np.take_along_axis(moments, self._order[:, :, None], 1), self._order[:, None, :], 2)
-        damped = damped + damping[:, None, None] * np.eye(moments.shape[1])
-        self._factor = np.linalg.cholesky(np.linalg.inv(damped)).transpose(0, 2, 1)
-
-    def __call__(self, weights: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        factor, k = self._factor, weights.shape[2]
-        if self._clip_first:
-            weights = np.clip(weights, -_LIMIT * scales[..., None], _LIMIT * scales[..., None])
-        rest = np.take_along_axis(weights, self._order[:, None, :], 2).copy()
-        integers = np.empty_like(rest)
-        for begin in range(0, k, _BLOCK):
-            end = min(begin + _BLOCK, k)
-            errors = np.empty((*rest.shape[:2], end - begin))
-            for j in range(begin, end):
-                column = rest[:, :, j]
-                integers[:, :, j] = np.clip(np.rint(column / scales), -_LIMIT, _LIMIT)
-                errors[:, :, j - begin] = (column - integers[:, :, j] * scales) / factor[:, j, j][:, None]
-                rest[:, :, j + 1:end] -= errors[:, :, j - begin, None] * factor[:, None, j, j + 1:end]
-            rest[:, :, end:] -= np.matmul(errors, factor[:, begin:end, end:])
-        result = np.empty_like(integers)
-        np.put_along_axis(result, np.broadcast_to(self._order[:, None, :], result.shape), integers, 2)
-        return result
+def _best(ways: np.ndarray, integers: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Per channel the scale, and its integers, with the least error; the first one unless another is clearly better: the
+    samples are not all there is."""
+    chosen, least = np.zeros(losses.shape[1:], int), losses[0]
+    for way in range(1, len(ways)):
+        better = losses[way] < CLEARLY * least
+        chosen, least = np.where(better, way, chosen), np.where(better, losses[way], least)
+    groups, rows = np.indices(chosen.shape)
+    return ways[chosen, groups, rows], integers[chosen, groups, rows]

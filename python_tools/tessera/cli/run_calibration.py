@@ -276,8 +276,8 @@ def _learn(context: Context, job: Job, dataset: Dataset, observed: Observed, sta
         source_of = {t["name"]: t["source"] for t in observed.info["tensors"]}
         shape_of = {t["name"]: tuple(t["shape"]) for t in observed.info["tensors"]}
         methods = _weight_methods(args.methods)
-        if args.methods == "auto" and learning.share_to_round(products) < WORTH_ROUNDING:
-            step.note = "left out: int8 holds them as they are"
+        if args.methods == "auto" and learning.share_to_round(products, shape_of, count) < WORTH_ROUNDING:
+            step.note = "left out: int8 holds them as they are, or there are too few samples for them"
             return {}
         learned = learning.learn(job, samples, count, products, choices, source_of, shape_of, methods, step.progress)
         if not learned:

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- FeedBack.cpp - Rounding with regard to what is multiplied ----------===//
+#include "quant/Calibration/FeedBack.h"
+
+#include "quant/Calibration/MultiplyAdd.h"
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+namespace tessera::quant {
+
+FeedBack::FeedBack(const float *moments, int64_t depth, float damping)
+    : depth(depth), stride(padded(depth)), order(size_t(depth)), factor(size_t(depth * stride)), pivots(size_t(depth)) {
+  if (!(damping > 0) || !std::isfinite(damping) ||
+      !std::all_of(moments, moments + depth * depth, [](float v) { return std::isfinite(v); })) {
+    throw std::invalid_argument("moments that are no numbers");
+  }
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return std::pair(moments[a * depth + a], b) < std::pair(moments[b * depth + b], a); // by index where equal
+  });
+  for (int64_t i = 0; i < depth; ++i) {
+    for (int64_t j = 0; j <= i; ++j) {
+      factor[size_t(i * stride + j)] = moments[order[size_t(i)] * depth + order[size_t(j)]];
+    }
+    factor[size_t(i * stride + i)] += damping;
+  }
+  factorise(damping);
+}
+
+/// Cholesky, a panel of columns at a time.
+void FeedBack::factorise(float damping) {
+  std::vector<float> panel(size_t(kPanel * stride)); // its columns as rows
+  for (int64_t begin = 0; begin < depth; begin += kPanel) {
+    const int64_t end = std::min(begin + kPanel, depth);
+    for (int64_t j = begin; j < end; ++j) {
+      const float *top = &factor[size_t(j * stride)];
+      float *column = &panel[size_t((j - begin) * stride)];
+      for (int64_t i = j; i < depth; ++i) {
+        const float *row = &factor[size_t(i * stride)];
+        float value = row[j];
+        for (int64_t k = begin; k < j; ++k) {
+          value -= row[k] * top[k];
+        }
+        column[i] = value;
+      }
+      // Less than the damping is left by rounding errors only: a sum of squares was added to it.
+      const float pivot = std::sqrt(std::max(column[j], damping));
+      for (int64_t i = j; i < depth; ++i) {
+        column[i] = factor[size_t(i * stride + j)] = i == j ? pivot : column[i] / pivot;
+      }
+      pivots[size_t(j)] = pivot;
+    }
+    for (int64_t i = end; i < depth; i += kPanel) {
+      const int64_t height = std::min(kPanel, depth - i);
+      multiplyAdd(&panel[size_t(i)], stride, &panel[size_t(end)], stride, end - begin, -1.0f,
+                  &factor[size_t(i * stride + end)], stride, height, i + height - end);
+    }
+  }
+  for (int64_t i = 0; i < depth; ++i) {
+    for (int64_t j = 0; j <= i; ++j) {
+      factor[size_t(i * stride + j)] /= pivots[size_t(j)];
+    }
+  }
+}
+
+namespace {
+
+/// One weight of all rows.
+struct Column {
+  const float *weights, *scales;
+  const float *causes; ///< what the errors so far have left to be made up for
+  float *errors;
+  float *integers;
+};
+
+__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) void
+roundColumn(const Column &column, int64_t rows, float lowest, float highest, bool clipFirst) {
+  constexpr float kRound = 12582912.0f; // 1.5 * 2^23: rounds smaller values to the nearest integer
+  for (int64_t n = 0; n < rows; ++n) {
+    const float scale = column.scales[n];
+    float weight = column.weights[n];
+    weight = clipFirst ? std::min(std::max(weight, lowest * scale), highest * scale) : weight;
+    float steps = (weight - column.causes[n]) / scale;
+    steps = std::min(std::max(steps, lowest), highest);
+    steps = steps + kRound - kRound;
+    column.integers[n] = steps;
+    column.errors[n] = steps * scale - weight;
+  }
+}
+
+} // namespace
+
+void FeedBack::addCauses(const std::vector<float> &errors, int64_t width, int64_t begin, int64_t end, int64_t column,
+                         int64_t columns, float *causes) const {
+  if (begin < end) {
+    multiplyAdd(&factor[size_t(begin * stride + column)], stride, &errors[size_t(begin * width)], width, end - begin,
+                1.0f, causes, width, columns, width);
+  }
+}
+
+void FeedBack::round(const Rows &given, int8_t *integers, double *losses) const {
+  // Rows of weights are columns here: all of them are rounded at once.
+  const int64_t rows = given.rows, width = padded(rows), run = (depth + given.steps - 1) / given.steps;
+  std::vector<float> weights(size_t(depth * width)), scales(size_t(given.steps * width), 1.0f);
+  for (int64_t n = 0; n < rows; ++n) {
+    for (int64_t i = 0; i < depth; ++i) {
+      weights[size_t(i * width + n)] = given.weights[n * depth + order[size_t(i)]];
+    }
+    for (int64_t s = 0; s < given.steps; ++s) {
+      scales[size_t(s * width + n)] = given.scales[n * given.steps + s];
+    }
+  }
+  std::vector<float> errors(size_t(depth * width)), causes(size_t(kPanel * width)), rounded(static_cast<size_t>(width));
+  std::fill(losses, losses + rows, 0.0);
+  for (int64_t begin = (depth - 1) / kPanel * kPanel; begin >= 0; begin -= kPanel) {
+    const int64_t end = std::min(begin + kPanel, depth);
+    std::fill(causes.begin(), causes.end(), 0.0f);
+    addCauses(errors, width, end, depth, begin, end - begin, causes.data());
+    for (int64_t i = end; i-- > begin;) {
+      float *cause = &causes[size_t((i - begin) * width)];
+      addCauses(errors, width, i + 1, end, i, 1, cause);
+      float *error = &errors[size_t(i * width)];
+      roundColumn(
+          {&weights[size_t(i * width)], &scales[size_t(order[size_t(i)] / run * width)], cause, error, rounded.data()},
+          width, float(given.lowest), float(given.highest), given.clipFirst);
+      for (int64_t n = 0; n < rows; ++n) {
+        const double share = double(error[n] + cause[n]) * pivots[size_t(i)];
+        losses[n] += share * share;
+        integers[n * depth + order[size_t(i)]] = static_cast<int8_t>(rounded[size_t(n)]);
+      }
+    }
+  }
+}
+
+void roundGroups(const Groups &given, int8_t *integers, double *losses) {
+  const int64_t rows = given.ways * given.rows, depth = given.depth;
+  std::vector<float> weights(size_t(rows * depth)), scales(size_t(rows * given.steps));
+  std::vector<int8_t> rounded(size_t(rows * depth));
+  std::vector<double> costs(static_cast<size_t>(rows));
+  for (int64_t group = 0; group < given.groups; ++group) {
+    for (int64_t way = 0; way < given.ways; ++way) {
+      const float *from = given.scales + (way * given.groups + group) * given.rows * given.steps;
+      std::copy_n(from, given.rows * given.steps, scales.data() + way * given.rows * given.steps);
+      std::copy_n(given.weights + group * given.rows * depth, given.rows * depth,
+                  weights.data() + way * given.rows * depth);
+    }
+    const FeedBack feedBack(given.moments + group * depth * depth, depth, given.damping[group]);
+    feedBack.round({weights.data(), scales.data(), rows, given.steps, given.lowest, given.highest, given.clipFirst},
+                   rounded.data(), costs.data());
+    for (int64_t way = 0; way < given.ways; ++way) {
+      const int64_t to = (way * given.groups + group) * given.rows;
+      std::copy_n(rounded.data() + way * given.rows * depth, given.rows * depth, integers + to * depth);
+      std::copy_n(costs.data() + way * given.rows, given.rows, losses + to);
+    }
+  }
+}
+
+} // namespace tessera::quant

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- MultiplyAdd.h - The inner loop of moments and rounding ---*- C++ -*-===//
+#ifndef QUANT_CALIBRATION_MULTIPLYADD_H
+#define QUANT_CALIBRATION_MULTIPLYADD_H
+
+#include <cstdint>
+
+namespace tessera::quant {
+
+/// Columns of B and C are taken this many at a time: their rows are padded to a multiple of it.
+inline constexpr int64_t kPanel = 32;
+
+inline constexpr int64_t padded(int64_t columns) { return (columns + kPanel - 1) / kPanel * kPanel; }
+
+/// C[i][j] += sign * sum over p of A[p][i] * B[p][j], for i below |rows|, j below padded(|columns|). Strides are in
+/// floats. Sums in one order, whoever calls: the same operands give the same bits on the same machine.
+void multiplyAdd(const float *a, int64_t strideA, const float *b, int64_t strideB, int64_t depth, float sign, float *c,
+                 int64_t strideC, int64_t rows, int64_t columns);
+
+} // namespace tessera::quant
+
+#endif // QUANT_CALIBRATION_MULTIPLYADD_H
