@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
+
+from tessera import _calibration
 
 from .dataset import Dataset, Sample, spread
 from .distribution import Distribution
@@ -19,6 +21,8 @@ AUTO_METHODS = ("mse", "kl", "percentile9999", "aciq", "max")
 assert set(AUTO_METHODS) == set(METHODS)
 SAME_SCALE = 0.04
 """Candidates whose scales differ by less than this share are one."""
+SCREENED, FINALISTS = 2, 2
+"""Samples on which all options are measured; options that are measured on the others too."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,12 @@ def choice_by(method: str, values: Distribution, scheme: str, percentile: float)
     return Choice(method, both[0], both[1], symmetric)
 
 
-def candidates_for(values: Distribution, scheme: str, percentile: float) -> list[Choice]:
-    """The different choices the methods come to; one where they hardly differ."""
+def candidates_for(histogram: "_calibration.Histogram", method: str, scheme: str, percentile: float) -> list[Choice]:
+    """What the method comes to; for auto the different choices of all methods, one where they hardly differ."""
+    # Here and not before: all of them together would take more memory than the histograms.
+    values = Distribution.from_histogram(histogram)
     kept: list[Choice] = []
-    for method in AUTO_METHODS:
+    for method in AUTO_METHODS if method == "auto" else (method,):
         choice = choice_by(method, values, scheme, percentile)
         if not any(_alike(choice, other) for other in kept):
             kept.append(choice)
@@ -61,33 +67,48 @@ def _alike(a: Choice, b: Choice) -> bool:
 
 def measure(engine: Engine, dataset: Dataset, numbers: Sequence[int], count: int,
             options: dict[str, list[Choice]], progress: Callable[[int, int], None]) -> dict[str, Choice]:
-    """Of each source's options the one with the least output error, measured on `count` of the samples `numbers`.
+    """Of each source's options the one with the least output error, measured on `count` of the samples `numbers`: all options on
+    SCREENED of them, the FINALISTS best ones on all.
 
     The error of an option is the mean over these samples, added in their order, so that it does not depend on who
     measured which.
     """
-    open_sources = [source for source, choices in options.items() if len(choices) > 1]
-    candidates = [(source, [choice.candidate() for choice in options[source]]) for source in open_sources]
-    chosen = {source: choices[0] for source, choices in options.items()}
-    if not open_sources:
-        return chosen
     ordered = sorted(numbers)
-    wanted = {ordered[i] for i in spread(len(ordered), count)}
-    errors: dict[int, list[float]] = {}
-    for result in engine.run(_one_by_one(dataset, wanted), candidates):
-        errors.update(result.errors)
-        progress(len(errors), len(wanted))
-    means = np.mean([errors[number] for number in sorted(errors)], axis=0)
-    begin = 0
-    for source in open_sources:
-        choices = options[source]
-        part = means[begin:begin + len(choices)]
-        best = int(np.argmin(part))
-        found = choices[best]
-        chosen[source] = Choice(found.method, found.symmetric_range, found.asymmetric_range, found.symmetric,
-                                math.sqrt(float(part[best])))
-        begin += len(choices)
+    wanted = [ordered[i] for i in spread(len(ordered), count)]
+    screened = {wanted[i] for i in spread(len(wanted), SCREENED)}
+    left = {source: choices for source, choices in options.items() if len(choices) > 1}
+    chosen = {source: choices[0] for source, choices in options.items()}
+    first = _errors(engine, dataset, screened, left, lambda done: progress(done, len(wanted)))
+    finalists = {source: sorted(np.argsort([_error(e) for e in first[source]], kind="stable")[:FINALISTS]) for source in left}
+    left = {source: [left[source][i] for i in finalists[source]] for source in left}
+    more = _errors(engine, dataset, set(wanted) - screened, left, lambda done: progress(len(screened) + done, len(wanted)))
+    for source, choices in left.items():
+        errors = [_error({**first[source][i], **more[source][place]}) for place, i in enumerate(finalists[source])]
+        best = int(np.argmin(errors))
+        chosen[source] = replace(choices[best], error=math.sqrt(errors[best]))
     return chosen
+
+
+def _error(samples: Mapping[int, float]) -> float:
+    """Of one option, of its errors by the samples' numbers."""
+    return float(np.mean([samples[number] for number in sorted(samples)]))
+
+
+def _errors(engine: Engine, dataset: Dataset, wanted: set[int], options: dict[str, list[Choice]],
+            progress: Callable[[int], None]) -> dict[str, list[dict[int, float]]]:
+    """Of every option in every sample `wanted`."""
+    candidates = [(source, [choice.candidate() for choice in choices]) for source, choices in options.items()]
+    found: dict[str, list[dict[int, float]]] = {source: [{} for _ in choices] for source, choices in options.items()}
+    done = 0
+    for result in engine.run(_one_by_one(dataset, wanted), candidates) if candidates and wanted else ():
+        for number, errors in result.errors.items():
+            rest = iter(errors)
+            for of_options in found.values():
+                for of_option, error in zip(of_options, rest):
+                    of_option[number] = error
+        done += len(result.errors)
+        progress(done)
+    return found
 
 
 def _one_by_one(dataset: Dataset, wanted: set[int]) -> Iterator[list[Sample]]:

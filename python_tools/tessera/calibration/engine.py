@@ -2,6 +2,7 @@
 """Where chunks of samples are worked on: in this process, in worker processes, or on Dask workers."""
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -11,12 +12,13 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
-from typing import Iterable, Iterator, Sequence
+from typing import Callable, Iterable, Iterator, Sequence, TypeVar
 
 from ..errors import TesseraError
 from .dataset import Sample
 from .worker import Candidate, Job, Result, run_chunk
 
+T, R = TypeVar("T"), TypeVar("R")
 Candidates = "Sequence[tuple[str, Sequence[Candidate]]] | None"
 
 
@@ -37,12 +39,14 @@ class Engine:
         for chunk in chunks:
             yield _checked(run_chunk(self._job, chunk, candidates))
 
-    def close(self) -> None:
-        pass
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """Of every item, in their order. What goes to and fro must be picklable."""
+        return map(function, items)
 
 
-def _end_with_parent() -> None:
+def _begin() -> None:
     """A worker whose parent was killed would wait for work for ever."""
+    import tessera.runtime  # noqa: F401: what takes longest to load
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -52,18 +56,30 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-class PoolEngine(Engine):
-    """Worker processes on this machine. Few chunks are under way at once, so memory does not grow with their number."""
+class Pool:
+    """Worker processes on this machine. They load what they need while the caller does something else."""
 
-    def __init__(self, job: Job, workers: int) -> None:
-        super().__init__(job)
+    def __init__(self, workers: int) -> None:
         self.workers = workers
         # Fork would copy the threads' locks of whatever library is loaded here.
-        self._pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent)
+        self.executor = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
+        for _ in range(workers):
+            self.executor.submit(int)
+
+    def close(self) -> None:
+        self.executor.shutdown(wait=True, cancel_futures=True)
+
+
+class PoolEngine(Engine):
+    """On such processes. Few chunks are under way at once, so memory does not grow with their number."""
+
+    def __init__(self, job: Job, pool: Pool) -> None:
+        super().__init__(job)
+        self.workers, self._pool = pool.workers, pool.executor
 
     def run(self, chunks: Iterable[Sequence[Sample]], candidates: Candidates = None) -> Iterator[Result]:
         pending = set()
-        try:
+        with _told_of_ended_workers():
             for chunk in chunks:
                 pending.add(self._pool.submit(run_chunk, self._job, chunk, candidates))
                 if len(pending) >= 2 * self.workers:
@@ -72,12 +88,19 @@ class PoolEngine(Engine):
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 yield from (_checked(future.result()) for future in done)
-        except BrokenProcessPool as error:
-            raise TesseraError("a worker process was ended from outside, most likely for lack of memory",
-                               hint="use fewer --workers, then --resume") from error
 
-    def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        with _told_of_ended_workers():
+            yield from self._pool.map(function, items)
+
+
+@contextlib.contextmanager
+def _told_of_ended_workers() -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise TesseraError("a worker process was ended from outside, most likely for lack of memory",
+                           hint="use fewer --workers, then --resume") from error
 
 
 class DaskEngine(Engine):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import tempfile
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Sequence
 
@@ -13,11 +15,11 @@ from .. import top_model
 from ..calibration import learn as learning
 from ..calibration import table as tables
 from ..calibration import tpu_mlir_table
-from ..calibration.choose import Choice, candidates_for, choice_by, measure
+from ..calibration.choose import Choice, candidates_for, measure
 from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
 from ..calibration.distribution import Distribution
-from ..calibration.engine import DaskEngine, Engine, PoolEngine, usable_cores
+from ..calibration.engine import DaskEngine, Engine, Pool, PoolEngine, usable_cores
 from ..calibration.rounding import AUTO as AUTO_METHODS
 from ..calibration.rounding import METHODS as WEIGHT_METHODS
 from ..calibration.rounding import Rounded
@@ -30,6 +32,7 @@ from .common import Context, Parser, run_command
 
 NAME = "run_calibration"
 FEW_SAMPLES = 32
+TUNED = 8
 MANY_CLIPPED = 0.01
 NAMED = 5
 WORTH_ROUNDING = 0.1
@@ -64,8 +67,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     scheme = parser.add_mutually_exclusive_group()
     scheme.add_argument("--symmetric", action="store_true", help="zero point 0 for all tensors")
     scheme.add_argument("--asymmetric", action="store_true", help="a zero point for all tensors (default for both: where it pays)")
-    parser.add_argument("--tune_num", type=int, default=8, metavar="N",
-                        help="samples on which auto measures (default: %(default)s)")
+    parser.add_argument("--tune_num", type=int, metavar="N",
+                        help=f"samples on which auto measures (default: {TUNED}, or a quarter of all where that is less)")
     parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
     parser.add_argument("--distributed", metavar="ADDRESS", help="use the workers of a Dask scheduler instead")
     parser.add_argument("--resume", action="store_true", help="go on where an interrupted run with the same arguments was")
@@ -88,8 +91,8 @@ def check_usage(args: argparse.Namespace) -> None:
         return
     if not args.dataset:
         raise usage_error("--dataset is missing: the samples to calibrate with")
-    for flag, value in (("--input_num", args.input_num), ("--tune_num", args.tune_num), ("--workers", args.workers or 1)):
-        if value < 1:
+    for flag, value in (("--input_num", args.input_num), ("--tune_num", args.tune_num), ("--workers", args.workers)):
+        if value is not None and value < 1:
             raise usage_error(f"{flag} {value}: at least 1")
     if not 50 < args.percentile <= 100:
         raise usage_error(f"--percentile {args.percentile:g}: above 50 and at most 100")
@@ -151,10 +154,11 @@ def _calibrate(context: Context) -> None:
     methods = _weight_methods(args.methods)
     report.total = (5 if auto else 4) + bool(methods)
     output = require_writable_folder(args.output) / Path(args.output).name
-    with tempfile.TemporaryDirectory(prefix="tessera-calibration-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tessera-calibration-") as folder, contextlib.ExitStack() as at_end:
         with report.step("compile, every tensor visible") as step:
             model = top_model.open_top(args.mlir, report)
             dataset = open_dataset(args.dataset, model.inputs, args.input_num)
+            pool = _pool(args, dataset, at_end)
             weights = Path(folder) / "weights.safetensors"
             extra = ["--observe", "--weights", str(weights)] + (["--cache-dir", args.cache_dir] if args.cache_dir else [])
             bmodel = Path(folder) / "observed.bmodel"
@@ -162,12 +166,9 @@ def _calibrate(context: Context) -> None:
             observed = Observed(model, bmodel, info)
             step.note = f"{len(info['tensors'])} tensors"
         job = Job(f"{info['model_hash']} {bmodel}", str(bmodel), model.inputs, tuple(observed.sources))
-        engine = _engine(args, job, dataset)
-        try:
-            state = _collect(context, engine, dataset, observed, output)
-            choices = _choose(context, engine, dataset, state)
-        finally:
-            engine.close()
+        engine = PoolEngine(job, pool) if pool else _engine(args, job, at_end)
+        state = _collect(context, engine, dataset, observed, output)
+        choices = _choose(context, engine, dataset, state)
         table = _table(args, observed, state, choices)
         learned = _learn(context, job, dataset, observed, state, choices, table, Path(folder)) if methods else {}
     with report.step("write table") as step:
@@ -185,11 +186,22 @@ def _calibrate(context: Context) -> None:
                    f"--model {Path(args.mlir).stem.removesuffix('_top')}_x86_int8.bmodel"])
 
 
-def _engine(args: argparse.Namespace, job: Job, dataset: Dataset) -> Engine:
-    if args.distributed:
-        return DaskEngine(job, args.distributed)
+def _pool(args: argparse.Namespace, dataset: Dataset, at_end: contextlib.ExitStack) -> Pool | None:
+    """Where several processes of this machine are to work: they start while the model is compiled."""
     workers = min(args.workers or usable_cores(), dataset.count)
-    return PoolEngine(job, workers) if workers > 1 else Engine(job)
+    if args.distributed or workers == 1:
+        return None
+    pool = Pool(workers)
+    at_end.callback(pool.close)
+    return pool
+
+
+def _engine(args: argparse.Namespace, job: Job, at_end: contextlib.ExitStack) -> Engine:
+    if not args.distributed:
+        return Engine(job)
+    engine = DaskEngine(job, args.distributed)
+    at_end.callback(engine.close)
+    return engine
 
 
 def _partial(output: Path) -> Path:
@@ -220,18 +232,17 @@ def _choose(context: Context, engine: Engine, dataset: Dataset, state: State) ->
     scheme = "symmetric" if args.symmetric else "asymmetric" if args.asymmetric else "best"
     with report.step("thresholds") as step:
         options: dict[str, list[Choice]] = {}
-        for done, (source, histogram) in enumerate(state.histograms.items()):
-            # One at a time: together they would take more memory than the histograms.
-            values = Distribution.from_histogram(histogram)
-            options[source] = (candidates_for(values, scheme, args.percentile) if args.cali_method == "auto"
-                               else [choice_by(args.cali_method, values, scheme, args.percentile)])
-            step.progress(done + 1, len(state.histograms))
+        find = partial(candidates_for, method=args.cali_method, scheme=scheme, percentile=args.percentile)
+        for source, choices in zip(state.histograms, engine.map(find, state.histograms.values())):
+            options[source] = choices
+            step.progress(len(options), len(state.histograms))
         if args.cali_method != "auto":
             return {source: choices[0] for source, choices in options.items()}
         several = sum(len(choices) > 1 for choices in options.values())
         step.note = f"{several} of {len(options)} tensors have a choice, of {sum(map(len, options.values()))} in all"
     with report.step("measure output errors") as step:
-        chosen = measure(engine, dataset, list(state.digests), args.tune_num, options, step.progress)
+        count = args.tune_num or max(1, min(TUNED, len(state.digests) // 4))
+        chosen = measure(engine, dataset, list(state.digests), count, options, step.progress)
         counts = {method: sum(c.method == method for c in chosen.values()) for method in METHODS}
         step.note = ", ".join(f"{method} {count}" for method, count in counts.items() if count)
     return chosen
