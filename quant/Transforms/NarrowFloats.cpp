@@ -18,22 +18,33 @@ namespace {
 
 constexpr float kLargestF16 = 65504;
 
+/// Up to so many products are few: their roundings to the 8 bits of bf16 hardly average out, and such weights are few.
+constexpr int64_t kFewProducts = 32;
+
 bool isF32(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.getElementType().isF32();
 }
 
-/// Whether |op| gains from operands of 16 bits: it reads them as they are. The others compute in f32 on f32.
+/// Whether |op| computes on operands of 16 bits. The others compute in f32 on f32.
 bool readsNarrow(Operation *op) {
   OpKind kind = kindOf(op);
-  return kind == OpKind::product || kind == OpKind::elementwise || kind == OpKind::move || kind == OpKind::concat ||
-         kind == OpKind::blend || isa<top::LayerNormOp, top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op);
+  return kind == OpKind::product || kind == OpKind::elementwise || kind == OpKind::blend ||
+         isa<top::LayerNormOp, top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op);
 }
+
+bool isMove(Operation *op) { return kindOf(op) == OpKind::move || kindOf(op) == OpKind::concat; }
 
 /// Whether an elementwise reader of |op|'s result can become part of the same step.
 bool takesEpilogue(Operation *op) {
   OpKind kind = kindOf(op);
   return kind == OpKind::product || kind == OpKind::elementwise || isa<top::AvgPoolOp, top::ReduceOp>(op);
+}
+
+/// Whether |op| multiplies with constant weights and sums few products, as depthwise convolutions do.
+bool sumsFew(Operation *op) {
+  return kindOf(op) == OpKind::product && top::isConstant(weightOf(op).operand->get()) &&
+         reductionLength(op) <= kFewProducts;
 }
 
 class Narrower {
@@ -59,11 +70,15 @@ public:
         result.ops.insert(op);
       }
     }
+    llvm::for_each(llvm::reverse(ops), [&](Operation *op) { noteReaders(op); });
     for (Operation *op : ops) {
       if (Type type = types.lookup(op)) {
-        narrowWeights(op, type);
+        bool isBf16 = type.isBF16();
+        if (!isBf16 || !sumsFew(op)) {
+          narrowWeights(op, type);
+        }
         for (Value value : op->getResults()) {
-          if (isF32(value) && isStored(value)) {
+          if (isF32(value) && isStored(value) && !(isBf16 && exact.contains(value))) {
             insertPair(value, type);
           }
         }
@@ -160,8 +175,9 @@ private:
     return known;
   }
 
-  /// Whether |value| is memory between two steps that one with a use for 16 bits reads. What one elementwise op alone
-  /// reads is not: that op becomes part of the step that makes it. Of several such operands, the last one made.
+  /// Whether |value| is memory between two steps that one with a use for 16 bits reads, perhaps moved. What one
+  /// elementwise op alone reads is not: that op becomes part of the step that makes it. Of several such operands, the
+  /// last one made.
   bool isStored(Value value) {
     if (value.hasOneUse()) {
       Operation *user = *value.user_begin();
@@ -175,7 +191,20 @@ private:
         return false;
       }
     }
-    return llvm::any_of(value.getUsers(), [&](Operation *user) { return readsNarrow(user) && !staysF32(user); });
+    return useful.contains(value);
+  }
+
+  /// Learns what is made of |op|'s results, moved or not; the readers of those that it moves are known.
+  void noteReaders(Operation *op) {
+    for (OpOperand &use : op->getUses()) {
+      Operation *user = use.getOwner();
+      if (isMove(user) ? exact.contains(user->getResult(0)) : use.getOperandNumber() == 0 && sumsFew(user)) {
+        exact.insert(use.get());
+      }
+      if (!staysF32(user) && (isMove(user) ? useful.contains(user->getResult(0)) : readsNarrow(user))) {
+        useful.insert(use.get());
+      }
+    }
   }
 
   /// Every reader of |value| that computes in 16 bits reads it rounded. Who asked for f32, or makes integers or the
@@ -203,6 +232,8 @@ private:
   SmallVector<Operation *> ops;
   llvm::DenseMap<Operation *, unsigned> order;
   llvm::DenseMap<Operation *, Type> types;
+  llvm::DenseSet<Value> exact;  ///< read by sums of few products, for which bf16 is too coarse
+  llvm::DenseSet<Value> useful; ///< read by what computes on 16 bits
   llvm::DenseMap<std::pair<Value, Type>, Value> constants;
   NarrowFloats result;
 };

@@ -46,15 +46,6 @@ OpKind kindOfReduction(top::ReduceKind kind) {
   }
 }
 
-/// Products summed into one result element.
-int64_t reductionLength(Operation *op) {
-  auto weight = typeOf(weightOf(op).operand->get());
-  int64_t channels = weight.getDimSize(weightOf(op).channelDim);
-  int64_t perChannel = weight.getNumElements() / std::max<int64_t>(channels, 1);
-  auto transposed = dyn_cast<top::ConvTransposeOp>(op);
-  return transposed ? perChannel / transposed.getGroups() : perChannel;
-}
-
 } // namespace
 
 OpKind kindOf(Operation *op) {
@@ -112,6 +103,14 @@ int64_t countBlended(Operation *op) {
     count = a.getDimSize(a.getRank() - (matmul.getTransA() ? 2 : 1));
   }
   return count;
+}
+
+int64_t reductionLength(Operation *op) {
+  auto weight = typeOf(weightOf(op).operand->get());
+  int64_t channels = weight.getDimSize(weightOf(op).channelDim);
+  int64_t perChannel = weight.getNumElements() / std::max<int64_t>(channels, 1);
+  auto transposed = dyn_cast<top::ConvTransposeOp>(op);
+  return transposed ? perChannel / transposed.getGroups() : perChannel;
 }
 
 int64_t countProducts(Operation *op) {

@@ -36,6 +36,9 @@ mlir::Value biasOf(mlir::Operation *op);
 /// Elements that one result of a blend, or products that one of a pairwise op, is made of.
 int64_t countBlended(mlir::Operation *op);
 
+/// Products summed into one result element of a product whose weights have static dims.
+int64_t reductionLength(mlir::Operation *op);
+
 /// Multiplications of a product with static dims; 0 for other ops.
 int64_t countProducts(mlir::Operation *op);
 
