@@ -36,6 +36,13 @@ def QuantizePass : Pass<"top-quantize", "::mlir::ModuleOp"> {
     %y = top.matmul %x, %w      ==>   %wd = dequantize(%w_i4 : [K/32, 32, N], %scales : [K/32, 1, N])
                                       %y = top.matmul %x, reshape(%wd)
     ```
+    A matmul of precision DYNAMIC_INT8 with one constant matrix has i8 weights of a scale per column, and its other operand is
+    quantised as it comes: each row, [.., M, 1], to u8 by its own least and largest value, 0 included, as ONNX's DynamicQuantizeLinear
+    does with a tensor. The sums are exact; bias and activation stay f32.
+    ```
+    %y = top.matmul %x, %w      ==>   %s, %z = .. reduce min, max of %x ; %q = quantize(%x, %s, %z) : ui8
+                                      %p = top.matmul (i32(%q) - i32(%z)), i32(%w_i8) ; %y = f32(%p) * %w_scales * %s
+    ```
     F16 ends at 65504: an op with a larger constant, or a result that the calibration table says is larger, stays f32.
   }];
   let options = [

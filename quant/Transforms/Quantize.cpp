@@ -3,6 +3,7 @@
 #include "quant/Transforms/Quantize.h"
 
 #include "quant/Transforms/Decisions.h"
+#include "quant/Transforms/Dynamic.h"
 #include "quant/Transforms/InputsOutputs.h"
 #include "quant/Transforms/NarrowFloats.h"
 #include "quant/Transforms/OpKinds.h"
@@ -122,8 +123,8 @@ OpNames displayNames(func::FuncOp function) {
 }
 
 void reportOn(func::FuncOp function, const OpNames &names, const Decisions &decisions, const NarrowFloats &narrow,
-              const WeightOnly &weights, Precision precision, QuantizeReport &report) {
-  bool onlyWeights = precision == Precision::W8 || precision == Precision::W4;
+              const WeightOnly &weights, const DynamicProducts &dynamic, Precision precision, QuantizeReport &report) {
+  bool onlyProducts = precision == Precision::W8 || precision == Precision::W4 || precision == Precision::DYNAMIC_INT8;
   for (Operation &op : function.getBody().front()) {
     int64_t products = countProducts(&op);
     report.products += products;
@@ -140,12 +141,16 @@ void reportOn(func::FuncOp function, const OpNames &names, const Decisions &deci
     } else if (weights.ops.contains(&op)) {
       ++report.weightOps;
       report.weightProducts += products;
+    } else if (dynamic.ops.contains(&op)) {
+      ++report.integerOps;
+      report.integerProducts += products;
     } else if (auto it = decisions.kept.find(&op); it != decisions.kept.end()) {
-      if (onlyWeights && !decisions.asked.contains(&op) && !weights.kept.contains(&op)) {
+      if (onlyProducts && !decisions.asked.contains(&op) && !weights.kept.contains(&op) &&
+          !dynamic.kept.contains(&op)) {
         continue; // has no weights
       }
       std::string reason = it->second;
-      for (const auto *other : {&narrow.kept, &weights.kept}) {
+      for (const auto *other : {&narrow.kept, &weights.kept, &dynamic.kept}) {
         auto better = other->find(&op);
         reason = better == other->end() ? reason : better->second;
       }
@@ -277,7 +282,11 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
   }
   NarrowFloats narrow = narrowFloats(function, table, *decisions, precision);
   WeightOnly weights = quantizeWeightsOnly(function, *decisions, precision, groupSize);
-  reportOn(function, names, *decisions, narrow, weights, precision, report);
+  llvm::Expected<DynamicProducts> dynamic = quantizeDynamically(function, *decisions, precision, choices.path);
+  if (!dynamic) {
+    return dynamic.takeError();
+  }
+  reportOn(function, names, *decisions, narrow, weights, *dynamic, precision, report);
   return report;
 }
 

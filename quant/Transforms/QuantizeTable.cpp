@@ -12,8 +12,10 @@ using namespace llvm;
 namespace tessera::quant {
 
 static constexpr std::pair<StringLiteral, Precision> kPrecisions[] = {
-    {"F32", Precision::F32}, {"INT8", Precision::INT8}, {"INT16", Precision::INT16}, {"BF16", Precision::BF16},
-    {"F16", Precision::F16}, {"W8", Precision::W8},     {"W4", Precision::W4}};
+    {"F32", Precision::F32},     {"INT8", Precision::INT8},
+    {"INT16", Precision::INT16}, {"BF16", Precision::BF16},
+    {"F16", Precision::F16},     {"W8", Precision::W8},
+    {"W4", Precision::W4},       {"DYNAMIC_INT8", Precision::DYNAMIC_INT8}};
 
 std::optional<Precision> parsePrecision(StringRef name) {
   for (auto [known, precision] : kPrecisions) {

@@ -11,7 +11,8 @@
 namespace tessera::quant {
 
 /// What an op computes with, and what its weights and its result are held in. W8, W4: integer weights, f32 else.
-enum class Precision { F32, INT8, INT16, BF16, F16, W8, W4 };
+/// DYNAMIC_INT8: matmuls in INT8 whose input is quantised at run time, f32 else.
+enum class Precision { F32, INT8, INT16, BF16, F16, W8, W4, DYNAMIC_INT8 };
 
 /// By its name in tables and on command lines; nothing for others.
 std::optional<Precision> parsePrecision(llvm::StringRef name);

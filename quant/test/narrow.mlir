@@ -2,7 +2,7 @@
 // RUN: not tessera-opt %s --top-quantize=precision=BF17 --split-input-file 2>&1 | FileCheck %s --check-prefix=BAD
 // SPDX-License-Identifier: Apache-2.0
 
-// BAD: precision 'BF17'; allowed: F32, INT8, INT16, BF16, F16, W8, W4
+// BAD: precision 'BF17'; allowed: F32, INT8, INT16, BF16, F16, W8, W4, DYNAMIC_INT8
 
 // Weights are bf16 constants; what is stored between two steps is rounded, the network's input and output are not.
 // CHECK-LABEL: func.func @main

@@ -24,6 +24,7 @@ COLUMNS = {
     "F16": ["--quantize", "F16"],
     "W8": ["--quantize", "W8"],
     "W4": ["--quantize", "W4"],
+    "DYNAMIC_INT8": ["--quantize", "DYNAMIC_INT8"],
 }
 DEFAULT_SAMPLES = 32
 DROP_TARGET, COSINE_TARGET = "drop<=0.5", "cos>=0.9995"

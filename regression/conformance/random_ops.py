@@ -29,7 +29,7 @@ from random_graphs import MAX_ELEMENTS, Shape, _window
 VARIANTS = supported_isas("x86-avx512vnni")
 CASES_PER_MODEL = 20
 ONNX_TYPES = {np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int16): TensorProto.INT16,
-              np.dtype(np.int32): TensorProto.INT32}
+              np.dtype(np.int32): TensorProto.INT32, np.dtype(np.float32): TensorProto.FLOAT}
 
 
 class OpCases(q.QuantisedNetwork):
@@ -261,6 +261,29 @@ def integer_matmul(net: OpCases) -> bool:
     return True
 
 
+def dynamic_matmul(net: OpCases) -> bool:
+    """A float product whose rows become bytes at run time: rows of zeros, of one sign, of halves of steps, far apart in size."""
+    r, shape, name = net.rng, matrix(net), f"x{len(net.inputs)}"
+    g.Network.add_input(net, shape)
+    net.values.pop(name)
+    rows = net.inputs[name].reshape(-1, shape[-1])
+    rows *= np.float32(10.0) ** net.array_rng.integers(-3, 4, (len(rows), 1)).astype(np.float32)
+    for i, row in enumerate(rows):
+        kind = r.randrange(6)
+        rows[i] = (0, np.abs(row), -np.abs(row), np.clip(np.rint(row * 254) / 2, 0, 127.5), row, row)[kind]
+        rows[i, :1] = 127.5 if kind == 3 else rows[i, :1]  # steps of a half
+    n, k = r.randint(1, 67), shape[-1]
+    weights, bias = net.weights(n, k, scale=k**-0.5), net.weights(n)
+    if len(shape) == 2 and r.random() < 0.5:
+        y = net.raw("Gemm", [name, weights, bias], transB=1)[0]
+    else:
+        y = net.raw("MatMul", [name, net.raw("Transpose", [weights], perm=[1, 0])[0]])[0]
+        y = net.raw("Add", [y, bias])[0] if r.random() < 0.5 else y
+    y = net.raw(r.choice(["Relu", "Sigmoid"]), [y])[0] if r.random() < 0.4 else y
+    net.wide[y] = (np.dtype(np.float32), (*shape[:-1], n))
+    return True
+
+
 def integer_conv(net: OpCases) -> bool:
     x, (n, c, h, w) = net.given()
     values, zero = net.bytes_of(x)
@@ -285,8 +308,10 @@ FAMILIES: dict[str, Callable[[OpCases], bool]] = {
     "softmax": one(any_shape, softmax), "layer norm": one(any_shape, layer_norm), "rms norm": one(any_shape, rms_norm),
     "activation": one(any_shape, activation), "attention": attention, "gather": one(any_shape, g.gather),
     "pad": one(image, g.pad), "slice": one(any_shape, g.slice_), "transpose": one(any_shape, g.transpose),
-    "integer matmul": integer_matmul, "integer conv": one(image, integer_conv),
+    "integer matmul": integer_matmul, "integer conv": one(image, integer_conv), "dynamic matmul": dynamic_matmul,
 }
+# Of the compiler, for both engines.
+OPTIONS = {"dynamic matmul": ("--quantize", "DYNAMIC_INT8")}
 
 
 def make_cases(family: str, number: int, count: int) -> tuple[onnx.ModelProto, OpCases]:
@@ -320,13 +345,14 @@ def run_model(task: tuple[str, int, int, tuple[str, ...], Path | None]) -> tuple
         path.write_bytes(model.SerializeToString())
         try:
             compiler("import", "import", "--onnx", path, "--output", mlir)
-            want = q._reference(compiler, mlir, net.inputs, "--device")
+            options = OPTIONS.get(family, ())
+            want = q._reference(compiler, mlir, net.inputs, "--device", *options)
         except StageError as error:
             return family, count, 0, [f"{family} {number}: {error.stage}: {error}"], wrong
         elements = sum(array.size for array in want.values())
         for variant in variants:
             try:
-                got = run_bmodel(deploy(compiler, mlir, variant), net.inputs)
+                got = run_bmodel(deploy(compiler, mlir, variant, *options), net.inputs)
             except StageError as error:
                 faults.append(f"{family} {number} on {variant}: {error.stage}: {error}")
                 continue

@@ -22,19 +22,27 @@ bool isByte(Value value) { return Lowering::element(value).isInteger(8); }
 /// i32 values x - zero of bytes x.
 struct WidenedBytes {
   Value bytes;
-  Value zero;           ///< i32, of one element; null: constant
+  Value zero;           ///< i32, of one element or one per row of a matrix; null: constant
   int64_t constant = 0; ///< zero point, without `zero`
 };
 
-std::optional<WidenedBytes> matchBytes(Value value) {
+/// [.., M, 1] beside [.., M, K].
+bool isPerRow(Value zero, Value x) {
+  ArrayRef<int64_t> dims = Lowering::dims(zero), all = Lowering::dims(x);
+  return dims.size() == all.size() && dims.back() == 1 && dims.drop_back() == all.drop_back();
+}
+
+/// |perRow|: whether the zero point may be that of a row.
+std::optional<WidenedBytes> matchBytes(Value value, bool perRow = false) {
   WidenedBytes result;
   if (auto sub = value.getDefiningOp<top::SubOp>()) {
-    if (Lowering::type(sub->getOperand(1)).getNumElements() != 1) {
+    result.zero = sub->getOperand(1);
+    bool one = Lowering::type(result.zero).getNumElements() == 1;
+    if (!one && !(perRow && isPerRow(result.zero, value))) {
       return std::nullopt;
     }
-    result.zero = sub->getOperand(1);
     value = sub->getOperand(0);
-    if (std::optional<SmallVector<double>> known = top::getConstantDoubles(result.zero)) {
+    if (std::optional<SmallVector<double>> known = top::getConstantDoubles(result.zero); one && known) {
       result.constant = static_cast<int64_t>(known->front());
       result.zero = {};
     }
@@ -64,11 +72,18 @@ struct ShiftedWeights {
 /// Channels are counted by `channel(i)` of the i-th weight.
 std::optional<ShiftedWeights> matchWeights(Value value, int64_t channels,
                                            llvm::function_ref<int64_t(int64_t)> channel) {
-  std::optional<top::TensorData> data = top::getConstantData(value);
+  auto cast = value.getDefiningOp<top::CastOp>(); // of integers that are i8 already
+  bool widened = cast && isByte(cast.getX()) && !Lowering::element(cast.getX()).isUnsignedInteger();
+  std::optional<top::TensorData> data = top::getConstantData(widened ? cast.getX() : value);
   if (!data || !Lowering::element(value).isSignlessInteger(32) || channels == 0) {
     return std::nullopt;
   }
-  ArrayRef<int32_t> values = data->data<int32_t>();
+  std::vector<int32_t> values;
+  if (widened) {
+    values.assign(data->data<int8_t>().begin(), data->data<int8_t>().end());
+  } else {
+    values.assign(data->data<int32_t>().begin(), data->data<int32_t>().end());
+  }
   std::vector<int64_t> low(channels, std::numeric_limits<int32_t>::max()), high(channels, -low[0]);
   for (auto [i, weight] : llvm::enumerate(values)) {
     int64_t c = channel(static_cast<int64_t>(i));
@@ -125,7 +140,8 @@ public:
       for (auto [sum, shift] : llvm::zip_equal(w.sums, w.shifts)) {
         factors.push_back(wrapped(-(sum + static_cast<double>(w.steps) * shift)));
       }
-      values.push_back(lower.reshape(x.zero, Dims(channelDims.size(), 1)));
+      bool one = Lowering::type(x.zero).getNumElements() == 1;
+      values.push_back(one ? lower.reshape(x.zero, Dims(channelDims.size(), 1)) : x.zero);
       values.push_back(constant(factors, channelDims));
     }
     if (w.shifted()) {
@@ -176,7 +192,7 @@ void finish(Lowering &lower, Operation *made) {
 }
 
 void lowerMatMul(PatternRewriter &rewriter, top::MatMulOp op) {
-  std::optional<WidenedBytes> x = matchBytes(op.getA());
+  std::optional<WidenedBytes> x = matchBytes(op.getA(), /*perRow=*/!op.getTransA());
   ArrayRef<int64_t> aDims = Lowering::dims(op.getA()), bDims = Lowering::dims(op.getB());
   int64_t columns = Lowering::dims(op.getY()).back(), depth = aDims[aDims.size() - (op.getTransA() ? 2 : 1)];
   bool oneMatrix = llvm::all_of(bDims.drop_back(2), [](int64_t dim) { return dim == 1; });

@@ -19,13 +19,13 @@ from .common import Context, Parser, run_command
 NAME = "model_deploy"
 CHIPS = ("x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni")
 LATER_CHIPS = ("npu-edge", "npu-base", "npu-pro", "cuda-sm80", "cuda-sm90")
-QUANTIZE = ("F32", "INT8", "INT16", "BF16", "F16", "W8", "W4")
+QUANTIZE = ("F32", "INT8", "INT16", "BF16", "F16", "W8", "W4", "DYNAMIC_INT8")
 CALIBRATED = ("INT8", "INT16")  # need ranges
 ALIASES = {"W8F32": "W8", "W4F32": "W4"}  # of --quantize: integer weights, activations of that type
 LATER_QUANTIZE = ("INT4", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ")
 # Least cosine and euclidean similarity of every tensor by precision; the table is explained in docs/numerics.md.
 DEFAULT_TOLERANCE = {"F32": "0.9999,0.999", "INT8": "0.99,0.9", "INT16": "0.999,0.95", "BF16": "0.999,0.95", "F16": "0.9999,0.99",
-                     "W8": "0.999,0.95", "W4": "0.95,0.7"}
+                     "W8": "0.999,0.95", "W4": "0.95,0.7", "DYNAMIC_INT8": "0.99,0.9"}
 OPS_SHOWN = 8
 PIXELS = ("packed", "planar", "rgb_packed", "rgb_planar", "bgr_packed", "bgr_planar")
 EPILOG = """examples:
@@ -41,7 +41,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     parser.add_argument("--mlir", required=True, metavar="FILE", help="NAME_top.mlir from model_transform")
     parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni (default: %(default)s)")
-    parser.add_argument("--quantize", default="F32", type=lambda text: ALIASES.get(text.upper(), text.upper()), help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, or W8, W4 (W8F32, W4F32): integer weights alone (default: %(default)s)")
+    parser.add_argument("--quantize", default="F32", type=lambda text: ALIASES.get(text.upper(), text.upper()), help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, W8 or W4 (W8F32, W4F32): integer weights alone, or DYNAMIC_INT8: matmuls in int8, each row of their inputs quantised as it comes (default: %(default)s)")
     parser.add_argument("--group_size", type=int, metavar="N", help="W4: products that share a scale, a multiple of 16 (default: 32)")
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
@@ -63,7 +63,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
     check.add_argument("--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)")
     check.add_argument("--tolerance", metavar="COS[,EUCLID]", help="least similarity of each tensor (default for F32: 0.9999,0.999; "
-                       "for INT8 0.99,0.9, BF16 and W8 0.999,0.95, F16 0.9999,0.99, W4 0.95,0.7, which is told and does not fail unless asked for)")
+                       "for INT8 and DYNAMIC_INT8 0.99,0.9, BF16 and W8 0.999,0.95, F16 0.9999,0.99, W4 0.95,0.7, which is told and does not fail unless asked for)")
     check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
     check.add_argument("--compare_all", action="store_true", help="show every tensor in the table, not only the worst")
     check.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)")

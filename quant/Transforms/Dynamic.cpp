@@ -1,0 +1,158 @@
+//===- Dynamic.cpp - Products whose activations are quantised at run time -===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/Dynamic.h"
+
+#include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/Weights.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera::quant {
+namespace {
+
+using Dims = SmallVector<int64_t>;
+
+ArrayRef<int64_t> dimsOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+/// Why `op`, whatever kind of op it is, cannot multiply rows that are quantised at run time; empty if it can.
+std::string reasonAgainstDynamic(Operation *op) {
+  auto matmul = dyn_cast<top::MatMulOp>(op);
+  if (!matmul || kindOf(op) != OpKind::product) {
+    return op->getName().getStringRef().str() + " is not quantised at run time, only top.matmul is";
+  }
+  if (multipliesActivations(op)) {
+    return "both of its operands are computed";
+  }
+  if (std::optional<std::string> reason = reasonAgainst(op)) {
+    return *reason;
+  }
+  return matmul.getTransA() || dimsOf(matmul.getA()).size() < 2 ? "its first operand is transposed or a vector" : "";
+}
+
+class DynamicQuantizer {
+public:
+  explicit DynamicQuantizer(func::FuncOp function) : builder(function.getContext()), loc(function.getLoc()) {}
+
+  /// The integer product that takes the place of `op`, which goes out of the function.
+  Operation *rewrite(top::MatMulOp op) {
+    loc = op.getLoc();
+    Rows rows = quantizeRows(op.getA());
+    quantizeWeight(builder, op, HUGE_VAL); // the bias stays f32
+    auto weight = op.getB().getDefiningOp<top::DequantizeOp>();
+    builder.setInsertionPoint(op);
+    Type i32 = builder.getI32Type(), f32 = builder.getF32Type();
+    ArrayRef<int64_t> dims = dimsOf(op.getY());
+    Value left = make<top::SubOp>(i32, dimsOf(rows.bytes), to(rows.bytes, i32), to(rows.zero, i32));
+    Value sums = make<top::MatMulOp>(i32, dims, left, to(weight.getX(), i32), Value(), builder.getBoolAttr(false),
+                                     op.getTransBAttr(), builder.getBoolAttr(false), builder.getF64FloatAttr(-1));
+    std::optional<top::TensorData> scales = top::getConstantData(weight.getScale());
+    auto columns = RankedTensorType::get({dims.back()}, f32);
+    Value perColumn = top::createConstant(builder, loc, columns, scales->bytes, "weight_scales");
+    Value value = make<top::MulOp>(f32, dims, make<top::MulOp>(f32, dims, to(sums, f32), perColumn), rows.scale);
+    if (op.getBias()) {
+      value = make<top::AddOp>(f32, dims, value, op.getBias());
+    }
+    if (op.getRelu()) {
+      double limit = op.getReluLimit().convertToDouble();
+      value = make<top::ClipOp>(f32, dims, value, builder.getF64FloatAttr(0),
+                                builder.getF64FloatAttr(limit > 0 ? limit : HUGE_VAL));
+    }
+    top::copyNames(op, value.getDefiningOp());
+    op.getY().replaceAllUsesWith(value);
+    op->remove();
+    op->dropAllReferences();
+    weight.erase();
+    return sums.getDefiningOp();
+  }
+
+private:
+  /// Bytes of a matrix, u8 with a scale and zero point for each row, [.., M, 1].
+  struct Rows {
+    Value bytes, scale, zero;
+  };
+
+  template <typename Op, typename... Operands>
+  Value make(Type element, ArrayRef<int64_t> dims, Operands... operands) {
+    return Op::create(builder, loc, RankedTensorType::get(dims, element), operands...);
+  }
+  Value to(Value value, Type element) {
+    return make<top::CastOp>(element, dimsOf(value), value, TypeAttr::get(element));
+  }
+
+  /// Each row as ONNX's DynamicQuantizeLinear makes bytes of a tensor.
+  Rows quantizeRows(Value x) {
+    Rows &known = rows[x];
+    if (known.bytes) {
+      return known;
+    }
+    if (Operation *op = x.getDefiningOp()) {
+      builder.setInsertionPointAfter(op);
+    } else {
+      builder.setInsertionPointToStart(x.getParentBlock());
+    }
+    Type f32 = builder.getF32Type(), u8 = builder.getIntegerType(8, /*isSigned=*/false);
+    Dims dims(dimsOf(x));
+    auto axes = builder.getDenseI64ArrayAttr({static_cast<int64_t>(dims.size()) - 1});
+    dims.back() = 1;
+    auto scalar = [&](double value) { return top::createScalar(builder, loc, f32, value); };
+    auto extreme = [&](top::ReduceKind kind) {
+      return make<top::ReduceOp>(f32, dims, x, top::ReduceKindAttr::get(builder.getContext(), kind), axes,
+                                 builder.getBoolAttr(true));
+    };
+    Value zero = scalar(0);
+    Value low = make<top::MinOp>(f32, dims, extreme(top::ReduceKind::min), zero);
+    Value high = make<top::MaxOp>(f32, dims, extreme(top::ReduceKind::max), zero);
+    Value step = make<top::DivOp>(f32, dims, make<top::SubOp>(f32, dims, high, low), scalar(255));
+    Value zeros = make<top::CompareOp>(builder.getI1Type(), dims, high, low,
+                                       top::CompareKindAttr::get(builder.getContext(), top::CompareKind::eq));
+    Value scale = make<top::WhereOp>(f32, dims, zeros, scalar(1), step);
+    Value point = make<top::DivOp>(f32, dims, make<top::SubOp>(f32, dims, zero, low), scale);
+    point = make<top::ClipOp>(f32, dims, point, builder.getF64FloatAttr(0), builder.getF64FloatAttr(255));
+    Value zeroPoint = to(make<top::RoundOp>(f32, dims, point), u8);
+    known = {make<top::QuantizeOp>(u8, dimsOf(x), x, scale, zeroPoint), scale, zeroPoint};
+    return known;
+  }
+
+  OpBuilder builder;
+  Location loc;
+  llvm::DenseMap<Value, Rows> rows;
+};
+
+} // namespace
+
+llvm::Expected<DynamicProducts> quantizeDynamically(func::FuncOp function, const Decisions &decisions,
+                                                    Precision precision, StringRef path) {
+  DynamicProducts result;
+  DynamicQuantizer quantizer(function);
+  llvm::MapVector<const Choice *, std::string> refused; // empty: one of the ops that it names is such a matmul
+  for (Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
+    const Choice *choice = decisions.asked.lookup(&op);
+    bool wanted = (choice ? choice->precision : precision) == Precision::DYNAMIC_INT8;
+    if (!wanted || decisions.integers.contains(&op) || (!choice && countProducts(&op) == 0)) {
+      continue;
+    }
+    std::string reason = reasonAgainstDynamic(&op);
+    if (choice && (reason.empty() || !refused.contains(choice))) {
+      refused[choice] = reason;
+    }
+    if (reason.empty()) {
+      result.ops.insert(quantizer.rewrite(cast<top::MatMulOp>(op)));
+      result.removed.emplace_back(&op);
+    } else if (!choice) {
+      result.kept.insert({&op, reason});
+    }
+  }
+  for (const auto &[choice, reason] : refused) {
+    if (!reason.empty()) {
+      return llvm::createStringError("'" + path + "': '" + choice->name + "' cannot be " + toString(choice->precision) +
+                                     ": " + reason);
+    }
+  }
+  return result;
+}
+
+} // namespace tessera::quant
