@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "bmruntime/src/npu/Simulator.h"
 
+#include "bmodel/npu/check.h"
+#include "bmodel/npu/latency.h"
 #include "bmodel/npu/program.h"
 
 #include <cstdlib>
@@ -141,7 +143,8 @@ void runStream(FuzzedDataProvider &data) {
   RegionSizes sizes{.constants = kConstants, .workspace = kBuffer, .io = {kBuffer, kBuffer}, .inputs = 1};
   Status status;
   bmrt::npu::Simulator simulator(chip);
-  if (!simulator.open(stream.data(), stream.size(), sizes, memory.get(), status)) {
+  if (!checkOperands(stream.data(), stream.size(), chip, sizes, status) ||
+      !checkPrograms(stream.data(), stream.size(), memory.get(), status) || !simulator.allocate()) {
     return;
   }
   std::unique_ptr<unsigned char[]> buffers[3];
@@ -150,12 +153,17 @@ void runStream(FuzzedDataProvider &data) {
     buffers[i] = std::make_unique<unsigned char[]>(kBuffer);
     areas[i] = {buffers[i].get(), kBuffer};
   }
-  if (!simulator.run({{memory.get(), kConstants}, areas[2], areas, 2}, status)) {
+  if (!simulator.run(stream.data(), stream.size(), {{memory.get(), kConstants}, areas[2], areas, 2}, status)) {
     return; // an index outside a table
   }
   checkOrder(stream.data(), stream.size(), chip, sizes, status);
   assignWaits(stream, chip);
-  if (!verifyStream(stream.data(), stream.size(), status) || simulator.times().size() != stream.size()) {
+  std::vector<Cost> costs;
+  for (const Descriptor &command : stream) {
+    costs.push_back(costOf(command, chip));
+  }
+  if (!verifyStream(stream.data(), stream.size(), status) ||
+      schedule(stream.data(), costs.data(), stream.size(), chip).back().end <= 0) {
     abort();
   }
 }

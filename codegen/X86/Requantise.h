@@ -4,25 +4,12 @@
 #define TESSERA_CODEGEN_X86_REQUANTISE_H
 
 #include "codegen/X86/KernelBuilder.h"
+#include "device_dialect/IR/Requantise.h"
 
 namespace tessera::x86 {
 
-/// The end of a region that makes 8- or 16-bit integers: clamp(roundeven(value) + zero, low, high) on f32, then to i32
-/// and to |type|.
-/// Bounds and zero are integers, so clamping may as well come before rounding, and adding after the conversion, which
-/// rounds by itself; the bits are the same.
-struct Requantise {
-  mlir::Value value; ///< in the region
-  mlir::Type type;   ///< i8 or i16
-  int64_t zero = 0, low = 0, high = 0;
-
-  int64_t lowest() const { return high > 127 ? 0 : -128; }
-  /// [low, high] lies in the values of i8 or of ui8.
-  bool fitsBytes() const { return type.isInteger(8) && low >= lowest() && high <= lowest() + 255; }
-};
-
-/// The requantisation that ends in |result|, a value of a scalar region; nothing for other values.
-std::optional<Requantise> matchRequantise(mlir::Value result);
+using device::matchRequantise;
+using device::Requantise;
 
 /// |end|'s type of |value|, f32 in registers (a scalar or a vector).
 mlir::Value emitRequantise(KernelBuilder &kb, const Requantise &end, mlir::Value value);

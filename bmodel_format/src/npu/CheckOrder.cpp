@@ -158,4 +158,10 @@ bool checkOrder(const Descriptor *commands, size_t count, const Chip &chip, cons
   return OrderCheck(commands, count, chip, sizes).run(status);
 }
 
+bool checkStream(const Descriptor *commands, size_t count, const Chip &chip, const RegionSizes &sizes,
+                 const unsigned char *constants, Status &status) {
+  return checkOperands(commands, count, chip, sizes, status) && checkPrograms(commands, count, constants, status) &&
+         checkOrder(commands, count, chip, sizes, status);
+}
+
 } // namespace bmodel::npu

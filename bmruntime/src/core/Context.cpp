@@ -36,6 +36,11 @@ bool isSymbolic(const TensorDef &def) {
 
 bmrt_context_t::~bmrt_context_t() {
   async.stop();
+  for (StreamRunner *runner : runners) {
+    if (runner) {
+      runner->destroy();
+    }
+  }
   bmrt_model_release(model);
 }
 
@@ -60,6 +65,7 @@ bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_op
     dims[i] = def.min() == def.max() ? def.min() : -1;
   }
   BMRT_RETURN_IF_ERROR(makePorts(status));
+  BMRT_RETURN_IF_ERROR(makeRunners(status));
   BMRT_RETURN_IF_ERROR(pool.start(threads, plan.getScratchBytes(), status));
   placeTensors();
   return resetState();
@@ -111,6 +117,19 @@ bmrt_code_t bmrt_context_t::makePorts(bmrt_status_t *status) {
   };
   if (!make(stage->inputs(), inputs, TensorRole::Input) || !make(stage->outputs(), outputs, TensorRole::Output)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for the inputs and outputs");
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_context_t::makeRunners(bmrt_status_t *status) {
+  if (!runners.allocate(program->subnets.size()) || !streamIo.allocate(program->ioBytes.size())) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %zu subnets", program->subnets.size());
+  }
+  for (uint32_t i = 0; i < runners.size(); ++i) {
+    const SubnetProgram &subnet = program->subnets[i];
+    if (subnet.streams.code) {
+      BMRT_RETURN_IF_ERROR(subnet.backend->makeRunner(subnet.streams, &runners[i], status));
+    }
   }
   return BMRT_OK;
 }

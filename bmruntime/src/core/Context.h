@@ -57,6 +57,7 @@ struct bmrt_context_t {
 private:
   bmrt_code_t allocateWorkspaces(const bmrt_context_options_t &options, bmrt_status_t *status);
   bmrt_code_t makePorts(bmrt_status_t *status);
+  bmrt_code_t makeRunners(bmrt_status_t *status);
   bmrt_code_t resolveAddresses(bmrt_status_t *status);
   void placeTensors();
   bmrt_code_t copyInputs(bmrt_status_t *status);
@@ -67,6 +68,7 @@ private:
   bmrt_code_t runRange(uint32_t begin, uint32_t end, uint32_t depth, bmrt_status_t *status);
   bmrt_code_t runStep(const bmrt::core::Step &step, uint32_t depth, bmrt_status_t *status);
   void runLaunch(const bmrt::core::Step &step);
+  bmrt_code_t runStream(const bmrt::core::Step &step, bmrt_status_t *status);
   bmrt_code_t runLoop(const bmodel::LoopDef &loop, uint32_t depth, bmrt_status_t *status);
   bmrt_code_t evalDim(const bmodel::EvalDimDef &def, bmrt_status_t *status);
 
@@ -76,7 +78,9 @@ private:
   bmrt::core::Array<bmrt::core::Buffer> workspaces;
   bmrt::core::Array<char *> workspaceData;
   bmrt::core::Buffer state;
-  bmrt::core::Array<char *> data; ///< address by tensor slot
+  bmrt::core::Array<char *> data;                        ///< address by tensor slot
+  bmrt::core::Array<bmrt::core::StreamRunner *> runners; ///< by subnet; null: it has no streams
+  bmrt::core::Array<char *> streamIo;                    ///< inputs, then outputs, while a stream runs
   bool addressesCurrent = false;
 };
 

@@ -106,6 +106,24 @@ void bmrt_context_t::runLaunch(const Step &step) {
   }
 }
 
+bmrt_code_t bmrt_context_t::runStream(const Step &step, bmrt_status_t *status) {
+  uint32_t subnet = 0; // the step's, which is one of the stage
+  while (program->subnets[subnet].def != step.subnet) {
+    ++subnet;
+  }
+  const StreamProgram &streams = program->subnets[subnet].streams;
+  uint32_t next = 0;
+  for (const Array<Port> *ports : {&inputs, &outputs}) {
+    for (const Port &port : *ports) {
+      streamIo[next++] = data[port.slot];
+    }
+  }
+  StreamMemory memory = streams.memory;
+  memory.workspace = workspaceData.size() ? workspaceData[0] : nullptr;
+  memory.io = streamIo.data();
+  return runners[subnet]->run(streams.code, *step.def->op_as_RunStreamDef(), memory, status);
+}
+
 bmrt_code_t bmrt_context_t::runStep(const Step &step, uint32_t depth, bmrt_status_t *status) {
   switch (step.kind) {
   case StepOp::CallSubnetDef:
@@ -124,8 +142,9 @@ bmrt_code_t bmrt_context_t::runStep(const Step &step, uint32_t depth, bmrt_statu
     memmove(data[copy.to()], data[copy.from()], stage->tensors()->Get(copy.to())->bytes());
     return BMRT_OK;
   }
-  case StepOp::RunStreamDef: // only Npu subnets have it, and loading one needs its back end
-  case StepOp::LaunchDef:    // see runSubnet
+  case StepOp::RunStreamDef:
+    return runStream(step, status);
+  case StepOp::LaunchDef: // see runSubnet
   case StepOp::NONE:
     break;
   }

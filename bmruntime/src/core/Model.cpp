@@ -71,17 +71,41 @@ bmrt_code_t bmrt_model_t::loadStages(const char *name, bmrt_status_t *status) {
 
 bmrt_code_t bmrt_model_t::loadStage(StageProgram &stage, bmrt_status_t *status) {
   const uint32_t subnets = count(stage.def->subnets());
-  if (!stage.subnets.allocate(subnets)) {
+  const uint32_t inputs = count(stage.def->inputs()), outputs = count(stage.def->outputs());
+  if (!stage.subnets.allocate(subnets) || !stage.ioBytes.allocate(size_t(inputs) + outputs)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " subnets", subnets);
+  }
+  for (uint32_t i = 0; i < stage.ioBytes.size(); ++i) {
+    const uint32_t slot = i < inputs ? stage.def->inputs()->Get(i) : stage.def->outputs()->Get(i - inputs);
+    stage.ioBytes[i] = stage.def->tensors()->Get(slot)->bytes();
   }
   for (uint32_t i = 0; i < subnets; ++i) {
     stage.subnets[i].def = stage.def->subnets()->Get(i);
-    BMRT_RETURN_IF_ERROR(loadSubnet(stage.subnets[i], status));
+    BMRT_RETURN_IF_ERROR(loadSubnet(stage, stage.subnets[i], status));
   }
   return BMRT_OK;
 }
 
-bmrt_code_t bmrt_model_t::loadSubnet(SubnetProgram &subnet, bmrt_status_t *status) {
+/// The constants of streams are the file's first segment of them, their workspace the stage's first.
+void bmrt_model_t::describeStreams(const StageProgram &stage, SubnetProgram &subnet) const {
+  StreamProgram &streams = subnet.streams;
+  streams.chip = view.model->chips()->Get(subnet.def->chip());
+  streams.subnet = subnet.def;
+  streams.code = view.segment(uint32_t(subnet.def->code_segment()));
+  for (uint32_t i = 0; i < count(view.model->segments()) && !streams.memory.constants; ++i) {
+    const bmodel::SegmentDef &segment = *view.model->segments()->Get(i);
+    if (segment.kind() == bmodel::SegmentKind::Constants) {
+      streams.memory.constants = view.segment(i);
+      streams.memory.constantBytes = segment.bytes();
+    }
+  }
+  streams.memory.workspaceBytes = count(stage.def->workspaces()) ? stage.def->workspaces()->Get(0)->bytes() : 0;
+  streams.memory.ioBytes = stage.ioBytes.data();
+  streams.memory.ioCount = uint32_t(stage.ioBytes.size());
+  streams.memory.inputs = count(stage.def->inputs());
+}
+
+bmrt_code_t bmrt_model_t::loadSubnet(StageProgram &stage, SubnetProgram &subnet, bmrt_status_t *status) {
   const bmodel::SubnetDef &def = *subnet.def;
   if (def.kind() == bmodel::SubnetKind::Control) {
     return BMRT_OK;
@@ -91,6 +115,7 @@ bmrt_code_t bmrt_model_t::loadSubnet(SubnetProgram &subnet, bmrt_status_t *statu
     return BMRT_FAIL(status, UNSUPPORTED, "subnet '%.60s' is for kind %s, which this runtime was built without",
                      def.name()->c_str(), EnumNameSubnetKind(def.kind()));
   }
+  subnet.backend = backend;
   BMRT_RETURN_IF_ERROR(backend->check(def, status));
   if (def.code_segment() < 0) {
     return BMRT_OK;
@@ -99,6 +124,10 @@ bmrt_code_t bmrt_model_t::loadSubnet(SubnetProgram &subnet, bmrt_status_t *statu
   if (!images[segment]) {
     BMRT_RETURN_IF_ERROR(
         backend->load(view.segment(segment), view.model->segments()->Get(segment)->bytes(), &images[segment], status));
+  }
+  if (backend->verify) {
+    describeStreams(stage, subnet);
+    BMRT_RETURN_IF_ERROR(backend->verify(subnet.streams, status));
   }
   if (!subnet.kernels.allocate(count(def.kernels()))) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " kernels", count(def.kernels()));

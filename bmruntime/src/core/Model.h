@@ -17,6 +17,8 @@ namespace bmrt::core {
 struct SubnetProgram {
   const bmodel::SubnetDef *def = nullptr;
   Array<bm_kernel_fn> kernels;
+  const Backend *backend = nullptr; ///< null: a control subnet
+  StreamProgram streams;            ///< where the backend runs streams; ioBytes are the stage's
 };
 
 /// One stage with its code, or the reason why it cannot run here.
@@ -25,6 +27,7 @@ struct StageProgram {
   const bmodel::StageDef *def = nullptr;
   uint32_t stageIndex = 0;
   Array<SubnetProgram> subnets;
+  Array<uint64_t> ioBytes;    ///< of the inputs, then of the outputs
   bmrt_status_t refusal = {}; ///< code is BMRT_OK if the stage can run
 };
 
@@ -51,7 +54,8 @@ struct bmrt_model_t {
 private:
   bmrt_code_t loadStages(const char *name, bmrt_status_t *status);
   bmrt_code_t loadStage(bmrt::core::StageProgram &stage, bmrt_status_t *status);
-  bmrt_code_t loadSubnet(bmrt::core::SubnetProgram &subnet, bmrt_status_t *status);
+  bmrt_code_t loadSubnet(bmrt::core::StageProgram &stage, bmrt::core::SubnetProgram &subnet, bmrt_status_t *status);
+  void describeStreams(const bmrt::core::StageProgram &stage, bmrt::core::SubnetProgram &subnet) const;
 
   bmrt::core::MappedFile file;
   bmrt::core::Array<bmrt::core::StageProgram> stages; ///< of all nets, in file order

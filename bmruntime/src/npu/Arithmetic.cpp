@@ -70,6 +70,7 @@ NPU_EVERY_WIDTH void apply(const Instruction &instruction, float *y, const float
     NPU_CASE(copySign, numerics::copySign(p, q))
     NPU_CASE(sqrt, Single{std::sqrt(p.v)})
     NPU_CASE(exp, numerics::exp(p))
+    NPU_CASE(expNegative, numerics::expOfNegative(p))
     NPU_CASE(log, numerics::log(p))
     NPU_CASE(tanh, numerics::tanh(p))
     NPU_CASE(erf, numerics::erf(p))

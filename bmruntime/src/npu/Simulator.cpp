@@ -21,24 +21,8 @@ const char *executeCommand(const Descriptor &command, Machine &machine) {
 
 } // namespace
 
-bool Simulator::open(const Descriptor *stream, size_t size, const RegionSizes &sizes, const unsigned char *constants,
-                     Status &status) {
-  if (!checkOperands(stream, size, chip, sizes, status) || !checkPrograms(stream, size, constants, status)) {
-    return false;
-  }
-  commands = stream, count = size;
-  if (!machine.memories.allocate()) {
-    return BMODEL_FAIL(status, NoMemory, "no memory for the %llu bytes of the chip's local memory",
-                       static_cast<unsigned long long>(chip.localBytes()));
-  }
-  commandCosts.clear();
-  for (size_t i = 0; i < count; ++i) {
-    commandCosts.push_back(costOf(commands[i], chip));
-  }
-  return true;
-}
-
-bool Simulator::run(const Buffers &buffers, Status &status, const size_t *order) {
+bool Simulator::run(const Descriptor *commands, size_t count, const Buffers &buffers, Status &status,
+                    const size_t *order) {
   machine.memories.bind(buffers);
   for (size_t at = 0; at < count; ++at) {
     size_t i = order ? order[at] : at;

@@ -2,6 +2,7 @@
 //===- Simulator_test.cpp - Commands against their definitions, word by word ---===//
 #include "Simulator.h"
 
+#include "bmodel/npu/check.h"
 #include "bmodel/npu/program.h"
 #include "bmodel/numerics.h"
 #include "bmodel/numerics_float.h"
@@ -106,11 +107,11 @@ public:
     RegionSizes sizes{.constants = constants.size(), .workspace = 0, .io = {given.size(), answer.size()}, .inputs = 1};
     Status status;
     Simulator simulator(chip);
-    EXPECT_TRUE(checkOperands(stream.data(), stream.size(), chip, sizes, status)) << status.message;
-    EXPECT_TRUE(checkOrder(stream.data(), stream.size(), chip, sizes, status)) << status.message;
-    EXPECT_TRUE(simulator.open(stream.data(), stream.size(), sizes, constants.data(), status)) << status.message;
+    EXPECT_TRUE(checkStream(stream.data(), stream.size(), chip, sizes, constants.data(), status)) << status.message;
+    EXPECT_TRUE(simulator.allocate());
     bmrt::npu::Area areas[] = {{given.data(), given.size()}, {answer.data(), answer.size()}};
     EXPECT_TRUE(simulator.run(
+        stream.data(), stream.size(),
         {.constants = {constants.data(), constants.size()}, .workspace = {}, .io = areas, .ioCount = 2}, status))
         << status.message;
     Values values(wantedShape);
@@ -503,9 +504,10 @@ std::vector<unsigned char> resultOf(const Chip &chip, const RandomStream &random
   std::iota(given.begin(), given.end(), 0);
   Status status;
   Simulator simulator(chip);
-  EXPECT_TRUE(simulator.open(random.commands.data(), random.commands.size(), sizes, nullptr, status)) << status.message;
+  EXPECT_TRUE(simulator.allocate());
   bmrt::npu::Area areas[] = {{given.data(), given.size()}, {answer.data(), answer.size()}};
-  EXPECT_TRUE(simulator.run({.constants = {}, .workspace = {}, .io = areas, .ioCount = 2}, status, order))
+  EXPECT_TRUE(simulator.run(random.commands.data(), random.commands.size(),
+                            {.constants = {}, .workspace = {}, .io = areas, .ioCount = 2}, status, order))
       << status.message;
   return answer;
 }

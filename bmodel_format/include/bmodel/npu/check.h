@@ -36,6 +36,10 @@ bool checkPrograms(const Descriptor *commands, size_t count, const unsigned char
 /// streams that checkOperands has passed. Takes time and memory in proportion to what the commands touch.
 bool checkOrder(const Descriptor *commands, size_t count, const Chip &chip, const RegionSizes &sizes, Status &status);
 
+/// All of these: what a stream must pass before it runs.
+bool checkStream(const Descriptor *commands, size_t count, const Chip &chip, const RegionSizes &sizes,
+                 const unsigned char *constants, Status &status);
+
 /// Numbers the commands and lets each wait for as little as needed: whatever the timing, the result is that of running
 /// them one after another in the order given.
 void assignWaits(std::vector<Descriptor> &commands, const Chip &chip);

@@ -21,6 +21,8 @@
 namespace bmodel::npu {
 
 inline constexpr size_t kDescriptorBytes = 256;
+/// Of the commands and what they do; a program runs where it is the same.
+inline constexpr uint32_t kIsaVersion = 1;
 
 enum class Queue : uint8_t { dma, compute };
 

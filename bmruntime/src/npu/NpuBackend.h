@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- NpuBackend.h - Command streams on the NPU in software ----------------===//
+#ifndef BMRT_NPU_NPUBACKEND_H
+#define BMRT_NPU_NPUBACKEND_H
+
+#include "../core/Backend.h"
+
+namespace bmrt::npu {
+
+extern const core::Backend backend;
+
+} // namespace bmrt::npu
+
+#endif // BMRT_NPU_NPUBACKEND_H

@@ -1,0 +1,314 @@
+//===- VectorProgram.cpp - Scalar regions on the NPU's vector unit --------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/VectorProgram.h"
+
+#include "device_dialect/IR/ScalarPatterns.h"
+
+#include "mlir/IR/Block.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+#include <limits>
+#include <map>
+
+using namespace mlir;
+
+namespace tessera::npu {
+using bmodel::npu::Instruction;
+using bmodel::npu::Op;
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kExact = 1 << 24; // whole numbers of f32
+constexpr Interval kAnything = {-kInfinity, kInfinity};
+
+llvm::Error refuse(Operation *op, const llvm::Twine &why) {
+  return llvm::createStringError("'" + op->getName().getStringRef() + "' " + why);
+}
+
+/// Ops that are one instruction with the same operands.
+std::optional<Op> plainOp(Operation *op) {
+  return llvm::StringSwitch<std::optional<Op>>(op->getName().getStringRef())
+      .Cases({"arith.addf", "arith.addi"}, Op::add)
+      .Cases({"arith.subf", "arith.subi"}, Op::sub)
+      .Cases({"arith.mulf", "arith.muli"}, Op::mul)
+      .Case("arith.divf", Op::div)
+      .Cases({"arith.maximumf", "arith.maxsi"}, Op::maximum)
+      .Cases({"arith.minimumf", "arith.minsi"}, Op::minimum)
+      .Case("arith.negf", Op::neg)
+      .Case("math.absf", Op::abs)
+      .Case("math.floor", Op::floor)
+      .Case("math.ceil", Op::ceil)
+      .Case("math.roundeven", Op::roundEven)
+      .Case("math.trunc", Op::truncate)
+      .Case("math.copysign", Op::copySign)
+      .Case("math.sqrt", Op::sqrt)
+      .Case("math.exp", Op::exp)
+      .Case("math.log", Op::log)
+      .Case("math.tanh", Op::tanh)
+      .Case("math.erf", Op::erf)
+      .Default(std::nullopt);
+}
+
+/// What is known of a result, from its operands.
+Interval resultOf(Op op, Interval a, Interval b) {
+  auto rounded = [&](double (*round)(double)) { return Interval{round(a.low), round(a.high)}; };
+  double products[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
+  bool isFinite = llvm::all_of(products, [](double each) { return std::isfinite(each); });
+  switch (op) {
+  case Op::add:
+    return {a.low + b.low, a.high + b.high};
+  case Op::sub:
+    return {a.low - b.high, a.high - b.low};
+  case Op::mul:
+    return isFinite ? Interval{*llvm::min_element(products), *llvm::max_element(products)} : kAnything;
+  case Op::maximum:
+    return {std::max(a.low, b.low), std::max(a.high, b.high)};
+  case Op::minimum:
+    return {std::min(a.low, b.low), std::min(a.high, b.high)};
+  case Op::neg:
+    return {-a.high, -a.low};
+  case Op::roundEven:
+    return rounded(std::nearbyint);
+  case Op::floor:
+    return rounded(std::floor);
+  case Op::ceil:
+    return rounded(std::ceil);
+  case Op::truncate:
+    return rounded(std::trunc);
+  default:
+    return kAnything;
+  }
+}
+
+/// Instructions on registers without number: each has its own.
+class Translator {
+public:
+  llvm::Expected<Instructions> run(Region &region, ArrayRef<Interval> arguments, Type result);
+
+private:
+  /// Where a value is: an index into `nodes`.
+  struct Node {
+    Op op;
+    SmallVector<unsigned, 3> operands;
+    float constant;
+    Interval interval;
+    bool isArgument;
+    bool isWhole = false;
+  };
+
+  unsigned add(Op op, ArrayRef<unsigned> operands, Interval interval) {
+    bool rounds = op == Op::roundEven || op == Op::floor || op == Op::ceil || op == Op::truncate;
+    bool keepsWhole = op == Op::add || op == Op::sub || op == Op::mul || op == Op::maximum || op == Op::minimum ||
+                      op == Op::neg || op == Op::abs;
+    bool isWhole =
+        rounds || (keepsWhole && llvm::all_of(operands, [&](unsigned operand) { return nodes[operand].isWhole; }));
+    nodes.push_back({op, SmallVector<unsigned, 3>(operands), 0, interval, false, isWhole});
+    return nodes.size() - 1;
+  }
+  unsigned constant(float value);
+  llvm::Error translate(Operation *op);
+  llvm::Error translateConstant(arith::ConstantOp op);
+  llvm::Error translateCompare(arith::CmpFOp op);
+  llvm::Error translateConversion(Operation *op);
+  Instructions assignRegisters(unsigned result);
+
+  std::vector<Node> nodes;
+  std::map<uint32_t, unsigned> constants; ///< bits -> node
+  llvm::DenseMap<Value, unsigned> places;
+};
+
+unsigned Translator::constant(float value) {
+  auto [known, isNew] = constants.try_emplace(llvm::bit_cast<uint32_t>(value), nodes.size());
+  if (isNew) {
+    nodes.push_back({Op::constant, {}, value, {value, value}, false, std::trunc(value) == value});
+  }
+  return known->second;
+}
+
+llvm::Error Translator::translateConstant(arith::ConstantOp op) {
+  if (auto number = dyn_cast<FloatAttr>(op.getValue()); number && op.getType().isF32()) {
+    places[op] = constant(number.getValue().convertToFloat());
+    return llvm::Error::success();
+  }
+  auto number = dyn_cast<IntegerAttr>(op.getValue());
+  if (!number || std::fabs(double(number.getValue().getSExtValue())) > kExact) {
+    return refuse(op, "is no f32 and no whole number up to 2^24");
+  }
+  places[op] = constant(float(number.getValue().getSExtValue()));
+  return llvm::Error::success();
+}
+
+llvm::Error Translator::translateCompare(arith::CmpFOp op) {
+  using arith::CmpFPredicate;
+  unsigned a = places[op.getLhs()], b = places[op.getRhs()];
+  const Interval truth = {0, 1};
+  auto negated = [&](unsigned node) { return add(Op::sub, {constant(1), node}, truth); };
+  switch (op.getPredicate()) {
+  case CmpFPredicate::OLT:
+    places[op] = add(Op::less, {a, b}, truth);
+    break;
+  case CmpFPredicate::OGT:
+    places[op] = add(Op::less, {b, a}, truth);
+    break;
+  case CmpFPredicate::OLE:
+    places[op] = add(Op::lessEqual, {a, b}, truth);
+    break;
+  case CmpFPredicate::OGE:
+    places[op] = add(Op::lessEqual, {b, a}, truth);
+    break;
+  case CmpFPredicate::OEQ:
+    places[op] = add(Op::equal, {a, b}, truth);
+    break;
+  case CmpFPredicate::UNE:
+    places[op] = negated(add(Op::equal, {a, b}, truth));
+    break;
+  default:
+    return refuse(op, "compares in a way that the vector unit does not have");
+  }
+  return llvm::Error::success();
+}
+
+/// Integers are whole numbers in registers already; what a conversion could change must be out of the question.
+llvm::Error Translator::translateConversion(Operation *op) {
+  unsigned from = places[op->getOperand(0)];
+  Interval interval = nodes[from].interval;
+  Type source = op->getOperand(0).getType(), type = op->getResult(0).getType();
+  unsigned bits = source.getIntOrFloatBitWidth(), width = type.getIntOrFloatBitWidth();
+  bool fits = true;
+  if (isa<arith::ExtSIOp>(op)) {
+    fits = interval.high < std::ldexp(1, bits - 1);
+  } else if (isa<arith::ExtUIOp, arith::UIToFPOp>(op)) {
+    fits = interval.low >= 0;
+  } else if (isa<arith::TruncIOp, arith::FPToSIOp>(op)) {
+    fits = interval.within(-std::ldexp(1, width - 1), std::ldexp(1, width) - 1) && interval.within(-kExact, kExact);
+  }
+  if (!fits) {
+    return refuse(op, "of numbers that its type may not hold");
+  }
+  if (isa<arith::FPToSIOp>(op) && !nodes[from].isWhole) {
+    places[op->getResult(0)] = add(Op::truncate, {from}, resultOf(Op::truncate, interval, {}));
+    return llvm::Error::success();
+  }
+  places[op->getResult(0)] = from;
+  return llvm::Error::success();
+}
+
+llvm::Error Translator::translate(Operation *op) {
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    return translateConstant(constant);
+  }
+  if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
+    return translateCompare(compare);
+  }
+  if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp>(op)) {
+    return translateConversion(op);
+  }
+  SmallVector<unsigned> operands;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(places[operand]);
+  }
+  if (isa<arith::SelectOp>(op)) {
+    Interval a = nodes[operands[1]].interval, b = nodes[operands[2]].interval;
+    places[op->getResult(0)] = add(Op::select, operands, {std::min(a.low, b.low), std::max(a.high, b.high)});
+    return llvm::Error::success();
+  }
+  if (Value x = device::matchSigmoid(dyn_cast<arith::DivFOp>(op))) {
+    places[op->getResult(0)] = add(Op::sigmoid, {places[x]}, {0, 1});
+    return llvm::Error::success();
+  }
+  std::optional<Op> known = plainOp(op);
+  Type type = op->getResult(0).getType();
+  if (!known || !(type.isF32() || isa<IntegerType>(type))) {
+    return refuse(op, "is not in the vector unit");
+  }
+  Interval interval = resultOf(*known, nodes[operands[0]].interval, nodes[operands.back()].interval);
+  if (isa<IntegerType>(type) && !interval.within(-kExact, kExact)) {
+    return refuse(op, "of whole numbers beyond 2^24");
+  }
+  places[op->getResult(0)] = add(*known, operands, interval);
+  return llvm::Error::success();
+}
+
+/// Numbers registers; one is free again after the last instruction that reads it.
+Instructions Translator::assignRegisters(unsigned result) {
+  std::vector<unsigned> lastUse(nodes.size(), 0), places(nodes.size());
+  std::vector<bool> needed(nodes.size(), false);
+  needed[result] = true, lastUse[result] = nodes.size();
+  for (unsigned i = nodes.size(); i-- > 0;) {
+    for (unsigned operand : needed[i] ? ArrayRef<unsigned>(nodes[i].operands) : ArrayRef<unsigned>()) {
+      needed[operand] = true, lastUse[operand] = std::max(lastUse[operand], i);
+    }
+  }
+  Instructions made;
+  std::vector<unsigned> holds(bmodel::npu::kRegisters, ~0u); // register -> node
+  for (unsigned i = 0; i < nodes.size(); ++i) {
+    const Node &node = nodes[i];
+    for (unsigned &held : holds) {
+      held = held != ~0u && lastUse[held] <= i ? ~0u : held;
+    }
+    if (!needed[i]) {
+      continue;
+    }
+    unsigned place = node.isArgument ? i : llvm::find(holds, ~0u) - holds.begin();
+    if (place == holds.size()) {
+      return {}; // out of registers
+    }
+    holds[place] = i, places[i] = place;
+    if (!node.isArgument) {
+      unsigned read[3] = {};
+      for (auto [k, operand] : llvm::enumerate(node.operands)) {
+        read[k] = places[operand];
+      }
+      uint32_t extra = node.op == Op::constant ? llvm::bit_cast<uint32_t>(node.constant) : read[2];
+      made.push_back({node.op, uint8_t(place), uint8_t(read[0]), uint8_t(read[1]), extra});
+    }
+  }
+  return made;
+}
+
+llvm::Expected<Instructions> Translator::run(Region &region, ArrayRef<Interval> arguments, Type type) {
+  Block &block = region.front();
+  for (auto [argument, interval] : llvm::zip_equal(block.getArguments(), arguments)) {
+    places[argument] = nodes.size();
+    nodes.push_back({Op::constant, {}, 0, interval, true, isa<IntegerType>(argument.getType())});
+  }
+  for (Operation &op : block.without_terminator()) {
+    if (llvm::Error error = translate(&op)) {
+      return std::move(error);
+    }
+  }
+  Value yielded = block.getTerminator()->getOperand(0);
+  unsigned result = places[yielded];
+  Interval allowed = intervalOf(type);
+  if (isa<IntegerType>(type) && !nodes[result].interval.within(allowed.low, allowed.high)) {
+    return refuse(block.getTerminator(), "of numbers that its type may not hold");
+  }
+  if (nodes[result].isArgument || nodes[result].op == Op::constant || result + 1 != nodes.size()) {
+    result = add(Op::maximum, {result, result}, nodes[result].interval); // what is stored comes last
+  }
+  Instructions made = assignRegisters(result);
+  if (made.empty() || made.size() > bmodel::npu::kMostInstructions) {
+    return refuse(block.getParentOp(), "is longer than a program of the vector unit may be");
+  }
+  return made;
+}
+
+} // namespace
+
+Interval intervalOf(Type type) {
+  auto integer = dyn_cast<IntegerType>(type);
+  if (!integer) {
+    return kAnything;
+  }
+  double half = std::ldexp(1, integer.getWidth() - 1);
+  return integer.isUnsigned() ? Interval{0, 2 * half - 1} : Interval{-half, half - 1};
+}
+
+llvm::Expected<Instructions> programOf(Region &region, ArrayRef<Interval> arguments, Type result) {
+  return Translator().run(region, arguments, result);
+}
+
+} // namespace tessera::npu

@@ -1,0 +1,28 @@
+//===- NpuRunner.h - Device functions on the NPU's simulator ----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_REGRESSION_NPU_NPURUNNER_H
+#define TESSERA_REGRESSION_NPU_NPURUNNER_H
+
+#include "bmodel/npu/chip.h"
+#include "bmodel/npu/report.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "top_dialect/Reference/Evaluator.h"
+#include <string>
+
+namespace tessera::npu {
+
+struct RunResult {
+  std::string fault; ///< what is wrong; empty: nothing
+  bmodel::npu::Report report;
+  std::vector<std::string> layers;
+  size_t commands = 0, programs = 0; ///< programs: maps among the commands
+};
+
+/// Emits |function| (buildNpuPipeline has run) for the chip, runs it on |inputs| in the order of the stream and in
+/// |orders| other legal ones, and compares all results with the reference, byte by byte.
+RunResult checkOnNpu(mlir::func::FuncOp function, const bmodel::npu::Chip &chip, const top::TensorMap &inputs,
+                     int orders);
+
+} // namespace tessera::npu
+
+#endif // TESSERA_REGRESSION_NPU_NPURUNNER_H
