@@ -58,7 +58,7 @@ bool makeTiles(const Chip &chip, const Shape &whole, const Shape &step, uint64_t
   return fits;
 }
 
-/// Whether the first tile, which is the largest, fits.
+/// Whether the first tile fits.
 bool firstFits(const Chip &chip, const Shape &step, uint64_t reserved, bool two, BuildTile build) {
   uint64_t half = two ? (chip.laneBytes - reserved) / 2 : chip.laneBytes - reserved;
   Area area(chip, reserved, reserved + half);
@@ -113,7 +113,10 @@ llvm::Error appendTiles(Stream &stream, const Shape &whole, const Shape &granule
   // Two at once are worth a smaller tile, unless there is only one.
   bool two = !firstFits(chip, whole, reserved, false, build);
   Shape step = whole;
-  while (!firstFits(chip, step, reserved, two, build)) {
+  std::vector<Tile> tiles;
+  // A tile at a border sees less of the input than those inside: the first one fitting is not enough.
+  while (!firstFits(chip, step, reserved, two, build) || !makeTiles(chip, whole, step, reserved, two, build, tiles)) {
+    tiles.clear();
     if (shrink(step, granule)) {
       continue;
     }
@@ -122,10 +125,6 @@ llvm::Error appendTiles(Stream &stream, const Shape &whole, const Shape &granule
           llvm::formatv("needs more than the {0} bytes of a lane for its smallest tile", chip.laneBytes));
     }
     two = false, step = whole;
-  }
-  std::vector<Tile> tiles;
-  if (!makeTiles(chip, whole, step, reserved, two, build, tiles)) {
-    return llvm::createStringError("has a tile that is larger than its first one");
   }
   stream.append(tiles, two);
   return llvm::Error::success();

@@ -3,6 +3,7 @@
 #include "codegen/Pipelines/Plan.h"
 
 #include "bmodel/kernel_abi.h"
+#include "codegen/Pipelines/Deploy.h"
 #include "codegen/X86/KernelInterface.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/Layout.h"
@@ -28,41 +29,6 @@ Value rootOf(Value value) {
 }
 
 namespace {
-
-std::optional<bmodel::DType> dtypeOf(Type type) {
-  using bmodel::DType;
-  if (type.isF32()) {
-    return DType::F32;
-  }
-  if (type.isF64()) {
-    return DType::F64;
-  }
-  if (type.isF16()) {
-    return DType::F16;
-  }
-  if (type.isBF16()) {
-    return DType::BF16;
-  }
-  auto integer = dyn_cast<IntegerType>(type);
-  if (!integer) {
-    return std::nullopt;
-  }
-  bool isUnsigned = integer.isUnsigned();
-  switch (integer.getWidth()) {
-  case 1:
-    return DType::Bool;
-  case 8:
-    return isUnsigned ? DType::U8 : DType::I8;
-  case 16:
-    return isUnsigned ? DType::U16 : DType::I16;
-  case 32:
-    return isUnsigned ? DType::U32 : DType::I32;
-  case 64:
-    return isUnsigned ? DType::U64 : DType::I64;
-  default:
-    return std::nullopt;
-  }
-}
 
 constexpr uint32_t kCodeSegment = 0, kConstantsSegment = 1;
 

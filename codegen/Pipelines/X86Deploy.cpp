@@ -4,20 +4,15 @@
 
 #include "codegen/Pipelines/Plan.h"
 #include "codegen/X86/KernelInterface.h"
-#include "device_dialect/Conversion/TopToDevice/Constraints.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Pipeline.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopDialect.h"
-#include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Support/FileUtilities.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 
@@ -28,63 +23,9 @@ void registerX86Deploy(DialectRegistry &registry) {
   x86::registerX86Kernels(registry);
 }
 
-llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const Quantization &quantization) {
-  top::nameEveryTensor(function);
-  if (llvm::Error error = quant::checkTables(function, quantization.table, quantization.choices)) {
-    return error;
-  }
-  PassManager passes(function.getContext());
-  passes.addPass(top::createWidenFloatsPass());
-  if (mlir::failed(passes.run(function->getParentOfType<ModuleOp>()))) {
-    return llvm::createStringError("failed to widen f16 values");
-  }
-  return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.precision,
-                                 quantization.groupSize);
-}
-
 namespace {
 
-/// Ends the observer's phase when it goes out of scope.
-class Phase {
-public:
-  Phase(const PhaseObserver &observer, StringRef name) : observer(observer) { observer.begin(name); }
-  ~Phase() { observer.end(); }
-
-private:
-  const PhaseObserver &observer;
-};
-
 llvm::Error failed(const char *phase) { return llvm::createStringError(llvm::Twine("failed to ") + phase); }
-
-llvm::Error writeText(ModuleOp module, const std::string &path) {
-  std::string message;
-  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
-  if (!file) {
-    return llvm::createStringError("failed to write '" + path + "': " + message);
-  }
-  module.print(file->os(), OpPrintingFlags().enableDebugInfo());
-  file->keep();
-  return llvm::Error::success();
-}
-
-/// Says of the model's integer tensors which real numbers they stand for.
-void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
-  llvm::StringMap<const quant::QuantizedTensor *> byName;
-  for (const quant::QuantizedTensor &tensor : report.tensors) {
-    byName[tensor.name] = &tensor;
-  }
-  for (auto &tensor : stage.tensors) {
-    bool isInteger = tensor->dtype == bmodel::DType::I8 || tensor->dtype == bmodel::DType::I16;
-    if (!isInteger || tensor->onnx_names.empty()) {
-      continue;
-    }
-    if (const quant::QuantizedTensor *quantized = byName.lookup(tensor->onnx_names.front())) {
-      tensor->quant = std::make_unique<bmodel::QuantDefT>();
-      tensor->quant->scales = {quantized->scale};
-      tensor->quant->zero_points = {quantized->zeroPoint};
-    }
-  }
-}
 
 LogicalResult runDevicePasses(ModuleOp module, const X86DeployOptions &deploy) {
   PassManager passes(module.getContext());
@@ -104,30 +45,17 @@ LogicalResult runDevicePasses(ModuleOp module, const X86DeployOptions &deploy) {
 
 llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOptions &options,
                                           const PhaseObserver &observer) {
-  auto function = module.lookupSymbol<func::FuncOp>("main");
-  if (!function || !llvm::hasSingleElement(function.getBody())) {
-    return llvm::createStringError("failed to deploy: the module has no function @main");
+  llvm::Expected<func::FuncOp> entry = deployableFunction(module);
+  if (!entry) {
+    return entry.takeError();
   }
-  if (mlir::failed(device::checkLowerable(module))) {
-    return top::unsupported("the model holds what Tessera does not run");
-  }
+  func::FuncOp function = *entry;
   X86DeployResult result;
-  if (options.quantization) {
-    Phase phase(observer, "quantize");
-    llvm::Expected<quant::QuantizeReport> report = quantizeModel(function, *options.quantization);
-    if (!report) {
-      return report.takeError();
-    }
-    result.quantization = std::move(*report);
+  auto quantization = prepareModel(function, options.quantization, options.inputsOutputs, observer);
+  if (!quantization) {
+    return quantization.takeError();
   }
-  if (const std::string &pixels = options.inputsOutputs.pixels; !pixels.empty()) {
-    if (llvm::Error error = quant::fusePreprocess(function, pixels)) {
-      return error;
-    }
-  }
-  if (result.quantization) { // after the pixels: those are integers already
-    quant::exposeIntegers(function, options.quantization->table, options.inputsOutputs, *result.quantization);
-  }
+  result.quantization = std::move(*quantization);
   std::vector<ObservedTensor> observed;
   {
     Phase phase(observer, "lower");

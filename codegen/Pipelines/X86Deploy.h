@@ -3,30 +3,15 @@
 #ifndef TESSERA_CODEGEN_PIPELINES_X86DEPLOY_H
 #define TESSERA_CODEGEN_PIPELINES_X86DEPLOY_H
 
+#include "codegen/Pipelines/Deploy.h"
 #include "codegen/Pipelines/Observe.h"
 #include "codegen/X86/X86Target.h"
-#include "quant/Transforms/InputsOutputs.h"
-#include "quant/Transforms/Quantize.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
-#include <functional>
-#include <optional>
 
 namespace tessera::codegen {
-
-/// What --quantize goes by, other than F32.
-struct Quantization {
-  quant::Precision precision = quant::Precision::INT8; ///< of ops that `choices` does not name
-  int64_t groupSize = quant::kGroupSize;               ///< of W4
-  quant::CalibrationTable table;                       ///< may be empty where nothing is to be INT8
-  quant::QuantizeTable choices;
-};
-
-/// Puts pairs of quantize and dequantize, or of casts, into the function by the tables. f16 models are widened first;
-/// their tensors have their names before.
-llvm::Expected<quant::QuantizeReport> quantizeModel(mlir::func::FuncOp function, const Quantization &quantization);
 
 struct X86DeployOptions {
   x86::X86Target target;
@@ -48,12 +33,6 @@ struct X86DeployResult {
   size_t steps = 0, kernels = 0, cacheHits = 0;
   std::optional<quant::QuantizeReport> quantization; ///< with |quantization|: what runs on integers
   std::vector<ObservedTensor> observed; ///< with |observe|: all float inputs and Top results, in program order
-};
-
-/// Called around each phase: begin(name), then end().
-struct PhaseObserver {
-  std::function<void(llvm::StringRef name)> begin = [](llvm::StringRef) {};
-  std::function<void()> end = [] {};
 };
 
 /// Registers every dialect, interface and pass that deployX86 needs.

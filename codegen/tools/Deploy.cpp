@@ -1,5 +1,6 @@
 //===- Deploy.cpp - The deploy subcommand: NAME_top.mlir to .bmodel --------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/NpuDeploy.h"
 #include "codegen/Pipelines/X86Deploy.h"
 #include "codegen/X86/KernelCache.h"
 #include "codegen/tools/Events.h"
@@ -13,6 +14,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ThreadPool.h"
 
 using namespace mlir;
@@ -23,6 +25,7 @@ namespace {
 struct Options {
   std::string mlir;
   std::string chip = "x86";
+  std::vector<std::string> chipSet;
   std::string quantize = "F32";
   std::string output;
   std::string cacheFolder;
@@ -74,21 +77,63 @@ llvm::json::Array describe(ArrayRef<codegen::ObservedTensor> tensors) {
   return list;
 }
 
+struct Npu {
+  bmodel::npu::Chip chip;
+  std::string description;
+};
+
 struct Target {
   x86::X86Target chip;
+  std::optional<Npu> npu; ///< in place of |chip|
   quant::Precision precision;
 };
 
+/// A built-in chip, or that of a file, with the fields of --chip-set changed.
+llvm::Expected<std::optional<Npu>> parseNpu(const Options &options) {
+  Npu npu;
+  if (std::optional<std::string> known = codegen::findNpuChip(options.chip)) {
+    npu.description = *known;
+  } else if (StringRef(options.chip).ends_with(".json")) {
+    auto file = llvm::MemoryBuffer::getFile(options.chip);
+    if (!file) {
+      return fail(kError, "cannot read '" + options.chip + "': " + file.getError().message());
+    }
+    npu.description = (*file)->getBuffer().str();
+  } else if (!options.chipSet.empty()) {
+    return fail(kUsage, "--chip-set is for NPUs: '" + options.chip + "' is none");
+  } else {
+    return std::nullopt;
+  }
+  std::string error;
+  for (const std::string &assignment : options.chipSet) {
+    if (!bmodel::npu::setField(npu.description, assignment, error)) {
+      return fail(kUsage, "--chip-set " + error);
+    }
+  }
+  if (!bmodel::npu::parseChip(npu.description, options.chip, npu.chip, error)) {
+    return fail(options.chipSet.empty() ? kError : kUsage, error);
+  }
+  return npu;
+}
+
 llvm::Expected<Target> parseTarget(const Options &options) {
-  std::optional<x86::X86Target> target = x86::X86Target::parse(options.chip);
+  llvm::Expected<std::optional<Npu>> npu = parseNpu(options);
+  if (!npu) {
+    return npu.takeError();
+  }
+  std::optional<x86::X86Target> target = x86::X86Target::parse(*npu ? "x86" : options.chip);
   if (!target) {
-    return fail(kUsage,
-                "unknown chip '" + options.chip + "': allowed are x86, x86-v2, x86-avx2, x86-avx512, x86-avx512vnni");
+    return fail(kUsage, "unknown chip '" + options.chip +
+                            "': allowed are x86, x86-v2, x86-avx2, x86-avx512, x86-avx512vnni, npu-edge, npu-base, "
+                            "npu-pro and the path of an NPU's .json");
   }
   std::optional<quant::Precision> precision = quant::parsePrecision(StringRef(options.quantize).upper());
   if (!precision) {
     return fail(kUsage, "precision '" + options.quantize + "' is not available on " + options.chip + ": allowed are " +
                             quant::precisionNames());
+  }
+  if (*npu && (precision != quant::Precision::INT8 || options.requantize != "float" || options.observe)) {
+    return fail(kUnsupported, "on " + (*npu)->chip.name + " there is only INT8, requantised in float, so far");
   }
   bool integers = precision == quant::Precision::INT8 || precision == quant::Precision::INT16;
   if (integers && options.calibrationTable.empty()) {
@@ -107,7 +152,7 @@ llvm::Expected<Target> parseTarget(const Options &options) {
   if (precision == quant::Precision::F32 && (options.inputsOutputs.quantInputs || options.inputsOutputs.quantOutputs)) {
     return fail(kUsage, "--quant-input and --quant-output are for quantised models");
   }
-  return Target{*target, *precision};
+  return Target{*target, std::move(*npu), *precision};
 }
 
 llvm::json::Array describe(ArrayRef<quant::KeptOp> ops) {
@@ -146,6 +191,32 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                             {"wide_products", report.wideProducts},
                             {"wide_ops", describe(report.wide)},
                             {"float_ops", describe(report.kept)}};
+}
+
+/// What the user is told of a model for an NPU.
+llvm::Expected<llvm::json::Object> deployNpu(ModuleOp module, const Npu &npu, const Options &options,
+                                             std::optional<codegen::Quantization> quantization,
+                                             const codegen::PhaseObserver &observer) {
+  codegen::NpuDeployOptions deploy{npu.chip,           npu.description,         options.output,
+                                   options.deviceMlir, std::move(quantization), options.inputsOutputs};
+  llvm::Expected<codegen::NpuDeployResult> result = codegen::deployNpu(module, deploy, observer);
+  if (!result) {
+    return result.takeError();
+  }
+  llvm::Expected<llvm::json::Value> report = llvm::json::parse(bmodel::npu::reportJson(result->report, npu.chip));
+  if (!report) {
+    return report.takeError();
+  }
+  report->getAsObject()->erase("layers"); // of the whole run
+  return llvm::json::Object{{"bmodel", options.output},
+                            {"chip", npu.chip.name},
+                            {"workspace_bytes", int64_t(result->workspaceBytes)},
+                            {"workspace_lower_bound", int64_t(result->workspaceLowerBound)},
+                            {"code_bytes", int64_t(result->codeBytes)},
+                            {"constant_bytes", int64_t(result->constantBytes)},
+                            {"commands", int64_t(result->commands)},
+                            {"estimate", std::move(*report)},
+                            {"quantization", describe(result->quantization)}};
 }
 
 llvm::Error run(const Options &options) {
@@ -189,12 +260,7 @@ llvm::Error run(const Options &options) {
     }
     products = std::move(*written);
   }
-  codegen::X86DeployOptions deploy{target->chip,          options.output,    options.cacheFolder,
-                                   options.deviceMlir,    options.observe,   std::move(*quantization),
-                                   options.inputsOutputs, options.requantize};
-  llvm::Expected<codegen::X86DeployResult> result = codegen::deployX86(**module, deploy, observer);
-  if (!result) {
-    llvm::Error error = result.takeError();
+  auto explain = [&](llvm::Error error) {
     bool refused = error.isA<top::UnsupportedError>();
     std::string text = llvm::toString(std::move(error));
     if (!diagnostics.errors().empty()) {
@@ -202,6 +268,22 @@ llvm::Error run(const Options &options) {
     }
     bool internal = StringRef(text).contains("internal error");
     return fail(internal ? kInternal : refused ? kUnsupported : kError, text);
+  };
+  if (target->npu) {
+    llvm::Expected<llvm::json::Object> told =
+        deployNpu(**module, *target->npu, options, std::move(*quantization), observer);
+    if (!told) {
+      return explain(told.takeError());
+    }
+    reportResult(std::move(*told));
+    return llvm::Error::success();
+  }
+  codegen::X86DeployOptions deploy{target->chip,          options.output,    options.cacheFolder,
+                                   options.deviceMlir,    options.observe,   std::move(*quantization),
+                                   options.inputsOutputs, options.requantize};
+  llvm::Expected<codegen::X86DeployResult> result = codegen::deployX86(**module, deploy, observer);
+  if (!result) {
+    return explain(result.takeError());
   }
   llvm::json::Object object{{"bmodel", options.output},
                             {"chip", target->chip.name()},
@@ -230,7 +312,10 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   auto options = std::make_shared<Options>();
   options->cacheFolder = x86::KernelCache::defaultFolder();
   sub->add_option("--mlir", options->mlir, "NAME_top.mlir, its weights beside it")->required();
-  sub->add_option("--chip", options->chip, "x86 (this machine), x86-v2, x86-avx2, x86-avx512 or x86-avx512vnni");
+  sub->add_option("--chip", options->chip,
+                  "x86 (this machine), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni, npu-edge, npu-base, npu-pro or an "
+                  "NPU's .json");
+  sub->add_option("--chip-set", options->chipSet, "Change a field of an NPU's description: memories.ddr.gbps=8");
   sub->add_option("--quantize", options->quantize, quant::precisionNames());
   sub->add_option("--calibration-table", options->calibrationTable,
                   "NAME_cali.json: needed for INT8, tells F16 what it cannot hold");

@@ -1,0 +1,132 @@
+//===- Deploy.cpp - What deploying for any chip has in common -------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/Deploy.h"
+
+#include "device_dialect/Conversion/TopToDevice/Constraints.h"
+#include "top_dialect/IR/TensorNames.h"
+#include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const Quantization &quantization) {
+  top::nameEveryTensor(function);
+  if (llvm::Error error = quant::checkTables(function, quantization.table, quantization.choices)) {
+    return error;
+  }
+  PassManager passes(function.getContext());
+  passes.addPass(top::createWidenFloatsPass());
+  if (mlir::failed(passes.run(function->getParentOfType<ModuleOp>()))) {
+    return llvm::createStringError("failed to widen f16 values");
+  }
+  return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.precision,
+                                 quantization.groupSize);
+}
+
+llvm::Expected<func::FuncOp> deployableFunction(ModuleOp module) {
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  if (!function || !llvm::hasSingleElement(function.getBody())) {
+    return llvm::createStringError("failed to deploy: the module has no function @main");
+  }
+  if (failed(device::checkLowerable(module))) {
+    return top::unsupported("the model holds what Tessera does not run");
+  }
+  return function;
+}
+
+llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp function,
+                                                                  const std::optional<Quantization> &quantization,
+                                                                  const quant::InputsOutputs &inputsOutputs,
+                                                                  const PhaseObserver &observer) {
+  std::optional<quant::QuantizeReport> made;
+  if (quantization) {
+    Phase phase(observer, "quantize");
+    llvm::Expected<quant::QuantizeReport> report = quantizeModel(function, *quantization);
+    if (!report) {
+      return report.takeError();
+    }
+    made = std::move(*report);
+  }
+  if (!inputsOutputs.pixels.empty()) {
+    if (llvm::Error error = quant::fusePreprocess(function, inputsOutputs.pixels)) {
+      return std::move(error);
+    }
+  }
+  if (made) { // after the pixels: those are integers already
+    quant::exposeIntegers(function, quantization->table, inputsOutputs, *made);
+  }
+  return made;
+}
+
+llvm::Error writeText(ModuleOp module, const std::string &path) {
+  std::string message;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
+  if (!file) {
+    return llvm::createStringError("failed to write '" + path + "': " + message);
+  }
+  module.print(file->os(), OpPrintingFlags().enableDebugInfo());
+  file->keep();
+  return llvm::Error::success();
+}
+
+void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
+  llvm::StringMap<const quant::QuantizedTensor *> byName;
+  for (const quant::QuantizedTensor &tensor : report.tensors) {
+    byName[tensor.name] = &tensor;
+  }
+  for (auto &tensor : stage.tensors) {
+    bool isInteger = tensor->dtype == bmodel::DType::I8 || tensor->dtype == bmodel::DType::I16;
+    if (!isInteger || tensor->onnx_names.empty()) {
+      continue;
+    }
+    if (const quant::QuantizedTensor *quantized = byName.lookup(tensor->onnx_names.front())) {
+      tensor->quant = std::make_unique<bmodel::QuantDefT>();
+      tensor->quant->scales = {quantized->scale};
+      tensor->quant->zero_points = {quantized->zeroPoint};
+    }
+  }
+}
+
+std::optional<bmodel::DType> dtypeOf(Type type) {
+  using bmodel::DType;
+  if (type.isF32()) {
+    return DType::F32;
+  }
+  if (type.isF64()) {
+    return DType::F64;
+  }
+  if (type.isF16()) {
+    return DType::F16;
+  }
+  if (type.isBF16()) {
+    return DType::BF16;
+  }
+  auto integer = dyn_cast<IntegerType>(type);
+  if (!integer) {
+    return std::nullopt;
+  }
+  bool isUnsigned = integer.isUnsigned();
+  switch (integer.getWidth()) {
+  case 1:
+    return DType::Bool;
+  case 8:
+    return isUnsigned ? DType::U8 : DType::I8;
+  case 16:
+    return isUnsigned ? DType::U16 : DType::I16;
+  case 32:
+    return isUnsigned ? DType::U32 : DType::I32;
+  case 64:
+    return isUnsigned ? DType::U64 : DType::I64;
+  default:
+    return std::nullopt;
+  }
+}
+
+} // namespace tessera::codegen
