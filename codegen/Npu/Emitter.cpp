@@ -99,6 +99,7 @@ llvm::Error Emitter::emit(Operation *op) {
       .Case([&](device::LutOp lut) { return emitLut(lut); })
       .Case([&](device::SoftmaxOp softmax) { return emitSoftmax(softmax); })
       .Case([&](device::CopyOp copy) { return emitCopy(copy); })
+      .Case([&](device::ResizeOp resize) { return emitResize(resize); })
       .Default([](Operation *) { return refuse("has no form on the NPU yet"); });
 }
 

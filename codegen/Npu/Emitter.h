@@ -33,6 +33,7 @@ private:
   llvm::Error emitLut(device::LutOp op);
   llvm::Error emitSoftmax(device::SoftmaxOp op);
   llvm::Error emitCopy(device::CopyOp op);
+  llvm::Error emitResize(device::ResizeOp op);
   llvm::Error emitOutputs();
 
   /// Where the value's bytes are outside the chip, with n, c, h, w dims of the given sizes and element strides.

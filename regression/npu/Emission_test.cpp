@@ -315,6 +315,27 @@ TEST_F(Emission, TablesSoftmaxPoolsAndSums) {
             "");
 }
 
+TEST_F(Emission, EnlargingByWholeFactors) {
+  for (auto [rows, columns] : {std::pair(2, 2), std::pair(1, 3), std::pair(4, 1)}) {
+    int64_t height = 13, width = 9;
+    auto table = [&](int64_t size, int64_t factor) {
+      int32_t next = 0;
+      return constantText<int32_t>({size * factor, 1}, "i32", [&] { return int32_t(next++ / factor); });
+    };
+    auto weights = [&](int64_t size) { return constantText<float>({size, 1}, "f32", [] { return 1.0f; }); };
+    std::string x = typeText({2, 37, height, width}, "i8"), y = typeText({2, 37, height * rows, width * columns}, "i8");
+    std::string text = formatv(
+        "func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes {{device.exact} {{\n  %i "
+        "= "
+        "{2}\n  %v = {3}\n  %j = {4}\n  %w = {5}\n  %y = \"device.resize\"(%x, %i, %v, %j, %w) {{axes = array<i64: 2, "
+        "3>} : ({0}, {6}, {7}, {8}, {9}) -> {1}\n  return %y : {1}\n}\n",
+        x, y, table(height, rows), weights(height * rows), table(width, columns), weights(width * columns),
+        typeText({height * rows, 1}, "i32"), typeText({height * rows, 1}, "f32"), typeText({width * columns, 1}, "i32"),
+        typeText({width * columns, 1}, "f32"));
+    EXPECT_EQ(check(text), "");
+  }
+}
+
 TEST_F(Emission, WhatIsNotEmittedIsNamed) {
   std::string message = check(
       "func.func @main(%x: tensor<2x3xf32> {top.name = \"x\"}) -> (tensor<2x3xf32> {top.name = \"y\"}) attributes "

@@ -15,7 +15,7 @@ from test_exact_models import samples
 from tessera.files import save_npz
 
 CHIPS = ("npu-edge", "npu-base", "npu-pro")
-WHOLE = ("mnist", "resnet8_cifar10", "mobilenetv1_0.25_128", "mobilenetv2_1.0_224", "ultraface_rfb_320")
+WHOLE = ("mnist", "resnet8_cifar10", "mobilenetv1_0.25_128", "mobilenetv2_1.0_224", "ultraface_rfb_320", "yolox_nano_416")
 
 
 def calibrated(top: Path, tmp_path: Path) -> tuple[Path, list[dict]]:
