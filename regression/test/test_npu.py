@@ -87,3 +87,13 @@ def test_refusals_say_why(small: tuple[Path, Path], tmp_path: Path, arguments: t
                       "--output", tmp_path / "m.bmodel", *arguments)
     assert result.returncode == code and message in result.stdout, result.stdout
     assert not (tmp_path / "m.bmodel").exists()
+
+
+def test_model_deploy_checks_and_estimates(small: tuple[Path, Path], tmp_path: Path) -> None:
+    top, table = small
+    model = tmp_path / "m.bmodel"
+    text = check(run_tool("model_deploy", "--mlir", top, "--chip", "npu-pro", "--quantize", "INT8", "--calibration_table", table, "--model", model))
+    assert "commands, estimated" in text and "run m.bmodel" in text.replace(str(tmp_path) + "/", "")
+    for quantize in ("F32", "BF16"):
+        refused = run_tool("model_deploy", "--mlir", top, "--chip", "npu-pro", "--quantize", quantize, "--model", tmp_path / "other.bmodel")
+        assert refused.returncode == 4 and "not supported on npu-pro yet" in refused.stderr, refused.stderr

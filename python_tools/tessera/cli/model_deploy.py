@@ -17,8 +17,9 @@ from . import precision
 from .common import Context, Parser, run_command
 
 NAME = "model_deploy"
-CHIPS = ("x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni")
-LATER_CHIPS = ("npu-edge", "npu-base", "npu-pro", "cuda-sm80", "cuda-sm90")
+NPUS = ("npu-edge", "npu-base", "npu-pro")
+CHIPS = ("x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni", *NPUS)
+LATER_CHIPS = ("cuda-sm80", "cuda-sm90")
 QUANTIZE = ("F32", "INT8", "INT16", "BF16", "F16", "W8", "W4", "DYNAMIC_INT8")
 CALIBRATED = ("INT8", "INT16")  # need ranges
 ALIASES = {"W8F32": "W8", "W4F32": "W4"}  # of --quantize: integer weights, activations of that type
@@ -40,7 +41,8 @@ EPILOG = """examples:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     parser.add_argument("--mlir", required=True, metavar="FILE", help="NAME_top.mlir from model_transform")
-    parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni (default: %(default)s)")
+    parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni; for INT8 also npu-edge, npu-base, npu-pro "
+                        "(default: %(default)s)")
     parser.add_argument("--quantize", default="F32", type=lambda text: ALIASES.get(text.upper(), text.upper()), help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, W8 or W4 (W8F32, W4F32): integer weights alone, or DYNAMIC_INT8: matmuls in int8, each row of their inputs quantised as it comes (default: %(default)s)")
     parser.add_argument("--group_size", type=int, metavar="N", help="W4: products that share a scale, a multiple of 16 (default: 32)")
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
@@ -80,6 +82,8 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
                                hint=f"today there is: {', '.join(now)}")
         if value not in now:
             raise usage_error(f"{flag} '{value}': expected one of {', '.join(now)}")
+    if args.chip in NPUS and args.quantize != "INT8":
+        raise TesseraError(f"--quantize {args.quantize} is not supported on {args.chip} yet", ExitCode.UNSUPPORTED, hint="today there is: INT8")
     if args.quantize in CALIBRATED and not args.calibration_table:
         raise TesseraError(f"--quantize {args.quantize} needs --calibration_table", ExitCode.USAGE,
                            hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json")
@@ -127,6 +131,8 @@ def work(context: Context) -> None:
         step.note = f"{output.stat().st_size / 1e6:.2f} MB"
         if "kernels" in result:
             step.note += f", {result['kernels']} kernels ({result.get('cache_hits', 0)} from the cache)"
+        if "estimate" in result:
+            step.note += f", {result['commands']} commands, estimated {result['estimate']['microseconds']:.0f} us"
     context.result["model"] = {"bmodel": str(output), "bytes": output.stat().st_size,
                                **{k: v for k, v in result.items() if k not in ("event", "inputs", "outputs")}}
     if "quantization" in result:
