@@ -18,8 +18,8 @@ namespace {
 
 constexpr float kLargestF16 = 65504;
 
-/// Up to so many products are few: their roundings to the 8 bits of bf16 hardly average out, and such weights are few.
-constexpr int64_t kFewProducts = 32;
+/// Up to so many products are few: their roundings to 16 bits hardly average out, and such weights are few.
+constexpr int64_t kFewProducts = 64;
 
 bool isF32(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -41,9 +41,10 @@ bool takesEpilogue(Operation *op) {
   return kind == OpKind::product || kind == OpKind::elementwise || isa<top::AvgPoolOp, top::ReduceOp>(op);
 }
 
-/// Whether |op| multiplies with constant weights and sums few products, as depthwise convolutions do.
+/// Whether |op| is a convolution that sums few products, as depthwise ones do. (Of matmuls, weights are what memory
+/// holds.)
 bool sumsFew(Operation *op) {
-  return kindOf(op) == OpKind::product && top::isConstant(weightOf(op).operand->get()) &&
+  return kindOf(op) == OpKind::product && !isa<top::MatMulOp>(op) && top::isConstant(weightOf(op).operand->get()) &&
          reductionLength(op) <= kFewProducts;
 }
 
@@ -73,12 +74,11 @@ public:
     llvm::for_each(llvm::reverse(ops), [&](Operation *op) { noteReaders(op); });
     for (Operation *op : ops) {
       if (Type type = types.lookup(op)) {
-        bool isBf16 = type.isBF16();
-        if (!isBf16 || !sumsFew(op)) {
+        if (!sumsFew(op)) {
           narrowWeights(op, type);
         }
         for (Value value : op->getResults()) {
-          if (isF32(value) && isStored(value) && !(isBf16 && exact.contains(value))) {
+          if (isF32(value) && isStored(value) && !exact.contains(value) && !(type.isBF16() && isSensitive(value))) {
             insertPair(value, type);
           }
         }
@@ -125,11 +125,18 @@ private:
     }
     for (Value value : op->getResults()) {
       const Range *range = table.find(top::getTensorName(value));
-      if (float largest = range ? std::max(std::fabs(range->min), std::fabs(range->max)) : 0; largest > kLargestF16) {
+      if (float largest = range ? range->magnitude() : 0; largest > kLargestF16) {
         return llvm::formatv("its result reaches {0:e3}, f16 ends at {1}", largest, int64_t(kLargestF16));
       }
     }
     return "";
+  }
+
+  /// Whether the table says that 8 bits alone in |value| move the outputs by more than that: bf16 has as few.
+  bool isSensitive(Value value) {
+    constexpr double kMostError = 0.05;
+    const Range *range = table.find(top::getTensorName(value));
+    return range && range->error.value_or(0) > kMostError;
   }
 
   void narrowWeights(Operation *op, Type type) {
@@ -232,7 +239,7 @@ private:
   SmallVector<Operation *> ops;
   llvm::DenseMap<Operation *, unsigned> order;
   llvm::DenseMap<Operation *, Type> types;
-  llvm::DenseSet<Value> exact;  ///< read by sums of few products, for which bf16 is too coarse
+  llvm::DenseSet<Value> exact;  ///< read by sums of few products, for which 16 bits are too coarse
   llvm::DenseSet<Value> useful; ///< read by what computes on 16 bits
   llvm::DenseMap<std::pair<Value, Type>, Value> constants;
   NarrowFloats result;

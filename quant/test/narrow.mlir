@@ -6,19 +6,19 @@
 
 // Weights are bf16 constants; what is stored between two steps is rounded, the network's input and output are not.
 // CHECK-LABEL: func.func @main
-// CHECK-SAME: (%[[X:[^:]*]]: tensor<1x4x4x4xf32>
-// CHECK-DAG: %[[W:.*]] = top.constant dense<-6.367190e-01> : tensor<4x4x3x3xbf16>
+// CHECK-SAME: (%[[X:[^:]*]]: tensor<1x3x4x4xf32>
+// CHECK-DAG: %[[W:.*]] = top.constant dense<-6.367190e-01> : tensor<3x3x5x5xbf16>
 // CHECK: %[[WF:.*]] = top.cast %[[W]] {to = f32}
 // CHECK: %[[A:.*]] = top.conv %[[X]], %[[WF]]
 // CHECK-NEXT: %[[R:.*]] = top.cast %[[A]] {to = bf16, top.outputs = ["a"]}
 // CHECK-NEXT: %[[F:.*]] = top.cast %[[R]] {to = f32}
 // CHECK: %[[Y:.*]] = top.conv %[[F]], %{{.*}}
 // CHECK-NEXT: return %[[Y]]
-func.func @main(%x: tensor<1x4x4x4xf32> {top.name = "x"}) -> (tensor<1x4x4x4xf32> {top.name = "y"}) {
-  %w = top.constant dense<-0.637> : tensor<4x4x3x3xf32> : tensor<4x4x3x3xf32>
-  %a = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, top.outputs = ["a"]} : (tensor<1x4x4x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x4x4xf32>
-  %y = top.conv %a, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, top.outputs = ["y"]} : (tensor<1x4x4x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x4x4xf32>
-  return %y : tensor<1x4x4x4xf32>
+func.func @main(%x: tensor<1x3x4x4xf32> {top.name = "x"}) -> (tensor<1x3x4x4xf32> {top.name = "y"}) {
+  %w = top.constant dense<-0.637> : tensor<3x3x5x5xf32> : tensor<3x3x5x5xf32>
+  %a = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 2, 2, 2, 2>, dilations = array<i64: 1, 1>, top.outputs = ["a"]} : (tensor<1x3x4x4xf32>, tensor<3x3x5x5xf32>) -> tensor<1x3x4x4xf32>
+  %y = top.conv %a, %w {strides = array<i64: 1, 1>, pads = array<i64: 2, 2, 2, 2>, dilations = array<i64: 1, 1>, top.outputs = ["y"]} : (tensor<1x3x4x4xf32>, tensor<3x3x5x5xf32>) -> tensor<1x3x4x4xf32>
+  return %y : tensor<1x3x4x4xf32>
 }
 
 // -----
@@ -32,12 +32,12 @@ func.func @main(%x: tensor<1x4x4x4xf32> {top.name = "x"}) -> (tensor<1x4x4x4xf32
 // CHECK: %[[B:.*]] = top.conv %[[F]]
 // CHECK-NEXT: %[[M:.*]] = top.reshape %[[B]]
 // CHECK-NEXT: top.softmax %[[M]]
-func.func @main(%x: tensor<1x4x4x4xf32> {top.name = "x"}) -> (tensor<1x64xf32> {top.name = "y"}) {
-  %w = top.constant dense<-0.637> : tensor<4x4x3x3xf32> : tensor<4x4x3x3xf32>
-  %a = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, top.outputs = ["a"]} : (tensor<1x4x4x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x4x4xf32>
-  %s = top.sigmoid %a {top.outputs = ["s"]} : (tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
-  %b = top.conv %s, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, top.outputs = ["b"]} : (tensor<1x4x4x4xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x4x4xf32>
-  %m = top.reshape %b {shape = array<i64: 1, 64>, top.outputs = ["m"]} : (tensor<1x4x4x4xf32>) -> tensor<1x64xf32>
-  %y = top.softmax %m {axis = 1 : i64, top.outputs = ["y"]} : (tensor<1x64xf32>) -> tensor<1x64xf32>
-  return %y : tensor<1x64xf32>
+func.func @main(%x: tensor<1x3x4x4xf32> {top.name = "x"}) -> (tensor<1x48xf32> {top.name = "y"}) {
+  %w = top.constant dense<-0.637> : tensor<3x3x5x5xf32> : tensor<3x3x5x5xf32>
+  %a = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 2, 2, 2, 2>, dilations = array<i64: 1, 1>, top.outputs = ["a"]} : (tensor<1x3x4x4xf32>, tensor<3x3x5x5xf32>) -> tensor<1x3x4x4xf32>
+  %s = top.sigmoid %a {top.outputs = ["s"]} : (tensor<1x3x4x4xf32>) -> tensor<1x3x4x4xf32>
+  %b = top.conv %s, %w {strides = array<i64: 1, 1>, pads = array<i64: 2, 2, 2, 2>, dilations = array<i64: 1, 1>, top.outputs = ["b"]} : (tensor<1x3x4x4xf32>, tensor<3x3x5x5xf32>) -> tensor<1x3x4x4xf32>
+  %m = top.reshape %b {shape = array<i64: 1, 48>, top.outputs = ["m"]} : (tensor<1x3x4x4xf32>) -> tensor<1x48xf32>
+  %y = top.softmax %m {axis = 1 : i64, top.outputs = ["y"]} : (tensor<1x48xf32>) -> tensor<1x48xf32>
+  return %y : tensor<1x48xf32>
 }

@@ -55,7 +55,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
                         "(default: %(const)s)")
     parser.add_argument("--quant_input", action="store_true", help="for quantised models: inputs are integers; model_tool info tells scale and zero point")
     parser.add_argument("--quant_output", action="store_true", help="for quantised models: outputs are integers")
-    parser.add_argument("--calibration_table", metavar="FILE", help="NAME_cali.json from run_calibration: needed for INT8 and INT16, tells F16 what it cannot hold")
+    parser.add_argument("--calibration_table", metavar="FILE", help="NAME_cali.json from run_calibration: needed for INT8 and INT16; tells F16 what it cannot hold, BF16 what it is too coarse for")
     parser.add_argument("--quantize_table", metavar="FILE", help="NAME_qtable.json, precision per op")
     parser.add_argument("--requantize", default="float", choices=("float", "fixed", "tflite"),
                         help="how integer sums become integers of few bits: in single precision, by a 31-bit multiplier and a "
