@@ -254,7 +254,7 @@ llvm::Error run(const Options &options) {
   llvm::json::Array products;
   if (auto function = (**module).lookupSymbol<func::FuncOp>("main"); function && !options.weights.empty()) {
     top::nameEveryTensor(function);
-    llvm::Expected<llvm::json::Array> written = writeProducts(function, options.weights);
+    llvm::Expected<llvm::json::Array> written = writeProducts(function, options.weights, options.groupSize);
     if (!written) {
       return written.takeError();
     }

@@ -3,6 +3,7 @@
 #include "codegen/tools/Products.h"
 #include "codegen/tools/TensorFile.h"
 #include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/WeightOnly.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
@@ -38,8 +39,10 @@ std::optional<llvm::json::Object> geometryOf(Operation *op) {
 
 } // namespace
 
-llvm::Expected<llvm::json::Array> tessera::tool::writeProducts(func::FuncOp function, StringRef path) {
+llvm::Expected<llvm::json::Array> tessera::tool::writeProducts(func::FuncOp function, StringRef path,
+                                                               int64_t groupSize) {
   llvm::json::Array list;
+  llvm::DenseSet<Operation *> last = quant::lastProducts(function);
   std::vector<NamedTensor> weights;
   for (Operation &op : function.getBody().front()) {
     if (quant::kindOf(&op) != quant::OpKind::product || quant::reasonAgainst(&op)) {
@@ -52,6 +55,9 @@ llvm::Expected<llvm::json::Array> tessera::tool::writeProducts(func::FuncOp func
     }
     std::optional<top::TensorData> weight = top::getConstantData(quant::weightOf(&op).operand->get());
     weights.emplace_back(name, top::HostTensor(weight->type, weight->bytes));
+    quant::WeightForm form = quant::weightFormOf(&op, /*fourBits=*/true, groupSize, last.contains(&op));
+    entry->try_emplace("bits", form.bits);
+    entry->try_emplace("group", form.group);
     entry->try_emplace("name", llvm::json::fixUTF8(name));
     entry->try_emplace("input", llvm::json::fixUTF8(input));
     list.push_back(std::move(*entry));

@@ -9,8 +9,8 @@
 namespace tessera::tool {
 
 /// Writes the f32 weight of every convolution and matmul that can run on integers to `path` (safetensors), by the name
-/// of the tensor that the op makes, and describes the ops: name, input, kind, groups and geometry. Tensors must have
-/// names.
-llvm::Expected<llvm::json::Array> writeProducts(mlir::func::FuncOp function, llvm::StringRef path);
+/// of the tensor that the op makes, and describes the ops: name, input, kind, groups and geometry, and the bits and
+/// groups that the weights have in W4. Tensors must have names.
+llvm::Expected<llvm::json::Array> writeProducts(mlir::func::FuncOp function, llvm::StringRef path, int64_t groupSize);
 
 } // namespace tessera::tool

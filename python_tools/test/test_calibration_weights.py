@@ -7,7 +7,7 @@ import pytest
 
 from tessera import _calibration
 from tessera.calibration.products import ROWS, Product, Statistics
-from tessera.calibration.rounding import METHODS, may_round, round_weights
+from tessera.calibration.rounding import METHODS, may_round, round_alone, round_weights
 from tessera.calibration.worker import Candidate
 
 WAY = Candidate(1 / 64, 0, -127)
@@ -55,7 +55,7 @@ def test_matmul_moments(trans_b: bool) -> None:
     collected.add(x, 0, WAY)
     assert np.allclose(collected.exact @ product.matrix[0].T, (x.reshape(-1, 5) @ (w.T if trans_b else w)).mean(0))
     assert np.array_equal(product.like_weight(product.matrix), w)
-    assert product.rows((2, 3, 5)) == 6 and product.rows((4000, 5)) == ROWS
+    assert product.rows((2, 3, 5)) == 6 and product.rows((4000, 5)) == ROWS["matmul"]
 
 
 def statistics(product: Product, x: np.ndarray) -> Statistics:
@@ -129,3 +129,39 @@ def test_odd_weights_stay_in_range() -> None:
     rounded = round_weights(product, statistics(product, np.zeros((1, 1, 2, 4, 4))), METHODS)
     assert np.isfinite(rounded.scales).all() and (rounded.scales > 0).all() and np.isfinite(rounded.bias).all()
     assert np.abs(rounded.integers.astype(int)).max() <= 127 and rounded.integers.shape == w.shape
+
+
+def alone_error(product: Product, x: np.ndarray, rounded) -> float:
+    """Mean square of the outputs' error, with float inputs."""
+    scales = np.repeat(rounded.scales, 32 if rounded.scales.shape[1] == 2 else 48, axis=1)[:, :48].astype(np.float64)
+    flat = x.reshape(-1, 48)
+    return float(np.mean(np.square(flat @ (rounded.integers * scales - product.weight).T)))
+
+
+def test_weights_alone_in_groups(layer: tuple[Product, np.ndarray]) -> None:
+    product, x = layer
+    collected = Statistics(product)
+    for i, sample in enumerate(x):
+        collected.add(sample * 1.0, i, None)
+    four, eight = (round_alone(product, collected, bits) for bits in (True, False))
+    assert four.bits == 4 and four.scales.shape == (32, 2) and four.integers.min() == -8 and four.integers.max() == 7
+    assert eight.bits == 8 and eight.scales.shape == (32, 1)
+    blocks = np.pad(product.weight, [(0, 0), (0, 16)]).reshape(32, 2, 32)
+    scales = np.abs(blocks).max(-1) / 7
+    nearest = np.clip(np.rint(blocks / scales[..., None]), -8, 7).reshape(32, 64)[:, :48].astype(np.int8)
+    plain = type(four)(nearest, scales, bits=4)
+    assert alone_error(product, x, four) < 0.5 * alone_error(product, x, plain)
+    assert alone_error(product, x, eight) < 0.02 * alone_error(product, x, four)
+
+
+def test_groups_of_a_convolution_are_whole_kernels() -> None:
+    generator = np.random.default_rng(7)
+    product = Product("y", "x", "conv", generator.normal(size=(6, 40, 3, 3)).astype(np.float32), 1, (1, 1), (1, 1, 1, 1), (1, 1), bits=4, group=16)
+    collected = Statistics(product)
+    for i in range(4):
+        collected.add(generator.normal(size=(1, 40, 16, 16)), i, None)
+    rounded = round_alone(product, collected, True)
+    assert rounded.scales.shape == (6, 3) and rounded.integers.shape == product.weight.shape
+    scales = np.repeat(rounded.scales, 16, axis=1)[:, :40, None, None]
+    error = rounded.integers * scales - product.weight
+    assert np.abs(error).mean() < 0.1 and np.abs(error).max() < 1

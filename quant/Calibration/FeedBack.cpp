@@ -103,14 +103,14 @@ void FeedBack::addCauses(const std::vector<float> &errors, int64_t width, int64_
 
 void FeedBack::round(const Rows &given, int8_t *integers, double *losses) const {
   // Rows of weights are columns here: all of them are rounded at once.
-  const int64_t rows = given.rows, width = padded(rows), run = (depth + given.steps - 1) / given.steps;
-  std::vector<float> weights(size_t(depth * width)), scales(size_t(given.steps * width), 1.0f);
+  const int64_t rows = given.rows, width = padded(rows), steps = (depth + given.run - 1) / given.run;
+  std::vector<float> weights(size_t(depth * width)), scales(size_t(steps * width), 1.0f);
   for (int64_t n = 0; n < rows; ++n) {
     for (int64_t i = 0; i < depth; ++i) {
       weights[size_t(i * width + n)] = given.weights[n * depth + order[size_t(i)]];
     }
-    for (int64_t s = 0; s < given.steps; ++s) {
-      scales[size_t(s * width + n)] = given.scales[n * given.steps + s];
+    for (int64_t s = 0; s < steps; ++s) {
+      scales[size_t(s * width + n)] = given.scales[n * steps + s];
     }
   }
   std::vector<float> errors(size_t(depth * width)), causes(size_t(kPanel * width)), rounded(static_cast<size_t>(width));
@@ -123,9 +123,9 @@ void FeedBack::round(const Rows &given, int8_t *integers, double *losses) const 
       float *cause = &causes[size_t((i - begin) * width)];
       addCauses(errors, width, i + 1, end, i, 1, cause);
       float *error = &errors[size_t(i * width)];
-      roundColumn(
-          {&weights[size_t(i * width)], &scales[size_t(order[size_t(i)] / run * width)], cause, error, rounded.data()},
-          width, float(given.lowest), float(given.highest), given.clipFirst);
+      roundColumn({&weights[size_t(i * width)], &scales[size_t(order[size_t(i)] / given.run * width)], cause, error,
+                   rounded.data()},
+                  width, float(given.lowest), float(given.highest), given.clipFirst);
       for (int64_t n = 0; n < rows; ++n) {
         const double share = double(error[n] + cause[n]) * pivots[size_t(i)];
         losses[n] += share * share;
@@ -136,19 +136,19 @@ void FeedBack::round(const Rows &given, int8_t *integers, double *losses) const 
 }
 
 void roundGroups(const Groups &given, int8_t *integers, double *losses) {
-  const int64_t rows = given.ways * given.rows, depth = given.depth;
-  std::vector<float> weights(size_t(rows * depth)), scales(size_t(rows * given.steps));
+  const int64_t rows = given.ways * given.rows, depth = given.depth, steps = (depth + given.run - 1) / given.run;
+  std::vector<float> weights(size_t(rows * depth)), scales(size_t(rows * steps));
   std::vector<int8_t> rounded(size_t(rows * depth));
   std::vector<double> costs(static_cast<size_t>(rows));
   for (int64_t group = 0; group < given.groups; ++group) {
     for (int64_t way = 0; way < given.ways; ++way) {
-      const float *from = given.scales + (way * given.groups + group) * given.rows * given.steps;
-      std::copy_n(from, given.rows * given.steps, scales.data() + way * given.rows * given.steps);
+      const float *from = given.scales + (way * given.groups + group) * given.rows * steps;
+      std::copy_n(from, given.rows * steps, scales.data() + way * given.rows * steps);
       std::copy_n(given.weights + group * given.rows * depth, given.rows * depth,
                   weights.data() + way * given.rows * depth);
     }
     const FeedBack feedBack(given.moments + group * depth * depth, depth, given.damping[group]);
-    feedBack.round({weights.data(), scales.data(), rows, given.steps, given.lowest, given.highest, given.clipFirst},
+    feedBack.round({weights.data(), scales.data(), rows, given.run, given.lowest, given.highest, given.clipFirst},
                    rounded.data(), costs.data());
     for (int64_t way = 0; way < given.ways; ++way) {
       const int64_t to = (way * given.groups + group) * given.rows;

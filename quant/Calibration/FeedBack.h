@@ -18,11 +18,11 @@ public:
   /// are finite and damping is positive.
   FeedBack(const float *moments, int64_t depth, float damping);
 
-  /// Rows to round: their weights [rows, depth]; the steps [rows, steps] of the integers, each for depth / steps
-  /// weights (rounded up) that follow each other; the least and greatest integer.
+  /// Rows to round: their weights [rows, depth]; the scales [rows, depth / run (rounded up)] of the integers, each for
+  /// `run` weights that follow each other; the least and greatest integer.
   struct Rows {
     const float *weights, *scales;
-    int64_t rows, steps;
+    int64_t rows, run;
     int lowest, highest;
     bool clipFirst; ///< what the range clips is no error to make up for
   };
@@ -42,10 +42,10 @@ private:
 };
 
 /// Weights [groups, rows, depth], each group with moments [groups, depth, depth] of its own, rounded in several ways
-/// that differ in the scales [ways, groups, rows, steps].
+/// that differ in the scales [ways, groups, rows, depth / run (rounded up)].
 struct Groups {
   const float *weights, *moments, *damping, *scales;
-  int64_t groups, rows, depth, ways, steps;
+  int64_t groups, rows, depth, ways, run;
   int lowest, highest;
   bool clipFirst;
 };

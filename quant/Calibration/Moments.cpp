@@ -85,19 +85,28 @@ static void addColumns(const std::vector<float> &rows, int64_t stride, int64_t c
   }
 }
 
-void Moments::add(const Patches &patches, const float *input, const std::vector<int64_t> &positions, const Grid &grid) {
-  const int64_t stride = padded(depth), rows = int64_t(positions.size());
+/// What the range cuts off is no error that a constant mends: it comes with some inputs and not with others.
+static void clip(std::vector<float> &values, const Grid &grid) {
   const float low = grid.scale * float(grid.lowest - grid.zeroPoint), high = grid.scale * float(127 - grid.zeroPoint);
+  for (float &value : values) {
+    value = std::min(std::max(value, low), high);
+  }
+}
+
+void Moments::add(const Patches &patches, const float *input, const std::vector<int64_t> &positions,
+                  const std::optional<Grid> &grid) {
+  const int64_t stride = padded(depth), rows = int64_t(positions.size());
   const Patches::Places places = patches.locate(positions);
   std::vector<float> values(size_t(rows * stride));
   for (int64_t group = 0; group < groups; ++group) {
     patches.gather(input, places, group, values.data(), stride);
-    // What the range cuts off is no error that a constant mends: it comes with some inputs and not with others.
-    for (float &value : values) {
-      value = std::min(std::max(value, low), high);
+    if (grid) {
+      clip(values, *grid);
     }
     addColumns(values, stride, depth, exact.data() + group * depth);
-    fakeQuantise(values.data(), values.size(), grid.scale, grid.zeroPoint, grid.lowest, 127);
+    if (grid) {
+      fakeQuantise(values.data(), values.size(), grid->scale, grid->zeroPoint, grid->lowest, 127);
+    }
     addColumns(values, stride, depth, rounded.data() + group * depth);
     float *sums = lower.data() + group * depth * stride;
     for (int64_t i = 0; !lower.empty() && i < depth; i += kPanel) { // on and below the diagonal

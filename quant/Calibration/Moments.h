@@ -4,6 +4,7 @@
 #define QUANT_CALIBRATION_MOMENTS_H
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace tessera::quant {
@@ -57,8 +58,9 @@ public:
   /// |second|: whether second moments are wanted.
   Moments(int64_t groups, int64_t depth, bool second);
 
-  /// Adds the rows of one sample at |positions|, the same for every group, quantised by |grid|.
-  void add(const Patches &patches, const float *input, const std::vector<int64_t> &positions, const Grid &grid);
+  /// Adds the rows of one sample at |positions|, the same for every group, quantised by |grid|, or as they are.
+  void add(const Patches &patches, const float *input, const std::vector<int64_t> &positions,
+           const std::optional<Grid> &grid);
 
   const int64_t groups, depth;
   int64_t count = 0;                  ///< rows of each group

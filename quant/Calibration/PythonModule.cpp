@@ -15,6 +15,7 @@
 
 namespace py = pybind11;
 using tessera::quant::fakeQuantise;
+using tessera::quant::Grid;
 using tessera::quant::Groups;
 using tessera::quant::Histogram;
 using tessera::quant::Moments;
@@ -113,7 +114,7 @@ py::bytes bytesOf(const std::vector<T> &values) {
 }
 
 void addRows(Moments &moments, const Patches &patches, const py::buffer &values, const std::vector<int64_t> &positions,
-             float scale, int zeroPoint, int lowest) {
+             std::optional<std::tuple<float, int, int>> grid) {
   const Floats floats(values);
   if (floats.size() != size_t(patches.elements()) || patches.depth() != moments.depth ||
       patches.groups() != moments.groups) {
@@ -125,20 +126,25 @@ void addRows(Moments &moments, const Patches &patches, const py::buffer &values,
     }
   }
   py::gil_scoped_release release;
-  moments.add(patches, floats.data(), positions, {scale, zeroPoint, lowest});
+  std::optional<Grid> way;
+  if (grid) {
+    way = std::make_from_tuple<Grid>(*grid);
+  }
+  moments.add(patches, floats.data(), positions, way);
 }
 
 /// (integers as int8 [ways, groups, rows, depth], losses as float64 [ways, groups, rows]), each as bytes.
 py::tuple roundGroups(const py::buffer &weights, const py::buffer &moments, const py::buffer &damping,
-                      const py::buffer &scales, int lowest, int highest, bool clipFirst) {
+                      const py::buffer &scales, int64_t run, int lowest, int highest, bool clipFirst) {
   const Floats w(weights), m(moments), d(damping), s(scales);
   if (w.info.ndim != 3 || s.info.ndim != 4) {
     throw py::value_error("expected weights [groups, rows, depth], scales [ways, groups, rows, steps]");
   }
-  const Groups groups{w.data(),        m.data(),        d.data(),        s.data(), w.info.shape[0], w.info.shape[1],
-                      w.info.shape[2], s.info.shape[0], s.info.shape[3], lowest,   highest,         clipFirst};
+  const Groups groups{w.data(),        m.data(),        d.data(), s.data(), w.info.shape[0], w.info.shape[1],
+                      w.info.shape[2], s.info.shape[0], run,      lowest,   highest,         clipFirst};
   if (m.size() != size_t(groups.groups * groups.depth * groups.depth) || d.size() != size_t(groups.groups) ||
-      s.info.shape[1] != groups.groups || s.info.shape[2] != groups.rows || groups.depth < 1 || groups.steps < 1) {
+      s.info.shape[1] != groups.groups || s.info.shape[2] != groups.rows || groups.depth < 1 || run < 1 ||
+      s.info.shape[3] != (groups.depth + run - 1) / run) {
     throw py::value_error("weights, moments, damping and scales that do not fit each other");
   }
   const size_t rows = size_t(groups.ways * groups.groups * groups.rows);
@@ -187,13 +193,13 @@ PYBIND11_MODULE(_calibration, module) {
       .def_property_readonly("depth", &Patches::depth);
   py::class_<Moments>(module, "Moments", "See quant/Calibration/Moments.h.")
       .def(py::init<int64_t, int64_t, bool>(), py::arg("groups"), py::arg("depth"), py::arg("second"))
-      .def("add", addRows, py::arg("patches"), py::arg("values"), py::arg("positions"), py::arg("scale"),
-           py::arg("zero_point"), py::arg("lowest"))
+      .def("add", addRows, py::arg("patches"), py::arg("values"), py::arg("positions"), py::arg("grid"))
       .def_readonly("count", &Moments::count)
       .def_property_readonly("exact", [](const Moments &m) { return bytesOf(m.exact); })
       .def_property_readonly("rounded", [](const Moments &m) { return bytesOf(m.rounded); })
       .def("products", [](const Moments &m) { return bytesOf(m.products()); });
   module.def("round_groups", roundGroups, "See quant/Calibration/FeedBack.h.", py::arg("weights"), py::arg("moments"),
-             py::arg("damping"), py::arg("scales"), py::arg("lowest"), py::arg("highest"), py::arg("clip_first"));
+             py::arg("damping"), py::arg("scales"), py::arg("run"), py::arg("lowest"), py::arg("highest"),
+             py::arg("clip_first"));
   module.attr("SHIFT") = Histogram::kShift;
 }

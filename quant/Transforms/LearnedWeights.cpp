@@ -33,6 +33,39 @@ llvm::Expected<LearnedWeights> LearnedWeights::load(MLIRContext *context, String
   return weights;
 }
 
+static ArrayRef<float> floatsOf(const top::WeightStore::TensorView &view) {
+  return {reinterpret_cast<const float *>(view.bytes.data()), view.bytes.size() / sizeof(float)};
+}
+
+llvm::Expected<std::optional<LearnedGroups>> LearnedWeights::findGroups(StringRef tensor, RankedTensorType weight,
+                                                                        int64_t channels, int64_t groups,
+                                                                        int bits) const {
+  std::string suffix = std::to_string(bits);
+  auto integers = store->lookup((tensor + ":weight" + suffix).str());
+  if (!integers) {
+    return std::nullopt;
+  }
+  auto scales = store->lookup((tensor + ":scale" + suffix).str());
+  if (!integers->elementType.isInteger(8) || integers->shape != weight.getShape() || !scales ||
+      !scales->elementType.isF32() || scales->shape.size() != 2 || scales->shape[0] != channels) {
+    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' do not fit the model");
+  }
+  if (scales->shape[1] != groups) {
+    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' have " +
+                                   std::to_string(scales->shape[1]) + " groups, " + std::to_string(groups) +
+                                   " are asked for; give run_calibration and model_deploy the same --group_size");
+  }
+  LearnedGroups found{ArrayRef(reinterpret_cast<const int8_t *>(integers->bytes.data()), integers->bytes.size()),
+                      floatsOf(*scales)};
+  int limit = 1 << (bits - 1);
+  if (llvm::any_of(found.scales, [](float s) { return s == 0 || !std::isfinite(s); }) ||
+      llvm::any_of(found.integers, [&](int q) { return q < -limit || q >= limit; })) {
+    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor +
+                                   "' are not in range: " + suffix + "-bit integers, scales other than 0, finite");
+  }
+  return found;
+}
+
 llvm::Expected<std::optional<LearnedWeight>> LearnedWeights::find(StringRef tensor, RankedTensorType weight,
                                                                   int64_t channels) const {
   auto integers = store->lookup((tensor + ":weight").str());
@@ -43,17 +76,14 @@ llvm::Expected<std::optional<LearnedWeight>> LearnedWeights::find(StringRef tens
   auto isVector = [&](const top::WeightStore::TensorView &view) {
     return view.elementType.isF32() && view.shape.size() == 1 && view.shape.front() == channels;
   };
-  auto floats = [](const top::WeightStore::TensorView &view) {
-    return ArrayRef(reinterpret_cast<const float *>(view.bytes.data()), view.bytes.size() / sizeof(float));
-  };
   if (!integers->elementType.isInteger(8) || integers->shape != weight.getShape() || !scales || !isVector(*scales) ||
       (bias && !isVector(*bias))) {
     return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' do not fit the model");
   }
   LearnedWeight found;
   found.integers = ArrayRef(reinterpret_cast<const int8_t *>(integers->bytes.data()), integers->bytes.size());
-  found.scales = floats(*scales);
-  found.bias = bias ? floats(*bias) : ArrayRef<float>();
+  found.scales = floatsOf(*scales);
+  found.bias = bias ? floatsOf(*bias) : ArrayRef<float>();
   if (llvm::any_of(found.scales, [](float s) { return !(s > 0) || !std::isfinite(s); }) ||
       llvm::any_of(found.bias, [](float b) { return !std::isfinite(b); }) || llvm::is_contained(found.integers, -128)) {
     return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor +

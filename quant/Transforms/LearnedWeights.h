@@ -15,8 +15,14 @@ struct LearnedWeight {
   llvm::ArrayRef<float> bias;      ///< to be added to the op's bias, one per output channel; may be empty
 };
 
-/// The file that a calibration table names: "TENSOR:weight" i8, "TENSOR:scale" f32, "TENSOR:bias" f32, by the tensor
-/// that the op makes.
+/// The same for ops that compute in float and have integers of 8 or 4 bits as weights alone.
+struct LearnedGroups {
+  llvm::ArrayRef<int8_t> integers; ///< in the layout of the op's weight
+  llvm::ArrayRef<float> scales;    ///< [output channels, groups]
+};
+
+/// The file that a calibration table names, by the tensor that the op makes: "TENSOR:weight" i8, "TENSOR:scale" f32 and
+/// "TENSOR:bias" f32; for weights alone "TENSOR:weight8" or "TENSOR:weight4" i8 and "TENSOR:scale8" or "TENSOR:scale4".
 class LearnedWeights {
 public:
   /// Maps the file and checks its hash (SHA-256).
@@ -25,6 +31,10 @@ public:
   /// Nothing where the file has none for the tensor. Fails where what it has does not fit the op's weight.
   llvm::Expected<std::optional<LearnedWeight>> find(llvm::StringRef tensor, mlir::RankedTensorType weight,
                                                     int64_t channels) const;
+
+  /// As find, for weights alone in `bits` bits, `groups` of them with a scale of their own in each channel.
+  llvm::Expected<std::optional<LearnedGroups>> findGroups(llvm::StringRef tensor, mlir::RankedTensorType weight,
+                                                          int64_t channels, int64_t groups, int bits) const;
 
 private:
   std::string path;

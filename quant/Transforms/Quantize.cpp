@@ -281,12 +281,16 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
     }
   }
   NarrowFloats narrow = narrowFloats(function, table, *decisions, precision);
-  WeightOnly weights = quantizeWeightsOnly(function, *decisions, precision, groupSize);
+  llvm::Expected<WeightOnly> weights = quantizeWeightsOnly(function, *decisions, precision, groupSize, *learned);
+  if (!weights) {
+    return weights.takeError();
+  }
+  report.learnedWeights += weights->learned;
   llvm::Expected<DynamicProducts> dynamic = quantizeDynamically(function, *decisions, precision, choices.path);
   if (!dynamic) {
     return dynamic.takeError();
   }
-  reportOn(function, names, *decisions, narrow, weights, *dynamic, precision, report);
+  reportOn(function, names, *decisions, narrow, *weights, *dynamic, precision, report);
   return report;
 }
 

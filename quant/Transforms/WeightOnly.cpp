@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/WeightOnly.h"
 
+#include "quant/Transforms/SumKeepingRounding.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/Support/MathExtras.h"
 #include <cfloat>
@@ -24,22 +26,26 @@ struct View {
 
   int64_t groups() const { return llvm::divideCeil(depth, group); }
   int64_t channels() const { return channelsLast ? after : before; }
+  int64_t padded() const { return groups() * group; }
+  int64_t scaleAt(int64_t channel, int64_t g) const {
+    return channelsLast ? g * channels() + channel : channel * groups() + g;
+  }
 };
 
-/// Integers in [-2^(bits - 1), 2^(bits - 1) - 1] that stand for |values|, and their scale: of those tried, the one with
-/// the least squared error. Clipping the largest values a little makes the step finer for all others.
-float roundGroup(ArrayRef<float> values, int bits, MutableArrayRef<int8_t> integers) {
+/// The scale with which integers in [-2^(bits - 1), 2^(bits - 1) - 1] stand for |values|: of those tried, the one with
+/// the least squared error. Clipping the largest values a little makes the step finer for all others; where the largest
+/// is positive a negative scale makes it the lowest integer, of which there is one more.
+float scaleOf(ArrayRef<float> values, int bits) {
   float high = static_cast<float>((1 << (bits - 1)) - 1), low = -high - 1, largest = 0;
   for (float value : values) {
-    largest = std::max(largest, std::fabs(value));
+    largest = std::fabs(value) > std::fabs(largest) ? value : largest;
   }
-  if (!(largest >= FLT_MIN * 256)) {
-    llvm::fill(integers, 0);
+  if (!(std::fabs(largest) >= FLT_MIN * 256)) {
     return 1.0f / (1 << 20); // of zeros, any
   }
   auto round = [&](float value, float scale) { return std::clamp(std::nearbyint(value / scale), low, high); };
   double least = HUGE_VAL;
-  float best = largest / high;
+  float best = std::fabs(largest) / high;
   auto consider = [&](float scale) {
     double error = 0;
     for (float value : values) {
@@ -51,8 +57,9 @@ float roundGroup(ArrayRef<float> values, int bits, MutableArrayRef<int8_t> integ
     }
   };
   consider(best);
-  for (float steps = high + 0.25f; bits == 4 && steps <= high * 1.75f; steps += 0.25f) {
-    consider(largest / steps);
+  for (float steps = high; bits == 4 && steps <= high * 1.75f; steps += 0.25f) {
+    consider(std::fabs(largest) / steps);
+    consider(largest / (-steps - 1));
   }
   // The best scale for these integers.
   double products = 0, squares = 0;
@@ -61,10 +68,22 @@ float roundGroup(ArrayRef<float> values, int bits, MutableArrayRef<int8_t> integ
     products += integer * value, squares += integer * integer;
   }
   consider(static_cast<float>(products / squares));
-  for (auto [integer, value] : llvm::zip_equal(integers, values)) {
-    integer = static_cast<int8_t>(round(value, best));
-  }
   return best;
+}
+
+/// Of a group of weights, `taps` of each kernel beside each other; so that the sums of kernels and group stay
+/// (with 0 taps: to the nearest).
+std::vector<int8_t> roundGroup(ArrayRef<float> values, int bits, float scale, int64_t taps) {
+  SmallVector<double> exact(values);
+  for (double &value : exact) {
+    value /= scale;
+  }
+  SumKeepingRounding rounding(std::move(exact), -(1 << (bits - 1)), (1 << (bits - 1)) - 1);
+  if (taps) {
+    rounding.mendRuns(taps, values.size() / taps);
+    rounding.mendRuns(values.size(), 1);
+  }
+  return rounding.get();
 }
 
 struct Rounded {
@@ -72,13 +91,11 @@ struct Rounded {
   std::vector<float> scales;    ///< [before, groups] or, with channelsLast, [groups, after]
 };
 
-Rounded roundWeights(ArrayRef<float> weights, const View &view, int bits) {
-  int64_t padded = view.groups() * view.group;
+Rounded roundWeights(ArrayRef<float> weights, const View &view, int bits, bool sums) {
   Rounded result;
-  result.integers.assign(view.before * padded * view.after, 0);
+  result.integers.assign(view.before * view.padded() * view.after, 0);
   result.scales.resize(view.channels() * view.groups());
   SmallVector<float> values;
-  SmallVector<int8_t> integers;
   SmallVector<int64_t> places;
   for (int64_t channel = 0; channel < view.channels(); ++channel) {
     for (int64_t group = 0; group < view.groups(); ++group) {
@@ -87,15 +104,33 @@ Rounded roundWeights(ArrayRef<float> weights, const View &view, int bits) {
         for (int64_t a = view.channelsLast ? channel : 0; a < (view.channelsLast ? channel + 1 : view.after); ++a) {
           int64_t before = view.channelsLast ? 0 : channel;
           values.push_back(weights[(before * view.depth + d) * view.after + a]);
-          places.push_back((before * padded + d) * view.after + a);
+          places.push_back((before * view.padded() + d) * view.after + a);
         }
       }
-      integers.resize(values.size());
-      int64_t at = view.channelsLast ? group * view.channels() + channel : channel * view.groups() + group;
-      result.scales[at] = roundGroup(values, bits, integers);
+      float &scale = result.scales[view.scaleAt(channel, group)];
+      scale = scaleOf(values, bits);
+      // What is summed up; rows of a table are used as they are.
+      std::vector<int8_t> integers = roundGroup(values, bits, scale, sums ? (view.channelsLast ? 1 : view.after) : 0);
       for (auto [place, integer] : llvm::zip_equal(places, integers)) {
         result.integers[place] = integer;
       }
+    }
+  }
+  return result;
+}
+
+/// What was learned, as `view` lies.
+Rounded adopt(const LearnedGroups &learned, const View &view) {
+  Rounded result;
+  result.integers.assign(view.before * view.padded() * view.after, 0);
+  result.scales.resize(learned.scales.size());
+  int64_t row = view.depth * view.after;
+  for (int64_t i = 0; i < view.before; ++i) {
+    llvm::copy(learned.integers.slice(i * row, row), result.integers.begin() + i * view.padded() * view.after);
+  }
+  for (int64_t channel = 0; channel < view.channels(); ++channel) {
+    for (int64_t group = 0; group < view.groups(); ++group) {
+      result.scales[view.scaleAt(channel, group)] = learned.scales[channel * view.groups() + group];
     }
   }
   return result;
@@ -109,32 +144,35 @@ Value constant(OpBuilder &builder, Location loc, RankedTensorType type, ArrayRef
 
 class WeightQuantizer {
 public:
-  WeightQuantizer(func::FuncOp function, const Decisions &decisions, Precision precision, int64_t groupSize)
-      : function(function), decisions(decisions), precision(precision), groupSize(groupSize),
-        builder(function.getContext()) {}
+  WeightQuantizer(func::FuncOp function, const Decisions &decisions, Precision precision, int64_t groupSize,
+                  const std::optional<LearnedWeights> &learned)
+      : function(function), decisions(decisions), precision(precision), groupSize(groupSize), learned(learned),
+        last(lastProducts(function)), builder(function.getContext()) {}
 
-  WeightOnly run() {
+  llvm::Expected<WeightOnly> run() {
     for (Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
       const Choice *choice = decisions.asked.lookup(&op);
       Precision wanted = choice ? choice->precision : precision;
       if ((wanted == Precision::W8 || wanted == Precision::W4) && !decisions.integers.contains(&op)) {
-        quantize(&op, wanted == Precision::W4 ? 4 : 8);
+        if (llvm::Error error = quantize(&op, wanted == Precision::W4)) {
+          return std::move(error);
+        }
       }
     }
     return std::move(result);
   }
 
 private:
-  void quantize(Operation *op, int bits) {
+  llvm::Error quantize(Operation *op, bool fourBits) {
     if (auto gather = dyn_cast<top::GatherOp>(op)) {
       // A table of embeddings: a scale per row. Its entries are used as they are, so they keep 8 bits.
       if (gather.getAxis() == 0 && isWeight(op->getOperand(0), 2)) {
-        replace(op, 0, 8, false);
+        return replace(op, 0, {8, cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(1)}, false);
       }
-      return;
+      return llvm::Error::success();
     }
     if (!isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op)) {
-      return;
+      return llvm::Error::success();
     }
     Value weight = op->getOperand(1);
     auto matmul = dyn_cast<top::MatMulOp>(op);
@@ -147,8 +185,9 @@ private:
     } else if (!isWeight(weight, 2)) {
       result.kept.insert({op, "its weight holds what integers cannot stand for: NaN, infinity or another type"});
     } else {
-      replace(op, 1, bits, matmul && !matmul.getTransB());
+      return replace(op, 1, weightFormOf(op, fourBits, groupSize, last.contains(op)), matmul && !matmul.getTransB());
     }
+    return llvm::Error::success();
   }
 
   /// A finite f32 constant of rank at least |rank|.
@@ -160,34 +199,43 @@ private:
            llvm::all_of(data->data<float>(), [](float w) { return std::isfinite(w); });
   }
 
-  void replace(Operation *op, unsigned index, int bits, bool channelsLast) {
+  llvm::Error replace(Operation *op, unsigned index, WeightForm form, bool channelsLast) {
     Value weight = op->getOperand(index);
     auto type = cast<RankedTensorType>(weight.getType());
     ArrayRef<int64_t> shape = type.getShape();
-    View view{shape[0], shape[1], 1, channelsLast, 0};
+    View view{shape[0], shape[1], 1, channelsLast, form.group};
     for (int64_t dim : shape.drop_front(2)) {
       view.after *= dim;
     }
     if (channelsLast) {
-      view = {1, shape[0], shape[1], true, 0};
+      view = {1, shape[0], shape[1], true, form.group};
     }
-    // Few input channels (depthwise ones, a first layer) mean few weights, whose errors little averages out.
-    bits = !channelsLast && type.getRank() > 2 && view.depth < 16 ? 8 : bits;
-    // Whole blocks of 16 input channels with all their taps, as kernels walk them. 8 bits need no groups.
-    int64_t taps = channelsLast ? 1 : view.after;
-    view.group = bits == 8 ? view.depth : llvm::alignTo(llvm::divideCeil(groupSize, taps), 16);
-    view.group = std::min(view.group, view.depth);
-    Value &known = replaced[{weight, bits * 2 + channelsLast}];
+    std::optional<LearnedGroups> own;
+    if (learned && index == 1) {
+      llvm::Expected<std::optional<LearnedGroups>> found =
+          learned->findGroups(top::getTensorName(op->getResult(0)), type, view.channels(), view.groups(), form.bits);
+      if (!found) {
+        return found.takeError();
+      }
+      own = *found;
+    }
+    result.ops.insert(op);
+    result.learned += own.has_value();
+    if (own) { // not shared: other readers have inputs of their own
+      op->setOperand(index, dequantised(weight, type, view, form.bits, adopt(*own, view)));
+      return llvm::Error::success();
+    }
+    Value &known = replaced[{weight, form.bits * 4 + channelsLast * 2 + index}];
     if (!known) {
-      known = dequantised(weight, type, view, bits);
+      known = dequantised(weight, type, view, form.bits,
+                          roundWeights(top::getConstantData(weight)->data<float>(), view, form.bits, index == 1));
     }
     op->setOperand(index, known);
-    result.ops.insert(op);
+    return llvm::Error::success();
   }
 
   /// dequantize of [before, groups, group * after] with a scale per group, as the shape that the op reads.
-  Value dequantised(Value weight, RankedTensorType type, const View &view, int bits) {
-    Rounded rounded = roundWeights(top::getConstantData(weight)->data<float>(), view, bits);
+  Value dequantised(Value weight, RankedTensorType type, const View &view, int bits, const Rounded &rounded) {
     // Beside the weight: all its readers come later.
     builder.setInsertionPointAfter(weight.getDefiningOp());
     Location loc = weight.getLoc();
@@ -238,6 +286,8 @@ private:
   const Decisions &decisions;
   Precision precision;
   int64_t groupSize;
+  const std::optional<LearnedWeights> &learned;
+  llvm::DenseSet<Operation *> last;
   OpBuilder builder;
   llvm::DenseMap<std::pair<Value, int>, Value> replaced;
   WeightOnly result;
@@ -245,9 +295,42 @@ private:
 
 } // namespace
 
-WeightOnly quantizeWeightsOnly(func::FuncOp function, const Decisions &decisions, Precision precision,
-                               int64_t groupSize) {
-  return WeightQuantizer(function, decisions, precision, groupSize).run();
+llvm::DenseSet<Operation *> lastProducts(func::FuncOp function) {
+  llvm::DenseSet<Operation *> last, before; // before: a product comes after it
+  for (Operation &op : llvm::reverse(function.getBody().front())) {
+    bool isProduct = isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op);
+    bool leads = before.contains(&op);
+    if (isProduct && !leads) {
+      last.insert(&op);
+    }
+    for (Value operand : op.getOperands()) {
+      if (Operation *from = operand.getDefiningOp(); from && (isProduct || leads)) {
+        before.insert(from);
+      }
+    }
+  }
+  return last;
+}
+
+WeightForm weightFormOf(Operation *op, bool fourBits, int64_t groupSize, bool isLast) {
+  auto type = cast<RankedTensorType>(op->getOperand(1).getType());
+  auto matmul = dyn_cast<top::MatMulOp>(op);
+  int64_t depth = type.getDimSize(matmul && !matmul.getTransB() ? 0 : 1), taps = 1;
+  for (int64_t dim : type.getShape().drop_front(2)) {
+    taps *= dim;
+  }
+  // Few input channels (depthwise ones, a first layer) mean few weights, whose errors little averages out; those of the
+  // last product are the result's, as they are. 8 bits need no groups.
+  if (!fourBits || isLast || (!matmul && depth < 16)) {
+    return {8, depth};
+  }
+  // Whole blocks of 16 input channels with all their taps, as kernels walk them.
+  return {4, std::min<int64_t>(llvm::alignTo(llvm::divideCeil(groupSize, taps), 16), depth)};
+}
+
+llvm::Expected<WeightOnly> quantizeWeightsOnly(func::FuncOp function, const Decisions &decisions, Precision precision,
+                                               int64_t groupSize, const std::optional<LearnedWeights> &learned) {
+  return WeightQuantizer(function, decisions, precision, groupSize, learned).run();
 }
 
 } // namespace tessera::quant

@@ -3,13 +3,13 @@
 #include "quant/Transforms/Weights.h"
 
 #include "quant/Transforms/OpKinds.h"
+#include "quant/Transforms/SumKeepingRounding.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/TopOps.h"
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 using namespace mlir;
 
@@ -57,50 +57,6 @@ SmallVector<float> scalesOf(ArrayRef<float> weights, Channels channels, ArrayRef
   return scales;
 }
 
-/// Rounds weights (in units of their scales) so that sums of them keep their value. A kernel meets inputs of much the
-/// same mean at all its taps, and behind a rectifier all means are positive: what the rounding errors add up to is an
-/// offset of the output, which nothing averages out. The fewest roundings that mend the sums are turned around, those
-/// nearest to a tie first, so that the errors themselves hardly grow.
-class SumKeepingRounding {
-public:
-  explicit SumKeepingRounding(SmallVector<double> exact) : exact(std::move(exact)), integers(this->exact.size()) {
-    for (auto [integer, value] : llvm::zip_equal(integers, this->exact)) {
-      integer = static_cast<int8_t>(std::clamp(std::nearbyint(value), -127.0, 127.0));
-    }
-  }
-
-  /// Makes the sum over `elements` right to half a step.
-  void mend(MutableArrayRef<int64_t> elements) {
-    double sum = 0;
-    for (int64_t i : elements) {
-      sum += error(i);
-    }
-    auto turns = static_cast<int64_t>(std::ceil(std::abs(sum) - 0.5));
-    if (turns <= 0) {
-      return;
-    }
-    int sign = sum > 0 ? 1 : -1;
-    turns = std::min<int64_t>(turns, elements.size());
-    auto worse = [&](int64_t a, int64_t b) { // by index where equal: the same model gives the same bytes
-      return std::pair(-sign * error(a), a) < std::pair(-sign * error(b), b);
-    };
-    std::partial_sort(elements.begin(), elements.begin() + turns, elements.end(), worse);
-    for (int64_t i : elements.take_front(turns)) {
-      if (sign * error(i) > 0 && integers[i] != -sign * 127) {
-        integers[i] = static_cast<int8_t>(integers[i] - sign);
-      }
-    }
-  }
-
-  ArrayRef<int8_t> get() const { return integers; }
-
-private:
-  double error(int64_t i) const { return integers[i] - exact[i]; }
-
-  SmallVector<double> exact;
-  std::vector<int8_t> integers;
-};
-
 /// The weights in units of their scales, rounded: first each kernel's sum is kept, then that of all that one output
 /// channel adds up.
 std::vector<int8_t> roundWeights(ArrayRef<float> weights, RankedTensorType type, Channels channels,
@@ -111,16 +67,12 @@ std::vector<int8_t> roundWeights(ArrayRef<float> weights, RankedTensorType type,
     exact[i] = double(w) / scales[channels.of(i)];
     members[channels.of(i)].push_back(i);
   }
-  SumKeepingRounding rounding(std::move(exact));
+  SumKeepingRounding rounding(std::move(exact), -127, 127);
   int64_t taps = 1;
   for (int64_t size : type.getShape().drop_front(2)) {
     taps *= size;
   }
-  SmallVector<int64_t> kernel(taps);
-  for (int64_t begin = 0, end = weights.size(); taps > 1 && begin < end; begin += taps) {
-    std::iota(kernel.begin(), kernel.end(), begin);
-    rounding.mend(kernel);
-  }
+  rounding.mendRuns(taps, weights.size() / taps);
   for (SmallVector<int64_t> &channel : members) {
     rounding.mend(channel);
   }

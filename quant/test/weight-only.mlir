@@ -11,15 +11,17 @@
 // W8-DAG: %[[S:.*]] = top.constant dense<0.00787401571> : tensor<1x2xf32>
 // W8: %[[W:.*]] = top.dequantize %[[Q]], %[[S]], %{{.*}} -> tensor<20x2xf32>
 // W4-DAG: %[[Q:.*]] = top.constant dense{{.*}} : tensor<2x16x2xi8>
-// W4-DAG: %[[S:.*]] = top.constant dense<0.142857149> : tensor<2x1x2xf32>
+// W4-DAG: %[[S:.*]] = top.constant dense<-1.250000e-01> : tensor<2x1x2xf32>
 // W4: %[[D:.*]] = top.dequantize %[[Q]], %[[S]], %{{.*}} -> tensor<2x16x2xf32>
 // W4: %[[R:.*]] = top.reshape %[[D]] {{.*}} -> tensor<32x2xf32>
 // W4: %[[W:.*]] = top.slice %[[R]] {{.*}} -> tensor<20x2xf32>
 // CHECK: top.matmul %{{.*}}, %[[W]]
-func.func @main(%x: tensor<3x20xf32> {top.name = "x"}) -> (tensor<3x2xf32> {top.name = "y"}) {
+func.func @main(%x: tensor<3x20xf32> {top.name = "x"}) -> (tensor<2x2xf32> {top.name = "y"}) {
   %w = top.constant dense<1.0> : tensor<20x2xf32> : tensor<20x2xf32>
-  %y = top.matmul %x, %w {top.outputs = ["y"]} : (tensor<3x20xf32>, tensor<20x2xf32>) -> tensor<3x2xf32>
-  return %y : tensor<3x2xf32>
+  %h = top.matmul %x, %w {top.outputs = ["h"]} : (tensor<3x20xf32>, tensor<20x2xf32>) -> tensor<3x2xf32>
+  %t = top.transpose %h {perm = array<i64: 1, 0>, top.outputs = ["t"]} : (tensor<3x2xf32>) -> tensor<2x3xf32>
+  %y = top.matmul %t, %h {top.outputs = ["y"]} : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  return %y : tensor<2x2xf32>
 }
 
 // -----

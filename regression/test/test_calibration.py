@@ -339,6 +339,21 @@ def test_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> No
     assert not (tmp_path / "a.safetensors").exists() and "weights" not in json.loads((tmp_path / "a.json").read_text())
 
 
+def test_four_bit_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> None:
+    """They lower what W4 costs on samples, other precisions do not see them, and other groups are refused."""
+    told = json.loads(check(calibrate(top, pictures, tmp_path / "a.json", "--quantize", "W4", "--group_size", "16", "--json")))["methods"]
+    assert told["ops"] >= 7 and 0 < told["error_with"] < 0.8 * told["error_without"], told
+
+    def deploy(precision: str, *flags: object) -> subprocess.CompletedProcess[str]:
+        return run_tool("model_deploy", "--mlir", top, "--quantize", precision, "--calibration_table", tmp_path / "a.json", "--model",
+                        tmp_path / "a.bmodel", "--skip_validation", "--json", *flags, cwd=tmp_path)
+    learned = {precision: json.loads(check(deploy(precision, *flags)))["model"]["quantization"]["learned_weights"]
+               for precision, *flags in (("W4", "--group_size", "16"), ("INT8",))}
+    assert learned == {"W4": told["ops"], "INT8": 0}
+    assert_refused(deploy("W4", "--group_size", "64"), 1, "a.safetensors", "the same --group_size")
+    assert_refused(calibrate(top, pictures, tmp_path / "a.json", "--quantize", "W8", "--group_size", "16"), 2, "--group_size 16", "W4")
+
+
 def test_weights_of_another_table_are_refused(top: Path, pictures: Path, tmp_path: Path) -> None:
     check(calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq"))
     (tmp_path / "a.safetensors").write_bytes((tmp_path / "a.safetensors").read_bytes()[:-1] + b"x")

@@ -74,7 +74,7 @@ std::optional<Elements> readElements(Value weight) {
   bool cutAtEnds = !slice || (llvm::all_of(slice.getStarts(), [](int64_t s) { return s == 0; }) &&
                               llvm::all_of(slice.getSteps(), [](int64_t s) { return s == 1; }));
   if (!q || !scale || !centred || !cutAtEnds || !scale->type.getElementType().isF32() ||
-      llvm::any_of(scale->data<float>(), [](float s) { return !(s > 0) || std::isinf(s); })) {
+      llvm::any_of(scale->data<float>(), [](float s) { return s == 0 || !std::isfinite(s); })) {
     return std::nullopt;
   }
   ArrayRef<int8_t> integers = q->data<int8_t>();

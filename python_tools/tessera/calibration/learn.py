@@ -19,7 +19,7 @@ from .choose import Choice
 from .dataset import Dataset, Sample, Unreadable, spread
 from .engine import usable_cores
 from .products import Product, Statistics, bytes_of
-from .rounding import Rounded, may_round, round_weights
+from .rounding import Rounded, may_round, round_alone, round_weights
 from .table import Table
 from .worker import Job, Worker, output_error
 
@@ -37,19 +37,25 @@ def read_products(entries: Sequence[Mapping[str, object]], weights: Path) -> lis
     return [Product.make(entry, arrays[str(entry["name"])]) for entry in entries]
 
 
-def share_to_round(products: Sequence[Product], shape_of: Mapping[str, tuple[int, ...]], count: int) -> float:
-    """Of the weights: those on whose roundings `count` samples have a say."""
-    chosen = [p for p in products if p.input in shape_of and may_round(p, count * p.rows(shape_of[p.input]))]
-    return sum(p.weight.size for p in chosen) / max(sum(p.weight.size for p in products), 1)
+def to_round(products: Sequence[Product], shape_of: Mapping[str, tuple[int, ...]], count: int, precision: str) -> list[Product]:
+    """Those on whose roundings `count` samples have a say."""
+    return [p for p in products if p.input in shape_of and may_round(p, count * p.rows(shape_of[p.input]), precision == "W4")]
+
+
+def share_of(some: Sequence[Product], products: Sequence[Product]) -> float:
+    """Of the weights."""
+    return sum(p.weight.size for p in some) / max(sum(p.weight.size for p in products), 1)
 
 
 def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, products: Sequence[Product], choices: Mapping[str, Choice],
           source_of: Mapping[str, str], shape_of: Mapping[str, tuple[int, ...]], methods: Collection[str],
-          progress: Callable[[int, int], None]) -> dict[str, Rounded]:
-    """By the products' names. samples: `count` of them. Left out are products whose input has no range, and those whose weights
+          precision: str, progress: Callable[[int, int], None]) -> dict[str, Rounded]:
+    """By the products' names. precision: W8 and W4 have integers as weights alone. samples: `count` of them. Left out are products whose input has no range, and those whose weights
     need no choice if their bias is not asked for."""
-    second = {p.name for p in products if p.input in shape_of and may_round(p, count * p.rows(shape_of[p.input]))}
-    batches = _batches([p for p in products if source_of.get(p.input) in choices and (p.name in second or "bias_correction" in methods)])
+    alone = precision != "INT8"
+    second = {product.name for product in to_round(products, shape_of, count, precision)}
+    batches = _batches([p for p in products if source_of.get(p.input) in choices
+                        and (p.name in second or "bias_correction" in methods and not alone)])
     worker, done, result = Worker(job), 0, {}
     with ThreadPoolExecutor(usable_cores()) as threads:  # what takes long holds no interpreter lock
         for batch in batches:
@@ -63,12 +69,16 @@ def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, product
                 def add(product: Product) -> None:
                     source = source_of[product.input]
                     x = worker.array(source).reshape(shape_of[product.input])
-                    statistics[product.name].add(x, sample.number, choices[source].candidate())
+                    statistics[product.name].add(x, sample.number, None if alone else choices[source].candidate())
                 list(threads.map(add, batch))
                 done += 1
                 progress(done, (count + 1) * len(batches))
             clean = [product for product in batch if statistics[product.name].is_finite]  # others are rounded by themselves
-            found = threads.map(lambda product: round_weights(product, statistics[product.name], methods), clean)
+
+            def choose(product: Product) -> Rounded:
+                mine = statistics[product.name]
+                return round_alone(product, mine, precision == "W4") if alone else round_weights(product, mine, methods)
+            found = threads.map(choose, clean)
             result.update(zip((product.name for product in clean), found))
             done += 1
     return result
@@ -108,6 +118,7 @@ class Trial:
     folder: Path
     table: Table
     extra: Sequence[str]
+    precision: str
 
     def compare(self, job: Job, dataset: Dataset, numbers: Collection[int], weights: Mapping[str, Rounded]) -> tuple[float, float]:
         """Relative errors of the outputs against f32 on some samples: without the weights, with them."""
@@ -129,7 +140,7 @@ class Trial:
         path = self.folder / f"{name}.json"
         table.save(path)
         quiet = Report(1, quiet=True)
-        top_model.deploy(self.model, path.with_suffix(".bmodel"), quiet, chip="x86", quantize="INT8",
+        top_model.deploy(self.model, path.with_suffix(".bmodel"), quiet, chip="x86", quantize=self.precision,
                          extra=["--calibration-table", str(path), *self.extra])
         return Net(path.with_suffix(".bmodel"))
 
@@ -138,7 +149,8 @@ def save(path: Path, weights: Mapping[str, Rounded]) -> str:
     """Writes the file that the table names; returns its SHA-256."""
     arrays: dict[str, np.ndarray] = {}
     for name, rounded in weights.items():
-        arrays[f"{name}:weight"], arrays[f"{name}:scale"] = rounded.integers, rounded.scales
+        suffix = str(rounded.bits or "")
+        arrays[f"{name}:weight{suffix}"], arrays[f"{name}:scale{suffix}"] = rounded.integers, rounded.scales
         if rounded.bias is not None:
             arrays[f"{name}:bias"] = rounded.bias
     safetensors_io.save(path, arrays)

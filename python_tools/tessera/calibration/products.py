@@ -11,13 +11,14 @@ from tessera import _calibration
 
 from .worker import Candidate
 
-ROWS = 256
-"""Output positions of one op that are looked at in one sample, evenly spread."""
+ROWS = {"conv": 256, "matmul": 512}
+"""Output positions of one op that are looked at in one sample, evenly spread. Neighbours in a picture are much alike."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """A convolution or matmul as the compiler describes it. weight: [OC, C / groups, K...], or [K, N] ([N, K] with trans_b)."""
+    """A convolution or matmul as the compiler describes it. weight: [OC, C / groups, K...], or [K, N] ([N, K] with trans_b).
+    bits, group: of its weights in W4; so many of the C / groups or K share a scale."""
 
     name: str
     input: str
@@ -28,6 +29,8 @@ class Product:
     pads: tuple[int, ...] = ()
     dilations: tuple[int, ...] = ()
     trans_b: bool = False
+    bits: int = 4
+    group: int = 32
 
     @staticmethod
     def make(entry: Mapping[str, Any], weight: np.ndarray) -> "Product":
@@ -49,15 +52,18 @@ class Product:
         return matrix.reshape(self.weight.shape)
 
     @property
+    def reduced(self) -> int:
+        """Channels that one output element sums over: C / groups, or K."""
+        return self.weight.shape[1 if self.kind == "conv" or self.trans_b else 0]
+
+    @property
     def depth(self) -> int:
         """K: products that one output element sums up."""
-        if self.kind == "matmul":
-            return self.weight.shape[1 if self.trans_b else 0]
-        return int(np.prod(self.weight.shape[1:]))
+        return self.reduced * (self.weight[0, 0].size if self.kind == "conv" else 1)
 
     def rows(self, shape: tuple[int, ...]) -> int:
         """Looked at in one sample whose input has such a shape."""
-        return min(self.patches(shape).positions, ROWS)
+        return min(self.patches(shape).positions, ROWS[self.kind])
 
     def patches(self, shape: tuple[int, ...]) -> "_calibration.Patches":
         """The rows that the op multiplies with its weights, of an input of such a shape."""
@@ -83,12 +89,12 @@ class Statistics:
         self._finite = True
         self._moments = _calibration.Moments(product.groups, self._k, second)
 
-    def add(self, x: np.ndarray, shift: int, way: Candidate) -> None:
-        """x: the op's input in one sample. shift: turns which of the output positions are looked at."""
+    def add(self, x: np.ndarray, shift: int, way: Candidate | None) -> None:
+        """x: the op's input in one sample. shift: turns which of the output positions are looked at. way: how it is quantised."""
         patches = self._product.patches(x.shape)
         self._finite = self._finite and bool(np.isfinite(x).all())
         self._moments.add(patches, np.ascontiguousarray(x, np.float32), _positions(patches.positions, self._product.rows(x.shape), shift),
-                          way.scale, way.zero_point, way.lowest)
+                          way and (way.scale, way.zero_point, way.lowest))
 
     @property
     def count(self) -> int:

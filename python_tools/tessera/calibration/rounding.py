@@ -28,6 +28,7 @@ on a pooled picture has one row a sample."""
 LIMIT = 127
 DAMPING = 0.01
 SHARES = (1.0, 0.95, 0.9, 0.8, 0.7)
+GROUP_SHARES = tuple(0.4 + 0.05 * i for i in range(15))
 CLEARLY = 0.97
 SUMS = 5.0
 ON_GRID = 1e-3
@@ -35,11 +36,13 @@ ON_GRID = 1e-3
 
 @dataclass(frozen=True)
 class Rounded:
-    """integers: as the op's weight lies; scales, bias: one per output channel; bias is added to the op's, None: nothing is."""
+    """integers: as the op's weight lies; scales, bias: one per output channel; bias is added to the op's, None: nothing is.
+    bits: of weights alone, which have scales [output channels, groups]; 0 where the inputs are integers too."""
 
     integers: np.ndarray
     scales: np.ndarray
-    bias: np.ndarray | None
+    bias: np.ndarray | None = None
+    bits: int = 0
 
 
 def is_exact(product: Product) -> bool:
@@ -49,9 +52,9 @@ def is_exact(product: Product) -> bool:
     return bool(np.abs(steps - np.rint(steps)).max() < ON_GRID)
 
 
-def may_round(product: Product, rows: int) -> bool:
+def may_round(product: Product, rows: int, four_bits: bool = False) -> bool:
     """Whether so many rows have a say on the roundings of the weights."""
-    return product.depth <= LARGEST_K and rows >= LEAST_ROWS * product.depth and not is_exact(product)
+    return product.depth <= LARGEST_K and rows >= LEAST_ROWS * product.depth and (four_bits or not is_exact(product))
 
 
 def round_weights(product: Product, statistics: Statistics, methods: Collection[str]) -> Rounded:
@@ -68,6 +71,35 @@ def round_weights(product: Product, statistics: Statistics, methods: Collection[
         got = np.einsum("gok,gk->go", integers * scales[..., None].astype(np.float64), statistics.rounded)
         bias = (np.einsum("gok,gk->go", weights, statistics.exact) - got).ravel().astype(np.float32)
     return Rounded(product.like_weight(integers), scales.ravel(), bias)
+
+
+def round_alone(product: Product, statistics: Statistics, four_bits: bool) -> Rounded:
+    """The weights alone, their inputs float: 8 bits and a scale a channel or, with `four_bits`, what the compiler wants of W4."""
+    weights, taps = product.matrix.astype(np.float32), product.depth // product.reduced
+    bits, group = (product.bits, product.group) if four_bits else (8, product.reduced)
+    moments, run = statistics.moments, group * taps
+    scales = _group_scales(weights, np.einsum("gkk->gk", moments), bits, run)
+    integers, _ = round_groups(weights, moments, scales[None], -(1 << (bits - 1)), (1 << (bits - 1)) - 1, clip_first=False, run=run)
+    return Rounded(product.like_weight(integers[0]), scales.reshape(-1, scales.shape[-1]), bits=bits)
+
+
+def _group_scales(weights: np.ndarray, power: np.ndarray, bits: int, run: int) -> np.ndarray:
+    """[groups, rows, K / run]: the scale of each run of weights with the least squared error, an input's `power` [groups, K] being
+    what an error of its weight costs. A negative scale makes the largest weight the lowest integer, of which there is one more."""
+    groups, rows, k = weights.shape
+    fill = -k % run
+    w = np.pad(weights, [(0, 0), (0, 0), (0, fill)]).reshape(groups, rows, -1, run)
+    cost = np.pad(power, [(0, 0), (0, fill)]).reshape(groups, 1, -1, run)
+    high = (1 << (bits - 1)) - 1
+    peak = np.take_along_axis(w, np.abs(w).argmax(-1)[..., None], -1)[..., 0]
+    peak = np.where(np.abs(peak) > np.finfo(np.float32).tiny * 256, peak, 1.0)
+    best, least = np.abs(peak) / high, np.full(peak.shape, np.inf)
+    for share in GROUP_SHARES:
+        for scale in (np.abs(peak) * np.float32(share / high), -peak * np.float32(share / (high + 1))):
+            error = np.clip(np.rint(w / scale[..., None]), -high - 1, high) * scale[..., None] - w
+            loss = np.einsum("gorl,gorl->gor", error * cost, error)
+            best, least = np.where(loss < least, scale, best), np.minimum(loss, least)
+    return best.astype(np.float32)
 
 
 def _by_moments(product: Product, weights: np.ndarray, scales: np.ndarray, statistics: Statistics, methods: Collection[str]
@@ -106,13 +138,13 @@ def _largest_scales(weights: np.ndarray) -> np.ndarray:
 
 
 def round_groups(weights: np.ndarray, moments: np.ndarray, ways: np.ndarray, lowest: int, highest: int,
-                 clip_first: bool) -> tuple[np.ndarray, np.ndarray]:
-    """weights [groups, rows, K] in every one of the scales `ways` [ways, groups, rows, steps], each step for K / steps weights.
+                 clip_first: bool, run: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """weights [groups, rows, K] in every one of the scales `ways` [ways, groups, rows, steps], each for `run` weights (0: all).
     Returns integers [ways, groups, rows, K] and their errors [ways, groups, rows]."""
     damping = DAMPING * np.einsum("gkk->gk", moments).mean(axis=1) + np.float32(1e-12)
     integers, losses = _calibration.round_groups(
-        np.ascontiguousarray(weights, np.float32), moments, damping.astype(np.float32), np.ascontiguousarray(ways), lowest, highest,
-        clip_first)
+        np.ascontiguousarray(weights, np.float32), moments, damping.astype(np.float32), np.ascontiguousarray(ways), run or weights.shape[2],
+        lowest, highest, clip_first)
     shape = (len(ways), *weights.shape)
     return np.frombuffer(integers, np.int8).reshape(shape), np.frombuffer(losses, np.float64).reshape(shape[:-1])
 

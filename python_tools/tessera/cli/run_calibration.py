@@ -64,6 +64,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--methods", default="auto", metavar="A,B",
                         help=f"how weights are chosen by the samples: of {', '.join(WEIGHT_METHODS)}; none: rounded by themselves; "
                         f"auto: {', '.join(AUTO_METHODS)} where that lowers the measured output error (default: %(default)s)")
+    parser.add_argument("--quantize", choices=("INT8", "W8", "W4"), default="INT8", type=str.upper,
+                        help="precision that weights are chosen for, as for model_deploy (default: %(default)s)")
+    parser.add_argument("--group_size", type=int, metavar="N", help="W4: as for model_deploy (default: 32)")
     scheme = parser.add_mutually_exclusive_group()
     scheme.add_argument("--symmetric", action="store_true", help="zero point 0 for all tensors")
     scheme.add_argument("--asymmetric", action="store_true", help="a zero point for all tensors (default for both: where it pays)")
@@ -96,6 +99,10 @@ def check_usage(args: argparse.Namespace) -> None:
             raise usage_error(f"{flag} {value}: at least 1")
     if not 50 < args.percentile <= 100:
         raise usage_error(f"--percentile {args.percentile:g}: above 50 and at most 100")
+    if args.group_size is not None and (args.quantize != "W4" or args.group_size < 16 or args.group_size % 16):
+        raise usage_error(f"--group_size {args.group_size}: is for --quantize W4, a multiple of 16")
+    if args.quantize != "INT8" and args.methods not in ("auto", "none", "gptq"):
+        raise usage_error(f"--methods {args.methods}: for --quantize {args.quantize} auto, none or gptq")
     if args.distributed and args.workers:
         raise usage_error("--workers contradicts --distributed, whose workers are the scheduler's")
 
@@ -150,6 +157,8 @@ class Observed:
 
 def _calibrate(context: Context) -> None:
     args, report = context.args, context.report
+    if args.quantize != "INT8" and args.cali_method == "auto":
+        args.cali_method = "mse"  # ranges are not used: not worth a measurement
     auto = args.cali_method == "auto"
     methods = _weight_methods(args.methods)
     report.total = (5 if auto else 4) + bool(methods)
@@ -160,7 +169,7 @@ def _calibrate(context: Context) -> None:
             dataset = open_dataset(args.dataset, model.inputs, args.input_num)
             pool = _pool(args, dataset, at_end)
             weights = Path(folder) / "weights.safetensors"
-            extra = ["--observe", "--weights", str(weights)] + (["--cache-dir", args.cache_dir] if args.cache_dir else [])
+            extra = ["--observe", "--weights", str(weights), *_compiler_flags(args)]
             bmodel = Path(folder) / "observed.bmodel"
             info = top_model.deploy(model, bmodel, report, chip="x86", quantize="F32", extra=extra)
             observed = Observed(model, bmodel, info)
@@ -182,8 +191,13 @@ def _calibrate(context: Context) -> None:
         step.note = str(output)
     _warn(context, dataset, observed, state, choices)
     _results(context, dataset, table, state, choices)
-    report.finish([f"model_deploy --mlir {args.mlir} --chip x86 --quantize INT8 --calibration_table {output} "
-                   f"--model {Path(args.mlir).stem.removesuffix('_top')}_x86_int8.bmodel"])
+    report.finish([f"model_deploy --mlir {args.mlir} --chip x86 --quantize {args.quantize} --calibration_table {output} "
+                   f"--model {Path(args.mlir).stem.removesuffix('_top')}_x86_{args.quantize.lower()}.bmodel"])
+
+
+def _compiler_flags(args: argparse.Namespace) -> list[str]:
+    flags = {"--cache-dir": args.cache_dir, "--group-size": args.group_size}
+    return [word for flag, value in flags.items() if value is not None for word in (flag, str(value))]
 
 
 def _pool(args: argparse.Namespace, dataset: Dataset, at_end: contextlib.ExitStack) -> Pool | None:
@@ -287,14 +301,16 @@ def _learn(context: Context, job: Job, dataset: Dataset, observed: Observed, sta
         source_of = {t["name"]: t["source"] for t in observed.info["tensors"]}
         shape_of = {t["name"]: tuple(t["shape"]) for t in observed.info["tensors"]}
         methods = _weight_methods(args.methods)
-        if args.methods == "auto" and learning.share_to_round(products, shape_of, count) < WORTH_ROUNDING:
+        to_round = learning.to_round(products, shape_of, count, args.quantize)
+        if args.methods == "auto" and learning.share_of(to_round, products) < WORTH_ROUNDING:
             step.note = "left out: int8 holds them as they are, or there are too few samples for them"
             return {}
-        learned = learning.learn(job, samples, count, products, choices, source_of, shape_of, methods, step.progress)
+        learned = learning.learn(job, samples, count, products, choices, source_of, shape_of, methods,
+                                 args.quantize, step.progress)
         if not learned:
             step.note = "none is to be chosen"
             return {}
-        trial = learning.Trial(observed.model, folder, table, ["--cache-dir", args.cache_dir] if args.cache_dir else [])
+        trial = learning.Trial(observed.model, folder, table, _compiler_flags(args), args.quantize)
         try:
             without, with_them = trial.compare(job, dataset, tried, learned)
         except TesseraError as error:

@@ -41,3 +41,11 @@ write("zero_scale", {**good, "y:scale": ("F32", [2], [0.5, 0.0])})
 write("other", good, weights_hash="0" * 64)
 write("absent", good)
 (folder / "absent.safetensors").unlink()
+
+# Of a matmul [20, 2] in W4 with groups of 16.
+alone = {"y:weight4": ("I8", [20, 2], [7, -8] * 20), "y:scale4": ("F32", [2, 2], [0.5, 0.25, -0.125, 2.0])}
+write("alone", alone)
+write("alone_groups", {**alone, "y:scale4": ("F32", [2, 1], [0.5, 0.25])})
+write("alone_shape", {**alone, "y:weight4": ("I8", [2, 20], [0] * 40)})
+write("alone_range", {**alone, "y:weight4": ("I8", [20, 2], [8, -8] * 20)})
+write("alone_zero_scale", {**alone, "y:scale4": ("F32", [2, 2], [0.5, 0.25, 0.0, 2.0])})

@@ -1,0 +1,29 @@
+// Weights alone that the calibration table's own file holds: integers and scales of groups are taken; faults are named.
+// SPDX-License-Identifier: Apache-2.0
+// RUN: %python %S/Inputs/learned.py %S/Inputs/table.json %t
+// RUN: tessera-opt %s --top-quantize="precision=W4 group-size=16 calibration-table=%t/alone.json" | FileCheck %s
+// RUN: not tessera-opt %s --top-quantize="precision=W4 group-size=16 calibration-table=%t/alone_shape.json" 2>&1 | FileCheck %s --check-prefix=FIT
+// FIT: error: '{{.*}}alone_shape.safetensors': the weights for tensor 'y' do not fit the model
+// RUN: not tessera-opt %s --top-quantize="precision=W4 group-size=16 calibration-table=%t/alone_groups.json" 2>&1 | FileCheck %s --check-prefix=GROUPS
+// GROUPS: error: '{{.*}}.safetensors': the weights for tensor 'y' have 1 groups, 2 are asked for; give run_calibration and model_deploy the same --group_size
+// RUN: not tessera-opt %s --top-quantize="precision=W4 group-size=16 calibration-table=%t/alone_range.json" 2>&1 | FileCheck %s --check-prefix=RANGE
+// RUN: not tessera-opt %s --top-quantize="precision=W4 group-size=16 calibration-table=%t/alone_zero_scale.json" 2>&1 | FileCheck %s --check-prefix=RANGE
+// RANGE: error: '{{.*}}.safetensors': the weights for tensor 'y' are not in range: 4-bit integers, scales other than 0, finite
+// In W8 they are not asked for, and in INT8 neither.
+// RUN: tessera-opt %s --top-quantize="precision=W8 calibration-table=%t/alone.json" | FileCheck %s --check-prefix=OTHER
+// OTHER: top.constant dense<127> : tensor<20x2xi8>
+
+// The last group of 20 rows is filled up with zeros. The second product is the last one: it keeps 8 bits.
+// CHECK-LABEL: func.func @main
+// CHECK-DAG: %[[Q:.*]] = top.constant dense<{{.*}}7, -8{{.*}}> : tensor<2x16x2xi8>
+// CHECK-DAG: %[[S:.*]] = top.constant dense<{{\[\[\[}}5.000000e-01, -1.250000e-01{{\]\], \[\[}}2.500000e-01, 2.000000e+00{{\]\]\]}}> : tensor<2x1x2xf32>
+// CHECK: %[[D:.*]] = top.dequantize %[[Q]], %[[S]], %{{.*}} -> tensor<2x16x2xf32>
+// CHECK: top.slice {{.*}} -> tensor<20x2xf32>
+// CHECK: top.constant dense<127> : tensor<2x2xi8>
+func.func @main(%x: tensor<3x20xf32> {top.name = "x"}, %no_a: tensor<1xf32> {top.name = "a"}, %no_b: tensor<1xf32> {top.name = "b"}, %no_c: tensor<1xf32> {top.name = "c"}) -> (tensor<3x2xf32> {top.name = "z"}) {
+  %w = top.constant dense<1.0> : tensor<20x2xf32> : tensor<20x2xf32>
+  %v = top.constant dense<1.0> : tensor<2x2xf32> : tensor<2x2xf32>
+  %y = top.matmul %x, %w {top.outputs = ["y"]} : (tensor<3x20xf32>, tensor<20x2xf32>) -> tensor<3x2xf32>
+  %z = top.matmul %y, %v {top.outputs = ["z"]} : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  return %z : tensor<3x2xf32>
+}
