@@ -30,13 +30,47 @@ bool isIdentity(mlir::Region &region) {
   return value == region.front().getArgument(0);
 }
 
+/// Along one dim: how many taps of a window count, for every place of it.
+std::vector<int64_t> tapsAlong(device::PoolOp op, unsigned axis, int64_t size, int64_t places) {
+  std::vector<int64_t> taps;
+  for (int64_t at = 0; at < places; ++at) {
+    int64_t count = 0;
+    for (int64_t tap = 0; tap < op.getKernel()[axis]; ++tap) {
+      int64_t position = at * op.getStrides()[axis] - op.getPads()[axis] + tap * op.getDilations()[axis];
+      count += op.getCountIncludePad() ? position < size + op.getPads()[2 + axis] : position >= 0 && position < size;
+    }
+    taps.push_back(count);
+  }
+  return taps;
+}
+
+/// What the sums of a mean are divided by, the same for all images and channels.
+Place placeCounts(device::PoolOp op, const Place &y, Stream &stream) {
+  RankedTensorType xType = typeOf(op.getX());
+  std::vector<float> counts;
+  std::vector<int64_t> columns = tapsAlong(op, 1, xType.getDimSize(3), y.dim(3));
+  for (int64_t rows : tapsAlong(op, 0, xType.getDimSize(2), y.dim(2))) {
+    for (int64_t column : columns) {
+      counts.push_back(float(rows * column));
+    }
+  }
+  Place made;
+  made.shape = y.shape;
+  made.tensor = {.offset = stream.addConstant({reinterpret_cast<const char *>(counts.data()), counts.size() * 4}),
+                 .strides = {0, 0, int32_t(4 * y.dim(3)), 4},
+                 .region = Region::constants,
+                 .type = Type::f32};
+  return made;
+}
+
 } // namespace
 
 llvm::Error Emitter::emitPool(device::PoolOp op) {
   RankedTensorType xType = typeOf(op.getX()), yType = typeOf(op.getY());
-  if (op.getKind() != device::PoolKind::max || xType.getRank() != 4 || !op.getExtras().empty() ||
-      !isIdentity(op.getEpilogue()) || xType.getElementType() != yType.getElementType()) {
-    return refuse("is a mean, a pool with an epilogue or of three dims, which is not emitted yet");
+  bool isMean = op.getKind() == device::PoolKind::avg;
+  if (xType.getRank() != 4 || !op.getExtras().empty() || !op.getEpilogue().empty() ||
+      xType.getElementType() != yType.getElementType() || (isMean && !xType.getElementType().isF32())) {
+    return refuse("is a mean of narrow floats, a pool with an epilogue or of three dims, which is not emitted yet");
   }
   auto strides = [](ArrayRef<int64_t> s) { return SmallVector<int64_t>{s[1] * s[2] * s[3], s[2] * s[3], s[3], 1}; };
   llvm::Expected<Place> x = place(op.getX(), xType.getShape(), strides(xType.getShape()));
@@ -44,6 +78,11 @@ llvm::Error Emitter::emitPool(device::PoolOp op) {
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
+  std::optional<Place> counts;
+  if (isMean) {
+    counts = placeCounts(op, *y, stream);
+  }
+  const Instructions divide = {{hw::Op::div, 4, 0, 1, 0}};
   hw::Window window;
   for (int axis = 0; axis < 2; ++axis) {
     int64_t fields[] = {op.getKernel()[axis], op.getStrides()[axis], op.getDilations()[axis]};
@@ -64,9 +103,14 @@ llvm::Error Emitter::emitPool(device::PoolOp op) {
     Place result = area.allocate(to.shape, to.tensor.type);
     hw::pool_command pool;
     pool.y = result.tensor, pool.x = local.tensor, pool.shape = to.shape, pool.window = window;
-    pool.window.padding[0] = rows.padding, pool.largest = 1;
+    pool.window.padding[0] = rows.padding, pool.largest = !isMean;
     pool.rows = uint16_t(local.dim(2)), pool.columns = uint16_t(local.dim(3));
     tile.computes.push_back(hw::encode(pool));
+    if (counts) {
+      Place part = slice(slice(slice(*counts, 0, 0, size.dims[0], chip), 1, 0, size.dims[1], chip), 2, begin.dims[2],
+                         size.dims[2], chip);
+      compute(stream, divide, result, {result, load(part, area, tile)}, tile);
+    }
     store(result, to, tile);
     return !area.isFull();
   };

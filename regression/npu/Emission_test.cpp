@@ -315,6 +315,21 @@ TEST_F(Emission, TablesSoftmaxPoolsAndSums) {
             "");
 }
 
+TEST_F(Emission, MeansAndLargestOfFloats) {
+  for (const char *kind : {"avg", "max"}) {
+    for (const char *padded : {"", ", countIncludePad = true"}) {
+      std::string x = typeText({2, 37, 15, 14}, "f32"), y = typeText({2, 37, 8, 7}, "f32");
+      EXPECT_EQ(
+          check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                        "{{device.exact} {{\n %y = device.pool {2} %x {{kernel = array<i64: 3, 3>, strides = "
+                        "array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 0>, dilations = array<i64: 1, 1>{3}} : ({0}) "
+                        "-> {1}\n return %y : {1}\n}\n",
+                        x, y, kind, padded)),
+          "");
+    }
+  }
+}
+
 TEST_F(Emission, EnlargingByWholeFactors) {
   for (auto [rows, columns] : {std::pair(2, 2), std::pair(1, 3), std::pair(4, 1)}) {
     int64_t height = 13, width = 9;

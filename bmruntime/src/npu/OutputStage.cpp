@@ -94,7 +94,7 @@ void OutputStage::store(const float *sums, uint32_t n, uint32_t c, uint32_t h, u
     uint32_t part = std::min(kChunk, count - w);
     float v[kChunk];
     for (uint32_t i = 0; i < part; ++i) {
-      v[i] = sums[w + i] + bias;
+      v[i] = own.bias ? sums[w + i] + bias : sums[w + i]; // 0 must not take the sign of -0
     }
     finish(v, own, n, c, h, w, part);
   }
