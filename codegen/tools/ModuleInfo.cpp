@@ -10,7 +10,7 @@
 #include "mlir/Dialect/Quant/IR/Quant.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/TensorNames.h"
-#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/TopOps.h"
 
 using namespace mlir;
 using namespace tessera::tool;
@@ -45,6 +45,18 @@ static llvm::json::Object describe(Type type, StringAttr name, StringAttr prepro
   return object;
 }
 
+/// Whether a sigmoid or softmax made all of `value`: numbers of 0..1 of which the steps near both ends mean little.
+static bool isProbability(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<tessera::top::ReshapeOp, tessera::top::TransposeOp, tessera::top::SliceOp>(op)) {
+    return isProbability(op->getOperand(0));
+  }
+  if (isa_and_nonnull<tessera::top::ConcatOp>(op)) {
+    return llvm::all_of(op->getOperands(), isProbability);
+  }
+  return isa_and_nonnull<tessera::top::SigmoidOp, tessera::top::SoftmaxOp>(op);
+}
+
 llvm::Expected<Operation *> tessera::tool::findMain(ModuleOp module) {
   auto function = module.lookupSymbol<func::FuncOp>("main");
   if (!function || function.isExternal()) {
@@ -65,8 +77,11 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
                               function.getArgAttrOfType<StringAttr>(i, TopDialect::kPreprocessAttr)));
   }
   llvm::json::Array outputs;
+  Operation *terminator = function.front().getTerminator();
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
-    outputs.push_back(describe(type, function.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr), {}));
+    auto object = describe(type, function.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr), {});
+    object["probability"] = isProbability(terminator->getOperand(i));
+    outputs.push_back(std::move(object));
   }
   int64_t ops = 0;
   function.walk([&](Operation *op) { ops += isa_and_nonnull<TopDialect>(op->getDialect()); });

@@ -20,11 +20,12 @@ from .progress import Report
 
 @dataclass(frozen=True)
 class TopModel:
-    """inputs, outputs: in the order of the ONNX file, all dims fixed."""
+    """inputs, outputs: in the order of the ONNX file, all dims fixed. probabilities: outputs that a sigmoid or softmax makes."""
 
     path: Path
     inputs: tuple[InputSpec, ...]
     outputs: tuple[InputSpec, ...]
+    probabilities: frozenset[str] = frozenset()
 
     @property
     def weights(self) -> Path:
@@ -75,7 +76,9 @@ def describe(mlir: str | Path, report: Report) -> dict:
 
 def _from_result(path: Path, result: Mapping[str, object]) -> TopModel:
     """From what tessera-compile tells of a module. Raises TesseraError where an input's size is open."""
-    model = TopModel(path, tuple(map(_spec, result["inputs"])), tuple(map(_spec, result["outputs"])))  # type: ignore[arg-type]
+    inputs, outputs = result["inputs"], result["outputs"]
+    model = TopModel(path, tuple(map(_spec, inputs)), tuple(map(_spec, outputs)),  # type: ignore[arg-type]
+                     frozenset(str(entry["name"]) for entry in outputs if entry["probability"]))  # type: ignore[attr-defined]
     open_dims = [spec for spec in model.inputs if any(dim < 0 for dim in spec.shape)]
     if open_dims:
         raise TesseraError("the model does not fix the sizes of its inputs (-1 is open): "

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import Iterator
 
+import numpy as np
 import pytest
 
 from tessera.calibration.choose import FINALISTS, SCREENED, Choice, measure
@@ -30,7 +31,7 @@ class Measuring:
             for sample in chunk:
                 thresholds = [way.scale * 127 for _, ways in candidates for way in ways]
                 self.asked.update(thresholds)
-                result.errors[sample.number] = [abs(t - self.best[sample.number]) for t in thresholds]
+                result.errors[sample.number] = [np.array([[abs(t - self.best[sample.number]), 1, 0, 1]]) for t in thresholds]
             yield result
 
 
@@ -64,3 +65,11 @@ def test_nothing_to_choose() -> None:
     options = {"a": [option("only", 1.0)]}
     assert measure(engine, dataset(3), range(3), 3, options, lambda done, count: None) == {"a": options["a"][0]}
     assert not engine.asked
+
+
+def test_the_widest_of_the_good_ones_wins() -> None:
+    """Unless it is clearly worse."""
+    options = {"a": [option(str(t), t) for t in (1.0, 2.0, 4.0)]}
+    for best, wanted in ((1.47, "2.0"), (1.3, "1.0")):  # errors 0.69 and 0.73, 0.55 and 0.84
+        chosen = measure(Measuring({i: best for i in range(8)}), dataset(8), range(8), 8, options, lambda done, count: None)
+        assert chosen["a"].method == wanted

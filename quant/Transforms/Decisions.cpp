@@ -7,7 +7,7 @@
 #include "quant/Transforms/TableNames.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
-#include "top_dialect/IR/TopElementwiseOps.h"
+#include "top_dialect/IR/TopOps.h"
 
 using namespace mlir;
 
@@ -89,6 +89,8 @@ private:
       against = *reason;
     } else if (Value lost = rangelessOperand(op, kind)) {
       against = lacking(lost);
+    } else if (isPieceWithFinerStep(op)) {
+      against = "its values are much smaller than others of what it is cut from, and get a range of their own";
     }
     kind = kind == OpKind::product && multipliesActivations(op) ? OpKind::pairwise : kind;
     kinds[op] = against.empty() ? kind : OpKind::other;
@@ -108,6 +110,16 @@ private:
       }
     }
     return {};
+  }
+
+  /// States of a recurrent network and the like come as one float tensor whose parts have nothing in common.
+  bool isPieceWithFinerStep(Operation *op) {
+    if (!isa<top::SliceOp>(op) || kindAt(op->getOperand(0)) != OpKind::other) {
+      return false;
+    }
+    const Range *whole = table.find(names.lookup(op->getOperand(0))),
+                *piece = table.find(names.lookup(op->getResult(0)));
+    return whole && piece && piece->magnitude() < whole->magnitude() / 2;
   }
 
   bool hasRange(Value v) {
@@ -197,12 +209,26 @@ private:
       case OpKind::pairwise:
         return true;
       case OpKind::elementwise:
-        // What softmax and the like make stays float if only such an op asks.
-        return kindAt(v) != OpKind::other && !fusesInto(v, user);
+        // What softmax and the like make, or what is there in float for others, stays float if only such an op asks.
+        return kindAt(originOf(v)) != OpKind::other && !isReadAsFloat(v) && !fusesInto(v, user);
       default:
         return true;
       }
     });
+  }
+
+  /// What ops that only move have in their places.
+  Value originOf(Value v) const {
+    while (kindAt(v) == OpKind::move) {
+      v = v.getDefiningOp()->getOperand(0);
+    }
+    return v;
+  }
+
+  /// Whether an op without integers, or the caller, reads `v`; its users are decided. A recurrent network's state that
+  /// is rounded before it is handed out never grows by less than half a step.
+  bool isReadAsFloat(Value v) const {
+    return llvm::any_of(v.getUsers(), [&](Operation *user) { return !isInteger(user); });
   }
 
   /// Whether `user` becomes part of the step that makes `v`, so that `v` is never stored. Of several such operands that

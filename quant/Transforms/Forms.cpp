@@ -17,8 +17,12 @@ namespace {
 /// percent for tensors that do no harm, and a third for those that ruin a network.
 constexpr double kMostError = 0.2;
 
-/// What lies between gets 16 bits, the worst first, while all of that is at most this share of the multiplications.
-constexpr double kSmallError = 0.05, kMostWide = 0.1;
+/// Others get 16 bits while what all 8-bit tensors together change (their squares add up) is more than kEnough: first
+/// those that gain most for what they cost, at most kMostWide of all multiplications. Less than kNothing is no reason.
+constexpr double kEnough = 0.04, kNothing = 0.004, kMostWide = 0.1;
+
+/// 16 bits are enough to leave room for larger values than the samples had.
+constexpr float kHeadroom = 2.0f;
 
 constexpr float kSmallestMagnitude = 1e-8f; // as run_calibration has it
 
@@ -29,8 +33,15 @@ struct Group {
   double error = 0;           ///< largest of its tensors, of those that 16 bits are allowed for
   Value worst;                ///< the tensor of that error
   int64_t products = 0;       ///< multiplications of the ops that read it
+  int64_t elements = 0;       ///< of its tensors, to be stored and loaded in twice as many bytes
   std::string wide;           ///< why it has 16 bits, empty if it has 8
   int64_t levels = kMostLevels;
+
+  /// What 16 bits would mend for what they cost. An element costs about as much as this many multiplications.
+  double gain() const {
+    constexpr double kElement = 32;
+    return error * error / (static_cast<double>(products) + kElement * static_cast<double>(elements));
+  }
 };
 
 class Assigner {
@@ -118,6 +129,7 @@ private:
 
   void weigh(Value v, Group &group) {
     SmallVector<Operation *> readers = integerReaders(v);
+    group.elements += cast<RankedTensorType>(v.getType()).getNumElements();
     for (Operation *reader : readers) {
       group.products += reader->getOperand(0) == v ? countProducts(reader) : 0;
     }
@@ -127,8 +139,9 @@ private:
   }
 
   void widenWorst() {
+    double left = 0; // the square of what the 8-bit tensors change
     int64_t all = 0, wide = 0;
-    SmallVector<std::tuple<double, size_t, Group *>> candidates; // by error, then in program order
+    SmallVector<Group *> candidates; // in program order
     llvm::SmallPtrSet<Group *, 16> seen;
     forEachTensor([&](Value v) {
       Group *group = &groups[leader(v)];
@@ -136,19 +149,21 @@ private:
         return;
       }
       all += group->products;
-      wide += group->wide.empty() ? 0 : group->products;
-      if (group->wide.empty() && group->error > kSmallError) {
-        candidates.emplace_back(-group->error, candidates.size(), group);
+      if (!group->wide.empty()) {
+        wide += group->products;
+      } else if (group->error > kNothing) {
+        left += group->error * group->error;
+        candidates.push_back(group);
       }
     });
-    llvm::sort(candidates);
-    for (auto [error, index, group] : candidates) {
-      if (wide + group->products <= kMostWide * all) {
+    llvm::stable_sort(candidates, [](const Group *a, const Group *b) { return a->gain() > b->gain(); });
+    for (Group *group : candidates) {
+      if (left > kEnough * kEnough && wide + group->products <= kMostWide * all) {
         wide += group->products;
-        group->wide =
-            llvm::formatv("tensor '{0}' alone would change the outputs by {1:P0} in int8, more than {2:P0}, and what "
-                          "int16 costs is small",
-                          question.nameOf(group->worst), group->error, kSmallError);
+        left -= group->error * group->error;
+        group->wide = llvm::formatv("tensor '{0}' alone would change the outputs by {1:P1} in int8, and what int16 "
+                                    "costs is small",
+                                    question.nameOf(group->worst), group->error);
       }
     }
   }
@@ -197,7 +212,9 @@ private:
     }
   }
 
-  static float magnitudeOf(const Group &group) { return std::max(group.range->magnitude(), kSmallestMagnitude); }
+  static float magnitudeOf(const Group &group) {
+    return std::max(kHeadroom * group.range->magnitude(), kSmallestMagnitude);
+  }
 
   static IntegerForm formOf(const Group &group) {
     if (group.wide.empty()) {

@@ -7,7 +7,7 @@
 // CHECK: top.conv
 // CHECK: top.quantize {{.*}} -> tensor<1x4x4x4xi8>
 // CHECK: top.conv
-// expected-remark @below {{'a' (top.conv) reads i16: tensor 'x' alone would change the outputs by 10% in int8, more than 5%, and what int16 costs is small}}
+// expected-remark @below {{'a' (top.conv) reads i16: tensor 'x' alone would change the outputs by 10.0% in int8, and what int16 costs is small}}
 func.func @main(%x: tensor<1x1x4x4xf32> {top.name = "x"}) -> (tensor<1x8x3x3xf32> {top.name = "y"}) {
   %w = top.constant dense<1.0> : tensor<4x1x1x1xf32> : tensor<4x1x1x1xf32>
   %v = top.constant dense<1.0> : tensor<8x4x2x2xf32> : tensor<8x4x2x2xf32>

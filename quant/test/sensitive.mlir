@@ -1,9 +1,9 @@
 // RUN: tessera-opt %s --top-quantize=calibration-table=%S/Inputs/sensitive.json --verify-diagnostics | FileCheck %s
 // SPDX-License-Identifier: Apache-2.0
 
-// A tensor that alone does more harm than is allowed gets 16 bits of its largest value; two weights leave it all levels.
+// A tensor that alone does more harm than is allowed gets 16 bits of twice its largest value; two weights leave it all levels.
 // CHECK: top.conv
-// CHECK: %[[S:.*]] = top.constant dense<0.0039063{{[0-9]*}}> : tensor<f32>
+// CHECK: %[[S:.*]] = top.constant dense<0.0078127{{[0-9]*}}> : tensor<f32>
 // CHECK: %[[Z:.*]] = top.constant dense<0> : tensor<i16>
 // CHECK: %[[Q:.*]] = top.quantize %{{.*}}, %[[S]], %[[Z]] {levels = 32767 : i64
 // CHECK: %[[D:.*]] = top.dequantize %[[Q]], %[[S]], %[[Z]] {levels = 32767 : i64}

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Callable
 from typing import Iterator
 
 import numpy as np
@@ -325,10 +326,10 @@ def test_memory_does_not_grow_with_samples(top: Path, tmp_path: Path) -> None:
 
 
 def test_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> None:
-    """They lower the output error here, are written beside the table, and the same samples give the same bytes."""
+    """They are written beside the table, and the same samples give the same bytes."""
     document = json.loads(check(calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq,bias_correction", "--json")))
     told = document["methods"]
-    assert told["ops"] == 10 and 0 < told["error_with"] < told["error_without"]
+    assert told["ops"] == 10 and min(told["error_with"], told["error_without"]) > 0
     check(calibrate(top, pictures, tmp_path / "b.json", "--methods", "gptq,bias_correction", "--workers", "1"))
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes() and b"weights_hash" in (tmp_path / "a.json").read_bytes()
@@ -352,6 +353,17 @@ def test_four_bit_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Pa
     assert learned == {"W4": told["ops"], "INT8": 0}
     assert_refused(deploy("W4", "--group_size", "64"), 1, "a.safetensors", "the same --group_size")
     assert_refused(calibrate(top, pictures, tmp_path / "a.json", "--quantize", "W8", "--group_size", "16"), 2, "--group_size 16", "W4")
+
+
+def test_weights_by_the_samples_repair_super_resolution(need: Callable[[str], Path], tmp_path: Path) -> None:
+    """What int8 costs there are the roundings of the weights. Its tensors lie in blocks of channels while they are looked at."""
+    model, samples = need("data:models/sr/super_resolution_x3.onnx"), need("data:images/pets_calib")
+    check(run_tool("model_transform", "--model_def", model, "--model_name", "sr", "--input_shapes", "[[1,1,224,224]]", "--pixel_format",
+                   "gray", "--scale", "0.00392156862745098", "--not_inference", "--mlir", "sr_top.mlir", cwd=tmp_path))
+    document = json.loads(check(calibrate(tmp_path / "sr_top.mlir", samples, tmp_path / "a.json", "--input_num", "24", "--json")))
+    told = document["methods"]
+    assert told["error_with"] < 0.6 * told["error_without"], told
+    assert (tmp_path / "a.safetensors").exists()
 
 
 def test_weights_of_another_table_are_refused(top: Path, pictures: Path, tmp_path: Path) -> None:

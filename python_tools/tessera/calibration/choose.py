@@ -13,6 +13,7 @@ from tessera import _calibration
 from .dataset import Dataset, Sample, spread
 from .distribution import Distribution
 from .engine import Engine
+from .output_error import relative
 from .thresholds import METHODS, Range, asymmetric_pays, asymmetric_quant, find_range, symmetric_quant
 from .worker import Candidate
 
@@ -23,6 +24,8 @@ SAME_SCALE = 0.04
 """Candidates whose scales differ by less than this share are one."""
 SCREENED, FINALISTS = 2, 2
 """Samples on which all options are measured; options that are measured on the others too."""
+CLEARLY = 1.1
+"""A narrower range, which clips what the samples hardly show, has to be better than a wider one by this factor."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def measure(engine: Engine, dataset: Dataset, numbers: Sequence[int], count: int
     """Of each source's options the one with the least output error, measured on `count` of the samples `numbers`: all options on
     SCREENED of them, the FINALISTS best ones on all.
 
-    The error of an option is the mean over these samples, added in their order, so that it does not depend on who
+    The error of an option is that of these samples together, added in their order, so that it does not depend on who
     measured which.
     """
     ordered = sorted(numbers)
@@ -79,26 +82,39 @@ def measure(engine: Engine, dataset: Dataset, numbers: Sequence[int], count: int
     left = {source: choices for source, choices in options.items() if len(choices) > 1}
     chosen = {source: choices[0] for source, choices in options.items()}
     first = _errors(engine, dataset, screened, left, lambda done: progress(done, len(wanted)))
-    finalists = {source: sorted(np.argsort([_error(e) for e in first[source]], kind="stable")[:FINALISTS]) for source in left}
+    finalists = {source: _finalists(choices, [_error(e) for e in first[source]]) for source, choices in left.items()}
     left = {source: [left[source][i] for i in finalists[source]] for source in left}
     more = _errors(engine, dataset, set(wanted) - screened, left, lambda done: progress(len(screened) + done, len(wanted)))
     for source, choices in left.items():
         errors = [_error({**first[source][i], **more[source][place]}) for place, i in enumerate(finalists[source])]
-        best = int(np.argmin(errors))
-        chosen[source] = replace(choices[best], error=math.sqrt(errors[best]))
+        best = widest_of_the_best(choices, errors)
+        chosen[source] = replace(choices[best], error=errors[best])
     return chosen
 
 
-def _error(samples: Mapping[int, float]) -> float:
-    """Of one option, of its errors by the samples' numbers."""
-    return float(np.mean([samples[number] for number in sorted(samples)]))
+def _finalists(choices: Sequence[Choice], errors: Sequence[float]) -> list[int]:
+    """The widest of the good options and the best others."""
+    widest = widest_of_the_best(choices, errors)
+    others = [int(i) for i in np.argsort(errors, kind="stable") if i != widest]
+    return sorted([widest, *others[:FINALISTS - 1]])
+
+
+def widest_of_the_best(choices: Sequence[Choice], errors: Sequence[float]) -> int:
+    """Which of the options hardly worse than the best has the widest range: other inputs than the samples may need it."""
+    good = [i for i, error in enumerate(errors) if error <= CLEARLY * min(errors)]
+    return max(good, key=lambda i: choices[i].candidate().scale)
+
+
+def _error(samples: Mapping[int, np.ndarray]) -> float:
+    """Of one option, relative, of its squares by the samples' numbers."""
+    return math.sqrt(relative(samples[number] for number in sorted(samples)))
 
 
 def _errors(engine: Engine, dataset: Dataset, wanted: set[int], options: dict[str, list[Choice]],
-            progress: Callable[[int], None]) -> dict[str, list[dict[int, float]]]:
+            progress: Callable[[int], None]) -> dict[str, list[dict[int, np.ndarray]]]:
     """Of every option in every sample `wanted`."""
     candidates = [(source, [choice.candidate() for choice in choices]) for source, choices in options.items()]
-    found: dict[str, list[dict[int, float]]] = {source: [{} for _ in choices] for source, choices in options.items()}
+    found: dict[str, list[dict[int, np.ndarray]]] = {source: [{} for _ in choices] for source, choices in options.items()}
     done = 0
     for result in engine.run(_one_by_one(dataset, wanted), candidates) if candidates and wanted else ():
         for number, errors in result.errors.items():

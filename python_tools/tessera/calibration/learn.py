@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,10 +19,11 @@ from ..top_model import TopModel
 from .choose import Choice
 from .dataset import Dataset, Sample, Unreadable, spread
 from .engine import usable_cores
+from .output_error import relative, squares
 from .products import Product, Statistics, bytes_of
 from .rounding import Rounded, may_round, round_alone, round_weights
 from .table import Table
-from .worker import Job, Worker, output_error
+from .worker import Job, Worker
 
 SAMPLES = 16
 """Looked at at most: with the positions of each there are enough rows."""
@@ -130,10 +132,10 @@ class Trial:
                 with contextlib.suppress(Unreadable):
                     arrays = sample.load(job.specs)
                     worker.run(arrays)
-                    golden = {name: value.astype(np.float64) for name, value in worker.outputs().items() if value.dtype.kind == "f"}
+                    golden = worker.outputs()
                     for net, found in zip(nets, errors):
-                        found.append(output_error(golden, net.run(arrays)))
-        without, with_them = (float(np.sqrt(np.mean(found))) for found in errors)
+                        found.append(squares(golden, net.run(arrays), job.probabilities))
+        without, with_them = (math.sqrt(relative(found)) for found in errors)
         return without, with_them
 
     def _open(self, name: str, table: Table) -> Net:

@@ -19,16 +19,19 @@ from tessera import _calibration
 from ..errors import TesseraError
 from ..inputs import InputSpec
 from .dataset import Sample, Unreadable
+from .output_error import squares
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs to know. model: path of the .bmodel, or its bytes for a worker that may not see the path."""
+    """What a worker needs to know. model: path of the .bmodel, or its bytes for a worker that may not see the path.
+    probabilities: outputs, see output_error.py."""
 
     key: str
     model: "str | bytes"
     specs: tuple[InputSpec, ...]
     sources: tuple[str, ...]
+    probabilities: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,13 @@ class Candidate:
 
 @dataclass
 class Result:
-    """Of one chunk of samples. errors[sample][i]: output error of the i-th candidate tried."""
+    """Of one chunk of samples. errors[sample][i]: squares (output_error.py) of the i-th candidate tried."""
 
     histograms: dict[str, "_calibration.Histogram"] = field(default_factory=dict)
     digests: dict[int, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     skipped: dict[int, str] = field(default_factory=dict)
-    errors: dict[int, list[float]] = field(default_factory=dict)
+    errors: dict[int, list[np.ndarray]] = field(default_factory=dict)
     failure: "dict | None" = None
 
 
@@ -110,7 +113,7 @@ class Worker:
                 self._probe = runtime.load(job.model, trust=True).net().probe()
         except self._error as error:
             raise TesseraError(f"a worker failed to open the compiled model: {error}") from error
-        self._sources = job.sources
+        self._sources, self._probabilities = job.sources, job.probabilities
         self._inputs = {spec.name for spec in job.specs}
         self._places: dict = {}
 
@@ -150,42 +153,31 @@ class Worker:
         return self._probe.outputs()
 
     def measure(self, arrays: Mapping[str, np.ndarray],
-                candidates: Sequence[tuple[str, Sequence[Candidate]]]) -> list[float]:
-        """The outputs' error with one tensor quantised and all others float, for every candidate in order.
+                candidates: Sequence[tuple[str, Sequence[Candidate]]]) -> list[np.ndarray]:
+        """The outputs' squares (output_error.py) with one tensor quantised and all others float, for every candidate in order.
 
         Works from the last tensor to the first: a tensor has memory of its own, so everything before it is still as the
         float run left it, and only the steps after it run again.
         """
         self.run(arrays)
-        golden = {name: value.astype(np.float64) for name, value in self._probe.outputs().items() if value.dtype.kind == "f"}
+        golden = self._probe.outputs()
         order = sorted(range(len(candidates)), key=lambda i: -self._step(candidates[i][0]))
-        found: dict[int, list[float]] = {}
+        found: dict[int, list[np.ndarray]] = {}
         for i in order:
             source, ways = candidates[i]
             data = self._probe.input(source) if source in self._inputs else self._places[source].data
             found[i] = []
             if data.dtype != np.float32:
-                found[i] = [0.0] * len(ways)
+                found[i] = [squares(golden, golden, self._probabilities)] * len(ways)
                 continue
             saved = data.copy()
             for way in ways:
                 data[:] = saved
                 _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
                 self._probe.run_steps(self._step(source) + 1)
-                found[i].append(output_error(golden, self._probe.outputs()))
+                found[i].append(squares(golden, self._probe.outputs(), self._probabilities))
             data[:] = saved
         return [error for i in range(len(candidates)) for error in found[i]]
 
     def _step(self, source: str) -> int:
         return -1 if source in self._inputs else self._places[source].step
-
-
-def output_error(golden: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray]) -> float:
-    """Mean over the float outputs of |got - golden|^2 / |golden|^2; values that are not finite in either are left out."""
-    errors = []
-    for name, want in golden.items():
-        difference = got[name].astype(np.float64) - want
-        usable = np.isfinite(difference)
-        power = float(np.sum(np.square(want[usable])))
-        errors.append(float(np.sum(np.square(difference[usable]))) / (power if power > 0 else 1.0))
-    return float(np.mean(errors)) if errors else 0.0

@@ -174,7 +174,7 @@ def _calibrate(context: Context) -> None:
             info = top_model.deploy(model, bmodel, report, chip="x86", quantize="F32", extra=extra)
             observed = Observed(model, bmodel, info)
             step.note = f"{len(info['tensors'])} tensors"
-        job = Job(f"{info['model_hash']} {bmodel}", str(bmodel), model.inputs, tuple(observed.sources))
+        job = Job(f"{info['model_hash']} {bmodel}", str(bmodel), model.inputs, tuple(observed.sources), model.probabilities)
         engine = PoolEngine(job, pool) if pool else _engine(args, job, at_end)
         state = _collect(context, engine, dataset, observed, output)
         choices = _choose(context, engine, dataset, state)

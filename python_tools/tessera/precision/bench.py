@@ -11,7 +11,8 @@ import numpy as np
 
 from .. import any_model, top_model
 from ..any_model import AnyModel
-from ..calibration.worker import digest, output_error
+from ..calibration.output_error import relative, squares
+from ..calibration.worker import digest
 from ..errors import ExitCode, TesseraError
 from ..inputs import check_inputs
 from ..progress import Report
@@ -122,10 +123,8 @@ class CompiledBench:
         return self._ops[key]
 
     def _error(self, net: AnyModel) -> float:
-        errors = [output_error({name: value.astype(np.float64) for name, value in wanted.items() if value.dtype.kind == "f"},
-                               net.run(arrays)) for arrays, wanted in self.guides]
-        mean = float(np.mean(errors))
-        return mean if math.isfinite(mean) else 1e30
+        error = relative(squares(wanted, net.run(arrays), self.setup.model.probabilities) for arrays, wanted in self.guides)
+        return error if math.isfinite(error) else 1e30
 
     def _open(self, types: Types) -> AnyModel:
         return any_model.open_model(self._compile(types), Report(1, quiet=True), self.setup.threads)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a model's outputs are from those of the f32 model, over several samples together.
+
+Squares are summed over all samples before they are divided: an answer that is empty in most samples (no text, no face: values
+near zero) is judged by those where there is something, not by relative errors of nothing.
+
+Probabilities p count as log(p / (1 - p)), what the sigmoid or softmax saw: there every sample tells how exact the
+network is, also one whose answer is beyond doubt. Below 1e-4 and above 1 - 1e-4 all are alike.
+"""
+from __future__ import annotations
+
+from typing import Collection, Iterable, Mapping
+
+import numpy as np
+
+_NEGLIGIBLE = 1e-4
+
+
+def squares(golden: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray], probabilities: Collection[str] = ()) -> np.ndarray:
+    """Of one sample, float64 [float outputs, 4]: sum of |got - golden|^2, sum of |golden|^2, what to subtract a mean by: sum
+    and number of the values of golden, 0 and 1 where zero is the answer that says nothing.
+
+    Values that are not finite in either are left out. probabilities: names of outputs.
+    """
+    found = []
+    for name, want in golden.items():
+        if want.dtype.kind == "f":
+            chance = name in probabilities
+            want, have = (_logit(x.astype(np.float64)) if chance else x.astype(np.float64) for x in (want, got[name]))
+            usable = np.isfinite(want) & np.isfinite(have)
+            want, have = want[usable], have[usable]
+            found.append((np.sum(np.square(have - want)), np.sum(np.square(want)), *((want.sum(), want.size) if chance else (0, 1))))
+    return np.array(found, np.float64).reshape(-1, 4)
+
+
+def _logit(p: np.ndarray) -> np.ndarray:
+    p = np.clip(p, _NEGLIGIBLE, 1 - _NEGLIGIBLE)
+    return np.log(p / (1 - p))
+
+
+def relative(samples: Iterable[np.ndarray]) -> float:
+    """|got - golden|^2 / |golden|^2 over all samples, added in their order; the mean over the outputs. Of probabilities the
+    divisor is how much they vary."""
+    noise, power, total, count = np.sum(list(samples), axis=0).T
+    power = power - np.square(total) / np.maximum(count, 1)
+    return float(np.mean(noise / np.where(power > 0, power, 1.0))) if noise.size else 0.0

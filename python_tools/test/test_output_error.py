@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Output errors over several samples."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tessera.calibration.output_error import relative, squares
+
+
+def test_samples_without_an_answer_do_not_count() -> None:
+    """Where a map is empty its values are noise, and their relative error means nothing."""
+    full, empty = np.full(10, 0.5, np.float32), np.full(10, 1e-9, np.float32)
+    found = relative([squares({"y": full}, {"y": full * 1.1}), squares({"y": empty}, {"y": empty * 5})])
+    assert found == pytest.approx(0.01, rel=1e-5)
+
+
+def test_outputs_count_alike_whatever_their_size() -> None:
+    golden = {"small": np.full(4, 1e-3, np.float32), "large": np.full(4, 1e3, np.float32), "index": np.array([3])}
+    got = {"small": golden["small"] * 1.2, "large": golden["large"], "index": np.array([7])}
+    assert relative([squares(golden, got)]) == pytest.approx(0.02, rel=1e-5)
+
+
+def test_values_that_are_not_finite_are_left_out() -> None:
+    golden, got = np.array([1, np.inf, 1, np.nan], np.float32), np.array([2, 1, np.nan, 1], np.float32)
+    assert relative([squares({"y": golden}, {"y": got})]) == 1
+    assert relative([squares({"y": np.zeros(2, np.float32)}, {"y": np.ones(2, np.float32)})]) == 2
+    assert relative([squares({"i": np.zeros(2, int)}, {"i": np.ones(2, int)})]) == 0
+
+
+def test_probabilities_count_as_what_made_them() -> None:
+    """A class beyond doubt tells as much as one in doubt; differences of almost nothing count for nothing."""
+    sure, open_ = np.array([0.999, 0.001, 1e-9], np.float32), np.array([0.5, 0.4, 0.1], np.float32)
+    lower = relative([squares({"y": sure}, {"y": np.array([0.998, 0.002, 1e-7], np.float32)}, {"y"})])
+    assert lower > 1e-3 > relative([squares({"y": sure}, {"y": np.array([0.998, 0.002, 1e-7], np.float32)})])
+    assert relative([squares({"y": sure}, {"y": np.array([0.999, 0.001, 1e-6], np.float32)}, {"y"})]) == 0
+    assert 0 < relative([squares({"y": open_}, {"y": open_[::-1]}, {"y"})]) < 10
