@@ -22,10 +22,12 @@ COLUMNS = {
     "INT16": ["--quantize", "INT16", "--calibration_table", "{table}"],
     "BF16": ["--quantize", "BF16"],
     "F16": ["--quantize", "F16"],
-    "W8": ["--quantize", "W8"],
-    "W4": ["--quantize", "W4"],
+    "W8": ["--quantize", "W8", "--calibration_table", "{table}"],
+    "W4": ["--quantize", "W4", "--calibration_table", "{table}"],
     "DYNAMIC_INT8": ["--quantize", "DYNAMIC_INT8"],
 }
+ALONE = ("W8", "W4")
+"""Integer weights alone: chosen by the samples for each."""
 DEFAULT_SAMPLES = 32
 DROP_TARGET, COSINE_TARGET = "drop<=0.5", "cos>=0.9995"
 
@@ -46,7 +48,7 @@ class Build:
         self.samples = data_path(case.quantised["calibration"])
         self.count = int(case.quantised.get("samples", DEFAULT_SAMPLES))
         self._built: dict[str, Built] = {}
-        self._mlir, self._table = folder / f"{case.name}_top.mlir", folder / f"{case.name}_cali.json"
+        self._mlir = folder / f"{case.name}_top.mlir"
         sizes = case.quantised.get("input_shapes", case.input_shapes)
         shapes = ["--input_shapes", sizes] if sizes else []
         self._run("model_transform", "--model_name", case.name, "--model_def", data_path(case.model), "--mlir", self._mlir,
@@ -56,13 +58,19 @@ class Build:
         """The case in a precision; raises RuntimeError with what the command said."""
         if column not in self._built:
             flags = COLUMNS[column] + (self._search() if column == TARGET else [])
-            if "{table}" in flags and not self._table.exists():
-                self._run("run_calibration", self._mlir, "--dataset", self.samples, "--input_num", self.count, "-o", self._table)
+            table = self._calibrated(column if column in ALONE else "INT8") if "{table}" in flags else None
             bmodel = self._folder / f"{self.case.name}_{column}.bmodel"
             told = self._run("model_deploy", "--mlir", self._mlir, "--chip", "x86", "--model", bmodel, "--skip_validation",
-                             *(str(self._table) if flag == "{table}" else flag for flag in flags))
+                             *(str(table) if flag == "{table}" else flag for flag in flags))
             self._built[column] = Built(bmodel, _note(told))
         return self._built[column]
+
+    def _calibrated(self, precision: str) -> Path:
+        """The table for a precision, made once."""
+        table = self._folder / f"{self.case.name}_{precision}_cali.json"
+        if not table.exists():
+            self._run("run_calibration", self._mlir, "--dataset", self.samples, "--input_num", self.count, "--quantize", precision, "-o", table)
+        return table
 
     def _search(self) -> list[str]:
         """What --target asks for: points of a task, or where a model is judged beside the float one the cosine of the outputs."""
