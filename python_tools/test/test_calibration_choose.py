@@ -46,7 +46,7 @@ def test_the_least_error_over_all_samples_wins() -> None:
     chosen = measure(engine, dataset(8), range(8), 8, options, lambda done, count: None)
     assert (SCREENED, FINALISTS) == (2, 2)
     assert chosen["a"].method == "2.0" and chosen["b"] == options["b"][0]
-    assert chosen["a"].error == pytest.approx(math.sqrt((2 * 0.8 + 6 * 0.1) / 8), rel=1e-3)
+    assert chosen["a"].error == pytest.approx((2 * math.sqrt(0.8) + 6 * math.sqrt(0.1)) / 8, rel=1e-3)
     assert sorted(round(n) for n in engine.asked.values()) == [2, 2, 8, 8]
 
 

@@ -50,15 +50,17 @@ def share_of(some: Sequence[Product], products: Sequence[Product]) -> float:
 
 
 def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, products: Sequence[Product], choices: Mapping[str, Choice],
-          source_of: Mapping[str, str], shape_of: Mapping[str, tuple[int, ...]], methods: Collection[str],
-          precision: str, progress: Callable[[int, int], None]) -> dict[str, Rounded]:
-    """By the products' names. precision: W8 and W4 have integers as weights alone. samples: `count` of them. Left out are products whose input has no range, and those whose weights
-    need no choice if their bias is not asked for."""
+          source_of: Mapping[str, str], shape_of: Mapping[str, tuple[int, ...]], ways: Sequence[Collection[str]],
+          precision: str, progress: Callable[[int, int], None]) -> list[dict[str, Rounded]]:
+    """For each of `ways`, sets of methods, the weights by the products' names. precision: W8 and W4 have integers as weights
+    alone. samples: `count` of them. Left out are products whose input has no range, and those whose weights need no
+    choice if their bias is not asked for."""
     alone = precision != "INT8"
     second = {product.name for product in to_round(products, shape_of, count, precision)}
     batches = _batches([p for p in products if source_of.get(p.input) in choices
-                        and (p.name in second or "bias_correction" in methods and not alone)])
-    worker, done, result = Worker(job), 0, {}
+                        and (p.name in second or any("bias_correction" in way for way in ways) and not alone)])
+    worker, done = Worker(job), 0
+    result: list[dict[str, Rounded]] = [{} for _ in ways]
     with ThreadPoolExecutor(usable_cores()) as threads:  # what takes long holds no interpreter lock
         for batch in batches:
             statistics = {product.name: Statistics(product, product.name in second) for product in batch}
@@ -77,11 +79,13 @@ def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, product
                 progress(done, (count + 1) * len(batches))
             clean = [product for product in batch if statistics[product.name].is_finite]  # others are rounded by themselves
 
-            def choose(product: Product) -> Rounded:
+            def choose(product: Product) -> list[Rounded]:
                 mine = statistics[product.name]
-                return round_alone(product, mine, precision == "W4") if alone else round_weights(product, mine, methods)
-            found = threads.map(choose, clean)
-            result.update(zip((product.name for product in clean), found))
+                return [round_alone(product, mine, precision == "W4") if alone else round_weights(product, mine, way) for way in ways]
+            for product, found in zip(clean, threads.map(choose, clean)):
+                for way, weights, rounded in zip(ways, result, found):
+                    if product.name in second or "bias_correction" in way:
+                        weights[product.name] = rounded
             done += 1
     return result
 
@@ -114,7 +118,7 @@ def tried(numbers: Sequence[int]) -> set[int]:
 
 @dataclass(frozen=True)
 class Trial:
-    """The quantised model compiled with and without such weights, and run."""
+    """The quantised model compiled without and with some weights, and run."""
 
     model: TopModel
     folder: Path
@@ -122,11 +126,12 @@ class Trial:
     extra: Sequence[str]
     precision: str
 
-    def compare(self, job: Job, dataset: Dataset, numbers: Collection[int], weights: Mapping[str, Rounded]) -> tuple[float, float]:
-        """Relative errors of the outputs against f32 on some samples: without the weights, with them."""
-        nets = [self._open("without", self.table),
-                self._open("with", replace(self.table, weights_hash=save(self.folder / "with.safetensors", weights)))]
-        worker, errors = Worker(job), [[], []]
+    def compare(self, job: Job, dataset: Dataset, numbers: Collection[int], ways: Sequence[Mapping[str, Rounded]]) -> list[float]:
+        """Relative errors of the outputs against f32 on some samples: without the weights, and with each of `ways`."""
+        nets = [self._open("without", self.table)]
+        for i, weights in enumerate(ways):
+            nets.append(self._open(f"with{i}", replace(self.table, weights_hash=save(self.folder / f"with{i}.safetensors", weights))))
+        worker, errors = Worker(job), [[] for _ in nets]
         for sample in dataset.samples():
             if sample.number in numbers:
                 with contextlib.suppress(Unreadable):
@@ -135,8 +140,7 @@ class Trial:
                     golden = worker.outputs()
                     for net, found in zip(nets, errors):
                         found.append(squares(golden, net.run(arrays), job.probabilities))
-        without, with_them = (math.sqrt(relative(found)) for found in errors)
-        return without, with_them
+        return [math.sqrt(relative(found)) for found in errors]
 
     def _open(self, name: str, table: Table) -> Net:
         path = self.folder / f"{name}.json"

@@ -305,22 +305,27 @@ def _learn(context: Context, job: Job, dataset: Dataset, observed: Observed, sta
         if args.methods == "auto" and learning.share_of(to_round, products) < WORTH_ROUNDING:
             step.note = "left out: int8 holds them as they are, or there are too few samples for them"
             return {}
-        learned = learning.learn(job, samples, count, products, choices, source_of, shape_of, methods,
-                                 args.quantize, step.progress)
-        if not learned:
+        ways = [methods]
+        if args.methods == "auto" and args.quantize == "INT8":  # means of samples unlike what will come do harm
+            ways.append(tuple(method for method in methods if method != "bias_correction"))
+        found = learning.learn(job, samples, count, products, choices, source_of, shape_of, ways, args.quantize, step.progress)
+        if not any(found):
             step.note = "none is to be chosen"
             return {}
         trial = learning.Trial(observed.model, folder, table, _compiler_flags(args), args.quantize)
         try:
-            without, with_them = trial.compare(job, dataset, tried, learned)
+            without, *errors = trial.compare(job, dataset, tried, found)
         except TesseraError as error:
             if args.methods != "auto":
                 raise
             step.note = "left out: the quantised model cannot be tried"
             report.warn(f"weights were not chosen by the samples: {error.message}")
             return {}
-        step.note = f"{len(learned)} ops, {count} samples; output error {without:.4f} without, {with_them:.4f} with"
-        context.result["methods"] = {"methods": list(methods), "ops": len(learned), "error_without": without, "error_with": with_them}
+        best = errors.index(min(errors))
+        learned, with_them = found[best], errors[best]
+        step.note = f"{len(learned)} ops by {'+'.join(ways[best])}, {count} samples; "
+        step.note += f"output error {without:.4f} without, {with_them:.4f} with"
+        context.result["methods"] = {"methods": list(ways[best]), "ops": len(learned), "error_without": without, "error_with": with_them}
         if args.methods == "auto" and not with_them < without:
             step.note += ": left out"
             return {}
