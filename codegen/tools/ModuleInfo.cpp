@@ -80,7 +80,9 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
   Operation *terminator = function.front().getTerminator();
   for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
     auto object = describe(type, function.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr), {});
-    object["probability"] = isProbability(terminator->getOperand(i));
+    if (isProbability(terminator->getOperand(i))) {
+      object["probability"] = true;
+    }
     outputs.push_back(std::move(object));
   }
   int64_t ops = 0;

@@ -78,7 +78,7 @@ def _from_result(path: Path, result: Mapping[str, object]) -> TopModel:
     """From what tessera-compile tells of a module. Raises TesseraError where an input's size is open."""
     inputs, outputs = result["inputs"], result["outputs"]
     model = TopModel(path, tuple(map(_spec, inputs)), tuple(map(_spec, outputs)),  # type: ignore[arg-type]
-                     frozenset(str(entry["name"]) for entry in outputs if entry["probability"]))  # type: ignore[attr-defined]
+                     frozenset(str(entry["name"]) for entry in outputs if entry.get("probability")))  # type: ignore[attr-defined]
     open_dims = [spec for spec in model.inputs if any(dim < 0 for dim in spec.shape)]
     if open_dims:
         raise TesseraError("the model does not fix the sizes of its inputs (-1 is open): "
