@@ -78,9 +78,9 @@ def test_int16_activations_are_more_accurate(folder: Path, tmp_path: Path) -> No
 
 def test_sensitive_tensors_get_int16(folder: Path, tmp_path: Path) -> None:
     table = json.loads((folder / "r8_cali.json").read_text())
-    for name, error in (("calm.json", 0.01), ("t.json", 0.5)):
+    for name, error in (("calm.json", 0.001), ("t.json", 0.5)):
         for line in table["tensors"]:
-            line["error"] = error if line["name"] == "input" else 0.01
+            line["error"] = error if line["name"] == "input" else 0.001
         (tmp_path / name).write_text(json.dumps(table))
     report = told(folder, tmp_path / "m.bmodel", table=tmp_path / "t.json")
     [first] = [op for op in report["wide_ops"] if op["op"] == "top.conv"]
