@@ -49,14 +49,14 @@ def share_of(some: Sequence[Product], products: Sequence[Product]) -> float:
     return sum(p.weight.size for p in some) / max(sum(p.weight.size for p in products), 1)
 
 
-def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, products: Sequence[Product], choices: Mapping[str, Choice],
-          source_of: Mapping[str, str], shape_of: Mapping[str, tuple[int, ...]], ways: Sequence[Collection[str]],
-          precision: str, progress: Callable[[int, int], None]) -> list[dict[str, Rounded]]:
-    """For each of `ways`, sets of methods, the weights by the products' names. precision: W8 and W4 have integers as weights
-    alone. samples: `count` of them. Left out are products whose input has no range, and those whose weights need no
-    choice if their bias is not asked for."""
+def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, products: Sequence[Product], rounded: Sequence[Product],
+          choices: Mapping[str, Choice], source_of: Mapping[str, str], shape_of: Mapping[str, tuple[int, ...]],
+          ways: Sequence[Collection[str]], precision: str, progress: Callable[[int, int], None]) -> list[dict[str, Rounded]]:
+    """For each of `ways`, sets of methods, the weights by the products' names. samples: `count` of them. rounded: those of the
+    products that to_round() gave. precision: W8 and W4 have integers as weights alone. Left out are products whose input
+    has no range, and those whose weights need no choice if their bias is not asked for."""
     alone = precision != "INT8"
-    second = {product.name for product in to_round(products, shape_of, count, precision)}
+    second = {product.name for product in rounded}
     batches = _batches([p for p in products if source_of.get(p.input) in choices
                         and (p.name in second or any("bias_correction" in way for way in ways) and not alone)])
     worker, done = Worker(job), 0

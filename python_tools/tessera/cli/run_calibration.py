@@ -308,7 +308,8 @@ def _learn(context: Context, job: Job, dataset: Dataset, observed: Observed, sta
         ways = [methods]
         if args.methods == "auto" and args.quantize == "INT8":  # means of samples unlike what will come do harm
             ways.append(tuple(method for method in methods if method != "bias_correction"))
-        found = learning.learn(job, samples, count, products, choices, source_of, shape_of, ways, args.quantize, step.progress)
+        found = learning.learn(job, samples, count, products, to_round, choices, source_of, shape_of, ways, args.quantize,
+                               step.progress)
         if not any(found):
             step.note = "none is to be chosen"
             return {}
