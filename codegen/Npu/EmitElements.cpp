@@ -13,8 +13,6 @@ using bmodel::npu::Instruction;
 using bmodel::npu::Type;
 namespace {
 
-llvm::Error refuse(const llvm::Twine &why) { return llvm::createStringError(why); }
-
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 mlir::Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 

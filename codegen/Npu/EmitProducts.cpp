@@ -13,8 +13,6 @@ using bmodel::npu::Output;
 using bmodel::npu::Type;
 namespace {
 
-llvm::Error refuse(const llvm::Twine &why) { return llvm::createStringError(why); }
-
 /// Tiles over images, outputs and rows.
 class ProductEmitter {
 public:

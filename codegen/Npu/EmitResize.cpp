@@ -9,8 +9,6 @@ namespace hw = bmodel::npu;
 namespace tessera::npu {
 namespace {
 
-llvm::Error refuse(const llvm::Twine &why) { return llvm::createStringError(why); }
-
 /// How often a table of source indices repeats each, if it does so for all; 0: it does not.
 uint32_t factorOf(llvm::ArrayRef<int32_t> indices, int64_t size) {
   int64_t factor = int64_t(indices.size()) / size;

@@ -12,8 +12,6 @@ using bmodel::npu::Output;
 using bmodel::npu::Type;
 namespace {
 
-llvm::Error refuse(const llvm::Twine &why) { return llvm::createStringError(why); }
-
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Whether the region gives its argument, an integer perhaps widened, or does not exist.

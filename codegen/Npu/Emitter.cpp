@@ -14,11 +14,6 @@ namespace hw = bmodel::npu;
 
 namespace tessera::npu {
 using bmodel::npu::Type;
-namespace {
-
-llvm::Error refuse(const llvm::Twine &why) { return llvm::createStringError(why); }
-
-} // namespace
 
 std::optional<Type> typeOf(mlir::Type element) {
   if (element.isF32()) {

@@ -14,6 +14,9 @@
 
 namespace tessera::npu {
 
+/// Why an op cannot be emitted; it is reported at the op.
+inline llvm::Error refuse(const llvm::Twine &why) { return llvm::createStringError(why); }
+
 class Emitter {
 public:
   Emitter(mlir::func::FuncOp function, const Chip &chip) : stream(chip), chip(chip), function(function) {}
