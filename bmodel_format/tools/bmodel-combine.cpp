@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- bmodel-combine.cpp - Files of one network as one ---------------------===//
+//
+//   bmodel-combine OUT.bmodel A.bmodel B.bmodel...
+//
+// Prints of each file as JSON how many bytes of constants it has, how many of them no file before it has, and whether
+// one before it is for one of its chips. Exit code 0, 1 with a message on stderr, 2 for wrong arguments, 4 for files of
+// another version. model_tool puts these into words.
+//
+//===----------------------------------------------------------------------===//
+#include "MapFile.h"
+
+#include "bmodel/combine.h"
+
+#include <iostream>
+#include <vector>
+
+using namespace bmodel;
+
+namespace {
+
+int fail(Fault fault, const std::string &message) {
+  std::cerr << message << "\n";
+  return fault == Fault::Unsupported ? 4 : 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc < 4) {
+    std::cerr << "usage: bmodel-combine OUT.bmodel A.bmodel B.bmodel...\n";
+    return 2;
+  }
+  std::vector<NamedModel> files;
+  for (int i = 2; i < argc; ++i) {
+    NamedModel &file = files.emplace_back();
+    file.name = argv[i];
+    uint64_t bytes = 0;
+    const void *data = mapFile(argv[i], bytes);
+    Status status;
+    if (!data) {
+      return fail(Fault::Io, "failed to read '" + file.name + "', or it is empty");
+    }
+    if (!openModel(data, bytes, file.view, status) || !checkSegments(file.view, ~0u, status)) {
+      return fail(status.fault, "'" + file.name + "': " + status.message);
+    }
+  }
+  const CombineResult result = combineModels(files, argv[1]);
+  if (!result.message.empty()) {
+    return fail(result.fault, result.message);
+  }
+  const char *separator = "[";
+  for (const CombineResult::FileResult &file : result.files) {
+    std::cout << separator << "{\"constant_bytes\":" << file.constantBytes << ",\"new_bytes\":" << file.newBytes
+              << ",\"known_chip\":" << (file.hasKnownChip ? "true" : "false") << "}";
+    separator = ",";
+  }
+  std::cout << "]\n";
+  return 0;
+}
