@@ -22,6 +22,8 @@ namespace {
 /// Larger than any network's interface; keeps the pairwise check for duplicates cheap.
 constexpr uint32_t kMaxInterface = 4096;
 constexpr uint32_t kMaxRank = 16;
+/// Buffers that the commands of a stream can name.
+constexpr uint32_t kMaxStreamTensors = 240;
 constexpr uint32_t kMaxExpressionDepth = 32;
 constexpr uint64_t kMaxScratchBytes = uint64_t(1) << 32;
 
@@ -53,7 +55,9 @@ private:
   bool subnet(const SubnetDef &def);
   bool step(const SubnetDef &net, const StepDef &def);
   bool launch(const SubnetDef &net, const LaunchDef &def);
-  bool runStream(const SubnetDef &net, const RunStreamDef &def);
+  bool runStream(const SubnetDef &net, const StepDef &def);
+  bool streamTensors(const RunStreamOnDef &def);
+  bool shareBytes(const TensorDef &a, const TensorDef &b) const;
   bool loop(const LoopDef &def);
   bool evalDim(const EvalDimDef &def);
   bool copy(const CopyDef &def);
@@ -412,7 +416,9 @@ bool Validator::step(const SubnetDef &net, const StepDef &def) {
   case StepOp::LaunchDef:
     return launch(net, *def.op_as_LaunchDef());
   case StepOp::RunStreamDef:
-    return runStream(net, *def.op_as_RunStreamDef());
+    return runStream(net, def);
+  case StepOp::RunStreamOnDef:
+    return runStream(net, def) && streamTensors(*def.op_as_RunStreamOnDef());
   case StepOp::CallSubnetDef:
     return callee(def.op_as_CallSubnetDef()->subnet(), "called subnet");
   case StepOp::BranchDef: {
@@ -462,14 +468,50 @@ bool Validator::launch(const SubnetDef &net, const LaunchDef &def) {
   return def.tile_count_slot() == -1 || dimSlot(def.tile_count_slot(), "tile count");
 }
 
-bool Validator::runStream(const SubnetDef &net, const RunStreamDef &def) {
+bool Validator::runStream(const SubnetDef &net, const StepDef &def) {
+  StreamCall call;
+  findStreamCall(*current, def, call);
   if (net.kind() != SubnetKind::Npu || net.code_segment() < 0) {
     return FAIL("a %s subnet cannot run a command stream", EnumNameSubnetKind(net.kind()));
   }
   const uint64_t limit = model.segments()->Get(uint32_t(net.code_segment()))->bytes();
-  if (!inRange(def.offset(), def.bytes(), limit)) {
-    return FAIL("stream of %" PRIu64 " bytes at %" PRIu64 " exceeds the %" PRIu64 " bytes of its segment", def.bytes(),
-                def.offset(), limit);
+  if (!inRange(call.offset, call.bytes, limit)) {
+    return FAIL("stream of %" PRIu64 " bytes at %" PRIu64 " exceeds the %" PRIu64 " bytes of its segment", call.bytes,
+                call.offset, limit);
+  }
+  return true;
+}
+
+/// Whether the tensors have a byte in common, wherever the stage is run.
+bool Validator::shareBytes(const TensorDef &a, const TensorDef &b) const {
+  const TensorDef &x = rootOf(a), &y = rootOf(b);
+  const uint64_t xBegin = x.offset() + (&x == &a ? 0 : a.offset()), yBegin = y.offset() + (&y == &b ? 0 : b.offset());
+  const bool samePlace =
+      x.place() == y.place() && x.place_index() == y.place_index() && (x.place() != Place::Caller || &x == &y);
+  return samePlace && xBegin < yBegin + b.bytes() && yBegin < xBegin + a.bytes();
+}
+
+/// The streams' checks take every buffer for memory of its own.
+bool Validator::streamTensors(const RunStreamOnDef &def) {
+  const uint32_t inputs = count(def.inputs()), total = inputs + count(def.outputs());
+  if (total > kMaxStreamTensors) {
+    return FAIL("a stream on %" PRIu32 " tensors exceeds %" PRIu32, total, kMaxStreamTensors);
+  }
+  auto at = [&](uint32_t i) { return i < inputs ? def.inputs()->Get(i) : def.outputs()->Get(i - inputs); };
+  for (uint32_t i = 0; i < total; ++i) {
+    if (!(i < inputs ? slot(at(i), "a stream's input") : writableSlot(at(i), "a stream's output"))) {
+      return false;
+    }
+    const TensorDef &tensor = *current->tensors()->Get(at(i)), &root = rootOf(tensor);
+    if (root.place() == Place::Workspace && root.place_index() == 0) {
+      return FAIL("tensor '%.60s' of a stream lies in workspace 0, which is the streams' own", tensor.name()->c_str());
+    }
+    for (uint32_t j = 0; i >= inputs && j < i; ++j) {
+      if (shareBytes(tensor, *current->tensors()->Get(at(j)))) {
+        return FAIL("output '%.60s' of a stream shares bytes with '%.60s'", tensor.name()->c_str(),
+                    current->tensors()->Get(at(j))->name()->c_str());
+      }
+    }
   }
   return true;
 }

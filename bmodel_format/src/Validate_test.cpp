@@ -29,6 +29,14 @@ void replaceStep(AddRelu &m, OpT op) {
   m.subnet().plan[0]->op.Set(std::move(op));
 }
 
+/// The first step becomes a stream on these tensors.
+void runOn(AddRelu &m, std::vector<uint32_t> inputs, std::vector<uint32_t> outputs) {
+  m.subnet().kind = SubnetKind::Npu;
+  RunStreamOnDefT stream;
+  stream.inputs = std::move(inputs), stream.outputs = std::move(outputs);
+  replaceStep(m, std::move(stream));
+}
+
 void addDim(AddRelu &m, int64_t min, int64_t max, int64_t divisor = 1) {
   m.stage().dims.push_back(std::make_unique<DimSlotDefT>());
   m.stage().dims.back()->name = "N";
@@ -169,6 +177,17 @@ const Case cases[] = {
        replaceStep(m, stream);
      },
      "stream of 37 bytes at 64 exceeds the 100 bytes"},
+    {"StreamOnNothing", [](AddRelu &m) { runOn(m, {99}, {}); }, "a stream's input is tensor 99 of 4"},
+    {"StreamMakesConstant", [](AddRelu &m) { runOn(m, {m.x}, {m.w}); }, "a stream's output 'w' is a constant"},
+    {"StreamInItsWorkspace", [](AddRelu &m) { runOn(m, {m.x, m.sum}, {m.y}); },
+     "'sum' of a stream lies in workspace 0"},
+    {"StreamOutputTwice", [](AddRelu &m) { runOn(m, {m.x}, {m.y, addView(m, m.y, 64)}); },
+     "of a stream shares bytes with 'y'"},
+    {"StreamOutputRead", [](AddRelu &m) { runOn(m, {addView(m, m.y, 0)}, {m.y}); },
+     "output 'y' of a stream shares bytes with"},
+    {"StreamOnTooMany", [](AddRelu &m) { runOn(m, std::vector<uint32_t>(241, m.x), {}); },
+     "a stream on 241 tensors exceeds 240"},
+    {"StreamOnTensorsOfCpu", [](AddRelu &m) { replaceStep(m, RunStreamOnDefT()); }, "cannot run a command stream"},
     {"CallsItself", [](AddRelu &m) { replaceStep(m, CallSubnetDefT()); }, "called subnet is subnet 0"},
     {"BranchType", [](AddRelu &m) { replaceStep(m, BranchDefT()); }, "condition 'x' is not one element of type bool"},
     {"LoopBody", [](AddRelu &m) { replaceStep(m, LoopDefT()); }, "loop body is subnet 0"},

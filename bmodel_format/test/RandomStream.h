@@ -22,8 +22,12 @@ public:
       load(place);
     }
     for (int round = 0; round < 100; ++round) {
-      uint32_t kind = below(6);
-      kind == 0 ? load(below(kPlaces)) : kind == 1 ? move() : kind == 2 ? store(below(kOutputs)) : add();
+      uint32_t kind = below(7);
+      kind == 0   ? load(below(kPlaces))
+      : kind == 1 ? move()
+      : kind == 2 ? store(below(kOutputs))
+      : kind == 3 ? multiply()
+                  : add();
     }
     for (uint32_t output = 0; output < kOutputs; ++output) {
       store(output);
@@ -76,6 +80,16 @@ private:
       c.output.factor = std::bit_cast<float>(1 << 30), c.output.divisor = std::bit_cast<float>(31);
     }
     if (c.y.offset != c.x.offset && c.y.offset != c.x.offset + 64) {
+      commands.push_back(encode(c));
+    }
+  }
+  /// Every number of four bytes by every byte of a place: sums of f32, which fill a place.
+  void multiply() {
+    dot_command c;
+    c.y = c.a = c.b = local(below(kPlaces)), c.shape = {{1, channels, 1, 4}}, c.steps = kRow;
+    c.a.offset = local(below(kPlaces)).offset, c.b.offset = local(below(kPlaces)).offset;
+    c.y.type = Type::f32, c.b.type = Type::i32, c.y.strides[3] = c.b.strides[3] = 4, c.b.strides[2] = 0;
+    if (c.y.offset != c.a.offset && c.y.offset != c.b.offset) {
       commands.push_back(encode(c));
     }
   }

@@ -8,6 +8,8 @@
 // Exit code 0, or 1 with a message on stderr. model_tool puts these into words.
 //
 //===----------------------------------------------------------------------===//
+#include "MapFile.h"
+
 #include "bmodel/reader.h"
 #include "bmodel_schema_text.h"
 
@@ -15,37 +17,13 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fcntl.h>
 #include <string>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace {
 
 int fail(const std::string &message) {
   fprintf(stderr, "%s\n", message.c_str());
   return 1;
-}
-
-/// Maps a file read-only; null with errno set on failure, or for an empty file with bytes == 0.
-const void *mapFile(const char *path, uint64_t &bytes) {
-  const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) {
-    return nullptr;
-  }
-  struct stat info;
-  void *data = nullptr;
-  bytes = 0;
-  if (fstat(descriptor, &info) == 0 && info.st_size > 0) {
-    bytes = uint64_t(info.st_size);
-    data = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (data == MAP_FAILED) {
-      data = nullptr;
-    }
-  }
-  close(descriptor);
-  return data;
 }
 
 int printJson(const bmodel::ModelView &view) {

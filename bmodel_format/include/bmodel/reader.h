@@ -37,6 +37,25 @@ bool openModel(const void *data, uint64_t bytes, ModelView &view, Status &status
 /// flatbuffer ends. Messages say which net, stage, subnet, step or tensor.
 bool validateModel(const ModelDef &model, uint64_t tableEnd, uint64_t fileBytes, Status &status);
 
+/// A command stream that a step runs: where it is in the subnet's code, and the tensors it runs on.
+struct StreamCall {
+  uint64_t offset = 0, bytes = 0;
+  const flatbuffers::Vector<uint32_t> *inputs = nullptr, *outputs = nullptr; ///< slots; may be null
+};
+
+/// The stream of |step|; false where it runs none.
+inline bool findStreamCall(const StageDef &stage, const StepDef &step, StreamCall &call) {
+  if (const RunStreamDef *run = step.op_as_RunStreamDef()) {
+    call = {run->offset(), run->bytes(), stage.inputs(), stage.outputs()};
+    return true;
+  }
+  if (const RunStreamOnDef *run = step.op_as_RunStreamOnDef()) {
+    call = {run->offset(), run->bytes(), run->inputs(), run->outputs()};
+    return true;
+  }
+  return false;
+}
+
 /// Number of hash chunks of a segment.
 uint64_t chunkCount(const SegmentDef &segment);
 

@@ -22,6 +22,8 @@ struct Status {
   int line = 0; ///< source place that found the fault
   const char *file = "";
   char message[480] = {};
+  /// Which commands of a stream it is about, counted from 0; -1: none.
+  int64_t commands[2] = {-1, -1};
 
   bool ok() const { return fault == Fault::None; }
 
@@ -31,6 +33,10 @@ struct Status {
 };
 
 } // namespace bmodel
+
+/// status.fail with the place of the call, and with the command of a stream that it is about.
+#define BMODEL_FAIL_AT(status, command, kind, ...)                                                                     \
+  ((status).commands[0] = int64_t(command), BMODEL_FAIL(status, kind, __VA_ARGS__))
 
 /// status.fail with the place of the call.
 #define BMODEL_FAIL(status, kind, ...) (status).fail(::bmodel::Fault::kind, __FILE_NAME__, __LINE__, __VA_ARGS__)

@@ -17,6 +17,8 @@ const char *firstOf(const char *a, const char *b) { return a ? a : b; }
 
 //--- The matrix unit ---
 
+constexpr uint8_t kBehind = Output::gains | Output::late | Output::stored;
+
 const char *faultOfIntegral(const Output &output, const Tensor &x, const Tensor &y, const Tensor *r, const Tensor *p) {
   int32_t shift = std::bit_cast<int32_t>(output.divisor);
   bool perChannel = output.flags & Output::perChannel;
@@ -25,6 +27,7 @@ const char *faultOfIntegral(const Output &output, const Tensor &x, const Tensor 
          : output.function != Function::none                        ? "output: integral has no function"
          : perChannel && p && p->region == Region::none             ? "output: factors of each channel, but no p"
          : !(output.flags & Output::clamps)                         ? "output: integral needs its limits"
+         : output.flags & kBehind                                   ? "output: integral has nothing behind the sum"
          : !perChannel && (shift < 1 || shift > 62)                 ? "output: a shift that is not 1 to 62"
          : !perChannel && std::bit_cast<int32_t>(output.factor) < 0 ? "output: a mantissa below 0"
                                                                     : nullptr;
@@ -54,8 +57,13 @@ const char *faultOf(const Output &output, const Tensor &x, const Tensor &y, cons
   if (integral) {
     return faultOfIntegral(output, x, y, r, p);
   }
-  bool lonely = output.flags & Output::perChannel && (!p || p->region == Region::none);
-  return lonely ? "output: factors of each channel, but no p" : nullptr;
+  bool lonely = output.flags & (Output::perChannel | Output::gains) && (!p || p->region == Region::none);
+  bool isLate = output.flags & Output::late, isStored = output.flags & Output::stored;
+  return lonely                                         ? "output: factors of each channel, but no p"
+         : isLate && (!r || r->region == Region::none)  ? "output: a late residual, but no r"
+         : isStored && !(output.flags & Output::clamps) ? "output: limits of what is stored, but none given"
+         : isStored && isFloat(y.type)                  ? "output: limits of what is stored are for integers"
+                                                        : nullptr;
 }
 
 /// padValue must be a number that x can hold: sums of products are exact for no others.
@@ -69,20 +77,31 @@ const char *faultOf(const Window &window, Type x) {
   return window.padValue < low || window.padValue > high ? "window: the value outside is none of x's type" : nullptr;
 }
 
-const char *faultOfProducts(const Tensor &x, const Tensor &w) {
-  if (x.type == Type::i32 || x.type == Type::f32) {
-    return "x: the matrix unit multiplies 8 and 16 bits";
+const char *faultOfProducts(const Tensor &x, const Tensor &w, const Chip &chip) {
+  if (x.type == Type::i32) {
+    return "x: the matrix unit multiplies floats and integers of 8 and 16 bits";
   }
-  return isFloat(x.type)      ? (w.type == x.type ? nullptr : "w: must have x's type")
-         : w.type == Type::i8 ? nullptr
-                              : "w: must be i8";
+  if (!isFloat(x.type)) {
+    return w.type == Type::i8 ? nullptr : "w: must be i8";
+  }
+  // f32 goes through the multipliers of bf16 and f16.
+  bool narrow = x.type != Type::f32 && w.type != Type::f32;
+  bool multiplies = chip.computes("bf16") || chip.computes("f16");
+  return !isFloat(w.type) && w.type != Type::i8 ? "w: must be a float or i8"
+         : narrow || multiplies                 ? nullptr
+                                                : "x: f32, which the chip's matrix unit does not multiply";
 }
+
+constexpr const char *kOnlyConvFuses = "output: only a conv has fused sums";
 
 const char *faultOf(const conv_command &c, const Chip &chip) {
   if (!c.channels || !c.rows || !c.columns) {
     return "x: a dim is 0";
   }
-  return firstOf(firstOf(faultOfProducts(c.x, c.w), faultOf(c.window, c.x.type)),
+  if (c.output.flags & Output::fused && !isFloat(c.x.type)) {
+    return "output: fused sums are those of floats";
+  }
+  return firstOf(firstOf(faultOfProducts(c.x, c.w, chip), faultOf(c.window, c.x.type)),
                  faultOf(c.output, c.x, c.y, &c.r, &c.p, chip));
 }
 
@@ -93,7 +112,10 @@ const char *faultOf(const depthwise_command &c, const Chip &chip) {
   if (uint32_t(c.window.kernel[0]) * c.window.kernel[1] > kMostTaps) {
     return "window: more than 256 taps";
   }
-  return firstOf(firstOf(faultOfProducts(c.x, c.w), faultOf(c.window, c.x.type)),
+  if (c.output.flags & Output::fused) {
+    return kOnlyConvFuses;
+  }
+  return firstOf(firstOf(faultOfProducts(c.x, c.w, chip), faultOf(c.window, c.x.type)),
                  faultOf(c.output, c.x, c.y, &c.r, &c.p, chip));
 }
 
@@ -106,6 +128,9 @@ const char *faultOf(const pool_command &c, const Chip &chip) {
   }
   if (c.largest > 1) {
     return "largest: neither 0 nor 1";
+  }
+  if (c.output.flags & Output::fused) {
+    return kOnlyConvFuses;
   }
   return firstOf(faultOf(c.window, c.x.type), faultOf(c.output, c.x, c.y, nullptr, nullptr, chip));
 }
@@ -128,13 +153,12 @@ const char *faultOf(const copy_command &c, const Chip &chip) {
 const char *faultOf(const fill_command &, const Chip &) { return nullptr; }
 
 const char *faultOf(const gather_command &c, const Chip &) {
-  return c.index.type != Type::i32         ? "index: must be i32"
-         : c.x.type != c.y.type            ? "x: must have y's type"
-         : c.shape.dims[2] != 1            ? "shape: h must be 1"
-         : !c.rows                         ? "rows: there are none"
-         : c.x.region == Region::local     ? "x: must lie outside the chip"
-         : c.index.region == Region::local ? "index: must lie outside the chip"
-                                           : nullptr;
+  return c.index.type != Type::i32     ? "index: must be i32"
+         : c.x.type != c.y.type        ? "x: must have y's type"
+         : c.shape.dims[2] != 1        ? "shape: h must be 1"
+         : !c.rows                     ? "rows: there are none"
+         : c.x.region == Region::local ? "x: must lie outside the chip"
+                                       : nullptr;
 }
 
 //--- The vector unit ---
@@ -147,12 +171,27 @@ const char *faultOf(const map_command &c, const Chip &) {
                                                        : nullptr;
 }
 
-const char *faultOf(const reduce_command &c, const Chip &) { return c.kind > 3 ? "kind: unknown" : nullptr; }
+const char *faultOf(const reduce_command &c, const Chip &) { return c.kind > 4 ? "kind: unknown" : nullptr; }
 
 const char *faultOf(const lut_command &c, const Chip &) {
   return sizeOf(c.x.type) != 1      ? "x: must be of 8 bits"
          : c.table.type != c.y.type ? "table: must have y's type"
                                     : nullptr;
+}
+
+const char *faultOf(const dot_command &c, const Chip &) {
+  bool startsFromOther = c.s.region != Region::none && c.s.type != Type::f32;
+  return c.y.type != Type::f32 ? "y: must be f32"
+         : startsFromOther     ? "s: must be f32"
+         : !c.steps            ? "steps: there are none"
+                               : nullptr;
+}
+
+const char *faultOf(const pick_command &c, const Chip &) {
+  return c.index.type != Type::i16 && c.index.type != Type::i32 ? "index: must be i16 or i32"
+         : c.x.type != c.y.type                                 ? "x: must have y's type"
+         : !c.columns                                           ? "columns: there are none"
+                                                                : nullptr;
 }
 
 } // namespace

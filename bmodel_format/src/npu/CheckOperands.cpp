@@ -135,7 +135,7 @@ bool checkOperands(const Descriptor *commands, size_t count, const Chip &chip, c
   for (size_t i = 0; i < count; ++i) {
     const CommandText &text = *findCommand(commands[i].header.opcode);
     if (const char *fault = faultOf(commands[i], chip)) {
-      return BMODEL_FAIL(status, Corrupt, "command %zu (%s): %s", i, text.name, fault);
+      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (%s): %s", i, text.name, fault);
     }
     Operand operands[kMostOperands];
     size_t number = operandsOf(commands[i], operands);
@@ -145,7 +145,8 @@ bool checkOperands(const Descriptor *commands, size_t count, const Chip &chip, c
         fault = faultOfCompute(operands[k], operands[0].tensor.lane, chip);
       }
       if (fault) {
-        return BMODEL_FAIL(status, Corrupt, "command %zu (%s): operand %s %s", i, text.name, operands[k].name, fault);
+        return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (%s): operand %s %s", i, text.name, operands[k].name,
+                              fault);
       }
     }
   }

@@ -90,11 +90,13 @@ private:
       for (const Footprint &b : other.operands) {
         uint64_t at;
         if ((a.written || b.written) && meet(a, b, at)) {
-          return BMODEL_FAIL(status, Corrupt,
-                             "command %zu (%s) and command %zu (%s) may run at the same time; both touch byte %s, one "
-                             "writes it: operands %s and %s",
-                             other.index, nameOf(other.index), now.index, nameOf(now.index),
-                             place(a.region, at).c_str(), b.name, a.name);
+          status.commands[1] = int64_t(now.index);
+          return BMODEL_FAIL_AT(
+              status, other.index, Corrupt,
+              "command %zu (%s) and command %zu (%s) may run at the same time; both touch byte %s, one "
+              "writes it: operands %s and %s",
+              other.index, nameOf(other.index), now.index, nameOf(now.index), place(a.region, at).c_str(), b.name,
+              a.name);
         }
       }
     }
@@ -105,8 +107,9 @@ private:
     for (const Footprint &each : now.operands) {
       uint64_t at;
       if (!each.written && !isGiven(each.region) && written[each.region].lacks(each, at)) {
-        return BMODEL_FAIL(status, Corrupt, "command %zu (%s) reads byte %s, which nobody has written: operand %s",
-                           now.index, nameOf(now.index), place(each.region, at).c_str(), each.name);
+        return BMODEL_FAIL_AT(status, now.index, Corrupt,
+                              "command %zu (%s) reads byte %s, which nobody has written: operand %s", now.index,
+                              nameOf(now.index), place(each.region, at).c_str(), each.name);
       }
     }
     for (const Footprint &each : now.operands) {

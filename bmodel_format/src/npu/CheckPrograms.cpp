@@ -30,12 +30,13 @@ bool checkPrograms(const Descriptor *commands, size_t count, const unsigned char
     std::memcpy(program, constants + map.program.offset, sizeof(Instruction) * map.length);
     if (!verifyProgram(program, map.length, filledBy(map), status)) {
       Status inner = status;
-      return BMODEL_FAIL(status, Corrupt, "command %zu (map): %s", i, inner.message);
+      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (map): %s", i, inner.message);
     }
     InstructionCounts counts = countsOf(program, map.length);
     if (counts.plain != map.plain || counts.slow != map.slow) {
-      return BMODEL_FAIL(status, Corrupt, "command %zu (map): says %u plain and %u slow instructions; it has %u and %u",
-                         i, map.plain, map.slow, counts.plain, counts.slow);
+      return BMODEL_FAIL_AT(status, i, Corrupt,
+                            "command %zu (map): says %u plain and %u slow instructions; it has %u and %u", i, map.plain,
+                            map.slow, counts.plain, counts.slow);
     }
   }
   return true;

@@ -159,10 +159,10 @@ TEST(Check, ComputeWorksOnLocalMemoryAndTypesOfTheChip) {
   command = encode(conv), command.header.id = 1;
   EXPECT_FALSE(checkOperands(&command, 1, base, sizesOf(), status));
   EXPECT_STREQ(status.message, "command 0 (conv): x: a dim is 0");
-  conv.rows = 1, conv.w.type = Type::i8;
+  conv.rows = 1, conv.w.type = Type::u8;
   command = encode(conv), command.header.id = 1;
   EXPECT_FALSE(checkOperands(&command, 1, base, sizesOf(), status));
-  EXPECT_STREQ(status.message, "command 0 (conv): w: must have x's type");
+  EXPECT_STREQ(status.message, "command 0 (conv): w: must be a float or i8");
 }
 
 TEST(Check, AssignedWaitsAreThoseThatMatter) {

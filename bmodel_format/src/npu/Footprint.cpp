@@ -7,17 +7,11 @@
 namespace bmodel::npu {
 namespace {
 
-/// Adds bytes, joined with the last ones where they follow on them.
-void add(Footprint &footprint, uint64_t begin, uint64_t end) {
-  if (!footprint.intervals.empty() && footprint.intervals.back().end == begin) {
-    footprint.intervals.back().end = end;
-  } else {
-    footprint.intervals.push_back({begin, end});
-  }
-}
-
 void sortAndJoin(std::vector<Interval> &intervals) {
-  std::sort(intervals.begin(), intervals.end(), [](Interval a, Interval b) { return a.begin < b.begin; });
+  auto before = [](Interval a, Interval b) { return a.begin < b.begin; };
+  if (!std::is_sorted(intervals.begin(), intervals.end(), before)) {
+    std::sort(intervals.begin(), intervals.end(), before);
+  }
   std::vector<Interval> joined;
   for (Interval each : intervals) {
     if (!joined.empty() && each.begin <= joined.back().end) {
@@ -29,30 +23,72 @@ void sortAndJoin(std::vector<Interval> &intervals) {
   intervals = std::move(joined);
 }
 
+/// Runs of bytes, the same number of them one after the other.
+struct Runs {
+  struct Loop {
+    uint64_t count, stride;
+  };
+  uint64_t begin, bytes;
+  std::vector<Loop> loops = {}; ///< from the largest stride on
+
+  void repeat(uint64_t count, int64_t stride) {
+    if (count == 1 || stride == 0) {
+      return;
+    }
+    if (stride < 0) { // the same bytes, from the lowest on
+      begin -= (count - 1) * uint64_t(-stride), stride = -stride;
+    }
+    auto smaller = [&](const Loop &loop) { return loop.stride < uint64_t(stride); };
+    loops.insert(std::find_if(loops.begin(), loops.end(), smaller), {count, uint64_t(stride)});
+  }
+
+  /// Loops over what follows on the last become part of the run.
+  void join() {
+    while (!loops.empty() && loops.back().stride == bytes) {
+      bytes *= loops.back().count;
+      loops.pop_back();
+    }
+  }
+
+  void list(std::vector<Interval> &intervals, uint64_t at, size_t depth = 0) const {
+    if (depth == loops.size()) {
+      intervals.push_back({at, at + bytes});
+      return;
+    }
+    for (uint64_t i = 0; i < loops[depth].count; ++i) {
+      list(intervals, at + i * loops[depth].stride, depth + 1);
+    }
+  }
+};
+
+/// Those of |channels| of the operand, the first of which begins at |offset|.
+void listChannels(const Operand &operand, uint64_t offset, uint64_t channels, std::vector<Interval> &intervals) {
+  const Tensor &t = operand.tensor;
+  const uint32_t *dims = operand.shape.dims;
+  Runs runs{offset, sizeOf(t.type)};
+  runs.repeat(dims[0], t.strides[0]), runs.repeat(channels, t.strides[1]);
+  runs.repeat(dims[2], t.strides[2]), runs.repeat(dims[3], t.strides[3]);
+  runs.join();
+  runs.list(intervals, runs.begin);
+}
+
 Footprint footprintOf(const Operand &operand, const Chip &chip) {
   const Tensor &t = operand.tensor;
   Footprint made{t.region, operand.written, operand.name, {}};
-  bool isLocal = t.region == Region::local;
-  uint64_t element = sizeOf(t.type);
-  const uint32_t *dims = operand.shape.dims;
-  for (uint32_t c = 0; c < dims[1]; ++c) {
-    uint32_t place = t.lane + c;
-    int64_t channel = isLocal
-                          ? int64_t(place % chip.lanes) * chip.laneBytes + int64_t(place / chip.lanes) * t.strides[1]
-                          : int64_t(c) * t.strides[1];
-    for (uint32_t n = 0; n < dims[0]; ++n) {
-      for (uint32_t h = 0; h < dims[2]; ++h) {
-        uint64_t row = uint64_t(int64_t(t.offset) + channel + int64_t(n) * t.strides[0] + int64_t(h) * t.strides[2]);
-        if (t.strides[3] == int64_t(element) || dims[3] == 1) {
-          add(made, row, row + dims[3] * element);
-          continue;
-        }
-        for (uint32_t w = 0; w < dims[3]; ++w) {
-          uint64_t at = uint64_t(int64_t(row) + int64_t(w) * t.strides[3]);
-          add(made, at, at + element);
-        }
-      }
-    }
+  uint32_t channels = operand.shape.dims[1];
+  if (t.region != Region::local) {
+    listChannels(operand, t.offset, channels, made.intervals);
+    sortAndJoin(made.intervals);
+    return made;
+  }
+  // Lane by lane, from the lowest on: so dense tensors give their bytes in order.
+  uint32_t lanes = std::min(chip.lanes, channels);
+  uint32_t inLowest = t.lane + lanes > chip.lanes ? chip.lanes - t.lane : 0;
+  for (uint32_t lane = 0; lane < lanes; ++lane) {
+    uint32_t first = (inLowest + lane) % lanes, place = t.lane + first;
+    uint64_t offset = uint64_t(int64_t(t.offset) + int64_t(place % chip.lanes) * chip.laneBytes +
+                               int64_t(place / chip.lanes) * t.strides[1]);
+    listChannels(operand, offset, (channels - first + chip.lanes - 1) / chip.lanes, made.intervals);
   }
   sortAndJoin(made.intervals);
   return made;

@@ -84,11 +84,7 @@ const char *faultOf(const Window &window) {
 }
 
 const char *faultOf(const Output &output) {
-  if (output.function > Function::exp) {
-    return "function is unknown";
-  }
-  constexpr uint8_t known = Output::raw | Output::perChannel | Output::clamps | Output::integral;
-  return output.flags & ~known ? "flags are unknown" : nullptr;
+  return output.function > Function::exp ? "function is unknown" : nullptr; // all flags are known
 }
 
 const char *faultOf(const Shape &shape) {
@@ -144,25 +140,26 @@ bool verifyStream(const Descriptor *commands, size_t count, Status &status) {
     const Header &header = commands[i].header;
     const CommandText *text = findCommand(header.opcode);
     if (!text) {
-      return BMODEL_FAIL(status, Corrupt, "command %zu: there is no opcode %d", i, int(header.opcode));
+      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu: there is no opcode %d", i, int(header.opcode));
     }
     if (!hasOnlyFields(commands[i], *text)) {
-      return BMODEL_FAIL(status, Corrupt, "command %zu (%s): bytes that belong to no field are not 0", i, text->name);
+      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (%s): bytes that belong to no field are not 0", i,
+                            text->name);
     }
     uint32_t &own = last[int(text->queue)], other = last[1 - int(text->queue)];
     if (header.id != own + 1) {
-      return BMODEL_FAIL(status, Corrupt, "command %zu (%s): id is %u, the next one of its queue is %u", i, text->name,
-                         header.id, own + 1);
+      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (%s): id is %u, the next one of its queue is %u", i,
+                            text->name, header.id, own + 1);
     }
     own = header.id;
     if (header.wait > other) {
-      return BMODEL_FAIL(status, Corrupt,
-                         "command %zu (%s): waits for %u, but only %u commands of the other queue are before it", i,
-                         text->name, header.wait, other);
+      return BMODEL_FAIL_AT(status, i, Corrupt,
+                            "command %zu (%s): waits for %u, but only %u commands of the other queue are before it", i,
+                            text->name, header.wait, other);
     }
     for (const FieldText &field : text->fields) {
       if (const char *fault = faultIn(commands[i], field)) {
-        return BMODEL_FAIL(status, Corrupt, "command %zu (%s): field %s: %s", i, text->name, field.name, fault);
+        return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (%s): field %s: %s", i, text->name, field.name, fault);
       }
     }
   }

@@ -115,7 +115,8 @@ Cost transfer(const Tensor &y, const Tensor *x, const Shape &shape, const Chip &
 Cost cost(const copy_command &c, const Chip &chip) { return transfer(c.y, &c.x, c.shape, chip); }
 Cost cost(const fill_command &c, const Chip &chip) { return transfer(c.y, nullptr, c.shape, chip); }
 Cost cost(const gather_command &c, const Chip &chip) {
-  return transfer(c.y, &c.x, c.shape, chip, sizeOf(Type::i32) * c.shape.dims[1]);
+  bool isLocal = c.index.region == Region::local;
+  return transfer(c.y, &c.x, c.shape, chip, isLocal ? 0 : sizeOf(Type::i32) * c.shape.dims[1]);
 }
 
 //--- The matrix unit ---
@@ -125,12 +126,10 @@ bool isCostly(Function function) {
          function == Function::gelu || function == Function::exp;
 }
 
+/// Gains are a second way through the multiplier.
 double outputRate(const Output &output, const Chip &chip) {
-  return isCostly(output.function) ? std::min<double>(chip.functions, chip.outputs) : chip.outputs;
-}
-
-double divisorOf(Type x, const Chip &chip) {
-  return isFloat(x) ? chip.floatDivisor : sizeOf(x) == 2 ? chip.int16Divisor : 1;
+  double rate = output.flags & Output::gains ? chip.outputs / 2.0 : chip.outputs;
+  return isCostly(output.function) ? std::min(chip.functions, rate) : rate;
 }
 
 /// The store of the results, and the addend it reads.
@@ -147,7 +146,7 @@ Cost cost(const conv_command &c, const Chip &chip) {
   uint64_t positions = uint64_t(c.shape.dims[0]) * c.shape.dims[2] * c.shape.dims[3];
   uint64_t groups = ceilDiv(c.y.lane + c.shape.dims[1], chip.lanes);
   uint64_t taps = uint64_t(c.window.kernel[0]) * c.window.kernel[1] * ceilDiv(c.channels, chunk);
-  double divisor = divisorOf(c.x.type, chip);
+  double divisor = divisorOf(c.x.type, chip) * passesOf(c.x.type, c.w.type);
   // Weights are loaded for the next tap while this one is worked on.
   double loadWeights = double(chunk * sizeOf(c.w.type)) / chip.portBytes;
   double multiply = 0, store = 0;
@@ -173,13 +172,13 @@ Cost cost(const conv_command &c, const Chip &chip) {
 }
 
 /// A window over each channel by itself.
-Cost sliding(const Tensor &y, const Tensor &x, const Tensor *r, const Shape &shape, const Window &window, uint16_t rows,
-             uint16_t columns, const Output &output, const Chip &chip) {
+Cost sliding(const Tensor &y, const Tensor &x, uint32_t passes, const Tensor *r, const Shape &shape,
+             const Window &window, uint16_t rows, uint16_t columns, const Output &output, const Chip &chip) {
   Cost made;
   uint64_t groups = ceilDiv(y.lane + shape.dims[1], chip.lanes);
   uint64_t positions = uint64_t(shape.dims[0]) * shape.dims[2] * shape.dims[3] * groups;
   uint64_t taps = uint64_t(window.kernel[0]) * window.kernel[1];
-  double rate = double(chip.macsPerLane()) / chip.depthwiseDivisor / divisorOf(x.type, chip);
+  double rate = double(chip.macsPerLane()) / chip.depthwiseDivisor / divisorOf(x.type, chip) / passes;
   atLeast(made, double(positions * taps) / rate, Bound::multiply);
   atLeast(made, double(positions) / outputRate(output, chip), Bound::output);
   // Rows overlap from position to position; each is read once for every row of the kernel.
@@ -193,14 +192,14 @@ Cost sliding(const Tensor &y, const Tensor &x, const Tensor *r, const Shape &sha
 }
 
 Cost cost(const depthwise_command &c, const Chip &chip) {
-  Cost made = sliding(c.y, c.x, c.r.region == Region::none ? nullptr : &c.r, c.shape, c.window, c.rows, c.columns,
-                      c.output, chip);
+  Cost made = sliding(c.y, c.x, passesOf(c.x.type, c.w.type), c.r.region == Region::none ? nullptr : &c.r, c.shape,
+                      c.window, c.rows, c.columns, c.output, chip);
   made.products = elementsOf(c.shape) * c.window.kernel[0] * c.window.kernel[1];
   return made;
 }
 
 Cost cost(const pool_command &c, const Chip &chip) {
-  return sliding(c.y, c.x, nullptr, c.shape, c.window, c.rows, c.columns, c.output, chip);
+  return sliding(c.y, c.x, 1, nullptr, c.shape, c.window, c.rows, c.columns, c.output, chip);
 }
 
 //--- The vector unit ---
@@ -245,7 +244,52 @@ Cost cost(const lut_command &c, const Chip &chip) {
   return vectorCost(vectorsOf(c.shape, {&c.y, &c.x}, chip), c.shape, {&c.y, &c.x}, chip);
 }
 
+/// Vectors of w, one step after another: a step of the same sums begins when the one before it is through.
+Cost cost(const dot_command &c, const Chip &chip) {
+  constexpr double kInFlight = 4;
+  Cost made;
+  uint64_t groups = ceilDiv(c.y.lane + c.shape.dims[1], chip.lanes), width = chip.vectorBytes / 4;
+  double rows = double(c.shape.dims[0] * groups) * c.shape.dims[2];
+  double vectors = rows * double(ceilDiv(c.shape.dims[3], width)), elements = rows * c.shape.dims[3];
+  atLeast(made, c.steps * std::max(vectors, kInFlight), Bound::vector);
+  // One number of a for a vector of b, whose elements one access brings only where they lie together.
+  Shape a = c.shape, b = c.shape;
+  a.dims[3] = b.dims[2] = c.steps;
+  double size = double(sizeOf(c.b.type));
+  bool together = c.b.strides[3] == int32_t(size) || c.shape.dims[3] == 1;
+  usePorts(made, c.a, a, chip, vectors * c.steps * double(sizeOf(c.a.type)) / chip.portBytes);
+  usePorts(made, c.b, b, chip, elements * c.steps * (together ? size / chip.portBytes : 1));
+  for (const Tensor *each : {&c.s, &c.y}) {
+    usePorts(made, *each, c.shape, chip, elements * 4 / chip.portBytes);
+  }
+  addPorts(made);
+  made.cycles += chip.vectorFill + chip.issueCycles;
+  return made;
+}
+
+/// An element a cycle and lane: each is an access of its own.
+Cost cost(const pick_command &c, const Chip &chip) {
+  Cost made;
+  uint64_t groups = ceilDiv(c.y.lane + c.shape.dims[1], chip.lanes);
+  double elements = double(c.shape.dims[0] * groups) * c.shape.dims[2] * c.shape.dims[3];
+  atLeast(made, elements, Bound::vector);
+  Shape x = c.shape, index = {{1, c.shape.dims[1], 1, c.shape.dims[3]}};
+  x.dims[3] = c.columns;
+  usePorts(made, c.x, x, chip, elements);
+  usePorts(made, c.index, index, chip, elements * double(sizeOf(c.index.type)) / chip.portBytes);
+  usePorts(made, c.y, c.shape, chip, elements * double(sizeOf(c.y.type)) / chip.portBytes);
+  addPorts(made);
+  made.cycles += chip.vectorFill + chip.issueCycles;
+  return made;
+}
+
 } // namespace
+
+double divisorOf(Type x, const Chip &chip) {
+  return isFloat(x) ? chip.floatDivisor : sizeOf(x) == 2 ? chip.int16Divisor : 1;
+}
+
+uint32_t passesOf(Type x, Type w) { return (x == Type::f32 ? 2 : 1) * (w == Type::f32 ? 2 : 1); }
 
 const char *nameOf(Bound bound) {
   constexpr const char *names[] = {"latency", "ddr", "local memory", "multiply", "output", "vector", "bank port"};

@@ -59,6 +59,10 @@ TEST(Latency, TypesRunAtTheirShareOfTheRate) {
   EXPECT_EQ(costOf(encode(c), base).cycles - 64, 2 * int8);
   c.x.type = c.w.type = Type::bf16;
   EXPECT_EQ(costOf(encode(c), base).cycles - 64, 4 * int8);
+  c.w.type = Type::f32; // two parts
+  EXPECT_EQ(costOf(encode(c), base).cycles - 64, 8 * int8);
+  c.x.type = Type::f32;
+  EXPECT_EQ(costOf(encode(c), base).cycles - 64, 16 * int8);
 }
 
 TEST(Latency, FewPositionsWaitForWeights) {
@@ -75,6 +79,13 @@ TEST(Latency, ShallowSumsWaitForTheOutputStage) {
   Cost cost = costOf(encode(c), base);
   EXPECT_EQ(cost.cycles, 1024 + 64);
   EXPECT_EQ(cost.bound, Bound::output);
+}
+
+TEST(Latency, GainsAreASecondWayThroughTheMultiplier) {
+  conv_command c = conv(32, 32, 32, 1);
+  double plain = costOf(encode(c), base).cycles;
+  c.output.flags = Output::gains;
+  EXPECT_EQ(costOf(encode(c), base).cycles - 64, 2 * (plain - 64));
 }
 
 TEST(Latency, DepthwiseIsAnEighth) {
@@ -170,4 +181,27 @@ TEST(Schedule, DmaWaitsForAPortInUse) {
   EXPECT_EQ(spans[0].stalled, 30);
   costs[1].ports = {0, 60}; // never free: the least share
   EXPECT_EQ(schedule(stream.data(), costs.data(), 2, base)[0].end, 60 + 100 - 60 * 0.125);
+}
+
+TEST(Latency, DotsTakeAVectorAStep) {
+  // 10 rows a lane of 320 sums: 80 vectors of 4, 48 steps. b in two banks, so that its port is no bound.
+  dot_command d{.shape = {{1, 320, 1, 320}}, .steps = 48};
+  d.y = local(0, 1, 320, Type::f32), d.a = local(16384, 1, 48, Type::f32), d.b = local(65536, 48, 320, Type::f32);
+  d.b.strides[1] = 0;
+  Cost cost = costOf(encode(d), base);
+  EXPECT_EQ(cost.cycles, 10 * 80 * 48 + 32 + 32);
+  EXPECT_EQ(cost.bound, Bound::vector);
+  // A sum waits for its last addition.
+  d.shape = {{1, 1, 1, 1}};
+  EXPECT_EQ(costOf(encode(d), base).cycles, 4 * 48 + 32 + 32);
+  // Numbers that lie apart are an access each, all in two banks.
+  d.shape = {{1, 32, 1, 320}}, d.steps = 1, d.b.strides[3] = 48;
+  EXPECT_GT(costOf(encode(d), base).cycles, 150 + 64);
+}
+
+TEST(Latency, PicksTakeACycleAnElement) {
+  pick_command p{.shape = {{1, 64, 4, 50}}, .columns = 9};
+  p.y = local(0, 4, 50), p.x = local(16384, 4, 9), p.index = local(32768, 1, 50, Type::i16);
+  EXPECT_EQ(costOf(encode(p), base).cycles, 2 * 4 * 50 + 32 + 32);
+  EXPECT_EQ(costOf(encode(p), base).bound, Bound::vector);
 }

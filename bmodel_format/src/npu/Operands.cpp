@@ -33,9 +33,9 @@ private:
   Operand (&out)[kMostOperands];
 };
 
-/// Bias and factor of each output channel.
+/// Bias, factor and what else there is of each output channel.
 Shape parametersOf(const Shape &y, const Output &output) {
-  return {{1, y.dims[1], 1, output.flags & Output::integral ? 3u : 2u}};
+  return {{1, y.dims[1], 1, output.flags & (Output::integral | Output::gains) ? 3u : 2u}};
 }
 
 void list(const copy_command &c, Operands &operands) {
@@ -85,6 +85,18 @@ void list(const lut_command &c, Operands &operands) {
   operands.writes("y", c.y, c.shape);
   operands.reads("x", c.x, c.shape);
   operands.reads("table", c.table, {{1, c.shape.dims[1], 1, 256}}, repeats);
+}
+void list(const dot_command &c, Operands &operands) {
+  const uint32_t *dims = c.shape.dims;
+  operands.writes("y", c.y, c.shape);
+  operands.reads("a", c.a, {{dims[0], dims[1], dims[2], c.steps}}, optional | repeats);
+  operands.reads("b", c.b, {{dims[0], dims[1], c.steps, dims[3]}}, repeats);
+  operands.reads("s", c.s, c.shape, optional | repeats);
+}
+void list(const pick_command &c, Operands &operands) {
+  operands.writes("y", c.y, c.shape);
+  operands.reads("x", c.x, {{c.shape.dims[0], c.shape.dims[1], c.shape.dims[2], c.columns}}, repeats);
+  operands.reads("index", c.index, {{1, c.shape.dims[1], 1, c.shape.dims[3]}}, repeats);
 }
 
 } // namespace

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <sstream>
 
 namespace bmodel::npu {
 namespace {
@@ -14,7 +16,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char *kQueues[] = {"dma", "compute"};
-constexpr int kBounds = int(std::size(Counters().boundCycles));
 
 Purpose purposeOf(Region region, uint32_t inputs) {
   if (region == Region::constants) {
@@ -37,11 +38,67 @@ void addTraffic(Counters &counters, const Descriptor &command, const Cost &cost,
   }
 }
 
+/// Adds the moments of the stream to what they are told as. The commands of each queue run one after another.
+void share(Report &report, const Descriptor *commands, const Cost *costs, const Span *spans, size_t count) {
+  std::vector<size_t> queues[2];
+  for (size_t i = 0; i < count; ++i) {
+    queues[int(findCommand(commands[i].header.opcode)->queue)].push_back(i);
+  }
+  auto tell = [&](double cycles, int share, const size_t *command) {
+    report.all.shares[share] += cycles;
+    if (command) {
+      report.layers[commands[*command].header.layer].shares[share] += cycles;
+    }
+  };
+  const std::vector<size_t> &dma = queues[int(Queue::dma)];
+  double now = 0;
+  size_t next = 0;
+  // Until `end` no compute command is at work.
+  auto fill = [&](double end) {
+    while (now < end) {
+      for (; next < dma.size() && spans[dma[next]].end <= now; ++next) {
+      }
+      double begin = next < dma.size() ? std::min(spans[dma[next]].begin, end) : end;
+      if (begin > now) {
+        tell(begin - now, kIdle, nullptr);
+        now = begin;
+        continue;
+      }
+      double behind = std::min(spans[dma[next]].end, end);
+      tell(behind - now, int(costs[dma[next]].bound), &dma[next]);
+      now = behind;
+    }
+  };
+  for (size_t i : queues[int(Queue::compute)]) {
+    fill(spans[i].begin);
+    tell(spans[i].end - now, int(costs[i].bound), &i);
+    now = spans[i].end;
+  }
+  fill(report.cycles);
+}
+
 /// Three digits behind the point: a file is to be read, and the same on every machine.
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
+/// A cell of a CSV: quoted where it has to be.
+std::string quoted(const std::string &text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) {
+    return text;
+  }
+  std::string made = "\"";
+  for (char each : text) {
+    made += each == '"' ? std::string("\"\"") : std::string(1, each);
+  }
+  return made + "\"";
+}
+
 std::string nameOfLayer(uint32_t layer, const std::vector<std::string> &names) {
   return layer < names.size() ? names[layer] : "";
+}
+
+double utilisation(uint64_t products, double cycles, const Chip &chip) {
+  double peak = cycles * chip.lanes * chip.macsPerLane();
+  return peak > 0 ? rounded(double(products) / peak) : 0;
 }
 
 Json jsonOf(const Traffic &traffic) { return {{"asked", traffic.asked}, {"moved", traffic.moved}}; }
@@ -55,6 +112,11 @@ Json jsonOf(const Counters &counters) {
   for (int bound = 0; bound < kBounds; ++bound) {
     if (counters.boundCycles[bound] > 0) {
       made["bound_cycles"][nameOf(Bound(bound))] = rounded(counters.boundCycles[bound]);
+    }
+  }
+  for (int share = 0; share < kShares; ++share) {
+    if (counters.shares[share] > 0) {
+      made["time_cycles"][nameOfShare(share)] = rounded(counters.shares[share]);
     }
   }
   made["products"] = counters.products;
@@ -71,12 +133,29 @@ const char *nameOf(Purpose purpose) {
   return names[int(purpose)];
 }
 
+const char *nameOfShare(int share) { return share == kIdle ? "idle" : nameOf(Bound(share)); }
+
+double Counters::cycles() const { return std::accumulate(std::begin(shares), std::end(shares), 0.0); }
+
+int Counters::largestShare() const { return int(std::max_element(std::begin(shares), std::end(shares)) - shares); }
+
+uint64_t Counters::ddrBytes() const {
+  uint64_t bytes = 0;
+  for (const Traffic &each : traffic) {
+    bytes += each.moved;
+  }
+  return bytes;
+}
+
 Report reportOf(const Descriptor *commands, const Cost *costs, const Span *spans, size_t count, uint32_t inputs) {
   Report report;
   for (size_t i = 0; i < count; ++i) {
     report.cycles = std::max(report.cycles, spans[i].end);
     int queue = int(findCommand(commands[i].header.opcode)->queue);
     for (Counters *each : {&report.all, &report.layers[commands[i].header.layer]}) {
+      bool isFirst = each->commands[0] + each->commands[1] == 0;
+      each->begin = isFirst ? spans[i].begin : std::min(each->begin, spans[i].begin);
+      each->end = std::max(each->end, spans[i].end);
       double cycles = spans[i].end - spans[i].begin;
       each->busy[queue] += cycles, each->stalled += spans[i].stalled;
       each->boundCycles[int(costs[i].bound)] += cycles;
@@ -88,26 +167,115 @@ Report reportOf(const Descriptor *commands, const Cost *costs, const Span *spans
   for (int queue = 0; queue < 2; ++queue) {
     report.waited[queue] = report.cycles - report.all.busy[queue];
   }
+  share(report, commands, costs, spans, count);
   return report;
 }
 
-std::string reportJson(const Report &report, const Chip &chip, const std::vector<std::string> &names) {
+void append(Report &report, const Report &next, uint32_t layer) {
+  auto addTo = [&](Counters &to, const Counters &from, bool isNew) {
+    to.begin = isNew ? report.cycles + from.begin : to.begin;
+    to.end = report.cycles + from.end;
+    std::transform(std::begin(from.shares), std::end(from.shares), to.shares, to.shares, std::plus<>());
+    std::transform(std::begin(from.boundCycles), std::end(from.boundCycles), to.boundCycles, to.boundCycles,
+                   std::plus<>());
+    for (int queue = 0; queue < 2; ++queue) {
+      to.busy[queue] += from.busy[queue], to.commands[queue] += from.commands[queue];
+    }
+    to.stalled += from.stalled, to.products += from.products;
+    for (int purpose = 0; purpose < kPurposes; ++purpose) {
+      to.traffic[purpose].asked += from.traffic[purpose].asked;
+      to.traffic[purpose].moved += from.traffic[purpose].moved;
+    }
+  };
+  addTo(report.all, next.all, report.cycles == 0);
+  for (const auto &[number, counters] : next.layers) {
+    addTo(report.layers[layer + number], counters, true);
+  }
+  report.cycles += next.cycles;
+  for (int queue = 0; queue < 2; ++queue) {
+    report.waited[queue] += next.waited[queue];
+  }
+}
+
+std::string reportJson(const Report &report, const Chip &chip, const std::vector<std::string> &names,
+                       const MemoryReport *memory, const Roofline *roofline, const HostShare *host) {
   Json made = {{"chip", chip.name},
                {"cycles", rounded(report.cycles)},
                {"microseconds", rounded(chip.secondsOf(report.cycles) * 1e6)}};
-  double peak = report.cycles * chip.lanes * chip.macsPerLane();
-  made["mac_utilisation"] = peak > 0 ? rounded(double(report.all.products) / peak) : 0;
+  made["runs_per_second"] = report.cycles > 0 ? rounded(1 / chip.secondsOf(report.cycles)) : 0;
+  made["mac_utilisation"] = utilisation(report.all.products, report.cycles, chip);
   made.update(jsonOf(report.all));
   for (int queue = 0; queue < 2; ++queue) {
     made[kQueues[queue]]["idle_cycles"] = rounded(report.waited[queue]);
   }
+  if (roofline) {
+    double ratio = roofline->cycles() > 0 ? rounded(report.cycles / roofline->cycles()) : 0;
+    made["roofline"] = {{"compute_cycles", rounded(roofline->compute)},
+                        {"dense_cycles", rounded(roofline->dense)},
+                        {"depthwise_cycles", rounded(roofline->depthwise)},
+                        {"vector_cycles", rounded(roofline->vector)},
+                        {"ddr_cycles", rounded(roofline->ddr)},
+                        {"ratio", ratio}};
+  }
+  made["ddr_moved_bytes"] = report.all.ddrBytes();
+  if (memory) {
+    made["ddr_lower_bound_bytes"] = memory->ddrLowerBound;
+    made["local_memory"] = {
+        {"bytes_per_lane", chip.laneBytes}, {"peak_bytes", memory->local.peak}, {"top_bytes", memory->local.top}};
+    made["workspace"] = {{"peak_bytes", memory->workspace.peak}, {"top_bytes", memory->workspace.top}};
+  }
+  if (host && host->subnets) {
+    made["host"] = {{"subnets", host->subnets},
+                    {"steps", host->steps},
+                    {"microseconds", rounded(host->microseconds)},
+                    {"hand_over_microseconds", rounded(host->handOverMicroseconds)}};
+    made["total_microseconds"] =
+        rounded(chip.secondsOf(report.cycles) * 1e6 + host->microseconds + host->handOverMicroseconds);
+  }
   made["layers"] = Json::array();
   for (const auto &[layer, counters] : report.layers) {
-    Json entry = {{"layer", layer}, {"name", nameOfLayer(layer, names)}};
+    Json entry = {{"layer", layer},
+                  {"name", nameOfLayer(layer, names)},
+                  {"cycles", rounded(counters.cycles())},
+                  {"bound", nameOfShare(counters.largestShare())},
+                  {"begin_cycle", rounded(counters.begin)},
+                  {"end_cycle", rounded(counters.end)},
+                  {"mac_utilisation", utilisation(counters.products, counters.cycles(), chip)}};
     entry.update(jsonOf(counters));
     made["layers"].push_back(std::move(entry));
   }
   return made.dump(2) + "\n";
+}
+
+std::string layersCsv(const Report &report, const Chip &chip, const std::vector<std::string> &names) {
+  std::vector<std::pair<uint32_t, const Counters *>> layers;
+  for (const auto &[layer, counters] : report.layers) {
+    layers.emplace_back(layer, &counters);
+  }
+  std::sort(layers.begin(), layers.end(), [](const auto &a, const auto &b) {
+    return std::pair(a.second->begin, a.first) < std::pair(b.second->begin, b.first);
+  });
+  std::ostringstream text;
+  text << "layer,name,microseconds,share,bound,begin_us,end_us,mac_utilisation,products,compute_commands,dma_commands,"
+          "compute_busy_us,dma_busy_us";
+  for (int purpose = 0; purpose < kPurposes; ++purpose) {
+    text << "," << nameOf(Purpose(purpose)) << "_bytes";
+  }
+  text << "\n";
+  auto micro = [&](double cycles) { return rounded(chip.secondsOf(cycles) * 1e6); };
+  for (const auto &[layer, counters] : layers) {
+    text << layer << "," << quoted(nameOfLayer(layer, names)) << "," << micro(counters->cycles()) << ","
+         << rounded(report.cycles > 0 ? counters->cycles() / report.cycles : 0) << ","
+         << nameOfShare(counters->largestShare()) << "," << micro(counters->begin) << "," << micro(counters->end) << ","
+         << utilisation(counters->products, counters->cycles(), chip) << "," << counters->products << ","
+         << counters->commands[1] << "," << counters->commands[0] << "," << micro(counters->busy[1]) << ","
+         << micro(counters->busy[0]);
+    for (const Traffic &traffic : counters->traffic) {
+      text << "," << traffic.moved;
+    }
+    text << "\n";
+  }
+  return text.str();
 }
 
 std::string chromeTrace(const Descriptor *commands, const Cost *costs, const Span *spans, size_t count,

@@ -4,6 +4,7 @@
 
 #include "bmodel_format/test/TestChip.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 using namespace bmodel::npu;
@@ -63,6 +64,65 @@ TEST(Report, CountsByQueueLayerAndPurpose) {
   EXPECT_EQ(report.layers.at(1).commands[1], 1u);
   EXPECT_EQ(report.layers.at(1).traffic[int(Purpose::output)].asked, 512u);
   EXPECT_EQ(report.layers.at(1).traffic[int(Purpose::weights)].asked, 0u);
+}
+
+TEST(Report, EveryMomentIsToldOnce) {
+  Example e;
+  Report report = reportOf(e.commands.data(), e.costs.data(), e.spans.data(), e.commands.size(), 1);
+  EXPECT_NEAR(report.all.cycles(), report.cycles, 1e-6);
+  // The pool runs beside the first copy and comes first; copies of so little are bound by the latency.
+  EXPECT_EQ(report.layers.at(1).begin, 0);
+  EXPECT_EQ(report.layers.at(1).end, report.cycles);
+  double last = e.spans[3].end - e.spans[3].begin;
+  EXPECT_NEAR(report.layers.at(1).cycles(), e.costs[4].cycles + last, 1e-6);
+  EXPECT_NEAR(report.layers.at(0).cycles(), report.cycles - e.costs[4].cycles - last, 1e-6);
+  EXPECT_STREQ(nameOfShare(report.layers.at(0).largestShare()), "latency");
+  // Where a command waits for another, nothing is at work for a while but the other one.
+  e.spans[4] = {report.cycles + 100, report.cycles + 150, 0};
+  Report later = reportOf(e.commands.data(), e.costs.data(), e.spans.data(), e.commands.size(), 1);
+  EXPECT_NEAR(later.all.shares[kIdle], 100, 1e-6);
+  EXPECT_NEAR(later.all.cycles(), later.cycles, 1e-6);
+}
+
+TEST(Report, RooflinesAreWorkedOutByHand) {
+  conv_command conv;
+  conv.shape = {{1, 16, 8, 8}}, conv.window.kernel[0] = conv.window.kernel[1] = 3, conv.channels = 32;
+  depthwise_command depthwise;
+  depthwise.shape = {{1, 32, 8, 8}}, depthwise.window.kernel[0] = 3;
+  map_command map;
+  map.shape = {{1, 8, 1, 64}}, map.plain = 3, map.slow = 1;
+  std::vector<Descriptor> commands = {encode(conv), encode(depthwise), encode(map)};
+  double products = double(edge.lanes) * edge.reduction * edge.pixels;
+  double wanted = 16.0 * 64 * 9 * 32 / products + 32.0 * 64 * 3 * edge.depthwiseDivisor / products +
+                  8 * 64 * (3.0 + edge.functionCycles) / (edge.lanes * edge.vectorBytes / 4);
+  MemoryReport memory;
+  memory.ddrLowerBound = 4000;
+  Roofline got = rooflineOf(commands.data(), commands.size(), memory, edge);
+  EXPECT_NEAR(got.compute, wanted, 1e-9);
+  EXPECT_NEAR(got.dense, 16.0 * 64 * 9 * 32 / products, 1e-9);
+  EXPECT_NEAR(got.depthwise, 32.0 * 64 * 3 * edge.depthwiseDivisor / products, 1e-9);
+  EXPECT_NEAR(got.vector, wanted - got.dense - got.depthwise, 1e-9);
+  EXPECT_EQ(got.ddr, 4000 * edge.clockGhz / edge.ddrGbps);
+  EXPECT_EQ(got.cycles(), std::max(wanted, got.ddr));
+  conv.x.type = Type::i16;
+  commands[0] = encode(conv);
+  Roofline wide = rooflineOf(commands.data(), 1, memory, edge);
+  EXPECT_NEAR(wide.compute, 16.0 * 64 * 9 * 32 / products * edge.int16Divisor, 1e-9);
+  pool_command pool;
+  pool.shape = {{1, 32, 8, 8}}, pool.window.kernel[0] = 3;
+  commands[0] = encode(pool);
+  Roofline slides = rooflineOf(commands.data(), 1, memory, edge);
+  EXPECT_GT(slides.depthwise, 0);
+  EXPECT_EQ(slides.depthwise, slides.compute);
+}
+
+TEST(Report, CsvHasALineALayer) {
+  Example e;
+  Report report = reportOf(e.commands.data(), e.costs.data(), e.spans.data(), e.commands.size(), 1);
+  std::string text = layersCsv(report, edge, {"stem, \"first\""});
+  EXPECT_EQ(text.rfind("layer,name,microseconds,share,bound,", 0), 0u);
+  EXPECT_NE(text.find("\n0,\"stem, \"\"first\"\"\","), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
 }
 
 TEST(Report, JsonNamesLayersAndUnits) {

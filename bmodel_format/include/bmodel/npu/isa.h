@@ -70,12 +70,23 @@ struct Window {
 enum class Function : uint8_t { none, relu, leakyRelu, sigmoid, silu, tanh, gelu, hardSigmoid, hardSwish, exp };
 
 /// v = (acc + bias[o]) * factor(s); v += (r - residualZero) * residualScale; v = function(v); v = min(max(v, lower),
-/// upper); integers: v / divisor where that is not 1, rounded to nearest even, + zeroPoint, saturated. Raw: the sum as
-/// i32. Integral, on chips that requantise so: the sum times mantissa / 2^shift by bmodel/numerics.h, the bits of
-/// factor being the mantissa and those of divisor the shift, + zeroPoint, between lower and upper; no function, no
-/// residual.
+/// upper); integers: v / divisor where that is not 1, rounded to nearest even, + zeroPoint, saturated. Gains: v is
+/// multiplied by the third number of p behind the function. Late: the residual is added there, behind gains. Stored:
+/// the limits are of the number that is stored. Fused, of a conv of floats: products are added unrounded. Raw: the sum
+/// as i32. Integral, on chips that requantise so: the sum times mantissa / 2^shift by bmodel/numerics.h, the bits of
+/// factor being the mantissa and those of divisor the shift,
+/// + zeroPoint, between lower and upper; no function, no residual.
 struct Output {
-  enum Flags : uint8_t { raw = 1, perChannel = 2, clamps = 4, integral = 8 };
+  enum Flags : uint8_t {
+    raw = 1,
+    perChannel = 2,
+    clamps = 4,
+    integral = 8,
+    gains = 16,
+    late = 32,
+    stored = 64,
+    fused = 128
+  };
 
   Function function = Function::none;
   uint8_t flags = 0;

@@ -34,6 +34,9 @@ struct Cost {
 };
 
 Cost costOf(const Descriptor &command, const Chip &chip);
+/// The matrix unit works on x of this type at the rate of int8 divided by this; on products by w so many times.
+double divisorOf(Type x, const Chip &chip);
+uint32_t passesOf(Type x, Type w);
 
 /// When a command ran, in cycles from the start of the stream.
 struct Span {

@@ -12,6 +12,7 @@
 namespace bmodel::npu {
 
 inline constexpr uint32_t kRegisters = 32; ///< f32; 0 to 3 begin with the operands a to d
+inline constexpr uint32_t kMapOperands = 4;
 inline constexpr uint32_t kMostInstructions = 64;
 
 enum class Op : uint8_t {

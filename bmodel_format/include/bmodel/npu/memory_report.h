@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- memory_report.h - What lies where and when during a stream -----------===//
+#ifndef BMODEL_NPU_MEMORY_REPORT_H
+#define BMODEL_NPU_MEMORY_REPORT_H
+
+#include "bmodel/npu/latency.h"
+
+#include <string>
+#include <vector>
+
+namespace bmodel::npu {
+
+/// Bytes [begin, end) of a memory that hold something: from the start of the command that wrote it to the end of the
+/// last one that read it, in cycles. Of local memory the bytes are those of one lane.
+struct Rectangle {
+  uint64_t begin = 0, end = 0;
+  double from = 0, to = 0;
+  size_t command = 0; ///< the writer
+};
+
+/// One memory during a stream.
+struct MemoryUse {
+  std::vector<Rectangle> rectangles; ///< no two share a byte at the same time
+  uint64_t peak = 0;                 ///< bytes in use at once, at most
+  uint64_t top = 0;                  ///< behind the highest byte ever in use
+};
+
+struct MemoryReport {
+  MemoryUse local, workspace;
+  /// Each byte of the caller's buffers that is touched, once, and each byte of constants once for every layer that
+  /// reads it: layers whose weights happen to be equal share their bytes in the file, and read them all the same.
+  uint64_t ddrLowerBound = 0;
+};
+
+/// Of a stream that checkStream has passed, with the spans that schedule gave.
+MemoryReport memoryReportOf(const Descriptor *commands, const Span *spans, size_t count, const Chip &chip);
+
+/// Joins what one layer wrote side by side, tile by tile, to what it is for people: a tensor, from its first byte
+/// written to its last one read.
+MemoryUse joined(MemoryUse use, const Descriptor *commands);
+
+/// A picture (SVG): time from left to right, addresses upwards, one colour a layer; pointing at a rectangle tells what
+/// it is. `bytes`: of the memory.
+std::string memorySvg(const MemoryUse &use, const std::string &title, uint64_t bytes, uint32_t banks,
+                      const Descriptor *commands, const Chip &chip, const std::vector<std::string> &names = {});
+
+} // namespace bmodel::npu
+
+#endif // BMODEL_NPU_MEMORY_REPORT_H

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- MemoryReport.cpp - What lies where and when during a stream ----------===//
+#include "bmodel/npu/memory_report.h"
+
+#include "Footprint.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace bmodel::npu {
+namespace {
+
+/// The bytes of an operand; of local memory in the lane that has most of them.
+std::vector<Interval> bytesOf(const Operand &operand, const Chip &chip) {
+  const Tensor &t = operand.tensor;
+  uint32_t dims[4];
+  std::copy(std::begin(operand.shape.dims), std::end(operand.shape.dims), dims);
+  if (t.region == Region::local) {
+    dims[1] = (t.lane + dims[1] + chip.lanes - 1) / chip.lanes;
+  }
+  // Dims from the innermost on: what lies together is one run.
+  int order[] = {0, 1, 2, 3};
+  std::sort(std::begin(order), std::end(order),
+            [&](int a, int b) { return std::abs(t.strides[a]) < std::abs(t.strides[b]); });
+  std::vector<Interval> runs = {{t.offset, t.offset + sizeOf(t.type)}};
+  for (int axis : order) {
+    int64_t stride = t.strides[axis];
+    if (dims[axis] == 1 || stride == 0) {
+      continue;
+    }
+    if (runs.size() == 1 && stride > 0 && uint64_t(stride) <= runs[0].end - runs[0].begin) {
+      runs[0].end += uint64_t(stride) * (dims[axis] - 1);
+      continue;
+    }
+    size_t once = runs.size();
+    for (uint32_t i = 1; i < dims[axis]; ++i) {
+      for (size_t k = 0; k < once; ++k) {
+        uint64_t shift = uint64_t(stride * int64_t(i));
+        runs.push_back({runs[k].begin + shift, runs[k].end + shift});
+      }
+    }
+  }
+  return runs;
+}
+
+/// Bytes with the rectangle that lies there now; sorted, apart from each other.
+class Living {
+public:
+  void read(Interval bytes, double end) {
+    eachIn(bytes, [&](auto at) {
+      at->second.to = std::max(at->second.to, end);
+      return std::next(at);
+    });
+  }
+
+  void write(Interval bytes, const Span &span, size_t command) {
+    eachIn(bytes, [&](auto at) {
+      // What is left on both sides lives on.
+      Rectangle old = at->second;
+      at = now.erase(at);
+      if (old.begin < bytes.begin) {
+        now[old.begin] = part(old, old.begin, bytes.begin);
+      }
+      if (bytes.end < old.end) {
+        at = now.insert_or_assign(bytes.end, part(old, bytes.end, old.end)).first;
+      }
+      ended.push_back(part(old, std::max(old.begin, bytes.begin), std::min(old.end, bytes.end)));
+      return at;
+    });
+    now[bytes.begin] = {bytes.begin, bytes.end, span.begin, span.end, command};
+  }
+
+  MemoryUse finish() {
+    for (const auto &[begin, rectangle] : now) {
+      ended.push_back(rectangle);
+    }
+    MemoryUse use;
+    std::vector<std::pair<double, int64_t>> changes;
+    for (const Rectangle &each : ended) {
+      use.top = std::max(use.top, each.end);
+      changes.emplace_back(each.from, int64_t(each.end - each.begin));
+      changes.emplace_back(each.to, -int64_t(each.end - each.begin));
+    }
+    // At the same time what ends goes first.
+    std::sort(changes.begin(), changes.end());
+    int64_t live = 0;
+    for (const auto &[time, bytes] : changes) {
+      live += bytes;
+      use.peak = std::max(use.peak, uint64_t(std::max<int64_t>(live, 0)));
+    }
+    use.rectangles = std::move(ended);
+    return use;
+  }
+
+private:
+  static Rectangle part(Rectangle of, uint64_t begin, uint64_t end) {
+    of.begin = begin, of.end = end;
+    return of;
+  }
+
+  /// visit(iterator) of each that shares bytes with these; returns where to go on.
+  template <typename Visit>
+  void eachIn(Interval bytes, Visit visit) {
+    auto at = now.upper_bound(bytes.begin);
+    if (at != now.begin() && std::prev(at)->second.end > bytes.begin) {
+      --at;
+    }
+    while (at != now.end() && at->first < bytes.end) {
+      at = visit(at);
+    }
+  }
+
+  std::map<uint64_t, Rectangle> now; ///< by the first byte
+  std::vector<Rectangle> ended;
+};
+
+/// Bytes seen so far.
+class Seen {
+public:
+  void add(Interval bytes) { all.push_back(bytes); }
+  uint64_t count() {
+    std::sort(all.begin(), all.end(), [](Interval a, Interval b) { return a.begin < b.begin; });
+    uint64_t bytes = 0, behind = 0;
+    for (Interval each : all) {
+      bytes += std::max(each.end, behind) - std::max(each.begin, behind);
+      behind = std::max(behind, each.end);
+    }
+    return bytes;
+  }
+
+private:
+  std::vector<Interval> all;
+};
+
+} // namespace
+
+MemoryUse joined(MemoryUse use, const Descriptor *commands) {
+  auto layerOf = [&](const Rectangle &each) { return commands[each.command].header.layer; };
+  std::vector<Rectangle> all = std::move(use.rectangles);
+  std::sort(all.begin(), all.end(), [&](const Rectangle &a, const Rectangle &b) {
+    return std::tuple(layerOf(a), a.begin, a.from) < std::tuple(layerOf(b), b.begin, b.from);
+  });
+  use.rectangles.clear();
+  for (const Rectangle &each : all) {
+    Rectangle *last = use.rectangles.empty() ? nullptr : &use.rectangles.back();
+    if (!last || layerOf(*last) != layerOf(each) || last->end < each.begin) {
+      use.rectangles.push_back(each);
+      continue;
+    }
+    last->end = std::max(last->end, each.end);
+    last->from = std::min(last->from, each.from), last->to = std::max(last->to, each.to);
+  }
+  return use;
+}
+
+MemoryReport memoryReportOf(const Descriptor *commands, const Span *spans, size_t count, const Chip &chip) {
+  Living local, workspace;
+  std::map<std::pair<Region, uint32_t>, Seen> once; // constants by layer
+  for (size_t i = 0; i < count; ++i) {
+    Operand operands[kMostOperands];
+    size_t number = operandsOf(commands[i], operands);
+    bool isDma = findCommand(commands[i].header.opcode)->queue == Queue::dma;
+    for (bool writes : {false, true}) {
+      for (size_t k = 0; k < number; ++k) {
+        Region region = operands[k].tensor.region;
+        if (operands[k].written != writes || (region == Region::constants && !isDma)) {
+          continue;
+        }
+        for (Interval bytes : bytesOf(operands[k], chip)) {
+          if (region == Region::local || region == Region::workspace) {
+            Living &memory = region == Region::local ? local : workspace;
+            writes ? memory.write(bytes, spans[i], i) : memory.read(bytes, spans[i].end);
+          } else {
+            once[{region, region == Region::constants ? commands[i].header.layer : 0}].add(bytes);
+          }
+        }
+      }
+    }
+  }
+  MemoryReport report{local.finish(), workspace.finish()};
+  for (auto &[where, seen] : once) {
+    report.ddrLowerBound += seen.count();
+  }
+  return report;
+}
+
+} // namespace bmodel::npu

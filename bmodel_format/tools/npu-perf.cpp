@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- npu-perf.cpp - What a model for an NPU does with its time ------------===//
+//
+//   npu-perf FILE.bmodel [--stage N] [--chip-set FIELD=VALUE]... [--report FOLDER]
+//   npu-perf FILE.bmodel [--stage N] --commands
+//
+// N: of all the file's stages, from 0; else it is the first that is for an NPU.
+// The second one prints the commands, one a line, with the layer behind. The first prints the report as JSON, and with
+// --report writes it with the layers as CSV, a Chrome trace and pictures of the memories into a folder that is there.
+// Where the host runs a part of the model, the streams of the others are told as one, each behind the one before it.
+// Nothing runs: times depend on no data. Exit code 0, 1 with a message on stderr, 2 for wrong arguments. model_tool and
+// model_deploy put these into words.
+//
+//===----------------------------------------------------------------------===//
+#include "MapFile.h"
+
+#include "bmodel/npu/check.h"
+#include "bmodel/npu/model_stream.h"
+#include "bmodel/npu/report.h"
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+
+using namespace bmodel;
+using namespace bmodel::npu;
+
+namespace {
+
+int fail(const std::string &message) {
+  std::cerr << message << "\n";
+  return 1;
+}
+
+/// The file's chip with changed fields: only such as leave the program valid.
+std::string findChip(const ModelView &view, const StageDef &stage, const std::vector<std::string> &changes,
+                     Chip &chip) {
+  const ChipDef &def = *view.model->chips()->Get(stage.chip());
+  std::string text = def.description() ? def.description()->str() : "", error;
+  std::string told = def.fingerprint() ? def.fingerprint()->str() : "";
+  if (!parseChip(text, "the file's chip", chip, error)) {
+    return error;
+  }
+  if (fingerprint(chip) != told) {
+    return "the file's chip has the fingerprint " + fingerprint(chip) + ", its program is for " + told;
+  }
+  for (const std::string &change : changes) {
+    if (!setField(text, change, error)) {
+      return "--chip-set " + change + ": " + error;
+    }
+    if (!parseChip(text, "--chip-set " + change, chip, error)) {
+      return error;
+    }
+    if (fingerprint(chip) != told) {
+      return "--chip-set " + change +
+             " makes it a chip that the program was not made for: deploy the model for that one";
+    }
+  }
+  return "";
+}
+
+/// The stage of that number; the first for an NPU where none is given.
+std::string chooseStage(const ModelView &view, const std::string &number, const StageDef *&stage) {
+  std::string known;
+  for (const NumberedStage &each : findNpuStages(view)) {
+    if (number.empty() || number == std::to_string(each.number)) {
+      stage = each.stage;
+      return "";
+    }
+    known += (known.empty() ? "" : ", ") + std::to_string(each.number);
+  }
+  return known.empty() ? "the file has no program for an NPU: only those have an estimate of their time"
+                       : "stage " + number + " of the file is for no NPU; those are: " + known;
+}
+
+int tellCommands(const ModelStream &stream) {
+  Status status;
+  if (!verifyStream(stream.commands, stream.count, status)) {
+    return fail(status.message);
+  }
+  for (size_t i = 0; i < stream.count; ++i) {
+    uint32_t layer = stream.commands[i].header.layer;
+    std::cout << disassemble(stream.commands[i]) << (layer < stream.layers.size() ? "  # " + stream.layers[layer] : "")
+              << "\n";
+  }
+  return 0;
+}
+
+bool writeFile(const std::string &path, const std::string &text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  return bool(file);
+}
+
+/// A file's streams as one, each behind the one before it.
+struct Joined {
+  std::vector<Descriptor> commands;
+  std::vector<Cost> costs;
+  std::vector<Span> spans;
+  std::vector<std::string> layers;
+  Report report;
+  Roofline roofline;
+  MemoryReport memory; ///< peaks and bounds of all; no rectangles
+};
+
+/// One stream's memories as pictures: text of local.svg and ddr.svg.
+using Pictures = std::pair<std::string, std::string>;
+
+std::string join(const ModelStream &stream, const Chip &chip, Joined &joinedStreams, Pictures &pictures) {
+  Status status;
+  if (!checkOperands(stream.commands, stream.count, chip, stream.sizes, status)) {
+    return status.message;
+  }
+  std::vector<Cost> costs;
+  for (size_t i = 0; i < stream.count; ++i) {
+    costs.push_back(costOf(stream.commands[i], chip));
+  }
+  const Descriptor *commands = stream.commands;
+  std::vector<Span> spans = schedule(commands, costs.data(), stream.count, chip);
+  Report made = reportOf(commands, costs.data(), spans.data(), stream.count, stream.sizes.inputs);
+  MemoryReport memory = memoryReportOf(commands, spans.data(), stream.count, chip);
+  Roofline roofline = rooflineOf(commands, stream.count, memory, chip);
+  pictures = {memorySvg(memory.local, chip.name + ", local memory of a lane", chip.laneBytes, chip.banks, commands,
+                        chip, stream.layers),
+              memorySvg(joined(memory.workspace, commands), chip.name + ", intermediate results in DDR",
+                        stream.sizes.workspace, 0, commands, chip, stream.layers)};
+  Joined &all = joinedStreams;
+  auto layer = uint32_t(all.layers.size());
+  for (size_t i = 0; i < stream.count; ++i) {
+    all.commands.push_back(commands[i]);
+    all.commands.back().header.layer += layer;
+    all.spans.push_back({spans[i].begin + all.report.cycles, spans[i].end + all.report.cycles, spans[i].stalled});
+  }
+  all.costs.insert(all.costs.end(), costs.begin(), costs.end());
+  all.layers.insert(all.layers.end(), stream.layers.begin(), stream.layers.end());
+  append(all.report, made, layer);
+  all.roofline.compute += roofline.compute, all.roofline.ddr += roofline.ddr;
+  all.roofline.dense += roofline.dense, all.roofline.depthwise += roofline.depthwise;
+  all.roofline.vector += roofline.vector;
+  all.memory.ddrLowerBound += memory.ddrLowerBound;
+  for (auto [to, from] : {std::pair(&all.memory.local, &memory.local), {&all.memory.workspace, &memory.workspace}}) {
+    to->peak = std::max(to->peak, from->peak), to->top = std::max(to->top, from->top);
+  }
+  return "";
+}
+
+int report(const std::vector<ModelStream> &streams, const HostShare &host, const Chip &chip,
+           const std::string &folder) {
+  Joined all;
+  std::vector<Pictures> pictures(streams.size());
+  for (size_t i = 0; i < streams.size(); ++i) {
+    if (std::string message = join(streams[i], chip, all, pictures[i]); !message.empty()) {
+      return fail(message);
+    }
+  }
+  std::string json = reportJson(all.report, chip, all.layers, &all.memory, &all.roofline, &host);
+  std::cout << json;
+  if (folder.empty()) {
+    return 0;
+  }
+  std::vector<std::pair<std::string, std::string>> files = {
+      {"report.json", json},
+      {"layers.csv", layersCsv(all.report, chip, all.layers)},
+      {"trace.json",
+       chromeTrace(all.commands.data(), all.costs.data(), all.spans.data(), all.commands.size(), chip, all.layers)}};
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    std::string number = i ? "-" + std::to_string(i + 1) : "";
+    files.emplace_back("local" + number + ".svg", pictures[i].first);
+    files.emplace_back("ddr" + number + ".svg", pictures[i].second);
+  }
+  for (const auto &[name, text] : files) {
+    if (!writeFile(folder + "/" + name, text)) {
+      return fail("failed to write " + folder + "/" + name);
+    }
+  }
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  std::string path, folder;
+  std::vector<std::string> changes;
+  bool commands = false;
+  std::string number;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    bool hasValue = i + 1 < argc;
+    if (word == "--report" && hasValue) {
+      folder = argv[++i];
+    } else if (word == "--chip-set" && hasValue) {
+      changes.push_back(argv[++i]);
+    } else if (word == "--stage" && hasValue) {
+      number = argv[++i];
+    } else if (word == "--commands") {
+      commands = true;
+    } else if (path.empty() && word.rfind("--", 0) != 0) {
+      path = word;
+    } else {
+      std::cerr
+          << "usage: npu-perf FILE.bmodel [--stage N] [--chip-set FIELD=VALUE]... [--report FOLDER] | --commands\n";
+      return 2;
+    }
+  }
+  uint64_t bytes = 0;
+  const void *data = mapFile(path.c_str(), bytes);
+  ModelView view;
+  Status status;
+  if (!data) {
+    return fail("failed to read the file, or it is empty");
+  }
+  if (!openModel(data, bytes, view, status)) {
+    return fail(status.message);
+  }
+  std::vector<ModelStream> streams;
+  Chip chip;
+  const StageDef *stage = nullptr;
+  std::string message = chooseStage(view, number, stage);
+  if (message.empty()) {
+    message = findStreams(view, *stage, streams);
+  }
+  if (message.empty() && commands) {
+    int code = 0;
+    for (const ModelStream &stream : streams) {
+      code = code ? code : tellCommands(stream);
+    }
+    return code;
+  }
+  if (message.empty()) {
+    message = findChip(view, *stage, changes, chip);
+  }
+  return message.empty() ? report(streams, findHostShare(*stage), chip, folder) : fail(message);
+}
