@@ -5,10 +5,18 @@
 // add_relu.bmodel   y = relu(x + w), x and y f32 1x1024, w[i] = i - 3
 // blocked.bmodel    the same with the sum "sum" as f32 1x5x2x2 in blocks of 16 channels (x:
 // 1x1x2x2x16) dynamic.bmodel    y[i] = x[i] + N, x and y f32 [N], N in 1..64
+// stages.bmodel     add_relu, with a second stage for x and y f32 2x256 and the first of its weights
+// npu_add.bmodel    y = x + 2, x and y f32 1x1024, a command stream for npu-edge
+// npu_mixed.bmodel  y = relu(x + 2), the sum by that stream, the rest by a kernel of the host
 //
 //===----------------------------------------------------------------------===//
 #include "Fixture.h"
 
+#include "bmodel/npu/check.h"
+#include "bmodel/npu/program.h"
+#include "bmodel_format/test/TestChip.h"
+
+#include <bit>
 #include <cstdio>
 
 using namespace bmodel;
@@ -49,6 +57,134 @@ void makeDynamic(bmodel::test::AddRelu &model) {
   step.op.AsLaunchDef()->tile_count_slot = 0;
 }
 
+void makeStages(bmodel::test::AddRelu &model) {
+  auto smaller = std::make_unique<StageDefT>(model.stage());
+  for (auto &tensor : smaller->tensors) {
+    tensor->shape = {constantDim(2), constantDim(256)};
+    tensor->bytes /= 2;
+  }
+  for (auto &step : smaller->subnets[0]->plan) {
+    step->op.AsLaunchDef()->tile_count /= 2;
+  }
+  model.model.nets[0]->stages.push_back(std::move(smaller));
+}
+
+/// The program is the constant, the tensors are those of add_relu.
+std::vector<npu::Descriptor> addTwo(const npu::Chip &chip) {
+  using namespace npu;
+  auto place = [](Region region, uint64_t offset, Type type, int32_t size) {
+    return Tensor{.offset = offset, .strides = {0, 0, 0, size}, .region = region, .type = type};
+  };
+  Tensor x = place(Region::local, 0, Type::f32, 4), y = place(Region::local, 8192, Type::f32, 4);
+  Tensor input = place(Region::io, 0, Type::f32, 4), output = place(Region(int(Region::io) + 1), 0, Type::f32, 4);
+  Shape shape{{1, 1, 1, 1024}};
+  std::vector<Descriptor> commands = {encode(copy_command{.y = x, .x = input, .shape = shape}),
+                                      encode(map_command{.y = y,
+                                                         .a = x,
+                                                         .b = {},
+                                                         .c = {},
+                                                         .d = {},
+                                                         .shape = shape,
+                                                         .program = place(Region::constants, 0, Type::i32, 4),
+                                                         .length = 2,
+                                                         .plain = 1}),
+                                      encode(copy_command{.y = output, .x = y, .shape = shape})};
+  assignWaits(commands, chip);
+  return commands;
+}
+
+const npu::Instruction kAddTwo[] = {{npu::Op::constant, 1, 0, 0, std::bit_cast<uint32_t>(2.0f)},
+                                    {npu::Op::add, 2, 0, 1, 0}};
+
+uint32_t addVector(StageDefT &stage, const char *name, TensorRole role, Place place, uint32_t index = 0) {
+  uint32_t slot = addTensor(stage, name, DType::F32, std::array<int64_t, 2>{1, 1024});
+  stage.tensors[slot]->role = role;
+  stage.tensors[slot]->place = place, stage.tensors[slot]->place_index = index;
+  return slot;
+}
+
+/// A file for npu-edge with x and y, whose first code and constants are addTwo's.
+struct NpuModel {
+  NpuModel() {
+    model.producer = "test";
+    model.chips.push_back(std::make_unique<ChipDefT>());
+    model.chips[0]->name = chip.name, model.chips[0]->family = "npu";
+    model.chips[0]->description = npu::chipText("npu-edge"), model.chips[0]->fingerprint = npu::fingerprint(chip);
+    model.nets.push_back(std::make_unique<NetDefT>());
+    model.nets[0]->name = "main";
+    model.nets[0]->stages.push_back(std::make_unique<StageDefT>());
+    stage().inputs = {addVector(stage(), "x", TensorRole::Input, Place::Caller)};
+    stage().outputs = {addVector(stage(), "y", TensorRole::Output, Place::Caller)};
+    segments.emplace_back(SegmentKind::Code);
+    segments.emplace_back(SegmentKind::Constants);
+    segments[0].append({reinterpret_cast<const char *>(commands.data()), bytes()});
+    segments[1].append({reinterpret_cast<const char *>(kAddTwo), sizeof kAddTwo});
+  }
+
+  StageDefT &stage() { return *model.nets[0]->stages[0]; }
+  uint64_t bytes() const { return commands.size() * npu::kDescriptorBytes; }
+
+  SubnetDefT &addSubnet(const char *name, SubnetKind kind, uint32_t abi, int32_t code) {
+    stage().subnets.push_back(std::make_unique<SubnetDefT>());
+    SubnetDefT &subnet = *stage().subnets.back();
+    subnet.name = name, subnet.kind = kind, subnet.kernel_abi = abi, subnet.code_segment = code;
+    return subnet;
+  }
+
+  template <typename OpT>
+  static void addStep(SubnetDefT &subnet, OpT op, std::vector<uint32_t> writes) {
+    subnet.plan.push_back(std::make_unique<StepDefT>());
+    subnet.plan.back()->op.Set(std::move(op));
+    subnet.plan.back()->writes = std::move(writes);
+  }
+
+  int write(const std::string &path) {
+    const std::string error = writeModel(model, segments, path);
+    fprintf(stderr, "%s", error.c_str());
+    return !error.empty();
+  }
+
+  npu::Chip chip = npu::chipNamed("npu-edge");
+  std::vector<npu::Descriptor> commands = addTwo(chip);
+  ModelDefT model;
+  std::vector<SegmentContents> segments;
+};
+
+int writeNpu(const std::string &path) {
+  NpuModel file;
+  file.model.name = "npu_add";
+  RunStreamDefT stream;
+  stream.bytes = file.bytes();
+  NpuModel::addStep(file.addSubnet("main", SubnetKind::Npu, npu::kIsaVersion, 0), stream, {1});
+  return file.write(path);
+}
+
+/// The stream of npu_add, then the host's kernel "relu".
+int writeMixed(const std::string &path) {
+  NpuModel file;
+  file.model.name = "npu_mixed";
+  for (uint64_t bytes : {0, 4096}) {
+    file.stage().workspaces.push_back(std::make_unique<WorkspaceDefT>());
+    file.stage().workspaces.back()->bytes = bytes;
+  }
+  uint32_t between = addVector(file.stage(), "between", TensorRole::Workspace, Place::Workspace, 1);
+  file.segments.emplace_back(SegmentKind::Code);
+  file.segments[2].append(kernelCode());
+  SubnetDefT &main = file.addSubnet("main", SubnetKind::Control, 0, -1);
+  for (uint32_t callee : {1, 2}) {
+    CallSubnetDefT call;
+    call.subnet = callee;
+    NpuModel::addStep(main, call, {callee == 1 ? between : 1});
+  }
+  RunStreamOnDefT stream;
+  stream.bytes = file.bytes(), stream.inputs = {0}, stream.outputs = {between};
+  NpuModel::addStep(file.addSubnet("npu_0", SubnetKind::Npu, npu::kIsaVersion, 0), stream, {between});
+  SubnetDefT &host = file.addSubnet("host_1", SubnetKind::Host, BM_KERNEL_ABI_VERSION, 2);
+  host.cpu_features = BM_CPU_SSE2, host.reason = "'Relu_1' is here to be tested";
+  addLaunch(host, addKernel(host, "relu", 2), {between, 1}, 64, {1});
+  return file.write(path);
+}
+
 int write(bmodel::test::AddRelu &model, const std::string &path) {
   const std::string error = model.write(path);
   if (!error.empty()) {
@@ -65,9 +201,12 @@ int main(int argc, char **argv) {
     return 2;
   }
   const std::string folder = argv[1];
-  bmodel::test::AddRelu addRelu(kernelCode(), 1024), blocked(kernelCode(), 64), dynamic(kernelCode(), 64);
+  bmodel::test::AddRelu addRelu(kernelCode(), 1024), blocked(kernelCode(), 64), dynamic(kernelCode(), 64),
+      stages(kernelCode(), 1024);
   makeBlocked(blocked);
   makeDynamic(dynamic);
+  makeStages(stages);
   return write(addRelu, folder + "/add_relu.bmodel") || write(blocked, folder + "/blocked.bmodel") ||
-         write(dynamic, folder + "/dynamic.bmodel");
+         write(dynamic, folder + "/dynamic.bmodel") || write(stages, folder + "/stages.bmodel") ||
+         writeNpu(folder + "/npu_add.bmodel") || writeMixed(folder + "/npu_mixed.bmodel");
 }

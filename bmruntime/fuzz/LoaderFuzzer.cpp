@@ -76,7 +76,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (bmrt_model_open_memory(image.bytes, fileBytes, &options, &model, &status) == BMRT_OK) {
     bmrt_context_t *context = nullptr;
     if (bmrt_context_create(model, nullptr, &context, &status) == BMRT_OK) {
-      readInfos(context);
+      for (uint32_t stage = 0; stage < bmrt_model_stage_count(model, 0) && stage < 4; ++stage) {
+        (void)bmrt_context_set_stage(context, stage, &status);
+        readInfos(context);
+      }
+      const int64_t shape[BMRT_MAX_RANK] = {2, 512};
+      for (uint32_t i = 0; i < bmrt_context_input_count(context); ++i) {
+        (void)bmrt_context_set_input_shape(context, i, shape, 2, &status);
+      }
       bmrt_context_destroy(context);
     }
     bmrt_model_release(model);

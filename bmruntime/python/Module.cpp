@@ -95,20 +95,32 @@ struct Buffer {
 
 class Context {
 public:
-  Context(const bmrt::Model &model, uint32_t net, uint32_t stage, uint32_t threads)
-      : net(model, {.net = model.netName(net), .stage = stage, .threads = threads}) {}
+  /// |chip|: only stages for that one; empty: any.
+  Context(const bmrt::Model &model, uint32_t net, const std::string &chip, uint32_t threads)
+      : net(model, {.net = model.netName(net), .threads = threads, .chip = chip}) {}
 
-  /// Runs with |inputs| (contiguous, in order); returns ([(output, shape)], dump). |allocate|(dtype,
+  uint32_t stage() const { return net.stage(); }
+
+  /// The stage that inputs of these shapes are for.
+  uint32_t choose(const std::vector<std::vector<int64_t>> &shapes) {
+    const std::unique_lock<std::mutex> lock = take();
+    std::vector<const int64_t *> pointers;
+    std::vector<uint32_t> ranks;
+    for (const std::vector<int64_t> &shape : shapes) {
+      pointers.push_back(shape.data());
+      ranks.push_back(uint32_t(shape.size()));
+    }
+    bmrt::check(bmrt_context_set_input_shapes, net.get(), pointers.data(), ranks.data(), uint32_t(shapes.size()));
+    return net.stage();
+  }
+
+  /// Runs |stage| with |inputs| (contiguous, in order); returns ([(output, shape)], dump). |allocate|(dtype,
   /// shape) makes an array. An output of symbolic shape is allocated with its largest size: the result
   /// of |shape| lies at its front. With |dump| the dict holds every tensor of the ONNX graph that a
   /// step wrote; quantised ones as (array, info).
-  py::tuple run(const std::vector<py::buffer> &inputs, const py::object &allocate, bool dump) {
-    std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
-    {
-      // Another Python thread may hold the lock while it waits for the interpreter.
-      py::gil_scoped_release release;
-      lock.lock();
-    }
+  py::tuple run(uint32_t stage, const std::vector<py::buffer> &inputs, const py::object &allocate, bool dump) {
+    const std::unique_lock<std::mutex> lock = take();
+    bmrt::check(bmrt_context_set_stage, net.get(), stage);
     allocator = allocate;
     dumped = py::dict();
     const std::vector<Buffer> bound(inputs.begin(), inputs.end());
@@ -214,6 +226,12 @@ public:
   }
 
 private:
+  std::unique_lock<std::mutex> take() {
+    // Another Python thread may hold the lock while it waits for the interpreter.
+    py::gil_scoped_release release;
+    return std::unique_lock<std::mutex>(mutex);
+  }
+
   void *inputBuffer(uint32_t input) {
     void *data = nullptr;
     bmrt::check(bmrt_context_input_buffer, net.get(), input, &data);
@@ -389,7 +407,9 @@ PYBIND11_MODULE(_runtime, module) {
       .def("stage_count", &bmrt::Model::stageCount)
       .def("stage", describeStage);
   py::class_<Context>(module, "Context")
-      .def(py::init<const bmrt::Model &, uint32_t, uint32_t, uint32_t>())
+      .def(py::init<const bmrt::Model &, uint32_t, const std::string &, uint32_t>())
+      .def("stage", &Context::stage)
+      .def("choose", &Context::choose)
       .def("run", &Context::run)
       .def("run_keeping", &Context::runKeeping)
       .def("run_steps", &Context::runSteps)

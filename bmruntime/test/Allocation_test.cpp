@@ -67,13 +67,24 @@ bmrt_code_t useEverything(const char *path, bmrt_status_t *status) {
   code = code == BMRT_OK ? bmrt_context_run(context, status) : code;
   code = code == BMRT_OK ? bmrt_context_launch(context, status) : code;
   code = code == BMRT_OK ? bmrt_context_wait(context, status) : code;
+  code = code == BMRT_OK ? bmrt_context_set_stage(context, 1, status) : code;
+  code = code == BMRT_OK ? bmrt_context_run(context, status) : code;
   bmrt_context_destroy(context);
   return code;
+}
+
+/// A second stage that takes more memory.
+void addLargerStage(bmodel::test::AddRelu &test) {
+  auto larger = std::make_unique<bmodel::StageDefT>(test.stage());
+  larger->workspaces[0]->bytes *= 2;
+  larger->subnets[0]->plan[0]->op.AsLaunchDef()->scratch_bytes = 4096;
+  test.model.nets[0]->stages.push_back(std::move(larger));
 }
 
 TEST(Allocation, EachMayFail) {
   const std::string path = bmodel::test::temporaryPath("allocation.bmodel");
   bmodel::test::AddRelu test(bmodel::test::readBytes(BMRT_CTS_KERNELS), 1 << 20);
+  addLargerStage(test);
   ASSERT_EQ(test.write(path), "");
   bmrt_status_t status;
   ASSERT_EQ(useEverything(path.c_str(), &status), BMRT_OK) << status.message;

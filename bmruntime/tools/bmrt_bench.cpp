@@ -24,6 +24,8 @@ namespace {
 struct Options {
   std::string model, trace;
   std::vector<std::string> inputs; ///< NAME=FILE
+  std::vector<std::string> shapes; ///< NAME=1x3x224x224
+  std::string chip;
   uint32_t threads = 1, iterations = 50, warmup = 5;
   double seconds = 0;
   bool json = false, profile = false, trust = false;
@@ -80,6 +82,40 @@ void readInput(const bmrt_tensor_info_t &info, const std::string &path, char *da
          std::to_string(info.bytes) + " (" + bmrt_dtype_name(info.dtype) + ")");
   }
   std::copy(bytes.begin(), bytes.end(), data);
+}
+
+/// Goes to the stage of --shape: all shapes at once, the others as they are.
+void chooseStage(bmrt::Net &net, const Options &options) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (const bmrt_tensor_info_t &info : net.inputs()) {
+    shapes.emplace_back(info.max_shape, info.max_shape + info.rank);
+  }
+  for (const std::string &text : options.shapes) {
+    const size_t equals = text.rfind('=');
+    if (equals == std::string::npos) {
+      fail("--shape takes NAME=1x3x224x224, not '" + text + "'");
+    }
+    std::vector<int64_t> &shape = shapes[net.findInput(text.substr(0, equals))];
+    shape.clear();
+    for (size_t at = equals + 1; at <= text.size();) {
+      const size_t end = std::min(text.find('x', at), text.size());
+      char *behind = nullptr;
+      shape.push_back(strtoll(text.c_str() + at, &behind, 10));
+      if (end == at || behind != text.c_str() + end) {
+        fail("--shape takes NAME=1x3x224x224, not '" + text + "'");
+      }
+      at = end + 1;
+    }
+  }
+  std::vector<const int64_t *> pointers;
+  std::vector<uint32_t> ranks;
+  for (const std::vector<int64_t> &shape : shapes) {
+    pointers.push_back(shape.data());
+    ranks.push_back(uint32_t(shape.size()));
+  }
+  if (!options.shapes.empty()) {
+    bmrt::check(bmrt_context_set_input_shapes, net.get(), pointers.data(), ranks.data(), uint32_t(shapes.size()));
+  }
 }
 
 void fillInputs(bmrt::Net &net, const Options &options) {
@@ -167,10 +203,10 @@ void report(const bmrt::Net &net, const std::vector<double> &times, double loadS
   const double minimum = times[0] * 1e3, median = quantile(times, 0.5) * 1e3;
   const double p90 = quantile(times, 0.9) * 1e3;
   if (options.json) {
-    printf("{\"model\":%s,\"threads\":%u,\"iterations\":%zu,\"load_ms\":%.3f,\"min_ms\":%.4f,"
+    printf("{\"model\":%s,\"stage\":%u,\"threads\":%u,\"iterations\":%zu,\"load_ms\":%.3f,\"min_ms\":%.4f,"
            "\"median_ms\":%.4f,\"p90_ms\":%.4f,\"peak_mib\":%.1f",
-           quoted(options.model).c_str(), options.threads, times.size(), loadSeconds * 1e3, minimum, median, p90,
-           peakMib());
+           quoted(options.model).c_str(), net.stage(), options.threads, times.size(), loadSeconds * 1e3, minimum,
+           median, p90, peakMib());
   } else {
     printf("%s: %u thread%s, %zu runs: median %.3f ms, min %.3f ms, p90 %.3f ms; loaded in %.2f ms; "
            "peak %.0f MiB\n",
@@ -190,7 +226,8 @@ void report(const bmrt::Net &net, const std::vector<double> &times, double loadS
 int run(const Options &options) {
   const double begin = secondsNow();
   const bmrt::Model model(options.model, options.trust);
-  bmrt::Net net(model, {.threads = options.threads});
+  bmrt::Net net(model, {.threads = options.threads, .chip = options.chip});
+  chooseStage(net, options);
   const double loadSeconds = secondsNow() - begin;
   fillInputs(net, options);
   const std::vector<double> times = measure(net, options);
@@ -207,6 +244,9 @@ int main(int argc, char **argv) {
   Options options;
   CLI::App app{"Measures the latency of a .bmodel on random or given inputs."};
   app.add_option("model,--model", options.model, "the .bmodel")->required();
+  app.add_option("--shape", options.shapes, "NAME=1x3x224x224: of a model for several shapes, the stage to run");
+  app.add_option("--chip", options.chip,
+                 "of a model for several chips: only its stages for that one, by name or family");
   app.add_option("--threads", options.threads, "threads, including the caller's")->check(CLI::Range(1, 1024));
   app.add_option("--iters", options.iterations, "counted runs at least")->check(CLI::Range(1, 1000000000));
   app.add_option("--warmup", options.warmup, "runs before those that count");

@@ -177,15 +177,17 @@ BMRT_API bmrt_code_t bmrt_model_output_info(const bmrt_model_t *model, uint32_t 
 
 /*===- Context --------------------------------------------------------------===*/
 
+/* The first stage that can run here, and then the one that the shapes of the inputs ask for. */
 #define BMRT_FIRST_RUNNABLE_STAGE UINT32_MAX
 
 typedef struct bmrt_context_options_t {
   size_t struct_size;       /* sizeof(bmrt_context_options_t) */
   const char *net;          /* NULL: the first */
-  uint32_t stage;           /* or BMRT_FIRST_RUNNABLE_STAGE */
+  uint32_t stage;           /* the only one; or BMRT_FIRST_RUNNABLE_STAGE */
   uint32_t threads;         /* including the caller's; 0 = 1 */
   void *workspace;          /* NULL: allocated; else BMRT_ALIGNMENT-aligned, the context's until */
-  uint64_t workspace_bytes; /* it is destroyed, at least bmrt_stage_info_t.workspace_bytes */
+  uint64_t workspace_bytes; /* it is destroyed, at least bmrt_stage_info_t.workspace_bytes of each stage used */
+  const char *chip;         /* NULL: any; else only stages for this chip: a name or a family, "npu-base", "x86" */
 } bmrt_context_options_t;
 
 /* |options| may be NULL: first net, first runnable stage, one thread. */
@@ -208,9 +210,23 @@ BMRT_API bmrt_code_t bmrt_context_find_output(const bmrt_context_t *context, con
                                               bmrt_status_t *out_status);
 
 /* Checks |shape| against the model and gives symbolic dims their value. Needed only for inputs with
- * symbolic dims; a static shape is merely compared. */
+ * symbolic dims, and for nets of several stages; else a static shape is merely compared.
+ *
+ * A context that was made with BMRT_FIRST_RUNNABLE_STAGE goes to the first stage that can run here, of the
+ * chip that was asked for, and takes this shape: one that keeps the shapes of the other inputs if there is
+ * one. Functions that name inputs, outputs or steps are about the stage that the context is at: buffers are
+ * bound, hooks see and profiles have the steps, and states are kept, stage by stage. Stages share threads,
+ * workspace and constants. BMRT_INVALID_ARGUMENT lists the shapes that there are. */
 BMRT_API bmrt_code_t bmrt_context_set_input_shape(bmrt_context_t *context, uint32_t input, const int64_t *shape,
                                                   uint32_t rank, bmrt_status_t *out_status);
+
+/* The same with the shapes of all inputs, in their order, so that no stage in between is looked for. */
+BMRT_API bmrt_code_t bmrt_context_set_input_shapes(bmrt_context_t *context, const int64_t *const *shapes,
+                                                   const uint32_t *ranks, uint32_t count, bmrt_status_t *out_status);
+
+/* The stage that the context is at, and another one by its number. */
+BMRT_API uint32_t bmrt_context_stage(const bmrt_context_t *context);
+BMRT_API bmrt_code_t bmrt_context_set_stage(bmrt_context_t *context, uint32_t stage, bmrt_status_t *out_status);
 
 /* Uses |data| (row-major, |bytes| = info.bytes) as the input of later runs. It is read during runs:
  * in place if aligned to BMRT_ALIGNMENT, else through a copy at the start of each run. NULL returns

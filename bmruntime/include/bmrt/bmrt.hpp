@@ -81,7 +81,8 @@ private:
 struct NetOptions {
   std::string net = {}; ///< empty: the first
   uint32_t stage = BMRT_FIRST_RUNNABLE_STAGE;
-  uint32_t threads = 1; ///< including the caller's
+  uint32_t threads = 1;  ///< including the caller's
+  std::string chip = {}; ///< empty: any; else a name or a family
 };
 
 /// A context: one place to run a net.
@@ -93,6 +94,7 @@ public:
     c.net = options.net.empty() ? nullptr : options.net.c_str();
     c.stage = options.stage;
     c.threads = options.threads;
+    c.chip = options.chip.empty() ? nullptr : options.chip.c_str();
     bmrt_context_t *created = nullptr;
     check(bmrt_context_create, model.get(), &c, &created);
     handle.reset(created);
@@ -124,6 +126,13 @@ public:
     check(bmrt_context_find_output, get(), name.c_str(), &index);
     return index;
   }
+
+  /// The shape of an input: of nets with several stages this is what chooses one, and voids what infos said before.
+  void setShape(const std::string &name, const std::vector<int64_t> &shape) {
+    check(bmrt_context_set_input_shape, get(), findInput(name), shape.data(), uint32_t(shape.size()));
+  }
+  /// The number of the stage that is run now.
+  uint32_t stage() const { return bmrt_context_stage(get()); }
 
   /// Later runs read |data|, which stays the caller's.
   void setInput(const std::string &name, const void *data, uint64_t bytes) {

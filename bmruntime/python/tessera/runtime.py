@@ -5,7 +5,8 @@
     net = rt.load("m.bmodel", threads=2).net()
     out = net({"input": array})
 
-Arrays go in and come out as dicts by ONNX name. Inputs may be numpy arrays or anything with
+Arrays go in and come out as dicts by ONNX name. Of a file with stages for several shapes or chips the first
+runs that can run here and takes the arrays. Inputs may be numpy arrays or anything with
 `__dlpack__` (e.g. torch tensors on the CPU); contiguous inputs at a multiple of 64 bytes are read in
 place, and the interpreter lock is released during runs. bfloat16 travels as uint16 bits.
 """
@@ -15,7 +16,7 @@ import json
 import math
 import os
 from dataclasses import dataclass
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -43,6 +44,17 @@ class TensorInfo:
     axis: int | None
     preprocess: dict[str, Any] | None
     """The record of the pre-processing the model was made with."""
+
+
+@dataclass(frozen=True)
+class StageInfo:
+    """The program of a net for one chip and one set of input shapes."""
+
+    name: str
+    chip: str
+    runnable: bool
+    inputs: list[TensorInfo]
+    outputs: list[TensorInfo]
 
 
 @dataclass(frozen=True)
@@ -80,25 +92,37 @@ class Model:
         self._model = _runtime.Model(os.fspath(path), trust)
         self.nets: list[str] = self._model.net_names
 
-    def net(self, name: str | None = None, threads: int | None = None) -> Net:
-        """A place to run the net `name` (default: the first)."""
+    def net(self, name: str | None = None, threads: int | None = None, chip: str | None = None) -> Net:
+        """A place to run the net `name` (default: the first). chip: only its stages for that chip, by name or family
+        ("npu-base", "x86"); default: any."""
         if name is not None and name not in self.nets:
             raise Error(f"the model has no net '{name}'; it has {_quoted(self.nets)}")
         index = 0 if name is None else self.nets.index(name)
-        return Net(self._model, index, self._threads if threads is None else _check_threads(threads))
+        return Net(self._model, index, self._threads if threads is None else _check_threads(threads), chip)
 
 
 class Net:
     """One place to run a net. Threads may share it, but their runs take turns."""
 
-    def __init__(self, model: _runtime.Model, net: int, threads: int) -> None:
-        self._model = model
-        self._net = net
-        self._threads = threads
+    def __init__(self, model: _runtime.Model, net: int, threads: int, chip: str | None = None) -> None:
         self._stages = [model.stage(net, i) for i in range(model.stage_count(net))]
-        self._contexts: dict[int, _runtime.Context] = {}
-        self._stage = next((i for i, s in enumerate(self._stages) if s["runnable"]), 0)
-        self._context(self._stage)
+        self._context = _runtime.Context(model, net, chip or "", threads)
+        self._stage: int = self._context.stage()
+
+    @property
+    def stages(self) -> list[StageInfo]:
+        """All there are in the file, in its order; runs of several shapes go from one to another."""
+        return [StageInfo(stage["name"], stage["chip"], stage["runnable"], [_tensor_info(info) for info in stage["inputs"]],
+                          [_tensor_info(info) for info in stage["outputs"]]) for stage in self._stages]
+
+    @property
+    def stage(self) -> int:
+        """The number of the stage that ran last, or would run first."""
+        return self._stage
+
+    def use(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        """Goes to the stage for inputs of these shapes, of which inputs, outputs, chip and memory tell from here on."""
+        self._stage = self._context.choose([list(shapes[info["name"]]) for info in self._check_given(shapes, self._stage)])
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -137,7 +161,7 @@ class Net:
         if inputs is None:
             inputs = {info.name: np.zeros(info.max_shape, info.dtype) for info in self.inputs}
         self._run(inputs, dump=False)
-        context = self._context(self._stage)
+        context = self._context
         context.set_profiling(True)
         for _ in range(runs):
             self._run(inputs, dump=False)
@@ -145,28 +169,28 @@ class Net:
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes the last profiled run for chrome://tracing or Perfetto."""
-        self._context(self._stage).write_trace(os.fspath(path))
+        self._context.write_trace(os.fspath(path))
 
     def probe(self) -> Probe:
         """For looking at, and changing, the tensors between the steps. The net must not be run meanwhile."""
-        return Probe(self._stages[self._stage], self._context(self._stage))
-
-    def _context(self, stage: int) -> _runtime.Context:
-        if stage not in self._contexts:
-            self._contexts[stage] = _runtime.Context(self._model, self._net, stage, self._threads)
-        return self._contexts[stage]
+        return Probe(self._stages[self._stage], self._context)
 
     def _run(self, inputs: Mapping[str, Any], dump: bool) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        arrays = self._check_names(inputs)
-        self._stage = self._choose_stage(arrays)
-        stage = self._stages[self._stage]
+        number = self._stage  # another thread may change it
+        wanted = self._check_given(inputs, number)
+        arrays = {name: _as_array(name, value) for name, value in inputs.items()}
+        if len(self._stages) > 1 and not all(_shape_fits(info, arrays[info["name"]].shape) for info in wanted):
+            number = self._context.choose([list(arrays[info["name"]].shape) for info in wanted])
+        stage = self._stages[number]
         ordered = [_check_array(info, arrays[info["name"]]) for info in stage["inputs"]]
-        outputs, dumped = self._context(self._stage).run(ordered, _aligned_empty, dump)
+        outputs, dumped = self._context.run(number, ordered, _aligned_empty, dump)
+        self._stage = number
         return {info["name"]: _front(array, shape)
                 for info, (array, shape) in zip(stage["outputs"], outputs)}, dumped
 
-    def _check_names(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        wanted = self._stages[self._stage]["inputs"]
+    def _check_given(self, inputs: Mapping[str, Any], stage: int) -> list[dict[str, Any]]:
+        """The stage's inputs, for all of which there is something."""
+        wanted: list[dict[str, Any]] = self._stages[stage]["inputs"]
         names = [info["name"] for info in wanted]
         if not isinstance(inputs, Mapping):
             raise Error(f"inputs must be a dict of arrays by name ({_quoted(names)}), not {type(inputs).__name__}")
@@ -176,14 +200,7 @@ class Net:
         missing = [_describe(info) for info in wanted if info["name"] not in inputs]
         if missing:
             raise Error(f"input {', '.join(missing)} is missing")
-        return {name: _as_array(name, value) for name, value in inputs.items()}
-
-    def _choose_stage(self, arrays: dict[str, np.ndarray]) -> int:
-        """The runnable stage whose shapes fit; the present one if none does, for its message."""
-        for index, stage in enumerate(self._stages):
-            if stage["runnable"] and all(_shape_fits(info, arrays[info["name"]].shape) for info in stage["inputs"]):
-                return index
-        return self._stage
+        return wanted
 
 
 def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:
@@ -196,13 +213,17 @@ def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:
 
 
 def _real(array: np.ndarray, info: dict[str, Any]) -> np.ndarray:
-    """The float32 numbers that a tensor of integers or bfloat16 stands for."""
+    """The float32 numbers that a tensor of integers or bfloat16, or one that is scaled, stands for."""
+    if info["type"] == "bf16":
+        array = (array.astype(np.uint32) << 16).view(np.float32)
     if not info["scales"]:
-        return (array.astype(np.uint32) << 16).view(np.float32)
+        return array
     shape = [1] * array.ndim
     if len(info["scales"]) > 1:
         shape[info["axis"]] = -1
     scale = np.asarray(info["scales"], np.float32).reshape(shape)
+    if array.dtype.kind == "f":
+        return array.astype(np.float32) * scale
     return (array.astype(np.int64) - np.asarray(info["zero_points"]).reshape(shape)).astype(np.float32) * scale
 
 

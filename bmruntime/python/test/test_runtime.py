@@ -193,3 +193,33 @@ def test_probe_refuses_steps_that_are_not_there(models, x):
     for begin, end in ((0, probe.steps + 1), (1, 0)):
         with pytest.raises(rt.Error, match="are no part of the net"):
             probe.run_steps(begin, end)
+
+
+def test_shapes_choose_the_stage(models):
+    net = rt.load(models / "stages.bmodel", threads=2).net()
+    assert [stage.inputs[0].shape for stage in net.stages] == [(1, 1024), (2, 256)] and net.stage == 0
+    x = np.arange(1024, dtype=np.float32).reshape(1, 1024)
+    for _ in range(2):
+        assert np.array_equal(net({"x": x})["y"], np.maximum(x + weights(1024), 0)) and net.stage == 0
+        small = x[:, :512].reshape(2, 256)
+        assert np.array_equal(net({"x": small})["y"].ravel(), np.maximum(x[0, :512] + weights(512), 0)) and net.stage == 1
+    with pytest.raises(rt.Error, match=r"no stage of the net takes inputs of 3x3; there are 1x1024 \(x86\); 2x256 \(x86\)"):
+        net({"x": np.zeros((3, 3), np.float32)})
+    net.use({"x": (1, 1024)})
+    assert net.stage == 0 and net.inputs[0].shape == (1, 1024)
+    with pytest.raises(rt.Error, match="input 'x' .* is missing"):
+        net.use({})
+
+
+def test_threads_share_a_net_of_several_stages(models):
+    from concurrent.futures import ThreadPoolExecutor
+
+    net = rt.load(models / "stages.bmodel").net()
+
+    def run(i: int) -> bool:
+        shape = ((1, 1024), (2, 256))[i % 2]
+        x = np.full(shape, i, np.float32)
+        return np.array_equal(net({"x": x})["y"].ravel(), np.maximum(x.ravel() + weights(x.size), 0))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(run, range(400)))

@@ -24,23 +24,24 @@ protected:
   ~CodeImage() = default;
 };
 
-/// What the regions of a command stream are. Before a run only the sizes are known.
-struct StreamMemory {
+/// What a step that runs a command stream runs, and what its regions are. Before a run only the sizes are known.
+struct StreamRun {
+  const bmodel::StepDef *step = nullptr;
+  const unsigned char *code = nullptr; ///< the subnet's code segment
+  uint64_t offset = 0, bytes = 0;      ///< of the commands, in there
   const unsigned char *constants = nullptr;
   uint64_t constantBytes = 0;
   char *workspace = nullptr;
   uint64_t workspaceBytes = 0;
-  char *const *io = nullptr; ///< inputs of the stage, then outputs
+  char *const *io = nullptr; ///< what the stream reads, then what it writes
   const uint64_t *ioBytes = nullptr;
   uint32_t ioCount = 0, inputs = 0;
 };
 
-/// A subnet of command streams.
+/// What the streams of a subnet are for.
 struct StreamProgram {
   const bmodel::ChipDef *chip = nullptr;
   const bmodel::SubnetDef *subnet = nullptr;
-  const unsigned char *code = nullptr; ///< the subnet's code segment
-  StreamMemory memory;
 };
 
 /// One chip at work for one context.
@@ -49,8 +50,7 @@ public:
   /// Ends and frees it.
   virtual void destroy() = 0;
 
-  virtual bmrt_code_t run(const unsigned char *code, const bmodel::RunStreamDef &stream, const StreamMemory &memory,
-                          bmrt_status_t *status) = 0;
+  virtual bmrt_code_t run(const StreamRun &stream, bmrt_status_t *status) = 0;
 
 protected:
   ~StreamRunner() = default;
@@ -69,13 +69,27 @@ struct Backend {
 
   // Of chips that run command streams; null for others.
 
-  /// Checks all streams of a subnet, once when the model is opened.
-  bmrt_code_t (*verify)(const StreamProgram &program, bmrt_status_t *status) = nullptr;
+  /// Checks a stream of a subnet, once when the model is opened.
+  bmrt_code_t (*verify)(const StreamProgram &program, const StreamRun &stream, bmrt_status_t *status) = nullptr;
+  /// One for all subnets of a chip.
   bmrt_code_t (*makeRunner)(const StreamProgram &program, StreamRunner **out, bmrt_status_t *status) = nullptr;
 };
 
-/// The back end for |kind|, or null if this library has none. Control subnets need none.
-const Backend *findBackend(bmodel::SubnetKind kind);
+/// The back end for |kind|; control subnets need none. One that is a library of its own is loaded when it is first
+/// asked for, from the folder that this library lies in; the status says what is missing. From any thread.
+bmrt_code_t findBackend(bmodel::SubnetKind kind, const Backend **out, bmrt_status_t *status);
+
+/// What a back end in a library of its own exports, as `bmrt_plugin`. Both libraries must be of one release: what they
+/// say to each other is this folder's headers.
+struct Plugin {
+  const char *release; ///< kPluginRelease
+  const Backend *backend;
+};
+#define BMRT_RELEASE_TEXT2(x) #x
+#define BMRT_RELEASE_TEXT(x) BMRT_RELEASE_TEXT2(x)
+/// The number behind the release counts changes of this folder's interface in between.
+inline constexpr const char *kPluginRelease =
+    BMRT_RELEASE_TEXT(BMRT_VERSION_MAJOR) "." BMRT_RELEASE_TEXT(BMRT_VERSION_MINOR) "-2";
 
 } // namespace bmrt::core
 

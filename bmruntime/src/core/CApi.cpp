@@ -17,11 +17,6 @@ using namespace bmrt::core;
 
 namespace {
 
-template <typename T>
-uint32_t count(const flatbuffers::Vector<T> *vector) {
-  return vector ? vector->size() : 0;
-}
-
 /// A caller compiled against an older header passes a shorter struct; what it lacks keeps its
 /// default.
 template <typename Options>
@@ -162,8 +157,8 @@ bmrt_code_t bmrt_model_stage_info(const bmrt_model_t *model, uint32_t net, uint3
     const bool constant = tensor.place() == bmodel::Place::Segment && tensor.view_of() < 0;
     info.constant_bytes += constant ? tensor.bytes() : 0;
   }
+  info.workspace_bytes = workspaceBytes(def);
   for (uint32_t i = 0; i < count(def.workspaces()); ++i) {
-    info.workspace_bytes += (def.workspaces()->Get(i)->bytes() + 63) / 64 * 64;
     info.workspace_lower_bound += def.workspaces()->Get(i)->lower_bound();
   }
   info.state_bytes = def.state_bytes();
@@ -208,38 +203,57 @@ bmrt_code_t bmrt_context_create(bmrt_model_t *model, const bmrt_context_options_
 
 void bmrt_context_destroy(bmrt_context_t *context) { destroyObject(context); }
 
-uint32_t bmrt_context_input_count(const bmrt_context_t *context) { return uint32_t(context->inputs.size()); }
+uint32_t bmrt_context_input_count(const bmrt_context_t *context) { return uint32_t(context->stage().inputs.size()); }
 
-uint32_t bmrt_context_output_count(const bmrt_context_t *context) { return uint32_t(context->outputs.size()); }
+uint32_t bmrt_context_output_count(const bmrt_context_t *context) { return uint32_t(context->stage().outputs.size()); }
 
 bmrt_code_t bmrt_context_input_info(const bmrt_context_t *context, uint32_t input, bmrt_tensor_info_t *out_info,
                                     bmrt_status_t *out_status) {
-  const bmodel::StageDef &stage = *context->program->def;
-  return describePort(stage, stage.inputs(), "input", input, context->dims.data(), out_info, out_status);
+  const bmodel::StageDef &stage = *context->stage().program->def;
+  return describePort(stage, stage.inputs(), "input", input, context->stage().dims.data(), out_info, out_status);
 }
 
 bmrt_code_t bmrt_context_output_info(const bmrt_context_t *context, uint32_t output, bmrt_tensor_info_t *out_info,
                                      bmrt_status_t *out_status) {
-  const bmodel::StageDef &stage = *context->program->def;
-  return describePort(stage, stage.outputs(), "output", output, context->dims.data(), out_info, out_status);
+  const bmodel::StageDef &stage = *context->stage().program->def;
+  return describePort(stage, stage.outputs(), "output", output, context->stage().dims.data(), out_info, out_status);
 }
 
 bmrt_code_t bmrt_context_find_input(const bmrt_context_t *context, const char *name, uint32_t *out_input,
                                     bmrt_status_t *out_status) {
-  return findPort(context->inputs, "input", name, out_input, out_status);
+  return findPort(context->stage().inputs, "input", name, out_input, out_status);
 }
 
 bmrt_code_t bmrt_context_find_output(const bmrt_context_t *context, const char *name, uint32_t *out_output,
                                      bmrt_status_t *out_status) {
-  return findPort(context->outputs, "output", name, out_output, out_status);
+  return findPort(context->stage().outputs, "output", name, out_output, out_status);
 }
 
 bmrt_code_t bmrt_context_set_input_shape(bmrt_context_t *context, uint32_t input, const int64_t *shape, uint32_t rank,
                                          bmrt_status_t *out_status) {
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  BMRT_RETURN_IF_ERROR(getPort(context->inputs, "input", input, &port, out_status));
-  BMRT_RETURN_IF_ERROR(context->setInputShape(*port, shape, rank, out_status));
+  BMRT_RETURN_IF_ERROR(getPort(context->stage().inputs, "input", input, &port, out_status));
+  BMRT_RETURN_IF_ERROR(context->setInputShape(input, shape, rank, out_status));
+  return succeed(out_status);
+}
+
+bmrt_code_t bmrt_context_set_input_shapes(bmrt_context_t *context, const int64_t *const *shapes, const uint32_t *ranks,
+                                          uint32_t count, bmrt_status_t *out_status) {
+  BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
+  if (count != context->stage().inputs.size()) {
+    return BMRT_FAIL(out_status, INVALID_ARGUMENT, "%" PRIu32 " shapes for %zu inputs", count,
+                     context->stage().inputs.size());
+  }
+  BMRT_RETURN_IF_ERROR(context->setInputShapes(shapes, ranks, out_status));
+  return succeed(out_status);
+}
+
+uint32_t bmrt_context_stage(const bmrt_context_t *context) { return context->stage().program->stageIndex; }
+
+bmrt_code_t bmrt_context_set_stage(bmrt_context_t *context, uint32_t stage, bmrt_status_t *out_status) {
+  BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
+  BMRT_RETURN_IF_ERROR(context->setStage(stage, out_status));
   return succeed(out_status);
 }
 
@@ -247,10 +261,10 @@ bmrt_code_t bmrt_context_bind_input(bmrt_context_t *context, uint32_t input, con
                                     bmrt_status_t *out_status) {
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  BMRT_RETURN_IF_ERROR(getPort(context->inputs, "input", input, &port, out_status));
-  const uint64_t expected = currentBytes(*port->def, context->dims.data());
+  BMRT_RETURN_IF_ERROR(getPort(context->stage().inputs, "input", input, &port, out_status));
+  const uint64_t expected = currentBytes(*port->def, context->stage().dims.data());
   // Only read: inputs are never among the tensors a step writes (validateModel).
-  BMRT_RETURN_IF_ERROR(context->bind(*port, const_cast<void *>(data), bytes, expected, out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().bind(*port, const_cast<void *>(data), bytes, expected, out_status));
   return succeed(out_status);
 }
 
@@ -258,8 +272,8 @@ bmrt_code_t bmrt_context_bind_output(bmrt_context_t *context, uint32_t output, v
                                      bmrt_status_t *out_status) {
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  BMRT_RETURN_IF_ERROR(getPort(context->outputs, "output", output, &port, out_status));
-  BMRT_RETURN_IF_ERROR(context->bind(*port, data, bytes, port->def->bytes(), out_status));
+  BMRT_RETURN_IF_ERROR(getPort(context->stage().outputs, "output", output, &port, out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().bind(*port, data, bytes, port->def->bytes(), out_status));
   return succeed(out_status);
 }
 
@@ -267,9 +281,9 @@ bmrt_code_t bmrt_context_input_buffer(bmrt_context_t *context, uint32_t input, v
                                       bmrt_status_t *out_status) {
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  BMRT_RETURN_IF_ERROR(getPort(context->inputs, "input", input, &port, out_status));
-  BMRT_RETURN_IF_ERROR(context->ensureOwn(*port, out_status));
-  BMRT_RETURN_IF_ERROR(context->bind(*port, nullptr, 0, 0, out_status));
+  BMRT_RETURN_IF_ERROR(getPort(context->stage().inputs, "input", input, &port, out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().ensureOwn(*port, out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().bind(*port, nullptr, 0, 0, out_status));
   *out_data = port->own.data();
   return succeed(out_status);
 }
@@ -278,8 +292,8 @@ bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output, c
                                      bmrt_status_t *out_status) {
   Port *port = nullptr;
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  BMRT_RETURN_IF_ERROR(getPort(context->outputs, "output", output, &port, out_status));
-  const void *data = context->outputAddress(*port);
+  BMRT_RETURN_IF_ERROR(getPort(context->stage().outputs, "output", output, &port, out_status));
+  const void *data = context->stage().outputAddress(*port);
   if (!data) {
     return BMRT_FAIL(out_status, FAILED_PRECONDITION, "output '%.100s' has no data before a run",
                      port->def->name()->c_str());
@@ -290,12 +304,14 @@ bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output, c
 
 bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  BMRT_RETURN_IF_ERROR(context->run(out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().run(out_status));
   return succeed(out_status);
 }
 
 bmrt_code_t bmrt_context_launch(bmrt_context_t *context, bmrt_status_t *out_status) {
-  auto run = [](void *argument, bmrt_status_t *status) { return static_cast<bmrt_context_t *>(argument)->run(status); };
+  auto run = [](void *argument, bmrt_status_t *status) {
+    return static_cast<bmrt_context_t *>(argument)->stage().run(status);
+  };
   BMRT_RETURN_IF_ERROR(context->async.launch(run, context, out_status));
   return succeed(out_status);
 }
@@ -306,13 +322,15 @@ bmrt_code_t bmrt_context_wait(bmrt_context_t *context, bmrt_status_t *out_status
 
 bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  context->resetState();
+  context->stage().resetState();
   return succeed(out_status);
 }
 
 //===- Steps --------------------------------------------------------------===//
 
-uint32_t bmrt_context_step_count(const bmrt_context_t *context) { return uint32_t(context->plan.getSteps().size()); }
+uint32_t bmrt_context_step_count(const bmrt_context_t *context) {
+  return uint32_t(context->stage().plan.getSteps().size());
+}
 
 static bmrt_code_t checkStep(const bmrt_context_t *context, uint32_t step, bmrt_status_t *status) {
   const uint32_t total = bmrt_context_step_count(context);
@@ -322,24 +340,24 @@ static bmrt_code_t checkStep(const bmrt_context_t *context, uint32_t step, bmrt_
 bmrt_code_t bmrt_context_step_info(const bmrt_context_t *context, uint32_t step, bmrt_step_info_t *out_info,
                                    bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkStep(context, step, out_status));
-  describeStep(context->plan, step, *out_info);
+  describeStep(context->stage().plan, step, *out_info);
   return succeed(out_status);
 }
 
 bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index,
                                     bmrt_tensor_view_t *out_view, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkStep(context, step->index, out_status));
-  const auto *writes = context->plan.getSteps()[step->index].def->writes();
+  const auto *writes = context->stage().plan.getSteps()[step->index].def->writes();
   if (index >= count(writes)) {
     return BMRT_FAIL(out_status, NOT_FOUND, "step %" PRIu32 " writes %" PRIu32 " tensors, not %" PRIu32, step->index,
                      count(writes), index);
   }
   const uint32_t slot = writes->Get(index);
-  const void *data = context->address(slot);
+  const void *data = context->stage().address(slot);
   if (!data) {
     return BMRT_FAIL(out_status, FAILED_PRECONDITION, "the context has not run");
   }
-  describeTensor(*context->program->def->tensors()->Get(slot), context->dims.data(), out_view->info);
+  describeTensor(*context->stage().program->def->tensors()->Get(slot), context->stage().dims.data(), out_view->info);
   out_view->data = data;
   return succeed(out_status);
 }
@@ -355,7 +373,7 @@ bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info
 
 bmrt_code_t bmrt_context_run_steps(bmrt_context_t *context, uint32_t begin, uint32_t end, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  BMRT_RETURN_IF_ERROR(context->runSteps(begin, end, out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().runSteps(begin, end, out_status));
   return succeed(out_status);
 }
 
@@ -366,21 +384,21 @@ void bmrt_context_set_step_hook(bmrt_context_t *context, bmrt_step_hook_t hook, 
 
 bmrt_code_t bmrt_context_set_profiling(bmrt_context_t *context, bool enabled, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  BMRT_RETURN_IF_ERROR(context->profile.enable(enabled, context->plan.getSteps().size(), out_status));
+  BMRT_RETURN_IF_ERROR(context->setProfiling(enabled, out_status));
   return succeed(out_status);
 }
 
 bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step, bmrt_step_time_t *out_time,
                                    bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkStep(context, step, out_status));
-  if (!context->profile.isEnabled()) {
+  if (!context->stage().profile.isEnabled()) {
     return BMRT_FAIL(out_status, FAILED_PRECONDITION, "no times: switch profiling on and run first");
   }
-  *out_time = context->profile.time(step);
+  *out_time = context->stage().profile.time(step);
   return succeed(out_status);
 }
 
 bmrt_code_t bmrt_context_write_trace(const bmrt_context_t *context, const char *path, bmrt_status_t *out_status) {
-  BMRT_RETURN_IF_ERROR(context->profile.writeTrace(context->plan, path, out_status));
+  BMRT_RETURN_IF_ERROR(context->stage().profile.writeTrace(context->stage().plan, path, out_status));
   return succeed(out_status);
 }

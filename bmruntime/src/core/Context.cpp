@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Context.cpp - Memory and bindings of a context ---------------------===//
+//===- Context.cpp - The stages of a context ------------------------------===//
 #include "Context.h"
 
 #include "TensorInfo.h"
 
 #include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
 #include <cstring>
 
 using namespace bmrt::core;
@@ -14,28 +16,53 @@ namespace {
 
 constexpr uint32_t kMaxThreads = 1024;
 
-template <typename T>
-uint32_t count(const flatbuffers::Vector<T> *vector) {
-  return vector ? vector->size() : 0;
+/// Text of a fixed size; what does not fit is left out.
+class Text {
+public:
+  [[gnu::format(printf, 2, 3)]] void add(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(buffer + used, sizeof(buffer) - used, format, args);
+    va_end(args);
+    used = n < 0 ? used : used + size_t(n) < sizeof(buffer) ? used + size_t(n) : sizeof(buffer) - 1;
+  }
+  bool isFull() const { return used > sizeof(buffer) - 48; }
+  const char *get() const { return buffer; }
+
+private:
+  char buffer[200] = "";
+  size_t used = 0;
+};
+
+/// "x=1x3x224x224,y=1x8"; the name is left out where there is only one input.
+void addShape(Text &text, const StageDef &stage, uint32_t input, const int64_t *shape, uint32_t rank) {
+  char buffer[128];
+  if (count(stage.inputs()) > 1) {
+    text.add("%.40s=", stage.tensors()->Get(stage.inputs()->Get(input))->name()->c_str());
+  }
+  text.add("%s", formatShape(shape, rank, buffer, sizeof(buffer)));
 }
 
-bool isAligned(const void *pointer) { return reinterpret_cast<uintptr_t>(pointer) % BMRT_ALIGNMENT == 0; }
-
-uint64_t alignUp(uint64_t bytes) { return (bytes + BMRT_ALIGNMENT - 1) & ~uint64_t(BMRT_ALIGNMENT - 1); }
-
-bool isSymbolic(const TensorDef &def) {
-  for (uint32_t i = 0; i < count(def.shape()); ++i) {
-    if (def.shape()->Get(i)->slot() >= 0) {
-      return true;
+void addShapes(Text &text, const StageDef &stage) {
+  for (uint32_t i = 0; i < count(stage.inputs()) && !text.isFull(); ++i) {
+    const TensorDef &tensor = *stage.tensors()->Get(stage.inputs()->Get(i));
+    int64_t shape[BMRT_MAX_RANK];
+    const uint32_t rank = count(tensor.shape());
+    for (uint32_t k = 0; k < rank; ++k) {
+      shape[k] = tensor.shape()->Get(k)->slot() < 0 ? tensor.shape()->Get(k)->value() : -1;
     }
+    text.add("%s", i ? "," : "");
+    addShape(text, stage, i, shape, rank);
   }
-  return false;
 }
 
 } // namespace
 
 bmrt_context_t::~bmrt_context_t() {
   async.stop();
+  for (StageContext *stage : stages) {
+    destroyObject(stage);
+  }
   for (StreamRunner *runner : runners) {
     if (runner) {
       runner->destroy();
@@ -50,271 +77,204 @@ bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_op
   if (threads > kMaxThreads) {
     return BMRT_FAIL(status, INVALID_ARGUMENT, "%" PRIu32 " threads exceed %" PRIu32, threads, kMaxThreads);
   }
-  BMRT_RETURN_IF_ERROR(newModel->findStage(options.net, options.stage, &program, status));
-  model = newModel;
-  bmrt_model_retain(model);
-  stage = program->def;
-  BMRT_RETURN_IF_ERROR(plan.build(*program, threads, status));
-  BMRT_RETURN_IF_ERROR(allocateWorkspaces(options, status));
-  if (!data.allocate(count(stage->tensors())) || !dims.allocate(count(stage->dims())) ||
-      !state.allocate(stage->state_bytes())) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " tensors", count(stage->tensors()));
-  }
-  for (uint32_t i = 0; i < dims.size(); ++i) {
-    const DimSlotDef &def = *stage->dims()->Get(i);
-    dims[i] = def.min() == def.max() ? def.min() : -1;
-  }
-  BMRT_RETURN_IF_ERROR(makePorts(status));
-  BMRT_RETURN_IF_ERROR(makeRunners(status));
-  BMRT_RETURN_IF_ERROR(pool.start(threads, plan.getScratchBytes(), status));
-  placeTensors();
-  return resetState();
-}
-
-bmrt_code_t bmrt_context_t::allocateWorkspaces(const bmrt_context_options_t &options, bmrt_status_t *status) {
-  const uint32_t total = count(stage->workspaces());
-  if (!workspaces.allocate(total) || !workspaceData.allocate(total)) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " workspaces", total);
-  }
-  if (options.workspace && !isAligned(options.workspace)) {
+  if (options.workspace && reinterpret_cast<uintptr_t>(options.workspace) % BMRT_ALIGNMENT != 0) {
     return BMRT_FAIL(status, INVALID_ARGUMENT, "the workspace %p is not aligned to %d bytes", options.workspace,
                      BMRT_ALIGNMENT);
   }
-  uint64_t used = 0;
-  for (uint32_t i = 0; i < total; ++i) {
-    const uint64_t bytes = stage->workspaces()->Get(i)->bytes();
-    if (!options.workspace) {
-      if (!workspaces[i].allocate(bytes)) {
-        return BMRT_FAIL(status, NO_MEMORY, "no memory for a workspace of %" PRIu64 " bytes", bytes);
-      }
-      workspaceData[i] = workspaces[i].data();
+  const StageProgram *first = nullptr;
+  BMRT_RETURN_IF_ERROR(newModel->findStage(options.net, options.stage, options.chip, &first, status));
+  model = newModel;
+  bmrt_model_retain(model);
+  net = first->net;
+  followsShapes = options.stage == BMRT_FIRST_RUNNABLE_STAGE;
+  const size_t chipBytes = options.chip ? strlen(options.chip) + 1 : 0;
+  if (!stages.allocate(model->getStages().size()) || !runners.allocate(count(model->view.model->chips())) ||
+      !chipName.allocate(chipBytes)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for a context");
+  }
+  if (options.chip) {
+    memcpy(chipName.data(), options.chip, chipBytes);
+    chip = chipName.data();
+  }
+  ownsWorkspace = options.workspace == nullptr;
+  workspace = static_cast<char *>(options.workspace);
+  workspaceBytes = options.workspace ? options.workspace_bytes : 0;
+  BMRT_RETURN_IF_ERROR(pool.start(threads, status));
+  return enter(*first, status);
+}
+
+bmrt_code_t bmrt_context_t::reserveFor(const StageDef &stage, uint64_t scratchBytes, bmrt_status_t *status) {
+  const uint64_t bytes = bmrt::core::workspaceBytes(stage);
+  if (bytes > workspaceBytes && !ownsWorkspace) {
+    return BMRT_FAIL(status, INVALID_ARGUMENT,
+                     "the workspace of %" PRIu64 " bytes is too small: see bmrt_stage_info_t.workspace_bytes",
+                     workspaceBytes);
+  }
+  if (bytes > workspaceBytes) {
+    if (!ownWorkspace.allocate(bytes)) {
+      return BMRT_FAIL(status, NO_MEMORY, "no memory for workspaces of %" PRIu64 " bytes", bytes);
+    }
+    workspace = ownWorkspace.data();
+    workspaceBytes = bytes;
+    if (current) {
+      current->enter(); // should the new stage come to nothing
+    }
+  }
+  return pool.reserveScratch(scratchBytes, status);
+}
+
+bmrt_code_t bmrt_context_t::findRunner(const SubnetProgram &subnet, StreamRunner **out, bmrt_status_t *status) {
+  StreamRunner *&runner = runners[subnet.def->chip()];
+  if (!runner) {
+    BMRT_RETURN_IF_ERROR(subnet.backend->makeRunner(subnet.target, &runner, status));
+  }
+  *out = runner;
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_context_t::enter(const StageProgram &program, bmrt_status_t *status) {
+  StageContext *&wanted = stages[size_t(&program - model->getStages().data())];
+  if (wanted && wanted == current) {
+    return BMRT_OK;
+  }
+  if (!wanted) {
+    StageContext *made = createObject<StageContext>(*this);
+    if (!made) {
+      return BMRT_FAIL(status, NO_MEMORY, "no memory for a stage");
+    }
+    if (bmrt_code_t code = made->create(program, status); code != BMRT_OK) {
+      destroyObject(made);
+      return code;
+    }
+    wanted = made;
+  }
+  if (wanted->profile.isEnabled() != isProfiling) {
+    BMRT_RETURN_IF_ERROR(wanted->enableProfile(isProfiling, status));
+  }
+  wanted->enter();
+  current = wanted;
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_context_t::setStage(uint32_t index, bmrt_status_t *status) {
+  const StageProgram *program = nullptr;
+  BMRT_RETURN_IF_ERROR(model->findStage(net->name()->c_str(), index, chip, &program, status));
+  return enter(*program, status);
+}
+
+bool bmrt_context_t::mayEnter(const StageProgram &program) const {
+  return program.net == net && (!chip || model->isFor(program, chip));
+}
+
+bmrt_code_t bmrt_context_t::setInputShape(uint32_t input, const int64_t *shape, uint32_t rank, bmrt_status_t *status) {
+  Port &port = current->inputs[input];
+  if (!followsShapes || checkInputShape(*current->program->def, *port.def, shape, rank, nullptr) == BMRT_OK) {
+    return current->setInputShape(port, shape, rank, status);
+  }
+  // The other inputs keep their shapes if a stage has them all; else they become what its inputs are.
+  Array<const int64_t *> shapes;
+  Array<uint32_t> ranks;
+  Array<int64_t> present;
+  const size_t inputs = current->inputs.size();
+  if (!shapes.allocate(inputs) || !ranks.allocate(inputs) || !present.allocate(inputs * BMRT_MAX_RANK)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for the shapes of %zu inputs", inputs);
+  }
+  for (size_t i = 0; i < inputs; ++i) {
+    bmrt_tensor_info_t info;
+    describeTensor(*current->inputs[i].def, current->dims.data(), info);
+    memcpy(&present[i * BMRT_MAX_RANK], info.shape, sizeof(info.shape));
+    shapes[i] = i == input ? shape : &present[i * BMRT_MAX_RANK];
+    ranks[i] = i == input ? rank : info.rank;
+  }
+  if (enterFitting({shapes.data(), ranks.data()}, nullptr) == BMRT_OK) {
+    return BMRT_OK;
+  }
+  for (size_t i = 0; i < inputs; ++i) {
+    shapes[i] = i == input ? shape : nullptr;
+  }
+  return enterFitting({shapes.data(), ranks.data()}, status);
+}
+
+bmrt_code_t bmrt_context_t::setInputShapes(const int64_t *const *shapes, const uint32_t *ranks, bmrt_status_t *status) {
+  if (followsShapes) {
+    return enterFitting({shapes, ranks}, status);
+  }
+  for (uint32_t i = 0; i < current->inputs.size(); ++i) {
+    BMRT_RETURN_IF_ERROR(current->setInputShape(current->inputs[i], shapes[i], ranks[i], status));
+  }
+  return BMRT_OK;
+}
+
+/// Takes the first stage that can run and whose inputs may have the shapes that are given.
+bmrt_code_t bmrt_context_t::enterFitting(const Shapes &shapes, bmrt_status_t *status) {
+  const StageProgram *refused = nullptr;
+  for (const StageProgram &program : model->getStages()) {
+    bool fits = mayEnter(program) && count(program.def->inputs()) == current->inputs.size();
+    for (uint32_t i = 0; fits && i < current->inputs.size(); ++i) {
+      const TensorDef &input = *program.def->tensors()->Get(program.def->inputs()->Get(i));
+      fits =
+          !shapes.dims[i] || checkInputShape(*program.def, input, shapes.dims[i], shapes.ranks[i], nullptr) == BMRT_OK;
+    }
+    if (!fits) {
       continue;
     }
-    if (bytes > UINT64_MAX / 2 || used > options.workspace_bytes || bytes > options.workspace_bytes - used) {
-      return BMRT_FAIL(status, INVALID_ARGUMENT,
-                       "the workspace of %" PRIu64 " bytes is too small: see "
-                       "bmrt_stage_info_t.workspace_bytes",
-                       options.workspace_bytes);
-    }
-    workspaceData[i] = static_cast<char *>(options.workspace) + used;
-    used += alignUp(bytes);
-  }
-  return BMRT_OK;
-}
-
-bmrt_code_t bmrt_context_t::makePorts(bmrt_status_t *status) {
-  auto make = [&](const flatbuffers::Vector<uint32_t> *slots, Array<Port> &ports, TensorRole owner) {
-    if (!ports.allocate(count(slots))) {
-      return false;
-    }
-    for (uint32_t i = 0; i < ports.size(); ++i) {
-      ports[i].slot = slots->Get(i);
-      ports[i].def = stage->tensors()->Get(ports[i].slot);
-      ports[i].ownsPlace =
-          ports[i].def->view_of() < 0 && ports[i].def->place() == Place::Caller && ports[i].def->role() == owner;
-    }
-    return true;
-  };
-  if (!make(stage->inputs(), inputs, TensorRole::Input) || !make(stage->outputs(), outputs, TensorRole::Output)) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for the inputs and outputs");
-  }
-  return BMRT_OK;
-}
-
-bmrt_code_t bmrt_context_t::makeRunners(bmrt_status_t *status) {
-  if (!runners.allocate(program->subnets.size()) || !streamIo.allocate(program->ioBytes.size())) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for %zu subnets", program->subnets.size());
-  }
-  for (uint32_t i = 0; i < runners.size(); ++i) {
-    const SubnetProgram &subnet = program->subnets[i];
-    if (subnet.streams.code) {
-      BMRT_RETURN_IF_ERROR(subnet.backend->makeRunner(subnet.streams, &runners[i], status));
-    }
-  }
-  return BMRT_OK;
-}
-
-bmrt_code_t bmrt_context_t::setInputShape(Port &input, const int64_t *shape, uint32_t rank, bmrt_status_t *status) {
-  const char *name = input.def->name()->c_str();
-  const uint32_t expectedRank = count(input.def->shape());
-  if (rank != expectedRank || rank > BMRT_MAX_RANK) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT, "input '%.100s' has rank %" PRIu32 ", the given shape has rank %" PRIu32,
-                     name, expectedRank, rank);
-  }
-  for (uint32_t i = 0; i < rank; ++i) {
-    const Dim &dim = *input.def->shape()->Get(i);
-    if (dim.slot() < 0) {
-      if (shape[i] != dim.value()) {
-        return BMRT_FAIL(status, INVALID_ARGUMENT,
-                         "dimension %" PRIu32 " of input '%.100s' is %" PRId64 ", not %" PRId64, i, name, dim.value(),
-                         shape[i]);
-      }
+    if (program.refusal.code != BMRT_OK) {
+      refused = refused ? refused : &program;
       continue;
     }
-    const DimSlotDef &slot = *stage->dims()->Get(uint32_t(dim.slot()));
-    if (shape[i] < slot.min() || shape[i] > slot.max() || shape[i] > dim.value() || shape[i] % slot.divisor() != 0) {
-      return BMRT_FAIL(status, INVALID_ARGUMENT,
-                       "dimension %" PRIu32 " ('%.60s') of input '%.100s' is %" PRId64
-                       ", allowed are multiples of %" PRId64 " from %" PRId64 " to %" PRId64,
-                       i, slot.name()->c_str(), name, shape[i], slot.divisor(), slot.min(),
-                       slot.max() < dim.value() ? slot.max() : dim.value());
-    }
-  }
-  bool changed = false;
-  for (uint32_t i = 0; i < rank; ++i) {
-    const Dim &dim = *input.def->shape()->Get(i);
-    if (dim.slot() >= 0) {
-      changed |= dims[size_t(dim.slot())] != shape[i];
-      dims[size_t(dim.slot())] = shape[i];
-    }
-  }
-  // Buffers bound for other sizes would be read beyond their end.
-  for (Port &port : inputs) {
-    if (changed && isSymbolic(*port.def)) {
-      port.bound = nullptr;
-      addressesCurrent = false;
-    }
-  }
-  return BMRT_OK;
-}
-
-bmrt_code_t bmrt_context_t::bind(Port &port, void *pointer, uint64_t bytes, uint64_t expected, bmrt_status_t *status) {
-  if (pointer && bytes != expected) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT, "buffer for tensor '%.100s' has %" PRIu64 " bytes, needs %" PRIu64,
-                     port.def->name()->c_str(), bytes, expected);
-  }
-  addressesCurrent &= port.bound == pointer;
-  port.bound = static_cast<char *>(pointer);
-  return BMRT_OK;
-}
-
-bmrt_code_t bmrt_context_t::ensureOwn(Port &port, bmrt_status_t *status) {
-  if (!port.hasOwn) {
-    if (!port.own.allocate(port.def->bytes())) {
-      return BMRT_FAIL(status, NO_MEMORY, "no memory for tensor '%.100s' of %" PRIu64 " bytes",
-                       port.def->name()->c_str(), port.def->bytes());
-    }
-    port.hasOwn = true;
-    addressesCurrent = false;
-  }
-  return BMRT_OK;
-}
-
-/// Gives every slot its address: what the model places, and what is bound.
-void bmrt_context_t::placeTensors() {
-  for (uint32_t i = 0; i < data.size(); ++i) {
-    const TensorDef &def = *stage->tensors()->Get(i);
-    switch (def.place()) {
-    case Place::Workspace:
-      data[i] = def.view_of() < 0 ? workspaceData[def.place_index()] + def.offset() : nullptr;
-      break;
-    case Place::Segment:
-      // Read-only pages; validateModel has seen that no step writes there.
-      data[i] = def.view_of() < 0 ? reinterpret_cast<char *>(const_cast<unsigned char *>(
-                                        model->view.segment(def.place_index()) + def.offset()))
-                                  : nullptr;
-      break;
-    case Place::State:
-      data[i] = state.data() + def.offset();
-      break;
-    case Place::Caller:
-      break;
-    }
-  }
-  for (Array<Port> *ports : {&inputs, &outputs}) {
-    for (Port &port : *ports) {
-      if (port.ownsPlace) {
-        data[port.slot] = port.bound && isAligned(port.bound) ? port.bound : port.own.data();
+    BMRT_RETURN_IF_ERROR(enter(program, status));
+    for (uint32_t i = 0; i < current->inputs.size(); ++i) {
+      if (shapes.dims[i]) {
+        BMRT_RETURN_IF_ERROR(current->setInputShape(current->inputs[i], shapes.dims[i], shapes.ranks[i], status));
       }
     }
+    return BMRT_OK;
   }
-  for (uint32_t i = 0; i < data.size(); ++i) {
-    const TensorDef &def = *stage->tensors()->Get(i);
-    if (def.view_of() >= 0) {
-      char *root = data[uint32_t(def.view_of())];
-      data[i] = root ? root + def.offset() : nullptr;
-    }
+  if (refused) {
+    return fail(status, refused->refusal.code, refused->refusal.file, refused->refusal.line,
+                "the stage of these shapes cannot run here: %.400s", refused->refusal.message);
   }
+  return failFitting(shapes, status);
 }
 
-bmrt_code_t bmrt_context_t::resolveAddresses(bmrt_status_t *status) {
-  for (Array<Port> *ports : {&inputs, &outputs}) {
-    for (Port &port : *ports) {
-      if (port.ownsPlace && !(port.bound && isAligned(port.bound))) {
-        BMRT_RETURN_IF_ERROR(ensureOwn(port, status));
-      }
+/// Tells which shapes there are; where there is one stage only, what is wrong with the shape.
+bmrt_code_t bmrt_context_t::failFitting(const Shapes &shapes, bmrt_status_t *status) const {
+  const StageDef &present = *current->program->def;
+  Text given, known;
+  uint32_t others = 0, left = 0;
+  for (uint32_t i = 0; i < current->inputs.size() && !given.isFull(); ++i) {
+    if (shapes.dims[i]) {
+      given.add("%s", given.get()[0] ? "," : "");
+      addShape(given, present, i, shapes.dims[i], shapes.ranks[i]);
     }
   }
-  if (!addressesCurrent) {
-    placeTensors();
-    plan.bind(data.data());
-    addressesCurrent = true;
-  }
-  return BMRT_OK;
-}
-
-bmrt_code_t bmrt_context_t::copyInputs(bmrt_status_t *status) {
-  for (Port &port : inputs) {
-    for (uint32_t i = 0; i < count(port.def->shape()); ++i) {
-      const Dim &dim = *port.def->shape()->Get(i);
-      if (dim.slot() >= 0 && dims[size_t(dim.slot())] < 0) {
-        return BMRT_FAIL(status, FAILED_PRECONDITION,
-                         "dimension %" PRIu32 " ('%.60s') of input '%.100s' is not known: call "
-                         "bmrt_context_set_input_shape first",
-                         i, stage->dims()->Get(uint32_t(dim.slot()))->name()->c_str(), port.def->name()->c_str());
-      }
+  for (const StageProgram &program : model->getStages()) {
+    if (!mayEnter(program) || program.refusal.code != BMRT_OK) {
+      continue;
     }
-    if (port.bound && port.bound != data[port.slot]) {
-      memcpy(data[port.slot], port.bound, currentBytes(*port.def, dims.data()));
+    others += &program != current->program;
+    if (known.isFull()) {
+      ++left;
+      continue;
+    }
+    known.add("%s", known.get()[0] ? "; " : "");
+    addShapes(known, *program.def);
+    known.add(" (%.30s)", model->view.model->chips()->Get(program.def->chip())->name()->c_str());
+  }
+  if (left) {
+    known.add("; and %" PRIu32 " more", left);
+  }
+  for (uint32_t i = 0; others == 0 && i < current->inputs.size(); ++i) {
+    if (shapes.dims[i]) {
+      BMRT_RETURN_IF_ERROR(checkInputShape(present, *current->inputs[i].def, shapes.dims[i], shapes.ranks[i], status));
     }
   }
-  return BMRT_OK;
+  return BMRT_FAIL(status, INVALID_ARGUMENT, "no stage of the net takes inputs of %s; there are %s", given.get(),
+                   known.get());
 }
 
-void bmrt_context_t::copyOutputs() {
-  for (Port &port : outputs) {
-    if (port.bound && port.bound != data[port.slot]) {
-      memcpy(port.bound, data[port.slot], currentBytes(*port.def, dims.data()));
-    }
-  }
-}
-
-bmrt_code_t bmrt_context_t::resetState() {
-  memset(state.data(), 0, stage->state_bytes());
-  for (uint32_t i = 0; i < data.size(); ++i) {
-    const TensorDef &def = *stage->tensors()->Get(i);
-    if (def.initial() >= 0) {
-      memcpy(data[i], data[uint32_t(def.initial())], def.bytes());
-    }
-  }
-  return BMRT_OK;
-}
-
-bmrt_code_t bmrt_context_t::run(bmrt_status_t *status) {
-  BMRT_RETURN_IF_ERROR(resolveAddresses(status));
-  BMRT_RETURN_IF_ERROR(copyInputs(status));
-  profile.beginRun();
-  {
-    const FloatModeScope floatMode;
-    BMRT_RETURN_IF_ERROR(runSubnet(0, 0, status));
-  }
-  copyOutputs();
-  return BMRT_OK;
-}
-
-bmrt_code_t bmrt_context_t::runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status) {
-  const uint32_t steps = plan.end(0);
-  if (begin > end || end > steps) {
-    return BMRT_FAIL(status, INVALID_ARGUMENT, "steps %" PRIu32 " to %" PRIu32 " are no part of the net's %" PRIu32,
-                     begin, end, steps);
-  }
-  if (!addressesCurrent) {
-    return BMRT_FAIL(status, FAILED_PRECONDITION, "the context has not run since its buffers were bound");
-  }
-  {
-    const FloatModeScope floatMode;
-    BMRT_RETURN_IF_ERROR(runRange(begin, end, 0, status));
-  }
-  copyOutputs();
+bmrt_code_t bmrt_context_t::setProfiling(bool enabled, bmrt_status_t *status) {
+  BMRT_RETURN_IF_ERROR(current->enableProfile(enabled, status));
+  isProfiling = enabled;
   return BMRT_OK;
 }

@@ -6,82 +6,64 @@
 #include "AsyncRunner.h"
 #include "Memory.h"
 #include "Model.h"
-#include "Plan.h"
-#include "Profile.h"
+#include "StageContext.h"
 #include "Status.h"
 #include "ThreadPool.h"
 
-namespace bmrt::core {
-
-/// An input or output and where its bytes are.
-struct Port {
-  uint32_t slot = 0;
-  const bmodel::TensorDef *def = nullptr;
-  char *bound = nullptr;  ///< the caller's memory, if any
-  bool ownsPlace = false; ///< the slot lives in the caller's memory, not elsewhere (an alias)
-  bool hasOwn = false;
-  Buffer own;
-};
-
-} // namespace bmrt::core
-
-/// See bmrt.h. Used by one thread at a time.
+/// See bmrt.h. Used by one thread at a time. Of its stages, made when they are first asked for, one runs at a time:
+/// they share threads, workspace, scratch and simulated chips.
 struct bmrt_context_t {
   bmrt_context_t() = default;
   ~bmrt_context_t();
 
   bmrt_code_t create(bmrt_model_t *model, const bmrt_context_options_t &options, bmrt_status_t *status);
 
-  bmrt_code_t setInputShape(bmrt::core::Port &input, const int64_t *shape, uint32_t rank, bmrt_status_t *status);
-  bmrt_code_t bind(bmrt::core::Port &port, void *data, uint64_t bytes, uint64_t expected, bmrt_status_t *status);
-  bmrt_code_t ensureOwn(bmrt::core::Port &port, bmrt_status_t *status);
-  bmrt_code_t resetState();
-  bmrt_code_t run(bmrt_status_t *status);
-  bmrt_code_t runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status);
+  /// The stage whose functions are meant now.
+  bmrt::core::StageContext &stage() const { return *current; }
 
-  /// Where tensor |slot| is; current after a run.
-  const void *address(uint32_t slot) const { return data[slot]; }
-  const void *outputAddress(const bmrt::core::Port &output) const {
-    return output.bound ? output.bound : data[output.slot];
-  }
+  bmrt_code_t setStage(uint32_t index, bmrt_status_t *status);
+  bmrt_code_t setInputShape(uint32_t input, const int64_t *shape, uint32_t rank, bmrt_status_t *status);
+  bmrt_code_t setInputShapes(const int64_t *const *shapes, const uint32_t *ranks, bmrt_status_t *status);
+  bmrt_code_t setProfiling(bool enabled, bmrt_status_t *status);
 
-  const bmrt::core::StageProgram *program = nullptr;
-  bmrt::core::Array<bmrt::core::Port> inputs, outputs;
-  bmrt::core::Array<int64_t> dims; ///< values of the dim slots, -1 = unknown
-  bmrt::core::Plan plan;
-  bmrt::core::Profile profile;
+  // For its stages.
+  const bmrt_model_t &getModel() const { return *model; }
+  /// Has room for the workspaces and the scratch of a stage.
+  bmrt_code_t reserveFor(const bmodel::StageDef &stage, uint64_t scratchBytes, bmrt_status_t *status);
+  /// The chip that runs a subnet's streams.
+  bmrt_code_t findRunner(const bmrt::core::SubnetProgram &subnet, bmrt::core::StreamRunner **out,
+                         bmrt_status_t *status);
+  bmrt::core::ThreadPool pool;
+  char *workspace = nullptr;
+
   bmrt::core::AsyncRunner async;
   bmrt_step_hook_t hook = nullptr;
   void *hookUser = nullptr;
 
 private:
-  bmrt_code_t allocateWorkspaces(const bmrt_context_options_t &options, bmrt_status_t *status);
-  bmrt_code_t makePorts(bmrt_status_t *status);
-  bmrt_code_t makeRunners(bmrt_status_t *status);
-  bmrt_code_t resolveAddresses(bmrt_status_t *status);
-  void placeTensors();
-  bmrt_code_t copyInputs(bmrt_status_t *status);
-  void copyOutputs();
+  /// One shape for each input; null where it is not known.
+  struct Shapes {
+    const int64_t *const *dims;
+    const uint32_t *ranks;
+  };
 
-  // The interpreter (Interpreter.cpp).
-  bmrt_code_t runSubnet(uint32_t subnet, uint32_t depth, bmrt_status_t *status);
-  bmrt_code_t runRange(uint32_t begin, uint32_t end, uint32_t depth, bmrt_status_t *status);
-  bmrt_code_t runStep(const bmrt::core::Step &step, uint32_t depth, bmrt_status_t *status);
-  void runLaunch(const bmrt::core::Step &step);
-  bmrt_code_t runStream(const bmrt::core::Step &step, bmrt_status_t *status);
-  bmrt_code_t runLoop(const bmodel::LoopDef &loop, uint32_t depth, bmrt_status_t *status);
-  bmrt_code_t evalDim(const bmodel::EvalDimDef &def, bmrt_status_t *status);
+  bmrt_code_t enter(const bmrt::core::StageProgram &program, bmrt_status_t *status);
+  bmrt_code_t enterFitting(const Shapes &shapes, bmrt_status_t *status);
+  bmrt_code_t failFitting(const Shapes &shapes, bmrt_status_t *status) const;
+  bool mayEnter(const bmrt::core::StageProgram &program) const;
 
   bmrt_model_t *model = nullptr;
-  const bmodel::StageDef *stage = nullptr;
-  bmrt::core::ThreadPool pool;
-  bmrt::core::Array<bmrt::core::Buffer> workspaces;
-  bmrt::core::Array<char *> workspaceData;
-  bmrt::core::Buffer state;
-  bmrt::core::Array<char *> data;                        ///< address by tensor slot
-  bmrt::core::Array<bmrt::core::StreamRunner *> runners; ///< by subnet; null: it has no streams
-  bmrt::core::Array<char *> streamIo;                    ///< inputs, then outputs, while a stream runs
-  bool addressesCurrent = false;
+  const bmodel::NetDef *net = nullptr;
+  const char *chip = nullptr; ///< as in bmrt_context_options_t
+  bool followsShapes = false; ///< the stage was not named
+  bool isProfiling = false;
+  bmrt::core::StageContext *current = nullptr;
+  bmrt::core::Array<bmrt::core::StageContext *> stages;  ///< by their number in the model; null until asked for
+  bmrt::core::Array<bmrt::core::StreamRunner *> runners; ///< by chip; likewise
+  bmrt::core::Array<char> chipName;
+  bmrt::core::Buffer ownWorkspace;
+  uint64_t workspaceBytes = 0;
+  bool ownsWorkspace = true;
 };
 
 #endif // BMRT_CORE_CONTEXT_H

@@ -59,14 +59,14 @@ bool applyDimOp(DimOp op, int64_t a, int64_t b, int64_t &result) {
 
 } // namespace
 
-bmrt_code_t bmrt_context_t::runSubnet(uint32_t subnet, uint32_t depth, bmrt_status_t *status) {
+bmrt_code_t StageContext::runSubnet(uint32_t subnet, uint32_t depth, bmrt_status_t *status) {
   if (depth > kMaxDepth) {
     return BMRT_FAIL(status, CORRUPT, "subnets call each other more than %" PRIu32 " deep", kMaxDepth);
   }
   return runRange(plan.begin(subnet), plan.end(subnet), depth, status);
 }
 
-bmrt_code_t bmrt_context_t::runRange(uint32_t begin, uint32_t end, uint32_t depth, bmrt_status_t *status) {
+bmrt_code_t StageContext::runRange(uint32_t begin, uint32_t end, uint32_t depth, bmrt_status_t *status) {
   const bool timed = profile.isEnabled();
   const Array<Step> &steps = plan.getSteps();
   for (uint32_t i = begin; i < end; ++i) {
@@ -79,16 +79,16 @@ bmrt_code_t bmrt_context_t::runRange(uint32_t begin, uint32_t end, uint32_t dept
     if (timed) {
       profile.record(i, start, nowNs());
     }
-    if (hook) {
+    if (context.hook) {
       bmrt_step_info_t info;
       describeStep(plan, i, info);
-      hook(hookUser, this, &info);
+      context.hook(context.hookUser, &context, &info);
     }
   }
   return BMRT_OK;
 }
 
-void bmrt_context_t::runLaunch(const Step &step) {
+void StageContext::runLaunch(const Step &step) {
   const LaunchDef *def = nullptr;
   Launch launch{step.kernel, step.args, step.tiles, step.grain};
   if (step.dimValues || dims.size() > 0) {
@@ -98,33 +98,26 @@ void bmrt_context_t::runLaunch(const Step &step) {
     }
     if (def->tile_count_slot() >= 0) {
       launch.tiles = dims[size_t(def->tile_count_slot())];
-      launch.grain = chooseGrain(def->grain(), launch.tiles, pool.threads());
+      launch.grain = chooseGrain(def->grain(), launch.tiles, context.pool.threads());
     }
   }
   if (launch.tiles > 0) {
-    pool.run(launch);
+    context.pool.run(launch);
   }
 }
 
-bmrt_code_t bmrt_context_t::runStream(const Step &step, bmrt_status_t *status) {
-  uint32_t subnet = 0; // the step's, which is one of the stage
-  while (program->subnets[subnet].def != step.subnet) {
-    ++subnet;
+bmrt_code_t StageContext::runStream(const Step &step, bmrt_status_t *status) {
+  const Stream &stream = *step.stream;
+  for (uint32_t i = 0; i < stream.slots.size(); ++i) {
+    streamIo[i] = data[stream.slots[i]];
   }
-  const StreamProgram &streams = program->subnets[subnet].streams;
-  uint32_t next = 0;
-  for (const Array<Port> *ports : {&inputs, &outputs}) {
-    for (const Port &port : *ports) {
-      streamIo[next++] = data[port.slot];
-    }
-  }
-  StreamMemory memory = streams.memory;
-  memory.workspace = workspaceData.size() ? workspaceData[0] : nullptr;
-  memory.io = streamIo.data();
-  return runners[subnet]->run(streams.code, *step.def->op_as_RunStreamDef(), memory, status);
+  StreamRun run = stream.run;
+  run.workspace = workspaceData.size() ? workspaceData[0] : nullptr;
+  run.io = streamIo.data();
+  return runners[step.subnetIndex]->run(run, status);
 }
 
-bmrt_code_t bmrt_context_t::runStep(const Step &step, uint32_t depth, bmrt_status_t *status) {
+bmrt_code_t StageContext::runStep(const Step &step, uint32_t depth, bmrt_status_t *status) {
   switch (step.kind) {
   case StepOp::CallSubnetDef:
     return runSubnet(step.def->op_as_CallSubnetDef()->subnet(), depth + 1, status);
@@ -143,6 +136,7 @@ bmrt_code_t bmrt_context_t::runStep(const Step &step, uint32_t depth, bmrt_statu
     return BMRT_OK;
   }
   case StepOp::RunStreamDef:
+  case StepOp::RunStreamOnDef:
     return runStream(step, status);
   case StepOp::LaunchDef: // see runSubnet
   case StepOp::NONE:
@@ -151,7 +145,7 @@ bmrt_code_t bmrt_context_t::runStep(const Step &step, uint32_t depth, bmrt_statu
   return BMRT_FAIL(status, UNSUPPORTED, "this runtime cannot run a step of kind %u", unsigned(step.kind));
 }
 
-bmrt_code_t bmrt_context_t::runLoop(const LoopDef &loop, uint32_t depth, bmrt_status_t *status) {
+bmrt_code_t StageContext::runLoop(const LoopDef &loop, uint32_t depth, bmrt_status_t *status) {
   auto load = [&](int32_t slot) {
     int64_t value;
     memcpy(&value, data[size_t(slot)], sizeof(value));
@@ -170,7 +164,7 @@ bmrt_code_t bmrt_context_t::runLoop(const LoopDef &loop, uint32_t depth, bmrt_st
   return BMRT_OK;
 }
 
-bmrt_code_t bmrt_context_t::evalDim(const EvalDimDef &def, bmrt_status_t *status) {
+bmrt_code_t StageContext::evalDim(const EvalDimDef &def, bmrt_status_t *status) {
   int64_t stack[33]; // validateModel allows a depth of 32
   uint32_t top = 0;
   bool valid = true;

@@ -9,15 +9,6 @@
 
 using namespace bmrt::core;
 
-namespace {
-
-template <typename T>
-uint32_t count(const flatbuffers::Vector<T> *vector) {
-  return vector ? vector->size() : 0;
-}
-
-} // namespace
-
 bmrt_model_t::~bmrt_model_t() {
   for (CodeImage *image : images) {
     if (image) {
@@ -71,13 +62,8 @@ bmrt_code_t bmrt_model_t::loadStages(const char *name, bmrt_status_t *status) {
 
 bmrt_code_t bmrt_model_t::loadStage(StageProgram &stage, bmrt_status_t *status) {
   const uint32_t subnets = count(stage.def->subnets());
-  const uint32_t inputs = count(stage.def->inputs()), outputs = count(stage.def->outputs());
-  if (!stage.subnets.allocate(subnets) || !stage.ioBytes.allocate(size_t(inputs) + outputs)) {
+  if (!stage.subnets.allocate(subnets)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " subnets", subnets);
-  }
-  for (uint32_t i = 0; i < stage.ioBytes.size(); ++i) {
-    const uint32_t slot = i < inputs ? stage.def->inputs()->Get(i) : stage.def->outputs()->Get(i - inputs);
-    stage.ioBytes[i] = stage.def->tensors()->Get(slot)->bytes();
   }
   for (uint32_t i = 0; i < subnets; ++i) {
     stage.subnets[i].def = stage.def->subnets()->Get(i);
@@ -86,23 +72,63 @@ bmrt_code_t bmrt_model_t::loadStage(StageProgram &stage, bmrt_status_t *status) 
   return BMRT_OK;
 }
 
-/// The constants of streams are the file's first segment of them, their workspace the stage's first.
-void bmrt_model_t::describeStreams(const StageProgram &stage, SubnetProgram &subnet) const {
-  StreamProgram &streams = subnet.streams;
-  streams.chip = view.model->chips()->Get(subnet.def->chip());
-  streams.subnet = subnet.def;
-  streams.code = view.segment(uint32_t(subnet.def->code_segment()));
-  for (uint32_t i = 0; i < count(view.model->segments()) && !streams.memory.constants; ++i) {
+/// The constants of streams are the file's first segment of them, their workspace the stage's first. False without
+/// memory.
+bool bmrt_model_t::describeStream(const bmodel::StageDef &stage, const bmodel::SubnetDef &subnet,
+                                  const bmodel::StepDef &step, Stream &stream) const {
+  bmodel::StreamCall call;
+  bmodel::findStreamCall(stage, step, call);
+  const uint32_t inputs = count(call.inputs), total = inputs + count(call.outputs);
+  if (!stream.slots.allocate(total) || !stream.ioBytes.allocate(total)) {
+    return false;
+  }
+  for (uint32_t i = 0; i < total; ++i) {
+    stream.slots[i] = i < inputs ? call.inputs->Get(i) : call.outputs->Get(i - inputs);
+    stream.ioBytes[i] = stage.tensors()->Get(stream.slots[i])->bytes();
+  }
+  StreamRun &run = stream.run;
+  run.step = &step;
+  run.code = view.segment(uint32_t(subnet.code_segment()));
+  run.offset = call.offset;
+  run.bytes = call.bytes;
+  for (uint32_t i = 0; i < count(view.model->segments()) && !run.constants; ++i) {
     const bmodel::SegmentDef &segment = *view.model->segments()->Get(i);
     if (segment.kind() == bmodel::SegmentKind::Constants) {
-      streams.memory.constants = view.segment(i);
-      streams.memory.constantBytes = segment.bytes();
+      run.constants = view.segment(i);
+      run.constantBytes = segment.bytes();
     }
   }
-  streams.memory.workspaceBytes = count(stage.def->workspaces()) ? stage.def->workspaces()->Get(0)->bytes() : 0;
-  streams.memory.ioBytes = stage.ioBytes.data();
-  streams.memory.ioCount = uint32_t(stage.ioBytes.size());
-  streams.memory.inputs = count(stage.def->inputs());
+  run.workspaceBytes = count(stage.workspaces()) ? stage.workspaces()->Get(0)->bytes() : 0;
+  run.ioBytes = stream.ioBytes.data();
+  run.ioCount = total;
+  run.inputs = inputs;
+  return true;
+}
+
+bmrt_code_t bmrt_model_t::loadStreams(const StageProgram &stage, SubnetProgram &subnet, bmrt_status_t *status) const {
+  const bmodel::SubnetDef &def = *subnet.def;
+  subnet.target.chip = view.model->chips()->Get(def.chip());
+  subnet.target.subnet = &def;
+  bmodel::StreamCall call;
+  uint32_t total = 0, next = 0;
+  for (uint32_t i = 0; i < count(def.plan()); ++i) {
+    total += bmodel::findStreamCall(*stage.def, *def.plan()->Get(i), call);
+  }
+  if (!subnet.streams.allocate(total)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " streams", total);
+  }
+  for (uint32_t i = 0; i < count(def.plan()); ++i) {
+    const bmodel::StepDef &step = *def.plan()->Get(i);
+    if (!bmodel::findStreamCall(*stage.def, step, call)) {
+      continue;
+    }
+    Stream &stream = subnet.streams[next++];
+    if (!describeStream(*stage.def, def, step, stream)) {
+      return BMRT_FAIL(status, NO_MEMORY, "no memory for the tensors of a stream");
+    }
+    BMRT_RETURN_IF_ERROR(subnet.backend->verify(subnet.target, stream.run, status));
+  }
+  return BMRT_OK;
 }
 
 bmrt_code_t bmrt_model_t::loadSubnet(StageProgram &stage, SubnetProgram &subnet, bmrt_status_t *status) {
@@ -110,10 +136,10 @@ bmrt_code_t bmrt_model_t::loadSubnet(StageProgram &stage, SubnetProgram &subnet,
   if (def.kind() == bmodel::SubnetKind::Control) {
     return BMRT_OK;
   }
-  const Backend *backend = findBackend(def.kind());
-  if (!backend) {
-    return BMRT_FAIL(status, UNSUPPORTED, "subnet '%.60s' is for kind %s, which this runtime was built without",
-                     def.name()->c_str(), EnumNameSubnetKind(def.kind()));
+  const Backend *backend = nullptr;
+  bmrt_status_t cause;
+  if (bmrt_code_t code = findBackend(def.kind(), &backend, &cause); code != BMRT_OK) {
+    return fail(status, code, cause.file, cause.line, "subnet '%.60s': %.400s", def.name()->c_str(), cause.message);
   }
   subnet.backend = backend;
   BMRT_RETURN_IF_ERROR(backend->check(def, status));
@@ -126,8 +152,7 @@ bmrt_code_t bmrt_model_t::loadSubnet(StageProgram &stage, SubnetProgram &subnet,
         backend->load(view.segment(segment), view.model->segments()->Get(segment)->bytes(), &images[segment], status));
   }
   if (backend->verify) {
-    describeStreams(stage, subnet);
-    BMRT_RETURN_IF_ERROR(backend->verify(subnet.streams, status));
+    BMRT_RETURN_IF_ERROR(loadStreams(stage, subnet, status));
   }
   if (!subnet.kernels.allocate(count(def.kernels()))) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " kernels", count(def.kernels()));
@@ -157,9 +182,14 @@ const StageProgram *bmrt_model_t::stage(uint32_t netIndex, uint32_t index) const
   return nullptr;
 }
 
-bmrt_code_t bmrt_model_t::findStage(const char *net, uint32_t index, const StageProgram **out,
+bool bmrt_model_t::isFor(const StageProgram &stage, const char *chip) const {
+  const bmodel::ChipDef &def = *view.model->chips()->Get(stage.def->chip());
+  return def.name()->string_view() == chip || (def.family() && def.family()->string_view() == chip);
+}
+
+bmrt_code_t bmrt_model_t::findStage(const char *net, uint32_t index, const char *chip, const StageProgram **out,
                                     bmrt_status_t *status) const {
-  const StageProgram *refused = nullptr;
+  const StageProgram *refused = nullptr, *ofOtherChip = nullptr;
   bool netFound = false;
   for (const StageProgram &stage : stages) {
     if (net ? strcmp(net, stage.net->name()->c_str()) != 0 : stage.net != stages[0].net) {
@@ -167,6 +197,10 @@ bmrt_code_t bmrt_model_t::findStage(const char *net, uint32_t index, const Stage
     }
     netFound = true;
     if (index != BMRT_FIRST_RUNNABLE_STAGE && index != stage.stageIndex) {
+      continue;
+    }
+    if (chip && !isFor(stage, chip)) {
+      ofOtherChip = ofOtherChip ? ofOtherChip : &stage;
       continue;
     }
     if (stage.refusal.code == BMRT_OK) {
@@ -184,6 +218,10 @@ bmrt_code_t bmrt_model_t::findStage(const char *net, uint32_t index, const Stage
   if (!netFound) {
     return BMRT_FAIL(status, NOT_FOUND, "the model has no net '%.100s'; its first is '%.100s'", net,
                      stages[0].net->name()->c_str());
+  }
+  if (ofOtherChip) {
+    return BMRT_FAIL(status, NOT_FOUND, "the net has no such stage for chip '%.60s'; the first is for '%.60s'", chip,
+                     view.model->chips()->Get(ofOtherChip->def->chip())->name()->c_str());
   }
   return BMRT_FAIL(status, NOT_FOUND, "the net has no stage %" PRIu32, index);
 }

@@ -5,15 +5,6 @@
 using namespace bmrt::core;
 using namespace bmodel;
 
-namespace {
-
-template <typename T>
-uint32_t count(const flatbuffers::Vector<T> *vector) {
-  return vector ? vector->size() : 0;
-}
-
-} // namespace
-
 int64_t bmrt::core::chooseGrain(int64_t requested, int64_t tiles, uint32_t threads) {
   constexpr int64_t kClaimsPerThread = 8;
   if (requested > 0) {
@@ -43,6 +34,7 @@ bmrt_code_t Plan::build(const StageProgram &program, uint32_t threads, bmrt_stat
   int64_t *nextDim = dimValues.data();
   for (uint32_t s = 0; s < program.subnets.size(); ++s) {
     const SubnetProgram &subnet = program.subnets[s];
+    const Stream *nextStream = subnet.streams.data();
     firstStep[s] = nextStep;
     for (uint32_t i = 0; i < count(subnet.def->plan()); ++i) {
       Step &step = steps[nextStep++];
@@ -50,6 +42,10 @@ bmrt_code_t Plan::build(const StageProgram &program, uint32_t threads, bmrt_stat
       step.kind = step.def->op_type();
       step.subnet = subnet.def;
       const LaunchDef *launch = step.def->op_as_LaunchDef();
+      if (StreamCall call; subnet.streams.size() && findStreamCall(*program.def, *step.def, call)) {
+        step.stream = nextStream++;
+        step.subnetIndex = s;
+      }
       if (!launch) {
         continue;
       }

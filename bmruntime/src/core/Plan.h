@@ -22,6 +22,9 @@ struct Step {
   int64_t tiles = 0;
   int64_t grain = 1;
   int64_t *dimValues = nullptr; ///< behind the last argument, if the launch takes dims
+  // Streams only.
+  const Stream *stream = nullptr;
+  uint32_t subnetIndex = 0;
 };
 
 /// The steps of all subnets of a stage, with their argument pointers.

@@ -14,6 +14,7 @@ const char *kindName(StepOp kind) {
   case StepOp::LaunchDef:
     return "launch";
   case StepOp::RunStreamDef:
+  case StepOp::RunStreamOnDef:
     return "stream";
   case StepOp::CallSubnetDef:
     return "call";

@@ -63,15 +63,23 @@ FloatModeScope::~FloatModeScope() {
 #endif
 }
 
-bmrt_code_t ThreadPool::start(uint32_t threads, uint64_t scratchBytes, bmrt_status_t *status) {
-  if (!scratch.allocate(threads)) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for %u threads", threads);
+bmrt_code_t ThreadPool::reserveScratch(uint64_t bytes, bmrt_status_t *status) {
+  if (bytes <= scratchBytes) {
+    return BMRT_OK;
   }
   for (Buffer &buffer : scratch) {
-    if (scratchBytes > 0 && !buffer.allocate(scratchBytes)) {
+    if (!buffer.allocate(bytes)) {
       return BMRT_FAIL(status, NO_MEMORY, "no memory for %llu bytes of scratch on each of %u threads",
-                       static_cast<unsigned long long>(scratchBytes), threads);
+                       static_cast<unsigned long long>(bytes), threads());
     }
+  }
+  scratchBytes = bytes;
+  return BMRT_OK;
+}
+
+bmrt_code_t ThreadPool::start(uint32_t threads, bmrt_status_t *status) {
+  if (!scratch.allocate(threads)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %u threads", threads);
   }
   // With more threads than processors, one that spins keeps another from its work.
   spinNs = threads <= availableCpus() ? kSpinNs : 0;
@@ -152,7 +160,6 @@ void *ThreadPool::workerMain(void *argument) {
 }
 
 void ThreadPool::work(uint32_t index) {
-  void *const threadScratch = scratch[index].data();
   uint64_t done = 0; // number of the last launch this worker took part in, or found closed
   while (!stopping.load(std::memory_order_relaxed)) {
     uint64_t seen = state.load(std::memory_order_acquire);
@@ -164,7 +171,7 @@ void ThreadPool::work(uint32_t index) {
     }
     if (state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
       done = seen >> 32;
-      runTiles(threadScratch);
+      runTiles(scratch[index].data()); // may have grown since the last launch
       state.fetch_sub(1, std::memory_order_release);
     }
   }

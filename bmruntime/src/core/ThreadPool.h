@@ -33,8 +33,11 @@ public:
   ThreadPool &operator=(const ThreadPool &) = delete;
   ~ThreadPool();
 
-  /// Starts |threads| - 1 workers; every thread gets |scratchBytes| of scratch. Called once.
-  bmrt_code_t start(uint32_t threads, uint64_t scratchBytes, bmrt_status_t *status);
+  /// Starts |threads| - 1 workers. Called once.
+  bmrt_code_t start(uint32_t threads, bmrt_status_t *status);
+
+  /// Gives every thread that much scratch at least. Not during a launch.
+  bmrt_code_t reserveScratch(uint64_t bytes, bmrt_status_t *status);
 
   uint32_t threads() const { return uint32_t(workers.size()) + 1; }
 
@@ -64,6 +67,7 @@ private:
 
   Array<Worker> workers;
   Array<Buffer> scratch; ///< by thread; element 0 is the caller's; null data if none is needed
+  uint64_t scratchBytes = 0;
   Launch current;
   uint64_t spinNs = 0; ///< how long an idle worker waits before it sleeps
 

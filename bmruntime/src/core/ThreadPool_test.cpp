@@ -27,7 +27,8 @@ INSTANTIATE_TEST_SUITE_P(Threads, Pool, testing::Values(1, 2, 4, 16));
 
 TEST_P(Pool, EveryTileOnce) {
   ThreadPool pool;
-  ASSERT_EQ(pool.start(GetParam(), 100, nullptr), BMRT_OK);
+  ASSERT_EQ(pool.start(GetParam(), nullptr), BMRT_OK);
+  ASSERT_EQ(pool.reserveScratch(100, nullptr), BMRT_OK);
   EXPECT_EQ(pool.threads(), GetParam());
   std::vector<std::atomic<int>> counts(1000);
   void *args[] = {counts.data()};
@@ -49,7 +50,7 @@ TEST_P(Pool, EveryTileOnce) {
 
 TEST_P(Pool, ManyLaunchesInARow) {
   ThreadPool pool;
-  ASSERT_EQ(pool.start(GetParam(), 0, nullptr), BMRT_OK);
+  ASSERT_EQ(pool.start(GetParam(), nullptr), BMRT_OK);
   std::vector<std::atomic<int>> counts(32);
   void *args[] = {counts.data()};
   for (int launch = 0; launch < 3000; ++launch) {
@@ -63,7 +64,7 @@ TEST_P(Pool, ManyLaunchesInARow) {
 TEST(Pool, StartsAndStopsAtOnce) {
   for (int i = 0; i < 50; ++i) {
     ThreadPool pool;
-    ASSERT_EQ(pool.start(4, 0, nullptr), BMRT_OK);
+    ASSERT_EQ(pool.start(4, nullptr), BMRT_OK);
   }
 }
 

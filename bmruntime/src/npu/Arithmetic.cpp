@@ -69,6 +69,7 @@ NPU_EVERY_WIDTH void apply(const Instruction &instruction, float *y, const float
     NPU_CASE(truncate, Single{std::trunc(p.v)})
     NPU_CASE(copySign, numerics::copySign(p, q))
     NPU_CASE(sqrt, Single{std::sqrt(p.v)})
+    NPU_CASE(mulAdd, mulAdd(p, q, r))
     NPU_CASE(exp, numerics::exp(p))
     NPU_CASE(expNegative, numerics::expOfNegative(p))
     NPU_CASE(log, numerics::log(p))
@@ -111,12 +112,22 @@ NPU_EVERY_WIDTH void apply(Function function, float alpha, float *v, uint32_t co
   }
 }
 
+NPU_EVERY_WIDTH void toFloats(float *v, const int32_t *sums, int32_t bias, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    v[i] = float(int32_t(uint32_t(sums[i]) + uint32_t(bias)));
+  }
+}
+
 NPU_EVERY_WIDTH void scale(float *v, float factor, uint32_t count) {
   forEach(v, v, v, v, count, [factor](Single x, Single, Single) { return x * Single{factor}; });
 }
 
 NPU_EVERY_WIDTH void addScaled(float *v, const float *r, float zero, float scale, uint32_t count) {
   forEach(v, v, r, v, count, [=](Single x, Single y, Single) { return x + (y - Single{zero}) * Single{scale}; });
+}
+
+NPU_EVERY_WIDTH void addScaledRow(float *sums, const float *row, float factor, uint32_t count) {
+  forEach(sums, sums, row, sums, count, [factor](Single x, Single y, Single) { return mulAdd(Single{factor}, y, x); });
 }
 
 NPU_EVERY_WIDTH void clamp(float *v, float lower, float upper, uint32_t count) {

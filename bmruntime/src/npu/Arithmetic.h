@@ -15,8 +15,14 @@ inline constexpr uint32_t kChunk = 256;
 void apply(const bmodel::npu::Instruction &instruction, float *y, const float *a, const float *b, const float *c,
            uint32_t count);
 
+/// sums[i] = factor * row[i] + sums[i], rounded once; `sums` and `row` are apart.
+void addScaledRow(float *sums, const float *row, float factor, uint32_t count);
+
 /// v[i] = function(v[i]) of the output stage.
 void apply(bmodel::npu::Function function, float alpha, float *v, uint32_t count);
+
+/// v[i] = float(sums[i] + bias), the sum modulo 2^32.
+void toFloats(float *v, const int32_t *sums, int32_t bias, uint32_t count);
 
 /// Steps of the output stage: v = v * factor; v = v + (r - zero) * scale; v = clamp(v); v = rne(v / divisor) +
 /// zeroPoint.

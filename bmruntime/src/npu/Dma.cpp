@@ -9,6 +9,13 @@ namespace {
 
 using namespace bmodel::npu;
 
+template <size_t kSize>
+void copyElements(unsigned char *to, int64_t toStep, const unsigned char *from, int64_t fromStep, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    memcpy(to + i * toStep, from + i * fromStep, kSize);
+  }
+}
+
 /// Rows of copied elements between tensors of one type.
 void copyRow(unsigned char *to, int64_t toStep, const unsigned char *from, int64_t fromStep, uint32_t count,
              size_t size) {
@@ -16,9 +23,8 @@ void copyRow(unsigned char *to, int64_t toStep, const unsigned char *from, int64
     memmove(to, from, size * count);
     return;
   }
-  for (uint32_t i = 0; i < count; ++i) {
-    memcpy(to + i * toStep, from + i * fromStep, size);
-  }
+  auto *copy = size == 1 ? copyElements<1> : size == 2 ? copyElements<2> : copyElements<4>;
+  copy(to, toStep, from, fromStep, count);
 }
 
 /// Calls visit(n, c, h) for every row.
@@ -36,17 +42,20 @@ void eachRow(const Shape &shape, Visit visit) {
 } // namespace
 
 const char *execute(const copy_command &command, Machine &machine) {
-  Rows y = machine.memories.rows(command.y), x = machine.memories.rows(command.x);
-  uint32_t width = command.shape.dims[3];
-  if (command.x.type == command.y.type) {
-    size_t size = sizeOf(command.x.type);
-    eachRow(command.shape, [&](uint32_t n, uint32_t c, uint32_t h) {
+  Tensor to = command.y, from = command.x;
+  Shape shape = command.shape;
+  joinRows(shape, {&to, &from});
+  Rows y = machine.memories.rows(to), x = machine.memories.rows(from);
+  uint32_t width = shape.dims[3];
+  if (to.type == from.type) {
+    size_t size = sizeOf(to.type);
+    eachRow(shape, [&](uint32_t n, uint32_t c, uint32_t h) {
       copyRow(y.at(n, c, h), y.step(), x.at(n, c, h), x.step(), width, size);
     });
     return nullptr;
   }
   float part[256];
-  eachRow(command.shape, [&](uint32_t n, uint32_t c, uint32_t h) {
+  eachRow(shape, [&](uint32_t n, uint32_t c, uint32_t h) {
     for (uint32_t w = 0; w < width; w += std::size(part)) {
       uint32_t count = std::min<uint32_t>(width - w, std::size(part));
       x.load(part, n, c, h, w, count);
@@ -57,12 +66,17 @@ const char *execute(const copy_command &command, Machine &machine) {
 }
 
 const char *execute(const fill_command &command, Machine &machine) {
-  Rows y = machine.memories.rows(command.y);
-  size_t size = sizeOf(command.y.type);
-  eachRow(command.shape, [&](uint32_t n, uint32_t c, uint32_t h) {
-    unsigned char *to = y.at(n, c, h);
-    for (uint32_t w = 0; w < command.shape.dims[3]; ++w) {
-      memcpy(to + w * y.step(), &command.value, size);
+  Tensor to = command.y;
+  Shape shape = command.shape;
+  joinRows(shape, {&to});
+  Rows y = machine.memories.rows(to);
+  size_t size = sizeOf(to.type);
+  auto *value = reinterpret_cast<const unsigned char *>(&command.value);
+  eachRow(shape, [&](uint32_t n, uint32_t c, uint32_t h) {
+    if (size == 1 && y.step() == 1) {
+      memset(y.at(n, c, h), *value, shape.dims[3]);
+    } else {
+      copyRow(y.at(n, c, h), y.step(), value, 0, shape.dims[3], size);
     }
   });
   return nullptr;

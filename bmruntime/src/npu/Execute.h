@@ -5,12 +5,39 @@
 
 #include "Memories.h"
 
+#include <initializer_list>
+
 namespace bmrt::npu {
+
+inline constexpr const char *kNoMemory = "memory has run out";
+
+/// What commands put down while they run; kept from command to command, its contents are not.
+class Scratch {
+public:
+  /// `count` elements, aligned for vectors, in one of four places; null if memory has run out.
+  template <typename T>
+  T *take(uint32_t place, uint64_t count) {
+    uint64_t bytes = count * sizeof(T);
+    if (sizes[place] < bytes) {
+      sizes[place] = 0;
+      if (!buffers[place].allocate(bytes)) {
+        return nullptr;
+      }
+      sizes[place] = bytes;
+    }
+    return reinterpret_cast<T *>(buffers[place].data());
+  }
+
+private:
+  core::Buffer buffers[4];
+  uint64_t sizes[4] = {};
+};
 
 /// What commands work on.
 struct Machine {
   const Chip &chip;
   Memories memories;
+  Scratch scratch = {};
 };
 
 // Each does one command whose tensors have been checked; null, or what went wrong while it ran.
@@ -18,18 +45,31 @@ struct Machine {
   const char *execute(const bmodel::npu::name##_command &command, Machine &machine);
 #include "bmodel/npu/isa.inc"
 
-/// The output stage: `count` sums of row (n,c,h) become elements of y from its first column on. Sums are integers in
-/// double, exact, or floats.
+/// h and w as one, where all tensors let them: rows get long. Lanes keep channels apart.
+inline void joinRows(bmodel::npu::Shape &shape, std::initializer_list<Tensor *> tensors) {
+  for (const Tensor *each : tensors) {
+    if (each->region != Region::none && each->strides[2] != int64_t(each->strides[3]) * shape.dims[3]) {
+      return;
+    }
+  }
+  shape.dims[3] *= shape.dims[2];
+  shape.dims[2] = 1;
+}
+
+/// The output stage: sums of one channel become elements of y. Sums of integers are int32, those of floats float.
+/// Positions count through the rows of the command's shape.
 class OutputStage {
 public:
   /// r and p may be absent.
-  OutputStage(const bmodel::npu::Output &output, const Machine &machine, const Tensor &y, const Tensor &r,
-              const Tensor &p)
-      : output(output), twice(machine.chip.requantise == "tflite"), y(machine.memories.rows(y)),
-        r(machine.memories.rows(r)), p(machine.memories.rows(p)) {}
+  OutputStage(const bmodel::npu::Output &output, const Machine &machine, const bmodel::npu::Shape &shape,
+              const Tensor &y, const Tensor &r, const Tensor &p);
 
-  void store(const double *sums, uint32_t n, uint32_t c, uint32_t h, uint32_t count) const;
-  void store(const float *sums, uint32_t n, uint32_t c, uint32_t h, uint32_t count) const;
+  void store(const int32_t *sums, uint32_t n, uint32_t c, uint64_t at, uint32_t count) const {
+    split(sums, n, c, at, count);
+  }
+  void store(const float *sums, uint32_t n, uint32_t c, uint64_t at, uint32_t count) const {
+    split(sums, n, c, at, count);
+  }
 
 private:
   /// bias: of float sums the bits of an f32. factor: of integral stages the bits of the mantissa.
@@ -37,14 +77,24 @@ private:
     int32_t bias;
     float factor;
     int32_t shift;
+    float gain;
   };
+  /// Part of a row: elements from (n,c,h,w) on.
+  struct Place {
+    uint32_t n, c, h, w;
+  };
+  template <typename Sum>
+  void split(const Sum *sums, uint32_t n, uint32_t c, uint64_t at, uint32_t count) const;
   Channel channel(uint32_t c) const;
-  void storeRaw(const double *sums, int32_t bias, unsigned char *to, uint32_t count) const;
-  void requantise(const double *sums, float *v, const Channel &channel, uint32_t count) const;
-  void finish(float *v, const Channel &channel, uint32_t n, uint32_t c, uint32_t h, uint32_t w, uint32_t count) const;
+  void storeRow(const int32_t *sums, const Channel &channel, const Place &place, uint32_t count) const;
+  void storeRow(const float *sums, const Channel &channel, const Place &place, uint32_t count) const;
+  void requantise(const int32_t *sums, float *v, const Channel &channel, uint32_t count) const;
+  void finish(float *v, const Channel &channel, const Place &place, uint32_t count) const;
+  void addResidual(float *v, const Place &place, uint32_t count) const;
 
   const bmodel::npu::Output &output;
   const bool twice; ///< integral stages round as TensorFlow Lite
+  uint32_t width;   ///< of rows; all of them are one where y and r let them
   Rows y, r, p;
 };
 

@@ -2,6 +2,7 @@
 //===- Memories.cpp - Elements of tensors, and where they lie ---------------===//
 #include "Memories.h"
 
+#include "EveryWidth.h"
 #include "SmallFloat.h"
 
 #include <cmath>
@@ -11,33 +12,31 @@ namespace bmrt::npu {
 namespace {
 
 template <typename T>
-void loadAs(float *out, const unsigned char *from, int64_t step, uint32_t count) {
-  if (step == int64_t(sizeof(T))) {
+[[gnu::always_inline]] inline void loadAs(float *out, const unsigned char *from, int64_t step, uint32_t count) {
+  auto loop = [&](int64_t known) __attribute__((always_inline)) {
     for (uint32_t i = 0; i < count; ++i) {
       T value;
-      memcpy(&value, from + i * sizeof(T), sizeof(T));
+      memcpy(&value, from + int64_t(i) * known, sizeof(T));
       out[i] = toFloat(value);
     }
-    return;
-  }
-  for (uint32_t i = 0; i < count; ++i) {
-    T value;
-    memcpy(&value, from + i * step, sizeof(T));
-    out[i] = toFloat(value);
-  }
+  };
+  step == int64_t(sizeof(T)) ? loop(sizeof(T)) : loop(step);
 }
 
 template <typename T>
-void storeAs(const float *values, unsigned char *to, int64_t step, uint32_t count) {
-  for (uint32_t i = 0; i < count; ++i) {
-    T value = fromFloat<T>(values[i]);
-    memcpy(to + i * step, &value, sizeof(T));
-  }
+[[gnu::always_inline]] inline void storeAs(const float *values, unsigned char *to, int64_t step, uint32_t count) {
+  auto loop = [&](int64_t known) __attribute__((always_inline)) {
+    for (uint32_t i = 0; i < count; ++i) {
+      T value = fromFloat<T>(values[i]);
+      memcpy(to + int64_t(i) * known, &value, sizeof(T));
+    }
+  };
+  step == int64_t(sizeof(T)) ? loop(sizeof(T)) : loop(step);
 }
 
 /// Calls visit with a value of the type's C++ type.
 template <typename Visit>
-void withType(Type type, Visit visit) {
+[[gnu::always_inline]] inline void withType(Type type, Visit visit) {
   switch (type) {
   case Type::i8:
     return visit(int8_t());
@@ -56,16 +55,22 @@ void withType(Type type, Visit visit) {
   }
 }
 
+NPU_EVERY_WIDTH void loadRow(float *out, const unsigned char *from, int64_t step, Type type, uint32_t count) {
+  withType(type, [&](auto value) __attribute__((always_inline)) { loadAs<decltype(value)>(out, from, step, count); });
+}
+
+NPU_EVERY_WIDTH void storeRow(const float *values, unsigned char *to, int64_t step, Type type, uint32_t count) {
+  withType(type, [&](auto value) __attribute__((always_inline)) { storeAs<decltype(value)>(values, to, step, count); });
+}
+
 } // namespace
 
 void Rows::load(float *out, uint32_t n, uint32_t c, uint32_t h, uint32_t w, uint32_t count) const {
-  const unsigned char *from = at(n, c, h) + int64_t(w) * step();
-  withType(type, [&](auto value) { loadAs<decltype(value)>(out, from, step(), count); });
+  loadRow(out, at(n, c, h) + int64_t(w) * step(), step(), type, count);
 }
 
 void Rows::store(const float *values, uint32_t n, uint32_t c, uint32_t h, uint32_t w, uint32_t count) const {
-  unsigned char *to = at(n, c, h) + int64_t(w) * step();
-  withType(type, [&](auto value) { storeAs<decltype(value)>(values, to, step(), count); });
+  storeRow(values, at(n, c, h) + int64_t(w) * step(), step(), type, count);
 }
 
 Area Memories::areaOf(Region region) const {

@@ -28,6 +28,14 @@ struct Buffers {
   uint32_t ioCount = 0;
 };
 
+/// A row of a tensor in memory. Without data it is outside of it.
+struct Line {
+  const unsigned char *data = nullptr;
+  int64_t step = 0; ///< bytes from element to element
+  uint32_t size = 0;
+  Type type{};
+};
+
 /// Rows (along w) of a tensor, resolved once a command.
 class Rows {
 public:
@@ -51,6 +59,8 @@ public:
     return base + place + int64_t(c) * strides[1];
   }
   int64_t step() const { return strides[3]; }
+  /// A row of `size` elements.
+  Line line(uint32_t n, uint32_t c, uint32_t h, uint32_t size) const { return {at(n, c, h), strides[3], size, type}; }
   Type elementType() const { return type; }
 
   /// `count` elements from (n,c,h,w) on, converted.

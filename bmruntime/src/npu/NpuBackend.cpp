@@ -6,12 +6,14 @@
 #include "bmodel/npu/check.h"
 
 #include <cinttypes>
+#include <cstdio>
+#include <cstring>
 
 using namespace bmrt;
 using namespace bmodel::npu;
 using core::CodeImage;
-using core::StreamMemory;
 using core::StreamProgram;
+using core::StreamRun;
 using core::StreamRunner;
 
 namespace {
@@ -26,7 +28,8 @@ public:
 bmrt_code_t check(const bmodel::SubnetDef &subnet, bmrt_status_t *status) {
   if (subnet.kernel_abi() != kIsaVersion) {
     return BMRT_FAIL(status, UNSUPPORTED,
-                     "subnet '%.60s' has commands of version %" PRIu32 "; this runtime runs version %" PRIu32,
+                     "subnet '%.60s' has commands of version %" PRIu32 "; this runtime runs version %" PRIu32
+                     ": deploy the model anew",
                      subnet.name()->c_str(), subnet.kernel_abi(), kIsaVersion);
   }
   return BMRT_OK;
@@ -52,34 +55,37 @@ bmrt_code_t findChip(const StreamProgram &program, Chip &chip, bmrt_status_t *st
   return BMRT_OK;
 }
 
-/// The commands of a step, checked; the status says which of them is wrong.
-bmrt_code_t checkStream(const StreamProgram &program, const bmodel::RunStreamDef &def, const Chip &chip,
-                        bmrt_status_t *status) {
-  if (def.offset() % kDescriptorBytes || def.bytes() % kDescriptorBytes) {
-    return BMRT_FAIL(status, CORRUPT, "a stream of %" PRIu64 " bytes at %" PRIu64 " is no list of commands",
-                     def.bytes(), def.offset());
-  }
-  RegionSizes sizes{.constants = program.memory.constantBytes,
-                    .workspace = program.memory.workspaceBytes,
-                    .io = {},
-                    .inputs = program.memory.inputs};
-  sizes.io.assign(program.memory.ioBytes, program.memory.ioBytes + program.memory.ioCount);
-  auto *commands = reinterpret_cast<const Descriptor *>(program.code + def.offset());
-  size_t count = def.bytes() / kDescriptorBytes;
-  bmodel::Status cause;
-  bool good = checkStream(commands, count, chip, sizes, program.memory.constants, cause);
-  return good ? BMRT_OK : core::fail(status, cause, "command stream");
-}
-
-bmrt_code_t verify(const StreamProgram &program, bmrt_status_t *status) {
-  Chip chip;
-  BMRT_RETURN_IF_ERROR(findChip(program, chip, status));
-  for (const bmodel::StepDef *step : *program.subnet->plan()) {
-    if (const bmodel::RunStreamDef *stream = step->op_as_RunStreamDef()) {
-      BMRT_RETURN_IF_ERROR(checkStream(program, *stream, chip, status));
+/// Passes on a fault in the stream of a step; says as well which layers of the model its commands are of.
+bmrt_code_t failIn(const bmodel::StepDef &step, const Descriptor *commands, const bmodel::Status &cause,
+                   bmrt_code_t code, bmrt_status_t *status) {
+  const auto *names = step.debug() ? step.debug()->onnx_nodes() : nullptr;
+  char text[200] = "";
+  for (int64_t command : cause.commands) {
+    uint32_t layer = command < 0 ? 0 : commands[command].header.layer;
+    if (command >= 0 && names && layer < names->size()) {
+      size_t length = strlen(text);
+      snprintf(text + length, sizeof text - length, "; command %" PRId64 " is of '%.60s'", command,
+               names->Get(layer)->c_str());
     }
   }
-  return BMRT_OK;
+  return core::fail(status, code, cause.file, cause.line, "%.300s%s", cause.message, text);
+}
+
+/// The commands of a step, checked; the status says which of them is wrong.
+bmrt_code_t verify(const StreamProgram &program, const StreamRun &stream, bmrt_status_t *status) {
+  Chip chip;
+  BMRT_RETURN_IF_ERROR(findChip(program, chip, status));
+  if (stream.offset % kDescriptorBytes || stream.bytes % kDescriptorBytes) {
+    return BMRT_FAIL(status, CORRUPT, "a stream of %" PRIu64 " bytes at %" PRIu64 " is no list of commands",
+                     stream.bytes, stream.offset);
+  }
+  RegionSizes sizes{
+      .constants = stream.constantBytes, .workspace = stream.workspaceBytes, .io = {}, .inputs = stream.inputs};
+  sizes.io.assign(stream.ioBytes, stream.ioBytes + stream.ioCount);
+  auto *commands = reinterpret_cast<const Descriptor *>(stream.code + stream.offset);
+  bmodel::Status cause;
+  bool good = checkStream(commands, stream.bytes / kDescriptorBytes, chip, sizes, stream.constants, cause);
+  return good ? BMRT_OK : failIn(*stream.step, commands, cause, BMRT_CORRUPT, status);
 }
 
 /// One chip, whose local memory stays from run to run.
@@ -90,25 +96,24 @@ public:
 
   bool allocate() { return simulator.allocate(); }
 
-  bmrt_code_t run(const unsigned char *code, const bmodel::RunStreamDef &def, const StreamMemory &memory,
-                  bmrt_status_t *status) override {
+  bmrt_code_t run(const StreamRun &stream, bmrt_status_t *status) override {
     core::Array<Area> io;
-    if (!io.allocate(memory.ioCount)) {
-      return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " buffers", memory.ioCount);
+    if (!io.allocate(stream.ioCount)) {
+      return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " buffers", stream.ioCount);
     }
-    for (uint32_t i = 0; i < memory.ioCount; ++i) {
-      io[i] = {reinterpret_cast<unsigned char *>(memory.io[i]), memory.ioBytes[i]};
+    for (uint32_t i = 0; i < stream.ioCount; ++i) {
+      io[i] = {reinterpret_cast<unsigned char *>(stream.io[i]), stream.ioBytes[i]};
     }
-    npu::Buffers buffers{{const_cast<unsigned char *>(memory.constants), memory.constantBytes},
-                         {reinterpret_cast<unsigned char *>(memory.workspace), memory.workspaceBytes},
+    npu::Buffers buffers{{const_cast<unsigned char *>(stream.constants), stream.constantBytes},
+                         {reinterpret_cast<unsigned char *>(stream.workspace), stream.workspaceBytes},
                          io.data(),
-                         memory.ioCount};
+                         stream.ioCount};
     bmodel::Status cause;
-    auto *commands = reinterpret_cast<const Descriptor *>(code + def.offset());
-    if (simulator.run(commands, def.bytes() / kDescriptorBytes, buffers, cause)) {
+    auto *commands = reinterpret_cast<const Descriptor *>(stream.code + stream.offset);
+    if (simulator.run(commands, stream.bytes / kDescriptorBytes, buffers, cause)) {
       return BMRT_OK;
     }
-    return core::fail(status, BMRT_INVALID_ARGUMENT, cause.file, cause.line, "%s", cause.message);
+    return failIn(*stream.step, commands, cause, BMRT_INVALID_ARGUMENT, status);
   }
 
 private:

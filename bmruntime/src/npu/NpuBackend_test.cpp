@@ -29,6 +29,9 @@ struct LargestOfTwo {
     copy(place(Region::workspace, 64), place(Region::local, 4096), shape);
     copy(place(output, 0), place(Region::workspace, 64), shape);
     assignWaits(commands, chip);
+    for (size_t i = 1; i < commands.size(); ++i) {
+      commands[i].header.layer = 1;
+    }
   }
 
   /// Writes it and opens it; the status says how that went.
@@ -53,6 +56,8 @@ struct LargestOfTwo {
   std::string description = chipText("npu-edge"), told = fingerprint(chip);
   uint32_t version = kIsaVersion;
   uint64_t workspace = 1024;
+  std::vector<std::string> layers = {"input", "MaxPool_7"};
+  bool twice = false; ///< one behind the other, by subnets that a first one calls
 
 private:
   static Tensor place(Region region, uint64_t offset) {
@@ -86,8 +91,58 @@ private:
     stream.bytes = commands.size() * kDescriptorBytes;
     step->op.Set(stream);
     step->writes = {1};
+    step->debug = std::make_unique<StepDebugDefT>();
+    step->debug->onnx_nodes = layers;
     subnet.plan.push_back(std::move(step));
+    if (twice) {
+      runTwice(stage);
+    }
   }
+
+  void runTwice(StageDefT &stage) const {
+    uint32_t slot = addTensor(stage, "between", DType::I8, std::array<int64_t, 2>{kChannels, kRow});
+    stage.tensors[slot]->place_index = 1, stage.tensors[slot]->bytes = kBytes;
+    stage.workspaces.push_back(std::make_unique<WorkspaceDefT>());
+    stage.workspaces[1]->bytes = kBytes;
+    for (bool isSecond : {false, true}) {
+      auto called = std::make_unique<SubnetDefT>(*stage.subnets[0]);
+      called->name = isSecond ? "second" : "first";
+      RunStreamOnDefT stream;
+      stream.bytes = commands.size() * kDescriptorBytes;
+      stream.inputs = {isSecond ? slot : 0}, stream.outputs = {isSecond ? 1 : slot};
+      called->plan[0]->writes = stream.outputs;
+      called->plan[0]->op.Set(std::move(stream));
+      stage.subnets.push_back(std::move(called));
+    }
+    SubnetDefT &first = *stage.subnets[0];
+    first.kind = SubnetKind::Control, first.code_segment = -1;
+    first.plan.clear();
+    for (uint32_t callee : {1, 2}) {
+      CallSubnetDefT call;
+      call.subnet = callee;
+      first.plan.push_back(std::make_unique<StepDefT>());
+      first.plan.back()->op.Set(call);
+    }
+  }
+};
+
+/// A model that is open, with its input and output bound; no context where that fails.
+struct Running {
+  explicit Running(LargestOfTwo &model) : opened(model.open(status)) {
+    if (opened && bmrt_context_create(opened, nullptr, &context, &status) == BMRT_OK) {
+      EXPECT_EQ(bmrt_context_bind_input(context, 0, x, sizeof x, &status), BMRT_OK) << status.message;
+      EXPECT_EQ(bmrt_context_bind_output(context, 0, y, sizeof y, &status), BMRT_OK) << status.message;
+    }
+  }
+  ~Running() {
+    bmrt_context_destroy(context);
+    bmrt_model_release(opened);
+  }
+
+  bmrt_status_t status;
+  bmrt_model_t *opened;
+  bmrt_context_t *context = nullptr;
+  alignas(64) int8_t x[kBytes], y[kBytes];
 };
 
 /// What opening says once `change` has been at a good model.
@@ -106,14 +161,9 @@ bool holds(const std::string &text, const std::string &part) { return text.find(
 
 TEST(NpuBackend, RunsStreams) {
   LargestOfTwo model;
-  bmrt_status_t status;
-  bmrt_model_t *opened = model.open(status);
-  ASSERT_NE(opened, nullptr) << status.message;
-  bmrt_context_t *context = nullptr;
-  ASSERT_EQ(bmrt_context_create(opened, nullptr, &context, &status), BMRT_OK) << status.message;
-  alignas(64) int8_t x[kBytes], y[kBytes];
-  ASSERT_EQ(bmrt_context_bind_input(context, 0, x, sizeof x, &status), BMRT_OK) << status.message;
-  ASSERT_EQ(bmrt_context_bind_output(context, 0, y, sizeof y, &status), BMRT_OK) << status.message;
+  Running running(model);
+  ASSERT_NE(running.context, nullptr) << running.status.message;
+  auto &[status, opened, context, x, y] = running;
   for (int turn = 0; turn < 3; ++turn) {
     for (int i = 0; i < kBytes; ++i) {
       x[i] = int8_t(i * 37 + turn);
@@ -123,6 +173,53 @@ TEST(NpuBackend, RunsStreams) {
       ASSERT_EQ(y[i], (i + 1) % kRow ? std::max(x[i], x[i + 1]) : x[i]) << turn << " " << i;
     }
   }
+}
+
+TEST(NpuBackend, StreamsRunOnTensorsBetweenSubnets) {
+  // The same stream twice: from x to a tensor between them, and from there to y.
+  LargestOfTwo model;
+  model.twice = true;
+  Running running(model);
+  ASSERT_NE(running.context, nullptr) << running.status.message;
+  auto &[status, opened, context, x, y] = running;
+  for (int i = 0; i < kBytes; ++i) {
+    x[i] = int8_t(i * 37);
+  }
+  ASSERT_EQ(bmrt_context_run(context, &status), BMRT_OK) << status.message;
+  for (int i = 0; i < kBytes; ++i) {
+    int8_t wanted = x[i];
+    for (int k = 1; k <= 2 && i % int(kRow) + k < int(kRow); ++k) {
+      wanted = std::max(wanted, x[i + k]);
+    }
+    ASSERT_EQ(y[i], wanted) << i;
+  }
+}
+
+TEST(NpuBackend, FaultsInAnySubnetAreFound) {
+  EXPECT_PRED2(holds, faultAfter([](LargestOfTwo &m) {
+                 m.twice = true;
+                 m.commands.pop_back(); // then y is never written, nor is what lies between
+               }),
+               "buffer 1, an output, is never written");
+}
+
+TEST(NpuBackend, FaultsDuringARunNameTheLayer) {
+  LargestOfTwo model;
+  // The text "constant" as row numbers is far outside any table.
+  Tensor x{.strides = {0, 0, 0, 1}, .region = Region::io, .type = Type::i8}, y = x, index = x;
+  y.region = Region::workspace, y.offset = 512;
+  index.region = Region::constants, index.type = Type::i32, index.strides[3] = 4;
+  model.commands.push_back(encode(gather_command{.y = y, .x = x, .index = index, .shape = {{1, 1, 1, 8}}, .rows = 1}));
+  model.commands.back().header.layer = 2;
+  assignWaits(model.commands, model.chip);
+  model.layers.push_back("Embedding_9");
+  bmrt_status_t status;
+  bmrt_model_t *opened = model.open(status);
+  ASSERT_NE(opened, nullptr) << status.message;
+  bmrt_context_t *context = nullptr;
+  ASSERT_EQ(bmrt_context_create(opened, nullptr, &context, &status), BMRT_OK) << status.message;
+  EXPECT_EQ(bmrt_context_run(context, &status), BMRT_INVALID_ARGUMENT);
+  EXPECT_STREQ(status.message, "command 4 (gather): an index is outside the table; command 4 is of 'Embedding_9'");
   bmrt_context_destroy(context);
   bmrt_model_release(opened);
 }
@@ -130,6 +227,10 @@ TEST(NpuBackend, RunsStreams) {
 TEST(NpuBackend, RefusesWhatIsNotForIt) {
   std::string fault = faultAfter([](LargestOfTwo &m) { m.version = kIsaVersion + 1; });
   EXPECT_TRUE(holds(fault, "has commands of version 2; this runtime runs version 1")) << fault;
+  fault = faultAfter([](LargestOfTwo &m) { m.twice = true, m.version = kIsaVersion + 1; });
+  EXPECT_TRUE(holds(fault, "subnet 'first' has commands of version " + std::to_string(kIsaVersion + 1))) << fault;
+  fault = faultAfter([](LargestOfTwo &m) { m.twice = true, m.told = fingerprint(chipNamed("npu-pro")); });
+  EXPECT_TRUE(holds(fault, fingerprint(chipNamed("npu-edge"))) && holds(fault, fingerprint(chipNamed("npu-pro"))));
   fault = faultAfter([](LargestOfTwo &m) { m.told = fingerprint(chipNamed("npu-pro")); });
   EXPECT_TRUE(holds(fault, fingerprint(chipNamed("npu-edge"))) && holds(fault, fingerprint(chipNamed("npu-pro"))))
       << fault;
@@ -140,8 +241,20 @@ TEST(NpuBackend, RefusesWhatIsNotForIt) {
 TEST(NpuBackend, RefusesStreamsThatAreNotSafe) {
   std::string fault = faultAfter([](LargestOfTwo &m) { m.commands[1].header.wait = 0; });
   EXPECT_TRUE(holds(fault, "command 0 (copy) and command 1 (pool) may run at the same time")) << fault;
+  EXPECT_TRUE(holds(fault, "; command 0 is of 'input'; command 1 is of 'MaxPool_7'")) << fault;
+  fault = faultAfter([](LargestOfTwo &m) { m.commands[1].header.id = 7; });
+  EXPECT_TRUE(holds(fault, "command 1 (pool): id is 7, the next one of its queue is 1; command 1 is of 'MaxPool_7'"))
+      << fault;
+  fault = faultAfter([](LargestOfTwo &m) { m.commands[1].header.opcode = Opcode(99); });
+  EXPECT_TRUE(holds(fault, "command 1: there is no opcode 99; command 1 is of 'MaxPool_7'")) << fault;
   fault = faultAfter([](LargestOfTwo &m) { m.workspace = 128; });
   EXPECT_TRUE(holds(fault, "command 2 (copy): operand y reaches outside its region")) << fault;
+  EXPECT_TRUE(holds(fault, "; command 2 is of 'MaxPool_7'")) << fault;
+  // A number of a layer that is none, and a file that names none: told without a name.
+  fault = faultAfter([](LargestOfTwo &m) { m.workspace = 128, m.commands[2].header.layer = 2; });
+  EXPECT_TRUE(holds(fault, "reaches outside its region") && !holds(fault, " is of ")) << fault;
+  fault = faultAfter([](LargestOfTwo &m) { m.workspace = 128, m.layers.clear(); });
+  EXPECT_TRUE(holds(fault, "reaches outside its region") && !holds(fault, " is of ")) << fault;
   fault = faultAfter([](LargestOfTwo &m) { m.commands.pop_back(); });
   EXPECT_TRUE(holds(fault, "an output, is never written")) << fault;
 }

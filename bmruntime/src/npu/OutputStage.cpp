@@ -13,8 +13,28 @@ namespace bmrt::npu {
 
 using bmodel::npu::Output;
 
+namespace {
+
+/// sum + bias, modulo 2^32.
+int32_t biased(int32_t sum, int32_t bias) { return int32_t(uint32_t(sum) + uint32_t(bias)); }
+
+bool joinsRows(const Tensor &tensor, uint32_t width) {
+  return tensor.region == Region::none || tensor.strides[2] == int64_t(width) * tensor.strides[3];
+}
+
+} // namespace
+
+OutputStage::OutputStage(const Output &output, const Machine &machine, const Shape &shape, const Tensor &y,
+                         const Tensor &r, const Tensor &p)
+    : output(output), twice(machine.chip.requantise == "tflite"), width(shape.dims[3]), y(machine.memories.rows(y)),
+      r(machine.memories.rows(r)), p(machine.memories.rows(p)) {
+  if (joinsRows(y, width) && joinsRows(r, width)) {
+    width *= shape.dims[2];
+  }
+}
+
 OutputStage::Channel OutputStage::channel(uint32_t c) const {
-  Channel made{0, output.factor, std::bit_cast<int32_t>(output.divisor)};
+  Channel made{0, output.factor, std::bit_cast<int32_t>(output.divisor), 1};
   if (p) {
     const unsigned char *at = p.at(0, c, 0);
     memcpy(&made.bias, at, sizeof made.bias);
@@ -24,80 +44,93 @@ OutputStage::Channel OutputStage::channel(uint32_t c) const {
         memcpy(&made.shift, at + 2 * p.step(), sizeof made.shift);
       }
     }
+    if (output.flags & Output::gains) {
+      memcpy(&made.gain, at + 2 * p.step(), sizeof made.gain);
+    }
   }
   made.shift = std::clamp(made.shift, 1, 62);
   return made;
 }
 
-void OutputStage::storeRaw(const double *sums, int32_t bias, unsigned char *to, uint32_t count) const {
-  for (uint32_t i = 0; i < count; ++i) {
-    int32_t sum = int32_t(int64_t(sums[i]) + bias);
-    memcpy(to + int64_t(i) * y.step(), &sum, sizeof sum);
-  }
-}
-
-void OutputStage::requantise(const double *sums, float *v, const Channel &channel, uint32_t count) const {
+void OutputStage::requantise(const int32_t *sums, float *v, const Channel &channel, uint32_t count) const {
   bmodel::numerics::FixedFactor factor{std::bit_cast<int32_t>(channel.factor), channel.shift};
   auto round = twice ? bmodel::numerics::requantiseTflite : bmodel::numerics::requantiseFixed;
   for (uint32_t i = 0; i < count; ++i) {
-    int32_t sum = int32_t(int64_t(sums[i]) + channel.bias);
-    v[i] = float(round(sum, factor, int32_t(output.zeroPoint), int32_t(output.lower), int32_t(output.upper)));
+    v[i] = float(round(biased(sums[i], channel.bias), factor, int32_t(output.zeroPoint), int32_t(output.lower),
+                       int32_t(output.upper)));
   }
 }
 
-void OutputStage::finish(float *v, const Channel &channel, uint32_t n, uint32_t c, uint32_t h, uint32_t w,
-                         uint32_t count) const {
+void OutputStage::addResidual(float *v, const Place &place, uint32_t count) const {
+  float addend[kChunk];
+  r.load(addend, place.n, place.c, place.h, place.w, count);
+  addScaled(v, addend, float(output.residualZero), output.residualScale, count);
+}
+
+void OutputStage::finish(float *v, const Channel &channel, const Place &place, uint32_t count) const {
+  bool isLate = output.flags & Output::late, isStored = output.flags & Output::stored;
   if (channel.factor != 1) {
     scale(v, channel.factor, count);
   }
-  if (r) {
-    float addend[kChunk];
-    r.load(addend, n, c, h, w, count);
-    addScaled(v, addend, float(output.residualZero), output.residualScale, count);
+  if (r && !isLate) {
+    addResidual(v, place, count);
   }
   apply(output.function, output.alpha, v, count);
-  if (output.flags & Output::clamps) {
+  if (channel.gain != 1) {
+    scale(v, channel.gain, count);
+  }
+  if (r && isLate) {
+    addResidual(v, place, count);
+  }
+  if (output.flags & Output::clamps && !isStored) {
     clamp(v, output.lower, output.upper, count);
   }
   if (!bmodel::npu::isFloat(y.elementType())) {
     quantise(v, output.divisor, output.zeroPoint, count);
   }
-  y.store(v, n, c, h, w, count);
+  if (isStored) {
+    clamp(v, output.lower, output.upper, count);
+  }
+  y.store(v, place.n, place.c, place.h, place.w, count);
 }
 
-void OutputStage::store(const double *sums, uint32_t n, uint32_t c, uint32_t h, uint32_t count) const {
+void OutputStage::storeRow(const int32_t *sums, const Channel &channel, const Place &place, uint32_t count) const {
+  if (output.flags & Output::raw) {
+    unsigned char *to = y.at(place.n, place.c, place.h) + int64_t(place.w) * y.step();
+    for (uint32_t i = 0; i < count; ++i) {
+      int32_t sum = biased(sums[i], channel.bias);
+      memcpy(to + int64_t(i) * y.step(), &sum, sizeof sum);
+    }
+    return;
+  }
+  float v[kChunk];
+  if (output.flags & Output::integral) {
+    requantise(sums, v, channel, count);
+    return y.store(v, place.n, place.c, place.h, place.w, count);
+  }
+  toFloats(v, sums, channel.bias, count);
+  finish(v, channel, place, count);
+}
+
+void OutputStage::storeRow(const float *sums, const Channel &channel, const Place &place, uint32_t count) const {
+  float v[kChunk], bias = std::bit_cast<float>(channel.bias);
+  for (uint32_t i = 0; i < count; ++i) {
+    v[i] = channel.bias ? sums[i] + bias : sums[i]; // 0 must not take the sign of -0
+  }
+  finish(v, channel, place, count);
+}
+
+template <typename Sum>
+void OutputStage::split(const Sum *sums, uint32_t n, uint32_t c, uint64_t at, uint32_t count) const {
   Channel own = channel(c);
-  for (uint32_t w = 0; w < count; w += kChunk) {
-    uint32_t part = std::min(kChunk, count - w);
-    if (output.flags & Output::raw) {
-      storeRaw(sums + w, own.bias, y.at(n, c, h) + int64_t(w) * y.step(), part);
-      continue;
-    }
-    float v[kChunk];
-    if (output.flags & Output::integral) {
-      requantise(sums + w, v, own, part);
-      y.store(v, n, c, h, w, part);
-      continue;
-    }
-    for (uint32_t i = 0; i < part; ++i) {
-      v[i] = float(int32_t(int64_t(sums[w + i]) + own.bias));
-    }
-    finish(v, own, n, c, h, w, part);
+  for (uint32_t done = 0, part; done < count; done += part) {
+    Place place{n, c, uint32_t((at + done) / width), uint32_t((at + done) % width)};
+    part = std::min({kChunk, count - done, width - place.w});
+    storeRow(sums + done, own, place, part);
   }
 }
 
-void OutputStage::store(const float *sums, uint32_t n, uint32_t c, uint32_t h, uint32_t count) const {
-  Channel own = channel(c);
-  float bias;
-  memcpy(&bias, &own.bias, sizeof bias);
-  for (uint32_t w = 0; w < count; w += kChunk) {
-    uint32_t part = std::min(kChunk, count - w);
-    float v[kChunk];
-    for (uint32_t i = 0; i < part; ++i) {
-      v[i] = own.bias ? sums[w + i] + bias : sums[w + i]; // 0 must not take the sign of -0
-    }
-    finish(v, own, n, c, h, w, part);
-  }
-}
+template void OutputStage::split(const int32_t *, uint32_t, uint32_t, uint64_t, uint32_t) const;
+template void OutputStage::split(const float *, uint32_t, uint32_t, uint64_t, uint32_t) const;
 
 } // namespace bmrt::npu

@@ -27,8 +27,8 @@ bool Simulator::run(const Descriptor *commands, size_t count, const Buffers &buf
   for (size_t at = 0; at < count; ++at) {
     size_t i = order ? order[at] : at;
     if (const char *fault = executeCommand(commands[i], machine)) {
-      return BMODEL_FAIL(status, Corrupt, "command %zu (%s): %s", i, findCommand(commands[i].header.opcode)->name,
-                         fault);
+      return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (%s): %s", i, findCommand(commands[i].header.opcode)->name,
+                            fault);
     }
   }
   return true;

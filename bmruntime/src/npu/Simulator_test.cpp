@@ -134,11 +134,13 @@ private:
     memcpy(given.data() + given.size() - sizeof value, &value, sizeof value);
   }
   void append(float value, Type type) {
-    type == Type::f32   ? appendAs(value)
-    : type == Type::i8  ? appendAs(int8_t(value))
-    : type == Type::u8  ? appendAs(uint8_t(value))
-    : type == Type::i16 ? appendAs(int16_t(value))
-                        : appendAs(std::bit_cast<int32_t>(value)); // i32: the bits are given
+    type == Type::f32    ? appendAs(value)
+    : type == Type::bf16 ? appendAs(uint16_t(std::bit_cast<uint32_t>(value) >> 16)) // few bits are given
+    : type == Type::f16  ? appendAs(static_cast<_Float16>(value))
+    : type == Type::i8   ? appendAs(int8_t(value))
+    : type == Type::u8   ? appendAs(uint8_t(value))
+    : type == Type::i16  ? appendAs(int16_t(value))
+                         : appendAs(std::bit_cast<int32_t>(value)); // i32: the bits are given
   }
   static float read(const unsigned char *at, Type type) {
     auto as = [&](auto value) {
@@ -173,7 +175,7 @@ Values random(Shape shape, int64_t low, int64_t high) {
 Window randomWindow(int most, bool spreads) {
   Window w;
   for (int axis = 0; axis < 2; ++axis) {
-    w.kernel[axis] = uint8_t(between(1, most)), w.step[axis] = uint8_t(between(1, 2)),
+    w.kernel[axis] = uint8_t(between(1, most)), w.step[axis] = uint8_t(between(1, 3)),
     w.dilation[axis] = uint8_t(between(1, 2));
     w.spread[axis] = uint8_t(spreads ? between(1, 2) : 1), w.padding[axis] = int16_t(between(-1, 2));
   }
@@ -212,6 +214,7 @@ struct Parameters {
   int32_t bias;
   float factor;
   int32_t shift;
+  float gain;
 };
 
 /// The output stage by its formula, for one element.
@@ -222,26 +225,36 @@ float finished(const Output &o, int64_t sum, Parameters p, float r, Type type) {
   }
   float v = float(int32_t(sum + p.bias));
   v = v * p.factor;
-  v = v + (r - float(o.residualZero)) * o.residualScale;
+  float residual = (r - float(o.residualZero)) * o.residualScale;
+  v = o.flags & Output::late ? v : v + residual;
   v = o.function == Function::relu   ? std::fmax(v, 0.0f)
       : o.function == Function::silu ? v * numerics::sigmoid(numerics::Single{v}).v
                                      : v;
-  v = o.flags & Output::clamps ? std::fmin(std::fmax(v, o.lower), o.upper) : v;
+  v = o.flags & Output::gains ? v * p.gain : v;
+  v = o.flags & Output::late ? v + residual : v;
+  auto clamp = [&] { v = o.flags & Output::clamps ? std::fmin(std::fmax(v, o.lower), o.upper) : v; };
+  if (!(o.flags & Output::stored)) {
+    clamp();
+  }
   v = type == Type::f32 ? v : std::nearbyint(o.divisor == 1 ? v : v / o.divisor) + o.zeroPoint;
+  if (o.flags & Output::stored) {
+    clamp();
+  }
   return saturated(v, type);
 }
 
 /// A random convolution, and its result by the definition.
 class RandomConvolution {
 public:
-  explicit RandomConvolution(const Chip &chip)
+  RandomConvolution(const Chip &chip, int64_t mostChannels)
       : window(randomWindow(3, true)), type(types[between(0, 2)]), to(results[between(0, 3)]),
-        x(random(
-            {{uint32_t(between(1, 2)), uint32_t(between(1, 20)), uint32_t(between(3, 9)), uint32_t(between(3, 40))}},
-            lowOf(type), highOf(type))),
+        x(random({{uint32_t(between(1, 2)), uint32_t(between(mostChannels / 20, mostChannels)), uint32_t(between(3, 9)),
+                   uint32_t(between(3, 40))}},
+                 lowOf(type), highOf(type))),
         shape{{x.shape.dims[0], uint32_t(between(1, 19)), uint32_t(between(1, 6)), uint32_t(between(1, 37))}},
         w(random({{1, shape.dims[1], taps(), x.shape.dims[1]}}, -127, 127)), r(random(shape, -128, 127)),
-        integral(chip.requantise != "float" && to != Type::f32), p(Shape{{1, shape.dims[1], 1, integral ? 3u : 2u}}) {
+        integral(chip.requantise != "float" && to != Type::f32), gains(!integral && between(0, 1)),
+        p(Shape{{1, shape.dims[1], 1, integral || gains ? 3u : 2u}}) {
     window.padValue = int16_t(between(std::max(-5.0f, lowOf(type)), 5));
     for (uint32_t o = 0; o < shape.dims[1]; ++o) {
       p.at(0, o, 0, 0) = std::bit_cast<float>(int32_t(between(-100000, 100000)));
@@ -249,6 +262,8 @@ public:
           integral ? std::bit_cast<float>(int32_t(between(1 << 30, INT32_MAX))) : float(between(1, 1000)) * 1e-6f;
       if (integral) {
         p.at(0, o, 0, 2) = std::bit_cast<float>(int32_t(between(30, 50)));
+      } else if (gains) {
+        p.at(0, o, 0, 2) = float(between(-2000, 2000)) * 1e-3f;
       }
     }
     makeOutput();
@@ -276,7 +291,7 @@ public:
       }
     }
     Parameters parameters{std::bit_cast<int32_t>(p.at(0, o, 0, 0)), p.at(0, o, 0, 1),
-                          integral ? std::bit_cast<int32_t>(p.at(0, o, 0, 2)) : 0};
+                          integral ? std::bit_cast<int32_t>(p.at(0, o, 0, 2)) : 0, gains ? p.at(0, o, 0, 2) : 1.0f};
     return finished(output, sum, parameters, r.at(n, o, i, j), to);
   }
 
@@ -293,6 +308,8 @@ private:
     if (!integral) {
       output.function = between(0, 1) ? Function::relu : Function::none;
       output.flags |= between(0, 1) ? Output::clamps : 0;
+      output.flags |= (gains ? Output::gains : 0) | (between(0, 1) ? Output::late : 0);
+      output.flags |= output.flags & Output::clamps && to != Type::f32 && between(0, 1) ? Output::stored : 0;
       output.residualZero = int16_t(between(-9, 9)), output.residualScale = 0.05f;
       output.lower = -20, output.divisor = between(0, 1) ? 0.37f : 1.0f;
     }
@@ -311,7 +328,7 @@ public:
 
 private:
   Values w, r;
-  const bool integral;
+  const bool integral, gains;
   Values p;
   Output output;
 };
@@ -321,7 +338,8 @@ private:
 TEST(Simulator, ConvolutionsAreTheirDefinition) {
   for (int round = 0; round < 120; ++round) {
     const Chip &chip = *chips[round % 2];
-    RandomConvolution convolution(chip);
+    // Many channels: more than one block of positions.
+    RandomConvolution convolution(chip, round % 8 ? 20 : 300);
     Values got = convolution.run(chip);
     for (size_t at = 0; at < got.data.size(); ++at) {
       const uint32_t *dims = got.shape.dims;
@@ -334,17 +352,59 @@ TEST(Simulator, ConvolutionsAreTheirDefinition) {
   }
 }
 
+TEST(Simulator, FloatsAreMultipliedByFloatsOfOtherTypes) {
+  const Chip chip = changedEdge({R"(types=["int8", "bf16", "f16", "f32"])"});
+  constexpr Type types[] = {Type::bf16, Type::f16, Type::f32, Type::i8};
+  for (int round = 0; round < 48; ++round) {
+    Type xType = types[round % 3], wType = types[round / 3 % 4];
+    bool isDepthwise = round / 12 % 2;
+    uint32_t channels = uint32_t(between(1, 20)), outputs = isDepthwise ? channels : uint32_t(between(1, 20));
+    // Whole numbers: no sum is rounded. Those of f32 have more bits than one pass takes.
+    auto draw = [&](Shape of, Type type) { return type == Type::f32 ? random(of, -70000, 70000) : random(of, -9, 9); };
+    Values x = draw({{1, channels, 6, 11}}, xType), p({{1, outputs, 1, 2}});
+    Values w = isDepthwise ? draw({{1, outputs, 3, 1}}, wType) : draw({{1, outputs, 3, channels}}, wType);
+    if (xType == Type::f32 && wType == Type::f32) {
+      w = random(w.shape, -3, 3);
+    }
+    Shape shape{{1, outputs, 6, 11}};
+    Bench bench(chip);
+    auto run = [&](auto c) {
+      c.shape = shape, c.window.kernel[0] = 3, c.window.padding[0] = 1;
+      if constexpr (requires { c.channels; }) {
+        c.channels = channels;
+      }
+      c.rows = 6, c.columns = 11, c.x = bench.input(x, xType), c.w = bench.input(w, wType);
+      c.y = bench.result(shape, Type::f32);
+      return bench.run(encode(c));
+    };
+    Values got = isDepthwise ? run(depthwise_command()) : run(conv_command());
+    for (uint32_t o = 0; o < outputs; ++o) {
+      for (uint32_t i = 0; i < 6; ++i) {
+        for (uint32_t j = 0; j < 11; ++j) {
+          float sum = 0;
+          for (uint32_t k = 0; k < 3; ++k) {
+            for (uint32_t c = 0; c < (isDepthwise ? 1 : channels) && i + k >= 1 && i + k < 7; ++c) {
+              sum += x.at(0, isDepthwise ? o : c, i + k - 1, j) * (isDepthwise ? w.at(0, o, k, 0) : w.at(0, o, k, c));
+            }
+          }
+          ASSERT_EQ(got.at(0, o, i, j), sum) << "types " << int(xType) << " and " << int(wType);
+        }
+      }
+    }
+  }
+}
+
 namespace {
 
 enum class Kind { depthwise, sum, largest };
 
-/// A random window over each channel by itself, in int8 or f32.
+/// A random window over each channel by itself.
 struct RandomSliding {
   explicit RandomSliding(Type type)
-      : kind(Kind(between(type == Type::i8 ? 0 : 1, 2))), type(type), window(randomWindow(4, false)),
+      : kind(Kind(between(type == Type::f32 ? 1 : 0, 2))), type(type), window(randomWindow(4, type != Type::f32)),
         x(random(
             {{uint32_t(between(1, 2)), uint32_t(between(1, 20)), uint32_t(between(3, 9)), uint32_t(between(3, 40))}},
-            -128, 127)),
+            lowestOf(type), type == Type::i16 ? 32767 : 127)),
         shape{{x.shape.dims[0], x.shape.dims[1], uint32_t(between(1, 6)), uint32_t(between(1, 37))}},
         w(random({{1, shape.dims[1], window.kernel[0], window.kernel[1]}}, -127, 127)) {
     output.function = kind == Kind::largest ? Function::none : Function::silu;
@@ -368,21 +428,24 @@ struct RandomSliding {
   }
 
   float wanted(uint32_t n, uint32_t c, uint32_t i, uint32_t j) {
-    float sum = 0, largest = type == Type::i8 ? -128 : -std::numeric_limits<float>::infinity();
+    double sum = 0;
+    float largest = type == Type::f32 ? -std::numeric_limits<float>::infinity() : float(lowestOf(type));
     for (uint32_t k = 0; k < window.kernel[0]; ++k) {
       for (uint32_t l = 0; l < window.kernel[1]; ++l) {
         bool inside;
         float value = seen(x, window, n, c, i, j, k, l, &inside);
-        sum += kind == Kind::depthwise ? value * w.at(0, c, k, l) : value;
+        sum += kind == Kind::depthwise ? double(value) * w.at(0, c, k, l) : value;
         largest = inside ? std::max(largest, value) : largest;
       }
     }
     if (type == Type::f32) { // a whole number as well, but for the largest of nothing
-      float v = (kind == Kind::largest ? largest : sum) * output.factor;
+      float v = (kind == Kind::largest ? largest : float(sum)) * output.factor;
       return output.function == Function::silu ? v * numerics::sigmoid(numerics::Single{v}).v : v;
     }
     return finished(output, int64_t(kind == Kind::largest ? largest : sum), {0, output.factor, 0}, 0, type);
   }
+
+  static int64_t lowestOf(Type type) { return type == Type::i16 ? -32768 : -128; }
 
   const Kind kind;
   const Type type;
@@ -396,8 +459,9 @@ struct RandomSliding {
 } // namespace
 
 TEST(Simulator, DepthwiseAndPoolsAreTheirDefinition) {
-  for (int round = 0; round < 80; ++round) {
-    RandomSliding sliding(round % 2 ? Type::i8 : Type::f32);
+  constexpr Type types[] = {Type::i8, Type::f32, Type::i16};
+  for (int round = 0; round < 120; ++round) {
+    RandomSliding sliding(types[round % 3]);
     Values got = sliding.run();
     for (size_t at = 0; at < got.data.size(); ++at) {
       const uint32_t *dims = got.shape.dims;
@@ -451,7 +515,7 @@ TEST_P(OnEachChip, ReductionsKeepTheOrderOfSums) {
     for (float &value : x.data) {
       value *= 0.001f;
     }
-    for (uint8_t kind = 0; kind < 3; ++kind) {
+    for (uint8_t kind = 0; kind < 4; ++kind) {
       Bench bench(*GetParam());
       reduce_command r{.shape = x.shape, .kind = kind};
       Shape shape = x.shape;
@@ -461,19 +525,82 @@ TEST_P(OnEachChip, ReductionsKeepTheOrderOfSums) {
       for (uint32_t c = 0; c < 9; ++c) {
         for (uint32_t h = 0; h < 3; ++h) {
           float *row = &x.at(0, c, h, 0);
-          float partial[16] = {}, wanted = row[0];
+          float partial[16], wanted = row[0];
+          std::fill(partial, partial + 16, kind == 3 ? 1.0f : 0.0f);
           for (uint32_t i = 0; i < width; ++i) {
-            partial[i % 16] += row[i];
+            partial[i % 16] = kind == 3 ? partial[i % 16] * row[i] : partial[i % 16] + row[i];
             wanted = kind == 1 ? std::fmax(wanted, row[i]) : std::fmin(wanted, row[i]);
           }
           for (int half = 8; half; half /= 2) {
             for (int i = 0; i < half; ++i) {
-              partial[i] += partial[i + half];
+              partial[i] = kind == 3 ? partial[i] * partial[i + half] : partial[i] + partial[i + half];
             }
           }
-          ASSERT_EQ(got.at(0, c, h, 0), kind == 0 ? partial[0] : wanted);
+          ASSERT_EQ(got.at(0, c, h, 0), kind % 3 == 0 ? partial[0] : wanted);
         }
       }
+    }
+  }
+}
+
+TEST_P(OnEachChip, SumsOfSquaresAreFused) {
+  Values x = random({{1, 9, 2, 35}}, -1000, 1000);
+  for (float &value : x.data) {
+    value *= 0.001f;
+  }
+  Bench bench(*GetParam());
+  reduce_command r{.shape = x.shape, .kind = 4};
+  r.x = bench.input(x, Type::f32), r.y = bench.result({{1, 9, 2, 1}}, Type::f32);
+  Values got = bench.run(encode(r));
+  for (uint32_t row = 0; row < 18; ++row) {
+    numerics::OrderedSum sum;
+    for (uint32_t i = 0; i < 35; ++i) {
+      sum.addProduct({x.data[row * 35 + i]}, {x.data[row * 35 + i]});
+    }
+    ASSERT_EQ(got.data[row], sum.total().v);
+  }
+}
+
+TEST_P(OnEachChip, DotsAreChainsOfFusedProducts) {
+  for (int form = 0; form < 4; ++form) { // with a or without, beginning with other sums or 0
+    Shape shape{{2, 13, 3, 21}};
+    Values a = random({{2, 13, 3, 7}}, -1000, 1000), b = random({{2, 13, 7, 21}}, -1000, 1000),
+           s = random(shape, -9, 9);
+    for (Values *each : {&a, &b}) {
+      for (float &value : each->data) {
+        value *= 0.001f;
+      }
+    }
+    Bench bench(*GetParam());
+    dot_command d{.shape = shape, .steps = 7};
+    d.a = form & 1 ? bench.input(a, Type::f32) : Tensor(), d.b = bench.input(b, Type::f32);
+    d.s = form & 2 ? bench.input(s, Type::f32) : Tensor(), d.y = bench.result(shape, Type::f32);
+    Values got = bench.run(encode(d));
+    for (uint32_t at = 0; at < got.data.size(); ++at) {
+      uint32_t w = at % 21, h = at / 21 % 3, c = at / 63 % 13, n = at / 63 / 13;
+      float sum = form & 2 ? s.data[at] : 0.0f;
+      for (uint32_t k = 0; k < 7; ++k) {
+        sum = std::fma(form & 1 ? a.at(n, c, h, k) : 1.0f, b.at(n, c, k, w), sum);
+      }
+      ASSERT_EQ(got.data[at], sum);
+    }
+  }
+}
+
+TEST_P(OnEachChip, PicksTakeColumnsByNumber) {
+  for (Type type : {Type::i16, Type::i32}) {
+    Values x = random({{2, 13, 3, 9}}, -128, 127), index = random({{1, 13, 1, 17}}, 0, 8);
+    Bench bench(*GetParam());
+    pick_command p{.shape = {{2, 13, 3, 17}}, .columns = 9};
+    Values given = index;
+    for (float &value : given.data) {
+      value = type == Type::i32 ? std::bit_cast<float>(int32_t(value)) : value;
+    }
+    p.x = bench.input(x, Type::i8), p.index = bench.input(given, type), p.y = bench.result(p.shape, Type::i8);
+    Values got = bench.run(encode(p));
+    for (uint32_t at = 0; at < got.data.size(); ++at) {
+      uint32_t w = at % 17, h = at / 17 % 3, c = at / 51 % 13, n = at / 51 / 13;
+      ASSERT_EQ(got.data[at], x.at(n, c, h, uint32_t(index.at(0, c, 0, w))));
     }
   }
 }

@@ -34,6 +34,12 @@ inline T fromFloat(float value) {
       return {uint16_t(bits >> 16 | 0x40)};
     }
     return {uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+  } else if constexpr (std::is_integral_v<T> && sizeof(T) < 4) {
+    // Plain enough to become vector code.
+    constexpr float low = float(std::numeric_limits<T>::min()), high = float(std::numeric_limits<T>::max());
+    float inside = value > low ? value : low;
+    inside = inside < high ? inside : high;
+    return T(int32_t(value == value ? inside : 0.0f));
   } else if constexpr (std::is_integral_v<T>) {
     // The largest int32 is no float; what is not below 2^31 saturates.
     constexpr float low = float(std::numeric_limits<T>::min()), high = float(std::numeric_limits<T>::max());

@@ -14,17 +14,6 @@ namespace {
 using namespace bmodel::npu;
 namespace numerics = bmodel::numerics;
 
-/// h and w as one, where all tensors let them: rows get long. Lanes keep channels apart.
-void joinRows(Shape &shape, std::initializer_list<Tensor *> tensors) {
-  for (const Tensor *each : tensors) {
-    if (each->region != Region::none && each->strides[2] != int64_t(each->strides[3]) * shape.dims[3]) {
-      return;
-    }
-  }
-  shape.dims[3] *= shape.dims[2];
-  shape.dims[2] = 1;
-}
-
 template <typename Visit>
 void eachChunk(const Shape &shape, Visit visit) {
   for (uint32_t n = 0; n < shape.dims[0]; ++n) {
@@ -40,17 +29,36 @@ void eachChunk(const Shape &shape, Visit visit) {
 
 float larger(float a, float b) { return a != a ? a : b != b ? b : a > b || (a == b && !std::signbit(a)) ? a : b; }
 
+/// Partial products, put together as OrderedSum does it with sums.
+float productOf(const float *row, uint32_t count) {
+  constexpr uint32_t kPartial = numerics::OrderedSum::kPartial;
+  float products[kPartial];
+  std::fill(std::begin(products), std::end(products), 1.0f);
+  for (uint32_t i = 0; i < count; ++i) {
+    products[i % kPartial] *= row[i];
+  }
+  for (uint32_t half = kPartial / 2; half > 0; half /= 2) {
+    for (uint32_t i = 0; i < half; ++i) {
+      products[i] *= products[i + half];
+    }
+  }
+  return products[0];
+}
+
 float reduceRow(const float *row, uint32_t count, uint8_t kind) {
-  if (kind == 0) {
+  if (kind == 0 || kind == 4) {
     numerics::OrderedSum sum;
     for (uint32_t i = 0; i < count; ++i) {
-      sum.add({row[i]});
+      kind == 0 ? sum.add({row[i]}) : sum.addProduct({row[i]}, {row[i]});
     }
     return sum.total().v;
   }
+  if (kind == 3) {
+    return productOf(row, count);
+  }
   float result = row[0];
   for (uint32_t i = 1; i < count; ++i) {
-    result = kind == 1 ? larger(result, row[i]) : kind == 2 ? -larger(-result, -row[i]) : result * row[i];
+    result = kind == 1 ? larger(result, row[i]) : -larger(-result, -row[i]);
   }
   return result;
 }
@@ -115,6 +123,71 @@ const char *execute(const lut_command &command, Machine &machine) {
         unsigned char *out = y.at(n, c, h), *in = x.at(n, c, h);
         for (uint32_t w = 0; w < shape.dims[3]; ++w) {
           memcpy(out + w * y.step(), values + int64_t(in[w * x.step()]) * table.step(), size);
+        }
+      }
+    }
+  }
+  return nullptr;
+}
+
+const char *execute(const dot_command &command, Machine &machine) {
+  Memories &memories = machine.memories;
+  Rows y = memories.rows(command.y), a = memories.rows(command.a), b = memories.rows(command.b),
+       s = memories.rows(command.s);
+  const uint32_t *dims = command.shape.dims;
+  uint32_t width = dims[3], steps = command.steps;
+  auto *sums = machine.scratch.take<float>(0, width), *row = machine.scratch.take<float>(1, width),
+       *factors = machine.scratch.take<float>(2, steps);
+  if (!sums || !row || !factors) {
+    return kNoMemory;
+  }
+  std::fill(factors, factors + steps, 1.0f);
+  for (uint32_t n = 0; n < dims[0]; ++n) {
+    for (uint32_t c = 0; c < dims[1]; ++c) {
+      for (uint32_t h = 0; h < dims[2]; ++h) {
+        if (a) {
+          a.load(factors, n, c, h, 0, steps);
+        }
+        std::fill(sums, sums + width, 0.0f);
+        if (s) {
+          s.load(sums, n, c, h, 0, width);
+        }
+        for (uint32_t k = 0; k < steps; ++k) {
+          b.load(row, n, c, k, 0, width);
+          addScaledRow(sums, row, factors[k], width);
+        }
+        y.store(sums, n, c, h, 0, width);
+      }
+    }
+  }
+  return nullptr;
+}
+
+const char *execute(const pick_command &command, Machine &machine) {
+  Rows y = machine.memories.rows(command.y), x = machine.memories.rows(command.x),
+       index = machine.memories.rows(command.index);
+  const uint32_t *dims = command.shape.dims;
+  size_t size = sizeOf(command.y.type), indexSize = sizeOf(command.index.type);
+  auto *from = machine.scratch.take<uint32_t>(0, dims[3]);
+  if (!from) {
+    return kNoMemory;
+  }
+  for (uint32_t c = 0; c < dims[1]; ++c) {
+    for (uint32_t w = 0; w < dims[3]; ++w) {
+      int32_t wide;
+      int16_t narrow;
+      const unsigned char *at = index.at(0, c, 0) + int64_t(w) * index.step();
+      indexSize == 2 ? memcpy(&narrow, at, 2) : memcpy(&wide, at, 4);
+      from[w] = uint32_t(indexSize == 2 ? narrow : wide);
+      if (from[w] >= command.columns) {
+        return "an index is outside the columns";
+      }
+    }
+    for (uint32_t n = 0; n < dims[0]; ++n) {
+      for (uint32_t h = 0; h < dims[2]; ++h) {
+        unsigned char *out = y.at(n, c, h), *in = x.at(n, c, h);
+        for (uint32_t w = 0; w < dims[3]; ++w) {
+          memcpy(out + int64_t(w) * y.step(), in + int64_t(from[w]) * x.step(), size);
         }
       }
     }

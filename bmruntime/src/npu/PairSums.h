@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- PairSums.h - sumPairs for the width of vectors a file is compiled for ---===//
+//
+// Included by one file for each width, which defines PAIR_SUMS as the function's name. Products of two 16-bit numbers
+// and their sum are one instruction of the CPU; no 8-bit number is left out, none can saturate.
+//
+//===----------------------------------------------------------------------===//
+#include "Products.h"
+
+#include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace bmrt::npu {
+namespace {
+
+/// Vectors of int32, one pair of int16 for each; addPairs(sum, a, b) adds the two products.
+#if defined(__AVX512VNNI__)
+using Vector = __m512i;
+constexpr uint32_t kAtOnce = 8;
+inline Vector repeat(int32_t pair) { return _mm512_set1_epi32(pair); }
+inline Vector addPairs(Vector sum, Vector a, Vector b) { return _mm512_dpwssd_epi32(sum, a, b); }
+#elif defined(__AVX2__)
+using Vector = __m256i;
+constexpr uint32_t kAtOnce = 4;
+inline Vector repeat(int32_t pair) { return _mm256_set1_epi32(pair); }
+inline Vector addPairs(Vector sum, Vector a, Vector b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
+#elif defined(__x86_64__)
+using Vector = __m128i;
+constexpr uint32_t kAtOnce = 4;
+inline Vector repeat(int32_t pair) { return _mm_set1_epi32(pair); }
+inline Vector addPairs(Vector sum, Vector a, Vector b) { return _mm_add_epi32(sum, _mm_madd_epi16(a, b)); }
+#else
+struct Vector {
+  int16_t low, high;
+};
+constexpr uint32_t kAtOnce = 4;
+inline Vector repeat(int32_t pair) {
+  Vector vector;
+  memcpy(&vector, &pair, sizeof pair);
+  return vector;
+}
+inline Vector addPairs(Vector sum, Vector a, Vector b) {
+  uint32_t total;
+  memcpy(&total, &sum, sizeof total);
+  total += uint32_t(int32_t(a.low) * b.low) + uint32_t(int32_t(a.high) * b.high);
+  memcpy(&sum, &total, sizeof total);
+  return sum;
+}
+#endif
+constexpr uint32_t kLanes = sizeof(Vector) / sizeof(int32_t);
+
+} // namespace
+
+void PAIR_SUMS(const int16_t *weights, const int16_t *panel, uint64_t panelStride, uint64_t depth, int32_t *total,
+               uint64_t totalStride) {
+  for (uint32_t o = 0; o < kOutputs; o += kAtOnce) {
+    for (uint32_t p = 0; p < kTile; p += 2 * kLanes) {
+      Vector sums[kAtOnce][2];
+      memset(sums, 0, sizeof sums);
+      for (uint64_t k = 0; k < depth; ++k) {
+        Vector low, high;
+        memcpy(&low, panel + (k * panelStride + p) * 2, sizeof low);
+        memcpy(&high, panel + (k * panelStride + p + kLanes) * 2, sizeof high);
+        for (uint32_t each = 0; each < kAtOnce; ++each) {
+          int32_t pair;
+          memcpy(&pair, weights + (k * kOutputs + o + each) * 2, sizeof pair);
+          sums[each][0] = addPairs(sums[each][0], repeat(pair), low);
+          sums[each][1] = addPairs(sums[each][1], repeat(pair), high);
+        }
+      }
+      for (uint32_t each = 0; each < kAtOnce; ++each) {
+        memcpy(total + (o + each) * totalStride + p, sums[each], sizeof sums[each]);
+      }
+    }
+  }
+}
+
+} // namespace bmrt::npu
