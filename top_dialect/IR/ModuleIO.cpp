@@ -101,40 +101,23 @@ llvm::Expected<OwningOpRef<ModuleOp>> tessera::top::readModule(StringRef mlirPat
   return module;
 }
 
-static llvm::Error writeText(ModuleOp module, StringRef path) {
-  auto temporary = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
-  if (!temporary) {
-    return fail("cannot write '{0}': {1}", path, llvm::toString(temporary.takeError()));
-  }
-  llvm::raw_fd_ostream os(temporary->FD, /*shouldClose=*/false);
-  OpPrintingFlags flags;
-  flags.enableDebugInfo();
-  module->print(os, flags);
-  os << "\n";
-  os.flush();
-  if (os.has_error()) {
-    std::string message = os.error().message();
-    os.clear_error();
-    llvm::consumeError(temporary->discard());
-    return fail("cannot write '{0}': {1}", path, message);
-  }
-  if (llvm::Error error = temporary->keep(path)) {
-    return fail("cannot write '{0}': {1}", path, llvm::toString(std::move(error)));
-  }
-  return llvm::Error::success();
-}
-
 llvm::Error tessera::top::writeModule(ModuleOp module, StringRef mlirPath) {
   WeightStore &store = module.getContext()->getOrLoadDialect<TopDialect>()->getWeightStore();
   SmallVector<StringRef> keys;
   module.walk([&](WeightOp op) { keys.push_back(op.getKey()); });
   std::string weightPath = weightPathFor(mlirPath);
-  auto hash = store.save(weightPath, keys);
-  if (!hash) {
-    return hash.takeError();
+  auto weights = store.save(weightPath, keys);
+  if (!weights) {
+    return weights.takeError();
   }
   Builder builder(module.getContext());
   module->setAttr(TopDialect::kWeightFileAttr, builder.getStringAttr(llvm::sys::path::filename(weightPath)));
-  module->setAttr(TopDialect::kWeightHashAttr, builder.getStringAttr(*hash));
-  return writeText(module, mlirPath);
+  module->setAttr(TopDialect::kWeightHashAttr, builder.getStringAttr(weights->hash));
+  auto text = PendingFile::write(
+      mlirPath, [&](llvm::raw_ostream &os) { module->print(os, OpPrintingFlags().enableDebugInfo()), os << "\n"; });
+  if (!text) {
+    return text.takeError();
+  }
+  PendingFile both[] = {std::move(weights->file), std::move(*text)};
+  return PendingFile::keep(both);
 }

@@ -3,6 +3,7 @@
 #include "top_dialect/IR/Names.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -49,6 +50,13 @@ Location tessera::top::fuseNames(MLIRContext *context, ArrayRef<Location> locs) 
     return FusedLoc::get(context, kept);
   }
   return named.size() == 1 ? named.front() : FusedLoc::get(context, named.getArrayRef());
+}
+
+StringRef tessera::top::getInputName(BlockArgument input) {
+  auto function = dyn_cast<FunctionOpInterface>(input.getOwner()->getParentOp());
+  auto name =
+      function ? function.getArgAttrOfType<StringAttr>(input.getArgNumber(), TopDialect::kNameAttr) : StringAttr();
+  return name ? name.getValue() : StringRef();
 }
 
 StringRef tessera::top::getTensorName(Value value) {

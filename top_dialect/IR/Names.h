@@ -19,6 +19,9 @@ mlir::Location fuseNames(mlir::MLIRContext *context, llvm::ArrayRef<mlir::Locati
 /// The ONNX tensor that `value` equals, or "" (see `top.outputs`).
 llvm::StringRef getTensorName(mlir::Value value);
 
+/// The ONNX name of an input of a network, or "".
+llvm::StringRef getInputName(mlir::BlockArgument input);
+
 /// Records that result i of `op` equals ONNX tensor `names[i]` ("" = none).
 void setTensorNames(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> names);
 

@@ -75,10 +75,16 @@ void tessera::top::nameEveryTensor(Operation *function) {
   }
 }
 
+std::string tessera::top::networkOf(ModuleOp module) {
+  auto network = module->getAttrOfType<StringAttr>(kNetworkAttr);
+  return network ? network.str() : "";
+}
+
 std::string tessera::top::hashModule(ModuleOp module) {
   SmallVector<NamedAttribute> saved(module->getAttrs());
   module->removeAttr(TopDialect::kWeightFileAttr);
   module->removeAttr(TopDialect::kModelNameAttr);
+  module->removeAttr(kNetworkAttr);
   std::string text;
   llvm::raw_string_ostream os(text);
   module->print(os);

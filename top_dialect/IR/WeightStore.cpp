@@ -268,7 +268,7 @@ static std::string makeHeader(ArrayRef<std::pair<StringRef, WeightStore::TensorV
   return header;
 }
 
-llvm::Expected<std::string> WeightStore::save(StringRef path, ArrayRef<StringRef> keys) const {
+llvm::Expected<SavedWeights> WeightStore::save(StringRef path, ArrayRef<StringRef> keys) const {
   SmallVector<std::pair<StringRef, TensorView>> tensors;
   for (StringRef key : keys) {
     auto view = lookup(key);
@@ -286,33 +286,23 @@ llvm::Expected<std::string> WeightStore::save(StringRef path, ArrayRef<StringRef
   });
   tensors.erase(llvm::unique(tensors, [](const auto &a, const auto &b) { return a.first == b.first; }), tensors.end());
 
-  auto temporary = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
-  if (!temporary) {
-    return fail("cannot write weight file '{0}': {1}", path, llvm::toString(temporary.takeError()));
-  }
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
   XXH3_128bits_reset(state.get());
-  llvm::raw_fd_ostream os(temporary->FD, /*shouldClose=*/false);
-  auto write = [&](const void *data, size_t size) {
-    XXH3_128bits_update(state.get(), data, size);
-    os.write(static_cast<const char *>(data), size);
-  };
-  std::string header = makeHeader(tensors);
-  uint64_t headerBytes = header.size();
-  write(&headerBytes, sizeof(headerBytes));
-  write(header.data(), header.size());
-  for (const auto &[key, view] : tensors) {
-    write(view.bytes.data(), view.bytes.size());
+  auto file = PendingFile::write(path, [&](llvm::raw_ostream &os) {
+    auto write = [&](const void *data, size_t size) {
+      XXH3_128bits_update(state.get(), data, size);
+      os.write(static_cast<const char *>(data), size);
+    };
+    std::string header = makeHeader(tensors);
+    uint64_t headerBytes = header.size();
+    write(&headerBytes, sizeof(headerBytes));
+    write(header.data(), header.size());
+    for (const auto &[key, view] : tensors) {
+      write(view.bytes.data(), view.bytes.size());
+    }
+  });
+  if (!file) {
+    return file.takeError();
   }
-  os.flush();
-  if (os.has_error()) {
-    std::string message = os.error().message();
-    os.clear_error();
-    llvm::consumeError(temporary->discard());
-    return fail("cannot write weight file '{0}': {1}", path, message);
-  }
-  if (llvm::Error error = temporary->keep(path)) {
-    return fail("cannot write weight file '{0}': {1}", path, llvm::toString(std::move(error)));
-  }
-  return hexHash(XXH3_128bits_digest(state.get()));
+  return SavedWeights{std::move(*file), hexHash(XXH3_128bits_digest(state.get()))};
 }

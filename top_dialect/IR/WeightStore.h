@@ -4,6 +4,7 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
+#include "top_dialect/IR/PendingFile.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 
@@ -15,6 +16,11 @@
 #include <vector>
 
 namespace tessera::top {
+
+struct SavedWeights {
+  PendingFile file;
+  std::string hash; ///< XXH3-128 of the file, 32 hex digits
+};
 
 /// Tensors by key, in the safetensors format on disk. One per MLIRContext, held by the Top dialect.
 /// Entries are never changed or moved once added, so views stay valid for the store's life. Thread-safe.
@@ -45,9 +51,8 @@ public:
   std::string add(llvm::StringRef keyHint, mlir::Type elementType, llvm::ArrayRef<int64_t> shape,
                   llvm::ArrayRef<char> bytes, std::shared_ptr<const void> owner);
 
-  /// Writes the tensors of `keys` to `path` by way of a temporary file beside it, and returns the
-  /// file's hash (XXH3-128, 32 hex digits). Same tensors, same bytes.
-  llvm::Expected<std::string> save(llvm::StringRef path, llvm::ArrayRef<llvm::StringRef> keys) const;
+  /// Writes the tensors of `keys`; they are at `path` once the file is kept. Same tensors, same bytes.
+  llvm::Expected<SavedWeights> save(llvm::StringRef path, llvm::ArrayRef<llvm::StringRef> keys) const;
 
   /// Frees all tensors but those of `keys`. Views of the others become invalid.
   void retain(llvm::ArrayRef<llvm::StringRef> keys);

@@ -1,9 +1,11 @@
 //===- RecoverAttention.cpp - Attention from products and a softmax --------------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "mlir/Dialect/Traits.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/Transforms/Matchers.h"
 #include "top_dialect/Transforms/Passes.h"
 #include "top_dialect/Transforms/Rewrite.h"
+#include <cmath>
 #include <numeric>
 
 namespace tessera::top {
@@ -13,9 +15,10 @@ namespace tessera::top {
 namespace {
 using namespace mlir;
 
-/// softmax(scale q k^T + mask) v. `keys` is k, or k^T as the product's second operand has it.
+/// softmax(scale q k^T + masks) v. `keys` is k, or k^T as the product's second operand has it.
 struct Attention {
-  Value q, keys, v, mask;
+  Value q, keys, v, mask; ///< mask: the sum of |masks|, once it is made; null: none
+  SmallVector<Value> masks;
   bool keysAreTransposed = false;
   double scale = 1;
 };
@@ -54,30 +57,82 @@ bool matchScores(Value scores, Attention &match) {
   return true;
 }
 
+/// Whether a mask that is added leaves a finite element in every row of the last dim, and nothing is infinite upwards.
+/// Constants alone are looked at, and selections among those.
+bool leavesSomeOfEachRow(Value mask) {
+  if (auto where = mask.getDefiningOp<WhereOp>()) {
+    std::optional<double> a = getScalar(where.getA()), b = getScalar(where.getB());
+    return a && b && std::isfinite(*a) && std::isfinite(*b);
+  }
+  std::optional<SmallVector<double>> values = getConstantDoubles(mask);
+  int64_t rank = tensorType(mask).getRank(), row = rank ? dimsOf(mask).back() : 1;
+  if (!values || row == 0) {
+    return false;
+  }
+  for (ArrayRef<double> rest = *values; !rest.empty(); rest = rest.drop_front(row)) {
+    ArrayRef<double> elements = rest.take_front(row);
+    if (llvm::none_of(elements, [](double v) { return std::isfinite(v); }) ||
+        llvm::any_of(elements, [](double v) { return std::isnan(v) || v == HUGE_VAL; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// What is multiplied with the values: a softmax, or where(is_nan(softmax), 0, softmax), as exporters guard against
+/// rows that a mask leaves nothing of.
+struct Probabilities {
+  SoftmaxOp softmax;
+  bool areGuarded = false;
+};
+
+Probabilities matchProbabilities(Value v) {
+  auto where = v.getDefiningOp<WhereOp>();
+  if (!where) {
+    auto softmax = v.getDefiningOp<SoftmaxOp>();
+    return {softmax && softmax->hasOneUse() ? softmax : SoftmaxOp()};
+  }
+  auto isNan = Value(where.getCond()).getDefiningOp<IsNanOp>();
+  auto softmax = Value(where.getB()).getDefiningOp<SoftmaxOp>();
+  bool isGuard = isNan && softmax && isNan.getX() == softmax.getY() && getScalar(where.getA()) == 0.0 &&
+                 where->hasOneUse() && isNan->hasOneUse() && Value(softmax.getY()).hasNUses(2) &&
+                 where.getType() == softmax.getType();
+  return {isGuard ? softmax : SoftmaxOp(), true};
+}
+
+/// Matches scale * (q k^T) + masks.
+bool matchMasked(Value scores, Attention &match) {
+  if (matchScores(scores, match)) {
+    return true;
+  }
+  auto add = scores.getDefiningOp<AddOp>();
+  if (!add || !scores.hasOneUse()) {
+    return false;
+  }
+  for (auto [inner, mask] :
+       {std::pair<Value, Value>(add.getA(), add.getB()), std::pair<Value, Value>(add.getB(), add.getA())}) {
+    if (inner.getType() == add.getType() && matchMasked(inner, match)) {
+      match.masks.push_back(mask);
+      return true;
+    }
+  }
+  return false;
+}
+
 std::optional<Attention> matchAttention(MatMulOp matmul) {
-  auto softmax = Value(matmul.getA()).getDefiningOp<SoftmaxOp>();
-  if (!softmax || !softmax->hasOneUse() || softmax.getLog() || matmul.getBias() || matmul.getRelu() ||
-      matmul.getTransA() || matmul.getTransB() || !Value(softmax.getX()).hasOneUse() ||
+  auto [softmax, areGuarded] = matchProbabilities(matmul.getA());
+  if (!softmax || softmax.getLog() || matmul.getBias() || matmul.getRelu() || matmul.getTransA() ||
+      matmul.getTransB() || !Value(softmax.getX()).hasOneUse() ||
       static_cast<int64_t>(softmax.getAxis()) != tensorType(softmax.getY()).getRank() - 1) {
     return std::nullopt;
   }
   Attention match;
   match.v = matmul.getB();
-  if (matchScores(softmax.getX(), match)) {
-    return match;
-  }
-  auto add = Value(softmax.getX()).getDefiningOp<AddOp>();
-  if (!add) {
+  if (!matchMasked(softmax.getX(), match)) {
     return std::nullopt;
   }
-  for (auto [scores, mask] :
-       {std::pair<Value, Value>(add.getA(), add.getB()), std::pair<Value, Value>(add.getB(), add.getA())}) {
-    if (scores.getType() == add.getType() && matchScores(scores, match)) {
-      match.mask = mask;
-      return match;
-    }
-  }
-  return std::nullopt;
+  bool needsGuard = match.masks.size() > 1 || !llvm::all_of(match.masks, leavesSomeOfEachRow);
+  return areGuarded && needsGuard ? std::nullopt : std::optional(match);
 }
 
 /// k of k^T = transpose of something, undoing the exchange of the last two dims. Null if k^T does
@@ -112,7 +167,22 @@ bool isLegal(const Attention &match, Value k, MatMulOp matmul) {
       !leadingDimsBroadcast(match.v, match.q) || type.getShape().drop_back(2) != dimsOf(match.q).drop_back(2)) {
     return false;
   }
-  return !match.mask || tensorType(match.mask).getRank() <= type.getRank();
+  return llvm::all_of(match.masks, [&](Value mask) {
+    bool isSummed = match.masks.size() == 1 || tensorType(mask).hasStaticShape();
+    return isSummed && tensorType(mask).getRank() <= type.getRank();
+  });
+}
+
+/// The masks as one. Constant ones are added up by a later pass.
+Value sumOf(ArrayRef<Value> masks, Location loc, RewriterBase &rewriter) {
+  Value sum = masks.empty() ? Value() : masks.front();
+  for (Value mask : masks.drop_front(masks.empty() ? 0 : 1)) {
+    SmallVector<int64_t> dims;
+    [[maybe_unused]] bool broadcast = OpTrait::util::getBroadcastedShape(dimsOf(sum), dimsOf(mask), dims);
+    assert(broadcast && "each was added to the scores");
+    sum = AddOp::create(rewriter, loc, tensorType(sum).clone(dims), sum, mask);
+  }
+  return sum;
 }
 
 // --- Grouped queries ---------------------------------------------------------------
@@ -186,6 +256,7 @@ class RecoverAttentionPass : public impl::RecoverAttentionPassBase<RecoverAttent
       return false; // A transpose made for k is dead and erased when the walk comes to it.
     }
     RankedTensorType type = tensorType(matmul.getY());
+    match->mask = sumOf(match->masks, loc, rewriter);
     bool isGrouped = ungroup(*match, k, loc, rewriter);
     SmallVector<int64_t> dims(dimsOf(match->q).drop_back());
     dims.push_back(type.getShape().back());

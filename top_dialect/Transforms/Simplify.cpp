@@ -159,6 +159,100 @@ static Value fixShape(Op op, RewriterBase &rewriter) {
   return Op::create(rewriter, op.getLoc(), type, op.getX(), Value(), type.getShape());
 }
 
+/// Leading dims that are merged, stay in front while the others move, and are split again: they are split at once.
+static Value moveWithoutMerging(ReshapeOp op, RewriterBase &rewriter) {
+  auto transpose = Value(op.getX()).getDefiningOp<TransposeOp>();
+  auto merge = transpose ? Value(transpose.getX()).getDefiningOp<ReshapeOp>() : ReshapeOp();
+  if (!merge || !transpose->hasOneUse() || !tensorType(merge.getY()).hasStaticShape() ||
+      !tensorType(op.getY()).hasStaticShape()) {
+    return {};
+  }
+  ArrayRef<int64_t> merged = dimsOf(merge.getY()), result = dimsOf(op.getY()), perm = transpose.getPerm();
+  int64_t staying = 0, rank = int64_t(perm.size());
+  while (staying < rank && perm[staying] == staying) {
+    ++staying;
+  }
+  int64_t moving = rank - staying, leading = int64_t(result.size()) - moving;
+  if (leading <= staying || result.take_back(moving) != dimsOf(transpose.getY()).take_back(moving)) {
+    return {};
+  }
+  SmallVector<int64_t> dims(result.take_front(leading)), order;
+  llvm::append_range(dims, merged.take_back(moving));
+  for (int64_t d = 0; d < leading + moving; ++d) {
+    order.push_back(d < leading ? d : perm[d - leading + staying] - staying + leading);
+  }
+  Value split = createReshape(rewriter, op.getLoc(), merge.getX(), dims);
+  return createTranspose(rewriter, op.getLoc(), split, order);
+}
+
+/// `dims` of what broadcasts to `from`, where that is seen as `to`, which has other dims of one. None where it has not.
+static std::optional<SmallVector<int64_t>> seenAs(ArrayRef<int64_t> dims, ArrayRef<int64_t> from,
+                                                  ArrayRef<int64_t> to) {
+  SmallVector<int64_t> padded(from.size() - dims.size(), 1), wide, result;
+  llvm::append_range(padded, dims);
+  for (auto [dim, size] : llvm::zip_equal(padded, from)) {
+    if (size != 1) {
+      wide.push_back(dim);
+    }
+  }
+  auto isWide = [](int64_t size) { return size != 1; };
+  if (!llvm::equal(llvm::make_filter_range(from, isWide), llvm::make_filter_range(to, isWide))) {
+    return std::nullopt;
+  }
+  size_t next = 0;
+  for (int64_t size : to) {
+    result.push_back(size == 1 ? 1 : wide[next++]);
+  }
+  return result;
+}
+
+/// Something added between a view with other dims of one and the way back: it is added without them.
+static Value addWithoutView(ReshapeOp op, RewriterBase &rewriter) {
+  auto add = Value(op.getX()).getDefiningOp<AddOp>();
+  if (!add || !add->hasOneUse() || !tensorType(op.getY()).hasStaticShape()) {
+    return {};
+  }
+  for (auto [viewed, added] :
+       {std::pair<Value, Value>(add.getA(), add.getB()), std::pair<Value, Value>(add.getB(), add.getA())}) {
+    auto view = viewed.getDefiningOp<ReshapeOp>();
+    if (!view || view.getX().getType() != op.getType() || viewed.getType() != add.getType() ||
+        !tensorType(added).hasStaticShape()) {
+      continue;
+    }
+    if (auto dims = seenAs(dimsOf(added), dimsOf(viewed), dimsOf(op.getY()))) {
+      Value reshaped = createReshape(rewriter, op.getLoc(), added, *dims);
+      return AddOp::create(rewriter, op.getLoc(), op.getType(), view.getX(), reshaped);
+    }
+  }
+  return {};
+}
+
+static Value simplifyReshape(ReshapeOp op, RewriterBase &rewriter) {
+  Value made = fixShape(op, rewriter);
+  made = made ? made : moveWithoutMerging(op, rewriter);
+  return made ? made : addWithoutView(op, rewriter);
+}
+
+/// Where there is one window in a dim, without padding, a kernel that reaches beyond the input ends with it (ceilMode).
+template <typename Pool>
+static Value endWindows(Pool op, RewriterBase &rewriter) {
+  ArrayRef<int64_t> input = tensorType(op.getX()).getShape().drop_front(2);
+  ArrayRef<int64_t> output = tensorType(op.getResult()).getShape().drop_front(2);
+  SmallVector<int64_t> kernel(op.getKernel());
+  for (size_t d = 0; d < kernel.size(); ++d) {
+    bool isPlain = op.getPads()[d] == 0 && op.getPads()[d + kernel.size()] == 0 && op.getDilations()[d] == 1;
+    if (isPlain && output[d] == 1 && !ShapedType::isDynamic(input[d])) {
+      kernel[d] = std::min(kernel[d], input[d]);
+    }
+  }
+  if (ArrayRef(kernel) == op.getKernel()) {
+    return {};
+  }
+  auto made = cast<Pool>(rewriter.clone(*op));
+  made.setKernel(kernel);
+  return made.getResult();
+}
+
 static Value simplified(Operation *op, RewriterBase &rewriter) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](PowOp pow) { return simplifyPow(pow, rewriter); })
@@ -166,7 +260,9 @@ static Value simplified(Operation *op, RewriterBase &rewriter) {
       .Case([&](ReduceOp reduce) { return simplifyReduce(reduce, rewriter); })
       .Case([&](GatherOp gather) { return simplifyGather(gather, rewriter); })
       .Case([&](SliceOp slice) { return simplifySlice(slice, rewriter); })
-      .Case([&](ReshapeOp reshape) { return fixShape(reshape, rewriter); })
+      .Case([&](AvgPoolOp pool) { return endWindows(pool, rewriter); })
+      .Case([&](MaxPoolOp pool) { return endWindows(pool, rewriter); })
+      .Case([&](ReshapeOp reshape) { return simplifyReshape(reshape, rewriter); })
       .Case([&](PadOp pad) { return allEqual(pad.getPads(), 0) ? Value(pad.getX()) : Value(); })
       .Case([&](TileOp tile) { return allEqual(tile.getRepeats(), 1) ? Value(tile.getX()) : Value(); })
       .Case([&](ExpandOp expand) {

@@ -166,3 +166,80 @@ func.func @dequantized_weights(%x: tensor<1x1x3x2xf32>) -> tensor<1x2x3x1xf32> {
   %r = top.add %m, %c : (tensor<1x2x3x1xf32>, tensor<1xf32>) -> tensor<1x2x3x1xf32>
   return %r : tensor<1x2x3x1xf32>
 }
+
+// -----
+
+// A kernel beyond all of the input ends with it; not where there is padding or another window.
+// CHECK-LABEL: @windows_end
+// CHECK: top.avg_pool {{.*}}kernel = array<i64: 3, 2>
+// CHECK: top.max_pool {{.*}}kernel = array<i64: 3, 3>
+// CHECK: top.avg_pool {{.*}}kernel = array<i64: 6, 4>
+func.func @windows_end(%x: tensor<1x4x3x3xf32>) -> (tensor<1x4x1x2xf32>, tensor<1x4x1x1xf32>, tensor<1x4x1x1xf32>) {
+  %0 = top.avg_pool %x {kernel = array<i64: 9, 2>, strides = array<i64: 9, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, ceilMode = true, countIncludePad = true} : (tensor<1x4x3x3xf32>) -> tensor<1x4x1x2xf32>
+  %1 = top.max_pool %x {kernel = array<i64: 640, 640>, strides = array<i64: 640, 640>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, ceilMode = true} : (tensor<1x4x3x3xf32>) -> tensor<1x4x1x1xf32>
+  %2 = top.avg_pool %x {kernel = array<i64: 6, 4>, strides = array<i64: 6, 1>, pads = array<i64: 1, 0, 2, 1>, dilations = array<i64: 1, 1>, countIncludePad = true} : (tensor<1x4x3x3xf32>) -> tensor<1x4x1x1xf32>
+  return %0, %1, %2 : tensor<1x4x1x2xf32>, tensor<1x4x1x1xf32>, tensor<1x4x1x1xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @heads_are_not_merged
+// CHECK-NEXT: %[[T:.*]] = top.transpose %arg0 {perm = array<i64: 0, 1, 3, 2>{{.*}}} : (tensor<2x4x5x3xf32>) -> tensor<2x4x3x5xf32>
+// CHECK-NEXT: return %[[T]]
+func.func @heads_are_not_merged(%x: tensor<2x4x5x3xf32>) -> tensor<2x4x3x5xf32> {
+  %0 = top.reshape %x {shape = array<i64: 8, 5, 3>} : (tensor<2x4x5x3xf32>) -> tensor<8x5x3xf32>
+  %1 = top.transpose %0 {perm = array<i64: 0, 2, 1>} : (tensor<8x5x3xf32>) -> tensor<8x3x5xf32>
+  %2 = top.reshape %1 {shape = array<i64: 2, 4, 3, 5>} : (tensor<8x3x5xf32>) -> tensor<2x4x3x5xf32>
+  return %2 : tensor<2x4x3x5xf32>
+}
+
+// -----
+
+// Split in another way than merged.
+// CHECK-LABEL: @repeated_heads
+// CHECK-NEXT: %[[R:.*]] = top.reshape %arg0 {shape = array<i64: 1, 4, 5, 3>}
+// CHECK-NEXT: top.transpose %[[R]] {perm = array<i64: 0, 1, 3, 2>}
+func.func @repeated_heads(%x: tensor<1x2x2x5x3xf32>) -> tensor<1x4x3x5xf32> {
+  %0 = top.reshape %x {shape = array<i64: 4, 5, 3>} : (tensor<1x2x2x5x3xf32>) -> tensor<4x5x3xf32>
+  %1 = top.transpose %0 {perm = array<i64: 0, 2, 1>} : (tensor<4x5x3xf32>) -> tensor<4x3x5xf32>
+  %2 = top.reshape %1 {shape = array<i64: 1, 4, 3, 5>} : (tensor<4x3x5xf32>) -> tensor<1x4x3x5xf32>
+  return %2 : tensor<1x4x3x5xf32>
+}
+
+// -----
+
+// The reshape behind splits what moved.
+// CHECK-LABEL: @moved_dims_are_split
+// CHECK: top.transpose {{.*}}perm = array<i64: 0, 2, 1>
+// CHECK-NEXT: top.reshape
+func.func @moved_dims_are_split(%x: tensor<2x4x5x3xf32>) -> tensor<2x4x15xf32> {
+  %0 = top.reshape %x {shape = array<i64: 8, 5, 3>} : (tensor<2x4x5x3xf32>) -> tensor<8x5x3xf32>
+  %1 = top.transpose %0 {perm = array<i64: 0, 2, 1>} : (tensor<8x5x3xf32>) -> tensor<8x3x5xf32>
+  %2 = top.reshape %1 {shape = array<i64: 2, 4, 15>} : (tensor<8x3x5xf32>) -> tensor<2x4x15xf32>
+  return %2 : tensor<2x4x15xf32>
+}
+
+// -----
+
+// Added under another view with the same dims but for ones.
+// CHECK-LABEL: @added_without_view
+// CHECK-NEXT: %[[M:.*]] = top.reshape %arg1 {shape = array<i64: 3, 1, 5>}
+// CHECK-NEXT: top.add %arg0, %[[M]] : (tensor<3x2x5xf32>, tensor<3x1x5xf32>)
+// CHECK-NEXT: return
+func.func @added_without_view(%x: tensor<3x2x5xf32>, %m: tensor<1x3x1x5xf32>) -> tensor<3x2x5xf32> {
+  %0 = top.reshape %x {shape = array<i64: 1, 3, 2, 5>} : (tensor<3x2x5xf32>) -> tensor<1x3x2x5xf32>
+  %1 = top.add %0, %m : (tensor<1x3x2x5xf32>, tensor<1x3x1x5xf32>) -> tensor<1x3x2x5xf32>
+  %2 = top.reshape %1 {shape = array<i64: 3, 2, 5>} : (tensor<1x3x2x5xf32>) -> tensor<3x2x5xf32>
+  return %2 : tensor<3x2x5xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @added_under_a_view
+// CHECK-COUNT-2: top.reshape
+func.func @added_under_a_view(%x: tensor<6x5xf32>, %m: tensor<3x1x5xf32>) -> tensor<6x5xf32> {
+  %0 = top.reshape %x {shape = array<i64: 3, 2, 5>} : (tensor<6x5xf32>) -> tensor<3x2x5xf32>
+  %1 = top.add %0, %m : (tensor<3x2x5xf32>, tensor<3x1x5xf32>) -> tensor<3x2x5xf32>
+  %2 = top.reshape %1 {shape = array<i64: 6, 5>} : (tensor<3x2x5xf32>) -> tensor<6x5xf32>
+  return %2 : tensor<6x5xf32>
+}

@@ -77,3 +77,64 @@ func.func @keeps(%q: tensor<4x4xf32>, %k: tensor<4x4xf32>, %v: tensor<4x4xf32>) 
   %8 = top.matmul %7, %v : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %1, %2, %5, %8 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// The guard against rows that a mask leaves nothing of, where the mask leaves something of each.
+// CHECK-LABEL: @guarded
+// CHECK: top.attention %arg0, %arg1, %arg2, %{{.*}} {scale = 2.500000e-01 : f64}
+// CHECK-NOT: top.is_nan
+func.func @guarded(%q: tensor<1x2x2x4xf32>, %k: tensor<1x2x2x4xf32>, %v: tensor<1x2x2x4xf32>) -> tensor<1x2x2x4xf32> {
+  %half = top.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %zero = top.constant dense<0.0> : tensor<f32> : tensor<f32>
+  %mask = top.constant dense<[[0.0, 0xFF800000], [0.0, 0.0]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  %qs = top.mul %q, %half : (tensor<1x2x2x4xf32>, tensor<f32>) -> tensor<1x2x2x4xf32>
+  %kt = top.transpose %k {perm = array<i64: 0, 1, 3, 2>} : (tensor<1x2x2x4xf32>) -> tensor<1x2x4x2xf32>
+  %ks = top.mul %kt, %half : (tensor<1x2x4x2xf32>, tensor<f32>) -> tensor<1x2x4x2xf32>
+  %p = top.matmul %qs, %ks : (tensor<1x2x2x4xf32>, tensor<1x2x4x2xf32>) -> tensor<1x2x2x2xf32>
+  %a = top.add %p, %mask : (tensor<1x2x2x2xf32>, tensor<2x2xf32>) -> tensor<1x2x2x2xf32>
+  %m = top.softmax %a {axis = 3} : (tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xf32>
+  %n = top.is_nan %m : (tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xi1>
+  %w = top.where %n, %zero, %m : (tensor<1x2x2x2xi1>, tensor<f32>, tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xf32>
+  %y = top.matmul %w, %v : (tensor<1x2x2x2xf32>, tensor<1x2x2x4xf32>) -> tensor<1x2x2x4xf32>
+  return %y : tensor<1x2x2x4xf32>
+}
+
+// -----
+
+// A row that the mask leaves nothing of, or a mask that is not known: the guard decides, and stays.
+// CHECK-LABEL: @guard_needed
+// CHECK-COUNT-2: top.is_nan
+// CHECK-NOT: top.attention
+func.func @guard_needed(%q: tensor<1x2x2x4xf32>, %k: tensor<1x2x2x4xf32>, %v: tensor<1x2x2x4xf32>, %unknown: tensor<2x2xf32>) -> (tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>) {
+  %zero = top.constant dense<0.0> : tensor<f32> : tensor<f32>
+  %mask = top.constant dense<[[0xFF800000, 0xFF800000], [0.0, 0.0]]> : tensor<2x2xf32> : tensor<2x2xf32>
+  %p = top.matmul %q, %k {transB = true} : (tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>) -> tensor<1x2x2x2xf32>
+  %a = top.add %p, %mask : (tensor<1x2x2x2xf32>, tensor<2x2xf32>) -> tensor<1x2x2x2xf32>
+  %m = top.softmax %a {axis = 3} : (tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xf32>
+  %n = top.is_nan %m : (tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xi1>
+  %w = top.where %n, %zero, %m : (tensor<1x2x2x2xi1>, tensor<f32>, tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xf32>
+  %y = top.matmul %w, %v : (tensor<1x2x2x2xf32>, tensor<1x2x2x4xf32>) -> tensor<1x2x2x4xf32>
+  %p2 = top.matmul %q, %k {transB = true} : (tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>) -> tensor<1x2x2x2xf32>
+  %a2 = top.add %p2, %unknown : (tensor<1x2x2x2xf32>, tensor<2x2xf32>) -> tensor<1x2x2x2xf32>
+  %m2 = top.softmax %a2 {axis = 3} : (tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xf32>
+  %n2 = top.is_nan %m2 : (tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xi1>
+  %w2 = top.where %n2, %zero, %m2 : (tensor<1x2x2x2xi1>, tensor<f32>, tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xf32>
+  %y2 = top.matmul %w2, %v : (tensor<1x2x2x2xf32>, tensor<1x2x2x4xf32>) -> tensor<1x2x2x4xf32>
+  return %y, %y2 : tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>
+}
+
+// -----
+
+// Two masks (shifted windows) are one.
+// CHECK-LABEL: @two_masks
+// CHECK-NEXT: %[[M:.*]] = top.add %arg3, %arg4 : (tensor<1x2x5x6xf32>, tensor<3x1x5x6xf32>) -> tensor<3x2x5x6xf32>
+// CHECK-NEXT: top.attention %arg0, %arg1, %arg2, %[[M]]
+func.func @two_masks(%q: tensor<3x2x5x4xf32>, %k: tensor<3x2x6x4xf32>, %v: tensor<3x2x6x3xf32>, %m1: tensor<1x2x5x6xf32>, %m2: tensor<3x1x5x6xf32>) -> tensor<3x2x5x3xf32> {
+  %p = top.matmul %q, %k {transB = true} : (tensor<3x2x5x4xf32>, tensor<3x2x6x4xf32>) -> tensor<3x2x5x6xf32>
+  %a1 = top.add %p, %m1 : (tensor<3x2x5x6xf32>, tensor<1x2x5x6xf32>) -> tensor<3x2x5x6xf32>
+  %a2 = top.add %a1, %m2 : (tensor<3x2x5x6xf32>, tensor<3x1x5x6xf32>) -> tensor<3x2x5x6xf32>
+  %m = top.softmax %a2 {axis = 3} : (tensor<3x2x5x6xf32>) -> tensor<3x2x5x6xf32>
+  %y = top.matmul %m, %v : (tensor<3x2x5x6xf32>, tensor<3x2x6x3xf32>) -> tensor<3x2x5x3xf32>
+  return %y : tensor<3x2x5x3xf32>
+}
