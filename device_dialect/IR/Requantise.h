@@ -3,6 +3,7 @@
 #ifndef TESSERA_DEVICE_DIALECT_IR_REQUANTISE_H
 #define TESSERA_DEVICE_DIALECT_IR_REQUANTISE_H
 
+#include "bmodel/numerics.h"
 #include "mlir/IR/Value.h"
 #include <optional>
 
@@ -24,6 +25,17 @@ struct Requantise {
 
 /// The requantisation that ends in |result|, a value of a scalar region; nothing for other values.
 std::optional<Requantise> matchRequantise(mlir::Value result);
+
+/// The same in integers: numerics::requantiseFixed() or requantiseTflite() of an i32 sum.
+struct IntegerRequantise {
+  mlir::Value sum;             ///< in the region
+  mlir::Value mantissa, shift; ///< i32 in the region, or null: |factor|
+  bmodel::numerics::FixedFactor factor = {};
+  bmodel::numerics::Requantisation mode = bmodel::numerics::Requantisation::Fixed;
+  int64_t zero = 0, low = 0, high = 0;
+};
+
+std::optional<IntegerRequantise> matchIntegerRequantise(mlir::Value result);
 
 } // namespace tessera::device
 

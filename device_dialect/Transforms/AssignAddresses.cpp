@@ -185,7 +185,7 @@ private:
     int64_t inPlace = 0, all = 0;
     for (PieceAttr piece : pieces) {
       std::optional<int64_t> offset = partOffset(copy, piece);
-      if (!offset || *offset % kAddressAlignment) {
+      if (!offset || *offset % partAlignment) {
         return;
       }
       Value source = copy.getSources()[piece.getSource()];

@@ -70,6 +70,9 @@ private:
         map = next;
         continue;
       }
+      if (isForUsers(map)) {
+        return;
+      }
       if (Operation *producer = findProducer(map)) {
         order[producer] = order[map];
         appendToEpilogue(cast<EpilogueInterface>(producer), map);
@@ -83,6 +86,20 @@ private:
       }
       map = next;
     }
+  }
+
+  static bool isNarrow(Value value) {
+    Type element = typeOf(value).getElementType();
+    return element.isInteger(8) || element.isInteger(16) || isNarrowFloat(element);
+  }
+
+  static bool widens(MapOp map) { return llvm::all_of(map.getInputs(), isNarrow) && !isNarrow(map.getY()); }
+
+  /// Whether what |map| widens is for one map, which will take it in: until then the tensor stays small.
+  static bool isForUsers(MapOp map) {
+    auto user = map.getY().hasOneUse() ? dyn_cast<MapOp>(*map->user_begin()) : MapOp();
+    return user && widens(map) && !map.getInputs().empty() && user->getBlock() == map->getBlock() &&
+           canInline(map, user);
   }
 
   /// The last op that |map| can become the epilogue of, null when there is none.
@@ -124,14 +141,10 @@ private:
 
   /// |map| with one more map that it reads (and that widens) inside, null when nothing was done.
   MapOp fuseInput(MapOp map, bool onlyOfNarrow) {
-    auto isNarrow = [](Value value) {
-      Type element = typeOf(value).getElementType();
-      return element.isInteger(8) || element.isInteger(16) || isNarrowFloat(element);
-    };
     for (Value input : map.getInputs()) {
       auto producer = input.getDefiningOp<MapOp>();
       if (!producer || producer->getBlock() != map->getBlock() || !canInline(producer, map) ||
-          (onlyOfNarrow && !(llvm::all_of(producer.getInputs(), isNarrow) && !isNarrow(input)))) {
+          (onlyOfNarrow && !widens(producer))) {
         continue;
       }
       unsigned at = order[map];

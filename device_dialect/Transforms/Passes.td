@@ -133,7 +133,7 @@ def AssignAddressesPass : Pass<"device-assign-addresses", "::mlir::func::FuncOp"
     Before: packed device ops, no addresses; the order of the ops is the order of execution. After: `device.addresses` and
     `device.memories` on every op with results that are no constants, `device.workspace_bytes` and
     `device.workspace_lower_bound` (largest sum of bytes needed at one step) on the function. All addresses are multiples of
-    64. Constants, also behind reshapes, have none.
+    64, but for parts of a concatenation where `part-alignment` says otherwise. Constants, also behind reshapes, have none.
 
     - A function result lies in the memory of the caller, with everything that shares its bytes.
     - Reshapes, and copies that slice one run of bytes at a multiple of 64, lie in their source.
@@ -154,10 +154,52 @@ def AssignAddressesPass : Pass<"device-assign-addresses", "::mlir::func::FuncOp"
   let options = [
     Option<"separate", "separate", "bool", "false",
            "Every result but views of whole ones has bytes of its own for the whole run: for looking at tensors afterwards">,
+    Option<"partAlignment", "part-alignment", "int64_t", "64",
+           "What the places of parts in a concatenation are multiples of">,
   ];
   let dependentDialects = ["::tessera::device::DeviceDialect"];
   let statistics = [Statistic<"numElided", "elided-copies", "Copies done by addresses alone">,
                     Statistic<"numInplace", "in-place-results", "Results written over an operand">];
+}
+
+def SplitMapsPass : Pass<"device-split-maps", "::mlir::func::FuncOp"> {
+  let summary = "Make several maps of one that reads many tensors";
+  let description = [{
+    Before: fused maps. After: the same, but none reads more than `most` tensors, as the NPU's vector unit does not. Values
+    of the body become tensors, of an operation that reads too many the operand that reads most of them; they have the element type of the
+    scalar and the dims that their operands broadcast to, so nothing is rounded that was not.
+
+    ```mlir
+    %y = device.map(%a, %b, %c, %d, %e) { ((a + b) * (c + d)) + e }
+    // becomes
+    %t = device.map(%a, %b, %c, %d) { (a + b) * (c + d) }
+    %y = device.map(%t, %e) { t + e }
+    ```
+  }];
+  let options = [Option<"most", "most", "unsigned", "4", "Tensors that a map may read, at least 3">];
+  let dependentDialects = ["::tessera::device::DeviceDialect"];
+}
+
+def SplitProductsPass : Pass<"device-split-products", "::mlir::func::FuncOp"> {
+  let summary = "Make several products of one whose columns are taken apart";
+  let description = [{
+    Before: fused ops. After: a product by constant weights that is read by copies of columns alone, each column by one range of
+    them, is one product for each range, with the weights, bias and factors of its columns. What is computed stays the same;
+    the copies read whole tensors, and often there is nothing left for them to do (queries, keys and values of attention).
+
+    ```mlir
+    %y = device.matmul %x, %w : (tensor<9x8xf32>, tensor<8x6xf32>) -> tensor<9x6xf32>
+    %a = device.copy %y {columns 0 to 3}
+    %b = device.copy %y {columns 3 to 6}
+    // becomes
+    %y0 = device.matmul %x, %w0 : (tensor<9x8xf32>, tensor<8x3xf32>) -> tensor<9x3xf32>
+    %y1 = device.matmul %x, %w1 : (tensor<9x8xf32>, tensor<8x3xf32>) -> tensor<9x3xf32>
+    %a = device.copy %y0
+    %b = device.copy %y1
+    ```
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect"];
+  let statistics = [Statistic<"numSplit", "split-products", "Products that became several">];
 }
 
 def VerifyLoweredPass : Pass<"device-verify-lowered", "::mlir::func::FuncOp"> {
@@ -193,6 +235,9 @@ def VerifyAddressesPass : Pass<"device-verify-addresses", "::mlir::func::FuncOp"
     reports an op whose operand, view or function result was overwritten or never written, a result that overwrites an
     operand other than the one `device.inplace` allows, an address that is missing, misaligned or outside of its memory.
   }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", "64", "what addresses are multiples of">,
+  ];
 }
 
 #endif // DEVICE_PASSES

@@ -28,6 +28,11 @@ void buildDevicePipeline(OpPassManager &manager, const DevicePipelineOptions &op
     functions.addPass(createFuseEpiloguesPass());
     functions.addPass(createCanonicalizerPass());
   }
+  buildPlacementPipeline(manager, options);
+}
+
+void buildPlacementPipeline(OpPassManager &manager, const DevicePipelineOptions &options) {
+  OpPassManager &functions = manager.nest<func::FuncOp>();
 
   // How tensors and weights lie in memory.
   functions.addPass(createAssignLayoutsPass({.vectorBytes = options.vectorBytes, .winograd = options.winograd}));

@@ -32,6 +32,9 @@ struct DevicePipelineOptions : mlir::PassPipelineOptions<DevicePipelineOptions> 
 /// |manager| works on modules.
 void buildDevicePipeline(mlir::OpPassManager &manager, const DevicePipelineOptions &options);
 
+/// Its second half: layouts, packed weights and addresses for functions of device ops.
+void buildPlacementPipeline(mlir::OpPassManager &manager, const DevicePipelineOptions &options);
+
 /// Registers it as --device-pipeline.
 void registerDevicePipeline();
 

@@ -97,6 +97,24 @@ void appendToEpilogue(EpilogueInterface producer, MapOp map) {
   map.erase();
 }
 
+MapOp splitEpilogue(EpilogueInterface producer) {
+  Operation *op = producer;
+  Value result = op->getResult(0);
+  auto type = cast<RankedTensorType>(result.getType());
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  SmallVector<Value> inputs = {result};
+  llvm::append_range(inputs, producer.getEpilogueOperands());
+  auto map = MapOp::create(builder, op->getLoc(), type, inputs);
+  map.getBody().takeBody(producer.getEpilogueRegion());
+  top::copyNames(op, map);
+  op->removeAttr("top.outputs");
+  producer.setEpilogueOperands({});
+  result.replaceAllUsesExcept(map.getY(), map);
+  result.setType(type.clone(producer.getAccumulatorType()));
+  return map;
+}
+
 MapOp inlineProducer(MapOp producer, MapOp consumer) {
   SmallVector<Value> inputs;
   auto place = [&](Value input) {

@@ -23,9 +23,17 @@ bool isCheap(mlir::Block &body);
 /// the producer's result must be operands of |map|, result types must agree.
 void appendToEpilogue(EpilogueInterface producer, MapOp map);
 
+/// The contrary: |producer| keeps the element that it accumulates as it is, and its epilogue, which is not empty,
+/// becomes a map behind it with its names and uses.
+MapOp splitEpilogue(EpilogueInterface producer);
+
 /// |consumer| with the computation of |producer|, one of its operands of the result's shape, inside. The new op stands
 /// where |consumer| stood, which is erased; |producer| stays, perhaps without uses.
 MapOp inlineProducer(MapOp producer, MapOp consumer);
+
+/// In place of a map that reads more than |most| (at least 3) tensors, several that do not: the same operations on the
+/// same values, some of which become tensors.
+void splitMap(MapOp map, size_t most);
 
 } // namespace tessera::device
 

@@ -139,8 +139,8 @@ private:
     if (!address) {
       return op.emitError() << "result of type " << result.getType() << " has no address";
     }
-    if (address->offset % kAddressAlignment) {
-      return op.emitError() << "address " << address->offset << " is no multiple of " << kAddressAlignment;
+    if (address->offset % alignment.getValue()) {
+      return op.emitError() << "address " << address->offset << " is no multiple of " << alignment.getValue();
     }
     func::FuncOp function = getOperation();
     int64_t memory = address->memory, limit = 0;

@@ -211,3 +211,36 @@ func.func @residual(%x: tensor<1x16x8x8xi8>, %w: tensor<16x16x1x1xi8>, %r: tenso
   } : (tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
   return %y : tensor<1x16x8x8xf32>
 }
+
+// -----
+
+// So does one whose residual a convolution makes: bytes between the two, not floats.
+// CHECK-LABEL: func.func @shortcut
+// CHECK: device.conv %arg0, %arg1 epilogue
+// CHECK: -> tensor<1x16x8x8xi8>
+// CHECK: device.conv %arg0, %arg1 extras({{.*}}) epilogue {
+// CHECK-NEXT: ^bb0(%{{.*}}: i32{{.*}}, %{{.*}}: i8
+// CHECK-NOT: device.map
+func.func @shortcut(%x: tensor<1x16x8x8xi8>, %w: tensor<16x16x1x1xi8>) -> tensor<1x16x8x8xf32> {
+  %r = device.conv %x, %w epilogue {
+  ^bb0(%acc: i32):
+    %v = arith.trunci %acc : i32 to i8
+    device.yield %v : i8
+  } {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x16x8x8xi8>, tensor<16x16x1x1xi8>) -> tensor<1x16x8x8xi8>
+  %f = device.map(%r) {
+  ^bb0(%a: i8):
+    %v = arith.sitofp %a : i8 to f32
+    device.yield %v : f32
+  } : (tensor<1x16x8x8xi8>) -> tensor<1x16x8x8xf32>
+  %c = device.conv %x, %w epilogue {
+  ^bb0(%acc: i32):
+    %v = arith.sitofp %acc : i32 to f32
+    device.yield %v : f32
+  } {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x16x8x8xi8>, tensor<16x16x1x1xi8>) -> tensor<1x16x8x8xf32>
+  %y = device.map(%c, %f) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    device.yield %s : f32
+  } : (tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
+  return %y : tensor<1x16x8x8xf32>
+}

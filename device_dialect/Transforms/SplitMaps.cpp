@@ -1,0 +1,145 @@
+//===- SplitMaps.cpp - Maps of many operands as several of few ------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/Transforms/Passes.h"
+#include "device_dialect/Transforms/ScalarBodies.h"
+#include "top_dialect/IR/Names.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace tessera::device {
+
+#define GEN_PASS_DEF_SPLITMAPSPASS
+#include "device_dialect/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Cuts a body from its arguments on: a value that is computed of few enough of them becomes a tensor.
+class MapSplitter {
+public:
+  MapSplitter(MapOp map, size_t most) : map(map), most(most), builder(map) {
+    for (auto [argument, input] : llvm::zip_equal(block().getArguments(), map.getInputs())) {
+      tensors[argument] = input;
+    }
+  }
+
+  void run() {
+    Value result = block().getTerminator()->getOperand(0);
+    narrow(result);
+    MapOp last = mapOf(result, map.getY().getType());
+    top::copyNames(map, last);
+    map.getY().replaceAllUsesWith(last.getY());
+    map.erase();
+  }
+
+private:
+  using Leaves = llvm::SetVector<Value>;
+
+  Block &block() { return map.getBody().front(); }
+
+  /// What has a tensor and what |value| is computed of; constants count as nothing. |seen|: values that are used again.
+  void findLeaves(Value value, Leaves &leaves, DenseSet<Value> &seen) {
+    if (!seen.insert(value).second) {
+      return;
+    }
+    if (tensors.contains(value)) {
+      leaves.insert(value);
+    } else {
+      for (Value operand : value.getDefiningOp()->getOperands()) {
+        findLeaves(operand, leaves, seen);
+      }
+    }
+  }
+  Leaves leavesOf(Value value) {
+    Leaves leaves;
+    DenseSet<Value> seen;
+    findLeaves(value, leaves, seen);
+    return leaves;
+  }
+
+  /// Sees to it that few enough leaves make |value|.
+  void narrow(Value value) {
+    if (leavesOf(value).size() <= most) {
+      return;
+    }
+    Operation *op = value.getDefiningOp();
+    for (Value operand : op->getOperands()) {
+      narrow(operand);
+    }
+    while (leavesOf(value).size() > most) {
+      Value widest = *llvm::max_element(op->getOperands(), [&](Value a, Value b) { return weight(a) < weight(b); });
+      tensors[widest] = mapOf(widest, nullptr).getY();
+    }
+  }
+  size_t weight(Value value) { return tensors.contains(value) ? 0 : leavesOf(value).size(); }
+
+  /// A map for one value of the body; |type| null: as large as its operands make it.
+  MapOp mapOf(Value value, Type type) {
+    Leaves leaves = leavesOf(value);
+    SmallVector<Value> inputs;
+    for (Value leaf : leaves) {
+      inputs.push_back(tensors.lookup(leaf));
+    }
+    Type made = type ? type : RankedTensorType::get(shapeOf(inputs), value.getType());
+    auto part = MapOp::create(builder, map.getLoc(), made, inputs);
+    OpBuilder::InsertionGuard guard(builder);
+    Block *body = builder.createBlock(&part.getBody());
+    IRMapping mapping;
+    for (Value leaf : leaves) {
+      mapping.map(leaf, body->addArgument(leaf.getType(), map.getLoc()));
+    }
+    YieldOp::create(builder, map.getLoc(), clone(value, mapping));
+    return part;
+  }
+  Value clone(Value value, IRMapping &mapping) {
+    if (!mapping.contains(value)) {
+      Operation *op = value.getDefiningOp();
+      for (Value operand : op->getOperands()) {
+        clone(operand, mapping);
+      }
+      builder.clone(*op, mapping);
+    }
+    return mapping.lookup(value);
+  }
+
+  static SmallVector<int64_t> shapeOf(ArrayRef<Value> tensors) {
+    SmallVector<int64_t> shape;
+    for (Value tensor : tensors) {
+      ArrayRef<int64_t> dims = cast<RankedTensorType>(tensor.getType()).getShape();
+      shape.insert(shape.begin(), dims.size() > shape.size() ? dims.size() - shape.size() : 0, 1);
+      for (size_t back = 1; back <= dims.size(); ++back) {
+        int64_t &dim = shape[shape.size() - back];
+        dim = dim == 1 ? dims[dims.size() - back] : dim;
+      }
+    }
+    return shape;
+  }
+
+  MapOp map;
+  size_t most;
+  OpBuilder builder;
+  DenseMap<Value, Value> tensors; ///< of the body's values that are tensors
+};
+
+struct SplitMapsPass : impl::SplitMapsPassBase<SplitMapsPass> {
+  using SplitMapsPassBase::SplitMapsPassBase;
+
+  void runOnOperation() override {
+    for (MapOp map : llvm::to_vector(getOperation().getBody().getOps<MapOp>())) {
+      splitMap(map, most);
+    }
+  }
+};
+
+} // namespace
+
+void splitMap(MapOp map, size_t most) {
+  if (map.getInputs().size() > most) {
+    MapSplitter(map, most).run();
+  }
+}
+
+} // namespace tessera::device

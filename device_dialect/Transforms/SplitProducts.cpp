@@ -1,0 +1,250 @@
+//===- SplitProducts.cpp - Products whose columns go different ways -------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/Transforms/Addresses.h"
+#include "device_dialect/Transforms/ComposePieces.h"
+#include "device_dialect/Transforms/Passes.h"
+#include "top_dialect/IR/Constants.h"
+
+#include <cstring>
+#include <map>
+
+using namespace mlir;
+
+namespace tessera::device {
+
+#define GEN_PASS_DEF_SPLITPRODUCTSPASS
+#include "device_dialect/Transforms/Passes.h.inc"
+
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Columns [first, first + count) of a product.
+struct Columns {
+  int64_t first, count;
+  bool operator<(const Columns &other) const { return std::pair(first, count) < std::pair(other.first, other.count); }
+};
+
+/// A copy that reads columns of a product, as a tensor whose dims from |first| on are the columns.
+struct Reader {
+  CopyOp copy;
+  Value source; ///< the product or a view of it
+  size_t first;
+  std::vector<Piece> pieces;
+};
+
+/// Where the columns of a product begin among the dims of a view; nothing where they are not the last dims.
+std::optional<size_t> columnsOf(ArrayRef<int64_t> dims, int64_t columns) {
+  int64_t count = 1;
+  for (size_t d = dims.size(); d-- > 0;) {
+    count *= dims[d];
+    if (count == columns) {
+      return d;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The columns that a piece reads of dims from |first| on; nothing where they do not lie together.
+std::optional<Columns> columnsOf(const Piece &piece, ArrayRef<int64_t> dims, size_t first) {
+  SmallVector<int64_t> sizes(dims.size(), 1);
+  for (auto [size, dim] : llvm::zip_equal(piece.sizes, piece.srcDims)) {
+    if (dim >= 0) {
+      sizes[size_t(dim)] = size;
+    }
+  }
+  Columns made{0, 1};
+  bool isPart = false; // of the dims before
+  for (size_t d = first; d < dims.size(); ++d) {
+    bool isAll = sizes[d] == dims[d] && piece.srcOffsets[d] == 0;
+    auto dim = llvm::find(piece.srcDims, int64_t(d)) - piece.srcDims.begin();
+    bool hasStep = size_t(dim) < piece.srcDims.size() && piece.srcSteps[size_t(dim)] != 1;
+    if (hasStep || (isPart && !isAll)) {
+      return std::nullopt;
+    }
+    isPart = isPart || sizes[d] > 1;
+    made.first = made.first * dims[d] + piece.srcOffsets[d], made.count *= sizes[d];
+  }
+  return made;
+}
+
+class ProductSplitter {
+public:
+  explicit ProductSplitter(MatMulOp product) : product(product), builder(product) {}
+
+  /// False where the product stays as it is.
+  bool run() {
+    ArrayRef<int64_t> b = typeOf(product.getB()).getShape();
+    columns = typeOf(product.getY()).getShape().back();
+    bool isPlain = b.size() == 2 && getConstantRoot(product.getB()) && !product.getScales() && !product.getPacked() &&
+                   product.getWeightBits() == 0 && (!product.getBias() || getConstantRoot(product.getBias()));
+    bool hasRows = typeOf(product.getY()).getNumElements() > columns; // else parts of it are runs of bytes
+    if (!isPlain || !hasRows || !findReaders(product.getY()) || !coverAll() ||
+        !llvm::all_of(product.getExtras(), canSlice())) {
+      return false;
+    }
+    for (auto &[range, part] : parts) {
+      part = partOf(range);
+    }
+    for (Reader &reader : readers) {
+      redirect(reader);
+    }
+    for (ReshapeOp view : views) {
+      view.erase();
+    }
+    product.erase();
+    return true;
+  }
+
+private:
+  /// Whether all that reads |value| are copies of columns.
+  bool findReaders(Value value) {
+    std::optional<size_t> first = columnsOf(typeOf(value).getShape(), columns);
+    for (Operation *user : value.getUsers()) {
+      if (auto view = dyn_cast<ReshapeOp>(user); view && findReaders(view->getResult(0))) {
+        views.push_back(view);
+        continue;
+      }
+      auto copy = dyn_cast<CopyOp>(user);
+      bool isKnown = llvm::any_of(readers, [&](const Reader &reader) { return reader.copy == copy; });
+      if (!copy || !first || isKnown) {
+        return false;
+      }
+      Reader reader{copy, value, *first, {}};
+      for (Attribute each : copy.getPieces()) {
+        reader.pieces.emplace_back(cast<PieceAttr>(each));
+        const Piece &piece = reader.pieces.back();
+        if (copy.getSources()[size_t(piece.source)] == value) {
+          std::optional<Columns> range = columnsOf(piece, typeOf(value).getShape(), *first);
+          if (!range) {
+            return false;
+          }
+          parts[*range];
+        }
+      }
+      readers.push_back(std::move(reader));
+    }
+    return true;
+  }
+
+  /// Several ranges, each column in one of them.
+  bool coverAll() const {
+    int64_t next = 0;
+    for (const auto &[range, part] : parts) {
+      if (range.first != next) {
+        return false;
+      }
+      next += range.count;
+    }
+    return parts.size() > 1 && next == columns;
+  }
+
+  /// Constants by column, and what is the same for all columns.
+  std::function<bool(Value)> canSlice() {
+    return [this](Value extra) {
+      ArrayRef<int64_t> dims = typeOf(extra).getShape();
+      bool isPerColumn = !dims.empty() && dims.back() == columns;
+      return !isPerColumn ? dims.empty() || dims.back() == 1
+                          : typeOf(extra).getNumElements() == columns && getConstantRoot(extra);
+    };
+  }
+
+  /// Columns of a constant whose rows have |columns| of them, or that has them as rows.
+  Value slice(Value value, Columns range, bool asRows) {
+    top::TensorData data = *top::getConstantData(getConstantRoot(value));
+    RankedTensorType type = typeOf(value);
+    size_t element = size_t(type.getElementTypeBitWidth() / 8);
+    int64_t rows = type.getNumElements() / columns;
+    size_t step = element * (asRows ? size_t(rows) : 1), times = asRows ? 1 : size_t(rows);
+    std::vector<char> bytes;
+    for (size_t row = 0; row < times; ++row) {
+      const char *from = data.bytes.data() + (row * size_t(columns) + size_t(range.first)) * step;
+      bytes.insert(bytes.end(), from, from + size_t(range.count) * step);
+    }
+    SmallVector<int64_t> dims(type.getShape());
+    (asRows ? dims.front() : dims.back()) = range.count;
+    return top::createConstant(builder, product.getLoc(), RankedTensorType::get(dims, type.getElementType()), bytes,
+                               "columns");
+  }
+
+  Value partOf(Columns range) {
+    SmallVector<Value> extras;
+    for (Value extra : product.getExtras()) {
+      ArrayRef<int64_t> dims = typeOf(extra).getShape();
+      extras.push_back(!dims.empty() && dims.back() == columns ? slice(extra, range, false) : extra);
+    }
+    Value b = slice(product.getB(), range, product.getTransB());
+    Value bias = product.getBias() ? slice(product.getBias(), range, false) : Value();
+    auto part = cast<MatMulOp>(builder.clone(*product));
+    part->removeAttr("top.outputs");
+    part.getBMutable().assign(b);
+    part.getExtrasMutable().assign(extras);
+    if (bias) {
+      part.getBiasMutable().assign(bias);
+    }
+    RankedTensorType type = typeOf(product.getY());
+    SmallVector<int64_t> dims(type.getShape());
+    dims.back() = range.count;
+    part.getY().setType(RankedTensorType::get(dims, type.getElementType()));
+    return part.getY();
+  }
+
+  /// The part as the reader sees the product.
+  Value viewOf(Reader &reader, const Piece &piece, Columns range) {
+    SmallVector<int64_t> dims(typeOf(reader.source).getShape());
+    std::fill(dims.begin() + int64_t(reader.first), dims.end(), 1);
+    for (auto [size, dim] : llvm::zip_equal(piece.sizes, piece.srcDims)) {
+      if (dim >= int64_t(reader.first)) {
+        dims[size_t(dim)] = size;
+      }
+    }
+    builder.setInsertionPoint(reader.copy);
+    auto type = RankedTensorType::get(dims, typeOf(reader.source).getElementType());
+    Value part = parts.at(range);
+    return type == part.getType() ? part : ReshapeOp::create(builder, reader.copy.getLoc(), type, part).getResult();
+  }
+
+  void redirect(Reader &reader) {
+    SmallVector<Value> sources(reader.copy.getSources());
+    SmallVector<Attribute> pieces;
+    for (Piece &piece : reader.pieces) {
+      if (sources[size_t(piece.source)] == reader.source) {
+        Columns range = *columnsOf(piece, typeOf(reader.source).getShape(), reader.first);
+        sources.push_back(viewOf(reader, piece, range));
+        piece.source = int64_t(sources.size()) - 1;
+        std::fill(piece.srcOffsets.begin() + int64_t(reader.first), piece.srcOffsets.end(), 0);
+      }
+    }
+    SmallVector<Value> used;
+    for (Piece &piece : reader.pieces) {
+      Value source = sources[size_t(piece.source)];
+      size_t at = size_t(llvm::find(used, source) - used.begin());
+      if (at == used.size()) {
+        used.push_back(source);
+      }
+      piece.source = int64_t(at);
+      pieces.push_back(piece.get(reader.copy.getContext()));
+    }
+    reader.copy.getSourcesMutable().assign(used);
+    reader.copy.setPiecesAttr(builder.getArrayAttr(pieces));
+  }
+
+  MatMulOp product;
+  OpBuilder builder;
+  int64_t columns = 0;
+  std::vector<Reader> readers;
+  SmallVector<ReshapeOp> views; ///< those of others first
+  std::map<Columns, Value> parts;
+};
+
+struct SplitProductsPass : impl::SplitProductsPassBase<SplitProductsPass> {
+  void runOnOperation() override {
+    for (MatMulOp product : llvm::to_vector(getOperation().getBody().getOps<MatMulOp>())) {
+      numSplit += ProductSplitter(product).run();
+    }
+  }
+};
+
+} // namespace
+} // namespace tessera::device
