@@ -135,6 +135,56 @@ void FeedBack::round(const Rows &given, int8_t *integers, double *losses) const 
   }
 }
 
+namespace {
+
+/// values[n] -= factor * known[n].
+__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) void
+subtract(float *values, const float *known, float factor, int64_t count) {
+  for (int64_t n = 0; n < count; ++n) {
+    values[n] -= factor * known[n];
+  }
+}
+
+} // namespace
+
+void FeedBack::solve(const float *right, int64_t rows, float *solution) const {
+  // H = F P^2 F', F of unit diagonal: what `factor` holds. Rows are columns here, as in round().
+  const int64_t width = padded(rows);
+  std::vector<float> values(size_t(depth * width));
+  for (int64_t n = 0; n < rows; ++n) {
+    for (int64_t i = 0; i < depth; ++i) {
+      values[size_t(i * width + n)] = right[n * depth + order[size_t(i)]];
+    }
+  }
+  for (int64_t i = 0; i < depth; ++i) {
+    for (int64_t j = 0; j < i; ++j) {
+      subtract(&values[size_t(i * width)], &values[size_t(j * width)], factor[size_t(i * stride + j)], rows);
+    }
+  }
+  for (int64_t i = depth; i-- > 0;) {
+    float *row = &values[size_t(i * width)];
+    for (int64_t n = 0; n < rows; ++n) {
+      row[n] /= pivots[size_t(i)] * pivots[size_t(i)];
+    }
+    for (int64_t j = i + 1; j < depth; ++j) {
+      subtract(row, &values[size_t(j * width)], factor[size_t(j * stride + i)], rows);
+    }
+  }
+  for (int64_t n = 0; n < rows; ++n) {
+    for (int64_t i = 0; i < depth; ++i) {
+      solution[n * depth + order[size_t(i)]] = values[size_t(i * width + n)];
+    }
+  }
+}
+
+void solveGroups(const float *moments, const float *damping, const float *right, int64_t groups, int64_t rows,
+                 int64_t depth, float *solution) {
+  for (int64_t group = 0; group < groups; ++group) {
+    FeedBack(moments + group * depth * depth, depth, damping[group])
+        .solve(right + group * rows * depth, rows, solution + group * rows * depth);
+  }
+}
+
 void roundGroups(const Groups &given, int8_t *integers, double *losses) {
   const int64_t rows = given.ways * given.rows, depth = given.depth, steps = (depth + given.run - 1) / given.run;
   std::vector<float> weights(size_t(rows * depth)), scales(size_t(rows * steps));

@@ -29,6 +29,9 @@ public:
   /// Integers [rows, depth], and of each row what the errors come to, e (H + damping) e'.
   void round(const Rows &rows, int8_t *integers, double *losses) const;
 
+  /// X of X (H + damping) = right, both [rows, depth]: weights of least squared error, of what the outputs are to be.
+  void solve(const float *right, int64_t rows, float *solution) const;
+
 private:
   void factorise(float damping);
   /// causes[c] += sum over i in [begin, end) of factor[i][column + c] * errors[i], for c below columns.
@@ -49,6 +52,9 @@ struct Groups {
   int lowest, highest;
   bool clipFirst;
 };
+/// See FeedBack::solve, for each group.
+void solveGroups(const float *moments, const float *damping, const float *right, int64_t groups, int64_t rows,
+                 int64_t depth, float *solution);
 /// See FeedBack::round. Integers [ways, groups, rows, depth], losses [ways, groups, rows].
 void roundGroups(const Groups &groups, int8_t *integers, double *losses);
 

@@ -132,4 +132,33 @@ std::vector<float> Moments::products() const {
   return result;
 }
 
+CrossMoments::CrossMoments(int64_t groups, int64_t left, int64_t right)
+    : groups(groups), left(left), right(right), sums(size_t(groups * left * padded(right))) {}
+
+void CrossMoments::add(const Patches &leftPatches, const float *leftInput, const Patches &rightPatches,
+                       const float *rightInput, const std::vector<int64_t> &positions) {
+  const int64_t leftStride = padded(left), stride = padded(right), rows = int64_t(positions.size());
+  const Patches::Places leftPlaces = leftPatches.locate(positions), places = rightPatches.locate(positions);
+  std::vector<float> leftRows(size_t(rows * leftStride)), rightRows(size_t(rows * stride));
+  for (int64_t group = 0; group < groups; ++group) {
+    leftPatches.gather(leftInput, leftPlaces, group, leftRows.data(), leftStride);
+    rightPatches.gather(rightInput, places, group, rightRows.data(), stride);
+    for (int64_t i = 0; i < left; i += kPanel) {
+      multiplyAdd(leftRows.data() + i, leftStride, rightRows.data(), stride, rows, 1.0f,
+                  sums.data() + (group * left + i) * stride, stride, std::min(kPanel, left - i), right);
+    }
+  }
+  count += rows;
+}
+
+std::vector<float> CrossMoments::products() const {
+  std::vector<float> result;
+  result.reserve(size_t(groups * left * right));
+  for (int64_t row = 0; row < groups * left; ++row) {
+    const float *from = sums.data() + row * padded(right);
+    result.insert(result.end(), from, from + right);
+  }
+  return result;
+}
+
 } // namespace tessera::quant

@@ -72,6 +72,24 @@ private:
   std::vector<float> lower; ///< [groups, depth, padded(depth)]; valid on and below the diagonal
 };
 
+/// Sums of products of the elements of two kinds of rows, at the same positions.
+class CrossMoments {
+public:
+  CrossMoments(int64_t groups, int64_t left, int64_t right);
+
+  /// Adds the rows of one sample at |positions|; both kinds have as many positions.
+  void add(const Patches &leftPatches, const float *left, const Patches &rightPatches, const float *right,
+           const std::vector<int64_t> &positions);
+
+  const int64_t groups, left, right; ///< elements of a row
+  int64_t count = 0;                 ///< rows of each group
+  /// [groups, left, right] without padding.
+  std::vector<float> products() const;
+
+private:
+  std::vector<float> sums; ///< [groups, left, padded(right)]
+};
+
 } // namespace tessera::quant
 
 #endif // QUANT_CALIBRATION_MOMENTS_H

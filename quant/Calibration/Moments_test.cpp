@@ -213,6 +213,48 @@ TEST(FeedBack, GroupsAndWaysAreRoundedApart) {
   }
 }
 
+TEST(FeedBack, SolvesForWeights) {
+  const Layer layer = correlated(45, 3);
+  const float damping = 0.5f;
+  std::vector<float> right(3 * 45), solution(3 * 45);
+  for (size_t n = 0; n < 3; ++n) {
+    for (size_t k = 0; k < 45; ++k) {
+      for (size_t j = 0; j < 45; ++j) {
+        right[n * 45 + k] += layer.weights[n * 45 + j] * (layer.moments[j * 45 + k] + (j == k ? damping : 0));
+      }
+    }
+  }
+  solveGroups(layer.moments.data(), &damping, right.data(), 1, 3, 45, solution.data());
+  for (size_t i = 0; i < solution.size(); ++i) {
+    EXPECT_NEAR(solution[i], layer.weights[i], 2e-3f) << i;
+  }
+}
+
+TEST(CrossMoments, AreSumsOfProductsAtTheSamePositions) {
+  // A convolution's rows of 2 groups, 1 channel, 2 taps; and its outputs, 3 channels a group.
+  const Patches in({1, 2, 5}, {2, {2}, {1}, {0, 0}, {1}}), out({1, 6, 4}, {2, {1}, {1}, {0, 0}, {1}});
+  ASSERT_EQ(in.positions(), out.positions());
+  std::vector<float> x(10), y(24);
+  std::iota(x.begin(), x.end(), 1.0f);
+  std::iota(y.begin(), y.end(), -7.0f);
+  CrossMoments moments(2, 3, 2);
+  moments.add(out, y.data(), in, x.data(), {1, 3});
+  moments.add(out, y.data(), in, x.data(), {0});
+  EXPECT_EQ(moments.count, 3);
+  const std::vector<float> products = moments.products();
+  for (size_t group = 0; group < 2; ++group) {
+    for (size_t channel = 0; channel < 3; ++channel) {
+      for (size_t tap = 0; tap < 2; ++tap) {
+        float sum = 0;
+        for (size_t at : {0, 1, 3}) {
+          sum += y[(group * 3 + channel) * 4 + at] * x[group * 5 + at + tap];
+        }
+        EXPECT_EQ(products[(group * 3 + channel) * 2 + tap], sum);
+      }
+    }
+  }
+}
+
 TEST(FeedBack, RefusesWhatIsNoNumber) {
   const std::vector<float> good = {1, 0, 0, 1}, bad = {1, 0, 0, std::numeric_limits<float>::quiet_NaN()};
   EXPECT_THROW(FeedBack(bad.data(), 2, 0.1f), std::invalid_argument);

@@ -14,6 +14,7 @@
 #include <pybind11/stl.h>
 
 namespace py = pybind11;
+using tessera::quant::CrossMoments;
 using tessera::quant::fakeQuantise;
 using tessera::quant::Grid;
 using tessera::quant::Groups;
@@ -157,6 +158,41 @@ py::tuple roundGroups(const py::buffer &weights, const py::buffer &moments, cons
   return py::make_tuple(bytesOf(integers), bytesOf(losses));
 }
 
+/// float32 [groups, rows, depth] as bytes.
+py::bytes solveGroups(const py::buffer &moments, const py::buffer &damping, const py::buffer &right) {
+  const Floats m(moments), d(damping), r(right);
+  if (r.info.ndim != 3) {
+    throw py::value_error("expected a right side [groups, rows, depth]");
+  }
+  const int64_t groups = r.info.shape[0], rows = r.info.shape[1], depth = r.info.shape[2];
+  if (depth < 1 || m.size() != size_t(groups * depth * depth) || d.size() != size_t(groups)) {
+    throw py::value_error("moments, damping and right side that do not fit each other");
+  }
+  std::vector<float> solution(size_t(groups * rows * depth));
+  {
+    py::gil_scoped_release release;
+    tessera::quant::solveGroups(m.data(), d.data(), r.data(), groups, rows, depth, solution.data());
+  }
+  return bytesOf(solution);
+}
+
+void addCross(CrossMoments &moments, const Patches &leftPatches, const py::buffer &left, const Patches &rightPatches,
+              const py::buffer &right, const std::vector<int64_t> &positions) {
+  const Floats l(left), r(right);
+  if (l.size() != size_t(leftPatches.elements()) || r.size() != size_t(rightPatches.elements()) ||
+      leftPatches.depth() != moments.left || rightPatches.depth() != moments.right ||
+      leftPatches.groups() != moments.groups || rightPatches.groups() != moments.groups) {
+    throw py::value_error("rows that do not fit the moments");
+  }
+  for (int64_t position : positions) {
+    if (position < 0 || position >= std::min(leftPatches.positions(), rightPatches.positions())) {
+      throw py::value_error("there is no such position");
+    }
+  }
+  py::gil_scoped_release release;
+  moments.add(leftPatches, l.data(), rightPatches, r.data(), positions);
+}
+
 } // namespace
 
 PYBIND11_MODULE(_calibration, module) {
@@ -198,6 +234,14 @@ PYBIND11_MODULE(_calibration, module) {
       .def_property_readonly("exact", [](const Moments &m) { return bytesOf(m.exact); })
       .def_property_readonly("rounded", [](const Moments &m) { return bytesOf(m.rounded); })
       .def("products", [](const Moments &m) { return bytesOf(m.products()); });
+  py::class_<CrossMoments>(module, "CrossMoments", "See quant/Calibration/Moments.h.")
+      .def(py::init<int64_t, int64_t, int64_t>(), py::arg("groups"), py::arg("left"), py::arg("right"))
+      .def("add", addCross, py::arg("left_patches"), py::arg("left"), py::arg("right_patches"), py::arg("right"),
+           py::arg("positions"))
+      .def_readonly("count", &CrossMoments::count)
+      .def("products", [](const CrossMoments &m) { return bytesOf(m.products()); });
+  module.def("solve_groups", solveGroups, "See quant/Calibration/FeedBack.h.", py::arg("moments"), py::arg("damping"),
+             py::arg("right"));
   module.def("round_groups", roundGroups, "See quant/Calibration/FeedBack.h.", py::arg("weights"), py::arg("moments"),
              py::arg("damping"), py::arg("scales"), py::arg("run"), py::arg("lowest"), py::arg("highest"),
              py::arg("clip_first"));

@@ -107,6 +107,7 @@ Expected<CalibrationTable> CalibrationTable::load(StringRef path) {
   }
   table.model = head.text("model");
   table.hash = head.text("model_hash");
+  table.networkHash = head.optionalText("network").value_or("");
   table.weightsDigest = head.optionalText("weights_hash").value_or("");
   if (!table.weightsDigest.empty()) {
     SmallString<128> beside(path);

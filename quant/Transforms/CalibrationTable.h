@@ -32,6 +32,10 @@ struct Range {
 /// The table that run_calibration makes; python_tools/tessera/calibration/table.py is where it is written.
 class CalibrationTable {
 public:
+  CalibrationTable() = default;
+  /// Ranges that were not measured: of no model, for questions that no value answers.
+  explicit CalibrationTable(llvm::StringMap<Range> ranges) : ranges(std::move(ranges)) {}
+
   /// Reads and checks a table. The error names file, tensor, value and what is allowed.
   static llvm::Expected<CalibrationTable> load(llvm::StringRef path);
 
@@ -41,6 +45,10 @@ public:
   /// Of the Top module that was calibrated (top::hashModule).
   const std::string &modelHash() const { return hash; }
   const std::string &modelName() const { return model; }
+  /// Of its network (top::networkOf); empty in tables that do not say.
+  const std::string &network() const { return networkHash; }
+  /// The table is used for its network with inputs of other shapes, where some of its tensors may not be.
+  bool isOfOtherShapes = false;
   const std::string &path() const { return file; }
   /// Of weights that were chosen with the samples: file (the table's name, .safetensors) and SHA-256; empty where there
   /// are none.
@@ -48,7 +56,7 @@ public:
   const std::string &weightsHash() const { return weightsDigest; }
 
 private:
-  std::string file, model, hash, weights, weightsDigest;
+  std::string file, model, hash, networkHash, weights, weightsDigest;
   llvm::StringMap<Range> ranges;
 };
 

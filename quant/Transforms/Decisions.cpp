@@ -46,8 +46,7 @@ private:
 
   void collect() {
     for (BlockArgument argument : function.getArguments()) {
-      auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), top::TopDialect::kNameAttr);
-      names[argument] = name ? name.getValue() : StringRef();
+      names[argument] = top::getInputName(argument);
     }
     for (Operation &op : function.getBody().front().without_terminator()) {
       if (isa<top::TopDialect>(op.getDialect()) && !top::isConstant(op.getResult(0))) {

@@ -19,7 +19,7 @@ constexpr double kMostError = 0.2;
 
 /// Others get 16 bits while what all 8-bit tensors together change (their squares add up) is more than kEnough: first
 /// those that gain most for what they cost, at most kMostWide of all multiplications. Less than kNothing is no reason.
-constexpr double kEnough = 0.03, kNothing = 0.002, kMostWide = 0.1;
+constexpr double kEnough = 0.002, kNothing = 0.0005, kMostWide = 0.1;
 
 /// 16 bits are enough to leave room for larger values than the samples had.
 constexpr float kHeadroom = 2.0f;

@@ -111,9 +111,8 @@ void exposeIntegers(func::FuncOp function, const CalibrationTable &table, const 
   OpBuilder builder(function.getContext());
   Operation *end = function.getBody().front().getTerminator();
   for (BlockArgument argument : function.getArguments()) {
-    auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), top::TopDialect::kNameAttr);
     if (asked.quantInputs && isF32(argument)) {
-      exposeInput(builder, argument, name ? name.getValue() : "", report);
+      exposeInput(builder, argument, top::getInputName(argument), report);
     }
   }
   for (OpOperand &output : end->getOpOperands()) {

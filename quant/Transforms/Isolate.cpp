@@ -3,6 +3,7 @@
 #include "quant/Transforms/Isolate.h"
 
 #include "quant/Transforms/Passes.h"
+#include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/ADT/StringSet.h"
@@ -30,7 +31,8 @@ Operation *undo(OpBuilder &builder, Operation *op) {
 
 class Isolator {
 public:
-  explicit Isolator(func::FuncOp function) : function(function), builder(function.getContext()) {}
+  Isolator(func::FuncOp function, const TensorFactors &factors)
+      : function(function), factors(factors), builder(function.getContext()) {}
 
   void isolate(OpResult value, StringRef name) {
     Operation *op = value.getOwner();
@@ -39,7 +41,8 @@ public:
     if (!isFloat32(value) && !back) {
       return;
     }
-    Value given = addArgument(name, back ? op->getOperand(0).getType() : value.getType());
+    Value argument = addArgument(name, back ? op->getOperand(0).getType() : value.getType());
+    Value given = scale(argument, name, [](float factor) { return 1 / factor; });
     if (back) {
       Operation *again = builder.clone(*op);
       again->setOperand(0, given);
@@ -49,7 +52,7 @@ public:
     } else {
       value.replaceAllUsesWith(given);
     }
-    give(name, back ? back->getResult(0) : value);
+    give(name, scale(back ? back->getResult(0) : Value(value), name, [](float factor) { return factor; }));
   }
 
   /// The function gives what was collected.
@@ -64,6 +67,22 @@ public:
 private:
   /// A quantize beside this one belongs to another tensor; it is isolated by itself.
   static bool reads(OpOperand &use) { return !isa<top::QuantizeOp, top::CastOp>(use.getOwner()); }
+
+  /// The value times what `by` makes of the tensor's factors, if it has some.
+  Value scale(Value value, StringRef name, llvm::function_ref<float(float)> by) {
+    auto it = factors.find(name);
+    if (it == factors.end()) {
+      return value;
+    }
+    std::vector<float> scales(it->second.factors.size());
+    llvm::transform(it->second.factors, scales.begin(), by);
+    SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getRank(), 1);
+    shape[it->second.axis] = scales.size();
+    ArrayRef<char> bytes(reinterpret_cast<const char *>(scales.data()), scales.size() * sizeof(float));
+    auto type = RankedTensorType::get(shape, builder.getF32Type());
+    Value constant = top::createConstant(builder, value.getLoc(), type, bytes, "factors");
+    return top::MulOp::create(builder, value.getLoc(), value.getType(), value, constant);
+  }
 
   Value addArgument(StringRef name, Type type) {
     auto attributes =
@@ -80,6 +99,7 @@ private:
   }
 
   func::FuncOp function;
+  const TensorFactors &factors;
   OpBuilder builder;
   SmallVector<Value> results;
   SmallVector<DictionaryAttr> resultNames;
@@ -94,7 +114,7 @@ class IsolatePass : public impl::IsolatePassBase<IsolatePass> {
 };
 } // namespace
 
-void isolateOps(func::FuncOp function, llvm::function_ref<bool(llvm::StringRef)> known) {
+void isolateOps(func::FuncOp function, llvm::function_ref<bool(llvm::StringRef)> known, const TensorFactors &factors) {
   SmallVector<std::pair<OpResult, std::string>> named;
   llvm::StringSet<> seen;
   for (Operation &op : function.getBody().front()) {
@@ -105,7 +125,7 @@ void isolateOps(func::FuncOp function, llvm::function_ref<bool(llvm::StringRef)>
       }
     }
   }
-  Isolator isolator(function);
+  Isolator isolator(function, factors);
   for (auto &[value, name] : named) {
     isolator.isolate(value, name);
   }

@@ -40,7 +40,17 @@ static ArrayRef<float> floatsOf(const top::WeightStore::TensorView &view) {
 llvm::Expected<std::optional<LearnedGroups>> LearnedWeights::findGroups(StringRef tensor, RankedTensorType weight,
                                                                         int64_t channels, int64_t groups,
                                                                         int bits) const {
-  std::string suffix = std::to_string(bits);
+  return groupsAt(std::to_string(bits), tensor, weight, channels, groups, bits);
+}
+
+llvm::Expected<std::optional<LearnedGroups>> LearnedWeights::findWide(StringRef tensor, RankedTensorType weight,
+                                                                      int64_t channels) const {
+  return groupsAt("4wide", tensor, weight, channels, 1, 8);
+}
+
+llvm::Expected<std::optional<LearnedGroups>> LearnedWeights::groupsAt(StringRef suffix, StringRef tensor,
+                                                                      RankedTensorType weight, int64_t channels,
+                                                                      int64_t groups, int bits) const {
   auto integers = store->lookup((tensor + ":weight" + suffix).str());
   if (!integers) {
     return std::nullopt;
@@ -60,8 +70,8 @@ llvm::Expected<std::optional<LearnedGroups>> LearnedWeights::findGroups(StringRe
   int limit = 1 << (bits - 1);
   if (llvm::any_of(found.scales, [](float s) { return s == 0 || !std::isfinite(s); }) ||
       llvm::any_of(found.integers, [&](int q) { return q < -limit || q >= limit; })) {
-    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor +
-                                   "' are not in range: " + suffix + "-bit integers, scales other than 0, finite");
+    return llvm::createStringError("'" + path + "': the weights for tensor '" + tensor + "' are not in range: " +
+                                   std::to_string(bits) + "-bit integers, scales other than 0, finite");
   }
   return found;
 }
@@ -90,6 +100,17 @@ llvm::Expected<std::optional<LearnedWeight>> LearnedWeights::find(StringRef tens
                                    "' are not in range: integers -127 to 127, scales above 0, finite");
   }
   return found;
+}
+
+llvm::Expected<ArrayRef<float>> LearnedWeights::factors(StringRef tensor) const {
+  auto found = store->lookup((tensor + ":factors").str());
+  if (!found) {
+    return ArrayRef<float>();
+  }
+  if (!found->elementType.isF32() || found->shape.size() != 1) {
+    return llvm::createStringError("'" + path + "': the factors of tensor '" + tensor + "' are no vector of f32");
+  }
+  return floatsOf(*found);
 }
 
 } // namespace tessera::quant

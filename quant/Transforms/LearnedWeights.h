@@ -22,7 +22,8 @@ struct LearnedGroups {
 };
 
 /// The file that a calibration table names, by the tensor that the op makes: "TENSOR:weight" i8, "TENSOR:scale" f32 and
-/// "TENSOR:bias" f32; for weights alone "TENSOR:weight8" or "TENSOR:weight4" i8 and "TENSOR:scale8" or "TENSOR:scale4".
+/// "TENSOR:bias" f32; "TENSOR:factors" f32 (Equalize.h); for weights alone "TENSOR:weight8" or "TENSOR:weight4" i8 and
+/// "TENSOR:scale8" or "TENSOR:scale4", "TENSOR:weight4wide" and "TENSOR:scale4wide" where W4 is to keep 8 bits.
 class LearnedWeights {
 public:
   /// Maps the file and checks its hash (SHA-256).
@@ -36,7 +37,19 @@ public:
   llvm::Expected<std::optional<LearnedGroups>> findGroups(llvm::StringRef tensor, mlir::RankedTensorType weight,
                                                           int64_t channels, int64_t groups, int bits) const;
 
+  /// Of an op that is to keep 8 bits, a scale a channel, where the others have 4.
+  llvm::Expected<std::optional<LearnedGroups>> findWide(llvm::StringRef tensor, mlir::RankedTensorType weight,
+                                                        int64_t channels) const;
+
+  /// What the channels of a tensor are to be divided by; empty where the file has nothing for it.
+  llvm::Expected<llvm::ArrayRef<float>> factors(llvm::StringRef tensor) const;
+
 private:
+  /// Under the keys "TENSOR:weight<suffix>" and "TENSOR:scale<suffix>".
+  llvm::Expected<std::optional<LearnedGroups>> groupsAt(llvm::StringRef suffix, llvm::StringRef tensor,
+                                                        mlir::RankedTensorType weight, int64_t channels, int64_t groups,
+                                                        int bits) const;
+
   std::string path;
   std::shared_ptr<top::WeightStore> store;
 };

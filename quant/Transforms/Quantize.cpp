@@ -37,6 +37,9 @@ top::QuantizeOp insertPair(OpBuilder &builder, Value v, const IntegerForm &form,
   Value scale = top::createScalar(builder, loc, builder.getF32Type(), form.scale);
   Value zeroPoint = top::createScalar(builder, loc, element, form.zeroPoint);
   auto q = top::QuantizeOp::create(builder, loc, type.clone(element), v, scale, zeroPoint, form.levels);
+  if (auto input = dyn_cast<BlockArgument>(v)) { // no node is behind it: in reports it goes by the input's name
+    q->setLoc(NameLoc::get(builder.getStringAttr(top::getInputName(input))));
+  }
   auto dq = top::DequantizeOp::create(builder, loc, type, q, scale, zeroPoint, form.levels);
   v.replaceUsesWithIf(dq, [&](OpOperand &use) {
     Operation *user = use.getOwner();
@@ -166,6 +169,26 @@ llvm::Expected<std::optional<LearnedWeights>> loadLearned(MLIRContext *context, 
   return LearnedWeights::load(context, table.weightsPath(), table.weightsHash());
 }
 
+/// The factors that the table's weights were learned with become part of the function.
+llvm::Expected<TensorFactors> equalize(func::FuncOp function, const std::optional<LearnedWeights> &learned) {
+  if (!learned) {
+    return TensorFactors();
+  }
+  ChannelFlow flow(function);
+  OriginFactors origins;
+  for (Value origin : flow.origins()) {
+    StringRef name = top::getTensorName(origin);
+    llvm::Expected<ArrayRef<float>> factors = learned->factors(name);
+    if (!factors) {
+      return factors.takeError();
+    }
+    if (!factors->empty()) {
+      origins[name] = factors->vec();
+    }
+  }
+  return origins.empty() ? TensorFactors() : applyFactors(function, flow, origins);
+}
+
 /// What was learned for a product, if anything.
 llvm::Expected<std::optional<LearnedWeight>> findLearned(const std::optional<LearnedWeights> &learned, Operation *op) {
   if (!learned) {
@@ -251,15 +274,20 @@ class FusePreprocessPass : public impl::FusePreprocessPassBase<FusePreprocessPas
 
 llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const CalibrationTable &table,
                                                 const QuantizeTable &choices, Precision precision, int64_t groupSize) {
-  llvm::Expected<Decisions> decisions = decide(function, table, choices, precision);
-  if (!decisions) {
-    return decisions.takeError();
-  }
   llvm::Expected<std::optional<LearnedWeights>> learned = loadLearned(function.getContext(), table);
   if (!learned) {
     return learned.takeError();
   }
+  llvm::Expected<TensorFactors> factors = equalize(function, *learned);
+  if (!factors) {
+    return factors.takeError();
+  }
+  llvm::Expected<Decisions> decisions = decide(function, table, choices, precision);
+  if (!decisions) {
+    return decisions.takeError();
+  }
   QuantizeReport report;
+  report.factors = std::move(*factors);
   report.ops = listOps(function, *decisions, precision);
   const OpNames names = displayNames(function);
   // Integers are made first: rounded floats are not what ranges were measured on.

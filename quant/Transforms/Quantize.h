@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "quant/Transforms/CalibrationTable.h"
+#include "quant/Transforms/Equalize.h"
 #include "quant/Transforms/QuantizeTable.h"
 
 namespace tessera::quant {
@@ -47,6 +48,7 @@ struct QuantizeReport {
   std::vector<DecidedOp> ops;                  ///< all of them, in program order
   int64_t learnedWeights = 0;                  ///< products whose weights run_calibration chose
   std::vector<QuantizedTensor> tensors;        ///< with a name
+  TensorFactors factors;                       ///< tensors hold these parts of what the model's have under their name
   std::vector<std::string> floatInputsOutputs; ///< that were asked for as integers and stay f32: which, and why
 };
 

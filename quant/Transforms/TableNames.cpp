@@ -48,7 +48,7 @@ static std::string suggestion(StringRef wanted, const llvm::StringMap<SmallVecto
 llvm::Error checkTables(func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices) {
   TableNames index(function);
   for (const auto &line : table.tensors()) {
-    if (!index.tensors.contains(line.getKey())) {
+    if (!table.isOfOtherShapes && !index.tensors.contains(line.getKey())) {
       return llvm::createStringError("'" + table.path() + "': the model has no tensor '" + line.getKey() + "'" +
                                      suggestion(line.getKey(), index.tensors));
     }

@@ -210,19 +210,14 @@ private:
     if (channelsLast) {
       view = {1, shape[0], shape[1], true, form.group};
     }
-    std::optional<LearnedGroups> own;
-    if (learned && index == 1) {
-      llvm::Expected<std::optional<LearnedGroups>> found =
-          learned->findGroups(top::getTensorName(op->getResult(0)), type, view.channels(), view.groups(), form.bits);
-      if (!found) {
-        return found.takeError();
-      }
-      own = *found;
+    llvm::Expected<std::optional<LearnedGroups>> own = learnedFor(op, index, type, view, form);
+    if (!own) {
+      return own.takeError();
     }
     result.ops.insert(op);
-    result.learned += own.has_value();
-    if (own) { // not shared: other readers have inputs of their own
-      op->setOperand(index, dequantised(weight, type, view, form.bits, adopt(*own, view)));
+    result.learned += own->has_value();
+    if (*own) { // not shared: other readers have inputs of their own
+      op->setOperand(index, dequantised(weight, type, view, form.bits, adopt(**own, view)));
       return llvm::Error::success();
     }
     Value &known = replaced[{weight, form.bits * 4 + channelsLast * 2 + index}];
@@ -232,6 +227,24 @@ private:
     }
     op->setOperand(index, known);
     return llvm::Error::success();
+  }
+
+  /// What was learned for the op, if anything was; `view` and `form` become those of 8 bits where it is to keep them.
+  llvm::Expected<std::optional<LearnedGroups>> learnedFor(Operation *op, unsigned index, RankedTensorType type,
+                                                          View &view, WeightForm &form) const {
+    if (!learned || index != 1) {
+      return std::nullopt;
+    }
+    StringRef tensor = top::getTensorName(op->getResult(0));
+    auto found = learned->findGroups(tensor, type, view.channels(), view.groups(), form.bits);
+    if (!found || *found || form.bits != 4) {
+      return found;
+    }
+    auto wide = learned->findWide(tensor, type, view.channels());
+    if (wide && *wide) {
+      view.group = view.depth, form = {8, view.depth};
+    }
+    return wide;
   }
 
   /// dequantize of [before, groups, group * after] with a scale per group, as the shape that the op reads.

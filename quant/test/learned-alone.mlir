@@ -9,6 +9,13 @@
 // RUN: not tessera-opt %s --top-quantize="precision=W4 group-size=16 calibration-table=%t/alone_range.json" 2>&1 | FileCheck %s --check-prefix=RANGE
 // RUN: not tessera-opt %s --top-quantize="precision=W4 group-size=16 calibration-table=%t/alone_zero_scale.json" 2>&1 | FileCheck %s --check-prefix=RANGE
 // RANGE: error: '{{.*}}.safetensors': the weights for tensor 'y' are not in range: 4-bit integers, scales other than 0, finite
+// What W4 is told to keep in 8 bits has a scale a channel; in W8 that is not asked for.
+// RUN: tessera-opt %s --top-quantize="precision=W4 group-size=16 calibration-table=%t/alone_wide.json" | FileCheck %s --check-prefix=WIDE
+// WIDE: top.constant dense<{{.*}}[127, -128]{{.*}}> : tensor<20x2xi8>
+// WIDE: top.constant dense<{{.*}}5.000000e-01, 2.500000e-01{{.*}}> : tensor<1x2xf32>
+// RUN: tessera-opt %s --top-quantize="precision=W8 calibration-table=%t/alone_wide.json" | FileCheck %s --check-prefix=OTHER
+// RUN: not tessera-opt %s --top-quantize="precision=W4 group-size=16 calibration-table=%t/alone_wide_scales.json" 2>&1 | FileCheck %s --check-prefix=WIDE-SCALES
+// WIDE-SCALES: error: '{{.*}}.safetensors': the weights for tensor 'y' have 2 groups, 1 are asked for
 // In W8 they are not asked for, and in INT8 neither.
 // RUN: tessera-opt %s --top-quantize="precision=W8 calibration-table=%t/alone.json" | FileCheck %s --check-prefix=OTHER
 // OTHER: top.constant dense<127> : tensor<20x2xi8>

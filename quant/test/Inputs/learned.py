@@ -25,8 +25,8 @@ def save(name, tensors):
     return hashlib.sha256(content).hexdigest()
 
 
-def write(name, tensors, **changes):
-    digest = save(name, tensors)
+def write(name, weights, **changes):
+    digest = save(name, weights)
     document = {**table, "weights_hash": digest, **changes}
     (folder / f"{name}.json").write_text(json.dumps(document))
 
@@ -49,3 +49,15 @@ write("alone_groups", {**alone, "y:scale4": ("F32", [2, 1], [0.5, 0.25])})
 write("alone_shape", {**alone, "y:weight4": ("I8", [2, 20], [0] * 40)})
 write("alone_range", {**alone, "y:weight4": ("I8", [20, 2], [8, -8] * 20)})
 write("alone_zero_scale", {**alone, "y:scale4": ("F32", [2, 2], [0.5, 0.25, 0.0, 2.0])})
+# The same kept in 8 bits.
+wide = {"y:weight4wide": ("I8", [20, 2], [127, -128] * 20), "y:scale4wide": ("F32", [2, 1], [0.5, 0.25])}
+write("alone_wide", wide)
+write("alone_wide_scales", {**wide, "y:scale4wide": ("F32", [2, 2], [0.5, 0.25, 0.125, 2.0])})
+
+# Factors of channels; the table has no ranges, so that everything stays float.
+factors = {"a:factors": ("F32", [2], [0.5, 0.25]), "s:factors": ("F32", [1], [0.125]), "n:factors": ("F32", [2], [2.0, 4.0])}
+write("factors", factors, tensors=[])
+write("factors_count", {**factors, "a:factors": ("F32", [3], [0.5, 0.25, 1.0])}, tensors=[])
+write("factors_zero", {**factors, "a:factors": ("F32", [2], [0.5, 0.0])}, tensors=[])
+write("factors_apart", {**factors, "e:factors": ("F32", [2], [0.5, 0.5])}, tensors=[])
+write("factors_rank", {**factors, "a:factors": ("F32", [1, 2], [0.5, 0.25])}, tensors=[])

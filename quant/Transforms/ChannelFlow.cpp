@@ -1,0 +1,299 @@
+//===- ChannelFlow.cpp - Which channels must be scaled together ------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/ChannelFlow.h"
+
+#include "quant/Transforms/OpKinds.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/TopOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <numeric>
+
+using namespace mlir;
+
+namespace tessera::quant {
+namespace {
+
+RankedTensorType typeOf(Value value) { return dyn_cast<RankedTensorType>(value.getType()); }
+
+bool isF32(Value value) { return typeOf(value) && typeOf(value).getElementType().isF32(); }
+
+bool isConstantF32(Value value) { return isF32(value) && top::isConstant(value); }
+
+/// Whether a clamp follows that scaling does not pass.
+template <typename Op>
+bool isClamped(Op op) {
+  return op.getRelu() && op.getReluLimit().convertToDouble() > 0;
+}
+
+int64_t product(ArrayRef<int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
+}
+
+/// Where the dim `axis` of x, alone or with all behind it, is a dim of the reshaped y; -1 if nowhere.
+int64_t axisAfterReshape(RankedTensorType x, RankedTensorType y, int64_t axis) {
+  if (!x.hasStaticShape() || !y.hasStaticShape()) {
+    return -1;
+  }
+  int64_t before = product(x.getShape().take_front(axis)), size = x.getDimSize(axis);
+  for (int64_t i = 0, here = 1; i < y.getRank(); here *= y.getDimSize(i++)) {
+    if (here == before && y.getDimSize(i) >= size && y.getDimSize(i) % size == 0 &&
+        product(y.getShape().drop_front(i)) == product(x.getShape().drop_front(axis))) {
+      int64_t inner = y.getDimSize(i) / size; // values of one channel that lie along the dim now
+      return inner == 1 || product(y.getShape().drop_front(i + 1)) * inner == product(x.getShape().drop_front(axis + 1))
+                 ? i
+                 : -1;
+    }
+  }
+  return -1;
+}
+
+/// The operand that is no constant, of an op whose other one is.
+Value partner(Operation *op) {
+  bool first = top::isConstant(op->getOperand(0)), second = top::isConstant(op->getOperand(1));
+  return first == second ? Value() : op->getOperand(first ? 1 : 0);
+}
+
+} // namespace
+
+int64_t ProductChannels::inputOf(int64_t element) const {
+  int64_t first = element / (taps * (inputFirst ? outputs : inputs) / groups);
+  if (inputFirst) {
+    return first;
+  }
+  int64_t perGroup = inputs / groups;
+  return first / (outputs / groups) * perGroup + element / taps % perGroup;
+}
+
+int64_t ProductChannels::outputOf(int64_t element) const {
+  int64_t first = element / (taps * (inputFirst ? outputs : inputs) / groups);
+  if (!inputFirst) {
+    return first;
+  }
+  int64_t perGroup = outputs / groups;
+  return first / (inputs / groups) * perGroup + element / taps % perGroup;
+}
+
+std::optional<ProductChannels> productChannels(Operation *op) {
+  bool known = isa<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>(op) && op->getNumOperands() >= 2 &&
+               isConstantF32(op->getOperand(1)) && !top::isConstant(op->getOperand(0)) &&
+               (!biasOf(op) || isConstantF32(biasOf(op)));
+  if (!known) {
+    return std::nullopt;
+  }
+  RankedTensorType w = typeOf(op->getOperand(1));
+  if (auto matmul = dyn_cast<top::MatMulOp>(op)) {
+    if (matmul.getTransA() || w.getRank() != 2) {
+      return std::nullopt;
+    }
+    int64_t last = typeOf(matmul.getA()).getRank() - 1, k = matmul.getTransB() ? 1 : 0;
+    return ProductChannels{last, last, w.getDimSize(k), w.getDimSize(1 - k), 1, 1, k == 0};
+  }
+  int64_t taps = product(w.getShape().drop_front(2));
+  if (auto conv = dyn_cast<top::ConvOp>(op)) {
+    int64_t groups = conv.getGroups();
+    return ProductChannels{1, 1, w.getDimSize(1) * groups, w.getDimSize(0), groups, taps, false};
+  }
+  int64_t groups = cast<top::ConvTransposeOp>(op).getGroups();
+  return ProductChannels{1, 1, w.getDimSize(0), w.getDimSize(1) * groups, groups, taps, true};
+}
+
+ChannelFlow::ChannelFlow(func::FuncOp function) {
+  same.insert(0);
+  for (Operation &op : function.getBody().front()) {
+    visit(&op);
+    op.walk([&](Operation *inner) { // what a branch or a loop reads
+      if (inner != &op) {
+        fixOperands(inner);
+      }
+    });
+  }
+  for (auto &[value, channels] : known) {
+    for (int &group : channels.groups) {
+      group = same.isEquivalent(group, 0) ? 0 : same.getLeaderValue(group);
+    }
+  }
+}
+
+const ChannelFlow::Channels *ChannelFlow::of(Value value) const {
+  auto it = known.find(value);
+  return it == known.end() ? nullptr : &it->second;
+}
+
+void ChannelFlow::visit(Operation *op) {
+  if (std::optional<ProductChannels> product = productChannels(op)) {
+    visitProduct(op, *product);
+  } else if (auto norm = dyn_cast<top::LayerNormOp>(op)) {
+    fixOperands(op);
+    int64_t last = typeOf(norm.getX()).getRank() - 1;
+    bool takes = int64_t(norm.getAxis()) == last && norm.getScale() && isConstantF32(norm.getScale()) &&
+                 (!norm.getBias() || isConstantF32(norm.getBias()));
+    if (takes) {
+      begin(norm.getY(), last);
+    }
+  } else if (!passMove(op)) {
+    visitElementwise(op);
+  }
+}
+
+void ChannelFlow::visitProduct(Operation *op, const ProductChannels &product) {
+  Value x = op->getOperand(0);
+  if (const Channels *channels = of(x);
+      channels && (channels->axis != product.inputAxis || channels->groups.size() != size_t(product.inputs))) {
+    fix(x);
+  }
+  bool clamped = llvm::TypeSwitch<Operation *, bool>(op)
+                     .Case<top::ConvOp, top::ConvTransposeOp, top::MatMulOp>([](auto it) { return isClamped(it); })
+                     .Default(true);
+  if (!clamped) {
+    begin(op->getResult(0), product.outputAxis);
+  }
+}
+
+void ChannelFlow::visitElementwise(Operation *op) {
+  Value result = op->getNumResults() == 1 ? op->getResult(0) : Value();
+  if (!result || kindOf(op) != OpKind::elementwise) {
+    fixOperands(op);
+    return;
+  }
+  if (isa<top::ReluOp, top::LeakyReluOp, top::AbsOp, top::NegOp>(op)) {
+    if (const Channels *channels = of(op->getOperand(0))) {
+      pass(op->getOperand(0), result, channels->axis);
+    }
+    return;
+  }
+  if (isa<top::AddOp, top::SubOp>(op) && !partner(op) && op->getOperand(0).getType() == op->getOperand(1).getType()) {
+    unite(op->getOperand(0), op->getOperand(1));
+    if (const Channels *channels = of(op->getOperand(0)); channels && of(op->getOperand(1))) {
+      pass(op->getOperand(0), result, channels->axis);
+    }
+    return;
+  }
+  bool byConstant = isa<top::AddOp, top::SubOp, top::MulOp>(op) ||
+                    (isa<top::DivOp, top::PReluOp>(op) && top::isConstant(op->getOperand(1)));
+  if (Value x = byConstant ? partner(op) : Value(); x && of(x) && x.getType() == result.getType()) {
+    pass(x, result, of(x)->axis);
+    return;
+  }
+  // As the first operand of its rank; of those without channels the usual place.
+  int64_t rank = typeOf(result).getRank(), axis = rank >= 4 ? 1 : rank - 1;
+  for (Value operand : op->getOperands()) {
+    if (const Channels *channels = of(operand); channels && typeOf(operand).getRank() == rank) {
+      axis = channels->axis;
+      break;
+    }
+  }
+  fixOperands(op);
+  if (axis >= 0) {
+    begin(result, axis);
+  }
+}
+
+/// Ops that only move values, or add up those of one channel.
+bool ChannelFlow::passMove(Operation *op) {
+  if (op->getNumResults() != 1 || op->getNumOperands() == 0 || !isF32(op->getResult(0))) {
+    return false;
+  }
+  Value x = op->getOperand(0), result = op->getResult(0);
+  const Channels *channels = of(x);
+  if (auto concat = dyn_cast<top::ConcatOp>(op)) {
+    int64_t axis = concat.getAxis();
+    bool all = llvm::all_of(op->getOperands(), [&](Value v) { return of(v) && of(v)->axis == channels->axis; });
+    if (!channels || !all) {
+      return false;
+    }
+    Channels joined = *channels;
+    for (Value other : op->getOperands().drop_front()) {
+      if (axis == joined.axis) {
+        joined.groups.append(of(other)->groups);
+      } else {
+        unite(x, other);
+      }
+    }
+    known[result] = std::move(joined);
+    return true;
+  }
+  if (!channels) {
+    return false;
+  }
+  int64_t axis = channels->axis;
+  auto keepsDim = [&](int64_t at) { return typeOf(result).getDimSize(at) == int64_t(channels->groups.size()); };
+  int64_t to =
+      llvm::TypeSwitch<Operation *, int64_t>(op)
+          .Case<top::MaxPoolOp, top::AvgPoolOp>([&](auto) { return axis == 1 ? int64_t(1) : -1; })
+          .Case([&](top::ResizeOp) { return keepsDim(axis) ? axis : -1; })
+          .Case([&](top::PadOp pad) {
+            bool zeros = pad.getMode() != top::PadMode::constant || pad.getValue().isZero();
+            return zeros && keepsDim(axis) ? axis : -1;
+          })
+          .Case([&](top::SliceOp slice) { return keepsDim(axis) && slice.getSteps()[axis] == 1 ? axis : -1; })
+          .Case([&](top::TransposeOp transpose) {
+            return int64_t(llvm::find(transpose.getPerm(), axis) - transpose.getPerm().begin());
+          })
+          .Case([&](top::ReduceOp reduce) -> int64_t {
+            bool homogeneous = reduce.getKind() != top::ReduceKind::prod && kindOf(op) != OpKind::other;
+            if (!homogeneous || llvm::is_contained(reduce.getAxes(), axis)) {
+              return -1;
+            }
+            return axis -
+                   (reduce.getKeepDims() ? 0 : llvm::count_if(reduce.getAxes(), [&](int64_t a) { return a < axis; }));
+          })
+          .Case([&](top::ReshapeOp) { return axisAfterReshape(typeOf(x), typeOf(result), axis); })
+          .Default([](Operation *) { return int64_t(-1); });
+  if (to < 0) {
+    return false;
+  }
+  pass(x, result, to);
+  return true;
+}
+
+void ChannelFlow::begin(Value result, int64_t axis) {
+  RankedTensorType type = typeOf(result);
+  if (!isF32(result) || axis >= type.getRank() || type.isDynamicDim(axis)) {
+    return;
+  }
+  Channels channels{axis, {}};
+  for (int64_t i = 0; i < type.getDimSize(axis); ++i) {
+    same.insert(count);
+    channels.groups.push_back(count++);
+  }
+  known[result] = std::move(channels);
+  begins.push_back(result);
+}
+
+void ChannelFlow::pass(Value from, Value result, int64_t axis) {
+  const Channels &channels = known.find(from)->second;
+  int64_t size = typeOf(result).getDimSize(axis), inner = size / int64_t(channels.groups.size());
+  Channels passed{axis, {}};
+  for (int group : channels.groups) {
+    passed.groups.append(inner, group);
+  }
+  known[result] = std::move(passed);
+}
+
+void ChannelFlow::unite(Value a, Value b) {
+  const Channels *x = of(a), *y = of(b);
+  if (!x || !y || x->axis != y->axis || x->groups.size() != y->groups.size()) {
+    fix(a);
+    fix(b);
+    return;
+  }
+  for (auto [i, j] : llvm::zip_equal(x->groups, y->groups)) {
+    same.unionSets(i, j);
+  }
+}
+
+void ChannelFlow::fix(Value value) {
+  if (const Channels *channels = of(value)) {
+    for (int group : channels->groups) {
+      same.unionSets(group, 0);
+    }
+  }
+}
+
+void ChannelFlow::fixOperands(Operation *op) {
+  for (Value operand : op->getOperands()) {
+    fix(operand);
+  }
+}
+
+} // namespace tessera::quant

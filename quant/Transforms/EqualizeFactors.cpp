@@ -1,0 +1,224 @@
+//===- EqualizeFactors.cpp - Factors with the least expected noise ---------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/Transforms/Equalize.h"
+
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopOps.h"
+#include "llvm/ADT/MapVector.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera::quant {
+namespace {
+
+/// Of a channel's share in the tensor's range the factor is at most so small a power: a channel keeps head room for
+/// values that the samples did not have, as all but the widest do without factors.
+constexpr double kPowers[] = {0, 0.25, 0.5};
+/// Channels narrower than this share of the widest count as such.
+constexpr double kNarrowest = 0.02;
+/// Noise of weights weighs more than that of activations: it comes again with every value, and 16-bit activations do
+/// not end it.
+constexpr double kWeightNoise = 3;
+
+struct Reader {
+  Operation *op;
+  ProductChannels product;
+  top::TensorData weight;
+  double power;               ///< of the result, all channels together
+  std::vector<double> energy; ///< per input channel the sum of squared weights
+};
+
+/// A tensor that products read.
+struct ReadTensor {
+  const ChannelFlow::Channels *channels = nullptr;
+  const ChannelStatistics *statistics = nullptr;
+  std::vector<Reader> readers;
+
+  double range(size_t channel) const {
+    return std::max(statistics->high[channel], 0.0f) - std::min(statistics->low[channel], 0.0f);
+  }
+  double widest() const {
+    double most = 0;
+    for (size_t c = 0; c < channels->groups.size(); ++c) {
+      most = std::max(most, range(c));
+    }
+    return most;
+  }
+};
+
+Reader makeReader(Operation *op, const ProductChannels &product, double power) {
+  Reader reader{op, product, *top::getConstantData(op->getOperand(1)), power, std::vector<double>(product.inputs)};
+  for (auto [i, w] : llvm::enumerate(reader.weight.data<float>())) {
+    reader.energy[product.inputOf(i)] += double(w) * w;
+  }
+  return reader;
+}
+
+/// Noise that int8 adds to the results of what reads the tensor, relative to their power: steps of the tensor, and of
+/// weights.
+double noiseOf(const ReadTensor &tensor, ArrayRef<double> factors) {
+  double low = 0, high = 0;
+  for (auto [c, factor] : llvm::enumerate(factors)) {
+    low = std::min(low, tensor.statistics->low[c] / factor);
+    high = std::max(high, tensor.statistics->high[c] / factor);
+  }
+  double step = (high - low) / 255, noise = 0;
+  for (const Reader &reader : tensor.readers) {
+    const ProductChannels &product = reader.product;
+    double activations = 0, weights = 0;
+    for (auto [c, factor] : llvm::enumerate(factors)) {
+      activations += reader.energy[c] * factor * factor * step * step / 12;
+    }
+    std::vector<double> largest(product.outputs), power(product.groups);
+    for (auto [i, w] : llvm::enumerate(reader.weight.data<float>())) {
+      double &most = largest[product.outputOf(i)];
+      most = std::max(most, std::abs(double(w)) * factors[product.inputOf(i)]);
+    }
+    for (auto [c, factor] : llvm::enumerate(factors)) {
+      power[c / (product.inputs / product.groups)] += tensor.statistics->power[c] / (factor * factor) * product.taps;
+    }
+    for (auto [o, most] : llvm::enumerate(largest)) {
+      weights += (most / 127) * (most / 127) / 12 * power[o / (product.outputs / product.groups)];
+    }
+    noise += (activations + kWeightNoise * weights) / std::max(reader.power, 1e-20);
+  }
+  return noise;
+}
+
+/// Tensors that have groups of channels in common, which get one power.
+struct Component {
+  SmallVector<const ReadTensor *> tensors;
+  llvm::MapVector<int, double> share; ///< of each group the largest share in a tensor's range
+};
+
+class Chooser {
+public:
+  Chooser(func::FuncOp function, const ChannelFlow &flow, const llvm::StringMap<ChannelStatistics> &statistics,
+          const EqualizedKinds &kinds)
+      : flow(flow), factors(flow.groups(), 1.0) {
+    for (Operation &op : function.getBody().front()) {
+      collect(&op, statistics, kinds);
+    }
+  }
+
+  Equalization choose() {
+    for (Component &component : components()) {
+      chooseFor(component);
+    }
+    for (Value origin : flow.origins()) {
+      const ChannelFlow::Channels &channels = *flow.of(origin);
+      std::vector<float> found;
+      for (int group : channels.groups) {
+        found.push_back(float(factors[group]));
+      }
+      if (StringRef name = top::getTensorName(origin);
+          !name.empty() && llvm::any_of(found, [](float f) { return f != 1; })) {
+        result.origins[name] = std::move(found);
+      }
+    }
+    return std::move(result);
+  }
+
+private:
+  void collect(Operation *op, const llvm::StringMap<ChannelStatistics> &statistics, const EqualizedKinds &kinds) {
+    std::optional<ProductChannels> product = productChannels(op);
+    if (!product) {
+      return;
+    }
+    Value x = op->getOperand(0);
+    auto in = statistics.find(top::getTensorName(x)), out = statistics.find(top::getTensorName(op->getResult(0)));
+    const ChannelFlow::Channels *channels = flow.of(x);
+    bool wanted = isa<top::MatMulOp>(op) ? kinds.matmuls : kinds.convolutions;
+    if (!wanted || !channels || in == statistics.end() || out == statistics.end() ||
+        in->second.low.size() != channels->groups.size() || in->second.power.size() != channels->groups.size()) {
+      left.insert_range(channels ? ArrayRef<int>(channels->groups) : ArrayRef<int>());
+      return;
+    }
+    ReadTensor &tensor = tensors[x];
+    tensor.channels = channels;
+    tensor.statistics = &in->second;
+    double power = 0;
+    for (float p : out->second.power) {
+      power += p;
+    }
+    tensor.readers.push_back(makeReader(op, *product, power));
+  }
+
+  std::vector<Component> components() {
+    llvm::EquivalenceClasses<int> joined;
+    for (auto &[value, tensor] : tensors) {
+      for (int group : tensor.channels->groups) {
+        if (group != 0) {
+          joined.unionSets(first(tensor), group);
+        }
+      }
+    }
+    llvm::MapVector<int, Component> found;
+    for (auto &[value, tensor] : tensors) {
+      if (first(tensor) == 0 || tensor.widest() <= 0) {
+        continue;
+      }
+      Component &component = found[joined.getLeaderValue(first(tensor))];
+      component.tensors.push_back(&tensor);
+      for (auto [c, group] : llvm::enumerate(tensor.channels->groups)) {
+        if (group != 0) {
+          double &share = component.share[group];
+          share = std::max({share, tensor.range(c) / tensor.widest(), kNarrowest});
+        }
+      }
+    }
+    std::vector<Component> list;
+    for (auto &[leader, component] : found) {
+      if (llvm::none_of(component.share, [&](const auto &entry) { return left.contains(entry.first); })) {
+        list.push_back(std::move(component));
+      }
+    }
+    return list;
+  }
+
+  /// A group of the tensor that is not fixed; 0 if all are.
+  static int first(const ReadTensor &tensor) {
+    auto it = llvm::find_if(tensor.channels->groups, [](int group) { return group != 0; });
+    return it == tensor.channels->groups.end() ? 0 : *it;
+  }
+
+  void chooseFor(const Component &component) {
+    double least = 0, chosen = 0;
+    for (double power : kPowers) {
+      double noise = 0;
+      for (const ReadTensor *tensor : component.tensors) {
+        SmallVector<double> own;
+        for (int group : tensor->channels->groups) {
+          own.push_back(group == 0 ? 1.0 : std::pow(component.share.find(group)->second, power));
+        }
+        noise += noiseOf(*tensor, own);
+      }
+      result.before += power == 0 ? noise : 0;
+      if (power == 0 || noise < least) {
+        least = noise, chosen = power;
+      }
+    }
+    result.after += least;
+    result.tensors += chosen == 0 ? 0 : component.tensors.size();
+    for (auto [group, share] : component.share) {
+      factors[group] = std::pow(share, chosen);
+    }
+  }
+
+  const ChannelFlow &flow;
+  std::vector<double> factors; ///< by group
+  llvm::MapVector<Value, ReadTensor> tensors;
+  llvm::DenseSet<int> left; ///< groups that something reads of which too little is known
+  Equalization result;
+};
+
+} // namespace
+
+Equalization chooseFactors(func::FuncOp function, const ChannelFlow &flow,
+                           const llvm::StringMap<ChannelStatistics> &statistics, const EqualizedKinds &kinds) {
+  return Chooser(function, flow, statistics, kinds).choose();
+}
+
+} // namespace tessera::quant
