@@ -1,9 +1,10 @@
-//===- EmitElements.cpp - Maps, tables, softmax and copies of the NPU -----===//
+//===- EmitElements.cpp - Maps, tables and softmax of the NPU -------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emitter.h"
+#include "codegen/Npu/Intervals.h"
 #include "codegen/Npu/Nest.h"
 
-#include "device_dialect/IR/Pieces.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 namespace hw = bmodel::npu;
@@ -16,19 +17,82 @@ namespace {
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 mlir::Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
-Place tileOf(Place place, const Shape &begin, const Shape &size, const Chip &chip) {
-  for (unsigned dim = 0; dim < 4; ++dim) {
-    place = slice(place, dim, begin.dims[dim], size.dims[dim], chip);
-  }
-  return place;
-}
-
 /// Any dim may be cut; channels to whole lanes.
 Shape anyCut(const Chip &chip) { return {{1, chip.lanes, 1, 1}}; }
 
 } // namespace
 
-llvm::Expected<llvm::SmallVector<llvm::SmallVector<Place>>> Emitter::placeParts(ArrayRef<Value> values) {
+/// Values of [1, 1, rows, columns] with the rows over lanes, as attention of one head has them.
+static SmallVector<View> rowViewsOf(ArrayRef<ArrayRef<int64_t>> shapes) {
+  Nest nest = broadcastNest(shapes);
+  SmallVector<View> views;
+  for (const auto &strides : nest.strides) {
+    views.push_back({{1, nest.sizes[2], 1, nest.sizes[3]}, {0, strides[2], 0, strides[3]}});
+  }
+  return views;
+}
+
+/// Values as n, c, h, w of a tensor of four dims, as planes of a single volume, as rows over lanes of a tensor of three
+/// dims, or as columns over lanes of one of two; nothing of others.
+static std::optional<SmallVector<View>> viewsOf(ArrayRef<Value> values) {
+  SmallVector<ArrayRef<int64_t>> shapes;
+  bool isOfRows = false;
+  for (Value value : values) {
+    shapes.push_back(shapeOf(value));
+    isOfRows = isOfRows || isa_and_nonnull<device::AttentionOp>(value.getDefiningOp());
+  }
+  size_t rank = shapes[0].size();
+  if (rank == 4 && isOfRows && shapes[0][0] == 1 && shapes[0][1] == 1) {
+    return rowViewsOf(shapes);
+  }
+  Nest nest = broadcastNest(shapes);
+  bool isOne = rank > 0 && shapes[0][0] == 1;
+  if (rank != 2 && rank != 4 && (rank < 3 || rank > 5 || !isOne)) {
+    return std::nullopt;
+  }
+  SmallVector<View> views(values.size(), View{{1, 1, 1, 1}, {0, 0, 0, 0}});
+  constexpr int kColumns[] = {2, 1}, kRows[] = {0, 1, 3}, kImages[] = {0, 1, 2, 3}, kPlanes[] = {0, 1, 0, 2, 3};
+  const int *dims = rank == 2 ? kColumns : rank == 3 ? kRows : rank == 4 ? kImages : kPlanes;
+  for (size_t dim = rank % 2; dim < rank; ++dim) { // the first of an odd number of dims is 1
+    for (auto [view, strides] : llvm::zip(views, nest.strides)) {
+      int to = dims[dim];
+      view.sizes[to] = nest.sizes[dim], view.strides[to] = strides[dim];
+    }
+  }
+  return views;
+}
+
+/// Whether computing over the channels as they lie costs less than what it spares of moving values outside the chip.
+static bool paysOverChannels(ArrayRef<Value> values, const View &view, double cyclesEach, const Chip &chip) {
+  double count = double(cast<RankedTensorType>(values[0].getType()).getNumElements()), bytes = 0;
+  double lane = double(view.sizes[0] * view.sizes[2] * view.sizes[3] * llvm::divideCeil(view.sizes[1], chip.lanes));
+  for (Value value : values) {
+    auto type = cast<RankedTensorType>(value.getType());
+    bytes += double(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
+  }
+  return (lane - count / chip.lanes) * cyclesEach * 4 / chip.vectorBytes < bytes / chip.ddrBytesPerCycle();
+}
+
+llvm::Expected<SmallVector<SmallVector<Place>>> Emitter::placeParts(ArrayRef<Value> values, double cyclesEach) {
+  std::optional<SmallVector<View>> views = viewsOf(values);
+  if (views && paysOverChannels(values, views->front(), cyclesEach, chip)) {
+    bool stays = tiler.surveys;
+    for (auto [value, view] : llvm::zip(values, *views)) {
+      Access access = value.getDefiningOp() == current ? Access::write : Access::read;
+      stays = stays || plan.find(number, value, view, 0, access) || sliceOf(value);
+    }
+    if (stays) {
+      SmallVector<SmallVector<Place>> made(1);
+      for (auto [value, view] : llvm::zip(values, *views)) {
+        llvm::Expected<Place> placed = place(value, view.sizes, view.strides);
+        if (!placed) {
+          return placed.takeError();
+        }
+        made.back().push_back(*placed);
+      }
+      return made;
+    }
+  }
   SmallVector<ArrayRef<int64_t>> shapes;
   for (Value value : values) {
     shapes.push_back(shapeOf(value));
@@ -39,18 +103,14 @@ llvm::Expected<llvm::SmallVector<llvm::SmallVector<Place>>> Emitter::placeParts(
     nest.strides.assign(values.size(), {1});
   }
   SmallVector<Part> parts = partsOf(nest, chip.lanes);
-  if (parts.empty()) {
-    return refuse("broadcasts over more than four dims, which is not emitted yet");
-  }
   SmallVector<SmallVector<Place>> made;
   for (const Part &part : parts) {
     made.emplace_back();
     for (auto [index, value] : llvm::enumerate(values)) {
-      llvm::Expected<Place> placed = place(value, part.sizes, part.strides[index]);
+      llvm::Expected<Place> placed = place(value, part.sizes, part.strides[index], false, part.offsets[index]);
       if (!placed) {
         return placed.takeError();
       }
-      placed->tensor.offset += part.offsets[index] * hw::sizeOf(placed->tensor.type);
       made.back().push_back(*placed);
     }
   }
@@ -58,35 +118,41 @@ llvm::Expected<llvm::SmallVector<llvm::SmallVector<Place>>> Emitter::placeParts(
 }
 
 llvm::Error Emitter::emitMap(device::MapOp op) {
-  if (op.getInputs().empty() || op.getInputs().size() > 4) {
+  if (op.getInputs().empty() || op.getInputs().size() > hw::kMapOperands) {
     return refuse("has no operand, or more than four");
   }
   SmallVector<Value> values = {op.getY()};
   SmallVector<Interval> intervals;
   for (Value input : op.getInputs()) {
     values.push_back(input);
-    intervals.push_back(intervalOf(elementOf(input)));
+    intervals.push_back(intervalOf(input));
   }
   llvm::Expected<Instructions> program = programOf(op.getBody(), intervals, elementOf(op.getY()));
   if (!program) {
     return program.takeError();
   }
-  auto parts = placeParts(values);
+  hw::InstructionCounts counts = hw::countsOf(program->data(), program->size());
+  auto parts = placeParts(values, counts.plain + double(counts.slow) * chip.functionCycles);
   if (!parts) {
     return parts.takeError();
   }
   for (ArrayRef<Place> part : *parts) {
     auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
       SmallVector<Place> operands;
-      for (const Place &from : part.drop_front()) {
-        operands.push_back(load(tileOf(from, begin, size, chip), area, tile));
+      for (const Place &each : part) {
+        operands.push_back(tileOf(each, begin, size, chip));
       }
-      Place to = tileOf(part.front(), begin, size, chip), y = area.allocate(to.shape, to.tensor.type);
+      area.lane = laneOf(operands);
+      Place to = operands.front();
+      operands.erase(operands.begin());
+      for (Place &operand : operands) {
+        operand = load(operand, area, tile);
+      }
+      Place y = resultOf(to, area);
       compute(stream, *program, y, operands, tile);
       store(y, to, tile);
-      return !area.isFull();
     };
-    if (llvm::Error error = appendTiles(stream, part.front().shape, anyCut(chip), 0, build)) {
+    if (llvm::Error error = tiler.append(part.front().shape, anyCut(chip), build)) {
       return error;
     }
   }
@@ -94,26 +160,24 @@ llvm::Error Emitter::emitMap(device::MapOp op) {
 }
 
 llvm::Error Emitter::emitLut(device::LutOp op) {
-  auto parts = placeParts({op.getY(), op.getX()});
+  auto parts = placeParts({op.getY(), op.getX()}, 1);
   llvm::Expected<Place> table = place(op.getTable(), {1, 1, 1, 256}, {0, 0, 0, 1});
   if (!parts || !table) {
     return llvm::joinErrors(parts.takeError(), table.takeError());
   }
   for (ArrayRef<Place> part : *parts) {
+    std::optional<Place> kept;
     auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
-      Place x = load(tileOf(part[1], begin, size, chip), area, tile);
-      Place each = *table; // one table a lane, whatever the number of channels in it
-      each.shape.dims[1] = std::min(size.dims[1], chip.lanes);
-      Place local = load(each, area, tile);
-      Place to = tileOf(part[0], begin, size, chip), y = area.allocate(to.shape, to.tensor.type);
+      Place to = tileOf(part[0], begin, size, chip), from = tileOf(part[1], begin, size, chip);
+      area.lane = laneOf({to, from});
+      Place x = load(from, area, tile); // one table a lane, whatever the number of channels in it
+      Place local = loadPerLane(*table, begin, size.dims[1], chip, area, tile, kept), y = resultOf(to, area);
       hw::lut_command lut;
       lut.y = y.tensor, lut.x = x.tensor, lut.table = local.tensor, lut.shape = to.shape;
-      lut.table.strides[1] = 0;
       tile.computes.push_back(hw::encode(lut));
       store(y, to, tile);
-      return !area.isFull();
     };
-    if (llvm::Error error = appendTiles(stream, part[0].shape, anyCut(chip), 0, build)) {
+    if (llvm::Error error = tiler.append(part[0].shape, anyCut(chip), build)) {
       return error;
     }
   }
@@ -123,14 +187,14 @@ llvm::Error Emitter::emitLut(device::LutOp op) {
 /// Rows over lanes: what is divided by stands once a row.
 llvm::Error Emitter::emitSoftmax(device::SoftmaxOp op) {
   ArrayRef<int64_t> dims = shapeOf(op.getX());
-  int64_t size = dims[op.getAxis()], inner = 1, rows = 1;
-  for (auto [index, dim] : llvm::enumerate(dims)) {
-    (int64_t(index) < op.getAxis()   ? rows
-     : int64_t(index) > op.getAxis() ? inner
-                                     : size) *= int64_t(index) == op.getAxis() ? 1 : dim;
+  auto axis = size_t(op.getAxis());
+  int64_t size = dims[axis], rows = ShapedType::getNumElements(dims.take_front(axis)),
+          inner = ShapedType::getNumElements(dims.drop_front(axis + 1));
+  if (!elementOf(op.getX()).isF32()) {
+    return refuse("is a softmax of narrow floats, which is not emitted yet");
   }
-  if (inner != 1 || !elementOf(op.getX()).isF32()) {
-    return refuse("is a softmax along an inner dim or of narrow floats, which is not emitted yet");
+  if (inner != 1) {
+    return emitSoftmaxRows(op);
   }
   llvm::Expected<Place> x = place(op.getX(), {1, rows, 1, size}, {0, size, 0, 1});
   llvm::Expected<Place> y = place(op.getY(), {1, rows, 1, size}, {0, size, 0, 1});
@@ -144,11 +208,12 @@ llvm::Error Emitter::emitSoftmax(device::SoftmaxOp op) {
   const Instructions scale = {{Op::mul, 4, 0, 1, 0}};
   const Instructions difference = {{Op::sub, 4, 0, 1, 0}, {Op::sub, 4, 4, 2, 0}};
   auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
-    Place from = load(tileOf(*x, begin, part, chip), area, tile), to = tileOf(*y, begin, part, chip);
+    Place from = tileOf(*x, begin, part, chip), to = tileOf(*y, begin, part, chip);
+    area.lane = laneOf({to, from});
+    from = load(from, area, tile);
     Shape row = {{1, part.dims[1], 1, 1}};
     Place best = area.allocate(row, Type::f32), power = area.allocate(part, Type::f32),
-          total = area.allocate(row, Type::f32), divisor = area.allocate(row, Type::f32),
-          result = area.allocate(part, Type::f32);
+          total = area.allocate(row, Type::f32), divisor = area.allocate(row, Type::f32), result = resultOf(to, area);
     auto repeated = [](Place place) {
       place.tensor.strides[3] = 0;
       return place;
@@ -168,71 +233,8 @@ llvm::Error Emitter::emitSoftmax(device::SoftmaxOp op) {
       compute(stream, scale, result, {power, repeated(divisor)}, tile);
     }
     store(result, to, tile);
-    return !area.isFull();
   };
-  return appendTiles(stream, y->shape, Shape{{0, chip.lanes, 0, 0}}, 0, build);
-}
-
-/// Moves outside the chip.
-llvm::Error Emitter::emitCopy(device::CopyOp op) {
-  ArrayRef<int64_t> dims = shapeOf(op.getY());
-  Tile tile;
-  if (op.getFill()) {
-    llvm::Expected<Place> whole = place(op.getY(), {1, 1, 1, ShapedType::getNumElements(dims)}, {0, 0, 0, 1});
-    if (!whole) {
-      return whole.takeError();
-    }
-    hw::fill_command fill;
-    double value = op.getFill()->convertToDouble();
-    fill.y = whole->tensor, fill.shape = whole->shape;
-    bool isFloat = hw::isFloat(whole->tensor.type);
-    if (isFloat && whole->tensor.type != Type::f32 && value != 0) {
-      return refuse("fills with a narrow float, which is not emitted yet");
-    }
-    fill.value = isFloat ? llvm::bit_cast<uint32_t>(float(value)) : uint32_t(int64_t(value));
-    tile.stores.push_back(hw::encode(fill));
-  }
-  for (Attribute attribute : op.getPieces()) {
-    auto piece = cast<device::PieceAttr>(attribute);
-    Value source = op.getSources()[piece.getSource()];
-    Nest from = broadcastNest({shapeOf(source)}), to = broadcastNest({dims});
-    Nest nest;
-    nest.sizes.assign(piece.getSizes().begin(), piece.getSizes().end());
-    nest.strides.resize(2);
-    int64_t offsets[2] = {0, 0};
-    for (auto [s, offset] : llvm::enumerate(piece.getSrcOffsets())) {
-      offsets[1] += offset * from.strides[0][s];
-    }
-    for (size_t d = 0; d < dims.size(); ++d) {
-      int64_t s = piece.getSrcDims()[d];
-      offsets[0] += piece.getDstOffsets()[d] * to.strides[0][d];
-      nest.strides[0].push_back(piece.getDstSteps()[d] * to.strides[0][d]);
-      nest.strides[1].push_back(s < 0 ? 0 : piece.getSrcSteps()[d] * from.strides[0][s]);
-    }
-    nest = nest.simplified();
-    if (nest.sizes.size() > 4) {
-      return refuse("moves over more than four dims, which is not emitted yet");
-    }
-    int64_t sizes[4] = {1, 1, 1, 1}, strides[2][4] = {};
-    for (size_t back = 0; back < nest.sizes.size(); ++back) {
-      size_t dim = nest.sizes.size() - 1 - back;
-      sizes[3 - back] = nest.sizes[dim];
-      strides[0][3 - back] = nest.strides[0][dim], strides[1][3 - back] = nest.strides[1][dim];
-    }
-    llvm::Expected<Place> y = place(op.getY(), sizes, strides[0]), x = place(source, sizes, strides[1]);
-    if (!x || !y) {
-      return llvm::joinErrors(x.takeError(), y.takeError());
-    }
-    hw::copy_command copy;
-    copy.y = y->tensor, copy.x = x->tensor, copy.shape = y->shape;
-    copy.y.offset += offsets[0] * hw::sizeOf(y->tensor.type), copy.x.offset += offsets[1] * hw::sizeOf(x->tensor.type);
-    bool isThere = copy.x.region == copy.y.region && copy.x.offset == copy.y.offset;
-    if (!isThere) { // address assignment has put some parts where they belong
-      tile.stores.push_back(hw::encode(copy));
-    }
-  }
-  stream.append(tile, false);
-  return llvm::Error::success();
+  return tiler.append(y->shape, Shape{{0, chip.lanes, 0, 0}}, build);
 }
 
 } // namespace tessera::npu

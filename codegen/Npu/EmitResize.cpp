@@ -1,23 +1,225 @@
-//===- EmitResize.cpp - Enlarging by whole factors on the NPU -------------===//
+//===- EmitResize.cpp - Enlarging and interpolation on the NPU ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emitter.h"
 #include "codegen/Npu/Product.h"
+
+#include <numeric>
 
 using namespace mlir;
 namespace hw = bmodel::npu;
 
 namespace tessera::npu {
+using bmodel::npu::Op;
+using bmodel::npu::Type;
 namespace {
 
-/// How often a table of source indices repeats each, if it does so for all; 0: it does not.
-uint32_t factorOf(llvm::ArrayRef<int32_t> indices, int64_t size) {
-  int64_t factor = int64_t(indices.size()) / size;
-  for (auto [at, index] : llvm::enumerate(indices)) {
-    if (factor == 0 || index != int64_t(at) / factor) {
-      return 0;
+/// Longest step between rows of the result that are computed together.
+constexpr uint32_t kMostPhases = 16;
+/// How many commands may place repetitions one by one: more are better picked by number.
+constexpr uint32_t kMostRepetitions = 16;
+
+/// Where elements along one dim come from: |taps| indices for each.
+struct Axis {
+  std::vector<int32_t> indices;
+  uint32_t taps = 1, size = 0;
+  std::optional<Place> weights; ///< [size, taps], outside; none: there is one tap, of weight 1
+
+  int32_t at(uint32_t place, uint32_t tap) const { return indices[size_t(place) * taps + tap]; }
+  /// How often it repeats each element, if it does so for all |from|; 0: it does not.
+  uint32_t factorOf(uint32_t from) const {
+    uint32_t factor = size / from;
+    for (uint32_t place = 0; place < size; ++place) {
+      if (factor == 0 || taps != 1 || at(place, 0) != int32_t(place / factor)) {
+        return 0;
+      }
+    }
+    return factor * from == size ? factor : 0;
+  }
+};
+
+/// Rows first, first + step, ... of a result: each tap of them walks evenly over the rows of x.
+struct RowRun {
+  uint32_t first, step, count;
+  SmallVector<int32_t> strides; ///< by tap, in rows of x
+};
+
+/// Rows [begin, end) as runs, every |step|-th of them together.
+std::vector<RowRun> runsOf(const Axis &rows, uint32_t begin, uint32_t end, uint32_t step) {
+  std::vector<RowRun> runs;
+  for (uint32_t phase = begin; phase < std::min(end, begin + step); ++phase) {
+    for (uint32_t row = phase; row < end;) {
+      RowRun run{row, step, 1, SmallVector<int32_t>(rows.taps, 0)};
+      for (uint32_t next = row + step; next < end; next += step, ++run.count) {
+        bool walks = true;
+        for (uint32_t tap = 0; tap < rows.taps; ++tap) {
+          int32_t stride = rows.at(next, tap) - rows.at(next - step, tap);
+          run.strides[tap] = run.count == 1 ? stride : run.strides[tap];
+          walks = walks && stride >= 0 && stride == run.strides[tap];
+        }
+        if (!walks) {
+          break;
+        }
+      }
+      row += run.count * step;
+      if (run.count == 1) {
+        run.strides.assign(rows.taps, 0);
+      }
+      runs.push_back(run);
     }
   }
-  return int64_t(indices.size()) == factor * size ? uint32_t(factor) : 0;
+  return runs;
+}
+
+std::vector<RowRun> fewestRuns(const Axis &rows, uint32_t begin, uint32_t end) {
+  std::vector<RowRun> best = runsOf(rows, begin, end, 1);
+  for (uint32_t step = 2; step <= std::min(kMostPhases, end - begin); ++step) {
+    std::vector<RowRun> runs = runsOf(rows, begin, end, step);
+    if (runs.size() < best.size()) {
+      best = std::move(runs);
+    }
+  }
+  return best;
+}
+
+/// Makes the commands of one resize, tile by tile.
+class ResizeTiles {
+public:
+  ResizeTiles(Stream &stream) : stream(stream), chip(stream.chip) {}
+
+  Place x, y;
+  Axis rows, columns;
+
+  void build(const Shape &begin, const Shape &size, Area &area, Tile &tile);
+  void prepare();
+
+private:
+  /// The columns that one tap of the result sees: rows are those of |from|.
+  Place columnsOf(const Place &from, uint32_t tap, const Shape &begin, Area &area, Tile &tile);
+  void addTap(const RowRun &run, uint32_t rowTap, uint32_t columnTap, const Place &picked, const Place &result,
+              Tile &tile);
+
+  Stream &stream;
+  const Chip &chip;
+  SmallVector<std::optional<Place>> tables;                    ///< by tap of columns, outside
+  SmallVector<std::optional<Place>> keptTables;                ///< the same in local memory
+  std::optional<Place> keptColumns, rowWeights, columnWeights; ///< weights of the tile, in local memory
+  uint32_t firstSource = 0, firstResult = 0;                   ///< rows of the tile
+};
+
+void ResizeTiles::prepare() {
+  for (uint32_t tap = 0; tap < columns.taps; ++tap) {
+    std::vector<int32_t> table;
+    for (uint32_t place = 0; place < columns.size; ++place) {
+      table.push_back(columns.at(place, tap));
+    }
+    Place &made = tables.emplace_back(Place()).value();
+    made.shape = {{1, 1, 1, columns.size}};
+    made.tensor = {.offset = stream.addConstant({reinterpret_cast<const char *>(table.data()), table.size() * 4}),
+                   .strides = {0, 0, 0, 4},
+                   .region = Region::constants,
+                   .type = Type::i32};
+  }
+  keptTables.resize(columns.taps);
+}
+
+Place ResizeTiles::columnsOf(const Place &from, uint32_t tap, const Shape &begin, Area &area, Tile &tile) {
+  Place made = from;
+  made.shape.dims[3] = columns.size;
+  if (from.dim(3) == 1) {
+    made.tensor.strides[3] = 0;
+    return made;
+  }
+  if (columns.factorOf(from.dim(3)) == 1) {
+    return made;
+  }
+  made = area.allocate(made.shape, from.tensor.type);
+  hw::pick_command pick;
+  pick.y = made.tensor, pick.x = from.tensor, pick.shape = made.shape, pick.columns = from.dim(3);
+  pick.index = loadPerLane(*tables[tap], begin, made.dim(1), chip, area, tile, keptTables[tap]).tensor;
+  tile.computes.push_back(hw::encode(pick));
+  return made;
+}
+
+/// Adds what one tap of rows and one of columns see, times the product of their weights.
+void ResizeTiles::addTap(const RowRun &run, uint32_t rowTap, uint32_t columnTap, const Place &picked,
+                         const Place &result, Tile &tile) {
+  Place to = result, from = picked;
+  to.shape.dims[2] = from.shape.dims[2] = run.count;
+  to.tensor.offset += uint64_t(run.first - firstResult) * uint64_t(to.tensor.strides[2]);
+  to.tensor.strides[2] *= int32_t(run.step);
+  from.tensor.offset += uint64_t(rows.at(run.first, rowTap) - int32_t(firstSource)) * uint64_t(from.tensor.strides[2]);
+  from.tensor.strides[2] *= run.strides[rowTap];
+  bool isFirst = rowTap == 0 && columnTap == 0;
+  SmallVector<Place> operands = {from};
+  uint8_t weight = 0; // register of it
+  if (rowWeights) {
+    Place each = *rowWeights;
+    each.tensor.offset += (uint64_t(run.first - firstResult) * rows.taps + rowTap) * sizeof(float);
+    each.tensor.strides[2] *= int32_t(run.step), each.tensor.strides[3] = 0;
+    weight = uint8_t(operands.size()), operands.push_back(each);
+  }
+  Instructions program;
+  if (columnWeights) {
+    Place each = *columnWeights;
+    each.tensor.offset += columnTap * sizeof(float);
+    if (weight) {
+      program.push_back({Op::mul, 4, weight, uint8_t(operands.size()), 0});
+    }
+    weight = weight ? 4 : uint8_t(operands.size()), operands.push_back(each);
+  }
+  if (!weight) {
+    program = {{Op::maximum, 4, 0, 0, 0}};
+  } else if (isFirst) {
+    program.push_back({Op::mul, 4, 0, weight, 0});
+  } else {
+    program.push_back({Op::mulAdd, 4, 0, weight, uint32_t(operands.size())});
+    operands.push_back(to);
+  }
+  compute(stream, program, to, operands, tile);
+}
+
+void ResizeTiles::build(const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+  firstResult = begin.dims[2];
+  uint32_t end = firstResult + size.dims[2];
+  auto bounds = std::minmax_element(rows.indices.begin() + size_t(firstResult) * rows.taps,
+                                    rows.indices.begin() + size_t(end) * rows.taps);
+  firstSource = uint32_t(*bounds.first);
+  Place from = slice(slice(x, 0, begin.dims[0], size.dims[0], chip), 1, begin.dims[1], size.dims[1], chip);
+  from = slice(from, 2, firstSource, uint32_t(*bounds.second) - firstSource + 1, chip);
+  Place to = tileOf(y, begin, size, chip);
+  area.lane = laneOf({to, from});
+  Place local = load(from, area, tile), result = resultOf(to, area);
+  rowWeights.reset(), columnWeights.reset();
+  if (columns.weights) {
+    columnWeights = loadPerLane(*columns.weights, begin, size.dims[1], chip, area, tile, keptColumns);
+    int32_t *strides = columnWeights->tensor.strides;
+    strides[0] = strides[2] = 0, strides[3] *= int32_t(columns.taps);
+  }
+  if (rows.weights) {
+    Place part = slice(*rows.weights, 2, firstResult, size.dims[2], chip);
+    std::optional<Place> own;
+    Area alone(stream);
+    alone.lane = area.lane;
+    rowWeights = loadPerLane(part, Shape{{0, begin.dims[1], 0, 0}}, size.dims[1], chip, alone, tile, own);
+    area.used += alone.kept, rowWeights->tensor.strides[0] = 0;
+  }
+  SmallVector<Place> picked;
+  for (uint32_t tap = 0; tap < columns.taps; ++tap) {
+    picked.push_back(columnsOf(local, tap, begin, area, tile));
+  }
+  bool rounds = (columnWeights || rowWeights) && result.tensor.type != Type::f32; // once, behind the sum
+  Place sums = rounds ? area.allocate(to.shape, Type::f32) : result;
+  for (const RowRun &run : fewestRuns(rows, firstResult, end)) {
+    for (uint32_t rowTap = 0; rowTap < rows.taps; ++rowTap) {
+      for (uint32_t columnTap = 0; columnTap < columns.taps; ++columnTap) {
+        addTap(run, rowTap, columnTap, picked[columnTap], sums, tile);
+      }
+    }
+  }
+  if (rounds) {
+    compute(stream, {{Op::maximum, 4, 0, 0, 0}}, result, sums, tile);
+  }
+  store(result, to, tile);
 }
 
 /// Every |factor|-th element along a dim, from |first| on.
@@ -28,49 +230,100 @@ Place everyOther(Place place, unsigned dim, uint32_t factor, uint32_t first) {
   return place;
 }
 
-} // namespace
-
 /// Nearest by whole factors: each repetition is a map that leaves elements as they are, onto its places of the result.
-llvm::Error Emitter::emitResize(device::ResizeOp op) {
-  auto xType = cast<RankedTensorType>(op.getX().getType()), yType = cast<RankedTensorType>(op.getY().getType());
-  uint32_t factors[4] = {1, 1, 1, 1};
-  for (auto [i, axis] : llvm::enumerate(op.getAxes())) {
-    Value table = op.getTables()[2 * i];
-    llvm::Expected<std::vector<int32_t>> indices = constantValues<int32_t>(table, "a table of indices");
-    if (!indices) {
-      return indices.takeError();
-    }
-    bool oneTap = cast<RankedTensorType>(table.getType()).getDimSize(1) == 1;
-    uint32_t factor = oneTap && axis >= 2 ? factorOf(*indices, xType.getDimSize(axis)) : 0;
-    if (xType.getRank() != 4 || factor == 0) {
-      return refuse("resizes other than rows and columns by whole factors to the nearest, which is not emitted yet");
-    }
-    factors[axis] = factor;
-  }
-  auto dense = [](ArrayRef<int64_t> s) { return SmallVector<int64_t>{s[1] * s[2] * s[3], s[2] * s[3], s[3], 1}; };
-  llvm::Expected<Place> x = place(op.getX(), xType.getShape(), dense(xType.getShape()));
-  llvm::Expected<Place> y = place(op.getY(), yType.getShape(), dense(yType.getShape()));
-  if (!x || !y) {
-    return llvm::joinErrors(x.takeError(), y.takeError());
-  }
-  const Instructions same = {{hw::Op::maximum, 4, 0, 0, 0}};
+llvm::Error appendRepetitions(const ResizeTiles &resize, uint32_t rows, uint32_t columns, Tiler &tiler) {
+  const Chip &chip = tiler.stream.chip;
+  const uint32_t factors[4] = {1, 1, rows, columns};
+  const Instructions same = {{Op::maximum, 4, 0, 0, 0}};
   auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
-    Place from = *x, to = *y;
+    Place from = resize.x, to = resize.y;
     for (unsigned dim = 0; dim < 4; ++dim) {
       from = slice(from, dim, begin.dims[dim] / factors[dim], size.dims[dim] / factors[dim], chip);
       to = slice(to, dim, begin.dims[dim], size.dims[dim], chip);
     }
-    Place local = load(from, area, tile), result = area.allocate(to.shape, to.tensor.type);
-    for (uint32_t row = 0; row < factors[2]; ++row) {
-      for (uint32_t column = 0; column < factors[3]; ++column) {
-        Place part = everyOther(everyOther(result, 2, factors[2], row), 3, factors[3], column);
-        compute(stream, same, part, local, tile);
+    area.lane = laneOf({to, from});
+    Place local = load(from, area, tile), result = resultOf(to, area);
+    for (uint32_t row = 0; row < rows; ++row) {
+      for (uint32_t column = 0; column < columns; ++column) {
+        Place part = everyOther(everyOther(result, 2, rows, row), 3, columns, column);
+        compute(tiler.stream, same, part, local, tile);
       }
     }
     store(result, to, tile);
-    return !area.isFull();
   };
-  return appendTiles(stream, y->shape, Shape{{1, chip.lanes, factors[2], 0}}, 0, build);
+  return tiler.append(resize.y.shape, Shape{{1, chip.lanes, rows, 0}}, build);
+}
+
+/// Whether elements move as they are.
+bool onlyMoves(device::ResizeOp op) {
+  for (size_t i = 0; i < op.getTables().size(); i += 2) {
+    if (cast<RankedTensorType>(op.getTables()[i].getType()).getDimSize(1) != 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+} // namespace
+
+llvm::Error Emitter::emitResize(device::ResizeOp op) {
+  auto xType = cast<RankedTensorType>(op.getX().getType()), yType = cast<RankedTensorType>(op.getY().getType());
+  int64_t rank = xType.getRank();
+  bool moves = onlyMoves(op);
+  if (op.getAxes().front() < rank - 2) {
+    return refuse("resizes other than the last two dims, which is not emitted yet");
+  }
+  if (xType.getElementType().isInteger(32) || (!moves && isa<IntegerType>(xType.getElementType()))) {
+    return refuse("interpolates integers, or moves such of 32 bits, which is not emitted yet");
+  }
+  // n, c, h, w of tensors of four dims; of others all leading dims are c.
+  auto viewOf = [&](ArrayRef<int64_t> dims) {
+    View view{{1, 1, 1, dims.back()}, {0, 0, 0, 1}};
+    view.sizes[2] = rank > 1 ? dims[rank - 2] : 1, view.strides[2] = view.sizes[3];
+    view.sizes[0] = rank == 4 ? dims[0] : 1;
+    view.sizes[1] = ShapedType::getNumElements(dims) / (view.sizes[0] * view.sizes[2] * view.sizes[3]);
+    view.strides[1] = view.sizes[2] * view.sizes[3], view.strides[0] = view.strides[1] * view.sizes[1];
+    return view;
+  };
+  View xView = viewOf(xType.getShape()), yView = viewOf(yType.getShape());
+  llvm::Expected<Place> x = place(op.getX(), xView.sizes, xView.strides);
+  llvm::Expected<Place> y = place(op.getY(), yView.sizes, yView.strides);
+  if (!x || !y) {
+    return llvm::joinErrors(x.takeError(), y.takeError());
+  }
+  ResizeTiles resize(stream);
+  resize.x = *x, resize.y = *y;
+  for (unsigned dim : {2, 3}) { // as they are, unless told
+    Axis &axis = dim == 2 ? resize.rows : resize.columns;
+    axis.size = y->dim(dim), axis.indices.resize(axis.size);
+    std::iota(axis.indices.begin(), axis.indices.end(), 0);
+  }
+  for (auto [i, at] : llvm::enumerate(op.getAxes())) {
+    Axis &axis = at == rank - 1 ? resize.columns : resize.rows;
+    Value table = op.getTables()[2 * i];
+    llvm::Expected<std::vector<int32_t>> indices = constantValues<int32_t>(table, "a table of indices");
+    int64_t taps = cast<RankedTensorType>(table.getType()).getDimSize(1);
+    SmallVector<int64_t> sizes = {1, 1, axis.size, taps}, strides = {0, 0, taps, 1};
+    if (at == rank - 1) { // they lie together
+      sizes = {1, 1, 1, axis.size * taps}, strides = {0, 0, 0, 1};
+    }
+    llvm::Expected<Place> weights = placeOutside(op.getTables()[2 * i + 1], sizes, strides);
+    if (!indices || !weights) {
+      return llvm::joinErrors(indices.takeError(), weights.takeError());
+    }
+    axis.indices = std::move(*indices), axis.taps = uint32_t(taps);
+    if (!moves) {
+      axis.weights = *weights;
+    }
+  }
+  uint32_t rowFactor = resize.rows.factorOf(x->dim(2)), columnFactor = resize.columns.factorOf(x->dim(3));
+  if (moves && rowFactor && columnFactor && rowFactor * columnFactor <= kMostRepetitions) {
+    return appendRepetitions(resize, rowFactor, columnFactor, tiler);
+  }
+  resize.prepare();
+  return tiler.append(
+      y->shape, Shape{{1, chip.lanes, 1, 0}},
+      [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) { resize.build(begin, size, area, tile); });
 }
 
 } // namespace tessera::npu

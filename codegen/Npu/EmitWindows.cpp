@@ -1,6 +1,7 @@
 //===- EmitWindows.cpp - Pools and reductions of the NPU ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emitter.h"
+#include "codegen/Npu/OutputStage.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Whether the region gives its argument, an integer perhaps widened, or does not exist.
+/// Whether the region gives its argument, perhaps widened, or does not exist.
 bool isIdentity(mlir::Region &region) {
   if (region.empty()) {
     return true;
@@ -23,6 +24,8 @@ bool isIdentity(mlir::Region &region) {
   if (auto widen = value.getDefiningOp<arith::ExtSIOp>()) {
     value = widen.getIn();
   } else if (auto widen = value.getDefiningOp<arith::ExtUIOp>()) {
+    value = widen.getIn();
+  } else if (auto widen = value.getDefiningOp<arith::ExtFOp>()) {
     value = widen.getIn();
   }
   return value == region.front().getArgument(0);
@@ -66,9 +69,16 @@ Place placeCounts(device::PoolOp op, const Place &y, Stream &stream) {
 llvm::Error Emitter::emitPool(device::PoolOp op) {
   RankedTensorType xType = typeOf(op.getX()), yType = typeOf(op.getY());
   bool isMean = op.getKind() == device::PoolKind::avg;
-  if (xType.getRank() != 4 || !op.getExtras().empty() || !op.getEpilogue().empty() ||
-      xType.getElementType() != yType.getElementType() || (isMean && !xType.getElementType().isF32())) {
-    return refuse("is a mean of narrow floats, a pool with an epilogue or of three dims, which is not emitted yet");
+  if (xType.getRank() == 5) {
+    return emitPoolOfVolumes(op);
+  }
+  if (!op.getExtras().empty() || (isMean && isa<IntegerType>(xType.getElementType()))) {
+    return refuse("is a mean of integers or a pool with further operands, which is not emitted yet");
+  }
+  llvm::Expected<Instructions> program =
+      programOf(op.getEpilogue(), intervalOf(xType.getElementType()), yType.getElementType());
+  if (!program) {
+    return program.takeError();
   }
   auto strides = [](ArrayRef<int64_t> s) { return SmallVector<int64_t>{s[1] * s[2] * s[3], s[2] * s[3], s[3], 1}; };
   llvm::Expected<Place> x = place(op.getX(), xType.getShape(), strides(xType.getShape()));
@@ -94,52 +104,54 @@ llvm::Error Emitter::emitPool(device::PoolOp op) {
     Rows rows = rowsOf(window, x->dim(2), begin.dims[2], size.dims[2]);
     Place from = slice(slice(slice(*x, 0, begin.dims[0], size.dims[0], chip), 1, begin.dims[1], size.dims[1], chip), 2,
                        rows.begin, rows.size, chip);
-    Place local = load(from, area, tile), to = *y;
-    for (unsigned dim = 0; dim < 4; ++dim) {
-      to = slice(to, dim, begin.dims[dim], size.dims[dim], chip);
-    }
-    Place result = area.allocate(to.shape, to.tensor.type);
+    Place to = tileOf(*y, begin, size, chip);
+    area.lane = laneOf({to, from});
+    Place local = load(from, area, tile), result = resultOf(to, area);
+    // Sums are f32; what a program works on has the room of its own.
+    Type narrow = isMean ? Type::f32 : x->tensor.type;
+    bool isOwn = !program->empty() || narrow != result.tensor.type;
+    Place value = isOwn ? area.allocate(to.shape, narrow) : result;
     hw::pool_command pool;
-    pool.y = result.tensor, pool.x = local.tensor, pool.shape = to.shape, pool.window = window;
+    pool.y = value.tensor, pool.x = local.tensor, pool.shape = to.shape, pool.window = window;
     pool.window.padding[0] = rows.padding, pool.largest = !isMean;
+    pool.output = isMean ? Output() : keepIntegers(narrow, chip.requantise);
     pool.rows = uint16_t(local.dim(2)), pool.columns = uint16_t(local.dim(3));
     tile.computes.push_back(hw::encode(pool));
     if (counts) {
       Place part = slice(slice(slice(*counts, 0, 0, size.dims[0], chip), 1, 0, size.dims[1], chip), 2, begin.dims[2],
                          size.dims[2], chip);
-      compute(stream, divide, result, {result, load(part, area, tile)}, tile);
+      Place mean = program->empty() ? result : value;
+      compute(stream, divide, mean, {value, load(part, area, tile)}, tile);
+    }
+    if (!program->empty()) {
+      compute(stream, *program, result, value, tile);
     }
     store(result, to, tile);
-    return !area.isFull();
   };
-  return appendTiles(stream, y->shape, Shape{{1, chip.lanes, 1, 0}}, 0, build);
+  return tiler.append(y->shape, Shape{{1, chip.lanes, 1, 0}}, build);
 }
 
-/// Over the trailing dims: rows over lanes. Sums of integers are windows as large as a row, exact; others are made by
-/// the vector unit in the order that is specified for them.
+/// Sums of integers over the trailing dims are windows as large as a row, exact; the vector unit makes all others.
 llvm::Error Emitter::emitReduce(device::ReduceOp op) {
   RankedTensorType xType = typeOf(op.getX()), yType = typeOf(op.getY());
   int64_t rank = xType.getRank(), first = op.getAxes().empty() ? rank : op.getAxes().front();
   bool trailing = first + int64_t(op.getAxes().size()) == rank;
   bool integers = isa<IntegerType>(xType.getElementType());
-  if (!trailing || !isIdentity(op.getPrologue()) || !op.getExtras().empty()) {
-    return refuse(
-        "reduces other than the trailing dims, or has operands or a function before, which is not emitted yet");
-  }
   int64_t size = 1;
   for (int64_t dim = first; dim < rank; ++dim) {
     size *= xType.getDimSize(dim);
   }
   bool sums = op.getKind() == device::ReduceKind::sum;
-  if (integers && (!sums || size > 255 * 255)) {
-    return refuse("reduces integers other than by a sum of a few thousand, which is not emitted yet");
+  if (integers && isa<IntegerType>(yType.getElementType()) && chip.requantise != "float") {
+    return refuse("makes integers of a sum, which on this chip only products do");
   }
   int64_t rows = xType.getNumElements() / size, height = 1;
   while (integers && (size / height > 255 || size % height)) {
     ++height;
   }
-  if (height > 255) {
-    return refuse("sums integers of a number that is no product of two below 256, which is not emitted yet");
+  bool isWindow = trailing && integers && sums && height <= 255 && op.getExtras().empty();
+  if (!isWindow || !isIdentity(op.getPrologue())) {
+    return emitReduceRows(op, !isIdentity(op.getPrologue()));
   }
   int64_t width = size / height;
   llvm::Expected<Place> x = place(op.getX(), {1, rows, height, width}, {0, size, width, 1});
@@ -147,39 +159,28 @@ llvm::Error Emitter::emitReduce(device::ReduceOp op) {
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
-  Instructions program;
-  if (!op.getEpilogue().empty()) {
-    Interval interval = intervalOf(xType.getElementType());
-    Interval sum = integers ? Interval{interval.low * double(size), interval.high * double(size)} : interval;
-    llvm::Expected<Instructions> made = programOf(op.getEpilogue(), sum, yType.getElementType());
-    if (!made) {
-      return made.takeError();
-    }
-    program = std::move(*made);
+  Interval interval = intervalOf(xType.getElementType());
+  Interval sum = {interval.low * double(size), interval.high * double(size)};
+  llvm::Expected<Instructions> program = programOf(op.getEpilogue(), sum, yType.getElementType());
+  if (!program) {
+    return program.takeError();
   }
   auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
-    Place local = load(slice(*x, 1, begin.dims[1], part.dims[1], chip), area, tile);
-    Place to = slice(*y, 1, begin.dims[1], part.dims[1], chip), result = area.allocate(to.shape, to.tensor.type);
-    Place total = program.empty() ? result : area.allocate(to.shape, integers ? Type::i32 : Type::f32);
-    if (integers) {
-      hw::pool_command pool;
-      pool.y = total.tensor, pool.x = local.tensor, pool.shape = to.shape, pool.output.flags = Output::raw;
-      pool.window.kernel[0] = uint8_t(height), pool.window.kernel[1] = uint8_t(width);
-      pool.rows = uint16_t(height), pool.columns = uint16_t(width);
-      tile.computes.push_back(hw::encode(pool));
-    } else {
-      hw::reduce_command reduce;
-      reduce.y = total.tensor, reduce.x = local.tensor, reduce.shape = local.shape;
-      reduce.kind = uint8_t(op.getKind());
-      tile.computes.push_back(hw::encode(reduce));
-    }
-    if (!program.empty()) {
-      compute(stream, program, result, total, tile);
+    Place from = slice(*x, 1, begin.dims[1], part.dims[1], chip), to = slice(*y, 1, begin.dims[1], part.dims[1], chip);
+    area.lane = laneOf({to, from});
+    Place local = load(from, area, tile), result = resultOf(to, area);
+    Place total = program->empty() ? result : area.allocate(to.shape, Type::i32);
+    hw::pool_command pool;
+    pool.y = total.tensor, pool.x = local.tensor, pool.shape = to.shape, pool.output.flags = Output::raw;
+    pool.window.kernel[0] = uint8_t(height), pool.window.kernel[1] = uint8_t(width);
+    pool.rows = uint16_t(height), pool.columns = uint16_t(width);
+    tile.computes.push_back(hw::encode(pool));
+    if (!program->empty()) {
+      compute(stream, *program, result, total, tile);
     }
     store(result, to, tile);
-    return !area.isFull();
   };
-  return appendTiles(stream, Shape{{1, uint32_t(rows), 1, 1}}, Shape{{0, chip.lanes, 0, 0}}, 0, build);
+  return tiler.append(Shape{{1, uint32_t(rows), 1, 1}}, Shape{{0, chip.lanes, 0, 0}}, build);
 }
 
 } // namespace tessera::npu

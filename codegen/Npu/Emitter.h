@@ -1,78 +1,137 @@
 //===- Emitter.h - Device ops as commands of the NPU ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each op loads tiles from where its operands lie outside the chip, computes, and stores what it made; tiles are as
-// large as local memory allows, and two of them share it where that lets the queues overlap.
+// Each op takes its operands from local memory where the plan of values has them there, else it loads tiles from
+// outside the chip; what it makes stays in local memory, is stored, or both.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_NPU_EMITTER_H
 #define TESSERA_CODEGEN_NPU_EMITTER_H
 
-#include "codegen/Npu/Stream.h"
+#include "codegen/Npu/Nest.h"
+#include "codegen/Npu/Npu.h"
+#include "codegen/Npu/PlanGroups.h"
+#include "codegen/Npu/Tiler.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace tessera::npu {
 
 /// Why an op cannot be emitted; it is reported at the op.
 inline llvm::Error refuse(const llvm::Twine &why) { return llvm::createStringError(why); }
 
+/// What the DMA moves.
+struct Move {
+  Place to, from;
+  int64_t inRow = 0;  ///< elements of the source's row before the first one that is moved; channels are rows
+  bool spare = false; ///< whole rows of the source may be read
+};
+
 class Emitter {
 public:
-  Emitter(mlir::func::FuncOp function, const Chip &chip) : stream(chip), chip(chip), function(function) {}
+  /// Without |groups| nothing is emitted; the plan is told how ops see their values and what room they need.
+  Emitter(mlir::func::FuncOp function, Stream &stream, ValuePlan &plan, const GroupPlan *groups)
+      : stream(stream), tiler(stream), plan(plan), groups(groups), chip(stream.chip), function(function) {
+    tiler.surveys = !groups;
+  }
 
-  /// All ops of the function; errors of ops that cannot be emitted are reported at them.
+  /// All ops of the function; fails with refusals where some cannot be emitted. Where an op lacks the room that values
+  /// of the plan take, some of them are dropped, and wantsRetry.
   mlir::LogicalResult run();
-
-  Stream stream;
+  bool wantsRetry = false;
+  std::vector<Refusal> refusals;
 
 private:
   llvm::Error emit(mlir::Operation *op);
+  llvm::Error checkTypes(mlir::Operation *op) const;
+  llvm::Error emitWith(mlir::Operation *op, llvm::function_ref<llvm::Error()> emit);
+  llvm::Error emitGroup(const SliceGroup &group, llvm::ArrayRef<mlir::Operation *> ops);
+  std::vector<Descriptor> openSlice(const SliceGroup &group, mlir::Operation *op, RowRange rows);
   llvm::Error emitConv(device::ConvOp op);
+  llvm::Error emitConvOf(device::ConvOp op, int64_t volume);
   llvm::Error emitMatMul(device::MatMulOp op);
+  llvm::Error emitMatMuls(device::MatMulOp op);
   llvm::Error emitPool(device::PoolOp op);
+  llvm::Error emitPoolOfVolumes(device::PoolOp op);
   llvm::Error emitReduce(device::ReduceOp op);
+  llvm::Error emitReduceRows(device::ReduceOp op, bool hasPrologue);
+  llvm::Error emitSoftmaxRows(device::SoftmaxOp op);
   llvm::Error emitMap(device::MapOp op);
   llvm::Error emitLut(device::LutOp op);
   llvm::Error emitSoftmax(device::SoftmaxOp op);
+  llvm::Error emitNorm(device::NormOp op);
+  llvm::Error emitAttention(device::AttentionOp op);
+  llvm::Error emitGather(device::GatherOp op);
   llvm::Error emitCopy(device::CopyOp op);
+  llvm::Error emitPieces(device::CopyOp op, llvm::ArrayRef<unsigned> indices);
+  llvm::Error emitMoves(llvm::ArrayRef<Move> moves);
+  /// Emits those of |moves| that together fill rows, where that is faster, and takes them out.
+  llvm::Error emitInterleaved(std::vector<Move> &moves);
+  /// The same of those that take short parts of rows, or make up rows of such.
+  llvm::Error emitRows(std::vector<Move> &moves);
+  llvm::Expected<std::vector<Move>> placePiece(device::CopyOp op, device::PieceAttr piece);
+  void findEarlyPieces();
+  llvm::Error emitEarlyPieces(mlir::Operation *op);
+  bool deliver(device::CopyOp op, device::PieceAttr piece);
   llvm::Error emitResize(device::ResizeOp op);
   llvm::Error emitOutputs();
 
-  /// Where the value's bytes are outside the chip, with n, c, h, w dims of the given sizes and element strides.
-  llvm::Expected<Place> place(mlir::Value value, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides);
+  /// Where the value's bytes, or those from |offset| (in elements) on, are: with n, c, h, w dims of the given sizes and
+  /// element strides.
+  llvm::Expected<Place> place(mlir::Value value, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
+                              bool anyLane = false, int64_t offset = 0) {
+    return placeFor(value, sizes, strides, anyLane ? Access::readAnyLane : Access::read, offset);
+  }
+  /// The same of what is read outside the chip, whatever the plan has in local memory.
+  llvm::Expected<Place> placeOutside(mlir::Value value, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
+                                     int64_t offset = 0, std::optional<bmodel::npu::Type> as = std::nullopt) {
+    return placeFor(value, sizes, strides, Access::readOutside, offset, as);
+  }
+  /// |as|: what elements are taken for, instead of their type; all is counted in it.
+  llvm::Expected<Place> placeFor(mlir::Value value, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
+                                 Access access, int64_t offset, std::optional<bmodel::npu::Type> as = std::nullopt);
+  /// The region that a value is in outside the chip, and where it begins there, without a type; nothing where it has no
+  /// address.
+  std::optional<Tensor> outsideOf(mlir::Value value);
+  /// The same of local memory, where the plan has it.
+  std::optional<Place> placeLocal(mlir::Value value, const View &view, int64_t offset, Access access,
+                                  const Tensor &outside);
   /// The same of an operand that broadcasts to a result whose logical dims are the dims |axes| of n, c, h, w.
   llvm::Expected<Place> placeBroadcast(mlir::Value value, const Shape &shape, llvm::ArrayRef<unsigned> axes);
 
-  /// Places of a result and of what broadcasts to it, cut into parts that have n, c, h, w dims.
-  llvm::Expected<llvm::SmallVector<llvm::SmallVector<Place>>> placeParts(llvm::ArrayRef<mlir::Value> values);
+  /// A value of four dims as it is; of five the planes of one volume as images.
+  llvm::Expected<Place> placeImages(mlir::Value value, int64_t volume, bool anyLane = false);
+  /// The same of what broadcasts to |dims|.
+  llvm::Expected<Place> placeBroadcastImages(mlir::Value value, llvm::ArrayRef<int64_t> dims, int64_t volume);
 
+  /// Places of a result and of what broadcasts to it, cut into parts that have n, c, h, w dims: by channels where some
+  /// of them stay in local memory so, else such that all lanes have work. |cyclesEach|: of the vector unit, a vector.
+  llvm::Expected<llvm::SmallVector<llvm::SmallVector<Place>>> placeParts(llvm::ArrayRef<mlir::Value> values,
+                                                                         double cyclesEach);
+
+  Stream &stream;
+  Tiler tiler;
+  ValuePlan &plan;
+  const GroupPlan *groups;
   const Chip &chip;
   mlir::func::FuncOp function;
+  mlir::Operation *current = nullptr;
+  mlir::Operation *refusedOutput = nullptr; ///< makes an output that cannot be copied
+  uint32_t number = 0;                      ///< of |current|, among those that are emitted
+  llvm::DenseMap<unsigned, Place> locals;   ///< by family of the plan
+  /// Rows of a value that stays slice by slice.
+  struct Slice {
+    Place place;
+    RowRange rows;
+  };
+  const Slice *sliceOf(mlir::Value value) const;
+  llvm::DenseMap<unsigned, Slice> slices; ///< by family, of the group that is emitted
+  uint32_t groupEnd = 0;                  ///< its last op
+  /// Pieces of copies to results that do not wait for the copy's turn, and the ops behind which they are moved.
+  using Piece = std::pair<mlir::Operation *, unsigned>;
+  llvm::DenseSet<Piece> early;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Piece>> earlyBehind;
 };
-
-/// The rows of x that rows [begin, begin + size) of a result see through a window, and the padding before them.
-struct Rows {
-  uint32_t begin, size;
-  int16_t padding;
-};
-Rows rowsOf(const bmodel::npu::Window &window, uint32_t rows, uint32_t begin, uint32_t size);
-
-/// Loads |from| into local memory. Dims that it repeats (stride 0) are not repeated there, but for channels: each lane
-/// has its own.
-Place load(const Place &from, Area &area, Tile &tile);
-void store(const Place &local, const Place &to, Tile &tile);
-
-/// One tile of an op: false where it does not fit into the area.
-using BuildTile = llvm::function_ref<bool(const Shape &begin, const Shape &size, Area &area, Tile &tile)>;
-
-/// Cuts |whole| into tiles, as few as fit, two in local memory at once if possible, and appends them to the stream.
-/// |granule|: what each dim may be cut into multiples of; 0: not at all. |reserved|: bytes at the start of local memory
-/// that the tiles leave alone. Error if not even the smallest tile fits.
-llvm::Error appendTiles(Stream &stream, const Shape &whole, const Shape &granule, uint64_t reserved, BuildTile build);
-
-/// Appends a map command to the tile.
-void compute(Stream &stream, const Instructions &program, const Place &y, llvm::ArrayRef<Place> operands, Tile &tile);
 
 /// The chip's name of an element type; nothing where it has none.
 std::optional<bmodel::npu::Type> typeOf(mlir::Type element);

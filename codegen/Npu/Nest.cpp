@@ -76,24 +76,59 @@ static SmallVector<Part> spread(const Nest &nest, int64_t lanes) {
   return parts;
 }
 
-SmallVector<Part> partsOf(const Nest &nest, int64_t lanes) {
-  size_t dims = nest.sizes.size();
-  if (dims == 1) {
-    return spread(nest, lanes);
+SmallVector<int64_t> batchesOf(ArrayRef<int64_t> of, ArrayRef<int64_t> batch) {
+  Nest nest = broadcastNest({batch, of});
+  SmallVector<int64_t> numbers = {0};
+  for (auto [size, stride] : llvm::zip(nest.sizes, nest.strides[1])) {
+    SmallVector<int64_t> next;
+    for (int64_t number : numbers) {
+      for (int64_t i = 0; i < size; ++i) {
+        next.push_back(number + i * stride);
+      }
+    }
+    numbers = next;
   }
-  if (dims > 4) {
-    return {};
+  return numbers;
+}
+
+SmallVector<NestPart> cutToFour(const Nest &whole) {
+  SmallVector<NestPart> parts = {{whole, SmallVector<int64_t>(whole.strides.size(), 0)}};
+  while (parts.front().nest.sizes.size() > 4) {
+    SmallVector<NestPart> next;
+    for (const NestPart &part : parts) {
+      size_t dim = llvm::min_element(part.nest.sizes) - part.nest.sizes.begin();
+      for (int64_t i = 0; i < part.nest.sizes[dim]; ++i) {
+        NestPart &made = next.emplace_back(part);
+        made.nest.sizes.erase(made.nest.sizes.begin() + dim);
+        for (size_t t = 0; t < whole.strides.size(); ++t) {
+          made.offsets[t] += i * part.nest.strides[t][dim];
+          made.nest.strides[t].erase(made.nest.strides[t].begin() + dim);
+        }
+      }
+    }
+    parts = std::move(next);
+  }
+  return parts;
+}
+
+SmallVector<Part> partsOf(const Nest &whole, int64_t lanes) {
+  if (whole.sizes.size() == 1) {
+    return spread(whole, lanes);
   }
   constexpr int kDim[] = {3, 1, 2, 0}; // from the last: w, c, h, n
-  Part part = emptyPart(nest.strides.size());
-  for (size_t back = 0; back < dims; ++back) {
-    size_t dim = dims - 1 - back;
-    part.sizes[kDim[back]] = nest.sizes[dim];
-    for (size_t t = 0; t < nest.strides.size(); ++t) {
-      part.strides[t][kDim[back]] = nest.strides[t][dim];
+  SmallVector<Part> parts;
+  for (const auto &[nest, offsets] : cutToFour(whole)) {
+    Part &part = parts.emplace_back(emptyPart(nest.strides.size()));
+    part.offsets = offsets;
+    for (size_t back = 0; back < nest.sizes.size(); ++back) {
+      size_t dim = nest.sizes.size() - 1 - back;
+      part.sizes[kDim[back]] = nest.sizes[dim];
+      for (size_t t = 0; t < nest.strides.size(); ++t) {
+        part.strides[t][kDim[back]] = nest.strides[t][dim];
+      }
     }
   }
-  return {part};
+  return parts;
 }
 
 } // namespace tessera::npu

@@ -20,8 +20,19 @@ struct Nest {
 /// Of dense row-major tensors, the first of which gives the dims; the others broadcast to it.
 Nest broadcastNest(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes);
 
-/// A nest of up to four dims as n, c, h, w: the last dim is w, the one before it c. A single dim is spread over
-/// |lanes|, which may leave a rest: then there are two. Nothing where there are more than four dims.
+/// How leading dims of |of|, which broadcast to |batch|, count: for each index into |batch| a number from 0 on.
+llvm::SmallVector<int64_t> batchesOf(llvm::ArrayRef<int64_t> of, llvm::ArrayRef<int64_t> batch);
+
+/// A part of a nest that begins |offsets| elements into each tensor.
+struct NestPart {
+  Nest nest;
+  llvm::SmallVector<int64_t> offsets;
+};
+/// Parts of at most four dims that are the nest together: the smallest dims are taken one by one.
+llvm::SmallVector<NestPart> cutToFour(const Nest &whole);
+
+/// Parts of a nest as n, c, h, w: the last dim is w, the one before it c. A single dim is spread over |lanes|, which
+/// may leave a rest.
 struct Part {
   int64_t sizes[4];
   llvm::SmallVector<std::array<int64_t, 4>> strides; ///< by tensor

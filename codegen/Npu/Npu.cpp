@@ -3,8 +3,8 @@
 #include "codegen/Npu/Npu.h"
 
 #include "codegen/Npu/Emitter.h"
+#include "codegen/Npu/Search.h"
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
-#include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
 
@@ -16,26 +16,36 @@ using namespace mlir;
 namespace tessera::npu {
 namespace hw = bmodel::npu;
 
-void buildNpuPipeline(OpPassManager &manager) {
+void buildLowering(OpPassManager &manager, const std::string &requantise) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
-  functions.addPass(device::createConvertTopToDevicePass());
+  functions.addPass(device::createConvertTopToDevicePass({.requantisation = requantise}));
   functions.addPass(device::createVerifyLoweredPass());
   functions.addPass(createCanonicalizerPass());
   functions.addPass(createCSEPass());
   functions.addPass(device::createSimplifyCopiesPass());
   functions.addPass(device::createFormTablesPass());
   functions.addPass(device::createFuseEpiloguesPass());
+  functions.addPass(device::createSplitMapsPass({.most = bmodel::npu::kMapOperands}));
+  functions.addPass(device::createSplitProductsPass());
+  functions.addPass(device::createSimplifyCopiesPass());
   functions.addPass(createCanonicalizerPass());
-  functions.addPass(device::createAssignAddressesPass());
-  functions.addPass(device::createVerifyAddressesPass());
+}
+
+void buildAddresses(OpPassManager &manager) {
+  OpPassManager &functions = manager.nest<func::FuncOp>();
+  // Commands take any address; parts of a concatenation need no more than their elements do.
+  functions.addPass(device::createAssignAddressesPass({.partAlignment = 1}));
+  functions.addPass(device::createVerifyAddressesPass({.alignment = 1}));
+}
+
+void buildNpuPipeline(OpPassManager &manager, const std::string &requantise) {
+  buildLowering(manager, requantise);
+  buildAddresses(manager);
 }
 
 static hw::RegionSizes sizesOf(func::FuncOp function, size_t constants) {
   hw::RegionSizes sizes;
   sizes.constants = constants;
-  if (auto bytes = function->getAttrOfType<IntegerAttr>(device::DeviceDialect::kWorkspaceBytesAttr)) {
-    sizes.workspace = uint64_t(bytes.getInt());
-  }
   for (Type type : function.getArgumentTypes()) {
     sizes.io.push_back(uint64_t(device::physicalBytes(cast<RankedTensorType>(type))));
   }
@@ -46,27 +56,45 @@ static hw::RegionSizes sizesOf(func::FuncOp function, size_t constants) {
   return sizes;
 }
 
-FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip) {
-  if (chip.requantise != "float") {
-    return function.emitError() << "chip '" << chip.name << "' requantises in integers ('" << chip.requantise
-                                << "'), which is not emitted yet";
-  }
-  Emitter emitter(function, chip);
-  if (failed(emitter.run())) {
+std::vector<Refusal> surveyProgram(func::FuncOp function, const hw::Chip &chip) {
+  Constants constants;
+  Stream scratch(chip, constants);
+  ValuePlan plan(function, chip);
+  Emitter survey(function, scratch, plan, nullptr);
+  (void)survey.run();
+  return std::move(survey.refusals);
+}
+
+FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, const NpuOptions &options,
+                                  Constants &known, std::vector<Refusal> &refusals) {
+  NpuProgram program;
+  LogicalResult emitted = Search(function, chip, options, known).run(program, refusals);
+  known.weights.clear(); // they are known by ops, which need not outlive this
+  if (failed(emitted)) {
     return failure();
   }
-  NpuProgram program;
-  program.commands = std::move(emitter.stream.commands);
-  program.constants = std::move(emitter.stream.constants);
-  program.layers = std::move(emitter.stream.layers);
-  program.sizes = sizesOf(function, program.constants.size());
-  hw::assignWaits(program.commands, chip);
+  uint64_t workspace = program.sizes.workspace;
+  program.sizes = sizesOf(function, known.bytes.size());
+  program.sizes.workspace = workspace;
   bmodel::Status status;
-  const auto *constants = reinterpret_cast<const unsigned char *>(program.constants.data());
+  const auto *constants = reinterpret_cast<const unsigned char *>(known.bytes.data());
   const hw::Descriptor *commands = program.commands.data();
   size_t count = program.commands.size();
   if (!hw::checkStream(commands, count, chip, program.sizes, constants, status)) {
     return function.emitError() << "internal error: " << status.message;
+  }
+  return program;
+}
+
+FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, const NpuOptions &options) {
+  Constants constants;
+  std::vector<Refusal> refusals;
+  FailureOr<NpuProgram> program = emitProgram(function, chip, options, constants, refusals);
+  for (const Refusal &refusal : refusals) {
+    (refusal.op ? refusal.op->emitError() : function.emitError()) << refusal.reason;
+  }
+  if (succeeded(program)) {
+    program->constants = std::move(constants.bytes);
   }
   return program;
 }

@@ -4,7 +4,9 @@
 #define TESSERA_CODEGEN_NPU_NPU_H
 
 #include "bmodel/npu/check.h"
+#include "codegen/Npu/Decisions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,19 +16,55 @@ class OpPassManager;
 
 namespace tessera::npu {
 
+class Constants;
+
+/// An op that the chip cannot compute, and why; null: the function as a whole.
+struct Refusal {
+  mlir::Operation *op;
+  std::string reason;
+  bool ofPlan = false; ///< NpuOptions::plan does not suit the function
+};
+
 /// A stream that the checks of bmodel/npu/check.h have passed.
 struct NpuProgram {
   std::vector<bmodel::npu::Descriptor> commands;
   std::vector<char> constants;
-  bmodel::npu::RegionSizes sizes;  ///< buffers of the caller: arguments, then results
-  std::vector<std::string> layers; ///< ONNX names of nodes, by Header::layer
+  bmodel::npu::RegionSizes sizes;   ///< buffers of the caller: arguments, then results
+  std::vector<std::string> layers;  ///< ONNX names of nodes, by Header::layer
+  uint64_t localPeak = 0;           ///< most bytes of a lane in use at once
+  uint64_t workspaceLowerBound = 0; ///< of sizes.workspace
+
+  Decisions decisions; ///< of its plan
 };
 
-/// The way from Top functions to what emitProgram takes: device ops on row-major tensors that have addresses.
-void buildNpuPipeline(mlir::OpPassManager &manager);
+struct NpuOptions {
+  /// 0: op by op. 1: values stay in local memory from op to op, and weights are loaded ahead. 2: the best of several
+  /// such plans. 3: its decisions are changed one by one as long as that makes it faster.
+  unsigned opt = 2;
+  std::optional<Decisions> plan; ///< is followed instead
+  uint32_t firstLayer = 0;       ///< the number of the function's first layer there
+};
 
-/// Error where an op cannot be computed on the chip; it is reported at each of them.
-mlir::FailureOr<NpuProgram> emitProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
+/// From Top functions to device ops on row-major tensors, the same as x86 computes before it chooses layouts.
+/// |requantise|: as the chip does it.
+void buildLowering(mlir::OpPassManager &manager, const std::string &requantise);
+/// Gives these tensors addresses: what emitProgram takes.
+void buildAddresses(mlir::OpPassManager &manager);
+/// Both.
+void buildNpuPipeline(mlir::OpPassManager &manager, const std::string &requantise);
+
+/// Every op of the function that has no form on the chip, as far as that is known before memory is planned.
+std::vector<Refusal> surveyProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
+
+/// The function as a stream on constants that other streams may use too; NpuProgram::constants stays empty. Failure
+/// with refusals where ops cannot be computed on the chip, else with an error at the function.
+mlir::FailureOr<NpuProgram> emitProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip,
+                                        const NpuOptions &options, Constants &constants,
+                                        std::vector<Refusal> &refusals);
+
+/// The only stream of a model. Refusals are reported at their ops.
+mlir::FailureOr<NpuProgram> emitProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip,
+                                        const NpuOptions &options = {});
 
 } // namespace tessera::npu
 

@@ -31,13 +31,43 @@ public:
 
   std::optional<StageForm> run() {
     Value value = block.getTerminator()->getOperand(0);
+    if (auto narrow = value.getDefiningOp<arith::TruncFOp>()) {
+      value = narrow.getIn(); // storing rounds
+    }
     if (isa<IntegerType>(result) ? !takeRequantise(value) : !value.getType().isF32()) {
       return std::nullopt;
     }
     takeClamp(value);
-    takeFunction(value);
     takeResidual(value);
+    takeGain(value);
+    takeFunction(value);
+    if (form.output.function != Function::none || form.gainExtra >= 0) {
+      if (form.residualExtra >= 0) {
+        form.output.flags |= Output::late;
+      } else {
+        takeResidual(value);
+      }
+    }
     return takeFactor(value) ? std::optional(form) : std::nullopt;
+  }
+
+  /// The sum to integers by integers.
+  std::optional<StageForm> runIntegral(bmodel::numerics::Requantisation mode) {
+    auto end = device::matchIntegerRequantise(block.getTerminator()->getOperand(0));
+    if (!end || end->mode != mode || end->sum != block.getArgument(0)) {
+      return std::nullopt;
+    }
+    form.output.flags = Output::integral | Output::clamps;
+    form.output.zeroPoint = float(end->zero);
+    form.output.lower = float(end->low), form.output.upper = float(end->high);
+    if (end->mantissa) {
+      form.output.flags |= Output::perChannel;
+      form.factorExtra = extraOf(end->mantissa), form.gainExtra = extraOf(end->shift);
+      return form.factorExtra >= 0 && form.gainExtra >= 0 ? std::optional(form) : std::nullopt;
+    }
+    form.output.factor = llvm::bit_cast<float>(end->factor.mantissa);
+    form.output.divisor = llvm::bit_cast<float>(end->factor.shift);
+    return form;
   }
 
 private:
@@ -59,8 +89,13 @@ private:
     if (double(end->low) == least && double(end->high) == most) {
       return true; // storing saturates there
     }
-    if (divisor || double(end->low) < least || double(end->high) > most) {
+    if (double(end->low) < least || double(end->high) > most) {
       return false;
+    }
+    if (divisor) {
+      form.output.flags |= Output::clamps | Output::stored;
+      form.output.lower = float(end->low), form.output.upper = float(end->high);
+      return true;
     }
     // Whole bounds may come before rounding.
     clampTo(float(end->low - end->zero), float(end->high - end->zero));
@@ -77,7 +112,7 @@ private:
 
   /// What clamps stand there, unless a later bound would hide that an earlier one is beyond it.
   void takeClamp(Value &value) {
-    while (true) {
+    while (!(form.output.flags & Output::stored)) {
       auto lower = value.getDefiningOp<arith::MaximumFOp>();
       auto upper = value.getDefiningOp<arith::MinimumFOp>();
       Operation *op = lower ? lower.getOperation() : upper.getOperation();
@@ -95,7 +130,93 @@ private:
     }
   }
 
+  bool isSum(Value value) const {
+    if (auto convert = value.getDefiningOp<arith::SIToFPOp>()) {
+      value = convert.getIn();
+    }
+    return value == block.getArgument(0);
+  }
+
+  /// A factor of each channel that is not the sum's.
+  void takeGain(Value &value) {
+    auto product = value.getDefiningOp<arith::MulFOp>();
+    int extra = product ? extraOf(product.getRhs()) : -1;
+    if (extra >= 0 && product.getRhs().getType().isF32() && extra != form.residualExtra && !isSum(product.getLhs())) {
+      form.gainExtra = extra, form.output.flags |= Output::gains;
+      value = product.getLhs();
+    }
+  }
+
+  /// The other operand of |value|, made by Op, if one is that number.
+  template <typename Op>
+  static Value besides(Value value, float number) {
+    auto op = value.getDefiningOp<Op>();
+    for (int side = 0; op && side < 2; ++side) {
+      if (constantOf(op->getOperand(side)) == number) {
+        return op->getOperand(1 - side);
+      }
+    }
+    return {};
+  }
+
+  /// x if |value| is x * slope + 0.5.
+  static Value lineOf(Value value, std::optional<float> &slope) {
+    Value line = besides<arith::AddFOp>(value, 0.5f);
+    auto product = line ? line.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+    slope = product ? constantOf(product.getRhs()) : std::nullopt;
+    return slope ? product.getLhs() : Value();
+  }
+
+  /// x if |gate| * x is its hard swish or, |gate| being 1 + erf(x / sqrt(2)), twice its GELU.
+  bool isGate(Value gate, Value x, Function function) {
+    if (function == Function::hardSwish) {
+      Value upper = besides<arith::MinimumFOp>(gate, 1), lower = upper ? besides<arith::MaximumFOp>(upper, 0) : Value();
+      std::optional<float> slope;
+      return lower && lineOf(lower, slope) == x && *slope == float(1.0 / 6);
+    }
+    Value curve = besides<arith::AddFOp>(gate, 1);
+    auto erf = curve ? curve.getDefiningOp<math::ErfOp>() : math::ErfOp();
+    return erf && besides<arith::MulFOp>(erf.getOperand(), float(0.70710678118654752440)) == x;
+  }
+
+  /// x < 0 ? x * alpha : x.
+  bool takeLeaky(Value &value) {
+    auto select = value.getDefiningOp<arith::SelectOp>();
+    auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
+    auto scaled = select ? select.getTrueValue().getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+    Value x = select ? select.getFalseValue() : Value();
+    std::optional<float> alpha = scaled ? constantOf(scaled.getRhs()) : std::nullopt;
+    if (!compare || !alpha || compare.getPredicate() != arith::CmpFPredicate::OLT || compare.getLhs() != x ||
+        constantOf(compare.getRhs()) != 0.0f || scaled.getLhs() != x) {
+      return false;
+    }
+    form.output.function = Function::leakyRelu, form.output.alpha = *alpha, value = x;
+    return true;
+  }
+
+  /// The clamps to [0, 1] of a hard sigmoid have been taken.
+  bool takeHardSigmoid(Value &value) {
+    std::optional<float> slope;
+    Value x = lineOf(value, slope);
+    bool isStored = form.output.flags & Output::stored;
+    if (!x || isStored || form.residualExtra >= 0 || form.gainExtra >= 0 || !(form.output.flags & Output::clamps) ||
+        form.output.lower < 0 || form.output.upper > 1) {
+      return false;
+    }
+    form.output.function = Function::hardSigmoid, form.output.alpha = *slope, value = x;
+    return true;
+  }
+
   void takeFunction(Value &value) {
+    if (takeLeaky(value) || takeHardSigmoid(value)) {
+      return;
+    }
+    // Clamps before other steps; the last ones have been taken.
+    auto rectify = value.getDefiningOp<arith::MaximumFOp>();
+    if (rectify && constantOf(rectify.getRhs()) == 0.0f) {
+      form.output.function = Function::relu, value = rectify.getLhs();
+      return;
+    }
     if (Value x = device::matchSigmoid(value.getDefiningOp<arith::DivFOp>())) {
       form.output.function = Function::sigmoid, value = x;
       return;
@@ -107,8 +228,17 @@ private:
     auto product = value.getDefiningOp<arith::MulFOp>();
     for (int side = 0; product && side < 2; ++side) {
       Value x = product->getOperand(side);
-      if (device::matchSigmoid(product->getOperand(1 - side).getDefiningOp<arith::DivFOp>()) == x) {
+      Value gate = product->getOperand(1 - side), twice = besides<arith::MulFOp>(x, 0.5f);
+      if (device::matchSigmoid(gate.getDefiningOp<arith::DivFOp>()) == x) {
         form.output.function = Function::silu, value = x;
+        return;
+      }
+      if (isGate(gate, x, Function::hardSwish)) {
+        form.output.function = Function::hardSwish, value = x;
+        return;
+      }
+      if (twice && isGate(gate, twice, Function::gelu)) {
+        form.output.function = Function::gelu, value = twice;
         return;
       }
     }
@@ -122,7 +252,10 @@ private:
 
   /// r, or (r - zero) * scale with r an integer.
   bool isResidual(Value value) {
-    if (int extra = extraOf(value); extra >= 0 && value.getType().isF32()) {
+    if (auto widen = value.getDefiningOp<arith::ExtFOp>()) {
+      value = widen.getIn();
+    }
+    if (int extra = extraOf(value); extra >= 0 && isa<FloatType>(value.getType())) {
       form.residualExtra = extra, form.output.residualScale = 1;
       return true;
     }
@@ -157,19 +290,22 @@ private:
   }
 
   bool takeFactor(Value value) {
+    if (isSum(value)) {
+      return true;
+    }
     if (auto product = value.getDefiningOp<arith::MulFOp>()) {
       int extra = extraOf(product.getRhs());
       if (std::optional<float> factor = constantOf(product.getRhs())) {
         form.output.factor = *factor;
-      } else if (extra >= 0 && product.getRhs().getType().isF32() && extra != form.residualExtra) {
+      } else if (extra >= 0 && product.getRhs().getType().isF32() && extra != form.residualExtra &&
+                 extra != form.gainExtra) {
         form.factorExtra = extra, form.output.flags |= Output::perChannel;
       } else {
         return false;
       }
       value = product.getLhs();
     }
-    auto convert = value.getDefiningOp<arith::SIToFPOp>();
-    return convert && convert.getIn() == block.getArgument(0);
+    return isSum(value);
   }
 
   Block &block;
@@ -179,11 +315,28 @@ private:
 
 } // namespace
 
-std::optional<StageForm> matchStage(Region &epilogue, mlir::Type result) {
+Output keepIntegers(bmodel::npu::Type type, llvm::StringRef requantise) {
+  if (requantise == "float" || bmodel::npu::isFloat(type)) {
+    return {};
+  }
+  // 2^30 / 2^30, within what the type holds.
+  Output output{.flags = Output::integral | Output::clamps, .factor = llvm::bit_cast<float>(int32_t(1) << 30)};
+  bool isUnsigned = type == bmodel::npu::Type::u8;
+  float half = bmodel::npu::sizeOf(type) == 1 ? 128 : 32768;
+  output.divisor = llvm::bit_cast<float>(int32_t(30));
+  output.lower = isUnsigned ? 0 : -half, output.upper = isUnsigned ? 2 * half - 1 : half - 1;
+  return output;
+}
+
+std::optional<StageForm> matchStage(Region &epilogue, mlir::Type result, llvm::StringRef requantise) {
   if (epilogue.empty()) {
     return std::nullopt;
   }
-  return Matcher(epilogue.front(), result).run();
+  Matcher matcher(epilogue.front(), result);
+  bool betweenIntegers = isa<IntegerType>(result) && epilogue.front().getArgument(0).getType().isInteger(32);
+  auto mode = bmodel::numerics::parseRequantisation(requantise);
+  return betweenIntegers && mode != bmodel::numerics::Requantisation::Float ? matcher.runIntegral(*mode)
+                                                                            : matcher.run();
 }
 
 } // namespace tessera::npu

@@ -13,12 +13,16 @@ namespace tessera::npu {
 struct StageForm {
   bmodel::npu::Output output;
   int factorExtra = -1;   ///< holds the factor of each channel
+  int gainExtra = -1;     ///< holds the gain of each channel, behind the function; the shift of integral stages
   int residualExtra = -1; ///< is the second addend
 };
 
-/// Nothing where the region computes what the stage cannot, in the stage's order of roundings. The first argument is an
-/// i32 sum, the others the extras; |result|: the stored element type.
-std::optional<StageForm> matchStage(mlir::Region &epilogue, mlir::Type result);
+/// Nothing where the region computes what the stage cannot, in the stage's order of roundings. The first argument is a
+/// sum, i32 or f32, the others the extras; |result|: the stored element type; |requantise|: as the chip does it.
+std::optional<StageForm> matchStage(mlir::Region &epilogue, mlir::Type result, llvm::StringRef requantise);
+
+/// The stage that stores integers as they are.
+bmodel::npu::Output keepIntegers(bmodel::npu::Type type, llvm::StringRef requantise);
 
 } // namespace tessera::npu
 

@@ -4,27 +4,60 @@
 #define TESSERA_CODEGEN_NPU_PRODUCT_H
 
 #include "codegen/Npu/OutputStage.h"
-#include "codegen/Npu/Stream.h"
+#include "codegen/Npu/Tiler.h"
+#include "device_dialect/IR/WeightScales.h"
 #include "mlir/IR/ValueRange.h"
 
 namespace tessera::npu {
 
-/// An integer product as the matrix unit sees it.
+/// Kernel rows as channels: where x is laid out so.
+enum class FoldRows : uint8_t {
+  none,
+  outside, ///< on the way from outside memory
+  inside   ///< from local memory to local memory
+};
+
+/// A kernel's third dim: images of x and y are planes of one volume.
+struct Depth {
+  uint32_t kernel = 1, step = 1, dilation = 1;
+  int32_t padding = 0;
+
+  /// Each plane by itself.
+  bool isPlain() const { return kernel == 1 && step == 1 && padding == 0; }
+};
+
+/// Taps of a kernel as channels.
+struct Fold {
+  FoldRows rows = FoldRows::none;
+  bool columns = false; ///< of the kernel, too, by columns, then rows
+
+  explicit operator bool() const { return rows != FoldRows::none; }
+};
+
+/// A product as the matrix unit sees it.
 struct Product {
   Place x, y;
-  Place weights; ///< 1, outputs, taps, channels of a group; where depthwise 1, outputs, kernel rows, columns
-  bmodel::npu::Window window; ///< paddings of the whole x
+  Shape weights; ///< 1, outputs, taps, channels of a group; where depthwise 1, outputs, kernel rows, columns
+  bmodel::npu::Type weightType = bmodel::npu::Type::i8;
+  std::vector<char> ordered;   ///< weights in that order; empty where the record is known
+  std::optional<Place> second; ///< weights that are no constant, as 1, outputs, 1, channels
+  uint64_t *record = nullptr;  ///< where weights, bias and factor of each output are among the constants
+  bmodel::npu::Window window;  ///< paddings of the whole x
+  Depth depth;
   uint32_t groups = 1;
-  std::vector<int32_t> bias; ///< one per output, or none
+  Fold fold; ///< then weights have taps of columns alone, or a single one, and channels of all that is folded
+  std::vector<int32_t> bias; ///< one per output, or none; of floats their bits
 
   // How sums become results: by the output stage ...
   std::optional<bmodel::npu::Output> stage;
-  std::vector<float> factors;    ///< one per output, where the stage has it so
+  std::vector<int32_t> factors;  ///< one per output, where the stage has it so: the bits of f32, or mantissas
+  std::vector<int32_t> gains;    ///< the same, behind the function; or shifts
   std::optional<Place> residual; ///< its second addend
   // ... or by a program on raw sums and what broadcasts to y.
   Instructions program;
   llvm::SmallVector<Place> extras;
 
+  bool sumsFloats() const { return bmodel::npu::isFloat(x.tensor.type); }
   bool isDepthwise() const { return groups > 1 && groups == x.dim(1) && groups == y.dim(1); }
 };
 
@@ -33,10 +66,42 @@ using PlaceExtra = llvm::function_ref<llvm::Expected<Place>(mlir::Value)>;
 
 /// Fills in how sums become results stored as |result|. The error says what of the epilogue cannot be computed.
 llvm::Error setEpilogue(Product &product, mlir::Region &epilogue, mlir::ValueRange extras, mlir::Type result,
-                        PlaceExtra placeExtra);
+                        const Chip &chip, PlaceExtra placeExtra);
+
+/// Whether the matrix unit multiplies such operands.
+llvm::Error checkProduct(mlir::Value x, mlir::Value w, const Chip &chip);
+
+/// What of a product is constant.
+struct ProductConstants {
+  mlir::Value w, bias, scales; ///< the last two may be null
+  device::WeightScales order;  ///< of scales
+
+  /// Bias, factors and the type of weights; the epilogue is set before.
+  llvm::Error setParameters(Product &product) const;
+  /// The weights in that type.
+  llvm::Expected<std::vector<char>> weights(bmodel::npu::Type type) const;
+  bool setFactors(Product &product, llvm::ArrayRef<float> values) const;
+};
+
+/// Kernel rows as channels: outputs, rows * channels, columns of outputs, channels, rows, columns. |columns|: bytes.
+std::vector<char> foldRows(llvm::ArrayRef<char> bytes, size_t outputs, size_t channels, size_t rows, size_t columns);
+/// Weights of |size| bytes in the order in which the unit reads them: channels of a tap one after another.
+std::vector<char> orderWeights(std::vector<char> bytes, size_t outputs, size_t channels, size_t taps, size_t size);
 
 /// Cuts the product into tiles and appends them.
-llvm::Error appendProduct(Product &product, Stream &stream);
+llvm::Error appendProduct(Product &product, Tiler &tiler);
+
+/// What the matrix unit gains by taps as channels against what it takes to lay x out so.
+Fold planFold(const Product &product, const Chip &chip);
+/// x of a tile, laid out so: as many rows as the tile has.
+Place loadFolded(const Product &product, const Shape &begin, const Shape &size, const Chip &chip, Area &area,
+                 Tile &tile);
+
+/// |x| of a tile, as many channels as it has, with the planes that a window sees as channels or rows.
+Place loadPlanes(const Product &product, const Place &x, const Shape &begin, const Shape &size, const Chip &chip,
+                 Area &area, Tile &tile);
+/// The window over what loadPlanes makes; padding of rows that stay rows is as it was.
+bmodel::npu::Window windowOfPlanes(const Product &product);
 
 /// The values of a constant; |what| names it in the error where it is none.
 template <typename T>

@@ -1,5 +1,6 @@
 //===- ProductEpilogue.cpp - How sums of products become results ----------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Intervals.h"
 #include "codegen/Npu/Product.h"
 
 #include "top_dialect/IR/Constants.h"
@@ -12,8 +13,6 @@ namespace tessera::npu {
 using bmodel::npu::Output;
 
 namespace {
-
-mlir::Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
 bool isRepeated(const Place &place, unsigned dim) {
   return place.tensor.strides[dim] == 0 && place.shape.dims[dim] > 1;
@@ -30,28 +29,42 @@ bool isPerChannel(const Place &place) {
   return strides[0] == 0 && strides[2] == 0 && strides[3] == 0 && !isRepeated(place, 1);
 }
 
+/// The numbers of a constant extra that has one for each channel; none where it has not.
+llvm::Expected<std::vector<int32_t>> perChannel(ValueRange extras, int index, PlaceExtra placeExtra) {
+  if (index < 0) {
+    return std::vector<int32_t>();
+  }
+  llvm::Expected<Place> place = placeExtra(extras[index]);
+  if (!place) {
+    return place.takeError();
+  }
+  bool isKnown = isPerChannel(*place) && top::getConstantData(extras[index]);
+  return isKnown ? constantValues<int32_t>(extras[index], "a factor") : std::vector<int32_t>();
+}
+
 /// Whether the output stage computes it all; then the product says how.
 llvm::Expected<bool> useStage(Product &product, mlir::Region &epilogue, ValueRange extras, mlir::Type result,
-                              PlaceExtra placeExtra) {
-  if (epilogue.empty() && result.isInteger(32)) {
-    product.stage = Output{.flags = Output::raw};
-    return true;
+                              const Chip &chip, PlaceExtra placeExtra) {
+  if (epilogue.empty()) {
+    bool keeps = product.sumsFloats() ? result.isF32() : result.isInteger(32);
+    product.stage = product.sumsFloats() ? Output() : Output{.flags = Output::raw};
+    return keeps;
   }
-  std::optional<StageForm> form = matchStage(epilogue, result);
-  if (!form || (form->factorExtra >= 0) + (form->residualExtra >= 0) != int(extras.size())) {
+  std::optional<StageForm> form = matchStage(epilogue, result, chip.requantise);
+  auto used = [&](int extra) { return extra >= 0 ? 1 : 0; };
+  if (!form || used(form->factorExtra) + used(form->gainExtra) + used(form->residualExtra) != int(extras.size())) {
     return false;
   }
-  if (form->factorExtra >= 0) {
-    Value extra = extras[form->factorExtra];
-    llvm::Expected<Place> place = placeExtra(extra);
-    llvm::Expected<std::vector<float>> factors = constantValues<float>(extra, "a factor");
-    if (!place || !factors) {
-      return llvm::joinErrors(place.takeError(), factors.takeError());
+  for (auto [extra, numbers] :
+       {std::pair(form->factorExtra, &product.factors), std::pair(form->gainExtra, &product.gains)}) {
+    llvm::Expected<std::vector<int32_t>> values = perChannel(extras, extra, placeExtra);
+    if (!values) {
+      return values.takeError();
     }
-    if (!isPerChannel(*place)) {
+    if (extra >= 0 && values->empty()) {
       return false;
     }
-    product.factors = std::move(*factors);
+    *numbers = std::move(*values);
   }
   if (form->residualExtra >= 0) {
     llvm::Expected<Place> residual = placeExtra(extras[form->residualExtra]);
@@ -84,18 +97,20 @@ template llvm::Expected<std::vector<char>> constantValues(Value, const char *);
 template llvm::Expected<std::vector<int32_t>> constantValues(Value, const char *);
 
 llvm::Error setEpilogue(Product &product, mlir::Region &epilogue, ValueRange extras, mlir::Type result,
-                        PlaceExtra placeExtra) {
-  llvm::Expected<bool> byStage = useStage(product, epilogue, extras, result, placeExtra);
+                        const Chip &chip, PlaceExtra placeExtra) {
+  llvm::Expected<bool> byStage = useStage(product, epilogue, extras, result, chip, placeExtra);
   if (!byStage || *byStage) {
     return byStage.takeError();
   }
-  product.factors.clear(), product.residual.reset();
+  product.factors.clear(), product.gains.clear(), product.residual.reset(), product.stage.reset();
   if (epilogue.empty() || extras.size() > 3) {
     return llvm::createStringError("has an epilogue of more than three operands, or none, which is not emitted yet");
   }
-  SmallVector<Interval> intervals = {intervalOf(IntegerType::get(result.getContext(), 32))};
+  bool sumsFloats = product.sumsFloats();
+  SmallVector<Interval> intervals = {sumsFloats ? intervalOf(epilogue.front().getArgument(0).getType())
+                                                : intervalOfSums(epilogue.getParentOp())};
   for (Value extra : extras) {
-    intervals.push_back(intervalOf(elementOf(extra)));
+    intervals.push_back(intervalOf(extra));
     llvm::Expected<Place> place = placeExtra(extra);
     if (!place) {
       return place.takeError();

@@ -13,7 +13,8 @@ namespace tessera::npu {
 constexpr uint64_t kAlignment = 64;
 
 Place slice(Place place, unsigned dim, uint32_t begin, uint32_t size, const Chip &chip) {
-  place.shape.dims[dim] = size;
+  place.shape.dims[dim] = size, place.at[dim] += begin;
+  place.copy.offset += place.copy.region == Region::none ? 0 : int64_t(begin) * place.copy.strides[dim];
   Tensor &tensor = place.tensor;
   if (dim != 1 || tensor.region != Region::local) {
     tensor.offset += int64_t(begin) * tensor.strides[dim];
@@ -25,32 +26,48 @@ Place slice(Place place, unsigned dim, uint32_t begin, uint32_t size, const Chip
   return place;
 }
 
-Place Area::allocate(const Shape &shape, Type type) {
-  next = llvm::alignTo(next, chip.portBytes);
-  uint64_t size = sizeOf(type), row = shape.dims[3] * size;
-  uint64_t plane = llvm::alignTo(row * shape.dims[2], size), groups = llvm::divideCeil(shape.dims[1], chip.lanes);
-  Place made;
-  made.shape = shape;
-  made.tensor.offset = next;
-  uint64_t strides[] = {plane * groups, plane, row, size};
-  for (int i = 0; i < 4; ++i) {
-    // Too large for a stride is too large for the area.
-    made.tensor.strides[i] = int32_t(std::min<uint64_t>(strides[i], INT32_MAX));
-  }
-  made.tensor.region = Region::local;
-  made.tensor.type = type;
-  next += plane * groups * shape.dims[0];
-  return made;
-}
-
-uint64_t Stream::addConstant(ArrayRef<char> bytes) {
-  auto [entry, isNew] = known.try_emplace(llvm::StringRef(bytes.data(), bytes.size()), 0);
+uint64_t Constants::add(ArrayRef<char> added, llvm::StringRef layer) {
+  auto [entry, isNew] = known.try_emplace(llvm::StringRef(added.data(), added.size()), 0);
   if (isNew) {
-    constants.resize(llvm::alignTo(constants.size(), kAlignment));
-    entry->second = constants.size();
-    constants.insert(constants.end(), bytes.begin(), bytes.end());
+    bytes.resize(llvm::alignTo(bytes.size(), kAlignment));
+    entry->second = bytes.size();
+    pieces.push_back({bytes.size(), added.size(), layer.str()});
+    bytes.insert(bytes.end(), added.begin(), added.end());
   }
   return entry->second;
+}
+
+uint64_t Stream::addBuffer(uint64_t bytes) {
+  buffers.resize(std::max<size_t>(buffers.size(), 1));
+  buffers.push_back(bytes);
+  return (uint64_t(buffers.size() - 1) << kBufferShift) + kBufferBegin;
+}
+
+/// Bytes of each lane from one row, channel of the lane and image to the next, and in all.
+struct Dense {
+  uint64_t row, plane, image, bytes;
+
+  Dense(const Shape &shape, Type type, uint16_t lane, const Chip &chip) {
+    uint64_t size = sizeOf(type);
+    row = shape.dims[3] * size;
+    plane = row * shape.dims[2];
+    image = plane * llvm::divideCeil(lane + shape.dims[1], chip.lanes);
+    bytes = image * shape.dims[0];
+  }
+};
+
+Place Stream::addLocal(const Shape &shape, Type type, uint16_t lane) {
+  Dense dense(shape, type, lane, chip);
+  Place made;
+  made.shape = shape;
+  made.tensor.offset = addBuffer(dense.bytes);
+  uint64_t strides[] = {dense.image, dense.plane, dense.row, sizeOf(type)};
+  for (int i = 0; i < 4; ++i) {
+    // Too large for a stride is too large for local memory.
+    made.tensor.strides[i] = int32_t(std::min<uint64_t>(strides[i], INT32_MAX));
+  }
+  made.tensor.region = Region::local, made.tensor.type = type, made.tensor.lane = lane;
+  return made;
 }
 
 void Stream::setProgram(map_command &map, const Instructions &program) {
@@ -61,26 +78,22 @@ void Stream::setProgram(map_command &map, const Instructions &program) {
       addConstant({reinterpret_cast<const char *>(program.data()), program.size() * sizeof(bmodel::npu::Instruction)});
 }
 
-void Stream::beginLayer(llvm::StringRef name) { layers.push_back(name.str()); }
-
-void Stream::append(ArrayRef<Descriptor> part) {
-  for (const Descriptor &command : part) {
-    commands.push_back(command);
-    commands.back().header.layer = uint32_t(layers.size() - 1);
+void Stream::append(std::vector<Tile> tiles, bool overlap) {
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    steps.push_back({std::move(tiles[i]), layer, overlap && i > 0});
   }
 }
 
-void Stream::append(ArrayRef<Tile> tiles, bool overlap) {
-  for (size_t i = 0; i < tiles.size(); ++i) {
-    if (i == 0 || !overlap) {
-      append(tiles[i].loads);
-    }
-    if (overlap && i + 1 < tiles.size()) {
-      append(tiles[i + 1].loads);
-    }
-    append(tiles[i].computes);
-    append(tiles[i].stores);
-  }
+Place Area::allocate(const Shape &shape, Type type) {
+  Place made = stream.addLocal(shape, type, lane);
+  used += llvm::alignTo(stream.buffers.back(), stream.chip.portBytes);
+  return made;
+}
+
+Place Area::keep(const Shape &shape, Type type) {
+  Place made = stream.addLocal(shape, type, lane);
+  kept += llvm::alignTo(stream.buffers.back(), stream.chip.portBytes);
+  return made;
 }
 
 } // namespace tessera::npu

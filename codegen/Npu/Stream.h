@@ -1,5 +1,9 @@
 //===- Stream.h - Commands of the NPU while they are made -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
+//
+// Ops append steps. Until all of them are there, local memory is made of numbered buffers: which bytes a buffer has,
+// and when its load begins, is decided for the whole program at once (PlanMemory.h).
+//===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_NPU_STREAM_H
 #define TESSERA_CODEGEN_NPU_STREAM_H
 
@@ -7,6 +11,7 @@
 #include "bmodel/npu/isa.h"
 #include "codegen/Npu/VectorProgram.h"
 #include "llvm/ADT/StringMap.h"
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,63 +23,114 @@ using bmodel::npu::Region;
 using bmodel::npu::Shape;
 using bmodel::npu::Tensor;
 
+struct Outlet;
+
 /// A tensor with its dims n, c, h, w, outside the chip or in local memory.
 struct Place {
-  Tensor tensor;
+  Tensor tensor; ///< of results that only leave through outlets: region none
   Shape shape;
+  Tensor copy;                    ///< of results in local memory: where they are stored too; region none: nowhere
+  llvm::ArrayRef<Outlet> outlets; ///< of results
+  int64_t at[4] = {0, 0, 0, 0};   ///< where the place begins in its value
 
   uint32_t dim(unsigned index) const { return shape.dims[index]; }
+  bool isLocal() const { return tensor.region == Region::local; }
 };
 
 /// [begin, begin + size) of one dim. Of local tensors c moves from lane to lane.
 Place slice(Place place, unsigned dim, uint32_t begin, uint32_t size, const Chip &chip);
 
-/// Bytes of local memory from one address to another, handed out one after the other, in every lane alike.
-class Area {
-public:
-  Area(const Chip &chip, uint64_t begin, uint64_t end) : chip(chip), next(begin), end(end) {}
+/// Offsets of local tensors hold the number of their buffer above this bit, and how far they are into it below.
+inline constexpr unsigned kBufferShift = 40;
+/// How far the first byte of a buffer is into it: places of which it holds a part begin before it.
+inline constexpr uint64_t kBufferBegin = uint64_t(1) << (kBufferShift - 1);
 
-  /// A dense tensor from lane 0 on. Beyond the end it is no place to use: see isFull.
-  Place allocate(const Shape &shape, bmodel::npu::Type type);
-  bool isFull() const { return next > end; }
-  uint64_t position() const { return next; }
-
-private:
-  const Chip &chip;
-  uint64_t next, end;
-};
-
-/// One step of a pipeline: what is loaded, computed and stored, in this order.
+/// One step of the program: what is loaded, computed and stored, in this order.
 struct Tile {
   std::vector<Descriptor> loads, computes, stores;
 };
+struct Step : Tile {
+  uint32_t layer = 0;
+  bool early = false; ///< its loads may stand before the computation of the step before it
+};
 
-/// A stream and the constants that it reads.
+/// What commands read that is known before they run; equal bytes are kept once.
+class Constants {
+public:
+  /// One of them, and the layer that asked for it first.
+  struct Piece {
+    uint64_t offset, bytes;
+    std::string layer;
+  };
+
+  /// The place of bytes, a multiple of what every chip's bursts begin at.
+  uint64_t add(llvm::ArrayRef<char> bytes, llvm::StringRef layer = "");
+
+  std::vector<char> bytes;
+  std::vector<Piece> pieces; ///< of bytes, in order
+  /// Where the weights of an op are, with bias and factor of each output, as they are or with kernel rows folded.
+  std::map<std::pair<const void *, bool>, uint64_t> weights;
+
+private:
+  llvm::StringMap<uint64_t> known; ///< bytes -> offset
+};
+
+/// Steps, the buffers that they use, and the constants that they read.
 class Stream {
 public:
-  explicit Stream(const Chip &chip) : chip(chip) {}
+  Stream(const Chip &chip, Constants &constants) : chip(chip), constants(constants) {}
 
-  /// The place of constant bytes; equal ones are kept once.
-  uint64_t addConstant(llvm::ArrayRef<char> bytes);
+  uint64_t addConstant(llvm::ArrayRef<char> bytes) {
+    return constants.add(bytes, layers.empty() ? llvm::StringRef() : layers[layer]);
+  }
+  /// Bytes of every lane; the offset at which they begin.
+  uint64_t addBuffer(uint64_t bytes);
+  /// A dense tensor in a buffer of its own, from |lane| on.
+  Place addLocal(const Shape &shape, bmodel::npu::Type type, uint16_t lane);
 
   /// The fields of a map command that say what it computes.
   void setProgram(bmodel::npu::map_command &map, const Instructions &program);
 
   /// Begins a layer: what is appended from here on belongs to it.
-  void beginLayer(llvm::StringRef name);
-  /// Appends the tiles; where they do not share local memory, the loads of each come before the computation of the one
-  /// before it, so that the queues overlap.
-  void append(llvm::ArrayRef<Tile> tiles, bool overlap);
+  void beginLayer(llvm::StringRef name) {
+    layers.push_back(name.str());
+    layer = uint32_t(layers.size() - 1);
+  }
+  /// Goes back to a layer.
+  void enterLayer(uint32_t number) { layer = number; }
+  /// Appends tiles. |overlap|: the loads of each may come before the computation of the one before it.
+  void append(std::vector<Tile> tiles, bool overlap);
 
   const Chip &chip;
-  std::vector<Descriptor> commands;
-  std::vector<char> constants;
+  Constants &constants;
+  std::vector<Step> steps;
+  std::vector<uint64_t> buffers; ///< sizes in bytes; number 0 is none
   std::vector<std::string> layers;
 
 private:
-  void append(llvm::ArrayRef<Descriptor> part);
+  uint32_t layer = 0;
+};
 
-  llvm::StringMap<uint64_t> known; ///< bytes -> offset
+/// What a tile may use of local memory.
+class Area {
+public:
+  explicit Area(Stream &stream) : stream(stream) {}
+
+  /// A dense tensor from lane |lane| on, for this tile.
+  Place allocate(const Shape &shape, bmodel::npu::Type type);
+  /// The same for this and the tiles behind it of the same channels.
+  Place keep(const Shape &shape, bmodel::npu::Type type);
+
+  uint64_t used = 0, kept = 0; ///< bytes of a lane
+  uint64_t fixed = 0;          ///< the same of what all tiles of the op share
+  uint16_t lane = 0;           ///< in which all operands begin
+  /// Of ops that run slice by slice: what its slices share, filled by the first of them.
+  std::vector<Place> *shared = nullptr;
+  bool fillsShared = false;
+  size_t nextShared = 0;
+
+private:
+  Stream &stream;
 };
 
 } // namespace tessera::npu

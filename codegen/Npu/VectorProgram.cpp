@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kExact = 1 << 24; // whole numbers of f32
-constexpr Interval kAnything = {-kInfinity, kInfinity};
+constexpr Interval kAnything = {-kInfinity, kInfinity}, kTruth = {0, 1};
 
 llvm::Error refuse(Operation *op, const llvm::Twine &why) {
   return llvm::createStringError("'" + op->getName().getStringRef() + "' " + why);
@@ -87,6 +87,8 @@ Interval resultOf(Op op, Interval a, Interval b) {
 class Translator {
 public:
   llvm::Expected<Instructions> run(Region &region, ArrayRef<Interval> arguments, Type result);
+  /// All but the program: what the result lies between.
+  llvm::Expected<Interval> bounds(Region &region, ArrayRef<Interval> arguments);
 
 private:
   /// Where a value is: an index into `nodes`.
@@ -100,7 +102,8 @@ private:
   };
 
   unsigned add(Op op, ArrayRef<unsigned> operands, Interval interval) {
-    bool rounds = op == Op::roundEven || op == Op::floor || op == Op::ceil || op == Op::truncate;
+    bool rounds = op == Op::less || op == Op::lessEqual || op == Op::equal || op == Op::roundEven || op == Op::floor ||
+                  op == Op::ceil || op == Op::truncate;
     bool keepsWhole = op == Op::add || op == Op::sub || op == Op::mul || op == Op::maximum || op == Op::minimum ||
                       op == Op::neg || op == Op::abs;
     bool isWhole =
@@ -112,7 +115,10 @@ private:
   llvm::Error translate(Operation *op);
   llvm::Error translateConstant(arith::ConstantOp op);
   llvm::Error translateCompare(arith::CmpFOp op);
+  llvm::Error translateCompare(arith::CmpIOp op);
+  llvm::Error translateLogic(Operation *op);
   llvm::Error translateConversion(Operation *op);
+  unsigned withoutBounds(unsigned result, Interval allowed) const;
   Instructions assignRegisters(unsigned result);
 
   std::vector<Node> nodes;
@@ -137,37 +143,91 @@ llvm::Error Translator::translateConstant(arith::ConstantOp op) {
   if (!number || std::fabs(double(number.getValue().getSExtValue())) > kExact) {
     return refuse(op, "is no f32 and no whole number up to 2^24");
   }
-  places[op] = constant(float(number.getValue().getSExtValue()));
+  bool isTruth = op.getType().isInteger(1);
+  places[op] = constant(isTruth ? float(number.getValue().getZExtValue()) : float(number.getValue().getSExtValue()));
   return llvm::Error::success();
 }
 
+/// 1 where it is so, else 0; each of `less`, `lessEqual` and `equal` is 0 where a number is none.
 llvm::Error Translator::translateCompare(arith::CmpFOp op) {
   using arith::CmpFPredicate;
   unsigned a = places[op.getLhs()], b = places[op.getRhs()];
-  const Interval truth = {0, 1};
-  auto negated = [&](unsigned node) { return add(Op::sub, {constant(1), node}, truth); };
+  auto negated = [&](unsigned node) { return add(Op::sub, {constant(1), node}, kTruth); };
   switch (op.getPredicate()) {
   case CmpFPredicate::OLT:
-    places[op] = add(Op::less, {a, b}, truth);
+    places[op] = add(Op::less, {a, b}, kTruth);
     break;
   case CmpFPredicate::OGT:
-    places[op] = add(Op::less, {b, a}, truth);
+    places[op] = add(Op::less, {b, a}, kTruth);
     break;
   case CmpFPredicate::OLE:
-    places[op] = add(Op::lessEqual, {a, b}, truth);
+    places[op] = add(Op::lessEqual, {a, b}, kTruth);
     break;
   case CmpFPredicate::OGE:
-    places[op] = add(Op::lessEqual, {b, a}, truth);
+    places[op] = add(Op::lessEqual, {b, a}, kTruth);
     break;
   case CmpFPredicate::OEQ:
-    places[op] = add(Op::equal, {a, b}, truth);
+    places[op] = add(Op::equal, {a, b}, kTruth);
     break;
   case CmpFPredicate::UNE:
-    places[op] = negated(add(Op::equal, {a, b}, truth));
+    places[op] = negated(add(Op::equal, {a, b}, kTruth));
+    break;
+  case CmpFPredicate::ULT:
+    places[op] = negated(add(Op::lessEqual, {b, a}, kTruth));
+    break;
+  case CmpFPredicate::UGT:
+    places[op] = negated(add(Op::lessEqual, {a, b}, kTruth));
+    break;
+  case CmpFPredicate::ULE:
+    places[op] = negated(add(Op::less, {b, a}, kTruth));
+    break;
+  case CmpFPredicate::UGE:
+    places[op] = negated(add(Op::less, {a, b}, kTruth));
+    break;
+  case CmpFPredicate::UNO:
+    places[op] = negated(add(Op::mul, {add(Op::equal, {a, a}, kTruth), add(Op::equal, {b, b}, kTruth)}, kTruth));
     break;
   default:
     return refuse(op, "compares in a way that the vector unit does not have");
   }
+  return llvm::Error::success();
+}
+
+/// Whole numbers that f32 holds; taken without sign only where none is negative.
+llvm::Error Translator::translateCompare(arith::CmpIOp op) {
+  using arith::CmpIPredicate;
+  unsigned a = places[op.getLhs()], b = places[op.getRhs()];
+  CmpIPredicate predicate = op.getPredicate();
+  bool isEquality = predicate == CmpIPredicate::eq || predicate == CmpIPredicate::ne;
+  bool isUnsigned = predicate >= CmpIPredicate::ult;
+  bool isTruth = op.getLhs().getType().isInteger(1); // with a sign it would be 0 or -1
+  for (const Interval &each : {nodes[a].interval, nodes[b].interval}) {
+    if (!each.within(isUnsigned ? 0 : -kExact, kExact) || (isTruth && !isUnsigned && !isEquality)) {
+      return refuse(op, "compares whole numbers beyond 2^24, or negative ones as if they were not");
+    }
+  }
+  bool swaps = predicate == CmpIPredicate::sgt || predicate == CmpIPredicate::sge || predicate == CmpIPredicate::ugt ||
+               predicate == CmpIPredicate::uge;
+  bool isStrict = predicate == CmpIPredicate::slt || predicate == CmpIPredicate::sgt ||
+                  predicate == CmpIPredicate::ult || predicate == CmpIPredicate::ugt;
+  unsigned made = add(isEquality ? Op::equal
+                      : isStrict ? Op::less
+                                 : Op::lessEqual,
+                      {swaps ? b : a, swaps ? a : b}, kTruth);
+  places[op] = predicate == CmpIPredicate::ne ? add(Op::sub, {constant(1), made}, kTruth) : made;
+  return llvm::Error::success();
+}
+
+/// Of truth values, which are 0 or 1.
+llvm::Error Translator::translateLogic(Operation *op) {
+  unsigned a = places[op->getOperand(0)], b = places[op->getOperand(1)];
+  if (!op->getResult(0).getType().isInteger(1)) {
+    return refuse(op, "of bits is not in the vector unit");
+  }
+  unsigned made = isa<arith::AndIOp>(op)  ? add(Op::mul, {a, b}, kTruth)
+                  : isa<arith::OrIOp>(op) ? add(Op::maximum, {a, b}, kTruth)
+                                          : add(Op::abs, add(Op::sub, {a, b}, {-1, 1}), kTruth);
+  places[op->getResult(0)] = made;
   return llvm::Error::success();
 }
 
@@ -178,7 +238,13 @@ llvm::Error Translator::translateConversion(Operation *op) {
   Type source = op->getOperand(0).getType(), type = op->getResult(0).getType();
   unsigned bits = source.getIntOrFloatBitWidth(), width = type.getIntOrFloatBitWidth();
   bool fits = true;
-  if (isa<arith::ExtSIOp>(op)) {
+  if (bits == 1 && isa<arith::ExtSIOp, arith::SIToFPOp>(op)) { // the one bit is the sign
+    places[op->getResult(0)] = add(Op::sub, {constant(0), from}, {-1, 0});
+    return llvm::Error::success();
+  }
+  if (width == 1) {
+    fits = isa<arith::TruncIOp>(op) && interval.within(0, 1);
+  } else if (isa<arith::ExtSIOp>(op)) {
     fits = interval.high < std::ldexp(1, bits - 1);
   } else if (isa<arith::ExtUIOp, arith::UIToFPOp>(op)) {
     fits = interval.low >= 0;
@@ -202,6 +268,21 @@ llvm::Error Translator::translate(Operation *op) {
   }
   if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
     return translateCompare(compare);
+  }
+  if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+    return translateCompare(compare);
+  }
+  if (isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(op)) {
+    return translateLogic(op);
+  }
+  if (isa<arith::ExtFOp>(op)) {
+    places[op->getResult(0)] = places[op->getOperand(0)];
+    return llvm::Error::success();
+  }
+  if (isa<arith::TruncFOp>(op)) {
+    Op round = op->getResult(0).getType().isBF16() ? Op::roundBf16 : Op::roundF16;
+    places[op->getResult(0)] = add(round, places[op->getOperand(0)], nodes[places[op->getOperand(0)]].interval);
+    return llvm::Error::success();
   }
   if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp>(op)) {
     return translateConversion(op);
@@ -230,6 +311,24 @@ llvm::Error Translator::translate(Operation *op) {
   }
   places[op->getResult(0)] = add(*known, operands, interval);
   return llvm::Error::success();
+}
+
+/// What stands before bounds at which storing saturates anyway.
+unsigned Translator::withoutBounds(unsigned result, Interval allowed) const {
+  while (nodes[result].op == Op::maximum || nodes[result].op == Op::minimum) {
+    const Node &bound = nodes[result];
+    auto isOutside = [&](unsigned operand) {
+      const Node &node = nodes[operand];
+      return node.op == Op::constant && !node.isArgument &&
+             (bound.op == Op::maximum ? node.constant <= allowed.low : node.constant >= allowed.high);
+    };
+    if (isOutside(bound.operands[1]) && nodes[bound.operands[0]].isWhole) {
+      result = bound.operands[0];
+    } else {
+      break;
+    }
+  }
+  return result;
 }
 
 /// Numbers registers; one is free again after the last instruction that reads it.
@@ -269,7 +368,7 @@ Instructions Translator::assignRegisters(unsigned result) {
   return made;
 }
 
-llvm::Expected<Instructions> Translator::run(Region &region, ArrayRef<Interval> arguments, Type type) {
+llvm::Expected<Interval> Translator::bounds(Region &region, ArrayRef<Interval> arguments) {
   Block &block = region.front();
   for (auto [argument, interval] : llvm::zip_equal(block.getArguments(), arguments)) {
     places[argument] = nodes.size();
@@ -280,13 +379,24 @@ llvm::Expected<Instructions> Translator::run(Region &region, ArrayRef<Interval> 
       return std::move(error);
     }
   }
-  Value yielded = block.getTerminator()->getOperand(0);
-  unsigned result = places[yielded];
+  return nodes[places[block.getTerminator()->getOperand(0)]].interval;
+}
+
+llvm::Expected<Instructions> Translator::run(Region &region, ArrayRef<Interval> arguments, Type type) {
+  if (llvm::Expected<Interval> bound = bounds(region, arguments); !bound) {
+    return bound.takeError();
+  }
+  Block &block = region.front();
+  unsigned result = places[block.getTerminator()->getOperand(0)];
   Interval allowed = intervalOf(type);
   if (isa<IntegerType>(type) && !nodes[result].interval.within(allowed.low, allowed.high)) {
     return refuse(block.getTerminator(), "of numbers that its type may not hold");
   }
-  if (nodes[result].isArgument || nodes[result].op == Op::constant || result + 1 != nodes.size()) {
+  result = isa<IntegerType>(type) && !type.isInteger(1) ? withoutBounds(result, allowed) : result;
+  if (nodes[result].op == Op::roundBf16 || nodes[result].op == Op::roundF16) {
+    result = nodes[result].operands[0]; // storing rounds
+  }
+  if (nodes[result].isArgument || nodes[result].op == Op::constant) {
     result = add(Op::maximum, {result, result}, nodes[result].interval); // what is stored comes last
   }
   Instructions made = assignRegisters(result);
@@ -303,12 +413,24 @@ Interval intervalOf(Type type) {
   if (!integer) {
     return kAnything;
   }
+  if (integer.getWidth() == 1) {
+    return kTruth;
+  }
   double half = std::ldexp(1, integer.getWidth() - 1);
   return integer.isUnsigned() ? Interval{0, 2 * half - 1} : Interval{-half, half - 1};
 }
 
+std::optional<Interval> boundsOf(Region &region, ArrayRef<Interval> arguments) {
+  llvm::Expected<Interval> bound = Translator().bounds(region, arguments);
+  if (!bound) {
+    llvm::consumeError(bound.takeError());
+    return std::nullopt;
+  }
+  return *bound;
+}
+
 llvm::Expected<Instructions> programOf(Region &region, ArrayRef<Interval> arguments, Type result) {
-  return Translator().run(region, arguments, result);
+  return region.empty() ? Instructions() : Translator().run(region, arguments, result);
 }
 
 } // namespace tessera::npu

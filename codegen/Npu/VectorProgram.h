@@ -6,6 +6,7 @@
 #include "bmodel/npu/program.h"
 #include "mlir/IR/Region.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 #include <vector>
 
 namespace tessera::npu {
@@ -22,9 +23,12 @@ struct Interval {
 /// All numbers of a tensor's element type.
 Interval intervalOf(mlir::Type type);
 
+/// What the value that |region| yields lies between; nothing where the unit cannot compute it.
+std::optional<Interval> boundsOf(mlir::Region &region, llvm::ArrayRef<Interval> arguments);
+
 /// What computes the value that |region| yields, stored as |result|; argument k is in register k and lies in
-/// |arguments|[k]. The last instruction has the result. The error says which operation, or which range of integers, the
-/// unit cannot do.
+/// |arguments|[k]. The last instruction has the result; an empty region has none. The error says which operation, or
+/// which range of integers, the unit cannot do.
 llvm::Expected<Instructions> programOf(mlir::Region &region, llvm::ArrayRef<Interval> arguments, mlir::Type result);
 
 } // namespace tessera::npu

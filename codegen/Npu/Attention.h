@@ -1,0 +1,90 @@
+//===- Attention.h - Attention as tiles of the NPU --------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_NPU_ATTENTION_H
+#define TESSERA_CODEGEN_NPU_ATTENTION_H
+
+#include "codegen/Npu/Tiler.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace tessera::npu {
+
+/// Batches of queries, |group| of which have the same keys.
+struct AttentionSizes {
+  int64_t batches, queries, depth, keys, features, group = 1;
+  bool hasMask;
+};
+
+/// What lanes have, and who multiplies.
+enum class AttentionWay : uint8_t {
+  queries, ///< of all batches: all lanes get all keys
+  matrix,  ///< the same, but the matrix unit multiplies, and keys are over lanes, too
+  batches, ///< where queries are few
+  blocks   ///< of queries, each of one batch: a lane gets the keys of that one
+};
+
+/// Into how many blocks the queries of a batch are cut such that lanes have about as much to do.
+int64_t blocksOf(const AttentionSizes &sizes, const Chip &chip);
+/// The fastest way where queries are not few.
+AttentionWay chooseWay(const AttentionSizes &sizes, int64_t blocks, const Chip &chip);
+
+/// Makes the tiles of one attention.
+class AttentionTiles {
+public:
+  AttentionTiles(const AttentionSizes &sizes, AttentionWay way, uint32_t blocks, Tiler &tiler, float scale)
+      : sizes(sizes), byMatrix(way == AttentionWay::matrix), byBatch(way == AttentionWay::batches),
+        blocks(way == AttentionWay::blocks ? blocks : 0), scale(scale), stream(tiler.stream), chip(stream.chip),
+        budget(tiler.budget), overlaps(tiler.overlaps) {
+    scaled = {{bmodel::npu::Op::constant, 4, 0, 0, llvm::bit_cast<uint32_t>(scale)},
+              {bmodel::npu::Op::mul, 4, 0, 4, 0}};
+    if (sizes.hasMask) {
+      scaled.push_back({bmodel::npu::Op::add, 4, 4, 1, 0});
+    }
+  }
+
+  // n, c, h: batches, queries, those of a group; or 1, batches, all queries of a group; or 1, blocks of all batches,
+  // queries of a block. Keys are [depth, keys]. One place for all n, or one for each; of blocks one for each batch.
+  Place q, y;
+  llvm::SmallVector<Place> keys, values, masks;
+
+  /// How large a tile is and how many keys a chunk has; false where nothing fits.
+  bool choose();
+  std::vector<Tile> make();
+  /// Bytes of a lane: of what was chosen, and below which work gets slow.
+  uint64_t need() const { return needOf(size, chunk); }
+  uint64_t least() const;
+
+private:
+  uint64_t needOf(const Shape &tile, uint32_t chunk) const;
+  bool shrink();
+  void makeTile(const Shape &begin, const Shape &part);
+  Place partOf(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, bool hasRows) const;
+  Place loadChunk(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, unsigned dim, uint32_t key,
+                  uint32_t count, Tile &tile);
+
+  Place loadChunkOfBlocks(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, unsigned dim, uint32_t key,
+                          uint32_t count, Tile &tile);
+  Place loadMaskOfBlocks(const Shape &begin, const Shape &part, Area &area, Tile &tile);
+
+  Place loadRows(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, Area &area, Tile &tile);
+  void multiplyAll(const Place &y, const Place &a, const Place &b, float factor, Tile &tile);
+  void addPowers(const Place &scores, const Place &best, const Place &total, Tile &tile);
+
+  const AttentionSizes &sizes;
+  bool byMatrix, byBatch;
+  uint32_t blocks; ///< of a batch; 0: lanes have something else
+  float scale;
+  Stream &stream;
+  const Chip &chip;
+  uint64_t budget;
+  bool overlaps;
+  Instructions scaled;
+  Shape size;
+  uint32_t chunk = 0;
+  uint16_t lane = 0;
+  std::optional<Place> mask; ///< of the tile, where the next one may have the same
+  std::vector<Tile> tiles;
+};
+
+} // namespace tessera::npu
+
+#endif // TESSERA_CODEGEN_NPU_ATTENTION_H

@@ -1,0 +1,269 @@
+//===- AttentionTiles.cpp - Tiles of attention ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scores of all keys are in local memory at once; keys, then values, come to lanes in chunks, or, for the matrix unit,
+// whole.
+//===----------------------------------------------------------------------===//
+#include "codegen/Npu/Attention.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/MathExtras.h"
+
+using llvm::ArrayRef;
+using llvm::SmallVector;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+using bmodel::npu::Op;
+using bmodel::npu::Type;
+namespace {
+
+constexpr uint64_t kFloat = sizeof(float);
+/// Keys that are worth a chunk of their own: fewer only where there is no room for more.
+constexpr uint32_t kGoodChunk = 64;
+/// Tiles that let loads and stores go on beside computation, and bytes of a tile's keys that are worth one.
+constexpr uint32_t kGoodTiles = 4, kGoodBytes = 16384;
+
+/// y[n,c,h,w] (+)= sum over k of a[n,c,h,k] * b[n,c,k,w].
+void dot(const Place &y, const Place &a, const Place &b, bool goesOn, Tile &tile) {
+  hw::dot_command command;
+  command.y = y.tensor, command.a = a.tensor, command.b = b.tensor, command.shape = y.shape;
+  command.s = goesOn ? y.tensor : Tensor(), command.steps = b.dim(2);
+  tile.computes.push_back(hw::encode(command));
+}
+
+/// The same of one n and h by the matrix unit, which gets b's rows from the lanes that they are in: y[c,w] = factor
+/// times the sum over k of a[c,k] * b[k,w], fused as in dot.
+void multiply(const Place &y, const Place &a, const Place &b, float factor, Tile &tile) {
+  hw::conv_command command;
+  command.y = y.tensor, command.w = a.tensor, command.x = b.tensor;
+  command.y.strides[2] = y.tensor.strides[3], command.shape = {{1, y.dim(1), y.dim(3), 1}};
+  command.channels = b.dim(1), command.rows = uint16_t(b.dim(2)), command.columns = 1;
+  command.output.factor = factor, command.output.flags = hw::Output::fused;
+  tile.computes.push_back(hw::encode(command));
+}
+
+} // namespace
+
+uint64_t AttentionTiles::needOf(const Shape &tile, uint32_t chunk) const {
+  uint64_t groups = llvm::divideCeil(tile.dims[1], chip.lanes), rows = tile.dims[0] * groups * tile.dims[2];
+  uint64_t chunks = overlaps ? 2 : 1; // of what is loaded, the next one beside the one in use
+  uint64_t held = rows * uint64_t(chunks * sizes.depth + sizes.features + sizes.keys + 2);
+  uint64_t lanes = chip.lanes, spread = llvm::divideCeil(uint64_t(sizes.depth), lanes) * uint64_t(sizes.keys) +
+                                        llvm::divideCeil(uint64_t(sizes.keys), lanes) * uint64_t(sizes.features);
+  uint64_t moved = byMatrix ? chunks * tile.dims[0] * spread
+                            : chunks * (byBatch || blocks ? groups : tile.dims[0]) * chunk *
+                                  uint64_t(std::max(sizes.depth, sizes.features));
+  uint64_t added = 0;
+  if (!masks.empty()) {
+    const int32_t *strides = masks[0].tensor.strides;
+    added = groups * (strides[0] ? tile.dims[0] : 1) * (strides[2] || blocks ? tile.dims[2] : 1) * uint64_t(sizes.keys);
+  }
+  return kFloat * (held + moved + chunks * added);
+}
+
+/// Tiles of fewer batches cost nothing, chunks some commands; other tiles of the same batches load their keys again.
+bool AttentionTiles::shrink() {
+  auto halve = [](uint32_t &value, uint32_t least, uint32_t unit) {
+    if (value <= least) {
+      return false;
+    }
+    value = uint32_t(llvm::alignTo(llvm::divideCeil(value, 2), unit));
+    return true;
+  };
+  uint32_t all = byMatrix ? chunk : 0; // chunks would be sums of their own
+  return halve(size.dims[0], 1, 1) || halve(chunk, std::max(kGoodChunk, all), 1) ||
+         halve(size.dims[1], chip.lanes, chip.lanes) || halve(chunk, std::max(1u, all), 1) || halve(size.dims[2], 1, 1);
+}
+
+uint64_t AttentionTiles::least() const {
+  Shape small{{1, std::min(q.dim(1), chip.lanes), q.dim(2), 0}};
+  return needOf(small, byMatrix ? uint32_t(sizes.keys) : std::min(uint32_t(sizes.keys), kGoodChunk));
+}
+
+bool AttentionTiles::choose() {
+  size = q.shape, chunk = uint32_t(sizes.keys);
+  bool isOne = keys.size() > 1 || values.size() > 1 || masks.size() > 1; // each of n has its own
+  size.dims[0] = isOne ? 1 : size.dims[0];
+  while (needOf(size, chunk) > budget) {
+    if (!shrink()) {
+      return false;
+    }
+  }
+  uint64_t each = kFloat * uint64_t(sizes.keys) * uint64_t(sizes.depth + sizes.features);
+  while (!blocks && size.dims[0] > 1 && size.dims[0] * each > kGoodBytes && q.dim(0) < kGoodTiles * size.dims[0]) {
+    size.dims[0] = (size.dims[0] + 1) / 2;
+  }
+  return true;
+}
+
+/// What a tile sees of an operand, with the rows of the tile or those that all of them see.
+Place AttentionTiles::partOf(ArrayRef<Place> of, const Shape &begin, const Shape &part, bool hasRows) const {
+  bool isOne = of.size() > 1;
+  Place made = slice(of[isOne ? begin.dims[0] : 0], 0, isOne ? 0 : begin.dims[0], part.dims[0], chip);
+  if (hasRows || byBatch) {
+    made = slice(made, 1, begin.dims[1], part.dims[1], chip);
+  }
+  return hasRows ? slice(made, 2, begin.dims[2], part.dims[2], chip) : made;
+}
+
+/// Keys [key, key + count) along |dim|: all lanes have the same, or each those of its batches.
+Place AttentionTiles::loadChunk(ArrayRef<Place> of, const Shape &begin, const Shape &part, unsigned dim, uint32_t key,
+                                uint32_t count, Tile &tile) {
+  if (blocks) {
+    return loadChunkOfBlocks(of, begin, part, dim, key, count, tile);
+  }
+  Place from = slice(partOf(of, begin, part, false), dim, key, count, chip);
+  Shape shape = from.shape;
+  shape.dims[1] = byBatch ? part.dims[1] : chip.lanes;
+  Place made = stream.addLocal(shape, Type::f32, byBatch ? lane : uint16_t(0));
+  hw::copy_command copy;
+  copy.y = made.tensor, copy.x = from.tensor, copy.shape = shape;
+  tile.loads.push_back(hw::encode(copy));
+  if (!byBatch) {
+    made.tensor.strides[1] = 0, made.tensor.lane = lane, made.shape.dims[1] = part.dims[1];
+  }
+  return made;
+}
+
+/// Rows of keys' depth or of values, spread over lanes as channels.
+Place AttentionTiles::loadRows(ArrayRef<Place> of, const Shape &begin, const Shape &part, Area &area, Tile &tile) {
+  Place from = partOf(of, begin, part, false);
+  for (int dim : {1, 2}) {
+    from.shape.dims[dim] = from.shape.dims[dim + 1], from.tensor.strides[dim] = from.tensor.strides[dim + 1];
+  }
+  from.shape.dims[3] = 1, from.tensor.strides[3] = int32_t(kFloat);
+  return load(from, area, tile);
+}
+
+void AttentionTiles::multiplyAll(const Place &y, const Place &a, const Place &b, float factor, Tile &tile) {
+  for (uint32_t n = 0; n < y.dim(0); ++n) {
+    for (uint32_t h = 0; h < y.dim(2); ++h) {
+      auto one = [&](const Place &of) { return slice(slice(of, 0, n, 1, chip), 2, h, 1, chip); };
+      multiply(one(y), one(a), slice(b, 0, n, 1, chip), factor, tile);
+    }
+  }
+}
+
+/// Blocks one after another whose keys begin at the same place get these by one command.
+Place AttentionTiles::loadChunkOfBlocks(ArrayRef<Place> of, const Shape &begin, const Shape &part, unsigned dim,
+                                        uint32_t key, uint32_t count, Tile &tile) {
+  Shape shape = of[0].shape;
+  shape.dims[1] = part.dims[1], shape.dims[dim] = count;
+  Place made = stream.addLocal(shape, Type::f32, lane);
+  auto batchOf = [&](uint32_t row) { return (begin.dims[1] + row) / blocks; };
+  for (uint32_t row = 0, end = 0; row < part.dims[1]; row = end) {
+    const Place &first = of[batchOf(row)];
+    while (end < part.dims[1] && of[batchOf(end)].tensor.offset == first.tensor.offset) {
+      ++end;
+    }
+    hw::copy_command copy;
+    copy.x = slice(first, dim, key, count, chip).tensor, copy.y = slice(made, 1, row, end - row, chip).tensor;
+    copy.shape = shape, copy.shape.dims[1] = end - row;
+    tile.loads.push_back(hw::encode(copy));
+  }
+  return made;
+}
+
+/// What batches have in common comes from the lanes of the first of them.
+Place AttentionTiles::loadMaskOfBlocks(const Shape &begin, const Shape &part, Area &area, Tile &tile) {
+  Shape shape = part;
+  shape.dims[3] = uint32_t(sizes.keys);
+  Place made = area.allocate(shape, Type::f32);
+  llvm::SmallDenseMap<std::pair<uint64_t, uint32_t>, uint32_t> known; // of whole batches -> row
+  for (uint32_t row = 0, count = 0; row < part.dims[1]; row += count) {
+    uint32_t at = begin.dims[1] + row, inBatch = at % blocks;
+    count = std::min(blocks - inBatch, part.dims[1] - row);
+    Place to = slice(made, 1, row, count, chip), from = slice(masks[at / blocks], 1, inBatch, count, chip);
+    from = slice(from, 2, begin.dims[2], part.dims[2], chip);
+    auto [same, isNew] = known.try_emplace({from.tensor.offset, count}, row);
+    hw::copy_command copy;
+    copy.y = to.tensor, copy.x = isNew ? from.tensor : slice(made, 1, same->second, count, chip).tensor;
+    copy.shape = to.shape;
+    tile.loads.push_back(hw::encode(copy));
+  }
+  return made;
+}
+
+void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
+  Place from = partOf(q, begin, part, true), to = partOf(y, begin, part, true);
+  lane = laneOf({to, from});
+  Area area(stream);
+  area.lane = lane;
+  Tile first;
+  from = load(from, area, first);
+  Shape all = part, row = part;
+  all.dims[3] = uint32_t(sizes.keys), row.dims[3] = 1;
+  Place scores = area.allocate(all, Type::f32);
+  Place best = area.allocate(row, Type::f32), total = area.allocate(row, Type::f32);
+  Place result = resultOf(to, area);
+  SmallVector<Place> operands = {scores};
+  if (!masks.empty()) {
+    bool isSame = mask && begin.dims[0] > 0 && masks.size() == 1 && masks[0].tensor.strides[0] == 0;
+    if (blocks) {
+      mask = loadMaskOfBlocks(begin, part, area, first);
+    } else if (!isSame) {
+      mask = load(partOf(masks, begin, part, true), area, first);
+    }
+    mask->shape = scores.shape;
+    operands.push_back(*mask);
+  }
+  tiles.push_back(std::move(first));
+  if (byMatrix) {
+    Place rows = loadRows(keys, begin, part, area, tiles.back());
+    multiplyAll(scores, from, rows, masks.empty() ? scale : 1, tiles.back());
+  }
+  for (uint32_t key = 0; key < sizes.keys && !byMatrix; key += chunk) {
+    uint32_t count = std::min(chunk, uint32_t(sizes.keys) - key);
+    Tile &tile = key ? tiles.emplace_back() : tiles.back();
+    Place some = loadChunk(keys, begin, part, 3, key, count, tile);
+    dot(slice(scores, 3, key, count, chip), from, some, false, tile);
+  }
+  if (!byMatrix || !masks.empty()) {
+    compute(stream, scaled, scores, operands, tiles.back());
+  }
+  addPowers(scores, best, total, tiles.back());
+  if (byMatrix) {
+    Tile &tile = tiles.emplace_back();
+    multiplyAll(result, scores, loadRows(values, begin, part, area, tile), 1, tile);
+  }
+  for (uint32_t key = 0; key < sizes.keys && !byMatrix; key += chunk) {
+    uint32_t count = std::min(chunk, uint32_t(sizes.keys) - key);
+    Tile &tile = tiles.emplace_back();
+    Place some = loadChunk(values, begin, part, 2, key, count, tile);
+    dot(result, slice(scores, 3, key, count, chip), some, key > 0, tile);
+  }
+  const Instructions times = {{Op::mul, 4, 0, 1, 0}};
+  compute(stream, times, result, {result, repeated(total)}, tiles.back());
+  store(result, to, tiles.back());
+}
+
+/// The exponentials of scores, and what their sums are divided by.
+void AttentionTiles::addPowers(const Place &scores, const Place &best, const Place &total, Tile &tile) {
+  const Instructions one = {{Op::constant, 4, 0, 0, llvm::bit_cast<uint32_t>(1.0f)}, {Op::div, 4, 4, 0, 0}};
+  const Instructions powers = {{Op::sub, 4, 0, 1, 0}, {Op::expNegative, 4, 4, 0, 0}};
+  reduce(best, scores, Reduction::largest, tile);
+  compute(stream, powers, scores, {scores, repeated(best)}, tile);
+  reduce(total, scores, Reduction::sum, tile);
+  compute(stream, one, total, {total}, tile);
+}
+
+/// Batches innermost: a mask that they have in common is loaded once.
+std::vector<Tile> AttentionTiles::make() {
+  const uint32_t *whole = q.shape.dims;
+  Shape begin{{0, 0, 0, 0}};
+  for (begin.dims[1] = 0; begin.dims[1] < whole[1]; begin.dims[1] += size.dims[1]) {
+    for (begin.dims[2] = 0; begin.dims[2] < whole[2]; begin.dims[2] += size.dims[2]) {
+      for (begin.dims[0] = 0; begin.dims[0] < whole[0]; begin.dims[0] += size.dims[0]) {
+        Shape part = size;
+        for (int i = 0; i < 3; ++i) {
+          part.dims[i] = std::min(size.dims[i], whole[i] - begin.dims[i]);
+        }
+        makeTile(begin, part);
+      }
+    }
+  }
+  return std::move(tiles);
+}
+
+} // namespace tessera::npu

@@ -1,0 +1,73 @@
+//===- AttentionWay.cpp - Which units do attention ------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Attention.h"
+
+#include "bmodel/npu/latency.h"
+
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+using bmodel::npu::Type;
+namespace {
+
+constexpr uint64_t kFloat = sizeof(float);
+
+/// Cycles of the vector unit for so many rows of a lane.
+double computeCycles(const AttentionSizes &sizes, int64_t rows, bool multiplies, const Chip &chip) {
+  double softmax = 4 + chip.functionCycles, products = multiplies ? double(sizes.depth + sizes.features) : 0;
+  return double(rows * sizes.keys) * (products + softmax) * 4 / chip.vectorBytes;
+}
+
+/// Cycles of so many commands of the DMA that each bring |bytes| to each of |lanes|.
+double moveCycles(int64_t commands, int64_t bytes, int64_t lanes, const Chip &chip) {
+  double perLane = double(bytes) / chip.portBytes, all = double(bytes * lanes) / chip.dmaLocalBytes;
+  return double(commands) * (chip.dmaLatency + std::max(perLane, all));
+}
+
+/// Cycles of the matrix unit for one sum over |channels| for each of |outputs| and |positions|.
+double multiplyCycles(int64_t outputs, int64_t positions, int64_t channels, const Chip &chip) {
+  double divisor = hw::divisorOf(Type::f32, chip) * hw::passesOf(Type::f32, Type::f32);
+  double taps = double(llvm::divideCeil(channels, std::min(chip.reduction, chip.lanes)));
+  double each =
+      std::max(taps * double(llvm::divideCeil(positions, chip.pixels)) * divisor, double(positions) / chip.outputs);
+  return double(llvm::divideCeil(outputs, chip.lanes)) * each + chip.matrixFill + chip.issueCycles;
+}
+
+} // namespace
+
+int64_t blocksOf(const AttentionSizes &sizes, const Chip &chip) {
+  int64_t best = 1, least = INT64_MAX;
+  for (int64_t blocks = 1; blocks <= std::min<int64_t>(sizes.queries, chip.lanes); ++blocks) {
+    int64_t rows = int64_t(llvm::divideCeil(sizes.batches * blocks, chip.lanes)) * (sizes.queries / blocks);
+    if (sizes.queries % blocks == 0 && rows < least) {
+      best = blocks, least = rows;
+    }
+  }
+  return best;
+}
+
+AttentionWay chooseWay(const AttentionSizes &sizes, int64_t blocks, const Chip &chip) {
+  int64_t lanes = chip.lanes, row = sizes.keys * int64_t(kFloat), pair = row * (sizes.depth + sizes.features) / 2;
+  int64_t others = sizes.batches / sizes.group, together = int64_t(llvm::divideCeil(sizes.queries, lanes));
+  double mask = sizes.hasMask ? moveCycles(1, together * row, std::min(sizes.queries, lanes), chip) : 0;
+  double byQueries =
+      computeCycles(sizes, sizes.batches * together, true, chip) + mask + moveCycles(2, others * pair, lanes, chip);
+  int64_t inBlock = sizes.queries / blocks, used = std::min(blocks * sizes.group, lanes);
+  int64_t rows = int64_t(llvm::divideCeil(sizes.batches * blocks, lanes)) * inBlock;
+  double byBlocks = computeCycles(sizes, rows, true, chip) + moveCycles(2 * others, pair, used, chip);
+  byBlocks += sizes.hasMask ? moveCycles(sizes.batches, inBlock * row, std::min(blocks, lanes), chip) : 0;
+  double byMatrix = computeCycles(sizes, sizes.batches * together, false, chip) + mask +
+                    moveCycles(2, others * pair / lanes, lanes, chip) +
+                    double(sizes.batches) * (multiplyCycles(sizes.queries, sizes.keys, sizes.depth, chip) +
+                                             multiplyCycles(sizes.queries, sizes.features, sizes.keys, chip));
+  bool hasMatrix = (chip.computes("bf16") || chip.computes("f16")) && sizes.keys <= UINT16_MAX;
+  byMatrix = hasMatrix && sizes.features <= UINT16_MAX ? byMatrix : HUGE_VAL;
+  return byMatrix < std::min(byBlocks, byQueries) ? AttentionWay::matrix
+         : byBlocks < byQueries                   ? AttentionWay::blocks
+                                                  : AttentionWay::queries;
+}
+
+} // namespace tessera::npu

@@ -1,0 +1,125 @@
+//===- EmitGather.cpp - Slices by index on the NPU ------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Emitter.h"
+
+#include "top_dialect/IR/Constants.h"
+
+using namespace mlir;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+using bmodel::npu::Op;
+using bmodel::npu::Type;
+namespace {
+
+/// Whole numbers that f32 holds.
+constexpr int64_t kExact = int64_t(1) << 24;
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// An index into |rows| rows: negative ones count from the end, and what is outside is clamped. i64 comes as two i32,
+/// the low one in register 0, the high one in 1. Comparisons and sums beyond 2^24 are rounded, which does not change on
+/// which side of the bounds they are.
+Instructions clampIndex(int64_t rows, bool wide) {
+  auto number = [](uint8_t to, float value) {
+    return bmodel::npu::Instruction{Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)};
+  };
+  constexpr uint8_t low = 0, high = 1, zero = 4, count = 5, last = 6, isNegative = 7, index = 8, other = 9, fits = 10;
+  Instructions made = {number(zero, 0),
+                       number(count, float(rows)),
+                       number(last, float(rows - 1)),
+                       {Op::less, isNegative, low, zero, 0},
+                       {Op::add, index, low, count, 0},
+                       {Op::select, index, isNegative, index, low}};
+  if (wide) { // the low half is all of it where the high one repeats its sign
+    made.push_back({Op::neg, fits, isNegative, 0, 0});
+    made.push_back({Op::equal, fits, high, fits, 0});
+    made.push_back({Op::less, other, high, zero, 0});
+    made.push_back({Op::select, other, other, zero, last});
+    made.push_back({Op::select, index, fits, index, other});
+  }
+  made.push_back({Op::maximum, index, index, zero, 0});
+  made.push_back({Op::minimum, index, index, last, 0});
+  return made;
+}
+
+/// Indices that are known, clamped.
+std::vector<int32_t> clampKnown(const top::TensorData &data, bool wide, int64_t rows) {
+  std::vector<int32_t> made;
+  for (size_t at = 0; at < data.bytes.size(); at += wide ? 8 : 4) {
+    int32_t narrow;
+    int64_t index;
+    std::memcpy(&narrow, data.bytes.data() + at, sizeof narrow);
+    index = narrow;
+    if (wide) {
+      std::memcpy(&index, data.bytes.data() + at, sizeof index);
+    }
+    made.push_back(int32_t(std::clamp<int64_t>(index < 0 ? index + rows : index, 0, rows - 1)));
+  }
+  return made;
+}
+
+} // namespace
+
+/// The vector unit brings indices into the table, the DMA fetches rows by them.
+llvm::Error Emitter::emitGather(device::GatherOp op) {
+  ArrayRef<int64_t> dims = typeOf(op.getX()).getShape();
+  int64_t rows = dims[op.getAxis()], count = typeOf(op.getIndices()).getNumElements();
+  int64_t outer = ShapedType::getNumElements(dims.take_front(op.getAxis()));
+  int64_t inner = ShapedType::getNumElements(dims.drop_front(op.getAxis() + 1));
+  if (rows > kExact) {
+    return refuse("gathers from more rows than the vector unit can count, 2^24");
+  }
+  bool wide = typeOf(op.getIndices()).getElementType().isInteger(64);
+  llvm::Expected<Place> x = placeOutside(op.getX(), {outer, rows, 1, inner}, {rows * inner, inner, 0, 1});
+  llvm::Expected<Place> y = place(op.getY(), {outer, count, 1, inner}, {count * inner, inner, 0, 1});
+  if (!x || !y) {
+    return llvm::joinErrors(x.takeError(), y.takeError());
+  }
+  SmallVector<Place> halves;
+  std::optional<Place> known;
+  if (std::optional<top::TensorData> data = top::getConstantData(op.getIndices())) {
+    std::vector<int32_t> clamped = clampKnown(*data, wide, rows);
+    known.emplace();
+    known->shape = {{1, uint32_t(count), 1, 1}};
+    known->tensor = {.offset = stream.addConstant({reinterpret_cast<const char *>(clamped.data()), clamped.size() * 4}),
+                     .strides = {0, 4, 0, 0},
+                     .region = Region::constants,
+                     .type = Type::i32};
+  } else {
+    for (int64_t half = 0; half < (wide ? 2 : 1); ++half) {
+      llvm::Expected<Place> placed =
+          placeOutside(op.getIndices(), {1, count, 1, 1}, {0, wide ? 2 : 1, 0, 0}, half, Type::i32);
+      if (!placed) {
+        return placed.takeError();
+      }
+      halves.push_back(*placed);
+    }
+  }
+  const Instructions program = clampIndex(rows, wide);
+  auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+    Place to = tileOf(*y, begin, size, chip);
+    area.lane = laneOf(to);
+    Place index;
+    if (known) {
+      index = slice(*known, 1, begin.dims[1], size.dims[1], chip);
+    } else {
+      SmallVector<Place> operands;
+      for (const Place &half : halves) {
+        operands.push_back(load(slice(half, 1, begin.dims[1], size.dims[1], chip), area, tile));
+      }
+      index = area.allocate(operands[0].shape, Type::i32);
+      compute(stream, program, index, operands, tile);
+    }
+    hw::gather_command gather;
+    gather.y = to.tensor, gather.x = x->tensor, gather.index = index.tensor, gather.shape = to.shape;
+    gather.rows = uint32_t(rows);
+    tile.stores.push_back(hw::encode(gather));
+    if (to.isLocal()) {
+      store(to, to, tile);
+    }
+  };
+  return tiler.append(y->shape, Shape{{0, chip.lanes, 0, 0}}, build);
+}
+
+} // namespace tessera::npu

@@ -1,0 +1,86 @@
+//===- EmitNorm.cpp - Normalisation and softmax of the NPU ----------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Emitter.h"
+
+using namespace mlir;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+using bmodel::npu::Op;
+using bmodel::npu::Type;
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+bmodel::npu::Instruction number(uint8_t to, double value) {
+  return {Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(float(value))};
+}
+
+/// What a norm computes row by row, in the order of roundings that numerics_float.h and the reference have.
+struct NormPrograms {
+  Instructions mean, centre, factor, finish;
+
+  NormPrograms(device::NormOp op, int64_t size) {
+    mean = {number(4, double(size)), {Op::div, 4, 0, 4, 0}};
+    centre = {{Op::sub, 4, 0, 1, 0}};
+    factor = {number(4, double(size)), {Op::div, 4, 0, 4, 0},  number(5, op.getEpsilon().convertToDouble()),
+              {Op::add, 4, 4, 5, 0},   {Op::sqrt, 4, 4, 0, 0}, number(5, 1),
+              {Op::div, 4, 5, 4, 0}};
+    finish = {{Op::mul, 4, 0, 1, 0}};
+    if (op.getScale() && op.getBias()) {
+      finish.push_back({Op::mulAdd, 4, 4, 2, 3});
+    } else if (op.getScale() || op.getBias()) {
+      finish.push_back({op.getScale() ? Op::mul : Op::add, 4, 4, 2, 0});
+    }
+  }
+};
+
+} // namespace
+
+/// Rows over lanes, each normalised by itself.
+llvm::Error Emitter::emitNorm(device::NormOp op) {
+  ArrayRef<int64_t> dims = typeOf(op.getX()).getShape();
+  int64_t size = ShapedType::getNumElements(dims.drop_front(op.getAxis()));
+  int64_t rows = ShapedType::getNumElements(dims) / size;
+  llvm::Expected<Place> x = place(op.getX(), {1, rows, 1, size}, {0, size, 0, 1});
+  llvm::Expected<Place> y = place(op.getY(), {1, rows, 1, size}, {0, size, 0, 1});
+  if (!x || !y) {
+    return llvm::joinErrors(x.takeError(), y.takeError());
+  }
+  SmallVector<Place> parameters; // scale, bias
+  for (Value each : {op.getScale(), op.getBias()}) {
+    if (each) {
+      llvm::Expected<Place> placed = placeOutside(each, {1, rows, 1, size}, {0, 0, 0, 1});
+      if (!placed) {
+        return placed.takeError();
+      }
+      parameters.push_back(*placed);
+    }
+  }
+  const NormPrograms programs(op, size);
+  SmallVector<std::optional<Place>, 2> kept(2);
+  auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
+    Place from = tileOf(*x, begin, part, chip), to = tileOf(*y, begin, part, chip);
+    area.lane = laneOf({to, from});
+    from = load(from, area, tile);
+    Shape row = {{1, part.dims[1], 1, 1}};
+    Place total = area.allocate(row, Type::f32), result = resultOf(to, area), centred = from;
+    if (!op.getRms()) {
+      reduce(total, from, Reduction::sum, tile);
+      compute(stream, programs.mean, total, {total}, tile);
+      centred = result.tensor.type == Type::f32 ? result : area.allocate(part, Type::f32);
+      compute(stream, programs.centre, centred, {from, repeated(total)}, tile);
+    }
+    reduce(total, centred, Reduction::squares, tile);
+    compute(stream, programs.factor, total, {total}, tile);
+    SmallVector<Place> operands = {centred, repeated(total)};
+    for (auto [index, parameter] : llvm::enumerate(parameters)) {
+      operands.push_back(loadPerLane(parameter, begin, part.dims[1], chip, area, tile, kept[index]));
+    }
+    compute(stream, programs.finish, result, operands, tile);
+    store(result, to, tile);
+  };
+  return tiler.append(y->shape, Shape{{0, chip.lanes, 0, 0}}, build);
+}
+
+} // namespace tessera::npu

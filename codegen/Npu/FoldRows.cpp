@@ -1,0 +1,189 @@
+//===- FoldRows.cpp - Taps of a kernel as channels ------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The matrix unit adds up as many input channels at once as it has lanes for them; a picture has three. So the rows of
+// the kernel become channels: channel k * C + c holds, in row i, the row of x's channel c that kernel row k sees from
+// row i of the result. A row stays a run of bytes, which is what outside memory moves well.
+//
+// Columns can follow once the rows are there: channels from f * K * C on hold those before them, moved by f columns, in
+// local memory. The step of the window goes over them as over the input itself, so these are runs of bytes, too.
+//===----------------------------------------------------------------------===//
+#include "codegen/Npu/Product.h"
+
+#include "bmodel/npu/latency.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace bmodel::npu;
+
+namespace tessera::npu {
+namespace {
+
+/// Cycles of the matrix unit for |channels| seen through |taps|.
+double multiplyCycles(const Product &product, uint64_t channels, uint64_t taps, const Chip &chip) {
+  uint64_t positions = uint64_t(product.y.dim(0)) * product.y.dim(2) * product.y.dim(3);
+  uint64_t groups = llvm::divideCeil(product.y.dim(1), chip.lanes);
+  double sums =
+      double(positions * taps * llvm::divideCeil(channels, std::min(chip.reduction, chip.lanes))) / chip.pixels;
+  double divisor = divisorOf(product.x.tensor.type, chip) * passesOf(product.x.tensor.type, product.weightType);
+  return double(groups) * std::max(sums * divisor, double(positions) / chip.outputs);
+}
+
+/// The same dense in local memory; only what it costs there is of interest.
+Place denseOf(Place place) {
+  uint64_t size = sizeOf(place.tensor.type);
+  place.tensor.region = Region::local, place.tensor.offset = 0, place.tensor.lane = 0;
+  place.tensor.strides[3] = int32_t(size), place.tensor.strides[2] = int32_t(size * place.dim(3));
+  place.tensor.strides[1] = place.tensor.strides[0] = int32_t(size * place.dim(3) * place.dim(2));
+  return place;
+}
+
+/// Cycles of moving a place into dense local memory.
+double copyCycles(const Place &from, const Chip &chip) {
+  copy_command copy;
+  copy.x = from.tensor, copy.y = denseOf(from).tensor, copy.shape = from.shape;
+  return costOf(encode(copy), chip).cycles;
+}
+
+/// Every |step|-th row, |rows| of them.
+Place everyRow(Place x, uint32_t begin, uint32_t step, uint32_t rows, const Chip &chip) {
+  Place made = slice(x, 2, begin, rows, chip);
+  made.tensor.strides[2] *= int32_t(step);
+  return made;
+}
+
+} // namespace
+
+/// Columns that the windows of a row of the result reach over.
+static uint32_t reachOf(const Product &product, uint32_t taps) {
+  const Window &window = product.window;
+  return (product.y.dim(3) - 1) * window.step[1] + (taps - 1) * window.dilation[1] + 1;
+}
+
+/// Only integers can be added up in another order.
+static bool canFoldColumns(const Product &product) {
+  const Window &window = product.window;
+  return window.kernel[1] > 1 && window.padding[1] >= 0 && window.spread[1] == 1 && !product.sumsFloats() &&
+         reachOf(product, window.kernel[1]) > uint32_t(window.padding[1]);
+}
+
+/// Cycles of moving rows that are folded to where their columns are.
+static double columnCycles(const Product &product, uint32_t rows, const Chip &chip) {
+  Place block = product.x;
+  block.shape.dims[1] *= product.window.kernel[0];
+  block.shape.dims[2] = rows, block.shape.dims[3] = reachOf(product, 1);
+  return (product.window.kernel[1] - 1) * copyCycles(denseOf(block), chip);
+}
+
+/// Tiles in which what is folded passes: each of them moves on its own.
+static double tilesOf(const Product &product, uint64_t channels, uint32_t rows, double moves, const Chip &chip) {
+  constexpr double kGoodTiles = 8, kLeastMove = 8; // as of Tiler.cpp
+  uint64_t bytes = llvm::divideCeil(channels, chip.lanes) * rows * product.x.dim(3) * sizeOf(product.x.tensor.type);
+  double fitting = 2 * double(bytes) / double(chip.laneBytes);
+  return std::max({1.0, fitting, std::min(kGoodTiles, moves / (kLeastMove * chip.dmaLatency))});
+}
+
+Fold planFold(const Product &product, const Chip &chip) {
+  uint32_t kernel = product.window.kernel[0], columns = product.window.kernel[1];
+  uint64_t channels = product.x.dim(1);
+  if (product.groups != 1 || kernel == 1) {
+    return {};
+  }
+  // Of most rows each is seen from as many rows of the result as the kernel has rows; the others do not count here.
+  uint32_t rows = std::min(product.y.dim(2), llvm::divideCeil(product.x.dim(2), uint32_t(product.window.step[0])));
+  auto rowCycles = [&](const Place &x) {
+    return kernel * copyCycles(everyRow(x, 0, product.window.step[0], rows, chip), chip);
+  };
+  constexpr double kLeastGain = 1.15; // of columns: the DMA has other work, too
+  Fold best;
+  std::pair<double, double> least = {multiplyCycles(product, channels, uint64_t(kernel) * columns, chip), 0};
+  for (FoldRows where : {FoldRows::outside, FoldRows::inside}) {
+    bool isInside = where == FoldRows::inside;
+    if (!isInside && product.x.isLocal()) {
+      continue;
+    }
+    double moves = rowCycles(isInside ? denseOf(product.x) : product.x);
+    moves += isInside && !product.x.isLocal() ? copyCycles(product.x, chip) : 0;
+    for (bool foldsColumns : {false, true}) {
+      if (foldsColumns && !canFoldColumns(product)) {
+        continue;
+      }
+      uint32_t folded = foldsColumns ? columns : 1;
+      double multiply = multiplyCycles(product, channels * kernel * folded, columns / folded, chip);
+      double all = moves + (foldsColumns ? columnCycles(product, rows, chip) : 0);
+      uint64_t folds = channels * kernel * folded;
+      all += (tilesOf(product, folds, rows, all, chip) - 1) * (kernel + folded) * chip.dmaLatency;
+      // What is in local memory is laid out before the multiplication, not beside it.
+      std::pair<double, double> cycles = {product.x.isLocal() ? multiply + all : std::max(multiply, all), all};
+      if (foldsColumns && cycles.first * kLeastGain > least.first) {
+        continue;
+      }
+      if (cycles.first < least.first || (best.rows != FoldRows::none && cycles < least)) {
+        best = {where, foldsColumns}, least = cycles;
+      }
+    }
+  }
+  return best;
+}
+
+Place loadFolded(const Product &product, const Shape &begin, const Shape &size, const Chip &chip, Area &area,
+                 Tile &tile) {
+  const Window &window = product.window;
+  uint32_t channels = product.x.dim(1), rows = size.dims[2];
+  bool folds = product.fold.columns;
+  uint32_t block = channels * window.kernel[0], columns = folds ? window.kernel[1] : 1;
+  uint32_t width = folds ? reachOf(product, columns) : product.x.dim(3), left = folds ? window.padding[1] : 0;
+  uint32_t seenColumns = std::min(product.x.dim(3), width - left);
+  Shape shape{{size.dims[0], block * columns, rows, width}};
+  uint16_t lane = area.lane;
+  area.lane = 0; // the matrix unit takes x from any lane
+  Place x = slice(product.x, 0, begin.dims[0], size.dims[0], chip);
+  Rows seen = rowsOf(window, product.x.dim(2), begin.dims[2], rows);
+  uint32_t dropped = 0; // rows of x that |x| begins behind
+  if (product.fold.rows == FoldRows::inside && !x.isLocal()) {
+    x = load(slice(x, 2, seen.begin, seen.size, chip), area, tile);
+    dropped = seen.begin;
+  }
+  Place made = area.allocate(shape, product.x.tensor.type);
+  area.lane = lane;
+  size_t at = tile.loads.size();
+  bool isPadded = left > 0 || left + seenColumns < width;
+  for (uint32_t k = 0; k < window.kernel[0]; ++k) {
+    int64_t first = int64_t(begin.dims[2]) * window.step[0] + int64_t(k) * window.dilation[0] - window.padding[0];
+    // Rows of the tile that see a row of x.
+    int64_t low = first >= 0 ? 0 : int64_t(llvm::divideCeil(uint64_t(-first), uint64_t(window.step[0])));
+    int64_t end = first >= product.x.dim(2) ? 0 : (int64_t(product.x.dim(2)) - 1 - first) / window.step[0] + 1;
+    end = std::min<int64_t>(end, rows);
+    isPadded = isPadded || low > 0 || end < rows;
+    if (low >= end) {
+      continue;
+    }
+    uint32_t count = uint32_t(end - low), row = uint32_t(first + low * window.step[0]) - dropped;
+    Place from = slice(everyRow(x, row, window.step[0], count, chip), 3, 0, seenColumns, chip);
+    Place to = slice(slice(made, 1, k * channels, channels, chip), 2, uint32_t(low), count, chip);
+    to = slice(to, 3, left, seenColumns, chip);
+    copy_command copy;
+    copy.x = from.tensor, copy.y = to.tensor, copy.shape = to.shape;
+    tile.loads.push_back(encode(copy));
+  }
+  if (isPadded) {
+    fill_command fill;
+    fill.y = made.tensor, fill.shape = made.shape, fill.shape.dims[1] = block;
+    fill.value = uint32_t(int32_t(window.padValue)) & (sizeOf(made.tensor.type) == 1 ? 0xff : 0xffff);
+    tile.loads.insert(tile.loads.begin() + int64_t(at), encode(fill));
+  }
+  if (!folds) {
+    return made;
+  }
+  made.shape.dims[3] = reachOf(product, 1);
+  for (uint32_t f = 1; f < columns; ++f) {
+    Place from = slice(made, 1, 0, block, chip), to = slice(made, 1, f * block, block, chip);
+    copy_command copy;
+    copy.x = slice(from, 3, f * window.dilation[1], from.dim(3), chip).tensor, copy.y = to.tensor,
+    copy.shape = to.shape;
+    tile.loads.push_back(encode(copy));
+  }
+  return made;
+}
+
+} // namespace tessera::npu

@@ -1,0 +1,345 @@
+//===- PlanGroups.cpp - Ops that run slice by slice -----------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/PlanGroups.h"
+
+#include "device_dialect/IR/DeviceOps.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+namespace {
+
+/// Ops in one group, at most: what is tried grows with the square of it.
+constexpr uint32_t kMostOps = 16;
+/// Numbers of slices that are tried.
+constexpr uint32_t kSlices[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+/// Part of the room that a group may be estimated to need.
+constexpr double kFilled = 0.9;
+
+using Family = ValuePlan::Family;
+using Use = ValuePlan::Use;
+
+/// Rows of an operand of |size| rows that an op reads for rows |y| of its result.
+RowRange rowsRead(Operation *op, Value operand, uint32_t size, RowRange y) {
+  auto window = [&](int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
+    int64_t first = int64_t(y.begin) * stride - pad, last = int64_t(y.end - 1) * stride - pad + (kernel - 1) * dilation;
+    first = std::clamp<int64_t>(first, 0, size - 1), last = std::clamp<int64_t>(last, first, size - 1);
+    return RowRange{uint32_t(first), uint32_t(last + 1)};
+  };
+  if (auto conv = dyn_cast<device::ConvOp>(op); conv && operand == conv.getX()) {
+    int64_t kernel = cast<RankedTensorType>(conv.getW().getType()).getDimSize(2);
+    return window(kernel, conv.getStrides()[0], conv.getDilations()[0], conv.getPads()[0]);
+  }
+  if (auto pool = dyn_cast<device::PoolOp>(op)) {
+    return window(pool.getKernel()[0], pool.getStrides()[0], pool.getDilations()[0], pool.getPads()[0]);
+  }
+  return y;
+}
+
+/// Bytes of a lane in a row of all channels and images.
+uint64_t rowBytes(const Family &family, const Chip &chip) {
+  const int64_t *sizes = family.view.sizes;
+  return uint64_t(sizes[3]) * hw::sizeOf(family.type) * llvm::divideCeil(uint64_t(sizes[1]), chip.lanes) *
+         uint64_t(sizes[0]);
+}
+
+RowRange unionOf(RowRange a, RowRange b) {
+  return a.isEmpty() ? b : b.isEmpty() ? a : RowRange{std::min(a.begin, b.begin), std::max(a.end, b.end)};
+}
+
+/// Whether a use sees whole planes of a family, from the first lane on.
+bool seesPlanes(const Use &use, const Family &family, const Chip &chip) {
+  const View &a = use.view, &b = family.view;
+  bool images = a.sizes[0] == b.sizes[0] && (a.sizes[0] == 1 || a.strides[0] == b.strides[0]);
+  return images && std::equal(a.sizes + 2, a.sizes + 4, b.sizes + 2) &&
+         std::equal(a.strides + 2, a.strides + 4, b.strides + 2) && use.channel % chip.lanes == 0;
+}
+
+} // namespace
+
+uint32_t GroupPlan::rowsOf(uint32_t op) const { return plan.ops()[op].whole.dims[2]; }
+
+/// Ops that make rows of their result of rows of their operands, seen as n, c, h, w.
+bool GroupPlan::canSlice(uint32_t number) const {
+  const ValuePlan::OpUses &op = plan.ops()[number];
+  if (!op.op || !isa<device::ConvOp, device::PoolOp, device::MapOp, device::LutOp>(op.op) || op.appends != 1) {
+    return false;
+  }
+  auto type = cast<RankedTensorType>(op.op->getResult(0).getType());
+  return type.getRank() == 4 && op.uses.front().access == Access::write &&
+         llvm::all_of(llvm::seq(0, 4), [&](int i) { return int64_t(op.whole.dims[i]) == type.getDimSize(i); }) &&
+         llvm::all_of(op.uses, [&](const Use &use) {
+           return use.access != Access::write || use.fits || !plan.families()[use.family].canStay;
+         });
+}
+
+/// Whether a family is there when |op| of the group reads it: all of its channels are made in the group, before.
+bool GroupPlan::isWritten(const SliceGroup &group, unsigned family, uint32_t op) const {
+  uint32_t writers = 0;
+  for (uint32_t before = group.first; before < op; ++before) {
+    for (const Use &use : plan.ops()[before].uses) {
+      if (use.family == family && use.access == Access::write) {
+        ++writers;
+        if (!use.fits || !seesPlanes(use, plan.families()[family], chip)) {
+          return false;
+        }
+      }
+    }
+  }
+  return writers == plan.families()[family].writers && (parts || writers == 1);
+}
+
+/// Which values stay slice by slice; false where one that is made and read in the group cannot.
+bool GroupPlan::findFamilies(SliceGroup &group) const {
+  group.families.clear();
+  llvm::SmallVector<unsigned> leaving;
+  for (uint32_t op = group.first; op <= group.last; ++op) {
+    const Use &made = plan.ops()[op].uses.front();
+    for (const Use &use : plan.ops()[op].uses) {
+      const Family &family = plan.families()[use.family];
+      // What is read by the op that makes it is a piece of a result, which leaves when the group is through.
+      if (use.access != Access::write && made.access == Access::write && made.family == use.family && !family.stays) {
+        leaving.push_back(use.family);
+        continue;
+      }
+      bool madeInside = family.first >= group.first && family.first <= group.last;
+      if (use.access == Access::write || !madeInside || family.stays) {
+        if (use.access != Access::write && family.stays && (!use.fits || plan.readsOutside(op, use.value))) {
+          return false; // reads outside what may not be there yet
+        }
+        continue;
+      }
+      if (!use.fits || !family.canStay || !family.dense || !seesPlanes(use, family, chip) ||
+          !isWritten(group, use.family, op)) {
+        return false;
+      }
+      if (!group.holds(use.family)) {
+        group.families.push_back(use.family);
+      }
+    }
+  }
+  bool areGone = llvm::any_of(leaving, [&](unsigned family) { return group.holds(family); });
+  return !group.families.empty() && !areGone && lanesAgree(group);
+}
+
+/// What stays slice by slice begins in lane 0, and what the same op sees of values that stay whole must as well.
+bool GroupPlan::lanesAgree(const SliceGroup &group) const {
+  return llvm::all_of(llvm::seq(group.first, group.last + 1), [&](uint32_t op) {
+    bool sliced = false, shifted = false;
+    for (const Use &use : plan.ops()[op].uses) {
+      bool moves = use.access == Access::write && isa_and_nonnull<device::CopyOp>(use.value.getDefiningOp());
+      if (!use.fits || use.access == Access::readAnyLane || moves) {
+        continue; // the DMA moves it from any lane to any other
+      }
+      sliced |= group.holds(use.family);
+      shifted |= plan.families()[use.family].stays && use.channel % chip.lanes != 0;
+    }
+    return !sliced || !shifted;
+  });
+}
+
+void GroupPlan::findParts(SliceGroup &group, uint32_t slices) const {
+  uint32_t count = group.last - group.first + 1;
+  group.slices = slices, group.parts.assign(slices, std::vector<SlicePart>(count));
+  std::vector<uint32_t> done(count, 0);
+  for (uint32_t slice = 0; slice < slices; ++slice) {
+    llvm::DenseMap<unsigned, RowRange> needs; // by family
+    for (uint32_t k = count; k-- > 0;) {
+      const ValuePlan::OpUses &op = plan.ops()[group.first + k];
+      uint32_t rows = rowsOf(group.first + k);
+      unsigned result = op.uses.front().family;
+      const Family &family = plan.families()[result];
+      auto needed = needs.find(result);
+      bool isRead = family.stays ? family.last > group.first + k && family.last <= group.last : group.holds(result);
+      // What nobody inside reads sets the pace; what others read must be whole in the end.
+      RowRange holds = needed != needs.end() ? needed->second : RowRange{done[k], done[k]};
+      if (!isRead) {
+        holds = {done[k], uint32_t(uint64_t(rows) * (slice + 1) / slices)};
+      } else if (slice + 1 == slices && (family.stored || family.last > group.last)) {
+        holds.end = rows;
+      }
+      holds.end = std::max(holds.end, done[k]);
+      SlicePart &part = group.parts[slice][k];
+      part.holds = holds, part.computes = {done[k], holds.end}, done[k] = holds.end;
+      if (part.computes.isEmpty()) {
+        continue;
+      }
+      for (const Use &use : op.uses) {
+        uint32_t height = uint32_t(plan.families()[use.family].view.sizes[2]);
+        if (use.access != Access::write && (group.holds(use.family) || plan.families()[use.family].stays)) {
+          RowRange &need = needs[use.family];
+          need = unionOf(need, rowsRead(op.op, use.value, height, part.computes));
+        }
+      }
+    }
+  }
+}
+
+/// Bytes of a lane that an op needs for each row beside its operands and result: raw sums, say.
+uint64_t GroupPlan::temporariesOf(uint32_t number) const {
+  const ValuePlan::OpUses &op = plan.ops()[number];
+  uint64_t values = 0;
+  for (const Use &use : op.uses) {
+    const Family &family = plan.families()[use.family];
+    values += rowBytes(family, chip) * uint64_t(family.view.sizes[2]);
+  }
+  return op.used > values ? (op.used - values) / rowsOf(number) : 0;
+}
+
+/// Bytes of a lane that the slices need, estimated.
+uint64_t GroupPlan::bytesOf(const SliceGroup &group) const {
+  uint64_t bytes = 0, temporaries = 0;
+  for (uint32_t k = 0; k <= group.last - group.first; ++k) {
+    const ValuePlan::OpUses &op = plan.ops()[group.first + k];
+    bytes += op.kept;
+    uint32_t holds = 0, computes = 0;
+    for (const std::vector<SlicePart> &slice : group.parts) {
+      // While rows move to the next buffer, both are there.
+      bool moves = slice[k].holds.begin < slice[k].computes.begin && !slice[k].computes.isEmpty();
+      holds = std::max(holds, slice[k].holds.size() * (moves ? 2 : 1));
+      computes = std::max(computes, slice[k].computes.size());
+    }
+    temporaries = std::max(temporaries, temporariesOf(group.first + k) * computes);
+    for (const Use &use : op.uses) {
+      const Family &family = plan.families()[use.family];
+      bool isWrite = use.access == Access::write;
+      if (family.stays || (group.holds(use.family) && !isWrite)) {
+        continue;
+      }
+      if (isWrite && group.holds(use.family) && family.first != group.first + k) {
+        continue; // its channels are in the buffer of the first
+      }
+      const RowRange inside{1u << 10, (1u << 10) + computes};
+      uint32_t tile = isWrite ? computes : rowsRead(op.op, use.value, 1u << 20, inside).size();
+      bytes += (group.holds(use.family) ? holds : 2 * tile) * rowBytes(family, chip); // two tiles on their way
+    }
+  }
+  return bytes + temporaries;
+}
+
+/// Cycles that a group spares: of traffic, less what slices cost.
+double GroupPlan::sparedBy(const SliceGroup &group) const {
+  double bytes = 0, cycles = 0;
+  for (uint32_t op = group.first; op <= group.last; ++op) {
+    for (const Use &use : plan.ops()[op].uses) {
+      const Family &family = plan.families()[use.family];
+      if (group.holds(use.family)) {
+        bytes += use.access == Access::write ? (family.stored || family.last > group.last ? 0 : double(use.bytes))
+                                             : double(use.bytes);
+      }
+    }
+    cycles += double(group.slices) * (chip.issueCycles + chip.matrixFill);
+    unsigned result = plan.ops()[op].uses.front().family;
+    bool opens = group.holds(result) && plan.families()[result].first == op;
+    for (uint32_t slice = 1; opens && slice < group.slices; ++slice) {
+      const SlicePart &part = group.parts[slice][op - group.first];
+      double again = double(part.computes.begin) - double(std::min(part.holds.begin, part.computes.begin));
+      cycles +=
+          again > 0 ? chip.dmaLatency + again * double(rowBytes(plan.families()[result], chip)) / chip.portBytes : 0;
+    }
+  }
+  return bytes / chip.ddrBytesPerCycle() - cycles;
+}
+
+/// Finds the fewest slices, at least |least|, that fit; false where none do.
+bool GroupPlan::fits(SliceGroup &group, uint32_t least) const {
+  uint64_t room = chip.laneBytes;
+  uint32_t rows = UINT32_MAX;
+  for (uint32_t op = group.first; op <= group.last; ++op) {
+    room = std::min(room, chip.laneBytes - std::min<uint64_t>(chip.laneBytes, plan.bytesAt(op)));
+    rows = std::min(rows, rowsOf(op));
+  }
+  for (uint32_t slices : kSlices) {
+    if (slices < least || slices > rows) {
+      continue;
+    }
+    findParts(group, slices);
+    if (double(bytesOf(group)) <= kFilled * double(room)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+GroupPlan::GroupPlan(const ValuePlan &plan, const Chip &chip, bool parts) : plan(plan), chip(chip), parts(parts) {
+  uint32_t count = uint32_t(plan.ops().size());
+  std::vector<double> best(count + 1, 0); // spared by groups among the first ops
+  std::vector<std::optional<SliceGroup>> ending(count + 1);
+  for (uint32_t end = 1; end <= count; ++end) {
+    best[end] = best[end - 1];
+    uint64_t kept = 0;
+    for (uint32_t first = end; first-- > 0 && end - first <= kMostOps && canSlice(first);) {
+      kept += plan.ops()[first].kept;
+      SliceGroup group{first, end - 1};
+      if (kept > chip.laneBytes || !findFamilies(group) || !fits(group, 0)) {
+        continue;
+      }
+      double spared = sparedBy(group);
+      if (spared > 0 && best[first] + spared > best[end]) {
+        best[end] = best[first] + spared, ending[end] = std::move(group);
+      }
+    }
+  }
+  for (uint32_t end = count; end > 0;) {
+    if (ending[end] && best[end] > best[end - 1]) {
+      chosen.push_back(*ending[end]);
+      end = ending[end]->first;
+    } else {
+      --end;
+    }
+  }
+}
+
+GroupPlan::GroupPlan(const ValuePlan &plan, const Chip &chip, llvm::ArrayRef<Decisions::Group> groups)
+    : plan(plan), chip(chip) {
+  for (const Decisions::Group &each : groups) {
+    SliceGroup group{each.first, each.last};
+    bool isFree = llvm::none_of(
+        chosen, [&](const SliceGroup &other) { return each.first <= other.last && other.first <= each.last; });
+    bool inside = each.first <= each.last && each.last < plan.ops().size() && each.slices > 1;
+    if (isFree && inside &&
+        llvm::all_of(llvm::seq(each.first, each.last + 1), [&](uint32_t op) { return canSlice(op); }) &&
+        findFamilies(group) && fits(group, each.slices)) {
+      chosen.push_back(std::move(group));
+    }
+  }
+}
+
+bool GroupPlan::hasParts() const {
+  return llvm::any_of(chosen, [&](const SliceGroup &group) {
+    return llvm::any_of(group.families, [&](unsigned family) { return plan.families()[family].writers > 1; });
+  });
+}
+
+void GroupPlan::recheck() {
+  llvm::erase_if(chosen, [&](const SliceGroup &group) {
+    SliceGroup now{group.first, group.last};
+    return !findFamilies(now) || now.families != group.families;
+  });
+}
+
+const SliceGroup *GroupPlan::at(uint32_t op) const {
+  auto found = llvm::find_if(chosen, [&](const SliceGroup &group) { return group.first == op; });
+  return found == chosen.end() ? nullptr : &*found;
+}
+
+bool GroupPlan::refine(const std::set<uint32_t> &ops) {
+  bool found = false;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    SliceGroup &group = chosen[i];
+    auto op = ops.lower_bound(group.first);
+    if (op == ops.end() || *op > group.last) {
+      continue;
+    }
+    found = true;
+    if (!fits(group, group.slices + 1) || sparedBy(group) <= 0) {
+      chosen.erase(chosen.begin() + int64_t(i--));
+    }
+  }
+  return found;
+}
+
+} // namespace tessera::npu

@@ -1,0 +1,257 @@
+//===- PlanMemory.cpp - Addresses in local memory -------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/PlanMemory.h"
+
+#include "bmodel/npu/latency.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace bmodel::npu;
+
+namespace tessera::npu {
+namespace {
+
+constexpr uint64_t kOffsetMask = (uint64_t(1) << kBufferShift) - 1;
+
+uint64_t bufferOf(const Tensor &tensor) { return tensor.offset >> kBufferShift; }
+
+/// The buffer that a load writes; 0: none.
+uint64_t targetOf(const Descriptor &load) {
+  Operand operands[kMostOperands];
+  operandsOf(load, operands);
+  return operands[0].tensor.region == Region::local ? bufferOf(operands[0].tensor) : 0;
+}
+
+/// Takes a range out of the gaps; those that are left with less than |bytes| are none.
+template <typename Range>
+void subtract(std::vector<Range> &gaps, const Range &range, uint64_t bytes) {
+  for (size_t i = 0; i < gaps.size(); ++i) {
+    Range gap = gaps[i];
+    if (range.end <= gap.begin || range.begin >= gap.end) {
+      continue;
+    }
+    Range below{gap.begin, range.begin}, above{range.end, gap.end};
+    bool hasBelow = range.begin >= gap.begin + bytes, hasAbove = gap.end >= range.end + bytes;
+    if (hasBelow && hasAbove) {
+      gaps[i] = below;
+      gaps.insert(gaps.begin() + ++i, above);
+    } else if (hasBelow || hasAbove) {
+      gaps[i] = hasBelow ? below : above;
+    } else {
+      gaps.erase(gaps.begin() + i--);
+    }
+  }
+}
+
+} // namespace
+
+MemoryPlan::MemoryPlan(const Stream &stream, uint32_t inputs, bool prefetch, bool apart)
+    : stream(stream), inputs(inputs), apart(apart), uses(std::max<size_t>(stream.buffers.size(), 1)),
+      alive(stream.steps.size()) {
+  findUses();
+  std::vector<uint64_t> order;
+  for (uint64_t buffer = 1; buffer < uses.size(); ++buffer) {
+    if (uses[buffer].used()) {
+      order.push_back(buffer);
+    }
+  }
+  llvm::stable_sort(order, [&](uint64_t a, uint64_t b) { return sizeOf(a) > sizeOf(b); });
+  for (uint64_t buffer : order) {
+    place(buffer);
+  }
+  if (prefetch && failed.empty()) {
+    prefetchAll();
+  }
+}
+
+uint64_t MemoryPlan::sizeOf(uint64_t buffer) const {
+  return llvm::alignTo(stream.buffers[buffer], std::max<uint64_t>(stream.chip.portBytes, 8));
+}
+
+bool MemoryPlan::isGiven(const Descriptor &command) const {
+  if (command.header.opcode == Opcode::fill) {
+    return true;
+  }
+  if (command.header.opcode != Opcode::copy) {
+    return false;
+  }
+  Region region = command.as<copy_command>().x.region;
+  return region == Region::constants || (region >= Region::io && uint32_t(region) - uint32_t(Region::io) < inputs);
+}
+
+size_t MemoryPlan::positionOf(const Descriptor &load, size_t step) const {
+  uint64_t target = targetOf(load);
+  return target && uses[target].movable ? uses[target].loadAt : step - (stream.steps[step].early ? 1 : 0);
+}
+
+/// |given|: it is a load that depends on nothing.
+void MemoryPlan::touch(const Descriptor &command, size_t position, bool given) {
+  Operand operands[kMostOperands];
+  for (size_t k = 0, number = operandsOf(command, operands); k < number; ++k) {
+    if (operands[k].tensor.region != Region::local) {
+      continue;
+    }
+    Use &use = uses[bufferOf(operands[k].tensor)];
+    use.first = std::min(use.first, position), use.last = std::max(use.last, position);
+    use.movable = use.movable && (given || !operands[k].written);
+  }
+}
+
+void MemoryPlan::findUses() {
+  // First who may move, then where the loads of the others stand.
+  for (bool known : {false, true}) {
+    for (size_t step = 0; step < stream.steps.size(); ++step) {
+      const Step &each = stream.steps[step];
+      for (const Descriptor &load : each.loads) {
+        uint64_t target = targetOf(load);
+        bool moves = known && target && uses[target].movable;
+        touch(load, moves || !known ? step : step - (each.early ? 1 : 0), isGiven(load));
+      }
+      for (const Descriptor &command : each.computes) {
+        touch(command, step, false);
+      }
+      // While it is stored, the tile behind it is computed.
+      bool overlaps = apart && step + 1 < stream.steps.size() && stream.steps[step + 1].early;
+      for (const Descriptor &command : each.stores) {
+        touch(command, step, false);
+        touch(command, step + (overlaps ? 1 : 0), false);
+      }
+    }
+    for (Use &use : uses) {
+      if (!known && use.used()) {
+        use.first = SIZE_MAX, use.last = 0;
+      }
+      use.loadAt = use.first;
+    }
+  }
+}
+
+void MemoryPlan::subtractStep(std::vector<Range> &gaps, size_t step, uint64_t bytes) const {
+  for (size_t i = 0; i < alive[step].size() && !gaps.empty(); ++i) {
+    subtract(gaps, alive[step][i], bytes);
+  }
+}
+
+std::vector<MemoryPlan::Range> MemoryPlan::gapsOf(size_t first, size_t last, uint64_t bytes) const {
+  std::vector<Range> gaps = {{0, stream.chip.laneBytes}};
+  if (bytes > stream.chip.laneBytes) {
+    gaps.clear();
+  }
+  for (size_t step = first; step <= last && !gaps.empty(); ++step) {
+    subtractStep(gaps, step, bytes);
+  }
+  return gaps;
+}
+
+void MemoryPlan::place(uint64_t buffer) {
+  Use &use = uses[buffer];
+  std::vector<Range> gaps = gapsOf(use.first, use.last, sizeOf(buffer));
+  if (gaps.empty()) {
+    failed.push_back({buffer, use.first, use.last});
+    return;
+  }
+  use.offset = gaps.front().begin;
+  for (size_t step = use.first; step <= use.last; ++step) {
+    alive[step].push_back({use.offset, use.offset + sizeOf(buffer)});
+  }
+}
+
+/// Moves the loads of a buffer forward from |step|: as far as there is room for it, but not to where the DMA has still
+/// other work.
+void MemoryPlan::hoist(Use &use, uint64_t bytes, size_t step) {
+  for (size_t at = use.first; at <= use.last; ++at) {
+    llvm::erase_if(alive[at], [&](Range range) { return range.begin == use.offset; });
+  }
+  std::vector<Range> gaps = gapsOf(step, use.last, bytes);
+  size_t first = step;
+  while (first > 0 && begins[first] > dmaFree) {
+    std::vector<Range> left = gaps;
+    subtractStep(left, first - 1, bytes);
+    if (left.empty()) {
+      break;
+    }
+    gaps = std::move(left), --first;
+  }
+  auto tightest = llvm::min_element(gaps, [](Range a, Range b) { return a.end - a.begin < b.end - b.begin; });
+  use.offset = tightest->begin, use.first = use.loadAt = first;
+  for (size_t at = use.first; at <= use.last; ++at) {
+    alive[at].push_back({use.offset, use.offset + bytes});
+  }
+}
+
+void MemoryPlan::prefetchAll() {
+  auto cyclesOf = [&](const std::vector<Descriptor> &commands) {
+    double cycles = 0;
+    for (const Descriptor &command : commands) {
+      cycles += costOf(command, stream.chip).cycles;
+    }
+    return cycles;
+  };
+  double computeFree = 0;
+  begins.assign(stream.steps.size(), 0);
+  for (size_t step = 0; step < stream.steps.size(); ++step) {
+    begins[step] = computeFree;
+    double loaded = 0;
+    for (const Descriptor &load : stream.steps[step].loads) {
+      uint64_t target = targetOf(load);
+      Use *use = target && uses[target].movable ? &uses[target] : nullptr;
+      if (use && use->first == step && use->loadAt == step) {
+        hoist(*use, sizeOf(target), step);
+      }
+      dmaFree =
+          std::max(dmaFree, begins[use ? use->loadAt : positionOf(load, step)]) + costOf(load, stream.chip).cycles;
+      loaded = dmaFree;
+    }
+    begins[step] = std::max(computeFree, loaded);
+    computeFree = begins[step] + cyclesOf(stream.steps[step].computes);
+    dmaFree += cyclesOf(stream.steps[step].stores);
+  }
+}
+
+std::vector<Descriptor> MemoryPlan::commands() const {
+  std::vector<std::vector<Descriptor>> loads(stream.steps.size());
+  std::vector<Descriptor> made;
+  auto add = [&](std::vector<Descriptor> &to, const Descriptor &command, uint32_t layer) {
+    to.push_back(command);
+    to.back().header.layer = layer;
+    for (const FieldText &field : findCommand(command.header.opcode)->fields) {
+      Tensor tensor;
+      if (llvm::StringRef(field.type) != "Tensor") {
+        continue;
+      }
+      std::memcpy(&tensor, command.body + field.offset, sizeof tensor);
+      if (tensor.region == Region::local) {
+        tensor.offset = uses[bufferOf(tensor)].offset + (tensor.offset & kOffsetMask) - kBufferBegin;
+        std::memcpy(to.back().body + field.offset, &tensor, sizeof tensor);
+      }
+    }
+  };
+  for (size_t step = 0; step < stream.steps.size(); ++step) {
+    for (const Descriptor &load : stream.steps[step].loads) {
+      add(loads[positionOf(load, step)], load, stream.steps[step].layer);
+    }
+  }
+  for (size_t step = 0; step < stream.steps.size(); ++step) {
+    const Step &each = stream.steps[step];
+    made.insert(made.end(), loads[step].begin(), loads[step].end());
+    for (const auto *part : {&each.computes, &each.stores}) {
+      for (const Descriptor &command : *part) {
+        add(made, command, each.layer);
+      }
+    }
+  }
+  return made;
+}
+
+uint64_t MemoryPlan::peak() const {
+  uint64_t most = 0;
+  for (const std::vector<Range> &ranges : alive) {
+    most = std::max(most, std::accumulate(ranges.begin(), ranges.end(), uint64_t(0),
+                                          [](uint64_t sum, Range range) { return sum + range.end - range.begin; }));
+  }
+  return most;
+}
+
+} // namespace tessera::npu

@@ -1,0 +1,156 @@
+//===- Planes.cpp - Kernels of three dims on the NPU ----------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Planes of a volume are images. What a kernel sees of several of them lies together in local memory, so that one
+// command sums it all, exactly as one of two dims: as channels, kernel plane by kernel plane; or, where each channel is
+// by itself, as rows, kernel plane by kernel plane and kernel row by kernel row for each row of the result.
+//===----------------------------------------------------------------------===//
+#include "codegen/Npu/Product.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace bmodel::npu;
+
+namespace tessera::npu {
+namespace {
+
+/// The results [low, end) of those from some one on that see a position of x with a tap, and that which the first sees.
+struct Seen {
+  uint32_t low = 0, end = 0, position = 0;
+
+  uint32_t count() const { return end - low; }
+};
+
+/// |size|: positions of x; |tap|: how far that of the tap is from the first one of a window, less the padding.
+Seen seenWith(int64_t tap, uint32_t begin, uint32_t count, uint32_t step, uint32_t size) {
+  int64_t first = int64_t(begin) * step + tap;
+  int64_t low = first >= 0 ? 0 : int64_t(llvm::divideCeil(uint64_t(-first), uint64_t(step)));
+  int64_t end = first >= size ? 0 : std::min<int64_t>(count, (int64_t(size) - 1 - first) / step + 1);
+  return low < end ? Seen{uint32_t(low), uint32_t(end), uint32_t(first + low * step)} : Seen();
+}
+
+/// Every |step|-th of one dim, |count| of them.
+Place every(Place place, unsigned dim, uint32_t begin, uint32_t step, uint32_t count, const Chip &chip) {
+  Place made = slice(place, dim, begin, count, chip);
+  made.tensor.strides[dim] *= int32_t(step);
+  return made;
+}
+
+/// Makes what a tile's windows see of x.
+class PlaneLoader {
+public:
+  PlaneLoader(const Product &product, Place x, const Shape &begin, const Shape &size, const Chip &chip, Area &area,
+              Tile &tile)
+      : product(product), x(x), begin(begin), size(size), chip(chip), area(area), tile(tile) {}
+
+  Place run() {
+    const Depth &depth = product.depth;
+    uint32_t planes = depth.kernel, channels = x.dim(1);
+    rows = rowsOf(product.window, x.dim(2), begin.dims[2], size.dims[2]);
+    bool byRows = product.isDepthwise();
+    uint32_t taps = planes * product.window.kernel[0];
+    Shape shape{
+        {size.dims[0], byRows ? channels : channels * planes, byRows ? size.dims[2] * taps : rows.size, x.dim(3)}};
+    uint16_t lane = area.lane;
+    area.lane = byRows ? lane : 0; // the matrix unit takes x from any lane
+    if (!x.isLocal() && (planes > depth.step || byRows)) {
+      loadOncePerTile();
+    }
+    made = area.allocate(shape, x.tensor.type);
+    area.lane = lane;
+    at = tile.loads.size();
+    for (uint32_t k = 0; k < planes; ++k) {
+      Seen seen = seenWith(int64_t(k) * depth.dilation - depth.padding, begin.dims[0], size.dims[0], depth.step,
+                           product.x.dim(0));
+      isPadded = isPadded || seen.count() < size.dims[0];
+      if (seen.count()) {
+        byRows ? addRows(k, seen) : addChannels(k, seen);
+      }
+    }
+    addPadding();
+    return made;
+  }
+
+private:
+  /// Planes and rows that the tile sees; positions count from there on.
+  void loadOncePerTile() {
+    Window along;
+    along.kernel[0] = uint8_t(product.depth.kernel), along.step[0] = uint8_t(product.depth.step);
+    along.dilation[0] = uint8_t(product.depth.dilation), along.padding[0] = int16_t(product.depth.padding);
+    Rows seen = rowsOf(along, x.dim(0), begin.dims[0], size.dims[0]);
+    x = load(slice(slice(x, 0, seen.begin, seen.size, chip), 2, rows.begin, rows.size, chip), area, tile);
+    droppedPlanes = seen.begin, droppedRows = rows.begin;
+  }
+
+  void addChannels(uint32_t k, Seen seen) {
+    uint32_t planes = product.depth.kernel, channels = product.x.dim(1) / product.groups;
+    Place from = every(x, 0, seen.position - droppedPlanes, product.depth.step, seen.count(), chip);
+    from = slice(from, 2, rows.begin - droppedRows, rows.size, chip);
+    Place to = slice(made, 0, seen.low, seen.count(), chip);
+    for (uint32_t group = 0; group * channels < x.dim(1); ++group) {
+      copy(slice(to, 1, (group * planes + k) * channels, channels, chip),
+           slice(from, 1, group * channels, channels, chip));
+    }
+  }
+
+  void addRows(uint32_t k, Seen seen) {
+    const Window &window = product.window;
+    uint32_t kernel = window.kernel[0], taps = product.depth.kernel * kernel;
+    Place planes = every(x, 0, seen.position - droppedPlanes, product.depth.step, seen.count(), chip);
+    Place to = slice(made, 0, seen.low, seen.count(), chip);
+    for (uint32_t i = 0; i < kernel; ++i) {
+      Seen row = seenWith(int64_t(i) * window.dilation[0] - window.padding[0], begin.dims[2], size.dims[2],
+                          window.step[0], product.x.dim(2));
+      isPadded = isPadded || row.count() < size.dims[2];
+      if (row.count()) {
+        copy(every(to, 2, row.low * taps + k * kernel + i, taps, row.count(), chip),
+             every(planes, 2, row.position - droppedRows, window.step[0], row.count(), chip));
+      }
+    }
+  }
+
+  void copy(const Place &to, const Place &from) {
+    copy_command command;
+    command.x = from.tensor, command.y = to.tensor, command.shape = to.shape;
+    tile.loads.push_back(encode(command));
+  }
+
+  /// Before all copies.
+  void addPadding() {
+    if (isPadded) {
+      fill_command fill;
+      fill.y = made.tensor, fill.shape = made.shape;
+      fill.value = uint32_t(int32_t(product.window.padValue)) & (sizeOf(made.tensor.type) == 1 ? 0xff : 0xffff);
+      tile.loads.insert(tile.loads.begin() + int64_t(at), encode(fill));
+    }
+  }
+
+  const Product &product;
+  Place x, made;
+  const Shape &begin, &size;
+  const Chip &chip;
+  Area &area;
+  Tile &tile;
+  Rows rows = {};
+  uint32_t droppedPlanes = 0, droppedRows = 0; ///< of x, which is then in local memory
+  size_t at = 0;
+  bool isPadded = false;
+};
+
+} // namespace
+
+Place loadPlanes(const Product &product, const Place &x, const Shape &begin, const Shape &size, const Chip &chip,
+                 Area &area, Tile &tile) {
+  return PlaneLoader(product, x, begin, size, chip, area, tile).run();
+}
+
+Window windowOfPlanes(const Product &product) {
+  Window window = product.window;
+  if (product.isDepthwise()) {
+    window.kernel[0] = window.step[0] = uint8_t(product.depth.kernel * window.kernel[0]);
+    window.dilation[0] = 1, window.padding[0] = 0;
+  }
+  return window;
+}
+
+} // namespace tessera::npu

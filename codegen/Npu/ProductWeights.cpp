@@ -1,0 +1,125 @@
+//===- ProductWeights.cpp - Constants of products as the NPU takes them ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Emitter.h"
+#include "codegen/Npu/Product.h"
+
+#include "llvm/ADT/bit.h"
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+
+namespace tessera::npu {
+using bmodel::npu::Output;
+using bmodel::npu::Type;
+namespace {
+
+Type elementOf(Value value) {
+  return typeOf(cast<RankedTensorType>(value.getType()).getElementType()).value_or(Type::i32);
+}
+
+} // namespace
+
+llvm::Error checkProduct(Value x, Value w, const Chip &chip) {
+  bool sumsFloats = bmodel::npu::isFloat(elementOf(x));
+  if (!sumsFloats && bmodel::npu::isFloat(elementOf(w))) {
+    return refuse("multiplies integers by floats, which is not emitted yet");
+  }
+  if (sumsFloats && !chip.computes("bf16") && !chip.computes("f16")) {
+    return refuse("multiplies floats, which the chip's matrix unit does not");
+  }
+  return llvm::Error::success();
+}
+
+std::vector<char> foldRows(llvm::ArrayRef<char> bytes, size_t outputs, size_t channels, size_t rows, size_t columns) {
+  std::vector<char> folded(bytes.size());
+  for (size_t o = 0; o < outputs; ++o) {
+    for (size_t c = 0; c < channels; ++c) {
+      for (size_t k = 0; k < rows; ++k) {
+        std::memcpy(&folded[((o * rows + k) * channels + c) * columns],
+                    &bytes[((o * channels + c) * rows + k) * columns], columns);
+      }
+    }
+  }
+  return folded;
+}
+
+std::vector<char> orderWeights(std::vector<char> bytes, size_t outputs, size_t channels, size_t taps, size_t size) {
+  if (taps == 1) {
+    return bytes;
+  }
+  std::vector<char> ordered(bytes.size());
+  for (size_t o = 0; o < outputs; ++o) {
+    for (size_t t = 0; t < taps; ++t) {
+      for (size_t c = 0; c < channels; ++c) {
+        std::memcpy(&ordered[((o * taps + t) * channels + c) * size], &bytes[((o * channels + c) * taps + t) * size],
+                    size);
+      }
+    }
+  }
+  return ordered;
+}
+
+/// Scales of one number for each output are factors of the sums; the bias comes before these.
+bool ProductConstants::setFactors(Product &product, llvm::ArrayRef<float> scales) const {
+  std::vector<int32_t> bias = product.bias, factors;
+  bool isFree = !product.stage || (product.stage->factor == 1 && !(product.stage->flags & Output::perChannel));
+  if (order.groups() != 1 || !isFree) {
+    return false;
+  }
+  for (auto [o, scale] : llvm::enumerate(scales)) {
+    float before = bias.empty() ? 0 : llvm::bit_cast<float>(bias[o]) / scale;
+    if (!std::isnormal(scale) || !std::isfinite(before)) {
+      return false;
+    }
+    if (!bias.empty()) {
+      bias[o] = llvm::bit_cast<int32_t>(before);
+    }
+    factors.push_back(llvm::bit_cast<int32_t>(scale));
+  }
+  product.bias = std::move(bias), product.factors = std::move(factors);
+  if (product.stage) {
+    product.stage->flags |= Output::perChannel;
+  }
+  return true;
+}
+
+llvm::Error ProductConstants::setParameters(Product &product) const {
+  if (bias) {
+    llvm::Expected<std::vector<int32_t>> values = constantValues<int32_t>(bias, "a bias");
+    if (!values) {
+      return values.takeError();
+    }
+    product.bias = std::move(*values);
+  }
+  product.weightType = elementOf(w);
+  if (!scales) {
+    return product.sumsFloats() && !bmodel::npu::isFloat(product.weightType)
+               ? refuse("multiplies floats by integers without scales, which is not emitted yet")
+               : llvm::Error::success();
+  }
+  llvm::Expected<std::vector<float>> values = constantValues<float>(scales, "scales");
+  if (!values) {
+    return values.takeError();
+  }
+  product.weightType = setFactors(product, *values) ? Type::i8 : Type::f32;
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<char>> ProductConstants::weights(Type type) const {
+  llvm::Expected<std::vector<char>> bytes = constantValues<char>(w, "a second operand");
+  if (!bytes || type == elementOf(w)) {
+    return bytes;
+  }
+  llvm::Expected<std::vector<float>> factors = constantValues<float>(scales, "scales");
+  if (!factors) {
+    return factors.takeError();
+  }
+  llvm::ArrayRef<int8_t> integers(reinterpret_cast<const int8_t *>(bytes->data()), bytes->size());
+  std::vector<float> floats = order.apply(integers, *factors);
+  std::vector<char> made(floats.size() * sizeof(float));
+  std::memcpy(made.data(), floats.data(), made.size());
+  return made;
+}
+
+} // namespace tessera::npu

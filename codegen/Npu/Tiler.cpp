@@ -1,0 +1,328 @@
+//===- Tiler.cpp - Cutting an op into what fits local memory --------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Tiler.h"
+
+#include "bmodel/npu/latency.h"
+#include "codegen/Npu/Outlets.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace bmodel::npu;
+using llvm::ArrayRef;
+
+namespace tessera::npu {
+namespace {
+
+/// Tiles of an op that let the queues overlap well; how many latencies of the DMA each moves at least; and what all of
+/// them may move more than fewer would.
+constexpr double kGoodTiles = 8, kLeastMove = 8, kMostRepeated = 1.2;
+
+/// Halves the first of the dims that can be cut still.
+bool shrink(Shape &size, const Shape &granule, ArrayRef<unsigned> dims) {
+  for (unsigned dim : dims) {
+    uint32_t unit = granule.dims[dim];
+    if (unit && size.dims[dim] > unit) {
+      uint32_t units = uint32_t(llvm::divideCeil(size.dims[dim], unit));
+      size.dims[dim] = (units + 1) / 2 * unit;
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Calls visit(begin, size) for every tile.
+template <typename Visit>
+void eachTile(const Shape &whole, const Shape &step, Visit visit) {
+  Shape begin{{0, 0, 0, 0}};
+  for (begin.dims[1] = 0; begin.dims[1] < whole.dims[1]; begin.dims[1] += step.dims[1]) {
+    for (begin.dims[0] = 0; begin.dims[0] < whole.dims[0]; begin.dims[0] += step.dims[0]) {
+      for (begin.dims[2] = 0; begin.dims[2] < whole.dims[2]; begin.dims[2] += step.dims[2]) {
+        for (begin.dims[3] = 0; begin.dims[3] < whole.dims[3]; begin.dims[3] += step.dims[3]) {
+          Shape size;
+          for (int i = 0; i < 4; ++i) {
+            size.dims[i] = std::min(step.dims[i], whole.dims[i] - begin.dims[i]);
+          }
+          visit(begin, size);
+        }
+      }
+    }
+  }
+}
+
+double countTiles(const Shape &whole, const Shape &step) {
+  double count = 1;
+  for (int i = 0; i < 4; ++i) {
+    count *= double(llvm::divideCeil(whole.dims[i], step.dims[i]));
+  }
+  return count;
+}
+
+bool isWhole(const Shape &whole, const Shape &step) {
+  return std::equal(std::begin(whole.dims), std::end(whole.dims), std::begin(step.dims));
+}
+
+} // namespace
+
+Tiler::Fit Tiler::tryTile(const Shape &size, BuildTile build) {
+  size_t buffers = stream.buffers.size();
+  Area area(stream);
+  Tile tile;
+  build(Shape{{0, 0, 0, 0}}, size, area, tile);
+  stream.buffers.resize(buffers);
+  double moves = 0;
+  for (const auto *part : {&tile.loads, &tile.stores}) {
+    for (const Descriptor &command : *part) {
+      moves += area.used ? costOf(command, stream.chip).cycles : 0;
+    }
+  }
+  return {area.used, area.kept, area.fixed, moves};
+}
+
+/// Makes all tiles of one size; false if one does not fit.
+bool Tiler::makeTiles(const Shape &whole, const Shape &step, bool two, BuildTile build, std::vector<Tile> &tiles) {
+  size_t buffers = stream.buffers.size();
+  uint64_t used = 0, kept = 0, fixed = 0;
+  eachTile(whole, step, [&](const Shape &begin, const Shape &size) {
+    Area area(stream);
+    build(begin, size, area, tiles.emplace_back());
+    used = std::max(used, area.used), kept = std::max(kept, area.kept), fixed = std::max(fixed, area.fixed);
+  });
+  bool fits = fixed + kept + (two && tiles.size() > 1 ? 2 : 1) * used <= budget;
+  if (!fits) {
+    tiles.clear(), stream.buffers.resize(buffers);
+  }
+  return fits;
+}
+
+/// Smaller tiles, as long as there are few and each of them moves for long: then loads, computation and stores of
+/// different ones overlap. Rows that several tiles see must not cost more than that is worth.
+Shape Tiler::inParts(const Shape &whole, Shape step, const Shape &granule, BuildTile build) {
+  double tiles = countTiles(whole, step), moves = tryTile(step, build).moves, least = tiles * moves;
+  while (tiles < kGoodTiles && moves > kLeastMove * stream.chip.dmaLatency) {
+    Shape part = step;
+    if (!shrink(part, granule, {0, 2, 3})) {
+      break;
+    }
+    tiles = countTiles(whole, part), moves = tryTile(part, build).moves;
+    if (tiles * moves > kMostRepeated * least) {
+      break;
+    }
+    step = part;
+  }
+  return step;
+}
+
+/// A tile at a border sees less of the input than those inside: that the first one fits is not enough. No tiles where
+/// none fit.
+std::vector<Tile> Tiler::cut(const Shape &whole, const Shape &granule, bool two, ArrayRef<unsigned> dims,
+                             BuildTile build) {
+  Shape step = whole;
+  std::vector<Tile> tiles;
+  while (true) {
+    Fit fit = tryTile(step, build);
+    bool halves = two && (!isWhole(whole, step) || fit.moves > kLeastMove * stream.chip.dmaLatency);
+    // Weights that leave room for the next ones can be loaded while these are in use.
+    Shape fewer = step;
+    uint64_t room = budget > fit.fixed ? budget - fit.fixed : budget;
+    bool keepsLess = two && fit.kept > room / (fit.used ? 2 : 4) && shrink(fewer, granule, {1});
+    bool cutsMore = two && fit.fixed == 0; // else all tiles see the same rows
+    if (fit.fixed + fit.kept + (halves ? 2 : 1) * fit.used <= budget && !keepsLess &&
+        makeTiles(whole, cutsMore ? inParts(whole, step, granule, build) : step, two, build, tiles)) {
+      return tiles;
+    }
+    if (keepsLess) {
+      step = fewer;
+    } else if (!shrink(step, granule, dims)) {
+      return {};
+    }
+  }
+}
+
+/// Cycles of tiles that overlap, about.
+double Tiler::cyclesOf(ArrayRef<Tile> tiles) const {
+  double moves = 0, computes = 0;
+  auto sum = [&](ArrayRef<Descriptor> commands) {
+    double cycles = 0;
+    for (const Descriptor &command : commands) {
+      cycles += costOf(command, stream.chip).cycles;
+    }
+    return cycles;
+  };
+  for (const Tile &tile : tiles) {
+    moves += sum(tile.loads) + sum(tile.stores), computes += sum(tile.computes);
+  }
+  return std::max(moves, computes) + std::min(sum(tiles.front().loads) + sum(tiles.back().stores), computes);
+}
+
+/// Rows are cut first, or channels: rows of the input that several tiles see, and planes that leave memory in short
+/// runs, can cost more than weights do.
+bool Tiler::appendCut(const Shape &whole, const Shape &granule, bool two, BuildTile build) {
+  std::vector<Tile> tiles = cut(whole, granule, two, {0, 2, 1, 3}, build);
+  if (tiles.size() > 1 && granule.dims[1] && whole.dims[1] > granule.dims[1]) {
+    std::vector<Tile> others = cut(whole, granule, two, {0, 1, 2, 3}, build);
+    if (!others.empty() && cyclesOf(others) < cyclesOf(tiles)) {
+      tiles = std::move(others);
+    }
+  }
+  if (tiles.empty()) {
+    return false;
+  }
+  stream.append(std::move(tiles), two);
+  return true;
+}
+
+/// One tile of all channels. Loads from outside may come before the computation of the step before.
+void Tiler::appendTurn(const Shape &whole, BuildTile build) {
+  Shape begin{{0, 0, turn->begin, 0}}, size = whole;
+  size.dims[2] = turn->end - turn->begin;
+  Area area(stream);
+  area.shared = &turn->shared, area.fillsShared = turn->isFirst;
+  Tile tile;
+  build(begin, size, area, tile);
+  bool early = !turn->isAlone && llvm::all_of(tile.loads, [](const Descriptor &load) {
+    return load.header.opcode == Opcode::copy && load.as<copy_command>().x.region != Region::local;
+  });
+  tile.loads.insert(tile.loads.begin(), turn->before.begin(), turn->before.end());
+  stream.append({tile}, false);
+  stream.steps.back().early = early;
+}
+
+llvm::Error Tiler::append(const Shape &whole, const Shape &granule, BuildTile build) {
+  if (surveys) {
+    Shape smallest;
+    for (int i = 0; i < 4; ++i) {
+      smallest.dims[i] = granule.dims[i] ? std::min(granule.dims[i], whole.dims[i]) : whole.dims[i];
+    }
+    Fit fit = tryTile(smallest, build);
+    Fit all = tryTile(whole, build);
+    least = std::max(least, fit.used + fit.kept + fit.fixed), used += all.used, kept += all.kept;
+    this->whole = whole, ++appends;
+    return llvm::Error::success();
+  }
+  if (turn) {
+    appendTurn(whole, build);
+    return llvm::Error::success();
+  }
+  if ((overlaps && appendCut(whole, granule, true, build)) || appendCut(whole, granule, false, build)) {
+    return llvm::Error::success();
+  }
+  return llvm::createStringError(
+      llvm::formatv("needs more than the {0} bytes of a lane for its smallest tile", stream.chip.laneBytes));
+}
+
+void Tiler::appendTiles(std::vector<Tile> tiles, uint64_t atLeast, uint64_t bytes) {
+  if (surveys) {
+    // An op that cuts itself runs in no group: it counts as cut twice.
+    least = std::max(least, atLeast), used += bytes, appends += 2;
+    return;
+  }
+  stream.append(std::move(tiles), overlaps);
+}
+
+Rows rowsOf(const Window &window, uint32_t rows, uint32_t begin, uint32_t size) {
+  int64_t first = int64_t(begin) * window.step[0] - window.padding[0];
+  int64_t last = first + int64_t(size - 1) * window.step[0] + int64_t(window.kernel[0] - 1) * window.dilation[0];
+  int64_t from = std::clamp<int64_t>(first, 0, rows - 1), to = std::clamp<int64_t>(last, from, rows - 1);
+  return {uint32_t(from), uint32_t(to - from + 1), int16_t(from - first)};
+}
+
+Place tileOf(Place place, const Shape &begin, const Shape &size, const Chip &chip) {
+  for (unsigned dim = 0; dim < 4; ++dim) {
+    place = slice(place, dim, begin.dims[dim], size.dims[dim], chip);
+  }
+  return place;
+}
+
+uint16_t laneOf(ArrayRef<Place> places) {
+  for (const Place &place : places) {
+    if (place.isLocal()) {
+      return place.tensor.lane;
+    }
+  }
+  return 0;
+}
+
+Place load(const Place &from, Area &area, Tile &tile, bool keep) {
+  if (from.isLocal()) {
+    return from;
+  }
+  Shape shape = from.shape;
+  for (int i : {0, 2, 3}) {
+    shape.dims[i] = from.tensor.strides[i] ? shape.dims[i] : 1;
+  }
+  Place to = keep ? area.keep(shape, from.tensor.type) : area.allocate(shape, from.tensor.type);
+  copy_command copy;
+  copy.y = to.tensor, copy.x = from.tensor, copy.shape = shape;
+  tile.loads.push_back(encode(copy));
+  for (int i : {0, 2, 3}) {
+    to.tensor.strides[i] = from.tensor.strides[i] || from.shape.dims[i] == 1 ? to.tensor.strides[i] : 0;
+  }
+  to.shape = from.shape;
+  return to;
+}
+
+Place loadOnce(const Place &from, const Shape &begin, Area &area, Tile &tile, std::optional<Place> &kept) {
+  if (area.shared) {
+    if (area.fillsShared) {
+      area.shared->push_back(load(from, area, tile, true));
+      return area.shared->back();
+    }
+    return (*area.shared)[area.nextShared++];
+  }
+  if (begin.dims[0] == 0 && begin.dims[2] == 0 && begin.dims[3] == 0) {
+    kept = load(from, area, tile, true);
+  }
+  return *kept;
+}
+
+Place loadPerLane(const Place &from, const Shape &begin, uint32_t channels, const Chip &chip, Area &area, Tile &tile,
+                  std::optional<Place> &kept) {
+  Place each = from;
+  uint16_t lane = std::exchange(area.lane, 0); // from there on channels would not lie in one plane
+  each.shape.dims[1] = lane ? chip.lanes : std::min(channels, chip.lanes);
+  Place made = loadOnce(each, begin, area, tile, kept);
+  area.lane = made.tensor.lane = lane;
+  made.tensor.strides[1] = 0, made.shape.dims[1] = channels;
+  return made;
+}
+
+Place resultOf(const Place &to, Area &area) { return to.isLocal() ? to : area.allocate(to.shape, to.tensor.type); }
+
+void store(Place local, const Place &to, Tile &tile) {
+  local.shape = to.shape;
+  for (const Outlet &outlet : to.outlets) {
+    llvm::append_range(tile.stores, outlet.commands(local, to.at));
+  }
+  const Tensor &target = to.isLocal() ? to.copy : to.tensor;
+  if (target.region == Region::none) {
+    return;
+  }
+  copy_command copy;
+  copy.y = target, copy.x = local.tensor, copy.shape = to.shape;
+  tile.stores.push_back(encode(copy));
+}
+
+Place repeated(Place place) {
+  place.tensor.strides[3] = 0;
+  return place;
+}
+
+void reduce(const Place &y, const Place &of, Reduction kind, Tile &tile) {
+  reduce_command command;
+  command.y = y.tensor, command.x = of.tensor, command.shape = of.shape, command.kind = uint8_t(kind);
+  tile.computes.push_back(encode(command));
+}
+
+void compute(Stream &stream, const Instructions &program, const Place &y, ArrayRef<Place> operands, Tile &tile) {
+  map_command map;
+  Tensor *fields[] = {&map.a, &map.b, &map.c, &map.d};
+  for (auto [field, operand] : llvm::zip(fields, operands)) {
+    *field = operand.tensor;
+  }
+  map.y = y.tensor, map.shape = y.shape;
+  stream.setProgram(map, program);
+  tile.computes.push_back(encode(map));
+}
+
+} // namespace tessera::npu
