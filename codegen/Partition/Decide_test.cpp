@@ -1,0 +1,113 @@
+//===- Decide_test.cpp - Phases that no other choice beats ----------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Partition/Decide.h"
+
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace tessera::partition;
+
+namespace {
+
+constexpr double kMicro = 1e-6;
+
+/// Ops one behind another; times in microseconds.
+Problem chain(const std::vector<std::pair<double, double>> &times, double transfer, double handOver) {
+  Problem problem;
+  problem.handOver = handOver * kMicro;
+  for (uint32_t i = 0; i < times.size(); ++i) {
+    problem.ops.push_back({times[i].first == kCannot ? kCannot : times[i].first * kMicro, times[i].second * kMicro});
+    problem.values.push_back({i, {}, transfer * kMicro});
+    if (i) {
+      problem.values[i - 1].consumers.push_back(i);
+    }
+  }
+  return problem;
+}
+
+std::string sidesOf(const Decision &decision) {
+  std::string text;
+  for (bool onHost : decision.onHost) {
+    text += onHost ? 'h' : 'n';
+  }
+  return text;
+}
+
+} // namespace
+
+TEST(Decide, OnlyWhatTheChipCannotGoesToTheHost) {
+  Decision made = decide(chain({{50, 900}, {50, 900}, {kCannot, 30}, {50, 900}}, 1, 20));
+  EXPECT_EQ(sidesOf(made), "nnhn");
+  EXPECT_EQ(made.phases, 3u);
+  EXPECT_NEAR(made.seconds / kMicro, 150 + 30 + 2 + 40, 1e-6);
+}
+
+TEST(Decide, CheapOpsStayWithTheirNeighbours) {
+  // Between two ops of the host a cheap one does not go and come back; a dear one does.
+  EXPECT_EQ(sidesOf(decide(chain({{50, 900}, {kCannot, 30}, {1, 5}, {kCannot, 30}, {50, 900}}, 1, 20))), "nhhhn");
+  EXPECT_EQ(sidesOf(decide(chain({{50, 900}, {kCannot, 30}, {50, 900}, {kCannot, 30}, {50, 900}}, 1, 20))), "nhnhn");
+  EXPECT_EQ(sidesOf(decide(chain({{50, 900}, {1, 5}, {1, 5}, {50, 900}}, 1, 20))), "nnnn");
+}
+
+TEST(Decide, EqualCostsGoToTheNpu) { EXPECT_EQ(sidesOf(decide(chain({{5, 5}, {5, 5}}, 1, 0))), "nn"); }
+
+TEST(Decide, PhasesHoldNoCycle) {
+  // 0 -> 1 -> 3 and 0 -> 3 with 1 on the host: 0 and 3 must not share a phase.
+  Problem problem = chain({{50, 900}, {kCannot, 30}, {50, 900}, {50, 900}}, 1, 20);
+  problem.values[1].consumers = {3}, problem.values[0].consumers = {1, 2, 3}, problem.values[2].consumers = {3};
+  Decision made = decide(problem);
+  EXPECT_EQ(sidesOf(made), "nhnn");
+  EXPECT_EQ(made.phase, (std::vector<uint32_t>{0, 1, 0, 2})); // 2 waits for nobody
+}
+
+TEST(Decide, FewPhasesWhereManyOpsCannotRun) {
+  // Two branches that each need the host in the middle: one phase of it serves both.
+  Problem problem;
+  problem.handOver = 20 * kMicro;
+  for (int branch = 0; branch < 2; ++branch) {
+    for (double npu : {50.0, kCannot, 50.0}) {
+      problem.ops.push_back({npu == kCannot ? kCannot : npu * kMicro, 900 * kMicro});
+    }
+  }
+  for (uint32_t producer : {0u, 1u, 3u, 4u}) {
+    problem.values.push_back({producer, {producer + 1}, kMicro});
+  }
+  Decision made = decide(problem);
+  EXPECT_EQ(sidesOf(made), "nhnnhn");
+  EXPECT_EQ(made.phases, 3u);
+}
+
+TEST(Decide, NearTheBestOfAllChoices) {
+  double worst = 1;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<std::pair<double, double>> times;
+    for (unsigned i = 0; i < 10; ++i) {
+      times.push_back({random() % 4 ? double(random() % 60) : kCannot, double(random() % 200)});
+    }
+    Problem problem = chain(times, double(random() % 10), double(random() % 40));
+    for (uint32_t i = 0; i + 2 < times.size(); ++i) {
+      if (random() % 3 == 0) {
+        problem.values[i].consumers.push_back(i + 2 + random() % (uint32_t(times.size()) - i - 2));
+      }
+    }
+    double best = kCannot;
+    for (uint32_t mask = 0; mask < 1u << times.size(); ++mask) {
+      std::vector<bool> onHost;
+      for (size_t i = 0; i < times.size(); ++i) {
+        onHost.push_back(mask >> i & 1);
+      }
+      best = std::min(best, arrange(problem, onHost).seconds);
+    }
+    Decision made = decide(problem);
+    EXPECT_GE(made.seconds, best * (1 - 1e-9));
+    worst = std::max(worst, made.seconds / best);
+    for (const Problem::Value &value : problem.values) {
+      for (uint32_t consumer : value.consumers) {
+        uint32_t from = made.phase[value.producer], to = made.phase[consumer];
+        EXPECT_TRUE(made.onHost[consumer] == made.onHost[value.producer] ? from <= to : from < to) << seed;
+      }
+    }
+  }
+  EXPECT_LT(worst, 1.2);
+}

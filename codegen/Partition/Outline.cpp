@@ -1,0 +1,69 @@
+//===- Outline.cpp - Subnets as functions of their own --------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Partition/Outline.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace tessera::partition {
+namespace {
+
+/// A constant, or a view of one, is made again where it is used.
+Value cloneConstant(OpBuilder &builder, Value value, IRMapping &mapping) {
+  if (Value known = mapping.lookupOrNull(value)) {
+    return known;
+  }
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands()) {
+    cloneConstant(builder, operand, mapping);
+  }
+  builder.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+} // namespace
+
+Outlined outline(func::FuncOp from, ArrayRef<Operation *> ops, ArrayRef<Value> inputs, ArrayRef<Value> outputs) {
+  Outlined made;
+  MLIRContext *context = from.getContext();
+  auto outer = from->getParentOfType<ModuleOp>();
+  made.module = ModuleOp::create(outer.getLoc());
+  (*made.module)->setDiscardableAttrs(outer->getDiscardableAttrDictionary());
+  OpBuilder builder(context);
+  builder.setInsertionPointToEnd(made.module->getBody());
+  auto typesOf = [](ArrayRef<Value> values) {
+    return llvm::map_to_vector(values, [](Value value) { return value.getType(); });
+  };
+  auto type = builder.getFunctionType(typesOf(inputs), typesOf(outputs));
+  made.function = func::FuncOp::create(builder, from.getLoc(), "main", type);
+  made.function->setDiscardableAttrs(from->getDiscardableAttrDictionary());
+  Block *body = made.function.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  IRMapping mapping;
+  mapping.map(inputs, body->getArguments());
+  for (Operation *op : ops) {
+    for (Value operand : op->getOperands()) {
+      if (!mapping.contains(operand)) {
+        cloneConstant(builder, operand, mapping);
+      }
+    }
+    made.origins[builder.clone(*op, mapping)] = op;
+  }
+  SmallVector<Value> results;
+  for (Value output : outputs) {
+    results.push_back(mapping.contains(output) ? mapping.lookup(output) : cloneConstant(builder, output, mapping));
+  }
+  func::ReturnOp::create(builder, from.getLoc(), results);
+  return made;
+}
+
+Operation *originOf(const Outlined &outlined, Operation *op) {
+  while (op && !outlined.origins.contains(op)) {
+    op = op->getNumResults() && !op->use_empty() ? *op->user_begin() : nullptr;
+  }
+  return op ? outlined.origins.lookup(op) : nullptr;
+}
+
+} // namespace tessera::partition

@@ -1,0 +1,27 @@
+//===- Outline.h - Subnets as functions of their own ------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_PARTITION_OUTLINE_H
+#define TESSERA_CODEGEN_PARTITION_OUTLINE_H
+
+#include "codegen/Partition/Partition.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace tessera::partition {
+
+/// A subnet as the function @main of a module of its own: inputs are arguments, outputs results, constants are there
+/// again.
+struct Outlined {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp function;
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> origins; ///< op of the function -> op that it is a copy of
+};
+
+Outlined outline(mlir::func::FuncOp from, llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> inputs,
+                 llvm::ArrayRef<mlir::Value> outputs);
+
+/// The op that |op| of the outlined function, or a copy that a pass put before one, comes from; null: none.
+mlir::Operation *originOf(const Outlined &outlined, mlir::Operation *op);
+
+} // namespace tessera::partition
+
+#endif // TESSERA_CODEGEN_PARTITION_OUTLINE_H
