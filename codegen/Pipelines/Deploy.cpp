@@ -82,15 +82,32 @@ void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
     byName[tensor.name] = &tensor;
   }
   for (auto &tensor : stage.tensors) {
-    bool isInteger = tensor->dtype == bmodel::DType::I8 || tensor->dtype == bmodel::DType::I16;
-    if (!isInteger || tensor->onnx_names.empty()) {
+    if (tensor->onnx_names.empty()) {
       continue;
     }
-    if (const quant::QuantizedTensor *quantized = byName.lookup(tensor->onnx_names.front())) {
-      tensor->quant = std::make_unique<bmodel::QuantDefT>();
-      tensor->quant->scales = {quantized->scale};
-      tensor->quant->zero_points = {quantized->zeroPoint};
+    bool isInteger = tensor->dtype == bmodel::DType::I8 || tensor->dtype == bmodel::DType::I16;
+    const std::string &name = tensor->onnx_names.front();
+    const quant::QuantizedTensor *quantized = isInteger ? byName.lookup(name) : nullptr;
+    auto factors = report.factors.find(name);
+    bool isScaled = factors != report.factors.end() && (quantized || !isInteger);
+    if (!quantized && !isScaled) {
+      continue;
     }
+    size_t axis = isScaled ? factors->second.axis : 0;
+    if (isScaled &&
+        (axis >= tensor->shape.size() || tensor->shape[axis].value() != int64_t(factors->second.factors.size()))) {
+      tensor->onnx_names.clear(); // of another shape: no real numbers can be told of it
+      continue;
+    }
+    tensor->quant = std::make_unique<bmodel::QuantDefT>();
+    tensor->quant->scales = {quantized ? quantized->scale : 1.0f};
+    if (isScaled) {
+      std::vector<float> scales = factors->second.factors;
+      llvm::for_each(scales, [&](float &scale) { scale *= tensor->quant->scales.front(); });
+      tensor->quant->scales = std::move(scales);
+      tensor->quant->axis = static_cast<int32_t>(axis);
+    }
+    tensor->quant->zero_points.assign(tensor->quant->scales.size(), quantized ? quantized->zeroPoint : 0);
   }
 }
 

@@ -12,7 +12,6 @@
 #include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopDialect.h"
 
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -28,6 +27,15 @@ Value rootOf(Value value) {
   return value;
 }
 
+std::unique_ptr<bmodel::StepDefT> copyStep(uint32_t from, uint32_t to) {
+  bmodel::CopyDefT copy;
+  copy.from = from, copy.to = to;
+  auto step = std::make_unique<bmodel::StepDefT>();
+  step->op.Set(copy);
+  step->writes = {to};
+  return step;
+}
+
 namespace {
 
 constexpr uint32_t kCodeSegment = 0, kConstantsSegment = 1;
@@ -38,11 +46,15 @@ public:
       : function(function), target(target), kernels(kernels), planned(planned) {}
 
   LogicalResult plan();
+  LogicalResult plan(const PartFrame &frame);
 
 private:
   void createFrame();
   LogicalResult addInputs();
   LogicalResult addOutputs();
+  void bindPorts(const PartFrame &frame);
+  LogicalResult addSteps();
+  LogicalResult addCopies(const PartFrame &frame);
   LogicalResult addStep(Operation *op);
 
   /// The slot of a value, made when first asked for.
@@ -65,14 +77,16 @@ private:
   llvm::DenseMap<Value, uint32_t> slots;
   llvm::DenseMap<int64_t, uint32_t> callerSlots; ///< number of a caller's memory -> the tensor that it is
   llvm::DenseMap<Value, size_t> writers;         ///< the step that completes a value
-  llvm::StringSet<> names;
+  llvm::StringSet<> ownNames;
+  llvm::StringSet<> *names = &ownNames;
+  uint32_t workspace = 0, constantsSegment = kConstantsSegment;
   llvm::StringMap<uint64_t> constantOffsets; ///< bytes of small constants -> offset
   llvm::DenseMap<const char *, uint64_t> weightOffsets;
 };
 
 std::string Planner::uniqueName(StringRef wanted) {
   std::string name = wanted.empty() ? "t" : wanted.str();
-  for (unsigned i = 0; !names.insert(wanted.empty() || i ? name + "#" + std::to_string(names.size()) : name).second;
+  for (unsigned i = 0; !names->insert(wanted.empty() || i ? name + "#" + std::to_string(names->size()) : name).second;
        ++i) {
   }
   return name;
@@ -132,7 +146,7 @@ LogicalResult Planner::addInputs() {
     unsigned index = argument.getArgNumber();
     auto name = function.getArgAttrOfType<StringAttr>(index, top::TopDialect::kNameAttr);
     std::string text = name ? name.str() : "input" + std::to_string(index);
-    names.insert(text);
+    names->insert(text);
     FailureOr<uint32_t> slot = addSlot(argument, text, bmodel::TensorRole::Input);
     if (failed(slot)) {
       return failure();
@@ -155,7 +169,7 @@ LogicalResult Planner::addOutputs() {
   for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
     auto name = function.getResultAttrOfType<StringAttr>(index, top::TopDialect::kNameAttr);
     std::string text = name ? name.str() : "output" + std::to_string(index);
-    names.insert(text);
+    names->insert(text);
     Value constant = device::getConstantRoot(value);
     FailureOr<uint32_t> slot =
         addSlot(value, text, constant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Output);
@@ -202,6 +216,7 @@ LogicalResult Planner::placeValue(Value value, uint32_t slot) {
     return success();
   }
   tensor(slot).place = bmodel::Place::Workspace;
+  tensor(slot).place_index = workspace;
   tensor(slot).offset = address->offset;
   return success();
 }
@@ -221,11 +236,11 @@ LogicalResult Planner::placeConstant(Value value, bmodel::TensorDefT &tensor) {
     known = &it->second, isNew = inserted;
   }
   if (isNew) {
-    *known = planned.segments[kConstantsSegment].append({data->bytes.data(), data->bytes.size()});
+    *known = planned.segments[constantsSegment].append({data->bytes.data(), data->bytes.size()});
     planned.constants.push_back(*data);
   }
   tensor.place = bmodel::Place::Segment;
-  tensor.place_index = kConstantsSegment;
+  tensor.place_index = constantsSegment;
   tensor.offset = *known;
   return success();
 }
@@ -323,29 +338,77 @@ LogicalResult Planner::addView(Operation *op) {
   return success();
 }
 
-LogicalResult Planner::plan() {
-  createFrame();
-  if (failed(addInputs()) || failed(addOutputs())) {
-    return failure();
-  }
+LogicalResult Planner::addSteps() {
   for (Operation &op : function.getBody().front()) {
     bool isView = op.getNumResults() && device::isElided(&op);
     if (failed(needsKernel(&op) ? addStep(&op) : isView ? addView(&op) : success())) {
       return failure();
     }
   }
-  auto workspace = std::make_unique<bmodel::WorkspaceDefT>();
   auto bytesOf = [&](StringRef name) {
     auto attribute = function->getAttrOfType<IntegerAttr>(name);
     return attribute ? uint64_t(attribute.getInt()) : 0;
   };
-  planned.workspaceBytes = workspace->bytes = bytesOf(device::DeviceDialect::kWorkspaceBytesAttr);
-  planned.workspaceLowerBound = workspace->lower_bound = bytesOf(device::DeviceDialect::kWorkspaceLowerBoundAttr);
+  planned.workspaceBytes = bytesOf(device::DeviceDialect::kWorkspaceBytesAttr);
+  planned.workspaceLowerBound = bytesOf(device::DeviceDialect::kWorkspaceLowerBoundAttr);
+  return success();
+}
+
+LogicalResult Planner::plan() {
+  createFrame();
+  if (failed(addInputs()) || failed(addOutputs()) || failed(addSteps())) {
+    return failure();
+  }
+  auto workspace = std::make_unique<bmodel::WorkspaceDefT>();
+  workspace->bytes = planned.workspaceBytes, workspace->lower_bound = planned.workspaceLowerBound;
   stage->workspaces.push_back(std::move(workspace));
   return success();
 }
 
+/// The memories of the caller are the tensors that the frame names.
+void Planner::bindPorts(const PartFrame &frame) {
+  for (auto [argument, slot] : llvm::zip_equal(function.getArguments(), frame.arguments)) {
+    slots[argument] = slot;
+    callerSlots[device::getAddress(argument)->memory] = slot;
+  }
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (auto [index, slot] : llvm::enumerate(frame.results)) {
+    callerSlots[int64_t(index) + 1] = slot;
+    std::optional<device::Address> address = device::getAddress(terminator->getOperand(index));
+    if (address && address->memory == int64_t(index) + 1 && address->offset == 0) {
+      slots[terminator->getOperand(index)] = slot;
+    }
+  }
+}
+
+/// Results whose bytes lie elsewhere: views of arguments and of other results.
+LogicalResult Planner::addCopies(const PartFrame &frame) {
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (auto [value, to] : llvm::zip_equal(terminator->getOperands(), frame.results)) {
+    FailureOr<uint32_t> from = slotOf(value);
+    if (failed(from)) {
+      return failure();
+    }
+    if (*from != to) {
+      subnet->plan.push_back(copyStep(*from, to));
+    }
+  }
+  return success();
+}
+
+LogicalResult Planner::plan(const PartFrame &frame) {
+  stage = &frame.stage, subnet = &frame.subnet, names = &frame.names;
+  workspace = frame.workspace, constantsSegment = frame.constantsSegment;
+  bindPorts(frame);
+  return success(succeeded(addSteps()) && succeeded(addCopies(frame)));
+}
+
 } // namespace
+
+LogicalResult planPart(func::FuncOp function, const x86::X86Target &target, const KernelSet &kernels,
+                       const PartFrame &frame, PlannedModel &planned) {
+  return Planner(function, target, kernels, planned).plan(frame);
+}
 
 LogicalResult planModel(func::FuncOp function, const x86::X86Target &target, const KernelSet &kernels,
                         std::vector<char> code, PlannedModel &planned) {

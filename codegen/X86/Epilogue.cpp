@@ -68,7 +68,7 @@ void EpilogueStore::store(Value accumulators, ArrayRef<Value> indices, int64_t l
     return kb.storeElements(type.getElementType(), value, kb.result(), offset);
   }
   if (padding && mask) {
-    value = arith::SelectOp::create(kb.b, mask, value, kb.zero(value.getType()));
+    value = kb.zeroOutside(mask, value);
     mask = nullptr;
   }
   storeLanes(kb, type.getElementType(), value, kb.result(), laneStride(type, laneDim), VectorStep{{}, mask, lanes},

@@ -191,7 +191,8 @@ Value KernelBuilder::maskedLoad(VectorType type, Value base, Value index, Value 
 }
 
 /// |value| behind an empty asm statement. LLVM 22 joins a truncation with the masked store behind it and then, when the
-/// mask is known to have one lane, stores that lane untruncated, over its neighbours.
+/// mask is known to have one lane, stores that lane untruncated, over its neighbours. Where lanes are zeroed, it
+/// computes the others of 64 bits by an instruction that does not exist.
 static Value keepTruncationApart(KernelBuilder &kb, Value value) {
   auto vector = cast<VectorType>(value.getType());
   int64_t width = vector.getElementTypeBitWidth(), bits = width * vector.getNumElements();
@@ -202,6 +203,10 @@ static Value keepTruncationApart(KernelBuilder &kb, Value value) {
                                    /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
                                    LLVM::AsmDialectAttr(), ArrayAttr())
       .getRes();
+}
+
+Value KernelBuilder::zeroOutside(Value mask, Value value) {
+  return arith::SelectOp::create(b, mask, keepTruncationApart(*this, value), zero(value.getType()));
 }
 
 void KernelBuilder::maskedStore(Value value, Value base, Value index, Value mask) {

@@ -87,6 +87,8 @@ public:
   void store(mlir::Value value, mlir::Value base, mlir::Value index, unsigned alignment = 0);
   /// Lanes with a zero in |mask| (vector of i1) are neither read nor written; read as 0.
   mlir::Value maskedLoad(mlir::VectorType type, mlir::Value base, mlir::Value index, mlir::Value mask);
+  /// |value| in the lanes of |mask|, 0 in the others.
+  mlir::Value zeroOutside(mlir::Value mask, mlir::Value value);
   void maskedStore(mlir::Value value, mlir::Value base, mlir::Value index, mlir::Value mask);
   /// Lane l reads the element |index| + |offsets|[l] (vector of i64). |mask| may be null.
   mlir::Value gather(mlir::VectorType type, mlir::Value base, mlir::Value index, mlir::Value offsets, mlir::Value mask);

@@ -182,7 +182,7 @@ void Depthwise::emitTile(Value input, Value position, int64_t width, std::option
       VectorPlace place{column * kBlock + part * lanes, part * lanes, 0};
       Value value = emitVectorEpilogue(kb, op.getEpilogue(), extraKinds, bases, sums[column], place);
       if (!channels.empty()) {
-        value = arith::SelectOp::create(kb.b, channels[part], value, kb.zero(value.getType()));
+        value = kb.zeroOutside(channels[part], value);
       }
       kb.storeElements(s.yElement, value, byteOffset(kb, to, place.element * s.yBytes), zero);
     }

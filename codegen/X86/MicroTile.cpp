@@ -206,7 +206,7 @@ void storeBlockVector(KernelBuilder &kb, Type element, Value value, Value to, in
   if (tail <= part * lanes) {
     value = kb.zero(value.getType());
   } else if (tail < (part + 1) * lanes) {
-    value = arith::SelectOp::create(kb.b, tailMask(kb, part, tail), value, kb.zero(value.getType()));
+    value = kb.zeroOutside(tailMask(kb, part, tail), value);
   }
   kb.storeElements(element ? element : getElementTypeOrSelf(value.getType()), value, to, kb.constant(0));
 }

@@ -3,7 +3,9 @@
 #include "codegen/Pipelines/NpuDeploy.h"
 #include "codegen/Pipelines/X86Deploy.h"
 #include "codegen/X86/KernelCache.h"
+#include "codegen/tools/Equalization.h"
 #include "codegen/tools/Events.h"
+#include "codegen/tools/NpuPlanFile.h"
 #include "codegen/tools/Products.h"
 #include "codegen/tools/QuantTables.h"
 #include "codegen/tools/Subcommand.h"
@@ -11,11 +13,14 @@
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Transforms/Passes.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ThreadPool.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace tessera;
@@ -26,6 +31,11 @@ struct Options {
   std::string mlir;
   std::string chip = "x86";
   std::vector<std::string> chipSet;
+  unsigned opt = 2;
+  std::string plan;
+  bool layers = false;
+  bool strict = false;
+  std::string hostChip = "x86";
   std::string quantize = "F32";
   std::string output;
   std::string cacheFolder;
@@ -35,8 +45,9 @@ struct Options {
   std::string requantize = "float";
   int64_t groupSize = quant::kGroupSize;
   unsigned jobs = 0;
-  std::string weights;
+  std::string weights, replacedWeights;
   bool observe = false;
+  EqualizationOptions equalization{"", "", {"conv", "matmul"}};
   quant::InputsOutputs inputsOutputs;
 };
 
@@ -77,14 +88,34 @@ llvm::json::Array describe(ArrayRef<codegen::ObservedTensor> tensors) {
   return list;
 }
 
+/// Along which of their dims the tensors that products read and make have their channels.
+llvm::json::Object describeChannels(ModuleOp module) {
+  llvm::json::Object axes;
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  if (!function) {
+    return axes;
+  }
+  for (Operation &op : function.getBody().front()) {
+    if (std::optional<quant::ProductChannels> product = quant::productChannels(&op)) {
+      for (auto [value, axis] : {std::pair<Value, int64_t>(op.getOperand(0), product->inputAxis),
+                                 std::pair<Value, int64_t>(op.getResult(0), product->outputAxis)}) {
+        if (StringRef name = top::getTensorName(value); !name.empty()) {
+          axes[llvm::json::fixUTF8(name)] = axis;
+        }
+      }
+    }
+  }
+  return axes;
+}
+
 struct Npu {
   bmodel::npu::Chip chip;
   std::string description;
 };
 
 struct Target {
-  x86::X86Target chip;
-  std::optional<Npu> npu; ///< in place of |chip|
+  x86::X86Target chip; ///< with |npu| its host
+  std::optional<Npu> npu;
   quant::Precision precision;
 };
 
@@ -121,7 +152,16 @@ llvm::Expected<Target> parseTarget(const Options &options) {
   if (!npu) {
     return npu.takeError();
   }
-  std::optional<x86::X86Target> target = x86::X86Target::parse(*npu ? "x86" : options.chip);
+  std::optional<x86::X86Target> target = x86::X86Target::parse(*npu ? options.hostChip : options.chip);
+  if (!target && *npu) {
+    return fail(kUsage, "unknown --host-chip '" + options.hostChip +
+                            "': allowed are x86, x86-v2, x86-avx2, "
+                            "x86-avx512, x86-avx512vnni");
+  }
+  if (!*npu && (options.strict || options.hostChip != "x86")) {
+    return fail(kUsage, std::string(options.strict ? "--strict" : "--host-chip") + " is for NPUs: '" + options.chip +
+                            "' is none");
+  }
   if (!target) {
     return fail(kUsage, "unknown chip '" + options.chip +
                             "': allowed are x86, x86-v2, x86-avx2, x86-avx512, x86-avx512vnni, npu-edge, npu-base, "
@@ -132,10 +172,14 @@ llvm::Expected<Target> parseTarget(const Options &options) {
     return fail(kUsage, "precision '" + options.quantize + "' is not available on " + options.chip + ": allowed are " +
                             quant::precisionNames());
   }
-  if (*npu && (precision != quant::Precision::INT8 || options.requantize != "float" || options.observe)) {
-    return fail(kUnsupported, "on " + (*npu)->chip.name + " there is only INT8, requantised in float, so far");
-  }
   bool integers = precision == quant::Precision::INT8 || precision == quant::Precision::INT16;
+  if (*npu && options.requantize != "float" && options.requantize != (*npu)->chip.requantise) {
+    return fail(kUnsupported, "--requantize " + options.requantize + ": " + (*npu)->chip.name + " requantises in " +
+                                  (*npu)->chip.requantise);
+  }
+  if (*npu && options.observe) {
+    return fail(kUnsupported, "--observe is for x86: NPUs do not show what they compute");
+  }
   if (integers && options.calibrationTable.empty()) {
     return fail(kUsage, quant::toString(*precision).str() +
                             " needs --calibration-table: the ranges that run_calibration measures");
@@ -148,6 +192,13 @@ llvm::Expected<Target> parseTarget(const Options &options) {
   }
   if (precision != quant::Precision::F32 && options.observe) {
     return fail(kUsage, "--observe is for F32: it shows what the ranges are measured on");
+  }
+  if (!options.observe && !(options.weights.empty() && options.replacedWeights.empty())) {
+    return fail(kUsage, "--weights and --replaced-weights are for --observe");
+  }
+  if (options.equalization.statistics.empty() != options.equalization.factors.empty() ||
+      (!options.equalization.factors.empty() && !options.observe)) {
+    return fail(kUsage, "--channel-statistics, --factors and --observe belong together");
   }
   if (precision == quant::Precision::F32 && (options.inputsOutputs.quantInputs || options.inputsOutputs.quantOutputs)) {
     return fail(kUsage, "--quant-input and --quant-output are for quantised models");
@@ -193,30 +244,108 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                             {"float_ops", describe(report.kept)}};
 }
 
+/// The model that is observed gets the factors that suit its statistics; what was expected of them.
+llvm::Expected<llvm::json::Object> equalize(ModuleOp module, const EqualizationOptions &options) {
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  if (options.statistics.empty() || !function) {
+    return llvm::json::Object();
+  }
+  top::nameEveryTensor(function);
+  PassManager passes(module.getContext());
+  passes.addPass(top::createWidenFloatsPass());
+  if (failed(passes.run(module))) {
+    return llvm::createStringError("failed to widen f16 values");
+  }
+  return equalizeByStatistics(function, options);
+}
+
+double micro(double seconds) { return std::round(seconds * 1e9) / 1e3; }
+
+/// Which part of the model runs where, and why. Times of the host are those of a model.
+llvm::json::Object describePartition(const codegen::NpuDeployResult &result) {
+  llvm::json::Array subnets, ops;
+  int64_t products = 0, onNpu = 0;
+  double npuSeconds = 0, hostSeconds = 0;
+  for (const codegen::SubnetResult &subnet : result.subnets) {
+    products += subnet.products, onNpu += subnet.onHost ? 0 : subnet.products;
+    (subnet.onHost ? hostSeconds : npuSeconds) += subnet.seconds;
+    subnets.push_back(llvm::json::Object{{"name", subnet.name},
+                                         {"device", subnet.onHost ? "host" : "npu"},
+                                         {"ops", int64_t(subnet.ops)},
+                                         {"products", subnet.products},
+                                         {"input_bytes", int64_t(subnet.inputBytes)},
+                                         {"output_bytes", int64_t(subnet.outputBytes)},
+                                         {"microseconds", micro(subnet.seconds)}});
+  }
+  for (const codegen::HostOpResult &op : result.hostOps) {
+    ops.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(op.name)},
+                                     {"op", op.op},
+                                     {"subnet", op.subnet},
+                                     {"reason", llvm::json::fixUTF8(op.reason)},
+                                     {"refused", op.isRefused},
+                                     {"products", op.products}});
+  }
+  return llvm::json::Object{{"subnets", std::move(subnets)},
+                            {"host_ops", std::move(ops)},
+                            {"products", products},
+                            {"npu_products", onNpu},
+                            {"transferred_bytes", int64_t(result.transferredBytes)},
+                            {"npu_microseconds", micro(npuSeconds)},
+                            {"host_microseconds", micro(hostSeconds)},
+                            {"hand_over_microseconds", micro(result.handOverSeconds)},
+                            {"total_microseconds", micro(npuSeconds + hostSeconds + result.handOverSeconds)}};
+}
+
 /// What the user is told of a model for an NPU.
-llvm::Expected<llvm::json::Object> deployNpu(ModuleOp module, const Npu &npu, const Options &options,
-                                             std::optional<codegen::Quantization> quantization,
+llvm::Expected<llvm::json::Object> deployNpu(ModuleOp module, const Npu &npu, const x86::X86Target &host,
+                                             const Options &options, std::optional<codegen::Quantization> quantization,
                                              const codegen::PhaseObserver &observer) {
-  codegen::NpuDeployOptions deploy{npu.chip,           npu.description,         options.output,
-                                   options.deviceMlir, std::move(quantization), options.inputsOutputs};
+  std::optional<npu::Decisions> plan;
+  if (!options.plan.empty()) {
+    llvm::Expected<npu::Decisions> read = readPlan(options.plan);
+    if (!read) {
+      return read.takeError();
+    }
+    plan = std::move(*read);
+  }
+  codegen::NpuDeployOptions deploy{.chip = npu.chip,
+                                   .description = npu.description,
+                                   .output = options.output,
+                                   .deviceMlir = options.deviceMlir,
+                                   .quantization = std::move(quantization),
+                                   .inputsOutputs = options.inputsOutputs,
+                                   .opt = options.opt,
+                                   .plan = std::move(plan),
+                                   .strict = options.strict,
+                                   .host = host,
+                                   .cacheFolder = options.cacheFolder};
   llvm::Expected<codegen::NpuDeployResult> result = codegen::deployNpu(module, deploy, observer);
   if (!result) {
     return result.takeError();
   }
-  llvm::Expected<llvm::json::Value> report = llvm::json::parse(bmodel::npu::reportJson(result->report, npu.chip));
+  llvm::Expected<llvm::json::Value> report =
+      llvm::json::parse(bmodel::npu::reportJson(result->report, npu.chip, result->layers));
   if (!report) {
     return report.takeError();
   }
-  report->getAsObject()->erase("layers"); // of the whole run
-  return llvm::json::Object{{"bmodel", options.output},
-                            {"chip", npu.chip.name},
-                            {"workspace_bytes", int64_t(result->workspaceBytes)},
-                            {"workspace_lower_bound", int64_t(result->workspaceLowerBound)},
-                            {"code_bytes", int64_t(result->codeBytes)},
-                            {"constant_bytes", int64_t(result->constantBytes)},
-                            {"commands", int64_t(result->commands)},
-                            {"estimate", std::move(*report)},
-                            {"quantization", describe(result->quantization)}};
+  if (!options.layers) {
+    report->getAsObject()->erase("layers");
+  }
+  llvm::json::Object told{{"bmodel", options.output},
+                          {"chip", npu.chip.name},
+                          {"workspace_bytes", int64_t(result->workspaceBytes)},
+                          {"workspace_lower_bound", int64_t(result->workspaceLowerBound)},
+                          {"code_bytes", int64_t(result->codeBytes)},
+                          {"constant_bytes", int64_t(result->constantBytes)},
+                          {"commands", int64_t(result->commands)},
+                          {"local_peak_bytes", int64_t(result->localPeak)},
+                          {"plan", describePlan(result->plan)},
+                          {"partition", describePartition(*result)},
+                          {"estimate", std::move(*report)}};
+  if (result->quantization) {
+    told["quantization"] = describe(*result->quantization);
+  }
+  return told;
 }
 
 llvm::Error run(const Options &options) {
@@ -251,6 +380,10 @@ llvm::Error run(const Options &options) {
   if (*quantization) {
     (*quantization)->groupSize = options.groupSize;
   }
+  llvm::Expected<llvm::json::Object> equalization = equalize(**module, options.equalization);
+  if (!equalization) {
+    return equalization.takeError();
+  }
   llvm::json::Array products;
   if (auto function = (**module).lookupSymbol<func::FuncOp>("main"); function && !options.weights.empty()) {
     top::nameEveryTensor(function);
@@ -260,6 +393,13 @@ llvm::Error run(const Options &options) {
     }
     products = std::move(*written);
   }
+  if (auto function = (**module).lookupSymbol<func::FuncOp>("main"); function && !options.replacedWeights.empty()) {
+    top::nameEveryTensor(function);
+    if (llvm::Error error = replaceProducts(function, options.replacedWeights)) {
+      return error;
+    }
+  }
+  llvm::json::Object channels = options.observe ? describeChannels(**module) : llvm::json::Object();
   auto explain = [&](llvm::Error error) {
     bool refused = error.isA<top::UnsupportedError>();
     std::string text = llvm::toString(std::move(error));
@@ -271,7 +411,7 @@ llvm::Error run(const Options &options) {
   };
   if (target->npu) {
     llvm::Expected<llvm::json::Object> told =
-        deployNpu(**module, *target->npu, options, std::move(*quantization), observer);
+        deployNpu(**module, *target->npu, target->chip, options, std::move(*quantization), observer);
     if (!told) {
       return explain(told.takeError());
     }
@@ -299,8 +439,11 @@ llvm::Error run(const Options &options) {
   }
   if (options.observe) {
     object["model_hash"] = hash;
+    object["network"] = top::networkOf(**module);
     object["tensors"] = describe(result->observed);
     object["products"] = std::move(products);
+    object["channels"] = std::move(channels);
+    object["equalization"] = std::move(*equalization);
   }
   reportResult(std::move(object));
   return llvm::Error::success();
@@ -331,6 +474,16 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   sub->add_option("--device-mlir", options->deviceMlir, "Also write the device IR to this file");
   sub->add_option("--weights", options->weights,
                   "With --observe: also write the weights of convolutions and matmuls here");
+  sub->add_option("--opt", options->opt,
+                  "On NPUs: 0 op by op, 1 keeps tensors in local memory from op to op, 2 takes the best of "
+                  "several such plans, 3 searches for better ones")
+      ->check(CLI::Range(0, 3));
+  sub->add_option("--plan", options->plan, "On NPUs: follow this plan, as 'plan' in the result tells it");
+  sub->add_flag("--strict", options->strict, "On NPUs: what the chip cannot run is an error; else it runs on the host");
+  sub->add_option("--host-chip", options->hostChip, "On NPUs: the x86 variant that runs what they cannot");
+  sub->add_flag("--layers", options->layers, "On NPUs: tell the estimate of each layer");
+  sub->add_option("--replaced-weights", options->replacedWeights,
+                  "With --observe: f32 weights in place of the model's, as --weights writes them");
   sub->add_flag("--quant-input", options->inputsOutputs.quantInputs, "Inputs that integer ops read are integers");
   sub->add_flag("--quant-output", options->inputsOutputs.quantOutputs, "f32 outputs with a range are integers");
   sub->add_option(
@@ -338,5 +491,13 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
       "Inputs with pre-processing are u8 pixels: packed or planar, with rgb_ or bgr_ before it for another order");
   sub->add_flag("--observe", options->observe,
                 "Keep every float tensor of the Top module in memory of its own and list them: for calibration");
+  EqualizationOptions &equalization = options->equalization;
+  sub->add_option(
+      "--channel-statistics", equalization.statistics,
+      "With --observe: equalise channels by these; TENSOR:low, :high and :power, f32 vectors (safetensors)");
+  sub->add_option("--factors", equalization.factors, "With --channel-statistics: also write the factors here");
+  sub->add_option("--equalize", equalization.kinds, "With --channel-statistics: the inputs of what, conv or matmul")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"conv", "matmul"}));
   return [options] { return run(*options); };
 }

@@ -91,6 +91,7 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
   return llvm::json::Object{{"inputs", std::move(inputs)},
                             {"outputs", std::move(outputs)},
                             {"model_hash", tessera::top::hashModule(module)},
+                            {"network", tessera::top::networkOf(module)},
                             {"model_name", llvm::json::fixUTF8(name ? name.getValue() : "")},
                             {"ops", ops}};
 }

@@ -7,8 +7,8 @@
 
 namespace tessera::tool {
 
-/// {"inputs":[{"name","shape","dtype","preprocess"?}],"outputs":[...],"model_hash","model_name","ops"}; open dims
-/// are -1, dtypes are numpy's names, "preprocess" is the JSON text stored at the input.
+/// {"inputs":[{"name","shape","dtype","preprocess"?}],"outputs":[...],"model_hash","network","model_name","ops"}; open
+/// dims are -1, dtypes are numpy's names, "preprocess" is the JSON text stored at the input.
 llvm::Expected<llvm::json::Object> describeModule(mlir::ModuleOp module);
 
 /// The module's `func.func @main`.

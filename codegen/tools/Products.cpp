@@ -7,6 +7,7 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
+#include "top_dialect/IR/WeightStore.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -37,6 +38,11 @@ std::optional<llvm::json::Object> geometryOf(Operation *op) {
   return std::nullopt;
 }
 
+/// Whether tools may choose the op's weight.
+bool isOffered(Operation *op) {
+  return quant::kindOf(op) == quant::OpKind::product && !quant::multipliesActivations(op) && !quant::reasonAgainst(op);
+}
+
 } // namespace
 
 llvm::Expected<llvm::json::Array> tessera::tool::writeProducts(func::FuncOp function, StringRef path,
@@ -45,7 +51,7 @@ llvm::Expected<llvm::json::Array> tessera::tool::writeProducts(func::FuncOp func
   llvm::DenseSet<Operation *> last = quant::lastProducts(function);
   std::vector<NamedTensor> weights;
   for (Operation &op : function.getBody().front()) {
-    if (quant::kindOf(&op) != quant::OpKind::product || quant::reasonAgainst(&op)) {
+    if (!isOffered(&op)) {
       continue;
     }
     std::optional<llvm::json::Object> entry = geometryOf(&op);
@@ -66,4 +72,30 @@ llvm::Expected<llvm::json::Array> tessera::tool::writeProducts(func::FuncOp func
     return error;
   }
   return list;
+}
+
+llvm::Error tessera::tool::replaceProducts(func::FuncOp function, StringRef path) {
+  top::WeightStore given(function.getContext());
+  if (llvm::Error error = given.open(path)) {
+    return error;
+  }
+  size_t used = 0;
+  OpBuilder builder(function.getContext());
+  for (Operation &op : function.getBody().front()) {
+    std::string name = isOffered(&op) ? nameOf(function, op.getResult(0)) : "";
+    std::optional<top::WeightStore::TensorView> found = name.empty() ? std::nullopt : given.lookup(name);
+    if (!found) {
+      continue;
+    }
+    OpOperand *weight = quant::weightOf(&op).operand;
+    auto type = cast<RankedTensorType>(weight->get().getType());
+    if (found->elementType != type.getElementType() || ArrayRef<int64_t>(found->shape) != type.getShape()) {
+      return llvm::createStringError("'" + path + "': '" + name + "' does not fit the op's weight");
+    }
+    builder.setInsertionPoint(&op);
+    weight->set(top::createConstant(builder, weight->get().getLoc(), type,
+                                    std::vector<char>(found->bytes.begin(), found->bytes.end()), name));
+    ++used;
+  }
+  return used ? llvm::Error::success() : llvm::createStringError("'" + path + "' has no weight of this model");
 }

@@ -13,4 +13,8 @@ namespace tessera::tool {
 /// groups that the weights have in W4. Tensors must have names.
 llvm::Expected<llvm::json::Array> writeProducts(mlir::func::FuncOp function, llvm::StringRef path, int64_t groupSize);
 
+/// Puts the f32 weights of the file `path`, named and shaped as writeProducts does, in place of the ops' own. Fails
+/// where one does not fit, or where none is the model's.
+llvm::Error replaceProducts(mlir::func::FuncOp function, llvm::StringRef path);
+
 } // namespace tessera::tool

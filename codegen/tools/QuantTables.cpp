@@ -25,7 +25,10 @@ llvm::Expected<std::optional<codegen::Quantization>> tessera::tool::loadTables(q
     }
     quantization.table = std::move(*table);
   }
-  if (std::string hash = calibration.empty() ? "" : top::hashModule(module); quantization.table.modelHash() != hash) {
+  std::string hash = calibration.empty() ? "" : top::hashModule(module), network = top::networkOf(module);
+  quantization.table.isOfOtherShapes =
+      quantization.table.modelHash() != hash && !network.empty() && quantization.table.network() == network;
+  if (quantization.table.modelHash() != hash && !quantization.table.isOfOtherShapes) {
     return llvm::make_error<CodedError>(kError, "'" + calibration + "' is of another model: its model_hash is " +
                                                     quantization.table.modelHash() + " ('" +
                                                     quantization.table.modelName() + "'), the model's is " + hash +

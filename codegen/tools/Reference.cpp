@@ -54,7 +54,8 @@ static llvm::Error readInputs(func::FuncOp network, const std::string &path, con
 }
 
 /// The tensors that the network evaluates: of `input`, and, where ops are to be isolated, of that file too.
-static llvm::Expected<TensorMap> readTensors(func::FuncOp network, const Options &options) {
+static llvm::Expected<TensorMap> readTensors(func::FuncOp network, const Options &options,
+                                             const tessera::quant::TensorFactors &factors) {
   TensorMap inputs;
   unsigned count = network.getNumArguments();
   WeightStore given(network.getContext());
@@ -71,7 +72,7 @@ static llvm::Expected<TensorMap> readTensors(func::FuncOp network, const Options
   if (llvm::Error error = wanted.open(options.isolate)) {
     return error;
   }
-  tessera::quant::isolateOps(network, [&](StringRef name) { return wanted.lookup(name).has_value(); });
+  tessera::quant::isolateOps(network, [&](StringRef name) { return wanted.lookup(name).has_value(); }, factors);
   if (llvm::Error error = readInputs(network, options.isolate, wanted, count, network.getNumArguments(), inputs)) {
     return error;
   }
@@ -143,17 +144,19 @@ static llvm::Error run(const Options &options) {
   if (!tables) {
     return tables.takeError();
   }
+  tessera::quant::TensorFactors factors;
   if (*tables) {
     (*tables)->groupSize = options.groupSize;
     auto report = tessera::codegen::quantizeModel(network, **tables);
     if (!report) {
       return report.takeError();
     }
+    factors = std::move(report->factors);
   }
   if (llvm::Error error = options.device ? lower(**module, options.requantize) : llvm::Error::success()) {
     return error;
   }
-  auto inputs = readTensors(network, options);
+  auto inputs = readTensors(network, options, factors);
   if (!inputs) {
     return inputs.takeError();
   }

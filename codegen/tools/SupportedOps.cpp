@@ -1,17 +1,80 @@
-//===- SupportedOps.cpp - The supported-ops subcommand: what the importer knows ---===//
+//===- SupportedOps.cpp - The supported-ops subcommand: what is imported, and what runs where ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/SupportedOps.h"
+#include "codegen/Pipelines/NpuDeploy.h"
+#include "codegen/Pipelines/X86Deploy.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
-std::function<llvm::Error()> tessera::tool::addSupportedOps(CLI::App &app) {
-  app.add_subcommand("supported-ops", "Every ONNX operator the importer has a handler for");
-  return []() -> llvm::Error {
-    llvm::json::Array operators;
-    for (const auto &op : tessera::top::supportedOperators()) {
-      operators.push_back(llvm::json::Object{{"domain", op.domain}, {"name", op.name}, {"since", op.since}});
+#include "mlir/IR/MLIRContext.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tool;
+
+namespace {
+
+llvm::json::Array describeImporter() {
+  llvm::json::Array operators;
+  for (const auto &op : top::supportedOperators()) {
+    operators.push_back(llvm::json::Object{{"domain", op.domain}, {"name", op.name}, {"since", op.since}});
+  }
+  return operators;
+}
+
+/// Every operator in every precision on the chip: "reasons" why parts of it run on the host.
+llvm::Error describeChip(MLIRContext &context, const std::string &name, llvm::json::Array &rows) {
+  std::optional<std::string> description = codegen::findNpuChip(name);
+  if (!description) {
+    return llvm::make_error<CodedError>(kUsage, "--chip '" + name + "': allowed are npu-edge, npu-base, npu-pro");
+  }
+  bmodel::npu::Chip chip;
+  std::string error;
+  if (!bmodel::npu::parseChip(*description, name, chip, error)) {
+    return llvm::createStringError(error);
+  }
+  using quant::Precision;
+  auto table = codegen::surveyOperators(
+      context, chip, {Precision::INT8, Precision::INT16, Precision::BF16, Precision::F16, Precision::F32});
+  if (!table) {
+    return table.takeError();
+  }
+  for (const codegen::Support &row : *table) {
+    rows.push_back(llvm::json::Object{{"operator", row.op},
+                                      {"precision", quant::toString(row.precision)},
+                                      {"chip", name},
+                                      {"reasons", llvm::json::Array(row.reasons)}});
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error run(const std::vector<std::string> &chips) {
+  llvm::json::Object result{{"operators", describeImporter()}};
+  if (!chips.empty()) {
+    DialectRegistry registry;
+    codegen::registerX86Deploy(registry);
+    MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+    context.loadAllAvailableDialects();
+    llvm::json::Array rows;
+    for (const std::string &chip : chips) {
+      if (llvm::Error error = describeChip(context, chip, rows)) {
+        return error;
+      }
     }
-    reportResult(llvm::json::Object{{"operators", std::move(operators)}});
-    return llvm::Error::success();
-  };
+    result["npu"] = std::move(rows);
+  }
+  reportResult(std::move(result));
+  return llvm::Error::success();
+}
+
+} // namespace
+
+std::function<llvm::Error()> tessera::tool::addSupportedOps(CLI::App &app) {
+  CLI::App *sub =
+      app.add_subcommand("supported-ops", "Every ONNX operator that is imported, and what NPUs run of them");
+  auto chips = std::make_shared<std::vector<std::string>>();
+  sub->add_option("--chip", *chips, "npu-edge, npu-base, npu-pro: what it runs itself, by operator and precision")
+      ->delimiter(',');
+  return [chips] { return run(*chips); };
 }

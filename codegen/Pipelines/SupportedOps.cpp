@@ -1,0 +1,126 @@
+//===- SupportedOps.cpp - Which operators run where -----------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/SupportedOps.h"
+
+#include "codegen/Npu/Npu.h"
+#include "codegen/Partition/Partition.h"
+#include "codegen/Pipelines/Deploy.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TensorNames.h"
+#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/Transforms/Passes.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+namespace {
+
+const char kProbes[] =
+#include "Probes.inc"
+    ;
+
+/// The range of every tensor, about that of an activation.
+quant::Range someRange() {
+  quant::Range range;
+  range.threshold = 4, range.min = -1, range.max = 4, range.symmetric = false;
+  range.derive();
+  return range;
+}
+
+/// The function as @main of a module of its own.
+OwningOpRef<ModuleOp> isolate(func::FuncOp probe) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(probe.getLoc());
+  func::FuncOp copy = probe.clone();
+  copy.setName("main");
+  module->push_back(copy);
+  return module;
+}
+
+Quantization madeUp(func::FuncOp function, quant::Precision precision) {
+  top::nameEveryTensor(function);
+  llvm::StringMap<quant::Range> ranges;
+  auto add = [&](StringRef name) {
+    if (!name.empty()) {
+      ranges[name] = someRange();
+    }
+  };
+  function.walk([&](Operation *op) {
+    for (Value value : op->getResults()) {
+      add(top::getTensorName(value));
+    }
+  });
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    add(function.getArgAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr));
+  }
+  Quantization made;
+  made.precision = precision;
+  if (precision == quant::Precision::INT8 || precision == quant::Precision::INT16) {
+    made.table = quant::CalibrationTable(std::move(ranges));
+  }
+  made.choices.standard = precision;
+  return made;
+}
+
+/// Why the host is needed; none: it is not.
+llvm::Expected<std::vector<std::string>> surveyOne(ModuleOp module, const bmodel::npu::Chip &chip,
+                                                   quant::Precision precision) {
+  llvm::Expected<func::FuncOp> function = deployableFunction(module);
+  if (!function) {
+    return function.takeError();
+  }
+  std::optional<Quantization> quantization;
+  PassManager passes(module.getContext());
+  if (precision == quant::Precision::F32) {
+    passes.addPass(top::createWidenFloatsPass());
+  } else {
+    quantization = madeUp(*function, precision);
+  }
+  if (auto report = prepareModel(*function, quantization, {}, {}); !report) {
+    return report.takeError();
+  }
+  npu::buildLowering(passes, chip.requantise);
+  if (failed(passes.run(module))) {
+    return llvm::createStringError("failed to lower '" + function->getName() + "'");
+  }
+  partition::Partition partition(*function, chip);
+  if (partition.refusedChip()) {
+    return std::vector<std::string>{*partition.refusedChip()};
+  }
+  partition.decide();
+  std::vector<std::string> reasons;
+  for (const partition::HostOp &op : partition.hostOps()) {
+    if (op.isRefused && !llvm::is_contained(reasons, op.reason)) {
+      reasons.push_back(op.reason);
+    }
+  }
+  return reasons;
+}
+
+} // namespace
+
+llvm::Expected<std::vector<Support>> surveyOperators(MLIRContext &context, const bmodel::npu::Chip &chip,
+                                                     ArrayRef<quant::Precision> precisions) {
+  OwningOpRef<ModuleOp> probes = parseSourceString<ModuleOp>(kProbes, &context);
+  if (!probes) {
+    return llvm::createStringError("internal error: the probes of operators cannot be read");
+  }
+  std::vector<Support> table;
+  for (auto probe : probes->getOps<func::FuncOp>()) {
+    for (quant::Precision precision : precisions) {
+      OwningOpRef<ModuleOp> module = isolate(probe);
+      std::string title = probe->getAttrOfType<StringAttr>("title").str();
+      auto reasons = surveyOne(*module, chip, precision);
+      if (!reasons) {
+        return llvm::createStringError(title + ", " + quant::toString(precision) + ": " +
+                                       llvm::toString(reasons.takeError()));
+      }
+      table.push_back({title, precision, std::move(*reasons)});
+    }
+  }
+  return table;
+}
+
+} // namespace tessera::codegen
