@@ -12,7 +12,10 @@ from typing import IO, Iterator, Mapping
 
 import numpy as np
 
+from . import interrupts
 from .errors import TesseraError
+
+_scratch: set[Path] = set()  # the scratch folders that there are now
 
 
 def require_file(path: str | Path, what: str) -> Path:
@@ -45,34 +48,45 @@ def require_writable_folder(path: str | Path) -> Path:
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     """A binary file that becomes `path` when the block ends well and vanishes when it does not."""
     path = Path(path)
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = file.name
-            yield file
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-        temporary = None
+        with scratch_folder(path.resolve().parent) as folder:
+            staged = folder / path.name
+            with open(staged, "wb") as file:
+                yield file
+            staged.replace(path)
     except OSError as error:
         raise TesseraError(f"failed to write {path}: {error.strerror or error}",
                            hint="check the folder's permissions and the free space") from error
-    finally:
-        if temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def scratch_folder(beside: Path | None = None) -> Iterator[Path]:
+    """A folder in `beside` (default: where the system keeps temporary files), removed at the end also by an interrupt."""
+    with interrupts.held():
+        path = Path(tempfile.mkdtemp(dir=beside, prefix=".tessera-" if beside else "tessera-")).resolve()
+        _scratch.add(path)
+        try:
+            with interrupts.raised():
+                yield path
+        finally:
+            _scratch.discard(path)
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def lasting_folder(path: Path) -> Path:
+    """The folder `path`, or the one it is in, if that stays; else the one that holds the scratch folder around it."""
+    path = path.resolve()
+    around = [folder for folder in (path, *path.parents) if folder in _scratch]
+    if around:
+        return around[-1].parent
+    return path if path.is_dir() else path.parent
 
 
 @contextlib.contextmanager
 def staging_folder(beside: str | Path) -> Iterator[Path]:
-    """A folder on the same file system as `beside` for files to be renamed into place; always removed."""
-    folder = require_writable_folder(beside)
-    path = Path(tempfile.mkdtemp(dir=folder, prefix=".tessera-"))
-    try:
+    """A folder on the same file system as file `beside` for files to be renamed into place; always removed."""
+    with scratch_folder(require_writable_folder(beside)) as path:
         yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def save_npz(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:

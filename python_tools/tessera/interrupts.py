@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C and SIGTERM in a command: where they end the work and where they wait.
+
+In `caught()` a signal becomes a KeyboardInterrupt, which Python raises in the main thread between any two of its steps: also
+between the making of a temporary folder and the line that would remove it, or between two renames that belong together. Such
+lines stand in `held()`, at whose end the interrupt is raised; `raised()` lets it through again for a block in between. All three
+change nothing in other threads, where Python raises no interrupts, nor under handlers that are not ours.
+"""
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+
+_holds = 0    # of `held()` blocks that the main thread is in
+_pending = 0  # the signal that waits; 0 is none
+_seen = False
+
+
+def seen() -> bool:
+    """Whether a signal came since the beginning of `caught()`, which may have ended already."""
+    return _seen
+
+
+def _on_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _receive(number: int, frame: object) -> None:
+    global _pending, _seen
+    _seen = True
+    if not _holds:
+        raise KeyboardInterrupt
+    _pending = number
+
+
+def _raise_pending() -> None:
+    global _pending
+    if _pending:
+        _pending = 0
+        raise KeyboardInterrupt
+
+
+class held:
+    """Interrupts wait until the block ends, where one that came is raised."""
+
+    def __enter__(self) -> None:
+        global _holds
+        self._before = _holds
+        if _on_main_thread():
+            _holds += 1
+
+    def __exit__(self, *exception: object) -> None:
+        global _holds
+        if _on_main_thread():
+            _holds = self._before
+            if not _holds:
+                _raise_pending()
+
+
+class raised:
+    """Takes one `held()` back: interrupts end this block unless a further one is around it."""
+
+    def __enter__(self) -> None:
+        global _holds
+        self._before = _holds
+        if _on_main_thread():
+            _holds -= 1
+            if _pending and not _holds:
+                _holds = self._before
+                _raise_pending()
+
+    def __exit__(self, *exception: object) -> None:
+        global _holds
+        if _on_main_thread():
+            _holds = self._before
+
+
+class caught:
+    """SIGINT and SIGTERM are interrupts; held but in `raised()` blocks. SIGINT stays with a caller that decided about it. At the end
+    the signals are what they were before, and one that still waits is forgotten: the work is done."""
+
+    def __enter__(self) -> None:
+        global _holds, _seen
+        _holds += 1
+        _seen = False
+        self._old = {}
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if number == signal.SIGTERM or signal.getsignal(number) is signal.SIG_DFL:
+                self._old[number] = signal.signal(number, _receive)
+        self._hook, sys.unraisablehook = sys.unraisablehook, _unraisable
+
+    def __exit__(self, *exception: object) -> None:
+        global _holds, _pending
+        sys.unraisablehook = self._hook
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+        _holds -= 1
+        _pending = 0
+
+
+def _unraisable(fault: sys.UnraisableHookArgs) -> None:
+    """An interrupt that met a finaliser or a weak reference's callback would be lost there: it is sent again."""
+    if fault.exc_type is KeyboardInterrupt:
+        # A moment later: what is raised in here is lost as well.
+        again = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(fault)
