@@ -20,7 +20,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
-PROGRAMS = ("tessera-compile", "bmodel-dump", "bmrt_bench")
+PROGRAMS = ("tessera-compile", "bmodel-combine", "bmodel-dump", "npu-perf", "bmrt_bench")
 TARGETS = (*PROGRAMS, "tessera_runtime_module", "tessera_calibration_module")
 # On every Linux that runs Python, or tied to its C library: never bundled.
 SYSTEM = re.compile(r"^(?:linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libutil|libresolv)\b")

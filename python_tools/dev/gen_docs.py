@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "docs" / "generated"
 NOTE = "<!-- Made by ./dev docs; do not edit. -->\n\n"
-COMMANDS = ("model_transform", "run_calibration", "model_deploy", "model_runner", "npz_tool", "model_tool", "tessera run", "tessera accuracy",
+COMMANDS = ("model_transform", "run_calibration", "model_deploy", "model_runner", "npz_tool", "model_tool", "tessera run", "tessera estimate", "tessera accuracy",
             "bmrt_bench")
 
 # page -> (title, generator, (.td files of one table of contents))
@@ -75,19 +75,44 @@ def commands_page(build: Path) -> str:
 
 
 def supported_ops_page(build: Path) -> str | None:
-    """Every ONNX operator the importer knows, from the importer's own table."""
-    result = subprocess.run([str(build / "bin" / "tessera-compile"), "supported-ops"], capture_output=True, text=True)
+    """Every ONNX operator the importer knows, and what NPUs run of them: from the importer's table and from the compiler's answers."""
+    chips = [p.stem for p in sorted((ROOT / "device_dialect" / "chips").glob("npu-*.json"))]
+    result = subprocess.run([str(build / "bin" / "tessera-compile"), "supported-ops", "--chip", ",".join(chips)], capture_output=True, text=True)
     if result.returncode != 0:
-        return None
+        raise SystemExit(f"gen_docs: tessera-compile supported-ops failed:\n{result.stdout[-2000:]}")
     event = next(e for e in map(json.loads, result.stdout.splitlines()) if e.get("event") == "result")
     domains: dict[str, list[str]] = {}
     for op in event["operators"]:
         domains.setdefault(op.get("domain") or "ai.onnx", []).append(op["name"])
     parts = [f"## {domain}: {len(names)} operators\n\n" + ", ".join(f"`{name}`" for name in sorted(names)) + "\n"
              for domain, names in sorted(domains.items())]
-    return (f"# Supported ONNX operators\n\n{NOTE}From the importer's table. Of ai.onnx the opsets from 7 on are read; each operator is "
-            "read as\nits opset defines it. What an operator's form lacks (an attribute, an open dim) is refused with the node's name.\n\n"
-            + "\n".join(parts))
+    return (f"# Supported ONNX operators\n\n{NOTE}From the importer's table: x86 runs all of these. Of ai.onnx the opsets from 7 on are read; each "
+            "operator is read as\nits opset defines it. What an operator's form lacks (an attribute, an open dim) is refused with the node's name.\n\n"
+            + "\n".join(parts) + "\n" + npu_support(event["npu"], chips))
+
+
+def npu_support(rows: list[dict], chips: list[str]) -> str:
+    """The table of what each chip runs itself, by operator and precision, with the reasons for the rest below."""
+    precisions = list(dict.fromkeys(row["precision"] for row in rows))
+    cells: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for row in rows:
+        cells.setdefault(row["operator"], {}).setdefault(row["precision"], {})[row["chip"]] = row["reasons"]
+    notes: dict[str, int] = {}
+
+    def cell(by_chip: dict[str, list[str]]) -> str:
+        run = [chip.removeprefix("npu-") for chip in chips if not by_chip[chip]]
+        texts = list(dict.fromkeys(reason for chip in chips for reason in by_chip[chip]))
+        marks = ",".join(str(notes.setdefault(text, len(notes) + 1)) for text in texts)
+        where = "all" if len(run) == len(chips) else ", ".join(run) or "host"
+        return where + (f" <sup>{marks}</sup>" if marks else "")
+
+    lines = [f"| {name} | " + " | ".join(cell(by_precision[precision]) for precision in precisions) + " |" for name, by_precision in cells.items()]
+    return ("## On NPUs\n\nWhat " + ", ".join(f"`{chip}`" for chip in chips) + " run themselves (`all` three, or those named), asked of the compiler by "
+            "one small typical model for each\nrow, in each precision of `--quantize`; everything else runs on the host beside them, for the "
+            "reasons with these numbers ([partition.md](../partition.md)).\nA larger or unusual form of an operator may fare differently: `tessera "
+            "estimate` tells for a model.\n\n"
+            f"| operator | {' | '.join(precisions)} |\n|---|{'---|' * len(precisions)}\n" + "\n".join(lines) + "\n\n"
+            + "\n".join(f"{number}. {text}" for text, number in notes.items()) + "\n")
 
 
 def npu_pages(build: Path) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Mapping
+from typing import Mapping, Sequence
 
 import numpy as np
 
@@ -39,14 +39,34 @@ def can_run(chip: str) -> bool:
 class Net:
     """An opened .bmodel on a number of threads. Raises TesseraError for a file that is no good."""
 
-    def __init__(self, path: str | Path, threads: int = 1) -> None:
+    def __init__(self, path: str | Path, threads: int = 1, chip: str | None = None) -> None:
         runtime = _runtime()
         self._error = runtime.Error
         require_file(path, "model")
         try:
-            self._net = runtime.load(str(path), threads=threads).net()
+            self._net = runtime.load(str(path), threads=threads).net(chip=chip)
         except self._error as error:
             raise TesseraError(f"failed to open {path}: {error}") from error
+        self._path = path
+        self._look()
+
+    def use(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        """Goes to the stage for inputs of these shapes. Raises TesseraError that names those there are."""
+        if len(self._net.stages) > 1:
+            try:
+                self._net.use(shapes)
+            except self._error as error:
+                raise TesseraError(f"{self._path}: {error}") from error
+            self._look()
+
+    @property
+    def stage(self) -> str:
+        """For people: the stage that runs, of those there are; "" where there is one only."""
+        stages = self._net.stages
+        return f"stage {self._net.stage} of {len(stages)}, {self._net.chip}" if len(stages) > 1 else ""
+
+    def _look(self) -> None:
+        """Takes note of the stage's inputs and outputs."""
         self._tensors = {tensor.name: tensor for tensor in (*self._net.inputs, *self._net.outputs) if tensor.scale is not None}
         self.inputs = [_spec(tensor) for tensor in self._net.inputs]
         self.outputs = [_spec(tensor) for tensor in self._net.outputs]
@@ -87,8 +107,8 @@ class Net:
         return result
 
 
-def open_net(path: str | Path, threads: int = 1) -> Net:
-    return Net(path, threads)
+def open_net(path: str | Path, threads: int = 1, chip: str | None = None) -> Net:
+    return Net(path, threads, chip)
 
 
 def _spec(tensor) -> InputSpec:

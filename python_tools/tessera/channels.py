@@ -9,6 +9,7 @@ import numpy as np
 
 from .compare import Row, Tolerance, compare_tensor
 from .errors import TesseraError, usage_error
+from .files import atomic_write
 
 _LARGEST_SIDE = 4096  # pixels of a heat map
 
@@ -62,7 +63,9 @@ def save_heat_map(path: str, picture: np.ndarray) -> None:
     from PIL import Image
 
     try:
-        Image.fromarray(picture).save(path)
+        # Looked up first: the kind goes by the name that the file will have.
+        kind = Image.registered_extensions()[Path(path).suffix.lower()]
+        with atomic_write(path) as file:
+            Image.fromarray(picture).save(file, format=kind)
     except (OSError, ValueError, KeyError) as error:
-        Path(path).unlink(missing_ok=True)
         raise TesseraError(f"failed to write the heat map {path}: {error}", hint="use a name that ends in .png") from error

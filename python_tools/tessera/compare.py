@@ -21,7 +21,7 @@ from .errors import ExitCode, TesseraError, usage_error
 
 # Two units in the last place of 1.0 in float32: what functions with results in [0,1] differ by anyway.
 FLOAT32_FLOOR = 2.0 ** -22
-_CHUNK = 1 << 20  # elements worked on at once, so that float64 copies stay small
+_CHUNK = 1 << 13  # elements worked on at once: their float64 copies stay in the cache, and in memory that is used again
 
 
 @dataclass(frozen=True)

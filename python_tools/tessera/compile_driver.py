@@ -18,16 +18,21 @@ import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Iterator, Sequence
+from typing import Callable, Iterator, Sequence, TypeVar
 
-from . import __version__
+from . import __version__, interrupts
 from .errors import ExitCode, TesseraError
+from .files import lasting_folder
 from .progress import Report
 
 _KNOWN = {int(code) for code in (ExitCode.ERROR, ExitCode.USAGE, ExitCode.ACCURACY, ExitCode.UNSUPPORTED)}
 _KEEP_STDERR = 200  # lines
 _MAX_REPRODUCER_FILE = 256 << 20
+_running: "set[_Child]" = set()
+
+T = TypeVar("T")
 
 
 def find_program(name: str) -> str:
@@ -56,6 +61,8 @@ def run_compile(arguments: Sequence[str], report: Report, inputs: Sequence[str |
     command = [find_program("tessera-compile"), *arguments]
     child = _Child(command, report)
     code = child.run()
+    if child.stopped:
+        raise KeyboardInterrupt
     if code == 0:
         return child.result
     if code in _KNOWN and (child.errors or child.stderr):
@@ -65,6 +72,37 @@ def run_compile(arguments: Sequence[str], report: Report, inputs: Sequence[str |
                        ExitCode.INTERNAL, hint=f"please report it with the reproducer saved in {folder}")
 
 
+@contextlib.contextmanager
+def beside(job: Callable[[], T]) -> Iterator["Future[T]"]:
+    """The job, which runs the compiler, goes on during the block. An exception in the block ends its children."""
+    with ThreadPoolExecutor(1) as thread, _ending_all_children():
+        yield thread.submit(job)
+
+
+def side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
+    """What the jobs return, each of which runs the compiler; as many at once as there are cores. After an interrupt, or where one
+    fails, their children have ended before this returns."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads, _ending_all_children():
+        futures = []
+        try:
+            futures += [threads.submit(job) for job in jobs]
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+@contextlib.contextmanager
+def _ending_all_children() -> Iterator[None]:
+    """Where the block ends by an exception."""
+    try:
+        yield
+    except BaseException:
+        for child in list(_running):
+            child.stop()
+        raise
+
+
 def _how_it_ended(code: int) -> str:
     if code < 0:
         try:
@@ -72,23 +110,6 @@ def _how_it_ended(code: int) -> str:
         except ValueError:
             return f"was ended by signal {-code}"
     return f"ended with exit code {code}"
-
-
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Holds SIGINT and SIGTERM back for a moment: an interrupt inside Popen would leave a child nobody ends."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    held: list[int] = []
-    old = {number: signal.signal(number, lambda n, frame: held.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-    if held:
-        raise KeyboardInterrupt
 
 
 class _Child:
@@ -102,20 +123,21 @@ class _Child:
         self.log: list[str] = []
         self._command = command
         self._process: subprocess.Popen[str] | None = None
+        self.stopped = False
 
     def _start(self) -> threading.Thread:
         """Starts the child; returns the thread that follows its stderr."""
         try:
-            with _interrupts_held():
+            with interrupts.held():  # an interrupt inside Popen would leave a child nobody ends
                 # A session of its own: a terminal's Ctrl-C reaches the child once, through us.
                 self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                                  stderr=subprocess.PIPE, text=True, errors="replace",
                                                  start_new_session=True)
+                reader = threading.Thread(target=self._read_stderr, daemon=True)
+                reader.start()
+                return reader
         except OSError as error:
             raise TesseraError(f"failed to start {self._command[0]}: {error.strerror}", ExitCode.INTERNAL) from error
-        reader = threading.Thread(target=self._read_stderr, daemon=True)
-        reader.start()
-        return reader
 
     def _read_stderr(self) -> None:
         assert self._process is not None and self._process.stderr is not None
@@ -125,29 +147,34 @@ class _Child:
 
     def run(self) -> int:
         """Starts the child and follows it until it ends; returns its code. On an interrupt ends it first."""
+        _running.add(self)
         try:
             reader = self._start()
             assert self._process is not None and self._process.stdout is not None
+            if self.stopped:  # by another thread before there was a process
+                self.stop()
             for line in self._process.stdout:
                 self.log.append(line)
                 self._handle(line)
             code = self._process.wait()
         except BaseException:
-            self._stop()
+            self.stop()
             raise
+        finally:
+            _running.discard(self)
         reader.join(timeout=5)
         return code
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
         """Asks the child to end, then insists."""
-        for number, patience in ((signal.SIGINT, 3), (signal.SIGTERM, 2), (signal.SIGKILL, 5)):
-            if self._process is None or self._process.poll() is not None:
-                return
-            self._process.send_signal(number)
-            try:
-                self._process.wait(patience)
-            except subprocess.TimeoutExpired:
-                continue
+        with interrupts.held():
+            self.stopped = True
+            for number, patience in ((signal.SIGINT, 3), (signal.SIGTERM, 2), (signal.SIGKILL, 5)):
+                if self._process is None or self._process.poll() is not None:
+                    return
+                self._process.send_signal(number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(patience)
 
     def _handle(self, line: str) -> None:
         try:
@@ -175,10 +202,8 @@ class _Child:
 def save_reproducer(command: Sequence[str], code: int, log: Sequence[str], stderr: Sequence[str],
                     inputs: Sequence[str | Path], beside: str | Path) -> Path:
     """Saves command, output, versions and input files of a failed run; returns the folder."""
-    parent = Path(beside).resolve()
-    parent = parent if parent.is_dir() else parent.parent
     try:
-        folder = Path(tempfile.mkdtemp(prefix="tessera-reproducer-", dir=parent))
+        folder = Path(tempfile.mkdtemp(prefix="tessera-reproducer-", dir=lasting_folder(Path(beside))))
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="tessera-reproducer-"))
     with contextlib.suppress(OSError):  # a full disk must not hide what went wrong

@@ -2,17 +2,16 @@
 """A NAME_top.mlir with its weights: made from ONNX, asked for its inputs, evaluated by the reference."""
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Mapping, Sequence
 
 import numpy as np
 
-from . import safetensors_io
+from . import interrupts, safetensors_io
 from .compile_driver import run_compile
 from .errors import ExitCode, TesseraError
-from .files import require_file, staging_folder
+from .files import require_file, scratch_folder, staging_folder
 from .inputs import InputSpec
 from .preprocess import Preprocess
 from .progress import Report
@@ -55,10 +54,11 @@ def import_onnx(model_def: Path, mlir: Path, report: Report, *, model_name: str,
             arguments += ["--preprocess", str(file)]
         result = run_compile(arguments, report, inputs=[model_def], reproducer_beside=mlir)
         model = _from_result(mlir, result)
-        # The weights first: the .mlir that names them must never stand alone.
-        if weights_path(staged).exists():
-            weights_path(staged).replace(weights_path(mlir))
-        staged.replace(mlir)
+        with interrupts.held():
+            # The weights first: the .mlir that names them must never stand alone, not even where the process is killed.
+            if weights_path(staged).exists():
+                weights_path(staged).replace(weights_path(mlir))
+            staged.replace(mlir)
     return model, result
 
 
@@ -66,6 +66,12 @@ def open_top(mlir: str | Path, report: Report) -> TopModel:
     """Reads the inputs and outputs of a NAME_top.mlir. Raises TesseraError where it or its weights are bad."""
     path = require_file(mlir, "model")
     return _from_result(path, run_compile(["info", "--mlir", str(path)], report, inputs=[path]))
+
+
+def open_described(mlir: str | Path, report: Report) -> tuple[TopModel, dict]:
+    """open_top and describe, at once."""
+    info = describe(mlir, report)
+    return _from_result(Path(mlir), info), info
 
 
 def describe(mlir: str | Path, report: Report) -> dict:
@@ -104,15 +110,15 @@ def evaluate_isolated(model: TopModel, inputs: Mapping[str, np.ndarray], referen
                       report: Report) -> dict[str, np.ndarray]:
     """What every op of the model, quantised by `tables` (flags of tessera-compile), makes of operands as they are in
     `reference`, by the name of the tensor: its own error, without what it inherits."""
-    with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
-        wanted = Path(folder) / "wanted.safetensors"
+    with scratch_folder() as folder:
+        wanted = folder / "wanted.safetensors"
         safetensors_io.save(wanted, {name: array for name, array in reference.items() if array.dtype == np.float32})
         return _evaluate(model, inputs, report, [*tables, "--isolate", str(wanted)])
 
 
 def _evaluate(model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, flags: Sequence[str]) -> dict[str, np.ndarray]:
-    with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
-        in_file, out_file = Path(folder) / "in.safetensors", Path(folder) / "out.safetensors"
+    with scratch_folder() as folder:
+        in_file, out_file = folder / "in.safetensors", folder / "out.safetensors"
         safetensors_io.save(in_file, inputs)
         arguments = ["reference", "--mlir", str(model.path), "--input", str(in_file), "--output", str(out_file)]
         run_compile([*arguments, *flags], report,

@@ -22,16 +22,20 @@ def option(name: str, threshold: float) -> Choice:
 class Measuring:
     """An engine whose errors are known: by the threshold's distance from what is best in a sample."""
 
-    def __init__(self, best: dict[int, float]) -> None:
-        self.best, self.asked = best, Counter()
+    def __init__(self, best: dict[int, float], workers: int = 1) -> None:
+        self.best, self.asked, self.workers, self.tasks = best, Counter(), workers, []
 
-    def run(self, chunks, candidates) -> Iterator[Result]:
-        for chunk in reversed(list(chunks)):  # in whatever order they are done
+    def run(self, chunks, parts) -> Iterator[Result]:
+        tasks = [(chunk, part) for chunk in chunks for part in parts]
+        self.tasks.append(len(tasks))
+        for chunk, part in reversed(tasks):  # in whatever order they are done
             result = Result()
             for sample in chunk:
-                thresholds = [way.scale * 127 for _, ways in candidates for way in ways]
-                self.asked.update(thresholds)
-                result.errors[sample.number] = [np.array([[abs(t - self.best[sample.number]), 1, 0, 1]]) for t in thresholds]
+                result.errors[sample.number] = {}
+                for source, ways in part:
+                    thresholds = [way.scale * 127 for way in ways]
+                    self.asked.update(thresholds)
+                    result.errors[sample.number][source] = [np.array([[abs(t - self.best[sample.number]), 1, 0, 1]]) for t in thresholds]
             yield result
 
 
@@ -45,9 +49,21 @@ def test_the_least_error_over_all_samples_wins() -> None:
     engine = Measuring({i: 2.8 if i in (0, 4) else 1.9 for i in range(8)})
     chosen = measure(engine, dataset(8), range(8), 8, options, lambda done, count: None)
     assert (SCREENED, FINALISTS) == (2, 2)
-    assert chosen["a"].method == "2.0" and chosen["b"] == options["b"][0]
+    assert chosen["a"].method == "2.0" and chosen["b"].method == "only"
+    assert chosen["b"].error == pytest.approx(math.sqrt(2.2), rel=1e-3)  # of the two
     assert chosen["a"].error == pytest.approx((2 * math.sqrt(0.8) + 6 * math.sqrt(0.1)) / 8, rel=1e-3)
-    assert sorted(round(n) for n in engine.asked.values()) == [2, 2, 8, 8]
+    assert sorted(round(n) for n in engine.asked.values()) == [2, 2, 2, 8, 8]
+
+
+def test_uneven_samples_are_split_among_the_workers() -> None:
+    """Two samples and then three more, on two workers: the three in halves, and the same ranges and errors as on one."""
+    options = {name: [option(str(t), t) for t in (1.0, 2.0, 3.0)] for name in "abc"}
+    found = []
+    for workers in (1, 2):
+        engine = Measuring({i: 1.0 + 0.4 * i for i in range(5)}, workers)
+        found.append(measure(engine, dataset(5), range(5), 5, options, lambda done, count: None))
+        assert engine.tasks == [2, 3 * workers]
+    assert found[0] == found[1] and found[0]["c"].method == "2.0"
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -61,10 +77,10 @@ def test_few_samples(count: int) -> None:
 
 
 def test_nothing_to_choose() -> None:
-    engine = Measuring({})
-    options = {"a": [option("only", 1.0)]}
-    assert measure(engine, dataset(3), range(3), 3, options, lambda done, count: None) == {"a": options["a"][0]}
-    assert not engine.asked
+    """What its 8 bits cost is told all the same."""
+    engine = Measuring({i: 0.9 for i in range(3)})
+    chosen = measure(engine, dataset(3), range(3), 3, {"a": [option("only", 1.0)]}, lambda done, count: None)
+    assert chosen["a"].method == "only" and chosen["a"].error == pytest.approx(math.sqrt(0.1), rel=1e-3)
 
 
 def test_the_widest_of_the_good_ones_wins() -> None:

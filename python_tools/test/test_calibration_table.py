@@ -35,7 +35,7 @@ def test_round_trip_one_line_a_tensor(table: Table, tmp_path: Path) -> None:
     assert tables.load(path) == table
     lines = path.read_text().splitlines()
     assert sum('"name"' in line for line in lines) == len(TENSORS) and len(lines) == len(TENSORS) + 12
-    tables.check_model(table, path, "ab" * 16, TENSORS)
+    tables.check_model(table, path, {"model_hash": "ab" * 16, "tensors": TENSORS})
 
 
 def test_quantisation_of_the_entries(table: Table) -> None:
@@ -57,7 +57,7 @@ def test_good_edits(table: Table, tmp_path: Path) -> None:
     edit(path, change)
     read = tables.load(path)
     assert read.tensors[0].scale == pytest.approx(0.01)
-    tables.check_model(read, path, "ab" * 16, TENSORS)
+    tables.check_model(read, path, {"model_hash": "ab" * 16, "tensors": TENSORS})
 
 
 BAD = [
@@ -105,9 +105,9 @@ def test_no_json_and_no_file(tmp_path: Path) -> None:
 
 def test_of_another_model(table: Table) -> None:
     with pytest.raises(TesseraError, match="t.json is of another model: its model_hash is abab.*'m'.*the model's is ef"):
-        tables.check_model(table, "t.json", "ef" * 16, TENSORS)
+        tables.check_model(table, "t.json", {"model_hash": "ef" * 16, "tensors": TENSORS})
     with pytest.raises(TesseraError, match="the model has no tensor 'conv_Relu'; is it 'conv_Relu6'?"):
-        tables.check_model(table, "t.json", "ab" * 16, ["x", "conv_Relu6", "a/b:0", "y"])
+        tables.check_model(table, "t.json", {"model_hash": "ab" * 16, "tensors": ["x", "conv_Relu6", "a/b:0", "y"]})
 
 
 def test_tpu_mlir_round_trip(table: Table, tmp_path: Path) -> None:

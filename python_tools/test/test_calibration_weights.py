@@ -2,11 +2,14 @@
 """Weights chosen by samples: what an op reads, as im2col would give it; rounding, scale search and bias correction on known moments."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tessera import _calibration
-from tessera.calibration.products import ROWS, Product, Statistics
+from tessera.calibration import sequence
+from tessera.calibration.products import ROWS, Lack, Product, Statistics
 from tessera.calibration.rounding import METHODS, may_round, round_alone, round_weights
 from tessera.calibration.worker import Candidate
 
@@ -131,6 +134,17 @@ def test_odd_weights_stay_in_range() -> None:
     assert np.abs(rounded.integers.astype(int)).max() <= 127 and rounded.integers.shape == w.shape
 
 
+@pytest.mark.parametrize("scale", [0.011, 0.013, 0.017, 0.019, 0.023])
+def test_inputs_that_never_change(scale: float) -> None:
+    """Their variance, a difference of two numbers that are nearly equal, may come out below 0."""
+    product = Product("y", "x", "matmul", np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32), trans_b=True)
+    constant = Statistics(product)
+    for sample in range(4):
+        constant.add(np.full((500, 3), 100 * scale), sample, replace(WAY, scale=scale))
+    rounded = round_weights(product, constant, METHODS)
+    assert np.isfinite(rounded.scales).all() and np.abs(rounded.integers.astype(int)).max() <= 127
+
+
 def alone_error(product: Product, x: np.ndarray, rounded) -> float:
     """Mean square of the outputs' error, with float inputs."""
     scales = np.repeat(rounded.scales, 32 if rounded.scales.shape[1] == 2 else 48, axis=1)[:, :48].astype(np.float64)
@@ -165,3 +179,45 @@ def test_groups_of_a_convolution_are_whole_kernels() -> None:
     scales = np.repeat(rounded.scales, 16, axis=1)[:, :40, None, None]
     error = rounded.integers * scales - product.weight
     assert np.abs(error).mean() < 0.1 and np.abs(error).max() < 1
+
+
+def test_weights_make_up_for_what_inputs_lack(layer: tuple[Product, np.ndarray]) -> None:
+    """Inputs that the ops before have spoilt: the outputs come nearer to those of the exact inputs."""
+    product, x = layer
+    generator = np.random.default_rng(8)
+    spoilt = x @ (np.eye(48) + 0.05 * generator.normal(size=(48, 48)))
+    collected, lack = Statistics(product), Lack(product)
+    for i, (got, wanted) in enumerate(zip(spoilt, x)):
+        collected.add(got, i, None)
+        lack.add(got, wanted, i)
+    assert lack.is_finite
+
+    def error(rounded) -> float:
+        weights = product.restored(rounded.integers, rounded.scales)
+        return float(np.mean(np.square(spoilt.reshape(-1, 48) @ weights.T - x.reshape(-1, 48) @ product.weight.T)))
+    assert error(round_alone(product, collected, False, lack)) < 0.5 * error(round_alone(product, collected, False))
+
+
+@pytest.mark.parametrize("kind, shape, groups, bits, group", [
+    ("matmul", (7, 48), 1, 4, 32), ("conv", (6, 40, 3, 3), 1, 4, 16), ("conv", (6, 4, 3), 2, 8, 4)])
+def test_restored_weights_are_near(kind: str, shape: tuple, groups: int, bits: int, group: int) -> None:
+    generator, rank = np.random.default_rng(9), len(shape) - 2
+    product = Product("y", "x", kind, generator.normal(size=shape).astype(np.float32), groups, (1,) * rank, (0,) * 2 * rank, (1,) * rank,
+                      trans_b=True, bits=bits, group=group)
+    collected = Statistics(product)
+    for i in range(4):
+        collected.add(generator.normal(size=(64, shape[1]) if kind == "matmul" else (1, shape[1] * groups, *(16,) * rank)), i, None)
+    rounded = round_alone(product, collected, True)
+    error = product.restored(rounded.integers, rounded.scales) - product.weight
+    assert np.abs(error).mean() < (0.1 if bits == 4 else 0.01)
+
+
+def test_stages_keep_the_order_and_few_models_are_compiled() -> None:
+    def op(i: int, source: int, k: int = 8) -> Product:
+        return Product(f"y{i}", f"x{source}", "matmul", np.ones((4, k), np.float32), trans_b=True)
+    few = sequence.stages_of([op(0, 0), op(1, 0), op(2, 1), op(3, 2)])
+    assert [[p.name for p in stage] for stage in few] == [["y0", "y1"], ["y2"], ["y3"]]
+    many = sequence.stages_of([op(i, i) for i in range(100)])
+    assert len(many) == sequence.STAGES and [p.name for stage in many for p in stage] == [f"y{i}" for i in range(100)]
+    large = sequence.stages_of([op(i, i, 2400) for i in range(60)])
+    assert max(sum(p.depth ** 2 * 4 for p in stage) for stage in large) <= sequence.BUDGET

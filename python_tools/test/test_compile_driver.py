@@ -15,6 +15,7 @@ import pytest
 
 from tessera import compile_driver
 from tessera.errors import ExitCode, TesseraError
+from tessera.files import scratch_folder
 from tessera.progress import Report
 
 
@@ -64,6 +65,14 @@ def test_crash_saves_a_reproducer(compiler, tmp_path: Path, end: str) -> None:
     assert end == "exit 1" or "stack trace" in (folder / "stderr.txt").read_text()
 
 
+def test_reproducer_outlives_temporary_folders(compiler, tmp_path: Path) -> None:
+    compiler("kill -SEGV $$")
+    with pytest.raises(TesseraError) as caught, scratch_folder(tmp_path) as folder:
+        with scratch_folder(folder) as inner:
+            compile_driver.run_compile(["deploy"], Report(1, io.StringIO()), reproducer_beside=inner / "o.bmodel")
+    assert str(next(tmp_path.glob("tessera-reproducer*"))) in caught.value.hint
+
+
 def test_interrupt_ends_the_child(tmp_path: Path) -> None:
     """SIGINT to the tool alone reaches the compiler, which is gone when the tool has ended."""
     fake = tmp_path / "fake-compile"
@@ -81,3 +90,26 @@ def test_interrupt_ends_the_child(tmp_path: Path) -> None:
         assert tool.wait(20) == 130
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_side_by_side_keeps_the_order(compiler, tmp_path: Path) -> None:
+    compiler("""echo '{"event":"result","ops":3}'""")
+    jobs = [lambda i=i: (i, run(tmp_path)[0]["ops"]) for i in range(5)]
+    assert compile_driver.side_by_side(jobs) == [(i, 3) for i in range(5)]
+
+
+@pytest.mark.parametrize("first", [KeyboardInterrupt(), TesseraError("bad")])
+def test_what_ends_one_job_ends_the_children_of_the_others(compiler, tmp_path: Path, first: BaseException) -> None:
+    compiler(f"echo $$ > {tmp_path}/writing; mv {tmp_path}/writing {tmp_path}/pid; exec sleep 60")
+
+    def fail() -> None:
+        while not (tmp_path / "pid").exists():
+            time.sleep(0.01)
+        raise first
+    began = time.monotonic()
+    with pytest.raises(type(first)):
+        compile_driver.side_by_side([fail, lambda: run(tmp_path)])
+    assert time.monotonic() - began < 30
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert not list(tmp_path.glob("tessera-reproducer*"))

@@ -71,7 +71,7 @@ def _alike(a: Choice, b: Choice) -> bool:
 def measure(engine: Engine, dataset: Dataset, numbers: Sequence[int], count: int,
             options: dict[str, list[Choice]], progress: Callable[[int, int], None]) -> dict[str, Choice]:
     """Of each source's options the one with the least output error, measured on `count` of the samples `numbers`: all options on
-    SCREENED of them, the FINALISTS best ones on all.
+    SCREENED of them, the FINALISTS best ones on all; sources without a choice on SCREENED.
 
     The error of an option is that of these samples together, added in their order, so that it does not depend on who
     measured which.
@@ -79,9 +79,9 @@ def measure(engine: Engine, dataset: Dataset, numbers: Sequence[int], count: int
     ordered = sorted(numbers)
     wanted = [ordered[i] for i in spread(len(ordered), count)]
     screened = {wanted[i] for i in spread(len(wanted), SCREENED)}
+    first = _errors(engine, dataset, screened, options, lambda done: progress(done, len(wanted)))
+    chosen = {source: replace(choices[0], error=_error(first[source][0])) for source, choices in options.items()}
     left = {source: choices for source, choices in options.items() if len(choices) > 1}
-    chosen = {source: choices[0] for source, choices in options.items()}
-    first = _errors(engine, dataset, screened, left, lambda done: progress(done, len(wanted)))
     finalists = {source: _finalists(choices, [_error(e) for e in first[source]]) for source, choices in left.items()}
     left = {source: [left[source][i] for i in finalists[source]] for source in left}
     more = _errors(engine, dataset, set(wanted) - screened, left, lambda done: progress(len(screened) + done, len(wanted)))
@@ -112,18 +112,21 @@ def _error(samples: Mapping[int, np.ndarray]) -> float:
 
 def _errors(engine: Engine, dataset: Dataset, wanted: set[int], options: dict[str, list[Choice]],
             progress: Callable[[int], None]) -> dict[str, list[dict[int, np.ndarray]]]:
-    """Of every option in every sample `wanted`."""
-    candidates = [(source, [choice.candidate() for choice in choices]) for source, choices in options.items()]
+    """Of every option in every sample `wanted`. Where the workers would not all have the same number of samples, each sample's
+    options are split among several of them."""
     found: dict[str, list[dict[int, np.ndarray]]] = {source: [{} for _ in choices] for source, choices in options.items()}
-    done = 0
-    for result in engine.run(_one_by_one(dataset, wanted), candidates) if candidates and wanted else ():
-        for number, errors in result.errors.items():
-            rest = iter(errors)
-            for of_options in found.values():
-                for of_option, error in zip(of_options, rest):
+    if not options or not wanted:
+        return found
+    candidates = [(source, [choice.candidate() for choice in choices]) for source, choices in options.items()]
+    split = min(engine.workers // math.gcd(engine.workers, len(wanted)), len(candidates))
+    # Every so many: later tensors have less to run again.
+    parts = [candidates[i::split] for i in range(split)]
+    for done, result in enumerate(engine.run(_one_by_one(dataset, wanted), parts), 1):
+        for number, of_sources in result.errors.items():
+            for source, errors in of_sources.items():
+                for of_option, error in zip(found[source], errors):
                     of_option[number] = error
-        done += len(result.errors)
-        progress(done)
+        progress(done // split)
     return found
 
 

@@ -2,11 +2,12 @@
 """Calibration samples: a folder, a list file, an .npz file or a Python file that makes them."""
 from __future__ import annotations
 
+import contextlib
 import runpy
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Iterator, Mapping, Sequence
+from typing import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -67,6 +68,14 @@ class Dataset:
     available: int
     identity: str
     kind: str
+
+
+def readable(dataset: Dataset, numbers: Collection[int], specs: Sequence[InputSpec]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Those of the samples `numbers` that can be read, in the data set's order: (number, arrays)."""
+    for sample in dataset.samples():
+        if sample.number in numbers:
+            with contextlib.suppress(Unreadable):
+                yield sample.number, sample.load(specs)
 
 
 def open_dataset(given: str, specs: Sequence[InputSpec], input_num: int) -> Dataset:

@@ -20,6 +20,7 @@ from .worker import Candidate, Job, Result, run_chunk
 
 T, R = TypeVar("T"), TypeVar("R")
 Candidates = "Sequence[tuple[str, Sequence[Candidate]]] | None"
+OBSERVE: tuple[None] = (None,)
 
 
 def usable_cores() -> int:
@@ -34,14 +35,19 @@ class Engine:
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def run(self, chunks: Iterable[Sequence[Sample]], candidates: Candidates = None) -> Iterator[Result]:
-        """One result a chunk, in whatever order they are done. Raises the first failure a worker reports."""
-        for chunk in chunks:
-            yield _checked(run_chunk(self._job, chunk, candidates))
+    def run(self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates] = OBSERVE) -> Iterator[Result]:
+        """One result for each chunk with each of the parts, in whatever order they are done. Raises the first failure a worker
+        reports."""
+        for chunk, part in _tasks(chunks, parts):
+            yield _checked(run_chunk(self._job, chunk, part))
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Of every item, in their order. What goes to and fro must be picklable."""
         return map(function, items)
+
+
+def _tasks(chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates]) -> Iterator[tuple[Sequence[Sample], Candidates]]:
+    return ((chunk, part) for chunk in chunks for part in parts)
 
 
 def _begin() -> None:
@@ -77,11 +83,11 @@ class PoolEngine(Engine):
         super().__init__(job)
         self.workers, self._pool = pool.workers, pool.executor
 
-    def run(self, chunks: Iterable[Sequence[Sample]], candidates: Candidates = None) -> Iterator[Result]:
+    def run(self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates] = OBSERVE) -> Iterator[Result]:
         pending = set()
         with _told_of_ended_workers():
-            for chunk in chunks:
-                pending.add(self._pool.submit(run_chunk, self._job, chunk, candidates))
+            for chunk, part in _tasks(chunks, parts):
+                pending.add(self._pool.submit(run_chunk, self._job, chunk, part))
                 if len(pending) >= 2 * self.workers:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     yield from (_checked(future.result()) for future in done)
@@ -125,12 +131,12 @@ class DaskEngine(Engine):
             raise TesseraError(f"--distributed {address}: the scheduler has no worker",
                                hint=f"start some: dask worker {address}")
 
-    def run(self, chunks: Iterable[Sequence[Sample]], candidates: Candidates = None) -> Iterator[Result]:
+    def run(self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates] = OBSERVE) -> Iterator[Result]:
         job = self._client.scatter(self._job, broadcast=True, hash=False)
         pending: deque = deque()
-        for chunk in chunks:
+        for chunk, part in _tasks(chunks, parts):
             # Not pure: equal chunks of another run are other work.
-            pending.append(self._client.submit(run_chunk, job, list(chunk), candidates, pure=False))
+            pending.append(self._client.submit(run_chunk, job, list(chunk), part, pure=False))
             if len(pending) >= 2 * self.workers:
                 yield self._take(pending)
         while pending:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .. import safetensors_io, top_model
-from ..bmodel import Net
-from ..progress import Report
-from ..top_model import TopModel
+from .. import interrupts, safetensors_io
+from ..inputs import InputSpec
 from .choose import Choice
 from .dataset import Dataset, Sample, Unreadable, spread
 from .engine import usable_cores
-from .output_error import relative, squares
 from .products import Product, Statistics, bytes_of
 from .rounding import Rounded, may_round, round_alone, round_weights
 from .table import Table
@@ -110,54 +106,35 @@ def pick(dataset: Dataset, numbers: Sequence[int], apart: Collection[int]) -> tu
     return (lambda: (sample for sample in dataset.samples() if sample.number in wanted)), len(wanted)
 
 
+def keep(samples: Iterator[Sample], specs: Sequence[InputSpec]) -> list[Sample]:
+    """The readable ones, loaded: the model runs on them more than once, and a generator may take its time."""
+    kept = []
+    for sample in samples:
+        with contextlib.suppress(Unreadable):
+            kept.append(replace(sample, files=(), arrays=sample.load(specs)))
+    return kept
+
+
 def tried(numbers: Sequence[int]) -> set[int]:
     """The samples on which output errors are compared."""
     ordered = sorted(numbers)
     return {ordered[i] for i in spread(len(ordered), TRIALS)}
 
 
-@dataclass(frozen=True)
-class Trial:
-    """The quantised model compiled without and with some weights, and run."""
-
-    model: TopModel
-    folder: Path
-    table: Table
-    extra: Sequence[str]
-    precision: str
-
-    def compare(self, job: Job, dataset: Dataset, numbers: Collection[int], ways: Sequence[Mapping[str, Rounded]]) -> list[float]:
-        """Relative errors of the outputs against f32 on some samples: without the weights, and with each of `ways`."""
-        nets = [self._open("without", self.table)]
-        for i, weights in enumerate(ways):
-            nets.append(self._open(f"with{i}", replace(self.table, weights_hash=save(self.folder / f"with{i}.safetensors", weights))))
-        worker, errors = Worker(job), [[] for _ in nets]
-        for sample in dataset.samples():
-            if sample.number in numbers:
-                with contextlib.suppress(Unreadable):
-                    arrays = sample.load(job.specs)
-                    worker.run(arrays)
-                    golden = worker.outputs()
-                    for net, found in zip(nets, errors):
-                        found.append(squares(golden, net.run(arrays), job.probabilities))
-        return [math.sqrt(relative(found)) for found in errors]
-
-    def _open(self, name: str, table: Table) -> Net:
-        path = self.folder / f"{name}.json"
-        table.save(path)
-        quiet = Report(1, quiet=True)
-        top_model.deploy(self.model, path.with_suffix(".bmodel"), quiet, chip="x86", quantize=self.precision,
-                         extra=["--calibration-table", str(path), *self.extra])
-        return Net(path.with_suffix(".bmodel"))
-
-
-def save(path: Path, weights: Mapping[str, Rounded]) -> str:
-    """Writes the file that the table names; returns its SHA-256."""
-    arrays: dict[str, np.ndarray] = {}
+def save(path: Path, table: Table, weights: Mapping[str, Rounded], factors: Mapping[str, np.ndarray]) -> Table:
+    """Writes a table and, beside it, the file with weights and factors that it names, where there are any; returns the table."""
+    arrays: dict[str, np.ndarray] = {f"{name}:factors": values for name, values in factors.items()}
     for name, rounded in weights.items():
-        suffix = str(rounded.bits or "")
+        suffix = "4wide" if rounded.wide else str(rounded.bits or "")
         arrays[f"{name}:weight{suffix}"], arrays[f"{name}:scale{suffix}"] = rounded.integers, rounded.scales
         if rounded.bias is not None:
             arrays[f"{name}:bias"] = rounded.bias
-    safetensors_io.save(path, arrays)
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    beside = path.with_suffix(".safetensors")
+    with interrupts.held():  # the table belongs to the file beside it
+        if arrays:
+            safetensors_io.save(beside, arrays)
+            table = replace(table, weights_hash=hashlib.sha256(beside.read_bytes()).hexdigest())
+        table.save(path)
+        if not arrays:
+            beside.unlink(missing_ok=True)
+    return table

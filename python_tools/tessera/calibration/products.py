@@ -18,7 +18,7 @@ ROWS = {"conv": 256, "matmul": 512}
 @dataclass(frozen=True)
 class Product:
     """A convolution or matmul as the compiler describes it. weight: [OC, C / groups, K...], or [K, N] ([N, K] with trans_b).
-    bits, group: of its weights in W4; so many of the C / groups or K share a scale."""
+    bits, group: of its weights in W4; so many of the C / groups or K share a scale. wide: W4 was told to keep 8 bits."""
 
     name: str
     input: str
@@ -31,6 +31,7 @@ class Product:
     trans_b: bool = False
     bits: int = 4
     group: int = 32
+    wide: bool = False
 
     @staticmethod
     def make(entry: Mapping[str, Any], weight: np.ndarray) -> "Product":
@@ -40,10 +41,19 @@ class Product:
     @property
     def matrix(self) -> np.ndarray:
         """float64 [groups, OC / groups, K]: one row an output channel, as the op's inputs lie in `rows`."""
-        w = self.weight.astype(np.float64)
+        return self._matrix_of(self.weight.astype(np.float64))
+
+    def _matrix_of(self, w: np.ndarray) -> np.ndarray:
         if self.kind == "matmul":
             return (w if self.trans_b else w.T)[None]
         return w.reshape(self.groups, w.shape[0] // self.groups, -1)
+
+    def restored(self, integers: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """What integers [as the weight lies] with scales [output channels, runs of weights] stand for."""
+        matrix = self._matrix_of(integers).astype(np.float32)
+        run = -(-matrix.shape[2] // scales.shape[1]) if scales.shape[1] == 1 else self.group * (self.depth // self.reduced)
+        steps = np.repeat(scales.reshape(*matrix.shape[:2], -1), run, axis=2)[:, :, :matrix.shape[2]]
+        return self.like_weight(matrix * steps)
 
     def like_weight(self, matrix: np.ndarray) -> np.ndarray:
         """The other way round."""
@@ -124,6 +134,33 @@ class Statistics:
     def is_finite(self) -> bool:
         """Whether there were samples, without NaN and infinity."""
         return self.count > 0 and self._finite
+
+
+class Lack:
+    """How what one op reads differs from what it should, with regard to what it reads; over all samples."""
+
+    def __init__(self, product: Product) -> None:
+        self._product = product
+        self._k, self._finite = product.depth, True
+        self._moments = _calibration.CrossMoments(product.groups, self._k, self._k)
+
+    def add(self, x: np.ndarray, wanted: np.ndarray, shift: int) -> None:
+        """x: the op's input in one sample; wanted: what it should be. shift: as for Statistics."""
+        patches = self._product.patches(x.shape)
+        lack = np.ascontiguousarray(wanted - x, np.float32)
+        self._finite = self._finite and bool(np.isfinite(lack).all())
+        self._moments.add(patches, lack, patches, np.ascontiguousarray(x, np.float32),
+                          _positions(patches.positions, self._product.rows(x.shape), shift))
+
+    @property
+    def moments(self) -> np.ndarray:
+        """float32 [groups, K, K]: means of products of what is lacking and of what is read."""
+        sums = np.frombuffer(self._moments.products(), np.float32).reshape(-1, self._k, self._k)
+        return sums * np.float32(1 / max(self._moments.count, 1))
+
+    @property
+    def is_finite(self) -> bool:
+        return self._finite
 
 
 def bytes_of(product: Product) -> int:

@@ -13,13 +13,15 @@ import numpy as np
 
 from tessera import _calibration
 
-from .products import Product, Statistics
+from .products import Lack, Product, Statistics
 
 METHODS = ("gptq", "clip_weights", "bias_correction")
-AUTO = METHODS
 """gptq: each column's rounding error is made up for by the columns not rounded yet (Frantar et al. 2022).
 clip_weights: per channel the scale with the least output error. bias_correction: the mean error of each output channel goes
 into its bias."""
+ALONE = {"W8": ("gptq",), "W4": ("gptq", "in_order", "keep_wide")}
+"""Of weights alone. in_order: for what the ops before make with their weights rounded (sequence.py); keep_wide: those that are most
+sensitive for their size keep 8 bits."""
 LARGEST_K = 2400
 """Longer sums keep the default rounding: the inverse of their moments would take longer than all the rest."""
 LEAST_ROWS = 2
@@ -27,6 +29,8 @@ LEAST_ROWS = 2
 on a pooled picture has one row a sample."""
 LIMIT = 127
 DAMPING = 0.01
+TOWARDS = 0.5
+"""So much of what the inputs lack is made up for by the weights: all of it would be made up for on the samples alone."""
 SHARES = (1.0, 0.95, 0.9, 0.8, 0.7)
 GROUP_SHARES = tuple(0.4 + 0.05 * i for i in range(15))
 CLEARLY = 0.97
@@ -37,12 +41,15 @@ ON_GRID = 1e-3
 @dataclass(frozen=True)
 class Rounded:
     """integers: as the op's weight lies; scales, bias: one per output channel; bias is added to the op's, None: nothing is.
-    bits: of weights alone, which have scales [output channels, groups]; 0 where the inputs are integers too."""
+    bits: of weights alone, which have scales [output channels, groups]; 0 where the inputs are integers too. wide: as of the
+    product. loss: mean squared error of the outputs, where it is known."""
 
     integers: np.ndarray
     scales: np.ndarray
     bias: np.ndarray | None = None
     bits: int = 0
+    wide: bool = False
+    loss: float = 0.0
 
 
 def is_exact(product: Product) -> bool:
@@ -73,14 +80,28 @@ def round_weights(product: Product, statistics: Statistics, methods: Collection[
     return Rounded(product.like_weight(integers), scales.ravel(), bias)
 
 
-def round_alone(product: Product, statistics: Statistics, four_bits: bool) -> Rounded:
-    """The weights alone, their inputs float: 8 bits and a scale a channel or, with `four_bits`, what the compiler wants of W4."""
+def round_alone(product: Product, statistics: Statistics, four_bits: bool, lack: Lack | None = None) -> Rounded:
+    """The weights alone, their inputs float: 8 bits and a scale a channel or, with `four_bits`, what the compiler wants of W4.
+    lack: of inputs that are not what they should be."""
     weights, taps = product.matrix.astype(np.float32), product.depth // product.reduced
     bits, group = (product.bits, product.group) if four_bits else (8, product.reduced)
     moments, run = statistics.moments, group * taps
+    if lack:
+        weights += np.float32(TOWARDS) * _solve(moments, np.matmul(weights, lack.moments))
     scales = _group_scales(weights, np.einsum("gkk->gk", moments), bits, run)
-    integers, _ = round_groups(weights, moments, scales[None], -(1 << (bits - 1)), (1 << (bits - 1)) - 1, clip_first=False, run=run)
-    return Rounded(product.like_weight(integers[0]), scales.reshape(-1, scales.shape[-1]), bits=bits)
+    integers, losses = round_groups(weights, moments, scales[None], -(1 << (bits - 1)), (1 << (bits - 1)) - 1, clip_first=False, run=run)
+    return Rounded(product.like_weight(integers[0]), scales.reshape(-1, scales.shape[-1]), bits=bits, wide=product.wide,
+                   loss=float(losses.mean()))
+
+
+def _solve(moments: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """X of X H = right, [groups, rows, K], with H [groups, K, K] damped."""
+    solution = _calibration.solve_groups(moments, _damping(moments), np.ascontiguousarray(right, np.float32))
+    return np.frombuffer(solution, np.float32).reshape(right.shape)
+
+
+def _damping(moments: np.ndarray) -> np.ndarray:
+    return (DAMPING * np.einsum("gkk->gk", moments).mean(axis=1) + np.float32(1e-12)).astype(np.float32)
 
 
 def _group_scales(weights: np.ndarray, power: np.ndarray, bits: int, run: int) -> np.ndarray:
@@ -109,6 +130,8 @@ def _by_moments(product: Product, weights: np.ndarray, scales: np.ndarray, stati
     if "bias_correction" in methods:  # the mean's share is the bias's
         mean = statistics.rounded.astype(np.float32)
         moments -= mean[:, :, None] * mean[:, None, :]
+        variances = np.einsum("gkk->gk", moments)
+        np.maximum(variances, 0, out=variances)  # of inputs that hardly change only the rounding of the difference is left
     ways = np.stack([scales * np.float32(share) for share in (SHARES if "clip_weights" in methods else SHARES[:1])])
     if "gptq" in methods:
         integers, losses = round_groups(weights, moments, ways[..., None], -LIMIT, LIMIT, clip_first=False)
@@ -141,9 +164,8 @@ def round_groups(weights: np.ndarray, moments: np.ndarray, ways: np.ndarray, low
                  clip_first: bool, run: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """weights [groups, rows, K] in every one of the scales `ways` [ways, groups, rows, steps], each for `run` weights (0: all).
     Returns integers [ways, groups, rows, K] and their errors [ways, groups, rows]."""
-    damping = DAMPING * np.einsum("gkk->gk", moments).mean(axis=1) + np.float32(1e-12)
     integers, losses = _calibration.round_groups(
-        np.ascontiguousarray(weights, np.float32), moments, damping.astype(np.float32), np.ascontiguousarray(ways), run or weights.shape[2],
+        np.ascontiguousarray(weights, np.float32), moments, _damping(moments), np.ascontiguousarray(ways), run or weights.shape[2],
         lowest, highest, clip_first)
     shape = (len(ways), *weights.shape)
     return np.frombuffer(integers, np.int8).reshape(shape), np.frombuffer(losses, np.float64).reshape(shape[:-1])

@@ -19,7 +19,7 @@ import json
 import math
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 import numpy as np
 
@@ -28,10 +28,16 @@ from ..errors import TesseraError
 from ..files import atomic_write, require_file
 from .thresholds import asymmetric_quant, symmetric_quant
 
+if TYPE_CHECKING:
+    from tessera import _calibration
+
+    from .choose import Choice
+    from .observed import Observed
+
 FORMAT, VERSION = "tessera-calibration", 1
 DTYPES = ("int8",)
 DIGEST_LENGTH = 8
-_MAY_MISS = ("sample_digests", "weights_hash")
+_MAY_MISS = ("sample_digests", "weights_hash", "network")
 _DERIVED = ("scale", "zero_point")
 _OPTIONAL = ("largest", "error")
 _TOLERANCE = 1e-3
@@ -66,6 +72,7 @@ class Entry:
 @dataclass(frozen=True)
 class Table:
     """model_hash, sample_hash: of the Top module and of the samples, so that a table is not used for another model.
+    network: of the network, whatever the shapes of its inputs: the table serves them all; "" where that is not known.
     sample_digests: of each sample, shortened, so that it can be told whether a model is scored on them; may be missing.
     weights_hash: SHA-256 of the file beside the table (its name with .safetensors) with weights chosen by the samples; "" without one."""
 
@@ -78,6 +85,7 @@ class Table:
     tool: str = field(default=f"tessera {__version__}")
     sample_digests: tuple[str, ...] = ()
     weights_hash: str = ""
+    network: str = ""
 
     def save(self, path: str | Path) -> None:
         """One tensor a line, so that tables can be compared with diff."""
@@ -90,6 +98,17 @@ class Table:
         text += ",\n".join("  " + _line(entry) for entry in self.tensors) + "\n ]\n}\n"
         with atomic_write(path) as file:
             file.write(text.encode())
+
+
+def entries_of(observed: "Observed", histograms: Mapping[str, "_calibration.Histogram"], choices: Mapping[str, "Choice"]) -> tuple[Entry, ...]:
+    """A line for every tensor of the model whose source has a range; histograms: of the sources."""
+    entries = []
+    for tensor in observed.info["tensors"]:
+        if (choice := choices.get(tensor["source"])) is not None:
+            r, seen = choice.asymmetric_range, histograms[tensor["source"]].summary()
+            entries.append(Entry.make(tensor["name"], choice.symmetric_range.threshold, r.low, r.high, choice.symmetric, choice.method,
+                                      choice.error, largest=max(-seen["min"], seen["max"], 0.0)))
+    return tuple(entries)
 
 
 def _single(value: float) -> float:
@@ -115,7 +134,7 @@ def load(path: str | Path) -> Table:
         raise TesseraError(f"{path}: version {document.get('version')!r}, this tool reads version {VERSION}", hint=_REDO)
     allowed = {f.name: f.type for f in fields(Table)}
     _check_keys(document, {"format", "version", *allowed}, set(allowed) - set(_MAY_MISS), f"{path}")
-    for key in ("model", "model_hash", "method", "sample_hash", "tool", "weights_hash"):
+    for key in ("model", "model_hash", "method", "sample_hash", "tool", "weights_hash", "network"):
         document.setdefault(key, "")
         if not isinstance(document[key], str):
             raise TesseraError(f"{path}: \"{key}\" is {document[key]!r}, expected a string")
@@ -139,8 +158,12 @@ def load(path: str | Path) -> Table:
 _REDO = "make a new one with run_calibration"
 
 
-def check_model(table: Table, path: str | Path, model_hash: str, tensors: Sequence[str]) -> None:
-    """Raises TesseraError unless the table is of this model and names none but its tensors (those without a line stay float)."""
+def check_model(table: Table, path: str | Path, info: Mapping[str, Any]) -> None:
+    """Raises TesseraError unless the table is of this model (info: see top_model.describe) and names none but its tensors (those without
+    a line stay float), or is of the same network with inputs of other shapes, where some tensors may not be."""
+    model_hash, tensors = str(info["model_hash"]), [str(name) for name in info["tensors"]]
+    if table.model_hash != model_hash and table.network and table.network == info.get("network"):
+        return
     if table.model_hash != model_hash:
         raise TesseraError(f"{path} is of another model: its model_hash is {table.model_hash} ('{table.model}'), "
                            f"the model's is {model_hash}", hint="run run_calibration for this model")

@@ -125,10 +125,17 @@ def _search(error: Callable[[np.ndarray], np.ndarray], most: float) -> float:
 
 def _squared_error(values: Distribution, low: np.ndarray, high: np.ndarray, steps: int) -> np.ndarray:
     """Summed squared error of rounding to the multiples of (high - low) / steps within [low, high], for each range."""
-    x = values.centres[None, :]
-    scale = np.maximum((high - low) / steps, np.finfo(np.float64).tiny)[:, None]
-    rounded = np.rint(np.clip(x, low[:, None], high[:, None]) / scale) * scale
-    return np.square(x - rounded) @ values.counts
+    x = values.centres
+    scales = np.maximum((high - low) / steps, np.finfo(np.float64).tiny)
+    errors = np.empty((len(scales), len(x)))
+    for error, least, most, scale in zip(errors, low, high, scales):  # in place: temporaries would cost more than the arithmetic
+        np.clip(x, least, most, out=error)
+        error /= scale
+        np.rint(error, out=error)
+        error *= scale
+        np.subtract(x, error, out=error)
+        np.square(error, out=error)
+    return errors @ values.counts
 
 
 # Kullback-Leibler divergence.

@@ -7,9 +7,7 @@ integers, and errors are kept per sample.
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Mapping, Sequence
 
 import numpy as np
@@ -17,6 +15,7 @@ import numpy as np
 from tessera import _calibration
 
 from ..errors import TesseraError
+from ..files import scratch_folder
 from ..inputs import InputSpec
 from .dataset import Sample, Unreadable
 from .output_error import squares
@@ -45,13 +44,13 @@ class Candidate:
 
 @dataclass
 class Result:
-    """Of one chunk of samples. errors[sample][i]: squares (output_error.py) of the i-th candidate tried."""
+    """Of one chunk of samples. errors[sample][source]: squares (output_error.py) of its candidates."""
 
     histograms: dict[str, "_calibration.Histogram"] = field(default_factory=dict)
     digests: dict[int, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     skipped: dict[int, str] = field(default_factory=dict)
-    errors: dict[int, list[np.ndarray]] = field(default_factory=dict)
+    errors: dict[int, dict[str, list[np.ndarray]]] = field(default_factory=dict)
     failure: "dict | None" = None
 
 
@@ -105,8 +104,8 @@ class Worker:
         try:
             if isinstance(job.model, bytes):
                 # The mapping outlives the name: nothing is left behind, whatever ends this process.
-                with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
-                    path = Path(folder) / "observed.bmodel"
+                with scratch_folder() as folder:
+                    path = folder / "observed.bmodel"
                     path.write_bytes(job.model)
                     self._probe = runtime.load(path).net().probe()
             else:
@@ -153,31 +152,45 @@ class Worker:
         return self._probe.outputs()
 
     def measure(self, arrays: Mapping[str, np.ndarray],
-                candidates: Sequence[tuple[str, Sequence[Candidate]]]) -> list[np.ndarray]:
-        """The outputs' squares (output_error.py) with one tensor quantised and all others float, for every candidate in order.
+                candidates: Sequence[tuple[str, Sequence[Candidate]]]) -> dict[str, list[np.ndarray]]:
+        """The outputs' squares (output_error.py) with one tensor quantised and all others float, for every candidate of each source.
 
         Works from the last tensor to the first: a tensor has memory of its own, so everything before it is still as the
         float run left it, and only the steps after it run again.
         """
         self.run(arrays)
         golden = self._probe.outputs()
-        order = sorted(range(len(candidates)), key=lambda i: -self._step(candidates[i][0]))
-        found: dict[int, list[np.ndarray]] = {}
-        for i in order:
-            source, ways = candidates[i]
+        found: dict[str, list[np.ndarray]] = {}
+        for source, ways in sorted(candidates, key=lambda candidate: -self._step(candidate[0])):
             data = self._probe.input(source) if source in self._inputs else self._places[source].data
-            found[i] = []
             if data.dtype != np.float32:
-                found[i] = [squares(golden, golden, self._probabilities)] * len(ways)
+                found[source] = [squares(golden, golden, self._probabilities)] * len(ways)
                 continue
+            found[source] = []
             saved = data.copy()
             for way in ways:
                 data[:] = saved
                 _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
                 self._probe.run_steps(self._step(source) + 1)
-                found[i].append(squares(golden, self._probe.outputs(), self._probabilities))
+                found[source].append(squares(golden, self._probe.outputs(), self._probabilities))
             data[:] = saved
-        return [error for i in range(len(candidates)) for error in found[i]]
+        return found
+
+    def disturb(self, arrays: Mapping[str, np.ndarray], power: Mapping[str, float]) -> dict[str, np.ndarray]:
+        """The outputs' squares (output_error.py) with noise of such a power added to one tensor and all others as they are, by
+        the tensors' sources. Those that hold no f32 are left out."""
+        self.run(arrays)
+        golden, found, random = self._probe.outputs(), {}, np.random.default_rng(0)
+        for source in sorted(power, key=lambda source: -self._step(source)):
+            data = self._probe.input(source) if source in self._inputs else self._places[source].data
+            if data.dtype == np.float32:
+                saved = data.copy()
+                noise = random.normal(scale=power[source] ** 0.5, size=data.shape).astype(np.float32)
+                data += np.where(data == 0, np.float32(0), noise)  # where a rectifier or padding made zeros they stay
+                self._probe.run_steps(self._step(source) + 1)
+                found[source] = squares(golden, self._probe.outputs(), self._probabilities)
+                data[:] = saved
+        return found
 
     def _step(self, source: str) -> int:
         return -1 if source in self._inputs else self._places[source].step

@@ -11,3 +11,4 @@ if os.path.basename(sys.argv[0]) in ("-m", *COMMANDS) and _signal.getsignal(_sig
     # While a command still imports its modules, Ctrl-C ends it at once and in silence; numpy would turn
     # the exception into pages about a broken installation. run_command takes over.
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGINT])  # the launcher held it back until here

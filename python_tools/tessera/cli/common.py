@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 import tempfile
-import threading
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, Sequence
 
-from .. import __version__
+from .. import __version__, interrupts
 from ..errors import ExitCode, TesseraError
 from ..progress import Report
 
@@ -61,49 +59,40 @@ def run_command(name: str, parse: Callable[[Sequence[str] | None], argparse.Name
     except SystemExit as end:  # argparse: 0 after --help, 2 after a wrong flag
         return int(end.code or 0)
     context = Context.make(name, args, steps)
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # else a caller of ours decided
-        signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _interrupt)
-    sys.unraisablehook = _unraisable
-    error: TesseraError | None = None
-    code = ExitCode.OK
+    with interrupts.caught():
+        code, error = _outcome(context, work)
+    if error is not None:
+        print_error(name, error)
+    if args.json and code is not None:
+        _print_json(context, code, error)
+    return int(code or 0)
+
+
+def _outcome(context: Context, work: Callable[[Context], int | None]) -> tuple[ExitCode | None, TesseraError | None]:
+    """How the work ended; no exit code where nobody reads the output any more."""
     try:
-        code = ExitCode(work(context) or 0)
-        sys.stdout.flush()
-    except TesseraError as caught:
-        error, code = caught, caught.code
-    except KeyboardInterrupt:
-        error = TesseraError("interrupted; no output file was left half-written", ExitCode.INTERRUPTED)
-        code = ExitCode.INTERRUPTED
+        with interrupts.raised():
+            code = ExitCode(work(context) or 0)
+            sys.stdout.flush()
+            return code, None
     except BrokenPipeError:
         # The reader of our output went away (| head): nothing to tell it, and no flush at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except MemoryError:
-        error = TesseraError("out of memory", hint="use a smaller input shape, or a machine with more memory")
-        code = error.code
-    except Exception as fault:  # the last line of defence: never a stack trace on the screen
-        error, code = _internal(name, fault), ExitCode.INTERNAL
-    if error is not None:
-        print_error(name, error)
-    if args.json:
-        _print_json(context, code, error)
-    return int(code)
+        return None, None
+    except (Exception, KeyboardInterrupt) as fault:
+        error = _explain(context.name, fault)
+        return error.code, error
 
 
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _unraisable(fault: sys.UnraisableHookArgs) -> None:
-    """An interrupt that met a finaliser or a weak reference's callback would be lost there: it is sent again."""
-    if fault.exc_type is KeyboardInterrupt:
-        # A moment later: what is raised in here is lost as well.
-        again = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
-        again.daemon = True
-        again.start()
-    else:
-        sys.__unraisablehook__(fault)
+def _explain(name: str, fault: BaseException) -> TesseraError:
+    # What fails after an interrupt fails because of it: Python's own locks, for one, end in a RuntimeError.
+    if isinstance(fault, KeyboardInterrupt) or interrupts.seen():
+        return TesseraError("interrupted; no output file was left half-written", ExitCode.INTERRUPTED)
+    if isinstance(fault, TesseraError):
+        return fault
+    if isinstance(fault, MemoryError):
+        return TesseraError("out of memory", hint="use a smaller input shape, or a machine with more memory")
+    return _internal(name, fault)  # the last line of defence: never a stack trace on the screen
 
 
 def print_error(name: str, error: TesseraError) -> None:
@@ -115,7 +104,7 @@ def print_error(name: str, error: TesseraError) -> None:
         print(f"  -> {error.hint}", file=sys.stderr)
 
 
-def _internal(name: str, fault: Exception) -> TesseraError:
+def _internal(name: str, fault: BaseException) -> TesseraError:
     text = f"{name} {__version__}\narguments: {sys.argv[1:]}\n\n" + "".join(traceback.format_exception(fault))
     try:
         handle, path = tempfile.mkstemp(prefix=f"tessera-{name}-", suffix=".txt", dir=Path.cwd())

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .. import bmodel, compare, inputs, top_model
+from .. import bmodel, compare, inputs, npu_perf, partition, stages, top_model
 from ..calibration import table as tables
+from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
-from ..files import load_npz, require_file
+from ..files import atomic_write, load_npz, require_file, staging_folder
+from ..progress import Report
 from ..top_model import TopModel
 from . import precision
 from .common import Context, Parser, run_command
@@ -35,19 +41,28 @@ EPILOG = """examples:
   model_deploy --mlir m_top.mlir --quantize INT8 --calibration_table m_cali.json --target "drop<=0.5" \\
       --task classification --data pictures/ --model m_int8.bmodel
   model_deploy --mlir m_top.mlir --chip x86-avx2 --quantize F32 --test_input m_in_f32.npz \\
-      --test_reference m_top_outputs.npz --tolerance 0.9999,0.999 --model m.bmodel"""
+      --test_reference m_top_outputs.npz --tolerance 0.9999,0.999 --model m.bmodel
+  model_deploy --mlir m_b1_top.mlir m_b4_top.mlir --chip npu-base --quantize INT8 --calibration_table m_cali.json --model m.bmodel"""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
-    parser.add_argument("--mlir", required=True, metavar="FILE", help="NAME_top.mlir from model_transform")
-    parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni; for INT8 also npu-edge, npu-base, npu-pro "
+    parser.add_argument("--mlir", required=True, metavar="FILE", nargs="+", dest="mlirs", help="NAME_top.mlir from model_transform; several of one network with inputs of "
+                        "other shapes become stages of one file, which holds equal weights once")
+    parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni, npu-edge, npu-base, npu-pro or the .json of another NPU "
                         "(default: %(default)s)")
     parser.add_argument("--quantize", default="F32", type=lambda text: ALIASES.get(text.upper(), text.upper()), help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, W8 or W4 (W8F32, W4F32): integer weights alone, or DYNAMIC_INT8: matmuls in int8, each row of their inputs quantised as it comes (default: %(default)s)")
     parser.add_argument("--group_size", type=int, metavar="N", help="W4: products that share a scale, a multiple of 16 (default: 32)")
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
     parser.add_argument("--jobs", type=int, metavar="N", help="compile jobs at once (default: one per core)")
+    parser.add_argument("--chip_set", action="append", default=[], metavar="FIELD=VALUE", help="for NPUs: a chip that differs: lanes=16, say; docs/generated/npu-chips.md lists the fields")
+    parser.add_argument("--strict", action="store_true", help="for NPUs: what the chip cannot run is an error (exit code 4); else the host runs it")
+    parser.add_argument("--host_chip", metavar="CHIP", help="for NPUs: the x86 variant that the host's part is compiled for (default: this machine's best)")
+    parser.add_argument("--opt", type=int, choices=range(4), help="for NPUs: 0 op by op, 1 keeps tensors in local memory from op to op, 2 takes the best of several such plans, 3 searches for better ones (default: 2)")
+    parser.add_argument("--plan", metavar="FILE", help="for NPUs: follow this plan, which --plan_out wrote and you may have edited")
+    parser.add_argument("--plan_out", metavar="FILE", help="for NPUs: write the plan there: which tensors stay in local memory, and which layers run slice by slice")
+    parser.add_argument("--report", metavar="DIR", help=f"for NPUs: write {', '.join(npu_perf.FILES)} there: time, traffic and memories, layer by layer")
     parser.add_argument("--device_mlir", metavar="FILE", help="also write the device-level IR")
     parser.add_argument("--fuse_preprocess", nargs="?", const="packed", choices=PIXELS, metavar="FORMAT",
                         help="take u8 pixels instead of f32; mean, scale and channel order become part of the model. "
@@ -70,7 +85,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     check.add_argument("--compare_all", action="store_true", help="show every tensor in the table, not only the worst")
     check.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)")
     check.add_argument("--skip_validation", action="store_true", help="no check at all")
-    return parser.add_common().parse_args(argv)
+    args = parser.add_common().parse_args(argv)
+    args.mlir = args.mlirs[0]
+    return args
+
+
+def is_npu(chip: str) -> bool:
+    """A built-in one, or the description of another in a file."""
+    return chip in NPUS or chip.endswith(".json")
 
 
 def refuse_unsupported(args: argparse.Namespace) -> None:
@@ -80,10 +102,18 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
         if value in later:
             raise TesseraError(f"{flag} {value} is not supported yet", ExitCode.UNSUPPORTED,
                                hint=f"today there is: {', '.join(now)}")
-        if value not in now:
+        if value not in now and not (flag == "--chip" and is_npu(value)):
             raise usage_error(f"{flag} '{value}': expected one of {', '.join(now)}")
-    if args.chip in NPUS and args.quantize != "INT8":
-        raise TesseraError(f"--quantize {args.quantize} is not supported on {args.chip} yet", ExitCode.UNSUPPORTED, hint="today there is: INT8")
+    if args.report and not is_npu(args.chip):
+        raise usage_error(f"--report is for NPUs; for --chip {args.chip} bmrt_bench measures")
+    if args.plan and args.opt is not None:
+        raise usage_error("--plan says all that --opt would decide: give one of them")
+    if args.chip_set and not is_npu(args.chip):
+        raise usage_error(f"--chip_set is for NPUs; --chip {args.chip} is none")
+    for flag, given in (("--strict", args.strict or None), ("--host_chip", args.host_chip), ("--opt", args.opt), ("--plan", args.plan),
+                        ("--plan_out", args.plan_out)):
+        if given is not None and not is_npu(args.chip):
+            raise usage_error(f"{flag} is for NPUs; --chip {args.chip} runs everything itself")
     if args.quantize in CALIBRATED and not args.calibration_table:
         raise TesseraError(f"--quantize {args.quantize} needs --calibration_table", ExitCode.USAGE,
                            hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json")
@@ -97,6 +127,11 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
         raise usage_error(f"--requantize {args.requantize} is for quantised models; --quantize F32 has no integers")
     if args.group_size is not None and (args.group_size < 16 or args.group_size % 16):
         raise usage_error(f"--group_size {args.group_size}: expected a multiple of 16")
+    if len(args.mlirs) > 1:
+        for flag in ("device_mlir", "plan", "plan_out", "target", "test_input", "test_reference"):
+            if getattr(args, flag):
+                raise TesseraError(f"--{flag} is for one model; --mlir names {len(args.mlirs)}", ExitCode.USAGE,
+                                   hint="deploy each by itself, then: model_tool combine A.bmodel B.bmodel -o OUT.bmodel")
     if args.test_reference and not args.test_input:
         raise usage_error("--test_reference needs the --test_input it was made from")
     if args.skip_validation and (args.test_input or args.test_reference):
@@ -112,19 +147,76 @@ def work(context: Context) -> None:
     output = Path(args.model)
     if output.suffix != ".bmodel":
         raise usage_error(f"--model {output}: the name must end in .bmodel")
-    report.total = (2 if args.skip_validation else 5) + (2 if args.target else 0)
+    several = len(args.mlirs) > 1
+    report.total = (2 if args.skip_validation else 5) * len(args.mlirs) + (2 if args.target else 0) + several
+    missed = _deploy_stages(context, output, tolerance) if several else _deploy(context, output, tolerance)
+    report.finish([f"model_runner --model {output} --input {args.test_input or 'INPUT.npz'} --output out.npz",
+                   f"model_tool perf {output} --report DIR" if is_npu(args.chip) else f"bmrt_bench {output}", f"model_tool info {output}"])
+    if missed:
+        raise missed
+
+
+def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance) -> None:
+    """Each model by itself, checked; then all as one file."""
+    args, report = context.args, context.report
+    told: list[dict[str, object]] = []
+    folder = args.report
+    with staging_folder(output) as staging:
+        files = [staging / f"{output.stem}-{index}.bmodel" for index in range(len(args.mlirs))]
+        for index, (args.mlir, file) in enumerate(zip(args.mlirs, files)):
+            before = set(context.result)
+            report.say(f"{args.mlir}:")
+            args.report = folder and str(Path(folder) / f"stage-{index}")
+            _deploy(context, file, tolerance)
+            made = {key: context.result.pop(key) for key in list(context.result) if key not in before}
+            told.append({"mlir": args.mlir, **made.pop("model"), **made})
+        with report.step("combine") as step:
+            shared = stages.combine(files, output, report, args.mlirs)
+            taken, stored = (sum(entry[key] for entry in shared) for key in ("constant_bytes", "new_bytes"))
+            step.note = f"{output.stat().st_size / 1e6:.2f} MB of {sum(file.stat().st_size for file in files) / 1e6:.2f} MB"
+    for stage in told:
+        del stage["bmodel"]
+    context.result["model"] = {"bmodel": str(output), "bytes": output.stat().st_size, "constant_bytes": taken, "stored_bytes": stored,
+                               "stages": told}
+
+
+def _deploy(context: Context, output: Path, tolerance: compare.Tolerance) -> TesseraError | None:
+    """One model, checked; what --target missed."""
+    args, report = context.args, context.report
     with report.step("open Top model"):
-        model = top_model.open_top(args.mlir, report)
-        if args.calibration_table:
-            info = top_model.describe(args.mlir, report)
-            tables.check_model(tables.load(args.calibration_table), args.calibration_table, str(info["model_hash"]),
-                               [str(name) for name in info["tensors"]])
+        model = _open(args, report)
     missed: TesseraError | None = None
     if args.target:
         args.quantize_table, missed = precision.run(context, model, _compiler_flags(args, ("cache_dir", "jobs", "calibration_table")))
+    with _reference_meanwhile(context, model) as reference:
+        _compile(context, model, output)
+        if args.skip_validation:
+            report.warn("not checked: --skip_validation was given")
+        elif not bmodel.can_run(args.chip):
+            report.warn(f"not checked: this machine cannot execute {args.chip} code")
+        else:
+            _check(context, model, output, tolerance, reference)
+    return missed
+
+
+def _open(args: argparse.Namespace, report: Report) -> TopModel:
+    """The model; with a calibration table it is looked at once, and the table checked."""
+    if not args.calibration_table:
+        return top_model.open_top(args.mlir, report)
+    model, info = top_model.open_described(args.mlir, report)
+    tables.check_model(tables.load(args.calibration_table), args.calibration_table, info)
+    return model
+
+
+def _compile(context: Context, model: TopModel, output: Path) -> None:
+    """The .bmodel, and what there is to say of it."""
+    args, report = context.args, context.report
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:
-        extra = [*_compiler_flags(args, ("cache_dir", "jobs", "device_mlir", "group_size", "calibration_table", "quantize_table")),
+        extra = [*_compiler_flags(args, ("cache_dir", "jobs", "device_mlir", "group_size", "calibration_table", "quantize_table", "opt", "plan")),
                  "--requantize", args.requantize]
+        for change in args.chip_set:
+            extra += ["--chip-set", change]
+        extra += ["--strict"] * args.strict + (["--host-chip", args.host_chip] if args.host_chip else [])
         extra += ["--pixels", args.fuse_preprocess] if args.fuse_preprocess else []
         extra += ["--quant-input"] * args.quant_input + ["--quant-output"] * args.quant_output
         result = top_model.deploy(model, output, report, chip=args.chip, quantize=args.quantize, extra=extra)
@@ -132,23 +224,40 @@ def work(context: Context) -> None:
         if "kernels" in result:
             step.note += f", {result['kernels']} kernels ({result.get('cache_hits', 0)} from the cache)"
         if "estimate" in result:
-            step.note += f", {result['commands']} commands, estimated {result['estimate']['microseconds']:.0f} us"
+            step.note += f", {result['commands']} commands, estimated {result['partition']['total_microseconds']:.0f} us"
     context.result["model"] = {"bmodel": str(output), "bytes": output.stat().st_size,
                                **{k: v for k, v in result.items() if k not in ("event", "inputs", "outputs")}}
+    if is_npu(args.chip):
+        partition.tell(report, result["partition"], result["chip"])
+        if args.plan_out:
+            with atomic_write(args.plan_out) as file:
+                file.write((json.dumps(result["plan"], indent=1) + "\n").encode())
+        context.result["perf"] = told = npu_perf.measure(output, folder=args.report)
+        npu_perf.tell(report, told, args.report)
     if "quantization" in result:
         _tell_quantization(context, result["quantization"])
         for text in result["quantization"].get("float_inputs_outputs", []):
             report.warn(text)
-    if args.skip_validation:
-        report.warn("not checked: --skip_validation was given")
-    elif not bmodel.can_run(args.chip):
-        report.warn(f"not checked: this machine cannot execute {args.chip} code")
-    else:
-        _check(context, model, output, tolerance)
-    report.finish([f"model_runner --model {output} --input {args.test_input or 'INPUT.npz'} --output out.npz",
-                   f"bmrt_bench {output}", f"model_tool info {output}"])
-    if missed:
-        raise missed
+
+
+Reference = tuple[dict[str, np.ndarray], "Future[dict[str, np.ndarray]]"]
+
+
+@contextlib.contextmanager
+def _reference_meanwhile(context: Context, model: TopModel) -> Iterator[Reference | None]:
+    """Evaluates the Top reference while the block goes on: its inputs and what will be its tensors. None where there is nothing to
+    evaluate, or where only the finished .bmodel tells what its inputs are."""
+    args = context.args
+    if args.skip_validation or args.test_reference or args.fuse_preprocess or not bmodel.can_run(args.chip):
+        yield None
+        return
+    arrays = _test_input(args, model.inputs)
+    with beside(partial(top_model.evaluate, model, arrays, context.report, every_tensor=True)) as tensors:
+        yield arrays, tensors
+
+
+def _test_input(args: argparse.Namespace, specs: Sequence[inputs.InputSpec]) -> dict[str, np.ndarray]:
+    return inputs.load_inputs(args.test_input, specs, "--test_input") if args.test_input else inputs.random_inputs(specs)
 
 
 def _compiler_flags(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
@@ -194,33 +303,33 @@ def _tell_ops(context: Context, title: str, ops: Sequence[Mapping[str, object]])
         context.report.say(f"… and {len(ops) - OPS_SHOWN} more (--json names all)")
 
 
-def _check(context: Context, model: TopModel, output: Path, tolerance: compare.Tolerance) -> None:
+def _check(context: Context, model: TopModel, output: Path, tolerance: compare.Tolerance, meanwhile: Reference | None) -> None:
     """Runs reference and .bmodel on the same input and compares all tensors both have."""
     args, report = context.args, context.report
     net = bmodel.open_net(output, args.threads)
-    given = inputs.load_inputs(args.test_input, net.inputs, "--test_input") if args.test_input else inputs.random_inputs(net.inputs)
+    given = meanwhile[0] if meanwhile else _test_input(args, net.inputs)
     arrays = _as_top_inputs(model, net, given)
     with report.step("Top reference") as step:
         if args.test_reference:
             reference = load_npz(args.test_reference, "--test_reference")
             step.note = args.test_reference
         else:
-            reference = top_model.evaluate(model, arrays, report, every_tensor=True)
+            reference = meanwhile[1].result() if meanwhile else top_model.evaluate(model, arrays, report, every_tensor=True)
             step.note = args.test_input or f"random input, seed {inputs.RANDOM_SEED}"
     lost = [spec.name for spec in model.outputs if spec.name not in reference]
     if lost:
         raise TesseraError(f"--test_reference {args.test_reference} has no output '{lost[0]}' of the model",
                            hint="make it anew with model_transform --test_result")
-    with report.step(f"run {output.name} on {args.threads} thread(s)") as step:
-        got = net.run_every_tensor(given)
-        step.note = f"{len(got)} tensors"
-    with report.step("compare") as step:
-        comparison = compare.compare(got, reference, tolerance, args.excepts.split(","))
-        if args.quantize != "F32":
-            tables = ["--quantize", args.quantize, *_compiler_flags(args, ("calibration_table", "quantize_table", "group_size"))]
-            compare.add_own_errors(comparison, top_model.evaluate_isolated(model, arrays, reference, tables, report), reference)
-        context.result["comparison"] = comparison.as_dict()
-        step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"
+    with _own_errors_meanwhile(context, model, arrays, reference) as own:
+        with report.step(f"run {output.name} on {args.threads} thread(s)") as step:
+            got = net.run_every_tensor(given)
+            step.note = f"{len(got)} tensors"
+        with report.step("compare") as step:
+            comparison = compare.compare(got, reference, tolerance, args.excepts.split(","))
+            if own:
+                compare.add_own_errors(comparison, own.result(), reference)
+            context.result["comparison"] = comparison.as_dict()
+            step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"
     strict = args.quantize == "F32" or args.tolerance or comparison.broken
     report.say(compare.format_table(comparison, None if args.compare_all else 10, "FAIL" if strict else "below"))
     fused = [n for n in comparison.missing]
@@ -233,6 +342,19 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
     if comparison.failed:
         report.warn(f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; what that costs is told by "
                     f"'tessera accuracy', and --tolerance makes it an error")
+
+
+@contextlib.contextmanager
+def _own_errors_meanwhile(context: Context, model: TopModel, arrays: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray],
+                          ) -> "Iterator[Future[dict[str, np.ndarray]] | None]":
+    """What each op of a quantised model makes of operands as they are in the reference, evaluated while the block goes on."""
+    args = context.args
+    if args.quantize == "F32":
+        yield None
+        return
+    flags = ["--quantize", args.quantize, *_compiler_flags(args, ("calibration_table", "quantize_table", "group_size"))]
+    with beside(partial(top_model.evaluate_isolated, model, arrays, reference, flags, context.report)) as own:
+        yield own
 
 
 def _as_top_inputs(model: TopModel, net: bmodel.Net, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -11,12 +11,14 @@ import numpy as np
 from .. import any_model, compare, inputs
 from ..errors import TesseraError, usage_error
 from ..files import load_npz, require_writable_folder, save_npz
+from ..stages import parse_shapes
 from .common import Context, Parser, run_command
 
 NAME = "model_runner"
 EPILOG = """examples:
   model_runner --model m.bmodel --input in.npz --output out.npz
   model_runner --model m.bmodel --input cat.jpg --output out.npz --threads 2
+  model_runner --model m.bmodel --input random --input_shapes x=4x3x224x224 --chip npu-base --output out.npz
   model_runner --model m_top.mlir --input in.npz --output all.npz --dump_all_tensors"""
 
 
@@ -27,16 +29,24 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
                         help=".npz with one array per input, .npy, a picture, NAME=FILE,NAME=FILE, or random")
     parser.add_argument("--output", required=True, metavar="FILE", help="output .npz")
     parser.add_argument("--dump_all_tensors", action="store_true", help="write every named tensor, not only the outputs")
+    parser.add_argument("--input_shapes", metavar="SHAPES", help="of a .bmodel for several shapes: x=4x3x224x224,y=4x8 chooses the stage for pictures and random "
+                        "input (default: that of the arrays in --input, else the first)")
+    parser.add_argument("--chip", metavar="CHIP", help="of a .bmodel for several chips: only its stages for that one, by name or family (default: any)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads (default: %(default)s)")
     return parser.add_common().parse_args(argv)
 
 
 def open_model(context: Context) -> any_model.AnyModel:
-    """The model; dims that an .onnx leaves open are those of the arrays that are given."""
+    """The model; dims that an .onnx leaves open, and the stage of a .bmodel, are those of the arrays that are given."""
     args = context.args
-    arrays = load_npz(args.input, "--input") if Path(args.model).suffix == ".onnx" and Path(args.input).suffix == ".npz" else {}
-    model = any_model.open_model(args.model, context.report, args.threads, args.dump_all_tensors,
-                                 {name: array.shape for name, array in arrays.items()})
+    takes = Path(args.model).suffix in (".onnx", ".bmodel") and Path(args.input).suffix == ".npz" and not args.input_shapes
+    shapes: dict[str, tuple[int, ...]] = {name: array.shape for name, array in (load_npz(args.input, "--input") if takes else {}).items()}
+    if args.input_shapes:
+        first = any_model.open_model(args.model, context.report, chip=args.chip)
+        shapes = parse_shapes(args.input_shapes, [spec.name for spec in first.inputs])
+    model = any_model.open_model(args.model, context.report, args.threads, args.dump_all_tensors, shapes, args.chip)
+    if args.input_shapes and any(spec.shape != shapes[spec.name] for spec in model.inputs):
+        raise TesseraError(f"--input_shapes {args.input_shapes}: the model takes {', '.join(map(str, model.inputs))}")
     if model.assumed and args.input == "random":
         raise TesseraError(f"input {model.assumed[0]} has dynamic dims: random input needs a fixed shape",
                            hint="give --input FILE.npz")
@@ -47,13 +57,15 @@ def work(context: Context) -> None:
     args, report = context.args, context.report
     if Path(args.output).suffix != ".npz":
         raise usage_error(f"--output {args.output}: the name must end in .npz")
+    if (args.chip or args.input_shapes) and Path(args.model).suffix != ".bmodel":
+        raise usage_error(f"--chip and --input_shapes are for a .bmodel, not {args.model}")
     if args.threads < 1:
         raise usage_error(f"--threads {args.threads}: at least 1")
     require_writable_folder(args.output)
     with report.step("open model") as step:
         model = open_model(context)
         specs = list(model.inputs)
-        step.note = args.model
+        step.note = ", ".join(filter(None, (args.model, model.stage)))
     with report.step("load input") as step:
         arrays = inputs.random_inputs(specs) if args.input == "random" else inputs.load_inputs(args.input, specs)
         step.note = ", ".join(map(str, specs[:4]))

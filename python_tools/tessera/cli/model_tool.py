@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_tool: looks into a .bmodel file: info, check, disasm."""
+"""model_tool: looks into a .bmodel file (info, check, disasm, perf) and makes one of several (combine)."""
 from __future__ import annotations
 
 import argparse
@@ -7,37 +7,49 @@ import json
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any, Iterator, Sequence
 
-from .. import compare
+from .. import compare, npu_perf
 from ..compile_driver import find_program
-from ..errors import ExitCode, TesseraError
-from ..files import require_file
+from ..errors import ExitCode, TesseraError, usage_error
+from ..files import require_file, scratch_folder
 from ..preprocess import Preprocess
+from ..stages import combine as combine_files
 from .common import Context, Parser, run_command
 
 NAME = "model_tool"
 EPILOG = """examples:
   model_tool info m.bmodel            what is in it: inputs, outputs, memory, steps
   model_tool check m.bmodel           every byte against its hash; exit code 1 where one differs
-  model_tool disasm m.bmodel conv     machine code of the kernels whose name contains 'conv'"""
+  model_tool disasm m.bmodel conv     machine code of the kernels whose name contains 'conv'
+  model_tool perf m.bmodel --report reports/    what a model for an NPU does with its time
+  model_tool combine m_224.bmodel m_320.bmodel -o m.bmodel    one file for both sizes, weights stored once"""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=argparse.ArgumentParser)
     for name, text in (("info", "inputs, outputs, memory and steps"), ("check", "every hash and digest of the file"),
-                       ("disasm", "the machine code of the kernels")):
+                       ("disasm", "the machine code of the kernels, or the commands of an NPU"),
+                       ("perf", "of a model for an NPU: time, what binds it, traffic, memories; nothing is run"),
+                       ("combine", "files of one network for several shapes or chips become one, which holds equal constants once")):
         sub = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
-        sub.add_argument("model", help="the .bmodel file")
+        if name == "combine":
+            sub.add_argument("models", nargs="+", metavar="model", help="the .bmodel files; of stages for the same shapes the runtime takes the first that can run")
+            sub.add_argument("-o", "--output", required=True, metavar="FILE", help="output, the .bmodel")
+        else:
+            sub.add_argument("model", help="the .bmodel file")
         Parser.add_common(sub)  # type: ignore[arg-type]
         if name == "info":
             sub.add_argument("--steps", action="store_true", help="list every step")
             sub.add_argument("--tensors", action="store_true", help="list every tensor")
+        if name == "perf":
+            sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} there")
+            sub.add_argument("--chip_set", action="append", default=[], metavar="FIELD=VALUE",
+                             help="what if the chip were faster or slower: memories.ddr.gbps=8, say; docs/generated/npu-chips.md lists the fields")
         if name == "disasm":
-            sub.add_argument("kernel", nargs="?", default="", help="only kernels whose name contains this")
+            sub.add_argument("kernel", nargs="?", default="", help="only kernels whose name contains this; of an NPU, only commands whose line does")
     return parser.parse_args(argv)
 
 
@@ -61,6 +73,13 @@ def stages(model: dict[str, Any]) -> Iterator[tuple[dict, dict]]:
     for net in model.get("nets", []):
         for stage in net.get("stages", []):
             yield net, stage
+
+
+def npu_stages(model: dict[str, Any]) -> dict[int, str]:
+    """Stages for an NPU by their number in the file, and what to call them."""
+    return {number: f"stage {number}, {stage.get('name') or 'all shapes'} on {model['chips'][stage['chip']]['name']}"
+            for number, (_, stage) in enumerate(stages(model))
+            if any(subnet["kind"] in ("Npu", "Host") for subnet in stage.get("subnets", []))}
 
 
 def shape(tensor: dict[str, Any]) -> str:
@@ -88,10 +107,15 @@ def info(context: Context) -> None:
         say(f"  segment {segment['kind']:<9} {size(segment['bytes']):>12} at {segment['offset']}")
     for prop in model.get("properties", []):
         say(f"  {prop['key']}: {prop.get('value', '')}")
-    for net, stage in stages(model):
+    known: set[tuple[int, int]] = set()
+    for number, (net, stage) in enumerate(stages(model)):
         chip = model["chips"][stage["chip"]]
-        say(f"\nnet '{net['name']}' stage '{stage.get('name', '')}' for {chip['name']}")
+        say(f"\nnet '{net['name']}' stage {number} '{stage.get('name', '')}' for {chip['name']}")
         say_tensors(context, stage)
+        constants = {(t["place_index"], t["offset"]): t["bytes"] for t in stage.get("tensors", []) if t["place"] == "Segment" and t["view_of"] < 0}
+        shared = sum(count for place, count in constants.items() if place in known)
+        known |= constants.keys()
+        say(f"  constants: {size(sum(constants.values()))}" + (f", {size(shared)} of them those of stages above" if shared else ""))
         for index, space in enumerate(stage.get("workspaces", [])):
             say(f"  workspace {index} {space['memory']}: {size(space['bytes'])} (lower bound {size(space['lower_bound'])})")
         if stage["state_bytes"]:
@@ -161,12 +185,17 @@ def check(context: Context) -> None:
 
 def disasm(context: Context) -> None:
     path = require_file(context.args.model, "model")
+    model = read_model(path)
+    kinds = {subnet["kind"] for _, stage in stages(model) for subnet in stage.get("subnets", [])}
+    shown = _tell_commands(context, path) if "Npu" in kinds else 0
+    if not kinds & {"X86", "Host"}:
+        if not shown:
+            raise TesseraError(f"{path} has no command whose line contains '{context.args.kernel}'")
+        return
     objdump = next((p for p in ("llvm-objdump-22", "/usr/lib/llvm-22/bin/llvm-objdump", "llvm-objdump", "objdump")
                     if shutil.which(p)), None)
     if objdump is None:
         raise TesseraError("disasm needs llvm-objdump or objdump", hint="apt install llvm-22 or binutils")
-    model = read_model(path)
-    shown = 0
     for _, stage in stages(model):
         for subnet in stage.get("subnets", []):
             if subnet["kind"] in ("X86", "Host") and subnet["code_segment"] >= 0:
@@ -177,10 +206,24 @@ def disasm(context: Context) -> None:
                            details=[f"it has: {', '.join(names[:20])}"])
 
 
+def _tell_commands(context: Context, path: Path) -> int:
+    """Of the NPU's programs those commands whose line, layer included, contains what was asked for; how many."""
+    told = npu_stages(read_model(path))
+    context.result["commands"] = []
+    for number, title in told.items():
+        lines = [line for line in npu_perf.commands(path, number) if context.args.kernel in line]
+        context.result["commands"] += lines
+        if lines and len(told) > 1:
+            context.report.say(title)
+        if lines:
+            context.report.say("\n".join(lines))
+    return len(context.result["commands"])
+
+
 def _disassemble(context: Context, objdump: str, path: Path, subnet: dict[str, Any]) -> int:
     """Prints the functions asked for; returns how many."""
-    with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
-        code = Path(folder) / "code.o"
+    with scratch_folder() as folder:
+        code = folder / "code.o"
         dump("--segment", str(subnet["code_segment"]), str(path), str(code))
         result = subprocess.run([objdump, "-d", "--no-show-raw-insn", "-M", "intel", str(code)], capture_output=True, text=True)
     if result.returncode != 0:
@@ -194,8 +237,46 @@ def _disassemble(context: Context, objdump: str, path: Path, subnet: dict[str, A
     return shown
 
 
+def perf(context: Context) -> None:
+    path = require_file(context.args.model, "model")
+    args = context.args
+    known = npu_stages(read_model(path))
+    if len(known) < 2:
+        context.result["report"] = told = npu_perf.measure(path, args.chip_set, args.report)
+        npu_perf.tell(context.report, told, args.report)
+        return
+    context.result["stages"] = []
+    for number, title in known.items():
+        folder = args.report and str(Path(args.report) / f"stage-{number}")
+        told = npu_perf.measure(path, args.chip_set, folder, number)
+        context.result["stages"].append({"stage": number, "report": told})
+        context.report.say(f"{title}:")
+        npu_perf.tell(context.report, told, folder)
+
+
+def combine(context: Context) -> None:
+    args, say = context.args, context.report.say
+    output = Path(args.output)
+    if len(args.models) < 2:
+        raise usage_error("combine takes two files at least")
+    if output.suffix != ".bmodel":
+        raise usage_error(f"--output {output}: the name must end in .bmodel")
+    files = [require_file(path, "model") for path in args.models]
+    told = combine_files(files, output, context.report)
+    model = read_model(output)
+    rows = [("stage", "chip", "inputs")]
+    rows += [(str(index), model["chips"][stage["chip"]]["name"], stage["name"])
+             for net in model["nets"] for index, stage in enumerate(net["stages"])]
+    taken, stored = (sum(entry[key] for entry in told) for key in ("constant_bytes", "new_bytes"))
+    before = sum(path.stat().st_size for path in files)
+    context.result["model"] = {"bmodel": str(output), "bytes": output.stat().st_size, "constant_bytes": taken, "stored_bytes": stored,
+                               "files": told}
+    say(_indent(compare.align(rows, right=(0,))))
+    say(f"{output}: {size(output.stat().st_size)} of {size(before)}; {size(stored)} of {size(taken)} of constants stored, the others are shared")
+
+
 def work(context: Context) -> None:
-    {"info": info, "check": check, "disasm": disasm}[context.args.verb](context)
+    {"info": info, "check": check, "disasm": disasm, "perf": perf, "combine": combine}[context.args.verb](context)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Sequence
 
@@ -11,6 +13,7 @@ import numpy as np
 from .. import compare, inputs, onnx_runner, preprocess, top_model
 from ..errors import TesseraError, usage_error
 from ..files import require_writable_folder, save_npz
+from ..preprocess import is_picture
 from ..top_model import TopModel
 from .common import Context, Parser, run_command
 
@@ -29,8 +32,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--model_def", required=True, metavar="FILE", help="the .onnx file")
     parser.add_argument("--mlir", required=True, metavar="FILE", help="output, NAME_top.mlir; the weights are put beside it")
     parser.add_argument("--model_name", help="name inside the model (default: the .onnx file's name)")
-    parser.add_argument("--input_shapes", metavar="SHAPES",
-                        help="fixes dynamic dims: '[[1,3,224,224],[1,8]]' in input order, or x=1x3x224x224,y=1x8")
+    parser.add_argument("--input_shapes", metavar="SHAPES", nargs="+", default=[None],
+                        help="fixes dynamic dims: '[[1,3,224,224],[1,8]]' in input order, or x=1x3x224x224,y=1x8. Several: a model each, NAME_1x3x224x224_1x8_top.mlir, "
+                        "which model_deploy makes one file of")
     parser.add_argument("--output_names", metavar="A,B", help="tensors to end the network at (default: its outputs)")
     preprocess.add_arguments(parser)
     check = parser.add_argument_group("check of the Top model against onnxruntime, tensor by tensor")
@@ -43,18 +47,16 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.add_common().parse_args(argv)
 
 
-def check_against_onnxruntime(context: Context, model: TopModel, arrays: dict[str, np.ndarray],
-                              got: dict[str, np.ndarray], tolerance: compare.Tolerance) -> compare.Comparison:
+def check_against_onnxruntime(context: Context, model: TopModel, arrays: dict[str, np.ndarray], got: dict[str, np.ndarray],
+                              framework: onnx_runner.OnnxModel, tolerance: compare.Tolerance) -> compare.Comparison:
     """Compares the Top reference's tensors with onnxruntime's; every model output must be among them."""
-    args = context.args
-    framework = onnx_runner.OnnxModel(args.model_def, every_tensor=True, optimise=False)
     known = {spec.name for spec in framework.outputs}
     wanted = [name for name in got if name in known]
     lost = [spec.name for spec in model.outputs if spec.name not in wanted]
     if lost:
         raise TesseraError(f"the check cannot see output '{lost[0]}': onnxruntime or the Top model lacks it")
     feed = {spec.name: arrays[spec.name] for spec in framework.inputs if spec.name in arrays}
-    return compare.compare(got, framework.run(feed, wanted), tolerance, args.excepts.split(","))
+    return compare.compare(got, framework.run(feed, wanted), tolerance, context.args.excepts.split(","))
 
 
 def work(context: Context) -> None:
@@ -68,9 +70,48 @@ def work(context: Context) -> None:
     if args.test_result:
         require_writable_folder(args.test_result)
     name = args.model_name or model_def.stem
+    if len(args.input_shapes) == 1:
+        next_steps = _transform(context, name, mlir, args.input_shapes[0], name, tolerance)
+    else:
+        next_steps = _transform_each(context, name, mlir, tolerance)
+    report.finish(next_steps)
 
+
+def _transform_each(context: Context, name: str, mlir: Path, tolerance: compare.Tolerance) -> list[str]:
+    """A model for each of the shapes."""
+    args, report = context.args, context.report
+    if args.test_result:
+        raise usage_error("--test_result is for one model; --input_shapes names several")
+    if args.test_input and not is_picture(args.test_input):
+        raise usage_error(f"--test_input {args.test_input} has one shape; --input_shapes names several: give a picture, or nothing")
+    given = args.test_input
+    labels = [_label(shapes) for shapes in args.input_shapes]
+    if len(set(labels)) < len(labels):
+        raise usage_error("--input_shapes names the same shapes twice")
+    report.total = (1 if args.skip else 4) * len(labels)
+    stem, made = mlir.stem.removesuffix("_top"), []
+    for label, shapes in zip(labels, args.input_shapes):
+        path = mlir.with_name(f"{stem}_{label}_top.mlir")
+        report.say(f"{path}:")
+        args.test_input = given
+        _transform(context, name, path, shapes, f"{name}_{label}", tolerance)
+        made.append({**context.result.pop("model"), "comparison": context.result.pop("comparison", None)})
+    context.result["models"] = made
+    return [f"model_deploy --mlir {' '.join(entry['mlir'] for entry in made)} --chip x86 --quantize F32 --model {mlir.with_name(name + '_x86_f32.bmodel')}"]
+
+
+def _label(shapes: str) -> str:
+    """"x=1x3x224x224,y=1x8" or "[[1,3,224,224],[1,8]]" as a part of a file's name: "1x3x224x224_1x8"."""
+    groups = re.findall(r"\[([-\d,\s]+)\]", shapes) if shapes.lstrip().startswith("[") else [part.rpartition("=")[2] for part in shapes.split(",")]
+    return "_".join("x".join(re.findall(r"\d+", group)) for group in groups)
+
+
+def _transform(context: Context, name: str, mlir: Path, shapes: str | None, label: str, tolerance: compare.Tolerance) -> list[str]:
+    """One model, checked; what to do next. label: for the file that holds the inputs used."""
+    args, report = context.args, context.report
+    model_def = Path(args.model_def)
     with report.step("import and optimise") as step:
-        model, result = top_model.import_onnx(model_def, mlir, report, model_name=name, input_shapes=args.input_shapes,
+        model, result = top_model.import_onnx(model_def, mlir, report, model_name=name, input_shapes=shapes,
                                               output_names=args.output_names, preprocess=preprocess.from_arguments(args))
         if "ops" in result:
             step.note = f"{result['ops']} ops"
@@ -80,7 +121,7 @@ def work(context: Context) -> None:
     if args.skip:
         report.warn("not checked: --not_inference was given")
     else:
-        test_input = _check(context, model, name, tolerance)
+        test_input = _check(context, model, label, tolerance)
     report.say(f"inputs   {', '.join(map(str, model.inputs))}")
     report.say(f"outputs  {', '.join(map(str, model.outputs))}")
     for spec in model.inputs:
@@ -91,7 +132,7 @@ def work(context: Context) -> None:
         deploy += f" --test_input {test_input}"
     if args.test_result:
         deploy += f" --test_reference {args.test_result}"
-    report.finish([f"{deploy} --model {mlir.with_name(name + '_x86_f32.bmodel')}"])
+    return [f"{deploy} --model {mlir.with_name(name + '_x86_f32.bmodel')}"]
 
 
 def _check(context: Context, model: TopModel, name: str, tolerance: compare.Tolerance) -> str:
@@ -108,18 +149,20 @@ def _check(context: Context, model: TopModel, name: str, tolerance: compare.Tole
         if input_file is None or not input_file.endswith(".npz"):
             input_file = str(model.path.with_name(f"{name}_in_f32.npz"))
             save_npz(input_file, arrays)
-    with report.step("Top reference") as step:
-        got = top_model.evaluate(model, arrays, report, every_tensor=True)
-        step.note = f"{len(got)} tensors"
-        if args.test_result:
-            save_npz(args.test_result, {**{s.name: arrays[s.name] for s in model.inputs}, **got})
+    with ThreadPoolExecutor(1) as meanwhile:  # onnxruntime takes its time to load
+        framework = meanwhile.submit(onnx_runner.OnnxModel, args.model_def, every_tensor=True, optimise=False)
+        with report.step("Top reference") as step:
+            got = top_model.evaluate(model, arrays, report, every_tensor=True)
+            step.note = f"{len(got)} tensors"
+            if args.test_result:
+                save_npz(args.test_result, {**{s.name: arrays[s.name] for s in model.inputs}, **got})
     if not onnx_runner.available():
         report.warn("not compared with the framework: onnxruntime is not installed (pip install onnxruntime); "
                     "the numbers of this model are unchecked")
         context.result["comparison"] = None
         return input_file
     with report.step(f"compare with onnxruntime {onnx_runner.version()}") as step:
-        comparison = check_against_onnxruntime(context, model, arrays, got, tolerance)
+        comparison = check_against_onnxruntime(context, model, arrays, got, framework.result(), tolerance)
         context.result["comparison"] = comparison.as_dict()
         if comparison.rows:
             worst = comparison.rows[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Sequence
 from .. import any_model, bmodel, compare, top_model
 from ..calibration import table as tables
 from ..errors import ExitCode, TesseraError, usage_error
-from ..files import require_file, require_writable_folder
+from ..files import require_file, require_writable_folder, scratch_folder
 from ..precision import qtable
 from ..precision.bench import CompiledBench, Recorder, Setup
 from ..precision.cost import Op, total
@@ -85,12 +84,12 @@ def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, 
                            hint="search on a machine that can, or for x86, and give its table with --quantize_table")
     lines = qtable.load(args.quantize_table) if args.quantize_table else []
     begin = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="tessera-search-") as folder:
+    with scratch_folder() as folder:
         with report.step("score of f32") as step:
-            scored = _score_golden(context, model, target, Path(folder))
+            scored = _score_golden(context, model, target, folder)
             step.note = ", ".join(f"{name} {value:.6g}" for name, value in scored.figures.items())
         _warn_of_samples(context, scored)
-        setup = Setup(model, args.chip, extra, lines, Path(folder), args.threads)
+        setup = Setup(model, args.chip, extra, lines, folder, args.threads)
         with Journal(output.with_name(output.name + ".partial"), _identity(context, scored)) as journal:
             bench = CompiledBench(setup, scored.scorer, target, scored.figure, scored.figures[scored.figure],
                                   scored.recorder.guides(), journal)

@@ -4,107 +4,31 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
-import tempfile
-from dataclasses import dataclass, replace
+import hashlib
 from functools import partial
 from pathlib import Path
 from typing import Sequence
 
 from .. import top_model
-from ..calibration import learn as learning
 from ..calibration import table as tables
-from ..calibration import tpu_mlir_table
+from ..calibration import equalization, tpu_mlir_table, weights
 from ..calibration.choose import Choice, candidates_for, measure
 from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
 from ..calibration.distribution import Distribution
 from ..calibration.engine import DaskEngine, Engine, Pool, PoolEngine, usable_cores
-from ..calibration.rounding import AUTO as AUTO_METHODS
-from ..calibration.rounding import METHODS as WEIGHT_METHODS
+from ..calibration.learn import save as save_table
+from ..calibration.observed import Observed
 from ..calibration.rounding import Rounded
-from ..calibration.thresholds import DEFAULT_PERCENTILE, METHODS
-from ..calibration.worker import Job
-from ..errors import TesseraError, usage_error
-from ..files import require_writable_folder
-from ..top_model import TopModel
-from .common import Context, Parser, run_command
+from ..calibration.thresholds import METHODS
+from ..errors import TesseraError
+from ..files import require_writable_folder, scratch_folder
+from .calibration_arguments import NAME, TUNED, check_usage, chosen_methods, parse
+from .common import Context, run_command
 
-NAME = "run_calibration"
 FEW_SAMPLES = 32
-TUNED = 8
 MANY_CLIPPED = 0.01
 NAMED = 5
-WORTH_ROUNDING = 0.1
-"""Least share of the weights for which auto looks for better roundings."""
-EPILOG = """--dataset is one of
-  DIR        pictures (pre-processed as model_transform was told), or .npz files with one array per input
-  LIST.txt   one sample a line: FILE, or NAME=FILE,NAME=FILE; paths relative to the list
-  FILE.npz   one array per input, samples along the first axis
-  FILE.py    defines samples(), a generator of dicts of arrays
-
-examples:
-  run_calibration m_top.mlir --dataset pictures/ --input_num 100 -o m_cali.json
-  run_calibration m_top.mlir --dataset list.txt --cali_method kl --symmetric --workers 4 -o m_cali.json
-  run_calibration m_top.mlir --check_table m_cali.json
-  run_calibration m_top.mlir --import_table tpu_mlir_cali_table -o m_cali.json
-  run_calibration m_top.mlir --export_table m_cali.json -o tpu_mlir_cali_table"""
-
-
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
-    parser.add_argument("mlir", metavar="NAME_top.mlir", help="from model_transform")
-    parser.add_argument("--dataset", "--data_list", metavar="DATA", help="the samples, see below")
-    parser.add_argument("--input_num", type=int, default=100, metavar="N",
-                        help="most samples to use, spread over all there are (default: %(default)s)")
-    parser.add_argument("--cali_method", choices=("auto", *METHODS, "percentile"), default="auto",
-                        help="auto: per tensor the method with the least measured output error (default: %(default)s)")
-    parser.add_argument("--percentile", type=float, default=DEFAULT_PERCENTILE, metavar="P",
-                        help="share of values kept by --cali_method percentile, in %% (default: %(default)s)")
-    parser.add_argument("--methods", default="auto", metavar="A,B",
-                        help=f"how weights are chosen by the samples: of {', '.join(WEIGHT_METHODS)}; none: rounded by themselves; "
-                        f"auto: {', '.join(AUTO_METHODS)} where that lowers the measured output error (default: %(default)s)")
-    parser.add_argument("--quantize", choices=("INT8", "W8", "W4"), default="INT8", type=str.upper,
-                        help="precision that weights are chosen for, as for model_deploy (default: %(default)s)")
-    parser.add_argument("--group_size", type=int, metavar="N", help="W4: as for model_deploy (default: 32)")
-    scheme = parser.add_mutually_exclusive_group()
-    scheme.add_argument("--symmetric", action="store_true", help="zero point 0 for all tensors")
-    scheme.add_argument("--asymmetric", action="store_true", help="a zero point for all tensors (default for both: where it pays)")
-    parser.add_argument("--tune_num", type=int, metavar="N",
-                        help=f"samples on which auto measures (default: {TUNED}, or a quarter of all where that is less)")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
-    parser.add_argument("--distributed", metavar="ADDRESS", help="use the workers of a Dask scheduler instead")
-    parser.add_argument("--resume", action="store_true", help="go on where an interrupted run with the same arguments was")
-    parser.add_argument("--checkpoint_every", type=float, default=5.0, metavar="SECONDS", help="(default: %(default)s)")
-    parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
-    other = parser.add_argument_group("instead of calibrating").add_mutually_exclusive_group()
-    other.add_argument("--check_table", metavar="FILE", help="tell whether a table, e.g. an edited one, is good for the model")
-    other.add_argument("--import_table", metavar="FILE", help="make the table from a tpu-mlir text table")
-    other.add_argument("--export_table", metavar="FILE", help="write a table as tpu-mlir's text")
-    parser.add_argument("-o", "--calibration_table", "--output", dest="output", metavar="FILE", help="output, NAME_cali.json")
-    return parser.add_common().parse_args(argv)
-
-
-def check_usage(args: argparse.Namespace) -> None:
-    if args.check_table:
-        return
-    if not args.output:
-        raise usage_error("-o FILE is missing: where to write the table")
-    if args.import_table or args.export_table:
-        return
-    if not args.dataset:
-        raise usage_error("--dataset is missing: the samples to calibrate with")
-    for flag, value in (("--input_num", args.input_num), ("--tune_num", args.tune_num), ("--workers", args.workers)):
-        if value is not None and value < 1:
-            raise usage_error(f"{flag} {value}: at least 1")
-    if not 50 < args.percentile <= 100:
-        raise usage_error(f"--percentile {args.percentile:g}: above 50 and at most 100")
-    if args.group_size is not None and (args.quantize != "W4" or args.group_size < 16 or args.group_size % 16):
-        raise usage_error(f"--group_size {args.group_size}: is for --quantize W4, a multiple of 16")
-    if args.quantize != "INT8" and args.methods not in ("auto", "none", "gptq"):
-        raise usage_error(f"--methods {args.methods}: for --quantize {args.quantize} auto, none or gptq")
-    if args.distributed and args.workers:
-        raise usage_error("--workers contradicts --distributed, whose workers are the scheduler's")
 
 
 def work(context: Context) -> None:
@@ -132,7 +56,7 @@ def _convert(context: Context) -> None:
         else:
             path = args.check_table or args.export_table
             table = tables.load(path)
-            tables.check_model(table, path, str(info["model_hash"]), names)
+            tables.check_model(table, path, info)
             if args.export_table:
                 tpu_mlir_table.export_text(table, args.output)
         step.note = f"{len(table.tensors)} tensors"
@@ -142,52 +66,36 @@ def _convert(context: Context) -> None:
     report.finish([])
 
 
-@dataclass(frozen=True)
-class Observed:
-    """The model compiled so that all its tensors can be seen."""
-
-    model: TopModel
-    bmodel: Path
-    info: dict
-
-    @property
-    def sources(self) -> list[str]:
-        return list(dict.fromkeys(str(t["source"]) for t in self.info["tensors"] if t["source"]))
-
-
 def _calibrate(context: Context) -> None:
     args, report = context.args, context.report
     if args.quantize != "INT8" and args.cali_method == "auto":
         args.cali_method = "mse"  # ranges are not used: not worth a measurement
     auto = args.cali_method == "auto"
-    methods = _weight_methods(args.methods)
-    report.total = (5 if auto else 4) + bool(methods)
+    methods, kinds = chosen_methods(args)
+    report.total = (5 if auto else 4) + bool(methods) + bool(kinds)
     output = require_writable_folder(args.output) / Path(args.output).name
-    with tempfile.TemporaryDirectory(prefix="tessera-calibration-") as folder, contextlib.ExitStack() as at_end:
+    with scratch_folder() as folder, contextlib.ExitStack() as at_end:
         with report.step("compile, every tensor visible") as step:
             model = top_model.open_top(args.mlir, report)
             dataset = open_dataset(args.dataset, model.inputs, args.input_num)
             pool = _pool(args, dataset, at_end)
-            weights = Path(folder) / "weights.safetensors"
-            extra = ["--observe", "--weights", str(weights), *_compiler_flags(args)]
-            bmodel = Path(folder) / "observed.bmodel"
-            info = top_model.deploy(model, bmodel, report, chip="x86", quantize="F32", extra=extra)
-            observed = Observed(model, bmodel, info)
-            step.note = f"{len(info['tensors'])} tensors"
-        job = Job(f"{info['model_hash']} {bmodel}", str(bmodel), model.inputs, tuple(observed.sources), model.probabilities)
-        engine = PoolEngine(job, pool) if pool else _engine(args, job, at_end)
+            observed = Observed.compile(model, folder, report, _compiler_flags(args))
+            step.note = f"{len(observed.info['tensors'])} tensors"
+        engine = _engine(args, observed, pool, at_end)
         state = _collect(context, engine, dataset, observed, output)
+        if kinds and (scaled := _equalize(context, observed, dataset, state, kinds, folder)):
+            observed, engine = scaled, _engine(args, scaled, pool, at_end)
+            report.total += 1
+            state = _collect(context, engine, dataset, observed, output)
         choices = _choose(context, engine, dataset, state)
         table = _table(args, observed, state, choices)
-        learned = _learn(context, job, dataset, observed, state, choices, table, Path(folder)) if methods else {}
+        request = weights.Request(observed.job(), observed, dataset, tuple(state.digests), methods, args.methods == "auto", args.quantize,
+                                  tuple(_compiler_flags(args)), folder)
+        learned = _learn(context, request, choices, table) if methods else {}
     with report.step("write table") as step:
-        beside = output.with_suffix(".safetensors")
-        if learned:
-            table = replace(table, weights_hash=learning.save(beside, learned))
-        table.save(output)
-        if not learned:
-            beside.unlink(missing_ok=True)
-        Checkpoint(_partial(output), "", 0).remove()
+        table = save_table(output, table, learned, observed.factors)
+        for partial_state in (_partial(output, False), _partial(output, True)):
+            Checkpoint(partial_state, "", 0).remove()
         step.note = str(output)
     _warn(context, dataset, observed, state, choices)
     _results(context, dataset, table, state, choices)
@@ -210,22 +118,25 @@ def _pool(args: argparse.Namespace, dataset: Dataset, at_end: contextlib.ExitSta
     return pool
 
 
-def _engine(args: argparse.Namespace, job: Job, at_end: contextlib.ExitStack) -> Engine:
+def _engine(args: argparse.Namespace, observed: Observed, pool: Pool | None, at_end: contextlib.ExitStack) -> Engine:
+    if pool:
+        return PoolEngine(observed.job(), pool)
     if not args.distributed:
-        return Engine(job)
-    engine = DaskEngine(job, args.distributed)
+        return Engine(observed.job())
+    engine = DaskEngine(observed.job(), args.distributed)
     at_end.callback(engine.close)
     return engine
 
 
-def _partial(output: Path) -> Path:
-    return output.with_name(output.name + ".partial")
+def _partial(output: Path, equalized: bool) -> Path:
+    return output.with_name(output.name + (".equalized" if equalized else "") + ".partial")
 
 
 def _collect(context: Context, engine: Engine, dataset: Dataset, observed: Observed, output: Path) -> State:
     args, report = context.args, context.report
-    identity = f"{observed.info['model_hash']}\n{args.input_num}\n{dataset.identity}"
-    checkpoint = Checkpoint(_partial(output), identity, args.checkpoint_every)
+    factors = [array.tobytes() for array in observed.factors.values()]
+    identity = f"{observed.info['model_hash']}\n{args.input_num}\n{dataset.identity}\n{hashlib.sha256(b''.join(factors)).hexdigest()}"
+    checkpoint = Checkpoint(_partial(output, bool(observed.factors)), identity, args.checkpoint_every)
     state = checkpoint.load(observed.sources) if args.resume else None
     resumed = len(state.done) if state else 0
     with report.step(f"observe on {engine.workers} worker(s)") as step:
@@ -263,76 +174,50 @@ def _choose(context: Context, engine: Engine, dataset: Dataset, state: State) ->
 
 
 def _table(args: argparse.Namespace, observed: Observed, state: State, choices: dict[str, Choice]) -> tables.Table:
-    entries = []
-    for tensor in observed.info["tensors"]:
-        choice = choices.get(tensor["source"])
-        if choice is not None:
-            r, seen = choice.asymmetric_range, state.histograms[tensor["source"]].summary()
-            entries.append(tables.Entry.make(tensor["name"], choice.symmetric_range.threshold, r.low, r.high,
-                                             choice.symmetric, choice.method, choice.error,
-                                             largest=max(-seen["min"], seen["max"], 0.0)))
     method = f"percentile {args.percentile:g}" if args.cali_method == "percentile" else args.cali_method
     name = Path(args.mlir).stem.removesuffix("_top")
-    return tables.Table(name, observed.info["model_hash"], method, len(state.digests), state.sample_hash(), tuple(entries),
-                        sample_digests=tuple(state.digests[number][:tables.DIGEST_LENGTH] for number in sorted(state.digests)))
+    return tables.Table(name, observed.info["model_hash"], method, len(state.digests), state.sample_hash(),
+                        tables.entries_of(observed, state.histograms, choices),
+                        sample_digests=tuple(state.digests[number][:tables.DIGEST_LENGTH] for number in sorted(state.digests)),
+                        network=str(observed.info.get("network", "")))
 
 
-def _weight_methods(text: str) -> tuple[str, ...]:
-    """What --methods names; auto as all of them. Raises TesseraError for what there is not."""
-    if text in ("auto", "none"):
-        return AUTO_METHODS if text == "auto" else ()
-    names = tuple(text.split(","))
-    for name in names:
-        if name not in WEIGHT_METHODS:
-            near = difflib.get_close_matches(name, WEIGHT_METHODS, 1)
-            raise usage_error(f"--methods: there is no '{name}'" + (f"; is it '{near[0]}'?" if near else ""),
-                              hint=f"allowed: auto, none, or a list of {', '.join(WEIGHT_METHODS)}")
-    return names
+def _equalize(context: Context, observed: Observed, dataset: Dataset, state: State, kinds: Sequence[str], folder: Path) -> Observed | None:
+    """The model with like ranges of channels, where that is asked for or lowers the output error."""
+    args, report = context.args, context.report
+    with report.step("equalise channels") as step:
+        found = equalization.equalize(observed, dataset, state, kinds, args.methods != "auto", _compiler_flags(args), folder, step.progress)
+        step.note = f"{found.tensors} tensors" if found.observed else "left out"
+        if found.without:
+            step.note += f": output error {found.without:.4f} without, {found.with_them:.4f} with it"
+    if found.failure:
+        report.warn(f"channels were not equalised: {found.failure}")
+    context.result["equalization"] = {"tensors": found.tensors if found.observed else 0, "error_without": found.without or None,
+                                      "error_with": found.with_them or None}
+    return found.observed
 
 
-def _learn(context: Context, job: Job, dataset: Dataset, observed: Observed, state: State, choices: dict[str, Choice],
-           table: tables.Table, folder: Path) -> dict[str, Rounded]:
+def _learn(context: Context, request: weights.Request, choices: dict[str, Choice], table: tables.Table) -> dict[str, Rounded]:
     """Weights chosen by the samples; empty where auto finds them worse than weights rounded by themselves."""
     args, report = context.args, context.report
-    tried = learning.tried(list(state.digests))
     with report.step("weights by the samples") as step:
-        samples, count = learning.pick(dataset, list(state.digests), tried)
-        products = learning.read_products(observed.info["products"], folder / "weights.safetensors")
-        source_of = {t["name"]: t["source"] for t in observed.info["tensors"]}
-        shape_of = {t["name"]: tuple(t["shape"]) for t in observed.info["tensors"]}
-        methods = _weight_methods(args.methods)
-        to_round = learning.to_round(products, shape_of, count, args.quantize)
-        if args.methods == "auto" and learning.share_of(to_round, products) < WORTH_ROUNDING:
-            step.note = "left out: int8 holds them as they are, or there are too few samples for them"
+        found = weights.choose(request, choices, table, step.progress)
+        step.note = found.left_out
+        if found.failure:
+            report.warn(f"weights were not chosen by the samples: {found.failure}")
+        if not found.methods:
             return {}
-        ways = [methods]
-        if args.methods == "auto" and args.quantize == "INT8":  # means of samples unlike what will come do harm
-            ways.append(tuple(method for method in methods if method != "bias_correction"))
-        found = learning.learn(job, samples, count, products, to_round, choices, source_of, shape_of, ways, args.quantize,
-                               step.progress)
-        if not any(found):
-            step.note = "none is to be chosen"
-            return {}
-        trial = learning.Trial(observed.model, folder, table, _compiler_flags(args), args.quantize)
-        try:
-            without, *errors = trial.compare(job, dataset, tried, found)
-        except TesseraError as error:
-            if args.methods != "auto":
-                raise
-            step.note = "left out: the quantised model cannot be tried"
-            report.warn(f"weights were not chosen by the samples: {error.message}")
-            return {}
-        best = errors.index(min(errors))
-        learned, with_them = found[best], errors[best]
-        step.note = f"{len(learned)} ops by {'+'.join(ways[best])}, {count} samples; "
-        step.note += f"output error {without:.4f} without, {with_them:.4f} with"
-        context.result["methods"] = {"methods": list(ways[best]), "ops": len(learned), "error_without": without, "error_with": with_them}
-        if args.methods == "auto" and not with_them < without:
-            step.note += ": left out"
-            return {}
-    if with_them > without:
-        report.warn(f"--methods {args.methods} raises the measured output error from {without:.4f} to {with_them:.4f}")
-    return learned
+        step.note = f"{found.ops} ops by {'+'.join(found.methods)}, {found.samples} samples; "
+        step.note += f"output error {found.without:.4f} without, {found.with_them:.4f} with"
+        step.note += f": {found.left_out}" if found.left_out else ""
+    if found.wide:
+        report.say(f"{len(found.wide)} ops keep 8 bits, {found.wide_share:.1%} of the weights: those whose rounding to 4 bits does most to "
+                   f"the outputs for their size: {_names(list(found.wide))}")
+    context.result["methods"] = {"methods": list(found.methods), "ops": found.ops, "wide": list(found.wide), "error_without": found.without,
+                                 "error_with": found.with_them}
+    if found.with_them > found.without and not request.auto:
+        report.warn(f"--methods {args.methods} raises the measured output error from {found.without:.4f} to {found.with_them:.4f}")
+    return found.weights
 
 
 def _names(names: list[str]) -> str:
@@ -341,16 +226,8 @@ def _names(names: list[str]) -> str:
 
 def _warn(context: Context, dataset: Dataset, observed: Observed, state: State, choices: dict[str, Choice]) -> None:
     """What may make the table worse than it looks."""
+    _warn_of_samples(context, dataset, observed, state)
     warn = context.report.warn
-    if state.skipped:
-        skipped = [state.names[number] for number in sorted(state.skipped)]
-        first = state.skipped[min(state.skipped)]
-        warn(f"{len(skipped)} of {dataset.count} samples could not be read and were left out: {_names(skipped)} ({first})")
-    if len(state.digests) < FEW_SAMPLES:
-        warn(f"only {len(state.digests)} sample(s): ranges are less certain with fewer than {FEW_SAMPLES}, 100 are usual")
-    if any(s.preprocess is None and len(s.shape) == 4 for s in observed.model.inputs) and dataset.kind in ("folder", "picture"):
-        if any(Path(name).suffix != ".npz" for name in state.names.values()):
-            warn("the model has no pre-processing: pictures were fed as BGR 0..255; see model_transform --mean, --scale, --pixel_format")
     summaries = {source: histogram.summary() for source, histogram in state.histograms.items()}
     for source, summary in summaries.items():
         if summary["nan"] or summary["infinite"]:
@@ -366,6 +243,19 @@ def _warn(context: Context, dataset: Dataset, observed: Observed, state: State, 
     lost = [t["name"] for t in observed.info["tensors"] if not t["source"] and not t["constant"]]
     if lost:
         warn(f"{len(lost)} tensor(s) could not be observed and stay float: {_names(lost)}")
+
+
+def _warn_of_samples(context: Context, dataset: Dataset, observed: Observed, state: State) -> None:
+    warn = context.report.warn
+    if state.skipped:
+        skipped = [state.names[number] for number in sorted(state.skipped)]
+        first = state.skipped[min(state.skipped)]
+        warn(f"{len(skipped)} of {dataset.count} samples could not be read and were left out: {_names(skipped)} ({first})")
+    if len(state.digests) < FEW_SAMPLES:
+        warn(f"only {len(state.digests)} sample(s): ranges are less certain with fewer than {FEW_SAMPLES}, 100 are usual")
+    if any(s.preprocess is None and len(s.shape) == 4 for s in observed.model.inputs) and dataset.kind in ("folder", "picture"):
+        if any(Path(name).suffix != ".npz" for name in state.names.values()):
+            warn("the model has no pre-processing: pictures were fed as BGR 0..255; see model_transform --mean, --scale, --pixel_format")
 
 
 def _clipped(state: State, source: str, choice: Choice) -> float:

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera: from an ONNX file to a verdict in one command, and scores of models on tasks."""
+"""tessera: from an ONNX file to a verdict in one command, scores of models on tasks, times on NPUs."""
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from pathlib import Path
 from typing import Mapping, Sequence
 
 import numpy as np
 
-from . import accuracy
+from . import accuracy, estimate
 from .. import bmodel, compare, inputs, onnx_runner, preprocess, top_model
 from ..errors import TesseraError, usage_error
-from ..files import require_file, require_writable_folder
+from ..files import require_file, require_writable_folder, scratch_folder
 from .common import Context, Parser, run_command
 
 NAME = "tessera"
 EPILOG = """examples:
   tessera run model.onnx
   tessera run model.onnx --input_shapes x=1x3x224x224 --input cat.jpg --pixel_format rgb --threads 2
+  tessera estimate model.onnx --chip all
   tessera accuracy model.onnx model.bmodel --task classification --data pictures/"""
 MEASURE_SECONDS = 1.0
 
@@ -38,7 +38,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--tolerance", default="0.9999,0.999", metavar="COS[,EUCLID]", help="default: %(default)s")
     run.add_argument("--output_dir", metavar="DIR", help="keep the files here (default: none is kept)")
     preprocess.add_arguments(run)
-    for verb in (run, accuracy.add_verb(verbs)):
+    for verb in (run, accuracy.add_verb(verbs), estimate.add_verb(verbs)):
         Parser.add_common(verb)  # type: ignore[arg-type]
     return parser.parse_args(argv)
 
@@ -46,6 +46,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def work(context: Context) -> None:
     if context.args.verb == "accuracy":
         accuracy.work(context)
+    elif context.args.verb == "estimate":
+        estimate.work(context)
     else:
         work_run(context)
 
@@ -58,8 +60,8 @@ def work_run(context: Context) -> None:
     if args.output_dir:
         folder = require_writable_folder(Path(args.output_dir) / "x")
         return run(context, folder)
-    with tempfile.TemporaryDirectory(prefix="tessera-") as temporary:
-        run(context, Path(temporary))
+    with scratch_folder() as temporary:
+        run(context, temporary)
 
 
 def run(context: Context, folder: Path) -> None:

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights alone, rounded one after the other: what an op reads is what the ops before it make with their weights rounded already.
+
+Each stage of ops is rounded with the moments of these inputs, towards the weights that would make of them what the float model
+makes of its own (with second moments H of the rounded model's inputs x' and C = (x - x') x'' they are W + W C / H).
+"""
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from .. import safetensors_io
+from .dataset import Sample, Unreadable
+from .engine import usable_cores
+from .observed import Observed
+from .output_error import relative
+from .products import Lack, Product, Statistics, bytes_of
+from .rounding import Rounded, round_alone
+from .worker import Job, Worker
+
+STAGES = 24
+"""At most, unless statistics of one would take more than BUDGET: each is a model to be compiled and run on all samples."""
+BUDGET = 64 << 20
+"""Bytes of second moments at a time."""
+WIDE_SHARE = 0.1
+"""Of the weights; so many W4 may keep in 8 bits."""
+NOISE_SAMPLES = 2
+
+
+def stages_of(products: Sequence[Product]) -> list[list[Product]]:
+    """In the order of the model; ops that read the same tensor are together."""
+    together: list[list[Product]] = []
+    for product in products:
+        if together and together[-1][0].input == product.input:
+            together[-1].append(product)
+        else:
+            together.append([product])
+    stages: list[list[Product]] = []
+    for i, some in enumerate(together):
+        begins = not stages or len(stages) <= i * STAGES // len(together)
+        if begins or sum(map(bytes_of, stages[-1] + some)) > BUDGET:
+            stages.append([])
+        stages[-1] += some
+    return stages
+
+
+def round_in_order(job: Job, observed: Observed, samples: Callable[[], Iterator[Sample]], products: Sequence[Product],
+                   progress: Callable[[int, int], None]) -> dict[str, Rounded]:
+    """The weights of `products` in integers, by name. observed: the float model that `job` runs. Left out are products that
+    read NaN or infinity on the samples."""
+    exact, found, weights = Worker(job), {}, {}
+    stages = stages_of(products)
+    with ThreadPoolExecutor(usable_cores()) as threads:
+        for number, stage in enumerate(stages):
+            current = _with_weights(job, observed, weights) if weights else exact
+            statistics = _observe(exact, current, job, observed, samples, stage, threads)
+
+            def choose(product: Product) -> Rounded | None:
+                mine, lack = statistics[product.name]
+                if not mine.is_finite or not lack.is_finite:
+                    return None
+                return round_alone(product, mine, four_bits=True, lack=lack if current is not exact else None)
+            for product, rounded in zip(stage, threads.map(choose, stage)):
+                if rounded:
+                    found[product.name], weights[product.name] = rounded, product.restored(rounded.integers, rounded.scales)
+            progress(number + 1, len(stages) + 1)
+    return found
+
+
+def _with_weights(job: Job, observed: Observed, weights: Mapping[str, np.ndarray]) -> Worker:
+    """The model with some weights rounded."""
+    bmodel = observed.bmodel.with_name("rounded.bmodel")
+    safetensors_io.save(bmodel.with_suffix(".safetensors"), weights)
+    observed.compile_again(bmodel, bmodel.with_suffix(".safetensors"))
+    return Worker(replace(job, key=f"{job.key} {len(weights)}", model=str(bmodel)))
+
+
+def _observe(exact: Worker, current: Worker, job: Job, observed: Observed, samples: Callable[[], Iterator[Sample]],
+             stage: Sequence[Product], threads: ThreadPoolExecutor) -> dict[str, tuple[Statistics, Lack]]:
+    """What the ops read in the model so far, and how it differs from what they should."""
+    statistics = {product.name: (Statistics(product), Lack(product)) for product in stage}
+    for sample in samples():
+        try:
+            arrays = sample.load(job.specs)
+        except Unreadable:
+            continue
+        exact.run(arrays)
+        if current is not exact:
+            current.run(arrays)
+
+        def add(product: Product) -> None:
+            source, shape = observed.source_of[product.input], observed.shape_of[product.input]
+            x, wanted = (worker.array(source).reshape(shape) for worker in (current, exact))
+            mine, lack = statistics[product.name]
+            mine.add(x, sample.number, None)
+            if current is not exact:
+                lack.add(x, wanted, sample.number)
+        list(threads.map(add, stage))
+    return statistics
+
+
+def most_sensitive(job: Job, observed: Observed, samples: Callable[[], Iterator[Sample]], products: Sequence[Product],
+                   rounded: Mapping[str, Rounded]) -> list[Product]:
+    """Those whose rounding to 4 bits does most to the outputs for the bytes that it saves, together at most WIDE_SHARE of all
+    weights. Their errors are put into the float model as noise of the same power."""
+    worker, squares = Worker(job), {}
+    sources = {p.name: observed.source_of[p.name] for p in products if p.bits == 4 and p.name in rounded and observed.source_of.get(p.name)}
+    power = {sources[name]: rounded[name].loss for name in sources}
+    for sample in samples():
+        with contextlib.suppress(Unreadable):
+            for source, found in worker.disturb(sample.load(job.specs), power).items():
+                squares.setdefault(source, []).append(found)
+            if all(len(found) == NOISE_SAMPLES for found in squares.values()):
+                break
+    errors = {name: relative(squares[source]) for name, source in sources.items() if source in squares}
+    left = WIDE_SHARE * sum(p.weight.size for p in products)
+    chosen = []
+    for product in sorted((p for p in products if p.name in errors), key=lambda p: -errors[p.name] / p.weight.size):
+        if product.weight.size <= left:
+            chosen.append(product)
+            left -= product.weight.size
+    return chosen
+
+
+def widened(products: Sequence[Product], wide: Sequence[Product]) -> list[Product]:
+    """With 8 bits, a scale a channel, for those that are in `wide` too."""
+    names = {product.name for product in wide}
+    return [replace(p, bits=8, group=p.reduced, wide=True) if p.name in names else p for p in products]

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether weights chosen by the samples are worth it: they are learned, compiled, and tried on the model beside those without."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Callable, Iterator, Mapping, Sequence
+
+from ..errors import TesseraError
+from . import learn, sequence
+from .choose import Choice
+from .dataset import Dataset, Sample
+from .observed import Observed
+from .products import Product
+from .rounding import Rounded
+from .table import Table
+from .trial import Trial, Way
+from .worker import Job
+
+WORTH_ROUNDING = 0.1
+"""Least share of the weights for which auto looks for better roundings."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What weights are to be chosen for. numbers: of the samples that there are. methods: of rounding.METHODS; auto: as many of
+    them as lower the measured output error, maybe none. precision: as for model_deploy. flags: of tessera-compile. folder: for
+    files that nobody needs later."""
+
+    job: Job
+    observed: Observed
+    dataset: Dataset
+    numbers: tuple[int, ...]
+    methods: tuple[str, ...]
+    auto: bool
+    precision: str
+    flags: tuple[str, ...]
+    folder: Path
+
+    @property
+    def ways(self) -> list[tuple[str, ...]]:
+        """Sets of methods to be tried."""
+        if not self.auto or self.precision == "W8":
+            return [self.methods]
+        if self.precision == "W4":
+            return [("gptq",), self.methods]
+        # Means of samples unlike what will come do harm.
+        return [self.methods, tuple(method for method in self.methods if method != "bias_correction")]
+
+
+@dataclass(frozen=True)
+class Found:
+    """weights: by the products' names; left_out: why they are empty. methods: those tried that did best, if any were, of how many
+    ops and by how many samples; without, with_them: the output errors. wide: ops that are to keep 8 bits in W4, and their share of
+    the weights. failure: why they could not be tried."""
+
+    weights: dict[str, Rounded] = field(default_factory=dict)
+    left_out: str = ""
+    methods: tuple[str, ...] = ()
+    ops: int = 0
+    samples: int = 0
+    without: float = 0.0
+    with_them: float = 0.0
+    wide: tuple[str, ...] = ()
+    wide_share: float = 0.0
+    failure: str = ""
+
+
+def choose(request: Request, choices: Mapping[str, Choice], table: Table, progress: Callable[[int, int], None]) -> Found:
+    """Weights by the samples, for the ranges `choices` that `table` holds; with auto only those that are worth it."""
+    tried = learn.tried(request.numbers)
+    samples, count = learn.pick(request.dataset, request.numbers, tried)
+    products = learn.read_products(request.observed.info["products"], request.observed.weights)
+    to_round = learn.to_round(products, request.observed.shape_of, count, request.precision)
+    if request.auto and learn.share_of(to_round, products) < WORTH_ROUNDING:
+        return Found(left_out="left out: int8 holds them as they are, or there are too few samples for them")
+    kept = learn.keep(samples(), request.job.specs)
+    learned = _learn(request, lambda: iter(kept), count, products, to_round, choices, progress)
+    if not any(learned):
+        return Found(left_out="none is to be chosen")
+    try:
+        trial = Trial(request.observed.model, request.precision, request.flags, request.folder)
+        ways = [Way(table, weights, request.observed.factors) for weights in ({}, *learned)]
+        without, *errors = trial.output_errors(request.job, request.dataset, tried, ways)
+    except TesseraError as error:
+        if not request.auto:
+            raise
+        return Found(left_out="left out: the quantised model cannot be tried", failure=error.message)
+    best = errors.index(min(errors))
+    wide = [p for p in to_round if p.name in learned[best] and learned[best][p.name].wide] if request.precision == "W4" else []
+    found = Found(learned[best], "", request.ways[best], len(learned[best]), count, without, errors[best],
+                  tuple(p.name for p in wide), learn.share_of(wide, products))
+    if request.auto and not found.with_them < without:
+        return replace(found, weights={}, left_out="left out", wide=())
+    return found
+
+
+def _learn(request: Request, samples: Callable[[], Iterator[Sample]], count: int, products: Sequence[Product],
+           to_round: Sequence[Product], choices: Mapping[str, Choice], progress: Callable[[int, int], None]) -> list[dict[str, Rounded]]:
+    """For each of the request's ways the weights by the products' names."""
+    observed, ways = request.observed, request.ways
+    at_once = partial(learn.learn, request.job, samples, count, choices=choices, source_of=observed.source_of,
+                      shape_of=observed.shape_of, precision=request.precision, progress=progress)
+    if request.precision != "W4":
+        return at_once(products, to_round, ways=ways)
+    (first,) = at_once(to_round, to_round, ways=[("gptq",)])
+    usable = [product for product in to_round if product.name in first]
+    result = []
+    for way in ways:
+        mine = usable
+        if "keep_wide" in way:
+            mine = sequence.widened(usable, sequence.most_sensitive(request.job, observed, samples, usable, first))
+        if "in_order" in way:
+            result.append(sequence.round_in_order(request.job, observed, samples, mine, progress))
+        else:
+            result.append(first if mine is usable else at_once(mine, mine, ways=[way])[0])
+    return result

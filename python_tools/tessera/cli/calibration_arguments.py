@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user may ask run_calibration for."""
+from __future__ import annotations
+
+import argparse
+import difflib
+from typing import Sequence
+
+from ..calibration.equalization import METHODS as EQUALIZATION
+from ..calibration.rounding import ALONE
+from ..calibration.rounding import METHODS as WEIGHT_METHODS
+from ..calibration.thresholds import DEFAULT_PERCENTILE, METHODS
+from ..errors import usage_error
+from .common import Parser
+
+NAME = "run_calibration"
+PURPOSE = "runs sample data through the compiled f32 model and writes the table of ranges for int8"
+TUNED = 8
+EPILOG = """--dataset is one of
+  DIR        pictures (pre-processed as model_transform was told), or .npz files with one array per input
+  LIST.txt   one sample a line: FILE, or NAME=FILE,NAME=FILE; paths relative to the list
+  FILE.npz   one array per input, samples along the first axis
+  FILE.py    defines samples(), a generator of dicts of arrays
+
+examples:
+  run_calibration m_top.mlir --dataset pictures/ --input_num 100 -o m_cali.json
+  run_calibration m_top.mlir --dataset list.txt --cali_method kl --symmetric --workers 4 -o m_cali.json
+  run_calibration m_top.mlir --check_table m_cali.json
+  run_calibration m_top.mlir --import_table tpu_mlir_cali_table -o m_cali.json
+  run_calibration m_top.mlir --export_table m_cali.json -o tpu_mlir_cali_table"""
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = Parser(NAME, PURPOSE, EPILOG)
+    parser.add_argument("mlir", metavar="NAME_top.mlir", help="from model_transform")
+    parser.add_argument("--dataset", "--data_list", metavar="DATA", help="the samples, see below")
+    parser.add_argument("--input_num", type=int, default=100, metavar="N",
+                        help="most samples to use, spread over all there are (default: %(default)s)")
+    parser.add_argument("--cali_method", choices=("auto", *METHODS, "percentile"), default="auto",
+                        help="auto: per tensor the method with the least measured output error (default: %(default)s)")
+    parser.add_argument("--percentile", type=float, default=DEFAULT_PERCENTILE, metavar="P",
+                        help="share of values kept by --cali_method percentile, in %% (default: %(default)s)")
+    parser.add_argument("--methods", default="auto", metavar="A,B",
+                        help=f"how channels are scaled and weights chosen by the samples: of {', '.join((*EQUALIZATION, *WEIGHT_METHODS))} (for W4 "
+                        f"of {', '.join(ALONE['W4'])}, for W8 {', '.join(ALONE['W8'])}); none: weights are rounded by themselves; auto: "
+                        "those that lower the measured output error "
+                        "(default: %(default)s)")
+    parser.add_argument("--quantize", choices=("INT8", "W8", "W4"), default="INT8", type=str.upper,
+                        help="precision that weights are chosen for, as for model_deploy (default: %(default)s)")
+    parser.add_argument("--group_size", type=int, metavar="N", help="W4: as for model_deploy (default: 32)")
+    scheme = parser.add_mutually_exclusive_group()
+    scheme.add_argument("--symmetric", action="store_true", help="zero point 0 for all tensors")
+    scheme.add_argument("--asymmetric", action="store_true", help="a zero point for all tensors (default for both: where it pays)")
+    parser.add_argument("--tune_num", type=int, metavar="N",
+                        help=f"samples on which auto measures (default: {TUNED}, or a quarter of all where that is less)")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
+    parser.add_argument("--distributed", metavar="ADDRESS", help="use the workers of a Dask scheduler instead")
+    parser.add_argument("--resume", action="store_true", help="go on where an interrupted run with the same arguments was")
+    parser.add_argument("--checkpoint_every", type=float, default=5.0, metavar="SECONDS", help="(default: %(default)s)")
+    parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
+    other = parser.add_argument_group("instead of calibrating").add_mutually_exclusive_group()
+    other.add_argument("--check_table", metavar="FILE", help="tell whether a table, e.g. an edited one, is good for the model")
+    other.add_argument("--import_table", metavar="FILE", help="make the table from a tpu-mlir text table")
+    other.add_argument("--export_table", metavar="FILE", help="write a table as tpu-mlir's text")
+    parser.add_argument("-o", "--calibration_table", "--output", dest="output", metavar="FILE", help="output, NAME_cali.json")
+    return parser.add_common().parse_args(argv)
+
+
+def check_usage(args: argparse.Namespace) -> None:
+    if args.check_table:
+        return
+    if not args.output:
+        raise usage_error("-o FILE is missing: where to write the table")
+    if args.import_table or args.export_table:
+        return
+    if not args.dataset:
+        raise usage_error("--dataset is missing: the samples to calibrate with")
+    for flag, value in (("--input_num", args.input_num), ("--tune_num", args.tune_num), ("--workers", args.workers)):
+        if value is not None and value < 1:
+            raise usage_error(f"{flag} {value}: at least 1")
+    if not 50 < args.percentile <= 100:
+        raise usage_error(f"--percentile {args.percentile:g}: above 50 and at most 100")
+    if args.group_size is not None and (args.quantize != "W4" or args.group_size < 16 or args.group_size % 16):
+        raise usage_error(f"--group_size {args.group_size}: is for --quantize W4, a multiple of 16")
+    if args.distributed and args.workers:
+        raise usage_error("--workers contradicts --distributed, whose workers are the scheduler's")
+
+
+def chosen_methods(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What --methods names: for choosing weights, and the kinds of products whose inputs are equalised; auto as all of the
+    precision's. Raises TesseraError for what there is not."""
+    scaling = EQUALIZATION if args.quantize == "INT8" else {}
+    allowed = (*scaling, *ALONE.get(args.quantize, WEIGHT_METHODS))
+    names = {"none": (), "auto": allowed}.get(args.methods, tuple(args.methods.split(",")))
+    for name in names:
+        if name not in allowed:
+            near = difflib.get_close_matches(name, allowed, 1)
+            raise usage_error(f"--methods: there is no '{name}' for {args.quantize}" + (f"; is it '{near[0]}'?" if near else ""),
+                              hint=f"allowed: auto, none, or a list of {', '.join(allowed)}")
+    return tuple(name for name in names if name not in scaling), tuple(kind for name, kind in scaling.items() if name in names)

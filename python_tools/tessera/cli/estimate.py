@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tessera estimate: how long a model takes on NPUs, from the ONNX file alone: no data, no chip, nothing is run."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, Sequence
+
+from .. import compare, npu_perf, partition, top_model
+from ..calibration import table as tables
+from ..errors import ExitCode, TesseraError, usage_error
+from ..files import require_file, scratch_folder
+from ..progress import Report
+from ..top_model import TopModel
+from .common import Context
+from .model_deploy import CALIBRATED, NPUS, is_npu
+
+REASONS_SHOWN = 5
+QUANTIZE = ("INT8", "INT16", "BF16", "F16", "F32")
+# Times depend on no values. Zero points are a matter of ranges, and with one here and there a command comes or goes; a range
+# like that of an activation is within half a per cent.
+LOW, HIGH = -1.0, 4.0
+EPILOG = """examples:
+  tessera estimate model.onnx
+  tessera estimate model.onnx --chip npu-base --chip_set memories.ddr.gbps=8 --report reports/"""
+
+
+def add_verb(verbs) -> argparse.ArgumentParser:
+    """Adds 'estimate' to the verbs of `tessera`."""
+    sub = verbs.add_parser("estimate", help="time, traffic and what is unsupported on NPUs, without data", allow_abbrev=False,
+                           description="Compiles a model for NPUs and tells how long it takes on each, how much DDR traffic it "
+                                       "makes and what binds it. Ranges are made up: times depend on no values. What a chip "
+                                       "cannot run is left to its host, and named.",
+                           epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub.add_argument("model", help="the .onnx file, or a NAME_top.mlir from model_transform")
+    sub.add_argument("--chip", default="all", metavar="A,B", help=f"{', '.join(NPUS)}, the .json of another NPU, or all (default: %(default)s)")
+    sub.add_argument("--quantize", default="INT8", type=str.upper, choices=QUANTIZE, help="precision (default: %(default)s)")
+    sub.add_argument("--chip_set", action="append", default=[], metavar="FIELD=VALUE",
+                     help="what if the chips were different: lanes=16, say; docs/generated/npu-chips.md lists the fields")
+    sub.add_argument("--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'")
+    sub.add_argument("--strict", action="store_true", help="a chip that cannot run the whole model is unsupported; exit code 4 where none can")
+    sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} to DIR/CHIP")
+    return sub
+
+
+def work(context: Context) -> None:
+    args = context.args
+    chips = chosen(args.chip)
+    path = require_file(args.model, "model")
+    context.report.total = 1 + len(chips)
+    with scratch_folder() as temporary:
+        estimate_all(context, path, chips, temporary)
+
+
+def chosen(text: str) -> list[str]:
+    """The chips of --chip, each once."""
+    chips = list(dict.fromkeys(NPUS if text == "all" else text.split(",")))
+    for chip in chips:
+        if not is_npu(chip):
+            raise usage_error(f"--chip '{chip}': expected all, {', '.join(NPUS)} or the .json of another NPU; "
+                              "what x86 takes, bmrt_bench measures")
+    return chips
+
+
+def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Path) -> None:
+    args, report = context.args, context.report
+    with report.step("import and optimise"):
+        model = (top_model.open_top(path, report) if path.suffix == ".mlir" else
+                 top_model.import_onnx(path, folder / "m_top.mlir", report, model_name=path.stem, input_shapes=args.input_shapes)[0])
+        if args.quantize in CALIBRATED:
+            made_up_table(model, folder / "table.json", context)
+    told: dict[str, dict[str, Any]] = {}
+    refused: dict[str, str] = {}
+    for index, chip in enumerate(chips):
+        with report.step(f"compile for {Path(chip).name}") as step:
+            try:
+                output = folder / f"{index}.bmodel"
+                extra = ["--calibration-table", str(folder / "table.json")] if args.quantize in CALIBRATED else []
+                for change in args.chip_set:
+                    extra += ["--chip-set", change]
+                extra += ["--strict"] * args.strict
+                made = top_model.deploy(model, output, report, chip=chip, quantize=args.quantize, extra=extra)
+                # Changed chips stand in the file: nothing is left to change.
+                told[chip] = npu_perf.measure(output, folder=str(Path(args.report) / Path(chip).stem) if args.report else None)
+                told[chip]["partition"] = made["partition"]
+                step.note = f"{made['partition']['total_microseconds']:.1f} us"
+            except TesseraError as error:
+                if error.code != ExitCode.UNSUPPORTED:
+                    raise
+                refused[chip] = error.message
+                step.note = "cannot run it"
+    context.result["estimates"] = [{"chip": chip, "supported": chip in told, **({"report": told[chip]} if chip in told else {"reason": refused[chip]})}
+                                   for chip in chips]
+    tell(context, chips, told, refused)
+
+
+def made_up_table(model: TopModel, path: Path, context: Context) -> None:
+    """A calibration table of one range for every tensor."""
+    info = top_model.describe(model.path, context.report)
+    entries = tuple(tables.Entry.make(str(name), HIGH, LOW, HIGH, False, "made up") for name in info["tensors"])
+    tables.Table(str(info["model_name"]), str(info["model_hash"]), "made up", 0, "", entries).save(path)
+
+
+def tell(context: Context, chips: Sequence[str], told: dict[str, dict[str, Any]], refused: dict[str, str]) -> None:
+    """The table, and why a chip cannot run the model; raises where none can."""
+    report = context.report
+    rows = [("chip", "us", "host", "runs/s", "of MAC peak", "x roofline", "DDR MB", "x least", "local memory", "bound by")]
+    for chip in chips:
+        name = Path(chip).stem
+        rows.append(_row(name, told[chip]) if chip in told else (name, "-", "-", "-", "-", "-", "-", "-", "-", "unsupported, see below"))
+    report.say(compare.align(rows, right=(1, 2, 3, 4, 5, 6, 7, 8)))
+    _tell_hosts({Path(chip).stem: told[chip]["partition"] for chip in chips if chip in told}, report)
+    if context.args.quantize in CALIBRATED:
+        report.warn("made-up ranges: times depend on no values, so they are those of a calibrated model of the same precisions, "
+                    "to about a per cent; they say nothing of accuracy")
+    by_reason: dict[str, list[str]] = {}
+    for chip, text in refused.items():
+        # The compiler names the chip; what follows is often the same for all.
+        by_reason.setdefault(text.replace(f"chip '{Path(chip).stem}'", "the chip"), []).append(chip)
+    for text, names in by_reason.items():
+        reasons = text.split("; ")
+        more = f"; and {len(reasons) - REASONS_SHOWN} more (--json names all)" if len(reasons) > REASONS_SHOWN else ""
+        report.say(f"{', '.join(names)}: {'; '.join(reasons[:REASONS_SHOWN])}{more}")
+    if not told:
+        raise TesseraError("none of the chips can run this model", ExitCode.UNSUPPORTED, hint="tessera run tells how it does on x86")
+    first = "run_calibration, then " if context.args.quantize in CALIBRATED else ""
+    report.finish([f"{first}model_deploy --chip {Path(chip).stem} --quantize {context.args.quantize}" for chip in list(told)[:1]])
+
+
+def _tell_hosts(partitions: dict[str, dict[str, Any]], report: Report) -> None:
+    """What is left to the hosts of the chips, and why; chips with the same reasons together."""
+    by_ops: dict[tuple[str, ...], list[str]] = {}
+    for chip, told in partitions.items():
+        if told["host_ops"]:
+            report.say(f"{chip}: {partition.summary(told, chip)}")
+            ops = sorted(told["host_ops"], key=lambda op: (not op["refused"], -op["products"]))
+            by_ops.setdefault(tuple(f"'{op['name'] or op['op']}': {op['reason']}" for op in ops), []).append(chip)
+    for texts, chips in by_ops.items():
+        more = f"; and {len(texts) - REASONS_SHOWN} more (--json names all)" if len(texts) > REASONS_SHOWN else ""
+        report.say(f"on the host of {', '.join(chips)}: {'; '.join(texts[:REASONS_SHOWN])}{more}")
+
+
+def _row(name: str, told: dict[str, Any]) -> tuple[str, ...]:
+    total = told["partition"]["total_microseconds"]
+    shares = sorted(told.get("time_cycles", {}).items(), key=lambda share: -share[1])[:2]
+    least, local = told["ddr_lower_bound_bytes"], told["local_memory"]
+    return (name, f"{total:.1f}", f"{npu_perf.percent(total - told['microseconds'], total)} %", f"{1e6 / total:.0f}" if total else "-", f"{100 * told['mac_utilisation']:.0f} %",
+            f"{told['roofline']['ratio']:.2f}",
+            f"{told['ddr_moved_bytes'] / 1e6:.2f}", f"{told['ddr_moved_bytes'] / least:.2f}" if least else "-",
+            f"{npu_perf.percent(local['peak_bytes'], local['bytes_per_lane'])} %",
+            ", ".join(f"{bound} {npu_perf.percent(cycles, told['cycles'])} %" for bound, cycles in shares) or "-")
