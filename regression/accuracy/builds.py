@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from case_file import REGRESSION, Case, data_path
+from judges import JUDGES
 
 from tessera.tasks import TASKS
 
@@ -29,6 +30,17 @@ COLUMNS = {
 ALONE = ("W8", "W4")
 """Integer weights alone: chosen by the samples for each."""
 DEFAULT_SAMPLES = 32
+SCORER = """import sys
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+from judges import JUDGES
+from tessera import any_model
+from tessera.progress import Report
+LIKE = any_model.open_model({like!r}, Report(1, quiet=True), 2)
+
+def score(model, data):
+    return 100 * next(iter(JUDGES[{judge!r}](model, LIKE, Path(data)).values()))
+"""
 DROP_TARGET, COSINE_TARGET = "drop<=0.5", "cos>=0.9995"
 
 
@@ -73,12 +85,21 @@ class Build:
         return table
 
     def _search(self) -> list[str]:
-        """What --target asks for: points of a task, or where a model is judged beside the float one the cosine of the outputs."""
-        told = self.case.quantised
-        if told["judge"] in TASKS and not isinstance(told["data"], list):
-            return ["--target", DROP_TARGET, "--task", told["judge"], "--data", str(data_path(told["data"])), "--threads", "2"]
+        """What --target asks for: points of a task or of a judge, or for what no folder holds the cosine of the outputs."""
+        told, threads = self.case.quantised, ["--threads", "2"]
         data = data_path(told["data"]) if not isinstance(told["data"], list) else self.samples
-        return ["--target", COSINE_TARGET, "--data", str(data if data.is_dir() else self.samples), "--threads", "2"]
+        if told["judge"] in TASKS and not isinstance(told["data"], list):
+            return ["--target", DROP_TARGET, "--task", told["judge"], "--data", str(data), *threads]
+        if told["judge"] in JUDGES and data.is_dir():
+            return ["--target", DROP_TARGET, "--scorer", str(self._scorer()), "--data", str(data), *threads]
+        return ["--target", COSINE_TARGET, "--data", str(data if data.is_dir() else self.samples), *threads]
+
+    def _scorer(self) -> Path:
+        """A judge as a user writes one: points of agreement with the f32 model."""
+        path = self._folder / "scorer.py"
+        path.write_text(SCORER.format(folder=str(Path(__file__).parent), judge=self.case.quantised["judge"],
+                                      like=str(self.deploy("F32").bmodel)))
+        return path
 
     def _run(self, tool: str, *arguments: object) -> dict:
         done = subprocess.run([str(BUILD / "bin" / tool), *map(str, arguments), "--json"], capture_output=True, text=True)

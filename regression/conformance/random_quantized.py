@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random small quantised networks: every instruction set gives the integers of the device reference, to the bit.
+"""Random small quantised networks: every instruction set, and every NPU with its host, gives the integers of the device reference, to the bit.
 
 Networks of quantise/dequantise pairs with odd shapes, channel tails, zero points anywhere, saturating values, per-channel
 weights, results that stay float, 16-bit activations; every mode of requantisation. On 1 and 2 threads. What the Top reference computes in float for the same network may
 differ by a rounding, now and then: that is counted, and must stay rare.
-    build/bin/tessera-python regression/conformance/random_quantized.py --seeds 0:500 [--isa x86-v2] [--keep FOLDER]
+    build/bin/tessera-python regression/conformance/random_quantized.py --seeds 0:500 [--isa x86-v2|npu-base] [--keep FOLDER]
 """
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from tessera import safetensors_io
 MAX_FAR = 0.02
 # The last one is all that this machine has: other products of bytes than the named ones where it has VNNI.
 VARIANTS = (*supported_isas(), "x86")
+NPUS = ("npu-edge", "npu-base", "npu-pro")  # requantise in float alone
 ELEMENTS = {np.int8: TensorProto.INT8, np.uint8: TensorProto.UINT8, np.int16: TensorProto.INT16}
 MODES = ("float", "float", "fixed", "tflite")  # of requantisation
 WEIGHT_AXES = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": None}
@@ -169,6 +170,38 @@ def nearest(net: random_graphs.Network) -> bool:
     return True
 
 
+def volume(net: random_graphs.Network) -> bool:
+    """Three spatial dims: a convolution or a maximum of what has them, or of an image whose channels become planes, too."""
+    r = net.rng
+    x = net.pick(lambda shape: len(shape) == 5) if r.random() < 0.6 else None
+    if not x:
+        image = net.pick_image()
+        if not image:
+            return False
+        n, c, h, w = net.values[image]
+        depth = r.choice([d for d in range(1, 9) if c % d == 0])
+        x = net.node("Reshape", [image, net.ints(n, c // depth, depth, h, w)], [(n, c // depth, depth, h, w)])[0]
+    n, c, *sizes = net.values[x]
+    op = r.choice(["Conv", "Conv", "Conv", "MaxPool"])
+    kernel = r.choice([(1, 1, 1), (3, 3, 3), (3, 1, 1), (1, 3, 3), (2, 3, 1)] if op == "Conv" else [(2, 2, 2), (1, 2, 3), (3, 2, 2)])
+    strides = [r.choice([1, 1, 2]) for _ in kernel]
+    dilations = [r.choice([1, 1, 2]) if op == "Conv" else 1 for _ in kernel]
+    pads = [r.randint(0, k // 2) for k in kernel * 2]
+    places = [_window(size, k, stride, (begin, end), dilation) for size, k, stride, begin, end, dilation
+              in zip(sizes, kernel, strides, pads[:3], pads[3:], dilations, strict=True)]
+    group = r.choice([1, 1, c, r.choice([g for g in range(1, c + 1) if c % g == 0])])
+    m = group * r.randint(1, max(1, 40 // group)) if op == "Conv" else c
+    if min(places) < 1 or n * m * np.prod(places) > MAX_ELEMENTS:
+        return False
+    window = {"kernel_shape": list(kernel), "strides": strides, "pads": pads}
+    if op == "MaxPool":
+        net.node(op, [x], [(n, c, *places)], **window)
+        return True
+    weights = net.weights(m, c // group, *kernel, scale=(c // group * float(np.prod(kernel))) ** -0.5)
+    net.node(op, [x, weights, net.weights(m)], [(n, m, *places)], dilations=dilations, group=group, **window)
+    return True
+
+
 g = random_graphs
 OPS = [g.conv] * 8 + [g.binary] * 4 + [g.unary] * 3 + [g.concat] * 3 + [g.matmul] * 3 + [
     g.slice_, g.transpose, g.reshape, g.conv_transpose, g.conv_transpose, g.clip, g.swish, g.split, g.pad, g.depth_to_space,
@@ -178,7 +211,7 @@ OPS = [g.conv] * 8 + [g.binary] * 4 + [g.unary] * 3 + [g.concat] * 3 + [g.matmul
 def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """The network of a seed with its inputs; of its first `steps` steps if given."""
     net = QuantisedNetwork(seed)
-    random_graphs.grow(net, OPS, (1, 7), steps)
+    random_graphs.grow(net, OPS + [volume] * 10 if seed % 4 == 2 else OPS, (1, 7), steps)  # others have three dims nowhere
     # The integers themselves are compared.
     outputs = [(net.integers[name], ELEMENTS[net.parameters[name][1].dtype.type],
                 net.values[name]) for name in random_graphs.choose_outputs(net, seed, net.values)]
@@ -203,7 +236,7 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
         compiler("import", "import", "--onnx", path, "--output", plain, "--no-optimise")
         simulated = _reference(compiler, plain, inputs)
         compiler("import", "import", "--onnx", path, "--output", mlir)
-        mode = random.Random(seed).choice(MODES)
+        mode = "float" if isa in NPUS else random.Random(seed).choice(MODES)
         want = _reference(compiler, mlir, inputs, "--device", "--requantize", mode)
         got = run_bmodel(deploy(compiler, mlir, isa, "--requantize", mode), inputs)
     elements = far = 0
@@ -229,13 +262,14 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> tuple[str, int, i
         return random_graphs.shortest_fault(fault, _check, make_network, seed, isa, keep), 0, 0
 
 
-def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None) -> Iterator[tuple[str, int, int]]:
-    """run_seed's results of many seeds. Without `isa` the instruction sets take turns."""
-    return random_graphs.map_seeds(run_seed, VARIANTS, seeds, jobs, isa, keep)
+def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None,
+              variants: Sequence[str] = VARIANTS) -> Iterator[tuple[str, int, int]]:
+    """run_seed's results of many seeds. Without `isa` the variants take turns."""
+    return random_graphs.map_seeds(run_seed, variants, seeds, jobs, isa, keep)
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, VARIANTS)
+    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS))
     faults = elements = far = 0
     for fault, compared, off in run_seeds(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep):
         if fault:

@@ -23,6 +23,12 @@ def test_all_precisions_agree_with_the_reference() -> None:
     assert {random_narrow.precision_of(seed) for seed in SEEDS} == set(random_narrow.TOLERANCE)
 
 
+@pytest.mark.parametrize("chip", ["npu-base", "npu-pro"])
+def test_npus_agree_with_the_reference(chip: str) -> None:
+    faults = [fault for fault in random_narrow.run_seeds(range(100, 120), os.cpu_count() or 1, chip) if fault]
+    assert not faults, "\n".join(faults)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_value_that_is_off_is_noticed(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     def altered(*arguments: object) -> dict[str, np.ndarray]:

@@ -26,6 +26,20 @@ def test_integers_are_equal_everywhere() -> None:
     assert far <= random_quantized.MAX_FAR * elements
 
 
+def test_npus_and_their_hosts_give_the_same() -> None:
+    results = list(random_quantized.run_seeds(range(100, 160), os.cpu_count() or 1, variants=random_quantized.NPUS))
+    assert not [fault for fault, _, _ in results if fault], "\n".join(fault for fault, _, _ in results)
+    assert sum(compared for _, compared, _ in results) > 20_000
+
+
+@pytest.mark.parametrize("seed", [69, 443])
+def test_fixed_point_of_channel_tails(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of 64 bits where only some lanes of a vector are channels: LLVM 22 ended the compiler."""
+    monkeypatch.setattr(random_quantized, "MODES", ("fixed",))
+    fault, compared, _ = random_quantized.run_seed(seed, "x86")
+    assert not fault and compared > 1000, fault
+
+
 def test_one_wrong_step_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def altered(*arguments: object) -> dict[str, np.ndarray]:
         outputs = {name: array.copy() for name, array in run(*arguments).items()}

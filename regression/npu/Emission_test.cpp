@@ -1,187 +1,10 @@
 //===- Emission_test.cpp - Single ops on the NPU against the reference ----===//
 // SPDX-License-Identifier: Apache-2.0
-#include "regression/npu/NpuRunner.h"
-
-#include "bmodel_format/test/TestChip.h"
-#include "device_dialect/IR/DeviceDialect.h"
-#include "device_dialect/Transforms/Passes.h"
-#include "top_dialect/IR/TopDialect.h"
-#include "top_dialect/IR/WeightStore.h"
-
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "llvm/Support/FormatVariadic.h"
-#include <gtest/gtest.h>
-#include <random>
+#include "regression/npu/ConvolutionText.h"
 
 using namespace mlir;
 using namespace tessera;
-using llvm::formatv;
-
-namespace {
-
-using Dims = std::vector<int64_t>;
-
-std::mt19937 generator(5);
-int64_t between(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(generator); }
-
-std::string typeText(const Dims &dims, const std::string &element) {
-  std::string text = "tensor<";
-  for (int64_t dim : dims) {
-    text += std::to_string(dim) + "x";
-  }
-  return text + element + ">";
-}
-
-/// Where the weights of the functions below are.
-MLIRContext &testContext() {
-  static MLIRContext *context = [] {
-    auto *created = new MLIRContext();
-    created->loadDialect<func::FuncDialect, top::TopDialect, device::DeviceDialect>();
-    return created;
-  }();
-  return *context;
-}
-
-Type elementOf(int8_t) { return IntegerType::get(&testContext(), 8); }
-Type elementOf(int32_t) { return IntegerType::get(&testContext(), 32); }
-Type elementOf(float) { return Float32Type::get(&testContext()); }
-
-template <typename T>
-std::string constantText(const Dims &dims, const std::string &element, llvm::function_ref<T()> draw) {
-  std::vector<char> bytes;
-  for (int64_t i = 0; i < ShapedType::getNumElements(dims); ++i) {
-    T value = draw();
-    auto *raw = reinterpret_cast<const char *>(&value);
-    bytes.insert(bytes.end(), raw, raw + sizeof value);
-  }
-  top::WeightStore &store = testContext().getLoadedDialect<top::TopDialect>()->getWeightStore();
-  return "top.weight \"" + store.add("c", elementOf(T()), dims, std::move(bytes)) + "\" : " + typeText(dims, element);
-}
-
-std::string weightsText(const Dims &dims) {
-  return constantText<int8_t>(dims, "i8", [] { return int8_t(between(-127, 127)); });
-}
-std::string biasText(int64_t channels) {
-  return constantText<int32_t>({channels}, "i32", [] { return int32_t(between(-20000, 20000)); });
-}
-std::string factorText(const Dims &dims) {
-  return constantText<float>(dims, "f32", [] { return float(between(1, 1000)) * 1e-5f; });
-}
-
-/// rne(%v) + zero between the bounds of i8, as quantised models have it.
-std::string requantise(const std::string &value, int64_t zero, int64_t low = -128, int64_t high = 127) {
-  return formatv(R"(
-    %q0 = math.roundeven {0} : f32
-    %z = arith.constant {1}.0 : f32
-    %q1 = arith.addf %q0, %z : f32
-    %lo = arith.constant {2}.0 : f32
-    %q2 = arith.maximumf %q1, %lo : f32
-    %hi = arith.constant {3}.0 : f32
-    %q3 = arith.minimumf %q2, %hi : f32
-    %q4 = arith.fptosi %q3 : f32 to i32
-    %q = arith.trunci %q4 : i32 to i8
-    device.yield %q : i8)",
-                 value, zero, low, high);
-}
-
-/// Runs a function's text on every chip; "" or what is wrong. Arguments hold random numbers of their types.
-class Emission : public testing::Test {
-protected:
-  std::string check(const std::string &text) {
-    std::string messages;
-    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { messages += diagnostic.str() + "; "; });
-    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-    if (!module) {
-      return messages + text;
-    }
-    PassManager passes(&context);
-    passes.nest<func::FuncOp>().addPass(device::createAssignAddressesPass());
-    if (failed(passes.run(*module))) {
-      return messages;
-    }
-    auto function = *module->getOps<func::FuncOp>().begin();
-    top::TensorMap inputs;
-    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-      inputs.emplace(function.getArgAttrOfType<StringAttr>(i, "top.name").str(),
-                     randomTensor(cast<RankedTensorType>(function.getArgumentTypes()[i])));
-    }
-    for (const char *name : {"npu-edge", "npu-base", "npu-pro"}) {
-      npu::RunResult result = npu::checkOnNpu(function, bmodel::npu::chipNamed(name), inputs, 2);
-      if (!result.fault.empty()) {
-        return std::string(name) + ": " + result.fault + " (" + messages + ")\n" + text;
-      }
-      commands = std::max(commands, result.commands), programs += result.programs;
-    }
-    return "";
-  }
-
-  MLIRContext &context = testContext();
-  size_t commands = 0, programs = 0; ///< commands: of the chip that needs most
-
-private:
-  static top::HostTensor randomTensor(RankedTensorType type) {
-    top::HostTensor tensor(type);
-    llvm::MutableArrayRef<char> bytes = tensor.getBytes();
-    if (type.getElementType().isF32()) {
-      for (size_t i = 0; i < bytes.size() / 4; ++i) {
-        float value = float(between(-4000, 4000)) * 1e-3f;
-        memcpy(bytes.data() + 4 * i, &value, 4);
-      }
-      return tensor;
-    }
-    for (char &byte : bytes) {
-      byte = char(between(-128, 127));
-    }
-    return tensor;
-  }
-};
-
-/// A convolution in one of the forms that models have.
-struct Convolution {
-  Dims x, w, y;
-  int64_t groups = 1, stride, dilation, padding, padValue = between(-128, 127);
-
-  explicit Convolution(int64_t mostChannels) {
-    int64_t kernel = between(1, 3);
-    stride = between(1, 2), dilation = between(1, 2), padding = between(0, kernel - 1);
-    int64_t kind = between(0, 3), channels = between(1, mostChannels);
-    groups = kind == 0 ? channels : kind == 1 ? 2 : 1; // depthwise, grouped, dense
-    channels = kind == 1 ? 2 * channels : channels;
-    int64_t outputs = kind == 0 ? channels : groups * between(1, mostChannels / groups);
-    x = {between(1, 2), channels, between(7, 20), between(7, 20)};
-    w = {outputs, channels / groups, kernel, kernel};
-    y = {x[0], outputs, outputDim(x[2], kernel), outputDim(x[3], kernel)};
-  }
-
-  std::string text(const std::string &element, const std::string &extraTypes, const std::string &epilogue) const {
-    bool residual = !extraTypes.empty();
-    std::string xType = typeText(x, "i8"), yType = typeText(y, element), rType = typeText(y, extraTypes);
-    std::string fType = typeText({w[0], 1, 1}, "f32");
-    return formatv("func.func @main(%x: {0} {{top.name = \"x\"}{1}) -> ({2} {{top.name = \"y\"}) attributes "
-                   "{{device.exact} {{\n  %w = {3}\n  %b = {4}\n  %f = {5}\n",
-                   xType, residual ? ", %r: " + rType + " {top.name = \"r\"}" : "", yType, weightsText(w),
-                   biasText(w[0]), factorText({w[0], 1, 1}))
-               .str() +
-           formatv(
-               "  %y = device.conv %x, %w bias %b extras(%f{0}) epilogue {{\n  ^bb0(%a: i32, %s: f32{1}):\n    %v0 = "
-               "arith.sitofp %a : i32 to f32\n    %v = arith.mulf %v0, %s : f32{2}\n  } {{strides = array<i64: {3}, "
-               "{3}>, dilations = array<i64: {4}, {4}>, pads = array<i64: {5}, {5}, {5}, {5}>, groups = {6} : i64, "
-               "padValue = {7} : i64} : ({8}, {9}, {10}, {11}{12}) -> {13}\n  return %y : {13}\n}\n",
-               residual ? ", %r" : "", residual ? ", %e: " + extraTypes : "", epilogue, stride, dilation, padding,
-               groups, padValue, xType, typeText(w, "i8"), typeText({w[0]}, "i32"), fType, residual ? ", " + rType : "",
-               yType)
-               .str();
-  }
-
-private:
-  int64_t outputDim(int64_t size, int64_t kernel) const {
-    return (size + 2 * padding - (kernel - 1) * dilation - 1) / stride + 1;
-  }
-};
-
-} // namespace
+using namespace tessera::npu;
 
 TEST_F(Emission, ConvolutionsWithRequantisation) {
   for (int round = 0; round < 12; ++round) {
@@ -209,6 +32,100 @@ TEST_F(Emission, ConvolutionsWithResiduals) {
   EXPECT_EQ(programs, 0u); // the output stage does it all
 }
 
+/// (%e - zero) * scale, %e an integer.
+static std::string dequantised(const char *element, int zero) {
+  return formatv("    %e0 = arith.extsi %e : {0} to i32\n    %ez = arith.constant {1} : i32\n    %e1 = arith.subi %e0, "
+                 "%ez : i32\n    %e2 = arith.sitofp %e1 : i32 to f32\n    %es = arith.constant 0.037 : f32\n    %e3 = "
+                 "arith.mulf %e2, %es : f32\n    %t = arith.addf %e3, %v : f32\n",
+                 element, zero);
+}
+
+TEST_F(Emission, ConvolutionsOfSixteenBits) {
+  for (int round = 0; round < 6; ++round) {
+    ASSERT_EQ(check(Convolution(70).wide().text("i16", "", requantise16("%v"))), "");
+    ASSERT_EQ(check(Convolution(40).wide().text("i8", "i16", "\n" + dequantised("i16", 0) + requantise("%t", -3))), "");
+    ASSERT_EQ(check(Convolution(40).text("i16", "i8", "\n" + dequantised("i8", -128) + requantise16("%t"))), "");
+    ASSERT_EQ(check(Convolution(40).wide().text("f32", "", "\n    device.yield %v : f32")), "");
+  }
+  EXPECT_EQ(programs, 0u); // the output stage does it all
+  ASSERT_EQ(check(Convolution(40).wide().text(
+                "i16", "i16", "\n" + dequantised("i16", 0) + "    %p = math.absf %t : f32" + requantise16("%p"))),
+            "");
+  EXPECT_GT(programs, 0u);
+  Convolution first(8); // kernel rows as channels
+  first.x = {2, 3, 161, 130}, first.w = {40, 3, 7, 5}, first.groups = 1, first.dilation = 1, first.stride = 2;
+  first.padding = 4, first.y = {2, 40, 82, 67};
+  ASSERT_EQ(check(std::move(first).wide().text("i16", "", requantise16("%v"))), "");
+  EXPECT_GT(fills, 0u);
+}
+
+TEST_F(Emission, OtherOpsOfSixteenBits) {
+  std::string x = typeText({2, 37, 15, 14}, "i16"), y = typeText({2, 37, 8, 7}, "i16"), t = typeText({37, 1, 1}, "i8");
+  EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                          "{{device.exact} {{\n %y = device.pool max %x {{kernel = array<i64: 3, 3>, strides = "
+                          "array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 0>, dilations = array<i64: 1, 1>} : ({0}) -> "
+                          "{1}\n return %y : {1}\n}\n",
+                          x, y)),
+            "");
+  EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}, %s: {2} {{top.name = \"s\"}) -> ({1} "
+                          "{{top.name = \"y\"}) attributes {{device.exact} {{\n %y = device.map(%x, %s) {{\n ^bb0(%a: "
+                          "i16, %e: i8):\n %a0 = arith.extsi %a : i16 to i32\n %v = arith.sitofp %a0 : i32 to f32\n"
+                          "{3}{4}\n  } : ({0}, {2}) -> {1}\n return %y : {1}\n}\n",
+                          x, x, t, dequantised("i8", 5), requantise16("%t"))),
+            "");
+  std::string sum = typeText({2, 37, 1, 1}, "i16");
+  EXPECT_EQ(
+      check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                    "{{device.exact} {{\n %y = device.reduce sum %x prologue {{\n ^bb0(%a: i16):\n %b = arith.extsi "
+                    "%a : i16 to i32\n device.yield %b : i32\n } epilogue {{\n ^bb0(%a: i32):\n %c = arith.sitofp "
+                    "%a : i32 to f32\n %f = arith.constant 0.0047 : f32\n %d = arith.mulf %c, %f : f32{2}\n } {{axes "
+                    "= array<i64: 2, 3>} : ({0}) -> {1}\n return %y : {1}\n}\n",
+                    x, sum, requantise16("%d"))),
+      "");
+}
+
+/// 12 lanes, 5 banks, no casts, and sums become integers by integers.
+TEST_F(Emission, ChipsThatRequantiseInIntegers) {
+  chips = {bmodel::npu::oddChip()};
+  for (int round = 0; round < 8; ++round) {
+    ASSERT_EQ(check(Convolution(50).fixedText("i8", requantiseFixed(between(-9, 9), -128, 127, "i8"))), "");
+    ASSERT_EQ(check(Convolution(50).wide().fixedText("i16", requantiseFixed(0, -32767, 32767, "i16"))), "");
+    ASSERT_EQ(check(Convolution(50).fixedText("i8", requantiseFixed(-128, -128, 99, "i8"))), "");
+  }
+  EXPECT_EQ(programs, 0u);
+  // What is no integer stage is a program on raw sums.
+  std::string epilogue =
+      "\n    %p = math.tanh %v : f32\n    %d = arith.constant 0.011 : f32\n    %o = arith.divf %p, %d : f32";
+  ASSERT_EQ(check(Convolution(40).text("i8", "", epilogue + requantise("%o", 3))), "");
+  EXPECT_GT(programs, 0u);
+  for (const char *element : {"i8", "ui8", "i16"}) {
+    std::string x = typeText({2, 37, 15, 14}, element), y = typeText({2, 37, 8, 7}, element);
+    EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                            "{{device.exact} {{\n %y = device.pool max %x {{kernel = array<i64: 3, 3>, strides = "
+                            "array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 0>, dilations = array<i64: 1, 1>} : ({0}) -> "
+                            "{1}\n return %y : {1}\n}\n",
+                            x, y)),
+              "");
+  }
+}
+
+TEST_F(Emission, RequantisationOfAnotherChipIsRefused) {
+  std::string text = Convolution(20).fixedText("i8", requantiseFixed(0, -128, 127, "i8"));
+  for (const bmodel::npu::Chip &chip :
+       {bmodel::npu::chipNamed("npu-base"), bmodel::npu::changedEdge({"requantise=tflite"})}) {
+    chips = {chip};
+    std::string message = check(text);
+    EXPECT_NE(message.find("of whole numbers beyond 2^24"), std::string::npos) << message;
+  }
+}
+
+TEST_F(Emission, TypesThatTheChipLacksAreNamed) {
+  chips = {bmodel::npu::changedEdge({R"(types=["int8", "f32"])"})};
+  std::string message = check(Convolution(8).wide().text("i8", "", requantise("%v", 3)));
+  EXPECT_NE(message.find("computes with int16, which the chip does not"), std::string::npos) << message;
+  EXPECT_EQ(check(Convolution(8).text("i8", "", requantise("%v", 3))), "");
+}
+
 TEST_F(Emission, ConvolutionsWithSilu) {
   for (int round = 0; round < 4; ++round) {
     std::string epilogue = R"(
@@ -221,6 +138,98 @@ TEST_F(Emission, ConvolutionsWithSilu) {
     %d = arith.constant 0.043 : f32
     %o = arith.divf %t, %d : f32)";
     ASSERT_EQ(check(Convolution(50).text("i8", "", epilogue + requantise("%o", 11))), "");
+  }
+  EXPECT_EQ(programs, 0u); // the output stage does it all
+}
+
+static const char *const kSilu = R"(
+    %one = arith.constant 1.0 : f32
+    %n = arith.negf %v : f32
+    %p = math.exp %n : f32
+    %s1 = arith.addf %p, %one : f32
+    %s2 = arith.divf %one, %s1 : f32
+    %silu = arith.mulf %v, %s2 : f32)";
+
+TEST_F(Emission, ConvolutionsWithSumsBehindFunctions) {
+  const char *divide = "\n    %d = arith.constant 0.043 : f32\n    %o = arith.divf %t, %d : f32";
+  for (int round = 0; round < 4; ++round) {
+    std::string sum = dequantised("i8", 5); // %t = ... + %v
+    sum.replace(sum.rfind("%v"), 2, "%silu");
+    ASSERT_EQ(check(Convolution(50).text("i8", "i8", kSilu + ("\n" + sum) + divide + requantise("%o", 11))), "");
+    ASSERT_EQ(check(Convolution(50).text("i16", "i8",
+                                         kSilu + ("\n" + sum) + divide + requantise("%o", 0, -32767, 32767, "i16"))),
+              "");
+    std::string rectified =
+        "\n    %zero = arith.constant 0.0 : f32\n    %silu = arith.maximumf %v, %zero : f32\n" + sum;
+    ASSERT_EQ(check(Convolution(50).text("i8", "i8", rectified + divide + requantise("%o", -4, -100, 90))), "");
+  }
+  EXPECT_EQ(programs, 0u); // the output stage does it all
+}
+
+TEST_F(Emission, ConvolutionsWithOtherFunctions) {
+  const char *const constants = R"(
+    %zero = arith.constant 0.0 : f32
+    %half = arith.constant 0.5 : f32
+    %one = arith.constant 1.0 : f32
+    %slope = arith.constant 0.2 : f32
+    %sixth = arith.constant 0.166666672 : f32
+    %root = arith.constant 0.707106769 : f32
+    %d = arith.constant 0.0111 : f32)";
+  const char *functions[] = {R"(
+    %l = arith.mulf %v, %sixth : f32
+    %m = arith.addf %l, %half : f32
+    %n = arith.maximumf %m, %zero : f32
+    %o = arith.minimumf %n, %one : f32
+    %t = arith.mulf %v, %o : f32)",
+                             R"(
+    %l = arith.mulf %v, %slope : f32
+    %m = arith.addf %l, %half : f32
+    %n = arith.maximumf %m, %zero : f32
+    %t = arith.minimumf %n, %one : f32)",
+                             R"(
+    %l = arith.mulf %v, %slope : f32
+    %m = arith.cmpf olt, %v, %zero : f32
+    %t = arith.select %m, %l, %v : f32)",
+                             R"(
+    %l = arith.mulf %v, %root : f32
+    %m = math.erf %l : f32
+    %n = arith.addf %m, %one : f32
+    %o = arith.mulf %v, %half : f32
+    %t = arith.mulf %o, %n : f32)"};
+  for (const char *function : functions) {
+    std::string start = std::string(constants) + function;
+    for (int round = 0; round < 2; ++round) {
+      std::string divide = "\n    %u = arith.divf %t, %d : f32";
+      ASSERT_EQ(check(Convolution(40).text("i8", "", start + divide + requantise("%u", -3))), "");
+      ASSERT_EQ(check(Convolution(40).text("f32", "", start + "\n    device.yield %t : f32")), "");
+    }
+  }
+  EXPECT_EQ(programs, 0u); // the output stage does it all
+  // Like a hard swish, but of another slope.
+  std::string other = std::string(constants) + functions[0];
+  other.replace(other.find("0.166666672"), 11, "0.25");
+  ASSERT_EQ(check(Convolution(40).text("f32", "", other + "\n    device.yield %t : f32")), "");
+  EXPECT_GT(programs, 0u);
+}
+
+TEST_F(Emission, ConvolutionsWithGains) {
+  for (int round = 0; round < 4; ++round) {
+    Convolution convolution(50);
+    auto with = [&](const std::string &epilogue) {
+      std::string text = convolution.text("i8", "", epilogue), type = typeText({convolution.w[0], 1, 1}, "f32");
+      auto replace = [&](const std::string &from, const std::string &to) {
+        text.replace(text.find(from), from.size(), to);
+      };
+      replace("  %f = ", "  %g = " + factorText({convolution.w[0], 1, 1}) + "\n  %f = ");
+      replace("extras(%f)", "extras(%f, %g)"), replace("%s: f32)", "%s: f32, %g0: f32)");
+      replace(type + ") -> ", type + ", " + type + ") -> ");
+      return text;
+    };
+    std::string gain = "\n    %t = arith.mulf %silu, %g0 : f32\n    %d = arith.constant 0.00043 : f32\n    %o = "
+                       "arith.divf %t, %d : f32";
+    ASSERT_EQ(check(with(kSilu + gain + requantise("%o", 11))), "");
+    std::string rectified = "\n    %zero = arith.constant 0.0 : f32\n    %silu = arith.maximumf %v, %zero : f32\n";
+    ASSERT_EQ(check(with(rectified + gain + requantise("%o", 3))), "");
   }
   EXPECT_EQ(programs, 0u); // the output stage does it all
 }
@@ -246,6 +255,84 @@ TEST_F(Emission, LargeConvolutionsAreCut) {
   EXPECT_GT(commands, 20u);
 }
 
+TEST_F(Emission, LargeGroupsAreCut) {
+  chips = {bmodel::npu::chipNamed("npu-edge")};
+  chips[0].laneBytes = 4096; // the weights of a group take more
+  Convolution convolution(8);
+  convolution.x = {2, 240, 5, 6}, convolution.w = {384, 80, 3, 3}, convolution.groups = 3;
+  convolution.stride = convolution.dilation = convolution.padding = 1, convolution.y = {2, 384, 5, 6};
+  EXPECT_EQ(check(convolution.text("i8", "i8", "\n" + dequantised("i8", 3) + requantise("%t", -3))), "");
+  EXPECT_GT(commands, 12u);
+}
+
+TEST_F(Emission, KernelRowsOfFewChannelsAreFolded) {
+  for (int64_t dilation : {1, 2}) {
+    Convolution convolution(8);
+    convolution.x = {2, 3, 161, 130}, convolution.w = {40, 3, 7, 5}, convolution.groups = 1;
+    convolution.stride = 2, convolution.dilation = dilation, convolution.padding = 4;
+    convolution.y = {2, 40, (161 + 8 - 6 * dilation - 1) / 2 + 1, (130 + 8 - 4 * dilation - 1) / 2 + 1};
+    ASSERT_EQ(check(convolution.text("i8", "", requantise("%v", 3))), "");
+  }
+  EXPECT_GT(fills, 0u); // rows of padding
+}
+
+TEST_F(Emission, KernelColumnsOfFewChannelsAreFolded) {
+  for (int64_t stride : {1, 2}) {
+    for (int64_t padding : {0, 3}) { // up to rows and columns of padding alone
+      Convolution convolution(8);
+      int64_t dilation = padding ? 2 : 1, outputs = 200; // of many outputs folding pays on every chip
+      convolution.x = {2, stride, 70, 90}, convolution.w = {outputs, stride, 3, 5}, convolution.groups = 1;
+      convolution.stride = stride, convolution.dilation = dilation, convolution.padding = padding;
+      convolution.y = {2, outputs, (70 + 2 * padding - 2 * dilation - 1) / stride + 1,
+                       (90 + 2 * padding - 4 * dilation - 1) / stride + 1};
+      pointwise = 0;
+      ASSERT_EQ(check(convolution.text("i8", "", requantise("%v", 3))), "");
+      EXPECT_GT(pointwise, 0u);
+    }
+  }
+}
+
+/// Another order of the sums would round them otherwise.
+TEST_F(Emission, KernelColumnsOfFloatsAreNotFolded) {
+  Convolution convolution(8);
+  convolution.x = {1, 1, 70, 90}, convolution.w = {200, 1, 3, 5}, convolution.groups = 1;
+  convolution.xElement = convolution.wElement = "f32";
+  convolution.stride = convolution.dilation = convolution.padding = 1, convolution.y = {1, 200, 70, 88};
+  wholeNumbers = true, chips.erase(chips.begin()); // the first multiplies no floats
+  EXPECT_EQ(check(convolution.floatText("f32", "", "    device.yield %v : f32")), "");
+  EXPECT_EQ(pointwise, 0u);
+}
+
+/// Of planes of a few bytes a cut through rows would load bursts for each.
+TEST_F(Emission, SmallPlanesAreCutByChannels) {
+  chips.resize(1);
+  Dims dims = {1, 1024, 14, 14};
+  ASSERT_EQ(
+      check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({0} {{top.name = \"y\"}) attributes "
+                    "{{device.exact} {{\n  %y = device.pool max %x {{kernel = array<i64: 3, 3>, strides = array<i64: "
+                    "1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>} : ({0}) -> {0}\n  return "
+                    "%y : {0}\n}\n",
+                    typeText(dims, "i8"))),
+      "");
+  const auto &input = last.all.traffic[int(bmodel::npu::Purpose::input)];
+  EXPECT_EQ(input.asked, uint64_t(1024 * 14 * 14));
+  EXPECT_LT(double(input.moved), 1.1 * double(input.asked));
+}
+
+TEST_F(Emission, StoresAndComputationOverlap) {
+  chips.erase(chips.begin(), chips.begin() + 2);
+  std::string steps = "    %v0 = arith.sitofp %a : i8 to f32\n";
+  for (int i = 0; i < 11; ++i) { // the vector unit takes about as long as the DMA
+    steps += formatv("    %v{0} = math.tanh %v{1} : f32\n", i + 1, i).str();
+  }
+  ASSERT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                          "{{device.exact} {{\n  %y = device.map(%x) {{\n  ^bb0(%a: i8):\n{2}    device.yield %v11 : "
+                          "f32\n  } : ({0}) -> {1}\n  return %y : {1}\n}\n",
+                          typeText({1, 64, 128, 128}, "i8"), typeText({1, 64, 128, 128}, "f32"), steps)),
+            "");
+  EXPECT_LT(last.cycles, 1.3 * std::max(last.all.busy[0], last.all.busy[1]));
+}
+
 TEST_F(Emission, MatrixProducts) {
   for (int round = 0; round < 6; ++round) {
     int64_t rows = between(1, 40), inner = between(1, 90), outputs = between(1, 90);
@@ -263,12 +350,57 @@ TEST_F(Emission, MatrixProducts) {
   }
 }
 
+/// The second matrix is given, or there are several; either may be transposed.
+TEST_F(Emission, MatrixProductsOfTensors) {
+  struct {
+    Dims a, b, y;
+    bool transA, transB, known;
+  } shapes[] = {{{2, 3, 17, 40}, {2, 3, 40, 9}, {2, 3, 17, 9}, false, false, false},
+                {{5, 40, 17}, {1, 70, 40}, {5, 17, 70}, true, true, false},
+                {{1, 33, 5}, {3, 5, 65}, {3, 33, 65}, false, false, true},
+                {{40, 3}, {40, 100}, {3, 100}, true, false, true},
+                {{3, 7, 300}, {2, 1, 90, 300}, {2, 3, 7, 90}, false, true, false},
+                {{700, 500}, {500, 600}, {700, 600}, false, false, false}}; // cut into tiles
+  for (const auto &each : shapes) {
+    int64_t outputs = each.y.back();
+    std::string b = each.known ? "\n  %b = " + weightsText(each.b) : "", bType = typeText(each.b, "i8");
+    std::string text = formatv(
+        "func.func @main(%a: {0} {{top.name = \"a\"}{9}) -> ({1} {{top.name = \"y\"}) attributes {{device.exact} "
+        "{{{2}\n  %c = {3}\n  %f = {4}\n  %y = device.matmul %a, %b bias %c extras(%f) epilogue "
+        "{{\n  ^bb0(%i: i32, %s: f32):\n    %v0 = arith.sitofp %i : i32 to f32\n    %v = arith.mulf %v0, %s : "
+        "f32\n    device.yield %v : f32\n  } {{transA = {10}, transB = {5}} : ({0}, {6}, {7}, {8}) -> {1}\n  return %y "
+        ": {1}\n}\n",
+        typeText(each.a, "i8"), typeText(each.y, "f32"), b, biasText(outputs), factorText({outputs}),
+        each.transB ? "true" : "false", bType, typeText({outputs}, "i32"), typeText({outputs}, "f32"),
+        each.known ? "" : ", %b: " + bType + " {top.name = \"b\"}", each.transA ? "true" : "false");
+    ASSERT_EQ(check(text), "");
+  }
+}
+
+/// Without bias and factors, and with an addend that has one row for each of the batches.
+TEST_F(Emission, MatrixProductsOfTensorsPlusRows) {
+  EXPECT_EQ(
+      check("func.func @main(%a: tensor<3x5x8xi8> {top.name = \"a\"}, %b: tensor<3x8x6xi8> {top.name = \"b\"}, %r: "
+            "tensor<3x1x6xi8> {top.name = \"r\"}) -> (tensor<3x5x6xi8> {top.name = \"y\"}) attributes "
+            "{device.exact} {\n  %y = device.matmul %a, %b extras(%r) epilogue {\n  ^bb0(%i: i32, %s: i8):\n    "
+            "%v0 = arith.sitofp %i : i32 to f32\n    %k = arith.constant 0.004 : f32\n    %v1 = arith.mulf %v0, %k "
+            ": f32\n    %s1 = arith.sitofp %s : i8 to f32\n    %v = arith.addf %v1, %s1 : f32\n" +
+            requantise("%v", 3) +
+            "\n  } : (tensor<3x5x8xi8>, tensor<3x8x6xi8>, tensor<3x1x6xi8>) -> tensor<3x5x6xi8>\n  return %y : "
+            "tensor<3x5x6xi8>\n}\n"),
+      "");
+}
+
 TEST_F(Emission, MapsBroadcast) {
   struct {
     Dims y, a, b;
-  } shapes[] = {
-      {{2, 5, 7, 9}, {2, 5, 7, 9}, {5, 1, 1}}, {{1000}, {1000}, {1}},        {{3}, {3}, {3}},
-      {{4, 6, 50}, {4, 1, 50}, {6, 1}},        {{2, 70, 3}, {2, 70, 3}, {}}, {{2, 3, 2, 5}, {3, 1, 5}, {2, 3, 2, 1}}};
+  } shapes[] = {{{2, 5, 7, 9}, {2, 5, 7, 9}, {5, 1, 1}},
+                {{1000}, {1000}, {1}},
+                {{3}, {3}, {3}},
+                {{4, 6, 50}, {4, 1, 50}, {6, 1}},
+                {{2, 70, 3}, {2, 70, 3}, {}},
+                {{2, 3, 2, 5}, {3, 1, 5}, {2, 3, 2, 1}},
+                {{2, 3, 4, 5, 6}, {2, 1, 4, 1, 6}, {3, 1, 5, 1}}}; // more dims than a command has
   for (const auto &each : shapes) {
     std::string text = formatv(
         "func.func @main(%a: {0} {{top.name = \"a\"}, %b: {1} {{top.name = \"b\"}) -> ({2} {{top.name = \"y\"}) "
@@ -280,6 +412,43 @@ TEST_F(Emission, MapsBroadcast) {
         typeText(each.a, "f32"), typeText(each.b, "i8"), typeText(each.y, "i8"), requantise("%n", 4));
     EXPECT_EQ(check(text), "");
   }
+}
+
+/// Comparisons make truth values, which are stored, combined, and choose.
+TEST_F(Emission, TruthValues) {
+  auto text = [](const std::string &body, const char *y) {
+    return formatv("func.func @main(%a: tensor<3x40xf32> {{top.name = \"a\"}, %b: tensor<3x40xi8> {{top.name = \"b\"}, "
+                   "%c: tensor<40xi1> {{top.name = \"c\"}) -> (tensor<3x40x{1}> {{top.name = \"y\"}) attributes "
+                   "{{device.exact} {{\n  %y = device.map(%a, %b, %c) {{\n  ^bb0(%i: f32, %j: i8, %k: i1):\n{0}\n    "
+                   "device.yield %r : {1}\n  } : (tensor<3x40xf32>, tensor<3x40xi8>, tensor<40xi1>) -> "
+                   "tensor<3x40x{1}>\n  return %y : tensor<3x40x{1}>\n}\n",
+                   body, y)
+        .str();
+  };
+  for (const char *predicate : {"olt", "oge", "ult", "ugt", "ule", "uge", "une", "uno"}) {
+    EXPECT_EQ(
+        check(text(formatv("%f = arith.sitofp %j : i8 to f32\n%p = arith.cmpf {0}, %i, %f : f32\n%q = arith.andi %p, "
+                           "%k : i1\n%t = arith.constant true\n%r = arith.xori %q, %t : i1",
+                           predicate),
+                   "i1")),
+        "");
+  }
+  for (const char *predicate : {"eq", "ne", "slt", "sge"}) {
+    EXPECT_EQ(
+        check(text(formatv("%z = arith.constant 5 : i8\n%p = arith.cmpi {0}, %j, %z : i8\n%q = arith.ori %p, %k : "
+                           "i1\n%g = arith.extui %q : i1 to i32\n%h = arith.extsi %k : i1 to i32\n%m = arith.addi "
+                           "%g, %h : i32\n%r = arith.sitofp %m : i32 to f32",
+                           predicate),
+                   "f32")),
+        "");
+  }
+  EXPECT_EQ(check(text("%z = arith.constant 0.0 : f32\n%r = arith.select %k, %i, %z : f32", "f32")), "");
+  std::string message = check(text("%r = arith.trunci %j : i8 to i1", "i1"));
+  EXPECT_NE(message.find("of numbers that its type may not hold"), std::string::npos) << message;
+  message = check(text("%z = arith.constant 5 : i8\n%r = arith.cmpi ult, %j, %z : i8", "i1"));
+  EXPECT_NE(message.find("or negative ones as if they were not"), std::string::npos) << message;
+  message = check(text("%z = arith.constant 5 : i8\n%r = arith.andi %j, %z : i8", "i8"));
+  EXPECT_NE(message.find("of bits is not in the vector unit"), std::string::npos) << message;
 }
 
 TEST_F(Emission, TablesSoftmaxPoolsAndSums) {
@@ -349,6 +518,322 @@ TEST_F(Emission, EnlargingByWholeFactors) {
         typeText({width * columns, 1}, "f32"));
     EXPECT_EQ(check(text), "");
   }
+}
+
+/// %result = a convolution of %x, requantised, perhaps with a second addend.
+static std::string convText(const std::string &result, const std::string &x, const Dims &xDims, int64_t outputs,
+                            int64_t kernel, const std::string &residual = "") {
+  Dims w = {outputs, xDims[1], kernel, kernel}, y = {xDims[0], outputs, xDims[2], xDims[3]};
+  std::string r = residual.empty() ? "" : ", %" + residual, rType = residual.empty() ? "" : ", " + typeText(y, "i8");
+  std::string sum = residual.empty() ? "" : R"(
+    %e1 = arith.extsi %e : i8 to i32
+    %e2 = arith.sitofp %e1 : i32 to f32
+    %es = arith.constant 0.037 : f32
+    %e3 = arith.mulf %e2, %es : f32
+    %t = arith.addf %e3, %v : f32)";
+  return formatv("  %w_{0} = {1}\n  %f_{0} = {2}\n", result, weightsText(w), factorText({outputs, 1, 1})).str() +
+         formatv("  %{0} = device.conv %{1}, %w_{0} extras(%f_{0}{2}) epilogue {{\n  ^bb0(%a: i32, %s: f32{3}):\n"
+                 "    %v0 = arith.sitofp %a : i32 to f32\n    %v = arith.mulf %v0, %s : f32{4}\n  } {{strides = "
+                 "array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: {5}, {5}, {5}, {5}>, groups = 1 : "
+                 "i64, padValue = 3 : i64} : ({6}, {7}, {8}{9}) -> {10}\n",
+                 result, x, r, residual.empty() ? "" : ", %e: i8", sum + requantise(residual.empty() ? "%v" : "%t", 1),
+                 kernel / 2, typeText(xDims, "i8"), typeText(w, "i8"), typeText({outputs, 1, 1}, "f32"), rType,
+                 typeText(y, "i8"))
+             .str();
+}
+
+/// A fork that is joined by a concatenation, the parts of which begin in different lanes, and by a sum.
+static std::string blockText(int64_t rows, int64_t columns) {
+  Dims x = {1, 24, rows, columns}, a = {1, 40, rows, columns}, d = {1, 94, rows, columns};
+  std::string y = typeText({1, 40, rows / 2, columns / 2}, "i8");
+  auto piece = [&](int source, int64_t channels, int64_t at) {
+    return formatv("#device.piece<source = {0}, sizes = [1, {1}, {2}, {3}], dst_offsets = [0, {4}, 0, 0], dst_steps = "
+                   "[1, 1, 1, 1], src_dims = [0, 1, 2, 3], src_offsets = [0, 0, 0, 0], src_steps = [1, 1, 1, 1]>",
+                   source, channels, rows, columns, at)
+        .str();
+  };
+  return formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                 "{{device.exact} {{\n",
+                 typeText(x, "i8"), y)
+             .str() +
+         convText("a0", "x", x, 40, 1) + convText("b0", "a0", a, 24, 3) + convText("c0", "a0", a, 70, 1) +
+         formatv("  %d0 = device.copy %b0, %c0 {{pieces = [{0}, {1}]} : ({2}, {3}) -> {4}\n", piece(0, 24, 0),
+                 piece(1, 70, 24), typeText(x, "i8"), typeText({1, 70, rows, columns}, "i8"), typeText(d, "i8"))
+             .str() +
+         convText("e0", "d0", d, 40, 1, "a0") +
+         formatv(
+             "  %y = device.pool max %e0 {{kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, pads = array<i64: "
+             "0, 0, 0, 0>, dilations = array<i64: 1, 1>} : ({0}) -> {1}\n  return %y : {1}\n}\n",
+             typeText(a, "i8"), y)
+             .str();
+}
+
+static std::string listText(const Dims &list) {
+  std::string text = "[";
+  for (int64_t each : list) {
+    text += (text.size() > 1 ? ", " : "") + std::to_string(each);
+  }
+  return text + "]";
+}
+
+static std::string pieceText(const Dims &sizes, const Dims &to, const Dims &dims, const Dims &from, const Dims &steps) {
+  return formatv("#device.piece<source = 0, sizes = {0}, dst_offsets = {1}, dst_steps = {2}, src_dims = {3}, "
+                 "src_offsets = {4}, src_steps = {5}>",
+                 listText(sizes), listText(to), listText(Dims(sizes.size(), 1)), listText(dims), listText(from),
+                 listText(steps))
+      .str();
+}
+
+TEST_F(Emission, CopiesOfSingleElementsGoThroughLocalMemory) {
+  std::string x = typeText({1, 85, 300}, "f32"), y = typeText({1, 300, 85}, "f32");
+  EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                          "{{device.exact} {{\n  %y = device.copy %x {{pieces = [{2}]} : ({0}) -> {1}\n  return %y : "
+                          "{1}\n}\n",
+                          x, y, pieceText({1, 300, 85}, {0, 0, 0}, {0, 2, 1}, {0, 0, 0}, {1, 1, 1}))),
+            "");
+  EXPECT_EQ(commands, 1u); // whole on both sides, whatever the order
+  EXPECT_EQ(
+      check("func.func @main(%x: tensor<2x5xi8> {top.name = \"x\"}) -> (tensor<1x1xi8> {top.name = \"y\"}) attributes "
+            "{device.exact} {\n  %y = device.copy %x {pieces = [" +
+            pieceText({1, 1}, {0, 0}, {0, 1}, {1, 3}, {1, 1}) +
+            "]} : (tensor<2x5xi8>) -> tensor<1x1xi8>\n  return %y : tensor<1x1xi8>\n}\n"),
+      "");
+  // Pixels to places, as transposed convolutions have them: more dims than a command has.
+  std::string places = typeText({5, 2, 3, 7, 9}, "i8"), pixels = typeText({5, 7, 2, 9, 3}, "i8");
+  EXPECT_EQ(
+      check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                    "{{device.exact} {{\n  %y = device.copy %x {{pieces = [{2}]} : ({0}) -> {1}\n  return %y : "
+                    "{1}\n}\n",
+                    places, pixels,
+                    pieceText({5, 7, 2, 9, 3}, {0, 0, 0, 0, 0}, {0, 3, 1, 4, 2}, {0, 0, 0, 0, 0}, {1, 1, 1, 1, 1}))),
+      "");
+  EXPECT_EQ(commands, 2u);
+  commands = 0;
+  std::string pieces, picture = typeText({1, 3, 96, 128}, "i8"), quarters = typeText({1, 12, 48, 64}, "i8");
+  for (int64_t i = 0; i < 4; ++i) {
+    pieces +=
+        (i ? ", " : "") + pieceText({1, 3, 48, 64}, {0, 3 * i, 0, 0}, {0, 1, 2, 3}, {0, 0, i % 2, i / 2}, {1, 1, 2, 2});
+  }
+  EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                          "{{device.exact} {{\n  %y = device.copy %x {{pieces = [{2}]} : ({0}) -> {1}\n  return %y : "
+                          "{1}\n}\n",
+                          picture, quarters, pieces)),
+            "");
+  EXPECT_GT(commands, 4u);
+}
+
+/// Padding, cropping and a transposed result of values that stay; the parts of %c begin at no multiple of 64 bytes.
+/// Halves of a row that lie between each other: they leave as whole rows.
+TEST_F(Emission, InterleavedCopiesLeaveAsRows) {
+  auto piece = [](int source, const std::string &sizes, int to, int from, int step) {
+    return formatv("#device.piece<source = {0}, sizes = {1}, dst_offsets = [0, 0, {2}], dst_steps = [1, 1, {3}], "
+                   "src_dims = [0, 1, 2], src_offsets = [0, 0, {4}], src_steps = [1, 1, {5}]>",
+                   source, sizes, to, step, from, step)
+        .str();
+  };
+  auto text = [&](const Dims &x, const Dims &y, const std::string &pieces) {
+    return formatv("func.func @main(%x: {0} {{top.name = \"x\"}, %z: {0} {{top.name = \"z\"}) -> ({1} {{top.name = "
+                   "\"y\"}) attributes {{device.exact} {{\n  %y = device.copy %x, %z {{pieces = [{2}]} : ({0}, {0}) -> "
+                   "{1}\n  return %y : {1}\n}\n",
+                   typeText(x, "f32"), typeText(y, "f32"), pieces)
+        .str();
+  };
+  // The halves of pairs change places, as rotary embeddings have it.
+  ASSERT_EQ(
+      check(text({8, 64, 8}, {8, 64, 8}, piece(0, "[8, 64, 4]", 0, 1, 2) + ", " + piece(0, "[8, 64, 4]", 1, 0, 2))),
+      "");
+  EXPECT_EQ(written, 8u * 64 * 8 * 4); // each element by itself would be a burst of 64 bytes
+  // Of two tensors, of three places, and without the ends of rows.
+  EXPECT_EQ(
+      check(text({3, 37, 10}, {3, 37, 10}, piece(0, "[3, 37, 5]", 0, 1, 2) + ", " + piece(1, "[3, 37, 5]", 1, 0, 2))),
+      "");
+  EXPECT_EQ(check(text({2, 5, 12}, {2, 5, 12},
+                       piece(0, "[2, 5, 4]", 2, 0, 3) + ", " + piece(1, "[2, 5, 4]", 0, 1, 3) + ", " +
+                           piece(0, "[2, 5, 4]", 1, 2, 3))),
+            "");
+  EXPECT_EQ(
+      check(text({1, 40, 9}, {1, 40, 8}, piece(0, "[1, 40, 4]", 0, 1, 2) + ", " + piece(0, "[1, 40, 4]", 1, 2, 2))),
+      "");
+  EXPECT_EQ(check(text({1, 1, 4099}, {1, 1, 4098},
+                       piece(0, "[1, 1, 2049]", 0, 0, 2) + ", " + piece(0, "[1, 1, 2049]", 1, 1, 2))),
+            "");
+}
+
+/// A part of each row, and rows of such parts: bursts of outside memory hold several.
+TEST_F(Emission, CopiesOfShortRowsGoThroughLocalMemory) {
+  for (int64_t rows : {4801, 40, 3}) {
+    std::string x = typeText({1, rows, 4}, "f32"), half = typeText({1, rows, 2}, "f32");
+    std::string second = pieceText({1, rows, 2}, {0, 0, 2}, {0, 1, 2}, {0, 0, 0}, {1, 1, 1});
+    second.replace(second.find("source = 0"), 10, "source = 1");
+    ASSERT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({0} {{top.name = \"y\"}) attributes "
+                            "{{device.exact} {{\n  %a = device.copy %x {{pieces = [{2}]} : ({0}) -> {1}\n  %b = "
+                            "device.map(%a) {{\n  ^bb0(%e: f32):\n    %n = arith.negf %e : f32\n    device.yield %n : "
+                            "f32\n  } : ({1}) -> {1}\n  %y = device.copy %b, %a {{pieces = [{3}, {4}]} : ({1}, {1}) -> "
+                            "{0}\n  return %y : {0}\n}\n",
+                            x, half, pieceText({1, rows, 2}, {0, 0, 0}, {0, 1, 2}, {0, 0, 2}, {1, 1, 1}),
+                            pieceText({1, rows, 2}, {0, 0, 0}, {0, 1, 2}, {0, 0, 0}, {1, 1, 1}), second)),
+              "");
+    const auto &output = last.all.traffic[int(bmodel::npu::Purpose::output)];
+    EXPECT_EQ(output.asked, uint64_t(rows) * 16);
+    if (rows > 1000) {
+      EXPECT_LT(double(output.moved), 1.1 * double(output.asked));
+    }
+  }
+}
+
+TEST_F(Emission, CopiesReadAndWriteWhatStays) {
+  Dims x = {1, 24, 9, 7}, padded = {1, 24, 11, 9}, cropped = {1, 40, 8, 5};
+  std::string p = typeText(padded, "i8"), a = typeText({1, 40, 11, 9}, "i8"), c = typeText(cropped, "i8"),
+              y = typeText({1, 8, 5, 40}, "i8");
+  std::string text =
+      formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes {{device.exact} "
+              "{{\n",
+              typeText(x, "i8"), y)
+          .str() +
+      convText("a0", "x", x, 24, 1) +
+      formatv("  %p0 = device.copy %a0 {{fill = 3.0 : f64, pieces = [{0}]} : ({1}) -> {2}\n",
+              pieceText(x, {0, 0, 1, 1}, {0, 1, 2, 3}, {0, 0, 0, 0}, {1, 1, 1, 1}), typeText(x, "i8"), p)
+          .str() +
+      convText("b0", "p0", padded, 40, 3) +
+      formatv("  %c0 = device.copy %b0 {{pieces = [{0}]} : ({1}) -> {2}\n",
+              pieceText(cropped, {0, 0, 0, 0}, {0, 1, 2, 3}, {0, 0, 2, 1}, {1, 1, 1, 1}), a, c)
+          .str() +
+      convText("d0", "c0", cropped, 40, 1) +
+      formatv("  %y = device.copy %d0 {{pieces = [{0}]} : ({1}) -> {2}\n  return %y : {2}\n}\n",
+              pieceText({1, 8, 5, 40}, {0, 0, 0, 0}, {0, 2, 3, 1}, {0, 0, 0, 0}, {1, 1, 1, 1}), c, y)
+          .str();
+  EXPECT_EQ(check(text), "");
+  EXPECT_GT(intermediate[0], 0u);
+  EXPECT_EQ(intermediate[1], 0u);
+}
+
+/// Channels become pixels: |factor| rows and columns of each.
+static std::string shuffleText(int64_t rows, int64_t columns, int64_t channels, int64_t factor) {
+  Dims x = {1, 24, rows, columns}, wide = {1, channels, factor, factor, rows, columns},
+       moved = {1, channels, rows, factor, columns, factor};
+  int64_t outputs = channels * factor * factor;
+  std::string y = typeText({1, channels, rows * factor, columns * factor}, "i8");
+  return formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes {{device.exact} "
+                 "{{\n",
+                 typeText(x, "i8"), y)
+             .str() +
+         convText("a0", "x", x, outputs, 3) +
+         formatv("  %r0 = device.reshape %a0 : ({0}) -> {1}\n  %c0 = device.copy %r0 {{pieces = [{2}]} : ({1}) -> {3}\n"
+                 "  %y = device.reshape %c0 : ({3}) -> {4}\n  return %y : {4}\n}\n",
+                 typeText({1, outputs, rows, columns}, "i8"), typeText(wide, "i8"),
+                 pieceText(moved, Dims(6, 0), {0, 1, 4, 2, 5, 3}, Dims(6, 0), Dims(6, 1)), typeText(moved, "i8"), y)
+             .str();
+}
+
+TEST_F(Emission, ResultsLeaveInTheirOrderAsTheyAreMade) {
+  for (uint64_t bytes : {65536, 10240}) { // whole, and in tiles
+    chips[0].laneBytes = bytes;
+    for (auto [rows, columns, channels, factor] : {std::array{61, 64, 1, 3}, std::array{20, 64, 3, 2}}) {
+      ASSERT_EQ(check(shuffleText(rows, columns, channels, factor)), "");
+      EXPECT_EQ(intermediate[0], 0u);
+    }
+  }
+  chips[0].laneBytes = 2048; // tiles cut what rows and columns of the result are made of
+  ASSERT_EQ(check(shuffleText(8, 8, 12, 3)), "");
+  // Two ops make what is moved: 256 and 320 bytes of each pixel.
+  Dims x = {1, 24, 8, 8};
+  std::string a = typeText({1, 256, 8, 8}, "i8"), b = typeText({1, 320, 8, 8}, "i8"),
+              c = typeText({1, 576, 8, 8}, "i8"), y = typeText({1, 8, 8, 576}, "i8");
+  std::string parts = pieceText({1, 256, 8, 8}, Dims(4, 0), {0, 1, 2, 3}, Dims(4, 0), Dims(4, 1)) + ", " +
+                      pieceText({1, 320, 8, 8}, {0, 256, 0, 0}, {0, 1, 2, 3}, Dims(4, 0), Dims(4, 1));
+  parts.replace(parts.rfind("source = 0"), 10, "source = 1");
+  ASSERT_EQ(
+      check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                    "{{device.exact} {{\n",
+                    typeText(x, "i8"), y)
+                .str() +
+            convText("a0", "x", x, 256, 1) + convText("b0", "x", x, 320, 3) +
+            formatv("  %c0 = device.copy %a0, %b0 {{pieces = [{0}]} : ({1}, {2}) -> {3}\n  %y = device.copy %c0 "
+                    "{{pieces = [{4}]} : ({3}) -> {5}\n  return %y : {5}\n}\n",
+                    parts, a, b, c, pieceText({1, 8, 8, 576}, Dims(4, 0), {0, 2, 3, 1}, Dims(4, 0), Dims(4, 1)), y)
+                .str()),
+      "");
+  EXPECT_EQ(intermediate[0], 0u);
+}
+
+/// Parts of what stays may begin in any lane: a concatenation spread for a transposed convolution.
+TEST_F(Emission, CopiesWriteToAnyLane) {
+  std::string pieces;
+  for (int64_t i = 0; i < 3; ++i) {
+    std::string piece = pieceText({1, 20, 5, 4}, {0, 20 * i, 0, 0}, {0, 1, 2, 3}, {0, 0, 0, 0}, {1, 1, 1, 1});
+    size_t at = piece.find("dst_steps = [1, 1, 1, 1]");
+    ASSERT_NE(at, std::string::npos) << piece;
+    pieces += (i ? ", " : "") + piece.replace(at, 24, "dst_steps = [1, 1, 2, 2]");
+  }
+  EXPECT_EQ(check("func.func @main(%x: tensor<1x20x5x4xi8> {top.name = \"x\"}) -> (tensor<1x60x9x7xi8> {top.name = "
+                  "\"y\"}) attributes {device.exact} {\n %c = device.copy %x {fill = 3.0 : f64, pieces = [" +
+                  pieces +
+                  "]} : (tensor<1x20x5x4xi8>) -> tensor<1x60x9x7xi8>\n %y = device.map(%c) {\n ^bb0(%i: i8):\n %v0 = "
+                  "arith.sitofp %i : i8 to f32\n %k = arith.constant 0.7 : f32\n %v = arith.mulf %v0, %k : f32" +
+                  requantise("%v", 1) +
+                  "\n } : (tensor<1x60x9x7xi8>) -> tensor<1x60x9x7xi8>\n return %y : tensor<1x60x9x7xi8>\n}\n"),
+            "");
+}
+
+TEST_F(Emission, ValuesStayInLocalMemory) {
+  ASSERT_EQ(check(blockText(16, 16)), "");
+  EXPECT_GT(intermediate[0], 16u * 16 * (40 * 3 + 94 * 2 + 40 * 2));
+  EXPECT_EQ(intermediate[1], 0u);
+}
+
+TEST_F(Emission, ValuesStayWhereSomeOfThemFit) {
+  chips = {bmodel::npu::chipNamed("npu-edge")};
+  chips[0].laneBytes = 8192, chips[0].lanes = chips[0].reduction = 16; // parts begin in the middle of the lanes
+  ASSERT_EQ(check(blockText(32, 48)), "");
+  EXPECT_LT(intermediate[1], intermediate[0]);
+  EXPECT_GT(intermediate[1], 0u);
+}
+
+/// Windows one behind the other, the input added at the end: rows are needed again, and the shortcut waits for them.
+static std::string chainText(int64_t rows, int64_t columns) {
+  Dims x = {1, 24, rows, columns}, a = {1, 40, rows, columns};
+  std::string y = typeText({1, 24, (rows + 1) / 2, (columns + 1) / 2}, "i8");
+  return formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                 "{{device.exact} {{\n",
+                 typeText(x, "i8"), y)
+             .str() +
+         convText("s0", "x", x, 24, 1) + convText("a0", "s0", x, 40, 3) + convText("b0", "a0", a, 40, 5) +
+         convText("c0", "b0", a, 24, 3, "s0") +
+         formatv("  %y = device.pool max %c0 {{kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, pads = "
+                 "array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>} : ({0}) -> {1}\n  return %y : {1}\n}\n",
+                 typeText(x, "i8"), y)
+             .str();
+}
+
+TEST_F(Emission, ValuesStaySliceBySlice) {
+  chips = {bmodel::npu::chipNamed("npu-edge")};
+  chips[0].laneBytes = 40960; // no value of the chain fits whole
+  for (auto [rows, columns] : {std::pair(96, 96), std::pair(131, 83), std::pair(200, 60)}) {
+    ASSERT_EQ(check(chainText(rows, columns)), "");
+    EXPECT_GT(groups, 0u) << rows;
+    EXPECT_LT(intermediate[1], intermediate[0] / 2) << rows;
+    groups = 0;
+  }
+}
+
+TEST_F(Emission, PartsOfAConcatenationStaySliceBySlice) {
+  chips = {bmodel::npu::chipNamed("npu-edge")};
+  chips[0].laneBytes = 40960;
+  for (auto [rows, columns] : {std::pair(96, 96), std::pair(130, 84)}) {
+    groups = 0;
+    ASSERT_EQ(check(blockText(rows, columns)), "");
+    EXPECT_GT(groups, 0u) << rows;
+    EXPECT_LT(intermediate[1], intermediate[0] / 2) << rows;
+  }
+  chips[0].lanes = chips[0].reduction = 16; // the second part begins in the middle of the lanes
+  ASSERT_EQ(check(blockText(96, 96)), "");
+}
+
+TEST_F(Emission, WhereNothingFitsOpsGoOutside) {
+  chips = {bmodel::npu::chipNamed("npu-edge")};
+  chips[0].laneBytes = 4096;
+  ASSERT_EQ(check(blockText(64, 64)), "");
+  EXPECT_EQ(intermediate[1], intermediate[0]);
 }
 
 TEST_F(Emission, WhatIsNotEmittedIsNamed) {

@@ -3,7 +3,6 @@
 #include "regression/npu/NpuRunner.h"
 
 #include "bmruntime/src/npu/Simulator.h"
-#include "codegen/Npu/Npu.h"
 #include "top_dialect/IR/TopDialect.h"
 
 #include <cstring>
@@ -59,19 +58,25 @@ std::string compare(func::FuncOp function, const top::TensorMap &expected, const
 
 } // namespace
 
-RunResult checkOnNpu(func::FuncOp function, const bmodel::npu::Chip &chip, const top::TensorMap &inputs, int orders) {
+RunResult checkOnNpu(func::FuncOp function, const bmodel::npu::Chip &chip, const top::TensorMap &inputs, int orders,
+                     const NpuOptions &options) {
   RunResult result;
-  FailureOr<NpuProgram> program = emitProgram(function, chip);
+  FailureOr<NpuProgram> program = emitProgram(function, chip, options);
   FailureOr<top::TensorMap> expected = top::Evaluator().run(function, inputs);
   if (failed(program) || failed(expected)) {
     result.fault = failed(program) ? "is not emitted" : "has no reference";
     return result;
   }
   const auto &commands = program->commands;
-  result.commands = commands.size(), result.layers = program->layers;
+  result.commands = commands.size(), result.groups = program->decisions.groups.size(), result.layers = program->layers;
   std::vector<bmodel::npu::Cost> costs;
   for (const bmodel::npu::Descriptor &command : commands) {
     result.programs += command.header.opcode == bmodel::npu::Opcode::map;
+    result.fills += command.header.opcode == bmodel::npu::Opcode::fill;
+    if (command.header.opcode == bmodel::npu::Opcode::conv) {
+      const auto window = command.as<bmodel::npu::conv_command>().window;
+      result.pointwise += window.kernel[0] == 1 && window.kernel[1] == 1;
+    }
     costs.push_back(costOf(command, chip));
   }
   std::vector<bmodel::npu::Span> spans = schedule(commands.data(), costs.data(), commands.size(), chip);

@@ -5,6 +5,7 @@
 
 #include "bmodel/npu/chip.h"
 #include "bmodel/npu/report.h"
+#include "codegen/Npu/Npu.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "top_dialect/Reference/Evaluator.h"
 #include <string>
@@ -15,13 +16,15 @@ struct RunResult {
   std::string fault; ///< what is wrong; empty: nothing
   bmodel::npu::Report report;
   std::vector<std::string> layers;
-  size_t commands = 0, programs = 0; ///< programs: maps among the commands
+  size_t commands = 0, programs = 0, fills = 0; ///< programs: maps among the commands
+  size_t pointwise = 0;                         ///< conv commands of a single tap
+  size_t groups = 0;                            ///< of ops that run slice by slice
 };
 
 /// Emits |function| (buildNpuPipeline has run) for the chip, runs it on |inputs| in the order of the stream and in
 /// |orders| other legal ones, and compares all results with the reference, byte by byte.
 RunResult checkOnNpu(mlir::func::FuncOp function, const bmodel::npu::Chip &chip, const top::TensorMap &inputs,
-                     int orders);
+                     int orders, const NpuOptions &options = {});
 
 } // namespace tessera::npu
 

@@ -86,3 +86,11 @@ def deep_chain(path: Path, count: int, width: int = 64) -> Path:
         weights.append(numpy_helper.from_array(generator.normal(size=(width, width)).astype(np.float32), f"w{i}"))
         nodes.append(helper.make_node("MatMul", [f"t{i}", f"w{i}"], [f"t{i + 1}"], name=f"m{i}"))
     return save(path, nodes, [tensor("t0", [1, width])], [tensor(f"t{count}", [1, width])], weights)
+
+
+def product_of_activations(path: Path) -> Path:
+    """Scores as an attention has them, of two linear layers; no weight is in the last product."""
+    weights = [numpy_helper.from_array(np.random.default_rng(seed).normal(0, 0.2, (8, 8)).astype(np.float32), f"w{seed}") for seed in (0, 1)]
+    nodes = [helper.make_node("MatMul", ["x", "w0"], ["query"]), helper.make_node("MatMul", ["x", "w1"], ["key"]),
+             helper.make_node("Transpose", ["key"], ["keys"], perm=[0, 2, 1]), helper.make_node("MatMul", ["query", "keys"], ["y"], "scores")]
+    return save(path, nodes, [tensor("x", [1, 5, 8])], [tensor("y", [1, 5, 5])], weights)

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Callable
 from typing import Iterator
 
 import numpy as np
@@ -21,10 +20,7 @@ from conftest import BUILD, check, run_tool
 from PIL import Image
 from test_bad_input import assert_refused
 
-from tessera import top_model
-from tessera.calibration.worker import Job, Worker
 from tessera.files import save_npz
-from tessera.progress import Report
 
 MODEL = REGRESSION / "models" / "resnet8_cifar10" / "resnet8_cifar10.onnx"
 PICTURES = REGRESSION / "models" / "mobilenetv1_0.25_128" / "pictures"
@@ -285,14 +281,15 @@ def test_picture_for_a_model_that_takes_none(tmp_path: Path) -> None:
 def test_tables_of_another_model_and_edited_ones(top: Path, pictures: Path, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     check(calibrate(top, pictures, path, "--cali_method", "max", "--input_num", "2", "--workers", "1"))
-    text = path.read_text()
+    whole = path.read_text()
+    text = "\n".join(line for line in whole.splitlines() if '"network"' not in line)
     for old, new, words in (('"name": "input"', '"name": "inputs"', ("no tensor 'inputs'", "is it 'input'?")),
-                            ('"model_hash": "', '"model_hash": "0', ("of another model",)),
+                            ('"model_hash": "', '"network": "", "model_hash": "0', ("of another model",)),
                             ('"threshold": ', '"threshold": -', ("tensor 'input'", "is not positive")),
                             ('"min": ', '"min": 1e9, "mim": ', ("unknown key \"mim\"",))):
         path.write_text(text.replace(old, new, 1))
         assert_refused(run_tool("run_calibration", top, "--check_table", path), 1, "t.json", *words)
-    path.write_text(text)
+    path.write_text(whole)
     check(run_tool("run_calibration", top, "--export_table", path, "-o", tmp_path / "cali_table"))
     check(run_tool("run_calibration", top, "--import_table", tmp_path / "cali_table", "-o", tmp_path / "u.json"))
     again, first = entries(tmp_path / "u.json"), entries(path)
@@ -325,73 +322,11 @@ def test_memory_does_not_grow_with_samples(top: Path, tmp_path: Path) -> None:
     assert peaks[1] <= 1.05 * peaks[0], peaks
 
 
-def test_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> None:
-    """They are written beside the table, and the same samples give the same bytes."""
-    document = json.loads(check(calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq,bias_correction", "--json")))
-    told = document["methods"]
-    assert told["ops"] == 10 and min(told["error_with"], told["error_without"]) > 0
-    check(calibrate(top, pictures, tmp_path / "b.json", "--methods", "gptq,bias_correction", "--workers", "1"))
-    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
-    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes() and b"weights_hash" in (tmp_path / "a.json").read_bytes()
-    deployed = check(run_tool("model_deploy", "--mlir", top, "--quantize", "INT8", "--calibration_table", tmp_path / "a.json", "--model",
-                              tmp_path / "a.bmodel", "--skip_validation", "--json", cwd=tmp_path))
-    assert json.loads(deployed)["model"]["quantization"]["learned_weights"] == 10
-    check(calibrate(top, pictures, tmp_path / "a.json", "--methods", "none"))
-    assert not (tmp_path / "a.safetensors").exists() and "weights" not in json.loads((tmp_path / "a.json").read_text())
-
-
-def test_four_bit_weights_by_the_samples(top: Path, pictures: Path, tmp_path: Path) -> None:
-    """They lower what W4 costs on samples, other precisions do not see them, and other groups are refused."""
-    told = json.loads(check(calibrate(top, pictures, tmp_path / "a.json", "--quantize", "W4", "--group_size", "16", "--json")))["methods"]
-    assert told["ops"] >= 7 and 0 < told["error_with"] < 0.8 * told["error_without"], told
-
-    def deploy(precision: str, *flags: object) -> subprocess.CompletedProcess[str]:
-        return run_tool("model_deploy", "--mlir", top, "--quantize", precision, "--calibration_table", tmp_path / "a.json", "--model",
-                        tmp_path / "a.bmodel", "--skip_validation", "--json", *flags, cwd=tmp_path)
-    learned = {precision: json.loads(check(deploy(precision, *flags)))["model"]["quantization"]["learned_weights"]
-               for precision, *flags in (("W4", "--group_size", "16"), ("INT8",))}
-    assert learned == {"W4": told["ops"], "INT8": 0}
-    assert_refused(deploy("W4", "--group_size", "64"), 1, "a.safetensors", "the same --group_size")
-    assert_refused(calibrate(top, pictures, tmp_path / "a.json", "--quantize", "W8", "--group_size", "16"), 2, "--group_size 16", "W4")
-
-
-def test_weights_by_the_samples_repair_super_resolution(need: Callable[[str], Path], tmp_path: Path) -> None:
-    """What int8 costs there are the roundings of the weights. Its tensors lie in blocks of channels while they are looked at."""
-    model, samples = need("data:models/sr/super_resolution_x3.onnx"), need("data:images/pets_calib")
-    check(run_tool("model_transform", "--model_def", model, "--model_name", "sr", "--input_shapes", "[[1,1,224,224]]", "--pixel_format",
-                   "gray", "--scale", "0.00392156862745098", "--not_inference", "--mlir", "sr_top.mlir", cwd=tmp_path))
-    document = json.loads(check(calibrate(tmp_path / "sr_top.mlir", samples, tmp_path / "a.json", "--input_num", "24", "--json")))
-    told = document["methods"]
-    assert told["error_with"] < 0.6 * told["error_without"], told
-    assert (tmp_path / "a.safetensors").exists()
-
-
-def test_weights_of_another_table_are_refused(top: Path, pictures: Path, tmp_path: Path) -> None:
-    check(calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq"))
-    (tmp_path / "a.safetensors").write_bytes((tmp_path / "a.safetensors").read_bytes()[:-1] + b"x")
-    result = run_tool("model_deploy", "--mlir", top, "--quantize", "INT8", "--calibration_table", tmp_path / "a.json", "--model",
-                      tmp_path / "a.bmodel", "--skip_validation", cwd=tmp_path)
-    assert_refused(result, 1, "a.safetensors", "SHA-256 differs", "run_calibration")
-
-
-def test_unknown_method_is_refused(top: Path, pictures: Path, tmp_path: Path) -> None:
-    assert_refused(calibrate(top, pictures, tmp_path / "a.json", "--methods", "gptq,bias_corection"), 2, "bias_corection", "is it 'bias_correction'?")
-
-
-def test_tensors_are_read_row_by_row(top: Path, tmp_path: Path) -> None:
-    """What weights are learned from is each tensor in its shape; in memory many lie in blocks of channels."""
-    array = np.random.default_rng(0).uniform(0, 255, (1, 3, 32, 32)).astype(np.float32)
-    save_npz(tmp_path / "in.npz", {"input": array})
-    check(run_tool("model_runner", "--model", top, "--input", tmp_path / "in.npz", "--output", tmp_path / "all.npz",
-                   "--dump_all_tensors"))
-    reference, report = np.load(tmp_path / "all.npz"), Report(1, quiet=True)
-    model = top_model.open_top(top, report)
-    info = top_model.deploy(model, tmp_path / "o.bmodel", report, chip="x86", quantize="F32",
-                            extra=["--observe", "--weights", str(tmp_path / "w.safetensors")])
-    observed = {t["name"]: t for t in info["tensors"] if t["name"] in reference.files and len(t["shape"]) == 4}
-    worker = Worker(Job("k", str(tmp_path / "o.bmodel"), model.inputs, tuple(t["source"] for t in observed.values())))
-    worker.run({"input": array})
-    assert len(observed) >= 10
-    for name, tensor in observed.items():
-        want = reference[name].reshape(tensor["shape"])
-        assert np.allclose(worker.array(tensor["source"]).reshape(tensor["shape"]), want, rtol=1e-3, atol=1e-3 * np.abs(want).max()), name
+def test_products_of_two_activations_have_no_weights_to_learn(tmp_path: Path) -> None:
+    model = small_models.product_of_activations(tmp_path / "m.onnx")
+    check(run_tool("model_transform", "--model_def", model, "--mlir", tmp_path / "m_top.mlir", "--not_inference"))
+    save_npz(tmp_path / "x.npz", {"x": np.linspace(-1, 1, 40, dtype=np.float32).reshape(1, 5, 8)})
+    check(calibrate(tmp_path / "m_top.mlir", tmp_path / "x.npz", tmp_path / "t.json"))
+    assert {"query", "key", "y"} <= entries(tmp_path / "t.json").keys()
+    check(run_tool("model_deploy", "--mlir", tmp_path / "m_top.mlir", "--chip", "x86", "--quantize", "INT8", "--calibration_table",
+                   tmp_path / "t.json", "--model", tmp_path / "m.bmodel", "--test_input", tmp_path / "x.npz"))

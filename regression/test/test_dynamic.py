@@ -99,3 +99,30 @@ def test_refused(builder: Builder, tmp_path: Path) -> None:
     assert not (tmp_path / "m.bmodel").exists()
     result = run_tool("model_deploy", "--mlir", mlir, "--model", tmp_path / "m.bmodel", "--quantize", "DYNAMIC_INT4")
     assert result.returncode == 2 and "DYNAMIC_INT8" in result.stderr
+
+@pytest.mark.parametrize("chip", ["npu-edge", "npu-base", "npu-pro"])
+def test_npus_run_all_of_it(builder: Builder, tmp_path: Path, chip: str) -> None:
+    """Zero points of rows come back from sums that are known to stay below 2^24, by maps of more operands than a command has."""
+    top = builder.top(CASES["stories260k_kv"])
+    skip_if_missing(CASES["stories260k_kv"])
+    deploy(top, tmp_path / "x86.bmodel", "--quantize", "DYNAMIC_INT8")
+    deploy(top, tmp_path / "npu.bmodel", "--quantize", "DYNAMIC_INT8", "--chip", chip, "--strict")
+    given = {key: np.load(data_path(path)) for key, path in CASES["stories260k_kv"].inputs.items()}
+    wanted, got = run(tmp_path / "x86.bmodel", given), run(tmp_path / "npu.bmodel", given)
+    assert wanted.keys() == got.keys() and all(np.array_equal(got[key], wanted[key]) for key in wanted)
+
+
+def test_sums_that_npus_cannot_hold_stay_on_the_host(tmp_path: Path) -> None:
+    """Rows so long that their sums may go beyond 2^24: what takes the zero points back is refused."""
+    weights = np.where(np.random.default_rng(3).standard_normal((3000, 8)) < 0, -1, 1).astype(np.float32)
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 3000])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 8])], [numpy_helper.from_array(weights, "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "p.onnx")
+    top = tmp_path / "p_top.mlir"
+    check(run_tool("model_transform", "--model_name", "p", "--model_def", tmp_path / "p.onnx", "--mlir", top, "--not_inference"))
+    deploy(top, tmp_path / "x86.bmodel", "--quantize", "DYNAMIC_INT8")
+    told = deploy(top, tmp_path / "npu.bmodel", "--quantize", "DYNAMIC_INT8", "--chip", "npu-base")["model"]["partition"]
+    assert any("beyond 2^24" in op["reason"] for op in told["host_ops"]), told
+    x = np.random.default_rng(4).standard_normal((4, 3000)).astype(np.float32)
+    assert np.array_equal(run(tmp_path / "x86.bmodel", {"x": x})["y"], run(tmp_path / "npu.bmodel", {"x": x})["y"])

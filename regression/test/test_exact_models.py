@@ -28,7 +28,10 @@ VARIANTS = supported_isas("x86-avx512vnni")
 MORE = {"INT16": ("resnet8_cifar10", "mobilenetv1_0.25_128"), "DYNAMIC_INT8": ("stories260k", "stories260k_kv", "toycar_autoencoder")}
 # Topologies with constants as weights, minutes of compiling: only with TESSERA_EXACT=all.
 LARGE = ("light_vgg19", "light_densenet121", "light_inception_v2")
-TESTED = [(case, precision) for case in all_cases() for precision in ("INT8", *MORE) if case.name in MORE.get(precision, (case.name,))]
+# Recurrent cells stay in float: the reference sums in double, x86 in f32.
+FLOAT_PARTS = ("dtln_model_1",)
+TESTED = [(case, precision) for case in all_cases() for precision in ("INT8", *MORE)
+          if case.name in MORE.get(precision, (case.name,)) and case.name not in FLOAT_PARTS]
 
 
 def samples(specs: list[dict], seed: int) -> dict[str, np.ndarray]:

@@ -1,0 +1,176 @@
+//===- FloatEmission_test.cpp - Ops on floats of all widths on the NPU ----===//
+// SPDX-License-Identifier: Apache-2.0
+#include "regression/npu/ConvolutionText.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::npu;
+
+/// Yields a value in the element type.
+static std::string narrowed(const std::string &value, const std::string &element) {
+  return element == "f32"
+             ? formatv("    device.yield {0} : f32", value).str()
+             : formatv("    %n = arith.truncf {0} : f32 to {1}\n    device.yield %n : {1}", value, element).str();
+}
+
+TEST_F(Emission, ConvolutionsOfFloats) {
+  chips = {bmodel::npu::chipNamed("npu-base"), bmodel::npu::chipNamed("npu-pro")};
+  wholeNumbers = true;
+  const char *types[][4] = {{"bf16", "bf16", "bf16", "bf16"}, {"f16", "f16", "f16", "f16"},
+                            {"f32", "bf16", "bf16", "f32"},   {"bf16", "f32", "f32", "bf16"},
+                            {"f32", "f32", "f32", "f32"},     {"f32", "f16", "f16", "f16"}};
+  for (auto [x, w, y, r] : types) {
+    for (int round = 0; round < 3; ++round) {
+      Convolution convolution(60);
+      convolution.xElement = x, convolution.wElement = w;
+      std::string clamps =
+          "    %c = arith.constant 0.0 : f32\n    %f = arith.constant 0.013 : f32\n    %s = arith.mulf "
+          "%v, %f : f32\n    %t = arith.maximumf %s, %c : f32\n";
+      ASSERT_EQ(check(convolution.floatText(y, "", clamps + narrowed("%t", y))), "");
+      std::string widen = r == std::string("f32") ? "    %g = arith.negf %e : f32\n    %h = arith.negf %g : f32\n"
+                                                  : formatv("    %h = arith.extf %e : {0} to f32\n", r).str();
+      std::string sum = widen + "    %t = arith.addf %v, %h : f32\n";
+      ASSERT_EQ(check(convolution.floatText(y, r, sum + narrowed("%t", y))), "");
+    }
+  }
+}
+
+TEST_F(Emission, EpiloguesOfFloatsAreTheStages) {
+  chips = {bmodel::npu::chipNamed("npu-base"), bmodel::npu::chipNamed("npu-pro")};
+  wholeNumbers = true;
+  Convolution convolution(8);
+  convolution.x = {2, 3, 161, 130}, convolution.w = {40, 3, 7, 5}, convolution.groups = 1; // kernel rows as channels
+  convolution.dilation = 1, convolution.stride = 2, convolution.padding = 4, convolution.y = {2, 40, 82, 67};
+  convolution.xElement = "f32", convolution.wElement = "f16";
+  ASSERT_EQ(check(convolution.floatText("f16", "f16",
+                                        "    %h = arith.extf %e : f16 to f32\n    %t = arith.addf %h, %v : "
+                                        "f32\n" +
+                                            narrowed("%t", "f16"))),
+            "");
+  EXPECT_GT(fills, 0u);
+  EXPECT_EQ(programs, 0u);
+  convolution.wElement = "f32";
+  ASSERT_EQ(check(convolution.floatText("f16", "", "    %t = math.absf %v : f32\n" + narrowed("%t", "f16"))), "");
+  EXPECT_GT(programs, 0u);
+}
+
+TEST_F(Emission, MatrixProductsOfFloats) {
+  chips = {bmodel::npu::chipNamed("npu-base"), bmodel::npu::chipNamed("npu-pro")};
+  wholeNumbers = true;
+  for (const char *element : {"bf16", "f16", "f32"}) {
+    for (const char *transposed : {"false", "true"}) {
+      int64_t rows = between(1, 40), inner = between(1, 90), outputs = between(1, 90);
+      Dims a = {2, rows, inner}, b = *transposed == 't' ? Dims{outputs, inner} : Dims{inner, outputs};
+      std::string y = typeText({2, rows, outputs}, element);
+      std::string text = formatv(
+          "func.func @main(%a: {0} {{top.name = \"a\"}) -> ({1} {{top.name = \"y\"}) attributes {{device.exact} "
+          "{{\n  %b = {2}\n  %c = {3}\n  %y = device.matmul %a, %b bias %c epilogue {{\n  ^bb0(%v: f32):\n{4}\n  } "
+          "{{transB = {5}} : ({0}, {6}, {7}) -> {1}\n  return %y : {1}\n}\n",
+          typeText(a, element), y, wholeText(b, element), wholeText({outputs}, "f32"), narrowed("%v", element),
+          transposed, typeText(b, element), typeText({outputs}, "f32"));
+      ASSERT_EQ(check(text), "");
+    }
+  }
+}
+
+/// Scales are powers of two: products of whole numbers by them are exact in every order.
+static std::string scalesText(const Dims &dims) {
+  return constantText<float>(dims, "f32", [] { return std::ldexp(1.0f, int(between(-6, 2))); });
+}
+
+TEST_F(Emission, IntegerWeightsOfFloats) {
+  chips = {bmodel::npu::chipNamed("npu-base"), bmodel::npu::chipNamed("npu-pro")};
+  wholeNumbers = true;
+  for (int64_t group : {128, 16}) { // one scale for each output, or several
+    int64_t rows = between(1, 40), outputs = between(1, 90), depth = 90, groups = (depth + group - 1) / group;
+    std::string a = typeText({2, rows, depth}, "f32"), y = typeText({2, rows, outputs}, "f32");
+    for (const char *epilogue :
+         {"", " epilogue {\n  ^bb0(%v: f32):\n    %f = arith.constant 0.25 : f32\n    %t = arith.mulf "
+              "%v, %f : f32\n    device.yield %t : f32\n  }"}) {
+      for (const char *transposed : {"false", "true"}) {
+        Dims b = *transposed == 't' ? Dims{outputs, depth} : Dims{depth, outputs};
+        std::string text = formatv(
+            "func.func @main(%a: {0} {{top.name = \"a\"}) -> ({1} {{top.name = \"y\"}) attributes {{device.exact} {{\n "
+            " %b "
+            "= {2}\n  %s = {3}\n  %c = {4}\n  %y = device.matmul %a, %b scales %s bias %c{5} {{transB = {6}, "
+            "weightGroup = "
+            "{7} : i64, weightBits = 8 : i64} : ({0}, {8}, {9}, {10}) -> {1}\n  return %y : {1}\n}\n",
+            a, y, weightsText(b, 9), scalesText({groups, outputs}), wholeText({outputs}, "f32"), epilogue, transposed,
+            group, typeText(b, "i8"), typeText({outputs}, "f32"), typeText({groups, outputs}, "f32"));
+        ASSERT_EQ(check(text), "");
+      }
+    }
+  }
+  for (int round = 0; round < 8; ++round) {
+    Convolution convolution(60);
+    convolution.xElement = "f32", convolution.wElement = "i8";
+    std::string text = convolution.floatText(
+        "f32", "", round % 2 ? "    %t = math.absf %v : f32\n    device.yield %t : f32" : "    device.yield %v : f32");
+    Dims scales = {1, convolution.w[0]};
+    auto replace = [&](const std::string &from, const std::string &to) {
+      text.replace(text.find(from), from.size(), to);
+    };
+    replace("  %y = ", "  %s = " + scalesText(scales) + "\n  %y = ");
+    replace("%w bias", "%w scales %s bias"),
+        replace("groups =", "weightBits = 8 : i64, weightGroup = 128 : i64, groups =");
+    replace(") -> " + typeText(convolution.y, "f32") + "\n  return",
+            ", " + typeText(scales, "f32") + ") -> " + typeText(convolution.y, "f32") + "\n  return");
+    ASSERT_EQ(check(text), "");
+  }
+}
+
+TEST_F(Emission, EpiloguesWithOneNumberARow) {
+  int64_t rows = 24, inner = 17, outputs = 24; // as many as outputs: only the shape tells which is meant
+  std::string a = typeText({2, rows / 2, inner}, "i8"), y = typeText({2, rows / 2, outputs}, "f32");
+  std::string r = typeText({2, rows / 2, 1}, "f32"), f = typeText({outputs}, "f32");
+  EXPECT_EQ(check(formatv(
+                "func.func @main(%a: {0} {{top.name = \"a\"}, %r: {1} {{top.name = \"r\"}) -> ({2} {{top.name = "
+                "\"y\"}) attributes {{device.exact} {{\n  %b = {3}\n  %f = {4}\n  %y = device.matmul %a, %b "
+                "extras(%f, %r) epilogue {{\n  ^bb0(%i: i32, %s: f32, %e: f32):\n    %v0 = arith.sitofp %i : i32 "
+                "to f32\n    %v1 = arith.mulf %v0, %e : f32\n    %v = arith.mulf %v1, %s : f32\n    device.yield "
+                "%v : f32\n  } {{transB = true} : ({0}, {5}, {6}, {1}) -> {2}\n  return %y : {2}\n}\n",
+                a, r, y, weightsText({outputs, inner}), factorText({outputs}), typeText({outputs, inner}, "i8"), f)),
+            "");
+}
+
+TEST_F(Emission, PoolsMapsAndSumsOfNarrowFloats) {
+  chips = {bmodel::npu::chipNamed("npu-base"), bmodel::npu::chipNamed("npu-pro")};
+  wholeNumbers = true;
+  for (const char *element : {"bf16", "f16"}) {
+    std::string x = typeText({2, 37, 16, 14}, element), y = typeText({2, 37, 8, 7}, element);
+    auto pool = [&](const char *kind, const std::string &epilogue) {
+      return check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                           "{{device.exact} {{\n %y = device.pool {2} %x {4} {{kernel = array<i64: 2, 2>, strides = "
+                           "array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : ({0}) "
+                           "-> {1}\n return %y : {1}\n}\n",
+                           x, y, kind, element, epilogue));
+    };
+    EXPECT_EQ(pool("max", ""), "");
+    EXPECT_EQ(pool("avg", "epilogue {\n ^bb0(%v: f32):\n" + narrowed("%v", element) + "\n }"), "");
+    EXPECT_EQ(pool("avg", "epilogue {\n ^bb0(%v: f32):\n %t = math.absf %v : f32\n" + narrowed("%t", element) + "\n }"),
+              "");
+    EXPECT_EQ(
+        check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}, %s: {2} {{top.name = \"s\"}) -> ({1} "
+                      "{{top.name = \"y\"}) attributes {{device.exact} {{\n %y = device.map(%x, %s) {{\n ^bb0(%a: "
+                      "{3}, %b: f32):\n %c = arith.extf %a : {3} to f32\n %d = arith.divf %c, %b : f32\n %e = "
+                      "arith.truncf %d : f32 to {3}\n %f = arith.extf %e : {3} to f32\n %g = arith.mulf %f, %b : "
+                      "f32\n{4}\n } : ({0}, {2}) -> {1}\n return %y : {1}\n}\n",
+                      x, x, typeText({37, 1, 1}, "f32"), element, narrowed("%g", element))),
+        "");
+    EXPECT_EQ(
+        check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                      "{{device.exact} {{\n %y = device.reduce sum %x prologue {{\n ^bb0(%a: {2}):\n %b = arith.extf "
+                      "%a : {2} to f32\n device.yield %b : f32\n } epilogue {{\n ^bb0(%v: f32):\n{3}\n } {{axes = "
+                      "array<i64: 2, 3>} : ({0}) -> {1}\n return %y : {1}\n}\n",
+                      x, typeText({2, 37, 1, 1}, element), element, narrowed("%v", element))),
+        "");
+  }
+}
+
+TEST_F(Emission, FloatProductsNeedAUnitForThem) {
+  chips = {bmodel::npu::chipNamed("npu-edge")};
+  Convolution convolution(8);
+  convolution.xElement = convolution.wElement = "f32";
+  std::string message = check(convolution.floatText("f32", "", "    device.yield %v : f32"));
+  EXPECT_NE(message.find("multiplies floats, which the chip's matrix unit does not"), std::string::npos) << message;
+}

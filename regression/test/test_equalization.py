@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cross-layer equalisation and SmoothQuant on real networks whose channels were scaled apart: the same function, ruined by int8."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Callable
+
+import numpy as np
+import onnx
+import pytest
+from case_file import REGRESSION
+from conftest import check, run_tool
+from onnx import numpy_helper
+from test_calibration import calibrate
+
+from tessera import bmodel, safetensors_io, top_model
+from tessera.files import save_npz
+from tessera.progress import Report
+
+MODEL = REGRESSION / "models" / "resnet8_cifar10" / "resnet8_cifar10.onnx"
+SAMPLES = """
+import numpy as np
+
+def samples():
+    generator = np.random.default_rng(5)
+    for i in range(40):
+        yield {{name: generator.uniform(-1, 1, shape).astype(np.float32) for name, shape in {shapes!r}.items()}}
+"""
+
+
+class Scaler:
+    """Divides channels of tensors by powers of 2, and multiplies the weights that read them: outputs stay the same."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.graph = model.graph
+        self._weights = {i.name: i for i in model.graph.initializer}
+        self._generator = np.random.default_rng(1)
+        self.scaled = 0
+
+    def readers(self, tensor: str) -> list[onnx.NodeProto]:
+        return [node for node in self.graph.node if tensor in node.input]
+
+    def factors(self, count: int) -> np.ndarray:
+        self.scaled += 1
+        return np.exp2(self._generator.integers(-4, 5, count)).astype(np.float32)
+
+    def multiply(self, name: str, factors: np.ndarray, axis: int) -> None:
+        old = self._weights[name]
+        array = numpy_helper.to_array(old)
+        shape = [1] * array.ndim
+        shape[axis] = -1
+        old.CopyFrom(numpy_helper.from_array(array * factors.reshape(shape), name))
+
+    def scale_convolutions(self) -> None:
+        """Between a convolution, maybe a rectifier, and one that alone reads it."""
+        for conv in [node for node in self.graph.node if node.op_type == "Conv"]:
+            after = self.readers(conv.output[0])
+            if len(after) == 1 and after[0].op_type == "Relu":
+                after = self.readers(after[0].output[0])
+            if len(after) == 1 and after[0].op_type == "Conv" and after[0].input[1] not in conv.input:
+                factors = self.factors(self._weights[conv.input[1]].dims[0])
+                for name in conv.input[1:]:
+                    self.multiply(name, 1 / factors, 0)
+                self.multiply(after[0].input[1], factors, 1)
+
+    def scale_norms(self) -> None:
+        """Between a norm's scale and shift and the matmuls that alone read them, as large language models come out of training."""
+        for shift in [node for node in self.graph.node if node.op_type == "Add"]:
+            made = {output: node for node in self.graph.node for output in node.output}
+            scale = next((made[i] for i in shift.input if i in made and made[i].op_type == "Mul"), None)
+            constants = [next((i for i in node.input if i in self._weights), "") for node in (scale, shift) if node]
+            after = self.readers(shift.output[0])
+            if len(constants) == 2 and all(constants) and after and all(
+                    node.op_type == "MatMul" and node.input[1] in self._weights for node in after):
+                factors = self.factors(self._weights[constants[0]].dims[0])
+                for name in constants:
+                    self.multiply(name, 1 / factors, 0)
+                for name in {node.input[1] for node in after}:
+                    self.multiply(name, factors, 0)
+
+
+def transformed(model: onnx.ModelProto, folder: Path) -> Path:
+    onnx.save(model, folder / "m.onnx")
+    check(run_tool("model_transform", "--model_def", folder / "m.onnx", "--model_name", "m", "--not_inference", "--mlir", "m_top.mlir", cwd=folder))
+    return folder / "m_top.mlir"
+
+
+def samples_for(top: Path, path: Path) -> Path:
+    shapes = {spec.name: spec.shape for spec in top_model.open_top(top, Report(1, quiet=True)).inputs}
+    path.write_text(SAMPLES.format(shapes=shapes))
+    return path
+
+
+def output_error(top: Path, table: Path, folder: Path) -> float:
+    """Of int8, relative, on an input that is no sample."""
+    outputs = []
+    for flags in (["F32"], ["INT8", "--calibration_table", table]):
+        check(run_tool("model_deploy", "--mlir", top, "--quantize", *flags, "--model", folder / "m.bmodel", "--skip_validation", cwd=folder))
+        net = bmodel.open_net(folder / "m.bmodel", 1)
+        generator = np.random.default_rng(9)
+        outputs.append(net.run({spec.name: generator.uniform(-1, 1, spec.shape).astype(np.float32) for spec in net.inputs}))
+    golden, got = outputs
+    return max(float(np.linalg.norm(golden[name] - got[name]) / np.linalg.norm(golden[name])) for name in golden)
+
+
+def without_errors(table: Path) -> Path:
+    """So that nothing is repaired by 16 bits instead."""
+    document = json.loads(table.read_text())
+    for line in document["tensors"]:
+        line.pop("error", None)
+    table.write_text(json.dumps(document))
+    return table
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("apart")
+    scaler = Scaler(model := onnx.load(MODEL))
+    scaler.scale_convolutions()
+    assert scaler.scaled >= 3
+    top = transformed(model, folder)
+    return top, samples_for(top, folder / "make.py")
+
+
+def test_cross_layer_equalization_repairs_channels_that_are_apart(apart: tuple[Path, Path], tmp_path: Path) -> None:
+    top, samples = apart
+    errors = {}
+    for methods in ("none", "cross_layer_equalization"):
+        check(calibrate(top, samples, tmp_path / f"{methods}.json", "--methods", methods))
+        errors[methods] = output_error(top, without_errors(tmp_path / f"{methods}.json"), tmp_path)
+    assert errors["cross_layer_equalization"] < 0.4 * errors["none"], errors
+
+
+def test_auto_equalises_only_where_it_pays(apart: tuple[Path, Path], tmp_path: Path) -> None:
+    top, samples = apart
+    told = json.loads(check(calibrate(top, samples, tmp_path / "a.json", "--json")))["equalization"]
+    assert told["tensors"] >= 3 and told["error_with"] < 0.7 * told["error_without"], told
+    plain = transformed(onnx.load(MODEL), tmp_path)
+    told = json.loads(check(calibrate(plain, samples, tmp_path / "b.json", "--json")))["equalization"]
+    assert told["tensors"] == 0, told
+
+
+def test_scaled_tensors_are_compared_with_the_models(apart: tuple[Path, Path], tmp_path: Path) -> None:
+    """Tensors that hold their values divided by factors are told as what they stand for, whole and one by one."""
+    top, samples = apart
+    check(calibrate(top, samples, tmp_path / "a.json", "--methods", "cross_layer_equalization"))
+    assert any(name.endswith(":factors") for name in safetensors_io.load(tmp_path / "a.safetensors"))
+    spec = top_model.open_top(top, Report(1, quiet=True)).inputs[0]
+    save_npz(tmp_path / "in.npz", {spec.name: np.random.default_rng(9).uniform(-1, 1, spec.shape).astype(np.float32)})
+    told = check(run_tool("model_deploy", "--mlir", top, "--quantize", "INT8", "--calibration_table", tmp_path / "a.json", "--model",
+                          tmp_path / "a.bmodel", "--test_input", tmp_path / "in.npz", "--json", cwd=tmp_path))
+    rows = json.loads(told)["comparison"]["tensors"]
+    assert len(rows) >= 12 and min(row["cosine"] for row in rows) > 0.95  # 0.4 without factors
+    own = [row["own_rel_l2"] for row in rows if row["own_rel_l2"] is not None]
+    assert len(own) >= 12 and max(own) < 0.15, own
+
+
+def test_engines_agree_on_scaled_models(apart: tuple[Path, Path], tmp_path: Path) -> None:
+    """Every integer of every variant equals the device reference's."""
+    top, samples = apart
+    check(calibrate(top, samples, tmp_path / "a.json", "--methods", "cross_layer_equalization"))
+    generator, outputs = np.random.default_rng(9), []
+    for chip in ("x86", "x86-avx2", "x86-v2"):
+        if bmodel.can_run(chip):
+            check(run_tool("model_deploy", "--mlir", top, "--chip", chip, "--quantize", "INT8", "--calibration_table", tmp_path / "a.json",
+                           "--model", tmp_path / "a.bmodel", "--skip_validation", cwd=tmp_path))
+            net = bmodel.open_net(tmp_path / "a.bmodel", 1)
+            if not outputs:
+                inputs = {spec.name: generator.uniform(-1, 1, spec.shape).astype(np.float32) for spec in net.inputs}
+            outputs.append(net.run(inputs))
+    for other in outputs[1:]:
+        for name, array in outputs[0].items():
+            assert array.tobytes() == other[name].tobytes(), name
+
+
+def test_smooth_quant_repairs_a_transformer(need: Callable[[str], Path], tmp_path: Path) -> None:
+    scaler = Scaler(model := onnx.load(need("data:models/transformer/vittrack.onnx")))
+    scaler.scale_norms()
+    assert scaler.scaled >= 3
+    top = transformed(model, tmp_path)
+    samples = samples_for(top, tmp_path / "make.py")
+    errors = {}
+    for methods in ("none", "smooth_quant"):
+        check(calibrate(top, samples, tmp_path / f"{methods}.json", "--methods", methods, "--cali_method", "mse"))
+        errors[methods] = output_error(top, tmp_path / f"{methods}.json", tmp_path)
+    assert errors["smooth_quant"] < 0.5 * errors["none"], errors

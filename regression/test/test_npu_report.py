@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports on models for NPUs: the parts add up, the files can be read, other files are refused by name."""
+from __future__ import annotations
+
+import csv
+import json
+import xml.etree.ElementTree as xml
+from pathlib import Path
+from typing import Callable
+
+import numpy as np
+import pytest
+from case_file import all_cases
+from conftest import Builder, check, run_tool
+from test_npu import calibrated
+
+from tessera.npu_perf import beyond
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ("report.json", "layers.csv", "trace.json", "local.svg", "ddr.svg")
+
+
+@pytest.fixture(scope="module")
+def deployed(builder: Builder, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict, str]:
+    """ResNet-8 for npu-edge: the model, what --json tells, and the folder of its report."""
+    folder = tmp_path_factory.mktemp("npu_report")
+    case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
+    top = builder.top(case)
+    table, _ = calibrated(top, folder)
+    model = folder / "m.bmodel"
+    text = check(run_tool("model_deploy", "--mlir", top, "--chip", "npu-edge", "--quantize", "INT8", "--calibration_table", table,
+                          "--model", model, "--report", folder / "new" / "report", "--skip_validation", "--json"))
+    return model, json.loads(text), str(folder / "new" / "report")
+
+
+def test_the_parts_add_up(deployed: tuple[Path, dict, str]) -> None:
+    _, told, _ = deployed
+    report = told["perf"]
+    assert report["chip"] == "npu-edge" and report["cycles"] == pytest.approx(told["model"]["estimate"]["cycles"])
+    assert sum(report["time_cycles"].values()) == pytest.approx(report["cycles"], abs=0.1)
+    layers = sum(layer["cycles"] for layer in report["layers"]) + report["time_cycles"].get("idle", 0)
+    assert layers == pytest.approx(report["cycles"], abs=0.1)
+    moved = sum(traffic["moved"] for traffic in report["ddr_bytes"].values())
+    assert moved == report["ddr_moved_bytes"] >= report["ddr_lower_bound_bytes"] > 0
+    assert 0 < report["local_memory"]["peak_bytes"] <= report["local_memory"]["top_bytes"] <= report["local_memory"]["bytes_per_lane"]
+    assert any(layer["name"] for layer in report["layers"])
+    roofline = report["roofline"]
+    assert roofline["ratio"] == pytest.approx(report["cycles"] / max(roofline["compute_cycles"], roofline["ddr_cycles"]), abs=1e-3) and roofline["ratio"] > 1
+    assert sum(roofline[part] for part in ("dense_cycles", "depthwise_cycles", "vector_cycles")) == pytest.approx(roofline["compute_cycles"], abs=0.01)
+
+
+def test_what_is_beyond_the_roofline_adds_up() -> None:
+    told = {"microseconds": 100.0, "cycles": 1000, "time_cycles": {"multiply": 600, "output": 100, "vector": 150, "ddr": 90, "idle": 60},
+            "roofline": {"compute_cycles": 500, "dense_cycles": 300, "depthwise_cycles": 100, "vector_cycles": 100, "ddr_cycles": 200}}
+    assert beyond(told) == ("roofline: 50.0 us of computation (dense 30.0, depthwise 10.0, vector 10.0), 20.0 us of DDR; "
+                            "beyond it: matrix unit 30.0, ddr 9.0, idle 6.0, vector unit 5.0\n")
+    told["roofline"]["ddr_cycles"] = 700
+    assert "beyond it: matrix unit 70.0, vector unit 15.0, idle 6.0\n" in beyond(told)
+
+
+def test_the_files_can_be_read(deployed: tuple[Path, dict, str]) -> None:
+    _, told, folder = deployed
+    report = told["perf"]
+    assert sorted(path.name for path in Path(folder).iterdir()) == sorted(FILES)
+    assert json.loads((Path(folder) / "report.json").read_text()) == report
+    rows = list(csv.DictReader((Path(folder) / "layers.csv").open()))
+    assert sorted(row["name"] for row in rows) == sorted(layer["name"] for layer in report["layers"])
+    assert sum(float(row["microseconds"]) for row in rows) <= report["microseconds"] + 0.1
+    assert sum(int(row["products"]) for row in rows) == report["products"]
+    events = [event for event in json.loads((Path(folder) / "trace.json").read_text())["traceEvents"] if event["ph"] == "X"]
+    assert len(events) == told["model"]["commands"]
+    for name in ("local.svg", "ddr.svg"):
+        picture = xml.parse(Path(folder) / name).getroot()
+        assert picture.tag.endswith("svg") and (name == "ddr.svg" or len(picture.findall(".//{*}title")) > 5)
+
+
+def test_perf_of_a_file_is_that_of_its_deployment(deployed: tuple[Path, dict, str], tmp_path: Path) -> None:
+    model, told, _ = deployed
+    again = json.loads(check(run_tool("model_tool", "perf", model, "--json")))
+    assert again["report"] == told["perf"]
+    text = check(run_tool("model_tool", "perf", model, "--report", tmp_path / "r"))
+    assert "us a run" in text and "of a lane at once" in text and "times the least" in text
+    assert (tmp_path / "r" / "trace.json").is_file()
+    slow = json.loads(check(run_tool("model_tool", "perf", model, "--json", "--chip_set", "memories.ddr.gbps=0.1")))["report"]
+    assert slow["cycles"] > 2 * told["perf"]["cycles"] and slow["ddr_bytes"] == told["perf"]["ddr_bytes"]
+
+
+def test_commands_are_told_with_their_layers(deployed: tuple[Path, dict, str]) -> None:
+    model, told, _ = deployed
+    lines = json.loads(check(run_tool("model_tool", "disasm", model, "--json")))["commands"]
+    assert len(lines) == told["model"]["commands"]
+    layer = next(layer["name"] for layer in told["perf"]["layers"] if layer["compute"]["commands"] and layer["name"].startswith("Conv"))
+    only = check(run_tool("model_tool", "disasm", model, f"# {layer}")).splitlines()
+    assert only and set(only) < set(lines) and any(line.startswith("conv id=") for line in only)
+    result = run_tool("model_tool", "disasm", model, "no such thing")
+    assert result.returncode == 1 and "no command whose line contains 'no such thing'" in result.stderr
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ("lanes=16", "lanes=16 makes it a chip that the program was not made for"),
+    ("speed=3", "'speed' is no field of the chip"),
+    ("clock_ghz=0", "clock_ghz is 0, allowed are"),
+])
+def test_changes_that_are_none_are_refused(deployed: tuple[Path, dict, str], change: str, message: str) -> None:
+    result = run_tool("model_tool", "perf", deployed[0], "--chip_set", change)
+    assert result.returncode == 2 and message in result.stderr, result.stderr
+
+
+def test_a_chip_of_ones_own(builder: Builder, tmp_path: Path) -> None:
+    """A description in a file, and fields of it changed: the model runs on it and gives x86's bits."""
+    top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
+    table, _ = calibrated(top, tmp_path)
+    chip = json.loads((ROOT / "device_dialect" / "chips" / "npu-edge.json").read_text())
+    chip["name"], chip["lanes"] = "npu-mine", 12
+    (tmp_path / "mine.json").write_text(json.dumps(chip))
+    outputs = []
+    for flags in (("--chip", "x86"), ("--chip", tmp_path / "mine.json"), ("--chip", tmp_path / "mine.json", "--chip_set", "lanes=24")):
+        told = json.loads(check(run_tool("model_deploy", "--mlir", top, "--quantize", "INT8", "--calibration_table", table, "--model",
+                                         tmp_path / "m.bmodel", "--skip_validation", "--json", *flags)))
+        assert told.get("perf", {"chip": "npu-mine"})["chip"] == "npu-mine"
+        check(run_tool("model_runner", "--model", tmp_path / "m.bmodel", "--input", tmp_path / "data" / "0.npz", "--output", tmp_path / "out.npz"))
+        outputs.append({name: array.tobytes() for name, array in np.load(tmp_path / "out.npz").items()})
+    assert outputs[0] == outputs[1] == outputs[2]
+    for flags, message in ((("--chip", "x86", "--chip_set", "lanes=4"), "--chip_set is for NPUs"),
+                           (("--chip", tmp_path / "mine.json", "--chip_set", "lanes=0"), "lanes is 0")):
+        result = run_tool("model_deploy", "--mlir", top, "--quantize", "INT8", "--calibration_table", table, "--model", tmp_path / "m.bmodel", *flags)
+        assert result.returncode == 2 and message in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda chip: chip.update(turbo=3), "turbo is no field of a chip"),
+    (lambda chip: chip["vector_unit"].update(colour=3), "vector_unit.colour is no field of a chip"),
+    (lambda chip: chip.pop("vector_unit"), "vector_unit.bytes is missing"),
+    (lambda chip: chip["local_memory"].update(bytes_per_lane=7), "local_memory.bytes_per_lane is 7, allowed are 1024 to"),
+    (lambda chip: chip["local_memory"].update(banks=3), "no multiple of banks * port_bytes = 48"),
+    (lambda chip: chip.update(lanes="many"), 'lanes is "many", expected a whole number'),
+    (lambda chip: chip.update(types=["int8", "int3"]), "types has 'int3', allowed are"),
+])
+def test_bad_chip_files_are_refused(builder: Builder, tmp_path: Path, change: Callable[[dict], object], message: str) -> None:
+    top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
+    chip = json.loads((ROOT / "device_dialect" / "chips" / "npu-edge.json").read_text())
+    change(chip)
+    (tmp_path / "bad.json").write_text(json.dumps(chip))
+    result = run_tool("tessera", "estimate", top, "--chip", tmp_path / "bad.json")
+    assert result.returncode == 1 and message in result.stderr and "bad.json" in result.stderr, result.stderr
+
+
+def test_other_files_are_refused(builder: Builder, tmp_path: Path) -> None:
+    top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
+    model = tmp_path / "x86.bmodel"
+    result = run_tool("model_deploy", "--mlir", top, "--model", model, "--skip_validation", "--report", tmp_path / "r")
+    assert result.returncode == 2 and "--report is for NPUs" in result.stderr, result.stderr
+    check(run_tool("model_deploy", "--mlir", top, "--model", model, "--skip_validation"))
+    result = run_tool("model_tool", "perf", model)
+    assert result.returncode == 1 and "no program for an NPU" in result.stderr, result.stderr
+    result = run_tool("model_tool", "perf", model, "--chip_set", "lanes=4")
+    assert result.returncode == 1 and "no program for an NPU" in result.stderr, result.stderr
+    (tmp_path / "half.bmodel").write_bytes(model.read_bytes()[:1000])
+    result = run_tool("model_tool", "perf", tmp_path / "half.bmodel")
+    assert result.returncode == 1 and str(tmp_path / "half.bmodel") in result.stderr, result.stderr

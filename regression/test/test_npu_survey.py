@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every model that x86 runs, on every chip: compiled and run; in INT8 with x86's bits, in BF16 close to them; whatever part the host has.
+
+A few models by default; all with TESSERA_NPU_SURVEY=all (about ten minutes). What runs where is written to
+build/test-results/npu-survey.csv.
+"""
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Iterator
+
+import numpy as np
+import pytest
+from case_file import Case, all_cases
+from conftest import BUILD, Builder, check, run_tool
+from test_cases import skip_if_missing
+from test_exact_models import calibrate, samples
+from test_npu import CHIPS, deploy
+
+SMALL = ("dtln_model_1", "dtln_model_2", "mnist", "ppocrv3_text", "resnet8_cifar10", "stories260k_kv", "toycar_autoencoder")
+# Ops that no NPU is to run, by kind; any other op on a host of a built-in chip is a step back.
+ON_HOSTS = {"device.arg_reduce", "device.copy", "device.cumsum", "device.gather", "device.map", "device.recurrent", "device.resize", "device.scatter",
+            "device.topk"}
+COLUMNS = ("model", "chip", "npu_subnets", "host_subnets", "npu_ops", "host_ops", "refused", "share_of_products", "transferred_bytes",
+           "npu_us", "host_us", "hand_over_us", "on_the_host")
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[list[dict]]:
+    """Rows of the survey, written when all models are through."""
+    rows: list[dict] = []
+    yield rows
+    path = BUILD / "test-results" / "npu-survey.csv"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def row(model: str, chip: str, told: dict) -> dict:
+    subnets = {side: [subnet for subnet in told["subnets"] if subnet["device"] == side] for side in ("npu", "host")}
+    reasons = {f"{op['op']}: {op['reason']}" for op in told["host_ops"] if op["refused"]}
+    return {"model": model, "chip": chip, "npu_subnets": len(subnets["npu"]), "host_subnets": len(subnets["host"]),
+            "npu_ops": sum(subnet["ops"] for subnet in subnets["npu"]), "host_ops": len(told["host_ops"]),
+            "refused": sum(op["refused"] for op in told["host_ops"]),
+            "share_of_products": round(told["npu_products"] / told["products"], 4) if told["products"] else 1,
+            "transferred_bytes": told["transferred_bytes"], "npu_us": told["npu_microseconds"], "host_us": told["host_microseconds"],
+            "hand_over_us": told["hand_over_microseconds"], "on_the_host": "; ".join(sorted(reasons))}
+
+
+def skip_if_large(case: Case) -> None:
+    skip_if_missing(case)
+    if case.name not in SMALL and os.environ.get("TESSERA_NPU_SURVEY") != "all":
+        pytest.skip("not one of the small ones; set TESSERA_NPU_SURVEY=all")
+
+
+@pytest.mark.parametrize("case", list(all_cases()), ids=lambda case: case.name)
+def test_every_chip_runs_it(case: Case, builder: Builder, table: list[dict], tmp_path: Path) -> None:
+    import tessera.runtime as runtime
+
+    skip_if_large(case)
+    top = builder.top(case)
+    specs = json.loads(check(run_tool("tessera-compile", "info", "--mlir", top)).splitlines()[-1])["inputs"]
+    ranges = calibrate(top, specs, tmp_path)[1]
+    deploy(top, ranges, "x86", tmp_path / "x86.bmodel")
+    given = samples(specs, 11)
+    want = {name: array.copy() for name, array in runtime.load(str(tmp_path / "x86.bmodel")).net()(given).items()}
+    for chip in CHIPS:
+        told = deploy(top, ranges, chip, tmp_path / "npu.bmodel")["partition"]
+        table.append(row(case.name, chip, told))
+        got = runtime.load(str(tmp_path / "npu.bmodel")).net()(given)
+        for name, array in want.items():
+            assert array.tobytes() == got[name].tobytes(), f"{chip}: '{name}' differs from x86"
+        refused = sum(op["products"] for op in told["host_ops"] if op["refused"])
+        assert told["npu_products"] >= 0.9 * (told["products"] - refused) or refused > 0.5 * told["products"], f"{chip}: {told['host_ops']}"
+        assert {op["op"] for op in told["host_ops"] if op["refused"]} <= ON_HOSTS, told["host_ops"]
+        assert all(op["name"] and op["reason"] for op in told["host_ops"]), told["host_ops"]
+
+
+@pytest.mark.parametrize("case", list(all_cases()), ids=lambda case: case.name)
+def test_in_bf16(case: Case, builder: Builder, table: list[dict], tmp_path: Path) -> None:
+    """Sums of floats in another order are as close as those of two of x86's variants."""
+    import tessera.runtime as runtime
+
+    skip_if_large(case)
+    top = builder.top(case)
+    specs = json.loads(check(run_tool("tessera-compile", "info", "--mlir", top)).splitlines()[-1])["inputs"]
+    given = samples(specs, 11)
+    for chip in ("x86", "npu-base", "npu-pro"):
+        text = check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, "--quantize", "BF16", "--output", tmp_path / "m.bmodel"))
+        got = {name: array.astype(np.float64).ravel() for name, array in runtime.load(str(tmp_path / "m.bmodel")).net()(given).items()}
+        if chip == "x86":
+            want = got
+            continue
+        table.append(row(case.name, f"{chip}, BF16", json.loads(text.splitlines()[-1])["partition"]))
+        for name, array in want.items():
+            cosine = array @ got[name] / max(1e-30, np.linalg.norm(array) * np.linalg.norm(got[name]))
+            assert cosine > 0.999 or np.array_equal(array, got[name]), f"{chip}: '{name}' has a cosine of {cosine}"
