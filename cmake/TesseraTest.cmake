@@ -5,6 +5,9 @@
 set(TESSERA_TEST_RESULTS ${PROJECT_BINARY_DIR}/test-results)
 file(MAKE_DIRECTORY ${TESSERA_TEST_RESULTS})
 
+# Seconds after which a test counts as hanging: far beyond the longest one on a machine busy with other work.
+set(TESSERA_TEST_TIMEOUT 1800)
+
 # What every test sees, besides the caller's environment.
 set(TESSERA_TEST_ENVIRONMENT
     "PATH=${PROJECT_BINARY_DIR}/bin:$ENV{PATH}"
@@ -34,22 +37,19 @@ function(tessera_lit_suite name dir)
 endfunction()
 
 # A folder of pytest files, or one file of them: tessera_pytest(python_tools ${CMAKE_CURRENT_SOURCE_DIR}/test
-# [TIMEOUT 600] [ARGS -k expression]) registers the ctest `pytest-python_tools`.
+# [ARGS -k expression]) registers the ctest `pytest-python_tools`.
 function(tessera_pytest name dir)
   if(NOT TESSERA_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "ARGS" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 900)
-  endif()
+  cmake_parse_arguments(ARG "" "" "ARGS" ${ARGN})
   # -p no:cacheprovider: tests never write into the source tree.
   set(command ${TESSERA_PYTHON_LAUNCHER} -m pytest -q -rs -p no:cacheprovider
       --junitxml=${TESSERA_TEST_RESULTS}/pytest-${name}.xml ${ARG_ARGS} ${dir})
   # Not in the source tree: python_tools/tessera there has no compiled modules and would come first.
   add_test(NAME pytest-${name} COMMAND ${command} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
   set_tests_properties(pytest-${name} PROPERTIES ENVIRONMENT "${TESSERA_TEST_ENVIRONMENT}"
-                                                 TIMEOUT ${ARG_TIMEOUT})
+                                                 TIMEOUT ${TESSERA_TEST_TIMEOUT})
 endfunction()
 
 # A check of the sources themselves by a script of python_tools/dev.
