@@ -32,6 +32,13 @@ uint32_t count(const flatbuffers::Vector<T> *vector) {
   return vector ? vector->size() : 0;
 }
 
+/// Whether elements of 8 bytes stand at multiples of 8: flatbuffers' verifier looks at where a vector's length stands
+/// only.
+template <typename T>
+bool isAligned(const flatbuffers::Vector<T> *vector) {
+  return count(vector) == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
+}
+
 /// Whether [offset, offset + bytes) lies in [0, limit).
 bool inRange(uint64_t offset, uint64_t bytes, uint64_t limit) { return offset <= limit && bytes <= limit - offset; }
 
@@ -159,6 +166,9 @@ bool Validator::segments(uint64_t tableEnd, uint64_t fileBytes) {
       return FAIL("segment %" PRIu32 " has no chunk size", i);
     }
     const uint64_t chunks = def.bytes() == 0 ? 0 : (def.bytes() - 1) / def.chunk_bytes() + 1;
+    if (!isAligned(def.chunk_xxh3())) {
+      return FAIL("segment %" PRIu32 " has misaligned hashes", i);
+    }
     if (count(def.chunk_xxh3()) != chunks || count(def.sha256()) != 32) {
       return FAIL("segment %" PRIu32 " has %" PRIu32 " hashes for %" PRIu64 " chunks and a digest of %" PRIu32 " bytes",
                   i, count(def.chunk_xxh3()), chunks, count(def.sha256()));
@@ -235,6 +245,9 @@ bool Validator::tensorSize(const TensorDef &def) {
   }
   if (rank > kMaxRank) {
     return FAIL("rank %" PRIu32 " exceeds %" PRIu32, rank, kMaxRank);
+  }
+  if (!isAligned(def.shape())) {
+    return FAIL("its shape is misaligned");
   }
   int64_t shape[kMaxRank];
   for (uint32_t i = 0; i < rank; ++i) {
@@ -335,6 +348,9 @@ bool Validator::tensorQuant(const TensorDef &def) {
   if (count(quant->scales()) != entries || count(quant->zero_points()) != entries) {
     return FAIL("%" PRIu32 " scales and %" PRIu32 " zero points for %" PRId64 " channels", count(quant->scales()),
                 count(quant->zero_points()), entries);
+  }
+  if (!isAligned(quant->zero_points())) {
+    return FAIL("its zero points are misaligned");
   }
   return true;
 }
@@ -525,6 +541,9 @@ bool Validator::loop(const LoopDef &def) {
 }
 
 bool Validator::evalDim(const EvalDimDef &def) {
+  if (!isAligned(def.terms())) {
+    return FAIL("a dim expression is misaligned");
+  }
   uint32_t depth = 0;
   for (uint32_t i = 0; i < count(def.terms()); ++i) {
     const DimTerm &term = *def.terms()->Get(i);

@@ -3,6 +3,7 @@
 #include "bmodel/writer.h"
 
 #include "AtomicFile.h"
+#include "bmodel/file_header.h"
 #include "bmodel/reader.h"
 #include "bmodel_format/test/TestModel.h"
 
@@ -176,6 +177,60 @@ TEST(Reader, NamesTheAlteredTensor) {
   file.bytes[view.model->segments()->Get(1)->offset() + 8] ^= 1;
   EXPECT_FALSE(checkSegments(view, ~0u, status));
   EXPECT_NE(std::string(status.message).find("tensor 'w'"), std::string::npos) << status.message;
+}
+
+/// A vector of elements of 8 bytes whose offset, the field |field| of a table, leads 4 bytes further. It has elements
+/// there, too: the low half of what was the first, which |first| says.
+bool isRefusedWhenMoved(AlignedBytes &file, const void *table, flatbuffers::voffset_t field, uint32_t first) {
+  auto *at = reinterpret_cast<const flatbuffers::Table *>(table)->GetAddressOf(field);
+  auto *offset =
+      reinterpret_cast<flatbuffers::uoffset_t *>(file.bytes + (reinterpret_cast<const char *>(at) - file.bytes));
+  auto *length = reinterpret_cast<flatbuffers::uoffset_t *>(reinterpret_cast<char *>(offset) + *offset);
+  const flatbuffers::uoffset_t count = *length, saved = length[1];
+  length[1] = first;
+  *offset += 4;
+  FileHeader header;
+  memcpy(&header, file.bytes, sizeof(header));
+  const uint64_t tableEnd = header.tableOffset + header.tableBytes;
+  flatbuffers::Verifier verifier(reinterpret_cast<uint8_t *>(file.bytes) + header.tableOffset,
+                                 size_t(header.tableBytes));
+  EXPECT_TRUE(VerifyModelDefBuffer(verifier)) << "flatbuffers' own check sees it: then ours is not needed";
+  Status status;
+  const bool refused = !validateModel(*GetModelDef(file.bytes + header.tableOffset), tableEnd, file.size, status) &&
+                       std::string(status.message).find("misaligned") != std::string::npos;
+  *offset -= 4;
+  length[1] = saved;
+  EXPECT_EQ(*length, count);
+  return refused;
+}
+
+TEST(Reader, RefusesMisalignedElements) {
+  const std::string path = temporaryPath("misaligned.bmodel");
+  AddRelu test;
+  auto dim = std::make_unique<DimSlotDefT>();
+  dim->name = "N", dim->min = 1, dim->max = 1;
+  test.stage().dims.push_back(std::move(dim));
+  test.tensor(test.sum).quant = std::make_unique<QuantDefT>();
+  test.tensor(test.sum).quant->scales = {1}, test.tensor(test.sum).quant->zero_points = {1};
+  EvalDimDefT eval;
+  eval.terms = {DimTerm(1, DimOp::Const)};
+  test.subnet().plan.push_back(std::make_unique<StepDefT>());
+  test.subnet().plan.back()->op.Set(std::move(eval));
+  ASSERT_EQ(test.write(path), "");
+  AlignedBytes file(readBytes(path));
+  ModelView view;
+  Status status;
+  ASSERT_TRUE(openModel(file.bytes, file.size, view, status)) << status.message;
+  const StageDef *stage = view.model->nets()->Get(0)->stages()->Get(0);
+  const TensorDef *sum = stage->tensors()->Get(test.sum);
+  EXPECT_TRUE(isRefusedWhenMoved(file, sum, TensorDef::VT_SHAPE, 1));
+  EXPECT_TRUE(isRefusedWhenMoved(file, sum->quant(), QuantDef::VT_ZERO_POINTS, 1));
+  EXPECT_TRUE(isRefusedWhenMoved(file, view.model->segments()->Get(1), SegmentDef::VT_CHUNK_XXH3, 1));
+  const auto *plan = stage->subnets()->Get(0)->plan();
+  const auto *term = plan->Get(plan->size() - 1)->op_as_EvalDimDef();
+  ASSERT_NE(term, nullptr);
+  EXPECT_TRUE(isRefusedWhenMoved(file, term, EvalDimDef::VT_TERMS, 1));
+  EXPECT_TRUE(readable(file.bytes, file.size, status)) << "nothing is left changed";
 }
 
 TEST(Reader, RefusesOtherVersions) {
