@@ -1,13 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run_smoke.sh MAKE_MODELS MAKE_CORPUS FUZZER SECONDS: a short run of the loader's fuzzer from real models.
+# run_smoke.sh MAKE_MODELS MAKE_CORPUS FUZZER FLAGS...: a short run of the loader's fuzzer from real models.
 set -eu
+make_models=$1 make_corpus=$2 fuzzer=$3
+shift 3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/models" "$work/corpus"
-"$1" "$work/models"
-for model in "$work"/models/*.bmodel; do
-  "$2" "$model" "$work/corpus/$(basename "$model")"
+mkdir "$work/models" "$work/seeds"
+"$make_models" "$work/models"
+# Listed in order: a folder's own differs from file system to file system.
+seeds=
+for name in add_relu blocked dynamic npu_add npu_mixed stages; do
+  "$make_corpus" "$work/models/$name.bmodel" "$work/seeds/$name"
+  seeds=$seeds${seeds:+,}$work/seeds/$name
 done
-"$3" -max_total_time="$4" -max_len=65536 -rss_limit_mb=2048 -artifact_prefix="${FUZZ_ARTIFACTS:-$work}/" \
-  -print_final_stats=1 -verbosity=0 "$work/corpus"
+"$fuzzer" "$@" "-seed_inputs=$seeds"
