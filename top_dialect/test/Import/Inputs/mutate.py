@@ -2,7 +2,8 @@
 """Makes models no exporter would write: mutate.py FOLDER COUNT SEED.
 
 Every operator gets operands and attributes drawn from edge cases, and good models of models.py get one
-field changed. The importer must refuse or import each of them, and never crash.
+field changed; two thirds of them are written once more with some bytes altered. The importer must refuse
+or import each of them, and never crash.
 """
 import pathlib
 import random
@@ -103,13 +104,33 @@ def changed_model(rng):
     return made
 
 
+def altered(rng, data):
+    """Some bytes are others, are left out or stand there twice."""
+    data = bytearray(data)
+    for _ in range(rng.randrange(1, 4)):
+        at, size = rng.randrange(len(data)), rng.randrange(1, 9)
+        kind = rng.randrange(4)
+        if kind == 0:
+            data[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            data[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
+        elif kind == 2 and len(data) > size:
+            del data[at:at + size]
+        else:
+            data[at:at] = data[at:at + size]
+    return bytes(data)
+
+
 def main():
     folder, count, seed = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(seed)
     for i in range(count):
         made = random_operator(rng) if rng.random() < 0.8 else changed_model(rng)
-        (folder / f"{i:05}.onnx").write_bytes(made.SerializeToString())
+        data = made.SerializeToString()
+        (folder / f"{i:05}.onnx").write_bytes(data)
+        if i % 3:
+            (folder / f"{i:05}-altered.onnx").write_bytes(altered(rng, data))
 
 
 if __name__ == "__main__":
