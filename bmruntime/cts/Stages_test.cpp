@@ -124,6 +124,58 @@ TEST(Stages, OtherInputsKeepTheirShapesIfTheyCan) {
   EXPECT_EQ(net.stage(), 0u) << "no stage has w as it was";
 }
 
+/// relu(x + w), both of them inputs, of shapes [1, N] and [1, M]; M is N where |areEqual|.
+struct SymbolicInputs : bmodel::test::AddRelu {
+  explicit SymbolicInputs(bool areEqual) : AddRelu(kernelCode(), 1024) {
+    tensor(w).role = TensorRole::Input, tensor(w).place = Place::Caller;
+    tensor(w).place_index = 0, tensor(w).offset = 0;
+    stage().inputs = {x, w};
+    for (const char *name : {"N", "M"}) {
+      auto dim = std::make_unique<DimSlotDefT>();
+      dim->name = name, dim->min = 1, dim->max = 1024;
+      stage().dims.push_back(std::move(dim));
+    }
+    tensor(x).shape = {constantDim(1), Dim(1024, 0)};
+    tensor(w).shape = {constantDim(1), Dim(1024, areEqual ? 0 : 1)};
+  }
+};
+
+std::string setShapes(Net &net, std::vector<int64_t> first, std::vector<int64_t> second) {
+  const int64_t *shapes[] = {first.data(), second.data()};
+  const uint32_t ranks[] = {uint32_t(first.size()), uint32_t(second.size())};
+  bmrt_status_t status;
+  return bmrt_context_set_input_shapes(net.get(), shapes, ranks, 2, &status) == BMRT_OK ? "" : status.message;
+}
+
+std::vector<std::vector<int64_t>> shapesOf(Net &net) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (const auto &input : net.inputs()) {
+    shapes.emplace_back(input.shape, input.shape + input.rank);
+  }
+  return shapes;
+}
+
+class AnyOrNamedStage : public testing::TestWithParam<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Stages, AnyOrNamedStage, testing::Values(BMRT_FIRST_RUNNABLE_STAGE, 0));
+
+TEST_P(AnyOrNamedStage, TakesAllShapesOrNone) {
+  SymbolicInputs test(false);
+  Net net(openWritten(test, "stages-all.bmodel"), {.stage = GetParam()});
+  const std::vector<std::vector<int64_t>> before = {{1, 8}, {1, 16}};
+  ASSERT_EQ(setShapes(net, before[0], before[1]), "");
+  EXPECT_EQ(shapesOf(net), before);
+  EXPECT_NE(setShapes(net, {1, 32}, {1, 2000}).find("'w' is 2000"), std::string::npos);
+  EXPECT_EQ(shapesOf(net), before) << "a part of what was refused was taken";
+}
+
+TEST_P(AnyOrNamedStage, TakesOneSizeForASymbol) {
+  SymbolicInputs test(true);
+  Net net(openWritten(test, "stages-symbol.bmodel"), {.stage = GetParam()});
+  ASSERT_EQ(setShapes(net, {1, 8}, {1, 8}), "");
+  EXPECT_EQ(setShapes(net, {1, 8}, {1, 16}), "dimension 1 ('N') of input 'w' is 16, that of input 'x' is 8");
+  EXPECT_EQ(shapesOf(net)[1][1], 8);
+}
+
 TEST(Stages, ChipsCanBeChosen) {
   FourStages test;
   Model model = openWritten(test, "stages-chips.bmodel");

@@ -196,26 +196,16 @@ bmrt_code_t bmrt_context_t::setInputShape(uint32_t input, const int64_t *shape, 
 }
 
 bmrt_code_t bmrt_context_t::setInputShapes(const int64_t *const *shapes, const uint32_t *ranks, bmrt_status_t *status) {
-  if (followsShapes) {
-    return enterFitting({shapes, ranks}, status);
-  }
-  for (uint32_t i = 0; i < current->inputs.size(); ++i) {
-    BMRT_RETURN_IF_ERROR(current->setInputShape(current->inputs[i], shapes[i], ranks[i], status));
-  }
-  return BMRT_OK;
+  const InputShapes all = {shapes, ranks};
+  return followsShapes ? enterFitting(all, status) : current->setInputShapes(all, status);
 }
 
 /// Takes the first stage that can run and whose inputs may have the shapes that are given.
-bmrt_code_t bmrt_context_t::enterFitting(const Shapes &shapes, bmrt_status_t *status) {
+bmrt_code_t bmrt_context_t::enterFitting(const InputShapes &shapes, bmrt_status_t *status) {
   const StageProgram *refused = nullptr;
   for (const StageProgram &program : model->getStages()) {
-    bool fits = mayEnter(program) && count(program.def->inputs()) == current->inputs.size();
-    for (uint32_t i = 0; fits && i < current->inputs.size(); ++i) {
-      const TensorDef &input = *program.def->tensors()->Get(program.def->inputs()->Get(i));
-      fits =
-          !shapes.dims[i] || checkInputShape(*program.def, input, shapes.dims[i], shapes.ranks[i], nullptr) == BMRT_OK;
-    }
-    if (!fits) {
+    if (!mayEnter(program) || count(program.def->inputs()) != current->inputs.size() ||
+        checkInputShapes(*program.def, shapes, nullptr) != BMRT_OK) {
       continue;
     }
     if (program.refusal.code != BMRT_OK) {
@@ -223,12 +213,7 @@ bmrt_code_t bmrt_context_t::enterFitting(const Shapes &shapes, bmrt_status_t *st
       continue;
     }
     BMRT_RETURN_IF_ERROR(enter(program, status));
-    for (uint32_t i = 0; i < current->inputs.size(); ++i) {
-      if (shapes.dims[i]) {
-        BMRT_RETURN_IF_ERROR(current->setInputShape(current->inputs[i], shapes.dims[i], shapes.ranks[i], status));
-      }
-    }
-    return BMRT_OK;
+    return current->setInputShapes(shapes, status);
   }
   if (refused) {
     return fail(status, refused->refusal.code, refused->refusal.file, refused->refusal.line,
@@ -238,7 +223,7 @@ bmrt_code_t bmrt_context_t::enterFitting(const Shapes &shapes, bmrt_status_t *st
 }
 
 /// Tells which shapes there are; where there is one stage only, what is wrong with the shape.
-bmrt_code_t bmrt_context_t::failFitting(const Shapes &shapes, bmrt_status_t *status) const {
+bmrt_code_t bmrt_context_t::failFitting(const InputShapes &shapes, bmrt_status_t *status) const {
   const StageDef &present = *current->program->def;
   Text given, known;
   uint32_t others = 0, left = 0;
@@ -264,10 +249,8 @@ bmrt_code_t bmrt_context_t::failFitting(const Shapes &shapes, bmrt_status_t *sta
   if (left) {
     known.add("; and %" PRIu32 " more", left);
   }
-  for (uint32_t i = 0; others == 0 && i < current->inputs.size(); ++i) {
-    if (shapes.dims[i]) {
-      BMRT_RETURN_IF_ERROR(checkInputShape(present, *current->inputs[i].def, shapes.dims[i], shapes.ranks[i], status));
-    }
+  if (others == 0) {
+    BMRT_RETURN_IF_ERROR(checkInputShapes(present, shapes, status));
   }
   return BMRT_FAIL(status, INVALID_ARGUMENT, "no stage of the net takes inputs of %s; there are %s", given.get(),
                    known.get());

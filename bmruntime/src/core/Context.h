@@ -41,15 +41,9 @@ struct bmrt_context_t {
   void *hookUser = nullptr;
 
 private:
-  /// One shape for each input; null where it is not known.
-  struct Shapes {
-    const int64_t *const *dims;
-    const uint32_t *ranks;
-  };
-
   bmrt_code_t enter(const bmrt::core::StageProgram &program, bmrt_status_t *status);
-  bmrt_code_t enterFitting(const Shapes &shapes, bmrt_status_t *status);
-  bmrt_code_t failFitting(const Shapes &shapes, bmrt_status_t *status) const;
+  bmrt_code_t enterFitting(const bmrt::core::InputShapes &shapes, bmrt_status_t *status);
+  bmrt_code_t failFitting(const bmrt::core::InputShapes &shapes, bmrt_status_t *status) const;
   bool mayEnter(const bmrt::core::StageProgram &program) const;
 
   bmrt_model_t *model = nullptr;

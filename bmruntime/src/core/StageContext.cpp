@@ -136,6 +136,39 @@ bmrt_code_t bmrt::core::checkInputShape(const StageDef &stage, const TensorDef &
   return BMRT_OK;
 }
 
+/// Whether dim |at| of |input| has the size that inputs before it give to its symbol.
+static bmrt_code_t checkSymbol(const StageDef &stage, const InputShapes &shapes, uint32_t input, uint32_t at,
+                               bmrt_status_t *status) {
+  const TensorDef &def = *stage.tensors()->Get(stage.inputs()->Get(input));
+  const int32_t slot = def.shape()->Get(at)->slot();
+  for (uint32_t i = 0; slot >= 0 && i <= input; ++i) {
+    const TensorDef &other = *stage.tensors()->Get(stage.inputs()->Get(i));
+    for (uint32_t k = 0; shapes.dims[i] && k < count(other.shape()); ++k) {
+      if (other.shape()->Get(k)->slot() == slot && shapes.dims[i][k] != shapes.dims[input][at]) {
+        return BMRT_FAIL(status, INVALID_ARGUMENT,
+                         "dimension %" PRIu32 " ('%.60s') of input '%.100s' is %" PRId64
+                         ", that of input '%.100s' is %" PRId64,
+                         at, stage.dims()->Get(uint32_t(slot))->name()->c_str(), def.name()->c_str(),
+                         shapes.dims[input][at], other.name()->c_str(), shapes.dims[i][k]);
+      }
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt::core::checkInputShapes(const StageDef &stage, const InputShapes &shapes, bmrt_status_t *status) {
+  for (uint32_t i = 0; i < count(stage.inputs()); ++i) {
+    if (shapes.dims[i]) {
+      const TensorDef &input = *stage.tensors()->Get(stage.inputs()->Get(i));
+      BMRT_RETURN_IF_ERROR(checkInputShape(stage, input, shapes.dims[i], shapes.ranks[i], status));
+      for (uint32_t k = 0; k < shapes.ranks[i]; ++k) {
+        BMRT_RETURN_IF_ERROR(checkSymbol(stage, shapes, i, k, status));
+      }
+    }
+  }
+  return BMRT_OK;
+}
+
 bmrt_code_t StageContext::setInputShape(Port &input, const int64_t *shape, uint32_t rank, bmrt_status_t *status) {
   BMRT_RETURN_IF_ERROR(checkInputShape(*stage, *input.def, shape, rank, status));
   bool changed = false;
@@ -151,6 +184,16 @@ bmrt_code_t StageContext::setInputShape(Port &input, const int64_t *shape, uint3
     if (changed && isSymbolic(*port.def)) {
       port.bound = nullptr;
       addressesCurrent = false;
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t StageContext::setInputShapes(const InputShapes &shapes, bmrt_status_t *status) {
+  BMRT_RETURN_IF_ERROR(checkInputShapes(*stage, shapes, status));
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    if (shapes.dims[i]) {
+      BMRT_RETURN_IF_ERROR(setInputShape(inputs[i], shapes.dims[i], shapes.ranks[i], status));
     }
   }
   return BMRT_OK;

@@ -21,6 +21,12 @@ struct Port {
   Buffer own;
 };
 
+/// One shape for each input; null where it is not known.
+struct InputShapes {
+  const int64_t *const *dims;
+  const uint32_t *ranks;
+};
+
 /// Plan, inputs, outputs and state of one stage. What the stages of a context share, of which one runs at a time, is
 /// the context's.
 class StageContext {
@@ -35,6 +41,8 @@ public:
   }
 
   bmrt_code_t setInputShape(Port &input, const int64_t *shape, uint32_t rank, bmrt_status_t *status);
+  /// All of those that are known, or none.
+  bmrt_code_t setInputShapes(const InputShapes &shapes, bmrt_status_t *status);
   bmrt_code_t bind(Port &port, void *data, uint64_t bytes, uint64_t expected, bmrt_status_t *status);
   bmrt_code_t ensureOwn(Port &port, bmrt_status_t *status);
   bmrt_code_t resetState();
@@ -81,6 +89,9 @@ private:
 /// Whether input |input| of |stage| takes |shape|; if not, the status says what it takes.
 bmrt_code_t checkInputShape(const bmodel::StageDef &stage, const bmodel::TensorDef &input, const int64_t *shape,
                             uint32_t rank, bmrt_status_t *status);
+
+/// The same of all inputs whose shapes are known; dims of one symbol must be equal.
+bmrt_code_t checkInputShapes(const bmodel::StageDef &stage, const InputShapes &shapes, bmrt_status_t *status);
 
 /// Bytes of a context's memory that the workspaces of |stage| take; UINT64_MAX where that is too much to count.
 uint64_t workspaceBytes(const bmodel::StageDef &stage);
