@@ -6,7 +6,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "top_dialect/IR/ModuleIO.h"
-#include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -14,7 +13,6 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace tessera::tool;
@@ -108,20 +106,6 @@ static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options,
   return importOnnx(options.onnx, importOptions, context);
 }
 
-/// Says which network the module is of. A file with weights beside it does not tell: they may have been changed.
-static void setNetwork(ModuleOp module, const Options &options) {
-  auto file = llvm::MemoryBuffer::getFile(options.onnx);
-  static constexpr StringRef kExternal("\x0a\x08location", 10);
-  if (!file || (*file)->getBuffer().contains(kExternal)) {
-    return;
-  }
-  auto [low, high] = llvm::xxh3_128bits(llvm::arrayRefFromStringRef((*file)->getBuffer()));
-  llvm::XXH128_hash_t outputs = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(options.outputs));
-  module->setAttr(kNetworkAttr,
-                  StringAttr::get(module.getContext(),
-                                  llvm::formatv("{0:x-16}{1:x-16}", high ^ outputs.high64, low ^ outputs.low64).str()));
-}
-
 static llvm::Error run(const Options &options) {
   DialectRegistry registry;
   registry.insert<func::FuncDialect, TopDialect>();
@@ -142,7 +126,6 @@ static llvm::Error run(const Options &options) {
       return error;
     }
   }
-  setNetwork(**module, options);
   {
     Step step("write", 3);
     if (llvm::Error error = writeModule(**module, options.output)) {

@@ -86,6 +86,23 @@ def test_deploy_takes_several_shapes_and_one_table(chip: str, tmp_path: Path) ->
     assert result.returncode == 1 and "is of another model" in result.stderr
 
 
+def test_weights_beside_the_file_are_of_the_network(tmp_path: Path) -> None:
+    """One table serves all shapes of it as well, and none of the same file with other weights."""
+    source = tmp_path / "n.onnx"
+    onnx.save_model(onnx.load(conv_relu(source, "N")), str(source), save_as_external_data=True, location="w.bin", size_threshold=0)
+    tops = [transform(source, f"x={n}x3x8x8", tmp_path / f"n{n}_top.mlir") for n in (1, 2)]
+    save_npz(tmp_path / "in.npz", {"x": np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)})
+    check(run_tool("run_calibration", tops[0], "--dataset", tmp_path / "in.npz", "--cali_method", "max", "-o", tmp_path / "c.json"))
+    flags = ("--quantize", "INT8", "--calibration_table", tmp_path / "c.json", "--skip_validation")
+    check(run_tool("model_deploy", "--mlir", *tops, "--chip", "x86", "--model", tmp_path / "n.bmodel", *flags))
+    weights = np.fromfile(tmp_path / "w.bin", np.float32)
+    weights[-1] += 1
+    weights.tofile(tmp_path / "w.bin")
+    other = transform(source, "x=2x3x8x8", tmp_path / "other_top.mlir")
+    result = run_tool("model_deploy", "--mlir", other, "--chip", "x86", "--model", tmp_path / "o.bmodel", *flags)
+    assert result.returncode == 1 and "is of another model" in result.stderr
+
+
 def test_transform_takes_several_shapes(tmp_path: Path) -> None:
     source = conv_relu(tmp_path / "n.onnx", "N")
     flags = ("--model_def", source, "--mlir", tmp_path / "n_top.mlir")

@@ -16,8 +16,8 @@ void nameEveryTensor(mlir::Operation *function);
 std::string hashModule(mlir::ModuleOp module);
 
 /// Module attribute: identifies the network that the module is of, whatever the shapes of its inputs are: 32 hex digits
-/// over the file that it was imported from and the outputs that were chosen. Absent where that file is not all of it.
-/// Tables that are made from one such module serve all of them.
+/// over the file that it was imported from, weights beside it and the outputs that were chosen. Absent where that is
+/// not all of it. Tables that are made from one such module serve all of them.
 inline constexpr llvm::StringLiteral kNetworkAttr = "top.network";
 /// Empty where it is absent.
 std::string networkOf(mlir::ModuleOp module);

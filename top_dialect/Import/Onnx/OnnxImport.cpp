@@ -3,8 +3,10 @@
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
 #include "top_dialect/IR/ShapeInference.h"
+#include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
+#include "top_dialect/Import/Onnx/Network.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -309,7 +311,14 @@ importModel(llvm::Expected<onnx_import::OnnxModel> model, const ImportOptions &o
     return model.takeError();
   }
   model->maxFoldBytes = options.maxFoldBytes;
-  return ModelImporter(std::move(*model), options, context).run();
+  auto module = ModelImporter(*model, options, context).run();
+  if (!module) {
+    return module;
+  }
+  if (std::string network = onnx_import::identifyNetwork(*model, options.outputs, &context); !network.empty()) {
+    (**module)->setAttr(kNetworkAttr, mlir::StringAttr::get(&context, network));
+  }
+  return module;
 }
 
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(StringRef path, const ImportOptions &options,

@@ -4,10 +4,12 @@
 
 #include "top_dialect/IR/Unsupported.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/xxhash.h"
 
 #include <climits>
 #include <queue>
@@ -131,6 +133,8 @@ llvm::Expected<OnnxModel> parseOnnxModel(StringRef bytes, StringRef path) {
   if (model.folder.empty()) {
     model.folder = ".";
   }
+  auto [low, high] = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(bytes));
+  model.hash = {low, high};
   model.proto = std::make_shared<onnx::ModelProto>();
   if (llvm::Error error = parseBytes(bytes, path, *model.proto)) {
     return error;

@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct OnnxModel {
   std::shared_ptr<onnx::ModelProto> proto;
   std::string path;
   std::string folder;              ///< where external data may lie
+  std::array<uint64_t, 2> hash{};  ///< of the file's bytes
   llvm::StringMap<int64_t> opsets; ///< by domain; "" is ai.onnx
   int64_t maxFoldBytes = 0;        ///< ImportOptions::maxFoldBytes
 
