@@ -18,11 +18,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Callable, Iterator, Sequence, TypeVar
 
 from . import __version__, interrupts
+from .background import Background, each, running
 from .errors import ExitCode, TesseraError
 from .files import lasting_folder
 from .progress import Report
@@ -73,34 +73,21 @@ def run_compile(arguments: Sequence[str], report: Report, inputs: Sequence[str |
 
 
 @contextlib.contextmanager
-def beside(job: Callable[[], T]) -> Iterator["Future[T]"]:
+def beside(job: Callable[[], T]) -> Iterator[Background[T]]:
     """The job, which runs the compiler, goes on during the block. An exception in the block ends its children."""
-    with ThreadPoolExecutor(1) as thread, _ending_all_children():
-        yield thread.submit(job)
+    with running([job], _stop_all_children) as (background,):
+        yield background
 
 
 def side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
     """What the jobs return, each of which runs the compiler; as many at once as there are cores. After an interrupt, or where one
     fails, their children have ended before this returns."""
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads, _ending_all_children():
-        futures = []
-        try:
-            futures += [threads.submit(job) for job in jobs]
-            return [future.result() for future in futures]
-        finally:
-            for future in futures:
-                future.cancel()
+    return each(lambda job: job(), jobs, _stop_all_children)
 
 
-@contextlib.contextmanager
-def _ending_all_children() -> Iterator[None]:
-    """Where the block ends by an exception."""
-    try:
-        yield
-    except BaseException:
-        for child in list(_running):
-            child.stop()
-        raise
+def _stop_all_children() -> None:
+    for child in list(_running):
+        child.stop()
 
 
 def _how_it_ended(code: int) -> str:

@@ -2,29 +2,19 @@
 """Where chunks of samples are worked on: in this process, in worker processes, or on Dask workers."""
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import multiprocessing.connection
-import os
-import threading
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Iterable, Iterator, Sequence, TypeVar
 
 from ..errors import TesseraError
 from .dataset import Sample
+from .pool import Pool
 from .worker import Candidate, Job, Result, run_chunk
 
 T, R = TypeVar("T"), TypeVar("R")
 Candidates = "Sequence[tuple[str, Sequence[Candidate]]] | None"
 OBSERVE: tuple[None] = (None,)
-
-
-def usable_cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 class Engine:
@@ -50,63 +40,20 @@ def _tasks(chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates]) -> I
     return ((chunk, part) for chunk in chunks for part in parts)
 
 
-def _begin() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-    import tessera.runtime  # noqa: F401: what takes longest to load
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
-    threading.Thread(target=watch, daemon=True).start()
-
-
-class Pool:
-    """Worker processes on this machine. They load what they need while the caller does something else."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-        # Fork would copy the threads' locks of whatever library is loaded here.
-        self.executor = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
-        for _ in range(workers):
-            self.executor.submit(int)
-
-    def close(self) -> None:
-        self.executor.shutdown(wait=True, cancel_futures=True)
-
-
 class PoolEngine(Engine):
-    """On such processes. Few chunks are under way at once, so memory does not grow with their number."""
+    """On worker processes of this machine. Few chunks are under way at once, so memory does not grow with their number."""
 
     def __init__(self, job: Job, pool: Pool) -> None:
         super().__init__(job)
-        self.workers, self._pool = pool.workers, pool.executor
+        self.workers, self._pool = pool.workers, pool
 
     def run(self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates] = OBSERVE) -> Iterator[Result]:
-        pending = set()
-        with _told_of_ended_workers():
-            for chunk, part in _tasks(chunks, parts):
-                pending.add(self._pool.submit(run_chunk, self._job, chunk, part))
-                if len(pending) >= 2 * self.workers:
-                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                    yield from (_checked(future.result()) for future in done)
-            while pending:
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                yield from (_checked(future.result()) for future in done)
+        tasks = ((self._job, chunk, part) for chunk, part in _tasks(chunks, parts))
+        for _, result in self._pool.run(run_chunk, tasks):
+            yield _checked(result)
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        with _told_of_ended_workers():
-            yield from self._pool.map(function, items)
-
-
-@contextlib.contextmanager
-def _told_of_ended_workers() -> Iterator[None]:
-    try:
-        yield
-    except BrokenProcessPool as error:
-        raise TesseraError("a worker process was ended from outside, most likely for lack of memory",
-                           hint="use fewer --workers, then --resume") from error
+        return self._pool.map(function, ((item,) for item in items))
 
 
 class DaskEngine(Engine):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Collection, Iterator, Mapping, Sequence
@@ -12,10 +11,10 @@ from typing import Callable, Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from .. import interrupts, safetensors_io
+from ..background import each
 from ..inputs import InputSpec
 from .choose import Choice
 from .dataset import Dataset, Sample, Unreadable, spread
-from .engine import usable_cores
 from .products import Product, Statistics, bytes_of
 from .rounding import Rounded, may_round, round_alone, round_weights
 from .table import Table
@@ -57,32 +56,31 @@ def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, product
                         and (p.name in second or any("bias_correction" in way for way in ways) and not alone)])
     worker, done = Worker(job), 0
     result: list[dict[str, Rounded]] = [{} for _ in ways]
-    with ThreadPoolExecutor(usable_cores()) as threads:  # what takes long holds no interpreter lock
-        for batch in batches:
-            statistics = {product.name: Statistics(product, product.name in second) for product in batch}
-            for sample in samples():
-                try:
-                    worker.run(sample.load(job.specs))
-                except Unreadable:
-                    continue
+    for batch in batches:
+        statistics = {product.name: Statistics(product, product.name in second) for product in batch}
+        for sample in samples():
+            try:
+                worker.run(sample.load(job.specs))
+            except Unreadable:
+                continue
 
-                def add(product: Product) -> None:
-                    source = source_of[product.input]
-                    x = worker.array(source).reshape(shape_of[product.input])
-                    statistics[product.name].add(x, sample.number, None if alone else choices[source].candidate())
-                list(threads.map(add, batch))
-                done += 1
-                progress(done, (count + 1) * len(batches))
-            clean = [product for product in batch if statistics[product.name].is_finite]  # others are rounded by themselves
-
-            def choose(product: Product) -> list[Rounded]:
-                mine = statistics[product.name]
-                return [round_alone(product, mine, precision == "W4") if alone else round_weights(product, mine, way) for way in ways]
-            for product, found in zip(clean, threads.map(choose, clean)):
-                for way, weights, rounded in zip(ways, result, found):
-                    if product.name in second or "bias_correction" in way:
-                        weights[product.name] = rounded
+            def add(product: Product) -> None:
+                source = source_of[product.input]
+                x = worker.array(source).reshape(shape_of[product.input])
+                statistics[product.name].add(x, sample.number, None if alone else choices[source].candidate())
+            each(add, batch)  # what takes long holds no interpreter lock
             done += 1
+            progress(done, (count + 1) * len(batches))
+        clean = [product for product in batch if statistics[product.name].is_finite]  # others are rounded by themselves
+
+        def choose(product: Product) -> list[Rounded]:
+            mine = statistics[product.name]
+            return [round_alone(product, mine, precision == "W4") if alone else round_weights(product, mine, way) for way in ways]
+        for product, found in zip(clean, each(choose, clean)):
+            for way, weights, rounded in zip(ways, result, found):
+                if product.name in second or "bias_correction" in way:
+                    weights[product.name] = rounded
+        done += 1
     return result
 
 

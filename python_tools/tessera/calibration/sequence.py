@@ -7,15 +7,14 @@ makes of its own (with second moments H of the rounded model's inputs x' and C =
 from __future__ import annotations
 
 import contextlib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from .. import safetensors_io
+from ..background import each
 from .dataset import Sample, Unreadable
-from .engine import usable_cores
 from .observed import Observed
 from .output_error import relative
 from .products import Lack, Product, Statistics, bytes_of
@@ -54,20 +53,19 @@ def round_in_order(job: Job, observed: Observed, samples: Callable[[], Iterator[
     read NaN or infinity on the samples."""
     exact, found, weights = Worker(job), {}, {}
     stages = stages_of(products)
-    with ThreadPoolExecutor(usable_cores()) as threads:
-        for number, stage in enumerate(stages):
-            current = _with_weights(job, observed, weights) if weights else exact
-            statistics = _observe(exact, current, job, observed, samples, stage, threads)
+    for number, stage in enumerate(stages):
+        current = _with_weights(job, observed, weights) if weights else exact
+        statistics = _observe(exact, current, job, observed, samples, stage)
 
-            def choose(product: Product) -> Rounded | None:
-                mine, lack = statistics[product.name]
-                if not mine.is_finite or not lack.is_finite:
-                    return None
-                return round_alone(product, mine, four_bits=True, lack=lack if current is not exact else None)
-            for product, rounded in zip(stage, threads.map(choose, stage)):
-                if rounded:
-                    found[product.name], weights[product.name] = rounded, product.restored(rounded.integers, rounded.scales)
-            progress(number + 1, len(stages) + 1)
+        def choose(product: Product) -> Rounded | None:
+            mine, lack = statistics[product.name]
+            if not mine.is_finite or not lack.is_finite:
+                return None
+            return round_alone(product, mine, four_bits=True, lack=lack if current is not exact else None)
+        for product, rounded in zip(stage, each(choose, stage)):
+            if rounded:
+                found[product.name], weights[product.name] = rounded, product.restored(rounded.integers, rounded.scales)
+        progress(number + 1, len(stages) + 1)
     return found
 
 
@@ -80,7 +78,7 @@ def _with_weights(job: Job, observed: Observed, weights: Mapping[str, np.ndarray
 
 
 def _observe(exact: Worker, current: Worker, job: Job, observed: Observed, samples: Callable[[], Iterator[Sample]],
-             stage: Sequence[Product], threads: ThreadPoolExecutor) -> dict[str, tuple[Statistics, Lack]]:
+             stage: Sequence[Product]) -> dict[str, tuple[Statistics, Lack]]:
     """What the ops read in the model so far, and how it differs from what they should."""
     statistics = {product.name: (Statistics(product), Lack(product)) for product in stage}
     for sample in samples():
@@ -99,7 +97,7 @@ def _observe(exact: Worker, current: Worker, job: Job, observed: Observed, sampl
             mine.add(x, sample.number, None)
             if current is not exact:
                 lack.add(x, wanted, sample.number)
-        list(threads.map(add, stage))
+        each(add, stage)
     return statistics
 
 

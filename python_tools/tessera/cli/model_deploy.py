@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Iterator, Mapping, Sequence
 import numpy as np
 
 from .. import bmodel, compare, inputs, npu_perf, partition, stages, top_model
+from ..background import Background
 from ..calibration import table as tables
 from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
@@ -240,7 +240,7 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
             report.warn(text)
 
 
-Reference = tuple[dict[str, np.ndarray], "Future[dict[str, np.ndarray]]"]
+Reference = tuple[dict[str, np.ndarray], Background[dict[str, np.ndarray]]]
 
 
 @contextlib.contextmanager
@@ -346,7 +346,7 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
 
 @contextlib.contextmanager
 def _own_errors_meanwhile(context: Context, model: TopModel, arrays: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray],
-                          ) -> "Iterator[Future[dict[str, np.ndarray]] | None]":
+                          ) -> Iterator[Background[dict[str, np.ndarray]] | None]:
     """What each op of a quantised model makes of operands as they are in the reference, evaluated while the block goes on."""
     args = context.args
     if args.quantize == "F32":

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Sequence
 
 import numpy as np
 
 from .. import compare, inputs, onnx_runner, preprocess, top_model
+from ..background import running
 from ..errors import TesseraError, usage_error
 from ..files import require_writable_folder, save_npz
 from ..preprocess import is_picture
@@ -149,8 +150,8 @@ def _check(context: Context, model: TopModel, name: str, tolerance: compare.Tole
         if input_file is None or not input_file.endswith(".npz"):
             input_file = str(model.path.with_name(f"{name}_in_f32.npz"))
             save_npz(input_file, arrays)
-    with ThreadPoolExecutor(1) as meanwhile:  # onnxruntime takes its time to load
-        framework = meanwhile.submit(onnx_runner.OnnxModel, args.model_def, every_tensor=True, optimise=False)
+    load = partial(onnx_runner.OnnxModel, args.model_def, every_tensor=True, optimise=False)
+    with running([load]) as (framework,):  # onnxruntime takes its time to load
         with report.step("Top reference") as step:
             got = top_model.evaluate(model, arrays, report, every_tensor=True)
             step.note = f"{len(got)} tensors"

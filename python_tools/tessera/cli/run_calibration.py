@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Sequence
 
 from .. import top_model
+from ..background import usable_cores
 from ..calibration import table as tables
 from ..calibration import equalization, tpu_mlir_table, weights
 from ..calibration.choose import Choice, candidates_for, measure
 from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
 from ..calibration.distribution import Distribution
-from ..calibration.engine import DaskEngine, Engine, Pool, PoolEngine, usable_cores
+from ..calibration.engine import DaskEngine, Engine, PoolEngine
 from ..calibration.learn import save as save_table
 from ..calibration.observed import Observed
+from ..calibration.pool import Pool
 from ..calibration.rounding import Rounded
 from ..calibration.thresholds import METHODS
 from ..errors import TesseraError

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads and worker processes beside the main thread: order, failures, and that neither interrupts nor lost workers lock them up."""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tessera.background import each, running
+from tessera.calibration.pool import Pool
+from tessera.errors import TesseraError
+
+# Runs USE in copies of the process, each interrupted at another step (a call or return of the main thread) of it.
+INTERRUPTED_EVERYWHERE = r"""
+import faulthandler, os, signal, sys, time
+from tessera import interrupts
+from tessera.background import each, running
+from tessera.calibration.pool import Pool
+
+def use():
+{use}
+
+def run(at):
+    steps = 0
+    def step(frame, event, argument):
+        nonlocal steps
+        steps += 1
+        if steps == at:
+            os.kill(os.getpid(), signal.SIGINT)
+    faulthandler.dump_traceback_later(20, exit=True)
+    with interrupts.caught():
+        try:
+            with interrupts.raised():
+                sys.setprofile(step)
+                use()
+                sys.setprofile(None)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.setprofile(None)
+    return steps
+
+def copy(at, answer):
+    child = os.fork()
+    if child == 0:
+        os.write(answer, b"%d\n" % run(at))
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ours, theirs = os.pipe()
+    assert copy(0, theirs) == 0
+    steps, stride = int(os.read(ours, 100)), {stride}
+    for at in range(1, steps, stride):
+        if copy(at, theirs) != 0:
+            sys.exit(f"hangs when interrupted at step {{at}} of {{steps}}")
+    print(steps // stride)
+"""
+THREADS = """
+    assert each(lambda x: time.sleep(0.002) or x, range(3)) == [0, 1, 2]
+    with running([lambda: time.sleep(0.002) or 7]) as (one,):
+        assert one.result() == 7
+"""
+PROCESSES = """
+    pool = Pool(2)
+    try:
+        assert list(pool.map(abs, ((-i,) for i in range(4)))) == [0, 1, 2, 3]
+    finally:
+        pool.close()
+"""
+
+
+@pytest.mark.parametrize("use, stride", [(THREADS, 1), (PROCESSES, 97)], ids=["threads", "processes"])
+def test_no_interrupt_locks_up(use: str, stride: int) -> None:
+    end = subprocess.run([sys.executable, "-c", INTERRUPTED_EVERYWHERE.format(use=use, stride=stride)], capture_output=True, text=True)
+    assert end.returncode == 0, end.stdout + end.stderr
+    assert int(end.stdout.split()[-1]) > 10, "hardly a step was interrupted: the test tested nothing"
+
+
+def test_each_keeps_the_order_and_begins_nothing_after_a_failure() -> None:
+    assert each(lambda x: time.sleep(0.01 * (3 - x)) or x, range(3)) == [0, 1, 2]
+    begun, stopped = [], threading.Event()
+
+    def fail(index: int) -> None:
+        begun.append(index)
+        if index == 0:
+            raise ValueError("bad")
+        assert stopped.wait(20), "nobody stopped it"
+    with pytest.raises(ValueError, match="bad"):
+        each(fail, range(100), stopped.set)
+    assert len(begun) <= len(os.sched_getaffinity(0)) + 1
+
+
+def test_a_failing_block_stops_the_jobs_and_waits_for_them() -> None:
+    stopped, ended = threading.Event(), []
+    with pytest.raises(ValueError):
+        with running([lambda: stopped.wait(20) and ended.append(1)], stopped.set):
+            raise ValueError
+    assert ended == [1]
+
+
+def _kill_after(pid: int, seconds: float) -> None:
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGKILL)
+
+
+def _answer(size: int, dies: bool) -> bytes:
+    if dies:  # while the answer, more than a pipe holds, is on its way
+        threading.Thread(target=_kill_after, args=(os.getpid(), 0.2), daemon=True).start()
+        time.sleep(0.15)
+    return bytes(size)
+
+
+@pytest.fixture
+def pool():
+    pool = Pool(2)
+    yield pool
+    pool.close()
+
+
+def test_answers_come_in_order_whoever_has_them_first(pool: Pool) -> None:
+    assert list(pool.map(_answer, ((size, False) for size in (1 << 22, 3, 1 << 20, 0, 5)))) == [
+        bytes(size) for size in (1 << 22, 3, 1 << 20, 0, 5)]
+    assert list(pool.map(abs, ((-i,) for i in range(3)))) == [0, 1, 2], "a second run on the same workers"
+
+
+def test_what_fails_in_a_worker_is_raised_here(pool: Pool) -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(pool.run(divmod, [(1, 1), (1, 0)]))
+
+
+@pytest.mark.parametrize("size", [0, 1 << 26])
+def test_a_killed_worker_is_told_of(pool: Pool, size: int) -> None:
+    """Also one killed in the middle of its answer, and where further tasks, too large for a pipe, wait for it."""
+    begin = time.monotonic()
+    task = bytes(1 << 22)
+    with pytest.raises(TesseraError, match="ended from outside"):
+        list(pool.run(_take, [(task, size, True), *[(task, size, False)] * 50]))
+    assert time.monotonic() - begin < 20
+
+
+def _take(task: bytes, size: int, dies: bool) -> int:
+    if dies and size == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return len(_answer(size, dies))
+
+
+def test_workers_end_with_the_parent() -> None:
+    """Killed, it cannot tell them."""
+    script = "from tessera.calibration.pool import Pool; import os, sys\nif __name__ == '__main__':\n" \
+             "    pool = Pool(2); pids = list(pool.map(eval, [('__import__(\"os\").getpid()',)] * 6))\n" \
+             "    print(*set(pids), flush=True); os.kill(os.getpid(), 9)"
+    end = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    deadline = time.monotonic() + 20
+    pids = [int(word) for word in end.stdout.split()]
+    assert pids, end.stderr
+    while any(os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read().split()[2] for pid in pids):
+        assert time.monotonic() < deadline, "a worker outlives its parent"
+        time.sleep(0.05)
