@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Callable
 
 import pytest
+
+# A job that a shell starts in the background ignores Ctrl-C, and so would all commands that tests run.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
 
@@ -17,7 +21,7 @@ def run_tool(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """run_tool("npz_tool", "dump", file): runs a command of build/bin in an own empty folder."""
     def run(name: str, *arguments: object, cwd: Path = tmp_path, **more: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run([str(BUILD / "bin" / name), *map(str, arguments)], cwd=cwd, text=True,
-                              capture_output=True, timeout=300, **more)  # type: ignore[call-overload]
+                              capture_output=True, timeout=600, **more)  # type: ignore[call-overload]
     return run
 
 

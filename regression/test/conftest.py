@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from case_file import Case, DataMissing, data_path  # noqa: E402
+
+# A job that a shell starts in the background ignores Ctrl-C, and so would all commands that tests run.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -92,7 +92,7 @@ def test_missing_and_folder(tmp_path: Path) -> None:
 
 def import_only(onnx: Path, output: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([BUILD / "bin" / "tessera-compile", "import", "--onnx", onnx, "--output", output],
-                          capture_output=True, timeout=60)
+                          capture_output=True, timeout=600)
 
 
 def test_truncated_onnx(tmp_path: Path) -> None:

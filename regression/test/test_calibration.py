@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Iterator
 
@@ -149,28 +149,30 @@ def test_resume_over_other_samples_is_refused(top: Path, tmp_path: Path) -> None
 
 
 @pytest.fixture
-def dask_address() -> Iterator[str]:
+def dask_address(tmp_path: Path) -> Iterator[str]:
     """A scheduler with two workers on the loopback."""
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    address = f"tcp://127.0.0.1:{port}"
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
-    common = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    started = [subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port),
-                                 "--no-dashboard"], **common)]
-    started += [subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard",
-                                  "--no-nanny"], **common) for _ in range(2)]
+    common = {"env": environment, "cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    # The system chooses the port: one that was free a moment ago may be another test's by now.
+    told = tmp_path / "scheduler.json"
+    started = [subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
+                                 "--no-dashboard", "--scheduler-file", told], **common)]
     try:
         from distributed import Client
-        with Client(address, timeout=60, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=60)
+        while not told.exists() or not told.read_text().endswith("}"):
+            assert started[0].poll() is None, "the scheduler ended"
+            time.sleep(0.1)
+        address = json.loads(told.read_text())["address"]
+        started += [subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard",
+                                      "--no-nanny"], **common) for _ in range(2)]
+        with Client(address, timeout=300, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=300)
         yield address
     finally:
         for process in reversed(started):
-            process.terminate()
-            process.wait(30)
+            process.kill()
+            process.wait()
 
 
 def test_dask_gives_the_same_table(top: Path, pictures: Path, tmp_path: Path, dask_address: str) -> None:

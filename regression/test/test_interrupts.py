@@ -62,12 +62,15 @@ def test_interrupt_leaves_nothing_half_written(tmp_path: Path, number: int) -> N
     for fraction in (0.15, 0.35, 0.55, 0.7, 0.8, 0.9, 0.97):
         for name in complete:
             (tmp_path / name).unlink(missing_ok=True)
+        begin = time.monotonic()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
             time.sleep(whole * fraction)
             child.send_signal(number)
-            text = child.communicate(timeout=60)[1]
+            text = child.communicate(timeout=600)[1]
         assert child.returncode in (0, 130, -number), text
         assert "Traceback" not in text, text
+        if child.returncode == 0:  # the machine may have become less busy
+            whole = min(whole, time.monotonic() - begin)
         interrupted += child.returncode != 0
         assert outputs_of(tmp_path) in ([], complete)
     assert interrupted > 0, "no run was interrupted: the test tested nothing"

@@ -113,20 +113,32 @@ def test_calibration_samples_as_scored_ones_are_told(folder: Path, tmp_path: Pat
     assert "were calibrated with" not in check(search(folder, tmp_path / "n.bmodel", "--target", "cos>=0.5", "--data", "scored.npz"))
 
 
+# Waits for an interrupt once a few measurements are kept; not where `go` exists.
+STOPPING = """
+from pathlib import Path
+import time
+FOLDER = Path({folder!r})
+def stop():
+    partial = FOLDER / "r8_qtable.json.partial"
+    if partial.exists() and len(partial.read_text().splitlines()) > 4 and not (FOLDER / "go").exists():
+        (FOLDER / "reached").touch()
+        time.sleep(600)
+"""
+
+
 def test_an_interrupt_loses_nothing(folder: Path, tmp_path: Path) -> None:
-    slow = SCORER.replace("    arrays =", "    import time; time.sleep(0.3)\n    arrays =")
-    (tmp_path / "slow.py").write_text(slow)
+    (tmp_path / "slow.py").write_text(STOPPING.format(folder=str(tmp_path)) + SCORER.replace("    arrays =", "    stop()\n    arrays ="))
     flags = ("--target", "drop<=0", "--scorer", tmp_path / "slow.py", "--data", "labelled.npz")
     process = subprocess.Popen([str(BUILD / "bin" / "model_deploy"), *map(str, arguments(tmp_path / "m.bmodel", *flags))], cwd=folder,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     partial = tmp_path / "r8_qtable.json.partial"
-    for _ in range(600):
+    while not (tmp_path / "reached").exists():
+        assert process.poll() is None, "the search ended before the scorer waited"
         time.sleep(0.1)
-        if partial.exists() and len(partial.read_text().splitlines()) > 4:
-            break
     os.kill(process.pid, signal.SIGINT)
-    assert process.wait(30) == 130 and process.stderr and "interrupted" in process.stderr.read()
+    assert process.wait(300) == 130 and process.stderr and "interrupted" in process.stderr.read()
     kept = len(partial.read_text().splitlines()) - 1
+    (tmp_path / "go").touch()
     result = search(folder, tmp_path / "m.bmodel", *flags, "--json")
     assert json.loads(result.stdout)["search"]["resumed"] >= kept >= 4 and not partial.exists()
 

@@ -54,7 +54,7 @@ def test_console_scripts(python: str, wheel: Path, tmp_path: Path) -> None:
 
     def run(name: str, *arguments: object) -> str:
         return check(subprocess.run([bin_folder / name, *map(str, arguments)], cwd=tmp_path, env=clean, text=True,
-                                    capture_output=True, timeout=300))
+                                    capture_output=True, timeout=600))
 
     run("model_transform", "--model_name", "m", "--model_def", MNIST / "mnist-8.onnx", "--mlir", "m_top.mlir", "--not_inference")
     run("model_deploy", "--mlir", "m_top.mlir", "--chip", "x86", "--quantize", "F32", "--model", "m.bmodel")
