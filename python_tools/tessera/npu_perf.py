@@ -13,6 +13,7 @@ from .errors import ExitCode, TesseraError
 from .progress import Report
 
 LAYERS_SHOWN = 8
+REPORT_VERSION = 1  # bmodel/npu/report.h: kReportVersion
 FILES = ("report.json", "layers.csv", "trace.json", "local.svg", "ddr.svg")
 
 
@@ -31,7 +32,11 @@ def measure(model: str | Path, chip_set: Sequence[str] = (), folder: str | None 
         except OSError as error:
             raise TesseraError(f"--report {folder}: {error.strerror}") from error
         command += ["--report", folder]
-    return json.loads(_run(model, *command))
+    told = json.loads(_run(model, *command))
+    if told.get("report_version") != REPORT_VERSION:
+        raise TesseraError(f"{find_program('npu-perf')} writes reports of version {told.get('report_version', 0)}, these tools read version "
+                           f"{REPORT_VERSION}: they are of two builds", hint="build all of it with ./dev build, or install the wheel again")
+    return told
 
 
 def commands(model: str | Path, stage: int) -> list[str]:

@@ -14,6 +14,8 @@ from case_file import all_cases
 from conftest import Builder, check, run_tool
 from test_npu import calibrated
 
+from tessera import npu_perf
+from tessera.errors import TesseraError
 from tessera.npu_perf import beyond
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +49,28 @@ def test_the_parts_add_up(deployed: tuple[Path, dict, str]) -> None:
     roofline = report["roofline"]
     assert roofline["ratio"] == pytest.approx(report["cycles"] / max(roofline["compute_cycles"], roofline["ddr_cycles"]), abs=1e-3) and roofline["ratio"] > 1
     assert sum(roofline[part] for part in ("dense_cycles", "depthwise_cycles", "vector_cycles")) == pytest.approx(roofline["compute_cycles"], abs=0.01)
+
+
+NAMES = """bound_cycles chip compute cycles ddr_bytes ddr_lower_bound_bytes ddr_moved_bytes dma layers local_memory mac_utilisation
+    microseconds products report_version roofline runs_per_second time_cycles workspace roofline.compute_cycles roofline.ddr_cycles
+    roofline.dense_cycles roofline.depthwise_cycles roofline.ratio roofline.vector_cycles local_memory.bytes_per_lane
+    local_memory.peak_bytes local_memory.top_bytes"""
+
+
+def test_the_names_are_those_of_the_version(deployed: tuple[Path, dict, str]) -> None:
+    """Raise kReportVersion and REPORT_VERSION where a name goes: else an older npu-perf would not be noticed."""
+    report = deployed[1]["perf"]
+    names = {*report, *(f"{part}.{name}" for part in ("roofline", "local_memory") for name in report[part])}
+    assert (report["report_version"], names) == (1, set(NAMES.split()))
+
+
+def test_a_tool_of_another_build_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old = tmp_path / "npu-perf"
+    old.write_text('#!/bin/sh\necho \'{"chip": "npu-edge", "cycles": 1}\'\n')
+    old.chmod(0o755)
+    monkeypatch.setattr(npu_perf, "find_program", lambda name: str(old))
+    with pytest.raises(TesseraError, match="npu-perf writes reports of version 0, these tools read version 1: they are of two builds"):
+        npu_perf.measure("m.bmodel")
 
 
 def test_what_is_beyond_the_roofline_adds_up() -> None:

@@ -199,7 +199,8 @@ void append(Report &report, const Report &next, uint32_t layer) {
 
 std::string reportJson(const Report &report, const Chip &chip, const std::vector<std::string> &names,
                        const MemoryReport *memory, const Roofline *roofline, const HostShare *host) {
-  Json made = {{"chip", chip.name},
+  Json made = {{"report_version", kReportVersion},
+               {"chip", chip.name},
                {"cycles", rounded(report.cycles)},
                {"microseconds", rounded(chip.secondsOf(report.cycles) * 1e6)}};
   made["runs_per_second"] = report.cycles > 0 ? rounded(1 / chip.secondsOf(report.cycles)) : 0;

@@ -51,6 +51,10 @@ Report reportOf(const Descriptor *commands, const Cost *costs, const Span *spans
 /// Puts the report on a stream that runs behind those of |report|; its layers get numbers from |layer| on.
 void append(Report &report, const Report &next, uint32_t layer);
 
+/// Of the names in reportJson. Raised when one goes or means something else; the Python tools read this one only
+/// (REPORT_VERSION in tessera/npu_perf.py).
+inline constexpr int kReportVersion = 1;
+
 /// What no schedule can be faster than, in cycles.
 struct Roofline {
   double compute = 0; ///< every command at its unit's peak rate for its class (dense, depthwise, vector), all summed
