@@ -8,7 +8,6 @@ change nothing in other threads, where Python raises no interrupts, nor under ha
 """
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -16,6 +15,8 @@ import threading
 _holds = 0    # of `held()` blocks that the main thread is in
 _pending = 0  # the signal that waits; 0 is none
 _seen = False
+_hooks = 0    # of calls of `_unraisable` that the main thread is in
+_AGAIN = 0.01  # seconds
 
 
 def seen() -> bool:
@@ -30,9 +31,12 @@ def _on_main_thread() -> bool:
 def _receive(number: int, frame: object) -> None:
     global _pending, _seen
     _seen = True
-    if not _holds:
+    if _hooks:  # what is raised in there is lost as well
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+    elif _holds:
+        _pending = number
+    else:
         raise KeyboardInterrupt
-    _pending = number
 
 
 def _raise_pending() -> None:
@@ -86,7 +90,7 @@ class caught:
         _holds += 1
         _seen = False
         self._old = {}
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):  # the last one is how _unraisable sends one again
             if number == signal.SIGTERM or signal.getsignal(number) is signal.SIG_DFL:
                 self._old[number] = signal.signal(number, _receive)
         self._hook, sys.unraisablehook = sys.unraisablehook, _unraisable
@@ -94,6 +98,8 @@ class caught:
     def __exit__(self, *exception: object) -> None:
         global _holds, _pending
         sys.unraisablehook = self._hook
+        if signal.SIGALRM in self._old:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._old.items():
             signal.signal(number, handler)
         _holds -= 1
@@ -101,11 +107,13 @@ class caught:
 
 
 def _unraisable(fault: sys.UnraisableHookArgs) -> None:
-    """An interrupt that met a finaliser or a weak reference's callback would be lost there: it is sent again."""
-    if fault.exc_type is KeyboardInterrupt:
-        # A moment later: what is raised in here is lost as well.
-        again = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
-        again.daemon = True
-        again.start()
-    else:
-        sys.__unraisablehook__(fault)
+    """An interrupt that met a finaliser or a weak reference's callback would be lost there: it comes again a moment later."""
+    global _hooks
+    _hooks += 1
+    try:
+        if fault.exc_type is KeyboardInterrupt:
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        else:
+            sys.__unraisablehook__(fault)
+    finally:
+        _hooks -= 1
