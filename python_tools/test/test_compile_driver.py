@@ -78,9 +78,11 @@ def test_interrupt_ends_the_child(tmp_path: Path) -> None:
     fake = tmp_path / "fake-compile"
     fake.write_text("#!/bin/sh\necho $$ > pid\nexec sleep 600\n")
     fake.chmod(0o755)
-    code = ("import tessera.compile_driver as d, tessera.progress as p, io\n"
+    code = ("import tessera.compile_driver as d, tessera.interrupts as i, tessera.progress as p, io, signal\n"
             f"d.find_program = lambda name: {str(fake)!r}\n"
-            "try:\n    d.run_compile(['x'], p.Report(1, io.StringIO()))\nexcept KeyboardInterrupt:\n    raise SystemExit(130)\n")
+            "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"  # as tessera.cli has it: then interrupts wait while a child is started
+            "with i.caught():\n    try:\n        with i.raised():\n            d.run_compile(['x'], p.Report(1, io.StringIO()))\n"
+            "    except KeyboardInterrupt:\n        raise SystemExit(130)\n")
     with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as tool:
         deadline = time.monotonic() + 300
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
