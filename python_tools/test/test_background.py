@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
+from multiprocessing.connection import Connection
 
 import pytest
 
@@ -32,7 +34,7 @@ def run(at):
         steps += 1
         if steps == at:
             os.kill(os.getpid(), signal.SIGINT)
-    faulthandler.dump_traceback_later(20, exit=True)
+    faulthandler.dump_traceback_later(300, exit=True)
     with interrupts.caught():
         try:
             with interrupts.raised():
@@ -91,7 +93,7 @@ def test_each_keeps_the_order_and_begins_nothing_after_a_failure() -> None:
         begun.append(index)
         if index == 0:
             raise ValueError("bad")
-        assert stopped.wait(20), "nobody stopped it"
+        assert stopped.wait(300), "nobody stopped it"
     with pytest.raises(ValueError, match="bad"):
         each(fail, range(100), stopped.set)
     assert len(begun) <= len(os.sched_getaffinity(0)) + 1
@@ -100,20 +102,12 @@ def test_each_keeps_the_order_and_begins_nothing_after_a_failure() -> None:
 def test_a_failing_block_stops_the_jobs_and_waits_for_them() -> None:
     stopped, ended = threading.Event(), []
     with pytest.raises(ValueError):
-        with running([lambda: stopped.wait(20) and ended.append(1)], stopped.set):
+        with running([lambda: stopped.wait(300) and ended.append(1)], stopped.set):
             raise ValueError
     assert ended == [1]
 
 
-def _kill_after(pid: int, seconds: float) -> None:
-    time.sleep(seconds)
-    os.kill(pid, signal.SIGKILL)
-
-
-def _answer(size: int, dies: bool) -> bytes:
-    if dies:  # while the answer, more than a pipe holds, is on its way
-        threading.Thread(target=_kill_after, args=(os.getpid(), 0.2), daemon=True).start()
-        time.sleep(0.15)
+def _answer(size: int) -> bytes:
     return bytes(size)
 
 
@@ -125,7 +119,7 @@ def pool():
 
 
 def test_answers_come_in_order_whoever_has_them_first(pool: Pool) -> None:
-    assert list(pool.map(_answer, ((size, False) for size in (1 << 22, 3, 1 << 20, 0, 5)))) == [
+    assert list(pool.map(_answer, ((size,) for size in (1 << 22, 3, 1 << 20, 0, 5)))) == [
         bytes(size) for size in (1 << 22, 3, 1 << 20, 0, 5)]
     assert list(pool.map(abs, ((-i,) for i in range(3)))) == [0, 1, 2], "a second run on the same workers"
 
@@ -135,20 +129,24 @@ def test_what_fails_in_a_worker_is_raised_here(pool: Pool) -> None:
         list(pool.run(divmod, [(1, 1), (1, 0)]))
 
 
-@pytest.mark.parametrize("size", [0, 1 << 26])
-def test_a_killed_worker_is_told_of(pool: Pool, size: int) -> None:
-    """Also one killed in the middle of its answer, and where further tasks, too large for a pipe, wait for it."""
-    begin = time.monotonic()
+def _die(task: bytes, when: str) -> int:
+    """The worker is gone at once, or when it has sent a part of its answer."""
+    def send_a_part(pipe: Connection, answer: memoryview) -> None:
+        os.write(pipe.fileno(), struct.pack("!i", 1 << 26) + bytes(1000))
+        os.kill(os.getpid(), signal.SIGKILL)
+    if when == "at once":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if when == "within its answer":
+        Connection._send_bytes = send_a_part  # type: ignore[attr-defined]
+    return len(task)
+
+
+@pytest.mark.parametrize("when", ["at once", "within its answer"])
+def test_a_killed_worker_is_told_of(pool: Pool, when: str) -> None:
+    """Also where further tasks, too large for a pipe, wait for it."""
     task = bytes(1 << 22)
     with pytest.raises(TesseraError, match="ended from outside"):
-        list(pool.run(_take, [(task, size, True), *[(task, size, False)] * 50]))
-    assert time.monotonic() - begin < 20
-
-
-def _take(task: bytes, size: int, dies: bool) -> int:
-    if dies and size == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return len(_answer(size, dies))
+        list(pool.run(_die, [(task, when), *[(task, "never")] * 50]))
 
 
 def test_workers_end_with_the_parent() -> None:
@@ -157,7 +155,7 @@ def test_workers_end_with_the_parent() -> None:
              "    pool = Pool(2); pids = list(pool.map(eval, [('__import__(\"os\").getpid()',)] * 6))\n" \
              "    print(*set(pids), flush=True); os.kill(os.getpid(), 9)"
     end = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     pids = [int(word) for word in end.stdout.split()]
     assert pids, end.stderr
     while any(os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read().split()[2] for pid in pids):

@@ -8,6 +8,7 @@ for a queue that nobody reads any more, for a lock that an interrupt left behind
 """
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 import traceback
@@ -38,6 +39,16 @@ def _serve(tasks: Connection) -> None:
         pass
 
 
+@contextlib.contextmanager
+def _told_of_its_end() -> Iterator[None]:
+    """Of a worker: within an answer the end of a pipe is a plain OSError."""
+    try:
+        yield
+    except (EOFError, OSError) as error:
+        raise TesseraError("a worker process was ended from outside, most likely for lack of memory",
+                           hint="use fewer --workers, then --resume") from error
+
+
 class Pool:
     """They load what they need while the caller does something else. After a failed run it can only be closed."""
 
@@ -61,24 +72,22 @@ class Pool:
         left = enumerate(tasks)
         under_way: dict[Connection, int] = {}
         free, upcoming = list(self._processes), next(left, None)
-        try:
-            while upcoming or under_way:
-                while free and upcoming:
-                    number, arguments = upcoming
-                    pipe = free.pop()
+        while upcoming or under_way:
+            while free and upcoming:
+                number, arguments = upcoming
+                pipe = free.pop()
+                with _told_of_its_end():
                     pipe.send((function, arguments))
-                    under_way[pipe] = number
-                    upcoming = next(left, None)
-                for pipe in wait(list(under_way)):
+                under_way[pipe] = number
+                upcoming = next(left, None)
+            for pipe in wait(list(under_way)):
+                with _told_of_its_end():
                     succeeded, answer = pipe.recv()
-                    number = under_way.pop(pipe)
-                    free.append(pipe)
-                    if not succeeded:
-                        raise answer
-                    yield number, answer
-        except (EOFError, ConnectionError) as error:
-            raise TesseraError("a worker process was ended from outside, most likely for lack of memory",
-                               hint="use fewer --workers, then --resume") from error
+                number = under_way.pop(pipe)
+                free.append(pipe)
+                if not succeeded:
+                    raise answer
+                yield number, answer
 
     def map(self, function: Callable[..., R], tasks: Iterable[tuple]) -> Iterator[R]:
         """The same in the tasks' order."""
