@@ -149,6 +149,25 @@ def test_a_killed_worker_is_told_of(pool: Pool, when: str) -> None:
         list(pool.run(_die, [(task, when), *[(task, "never")] * 50]))
 
 
+def test_what_looks_like_a_lost_worker_is_not_taken_for_one(pool: Pool) -> None:
+    """A truncated file of samples raises EOFError, for instance."""
+    with pytest.raises(EOFError):
+        list(pool.run(_meet_the_end_of_a_file, [()]))
+
+
+def _meet_the_end_of_a_file() -> None:
+    raise EOFError
+
+
+def test_a_terminal_interrupts_the_parent_alone(pool: Pool) -> None:
+    """Workers, which it would hit while they load, would print stack traces."""
+    assert set(pool.map(_blocks_sigint, [()] * 4)) == {True} and not _blocks_sigint()
+
+
+def _blocks_sigint() -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
 def test_workers_end_with_the_parent() -> None:
     """Killed, it cannot tell them."""
     script = "from tessera.calibration.pool import Pool; import os, sys\nif __name__ == '__main__':\n" \

@@ -12,6 +12,7 @@ import contextlib
 import multiprocessing
 import signal
 import traceback
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Callable, Iterable, Iterator, TypeVar
 
@@ -21,9 +22,20 @@ from ..errors import TesseraError
 R = TypeVar("R")
 
 
+@contextlib.contextmanager
+def _without_sigint() -> Iterator[None]:
+    """What starts in this block never gets SIGINT: a terminal sends it to all processes, and the parent ends its workers, which
+    would print a stack trace each, most of them while they still load. To the parent itself it comes after the block."""
+    resource_tracker.ensure_running()  # multiprocessing starts it with the first process and unblocks SIGINT behind it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(tasks: Connection) -> None:
     """In the worker: answers until the parent closes the pipe, or is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the parent too, which ends us
     import tessera.runtime  # noqa: F401: what takes longest to load
     try:
         while True:
@@ -57,7 +69,7 @@ class Pool:
         # Fork would copy the threads' locks of whatever library is loaded here.
         context = multiprocessing.get_context("spawn")
         self._processes: dict[Connection, multiprocessing.process.BaseProcess] = {}
-        with interrupts.held():
+        with interrupts.held(), _without_sigint():
             for _ in range(workers):
                 ours, theirs = context.Pipe()
                 process = context.Process(target=_serve, args=(theirs,), daemon=True)
