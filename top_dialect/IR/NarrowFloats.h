@@ -16,7 +16,7 @@ inline float widenBf16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bit
 inline uint16_t roundToBf16(float value) {
   uint32_t raw = std::bit_cast<uint32_t>(value);
   if (value != value) {
-    return static_cast<uint16_t>(raw >> 16 & 0x8000 | 0x7fc0);
+    return static_cast<uint16_t>((raw >> 16 & 0x8000) | 0x7fc0);
   }
   return static_cast<uint16_t>((raw + 0x7fff + (raw >> 16 & 1)) >> 16);
 }
