@@ -43,8 +43,9 @@ public:
 
   // n, c, h: batches, queries, those of a group; or 1, batches, all queries of a group; or 1, blocks of all batches,
   // queries of a block. Keys are [depth, keys]. One place for all n, or one for each; of blocks one for each batch.
-  Place q, y;
-  llvm::SmallVector<Place> keys, values, masks;
+  llvm::SmallVector<Place> q, y, keys, values, masks;
+  Shape whole;         ///< n, c, h of all
+  Instructions mapped; ///< what is computed of the result, or nothing
 
   /// How large a tile is and how many keys a chunk has; false where nothing fits.
   bool choose();
@@ -63,6 +64,10 @@ private:
 
   Place loadChunkOfBlocks(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, unsigned dim, uint32_t key,
                           uint32_t count, Tile &tile);
+  void moveBlocks(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, const Place &local, bool stores,
+                  Tile &tile) const;
+  Place loadQueries(const Shape &begin, const Shape &part, Area &area, Tile &tile);
+  void finish(const Place &result, const Place &total, const Shape &begin, const Shape &part, Area &area, Tile &tile);
   Place loadMaskOfBlocks(const Shape &begin, const Shape &part, Area &area, Tile &tile);
 
   Place loadRows(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, Area &area, Tile &tile);

@@ -48,7 +48,7 @@ void multiply(const Place &y, const Place &a, const Place &b, float factor, Tile
 uint64_t AttentionTiles::needOf(const Shape &tile, uint32_t chunk) const {
   uint64_t groups = llvm::divideCeil(tile.dims[1], chip.lanes), rows = tile.dims[0] * groups * tile.dims[2];
   uint64_t chunks = overlaps ? 2 : 1; // of what is loaded, the next one beside the one in use
-  uint64_t held = rows * uint64_t(chunks * sizes.depth + sizes.features + sizes.keys + 2);
+  uint64_t held = rows * uint64_t(chunks * sizes.depth + (mapped.empty() ? 1 : 2) * sizes.features + sizes.keys + 2);
   uint64_t lanes = chip.lanes, spread = llvm::divideCeil(uint64_t(sizes.depth), lanes) * uint64_t(sizes.keys) +
                                         llvm::divideCeil(uint64_t(sizes.keys), lanes) * uint64_t(sizes.features);
   uint64_t moved = byMatrix ? chunks * tile.dims[0] * spread
@@ -77,13 +77,14 @@ bool AttentionTiles::shrink() {
 }
 
 uint64_t AttentionTiles::least() const {
-  Shape small{{1, std::min(q.dim(1), chip.lanes), q.dim(2), 0}};
+  Shape small{{1, std::min(whole.dims[1], chip.lanes), whole.dims[2], 0}};
   return needOf(small, byMatrix ? uint32_t(sizes.keys) : std::min(uint32_t(sizes.keys), kGoodChunk));
 }
 
 bool AttentionTiles::choose() {
-  size = q.shape, chunk = uint32_t(sizes.keys);
-  bool isOne = keys.size() > 1 || values.size() > 1 || masks.size() > 1; // each of n has its own
+  size = whole, chunk = uint32_t(sizes.keys);
+  bool isOne = llvm::any_of(ArrayRef({&q, &y, &keys, &values, &masks}), // each of n has its own
+                            [](const auto *each) { return each->size() > 1; });
   size.dims[0] = isOne ? 1 : size.dims[0];
   while (needOf(size, chunk) > budget) {
     if (!shrink()) {
@@ -91,7 +92,7 @@ bool AttentionTiles::choose() {
     }
   }
   uint64_t each = kFloat * uint64_t(sizes.keys) * uint64_t(sizes.depth + sizes.features);
-  while (!blocks && size.dims[0] > 1 && size.dims[0] * each > kGoodBytes && q.dim(0) < kGoodTiles * size.dims[0]) {
+  while (!blocks && size.dims[0] > 1 && size.dims[0] * each > kGoodBytes && whole.dims[0] < kGoodTiles * size.dims[0]) {
     size.dims[0] = (size.dims[0] + 1) / 2;
   }
   return true;
@@ -185,18 +186,72 @@ Place AttentionTiles::loadMaskOfBlocks(const Shape &begin, const Shape &part, Ar
   return made;
 }
 
+/// Rows of blocks between |local| and where each batch has its own: those that lie evenly by one command.
+void AttentionTiles::moveBlocks(ArrayRef<Place> of, const Shape &begin, const Shape &part, const Place &local,
+                                bool stores, Tile &tile) const {
+  auto outsideOf = [&](uint32_t row) {
+    uint32_t at = begin.dims[1] + row;
+    return slice(slice(of[at / blocks], 1, at % blocks, 1, chip), 2, begin.dims[2], part.dims[2], chip);
+  };
+  auto distance = [&](uint32_t row) {
+    return int64_t(outsideOf(row).tensor.offset) - int64_t(outsideOf(row - 1).tensor.offset);
+  };
+  for (uint32_t row = 0, end = 0; row < part.dims[1]; row = end) {
+    for (end = row + 1;
+         end < part.dims[1] && distance(end) == distance(row + 1) && std::abs(distance(end)) <= INT32_MAX;) {
+      ++end;
+    }
+    Place outside = outsideOf(row), inside = slice(local, 1, row, end - row, chip);
+    outside.tensor.strides[1] = end - row > 1 ? int32_t(distance(row + 1)) : 0;
+    hw::copy_command copy;
+    copy.x = stores ? inside.tensor : outside.tensor, copy.y = stores ? outside.tensor : inside.tensor;
+    copy.shape = inside.shape;
+    (stores ? tile.stores : tile.loads).push_back(hw::encode(copy));
+  }
+}
+
+Place AttentionTiles::loadQueries(const Shape &begin, const Shape &part, Area &area, Tile &tile) {
+  if (!blocks || q.size() == 1) {
+    return load(partOf(q, begin, part, true), area, tile);
+  }
+  Shape shape = part;
+  shape.dims[3] = uint32_t(sizes.depth);
+  Place made = area.allocate(shape, Type::f32);
+  moveBlocks(q, begin, part, made, false, tile);
+  return made;
+}
+
+/// Divides the sums of values, computes the map behind them, and stores that.
+void AttentionTiles::finish(const Place &sums, const Place &total, const Shape &begin, const Shape &part, Area &area,
+                            Tile &tile) {
+  const Instructions times = {{Op::mul, 4, 0, 1, 0}};
+  bool areApart = blocks && y.size() > 1;
+  compute(stream, times, sums, {sums, repeated(total)}, tile);
+  Place to = areApart ? y[0] : partOf(y, begin, part, true), result = sums;
+  to.shape = sums.shape;
+  if (!mapped.empty()) {
+    result = areApart ? area.allocate(to.shape, to.tensor.type) : resultOf(to, area);
+    compute(stream, mapped, result, {sums}, tile);
+  }
+  if (areApart) {
+    moveBlocks(y, begin, part, result, true, tile);
+  } else {
+    store(result, to, tile);
+  }
+}
+
 void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
-  Place from = partOf(q, begin, part, true), to = partOf(y, begin, part, true);
-  lane = laneOf({to, from});
+  Place to = blocks && y.size() > 1 ? y[0] : partOf(y, begin, part, true);
+  lane = laneOf({to, blocks && q.size() > 1 ? q[0] : partOf(q, begin, part, true)});
   Area area(stream);
   area.lane = lane;
   Tile first;
-  from = load(from, area, first);
-  Shape all = part, row = part;
-  all.dims[3] = uint32_t(sizes.keys), row.dims[3] = 1;
+  Place from = loadQueries(begin, part, area, first);
+  Shape all = part, row = part, of = part;
+  all.dims[3] = uint32_t(sizes.keys), row.dims[3] = 1, of.dims[3] = uint32_t(sizes.features);
   Place scores = area.allocate(all, Type::f32);
   Place best = area.allocate(row, Type::f32), total = area.allocate(row, Type::f32);
-  Place result = resultOf(to, area);
+  Place result = mapped.empty() && to.isLocal() ? to : area.allocate(of, Type::f32);
   SmallVector<Place> operands = {scores};
   if (!masks.empty()) {
     bool isSame = mask && begin.dims[0] > 0 && masks.size() == 1 && masks[0].tensor.strides[0] == 0;
@@ -233,9 +288,7 @@ void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
     Place some = loadChunk(values, begin, part, 2, key, count, tile);
     dot(result, slice(scores, 3, key, count, chip), some, key > 0, tile);
   }
-  const Instructions times = {{Op::mul, 4, 0, 1, 0}};
-  compute(stream, times, result, {result, repeated(total)}, tiles.back());
-  store(result, to, tiles.back());
+  finish(result, total, begin, part, area, tiles.back());
 }
 
 /// The exponentials of scores, and what their sums are divided by.
@@ -250,14 +303,14 @@ void AttentionTiles::addPowers(const Place &scores, const Place &best, const Pla
 
 /// Batches innermost: a mask that they have in common is loaded once.
 std::vector<Tile> AttentionTiles::make() {
-  const uint32_t *whole = q.shape.dims;
+  const uint32_t *all = whole.dims;
   Shape begin{{0, 0, 0, 0}};
-  for (begin.dims[1] = 0; begin.dims[1] < whole[1]; begin.dims[1] += size.dims[1]) {
-    for (begin.dims[2] = 0; begin.dims[2] < whole[2]; begin.dims[2] += size.dims[2]) {
-      for (begin.dims[0] = 0; begin.dims[0] < whole[0]; begin.dims[0] += size.dims[0]) {
+  for (begin.dims[1] = 0; begin.dims[1] < all[1]; begin.dims[1] += size.dims[1]) {
+    for (begin.dims[2] = 0; begin.dims[2] < all[2]; begin.dims[2] += size.dims[2]) {
+      for (begin.dims[0] = 0; begin.dims[0] < all[0]; begin.dims[0] += size.dims[0]) {
         Shape part = size;
         for (int i = 0; i < 3; ++i) {
-          part.dims[i] = std::min(size.dims[i], whole[i] - begin.dims[i]);
+          part.dims[i] = std::min(size.dims[i], all[i] - begin.dims[i]);
         }
         makeTile(begin, part);
       }

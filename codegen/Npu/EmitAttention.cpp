@@ -53,15 +53,36 @@ struct Matrices {
   int64_t byRow, byColumn;
 };
 
-Matrices matricesOf(Value value, ArrayRef<int64_t> batch) {
-  SmallVector<int64_t> dims(typeOf(value).getShape());
+/// |of|: the value that |seen| tells of, as the op has it.
+Matrices matricesOf(const Seen &seen, Value of, ArrayRef<int64_t> batch) {
+  SmallVector<int64_t> dims(typeOf(of).getShape());
   dims.insert(dims.begin(), dims.size() < 2 ? 2 - dims.size() : 0, 1);
   int64_t height = dims[dims.size() - 2], width = dims.back();
-  Matrices made{value, batchesOf(ArrayRef(dims).drop_back(2), batch), height == 1 ? 0 : width, width == 1 ? 0 : 1};
+  Matrices made{seen.value, batchesOf(ArrayRef(dims).drop_back(2), batch), *seen.strideOf(width, height),
+                *seen.strideOf(1, width)};
   for (int64_t &begin : made.begins) {
-    begin *= height * width;
+    begin = seen.at(begin * height * width);
   }
   return made;
+}
+
+/// Whether the batches of each group lie evenly.
+bool hasEvenGroups(const Matrices &of, int64_t group) {
+  for (size_t first = 0; first < of.begins.size(); first += size_t(group)) {
+    if (!affineOf(ArrayRef(of.begins).slice(first, size_t(group)), group)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The distance of all rows of the batches of a group, where they are one dim.
+std::optional<int64_t> rowsOfGroup(const Matrices &of, const AttentionSizes &sizes) {
+  int64_t byInner = sizes.group > 1 ? of.begins[1] - of.begins[0] : 0;
+  if (sizes.group == 1 || byInner == sizes.queries * of.byRow) {
+    return of.byRow;
+  }
+  return sizes.queries == 1 ? std::optional(byInner) : std::nullopt;
 }
 
 } // namespace
@@ -71,7 +92,10 @@ llvm::Error Emitter::emitAttention(device::AttentionOp op) {
     return refuse("is attention of narrow floats, or has a mask of other numbers, which is not emitted yet");
   }
   ArrayRef<int64_t> qDims = typeOf(op.getQ()).getShape(), batch = qDims.drop_back(2);
-  Matrices k = matricesOf(op.getK(), batch), v = matricesOf(op.getV(), batch), mask{};
+  auto matrices = [&](Value value) { return matricesOf(folds.seen(value), value, batch); };
+  const Folds::Tail *tail = folds.tailOf(op);
+  Matrices q = matrices(op.getQ()), k = matrices(op.getK()), v = matrices(op.getV()), mask{};
+  Matrices y = tail ? matricesOf(tail->targets.front(), op.getY(), batch) : matrices(op.getY());
   AttentionSizes sizes{.batches = ShapedType::getNumElements(batch),
                        .queries = qDims[batch.size()],
                        .depth = qDims.back(),
@@ -80,21 +104,25 @@ llvm::Error Emitter::emitAttention(device::AttentionOp op) {
                        .group = groupOf(k.begins, v.begins),
                        .hasMask = bool(op.getMask())};
   if (sizes.hasMask) {
-    mask = matricesOf(op.getMask(), batch);
+    mask = matrices(op.getMask());
     sizes.group = affineOf(mask.begins, sizes.group) ? sizes.group : 1;
   }
+  sizes.group = hasEvenGroups(q, sizes.group) && hasEvenGroups(y, sizes.group) ? sizes.group : 1;
   int64_t group = sizes.group, outer = sizes.batches / group, lanes = chip.lanes;
-  std::optional<Affine> kAt = affineOf(k.begins, group), vAt = affineOf(v.begins, group), maskAt;
+  std::optional<Affine> kAt = affineOf(k.begins, group), vAt = affineOf(v.begins, group), maskAt,
+                        qAt = affineOf(q.begins, group), yAt = affineOf(y.begins, group);
   maskAt = sizes.hasMask ? affineOf(mask.begins, group) : Affine{0, 0, 0};
   // Rows of a group's batches as one dim, where the mask lets them.
   int64_t byRow = group == 1 ? mask.byRow : sizes.queries == 1 && maskAt ? maskAt->byInner : 0;
   bool isOneDim = maskAt && (group == 1 || sizes.queries == 1 || (mask.byRow == 0 && maskAt->byInner == 0));
-  bool byBatch = kAt && vAt && isOneDim &&
+  std::optional<int64_t> qRows = rowsOfGroup(q, sizes), yRows = rowsOfGroup(y, sizes);
+  bool byBatch = kAt && vAt && isOneDim && qAt && yAt && qRows && yRows &&
                  llvm::divideCeil(outer, lanes) * sizes.queries < outer * llvm::divideCeil(sizes.queries, lanes);
   int64_t blocks = blocksOf(sizes, chip);
   AttentionWay way = byBatch ? AttentionWay::batches : chooseWay(sizes, blocks, chip);
   bool isBlocked = way == AttentionWay::blocks;
   AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, float(op.getScale().convertToDouble()));
+  tiles.mapped = tail && tail->map ? tail->program : Instructions();
   auto placeAll = [&](SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at, ArrayRef<int64_t> rest,
                       ArrayRef<int64_t> strides) -> llvm::Error {
     // By n, c, h, w: what batches share has no stride there.
@@ -112,11 +140,11 @@ llvm::Error Emitter::emitAttention(device::AttentionOp op) {
     return llvm::Error::success();
   };
   int64_t over = byBatch ? outer : 1, kStep = byBatch ? kAt->byOuter : 0, vStep = byBatch ? vAt->byOuter : 0;
-  if (llvm::Error error = placeAll(tiles.keys, k, kAt, {over, sizes.depth, sizes.keys}, {kStep, 1, sizes.depth})) {
+  if (llvm::Error error = placeAll(tiles.keys, k, kAt, {over, sizes.depth, sizes.keys}, {kStep, k.byColumn, k.byRow})) {
     return error;
   }
   if (llvm::Error error =
-          placeAll(tiles.values, v, vAt, {over, sizes.keys, sizes.features}, {vStep, sizes.features, 1})) {
+          placeAll(tiles.values, v, vAt, {over, sizes.keys, sizes.features}, {vStep, v.byRow, v.byColumn})) {
     return error;
   }
   int64_t rows = byBatch ? outer : sizes.queries, inner = byBatch ? group * sizes.queries : group;
@@ -132,17 +160,52 @@ llvm::Error Emitter::emitAttention(device::AttentionOp op) {
       return error;
     }
   }
-  auto placeRows = [&](Value value, int64_t width) {
-    int64_t matrix = sizes.queries * width;
-    return byBatch || isBlocked ? place(value, {1, isBlocked ? sizes.batches * blocks : outer, inner, width},
-                                        {0, inner * width, width, 1})
-                                : place(value, {outer, rows, inner, width}, {group * matrix, width, matrix, 1});
+  // Evenly lying batches are one place; others have one each, outside the chip.
+  auto placeAllRows = [&](SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at, int64_t byRow,
+                          int64_t width) -> llvm::Error {
+    bool isWritten = makes(of.value);
+    auto add = [&](ArrayRef<int64_t> view, ArrayRef<int64_t> steps, int64_t offset, bool outside) {
+      llvm::Expected<Place> placed = outside && !isWritten ? placeOutside(of.value, view, steps, offset)
+                                                           : place(of.value, view, steps, false, offset);
+      if (placed) {
+        to.push_back(*placed);
+      }
+      return placed ? llvm::Error::success() : placed.takeError();
+    };
+    if (byBatch) {
+      return add({1, outer, inner, width}, {0, at->byOuter, byRow, of.byColumn}, at->base, false);
+    }
+    bool areBlocksEven = isBlocked && affineOf(of.begins, 1) && // each batch goes on where the one before it ends
+                         (sizes.batches == 1 || of.begins[1] - of.begins[0] == sizes.queries * of.byRow);
+    if (areBlocksEven) {
+      return add({1, sizes.batches * blocks, inner, width}, {0, inner * of.byRow, of.byRow, of.byColumn}, of.begins[0],
+                 false);
+    }
+    if (at && !isBlocked) {
+      return add({outer, rows, inner, width}, {at->byOuter, of.byRow, at->byInner, of.byColumn}, at->base, false);
+    }
+    if (isWritten && tiler.surveys) {
+      plan.keepOutside(of.value);
+    }
+    for (int64_t n = 0; n < (isBlocked ? sizes.batches : outer); ++n) {
+      size_t first = size_t(isBlocked ? n : n * group);
+      int64_t byInner = !isBlocked && group > 1 ? of.begins[first + 1] - of.begins[first] : 0;
+      SmallVector<int64_t> steps = {0, isBlocked ? inner * of.byRow : of.byRow, isBlocked ? of.byRow : byInner,
+                                    of.byColumn};
+      if (llvm::Error error = add({1, rows, inner, width}, steps, of.begins[first], true)) {
+        return error;
+      }
+    }
+    return llvm::Error::success();
   };
-  llvm::Expected<Place> q = placeRows(op.getQ(), sizes.depth), y = placeRows(op.getY(), sizes.features);
-  if (!q || !y) {
-    return llvm::joinErrors(q.takeError(), y.takeError());
+  if (llvm::Error error = placeAllRows(tiles.q, q, qAt, qRows.value_or(0), sizes.depth)) {
+    return error;
   }
-  tiles.q = *q, tiles.y = *y;
+  if (llvm::Error error = placeAllRows(tiles.y, y, yAt, yRows.value_or(0), sizes.features)) {
+    return error;
+  }
+  tiles.whole = Shape{{uint32_t(byBatch || isBlocked ? 1 : outer), uint32_t(isBlocked ? sizes.batches * blocks : rows),
+                       uint32_t(inner), 1}};
   if (!tiles.choose()) {
     return refuse("needs more than the " + llvm::Twine(tiler.budget) + " bytes of a lane for all scores of a query");
   }

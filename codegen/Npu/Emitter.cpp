@@ -101,6 +101,27 @@ std::optional<Tensor> Emitter::outsideOf(Value value) {
   return made;
 }
 
+bool Emitter::makes(Value value) const {
+  const Folds::Tail *tail = current ? folds.tailOf(current) : nullptr;
+  return tail ? llvm::any_of(tail->targets, [&](const Seen &target) { return target.value == value; })
+              : value.getDefiningOp() == current;
+}
+
+std::string Emitter::nameOf(Operation *op) const {
+  SmallVector<Operation *> ops = folds.readThrough(op);
+  ops.push_back(op);
+  if (const Folds::Tail *tail = folds.tailOf(op)) {
+    llvm::append_range(ops, tail->ops);
+  }
+  SmallVector<std::string> names;
+  for (Operation *each : ops) {
+    if (std::string name = top::getDisplayName(each->getLoc()); !llvm::is_contained(names, name)) {
+      names.push_back(name);
+    }
+  }
+  return llvm::join(names, "+");
+}
+
 llvm::Expected<Place> Emitter::placeFor(Value value, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides, Access access,
                                         int64_t offset, std::optional<Type> as) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -137,7 +158,7 @@ llvm::Expected<Place> Emitter::placeFor(Value value, ArrayRef<int64_t> sizes, Ar
   made.tensor.offset += uint64_t(offset * int64_t(hw::sizeOf(*element)));
   View view;
   std::copy(sizes.begin(), sizes.end(), view.sizes), std::copy(strides.begin(), strides.end(), view.strides);
-  access = value.getDefiningOp() == current ? Access::write : access;
+  access = makes(value) ? Access::write : access;
   if (tiler.surveys) {
     plan.note(number, value, view, offset, access, *element);
     return made;
@@ -330,11 +351,25 @@ llvm::Error Emitter::emitGroup(const SliceGroup &group, ArrayRef<Operation *> op
   return llvm::Error::success();
 }
 
+/// Pieces of results behind an op and what is folded into it.
+llvm::Error Emitter::emitPiecesBehind(Operation *op) {
+  SmallVector<Operation *> ops = {op};
+  if (const Folds::Tail *tail = folds.tailOf(op)) {
+    llvm::append_range(ops, tail->ops);
+  }
+  for (Operation *each : ops) {
+    if (llvm::Error error = emitEarlyPieces(each)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
 LogicalResult Emitter::run() {
   findEarlyPieces();
   SmallVector<Operation *> ops;
   for (Operation &op : function.getBody().front()) {
-    if (!isa<top::WeightOp, top::ConstantOp, func::ReturnOp>(op) && !device::isElided(&op)) {
+    if (!isa<top::WeightOp, top::ConstantOp, func::ReturnOp>(op) && !device::isElided(&op) && !folds.isFolded(&op)) {
       ops.push_back(&op);
     }
   }
@@ -344,10 +379,10 @@ LogicalResult Emitter::run() {
     if (const SliceGroup *group = groups ? groups->at(number) : nullptr) {
       error = emitGroup(*group, ArrayRef(ops).slice(number, group->last - group->first + 1));
     } else {
-      stream.beginLayer(top::getDisplayName(op->getLoc()));
+      stream.beginLayer(nameOf(op));
       error = emitWith(op, [&] {
         llvm::Error failed = emit(op);
-        return failed ? std::move(failed) : emitEarlyPieces(op);
+        return failed ? std::move(failed) : emitPiecesBehind(op);
       });
     }
     if (error) {

@@ -7,6 +7,7 @@
 #ifndef TESSERA_CODEGEN_NPU_EMITTER_H
 #define TESSERA_CODEGEN_NPU_EMITTER_H
 
+#include "codegen/Npu/Folds.h"
 #include "codegen/Npu/Nest.h"
 #include "codegen/Npu/Npu.h"
 #include "codegen/Npu/PlanGroups.h"
@@ -31,7 +32,8 @@ class Emitter {
 public:
   /// Without |groups| nothing is emitted; the plan is told how ops see their values and what room they need.
   Emitter(mlir::func::FuncOp function, Stream &stream, ValuePlan &plan, const GroupPlan *groups)
-      : stream(stream), tiler(stream), plan(plan), groups(groups), chip(stream.chip), function(function) {
+      : stream(stream), tiler(stream), plan(plan), groups(groups), chip(stream.chip), function(function),
+        folds(function, stream.chip) {
     tiler.surveys = !groups;
   }
 
@@ -72,6 +74,7 @@ private:
   llvm::Expected<std::vector<Move>> placePiece(device::CopyOp op, device::PieceAttr piece);
   void findEarlyPieces();
   llvm::Error emitEarlyPieces(mlir::Operation *op);
+  llvm::Error emitPiecesBehind(mlir::Operation *op);
   bool deliver(device::CopyOp op, device::PieceAttr piece);
   llvm::Error emitResize(device::ResizeOp op);
   llvm::Error emitOutputs();
@@ -90,6 +93,23 @@ private:
   /// |as|: what elements are taken for, instead of their type; all is counted in it.
   llvm::Expected<Place> placeFor(mlir::Value value, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
                                  Access access, int64_t offset, std::optional<bmodel::npu::Type> as = std::nullopt);
+  /// |rows| rows of |size| elements each, over lanes, as they lie in another value.
+  llvm::Expected<Place> placeRows(const Seen &seen, int64_t rows, int64_t size) {
+    return place(seen.value, {1, rows, 1, size}, {0, *seen.strideOf(size, rows), 0, *seen.strideOf(1, size)}, false,
+                 seen.offset);
+  }
+  llvm::Expected<llvm::SmallVector<Place>> placeTargets(llvm::ArrayRef<Seen> targets, int64_t rows, int64_t size);
+  /// What a map folded into a norm reads: the norm's result, where it has no place; rows, or a row for all of them.
+  struct RowsOperand {
+    std::optional<Place> place;
+    bool hasRows;
+  };
+  llvm::Expected<llvm::SmallVector<RowsOperand>> placeOperands(const Folds::Tail &tail, int64_t rows, int64_t size);
+  /// Whether the op that is emitted makes a value.
+  bool makes(mlir::Value value) const;
+  /// Of an op and what is folded into it.
+  std::string nameOf(mlir::Operation *op) const;
+
   /// The region that a value is in outside the chip, and where it begins there, without a type; nothing where it has no
   /// address.
   std::optional<Tensor> outsideOf(mlir::Value value);
@@ -115,6 +135,7 @@ private:
   const GroupPlan *groups;
   const Chip &chip;
   mlir::func::FuncOp function;
+  const Folds folds;
   mlir::Operation *current = nullptr;
   mlir::Operation *refusedOutput = nullptr; ///< makes an output that cannot be copied
   uint32_t number = 0;                      ///< of |current|, among those that are emitted

@@ -94,6 +94,12 @@ void ValuePlan::note(uint32_t op, Value value, const View &view, int64_t offset,
   requests.push_back({op, value, plain(view), offset, access});
 }
 
+void ValuePlan::keepOutside(Value value) {
+  if (auto member = members.find(value); member != members.end()) {
+    known[member->second.family].isApart = true;
+  }
+}
+
 std::optional<View> ValuePlan::writtenAs(Value value) const {
   auto found = writes.find(value);
   if (found == writes.end() || found->second.size() != 1) {
@@ -152,7 +158,7 @@ bool ValuePlan::settle(unsigned index, ArrayRef<Request> all) {
   int64_t size = int64_t(hw::sizeOf(family.type)), total = (family.end - family.begin) / size;
   // Of an op that writes a part of each plane only, another one has filled the rest before.
   auto write = llvm::find_if(all, [](const Request &each) { return each.access == Access::write; });
-  if (write == all.end()) {
+  if (write == all.end() || family.isApart) {
     return false;
   }
   family.view = write->view;

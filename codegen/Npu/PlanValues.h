@@ -39,6 +39,9 @@ public:
   void noteOp(uint32_t number, mlir::Operation *op, const Shape &whole, uint32_t appends, uint64_t need, uint64_t used,
               uint64_t kept);
 
+  /// The value never stays: its op writes it piece by piece.
+  void keepOutside(mlir::Value value);
+
   /// How the op that makes a value writes it: where it does so once, and all of it.
   std::optional<View> writtenAs(mlir::Value value) const;
   /// The value leaves through |outlet| too.
@@ -68,8 +71,9 @@ public:
     bool canStay = false;
     bool stored = false; ///< somebody reads it outside the chip
     bool stays = false;
-    bool leaves = false; ///< through outlets
-    bool isRead = false; ///< otherwise
+    bool isApart = false; ///< it never stays
+    bool leaves = false;  ///< through outlets
+    bool isRead = false;  ///< otherwise
     uint32_t writers = 0;
     uint64_t placed = 0; ///< where it begins outside the chip
     uint64_t spared = 0; ///< bytes of traffic

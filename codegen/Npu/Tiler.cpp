@@ -17,6 +17,8 @@ namespace {
 /// Tiles of an op that let the queues overlap well; how many latencies of the DMA each moves at least; and what all of
 /// them may move more than fewer would.
 constexpr double kGoodTiles = 8, kLeastMove = 8, kMostRepeated = 1.2;
+/// Dims that tiles which overlap may differ in.
+constexpr unsigned kNotChannels[] = {0, 2, 3}, kRowsOnly[] = {1};
 
 /// Halves the first of the dims that can be cut still.
 bool shrink(Shape &size, const Shape &granule, ArrayRef<unsigned> dims) {
@@ -99,9 +101,12 @@ bool Tiler::makeTiles(const Shape &whole, const Shape &step, bool two, BuildTile
 /// different ones overlap. Rows that several tiles see must not cost more than that is worth.
 Shape Tiler::inParts(const Shape &whole, Shape step, const Shape &granule, BuildTile build) {
   double tiles = countTiles(whole, step), moves = tryTile(step, build).moves, least = tiles * moves;
+  // Channels bring weights of their own, unless they are rows, which nothing else is cut along.
+  bool hasRows = !granule.dims[0] && !granule.dims[2] && !granule.dims[3];
+  const ArrayRef<unsigned> dims = hasRows ? ArrayRef<unsigned>(kRowsOnly) : ArrayRef<unsigned>(kNotChannels);
   while (tiles < kGoodTiles && moves > kLeastMove * stream.chip.dmaLatency) {
     Shape part = step;
-    if (!shrink(part, granule, {0, 2, 3})) {
+    if (!shrink(part, granule, dims)) {
       break;
     }
     tiles = countTiles(whole, part), moves = tryTile(part, build).moves;
@@ -301,6 +306,16 @@ void store(Place local, const Place &to, Tile &tile) {
   copy_command copy;
   copy.y = target, copy.x = local.tensor, copy.shape = to.shape;
   tile.stores.push_back(encode(copy));
+}
+
+void storeToo(Place local, const Place &to, Tile &tile) {
+  if (to.isLocal()) {
+    copy_command copy;
+    copy.y = to.tensor, copy.x = local.tensor, copy.shape = to.shape;
+    tile.stores.push_back(encode(copy));
+    local = to;
+  }
+  store(local, to, tile);
 }
 
 Place repeated(Place place) {

@@ -85,6 +85,8 @@ Place loadPerLane(const Place &from, const Shape &begin, uint32_t channels, cons
 /// Where a result is computed: at |to| itself, or at a place that is stored there.
 Place resultOf(const Place &to, Area &area);
 void store(Place local, const Place &to, Tile &tile);
+/// The same of a place that the result was not computed at: another one in local memory gets it from the DMA.
+void storeToo(Place local, const Place &to, Tile &tile);
 
 /// |place| with one element along w for all of them.
 Place repeated(Place place);

@@ -3,6 +3,7 @@
 #include "regression/npu/EmissionFixture.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include <numeric>
 
 using namespace tessera::npu;
 using llvm::formatv;
@@ -58,7 +59,112 @@ std::string attentionText(const Attention &a) {
                               typeText(y, "f32")));
 }
 
+Dims turned(const Dims &dims, const Dims &order) {
+  Dims made;
+  for (int64_t dim : order) {
+    made.push_back(dims[size_t(dim)]);
+  }
+  return made;
+}
+
+/// A copy that moves all of its operand, whose dims become those named.
+std::string turnText(const std::string &to, const std::string &from, const Dims &dims, const Dims &order,
+                     const std::string &element) {
+  Dims result = turned(dims, order);
+  auto list = [](const Dims &values) {
+    return formatv("[{0:$[, ]}]", llvm::make_range(values.begin(), values.end())).str();
+  };
+  Dims zeros(dims.size(), 0), ones(dims.size(), 1);
+  return formatv("  %{0} = device.copy %{1} {{pieces = [#device.piece<source = 0, sizes = {2}, dst_offsets = {3}, "
+                 "dst_steps = {4}, src_dims = {5}, src_offsets = {3}, src_steps = {4}>]} : ({6}) -> {7}\n",
+                 to, from, list(result), list(zeros), list(ones), list(order), typeText(dims, element),
+                 typeText(result, element));
+}
+
+/// Makes bytes of floats.
+std::string bytesText(const std::string &to, const std::string &from, const Dims &dims) {
+  return formatv("  %{0} = device.map(%{1}) {{\n  ^bb0(%in_a: f32):\n    %in_s = arith.constant 0.037 : f32\n"
+                 "    %in_d = arith.divf %in_a, %in_s : f32\n    %in_r = math.roundeven %in_d : f32\n"
+                 "    %in_l = arith.constant -128.0 : f32\n    %in_h = arith.constant 127.0 : f32\n"
+                 "    %in_m = arith.maximumf %in_r, %in_l : f32\n    %in_n = arith.minimumf %in_m, %in_h : f32\n"
+                 "    %in_i = arith.fptosi %in_n : f32 to i32\n    %in_b = arith.trunci %in_i : i32 to i8\n"
+                 "    device.yield %in_b : i8\n  } : ({2}) -> {3}\n",
+                 to, from, typeText(dims, "f32"), typeText(dims, "i8"));
+}
+
+/// Bytes to floats: an op that reads what was quantised.
+std::string floatsOfBytesText(const std::string &to, const std::string &from, const Dims &dims) {
+  return formatv("  %{0} = device.map(%{1}) {{\n  ^bb0(%a: i8):\n    %f = arith.sitofp %a : i8 to f32\n"
+                 "    device.yield %f : f32\n  } : ({2}) -> {3}\n",
+                 to, from, typeText(dims, "i8"), typeText(dims, "f32"));
+}
+
+int64_t product(const Dims &dims) { return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>()); }
+
+/// Channels last, a norm over them, bytes, channels first.
+std::string turnedNormText(const Dims &dims, bool rms) {
+  Dims rows = turned(dims, {0, 2, 3, 1});
+  std::string body = turnText("t", "a0", dims, {0, 2, 3, 1}, "f32");
+  body += formatv("  %scale = {0}\n  %n = device.norm %t scale %scale {{axis = 3 : i64, epsilon = 1.0e-5 : f64, "
+                  "rms = {1}} : ({2}, {3}) -> {2}\n",
+                  floatsText({rows[3]}), rms ? "true" : "false", typeText(rows, "f32"), typeText({rows[3]}, "f32"));
+  body += bytesText("b", "n", rows) + turnText("u", "b", rows, {0, 3, 1, 2}, "i8") + floatsOfBytesText("y", "u", dims);
+  return functionText({dims}, dims, body);
+}
+
+/// Attention of heads that lie side by side in rows of [batches, rows, heads, features], and so does its result in
+/// bytes.
+std::string headsText(const Dims &q, int64_t keys, const Dims &mask) {
+  Dims k = q, order = {0, 2, 1, 3};
+  k[1] = keys;
+  Dims heads = turned(q, order), keyHeads = turned(k, order);
+  std::string body = turnText("q", "a0", q, order, "f32") + turnText("k", "a1", k, order, "f32") +
+                     turnText("v", "a2", k, order, "f32");
+  std::string types = typeText(heads, "f32") + ", " + typeText(keyHeads, "f32") + ", " + typeText(keyHeads, "f32");
+  std::vector<Dims> arguments = {q, k, k};
+  if (!mask.empty()) {
+    arguments.push_back(mask), types += ", " + typeText(mask, "f32");
+  }
+  body += formatv("  %z = \"device.attention\"(%q, %k, %v{0}) {{scale = 0.3 : f64} : ({1}) -> {2}\n",
+                  mask.empty() ? "" : ", %a3", types, typeText(heads, "f32"));
+  body += bytesText("b", "z", heads) + turnText("u", "b", heads, order, "i8") + floatsOfBytesText("y", "u", q);
+  return functionText(arguments, q, body);
+}
+
 } // namespace
+
+TEST_F(Emission, NormsTurnAndQuantiseTheirRows) {
+  for (const Dims &dims : {Dims{1, 24, 9, 7}, {1, 48, 20, 20}, {1, 100, 3, 11}}) {
+    EXPECT_EQ(check(turnedNormText(dims, false)), "");
+    EXPECT_LE(intermediate[0], 2 * uint64_t(product(dims))) << "more than bytes that are stored and loaded";
+  }
+  EXPECT_EQ(check(turnedNormText({1, 33, 5, 6}, true)), "");
+  EXPECT_EQ(check(turnedNormText({2, 33, 5, 6}, false)), ""); // rows of two images do not lie evenly
+}
+
+TEST_F(Emission, NormsStoreWhatSeveralRead) {
+  Dims dims = {1, 6, 8, 40}, order = {0, 3, 1, 2};
+  std::string body =
+      formatv("  %n = device.norm %a0 {{axis = 3 : i64, epsilon = 1.0e-5 : f64, rms = false} : ({0}) -> {0}\n",
+              typeText(dims, "f32"));
+  body += bytesText("b", "n", dims) + turnText("u", "b", dims, order, "i8") +
+          turnText("v", "u", turned(dims, order), {0, 2, 3, 1}, "i8");
+  body += formatv("  %y = device.map(%b, %v) {{\n  ^bb0(%p: i8, %q: i8):\n    %f = arith.sitofp %p : i8 to f32\n"
+                  "    %g = arith.sitofp %q : i8 to f32\n    %h = arith.addf %f, %g : f32\n    device.yield %h : f32\n"
+                  "  } : ({0}, {0}) -> {1}\n",
+                  typeText(dims, "i8"), typeText(dims, "f32"));
+  EXPECT_EQ(check(functionText({dims}, dims, body)), "");
+}
+
+TEST_F(Emission, AttentionReadsHeadsWhereTheyLie) {
+  for (const Dims &q : {Dims{1, 40, 3, 16}, {5, 9, 2, 32}, {2, 70, 4, 24}, {40, 1, 2, 16}, {9, 49, 3, 32}}) {
+    EXPECT_EQ(check(headsText(q, q[1], {})), "");
+    EXPECT_LE(intermediate[0], 2 * uint64_t(product(q))) << "more than bytes that are stored and loaded";
+  }
+  EXPECT_EQ(check(headsText({6, 9, 2, 16}, 11, {1, 2, 9, 11})), "");
+  EXPECT_EQ(check(headsText({6, 9, 2, 16}, 11, {6, 2, 9, 11})), "");
+  EXPECT_EQ(check(headsText({4, 30, 3, 5}, 30, {})), ""); // rows too short to read there
+}
 
 TEST_F(Emission, NormsOfRows) {
   EXPECT_EQ(check(normText({1, 37, 48}, 2, true, true, false)), "");
