@@ -47,8 +47,8 @@ void subtract(std::vector<Range> &gaps, const Range &range, uint64_t bytes) {
 
 } // namespace
 
-MemoryPlan::MemoryPlan(const Stream &stream, uint32_t inputs, bool prefetch, bool apart)
-    : stream(stream), inputs(inputs), apart(apart), uses(std::max<size_t>(stream.buffers.size(), 1)),
+MemoryPlan::MemoryPlan(const Stream &stream, uint32_t inputs, bool prefetch, bool apart, bool across)
+    : stream(stream), inputs(inputs), apart(apart), across(across), uses(std::max<size_t>(stream.buffers.size(), 1)),
       alive(stream.steps.size()) {
   findUses();
   std::vector<uint64_t> order;
@@ -83,7 +83,7 @@ bool MemoryPlan::isGiven(const Descriptor &command) const {
 
 size_t MemoryPlan::positionOf(const Descriptor &load, size_t step) const {
   uint64_t target = targetOf(load);
-  return target && uses[target].movable ? uses[target].loadAt : step - (stream.steps[step].early ? 1 : 0);
+  return target && uses[target].movable ? uses[target].loadAt : step - (isEarly(step) ? 1 : 0);
 }
 
 /// |given|: it is a load that depends on nothing.
@@ -107,13 +107,13 @@ void MemoryPlan::findUses() {
       for (const Descriptor &load : each.loads) {
         uint64_t target = targetOf(load);
         bool moves = known && target && uses[target].movable;
-        touch(load, moves || !known ? step : step - (each.early ? 1 : 0), isGiven(load));
+        touch(load, moves || !known ? step : step - (isEarly(step) ? 1 : 0), isGiven(load));
       }
       for (const Descriptor &command : each.computes) {
         touch(command, step, false);
       }
       // While it is stored, the tile behind it is computed.
-      bool overlaps = apart && step + 1 < stream.steps.size() && stream.steps[step + 1].early;
+      bool overlaps = apart && step + 1 < stream.steps.size() && isEarly(step + 1);
       for (const Descriptor &command : each.stores) {
         touch(command, step, false);
         touch(command, step + (overlaps ? 1 : 0), false);

@@ -14,7 +14,8 @@ class MemoryPlan {
 public:
   /// |inputs|: how many buffers of the caller are inputs. |apart|: what a tile stores and what the one behind it
   /// computes have no bytes in common, so that neither waits for the other.
-  MemoryPlan(const Stream &stream, uint32_t inputs, bool prefetch, bool apart);
+  /// |across|: loads of an op may stand before the computation of the op before it.
+  MemoryPlan(const Stream &stream, uint32_t inputs, bool prefetch, bool apart, bool across);
 
   /// A buffer for which there was no room, and the steps that need it.
   struct Misfit {
@@ -49,12 +50,13 @@ private:
   std::vector<Range> gapsOf(size_t first, size_t last, uint64_t bytes) const;
   void subtractStep(std::vector<Range> &gaps, size_t step, uint64_t bytes) const;
   uint64_t sizeOf(uint64_t buffer) const;
+  bool isEarly(size_t step) const { return stream.steps[step].early || (across && stream.steps[step].isFree); }
   bool isGiven(const Descriptor &command) const;
   size_t positionOf(const Descriptor &load, size_t step) const;
 
   const Stream &stream;
   uint32_t inputs;
-  bool apart;
+  bool apart, across;
   std::vector<Use> uses;                 ///< by buffer
   std::vector<std::vector<Range>> alive; ///< by step
   std::vector<double> begins;            ///< of the computation of each step, estimated

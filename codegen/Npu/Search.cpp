@@ -83,13 +83,13 @@ static Refusal misfitOf(const ValuePlan &plan, const MemoryPlan &memory, const S
   return {worst ? worst->op : nullptr, "has tiles for which there are no addresses in local memory"};
 }
 
-static double cyclesOf(const NpuProgram &program, const hw::Chip &chip) {
+static double cyclesOf(ArrayRef<hw::Descriptor> commands, const hw::Chip &chip) {
   std::vector<hw::Cost> costs;
-  for (const hw::Descriptor &command : program.commands) {
+  for (const hw::Descriptor &command : commands) {
     costs.push_back(hw::costOf(command, chip));
   }
   double end = 0;
-  for (const hw::Span &span : hw::schedule(program.commands.data(), costs.data(), costs.size(), chip)) {
+  for (const hw::Span &span : hw::schedule(commands.data(), costs.data(), costs.size(), chip)) {
     end = std::max(end, span.end);
   }
   return end;
@@ -98,6 +98,16 @@ static double cyclesOf(const NpuProgram &program, const hw::Chip &chip) {
 std::string Search::nameOf(uint32_t layer) const {
   Operation *op = surveyed.ops()[layer].op;
   return op ? top::getDisplayName(op->getLoc()) : "output";
+}
+
+/// Takes the commands of a plan of memory, unless the trial has some that are faster.
+void Search::take(const MemoryPlan &memory, Trial &trial) const {
+  std::vector<hw::Descriptor> commands = memory.commands();
+  hw::assignWaits(commands, chip);
+  double cycles = cyclesOf(commands, chip);
+  if (trial.program.commands.empty() || cycles < trial.cycles) {
+    trial.program.commands = std::move(commands), trial.program.localPeak = memory.peak(), trial.cycles = cycles;
+  }
 }
 
 /// Commands of a plan, changed until all of them have room.
@@ -114,19 +124,23 @@ LogicalResult Search::emit(ValuePlan &plan, GroupPlan &groups, Trial &trial) {
     if (emitter.wantsRetry) {
       continue;
     }
+    stream.findFreeSteps();
     std::optional<MemoryPlan> made;
     for (bool apart : {true, false}) {
       if (!made || !made->misfits().empty()) {
-        made.emplace(stream, function.getNumArguments(), options.opt > 0, apart);
+        made.emplace(stream, function.getNumArguments(), options.opt > 0, apart, /*across=*/false);
       }
     }
     const MemoryPlan &memory = *made;
     if (memory.misfits().empty()) {
+      take(memory, trial);
+      if (MemoryPlan across(stream, function.getNumArguments(), true, true, true);
+          options.opt > 1 && across.misfits().empty()) {
+        take(across, trial);
+      }
       NpuProgram &program = trial.program;
-      program.commands = memory.commands(), program.layers = std::move(stream.layers);
-      program.localPeak = memory.peak();
+      program.layers = std::move(stream.layers);
       program.sizes.workspace = plan.workspaceBytes, program.workspaceLowerBound = plan.workspaceLowerBound;
-      hw::assignWaits(program.commands, chip);
       return success();
     }
     if (!makeRoom(plan, groups, memory, stream)) {
@@ -153,7 +167,6 @@ LogicalResult Search::tryGroups(const ValuePlan &chosen, const GroupPlan &wanted
   if (failed(emit(plan, groups, trial))) {
     return failure();
   }
-  trial.cycles = cyclesOf(trial.program, chip);
   if (best && trial.cycles >= best->cycles) {
     return success();
   }

@@ -7,6 +7,7 @@
 #include "codegen/Npu/PlanGroups.h"
 
 namespace tessera::npu {
+class MemoryPlan;
 
 /// Emits a function by several plans and keeps the program that takes the fewest cycles.
 class Search {
@@ -20,7 +21,7 @@ public:
 private:
   struct Trial {
     NpuProgram program;
-    double cycles;
+    double cycles = 0;
     std::vector<unsigned> whole; ///< families that stay
   };
   using Groups = std::vector<Decisions::Group>;
@@ -30,6 +31,7 @@ private:
   mlir::LogicalResult tryPlan(const ValuePlan &plan, const Groups *groups);
   mlir::LogicalResult tryGroups(const ValuePlan &plan, const GroupPlan &groups);
   mlir::LogicalResult emit(ValuePlan &plan, GroupPlan &groups, Trial &trial);
+  void take(const MemoryPlan &memory, Trial &trial) const;
   mlir::LogicalResult follow(const Decisions &decisions);
   mlir::LogicalResult refuse(const llvm::Twine &why);
   void refine();

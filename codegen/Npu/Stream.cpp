@@ -84,6 +84,56 @@ void Stream::append(std::vector<Tile> tiles, bool overlap) {
   }
 }
 
+/// The bytes of a tensor outside the chip, from the first to the last.
+static std::pair<int64_t, int64_t> extentOf(const Operand &operand) {
+  auto low = int64_t(operand.tensor.offset), high = low + int64_t(sizeOf(operand.tensor.type));
+  for (int i = 0; i < 4; ++i) {
+    int64_t reach = int64_t(operand.shape.dims[i] - 1) * operand.tensor.strides[i];
+    low += std::min<int64_t>(reach, 0), high += std::max<int64_t>(reach, 0);
+  }
+  return {low, high};
+}
+
+static bool meet(const Operand &a, const Operand &b) {
+  auto [aLow, aHigh] = extentOf(a);
+  auto [bLow, bHigh] = extentOf(b);
+  return a.tensor.region == b.tensor.region && aLow < bHigh && bLow < aHigh;
+}
+
+/// Whether a load reads outside memory, and neither bytes that the step before stores nor buffers that it works with.
+static bool readsOthers(const Descriptor &load, const Step &before) {
+  if (load.header.opcode != Opcode::copy && load.header.opcode != Opcode::fill) {
+    return false;
+  }
+  Operand operands[kMostOperands], others[kMostOperands];
+  size_t count = operandsOf(load, operands);
+  for (const auto *part : {&before.loads, &before.computes, &before.stores}) {
+    for (const Descriptor &command : *part) {
+      for (size_t other = 0, number = operandsOf(command, others); other < number; ++other) {
+        for (size_t k = 0; k < count; ++k) {
+          bool touch =
+              operands[k].tensor.region == Region::local
+                  ? others[other].tensor.region == Region::local &&
+                        operands[k].tensor.offset >> kBufferShift == others[other].tensor.offset >> kBufferShift
+                  : others[other].written && meet(operands[k], others[other]);
+          if (touch) {
+            return false;
+          }
+        }
+      }
+    }
+  }
+  return true;
+}
+
+void Stream::findFreeSteps() {
+  for (size_t i = 1; i < steps.size(); ++i) {
+    steps[i].isFree =
+        !steps[i].early && steps[i].layer != steps[i - 1].layer &&
+        llvm::all_of(steps[i].loads, [&](const Descriptor &load) { return readsOthers(load, steps[i - 1]); });
+  }
+}
+
 Place Area::allocate(const Shape &shape, Type type) {
   Place made = stream.addLocal(shape, type, lane);
   used += llvm::alignTo(stream.buffers.back(), stream.chip.portBytes);

@@ -51,7 +51,8 @@ struct Tile {
 };
 struct Step : Tile {
   uint32_t layer = 0;
-  bool early = false; ///< its loads may stand before the computation of the step before it
+  bool early = false;  ///< its loads may stand before the computation of the step before it
+  bool isFree = false; ///< the same of a step of another op: where there is room for both
 };
 
 /// What commands read that is known before they run; equal bytes are kept once.
@@ -98,6 +99,9 @@ public:
   }
   /// Goes back to a layer.
   void enterLayer(uint32_t number) { layer = number; }
+  /// Finds the steps whose loads read nothing that the step before them makes.
+  void findFreeSteps();
+
   /// Appends tiles. |overlap|: the loads of each may come before the computation of the one before it.
   void append(std::vector<Tile> tiles, bool overlap);
 
