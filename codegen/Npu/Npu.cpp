@@ -25,6 +25,8 @@ void buildLowering(OpPassManager &manager, const std::string &requantise) {
   functions.addPass(device::createSimplifyCopiesPass());
   functions.addPass(device::createFormTablesPass());
   functions.addPass(device::createFuseEpiloguesPass());
+  functions.addPass(device::createCopyBeforeProductsPass());
+  functions.addPass(device::createFuseEpiloguesPass()); // what was behind the copies
   functions.addPass(device::createSplitMapsPass({.most = bmodel::npu::kMapOperands}));
   functions.addPass(device::createSplitProductsPass());
   functions.addPass(device::createSimplifyCopiesPass());

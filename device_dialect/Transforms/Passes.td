@@ -180,6 +180,25 @@ def SplitMapsPass : Pass<"device-split-maps", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::device::DeviceDialect"];
 }
 
+def CopyBeforeProductsPass : Pass<"device-copy-before-products", "::mlir::func::FuncOp"> {
+  let summary = "Move rows before a product rather than behind it";
+  let description = [{
+    Before: fused ops. After: where copies move whole rows of a product (the windows of attention back to their picture), they
+    move the rows of what it multiplies instead, unless these take more bytes; so the result is where its readers want
+    it, and an addition behind the copies can become a part of the product. What is computed stays the same, row by row.
+
+    ```mlir
+    %y = device.matmul %x, %w : (tensor<9x8xi8>, tensor<8x6xi8>) -> tensor<9x6xf32>
+    %z = device.copy %y {rows in another order}
+    // becomes
+    %t = device.copy %x {rows in another order}
+    %z = device.matmul %t, %w : (tensor<9x8xi8>, tensor<8x6xi8>) -> tensor<9x6xf32>
+    ```
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect"];
+  let statistics = [Statistic<"numMoved", "moved-products", "Products whose rows are moved before">];
+}
+
 def SplitProductsPass : Pass<"device-split-products", "::mlir::func::FuncOp"> {
   let summary = "Make several products of one whose columns are taken apart";
   let description = [{

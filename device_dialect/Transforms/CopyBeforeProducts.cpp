@@ -1,0 +1,131 @@
+//===- CopyBeforeProducts.cpp - Rows moved where they are small -----------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/IR/Pieces.h"
+#include "device_dialect/Transforms/Passes.h"
+#include "top_dialect/IR/Names.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace tessera::device {
+
+#define GEN_PASS_DEF_COPYBEFOREPRODUCTSPASS
+#include "device_dialect/Transforms/Passes.h.inc"
+
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Whether every row of a product depends on the same row of its first operand alone: all else is the same for all.
+bool isOfRows(MatMulOp product) {
+  int64_t columns = typeOf(product.getY()).getShape().back();
+  return !product.getTransA() && !product.getPacked() && typeOf(product.getA()).getRank() >= 2 &&
+         typeOf(product.getB()).getRank() == 2 && llvm::all_of(product.getExtras(), [&](Value extra) {
+           int64_t count = typeOf(extra).getNumElements();
+           return count == 1 || (count == columns && typeOf(extra).getShape().back() == columns);
+         });
+}
+
+/// Whether a copy moves whole rows of |columns|.
+bool movesRows(CopyOp copy, int64_t columns) {
+  int64_t last = typeOf(copy.getY()).getRank() - 1;
+  return copy.getSources().size() == 1 && !copy.getFill() && typeOf(copy.getY()).getShape().back() == columns &&
+         typeOf(copy.getSources()[0]).getShape().back() == columns &&
+         llvm::all_of(copy.getPieces().getAsRange<PieceAttr>(), [&](PieceAttr piece) {
+           auto d = size_t(last);
+           return piece.getSizes()[d] == columns && piece.getDstOffsets()[d] == 0 && piece.getDstSteps()[d] == 1 &&
+                  piece.getSrcDims()[d] == typeOf(copy.getSources()[0]).getRank() - 1 &&
+                  piece.getSrcOffsets().back() == 0 && piece.getSrcSteps()[d] == 1;
+         });
+}
+
+/// The copies and reshapes of rows behind a product, as long as nobody else reads what is between them; none where
+/// there is no copy among them.
+SmallVector<Operation *> movesBehind(MatMulOp product) {
+  int64_t columns = typeOf(product.getY()).getShape().back();
+  SmallVector<Operation *> moves;
+  for (Value value = product.getY(); value.hasOneUse(); value = moves.back()->getResult(0)) {
+    Operation *user = *value.user_begin();
+    auto reshape = dyn_cast<ReshapeOp>(user);
+    auto copy = dyn_cast<CopyOp>(user);
+    bool isOfRows =
+        (reshape && typeOf(reshape.getY()).getRank() > 1 && typeOf(reshape.getY()).getShape().back() == columns) ||
+        (copy && movesRows(copy, columns));
+    if (user->getBlock() != product->getBlock() || !isOfRows) {
+      break;
+    }
+    moves.push_back(user);
+  }
+  return llvm::any_of(moves, llvm::IsaPred<CopyOp>) ? moves : SmallVector<Operation *>();
+}
+
+RankedTensorType withColumns(Value like, int64_t columns, Type element) {
+  SmallVector<int64_t> dims(typeOf(like).getShape());
+  dims.back() = columns;
+  return RankedTensorType::get(dims, element);
+}
+
+/// The same move of rows of |x|.
+Value repeat(Operation *move, Value x, OpBuilder &builder) {
+  int64_t columns = typeOf(x).getShape().back();
+  RankedTensorType type = withColumns(move->getResult(0), columns, typeOf(x).getElementType());
+  auto copy = dyn_cast<CopyOp>(move);
+  if (!copy) {
+    return ReshapeOp::create(builder, move->getLoc(), type, x).getY();
+  }
+  SmallVector<Attribute> pieces;
+  for (auto attr : copy.getPieces().getAsRange<PieceAttr>()) {
+    Piece piece(attr);
+    piece.sizes.back() = columns;
+    pieces.push_back(piece.get(builder.getContext()));
+  }
+  return CopyOp::create(builder, move->getLoc(), type, ValueRange(x), builder.getArrayAttr(pieces), FloatAttr()).getY();
+}
+
+class CopyBeforeProducts : public impl::CopyBeforeProductsPassBase<CopyBeforeProducts> {
+public:
+  using CopyBeforeProductsPassBase::CopyBeforeProductsPassBase;
+
+  void runOnOperation() override {
+    SmallVector<MatMulOp> products;
+    getOperation().walk([&](MatMulOp product) { products.push_back(product); });
+    for (MatMulOp product : products) {
+      move(product);
+    }
+  }
+
+private:
+  void move(MatMulOp product) {
+    SmallVector<Operation *> moves = isOfRows(product) ? movesBehind(product) : SmallVector<Operation *>();
+    Value a = product.getA(), y = product.getY();
+    int64_t before = typeOf(a).getShape().back() * typeOf(a).getElementTypeBitWidth();
+    int64_t behind = typeOf(y).getShape().back() * typeOf(y).getElementTypeBitWidth();
+    if (moves.empty() || before > behind) {
+      return;
+    }
+    Value result = moves.back()->getResult(0);
+    OpBuilder builder(product);
+    if (typeOf(a).getShape().drop_back() != typeOf(y).getShape().drop_back()) {
+      return; // its rows broadcast
+    }
+    for (Operation *each : moves) {
+      a = repeat(each, a, builder);
+    }
+    product.getAMutable().set(a);
+    y.setType(cast<TypedValue<RankedTensorType>>(result).getType());
+    if (StringRef name = top::getTensorName(result); !name.empty()) {
+      top::setTensorNames(product, name);
+    }
+    result.replaceAllUsesWith(y);
+    for (Operation *each : llvm::reverse(moves)) {
+      each->erase();
+    }
+    ++numMoved;
+  }
+};
+
+} // namespace
+} // namespace tessera::device
