@@ -122,7 +122,7 @@ llvm::Error Emitter::emitNorm(device::NormOp op) {
       operands.push_back(loadPerLane(parameter, begin, part.dims[1], chip, area, tile, kept[index]));
     }
     bool ownsRows = isOwn || !op.getRms();
-    Place normed = inResult ? result : ownsRows ? centred : area.allocate(part, Type::f32);
+    Place normed = inResult || !tail.map ? result : ownsRows ? centred : area.allocate(part, Type::f32);
     compute(stream, programs.finish, normed, operands, tile);
     if (tail.map) {
       operands.clear();

@@ -351,8 +351,13 @@ llvm::Error Emitter::emitMatMul(device::MatMulOp op) {
   if (rows > UINT16_MAX) {
     return refuse("has more rows than a command can hold");
   }
-  llvm::Expected<Place> x = place(op.getA(), {1, inner, rows, 1}, {0, 1, inner, 1}, true);
-  llvm::Expected<Place> y = place(op.getY(), {1, outputs, rows, 1}, {0, 1, outputs, 1});
+  auto placeColumns = [&](const Seen &seen, int64_t columns, bool anyLane) {
+    return place(seen.value, {1, columns, rows, 1}, {0, *seen.strideOf(1, columns), *seen.strideOf(columns, rows), 1},
+                 anyLane, seen.offset);
+  };
+  const Folds::Tail *tail = folds.tailOf(op);
+  llvm::Expected<Place> x = placeColumns(folds.seen(op.getA()), inner, true);
+  llvm::Expected<Place> y = placeColumns(tail ? tail->targets.front() : folds.seen(op.getY()), outputs, false);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
@@ -371,7 +376,7 @@ llvm::Error Emitter::emitMatMul(device::MatMulOp op) {
     if (count != rows * outputs) {
       return refuse("has an epilogue that broadcasts over some of the leading dims, which is not emitted yet");
     }
-    return place(value, {1, outputs, rows, 1}, {0, 1, outputs, 1});
+    return placeColumns(folds.seen(value), outputs, false);
   };
   if (llvm::Error error =
           setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), chip, placeExtra)) {

@@ -94,6 +94,11 @@ int64_t rowOf(device::NormOp norm) {
   return ShapedType::getNumElements(typeOf(norm.getX()).getShape().drop_front(norm.getAxis()));
 }
 
+/// A product by constant weights, all leading dims of which are rows.
+bool isProductOfRows(device::MatMulOp product) {
+  return !product.getTransA() && typeOf(product.getB()).getRank() == 2 && device::getConstantRoot(product.getB());
+}
+
 /// Whether rows and what is in them lie evenly.
 bool hasEvenRows(const Seen &seen, int64_t rows, int64_t size) {
   return seen.strideOf(size, rows) && seen.strideOf(1, size);
@@ -107,6 +112,10 @@ bool hasEvenMatrices(const Seen &seen, Value value) {
 
 /// Whether the elements of an op's result go to evenly lying rows.
 bool canWrite(Operation *op, const Seen &seen) {
+  if (isa<device::MatMulOp>(op)) {
+    int64_t columns = typeOf(op->getResult(0)).getShape().back();
+    return hasEvenRows(seen, countOf(op->getResult(0)) / columns, columns);
+  }
   if (auto norm = dyn_cast<device::NormOp>(op)) {
     return hasEvenRows(seen, countOf(norm.getY()) / rowOf(norm), rowOf(norm));
   }
@@ -146,8 +155,11 @@ Seen Folds::seen(Value operand) const {
   while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
     value = reshape.getX();
   }
+  if (auto alias = aliases.find(value); alias != aliases.end()) {
+    return alias->second;
+  }
   auto copy = value.getDefiningOp<device::CopyOp>();
-  return copy && isFolded(copy) ? sourceOf(copy) : itself(operand);
+  return copy && isFolded(copy) && !areStored.contains(copy) ? sourceOf(copy) : itself(operand);
 }
 
 const Folds::Tail *Folds::tailOf(Operation *op) const {
@@ -173,6 +185,18 @@ bool Folds::canRead(Operation *user, Value operand, const Seen &seen) const {
   if (auto norm = dyn_cast<device::NormOp>(user)) {
     return operand == norm.getX() && hasEvenRows(seen, countOf(norm.getX()) / rowOf(norm), rowOf(norm));
   }
+  if (auto product = dyn_cast<device::MatMulOp>(user)) {
+    bool isExtra = llvm::is_contained(product.getExtras(), operand),
+         isWhole = countOf(operand) == countOf(product.getY());
+    int64_t columns = typeOf(isExtra ? product.getY() : product.getA()).getShape().back();
+    int64_t rows = countOf(operand) / columns, size = typeOf(operand).getElementTypeBitWidth() / 8;
+    if (!isProductOfRows(product) || (isExtra ? !isWhole : operand != product.getA()) ||
+        !hasEvenRows(seen, rows, columns)) {
+      return false;
+    }
+    int64_t together = *seen.strideOf(columns, rows) == 1 ? rows : *seen.strideOf(1, columns) == 1 ? columns : 1;
+    return together * size >= int64_t(chip.burstBytes);
+  }
   auto attention = dyn_cast<device::AttentionOp>(user);
   if (!attention || operand == attention.getMask() || !hasEvenMatrices(seen, operand)) {
     return false;
@@ -197,6 +221,9 @@ void Folds::foldIntoReaders(device::CopyOp copy) {
 
 /// Whether the op in front can compute |map|: its other operands are there, and broadcast to rows.
 bool Folds::addMap(Operation *op, Tail &tail) const {
+  if (isa<device::MatMulOp>(op)) {
+    return false; // it has an epilogue for that
+  }
   Value result = op->getResult(0);
   SmallVector<OpOperand *> readers;
   findReaders(result, readers);
@@ -231,24 +258,33 @@ bool Folds::addMap(Operation *op, Tail &tail) const {
   return true;
 }
 
-/// Copies of the result, and it itself where others read it.
-void Folds::addTargets(Operation *op, Value result, Tail &tail) const {
-  SmallVector<OpOperand *> readers;
+/// Copies of the result; it itself where others read it who do not find it in one of the copies.
+void Folds::addTargets(Operation *op, Value result, Tail &tail) {
+  SmallVector<OpOperand *> readers, others;
   findReaders(result, readers);
-  bool isRead = false;
+  SmallVector<Operation *> copies;
   for (OpOperand *use : readers) {
     auto copy = dyn_cast<device::CopyOp>(use->getOwner());
     std::optional<Seen> seen = copy && isTurn(copy) && !isFolded(copy) ? resultOf(copy) : std::nullopt;
-    bool isOne = isa<device::NormOp>(op) || readers.size() == 1; // attention stores its result once
-    if (seen && isOne && canWrite(op, *seen)) {
-      tail.targets.push_back(std::move(*seen)), tail.ops.push_back(copy);
+    if (seen && canWrite(op, *seen)) {
+      tail.targets.push_back(std::move(*seen)), copies.push_back(copy);
     } else {
-      isRead = true;
+      others.push_back(use);
     }
   }
-  if (isRead || readers.empty()) {
+  bool finds = !copies.empty() && llvm::all_of(others, [&](OpOperand *use) {
+    return canRead(use->getOwner(), use->get(), tail.targets.front());
+  });
+  if (!isa<device::NormOp>(op) && (!finds || copies.size() != 1)) { // others store their results once
+    copies.clear(), tail.targets.clear(), finds = false;
+  }
+  if (finds) {
+    aliases.try_emplace(result, tail.targets.front());
+  } else {
     tail.targets.insert(tail.targets.begin(), itself(result));
   }
+  llvm::append_range(tail.ops, copies);
+  areStored.insert(copies.begin(), copies.end());
 }
 
 void Folds::foldBehind(Operation *op) {
@@ -266,7 +302,8 @@ Folds::Folds(func::FuncOp function, const bmodel::npu::Chip &chip) : chip(chip) 
     foldIntoReaders(copy);
   }
   for (Operation &op : function.getBody().front()) {
-    if (isa<device::NormOp, device::AttentionOp>(op)) {
+    auto product = dyn_cast<device::MatMulOp>(op);
+    if (isa<device::NormOp, device::AttentionOp>(op) || (product && isProductOfRows(product))) {
       foldBehind(&op);
     }
   }

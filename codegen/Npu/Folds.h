@@ -1,9 +1,9 @@
 //===- Folds.h - Copies and maps that other ops do on the way ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Norms and attention work on rows. What turns rows before them, quantises theirs and turns these again would pass
-// outside memory once more for each step: instead they read their operands as these lie, compute the map behind them on
-// what is in local memory, and store it as the copies behind that want it.
+// Norms, attention and products by constant weights work on rows. What turns rows before them, quantises theirs and
+// turns these again would pass outside memory once more for each step: instead they read their operands as these lie,
+// compute the map behind them on what is in local memory, and store it as the copies behind that want it.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_NPU_FOLDS_H
 #define TESSERA_CODEGEN_NPU_FOLDS_H
@@ -58,10 +58,11 @@ private:
   void foldIntoReaders(device::CopyOp copy);
   void foldBehind(mlir::Operation *op);
   bool addMap(mlir::Operation *op, Tail &tail) const;
-  void addTargets(mlir::Operation *op, mlir::Value result, Tail &tail) const;
+  void addTargets(mlir::Operation *op, mlir::Value result, Tail &tail);
 
   const bmodel::npu::Chip &chip;
-  llvm::DenseSet<mlir::Operation *> folded;
+  llvm::DenseSet<mlir::Operation *> folded, areStored; ///< the latter are copies whose results are there
+  llvm::DenseMap<mlir::Value, Seen> aliases;           ///< values that are found in copies of them only
   llvm::DenseMap<mlir::Operation *, Tail> tails;
 };
 

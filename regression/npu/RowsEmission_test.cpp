@@ -131,7 +131,47 @@ std::string headsText(const Dims &q, int64_t keys, const Dims &mask) {
   return functionText(arguments, q, body);
 }
 
+/// A product of rows whose bytes come from sums, and what is added to these.
+std::string productText(const std::string &to, const std::string &x, const Dims &dims, int64_t columns,
+                        const std::string &added) {
+  Dims y = dims;
+  y.back() = columns;
+  Dims weights = {dims.back(), columns};
+  std::string extras = added.empty() ? "" : formatv(" extras(%{0})", added).str();
+  return formatv(
+      "  %{0}_w = {1}\n  %{0} = device.matmul %{2}, %{0}_w{3} epilogue {{\n  ^bb0(%in_s: i32{4}):\n"
+      "    %in_f = arith.sitofp %in_s : i32 to f32\n    %in_c = arith.constant 0.003 : f32\n"
+      "    %in_m = arith.mulf %in_f, %in_c : f32\n{5}    %in_r = math.roundeven %in_v : f32\n"
+      "    %in_l = arith.constant -128.0 : f32\n    %in_h = arith.constant 127.0 : f32\n"
+      "    %in_x = arith.maximumf %in_r, %in_l : f32\n    %in_n = arith.minimumf %in_x, %in_h : f32\n"
+      "    %in_i = arith.fptosi %in_n : f32 to i32\n    %in_b = arith.trunci %in_i : i32 to i8\n"
+      "    device.yield %in_b : i8\n  } : ({6}, {7}{8}) -> {9}\n",
+      to, constantText<int8_t>(weights, "i8", [] { return int8_t(between(-127, 127)); }), x, extras,
+      added.empty() ? "" : ", %in_e: i8",
+      added.empty() ? "    %in_o = arith.constant 0.0 : f32\n    %in_v = arith.addf %in_m, %in_o : f32\n"
+                    : "    %in_o = arith.sitofp %in_e : i8 to f32\n    %in_v = arith.addf %in_m, %in_o : f32\n",
+      typeText(dims, "i8"), typeText(weights, "i8"), added.empty() ? "" : ", " + typeText(y, "i8"), typeText(y, "i8"));
+}
+
 } // namespace
+
+TEST_F(Emission, ProductsOfRowsReadAndStoreChannelsFirst) {
+  for (const Dims &dims : {Dims{1, 24, 9, 8}, {1, 96, 12, 12}, {2, 40, 4, 16}}) {
+    Dims rows = turned(dims, {0, 2, 3, 1}), wide = rows, result = dims;
+    wide[3] = result[1] = 40;
+    std::string body = turnText("t", "a0", dims, {0, 2, 3, 1}, "i8") + productText("p", "t", rows, 40, "") +
+                       turnText("u", "p", wide, {0, 3, 1, 2}, "i8") + productText("q", "p", wide, 40, "p") +
+                       turnText("v", "q", wide, {0, 3, 1, 2}, "i8");
+    body +=
+        formatv("  %y = device.map(%u, %v) {{\n  ^bb0(%a: i8, %b: i8):\n    %f = arith.sitofp %a : i8 to f32\n"
+                "    %g = arith.sitofp %b : i8 to f32\n    %h = arith.addf %f, %g : f32\n    device.yield %h : f32\n"
+                "  } : ({0}, {0}) -> {1}\n",
+                typeText(result, "i8"), typeText(result, "f32"));
+    std::string text = functionText({dims}, result, body);
+    size_t at = text.find(typeText(dims, "f32"));
+    EXPECT_EQ(check(text.replace(at, typeText(dims, "f32").size(), typeText(dims, "i8"))), "");
+  }
+}
 
 TEST_F(Emission, NormsTurnAndQuantiseTheirRows) {
   for (const Dims &dims : {Dims{1, 24, 9, 7}, {1, 48, 20, 20}, {1, 100, 3, 11}}) {
