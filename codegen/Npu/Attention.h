@@ -12,6 +12,7 @@ namespace tessera::npu {
 struct AttentionSizes {
   int64_t batches, queries, depth, keys, features, group = 1;
   bool hasMask;
+  int64_t runs = 0; ///< of batches whose operands lie evenly; 0: all do
 };
 
 /// What lanes have, and who multiplies.
@@ -64,6 +65,7 @@ private:
 
   Place loadChunkOfBlocks(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, unsigned dim, uint32_t key,
                           uint32_t count, Tile &tile);
+  Place blockOf(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, uint32_t row) const;
   void moveBlocks(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, const Place &local, bool stores,
                   Tile &tile) const;
   Place loadQueries(const Shape &begin, const Shape &part, Area &area, Tile &tile);

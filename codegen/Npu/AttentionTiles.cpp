@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Attention.h"
 
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
+#include <map>
 
 using llvm::ArrayRef;
 using llvm::SmallVector;
@@ -41,6 +41,28 @@ void multiply(const Place &y, const Place &a, const Place &b, float factor, Tile
   command.channels = b.dim(1), command.rows = uint16_t(b.dim(2)), command.columns = 1;
   command.output.factor = factor, command.output.flags = hw::Output::fused;
   tile.computes.push_back(hw::encode(command));
+}
+
+/// Rows one after another whose places are evenly apart.
+struct Run {
+  uint32_t row, count;
+  int64_t distance; ///< in bytes
+};
+
+SmallVector<Run> runsOf(uint32_t rows, llvm::function_ref<Place(uint32_t)> placeOf) {
+  SmallVector<Run> runs;
+  auto distance = [&](uint32_t row) {
+    return int64_t(placeOf(row).tensor.offset) - int64_t(placeOf(row - 1).tensor.offset);
+  };
+  for (uint32_t row = 0; row < rows; row += runs.back().count) {
+    runs.push_back({row, 1, row + 1 < rows ? distance(row + 1) : 0});
+    bool isFar = std::abs(runs.back().distance) > INT32_MAX;
+    for (uint32_t end = row + 1; !isFar && end < rows && distance(end) == runs.back().distance; ++end) {
+      ++runs.back().count;
+    }
+    runs.back().distance = isFar ? 0 : runs.back().distance;
+  }
+  return runs;
 }
 
 } // namespace
@@ -146,24 +168,26 @@ void AttentionTiles::multiplyAll(const Place &y, const Place &a, const Place &b,
   }
 }
 
-/// Blocks one after another whose keys begin at the same place get these by one command.
+/// Blocks one after another whose keys are evenly apart, or the same, get these by one command.
 Place AttentionTiles::loadChunkOfBlocks(ArrayRef<Place> of, const Shape &begin, const Shape &part, unsigned dim,
                                         uint32_t key, uint32_t count, Tile &tile) {
   Shape shape = of[0].shape;
   shape.dims[1] = part.dims[1], shape.dims[dim] = count;
   Place made = stream.addLocal(shape, Type::f32, lane);
-  auto batchOf = [&](uint32_t row) { return (begin.dims[1] + row) / blocks; };
-  for (uint32_t row = 0, end = 0; row < part.dims[1]; row = end) {
-    const Place &first = of[batchOf(row)];
-    while (end < part.dims[1] && of[batchOf(end)].tensor.offset == first.tensor.offset) {
-      ++end;
-    }
+  auto placeOf = [&](uint32_t row) { return slice(of[(begin.dims[1] + row) / blocks], dim, key, count, chip); };
+  for (const Run &run : runsOf(part.dims[1], placeOf)) {
     hw::copy_command copy;
-    copy.x = slice(first, dim, key, count, chip).tensor, copy.y = slice(made, 1, row, end - row, chip).tensor;
-    copy.shape = shape, copy.shape.dims[1] = end - row;
+    copy.x = placeOf(run.row).tensor, copy.y = slice(made, 1, run.row, run.count, chip).tensor;
+    copy.x.strides[1] = int32_t(run.distance), copy.shape = shape, copy.shape.dims[1] = run.count;
     tile.loads.push_back(hw::encode(copy));
   }
   return made;
+}
+
+/// Rows of a block of a batch that has a place of its own.
+Place AttentionTiles::blockOf(ArrayRef<Place> of, const Shape &begin, const Shape &part, uint32_t row) const {
+  uint32_t at = begin.dims[1] + row;
+  return slice(slice(of[at / blocks], 1, at % blocks, 1, chip), 2, begin.dims[2], part.dims[2], chip);
 }
 
 /// What batches have in common comes from the lanes of the first of them.
@@ -171,15 +195,14 @@ Place AttentionTiles::loadMaskOfBlocks(const Shape &begin, const Shape &part, Ar
   Shape shape = part;
   shape.dims[3] = uint32_t(sizes.keys);
   Place made = area.allocate(shape, Type::f32);
-  llvm::SmallDenseMap<std::pair<uint64_t, uint32_t>, uint32_t> known; // of whole batches -> row
-  for (uint32_t row = 0, count = 0; row < part.dims[1]; row += count) {
-    uint32_t at = begin.dims[1] + row, inBatch = at % blocks;
-    count = std::min(blocks - inBatch, part.dims[1] - row);
-    Place to = slice(made, 1, row, count, chip), from = slice(masks[at / blocks], 1, inBatch, count, chip);
-    from = slice(from, 2, begin.dims[2], part.dims[2], chip);
-    auto [same, isNew] = known.try_emplace({from.tensor.offset, count}, row);
+  auto placeOf = [&](uint32_t row) { return blockOf(masks, begin, part, row); };
+  std::map<std::tuple<uint64_t, uint32_t, int64_t>, uint32_t> known; // of runs -> row
+  for (const Run &run : runsOf(part.dims[1], placeOf)) {
+    Place to = slice(made, 1, run.row, run.count, chip), from = placeOf(run.row);
+    auto [same, isNew] = known.try_emplace({from.tensor.offset, run.count, run.distance}, run.row);
+    from.tensor.strides[1] = int32_t(run.distance);
     hw::copy_command copy;
-    copy.y = to.tensor, copy.x = isNew ? from.tensor : slice(made, 1, same->second, count, chip).tensor;
+    copy.y = to.tensor, copy.x = isNew ? from.tensor : slice(made, 1, same->second, run.count, chip).tensor;
     copy.shape = to.shape;
     tile.loads.push_back(hw::encode(copy));
   }
@@ -189,20 +212,10 @@ Place AttentionTiles::loadMaskOfBlocks(const Shape &begin, const Shape &part, Ar
 /// Rows of blocks between |local| and where each batch has its own: those that lie evenly by one command.
 void AttentionTiles::moveBlocks(ArrayRef<Place> of, const Shape &begin, const Shape &part, const Place &local,
                                 bool stores, Tile &tile) const {
-  auto outsideOf = [&](uint32_t row) {
-    uint32_t at = begin.dims[1] + row;
-    return slice(slice(of[at / blocks], 1, at % blocks, 1, chip), 2, begin.dims[2], part.dims[2], chip);
-  };
-  auto distance = [&](uint32_t row) {
-    return int64_t(outsideOf(row).tensor.offset) - int64_t(outsideOf(row - 1).tensor.offset);
-  };
-  for (uint32_t row = 0, end = 0; row < part.dims[1]; row = end) {
-    for (end = row + 1;
-         end < part.dims[1] && distance(end) == distance(row + 1) && std::abs(distance(end)) <= INT32_MAX;) {
-      ++end;
-    }
-    Place outside = outsideOf(row), inside = slice(local, 1, row, end - row, chip);
-    outside.tensor.strides[1] = end - row > 1 ? int32_t(distance(row + 1)) : 0;
+  auto placeOf = [&](uint32_t row) { return blockOf(of, begin, part, row); };
+  for (const Run &run : runsOf(part.dims[1], placeOf)) {
+    Place outside = placeOf(run.row), inside = slice(local, 1, run.row, run.count, chip);
+    outside.tensor.strides[1] = int32_t(run.distance);
     hw::copy_command copy;
     copy.x = stores ? inside.tensor : outside.tensor, copy.y = stores ? outside.tensor : inside.tensor;
     copy.shape = inside.shape;

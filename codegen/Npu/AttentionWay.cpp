@@ -49,7 +49,34 @@ int64_t blocksOf(const AttentionSizes &sizes, const Chip &chip) {
   return best;
 }
 
+/// The same where operands of batches are moved one by one, or run by run, beside what is computed.
+static AttentionWay chooseUneven(const AttentionSizes &sizes, int64_t blocks, bool hasMatrix, const Chip &chip) {
+  int64_t lanes = chip.lanes, together = int64_t(llvm::divideCeil(sizes.queries, lanes));
+  int64_t half = int64_t(kFloat) * (sizes.depth + sizes.features) / 2, keys = sizes.keys * half;
+  int64_t inBlock = sizes.queries / blocks, mask = sizes.hasMask ? int64_t(kFloat) * sizes.keys : 0;
+  auto outside = [&](int64_t bytes) { return chip.dmaLatency + double(bytes) / chip.ddrBytesPerCycle(); };
+  double matrixMoves = double(sizes.batches) * (2 * outside(keys) + 2 * outside(sizes.queries * half) +
+                                                (mask ? outside(sizes.queries * mask) : 0));
+  double byMatrix = computeCycles(sizes, sizes.batches * together, false, chip) +
+                    double(sizes.batches) * (multiplyCycles(sizes.queries, sizes.keys, sizes.depth, chip) +
+                                             multiplyCycles(sizes.queries, sizes.features, sizes.keys, chip));
+  // A command brings keys to all blocks of a batch, or those of a run of batches that are whole blocks.
+  int64_t commands = blocks > 1 ? sizes.batches : sizes.runs, used = blocks > 1 ? blocks : sizes.batches / commands;
+  auto move = [&](int64_t bytes, int64_t copies) {
+    return std::max(moveCycles(1, bytes, used, chip), outside(bytes * used / copies));
+  };
+  double blockMoves =
+      double(commands) * (2 * move(keys, blocks) + 2 * move(inBlock * half, 1) + (mask ? move(inBlock * mask, 1) : 0));
+  int64_t rows = int64_t(llvm::divideCeil(sizes.batches * blocks, lanes)) * inBlock;
+  double byBlocks = std::max(computeCycles(sizes, rows, true, chip), blockMoves);
+  return hasMatrix && std::max(byMatrix, matrixMoves) < byBlocks ? AttentionWay::matrix : AttentionWay::blocks;
+}
+
 AttentionWay chooseWay(const AttentionSizes &sizes, int64_t blocks, const Chip &chip) {
+  bool hasMatrix = (chip.computes("bf16") || chip.computes("f16")) && sizes.keys <= UINT16_MAX;
+  if (sizes.runs) {
+    return chooseUneven(sizes, blocks, hasMatrix && sizes.features <= UINT16_MAX, chip);
+  }
   int64_t lanes = chip.lanes, row = sizes.keys * int64_t(kFloat), pair = row * (sizes.depth + sizes.features) / 2;
   int64_t others = sizes.batches / sizes.group, together = int64_t(llvm::divideCeil(sizes.queries, lanes));
   double mask = sizes.hasMask ? moveCycles(1, together * row, std::min(sizes.queries, lanes), chip) : 0;
@@ -63,7 +90,6 @@ AttentionWay chooseWay(const AttentionSizes &sizes, int64_t blocks, const Chip &
                     moveCycles(2, others * pair / lanes, lanes, chip) +
                     double(sizes.batches) * (multiplyCycles(sizes.queries, sizes.keys, sizes.depth, chip) +
                                              multiplyCycles(sizes.queries, sizes.features, sizes.keys, chip));
-  bool hasMatrix = (chip.computes("bf16") || chip.computes("f16")) && sizes.keys <= UINT16_MAX;
   byMatrix = hasMatrix && sizes.features <= UINT16_MAX ? byMatrix : HUGE_VAL;
   return byMatrix < std::min(byBlocks, byQueries) ? AttentionWay::matrix
          : byBlocks < byQueries                   ? AttentionWay::blocks

@@ -66,6 +66,17 @@ Matrices matricesOf(const Seen &seen, Value of, ArrayRef<int64_t> batch) {
   return made;
 }
 
+/// Into how many runs batches fall that lie evenly.
+int64_t runsOf(ArrayRef<int64_t> begins) {
+  int64_t runs = 1;
+  for (size_t first = 0, i = 1; i < begins.size(); ++i) {
+    if (begins[i] - begins[i - 1] != begins[first + 1] - begins[first]) {
+      ++runs, first = i;
+    }
+  }
+  return runs;
+}
+
 /// Whether the batches of each group lie evenly.
 bool hasEvenGroups(const Matrices &of, int64_t group) {
   for (size_t first = 0; first < of.begins.size(); first += size_t(group)) {
@@ -118,6 +129,9 @@ llvm::Error Emitter::emitAttention(device::AttentionOp op) {
   std::optional<int64_t> qRows = rowsOfGroup(q, sizes), yRows = rowsOfGroup(y, sizes);
   bool byBatch = kAt && vAt && isOneDim && qAt && yAt && qRows && yRows &&
                  llvm::divideCeil(outer, lanes) * sizes.queries < outer * llvm::divideCeil(sizes.queries, lanes);
+  if (!qAt || !yAt) {
+    sizes.runs = std::max({runsOf(q.begins), runsOf(k.begins), runsOf(v.begins), runsOf(y.begins)});
+  }
   int64_t blocks = blocksOf(sizes, chip);
   AttentionWay way = byBatch ? AttentionWay::batches : chooseWay(sizes, blocks, chip);
   bool isBlocked = way == AttentionWay::blocks;

@@ -203,6 +203,8 @@ TEST_F(Emission, AttentionReadsHeadsWhereTheyLie) {
   }
   EXPECT_EQ(check(headsText({6, 9, 2, 16}, 11, {1, 2, 9, 11})), "");
   EXPECT_EQ(check(headsText({6, 9, 2, 16}, 11, {6, 2, 9, 11})), "");
+  EXPECT_EQ(check(headsText({16, 20, 3, 32}, 20, {1, 3, 20, 20})), ""); // as windows have it
+  EXPECT_EQ(check(headsText({3, 48, 3, 16}, 48, {3, 1, 48, 48})), "");
   EXPECT_EQ(check(headsText({4, 30, 3, 5}, 30, {})), ""); // rows too short to read there
 }
 
