@@ -21,6 +21,10 @@ constexpr double kMostError = 0.2;
 /// those that gain most for what they cost, at most kMostWide of all multiplications. Less than kNothing is no reason.
 constexpr double kEnough = 0.002, kNothing = 0.0005, kMostWide = 0.1;
 
+/// More than kMostWide are worth it where more than kLarge is left and, of its square, tensors that take away at least
+/// kPays times their share of the multiplications take away kMuch together; down to kSmall.
+constexpr double kLarge = 0.035, kPays = 4, kMuch = 0.5, kSmall = 0.02;
+
 /// 16 bits are enough to leave room for larger values than the samples had.
 constexpr float kHeadroom = 2.0f;
 
@@ -157,15 +161,45 @@ private:
       }
     });
     llvm::stable_sort(candidates, [](const Group *a, const Group *b) { return a->gain() > b->gain(); });
+    SmallVector<Group *> tooMany;
     for (Group *group : candidates) {
-      if (left > kEnough * kEnough && wide + group->products <= kMostWide * all) {
-        wide += group->products;
-        left -= group->error * group->error;
-        group->wide = llvm::formatv("tensor '{0}' alone would change the outputs by {1:P1} in int8, and what int16 "
-                                    "costs is small",
-                                    question.nameOf(group->worst), group->error);
+      if (left <= kEnough * kEnough) {
+        break;
+      }
+      if (wide + group->products > kMostWide * all) {
+        tooMany.push_back(group);
+        continue;
+      }
+      wide += group->products;
+      left -= group->error * group->error;
+      widen(*group, "what int16 costs is small");
+    }
+    widenWhatPays(tooMany, left, all);
+  }
+
+  /// Of what more than kMostWide of the multiplications would read. left: squares of what 8 bits still change; all:
+  /// multiplications.
+  void widenWhatPays(ArrayRef<Group *> candidates, double left, int64_t all) {
+    double after = left;
+    SmallVector<Group *> paying;
+    for (Group *group : candidates) {
+      double square = group->error * group->error, share = static_cast<double>(group->products) / all;
+      if (after > kSmall * kSmall && square >= kPays * share * after) {
+        after -= square;
+        paying.push_back(group);
       }
     }
+    if (left < kLarge * kLarge || after > (1 - kMuch) * left) {
+      return;
+    }
+    for (Group *group : paying) {
+      widen(*group, "much error would be left without more int16 than wished");
+    }
+  }
+
+  void widen(Group &group, StringRef why) {
+    group.wide = llvm::formatv("tensor '{0}' alone would change the outputs by {1:P1} in int8, and {2}",
+                               question.nameOf(group.worst), group.error, why);
   }
 
   /// Why `v` needs 16 bits; empty if it does not.
