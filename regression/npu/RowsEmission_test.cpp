@@ -170,6 +170,9 @@ TEST_F(Emission, ProductsOfRowsReadAndStoreChannelsFirst) {
     std::string text = functionText({dims}, result, body);
     size_t at = text.find(typeText(dims, "f32"));
     EXPECT_EQ(check(text.replace(at, typeText(dims, "f32").size(), typeText(dims, "i8"))), "");
+    if (dims[0] == 1) { // else rows of several images do not lie evenly
+      EXPECT_LE(intermediate[0], 6 * uint64_t(product(result))) << "more than results, stored, and what reads them";
+    }
   }
 }
 
