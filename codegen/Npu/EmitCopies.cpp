@@ -15,9 +15,6 @@ namespace tessera::npu {
 using bmodel::npu::Type;
 namespace {
 
-/// Elements of a row that are read to have one of them: beyond, the others cost more than they spare.
-constexpr int64_t kMostSpread = 16;
-
 /// What results may cost more that leave as they are made: short runs of bytes do.
 constexpr double kMostSlowed = 1.25;
 /// Part of local memory that a value may take and still stay there until it is copied.
@@ -81,7 +78,6 @@ llvm::Error Emitter::emitMoves(ArrayRef<Move> moves) {
   const Place to = moves.front().to, from = moves.front().from;
   int32_t size = int32_t(hw::sizeOf(to.tensor.type)), spread = from.tensor.strides[3] / size;
   uint64_t first = from.tensor.offset, last = first;
-  double direct = 0;
   std::vector<Descriptor> commands;
   for (const Move &move : moves) {
     const Place &y = move.to, &x = move.from;
@@ -92,7 +88,6 @@ llvm::Error Emitter::emitMoves(ArrayRef<Move> moves) {
       copy.y = y.copy; // from where x is: both are what is to be stored
       commands.push_back(hw::encode(copy));
     }
-    direct += hw::costOf(commands.back(), chip).cycles;
     first = std::min(first, x.tensor.offset), last = std::max(last, x.tensor.offset);
   }
   auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
@@ -109,7 +104,7 @@ llvm::Error Emitter::emitMoves(ArrayRef<Move> moves) {
     }
   };
   bool canPass = !to.isLocal() && !from.isLocal() && spread >= 1 && spread <= kMostSpread;
-  if (canPass && tiler.cyclesToMove(to.shape, build) < direct) {
+  if (canPass && tiler.cyclesToMove(to.shape, build) < directCycles(moves, chip)) {
     // Neighbours in the result stay together.
     const int32_t *strides = to.tensor.strides;
     bool joins = std::abs(strides[1]) < std::abs(strides[3]) || strides[3] == 0;
@@ -123,15 +118,8 @@ llvm::Error Emitter::emitMoves(ArrayRef<Move> moves) {
 
 /// Whether two moves read the same rows, from other elements on.
 static bool sharesRows(const Move &a, const Move &b) {
-  const Tensor &x = a.from.tensor, &other = b.from.tensor;
-  auto sameLayout = [](const Place &one, const Place &two) {
-    return std::equal(std::begin(one.shape.dims), std::end(one.shape.dims), std::begin(two.shape.dims)) &&
-           std::equal(std::begin(one.tensor.strides), std::end(one.tensor.strides), std::begin(two.tensor.strides));
-  };
-  uint64_t apart = x.offset < other.offset ? other.offset - x.offset : x.offset - other.offset;
-  return sameLayout(a.from, b.from) && sameLayout(a.to, b.to) && x.region == other.region &&
-         a.to.tensor.region == b.to.tensor.region && !a.to.isLocal() && !a.from.isLocal() &&
-         apart < uint64_t(std::max(x.strides[3], 0));
+  return haveSameLayout(a.from, b.from) && haveSameLayout(a.to, b.to) && !a.to.isLocal() && !a.from.isLocal() &&
+         apart(a.from, b.from) < uint64_t(std::max(a.from.tensor.strides[3], 0));
 }
 
 llvm::Error Emitter::emitCopy(device::CopyOp op) {

@@ -6,28 +6,13 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emitter.h"
 
-#include "bmodel/npu/latency.h"
-
 using namespace mlir;
 namespace hw = bmodel::npu;
 
 namespace tessera::npu {
 namespace {
 
-/// Elements of a row that are read to have one of them: beyond, the others cost more than they spare.
-constexpr int32_t kMostSpread = 16;
-
 int32_t sizeOf(const Place &place) { return int32_t(hw::sizeOf(place.tensor.type)); }
-
-bool haveSameLayout(const Place &a, const Place &b) {
-  return std::equal(std::begin(a.shape.dims), std::end(a.shape.dims), std::begin(b.shape.dims)) &&
-         std::equal(std::begin(a.tensor.strides), std::end(a.tensor.strides), std::begin(b.tensor.strides)) &&
-         a.tensor.region == b.tensor.region;
-}
-
-uint64_t apart(const Place &a, const Place &b) {
-  return std::max(a.tensor.offset, b.tensor.offset) - std::min(a.tensor.offset, b.tensor.offset);
-}
 
 /// Those of |moves| from |first| on that fill the same rows with it, each element once; none where some are left over.
 std::vector<Move> rowsWith(ArrayRef<Move> moves, const Move &first) {
@@ -110,12 +95,6 @@ llvm::Error Emitter::emitInterleaved(std::vector<Move> &moves) {
       ++i;
       continue;
     }
-    double direct = 0;
-    for (const Move &move : rows) {
-      hw::copy_command copy;
-      copy.y = move.to.tensor, copy.x = move.from.tensor, copy.shape = move.to.shape;
-      direct += hw::costOf(hw::encode(copy), chip).cycles;
-    }
     const std::vector<Move> known = rows;
     spreadOverLanes(rows, chip.lanes);
     Place to = rows[0].to;
@@ -139,7 +118,7 @@ llvm::Error Emitter::emitInterleaved(std::vector<Move> &moves) {
       }
       store(whole, target, tile);
     };
-    if (tiler.cyclesToMove(to.shape, build) >= direct) {
+    if (tiler.cyclesToMove(to.shape, build) >= directCycles(known, chip)) {
       ++i;
       continue;
     }

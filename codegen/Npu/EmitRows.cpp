@@ -7,8 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emitter.h"
 
-#include "bmodel/npu/latency.h"
-
 #include "llvm/ADT/STLExtras.h"
 
 namespace hw = bmodel::npu;
@@ -19,8 +17,6 @@ namespace {
 
 /// What it must spare of the direct way to be worth local memory.
 constexpr double kLeastSpared = 1.5;
-/// Elements of a row that are read to have one of them.
-constexpr int64_t kMostSpread = 16;
 
 int64_t sizeOf(const Place &place) { return int64_t(hw::sizeOf(place.tensor.type)); }
 bool isDense(const Place &place) { return place.tensor.strides[1] == int64_t(place.dim(3)) * sizeOf(place); }
@@ -106,9 +102,8 @@ private:
 /// Whether two moves go to the same rows.
 bool sharesTarget(const Move &a, const Move &b) {
   const Tensor &x = a.to.tensor, &y = b.to.tensor;
-  uint64_t apart = x.offset < y.offset ? y.offset - x.offset : x.offset - y.offset;
   return !a.to.isLocal() && a.to.dim(1) == b.to.dim(1) && x.region == y.region && x.strides[1] == y.strides[1] &&
-         apart < uint64_t(x.strides[1]);
+         apart(a.to, b.to) < uint64_t(x.strides[1]);
 }
 
 } // namespace
@@ -129,17 +124,11 @@ llvm::Error Emitter::emitRows(std::vector<Move> &moves) {
   for (std::vector<Move> &set : sets) {
     llvm::sort(set, [](const Move &a, const Move &b) { return a.to.tensor.offset < b.to.tensor.offset; });
     RowTiles tiles(set, chip);
-    double direct = 0;
-    for (const Move &move : set) {
-      hw::copy_command copy;
-      copy.y = move.to.tensor, copy.x = move.from.tensor, copy.shape = move.to.shape;
-      direct += hw::costOf(hw::encode(copy), chip).cycles;
-    }
     const Shape &shape = set.front().to.shape;
     auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
       tiles.build(begin, size, area, tile);
     };
-    if (tiler.cyclesToMove(shape, build) * kLeastSpared > direct) {
+    if (tiler.cyclesToMove(shape, build) * kLeastSpared > directCycles(set, chip)) {
       llvm::append_range(moves, set);
       continue;
     }

@@ -8,6 +8,7 @@
 #define TESSERA_CODEGEN_NPU_EMITTER_H
 
 #include "codegen/Npu/Folds.h"
+#include "codegen/Npu/Moves.h"
 #include "codegen/Npu/Nest.h"
 #include "codegen/Npu/Npu.h"
 #include "codegen/Npu/PlanGroups.h"
@@ -20,13 +21,6 @@ namespace tessera::npu {
 
 /// Why an op cannot be emitted; it is reported at the op.
 inline llvm::Error refuse(const llvm::Twine &why) { return llvm::createStringError(why); }
-
-/// What the DMA moves.
-struct Move {
-  Place to, from;
-  int64_t inRow = 0;  ///< elements of the source's row before the first one that is moved; channels are rows
-  bool spare = false; ///< whole rows of the source may be read
-};
 
 class Emitter {
 public:
