@@ -292,6 +292,19 @@ TEST_F(Emission, KernelColumnsOfFewChannelsAreFolded) {
   }
 }
 
+TEST_F(Emission, KernelColumnsAreFoldedBesidePaddingOnOneSide) {
+  for (const char *pads : {"0, 3, 0, 0", "0, 0, 0, 3"}) {
+    Convolution convolution(8);
+    convolution.x = {2, 1, 70, 90}, convolution.w = {200, 1, 3, 5}, convolution.y = {2, 200, 68, 89};
+    convolution.groups = convolution.stride = convolution.dilation = 1, convolution.padding = 0;
+    convolution.padValue = 7;
+    std::string text = convolution.text("i8", "", requantise("%v", 3)), none = "pads = array<i64: 0, 0, 0, 0>";
+    pointwise = 0;
+    ASSERT_EQ(check(text.replace(text.find(none), none.size(), std::string("pads = array<i64: ") + pads + ">")), "");
+    EXPECT_GT(pointwise, 0u);
+  }
+}
+
 /// Another order of the sums would round them otherwise.
 TEST_F(Emission, KernelColumnsOfFloatsAreNotFolded) {
   Convolution convolution(8);
@@ -656,6 +669,34 @@ TEST_F(Emission, InterleavedCopiesLeaveAsRows) {
       "");
   EXPECT_EQ(check(text({1, 1, 4099}, {1, 1, 4098},
                        piece(0, "[1, 1, 2049]", 0, 0, 2) + ", " + piece(0, "[1, 1, 2049]", 1, 1, 2))),
+            "");
+}
+
+/// As many places as a row has elements, but not of one row: they stay single elements.
+TEST_F(Emission, InterleavedCopiesOfOtherRowsAreNotPutTogether) {
+  std::string pieces, x = typeText({1, 40, 9}, "f32"), y = typeText({1, 40, 12}, "f32");
+  for (int64_t i : {1, 2, 0}) {
+    pieces +=
+        formatv("{0}#device.piece<source = 0, sizes = [1, 40, 3], dst_offsets = [0, 0, {1}], dst_steps = [1, 1, 3], "
+                "src_dims = [0, 1, 2], src_offsets = [0, 0, {2}], src_steps = [1, 1, 3]>",
+                pieces.empty() ? "" : ", ", 2 * i, i)
+            .str();
+  }
+  EXPECT_EQ(
+      check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                    "{{device.exact} {{\n  %y = device.copy %x {{fill = 3.0 : f64, pieces = [{2}]} : ({0}) -> {1}\n  "
+                    "return %y : {1}\n}\n",
+                    x, y, pieces)),
+      "");
+}
+
+/// Every third row, of which the last one is the end of the tensor: what is between them cannot be read behind it.
+TEST_F(Emission, CopiesOfShortRowsStayInTheirTensor) {
+  std::string x = typeText({1, 3 * 4806 - 2, 8}, "i8"), y = typeText({1, 4806, 2}, "i8");
+  EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                          "{{device.exact} {{\n  %y = device.copy %x {{pieces = [{2}]} : ({0}) -> {1}\n  return %y : "
+                          "{1}\n}\n",
+                          x, y, pieceText({1, 4806, 2}, {0, 0, 0}, {0, 1, 2}, {0, 0, 2}, {1, 3, 1}))),
             "");
 }
 

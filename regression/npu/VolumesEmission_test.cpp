@@ -132,6 +132,14 @@ TEST_F(Emission, MeansOfVolumesAreRefused) {
   EXPECT_NE(message.find("is a mean over three dims"), std::string::npos) << message;
 }
 
+TEST_F(Emission, PlanesLargerThanARowOfACommandAreRefused) {
+  Window3 window(1, 1);
+  window.kernel = window.stride = {1, 1, 1}, window.begin = window.end = {0, 0, 0};
+  EXPECT_EQ(check(pool("max", "i8", window, {1, 3, 2, 255, 257})), "");
+  std::string message = check(pool("max", "i8", window, {1, 3, 2, 256, 256}));
+  EXPECT_NE(message.find("has planes larger than the row that a command can hold"), std::string::npos) << message;
+}
+
 /// What stands between two of them stays in local memory, maps of the planes included.
 TEST_F(Emission, VolumesStay) {
   Dims x = {1, 16, 4, 10, 12};
