@@ -367,16 +367,18 @@ llvm::Error Emitter::emitMatMul(device::MatMulOp op) {
   auto placeExtra = [&](Value value) -> llvm::Expected<Place> {
     auto type = cast<RankedTensorType>(value.getType());
     int64_t count = type.getNumElements(), last = type.getRank() ? type.getShape().back() : 1;
+    Seen seen = folds.seen(value); // also where one row, or one column, is all of a result
     if (count == 1 || (last == outputs && count == outputs)) {
-      return place(value, {1, outputs, rows, 1}, {0, count == 1 ? 0 : 1, 0, 0});
+      return place(seen.value, {1, outputs, rows, 1}, {0, count == 1 ? 0 : *seen.strideOf(1, outputs), 0, 0}, false,
+                   seen.offset);
     }
     if (last == 1 && count == rows) {
-      return place(value, {1, outputs, rows, 1}, {0, 0, 1, 0});
+      return place(seen.value, {1, outputs, rows, 1}, {0, 0, *seen.strideOf(1, rows), 0}, false, seen.offset);
     }
     if (count != rows * outputs) {
       return refuse("has an epilogue that broadcasts over some of the leading dims, which is not emitted yet");
     }
-    return placeColumns(folds.seen(value), outputs, false);
+    return placeColumns(seen, outputs, false);
   };
   if (llvm::Error error =
           setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), chip, placeExtra)) {

@@ -176,6 +176,18 @@ TEST_F(Emission, ProductsOfRowsReadAndStoreChannelsFirst) {
   }
 }
 
+/// One row, or one column, is all of the result: what is added to it is no parameter of columns or rows.
+TEST_F(Emission, ProductsOfARowAddWhatWasTurned) {
+  for (auto [dims, columns] : {std::pair(Dims{1, 24}, 64), std::pair(Dims{64, 24}, 1)}) {
+    Dims y = {dims[0], columns}, added = {columns, dims[0]};
+    std::string body = bytesText("b", "a0", dims) + turnText("t", "a1", added, {1, 0}, "i8") +
+                       productText("p", "b", dims, columns, "t") + floatsOfBytesText("y", "p", y);
+    std::string text = functionText({dims, added}, y, body), floats = "%a1: " + typeText(added, "f32");
+    text.replace(text.find(floats), floats.size(), "%a1: " + typeText(added, "i8"));
+    EXPECT_EQ(check(text), "");
+  }
+}
+
 TEST_F(Emission, NormsTurnAndQuantiseTheirRows) {
   for (const Dims &dims : {Dims{1, 24, 9, 7}, {1, 48, 20, 20}, {1, 100, 3, 11}}) {
     EXPECT_EQ(check(turnedNormText(dims, false)), "");
