@@ -181,9 +181,11 @@ SmallVector<Operation *> Folds::readThrough(Operation *op) const {
 }
 
 /// Whether an op can read one of its operands so, and at no more than a copy would cost.
-bool Folds::canRead(Operation *user, Value operand, const Seen &seen) const {
+bool Folds::canRead(OpOperand &use, const Seen &seen) const {
+  Operation *user = use.getOwner();
+  Value operand = use.get();
   if (auto norm = dyn_cast<device::NormOp>(user)) {
-    return operand == norm.getX() && hasEvenRows(seen, countOf(norm.getX()) / rowOf(norm), rowOf(norm));
+    return &use == &norm.getXMutable() && hasEvenRows(seen, countOf(norm.getX()) / rowOf(norm), rowOf(norm));
   }
   if (auto product = dyn_cast<device::MatMulOp>(user)) {
     bool isExtra = llvm::is_contained(product.getExtras(), operand),
@@ -214,7 +216,7 @@ void Folds::foldIntoReaders(device::CopyOp copy) {
     return;
   }
   Seen source = sourceOf(copy);
-  if (llvm::all_of(readers, [&](OpOperand *use) { return canRead(use->getOwner(), use->get(), source); })) {
+  if (llvm::all_of(readers, [&](OpOperand *use) { return canRead(*use, source); })) {
     folded.insert(copy);
   }
 }
@@ -272,9 +274,8 @@ void Folds::addTargets(Operation *op, Value result, Tail &tail) {
       others.push_back(use);
     }
   }
-  bool finds = !copies.empty() && llvm::all_of(others, [&](OpOperand *use) {
-    return canRead(use->getOwner(), use->get(), tail.targets.front());
-  });
+  bool finds =
+      !copies.empty() && llvm::all_of(others, [&](OpOperand *use) { return canRead(*use, tail.targets.front()); });
   if (!isa<device::NormOp>(op) && (!finds || copies.size() != 1)) { // others store their results once
     copies.clear(), tail.targets.clear(), finds = false;
   }

@@ -54,7 +54,7 @@ public:
   llvm::SmallVector<mlir::Operation *> readThrough(mlir::Operation *op) const;
 
 private:
-  bool canRead(mlir::Operation *user, mlir::Value operand, const Seen &seen) const;
+  bool canRead(mlir::OpOperand &use, const Seen &seen) const;
   void foldIntoReaders(device::CopyOp copy);
   void foldBehind(mlir::Operation *op);
   bool addMap(mlir::Operation *op, Tail &tail) const;

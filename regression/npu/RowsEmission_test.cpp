@@ -197,6 +197,15 @@ TEST_F(Emission, NormsTurnAndQuantiseTheirRows) {
   EXPECT_EQ(check(turnedNormText({2, 33, 5, 6}, false)), ""); // rows of two images do not lie evenly
 }
 
+/// Parameters are read where they are, not as the rows are.
+TEST_F(Emission, NormsAreScaledByTheirTurnedRow) {
+  std::string body = turnText("t", "a0", {24, 1}, {1, 0}, "f32");
+  body += "  %r = device.reshape %t : (tensor<1x24xf32>) -> tensor<24xf32>\n"
+          "  %y = device.norm %r scale %r {axis = 0 : i64, epsilon = 1.0e-5 : f64, rms = false} : (tensor<24xf32>, "
+          "tensor<24xf32>) -> tensor<24xf32>";
+  EXPECT_EQ(check(functionText({{24, 1}}, {24}, body)), "");
+}
+
 TEST_F(Emission, NormsStoreWhatSeveralRead) {
   Dims dims = {1, 6, 8, 40}, order = {0, 3, 1, 2};
   std::string body =
