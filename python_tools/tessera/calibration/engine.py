@@ -67,7 +67,7 @@ class DaskEngine(Engine):
                                hint="apt install python3-distributed, or pip install distributed") from error
         super().__init__(replace(job, model=Path(job.model).read_bytes()))
         try:
-            self._client = Client(address, timeout=10, set_as_default=False)
+            self._client = Client(address, timeout=60, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise TesseraError(f"--distributed {address}: no Dask scheduler answers there: {error}",
                                hint="start one: dask scheduler; and workers: dask worker ADDRESS") from error
