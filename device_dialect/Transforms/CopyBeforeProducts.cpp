@@ -107,10 +107,15 @@ private:
       return;
     }
     Value result = moves.back()->getResult(0);
-    OpBuilder builder(product);
-    if (typeOf(a).getShape().drop_back() != typeOf(y).getShape().drop_back()) {
-      return; // its rows broadcast
+    bool canHaveIt = llvm::all_of(product.getExtras(), [&](Value extra) { // as its result
+      return typeOf(extra).getRank() <= typeOf(result).getRank();
+    });
+    bool repeatsRows = typeOf(result).getNumElements() > typeOf(y).getNumElements(); // would be multiplied again
+    bool broadcasts = typeOf(a).getShape().drop_back() != typeOf(y).getShape().drop_back();
+    if (!canHaveIt || repeatsRows || broadcasts) {
+      return;
     }
+    OpBuilder builder(product);
     for (Operation *each : moves) {
       a = repeat(each, a, builder);
     }

@@ -184,7 +184,7 @@ def CopyBeforeProductsPass : Pass<"device-copy-before-products", "::mlir::func::
   let summary = "Move rows before a product rather than behind it";
   let description = [{
     Before: fused ops. After: where copies move whole rows of a product (the windows of attention back to their picture), they
-    move the rows of what it multiplies instead, unless these take more bytes; so the result is where its readers want
+    move the rows of what it multiplies instead, unless these take more bytes or are repeated; so the result is where its readers want
     it, and an addition behind the copies can become a part of the product. What is computed stays the same, row by row.
 
     ```mlir

@@ -50,3 +50,33 @@ func.func @shared(%arg0: tensor<4x9x8xi8>, %arg1: tensor<8x6xi8>) -> (tensor<4x9
   %1 = device.copy %0 {pieces = [#device.piece<source = 0, sizes = [9, 4, 6], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [1, 0, 2], src_offsets = [0, 0, 0], src_steps = [1, 1, 1]>]} : (tensor<4x9x6xi32>) -> tensor<9x4x6xi32>
   return %0, %1 : tensor<4x9x6xi32>, tensor<9x4x6xi32>
 }
+
+// -----
+
+// Rows that are there several times are multiplied once.
+// CHECK-LABEL: @repeated
+// CHECK: device.matmul %arg0
+// CHECK: device.copy
+func.func @repeated(%arg0: tensor<1x8xi8>, %arg1: tensor<8x6xi8>) -> tensor<9x6xi32> {
+  %0 = device.matmul %arg0, %arg1 : (tensor<1x8xi8>, tensor<8x6xi8>) -> tensor<1x6xi32>
+  %1 = device.copy %0 {pieces = [#device.piece<source = 0, sizes = [9, 6], dst_offsets = [0, 0], dst_steps = [1, 1], src_dims = [-1, 1], src_offsets = [0, 0], src_steps = [1, 1]>]} : (tensor<1x6xi32>) -> tensor<9x6xi32>
+  return %1 : tensor<9x6xi32>
+}
+
+// -----
+
+// What is added has more dims than the moved rows.
+// CHECK-LABEL: @rank
+// CHECK: device.matmul %arg0
+// CHECK: device.copy
+func.func @rank(%arg0: tensor<4x9x8xi8>, %arg1: tensor<8x6xi8>, %arg2: tensor<1x1x6xf32>) -> tensor<36x6xf32> {
+  %0 = device.matmul %arg0, %arg1 extras(%arg2) epilogue {
+  ^bb0(%s: i32, %e: f32):
+    %f = arith.sitofp %s : i32 to f32
+    %g = arith.addf %f, %e : f32
+    device.yield %g : f32
+  } : (tensor<4x9x8xi8>, tensor<8x6xi8>, tensor<1x1x6xf32>) -> tensor<4x9x6xf32>
+  %1 = device.copy %0 {pieces = [#device.piece<source = 0, sizes = [9, 4, 6], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [1, 0, 2], src_offsets = [0, 0, 0], src_steps = [1, 1, 1]>]} : (tensor<4x9x6xf32>) -> tensor<9x4x6xf32>
+  %2 = device.reshape %1 : (tensor<9x4x6xf32>) -> tensor<36x6xf32>
+  return %2 : tensor<36x6xf32>
+}
