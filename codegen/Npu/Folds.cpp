@@ -27,8 +27,7 @@ bool isTurn(device::CopyOp copy) {
   }
   std::optional<device::Address> address = device::getAddress(copy.getY());
   auto piece = cast<device::PieceAttr>(copy.getPieces()[0]);
-  return (!address || address->memory == 0) && ArrayRef(piece.getSizes()) == typeOf(copy.getY()).getShape() &&
-         llvm::all_of(piece.getSrcDims(), [](int64_t dim) { return dim >= 0; });
+  return (!address || address->memory == 0) && llvm::all_of(piece.getSrcDims(), [](int64_t dim) { return dim >= 0; });
 }
 
 /// The result of a copy as it lies in its source.
@@ -245,7 +244,7 @@ bool Folds::addMap(Operation *op, Tail &tail) const {
     bool isThere =
         !input.getDefiningOp() || device::getConstantRoot(input) || input.getDefiningOp()->isBeforeInBlock(op);
     int64_t count = countOf(input), last = typeOf(input).getRank() ? typeOf(input).getShape().back() : 1;
-    bool isOfRow = norm && count == last && last == rowOf(norm) && last == typeOf(map.getY()).getShape().back();
+    bool isOfRow = norm && count == last && last == rowOf(norm);
     if (!norm || !isThere || (count != 1 && !isOfRow && count != countOf(result))) {
       return false;
     }

@@ -101,6 +101,12 @@ std::string floatsOfBytesText(const std::string &to, const std::string &from, co
 
 int64_t product(const Dims &dims) { return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>()); }
 
+/// %n: the rows of %a0, normalised.
+std::string normOfRowsText(const Dims &dims) {
+  return formatv("  %n = device.norm %a0 {{axis = {0} : i64, epsilon = 1.0e-5 : f64, rms = false} : ({1}) -> {1}\n",
+                 dims.size() - 1, typeText(dims, "f32"));
+}
+
 /// Channels last, a norm over them, bytes, channels first.
 std::string turnedNormText(const Dims &dims, bool rms) {
   Dims rows = turned(dims, {0, 2, 3, 1});
@@ -197,6 +203,57 @@ TEST_F(Emission, NormsTurnAndQuantiseTheirRows) {
   EXPECT_EQ(check(turnedNormText({2, 33, 5, 6}, false)), ""); // rows of two images do not lie evenly
 }
 
+/// The map behind a norm reads a row, a number, and rows: such as are there, and such as are made after the norm.
+TEST_F(Emission, NormsComputeMapsOfOtherOperands) {
+  Dims dims = {9, 40};
+  std::string type = typeText(dims, "f32"), row = typeText({40}, "f32"), number = typeText({1}, "f32");
+  for (const char *order : {"bn", "nb"}) {
+    std::string body = formatv("  %row = {0}\n  %number = {1}\n", floatsText({40}), floatsText({1}));
+    for (char each : std::string(order)) {
+      body += each == 'b' ? bytesText("b", "a1", dims) : normOfRowsText(dims);
+    }
+    body += formatv("  %y = device.map(%n, %row, %number, %b) {{\n  ^bb0(%p: f32, %q: f32, %r: f32, %s: i8):\n"
+                    "    %f = arith.sitofp %s : i8 to f32\n    %g = arith.mulf %p, %q : f32\n"
+                    "    %h = arith.mulf %g, %r : f32\n    %i = arith.addf %h, %f : f32\n    device.yield %i : f32\n"
+                    "  } : ({0}, {1}, {2}, {3}) -> {0}",
+                    type, row, number, typeText(dims, "i8"));
+    EXPECT_EQ(check(functionText({dims, dims}, dims, body)), "");
+  }
+}
+
+/// Results of the model have places of their own.
+TEST_F(Emission, NormsWhoseTurnedRowsAreResults) {
+  EXPECT_EQ(
+      check(functionText({{9, 40}}, {40, 9}, normOfRowsText({9, 40}) + turnText("y", "n", {9, 40}, {1, 0}, "f32"))),
+      "");
+}
+
+/// A copy that reverses rows does not only turn them.
+TEST_F(Emission, NormsWhoseRowsAreReversed) {
+  Dims dims = {9, 40};
+  std::string copy = turnText("r", "b", dims, {0, 1}, "i8"), from = "src_offsets = [0, 0]",
+              steps = "src_steps = [1, 1]";
+  copy.replace(copy.find(from), from.size(), "src_offsets = [8, 0]");
+  copy.replace(copy.find(steps), steps.size(), "src_steps = [-1, 1]");
+  EXPECT_EQ(
+      check(functionText({dims}, dims,
+                         normOfRowsText(dims) + bytesText("b", "n", dims) + copy + floatsOfBytesText("y", "r", dims))),
+      "");
+}
+
+/// What has as many elements as the row, but is a column: the map makes more than the norm.
+TEST_F(Emission, NormsBroadcastBehind) {
+  std::string row = typeText({1, 40}, "f32"), column = typeText({40, 1}, "f32");
+  EXPECT_EQ(check(functionText({{1, 40}, {40, 1}}, {40, 40},
+                               normOfRowsText({1, 40}) +
+                                   formatv("  %y = device.map(%n, %a1) {{\n  ^bb0(%p: f32, %q: f32):\n"
+                                           "    %g = arith.mulf %p, %q : f32\n    device.yield %g : f32\n"
+                                           "  } : ({0}, {1}) -> {2}",
+                                           row, column, typeText({40, 40}, "f32"))
+                                       .str())),
+            "");
+}
+
 /// Parameters are read where they are, not as the rows are.
 TEST_F(Emission, NormsAreScaledByTheirTurnedRow) {
   std::string body = turnText("t", "a0", {24, 1}, {1, 0}, "f32");
@@ -208,9 +265,7 @@ TEST_F(Emission, NormsAreScaledByTheirTurnedRow) {
 
 TEST_F(Emission, NormsStoreWhatSeveralRead) {
   Dims dims = {1, 6, 8, 40}, order = {0, 3, 1, 2};
-  std::string body =
-      formatv("  %n = device.norm %a0 {{axis = 3 : i64, epsilon = 1.0e-5 : f64, rms = false} : ({0}) -> {0}\n",
-              typeText(dims, "f32"));
+  std::string body = normOfRowsText(dims);
   body += bytesText("b", "n", dims) + turnText("u", "b", dims, order, "i8") +
           turnText("v", "u", turned(dims, order), {0, 2, 3, 1}, "i8");
   body += formatv("  %y = device.map(%b, %v) {{\n  ^bb0(%p: i8, %q: i8):\n    %f = arith.sitofp %p : i8 to f32\n"
