@@ -41,8 +41,8 @@ struct NpuOptions {
   /// 0: op by op. 1: values stay in local memory from op to op, and weights are loaded ahead. 2: the best of several
   /// such plans. 3: its decisions are changed one by one as long as that makes it faster.
   unsigned opt = 2;
-  std::optional<Decisions> plan; ///< is followed instead
-  uint32_t firstLayer = 0;       ///< the number of the function's first layer there
+  std::optional<Decisions> plan = {}; ///< is followed instead
+  uint32_t firstLayer = 0;            ///< the number of the function's first layer there
 };
 
 /// From Top functions to device ops on row-major tensors, the same as x86 computes before it chooses layouts.

@@ -121,6 +121,14 @@ def test_methods_and_schemes(top: Path, pictures: Path, tmp_path: Path, method: 
         assert {entry["method"] for entry in found} == {method}
 
 
+@pytest.fixture
+def own_temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what a killed command cannot remove."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+
+
+@pytest.mark.usefixtures("own_temporary")
 def test_killed_at_half_and_resumed(top: Path, tmp_path: Path) -> None:
     stop = tmp_path / "stop"
     (tmp_path / "make.py").write_text(GENERATOR.format(stop=str(stop)))
@@ -137,6 +145,7 @@ def test_killed_at_half_and_resumed(top: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "t.json.partial").exists()
 
 
+@pytest.mark.usefixtures("own_temporary")
 def test_resume_over_other_samples_is_refused(top: Path, tmp_path: Path) -> None:
     (tmp_path / "make.py").write_text(GENERATOR.format(stop=str(tmp_path)))
     flags = ["--input_num", "40", "--workers", "1", "--checkpoint_every", "0"]
