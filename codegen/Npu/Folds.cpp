@@ -249,6 +249,11 @@ bool Folds::addMap(Operation *op, Tail &tail) const {
       return false;
     }
   }
+  // Rows of all operands and of the result are in a lane at once.
+  size_t held = norm ? norm->getNumOperands() + map.getInputs().size() : 0;
+  if (norm && held * size_t(rowOf(norm)) * sizeof(float) > chip.laneBytes) {
+    return false;
+  }
   llvm::Expected<Instructions> program = programOf(map.getBody(), intervals, typeOf(map.getY()).getElementType());
   if (!program) {
     llvm::consumeError(program.takeError());

@@ -241,6 +241,19 @@ TEST_F(Emission, NormsWhoseRowsAreReversed) {
       "");
 }
 
+/// Rows of which a lane holds two, but not three.
+TEST_F(Emission, NormsOfLargeRowsLeaveMapsToOthers) {
+  std::string type = typeText({9, 7000}, "f32");
+  EXPECT_EQ(check(functionText({{9, 7000}, {9, 7000}}, {9, 7000},
+                               normOfRowsText({9, 7000}) +
+                                   formatv("  %y = device.map(%n, %a1) {{\n  ^bb0(%p: f32, %q: f32):\n"
+                                           "    %g = arith.addf %p, %q : f32\n    device.yield %g : f32\n"
+                                           "  } : ({0}, {0}) -> {0}",
+                                           type)
+                                       .str())),
+            "");
+}
+
 /// What has as many elements as the row, but is a column: the map makes more than the norm.
 TEST_F(Emission, NormsBroadcastBehind) {
   std::string row = typeText({1, 40}, "f32"), column = typeText({40, 1}, "f32");
