@@ -13,8 +13,6 @@ using namespace mlir;
 namespace tessera::npu {
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// Where batch outer * group + inner of an operand begins, in elements.
 struct Affine {
   int64_t base, byOuter, byInner;

@@ -15,8 +15,6 @@ namespace {
 /// Whole numbers that f32 holds.
 constexpr int64_t kExact = int64_t(1) << 24;
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// An index into |rows| rows: negative ones count from the end, and what is outside is clamped. i64 comes as two i32,
 /// the low one in register 0, the high one in 1. Comparisons and sums beyond 2^24 are rounded, which does not change on
 /// which side of the bounds they are.

@@ -12,8 +12,6 @@ namespace hw = bmodel::npu;
 namespace tessera::npu {
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// Strides of a value that broadcasts to the dims of the result.
 SmallVector<int64_t> stridesIn(ArrayRef<int64_t> result, Value value) {
   return broadcastNest({result, typeOf(value).getShape()}).strides[1];

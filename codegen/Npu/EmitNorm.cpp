@@ -10,8 +10,6 @@ using bmodel::npu::Op;
 using bmodel::npu::Type;
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 bmodel::npu::Instruction number(uint8_t to, double value) {
   return {Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(float(value))};
 }

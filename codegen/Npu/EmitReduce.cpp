@@ -17,7 +17,6 @@ namespace {
 /// Whole numbers that f32 holds.
 constexpr double kExact = 1 << 24;
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 mlir::Type elementOf(Value value) { return typeOf(value).getElementType(); }
 
 /// Dims as three: before, of, and behind what is reduced.

@@ -11,11 +11,6 @@ using namespace mlir;
 namespace hw = bmodel::npu;
 
 namespace tessera::npu {
-namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-} // namespace
 
 llvm::Expected<Place> Emitter::placeBroadcastImages(Value value, ArrayRef<int64_t> dims, int64_t volume) {
   SmallVector<int64_t> strides = broadcastNest({dims, typeOf(value).getShape()}).strides[1];

@@ -13,8 +13,6 @@ using bmodel::npu::Output;
 using bmodel::npu::Type;
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// Whether the region gives its argument, perhaps widened, or does not exist.
 bool isIdentity(mlir::Region &region) {
   if (region.empty()) {

@@ -16,7 +16,6 @@ namespace {
 /// Bytes of bursts that an operand may cost to read as it lies, over its own: a copy would read and write it once more.
 constexpr int64_t kMostWasted = 2;
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 int64_t countOf(Value value) { return typeOf(value).getNumElements(); }
 
 /// Whether a copy moves all of its result from one source, and may be left to others: results of the model, and what

@@ -18,6 +18,11 @@
 
 namespace tessera::npu {
 
+/// Ops of the device have ranked tensors only.
+inline mlir::RankedTensorType typeOf(mlir::Value tensor) {
+  return mlir::cast<mlir::RankedTensorType>(tensor.getType());
+}
+
 /// Elements of a tensor, in order, as they lie in another value (or in that tensor itself).
 struct Seen {
   mlir::Value value;
