@@ -177,8 +177,8 @@ llvm::Error Emitter::emitAttention(device::AttentionOp op) {
                           int64_t width) -> llvm::Error {
     bool isWritten = makes(of.value);
     auto add = [&](ArrayRef<int64_t> view, ArrayRef<int64_t> steps, int64_t offset, bool outside) {
-      llvm::Expected<Place> placed = outside && !isWritten ? placeOutside(of.value, view, steps, offset)
-                                                           : place(of.value, view, steps, false, offset);
+      llvm::Expected<Place> placed =
+          outside && !isWritten ? placeOutside(of.value, view, steps, offset) : place(of.value, view, steps, offset);
       if (placed) {
         to.push_back(*placed);
       }

@@ -201,8 +201,8 @@ llvm::Expected<std::vector<Move>> Emitter::placePiece(device::CopyOp op, device:
       strides[0][to] = nest.strides[0][dim], strides[1][to] = nest.strides[1][dim];
     }
     Value source = op.getSources()[piece.getSource()];
-    llvm::Expected<Place> y = place(op.getY(), sizes, strides[0], true, walk.offsets[0] + offsets[0]),
-                          x = place(source, sizes, strides[1], true, walk.offsets[1] + offsets[1]);
+    llvm::Expected<Place> y = place(op.getY(), sizes, strides[0], walk.offsets[0] + offsets[0]),
+                          x = place(source, sizes, strides[1], walk.offsets[1] + offsets[1]);
     if (!x || !y) {
       return llvm::joinErrors(x.takeError(), y.takeError());
     }

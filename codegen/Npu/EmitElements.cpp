@@ -79,7 +79,7 @@ llvm::Expected<SmallVector<SmallVector<Place>>> Emitter::placeParts(ArrayRef<Val
     bool stays = tiler.surveys;
     for (auto [value, view] : llvm::zip(values, *views)) {
       Access access = value.getDefiningOp() == current ? Access::write : Access::read;
-      stays = stays || plan.find(number, value, view, 0, access) || sliceOf(value);
+      stays = stays || plan.find(value, view, 0, access) || sliceOf(value);
     }
     if (stays) {
       SmallVector<SmallVector<Place>> made(1);
@@ -107,7 +107,7 @@ llvm::Expected<SmallVector<SmallVector<Place>>> Emitter::placeParts(ArrayRef<Val
   for (const Part &part : parts) {
     made.emplace_back();
     for (auto [index, value] : llvm::enumerate(values)) {
-      llvm::Expected<Place> placed = place(value, part.sizes, part.strides[index], false, part.offsets[index]);
+      llvm::Expected<Place> placed = place(value, part.sizes, part.strides[index], part.offsets[index]);
       if (!placed) {
         return placed.takeError();
       }

@@ -55,7 +55,7 @@ Place loadFrom(Row &row, const Place &of, uint64_t shift, Area &area, Tile &tile
   int32_t size = sizeOf(of), spread = of.tensor.strides[3] / size;
   uint64_t length = row.last - row.first;
   if (of.isLocal() || spread < 1 || spread > kMostSpread || length >= uint64_t(of.tensor.strides[3])) {
-    return load(of, area, tile);
+    return loadAnyLane(of, area, tile);
   }
   if (!row.local) {
     Place whole = of;

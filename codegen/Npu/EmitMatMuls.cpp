@@ -45,9 +45,8 @@ llvm::Error Emitter::emitMatMuls(device::MatMulOp op) {
   for (int64_t index = 0; index < int64_t(aBatches.size()); ++index) {
     auto [down, across] = op.getTransA() ? std::pair(int64_t(1), rows) : std::pair(inner, int64_t(1));
     llvm::Expected<Place> x =
-        place(op.getA(), {1, inner, rows, 1}, {0, across, down, 1}, true, aBatches[index] * rows * inner);
-    llvm::Expected<Place> y =
-        place(op.getY(), {1, outputs, rows, 1}, {0, 1, outputs, 1}, false, index * rows * outputs);
+        place(op.getA(), {1, inner, rows, 1}, {0, across, down, 1}, aBatches[index] * rows * inner);
+    llvm::Expected<Place> y = place(op.getY(), {1, outputs, rows, 1}, {0, 1, outputs, 1}, index * rows * outputs);
     int64_t byOutput = op.getTransB() ? inner : 1, byChannel = op.getTransB() ? 1 : outputs;
     llvm::Expected<Place> w =
         placeOutside(op.getB(), {1, outputs, 1, inner}, {0, byOutput, 0, byChannel}, bBatches[index] * inner * outputs);
@@ -64,7 +63,7 @@ llvm::Error Emitter::emitMatMuls(device::MatMulOp op) {
       for (size_t dim = batch.size(); dim-- > 0; left /= batch[dim]) {
         offset += left % batch[dim] * strides[dim];
       }
-      return place(value, {1, outputs, rows, 1}, {0, strides.back(), strides[batch.size()], 0}, false, offset);
+      return place(value, {1, outputs, rows, 1}, {0, strides.back(), strides[batch.size()], 0}, offset);
     };
     if (llvm::Error error = setEpilogue(product, op.getEpilogue(), op.getExtras(), typeOf(op.getY()).getElementType(),
                                         chip, placeExtra)) {

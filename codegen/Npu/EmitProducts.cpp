@@ -120,9 +120,10 @@ private:
     area.lane = laneOf(whole);
     bool folds = bool(product.fold);
     auto loadX = [&](Area &from) {
-      return hasPlanes ? loadPlanes(product, x, begin, size, chip, from, tile)
-             : folds   ? loadFolded(product, begin, size, chip, from, tile)
-                       : load(x, from, tile);
+      return hasPlanes               ? loadPlanes(product, x, begin, size, chip, from, tile)
+             : folds                 ? loadFolded(product, begin, size, chip, from, tile)
+             : product.isDepthwise() ? load(x, from, tile)
+                                     : loadAnyLane(x, from, tile);
     };
     Place localX = seesAllOfX(size) && !area.shared ? loadFixed(begin, loadX, area) : loadX(area);
     Place w;
@@ -287,7 +288,7 @@ static llvm::Error setWindow(Product &product, device::ConvOp op) {
 llvm::Error Emitter::emitConvOf(device::ConvOp op, int64_t volume) {
   auto wType = cast<RankedTensorType>(op.getW().getType()), yType = cast<RankedTensorType>(op.getY().getType());
   bool isDepthwise = op.getGroups() > 1 && wType.getDimSize(1) == 1 && int64_t(op.getGroups()) == yType.getDimSize(1);
-  llvm::Expected<Place> x = placeImages(op.getX(), volume, !isDepthwise), y = placeImages(op.getY(), volume);
+  llvm::Expected<Place> x = placeImages(op.getX(), volume), y = placeImages(op.getY(), volume);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
@@ -351,13 +352,13 @@ llvm::Error Emitter::emitMatMul(device::MatMulOp op) {
   if (rows > UINT16_MAX) {
     return refuse("has more rows than a command can hold");
   }
-  auto placeColumns = [&](const Seen &seen, int64_t columns, bool anyLane) {
+  auto placeColumns = [&](const Seen &seen, int64_t columns) {
     return place(seen.value, {1, columns, rows, 1}, {0, *seen.strideOf(1, columns), *seen.strideOf(columns, rows), 1},
-                 anyLane, seen.offset);
+                 seen.offset);
   };
   const Folds::Tail *tail = folds.tailOf(op);
-  llvm::Expected<Place> x = placeColumns(folds.seen(op.getA()), inner, true);
-  llvm::Expected<Place> y = placeColumns(tail ? tail->targets.front() : folds.seen(op.getY()), outputs, false);
+  llvm::Expected<Place> x = placeColumns(folds.seen(op.getA()), inner);
+  llvm::Expected<Place> y = placeColumns(tail ? tail->targets.front() : folds.seen(op.getY()), outputs);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
@@ -369,16 +370,16 @@ llvm::Error Emitter::emitMatMul(device::MatMulOp op) {
     int64_t count = type.getNumElements(), last = type.getRank() ? type.getShape().back() : 1;
     Seen seen = folds.seen(value); // also where one row, or one column, is all of a result
     if (count == 1 || (last == outputs && count == outputs)) {
-      return place(seen.value, {1, outputs, rows, 1}, {0, count == 1 ? 0 : *seen.strideOf(1, outputs), 0, 0}, false,
+      return place(seen.value, {1, outputs, rows, 1}, {0, count == 1 ? 0 : *seen.strideOf(1, outputs), 0, 0},
                    seen.offset);
     }
     if (last == 1 && count == rows) {
-      return place(seen.value, {1, outputs, rows, 1}, {0, 0, *seen.strideOf(1, rows), 0}, false, seen.offset);
+      return place(seen.value, {1, outputs, rows, 1}, {0, 0, *seen.strideOf(1, rows), 0}, seen.offset);
     }
     if (count != rows * outputs) {
       return refuse("has an epilogue that broadcasts over some of the leading dims, which is not emitted yet");
     }
-    return placeColumns(seen, outputs, false);
+    return placeColumns(seen, outputs);
   };
   if (llvm::Error error =
           setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), chip, placeExtra)) {

@@ -164,9 +164,9 @@ llvm::Error Emitter::emitReduceRows(device::ReduceOp op, bool hasPrologue) {
     epilogue = {{Op::maximum, 4, 0, 0, 0}}; // as the integer that it is
   }
   for (const RowsView &view : viewsOf(*extent, byRows, chip.lanes)) {
-    llvm::Expected<Place> x = place(op.getX(), view.sizes, view.x, false, view.offset);
+    llvm::Expected<Place> x = place(op.getX(), view.sizes, view.x, view.offset);
     int64_t sizes[] = {view.sizes[0], view.sizes[1], 1, byRows ? 1 : view.sizes[3]};
-    llvm::Expected<Place> y = place(op.getY(), sizes, view.y, false, view.resultOffset);
+    llvm::Expected<Place> y = place(op.getY(), sizes, view.y, view.resultOffset);
     if (!x || !y) {
       return llvm::joinErrors(x.takeError(), y.takeError());
     }
@@ -177,7 +177,7 @@ llvm::Error Emitter::emitReduceRows(device::ReduceOp op, bool hasPrologue) {
         return refuse("has an epilogue that broadcasts to some of the dims, which is not emitted yet");
       }
       llvm::Expected<Place> placed =
-          place(extra, sizes, count == 1 ? zeros : view.y, false, count == 1 ? 0 : view.resultOffset);
+          place(extra, sizes, count == 1 ? zeros : view.y, count == 1 ? 0 : view.resultOffset);
       if (!placed) {
         return placed.takeError();
       }
@@ -226,8 +226,8 @@ llvm::Error Emitter::emitSoftmaxRows(device::SoftmaxOp op) {
   const Instructions scale = {{Op::mul, 4, 0, 1, 0}};
   const Instructions difference = {{Op::sub, 4, 0, 1, 0}, {Op::sub, 4, 4, 2, 0}};
   for (const RowsView &view : viewsOf(extent, false, chip.lanes)) {
-    llvm::Expected<Place> x = place(op.getX(), view.sizes, view.x, false, view.offset);
-    llvm::Expected<Place> y = place(op.getY(), view.sizes, view.x, false, view.offset);
+    llvm::Expected<Place> x = place(op.getX(), view.sizes, view.x, view.offset);
+    llvm::Expected<Place> y = place(op.getY(), view.sizes, view.x, view.offset);
     if (!x || !y) {
       return llvm::joinErrors(x.takeError(), y.takeError());
     }

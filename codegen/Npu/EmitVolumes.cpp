@@ -17,17 +17,17 @@ llvm::Expected<Place> Emitter::placeBroadcastImages(Value value, ArrayRef<int64_
   if (dims.size() == 4) {
     return place(value, dims, strides);
   }
-  return place(value, {dims[2], dims[1], dims[3], dims[4]}, {strides[2], strides[1], strides[3], strides[4]}, false,
+  return place(value, {dims[2], dims[1], dims[3], dims[4]}, {strides[2], strides[1], strides[3], strides[4]},
                volume * strides[0]);
 }
 
-llvm::Expected<Place> Emitter::placeImages(Value value, int64_t volume, bool anyLane) {
+llvm::Expected<Place> Emitter::placeImages(Value value, int64_t volume) {
   ArrayRef<int64_t> dims = typeOf(value).getShape();
   SmallVector<int64_t> strides = broadcastNest({dims}).strides[0];
   if (dims.size() == 4) {
-    return place(value, dims, strides, anyLane);
+    return place(value, dims, strides);
   }
-  return place(value, {dims[2], dims[1], dims[3], dims[4]}, {strides[2], strides[1], strides[3], strides[4]}, anyLane,
+  return place(value, {dims[2], dims[1], dims[3], dims[4]}, {strides[2], strides[1], strides[3], strides[4]},
                volume * strides[0]);
 }
 

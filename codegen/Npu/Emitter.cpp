@@ -60,7 +60,7 @@ std::optional<Place> Emitter::placeLocal(Value value, const View &view, int64_t 
     }
     return made;
   }
-  std::optional<ValuePlan::Stay> stay = plan.find(number, value, view, offset, access);
+  std::optional<ValuePlan::Stay> stay = plan.find(value, view, offset, access);
   if (!stay) {
     return std::nullopt;
   }

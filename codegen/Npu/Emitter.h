@@ -76,8 +76,8 @@ private:
   /// Where the value's bytes, or those from |offset| (in elements) on, are: with n, c, h, w dims of the given sizes and
   /// element strides.
   llvm::Expected<Place> place(mlir::Value value, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
-                              bool anyLane = false, int64_t offset = 0) {
-    return placeFor(value, sizes, strides, anyLane ? Access::readAnyLane : Access::read, offset);
+                              int64_t offset = 0) {
+    return placeFor(value, sizes, strides, Access::read, offset);
   }
   /// The same of what is read outside the chip, whatever the plan has in local memory.
   llvm::Expected<Place> placeOutside(mlir::Value value, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
@@ -89,7 +89,7 @@ private:
                                  Access access, int64_t offset, std::optional<bmodel::npu::Type> as = std::nullopt);
   /// |rows| rows of |size| elements each, over lanes, as they lie in another value.
   llvm::Expected<Place> placeRows(const Seen &seen, int64_t rows, int64_t size) {
-    return place(seen.value, {1, rows, 1, size}, {0, *seen.strideOf(size, rows), 0, *seen.strideOf(1, size)}, false,
+    return place(seen.value, {1, rows, 1, size}, {0, *seen.strideOf(size, rows), 0, *seen.strideOf(1, size)},
                  seen.offset);
   }
   llvm::Expected<llvm::SmallVector<Place>> placeTargets(llvm::ArrayRef<Seen> targets, int64_t rows, int64_t size);
@@ -114,7 +114,7 @@ private:
   llvm::Expected<Place> placeBroadcast(mlir::Value value, const Shape &shape, llvm::ArrayRef<unsigned> axes);
 
   /// A value of four dims as it is; of five the planes of one volume as images.
-  llvm::Expected<Place> placeImages(mlir::Value value, int64_t volume, bool anyLane = false);
+  llvm::Expected<Place> placeImages(mlir::Value value, int64_t volume);
   /// The same of what broadcasts to |dims|.
   llvm::Expected<Place> placeBroadcastImages(mlir::Value value, llvm::ArrayRef<int64_t> dims, int64_t volume);
 

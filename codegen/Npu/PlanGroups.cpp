@@ -107,7 +107,7 @@ bool GroupPlan::findFamilies(SliceGroup &group) const {
       }
       bool madeInside = family.first >= group.first && family.first <= group.last;
       if (use.access == Access::write || !madeInside || family.stays) {
-        if (use.access != Access::write && family.stays && (!use.fits || plan.readsOutside(op, use.value))) {
+        if (use.access != Access::write && family.stays && !use.fits) {
           return false; // reads outside what may not be there yet
         }
         continue;
@@ -122,23 +122,7 @@ bool GroupPlan::findFamilies(SliceGroup &group) const {
     }
   }
   bool areGone = llvm::any_of(leaving, [&](unsigned family) { return group.holds(family); });
-  return !group.families.empty() && !areGone && lanesAgree(group);
-}
-
-/// What stays slice by slice begins in lane 0, and what the same op sees of values that stay whole must as well.
-bool GroupPlan::lanesAgree(const SliceGroup &group) const {
-  return llvm::all_of(llvm::seq(group.first, group.last + 1), [&](uint32_t op) {
-    bool sliced = false, shifted = false;
-    for (const Use &use : plan.ops()[op].uses) {
-      bool moves = use.access == Access::write && isa_and_nonnull<device::CopyOp>(use.value.getDefiningOp());
-      if (!use.fits || use.access == Access::readAnyLane || moves) {
-        continue; // the DMA moves it from any lane to any other
-      }
-      sliced |= group.holds(use.family);
-      shifted |= plan.families()[use.family].stays && use.channel % chip.lanes != 0;
-    }
-    return !sliced || !shifted;
-  });
+  return !group.families.empty() && !areGone;
 }
 
 void GroupPlan::findParts(SliceGroup &group, uint32_t slices) const {

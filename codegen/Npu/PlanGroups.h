@@ -62,7 +62,6 @@ public:
 private:
   bool canSlice(uint32_t op) const;
   bool findFamilies(SliceGroup &group) const;
-  bool lanesAgree(const SliceGroup &group) const;
   bool isWritten(const SliceGroup &group, unsigned family, uint32_t op) const;
   void findParts(SliceGroup &group, uint32_t slices) const;
   uint64_t temporariesOf(uint32_t op) const;

@@ -238,7 +238,6 @@ void ValuePlan::choose(double share) {
       keep(known[index], true);
     }
   }
-  alignLanes();
 }
 
 void ValuePlan::choose(ArrayRef<unsigned> families) {
@@ -247,7 +246,6 @@ void ValuePlan::choose(ArrayRef<unsigned> families) {
       keep(known[index], true);
     }
   }
-  alignLanes();
 }
 
 /// Of a channel; a family that is not dense is seen as a whole only.
@@ -319,34 +317,9 @@ std::optional<uint64_t> ValuePlan::outsideOf(Value value) const {
   return known[member->second.family].placed + uint64_t(member->second.offset);
 }
 
-/// An op's result and what it reads begin in one lane: where they do not, it reads outside the chip.
-void ValuePlan::alignLanes() {
-  llvm::DenseMap<uint32_t, int64_t> lanes;
-  for (bool isWrite : {true, false}) {
-    for (const Request &each : requests) {
-      // The DMA moves from any lane to any other.
-      bool moves = isWrite && isa_and_nonnull<device::CopyOp>(each.value.getDefiningOp());
-      if ((each.access == Access::write) != isWrite || each.access == Access::readAnyLane || moves) {
-        continue;
-      }
-      std::optional<Stay> stay = find(each.op, each.value, each.view, each.offset, each.access);
-      if (!stay) {
-        continue;
-      }
-      auto [lane, isNew] = lanes.try_emplace(each.op, stay->channel % chip.lanes);
-      if (!isNew && lane->second != stay->channel % chip.lanes) {
-        outside.insert({each.op, each.value.getAsOpaquePointer()});
-        known[stay->family].stored = true;
-      }
-    }
-  }
-}
-
-std::optional<ValuePlan::Stay> ValuePlan::find(uint32_t op, Value value, const View &view, int64_t offset,
-                                               Access access) const {
+std::optional<ValuePlan::Stay> ValuePlan::find(Value value, const View &view, int64_t offset, Access access) const {
   auto member = members.find(value);
-  if (member == members.end() || !known[member->second.family].stays || access == Access::readOutside ||
-      readsOutside(op, value)) {
+  if (member == members.end() || !known[member->second.family].stays || access == Access::readOutside) {
     return std::nullopt;
   }
   const Family &family = known[member->second.family];

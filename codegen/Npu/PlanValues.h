@@ -22,7 +22,6 @@ struct View {
 
 enum class Access : uint8_t {
   read,
-  readAnyLane, ///< it need not begin in the lane of the result
   readOutside, ///< never in local memory
   write
 };
@@ -86,11 +85,8 @@ public:
     int64_t channel; ///< of the family, the first that is seen
     int64_t inPlane; ///< bytes before the first element that is seen
   };
-  /// Nothing where |op| does not find the value, seen like this, in local memory.
-  std::optional<Stay> find(uint32_t op, mlir::Value value, const View &view, int64_t offset, Access access) const;
-
-  /// Whether an op reads the value outside, though it stays, as it begins in another lane than the op's result.
-  bool readsOutside(uint32_t op, mlir::Value value) const { return outside.count({op, value.getAsOpaquePointer()}); }
+  /// Nothing where the value, seen like this, is not found in local memory.
+  std::optional<Stay> find(mlir::Value value, const View &view, int64_t offset, Access access) const;
 
   /// How an op uses a value that could stay; what it writes comes first.
   struct Use {
@@ -149,7 +145,6 @@ private:
   bool settle(unsigned family, llvm::ArrayRef<Request> requests);
   bool matches(const Family &family, int64_t offset, const View &view, bool isWrite) const;
   void findUses();
-  void alignLanes();
   void keep(Family &family, bool stays);
   bool hasRoom(const Family &family, uint64_t reserve) const;
 
@@ -163,7 +158,6 @@ private:
   std::vector<OpUses> byOp;
   std::vector<uint64_t> live; ///< by op
   std::set<uint32_t> tight;
-  std::set<std::pair<uint32_t, void *>> outside; ///< reads that do not find their value in the right lane
 };
 
 } // namespace tessera::npu

@@ -249,7 +249,7 @@ uint16_t laneOf(ArrayRef<Place> places) {
 }
 
 Place load(const Place &from, Area &area, Tile &tile, bool keep) {
-  if (from.isLocal()) {
+  if (from.isLocal() && from.tensor.lane == area.lane) {
     return from;
   }
   Shape shape = from.shape;
@@ -266,6 +266,8 @@ Place load(const Place &from, Area &area, Tile &tile, bool keep) {
   to.shape = from.shape;
   return to;
 }
+
+Place loadAnyLane(const Place &from, Area &area, Tile &tile) { return from.isLocal() ? from : load(from, area, tile); }
 
 Place loadOnce(const Place &from, const Shape &begin, Area &area, Tile &tile, std::optional<Place> &kept) {
   if (area.shared) {

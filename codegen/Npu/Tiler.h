@@ -74,9 +74,11 @@ Place tileOf(Place place, const Shape &begin, const Shape &size, const Chip &chi
 /// The lane in which what lies in local memory begins.
 uint16_t laneOf(llvm::ArrayRef<Place> places);
 
-/// |from| in local memory: it itself, or loaded. Dims that it repeats (stride 0) are not repeated there, but for
-/// channels: each lane has its own.
+/// |from| in local memory, from the area's lane on: it itself, loaded, or moved there from another lane. Dims that it
+/// repeats (stride 0) are not repeated there, but for channels: each lane has its own.
 Place load(const Place &from, Area &area, Tile &tile, bool keep = false);
+/// The same of what may begin in any lane: what is in local memory is read where it lies.
+Place loadAnyLane(const Place &from, Area &area, Tile &tile);
 /// The same of what the tiles of the same channels share; |kept| holds it from one to the next.
 Place loadOnce(const Place &from, const Shape &begin, Area &area, Tile &tile, std::optional<Place> &kept);
 /// What is the same for all channels of a lane, once a lane.

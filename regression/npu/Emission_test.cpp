@@ -816,6 +816,21 @@ TEST_F(Emission, CopiesWriteToAnyLane) {
             "");
 }
 
+/// Each batch is a channel of the product's local form, and begins in a lane of its own.
+TEST_F(Emission, PartsOfProductsOfSeveralBatches) {
+  wholeNumbers = true;
+  chips.erase(chips.begin()); // npu-edge multiplies no floats
+  const char *text = "func.func @main(%a: tensor<4x40x16xf32> {{top.name = \"a\"}, %b: tensor<4x16x1xf32> {{top.name "
+                     "= \"b\"}) -> (tensor<4x{1}xf32> {{top.name = \"y\"}) attributes {{device.exact} {{\n %p = "
+                     "device.matmul %a, %b : (tensor<4x40x16xf32>, tensor<4x16x1xf32>) -> tensor<4x40x1xf32>\n %r = "
+                     "device.reshape %p : (tensor<4x40x1xf32>) -> tensor<4x40xf32>\n %y = device.copy %r {{pieces = "
+                     "[{0}]} : (tensor<4x40xf32>) -> tensor<4x{1}xf32>\n return %y : tensor<4x{1}xf32>\n}\n";
+  for (auto [first, size] : {std::pair(8, 12), std::pair(0, 40), std::pair(39, 1), std::pair(0, 7)}) {
+    EXPECT_EQ(check(formatv(text, pieceText({4, size}, {0, 0}, {0, 1}, {0, first}, {1, 1}), size)), "");
+    EXPECT_EQ(first == 8 ? intermediate[1] : 0, 0u); // that part is read in local memory
+  }
+}
+
 TEST_F(Emission, ValuesStayInLocalMemory) {
   ASSERT_EQ(check(blockText(16, 16)), "");
   EXPECT_GT(intermediate[0], 16u * 16 * (40 * 3 + 94 * 2 + 40 * 2));

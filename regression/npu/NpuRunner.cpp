@@ -4,7 +4,9 @@
 
 #include "bmruntime/src/npu/Simulator.h"
 #include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/Reference/Support.h"
 
+#include <cmath>
 #include <cstring>
 
 using namespace mlir;
@@ -40,11 +42,46 @@ std::string run(const NpuProgram &program, const bmodel::npu::Chip &chip, std::v
   return simulator.run(program.commands.data(), program.commands.size(), buffers, status, order) ? "" : status.message;
 }
 
-std::string compare(func::FuncOp function, const top::TensorMap &expected, const std::vector<Bytes> &io) {
+std::string differenceOf(const std::string &name, size_t at, size_t count, double got, double wanted) {
+  return "result '" + name + "' differs from the reference at " + std::to_string(at) + " of " + std::to_string(count) +
+         ": " + std::to_string(got) + ", expected " + std::to_string(wanted);
+}
+
+/// What is farther from |wanted| than |tolerance| allows.
+std::string compareNear(const std::string &name, const top::HostTensor &wanted, const Bytes &got, double tolerance) {
+  top::HostTensor made(wanted.getType());
+  std::memcpy(made.getBytes().data(), got.data(), made.getBytes().size());
+  std::vector<double> expected = top::reference::read<double>(wanted), values = top::reference::read<double>(made);
+  double largest = 1e-3;
+  if (auto integer = dyn_cast<IntegerType>(wanted.getType().getElementType())) {
+    largest = std::ldexp(1.0, int(std::min(integer.getWidth(), 16u))), tolerance = std::max(tolerance, 1.5 / largest);
+  } else {
+    for (double value : expected) {
+      largest = std::max(largest, std::isfinite(value) ? std::abs(value) : 0);
+    }
+  }
+  for (size_t i = 0; i < expected.size(); ++i) {
+    bool isSame = values[i] == expected[i] || (std::isnan(values[i]) && std::isnan(expected[i]));
+    if (!isSame && !(std::abs(values[i] - expected[i]) <= tolerance * largest)) {
+      return differenceOf(name, i, expected.size(), values[i], expected[i]);
+    }
+  }
+  return "";
+}
+
+std::string compare(func::FuncOp function, const top::TensorMap &expected, const std::vector<Bytes> &io,
+                    double tolerance) {
   for (unsigned r = 0; r < function.getNumResults(); ++r) {
     std::string name = nameOf(function, true, r);
-    llvm::ArrayRef<char> wanted = expected.find(name)->second.getBytes();
+    const top::HostTensor &tensor = expected.find(name)->second;
+    llvm::ArrayRef<char> wanted = tensor.getBytes();
     const Bytes &got = io[function.getNumArguments() + r];
+    if (tolerance > 0) {
+      if (std::string fault = compareNear(name, tensor, got, tolerance); !fault.empty()) {
+        return fault;
+      }
+      continue;
+    }
     for (size_t i = 0; i < wanted.size(); ++i) {
       if (got[i] != static_cast<unsigned char>(wanted[i])) {
         return "result '" + name + "' differs from the reference at byte " + std::to_string(i) + " of " +
@@ -59,7 +96,7 @@ std::string compare(func::FuncOp function, const top::TensorMap &expected, const
 } // namespace
 
 RunResult checkOnNpu(func::FuncOp function, const bmodel::npu::Chip &chip, const top::TensorMap &inputs, int orders,
-                     const NpuOptions &options) {
+                     const NpuOptions &options, double tolerance) {
   RunResult result;
   FailureOr<NpuProgram> program = emitProgram(function, chip, options);
   FailureOr<top::TensorMap> expected = top::Evaluator().run(function, inputs);
@@ -92,7 +129,7 @@ RunResult checkOnNpu(func::FuncOp function, const bmodel::npu::Chip &chip, const
     }
     std::vector<size_t> order = bmodel::npu::legalOrder(commands.data(), commands.size(), uint64_t(turn));
     result.fault = run(*program, chip, io, turn < 0 ? nullptr : order.data());
-    result.fault = result.fault.empty() ? compare(function, *expected, io) : result.fault;
+    result.fault = result.fault.empty() ? compare(function, *expected, io, tolerance) : result.fault;
   }
   return result;
 }

@@ -1,0 +1,274 @@
+//===- RandomNetworks_test.cpp - Slices and views of what stays on the NPU ===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Networks of a seed, on a chip and in a precision that follow from it, against the device reference: integers to the
+// bit, floats too unless sums of them come in another order. More: TESSERA_NPU_NETWORKS=FIRST:END npu_emission_test
+// --gtest_filter='RandomNetworks.*'
+//===----------------------------------------------------------------------===//
+#include "regression/npu/NpuRunner.h"
+#include "regression/npu/RandomNetwork.h"
+
+#include "bmodel_format/test/TestChip.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "quant/Transforms/Quantize.h"
+#include "top_dialect/IR/TensorNames.h"
+#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/WeightStore.h"
+#include "top_dialect/Reference/Support.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::npu;
+
+namespace {
+
+using bmodel::npu::Chip;
+using quant::Precision;
+
+constexpr StringLiteral kNumber = "number_of_op";
+
+/// What became of a network.
+struct Outcome {
+  std::string fault;                ///< empty: nothing is wrong
+  bool isTooLarge = false;          ///< its tiles have no room on the chip
+  size_t refused = 0, computed = 0; ///< ops that have no form on the chip, and that have one
+  size_t stays = 0;                 ///< values that stay in local memory
+};
+
+/// Chips of 4 to 64 lanes. That with 12 lanes makes integers of integers.
+const std::vector<Chip> &chips() {
+  using namespace bmodel::npu;
+  static const std::vector<Chip> all = {
+      chipNamed("npu-edge"),
+      chipNamed("npu-base"),
+      chipNamed("npu-pro"),
+      changedEdge({"name=narrow", "lanes=4", "local_memory.bytes_per_lane=32768"}),
+      oddChip(),
+  };
+  return all;
+}
+
+/// The network of a seed on its chip.
+class Trial {
+public:
+  Trial(uint64_t seed, unsigned steps)
+      : chip(chips()[seed % chips().size()]), generator(seed + 1), context(MLIRContext::Threading::DISABLED) {
+    constexpr Precision kPrecisions[] = {Precision::INT8, Precision::F32,   Precision::INT8, Precision::BF16,
+                                         Precision::INT8, Precision::INT16, Precision::F16};
+    precision = kPrecisions[seed / chips().size() % std::size(kPrecisions)];
+    opt = seed % 7 == 0 ? 1 : seed % 31 == 1 ? 3 : 2;
+    context.loadDialect<func::FuncDialect, top::TopDialect, device::DeviceDialect>();
+    top::WeightStore &store = context.getLoadedDialect<top::TopDialect>()->getWeightStore();
+    network.emplace(seed, steps, [&](const Dims &dims, const std::vector<float> &numbers) {
+      auto *bytes = reinterpret_cast<const char *>(numbers.data());
+      return store.add("c", Float32Type::get(&context), dims, std::vector<char>(bytes, bytes + 4 * numbers.size()));
+    });
+  }
+
+  std::string name() const {
+    return llvm::formatv("{0}, {1}, --opt {2}\n{3}", chip.name, quant::toString(precision), opt, network->summary());
+  }
+
+  Outcome run() {
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { messages += diagnostic.str() + "; "; });
+    Outcome outcome;
+    module = parseSourceString<ModuleOp>(network->text(), &context);
+    if (!module || !quantize() || !lower(outcome)) {
+      outcome.fault = "is not compiled: " + messages + "\n" + network->text();
+      return outcome;
+    }
+    func::FuncOp function = main();
+    if (function.getNumResults() == 0 || outcome.computed == 0) {
+      return outcome;
+    }
+    messages.clear();
+    RunResult result = checkOnNpu(function, chip, draw(function), 1, {opt}, tolerance());
+    outcome.isTooLarge = StringRef(messages).contains("no addresses in local memory") ||
+                         StringRef(messages).contains("bytes of a lane for");
+    if (!result.fault.empty() && !outcome.isTooLarge) {
+      outcome.fault = result.fault + " " + messages;
+    }
+    return outcome;
+  }
+
+private:
+  func::FuncOp main() { return *module->getOps<func::FuncOp>().begin(); }
+
+  /// Numbers of the arguments' types.
+  top::TensorMap draw(func::FuncOp function) {
+    top::TensorMap inputs;
+    std::normal_distribution<double> normal(0, 1.5);
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      top::HostTensor tensor(cast<RankedTensorType>(function.getArgumentTypes()[i]));
+      std::vector<double> values(size_t(tensor.getNumElements()));
+      auto integer = dyn_cast<IntegerType>(tensor.getType().getElementType());
+      for (double &value : values) {
+        value = integer ? std::round(20 * normal(generator)) : normal(generator);
+        value = integer && integer.getWidth() == 1 ? std::abs(std::fmod(value, 2)) : value;
+        value = integer && integer.isUnsigned() ? std::abs(value) : value;
+        value = integer && integer.getWidth() == 8 ? std::clamp(value, -127.0, 127.0) : value;
+      }
+      top::reference::write(values, tensor);
+      inputs.emplace(function.getArgAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr).str(), std::move(tensor));
+    }
+    return inputs;
+  }
+
+  /// Ranges are those of one run, some of them symmetric.
+  bool quantize() {
+    if (precision == Precision::F32) {
+      return true;
+    }
+    func::FuncOp function = main();
+    top::nameEveryTensor(function);
+    llvm::StringMap<quant::Range> ranges;
+    auto note = [&](StringRef name, const top::HostTensor &tensor) {
+      quant::Range range;
+      for (double value : top::reference::read<double>(tensor)) {
+        range.min = std::min(range.min, float(value)), range.max = std::max(range.max, float(value));
+      }
+      range.min = std::min(range.min, -0.01f), range.threshold = std::max(-range.min, range.max);
+      range.largest = range.threshold, range.symmetric = std::uniform_int_distribution<int>(0, 1)(generator);
+      range.derive();
+      ranges[name] = range;
+    };
+    top::TensorMap inputs = draw(function);
+    for (const auto &[name, tensor] : inputs) {
+      note(name, tensor);
+    }
+    if (failed(top::Evaluator(note).run(function, inputs))) {
+      return false;
+    }
+    auto report = quant::quantizeFunction(function, quant::CalibrationTable(std::move(ranges)), {}, precision);
+    if (!report) {
+      messages += llvm::toString(report.takeError());
+      return false;
+    }
+    return true;
+  }
+
+  /// To device ops with addresses. What the chip has no form for becomes an argument.
+  bool lower(Outcome &outcome) {
+    PassManager lowering(&context);
+    buildLowering(lowering, chip.requantise);
+    if (failed(lowering.run(*module))) {
+      return false;
+    }
+    for (Operation *op : numberOps()) {
+      outcome.computed += !isa<device::ReshapeOp>(op);
+      isExact = isExact && !multipliesFloats(op);
+    }
+    while (true) {
+      OwningOpRef<ModuleOp> placed = module->clone();
+      PassManager passes(&context);
+      buildAddresses(passes);
+      if (failed(passes.run(*placed))) {
+        return false;
+      }
+      std::vector<Refusal> refusals = surveyProgram(*placed->getOps<func::FuncOp>().begin(), chip);
+      if (refusals.empty()) {
+        module = std::move(placed);
+        return true;
+      }
+      std::vector<Operation *> ops = numberOps();
+      for (const Refusal &refusal : refusals) {
+        auto number = refusal.op ? refusal.op->getAttrOfType<IntegerAttr>(kNumber) : IntegerAttr();
+        if (!number) {
+          messages += "refuses an op that was not there before: " + refusal.reason;
+          return false;
+        }
+        leaveOut(ops[size_t(number.getInt())]);
+        ++outcome.refused, --outcome.computed;
+      }
+    }
+  }
+
+  /// Numbers ops; those that results need.
+  std::vector<Operation *> numberOps() {
+    std::vector<Operation *> ops, dead;
+    for (Operation &op : llvm::reverse(main().getBody().front())) {
+      if (op.use_empty() && op.getNumResults()) {
+        dead.push_back(&op);
+        op.dropAllReferences();
+      }
+    }
+    llvm::for_each(dead, [](Operation *op) { op->erase(); });
+    for (Operation &op : main().getBody().front().without_terminator()) {
+      op.setAttr(kNumber, Builder(&context).getI64IntegerAttr(int64_t(ops.size())));
+      ops.push_back(&op);
+    }
+    return ops;
+  }
+
+  void leaveOut(Operation *op) {
+    func::FuncOp function = main();
+    for (Value result : op->getResults()) {
+      unsigned at = function.getNumArguments();
+      auto name = StringAttr::get(&context, "left" + std::to_string(at));
+      auto attributes = DictionaryAttr::get(&context, NamedAttribute(StringRef(top::TopDialect::kNameAttr), name));
+      (void)function.insertArgument(at, result.getType(), attributes, op->getLoc());
+      result.replaceAllUsesWith(function.getArgument(at));
+    }
+    op->erase();
+  }
+
+  static bool multipliesFloats(Operation *op) {
+    return isa<device::ConvOp, device::MatMulOp>(op) &&
+           isa<FloatType>(cast<RankedTensorType>(op->getOperand(0).getType()).getElementType());
+  }
+
+  double tolerance() const {
+    return isExact ? 0 : precision == Precision::BF16 ? 0.1 : precision == Precision::F16 ? 0.03 : 3e-3;
+  }
+
+  std::optional<RandomNetwork> network;
+  const Chip &chip;
+  std::mt19937_64 generator;
+  MLIRContext context;
+  Precision precision;
+  unsigned opt;
+  OwningOpRef<ModuleOp> module;
+  std::string messages;
+  bool isExact = true; ///< no sums of floats in an order that the chip chooses
+};
+
+/// What is wrong with the shortest beginning of the network of a seed that fails.
+std::string shortestFault(uint64_t seed) {
+  for (unsigned steps = 1; steps <= RandomNetwork::kMostSteps; ++steps) {
+    Trial trial(seed, steps);
+    if (Outcome outcome = trial.run(); !outcome.fault.empty()) {
+      return llvm::formatv("seed {0}, {1} steps, on {2}{3}", seed, steps, trial.name(), outcome.fault);
+    }
+  }
+  return llvm::formatv("seed {0}: fails as a whole only", seed);
+}
+
+TEST(RandomNetworks, GiveTheNumbersOfTheReference) {
+  unsigned first = 0, end = 150;
+  const char *wanted = std::getenv("TESSERA_NPU_NETWORKS");
+  if (wanted && std::sscanf(wanted, "%u:%u", &first, &end) != 2) {
+    FAIL() << "TESSERA_NPU_NETWORKS is '" << wanted << "' instead of FIRST:END";
+  }
+  size_t computed = 0, refused = 0, large = 0;
+  for (unsigned seed = first; seed < end; ++seed) {
+    Outcome outcome = Trial(seed, RandomNetwork::kMostSteps).run();
+    if (!outcome.fault.empty()) {
+      ADD_FAILURE() << shortestFault(seed);
+    }
+    computed += outcome.computed, refused += outcome.refused, large += outcome.isTooLarge;
+  }
+  std::printf("%u networks: %zu ops computed, %zu left out, %zu networks too large\n", end - first, computed, refused,
+              large);
+  EXPECT_GT(computed, 10 * refused);
+  EXPECT_LT(10 * large, end - first);
+}
+
+} // namespace
