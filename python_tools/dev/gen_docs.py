@@ -86,8 +86,10 @@ def supported_ops_page(build: Path) -> str | None:
         domains.setdefault(op.get("domain") or "ai.onnx", []).append(op["name"])
     parts = [f"## {domain}: {len(names)} operators\n\n" + ", ".join(f"`{name}`" for name in sorted(names)) + "\n"
              for domain, names in sorted(domains.items())]
-    return (f"# Supported ONNX operators\n\n{NOTE}From the importer's table: x86 runs all of these. Of ai.onnx the opsets from 7 on are read; each "
-            "operator is read as\nits opset defines it. What an operator's form lacks (an attribute, an open dim) is refused with the node's name.\n\n"
+    return (f"# Supported ONNX operators\n\n{NOTE}From the importer's table: these are read, and in their usual forms x86 runs them. Of ai.onnx the opsets\nfrom 7 on are read; each "
+            "operator is read as its opset defines it. A form that is not supported (an attribute, a type, sizes that depend on\nvalues, an open dim) "
+            "is refused with the node's name, by the importer or when it is compiled; which of the ONNX project's own tests are,\nand why, is in "
+            "[refused.txt](../../regression/conformance/refused.txt).\n\n"
             + "\n".join(parts) + "\n" + npu_support(event["npu"], chips))
 
 

@@ -6,8 +6,8 @@ Writes the definition with its scalar form (what every chip computes), the refer
 double, the golden), the ONNX handler, and two tests. The rest of the way, device op, kernel and
 threads, exists already: see docs/adding-an-op.md, also for operators that need more than this.
 
-  ./dev new-op softsign --onnx Softsign --summary Softsign --formula "x / (1 + |x|)" \\
-      --scalar "e.div(x, e.add(e.constant(x, 1), e.abs(x)))" --reference "x / (1 + std::fabs(x))"
+  ./dev new-op square_plus --domain com.example --onnx SquarePlus --summary "Square plus" --formula "(x + sqrt(x^2 + 4)) / 2" \\
+      --scalar "e.mul(e.constant(x, 0.5), e.add(x, e.sqrt(e.add(e.mul(x, x), e.constant(x, 4)))))" --reference "(x + std::sqrt(x * x + 4)) / 2"
 """
 from __future__ import annotations
 
@@ -67,6 +67,19 @@ def apply(insertion: Insertion, root: Path) -> str:
     return "".join(lines)
 
 
+def refuse_existing(args: argparse.Namespace, root: Path) -> None:
+    """Raises SystemExit where Top has an op of that name, or the importer a handler of the operator: a second one would only hide the first."""
+    for path in sorted((root / "top_dialect" / "IR").glob("*.td")):
+        if re.search(rf'\bdef Top_{camel(args.name)}Op\b|^def Top_\w+\s*:[^{{;]*?<"{re.escape(args.name)}"', path.read_text(encoding="utf-8"), re.M):
+            raise SystemExit(f"new-op: top.{args.name} exists already, in {path.relative_to(root)}: choose another name, or change that one")
+    entry = re.compile(rf'\{{\s*"{re.escape(args.domain)}",\s*"{re.escape(args.onnx)}",')
+    for path in sorted((root / "top_dialect" / "Import" / "Onnx").glob("*.cpp")):
+        text = path.read_text(encoding="utf-8")
+        if found := entry.search(text):
+            line = text.count("\n", 0, found.start()) + 1
+            raise SystemExit(f"new-op: {args.domain or 'ai.onnx'}.{args.onnx} has a handler already, in {path.relative_to(root)}:{line}; change that one")
+
+
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev new-op", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="mnemonic, snake_case")
@@ -87,6 +100,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     args = parse(argv)
+    refuse_existing(args, args.root)
     edits = insertions(args)
     texts = [(edit, apply(edit, args.root)) for edit in edits]  # all places are found before any file is written
     for edit, text in texts:

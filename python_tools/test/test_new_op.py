@@ -7,14 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("top_dialect/IR/TopElementwiseOps.td", "top_dialect/Reference/ReferenceMath.cpp",
          "top_dialect/Import/Onnx/OnnxElementwise.cpp", "top_dialect/test/IR/elementwise.mlir")
 
 
-def new_op(root: Path, name: str) -> subprocess.CompletedProcess[str]:
+def new_op(root: Path, name: str, *more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "python_tools/dev/new_op.py"), name, "--formula", "2^x", "--scalar", "e.exp(x)",
-               "--reference", "std::exp2(x)", "--root", str(root)]
+               "--reference", "std::exp2(x)", "--root", str(root), *more]
     return subprocess.run(command, text=True, capture_output=True)
 
 
@@ -44,10 +46,26 @@ def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
     assert new_op(tmp_path, "power_of_two").returncode == 0
     once = {file: (tmp_path / file).read_text() for file in FILES}
     result = new_op(tmp_path, "power_of_two")
-    assert result.returncode != 0 and "has it already" in result.stderr
+    assert result.returncode != 0 and "exists already, in top_dialect/IR/TopElementwiseOps.td" in result.stderr
     assert once == {file: (tmp_path / file).read_text() for file in FILES}
 
 
 def test_a_bad_name_is_refused(tmp_path: Path) -> None:
     result = new_op(tmp_path, "PowerOfTwo")
     assert result.returncode == 2 and "no snake_case name" in result.stderr
+
+
+@pytest.mark.parametrize("name, more, said", [
+    ("softsign", [], "top.softsign exists already, in top_dialect/IR/TopElementwiseOps.td"),
+    ("soft_sign", ["--onnx", "Softsign"], "ai.onnx.Softsign has a handler already, in top_dialect/Import/Onnx/OnnxElementwise.cpp:"),
+    ("matmul", ["--onnx", "Fresh"], "top.matmul exists already, in top_dialect/IR/"),
+    ("quick_gelu", ["--domain", "com.microsoft", "--onnx", "QuickGelu"], "com.microsoft.QuickGelu has a handler already"),
+])
+def test_an_operator_that_exists_is_refused(tmp_path: Path, name: str, more: list[str], said: str) -> None:
+    """A second handler of the same operator would be taken or not without a word."""
+    for folder in ("top_dialect/IR", "top_dialect/Import/Onnx"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    before = copy(tmp_path)
+    result = new_op(tmp_path, name, *more)
+    assert result.returncode != 0 and said in result.stderr, result.stderr
+    assert before == {file: (tmp_path / file).read_text() for file in FILES}

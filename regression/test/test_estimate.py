@@ -78,10 +78,22 @@ def test_strictly_it_is_unsupported(tmp_path: Path) -> None:
     result = run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16", "--strict")
     assert result.returncode == 4 and "none of the chips can run this model" in result.stderr, result.stderr
     assert "npu-edge, npu-base, npu-pro: --strict: the chip cannot run the whole model" in result.stdout and "'sums_2'" in result.stdout
+    assert "x86 can: tessera run tells" in result.stderr, result.stderr
     result = run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16", "--json", "--strict")
     told = json.loads(result.stdout)
     assert result.returncode == 4 and not any(each["supported"] for each in told["estimates"])
     assert all("'sums_2'" in each["reason"] for each in told["estimates"])
+
+
+def test_what_x86_refuses_too_is_not_sent_there(tmp_path: Path) -> None:
+    """Where the elements that are not zero lie is known when the model runs: no chip has a form for such a size."""
+    graph = helper.make_graph([helper.make_node("NonZero", ["x"], ["y"], name="places")], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 4])],
+                              [helper.make_tensor_value_info("y", TensorProto.INT64, [2, "n"])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
+    result = run_tool("tessera", "estimate", tmp_path / "m.onnx", "--quantize", "F32")
+    assert result.returncode == 4 and "x86 cannot run it either: " in result.stderr and "'places'" in result.stderr, result.stderr
+    assert "tessera run tells" not in result.stderr
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), [

@@ -91,7 +91,16 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
                 step.note = "cannot run it"
     context.result["estimates"] = [{"chip": chip, "supported": chip in told, **({"report": told[chip]} if chip in told else {"reason": refused[chip]})}
                                    for chip in chips]
-    tell(context, chips, told, refused)
+    tell(context, chips, told, refused, "" if told else _on_x86(model, folder, report))
+
+
+def _on_x86(model: TopModel, folder: Path, report: Report) -> str:
+    """Whether x86 can run what no chip can: found out, not believed."""
+    try:
+        top_model.deploy(model, folder / "x86.bmodel", report, chip="x86", quantize="F32")
+    except TesseraError as error:
+        return f"x86 cannot run it either: {error.message}"
+    return "x86 can: tessera run tells how it does there"
 
 
 def made_up_table(model: TopModel, path: Path, context: Context) -> None:
@@ -101,8 +110,8 @@ def made_up_table(model: TopModel, path: Path, context: Context) -> None:
     tables.Table(str(info["model_name"]), str(info["model_hash"]), "made up", 0, "", entries).save(path)
 
 
-def tell(context: Context, chips: Sequence[str], told: dict[str, dict[str, Any]], refused: dict[str, str]) -> None:
-    """The table, and why a chip cannot run the model; raises where none can."""
+def tell(context: Context, chips: Sequence[str], told: dict[str, dict[str, Any]], refused: dict[str, str], on_x86: str) -> None:
+    """The table, and why a chip cannot run the model; raises where none can, with what x86 makes of it."""
     report = context.report
     rows = [("chip", "us", "host", "runs/s", "of MAC peak", "x roofline", "DDR MB", "x least", "local memory", "bound by")]
     for chip in chips:
@@ -122,7 +131,7 @@ def tell(context: Context, chips: Sequence[str], told: dict[str, dict[str, Any]]
         more = f"; and {len(reasons) - REASONS_SHOWN} more (--json names all)" if len(reasons) > REASONS_SHOWN else ""
         report.say(f"{', '.join(names)}: {'; '.join(reasons[:REASONS_SHOWN])}{more}")
     if not told:
-        raise TesseraError("none of the chips can run this model", ExitCode.UNSUPPORTED, hint="tessera run tells how it does on x86")
+        raise TesseraError("none of the chips can run this model", ExitCode.UNSUPPORTED, hint=on_x86)
     first = "run_calibration, then " if context.args.quantize in CALIBRATED else ""
     report.finish([f"{first}model_deploy --chip {Path(chip).stem} --quantize {context.args.quantize}" for chip in list(told)[:1]])
 

@@ -22,19 +22,16 @@ llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-using HandlerTable = std::map<std::pair<StringRef, StringRef>, llvm::SmallVector<HandlerEntry, 1>>;
-
 const HandlerTable &handlerTable() {
   static const HandlerTable table = [] {
-    HandlerTable entries;
-    for (auto family : {elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(),
-                        resizeHandlers(), controlHandlers(), recurrentHandlers(), compositeHandlers(),
-                        quantizeHandlers(), qLinearHandlers(), integerProductHandlers()}) {
-      for (const HandlerEntry &entry : family) {
-        entries[{entry.domain, entry.name}].push_back(entry);
-      }
+    llvm::Expected<HandlerTable> entries =
+        makeHandlerTable({elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(),
+                          resizeHandlers(), controlHandlers(), recurrentHandlers(), compositeHandlers(),
+                          quantizeHandlers(), qLinearHandlers(), integerProductHandlers()});
+    if (!entries) {
+      llvm::report_fatal_error(entries.takeError());
     }
-    return entries;
+    return std::move(*entries);
   }();
   return table;
 }
@@ -58,6 +55,23 @@ void collectUnknown(const OnnxModel &model, const onnx::GraphProto &graph, Unkno
 }
 
 } // namespace
+
+llvm::Expected<HandlerTable> makeHandlerTable(llvm::ArrayRef<llvm::ArrayRef<HandlerEntry>> families) {
+  HandlerTable table;
+  for (llvm::ArrayRef<HandlerEntry> family : families) {
+    for (const HandlerEntry &entry : family) {
+      auto &versions = table[{entry.domain, entry.name}];
+      if (llvm::any_of(versions, [&](const HandlerEntry &other) { return other.since == entry.since; })) {
+        return fail(llvm::formatv("the importer's tables name two handlers for {0}.{1} from opset {2} on: only one of "
+                                  "them can be right",
+                                  entry.domain.empty() ? StringRef("ai.onnx") : StringRef(entry.domain), entry.name,
+                                  entry.since));
+      }
+      versions.push_back(entry);
+    }
+  }
+  return table;
+}
 
 Handler findHandler(StringRef domain, StringRef name, int64_t opset) {
   auto it = handlerTable().find({domain, name});

@@ -8,7 +8,9 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Error.h"
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -139,6 +141,13 @@ struct HandlerEntry {
   Handler handler;
   int64_t since = 1;
 };
+
+/// Domain and name of an operator -> its handlers, one for each opset from which another is to be used.
+using HandlerTable = std::map<std::pair<llvm::StringRef, llvm::StringRef>, llvm::SmallVector<HandlerEntry, 1>>;
+
+/// All entries of |families| by operator. Two that serve the same operator from the same opset on are an error: which
+/// of them were taken would be chance.
+llvm::Expected<HandlerTable> makeHandlerTable(llvm::ArrayRef<llvm::ArrayRef<HandlerEntry>> families);
 
 /// The handlers of each family; the table of handlers is their sum.
 llvm::ArrayRef<HandlerEntry> elementwiseHandlers();
