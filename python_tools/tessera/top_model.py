@@ -30,6 +30,11 @@ class TopModel:
     def weights(self) -> Path:
         return weights_path(self.path)
 
+    @property
+    def quantises(self) -> bool:
+        """True where an op of the network rounds to integers of a quantisation."""
+        return "top.quantize" in self.path.read_text(encoding="utf-8", errors="replace")
+
 
 def weights_path(mlir: str | Path) -> Path:
     """The weights file that belongs to NAME_top.mlir: NAME_weights.safetensors beside it."""
@@ -114,6 +119,15 @@ def evaluate_isolated(model: TopModel, inputs: Mapping[str, np.ndarray], referen
         wanted = folder / "wanted.safetensors"
         safetensors_io.save(wanted, {name: array for name, array in reference.items() if array.dtype == np.float32})
         return _evaluate(model, inputs, report, [*tables, "--isolate", str(wanted)])
+
+
+def evaluate_each(model: TopModel, inputs: Mapping[str, np.ndarray], operands: Mapping[str, np.ndarray], report: Report) -> dict[str, np.ndarray]:
+    """Every named tensor of the model as its op makes it of `operands`, float32 arrays by the names of tensors; what has no such
+    operand is evaluated. So no difference is inherited from one op to the next."""
+    with scratch_folder() as folder:
+        given = folder / "operands.safetensors"
+        safetensors_io.save(given, operands)
+        return _evaluate(model, inputs, report, ["--all", "--isolate", str(given)])
 
 
 def _evaluate(model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, flags: Sequence[str]) -> dict[str, np.ndarray]:

@@ -178,15 +178,34 @@ def test_own_errors_stand_beside_the_inherited_ones(folder: Path, tmp_path: Path
 
 
 
-def test_layers_below_the_guide_inform_and_do_not_fail(folder: Path, tmp_path: Path) -> None:
+def narrowed(folder: Path, tmp_path: Path, by: float) -> Path:
+    """The table with ranges that clip."""
     table = json.loads((folder / "r8_cali.json").read_text())
-    for entry in table["tensors"]:  # clips nearly everything
-        entry.update({name: entry[name] / 30 for name in ("threshold", "min", "max")})
+    for entry in table["tensors"]:
+        entry.update({name: entry[name] / by for name in ("threshold", "min", "max")})
         del entry["scale"], entry["zero_point"]
     (tmp_path / "narrow.json").write_text(json.dumps(table))
     save_npz(tmp_path / "in.npz", {"input": np.load(folder / "samples.npz")["input"][:1]})
-    text = check(deploy(folder, tmp_path / "m.bmodel", "--test_input", tmp_path / "in.npz", table=tmp_path / "narrow.json"))
-    assert " below\n" in text and "FAIL" not in text and "tessera accuracy" in text
+    return tmp_path / "narrow.json"
+
+
+def test_layers_below_the_guide_inform_and_do_not_fail(folder: Path, tmp_path: Path) -> None:
+    table = narrowed(folder, tmp_path, 1.45)
+    text = check(deploy(folder, tmp_path / "m.bmodel", "--test_input", tmp_path / "in.npz", table=table))
+    assert " below " in text and "FAIL" not in text and "tessera accuracy" in text
+
+
+def test_a_broken_quantised_model_is_an_error_unless_accepted(folder: Path, tmp_path: Path) -> None:
+    table = narrowed(folder, tmp_path, 30)
+    given = ("--test_input", tmp_path / "in.npz")
+    result = deploy(folder, tmp_path / "m.bmodel", *given, "--json", table=table)
+    document = json.loads(result.stdout)
+    assert result.returncode == 3 and "is no use as it is" in document["error"]["message"] and "--accept_loss" in document["error"]["hint"]
+    assert document["comparison"]["failed"] > len(document["comparison"]["tensors"]) / 2 and (tmp_path / "m.bmodel").is_file()
+    assert "are outside" in check(deploy(folder, tmp_path / "m.bmodel", *given, "--accept_loss", table=table))
+    check(deploy(folder, tmp_path / "m.bmodel", *given, "--tolerance", "-1", table=table))
+    result = deploy(folder, tmp_path / "m.bmodel", "--accept_loss", quantize="F32", table=table)
+    assert result.returncode == 2
 
 
 def test_same_bytes_twice(folder: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .. import bmodel, compare, inputs, npu_perf, partition, stages, top_model
+from .. import bmodel, compare, inputs, npu_perf, partition, stages, tolerances, top_model, verdict
 from ..background import Background
 from ..calibration import table as tables
 from ..compile_driver import beside
@@ -21,6 +21,7 @@ from ..progress import Report
 from ..top_model import TopModel
 from . import precision
 from .common import Context, Parser, run_command
+from .single_check import check_each_op
 
 NAME = "model_deploy"
 NPUS = ("npu-edge", "npu-base", "npu-pro")
@@ -30,9 +31,6 @@ QUANTIZE = ("F32", "INT8", "INT16", "BF16", "F16", "W8", "W4", "DYNAMIC_INT8")
 CALIBRATED = ("INT8", "INT16")  # need ranges
 ALIASES = {"W8F32": "W8", "W4F32": "W4"}  # of --quantize: integer weights, activations of that type
 LATER_QUANTIZE = ("INT4", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ")
-# Least cosine and euclidean similarity of every tensor by precision; the table is explained in docs/numerics.md.
-DEFAULT_TOLERANCE = {"F32": "0.9999,0.999", "INT8": "0.99,0.9", "INT16": "0.999,0.95", "BF16": "0.999,0.95", "F16": "0.9999,0.99",
-                     "W8": "0.999,0.95", "W4": "0.95,0.7", "DYNAMIC_INT8": "0.99,0.9"}
 OPS_SHOWN = 8
 PIXELS = ("packed", "planar", "rgb_packed", "rgb_planar", "bgr_packed", "bgr_planar")
 EPILOG = """examples:
@@ -79,8 +77,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
     check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
     check.add_argument("--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)")
-    check.add_argument("--tolerance", metavar="COS[,EUCLID]", help="least similarity of each tensor (default for F32: 0.9999,0.999; "
-                       "for INT8 and DYNAMIC_INT8 0.99,0.9, BF16 and W8 0.999,0.95, F16 0.9999,0.99, W4 0.95,0.7, which is told and does not fail unless asked for)")
+    check.add_argument("--tolerance", metavar=tolerances.METAVAR, help="least cosine and euclidean similarity of each tensor, or a precision, whose tolerance it is: "
+                       f"{tolerances.ALL}. Given, every tensor outside is an error (exit code 3). Default: that of --quantize; then F32 knows excuses for "
+                       "rounding (docs/numerics.md), and for the others it is an error only where a float output lies below cosine "
+                       f"{tolerances.LEAST_OUTPUT_COSINE:g} or most tensors are outside")
+    check.add_argument("--accept_loss", action="store_true", help="such a quantised model is no error but a warning (as with --target, which judges by itself)")
     check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
     check.add_argument("--compare_all", action="store_true", help="show every tensor in the table, not only the worst")
     check.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)")
@@ -134,6 +135,8 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
                                    hint="deploy each by itself, then: model_tool combine A.bmodel B.bmodel -o OUT.bmodel")
     if args.test_reference and not args.test_input:
         raise usage_error("--test_reference needs the --test_input it was made from")
+    if args.accept_loss and args.quantize == "F32":
+        raise usage_error("--accept_loss is for quantised models; --quantize F32 loses nothing")
     if args.skip_validation and (args.test_input or args.test_reference):
         raise usage_error("--skip_validation contradicts --test_input and --test_reference")
     if args.threads < 1:
@@ -143,7 +146,7 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
 def work(context: Context) -> None:
     args, report = context.args, context.report
     refuse_unsupported(args)
-    tolerance = compare.Tolerance.parse(args.tolerance or DEFAULT_TOLERANCE[args.quantize], compare.FLOAT32_FLOOR)
+    tolerance = tolerances.parse(args.tolerance, args.quantize)
     output = Path(args.model)
     if output.suffix != ".bmodel":
         raise usage_error(f"--model {output}: the name must end in .bmodel")
@@ -328,8 +331,10 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
             comparison = compare.compare(got, reference, tolerance, args.excepts.split(","))
             if own:
                 compare.add_own_errors(comparison, own.result(), reference)
-            context.result["comparison"] = comparison.as_dict()
             step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"
+    if args.quantize == "F32":
+        check_each_op(context, model, arrays, comparison, [got, reference] if args.test_reference else [got])
+    context.result["comparison"] = comparison.as_dict()
     strict = args.quantize == "F32" or args.tolerance or comparison.broken
     report.say(compare.format_table(comparison, None if args.compare_all else 10, "FAIL" if strict else "below"))
     fused = [n for n in comparison.missing]
@@ -339,6 +344,10 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
         comparison.require_passed(f"{output} against the Top reference")
         return
     comparison.require_rows(f"{output} against the Top reference")
+    if (broken := verdict.unusable(comparison, {spec.name for spec in model.outputs})) and not (args.accept_loss or args.target):
+        raise TesseraError(f"{output} is no use as it is: {broken}", ExitCode.ACCURACY,
+                           hint="give --test_input data like the calibration's; find where it begins by the own errors above, keep those ops float "
+                           "(--quantize_table) or search with --target; --accept_loss makes this a warning")
     if comparison.failed:
         report.warn(f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; what that costs is told by "
                     f"'tessera accuracy', and --tolerance makes it an error")

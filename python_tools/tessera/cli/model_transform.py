@@ -10,16 +10,16 @@ from typing import Sequence
 
 import numpy as np
 
-from .. import compare, inputs, onnx_runner, preprocess, top_model
+from .. import compare, inputs, onnx_runner, preprocess, tolerances, top_model
 from ..background import running
 from ..errors import TesseraError, usage_error
 from ..files import require_writable_folder, save_npz
 from ..preprocess import is_picture
 from ..top_model import TopModel
 from .common import Context, Parser, run_command
+from .single_check import check_each_op
 
 NAME = "model_transform"
-DEFAULT_TOLERANCE = "0.9999,0.999"
 EPILOG = """examples:
   model_transform --model_name m --model_def m.onnx --mlir m_top.mlir
   model_transform --model_name m --model_def m.onnx --input_shapes "[[1,3,224,224]]" \\
@@ -41,29 +41,29 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     check = parser.add_argument_group("check of the Top model against onnxruntime, tensor by tensor")
     check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,NAME=FILE (default: seeded random)")
     check.add_argument("--test_result", metavar="FILE", help="write every tensor of the Top reference to this .npz")
-    check.add_argument("--tolerance", default=DEFAULT_TOLERANCE, metavar="COS[,EUCLID]",
-                       help="least cosine and euclidean similarity of each tensor (default: %(default)s)")
+    check.add_argument("--tolerance", metavar=tolerances.METAVAR, help="least cosine and euclidean similarity of each tensor, without the excuses that "
+                       f"docs/numerics.md knows for rounding, or a precision, whose tolerance it is: {tolerances.ALL} (default: F32's, with them)")
     check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
     check.add_argument("--not_inference", "--skip_validation", dest="skip", action="store_true", help="no check at all")
     return parser.add_common().parse_args(argv)
 
 
-def check_against_onnxruntime(context: Context, model: TopModel, arrays: dict[str, np.ndarray], got: dict[str, np.ndarray],
-                              framework: onnx_runner.OnnxModel, tolerance: compare.Tolerance) -> compare.Comparison:
-    """Compares the Top reference's tensors with onnxruntime's; every model output must be among them."""
+def run_onnxruntime(model: TopModel, arrays: dict[str, np.ndarray], got: dict[str, np.ndarray],
+                    framework: onnx_runner.OnnxModel) -> dict[str, np.ndarray]:
+    """onnxruntime's tensors that the Top reference has too; every model output must be among them."""
     known = {spec.name for spec in framework.outputs}
     wanted = [name for name in got if name in known]
     lost = [spec.name for spec in model.outputs if spec.name not in wanted]
     if lost:
         raise TesseraError(f"the check cannot see output '{lost[0]}': onnxruntime or the Top model lacks it")
     feed = {spec.name: arrays[spec.name] for spec in framework.inputs if spec.name in arrays}
-    return compare.compare(got, framework.run(feed, wanted), tolerance, context.args.excepts.split(","))
+    return framework.run(feed, wanted)
 
 
 def work(context: Context) -> None:
     args, report = context.args, context.report
     mlir, model_def = Path(args.mlir), Path(args.model_def)
-    tolerance = compare.Tolerance.parse(args.tolerance, compare.FLOAT32_FLOOR)
+    tolerance = tolerances.parse(args.tolerance)
     if mlir.suffix != ".mlir":
         raise usage_error(f"--mlir {mlir}: the name must end in .mlir, e.g. {model_def.stem}_top.mlir")
     if args.skip and (args.test_input or args.test_result):
@@ -163,12 +163,14 @@ def _check(context: Context, model: TopModel, name: str, tolerance: compare.Tole
         context.result["comparison"] = None
         return input_file
     with report.step(f"compare with onnxruntime {onnx_runner.version()}") as step:
-        comparison = check_against_onnxruntime(context, model, arrays, got, framework.result(), tolerance)
-        context.result["comparison"] = comparison.as_dict()
+        expected = run_onnxruntime(model, arrays, got, framework.result())
+        comparison = compare.compare(got, expected, tolerance, args.excepts.split(","))
         if comparison.rows:
             worst = comparison.rows[0]
             step.note = f"{len(comparison.rows)} tensors, worst cos {worst.cosine:.6f} ('{worst.name}')"
-    if comparison.failed:
+    check_each_op(context, model, arrays, comparison, [expected])
+    context.result["comparison"] = comparison.as_dict()
+    if comparison.failed or comparison.excused:
         report.say(compare.format_table(comparison))
     comparison.require_passed("Top model against onnxruntime")
     return input_file

@@ -8,7 +8,7 @@ from typing import Sequence
 
 import numpy as np
 
-from .. import channels, compare, safetensors_io
+from .. import channels, compare, safetensors_io, tolerances
 from ..errors import ExitCode, TesseraError
 from ..files import load_tensors, save_npz
 from .common import Context, Parser, run_command
@@ -34,7 +34,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         return sub
 
     sub = verb("compare", "compare all tensors both files have; exit code 3 where one misses the tolerance", "target", "reference")
-    sub.add_argument("--tolerance", default="0.99,0.99", metavar="COS[,EUCLID]", help="default: %(default)s")
+    sub.add_argument("--tolerance", metavar=tolerances.METAVAR, help="least cosine and euclidean similarity of each tensor, or a precision, "
+                     f"whose tolerance it is: {tolerances.ALL} (default: F32's)")
     sub.add_argument("--excepts", default="", metavar="A,B", help="names to leave out")
     sub.add_argument("--save", metavar="CSV", help="write the whole table as CSV")
     sub.add_argument("--per_channel", metavar="NAME", help="of this tensor also a table of its channels, worst first")
@@ -72,7 +73,7 @@ def save(path: str, tensors: dict[str, np.ndarray]) -> None:
 
 def compare_files(context: Context) -> None:
     args = context.args
-    tolerance = compare.Tolerance.parse(args.tolerance)
+    tolerance = tolerances.parse(args.tolerance)
     target, reference = load_tensors(args.target), load_tensors(args.reference)
     result = compare.compare(target, reference, tolerance, args.excepts.split(","))
     context.result["comparison"] = result.as_dict()

@@ -10,7 +10,7 @@ from typing import Mapping, Sequence
 import numpy as np
 
 from . import accuracy, estimate
-from .. import bmodel, compare, inputs, onnx_runner, preprocess, top_model
+from .. import bmodel, compare, inputs, onnx_runner, preprocess, tolerances, top_model
 from ..errors import TesseraError, usage_error
 from ..files import require_file, require_writable_folder, scratch_folder
 from .common import Context, Parser, run_command
@@ -35,7 +35,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'")
     run.add_argument("--chip", default="x86", help="default: %(default)s")
     run.add_argument("--threads", type=int, default=1, metavar="N", help="default: %(default)s")
-    run.add_argument("--tolerance", default="0.9999,0.999", metavar="COS[,EUCLID]", help="default: %(default)s")
+    run.add_argument("--tolerance", metavar=tolerances.METAVAR, help=f"least similarity of each output: {tolerances.ALL} (default: F32's)")
     run.add_argument("--output_dir", metavar="DIR", help="keep the files here (default: none is kept)")
     preprocess.add_arguments(run)
     for verb in (run, accuracy.add_verb(verbs), estimate.add_verb(verbs)):
@@ -68,7 +68,7 @@ def run(context: Context, folder: Path) -> None:
     """All steps; files go to `folder`."""
     args, report = context.args, context.report
     name = Path(args.model).stem
-    tolerance = compare.Tolerance.parse(args.tolerance, compare.FLOAT32_FLOOR)
+    tolerance = tolerances.parse(args.tolerance)
     with report.step("import and optimise") as step:
         model, _ = top_model.import_onnx(Path(args.model), folder / f"{name}_top.mlir", report, model_name=name,
                                          input_shapes=args.input_shapes, preprocess=preprocess.from_arguments(args))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is excused outside the tolerance, and what never: networks of a few numpy ops, right and with a fault put in."""
+from __future__ import annotations
+
+from typing import Callable, Mapping
+
+import numpy as np
+import pytest
+
+from tessera import tolerances, verdict
+from tessera.compare import compare
+
+Tensors = Mapping[str, np.ndarray]
+Op = tuple[str, str, Callable[[np.ndarray], np.ndarray]]  # result, operand, what it makes of it in double precision
+
+
+def normalise(x: np.ndarray) -> np.ndarray:
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12)
+
+
+def steps(x: np.ndarray) -> np.ndarray:
+    return np.rint(x / 0.2) * 0.2
+
+
+MATRIX = np.random.default_rng(5).normal(0, 0.2, (64, 64))
+# Both norms see values that are nearly equal: what float32 rounds becomes visible.
+NETWORK: tuple[Op, ...] = (("shifted", "x", lambda x: x * 1e-4 + 8), ("norm", "shifted", normalise), ("product", "norm", lambda x: x @ MATRIX),
+                           ("y", "product", lambda x: 5 + 0.01 * x))
+QUANTISED: tuple[Op, ...] = tuple((f"t{i + 1}", f"t{i}", (lambda x: steps(x @ MATRIX)) if i % 2 == 0 else np.tanh) for i in range(12))
+
+
+def run(network: tuple[Op, ...], x: np.ndarray, operands: Tensors = {}, rounding: float = 0, fault: str = "") -> dict[str, np.ndarray]:
+    """Every op's result in float32, its operand from `operands` where it is there; rounding: relative, of every result."""
+    tensors, seen = {network[0][1]: x}, {network[0][1]: x}
+    generator = np.random.default_rng(1)
+    for name, operand, function in network:
+        exact = function(np.asarray(seen[operand], np.float64))
+        exact = exact * (1 + rounding * generator.uniform(-1, 1, exact.shape))
+        if name == fault:
+            exact = exact * np.where(np.arange(exact.shape[-1]) == 3, 1.4, 1)
+        tensors[name] = exact.astype(np.float32)
+        seen[name] = operands.get(name, tensors[name])
+    return tensors
+
+
+def judged(network: tuple[Op, ...], quantises: bool, fault: str = "", rounding: float = 6e-8):
+    x = np.random.default_rng(2).normal(0, 1, (16, 64)).astype(np.float32)
+    right, engine = run(network, x), run(network, x, rounding=rounding, fault=fault)
+    comparison = compare(engine, right, tolerances.DEFAULT["F32"])
+    why = verdict.excuse(comparison, [engine], lambda operands: run(network, x, operands), {network[-1][0]}, quantises)
+    return comparison, why
+
+
+def test_rounding_that_a_norm_enlarges_is_excused_and_a_fault_is_not() -> None:
+    comparison, why = judged(NETWORK, False)
+    assert comparison.passed and not why and {"norm", "product"} == {row.name for row in comparison.excused}
+    for name, _, _ in NETWORK[1:]:
+        comparison, why = judged(NETWORK, False, fault=name)
+        assert not comparison.passed and not comparison.excused and f"'{name}' is wrong by itself" in why, name
+
+
+def test_outputs_are_excused_only_where_the_model_rounds_to_integers() -> None:
+    comparison, why = judged(QUANTISED, False, rounding=1e-4)
+    assert "output 't12' is outside" in why and not comparison.passed
+    comparison, why = judged(QUANTISED, True, rounding=1e-4)
+    assert comparison.excused and comparison.passed and not why
+    for fault in ("t1", "t6", "t9", "t12"):
+        comparison, why = judged(QUANTISED, True, fault=fault, rounding=1e-4)
+        assert not comparison.passed and f"'{fault}' is wrong by itself" in why and not comparison.excused
+
+
+@pytest.mark.parametrize("changed, step, right", [(3, 1, True), (3, 2, False), (300, 1, False)])
+def test_one_step_of_a_few_elements(changed: int, step: int, right: bool) -> None:
+    q = np.random.default_rng(0).integers(-100, 100, 1000).astype(np.int8)
+    other = q.copy()
+    other[:changed] += np.int8(step)
+    assert verdict.one_step(other, q) is right
+    scale = np.float32(0.0371)
+    assert verdict.one_step(other * scale, q * scale) is right
+
+
+def test_an_offset_is_found_where_half_of_all_roundings_are_ties() -> None:
+    """Sums of halves of steps: rounding decides half of all elements, and the offset of all by one step is a fault all the same."""
+    x = np.random.default_rng(4).integers(-60, 60, (64, 64)).astype(np.float32) * np.float32(0.1)
+    half: tuple[Op, ...] = (("sum", "x", lambda v: v * 0.5 + 0.0), ("y", "sum", lambda v: np.rint(v / 0.1) * 0.1))
+    # What the engine's operand rounds to is known to the evaluator, but not what it rounds inside: as if the sum were fused.
+    fused: tuple[Op, ...] = (("y", "x", lambda v: half[1][2](half[0][2](v))),)
+    noise = [run(fused, verdict.Perturbed({"x": x}, seed)["x"]) for seed in range(verdict.PERTURBATIONS)]
+    right, other = run(fused, x), run(fused, verdict.Perturbed({"x": x}, 9)["x"])
+    assert np.mean(other["y"] != right["y"]) > 0.2
+    assert not verdict._by_itself("y", other["y"], right, noise, tolerances.DEFAULT["F32"])
+    assert verdict._by_itself("y", (other["y"] + np.float32(0.1)), right, noise, tolerances.DEFAULT["F32"])
+
+
+def test_off_the_grid_is_no_step() -> None:
+    generator = np.random.default_rng(0)
+    values = generator.normal(size=1000).astype(np.float32)
+    wrong = values.copy()
+    wrong[7] += np.float32(0.05)
+    assert not verdict.one_step(wrong, values)
+    wrong[7] = np.nan
+    assert not verdict.one_step(wrong, values)
+
+
+def with_cosines(**cosines: float):
+    """A comparison of tensors with those cosines."""
+    ref = {name: np.array([1, 0], np.float32) for name in cosines}
+    got = {name: np.array([c, np.sqrt(1 - c * c)], np.float32) for name, c in cosines.items()}
+    return compare(got, ref, tolerances.DEFAULT["INT8"])
+
+
+def test_a_quantised_model_is_broken_by_a_low_output_or_by_most_tensors() -> None:
+    assert verdict.unusable(with_cosines(a=1, b=1, c=1, y=0.49), {"y"}).startswith("output 'y' has cos 0.4900")
+    assert not verdict.unusable(with_cosines(a=1, b=1, c=0.1, y=0.6), {"y"})
+    assert "3 of 4 tensors, most of them" in verdict.unusable(with_cosines(a=0.9, b=0.9, c=0.9, y=0.9999), {"y"})
+
+
+def test_labels_have_no_cosine() -> None:
+    ref = {"a": np.ones(2, np.float32), "label": np.array([0, 3])}
+    assert not verdict.unusable(compare({**ref, "label": np.array([3, 0])}, ref, tolerances.DEFAULT["INT8"]), {"label"})
+
+
+def test_perturbed_tensors_differ_by_little_and_keep_what_is_not_finite() -> None:
+    array = np.array([1, -4, 0, np.inf, np.nan], np.float32)
+    moved = verdict.Perturbed({"a": array})["a"]
+    assert np.array_equal(moved[2:], array[2:], equal_nan=True)
+    assert np.all(np.abs(moved[:2] / array[:2] - 1) <= 2 ** -19) and np.all(moved[:2] != array[:2])
