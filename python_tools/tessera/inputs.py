@@ -98,20 +98,24 @@ def _expected(specs: Sequence[InputSpec]) -> list[str]:
     return ["the model's inputs are: " + ", ".join(map(str, specs))]
 
 
-def random_inputs(specs: Sequence[InputSpec], seed: int = RANDOM_SEED) -> dict[str, np.ndarray]:
+def random_inputs(specs: Sequence[InputSpec], seed: int = RANDOM_SEED,
+                  ranges: Mapping[str, tuple[float, float]] | None = None) -> dict[str, np.ndarray]:
     """Seeded random arrays: the same for the same seed and inputs.
 
-    Floats are uniform in [-1, 1), or what pixels 0..255 become under the model's pre-processing;
+    Floats are uniform in the `ranges` of their input, else in [-1, 1), or what pixels 0..255 become under the model's pre-processing;
     integers are 0 or 1, which is a valid index, token and mask nearly everywhere.
     """
     generator = np.random.default_rng(seed)
     arrays = {}
     for spec in specs:
         kind = np.dtype(spec.dtype).kind
+        low, high = (ranges or {}).get(spec.name, (-1, 1))
         if spec.preprocess is not None:
             arrays[spec.name] = _random_pixels(generator, spec)
+            if ranges and spec.name in ranges and kind == "f":
+                arrays[spec.name] = np.clip(arrays[spec.name], low, high).astype(spec.dtype)
         elif kind == "f":
-            arrays[spec.name] = generator.uniform(-1, 1, spec.shape).astype(spec.dtype)
+            arrays[spec.name] = generator.uniform(low, high, spec.shape).astype(spec.dtype)
         else:
             arrays[spec.name] = generator.integers(0, 2, spec.shape).astype(spec.dtype)
     return arrays

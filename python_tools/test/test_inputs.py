@@ -23,6 +23,11 @@ def test_random_is_seeded_and_typed() -> None:
     assert not np.array_equal(first["x"], random_inputs([X], seed=1)["x"])
 
 
+def test_random_values_lie_in_the_ranges_that_are_known() -> None:
+    got = random_inputs([X, IDS], ranges={"x": (2.0, 5.0), "other": (0.0, 1.0)})
+    assert 2 <= got["x"].min() < 3 and 4 < got["x"].max() <= 5 and set(np.unique(got["ids"])) <= {0, 1}
+
+
 def test_random_pixels_follow_the_preprocessing() -> None:
     spec = InputSpec("x", (1, 3, 4, 4), "float32", Preprocess(pixel_format="rgb", mean=(127.5,), scale=(1 / 127.5,)))
     assert -1 <= random_inputs([spec])["x"].min() and random_inputs([spec])["x"].max() <= 1

@@ -178,6 +178,25 @@ def test_own_errors_stand_beside_the_inherited_ones(folder: Path, tmp_path: Path
 
 
 
+def test_checks_without_an_input_take_a_calibration_sample(folder: Path, tmp_path: Path) -> None:
+    """Random values in [-1, 1) are no picture of 0 to 255: their check would tell of errors that no picture shows."""
+    for name in ("r8_cali.json", "r8_cali_sample.npz"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    kept = np.load(tmp_path / "r8_cali_sample.npz")["input"]
+    assert np.array_equal(kept, np.load(folder / "samples.npz")["input"][:1])
+
+    def note_of_check() -> tuple[str, int]:
+        document = json.loads(check(deploy(folder, tmp_path / "m.bmodel", "--json", table=tmp_path / "r8_cali.json")))
+        return next(step["note"] for step in document["steps"] if step["name"] == "Top reference"), document["comparison"]["failed"]
+    note, failed = note_of_check()
+    assert note == "r8_cali_sample.npz, a calibration sample" and failed == 0
+    save_npz(tmp_path / "r8_cali_sample.npz", {"input": kept + 1})  # of another table, or edited
+    assert note_of_check()[0] == "random input in the ranges of the calibration table"
+    (tmp_path / "r8_cali_sample.npz").unlink()
+    note, failed = note_of_check()
+    assert note == "random input in the ranges of the calibration table" and failed <= 2
+
+
 def narrowed(folder: Path, tmp_path: Path, by: float) -> Path:
     """The table with ranges that clip."""
     table = json.loads((folder / "r8_cali.json").read_text())

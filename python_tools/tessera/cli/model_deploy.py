@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import bmodel, compare, inputs, npu_perf, partition, stages, tolerances, top_model, verdict
 from ..background import Background
+from ..calibration import sample
 from ..calibration import table as tables
 from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
@@ -75,7 +76,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
                         "shift, or as TensorFlow Lite does (default: %(default)s)")
     precision.add_flags(parser)
     check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
-    check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
+    check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: a sample that run_calibration kept "
+                       "beside --calibration_table, else random in the table's ranges, without a table in [-1, 1))")
     check.add_argument("--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)")
     check.add_argument("--tolerance", metavar=tolerances.METAVAR, help="least cosine and euclidean similarity of each tensor, or a precision, whose tolerance it is: "
                        f"{tolerances.ALL}. Given, every tensor outside is an error (exit code 3). Default: that of --quantize; then F32 knows excuses for "
@@ -243,7 +245,7 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
             report.warn(text)
 
 
-Reference = tuple[dict[str, np.ndarray], Background[dict[str, np.ndarray]]]
+Reference = tuple[dict[str, np.ndarray], str, Background[dict[str, np.ndarray]]]
 
 
 @contextlib.contextmanager
@@ -254,13 +256,18 @@ def _reference_meanwhile(context: Context, model: TopModel) -> Iterator[Referenc
     if args.skip_validation or args.test_reference or args.fuse_preprocess or not bmodel.can_run(args.chip):
         yield None
         return
-    arrays = _test_input(args, model.inputs)
+    arrays, what = _test_input(args, model.inputs)
     with beside(partial(top_model.evaluate, model, arrays, context.report, every_tensor=True)) as tensors:
-        yield arrays, tensors
+        yield arrays, what, tensors
 
 
-def _test_input(args: argparse.Namespace, specs: Sequence[inputs.InputSpec]) -> dict[str, np.ndarray]:
-    return inputs.load_inputs(args.test_input, specs, "--test_input") if args.test_input else inputs.random_inputs(specs)
+def _test_input(args: argparse.Namespace, specs: Sequence[inputs.InputSpec]) -> tuple[dict[str, np.ndarray], str]:
+    """The arrays, and what they are for people."""
+    if args.test_input:
+        return inputs.load_inputs(args.test_input, specs, "--test_input"), args.test_input
+    if args.calibration_table:
+        return sample.default_input(args.calibration_table, specs)
+    return inputs.random_inputs(specs), f"random input, seed {inputs.RANDOM_SEED}"
 
 
 def _compiler_flags(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
@@ -310,15 +317,15 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
     """Runs reference and .bmodel on the same input and compares all tensors both have."""
     args, report = context.args, context.report
     net = bmodel.open_net(output, args.threads)
-    given = meanwhile[0] if meanwhile else _test_input(args, net.inputs)
+    given, what = meanwhile[:2] if meanwhile else _test_input(args, net.inputs)
     arrays = _as_top_inputs(model, net, given)
     with report.step("Top reference") as step:
         if args.test_reference:
             reference = load_npz(args.test_reference, "--test_reference")
             step.note = args.test_reference
         else:
-            reference = meanwhile[1].result() if meanwhile else top_model.evaluate(model, arrays, report, every_tensor=True)
-            step.note = args.test_input or f"random input, seed {inputs.RANDOM_SEED}"
+            reference = meanwhile[2].result() if meanwhile else top_model.evaluate(model, arrays, report, every_tensor=True)
+            step.note = what
     lost = [spec.name for spec in model.outputs if spec.name not in reference]
     if lost:
         raise TesseraError(f"--test_reference {args.test_reference} has no output '{lost[0]}' of the model",

@@ -12,7 +12,7 @@ from typing import Sequence
 from .. import top_model
 from ..background import usable_cores
 from ..calibration import table as tables
-from ..calibration import equalization, tpu_mlir_table, weights
+from ..calibration import equalization, sample, tpu_mlir_table, weights
 from ..calibration.choose import Choice, candidates_for, measure
 from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
@@ -96,6 +96,7 @@ def _calibrate(context: Context) -> None:
         learned = _learn(context, request, choices, table) if methods else {}
     with report.step("write table") as step:
         table = save_table(output, table, learned, observed.factors)
+        sample.save(output, dataset, state.digests, model.inputs)
         for partial_state in (_partial(output, False), _partial(output, True)):
             Checkpoint(partial_state, "", 0).remove()
         step.note = str(output)
