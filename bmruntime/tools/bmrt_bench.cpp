@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- bmrt_bench.cpp - Latency of a .bmodel ------------------------------===//
 //
+// Of a stage for an NPU the estimated time is told first: what a clock measures here is the simulator of the chip.
+//
 // Exit codes: 0 ok, 1 the model or an input is at fault, 2 usage.
 //
 //===----------------------------------------------------------------------===//
+#include "bmodel/npu/model_stream.h"
+#include "bmodel_format/tools/MapFile.h"
 #include "bmrt/bmrt.hpp"
 
 #include <CLI/CLI.hpp>
@@ -15,6 +19,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -176,10 +181,36 @@ double peakMib() {
   return kib / 1024;
 }
 
-void printSteps(const bmrt::Net &net, bool json) {
+/// Microseconds that a run of the context's stage is estimated to take on its chip; none where this machine itself is
+/// the chip.
+std::optional<double> estimate(const bmrt::Net &net, const std::string &path) {
+  uint64_t bytes = 0;
+  const void *data = mapFile(path.c_str(), bytes);
+  bmodel::ModelView view;
+  bmodel::Status status;
+  if (!data || !bmodel::openModel(data, bytes, view, status)) {
+    fail("'" + path + "' has changed while it was measured");
+  }
+  std::optional<double> microseconds;
+  // Contexts are of the first net, so its stages' numbers are the file's.
+  for (const bmodel::npu::NumberedStage &each : bmodel::npu::findNpuStages(view)) {
+    if (each.number == net.stage()) {
+      const std::string message = bmodel::npu::estimateMicroseconds(view, *each.stage, microseconds.emplace());
+      if (!message.empty()) {
+        fail("'" + path + "': " + message);
+      }
+    }
+  }
+  munmap(const_cast<void *>(data), bytes);
+  return microseconds;
+}
+
+/// simulator: "simulator_" or "", before the names of times.
+void printSteps(const bmrt::Net &net, bool json, const std::string &simulator) {
   const uint32_t total = bmrt_context_step_count(net.get());
   if (!json) {
-    printf("\n%5s %9s %9s  %-28s %s\n", "step", "min us", "GFLOP/s", "node", "device op");
+    printf("\n%5s %9s %9s  %-28s %s\n", "step", simulator.empty() ? "min us" : "sim. us", "GFLOP/s", "node",
+           "device op");
   }
   for (uint32_t i = 0; i < total; ++i) {
     bmrt_step_info_t info;
@@ -189,9 +220,9 @@ void printSteps(const bmrt::Net &net, bool json) {
     const char *node = bmrt_step_onnx_node(&info, 0);
     const double rate = time.min_ns ? double(info.flops) / double(time.min_ns) : 0;
     if (json) {
-      printf("%s{\"step\":%u,\"min_us\":%.3f,\"node\":%s,\"device_op\":%s,\"flops\":%llu}", i ? "," : "", i,
-             double(time.min_ns) / 1e3, quoted(node ? node : "").c_str(), quoted(info.device_op).c_str(),
-             static_cast<unsigned long long>(info.flops));
+      printf("%s{\"step\":%u,\"%smin_us\":%.3f,\"node\":%s,\"device_op\":%s,\"flops\":%llu}", i ? "," : "", i,
+             simulator.c_str(), double(time.min_ns) / 1e3, quoted(node ? node : "").c_str(),
+             quoted(info.device_op).c_str(), static_cast<unsigned long long>(info.flops));
     } else {
       printf("%5u %9.1f %9.1f  %-28s %s\n", i, double(time.min_ns) / 1e3, rate, node ? node : info.kind,
              info.device_op);
@@ -200,13 +231,25 @@ void printSteps(const bmrt::Net &net, bool json) {
 }
 
 void report(const bmrt::Net &net, const std::vector<double> &times, double loadSeconds, const Options &options) {
+  const std::optional<double> estimated = estimate(net, options.model);
+  // Times of the simulator have names of their own, so that nobody takes them for the chip's.
+  const std::string simulator = estimated ? "simulator_" : "";
   const double minimum = times[0] * 1e3, median = quantile(times, 0.5) * 1e3;
   const double p90 = quantile(times, 0.9) * 1e3;
   if (options.json) {
-    printf("{\"model\":%s,\"stage\":%u,\"threads\":%u,\"iterations\":%zu,\"load_ms\":%.3f,\"min_ms\":%.4f,"
-           "\"median_ms\":%.4f,\"p90_ms\":%.4f,\"peak_mib\":%.1f",
-           quoted(options.model).c_str(), net.stage(), options.threads, times.size(), loadSeconds * 1e3, minimum,
-           median, p90, peakMib());
+    printf("{\"model\":%s,\"stage\":%u,\"threads\":%u,\"iterations\":%zu,\"load_ms\":%.3f,\"%smin_ms\":%.4f,"
+           "\"%smedian_ms\":%.4f,\"%sp90_ms\":%.4f,\"peak_mib\":%.1f",
+           quoted(options.model).c_str(), net.stage(), options.threads, times.size(), loadSeconds * 1e3,
+           simulator.c_str(), minimum, simulator.c_str(), median, simulator.c_str(), p90, peakMib());
+    if (estimated) {
+      printf(",\"estimated_ms\":%.6f", *estimated / 1e3);
+    }
+  } else if (estimated) {
+    printf("%s: estimated %.3f ms a run on the chip, by the model of time that its compiler and simulator share\n"
+           "  its simulator on this machine, which is no latency: %u thread%s, %zu runs: median %.3f ms, min %.3f ms, "
+           "p90 %.3f ms; loaded in %.2f ms; peak %.0f MiB\n",
+           options.model.c_str(), *estimated / 1e3, options.threads, options.threads == 1 ? "" : "s", times.size(),
+           median, minimum, p90, loadSeconds * 1e3, peakMib());
   } else {
     printf("%s: %u thread%s, %zu runs: median %.3f ms, min %.3f ms, p90 %.3f ms; loaded in %.2f ms; "
            "peak %.0f MiB\n",
@@ -215,7 +258,7 @@ void report(const bmrt::Net &net, const std::vector<double> &times, double loadS
   }
   if (options.profile) {
     fputs(options.json ? ",\"steps\":[" : "", stdout);
-    printSteps(net, options.json);
+    printSteps(net, options.json, simulator);
     fputs(options.json ? "]" : "", stdout);
   }
   if (options.json) {

@@ -10,7 +10,7 @@ from typing import Callable
 
 import numpy as np
 import pytest
-from case_file import all_cases
+from case_file import all_cases, data_path
 from conftest import Builder, check, run_tool
 from test_npu import calibrated
 
@@ -182,3 +182,20 @@ def test_other_files_are_refused(builder: Builder, tmp_path: Path) -> None:
     (tmp_path / "half.bmodel").write_bytes(model.read_bytes()[:1000])
     result = run_tool("model_tool", "perf", tmp_path / "half.bmodel")
     assert result.returncode == 1 and str(tmp_path / "half.bmodel") in result.stderr, result.stderr
+
+
+def test_the_simulators_time_is_no_latency(builder: Builder, tmp_path: Path) -> None:
+    """bmrt_bench and tessera run tell the estimate first, and what a clock says by another name."""
+    top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
+    model = tmp_path / "m.bmodel"
+    check(run_tool("model_deploy", "--mlir", top, "--chip", "npu-base", "--quantize", "BF16", "--skip_validation", "--model", model))
+    told = json.loads(check(run_tool("npu-perf", model)))
+    bench = json.loads(check(run_tool("bmrt_bench", model, "--iters", "1", "--warmup", "0", "--json", "--profile")))
+    assert bench["estimated_ms"] == pytest.approx(told.get("total_microseconds", told["microseconds"]) / 1e3, abs=1e-5)
+    assert bench["simulator_median_ms"] > 0 and "median_ms" not in bench and "simulator_min_us" in bench["steps"][0]
+    text = check(run_tool("bmrt_bench", model, "--iters", "1", "--warmup", "0"))
+    assert text.split(": ")[1].startswith(f"estimated {bench['estimated_ms']:.3f} ms a run") and "which is no latency" in text
+    run = json.loads(check(run_tool("tessera", "run", data_path("repo:models/resnet8_cifar10/resnet8_cifar10.onnx"), "--chip", "npu-base", "--json")))
+    assert "tessera" not in run["latency_ms"] and 0 < run["estimated_ms"]["tessera"] < run["simulator_ms"]
+    step = next(step for step in run["steps"] if step["name"] == "estimate")
+    assert "ms a run on npu-base" in step["note"] and "no latency" in step["note"]

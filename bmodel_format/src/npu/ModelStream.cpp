@@ -2,6 +2,10 @@
 //===- ModelStream.cpp - The command stream of a .bmodel --------------------===//
 #include "bmodel/npu/model_stream.h"
 
+#include "bmodel/npu/latency.h"
+
+#include <algorithm>
+
 namespace bmodel::npu {
 namespace {
 
@@ -97,6 +101,36 @@ HostShare findHostShare(const StageDef &stage) {
   }
   share.handOverMicroseconds = handOver;
   return share;
+}
+
+std::string estimateMicroseconds(const ModelView &view, const StageDef &stage, double &microseconds) {
+  std::vector<ModelStream> streams;
+  if (std::string message = findStreams(view, stage, streams); !message.empty()) {
+    return message;
+  }
+  const HostShare host = findHostShare(stage);
+  microseconds = host.microseconds + host.handOverMicroseconds;
+  for (const ModelStream &stream : streams) {
+    Chip chip;
+    std::string error;
+    if (!parseChip(stream.chip, "the file's chip", chip, error)) {
+      return error;
+    }
+    Status status;
+    if (!checkOperands(stream.commands, stream.count, chip, stream.sizes, status)) {
+      return status.message;
+    }
+    std::vector<Cost> costs;
+    for (size_t i = 0; i < stream.count; ++i) {
+      costs.push_back(costOf(stream.commands[i], chip));
+    }
+    double end = 0;
+    for (const Span &span : schedule(stream.commands, costs.data(), stream.count, chip)) {
+      end = std::max(end, span.end);
+    }
+    microseconds += chip.secondsOf(end) * 1e6;
+  }
+  return "";
 }
 
 } // namespace bmodel::npu

@@ -295,7 +295,8 @@ std::string chromeTrace(const Descriptor *commands, const Cost *costs, const Spa
                       {"cat", nameOf(costs[i].bound)},
                       {"ph", "X"},
                       {"ts", micro(spans[i].begin)},
-                      {"dur", micro(spans[i].end - spans[i].begin)},
+                      // Of the rounded times: a duration rounded by itself may reach into the next command.
+                      {"dur", rounded(micro(spans[i].end) - micro(spans[i].begin))},
                       {"pid", 1},
                       {"tid", int(text.queue)},
                       {"args",

@@ -143,8 +143,36 @@ TEST(Report, TracesHaveOneEventACommand) {
     ++events;
   }
   EXPECT_EQ(events, e.commands.size());
-  // The second load: 345.454... cycles of 1 ns after the first.
-  EXPECT_NE(text.find("\"name\":\"copy stem\",\"cat\":\"latency\",\"ph\":\"X\",\"ts\":0.345,\"dur\":0.345"),
+  // The second load: 345.454... cycles of 1 ns after the first, and so long: to 0.691.
+  EXPECT_NE(text.find("\"name\":\"copy stem\",\"cat\":\"latency\",\"ph\":\"X\",\"ts\":0.345,\"dur\":0.346"),
             std::string::npos)
       << text;
+}
+
+double numberBehind(const std::string &text, const std::string &key) {
+  size_t at = text.find(key);
+  return at == std::string::npos ? -1 : std::stod(text.substr(at + key.size()));
+}
+
+TEST(Report, TracesOfCommandsInARowDoNotOverlap) {
+  Example e;
+  // Each begins where the last ends, at times that three digits of a microsecond do not hold.
+  double at = 0;
+  for (Span &span : e.spans) {
+    span.begin = at;
+    span.end = at += 1.6;
+  }
+  std::string text = chromeTrace(e.commands.data(), e.costs.data(), e.spans.data(), e.commands.size(), edge, {"stem"});
+  double end = 0;
+  size_t events = 0;
+  for (size_t from = text.find("\"name\":\""); from != std::string::npos; from = text.find("\"name\":\"", from + 1)) {
+    std::string event = text.substr(from, text.find("}}", from) - from);
+    if (event.find("\"ts\":") == std::string::npos || event.find("\"dur\":") == std::string::npos) {
+      continue;
+    }
+    EXPECT_GE(numberBehind(event, "\"ts\":"), end - 1e-9) << text;
+    end = numberBehind(event, "\"ts\":") + numberBehind(event, "\"dur\":");
+    ++events;
+  }
+  EXPECT_EQ(events, e.commands.size());
 }

@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
 from . import accuracy, estimate
-from .. import bmodel, compare, inputs, onnx_runner, preprocess, tolerances, top_model
+from .. import bmodel, compare, inputs, npu_perf, onnx_runner, preprocess, tolerances, top_model
 from ..errors import TesseraError, usage_error
 from ..files import require_file, require_writable_folder, scratch_folder
 from .common import Context, Parser, run_command
+from .model_deploy import is_npu
 
 NAME = "tessera"
 EPILOG = """examples:
@@ -84,11 +85,7 @@ def run(context: Context, folder: Path) -> None:
     expected, source, theirs = reference(context, model, arrays)
     comparison = compare.compare(got, expected, tolerance)
     context.result["comparison"] = comparison.as_dict()
-    with report.step("measure") as step:
-        ours = median_ms(lambda: net.run(arrays))
-        other = median_ms(theirs) if theirs else None
-        step.note = f"{ours:.3f} ms" + (f", onnxruntime {other:.3f} ms" if other else "")
-    context.result["latency_ms"] = {"tessera": ours, "onnxruntime": other, "threads": args.threads}
+    measure(context, output, lambda: net.run(arrays), theirs)
     report.say(compare.format_table(comparison))
     lost = [spec.name for spec in model.outputs if spec.name not in expected]
     if lost:
@@ -99,6 +96,24 @@ def run(context: Context, folder: Path) -> None:
     kept = f"--model {output}" if args.output_dir else f"# keep the files with --output_dir; then: model_runner --model {output.name}"
     report.finish([f"model_runner {kept} --input INPUT.npz --output out.npz" if args.output_dir else kept])
     comparison.require_passed(f"{name} against {source}")
+
+
+def measure(context: Context, model: Path, ours: Callable[[], object], theirs: Callable[[], object] | None) -> None:
+    """The times of a run, ours and onnxruntime's. For an NPU it is an estimate: what could be measured is the chip's simulator."""
+    args, report = context.args, context.report
+    with report.step("estimate" if is_npu(args.chip) else "measure") as step:
+        other = median_ms(theirs) if theirs else None
+        beside = f", onnxruntime {other:.3f} ms" + (" on this machine" if is_npu(args.chip) else "") if other else ""
+        if is_npu(args.chip):
+            told, simulated = npu_perf.measure(model), median_ms(ours)
+            estimated = told.get("total_microseconds", told["microseconds"]) / 1e3
+            step.note = f"{estimated:.3f} ms a run on {told['chip']}{beside}; its simulator took {simulated:.3f} ms, which is no latency"
+            context.result["estimated_ms"], context.result["simulator_ms"] = {"tessera": estimated, "chip": told["chip"]}, simulated
+            context.result["latency_ms"] = {"onnxruntime": other, "threads": args.threads}
+            return
+        milliseconds = median_ms(ours)
+        step.note = f"{milliseconds:.3f} ms{beside}"
+    context.result["latency_ms"] = {"tessera": milliseconds, "onnxruntime": other, "threads": args.threads}
 
 
 def reference(context: Context, model: top_model.TopModel, arrays: Mapping[str, np.ndarray]):
