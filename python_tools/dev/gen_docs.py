@@ -23,6 +23,7 @@ COMMANDS = ("model_transform", "run_calibration", "model_deploy", "model_runner"
             "bmrt_bench")
 
 # page -> (title, generator, (.td files of one table of contents))
+OTHERS = ("zoo.md",)
 TABLEGEN_PAGES = {
     "top-ops.md": ("Operators of the Top dialect", "-gen-op-doc", ("top_dialect/IR/TopOps.td",)),
     "device-ops.md": ("Operators of the Device dialect", "-gen-op-doc", ("device_dialect/IR/DeviceOps.td",)),
@@ -147,10 +148,15 @@ def pages(build: Path) -> dict[str, str]:
     return {name: re.sub(r"[ \t]+\n", "\n", text) for name, text in made.items()}
 
 
+def written_here() -> list[Path]:
+    """The pages that this script makes: ./dev zoo writes its own."""
+    return [path for path in OUTPUT.glob("*.md") if path.name not in OTHERS]
+
+
 def check(made: dict[str, str]) -> int:
     """Tells what differs from the checked-in pages."""
     stale = 0
-    for name in sorted({*made, *(p.name for p in OUTPUT.glob("*.md"))}):
+    for name in sorted({*made, *(p.name for p in written_here())}):
         old = (OUTPUT / name).read_text(encoding="utf-8") if (OUTPUT / name).is_file() else ""
         if old != made.get(name, ""):
             stale += 1
@@ -170,7 +176,7 @@ def main() -> int:
     if args.check:
         return check(made)
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    for page in OUTPUT.glob("*.md"):
+    for page in written_here():
         page.unlink()
     for name, text in made.items():
         (OUTPUT / name).write_text(text, encoding="utf-8")

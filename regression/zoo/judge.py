@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes one exported network through the commands a user has, and says how that ended."""
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Mapping, Sequence
+
+import numpy as np
+
+COLUMNS = ("f32", "int8", "npu")
+CALIBRATED, TRIED = 4, 3
+"""Samples that calibrate, and others that are run."""
+LEAST = {"f32": 0.999, "quantised": 0.95}
+"""Agreement with onnxruntime below which an answer that no command complained of is wrong without a word."""
+LEAST_INT8 = 0.5
+VERDICTS = ("right", "wrong, told", "refused", "too long", "exit 70", "silent")
+
+
+@dataclass
+class Step:
+    """exit: the command's code, negative for a signal, 124 where it took too long. document: what it said with --json."""
+
+    exit: int
+    seconds: float
+    peak_mb: float
+    message: str = ""
+    document: dict = field(default_factory=dict)
+
+
+@dataclass
+class Result:
+    """What became of a network from one exporter. equal: "equal", "said" (not, and the tools say so), "differs", or "" where it was not asked."""
+
+    network: str
+    exporter: str
+    family: str
+    verdict: str = ""
+    reason: str = ""
+    cosine_f32: float | None = None
+    cosine_int8: float | None = None
+    equal: str = ""
+    host_subnets: int | None = None
+    host_ops: int | None = None
+    ops: int | None = None
+    seconds: float = 0
+    peak_mb: float = 0
+    steps: dict[str, dict] = field(default_factory=dict)
+    key: str = ""
+
+
+class Tools:
+    """Runs commands of a build, each in a process group of its own."""
+
+    def __init__(self, build: Path, limit_seconds: float) -> None:
+        self._bin, self._limit = build / "bin", limit_seconds
+        python_path = os.pathsep.join(filter(None, (str(build / "python"), os.environ.get("PYTHONPATH", ""))))
+        self._environment = {**os.environ, "PYTHONPATH": python_path, "PATH": f"{self._bin}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+
+    def run(self, folder: Path, name: str, *arguments: object) -> Step:
+        """A command in `folder`; its JSON is parsed where it prints one."""
+        start = time.monotonic()
+        with (folder / "stdout").open("wb+") as out, (folder / "stderr").open("wb+") as err:
+            process = subprocess.Popen([str(self._bin / name), *map(str, arguments)], cwd=folder, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
+                                       env=self._environment, start_new_session=True)
+            code, peak = self._wait(process, start + self._limit)
+            texts = []
+            for file in (out, err):
+                file.seek(0)
+                texts.append(file.read().decode(errors="replace"))
+        document = _json(texts[0])
+        error = document.get("error") or {}
+        message = error.get("message") or (texts[1].strip() if code else "")
+        details = (error.get("details") or []) + (_reproduced(folder) if code == 70 else [])
+        return Step(code, time.monotonic() - start, peak, " | ".join([message, *map(str, details)])[:2000], document)
+
+    @staticmethod
+    def _wait(process: subprocess.Popen, deadline: float) -> tuple[int, float]:
+        """(exit code, peak of its or a child's resident memory in MB)."""
+        late = False
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > deadline and not late:
+                late = True
+                os.killpg(process.pid, signal.SIGKILL)
+            time.sleep(0.01)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return (124 if late else process.returncode), usage.ru_maxrss / 1024
+
+
+def _reproduced(folder: Path) -> list[str]:
+    """What the compiler said before it failed, from the newest reproducer."""
+    files = sorted(folder.glob("tessera-reproducer-*/stdout.jsonl"), key=lambda path: path.stat().st_mtime)
+    events = map(_json, files[-1].read_text(errors="replace").splitlines()) if files else ()
+    return [str(event["message"]) for event in events if event.get("event") == "error"]
+
+
+def _json(text: str) -> dict:
+    try:
+        return json.loads(text) if text.lstrip().startswith("{") else {}
+    except ValueError:
+        return {}
+
+
+def make_samples(inputs: Mapping[str, object], folder: Path, seed: int) -> list[Path]:
+    """One .npz a sample: the first CALIBRATED ones are for calibration."""
+    from registry import Input
+    generator, made = np.random.default_rng(seed), []
+    (folder / "samples").mkdir(exist_ok=True)
+    for number in range(CALIBRATED + TRIED):
+        path = folder / ("samples" if number < CALIBRATED else "") / f"{number}.npz"
+        np.savez(path, **{name: Input(**{**told, "shape": tuple(told["shape"])}).sample(generator) for name, told in inputs.items()})  # type: ignore[dict-item]
+        made.append(path)
+    return made
+
+
+def judge(result: Result, model: Path, inputs: Mapping[str, object], folder: Path, tools: Tools, columns: Sequence[str] = COLUMNS, seed: int = 1) -> Result:
+    """Fills in `result`; everything made lies in `folder`."""
+    samples = make_samples(inputs, folder, seed)
+    quantised = result.family == "quantised"
+    steps: dict[str, Step] = {}
+
+    def run(step: str, name: str, *arguments: object) -> bool:
+        steps[step] = tools.run(folder, name, *arguments, "--json")
+        return steps[step].exit in (0, 3)
+
+    int8 = [] if quantised else ["--quantize", "INT8", "--calibration_table", "m_cali.json"]
+    if run("transform", "model_transform", "--model_name", "m", "--model_def", model, "--mlir", "m_top.mlir", "--test_input", samples[-1]):
+        if "f32" in columns:
+            run("f32", "model_deploy", "--mlir", "m_top.mlir", "--chip", "x86", "--test_input", samples[-1], "--model", "f32.bmodel")
+        if quantised or (set(columns) & {"int8", "npu"} and run("calibrate", "run_calibration", "m_top.mlir", "--dataset", "samples", "--cali_method", "max",
+                                                                "--methods", "none", "--workers", 1, "-o", "m_cali.json")):
+            if "int8" in columns:
+                run("int8", "model_deploy", "--mlir", "m_top.mlir", "--chip", "x86", *int8, "--test_input", samples[-1], "--model", "int8.bmodel")
+            if "npu" in columns:
+                run("npu", "model_deploy", "--mlir", "m_top.mlir", "--chip", "npu-base", *int8, "--skip_validation", "--model", "npu.bmodel")
+        _compare(result, model, folder, tools, samples[CALIBRATED:], steps, quantised)
+    _tell(result, steps, quantised)
+    return result
+
+
+def _compare(result: Result, model: Path, folder: Path, tools: Tools, samples: Sequence[Path], steps: dict[str, Step], quantised: bool) -> None:
+    files = {name: folder / f"{name}.bmodel" for name in COLUMNS if name in steps and steps[name].exit in (0, 3) and (folder / f"{name}.bmodel").exists()}
+    if not files:
+        return
+    steps["outcome"] = tools.run(folder, "tessera-python", Path(__file__).with_name("outcome.py"), f"onnx={model}", *(f"{k}={v}" for k, v in files.items()), *samples)
+    told = steps["outcome"].document
+    result.cosine_f32, result.cosine_int8 = told.get("reference_f32"), told.get("f32_int8")
+    if "elements" in told:
+        said = any(said_unequal(steps[name].document) for name in ("int8", "npu") if name in steps)
+        result.equal = "equal" if not told["different"] else "said" if said else "differs"
+
+
+def said_unequal(document: Mapping[str, object]) -> bool:
+    """True where model_deploy says that the file is not bit-equal on other chips."""
+    return "bit-equal except" in json.dumps(document)
+
+
+def _tell(result: Result, steps: Mapping[str, Step], quantised: bool) -> None:
+    """The verdict, and the worst message."""
+    partition = (steps["npu"].document.get("model", {}).get("partition") if "npu" in steps else None) or {}
+    subnets = partition.get("subnets", [])
+    if subnets:
+        result.host_subnets = sum(subnet["device"] != "npu" for subnet in subnets)
+        result.host_ops, result.ops = len(partition.get("host_ops", [])), sum(subnet["ops"] for subnet in subnets)
+    result.seconds = round(sum(step.seconds for step in steps.values()), 1)
+    result.peak_mb = round(max(step.peak_mb for step in steps.values()))
+    result.steps = {name: {key: value for key, value in asdict(step).items() if key != "document"} for name, step in steps.items()}
+    result.verdict, result.reason = verdict_of(result, steps, quantised)
+
+
+def verdict_of(result: Result, steps: Mapping[str, Step], quantised: bool) -> tuple[str, str]:
+    """(one of VERDICTS, why), the worst first."""
+    bad = {name: step for name, step in steps.items() if step.exit}
+    for name, step in bad.items():
+        if step.exit == 70 or step.exit < 0 or step.exit > 130 or (name == "outcome" and step.exit not in (0, 124)):
+            return "exit 70", f"{name}: {step.message or f'exit code {step.exit}'}"
+    least = LEAST["quantised" if quantised else "f32"]
+    if not {"transform", "f32"} & set(bad) and result.cosine_f32 is not None and result.cosine_f32 < least:
+        return "silent", f"F32 differs from onnxruntime, agreement {result.cosine_f32:.4f}"
+    if "int8" in steps and not steps["int8"].exit and not steps["int8"].document.get("warnings") and result.cosine_int8 is not None \
+            and result.cosine_int8 < LEAST_INT8:
+        return "silent", f"INT8 differs from F32, agreement {result.cosine_int8:.4f}"
+    for name, step in bad.items():
+        kind = {124: "too long", 3: "wrong, told"}.get(step.exit, "refused")
+        return kind, f"{name}: {step.message}"
+    return "right", ""

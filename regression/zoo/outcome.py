@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a network's compiled models on samples and compares: a process of its own, so that a crash is one network's.
+
+    outcome.py onnx=FILE f32=FILE int8=FILE npu=FILE SAMPLE.npz [SAMPLE.npz ..]
+
+Any of the four may be left out. Prints one JSON object:
+  reference_f32   agreement of f32 with onnxruntime, worst output of all samples
+  f32_int8        agreement of int8 with f32 (with onnxruntime where there is no f32)
+  different       elements of all outputs in which int8 and npu differ; elements: how many there are
+"""
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Mapping
+
+import numpy as np
+
+from tessera import any_model
+from tessera.onnx_runner import OnnxModel
+from tessera.progress import Report
+
+Arrays = Mapping[str, np.ndarray]
+
+
+def agreement(got: np.ndarray, wanted: np.ndarray) -> float:
+    """Cosine of what is finite in both; of integers and of constants the share that is equal; -1 where shapes or non-finite places differ."""
+    if got.shape != wanted.shape:
+        return -1.0
+    if not got.size:
+        return 1.0
+    if wanted.dtype.kind != "f":
+        return float(np.mean(got == wanted))
+    a, b = got.astype(np.float64).ravel(), wanted.astype(np.float64).ravel()
+    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+        return -1.0
+    a, b = a[np.isfinite(a)], b[np.isfinite(b)]
+    if not a.size or np.abs(a - b).max() <= 2.0 ** -22:
+        return 1.0
+    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
+    if not norms:
+        return 0.0
+    return float(a @ b) / norms if a.size > 1 else float(1 - min(1, abs(a[0] - b[0]) / max(abs(b[0]), 1e-30)))
+
+
+def worst(got: Arrays, wanted: Arrays) -> float:
+    """Of all outputs; a missing one is -1."""
+    return min((agreement(got[name], wanted[name]) if name in got else -1.0 for name in wanted), default=-1.0)
+
+
+def different(a: Arrays, b: Arrays) -> tuple[int, int]:
+    """(elements whose bits differ, elements)."""
+    count = total = 0
+    for name in a:
+        x, y = a[name], b.get(name)
+        total += x.size
+        if y is None or x.shape != y.shape or x.dtype != y.dtype:
+            count += x.size
+        else:
+            bits = np.dtype(f"u{x.dtype.itemsize}")
+            same = x.view(bits) == y.view(bits) if x.ndim else np.atleast_1d(x).view(bits) == np.atleast_1d(y).view(bits)
+            both_nan = (x != x) & (y != y) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
+            count += int((~(same | both_nan)).sum())
+    return count, total
+
+
+def main() -> int:
+    files = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
+    samples = [word for word in sys.argv[1:] if "=" not in word]
+    quiet = Report(0, quiet=True)
+    models = {key: any_model.open_model(path, quiet).run for key, path in files.items() if key != "onnx"}
+    if "onnx" in files:
+        models["onnx"] = OnnxModel(files["onnx"], optimise=False).run
+    told: dict[str, float] = {}
+    for path in samples:
+        with np.load(Path(path)) as file:
+            arrays = dict(file)
+        found = {key: {name: np.ascontiguousarray(value) for name, value in run(arrays).items()} for key, run in models.items()}
+        if "onnx" in found and "f32" in found:
+            told["reference_f32"] = min(told.get("reference_f32", 1.0), worst(found["f32"], found["onnx"]))
+        like = found.get("f32", found.get("onnx"))
+        if like is not None and "int8" in found:
+            told["f32_int8"] = min(told.get("f32_int8", 1.0), worst(found["int8"], like))
+        if "int8" in found and "npu" in found:
+            count, total = different(found["int8"], found["npu"])
+            told["different"] = told.get("different", 0) + count
+            told["elements"] = told.get("elements", 0) + total
+    print(json.dumps(told))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

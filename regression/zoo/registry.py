@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the zoo's networks are made of: a description each, without torch; building one imports it."""
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+EXPORTERS = ("torchscript", "dynamo")
+
+
+@dataclass(frozen=True)
+class Input:
+    """shape; kind: normal, uniform (0 to 1), ids (below `high`), ones, zeros or positions (0, 1, 2, ..); integers are i64."""
+
+    shape: tuple[int, ...]
+    kind: str = "normal"
+    high: int = 2
+
+    def sample(self, generator: np.random.Generator) -> np.ndarray:
+        if self.kind == "normal":
+            return generator.normal(size=self.shape).astype(np.float32)
+        if self.kind == "uniform":
+            return generator.uniform(size=self.shape).astype(np.float32)
+        if self.kind == "ids":
+            return generator.integers(1, self.high, self.shape)
+        if self.kind == "positions":
+            return np.broadcast_to(np.arange(self.shape[-1], dtype=np.int64), self.shape).copy()
+        return np.full(self.shape, {"ones": 1, "zeros": 0}[self.kind], np.int64)
+
+
+def normal(*shape: int) -> Input:
+    return Input(shape)
+
+
+def uniform(*shape: int) -> Input:
+    return Input(shape, "uniform")
+
+
+def ids(high: int, *shape: int) -> Input:
+    return Input(shape, "ids", high)
+
+
+def ones(*shape: int) -> Input:
+    return Input(shape, "ones")
+
+
+@dataclass(frozen=True)
+class Network:
+    """build: makes (module in evaluation mode, names of its outputs or none); inputs by name in the order of forward.
+    exporters: those that are asked; a network whose own code is written for one of them names it.
+    after: what is done with the exported file ("networks.quantised:qdq_static")."""
+
+    name: str
+    family: str
+    build: Callable[[], Any]
+    inputs: Mapping[str, Input]
+    exporters: Sequence[str] = EXPORTERS
+    after: str = ""
+    opset: int = 18
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+def resolve(text: str) -> Any:
+    """The object that "module:name" tells."""
+    module, _, name = text.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def image(size: int, channels: int = 3, batch: int = 1) -> dict[str, Input]:
+    return {"image": Input((batch, channels, size, size))}
+
+
+def timm(name: str, size: int, family: str, channels: int = 3, **arguments: Any) -> Network:
+    """A model of timm with random weights; `arguments` make it smaller."""
+    def build() -> Any:
+        import timm as library
+        return library.create_model(name, pretrained=False, num_classes=10, **arguments)
+    return Network(f"timm-{name}", family, build, image(size, channels))
+
+
+def torchvision(path: str, family: str, inputs: Mapping[str, Input], label: str = "", wrap: str = "", **arguments: Any) -> Network:
+    """A model of torchvision by its path, "segmentation.lraspp_mobilenet_v3_large", say."""
+    def build() -> Any:
+        model = importlib.import_module("torchvision.models")
+        for part in path.split("."):
+            model = getattr(model, part)
+        made = model(weights=None, **({"weights_backbone": None} if _takes_backbone(path) else {}), **arguments)
+        return resolve(wrap)(made) if wrap else made
+    return Network(f"torchvision-{label or path.rpartition('.')[2]}", family, build, inputs)
+
+
+def _takes_backbone(path: str) -> bool:
+    return path.startswith(("segmentation.", "detection."))
+
+
+def transformer(label: str, family: str, config: str, model: str, inputs: Mapping[str, Input], outputs: Sequence[str],
+                **arguments: Any) -> Network:
+    """A model of transformers from a configuration of small sizes."""
+    def build() -> Any:
+        import transformers as library
+        from networks.wrap import Picked
+        settings = getattr(library, config)(**arguments)
+        settings._attn_implementation = "eager"
+        settings._experts_implementation = "batched_mm"  # a mixture of experts as one product, not as a loop whose length depends on values
+        return Picked(getattr(library, model)(settings), list(inputs), list(outputs))
+    return Network(f"hf-{label}", family, build, inputs)
+
+
+def own(label: str, family: str, path: str, inputs: Mapping[str, Input], **arguments: Any) -> Network:
+    """A module written here: "networks.audio:Demucs"."""
+    return Network(f"own-{label}", family, lambda: resolve(path)(**arguments), inputs)
+
+
+def quantised(label: str, of: Network, after: str, exporter: str = "torchscript", opset: int = 17) -> Network:
+    """An exported network, quantised by onnxruntime's tools."""
+    return Network(f"quantised-{label}", "quantised", of.build, of.inputs, (exporter,), after, opset)
+
+
+def all_networks() -> list[Network]:
+    """Every description, by family."""
+    from networks import audio_text, generative, vision
+    found = [*vision.NETWORKS, *audio_text.NETWORKS, *generative.NETWORKS]
+    names = [network.name for network in found]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"the zoo names {', '.join(sorted(twice))} twice")
+    return found
