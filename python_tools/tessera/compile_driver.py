@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Callable, Iterator, Sequence, TypeVar
+from typing import Callable, Iterator, Mapping, Sequence, TypeVar
 
 from . import __version__, interrupts
 from .background import Background, each, running
@@ -30,6 +30,7 @@ from .progress import Report
 _KNOWN = {int(code) for code in (ExitCode.ERROR, ExitCode.USAGE, ExitCode.ACCURACY, ExitCode.UNSUPPORTED)}
 _KEEP_STDERR = 200  # lines
 _MAX_REPRODUCER_FILE = 256 << 20
+_OUTPUT_FLAGS = ("--output", "--device-mlir", "--factors")
 _running: "set[_Child]" = set()
 
 T = TypeVar("T")
@@ -55,8 +56,8 @@ def run_compile(arguments: Sequence[str], report: Report, inputs: Sequence[str |
                 reproducer_beside: str | Path = ".") -> CompileResult:
     """Runs `tessera-compile ARGUMENTS`; returns its result.
 
-    inputs: files it reads, copied into the reproducer after a crash. Raises TesseraError with the
-    child's message and code; KeyboardInterrupt after the child has ended.
+    inputs: files it reads that ARGUMENTS do not name; these and the named ones are copied into the reproducer after a
+    crash. Raises TesseraError with the child's message and code; KeyboardInterrupt after the child has ended.
     """
     command = [find_program("tessera-compile"), *arguments]
     child = _Child(command, report)
@@ -67,9 +68,10 @@ def run_compile(arguments: Sequence[str], report: Report, inputs: Sequence[str |
         return child.result
     if code in _KNOWN and (child.errors or child.stderr):
         raise child.error(code)
-    folder = save_reproducer(command, code, child.log, child.stderr, inputs, reproducer_beside)
+    said = [str(event.get("message", "")) for event in child.errors]
+    folder = save_reproducer(command, code, child.log, [*child.stderr, *said], inputs, reproducer_beside)
     raise TesseraError(f"tessera-compile {arguments[0]} {_how_it_ended(code)}: this is a fault in Tessera",
-                       ExitCode.INTERNAL, hint=f"please report it with the reproducer saved in {folder}")
+                       ExitCode.INTERNAL, hint=f"please report it with the reproducer saved in {folder}", details=said)
 
 
 @contextlib.contextmanager
@@ -189,27 +191,44 @@ class _Child:
 def save_reproducer(command: Sequence[str], code: int, log: Sequence[str], stderr: Sequence[str],
                     inputs: Sequence[str | Path], beside: str | Path) -> Path:
     """Saves command, output, versions and input files of a failed run; returns the folder."""
+    names = _names_in_reproducer(command, inputs)
     try:
         folder = Path(tempfile.mkdtemp(prefix="tessera-reproducer-", dir=lasting_folder(Path(beside))))
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="tessera-reproducer-"))
     with contextlib.suppress(OSError):  # a full disk must not hide what went wrong
-        (folder / "command.sh").write_text("#!/bin/sh\n# Run in this folder.\n" + _relocated(command, inputs) + "\n")
+        (folder / "command.sh").write_text("#!/bin/sh\n# Run in this folder.\n" + _relocated(command, names) + "\n")
         (folder / "stdout.jsonl").write_text("".join(log))
         (folder / "stderr.txt").write_text("\n".join(stderr) + "\n")
         (folder / "about.json").write_text(json.dumps(
             {"tessera": __version__, "exit_code": code, "python": sys.version, "platform": " ".join(os.uname())}, indent=1) + "\n")
-        for path in map(Path, inputs):
-            if path.is_file() and path.stat().st_size <= _MAX_REPRODUCER_FILE:
-                shutil.copy(path, folder / path.name)
+        for source, name in names.items():
+            if Path(source).is_file() and Path(source).stat().st_size <= _MAX_REPRODUCER_FILE:
+                shutil.copy(source, folder / name)
     return folder
 
 
-def _relocated(command: Sequence[str], inputs: Sequence[str | Path]) -> str:
+def _names_in_reproducer(command: Sequence[str], inputs: Sequence[str | Path]) -> dict[str, str]:
+    """What files that a command reads are called in the reproducer: as they are, but for a number where two have one name.
+    Those are `inputs`, the files that the command line names, and the weights that lie beside a calibration table."""
+    sources = [str(path) for path in inputs]
+    for previous, word in zip(command, command[1:]):
+        if previous not in _OUTPUT_FLAGS and not word.startswith("-") and Path(word).is_file():
+            sources.append(word)
+            if previous == "--calibration-table":
+                sources.append(str(Path(word).with_suffix(".safetensors")))
+    names: dict[str, str] = {}
+    for source in dict.fromkeys(sources):
+        name, number = Path(source).name, 2
+        while name in names.values():
+            name, number = f"{number}-{Path(source).name}", number + 1
+        names[source] = name
+    return names
+
+
+def _relocated(command: Sequence[str], names: Mapping[str, str]) -> str:
     """The command line with the input files and outputs named relative to the reproducer folder."""
-    names = {str(path): Path(path).name for path in inputs}
     words = [Path(command[0]).name]
     for previous, word in zip(command, command[1:]):
-        is_output = previous in ("--output", "--device-mlir")
-        words.append(names.get(word, Path(word).name if is_output else word))
+        words.append(names.get(word, Path(word).name if previous in _OUTPUT_FLAGS else word))
     return shlex.join(words)

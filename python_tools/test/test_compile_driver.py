@@ -65,6 +65,27 @@ def test_crash_saves_a_reproducer(compiler, tmp_path: Path, end: str) -> None:
     assert end == "exit 1" or "stack trace" in (folder / "stderr.txt").read_text()
 
 
+def test_an_internal_error_is_shown_and_saved(compiler, tmp_path: Path) -> None:
+    """What the compiler says of itself reaches the user, and the reproducer holds all files that its command names."""
+    message = "internal error: command 7 (map): operand a begins in another lane than the result"
+    compiler(f"""echo '{{"event":"error","code":70,"message":"{message}"}}'; exit 70""")
+    (tmp_path / "a").mkdir()
+    table, weights, other = tmp_path / "m_cali.json", tmp_path / "m_cali.safetensors", tmp_path / "a" / "m_cali.json"
+    for file in (table, weights, other):
+        file.write_text(str(file))
+    with pytest.raises(TesseraError, match="fault in Tessera") as caught:
+        compile_driver.run_compile(["deploy", "--calibration-table", str(table), "--quantize-table", str(other),
+                                    "--output", str(table.with_suffix(".bmodel"))], Report(1, io.StringIO()),
+                                   reproducer_beside=tmp_path)
+    assert caught.value.details == [message]
+    folder = next(tmp_path.glob("tessera-reproducer*"))
+    assert message in (folder / "stderr.txt").read_text()
+    command = (folder / "command.sh").read_text()
+    assert "--calibration-table m_cali.json --quantize-table 2-m_cali.json --output m_cali.bmodel" in command
+    for name, file in (("m_cali.json", table), ("m_cali.safetensors", weights), ("2-m_cali.json", other)):
+        assert (folder / name).read_text() == str(file)
+
+
 def test_reproducer_outlives_temporary_folders(compiler, tmp_path: Path) -> None:
     compiler("kill -SEGV $$")
     with pytest.raises(TesseraError) as caught, scratch_folder(tmp_path) as folder:
