@@ -45,8 +45,9 @@ public:
   // n, c, h: batches, queries, those of a group; or 1, batches, all queries of a group; or 1, blocks of all batches,
   // queries of a block. Keys are [depth, keys]. One place for all n, or one for each; of blocks one for each batch.
   llvm::SmallVector<Place> q, y, keys, values, masks;
-  Shape whole;         ///< n, c, h of all
-  Instructions mapped; ///< what is computed of the result, or nothing
+  Shape whole;               ///< n, c, h of all
+  Instructions mapped;       ///< what is computed of the result, or nothing
+  size_t mappedOperands = 1; ///< how many of its operands are the result: all
 
   /// How large a tile is and how many keys a chunk has; false where nothing fits.
   bool choose();
@@ -56,6 +57,8 @@ public:
   uint64_t least() const;
 
 private:
+  /// Whether sums, which are f32, are no result.
+  bool sumsAreApart() const { return !mapped.empty() || y[0].tensor.type != bmodel::npu::Type::f32; }
   uint64_t needOf(const Shape &tile, uint32_t chunk) const;
   bool shrink();
   void makeTile(const Shape &begin, const Shape &part);

@@ -70,7 +70,7 @@ SmallVector<Run> runsOf(uint32_t rows, llvm::function_ref<Place(uint32_t)> place
 uint64_t AttentionTiles::needOf(const Shape &tile, uint32_t chunk) const {
   uint64_t groups = llvm::divideCeil(tile.dims[1], chip.lanes), rows = tile.dims[0] * groups * tile.dims[2];
   uint64_t chunks = overlaps ? 2 : 1; // of what is loaded, the next one beside the one in use
-  uint64_t held = rows * uint64_t(chunks * sizes.depth + (mapped.empty() ? 1 : 2) * sizes.features + sizes.keys + 2);
+  uint64_t held = rows * uint64_t(chunks * sizes.depth + (sumsAreApart() ? 2 : 1) * sizes.features + sizes.keys + 2);
   uint64_t lanes = chip.lanes, spread = llvm::divideCeil(uint64_t(sizes.depth), lanes) * uint64_t(sizes.keys) +
                                         llvm::divideCeil(uint64_t(sizes.keys), lanes) * uint64_t(sizes.features);
   uint64_t moved = byMatrix ? chunks * tile.dims[0] * spread
@@ -239,12 +239,14 @@ void AttentionTiles::finish(const Place &sums, const Place &total, const Shape &
                             Tile &tile) {
   const Instructions times = {{Op::mul, 4, 0, 1, 0}};
   bool areApart = blocks && y.size() > 1;
-  compute(stream, times, sums, {sums, repeated(total)}, tile);
   Place to = areApart ? y[0] : partOf(y, begin, part, true), result = sums;
   to.shape = sums.shape;
-  if (!mapped.empty()) {
+  if (sumsAreApart()) {
     result = areApart ? area.allocate(to.shape, to.tensor.type) : resultOf(to, area);
-    compute(stream, mapped, result, {sums}, tile);
+  }
+  compute(stream, times, mapped.empty() ? result : sums, {sums, repeated(total)}, tile);
+  if (!mapped.empty()) {
+    compute(stream, mapped, result, SmallVector<Place>(mappedOperands, sums), tile);
   }
   if (areApart) {
     moveBlocks(y, begin, part, result, true, tile);
@@ -264,7 +266,7 @@ void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
   all.dims[3] = uint32_t(sizes.keys), row.dims[3] = 1, of.dims[3] = uint32_t(sizes.features);
   Place scores = area.allocate(all, Type::f32);
   Place best = area.allocate(row, Type::f32), total = area.allocate(row, Type::f32);
-  Place result = mapped.empty() && to.isLocal() ? to : area.allocate(of, Type::f32);
+  Place result = !sumsAreApart() && to.isLocal() ? to : area.allocate(of, Type::f32);
   SmallVector<Place> operands = {scores};
   if (!masks.empty()) {
     bool isSame = mask && begin.dims[0] > 0 && masks.size() == 1 && masks[0].tensor.strides[0] == 0;

@@ -134,7 +134,9 @@ llvm::Error Emitter::emitAttention(device::AttentionOp op) {
   AttentionWay way = byBatch ? AttentionWay::batches : chooseWay(sizes, blocks, chip);
   bool isBlocked = way == AttentionWay::blocks;
   AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, float(op.getScale().convertToDouble()));
-  tiles.mapped = tail && tail->map ? tail->program : Instructions();
+  if (device::MapOp map = tail ? tail->map : device::MapOp()) {
+    tiles.mapped = tail->program, tiles.mappedOperands = map.getInputs().size();
+  }
   auto placeAll = [&](SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at, ArrayRef<int64_t> rest,
                       ArrayRef<int64_t> strides) -> llvm::Error {
     // By n, c, h, w: what batches share has no stride there.

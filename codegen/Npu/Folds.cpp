@@ -221,10 +221,10 @@ void Folds::foldIntoReaders(device::CopyOp copy) {
 
 /// Whether the op in front can compute |map|: its other operands are there, and broadcast to rows.
 bool Folds::addMap(Operation *op, Tail &tail) const {
-  if (isa<device::MatMulOp>(op)) {
-    return false; // it has an epilogue for that
-  }
   Value result = op->getResult(0);
+  if (isa<device::MatMulOp>(op) || !typeOf(result).getElementType().isF32()) {
+    return false; // it has an epilogue for that; what the map reads has been rounded
+  }
   SmallVector<OpOperand *> readers;
   findReaders(result, readers);
   auto map = readers.empty() ? device::MapOp() : dyn_cast<device::MapOp>(readers.front()->getOwner());

@@ -393,7 +393,7 @@ llvm::Expected<Instructions> Translator::run(Region &region, ArrayRef<Interval> 
     return refuse(block.getTerminator(), "of numbers that its type may not hold");
   }
   result = isa<IntegerType>(type) && !type.isInteger(1) ? withoutBounds(result, allowed) : result;
-  if (nodes[result].op == Op::roundBf16 || nodes[result].op == Op::roundF16) {
+  if (nodes[result].op == (type.isBF16() ? Op::roundBf16 : Op::roundF16) && type.isFloat(16)) {
     result = nodes[result].operands[0]; // storing rounds
   }
   if (nodes[result].isArgument || nodes[result].op == Op::constant) {

@@ -47,6 +47,15 @@ MutableArrayRef<float> floats(HostTensor &tensor) {
 
 } // namespace
 
+void inSingle(HostTensor &y, llvm::function_ref<void(HostTensor &)> compute) {
+  if (y.getElementType().isF32()) {
+    return compute(y);
+  }
+  HostTensor single(mlir::Float32Type::get(y.getElementType().getContext()), y.getShape());
+  compute(single);
+  ref::write(ref::read<double>(single), y);
+}
+
 void softmaxF32(const HostTensor &x, HostTensor &y, int64_t axis, bool log) {
   ref::AxisView view(x.getShape(), axis);
   for (int64_t o = 0; o < view.outer; ++o) {

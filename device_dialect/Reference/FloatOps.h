@@ -14,6 +14,8 @@ namespace tessera::device::reference {
 
 using top::reference::Inputs;
 
+/// Calls compute with |y|, or, where its numbers are narrower, with a tensor of f32 that is rounded to it.
+void inSingle(top::HostTensor &y, llvm::function_ref<void(top::HostTensor &single)> compute);
 /// Along the dims from which on all are of size 1 the sum has 16 partial sums; along others it is sequential.
 void softmaxF32(const top::HostTensor &x, top::HostTensor &y, int64_t axis, bool log);
 /// Over the dims from the op's axis on, whose means have 16 partial sums.

@@ -195,7 +195,7 @@ static bool allSingle(Inputs inputs) {
 
 LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
   if (allSingle(inputs)) {
-    normF32(*this, inputs, outputs[0]);
+    inSingle(outputs[0], [&](HostTensor &y) { normF32(*this, inputs, y); });
     return success();
   }
   return evaluateAs<top::LayerNormOp>(*this, inputs, outputs, getX(), getScale(), getBias(), getAxisAttr(),
@@ -204,7 +204,7 @@ LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
 
 LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
   if (allSingle(inputs)) {
-    attentionF32(*this, inputs, outputs[0]);
+    inSingle(outputs[0], [&](HostTensor &y) { attentionF32(*this, inputs, y); });
     return success();
   }
   return evaluateAs<top::AttentionOp>(*this, inputs, outputs, getQ(), getK(), getV(), getMask(), getScaleAttr());

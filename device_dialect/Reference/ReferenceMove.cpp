@@ -123,7 +123,9 @@ LogicalResult ResizeOp::evaluate(Inputs inputs, Outputs outputs) {
     for (size_t i = 0; i < tables.size(); i += 2) {
       moves &= tables[i]->getShape()[1] == 1;
     }
-    moves ? moveAxis(*inputs[0], outputs[0], getAxes(), tables) : resizeF32(*inputs[0], outputs[0], getAxes(), tables);
+    inSingle(outputs[0], [&](HostTensor &y) {
+      moves ? moveAxis(*inputs[0], y, getAxes(), tables) : resizeF32(*inputs[0], y, getAxes(), tables);
+    });
     return success();
   }
   ref::Dims shape(inputs[0]->getShape());

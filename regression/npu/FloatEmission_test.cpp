@@ -167,6 +167,41 @@ TEST_F(Emission, PoolsMapsAndSumsOfNarrowFloats) {
   }
 }
 
+/// Rounded and widened again: what is stored has more digits than were kept.
+TEST_F(Emission, MapsRoundToNarrowFloatsAndBack) {
+  for (const char *narrow : {"bf16", "f16"}) {
+    std::string x = typeText({1, 37, 5, 7}, "f32");
+    EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({0} {{top.name = \"y\"}) attributes "
+                            "{{device.exact} {{\n %y = device.map(%x) {{\n ^bb0(%a: f32):\n %b = arith.mulf %a, %a : "
+                            "f32\n %c = arith.truncf %b : f32 to {1}\n %d = arith.extf %c : {1} to f32\n device.yield "
+                            "%d : f32\n } : ({0}) -> {0}\n return %y : {0}\n}\n",
+                            x, narrow)),
+              "");
+  }
+}
+
+/// What is computed in f32 and stored in less, and a map that reads what was stored.
+TEST_F(Emission, NormsAndAttentionMakeNarrowFloats) {
+  chips.erase(chips.begin()); // npu-edge computes with none
+  const std::string x = typeText({1, 9, 32}, "f32");
+  auto function = [&](const std::string &op, const std::string &operands, const std::string &narrow, bool isMapped) {
+    std::string y = typeText({1, 9, 32}, narrow), result = isMapped ? x : y;
+    std::string map = formatv(" %y = device.map(%x, %n) {{\n ^bb0(%a: f32, %b: {0}):\n %c = arith.extf %b : {0} to "
+                              "f32\n %d = arith.subf %a, %c : f32\n device.yield %d : f32\n } : ({1}, {2}) -> {1}\n",
+                              narrow, x, y);
+    return "func.func @main(%x: " + x + " {top.name = \"x\"}) -> (" + result +
+           " {top.name = \"y\"}) attributes {device.exact} {\n %n = device." + op + " : (" + operands + ") -> " + y +
+           "\n" + (isMapped ? map + " return %y" : " return %n") + " : " + result + "\n}\n";
+  };
+  for (const char *narrow : {"bf16", "f16"}) {
+    for (bool isMapped : {false, true}) {
+      EXPECT_EQ(check(function("norm %x {axis = 2 : i64, epsilon = 1.0e-5 : f64}", x, narrow, isMapped)), "");
+      std::string three = x + ", " + x + ", " + x;
+      EXPECT_EQ(check(function("attention %x, %x, %x {scale = 0.25 : f64}", three, narrow, isMapped)), "");
+    }
+  }
+}
+
 TEST_F(Emission, FloatProductsNeedAUnitForThem) {
   chips = {bmodel::npu::chipNamed("npu-edge")};
   Convolution convolution(8);

@@ -328,6 +328,18 @@ TEST_F(Emission, Attention) {
 }
 
 /// Heads that share keys (grouped queries), and lanes that have queries, batches or blocks of queries.
+/// What is computed behind it reads its result twice.
+TEST_F(Emission, AttentionTimesItself) {
+  std::string type = typeText({2, 2, 12, 16}, "f32");
+  EXPECT_EQ(check(formatv("func.func @main(%q: {0} {{top.name = \"q\"}, %k: {0} {{top.name = \"k\"}, %v: {0} "
+                          "{{top.name = \"v\"}) -> ({0} {{top.name = \"y\"}) attributes {{device.exact} {{\n %a = "
+                          "device.attention %q, %k, %v {{scale = 0.25 : f64} : ({0}, {0}, {0}) -> {0}\n %y = "
+                          "device.map(%a, %a) {{\n ^bb0(%b: f32, %c: f32):\n %d = arith.mulf %b, %c : f32\n "
+                          "device.yield %d : f32\n } : ({0}, {0}) -> {0}\n return %y : {0}\n}\n",
+                          type)),
+            "");
+}
+
 TEST_F(Emission, AttentionOfManyHeads) {
   EXPECT_EQ(check(attentionText({{1, 4, 2, 64, 8}, {1, 4, 1, 64, 8}, {1, 4, 1, 64, 8}, {1, 1, 1, 64, 64}})), "");
   EXPECT_EQ(check(attentionText({{1, 8, 64, 16}, {1, 8, 128, 16}, {1, 8, 128, 24}, {}})), "");
