@@ -26,6 +26,10 @@ constexpr uint32_t kMaxRank = 16;
 constexpr uint32_t kMaxStreamTensors = 240;
 constexpr uint32_t kMaxExpressionDepth = 32;
 constexpr uint64_t kMaxScratchBytes = uint64_t(1) << 32;
+/// Far below where the threads' counting of tiles would overflow.
+constexpr int64_t kMaxTiles = int64_t(1) << 48;
+/// Bounds the memory that the check of calls takes, on the stack.
+constexpr uint32_t kMaxSubnets = 4096;
 
 template <typename T>
 uint32_t count(const flatbuffers::Vector<T> *vector) {
@@ -54,6 +58,9 @@ private:
   bool segments(uint64_t tableEnd, uint64_t fileBytes);
   bool stage(const StageDef &def);
   bool dims();
+  bool workspaces();
+  bool stateSize();
+  bool runBounds();
   bool tensor(const TensorDef &def);
   bool tensorSize(const TensorDef &def);
   bool tensorPlace(const TensorDef &def);
@@ -63,7 +70,7 @@ private:
   bool step(const SubnetDef &net, const StepDef &def);
   bool launch(const SubnetDef &net, const LaunchDef &def);
   bool runStream(const SubnetDef &net, const StepDef &def);
-  bool streamTensors(const RunStreamOnDef &def);
+  bool streamTensors(const StreamCall &call);
   bool shareBytes(const TensorDef &a, const TensorDef &b) const;
   bool loop(const LoopDef &def);
   bool evalDim(const EvalDimDef &def);
@@ -185,7 +192,7 @@ bool Validator::stage(const StageDef &def) {
   if (def.chip() >= count(model.chips())) {
     return FAIL("chip %" PRIu32 " of %" PRIu32, def.chip(), count(model.chips()));
   }
-  if (!dims()) {
+  if (!dims() || !workspaces()) {
     return false;
   }
   for (uint32_t i = 0; i < count(def.tensors()); ++i) {
@@ -194,11 +201,14 @@ bool Validator::stage(const StageDef &def) {
     }
   }
   tensorName = nullptr;
-  if (!interface()) {
+  if (!stateSize() || !interface()) {
     return false;
   }
   if (count(def.subnets()) == 0) {
     return FAIL("it has no subnet to run");
+  }
+  if (count(def.subnets()) > kMaxSubnets) {
+    return FAIL("it has %" PRIu32 " subnets, allowed are %" PRIu32, count(def.subnets()), kMaxSubnets);
   }
   for (uint32_t i = 0; i < count(def.subnets()); ++i) {
     subnetIndex = i;
@@ -207,6 +217,65 @@ bool Validator::stage(const StageDef &def) {
     }
   }
   subnetIndex = -1;
+  return runBounds();
+}
+
+/// What a run may take at most, each loop's body counted once: calls go to higher subnets, but a short file could still
+/// describe a tree of calls that never ends.
+bool Validator::runBounds() {
+  uint64_t steps[kMaxSubnets];
+  uint32_t depths[kMaxSubnets];
+  for (subnetIndex = int64_t(count(current->subnets())) - 1; subnetIndex >= 0; --subnetIndex) {
+    uint64_t total = 0;
+    uint32_t depth = 0;
+    auto enter = [&](int64_t callee) {
+      depth = callee >= 0 && depths[callee] + 1 > depth ? depths[callee] + 1 : depth;
+      return callee >= 0 ? steps[callee] : 0;
+    };
+    const auto *plan = current->subnets()->Get(uint32_t(subnetIndex))->plan();
+    for (uint32_t i = 0; i < count(plan) && total <= kMaxRunSteps; ++i) {
+      const StepDef &def = *plan->Get(i);
+      uint64_t inside = 0;
+      if (const CallSubnetDef *call = def.op_as_CallSubnetDef()) {
+        inside = enter(call->subnet());
+      } else if (const LoopDef *loop = def.op_as_LoopDef()) {
+        inside = enter(loop->body());
+      } else if (const BranchDef *branch = def.op_as_BranchDef()) {
+        const uint64_t taken = enter(branch->then_subnet()), other = enter(branch->else_subnet());
+        inside = taken > other ? taken : other;
+      }
+      total += 1 + inside;
+    }
+    if (total > kMaxRunSteps) {
+      return FAIL("its calls add up to more than the %" PRIu64 " steps that a run may have", kMaxRunSteps);
+    }
+    if (depth > kMaxCallDepth) {
+      return FAIL("its calls are nested more than %" PRIu32 " deep", kMaxCallDepth);
+    }
+    steps[subnetIndex] = total, depths[subnetIndex] = depth;
+  }
+  return true;
+}
+
+/// The state area ends where its last tensor does, but for rounding: it is memory of every context.
+bool Validator::stateSize() {
+  uint64_t end = 0;
+  for (uint32_t i = 0; i < count(current->tensors()); ++i) {
+    const TensorDef &def = *current->tensors()->Get(i);
+    const bool isState = def.place() == Place::State && def.view_of() < 0;
+    end = isState && def.offset() + def.bytes() > end ? def.offset() + def.bytes() : end;
+  }
+  return current->state_bytes() - end < kSegmentAlignment ||
+         FAIL("its states take %" PRIu64 " bytes, their tensors end at %" PRIu64, current->state_bytes(), end);
+}
+
+bool Validator::workspaces() {
+  for (uint32_t i = 0; i < count(current->workspaces()); ++i) {
+    const WorkspaceDef &def = *current->workspaces()->Get(i);
+    if (def.memory() > MemoryKind::MAX) {
+      return FAIL("workspace %" PRIu32 " is in unknown memory %u", i, unsigned(def.memory()));
+    }
+  }
   return true;
 }
 
@@ -231,6 +300,9 @@ bool Validator::tensor(const TensorDef &def) {
       return FAIL("initial value %" PRId32 " is not for a state, or not a tensor", def.initial());
     }
     const TensorDef &from = *current->tensors()->Get(uint32_t(def.initial()));
+    if (def.view_of() >= 0) {
+      return FAIL("a view has no initial value of its own");
+    }
     if (from.role() != TensorRole::Constant || from.bytes() != def.bytes()) {
       return FAIL("its initial value '%.60s' is no constant of its size", from.name()->c_str());
     }
@@ -327,6 +399,9 @@ bool Validator::tensorPlace(const TensorDef &def) {
   if (!inRange(def.offset(), def.bytes(), limit)) {
     return FAIL("%" PRIu64 " bytes at %" PRIu64 " exceed the %" PRIu64 " bytes of its %s", def.bytes(), def.offset(),
                 limit, EnumNamePlace(def.place()));
+  }
+  if ((role == TensorRole::State) != (def.place() == Place::State)) {
+    return FAIL("role %s cannot be in place %s", EnumNameTensorRole(role), EnumNamePlace(def.place()));
   }
   const bool caller = def.place() == Place::Caller;
   if ((role == TensorRole::Constant) != (def.place() == Place::Segment) || (role == TensorRole::Input && !caller) ||
@@ -432,9 +507,8 @@ bool Validator::step(const SubnetDef &net, const StepDef &def) {
   case StepOp::LaunchDef:
     return launch(net, *def.op_as_LaunchDef());
   case StepOp::RunStreamDef:
-    return runStream(net, def);
   case StepOp::RunStreamOnDef:
-    return runStream(net, def) && streamTensors(*def.op_as_RunStreamOnDef());
+    return runStream(net, def);
   case StepOp::CallSubnetDef:
     return callee(def.op_as_CallSubnetDef()->subnet(), "called subnet");
   case StepOp::BranchDef: {
@@ -477,11 +551,19 @@ bool Validator::launch(const SubnetDef &net, const LaunchDef &def) {
       return false;
     }
   }
-  if (def.tile_count() < 0 || def.grain() < 0 || def.scratch_bytes() > kMaxScratchBytes) {
+  if (def.tile_count() < 0 || def.tile_count() > kMaxTiles || def.grain() < 0 || def.grain() > kMaxTiles ||
+      def.scratch_bytes() > kMaxScratchBytes) {
     return FAIL("%" PRId64 " tiles in grains of %" PRId64 " with %" PRIu64 " bytes of scratch", def.tile_count(),
                 def.grain(), def.scratch_bytes());
   }
-  return def.tile_count_slot() == -1 || dimSlot(def.tile_count_slot(), "tile count");
+  if (def.tile_count_slot() == -1) {
+    return true;
+  }
+  if (!dimSlot(def.tile_count_slot(), "tile count")) {
+    return false;
+  }
+  const DimSlotDef &tiles = *current->dims()->Get(uint32_t(def.tile_count_slot()));
+  return tiles.max() <= kMaxTiles || FAIL("tile count '%.60s' reaches %" PRId64, tiles.name()->c_str(), tiles.max());
 }
 
 bool Validator::runStream(const SubnetDef &net, const StepDef &def) {
@@ -495,7 +577,7 @@ bool Validator::runStream(const SubnetDef &net, const StepDef &def) {
     return FAIL("stream of %" PRIu64 " bytes at %" PRIu64 " exceeds the %" PRIu64 " bytes of its segment", call.bytes,
                 call.offset, limit);
   }
-  return true;
+  return streamTensors(call);
 }
 
 /// Whether the tensors have a byte in common, wherever the stage is run.
@@ -508,12 +590,12 @@ bool Validator::shareBytes(const TensorDef &a, const TensorDef &b) const {
 }
 
 /// The streams' checks take every buffer for memory of its own.
-bool Validator::streamTensors(const RunStreamOnDef &def) {
-  const uint32_t inputs = count(def.inputs()), total = inputs + count(def.outputs());
+bool Validator::streamTensors(const StreamCall &call) {
+  const uint32_t inputs = count(call.inputs), total = inputs + count(call.outputs);
   if (total > kMaxStreamTensors) {
     return FAIL("a stream on %" PRIu32 " tensors exceeds %" PRIu32, total, kMaxStreamTensors);
   }
-  auto at = [&](uint32_t i) { return i < inputs ? def.inputs()->Get(i) : def.outputs()->Get(i - inputs); };
+  auto at = [&](uint32_t i) { return i < inputs ? call.inputs->Get(i) : call.outputs->Get(i - inputs); };
   for (uint32_t i = 0; i < total; ++i) {
     if (!(i < inputs ? slot(at(i), "a stream's input") : writableSlot(at(i), "a stream's output"))) {
       return false;
@@ -534,6 +616,8 @@ bool Validator::streamTensors(const RunStreamOnDef &def) {
 
 bool Validator::loop(const LoopDef &def) {
   return callee(def.body(), "loop body") &&
+         (def.trip_count() != -1 || def.condition() != -1 ||
+          FAIL("a loop has neither a trip count nor a condition: it would never end")) &&
          (def.trip_count() == -1 || scalarSlot(def.trip_count(), DType::I64, "trip count")) &&
          (def.condition() == -1 || scalarSlot(def.condition(), DType::Bool, "condition")) &&
          (def.iteration() == -1 ||
@@ -565,7 +649,19 @@ bool Validator::evalDim(const EvalDimDef &def) {
   if (depth != 1) {
     return FAIL("a dim expression leaves %" PRIu32 " values", depth);
   }
-  return dimSlot(def.slot(), "target");
+  if (!dimSlot(def.slot(), "target")) {
+    return false;
+  }
+  // Buffers that are bound to inputs are as large as the caller said, and stay so.
+  for (uint32_t i = 0; i < count(current->inputs()); ++i) {
+    const TensorDef &input = *current->tensors()->Get(current->inputs()->Get(i));
+    for (uint32_t d = 0; d < count(input.shape()); ++d) {
+      if (input.shape()->Get(d)->slot() == int64_t(def.slot())) {
+        return FAIL("a dim expression changes dimension %" PRIu32 " of input '%.60s'", d, input.name()->c_str());
+      }
+    }
+  }
+  return true;
 }
 
 bool Validator::copy(const CopyDef &def) {

@@ -52,6 +52,21 @@ void addExpression(AddRelu &m, std::vector<DimTerm> terms) {
   replaceStep(m, eval);
 }
 
+/// Subnet i calls subnet i + 1 as often as is told, |depth| times.
+void callTwice(AddRelu &m, uint32_t depth, int times = 2) {
+  for (uint32_t i = 0; i < depth; ++i) {
+    m.stage().subnets.push_back(std::make_unique<SubnetDefT>());
+    SubnetDefT &made = *m.stage().subnets.back();
+    made.name = "called", made.kind = SubnetKind::Control;
+    CallSubnetDefT call;
+    call.subnet = i + 1;
+    for (int k = 0; k < times; ++k) {
+      m.stage().subnets[i]->plan.push_back(std::make_unique<StepDefT>());
+      m.stage().subnets[i]->plan.back()->op.Set(call);
+    }
+  }
+}
+
 void addQuant(AddRelu &m, size_t entries, int32_t axis) {
   auto quant = std::make_unique<QuantDefT>();
   quant->scales.resize(entries, 1);
@@ -191,6 +206,54 @@ const Case cases[] = {
     {"CallsItself", [](AddRelu &m) { replaceStep(m, CallSubnetDefT()); }, "called subnet is subnet 0"},
     {"BranchType", [](AddRelu &m) { replaceStep(m, BranchDefT()); }, "condition 'x' is not one element of type bool"},
     {"LoopBody", [](AddRelu &m) { replaceStep(m, LoopDefT()); }, "loop body is subnet 0"},
+    {"EndlessLoop",
+     [](AddRelu &m) {
+       m.stage().subnets.push_back(std::make_unique<SubnetDefT>());
+       m.stage().subnets[1]->name = "body";
+       LoopDefT loop;
+       loop.body = 1;
+       replaceStep(m, loop);
+     },
+     "neither a trip count nor a condition"},
+    {"CallTree", [](AddRelu &m) { callTwice(m, 40); }, "more than the 4294967296 steps"},
+    {"CallDepth", [](AddRelu &m) { callTwice(m, 70, 1); }, "nested more than 64 deep"},
+    {"ManySubnets", [](AddRelu &m) { callTwice(m, 4096, 0); }, "it has 4097 subnets"},
+    {"ManyTiles", [](AddRelu &m) { launch(m).tile_count = INT64_MAX; }, "9223372036854775807 tiles"},
+    {"ManyTilesAtOnce", [](AddRelu &m) { launch(m).grain = INT64_MAX; }, "grains of 9223372036854775807"},
+    {"ManyTilesInSlot",
+     [](AddRelu &m) {
+       addDim(m, 0, INT64_MAX);
+       launch(m).tile_count_slot = 0;
+     },
+     "tile count 'N' reaches 9223372036854775807"},
+    {"Memory", [](AddRelu &m) { m.stage().workspaces[0]->memory = MemoryKind(7); },
+     "workspace 0 is in unknown memory 7"},
+    {"StateBytes", [](AddRelu &m) { m.stage().state_bytes = uint64_t(1) << 40; },
+     "states take 1099511627776 bytes, their tensors end at 0"},
+    {"StateInWorkspace", [](AddRelu &m) { m.tensor(m.sum).role = TensorRole::State; },
+     "role State cannot be in place Workspace"},
+    {"InitialOfAView",
+     [](AddRelu &m) {
+       const uint32_t view = addView(m, m.sum, 0);
+       m.tensor(view).role = TensorRole::State;
+       m.tensor(view).initial = int32_t(m.w);
+     },
+     "a view has no initial value"},
+    {"ExpressionForAnInput",
+     [](AddRelu &m) {
+       addExpression(m, {DimTerm(1, DimOp::Const)});
+       m.tensor(m.x).shape[1] = Dim(1024, 0);
+     },
+     "changes dimension 1 of input 'x'"},
+    {"StreamIntoConstant",
+     [](AddRelu &m) {
+       m.subnet().kind = SubnetKind::Npu;
+       m.stage().outputs = {m.w};
+       m.stage().tensors.pop_back(); // y, which would be in nobody's memory
+       m.subnet().plan.pop_back();
+       replaceStep(m, RunStreamDefT());
+     },
+     "a stream's output 'w' is a constant"},
     {"CopySizes",
      [](AddRelu &m) {
        CopyDefT copy;

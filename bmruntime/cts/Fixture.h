@@ -16,6 +16,12 @@ inline const std::vector<char> &kernelCode() {
   return code;
 }
 
+/// The same kernels with contracts.
+inline const std::vector<char> &contractCode() {
+  static const std::vector<char> code = bmodel::test::readBytes(BMRT_CTS_CONTRACTS);
+  return code;
+}
+
 /// A float buffer at a multiple of 64 bytes.
 class AlignedFloats {
 public:

@@ -32,6 +32,12 @@ TEST(Golden, Version1Blocked) {
   EXPECT_EQ(outputOf(net, x), addRelu(x, bmodel::test::iota(64)));
 }
 
+TEST(Golden, Version1WithContracts) {
+  Net net(golden("contract-v1.bmodel"), {.threads = 2});
+  const std::vector<float> x = someInput(1024);
+  EXPECT_EQ(outputOf(net, x), addRelu(x, bmodel::test::iota(1024)));
+}
+
 TEST(Golden, Version1Symbolic) {
   Net net(golden("dynamic-v1.bmodel"));
   const int64_t size = 11;

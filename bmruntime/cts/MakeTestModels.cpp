@@ -6,6 +6,10 @@
 // blocked.bmodel    the same with the sum "sum" as f32 1x5x2x2 in blocks of 16 channels (x:
 // 1x1x2x2x16) dynamic.bmodel    y[i] = x[i] + N, x and y f32 [N], N in 1..64
 // stages.bmodel     add_relu, with a second stage for x and y f32 2x256 and the first of its weights
+// contract.bmodel   add_relu, of code that says what it relies on
+// control.bmodel    the same; then in a loop and calls, by the first int64 of x but at most 5 times, count += 1, a
+// state
+//                   of int64, and last = its number
 // npu_add.bmodel    y = x + 2, x and y f32 1x1024, a command stream for npu-edge
 // npu_mixed.bmodel  y = relu(x + 2), the sum by that stream, the rest by a kernel of the host
 //
@@ -55,6 +59,58 @@ void makeDynamic(bmodel::test::AddRelu &model) {
   StepDefT &step = addLaunch(model.subnet(), addKernel(model.subnet(), "add_dim", 2), {model.x, model.y}, 0, {model.y});
   step.op.AsLaunchDef()->dims = {0};
   step.op.AsLaunchDef()->tile_count_slot = 0;
+}
+
+/// Every kind of step that there is on a CPU, and a state.
+void makeControl(bmodel::test::AddRelu &model) {
+  StageDefT &stage = model.stage();
+  auto add = [&](const char *name, DType dtype, TensorRole role, Place place, uint64_t offset) {
+    const uint32_t slot = addTensor(stage, name, dtype, std::array<int64_t, 1>{1});
+    model.tensor(slot).role = role, model.tensor(slot).place = place, model.tensor(slot).offset = offset;
+    return slot;
+  };
+  auto addSubnet = [&](const char *name, SubnetKind kind) -> SubnetDefT & {
+    auto made = std::make_unique<SubnetDefT>();
+    made->name = name, made->kind = kind;
+    if (kind == SubnetKind::X86) {
+      made->kernel_abi = BM_KERNEL_ABI_VERSION, made->cpu_features = BM_CPU_SSE2, made->code_segment = 0;
+    }
+    stage.subnets.push_back(std::move(made));
+    return *stage.subnets.back();
+  };
+  auto addStep = [](SubnetDefT &subnet, auto op) {
+    subnet.plan.push_back(std::make_unique<StepDefT>());
+    subnet.plan.back()->op.Set(std::move(op));
+  };
+  stage.workspaces[0]->bytes += 128, stage.state_bytes = 8;
+  const uint32_t count = add("count", DType::I64, TensorRole::State, Place::State, 0);
+  const uint32_t going = add("going", DType::Bool, TensorRole::Workspace, Place::Workspace, 4096);
+  const uint32_t number = add("number", DType::I64, TensorRole::Workspace, Place::Workspace, 4096 + 64);
+  const uint32_t last = add("last", DType::I64, TensorRole::Output, Place::Caller, 0);
+  const uint32_t trips = add("trips", DType::I64, TensorRole::Workspace, Place::Caller, 0);
+  model.tensor(trips).view_of = int32_t(model.x);
+  stage.outputs.insert(stage.outputs.end(), {count, last});
+  stage.dims.push_back(std::make_unique<DimSlotDefT>());
+  stage.dims[0]->name = "M", stage.dims[0]->max = 100;
+  EvalDimDefT eval;
+  eval.terms = {DimTerm(7, DimOp::Const), DimTerm(2, DimOp::Const), DimTerm(0, DimOp::CeilDiv)};
+  addStep(model.subnet(), eval);
+  addLaunch(model.subnet(), addKernel(model.subnet(), "less_than_five", 2), {count, going}, 1, {going});
+  LoopDefT loop;
+  loop.body = 1, loop.trip_count = int32_t(trips), loop.condition = int32_t(going), loop.iteration = int32_t(number);
+  addStep(model.subnet(), loop);
+  SubnetDefT &body = addSubnet("body", SubnetKind::X86);
+  addLaunch(body, addKernel(body, "increment", 1), {count}, 1, {count});
+  addLaunch(body, addKernel(body, "less_than_five", 2), {count, going}, 1, {going});
+  CallSubnetDefT call;
+  call.subnet = 2;
+  addStep(body, call);
+  BranchDefT branch;
+  branch.condition = going, branch.then_subnet = branch.else_subnet = 3;
+  addStep(addSubnet("choose", SubnetKind::Control), branch);
+  CopyDefT copy;
+  copy.from = number, copy.to = last;
+  addStep(addSubnet("copy", SubnetKind::Control), copy);
 }
 
 void makeStages(bmodel::test::AddRelu &model) {
@@ -169,7 +225,7 @@ int writeMixed(const std::string &path) {
   }
   uint32_t between = addVector(file.stage(), "between", TensorRole::Workspace, Place::Workspace, 1);
   file.segments.emplace_back(SegmentKind::Code);
-  file.segments[2].append(kernelCode());
+  file.segments[2].append(contractCode());
   SubnetDefT &main = file.addSubnet("main", SubnetKind::Control, 0, -1);
   for (uint32_t callee : {1, 2}) {
     CallSubnetDefT call;
@@ -202,11 +258,13 @@ int main(int argc, char **argv) {
   }
   const std::string folder = argv[1];
   bmodel::test::AddRelu addRelu(kernelCode(), 1024), blocked(kernelCode(), 64), dynamic(kernelCode(), 64),
-      stages(kernelCode(), 1024);
+      stages(kernelCode(), 1024), contract(contractCode(), 1024), control(contractCode(), 1024);
   makeBlocked(blocked);
   makeDynamic(dynamic);
   makeStages(stages);
+  makeControl(control);
   return write(addRelu, folder + "/add_relu.bmodel") || write(blocked, folder + "/blocked.bmodel") ||
          write(dynamic, folder + "/dynamic.bmodel") || write(stages, folder + "/stages.bmodel") ||
+         write(contract, folder + "/contract.bmodel") || write(control, folder + "/control.bmodel") ||
          writeNpu(folder + "/npu_add.bmodel") || writeMixed(folder + "/npu_mixed.bmodel");
 }

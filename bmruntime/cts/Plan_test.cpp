@@ -189,21 +189,6 @@ TEST(Plan, Loop) {
   EXPECT_EQ(countAfter(1000), std::pair(int64_t(5), int64_t(4))) << "the condition ends it";
 }
 
-TEST(Plan, DeepNestingIsAnErrorNotACrash) {
-  PlanModel model;
-  for (uint32_t i = 0; i < 100; ++i) {
-    SubnetDefT &next = model.addSubnet();
-    CallSubnetDefT call;
-    call.subnet = i + 1;
-    PlanModel::addStep(*model.stage().subnets[i], call);
-    (void)next;
-  }
-  Net net(openWritten(model, "deep.bmodel"));
-  bmrt_status_t status;
-  EXPECT_EQ(bmrt_context_run(net.get(), &status), BMRT_CORRUPT);
-  EXPECT_NE(std::string(status.message).find("64 deep"), std::string::npos) << status.message;
-}
-
 TEST(Plan, StatesLastFromRunToRun) {
   PlanModel model;
   const uint32_t start = addTensor(model.stage(), "start", DType::I64, std::vector<int64_t>{1});
@@ -284,6 +269,39 @@ TEST(Plan, SymbolicDims) {
   check(bmrt_context_set_input_shape, net.get(), 0u, &large, 1u);
   EXPECT_EQ(bmrt_context_run(net.get(), &status), BMRT_INVALID_ARGUMENT);
   EXPECT_NE(std::string(status.message).find("'M'"), std::string::npos) << status.message;
+}
+
+TEST(Plan, AnUnknownTileCountIsAnErrorNotSilence) {
+  SymbolicModel model;
+  model.subnet().plan[1]->op.AsLaunchDef()->tile_count_slot = 1; // "M"
+  std::swap(model.subnet().plan[0], model.subnet().plan[1]);     // which is evaluated afterwards
+  Net net(openWritten(model, "unbound.bmodel"));
+  const int64_t n = 2;
+  check(bmrt_context_set_input_shape, net.get(), 0u, &n, 1u);
+  bmrt_status_t status;
+  EXPECT_EQ(bmrt_context_run(net.get(), &status), BMRT_FAILED_PRECONDITION);
+  EXPECT_NE(std::string(status.message).find("dimension 'M' of the net is not known"), std::string::npos)
+      << status.message;
+}
+
+TEST(Plan, AHugeCountIsRefused) {
+  PlanModel model;
+  const uint32_t count = model.addOutput("count", DType::I64, {1});
+  PlanModel::launch(model.addSubnet(), "increment", {count}, 1);
+  const uint32_t trips = addTensor(model.stage(), "trips", DType::I64, std::vector<int64_t>{1});
+  model.tensor(trips).view_of = int32_t(model.x);
+  LoopDefT loop;
+  loop.body = 1, loop.trip_count = int32_t(trips);
+  PlanModel::addStep(model.subnet(), loop);
+  Net net(openWritten(model, "trips.bmodel"));
+  std::vector<float> x(1024);
+  const int64_t limit = int64_t(1) << 62;
+  memcpy(x.data(), &limit, sizeof(limit));
+  net.setInput("x", x.data(), 4096);
+  bmrt_status_t status;
+  EXPECT_EQ(bmrt_context_run(net.get(), &status), BMRT_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(status.message).find("4611686018427387904 trips ('trips')"), std::string::npos)
+      << status.message;
 }
 
 TEST(Plan, ABoundBufferDoesNotOutliveItsShape) {

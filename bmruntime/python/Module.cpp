@@ -9,11 +9,14 @@
 //===----------------------------------------------------------------------===//
 #include "bmrt/bmrt.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <mutex>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <utility>
 
 namespace py = pybind11;
@@ -93,6 +96,9 @@ struct Buffer {
   py::buffer_info info;
 };
 
+/// Only there does Python run the handlers of signals.
+bool isMainThread() { return syscall(SYS_gettid) == getpid(); }
+
 class Context {
 public:
   /// |chip|: only stages for that one; empty: any.
@@ -103,7 +109,7 @@ public:
 
   /// The stage that inputs of these shapes are for.
   uint32_t choose(const std::vector<std::vector<int64_t>> &shapes) {
-    const std::unique_lock<std::mutex> lock = take();
+    const std::unique_lock<std::timed_mutex> lock = take();
     std::vector<const int64_t *> pointers;
     std::vector<uint32_t> ranks;
     for (const std::vector<int64_t> &shape : shapes) {
@@ -119,7 +125,7 @@ public:
   /// of |shape| lies at its front. With |dump| the dict holds every tensor of the ONNX graph that a
   /// step wrote; quantised ones as (array, info).
   py::tuple run(uint32_t stage, const std::vector<py::buffer> &inputs, const py::object &allocate, bool dump) {
-    const std::unique_lock<std::mutex> lock = take();
+    const std::unique_lock<std::timed_mutex> lock = take();
     bmrt::check(bmrt_context_set_stage, net.get(), stage);
     allocator = allocate;
     dumped = py::dict();
@@ -140,7 +146,7 @@ public:
 
   /// Runs on the context's own buffers, so that every tensor can be looked at afterwards.
   void runKeeping(const std::vector<py::buffer> &inputs) {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const std::unique_lock<std::timed_mutex> lock = take();
     const std::vector<bmrt_tensor_info_t> infos = net.inputs();
     if (inputs.size() != infos.size()) {
       throw py::value_error("wrong number of inputs");
@@ -152,16 +158,19 @@ public:
       }
       std::memcpy(inputBuffer(i), input.info.ptr, infos[i].bytes);
     }
-    py::gil_scoped_release release;
     bmrt_context_set_step_hook(net.get(), nullptr, nullptr);
-    bmrt::check(bmrt_context_run, net.get());
+    runInterruptibly([](bmrt_context_t *context, bmrt_status_t *status) { return bmrt_context_run(context, status); });
   }
 
   void runSteps(uint32_t begin, uint32_t end) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    py::gil_scoped_release release;
-    bmrt::check(bmrt_context_run_steps, net.get(), begin, end);
+    const std::unique_lock<std::timed_mutex> lock = take();
+    runInterruptibly([&](bmrt_context_t *context, bmrt_status_t *status) {
+      return bmrt_context_run_steps(context, begin, end, status);
+    });
   }
+
+  /// From any thread, while another one runs.
+  void cancel() { bmrt_context_cancel(net.get()); }
 
   /// The context's own bytes of an input.
   py::memoryview inputBytes(uint32_t input) {
@@ -226,10 +235,57 @@ public:
   }
 
 private:
-  std::unique_lock<std::mutex> take() {
-    // Another Python thread may hold the lock while it waits for the interpreter.
+  std::unique_lock<std::timed_mutex> take() {
+    std::unique_lock<std::timed_mutex> lock(mutex, std::try_to_lock);
+    while (!lock) {
+      {
+        // Another Python thread may hold the lock while it waits for the interpreter.
+        py::gil_scoped_release release;
+        (void)lock.try_lock_for(std::chrono::milliseconds(50));
+      }
+      if (!lock && PyErr_CheckSignals() != 0) {
+        throw py::error_already_set();
+      }
+    }
+    return lock;
+  }
+
+  /// What the interpreter has for its main thread, as Ctrl-C: an exception ends the run.
+  static bool pollSignals(void *user) {
+    Context &self = *static_cast<Context *>(user);
+    py::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() == 0) {
+      return false;
+    }
+    try {
+      throw py::error_already_set();
+    } catch (...) { // the library between here and the caller knows no exceptions
+      self.pythonFailure = std::current_exception();
+    }
+    return true;
+  }
+
+  template <typename Run>
+  void runInterruptibly(Run run) {
+    bmrt_status_t status = {};
+    const bmrt_code_t code = withSignals(run, status);
+    rethrow();
+    if (code != BMRT_OK) {
+      throw bmrt::Error(status);
+    }
+  }
+
+  template <typename Run>
+  bmrt_code_t withSignals(Run run, bmrt_status_t &status) {
     py::gil_scoped_release release;
-    return std::unique_lock<std::mutex>(mutex);
+    bmrt_context_set_poll(net.get(), isMainThread() ? pollSignals : nullptr, this);
+    return run(net.get(), &status);
+  }
+
+  void rethrow() {
+    if (pythonFailure) {
+      std::rethrow_exception(std::exchange(pythonFailure, nullptr));
+    }
   }
 
   void *inputBuffer(uint32_t input) {
@@ -265,11 +321,7 @@ private:
 
   void runUnbinding() {
     bmrt_status_t status = {};
-    bmrt_code_t code = BMRT_OK;
-    {
-      py::gil_scoped_release release;
-      code = bmrt_context_run(net.get(), &status);
-    }
+    bmrt_code_t code = withSignals(bmrt_context_run, status);
     // The arrays belong to Python again.
     for (uint32_t i = 0; i < bmrt_context_input_count(net.get()); ++i) {
       bmrt_context_bind_input(net.get(), i, nullptr, 0, nullptr);
@@ -277,9 +329,7 @@ private:
     for (uint32_t i = 0; i < bmrt_context_output_count(net.get()); ++i) {
       bmrt_context_bind_output(net.get(), i, nullptr, 0, nullptr);
     }
-    if (pythonFailure) {
-      std::rethrow_exception(std::exchange(pythonFailure, nullptr));
-    }
+    rethrow();
     if (dumpFailure.code != BMRT_OK) {
       status = dumpFailure;
       dumpFailure = {};
@@ -349,7 +399,7 @@ private:
   }
 
   bmrt::Net net;
-  std::mutex mutex;
+  std::timed_mutex mutex;
   py::object allocator;
   py::dict dumped;
   std::exception_ptr pythonFailure;
@@ -413,6 +463,7 @@ PYBIND11_MODULE(_runtime, module) {
       .def("run", &Context::run)
       .def("run_keeping", &Context::runKeeping)
       .def("run_steps", &Context::runSteps)
+      .def("cancel", &Context::cancel)
       .def("input_bytes", &Context::inputBytes)
       .def("writes", &Context::writes)
       .def("row_major", &Context::rowMajor)

@@ -3,7 +3,7 @@
 //
 // Of a stage for an NPU the estimated time is told first: what a clock measures here is the simulator of the chip.
 //
-// Exit codes: 0 ok, 1 the model or an input is at fault, 2 usage.
+// Exit codes: 0 ok, 1 the model or an input is at fault, 2 usage, 130 ended by SIGINT or SIGTERM.
 //
 //===----------------------------------------------------------------------===//
 #include "bmodel/npu/model_stream.h"
@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -38,6 +39,34 @@ struct Options {
 
 double secondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+volatile sig_atomic_t interrupted = 0;
+
+struct Interrupted {};
+
+/// Runs once, or throws Interrupted.
+void runOnce(bmrt::Net &net) {
+  bmrt_status_t status;
+  const bmrt_code_t code = interrupted ? BMRT_CANCELLED : bmrt_context_run(net.get(), &status);
+  if (code == BMRT_CANCELLED) {
+    throw Interrupted();
+  }
+  if (code != BMRT_OK) {
+    throw bmrt::Error(status);
+  }
+}
+
+/// A signal between two runs is seen before the next, one within a run by its poll function.
+void endOnSignals(bmrt::Net &net) {
+  for (int number : {SIGINT, SIGTERM}) {
+    struct sigaction action = {};
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
+      action.sa_handler = [](int) { interrupted = 1; };
+      sigaction(number, &action, nullptr);
+    }
+  }
+  bmrt_context_set_poll(net.get(), [](void *) { return interrupted != 0; }, nullptr);
 }
 
 [[noreturn]] void fail(const std::string &message) { throw std::runtime_error(message); }
@@ -148,7 +177,7 @@ void fillInputs(bmrt::Net &net, const Options &options) {
 /// Seconds of each counted run, sorted.
 std::vector<double> measure(bmrt::Net &net, const Options &options) {
   for (uint32_t i = 0; i < options.warmup; ++i) {
-    net.run();
+    runOnce(net);
   }
   if (options.profile || !options.trace.empty()) {
     bmrt::check(bmrt_context_set_profiling, net.get(), true);
@@ -157,7 +186,7 @@ std::vector<double> measure(bmrt::Net &net, const Options &options) {
   const double begin = secondsNow();
   while (times.size() < options.iterations || (options.seconds > 0 && secondsNow() - begin < options.seconds)) {
     const double start = secondsNow();
-    net.run();
+    runOnce(net);
     times.push_back(secondsNow() - start);
   }
   std::sort(times.begin(), times.end());
@@ -273,6 +302,7 @@ int run(const Options &options) {
   chooseStage(net, options);
   const double loadSeconds = secondsNow() - begin;
   fillInputs(net, options);
+  endOnSignals(net);
   const std::vector<double> times = measure(net, options);
   report(net, times, loadSeconds, options);
   if (!options.trace.empty()) {
@@ -306,6 +336,8 @@ int main(int argc, char **argv) {
   }
   try {
     return run(options);
+  } catch (const Interrupted &) {
+    return 130;
   } catch (const std::exception &error) {
     fprintf(stderr, "error: %s\n", error.what());
     return 1;

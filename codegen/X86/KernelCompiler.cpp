@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/KernelCompiler.h"
 
+#include "codegen/X86/Contract.h"
 #include "codegen/X86/KernelInterface.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -154,6 +155,7 @@ FailureOr<Kernel> compileKernel(Operation *op, const X86Target &target, StringRe
   llvmModule->setTargetTriple(machine->getTargetTriple());
   llvmModule->setDataLayout(machine->createDataLayout());
   setFunctionAttributes(*llvmModule, target);
+  addContract(*llvmModule, op, target, kernel.frame);
   optimize(*llvmModule, *machine);
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream os(object);

@@ -78,7 +78,7 @@ private:
       for (int64_t tap = 0; tap < count; ++tap) {
         Value entry = kb.add(kb.mul(column, count), tap);
         Value index = loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry);
-        indices.push_back(arith::ExtSIOp::create(kb.b, VectorType::get({int64_t(lanes)}, kb.b.getI64Type()), index));
+        indices.push_back(toIndex(index, widthIn));
         factors.push_back(loadLanes(kb, kb.b.getF32Type(), kb.operand(table + 1), count, step, entry));
       }
       kb.forLoop(0, rows, 1, [&](Value row) {
@@ -98,8 +98,7 @@ private:
     SmallVector<Value> rows, factors;
     for (int64_t tap = 0; tap < count; ++tap) {
       Value entry = kb.add(kb.mul(row, count), tap);
-      Value index =
-          arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), kb.load(kb.b.getI32Type(), kb.operand(table), entry));
+      Value index = toIndex(kb.load(kb.b.getI32Type(), kb.operand(table), entry), x.getShape()[x.getRank() - 2]);
       rows.push_back(kb.mul(index, width));
       factors.push_back(kb.splat(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry), lanes));
     }
@@ -110,6 +109,20 @@ private:
       }
       kb.storeElements(y.getElementType(), total, kb.result(), kb.add(to, column), active);
     });
+  }
+
+  /// Entries of an index table (i32, scalar or lanes) as i64 below |size|: a table comes from the file like any tensor,
+  /// and must not lead outside of x.
+  Value toIndex(Value entries, int64_t size) {
+    Type wide = kb.b.getI64Type();
+    Value last = arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(int32_t(size - 1)));
+    Value first = kb.zero(entries.getType());
+    if (auto vector = dyn_cast<VectorType>(entries.getType())) {
+      wide = VectorType::get(vector.getShape(), wide);
+      last = kb.splat(last, vector.getNumElements());
+    }
+    entries = arith::MaxSIOp::create(kb.b, arith::MinSIOp::create(kb.b, entries, last), first);
+    return arith::ExtSIOp::create(kb.b, wide, entries);
   }
 
   /// total + value * factor; a null total is nothing.
@@ -164,16 +177,14 @@ private:
     for (int64_t tap = 0; tap < count; ++tap) {
       Value entry = kb.add(kb.mul(at[d], count), tap);
       if (d != laneDim) {
-        Value index =
-            arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), kb.load(kb.b.getI32Type(), kb.operand(table), entry));
+        Value index = toIndex(kb.load(kb.b.getI32Type(), kb.operand(table), entry), x.getDimSize(d));
         Value factor =
             weighted() ? kb.splat(toType(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry)), lanes) : Value();
         overTaps(d + 1, at, kb.add(offset, kb.mul(index, stride)), lanesOffset, times(weight, factor));
         continue;
       }
       VectorStep step{{}, mask, lanes};
-      Value indices = loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry);
-      indices = arith::ExtSIOp::create(kb.b, VectorType::get({int64_t(lanes)}, kb.b.getI64Type()), indices);
+      Value indices = toIndex(loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry), x.getDimSize(d));
       Value factor =
           weighted() ? toType(loadLanes(kb, kb.b.getF32Type(), kb.operand(table + 1), count, step, entry)) : Value();
       overTaps(d + 1, at, offset, indices, times(weight, factor));

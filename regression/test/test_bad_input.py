@@ -293,6 +293,10 @@ def test_altered_real_bmodel_trusted_and_checked(tmp_path: Path) -> None:
     out = check(run_tool("bmrt_alter_check", "m.bmodel", cwd=tmp_path))
     flips = -(-(tmp_path / "m.bmodel").stat().st_size // 64)
     assert out.startswith(f"{flips} flips: {flips} refused, 0 with the same answer"), out
+    # Fields of its tables altered, and all hashes recomputed: refused, or no byte outside of its tensors is touched.
+    check(run_tool("model_deploy", "--mlir", "m_top.mlir", "--model", "n.bmodel", "--chip", "npu-edge", "--quantize", "BF16",
+                   "--skip_validation", cwd=tmp_path))
+    check(run_tool("bmrt_reseal", "m.bmodel", "n.bmodel", "--count", "300", cwd=tmp_path))
 
 
 @pytest.mark.parametrize("flags", [["model_transform", "--model_def", "m.onnx", "--mlir", "/proc/none/m_top.mlir"],

@@ -232,6 +232,7 @@ def test_bytes_of_every_part_altered(tmp_path: Path) -> None:
     told = deploy(top, table, "npu-pro", tmp_path / "m.bmodel")["partition"]
     assert [subnet["device"] for subnet in told["subnets"]] == ["npu", "host"]
     check(run_tool("bmrt_alter_check", tmp_path / "m.bmodel", "1009"))
+    check(run_tool("bmrt_reseal", tmp_path / "m.bmodel", "--count", "300"))
 
 
 def test_the_table_of_operators_tells_the_same(small: tuple[Path, Path, list[dict]], tmp_path: Path) -> None:

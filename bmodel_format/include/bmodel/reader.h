@@ -17,6 +17,12 @@
 
 namespace bmodel {
 
+/// What one run may take at most. A file whose calls need more, each loop's body counted once, is refused, and a loop
+/// without a condition whose trip count is larger.
+inline constexpr uint64_t kMaxRunSteps = uint64_t(1) << 32;
+inline constexpr int64_t kMaxTrips = int64_t(1) << 32;
+inline constexpr uint32_t kMaxCallDepth = 64;
+
 /// A verified model; points into the caller's bytes, which must stay mapped and unchanged.
 struct ModelView {
   const unsigned char *data = nullptr;

@@ -41,13 +41,14 @@ typedef struct bmrt_context_t bmrt_context_t;
 /* What the caller may do about it. */
 typedef enum bmrt_code_t {
   BMRT_OK = 0,
-  BMRT_INVALID_ARGUMENT = 1,   /* an argument is wrong: correct the call */
-  BMRT_NOT_FOUND = 2,          /* no such net, stage or name: the message lists what there is */
-  BMRT_IO = 3,                 /* the operating system refused: see the message */
-  BMRT_CORRUPT = 4,            /* not a model, truncated or altered: get a fresh copy */
-  BMRT_UNSUPPORTED = 5,        /* made for another machine or a newer runtime: compile again */
-  BMRT_NO_MEMORY = 6,          /* try again with less */
-  BMRT_FAILED_PRECONDITION = 7 /* not now: e.g. a run is still in flight */
+  BMRT_INVALID_ARGUMENT = 1,    /* an argument is wrong: correct the call */
+  BMRT_NOT_FOUND = 2,           /* no such net, stage or name: the message lists what there is */
+  BMRT_IO = 3,                  /* the operating system refused: see the message */
+  BMRT_CORRUPT = 4,             /* not a model, truncated or altered: get a fresh copy */
+  BMRT_UNSUPPORTED = 5,         /* made for another machine or a newer runtime: compile again */
+  BMRT_NO_MEMORY = 6,           /* try again with less */
+  BMRT_FAILED_PRECONDITION = 7, /* not now: e.g. a run is still in flight */
+  BMRT_CANCELLED = 8            /* bmrt_context_cancel ended the run: the context may run again */
 } bmrt_code_t;
 
 typedef struct bmrt_status_t {
@@ -252,6 +253,19 @@ BMRT_API bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *ou
 BMRT_API bmrt_code_t bmrt_context_launch(bmrt_context_t *context, bmrt_status_t *out_status);
 /* Waits for the launched run and returns its result. */
 BMRT_API bmrt_code_t bmrt_context_wait(bmrt_context_t *context, bmrt_status_t *out_status);
+
+/* Ends the run that is in flight, bmrt_context_run's or a launched one: it returns BMRT_CANCELLED as soon as the steps,
+ * tiles and commands that are at work have ended. From any thread and from signal handlers. A run that has ended, or
+ * has not begun, is not affected: who cancels out of a signal handler keeps a flag of their own and looks at it before
+ * a run, or repeats the cancel. Afterwards the outputs are undefined, states are as far as the run has come
+ * (bmrt_context_reset_state), and the context may run again. */
+BMRT_API void bmrt_context_cancel(bmrt_context_t *context);
+
+/* Called every 30 to 60 ms of a run, between steps or tiles, on the thread that runs; true ends the run as
+ * bmrt_context_cancel does. For what cannot be done elsewhere, as asking an interpreter for its signals. NULL removes
+ * it. Not while a run is in flight. */
+typedef bool (*bmrt_poll_t)(void *user);
+BMRT_API void bmrt_context_set_poll(bmrt_context_t *context, bmrt_poll_t poll, void *user);
 
 /* States return to their initial values, as in a new context. */
 BMRT_API bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_status_t *out_status);

@@ -153,6 +153,8 @@ public:
   void run() { check(bmrt_context_run, get()); }
   void launch() { check(bmrt_context_launch, get()); }
   void wait() { check(bmrt_context_wait, get()); }
+  /// From any thread or signal handler: the run in flight throws an Error with code() BMRT_CANCELLED.
+  void cancel() { bmrt_context_cancel(get()); }
 
 private:
   struct Destroy {

@@ -8,7 +8,8 @@
 Arrays go in and come out as dicts by ONNX name. Of a file with stages for several shapes or chips the first
 runs that can run here and takes the arrays. Inputs may be numpy arrays or anything with
 `__dlpack__` (e.g. torch tensors on the CPU); contiguous inputs at a multiple of 64 bytes are read in
-place, and the interpreter lock is released during runs. bfloat16 travels as uint16 bits.
+place, and the interpreter lock is released during runs. bfloat16 travels as uint16 bits. Ctrl-C ends a
+run of the main thread with KeyboardInterrupt, `Net.cancel` that of any thread.
 """
 from __future__ import annotations
 
@@ -148,6 +149,11 @@ class Net:
     def __call__(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Runs once; the arrays returned are new."""
         return self._run(inputs, dump=False)[0]
+
+    def cancel(self) -> None:
+        """Ends the run that is in flight, from any thread: there it raises an Error whose code is "cancelled". The net
+        may run again; without a run in flight nothing happens."""
+        self._context.cancel()
 
     def run_with_dump(self, inputs: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Runs once; returns the outputs and all tensors of the ONNX graph that the run computed

@@ -3,13 +3,29 @@
 #ifndef BMRT_CORE_BACKEND_H
 #define BMRT_CORE_BACKEND_H
 
+#include "Interrupt.h"
 #include "Status.h"
 #include "bmodel/bmodel_generated.h"
 #include "bmodel/kernel_abi.h"
+#include "bmodel/kernel_contract.h"
 
 #include <cstdint>
+#include <cstring>
 
 namespace bmrt::core {
+
+/// What the code of a kernel relies on, as the code itself says.
+struct KernelContract {
+  bool isKnown = false; ///< false: code of an older compiler, which says nothing
+  bm_kernel_contract head = {};
+  const unsigned char *args = nullptr; ///< head.arg_count times bm_kernel_arg, of any alignment, in the image
+
+  bm_kernel_arg arg(uint32_t index) const {
+    bm_kernel_arg result;
+    memcpy(&result, args + index * sizeof(result), sizeof(result));
+    return result;
+  }
+};
 
 /// The code of one segment, ready to run; immutable and shared by all contexts.
 class CodeImage {
@@ -19,6 +35,9 @@ public:
 
   /// The kernel of that name, or null.
   virtual bm_kernel_fn findKernel(const char *symbol) const = 0;
+
+  /// What it relies on; unknown where no kernel of this code says so. Code that says it of others only is refused.
+  virtual bmrt_code_t findContract(const char *symbol, KernelContract &out, bmrt_status_t *status) const = 0;
 
 protected:
   ~CodeImage() = default;
@@ -36,6 +55,7 @@ struct StreamRun {
   char *const *io = nullptr; ///< what the stream reads, then what it writes
   const uint64_t *ioBytes = nullptr;
   uint32_t ioCount = 0, inputs = 0;
+  Interrupt *interrupt = nullptr; ///< asked between commands; the run then returns BMRT_CANCELLED
 };
 
 /// What the streams of a subnet are for.
@@ -89,7 +109,7 @@ struct Plugin {
 #define BMRT_RELEASE_TEXT(x) BMRT_RELEASE_TEXT2(x)
 /// The number behind the release counts changes of this folder's interface in between.
 inline constexpr const char *kPluginRelease =
-    BMRT_RELEASE_TEXT(BMRT_VERSION_MAJOR) "." BMRT_RELEASE_TEXT(BMRT_VERSION_MINOR) "-2";
+    BMRT_RELEASE_TEXT(BMRT_VERSION_MAJOR) "." BMRT_RELEASE_TEXT(BMRT_VERSION_MINOR) "-3";
 
 } // namespace bmrt::core
 

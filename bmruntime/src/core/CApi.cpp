@@ -304,6 +304,7 @@ bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output, c
 
 bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
+  context->interrupt.begin();
   BMRT_RETURN_IF_ERROR(context->stage().run(out_status));
   return succeed(out_status);
 }
@@ -312,12 +313,20 @@ bmrt_code_t bmrt_context_launch(bmrt_context_t *context, bmrt_status_t *out_stat
   auto run = [](void *argument, bmrt_status_t *status) {
     return static_cast<bmrt_context_t *>(argument)->stage().run(status);
   };
+  BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
+  context->interrupt.begin(); // here, so that a cancel after this call finds a run
   BMRT_RETURN_IF_ERROR(context->async.launch(run, context, out_status));
   return succeed(out_status);
 }
 
 bmrt_code_t bmrt_context_wait(bmrt_context_t *context, bmrt_status_t *out_status) {
   return context->async.wait(out_status);
+}
+
+void bmrt_context_cancel(bmrt_context_t *context) { context->interrupt.request(); }
+
+void bmrt_context_set_poll(bmrt_context_t *context, bmrt_poll_t poll, void *user) {
+  context->interrupt.setPoll(poll, user);
 }
 
 bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_status_t *out_status) {
@@ -373,6 +382,7 @@ bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info
 
 bmrt_code_t bmrt_context_run_steps(bmrt_context_t *context, uint32_t begin, uint32_t end, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
+  context->interrupt.begin();
   BMRT_RETURN_IF_ERROR(context->stage().runSteps(begin, end, out_status));
   return succeed(out_status);
 }

@@ -34,6 +34,7 @@ struct bmrt_context_t {
   bmrt_code_t findRunner(const bmrt::core::SubnetProgram &subnet, bmrt::core::StreamRunner **out,
                          bmrt_status_t *status);
   bmrt::core::ThreadPool pool;
+  bmrt::core::Interrupt interrupt;
   char *workspace = nullptr;
 
   bmrt::core::AsyncRunner async;

@@ -17,9 +17,6 @@ using namespace bmodel;
 
 namespace {
 
-/// Calls go to higher subnet indices only, so they end; this bounds the stack.
-constexpr uint32_t kMaxDepth = 64;
-
 int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 /// a op b; false if there is no such value.
@@ -59,22 +56,22 @@ bool applyDimOp(DimOp op, int64_t a, int64_t b, int64_t &result) {
 
 } // namespace
 
-bmrt_code_t StageContext::runSubnet(uint32_t subnet, uint32_t depth, bmrt_status_t *status) {
-  if (depth > kMaxDepth) {
-    return BMRT_FAIL(status, CORRUPT, "subnets call each other more than %" PRIu32 " deep", kMaxDepth);
-  }
-  return runRange(plan.begin(subnet), plan.end(subnet), depth, status);
+bmrt_code_t StageContext::runSubnet(uint32_t subnet, bmrt_status_t *status) {
+  return runRange(plan.begin(subnet), plan.end(subnet), status);
 }
 
-bmrt_code_t StageContext::runRange(uint32_t begin, uint32_t end, uint32_t depth, bmrt_status_t *status) {
+bmrt_code_t StageContext::runRange(uint32_t begin, uint32_t end, bmrt_status_t *status) {
   const bool timed = profile.isEnabled();
   const Array<Step> &steps = plan.getSteps();
   for (uint32_t i = begin; i < end; ++i) {
+    if (context.interrupt.check()) {
+      return failCancelled(status);
+    }
     const uint64_t start = timed ? nowNs() : 0;
     if (steps[i].kind == StepOp::LaunchDef) {
-      runLaunch(steps[i]);
+      BMRT_RETURN_IF_ERROR(runLaunch(steps[i], status));
     } else {
-      BMRT_RETURN_IF_ERROR(runStep(steps[i], depth, status));
+      BMRT_RETURN_IF_ERROR(runStep(steps[i], status));
     }
     if (timed) {
       profile.record(i, start, nowNs());
@@ -88,22 +85,34 @@ bmrt_code_t StageContext::runRange(uint32_t begin, uint32_t end, uint32_t depth,
   return BMRT_OK;
 }
 
-void StageContext::runLaunch(const Step &step) {
-  const LaunchDef *def = nullptr;
-  Launch launch{step.kernel, step.args, step.tiles, step.grain};
+/// The value of a dim slot that a step needs.
+bmrt_code_t StageContext::readDim(uint32_t slot, int64_t &value, bmrt_status_t *status) const {
+  value = dims[slot];
+  return value >= 0
+             ? BMRT_OK
+             : BMRT_FAIL(status, FAILED_PRECONDITION, "dimension '%.60s' of the net is not known when a step needs it",
+                         stage->dims()->Get(slot)->name()->c_str());
+}
+
+bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
+  Launch launch{step.kernel, step.args, step.tiles, step.grain, &context.interrupt};
   if (step.dimValues || dims.size() > 0) {
-    def = step.def->op_as_LaunchDef();
+    const LaunchDef *def = step.def->op_as_LaunchDef();
     for (uint32_t i = 0; step.dimValues && i < def->dims()->size(); ++i) {
-      step.dimValues[i] = dims[def->dims()->Get(i)];
+      BMRT_RETURN_IF_ERROR(readDim(def->dims()->Get(i), step.dimValues[i], status));
     }
     if (def->tile_count_slot() >= 0) {
-      launch.tiles = dims[size_t(def->tile_count_slot())];
+      BMRT_RETURN_IF_ERROR(readDim(uint32_t(def->tile_count_slot()), launch.tiles, status));
       launch.grain = chooseGrain(def->grain(), launch.tiles, context.pool.threads());
     }
   }
   if (launch.tiles > 0) {
     context.pool.run(launch);
+    if (context.interrupt.isRequested()) {
+      return failCancelled(status); // some tiles may be missing
+    }
   }
+  return BMRT_OK;
 }
 
 bmrt_code_t StageContext::runStream(const Step &step, bmrt_status_t *status) {
@@ -114,20 +123,21 @@ bmrt_code_t StageContext::runStream(const Step &step, bmrt_status_t *status) {
   StreamRun run = stream.run;
   run.workspace = workspaceData.size() ? workspaceData[0] : nullptr;
   run.io = streamIo.data();
+  run.interrupt = &context.interrupt;
   return runners[step.subnetIndex]->run(run, status);
 }
 
-bmrt_code_t StageContext::runStep(const Step &step, uint32_t depth, bmrt_status_t *status) {
+bmrt_code_t StageContext::runStep(const Step &step, bmrt_status_t *status) {
   switch (step.kind) {
   case StepOp::CallSubnetDef:
-    return runSubnet(step.def->op_as_CallSubnetDef()->subnet(), depth + 1, status);
+    return runSubnet(step.def->op_as_CallSubnetDef()->subnet(), status);
   case StepOp::BranchDef: {
     const BranchDef &branch = *step.def->op_as_BranchDef();
     const int32_t target = *data[branch.condition()] ? branch.then_subnet() : branch.else_subnet();
-    return target < 0 ? BMRT_OK : runSubnet(uint32_t(target), depth + 1, status);
+    return target < 0 ? BMRT_OK : runSubnet(uint32_t(target), status);
   }
   case StepOp::LoopDef:
-    return runLoop(*step.def->op_as_LoopDef(), depth, status);
+    return runLoop(*step.def->op_as_LoopDef(), status);
   case StepOp::EvalDimDef:
     return evalDim(*step.def->op_as_EvalDimDef(), status);
   case StepOp::CopyDef: {
@@ -145,21 +155,29 @@ bmrt_code_t StageContext::runStep(const Step &step, uint32_t depth, bmrt_status_
   return BMRT_FAIL(status, UNSUPPORTED, "this runtime cannot run a step of kind %u", unsigned(step.kind));
 }
 
-bmrt_code_t StageContext::runLoop(const LoopDef &loop, uint32_t depth, bmrt_status_t *status) {
+bmrt_code_t StageContext::runLoop(const LoopDef &loop, bmrt_status_t *status) {
   auto load = [&](int32_t slot) {
     int64_t value;
     memcpy(&value, data[size_t(slot)], sizeof(value));
     return value;
   };
   const int64_t trips = loop.trip_count() < 0 ? INT64_MAX : load(loop.trip_count());
+  if (loop.condition() < 0 && trips > kMaxTrips) {
+    return BMRT_FAIL(status, INVALID_ARGUMENT,
+                     "a loop without a condition would take %" PRId64 " trips ('%.100s'), allowed are %" PRId64, trips,
+                     stage->tensors()->Get(uint32_t(loop.trip_count()))->name()->c_str(), kMaxTrips);
+  }
   for (int64_t i = 0; i < trips; ++i) {
+    if (context.interrupt.check()) {
+      return failCancelled(status); // bodies may be empty
+    }
     if (loop.condition() >= 0 && !*data[size_t(loop.condition())]) {
       break;
     }
     if (loop.iteration() >= 0) {
       memcpy(data[size_t(loop.iteration())], &i, sizeof(i));
     }
-    BMRT_RETURN_IF_ERROR(runSubnet(loop.body(), depth + 1, status));
+    BMRT_RETURN_IF_ERROR(runSubnet(loop.body(), status));
   }
   return BMRT_OK;
 }
@@ -172,7 +190,7 @@ bmrt_code_t StageContext::evalDim(const EvalDimDef &def, bmrt_status_t *status) 
     if (term->op() == DimOp::Const) {
       stack[top++] = term->value();
     } else if (term->op() == DimOp::Slot) {
-      stack[top++] = dims[size_t(term->value())];
+      BMRT_RETURN_IF_ERROR(readDim(uint32_t(term->value()), stack[top++], status));
     } else {
       --top;
       valid = valid && applyDimOp(term->op(), stack[top - 1], stack[top], stack[top - 1]);

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <sys/mman.h>
+#include <unistd.h>
 
 using namespace bmrt::core;
 
@@ -14,6 +15,13 @@ constexpr uint64_t kMapFrom = 1 << 20;
 constexpr uint64_t kHugePage = 2 << 20;
 
 uint64_t roundUp(uint64_t size) { return (size + 63) / 64 * 64; }
+
+/// Sizes come from files: what no machine like this could ever fill is refused now, instead of ending the process when
+/// it is touched.
+bool exceedsMachine(uint64_t size) {
+  const long pages = sysconf(_SC_PHYS_PAGES), pageSize = sysconf(_SC_PAGESIZE);
+  return pages > 0 && pageSize > 0 && size / uint64_t(pageSize) >= uint64_t(pages);
+}
 } // namespace
 
 Buffer::~Buffer() {
@@ -31,6 +39,9 @@ bool Buffer::allocate(uint64_t newSize) {
   }
   newSize = newSize == 0 ? 64 : roundUp(newSize);
   if (newSize >= kMapFrom) {
+    if (exceedsMachine(newSize)) {
+      return false;
+    }
     void *mapped = mmap(nullptr, newSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) {
       return false;

@@ -2,6 +2,7 @@
 //===- Model.cpp - An opened .bmodel --------------------------------------===//
 #include "Model.h"
 
+#include "Contract.h"
 #include "Integrity.h"
 
 #include <cinttypes>
@@ -165,7 +166,7 @@ bmrt_code_t bmrt_model_t::loadSubnet(StageProgram &stage, SubnetProgram &subnet,
                        def.name()->c_str());
     }
   }
-  return BMRT_OK;
+  return checkContracts(*stage.def, def, *images[segment], status);
 }
 
 const bmodel::NetDef *bmrt_model_t::net(uint32_t index) const {

@@ -225,15 +225,17 @@ bmrt_code_t StageContext::ensureOwn(Port &port, bmrt_status_t *status) {
 void StageContext::placeTensors() {
   for (uint32_t i = 0; i < data.size(); ++i) {
     const TensorDef &def = *stage->tensors()->Get(i);
+    if (def.view_of() >= 0) {
+      continue; // below, where its root is known
+    }
     switch (def.place()) {
     case Place::Workspace:
-      data[i] = def.view_of() < 0 ? workspaceData[def.place_index()] + def.offset() : nullptr;
+      data[i] = workspaceData[def.place_index()] + def.offset();
       break;
     case Place::Segment:
-      // Read-only pages; validateModel has seen that no step writes there.
-      data[i] = def.view_of() < 0 ? reinterpret_cast<char *>(const_cast<unsigned char *>(
-                                        context.getModel().view.segment(def.place_index()) + def.offset()))
-                                  : nullptr;
+      // Read-only pages; validateModel and checkContracts have seen that no step writes there.
+      data[i] = reinterpret_cast<char *>(
+          const_cast<unsigned char *>(context.getModel().view.segment(def.place_index()) + def.offset()));
       break;
     case Place::State:
       data[i] = state.data() + def.offset();
@@ -301,23 +303,30 @@ void StageContext::copyOutputs() {
 }
 
 bmrt_code_t StageContext::resetState() {
-  memset(state.data(), 0, stage->state_bytes());
+  // Fresh memory is zero; tensors alone are cleared, so that the rest is never touched.
   for (uint32_t i = 0; i < data.size(); ++i) {
     const TensorDef &def = *stage->tensors()->Get(i);
+    if (def.place() != Place::State || def.view_of() >= 0) {
+      continue;
+    }
     if (def.initial() >= 0) {
       memcpy(data[i], data[uint32_t(def.initial())], def.bytes());
+    } else if (!stateIsFresh) {
+      memset(data[i], 0, def.bytes());
     }
   }
+  stateIsFresh = true;
   return BMRT_OK;
 }
 
 bmrt_code_t StageContext::run(bmrt_status_t *status) {
   BMRT_RETURN_IF_ERROR(resolveAddresses(status));
   BMRT_RETURN_IF_ERROR(copyInputs(status));
+  stateIsFresh = false;
   profile.beginRun();
   {
     const FloatModeScope floatMode;
-    BMRT_RETURN_IF_ERROR(runSubnet(0, 0, status));
+    BMRT_RETURN_IF_ERROR(runSubnet(0, status));
   }
   copyOutputs();
   return BMRT_OK;
@@ -332,9 +341,10 @@ bmrt_code_t StageContext::runSteps(uint32_t begin, uint32_t end, bmrt_status_t *
   if (!addressesCurrent) {
     return BMRT_FAIL(status, FAILED_PRECONDITION, "the context has not run since its buffers were bound");
   }
+  stateIsFresh = false;
   {
     const FloatModeScope floatMode;
-    BMRT_RETURN_IF_ERROR(runRange(begin, end, 0, status));
+    BMRT_RETURN_IF_ERROR(runRange(begin, end, status));
   }
   copyOutputs();
   return BMRT_OK;

@@ -68,12 +68,13 @@ private:
   void copyOutputs();
 
   // The interpreter (Interpreter.cpp).
-  bmrt_code_t runSubnet(uint32_t subnet, uint32_t depth, bmrt_status_t *status);
-  bmrt_code_t runRange(uint32_t begin, uint32_t end, uint32_t depth, bmrt_status_t *status);
-  bmrt_code_t runStep(const Step &step, uint32_t depth, bmrt_status_t *status);
-  void runLaunch(const Step &step);
+  bmrt_code_t runSubnet(uint32_t subnet, bmrt_status_t *status);
+  bmrt_code_t runRange(uint32_t begin, uint32_t end, bmrt_status_t *status);
+  bmrt_code_t runStep(const Step &step, bmrt_status_t *status);
+  bmrt_code_t runLaunch(const Step &step, bmrt_status_t *status);
+  bmrt_code_t readDim(uint32_t slot, int64_t &value, bmrt_status_t *status) const;
   bmrt_code_t runStream(const Step &step, bmrt_status_t *status);
-  bmrt_code_t runLoop(const bmodel::LoopDef &loop, uint32_t depth, bmrt_status_t *status);
+  bmrt_code_t runLoop(const bmodel::LoopDef &loop, bmrt_status_t *status);
   bmrt_code_t evalDim(const bmodel::EvalDimDef &def, bmrt_status_t *status);
 
   bmrt_context_t &context;
@@ -84,6 +85,7 @@ private:
   Array<StreamRunner *> runners; ///< by subnet, the context's; null: it has no streams
   Array<char *> streamIo;        ///< what a stream reads, then writes, while it runs
   bool addressesCurrent = false;
+  bool stateIsFresh = true; ///< nothing has written to it since it was allocated or reset
 };
 
 /// Whether input |input| of |stage| takes |shape|; if not, the status says what it takes.

@@ -41,9 +41,9 @@ bmrt_code_t bmrt::core::fail(bmrt_status_t *status, const bmodel::Status &cause,
 }
 
 extern "C" const char *bmrt_code_name(bmrt_code_t code) {
-  static const char *const names[] = {"ok",        "invalid argument",   "not found",
-                                      "I/O error", "corrupt model",      "unsupported",
-                                      "no memory", "failed precondition"};
+  static const char *const names[] = {"ok",        "invalid argument",    "not found",
+                                      "I/O error", "corrupt model",       "unsupported",
+                                      "no memory", "failed precondition", "cancelled"};
   const unsigned index = unsigned(code);
   return index < sizeof(names) / sizeof(names[0]) ? names[index] : "unknown code";
 }

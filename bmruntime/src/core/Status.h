@@ -20,6 +20,11 @@ namespace bmrt::core {
 /// Passes on what the reader found in the file called |name|.
 bmrt_code_t fail(bmrt_status_t *status, const bmodel::Status &cause, const char *name);
 
+/// What a run returns that was interrupted.
+inline bmrt_code_t failCancelled(bmrt_status_t *status) {
+  return fail(status, BMRT_CANCELLED, __FILE_NAME__, __LINE__, "the run was cancelled");
+}
+
 /// Marks |status| as good; returns BMRT_OK.
 inline bmrt_code_t succeed(bmrt_status_t *status) {
   if (status) {

@@ -128,7 +128,7 @@ void ThreadPool::runShared(const Launch &launch) {
   if (sleepers.load() > 0) {
     wakeSleepers();
   }
-  runTiles(scratch[0].data());
+  runTiles(scratch[0].data(), /*isCaller=*/true);
   uint64_t now = state.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
   for (uint32_t spins = 0; now & kJoined; ++spins) {
     pauseCpu();
@@ -140,7 +140,7 @@ void ThreadPool::runShared(const Launch &launch) {
   }
 }
 
-void ThreadPool::runTiles(void *threadScratch) {
+void ThreadPool::runTiles(void *threadScratch, bool isCaller) {
   const Launch launch = current;
   for (;;) {
     const int64_t begin = nextTile.fetch_add(launch.grain, std::memory_order_relaxed);
@@ -149,6 +149,9 @@ void ThreadPool::runTiles(void *threadScratch) {
     }
     const int64_t left = launch.tiles - begin;
     launch.kernel(launch.args, begin, begin + (left < launch.grain ? left : launch.grain), threadScratch);
+    if (isCaller ? launch.interrupt->check() : launch.interrupt->isRequested()) {
+      return;
+    }
   }
 }
 
@@ -171,7 +174,7 @@ void ThreadPool::work(uint32_t index) {
     }
     if (state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
       done = seen >> 32;
-      runTiles(scratch[index].data()); // may have grown since the last launch
+      runTiles(scratch[index].data(), /*isCaller=*/false); // may have grown since the last launch
       state.fetch_sub(1, std::memory_order_release);
     }
   }

@@ -3,6 +3,7 @@
 #ifndef BMRT_CORE_THREADPOOL_H
 #define BMRT_CORE_THREADPOOL_H
 
+#include "Interrupt.h"
 #include "Memory.h"
 #include "Status.h"
 #include "bmodel/kernel_abi.h"
@@ -19,6 +20,7 @@ struct Launch {
   void *const *args = nullptr;
   int64_t tiles = 0;
   int64_t grain = 1; ///< tiles claimed at once
+  Interrupt *interrupt = nullptr;
 };
 
 /// A caller and its workers. The caller takes part; idle workers spin for some 250 us, so that the
@@ -41,13 +43,13 @@ public:
 
   uint32_t threads() const { return uint32_t(workers.size()) + 1; }
 
-  /// Runs all tiles of |launch|; returns when they are done.
+  /// Runs all tiles of |launch|, or as many as had been begun when it was interrupted; returns when they are done.
   void run(const Launch &launch) {
     if (workers.size() == 0 || launch.tiles <= launch.grain) {
-      launch.kernel(launch.args, 0, launch.tiles, scratch[0].data());
-      return;
+      runAlone(launch);
+    } else {
+      runShared(launch);
     }
-    runShared(launch);
   }
 
 private:
@@ -59,8 +61,17 @@ private:
 
   static void *workerMain(void *argument);
   void work(uint32_t index);
+  void runAlone(const Launch &launch) {
+    for (int64_t begin = 0; begin < launch.tiles; begin += launch.grain) {
+      const int64_t left = launch.tiles - begin;
+      launch.kernel(launch.args, begin, begin + (left < launch.grain ? left : launch.grain), scratch[0].data());
+      if (launch.interrupt->check()) {
+        return;
+      }
+    }
+  }
   void runShared(const Launch &launch);
-  void runTiles(void *threadScratch);
+  void runTiles(void *threadScratch, bool isCaller);
   /// Waits for a state other than |seen|, spinning first.
   uint64_t waitForChange(uint64_t seen);
   void wakeSleepers();

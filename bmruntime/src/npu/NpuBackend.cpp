@@ -23,6 +23,7 @@ class StreamImage final : public CodeImage {
 public:
   void destroy() override { core::destroyObject(this); }
   bm_kernel_fn findKernel(const char *) const override { return nullptr; }
+  bmrt_code_t findContract(const char *, core::KernelContract &, bmrt_status_t *) const override { return BMRT_OK; }
 };
 
 bmrt_code_t check(const bmodel::SubnetDef &subnet, bmrt_status_t *status) {
@@ -110,8 +111,11 @@ public:
                          stream.ioCount};
     bmodel::Status cause;
     auto *commands = reinterpret_cast<const Descriptor *>(stream.code + stream.offset);
-    if (simulator.run(commands, stream.bytes / kDescriptorBytes, buffers, cause)) {
+    if (simulator.run(commands, stream.bytes / kDescriptorBytes, buffers, cause, nullptr, stream.interrupt)) {
       return BMRT_OK;
+    }
+    if (cause.ok()) {
+      return core::failCancelled(status);
     }
     return failIn(*stream.step, commands, cause, BMRT_INVALID_ARGUMENT, status);
   }

@@ -22,10 +22,13 @@ const char *executeCommand(const Descriptor &command, Machine &machine) {
 } // namespace
 
 bool Simulator::run(const Descriptor *commands, size_t count, const Buffers &buffers, Status &status,
-                    const size_t *order) {
+                    const size_t *order, core::Interrupt *interrupt) {
   machine.memories.bind(buffers);
   for (size_t at = 0; at < count; ++at) {
     size_t i = order ? order[at] : at;
+    if (interrupt && interrupt->check()) {
+      return false;
+    }
     if (const char *fault = executeCommand(commands[i], machine)) {
       return BMODEL_FAIL_AT(status, i, Corrupt, "command %zu (%s): %s", i, findCommand(commands[i].header.opcode)->name,
                             fault);

@@ -3,6 +3,7 @@
 #ifndef BMRT_NPU_SIMULATOR_H
 #define BMRT_NPU_SIMULATOR_H
 
+#include "../core/Interrupt.h"
 #include "Execute.h"
 
 namespace bmrt::npu {
@@ -18,9 +19,10 @@ public:
   [[nodiscard]] bool allocate() { return machine.memories.allocate(); }
 
   /// Runs a stream that bmodel::npu::checkStream has passed for this chip and |buffers|' sizes, in its own order or in
-  /// another legal one (bmodel::npu::legalOrder). Local memory keeps what an earlier run left.
+  /// another legal one (bmodel::npu::legalOrder). Local memory keeps what an earlier run left. |interrupt| ends the run
+  /// between commands; it then returns false.
   bool run(const bmodel::npu::Descriptor *commands, size_t count, const Buffers &buffers, bmodel::Status &status,
-           const size_t *order = nullptr);
+           const size_t *order = nullptr, core::Interrupt *interrupt = nullptr);
 
 private:
   const Chip chip;

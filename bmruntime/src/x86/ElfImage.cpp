@@ -87,6 +87,12 @@ bmrt_code_t ElfImage::mapSegments(const unsigned char *data, uint64_t bytes, bmr
     if (program.p_type == PT_DYNAMIC) {
       dynamicHeader = program;
     }
+    if (program.p_type == PT_NOTE) {
+      if (noteCount == kMaxNotes) {
+        return BMRT_FAIL(status, CORRUPT, "code has more than %" PRIu32 " segments of notes", kMaxNotes);
+      }
+      notes[noteCount++] = program;
+    }
     if (program.p_type != PT_LOAD) {
       continue;
     }
@@ -282,6 +288,68 @@ void *ElfImage::findFunction(const char *name) const {
       return nullptr;
     }
   }
+}
+
+template <typename Visit>
+bmrt_code_t ElfImage::forNotes(Visit visit, bmrt_status_t *status) const {
+  auto padded = [](uint64_t bytes) { return (bytes + 3) & ~uint64_t(3); };
+  for (uint32_t i = 0; i < noteCount; ++i) {
+    const uint64_t end = notes[i].p_vaddr + notes[i].p_memsz;
+    if (notes[i].p_memsz > 0 && !segmentOf(notes[i].p_vaddr, notes[i].p_memsz)) {
+      return BMRT_FAIL(status, CORRUPT, "code: notes exceed the image");
+    }
+    for (uint64_t at = notes[i].p_vaddr; at < end;) {
+      Elf64_Nhdr header;
+      if (end - at < sizeof(header)) {
+        return BMRT_FAIL(status, CORRUPT, "code: a note exceeds its segment");
+      }
+      memcpy(&header, base + at, sizeof(header));
+      const uint64_t owner = at + sizeof(header), contents = owner + padded(header.n_namesz);
+      if (contents > end || padded(header.n_descsz) > end - contents) {
+        return BMRT_FAIL(status, CORRUPT, "code: a note exceeds its segment");
+      }
+      if (header.n_type == BM_CONTRACT_NOTE && header.n_namesz == sizeof(BM_CONTRACT_OWNER) &&
+          memcmp(base + owner, BM_CONTRACT_OWNER, sizeof(BM_CONTRACT_OWNER)) == 0) {
+        BMRT_RETURN_IF_ERROR(visit(base + contents, header.n_descsz));
+      }
+      at = contents + padded(header.n_descsz);
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t ElfImage::findContract(const char *symbol, core::KernelContract &out, bmrt_status_t *status) const {
+  uint32_t known = 0, found = 0;
+  auto visit = [&](const unsigned char *contents, uint64_t bytes) -> bmrt_code_t {
+    ++known;
+    core::KernelContract each;
+    if (bytes >= sizeof(each.head)) {
+      memcpy(&each.head, contents, sizeof(each.head));
+    }
+    if (bytes >= sizeof(uint32_t) && each.head.version > BM_CONTRACT_VERSION) {
+      return BMRT_FAIL(status, UNSUPPORTED, "code has contracts of version %" PRIu32 ", this runtime reads version %d",
+                       each.head.version, BM_CONTRACT_VERSION);
+    }
+    const uint64_t args = sizeof(each.head) + uint64_t(each.head.arg_count) * sizeof(bm_kernel_arg);
+    const char *name = reinterpret_cast<const char *>(contents + args);
+    if (bytes < sizeof(each.head) || each.head.version == 0 || !inRange(args, each.head.symbol_bytes, bytes) ||
+        each.head.symbol_bytes == 0 || name[each.head.symbol_bytes - 1] != 0) {
+      return BMRT_FAIL(status, CORRUPT, "code: a contract is malformed");
+    }
+    if (strcmp(name, symbol) == 0) {
+      ++found;
+      out = each;
+      out.isKnown = true;
+      out.args = contents + sizeof(each.head);
+    }
+    return BMRT_OK;
+  };
+  BMRT_RETURN_IF_ERROR(forNotes(visit, status));
+  if (known > 0 && found != 1) {
+    return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' has %" PRIu32 " contracts in its code, must have one", symbol,
+                     found);
+  }
+  return BMRT_OK;
 }
 
 template <typename T>

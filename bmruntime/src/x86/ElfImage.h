@@ -3,6 +3,7 @@
 #ifndef BMRT_X86_ELFIMAGE_H
 #define BMRT_X86_ELFIMAGE_H
 
+#include "../core/Backend.h"
 #include "../core/Status.h"
 
 #include <cstdint>
@@ -30,6 +31,10 @@ public:
   /// Address of a defined function that lies in executable pages, or null.
   void *findFunction(const char *name) const;
 
+  /// What the code of |symbol| relies on (bmodel/kernel_contract.h): read from the image, unknown if the image has no
+  /// contract at all, as those of older compilers. One that has contracts, but none or two for |symbol|, is refused.
+  bmrt_code_t findContract(const char *symbol, core::KernelContract &out, bmrt_status_t *status) const;
+
 private:
   struct Dynamic {
     uint64_t symtab = 0, strtab = 0, strsz = 0, gnuHash = 0;
@@ -47,6 +52,9 @@ private:
   bool read(uint64_t address, T &out) const;
   /// The string at |offset| of the string table, or null if it does not end inside.
   const char *string(uint64_t offset) const;
+  /// Calls |visit|(contents, bytes) for each of our notes until it returns a code other than BMRT_OK.
+  template <typename Visit>
+  bmrt_code_t forNotes(Visit visit, bmrt_status_t *status) const;
   /// The loaded segment that wholly contains the range, or null.
   const Elf64_Phdr *segmentOf(uint64_t address, uint64_t bytes) const;
 
@@ -55,6 +63,9 @@ private:
   uint64_t span = 0;
   Elf64_Phdr segments[kMaxSegments];
   uint32_t segmentCount = 0;
+  static constexpr uint32_t kMaxNotes = 4;
+  Elf64_Phdr notes[kMaxNotes];
+  uint32_t noteCount = 0;
   Elf64_Phdr dynamicHeader = {};
   Dynamic dynamic;
 };

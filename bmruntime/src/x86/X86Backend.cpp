@@ -17,6 +17,9 @@ public:
   bm_kernel_fn findKernel(const char *symbol) const override {
     return reinterpret_cast<bm_kernel_fn>(elf.findFunction(symbol));
   }
+  bmrt_code_t findContract(const char *symbol, core::KernelContract &out, bmrt_status_t *status) const override {
+    return elf.findContract(symbol, out, status);
+  }
 
   x86::ElfImage elf;
 };

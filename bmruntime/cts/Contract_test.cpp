@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Contract_test.cpp - Launches that are not what their code relies on ===//
+//
+// Each case alters the tables of a file and writes it with good hashes, as somebody could who wants to harm: the code
+// is the untouched one, and says itself how it must be called.
+//
+//===----------------------------------------------------------------------===//
+#include "Fixture.h"
+
+#include "bmodel/kernel_contract.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+
+using namespace bmodel;
+using namespace bmrt;
+using namespace bmrt::cts;
+
+namespace {
+
+struct Case {
+  const char *name;
+  std::function<void(bmodel::test::AddRelu &)> alter;
+  const char *message;
+};
+
+void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
+
+LaunchDefT &launch(bmodel::test::AddRelu &m, size_t step = 0) { return *m.subnet().plan[step]->op.AsLaunchDef(); }
+
+/// A tensor of |floats| floats in the workspace, which has room for it.
+uint32_t addFloats(bmodel::test::AddRelu &m, int64_t floats) {
+  const uint32_t slot = addTensor(m.stage(), "other", DType::F32, std::vector<int64_t>{floats});
+  m.stage().workspaces[0]->bytes = 1 << 16;
+  return slot;
+}
+
+const Case cases[] = {
+    {"MoreTiles", [](auto &m) { launch(m).tile_count = 65; },
+     "step 0: kernel 'add' is launched in 65 tiles, its code has 64"},
+    {"FewerTiles", [](auto &m) { launch(m, 1).tile_count = 63; }, "step 1: kernel 'relu' is launched in 63 tiles"},
+    {"Scratch", [](auto &m) { launch(m).scratch_bytes = 64; }, "given 64 bytes of scratch, its code uses 0"},
+    {"NoScratch", [](auto &m) { m.subnet().kernels[1]->symbol = "copy_by_scratch"; },
+     "given 0 bytes of scratch, its code uses 64"},
+    {"SmallerTensor", [](auto &m) { launch(m).args[1] = addFloats(m, 512); },
+     "argument 1 of kernel 'add' is tensor 'other' of 2048 bytes, its code takes one of 4096"},
+    {"LargerTensor", [](auto &m) { launch(m).args[2] = addFloats(m, 2048); }, "of 8192 bytes"},
+    {"WritesAnInput", [](auto &m) { launch(m).args[2] = m.x; },
+     "argument 2 of kernel 'add' is tensor 'x', an input or a constant; its code writes it"},
+    {"WritesAConstant", [](auto &m) { launch(m).args[2] = m.w; }, "tensor 'w', an input or a constant"},
+    {"OtherKernel", [](auto &m) { m.subnet().kernels[1]->symbol = "make_denormal"; },
+     "kernel 'make_denormal' has 0 contracts in its code, must have one"},
+    {"Arguments",
+     [](auto &m) {
+       m.subnet().kernels[1]->arg_count = 3;
+       launch(m, 1).args.push_back(m.y);
+     },
+     "given 3 arguments, its code takes 2"},
+    {"Dims",
+     [](auto &m) {
+       m.stage().dims.push_back(std::make_unique<DimSlotDefT>());
+       m.stage().dims[0]->name = "N", m.stage().dims[0]->max = 64;
+       launch(m).dims = {0};
+     },
+     "is launched with dims, its code takes none"},
+    {"TileSlot",
+     [](auto &m) {
+       m.stage().dims.push_back(std::make_unique<DimSlotDefT>());
+       m.stage().dims[0]->name = "N", m.stage().dims[0]->min = m.stage().dims[0]->max = 65;
+       launch(m).tile_count_slot = 0;
+     },
+     "is launched with dims"},
+};
+
+class Contract : public testing::TestWithParam<Case> {};
+
+TEST_P(Contract, IsHeld) {
+  bmodel::test::AddRelu model(contractCode(), 1024);
+  GetParam().alter(model);
+  const std::string path = bmodel::test::temporaryPath("contract.bmodel");
+  ASSERT_EQ(model.write(path), "");
+  bmrt_model_t *opened = nullptr;
+  bmrt_status_t status;
+  EXPECT_EQ(bmrt_model_open(path.c_str(), nullptr, &opened, &status), BMRT_CORRUPT);
+  EXPECT_NE(std::string(status.message).find(GetParam().message), std::string::npos) << status.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Contract, Contract, testing::ValuesIn(cases),
+                         [](const auto &info) { return info.param.name; });
+
+TEST(Contracts, AModelThatKeepsThemRuns) {
+  bmodel::test::AddRelu model(contractCode(), 1024);
+  Net net(openWritten(model, "keeps.bmodel"), {.threads = 2});
+  const std::vector<float> x = someInput(1024);
+  net.setInput("x", x.data(), 4096);
+  net.run();
+  const float *y = net.output<float>("y");
+  EXPECT_EQ(std::vector<float>(y, y + 1024), addRelu(x, bmodel::test::iota(1024)));
+}
+
+/// Changes a number in all contracts; returns the message of the loader.
+std::string withAlteredNote(size_t field, uint32_t value) {
+  std::vector<char> code = contractCode();
+  const std::string owner(BM_CONTRACT_OWNER, sizeof(BM_CONTRACT_OWNER));
+  auto note = code.begin();
+  while ((note = std::search(note, code.end(), owner.begin(), owner.end())) != code.end()) {
+    note += ptrdiff_t(owner.size());
+    memcpy(&*note + field, &value, sizeof value);
+  }
+  bmodel::test::AddRelu model(code, 1024);
+  const std::string path = bmodel::test::temporaryPath("note.bmodel");
+  EXPECT_EQ(model.write(path), "");
+  bmrt_model_t *opened = nullptr;
+  bmrt_status_t status;
+  EXPECT_NE(bmrt_model_open(path.c_str(), nullptr, &opened, &status), BMRT_OK);
+  return status.message;
+}
+
+TEST(Contracts, MalformedOnesAreRefused) {
+  EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, version), 2).find("contracts of version 2"),
+            std::string::npos);
+  EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, arg_count), 1u << 31).find("malformed"), std::string::npos);
+  EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, symbol_bytes), 0).find("malformed"), std::string::npos);
+  EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, cpu_features) + 4, 1u << 31).find("needs"), std::string::npos);
+  EXPECT_NE(withAlteredNote(offsetof(bm_kernel_contract, alignment), 128).find("aligned to 128"), std::string::npos);
+}
+
+} // namespace

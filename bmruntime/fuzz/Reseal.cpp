@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Reseal.cpp - Alters the tables of a .bmodel, seals it anew, runs it ===//
+//
+// bmrt_reseal MODEL... [--count N] [--seed S] [--only I] [--verbose]
+//
+// Each mutation alters up to three fields of the flatbuffer of a good model, any that the schema has, and recomputes
+// all hashes, as somebody could who wants to harm. The code stays as it is. The result must be refused, or run: no byte
+// outside of the buffers may be touched (they end at pages that nobody may), and a run that has not ended after a while
+// must answer a cancel within a second. Exit code 1 where one does not; what crashes says its number, which --only
+// repeats. Build it with the asan and ubsan presets, too.
+//
+//===----------------------------------------------------------------------===//
+#include "TableFields.h"
+#include "bmodel/bmodel_generated.h"
+#include "bmodel/file_header.h"
+#include "bmodel/hash.h"
+#include "bmrt/bmrt.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+using namespace bmodel;
+using bmrt::fuzz::Spot;
+using bmrt::fuzz::TableFields;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto kRunFor = std::chrono::milliseconds(100), kAnswerWithin = std::chrono::milliseconds(1000),
+               kGiveUpAfter = std::chrono::milliseconds(20000);
+constexpr uint64_t kMostCallerBytes = uint64_t(1) << 28;
+
+std::string readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+uint64_t alignUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+/// A good model with every field written out, defaults too, so that each can be altered in its place.
+struct Seed {
+  std::string path;
+  std::vector<uint8_t> table;
+  std::vector<std::string> segments;
+  std::vector<uint64_t> offsets;
+  uint64_t fileBytes = 0;
+};
+
+Seed readSeed(const std::string &path) {
+  const std::string file = readFile(path);
+  FileHeader header;
+  if (file.size() < sizeof header) {
+    fprintf(stderr, "error: '%s' is no model\n", path.c_str());
+    exit(2);
+  }
+  memcpy(&header, file.data(), sizeof header);
+  // The object API wants the table as aligned as it is in a file.
+  std::vector<uint64_t> aligned(header.tableBytes / 8 + 1);
+  memcpy(aligned.data(), file.data() + header.tableOffset, header.tableBytes);
+  std::unique_ptr<ModelDefT> model(GetModelDef(aligned.data())->UnPack());
+  Seed seed;
+  seed.path = path;
+  for (auto &segment : model->segments) {
+    seed.segments.push_back(file.substr(segment->offset, segment->bytes));
+  }
+  // Twice: where segments lie follows from the size of the table, which their offsets do not change.
+  for (int round = 0; round < 2; ++round) {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.ForceDefaults(true);
+    FinishModelDefBuffer(builder, ModelDef::Pack(builder, model.get()));
+    seed.table.assign(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
+    uint64_t end = sizeof(FileHeader) + seed.table.size();
+    seed.offsets.clear();
+    for (size_t i = 0; i < seed.segments.size(); ++i) {
+      model->segments[i]->offset = alignUp(end, kSegmentAlignment);
+      seed.offsets.push_back(model->segments[i]->offset);
+      end = model->segments[i]->offset + seed.segments[i].size();
+    }
+    seed.fileBytes = alignUp(end, kSegmentAlignment);
+  }
+  return seed;
+}
+
+/// Memory whose last byte (but for alignment) is followed by a page that nobody may touch, and its first preceded.
+class Guarded {
+public:
+  explicit Guarded(uint64_t bytes) {
+    const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE)), used = alignUp(std::max<uint64_t>(bytes, 1), 64);
+    mapped = alignUp(used, page) + 2 * page;
+    base = static_cast<char *>(
+        mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (base == MAP_FAILED) {
+      base = nullptr;
+      return;
+    }
+    mprotect(base, page, PROT_NONE);
+    mprotect(base + mapped - page, page, PROT_NONE);
+    start = base + mapped - page - used;
+  }
+  Guarded(Guarded &&other) noexcept
+      : base(std::exchange(other.base, nullptr)), start(other.start), mapped(other.mapped) {}
+  ~Guarded() {
+    if (base) {
+      munmap(base, mapped);
+    }
+  }
+  char *data() { return base ? start : nullptr; }
+
+private:
+  char *base = nullptr, *start = nullptr;
+  uint64_t mapped = 0;
+};
+
+using Random = std::mt19937_64;
+
+uint64_t loadNumber(const uint8_t *from, size_t bytes) {
+  uint64_t value = 0;
+  memcpy(&value, from, bytes);
+  return value;
+}
+
+/// A value that is likely to matter.
+uint64_t alterNumber(uint64_t old, size_t bytes, const std::vector<uint8_t> &table, Random &random) {
+  const uint64_t bits = bytes * 8;
+  switch (random() % 10) {
+  case 0:
+    return old + 1;
+  case 1:
+    return old - 1;
+  case 2:
+    return old ^ (uint64_t(1) << random() % bits);
+  case 3:
+    return 0;
+  case 4:
+    return ~uint64_t(0) >> random() % 2;
+  case 5:
+    return random() % 12;
+  case 6:
+    return old * 2;
+  case 7:
+    return old / 2;
+  case 8:
+    return random() >> random() % 64;
+  default: // what stands elsewhere in the table
+    return loadNumber(&table[random() % (table.size() - 8)], bytes);
+  }
+}
+
+void alterSpot(const std::vector<Spot> &all, std::vector<uint8_t> &table, Random &random) {
+  const Spot &spot = all[random() % all.size()];
+  uint64_t value = loadNumber(&table[spot.offset], spot.bytes);
+  if (spot.kind == Spot::Scalar) {
+    value = alterNumber(value, spot.bytes, table, random);
+  } else if (spot.kind == Spot::Length) {
+    value = random() % 4 ? random() % (value + 1) : value + 1;
+  } else { // to another thing of its kind; offsets are forward
+    const Spot &other = all[random() % all.size()];
+    const uint64_t target = other.offset + loadNumber(&table[other.offset], 4);
+    value = target > spot.offset ? target - spot.offset : value;
+  }
+  memcpy(&table[spot.offset], &value, spot.bytes);
+}
+
+/// Sealed bytes of a file, aligned, in guarded memory.
+Guarded seal(const Seed &seed, std::vector<uint8_t> &table, const TableFields &fields, bool segmentsAltered) {
+  Guarded file(seed.fileBytes);
+  char *bytes = file.data();
+  for (size_t i = 0; i < seed.segments.size(); ++i) {
+    memcpy(bytes + seed.offsets[i], seed.segments[i].data(), seed.segments[i].size());
+  }
+  if (segmentsAltered) {
+    // The hashes of what the altered table says, where it says anything that is there.
+    const auto found = fields.spots.find("bmodel.SegmentDef.chunk_xxh3[]");
+    flatbuffers::Verifier verifier(table.data(), table.size());
+    if (found != fields.spots.end() && VerifyModelDefBuffer(verifier)) {
+      const ModelDef *model = GetModelDef(table.data());
+      for (uint32_t i = 0; model->segments() && i < model->segments()->size(); ++i) {
+        const SegmentDef &segment = *model->segments()->Get(i);
+        for (uint32_t k = 0; segment.chunk_xxh3() && k < segment.chunk_xxh3()->size(); ++k) {
+          const uint64_t begin = segment.offset() + k * segment.chunk_bytes();
+          const uint64_t size = std::min(segment.chunk_bytes(), segment.bytes() - k * segment.chunk_bytes());
+          if (begin <= seed.fileBytes && size <= seed.fileBytes - begin) {
+            const uint64_t hash = hashBytes(bytes + begin, size);
+            memcpy(const_cast<uint8_t *>(segment.chunk_xxh3()->Data()) + 8 * k, &hash, 8);
+          }
+        }
+      }
+    }
+  }
+  FileHeader header = {};
+  memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.formatVersion = kFormatVersion, header.headerBytes = sizeof header;
+  header.fileBytes = seed.fileBytes, header.tableOffset = sizeof header, header.tableBytes = table.size();
+  header.hash = hashBytes(table.data(), table.size(), hashBytes(&header, sizeof header));
+  memcpy(bytes, &header, sizeof header);
+  memcpy(bytes + sizeof header, table.data(), table.size());
+  return file;
+}
+
+/// Cancels what runs too long, and ends the program where even that does not help.
+class Watch {
+public:
+  Watch() : thread([this] { watch(); }) {}
+  ~Watch() {
+    stopping = true;
+    thread.join();
+  }
+  void arm(bmrt_context_t *context) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    running = context;
+    began = Clock::now();
+  }
+  /// How long a run took to answer a cancel; zero: it was not asked.
+  Clock::duration disarm() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    running = nullptr;
+    const auto took = Clock::now() - began;
+    return took > kRunFor ? took - kRunFor : Clock::duration::zero();
+  }
+
+private:
+  void watch() {
+    while (!stopping) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex);
+        const auto took = Clock::now() - began;
+        if (running && took > kRunFor) {
+          bmrt_context_cancel(running);
+        }
+        if (running && took > kGiveUpAfter) {
+          fprintf(stderr, "error: a run does not answer a cancel\n");
+          abort();
+        }
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
+  std::mutex mutex;
+  bmrt_context_t *running = nullptr;
+  Clock::time_point began;
+  std::atomic<bool> stopping = false;
+  std::thread thread;
+};
+
+struct Counts {
+  uint64_t refused = 0, ran = 0, failed = 0, cancelled = 0;
+  Clock::duration longest{};
+};
+
+/// The smallest sizes that the model takes.
+void bindPorts(bmrt_context_t *context, Random &random, std::vector<Guarded> &buffers) {
+  bmrt_tensor_info_t info;
+  for (uint32_t i = 0; i < bmrt_context_input_count(context); ++i) {
+    bmrt_context_input_info(context, i, &info, nullptr);
+    int64_t shape[BMRT_MAX_RANK];
+    for (uint32_t d = 0; d < info.rank; ++d) {
+      shape[d] = info.shape[d] >= 0 ? info.shape[d] : std::min<int64_t>(info.max_shape[d], 1 + int64_t(random() % 64));
+    }
+    (void)bmrt_context_set_input_shape(context, i, shape, info.rank, nullptr);
+  }
+  for (uint32_t i = 0; i < bmrt_context_input_count(context); ++i) {
+    bmrt_context_input_info(context, i, &info, nullptr);
+    if (info.bytes < kMostCallerBytes) {
+      char *data = buffers.emplace_back(info.bytes).data();
+      for (uint64_t b = 0; data && b < info.bytes && b < 65536; b += 8) {
+        const uint64_t value = random() & 0x3f3f3f3f3f3f3f3f;
+        memcpy(data + b, &value, std::min<uint64_t>(8, info.bytes - b));
+      }
+      (void)bmrt_context_bind_input(context, i, data, info.bytes, nullptr);
+    }
+  }
+  for (uint32_t i = 0; i < bmrt_context_output_count(context); ++i) {
+    bmrt_context_output_info(context, i, &info, nullptr);
+    if (info.bytes < kMostCallerBytes) {
+      (void)bmrt_context_bind_output(context, i, buffers.emplace_back(info.bytes).data(), info.bytes, nullptr);
+    }
+  }
+}
+
+void runModel(bmrt_model_t *model, Random &random, Watch &watch, Counts &counts) {
+  std::vector<Guarded> buffers;
+  bmrt_stage_info_t stage;
+  bmrt_context_options_t options = {};
+  options.struct_size = sizeof options, options.stage = BMRT_FIRST_RUNNABLE_STAGE, options.threads = 1 + random() % 2;
+  if (bmrt_model_stage_info(model, 0, 0, &stage, nullptr) == BMRT_OK && stage.workspace_bytes < kMostCallerBytes) {
+    options.workspace = buffers.emplace_back(stage.workspace_bytes).data();
+    options.workspace_bytes = stage.workspace_bytes;
+  }
+  bmrt_context_t *context = nullptr;
+  if (bmrt_context_create(model, &options, &context, nullptr) != BMRT_OK) {
+    ++counts.refused;
+    return;
+  }
+  bindPorts(context, random, buffers);
+  watch.arm(context);
+  const bmrt_code_t code = bmrt_context_run(context, nullptr);
+  counts.longest = std::max(counts.longest, watch.disarm());
+  ++(code == BMRT_OK ? counts.ran : code == BMRT_CANCELLED ? counts.cancelled : counts.failed);
+  (void)bmrt_context_reset_state(context, nullptr);
+  bmrt_context_destroy(context);
+}
+
+uint64_t currentMutation = 0;
+const char *currentModel = "";
+
+void sayWhere() {
+  char text[400];
+  const int n = snprintf(text, sizeof text, "mutation %llu of '%.300s'\n",
+                         static_cast<unsigned long long>(currentMutation), currentModel);
+  (void)!write(2, text, size_t(n));
+}
+
+[[maybe_unused]] void onCrash(int number) {
+  sayWhere();
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+} // namespace
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RESEAL_ASAN
+extern "C" void __sanitizer_set_death_callback(void (*callback)());
+#endif
+#endif
+
+int main(int argc, char **argv) {
+  std::vector<std::string> paths;
+  uint64_t count = 1000, seedNumber = 1;
+  int64_t only = -1;
+  bool verbose = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    auto number = [&] { return i + 1 < argc ? strtoull(argv[++i], nullptr, 10) : 0; };
+    argument == "--count"     ? void(count = number())
+    : argument == "--seed"    ? void(seedNumber = number())
+    : argument == "--only"    ? void(only = int64_t(number()))
+    : argument == "--verbose" ? void(verbose = true)
+                              : paths.push_back(argument);
+  }
+  if (paths.empty()) {
+    fprintf(stderr, "usage: bmrt_reseal MODEL... [--count N] [--seed S] [--only I] [--verbose]\n");
+    return 2;
+  }
+#ifdef RESEAL_ASAN
+  __sanitizer_set_death_callback(sayWhere);
+#else
+  for (int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) {
+    signal(number, onCrash);
+  }
+#endif
+  const std::string schema = readFile(BMODEL_BINARY_SCHEMA);
+  Watch watch;
+  bool good = true;
+  for (const std::string &path : paths) {
+    const Seed seed = readSeed(path);
+    const TableFields fields(schema, seed.table);
+    std::vector<const std::pair<const std::string, std::vector<Spot>> *> byField;
+    for (const auto &entry : fields.spots) {
+      byField.push_back(&entry);
+    }
+    currentModel = path.c_str();
+    Counts counts;
+    for (uint64_t i = only < 0 ? 0 : uint64_t(only); i < (only < 0 ? count : uint64_t(only) + 1); ++i) {
+      currentMutation = i;
+      Random random(seedNumber * 1000003 + i);
+      std::vector<uint8_t> table = seed.table;
+      bool segmentsAltered = false;
+      // The first is the model as it was, which must run.
+      for (uint64_t k = i == 0 ? 0 : 1 + random() % 3; k > 0; --k) {
+        const auto &[name, spots] = *byField[random() % byField.size()];
+        alterSpot(spots, table, random);
+        segmentsAltered |= name.find("SegmentDef") != std::string::npos;
+        if (verbose) {
+          printf("%llu: %s\n", static_cast<unsigned long long>(i), name.c_str());
+        }
+      }
+      Guarded file = seal(seed, table, fields, segmentsAltered);
+      const bmrt_open_options_t options = {sizeof options, /*trust_constants=*/random() % 8 != 0};
+      bmrt_model_t *model = nullptr;
+      bmrt_status_t status;
+      if (bmrt_model_open_memory(file.data(), seed.fileBytes, &options, &model, &status) != BMRT_OK) {
+        ++counts.refused;
+        if (i == 0) {
+          fprintf(stderr, "error: '%s' is refused even unaltered: %s\n", path.c_str(), status.message);
+          return 1;
+        }
+        continue;
+      }
+      runModel(model, random, watch, counts);
+      bmrt_model_release(model);
+    }
+    const double longest = std::chrono::duration<double>(counts.longest).count();
+    printf("%s: %zu fields; %llu refused, %llu ran, %llu ended in an error, %llu were cancelled, the slowest within "
+           "%.3f s\n",
+           path.c_str(), byField.size(), static_cast<unsigned long long>(counts.refused),
+           static_cast<unsigned long long>(counts.ran), static_cast<unsigned long long>(counts.failed),
+           static_cast<unsigned long long>(counts.cancelled), longest);
+    good = good && counts.longest < kAnswerWithin && (only >= 0 || counts.ran > 0);
+  }
+  return good ? 0 : 1;
+}

@@ -1,0 +1,8 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run_reseal.sh MAKE_MODELS RESEAL COUNT: alters the models whose code says what it relies on, COUNT times each.
+set -eu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$1" "$work"
+"$2" --count "$3" "$work/contract.bmodel" "$work/control.bmodel" "$work/npu_add.bmodel" "$work/npu_mixed.bmodel"

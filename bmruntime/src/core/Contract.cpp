@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Contract.cpp - Whether launches are what their code relies on ------===//
+#include "Contract.h"
+
+#include "Memory.h"
+#include "Model.h"
+#include "bmodel/cpu_features.h"
+
+#include <cinttypes>
+
+using namespace bmrt::core;
+using namespace bmodel;
+
+namespace {
+
+/// Tensors of which no step may write a byte: the file's own, and the caller's inputs.
+bool isReadOnly(const StageDef &stage, const TensorDef &tensor) {
+  const TensorDef &root = tensor.view_of() < 0 ? tensor : *stage.tensors()->Get(uint32_t(tensor.view_of()));
+  return root.role() == TensorRole::Constant || root.role() == TensorRole::Input;
+}
+
+bmrt_code_t checkKernel(const char *symbol, const KernelContract &contract, bmrt_status_t *status) {
+  if (const uint64_t missing = contract.head.cpu_features & ~cpuFeatures()) {
+    char names[160];
+    return BMRT_FAIL(
+        status, UNSUPPORTED,
+        "kernel '%.80s' needs %s, which this CPU or operating system lacks; compile the model for an older "
+        "chip (--chip x86-avx2 or x86-v2)",
+        symbol, cpuFeatureNames(missing, names, sizeof(names)));
+  }
+  if (contract.head.alignment > BM_ALIGNMENT) {
+    return BMRT_FAIL(status, UNSUPPORTED, "kernel '%.80s' needs memory aligned to %" PRIu32 " bytes, there are %d",
+                     symbol, contract.head.alignment, BM_ALIGNMENT);
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t checkLaunch(const StageDef &stage, const LaunchDef &launch, const char *symbol,
+                        const KernelContract &contract, bmrt_status_t *status) {
+  const bm_kernel_contract &head = contract.head;
+  if (launch.tile_count_slot() >= 0 || count(launch.dims()) > 0) {
+    return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is launched with dims, its code takes none", symbol);
+  }
+  if (uint64_t(launch.tile_count()) != head.tiles) {
+    return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is launched in %" PRId64 " tiles, its code has %" PRIu64, symbol,
+                     launch.tile_count(), head.tiles);
+  }
+  if (launch.scratch_bytes() != head.scratch_bytes) {
+    return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is given %" PRIu64 " bytes of scratch, its code uses %" PRIu64,
+                     symbol, launch.scratch_bytes(), head.scratch_bytes);
+  }
+  if (count(launch.args()) != head.arg_count) {
+    return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' is given %" PRIu32 " arguments, its code takes %" PRIu32, symbol,
+                     count(launch.args()), head.arg_count);
+  }
+  for (uint32_t i = 0; i < head.arg_count; ++i) {
+    const bm_kernel_arg arg = contract.arg(i);
+    const TensorDef &tensor = *stage.tensors()->Get(launch.args()->Get(i));
+    if (tensor.bytes() != arg.bytes) {
+      return BMRT_FAIL(status, CORRUPT,
+                       "argument %" PRIu32 " of kernel '%.80s' is tensor '%.60s' of %" PRIu64
+                       " bytes, its code takes one of %" PRIu64,
+                       i, symbol, tensor.name()->c_str(), tensor.bytes(), arg.bytes);
+    }
+    if ((arg.access & BM_ARG_WRITE) && isReadOnly(stage, tensor)) {
+      return BMRT_FAIL(status, CORRUPT,
+                       "argument %" PRIu32 " of kernel '%.80s' is tensor '%.60s', an input or a constant; its code "
+                       "writes it",
+                       i, symbol, tensor.name()->c_str());
+    }
+  }
+  return BMRT_OK;
+}
+
+} // namespace
+
+bmrt_code_t bmrt::core::checkContracts(const StageDef &stage, const SubnetDef &subnet, const CodeImage &code,
+                                       bmrt_status_t *status) {
+  Array<KernelContract> contracts;
+  if (!contracts.allocate(count(subnet.kernels()))) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " kernels", count(subnet.kernels()));
+  }
+  for (uint32_t i = 0; i < contracts.size(); ++i) {
+    const char *symbol = subnet.kernels()->Get(i)->symbol()->c_str();
+    BMRT_RETURN_IF_ERROR(code.findContract(symbol, contracts[i], status));
+    if (contracts[i].isKnown) {
+      BMRT_RETURN_IF_ERROR(checkKernel(symbol, contracts[i], status));
+    }
+  }
+  for (uint32_t i = 0; i < count(subnet.plan()); ++i) {
+    const LaunchDef *launch = subnet.plan()->Get(i)->op_as_LaunchDef();
+    if (!launch || !contracts[launch->kernel()].isKnown) {
+      continue;
+    }
+    const char *symbol = subnet.kernels()->Get(launch->kernel())->symbol()->c_str();
+    bmrt_status_t cause;
+    const bmrt_code_t result = checkLaunch(stage, *launch, symbol, contracts[launch->kernel()], &cause);
+    if (result != BMRT_OK) {
+      return fail(status, result, cause.file, cause.line, "subnet '%.60s' step %" PRIu32 ": %.380s",
+                  subnet.name()->c_str(), i, cause.message);
+    }
+  }
+  return BMRT_OK;
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Interrupt.h - How a run is stopped ---------------------------------===//
+#ifndef BMRT_CORE_INTERRUPT_H
+#define BMRT_CORE_INTERRUPT_H
+
+#include "Status.h"
+
+#include <atomic>
+#include <ctime>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace bmrt::core {
+
+/// Whether a run goes on: asked between steps, between the tiles of a launch and between the commands of a chip.
+class Interrupt {
+public:
+  /// From any thread and from signal handlers.
+  void request() { requested.store(true, std::memory_order_relaxed); }
+  /// A run begins: what was requested before was not for it.
+  void begin() {
+    requested.store(false, std::memory_order_relaxed);
+    lastPoll = poll ? ticks() : 0;
+  }
+  bool isRequested() const { return requested.load(std::memory_order_relaxed); }
+
+  /// Of the thread that runs. Calls the poll function if it is time to; true: stop.
+  bool check() {
+    if (poll && ticks() - lastPoll > kPollTicks) {
+      lastPoll = ticks();
+      if (poll(pollUser)) {
+        request();
+      }
+    }
+    return isRequested();
+  }
+
+  void setPoll(bmrt_poll_t newPoll, void *user) {
+    poll = newPoll;
+    pollUser = user;
+  }
+
+private:
+  /// Some 30 to 60 ms: the counter runs at the base clock of the CPU, or counts half nanoseconds.
+  static constexpr uint64_t kPollTicks = uint64_t(1) << 27;
+
+  static uint64_t ticks() {
+#if defined(__x86_64__)
+    return __rdtsc();
+#else
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec)) * 2;
+#endif
+  }
+
+  std::atomic<bool> requested = false;
+  static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers write it");
+  bmrt_poll_t poll = nullptr;
+  void *pollUser = nullptr;
+  uint64_t lastPoll = 0;
+};
+
+} // namespace bmrt::core
+
+#endif // BMRT_CORE_INTERRUPT_H
