@@ -6,6 +6,7 @@ A refusal that is not in the table fails, and so does one in the table that pass
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -52,6 +53,16 @@ def test_backend(name: str, engine: str, outcomes: dict[str, dict[str, conforman
 def test_tables_name_real_tests() -> None:
     for table in (conformance.REFUSED, conformance.DEVIATIONS):
         assert not set(conformance.read_table(table)) - set(TESTS), f"{table.name} names tests that do not exist"
+
+
+@needs_data
+def test_the_readme_tells_how_many() -> None:
+    """By the tables, to which test_backend holds every test."""
+    text = (Path(__file__).with_name("README.md")).read_text(encoding="utf-8")
+    total, least = (int(re.search(pattern, text)[1].replace(",", "")) for pattern in (r"\(([\d,]+) models", r"At least ([\d,]+) of them pass on x86"))
+    tables = [conformance.read_table(table) for table in (conformance.REFUSED, conformance.DEVIATIONS)]
+    passing = [name for name in TESTS if not any(conformance.expected(table, name, ENGINES[1]) for table in tables)]
+    assert len(TESTS) == total and least <= len(passing) < least + 150, f"{len(passing)} of {len(TESTS)} pass: say so in README.md"
 
 
 def test_compare_notices_a_wrong_answer() -> None:
