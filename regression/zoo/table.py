@@ -17,7 +17,8 @@ ABOUT = """Networks rebuilt from their description with random weights, exported
 `model_deploy` (F32 on x86), `run_calibration`, and `model_deploy` in INT8 on x86 and on npu-base. Written by `./dev zoo --write`.
 
 - **F32 cos**: the least agreement (cosine; of integers the share that is equal) of an output of the F32 model with onnxruntime, over {tried} inputs.
-- **INT8 cos**: the same of INT8 with F32. The weights are random and {calibrated} random inputs calibrate, so it tells of the network, not of the quantiser.
+- **INT8 cos**: the same of INT8 with F32. The weights are random and {calibrated} random inputs calibrate, so it tells of the network, not of the quantiser; "told": `model_deploy` says
+  itself that this model is too coarse to use (exit code 3).
 - **x86 = npu-base**: every output of the INT8 models on {tried} inputs has the same bits on both.
 - **host subnets**: parts of the INT8 model on npu-base that the host runs.
 - **s, MB**: time of all commands on the machine that wrote this, and the largest of their processes.
@@ -40,7 +41,7 @@ def row_of(result: Result) -> Row:
     def number(value: float | int | None, form: str) -> str:
         return NOT_ASKED if value is None else format(value, form)
     reason = f": {short(result.reason)}" if result.reason else ""
-    return Row((result.network, result.family, result.exporter, number(result.cosine_f32, ".5f"), number(result.cosine_int8, ".4f"), EQUAL[result.equal],
+    return Row((result.network, result.family, result.exporter, number(result.cosine_f32, ".5f"), number(result.cosine_int8, ".4f") + (" told" if result.told_int8 else ""), EQUAL[result.equal],
                 number(result.host_subnets, "d"), number(result.seconds, ".1f"), number(result.peak_mb, ".0f"), result.verdict + reason))
 
 
