@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -171,6 +172,7 @@ class _Child:
             kind = event.get("event")
         except (ValueError, AttributeError):
             return  # kept in the log; the protocol is one JSON object a line
+        event.update({key: with_tools_flags(str(event[key])) for key in ("message", "hint") if key in event})
         if kind == "warning":
             self._report.warn(str(event.get("message", "")))
         elif kind == "error":
@@ -186,6 +188,12 @@ class _Child:
             return TesseraError(str(first.get("message", "")), ExitCode(code), hint=str(first.get("hint", "")),
                                 details=details)
         return TesseraError(self.stderr[0], ExitCode(code), details=self.stderr[1:20])
+
+
+def with_tools_flags(text: str) -> str:
+    """A message of tessera-compile with its flags as the commands spell them, which their users can type: --chip-set is --chip_set there."""
+    text = re.sub(r"(?<![\w-])--[a-z]+(-[a-z]+)+", lambda flag: "--" + flag[0][2:].replace("-", "_"), text)
+    return re.sub(r"(?<![\w-])--outputs\b", "--output_names", text)
 
 
 def save_reproducer(command: Sequence[str], code: int, log: Sequence[str], stderr: Sequence[str],

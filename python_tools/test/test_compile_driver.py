@@ -42,6 +42,14 @@ def test_result_and_warnings(compiler, tmp_path: Path) -> None:
     assert result["ops"] == 3 and report.warnings == ["odd"]
 
 
+def test_flags_are_told_as_users_type_them(compiler, tmp_path: Path) -> None:
+    compiler("""echo '{"event":"error","message":"--chip-set lanes=0: one-by-one","hint":"give --input-shapes, or cut with --outputs; not a--b-c"}'; exit 2""")
+    with pytest.raises(TesseraError) as caught:
+        run(tmp_path)
+    assert caught.value.message == "--chip_set lanes=0: one-by-one"
+    assert caught.value.hint == "give --input_shapes, or cut with --output_names; not a--b-c"
+
+
 @pytest.mark.parametrize("code", [1, 2, 4])
 def test_known_code_carries_the_message(compiler, tmp_path: Path, code: int) -> None:
     compiler(f"""echo '{{"event":"error","code":{code},"message":"bad conv","hint":"mend it"}}'; exit {code}""")
