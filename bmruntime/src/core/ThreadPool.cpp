@@ -149,7 +149,7 @@ void ThreadPool::runTiles(void *threadScratch, bool isCaller) {
     }
     const int64_t left = launch.tiles - begin;
     launch.kernel(launch.args, begin, begin + (left < launch.grain ? left : launch.grain), threadScratch);
-    if (isCaller ? launch.interrupt->check() : launch.interrupt->isRequested()) {
+    if (launch.isInterrupted(isCaller)) {
       return;
     }
   }

@@ -20,7 +20,11 @@ struct Launch {
   void *const *args = nullptr;
   int64_t tiles = 0;
   int64_t grain = 1; ///< tiles claimed at once
-  Interrupt *interrupt = nullptr;
+  Interrupt *interrupt = nullptr; ///< null: nothing ends it before its time
+
+  bool isInterrupted(bool isCaller) const {
+    return interrupt && (isCaller ? interrupt->check() : interrupt->isRequested());
+  }
 };
 
 /// A caller and its workers. The caller takes part; idle workers spin for some 250 us, so that the
@@ -65,7 +69,7 @@ private:
     for (int64_t begin = 0; begin < launch.tiles; begin += launch.grain) {
       const int64_t left = launch.tiles - begin;
       launch.kernel(launch.args, begin, begin + (left < launch.grain ? left : launch.grain), scratch[0].data());
-      if (launch.interrupt->check()) {
+      if (launch.isInterrupted(/*isCaller=*/true)) {
         return;
       }
     }
