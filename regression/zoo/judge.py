@@ -183,7 +183,7 @@ def verdict_of(result: Result, steps: Mapping[str, Step], quantised: bool) -> tu
     """(one of VERDICTS, why), the worst first."""
     bad = {name: step for name, step in steps.items() if step.exit}
     for name, step in bad.items():
-        if step.exit == 70 or step.exit < 0 or step.exit > 130 or (name == "outcome" and step.exit not in (0, 124)):
+        if step.exit == 70 or "Traceback (most recent call last)" in step.message or step.exit < 0 or step.exit > 130 or (name == "outcome" and step.exit not in (0, 124)):
             return "exit 70", f"{name}: {step.message or f'exit code {step.exit}'}"
     least = LEAST["quantised" if quantised else "f32"]
     if not {"transform", "f32"} & set(bad) and result.cosine_f32 is not None and result.cosine_f32 < least:

@@ -13,6 +13,7 @@ HEADER = ("network", "family", "exporter", "F32 cos", "INT8 cos", "x86 = npu-bas
 NOT_ASKED = "-"
 EQUAL = {"equal": "equal", "said": "said not to be", "differs": "DIFFERS", "": NOT_ASKED}
 TITLE = "# The zoo"
+OLDER = "Rows of an earlier build than the others: {}."
 ABOUT = """Networks rebuilt from their description with random weights, exported from PyTorch and taken through `model_transform`,
 `model_deploy` (F32 on x86), `run_calibration`, and `model_deploy` in INT8 on x86 and on npu-base. Written by `./dev zoo --write`.
 
@@ -61,9 +62,10 @@ def totals(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def render(rows: Sequence[Row], not_exported: Sequence[str], tried: int, calibrated: int) -> str:
-    """The page. not_exported: 'NAME (EXPORTER): why', which says nothing of Tessera."""
-    lines = [TITLE, "", ABOUT.format(tried=tried, calibrated=calibrated), "", *totals(rows), "", _line(HEADER), "|---" * len(HEADER) + "|"]
+def render(rows: Sequence[Row], not_exported: Sequence[str], older: int, tried: int, calibrated: int) -> str:
+    """The page. not_exported: 'NAME (EXPORTER): why', which says nothing of Tessera. older: rows that are of an earlier build than the others."""
+    builds = OLDER.format(older) if older else "All are of one build."
+    lines = [TITLE, "", ABOUT.format(tried=tried, calibrated=calibrated), "", *totals(rows), builds, "", _line(HEADER), "|---" * len(HEADER) + "|"]
     lines += [_line(row.cells) for row in rows]
     if not_exported:
         lines += ["", f"Not exported by PyTorch, {len(not_exported)}:", "", *(f"- {text}" for text in not_exported)]
@@ -74,8 +76,9 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def parse(text: str) -> tuple[list[Row], list[str]]:
-    """The rows of a page, and what was not exported."""
+def parse(text: str) -> tuple[list[Row], list[str], int]:
+    """The rows of a page, what was not exported, and how many rows are older."""
     rows = [Row(tuple(cell.strip() for cell in line[1:-1].split("|"))) for line in text.splitlines()
             if line.startswith("| ") and not line.startswith(_line(HEADER))]
-    return rows, [line[2:] for line in text.splitlines() if re.match(r"- [\w.-]+ \(\w+\): ", line)]
+    older = re.search(OLDER.format(r"(\d+)"), text)
+    return rows, [line[2:] for line in text.splitlines() if re.match(r"- [\w.-]+ \(\w+\): ", line)], int(older[1]) if older else 0

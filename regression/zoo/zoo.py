@@ -125,16 +125,18 @@ def judged(network: Network, exporter: str, tools_print: str, args: argparse.Nam
 
 def write_page() -> str:
     """The page of all results there are; returns its totals."""
-    rows, missing = [], []
+    rows, missing, older, tools_print = [], [], 0, fingerprint()
     for network in all_networks():
         for exporter in network.exporters:
             error = folder_of(network, exporter) / "error.txt"
             if result_file(network, exporter).exists():
-                rows.append(table.row_of(Result(**json.loads(result_file(network, exporter).read_text()))))
+                result = Result(**json.loads(result_file(network, exporter).read_text()))
+                rows.append(table.row_of(result))
+                older += tools_print not in result.key
             elif error.exists():
                 last = [line for line in error.read_text().splitlines() if line and not line.startswith(" ")]
                 missing.append(f"{network.name} ({exporter}): {table.short(last[-1] if last else 'no message')}")
-    PAGE.write_text(table.render(rows, missing, TRIED, CALIBRATED))
+    PAGE.write_text(table.render(rows, missing, older, TRIED, CALIBRATED))
     return "\n".join(table.totals(rows))
 
 
