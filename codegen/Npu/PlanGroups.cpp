@@ -145,7 +145,8 @@ void GroupPlan::findParts(SliceGroup &group, uint32_t slices) const {
       } else if (slice + 1 == slices && (family.stored || family.last > group.last)) {
         holds.end = rows;
       }
-      holds.end = std::max(holds.end, done[k]);
+      // Windows that step over rows leave none out: what was computed follows on what was.
+      holds = {std::min(holds.begin, done[k]), std::max(holds.end, done[k])};
       SlicePart &part = group.parts[slice][k];
       part.holds = holds, part.computes = {done[k], holds.end}, done[k] = holds.end;
       if (part.computes.isEmpty()) {

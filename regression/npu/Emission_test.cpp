@@ -872,6 +872,28 @@ TEST_F(Emission, ValuesStaySliceBySlice) {
   }
 }
 
+/// Windows that step over rows: what each slice needs begins behind what the one before it needed.
+TEST_F(Emission, ValuesStaySliceBySliceWhereRowsAreSkipped) {
+  chips = {bmodel::npu::chipNamed("npu-edge")};
+  chips[0].laneBytes = 8192;
+  for (int64_t images : {1, 3}) {
+    Dims x = {images, 24, 97, 60};
+    std::string y = typeText({images, 24, 25, 15}, "i8");
+    EXPECT_EQ(
+        check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                      "{{device.exact} {{\n",
+                      typeText(x, "i8"), y)
+                  .str() +
+              convText("s0", "x", x, 24, 1) +
+              formatv("  %y = device.pool max %s0 {{kernel = array<i64: 1, 2>, strides = array<i64: 4, 4>, pads = "
+                      "array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : ({0}) -> {1}\n  return %y : {1}\n}\n",
+                      typeText(x, "i8"), y)
+                  .str()),
+        "");
+    EXPECT_GT(groups, 0u);
+  }
+}
+
 TEST_F(Emission, PartsOfAConcatenationStaySliceBySlice) {
   chips = {bmodel::npu::chipNamed("npu-edge")};
   chips[0].laneBytes = 40960;

@@ -43,15 +43,23 @@ struct Outcome {
   size_t stays = 0;                 ///< values that stay in local memory
 };
 
-/// Chips of 4 to 64 lanes. That with 12 lanes makes integers of integers.
+/// Chips of 4 to 64 lanes, some with so little local memory that values stay slice by slice only. That with 12 lanes
+/// makes integers of integers.
 const std::vector<Chip> &chips() {
   using namespace bmodel::npu;
+  auto small = [](const char *name, uint64_t bytes) {
+    Chip made = chipNamed(name);
+    made.name += "-" + std::to_string(bytes), made.laneBytes = bytes;
+    return made;
+  };
   static const std::vector<Chip> all = {
       chipNamed("npu-edge"),
       chipNamed("npu-base"),
       chipNamed("npu-pro"),
       changedEdge({"name=narrow", "lanes=4", "local_memory.bytes_per_lane=32768"}),
       oddChip(),
+      small("npu-base", 4096),
+      small("npu-edge", 8192),
   };
   return all;
 }
@@ -226,9 +234,19 @@ private:
            isa<FloatType>(cast<RankedTensorType>(op->getOperand(0).getType()).getElementType());
   }
 
+  /// Sums of floats in another order move what is quantised behind them by a step, now and then. Some reference ops on
+  /// narrow floats compute in more digits than f32 has.
   double tolerance() const {
-    // Some reference ops on narrow floats compute in more digits than f32 has.
-    return precision == Precision::BF16 ? 0.1 : precision == Precision::F16 ? 0.03 : isExact ? 0 : 3e-3;
+    switch (precision) {
+    case Precision::BF16:
+      return 0.1;
+    case Precision::F16:
+      return 0.03;
+    case Precision::F32:
+      return isExact ? 0 : 1e-3;
+    default:
+      return isExact ? 0 : 0.1;
+    }
   }
 
   std::optional<RandomNetwork> network;
@@ -269,7 +287,7 @@ TEST(RandomNetworks, GiveTheNumbersOfTheReference) {
   }
   std::printf("%u networks: %zu ops computed, %zu left out, %zu networks too large\n", end - first, computed, refused,
               large);
-  EXPECT_GT(computed, 10 * refused);
+  EXPECT_GT(computed, 5 * refused);
   EXPECT_LT(10 * large, end - first);
 }
 

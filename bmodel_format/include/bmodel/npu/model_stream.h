@@ -38,8 +38,8 @@ std::string findStreams(const ModelView &view, const StageDef &stage, std::vecto
 /// What the stage leaves to the host.
 HostShare findHostShare(const StageDef &stage);
 
-/// How long a run of the stage takes by the model of time that compiler and simulator share: the streams, what the host does, and the
-/// hand-overs. A message where a stream or its chip is no good.
+/// How long a run of the stage takes by the model of time that compiler and simulator share: the streams, what the host
+/// does, and the hand-overs. A message where a stream or its chip is no good.
 std::string estimateMicroseconds(const ModelView &view, const StageDef &stage, double &microseconds);
 
 } // namespace bmodel::npu
