@@ -120,20 +120,21 @@ public:
     return net.stage();
   }
 
-  /// Runs |stage| with |inputs| (contiguous, in order); returns ([(output, shape)], dump). |allocate|(dtype,
+  /// Runs |stage| with |inputs| (contiguous, in order); returns [(output, shape)]. |allocate|(dtype,
   /// shape) makes an array. An output of symbolic shape is allocated with its largest size: the result
-  /// of |shape| lies at its front. With |dump| the dict holds every tensor of the ONNX graph that a
-  /// step wrote; quantised ones as (array, info).
-  py::tuple run(uint32_t stage, const std::vector<py::buffer> &inputs, const py::object &allocate, bool dump) {
+  /// of |shape| lies at its front. |dump|, unless it is None, is given every tensor of the ONNX graph that a
+  /// step wrote, as soon as it is there: dump[name] = array, of quantised ones (array, info).
+  py::list run(uint32_t stage, const std::vector<py::buffer> &inputs, const py::object &allocate,
+               const py::object &dump) {
     const std::unique_lock<std::timed_mutex> lock = take();
     bmrt::check(bmrt_context_set_stage, net.get(), stage);
     allocator = allocate;
-    dumped = py::dict();
+    dumped = dump;
     const std::vector<Buffer> bound(inputs.begin(), inputs.end());
     bindInputs(bound);
     std::vector<Buffer> targets;
     const py::list arrays = bindOutputs(targets);
-    bmrt_context_set_step_hook(net.get(), dump ? dumpStep : nullptr, this);
+    bmrt_context_set_step_hook(net.get(), dump.is_none() ? nullptr : dumpStep, this);
     runUnbinding();
     py::list results;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
@@ -141,7 +142,8 @@ public:
       bmrt::check(bmrt_context_output_info, net.get(), i, &info);
       results.append(py::make_tuple(arrays[i], shapeOf(info, info.shape)));
     }
-    return py::make_tuple(results, std::move(dumped));
+    dumped = py::none();
+    return results;
   }
 
   /// Runs on the context's own buffers, so that every tensor can be looked at afterwards.
@@ -363,7 +365,7 @@ private:
                                    ? py::object(py::make_tuple(array, describe(view.info)))
                                    : py::object(array);
       for (uint32_t n = 0; n < view.info.onnx_name_count; ++n) {
-        dumped[bmrt_tensor_onnx_name(&view.info, n)] = entry;
+        dumped[py::str(bmrt_tensor_onnx_name(&view.info, n))] = entry;
       }
     }
   }
@@ -401,7 +403,7 @@ private:
   bmrt::Net net;
   std::timed_mutex mutex;
   py::object allocator;
-  py::dict dumped;
+  py::object dumped;
   std::exception_ptr pythonFailure;
   bmrt_status_t dumpFailure = {};
 };

@@ -13,6 +13,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "quant/Transforms/Isolate.h"
 #include "top_dialect/IR/ModuleIO.h"
+#include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/IR/WeightStore.h"
@@ -79,13 +80,38 @@ static llvm::Expected<TensorMap> readTensors(func::FuncOp network, const Options
   return inputs;
 }
 
-/// The network's outputs behind, with `all`, every named tensor in the order of evaluation.
-static llvm::Expected<std::vector<NamedTensor>> evaluate(func::FuncOp network, const TensorMap &inputs, bool all) {
-  std::vector<NamedTensor> results;
+/// Room in the file's header for every tensor that `network` may give.
+static uint64_t headerBytes(func::FuncOp network, bool all) {
+  uint64_t bytes = 0;
+  auto add = [&](StringRef name, Type type) {
+    bytes += name.empty() ? 0 : TensorFileWriter::headerBytes(name, cast<RankedTensorType>(type).getRank());
+  };
+  for (unsigned i = 0; i < network.getNumResults(); ++i) {
+    auto name = network.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr);
+    add(name ? name.getValue() : "result" + std::to_string(i), network.getResultTypes()[i]);
+  }
+  network.walk([&](Operation *op) {
+    for (OpResult result : op->getResults()) {
+      if (all && isa<RankedTensorType>(result.getType())) {
+        add(getTensorName(result), result.getType());
+      }
+    }
+  });
+  return bytes;
+}
+
+/// Writes the network's outputs behind, with `all`, every named tensor in the order of evaluation; each as it is
+/// computed, so that no tensor is held longer than the network needs it. Gives how many.
+static llvm::Expected<int64_t> evaluate(func::FuncOp network, const TensorMap &inputs, const Options &options) {
+  TensorFileWriter file;
+  if (llvm::Error error = file.create(options.output, headerBytes(network, options.all))) {
+    return error;
+  }
   std::set<std::string, std::less<>> seen;
-  auto keep = [&](llvm::StringRef name, HostTensor tensor) {
+  llvm::Error failure = llvm::Error::success();
+  auto keep = [&](llvm::StringRef name, const HostTensor &tensor) {
     if (!name.empty() && seen.insert(name.str()).second) {
-      results.emplace_back(name.str(), std::move(tensor));
+      failure = llvm::joinErrors(std::move(failure), file.append(name, tensor));
     }
   };
   std::string messages;
@@ -93,15 +119,22 @@ static llvm::Expected<std::vector<NamedTensor>> evaluate(func::FuncOp network, c
     llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic.getLocation() << ": "
                                        << diagnostic;
   });
-  Evaluator evaluator(all ? TensorCallback(keep) : nullptr);
+  Evaluator evaluator(options.all ? TensorCallback(keep) : nullptr);
   auto outputs = evaluator.run(network, inputs);
   if (failed(outputs)) {
+    llvm::consumeError(std::move(failure));
     return llvm::createStringError("the reference evaluation failed: %s", messages.c_str());
   }
   for (auto &[name, tensor] : *outputs) {
-    keep(name, std::move(tensor));
+    keep(name, tensor);
   }
-  return results;
+  if (failure) {
+    return std::move(failure);
+  }
+  if (llvm::Error error = file.finish()) {
+    return error;
+  }
+  return int64_t(seen.size());
 }
 
 /// Top ops become the device ops that every chip starts from.
@@ -160,19 +193,15 @@ static llvm::Error run(const Options &options) {
   if (!inputs) {
     return inputs.takeError();
   }
-  std::vector<NamedTensor> results;
+  llvm::Expected<int64_t> count = 0;
   {
     Step step("reference", 1);
-    auto evaluated = evaluate(network, *inputs, options.all);
-    if (!evaluated) {
-      return evaluated.takeError();
-    }
-    results = std::move(*evaluated);
+    count = evaluate(network, *inputs, options);
   }
-  if (llvm::Error error = writeTensorFile(options.output, results)) {
-    return error;
+  if (!count) {
+    return count.takeError();
   }
-  reportResult(llvm::json::Object{{"output", options.output}, {"tensors", int64_t(results.size())}});
+  reportResult(llvm::json::Object{{"output", options.output}, {"tensors", *count}});
   return llvm::Error::success();
 }
 

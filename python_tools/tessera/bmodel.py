@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -79,11 +79,12 @@ class Net:
         except self._error as error:
             raise TesseraError(f"failed to run the model: {error}") from error
 
-    def run_every_tensor(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Outputs and every intermediate tensor that equals an ONNX tensor, by its name."""
+    def run_every_tensor(self, arrays: Mapping[str, np.ndarray], keep: Callable[[str, np.ndarray], None] | None = None) -> dict[str, np.ndarray]:
+        """Outputs and every intermediate tensor that equals an ONNX tensor, by its name. With `keep` the intermediate ones are given to it
+        instead, one by one."""
         checked = self._integers(check_inputs(arrays, self.inputs, "the input"))
         try:
-            outputs, tensors = self._net.run_with_dump(checked)
+            outputs, tensors = self._net.run_with_dump(checked, keep)
         except self._error as error:
             raise TesseraError(f"failed to run the model: {error}") from error
         return {**tensors, **self._reals(outputs)}

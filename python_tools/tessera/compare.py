@@ -13,7 +13,7 @@ import csv
 import io
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Iterable, Mapping, Sequence
+from typing import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -235,23 +235,40 @@ def _missed(row: Row, tolerance: Tolerance) -> tuple[str, ...]:
     return missed
 
 
+class Comparing:
+    """A comparison of tensors as they come, one by one, so that none must be kept."""
+
+    def __init__(self, tolerance: Tolerance, excepts: Iterable[str] = ()) -> None:
+        self._tolerance = tolerance
+        self._excepted = [name for name in excepts if name]
+        self._rows: dict[str, Row] = {}
+
+    def add(self, name: str, got: np.ndarray, ref: np.ndarray) -> None:
+        """Compares a tensor; the last one of a name counts."""
+        if name not in self._excepted:
+            self._rows[name] = compare_tensor(name, got, ref, self._tolerance)
+
+    def result(self, got: Collection[str], ref: Collection[str]) -> Comparison:
+        """What was added, worst first; got, ref: the names of all tensors that each side has. An `excepts` name that neither has is an
+        error: a misspelt exception would hide nothing."""
+        unknown = [name for name in self._excepted if name not in got and name not in ref]
+        if unknown:
+            raise TesseraError(f"--excepts names no tensor of the comparison: {_shorten(unknown)}")
+        rows = sorted(self._rows.values(), key=lambda row: (row.passed, -math.inf if math.isnan(row.cosine) else row.cosine,
+                                                            -row.rel_l2 if not math.isnan(row.rel_l2) else -math.inf))
+        return Comparison(rows, self._tolerance,
+                          missing=[n for n in ref if n not in got and n not in self._excepted],
+                          extra=[n for n in got if n not in ref and n not in self._excepted], excepted=self._excepted)
+
+
 def compare(got: Mapping[str, np.ndarray], ref: Mapping[str, np.ndarray], tolerance: Tolerance,
             excepts: Iterable[str] = ()) -> Comparison:
-    """Compares all tensors both sides have, except the names in `excepts`; rows come worst first.
-
-    An `excepts` name that neither side has is an error: a misspelt exception would hide nothing.
-    """
-    excepted = [name for name in excepts if name]
-    unknown = [name for name in excepted if name not in got and name not in ref]
-    if unknown:
-        raise TesseraError(f"--excepts names no tensor of the comparison: {_shorten(unknown)}")
-    rows = [compare_tensor(name, got[name], ref[name], tolerance)
-            for name in ref if name in got and name not in excepted]
-    rows.sort(key=lambda row: (row.passed, -math.inf if math.isnan(row.cosine) else row.cosine,
-                               -row.rel_l2 if not math.isnan(row.rel_l2) else -math.inf))
-    return Comparison(rows, tolerance,
-                      missing=[n for n in ref if n not in got and n not in excepted],
-                      extra=[n for n in got if n not in ref and n not in excepted], excepted=excepted)
+    """Compares all tensors both sides have, except the names in `excepts`; rows come worst first."""
+    comparing = Comparing(tolerance, excepts)
+    for name in ref:
+        if name in got:
+            comparing.add(name, got[name], ref[name])
+    return comparing.result(got, ref)
 
 
 def add_own_errors(comparison: Comparison, own: Mapping[str, np.ndarray], ref: Mapping[str, np.ndarray]) -> None:

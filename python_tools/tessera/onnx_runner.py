@@ -2,13 +2,15 @@
 """Runs an .onnx file in onnxruntime, where it is installed: the answer of the framework to compare with."""
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from . import onnx_pieces
 from .errors import TesseraError
 
 _ELEMENT_TYPES = {
@@ -52,27 +54,16 @@ class OnnxModel:
 
     def __init__(self, path: str | Path, threads: int = 1, every_tensor: bool = False, optimise: bool = True) -> None:
         try:
-            import onnxruntime as ort
+            import onnxruntime  # noqa: F401
         except ImportError as error:
             raise TesseraError("running an .onnx file needs onnxruntime, which is not installed",
                                hint="pip install onnxruntime, or compile the model and run the .bmodel") from error
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 4
-        if not optimise:
-            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        model: str | bytes = str(path)
-        if every_tensor:
-            widened = _with_all_outputs(Path(path))
-            if widened is not None:
-                model = widened
-                options.add_session_config_entry("session.model_external_initializers_file_folder_path",
-                                                 str(Path(path).resolve().parent))
+        model = (_with_all_outputs(Path(path)) if every_tensor else None) or str(path)
         try:
-            self._session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            self._session = make_session(model, path, threads, optimise)
         except Exception as error:  # onnxruntime raises its own unrelated classes
-            raise TesseraError(f"onnxruntime failed to load {path}: {_first_line(error)}") from error
+            raise TesseraError(f"onnxruntime failed to load {path}: {reason_of(error)}") from error
+        self._threads, self._optimises = threads, optimise
         self._path = path
         self.inputs = [_spec(value) for value in self._session.get_inputs()]
         self.outputs = [_spec(value) for value in self._session.get_outputs()]
@@ -83,11 +74,36 @@ class OnnxModel:
         try:
             values = self._session.run(wanted, dict(inputs))
         except Exception as error:
-            raise TesseraError(f"onnxruntime failed to run {self._path}: {_first_line(error)}") from error
+            raise TesseraError(f"onnxruntime failed to run {self._path}: {reason_of(error)}") from error
         return {name: np.asarray(value) for name, value in zip(wanted, values) if isinstance(value, np.ndarray)}
 
+    def each(self, inputs: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Iterator[tuple[str, np.ndarray]]:
+        """The tensors named in `sizes`, which has their bytes; one after the other where they are many, so that only those that the caller
+        keeps stay in memory."""
+        if sum(sizes.values()) > onnx_pieces.BUDGET and not self._optimises:
+            with contextlib.suppress(onnx_pieces.NotCut):
+                yield from onnx_pieces.run(self._path, inputs, sizes, self._threads)
+                return
+        yield from self.run(inputs, list(sizes)).items()
 
-def _first_line(error: Exception) -> str:
+
+def make_session(model: str | bytes, path: str | Path, threads: int, optimise: bool) -> "onnxruntime.InferenceSession":  # type: ignore[name-defined]  # noqa: F821
+    """onnxruntime's session of a file, or of the bytes of a model made of the one at `path`, beside which its external data lie."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    if not optimise:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if isinstance(model, bytes):
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(Path(path).resolve().parent))
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def reason_of(error: Exception) -> str:
+    """The first line of what onnxruntime says."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 

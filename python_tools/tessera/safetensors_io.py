@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import mmap
 import struct
+import tempfile
 from pathlib import Path
-from typing import Collection, Mapping
+from typing import Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -43,24 +44,59 @@ def save(path: str | Path, tensors: Mapping[str, np.ndarray], bfloat16: Collecti
     Raises TesseraError for a dtype the format lacks.
     """
     header: dict[str, object] = {}
-    arrays, offset = [], 0
-    for name, tensor in tensors.items():
-        # ascontiguousarray would turn a scalar's shape () into (1,).
-        array = np.asarray(tensor, order="C")
+    offset = 0
+    for name in tensors:
+        array = tensors[name]  # made when it is asked for, perhaps: twice is cheaper than all at once
         code = _CODES.get(array.dtype.newbyteorder("<")) or _CODES.get(array.dtype)
+        size = array.nbytes
         if name in bfloat16:
-            array, code = to_bfloat16(array), "BF16"
+            size, code = 2 * array.size, "BF16"
         if code is None:
             raise TesseraError(f"failed to write tensor '{name}' to {path}: safetensors has no type {array.dtype}")
-        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
-        arrays.append(array)
-        offset += array.nbytes
+        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [offset, offset + size]}
+        offset += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     with atomic_write(path) as file:
         file.write(struct.pack("<Q", len(text)) + text)
-        for array in arrays:
+        for name in tensors:
+            # ascontiguousarray would turn a scalar's shape () into (1,).
+            array = to_bfloat16(tensors[name]) if name in bfloat16 else np.asarray(tensors[name], order="C")
             file.write(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+
+
+class MappedTensors(Mapping[str, np.ndarray]):
+    """The tensors of a file: mapped into memory when one is asked for, and no longer than the array is held. The file may be removed
+    meanwhile. Raises TesseraError where it is not well-formed."""
+
+    def __init__(self, path: str | Path) -> None:
+        checked = load(path)
+        self._file = open(path, "rb")
+        begin = struct.unpack("<Q", self._file.read(8))[0] + 8
+        header = json.loads(self._file.read(begin - 8))
+        self._tensors = {name: (array.dtype, array.shape, begin + header[name]["data_offsets"][0], header[name]["dtype"])
+                         for name, array in checked.items()}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        dtype, shape, offset, code = self._tensors[name]
+        stored = np.dtype("<u2") if code == "BF16" else dtype
+        count = int(np.prod(shape, dtype=np.int64))
+        if count == 0:
+            return np.zeros(shape, dtype)
+        first = offset - offset % mmap.ALLOCATIONGRANULARITY
+        pages = mmap.mmap(self._file.fileno(), offset - first + count * stored.itemsize, access=mmap.ACCESS_READ, offset=first)
+        array = np.frombuffer(pages, stored, count, offset - first)
+        return (from_bfloat16(array) if code == "BF16" else array).reshape(shape)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each tensor."""
+        return {name: int(np.prod(entry[1], dtype=np.int64)) * entry[0].itemsize for name, entry in self._tensors.items()}
 
 
 def load(path: str | Path) -> dict[str, np.ndarray]:
@@ -88,6 +124,33 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
                 if name != "__metadata__"}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise bad(str(error)) from error
+
+
+class Spool(Mapping[str, np.ndarray]):
+    """Tensors put aside in a temporary file, each in memory only while it is looked at. To be closed."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()
+        self._tensors: dict[str, tuple[np.dtype, tuple[int, ...], int]] = {}
+
+    def put(self, name: str, array: np.ndarray) -> None:
+        begin = self._file.seek(0, 2)
+        np.ascontiguousarray(array).tofile(self._file)
+        self._tensors[name] = (array.dtype, array.shape, begin)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        dtype, shape, begin = self._tensors[name]
+        self._file.seek(begin)
+        return np.fromfile(self._file, dtype, int(np.prod(shape, dtype=np.int64))).reshape(shape)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _tensor(name: str, entry: Mapping[str, object], data: memoryview) -> np.ndarray:

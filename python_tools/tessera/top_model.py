@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -106,22 +106,40 @@ def _spec(entry: Mapping[str, object]) -> InputSpec:
 
 
 def evaluate(model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, every_tensor: bool = False,
-             ) -> dict[str, np.ndarray]:
-    """The reference evaluator's outputs by ONNX name; with every_tensor all named tensors."""
+             ) -> safetensors_io.MappedTensors:
+    """The reference evaluator's outputs by ONNX name; with every_tensor all named tensors. In memory is what is being looked at."""
     return _evaluate(model, inputs, report, ["--all"] if every_tensor else [])
 
 
 def evaluate_isolated(model: TopModel, inputs: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray], tables: Sequence[str],
-                      report: Report) -> dict[str, np.ndarray]:
+                      report: Report) -> safetensors_io.MappedTensors:
     """What every op of the model, quantised by `tables` (flags of tessera-compile), makes of operands as they are in
     `reference`, by the name of the tensor: its own error, without what it inherits."""
     with scratch_folder() as folder:
         wanted = folder / "wanted.safetensors"
-        safetensors_io.save(wanted, {name: array for name, array in reference.items() if array.dtype == np.float32})
+        safetensors_io.save(wanted, Floats(reference))
         return _evaluate(model, inputs, report, [*tables, "--isolate", str(wanted)])
 
 
-def evaluate_each(model: TopModel, inputs: Mapping[str, np.ndarray], operands: Mapping[str, np.ndarray], report: Report) -> dict[str, np.ndarray]:
+class Floats(Mapping[str, np.ndarray]):
+    """The float32 tensors of others, looked at one by one."""
+
+    def __init__(self, tensors: Mapping[str, np.ndarray]) -> None:
+        self._tensors = tensors
+        self._names = [name for name in tensors if tensors[name].dtype == np.float32]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def evaluate_each(model: TopModel, inputs: Mapping[str, np.ndarray], operands: Mapping[str, np.ndarray],
+                  report: Report) -> safetensors_io.MappedTensors:
     """Every named tensor of the model as its op makes it of `operands`, float32 arrays by the names of tensors; what has no such
     operand is evaluated. So no difference is inherited from one op to the next."""
     with scratch_folder() as folder:
@@ -130,7 +148,7 @@ def evaluate_each(model: TopModel, inputs: Mapping[str, np.ndarray], operands: M
         return _evaluate(model, inputs, report, ["--all", "--isolate", str(given)])
 
 
-def _evaluate(model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, flags: Sequence[str]) -> dict[str, np.ndarray]:
+def _evaluate(model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, flags: Sequence[str]) -> safetensors_io.MappedTensors:
     with scratch_folder() as folder:
         in_file, out_file = folder / "in.safetensors", folder / "out.safetensors"
         safetensors_io.save(in_file, inputs)
@@ -139,8 +157,8 @@ def _evaluate(model: TopModel, inputs: Mapping[str, np.ndarray], report: Report,
                     inputs=[model.path, model.weights, in_file], reproducer_beside=".")
         if not out_file.exists():
             raise TesseraError("tessera-compile reference wrote no output", ExitCode.INTERNAL)
-        # The mapping outlives the folder: the pages stay until the arrays are gone.
-        return safetensors_io.load(out_file)
+        # The open file outlives the folder.
+        return safetensors_io.MappedTensors(out_file)
 
 
 def deploy(model: TopModel, bmodel: Path, report: Report, *, chip: str, quantize: str,

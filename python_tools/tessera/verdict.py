@@ -11,6 +11,7 @@ import numpy as np
 
 from . import tolerances
 from .compare import Comparison, Row, Tolerance, compare_tensor, describe
+from .top_model import Floats
 
 Tensors = Mapping[str, np.ndarray]
 
@@ -70,7 +71,7 @@ def excuse(comparison: Comparison, engines: Sequence[Tensors], evaluate: Callabl
     if comparison.broken:
         return describe(comparison.broken[0])
     for tensors in engines:
-        operands = {name: tensors[name] for name in tensors if tensors[name].dtype == np.float32}
+        operands = Floats(tensors)
         alone, noise = evaluate(operands), [evaluate(Perturbed(operands, seed)) for seed in range(PERTURBATIONS)]
         for row in comparison.rows:
             if row.name in tensors and row.name in alone and (wrong := _by_itself(row.name, tensors[row.name], alone, noise, comparison.tolerance)):

@@ -171,6 +171,30 @@ private:
   std::vector<std::string> asked;
 };
 
+/// Reads a text for the place of its first fault alone.
+struct SyntaxCheck : nlohmann::json_sax<Json> {
+  size_t position = 0; ///< bytes read
+  std::string token;   ///< the last one, "" at the end of the text
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t &) override { return true; }
+  bool string(string_t &) override { return true; }
+  bool binary(binary_t &) override { return true; }
+  bool start_object(size_t) override { return true; }
+  bool key(string_t &) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t at, const std::string &last, const nlohmann::detail::exception &) override {
+    position = at > 0 ? at - 1 : 0; // the fault's own byte, which may be a line's end, is not behind it
+    token = last.substr(0, 32);
+    return false;
+  }
+};
+
 /// What no single field can be wrong about.
 std::string contradiction(const Chip &chip) {
   if (chip.laneBytes % (chip.banks * chip.portBytes)) {
@@ -213,7 +237,15 @@ const std::vector<FieldInfo> &chipFields() {
 
 bool parseChip(std::string_view json, const std::string &where, Chip &chip, std::string &error) {
   Json root = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded() || !root.is_object()) {
+  if (root.is_discarded()) {
+    SyntaxCheck check;
+    Json::sax_parse(json.begin(), json.end(), &check);
+    const size_t read = std::min(check.position, json.size());
+    error = where + ":" + std::to_string(1 + std::count(json.begin(), json.begin() + read, '\n')) +
+            ": is no JSON: " + (check.token.empty() ? "the text ends too early" : "near '" + check.token + "'");
+    return false;
+  }
+  if (!root.is_object()) {
     error = where + ": is no JSON object";
     return false;
   }

@@ -55,7 +55,12 @@ TEST(Chip, BuiltInOnesHaveThePublishedShapes) {
 TEST(Chip, RefusesWhatIsNotWhole) {
   std::string text = chipText("npu-base");
   EXPECT_EQ(errorOf("[]"), "c.json: is no JSON object");
-  EXPECT_EQ(errorOf(text.substr(0, 200)), "c.json: is no JSON object");
+  EXPECT_EQ(errorOf("{\n \"a\": 1,\n \"b\": 2,,\n}"), "c.json:3: is no JSON: near '2,,'");
+  EXPECT_EQ(errorOf("{\n \"a\": 1,\n}").substr(0, 21), "c.json:3: is no JSON:");
+  EXPECT_EQ(errorOf("{\n \"a\": nul\n}").substr(0, 21), "c.json:2: is no JSON:");
+  const size_t lines = 1 + std::count(text.begin(), text.begin() + 200, '\n');
+  EXPECT_EQ(errorOf(text.substr(0, 200)).rfind("c.json:" + std::to_string(lines) + ": is no JSON: ", 0), 0u)
+      << errorOf(text.substr(0, 200));
   EXPECT_EQ(errorOf(replaced(text, "\"lanes\": 32", "\"lanez\": 32")), "c.json: lanes is missing: expected a number");
   EXPECT_EQ(errorOf(replaced(text, "\"lanes\": 32", "\"lanes\": 32, \"color\": 1")),
             "c.json: color is no field of a chip");

@@ -17,7 +17,7 @@ import json
 import math
 import os
 from dataclasses import dataclass
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -102,6 +102,16 @@ class Model:
         return Net(self._model, index, self._threads if threads is None else _check_threads(threads), chip)
 
 
+class _Sink:
+    """Where a run puts the tensors it computes: as real numbers."""
+
+    def __init__(self, keep: Callable[[str, np.ndarray], None]) -> None:
+        self._keep = keep
+
+    def __setitem__(self, name: str, entry: Any) -> None:
+        self._keep(name, _real(*entry) if isinstance(entry, tuple) else entry)
+
+
 class Net:
     """One place to run a net. Threads may share it, but their runs take turns."""
 
@@ -148,29 +158,31 @@ class Net:
 
     def __call__(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Runs once; the arrays returned are new."""
-        return self._run(inputs, dump=False)[0]
+        return self._run(inputs)
 
     def cancel(self) -> None:
         """Ends the run that is in flight, from any thread: there it raises an Error whose code is "cancelled". The net
         may run again; without a run in flight nothing happens."""
         self._context.cancel()
 
-    def run_with_dump(self, inputs: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def run_with_dump(self, inputs: Mapping[str, Any], keep: Callable[[str, np.ndarray], None] | None = None,
+                      ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Runs once; returns the outputs and all tensors of the ONNX graph that the run computed
         (fusion makes some of them vanish), row-major whatever their layout; quantised ones and bfloat16
-        as the real numbers that they stand for."""
-        outputs, tensors = self._run(inputs, dump=True)
-        return outputs, {name: _real(*entry) if isinstance(entry, tuple) else entry for name, entry in tensors.items()}
+        as the real numbers that they stand for. With `keep` those are given to it instead, each as soon as it is
+        computed: what it does not keep takes no memory. What it raises is raised when the run has ended."""
+        tensors: dict[str, np.ndarray] = {}
+        return self._run(inputs, _Sink(keep or tensors.__setitem__)), tensors
 
     def profile(self, inputs: Mapping[str, Any] | None = None, runs: int = 10) -> list[StepProfile]:
         """Times every step over `runs` runs (after one that is not counted); without `inputs` on zeros."""
         if inputs is None:
             inputs = {info.name: np.zeros(info.max_shape, info.dtype) for info in self.inputs}
-        self._run(inputs, dump=False)
+        self._run(inputs)
         context = self._context
         context.set_profiling(True)
         for _ in range(runs):
-            self._run(inputs, dump=False)
+            self._run(inputs)
         return [StepProfile(**step) for step in context.steps(True)]
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:
@@ -181,7 +193,7 @@ class Net:
         """For looking at, and changing, the tensors between the steps. The net must not be run meanwhile."""
         return Probe(self._stages[self._stage], self._context)
 
-    def _run(self, inputs: Mapping[str, Any], dump: bool) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def _run(self, inputs: Mapping[str, Any], dump: _Sink | None = None) -> dict[str, np.ndarray]:
         number = self._stage  # another thread may change it
         wanted = self._check_given(inputs, number)
         arrays = {name: _as_array(name, value) for name, value in inputs.items()}
@@ -189,10 +201,9 @@ class Net:
             number = self._context.choose([list(arrays[info["name"]].shape) for info in wanted])
         stage = self._stages[number]
         ordered = [_check_array(info, arrays[info["name"]]) for info in stage["inputs"]]
-        outputs, dumped = self._context.run(number, ordered, _aligned_empty, dump)
+        outputs = self._context.run(number, ordered, _aligned_empty, dump)
         self._stage = number
-        return {info["name"]: _front(array, shape)
-                for info, (array, shape) in zip(stage["outputs"], outputs)}, dumped
+        return {info["name"]: _front(array, shape) for info, (array, shape) in zip(stage["outputs"], outputs)}
 
     def _check_given(self, inputs: Mapping[str, Any], stage: int) -> list[dict[str, Any]]:
         """The stage's inputs, for all of which there is something."""

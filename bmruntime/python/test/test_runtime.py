@@ -79,6 +79,12 @@ def test_dump(models):
     net = rt.load(models / "blocked.bmodel").net()
     x = np.zeros((1, 1, 2, 2, 16), np.float32)
     outputs, tensors = net.run_with_dump({"x": x})
+    taken: list[tuple[str, np.ndarray]] = []
+    again, kept = net.run_with_dump({"x": x}, lambda name, array: taken.append((name, array)))
+    assert not kept and dict(taken).keys() == tensors.keys() and len(taken) == len(tensors)
+    assert all(np.array_equal(array, tensors[name]) for name, array in taken) and again.keys() == outputs.keys()
+    with pytest.raises(ZeroDivisionError):
+        net.run_with_dump({"x": x}, lambda name, array: 1 // 0)
     assert sorted(tensors) == ["sum", "y"]
     stored = weights(64).reshape(4, 16)  # [position, channel]
     np.testing.assert_array_equal(tensors["sum"], stored[:, :5].T.reshape(1, 5, 2, 2))

@@ -9,6 +9,7 @@ from .. import any_model, compare
 from ..any_model import AnyModel
 from ..errors import ExitCode, TesseraError, usage_error
 from ..tasks import TASKS
+from ..tasks.detection_heads import DECODER_FUNCTION
 from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, make_scorer
 from .common import Context
 
@@ -35,6 +36,7 @@ def add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> ar
     how = verb.add_mutually_exclusive_group(required=True)
     how.add_argument("--task", choices=(*TASKS, AGREEMENT), help="what is scored, see below")
     how.add_argument("--scorer", metavar="FILE.py", help="a scoring function of your own, see below")
+    add_decoder(verb)
     verb.add_argument("--data", required=True, metavar="PATH", help="see below")
     verb.add_argument("--input_num", type=int, default=100, metavar="N", help=f"most samples of --task {AGREEMENT} (default: %(default)s)")
     verb.add_argument("--max_drop", type=float, metavar="POINTS",
@@ -43,8 +45,20 @@ def add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> ar
     return verb
 
 
+def add_decoder(parser: argparse._ActionsContainer) -> None:
+    """The flag --decoder, here and for model_deploy --target."""
+    parser.add_argument("--decoder", metavar="FILE.py", help=f"--task detection: a function {DECODER_FUNCTION}(outputs) of your own; of the outputs by name it makes "
+                        "boxes [n,4] (x1, y1, x2, y2 in pixels of the input), scores [n], classes [n] (from 0, in the order of the category ids)")
+
+
+def check_decoder(args: argparse.Namespace) -> None:
+    if args.decoder and args.task != "detection":
+        raise usage_error("--decoder is for --task detection")
+
+
 def work(context: Context) -> None:
     args, report = context.args, context.report
+    check_decoder(args)
     if args.threads < 1 or args.input_num < 1:
         raise usage_error("--threads and --input_num: at least 1")
     if args.max_drop is not None and len(args.models) < 2:
@@ -52,7 +66,7 @@ def work(context: Context) -> None:
     report.total = len(args.models) + 1
     with report.step("open models"):
         models = open_models(context)
-    scorer = make_scorer(args.task, args.scorer, args.data, args.input_num, models[0], report.warn)
+    scorer = make_scorer(args.task, args.scorer, args.data, args.input_num, models[0], report.warn, args.decoder)
     rows: list[dict[str, float]] = []
     for model in models:
         with report.step(f"score {model.path.name}") as step:

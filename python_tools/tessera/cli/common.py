@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -30,6 +31,20 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("-q", "--quiet", action="store_true", help="print errors only")
         self.add_argument("-V", "--version", action="version", version=f"%(prog)s {__version__}")
         return self
+
+
+class _Changes(argparse.Action):
+    """FIELD=VALUE[,FIELD=VALUE…], any number of times, as a list. A value may hold commas itself: a list of words."""
+
+    def __call__(self, parser, namespace, values, option_string=None):  # type: ignore[no-untyped-def]
+        changes = re.split(r",(?=[A-Za-z_][\w.]*=)", values)
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), *changes])
+
+
+def add_chip_set(parser: argparse.ArgumentParser, text: str) -> None:
+    """The flag --chip_set; text: what the changes are for."""
+    parser.add_argument("--chip_set", "--chip-set", action=_Changes, default=[], metavar="FIELD=VALUE[,…]",
+                        help=f"{text}: lanes=16,memories.ddr.gbps=8, say; may be given several times; docs/generated/npu-chips.md lists the fields")
 
 
 @dataclass

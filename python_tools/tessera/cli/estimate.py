@@ -12,7 +12,7 @@ from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, scratch_folder
 from ..progress import Report
 from ..top_model import TopModel
-from .common import Context
+from .common import Context, add_chip_set
 from .model_deploy import CALIBRATED, NPUS, is_npu
 
 REASONS_SHOWN = 5
@@ -35,8 +35,7 @@ def add_verb(verbs) -> argparse.ArgumentParser:
     sub.add_argument("model", help="the .onnx file, or a NAME_top.mlir from model_transform")
     sub.add_argument("--chip", default="all", metavar="A,B", help=f"{', '.join(NPUS)}, the .json of another NPU, or all (default: %(default)s)")
     sub.add_argument("--quantize", default="INT8", type=str.upper, choices=QUANTIZE, help="precision (default: %(default)s)")
-    sub.add_argument("--chip_set", action="append", default=[], metavar="FIELD=VALUE",
-                     help="what if the chips were different: lanes=16, say; docs/generated/npu-chips.md lists the fields")
+    add_chip_set(sub, "what if the chips were different")
     sub.add_argument("--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'")
     sub.add_argument("--strict", action="store_true", help="a chip that cannot run the whole model is unsupported; exit code 4 where none can")
     sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} to DIR/CHIP")

@@ -7,7 +7,7 @@ import contextlib
 import json
 from functools import partial
 from pathlib import Path
-from typing import Iterator, Mapping, Sequence
+from typing import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ..files import atomic_write, load_npz, require_file, staging_folder
 from ..progress import Report
 from ..top_model import TopModel
 from . import precision
-from .common import Context, Parser, run_command
+from .common import Context, Parser, add_chip_set, run_command
 from .single_check import check_each_op
 
 NAME = "model_deploy"
@@ -55,7 +55,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
     parser.add_argument("--jobs", type=int, metavar="N", help="compile jobs at once (default: one per core)")
-    parser.add_argument("--chip_set", action="append", default=[], metavar="FIELD=VALUE", help="for NPUs: a chip that differs: lanes=16, say; docs/generated/npu-chips.md lists the fields")
+    add_chip_set(parser, "for NPUs: a chip that differs")
     parser.add_argument("--strict", action="store_true", help="for NPUs: what the chip cannot run is an error (exit code 4); else the host runs it")
     parser.add_argument("--host_chip", metavar="CHIP", help="for NPUs: the x86 variant that the host's part is compiled for (default: this machine's best)")
     parser.add_argument("--opt", type=int, choices=range(4), help="for NPUs: 0 op by op, 1 keeps tensors in local memory from op to op, 2 takes the best of several such plans, 3 searches for better ones (default: 2)")
@@ -330,17 +330,28 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
     if lost:
         raise TesseraError(f"--test_reference {args.test_reference} has no output '{lost[0]}' of the model",
                            hint="make it anew with model_transform --test_result")
+
+    def run_net(take: Callable[[str, np.ndarray], None]) -> None:
+        """Runs the .bmodel; its tensors are taken as they are computed, so that none stays in memory."""
+        for name, array in net.run_every_tensor(given, take).items():
+            take(name, array)
     with _own_errors_meanwhile(context, model, arrays, reference) as own:
         with report.step(f"run {output.name} on {args.threads} thread(s)") as step:
-            got = net.run_every_tensor(given)
-            step.note = f"{len(got)} tensors"
+            comparing, names = compare.Comparing(tolerance, args.excepts.split(",")), {}
+
+            def take(name: str, array: np.ndarray) -> None:
+                names[name] = None
+                if name in reference:
+                    comparing.add(name, array, reference[name])
+            run_net(take)
+            step.note = f"{len(names)} tensors, compared as they came"
         with report.step("compare") as step:
-            comparison = compare.compare(got, reference, tolerance, args.excepts.split(","))
+            comparison = comparing.result(names, reference)
             if own:
                 compare.add_own_errors(comparison, own.result(), reference)
             step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"
     if args.quantize == "F32":
-        check_each_op(context, model, arrays, comparison, [got, reference] if args.test_reference else [got])
+        check_each_op(context, model, arrays, comparison, run_net, [reference] if args.test_reference else [])
     context.result["comparison"] = comparison.as_dict()
     strict = args.quantize == "F32" or args.tolerance or comparison.broken
     report.say(compare.format_table(comparison, None if args.compare_all else 10, "FAIL" if strict else "below"))

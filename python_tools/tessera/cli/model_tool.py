@@ -16,7 +16,7 @@ from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, scratch_folder
 from ..preprocess import Preprocess
 from ..stages import combine as combine_files
-from .common import Context, Parser, run_command
+from .common import Context, Parser, add_chip_set, run_command
 
 NAME = "model_tool"
 EPILOG = """examples:
@@ -46,8 +46,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
             sub.add_argument("--tensors", action="store_true", help="list every tensor")
         if name == "perf":
             sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} there")
-            sub.add_argument("--chip_set", action="append", default=[], metavar="FIELD=VALUE",
-                             help="what if the chip were faster or slower: memories.ddr.gbps=8, say; docs/generated/npu-chips.md lists the fields")
+            add_chip_set(sub, "what if the chip were faster or slower")
         if name == "disasm":
             sub.add_argument("kernel", nargs="?", default="", help="only kernels whose name contains this; of an NPU, only commands whose line does")
     return parser.parse_args(argv)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections import ChainMap
 from functools import partial
 from pathlib import Path
-from typing import Sequence
+from typing import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -48,16 +49,17 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.add_common().parse_args(argv)
 
 
-def run_onnxruntime(model: TopModel, arrays: dict[str, np.ndarray], got: dict[str, np.ndarray],
-                    framework: onnx_runner.OnnxModel) -> dict[str, np.ndarray]:
-    """onnxruntime's tensors that the Top reference has too; every model output must be among them."""
+def run_onnxruntime(model: TopModel, arrays: dict[str, np.ndarray], sizes: Mapping[str, int],
+                    framework: onnx_runner.OnnxModel) -> Iterator[tuple[str, np.ndarray]]:
+    """onnxruntime's tensors that the Top reference has too, one by one; sizes: bytes of the reference's. Every model output must be
+    among them."""
     known = {spec.name for spec in framework.outputs}
-    wanted = [name for name in got if name in known]
+    wanted = {name: size for name, size in sizes.items() if name in known}
     lost = [spec.name for spec in model.outputs if spec.name not in wanted]
     if lost:
         raise TesseraError(f"the check cannot see output '{lost[0]}': onnxruntime or the Top model lacks it")
     feed = {spec.name: arrays[spec.name] for spec in framework.inputs if spec.name in arrays}
-    return framework.run(feed, wanted)
+    return framework.each(feed, wanted)
 
 
 def work(context: Context) -> None:
@@ -156,19 +158,23 @@ def _check(context: Context, model: TopModel, name: str, tolerance: compare.Tole
             got = top_model.evaluate(model, arrays, report, every_tensor=True)
             step.note = f"{len(got)} tensors"
             if args.test_result:
-                save_npz(args.test_result, {**{s.name: arrays[s.name] for s in model.inputs}, **got})
+                save_npz(args.test_result, ChainMap(got, {s.name: arrays[s.name] for s in model.inputs}))
     if not onnx_runner.available():
         report.warn("not compared with the framework: onnxruntime is not installed (pip install onnxruntime); "
                     "the numbers of this model are unchecked")
         context.result["comparison"] = None
         return input_file
     with report.step(f"compare with onnxruntime {onnx_runner.version()}") as step:
-        expected = run_onnxruntime(model, arrays, got, framework.result())
-        comparison = compare.compare(got, expected, tolerance, args.excepts.split(","))
+        expected = partial(run_onnxruntime, model, arrays, got.sizes(), framework.result())
+        comparing, names = compare.Comparing(tolerance, args.excepts.split(",")), []
+        for tensor, array in expected():
+            comparing.add(tensor, got[tensor], array)
+            names.append(tensor)
+        comparison = comparing.result(got, names)
         if comparison.rows:
             worst = comparison.rows[0]
             step.note = f"{len(comparison.rows)} tensors, worst cos {worst.cosine:.6f} ('{worst.name}')"
-    check_each_op(context, model, arrays, comparison, [expected])
+    check_each_op(context, model, arrays, comparison, lambda put: [put(*pair) for pair in expected()])
     context.result["comparison"] = comparison.as_dict()
     if comparison.failed or comparison.excused:
         report.say(compare.format_table(comparison))

@@ -23,6 +23,7 @@ from ..precision.target import Target, check_figures
 from ..tasks import TASKS
 from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, Scorer, make_scorer
 from ..top_model import TopModel
+from .accuracy import add_decoder, check_decoder
 from .common import Context, Parser
 
 LADDER = ("INT16", "F32")
@@ -40,6 +41,7 @@ def add_flags(parser: Parser) -> None:
                        "'drop<=0.5': points that --task or --scorer loses against f32")
     group.add_argument("--task", choices=(*TASKS, AGREEMENT), help="what drop is measured by, see tessera accuracy --help")
     group.add_argument("--scorer", metavar="FILE.py", help=f"a function {SCORER_FUNCTION}(model, data) of your own instead, see there")
+    add_decoder(group)
     group.add_argument("--data", metavar="PATH", help="what is scored; other samples than those of the calibration")
     group.add_argument("--input_num", type=int, default=100, metavar="N", help="most samples of 'cos' (default: %(default)s)")
     group.add_argument("--search_table", metavar="FILE", help="where the table goes (default: NAME_qtable.json beside --model)")
@@ -48,11 +50,12 @@ def add_flags(parser: Parser) -> None:
 def check_usage(args: argparse.Namespace) -> None:
     """Wrong flags fail here, before anything is compiled."""
     if not args.target:
-        for flag in ("task", "scorer", "data", "search_table"):
+        for flag in ("task", "scorer", "decoder", "data", "search_table"):
             if getattr(args, flag):
                 raise usage_error(f"--{flag} is for --target")
         return
     target = Target.parse(args.target)
+    check_decoder(args)
     if args.quantize != "INT8":
         raise usage_error(f"--target starts from --quantize INT8, not {args.quantize}")
     if target.metric == "cos" and (args.task or args.scorer):
@@ -123,7 +126,7 @@ def _score_golden(context: Context, model: TopModel, target: Target, folder: Pat
     golden = any_model.open_model(path, report, args.threads)
     recorder = Recorder(golden)
     task = AGREEMENT if target.metric == "cos" else args.task
-    scorer = make_scorer(task, args.scorer, args.data, args.input_num, golden, report.warn)
+    scorer = make_scorer(task, args.scorer, args.data, args.input_num, golden, report.warn, args.decoder)
     figures = scorer.score(recorder.model)
     figure = scorer.figure or next(iter(figures))
     check_figures(figures, figure, "--target")

@@ -36,13 +36,13 @@ class Task:
     figure: str
     points: float
 
-    def score(self, model: Model, data: Path) -> dict[str, float]:
-        return importlib.import_module(f".{self.module}", __name__).score(model, data)
+    def score(self, model: Model, data: Path, **more: object) -> dict[str, float]:
+        return importlib.import_module(f".{self.module}", __name__).score(model, data, **more)
 
 
 TASKS = {
     "classification": Task("classification", "folder with labels.csv (columns file and one ending in 'index')", "top1", 100),
-    "detection": Task("detection", "folder with COCO's annotations.json; the model is a YOLOX", "mAP50", 100),
+    "detection": Task("detection", "folder with COCO's annotations.json; the model is a YOLOX, gives boxes and scores as SSD does, or has a --decoder", "mAP50", 100),
     "segmentation": Task("segmentation", "folder with COCO's annotations.json; the classes are those of PASCAL VOC", "mIoU", 100),
     "super_resolution": Task("super_resolution", "folder of photos; the model enlarges luminance", "psnr", 1),
     "language": Task("language", "folder with *.txt and a llama2.c tokenizer *.bin", "ppl", -1),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""COCO mean average precision of a YOLOX network.
+"""COCO mean average precision of a detector.
 
 Boxes are [x1, y1, x2, y2] in pixels of the original picture. The average precision follows the COCO
 evaluation: detections of a class in order of score, each matched to the free ground-truth box with
@@ -15,14 +15,15 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import TesseraError
-from . import Model, only_input, read_picture, require_data
+from ..inputs import InputSpec
+from ..preprocess import Preprocess
+from . import Model, detection_heads, only_input, read_picture, require_data
 
 NAME = "detection"
 
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
 RECALL_POINTS = np.linspace(0, 1, 101)
 MAX_DETECTIONS = 100
-STRIDES = (8, 16, 32)
 
 
 @dataclass
@@ -32,21 +33,6 @@ class Detections:
     boxes: np.ndarray
     scores: np.ndarray
     classes: np.ndarray
-
-
-def decode_yolox(output: np.ndarray, size: int) -> np.ndarray:
-    """[1,cells,5+classes] raw output to the same with x, y, w, h in input pixels."""
-    raw = np.array(output[0], np.float32)
-    cells, scale = [], []
-    for stride in STRIDES:
-        n = size // stride
-        y, x = np.mgrid[:n, :n]
-        cells.append(np.stack([x.ravel(), y.ravel()], 1))
-        scale.append(np.full((n * n, 1), stride))
-    grid, stride_of = np.concatenate(cells), np.concatenate(scale)
-    raw[:, :2] = (raw[:, :2] + grid) * stride_of
-    raw[:, 2:4] = np.exp(raw[:, 2:4]) * stride_of
-    return raw
 
 
 def overlaps(a: np.ndarray, b: np.ndarray, crowd: np.ndarray | None = None) -> np.ndarray:
@@ -73,24 +59,29 @@ def suppress(boxes: np.ndarray, scores: np.ndarray, threshold: float) -> list[in
     return keep
 
 
-def detect(output: np.ndarray, ratio: float, size: int, score_threshold: float = 0.01, nms: float = 0.65) -> Detections:
-    """Detections of one YOLOX output; `ratio` is how much the letterbox shrank the picture into size x size."""
-    raw = decode_yolox(output, size)
-    centre, extent = raw[:, :2] / ratio, raw[:, 2:4] / ratio
-    boxes = np.concatenate([centre - extent / 2, centre + extent / 2], axis=1)
-    scores = raw[:, 4:5] * raw[:, 5:]
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    for cls in range(scores.shape[1]):
-        mask = scores[:, cls] > score_threshold
-        if mask.any():
-            b, s = boxes[mask], scores[mask, cls]
-            keep = suppress(b, s, nms)
-            parts.append((b[keep], s[keep], np.full(len(keep), cls)))
-    if not parts:
+def detect(found: detection_heads.Found, nms: float = 0.65) -> Detections:
+    """The best of what a decoder found, without boxes that overlap a better one of their class."""
+    boxes, scores, classes = found
+    keep = [np.flatnonzero(classes == cls)[suppress(boxes[classes == cls], scores[classes == cls], nms)] for cls in np.unique(classes)]
+    if not keep:
         return Detections(np.zeros((0, 4)), np.zeros(0), np.zeros(0, int))
-    b, s, c = (np.concatenate(column) for column in zip(*parts))
-    best = np.argsort(-s, kind="stable")[:MAX_DETECTIONS]
-    return Detections(b[best], s[best], c[best])
+    best = np.concatenate(keep)
+    best = best[np.argsort(-scores[best], kind="stable")[:MAX_DETECTIONS]]
+    return Detections(boxes[best], scores[best], classes[best])
+
+
+def to_picture(boxes: np.ndarray, spec: InputSpec, width: int, height: int) -> np.ndarray:
+    """Boxes in pixels of the input, in those of the picture that the pre-processing put there. Raises TesseraError where it was cut."""
+    how = spec.preprocess or Preprocess()
+    if not how.keep_aspect_ratio:
+        return boxes * np.float32([width / spec.shape[3], height / spec.shape[2]] * 2)
+    if how.keep_ratio_mode != "letterbox":
+        raise TesseraError(f"--task {NAME}: the pre-processing crops pictures ({how.keep_ratio_mode}), so boxes at their borders are lost",
+                           hint="model_transform with --keep_ratio_mode letterbox, or without --keep_aspect_ratio")
+    ratio = min(spec.shape[2] / height, spec.shape[3] / width)
+    centred = how.pad_type == "center"
+    left, top = ((spec.shape[3] - width * ratio) / 2, (spec.shape[2] - height * ratio) / 2) if centred else (0, 0)
+    return (boxes - np.float32([left, top] * 2)) / ratio
 
 
 def match(found: np.ndarray, truth: np.ndarray, crowd: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
@@ -163,22 +154,23 @@ def read_annotations(folder: Path, task: str) -> dict:
     return annotations
 
 
-def score(model: Model, data: Path) -> dict[str, float]:
-    """{'n', 'mAP50', 'mAP'} over the pictures of a COCO-style folder; the first output is YOLOX's, letterboxed."""
+def score(model: Model, data: Path, decoder: detection_heads.Decoder | None = None) -> dict[str, float]:
+    """{'n', 'mAP50', 'mAP'} over the pictures of a COCO-style folder; the outputs are what `decoder` takes, else one that their shapes
+    speak for (detection_heads.py)."""
     from PIL import Image
 
-    spec, output = only_input(model, NAME), model.outputs[0].name
+    spec = only_input(model, NAME)
     annotations = read_annotations(data, NAME)
-    cells = sum((spec.shape[2] // stride) ** 2 for stride in STRIDES)
+    head = detection_heads.Head(spec.shape[2], spec.shape[3], len(annotations["categories"]))
     results = {}
     for entry in annotations["images"]:
         path = data / entry["file_name"]
         array = read_picture(spec, path)
         with Image.open(path) as image:
-            ratio = min(spec.shape[2] / image.height, spec.shape[3] / image.width)
-        raw = model.run({spec.name: array})[output]
-        if raw.ndim != 3 or raw.shape[1] != cells or raw.shape[2] < 6:
-            raise TesseraError(f"--task {NAME}: output '{output}' {list(raw.shape)} is not a YOLOX's [1,{cells},5+classes]",
-                               hint="score it with a function of your own: --scorer FILE.py")
-        results[entry["id"]] = detect(raw, ratio, spec.shape[2])
+            width, height = image.size
+        outputs = model.run({spec.name: array})
+        ordered = {each.name: outputs[each.name] for each in model.outputs}
+        decoder = decoder or detection_heads.choose(ordered, head)
+        boxes, scores, classes = decoder(ordered)
+        results[entry["id"]] = detect((to_picture(boxes, spec, width, height), scores, classes))
     return {"n": len(results), **mean_average_precision(results, annotations)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Mapping
 
-from . import TASKS, agreement
+from . import TASKS, agreement, detection_heads
 from ..any_model import AnyModel
 from ..calibration.dataset import Unreadable, open_dataset, user_fault
 from ..errors import TesseraError
@@ -27,13 +27,14 @@ class Scorer:
 
 
 def make_scorer(task: str | None, scorer: str | None, data: str, input_num: int, golden: AnyModel,
-                warn: Callable[[str], None]) -> Scorer:
-    """By one of `task` and `scorer` (a file). golden: what agreement compares with, on at most `input_num` samples."""
+                warn: Callable[[str], None], decoder: str | None = None) -> Scorer:
+    """By one of `task` and `scorer` (a file). decoder: a file, for detection. golden: what agreement compares with, on at most `input_num` samples."""
     if scorer:
         return Scorer(_user_function(Path(scorer), data), "", 1)
     if task != AGREEMENT:
         known = TASKS[str(task)]
-        return Scorer(lambda model: _numbers(known.score(model, Path(data))), known.figure, known.points)
+        more = {"decoder": detection_heads.users(decoder)} if decoder else {}
+        return Scorer(lambda model: _numbers(known.score(model, Path(data), **more)), known.figure, known.points)
     dataset = open_dataset(data, golden.inputs, input_num)
     skipped: set[str] = set()
 

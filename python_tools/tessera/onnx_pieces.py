@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs an .onnx file in onnxruntime piece by piece, so that no more of its tensors are in memory at once than a budget allows.
+
+A session gives the outputs that are asked for all at the end. So the graph is cut into pieces of consecutive nodes, by the sizes of the
+tensors that are asked for; each piece is a model of its own, whose inputs are what earlier pieces computed.
+"""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Iterator, Mapping
+
+import numpy as np
+
+from .errors import TesseraError
+
+BUDGET = 256 << 20  # bytes
+
+
+def run(path: str | Path, inputs: Mapping[str, np.ndarray], wanted: Mapping[str, int], threads: int = 1, budget: int = BUDGET,
+        ) -> Iterator[tuple[str, np.ndarray]]:
+    """The tensors named in `wanted`, which has their sizes in bytes, in the order of the nodes. Raises TesseraError; NotCut before the
+    first tensor where the model cannot be cut: without the `onnx` package, say."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise NotCut from error
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:
+        raise NotCut from error
+    pieces = _cut(list(model.graph.node), wanted, budget)
+    reads = [set().union(*(_names_read(node) for node in piece)) for piece in pieces]
+    alive = dict(inputs)
+    for index, piece in enumerate(pieces):
+        later = set().union(*reads[index + 1:]) if index + 1 < len(pieces) else set()
+        made = [name for node in piece for name in node.output if name]
+        outputs = [name for name in made if name in wanted or name in later]
+        given = {name: alive[name] for name in reads[index] if name in alive}
+        values = _run(_model_of(model, piece, given, outputs), given, outputs, path, threads)
+        for name in [name for name in alive if name not in later]:
+            del alive[name]
+        del given
+        for name in outputs:
+            value = values.pop(name)
+            if name in later:
+                alive[name] = value
+            if name in wanted:
+                yield name, value
+            del value
+
+
+class NotCut(Exception):
+    """The model is to be run as a whole."""
+
+
+def _cut(nodes: list, wanted: Mapping[str, int], budget: int) -> list[list]:
+    pieces: list[list] = [[]]
+    used = 0
+    for node in nodes:
+        size = sum(wanted.get(name, 0) for name in node.output)
+        if pieces[-1] and used + size > budget:
+            pieces.append([])
+            used = 0
+        pieces[-1].append(node)
+        used += size
+    return pieces
+
+
+def _names_read(node: object) -> set[str]:
+    """What a node reads, from within its subgraphs too."""
+    names = {name for name in node.input if name}  # type: ignore[attr-defined]
+    for attribute in node.attribute:  # type: ignore[attr-defined]
+        for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+            inside: set[str] = {value.name for value in graph.input} | {value.name for value in graph.initializer}
+            for inner in graph.node:
+                names |= _names_read(inner) - inside
+                inside |= set(inner.output)
+            names |= {value.name for value in graph.output} - inside
+    return names
+
+
+def _model_of(model: object, nodes: list, given: Mapping[str, np.ndarray], outputs: list[str]) -> bytes:
+    import onnx
+    from onnx import helper, numpy_helper
+
+    read = set().union(*(_names_read(node) for node in nodes))
+    piece = onnx.ModelProto()
+    piece.ir_version = model.ir_version  # type: ignore[attr-defined]
+    piece.opset_import.extend(model.opset_import)  # type: ignore[attr-defined]
+    piece.functions.extend(model.functions)  # type: ignore[attr-defined]
+    graph, whole = piece.graph, model.graph  # type: ignore[attr-defined]
+    graph.name = "piece"
+    graph.node.extend(nodes)
+    graph.initializer.extend(each for each in whole.initializer if each.name in read and each.name not in given)
+    graph.sparse_initializer.extend(each for each in whole.sparse_initializer if each.values.name in read)
+    for name, array in given.items():
+        kind = numpy_helper.from_array(np.zeros(1, array.dtype)).data_type
+        graph.input.append(helper.make_tensor_value_info(name, kind, list(array.shape)))
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
+    return piece.SerializeToString()
+
+
+def _run(model: bytes, inputs: Mapping[str, np.ndarray], outputs: list[str], path: str | Path, threads: int) -> dict[str, np.ndarray]:
+    from .onnx_runner import make_session, reason_of
+
+    if not outputs:
+        return {}
+    try:
+        values = make_session(model, path, threads, optimise=False).run(outputs, dict(inputs))
+    except Exception as error:  # onnxruntime raises its own unrelated classes
+        raise TesseraError(f"onnxruntime failed to run {path}: {reason_of(error)}") from error
+    return {name: value for name, value in zip(outputs, values)}
