@@ -206,7 +206,8 @@ llvm::Expected<std::vector<Move>> Emitter::placePiece(device::CopyOp op, device:
     if (!x || !y) {
       return llvm::joinErrors(x.takeError(), y.takeError());
     }
-    if (x->tensor.region != y->tensor.region || x->tensor.offset != y->tensor.offset) {
+    const Tensor &to = y->tensor, &from = x->tensor;
+    if (to.region != from.region || to.offset != from.offset || to.lane != from.lane) {
       Move move{*y, *x};
       if (int64_t pitch = strides[1][1]; pitch > 0) {
         int64_t first = walk.offsets[1] + offsets[1];

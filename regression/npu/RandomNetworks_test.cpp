@@ -271,6 +271,10 @@ std::string shortestFault(uint64_t seed) {
   return llvm::formatv("seed {0}: fails as a whole only", seed);
 }
 
+/// An element was copied behind the value that it is of, to the same offset of another lane: that was taken for where
+/// it lay already.
+TEST(RandomNetworks, CopiesFromLaneToLane) { EXPECT_EQ(Trial(31428, RandomNetwork::kMostSteps).run().fault, ""); }
+
 TEST(RandomNetworks, GiveTheNumbersOfTheReference) {
   unsigned first = 0, end = 150;
   const char *wanted = std::getenv("TESSERA_NPU_NETWORKS");

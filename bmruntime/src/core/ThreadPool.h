@@ -19,7 +19,7 @@ struct Launch {
   bm_kernel_fn kernel = nullptr;
   void *const *args = nullptr;
   int64_t tiles = 0;
-  int64_t grain = 1; ///< tiles claimed at once
+  int64_t grain = 1;              ///< tiles claimed at once
   Interrupt *interrupt = nullptr; ///< null: nothing ends it before its time
 
   bool isInterrupted(bool isCaller) const {
