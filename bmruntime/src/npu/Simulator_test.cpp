@@ -361,7 +361,7 @@ TEST(Simulator, FloatsAreMultipliedByFloatsOfOtherTypes) {
     uint32_t channels = uint32_t(between(1, 20)), outputs = isDepthwise ? channels : uint32_t(between(1, 20));
     // Whole numbers: no sum is rounded. Those of f32 have more bits than one pass takes.
     auto draw = [&](Shape of, Type type) { return type == Type::f32 ? random(of, -70000, 70000) : random(of, -9, 9); };
-    Values x = draw({{1, channels, 6, 11}}, xType), p({{1, outputs, 1, 2}});
+    Values x = draw({{1, channels, 6, 11}}, xType), p(Shape{{1, outputs, 1, 2}});
     Values w = isDepthwise ? draw({{1, outputs, 3, 1}}, wType) : draw({{1, outputs, 3, channels}}, wType);
     if (xType == Type::f32 && wType == Type::f32) {
       w = random(w.shape, -3, 3);
@@ -442,7 +442,7 @@ struct RandomSliding {
       float v = (kind == Kind::largest ? largest : float(sum)) * output.factor;
       return output.function == Function::silu ? v * numerics::sigmoid(numerics::Single{v}).v : v;
     }
-    return finished(output, int64_t(kind == Kind::largest ? largest : sum), {0, output.factor, 0}, 0, type);
+    return finished(output, int64_t(kind == Kind::largest ? largest : sum), {0, output.factor, 0, 1}, 0, type);
   }
 
   static int64_t lowestOf(Type type) { return type == Type::i16 ? -32768 : -128; }
