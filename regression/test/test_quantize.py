@@ -197,6 +197,21 @@ def test_checks_without_an_input_take_a_calibration_sample(folder: Path, tmp_pat
     assert note == "random input in the ranges of the calibration table" and failed <= 2
 
 
+def test_deploys_time_lies_in_the_range_of_the_estimate(folder: Path, tmp_path: Path) -> None:
+    """After the default calibration, which gives sensitive tensors int16; and where nearly all are sensitive, below the end of the range."""
+    document = json.loads(check(run_tool("tessera", "estimate", "r8_top.mlir", "--chip", "npu-base", "--json", cwd=folder)))
+    times = document["estimates"][0]["report"]["range"]
+    assert times["low"] < times["likely_high"] < times["high"]
+    text = check(run_tool("tessera", "estimate", "r8_top.mlir", "--chip", "npu-base", cwd=folder))
+    assert f"{times['low']:.1f} .. {times['likely_high']:.1f}" in text and "the likely mix" in text
+
+    def deployed(quantize: str) -> float:
+        made = json.loads(check(deploy(folder, tmp_path / "m.bmodel", "--chip", "npu-base", "--skip_validation", "--json", quantize=quantize)))
+        return made["model"]["partition"]["total_microseconds"]
+    assert 0.99 * times["low"] <= deployed("INT8") <= 1.01 * times["likely_high"]
+    assert deployed("INT16") <= 1.01 * times["high"]
+
+
 def narrowed(folder: Path, tmp_path: Path, by: float) -> Path:
     """The table with ranges that clip."""
     table = json.loads((folder / "r8_cali.json").read_text())
