@@ -1,7 +1,10 @@
 //===- ReferenceNorm.cpp - Softmax, normalisation, attention, rotary embedding ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/TopOps.h"
+#include "top_dialect/Reference/Panel.h"
 #include "top_dialect/Reference/Support.h"
+
+#include "llvm/Support/Parallel.h"
 
 #include <cmath>
 #include <limits>
@@ -47,11 +50,11 @@ void normalise(double *x, int64_t count, double epsilon, bool rms) {
 LogicalResult SoftmaxOp::evaluate(Inputs inputs, Outputs outputs) {
   AxisView view(inputs[0]->getShape(), getAxis());
   std::vector<double> x = read<double>(*inputs[0]);
-  for (int64_t o = 0; o < view.outer; ++o) {
+  llvm::parallelFor(0, view.outer, [&](size_t o) {
     for (int64_t i = 0; i < view.inner; ++i) {
       softmaxInPlace(x.data() + view.at(o, 0, i), view.size, view.inner, getLog());
     }
-  }
+  });
   write(x, outputs[0]);
   return success();
 }
@@ -141,29 +144,30 @@ LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
   scoreShape.append({queries, keys});
   std::vector<double> qs = read<double>(q), ks = read<double>(k), vs = read<double>(v);
   std::vector<double> masks = mask ? readBroadcast<double>(*mask, scoreShape) : std::vector<double>();
-  std::vector<double> y(product(batch) * queries * valueWidth, 0.0), scores(keys);
+  std::vector<double> y(product(batch) * queries * valueWidth, 0.0), columns(width * keys);
+  const double factor = getScale().convertToDouble();
 
   Dims kBatch = broadcastStrides(k.getShape().drop_back(2), batch);
   Dims vBatch = broadcastStrides(v.getShape().drop_back(2), batch);
-  int64_t row = 0; // of all batches' queries
+  int64_t first = 0; // of all batches' queries
   forEachIndex(batch, [&](DimsRef index) {
     const double *keyRows = ks.data() + dot(index, kBatch) * keys * width;
     const double *valueRows = vs.data() + dot(index, vBatch) * keys * valueWidth;
-    for (int64_t s = 0; s < queries; ++s, ++row) {
-      for (int64_t t = 0; t < keys; ++t) {
-        double sum = 0;
-        for (int64_t e = 0; e < width; ++e) {
-          sum += qs[row * width + e] * keyRows[t * width + e];
-        }
-        scores[t] = sum * getScale().convertToDouble() + (mask ? masks[row * keys + t] : 0.0);
-      }
-      softmaxInPlace(scores.data(), keys, 1, /*logarithm=*/false);
-      for (int64_t t = 0; t < keys; ++t) {
-        for (int64_t f = 0; f < valueWidth; ++f) {
-          y[row * valueWidth + f] += scores[t] * valueRows[t * valueWidth + f];
-        }
+    for (int64_t t = 0; t < keys; ++t) {
+      for (int64_t e = 0; e < width; ++e) {
+        columns[e * keys + t] = keyRows[t * width + e];
       }
     }
+    llvm::parallelFor(first, first + queries, [&](size_t row) {
+      std::vector<double> scores(keys, 0.0);
+      multiplyPanel(&qs[row * width], columns.data(), width, keys, scores.data());
+      for (int64_t t = 0; t < keys; ++t) {
+        scores[t] = scores[t] * factor + (mask ? masks[row * keys + t] : 0.0);
+      }
+      softmaxInPlace(scores.data(), keys, 1, /*logarithm=*/false);
+      multiplyPanel(scores.data(), valueRows, keys, valueWidth, &y[row * valueWidth]);
+    });
+    first += queries;
   });
   write(y, outputs[0]);
   return success();
