@@ -3,6 +3,7 @@
 #include "bmodel/combine.h"
 
 #include "CombinedFile.h"
+#include "bmodel/properties.h"
 #include "bmodel/tensor_layout.h"
 
 #include <algorithm>
@@ -65,6 +66,7 @@ private:
   MaybeRefusal uniteChips(CombinedFile &file);
   void placeSegments(CombinedFile &file);
   MaybeRefusal addStages(CombinedFile &file);
+  void keepPromises();
   MaybeRefusal addStage(CombinedFile &file, NetDefT &net, std::unique_ptr<StageDefT> stage);
   uint32_t segmentOf(const Target &target) const;
   uint64_t takenBytes() const { return streamConstants.takenBytes + kernelConstants.takenBytes; }
@@ -180,6 +182,10 @@ uint32_t Combiner::segmentOf(const Target &target) const {
   return codes + streams + kernelConstants.isUsed + target.index;
 }
 
+static bool isPromise(const PropertyDefT &property) {
+  return property.key == kBitEqual || property.key == kBitEqualExcept;
+}
+
 MaybeRefusal Combiner::addStages(CombinedFile &file) {
   for (size_t n = 0; n < file.model->nets.size(); ++n) {
     if (&file == &files.front()) {
@@ -202,6 +208,17 @@ MaybeRefusal Combiner::addStages(CombinedFile &file) {
     }
   }
   return std::nullopt;
+}
+
+/// Nothing is promised of a file where a part of it promises nothing.
+void Combiner::keepPromises() {
+  auto promises = [](const CombinedFile &file) {
+    return std::any_of(file.model->properties.begin(), file.model->properties.end(),
+                       [](const auto &property) { return isPromise(*property); });
+  };
+  if (!std::all_of(files.begin(), files.end(), promises)) {
+    std::erase_if(made->properties, [](const auto &property) { return isPromise(*property); });
+  }
 }
 
 MaybeRefusal Combiner::addStage(CombinedFile &file, NetDefT &net, std::unique_ptr<StageDefT> stage) {
@@ -249,6 +266,7 @@ MaybeRefusal Combiner::run(const std::string &path, CombineResult &result) {
   for (CombinedFile &file : files) {
     RETURN_IF_REFUSED(addStages(file));
   }
+  keepPromises();
   std::vector<SegmentContents> segments = std::move(code);
   code.resize(segments.size(), SegmentContents(SegmentKind::Code));
   for (SharedConstants *constants : {&streamConstants, &kernelConstants}) {

@@ -191,6 +191,9 @@ private:
                                  : product.factors.empty() ? 0
                                                            : Output::perChannel)};
     Output output = product.stage.value_or(sums);
+    if (product.sumsFloats() && !product.isDepthwise()) {
+      output.flags |= Output::fused;
+    }
     if (product.isDepthwise()) {
       hw::depthwise_command c;
       fill(c, x, w, p, r, y, window, output);

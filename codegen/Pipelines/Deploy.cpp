@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/Deploy.h"
 
+#include "bmodel/properties.h"
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
@@ -108,6 +109,20 @@ void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
       tensor->quant->axis = static_cast<int32_t>(axis);
     }
     tensor->quant->zero_points.assign(tensor->quant->scales.size(), quantized ? quantized->zeroPoint : 0);
+  }
+}
+
+void addExactness(bmodel::ModelDefT &model, const std::optional<std::vector<std::string>> &exceptions) {
+  auto add = [&](const char *key, const std::string &value) {
+    auto property = std::make_unique<bmodel::PropertyDefT>();
+    property->key = key, property->value = value;
+    model.properties.push_back(std::move(property));
+  };
+  if (exceptions && exceptions->empty()) {
+    add(bmodel::kBitEqual, "all");
+  }
+  for (const std::string &name : exceptions.value_or(std::vector<std::string>())) {
+    add(bmodel::kBitEqualExcept, name);
   }
 }
 

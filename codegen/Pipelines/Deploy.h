@@ -57,6 +57,10 @@ llvm::Error writeText(mlir::ModuleOp module, const std::string &path);
 /// Says of the model's integer tensors which real numbers they stand for.
 void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report);
 
+/// Says in the file whether all engines give the same bits: property `bit_equal` = "all", or one `bit_equal_except` for
+/// each node that makes them differ; nothing of models that promise none.
+void addExactness(bmodel::ModelDefT &model, const std::optional<std::vector<std::string>> &exceptions);
+
 /// The file's name of an element type; nothing where it has none.
 std::optional<bmodel::DType> dtypeOf(mlir::Type type);
 

@@ -7,6 +7,7 @@
 #include "codegen/Pipelines/MixedPlan.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Pipeline.h"
 #include "top_dialect/IR/Names.h"
@@ -408,6 +409,8 @@ llvm::Error Deployment::run(NpuDeployResult &result) {
   if (result.quantization) {
     addScales(*planned->model.nets.front()->stages.front(), *result.quantization);
   }
+  result.exceptions = device::exceptionsOf(function);
+  addExactness(planned->model, result.exceptions);
   std::string message = bmodel::writeModel(planned->model, planned->segments, options.output);
   if (!message.empty()) {
     return llvm::createStringError("failed to write '" + options.output + "': " + message);

@@ -51,6 +51,7 @@ struct NpuDeployResult {
   uint64_t localPeak = 0;          ///< most bytes of a lane in use at once
   std::vector<std::string> layers; ///< ONNX names of nodes, by number in the report
   npu::Decisions plan;
+  std::optional<std::vector<std::string>> exceptions; ///< nodes whose bits may differ between engines, see addExactness
   std::optional<quant::QuantizeReport> quantization;
   bmodel::npu::Report report; ///< of one run of all streams, by the model of bmodel/npu/latency.h
   std::vector<SubnetResult> subnets;

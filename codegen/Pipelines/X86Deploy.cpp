@@ -6,6 +6,7 @@
 #include "codegen/X86/KernelInterface.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceMoveOps.h"
+#include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Pipeline.h"
 #include "top_dialect/IR/TensorNames.h"
@@ -107,6 +108,8 @@ llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOption
   if (result.quantization) {
     addScales(*planned.model.nets.front()->stages.front(), *result.quantization);
   }
+  result.exceptions = device::exceptionsOf(function);
+  addExactness(planned.model, result.exceptions);
   Phase phase(observer, "write");
   if (std::string message = bmodel::writeModel(planned.model, planned.segments, options.output); !message.empty()) {
     return llvm::createStringError("failed to write '" + options.output + "': " + message);

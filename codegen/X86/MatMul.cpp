@@ -10,6 +10,7 @@
 #include "codegen/X86/Models.h"
 
 #include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -84,7 +85,10 @@ private:
       rowOffsets.push_back(kb.add(left.base, kb.mul(clamped, left.rowStride)));
     }
     Value columnOffset = kb.add(right.base, kb.mul(column, right.columnStride));
-    SmallVector<Value> sums(kRows, initial(column, step));
+    // The bias comes last where the order of the sums is stated.
+    bool ordered = device::isOrderedProduct(op), lastBias = ordered && op.getBias();
+    Value zeros = kb.zero(VectorType::get({int64_t(lanes)}, accumulator)), start = initial(column, step);
+    SmallVector<Value> sums(kRows, lastBias ? zeros : start);
     sums = kb.forLoop(kb.constant(0), kb.constant(depth), 1, sums, [&](Value k, ValueRange old) {
       Value offset = kb.add(columnOffset, kb.mul(k, right.rowStride));
       Value vector = loadLanes(kb, b.getElementType(), kb.operand(1), right.columnStride, step, offset);
@@ -94,11 +98,15 @@ private:
         Value scalar =
             kb.loadElements(a.getElementType(), 0, kb.operand(0), kb.add(rowOffsets[r], kb.mul(k, left.columnStride)));
         scalar = convertElement(kb, scalar, a.getElementType(), accumulator);
-        next.push_back(emitMultiplyAdd(kb, kb.splat(scalar, lanes), vector, old[r]));
+        Value factor = kb.splat(scalar, lanes);
+        next.push_back(ordered ? emitFma(kb, factor, vector, old[r]) : emitMultiplyAdd(kb, factor, vector, old[r]));
       }
       return next;
     });
     for (int64_t r = 0; r < kRows; ++r) {
+      if (lastBias) {
+        sums[r] = arith::AddFOp::create(kb.b, sums[r], start);
+      }
       Value at = kb.add(row, r);
       auto store = [&] {
         SmallVector<Value> where(indices.begin(), indices.end() - 2);
@@ -129,7 +137,9 @@ private:
 struct MatMulModel : KernelInterface::ExternalModel<MatMulModel, device::MatMulOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     auto matmul = cast<device::MatMulOp>(op);
-    if (matmul.getPacked() || hasMicroMatMul(matmul)) {
+    // Without the instruction the register tile does not fuse.
+    bool fuses = kb.target.hasFma() || !device::isOrderedProduct(op);
+    if (matmul.getPacked() || (fuses && hasMicroMatMul(matmul))) {
       return emitMicroMatMul(matmul, kb);
     }
     GenericMatMul(kb, matmul).emit();

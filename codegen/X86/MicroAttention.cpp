@@ -27,7 +27,7 @@ public:
         lanes(2 * kb.target.lanes(32)), keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
         // A stride of whole pages would put all rows into the same cache sets.
         scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), featuresPadded(llvm::alignTo(s.features, kBlock)),
-        rows(s.queries, maxTileRows(kb.target, panelBlocks)), tiles(kb, noEpilogue, {}, /*bias=*/false) {}
+        rows(s.queries, maxTileRows(kb.target, panelBlocks)), tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
 
   void emit();
 

@@ -249,7 +249,8 @@ void DirectConv::emit() {
     int64_t lines = weights.blockBytes(steps) / kBlockBytes;
     prefetchLines = std::min<int64_t>(ceilDiv(lines * panelBlocks, tilesPerPanel), 2 * lines);
   }
-  tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds, static_cast<bool>(op.getBias()),
+  tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds,
+                                          op.getBias() ? TileFunctions::Bias::First : TileFunctions::Bias::None,
                                           groupOffsets());
   int64_t outImage = s.ocBlocks() * s.oh * s.ow * kBlock, parts = work.rowParts * work.panelParts;
   unsigned firstExtra = op.getBias() ? 3 : 2;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
+#include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/ConvAlgorithm.h"
 
@@ -173,7 +174,10 @@ void MatMul::emit() {
   if (copied) {
     kb.setScratchBytes(rowsOffset + ceilDiv(rows->pieces, work.rowParts) * (rows->size + 1) * rowBytes);
   }
-  tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds, static_cast<bool>(op.getBias()));
+  auto bias = !op.getBias()                  ? TileFunctions::Bias::None
+              : device::isOrderedProduct(op) ? TileFunctions::Bias::Last
+                                             : TileFunctions::Bias::First;
+  tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds, bias);
   unsigned firstExtra = op.getBias() ? 3 : 2;
   kb.forTiles(batch * work.rowParts * work.panelParts, [&](Value tile) {
     Value rowPart = kb.rem(tile, work.rowParts), rest = kb.div(tile, work.rowParts);

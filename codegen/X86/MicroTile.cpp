@@ -43,7 +43,7 @@ void widenFloats(KernelBuilder &kb, Type element, Value from, Value to, Value co
   kb.forLoop(whole, count, 1, [&](Value at) { kb.store(kb.loadElements(element, 0, from, at), to, at); });
 }
 
-TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, bool bias,
+TileFunctions::TileFunctions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, Bias bias,
                              ArrayRef<int32_t> offsets)
     : kb(kb), epilogue(epilogue), extras(extras), bias(bias) {
   if (offsets.empty()) {
@@ -80,7 +80,7 @@ void TileFunctions::call(const TileShape &shape, const TileResult &result, const
     function = build(shape, result, llvm::formatv("{0}_tile{1}", kb.frame().symbol, functions.size()).str());
   }
   SmallVector<Value> arguments{pointers.a, pointers.b, pointers.c};
-  if (bias) {
+  if (bias != Bias::None) {
     arguments.push_back(pointers.bias);
   }
   if (shape.prefetchLines) {
@@ -95,21 +95,28 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   auto module = kb.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   kb.b.setInsertionPointToEnd(module.getBody());
   Type pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
-  SmallVector<Type> types(3 + bias + (shape.prefetchLines != 0) + extras.size(), pointer);
+  bool biased = bias != Bias::None;
+  SmallVector<Type> types(3 + biased + (shape.prefetchLines != 0) + extras.size(), pointer);
   auto function = func::FuncOp::create(kb.b, name, kb.b.getFunctionType(types, {}));
   function.setPrivate();
   function->setAttr("llvm.linkage", LLVM::LinkageAttr::get(kb.b.getContext(), LLVM::Linkage::Internal));
   Block *body = function.addEntryBlock();
   kb.b.setInsertionPointToEnd(body);
   unsigned next = 3;
-  Value biasPointer = bias ? body->getArgument(next++) : Value();
+  Value biasPointer = biased ? body->getArgument(next++) : Value();
   Value prefetch = shape.prefetchLines ? body->getArgument(next++) : Value();
   Value offsets;
   if (!table.empty()) {
     offsets = LLVM::AddressOfOp::create(kb.b, pointer, table);
   }
-  SmallVector<Value> sums =
-      emitRegisterTile(kb, shape, body->getArgument(0), body->getArgument(1), biasPointer, offsets, prefetch);
+  bool last = bias == Bias::Last;
+  SmallVector<Value> sums = emitRegisterTile(kb, shape, body->getArgument(0), body->getArgument(1),
+                                             last ? Value() : biasPointer, offsets, prefetch);
+  int64_t width = shape.blocks * vectorsPerBlock(kb.target);
+  for (int64_t i = 0; last && i < static_cast<int64_t>(sums.size()); ++i) {
+    Value from = byteOffset(kb, biasPointer, i % width * kb.target.vectorBytes());
+    sums[i] = arith::AddFOp::create(kb.b, sums[i], kb.load(sums[i].getType(), from, kb.constant(0)));
+  }
   emitEpilogue(shape, result, sums, body->getArgument(2), ValueRange(body->getArguments()).drop_front(next));
   func::ReturnOp::create(kb.b);
   return function;

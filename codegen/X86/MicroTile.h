@@ -65,9 +65,11 @@ void storeBlockVector(KernelBuilder &kb, mlir::Type element, mlir::Value value, 
 /// (a, b, c, bias, prefetch, extras...), so that LLVM allocates its registers by itself.
 class TileFunctions {
 public:
+  /// What the sums of a tile begin with, or have added last.
+  enum class Bias { None, First, Last };
   /// |epilogue| may be empty. |offsets|: byte offset of each K group of A; empty for an even
   /// stride.
-  TileFunctions(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras, bool bias,
+  TileFunctions(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<TileExtra> extras, Bias bias,
                 llvm::ArrayRef<int32_t> offsets = {});
 
   /// Pointers of one tile: its first row in A, its panel of B, its first result, its first bias.
@@ -91,7 +93,7 @@ private:
   KernelBuilder &kb;
   mlir::Region &epilogue;
   llvm::SmallVector<TileExtra> extras;
-  bool bias;
+  Bias bias;
   std::string table; ///< symbol of the offset table, empty without one
   llvm::StringMap<mlir::func::FuncOp> functions;
 };

@@ -144,7 +144,7 @@ void Winograd::planWork() {
 
 void Winograd::emit() {
   planWork();
-  tiles = std::make_unique<TileFunctions>(kb, plain, ArrayRef<TileExtra>(), /*bias=*/false);
+  tiles = std::make_unique<TileFunctions>(kb, plain, ArrayRef<TileExtra>(), TileFunctions::Bias::None);
   int64_t rowParts = ceilDiv(tilesH, rowsPerPart);
   kb.forTiles(s.n * rowParts * panelParts, [&](Value tile) {
     Value panelPart = kb.rem(tile, panelParts), rest = kb.div(tile, panelParts);

@@ -296,6 +296,11 @@ llvm::json::Object describePartition(const codegen::NpuDeployResult &result) {
                             {"total_microseconds", micro(npuSeconds + hostSeconds + result.handOverSeconds)}};
 }
 
+/// Nodes that make engines differ, null where the model promises no bits.
+llvm::json::Value describeExactness(const std::optional<std::vector<std::string>> &exceptions) {
+  return exceptions ? llvm::json::Value(llvm::json::Array(*exceptions)) : nullptr;
+}
+
 /// What the user is told of a model for an NPU.
 llvm::Expected<llvm::json::Object> deployNpu(ModuleOp module, const Npu &npu, const x86::X86Target &host,
                                              const Options &options, std::optional<codegen::Quantization> quantization,
@@ -342,6 +347,7 @@ llvm::Expected<llvm::json::Object> deployNpu(ModuleOp module, const Npu &npu, co
                           {"plan", describePlan(result->plan)},
                           {"partition", describePartition(*result)},
                           {"estimate", std::move(*report)}};
+  told["bit_equal_except"] = describeExactness(result->exceptions);
   if (result->quantization) {
     told["quantization"] = describe(*result->quantization);
   }
@@ -434,6 +440,7 @@ llvm::Error run(const Options &options) {
                             {"steps", int64_t(result->steps)},
                             {"kernels", int64_t(result->kernels)},
                             {"cache_hits", int64_t(result->cacheHits)}};
+  object["bit_equal_except"] = describeExactness(result->exceptions);
   if (result->quantization) {
     object["quantization"] = describe(*result->quantization);
   }

@@ -45,6 +45,12 @@ MutableArrayRef<float> floats(HostTensor &tensor) {
   return {reinterpret_cast<float *>(tensor.getBytes().data()), tensor.getBytes().size() / sizeof(float)};
 }
 
+/// Of any float type.
+std::vector<float> widened(const HostTensor &tensor) {
+  std::vector<double> values = ref::read<double>(tensor);
+  return {values.begin(), values.end()};
+}
+
 } // namespace
 
 void inSingle(HostTensor &y, llvm::function_ref<void(HostTensor &)> compute) {
@@ -193,6 +199,33 @@ void resizeF32(const HostTensor &x, HostTensor &y, ArrayRef<int64_t> axes, Input
     ResizeSum sum{floats(x).data(), at, strides, axes, tables, std::nullopt};
     sum.walk(0, offset, std::nullopt);
     floats(y)[next++] = sum.sum->v;
+  });
+}
+
+void matmulF32(MatMulOp op, Inputs inputs, HostTensor &y) {
+  ref::DimsRef aShape = inputs[0]->getShape(), bShape = inputs[1]->getShape(), shape = y.getShape();
+  ref::DimsRef batch = shape.drop_back(2);
+  int64_t rows = shape[batch.size()], columns = shape.back();
+  int64_t depth = aShape[aShape.size() - (op.getTransA() ? 2 : 1)];
+  int64_t aRow = op.getTransA() ? 1 : depth, aStep = op.getTransA() ? rows : 1;
+  int64_t bColumn = op.getTransB() ? depth : 1, bStep = op.getTransB() ? 1 : columns;
+  std::vector<float> a = widened(*inputs[0]), b = widened(*inputs[1]);
+  std::vector<float> bias = op.getBias() ? widened(*inputs[2]) : std::vector<float>();
+  ref::Dims aBatch = ref::broadcastStrides(aShape.drop_back(2), batch);
+  ref::Dims bBatch = ref::broadcastStrides(bShape.drop_back(2), batch);
+  int64_t next = 0;
+  ref::forEachIndex(batch, [&](ref::DimsRef index) {
+    const float *left = a.data() + ref::dot(index, aBatch) * rows * depth;
+    const float *right = b.data() + ref::dot(index, bBatch) * depth * columns;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j, ++next) {
+        Single sum{0.0f};
+        for (int64_t k = 0; k < depth; ++k) {
+          sum = mulAdd(Single{left[i * aRow + k * aStep]}, Single{right[j * bColumn + k * bStep]}, sum);
+        }
+        floats(y)[next] = (bias.empty() ? sum : sum + Single{bias[j]}).v;
+      }
+    }
   });
 }
 

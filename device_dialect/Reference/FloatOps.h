@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the device dialect specifies to the bit: element functions, and sums in a stated order. Products that are added
-// (squares of norms, scale and bias, resizing, attention) are fused, everything else is rounded at once.
+// (squares of norms, scale and bias, resizing, matrix products, attention) are fused, everything else is rounded at once.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_REFERENCE_FLOATOPS_H
 #define TESSERA_DEVICE_DIALECT_REFERENCE_FLOATOPS_H
@@ -28,6 +28,8 @@ void averagePoolF32(PoolOp op, const top::HostTensor &x, top::HostTensor &y);
 /// `tables`: indices and weights per axis. Weights are multiplied in the order of the axes, products added in that of
 /// the taps.
 void resizeF32(const top::HostTensor &x, top::HostTensor &y, llvm::ArrayRef<int64_t> axes, Inputs tables);
+/// a b + bias of floats: each sum starts at 0 and takes the fused products in the order of k, the bias comes last.
+void matmulF32(MatMulOp op, Inputs inputs, top::HostTensor &y);
 /// Both products are sequential sums; the softmax between them has 16 partial sums, its factor scales the result.
 void attentionF32(AttentionOp op, Inputs inputs, top::HostTensor &y);
 

@@ -1,6 +1,7 @@
 //===- ReferenceCompute.cpp - Naive evaluation of the compute family ------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/WeightScales.h"
 #include "device_dialect/Reference/AsTop.h"
 #include "device_dialect/Reference/FloatOps.h"
@@ -104,7 +105,11 @@ LogicalResult MatMulOp::evaluate(Inputs inputs, Outputs outputs) {
     scaled = applyScales(*inputs[1], *inputs.back(), WeightScales::ofMatMul(shape, getWeightGroup(), getTransB()));
     operands[1] = &scaled;
   }
-  return withEpilogue(*this, operands, outputs, [&](Inputs own, Outputs sums) {
+  return withEpilogue(*this, operands, outputs, [&](Inputs own, Outputs sums) -> LogicalResult {
+    if (isOrderedProduct(*this)) {
+      matmulF32(*this, own, sums[0]);
+      return success();
+    }
     return evaluateAs<top::MatMulOp>(*this, own, sums, getA(), getB(), getBias(), getTransAAttr(), getTransBAttr(),
                                      builder.getBoolAttr(false), builder.getF64FloatAttr(-1));
   });

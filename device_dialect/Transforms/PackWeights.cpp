@@ -1,6 +1,7 @@
 //===- PackWeights.cpp - Weights into the order their kernels read --------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/ConvAlgorithm.h"
 #include "device_dialect/Transforms/Passes.h"
@@ -24,6 +25,8 @@ using namespace mlir;
 
 namespace tessera::device {
 namespace {
+
+constexpr int64_t kBytesWithoutFma = 16; ///< of a vector where the chip does not fuse
 
 /// One weight tensor on its way: decided in order, packed in parallel, put into the module in order.
 struct Job {
@@ -136,7 +139,9 @@ public:
         job.packed.resize(job.elements * elementBytes(job.element));
         job.pack(job.data.data<char>().data(), job.packed.data());
         size_t count = job.elements;
-        if (job.element.isF32()) {
+        if (isOrderedProduct(job.op)) {
+          // These sums have all of their bits.
+        } else if (job.element.isF32()) {
           flushSubnormals({reinterpret_cast<float *>(job.packed.data()), count});
         } else if (job.element.isBF16()) {
           flushSubnormalsBf16({reinterpret_cast<uint16_t *>(job.packed.data()), count});
@@ -234,6 +239,9 @@ private:
     auto y = cast<RankedTensorType>(matmul.getY().getType());
     bool integers = isIntegerOperand(a.getElementType());
     bool scaled = hasIntegerWeights(matmul);
+    if (isOrderedProduct(matmul) && vectorBytes == kBytesWithoutFma) {
+      return std::nullopt; // the register tile would not fuse
+    }
     bool types = hasTileTypes(matmul.getA(), scaled ? Float32Type::get(&getContext()) : b.getElementType(),
                               matmul.getBias(), matmul.getY());
     bool oneMatrix = llvm::all_of(b.getShape().drop_back(2), [](int64_t dim) { return dim == 1; });

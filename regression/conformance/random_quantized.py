@@ -170,6 +170,126 @@ def nearest(net: random_graphs.Network) -> bool:
     return True
 
 
+def in_float(net: QuantisedNetwork, x: str, shape: Shape) -> str:
+    """A float that is quantised nowhere, or what is behind a quantised tensor as it is."""
+    kind = net.rng.choice(["", "", "Softmax", "Sigmoid", "LayerNormalization", "Mul"])
+    if kind in ("Softmax", "LayerNormalization"):
+        weights = [net.weights(shape[-1])] if kind == "LayerNormalization" else []
+        return net.raw(kind, [x, *weights], axis=-1)[0]
+    if kind == "Mul":
+        return net.raw(kind, [x, net.weights(shape[-1], scale=0.4, offset=0.5)])[0]
+    return net.raw(kind, [x])[0] if kind else x
+
+
+def second_factor(net: QuantisedNetwork, left: Shape) -> tuple[str, Shape, bool] | None:
+    """A value whose next to last dim, or with True whose last one, is what `left` sums over, and whose leading dims
+    broadcast to those of `left`."""
+    r, depth = net.rng, left[-1]
+    fits = [(name, shape, turned) for name, shape in net.values.items() for turned in (False, True)
+            if len(shape) >= 2 and shape[-1 if turned else -2] == depth and len(shape) <= len(left)
+            and all(d in (1, whole) for d, whole in zip(shape[:-2][::-1], left[:-2][::-1]))]
+    if fits and r.random() < 0.7:
+        return r.choice(fits)
+    # One of any shape, cut and reshaped.
+    x = net.pick(lambda s: int(np.prod(s)) >= depth)
+    if not x:
+        return None
+    lead = tuple(d if r.random() < 0.6 else 1 for d in left[:-2])[r.choice([0, 0, len(left) - 2]):]
+    if int(np.prod(lead)) * depth > int(np.prod(net.values[x])):
+        lead = ()
+    columns = int(np.prod(net.values[x])) // (int(np.prod(lead)) * depth)
+    columns = r.randint(1, min(columns, 40))
+    flat = net.raw("Reshape", [x, net.ints(-1)])[0]
+    part = net.raw("Slice", [flat, net.ints(0), net.ints(int(np.prod(lead)) * depth * columns), net.ints(0)])[0]
+    return net.raw("Reshape", [part, net.ints(*lead, depth, columns)])[0], (*lead, depth, columns), False
+
+
+def activation_product(net: QuantisedNetwork) -> bool:
+    """Two tensors computed at run time, batched and broadcast, of rank 2 to 5; now and then attention's two products."""
+    r = net.rng
+    a = net.pick(lambda s: 2 <= len(s) <= 5)
+    if not a:
+        return False
+    shape = net.values[a]
+    if len(shape) < 5 and r.random() < 0.2:
+        at = r.randrange(len(shape) - 1)
+        shape = (*shape[:at], 1, *shape[at:])
+        a = net.raw("Reshape", [a, net.ints(*shape)])[0]
+    found = second_factor(net, shape)
+    if not found:
+        return False
+    b, other, turned = found
+    columns = other[-2] if turned else other[-1]
+    result = (*shape[:-1], columns)
+    if int(np.prod(result)) > MAX_ELEMENTS or int(np.prod(result)) * shape[-1] > 3_000_000:
+        return False
+    right = in_float(net, b, other)
+    if turned:
+        right = net.raw("Transpose", [right], perm=[*range(len(other) - 2), len(other) - 1, len(other) - 2])[0]
+    y = net.raw("MatMul", [in_float(net, a, shape), right])[0]
+    if r.random() < 0.4:
+        y = net.raw("Mul", [y, net.constant(np.array(0.3, np.float32))])[0]
+    if r.random() < 0.3:
+        mask = r.choice([(columns,), (shape[-2], columns), (1,) * (len(result) - 1) + (columns,)])
+        hidden = (net.array_rng.random(mask) < 0.2).astype(np.float32) * np.float32(-9)
+        y = net.raw("Add", [y, net.constant(hidden)])[0]
+    if r.random() < 0.5:
+        y = net.raw("Softmax", [y], axis=-1)[0]
+        values = second_factor(net, result)
+        if values and not values[2] and r.random() < 0.7 and int(np.prod(result[:-1])) * values[1][-1] <= MAX_ELEMENTS:
+            y, result = net.raw("MatMul", [y, values[0]])[0], (*result[:-1], values[1][-1])
+    net.quantise(y, result)
+    return True
+
+
+def einsum(net: QuantisedNetwork) -> bool:
+    """Two tensors whose letters are drawn: of batches, sums, and those that only one has; some of these are summed, too."""
+    r = net.rng
+    a = net.pick(lambda s: 2 <= len(s) <= 4)
+    if not a:
+        return False
+    shape = net.values[a]
+    letters = {"abcd"[i]: size for i, size in enumerate(shape)}
+    first = "".join(letters)
+    shared = r.sample(first, r.randint(1, len(first)))
+    count, own = int(np.prod([letters[c] for c in shared])), r.randint(0, 2)
+    x = net.pick(lambda s: int(np.prod(s)) >= count)
+    if not x:
+        return False
+    for c in "xy"[:own]:
+        letters[c] = r.randint(1, max(1, min(9, int(np.prod(net.values[x])) // count)))
+        count *= letters[c]
+    if count > int(np.prod(net.values[x])):
+        return False
+    second = [*shared, *"xy"[:own]]
+    r.shuffle(second)
+    flat = net.raw("Reshape", [x, net.ints(-1)])[0]
+    part = net.raw("Slice", [flat, net.ints(0), net.ints(count), net.ints(0)])[0]
+    b = net.raw("Reshape", [part, net.ints(*(letters[c] for c in second))])[0]
+    kept = [c for c in letters if r.random() < 0.75] or [first[0]]
+    r.shuffle(kept)
+    result = tuple(letters[c] for c in kept)
+    if int(np.prod(list(letters.values()))) > 3_000_000 or int(np.prod(result)) > MAX_ELEMENTS:
+        return False
+    y = net.raw("Einsum", [in_float(net, a, shape), in_float(net, b, tuple(letters[c] for c in second))],
+                equation=f"{first},{''.join(second)}->{''.join(kept)}")[0]
+    net.quantise(y, result)
+    return True
+
+
+def shuffle_channels(net: QuantisedNetwork) -> bool:
+    x = net.pick_image()
+    if not x:
+        return False
+    n, c, h, w = net.values[x]
+    groups = net.rng.choice([d for d in range(1, c + 1) if c % d == 0])
+    split = net.raw("Reshape", [x, net.ints(n, groups, c // groups, h, w)])[0]
+    turned = net.raw("Transpose", [split], perm=[0, 2, 1, 3, 4])[0]
+    y = net.raw("Reshape", [turned, net.ints(n, c, h, w)])[0]
+    net.quantise(y, (n, c, h, w), net.parameters.get(x) if net.rng.random() < 0.6 else None)
+    return True
+
+
 def volume(net: random_graphs.Network) -> bool:
     """Three spatial dims: a convolution or a maximum of what has them, or of an image whose channels become planes, too."""
     r = net.rng
@@ -205,13 +325,15 @@ def volume(net: random_graphs.Network) -> bool:
 g = random_graphs
 OPS = [g.conv] * 8 + [g.binary] * 4 + [g.unary] * 3 + [g.concat] * 3 + [g.matmul] * 3 + [
     g.slice_, g.transpose, g.reshape, g.conv_transpose, g.conv_transpose, g.clip, g.swish, g.split, g.pad, g.depth_to_space,
-    g.gemm, g.gather, g.binary_constant, max_pool, max_pool, mean, mean, mean, nearest]
+    g.gemm, g.gather, g.binary_constant, max_pool, max_pool, mean, mean, mean, nearest, shuffle_channels]
+PRODUCTS = [activation_product] * 8 + [einsum] * 3  # of two activations: most of them are sums of floats
 
 
 def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """The network of a seed with its inputs; of its first `steps` steps if given."""
     net = QuantisedNetwork(seed)
-    random_graphs.grow(net, OPS + [volume] * 10 if seed % 4 == 2 else OPS, (1, 7), steps)  # others have three dims nowhere
+    ops = OPS + [volume] * 10 if seed % 4 == 2 else OPS  # others have three dims nowhere
+    random_graphs.grow(net, ops + PRODUCTS if seed % 3 == 1 else ops, (1, 7), steps)
     # The integers themselves are compared.
     outputs = [(net.integers[name], ELEMENTS[net.parameters[name][1].dtype.type],
                 net.values[name]) for name in random_graphs.choose_outputs(net, seed, net.values)]

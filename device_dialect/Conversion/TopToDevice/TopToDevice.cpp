@@ -3,6 +3,7 @@
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
 #include "device_dialect/Conversion/TopToDevice/Quantized.h"
+#include "device_dialect/IR/Exact.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -76,6 +77,7 @@ struct ConvertTopToDevice : impl::ConvertTopToDevicePassBase<ConvertTopToDevice>
       return signalPassFailure();
     }
     walkAndApplyPatterns(getOperation(), patterns);
+    recordExceptions(getOperation());
     getOperation()->walk([&](Operation *op) {
       if (needsLowering(op)) {
         op->emitError() << "'" << op->getName() << "' of node '" << top::getDisplayName(op->getLoc())

@@ -11,7 +11,7 @@ from typing import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .. import bmodel, compare, inputs, npu_perf, partition, stages, tolerances, top_model, verdict
+from .. import bmodel, compare, exactness, inputs, npu_perf, partition, stages, tolerances, top_model, verdict
 from ..background import Background
 from ..calibration import sample
 from ..calibration import table as tables
@@ -239,6 +239,7 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
                 file.write((json.dumps(result["plan"], indent=1) + "\n").encode())
         context.result["perf"] = told = npu_perf.measure(output, folder=args.report)
         npu_perf.tell(report, told, args.report)
+    _tell_exactness(context, result.get("bit_equal_except"))
     if "quantization" in result:
         _tell_quantization(context, result["quantization"])
         for text in result["quantization"].get("float_inputs_outputs", []):
@@ -279,6 +280,14 @@ def _compiler_flags(args: argparse.Namespace, names: Sequence[str]) -> list[str]
                 require_file(value, name.replace("_", " ").replace("quantize", "quantise"))
             flags += ["--" + name.replace("_", "-"), str(value)]
     return flags
+
+
+def _tell_exactness(context: Context, exceptions: Sequence[str] | None) -> None:
+    """Of a quantised model: that its integers are the same everywhere, or, as a warning, what makes them differ."""
+    if exceptions:
+        context.report.warn(exactness.describe(exceptions))
+    elif exceptions is not None:
+        context.report.say(exactness.describe(exceptions))
 
 
 def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:

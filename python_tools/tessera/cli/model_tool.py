@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Iterator, Sequence
 
-from .. import compare, npu_perf
+from .. import compare, exactness, npu_perf
 from ..compile_driver import find_program
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, scratch_folder
@@ -104,7 +104,11 @@ def info(context: Context) -> None:
     say(f"{path}: '{model.get('name', '')}', {size(path.stat().st_size)}, made by {model.get('producer', 'unknown')}")
     for segment in model.get("segments", []):
         say(f"  segment {segment['kind']:<9} {size(segment['bytes']):>12} at {segment['offset']}")
+    if (exceptions := exactness.of_file(model)) is not None:
+        say(f"  {exactness.describe(exceptions)}")
     for prop in model.get("properties", []):
+        if prop["key"] in ("bit_equal", "bit_equal_except"):
+            continue
         say(f"  {prop['key']}: {prop.get('value', '')}")
     known: set[tuple[int, int]] = set()
     for number, (net, stage) in enumerate(stages(model)):
