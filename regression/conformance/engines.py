@@ -38,6 +38,7 @@ class Compiler:
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._pending = b""
+        self.told: dict = {}  # by the last command that ended well
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._child is None:
@@ -80,7 +81,8 @@ class Compiler:
         events = self._events(child, stage)
         code = events[-1]["code"]
         if code == 0:
-            return next((event for event in events if event["event"] == "result"), {})
+            self.told = next((event for event in events if event["event"] == "result"), {})
+            return self.told
         message = next((event["message"] for event in events if event["event"] == "error"), "")
         if code == UNSUPPORTED and message:
             raise StageError(stage, message, refused=True)

@@ -2,7 +2,8 @@
 """Random small quantised networks: every instruction set, and every NPU with its host, gives the integers of the device reference, to the bit.
 
 Networks of quantise/dequantise pairs with odd shapes, channel tails, zero points anywhere, saturating values, per-channel
-weights, results that stay float, 16-bit activations; every mode of requantisation. On 1 and 2 threads. What the Top reference computes in float for the same network may
+weights, results that stay float, 16-bit activations, channel shuffles; in every third one products of two activations (batched,
+broadcast, masked, einsum), which mostly sum floats; every mode of requantisation. On 1 and 2 threads. What the Top reference computes in float for the same network may
 differ by a rounding, now and then: that is counted, and must stay rare.
     build/bin/tessera-python regression/conformance/random_quantized.py --seeds 0:500 [--isa x86-v2|npu-base] [--keep FOLDER]
 """
@@ -28,7 +29,7 @@ MAX_FAR = 0.02
 # The last one is all that this machine has: other products of bytes than the named ones where it has VNNI.
 VARIANTS = (*supported_isas(), "x86")
 NPUS = ("npu-edge", "npu-base", "npu-pro")  # requantise in float alone
-ELEMENTS = {np.int8: TensorProto.INT8, np.uint8: TensorProto.UINT8, np.int16: TensorProto.INT16}
+ELEMENTS = {np.int8: TensorProto.INT8, np.uint8: TensorProto.UINT8, np.int16: TensorProto.INT16, np.uint16: TensorProto.UINT16}
 MODES = ("float", "float", "fixed", "tflite")  # of requantisation
 WEIGHT_AXES = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": None}
 MOVES = {"Concat", "Slice", "Split", "Transpose", "Reshape", "Pad", "Resize", "DepthToSpace", "SpaceToDepth", "MaxPool",
@@ -51,8 +52,11 @@ class QuantisedNetwork(random_graphs.Network):
 
     def draw_parameters(self) -> tuple[float, np.ndarray]:
         if self.words and self.rng.random() < 0.4:
-            # Symmetric, as what is multiplied must be; a step between 1 and 1/200 of the bytes' one.
-            return float(np.float32(10 ** self.rng.uniform(-4.5, -2.2))), np.array(0, np.int16)
+            # Symmetric, or anything where unsigned; a step between 1 and 1/200 of the bytes' one.
+            step = float(np.float32(10 ** self.rng.uniform(-4.5, -2.2)))
+            if self.rng.random() < 0.4:
+                return step, np.array(self.rng.choice([0, 32768, self.rng.randint(20000, 45000)]), np.uint16)
+            return step, np.array(0, np.int16)
         low, high, dtype = self.rng.choice([(-128, 127, np.int8), (-128, 127, np.int8), (0, 255, np.uint8)])
         middle = (low + high + 1) // 2
         zero = self.rng.choice([0, middle, self.rng.randint(middle - 40, middle + 40), self.rng.randint(low, high)])
@@ -88,7 +92,12 @@ class QuantisedNetwork(random_graphs.Network):
         shaped = scale.reshape([-1 if i == axis else 1 for i in range(array.ndim)]) if per_channel else scale
         integers = np.clip(np.rint(array / shaped), -127, 127).astype(np.int8)
         more = {"axis": axis} if per_channel else {}
-        operands = [self.constant(integers), self.constant(scale), self.constant(np.zeros(scale.shape, np.int8))]
+        zeros = np.zeros(scale.shape, np.int8)
+        if not per_channel and self.rng.random() < 0.3:
+            # Unsigned; with another zero point than 128 matrix products multiply floats.
+            zero = 128 if op.startswith("Conv") else self.rng.choice([128, self.rng.randint(100, 150)])
+            integers, zeros = np.clip(integers.astype(np.int16) + zero, 0, 255).astype(np.uint8), np.array(zero, np.uint8)
+        operands = [self.constant(integers), self.constant(scale), self.constant(zeros)]
         return self.raw("DequantizeLinear", operands, **more)[0], scale
 
     def node(self, op: str, inputs: Sequence[str], shapes: Sequence[Shape], **attributes: object) -> list[str]:
@@ -348,7 +357,8 @@ def _reference(compiler: Compiler, mlir: Path, inputs: dict[str, np.ndarray], *o
 
 
 def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Path | None) -> tuple[int, int]:
-    """Elements compared, and those of them where the float simulation is more than one step off."""
+    """Elements compared, and those of them where the float simulation is more than one step off. Nothing is
+    compared where the compiler says that the bits of a node differ between engines: a convolution whose sums could leave 32 bits."""
     model, inputs = make_network(seed, steps)
     with tempfile.TemporaryDirectory() as temporary:
         folder = keep or Path(temporary)
@@ -361,6 +371,8 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
         mode = "float" if isa in NPUS else random.Random(seed).choice(MODES)
         want = _reference(compiler, mlir, inputs, "--device", "--requantize", mode)
         got = run_bmodel(deploy(compiler, mlir, isa, "--requantize", mode), inputs)
+        if compiler.told["bit_equal_except"]:
+            return 0, 0
     elements = far = 0
     for name, expected in want.items():
         if got[name].shape != expected.shape or got[name].dtype != expected.dtype:

@@ -32,6 +32,14 @@ def test_npus_and_their_hosts_give_the_same() -> None:
     assert sum(compared for _, compared, _ in results) > 20_000
 
 
+def test_products_of_activations_are_equal_everywhere() -> None:
+    seeds = range(301, 385, 3)  # those that have such
+    variants = (*random_quantized.VARIANTS, "npu-base", "npu-pro")
+    results = list(random_quantized.run_seeds(seeds, os.cpu_count() or 1, variants=variants))
+    assert not [fault for fault, _, _ in results if fault], "\n".join(fault for fault, _, _ in results)
+    assert sum(compared for _, compared, _ in results) > 20_000
+
+
 @pytest.mark.parametrize("seed", [69, 443])
 def test_fixed_point_of_channel_tails(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Products of 64 bits where only some lanes of a vector are channels: LLVM 22 ended the compiler."""

@@ -9,8 +9,6 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-U8 = np.uint8
-
 
 class Graph:
     """A growing ONNX graph of one input; nodes go by their operator and number."""
@@ -98,6 +96,30 @@ def contractions(path: Path) -> Path:
     broadcast = g.node("MatMul", [x, g.node("ReduceMean", [gram], axes=[0], keepdims=1)])
     return g.save(path, [g.node("MatMul", [gram, g.weights(9, 8)]), g.node("MatMul", [both, g.weights(5, 4)]),
                          g.node("MatMul", [broadcast, g.weights(9, 3)])])
+
+
+def quantised_words(path: Path, channels: int = 8) -> Path:
+    """A file of quantise/dequantise pairs of unsigned 16 bits, as tools for phones write it."""
+    g = Graph()
+
+    def pair(x: str, reach: float, zero: int) -> str:
+        parameters = [g.constant(reach / 40000), g.constant(zero, np.uint16)]
+        return g.node("DequantizeLinear", [g.node("QuantizeLinear", [x, *parameters]), *parameters])
+
+    def weights(*shape: int) -> str:
+        integers = g.rng.integers(-127, 128, shape)
+        scales = np.full(shape[0], 0.02 * float(np.prod(shape[1:])) ** -0.5)
+        return g.node("DequantizeLinear", [g.constant(integers, np.int8), g.constant(scales), g.constant(np.zeros(shape[0]), np.int8)], axis=0)
+
+    x = pair(g.input(1, channels, 9, 11), 9, 30011)
+    y = pair(g.node("Relu", [g.node("Conv", [x, weights(16, channels, 3, 3), g.weights(16)], pads=[1] * 4)]), 7, 0)
+    z = pair(g.node("Conv", [y, weights(16, 1, 3, 3)], pads=[1] * 4, strides=[2, 2], group=16), 6, 32768)
+    z = pair(g.node("Add", [pair(g.node("Conv", [z, weights(12, 16, 1, 1)]), 8, 33000), g.weights(12, 1, 1)]), 8, 31000)
+    rows = pair(g.node("Transpose", [g.reshape(z, 1, 12, 30)], perm=[0, 2, 1]), 8, 31000)
+    scores = pair(g.node("MatMul", [rows, g.node("Transpose", [rows], perm=[0, 2, 1])]), 30, 32000)
+    mixed = pair(g.node("MatMul", [pair(g.node("Softmax", [scores], axis=-1), 0.6, 0), rows]), 8, 32768)
+    mean = g.reshape(pair(g.node("GlobalAveragePool", [z]), 3, 32768), 1, 12)
+    return g.save(path, [mixed, pair(g.node("Gemm", [mean, weights(5, 12), g.weights(5)], transB=1), 4, 32768)], opset=21)
 
 
 def recurrent(path: Path) -> Path:

@@ -102,6 +102,20 @@ Value correctedBias(Lowering &lower, const Source &source, Value w) {
   return lower.constant(values, lower.rewriter.getI32Type(), {channels}, "integer_bias");
 }
 
+/// x [N, C, D...] with |pads| of |value| around it: kernels pad words with zeros alone.
+Value padded(Lowering &lower, Value x, ArrayRef<int64_t> pads, int64_t value) {
+  if (llvm::all_of(pads, [](int64_t pad) { return pad == 0; })) {
+    return x;
+  }
+  Piece piece = Piece::identity(0, Lowering::dims(x));
+  Dims sizes(Lowering::dims(x));
+  for (size_t d = 0; d < pads.size() / 2; ++d) {
+    piece.dstOffsets[d + 2] = pads[d];
+    sizes[d + 2] += pads[d] + pads[d + pads.size() / 2];
+  }
+  return lower.copy(x, piece, sizes, static_cast<double>(value));
+}
+
 /// The convolution's result, of dims [N, OC, O...]; `x` and `w` have rank 3 to 5.
 Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometry geometry) {
   bool oneDim = geometry.spatial() == 1;
@@ -109,6 +123,10 @@ Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometr
     geometry.addRow();
     x = lower.reshape(x, withRow(Lowering::dims(x)));
     w = lower.reshape(w, withRow(Lowering::dims(w)));
+  }
+  if (source.zero != 0 && Lowering::element(x).isInteger(16)) {
+    x = padded(lower, x, geometry.pads, source.zero);
+    llvm::fill(geometry.pads, 0);
   }
   Dims dims{Lowering::dims(x)[0], Lowering::dims(w)[0]};
   for (size_t d = 0; d < geometry.spatial(); ++d) {
@@ -125,12 +143,12 @@ Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometr
   }
   Builder &builder = lower.rewriter;
   Type element = source.form ? source.form->resultElement : source.resultElement;
-  bool padded = llvm::any_of(geometry.pads, [](int64_t pad) { return pad != 0; });
+  bool hasPads = llvm::any_of(geometry.pads, [](int64_t pad) { return pad != 0; });
   auto conv = ConvOp::create(
       lower.rewriter, lower.loc, RankedTensorType::get(dims, element), x, w, bias, extras, source.scales,
       builder.getDenseI64ArrayAttr(geometry.strides), builder.getDenseI64ArrayAttr(geometry.pads),
       builder.getDenseI64ArrayAttr(geometry.dilations), geometry.groups, ConvAlgorithm::generic,
-      /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), padded ? source.zero : 0, source.sumBound, source.group);
+      /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), hasPads ? source.zero : 0, source.sumBound, source.group);
   if (source.form) {
     lower.setEpilogue(conv, [&](OpBuilder &b, Location loc, ValueRange values) {
       return source.form->emit(b, loc, values[0], values.drop_front());

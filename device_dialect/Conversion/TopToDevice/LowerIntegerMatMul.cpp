@@ -86,7 +86,7 @@ private:
     if (!a.element.isInteger(8)) {
       sumBound = rewriter.getI64IntegerAttr(a.reach() * 128 * depth);
     }
-    return sumFits(a, depth, right.largest, bias);
+    return sumFits(a, depth, std::max<int64_t>(right.largest, 128), bias);
   }
 
   void makeRight() {

@@ -78,7 +78,9 @@ void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op, Requantisation r
   std::optional<QuantizedTensor> x = matchQuantized(op.getX());
   int64_t count = productOf(op.getKernel()), channels = Lowering::dims(op.getX())[1];
   int64_t rank = Lowering::dims(op.getX()).size();
-  if (!x || rank < 4 || !dividesAlike(op) || !sumFits(x->scaling, count, 1, {})) {
+  bool padded = llvm::any_of(op.getPads(), [](int64_t pad) { return pad != 0; });
+  bool hasPadding = !x || !padded || x->scaling.zero == 0 || x->scaling.element.isInteger(8); // kernels pad with bytes
+  if (!x || !hasPadding || rank < 4 || !dividesAlike(op) || !sumFits(x->scaling, count, 1, {})) {
     return;
   }
   ProductTail tail(op, false, 0);
@@ -97,7 +99,6 @@ void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op, Requantisation r
   }
   IntegerAttr sumBound =
       x->scaling.element.isInteger(8) ? IntegerAttr() : rewriter.getI64IntegerAttr(count * x->scaling.reach());
-  bool padded = llvm::any_of(op.getPads(), [](int64_t pad) { return pad != 0; });
   auto conv = ConvOp::create(rewriter, lower.loc, RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement),
                              x->values, ones, bias, ValueRange(), Value(), op.getStridesAttr(), op.getPadsAttr(),
                              op.getDilationsAttr(), channels, ConvAlgorithm::generic, /*packed=*/false,

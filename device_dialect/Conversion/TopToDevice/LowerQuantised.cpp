@@ -75,6 +75,7 @@ LogicalResult lowerQuantised(Operation *function, Requantisation requantisation)
   if (integers) {
     setExact(function);
   }
+  centreWords(function);
   if (failed(moveQuantization(function))) {
     return failure();
   }

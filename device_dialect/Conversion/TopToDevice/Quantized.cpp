@@ -57,7 +57,7 @@ std::optional<Scaling> getScaling(top::DequantizeOp op) {
 std::optional<QuantizedTensor> matchQuantized(Value value) {
   auto op = value.getDefiningOp<top::DequantizeOp>();
   std::optional<Scaling> scaling = op ? getScaling(op) : std::nullopt;
-  if (!scaling || !(scaling->element.isInteger(8) || (scaling->element.isSignlessInteger(16) && scaling->zero == 0))) {
+  if (!scaling || !(scaling->element.isInteger(8) || scaling->element.isSignlessInteger(16))) {
     return std::nullopt;
   }
   return QuantizedTensor{op.getX(), *scaling};
@@ -145,7 +145,8 @@ bool sumFits(const Scaling &x, int64_t steps, int64_t largest, ArrayRef<int64_t>
     most = std::max(most, std::abs(value));
   }
   // The op itself sums stored values, of weights up to -128, before the bias takes the zero points back.
-  int64_t stored = x.element.isInteger(8) ? x.reach() * 128 * steps : 0, centred = reach * largest * steps + most;
+  int64_t stored = x.reach() * (x.element.isInteger(8) ? 128 : largest) * steps,
+          centred = reach * largest * steps + most;
   return std::max(stored, centred) <= std::numeric_limits<int32_t>::max();
 }
 
@@ -156,7 +157,9 @@ SumProof::SumProof(const Scaling &x, const QuantizedWeights &weights, int64_t st
   }
   int64_t channels = weights.sums.size(), most = 0;
   for (int64_t c = 0; c < std::max<int64_t>(channels, bias.size()); ++c) {
-    most = std::max(most, x.reach() * weights.sums[c % channels] + (bias.empty() ? 0 : std::abs(bias[c])));
+    // The sum of stored values, the bias that takes the zero points back, and both together.
+    int64_t centred = std::max(x.highest() - x.zero, x.zero - x.lowest()), own = bias.empty() ? 0 : std::abs(bias[c]);
+    most = std::max(most, std::max(x.reach(), centred) * weights.sums[c % channels] + own);
   }
   bound = most;
   holds = most <= std::numeric_limits<int32_t>::max();

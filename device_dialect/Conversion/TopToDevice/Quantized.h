@@ -41,7 +41,7 @@ struct QuantizedTensor {
   mlir::Value values;
   Scaling scaling;
 };
-/// The i8, ui8 or (with zero point 0) i16 tensor behind a float value.
+/// The i8, ui8 or i16 tensor behind a float value.
 std::optional<QuantizedTensor> matchQuantized(mlir::Value value);
 
 /// Constant i8 weights whose zero points are taken off.
@@ -134,6 +134,9 @@ std::optional<ScaledWeights> matchScaledWeights(Lowering &lower, mlir::Value wei
 // Each lowers the product where its weight is a dequantized constant; else it does nothing.
 void lowerScaledConv(mlir::PatternRewriter &rewriter, top::ConvOp conv);
 void lowerScaledMatMul(mlir::PatternRewriter &rewriter, top::MatMulOp matmul);
+
+/// Makes i16 of ui16: q - 32768, with a zero point less by as much. ui16 that others than dequantize read stay.
+void centreWords(mlir::Operation *function);
 
 /// Moves dequantize down and quantize up past moves of data, so that these move integers and products meet their
 /// parameters.
