@@ -11,6 +11,7 @@
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/RegularFile.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -125,9 +126,9 @@ llvm::Expected<std::optional<Npu>> parseNpu(const Options &options) {
   if (std::optional<std::string> known = codegen::findNpuChip(options.chip)) {
     npu.description = *known;
   } else if (StringRef(options.chip).ends_with(".json")) {
-    auto file = llvm::MemoryBuffer::getFile(options.chip);
+    auto file = top::readRegularFile(options.chip);
     if (!file) {
-      return fail(kError, "cannot read '" + options.chip + "': " + file.getError().message());
+      return fail(kError, "cannot read '" + options.chip + "': " + llvm::toString(file.takeError()));
     }
     npu.description = (*file)->getBuffer().str();
   } else if (!options.chipSet.empty()) {

@@ -9,6 +9,7 @@
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Transforms/Passes.h"
+#include "llvm/Support/Base64.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -23,6 +24,9 @@ struct Options {
   std::string onnx;
   std::string output;
   std::string inputShapes;
+  std::vector<std::string> inputValues;
+  double memoryLimit = 0; // GiB
+  bool fixedShapes = false;
   std::string modelName;
   std::string preprocess;
   std::string outputs;
@@ -87,7 +91,9 @@ static llvm::Error attachPreprocess(ModuleOp module, StringRef path) {
                        "channels, or 1 for gray ones");
 }
 
-static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options, MLIRContext &context) {
+// |fixed|: the inputs that became constants, the bytes in base 64.
+static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options, MLIRContext &context,
+                                                         llvm::json::Array &fixed) {
   ImportOptions importOptions;
   importOptions.modelName = options.modelName;
   if (!options.inputShapes.empty()) {
@@ -97,6 +103,20 @@ static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options,
     }
     importOptions.inputShapes = std::move(*shapes);
   }
+  for (const std::string &values : options.inputValues) {
+    if (llvm::Error error = importOptions.inputValues.parse(values)) {
+      return fail(kUsage, "{0}", llvm::toString(std::move(error)));
+    }
+  }
+  importOptions.requireStatic = options.fixedShapes;
+  importOptions.memoryLimit = static_cast<int64_t>(options.memoryLimit * (1 << 30));
+  importOptions.warn = reportWarning;
+  importOptions.fixed = [&](StringRef name, RankedTensorType type, ArrayRef<char> bytes) {
+    fixed.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(name)},
+                                       {"dtype", numpyName(type.getElementType())},
+                                       {"shape", llvm::json::Array(type.getShape())},
+                                       {"base64", llvm::encodeBase64(bytes)}});
+  };
   SmallVector<StringRef> outputs;
   StringRef(options.outputs).split(outputs, ',', -1, /*KeepEmpty=*/false);
   for (StringRef output : outputs) {
@@ -111,7 +131,8 @@ static llvm::Error run(const Options &options) {
   registry.insert<func::FuncDialect, TopDialect>();
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  auto module = importModel(options, context);
+  llvm::json::Array fixed;
+  auto module = importModel(options, context, fixed);
   if (!module) {
     return module.takeError();
   }
@@ -136,6 +157,7 @@ static llvm::Error run(const Options &options) {
   if (!object) {
     return object.takeError();
   }
+  (*object)["fixed"] = std::move(fixed);
   (*object)["mlir"] = options.output;
   (*object)["weights"] = weightPathFor(options.output);
   reportResult(std::move(*object));
@@ -148,7 +170,15 @@ std::function<llvm::Error()> tessera::tool::addImport(CLI::App &app) {
   sub->add_option("--onnx", options->onnx, "The ONNX file")->required();
   sub->add_option("--output", options->output, "NAME_top.mlir; NAME_weights.safetensors is written beside it")
       ->required();
-  sub->add_option("--input-shapes", options->inputShapes, "x=1x3x224x224,y=1x8 or [[1,3,224,224],[1,8]]");
+  sub->add_option("--input-shapes", options->inputShapes,
+                  "x=1x3x224x224,y=1x8,z=scalar; 1x3x224x224,1x8 or [[1,3,224,224],[1,8]] in the order of the inputs");
+  sub->add_option("--input-values", options->inputValues,
+                  "sr=16000 or x=[1,2,3],flag=true: inputs that become constants");
+  sub->add_flag("--fixed-shapes", options->fixedShapes, "Refuse inputs of open dims, and propose sizes");
+  sub->add_option("--memory-limit", options->memoryLimit,
+                  "GiB that one tensor, and all constants computed here together, may take (default: a tensor: this "
+                  "machine's memory; constants: 2 GiB and four times the file's own)")
+      ->check(CLI::PositiveNumber);
   sub->add_option("--model-name", options->modelName, "Default: the graph's name");
   sub->add_option("--preprocess", options->preprocess, "JSON file stored at the inputs that take pictures");
   sub->add_option("--outputs", options->outputs, "Tensors to keep as outputs, comma-separated");

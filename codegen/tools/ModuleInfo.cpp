@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace tessera::tool;
 using tessera::top::TopDialect;
 
-static std::string numpyName(Type element) {
+std::string tessera::tool::numpyName(Type element) {
   if (element.isInteger(1)) {
     return "bool";
   }

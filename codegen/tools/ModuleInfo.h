@@ -11,6 +11,9 @@ namespace tessera::tool {
 /// dims are -1, dtypes are numpy's names, "preprocess" is the JSON text stored at the input.
 llvm::Expected<llvm::json::Object> describeModule(mlir::ModuleOp module);
 
+/// numpy's name of an element type.
+std::string numpyName(mlir::Type element);
+
 /// The module's `func.func @main`.
 llvm::Expected<mlir::Operation *> findMain(mlir::ModuleOp module);
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/NpuPlanFile.h"
 
+#include "top_dialect/IR/RegularFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -115,9 +116,9 @@ llvm::json::Object describePlan(const Decisions &plan) {
 }
 
 llvm::Expected<Decisions> readPlan(llvm::StringRef path) {
-  auto file = llvm::MemoryBuffer::getFile(path);
+  auto file = top::readRegularFile(path);
   if (!file) {
-    return wrong("cannot read the plan '" + path + "': " + file.getError().message());
+    return wrong("cannot read the plan '" + path + "': " + llvm::toString(file.takeError()));
   }
   llvm::Expected<llvm::json::Value> json = llvm::json::parse((*file)->getBuffer());
   if (!json) {

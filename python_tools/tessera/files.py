@@ -25,6 +25,8 @@ def require_file(path: str | Path, what: str) -> Path:
         raise TesseraError(f"failed to open {what} {path}: it is a folder")
     if not path.exists():
         raise TesseraError(f"failed to open {what} {path}: no such file")
+    if not path.is_file():  # to read a pipe may never end
+        raise TesseraError(f"failed to open {what} {path}: it is no regular file, but a pipe, device or socket")
     if not os.access(path, os.R_OK):
         raise TesseraError(f"failed to open {what} {path}: no permission to read it")
     return path

@@ -2,6 +2,7 @@
 """A NAME_top.mlir with its weights: made from ONNX, asked for its inputs, evaluated by the reference."""
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, Mapping, Sequence
@@ -43,14 +44,24 @@ def weights_path(mlir: str | Path) -> Path:
 
 
 def import_onnx(model_def: Path, mlir: Path, report: Report, *, model_name: str, input_shapes: str | None = None,
-                output_names: str | None = None, preprocess: Preprocess | None = None) -> tuple[TopModel, dict]:
-    """ONNX to `mlir` and its weights, both there or neither. Returns the model and the importer's result."""
+                output_names: str | None = None, preprocess: Preprocess | None = None, input_values: Sequence[str] = (),
+                memory_limit: float | None = None) -> tuple[TopModel, dict]:
+    """ONNX to `mlir` and its weights, both there or neither. Returns the model and the importer's result.
+
+    input_values: "NAME=VALUE", inputs that become constants (see fixed_inputs). memory_limit: in GiB, of a tensor and of all
+    constants that are computed.
+    """
     require_file(model_def, "model")
     with staging_folder(mlir) as staging:
         staged = staging / mlir.name
         arguments = ["import", "--onnx", str(model_def), "--output", str(staged), "--model-name", model_name]
+        arguments.append("--fixed-shapes")
         if input_shapes:
             arguments += ["--input-shapes", input_shapes]
+        for values in input_values:
+            arguments += ["--input-values", values]
+        if memory_limit is not None:
+            arguments += ["--memory-limit", str(memory_limit)]
         if output_names:
             arguments += ["--outputs", output_names]
         if preprocess is not None:
@@ -65,6 +76,12 @@ def import_onnx(model_def: Path, mlir: Path, report: Report, *, model_name: str,
                 weights_path(staged).replace(weights_path(mlir))
             staged.replace(mlir)
     return model, result
+
+
+def fixed_inputs(result: Mapping[str, object]) -> dict[str, np.ndarray]:
+    """The inputs that the importer made constants, with their values, from its result."""
+    return {str(entry["name"]): np.frombuffer(base64.b64decode(entry["base64"]), entry["dtype"]).reshape(entry["shape"])
+            for entry in result.get("fixed", [])}  # type: ignore[attr-defined]
 
 
 def open_top(mlir: str | Path, report: Report) -> TopModel:
@@ -94,8 +111,7 @@ def _from_result(path: Path, result: Mapping[str, object]) -> TopModel:
     if open_dims:
         raise TesseraError("the model does not fix the sizes of its inputs (-1 is open): "
                            + ", ".join(map(str, open_dims)),
-                           hint="add the flag, with the sizes you need: --input_shapes "
-                           + ",".join(f"{s.name}=" + "x".join(str(abs(d)) for d in s.shape) for s in open_dims))
+                           hint="make it again by model_transform, which asks for --input_shapes")
     return model
 
 

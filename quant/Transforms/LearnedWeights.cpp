@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/LearnedWeights.h"
 
+#include "top_dialect/IR/RegularFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -17,10 +18,10 @@ llvm::Expected<LearnedWeights> LearnedWeights::load(MLIRContext *context, String
   weights.path = path.str();
   weights.store = std::make_shared<top::WeightStore>(context);
   auto advice = "; table and weights are made by run_calibration, keep them together";
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file = llvm::MemoryBuffer::getFile(path);
+  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> file = top::readRegularFile(path);
   if (!file) {
     return llvm::createStringError("failed to open the calibration table's weights '" + path +
-                                   "': " + file.getError().message() + advice);
+                                   "': " + llvm::toString(file.takeError()) + advice);
   }
   auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef((*file)->getBuffer()));
   if (llvm::toHex(digest, /*LowerCase=*/true) != hash) {

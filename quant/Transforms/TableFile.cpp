@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/TableFile.h"
 
+#include "top_dialect/IR/RegularFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -18,9 +19,9 @@ std::string toText(const json::Value &value) {
 }
 
 Expected<json::Object> readTableFile(StringRef path, StringRef format, int64_t version, StringRef maker) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> file = MemoryBuffer::getFile(path, /*IsText=*/true);
+  Expected<std::unique_ptr<MemoryBuffer>> file = top::readRegularFile(path);
   if (!file) {
-    return createStringError("cannot read '" + path + "': " + file.getError().message());
+    return createStringError("cannot read '" + path + "': " + toString(file.takeError()));
   }
   Expected<json::Value> document = json::parse((*file)->getBuffer());
   if (!document) {

@@ -6,11 +6,14 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/RegularFile.h"
 #include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/WeightStore.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -75,6 +78,26 @@ llvm::Error tessera::top::loadWeights(ModuleOp module, StringRef mlirPath) {
   return llvm::Error::success();
 }
 
+/// Names go into messages, JSON and the .bmodel: a module that was edited by hand may hold what the importer never
+/// writes.
+static llvm::Error checkTexts(ModuleOp module, StringRef mlirPath) {
+  StringRef bad;
+  auto check = [&](StringAttr text) {
+    if (!llvm::json::isUTF8(text.getValue()) || text.getValue().contains('\0')) {
+      bad = text.getValue();
+    }
+  };
+  module.walk([&](Operation *op) {
+    op->getAttrDictionary().walk(check);
+    for (StringRef name : getNodeNames(op->getLoc())) {
+      check(StringAttr::get(op->getContext(), name));
+    }
+  });
+  return bad.data() == nullptr
+             ? llvm::Error::success()
+             : fail("'{0}' holds the name '{1}', which is not UTF-8 text", mlirPath, llvm::json::fixUTF8(bad));
+}
+
 llvm::Expected<OwningOpRef<ModuleOp>> tessera::top::readModule(StringRef mlirPath, MLIRContext &context) {
   context.getOrLoadDialect<TopDialect>();
   std::string messages;
@@ -91,9 +114,15 @@ llvm::Expected<OwningOpRef<ModuleOp>> tessera::top::readModule(StringRef mlirPat
   if (!llvm::sys::fs::exists(mlirPath)) {
     return fail("no file '{0}'", mlirPath);
   }
+  if (auto file = readRegularFile(mlirPath); !file) {
+    return fail("cannot read '{0}': {1}", mlirPath, llvm::toString(file.takeError()));
+  }
   auto module = parseSourceFile<ModuleOp>(mlirPath, ParserConfig(&context));
   if (!module) {
     return fail("'{0}' is no valid Top module: {1}", mlirPath, messages);
+  }
+  if (llvm::Error error = checkTexts(*module, mlirPath)) {
+    return error;
   }
   if (llvm::Error error = loadWeights(*module, mlirPath)) {
     return error;

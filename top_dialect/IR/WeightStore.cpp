@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/WeightStore.h"
 
+#include "top_dialect/IR/RegularFile.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/HostTensor.h"
@@ -75,9 +77,9 @@ size_t dtypeIndex(Type type) {
 //===----------------------------------------------------------------------===//
 
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> mapFile(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer = readRegularFile(path);
   if (!buffer) {
-    return fail("cannot read weight file '{0}': {1}", path, buffer.getError().message());
+    return fail("cannot read weight file '{0}': {1}", path, llvm::toString(buffer.takeError()));
   }
   return std::move(*buffer);
 }

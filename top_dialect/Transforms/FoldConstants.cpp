@@ -8,6 +8,7 @@
 #include "top_dialect/Transforms/Rewrite.h"
 #include "top_dialect/Transforms/Simplify.h"
 #include "top_dialect/Transforms/Values.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace tessera::top {
 #define GEN_PASS_DEF_FOLDCONSTANTSPASS
@@ -15,6 +16,9 @@ namespace tessera::top {
 
 namespace {
 using namespace mlir;
+
+/// Bytes that all folded results together may have beyond their operands: behind it ops stay as they are.
+constexpr int64_t kMaxTotal = int64_t(4) << 30;
 
 bool isTop(Operation *op) { return isa_and_nonnull<TopDialect>(op->getDialect()); }
 
@@ -72,7 +76,8 @@ private:
       return false;
     }
     int64_t growth = 0, elements = 0;
-    for (Value operand : op->getOperands()) {
+    llvm::SmallPtrSet<Value, 4> distinct(op->operand_begin(), op->operand_end()); // of x, x only one x goes
+    for (Value operand : distinct) {
       growth -= byteSize(tensorType(operand));
     }
     for (Value result : op->getResults()) {
@@ -83,8 +88,12 @@ private:
       growth += std::max<int64_t>(bytes, 0); // Unknown sizes come from index ops, which are small.
       elements += bytes < 0 ? 0 : tensorType(result).getNumElements();
     }
-    int64_t limit = isa<ConstantOfShapeOp>(op) ? maxFill : maxGrowth;
-    return growth <= limit && elements <= maxWork / workPerElement(op);
+    int64_t limit = std::min<int64_t>(isa<ConstantOfShapeOp>(op) ? maxFill : maxGrowth, kMaxTotal - grown);
+    if (growth > limit || elements > maxWork / workPerElement(op)) {
+      return false;
+    }
+    grown += std::max<int64_t>(growth, 0);
+    return true;
   }
 
   LogicalResult evaluate(Operation *op, RewriterBase &rewriter) {
@@ -187,6 +196,7 @@ private:
 
   void runOnOperation() override {
     hasFailed = false;
+    grown = 0;
     rewriteForward(getOperation(),
                    [&](Operation *op, RewriterBase &rewriter) { return !hasFailed && visit(op, rewriter); });
     if (hasFailed) {
@@ -200,6 +210,7 @@ private:
   }
 
   bool hasFailed = false;
+  int64_t grown = 0; ///< bytes that folded results have beyond their operands, in all
 };
 } // namespace
 } // namespace tessera::top

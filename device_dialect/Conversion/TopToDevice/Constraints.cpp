@@ -56,14 +56,19 @@ static std::optional<Violation> checkElementType(Operation *op) {
 ArrayRef<Constraint> getTopToDeviceConstraints() {
   static constexpr Constraint constraints[] = {
       {"control_flow", "The op holds no region that is chosen or repeated at run time.",
-       "make the condition or trip count a constant (model_transform folds those), or cut the model "
-       "before it with --outputs",
+       "make its condition or number of iterations a constant: where an input of the model decides it, by "
+       "model_transform "
+       "--input_values NAME=VALUE; or end the model before it with --output_names",
        checkControlFlow},
       {"data_dependent_shape", "The dims of the result do not depend on run-time values.",
-       "fix the input shapes with --input_shapes so that the shape arithmetic folds, or cut the model "
-       "before it with --outputs",
+       "where an input of the model decides them, make it a constant by model_transform --input_values NAME=VALUE, or "
+       "end "
+       "the model before it with --output_names",
        checkDataIndependentShape},
-      {"static_shape", "All dims are known.", "fix the input shapes with --input_shapes", checkStaticShape},
+      {"static_shape", "All dims are known.",
+       "fix the sizes of inputs by model_transform --input_shapes; a size that is computed from values, as behind "
+       "NonZero, cannot be fixed so: end the model before it with --output_names",
+       checkStaticShape},
       {"element_type", "Elements are integers or floats.", "convert the tensor before the network", checkElementType},
   };
   return constraints;

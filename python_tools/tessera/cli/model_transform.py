@@ -35,8 +35,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--mlir", required=True, metavar="FILE", help="output, NAME_top.mlir; the weights are put beside it")
     parser.add_argument("--model_name", help="name inside the model (default: the .onnx file's name)")
     parser.add_argument("--input_shapes", metavar="SHAPES", nargs="+", default=[None],
-                        help="fixes dynamic dims: '[[1,3,224,224],[1,8]]' in input order, or x=1x3x224x224,y=1x8. Several: a model each, NAME_1x3x224x224_1x8_top.mlir, "
-                        "which model_deploy makes one file of")
+                        help="fixes dynamic dims: 1x3x224x224,1x8 or '[[1,3,224,224],[1,8]]' in input order, or x=1x3x224x224,y=1x8,z=scalar. "
+                        "Several: a model each, NAME_1x3x224x224_1x8_top.mlir, which model_deploy makes one file of")
+    parser.add_argument("--input_values", metavar="NAME=VALUE", nargs="+", default=[],
+                        help="makes inputs constants: sr=16000, flag=true, x=[1,2,3]. They are no inputs of the model any more, and what depends on "
+                        "them alone is computed now: of an If, say, only the branch that is taken is kept")
+    parser.add_argument("--memory_limit", metavar="GIB", type=float,
+                        help="GiB that a tensor, and all constants together that are computed here, may take (default: a tensor: this machine's "
+                        "memory; constants: 2 GiB and four times those of the file)")
     parser.add_argument("--output_names", metavar="A,B", help="tensors to end the network at (default: its outputs)")
     preprocess.add_arguments(parser)
     check = parser.add_argument_group("check of the Top model against onnxruntime, tensor by tensor")
@@ -52,7 +58,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def run_onnxruntime(model: TopModel, arrays: dict[str, np.ndarray], sizes: Mapping[str, int],
                     framework: onnx_runner.OnnxModel) -> Iterator[tuple[str, np.ndarray]]:
     """onnxruntime's tensors that the Top reference has too, one by one; sizes: bytes of the reference's. Every model output must be
-    among them."""
+    among them. arrays: also those of inputs that were made constants."""
     known = {spec.name for spec in framework.outputs}
     wanted = {name: size for name, size in sizes.items() if name in known}
     lost = [spec.name for spec in model.outputs if spec.name not in wanted]
@@ -115,7 +121,9 @@ def _transform(context: Context, name: str, mlir: Path, shapes: str | None, labe
     model_def = Path(args.model_def)
     with report.step("import and optimise") as step:
         model, result = top_model.import_onnx(model_def, mlir, report, model_name=name, input_shapes=shapes,
-                                              output_names=args.output_names, preprocess=preprocess.from_arguments(args))
+                                              output_names=args.output_names, preprocess=preprocess.from_arguments(args),
+                                              input_values=args.input_values, memory_limit=args.memory_limit)
+    fixed = top_model.fixed_inputs(result)
         if "ops" in result:
             step.note = f"{result['ops']} ops"
     context.result["model"] = {"mlir": str(mlir), "weights": str(model.weights),
@@ -124,8 +132,10 @@ def _transform(context: Context, name: str, mlir: Path, shapes: str | None, labe
     if args.skip:
         report.warn("not checked: --not_inference was given")
     else:
-        test_input = _check(context, model, label, tolerance)
+        test_input = _check(context, model, label, tolerance, fixed)
     report.say(f"inputs   {', '.join(map(str, model.inputs))}")
+    if fixed:
+        report.say(f"fixed    {', '.join(f'{key} = {value.tolist()}' for key, value in fixed.items())}")
     report.say(f"outputs  {', '.join(map(str, model.outputs))}")
     for spec in model.inputs:
         if spec.preprocess:
@@ -138,8 +148,8 @@ def _transform(context: Context, name: str, mlir: Path, shapes: str | None, labe
     return [f"{deploy} --model {mlir.with_name(name + '_x86_f32.bmodel')}"]
 
 
-def _check(context: Context, model: TopModel, name: str, tolerance: compare.Tolerance) -> str:
-    """Runs reference and framework; returns the file that holds the inputs used."""
+def _check(context: Context, model: TopModel, name: str, tolerance: compare.Tolerance, fixed: dict[str, np.ndarray]) -> str:
+    """Runs reference and framework; returns the file that holds the inputs used. fixed: what inputs of the framework alone get."""
     args, report = context.args, context.report
     with report.step("test input") as step:
         if args.test_input:
@@ -165,7 +175,7 @@ def _check(context: Context, model: TopModel, name: str, tolerance: compare.Tole
         context.result["comparison"] = None
         return input_file
     with report.step(f"compare with onnxruntime {onnx_runner.version()}") as step:
-        expected = partial(run_onnxruntime, model, arrays, got.sizes(), framework.result())
+        expected = partial(run_onnxruntime, model, {**arrays, **fixed}, got.sizes(), framework.result())
         comparing, names = compare.Comparing(tolerance, args.excepts.split(",")), []
         for tensor, array in expected():
             comparing.add(tensor, got[tensor], array)

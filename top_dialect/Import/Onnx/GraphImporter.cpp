@@ -2,15 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 
+#include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/IR/WeightStore.h"
+#include "top_dialect/Import/Onnx/OnnxFunctions.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
+#include "top_dialect/Import/Onnx/OnnxSchemas.h"
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
+#include <set>
 
 using llvm::StringRef;
 
@@ -39,20 +43,54 @@ const HandlerTable &handlerTable() {
 /// Operator, domain and opset -> the nodes that use it.
 using UnknownOperators = std::map<std::tuple<std::string, std::string, int64_t>, std::vector<std::string>>;
 
-void collectUnknown(const OnnxModel &model, const onnx::GraphProto &graph, UnknownOperators &unknown) {
-  for (const auto &node : graph.node()) {
-    StringRef domain = normalizeDomain(node.domain());
-    int64_t opset = model.opsetOf(domain);
-    if (!findHandler(domain, node.op_type(), opset)) {
-      unknown[{domain.empty() ? "ai.onnx" : domain.str(), node.op_type(), opset}].push_back(nodeName(node));
-    }
-    for (const auto &attribute : node.attribute()) {
-      if (attribute.has_g()) {
-        collectUnknown(model, attribute.g(), unknown);
+/// Looks for operators without a handler in graphs, their sub-graphs and the functions they call.
+class OperatorCheck {
+public:
+  OperatorCheck(const OnnxModel &model) : model(model) {}
+
+  UnknownOperators unknown; ///< in what surely runs
+  UnknownOperators maybe;   ///< in branches, which may turn out not to be taken
+
+  llvm::Error visit(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+                    const llvm::StringMap<int64_t> &opsets, bool inBranch) {
+    for (const onnx::NodeProto &node : nodes) {
+      StringRef domain = normalizeDomain(node.domain());
+      auto known = opsets.find(domain);
+      int64_t opset = known == opsets.end() ? 1 : known->second;
+      if (!findHandler(domain, node.op_type(), opset)) {
+        if (const onnx::FunctionProto *function = findFunction(model, node)) {
+          if (llvm::Error error = visitFunction(*function, inBranch)) {
+            return error;
+          }
+        } else {
+          (inBranch ? maybe : unknown)[{domain.empty() ? "ai.onnx" : domain.str(), node.op_type(), opset}].push_back(
+              nodeName(node));
+        }
+      }
+      for (const auto &attribute : node.attribute()) {
+        if (!attribute.has_g()) {
+          continue;
+        }
+        if (llvm::Error error = visit(attribute.g().node(), opsets, inBranch || node.op_type() == "If")) {
+          return error;
+        }
       }
     }
+    return llvm::Error::success();
   }
-}
+
+private:
+  llvm::Error visitFunction(const onnx::FunctionProto &function, bool inBranch) {
+    if (!visited.insert({&function, inBranch}).second) {
+      return llvm::Error::success();
+    }
+    auto opsets = opsetsOf(model, function);
+    return opsets ? visit(function.node(), *opsets, inBranch) : opsets.takeError();
+  }
+
+  const OnnxModel &model;
+  std::set<std::pair<const onnx::FunctionProto *, bool>> visited;
+};
 
 } // namespace
 
@@ -74,6 +112,9 @@ llvm::Expected<HandlerTable> makeHandlerTable(llvm::ArrayRef<llvm::ArrayRef<Hand
 }
 
 Handler findHandler(StringRef domain, StringRef name, int64_t opset) {
+  if (Handler legacy = domain.empty() ? findLegacyHandler(name, opset) : nullptr) {
+    return legacy;
+  }
   auto it = handlerTable().find({domain, name});
   if (it == handlerTable().end()) {
     return nullptr;
@@ -88,10 +129,16 @@ Handler findHandler(StringRef domain, StringRef name, int64_t opset) {
 }
 
 llvm::Error checkOperators(const OnnxModel &model, const onnx::GraphProto &graph) {
-  UnknownOperators unknown;
-  collectUnknown(model, graph, unknown);
+  OperatorCheck check(model);
+  if (llvm::Error error = check.visit(graph.node(), model.opsets, false)) {
+    return error;
+  }
+  UnknownOperators &unknown = check.unknown;
   if (unknown.empty()) {
-    return llvm::Error::success();
+    return llvm::Error::success(); // a branch is checked when it is imported
+  }
+  for (auto &[key, nodes] : check.maybe) {
+    llvm::append_range(unknown[key], nodes);
   }
   std::string text = llvm::formatv("{0} operator{1} of this model {2} not supported:", unknown.size(),
                                    unknown.size() == 1 ? "" : "s", unknown.size() == 1 ? "is" : "are");
@@ -102,6 +149,16 @@ llvm::Error checkOperators(const OnnxModel &model, const onnx::GraphProto &graph
                           nodes.size() > 5 ? ", ..." : "");
   }
   return unsupported(text + "\nReplace them in the model, or add them: docs/adding-an-op.md");
+}
+
+/// Gives the ONNX tensor that |value| equals another name.
+static void renameTensor(mlir::Value value, StringRef name) {
+  mlir::Operation *op = value.getDefiningOp();
+  llvm::SmallVector<StringRef> names;
+  for (mlir::Value result : op->getResults()) {
+    names.push_back(result == value ? name : getTensorName(result));
+  }
+  setTensorNames(op, names);
 }
 
 void GraphImporter::indexInitializers() {
@@ -128,6 +185,7 @@ mlir::Value GraphImporter::materialize(const onnx::TensorProto &proto) {
     initializerError = llvm::toString(std::move(error));
     return {};
   }
+  model.state->readBytes += static_cast<int64_t>(tensor->bytes.size());
   auto loc = mlir::NameLoc::get(builder.getStringAttr(proto.name()));
   auto &store = getContext()->getLoadedDialect<TopDialect>()->getWeightStore();
   if (static_cast<int64_t>(tensor->bytes.size()) <= kMaxInlineBytes) {
@@ -157,11 +215,65 @@ mlir::Value GraphImporter::lookup(StringRef name) {
   return parent ? parent->lookup(name) : mlir::Value();
 }
 
+/// The nodes of |function| stand in the place of |node|. Its results take the names they have outside.
+llvm::Error GraphImporter::callFunction(const onnx::FunctionProto &function, const onnx::NodeProto &node) {
+  auto body = instantiate(model, function, node);
+  if (!body) {
+    return body.takeError();
+  }
+  GraphImporter inner(*body, node, *this);
+  for (int i = 0; i < node.input_size(); ++i) {
+    if (node.input(i).empty()) {
+      continue;
+    }
+    mlir::Value value = lookup(node.input(i));
+    if (!value) {
+      return initializerError.empty() ? fail(llvm::formatv("input {0}, tensor '{1}', cannot be read", i, node.input(i)))
+                                      : takeInitializerError();
+    }
+    inner.bind(function.input(i), value);
+  }
+  if (llvm::Error error = inner.importNodes()) {
+    return error;
+  }
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) {
+      continue;
+    }
+    mlir::Value value = inner.lookup(function.output(i));
+    if (!value) {
+      return fail(
+          llvm::formatv("no node of function '{0}' makes its output '{1}'", function.name(), function.output(i)));
+    }
+    bind(node.output(i), value);
+    if (getTensorName(value).starts_with(inner.prefix)) {
+      renameTensor(value, nameOf(node.output(i)));
+    }
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error GraphImporter::importNode(const onnx::NodeProto &node) {
   StringRef domain = normalizeDomain(node.domain());
   int64_t opset = model.opsetOf(domain);
+  if (++model.state->nodes > 4 * kMaxNodes) {
+    return fail("the model has too many nodes when its loops are written out");
+  }
   Handler handler = findHandler(domain, node.op_type(), opset);
-  auto loc = mlir::NameLoc::get(builder.getStringAttr(nodeName(node)));
+  if (handler && domain.empty()) {
+    if (llvm::Error error = checkSchema(node, opset, *model.state)) {
+      return error;
+    }
+  }
+  if (!handler) {
+    const onnx::FunctionProto *function = findFunction(model, node);
+    if (!function) {
+      return unsupported(llvm::formatv("{0}: there is no such operator", describeNode(node)));
+    }
+    llvm::Error error = callFunction(*function, node);
+    return error ? prefixed(std::move(error), describeNode(node) + ": ") : llvm::Error::success();
+  }
+  auto loc = mlir::NameLoc::get(builder.getStringAttr(nameOf(nodeName(node))));
   NodeImporter importer(*this, node, opset, builder, loc);
   handler(importer);
   if (importer.failed()) {

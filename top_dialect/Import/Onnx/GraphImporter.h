@@ -14,7 +14,11 @@ class GraphImporter {
 public:
   GraphImporter(const OnnxModel &model, const onnx::GraphProto &proto, mlir::OpBuilder &builder,
                 GraphImporter *parent = nullptr)
-      : model(model), proto(proto), builder(builder), parent(parent) {}
+      : model(model), proto(proto), builder(builder), parent(parent), prefix(parent ? parent->prefix : "") {}
+  /// The body of a function that the node |call| of |caller| calls: no name of the caller is visible in it.
+  GraphImporter(const OnnxModel &body, const onnx::NodeProto &call, GraphImporter &caller)
+      : model(body), proto(body.proto->graph()), builder(caller.builder), parent(nullptr),
+        prefix(caller.nameOf(nodeName(call)) + "/") {}
 
   const OnnxModel &model;
   const onnx::GraphProto &proto;
@@ -29,13 +33,17 @@ public:
   llvm::Expected<llvm::SmallVector<mlir::Value>> outputs();
 
   /// Counts the imports of loop bodies in the whole model; false beyond a limit no real model reaches.
-  bool takeLoopImport() { return parent ? parent->takeLoopImport() : ++loopImports <= 4096; }
+  bool takeLoopImport() { return ++model.state->loopBodies <= 4096; }
+
+  /// What a node or tensor of this graph is called in the module: in the body of a function "CALL/NAME".
+  std::string nameOf(llvm::StringRef name) const { return (prefix + name).str(); }
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::MLIRContext *getContext() { return builder.getContext(); }
 
 private:
   llvm::Error importNode(const onnx::NodeProto &node);
+  llvm::Error callFunction(const onnx::FunctionProto &function, const onnx::NodeProto &node);
   mlir::Value materialize(const onnx::TensorProto &tensor);
   llvm::Error takeInitializerError();
 
@@ -44,7 +52,7 @@ private:
   llvm::StringMap<mlir::Value> values;
   llvm::StringMap<const onnx::TensorProto *> initializers;
   bool indexed = false;
-  unsigned loopImports = 0;
+  std::string prefix;           ///< of names inside a function's body
   std::string initializerError; ///< why an initializer could not be read
   bool initializerUnsupported = false;
 

@@ -14,8 +14,8 @@ namespace {
 
 llvm::Error fail(StringRef text, const llvm::Twine &why) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                 llvm::formatv("input shapes '{0}': {1}; write x=1x3x224x224,y=1x8 or "
-                                               "[[1,3,224,224],[1,8]]",
+                                 llvm::formatv("input shapes '{0}': {1}; write x=1x3x224x224,y=1x8,z=scalar or, in "
+                                               "the order of the inputs, 1x3x224x224,1x8 or [[1,3,224,224],[1,8]]",
                                                text, why.str()));
 }
 
@@ -61,6 +61,24 @@ llvm::Expected<InputShapes> parseJson(StringRef text) {
   return shapes;
 }
 
+/// "1x3x224x224"; "scalar", "[]" or nothing for the shape without dims.
+llvm::Expected<std::vector<int64_t>> parseDims(StringRef text, StringRef name, StringRef dimsText) {
+  std::vector<int64_t> dims;
+  if (dimsText.empty() || dimsText == "scalar" || dimsText == "[]") {
+    return dims;
+  }
+  llvm::SmallVector<StringRef> parts;
+  dimsText.split(parts, 'x');
+  for (StringRef part : parts) {
+    int64_t dim;
+    if (part.getAsInteger(10, dim)) {
+      return fail(text, llvm::formatv("'{0}' of '{1}' is no number", part, name));
+    }
+    dims.push_back(dim);
+  }
+  return dims;
+}
+
 } // namespace
 
 llvm::Expected<InputShapes> InputShapes::parse(StringRef text) {
@@ -72,23 +90,24 @@ llvm::Expected<InputShapes> InputShapes::parse(StringRef text) {
   llvm::SmallVector<StringRef> entries;
   text.split(entries, ',', -1, false);
   for (StringRef entry : entries) {
-    auto [name, dimsText] = entry.trim().rsplit('=');
-    if (name.empty() || dimsText.empty()) {
+    entry = entry.trim();
+    bool named = entry.contains('=');
+    auto [name, dimsText] = named ? entry.rsplit('=') : std::pair(StringRef(), entry);
+    if (named && name.empty()) {
       return fail(text, llvm::formatv("'{0}' is not NAME=DIMxDIM", entry));
     }
-    std::vector<int64_t> dims;
-    llvm::SmallVector<StringRef> parts;
-    dimsText.split(parts, 'x');
-    for (StringRef part : parts) {
-      int64_t dim;
-      if (part.getAsInteger(10, dim)) {
-        return fail(text, llvm::formatv("'{0}' of '{1}' is no number", part, name));
-      }
-      dims.push_back(dim);
+    auto dims = parseDims(text, named ? name : "an input", dimsText);
+    if (!dims) {
+      return dims.takeError();
     }
-    if (!shapes.byName.emplace(name.str(), std::move(dims)).second) {
+    if (!named) {
+      shapes.byPosition.push_back(std::move(*dims));
+    } else if (!shapes.byName.emplace(name.str(), std::move(*dims)).second) {
       return fail(text, llvm::formatv("'{0}' is given twice", name));
     }
+  }
+  if (!shapes.byName.empty() && !shapes.byPosition.empty()) {
+    return fail(text, "shapes with and without a name are mixed");
   }
   return shapes;
 }

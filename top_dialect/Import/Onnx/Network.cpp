@@ -25,11 +25,15 @@ bool visitTensors(const onnx::AttributeProto &attribute, Visit visit) {
          llvm::all_of(attribute.graphs(), [&](const auto &graph) { return visitTensors(graph, visit); });
 }
 
+bool visitNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes, Visit visit) {
+  return llvm::all_of(nodes, [&](const onnx::NodeProto &node) {
+    return llvm::all_of(node.attribute(), [&](const auto &each) { return visitTensors(each, visit); });
+  });
+}
+
 /// Of the graph and those inside it, in the order of the file; false as soon as a visit is.
 bool visitTensors(const onnx::GraphProto &graph, Visit visit) {
-  return llvm::all_of(graph.initializer(), visit) && llvm::all_of(graph.node(), [&](const onnx::NodeProto &node) {
-           return llvm::all_of(node.attribute(), [&](const auto &each) { return visitTensors(each, visit); });
-         });
+  return llvm::all_of(graph.initializer(), visit) && visitNodes(graph.node(), visit);
 }
 
 /// Appends the hash of the tensor's bytes where they lie beside the file; false where they cannot be read.
@@ -51,10 +55,14 @@ bool addExternal(const onnx::TensorProto &tensor, const OnnxModel &model, mlir::
 
 } // namespace
 
-std::string identifyNetwork(const OnnxModel &model, llvm::ArrayRef<std::string> outputs, mlir::MLIRContext *context) {
-  std::string more = llvm::join(outputs, ",");
-  if (!visitTensors(model.proto->graph(),
-                    [&](const onnx::TensorProto &tensor) { return addExternal(tensor, model, context, more); })) {
+std::string identifyNetwork(const OnnxModel &model, const ImportOptions &options, mlir::MLIRContext *context) {
+  std::string more = llvm::join(options.outputs, ",");
+  for (const auto &[name, value] : options.inputValues.byName) {
+    more += ";" + name + "=" + value.text;
+  }
+  auto add = [&](const onnx::TensorProto &tensor) { return addExternal(tensor, model, context, more); };
+  if (!visitTensors(model.proto->graph(), add) ||
+      !llvm::all_of(model.proto->functions(), [&](const auto &function) { return visitNodes(function.node(), add); })) {
     return "";
   }
   auto [low, high] = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(more));

@@ -5,10 +5,12 @@
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
+#include "top_dialect/Import/Onnx/OnnxInputs.h"
 #include "top_dialect/Import/Onnx/ShapeArithmetic.h"
 #include "top_dialect/Reference/Evaluator.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using llvm::StringRef;
@@ -235,7 +237,23 @@ Value NodeImporter::constant(const onnx::TensorProto &proto, StringRef hint) {
     fail(tensor.takeError());
     return dummy();
   }
+  graph.model.state->readBytes += static_cast<int64_t>(tensor->bytes.size());
   return createConstant(b, loc, tensor->type, tensor->bytes, hint);
+}
+
+bool NodeImporter::charge(int64_t bytes) {
+  ImportState &state = *graph.model.state;
+  int64_t limit = graph.model.foldLimit > 0 ? graph.model.foldLimit : (int64_t(2) << 30) + 4 * state.readBytes;
+  if (bytes <= limit - state.foldedBytes) {
+    state.foldedBytes += std::max<int64_t>(bytes, 0);
+    return !failed();
+  }
+  auto gib = [](int64_t count) { return static_cast<double>(count) / (1 << 30); };
+  fail(llvm::formatv(
+      "its result is constant and takes {0:F2} GiB; with the {1:F2} GiB of constants computed before it that is "
+      "more than the {2:F2} GiB that this model's may take: --memory_limit GIB allows more",
+      gib(bytes), gib(state.foldedBytes), gib(limit)));
+  return false;
 }
 
 Value NodeImporter::floatConstant(mlir::Type element, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<double> values) {
@@ -287,7 +305,8 @@ bool mayFold(mlir::Operation *op, int64_t maxBytes) {
     return false;
   }
   int64_t operandBytes = 0, resultBytes = 0;
-  for (Value operand : op->getOperands()) {
+  llvm::SmallPtrSet<Value, 4> distinct(op->operand_begin(), op->operand_end());
+  for (Value operand : distinct) {
     operandBytes += byteSize(mlir::cast<mlir::RankedTensorType>(operand.getType()));
   }
   for (mlir::Type type : op->getResultTypes()) {
@@ -299,6 +318,11 @@ bool mayFold(mlir::Operation *op, int64_t maxBytes) {
 
 } // namespace
 
+std::string NodeImporter::describeResult(unsigned i) const {
+  bool isNamed = i < numOutputs() && !node.output(i).empty();
+  return isNamed ? llvm::formatv("its result '{0}'", node.output(i)).str() : "its result";
+}
+
 llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
   llvm::SmallVector<Value> results(op->getResults());
   llvm::SmallVector<mlir::RankedTensorType> types;
@@ -307,8 +331,14 @@ llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
     fail(message);
     return results;
   }
+  int64_t resultBytes = 0;
   for (auto [result, type] : llvm::zip_equal(op->getResults(), types)) {
     result.setType(type);
+    if (llvm::Error error = checkTensorSize(type, describeResult(result.getResultNumber()), graph.model.tensorLimit)) {
+      fail(std::move(error));
+      return results;
+    }
+    resultBytes += type.hasStaticShape() ? byteSize(type) : 0; // the others take no more than their operands
   }
   if (auto ints = foldInts(op)) {
     mlir::Value folded = createConstant(b, loc, types.front(), bytesOf(*ints), nodeName(node));
@@ -316,6 +346,9 @@ llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
     return {folded};
   }
   if (!mayFold(op, graph.model.maxFoldBytes)) {
+    return results;
+  }
+  if (!charge(resultBytes)) {
     return results;
   }
   llvm::SmallVector<HostTensor> inputs, outputs;
@@ -351,9 +384,10 @@ void NodeImporter::setOutput(unsigned i, Value value) {
   if (!op || op->getLoc() != loc || isConstant(value)) {
     return;
   }
+  std::string name = graph.nameOf(node.output(i));
   llvm::SmallVector<StringRef> names;
   for (Value result : op->getResults()) {
-    names.push_back(result == value ? StringRef(node.output(i)) : getTensorName(result));
+    names.push_back(result == value ? StringRef(name) : getTensorName(result));
   }
   setTensorNames(op, names);
 }

@@ -39,6 +39,8 @@ public:
   /// The same for what is valid, but not supported.
   void unsupported(const llvm::Twine &message);
   void fail(llvm::Error cause);
+  /// Puts |before| in front of the recorded error and |after| behind it.
+  void explainError(const llvm::Twine &before, const llvm::Twine &after) { error = (before + error + after).str(); }
   bool failed() const { return !error.empty(); }
   /// The recorded error.
   llvm::Error getError() const;
@@ -110,6 +112,9 @@ public:
   mlir::Value cast(mlir::Value value, mlir::Type element);
   mlir::Value constant(const onnx::TensorProto &tensor, llvm::StringRef hint);
   /// |x| as a constant of these values.
+  /// Counts |bytes| of a constant that is computed here; false, with an error, where the model's would take too much
+  /// memory.
+  bool charge(int64_t bytes);
   mlir::Value floatConstant(mlir::Type element, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<double> values);
   /// Infers the types of a freshly made op and folds it if it may.
   llvm::SmallVector<mlir::Value> finish(mlir::Operation *op);
@@ -124,6 +129,7 @@ public:
   static mlir::RankedTensorType placeholder(mlir::OpBuilder &builder);
 
 private:
+  std::string describeResult(unsigned i) const;
   mlir::RankedTensorType placeholder() { return placeholder(b); }
   mlir::Value dummy();
 
@@ -162,6 +168,9 @@ llvm::ArrayRef<HandlerEntry> compositeHandlers();
 llvm::ArrayRef<HandlerEntry> quantizeHandlers();
 llvm::ArrayRef<HandlerEntry> qLinearHandlers();
 llvm::ArrayRef<HandlerEntry> integerProductHandlers();
+
+/// The handler of an operator of ai.onnx whose meaning in |opset|, below 7, is another than in opset 7; else null.
+Handler findLegacyHandler(llvm::StringRef name, int64_t opset);
 
 /// The newest handler of an operator that serves |opset|; null if there is none.
 Handler findHandler(llvm::StringRef domain, llvm::StringRef name, int64_t opset);

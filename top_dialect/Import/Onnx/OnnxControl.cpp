@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 
+#include "top_dialect/IR/Names.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using llvm::StringRef;
@@ -62,6 +65,35 @@ std::unique_ptr<mlir::Region> importRegion(NodeImporter &n, const onnx::GraphPro
 // If
 //===----------------------------------------------------------------------===//
 
+/// Runs |import| of the branch |name|, whose operators were not looked at before: it may not be taken. |advice| ends an
+/// error.
+void importBranch(NodeImporter &n, StringRef name, const onnx::GraphProto &branch, const llvm::Twine &advice,
+                  llvm::function_ref<void()> import) {
+  if (n.failed()) {
+    return;
+  }
+  if (llvm::Error error = checkOperators(n.graph.model, branch)) {
+    n.fail(std::move(error));
+  } else {
+    import();
+  }
+  if (n.failed()) {
+    n.explainError("its " + name + ": ", advice);
+  }
+}
+
+/// What an input of the graph that decides |cond| is called, or "".
+std::string decidingInput(Value cond) {
+  llvm::SmallVector<Value> open{cond};
+  for (size_t i = 0; i < open.size() && i < 64; ++i) {
+    if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(open[i])) {
+      return getInputName(argument).str();
+    }
+    llvm::append_range(open, open[i].getDefiningOp()->getOperands());
+  }
+  return "";
+}
+
 void importIf(NodeImporter &n) {
   Value cond = n.input(0);
   const onnx::GraphProto *thenGraph = subgraph(n, "then_branch");
@@ -72,12 +104,38 @@ void importIf(NodeImporter &n) {
   Values outputs;
   auto known = getConstantInts(cond);
   if (known && known->size() == 1) {
-    outputs = importInto(n, known->front() ? *thenGraph : *elseGraph, n.b, {});
+    const onnx::GraphProto &taken = known->front() ? *thenGraph : *elseGraph;
+    importBranch(n, known->front() ? "then_branch" : "else_branch", taken, "",
+                 [&] { outputs = importInto(n, taken, n.b, {}); });
   } else {
-    auto thenRegion = importRegion(n, *thenGraph, {});
-    auto elseRegion = importRegion(n, *elseGraph, {});
+    std::string input = decidingInput(cond);
+    std::string advice =
+        "; both branches are imported because the condition is computed at run time" +
+        (input.empty() ? std::string()
+                       : llvm::formatv(": where input '{0}' always has the same value, --input_values {0}=VALUE leaves "
+                                       "the branch that is not taken out",
+                                       input)
+                             .str());
+    std::unique_ptr<mlir::Region> thenRegion, elseRegion;
+    importBranch(n, "then_branch", *thenGraph, advice, [&] { thenRegion = importRegion(n, *thenGraph, {}); });
+    importBranch(n, "else_branch", *elseGraph, advice, [&] { elseRegion = importRegion(n, *elseGraph, {}); });
     if (n.failed()) {
       return;
+    }
+    if (thenGraph->output_size() != elseGraph->output_size()) {
+      n.fail(llvm::formatv("its branches have {0} and {1} outputs; they must have as many", thenGraph->output_size(),
+                           elseGraph->output_size()));
+      return;
+    }
+    for (auto [i, first, second] : llvm::enumerate(thenRegion->front().getTerminator()->getOperands(),
+                                                   elseRegion->front().getTerminator()->getOperands())) {
+      if (NodeImporter::rank(first) != NodeImporter::rank(second)) {
+        n.unsupported(
+            llvm::formatv("its branches give output {0} the ranks {1} and {2}; a tensor whose rank is decided "
+                          "at run time is not supported{3}",
+                          i, NodeImporter::rank(first), NodeImporter::rank(second), advice));
+        return;
+      }
     }
     llvm::SmallVector<mlir::Type> types(thenGraph->output_size(), NodeImporter::placeholder(n.b));
     auto op = IfOp::create(n.b, n.loc, types, cond);

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
-#include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
 #include "top_dialect/Import/Onnx/Network.h"
+#include "top_dialect/Import/Onnx/OnnxFunctions.h"
+#include "top_dialect/Import/Onnx/OnnxInputs.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -14,6 +15,10 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 using llvm::StringRef;
 
@@ -27,36 +32,25 @@ llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// A graph input that is no initializer.
-struct Input {
-  std::string name;
-  mlir::Type element;
-  llvm::SmallVector<int64_t> shape;  ///< kDynamic where open
-  std::vector<std::string> dimNames; ///< dim_param where it names one size, else ""
-};
-
-std::string format(llvm::ArrayRef<int64_t> shape) { return detail::formatShape(shape); }
-
-/// Whether dims of this dim_param are equal. Exporters also write "?", "-1" or "None" for any open dim.
-bool namesOneSize(StringRef name) {
-  return !name.empty() && (llvm::isAlpha(name[0]) || name[0] == '_') && name != "None" &&
-         !name.equals_insensitive("unknown");
-}
-
 class ModelImporter {
 public:
   ModelImporter(OnnxModel model, const ImportOptions &options, mlir::MLIRContext &context)
       : model(std::move(model)), options(options), builder(&context) {}
 
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> run() {
+    if (llvm::Error error = checkCalls(model)) {
+      return error;
+    }
     if (llvm::Error error = checkOperators(model, graph())) {
       return error;
     }
-    if (llvm::Error error = collectInputs()) {
-      return error;
+    auto read = readInputs(model, options, builder.getContext());
+    if (!read) {
+      return read.takeError();
     }
-    if (llvm::Error error = applyShapes()) {
-      return error;
+    inputs = std::move(*read);
+    if (options.requireStatic && llvm::any_of(inputs, [](const Input &input) { return input.isOpen(); })) {
+      return proposeSizes();
     }
     return build();
   }
@@ -64,138 +58,38 @@ public:
 private:
   const onnx::GraphProto &graph() { return model.proto->graph(); }
 
-  llvm::Error collectInputs() {
-    llvm::StringSet<> initializers;
-    for (const auto &tensor : graph().initializer()) {
-      initializers.insert(tensor.name());
-    }
-    for (const auto &proto : graph().input()) {
-      if (initializers.contains(proto.name())) {
-        continue;
+  /// The error for open dims, with sizes that import takes, if some are found.
+  llvm::Error proposeSizes() {
+    std::string refusal;
+    for (int64_t picture : {224, 256, 640}) {
+      auto proposal = proposeShapes(inputs, picture);
+      ImportOptions trial(options);
+      trial.requireStatic = false;
+      trial.fixed = nullptr;
+      trial.inputShapes.byPosition.clear();
+      for (const auto &[name, dims] : proposal) {
+        trial.inputShapes.byName[name] = dims;
       }
-      auto input = readInput(proto);
-      if (!input) {
-        return input.takeError();
+      for (auto [input, dims] : llvm::zip(inputs, options.inputShapes.byPosition)) {
+        trial.inputShapes.byName.try_emplace(input.name, dims);
       }
-      inputs.push_back(std::move(*input));
-    }
-    return llvm::Error::success();
-  }
-
-  llvm::Expected<Input> readInput(const onnx::ValueInfoProto &proto) {
-    if (!proto.type().has_tensor_type()) {
-      return unsupported(
-          llvm::formatv("input '{0}' is no tensor; sequences, maps and optionals are not supported", proto.name()));
-    }
-    const auto &tensor = proto.type().tensor_type();
-    auto element = elementTypeOf(tensor.elem_type(), builder.getContext());
-    if (!element) {
-      return prefixed(element.takeError(), llvm::formatv("input '{0}': ", proto.name()));
-    }
-    if (!tensor.has_shape() && !findShape(proto.name())) {
-      return unsupported(
-          llvm::formatv("input '{0}' has no shape in the file; give it with --input_shapes {0}=...", proto.name()));
-    }
-    Input input{proto.name(), *element, {}, {}};
-    for (const auto &dim : tensor.shape().dim()) {
-      input.shape.push_back(dim.has_dim_value() && dim.dim_value() > 0 ? dim.dim_value() : mlir::ShapedType::kDynamic);
-      input.dimNames.push_back(namesOneSize(dim.dim_param()) ? dim.dim_param() : "");
-      if (dim.has_dim_value() && dim.dim_value() < -1) {
-        return fail(llvm::formatv("input '{0}' has the dim {1}", proto.name(), dim.dim_value()));
+      mlir::DialectRegistry registry;
+      registry.insert<mlir::func::FuncDialect, TopDialect>();
+      mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+      context.loadAllAvailableDialects();
+      OnnxModel copy(model);
+      copy.state = std::make_shared<ImportState>();
+      auto module = ModelImporter(std::move(copy), trial, context).run();
+      if (module) {
+        return openDims(inputs, proposal, "");
+      }
+      std::string reason = llvm::toString(module.takeError());
+      refusal = refusal.empty() ? reason : refusal;
+      if (proposeShapes(inputs, 256) == proposeShapes(inputs, 640)) {
+        break; // no pictures
       }
     }
-    if (!tensor.has_shape()) {
-      input.shape.assign(findShape(proto.name())->size(), mlir::ShapedType::kDynamic);
-      input.dimNames.resize(input.shape.size());
-    }
-    return input;
-  }
-
-  const std::vector<int64_t> *findShape(StringRef name) {
-    auto it = options.inputShapes.byName.find(name.str());
-    return it == options.inputShapes.byName.end() ? nullptr : &it->second;
-  }
-
-  std::string inputList() {
-    std::string text;
-    for (const Input &input : inputs) {
-      text += (text.empty() ? "" : ", ") + llvm::formatv("'{0}' [{1}]", input.name, format(input.shape)).str();
-    }
-    return text;
-  }
-
-  llvm::Error applyShapes() {
-    const InputShapes &given = options.inputShapes;
-    for (const auto &[name, dims] : given.byName) {
-      auto it = llvm::find_if(inputs, [&](const Input &input) { return input.name == name; });
-      if (it == inputs.end()) {
-        return fail(llvm::formatv("input shapes name '{0}', which is no input; the inputs are {1}", name, inputList()));
-      }
-      if (llvm::Error error = applyShape(*it, dims)) {
-        return error;
-      }
-    }
-    if (given.byPosition.size() > inputs.size()) {
-      return fail(llvm::formatv("{0} input shapes are given; the model has {1} input{2}: {3}", given.byPosition.size(),
-                                inputs.size(), inputs.size() == 1 ? "" : "s", inputList()));
-    }
-    for (auto [input, dims] : llvm::zip(inputs, given.byPosition)) {
-      if (!dims.empty() || input.shape.empty()) {
-        if (llvm::Error error = applyShape(input, dims)) {
-          return error;
-        }
-      }
-    }
-    return bindDimNames();
-  }
-
-  llvm::Error applyShape(Input &input, const std::vector<int64_t> &dims) {
-    if (dims.size() != input.shape.size()) {
-      return fail(llvm::formatv("the shape given for input '{0}' has rank {1} ({2}); the model wants rank {3} ({4})",
-                                input.name, dims.size(), format(dims), input.shape.size(), format(input.shape)));
-    }
-    for (size_t d = 0; d < dims.size(); ++d) {
-      if (dims[d] == -1) {
-        continue;
-      }
-      if (dims[d] < 0 || dims[d] > int64_t(1) << 40) {
-        return fail(llvm::formatv("dim {0} of input '{1}' is given as {2}; a size is wanted", d, input.name, dims[d]));
-      }
-      if (!mlir::ShapedType::isDynamic(input.shape[d]) && input.shape[d] != dims[d]) {
-        return fail(llvm::formatv(
-            "dim {0} of input '{1}' is {2} in the model and cannot be {3}: only the open dims of [{4}] can be "
-            "chosen",
-            d, input.name, input.shape[d], dims[d], format(input.shape)));
-      }
-      input.shape[d] = dims[d];
-    }
-    return llvm::Error::success();
-  }
-
-  /// One name, one size, in all inputs.
-  llvm::Error bindDimNames() {
-    llvm::StringMap<std::pair<int64_t, std::string>> sizes;
-    for (const Input &input : inputs) {
-      for (auto [dim, name] : llvm::zip_equal(input.shape, input.dimNames)) {
-        if (name.empty() || mlir::ShapedType::isDynamic(dim)) {
-          continue;
-        }
-        auto [it, added] = sizes.try_emplace(name, dim, input.name);
-        if (!added && it->second.first != dim) {
-          return fail(llvm::formatv("the dim '{0}' is {1} in input '{2}' and {3} in input '{4}'; one name is one size",
-                                    name, it->second.first, it->second.second, dim, input.name));
-        }
-      }
-    }
-    for (Input &input : inputs) {
-      for (auto [dim, name] : llvm::zip_equal(input.shape, input.dimNames)) {
-        auto it = sizes.find(name);
-        if (mlir::ShapedType::isDynamic(dim) && it != sizes.end()) {
-          dim = it->second.first;
-        }
-      }
-    }
-    return llvm::Error::success();
+    return openDims(inputs, proposeShapes(inputs, 224), refusal);
   }
 
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> build() {
@@ -205,21 +99,27 @@ private:
     builder.setInsertionPointToEnd(module->getBody());
     llvm::SmallVector<mlir::Type> types;
     for (const Input &input : inputs) {
-      auto type = mlir::RankedTensorType::get(input.shape, input.element);
-      if (detail::exceedsLimit(type)) {
-        return fail(llvm::formatv("input '{0}' of {1} elements exceeds the limit of {2} GiB per tensor", input.name,
-                                  format(input.shape), detail::kMaxTensorBytes >> 30));
+      if (!input.value) {
+        types.push_back(input.getType());
       }
-      types.push_back(type);
     }
     auto function =
         mlir::func::FuncOp::create(builder, builder.getUnknownLoc(), "main", builder.getFunctionType(types, {}));
     mlir::Block *body = function.addEntryBlock();
     builder.setInsertionPointToStart(body);
     GraphImporter importer(model, graph(), builder);
-    for (auto [i, input] : llvm::enumerate(inputs)) {
-      function.setArgAttr(i, TopDialect::kNameAttr, builder.getStringAttr(input.name));
-      importer.bind(input.name, body->getArgument(i));
+    unsigned next = 0;
+    for (const Input &input : inputs) {
+      if (input.value) {
+        auto loc = mlir::NameLoc::get(builder.getStringAttr(input.name));
+        importer.bind(input.name, createConstant(builder, loc, input.getType(), *input.value, input.name));
+        if (options.fixed) {
+          options.fixed(input.name, input.getType(), *input.value);
+        }
+        continue;
+      }
+      function.setArgAttr(next, TopDialect::kNameAttr, builder.getStringAttr(input.name));
+      importer.bind(input.name, body->getArgument(next++));
     }
     if (llvm::Error error = importer.importNodes()) {
       return error;
@@ -305,17 +205,48 @@ private:
 
 } // namespace
 
+/// The memory of this machine, or what of it this process may take.
+static int64_t availableMemory() {
+  int64_t bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    bytes = std::min(bytes, static_cast<int64_t>(limit.rlim_cur));
+  }
+  if (auto group = llvm::MemoryBuffer::getFile("/sys/fs/cgroup/memory.max")) {
+    int64_t max = 0;
+    if (!(*group)->getBuffer().trim().getAsInteger(10, max)) { // "max" is no limit
+      bytes = std::min(bytes, max);
+    }
+  }
+  return bytes;
+}
+
+int64_t ImportOptions::tensorLimit() const { return memoryLimit > 0 ? memoryLimit : availableMemory(); }
+
+static void sayConversion(const onnx_import::OnnxModel &model) {
+  auto opset = model.opsets.find("");
+  if (opset != model.opsets.end() && opset->second < onnx_import::kFirstModernOpset) {
+    model.state->warnOnce(llvm::formatv("'{0}' is of ONNX opset {1}: converted from opset {1} to {2} while reading",
+                                        model.path, opset->second, onnx_import::kFirstModernOpset)
+                              .str());
+  }
+}
+
 static llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importModel(llvm::Expected<onnx_import::OnnxModel> model, const ImportOptions &options, mlir::MLIRContext &context) {
   if (!model) {
     return model.takeError();
   }
   model->maxFoldBytes = options.maxFoldBytes;
+  model->tensorLimit = options.tensorLimit();
+  model->foldLimit = options.memoryLimit;
+  model->state->warn = options.warn;
+  sayConversion(*model);
   auto module = ModelImporter(*model, options, context).run();
   if (!module) {
     return module;
   }
-  if (std::string network = onnx_import::identifyNetwork(*model, options.outputs, &context); !network.empty()) {
+  if (std::string network = onnx_import::identifyNetwork(*model, options, &context); !network.empty()) {
     (**module)->setAttr(kNetworkAttr, mlir::StringAttr::get(&context, network));
   }
   return module;

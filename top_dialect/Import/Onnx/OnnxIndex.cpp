@@ -14,19 +14,45 @@ namespace tessera::top::onnx_import {
 
 namespace {
 
-void gather(NodeImporter &n) {
-  Value x = n.input(0);
-  n.setOutput(0, n.create<GatherOp>(x, n.input(1), n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x))));
+/// Fails where |indices| are constant and the i-th of each dims.size() of them is outside -dims[i]..dims[i]-1. What is
+/// known at run time only is clamped there (docs/numerics.md).
+void checkIndices(NodeImporter &n, Value indices, llvm::ArrayRef<int64_t> dims) {
+  auto known = n.failed() || dims.empty() ? std::nullopt : getConstantInts(indices);
+  if (!known) {
+    return;
+  }
+  for (auto [i, index] : llvm::enumerate(*known)) {
+    int64_t dim = dims[i % dims.size()];
+    if (!mlir::ShapedType::isDynamic(dim) && (index < -dim || index >= dim)) {
+      n.fail(llvm::formatv("its constant index {0} (element {1} of input 1, tensor '{2}') is outside {3}..{4}, the "
+                           "indices of a dim of size {5}",
+                           index, i, n.inputName(1), -dim, dim - 1, dim));
+      return;
+    }
+  }
 }
 
-void gatherElements(NodeImporter &n) {
-  Value x = n.input(0);
-  n.setOutput(0,
-              n.create<GatherElementsOp>(x, n.input(1), n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x))));
+/// Of tuples of indices, into the dims from |batch| on.
+void checkTuples(NodeImporter &n, Value x, Value indices, int64_t batch) {
+  int64_t depth = NodeImporter::rank(indices) > 0 ? NodeImporter::shape(indices).back() : 0;
+  if (batch >= 0 && depth > 0 && depth <= NodeImporter::rank(x) - batch) { // else inference says what is wrong
+    checkIndices(n, indices, NodeImporter::shape(x).slice(batch, depth));
+  }
+}
+
+template <typename OpTy>
+void gatherAlong(NodeImporter &n) {
+  Value x = n.input(0), indices = n.input(1);
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x));
+  checkIndices(n, indices, {NodeImporter::dim(x, axis)});
+  n.setOutput(0, n.create<OpTy>(x, indices, axis));
 }
 
 void gatherNd(NodeImporter &n) {
-  n.setOutput(0, n.create<GatherNdOp>(n.input(0), n.input(1), n.intAttr("batch_dims", 0)));
+  Value x = n.input(0), indices = n.input(1);
+  int64_t batch = n.intAttr("batch_dims", 0);
+  checkTuples(n, x, indices, batch);
+  n.setOutput(0, n.create<GatherNdOp>(x, indices, batch));
 }
 
 ScatterReduction reduction(NodeImporter &n) {
@@ -45,14 +71,16 @@ ScatterReduction reduction(NodeImporter &n) {
 }
 
 void scatterElements(NodeImporter &n) {
-  Value x = n.input(0);
-  n.setOutput(0,
-              n.create<ScatterElementsOp>(x, n.input(1), n.input(2),
-                                          n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x)), reduction(n)));
+  Value x = n.input(0), indices = n.input(1);
+  int64_t axis = n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x));
+  checkIndices(n, indices, {NodeImporter::dim(x, axis)});
+  n.setOutput(0, n.create<ScatterElementsOp>(x, indices, n.input(2), axis, reduction(n)));
 }
 
 void scatterNd(NodeImporter &n) {
-  n.setOutput(0, n.create<ScatterNdOp>(n.input(0), n.input(1), n.input(2), reduction(n)));
+  Value x = n.input(0), indices = n.input(1);
+  checkTuples(n, x, indices, 0);
+  n.setOutput(0, n.create<ScatterNdOp>(x, indices, n.input(2), reduction(n)));
 }
 
 void oneHot(NodeImporter &n) {
@@ -143,8 +171,8 @@ void einsum(NodeImporter &n) {
 
 llvm::ArrayRef<HandlerEntry> indexHandlers() {
   static const HandlerEntry entries[] = {
-      {"", "Gather", gather},
-      {"", "GatherElements", gatherElements},
+      {"", "Gather", gatherAlong<GatherOp>},
+      {"", "GatherElements", gatherAlong<GatherElementsOp>},
       {"", "GatherND", gatherNd},
       {"", "Scatter", scatterElements},
       {"", "ScatterElements", scatterElements},

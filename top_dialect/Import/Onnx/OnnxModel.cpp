@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/OnnxModel.h"
 
+#include "top_dialect/IR/RegularFile.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Import/Onnx/OnnxFunctions.h"
+#include "top_dialect/Import/Onnx/OnnxNames.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -23,9 +26,6 @@ using llvm::StringRef;
 namespace tessera::top::onnx_import {
 
 namespace {
-
-/// A newer one may give an operator we know another meaning.
-constexpr int64_t kNewestOpset = 28;
 
 llvm::Error fail(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
@@ -75,25 +75,27 @@ llvm::Error readOpsets(OnnxModel &model) {
   for (const auto &entry : model.proto->opset_import()) {
     model.opsets[normalizeDomain(entry.domain())] = entry.version();
   }
-  int64_t version = model.opsetOf("");
-  if (!model.opsets.contains("") && llvm::any_of(model.proto->graph().node(), [](const onnx::NodeProto &node) {
-        return normalizeDomain(node.domain()).empty();
-      })) {
-    return unsupported(
-        llvm::formatv("'{0}' names no ONNX opset (files of IR version 1 and 2 have none); opset 7 and newer are "
-                      "supported: export the model again",
-                      model.path));
+  if (!model.opsets.contains("")) {
+    if (model.proto->ir_version() < 3) {
+      model.opsets[""] = 1; // as the specification has it for these files
+    } else if (llvm::any_of(model.proto->graph().node(),
+                            [](const onnx::NodeProto &node) { return normalizeDomain(node.domain()).empty(); })) {
+      return unsupported(llvm::formatv("'{0}' names no ONNX opset, and files of its IR version {1} must: export the "
+                                       "model again",
+                                       model.path, model.proto->ir_version()));
+    } else {
+      return llvm::Error::success(); // a model of other domains alone
+    }
   }
+  int64_t version = model.opsetOf("");
   if (version > kNewestOpset) {
     return unsupported(
         llvm::formatv("'{0}' uses ONNX opset {1}; the newest that is known is {2}: export it for that one or update "
                       "Tessera",
                       model.path, version, kNewestOpset));
   }
-  if (version < 7) {
-    return unsupported(llvm::formatv("'{0}' uses ONNX opset {1}; opset 7 and newer are supported: convert it with "
-                                     "onnx.version_converter.convert_version(model, 13)",
-                                     model.path, version));
+  if (version < 1) {
+    return fail(llvm::formatv("'{0}' names ONNX opset {1}; opsets are numbered from 1", model.path, version));
   }
   return llvm::Error::success();
 }
@@ -119,9 +121,9 @@ std::string describeNode(const onnx::NodeProto &node) {
 }
 
 llvm::Expected<OnnxModel> loadOnnxModel(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer = readRegularFile(path);
   if (!buffer) {
-    return fail(llvm::formatv("cannot read '{0}': {1}", path, buffer.getError().message()));
+    return fail(llvm::formatv("cannot read '{0}': {1}", path, llvm::toString(buffer.takeError())));
   }
   return parseOnnxModel((*buffer)->getBuffer(), path);
 }
@@ -139,9 +141,15 @@ llvm::Expected<OnnxModel> parseOnnxModel(StringRef bytes, StringRef path) {
   if (llvm::Error error = parseBytes(bytes, path, *model.proto)) {
     return error;
   }
+  escapeNames(*model.proto);
   if (llvm::Error error = readOpsets(model)) {
     return error;
   }
+  auto functions = readFunctions(*model.proto);
+  if (!functions) {
+    return functions.takeError();
+  }
+  model.functions = std::make_shared<FunctionTable>(std::move(*functions));
   return model;
 }
 

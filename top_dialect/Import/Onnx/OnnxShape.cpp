@@ -84,6 +84,9 @@ void eyeLike(NodeImporter &n) {
     n.fail("its input must be a matrix of static, reasonable size");
     return;
   }
+  if (!n.charge(shape[0] * shape[1] * static_cast<int64_t>(sizeof(double)))) {
+    return;
+  }
   mlir::Type element = n.hasAttr("dtype") ? n.typeOf(n.intAttr("dtype", 0)) : NodeImporter::elementType(x);
   std::vector<double> values(shape[0] * shape[1], 0.0);
   int64_t k = std::clamp(n.intAttr("k", 0), -shape[0], shape[1]);

@@ -4,6 +4,7 @@
 
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/HostTensor.h"
+#include "top_dialect/IR/RegularFile.h"
 #include "top_dialect/IR/Unsupported.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -110,9 +111,10 @@ llvm::Expected<OnnxTensor> readExternal(const onnx::TensorProto &tensor, mlir::R
     return error;
   }
   // Mapped, one file once per tensor: pages are shared by the kernel.
-  auto buffer = llvm::MemoryBuffer::getFile(*path, false, false);
+  auto buffer = readRegularFile(*path);
   if (!buffer) {
-    return fail(llvm::formatv("{0}: cannot read '{1}': {2}", describe(tensor), *path, buffer.getError().message()));
+    return fail(
+        llvm::formatv("{0}: cannot read '{1}': {2}", describe(tensor), *path, llvm::toString(buffer.takeError())));
   }
   StringRef bytes = (*buffer)->getBuffer();
   if (offset > bytes.size() || length > bytes.size() - offset) {

@@ -1,0 +1,37 @@
+//===- RegularFile.cpp - Reading of files that are files ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/RegularFile.h"
+
+#include "llvm/Support/FileSystem.h"
+
+using namespace llvm;
+
+static StringRef describe(sys::fs::file_type type) {
+  switch (type) {
+  case sys::fs::file_type::fifo_file:
+    return "it is a pipe, not a regular file";
+  case sys::fs::file_type::socket_file:
+    return "it is a socket, not a regular file";
+  case sys::fs::file_type::block_file:
+  case sys::fs::file_type::character_file:
+    return "it is a device, not a regular file";
+  default:
+    return "it is no regular file";
+  }
+}
+
+Expected<std::unique_ptr<MemoryBuffer>> tessera::top::readRegularFile(StringRef path) {
+  sys::fs::file_status status;
+  if (std::error_code error = sys::fs::status(path, status)) {
+    return createStringError(error, error.message());
+  }
+  if (status.type() != sys::fs::file_type::regular_file && status.type() != sys::fs::file_type::directory_file) {
+    return createStringError(inconvertibleErrorCode(), describe(status.type()));
+  }
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer =
+      MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer) {
+    return createStringError(buffer.getError(), buffer.getError().message());
+  }
+  return std::move(*buffer);
+}
