@@ -6,13 +6,17 @@ import contextlib
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from . import onnx_pieces
 from .errors import TesseraError
 
+if TYPE_CHECKING:
+    import onnx
+
+_FIRST_OPSET, _CONVERTED_OPSET = 7, 13  # what onnxruntime reads; what older files are converted to
 _ELEMENT_TYPES = {
     "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16",
     "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16", "tensor(int8)": "int8",
@@ -46,7 +50,7 @@ def version() -> str:
 
 
 class OnnxModel:
-    """An .onnx file in onnxruntime on the CPU.
+    """An .onnx file in onnxruntime on the CPU. Files of opsets before 7, which it does not read, are converted by the `onnx` package.
 
     every_tensor: make all named float tensors outputs as well (needs the `onnx` package; where it is
     missing, or the model has none, only the model's own outputs are there).
@@ -58,9 +62,9 @@ class OnnxModel:
         except ImportError as error:
             raise TesseraError("running an .onnx file needs onnxruntime, which is not installed",
                                hint="pip install onnxruntime, or compile the model and run the .bmodel") from error
-        model = (_with_all_outputs(Path(path)) if every_tensor else None) or str(path)
+        model, self._is_converted = _prepare(Path(path), every_tensor)
         try:
-            self._session = make_session(model, path, threads, optimise)
+            self._session = make_session(model or str(path), path, threads, optimise)
         except Exception as error:  # onnxruntime raises its own unrelated classes
             raise TesseraError(f"onnxruntime failed to load {path}: {reason_of(error)}") from error
         self._threads, self._optimises = threads, optimise
@@ -80,7 +84,7 @@ class OnnxModel:
     def each(self, inputs: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Iterator[tuple[str, np.ndarray]]:
         """The tensors named in `sizes`, which has their bytes; one after the other where they are many, so that only those that the caller
         keeps stay in memory."""
-        if sum(sizes.values()) > onnx_pieces.BUDGET and not self._optimises:
+        if sum(sizes.values()) > onnx_pieces.BUDGET and not self._optimises and not self._is_converted:
             with contextlib.suppress(onnx_pieces.NotCut):
                 yield from onnx_pieces.run(self._path, inputs, sizes, self._threads)
                 return
@@ -112,21 +116,57 @@ def _spec(value: object) -> TensorSpec:
     return TensorSpec(value.name, shape, _ELEMENT_TYPES.get(value.type, value.type))  # type: ignore[attr-defined]
 
 
-def _with_all_outputs(path: Path) -> bytes | None:
-    """The model with every node output of the top graph as a graph output; None where that cannot be done."""
+def _prepare(path: Path, every_tensor: bool) -> "tuple[bytes | None, bool]":
+    """The model as onnxruntime is to read it, None where it can read the file itself or nothing can be done; and whether its opset was
+    converted. every_tensor: every node output of the top graph is a graph output."""
+    model = _load(path)
+    if model is None:
+        return None, False
+    model, is_converted = _modern(model, path)
+    if every_tensor:
+        _add_all_outputs(model)
+    data = model.SerializeToString() if every_tensor or is_converted else b""
+    return (data if 0 < len(data) < (1 << 31) - (1 << 20) else None), is_converted
+
+
+def _load(path: Path) -> "onnx.ModelProto | None":
+    """The model as the `onnx` package reads it; None where it is missing or cannot."""
     try:
         import onnx
     except ImportError:
         return None
     try:
-        model = onnx.load(str(path), load_external_data=False)
+        return onnx.load(str(path), load_external_data=False)
     except Exception:  # the importer tells what is wrong with the file; here the outputs alone will do
         return None
+
+
+def _modern(model: "onnx.ModelProto", path: str | Path) -> "tuple[onnx.ModelProto, bool]":
+    """The model in an opset that onnxruntime reads, and whether it is a converted one."""
+    opsets = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")] or [1]
+    if opsets[0] >= _FIRST_OPSET or not any(node.domain in ("", "ai.onnx") for node in model.graph.node):
+        return model, False
+    from onnx import version_converter
+
+    try:
+        if not model.opset_import:  # files of IR version 1 and 2
+            model.ir_version = 3
+            model.opset_import.add(domain="", version=1)
+        converted = version_converter.convert_version(model, _CONVERTED_OPSET)
+        del converted.graph.value_info[:]  # of no type, some of them
+        return converted, True
+    except Exception as error:  # the converter raises whatever it likes
+        raise TesseraError(f"onnxruntime reads opset {_FIRST_OPSET} and newer, {path} is of opset {opsets[0]}, and onnx.version_converter cannot "
+                           f"convert it: {reason_of(error)}", hint="nothing is wrong with the Top model; --not_inference leaves the check out") from error
+
+
+def _add_all_outputs(model: "onnx.ModelProto") -> None:
+    """Makes every node output of the top graph a graph output."""
+    import onnx
+
     have = {value.name for value in model.graph.output}
     for node in model.graph.node:
         for name in node.output:
             if name and name not in have:
                 have.add(name)
                 model.graph.output.append(onnx.ValueInfoProto(name=name))
-    data = model.SerializeToString()
-    return data if len(data) < (1 << 31) - (1 << 20) else None

@@ -94,3 +94,40 @@ def product_of_activations(path: Path) -> Path:
     nodes = [helper.make_node("MatMul", ["x", "w0"], ["query"]), helper.make_node("MatMul", ["x", "w1"], ["key"]),
              helper.make_node("Transpose", ["key"], ["keys"], perm=[0, 2, 1]), helper.make_node("MatMul", ["query", "keys"], ["y"], "scores")]
     return save(path, nodes, [tensor("x", [1, 5, 8])], [tensor("y", [1, 5, 5])], weights)
+
+
+def open_picture(path: Path) -> Path:
+    """A picture of open size and a mask; the 33x33 kernel takes no picture of 1x1."""
+    weight = numpy_helper.from_array(np.ones((2, 3, 33, 33), np.float32), "w")
+    return save(path, [helper.make_node("Conv", ["image", "w"], ["c"], name="conv"), helper.make_node("Neg", ["mask"], ["m"], name="neg")],
+                [tensor("image", [None, 3, None, None]), tensor("mask", ["batch_size", "sequence_length"])],
+                [tensor("c", [None] * 4), tensor("m", [None, None])], [weight])
+
+
+def by_rate(path: Path) -> Path:
+    """An If of an input `rate`: the branch for 16000 fits the 512 samples, the other one does not."""
+    def branch(name: str, shape: str):
+        return helper.make_graph([helper.make_node("Reshape", ["x", shape], ["r_" + name], name=name)], name, [], [tensor("r_" + name, [None, 64])])
+
+    constants = {"k16": np.int64(16000), "good": np.int64([8, 64]), "bad": np.int64([7, 64])}
+    return save(path, [helper.make_node("Equal", ["rate", "k16"], ["is16"], name="compare"),
+                       helper.make_node("If", ["is16"], ["f"], name="by_rate", then_branch=branch("as_frames", "good"),
+                                        else_branch=branch("as_others", "bad")),
+                       helper.make_node("Neg", ["f"], ["y"], name="neg")],
+                [tensor("x", [1, 512]), tensor("rate", [], TensorProto.INT64)], [tensor("y", [None, 64])],
+                [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()])
+
+
+def opset6(path: Path) -> Path:
+    """Channels added along axis 1, as files of before opset 7 say it."""
+    bias = numpy_helper.from_array(np.float32([1, -2, 3]), "b")
+    return save(path, [helper.make_node("Add", ["x", "b"], ["a"], name="add", broadcast=1, axis=1),
+                       helper.make_node("Relu", ["a"], ["y"], name="relu")],
+                [tensor("x", [1, 3, 4, 5]), tensor("b", [3])], [tensor("y", [1, 3, 4, 5])], [bias], opset=6)
+
+
+def doubling(path: Path) -> Path:
+    """34 times a constant of 1 KiB behind itself."""
+    nodes = [helper.make_node("Concat", [f"k{i}", f"k{i}"], [f"k{i + 1}"], name=f"double{i}", axis=0) for i in range(34)]
+    return save(path, [*nodes, helper.make_node("Add", ["x", "k34"], ["y"], name="add")], [tensor("x", [1])], [tensor("y", [None])],
+                [numpy_helper.from_array(np.zeros(256, np.float32), "k0")])

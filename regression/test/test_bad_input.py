@@ -130,7 +130,49 @@ def test_wrong_input_shapes(tmp_path: Path, shapes: str, code: int, words: tuple
 
 
 def test_open_dims_are_named(tmp_path: Path) -> None:
-    assert_refused(transform(small_models.conv_relu(tmp_path / "m.onnx", batch="N")), 1, "'x'", "--input_shapes")
+    assert_refused(transform(small_models.conv_relu(tmp_path / "m.onnx", batch="N")), 1, "'x'", "--input_shapes x=1x3x8x8")
+
+
+def test_proposed_sizes_can_be_copied(tmp_path: Path) -> None:
+    """Open sizes are asked for before a node inside complains, and the flag in the message works."""
+    onnx = small_models.open_picture(tmp_path / "m.onnx")
+    refused = transform(onnx)
+    assert_refused(refused, 1, "'image' [?x3x?x?], 'mask' [?x?]", "--input_shapes image=1x3x224x224,mask=1x128")
+    check(transform(onnx, "--input_shapes", "image=1x3x224x224,mask=1x128", "--not_inference"))
+
+
+def test_shapes_without_a_name(tmp_path: Path) -> None:
+    result = transform(small_models.conv_relu(tmp_path / "m.onnx", batch="N"), "--input_shapes", "2x3x8x8", "--not_inference")
+    check(result)
+    assert "[2, 4, 8, 8]" in result.stdout + result.stderr
+
+
+def test_input_values_choose_a_branch(tmp_path: Path) -> None:
+    """The branch that is not taken does not fit this size; with the input fixed onnxruntime and Tessera agree."""
+    onnx = small_models.by_rate(tmp_path / "m.onnx")
+    assert_refused(transform(onnx), 1, "by_rate", "as_others", "--input_values rate=VALUE")
+    assert_refused(transform(onnx, "--input_values", "rate=16000.5"), 1, "'rate'", "16000.5")
+    result = transform(onnx, "--input_values", "rate=16000")
+    check(result)
+    assert "rate = 16000" in result.stdout + result.stderr
+
+
+def test_old_opset_is_converted(tmp_path: Path) -> None:
+    """Converted here and, for onnxruntime, by the onnx package: the two agree."""
+    result = transform(small_models.opset6(tmp_path / "m.onnx"))
+    check(result)
+    assert "converted from opset 6 to 7" in result.stdout + result.stderr
+
+
+def test_pipes_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.onnx")
+    os.mkfifo(tmp_path / "pipe.npz")
+    assert_refused(transform(tmp_path / "pipe.onnx"), 1, "pipe.onnx", "no regular file")
+    assert_refused(transform(small_models.conv_relu(tmp_path / "m.onnx"), "--test_input", tmp_path / "pipe.npz"), 1, "no regular file")
+
+
+def test_constants_that_grow_are_bounded(tmp_path: Path) -> None:
+    assert_refused(transform(small_models.doubling(tmp_path / "m.onnx"), "--memory_limit", "0.01"), 1, "double", "--memory_limit")
 
 
 @pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "sub/../../secret.bin", "missing.bin", ""])

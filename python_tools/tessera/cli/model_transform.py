@@ -123,9 +123,9 @@ def _transform(context: Context, name: str, mlir: Path, shapes: str | None, labe
         model, result = top_model.import_onnx(model_def, mlir, report, model_name=name, input_shapes=shapes,
                                               output_names=args.output_names, preprocess=preprocess.from_arguments(args),
                                               input_values=args.input_values, memory_limit=args.memory_limit)
-    fixed = top_model.fixed_inputs(result)
         if "ops" in result:
             step.note = f"{result['ops']} ops"
+    fixed = top_model.fixed_inputs(result)
     context.result["model"] = {"mlir": str(mlir), "weights": str(model.weights),
                                "inputs": [str(i) for i in model.inputs], "outputs": [str(o) for o in model.outputs]}
     test_input = args.test_input

@@ -7,6 +7,8 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cmath>
+
 using llvm::StringRef;
 using mlir::Value;
 
@@ -200,15 +202,18 @@ void pad(NodeImporter &n) {
 void tile(NodeImporter &n) {
   Upgrade upgrade(n);
   Value x = n.input(0);
-  Ints tiles = n.constantInts(1, "the number of tiles"), axes = n.constantInts(2, "the axis");
-  if (n.failed() || tiles.size() != 1 || axes.size() != 1) {
-    n.fail("'tiles' and 'axis' are not single numbers");
+  auto whole = [](llvm::ArrayRef<double> values) { // they have the type of the tensor
+    return values.size() == 1 && std::abs(values[0]) < 0x1p53 && values[0] == std::trunc(values[0]);
+  };
+  auto tiles = n.constantDoubles(1, "the number of tiles"), axes = n.constantDoubles(2, "the axis");
+  if (n.failed() || !whole(tiles) || !whole(axes)) {
+    n.fail("'tiles' and 'axis' are not single whole numbers");
     return;
   }
   Ints repeats(NodeImporter::rank(x), 1);
-  int64_t axis = n.normalizeAxis(axes[0], NodeImporter::rank(x));
+  int64_t axis = n.normalizeAxis(static_cast<int64_t>(axes[0]), NodeImporter::rank(x));
   if (!n.failed()) {
-    repeats[axis] = tiles[0];
+    repeats[axis] = static_cast<int64_t>(tiles[0]);
     upgrade.setInput(1, n.intVector(repeats));
     upgrade.keepInputs(2);
   }

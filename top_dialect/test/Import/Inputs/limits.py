@@ -107,7 +107,8 @@ def rates():
 def sizes():
     """The same without the unknown operator."""
     made = rates()
-    del made.graph.node[1].attribute[1].g.node[0]
+    never = next(attribute.g for attribute in made.graph.node[1].attribute if attribute.name == "else_branch")
+    del never.node[0]
     return made
 
 

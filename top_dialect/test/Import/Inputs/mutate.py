@@ -12,6 +12,9 @@ import sys
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+import functions
+import legacy
+import limits
 import models
 
 OPERATORS = """Add Sub Mul Div Pow Mod Sum Mean Min Max And Not BitShift BitwiseNot Equal Less Where IsInf Abs Sign Round Relu Gelu
@@ -36,7 +39,7 @@ STRING_NAMES = ["mode", "auto_pad", "direction", "equation", "coordinate_transfo
                 "keep_aspect_ratio_policy"]
 TYPES = [TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.FLOAT16, TensorProto.UINT8, TensorProto.DOUBLE]
 SHAPES = [[], [0], [1], [2], [3, 4], [2, 3], [1, 4, 6], [1, 4, 8, 8], [2, 1, 3, 3], [None, 4], [1, 4, None, 8], [1, 4, 3, 3, 3], [1 << 40]]
-OPSETS = [7, 9, 10, 11, 13, 18, 21]
+OPSETS = [1, 4, 6, 7, 9, 10, 11, 13, 18, 21]
 
 
 def random_constant(rng, name):
@@ -82,25 +85,53 @@ def random_operator(rng):
     return models.model([made], inputs, [models.tensor(name, None) for name in outputs], initializers, opset=rng.choice(OPSETS))
 
 
+def legacy_model():
+    nodes, constants, wanted = legacy.opset6()
+    return models.model(nodes, [models.tensor("x", legacy.X.shape)], [models.tensor(name, None) for name in wanted], constants, opset=6)
+
+
+GOOD = [models.conv, models.shape_arithmetic, models.if_run_time, models.loop, models.lstm, models.typed_fields, functions.good, functions.doubling,
+        legacy_model, limits.concat_bomb, limits.two_concat_bomb, limits.rates, limits.sizes, limits.typed, limits.pictures, limits.empty_dim]
+
+
+def changed_function(rng, made):
+    """A node of a function reads, is called or takes an attribute in another way."""
+    node = rng.choice(rng.choice(made.functions).node)
+    kind = rng.randrange(4)
+    if kind == 0 and node.input:
+        node.input[rng.randrange(len(node.input))] = rng.choice(["x", "y", "t", "nowhere", ""])
+    elif kind == 1:
+        node.op_type, node.domain = rng.choice([(f.name, f.domain) for f in made.functions])
+    elif kind == 2:
+        functions.reference(node, rng.choice(INT_NAMES), rng.choice(["factor", "add", "none"]), rng.randrange(0, 9))
+    else:
+        rng.choice(made.functions).opset_import[0].version = rng.choice([0, 1, 6, 9, 13, 1000])
+
+
 def changed_model(rng):
-    made = rng.choice([models.conv, models.shape_arithmetic, models.if_run_time, models.loop, models.lstm, models.typed_fields])()
+    made = rng.choice(GOOD)()
     graph = made.graph
+    if made.functions and rng.random() < 0.7:
+        changed_function(rng, made)
+        return made
     target = rng.randrange(6)
     if target == 0 and graph.initializer:
         proto = rng.choice(graph.initializer)
         proto.dims[:] = [rng.choice(INTS) for _ in range(rng.randrange(0, 4))]
     elif target == 1 and graph.initializer:
         rng.choice(graph.initializer).data_type = rng.randrange(0, 30)
+    elif target in (2, 3) and not graph.node[0].input:
+        graph.node[0].op_type = rng.choice(OPERATORS)
     elif target == 2:
-        node = rng.choice(graph.node)
+        node = rng.choice([each for each in graph.node if each.input])
         del node.input[rng.randrange(len(node.input)):]
     elif target == 3:
-        node = rng.choice(graph.node)
+        node = rng.choice([each for each in graph.node if each.input])
         node.input[rng.randrange(len(node.input))] = rng.choice(graph.node).output[0]
     elif target == 4:
         rng.choice(graph.input).type.tensor_type.elem_type = rng.randrange(0, 20)
     else:
-        made.opset_import[0].version = rng.choice([0, 1, 7, 8, 9, 11, 13, 18, 1000])
+        made.opset_import[0].version = rng.choice([0, 1, 4, 6, 7, 8, 9, 11, 13, 18, 1000])
     return made
 
 
