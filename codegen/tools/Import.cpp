@@ -157,7 +157,9 @@ static llvm::Error run(const Options &options) {
   if (!object) {
     return object.takeError();
   }
-  (*object)["fixed"] = std::move(fixed);
+  if (!fixed.empty()) {
+    (*object)["fixed"] = std::move(fixed);
+  }
   (*object)["mlir"] = options.output;
   (*object)["weights"] = weightPathFor(options.output);
   reportResult(std::move(*object));

@@ -3,7 +3,7 @@
 
 // All ops that cannot be lowered are reported at once, by their ONNX names.
 func.func @static_shape(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
-  // CHECK: cannot lower 'top.relu' of node 'Relu_0': operand of type tensor<?x4xf32>, allowed: static dims (static_shape); fix the input shapes with --input_shapes
+  // CHECK: cannot lower 'top.relu' of node 'Relu_0': operand of type tensor<?x4xf32>, allowed: static dims (static_shape); fix the sizes of inputs by model_transform --input_shapes
   %y = top.relu %x : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("Relu_0")
   // CHECK: cannot lower 'top.exp' of node 'Exp_1'
   %z = top.exp %y : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("Exp_1")

@@ -77,6 +77,9 @@ private:
       return prefixed(element.takeError(), llvm::formatv("input '{0}': ", proto.name()));
     }
     const std::vector<int64_t> *given = findShape(proto.name());
+    if (const auto &byPosition = options.inputShapes.byPosition; !given && inputs.size() < byPosition.size()) {
+      given = &byPosition[inputs.size()];
+    }
     if (!tensor.has_shape() && !given) {
       return unsupported(
           llvm::formatv("input '{0}' has no shape in the file; give it with --input_shapes {0}=..., e.g. "
