@@ -163,7 +163,7 @@ std::string bmodel::writeModel(ModelDefT &model, std::span<const SegmentContents
   }
   AtomicFile file(path);
   if (!file.isOpen() || !writeBytes(file, header, builder, model, segments) || !file.commit()) {
-    return file.getError();
+    return file.getError() + " (it has " + std::to_string(fileBytes) + " bytes)";
   }
   return "";
 }

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "MapFile.h"
+#include "Program.h"
 
 #include "bmodel/combine.h"
 
@@ -27,16 +28,17 @@ int fail(Fault fault, const std::string &message) {
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc < 4) {
+  const std::vector<std::string> arguments = program::begin("bmodel-combine", argc, argv);
+  if (arguments.size() < 3) {
     std::cerr << "usage: bmodel-combine OUT.bmodel A.bmodel B.bmodel...\n";
     return 2;
   }
   std::vector<NamedModel> files;
-  for (int i = 2; i < argc; ++i) {
+  for (size_t i = 1; i < arguments.size(); ++i) {
     NamedModel &file = files.emplace_back();
-    file.name = argv[i];
+    file.name = arguments[i];
     uint64_t bytes = 0;
-    const void *data = mapFile(argv[i], bytes);
+    const void *data = mapFile(file.name.c_str(), bytes);
     Status status;
     if (!data) {
       return fail(Fault::Io, "failed to read '" + file.name + "', or it is empty");
@@ -45,7 +47,7 @@ int main(int argc, char **argv) {
       return fail(status.fault, "'" + file.name + "': " + status.message);
     }
   }
-  const CombineResult result = combineModels(files, argv[1]);
+  const CombineResult result = combineModels(files, arguments[0]);
   if (!result.message.empty()) {
     return fail(result.fault, result.message);
   }

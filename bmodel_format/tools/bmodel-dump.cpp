@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "MapFile.h"
+#include "Program.h"
 
 #include "bmodel/reader.h"
 #include "bmodel_schema_text.h"
@@ -78,6 +79,7 @@ int checkAll(const bmodel::ModelView &view) {
 } // namespace
 
 int main(int argc, char **argv) {
+  bmodel::program::begin("bmodel-dump", argc, argv);
   const std::string mode = argc > 1 ? argv[1] : "";
   const bool check = mode == "--check" && argc == 3;
   const bool segment = mode == "--segment" && argc == 5;

@@ -5,6 +5,8 @@
 // values in some; the JSON schema of a description.
 //
 //===----------------------------------------------------------------------===//
+#include "Program.h"
+
 #include "bmodel/npu/chip.h"
 #include "bmodel/npu/isa.h"
 #include "bmodel/npu/program.h"
@@ -92,6 +94,7 @@ bool readChip(const char *path, std::vector<Chip> &chips) {
 } // namespace
 
 int main(int argc, char **argv) {
+  bmodel::program::begin("npu-describe", argc, argv);
   std::string what = argc > 1 ? argv[1] : "";
   if (what == "isa" && argc == 2) {
     tellIsa();

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "MapFile.h"
+#include "Program.h"
 
 #include "bmodel/npu/check.h"
 #include "bmodel/npu/model_stream.h"
@@ -184,15 +185,16 @@ int main(int argc, char **argv) {
   std::vector<std::string> changes;
   bool commands = false;
   std::string number;
-  for (int i = 1; i < argc; ++i) {
-    std::string word = argv[i];
-    bool hasValue = i + 1 < argc;
+  const std::vector<std::string> arguments = program::begin("npu-perf", argc, argv);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string &word = arguments[i];
+    bool hasValue = i + 1 < arguments.size();
     if (word == "--report" && hasValue) {
-      folder = argv[++i];
+      folder = arguments[++i];
     } else if (word == "--chip-set" && hasValue) {
-      changes.push_back(argv[++i]);
+      changes.push_back(arguments[++i]);
     } else if (word == "--stage" && hasValue) {
-      number = argv[++i];
+      number = arguments[++i];
     } else if (word == "--commands") {
       commands = true;
     } else if (path.empty() && word.rfind("--", 0) != 0) {

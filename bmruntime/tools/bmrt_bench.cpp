@@ -3,11 +3,12 @@
 //
 // Of a stage for an NPU the estimated time is told first: what a clock measures here is the simulator of the chip.
 //
-// Exit codes: 0 ok, 1 the model or an input is at fault, 2 usage, 130 ended by SIGINT or SIGTERM.
+// Exit codes: 0 ok, 1 the model or an input is at fault, 2 usage, 71 out of memory, 130 ended by SIGINT or SIGTERM.
 //
 //===----------------------------------------------------------------------===//
 #include "bmodel/npu/model_stream.h"
 #include "bmodel_format/tools/MapFile.h"
+#include "bmodel_format/tools/Program.h"
 #include "bmrt/bmrt.hpp"
 
 #include <CLI/CLI.hpp>
@@ -314,8 +315,10 @@ int run(const Options &options) {
 } // namespace
 
 int main(int argc, char **argv) {
+  std::vector<std::string> arguments = bmodel::program::begin("bmrt_bench", argc, argv);
+  std::reverse(arguments.begin(), arguments.end()); // as CLI11 takes them
   Options options;
-  CLI::App app{"Measures the latency of a .bmodel on random or given inputs."};
+  CLI::App app{"Measures the latency of a .bmodel on random or given inputs.", "bmrt_bench"};
   app.add_option("model,--model", options.model, "the .bmodel")->required();
   app.add_option("--shape", options.shapes, "NAME=1x3x224x224: of a model for several shapes, the stage to run");
   app.add_option("--chip", options.chip,
@@ -330,7 +333,7 @@ int main(int argc, char **argv) {
   app.add_flag("--trust", options.trust, "skip the hashes of the constants");
   app.add_flag("--json", options.json, "print one JSON object");
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
@@ -338,6 +341,9 @@ int main(int argc, char **argv) {
     return run(options);
   } catch (const Interrupted &) {
     return 130;
+  } catch (const bmrt::Error &error) {
+    fprintf(stderr, "error: %s\n", error.what());
+    return error.code() == BMRT_NO_MEMORY ? bmodel::program::kOutOfMemory : 1;
   } catch (const std::exception &error) {
     fprintf(stderr, "error: %s\n", error.what());
     return 1;

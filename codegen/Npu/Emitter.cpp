@@ -375,6 +375,7 @@ LogicalResult Emitter::run() {
   }
   for (number = 0; number < ops.size(); ++number) {
     Operation *op = ops[number];
+    progress(number, ops.size());
     llvm::Error error = llvm::Error::success();
     if (const SliceGroup *group = groups ? groups->at(number) : nullptr) {
       error = emitGroup(*group, ArrayRef(ops).slice(number, group->last - group->first + 1));

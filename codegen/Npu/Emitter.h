@@ -35,6 +35,8 @@ public:
   /// of the plan take, some of them are dropped, and wantsRetry.
   mlir::LogicalResult run();
   bool wantsRetry = false;
+  /// Is told how many ops of all are emitted.
+  std::function<void(size_t done, size_t total)> progress = [](size_t, size_t) {};
   std::vector<Refusal> refusals;
 
 private:

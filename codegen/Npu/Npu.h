@@ -6,6 +6,7 @@
 #include "bmodel/npu/check.h"
 #include "codegen/Npu/Decisions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ struct NpuOptions {
   unsigned opt = 2;
   std::optional<Decisions> plan = {}; ///< is followed instead
   uint32_t firstLayer = 0;            ///< the number of the function's first layer there
+  /// Is told of ops as they are emitted: by plan |part| of about |parts|.
+  std::function<void(size_t done, size_t total, size_t part, size_t parts)> progress = {};
 };
 
 /// From Top functions to device ops on row-major tensors, the same as x86 computes before it chooses layouts.

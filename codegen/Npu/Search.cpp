@@ -110,6 +110,21 @@ void Search::take(const MemoryPlan &memory, Trial &trial) const {
   }
 }
 
+/// Plans that run() will go through, about.
+size_t Search::expectedTries() const {
+  return options.plan ? 1 : options.opt > 2 ? kMostTries : options.opt > 1 ? std::size(kShares) : 1;
+}
+
+/// The survey is the first part, each try one more; what is found to be emitted again counts no more than once.
+void Search::observe(Emitter &emitter) const {
+  if (options.progress) {
+    emitter.progress = [this](size_t done, size_t total) {
+      const size_t part = tries + 1;
+      options.progress(done, total, part, std::max(part, expectedTries() + 1));
+    };
+  }
+}
+
 /// Commands of a plan, changed until all of them have room.
 LogicalResult Search::emit(ValuePlan &plan, GroupPlan &groups, Trial &trial) {
   while (true) {
@@ -117,6 +132,7 @@ LogicalResult Search::emit(ValuePlan &plan, GroupPlan &groups, Trial &trial) {
     groups.recheck();
     placeOutside(plan, groups);
     Emitter emitter(function, stream, plan, &groups);
+    observe(emitter);
     if (failed(emitter.run())) {
       refusals = std::move(emitter.refusals);
       return failure();
@@ -294,6 +310,7 @@ void Search::refine() {
 LogicalResult Search::run(NpuProgram &program, std::vector<Refusal> &refused) {
   Stream scratch(chip, constants);
   Emitter survey(function, scratch, surveyed, nullptr);
+  observe(survey);
   if (failed(survey.run())) {
     refused = std::move(survey.refusals);
     return failure();

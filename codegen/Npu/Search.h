@@ -7,6 +7,7 @@
 #include "codegen/Npu/PlanGroups.h"
 
 namespace tessera::npu {
+class Emitter;
 class MemoryPlan;
 
 /// Emits a function by several plans and keeps the program that takes the fewest cycles.
@@ -37,6 +38,8 @@ private:
   void refine();
   bool improves(llvm::function_ref<void()> attempt);
   std::string nameOf(uint32_t layer) const;
+  size_t expectedTries() const;
+  void observe(Emitter &emitter) const;
 
   mlir::func::FuncOp function;
   const Chip &chip;

@@ -15,10 +15,16 @@
 
 namespace tessera::codegen {
 
-/// Called around each phase: begin(name), then end().
+/// How far a phase is: items done of all, in round |part| of about |parts| over them.
+struct Progress {
+  size_t done = 0, total = 0, part = 1, parts = 1;
+};
+
+/// Called around each phase: begin(name), then end(); progress in between, from any thread.
 struct PhaseObserver {
   std::function<void(llvm::StringRef name)> begin = [](llvm::StringRef) {};
   std::function<void()> end = [] {};
+  std::function<void(const Progress &at)> progress = [](const Progress &) {};
 };
 
 /// Ends the observer's phase when it goes out of scope.

@@ -5,6 +5,7 @@
 #include "codegen/X86/Linker.h"
 
 #include "mlir/IR/Threading.h"
+#include <atomic>
 
 using namespace mlir;
 
@@ -24,7 +25,7 @@ static std::string symbolOf(Operation *op, StringRef key) {
   return (op->getName().stripDialect() + "_" + key.take_front(16)).str();
 }
 
-LogicalResult KernelSet::compile(x86::KernelCache &cache) {
+LogicalResult KernelSet::compile(x86::KernelCache &cache, llvm::function_ref<void(const Progress &)> progress) {
   std::vector<Entry *> missing;
   for (Entry &entry : entries) {
     if (std::optional<x86::Kernel> found = cache.lookup(entry.key)) {
@@ -37,6 +38,7 @@ LogicalResult KernelSet::compile(x86::KernelCache &cache) {
   if (missing.empty()) {
     return success();
   }
+  std::atomic<size_t> done = 0;
   LogicalResult result = failableParallelForEach(missing.front()->op->getContext(), missing, [&](Entry *entry) {
     FailureOr<x86::Kernel> kernel = x86::compileKernel(entry->op, target, symbolOf(entry->op, entry->key));
     if (failed(kernel)) {
@@ -44,9 +46,15 @@ LogicalResult KernelSet::compile(x86::KernelCache &cache) {
     }
     entry->kernel = std::move(*kernel);
     cache.insert(entry->key, entry->kernel);
+    progress({.done = ++done, .total = missing.size()});
     return success();
   });
   cache.prune();
+  if (std::string fault = cache.fault(); !fault.empty()) {
+    emitWarning(UnknownLoc::get(missing.front()->op->getContext()))
+        << "compiled kernels are not kept for the next time: " << fault
+        << "; --cache_dir names another folder, or none";
+  }
   return result;
 }
 

@@ -3,6 +3,7 @@
 #ifndef TESSERA_CODEGEN_PIPELINES_KERNELSET_H
 #define TESSERA_CODEGEN_PIPELINES_KERNELSET_H
 
+#include "codegen/Pipelines/Deploy.h"
 #include "codegen/X86/KernelCache.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -19,8 +20,8 @@ public:
   void add(mlir::Operation *op);
 
   /// Fetches kernels from |cache| and compiles the others on the threads of the context. Errors are
-  /// emitted at the ops.
-  llvm::LogicalResult compile(x86::KernelCache &cache);
+  /// emitted at the ops, and a warning where the cache cannot keep what was compiled. |progress| is told of kernels.
+  llvm::LogicalResult compile(x86::KernelCache &cache, llvm::function_ref<void(const Progress &)> progress);
 
   /// All kernels as one shared object.
   llvm::Expected<std::vector<char>> link() const;

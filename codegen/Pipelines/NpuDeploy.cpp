@@ -183,8 +183,11 @@ FailureOr<bool> Deployment::emitStreams(partition::Partition &partition) {
       return failure();
     }
     std::vector<npu::Refusal> refusals;
-    FailureOr<npu::NpuProgram> program = npu::emitProgram(each.outlined.function, options.chip,
-                                                          {options.opt, options.plan, layers}, constants, refusals);
+    auto progress = [&](size_t done, size_t total, size_t part, size_t parts) {
+      observer.progress({done, total, part, parts});
+    };
+    FailureOr<npu::NpuProgram> program = npu::emitProgram(
+        each.outlined.function, options.chip, {options.opt, options.plan, layers, progress}, constants, refusals);
     if (succeeded(program)) {
       layers += uint32_t(program->layers.size());
       each.program = std::move(*program);
@@ -278,7 +281,7 @@ llvm::Error Deployment::compileHost() {
   }
   Phase phase(observer, "kernels");
   x86::KernelCache cache(options.cacheFolder);
-  if (failed(kernels.compile(cache))) {
+  if (failed(kernels.compile(cache, observer.progress))) {
     return llvm::createStringError("failed to compile kernels");
   }
   llvm::Expected<std::vector<char>> linked = kernels.link();

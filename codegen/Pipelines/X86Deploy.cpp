@@ -85,7 +85,7 @@ llvm::Expected<X86DeployResult> deployX86(ModuleOp module, const X86DeployOption
       }
     }
     x86::KernelCache cache(options.cacheFolder);
-    if (mlir::failed(kernels.compile(cache))) {
+    if (mlir::failed(kernels.compile(cache, observer.progress))) {
       return failed("compile kernels");
     }
   }

@@ -91,19 +91,35 @@ void KernelCache::insert(StringRef key, const Kernel &kernel) {
   std::string target = path(key);
   SmallString<128> temporary;
   int descriptor;
-  if (sys::fs::create_directories(sys::path::parent_path(target)) ||
-      sys::fs::createUniqueFile(target + ".%%%%%%.tmp", descriptor, temporary)) {
+  std::error_code error = sys::fs::create_directories(sys::path::parent_path(target));
+  if (!error) {
+    error = sys::fs::createUniqueFile(target + ".%%%%%%.tmp", descriptor, temporary);
+  }
+  if (error) {
+    noteFault("cannot write to the folder", error);
     return;
   }
   raw_fd_ostream os(descriptor, /*shouldClose=*/true);
   os << file;
   os.close();
-  if (os.has_error() || sys::fs::rename(temporary, target)) {
+  error = os.error();
+  if (!error) {
+    error = sys::fs::rename(temporary, target);
+  }
+  if (error) {
     os.clear_error();
     sys::fs::remove(temporary);
+    noteFault("cannot write to the folder", error);
     return;
   }
   changed = true;
+}
+
+void KernelCache::noteFault(const Twine &what, std::error_code error) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (firstFault.empty()) {
+    firstFault = (what + " '" + folder + "': " + error.message()).str();
+  }
 }
 
 void KernelCache::prune(uint64_t maxBytes) {

@@ -6,6 +6,7 @@
 #include "codegen/X86/KernelCompiler.h"
 
 #include <atomic>
+#include <mutex>
 #include <optional>
 
 namespace tessera::x86 {
@@ -28,11 +29,20 @@ public:
   /// after an insertion.
   void prune(uint64_t maxBytes = uint64_t(256) << 20);
 
+  /// Why a kernel could not be kept, of the first one; "" if all were.
+  std::string fault() const {
+    std::lock_guard<std::mutex> lock(mutex);
+    return firstFault;
+  }
+
 private:
+  void noteFault(const llvm::Twine &what, std::error_code error);
   std::string path(llvm::StringRef key) const;
 
   std::string folder;
   std::atomic<bool> changed = false;
+  mutable std::mutex mutex;
+  std::string firstFault;
 };
 
 } // namespace tessera::x86

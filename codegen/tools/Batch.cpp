@@ -34,8 +34,10 @@ static int runInChild(const char *program, const std::vector<std::string> &argum
   for (const std::string &argument : arguments) {
     argv.push_back(argument.c_str());
   }
+  const pid_t self = getpid();
   pid_t child = fork();
   if (child == 0) {
+    bmodel::program::endWithParent(self);
     int code = run(static_cast<int>(argv.size()), argv.data());
     llvm::outs().flush();
     // No destructors of globals: the parent runs them once for all.

@@ -337,7 +337,7 @@ llvm::Expected<llvm::json::Object> deployNpu(ModuleOp module, const Npu &npu, co
   if (!options.layers) {
     report->getAsObject()->erase("layers");
   }
-  llvm::json::Object told{{"bmodel", options.output},
+  llvm::json::Object told{{"bmodel", llvm::json::fixUTF8(options.output)},
                           {"chip", npu.chip.name},
                           {"workspace_bytes", int64_t(result->workspaceBytes)},
                           {"workspace_lower_bound", int64_t(result->workspaceLowerBound)},
@@ -372,6 +372,7 @@ llvm::Error run(const Options &options) {
   codegen::PhaseObserver observer;
   observer.begin = [&](StringRef name) { step.emplace(name, ++index); };
   observer.end = [&] { step.reset(); };
+  observer.progress = [](const codegen::Progress &at) { reportProgress(at.done, at.total, at.part, at.parts); };
 
   observer.begin("read");
   llvm::Expected<OwningOpRef<ModuleOp>> module = top::readModule(options.mlir, context);
@@ -432,7 +433,7 @@ llvm::Error run(const Options &options) {
   if (!result) {
     return explain(result.takeError());
   }
-  llvm::json::Object object{{"bmodel", options.output},
+  llvm::json::Object object{{"bmodel", llvm::json::fixUTF8(options.output)},
                             {"chip", target->chip.name()},
                             {"workspace_bytes", int64_t(result->workspaceBytes)},
                             {"workspace_lower_bound", int64_t(result->workspaceLowerBound)},

@@ -2,11 +2,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Events.h"
 
+#include "bmodel_format/tools/Program.h"
+
 #include "llvm/Support/raw_ostream.h"
+
+#include <cstring>
+#include <mutex>
+#include <unistd.h>
 
 using namespace tessera::tool;
 
+namespace {
+using Clock = std::chrono::steady_clock;
+constexpr auto kProgressEvery = std::chrono::milliseconds(100);
+
+std::mutex mutex;         ///< of all below, and of stdout
+std::string phase;        ///< the name of the step that runs
+Clock::time_point toldAt; ///< when its progress was reported
+} // namespace
+
 static void print(llvm::json::Object event) {
+  std::lock_guard<std::mutex> lock(mutex);
   llvm::outs() << llvm::json::Value(std::move(event)) << "\n";
   llvm::outs().flush();
 }
@@ -20,14 +36,55 @@ void tessera::tool::reportError(int code, llvm::StringRef message) {
   print(llvm::json::Object{{"event", "error"}, {"code", code}, {"message", llvm::json::fixUTF8(message)}});
 }
 
+// One line, made in place: names in |message| may hold quotes, and bytes that are no UTF-8.
+void tessera::tool::reportLastError(int code, const char *message) {
+  static char line[1536];
+  const char *hint = code == bmodel::program::kOutOfMemory
+                         ? "raise the limit, make the model's inputs smaller, use fewer jobs or threads, or a machine "
+                           "with more memory"
+                         : "";
+  int length =
+      snprintf(line, sizeof(line), "\n{\"event\":\"error\",\"code\":%d,\"hint\":\"%s\",\"message\":\"", code, hint);
+  for (const char *at = message; *at && length < int(sizeof(line)) - 8; ++at) {
+    const bool isPlain = *at >= ' ' && *at < 127 && *at != '"' && *at != '\\';
+    line[length++] = isPlain ? *at : *at == '"' ? '\'' : '?';
+  }
+  memcpy(line + length, "\"}\n", 3);
+  [[maybe_unused]] ssize_t written = write(STDOUT_FILENO, line, size_t(length) + 3);
+}
+
+void tessera::tool::reportProgress(size_t done, size_t total, size_t part, size_t parts) {
+  llvm::json::Object event{{"event", "progress"}, {"done", int64_t(done)}, {"total", int64_t(total)}};
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    const Clock::time_point now = Clock::now();
+    if (now - toldAt < kProgressEvery) {
+      return;
+    }
+    toldAt = now;
+    event["phase"] = phase;
+  }
+  if (parts > 1) {
+    event["part"] = int64_t(part), event["parts"] = int64_t(parts);
+  }
+  print(std::move(event));
+}
+
 void tessera::tool::reportResult(llvm::json::Object fields) {
   fields["event"] = "result";
   print(std::move(fields));
 }
 
-Step::Step(llvm::StringRef name, int index) : name(name), index(index), start(std::chrono::steady_clock::now()) {}
+Step::Step(llvm::StringRef name, int index) : name(name), index(index), start(Clock::now()) {
+  bmodel::program::setDoing(this->name.c_str());
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    phase = this->name;
+  }
+  print(llvm::json::Object{{"event", "phase"}, {"name", name}});
+}
 
 Step::~Step() {
-  std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  std::chrono::duration<double> elapsed = Clock::now() - start;
   print(llvm::json::Object{{"event", "step"}, {"name", name}, {"index", index}, {"seconds", elapsed.count()}});
 }

@@ -13,10 +13,16 @@ namespace tessera::tool {
 void reportWarning(llvm::StringRef message);
 /// {"event":"error","code":...,"message":...}
 void reportError(int code, llvm::StringRef message);
+/// The same for a process that cannot go on, most likely without memory: from any thread, allocates nothing.
+void reportLastError(int code, const char *message);
+/// {"event":"progress","phase":...,"done":...,"total":...}, and "part" and "parts" where the phase is gone through
+/// several times: of the step that runs. From any thread; only some of many calls are reported.
+void reportProgress(size_t done, size_t total, size_t part = 1, size_t parts = 1);
 /// {"event":"result",...}
 void reportResult(llvm::json::Object fields);
 
-/// Times one numbered step; reports {"event":"step","name":...,"index":...,"seconds":...} at its end.
+/// Times one numbered step; reports {"event":"phase","name":...} at its beginning and
+/// {"event":"step","name":...,"index":...,"seconds":...} at its end.
 class Step {
 public:
   Step(llvm::StringRef name, int index);

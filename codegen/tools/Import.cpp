@@ -5,6 +5,7 @@
 #include "codegen/tools/Subcommand.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "top_dialect/IR/Json.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
@@ -72,7 +73,7 @@ static llvm::Error attachPreprocess(ModuleOp module, StringRef path) {
     return fail(kError, "cannot read the pre-processing '{0}': {1}", path, buffer.getError().message());
   }
   StringRef text = (*buffer)->getBuffer().trim();
-  auto json = llvm::json::parse(text);
+  auto json = parseJson(text);
   if (!json || !json->getAsObject()) {
     llvm::consumeError(json.takeError());
     return fail(kError, "the pre-processing '{0}' is no JSON object", path);
@@ -160,8 +161,8 @@ static llvm::Error run(const Options &options) {
   if (!fixed.empty()) {
     (*object)["fixed"] = std::move(fixed);
   }
-  (*object)["mlir"] = options.output;
-  (*object)["weights"] = weightPathFor(options.output);
+  (*object)["mlir"] = llvm::json::fixUTF8(options.output);
+  (*object)["weights"] = llvm::json::fixUTF8(weightPathFor(options.output));
   reportResult(std::move(*object));
   return llvm::Error::success();
 }
@@ -183,7 +184,7 @@ std::function<llvm::Error()> tessera::tool::addImport(CLI::App &app) {
       ->check(CLI::PositiveNumber);
   sub->add_option("--model-name", options->modelName, "Default: the graph's name");
   sub->add_option("--preprocess", options->preprocess, "JSON file stored at the inputs that take pictures");
-  sub->add_option("--outputs", options->outputs, "Tensors to keep as outputs, comma-separated");
+  sub->add_option("--output-names,--outputs", options->outputs, "Tensors to keep as outputs, comma-separated");
   sub->add_flag("--no-optimise", options->noOptimise, "Write the imported graph as it is");
   return [options] { return run(*options); };
 }

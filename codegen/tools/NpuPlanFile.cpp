@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/NpuPlanFile.h"
 
+#include "top_dialect/IR/Json.h"
 #include "top_dialect/IR/RegularFile.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -120,7 +122,7 @@ llvm::Expected<Decisions> readPlan(llvm::StringRef path) {
   if (!file) {
     return wrong("cannot read the plan '" + path + "': " + llvm::toString(file.takeError()));
   }
-  llvm::Expected<llvm::json::Value> json = llvm::json::parse((*file)->getBuffer());
+  llvm::Expected<llvm::json::Value> json = top::parseJson((*file)->getBuffer());
   if (!json) {
     return wrong("the plan '" + path + "' is no JSON: " + llvm::toString(json.takeError()));
   }

@@ -119,7 +119,17 @@ static llvm::Expected<int64_t> evaluate(func::FuncOp network, const TensorMap &i
     llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic.getLocation() << ": "
                                        << diagnostic;
   });
-  Evaluator evaluator(options.all ? TensorCallback(keep) : nullptr);
+  size_t done = 0, total = 0;
+  network.walk([&](Operation *op) {
+    auto names = op->getAttrOfType<ArrayAttr>(TopDialect::kOutputsAttr);
+    total += names ? names.size() : 0;
+  });
+  Evaluator evaluator([&](llvm::StringRef name, const HostTensor &tensor) {
+    reportProgress(std::min(++done, total), total); // bodies of loops are gone through more than once
+    if (options.all) {
+      keep(name, tensor);
+    }
+  });
   auto outputs = evaluator.run(network, inputs);
   if (failed(outputs)) {
     llvm::consumeError(std::move(failure));
@@ -201,7 +211,7 @@ static llvm::Error run(const Options &options) {
   if (!count) {
     return count.takeError();
   }
-  reportResult(llvm::json::Object{{"output", options.output}, {"tensors", *count}});
+  reportResult(llvm::json::Object{{"output", llvm::json::fixUTF8(options.output)}, {"tensors", *count}});
   return llvm::Error::success();
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "bmodel_format/tools/Program.h"
+
 #include "CLI/CLI.hpp"
 #include "llvm/Support/Error.h"
 
@@ -17,6 +19,7 @@ enum ExitCode : int {
   kAccuracy = 3,    ///< a comparison is outside its tolerance
   kUnsupported = 4, ///< valid, but not supported
   kInternal = 70,   ///< a fault of ours
+  kOutOfMemory = bmodel::program::kOutOfMemory,
 };
 
 /// An error with an exit code other than kError.

@@ -1,13 +1,19 @@
 //===- tessera-compile.cpp - The compiler: importer and pipelines, by subcommand ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "bmodel_format/tools/Program.h"
 #include "codegen/tools/Batch.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/IR/Unsupported.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/raw_ostream.h"
 
-#include <csignal>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
 
 using namespace tessera::tool;
 
@@ -17,6 +23,28 @@ char CodedError::ID = 0;
 static constexpr Subcommand kSubcommands[] = {
     addImport, addInfo, addReference, addDeploy, addSupportedOps,
 };
+
+/// Whether a message tells of memory that the system did not give: a mapping, a thread.
+static bool tellsOfMemory(llvm::StringRef message) {
+  return message.contains(std::strerror(ENOMEM)) || message.contains("pthread_create failed");
+}
+
+/// What LLVM cannot go on from: a thread that cannot be started, a stream into a file or stdout that cannot be written,
+/// of which only its destructor tells; all else is a fault of ours.
+static void onFatalError(void *, const char *reason, bool) {
+  if (tellsOfMemory(reason)) {
+    bmodel::program::endOutOfMemory("a thread");
+  }
+  if (llvm::StringRef(reason).contains("IO failure on output stream")) {
+    reportLastError(kError, ("failed to write: " + std::string(reason)).c_str());
+    _exit(kError);
+  }
+  llvm::errs() << "fatal error: " << reason << "\n";
+  std::abort();
+}
+
+/// Where LLVM's own containers get no memory.
+static void onBadAlloc(void *, const char *, bool) { bmodel::program::endOutOfMemory(); }
 
 static int finish(llvm::Error error) {
   int code = kOk;
@@ -31,7 +59,7 @@ static int finish(llvm::Error error) {
         reportError(code, refusal.message());
       },
       [&](const llvm::ErrorInfoBase &other) {
-        code = kError;
+        code = tellsOfMemory(other.message()) ? kOutOfMemory : kError;
         reportError(code, other.message());
       });
   return code;
@@ -39,7 +67,7 @@ static int finish(llvm::Error error) {
 
 static int runCommand(int argc, const char *const *argv) {
   CLI::App app("Tessera's compiler. Reports one JSON object a line on stdout; exit codes: 0 ok, 1 bad model or file, "
-               "2 usage, 3 accuracy, 4 unsupported, 70 internal");
+               "2 usage, 3 accuracy, 4 unsupported, 70 internal, 71 out of memory");
   app.require_subcommand(1);
   std::vector<std::pair<CLI::App *, std::function<llvm::Error()>>> actions;
   for (Subcommand add : kSubcommands) {
@@ -64,8 +92,14 @@ static int runCommand(int argc, const char *const *argv) {
 }
 
 int main(int argc, char **argv) {
-  // A write beyond the file size limit then fails like one on a full disk, and is reported.
-  std::signal(SIGXFSZ, SIG_IGN);
-  const llvm::StringRef first = argc == 2 ? argv[1] : "";
-  return first == "batch" ? runBatch(argv[0], runCommand) : runCommand(argc, argv);
+  const std::vector<std::string> arguments =
+      bmodel::program::begin("tessera-compile", argc, argv, '-', reportLastError);
+  llvm::install_bad_alloc_error_handler(onBadAlloc);
+  llvm::install_fatal_error_handler(onFatalError);
+  std::vector<const char *> words = {argv[0]};
+  for (const std::string &argument : arguments) {
+    words.push_back(argument.c_str());
+  }
+  const bool isBatch = arguments.size() == 1 && arguments[0] == "batch";
+  return isBatch ? runBatch(argv[0], runCommand) : runCommand(int(words.size()), words.data());
 }

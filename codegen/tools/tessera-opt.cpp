@@ -1,5 +1,6 @@
 //===- tessera-opt.cpp - mlir-opt with the dialects and passes of Tessera ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "bmodel_format/tools/Program.h"
 #include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/Passes.h"
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
@@ -17,6 +18,7 @@
 #include "top_dialect/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
+  bmodel::program::begin("tessera-opt", argc, argv);
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect,
                   mlir::quant::QuantDialect, tessera::device::DeviceDialect, tessera::top::TopDialect>();

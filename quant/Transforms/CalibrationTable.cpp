@@ -99,7 +99,7 @@ Expected<CalibrationTable> CalibrationTable::load(StringRef path) {
   CalibrationTable table;
   table.file = path.str();
   ObjectReader head(*document, "'" + path.str() + "'");
-  for (StringRef key : {"format", "version", "samples", "sample_digests"}) {
+  for (StringRef key : {"format", "version", "samples", "sample_digests", "tensors_hash"}) {
     head.ignore(key);
   }
   for (StringRef key : {"method", "sample_hash", "tool"}) {

@@ -3,6 +3,7 @@
 #include "quant/Transforms/InputsOutputs.h"
 
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Json.h"
 #include "top_dialect/IR/TopOps.h"
 #include "llvm/Support/JSON.h"
 
@@ -23,7 +24,7 @@ struct Record {
 
 llvm::Expected<Record> readRecord(StringRef text, StringRef input) {
   auto fault = [&] { return llvm::createStringError("input '" + input + "' has a damaged record of pre-processing"); };
-  llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(text);
+  llvm::Expected<llvm::json::Value> parsed = top::parseJson(text);
   if (!parsed) {
     llvm::consumeError(parsed.takeError());
     return fault();

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/TableFile.h"
 
+#include "top_dialect/IR/Json.h"
 #include "top_dialect/IR/RegularFile.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -23,7 +25,7 @@ Expected<json::Object> readTableFile(StringRef path, StringRef format, int64_t v
   if (!file) {
     return createStringError("cannot read '" + path + "': " + toString(file.takeError()));
   }
-  Expected<json::Value> document = json::parse((*file)->getBuffer());
+  Expected<json::Value> document = top::parseJson((*file)->getBuffer());
   if (!document) {
     return createStringError("'" + path + "' is no JSON, at line:column " + toString(document.takeError()) + "; " +
                              maker);

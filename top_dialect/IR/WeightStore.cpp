@@ -7,6 +7,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/HostTensor.h"
+#include "top_dialect/IR/Json.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -163,7 +164,7 @@ llvm::Error WeightStore::open(StringRef path, StringRef expectedHash) {
     return fail("'{0}' is no safetensors file: its header would have {1} bytes of the file's {2}", path, headerBytes,
                 content.size());
   }
-  auto header = llvm::json::parse(content.substr(sizeof(headerBytes), headerBytes));
+  auto header = parseJson(content.substr(sizeof(headerBytes), headerBytes));
   if (!header || !header->getAsObject()) {
     llvm::consumeError(header.takeError());
     return fail("'{0}' is no safetensors file: its header is no JSON object", path);

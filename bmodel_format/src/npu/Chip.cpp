@@ -32,6 +32,20 @@ std::string number(double value) {
   return text;
 }
 
+/// Objects and lists in one another; a chip has 4 at most. What goes through a description does so by recursion.
+constexpr int kDeepest = 32;
+
+/// "discarded" for what is no JSON, or nested too deep.
+Json parseJson(std::string_view text) {
+  bool isTooDeep = false;
+  const Json::parser_callback_t check = [&](int depth, Json::parse_event_t, Json &) {
+    isTooDeep |= depth > kDeepest;
+    return !isTooDeep;
+  };
+  Json root = Json::parse(text.begin(), text.end(), check, /*allow_exceptions=*/false);
+  return isTooDeep ? Json(Json::value_t::discarded) : root;
+}
+
 /// The value at "a.b.c", or null.
 Json *at(Json &root, std::string_view path) {
   Json *node = &root;
@@ -236,7 +250,7 @@ const std::vector<FieldInfo> &chipFields() {
 }
 
 bool parseChip(std::string_view json, const std::string &where, Chip &chip, std::string &error) {
-  Json root = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  Json root = parseJson(json);
   if (root.is_discarded()) {
     SyntaxCheck check;
     Json::sax_parse(json.begin(), json.end(), &check);
@@ -276,7 +290,7 @@ bool setField(std::string &json, std::string_view assignment, std::string &error
     error = "'" + std::string(assignment) + "': expected FIELD=VALUE, e.g. memories.ddr.gbps=8";
     return false;
   }
-  Json root = Json::parse(json, nullptr, false);
+  Json root = parseJson(json);
   Json *field = root.is_discarded() ? nullptr : at(root, path);
   if (!field || field->is_object()) {
     std::string known;
@@ -287,12 +301,12 @@ bool setField(std::string &json, std::string_view assignment, std::string &error
     return false;
   }
   std::string text(assignment.substr(equals + 1));
-  Json value = Json::parse(text, nullptr, false);
+  Json value = parseJson(text);
   *field = value.is_discarded() ? Json(text) : value;
   if (Json *sources = at(root, "sources"); sources && sources->contains(path)) {
     (*sources)[path] = "set for this run";
   }
-  json = root.dump(2);
+  json = root.dump(2, ' ', false, Json::error_handler_t::replace);
   return true;
 }
 

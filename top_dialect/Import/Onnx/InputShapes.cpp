@@ -1,5 +1,6 @@
 //===- InputShapes.cpp - Parsing of --input_shapes ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "top_dialect/IR/Json.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -31,8 +32,8 @@ llvm::Expected<std::vector<int64_t>> parseList(StringRef text, const llvm::json:
   return dims;
 }
 
-llvm::Expected<InputShapes> parseJson(StringRef text) {
-  auto json = llvm::json::parse(text);
+llvm::Expected<InputShapes> parseLists(StringRef text) {
+  auto json = tessera::top::parseJson(text);
   if (!json) {
     return fail(text, llvm::toString(json.takeError()));
   }
@@ -84,7 +85,7 @@ llvm::Expected<std::vector<int64_t>> parseDims(StringRef text, StringRef name, S
 llvm::Expected<InputShapes> InputShapes::parse(StringRef text) {
   text = text.trim();
   if (text.starts_with("[")) {
-    return parseJson(text);
+    return parseLists(text);
   }
   InputShapes shapes;
   llvm::SmallVector<StringRef> entries;

@@ -1,0 +1,179 @@
+//===- Program.cpp - What every C++ program of Tessera does the same way ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "bmodel_format/tools/Program.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace bmodel::program {
+namespace {
+
+constexpr size_t kReserveBytes = 1 << 20; ///< given back before the message is made
+constexpr size_t kStackBytes = 512 << 10; ///< of the first thread, touched beforehand
+constexpr unsigned long kMebibyte = 1 << 20;
+
+Reporter reporter = nullptr;
+char programName[64] = "";
+char doing[256] = "";
+void *reserve = nullptr;
+std::atomic_flag isEnding = ATOMIC_FLAG_INIT;
+
+/// A value of /proc/self/status in KiB; 0 if it is not there. Allocates nothing.
+unsigned long statusKib(const char *key) {
+  FILE *file = fopen("/proc/self/status", "r");
+  if (!file) {
+    return 0;
+  }
+  char line[256];
+  unsigned long value = 0;
+  const size_t length = strlen(key);
+  while (fgets(line, sizeof(line), file)) {
+    if (strncmp(line, key, length) == 0 && line[length] == ':') {
+      value = strtoul(line + length + 1, nullptr, 10);
+    }
+  }
+  fclose(file);
+  return value;
+}
+
+/// The least of what keeps this process from more memory.
+void describeLimit(char *text, size_t bytes) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    snprintf(text, bytes, "the limit is %lu MiB (ulimit -v)", static_cast<unsigned long>(limit.rlim_cur) / kMebibyte);
+  } else if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    snprintf(text, bytes, "the limit is %lu MiB of data (ulimit -d)",
+             static_cast<unsigned long>(limit.rlim_cur) / kMebibyte);
+  } else {
+    const auto pages = static_cast<unsigned long>(sysconf(_SC_PHYS_PAGES));
+    snprintf(text, bytes, "the machine has %lu MiB",
+             pages / 1024 * static_cast<unsigned long>(sysconf(_SC_PAGESIZE)) / 1024);
+  }
+}
+
+void describeMemory(char *text, size_t bytes) {
+  char limit[96];
+  describeLimit(limit, sizeof(limit));
+  snprintf(text, bytes, "%lu MiB of address space, %lu MiB of them in memory; %s", statusKib("VmSize") / 1024,
+           statusKib("VmRSS") / 1024, limit);
+}
+
+void reportOnStderr(int, const char *message) {
+  // Not by stdio: its lock may be held where memory ran out.
+  for (const char *part : {static_cast<const char *>(programName), ": error: ", message, "\n"}) {
+    [[maybe_unused]] ssize_t written = write(STDERR_FILENO, part, strlen(part));
+  }
+}
+
+void onNewFailed() { endOutOfMemory(); }
+
+/// Exceptions that nobody catches: threads that cannot be started are a matter of memory too.
+void onTerminate() {
+  try {
+    if (std::current_exception()) {
+      throw;
+    }
+  } catch (const std::bad_alloc &) {
+    endOutOfMemory();
+  } catch (const std::system_error &error) {
+    if (error.code().value() == EAGAIN || error.code().value() == ENOMEM) {
+      endOutOfMemory("a thread");
+    }
+  } catch (...) {
+  }
+  abort();
+}
+
+/// The stack of the first thread grows on demand, and where it cannot, the process gets SIGSEGV, of which nobody could
+/// tell what it means.
+__attribute__((noinline)) void touchStack() {
+  volatile char stack[kStackBytes];
+  for (size_t at = 0; at < kStackBytes; at += 4096) {
+    stack[at] = 0;
+  }
+}
+
+std::string respelled(const char *argument, char spelling) {
+  std::string word = argument;
+  if (word.rfind("--", 0) != 0) {
+    return word;
+  }
+  const size_t end = word.find('=');
+  for (size_t at = 2; at < word.size() && at < end; ++at) {
+    word[at] = word[at] == '-' || word[at] == '_' ? spelling : word[at];
+  }
+  return word;
+}
+
+} // namespace
+
+std::vector<std::string> begin(const char *name, int argc, char **argv, char spelling, Reporter report) {
+  snprintf(programName, sizeof(programName), "%s", name);
+  reporter = report ? report : reportOnStderr;
+  if (const char *parent = getenv("TESSERA_PARENT")) {
+    const int number = atoi(parent);
+    unsetenv("TESSERA_PARENT"); // it is not the parent of what this process starts
+    endWithParent(number);
+  }
+  if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
+    printf("%s %s\n", name, TESSERA_VERSION);
+    exit(fflush(stdout) == 0 ? 0 : 1);
+  }
+  // A write beyond the file size limit then fails like one on a full disk, and is reported.
+  signal(SIGXFSZ, SIG_IGN);
+  reserve = malloc(kReserveBytes);
+  touchStack();
+  std::set_new_handler(onNewFailed);
+  std::set_terminate(onTerminate);
+  std::vector<std::string> arguments;
+  bool flags = true;
+  for (int i = 1; i < argc; ++i) {
+    flags = flags && strcmp(argv[i], "--") != 0;
+    arguments.push_back(flags ? respelled(argv[i], spelling) : argv[i]);
+  }
+  return arguments;
+}
+
+void endWithParent(int parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) { // it ended before
+    _exit(128 + SIGKILL);
+  }
+}
+
+void setDoing(const char *what) { snprintf(doing, sizeof(doing), "%s", what); }
+
+void endOutOfMemory(const char *wanted) {
+  if (isEnding.test_and_set()) {
+    while (true) {
+      pause(); // another thread tells it and ends the process
+    }
+  }
+  std::set_new_handler(nullptr);
+  char memory[256], message[768];
+  describeMemory(memory, sizeof(memory));
+  free(reserve);
+  reserve = nullptr;
+  snprintf(message, sizeof(message), "out of memory%s%s%s%s%s: the process has %s", *doing ? " in '" : "", doing,
+           *doing ? "'" : "", *wanted ? ", for " : "", wanted, memory);
+  reporter(kOutOfMemory, message);
+  _exit(kOutOfMemory);
+}
+
+std::string describeMemory() {
+  char text[256];
+  describeMemory(text, sizeof(text));
+  return text;
+}
+
+} // namespace bmodel::program
