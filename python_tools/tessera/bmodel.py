@@ -7,6 +7,7 @@ from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
+from . import memory
 from .errors import ExitCode, TesseraError
 from .files import require_file
 from .inputs import InputSpec, check_inputs
@@ -46,7 +47,7 @@ class Net:
         try:
             self._net = runtime.load(str(path), threads=threads).net(chip=chip)
         except self._error as error:
-            raise TesseraError(f"failed to open {path}: {error}") from error
+            raise told(error, f"failed to open {path}") from error
         self._path = path
         self._look()
 
@@ -56,7 +57,7 @@ class Net:
             try:
                 self._net.use(shapes)
             except self._error as error:
-                raise TesseraError(f"{self._path}: {error}") from error
+                raise told(error, str(self._path)) from error
             self._look()
 
     @property
@@ -77,7 +78,7 @@ class Net:
         try:
             return self._reals(self._net(checked))
         except self._error as error:
-            raise TesseraError(f"failed to run the model: {error}") from error
+            raise told(error, "failed to run the model") from error
 
     def run_every_tensor(self, arrays: Mapping[str, np.ndarray], keep: Callable[[str, np.ndarray], None] | None = None) -> dict[str, np.ndarray]:
         """Outputs and every intermediate tensor that equals an ONNX tensor, by its name. With `keep` the intermediate ones are given to it
@@ -86,7 +87,7 @@ class Net:
         try:
             outputs, tensors = self._net.run_with_dump(checked, keep)
         except self._error as error:
-            raise TesseraError(f"failed to run the model: {error}") from error
+            raise told(error, "failed to run the model") from error
         return {**tensors, **self._reals(outputs)}
 
     def _integers(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -106,6 +107,13 @@ class Net:
             tensor = self._tensors[name]
             result[name] = (result[name].astype(np.int32) - np.int32(tensor.zero_point)).astype(np.float32) * np.float32(tensor.scale)
         return result
+
+
+def told(error: Exception, what: str) -> TesseraError:
+    """An error of the runtime."""
+    if getattr(error, "code", "") == "no memory":
+        return memory.error(what=f"{what}: {error}")
+    return TesseraError(f"{what}: {error}")
 
 
 def open_net(path: str | Path, threads: int = 1, chip: str | None = None) -> Net:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs tessera-compile as a child process: follows its progress, maps its end to an exit code.
 
-The child prints one JSON object a line on stdout ('step', 'progress', 'warning', 'error', 'result')
+The child prints one JSON object a line on stdout ('phase', 'step', 'progress', 'warning', 'error', 'result')
 and diagnostics on stderr. Its outputs are written into a staging folder and renamed into place after
 it ended well, so an interrupt or a crash leaves no half-written file. A crash becomes exit code 70
 with a folder that holds everything needed to run it again.
@@ -19,34 +19,25 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
-from typing import Callable, Iterator, Mapping, Sequence, TypeVar
+from typing import Any, Callable, Iterator, Mapping, Sequence, TypeVar
 
 from . import __version__, interrupts
 from .background import Background, each, running
 from .errors import ExitCode, TesseraError
-from .files import lasting_folder
-from .progress import Report
+from .scratch import lasting_folder
+from .programs import environment, failed_start, find_program, how_it_ended, lack_of_memory
+from .progress import At, Report
 
-_KNOWN = {int(code) for code in (ExitCode.ERROR, ExitCode.USAGE, ExitCode.ACCURACY, ExitCode.UNSUPPORTED)}
+_KNOWN = {int(code) for code in (ExitCode.ERROR, ExitCode.USAGE, ExitCode.ACCURACY, ExitCode.UNSUPPORTED, ExitCode.OUT_OF_MEMORY)}
+_UNITS = {"emit": "ops emitted", "kernels": "kernels compiled", "reference": "tensors evaluated"}  # by the compiler's name of a phase
 _KEEP_STDERR = 200  # lines
 _MAX_REPRODUCER_FILE = 256 << 20
 _OUTPUT_FLAGS = ("--output", "--device-mlir", "--factors")
 _running: "set[_Child]" = set()
 
 T = TypeVar("T")
-
-
-def find_program(name: str) -> str:
-    """Path of a program of this build or installation. Raises TesseraError where it is missing."""
-    package = Path(__file__).absolute().parent
-    for folder in (package / "bin", package.parent.parent / "bin"):
-        if (folder / name).is_file():
-            return str(folder / name)
-    found = shutil.which(name)
-    if found is None:
-        raise TesseraError(f"failed to find the program {name}", hint="build it with ./dev build, or pip install the wheel")
-    return found
 
 
 class CompileResult(dict):
@@ -69,9 +60,11 @@ def run_compile(arguments: Sequence[str], report: Report, inputs: Sequence[str |
         return child.result
     if code in _KNOWN and (child.errors or child.stderr):
         raise child.error(code)
+    if error := lack_of_memory(f"tessera-compile {arguments[0]}", code, "\n".join(child.stderr)):
+        raise error
     said = [str(event.get("message", "")) for event in child.errors]
     folder = save_reproducer(command, code, child.log, [*child.stderr, *said], inputs, reproducer_beside)
-    raise TesseraError(f"tessera-compile {arguments[0]} {_how_it_ended(code)}: this is a fault in Tessera",
+    raise TesseraError(f"tessera-compile {arguments[0]} {how_it_ended(code)}: this is a fault in Tessera",
                        ExitCode.INTERNAL, hint=f"please report it with the reproducer saved in {folder}", details=said)
 
 
@@ -93,15 +86,6 @@ def _stop_all_children() -> None:
         child.stop()
 
 
-def _how_it_ended(code: int) -> str:
-    if code < 0:
-        try:
-            return f"was ended by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"was ended by signal {-code}"
-    return f"ended with exit code {code}"
-
-
 class _Child:
     """One run of the compiler."""
 
@@ -113,7 +97,10 @@ class _Child:
         self.log: list[str] = []
         self._command = command
         self._process: subprocess.Popen[str] | None = None
+        # On another thread than the main one it works beside the step that is shown.
+        self._is_shown = threading.current_thread() is threading.main_thread()
         self.stopped = False
+        self._at = At("", time.perf_counter())
 
     def _start(self) -> threading.Thread:
         """Starts the child; returns the thread that follows its stderr."""
@@ -122,12 +109,12 @@ class _Child:
                 # A session of its own: a terminal's Ctrl-C reaches the child once, through us.
                 self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                                  stderr=subprocess.PIPE, text=True, errors="replace",
-                                                 start_new_session=True)
+                                                 start_new_session=True, env=environment())
                 reader = threading.Thread(target=self._read_stderr, daemon=True)
                 reader.start()
                 return reader
         except OSError as error:
-            raise TesseraError(f"failed to start {self._command[0]}: {error.strerror}", ExitCode.INTERNAL) from error
+            raise failed_start("tessera-compile", error) from error
 
     def _read_stderr(self) -> None:
         assert self._process is not None and self._process.stderr is not None
@@ -179,6 +166,21 @@ class _Child:
             self.errors.append(event)
         elif kind == "result":
             self.result = CompileResult(event)
+        elif kind in ("phase", "progress"):
+            self._show(event)
+
+    def _show(self, event: Mapping[str, Any]) -> None:
+        """Passes on how far the child is; `began` is of the phase."""
+        name = str(event.get("phase" if event["event"] == "progress" else "name", ""))
+        if event["event"] == "phase":
+            self._at = At(name, time.perf_counter())
+        else:
+            numbers = {key: int(event[key]) for key in ("done", "total", "part", "parts") if key in event}
+            self._at = At(_UNITS.get(name, name), self._at.began, **numbers)
+        if not self._is_shown:
+            self._report.behind = self._at
+        elif self._report.running:
+            self._report.running.at = self._at
 
     def error(self, code: int) -> TesseraError:
         """The child's own words as an exception."""
@@ -205,9 +207,9 @@ def save_reproducer(command: Sequence[str], code: int, log: Sequence[str], stder
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="tessera-reproducer-"))
     with contextlib.suppress(OSError):  # a full disk must not hide what went wrong
-        (folder / "command.sh").write_text("#!/bin/sh\n# Run in this folder.\n" + _relocated(command, names) + "\n")
-        (folder / "stdout.jsonl").write_text("".join(log))
-        (folder / "stderr.txt").write_text("\n".join(stderr) + "\n")
+        (folder / "command.sh").write_text("#!/bin/sh\n# Run in this folder.\n" + _relocated(command, names) + "\n", errors="surrogateescape")
+        (folder / "stdout.jsonl").write_text("".join(log), errors="surrogateescape")
+        (folder / "stderr.txt").write_text("\n".join(stderr) + "\n", errors="surrogateescape")
         (folder / "about.json").write_text(json.dumps(
             {"tessera": __version__, "exit_code": code, "python": sys.version, "platform": " ".join(os.uname())}, indent=1) + "\n")
         for source, name in names.items():

@@ -14,7 +14,9 @@ class ExitCode(IntEnum):
     ACCURACY = 3     # everything ran, but a comparison is below its tolerance
     UNSUPPORTED = 4  # something Tessera does not do (yet): named, never replaced silently
     INTERNAL = 70    # a fault in Tessera itself: a reproducer was saved
+    OUT_OF_MEMORY = 71  # the system gave no more memory: bmodel_format/tools/Program.h has the same
     INTERRUPTED = 130  # Ctrl-C or SIGINT
+    NO_READER = 141  # who read the output went away before the work was done, as `| head` does
 
 
 class TesseraError(Exception):

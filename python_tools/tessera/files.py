@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import os
+import resource
 import shutil
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import IO, Iterator, Mapping
+from typing import IO, Any, Iterator, Mapping
 
 import numpy as np
 
-from . import interrupts
+from . import memory
 from .errors import TesseraError
-
-_scratch: set[Path] = set()  # the scratch folders that there are now
+from .scratch import scratch_folder
 
 
 def require_file(path: str | Path, what: str) -> Path:
@@ -32,9 +34,10 @@ def require_file(path: str | Path, what: str) -> Path:
     return path
 
 
-def require_writable_folder(path: str | Path) -> Path:
-    """The folder that file `path` will be written to, made if missing."""
+def require_writable_folder(path: str | Path, shown: str | Path = "") -> Path:
+    """The folder that file `path` will be written to, made if missing. shown: what the user knows it by, if not by `path`."""
     folder = Path(path).resolve().parent
+    path = shown or path
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # os.access says yes to root on a read-only file system and for any mode: try it.
@@ -47,41 +50,57 @@ def require_writable_folder(path: str | Path) -> Path:
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
-    """A binary file that becomes `path` when the block ends well and vanishes when it does not."""
+def atomic_write(path: str | Path, size: int = 0) -> Iterator[IO[bytes]]:
+    """A binary file that becomes `path` when the block ends well and vanishes when it does not. size: bytes that it will have at
+    least, if that is known: where there is no room for them this is told at once."""
     path = Path(path)
     try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
         with scratch_folder(path.resolve().parent) as folder:
             staged = folder / path.name
             with open(staged, "wb") as file:
+                if size:
+                    _reserve(file, size)
                 yield file
             staged.replace(path)
     except OSError as error:
-        raise TesseraError(f"failed to write {path}: {error.strerror or error}",
-                           hint="check the folder's permissions and the free space") from error
+        if memory.lacks(error) or isinstance(error, BrokenPipeError):
+            raise
+        wanted = f", {size} bytes" if size else ""
+        raise TesseraError(f"failed to write {path}{wanted}: {error.strerror or error}",
+                           hint=room_hint(path, error) or "check the folder's permissions and the free space") from error
 
 
-@contextlib.contextmanager
-def scratch_folder(beside: Path | None = None) -> Iterator[Path]:
-    """A folder in `beside` (default: where the system keeps temporary files), removed at the end also by an interrupt."""
-    with interrupts.held():
-        path = Path(tempfile.mkdtemp(dir=beside, prefix=".tessera-" if beside else "tessera-")).resolve()
-        _scratch.add(path)
-        try:
-            with interrupts.raised():
-                yield path
-        finally:
-            _scratch.discard(path)
-            shutil.rmtree(path, ignore_errors=True)
+def _reserve(file: IO[bytes], size: int) -> None:
+    """Room for so many bytes on the disk. The file keeps its size: it is cut to what is written where that is less."""
+    try:
+        os.posix_fallocate(file.fileno(), 0, size)
+        os.ftruncate(file.fileno(), 0)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
 
 
-def lasting_folder(path: Path) -> Path:
-    """The folder `path`, or the one it is in, if that stays; else the one that holds the scratch folder around it."""
-    path = path.resolve()
-    around = [folder for folder in (path, *path.parents) if folder in _scratch]
-    if around:
-        return around[-1].parent
-    return path if path.is_dir() else path.parent
+NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+def room_hint(path: str | Path, error: OSError | str) -> str:
+    """What to do where a file did not find room, "" where something else is wrong. error: also a message with the system's words."""
+    if isinstance(error, OSError):
+        error = os.strerror(error.errno) if error.errno in NO_ROOM else ""
+    if os.strerror(errno.EFBIG) in error:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        return "raise the limit of a file's size" + (f", which is {limit} bytes (ulimit -f)" if limit != resource.RLIM_INFINITY else "")
+    if os.strerror(errno.EDQUOT) in error:
+        return "your quota of the disk is used up: remove something, or write to another disk"
+    if os.strerror(errno.ENOSPC) not in error:
+        return ""
+    try:
+        free = f"{shutil.disk_usage(Path(path).resolve().parent).free / 1e6:.1f} MB are free there"
+    except OSError:
+        free = "it is full"
+    return f"{free}: remove something, or write to another disk"
 
 
 @contextlib.contextmanager
@@ -93,12 +112,26 @@ def staging_folder(beside: str | Path) -> Iterator[Path]:
 
 def save_npz(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:
     """Writes an uncompressed .npz; unlike numpy.savez any tensor name is allowed ('file', 'a/b', …)."""
-    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    size = sum(np.asanyarray(tensor).nbytes for tensor in tensors.values())
+    with atomic_write(path, size) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, tensor in tensors.items():
             # A fixed time stamp: the same tensors give the same bytes.
             entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
             with archive.open(entry, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(tensor), allow_pickle=False)
+
+
+def load_json(path: str | Path, what: str, hint: str = "") -> Any:
+    """The JSON in a file that a user may have made. what: 'calibration table', … Raises TesseraError that says where it is none."""
+    path = require_file(path, what)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise TesseraError(f"failed to read {what} {path}: its lists or objects are nested too deep", hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise TesseraError(f"failed to read {what} {path}: byte {error.start} is no UTF-8", hint=hint) from error
+    except (ValueError, OSError) as error:
+        raise TesseraError(f"failed to read {what} {path}: it is no JSON: {error}", hint=hint) from error
 
 
 def load_npz(path: str | Path, what: str = "tensor file") -> dict[str, np.ndarray]:
@@ -109,7 +142,9 @@ def load_npz(path: str | Path, what: str = "tensor file") -> dict[str, np.ndarra
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it is no .npz archive")
             return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # of zipfile, zlib and numpy: whatever it is, the file is at fault
         raise TesseraError(f"failed to read {what} {path}: not a readable .npz file: {error}") from error
 
 
@@ -131,5 +166,7 @@ def load_npy(path: str | Path, what: str = "tensor file") -> np.ndarray:
     require_file(path, what)
     try:
         return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:
         raise TesseraError(f"failed to read {what} {path}: not a readable .npy file: {error}") from error

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any, Sequence
 
 from . import compare
-from .compile_driver import find_program
+from .programs import find_program, run_program
 from .errors import ExitCode, TesseraError
 from .progress import Report
 
@@ -17,7 +16,7 @@ REPORT_VERSION = 1  # bmodel/npu/report.h: kReportVersion
 FILES = ("report.json", "layers.csv", "trace.json", "local.svg", "ddr.svg")
 
 
-def measure(model: str | Path, chip_set: Sequence[str] = (), folder: str | None = None, stage: int | None = None) -> dict[str, Any]:
+def measure(model: str | Path, chip_set: Sequence[str] = (), folder: str | Path | None = None, stage: int | None = None) -> dict[str, Any]:
     """The report on a .bmodel, as docs/isa.md describes it; with `folder` its FILES are written there. stage: of all in the file, from
     0; default: the first for an NPU.
 
@@ -31,7 +30,7 @@ def measure(model: str | Path, chip_set: Sequence[str] = (), folder: str | None 
             Path(folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise TesseraError(f"--report {folder}: {error.strerror}") from error
-        command += ["--report", folder]
+        command += ["--report", str(folder)]
     told = json.loads(_run(model, *command))
     if told.get("report_version") != REPORT_VERSION:
         raise TesseraError(f"{find_program('npu-perf')} writes reports of version {told.get('report_version', 0)}, these tools read version "
@@ -45,8 +44,8 @@ def commands(model: str | Path, stage: int) -> list[str]:
 
 
 def _run(model: str | Path, *arguments: str) -> str:
-    result = subprocess.run([find_program("npu-perf"), str(model), *arguments], capture_output=True, text=True, errors="replace")
-    if result.returncode == 1:
+    result = run_program("npu-perf", str(model), *arguments)
+    if result.returncode == ExitCode.ERROR:
         text = result.stderr.strip()
         raise TesseraError(text if text.startswith("--chip-set") else f"{model}: {text}",
                            ExitCode.USAGE if text.startswith("--chip-set") else ExitCode.ERROR)

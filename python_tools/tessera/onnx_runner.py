@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from . import onnx_pieces
+from . import memory, onnx_pieces
 from .errors import TesseraError
 
 if TYPE_CHECKING:
@@ -60,13 +60,15 @@ class OnnxModel:
         try:
             import onnxruntime  # noqa: F401
         except ImportError as error:
+            if memory.told_in(str(error)):
+                raise
             raise TesseraError("running an .onnx file needs onnxruntime, which is not installed",
                                hint="pip install onnxruntime, or compile the model and run the .bmodel") from error
         model, self._is_converted = _prepare(Path(path), every_tensor)
         try:
             self._session = make_session(model or str(path), path, threads, optimise)
         except Exception as error:  # onnxruntime raises its own unrelated classes
-            raise TesseraError(f"onnxruntime failed to load {path}: {reason_of(error)}") from error
+            raise failure_of(error, f"onnxruntime failed to load {path}") from error
         self._threads, self._optimises = threads, optimise
         self._path = path
         self.inputs = [_spec(value) for value in self._session.get_inputs()]
@@ -78,7 +80,7 @@ class OnnxModel:
         try:
             values = self._session.run(wanted, dict(inputs))
         except Exception as error:
-            raise TesseraError(f"onnxruntime failed to run {self._path}: {reason_of(error)}") from error
+            raise failure_of(error, f"onnxruntime failed to run {self._path}") from error
         return {name: np.asarray(value) for name, value in zip(wanted, values) if isinstance(value, np.ndarray)}
 
     def each(self, inputs: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Iterator[tuple[str, np.ndarray]]:
@@ -104,6 +106,12 @@ def make_session(model: str | bytes, path: str | Path, threads: int, optimise: b
     if isinstance(model, bytes):
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(Path(path).resolve().parent))
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def failure_of(error: Exception, what: str) -> TesseraError:
+    """What onnxruntime could not do, and why."""
+    text = f"{what}: {reason_of(error)}"
+    return memory.error(what=text) if memory.lacks(error) or memory.told_in(str(error)) else TesseraError(text)
 
 
 def reason_of(error: Exception) -> str:
@@ -137,6 +145,8 @@ def _load(path: Path) -> "onnx.ModelProto | None":
         return None
     try:
         return onnx.load(str(path), load_external_data=False)
+    except MemoryError:
+        raise
     except Exception:  # the importer tells what is wrong with the file; here the outputs alone will do
         return None
 

@@ -55,7 +55,7 @@ class Preprocess:
         """The reverse of to_json. Raises TesseraError for unknown keys or values."""
         try:
             return Preprocess.from_fields(json.loads(text))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise TesseraError(f"failed to read the model's pre-processing: {error}") from error
 
     @staticmethod

@@ -1,17 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a command shows while it works: numbered timed steps, then Warnings and Next steps.
 
-Plain lines where the output is no terminal; on a terminal the running step is shown, with a bar if
-`rich` is installed and the step reports how far it is.
+Plain lines where the output is no terminal, and one every ten seconds of a step that takes long; on a terminal the running step is
+shown with how far it is and what is left, with a bar where `rich` is installed.
 """
 from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
-from typing import IO, Iterator
+from dataclasses import dataclass
+from typing import IO, Callable, Iterator
+
+from . import interrupts
 
 _NAME_WIDTH = 34
+LOG_EVERY = 10.0  # seconds
+_SCREEN_EVERY = 0.5
+_SURE = 0.02  # of the work: with less done what is left is anybody's guess
+
+
+@dataclass(frozen=True)
+class At:
+    """How far work is. what: it, for people. done of total, in round `part` of `parts`; total 0: not known. began: of the round, as of
+    time.perf_counter()."""
+
+    what: str
+    began: float
+    done: int = 0
+    total: int = 0
+    part: int = 1
+    parts: int = 1
+
+    @property
+    def fraction(self) -> float:
+        return (self.part - 1 + min(self.done / self.total, 1.0)) / self.parts if self.total > 0 else 0.0
+
+    def text(self) -> str:
+        """"kernels: 12 of 40, about 20 s left"."""
+        text = self.what
+        if self.total > 0:
+            text += f"{': ' if text else ''}{self.done} of {self.total}"
+        if self.parts > 1:
+            text += f" in round {self.part} of about {self.parts}"
+        seconds = time.perf_counter() - self.began
+        if self.fraction >= _SURE and seconds > 1:
+            text += f", about {seconds * (1 - self.fraction) / self.fraction:.0f} s left"
+        return text
 
 
 class Step:
@@ -21,32 +57,78 @@ class Step:
         self._report, self.index, self.name = report, index, name
         self.note = ""
         self.begin = time.perf_counter()
-        self._bar = None
+        self.at: At | None = None
 
     def progress(self, done: int, total: int, what: str = "") -> None:
-        """Tells how far the step is; shown on a terminal only."""
-        if not self._report.terminal or total <= 0:
-            return
-        if self._bar is None:
-            self._bar = _make_bar(self._report.stream, self._report.head(self))
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], total=total, completed=done, description=what)
+        """Tells how far the step is."""
+        began = self.at.began if self.at and self.at.what == what else time.perf_counter()
+        self.at = At(what, began, done, total)
 
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+
+class _Ticker:
+    """Calls a function again and again, in a thread of its own, until it is stopped."""
+
+    def __init__(self, show: Callable[[], None], every: float) -> None:
+        self._show, self._every, self._ended = show, every, threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        try:
+            self._thread.start()
+        except (RuntimeError, MemoryError):  # no memory for it: then nothing is shown
+            self._ended.set()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every):
+            with contextlib.suppress(Exception):  # the command is told of a closed output by its own lines
+                self._show()
+
+    def stop(self) -> None:
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout=1)
+
+
+class _Screen:
+    """The line of a step that is under way."""
+
+    def __init__(self, report: "Report", step: Step) -> None:
+        self._report, self._step = report, step
+        self._bar: "object | None" = None
+        self._is_plain = False
+        with interrupts.held():
+            self._ticker = _Ticker(self._show, _SCREEN_EVERY if report.terminal else LOG_EVERY)
+
+    def stop(self) -> None:
+        with interrupts.held():
+            self._ticker.stop()
+            if self._bar is not None:
+                self._bar.stop()  # type: ignore[attr-defined]
+
+    def _show(self) -> None:
+        at = self._step.at or self._report.behind
+        seconds = time.perf_counter() - self._step.begin
+        head, text = self._report.head(self._step), at.text() if at else ""
+        if not self._report.terminal:
+            print(f"{head} {seconds:7.0f} s so far{': ' + text if text else ''}", file=self._report.stream, flush=True)
+            return
+        if self._bar is None and not self._is_plain:
+            self._bar = _make_bar(self._report.stream, head)
+            self._is_plain = self._bar is None
+        if self._bar is None:
+            print(f"\r\033[K{head} {seconds:7.0f} s   {text}"[:200], end="", file=self._report.stream, flush=True)
+        else:
+            self._bar.update(self._bar.task_ids[0], total=1.0 if at and at.total else None,  # type: ignore[attr-defined]
+                             completed=at.fraction if at else 0.0, description=f"{seconds:.0f} s   {text}")
 
 
 def _make_bar(stream: IO[str], head: str):
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn
     except ImportError:
         return None
-    bar = Progress(TextColumn("{task.fields[head]}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-                   TextColumn("{task.description}"), console=Console(file=stream), transient=True)
-    bar.add_task("", head=head)
+    bar = Progress(TextColumn("{task.fields[head]}", markup=False), BarColumn(), TextColumn("{task.description}", markup=False),
+                   console=Console(file=stream), transient=True)
+    bar.add_task("", head=head, total=None)
     bar.start()
     return bar
 
@@ -54,7 +136,8 @@ def _make_bar(stream: IO[str], head: str):
 class Report:
     """Collects a command's steps, warnings and results, and prints them as they come.
 
-    total: number of steps announced in '[1/5]'; stream: where the text goes (None: nowhere).
+    total: number of steps announced in '[1/5]'; stream: where the text goes (None: nowhere). running: the step that is under way;
+    behind: how far work is that goes on beside it, for steps that wait for that.
     """
 
     def __init__(self, total: int, stream: IO[str] | None = None, quiet: bool = False) -> None:
@@ -64,6 +147,8 @@ class Report:
         self.terminal = not quiet and self.stream.isatty()
         self.warnings: list[str] = []
         self.steps: list[dict[str, object]] = []
+        self.running: Step | None = None
+        self.behind: At | None = None
         self._began = time.perf_counter()
 
     def head(self, step: Step) -> str:
@@ -86,12 +171,17 @@ class Report:
         step = Step(self, len(self.steps) + 1, name)
         if self.terminal:
             print(self.head(step), end="", file=self.stream, flush=True)
+        self.running = step
+        screen: _Screen | None = None
         failed = True
         try:
+            screen = None if self.quiet else _Screen(self, step)
             yield step
             failed = False
         finally:
-            step.close()
+            if screen:
+                screen.stop()
+            self.running = None
             seconds = time.perf_counter() - step.begin
             self.steps.append({"name": name, "seconds": round(seconds, 4), "note": step.note})
             if self.terminal:

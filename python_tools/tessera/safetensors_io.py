@@ -57,7 +57,7 @@ def save(path: str | Path, tensors: Mapping[str, np.ndarray], bfloat16: Collecti
         offset += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    with atomic_write(path) as file:
+    with atomic_write(path, 8 + len(text) + offset) as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for name in tensors:
             # ascontiguousarray would turn a scalar's shape () into (1,).
@@ -122,7 +122,7 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
         header = json.loads(bytes(data[8:8 + length]))
         return {name: _tensor(name, entry, data[8 + length:]) for name, entry in header.items()
                 if name != "__metadata__"}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise bad(str(error)) from error
 
 

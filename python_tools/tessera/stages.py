@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any, Sequence
 
-from .compile_driver import find_program
 from .errors import ExitCode, TesseraError, usage_error
 from .files import staging_folder
+from .programs import run_program
 from .progress import Report
 
 LEAST_SHARED = 0.5  # of the constants, where two stages of one network are for one chip
@@ -21,7 +20,7 @@ def combine(files: Sequence[Path], output: Path, report: Report, names: Sequence
     names = names or [str(path) for path in files]
     with staging_folder(output) as staging:
         staged = staging / output.name
-        result = subprocess.run([find_program("bmodel-combine"), str(staged), *map(str, files)], capture_output=True, text=True, errors="replace")
+        result = run_program("bmodel-combine", str(staged), *map(str, files))
         if result.returncode in (ExitCode.ERROR, ExitCode.UNSUPPORTED):
             message = result.stderr.strip()
             for path, name in zip(files, names):

@@ -43,6 +43,24 @@ def weights_path(mlir: str | Path) -> Path:
     return mlir.with_name(mlir.stem.removesuffix("_top") + "_weights.safetensors")
 
 
+def names_weights(mlir: Path) -> bool:
+    """Whether `mlir` is a module that names the weights file which belongs to it."""
+    try:
+        return f'top.weight_file = "{weights_path(mlir).name}"'.encode(errors="surrogateescape") in mlir.read_bytes()
+    except OSError:
+        return False
+
+
+def check_weights_free(mlir: Path) -> None:
+    """Raises TesseraError where the weights of `mlir` would replace those of another module: NAME.mlir and NAME_top.mlir have one
+    file."""
+    name = mlir.stem.removesuffix("_top")
+    for other in (mlir.with_name(f"{name}.mlir"), mlir.with_name(f"{name}_top.mlir")):
+        if other != mlir and names_weights(other):
+            raise TesseraError(f"failed to write {mlir}: its weights would replace {weights_path(mlir)}, which {other} needs",
+                               hint="choose another name for --mlir, or remove the other model")
+
+
 def import_onnx(model_def: Path, mlir: Path, report: Report, *, model_name: str, input_shapes: str | None = None,
                 output_names: str | None = None, preprocess: Preprocess | None = None, input_values: Sequence[str] = (),
                 memory_limit: float | None = None) -> tuple[TopModel, dict]:
@@ -63,7 +81,7 @@ def import_onnx(model_def: Path, mlir: Path, report: Report, *, model_name: str,
         if memory_limit is not None:
             arguments += ["--memory-limit", str(memory_limit)]
         if output_names:
-            arguments += ["--outputs", output_names]
+            arguments += ["--output-names", output_names]
         if preprocess is not None:
             file = staging / "preprocess.json"
             file.write_text(preprocess.to_json() + "\n")

@@ -34,7 +34,7 @@ def test_round_trip_one_line_a_tensor(table: Table, tmp_path: Path) -> None:
     table.save(path)
     assert tables.load(path) == table
     lines = path.read_text().splitlines()
-    assert sum('"name"' in line for line in lines) == len(TENSORS) and len(lines) == len(TENSORS) + 12
+    assert sum('"name"' in line for line in lines) == len(TENSORS) and len(lines) == len(TENSORS) + 13
     tables.check_model(table, path, {"model_hash": "ab" * 16, "tensors": TENSORS})
 
 

@@ -90,7 +90,7 @@ class Model:
 
     def __init__(self, path: str | os.PathLike[str], threads: int = 1, trust: bool = False) -> None:
         self._threads = _check_threads(threads)
-        self._model = _runtime.Model(os.fspath(path), trust)
+        self._model = _runtime.Model(os.fsencode(path), trust)  # names need not be UTF-8
         self.nets: list[str] = self._model.net_names
 
     def net(self, name: str | None = None, threads: int | None = None, chip: str | None = None) -> Net:

@@ -57,7 +57,7 @@ class Checkpoint:
     """The state in a file beside the table while a run goes on; removed at its end. identity: of model and samples."""
 
     def __init__(self, path: Path, identity: str, every: float) -> None:
-        self.path, self._identity, self._every = path, hashlib.sha256(identity.encode()).hexdigest(), every
+        self.path, self._identity, self._every = path, hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest(), every
         self._last = time.monotonic()
 
     def load(self, sources: Sequence[str]) -> State | None:
@@ -78,7 +78,7 @@ class Checkpoint:
             for name in ("digests", "names", "skipped"):
                 setattr(state, name, {int(number): text for number, text in meta[name].items()})
             return state
-        except (KeyError, ValueError, TypeError, IndexError) as error:
+        except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
             raise TesseraError(f"{self.path} is no checkpoint of run_calibration: {error}",
                                hint="run without --resume to start again") from error
 
@@ -95,9 +95,6 @@ class Checkpoint:
         arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
         save_npz(self.path, arrays)
         self._last = time.monotonic()
-
-    def remove(self) -> None:
-        self.path.unlink(missing_ok=True)
 
 
 def chunk_size(samples: int, workers: int) -> int:

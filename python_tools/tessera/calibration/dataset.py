@@ -11,6 +11,7 @@ from typing import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from .. import memory
 from ..errors import TesseraError
 from ..files import load_npy, load_npz, require_file
 from ..inputs import InputSpec, check_inputs
@@ -231,4 +232,6 @@ def user_fault(path: Path, error: Exception) -> TesseraError:
     """An exception in the user's own file, with the line in it."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
     line = f":{frames[-1].lineno}" if frames else f":{error.lineno}" if isinstance(error, SyntaxError) else ""
+    if memory.lacks(error):
+        return memory.error(what=f"{path}{line}: {type(error).__name__}: {error}")
     return TesseraError(f"{path}{line}: {type(error).__name__}: {error}")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Iterable, Iterator, Sequence, TypeVar
 
-from ..errors import TesseraError
+from ..errors import ExitCode, TesseraError
 from .dataset import Sample
 from .pool import Pool
 from .worker import Candidate, Job, Result, run_chunk
@@ -112,5 +112,5 @@ def _has_n_workers() -> bool:
 
 def _checked(result: Result) -> Result:
     if result.failure:
-        raise TesseraError(result.failure["message"], hint=result.failure["hint"], details=result.failure["details"])
+        raise TesseraError(result.failure["message"], ExitCode(result.failure["code"]), hint=result.failure["hint"], details=result.failure["details"])
     return result

@@ -10,14 +10,15 @@ from typing import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .. import interrupts, safetensors_io
+from .. import safetensors_io
 from ..background import each
+from ..errors import TesseraError
 from ..inputs import InputSpec
 from .choose import Choice
 from .dataset import Dataset, Sample, Unreadable, spread
 from .products import Product, Statistics, bytes_of
 from .rounding import Rounded, may_round, round_alone, round_weights
-from .table import Table
+from .table import Table, load
 from .worker import Job, Worker
 
 SAMPLES = 16
@@ -120,7 +121,8 @@ def tried(numbers: Sequence[int]) -> set[int]:
 
 
 def save(path: Path, table: Table, weights: Mapping[str, Rounded], factors: Mapping[str, np.ndarray]) -> Table:
-    """Writes a table and, beside it, the file with weights and factors that it names, where there are any; returns the table."""
+    """Writes a table and, beside it, the file with weights and factors that it names, where there are any; returns the table. Both are
+    new."""
     arrays: dict[str, np.ndarray] = {f"{name}:factors": values for name, values in factors.items()}
     for name, rounded in weights.items():
         suffix = "4wide" if rounded.wide else str(rounded.bits or "")
@@ -128,11 +130,22 @@ def save(path: Path, table: Table, weights: Mapping[str, Rounded], factors: Mapp
         if rounded.bias is not None:
             arrays[f"{name}:bias"] = rounded.bias
     beside = path.with_suffix(".safetensors")
-    with interrupts.held():  # the table belongs to the file beside it
-        if arrays:
-            safetensors_io.save(beside, arrays)
-            table = replace(table, weights_hash=hashlib.sha256(beside.read_bytes()).hexdigest())
-        table.save(path)
-        if not arrays:
-            beside.unlink(missing_ok=True)
+    if arrays:
+        safetensors_io.save(beside, arrays)
+        table = replace(table, weights_hash=hashlib.sha256(beside.read_bytes()).hexdigest())
+    table.save(path)
     return table
+
+
+def check_beside(path: Path) -> None:
+    """Raises TesseraError where the file beside table `path`, which a new table may replace or remove, is not that of the one there."""
+    beside = path.with_suffix(".safetensors")
+    if not beside.exists():
+        return
+    try:
+        known = load(path).weights_hash if path.exists() else ""
+    except TesseraError:
+        known = ""
+    if known != hashlib.sha256(beside.read_bytes()).hexdigest():
+        raise TesseraError(f"failed to write {path}: its weights would go to {beside}, which is there and does not belong to it",
+                           hint="choose another name for -o, or move that file")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import traceback
 from multiprocessing import resource_tracker
@@ -17,7 +18,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Callable, Iterable, Iterator, TypeVar
 
 from .. import interrupts
-from ..errors import TesseraError
+from ..errors import ExitCode, TesseraError
+from ..programs import end_with_parent
 
 R = TypeVar("R")
 
@@ -34,8 +36,9 @@ def _without_sigint() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(tasks: Connection) -> None:
-    """In the worker: answers until the parent closes the pipe, or is killed."""
+def _serve(tasks: Connection, parent: int) -> None:
+    """In the worker: answers until the parent closes the pipe; ends with it where it is killed."""
+    end_with_parent(parent)
     import tessera.runtime  # noqa: F401: what takes longest to load
     try:
         while True:
@@ -57,7 +60,7 @@ def _told_of_its_end() -> Iterator[None]:
     try:
         yield
     except (EOFError, OSError) as error:
-        raise TesseraError("a worker process was ended from outside, most likely for lack of memory",
+        raise TesseraError("a worker process was ended from outside, most likely for lack of memory", ExitCode.OUT_OF_MEMORY,
                            hint="use fewer --workers, then --resume") from error
 
 
@@ -72,7 +75,7 @@ class Pool:
         with interrupts.held(), _without_sigint():
             for _ in range(workers):
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_serve, args=(theirs,), daemon=True)
+                process = context.Process(target=_serve, args=(theirs, os.getpid()), daemon=True)
                 process.start()
                 theirs.close()  # the worker alone has it now: its end is the pipe's
                 self._processes[ours] = process

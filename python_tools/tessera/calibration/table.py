@@ -15,6 +15,7 @@ whose error is deleted not.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import math
 from dataclasses import dataclass, field, fields, replace
@@ -25,7 +26,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import TesseraError
-from ..files import atomic_write, require_file
+from ..files import atomic_write, load_json
 from .thresholds import asymmetric_quant, symmetric_quant
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "tessera-calibration", 1
 DTYPES = ("int8",)
 DIGEST_LENGTH = 8
-_MAY_MISS = ("sample_digests", "weights_hash", "network")
+_MAY_MISS = ("sample_digests", "weights_hash", "network", "tensors_hash")
 _DERIVED = ("scale", "zero_point")
 _OPTIONAL = ("largest", "error")
 _TOLERANCE = 1e-3
@@ -74,6 +75,7 @@ class Table:
     """model_hash, sample_hash: of the Top module and of the samples, so that a table is not used for another model.
     network: of the network, whatever the shapes of its inputs: the table serves them all; "" where that is not known.
     sample_digests: of each sample, shortened, so that it can be told whether a model is scored on them; may be missing.
+    tensors_hash: of the lines as they were written: where it is another one, somebody has edited the table.
     weights_hash: SHA-256 of the file beside the table (its name with .safetensors) with weights chosen by the samples; "" without one."""
 
     model: str
@@ -86,18 +88,32 @@ class Table:
     sample_digests: tuple[str, ...] = ()
     weights_hash: str = ""
     network: str = ""
+    tensors_hash: str = field(default="", compare=False)
 
     def save(self, path: str | Path) -> None:
         """One tensor a line, so that tables can be compared with diff."""
-        head = {"format": FORMAT, "version": VERSION,
+        head = {"format": FORMAT, "version": VERSION, "tensors_hash": _hash_of(self.tensors),
                 **{f.name: getattr(self, f.name) for f in fields(self)
-                   if f.name not in ("tensors", "sample_digests") and (getattr(self, f.name) or f.name not in _MAY_MISS)}}
+                   if f.name not in ("tensors", "sample_digests", "tensors_hash") and (getattr(self, f.name) or f.name not in _MAY_MISS)}}
         text = json.dumps(head, indent=1)[:-2]
         text += ",\n \"sample_digests\": " + json.dumps(self.sample_digests) if self.sample_digests else ""
         text += ',\n "tensors": [\n'
         text += ",\n".join("  " + _line(entry) for entry in self.tensors) + "\n ]\n}\n"
         with atomic_write(path) as file:
             file.write(text.encode())
+
+
+def _hash_of(entries: Sequence[Entry]) -> str:
+    return hashlib.blake2b("\n".join(map(_line, entries)).encode(errors="backslashreplace"), digest_size=8).hexdigest()
+
+
+def may_be_edited(path: str | Path) -> bool:
+    """Whether there is a file that is not a table as run_calibration wrote it."""
+    try:
+        table = load(path)
+    except TesseraError:
+        return Path(path).exists()
+    return table.tensors_hash != _hash_of(table.tensors)
 
 
 def entries_of(observed: "Observed", histograms: Mapping[str, "_calibration.Histogram"], choices: Mapping[str, "Choice"]) -> tuple[Entry, ...]:
@@ -123,18 +139,15 @@ def _line(entry: Entry) -> str:
 
 def load(path: str | Path) -> Table:
     """Reads and checks a table. Raises TesseraError that names the line's tensor, the value and what is allowed."""
-    path = require_file(path, "calibration table")
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise TesseraError(f"{path} is no JSON: {error}", hint=_REDO) from error
+    path = Path(path)
+    document = load_json(path, "calibration table", _REDO)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise TesseraError(f"{path} is no calibration table: its \"format\" is not \"{FORMAT}\"", hint=_REDO)
     if document.get("version") != VERSION:
         raise TesseraError(f"{path}: version {document.get('version')!r}, this tool reads version {VERSION}", hint=_REDO)
     allowed = {f.name: f.type for f in fields(Table)}
     _check_keys(document, {"format", "version", *allowed}, set(allowed) - set(_MAY_MISS), f"{path}")
-    for key in ("model", "model_hash", "method", "sample_hash", "tool", "weights_hash", "network"):
+    for key in ("model", "model_hash", "method", "sample_hash", "tool", "weights_hash", "network", "tensors_hash"):
         document.setdefault(key, "")
         if not isinstance(document[key], str):
             raise TesseraError(f"{path}: \"{key}\" is {document[key]!r}, expected a string")

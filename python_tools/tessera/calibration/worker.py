@@ -14,6 +14,7 @@ import numpy as np
 
 from tessera import _calibration
 
+from ..bmodel import told
 from ..errors import TesseraError
 from ..files import scratch_folder
 from ..inputs import InputSpec
@@ -82,7 +83,7 @@ def run_chunk(job: Job, samples: Sequence[Sample],
             else:
                 result.errors[sample.number] = worker.measure(arrays, candidates)
     except TesseraError as error:
-        result.failure = {"message": error.message, "hint": error.hint, "details": error.details}
+        result.failure = {"message": error.message, "code": int(error.code), "hint": error.hint, "details": error.details}
     return result
 
 
@@ -111,7 +112,7 @@ class Worker:
             else:
                 self._probe = runtime.load(job.model, trust=True).net().probe()
         except self._error as error:
-            raise TesseraError(f"a worker failed to open the compiled model: {error}") from error
+            raise told(error, "a worker failed to open the compiled model") from error
         self._sources, self._probabilities = job.sources, job.probabilities
         self._inputs = {spec.name for spec in job.specs}
         self._places: dict = {}
@@ -121,7 +122,7 @@ class Worker:
         try:
             self._probe.run(arrays)
         except self._error as error:
-            raise TesseraError(f"failed to run the model: {error}") from error
+            raise told(error, "failed to run the model") from error
         if not self._places:
             for tensor in self._probe.tensors:
                 for name in tensor.names:

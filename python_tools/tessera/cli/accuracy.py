@@ -11,7 +11,7 @@ from ..errors import ExitCode, TesseraError, usage_error
 from ..tasks import TASKS
 from ..tasks.detection_heads import DECODER_FUNCTION
 from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, make_scorer
-from .common import Context
+from .common import Context, Parser
 
 EPILOG = """--data by --task:
 """ + "\n".join(f"  {name:17} {task.data}" for name, task in TASKS.items()) + f"""
@@ -27,7 +27,7 @@ examples:
   tessera accuracy m.onnx m_int8.bmodel --task {AGREEMENT} --data pictures/ --max_drop 1""".replace("{AGREEMENT}", AGREEMENT)
 
 
-def add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds `accuracy` with its flags."""
     verb = verbs.add_parser("accuracy", help="score models on a task", allow_abbrev=False, epilog=EPILOG,
                             formatter_class=argparse.RawDescriptionHelpFormatter,

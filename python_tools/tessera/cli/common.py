@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every command does the same way: flags, errors, exit codes, --json, interrupts."""
+"""What every command does the same way: flags, errors, exit codes, outputs, --json, interrupts, closed pipes."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -11,26 +12,40 @@ import tempfile
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Sequence
+from typing import Any, Callable, Sequence
 
-from .. import __version__, interrupts
+from .. import __version__, interrupts, memory
 from ..errors import ExitCode, TesseraError
+from ..files import room_hint
+from ..outputs import Outputs
 from ..progress import Report
+from ..scratch import without_scratch
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with our exit code for wrong flags and no guessing of abbreviated ones."""
+    """argparse with our exit code for wrong flags, no guessing of abbreviated ones, '-' as good as '_' in their names, and --version.
+    Parsers of verbs are of the same class."""
 
-    def __init__(self, prog: str, description: str, epilog: str = "") -> None:
-        super().__init__(prog=prog, description=description, epilog=epilog, allow_abbrev=False,
-                         formatter_class=argparse.RawDescriptionHelpFormatter)
+    def __init__(self, prog: str, description: str = "", epilog: str = "", **more: Any) -> None:
+        more.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(prog=prog, description=description, epilog=epilog, **{**more, "allow_abbrev": False})
+        self.add_argument("-V", "--version", action="version", version=f"{prog.split()[0]} {__version__}")
 
     def add_common(self) -> "Parser":
-        """Adds --json, --quiet and --version."""
+        """Adds --json and --quiet."""
         self.add_argument("--json", action="store_true", help="print one JSON object on stdout, all text on stderr")
         self.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-        self.add_argument("-V", "--version", action="version", version=f"%(prog)s {__version__}")
         return self
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Of flags that this parser has under the other spelling the name is changed; --a-b and --a_b are the same flag."""
+        names = {name.replace("-", "_"): name for name in self._option_string_actions if name.startswith("--")}
+        words, is_flag = [], True
+        for word in sys.argv[1:] if args is None else args:
+            is_flag = is_flag and word != "--"
+            name, equals, value = word.partition("=")
+            words.append(names.get(name.replace("-", "_"), name) + equals + value if is_flag and word.startswith("--") else word)
+        return super().parse_known_args(words, namespace)
 
 
 class _Changes(argparse.Action):
@@ -55,6 +70,7 @@ class Context:
     args: argparse.Namespace
     report: Report
     result: dict[str, object] = field(default_factory=dict)
+    outputs: Outputs = field(default_factory=Outputs)
 
     @staticmethod
     def make(name: str, args: argparse.Namespace, steps: int = 1) -> "Context":
@@ -67,47 +83,86 @@ def run_command(name: str, parse: Callable[[Sequence[str] | None], argparse.Name
     """Parses, works, turns every outcome into an exit code and, with --json, into one JSON object.
 
     `work` returns an exit code (None: 0) or raises TesseraError. Anything else it raises is a fault
-    of ours: exit code 70 with the stack trace saved in a file, not on the screen.
+    of ours: exit code 70 with the stack trace saved in a file, not on the screen. The outputs appear where the code is 0 or 3.
     """
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # names of files and tensors may be no UTF-8
     try:
         args = parse(argv)
     except SystemExit as end:  # argparse: 0 after --help, 2 after a wrong flag
-        return int(end.code or 0)
+        return _flushed(int(end.code or 0))
     context = Context.make(name, args, steps)
-    with interrupts.caught():
+    with interrupts.caught(), context.outputs:
         code, error = _outcome(context, work)
-    if error is not None:
-        print_error(name, error)
-    if args.json and code is not None:
-        _print_json(context, code, error)
-    return int(code or 0)
+        code, error = _published(context, code, error)
+    with contextlib.suppress(BrokenPipeError):
+        if error is not None:
+            print_error(name, error)
+        if args.json and code != ExitCode.NO_READER:
+            _print_json(context, code, error)
+    return _flushed(code)
 
 
-def _outcome(context: Context, work: Callable[[Context], int | None]) -> tuple[ExitCode | None, TesseraError | None]:
-    """How the work ended; no exit code where nobody reads the output any more."""
+def _flushed(code: int) -> int:
+    """The code, once all is written; where nobody reads it any more, so that the interpreter's end has nothing to complain of."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return int(code)
+
+
+def _outcome(context: Context, work: Callable[[Context], int | None]) -> tuple[ExitCode, TesseraError | None]:
+    """How the work ended."""
     try:
         with interrupts.raised():
             code = ExitCode(work(context) or 0)
             sys.stdout.flush()
             return code, None
     except BrokenPipeError:
-        # The reader of our output went away (| head): nothing to tell it, and no flush at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return None, None
+        return ExitCode.NO_READER, None
     except (Exception, KeyboardInterrupt) as fault:
-        error = _explain(context.name, fault)
+        error = _explain(context, fault)
         return error.code, error
 
 
-def _explain(name: str, fault: BaseException) -> TesseraError:
+def _published(context: Context, code: ExitCode, error: TesseraError | None) -> tuple[ExitCode, TesseraError | None]:
+    """The same where the outputs have appeared, if they are to."""
+    if code not in (ExitCode.OK, ExitCode.ACCURACY):
+        return code, error
+    try:
+        context.outputs.publish()
+    except Exception as fault:
+        error = _explain(context, fault)
+        return error.code, error
+    return code, error
+
+
+def _explain(context: Context, fault: BaseException) -> TesseraError:
     # What fails after an interrupt fails because of it: Python's own locks, for one, end in a RuntimeError.
     if isinstance(fault, KeyboardInterrupt) or interrupts.seen():
-        return TesseraError("interrupted; no output file was left half-written", ExitCode.INTERRUPTED)
+        return TesseraError("interrupted; no output file was written", ExitCode.INTERRUPTED)
     if isinstance(fault, TesseraError):
-        return fault
-    if isinstance(fault, MemoryError):
-        return TesseraError("out of memory", hint="use a smaller input shape, or a machine with more memory")
-    return _internal(name, fault)  # the last line of defence: never a stack trace on the screen
+        return _for_people(fault)
+    if memory.lacks(fault):
+        doing = str(context.report.steps[-1]["name"]) if context.report.steps else ""
+        return memory.error(doing, f"{type(fault).__name__}: {fault}" if str(fault) else "")
+    if isinstance(fault, UnicodeError):
+        return TesseraError(f"a name or a text is no UTF-8: {_bytes_of(fault)}", hint="give it another name")
+    return _internal(context.name, fault)  # the last line of defence: never a stack trace on the screen
+
+
+def _bytes_of(fault: UnicodeError) -> str:
+    """The text at fault, shortened, in characters that can be shown."""
+    return ascii(getattr(fault, "object", str(fault)))[:100]
+
+
+def _for_people(error: TesseraError) -> TesseraError:
+    """The same about the user's files, not those that stand for them until the end; with what to do where there is no room."""
+    named = re.search(r"failed to write '?([^':]+)", error.message)
+    hint = error.hint or room_hint(named.group(1) if named else Path.cwd(), error.message)
+    return TesseraError(without_scratch(error.message), error.code, without_scratch(hint), list(map(without_scratch, error.details)))
 
 
 def print_error(name: str, error: TesseraError) -> None:
@@ -126,7 +181,7 @@ def _internal(name: str, fault: BaseException) -> TesseraError:
     except OSError:
         handle, path = tempfile.mkstemp(prefix=f"tessera-{name}-", suffix=".txt")
     try:
-        with os.fdopen(handle, "w") as file:
+        with os.fdopen(handle, "w", errors="backslashreplace") as file:
             file.write(text)
     except OSError as error:  # the disk is full, say
         os.unlink(path)

@@ -12,7 +12,7 @@ from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, scratch_folder
 from ..progress import Report
 from ..top_model import TopModel
-from .common import Context, add_chip_set
+from .common import Context, Parser, add_chip_set
 from .model_deploy import CALIBRATED, NPUS, is_npu
 
 REASONS_SHOWN = 5
@@ -28,7 +28,7 @@ EPILOG = """examples:
   tessera estimate model.onnx --chip npu-base --chip_set memories.ddr.gbps=8 --report reports/"""
 
 
-def add_verb(verbs) -> argparse.ArgumentParser:
+def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds 'estimate' to the verbs of `tessera`."""
     sub = verbs.add_parser("estimate", help="time, traffic and what is unsupported on NPUs, without data", allow_abbrev=False,
                            description="Compiles a model for NPUs and tells how long it takes on each, how much DDR traffic it "
@@ -84,7 +84,7 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
                 extra += ["--strict"] * args.strict
                 made = top_model.deploy(model, output, report, chip=chip, quantize=args.quantize, extra=extra)
                 # Changed chips stand in the file: nothing is left to change.
-                told[chip] = npu_perf.measure(output, folder=str(Path(args.report) / Path(chip).stem) if args.report else None)
+                told[chip] = npu_perf.measure(output, folder=context.outputs.folder(Path(args.report) / Path(chip).stem) if args.report else None)
                 told[chip]["partition"] = made["partition"]
                 told[chip]["range"] = times = time_range(model, folder, chip, args.quantize, extra, made["partition"]["total_microseconds"], report)
                 step.note = f"{span(times)} us"

@@ -152,9 +152,13 @@ def work(context: Context) -> None:
     output = Path(args.model)
     if output.suffix != ".bmodel":
         raise usage_error(f"--model {output}: the name must end in .bmodel")
+    staged = context.outputs.path(output)
+    for flag in ("device_mlir", "plan_out"):
+        if getattr(args, flag):
+            setattr(args, flag, str(context.outputs.path(getattr(args, flag))))
     several = len(args.mlirs) > 1
     report.total = (2 if args.skip_validation else 5) * len(args.mlirs) + (2 if args.target else 0) + several
-    missed = _deploy_stages(context, output, tolerance) if several else _deploy(context, output, tolerance)
+    missed = _deploy_stages(context, staged, tolerance) if several else _deploy(context, staged, tolerance)
     report.finish([f"model_runner --model {output} --input {args.test_input or 'INPUT.npz'} --output out.npz",
                    f"model_tool perf {output} --report DIR" if is_npu(args.chip) else f"bmrt_bench {output}", f"model_tool info {output}"])
     if missed:
@@ -181,7 +185,7 @@ def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance)
             step.note = f"{output.stat().st_size / 1e6:.2f} MB of {sum(file.stat().st_size for file in files) / 1e6:.2f} MB"
     for stage in told:
         del stage["bmodel"]
-    context.result["model"] = {"bmodel": str(output), "bytes": output.stat().st_size, "constant_bytes": taken, "stored_bytes": stored,
+    context.result["model"] = {"bmodel": args.model, "bytes": output.stat().st_size, "constant_bytes": taken, "stored_bytes": stored,
                                "stages": told}
 
 
@@ -230,14 +234,14 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
             step.note += f", {result['kernels']} kernels ({result.get('cache_hits', 0)} from the cache)"
         if "estimate" in result:
             step.note += f", {result['commands']} commands, estimated {result['partition']['total_microseconds']:.0f} us"
-    context.result["model"] = {"bmodel": str(output), "bytes": output.stat().st_size,
-                               **{k: v for k, v in result.items() if k not in ("event", "inputs", "outputs")}}
+    context.result["model"] = {"bmodel": args.model, "bytes": output.stat().st_size,
+                               **{k: v for k, v in result.items() if k not in ("event", "bmodel", "inputs", "outputs")}}
     if is_npu(args.chip):
         partition.tell(report, result["partition"], result["chip"])
         if args.plan_out:
             with atomic_write(args.plan_out) as file:
                 file.write((json.dumps(result["plan"], indent=1) + "\n").encode())
-        context.result["perf"] = told = npu_perf.measure(output, folder=args.report)
+        context.result["perf"] = told = npu_perf.measure(output, folder=args.report and context.outputs.folder(args.report))
         npu_perf.tell(report, told, args.report)
     _tell_exactness(context, result.get("bit_equal_except"))
     if "quantization" in result:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import any_model, compare, inputs
 from ..errors import TesseraError, usage_error
-from ..files import load_npz, require_writable_folder, save_npz
+from ..files import load_npz, save_npz
 from ..stages import parse_shapes
 from .common import Context, Parser, run_command
 
@@ -61,7 +61,7 @@ def work(context: Context) -> None:
         raise usage_error(f"--chip and --input_shapes are for a .bmodel, not {args.model}")
     if args.threads < 1:
         raise usage_error(f"--threads {args.threads}: at least 1")
-    require_writable_folder(args.output)
+    output = context.outputs.path(args.output)
     with report.step("open model") as step:
         model = open_model(context)
         specs = list(model.inputs)
@@ -72,7 +72,7 @@ def work(context: Context) -> None:
     with report.step("run") as step:
         results = model.run(arrays)
         step.note = f"{len(results)} tensors"
-    save_npz(args.output, results)
+    save_npz(output, results)
     context.result["outputs"] = {n: {"shape": list(v.shape), "dtype": str(v.dtype)} for n, v in results.items()}
     non_finite = [n for n, v in results.items() if v.dtype.kind == "f" and not np.isfinite(v).all()]
     if non_finite:

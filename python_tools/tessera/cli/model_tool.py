@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Iterator, Sequence
 
 from .. import compare, exactness, npu_perf
-from ..compile_driver import find_program
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, scratch_folder
 from ..preprocess import Preprocess
+from ..programs import run_program
 from ..stages import combine as combine_files
 from .common import Context, Parser, add_chip_set, run_command
 
@@ -29,7 +29,7 @@ EPILOG = """examples:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=argparse.ArgumentParser)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, text in (("info", "inputs, outputs, memory and steps"), ("check", "every hash and digest of the file"),
                        ("disasm", "the machine code of the kernels, or the commands of an NPU"),
                        ("perf", "of a model for an NPU: time, what binds it, traffic, memories; nothing is run"),
@@ -40,7 +40,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
             sub.add_argument("-o", "--output", required=True, metavar="FILE", help="output, the .bmodel")
         else:
             sub.add_argument("model", help="the .bmodel file")
-        Parser.add_common(sub)  # type: ignore[arg-type]
+        sub.add_common()
         if name == "info":
             sub.add_argument("--steps", action="store_true", help="list every step")
             sub.add_argument("--tensors", action="store_true", help="list every tensor")
@@ -54,8 +54,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def dump(*arguments: str) -> str:
     """Output of bmodel-dump. Raises TesseraError with its message."""
-    result = subprocess.run([find_program("bmodel-dump"), *arguments], capture_output=True, text=True, errors="replace")
-    if result.returncode == 1:
+    result = run_program("bmodel-dump", *arguments)
+    if result.returncode == ExitCode.ERROR:
         raise TesseraError(f"{arguments[-1] if arguments[0] != '--segment' else arguments[2]}: {result.stderr.strip()}",
                            hint="get a fresh copy of the file, or compile it again")
     if result.returncode != 0:
@@ -245,13 +245,13 @@ def perf(context: Context) -> None:
     args = context.args
     known = npu_stages(read_model(path))
     if len(known) < 2:
-        context.result["report"] = told = npu_perf.measure(path, args.chip_set, args.report)
+        context.result["report"] = told = npu_perf.measure(path, args.chip_set, args.report and context.outputs.folder(args.report))
         npu_perf.tell(context.report, told, args.report)
         return
     context.result["stages"] = []
     for number, title in known.items():
         folder = args.report and str(Path(args.report) / f"stage-{number}")
-        told = npu_perf.measure(path, args.chip_set, folder, number)
+        told = npu_perf.measure(path, args.chip_set, folder and context.outputs.folder(folder), number)
         context.result["stages"].append({"stage": number, "report": told})
         context.report.say(f"{title}:")
         npu_perf.tell(context.report, told, folder)
@@ -265,17 +265,18 @@ def combine(context: Context) -> None:
     if output.suffix != ".bmodel":
         raise usage_error(f"--output {output}: the name must end in .bmodel")
     files = [require_file(path, "model") for path in args.models]
-    told = combine_files(files, output, context.report)
-    model = read_model(output)
+    staged = context.outputs.path(output)
+    told = combine_files(files, staged, context.report)
+    model = read_model(staged)
     rows = [("stage", "chip", "inputs")]
     rows += [(str(index), model["chips"][stage["chip"]]["name"], stage["name"])
              for net in model["nets"] for index, stage in enumerate(net["stages"])]
     taken, stored = (sum(entry[key] for entry in told) for key in ("constant_bytes", "new_bytes"))
     before = sum(path.stat().st_size for path in files)
-    context.result["model"] = {"bmodel": str(output), "bytes": output.stat().st_size, "constant_bytes": taken, "stored_bytes": stored,
+    context.result["model"] = {"bmodel": str(output), "bytes": staged.stat().st_size, "constant_bytes": taken, "stored_bytes": stored,
                                "files": told}
     say(_indent(compare.align(rows, right=(0,))))
-    say(f"{output}: {size(output.stat().st_size)} of {size(before)}; {size(stored)} of {size(taken)} of constants stored, the others are shared")
+    say(f"{output}: {size(staged.stat().st_size)} of {size(before)}; {size(stored)} of {size(taken)} of constants stored, the others are shared")
 
 
 def work(context: Context) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 from .. import compare, inputs, onnx_runner, preprocess, tolerances, top_model
 from ..background import running
 from ..errors import TesseraError, usage_error
-from ..files import require_writable_folder, save_npz
+from ..files import save_npz
 from ..preprocess import is_picture
-from ..top_model import TopModel
+from ..top_model import TopModel, check_weights_free, weights_path
 from .common import Context, Parser, run_command
 from .single_check import check_each_op
 
@@ -77,7 +77,7 @@ def work(context: Context) -> None:
     if args.skip and (args.test_input or args.test_result):
         raise usage_error("--not_inference contradicts --test_input and --test_result")
     if args.test_result:
-        require_writable_folder(args.test_result)
+        context.outputs.path(args.test_result)
     name = args.model_name or model_def.stem
     if len(args.input_shapes) == 1:
         next_steps = _transform(context, name, mlir, args.input_shapes[0], name, tolerance)
@@ -118,21 +118,25 @@ def _label(shapes: str) -> str:
 def _transform(context: Context, name: str, mlir: Path, shapes: str | None, label: str, tolerance: compare.Tolerance) -> list[str]:
     """One model, checked; what to do next. label: for the file that holds the inputs used."""
     args, report = context.args, context.report
-    model_def = Path(args.model_def)
+    model_def, weights = Path(args.model_def), weights_path(mlir)
+    check_weights_free(mlir)
     with report.step("import and optimise") as step:
-        model, result = top_model.import_onnx(model_def, mlir, report, model_name=name, input_shapes=shapes,
+        context.outputs.path(weights)  # before the .mlir that names them, which must never stand alone
+        model, result = top_model.import_onnx(model_def, context.outputs.path(mlir), report, model_name=name, input_shapes=shapes,
                                               output_names=args.output_names, preprocess=preprocess.from_arguments(args),
                                               input_values=args.input_values, memory_limit=args.memory_limit)
         if "ops" in result:
             step.note = f"{result['ops']} ops"
     fixed = top_model.fixed_inputs(result)
-    context.result["model"] = {"mlir": str(mlir), "weights": str(model.weights),
+    if model.weights.exists() and not top_model.names_weights(mlir):
+        _warn_of_other(context, weights)
+    context.result["model"] = {"mlir": str(mlir), "weights": str(weights),
                                "inputs": [str(i) for i in model.inputs], "outputs": [str(o) for o in model.outputs]}
     test_input = args.test_input
     if args.skip:
         report.warn("not checked: --not_inference was given")
     else:
-        test_input = _check(context, model, label, tolerance, fixed)
+        test_input = _check(context, model, mlir.with_name(f"{label}_in_f32.npz"), tolerance, fixed)
     report.say(f"inputs   {', '.join(map(str, model.inputs))}")
     if fixed:
         report.say(f"fixed    {', '.join(f'{key} = {value.tolist()}' for key, value in fixed.items())}")
@@ -148,8 +152,16 @@ def _transform(context: Context, name: str, mlir: Path, shapes: str | None, labe
     return [f"{deploy} --model {mlir.with_name(name + '_x86_f32.bmodel')}"]
 
 
-def _check(context: Context, model: TopModel, name: str, tolerance: compare.Tolerance, fixed: dict[str, np.ndarray]) -> str:
-    """Runs reference and framework; returns the file that holds the inputs used. fixed: what inputs of the framework alone get."""
+def _warn_of_other(context: Context, path: Path) -> None:
+    """Where an output whose name nobody asked for would replace another file."""
+    if text := context.outputs.keep_other(path):
+        context.report.warn(text)
+
+
+def _check(context: Context, model: TopModel, input_path: Path, tolerance: compare.Tolerance,
+           fixed: dict[str, np.ndarray]) -> str:
+    """Runs reference and framework; returns the file that holds the inputs used: `input_path` where the user gave none. fixed: what
+    inputs of the framework alone get."""
     args, report = context.args, context.report
     with report.step("test input") as step:
         if args.test_input:
@@ -160,15 +172,16 @@ def _check(context: Context, model: TopModel, name: str, tolerance: compare.Tole
             step.note = f"random, seed {inputs.RANDOM_SEED}"
         input_file = args.test_input
         if input_file is None or not input_file.endswith(".npz"):
-            input_file = str(model.path.with_name(f"{name}_in_f32.npz"))
-            save_npz(input_file, arrays)
+            input_file = str(input_path)
+            save_npz(context.outputs.path(input_path), arrays)
+            _warn_of_other(context, input_path)
     load = partial(onnx_runner.OnnxModel, args.model_def, every_tensor=True, optimise=False)
     with running([load]) as (framework,):  # onnxruntime takes its time to load
         with report.step("Top reference") as step:
             got = top_model.evaluate(model, arrays, report, every_tensor=True)
             step.note = f"{len(got)} tensors"
             if args.test_result:
-                save_npz(args.test_result, ChainMap(got, {s.name: arrays[s.name] for s in model.inputs}))
+                save_npz(context.outputs.path(args.test_result), ChainMap(got, {s.name: arrays[s.name] for s in model.inputs}))
     if not onnx_runner.available():
         report.warn("not compared with the framework: onnxruntime is not installed (pip install onnxruntime); "
                     "the numbers of this model are unchecked")

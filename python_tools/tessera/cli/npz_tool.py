@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import channels, compare, safetensors_io, tolerances
 from ..errors import ExitCode, TesseraError
-from ..files import load_tensors, save_npz
+from ..files import atomic_write, load_tensors, save_npz
 from .common import Context, Parser, run_command
 
 NAME = "npz_tool"
@@ -24,14 +24,13 @@ EPILOG = """examples:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=argparse.ArgumentParser)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
-    def verb(name: str, help_text: str, *files: str) -> argparse.ArgumentParser:
-        sub = verbs.add_parser(name, help=help_text, description=help_text, allow_abbrev=False)
+    def verb(name: str, help_text: str, *files: str) -> Parser:
+        sub: Parser = verbs.add_parser(name, help=help_text, description=help_text)
         for file in files:
             sub.add_argument(file)
-        Parser.add_common(sub)  # type: ignore[arg-type]
-        return sub
+        return sub.add_common()
 
     sub = verb("compare", "compare all tensors both files have; exit code 3 where one misses the tolerance", "target", "reference")
     sub.add_argument("--tolerance", metavar=tolerances.METAVAR, help="least cosine and euclidean similarity of each tensor, or a precision, "
@@ -65,10 +64,11 @@ def pick(tensors: dict[str, np.ndarray], name: str, file: str) -> np.ndarray:
     return tensors[name]
 
 
-def save(path: str, tensors: dict[str, np.ndarray]) -> None:
+def save(context: Context, tensors: dict[str, np.ndarray]) -> None:
+    path = context.args.output
     if not tensors:
         raise TesseraError(f"failed to write {path}: no tensor is left")
-    (safetensors_io.save if Path(path).suffix == ".safetensors" else save_npz)(path, tensors)
+    (safetensors_io.save if Path(path).suffix == ".safetensors" else save_npz)(context.outputs.path(path), tensors)
 
 
 def compare_files(context: Context) -> None:
@@ -84,7 +84,8 @@ def compare_files(context: Context) -> None:
         if names:
             context.report.say(f"{text}, not compared ({len(names)}): {', '.join(names[:10])}{' …' if len(names) > 10 else ''}")
     if args.save:
-        Path(args.save).write_text(compare.to_csv(result))
+        with atomic_write(context.outputs.path(args.save)) as file:
+            file.write(compare.to_csv(result).encode(errors="backslashreplace"))
     show_channels(context, result, target, reference)
     context.report.say(f"{len(result.rows) - len(result.failed)} of {len(result.rows)} tensors within {tolerance}")
     result.require_passed(what)
@@ -108,7 +109,7 @@ def show_channels(context: Context, result: compare.Comparison, target: dict[str
             (row.name, f"{row.cosine:.7f}", f"{row.rel_l2:.2e}", f"{row.sqnr_db:.1f}", f"{row.max_abs:.2e}") for row in shown)],
             right=(0, 1, 2, 3, 4)))
     if args.heat_map:
-        channels.save_heat_map(args.heat_map, channels.heat_map(name, got, ref, args.axis))
+        channels.save_heat_map(context.outputs.path(args.heat_map), channels.heat_map(name, got, ref, args.axis))
         context.report.say(f"error of '{name}' by channel: {args.heat_map} (black: none, white: {result_max(result, name):.3g})")
 
 
@@ -186,22 +187,25 @@ def edit(context: Context) -> None:
                 if name in merged:
                     raise TesseraError(f"'{name}' is in more than one file; {file} is the second")
                 merged[name] = tensor
-        return save(args.output, merged)
+        return save(context, merged)
     tensors = load_tensors(args.file)
     if args.verb == "to_npy":
-        np.save(args.output, pick(tensors, args.name, args.file))
+        array = pick(tensors, args.name, args.file)
+        path = args.output if args.output.endswith(".npy") else args.output + ".npy"
+        with atomic_write(context.outputs.path(path), array.nbytes) as file:
+            np.lib.format.write_array(file, array, allow_pickle=False)
     elif args.verb == "extract":
-        save(args.output, {n: pick(tensors, n, args.file) for n in args.names.split(",")})
+        save(context, {n: pick(tensors, n, args.file) for n in args.names.split(",")})
     elif args.verb == "remove":
         gone = [n for n in args.names.split(",") if pick(tensors, n, args.file) is not None]
-        save(args.output, {n: t for n, t in tensors.items() if n not in gone})
+        save(context, {n: t for n, t in tensors.items() if n not in gone})
     else:
         pairs = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in args.renames.split(","))
         for old, new in pairs.items():
             pick(tensors, old, args.file)
             if not new or (new in tensors and new not in pairs):
                 raise TesseraError(f"cannot rename '{old}' to '{new}'", hint="write OLD=NEW with a new name that is free")
-        save(args.output, {pairs.get(n, n): t for n, t in tensors.items()})
+        save(context, {pairs.get(n, n): t for n, t in tensors.items()})
 
 
 WORK = {"compare": compare_files, "print_diff": print_diff, "dump": dump, "statistic": statistic,

@@ -44,7 +44,7 @@ def add_flags(parser: Parser) -> None:
     add_decoder(group)
     group.add_argument("--data", metavar="PATH", help="what is scored; other samples than those of the calibration")
     group.add_argument("--input_num", type=int, default=100, metavar="N", help="most samples of 'cos' (default: %(default)s)")
-    group.add_argument("--search_table", metavar="FILE", help="where the table goes (default: NAME_qtable.json beside --model)")
+    group.add_argument("--search_table", metavar="FILE", help="where the table goes (default: NAME_qtable.json beside --model; another file of that name is kept as NAME_qtable.json.1)")
 
 
 def check_usage(args: argparse.Namespace) -> None:
@@ -79,7 +79,7 @@ class Scored:
 
 
 def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, TesseraError | None]:
-    """The search. Returns the table it wrote, and what is to be raised at the end where the target was not reached."""
+    """The search. Returns the file with the table, and what is to be raised at the end where the target was not reached."""
     args, report = context.args, context.report
     target, output = Target.parse(args.target), _table_path(args)
     if not bmodel.can_run(args.chip):
@@ -103,12 +103,15 @@ def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, 
                 step.note = (f"{bench.errors_measured} output errors on {len(bench.guides)} samples, {bench.scores_taken} scores"
                              f"{again}: {found.verdict}")
             chosen = _lines(found, bench)
-            qtable.save(output, Path(args.mlir).stem.removesuffix("_top"), [*lines, *chosen])
+            table = context.outputs.path(output)
+            qtable.save(table, Path(args.mlir).stem.removesuffix("_top"), [*lines, *chosen])
+            if not args.search_table and (text := context.outputs.keep_other(output)):
+                report.warn(text)
             _tell(context, found, bench, chosen, output, time.perf_counter() - begin)
-        journal.remove()
+        context.outputs.remove(journal.path)
     if found.verdict.met:
-        return output, None
-    return output, TesseraError(f"--target {target} was not reached: the best found is {found.verdict}", ExitCode.ACCURACY,
+        return table, None
+    return table, TesseraError(f"--target {target} was not reached: the best found is {found.verdict}", ExitCode.ACCURACY,
                                 hint=f"it is in {output} and in {args.model}")
 
 

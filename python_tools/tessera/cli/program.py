@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from ..compile_driver import find_program
 from ..errors import TesseraError
+from ..programs import find_program
 from .common import print_error
 
 

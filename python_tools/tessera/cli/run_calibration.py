@@ -18,13 +18,14 @@ from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
 from ..calibration.distribution import Distribution
 from ..calibration.engine import DaskEngine, Engine, PoolEngine
-from ..calibration.learn import save as save_table
+from ..calibration.learn import check_beside, save as save_table
 from ..calibration.observed import Observed
 from ..calibration.pool import Pool
 from ..calibration.rounding import Rounded
 from ..calibration.thresholds import METHODS
 from ..errors import TesseraError
 from ..files import require_writable_folder, scratch_folder
+from ..inputs import InputSpec
 from .calibration_arguments import NAME, TUNED, check_usage, chosen_methods, parse
 from .common import Context, run_command
 
@@ -54,13 +55,14 @@ def _convert(context: Context) -> None:
             table, notes = tpu_mlir_table.import_text(args.import_table, str(info["model_name"]), str(info["model_hash"]), names)
             for note in notes:
                 report.warn(note)
-            table.save(require_writable_folder(args.output) / Path(args.output).name)
+            table.save(context.outputs.path(args.output))
+            _warn_of_edited(context)
         else:
             path = args.check_table or args.export_table
             table = tables.load(path)
             tables.check_model(table, path, info)
             if args.export_table:
-                tpu_mlir_table.export_text(table, args.output)
+                tpu_mlir_table.export_text(table, context.outputs.path(args.output))
         step.note = f"{len(table.tensors)} tensors"
         if missing := len(names) - len(table.tensors):
             report.warn(f"{missing} of the model's {len(names)} tensors are not in the table: they stay float")
@@ -75,7 +77,9 @@ def _calibrate(context: Context) -> None:
     auto = args.cali_method == "auto"
     methods, kinds = chosen_methods(args)
     report.total = (5 if auto else 4) + bool(methods) + bool(kinds)
+    staged = context.outputs.path(args.output)
     output = require_writable_folder(args.output) / Path(args.output).name
+    check_beside(output)
     with scratch_folder() as folder, contextlib.ExitStack() as at_end:
         with report.step("compile, every tensor visible") as step:
             model = top_model.open_top(args.mlir, report)
@@ -95,15 +99,37 @@ def _calibrate(context: Context) -> None:
                                   tuple(_compiler_flags(args)), folder)
         learned = _learn(context, request, choices, table) if methods else {}
     with report.step("write table") as step:
-        table = save_table(output, table, learned, observed.factors)
-        sample.save(output, dataset, state.digests, model.inputs)
+        context.outputs.path(output.with_suffix(".safetensors"))
+        table = save_table(staged, table, learned, observed.factors)
+        if not table.weights_hash:
+            context.outputs.remove(output.with_suffix(".safetensors"))  # of the table before this one
+        _keep_sample(context, output, dataset, state, model.inputs)
         for partial_state in (_partial(output, False), _partial(output, True)):
-            Checkpoint(partial_state, "", 0).remove()
+            context.outputs.remove(partial_state)
+        _warn_of_edited(context)
         step.note = str(output)
     _warn(context, dataset, observed, state, choices)
     _results(context, dataset, table, state, choices)
     report.finish([f"model_deploy --mlir {args.mlir} --chip x86 --quantize {args.quantize} --calibration_table {output} "
                    f"--model {Path(args.mlir).stem.removesuffix('_top')}_x86_{args.quantize.lower()}.bmodel"])
+
+
+def _keep_sample(context: Context, output: Path, dataset: Dataset, state: State, specs: Sequence[InputSpec]) -> None:
+    """Beside the table; that of the table before this one does not stay."""
+    beside = sample.sample_path(output)
+    staged = context.outputs.path(beside)
+    sample.save(context.outputs.path(output), dataset, state.digests, specs)
+    if output.exists() and not staged.exists():
+        context.outputs.remove(beside)
+    elif not output.exists() and staged.exists() and (text := context.outputs.keep_other(beside)):
+        context.report.warn(text)
+
+
+def _warn_of_edited(context: Context) -> None:
+    """A table that somebody has edited is not lost, whoever wrote over it."""
+    output = Path(context.args.output)
+    if tables.may_be_edited(output) and (text := context.outputs.keep_other(output)):
+        context.report.warn(f"{text}; it was edited")
 
 
 def _compiler_flags(args: argparse.Namespace) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from . import accuracy, estimate
 from .. import bmodel, compare, inputs, npu_perf, onnx_runner, preprocess, tolerances, top_model
 from ..errors import TesseraError, usage_error
-from ..files import require_file, require_writable_folder, scratch_folder
+from ..files import require_file, scratch_folder
 from .common import Context, Parser, run_command
 from .model_deploy import is_npu
 
@@ -27,7 +27,7 @@ MEASURE_SECONDS = 1.0
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=argparse.ArgumentParser)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     run = verbs.add_parser("run", help="compile, run, compare and measure a model", allow_abbrev=False,
                            description="Compiles an ONNX model for this machine, runs it, compares it with onnxruntime "
                                        "(or the Top reference), measures it, and says whether all is well.")
@@ -40,7 +40,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--output_dir", metavar="DIR", help="keep the files here (default: none is kept)")
     preprocess.add_arguments(run)
     for verb in (run, accuracy.add_verb(verbs), estimate.add_verb(verbs)):
-        Parser.add_common(verb)  # type: ignore[arg-type]
+        verb.add_common()
     return parser.parse_args(argv)
 
 
@@ -59,8 +59,7 @@ def work_run(context: Context) -> None:
     if args.threads < 1:
         raise usage_error(f"--threads {args.threads}: at least 1")
     if args.output_dir:
-        folder = require_writable_folder(Path(args.output_dir) / "x")
-        return run(context, folder)
+        return run(context, context.outputs.folder(args.output_dir))
     with scratch_folder() as temporary:
         run(context, temporary)
 
@@ -93,7 +92,7 @@ def run(context: Context, folder: Path) -> None:
     verdict = "PASS" if comparison.passed else "FAIL"
     context.result["verdict"] = verdict
     report.say(f"\nverdict: {verdict}: {len(comparison.rows)} output(s) compared with {source}, {tolerance}")
-    kept = f"--model {output}" if args.output_dir else f"# keep the files with --output_dir; then: model_runner --model {output.name}"
+    kept = f"--model {Path(args.output_dir) / output.name}" if args.output_dir else f"# keep the files with --output_dir; then: model_runner --model {output.name}"
     report.finish([f"model_runner {kept} --input INPUT.npz --output out.npz" if args.output_dir else kept])
     comparison.require_passed(f"{name} against {source}")
 

@@ -16,7 +16,7 @@ class Journal:
 
     def __init__(self, path: Path, identity: str) -> None:
         self.path = path
-        self._digest = hashlib.sha256(identity.encode()).hexdigest()
+        self._digest = hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()
         self._known: dict[str, Any] = {}
         self._file: IO[str] | None = None
         self.resumed = 0
@@ -45,12 +45,9 @@ class Journal:
         self._file.write(json.dumps({"key": key, "value": value}) + "\n")
         self._file.flush()
 
-    def remove(self) -> None:
-        self.path.unlink(missing_ok=True)
-
     def _read(self) -> dict[str, Any]:
         known: dict[str, Any] = {}
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             with open(self.path, encoding="utf-8") as file:
                 if json.loads(next(file, "{}")).get("identity") != self._digest:
                     return {}

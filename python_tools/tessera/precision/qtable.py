@@ -17,7 +17,7 @@ from typing import Sequence
 
 from .. import __version__
 from ..errors import TesseraError
-from ..files import atomic_write, require_file
+from ..files import atomic_write, load_json
 
 FORMAT, VERSION = "tessera-quantize-table", 1
 
@@ -40,9 +40,8 @@ def save(path: str | Path, model: str, lines: Sequence[Line]) -> None:
 
 def load(path: str | Path) -> list[Line]:
     """The lines. Raises TesseraError where the file is no such table; the compiler checks what they say."""
-    path = require_file(path, "quantise table")
+    document = load_json(path, "quantise table")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != FORMAT or document["version"] != VERSION:
             raise ValueError(f'"format" is not "{FORMAT}", or "version" not {VERSION}')
         return [Line(str(op["name"]), str(op["type"]), str(op.get("reason", ""))) for op in document["ops"]]

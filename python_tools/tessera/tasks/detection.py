@@ -8,13 +8,13 @@ the highest overlap, crowd boxes match any number and count for nothing, precisi
 """
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import TesseraError
+from ..files import load_json
 from ..inputs import InputSpec
 from ..preprocess import Preprocess
 from . import Model, detection_heads, only_input, read_picture, require_data
@@ -146,8 +146,8 @@ def mean_average_precision(results: dict[int, Detections], annotations: dict) ->
 def read_annotations(folder: Path, task: str) -> dict:
     """COCO's annotations.json. Raises TesseraError where it is none."""
     path = require_data(folder / "annotations.json", task)
+    annotations = load_json(path, "annotations")
     try:
-        annotations = json.loads(path.read_text(encoding="utf-8"))
         annotations["images"], annotations["annotations"], annotations["categories"]
     except (ValueError, KeyError, TypeError) as error:
         raise TesseraError(f"{path}: is no COCO annotation file: {type(error).__name__}: {error}") from error

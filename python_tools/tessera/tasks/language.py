@@ -75,6 +75,13 @@ def greedy(run: Callable[[np.ndarray], np.ndarray], length: int, prompt: Sequenc
     return known
 
 
+def _read(text: Path) -> str:
+    try:
+        return text.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise TesseraError(f"{text}: byte {error.start} is no UTF-8") from error
+
+
 def score(model: Model, data: Path) -> dict[str, float]:
     """{'tokens', 'nll', 'ppl', 'top1'} of the texts in a folder, each part between separators from its beginning.
 
@@ -88,7 +95,7 @@ def score(model: Model, data: Path) -> dict[str, float]:
     tokenizer = Tokenizer.load(tokenizers[0])
     total, hits, count, length = 0.0, 0, 0, spec.shape[1]
     for text in texts:
-        for part in text.read_text(encoding="utf-8").split(SEPARATOR):
+        for part in _read(text).split(SEPARATOR):
             known = tokenizer.encode(part.strip())[:length + 1]
             if len(known) < 2:
                 continue

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C++ programs as children of a command: found, started so that they end when it ends, and how they ended."""
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Mapping
+
+from . import memory
+from .errors import ExitCode, TesseraError
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def find_program(name: str) -> str:
+    """Path of a program of this build or installation. Raises TesseraError where it is missing."""
+    package = Path(__file__).absolute().parent
+    for folder in (package / "bin", package.parent.parent / "bin"):
+        if (folder / name).is_file():
+            return str(folder / name)
+    found = shutil.which(name)
+    if found is None:
+        raise TesseraError(f"failed to find the program {name}", hint="build it with ./dev build, or pip install the wheel")
+    return found
+
+
+def environment() -> Mapping[str, str]:
+    """For a program of ours: it ends when this process ends, even where that is killed (bmodel_format/tools/Program.h)."""
+    return {**os.environ, "TESSERA_PARENT": str(os.getpid())}
+
+
+def end_with_parent(parent: int) -> None:
+    """The same for a Python process that `parent` has just started: to be called first."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before
+        os._exit(128 + signal.SIGKILL)
+
+
+def run_program(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Runs one that prints its answer, to its end: exit codes 0, 1, 2 and 4 are for the caller. Raises TesseraError for all else."""
+    try:
+        result = subprocess.run([find_program(name), *arguments], capture_output=True, text=True, errors="replace", env=environment())
+    except OSError as error:
+        raise failed_start(name, error) from error
+    if error := lack_of_memory(name, result.returncode, result.stderr):
+        raise error
+    if result.returncode not in (ExitCode.OK, ExitCode.ERROR, ExitCode.USAGE, ExitCode.UNSUPPORTED):
+        raise TesseraError(f"{name} {how_it_ended(result.returncode)}", ExitCode.INTERNAL, details=result.stderr.splitlines()[-5:])
+    return result
+
+
+def failed_start(name: str, error: OSError) -> TesseraError:
+    if memory.lacks(error):
+        return memory.error(what=f"failed to start {name}: {error.strerror}")
+    return TesseraError(f"failed to start {name}: {error.strerror}", ExitCode.INTERNAL)
+
+
+def lack_of_memory(name: str, code: int, stderr: str) -> TesseraError | None:
+    """What to say where a program ended for lack of memory; None where it did not."""
+    last = (stderr.strip().splitlines() or [""])[-1]
+    if code == ExitCode.OUT_OF_MEMORY:
+        return TesseraError(last or f"{name}: out of memory", ExitCode.OUT_OF_MEMORY, hint=memory.HINT)
+    if code == -signal.SIGKILL:
+        return memory.of_killed_child(name)
+    if code == 127 and memory.told_in(stderr):  # the dynamic loader
+        return memory.error(what=last)
+    return None
+
+
+def how_it_ended(code: int) -> str:
+    if code < 0:
+        try:
+            return f"was ended by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"was ended by signal {-code}"
+    return f"ended with exit code {code}"

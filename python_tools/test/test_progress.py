@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long steps are not silent: lines in a log, a line that changes on a terminal."""
+from __future__ import annotations
+
+import io
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tessera import compile_driver, progress
+from tessera.compile_driver import run_compile
+from tessera.progress import At, Report
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_is_left() -> None:
+    now = time.perf_counter()
+    assert At("kernels", now - 10, 20, 40).text() == "kernels: 20 of 40, about 10 s left"
+    assert At("ops", now - 30, 10, 40, part=3, parts=4).text() == "ops: 10 of 40 in round 3 of about 4, about 23 s left"
+    assert At("kernels", now - 10, 0, 40).text() == "kernels: 0 of 40"
+    assert At("link", now).text() == "link"
+
+
+def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LOG_EVERY", 0.1)
+    stream = io.StringIO()
+    report = Report(2, stream)
+    with report.step("short"):
+        pass
+    with report.step("long") as step:
+        step.progress(3, 7, "samples")
+        time.sleep(0.35)
+    lines = stream.getvalue().splitlines()
+    assert len([line for line in lines if re.fullmatch(r"\[2/2\] long \.+ +0 s so far: samples: 3 of 7(, about \d+ s left)?", line)]) in (2, 3), lines
+    assert lines[-1].startswith("[2/2] long") and "so far" not in lines[-1]
+    assert not [line for line in lines if line.startswith("[1/2]") and "so far" in line]
+
+
+def test_quiet_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LOG_EVERY", 0.02)
+    stream = io.StringIO()
+    with Report(1, stream, quiet=True).step("long"):
+        time.sleep(0.1)
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize("has_rich", [False, True])
+def test_a_terminal_shows_the_running_step(monkeypatch: pytest.MonkeyPatch, has_rich: bool) -> None:
+    if has_rich:
+        pytest.importorskip("rich")
+    else:
+        monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setattr(progress, "_SCREEN_EVERY", 0.05)
+    stream = Terminal()
+    with Report(1, stream).step("compile") as step:
+        step.progress(12, 40, "kernels compiled")
+        time.sleep(0.4)
+    text = stream.getvalue()
+    assert "12 of 40" in text, text
+    assert text.rstrip().splitlines()[-1].replace("\r\033[K", "").endswith(" s")
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("Thread") and thread.is_alive() and has_rich is False]
+
+
+def test_the_compilers_events_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the child beside the step that waits for it, and of one on another thread where none is in front."""
+    program = tmp_path / "tessera-compile"
+    program.write_text("#!/bin/sh\n"
+                       "echo '{\"event\":\"phase\",\"name\":\"emit\"}'\n"
+                       "echo '{\"event\":\"progress\",\"phase\":\"emit\",\"done\":120,\"total\":400,\"part\":2,\"parts\":5}'\n"
+                       "sleep 0.4\necho '{\"event\":\"result\"}'\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(compile_driver, "find_program", lambda name: str(program))
+    monkeypatch.setattr(progress, "LOG_EVERY", 0.1)
+    wanted = "ops emitted: 120 of 400 in round 2 of about 5"
+    stream = io.StringIO()
+    report = Report(2, stream)
+    with report.step("compile"):
+        run_compile(["deploy"], report)
+    assert wanted in stream.getvalue()
+    other = threading.Thread(target=run_compile, args=(["reference"], report))
+    with report.step("reference"):
+        other.start()
+        other.join()
+    assert [line for line in stream.getvalue().splitlines() if line.startswith("[2/2]") and wanted in line]
