@@ -4,8 +4,8 @@
   interrupt_everywhere.py SIGNAL POINTS FOLDER COMMAND ARGUMENTS...
 
 A step is a call or a return, of Python or C: there the interpreter looks for signals. POINTS of them are taken, evenly. In the
-arguments {out} is a folder that is empty at the start of each run. Prints a line for each run that left something there other than
-nothing or what a whole run leaves, left a temporary folder, printed a stack trace or had another exit code than 0, 130 or the
+arguments {out} is a folder that is empty at the start of each run. Prints a line for each run that left something there although it
+was interrupted, or other than a whole run leaves although it was not, left a temporary folder, printed a stack trace or had another exit code than 0, 130 or the
 signal's; ends with 1 where there was one, or where no run was interrupted.
 """
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Run:
         faults = []
         if code not in (0, 130, -self._number):
             faults.append(f"exit code {code}")
-        if left not in ({}, whole) or (code == 0 and left != whole):
+        if left != (whole if code == 0 else {}):
             faults.append(f"left {[name if left[name] == whole.get(name) else name + ' (other bytes)' for name in left]}")
         if temporary:
             faults.append(f"left in the folder for temporary files {temporary}")
