@@ -575,3 +575,10 @@ func.func @probe_93(%arg0: tensor<4x32xf32> {top.name = "x"}) -> (tensor<4x32xf3
   %0 = top.cumsum %arg0 {axis = 1 : i64, top.outputs = ["y"]} : (tensor<4x32xf32>) -> tensor<4x32xf32>
   return %0 : tensor<4x32xf32>
 }
+
+func.func @probe_94(%arg0: tensor<1x32x4xf32> {top.name = "boxes"}, %arg1: tensor<1x2x32xf32> {top.name = "scores"}) -> (tensor<1x2x5xi64> {top.name = "y"}) attributes {title = "NonMaxSuppression"} {
+  %most = top.constant dense<5> : tensor<i64> : tensor<i64>
+  %iou = top.constant dense<5.000000e-01> : tensor<f32> : tensor<f32>
+  %0 = top.non_max_suppression %arg0, %arg1, %most, %iou, %iou {k = 5 : i64, top.outputs = ["y"]} : (tensor<1x32x4xf32>, tensor<1x2x32xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x2x5xi64>
+  return %0 : tensor<1x2x5xi64>
+}

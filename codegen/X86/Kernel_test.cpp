@@ -570,6 +570,22 @@ TEST(Scatter, Kinds) {
   }
 }
 
+TEST(Suppression, Kinds) {
+  CheckOptions options;
+  options.low = 0;
+  options.high = 1;
+  for (auto [batch, classes, count, k] : {std::tuple(1, 1, 40, 40), {2, 3, 40, 6}, {1, 5, 1, 1}, {3, 2, 500, 8}}) {
+    for (const char *center : {"false", "true"}) {
+      check(formatv("(%b: {0}, %s: {1}, %m: tensor<i64>, %t: tensor<f32>, %l: tensor<1xf32>) -> {2} {{ %y = "
+                    "device.non_max_suppression %b, %s, %m, %t, %l {{k = {3} : i64, center = {4}} : ({0}, {1}, "
+                    "tensor<i64>, tensor<f32>, tensor<1xf32>) -> {2} return %y : {2} }",
+                    tensor({batch, count, 4}), tensor({batch, classes, count}), tensor({batch, classes, k}, "i64"), k,
+                    center),
+            options);
+    }
+  }
+}
+
 TEST(Order, Kinds) {
   for (auto [outer, axis, inner] : {std::tuple(3, 10, 1), {1, 1000, 1}, {2, 17, 5}}) {
     for (const char *flags : {"", ", min = true", ", selectLast = true"}) {

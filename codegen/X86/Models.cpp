@@ -44,6 +44,7 @@ void registerX86Kernels(DialectRegistry &registry) {
     attachResizeModels(context);
     attachScatterModels(context);
     attachSoftmaxModels(context);
+    attachSuppressionModels(context);
     // Kernels are built on worker threads, which may not load dialects.
     context->loadDialect<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
                          math::MathDialect, scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();

@@ -25,6 +25,7 @@ void attachGatherModels(mlir::MLIRContext *context);
 void attachScatterModels(mlir::MLIRContext *context);
 void attachResizeModels(mlir::MLIRContext *context);
 void attachOrderModels(mlir::MLIRContext *context);
+void attachSuppressionModels(mlir::MLIRContext *context);
 
 } // namespace tessera::x86
 

@@ -7,6 +7,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "top_dialect/IR/Json.h"
 #include "top_dialect/IR/ModuleIO.h"
+#include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -92,6 +93,22 @@ static llvm::Error attachPreprocess(ModuleOp module, StringRef path) {
                        "channels, or 1 for gray ones");
 }
 
+// Outputs that hold more than the network gives.
+static void warnOfPadding(ModuleOp module) {
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
+    if (auto axis = function.getResultAttrOfType<IntegerAttr>(i, kPaddedAxisAttr)) {
+      auto name = function.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr);
+      reportWarning(
+          llvm::formatv("the size of output '{0}' along axis {1} is known at run time only: the output always has "
+                        "the greatest one, {2}; entries behind the real ones hold {3}",
+                        name.getValue(), axis.getInt(), cast<RankedTensorType>(type).getDimSize(axis.getInt()),
+                        kPadding)
+              .str());
+    }
+  }
+}
+
 // |fixed|: the inputs that became constants, the bytes in base 64.
 static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options, MLIRContext &context,
                                                          llvm::json::Array &fixed) {
@@ -142,6 +159,7 @@ static llvm::Error run(const Options &options) {
       return error;
     }
   }
+  warnOfPadding(**module);
   if (!options.noOptimise) {
     Step step("optimise", 2);
     if (llvm::Error error = optimise(**module)) {

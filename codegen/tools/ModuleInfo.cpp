@@ -83,6 +83,9 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeModule(ModuleOp module
     if (isProbability(terminator->getOperand(i))) {
       object["probability"] = true;
     }
+    if (auto axis = function.getResultAttrOfType<IntegerAttr>(i, tessera::top::kPaddedAxisAttr)) {
+      object["padded_axis"] = axis.getInt();
+    }
     outputs.push_back(std::move(object));
   }
   int64_t ops = 0;

@@ -291,6 +291,31 @@ LogicalResult TopKOp::verify() {
                  succeeded(verifyIndexResult(*this, getIndices(), expected, "topk_c2")));
 }
 
+LogicalResult NonMaxSuppressionOp::verify() {
+  RankedTensorType boxes = tensorType(getBoxes()), scores = tensorType(getScores());
+  if (boxes.getRank() != 3 || scores.getRank() != 3 || !verify::agree(boxes.getDimSize(2), 4) ||
+      !verify::agree(boxes.getDimSize(0), scores.getDimSize(0)) ||
+      !verify::agree(boxes.getDimSize(1), scores.getDimSize(2))) { // non_max_suppression_c1
+    return emitOpError() << "boxes are " << verify::printDims(boxes.getShape()) << " and scores "
+                         << verify::printDims(scores.getShape())
+                         << ", allowed BxNx4 and BxCxN (non_max_suppression_c1)";
+  }
+  int64_t k = getK(), count = scores.getDimSize(2);
+  if (k < 1 || (!ShapedType::isDynamic(count) && k > count)) { // non_max_suppression_c1
+    return emitOpError() << "k = " << k << ", allowed 1.." << count << " (non_max_suppression_c1)";
+  }
+  bool floats = llvm::all_of(ValueRange{getBoxes(), getScores(), getIouThreshold(), getScoreThreshold()},
+                             [](Value value) { return tensorType(value).getElementType().isF32(); });
+  bool single = llvm::all_of(ValueRange{getMaxBoxes(), getIouThreshold(), getScoreThreshold()}, [](Value value) {
+    return llvm::all_of(tensorType(value).getShape(), [](int64_t dim) { return dim == 1; });
+  });
+  if (!floats || !single || !tensorType(getMaxBoxes()).getElementType().isSignlessInteger(64)) {
+    // non_max_suppression_c2
+    return emitOpError("operands are not f32 with an i64 maxBoxes and limits of one element (non_max_suppression_c2)");
+  }
+  return verifyIndexResult(*this, getY(), {boxes.getDimSize(0), scores.getDimSize(1), k}, "non_max_suppression_c3");
+}
+
 LogicalResult CumSumOp::verify() {
   return success(succeeded(verify::axis(*this, getAxis(), tensorType(getX()).getRank(), "cumsum_c1")) &&
                  succeeded(verify::sameType(*this, getX(), getY(), "cumsum_c2")));

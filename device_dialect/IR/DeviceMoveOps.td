@@ -72,6 +72,13 @@ def Device_TopKOp : Device_Op<"topk"> {
   let arguments = (ins Device_Tensor:$x, I64Attr:$k, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
   let results = (outs Device_Tensor:$values, Device_Tensor:$indices);
 }
+def Device_NonMaxSuppressionOp : Device_Op<"non_max_suppression"> {
+  let summary = "Greedy choice of boxes that overlap little, for each batch entry and class";
+  let description = [{As top.non_max_suppression. (C1) boxes [B, N, 4], scores [B, C, N], 1 <= k <= N. (C2) f32, maxBoxes i64, the last three operands of one element. (C3) result i64 [B, C, k].}];
+  let arguments = (ins Device_Tensor:$boxes, Device_Tensor:$scores, Device_Tensor:$maxBoxes, Device_Tensor:$iouThreshold, Device_Tensor:$scoreThreshold,
+      I64Attr:$k, DefaultValuedAttr<BoolAttr, "false">:$center);
+  let results = (outs Device_Tensor:$y);
+}
 def Device_CumSumOp : Device_Op<"cumsum"> {
   let summary = "Running sum along an axis";
   let description = "As top.cumsum. (C1) axis in rank. (C2) result type is x's.";

@@ -151,6 +151,11 @@ LogicalResult TopKOp::evaluate(Inputs inputs, Outputs outputs) {
   return evaluateAs<top::TopKOp>(*this, inputs, outputs, getX(), getKAttr(), getAxisAttr(), getLargestAttr());
 }
 
+LogicalResult NonMaxSuppressionOp::evaluate(Inputs inputs, Outputs outputs) {
+  return evaluateAs<top::NonMaxSuppressionOp>(*this, inputs, outputs, getBoxes(), getScores(), getMaxBoxes(),
+                                              getIouThreshold(), getScoreThreshold(), getKAttr(), getCenterAttr());
+}
+
 LogicalResult CumSumOp::evaluate(Inputs inputs, Outputs outputs) {
   return evaluateAs<top::CumSumOp>(*this, inputs, outputs, getX(), getAxisAttr(), getExclusiveAttr(), getReverseAttr());
 }

@@ -101,12 +101,12 @@ def _model_of(model: object, nodes: list, given: Mapping[str, np.ndarray], outpu
 
 
 def _run(model: bytes, inputs: Mapping[str, np.ndarray], outputs: list[str], path: str | Path, threads: int) -> dict[str, np.ndarray]:
-    from .onnx_runner import make_session, reason_of
+    from .onnx_runner import failure_of, make_session
 
     if not outputs:
         return {}
     try:
         values = make_session(model, path, threads, optimise=False).run(outputs, dict(inputs))
     except Exception as error:  # onnxruntime raises its own unrelated classes
-        raise TesseraError(f"onnxruntime failed to run {path}: {reason_of(error)}") from error
+        raise failure_of(error, f"onnxruntime failed to run {path}") from error
     return {name: value for name, value in zip(outputs, values)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Iterator, Mapping, Sequence
 
@@ -20,12 +20,14 @@ from .progress import Report
 
 @dataclass(frozen=True)
 class TopModel:
-    """inputs, outputs: in the order of the ONNX file, all dims fixed. probabilities: outputs that a sigmoid or softmax makes."""
+    """inputs, outputs: in the order of the ONNX file, all dims fixed. probabilities: outputs that a sigmoid or softmax makes.
+    padded_axes: outputs whose size along that axis is known at run time only; they have the greatest one (`pad`)."""
 
     path: Path
     inputs: tuple[InputSpec, ...]
     outputs: tuple[InputSpec, ...]
     probabilities: frozenset[str] = frozenset()
+    padded_axes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def weights(self) -> Path:
@@ -35,6 +37,27 @@ class TopModel:
     def quantises(self) -> bool:
         """True where an op of the network rounds to integers of a quantisation."""
         return "top.quantize" in self.path.read_text(encoding="utf-8", errors="replace")
+
+
+PADDING = -1  # behind the real entries of a padded output; 0 where the type has no such number
+
+
+def pad(array: np.ndarray, axis: int, size: int) -> np.ndarray:
+    """The array with as many entries along `axis` as Tessera's outputs have (unchanged where it has more)."""
+    widths = [(0, max(0, size - array.shape[axis]) if d == axis else 0) for d in range(array.ndim)]
+    holds_it = array.dtype.kind in "if"
+    return np.pad(array, widths, constant_values=PADDING if holds_it else 0)
+
+
+def pad_output(model: TopModel, name: str, array: np.ndarray) -> np.ndarray:
+    """A framework's output as the model has it: padded alike."""
+    axis = model.padded_axes.get(name)
+    return array if axis is None else pad(array, axis, next(spec.shape[axis] for spec in model.outputs if spec.name == name))
+
+
+def pad_outputs(model: TopModel, outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """All outputs of a framework as the model has them."""
+    return {name: pad_output(model, name, array) for name, array in outputs.items()}
 
 
 def weights_path(mlir: str | Path) -> Path:
@@ -124,7 +147,8 @@ def _from_result(path: Path, result: Mapping[str, object]) -> TopModel:
     """From what tessera-compile tells of a module. Raises TesseraError where an input's size is open."""
     inputs, outputs = result["inputs"], result["outputs"]
     model = TopModel(path, tuple(map(_spec, inputs)), tuple(map(_spec, outputs)),  # type: ignore[arg-type]
-                     frozenset(str(entry["name"]) for entry in outputs if entry.get("probability")))  # type: ignore[attr-defined]
+                     frozenset(str(entry["name"]) for entry in outputs if entry.get("probability")),  # type: ignore[attr-defined]
+                     {str(entry["name"]): int(entry["padded_axis"]) for entry in outputs if "padded_axis" in entry})  # type: ignore[attr-defined]
     open_dims = [spec for spec in model.inputs if any(dim < 0 for dim in spec.shape)]
     if open_dims:
         raise TesseraError("the model does not fix the sizes of its inputs (-1 is open): "

@@ -19,6 +19,10 @@ std::string hashModule(mlir::ModuleOp module);
 /// over the file that it was imported from, weights beside it and the outputs that were chosen. Absent where that is
 /// not all of it. Tables that are made from one such module serve all of them.
 inline constexpr llvm::StringLiteral kNetworkAttr = "top.network";
+/// Result attribute of a function: the axis along which the size of that output is known at run time only. The tensor
+/// has the greatest size there can be; behind the real entries it holds kPadding (0 where the type has no such number).
+inline constexpr llvm::StringLiteral kPaddedAxisAttr = "top.padded_axis";
+inline constexpr double kPadding = -1;
 /// Empty where it is absent.
 std::string networkOf(mlir::ModuleOp module);
 

@@ -74,6 +74,35 @@ LogicalResult TopKOp::inferShapes(Types &types) {
                  succeeded(addType(*this, shape, IntegerType::get(getContext(), 64), types)));
 }
 
+LogicalResult NonMaxSuppressionOp::inferShapes(Types &types) {
+  ArrayRef<int64_t> boxes = shapeOf(getBoxes()), scores = shapeOf(getScores());
+  bool fits = boxes.size() == 3 && scores.size() == 3 && dimsAgree(boxes[2], 4) && dimsAgree(boxes[0], scores[0]) &&
+              dimsAgree(boxes[1], scores[2]);
+  if (!fits) { // non_max_suppression_c1
+    return emitOpError() << "boxes are " << formatShape(boxes) << " and scores " << formatShape(scores)
+                         << "; allowed are BxNx4 and BxCxN (C1)";
+  }
+  for (Value value : {getBoxes(), getScores(), getIouThreshold(), getScoreThreshold()}) {
+    if (!elementOf(value).isF32()) { // non_max_suppression_c2
+      return emitOpError() << "an operand has element type " << elementOf(value) << ", but only 'f32' is allowed (C2)";
+    }
+  }
+  if (!elementOf(getMaxBoxes()).isSignlessInteger(64)) { // non_max_suppression_c2
+    return emitOpError() << "maxBoxes has element type " << elementOf(getMaxBoxes())
+                         << ", but only 'i64' is allowed (C2)";
+  }
+  for (Value value : {getMaxBoxes(), getIouThreshold(), getScoreThreshold()}) {
+    if (!llvm::all_of(shapeOf(value), [](int64_t dim) { return dim == 1; })) { // non_max_suppression_c3
+      return emitOpError() << "a limit is " << formatShape(shapeOf(value)) << ", but must have one element (C3)";
+    }
+  }
+  int64_t count = mergeDims(boxes[1], scores[2]), k = getK();
+  if (k < 1 || (!isDynamic(count) && k > count)) { // non_max_suppression_c4
+    return emitOpError() << "k = " << k << ", allowed are 1 to " << formatShape(count) << " (C4)";
+  }
+  return addType(*this, {mergeDims(boxes[0], scores[0]), scores[1], k}, IntegerType::get(getContext(), 64), types);
+}
+
 LogicalResult SoftmaxOp::inferShapes(Types &types) {
   if (failed(checkAxis(*this, getAxis(), rankOf(getX()), "C1"))) { // softmax_c1
     return failure();

@@ -36,6 +36,20 @@ def Top_TopKOp : Top_Op<"topk"> {
   let arguments = (ins Top_Tensor:$x, I64Attr:$k, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
   let results = (outs Top_Tensor:$values, Top_Tensor:$indices);
 }
+def Top_NonMaxSuppressionOp : Top_Op<"non_max_suppression"> {
+  let summary = "Greedy choice of boxes that overlap little, for each batch entry and class";
+  let description = [{
+    boxes [B, N, 4] (y1, x1, y2, x2: two opposite corners in any order; with `center` x, y, width, height), scores [B, C, N], one-element
+    maxBoxes (i64), iouThreshold, scoreThreshold -> y i64 [B, C, K]: the numbers of the chosen boxes, best score first, equal ones by
+    number, then -1. A box is a candidate if its score is above scoreThreshold (or not NaN where that is -inf). Chosen is the best candidate; those
+    whose intersection with it is more than iouThreshold of their union are no longer candidates; and so on, up to min(maxBoxes, K) boxes.
+    A box without an area overlaps none. (C1) boxes and scores fit each other. (C2) boxes, scores and thresholds are f32, maxBoxes is i64.
+    (C3) the last three have one element. (C4) 1 <= K <= N.
+  }];
+  let arguments = (ins Top_Tensor:$boxes, Top_Tensor:$scores, Top_Tensor:$maxBoxes, Top_Tensor:$iouThreshold, Top_Tensor:$scoreThreshold,
+      I64Attr:$k, DefaultValuedAttr<BoolAttr, "false">:$center);
+  let results = (outs Top_Tensor:$y);
+}
 def Top_SoftmaxOp : Top_Op<"softmax"> {
   let summary = "Softmax or its logarithm along one axis";
   let description = [{y = e^(x - max) / sum, or its logarithm when `log`. Opset < 13's flattening imports as reshapes. (C1) axis within the rank, non-negative.}];

@@ -144,6 +144,18 @@ struct LowerTopKOp : OpRewritePattern<top::TopKOp> {
   }
 };
 
+struct LowerNonMaxSuppressionOp : OpRewritePattern<top::NonMaxSuppressionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::NonMaxSuppressionOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    return lower.replace(NonMaxSuppressionOp::create(rewriter, lower.loc, op.getY().getType(), op.getBoxes(),
+                                                     op.getScores(), op.getMaxBoxes(), op.getIouThreshold(),
+                                                     op.getScoreThreshold(), op.getK(), op.getCenter())
+                             .getY());
+  }
+};
+
 struct LowerCumSumOp : OpRewritePattern<top::CumSumOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -158,7 +170,8 @@ struct LowerCumSumOp : OpRewritePattern<top::CumSumOp> {
 } // namespace
 
 void populateReducePatterns(RewritePatternSet &patterns) {
-  patterns.add<LowerReduceOp, LowerArgReduceOp, LowerTopKOp, LowerCumSumOp>(patterns.getContext());
+  patterns.add<LowerReduceOp, LowerArgReduceOp, LowerTopKOp, LowerNonMaxSuppressionOp, LowerCumSumOp>(
+      patterns.getContext());
 }
 
 } // namespace tessera::device

@@ -258,6 +258,38 @@ func.func @topk_c2(%x: tensor<2x3xf32>) -> tensor<2x2xf32> {
 
 // -----
 
+func.func @non_max_suppression_c1(%b: tensor<1x9x4xf32>, %s: tensor<1x3x8xf32>, %m: tensor<i64>, %t: tensor<f32>) {
+  // expected-error @below {{boxes are 1x9x4 and scores 1x3x8, allowed BxNx4 and BxCxN (non_max_suppression_c1)}}
+  %0 = device.non_max_suppression %b, %s, %m, %t, %t {k = 5 : i64} : (tensor<1x9x4xf32>, tensor<1x3x8xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x5xi64>
+  return
+}
+
+// -----
+
+func.func @non_max_suppression_c1_k(%b: tensor<1x9x4xf32>, %s: tensor<1x3x9xf32>, %m: tensor<i64>, %t: tensor<f32>) {
+  // expected-error @below {{k = 10, allowed 1..9 (non_max_suppression_c1)}}
+  %0 = device.non_max_suppression %b, %s, %m, %t, %t {k = 10 : i64} : (tensor<1x9x4xf32>, tensor<1x3x9xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x10xi64>
+  return
+}
+
+// -----
+
+func.func @non_max_suppression_c2(%b: tensor<1x9x4xf32>, %s: tensor<1x3x9xf32>, %m: tensor<i64>, %t: tensor<2xf32>) {
+  // expected-error @below {{operands are not f32 with an i64 maxBoxes and limits of one element (non_max_suppression_c2)}}
+  %0 = device.non_max_suppression %b, %s, %m, %t, %t {k = 5 : i64} : (tensor<1x9x4xf32>, tensor<1x3x9xf32>, tensor<i64>, tensor<2xf32>, tensor<2xf32>) -> tensor<1x3x5xi64>
+  return
+}
+
+// -----
+
+func.func @non_max_suppression_c3(%b: tensor<1x9x4xf32>, %s: tensor<1x3x9xf32>, %m: tensor<i64>, %t: tensor<f32>) {
+  // expected-error @below {{index result has dims 1x3x4, expected 1x3x5 (non_max_suppression_c3)}}
+  %0 = device.non_max_suppression %b, %s, %m, %t, %t {k = 5 : i64} : (tensor<1x9x4xf32>, tensor<1x3x9xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x4xi64>
+  return
+}
+
+// -----
+
 func.func @cumsum_c1(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   // expected-error @+1 {{axis 2 is outside 0..1 (cumsum_c1)}}
   %y = device.cumsum %x {axis = 2} : (tensor<2x3xf32>) -> tensor<2x3xf32>

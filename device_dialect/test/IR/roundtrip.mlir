@@ -65,6 +65,14 @@ func.func @moves(%x: tensor<2x3xf32>, %i: tensor<2xi64>) -> tensor<2x4xf32> {
   return %v : tensor<2x4xf32>
 }
 
+// CHECK-LABEL: func.func @boxes
+// CHECK: device.non_max_suppression %{{.*}} {center = true, k = 5 : i64}
+func.func @boxes(%b: tensor<2x9x4xf32>, %s: tensor<2x3x9xf32>, %m: tensor<i64>, %t: tensor<1xf32>) -> tensor<2x3x5xi64> {
+  %y = device.non_max_suppression %b, %s, %m, %t, %t {k = 5, center = true}
+    : (tensor<2x9x4xf32>, tensor<2x3x9xf32>, tensor<i64>, tensor<1xf32>, tensor<1xf32>) -> tensor<2x3x5xi64>
+  return %y : tensor<2x3x5xi64>
+}
+
 // CHECK-LABEL: func.func @sequence
 // CHECK: device.recurrent %{{.*}}, %{{.*}}, %{{.*}} bias %{{.*}} {activations = ["Sigmoid", "Tanh", "Tanh"]
 func.func @sequence(%x: tensor<5x1x3xf32>, %w: tensor<1x8x3xf32>, %r: tensor<1x8x2xf32>, %b: tensor<1x16xf32>) -> tensor<5x1x1x2xf32> {

@@ -65,7 +65,7 @@ def run_onnxruntime(model: TopModel, arrays: dict[str, np.ndarray], sizes: Mappi
     if lost:
         raise TesseraError(f"the check cannot see output '{lost[0]}': onnxruntime or the Top model lacks it")
     feed = {spec.name: arrays[spec.name] for spec in framework.inputs if spec.name in arrays}
-    return framework.each(feed, wanted)
+    return ((name, top_model.pad_output(model, name, array)) for name, array in framework.each(feed, wanted))
 
 
 def work(context: Context) -> None:

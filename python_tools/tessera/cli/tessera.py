@@ -122,7 +122,7 @@ def reference(context: Context, model: top_model.TopModel, arrays: Mapping[str, 
         with report.step(f"onnxruntime {onnx_runner.version()}"):
             framework = onnx_runner.OnnxModel(args.model, args.threads)
             feed = {spec.name: arrays[spec.name] for spec in framework.inputs if spec.name in arrays}
-            return framework.run(feed), "onnxruntime", lambda: framework.run(feed)
+            return top_model.pad_outputs(model, framework.run(feed)), "onnxruntime", lambda: framework.run(feed)
     report.warn("compared with Tessera's own reference only: onnxruntime is not installed (pip install onnxruntime)")
     with report.step("Top reference"):
         return top_model.evaluate(model, arrays, report), "the Top reference", None

@@ -31,7 +31,8 @@ const HandlerTable &handlerTable() {
     llvm::Expected<HandlerTable> entries =
         makeHandlerTable({elementwiseHandlers(), convHandlers(), reduceHandlers(), shapeHandlers(), indexHandlers(),
                           resizeHandlers(), controlHandlers(), recurrentHandlers(), compositeHandlers(),
-                          quantizeHandlers(), qLinearHandlers(), integerProductHandlers()});
+                          quantizeHandlers(), qLinearHandlers(), integerProductHandlers(), selectionHandlers(),
+                          sequenceHandlers(), signalHandlers(), trainingHandlers()});
     if (!entries) {
       llvm::report_fatal_error(entries.takeError());
     }
@@ -174,7 +175,13 @@ void GraphImporter::indexInitializers() {
 bool GraphImporter::knows(StringRef name) const {
   auto *self = const_cast<GraphImporter *>(this);
   self->indexInitializers();
-  return values.contains(name) || initializers.contains(name) || (parent && parent->knows(name));
+  return values.contains(name) || sequences.contains(name) || initializers.contains(name) ||
+         (parent && parent->knows(name));
+}
+
+const llvm::SmallVector<mlir::Value> *GraphImporter::lookupSequence(StringRef name) const {
+  auto it = sequences.find(name);
+  return it != sequences.end() ? &it->second : parent ? parent->lookupSequence(name) : nullptr;
 }
 
 mlir::Value GraphImporter::materialize(const onnx::TensorProto &proto) {
@@ -280,7 +287,7 @@ llvm::Error GraphImporter::importNode(const onnx::NodeProto &node) {
     return prefixed(initializerError.empty() ? importer.getError() : takeInitializerError(), describeNode(node) + ": ");
   }
   for (const std::string &output : node.output()) {
-    if (!output.empty() && !values.contains(output)) {
+    if (!output.empty() && !values.contains(output) && !sequences.contains(output)) {
       return unsupported(llvm::formatv("{0}: its output '{1}' is not supported", describeNode(node), output));
     }
   }
@@ -304,6 +311,10 @@ llvm::Expected<llvm::SmallVector<mlir::Value>> GraphImporter::outputs() {
   llvm::SmallVector<mlir::Value> results;
   for (const auto &output : proto.output()) {
     mlir::Value value = lookup(output.name());
+    if (!value && lookupSequence(output.name())) {
+      return unsupported(
+          llvm::formatv("output '{0}' of a sub-graph is a sequence of tensors; only tensors can be", output.name()));
+    }
     if (!value) {
       return initializerError.empty()
                  ? fail(llvm::formatv("no node, input or initializer makes the output '{0}'", output.name()))

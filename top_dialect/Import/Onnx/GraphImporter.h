@@ -4,6 +4,7 @@
 
 #include "top_dialect/Import/Onnx/NodeImporter.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
+#include "top_dialect/Import/Onnx/PaddedRows.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -29,6 +30,11 @@ public:
   mlir::Value lookup(llvm::StringRef name);
   bool knows(llvm::StringRef name) const;
   void bind(llvm::StringRef name, mlir::Value value) { values[name] = value; }
+  /// Sequences are lists of tensors that are known while the model is imported; no op holds one. Null: none of this name.
+  const llvm::SmallVector<mlir::Value> *lookupSequence(llvm::StringRef name) const;
+  void bindSequence(llvm::StringRef name, llvm::SmallVector<mlir::Value> tensors) {
+    sequences[name] = std::move(tensors);
+  }
   /// Values of the graph's outputs, in order.
   llvm::Expected<llvm::SmallVector<mlir::Value>> outputs();
 
@@ -37,6 +43,9 @@ public:
 
   /// What a node or tensor of this graph is called in the module: in the body of a function "CALL/NAME".
   std::string nameOf(llvm::StringRef name) const { return (prefix + name).str(); }
+
+  /// The tensors of the whole model whose size only a run tells.
+  PaddedRows &paddedRows() { return parent ? parent->paddedRows() : padded; }
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::MLIRContext *getContext() { return builder.getContext(); }
@@ -50,9 +59,11 @@ private:
   mlir::OpBuilder &builder;
   GraphImporter *parent;
   llvm::StringMap<mlir::Value> values;
+  llvm::StringMap<llvm::SmallVector<mlir::Value>> sequences;
   llvm::StringMap<const onnx::TensorProto *> initializers;
   bool indexed = false;
   std::string prefix;           ///< of names inside a function's body
+  PaddedRows padded;            ///< of the outermost graph
   std::string initializerError; ///< why an initializer could not be read
   bool initializerUnsupported = false;
 

@@ -52,6 +52,11 @@ Value NodeImporter::input(unsigned i) {
     return dummy();
   }
   Value value = graph.lookup(node.input(i));
+  if (!value && graph.lookupSequence(node.input(i))) {
+    unsupported(llvm::formatv("input {0}, '{1}', is a sequence of tensors; it can be read by operators of sequences only",
+                              i, node.input(i)));
+    return dummy();
+  }
   if (!value) {
     fail(llvm::formatv("input {0}, tensor '{1}', cannot be read", i, node.input(i)));
     return dummy();
@@ -323,8 +328,27 @@ std::string NodeImporter::describeResult(unsigned i) const {
   return isNamed ? llvm::formatv("its result '{0}'", node.output(i)).str() : "its result";
 }
 
+Value NodeImporter::paddedShape(ShapeOp shape) {
+  const Padding *padding = graph.paddedRows().find(shape.getX());
+  auto start = static_cast<int64_t>(shape.getStart()), end = static_cast<int64_t>(shape.getEnd());
+  if (!padding || padding->axis < start || padding->axis >= end) {
+    return {};
+  }
+  llvm::SmallVector<Value> dims;
+  for (int64_t d = start; d < end; ++d) {
+    dims.push_back(d == padding->axis ? reshape(padding->count, {1}) : intVector({dim(shape.getX(), d)}));
+  }
+  return dims.size() == 1 ? dims.front() : create<ConcatOp>(dims, 0);
+}
+
 llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
   llvm::SmallVector<Value> results(op->getResults());
+  if (auto shape = mlir::dyn_cast<ShapeOp>(op)) {
+    if (Value dims = paddedShape(shape)) {
+      op->erase();
+      return {dims};
+    }
+  }
   llvm::SmallVector<mlir::RankedTensorType> types;
   std::string message;
   if (!succeedsQuietly(b.getContext(), message, [&] { return mlir::cast<ShapeInterface>(op).inferShapes(types); })) {
@@ -346,6 +370,9 @@ llvm::SmallVector<Value> NodeImporter::finish(mlir::Operation *op) {
     return {folded};
   }
   if (!mayFold(op, graph.model.maxFoldBytes)) {
+    if (llvm::Error refusal = graph.paddedRows().propagate(op)) {
+      fail(std::move(refusal));
+    }
     return results;
   }
   if (!charge(resultBytes)) {
@@ -384,7 +411,8 @@ void NodeImporter::setOutput(unsigned i, Value value) {
   if (!op || op->getLoc() != loc || isConstant(value)) {
     return;
   }
-  std::string name = graph.nameOf(node.output(i));
+  // A padded tensor is not the file's, unless as an output (OnnxImport.cpp).
+  std::string name = graph.nameOf(node.output(i)) + (graph.paddedRows().find(value) ? " (padded)" : "");
   llvm::SmallVector<StringRef> names;
   for (Value result : op->getResults()) {
     names.push_back(result == value ? StringRef(name) : getTensorName(result));

@@ -130,6 +130,8 @@ public:
 
 private:
   std::string describeResult(unsigned i) const;
+  /// The dims that a |shape| op asks for if one of them is known at run time only, else null.
+  mlir::Value paddedShape(ShapeOp shape);
   mlir::RankedTensorType placeholder() { return placeholder(b); }
   mlir::Value dummy();
 
@@ -168,6 +170,10 @@ llvm::ArrayRef<HandlerEntry> compositeHandlers();
 llvm::ArrayRef<HandlerEntry> quantizeHandlers();
 llvm::ArrayRef<HandlerEntry> qLinearHandlers();
 llvm::ArrayRef<HandlerEntry> integerProductHandlers();
+llvm::ArrayRef<HandlerEntry> selectionHandlers();
+llvm::ArrayRef<HandlerEntry> sequenceHandlers();
+llvm::ArrayRef<HandlerEntry> signalHandlers();
+llvm::ArrayRef<HandlerEntry> trainingHandlers();
 
 /// The handler of an operator of ai.onnx whose meaning in |opset|, below 7, is another than in opset 7; else null.
 Handler findLegacyHandler(llvm::StringRef name, int64_t opset);

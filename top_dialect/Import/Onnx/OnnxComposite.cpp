@@ -268,7 +268,95 @@ void reverseSequence(NodeImporter &n) {
   n.setOutput(0, n.transpose(y, swap));
 }
 
+//===----------------------------------------------------------------------===//
+// CenterCropPad, Det
+//===----------------------------------------------------------------------===//
+
+/// The middle of each axis that is too long; zeros around it where it is too short. An odd one is cut or added behind.
+void centerCropPad(NodeImporter &n) {
+  Value x = n.input(0);
+  Ints target = n.constantInts(1, "the shape of the result");
+  if (n.failed() || !requireStatic(n, {x})) {
+    return;
+  }
+  int64_t rank = NodeImporter::rank(x);
+  Ints axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  axes = n.normalizeAxes(n.intsAttr("axes", axes), rank);
+  if (!n.failed() &&
+      (axes.size() != target.size() || llvm::any_of(target, [](int64_t size) { return size < 1; }))) {
+    n.fail(llvm::formatv("its shape has {0} entries for {1} axes; all must be positive", target.size(), axes.size()));
+  }
+  if (n.failed()) {
+    return;
+  }
+  Ints starts(rank, 0), sizes(NodeImporter::shape(x)), pads(2 * rank, 0);
+  bool cuts = false, adds = false;
+  for (auto [axis, size] : llvm::zip_equal(axes, target)) {
+    int64_t more = size - sizes[axis];
+    if (more < 0) {
+      starts[axis] = -more / 2;
+      sizes[axis] = size;
+      cuts = true;
+    } else if (more > 0) {
+      pads[axis] = more / 2;
+      pads[rank + axis] = more - more / 2;
+      adds = true;
+    }
+  }
+  Value y = cuts ? n.create<SliceOp>(x, starts, sizes, Ints(rank, 1)) : x;
+  n.setOutput(0, adds ? n.create<PadOp>(y, pads, PadMode::constant, llvm::APFloat(0.0)) : y);
+}
+
+/// Element [row, column] of the matrices |x| [..., M, M], as [...].
+Value entry(NodeImporter &n, Value x, int64_t row, int64_t column) {
+  Ints dims(NodeImporter::shape(x)), starts(dims.size(), 0), steps(dims.size(), 1), rest(dims);
+  size_t rank = dims.size();
+  rest.resize(rank - 2);
+  dims[rank - 2] = dims[rank - 1] = 1;
+  starts[rank - 2] = row;
+  starts[rank - 1] = column;
+  return n.reshape(n.create<SliceOp>(x, starts, dims, steps), rest);
+}
+
+/// The determinant of rows |row|.. and |columns| of |x|, by the entries of the first of these rows (Laplace).
+Value determinant(NodeImporter &n, Value x, int64_t row, const Ints &columns) {
+  Value sum;
+  for (auto [i, column] : llvm::enumerate(columns)) {
+    Value term = entry(n, x, row, column);
+    if (columns.size() > 1) {
+      Ints others(columns);
+      others.erase(others.begin() + i);
+      term = n.create<MulOp>(term, determinant(n, x, row + 1, others));
+    }
+    sum = !sum ? term : i % 2 == 0 ? n.create<AddOp>(sum, term) : n.create<SubOp>(sum, term);
+  }
+  return sum;
+}
+
+void det(NodeImporter &n) {
+  Value x = n.input(0);
+  constexpr int64_t kLargest = 4;
+  int64_t rank = NodeImporter::rank(x), size = NodeImporter::dim(x, rank - 1);
+  if (n.failed() || !requireStatic(n, {x})) {
+    return;
+  }
+  if (rank < 2 || NodeImporter::dim(x, rank - 2) != size) {
+    n.fail("its input holds no square matrices");
+    return;
+  }
+  if (size < 1 || size > kLargest) {
+    n.unsupported(llvm::formatv("matrices of {0} rows; 1 to {1} are supported", size, kLargest));
+    return;
+  }
+  Ints columns(size);
+  std::iota(columns.begin(), columns.end(), 0);
+  n.setOutput(0, determinant(n, x, 0, columns));
+}
+
 constexpr HandlerEntry kHandlers[] = {
+    {"", "CenterCropPad", centerCropPad, 18},
+    {"", "Det", det, 11},
     {"", "Attention", attention},
     {"", "AffineGrid", affineGrid},
     {"", "Col2Im", col2Im},

@@ -6,6 +6,9 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <limits>
+#include <numeric>
+
 using mlir::Value;
 
 namespace tessera::top::onnx_import {
@@ -255,17 +258,135 @@ void gemm(NodeImporter &n) {
   n.setOutput(0, c && !bias ? n.create<AddOp>(y, c) : y);
 }
 
+/// Where in |x| the maxima |y| of the windows |w| stand, numbered over the whole tensor: the tap that is largest, of equal
+/// ones the first, turned into a place by tables.
+Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
+  Ints in(NodeImporter::shape(x)), out(NodeImporter::shape(y));
+  size_t rank = in.size(), spatial = rank - 2;
+  int64_t taps = 1, image = 1;
+  for (size_t d = 0; d < spatial; ++d) {
+    taps *= w.kernel[d];
+    image *= in[d + 2];
+  }
+  constexpr int64_t kMostTaps = 256;
+  if (!NodeImporter::isFloat(x) || taps > kMostTaps || n.intAttr("storage_order", 0) != 0) {
+    n.unsupported(llvm::formatv("the indices of windows of {0} numbers; supported are floats in row-major order, up to {1} a window",
+                                taps, kMostTaps));
+    return y;
+  }
+  // Windows of ceil_mode may reach beyond the end padding.
+  Ints pads(2 * rank, 0), steps(rank, 1), places(1, 0), dims(rank, 1);
+  for (size_t d = 0; d < spatial; ++d) {
+    int64_t reach = (out[d + 2] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
+    pads[d + 2] = w.pads[d];
+    pads[rank + d + 2] = std::max<int64_t>(reach - in[d + 2] - w.pads[d], 0);
+    steps[d + 2] = w.strides[d];
+  }
+  Value padded = n.create<PadOp>(x, pads, PadMode::constant, llvm::APFloat(-std::numeric_limits<double>::infinity()));
+  llvm::SmallVector<Value> parts;
+  Ints offsets, one(out);
+  one.insert(one.begin(), 1);
+  for (int64_t tap = 0; tap < taps && !n.failed(); ++tap) {
+    Ints starts(rank, 0);
+    int64_t rest = tap, stride = 1, offset = 0;
+    for (size_t d = spatial; d-- > 0;) {
+      starts[d + 2] = rest % w.kernel[d] * w.dilations[d];
+      offset += starts[d + 2] * stride;
+      rest /= w.kernel[d];
+      stride *= in[d + 2];
+    }
+    parts.push_back(n.reshape(n.create<SliceOp>(padded, starts, out, steps), one));
+    offsets.push_back(offset);
+  }
+  Value tap = n.create<ArgReduceOp>(n.create<ConcatOp>(parts, 0), 0, false, false, false);
+  Value place = n.create<GatherOp>(n.intVector(offsets), tap, 0);
+  // The window's first place, which may lie in the padding, and the channel's.
+  for (size_t d = 0; d < spatial; ++d) {
+    int64_t stride = 1;
+    for (size_t e = d + 1; e < spatial; ++e) {
+      stride *= in[e + 2];
+    }
+    Ints firsts, shape(spatial - d, 1);
+    for (int64_t o = 0; o < out[d + 2]; ++o) {
+      firsts.push_back((o * w.strides[d] - w.pads[d]) * stride);
+    }
+    shape[0] = out[d + 2];
+    place = n.create<AddOp>(place, n.reshape(n.intVector(firsts), shape));
+  }
+  Ints channels;
+  for (int64_t c = 0; c < in[0] * in[1]; ++c) {
+    channels.push_back(c * image);
+  }
+  dims[0] = in[0];
+  dims[1] = in[1];
+  return n.create<AddOp>(place, n.reshape(n.intVector(channels), dims));
+}
+
 void maxPool(NodeImporter &n) {
   Value x = n.input(0);
   auto w = readWindow(n, x, {});
   if (!w) {
     return;
   }
-  if (n.wantsOutput(1)) {
-    n.unsupported("its second output, the indices, is not supported");
+  Value y = n.create<MaxPoolOp>(x, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0);
+  n.setOutput(0, y);
+  if (n.wantsOutput(1) && !n.failed() && llvm::any_of(NodeImporter::shape(x), mlir::ShapedType::isDynamic)) {
+    n.unsupported("its indices need static dims: fix them with --input_shapes");
+  }
+  if (n.wantsOutput(1) && !n.failed()) {
+    n.setOutput(1, maxPlaces(n, x, y, *w));
+  }
+}
+
+int64_t productOf(llvm::ArrayRef<int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+
+/// Values go to the places that max pooling took them from, numbered over the whole tensor; zeros elsewhere.
+void maxUnpool(NodeImporter &n) {
+  Value x = n.input(0), places = n.input(1);
+  if (!n.failed() && (llvm::any_of(NodeImporter::shape(x), mlir::ShapedType::isDynamic) ||
+                      llvm::any_of(NodeImporter::shape(places), mlir::ShapedType::isDynamic))) {
+    n.unsupported("needs static dims: fix them with --input_shapes");
+  }
+  if (n.failed()) {
     return;
   }
-  n.setOutput(0, n.create<MaxPoolOp>(x, w->kernel, w->strides, w->pads, w->dilations, n.intAttr("ceil_mode", 0) != 0));
+  Ints dims(NodeImporter::shape(x)), kernel = n.intsAttr("kernel_shape");
+  auto spatial = static_cast<size_t>(std::max<int64_t>(NodeImporter::rank(x) - 2, 0));
+  Ints strides = n.intsAttr("strides", Ints(spatial, 1)), pads = n.intsAttr("pads", Ints(2 * spatial, 0));
+  if (spatial < 1 || kernel.size() != spatial || strides.size() != spatial || pads.size() != 2 * spatial ||
+      NodeImporter::shape(places) != NodeImporter::shape(x) || productOf(dims) == 0) {
+    n.fail("kernel_shape, strides, pads, the input and its indices do not fit together");
+    return;
+  }
+  Ints flat{productOf(dims)};
+  for (size_t d = 0; d < spatial; ++d) {
+    dims[d + 2] = (dims[d + 2] - 1) * strides[d] + kernel[d] - pads[d] - pads[spatial + d];
+  }
+  if (llvm::any_of(dims, [](int64_t dim) { return dim < 1; })) {
+    n.fail("its pads take the whole result away");
+    return;
+  }
+  Ints whole{productOf(dims)};
+  Value zeros = n.floatConstant(NodeImporter::elementType(x), {1}, {0.0});
+  Value y = n.create<ScatterElementsOp>(n.create<ExpandOp>(zeros, Value(), whole), n.reshape(places, flat),
+                                        n.reshape(x, flat), 0, ScatterReduction::none);
+  y = n.reshape(y, dims);
+  if (n.hasInput(2)) {
+    Ints target = n.constantInts(2, "the shape of the result"), grow(2 * dims.size(), 0);
+    bool fits = target.size() == dims.size();
+    for (size_t d = 0; fits && d < dims.size(); ++d) {
+      grow[dims.size() + d] = target[d] - dims[d];
+      fits = target[d] >= dims[d];
+    }
+    if (!fits) {
+      n.fail("its output_shape is smaller than what it unpools, or of another rank");
+      return;
+    }
+    y = target == dims ? y : n.create<PadOp>(y, grow, PadMode::constant, llvm::APFloat(0.0));
+  }
+  n.setOutput(0, y);
 }
 
 } // namespace
@@ -344,6 +465,7 @@ llvm::ArrayRef<HandlerEntry> convHandlers() {
       {"", "MatMul", matMul},
       {"", "Gemm", gemm},
       {"", "MaxPool", maxPool},
+      {"", "MaxUnpool", maxUnpool, 9},
       {"", "AveragePool", averagePool},
       {"", "LpPool", lpPool},
       {"", "GlobalAveragePool", globalPool<ReduceKind::mean>},

@@ -136,17 +136,17 @@ void clip(NodeImporter &n) {
 
 void identity(NodeImporter &n) { n.setOutput(0, n.input(0)); }
 
-/// The node drops elements at random: training_mode is (or may become) true and the ratio is not 0.
+/// The node drops elements at random: training_mode is true and the ratio is not 0.
 bool dropsElements(NodeImporter &n) {
   if (!n.hasInput(2) || n.opset < 12) {
     return false;
   }
-  auto training = getConstantInts(n.input(2));
-  if (training && training->size() == 1 && training->front() == 0) {
+  Ints training = n.constantInts(2, "training_mode");
+  if (n.failed() || (training.size() == 1 && training.front() == 0)) {
     return false;
   }
-  auto ratio = n.hasInput(1) ? getConstantDoubles(n.input(1)) : std::nullopt;
-  return !ratio || ratio->size() != 1 || ratio->front() != 0.0;
+  auto ratio = n.hasInput(1) ? n.constantDoubles(1, "the ratio") : llvm::SmallVector<double>{0.5};
+  return !n.failed() && (ratio.size() != 1 || ratio.front() != 0.0);
 }
 
 void dropout(NodeImporter &n) {

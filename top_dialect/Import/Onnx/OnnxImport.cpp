@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/Import/Onnx/OnnxImport.h"
 
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Import/Onnx/GraphImporter.h"
@@ -19,6 +21,8 @@
 
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include <numeric>
 
 using llvm::StringRef;
 
@@ -150,6 +154,9 @@ private:
         return fail(llvm::formatv("two outputs are named '{0}': names must be unique", name));
       }
       mlir::Value value = importer.lookup(name);
+      if (!value && importer.lookupSequence(name)) {
+        return unsupported(llvm::formatv("output '{0}' is a sequence of tensors; only tensors can be outputs", name));
+      }
       if (!value) {
         return fail(llvm::formatv("no node, input or initializer makes the output '{0}'", name));
       }
@@ -158,12 +165,45 @@ private:
     if (llvm::Error error = checkDeclaredOutputs(importer)) {
       return error;
     }
+    llvm::SmallVector<std::optional<int64_t>> paddedAxes;
+    for (auto [value, name] : llvm::zip_equal(results, names)) {
+      const Padding *padding = importer.paddedRows().find(value);
+      paddedAxes.push_back(padding ? std::optional(padding->axis) : std::nullopt);
+      value = padding ? fillPadding(value, *padding, name) : value;
+    }
     mlir::func::ReturnOp::create(builder, builder.getUnknownLoc(), results);
     function.setType(builder.getFunctionType(function.getArgumentTypes(), mlir::ValueRange(results).getTypes()));
     for (auto [i, name] : llvm::enumerate(names)) {
       function.setResultAttr(i, TopDialect::kNameAttr, builder.getStringAttr(name));
+      if (paddedAxes[i]) {
+        function.setResultAttr(i, kPaddedAxisAttr, builder.getI64IntegerAttr(*paddedAxes[i]));
+      }
     }
     return llvm::Error::success();
+  }
+
+  /// |value| with kPadding behind its real entries, as the output |name|.
+  mlir::Value fillPadding(mlir::Value value, const Padding &padding, StringRef name) {
+    auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+    mlir::Operation *op = value.getDefiningOp();
+    if (!padding.filled) {
+      mlir::Location loc = value.getLoc();
+      Ints numbers(type.getDimSize(padding.axis)), dims(type.getRank() - padding.axis, 1);
+      std::iota(numbers.begin(), numbers.end(), 0);
+      dims.front() = type.getDimSize(padding.axis);
+      auto *begin = reinterpret_cast<const char *>(numbers.data());
+      std::vector<char> bytes(begin, begin + numbers.size() * sizeof(int64_t));
+      mlir::Value number = createConstant(builder, loc, mlir::RankedTensorType::get(dims, builder.getI64Type()),
+                                          std::move(bytes), "row_numbers");
+      auto flags = mlir::RankedTensorType::get(dims, builder.getI1Type());
+      mlir::Value real = CompareOp::create(builder, loc, flags, number, padding.count, CompareKind::lt);
+      mlir::Type element = type.getElementType();
+      bool holdsIt = !element.isUnsignedInteger() && !element.isInteger(1);
+      op =
+          WhereOp::create(builder, loc, type, real, value, createScalar(builder, loc, element, holdsIt ? kPadding : 0));
+    }
+    setTensorNames(op, {name});
+    return op->getResult(0);
   }
 
   /// The types that the file declares for its outputs must be the ones its nodes give.

@@ -95,8 +95,6 @@ void oneHot(NodeImporter &n) {
               n.create<OneHotOp>(n.cast(indices, n.b.getI64Type()), n.input(2), static_cast<int64_t>(depths[0]), axis));
 }
 
-void nonZero(NodeImporter &n) { n.setOutput(0, n.create<NonZeroOp>(n.input(0))); }
-
 /// Terms of an equation, "..." in each replaced by capital letters not in use, from the right.
 std::optional<std::string> explicitEquation(NodeImporter &n, llvm::StringRef text) {
   std::string equation;
@@ -178,7 +176,6 @@ llvm::ArrayRef<HandlerEntry> indexHandlers() {
       {"", "ScatterElements", scatterElements},
       {"", "ScatterND", scatterNd},
       {"", "OneHot", oneHot},
-      {"", "NonZero", nonZero},
       {"", "Einsum", einsum},
   };
   return entries;

@@ -114,8 +114,8 @@ Value swapFirst(NodeImporter &n, Value value) {
   return n.transpose(value, {1, 0, 2});
 }
 
-template <RnnKind kind>
-void recurrent(NodeImporter &n) {
+/// A recurrent operator with the weights |w| and |r|; all else is as the node says.
+void makeRecurrent(NodeImporter &n, RnnKind kind, Value w, Value r) {
   RnnDirection direction = readDirection(n);
   int64_t directions = direction == RnnDirection::bidirectional ? 2 : 1;
   bool batchFirst = n.intAttr("layout", 0) != 0;
@@ -123,8 +123,6 @@ void recurrent(NodeImporter &n) {
     n.unsupported("input_forget = 1 (coupled gates) is not supported");
   }
   Value x = n.input(0);
-  Value w = n.input(1);
-  Value r = n.input(2);
   Value initialH = n.optionalInput(5);
   Value initialC = kind == RnnKind::lstm ? n.optionalInput(6) : Value();
   Value peephole = kind == RnnKind::lstm ? n.optionalInput(7) : Value();
@@ -155,10 +153,42 @@ void recurrent(NodeImporter &n) {
   }
 }
 
+template <RnnKind kind>
+void recurrent(NodeImporter &n) {
+  makeRecurrent(n, kind, n.input(1), n.input(2));
+}
+
+/// The bytes of input |weights|, [D, K, 4 H], with their scale and zero point, [D] or [D, 4 H], as floats [D, 4 H, K].
+Value dequantisedGates(NodeImporter &n, unsigned weights, unsigned scale, unsigned zero) {
+  Value w = n.input(weights);
+  if (!n.failed() && (!NodeImporter::elementType(w).isInteger(8) || NodeImporter::rank(w) != 3)) {
+    n.fail(llvm::formatv("input {0} is no tensor of bytes of rank 3", weights));
+  }
+  auto parameter = [&](unsigned i) {
+    Value p = n.input(i);
+    int64_t rank = NodeImporter::rank(p), gates = rank == 2 ? NodeImporter::dim(p, 1) : 1;
+    if (!n.failed() && rank != 1 && rank != 2) {
+      n.fail(llvm::formatv("input {0} has rank {1}; allowed are 1 and 2", i, rank));
+    }
+    return n.reshape(n.cast(p, n.b.getF32Type()), {NodeImporter::dim(p, 0), 1, gates});
+  };
+  Value centred = n.cast(w, n.b.getF32Type());
+  centred = n.hasInput(zero) ? n.create<SubOp>(centred, parameter(zero)) : centred;
+  return n.transpose(n.create<MulOp>(centred, parameter(scale)), {0, 2, 1});
+}
+
+/// com.microsoft: an LSTM with weights of 8 bits. onnxruntime rounds the activations to 8 bits, too, which is its way
+/// to multiply bytes and costs accuracy; they stay floats here.
+void dynamicQuantizeLstm(NodeImporter &n) {
+  Value w = dequantisedGates(n, 1, 8, 9), r = dequantisedGates(n, 2, 10, 11);
+  makeRecurrent(n, RnnKind::lstm, w, r);
+}
+
 constexpr HandlerEntry kHandlers[] = {
     {"", "RNN", recurrent<RnnKind::rnn>},
     {"", "GRU", recurrent<RnnKind::gru>},
     {"", "LSTM", recurrent<RnnKind::lstm>},
+    {"com.microsoft", "DynamicQuantizeLSTM", dynamicQuantizeLstm},
 };
 
 } // namespace

@@ -148,7 +148,7 @@ void hardmax(NodeImporter &n) {
 
 void batchNorm(NodeImporter &n) {
   if (n.intAttr("training_mode", 0) != 0) {
-    n.unsupported("training_mode is set; export the model for inference (model.eval())");
+    makeTrainingBatchNorm(n);
     return;
   }
   // Outputs beyond the first are running statistics of training: unused ones are left out.

@@ -19,6 +19,8 @@ struct DynamicallyQuantised {
   mlir::Value values, scale, zeroPoint;
 };
 DynamicallyQuantised makeDynamicQuantize(NodeImporter &n, mlir::Value x);
+/// BatchNormalization with training_mode: by the statistics of its input; sets all three outputs.
+void makeTrainingBatchNorm(NodeImporter &n);
 /// The dims behind batch and channels.
 Ints spatialAxes(NodeImporter &n, mlir::Value x);
 /// Softmax (or its logarithm) as of opset 13, along the attribute axis.

@@ -28,6 +28,14 @@ func.func @cumsum(%a: tensor<2x3xf32>) {
   return
 }
 
+// CHECK-LABEL: @non_max_suppression
+// CHECK: top.non_max_suppression
+func.func @non_max_suppression(%b: tensor<2x9x4xf32>, %s: tensor<2x3x9xf32>, %m: tensor<i64>, %t: tensor<1xf32>) -> tensor<2x3x5xi64> {
+  %0 = top.non_max_suppression %b, %s, %m, %t, %t {k = 5 : i64, center = true}
+    : (tensor<2x9x4xf32>, tensor<2x3x9xf32>, tensor<i64>, tensor<1xf32>, tensor<1xf32>) -> tensor<2x3x5xi64>
+  return %0 : tensor<2x3x5xi64>
+}
+
 // CHECK-LABEL: @topk
 // CHECK: top.topk
 func.func @topk(%a: tensor<2x9xf32>) {

@@ -56,6 +56,46 @@ func.func @topk_c2(%a: tensor<2x9xf32>) {
 
 // -----
 
+func.func @non_max_suppression_c1(%b: tensor<1x9x4xf32>, %s: tensor<1x3x8xf32>, %m: tensor<i64>, %t: tensor<f32>) {
+  // expected-error @below {{boxes are 1x9x4 and scores 1x3x8; allowed are BxNx4 and BxCxN (C1)}}
+  %0 = top.non_max_suppression %b, %s, %m, %t, %t {k = 5 : i64} : (tensor<1x9x4xf32>, tensor<1x3x8xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x5xi64>
+  return
+}
+
+// -----
+
+func.func @non_max_suppression_c2(%b: tensor<1x9x4xf16>, %s: tensor<1x3x9xf32>, %m: tensor<i64>, %t: tensor<f32>) {
+  // expected-error @below {{an operand has element type 'f16', but only 'f32' is allowed (C2)}}
+  %0 = top.non_max_suppression %b, %s, %m, %t, %t {k = 5 : i64} : (tensor<1x9x4xf16>, tensor<1x3x9xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x5xi64>
+  return
+}
+
+// -----
+
+func.func @non_max_suppression_c2_max(%b: tensor<1x9x4xf32>, %s: tensor<1x3x9xf32>, %m: tensor<i32>, %t: tensor<f32>) {
+  // expected-error @below {{maxBoxes has element type 'i32', but only 'i64' is allowed (C2)}}
+  %0 = top.non_max_suppression %b, %s, %m, %t, %t {k = 5 : i64} : (tensor<1x9x4xf32>, tensor<1x3x9xf32>, tensor<i32>, tensor<f32>, tensor<f32>) -> tensor<1x3x5xi64>
+  return
+}
+
+// -----
+
+func.func @non_max_suppression_c3(%b: tensor<1x9x4xf32>, %s: tensor<1x3x9xf32>, %m: tensor<i64>, %t: tensor<2xf32>) {
+  // expected-error @below {{a limit is 2, but must have one element (C3)}}
+  %0 = top.non_max_suppression %b, %s, %m, %t, %t {k = 5 : i64} : (tensor<1x9x4xf32>, tensor<1x3x9xf32>, tensor<i64>, tensor<2xf32>, tensor<2xf32>) -> tensor<1x3x5xi64>
+  return
+}
+
+// -----
+
+func.func @non_max_suppression_c4(%b: tensor<1x9x4xf32>, %s: tensor<1x3x9xf32>, %m: tensor<i64>, %t: tensor<f32>) {
+  // expected-error @below {{k = 10, allowed are 1 to 9 (C4)}}
+  %0 = top.non_max_suppression %b, %s, %m, %t, %t {k = 10 : i64} : (tensor<1x9x4xf32>, tensor<1x3x9xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x3x10xi64>
+  return
+}
+
+// -----
+
 func.func @softmax_c1(%a: tensor<2x9xf32>) {
   // expected-error @below {{(C1)}}
   %0 = top.softmax %a {axis = 2 : i64} : (tensor<2x9xf32>) -> tensor<2x9xf32>

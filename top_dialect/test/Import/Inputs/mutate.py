@@ -23,6 +23,8 @@ LpPool GridSample GlobalAveragePool GlobalMaxPool GlobalLpPool ReduceSum ReduceM
 LogSoftmax Hardmax BatchNormalization LayerNormalization RMSNormalization GroupNormalization InstanceNormalization LRN LpNormalization
 MeanVarianceNormalization Constant ConstantOfShape Shape Size Range EyeLike Reshape Flatten Squeeze Unsqueeze Transpose Concat Slice
 Split Pad Expand Tile Trilu DepthToSpace SpaceToDepth Gather GatherElements GatherND ScatterElements ScatterND OneHot NonZero Einsum
+NonMaxSuppression Compress Unique DFT STFT HannWindow CenterCropPad Det SplitToSequence SequenceAt SequenceInsert SequenceErase ConcatFromSequence
+SequenceConstruct OptionalHasElement NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss RoiAlign MaxUnpool
 Resize Upsample If Loop LSTM GRU RNN""".split()
 INTS = [-(1 << 63), -(1 << 40), -3, -2, -1, 0, 0, 1, 1, 1, 2, 2, 3, 7, 16, 1 << 31, 1 << 40, (1 << 63) - 1]
 FLOATS = [0.0, 1.0, -1.0, 0.5, 2.0, float("nan"), float("inf"), -float("inf"), 1e30, 1e-30]

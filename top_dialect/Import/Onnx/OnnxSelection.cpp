@@ -1,0 +1,322 @@
+//===- OnnxSelection.cpp - Handlers of operators that pick as many elements as the data has ---===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Their results get the greatest size there can be (PaddedRows.h), or the real one where the data is constant.
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/Import/Onnx/GraphImporter.h"
+#include "top_dialect/Import/Onnx/OnnxModel.h"
+#include "top_dialect/Import/Onnx/PaddedRows.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <limits>
+#include <numeric>
+
+using mlir::Value;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+
+/// Sorting by this many keys one after the other is refused.
+constexpr int64_t kMostKeys = 64;
+/// As is picking among more elements: tables of them are part of the model.
+constexpr int64_t kMostElements = int64_t(1) << 24;
+
+int64_t elements(Value x) {
+  auto shape = NodeImporter::shape(x);
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+bool requireStatic(NodeImporter &n, llvm::ArrayRef<Value> values) {
+  for (Value value : values) {
+    if (llvm::any_of(NodeImporter::shape(value), mlir::ShapedType::isDynamic)) {
+      n.unsupported("needs static dims: fix them with --input_shapes");
+    } else if (elements(value) == 0) {
+      n.unsupported("an operand without elements");
+    } else if (elements(value) > kMostElements) {
+      n.unsupported(
+          llvm::formatv("it picks among {0} elements; up to {1} are supported", elements(value), kMostElements));
+    }
+  }
+  return !n.failed();
+}
+
+Value iota(NodeImporter &n, int64_t count) {
+  Ints values(count);
+  std::iota(values.begin(), values.end(), 0);
+  return n.intVector(values);
+}
+
+Value zeros(NodeImporter &n, int64_t count) { return n.intVector(Ints(count, 0)); }
+
+Value widen(NodeImporter &n, Value flags) { return n.cast(flags, n.b.getI64Type()); }
+
+Value sum(NodeImporter &n, Value counts) { return n.create<ReduceOp>(counts, ReduceKind::sum, Ints{0}, false); }
+
+/// The running number of each set flag.
+Value ranks(NodeImporter &n, Value ones) {
+  return n.create<SubOp>(n.create<CumSumOp>(ones, 0, false, false), n.scalarLike(ones, 1));
+}
+
+/// y[places[i]] = values[i] in a vector of |size| zeros.
+Value scatter(NodeImporter &n, int64_t size, Value places, Value values,
+              ScatterReduction reduction = ScatterReduction::none) {
+  return n.create<ScatterElementsOp>(zeros(n, size), places, values, 0, reduction);
+}
+
+Value sliceFront(NodeImporter &n, Value x, int64_t axis, int64_t size) {
+  Ints sizes(NodeImporter::shape(x)), starts(sizes.size(), 0), steps(sizes.size(), 1);
+  if (n.failed() || sizes[axis] == size) {
+    return x;
+  }
+  sizes[axis] = size;
+  return n.create<SliceOp>(x, starts, sizes, steps);
+}
+
+/// The numbers of the set |flags| (i1 [size]) in order, then zeros; and how many there are.
+struct Selected {
+  Value indices; ///< i64 [size]
+  Value count;   ///< i64 []
+};
+
+Selected selectFlags(NodeImporter &n, Value flags) {
+  int64_t size = NodeImporter::dim(flags, 0);
+  Value ones = widen(n, flags);
+  // What is not set goes behind the end.
+  Value places = n.create<WhereOp>(flags, ranks(n, ones), n.scalar(n.b.getI64Type(), static_cast<double>(size)));
+  return {sliceFront(n, scatter(n, size + 1, places, iota(n, size)), 0, size), sum(n, ones)};
+}
+
+/// Output |i| = |value|, of whose entries along |axis| the first |count| are real.
+void setSelected(NodeImporter &n, unsigned i, Value value, int64_t axis, Value count, bool filled = false) {
+  if (n.failed() || !n.wantsOutput(i)) {
+    return;
+  }
+  auto known = getConstantInts(count);
+  if (known) {
+    n.setOutput(i, sliceFront(n, value, axis, known->front()));
+    return;
+  }
+  n.graph.paddedRows().mark(value, {axis, count, describeNode(n.node), filled});
+  n.setOutput(i, value);
+}
+
+//===----------------------------------------------------------------------===//
+// NonMaxSuppression
+//===----------------------------------------------------------------------===//
+
+/// Input |i| as a scalar of |element|, |byDefault| where it is absent.
+Value limit(NodeImporter &n, unsigned i, mlir::Type element, double byDefault) {
+  if (!n.hasInput(i)) {
+    return n.scalar(element, byDefault);
+  }
+  Value value = n.input(i);
+  if (!n.failed() && (!mlir::cast<mlir::RankedTensorType>(value.getType()).hasStaticShape() || elements(value) != 1)) {
+    n.fail(llvm::formatv("input {0} is no single number", i));
+  }
+  return n.cast(n.reshape(value, {}), element);
+}
+
+void nonMaxSuppression(NodeImporter &n) {
+  Value boxes = n.input(0), scores = n.input(1);
+  if (n.failed() || !requireStatic(n, {boxes, scores})) {
+    return;
+  }
+  if (NodeImporter::rank(boxes) != 3 || NodeImporter::rank(scores) != 3) {
+    n.fail(llvm::formatv("boxes and scores have rank {0} and {1}; both must have 3", NodeImporter::rank(boxes),
+                         NodeImporter::rank(scores)));
+    return;
+  }
+  int64_t batch = NodeImporter::dim(scores, 0), classes = NodeImporter::dim(scores, 1),
+          count = NodeImporter::dim(scores, 2);
+  mlir::Type i64 = n.b.getI64Type(), f32 = n.b.getF32Type();
+  Value most = limit(n, 2, i64, 0);
+  int64_t k = count;
+  if (auto known = getConstantInts(most); known && !n.failed()) {
+    k = std::min(count, known->front());
+  }
+  if (k < 1) {
+    n.setOutput(0,
+                createConstant(n.b, n.loc, mlir::RankedTensorType::get({0, 3}, i64), std::vector<char>(), "no_boxes"));
+    return;
+  }
+  Value iou = limit(n, 3, f32, 0), least = limit(n, 4, f32, -std::numeric_limits<double>::infinity());
+  Value chosen =
+      n.create<NonMaxSuppressionOp>(boxes, scores, most, iou, least, k, n.intAttr("center_point_box", 0) != 0);
+  int64_t rows = batch * classes * k;
+  Value numbers = n.reshape(chosen, {rows});
+  Value flags = n.create<CompareOp>(numbers, n.scalar(i64, 0), CompareKind::ge);
+  Ints owners;
+  for (int64_t row = 0; row < rows; ++row) {
+    owners.append({row / k / classes, row / k % classes});
+  }
+  Value table =
+      n.create<ConcatOp>(mlir::ValueRange{n.reshape(n.intVector(owners), {rows, 2}), n.reshape(numbers, {rows, 1})}, 1);
+  Selected front = selectFlags(n, flags);
+  if (batch * classes > 1) { // the boxes of one class stand in front already
+    table = n.create<GatherOp>(table, front.indices, 0);
+  }
+  Value real = n.create<CompareOp>(n.reshape(iota(n, rows), {rows, 1}), front.count, CompareKind::lt);
+  Value y = n.create<WhereOp>(real, table, n.scalar(i64, -1));
+  setSelected(n, 0, y, 0, front.count, true);
+}
+
+//===----------------------------------------------------------------------===//
+// NonZero, Compress
+//===----------------------------------------------------------------------===//
+
+void nonZero(NodeImporter &n) {
+  Value x = n.input(0);
+  if (n.failed()) {
+    return;
+  }
+  Ints shape(NodeImporter::shape(x));
+  if (isConstant(x) || llvm::any_of(shape, mlir::ShapedType::isDynamic) || elements(x) == 0) {
+    n.setOutput(0, n.create<NonZeroOp>(x));
+    return;
+  }
+  int64_t size = elements(x), rank = NodeImporter::rank(x);
+  if (!requireStatic(n, {x})) {
+    return;
+  }
+  if (rank == 0) {
+    n.unsupported("the positions in a scalar");
+    return;
+  }
+  Value flat = n.reshape(x, {size});
+  bool isFlag = NodeImporter::elementType(x).isInteger(1);
+  Value flags = isFlag ? flat : n.create<CompareOp>(flat, n.scalarLike(flat, 0), CompareKind::ne);
+  Selected front = selectFlags(n, flags);
+  // Coordinate d of each element; of a vector, its number.
+  llvm::SmallVector<Value> coordinates;
+  for (int64_t d = 0, stride = size; d < rank; ++d) {
+    stride /= shape[d];
+    Ints table;
+    for (int64_t i = 0; i < size; ++i) {
+      table.push_back(i / stride % shape[d]);
+    }
+    Value one = rank == 1 ? front.indices : n.create<GatherOp>(n.intVector(table), front.indices, 0);
+    coordinates.push_back(n.reshape(one, {1, size}));
+  }
+  setSelected(n, 0, rank == 1 ? coordinates.front() : n.create<ConcatOp>(coordinates, 0), 1, front.count);
+}
+
+void compress(NodeImporter &n) {
+  Value x = n.input(0), condition = n.input(1);
+  if (n.failed() || !requireStatic(n, {x, condition})) {
+    return;
+  }
+  if (!NodeImporter::elementType(condition).isInteger(1) || NodeImporter::rank(condition) != 1) {
+    n.fail("its condition is no vector of truth values");
+    return;
+  }
+  bool flat = !n.hasAttr("axis");
+  x = flat ? n.reshape(x, {elements(x)}) : x;
+  int64_t axis = flat ? 0 : n.normalizeAxis(n.intAttr("axis", 0), NodeImporter::rank(x));
+  int64_t size = NodeImporter::dim(x, axis);
+  if (n.failed()) {
+    return;
+  }
+  // The condition may be shorter; what it has beyond the axis must not pick anything and is left out.
+  condition = sliceFront(n, condition, 0, std::min(size, NodeImporter::dim(condition, 0)));
+  Selected front = selectFlags(n, condition);
+  if (auto known = getConstantInts(front.count); known && known->front() == 0) {
+    n.unsupported("its constant condition picks nothing");
+    return;
+  }
+  if (auto known = getConstantInts(front.count)) {
+    front.indices = sliceFront(n, front.indices, 0, known->front());
+    n.setOutput(0, n.create<GatherOp>(x, front.indices, axis));
+    return;
+  }
+  setSelected(n, 0, n.create<GatherOp>(x, front.indices, axis), axis, front.count);
+}
+
+//===----------------------------------------------------------------------===//
+// Unique
+//===----------------------------------------------------------------------===//
+
+Value gather(NodeImporter &n, Value x, Value indices) { return n.create<GatherOp>(x, indices, 0); }
+
+/// The order that sorts the |rows| [count, keys], the first key deciding; equal rows keep theirs.
+Value sortRows(NodeImporter &n, Value rows) {
+  int64_t count = NodeImporter::dim(rows, 0), keys = NodeImporter::dim(rows, 1);
+  Value order;
+  for (int64_t key = keys - 1; key >= 0; --key) {
+    Value column = n.reshape(n.create<SliceOp>(rows, Ints{0, key}, Ints{count, 1}, Ints{1, 1}), {count});
+    column = order ? gather(n, column, order) : column;
+    Value next = n.createMulti<TopKOp>(2, column, count, 0, false)[1];
+    order = order ? gather(n, order, next) : next;
+  }
+  return order;
+}
+
+/// Whether each row of the sorted |rows| is another one than that before it.
+Value startsGroup(NodeImporter &n, Value rows) {
+  int64_t count = NodeImporter::dim(rows, 0), keys = NodeImporter::dim(rows, 1);
+  Value first = n.intVector({1});
+  if (count == 1) {
+    return first;
+  }
+  Value before = n.create<SliceOp>(rows, Ints{0, 0}, Ints{count - 1, keys}, Ints{1, 1});
+  Value after = n.create<SliceOp>(rows, Ints{1, 0}, Ints{count - 1, keys}, Ints{1, 1});
+  Value differs = widen(n, n.create<CompareOp>(before, after, CompareKind::ne));
+  Value any = n.create<ReduceOp>(differs, ReduceKind::max, Ints{1}, false);
+  return n.create<ConcatOp>(mlir::ValueRange{first, any}, 0);
+}
+
+void unique(NodeImporter &n) {
+  Value x = n.input(0);
+  if (n.failed() || !requireStatic(n, {x})) {
+    return;
+  }
+  bool flat = !n.hasAttr("axis");
+  x = flat ? n.reshape(x, {elements(x)}) : x;
+  int64_t rank = NodeImporter::rank(x), axis = flat ? 0 : n.normalizeAxis(n.intAttr("axis", 0), rank);
+  int64_t count = NodeImporter::dim(x, axis), keys = elements(x) / count;
+  if (!n.failed() && keys > kMostKeys) {
+    n.unsupported(llvm::formatv("slices of {0} elements are compared; up to {1} are supported", keys, kMostKeys));
+  }
+  if (n.failed()) {
+    return;
+  }
+  Ints perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  std::rotate(perm.begin(), perm.begin() + axis, perm.begin() + axis + 1);
+  Value rows = n.reshape(n.transpose(x, perm), {count, keys});
+  rows = NodeImporter::elementType(rows).isInteger(1) ? n.cast(rows, n.b.getI32Type()) : rows;
+  // Groups of equal rows are numbered in sorted order; sorting is stable, so a group starts with its first row.
+  Value order = sortRows(n, rows), starts = startsGroup(n, gather(n, rows, order));
+  Value group = ranks(n, starts), groups = sum(n, starts);
+  Value end = n.scalar(n.b.getI64Type(), static_cast<double>(count));
+  Value isStart = n.cast(starts, n.b.getI1Type());
+  Value first = sliceFront(n, scatter(n, count + 1, n.create<WhereOp>(isStart, group, end), order), 0, count);
+  Value inverse = scatter(n, count, order, group);
+  Value sizes = scatter(n, count, group, n.intVector(Ints(count, 1)), ScatterReduction::add);
+  if (n.intAttr("sorted", 1) == 0) {
+    // Numbered by their first rows instead; groups that are none come last.
+    Value real = n.create<CompareOp>(iota(n, count), groups, CompareKind::lt);
+    Value moved = n.createMulti<TopKOp>(2, n.create<WhereOp>(real, first, end), count, 0, false)[1];
+    first = gather(n, first, moved);
+    sizes = gather(n, sizes, moved);
+    inverse = gather(n, scatter(n, count, moved, iota(n, count)), inverse);
+  }
+  setSelected(n, 1, first, 0, groups);
+  n.setOutput(2, inverse);
+  setSelected(n, 3, sizes, 0, groups);
+  setSelected(n, 0, n.create<GatherOp>(x, first, axis), axis, groups);
+}
+
+constexpr HandlerEntry kHandlers[] = {
+    {"", "NonMaxSuppression", nonMaxSuppression, 10},
+    {"", "NonZero", nonZero, 9},
+    {"", "Compress", compress, 9},
+    {"", "Unique", unique, 11},
+};
+
+} // namespace
+
+llvm::ArrayRef<HandlerEntry> selectionHandlers() { return kHandlers; }
+
+} // namespace tessera::top::onnx_import

@@ -1,0 +1,150 @@
+//===- OnnxTraining.cpp - Handlers of operators that training graphs hold ---===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Losses, and batch normalisation by the statistics of the batch: exporters write the latter where a module keeps no
+// running statistics, or normalises its own weights.
+#include "top_dialect/Import/Onnx/NodeImporter.h"
+#include "top_dialect/Import/Onnx/Products.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <numeric>
+
+using mlir::Value;
+
+namespace tessera::top::onnx_import {
+
+namespace {
+
+/// [C] as [C, 1, ...] that broadcasts along the dims behind dim 1 of a tensor of |rank|.
+Value perChannel(NodeImporter &n, Value v, int64_t rank) {
+  Ints dims(rank - 1, 1);
+  dims[0] = NodeImporter::dim(v, 0);
+  return n.reshape(v, dims);
+}
+
+/// old * momentum + current * (1 - momentum), as [C].
+Value runningMean(NodeImporter &n, Value old, Value current, double momentum) {
+  Value first = n.create<MulOp>(old, n.scalarLike(old, momentum));
+  Value next = n.cast(n.reshape(current, {NodeImporter::dim(current, 1)}), NodeImporter::elementType(old));
+  return n.create<AddOp>(first, n.create<MulOp>(next, n.scalarLike(old, 1.0 - momentum)));
+}
+
+} // namespace
+
+void makeTrainingBatchNorm(NodeImporter &n) {
+  Value x = n.input(0), scale = n.input(1), bias = n.input(2), mean = n.input(3), variance = n.input(4);
+  int64_t rank = NodeImporter::rank(x), channels = NodeImporter::dim(x, 1);
+  double epsilon = n.floatAttr("epsilon", 1e-5), momentum = n.floatAttr("momentum", 0.9);
+  if (!n.failed() && (rank < 2 || mlir::ShapedType::isDynamic(channels))) {
+    n.fail("its input needs rank 2 or more and a static channel dim");
+  }
+  for (Value parameter : {scale, bias, mean, variance}) {
+    if (!n.failed() && (NodeImporter::rank(parameter) != 1 || NodeImporter::dim(parameter, 0) != channels)) {
+      n.fail(llvm::formatv("scale, bias, mean and variance need one number for each of the {0} channels", channels));
+    }
+  }
+  if (n.failed()) {
+    return;
+  }
+  Ints axes{0};
+  for (int64_t d = 2; d < rank; ++d) {
+    axes.push_back(d);
+  }
+  mlir::Type element = NodeImporter::elementType(x), f32 = n.b.getF32Type();
+  bool wide = element.isF64();
+  Value exact = wide ? x : n.cast(x, f32);
+  mlir::Type computed = NodeImporter::elementType(exact);
+  Value current = n.create<ReduceOp>(exact, ReduceKind::mean, axes, true);
+  Value centred = n.create<SubOp>(exact, current);
+  Value spread = n.create<ReduceOp>(n.create<MulOp>(centred, centred), ReduceKind::mean, axes, true);
+  if (NodeImporter::dim(x, 0) == 1 && rank > 2 && !isConstant(x)) {
+    // The statistics of a batch of one are those of each channel. Files list the running ones, which few read.
+    n.setOutput(
+        0, n.create<GroupNormOp>(x, n.cast(scale, element), n.cast(bias, element), channels, llvm::APFloat(epsilon)));
+  } else {
+    Value factor = n.create<RsqrtOp>(n.create<AddOp>(spread, n.scalarLike(spread, epsilon)));
+    factor = n.create<MulOp>(factor, perChannel(n, n.cast(scale, computed), rank));
+    Value y = n.create<AddOp>(n.create<MulOp>(centred, factor), perChannel(n, n.cast(bias, computed), rank));
+    n.setOutput(0, n.cast(y, element));
+  }
+  if (n.wantsOutput(1)) {
+    n.setOutput(1, runningMean(n, mean, current, momentum));
+  }
+  if (n.wantsOutput(2)) {
+    n.setOutput(2, runningMean(n, variance, spread, momentum));
+  }
+}
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Losses
+//===----------------------------------------------------------------------===//
+
+/// The loss of class probabilities [N, C, D...], given by their logarithms, for |target| [N, D...].
+Value negativeLogLikelihood(NodeImporter &n, Value logs, Value target, Value weight) {
+  int64_t rank = NodeImporter::rank(logs);
+  Ints dims(NodeImporter::shape(target)), column(dims);
+  if (!n.failed() && (rank < 2 || NodeImporter::rank(target) != rank - 1 ||
+                      llvm::any_of(NodeImporter::shape(logs), mlir::ShapedType::isDynamic) ||
+                      llvm::any_of(dims, mlir::ShapedType::isDynamic))) {
+    n.unsupported(llvm::formatv("a target of rank {0} for an input of rank {1}; wanted is one less, with static dims",
+                                NodeImporter::rank(target), rank));
+  }
+  if (n.failed()) {
+    return logs;
+  }
+  Value ignored;
+  if (n.hasAttr("ignore_index")) {
+    // Such a target may be no class: 0 stands for it.
+    auto index = static_cast<double>(n.intAttr("ignore_index", 0));
+    ignored = n.create<CompareOp>(target, n.scalarLike(target, index), CompareKind::eq);
+    target = n.create<WhereOp>(ignored, n.scalarLike(target, 0), target);
+  }
+  column.insert(column.begin() + 1, 1);
+  Value picked = n.reshape(n.create<GatherElementsOp>(logs, n.reshape(target, column), 1), dims);
+  Value loss = n.create<NegOp>(picked), zero = n.scalarLike(loss, 0);
+  Value weights = weight ? n.create<GatherOp>(weight, target, 0) : Value();
+  if (ignored) {
+    weights = n.create<WhereOp>(ignored, zero, weights ? weights : n.scalarLike(loss, 1));
+  }
+  loss = weights ? n.create<MulOp>(loss, weights) : loss;
+  std::string reduction = n.stringAttr("reduction", "mean");
+  if (reduction == "none") {
+    return loss;
+  }
+  Ints all(dims.size());
+  std::iota(all.begin(), all.end(), 0);
+  if (reduction == "mean" && !weights) {
+    return n.create<ReduceOp>(loss, ReduceKind::mean, all, false);
+  }
+  if (reduction != "mean" && reduction != "sum") {
+    n.fail(llvm::formatv("reduction '{0}' is unknown; it is none, sum or mean", reduction));
+  }
+  Value sum = n.create<ReduceOp>(loss, ReduceKind::sum, all, false);
+  return reduction == "sum" ? sum : n.create<DivOp>(sum, n.create<ReduceOp>(weights, ReduceKind::sum, all, false));
+}
+
+void nllLoss(NodeImporter &n) { n.setOutput(0, negativeLogLikelihood(n, n.input(0), n.input(1), n.optionalInput(2))); }
+
+void softmaxCrossEntropyLoss(NodeImporter &n) {
+  Value scores = n.input(0);
+  if (!n.failed() && NodeImporter::rank(scores) < 2) {
+    n.fail("its scores have no dim of classes");
+  }
+  Value logs = n.create<SoftmaxOp>(scores, 1, true);
+  n.setOutput(0, negativeLogLikelihood(n, logs, n.input(1), n.optionalInput(2)));
+  n.setOutput(1, logs);
+}
+
+constexpr HandlerEntry kHandlers[] = {
+    {"", "NegativeLogLikelihoodLoss", nllLoss, 12},
+    {"", "SoftmaxCrossEntropyLoss", softmaxCrossEntropyLoss, 12},
+};
+
+} // namespace
+
+llvm::ArrayRef<HandlerEntry> trainingHandlers() { return kHandlers; }
+
+} // namespace tessera::top::onnx_import
