@@ -4,6 +4,7 @@
 //   bmodel-dump FILE                  the flatbuffer as JSON, after the structure is verified
 //   bmodel-dump --check FILE          also every hash and digest of the segments; prints {}
 //   bmodel-dump --segment N FILE OUT  writes the bytes of segment N to OUT
+//   bmodel-dump --cpu-features MASK   the names of SubnetDef.cpu_features, without a file
 //
 // Exit code 0, or 1 with a message on stderr. model_tool puts these into words.
 //
@@ -11,6 +12,7 @@
 #include "MapFile.h"
 #include "Program.h"
 
+#include "bmodel/cpu_features.h"
 #include "bmodel/reader.h"
 #include "bmodel_schema_text.h"
 
@@ -83,8 +85,13 @@ int main(int argc, char **argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const bool check = mode == "--check" && argc == 3;
   const bool segment = mode == "--segment" && argc == 5;
+  if (mode == "--cpu-features" && argc == 3) {
+    char names[1024];
+    puts(bmodel::cpuFeatureNames(strtoull(argv[2], nullptr, 10), names, sizeof names));
+    return 0;
+  }
   if (!check && !segment && (argc != 2 || mode.rfind("--", 0) == 0)) {
-    fputs("usage: bmodel-dump FILE | --check FILE | --segment N FILE OUT\n", stderr);
+    fputs("usage: bmodel-dump FILE | --check FILE | --segment N FILE OUT | --cpu-features MASK\n", stderr);
     return 2;
   }
   const char *path = check ? argv[2] : segment ? argv[3] : argv[1];

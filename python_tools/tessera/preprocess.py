@@ -27,6 +27,13 @@ PAD_TYPES = ("normal", "center")
 CHANNEL_FORMATS = ("nchw", "nhwc")
 
 
+def _check_numbers(key: str, value: Any) -> None:
+    """A record in a file may say anything."""
+    values = value if isinstance(value, (list, tuple)) else [value]
+    if value is not None and not all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values):
+        raise ValueError(f'"{key}" is {str(value)[:60]}, expected numbers')
+
+
 @dataclass(frozen=True)
 class Preprocess:
     """The pre-processing of one model.
@@ -63,6 +70,8 @@ class Preprocess:
         """From the parsed JSON object. Raises TesseraError for unknown keys or values."""
         try:
             fields = dict(record)
+            for key in ("mean", "scale", "pad_value", "resize_dims"):
+                _check_numbers(key, fields.get(key))
             for key in ("resize_dims", "mean", "scale"):
                 if fields.get(key) is not None:
                     fields[key] = tuple(fields[key])

@@ -81,7 +81,7 @@ class StepProfile:
 
 def load(path: str | os.PathLike[str], threads: int = 1, trust: bool = False) -> Model:
     """Opens and verifies a file. `trust` skips the hashes of the constants (structure and code are
-    checked always); `threads` is the default of `Model.net`."""
+    checked always); `threads` is the default of `Model.net`: at most as many run as the process may use processors."""
     return Model(path, threads, trust)
 
 
@@ -359,4 +359,16 @@ def _tensor_info(info: dict[str, Any]) -> TensorInfo:
     return TensorInfo(name=info["name"], shape=tuple(None if size < 0 else size for size in info["shape"]),
                       max_shape=tuple(info["max_shape"]), dtype=np.dtype(info["dtype"]), type=info["type"],
                       scale=scale, zero_point=zero_point, axis=None if info["axis"] < 0 else info["axis"],
-                      preprocess=json.loads(info["preprocess"]) if info["preprocess"] else None)
+                      preprocess=_parse_record(info["name"], info["preprocess"]) if info["preprocess"] else None)
+
+
+def _parse_record(name: str, text: str) -> dict[str, Any]:
+    """The record of an input's pre-processing, a text of the file."""
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        cause = "it is nested too deep" if isinstance(error, RecursionError) else error
+        raise Error(f"the pre-processing of input '{name}' in the file is no JSON: {cause}") from None
+    if not isinstance(record, dict):
+        raise Error(f"the pre-processing of input '{name}' in the file is no JSON object")
+    return record

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, Iterator, Sequence
+from typing import Any, Iterable, Iterator, Sequence
 
 from .. import compare, exactness, npu_perf
 from ..errors import ExitCode, TesseraError, usage_error
@@ -118,13 +118,24 @@ def info(context: Context) -> None:
         constants = {(t["place_index"], t["offset"]): t["bytes"] for t in stage.get("tensors", []) if t["place"] == "Segment" and t["view_of"] < 0}
         shared = sum(count for place, count in constants.items() if place in known)
         known |= constants.keys()
-        say(f"  constants: {size(sum(constants.values()))}" + (f", {size(shared)} of them those of stages above" if shared else ""))
+        types = _by_type({(t["place_index"], t["offset"]): (t["dtype"], t["bytes"]) for t in stage.get("tensors", [])
+                          if t["place"] == "Segment" and t["view_of"] < 0}.values())
+        say(f"  constants: {size(sum(constants.values()))}"
+            + (f" ({', '.join(f'{dtype} {size(count)}' for dtype, count in types)})" if types else "") + (f", {size(shared)} of them those of stages above" if shared else ""))
         for index, space in enumerate(stage.get("workspaces", [])):
             say(f"  workspace {index} {space['memory']}: {size(space['bytes'])} (lower bound {size(space['lower_bound'])})")
         if stage["state_bytes"]:
             say(f"  state: {size(stage['state_bytes'])}")
         for subnet in stage.get("subnets", []):
             say_subnet(context, stage, subnet)
+
+
+def _by_type(entries: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Sums by type, the largest first."""
+    total: dict[str, int] = {}
+    for dtype, count in entries:
+        total[dtype] = total.get(dtype, 0) + count
+    return sorted(total.items(), key=lambda entry: -entry[1])
 
 
 def say_tensors(context: Context, stage: dict[str, Any]) -> None:
@@ -153,10 +164,16 @@ def _some(values: list) -> str:
 
 
 def say_subnet(context: Context, stage: dict[str, Any], subnet: dict[str, Any]) -> None:
-    plan, kernels = subnet.get("plan", []), subnet.get("kernels", [])
+    plan, kernels, tensors = subnet.get("plan", []), subnet.get("kernels", []), stage.get("tensors", [])
     reason = f": {subnet['reason']}" if subnet.get("reason") else ""
+    needs = dump("--cpu-features", str(subnet["cpu_features"])).strip() if subnet["cpu_features"] else ""
     context.report.say(f"  subnet '{subnet['name']}' {subnet['kind']} {subnet.get('isa', '')}: "
                        f"{len(plan)} steps, {len(kernels)} kernels{reason}")
+    results = _by_type((tensors[slot]["dtype"], 1) for step in plan for slot in step.get("writes", [])[:1])
+    if kernels and results:
+        context.report.say("    results of its steps: " + ", ".join(f"{count} {dtype}" for dtype, count in results))
+    if needs:
+        context.report.say(f"    needs of the CPU: {needs}")
     if not context.args.steps:
         return
     rows = [("step", "kernel", "tiles", "device op", "ONNX nodes")]
