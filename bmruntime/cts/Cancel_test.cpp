@@ -7,28 +7,11 @@
 #include <functional>
 #include <thread>
 
-using namespace bmodel;
 using namespace bmrt;
 using namespace bmrt::cts;
 using namespace std::chrono_literals;
 
 namespace {
-
-/// y = relu(x + w), then a loop that calls "add" again for as long as the first byte of x is not 0: x = 1 stops never.
-struct Endless : bmodel::test::AddRelu {
-  Endless() : AddRelu(kernelCode(), 1024) {
-    const uint32_t going = addTensor(stage(), "going", DType::Bool, std::vector<int64_t>{1});
-    tensor(going).view_of = int32_t(x);
-    LoopDefT loop;
-    loop.body = 1, loop.condition = int32_t(going);
-    auto body = std::make_unique<SubnetDefT>(subnet());
-    body->name = "body";
-    body->plan.pop_back();
-    subnet().plan.push_back(std::make_unique<StepDefT>());
-    subnet().plan.back()->op.Set(loop);
-    stage().subnets.push_back(std::move(body));
-  }
-};
 
 /// The input for which it ends, or not.
 std::vector<float> inputThat(bool ends) {

@@ -10,6 +10,7 @@
 // control.bmodel    the same; then in a loop and calls, by the first int64 of x but at most 5 times, count += 1, a
 // state
 //                   of int64, and last = its number
+// endless.bmodel    add_relu, then a loop for as long as the first byte of x is not 0
 // npu_add.bmodel    y = x + 2, x and y f32 1x1024, a command stream for npu-edge
 // npu_mixed.bmodel  y = relu(x + 2), the sum by that stream, the rest by a kernel of the host
 //
@@ -259,6 +260,7 @@ int main(int argc, char **argv) {
   const std::string folder = argv[1];
   bmodel::test::AddRelu addRelu(kernelCode(), 1024), blocked(kernelCode(), 64), dynamic(kernelCode(), 64),
       stages(kernelCode(), 1024), contract(contractCode(), 1024), control(contractCode(), 1024);
+  bmrt::cts::Endless endless;
   makeBlocked(blocked);
   makeDynamic(dynamic);
   makeStages(stages);
@@ -266,5 +268,5 @@ int main(int argc, char **argv) {
   return write(addRelu, folder + "/add_relu.bmodel") || write(blocked, folder + "/blocked.bmodel") ||
          write(dynamic, folder + "/dynamic.bmodel") || write(stages, folder + "/stages.bmodel") ||
          write(contract, folder + "/contract.bmodel") || write(control, folder + "/control.bmodel") ||
-         writeNpu(folder + "/npu_add.bmodel") || writeMixed(folder + "/npu_mixed.bmodel");
+         write(endless, folder + "/endless.bmodel") || writeNpu(folder + "/npu_add.bmodel") || writeMixed(folder + "/npu_mixed.bmodel");
 }

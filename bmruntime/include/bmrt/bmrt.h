@@ -185,7 +185,7 @@ typedef struct bmrt_context_options_t {
   size_t struct_size;       /* sizeof(bmrt_context_options_t) */
   const char *net;          /* NULL: the first */
   uint32_t stage;           /* the only one; or BMRT_FIRST_RUNNABLE_STAGE */
-  uint32_t threads;         /* including the caller's; 0 = 1 */
+  uint32_t threads;         /* including the caller's; 0 = 1; at most as many run as the process may use processors */
   void *workspace;          /* NULL: allocated; else BMRT_ALIGNMENT-aligned, the context's until */
   uint64_t workspace_bytes; /* it is destroyed, at least bmrt_stage_info_t.workspace_bytes of each stage used */
   const char *chip;         /* NULL: any; else only stages for this chip: a name or a family, "npu-base", "x86" */

@@ -2,7 +2,9 @@
 """The Python module on small models made by hand (bmrt_make_test_models)."""
 import json
 import os
+import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -229,3 +231,48 @@ def test_threads_share_a_net_of_several_stages(models):
 
     with ThreadPoolExecutor(4) as threads:
         assert all(threads.map(run, range(400)))
+
+
+INTERRUPTED = """
+import sys, threading, time, os, signal
+import numpy as np
+import tessera.runtime as rt
+net = rt.load(sys.argv[1]).net()
+x = np.full((1, 1024), np.float32(1.5e-45))  # whose first byte is 1: it runs for ever
+def stop():
+    time.sleep(0.3)
+    stop.at = time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=stop).start()
+try:
+    net({"x": x})
+except KeyboardInterrupt:
+    print(time.monotonic() - stop.at)
+net({"x": np.zeros((1, 1024), np.float32)})
+"""
+
+
+def test_ctrl_c_ends_a_run(models):
+    result = subprocess.run([sys.executable, "-c", INTERRUPTED, models / "endless.bmodel"], capture_output=True, text=True, timeout=60,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    assert result.returncode == 0, result.stderr
+    assert float(result.stdout) < 5  # 0.2 s where the machine has nothing else to do
+
+
+def test_cancel_from_another_thread(models):
+    net = rt.load(models / "endless.bmodel", threads=2).net()
+    timer = threading.Timer(0.1, net.cancel)
+    timer.start()
+    with pytest.raises(rt.Error, match="the run was cancelled") as caught:
+        net({"x": np.full((1, 1024), np.float32(1.5e-45))})
+    assert caught.value.code == "cancelled"
+    timer.join()
+    net.cancel()  # of nothing
+    zeros = np.zeros((1, 1024), np.float32)
+    np.testing.assert_array_equal(net({"x": zeros})["y"], np.maximum(zeros + weights(1024), 0))
+
+
+@pytest.mark.parametrize("text, words", [("[" * 100000, "nested too deep"), ("{", "is no JSON"), ("[1]", "is no JSON object")])
+def test_records_that_are_no_records(text, words):
+    with pytest.raises(rt.Error, match=words):
+        rt._parse_record("x", text)

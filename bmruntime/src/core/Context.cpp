@@ -99,7 +99,9 @@ bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_op
   ownsWorkspace = options.workspace == nullptr;
   workspace = static_cast<char *>(options.workspace);
   workspaceBytes = options.workspace ? options.workspace_bytes : 0;
-  BMRT_RETURN_IF_ERROR(pool.start(threads, status));
+  // More than there are processors would only take turns on them.
+  const uint32_t cpus = ThreadPool::availableCpus();
+  BMRT_RETURN_IF_ERROR(pool.start(threads < cpus ? threads : cpus, status));
   return enter(*first, status);
 }
 

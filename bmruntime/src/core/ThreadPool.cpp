@@ -22,12 +22,6 @@ namespace {
 constexpr uint64_t kSpinNs = 250000;
 constexpr int kPausesPerClockRead = 16;
 
-/// The processors this process may use.
-uint32_t availableCpus() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? uint32_t(CPU_COUNT(&set)) : 1;
-}
-
 uint64_t nowNs() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -61,6 +55,13 @@ FloatModeScope::~FloatModeScope() {
 #if defined(__x86_64__)
   _mm_setcsr(saved);
 #endif
+}
+
+uint32_t ThreadPool::availableCpus() {
+  cpu_set_t set;
+  // Fails where there are more than a cpu_set_t holds.
+  const long count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+  return count > 1 ? uint32_t(count) : 1;
 }
 
 bmrt_code_t ThreadPool::reserveScratch(uint64_t bytes, bmrt_status_t *status) {

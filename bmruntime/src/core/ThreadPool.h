@@ -39,6 +39,9 @@ public:
   ThreadPool &operator=(const ThreadPool &) = delete;
   ~ThreadPool();
 
+  /// The processors this process may use (its affinity mask), at least 1.
+  static uint32_t availableCpus();
+
   /// Starts |threads| - 1 workers. Called once.
   bmrt_code_t start(uint32_t threads, bmrt_status_t *status);
 
