@@ -259,6 +259,16 @@ bool unrollLoop(NodeImporter &n, const onnx::GraphProto &body, Value trips, Valu
   return true;
 }
 
+/// Whether a loop without a trip count goes on for ever: its condition is missing, or true and left so by |body|.
+bool isEndless(Value cond, mlir::Region &body) {
+  auto isTrue = [](Value value) {
+    auto known = getConstantInts(value);
+    return known && known->size() == 1 && known->front() != 0;
+  };
+  Value next = body.front().getTerminator()->getOperand(0);
+  return (!cond || isTrue(cond)) && (!cond || next == body.getArgument(1) || isTrue(next));
+}
+
 void importLoop(NodeImporter &n) {
   const onnx::GraphProto *body = subgraph(n, "body");
   Value trips = n.optionalInput(0);
@@ -285,6 +295,10 @@ void importLoop(NodeImporter &n) {
   llvm::append_range(types, mlir::ValueRange(init).getTypes());
   auto region = importBody(n, *body, types);
   if (n.failed()) {
+    return;
+  }
+  if (!trips && isEndless(cond, *region)) {
+    n.fail("it has neither a trip count nor a condition that could end it: it would never end");
     return;
   }
   llvm::SmallVector<mlir::Type> results(body->output_size() - 1, NodeImporter::placeholder(n.b));

@@ -91,6 +91,21 @@ def loop():
                  [tensor("trips", [], I64), tensor("x", [1])], [tensor("y", ["n"]), tensor("all", ["m"])])
 
 
+def endless_loop():
+    """Neither a count nor a condition."""
+    made = loop()
+    made.graph.node[0].input[0] = ""
+    return made
+
+
+def always_true_loop():
+    """A condition that is true and stays so."""
+    made = endless_loop()
+    made.graph.node[0].input[1] = "going"
+    made.graph.initializer.append(constant("going", np.array(True)))
+    return made
+
+
 def lstm():
     weight = lambda name, *shape: constant(name, np.ones(shape, np.float32))
     return model([node("LSTM", ["x", "w", "r"], ["y", "yh"], "lstm", hidden_size=5, direction="reverse")],
@@ -360,7 +375,7 @@ def no_graph():
     return made
 
 
-BAD = """cyclic dangling unknown type_mismatch declared_type huge_input huge_result overflow short_data duplicate_tensor
+BAD = """endless_loop always_true_loop cyclic dangling unknown type_mismatch declared_type huge_input huge_result overflow short_data duplicate_tensor
 duplicate_input duplicate_initializer missing_output old_opset new_opset no_opset duplicate_output subgraph_dangling
 subgraph_output bare_hardmax bare_reshape bare_split scalar_pad scalar_resize absurd_scale grid_batch wrong_attribute bad_axis
 bad_kernel external external_parent external_absolute external_link external_short external_no_number truncated
