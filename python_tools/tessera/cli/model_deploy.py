@@ -372,11 +372,11 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
     if fused:
         report.say(f"{len(fused)} tensors of the reference live inside fused steps and are not visible one by one")
     if strict:
-        comparison.require_passed(f"{output} against the Top reference")
+        comparison.require_passed(f"{args.model} against the Top reference")
         return
-    comparison.require_rows(f"{output} against the Top reference")
+    comparison.require_rows(f"{args.model} against the Top reference")
     if (broken := verdict.unusable(comparison, {spec.name for spec in model.outputs})) and not (args.accept_loss or args.target):
-        raise TesseraError(f"{output} is no use as it is: {broken}", ExitCode.ACCURACY,
+        raise TesseraError(f"{args.model} is no use as it is: {broken}", ExitCode.ACCURACY,
                            hint="give --test_input data like the calibration's; find where it begins by the own errors above, keep those ops float "
                            "(--quantize_table) or search with --target; --accept_loss makes this a warning")
     if comparison.failed:
