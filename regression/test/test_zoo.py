@@ -94,6 +94,13 @@ def test_comparisons_can_fail() -> None:
     assert outcome.agreement(np.float32([1, -1]), np.float32([-1, 1])) == pytest.approx(-1) and outcome.worst({}, {"y": a}) == -1
 
 
+def test_entries_behind_the_real_ones_are_left_out() -> None:
+    wanted = {"y": np.ones((2, 4), np.float32)}
+    assert outcome.worst(outcome.leading({"y": np.vstack([np.ones((2, 4), np.float32), -np.ones((3, 4), np.float32)])}, wanted), wanted) == 1
+    assert outcome.worst(outcome.leading({"y": np.ones((1, 4), np.float32)}, wanted), wanted) == -1
+    assert outcome.worst(outcome.leading({"y": -np.ones((5, 4), np.float32)}, wanted), wanted) < 0
+
+
 def test_descriptions() -> None:
     networks = registry.all_networks()
     assert len({network.name for network in networks}) == len(networks) >= 120
