@@ -133,8 +133,6 @@ def reason(outcome: Outcome) -> str:
     constraint = re.search(r"cannot lower '([^']*)'.*?\((\w+)\);", outcome.message)
     if constraint:
         return f"{constraint[1]}: {constraint[2]}"
-    if "uses ONNX opset" in outcome.message:
-        return "opset below 7"
     text = re.sub(r"node '[^']*' \((\w+)\)", r"\1", outcome.message)
     text = re.sub(r"^(in|out)put '[^']*'", r"\1put", text).split(":")
     kept = text[:-1] if len(text) > 1 and "--input_shapes" in text[-1] else text

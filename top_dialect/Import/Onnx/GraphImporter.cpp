@@ -129,10 +129,12 @@ Handler findHandler(StringRef domain, StringRef name, int64_t opset) {
   return best ? best->handler : nullptr;
 }
 
-llvm::Error checkOperators(const OnnxModel &model, const onnx::GraphProto &graph) {
+llvm::Error checkOperators(const OnnxModel &model, llvm::ArrayRef<const onnx::GraphProto *> graphs) {
   OperatorCheck check(model);
-  if (llvm::Error error = check.visit(graph.node(), model.opsets, false)) {
-    return error;
+  for (const onnx::GraphProto *graph : graphs) {
+    if (llvm::Error error = check.visit(graph->node(), model.opsets, false)) {
+      return error;
+    }
   }
   UnknownOperators &unknown = check.unknown;
   if (unknown.empty()) {

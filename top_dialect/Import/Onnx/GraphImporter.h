@@ -70,7 +70,8 @@ private:
   void indexInitializers();
 };
 
-/// An error for every operator of |graph| and its sub-graphs that has no handler, all at once.
-llvm::Error checkOperators(const OnnxModel &model, const onnx::GraphProto &graph);
+/// An error for every operator of |graphs| and their sub-graphs that has no handler, all at once; not for those in
+/// branches of an If alone, which may turn out not to be taken.
+llvm::Error checkOperators(const OnnxModel &model, llvm::ArrayRef<const onnx::GraphProto *> graphs);
 
 } // namespace tessera::top::onnx_import

@@ -65,20 +65,22 @@ std::unique_ptr<mlir::Region> importRegion(NodeImporter &n, const onnx::GraphPro
 // If
 //===----------------------------------------------------------------------===//
 
-/// Runs |import| of the branch |name|, whose operators were not looked at before: it may not be taken. |advice| ends an
-/// error.
-void importBranch(NodeImporter &n, StringRef name, const onnx::GraphProto &branch, const llvm::Twine &advice,
+/// Runs |import| of the branch |name|. |advice| ends an error.
+void importBranch(NodeImporter &n, const llvm::Twine &name, const llvm::Twine &advice,
                   llvm::function_ref<void()> import) {
   if (n.failed()) {
     return;
   }
-  if (llvm::Error error = checkOperators(n.graph.model, branch)) {
-    n.fail(std::move(error));
-  } else {
-    import();
-  }
+  import();
   if (n.failed()) {
     n.explainError("its " + name + ": ", advice);
+  }
+}
+
+/// The operators of branches are looked at only now: a branch may not be taken.
+void checkBranches(NodeImporter &n, llvm::ArrayRef<const onnx::GraphProto *> branches) {
+  if (llvm::Error error = checkOperators(n.graph.model, branches)) {
+    n.fail(std::move(error));
   }
 }
 
@@ -105,7 +107,8 @@ void importIf(NodeImporter &n) {
   auto known = getConstantInts(cond);
   if (known && known->size() == 1) {
     const onnx::GraphProto &taken = known->front() ? *thenGraph : *elseGraph;
-    importBranch(n, known->front() ? "then_branch" : "else_branch", taken, "",
+    checkBranches(n, {&taken});
+    importBranch(n, known->front() ? "then_branch" : "else_branch", "",
                  [&] { outputs = importInto(n, taken, n.b, {}); });
   } else {
     std::string input = decidingInput(cond);
@@ -117,8 +120,9 @@ void importIf(NodeImporter &n) {
                                        input)
                              .str());
     std::unique_ptr<mlir::Region> thenRegion, elseRegion;
-    importBranch(n, "then_branch", *thenGraph, advice, [&] { thenRegion = importRegion(n, *thenGraph, {}); });
-    importBranch(n, "else_branch", *elseGraph, advice, [&] { elseRegion = importRegion(n, *elseGraph, {}); });
+    checkBranches(n, {thenGraph, elseGraph});
+    importBranch(n, "then_branch", advice, [&] { thenRegion = importRegion(n, *thenGraph, {}); });
+    importBranch(n, "else_branch", advice, [&] { elseRegion = importRegion(n, *elseGraph, {}); });
     if (n.failed()) {
       return;
     }

@@ -45,7 +45,7 @@ public:
     if (llvm::Error error = checkCalls(model)) {
       return error;
     }
-    if (llvm::Error error = checkOperators(model, graph())) {
+    if (llvm::Error error = checkOperators(model, {&graph()})) {
       return error;
     }
     auto read = readInputs(model, options, builder.getContext());
@@ -64,9 +64,15 @@ private:
 
   /// The error for open dims, with sizes that import takes, if some are found.
   llvm::Error proposeSizes() {
+    constexpr LikelySizes kLikely[] = {{224, 128}, {256, 512}, {640, 1024}, {512, 16000}};
     std::string refusal;
-    for (int64_t picture : {224, 256, 640}) {
-      auto proposal = proposeShapes(inputs, picture);
+    std::map<std::string, std::vector<int64_t>> before;
+    for (const LikelySizes &likely : kLikely) {
+      auto proposal = proposeShapes(inputs, likely);
+      if (proposal == before) {
+        break; // of another kind
+      }
+      before = proposal;
       ImportOptions trial(options);
       trial.requireStatic = false;
       trial.fixed = nullptr;
@@ -89,11 +95,8 @@ private:
       }
       std::string reason = llvm::toString(module.takeError());
       refusal = refusal.empty() ? reason : refusal;
-      if (proposeShapes(inputs, 256) == proposeShapes(inputs, 640)) {
-        break; // no pictures
-      }
     }
-    return openDims(inputs, proposeShapes(inputs, 224), refusal);
+    return openDims(inputs, proposeShapes(inputs, kLikely[0]), refusal);
   }
 
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> build() {

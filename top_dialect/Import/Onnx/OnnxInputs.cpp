@@ -228,17 +228,17 @@ bool hasAny(StringRef text, llvm::ArrayRef<StringRef> words) {
   return llvm::any_of(words, [&](StringRef word) { return text.contains_insensitive(word); });
 }
 
-constexpr int64_t kTokens = 128, kSamples = 16000, kFrames = 8;
+constexpr int64_t kSamples = 16000, kFrames = 8;
 
 /// Of a dim by the name it has; nothing where the name says nothing.
-std::optional<int64_t> sizeByName(StringRef name, int64_t picture) {
+std::optional<int64_t> sizeByName(StringRef name, const LikelySizes &likely) {
   if (name.contains('+')) { // "past_sequence_length + 1", as transformers' exports have it
     int64_t sum = 0;
     llvm::SmallVector<StringRef> terms;
     name.split(terms, '+');
     for (StringRef term : terms) {
       int64_t number = 0;
-      auto size = term.trim().getAsInteger(10, number) ? sizeByName(term.trim(), picture) : std::optional(number);
+      auto size = term.trim().getAsInteger(10, number) ? sizeByName(term.trim(), likely) : std::optional(number);
       if (!size) {
         return std::nullopt;
       }
@@ -251,7 +251,7 @@ std::optional<int64_t> sizeByName(StringRef name, int64_t picture) {
     return 1;
   }
   if (hasAny(name, {"height", "width"}) || lower == "h" || lower == "w") {
-    return picture;
+    return likely.picture;
   }
   if (hasAny(name, {"channel"}) || lower == "c") {
     return 3;
@@ -260,13 +260,13 @@ std::optional<int64_t> sizeByName(StringRef name, int64_t picture) {
     return kSamples;
   }
   if (hasAny(name, {"seq", "token", "length", "text", "past", "ctx", "time"})) {
-    return kTokens;
+    return likely.tokens;
   }
   return hasAny(name, {"frame"}) ? std::optional(kFrames) : std::nullopt;
 }
 
-int64_t proposeDim(const Input &input, size_t axis, int64_t picture) {
-  if (auto size = sizeByName(input.dimNames[axis], picture)) {
+int64_t proposeDim(const Input &input, size_t axis, const LikelySizes &likely) {
+  if (auto size = sizeByName(input.dimNames[axis], likely)) {
     return *size;
   }
   size_t rank = input.shape.size();
@@ -279,9 +279,13 @@ int64_t proposeDim(const Input &input, size_t axis, int64_t picture) {
         input.shape[rank - 1] >= 1 && input.shape[rank - 1] <= 4 && input.shape[1] != 1 && input.shape[1] != 3;
     size_t channels = lastAreChannels ? rank - 1 : 1;
     bool spatial = axis != channels && axis >= rank - 2 - (lastAreChannels ? 1 : 0);
-    return spatial ? picture : axis == channels ? 3 : kFrames;
+    return spatial ? likely.picture : axis == channels ? 3 : kFrames;
   }
-  return audio ? kSamples : kTokens;
+  bool state = hasAny(input.name, {"state", "hidden", "cell"}) || input.name == "h0" || input.name == "c0";
+  if (state && rank == 3 && axis == 1) {
+    return 1; // of a recurrent op: layers, batch, features
+  }
+  return audio ? kSamples : likely.tokens;
 }
 
 } // namespace
@@ -291,7 +295,7 @@ llvm::Expected<std::vector<Input>> readInputs(const OnnxModel &model, const Impo
   return InputReader(model, options, context).run();
 }
 
-std::map<std::string, std::vector<int64_t>> proposeShapes(llvm::ArrayRef<Input> inputs, int64_t picture) {
+std::map<std::string, std::vector<int64_t>> proposeShapes(llvm::ArrayRef<Input> inputs, const LikelySizes &likely) {
   std::map<std::string, std::vector<int64_t>> proposal;
   llvm::StringMap<int64_t> sizes;
   for (const Input &input : inputs) {
@@ -304,9 +308,9 @@ std::map<std::string, std::vector<int64_t>> proposeShapes(llvm::ArrayRef<Input> 
       if (!mlir::ShapedType::isDynamic(dim)) {
         dims.push_back(dim);
       } else if (name.empty()) {
-        dims.push_back(proposeDim(input, axis, picture));
+        dims.push_back(proposeDim(input, axis, likely));
       } else {
-        dims.push_back(sizes.try_emplace(name, proposeDim(input, axis, picture)).first->second);
+        dims.push_back(sizes.try_emplace(name, proposeDim(input, axis, likely)).first->second);
       }
     }
   }

@@ -27,9 +27,14 @@ struct Input {
 llvm::Expected<std::vector<Input>> readInputs(const OnnxModel &model, const ImportOptions &options,
                                               mlir::MLIRContext *context);
 
-/// Sizes for the open dims of |inputs|, as the network is likely to be used: batch 1, pictures of |picture| x
-/// |picture|, 128 tokens. By the names of dims and inputs, types and ranks; dims that share a name share the size.
-std::map<std::string, std::vector<int64_t>> proposeShapes(llvm::ArrayRef<Input> inputs, int64_t picture);
+/// Sizes that networks often take: of a picture's sides, and of what is as long as its data.
+struct LikelySizes {
+  int64_t picture, tokens;
+};
+
+/// Sizes for the open dims of |inputs|, as the network is likely to be used: batch 1, pictures and sequences of
+/// |likely| sizes. By the names of dims and inputs, types and ranks; dims that share a name share the size.
+std::map<std::string, std::vector<int64_t>> proposeShapes(llvm::ArrayRef<Input> inputs, const LikelySizes &likely);
 
 /// The error for |inputs| with open dims; |proposal| becomes a flag to copy. |refusal|: why import does not take it, or
 /// "".
