@@ -49,6 +49,10 @@ def version() -> str:
     return str(onnxruntime.__version__)
 
 
+class Unreadable(TesseraError):
+    """A file that onnxruntime cannot be asked about, whatever Tessera makes of it."""
+
+
 class OnnxModel:
     """An .onnx file in onnxruntime on the CPU. Files of opsets before 7, which it does not read, are converted by the `onnx` package.
 
@@ -158,6 +162,10 @@ def _modern(model: "onnx.ModelProto", path: str | Path) -> "tuple[onnx.ModelProt
         return model, False
     from onnx import version_converter
 
+    reads = f"onnxruntime reads opset {_FIRST_OPSET} and newer, {path} is of opset {opsets[0]}"
+    if any({"axis", "broadcast"} <= {attribute.name for attribute in node.attribute} for node in model.graph.node):
+        # The converter aligns such operands wrongly (seen in onnx 1.12).
+        raise Unreadable(f"{reads}, and onnx.version_converter cannot be relied on for operands aligned by 'axis'")
     try:
         if not model.opset_import:  # files of IR version 1 and 2
             model.ir_version = 3
@@ -166,8 +174,7 @@ def _modern(model: "onnx.ModelProto", path: str | Path) -> "tuple[onnx.ModelProt
         del converted.graph.value_info[:]  # of no type, some of them
         return converted, True
     except Exception as error:  # the converter raises whatever it likes
-        raise TesseraError(f"onnxruntime reads opset {_FIRST_OPSET} and newer, {path} is of opset {opsets[0]}, and onnx.version_converter cannot "
-                           f"convert it: {reason_of(error)}", hint="nothing is wrong with the Top model; --not_inference leaves the check out") from error
+        raise Unreadable(f"{reads}, and onnx.version_converter cannot convert it: {reason_of(error)}") from error
 
 
 def _add_all_outputs(model: "onnx.ModelProto") -> None:

@@ -158,10 +158,11 @@ def test_input_values_choose_a_branch(tmp_path: Path) -> None:
 
 
 def test_old_opset_is_converted(tmp_path: Path) -> None:
-    """Converted here and, for onnxruntime, by the onnx package: the two agree."""
+    """onnx's converter aligns operands by 'axis' wrongly: the check is left out, and said to be, rather than failed."""
     result = transform(small_models.opset6(tmp_path / "m.onnx"))
     check(result)
     assert "converted from opset 6 to 7" in result.stdout + result.stderr
+    assert "not compared with the framework" in result.stdout + result.stderr or "not installed" in result.stdout + result.stderr
 
 
 def test_pipes_are_not_read(tmp_path: Path) -> None:
