@@ -268,5 +268,6 @@ int main(int argc, char **argv) {
   return write(addRelu, folder + "/add_relu.bmodel") || write(blocked, folder + "/blocked.bmodel") ||
          write(dynamic, folder + "/dynamic.bmodel") || write(stages, folder + "/stages.bmodel") ||
          write(contract, folder + "/contract.bmodel") || write(control, folder + "/control.bmodel") ||
-         write(endless, folder + "/endless.bmodel") || writeNpu(folder + "/npu_add.bmodel") || writeMixed(folder + "/npu_mixed.bmodel");
+         write(endless, folder + "/endless.bmodel") || writeNpu(folder + "/npu_add.bmodel") ||
+         writeMixed(folder + "/npu_mixed.bmodel");
 }

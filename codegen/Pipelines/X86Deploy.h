@@ -32,7 +32,7 @@ struct X86DeployResult {
   uint64_t codeBytes = 0, constantBytes = 0;
   size_t steps = 0, kernels = 0, cacheHits = 0;
   std::optional<std::vector<std::string>> exceptions; ///< nodes whose bits may differ between engines, see addExactness
-  std::optional<quant::QuantizeReport> quantization; ///< with |quantization|: what runs on integers
+  std::optional<quant::QuantizeReport> quantization;  ///< with |quantization|: what runs on integers
   std::vector<ObservedTensor> observed; ///< with |observe|: all float inputs and Top results, in program order
 };
 

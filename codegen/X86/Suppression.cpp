@@ -146,8 +146,7 @@ private:
   Value scores, boxes; ///< of the item: offsets of its first score and of its batch entry's first box
 };
 
-struct NonMaxSuppressionModel
-    : KernelInterface::ExternalModel<NonMaxSuppressionModel, device::NonMaxSuppressionOp> {
+struct NonMaxSuppressionModel : KernelInterface::ExternalModel<NonMaxSuppressionModel, device::NonMaxSuppressionOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     if (failed(requireRowMajor(op))) {
       return failure();

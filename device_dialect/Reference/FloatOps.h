@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the device dialect specifies to the bit: element functions, and sums in a stated order. Products that are added
-// (squares of norms, scale and bias, resizing, matrix products, attention) are fused, everything else is rounded at once.
+// (squares of norms, scale and bias, resizing, matrix products, attention) are fused, everything else is rounded at
+// once.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_DEVICE_DIALECT_REFERENCE_FLOATOPS_H
 #define TESSERA_DEVICE_DIALECT_REFERENCE_FLOATOPS_H

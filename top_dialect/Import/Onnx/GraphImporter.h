@@ -30,7 +30,8 @@ public:
   mlir::Value lookup(llvm::StringRef name);
   bool knows(llvm::StringRef name) const;
   void bind(llvm::StringRef name, mlir::Value value) { values[name] = value; }
-  /// Sequences are lists of tensors that are known while the model is imported; no op holds one. Null: none of this name.
+  /// Sequences are lists of tensors that are known while the model is imported; no op holds one. Null: none of this
+  /// name.
   const llvm::SmallVector<mlir::Value> *lookupSequence(llvm::StringRef name) const;
   void bindSequence(llvm::StringRef name, llvm::SmallVector<mlir::Value> tensors) {
     sequences[name] = std::move(tensors);

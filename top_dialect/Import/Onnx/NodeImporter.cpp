@@ -53,8 +53,8 @@ Value NodeImporter::input(unsigned i) {
   }
   Value value = graph.lookup(node.input(i));
   if (!value && graph.lookupSequence(node.input(i))) {
-    unsupported(llvm::formatv("input {0}, '{1}', is a sequence of tensors; it can be read by operators of sequences only",
-                              i, node.input(i)));
+    unsupported(llvm::formatv(
+        "input {0}, '{1}', is a sequence of tensors; it can be read by operators of sequences only", i, node.input(i)));
     return dummy();
   }
   if (!value) {

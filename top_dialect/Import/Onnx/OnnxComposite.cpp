@@ -283,8 +283,7 @@ void centerCropPad(NodeImporter &n) {
   Ints axes(rank);
   std::iota(axes.begin(), axes.end(), 0);
   axes = n.normalizeAxes(n.intsAttr("axes", axes), rank);
-  if (!n.failed() &&
-      (axes.size() != target.size() || llvm::any_of(target, [](int64_t size) { return size < 1; }))) {
+  if (!n.failed() && (axes.size() != target.size() || llvm::any_of(target, [](int64_t size) { return size < 1; }))) {
     n.fail(llvm::formatv("its shape has {0} entries for {1} axes; all must be positive", target.size(), axes.size()));
   }
   if (n.failed()) {
@@ -355,12 +354,8 @@ void det(NodeImporter &n) {
 }
 
 constexpr HandlerEntry kHandlers[] = {
-    {"", "CenterCropPad", centerCropPad, 18},
-    {"", "Det", det, 11},
-    {"", "Attention", attention},
-    {"", "AffineGrid", affineGrid},
-    {"", "Col2Im", col2Im},
-    {"", "ReverseSequence", reverseSequence},
+    {"", "CenterCropPad", centerCropPad, 18}, {"", "Det", det, 11},   {"", "Attention", attention},
+    {"", "AffineGrid", affineGrid},           {"", "Col2Im", col2Im}, {"", "ReverseSequence", reverseSequence},
 };
 
 } // namespace

@@ -258,8 +258,8 @@ void gemm(NodeImporter &n) {
   n.setOutput(0, c && !bias ? n.create<AddOp>(y, c) : y);
 }
 
-/// Where in |x| the maxima |y| of the windows |w| stand, numbered over the whole tensor: the tap that is largest, of equal
-/// ones the first, turned into a place by tables.
+/// Where in |x| the maxima |y| of the windows |w| stand, numbered over the whole tensor: the tap that is largest, of
+/// equal ones the first, turned into a place by tables.
 Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
   Ints in(NodeImporter::shape(x)), out(NodeImporter::shape(y));
   size_t rank = in.size(), spatial = rank - 2;
@@ -270,8 +270,9 @@ Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
   }
   constexpr int64_t kMostTaps = 256;
   if (!NodeImporter::isFloat(x) || taps > kMostTaps || n.intAttr("storage_order", 0) != 0) {
-    n.unsupported(llvm::formatv("the indices of windows of {0} numbers; supported are floats in row-major order, up to {1} a window",
-                                taps, kMostTaps));
+    n.unsupported(llvm::formatv(
+        "the indices of windows of {0} numbers; supported are floats in row-major order, up to {1} a window", taps,
+        kMostTaps));
     return y;
   }
   // Windows of ceil_mode may reach beyond the end padding.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operators like NonMaxSuppression give as many rows as the data has. Tessera gives them the greatest number there can
-// be and keeps the count beside: rows behind it hold nothing of the network's. Operators that treat rows one by one pass
-// that on; others, which would mix such rows with real ones, are refused.
+// be and keeps the count beside: rows behind it hold nothing of the network's. Operators that treat rows one by one
+// pass that on; others, which would mix such rows with real ones, are refused.
 #pragma once
 
 #include "mlir/IR/Builders.h"
