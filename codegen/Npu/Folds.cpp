@@ -219,6 +219,14 @@ void Folds::foldIntoReaders(device::CopyOp copy) {
   }
 }
 
+/// Whether a result of the model takes the place of another operand than |result|: others may read that until the map's
+/// turn.
+static bool overwritesAnother(device::MapOp map, Value result) {
+  auto inplace = map->getAttrOfType<IntegerAttr>(device::DeviceDialect::kInplaceAttr);
+  std::optional<device::Address> address = device::getAddress(map.getY());
+  return inplace && address && address->memory != 0 && map.getInputs()[size_t(inplace.getInt())] != result;
+}
+
 /// Whether the op in front can compute |map|: its other operands are there, and broadcast to rows.
 bool Folds::addMap(Operation *op, Tail &tail) const {
   Value result = op->getResult(0);
@@ -229,6 +237,7 @@ bool Folds::addMap(Operation *op, Tail &tail) const {
   findReaders(result, readers);
   auto map = readers.empty() ? device::MapOp() : dyn_cast<device::MapOp>(readers.front()->getOwner());
   if (!map || map.getInputs().size() > bmodel::npu::kMapOperands || countOf(map.getY()) != countOf(result) ||
+      overwritesAnother(map, readers.front()->get()) ||
       llvm::any_of(readers,
                    [&](OpOperand *use) { return use->getOwner() != map || use->get() != readers[0]->get(); })) {
     return false;

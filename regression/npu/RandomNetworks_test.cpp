@@ -275,6 +275,11 @@ std::string shortestFault(uint64_t seed) {
 /// it lay already.
 TEST(RandomNetworks, CopiesFromLaneToLane) { EXPECT_EQ(Trial(31428, RandomNetwork::kMostSteps).run().fault, ""); }
 
+/// A map was computed with the norm before it, where its result takes the place of what a copy in between reads.
+TEST(RandomNetworks, MapsBehindNormsOverwriteNothing) {
+  EXPECT_EQ(Trial(37536, RandomNetwork::kMostSteps).run().fault, "");
+}
+
 TEST(RandomNetworks, GiveTheNumbersOfTheReference) {
   unsigned first = 0, end = 150;
   const char *wanted = std::getenv("TESSERA_NPU_NETWORKS");
