@@ -6,8 +6,8 @@
 // Each mutation alters up to three fields of the flatbuffer of a good model, any that the schema has, and recomputes
 // all hashes, as somebody could who wants to harm. The code stays as it is. The result must be refused, or run: no byte
 // outside of the buffers may be touched (they end at pages that nobody may), and a run that has not ended after a while
-// must answer a cancel within a second of computing. Exit code 1 where one does not; what crashes says its number, which --only
-// repeats. Build it with the asan and ubsan presets, too.
+// must answer a cancel within a second of computing. Exit code 1 where one does not; what crashes says its number,
+// which --only repeats. Build it with the asan and ubsan presets, too.
 //
 //===----------------------------------------------------------------------===//
 #include "TableFields.h"

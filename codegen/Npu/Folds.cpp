@@ -237,9 +237,9 @@ bool Folds::addMap(Operation *op, Tail &tail) const {
   findReaders(result, readers);
   auto map = readers.empty() ? device::MapOp() : dyn_cast<device::MapOp>(readers.front()->getOwner());
   if (!map || map.getInputs().size() > bmodel::npu::kMapOperands || countOf(map.getY()) != countOf(result) ||
-      overwritesAnother(map, readers.front()->get()) ||
-      llvm::any_of(readers,
-                   [&](OpOperand *use) { return use->getOwner() != map || use->get() != readers[0]->get(); })) {
+      overwritesAnother(map, readers.front()->get()) || llvm::any_of(readers, [&](OpOperand *use) {
+        return use->getOwner() != map || use->get() != readers[0]->get();
+      })) {
     return false;
   }
   auto norm = dyn_cast<device::NormOp>(op);
