@@ -29,7 +29,7 @@ from random_graphs import MAX_ELEMENTS, Shape, _window
 VARIANTS = supported_isas("x86-avx512vnni")
 CASES_PER_MODEL = 20
 ONNX_TYPES = {np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int16): TensorProto.INT16,
-              np.dtype(np.int32): TensorProto.INT32, np.dtype(np.float32): TensorProto.FLOAT}
+              np.dtype(np.uint16): TensorProto.UINT16, np.dtype(np.int32): TensorProto.INT32, np.dtype(np.float32): TensorProto.FLOAT}
 
 
 class OpCases(q.QuantisedNetwork):
