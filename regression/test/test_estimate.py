@@ -86,13 +86,16 @@ def test_strictly_it_is_unsupported(tmp_path: Path) -> None:
 
 
 def test_what_x86_refuses_too_is_not_sent_there(tmp_path: Path) -> None:
-    """Where the elements that are not zero lie is known when the model runs: no chip has a form for such a size."""
-    graph = helper.make_graph([helper.make_node("NonZero", ["x"], ["y"], name="places")], "g",
-                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 4])],
-                              [helper.make_tensor_value_info("y", TensorProto.INT64, [2, "n"])])
+    """Which branch is taken is known when the model runs: no chip has a form for that."""
+    value = [helper.make_tensor_value_info("b", TensorProto.FLOAT, [4, 4])]
+    branches = {name: helper.make_graph([helper.make_node(op, ["x"], ["b"])], name, [], value)
+                for name, op in (("then_branch", "Relu"), ("else_branch", "Neg"))}
+    graph = helper.make_graph([helper.make_node("If", ["c"], ["y"], name="choice", **branches)], "g",
+                              [helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 4])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 4])])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
     result = run_tool("tessera", "estimate", tmp_path / "m.onnx", "--quantize", "F32")
-    assert result.returncode == 4 and "x86 cannot run it either: " in result.stderr and "'places'" in result.stderr, result.stderr
+    assert result.returncode == 4 and "x86 cannot run it either: " in result.stderr and "'choice'" in result.stderr, result.stderr
     assert "tessera run tells" not in result.stderr
 
 
