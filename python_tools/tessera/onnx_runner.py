@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
@@ -15,6 +16,10 @@ from .errors import TesseraError
 
 if TYPE_CHECKING:
     import onnx
+
+# Newer packages of onnxruntime for Linux (1.32, say; its Privacy.md) report sessions and models to their maker over the network, and write
+# an identifier into the folder for temporary files, unless this is set before they are imported. Who wants that sets it to 0.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 _FIRST_OPSET, _CONVERTED_OPSET = 7, 13  # what onnxruntime reads; what older files are converted to
 _ELEMENT_TYPES = {
