@@ -14,7 +14,7 @@ from case_file import all_cases, data_path
 from conftest import Builder, check, run_tool
 from test_npu import calibrated
 
-from tessera import npu_perf
+from tessera import npu_perf, programs
 from tessera.errors import TesseraError
 from tessera.npu_perf import beyond
 
@@ -68,6 +68,7 @@ def test_a_tool_of_another_build_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
     old = tmp_path / "npu-perf"
     old.write_text('#!/bin/sh\necho \'{"chip": "npu-edge", "cycles": 1}\'\n')
     old.chmod(0o755)
+    monkeypatch.setattr(programs, "find_program", lambda name: str(old))
     monkeypatch.setattr(npu_perf, "find_program", lambda name: str(old))
     with pytest.raises(TesseraError, match="npu-perf writes reports of version 0, these tools read version 1: they are of two builds"):
         npu_perf.measure("m.bmodel")
