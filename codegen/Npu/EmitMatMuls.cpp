@@ -66,7 +66,7 @@ llvm::Error Emitter::emitMatMuls(device::MatMulOp op) {
       return place(value, {1, outputs, rows, 1}, {0, strides.back(), strides[batch.size()], 0}, offset);
     };
     if (llvm::Error error = setEpilogue(product, op.getEpilogue(), op.getExtras(), typeOf(op.getY()).getElementType(),
-                                        chip, placeExtra)) {
+                                        stream, placeExtra)) {
       return error;
     }
     if (llvm::Error error = appendProduct(product, tiler)) {

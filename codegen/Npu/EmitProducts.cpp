@@ -303,7 +303,7 @@ llvm::Error Emitter::emitConvOf(device::ConvOp op, int64_t volume) {
   }
   auto placeExtra = [&](Value value) { return placeBroadcastImages(value, yType.getShape(), volume); };
   if (llvm::Error error =
-          setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), chip, placeExtra)) {
+          setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), stream, placeExtra)) {
     return error;
   }
   const ProductConstants constants{op.getW(), op.getBias(), op.getScales(),
@@ -316,7 +316,7 @@ llvm::Error Emitter::emitConvOf(device::ConvOp op, int64_t volume) {
   bool folds = bool(product.fold);
   uint32_t outputs = product.y.dim(1), rows = folds ? product.window.kernel[0] : planes;
   uint32_t taps = product.window.kernel[0] * product.window.kernel[1] / (folds ? rows : 1);
-  auto [known, isNew] = stream.constants.weights.try_emplace({op.getOperation(), folds});
+  auto [known, isNew] = stream.constants.weights.try_emplace({op.getOperation(), folds, volume});
   if (isNew) {
     llvm::Expected<std::vector<char>> weights = constants.weights(product.weightType);
     if (!weights) {
@@ -385,7 +385,7 @@ llvm::Error Emitter::emitMatMul(device::MatMulOp op) {
     return placeColumns(seen, outputs);
   };
   if (llvm::Error error =
-          setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), chip, placeExtra)) {
+          setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), stream, placeExtra)) {
     return error;
   }
   const ProductConstants constants{
@@ -394,7 +394,7 @@ llvm::Error Emitter::emitMatMul(device::MatMulOp op) {
   if (llvm::Error error = constants.setParameters(product)) {
     return error;
   }
-  auto [known, isNew] = stream.constants.weights.try_emplace({op.getOperation(), false});
+  auto [known, isNew] = stream.constants.weights.try_emplace({op.getOperation(), false, 0});
   if (isNew) {
     llvm::Expected<std::vector<char>> weights = constants.weights(product.weightType);
     if (!weights) {

@@ -66,7 +66,7 @@ using PlaceExtra = llvm::function_ref<llvm::Expected<Place>(mlir::Value)>;
 
 /// Fills in how sums become results stored as |result|. The error says what of the epilogue cannot be computed.
 llvm::Error setEpilogue(Product &product, mlir::Region &epilogue, mlir::ValueRange extras, mlir::Type result,
-                        const Chip &chip, PlaceExtra placeExtra);
+                        const Stream &stream, PlaceExtra placeExtra);
 
 /// Whether the matrix unit multiplies such operands.
 llvm::Error checkProduct(mlir::Value x, mlir::Value w, const Chip &chip);

@@ -29,8 +29,9 @@ bool isPerChannel(const Place &place) {
   return strides[0] == 0 && strides[2] == 0 && strides[3] == 0 && !isRepeated(place, 1);
 }
 
-/// The numbers of a constant extra that has one for each channel; none where it has not.
-llvm::Expected<std::vector<int32_t>> perChannel(ValueRange extras, int index, PlaceExtra placeExtra) {
+/// The numbers of a constant extra that has one for each channel of this product; none where it has not.
+llvm::Expected<std::vector<int32_t>> perChannel(ValueRange extras, int index, const Constants &constants,
+                                                PlaceExtra placeExtra) {
   if (index < 0) {
     return std::vector<int32_t>();
   }
@@ -38,26 +39,34 @@ llvm::Expected<std::vector<int32_t>> perChannel(ValueRange extras, int index, Pl
   if (!place) {
     return place.takeError();
   }
-  bool isKnown = isPerChannel(*place) && top::getConstantData(extras[index]);
-  return isKnown ? constantValues<int32_t>(extras[index], "a factor") : std::vector<int32_t>();
+  std::vector<int32_t> numbers;
+  if (place->tensor.region != bmodel::npu::Region::constants || !isPerChannel(*place)) {
+    return numbers;
+  }
+  // From where this product's are: other batches have others.
+  const char *first = constants.bytes.data() + place->tensor.offset;
+  for (uint32_t channel = 0; channel < place->dim(1); ++channel) {
+    std::memcpy(&numbers.emplace_back(), first + int64_t(channel) * place->tensor.strides[1], sizeof(int32_t));
+  }
+  return numbers;
 }
 
 /// Whether the output stage computes it all; then the product says how.
 llvm::Expected<bool> useStage(Product &product, mlir::Region &epilogue, ValueRange extras, mlir::Type result,
-                              const Chip &chip, PlaceExtra placeExtra) {
+                              const Stream &stream, PlaceExtra placeExtra) {
   if (epilogue.empty()) {
     bool keeps = product.sumsFloats() ? result.isF32() : result.isInteger(32);
     product.stage = product.sumsFloats() ? Output() : Output{.flags = Output::raw};
     return keeps;
   }
-  std::optional<StageForm> form = matchStage(epilogue, result, chip.requantise);
+  std::optional<StageForm> form = matchStage(epilogue, result, stream.chip.requantise);
   auto used = [&](int extra) { return extra >= 0 ? 1 : 0; };
   if (!form || used(form->factorExtra) + used(form->gainExtra) + used(form->residualExtra) != int(extras.size())) {
     return false;
   }
   for (auto [extra, numbers] :
        {std::pair(form->factorExtra, &product.factors), std::pair(form->gainExtra, &product.gains)}) {
-    llvm::Expected<std::vector<int32_t>> values = perChannel(extras, extra, placeExtra);
+    llvm::Expected<std::vector<int32_t>> values = perChannel(extras, extra, stream.constants, placeExtra);
     if (!values) {
       return values.takeError();
     }
@@ -97,8 +106,8 @@ template llvm::Expected<std::vector<char>> constantValues(Value, const char *);
 template llvm::Expected<std::vector<int32_t>> constantValues(Value, const char *);
 
 llvm::Error setEpilogue(Product &product, mlir::Region &epilogue, ValueRange extras, mlir::Type result,
-                        const Chip &chip, PlaceExtra placeExtra) {
-  llvm::Expected<bool> byStage = useStage(product, epilogue, extras, result, chip, placeExtra);
+                        const Stream &stream, PlaceExtra placeExtra) {
+  llvm::Expected<bool> byStage = useStage(product, epilogue, extras, result, stream, placeExtra);
   if (!byStage || *byStage) {
     return byStage.takeError();
   }

@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringMap.h"
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace tessera::npu {
@@ -69,8 +70,9 @@ public:
 
   std::vector<char> bytes;
   std::vector<Piece> pieces; ///< of bytes, in order
-  /// Where the weights of an op are, with bias and factor of each output, as they are or with kernel rows folded.
-  std::map<std::pair<const void *, bool>, uint64_t> weights;
+  /// Where the weights of an op are, with bias and factor of each output, as they are or with kernel rows folded; of
+  /// each volume by itself, as factors may differ.
+  std::map<std::tuple<const void *, bool, int64_t>, uint64_t> weights;
 
 private:
   llvm::StringMap<uint64_t> known; ///< bytes -> offset

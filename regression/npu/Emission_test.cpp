@@ -404,6 +404,38 @@ TEST_F(Emission, MatrixProductsOfTensorsPlusRows) {
       "");
 }
 
+/// Every batch has factors of its own, as floats and as mantissas and shifts.
+TEST_F(Emission, MatrixProductsOfTensorsByFactorsOfEachBatch) {
+  for (Dims lead : {Dims{3, 1}, Dims{1, 1}}) {
+    Dims factors = {3, lead[0], 1, 6}, a = {3, 3, 5, 8}, b = {3, 3, 8, 6}, y = {3, 3, 5, 6};
+    auto text = [&](const std::string &extras, const std::string &arguments, const std::string &epilogue,
+                    const std::string &extraTypes) {
+      return formatv("func.func @main(%x: {0} {{top.name = \"x\"}, %b: {1} {{top.name = \"b\"}) -> ({2} {{top.name = "
+                     "\"y\"}) attributes {{device.exact} {{\n{3}  {4}{5}\n  } : ({0}, {1}, {6}) -> {2}\n  return %y : "
+                     "{2}\n}\n",
+                     typeText(a, "i8"), typeText(b, "i8"), typeText(y, "i8"), extras, arguments, epilogue, extraTypes)
+          .str();
+    };
+    chips = {bmodel::npu::chipNamed("npu-edge"), bmodel::npu::chipNamed("npu-base")};
+    EXPECT_EQ(check(text("  %f = " + factorText(factors) + "\n",
+                         "%y = device.matmul %x, %b extras(%f) epilogue {\n  ^bb0(%i: i32, %s: f32):\n    %v0 = "
+                         "arith.sitofp %i : i32 to f32\n    %v = arith.mulf %v0, %s : f32\n",
+                         requantise("%v", 3), typeText(factors, "f32"))),
+              "");
+    auto numbers = [&](int64_t low, int64_t high) {
+      return constantText<int32_t>(factors, "i32", [=] { return int32_t(between(low, high)); });
+    };
+    chips = {bmodel::npu::oddChip()};
+    EXPECT_EQ(check(text("  %mantissas = " + numbers(int64_t(1) << 30, INT32_MAX) + "\n  %shifts = " +
+                             numbers(36, 42) + "\n",
+                         "%y = device.matmul %x, %b extras(%mantissas, %shifts) epilogue {\n  ^bb0(%a: i32, %m: i32, "
+                         "%t: i32):",
+                         requantiseFixed(3, -128, 127, "i8"), typeText(factors, "i32") + ", " + typeText(factors, "i32"))),
+              "");
+  }
+  EXPECT_EQ(programs, 0u);
+}
+
 TEST_F(Emission, MapsBroadcast) {
   struct {
     Dims y, a, b;

@@ -111,6 +111,20 @@ TEST_F(Emission, ConvolutionsOfFloatVolumes) {
   }
 }
 
+/// Each of them has factors of its own.
+TEST_F(Emission, ConvolutionsOfVolumesByTheirFactors) {
+  Dims x = {3, 5, 1, 6, 7}, w = {9, 5, 1, 3, 3}, y = {3, 9, 1, 4, 5}, factors = {3, 9, 1, 1, 1};
+  EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                          "{{device.exact} {{\n  %w = {2}\n  %f = {3}\n  %y = device.conv %x, %w extras(%f) epilogue "
+                          "{{\n  ^bb0(%a: i32, %s: f32):\n    %v0 = arith.sitofp %a : i32 to f32\n    %v = arith.mulf "
+                          "%v0, %s : f32{4}\n  } {{strides = array<i64: 1, 1, 1>, dilations = array<i64: 1, 1, 1>, "
+                          "pads = array<i64: 0, 0, 0, 0, 0, 0>, groups = 1 : i64} : ({0}, {5}, {6}) -> {1}\n  return "
+                          "%y : {1}\n}\n",
+                          typeText(x, "i8"), typeText(y, "i8"), weightsText(w), factorText(factors),
+                          requantise("%v", 3), typeText(w, "i8"), typeText(factors, "f32"))),
+            "");
+}
+
 TEST_F(Emission, LargestOfVolumes) {
   for (const char *element : {"i8", "ui8", "i16", "f32"}) {
     Window3 window(3, 1);
