@@ -426,12 +426,12 @@ TEST_F(Emission, MatrixProductsOfTensorsByFactorsOfEachBatch) {
       return constantText<int32_t>(factors, "i32", [=] { return int32_t(between(low, high)); });
     };
     chips = {bmodel::npu::oddChip()};
-    EXPECT_EQ(check(text("  %mantissas = " + numbers(int64_t(1) << 30, INT32_MAX) + "\n  %shifts = " +
-                             numbers(36, 42) + "\n",
-                         "%y = device.matmul %x, %b extras(%mantissas, %shifts) epilogue {\n  ^bb0(%a: i32, %m: i32, "
-                         "%t: i32):",
-                         requantiseFixed(3, -128, 127, "i8"), typeText(factors, "i32") + ", " + typeText(factors, "i32"))),
-              "");
+    EXPECT_EQ(
+        check(text("  %mantissas = " + numbers(int64_t(1) << 30, INT32_MAX) + "\n  %shifts = " + numbers(36, 42) + "\n",
+                   "%y = device.matmul %x, %b extras(%mantissas, %shifts) epilogue {\n  ^bb0(%a: i32, %m: i32, "
+                   "%t: i32):",
+                   requantiseFixed(3, -128, 127, "i8"), typeText(factors, "i32") + ", " + typeText(factors, "i32"))),
+        "");
   }
   EXPECT_EQ(programs, 0u);
 }
