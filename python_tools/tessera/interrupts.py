@@ -83,7 +83,13 @@ class raised:
 
 class caught:
     """SIGINT and SIGTERM are interrupts; held but in `raised()` blocks. SIGINT stays with a caller that decided about it. At the end
-    the signals are what they were before, and one that still waits is forgotten: the work is done."""
+    the signals are what they were before, and one that still waits is forgotten: the work is done.
+
+    ends_process: nothing but the process's end comes behind the block, so signals are ignored from there on: killed now, a command
+    whose outputs are there would look like one that was interrupted and left none. Not where SIGINT is a caller's: it goes on."""
+
+    def __init__(self, ends_process: bool = False) -> None:
+        self._ends_process = ends_process
 
     def __enter__(self) -> None:
         global _holds, _seen
@@ -100,8 +106,9 @@ class caught:
         sys.unraisablehook = self._hook
         if signal.SIGALRM in self._old:
             signal.setitimer(signal.ITIMER_REAL, 0)
+        ends = self._ends_process and signal.SIGINT in self._old
         for number, handler in self._old.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if ends else handler)
         _holds -= 1
         _pending = 0
 

@@ -164,7 +164,7 @@ def test_bad_scorers(folder: Path, tmp_path: Path, text: str, words: str) -> Non
     (["--data", "scored.npz"], 2, ["--data is for --target"]),
     (["--target", "cos>=0.9", "--data", "missing.npz"], 1, ["missing.npz", "no such file"]),
     (["--target", "drop<=1", "--task", "detection", "--data", "scored.npz"], 1, ["annotations.json"]),
-    (["--target", "cos>=0.9", "--data", "scored.npz", "--quantize_table", "near.py"], 1, ["near.py", "no quantise table"]),
+    (["--target", "cos>=0.9", "--data", "scored.npz", "--quantize_table", "near.py"], 1, ["near.py", "it is no JSON"]),
 ])
 def test_bad_flags(folder: Path, tmp_path: Path, flags: list[str], code: int, words: list[str]) -> None:
     assert_refused(search(folder, tmp_path / "m.bmodel", *flags), code, *words)

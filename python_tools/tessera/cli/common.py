@@ -92,7 +92,7 @@ def run_command(name: str, parse: Callable[[Sequence[str] | None], argparse.Name
     except SystemExit as end:  # argparse: 0 after --help, 2 after a wrong flag
         return _flushed(int(end.code or 0))
     context = Context.make(name, args, steps)
-    with interrupts.caught(), context.outputs:
+    with interrupts.caught(ends_process=True), context.outputs:
         code, error = _outcome(context, work)
         code, error = _published(context, code, error)
     with contextlib.suppress(BrokenPipeError):
