@@ -7,7 +7,7 @@ import runpy
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -203,13 +203,7 @@ def _rows(array: np.ndarray | None, spec: InputSpec) -> int | None:
 
 def _from_generator(path: Path, specs: Sequence[InputSpec], input_num: int) -> Dataset:
     """A Python file with a function samples() that yields dicts of arrays, or arrays where there is one input."""
-    try:
-        function = runpy.run_path(str(path)).get(GENERATOR_FUNCTION)
-    except Exception as error:
-        raise user_fault(path, error) from error
-    if not callable(function):
-        raise TesseraError(f"--dataset {path}: defines no function {GENERATOR_FUNCTION}()",
-                           hint="def samples(): yield {\"input\": array}")
+    function = user_function(path, "--dataset", f"{GENERATOR_FUNCTION}()", "def samples(): yield {\"input\": array}")
 
     def samples() -> Iterator[Sample]:
         try:
@@ -226,6 +220,17 @@ def _from_generator(path: Path, specs: Sequence[InputSpec], input_num: int) -> D
         except Exception as error:
             raise user_fault(path, error) from error
     return Dataset(samples, input_num, input_num, f"{path.name} {path.read_text(errors='replace')}", "generator")
+
+
+def user_function(path: Path, flag: str, wanted: str, example: str) -> Callable[..., Any]:
+    """The function `wanted`, "NAME(...)", of a user's Python file, which `flag` names. Raises TesseraError, where the file fails too."""
+    try:
+        function = runpy.run_path(str(path)).get(wanted.partition("(")[0])
+    except Exception as error:
+        raise user_fault(path, error) from error
+    if not callable(function):
+        raise TesseraError(f"{flag} {path}: defines no function {wanted}", hint=example)
+    return function
 
 
 def user_fault(path: Path, error: Exception) -> TesseraError:

@@ -6,14 +6,13 @@ the network's input, classes counted from 0 in the order of the annotations' cat
 """
 from __future__ import annotations
 
-import runpy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Mapping
 
 import numpy as np
 
-from ..calibration.dataset import user_fault
+from ..calibration.dataset import user_fault, user_function
 from ..errors import TesseraError
 from ..files import require_file
 
@@ -94,13 +93,7 @@ def boxes_and_scores(boxes: np.ndarray, scores: np.ndarray, head: Head) -> Found
 def users(file: str | Path) -> Decoder:
     """The function of a user's Python file. Raises TesseraError, where it fails too, with the line in the file."""
     path = require_file(file, "decoder")
-    try:
-        function = runpy.run_path(str(path)).get(DECODER_FUNCTION)
-    except Exception as error:
-        raise user_fault(path, error) from error
-    if not callable(function):
-        raise TesseraError(f"--decoder {path}: defines no function {DECODER_FUNCTION}(outputs)",
-                           hint=f"def {DECODER_FUNCTION}(outputs): return boxes, scores, classes")
+    function = user_function(path, "--decoder", f"{DECODER_FUNCTION}(outputs)", f"def {DECODER_FUNCTION}(outputs): return boxes, scores, classes")
 
     def decode(outputs: Mapping[str, np.ndarray]) -> Found:
         try:

@@ -2,14 +2,13 @@
 """From a task's name, or a user's Python file, to a function that scores a model."""
 from __future__ import annotations
 
-import runpy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Mapping
 
 from . import TASKS, agreement, detection_heads
 from ..any_model import AnyModel
-from ..calibration.dataset import Unreadable, open_dataset, user_fault
+from ..calibration.dataset import Unreadable, open_dataset, user_fault, user_function
 from ..errors import TesseraError
 from ..files import require_file
 
@@ -55,13 +54,7 @@ def _numbers(figures: Mapping[str, float]) -> dict[str, float]:
 
 def _user_function(path: Path, data: str) -> Callable[[AnyModel], dict[str, float]]:
     require_file(path, "scorer")
-    try:
-        function = runpy.run_path(str(path)).get(SCORER_FUNCTION)
-    except Exception as error:
-        raise user_fault(path, error) from error
-    if not callable(function):
-        raise TesseraError(f"--scorer {path}: defines no function {SCORER_FUNCTION}()",
-                           hint=f"def {SCORER_FUNCTION}(model, data): return 0.75")
+    function = user_function(path, "--scorer", f"{SCORER_FUNCTION}()", f"def {SCORER_FUNCTION}(model, data): return 0.75")
 
     def score(model: AnyModel) -> dict[str, float]:
         try:
