@@ -65,6 +65,13 @@ def test_the_readme_tells_how_many() -> None:
     assert len(TESTS) == total and least <= len(passing) < least + 150, f"{len(passing)} of {len(TESTS)} pass: say so in README.md"
 
 
+@needs_data
+def test_the_readme_tells_how_many_pass_as_they_are(outcomes: dict[str, dict[str, conformance.Outcome]]) -> None:
+    text = (Path(__file__).with_name("README.md")).read_text(encoding="utf-8")
+    least = int(re.search(r"At least (\d+) pass as they are", text)[1])
+    assert least <= conformance.passed_as_they_are(outcomes, ENGINES[1]) < least + 50
+
+
 def test_compare_notices_a_wrong_answer() -> None:
     want = {"y": np.array([1.0, 2.0], np.float32)}
     compare(want, want)
