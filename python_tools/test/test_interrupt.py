@@ -2,8 +2,16 @@
 """An interrupt ends a tool wherever it arrives."""
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import BUILD
 
 INSIDE_CALLBACK = """
 import signal, sys, time, weakref
@@ -59,3 +67,21 @@ for _ in range(5):
 def test_interrupt_that_comes_again_too_early_is_not_lost() -> None:
     end = subprocess.run([sys.executable, "-c", COMES_DURING_THE_HOOK], capture_output=True, text=True, timeout=300)
     assert end.stdout == 5 * "arrived False\n" and end.stderr == "", end.stderr
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_a_model_that_runs_for_ever_is_ended_by_a_signal(which: signal.Signals, tmp_path: Path) -> None:
+    subprocess.run([BUILD / "bin" / "bmrt_make_test_models", tmp_path], check=True)
+    np.savez(tmp_path / "x.npz", x=np.full((1, 1024), np.float32(1.5e-45)))  # the first byte is 1: the loop goes on
+    command = subprocess.Popen([BUILD / "bin" / "model_runner", "--input", "x.npz", "--model", "endless.bmodel", "--output", "y.npz"],
+                               cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    ticks = os.sysconf("SC_CLK_TCK")
+    while sum(map(int, Path(f"/proc/{command.pid}/stat").read_text().split()[13:15])) < 2 * ticks:  # nothing else takes so long
+        assert command.poll() is None
+        time.sleep(0.02)
+    sent = time.monotonic()
+    command.send_signal(which)
+    printed = command.communicate(timeout=60)[0]
+    assert command.returncode == 130 and "Traceback" not in printed, printed
+    assert time.monotonic() - sent < 5  # 0.2 s where the machine has nothing else to do
+    assert not (tmp_path / "y.npz").exists()
