@@ -6,6 +6,8 @@
 // Linear in the size of the tables, and without memory of its own.
 //
 //===----------------------------------------------------------------------===//
+#include "ValidateText.h"
+
 #include "bmodel/kernel_abi.h"
 #include "bmodel/reader.h"
 #include "bmodel/tensor_layout.h"
@@ -128,6 +130,9 @@ bool Validator::failAt(int line, const char *format, ...) {
 }
 
 bool Validator::validate(uint64_t tableEnd, uint64_t fileBytes) {
+  if (const char *field = textThatIsNoUtf8(model)) { // first: messages repeat names
+    return FAIL("%s is not UTF-8", field);
+  }
   if (!segments(tableEnd, fileBytes)) {
     return false;
   }

@@ -302,6 +302,69 @@ TEST(Validate, SaysWhere) {
             "offset 4 is no multiple of 64");
 }
 
+/// Every text that a file can hold, but for the hash of the schema, which the writer sets.
+std::vector<std::string *> textsOf(AddRelu &m) {
+  ChipDefT &chip = *m.model.chips[0];
+  SubnetDefT &subnet = m.subnet();
+  StepDebugDefT &debug = *subnet.plan[0]->debug;
+  TensorDefT &input = m.tensor(m.x);
+  addDim(m, 1, 2);
+  m.model.blobs.push_back(std::make_unique<BlobDefT>());
+  m.model.blobs[0]->segment = 1;
+  m.model.properties.push_back(std::make_unique<PropertyDefT>());
+  m.tensor(m.sum).onnx_names = {"first", "second"};
+  return {&m.model.name,
+          &m.model.producer,
+          &chip.name,
+          &chip.family,
+          &chip.description,
+          &chip.fingerprint,
+          &m.model.nets[0]->name,
+          &m.stage().name,
+          &input.name,
+          &m.tensor(m.sum).onnx_names[1],
+          &input.preprocess,
+          &m.stage().dims[0]->name,
+          &subnet.name,
+          &subnet.isa,
+          &subnet.reason,
+          &subnet.kernels[0]->symbol,
+          &debug.onnx_nodes[0],
+          &debug.top_op,
+          &debug.device_op,
+          &debug.bound,
+          &m.model.blobs[0]->name,
+          &m.model.properties[0]->key,
+          &m.model.properties[0]->value};
+}
+
+TEST(Validate, TextOfAnyFieldIsUtf8) {
+  AddRelu count;
+  for (size_t i = 0, fields = textsOf(count).size(); i < fields; ++i) {
+    AddRelu model;
+    *textsOf(model)[i] = "caf\xe9";
+    const std::string path = temporaryPath("text.bmodel"), error = model.write(path);
+    EXPECT_NE(error.find("is not UTF-8"), std::string::npos) << "field " << i << ": " << error;
+  }
+}
+
+TEST(Validate, Utf8) {
+  const auto isTaken = [](std::string text) {
+    AddRelu model;
+    model.stage().name = std::move(text);
+    return model.write(temporaryPath("utf8.bmodel")).empty();
+  };
+  for (const char *good : {"", "a/b:0", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
+                           "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "\xe6\xbc\xa2\xe5\xad\x97"}) {
+    EXPECT_TRUE(isTaken(good)) << good;
+  }
+  for (const char *bad :
+       {"\x80", "\xbf", "\xc0\xaf", "\xc1\xbf", "\xc2", "\xc2z", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe1\x80",
+        "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "good\xf0\x90\x80"}) {
+    EXPECT_FALSE(isTaken(bad)) << bad;
+  }
+}
+
 TEST(Validate, ZeroSizedTensors) {
   AddRelu model;
   const int64_t shape[] = {0, 16};

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- ValidateText.cpp - All text of a file is UTF-8 ---------------------===//
+//
+// Names go into JSON, into Python strings and onto terminals; the file's reader refuses other bytes once, for all of
+// them.
+//
+//===----------------------------------------------------------------------===//
+#include "ValidateText.h"
+
+using namespace bmodel;
+
+namespace {
+
+/// Bytes of the UTF-8 sequence that begins at |text|, 0 = there is none (Unicode 15, table 3-7: the shortest forms
+/// only, no surrogates, nothing beyond U+10FFFF). A byte of 0 stands behind the text, so that no sequence is read past
+/// it.
+size_t sequenceAt(const uint8_t *text) {
+  const auto follows = [&](size_t i, uint8_t low = 0x80, uint8_t high = 0xBF) {
+    return text[i] >= low && text[i] <= high;
+  };
+  const uint8_t first = text[0];
+  if (first < 0x80) {
+    return 1;
+  }
+  if (first < 0xE0) {
+    return first >= 0xC2 && follows(1) ? 2 : 0;
+  }
+  if (first < 0xF0) {
+    return follows(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF) && follows(2) ? 3 : 0;
+  }
+  return first <= 0xF4 && follows(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF) && follows(2) &&
+                 follows(3)
+             ? 4
+             : 0;
+}
+
+class TextCheck {
+public:
+  /// The field that holds something else, or null.
+  const char *wrong = nullptr;
+
+  void text(const flatbuffers::String *string, const char *field) {
+    for (size_t i = 0, step; string && i < string->size(); i += step) {
+      if ((step = sequenceAt(string->Data() + i)) == 0) {
+        wrong = field;
+        return;
+      }
+    }
+  }
+
+  void texts(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> *strings, const char *field) {
+    each(strings, [&](const flatbuffers::String &string) { text(&string, field); });
+  }
+
+  template <typename T, typename Fn>
+  void each(const flatbuffers::Vector<flatbuffers::Offset<T>> *vector, Fn visit) {
+    for (uint32_t i = 0; vector && i < vector->size() && !wrong; ++i) {
+      visit(*vector->Get(i));
+    }
+  }
+
+  void subnet(const SubnetDef &def) {
+    text(def.name(), "the name of a subnet"), text(def.isa(), "the instruction set of a subnet");
+    text(def.reason(), "the reason of a subnet");
+    each(def.kernels(), [&](const KernelDef &kernel) { text(kernel.symbol(), "the symbol of a kernel"); });
+    each(def.plan(), [&](const StepDef &step) {
+      if (const StepDebugDef *debug = step.debug()) {
+        texts(debug->onnx_nodes(), "an ONNX node of a step"), text(debug->top_op(), "the Top op of a step");
+        text(debug->device_op(), "the device op of a step"), text(debug->bound(), "the bound of a step");
+      }
+    });
+  }
+
+  void stage(const StageDef &def) {
+    text(def.name(), "the name of a stage");
+    each(def.tensors(), [&](const TensorDef &tensor) {
+      text(tensor.name(), "the name of a tensor"), texts(tensor.onnx_names(), "an ONNX name of a tensor");
+      text(tensor.preprocess(), "the pre-processing of an input");
+    });
+    each(def.dims(), [&](const DimSlotDef &dim) { text(dim.name(), "the name of a dim"); });
+    each(def.subnets(), [&](const SubnetDef &net) { subnet(net); });
+  }
+
+  void model(const ModelDef &def) {
+    text(def.name(), "the name of the model"), text(def.producer(), "the producer");
+    text(def.schema_hash(), "the hash of the schema");
+    each(def.chips(), [&](const ChipDef &chip) {
+      text(chip.name(), "the name of a chip"), text(chip.family(), "the family of a chip");
+      text(chip.description(), "the description of a chip"), text(chip.fingerprint(), "the fingerprint of a chip");
+    });
+    each(def.nets(), [&](const NetDef &net) {
+      text(net.name(), "the name of a net");
+      each(net.stages(), [&](const StageDef &made) { stage(made); });
+    });
+    each(def.blobs(), [&](const BlobDef &blob) { text(blob.name(), "the name of a blob"); });
+    each(def.properties(), [&](const PropertyDef &property) {
+      text(property.key(), "the key of a property"), text(property.value(), "the value of a property");
+    });
+  }
+};
+
+} // namespace
+
+const char *bmodel::textThatIsNoUtf8(const ModelDef &model) {
+  TextCheck check;
+  check.model(model);
+  return check.wrong;
+}
