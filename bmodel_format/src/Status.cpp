@@ -2,6 +2,8 @@
 //===- Status.cpp - Formatting of errors ----------------------------------===//
 #include "bmodel/status.h"
 
+#include "bmodel/utf8.h"
+
 #include <cstdarg>
 #include <cstdio>
 
@@ -13,5 +15,6 @@ bool bmodel::Status::fail(Fault newFault, const char *newFile, int newLine, cons
   va_start(args, format);
   vsnprintf(message, sizeof(message), format, args);
   va_end(args);
+  replaceOtherThanUtf8(message);
   return false;
 }

@@ -7,32 +7,11 @@
 //===----------------------------------------------------------------------===//
 #include "ValidateText.h"
 
+#include "bmodel/utf8.h"
+
 using namespace bmodel;
 
 namespace {
-
-/// Bytes of the UTF-8 sequence that begins at |text|, 0 = there is none (Unicode 15, table 3-7: the shortest forms
-/// only, no surrogates, nothing beyond U+10FFFF). A byte of 0 stands behind the text, so that no sequence is read past
-/// it.
-size_t sequenceAt(const uint8_t *text) {
-  const auto follows = [&](size_t i, uint8_t low = 0x80, uint8_t high = 0xBF) {
-    return text[i] >= low && text[i] <= high;
-  };
-  const uint8_t first = text[0];
-  if (first < 0x80) {
-    return 1;
-  }
-  if (first < 0xE0) {
-    return first >= 0xC2 && follows(1) ? 2 : 0;
-  }
-  if (first < 0xF0) {
-    return follows(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF) && follows(2) ? 3 : 0;
-  }
-  return first <= 0xF4 && follows(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF) && follows(2) &&
-                 follows(3)
-             ? 4
-             : 0;
-}
 
 class TextCheck {
 public:
@@ -41,7 +20,7 @@ public:
 
   void text(const flatbuffers::String *string, const char *field) {
     for (size_t i = 0, step; string && i < string->size(); i += step) {
-      if ((step = sequenceAt(string->Data() + i)) == 0) {
+      if ((step = utf8SequenceAt(string->c_str() + i)) == 0) {
         wrong = field;
         return;
       }

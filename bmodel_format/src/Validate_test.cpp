@@ -4,6 +4,7 @@
 // The writer runs the validator, so a case is: a good model, one thing made wrong, the message.
 //
 //===----------------------------------------------------------------------===//
+#include "bmodel/utf8.h"
 #include "bmodel_format/test/TestModel.h"
 
 #include <functional>
@@ -362,6 +363,22 @@ TEST(Validate, Utf8) {
        {"\x80", "\xbf", "\xc0\xaf", "\xc1\xbf", "\xc2", "\xc2z", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe1\x80",
         "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "good\xf0\x90\x80"}) {
     EXPECT_FALSE(isTaken(bad)) << bad;
+  }
+}
+
+TEST(Validate, MessagesAreUtf8) {
+  AddRelu model;
+  std::string name;
+  for (int i = 0; i < 40; ++i) {
+    name += "\xe6\xbc\xa2"; // which messages cut behind 60 bytes and one
+  }
+  model.tensor(model.sum).name = "x" + name;
+  model.tensor(model.sum).offset = 4;
+  const std::string error = model.write("/tmp/never.bmodel");
+  EXPECT_NE(error.find("'x\xe6\xbc\xa2"), std::string::npos) << error;
+  EXPECT_NE(error.find("\xe6\xbc\xa2??'"), std::string::npos) << error;
+  for (size_t i = 0; i < error.size(); i += utf8SequenceAt(error.c_str() + i)) {
+    ASSERT_NE(utf8SequenceAt(error.c_str() + i), 0u) << error;
   }
 }
 

@@ -2,6 +2,8 @@
 //===- Status.cpp - How functions of the runtime report errors ------------===//
 #include "Status.h"
 
+#include "bmodel/utf8.h"
+
 #include <cstdarg>
 #include <cstdio>
 
@@ -15,6 +17,7 @@ bmrt_code_t bmrt::core::fail(bmrt_status_t *status, bmrt_code_t code, const char
     va_start(args, format);
     vsnprintf(status->message, sizeof(status->message), format, args);
     va_end(args);
+    bmodel::replaceOtherThanUtf8(status->message);
   }
   return code;
 }
