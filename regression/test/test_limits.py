@@ -140,11 +140,13 @@ def test_a_running_command_keeps_its_folder(tmp_path: Path) -> None:
     """Another one beside it removes only what belongs to nobody."""
     slow = slow_compile(tmp_path)
     with started(slow, tmp_path) as command:
-        child_of(command.pid)
+        child = child_of(command.pid)
+        os.kill(child, signal.SIGSTOP)  # it would end before the other command where that waits for a core
         inside = list(tmp_path.glob(".tessera-*"))
         check(run_tool("model_runner", "--model", "s_top.mlir", "--input", "random", "--output", "x.npz", cwd=tmp_path))
         assert inside and all(path.is_dir() for path in inside)
         command.terminate()
+        os.kill(child, signal.SIGCONT)
         text = command.communicate(timeout=60)[1]
     assert command.returncode == 130, text
     assert list(tmp_path.glob(".tessera-*")) == []
