@@ -1,19 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_preset.sh SOURCE BUILD CXX CC: the preset `runtime`, built by this compiler as its users build it, with the tests,
-# and installed: the libraries, the headers and the bench are there, and a C program compiled against the installed folder
-# alone runs models for x86 and for the NPU. BUILD stays, so that the next run builds what has changed.
+# check_preset.sh MAKE_MODELS SOURCE BUILD CC CXX [-DNAME=VALUE ..]: the preset `runtime`, built by these compilers and
+# installed as its users do it: the libraries, the headers and the bench are there, and a C program compiled against the
+# installed folder alone runs models for x86 and for the NPU. BUILD stays, so that the next run builds what has changed.
 set -eu
-source=$1
-build=$2
-cxx=$3
+make_models=$1
+source=$2
+build=$3
 cc=$4
+cxx=$5
+shift 5
 prefix=$build/installed
 launcher=$(command -v ccache || true)
 
 cd "$source"
 cmake --preset runtime -B "$build" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_COMPILER="$cc" \
-  -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" -DCMAKE_C_COMPILER_LAUNCHER="$launcher" > "$build.log" 2>&1 &&
+  -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" -DCMAKE_C_COMPILER_LAUNCHER="$launcher" "$@" > "$build.log" 2>&1 &&
   ninja -C "$build" >> "$build.log" 2>&1 || { tail -n 40 "$build.log"; echo "error: the preset does not build with $cxx"; exit 1; }
 rm -rf "$prefix"
 cmake --install "$build" --prefix "$prefix" > /dev/null
@@ -26,7 +28,7 @@ done
 
 models=$build/models
 mkdir -p "$models"
-"$build/bin/bmrt_make_test_models" "$models"
+"$make_models" "$models"
 "$cc" -std=c99 -Wall -Wextra -Wpedantic -Werror -I"$prefix/include" bmruntime/test/c_api_test.c \
   -L"$libraries" -lbmrt -lm -o "$build/c_program"
 for model in add_relu npu_add npu_mixed; do

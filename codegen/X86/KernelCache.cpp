@@ -44,7 +44,7 @@ std::string KernelCache::defaultFolder() {
 
 std::string KernelCache::path(StringRef key) const {
   SmallString<128> result(folder);
-  sys::path::append(result, key.take_front(2), key.drop_front(2));
+  sys::path::append(result, key.take_front(2), key.drop_front(2) + "-" + build);
   return result.str().str();
 }
 

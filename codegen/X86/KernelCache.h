@@ -3,6 +3,7 @@
 #ifndef TESSERA_CODEGEN_X86_KERNELCACHE_H
 #define TESSERA_CODEGEN_X86_KERNELCACHE_H
 
+#include "codegen/X86/BuildIdentity.h"
 #include "codegen/X86/KernelCompiler.h"
 
 #include <atomic>
@@ -11,13 +12,15 @@
 
 namespace tessera::x86 {
 
-/// A folder of kernels, one file each, named by kernelKey. Several processes may share it: files appear
-/// complete or not at all. A damaged file counts as absent, and a folder that cannot be written as
-/// empty: the cache never makes a compilation fail. Thread-safe.
+/// A folder of kernels, one file each, named by kernelKey and by the build that compiled them: many folders' code
+/// decides what a kernel reads (packing, layouts, numerics), so another build never gets them. Several processes may
+/// share it: files appear complete or not at all. A damaged file counts as absent, and a folder that cannot be written
+/// as empty: the cache never makes a compilation fail. Thread-safe.
 class KernelCache {
 public:
-  /// |folder| empty: no cache.
-  explicit KernelCache(std::string folder) : folder(std::move(folder)) {}
+  /// |folder| or |build| empty: no cache.
+  explicit KernelCache(std::string folder, std::string build = buildIdentity())
+      : folder(build.empty() ? "" : std::move(folder)), build(std::move(build)) {}
 
   /// $XDG_CACHE_HOME/tessera/kernels, else ~/.cache/tessera/kernels, else no cache.
   static std::string defaultFolder();
@@ -39,7 +42,7 @@ private:
   void noteFault(const llvm::Twine &what, std::error_code error);
   std::string path(llvm::StringRef key) const;
 
-  std::string folder;
+  std::string folder, build;
   std::atomic<bool> changed = false;
   mutable std::mutex mutex;
   std::string firstFault;

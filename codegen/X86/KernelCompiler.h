@@ -14,7 +14,8 @@ struct Kernel {
 };
 
 /// Content address of the kernel of |op|: hash of op name, attributes, regions, operand and result
-/// types, target and emitter version; locations, addresses and names do not enter. 32 hex digits.
+/// types and target; locations, addresses and names do not enter. What the compiler makes of it depends on the
+/// compiler, too (BuildIdentity.h). 32 hex digits.
 std::string kernelKey(mlir::Operation *op, const X86Target &target);
 
 /// Emits the kernel of |op| as MLIR (func.func @symbol ...). Errors are emitted at the op.

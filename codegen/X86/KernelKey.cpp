@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/KernelCompiler.h"
 
-#include "codegen/X86/EmitterVersion.inc"
 #include "device_dialect/IR/Exact.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -64,8 +63,7 @@ private:
 std::string kernelKey(Operation *op, const X86Target &target) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << kEmitterVersion << '\n'
-     << target.llvmCpu() << target.llvmFeatures() << (device::isExact(op) ? " exact\n" : "\n");
+  os << target.llvmCpu() << target.llvmFeatures() << (device::isExact(op) ? " exact\n" : "\n");
   KeyWriter(os).write(op);
   llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(text));
   return llvm::utohexstr(hash.high64, /*LowerCase=*/true, 16) + llvm::utohexstr(hash.low64, true, 16);

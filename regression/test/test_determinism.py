@@ -2,11 +2,15 @@
 """The same input gives the same bytes: in another folder, on any number of jobs, kernel cache cold or warm."""
 from __future__ import annotations
 
+import json
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
+import small_models
 from case_file import Case, DataMissing, all_cases, data_path
-from conftest import check, run_tool
+from conftest import BUILD, check, run_tool
 
 # Light networks of every kind: what could differ (order of kernels, names, hashes) does not grow with size.
 CASES = [case for case in all_cases() if case.name in (
@@ -41,3 +45,26 @@ def test_same_bytes(case: Case, tmp_path: Path) -> None:
         assert set(again) == set(first)
         for name, data in first.items():
             assert again[name] == data, f"{name} differs: {how}, another folder"
+
+
+def test_kernels_of_another_build_are_not_used(tmp_path: Path) -> None:
+    """Any folder of the sources may decide what a kernel reads; the compiler's build id is what tells builds apart."""
+    small_models.conv_relu(tmp_path / "m.onnx")
+    compiler = BUILD / "bin" / "tessera-compile"
+    build_id = bytes.fromhex(re.search(r"Build ID: ([0-9a-f]{40})", subprocess.run(["readelf", "-n", compiler], capture_output=True, text=True,
+                                                                                  check=True).stdout)[1])
+    other = tmp_path / "other-compile"
+    code = compiler.read_bytes()
+    assert code.count(build_id) == 1
+    other.write_bytes(code.replace(build_id, bytes(20)))
+    other.chmod(0o755)
+
+    def run(program: Path, *arguments: object) -> dict:
+        result = subprocess.run([program, *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return json.loads(result.stdout.splitlines()[-1])
+
+    run(compiler, "import", "--onnx", "m.onnx", "--output", "m_top.mlir")
+    deploy = ("deploy", "--mlir", "m_top.mlir", "--output", "m.bmodel", "--cache-dir", tmp_path / "cache")
+    hits = [run(program, *deploy)["cache_hits"] for program in (compiler, compiler, other, other)]
+    assert hits[1] > 0 and hits == [0, hits[1], 0, hits[1]]
