@@ -1,22 +1,29 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_preset.sh MAKE_MODELS SOURCE BUILD CC CXX [-DNAME=VALUE ..]: the preset `runtime`, built by these compilers and
-# installed as its users do it: the libraries, the headers and the bench are there, and a C program compiled against the
-# installed folder alone runs models for x86 and for the NPU. BUILD stays, so that the next run builds what has changed.
+# check_preset.sh MAKE_MODELS SOURCE BUILD CC CXX: the preset `runtime`, built by these compilers and installed as
+# its users do it: the libraries, the headers and the bench are there, and a C program compiled against the installed
+# folder alone runs models for x86 and for the NPU. BUILD stays, so that the next run builds what has changed.
+# With TESSERA_PRESET_TESTS the tests are built as well, and run.
 set -eu
 make_models=$1
 source=$2
 build=$3
 cc=$4
 cxx=$5
-shift 5
 prefix=$build/installed
 launcher=$(command -v ccache || true)
 
 cd "$source"
-cmake --preset runtime -B "$build" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_COMPILER="$cc" \
-  -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" -DCMAKE_C_COMPILER_LAUNCHER="$launcher" "$@" > "$build.log" 2>&1 &&
-  ninja -C "$build" >> "$build.log" 2>&1 || { tail -n 40 "$build.log"; echo "error: the preset does not build with $cxx"; exit 1; }
+build_preset() {
+  cmake --preset runtime -B "$build" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" -DCMAKE_C_COMPILER_LAUNCHER="$launcher" \
+    -DTESSERA_BUILD_TESTS="${TESSERA_PRESET_TESTS:+ON}" && ninja -C "$build"
+}
+if ! build_preset > "$build.log" 2>&1; then
+  tail -n 40 "$build.log"
+  echo "error: the preset does not build with $cxx"
+  exit 1
+fi
 rm -rf "$prefix"
 cmake --install "$build" --prefix "$prefix" > /dev/null
 
@@ -38,4 +45,7 @@ for model in add_relu npu_add npu_mixed; do
   *) echo "error: $model: expected 'right, library', got: $printed"; status=1 ;;
   esac
 done
+if [ -n "${TESSERA_PRESET_TESTS:-}" ]; then
+  ctest --test-dir "$build" --output-on-failure || status=1
+fi
 exit $status
