@@ -119,6 +119,15 @@ def test_transform_takes_several_shapes(tmp_path: Path) -> None:
         assert result.returncode == 2 and words in result.stderr
 
 
+def test_several_models_outside_their_tolerance_leave_the_file(tmp_path: Path) -> None:
+    """Exit code 3, as of one model: the file is there to be looked into, with all of its stages."""
+    source = conv_relu(tmp_path / "n.onnx", "N")
+    tops = [transform(source, f"x={n}x3x8x8", tmp_path / f"n{n}_top.mlir") for n in (1, 2)]
+    result = run_tool("model_deploy", "--mlir", *tops, "--quantize", "BF16", "--tolerance", "1,1", "--model", tmp_path / "n.bmodel")
+    assert result.returncode == 3 and "outside" in result.stderr, result.stderr
+    assert [stage.inputs[0].shape[0] for stage in net(tmp_path / "n.bmodel").stages] == [1, 2]
+
+
 def test_several_models_take_no_flags_of_one(tmp_path: Path) -> None:
     for flag in ("--test_input", "--plan_out", "--device_mlir"):
         result = run_tool("model_deploy", "--mlir", "a_top.mlir", "b_top.mlir", "--chip", "npu-base", "--model", tmp_path / "m.bmodel", flag, "x")

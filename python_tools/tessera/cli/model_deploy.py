@@ -165,10 +165,12 @@ def work(context: Context) -> None:
         raise missed
 
 
-def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance) -> None:
-    """Each model by itself, checked; then all as one file."""
+def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance) -> TesseraError | None:
+    """Each model by itself, checked; then all as one file. What the first missed that lies outside its tolerance: the file
+    is there all the same, as that of one model is."""
     args, report = context.args, context.report
     told: list[dict[str, object]] = []
+    missed: TesseraError | None = None
     folder = args.report
     with staging_folder(output) as staging:
         files = [staging / f"{output.stem}-{index}.bmodel" for index in range(len(args.mlirs))]
@@ -176,7 +178,13 @@ def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance)
             before = set(context.result)
             report.say(f"{args.mlir}:")
             args.report = folder and str(Path(folder) / f"stage-{index}")
-            _deploy(context, file, tolerance)
+            try:
+                _deploy(context, file, tolerance)
+            except TesseraError as outside:
+                if outside.code != ExitCode.ACCURACY:
+                    raise
+                report.warn(f"{args.mlir}: {outside}")
+                missed = missed or outside
             made = {key: context.result.pop(key) for key in list(context.result) if key not in before}
             told.append({"mlir": args.mlir, **made.pop("model"), **made})
         with report.step("combine") as step:
@@ -187,6 +195,7 @@ def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance)
         del stage["bmodel"]
     context.result["model"] = {"bmodel": args.model, "bytes": output.stat().st_size, "constant_bytes": taken, "stored_bytes": stored,
                                "stages": told}
+    return missed
 
 
 def _deploy(context: Context, output: Path, tolerance: compare.Tolerance) -> TesseraError | None:
