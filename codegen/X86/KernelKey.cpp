@@ -3,6 +3,7 @@
 #include "codegen/X86/KernelCompiler.h"
 
 #include "device_dialect/IR/Exact.h"
+#include "top_dialect/IR/Constants.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
@@ -22,7 +23,7 @@ public:
   void write(Operation *op) {
     os << op->getName() << '(';
     for (Value operand : op->getOperands()) {
-      os << number(operand) << ':' << operand.getType() << ',';
+      os << number(operand) << (top::isConstant(operand) ? "=" : ":") << operand.getType() << ',';
     }
     os << ')';
     for (NamedAttribute attribute : op->getAttrDictionary()) {

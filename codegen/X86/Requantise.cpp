@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Requantise.h"
 
+#include "device_dialect/IR/DeviceInterfaces.h"
+#include "top_dialect/IR/Constants.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -42,10 +45,53 @@ static Value roundToInteger(KernelBuilder &kb, Value value) {
   return intrinsic(kb, "llvm.lrint", integersLike(kb, value.getType()), value);
 }
 
+/// Whether argument |argument| of an op's region may be NaN: not where it was an integer, nor where it is a constant.
+static bool argumentMayBeNaN(BlockArgument argument) {
+  Operation *op = argument.getOwner()->getParentOp();
+  unsigned index = argument.getArgNumber();
+  if (auto product = dyn_cast<device::EpilogueInterface>(op)) {
+    return index == 0 || !top::isConstant(product.getEpilogueOperands()[index - 1]);
+  }
+  return index >= op->getNumOperands() || !top::isConstant(op->getOperand(index));
+}
+
+/// Whether |value| of a scalar region may be NaN. Scales and sums that make an infinity of a 32-bit integer are not
+/// thought of: the largest there are make 2^31 * 2^40.
+static bool mayBeNaN(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    return argumentMayBeNaN(argument);
+  }
+  Operation *op = value.getDefiningOp();
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto number = dyn_cast<FloatAttr>(constant.getValue());
+    return !number || !number.getValue().isFinite();
+  }
+  if (isa<arith::SIToFPOp, arith::UIToFPOp>(op)) {
+    return false;
+  }
+  if (auto divide = dyn_cast<arith::DivFOp>(op)) {
+    auto by = divide.getRhs().getDefiningOp<arith::ConstantOp>();
+    auto number = by ? dyn_cast<FloatAttr>(by.getValue()) : FloatAttr();
+    return !number || number.getValue().isZero() || mayBeNaN(divide.getLhs()) || mayBeNaN(divide.getRhs());
+  }
+  return !isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp, arith::NegFOp,
+              math::RoundEvenOp, math::AbsFOp>(op) ||
+         llvm::any_of(op->getOperands(), mayBeNaN);
+}
+
+/// |integer|, made of |value|, without the zero point; what becomes 0 with it where |value| is NaN (numerics.md).
+static Value integerOfNaN(KernelBuilder &kb, const Requantise &end, Value value, Value integer) {
+  if (!mayBeNaN(end.value)) {
+    return integer;
+  }
+  Value isNumber = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::ORD, value, value);
+  return arith::SelectOp::create(kb.b, isNumber, integer, splatLike(kb, integer.getType(), -end.zero));
+}
+
 Value emitRequantise(KernelBuilder &kb, const Requantise &end, Value value) {
-  value = clampOnce(kb, value, end.low - end.zero, false);
-  value = clampOnce(kb, value, end.high - end.zero, true);
-  Value integer = roundToInteger(kb, value);
+  Value clamped = clampOnce(kb, value, end.low - end.zero, false);
+  clamped = clampOnce(kb, clamped, end.high - end.zero, true);
+  Value integer = integerOfNaN(kb, end, value, roundToInteger(kb, clamped));
   if (end.zero) {
     integer = arith::AddIOp::create(kb.b, integer, splatLike(kb, integer.getType(), end.zero));
   }
@@ -57,10 +103,9 @@ Value emitRequantise4(KernelBuilder &kb, const Requantise &end, ArrayRef<Value> 
   SmallVector<Value> integers;
   for (Value value : values) {
     // The packing saturates; only the conversion's overflow, which gives the smallest integer, needs a bound.
-    if (end.low != end.lowest()) {
-      value = clampOnce(kb, value, end.low - end.zero, false);
-    }
-    integers.push_back(roundToInteger(kb, clampOnce(kb, value, end.high - end.zero, true)));
+    Value clamped = end.low == end.lowest() ? value : clampOnce(kb, value, end.low - end.zero, false);
+    clamped = clampOnce(kb, clamped, end.high - end.zero, true);
+    integers.push_back(integerOfNaN(kb, end, value, roundToInteger(kb, clamped)));
   }
   int64_t bytes = kb.target.vectorBytes();
   const char *words = bytes == 64   ? "llvm.x86.avx512.packssdw.512"
