@@ -213,7 +213,7 @@ private:
     }
     // Clamps before other steps; the last ones have been taken.
     auto rectify = value.getDefiningOp<arith::MaximumFOp>();
-    if (rectify && constantOf(rectify.getRhs()) == 0.0f) {
+    if (rectify && matchPattern(rectify.getRhs(), m_PosZeroFloat())) {
       form.output.function = Function::relu, value = rectify.getLhs();
       return;
     }

@@ -99,16 +99,20 @@ private:
     Interval interval;
     bool isArgument;
     bool isWhole = false;
+    bool isSigned = false; ///< may be -0
   };
 
+  static bool isTruth(Op op) { return op == Op::less || op == Op::lessEqual || op == Op::equal; }
+  bool mayBeMinusZero(Op op, ArrayRef<unsigned> operands) const;
+
   unsigned add(Op op, ArrayRef<unsigned> operands, Interval interval) {
-    bool rounds = op == Op::less || op == Op::lessEqual || op == Op::equal || op == Op::roundEven || op == Op::floor ||
-                  op == Op::ceil || op == Op::truncate;
+    bool rounds = isTruth(op) || op == Op::roundEven || op == Op::floor || op == Op::ceil || op == Op::truncate;
     bool keepsWhole = op == Op::add || op == Op::sub || op == Op::mul || op == Op::maximum || op == Op::minimum ||
                       op == Op::neg || op == Op::abs;
     bool isWhole =
         rounds || (keepsWhole && llvm::all_of(operands, [&](unsigned operand) { return nodes[operand].isWhole; }));
-    nodes.push_back({op, SmallVector<unsigned, 3>(operands), 0, interval, false, isWhole});
+    nodes.push_back(
+        {op, SmallVector<unsigned, 3>(operands), 0, interval, false, isWhole, mayBeMinusZero(op, operands)});
     return nodes.size() - 1;
   }
   unsigned constant(float value);
@@ -118,6 +122,7 @@ private:
   llvm::Error translateCompare(arith::CmpIOp op);
   llvm::Error translateLogic(Operation *op);
   llvm::Error translateConversion(Operation *op);
+  unsigned withoutSign(Operation *op, unsigned from);
   unsigned withoutBounds(unsigned result, Interval allowed) const;
   Instructions assignRegisters(unsigned result);
 
@@ -126,10 +131,34 @@ private:
   llvm::DenseMap<Value, unsigned> places;
 };
 
+bool Translator::mayBeMinusZero(Op op, ArrayRef<unsigned> operands) const {
+  auto isSigned = [&](unsigned operand) { return nodes[operand].isSigned; };
+  switch (op) {
+  case Op::less:
+  case Op::lessEqual:
+  case Op::equal:
+  case Op::abs:
+    return false;
+  case Op::add:
+  case Op::maximum:
+    return llvm::all_of(operands, isSigned);
+  case Op::sub:
+    return isSigned(operands[0]);
+  case Op::minimum:
+    return llvm::any_of(operands, isSigned);
+  case Op::select:
+    return llvm::any_of(operands.drop_front(), isSigned);
+  case Op::mul:
+    return llvm::any_of(operands, [&](unsigned each) { return isSigned(each) || !(nodes[each].interval.low >= 0); });
+  default:
+    return true;
+  }
+}
+
 unsigned Translator::constant(float value) {
   auto [known, isNew] = constants.try_emplace(llvm::bit_cast<uint32_t>(value), nodes.size());
   if (isNew) {
-    nodes.push_back({Op::constant, {}, value, {value, value}, false, std::trunc(value) == value});
+    nodes.push_back({Op::constant, {}, value, {value, value}, false, std::trunc(value) == value, std::signbit(value)});
   }
   return known->second;
 }
@@ -231,6 +260,15 @@ llvm::Error Translator::translateLogic(Operation *op) {
   return llvm::Error::success();
 }
 
+/// The float that an integer in a register is: its 0 has no sign, where that could be seen.
+unsigned Translator::withoutSign(Operation *op, unsigned from) {
+  bool converts = isa<arith::SIToFPOp, arith::UIToFPOp>(op);
+  if (!converts || !nodes[from].isSigned || !device::showsSignOfZero(op->getResult(0))) {
+    return from;
+  }
+  return add(Op::add, {from, constant(0)}, nodes[from].interval);
+}
+
 /// Integers are whole numbers in registers already; what a conversion could change must be out of the question.
 llvm::Error Translator::translateConversion(Operation *op) {
   unsigned from = places[op->getOperand(0)];
@@ -258,7 +296,7 @@ llvm::Error Translator::translateConversion(Operation *op) {
     places[op->getResult(0)] = add(Op::truncate, {from}, resultOf(Op::truncate, interval, {}));
     return llvm::Error::success();
   }
-  places[op->getResult(0)] = from;
+  places[op->getResult(0)] = withoutSign(op, from);
   return llvm::Error::success();
 }
 
@@ -372,7 +410,8 @@ llvm::Expected<Interval> Translator::bounds(Region &region, ArrayRef<Interval> a
   Block &block = region.front();
   for (auto [argument, interval] : llvm::zip_equal(block.getArguments(), arguments)) {
     places[argument] = nodes.size();
-    nodes.push_back({Op::constant, {}, 0, interval, true, isa<IntegerType>(argument.getType())});
+    bool isInteger = isa<IntegerType>(argument.getType());
+    nodes.push_back({Op::constant, {}, 0, interval, true, isInteger, !isInteger});
   }
   for (Operation &op : block.without_terminator()) {
     if (llvm::Error error = translate(&op)) {

@@ -8,6 +8,7 @@
 #include "codegen/X86/Linker.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
@@ -137,7 +138,10 @@ void fillRandom(top::HostTensor &tensor, std::mt19937 &random, const CheckOption
   Type type = tensor.getElementType();
   for (int64_t i = 0; i < tensor.getNumElements(); ++i) {
     double number = std::uniform_real_distribution<double>(options.low, options.high)(random);
-    if (options.allBytes && type.isInteger(8)) {
+    if (options.signedZeros && isa<FloatType>(type)) {
+      constexpr double kNumbers[] = {-1, -0.0, -0.0, 0, 0, 1};
+      number = kNumbers[random() % std::size(kNumbers)];
+    } else if (options.allBytes && type.isInteger(8)) {
       uint32_t bits = random();
       int64_t byte = bits >> 8 & 0xff;
       byte = bits % 8 == 0 ? 255 : bits % 8 == 1 ? 0 : bits % 8 == 2 ? 128 : byte; // extremes of both kinds
@@ -227,6 +231,7 @@ std::string compare(RankedTensorType type, const char *actual, const top::HostTe
            have = readNumber(element, actual, physical);
     bool same = want == have || (std::isnan(want) && std::isnan(have)) ||
                 std::fabs(want - have) <= tolerance(element, options) * std::max(1.0, std::fabs(want));
+    same &= !options.signedZeros || std::signbit(want) == std::signbit(have);
     if (!same && message.empty()) {
       message = llvm::formatv("element {0} of {1} is {2}, expected {3}", logical, type, have, want);
     }
@@ -333,6 +338,9 @@ std::string evaluate(Operation *op, const CheckOptions &options, Case &data) {
 
 std::string runAndCompare(Operation *op, const X86Target &target, const CheckOptions &options) {
   Case data;
+  if (options.signedZeros) {
+    device::setExact(op->getParentOp());
+  }
   if (std::string message = evaluate(op, options, data); !message.empty()) {
     return message;
   }

@@ -19,6 +19,7 @@ struct CheckOptions {
   double indexRange = 8;       ///< i32 and i64 operands are drawn from [-indexRange, indexRange)
   bool negativeIndices = true; ///< whether they may be negative, too
   bool allBytes = false;       ///< i8 and ui8 operands hold any byte, extreme ones often
+  bool signedZeros = false;    ///< floats are -1, -0, 0 and 1; the function is exact, the result so to the bit
   int64_t largest16 = 0;       ///< with allBytes: i16 operands hold any value up to that magnitude, extreme ones often
 };
 

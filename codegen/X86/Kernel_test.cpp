@@ -570,6 +570,47 @@ TEST(Scatter, Kinds) {
   }
 }
 
+/// In exact functions +0 is above -0, wherever that can be seen.
+TEST(Zeros, HaveSigns) {
+  CheckOptions options;
+  options.signedZeros = true, options.negativeIndices = false, options.indexRange = 5;
+  for (const char *kind : {"maximumf", "minimumf"}) {
+    check(map({tensor({333}), tensor({333})}, {"f32", "f32"}, tensor({333}),
+              formatv("%m = arith.{0} %e0, %e1 : f32 device.yield %m : f32", kind)),
+          options);
+    for (const char *bound : {"0.0", "-0.0"}) {
+      std::string clamp = formatv("%c = arith.constant {0} : f32 %m = arith.{1} %e0, %c : f32 ", bound, kind);
+      check(unary(tensor({333}), clamp + "device.yield %m : f32"), options);
+      check(unary(tensor({333}), clamp + "%n = arith.divf %e0, %m : f32 device.yield %n : f32"), options);
+    }
+  }
+  for (bool blocked : {false, true}) {
+    check(
+        formatv("(%x: {0}) -> {1} {{ %y = device.pool max %x {{ kernel = array<i64: 2, 3>, strides = array<i64: 2, 1>, "
+                "pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1> } : ({0}) -> {1} return %y : {1} }",
+                tensor({2, 20, 9, 11}, "f32", blocked), tensor({2, 20, 5, 11}, "f32", blocked)),
+        options);
+    for (const char *kind : {"max", "min"}) {
+      const std::pair<const char *, std::string> reductions[] = {{"1", tensor({2, 1, 3, 5}, "f32", blocked)},
+                                                                 {"2, 3", tensor({2, 3, 1, 1}, "f32", blocked)},
+                                                                 {"3", tensor({2, 3, 3, 1}, "f32", blocked)}};
+      for (const auto &[axes, y] : reductions) {
+        check(
+            formatv("(%x: {0}) -> {1} {{ %y = device.reduce {2} %x {{axes = array<i64: {3}>} : ({0}) -> {1} return %y "
+                    ": {1} }",
+                    tensor({2, 3, 3, 5}, "f32", blocked), y, kind, axes),
+            options);
+      }
+    }
+  }
+  for (const char *reduction : {"min", "max"}) {
+    check(formatv("(%x: {0}, %i: {1}, %u: {2}) -> {0} {{ %y = device.scatter %x, %i, %u {{axis = 1 : i64, reduction = "
+                  "\"{3}\"} : ({0}, {1}, {2}) -> {0} return %y : {0} }",
+                  tensor({30, 8}), tensor({30, 5}, "i64"), tensor({30, 5}), reduction),
+          options);
+  }
+}
+
 TEST(Suppression, Kinds) {
   CheckOptions options;
   options.low = 0;

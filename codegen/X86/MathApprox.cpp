@@ -3,6 +3,7 @@
 #include "codegen/X86/MathApprox.h"
 
 #include "bmodel/numerics_float.h"
+#include "codegen/X86/Reduction.h"
 #include "codegen/X86/Requantise.h"
 #include "device_dialect/IR/ScalarPatterns.h"
 
@@ -375,18 +376,21 @@ std::optional<double> constantFloat(Value value) {
                                         : std::nullopt;
 }
 
-/// Maximum or minimum in which a NaN wins. The selects are x86's maxps and minps; LLVM's own expansion
-/// also orders -0 and +0, which nobody sees.
-Float extremum(Float x, Float y, bool smallest) {
+/// Maximum or minimum in which a NaN wins. The selects are x86's maxps and minps, which take either of -0 and +0: where
+/// that is seen, |ordersZeros|.
+Float extremum(Float x, Float y, bool smallest, bool ordersZeros) {
   auto better = [&](Float p, Float q) { return smallest ? p < q : p > q; };
   if (constantFloat(x.v)) {
     std::swap(x, y);
   }
   Float chosen = select(better(y, x), y, x); // y for a better y, x for NaN in either
   if (std::optional<double> constant = constantFloat(y.v); constant && !std::isnan(*constant)) {
-    return chosen;
+    bool wins = ordersZeros && *constant == 0 && std::signbit(*constant) == smallest; // against the other zero
+    auto least = smallest ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OLE;
+    return wins ? select(compare(least, x, y), y, x) : chosen;
   }
-  return select(compare(arith::CmpFPredicate::UNO, y, y), y, chosen);
+  chosen = select(compare(arith::CmpFPredicate::UNO, y, y), y, chosen);
+  return ordersZeros ? Float{x.kb, orderZeros(*x.kb, x.v, y.v, chosen.v, smallest)} : chosen;
 }
 
 Value expandPow(KernelBuilder &kb, Value base, Value exponent) {
@@ -539,6 +543,7 @@ Value expandPattern(KernelBuilder &kb, Operation &op, const IRMapping &mapping) 
 Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
   auto arg = [&](unsigned i) { return Float{&kb, operands[i]}; };
   auto wide = [&](Float (*function)(Float)) { return inDouble(kb, function, operands[0]); };
+  bool ordersZeros = kb.exact && op->getNumResults() == 1 && device::showsSignOfZero(op->getResult(0));
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](math::ExpOp) { return exp(arg(0)).v; })
       .Case([&](math::LogOp) { return log(arg(0)).v; })
@@ -590,8 +595,8 @@ Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
         Value power = powF64(Float{&kb, base}, Float{&kb, exponent}).v;
         return type == doubles ? power : Value(arith::TruncFOp::create(kb.b, type, power));
       })
-      .Case([&](arith::MaximumFOp) { return extremum(arg(0), arg(1), false).v; })
-      .Case([&](arith::MinimumFOp) { return extremum(arg(0), arg(1), true).v; })
+      .Case([&](arith::MaximumFOp) { return extremum(arg(0), arg(1), false, ordersZeros).v; })
+      .Case([&](arith::MinimumFOp) { return extremum(arg(0), arg(1), true, ordersZeros).v; })
       .Case([&](math::RsqrtOp) { return (1.0 / sqrt(arg(0))).v; })
       .Case([&](math::RoundOp) { return roundAway(arg(0)).v; })
       .Case([&](math::FmaOp) { return emitFma(kb, operands[0], operands[1], operands[2]); })

@@ -65,7 +65,7 @@ private:
 
   Value combine(Value sum, Value value) {
     if (isMax) {
-      return emitExtremum(kb, x.getElementType(), sum, value, false);
+      return emitExtremum(kb, x.getElementType(), sum, value, false, kb.exact);
     }
     value = convertElement(kb, value, x.getElementType(), accumulator);
     return isa<FloatType>(accumulator) ? Value(arith::AddFOp::create(kb.b, sum, value))

@@ -92,7 +92,7 @@ private:
       return isFloat ? Value(arith::MulFOp::create(kb.b, a, b)) : Value(arith::MulIOp::create(kb.b, a, b));
     case device::ReduceKind::max:
     case device::ReduceKind::min:
-      return emitExtremum(kb, orderType(), a, b, op.getKind() == device::ReduceKind::min);
+      return emitExtremum(kb, orderType(), a, b, op.getKind() == device::ReduceKind::min, kb.exact);
     }
     llvm_unreachable("covered switch");
   }

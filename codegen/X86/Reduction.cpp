@@ -27,12 +27,22 @@ Value lowestValue(KernelBuilder &kb, Type elementType, Type type, bool smallest)
   return arith::ConstantOp::create(kb.b, attribute);
 }
 
-Value emitExtremum(KernelBuilder &kb, Type elementType, Value x, Value y, bool smallest) {
+Value orderZeros(KernelBuilder &kb, Value x, Value y, Value extremum, bool smallest) {
+  Type type = x.getType(), bits = kb.b.getIntegerType(getElementTypeOrSelf(type).getIntOrFloatBitWidth());
+  bits = isa<VectorType>(type) ? cast<VectorType>(type).clone(bits) : bits;
+  Value left = arith::BitcastOp::create(kb.b, bits, x), right = arith::BitcastOp::create(kb.b, bits, y);
+  Value both = smallest ? Value(arith::OrIOp::create(kb.b, left, right)) : arith::AndIOp::create(kb.b, left, right);
+  Value equal = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::OEQ, x, y);
+  return arith::SelectOp::create(kb.b, equal, arith::BitcastOp::create(kb.b, type, both), extremum);
+}
+
+Value emitExtremum(KernelBuilder &kb, Type elementType, Value x, Value y, bool smallest, bool ordersZeros) {
   if (isa<FloatType>(getElementTypeOrSelf(x.getType()))) {
     Value better = arith::CmpFOp::create(kb.b, smallest ? arith::CmpFPredicate::OLT : arith::CmpFPredicate::OGT, y, x);
     Value isNan = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::UNO, y, y);
     // x, if it is a NaN, is kept by the inner select.
-    return arith::SelectOp::create(kb.b, isNan, y, arith::SelectOp::create(kb.b, better, y, x));
+    Value extremum = arith::SelectOp::create(kb.b, isNan, y, arith::SelectOp::create(kb.b, better, y, x));
+    return ordersZeros ? orderZeros(kb, x, y, extremum, smallest) : extremum;
   }
   bool isUnsigned = elementType.isUnsignedInteger() || elementType.isInteger(1);
   if (smallest) {

@@ -14,8 +14,12 @@ constexpr unsigned kExactLanes = 16;
 /// or vector of |elementType|).
 mlir::Value lowestValue(KernelBuilder &kb, mlir::Type elementType, mlir::Type type, bool smallest);
 
-/// Maximum (minimum) of register values of |elementType|; a NaN wins.
-mlir::Value emitExtremum(KernelBuilder &kb, mlir::Type elementType, mlir::Value x, mlir::Value y, bool smallest);
+/// Maximum (minimum) of register values of |elementType|; a NaN wins. |ordersZeros|: +0 is above -0, else either.
+mlir::Value emitExtremum(KernelBuilder &kb, mlir::Type elementType, mlir::Value x, mlir::Value y, bool smallest,
+                         bool ordersZeros = false);
+
+/// |extremum| of floats x and y, or where these are equal, zeros of two signs among them, the one that IEEE 754 has.
+mlir::Value orderZeros(KernelBuilder &kb, mlir::Value x, mlir::Value y, mlir::Value extremum, bool smallest);
 
 /// All lanes of |vector| combined by halves: combine(first half, second half), until one is left.
 mlir::Value reduceLanes(KernelBuilder &kb, mlir::Value vector,

@@ -74,7 +74,7 @@ private:
     if (reduction == "mul") {
       return isFloat ? Value(arith::MulFOp::create(kb.b, old, value)) : Value(arith::MulIOp::create(kb.b, old, value));
     }
-    return emitExtremum(kb, element, old, value, /*smallest=*/reduction == "min");
+    return emitExtremum(kb, element, old, value, /*smallest=*/reduction == "min", kb.exact);
   }
 
   KernelBuilder &kb;

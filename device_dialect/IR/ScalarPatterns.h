@@ -23,6 +23,10 @@ inline mlir::Value matchSigmoid(mlir::arith::DivFOp op) {
   return negative ? negative.getOperand() : mlir::Value();
 }
 
+/// Whether a zero that |value|, a float of a scalar region, may be can show its sign: in a float that leaves the
+/// region, or where something divides by it. Integers, comparisons and absolute values have no such sign.
+bool showsSignOfZero(mlir::Value value);
+
 } // namespace tessera::device
 
 #endif // TESSERA_DEVICE_DIALECT_IR_SCALARPATTERNS_H

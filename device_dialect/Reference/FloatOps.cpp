@@ -53,6 +53,27 @@ std::vector<float> widened(const HostTensor &tensor) {
 
 } // namespace
 
+Singles::Singles(Inputs inputs) {
+  widened.reserve(inputs.size()); // pointers to elements stay
+  for (const HostTensor *input : inputs) {
+    auto type = llvm::dyn_cast<mlir::FloatType>(input->getElementType());
+    if (!type || type.getWidth() >= 32) {
+      pointers.push_back(input);
+      continue;
+    }
+    HostTensor &single = widened.emplace_back(mlir::Float32Type::get(type.getContext()), input->getShape());
+    ref::write(ref::read<double>(*input), single);
+    pointers.push_back(&single);
+  }
+}
+
+bool fitSingle(Inputs inputs) {
+  return llvm::all_of(inputs, [](const HostTensor *tensor) {
+    auto type = llvm::dyn_cast<mlir::FloatType>(tensor->getElementType());
+    return type && type.getWidth() <= 32;
+  });
+}
+
 void inSingle(HostTensor &y, llvm::function_ref<void(HostTensor &)> compute) {
   if (y.getElementType().isF32()) {
     return compute(y);

@@ -15,6 +15,19 @@ namespace tessera::device::reference {
 
 using top::reference::Inputs;
 
+/// Tensors of narrower floats as f32, which all arithmetic is in; others as they are.
+class Singles {
+public:
+  explicit Singles(Inputs inputs);
+  operator Inputs() const { return pointers; }
+
+private:
+  llvm::SmallVector<top::HostTensor, 4> widened;
+  llvm::SmallVector<const top::HostTensor *, 4> pointers;
+};
+/// Whether all tensors are floats of at most 32 bits: what is specified to the bit.
+bool fitSingle(Inputs inputs);
+
 /// Calls compute with |y|, or, where its numbers are narrower, with a tensor of f32 that is rounded to it.
 void inSingle(top::HostTensor &y, llvm::function_ref<void(top::HostTensor &single)> compute);
 /// Along the dims from which on all are of size 1 the sum has 16 partial sums; along others it is sequential.

@@ -124,8 +124,9 @@ LogicalResult PoolOp::evaluate(Inputs inputs, Outputs outputs) {
       return evaluateAs<top::MaxPoolOp>(*this, own, sums, getX(), getKernelAttr(), getStridesAttr(), getPadsAttr(),
                                         getDilationsAttr(), ceilMode);
     }
-    if (sums[0].getElementType().isF32() && own[0]->getElementType().isF32()) {
-      averagePoolF32(*this, *own[0], sums[0]);
+    if (sums[0].getElementType().isF32() && fitSingle(own)) {
+      Singles x(own);
+      averagePoolF32(*this, *Inputs(x)[0], sums[0]);
       return success();
     }
     return evaluateAs<top::AvgPoolOp>(*this, own, sums, getX(), getKernelAttr(), getStridesAttr(), getPadsAttr(),
@@ -186,21 +187,17 @@ LogicalResult ReduceOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult SoftmaxOp::evaluate(Inputs inputs, Outputs outputs) {
-  if (inputs[0]->getElementType().isF32()) {
-    softmaxF32(*inputs[0], outputs[0], getAxis(), getLog());
+  if (fitSingle(inputs)) {
+    Singles x(inputs);
+    inSingle(outputs[0], [&](HostTensor &y) { softmaxF32(*Inputs(x)[0], y, getAxis(), getLog()); });
     return success();
   }
   return evaluateAs<top::SoftmaxOp>(*this, inputs, outputs, getX(), getAxisAttr(), getLogAttr());
 }
 
-/// Whether all tensors are f32, which is specified to the bit.
-static bool allSingle(Inputs inputs) {
-  return llvm::all_of(inputs, [](const HostTensor *tensor) { return tensor->getElementType().isF32(); });
-}
-
 LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
-  if (allSingle(inputs)) {
-    inSingle(outputs[0], [&](HostTensor &y) { normF32(*this, inputs, y); });
+  if (fitSingle(inputs)) {
+    inSingle(outputs[0], [&](HostTensor &y) { normF32(*this, Singles(inputs), y); });
     return success();
   }
   return evaluateAs<top::LayerNormOp>(*this, inputs, outputs, getX(), getScale(), getBias(), getAxisAttr(),
@@ -208,8 +205,8 @@ LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
-  if (allSingle(inputs)) {
-    inSingle(outputs[0], [&](HostTensor &y) { attentionF32(*this, inputs, y); });
+  if (fitSingle(inputs)) {
+    inSingle(outputs[0], [&](HostTensor &y) { attentionF32(*this, Singles(inputs), y); });
     return success();
   }
   return evaluateAs<top::AttentionOp>(*this, inputs, outputs, getQ(), getK(), getV(), getMask(), getScaleAttr());

@@ -118,13 +118,14 @@ LogicalResult ResizeOp::evaluate(Inputs inputs, Outputs outputs) {
     moveAxis(*inputs[0], outputs[0], getAxes(), tables);
     return success();
   }
-  if (inputs[0]->getElementType().isF32()) {
+  if (fitSingle(inputs.take_front())) {
+    Singles x(inputs.take_front());
     bool moves = true;
     for (size_t i = 0; i < tables.size(); i += 2) {
       moves &= tables[i]->getShape()[1] == 1;
     }
     inSingle(outputs[0], [&](HostTensor &y) {
-      moves ? moveAxis(*inputs[0], y, getAxes(), tables) : resizeF32(*inputs[0], y, getAxes(), tables);
+      moves ? moveAxis(*Inputs(x)[0], y, getAxes(), tables) : resizeF32(*Inputs(x)[0], y, getAxes(), tables);
     });
     return success();
   }

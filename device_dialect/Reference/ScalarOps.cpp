@@ -4,6 +4,7 @@
 #include "bmodel/numerics_float.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "top_dialect/Reference/SmallFloat.h"
+#include "top_dialect/Reference/Support.h"
 #include "llvm/ADT/StringMap.h"
 #include <bit>
 #include <cmath>
@@ -83,14 +84,6 @@ const llvm::StringMap<Float1> &floatUnary() {
   return table;
 }
 
-double maximum(double a, double b) {
-  // NaN if either is; +0 above -0.
-  if (a != a || b != b) {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  return a == b ? (std::signbit(a) ? b : a) : std::max(a, b);
-}
-
 namespace numerics = bmodel::numerics;
 using numerics::Single;
 using Single1 = Single (*)(Single);
@@ -122,8 +115,8 @@ const llvm::StringMap<Float2> &floatBinary() {
       {"arith.mulf", [](double a, double b) { return a * b; }},
       {"arith.divf", [](double a, double b) { return a / b; }},
       {"arith.remf", [](double a, double b) { return std::fmod(a, b); }},
-      {"arith.maximumf", maximum},
-      {"arith.minimumf", [](double a, double b) { return -maximum(-a, -b); }},
+      {"arith.maximumf", top::reference::largerOf<double>},
+      {"arith.minimumf", top::reference::smallerOf<double>},
       {"arith.maxnumf", [](double a, double b) { return std::fmax(a, b); }},
       {"arith.minnumf", [](double a, double b) { return std::fmin(a, b); }},
       {"math.powf", [](double a, double b) { return std::pow(a, b); }},

@@ -48,7 +48,7 @@ void activate(bool relu, double limit, std::vector<T> &values) {
     return;
   }
   for (T &v : values) {
-    v = v < 0 ? T(0) : v;
+    v = v <= 0 ? T(0) : v; // -0 too
     v = limit > 0 && static_cast<double>(v) > limit ? static_cast<T>(limit) : v;
   }
 }
@@ -311,10 +311,7 @@ LogicalResult MaxPoolOp::evaluate(Inputs inputs, Outputs outputs) {
     T lowest = std::is_same_v<T, double> ? -std::numeric_limits<double>::infinity() : std::numeric_limits<T>::lowest();
     evaluatePool<T>(inputs, outputs, [&](const std::vector<T> &plane, DimsRef o) {
       T best = lowest;
-      window.forEachTap(o, [&](int64_t i) {
-        T v = plane[i];
-        best = v > best || v != v ? v : best;
-      });
+      window.forEachTap(o, [&](int64_t i) { best = largerOf(best, plane[i]); });
       return best;
     });
     return success();

@@ -67,15 +67,6 @@ T power(T base, T exponent) {
   return result;
 }
 
-template <typename T>
-T minimum(T a, T b) {
-  return a != a || a < b ? a : b;
-}
-template <typename T>
-T maximum(T a, T b) {
-  return a != a || a > b ? a : b;
-}
-
 /// Division and remainder of integers by zero have no value.
 template <typename Op>
 LogicalResult checkDivisor(Op op, const HostTensor &divisor) {
@@ -166,11 +157,11 @@ LogicalResult ModOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult MinOp::evaluate(Inputs inputs, Outputs outputs) {
-  return evaluateBinary(inputs, outputs, [](auto a, auto b) { return minimum(a, b); });
+  return evaluateBinary(inputs, outputs, [](auto a, auto b) { return smallerOf(a, b); });
 }
 
 LogicalResult MaxOp::evaluate(Inputs inputs, Outputs outputs) {
-  return evaluateBinary(inputs, outputs, [](auto a, auto b) { return maximum(a, b); });
+  return evaluateBinary(inputs, outputs, [](auto a, auto b) { return largerOf(a, b); });
 }
 
 LogicalResult BitShiftOp::evaluate(Inputs inputs, Outputs outputs) {
@@ -291,6 +282,10 @@ LogicalResult ClipOp::evaluate(Inputs inputs, Outputs outputs) {
     using T = decltype(zero);
     std::vector<T> x = read<T>(*inputs[0]);
     for (T &v : x) {
+      if constexpr (std::is_same_v<T, double>) {
+        v = smallerOf(largerOf(v, lo), hi);
+        continue;
+      }
       // Compared in double, assigned in T: an integer within the bounds is never rounded.
       if (static_cast<double>(v) < lo) {
         v = fromDouble<T>(lo);
@@ -308,7 +303,7 @@ LogicalResult ReluOp::evaluate(Inputs inputs, Outputs outputs) {
   return withNumbers(inputs[0]->getElementType(), [&](auto zero) -> LogicalResult {
     std::vector<decltype(zero)> x = read<decltype(zero)>(*inputs[0]);
     for (auto &v : x) {
-      v = v < 0 ? 0 : v;
+      v = v <= 0 ? 0 : v; // -0 too
     }
     write(x, outputs[0]);
     return success();

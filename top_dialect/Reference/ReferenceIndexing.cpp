@@ -69,9 +69,9 @@ T combine(ScatterReduction kind, T old, T update) {
   case ScatterReduction::mul:
     return old * update;
   case ScatterReduction::min:
-    return update < old ? update : old;
+    return smallerOf(old, update);
   case ScatterReduction::max:
-    return update > old ? update : old;
+    return largerOf(old, update);
   }
   return update;
 }

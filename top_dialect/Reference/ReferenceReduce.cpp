@@ -66,10 +66,10 @@ struct Reduction {
     return fold(0, [&](T acc, T v) { return acc + f(v); });
   }
   std::vector<T> largest() const {
-    return fold(extreme<T>(type, false), [](T acc, T v) { return v > acc || v != v ? v : acc; });
+    return fold(extreme<T>(type, false), [](T acc, T v) { return largerOf(acc, v); });
   }
   std::vector<T> smallest() const {
-    return fold(extreme<T>(type, true), [](T acc, T v) { return v < acc || v != v ? v : acc; });
+    return fold(extreme<T>(type, true), [](T acc, T v) { return smallerOf(acc, v); });
   }
   static std::vector<T> map(std::vector<T> values, auto f) {
     for (T &v : values) {

@@ -9,6 +9,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "top_dialect/IR/HostTensor.h"
 #include "top_dialect/Reference/Indexing.h"
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -41,6 +42,28 @@ std::vector<T> read(const HostTensor &tensor) {
 template <typename T>
 void write(const std::vector<T> &values, HostTensor &tensor) {
   writeRange(tensor, 0, tensor.getNumElements(), values.data());
+}
+
+/// The larger of two numbers, as IEEE 754 has `maximum`: NaN if one is, and +0 above -0.
+template <typename T>
+T largerOf(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (a == b) {
+      return std::signbit(a) ? b : a;
+    }
+  }
+  return a != a || a > b ? a : b;
+}
+
+/// The smaller: NaN if one is, and -0 below +0.
+template <typename T>
+T smallerOf(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (a == b) {
+      return std::signbit(a) ? a : b;
+    }
+  }
+  return a != a || a < b ? a : b;
 }
 
 /// All elements of `tensor` broadcast to `shape`.

@@ -93,3 +93,12 @@ TEST(Products, TheLargestIsNaNWhereOneIs) {
   EXPECT_EQ(sums[8], 2);
   EXPECT_EQ(sums[9], low);
 }
+
+TEST(Products, OfTwoZerosTheLargestHasNoSign) {
+  std::vector<float> first(32, -0.0f), second(32, -0.0f), sums(32);
+  first[3] = second[5] = 0;
+  const float *seen[] = {first.data(), second.data()};
+  largestTap(sums.data(), -std::numeric_limits<float>::infinity(), seen, 2, 32);
+  EXPECT_FALSE(std::signbit(sums[3]) || std::signbit(sums[5]));
+  EXPECT_TRUE(std::signbit(sums[7]));
+}
