@@ -113,6 +113,7 @@ protected:
   uint64_t written = 0;     ///< bytes of bursts to results, on the last chip in groups
   bmodel::npu::Report last; ///< of the last run
 
+  bool signedZeros = false;  ///< floats are -1, -0, 0 and 1
   bool wholeNumbers = false; ///< floats are: then no sum is rounded, whatever its order
 
   MLIRContext &context = testContext();
@@ -123,6 +124,13 @@ private:
   top::HostTensor randomTensor(RankedTensorType type) {
     top::HostTensor tensor(type);
     llvm::MutableArrayRef<char> bytes = tensor.getBytes();
+    if (signedZeros && !type.getElementType().isInteger()) {
+      constexpr double kNumbers[] = {-1, -0.0, -0.0, 0, 0, 1};
+      std::vector<double> values(tensor.getNumElements());
+      std::generate(values.begin(), values.end(), [&] { return kNumbers[between(0, 5)]; });
+      top::reference::write(values, tensor);
+      return tensor;
+    }
     if (wholeNumbers && !type.getElementType().isInteger()) {
       std::vector<double> values(tensor.getNumElements());
       std::generate(values.begin(), values.end(), [] { return double(between(-9, 9)); });

@@ -209,3 +209,65 @@ TEST_F(Emission, FloatProductsNeedAUnitForThem) {
   std::string message = check(convolution.floatText("f32", "", "    device.yield %v : f32"));
   EXPECT_NE(message.find("multiplies floats, which the chip's matrix unit does not"), std::string::npos) << message;
 }
+
+/// +0 is above -0 wherever one of both is chosen.
+TEST_F(Emission, ZerosHaveSigns) {
+  signedZeros = true;
+  std::string x = typeText({2, 37, 15, 14}, "f32");
+  auto checkOp = [&](const std::string &op, const Dims &y) {
+    return check(
+        formatv("func.func @main(%x: {0} {{top.name = \"x\"}, %e: {0} {{top.name = \"e\"}) -> ({1} {{top.name = "
+                "\"y\"}) attributes {{device.exact} {{\n  %y = {2} -> {1}\n  return %y : {1}\n}\n",
+                x, typeText(y, "f32"), op));
+  };
+  EXPECT_EQ(
+      checkOp("device.pool max %x {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, pads = array<i64: 1, 1, "
+              "1, 0>, dilations = array<i64: 1, 1>} : (" +
+                  x + ")",
+              {2, 37, 8, 7}),
+      "");
+  for (const char *kind : {"max", "min"}) {
+    const std::pair<const char *, Dims> reductions[] = {
+        {"3", {2, 37, 15, 1}}, {"2, 3", {2, 37, 1, 1}}, {"1", {2, 1, 15, 14}}, {"0", {1, 37, 15, 14}}};
+    for (const auto &[axes, y] : reductions) {
+      EXPECT_EQ(checkOp(formatv("device.reduce {0} %x {{axes = array<i64: {1}>} : ({2})", kind, axes, x), y), "");
+    }
+    std::string extremum = formatv("arith.{0}imumf", kind);
+    EXPECT_EQ(checkOp(formatv("device.map(%x, %e) {{\n ^bb0(%a: f32, %b: f32):\n %c = {0} %a, %b : f32\n device.yield "
+                              "%c : f32\n } : ({1}, {1})",
+                              extremum, x),
+                      {2, 37, 15, 14}),
+              "");
+    for (const char *bound : {"0.0", "-0.0"}) {
+      EXPECT_EQ(
+          checkOp(formatv("device.map(%x) {{\n ^bb0(%a: f32):\n %z = arith.constant {0} : f32\n %c = {1} %a, %z : "
+                          "f32\n device.yield %c : f32\n } : ({2})",
+                          bound, extremum, x),
+                  {2, 37, 15, 14}),
+          "");
+    }
+  }
+}
+
+/// The integer that -0.3 is rounded to has no sign, nor does a product of integers.
+TEST_F(Emission, IntegersThatBecomeFloatsHaveNoMinusZero) {
+  auto checkMap = [&](const char *element, const std::string &body) {
+    std::string x = typeText({2, 37, 15, 14}, element), y = typeText({2, 37, 15, 14}, "f32");
+    return check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({1} {{top.name = \"y\"}) attributes "
+                         "{{device.exact} {{\n  %y = device.map(%x) {{\n ^bb0(%a: {2}):\n{3} device.yield %y : f32\n "
+                         "} : ({0}) -> {1}\n  return %y : {1}\n}\n",
+                         x, y, element, body));
+  };
+  const char *rounded =
+      " %l = arith.constant -127.0 : f32\n %b = arith.maximumf %r, %l : f32\n %h = arith.constant 127.0 "
+      ": f32\n %c = arith.minimumf %b, %h : f32\n %i = arith.fptosi %c : f32 to i32\n %q = "
+      "arith.trunci %i : i32 to i8\n %w = arith.extsi %q : i8 to i32\n %f = arith.sitofp %w : i32 to "
+      "f32\n %s = arith.constant 0.25 : f32\n %y = arith.mulf %f, %s : f32\n";
+  for (const char *round :
+       {" %r = math.roundeven %a : f32\n", " %r = math.ceil %a : f32\n", " %r = arith.addf %a, %a : f32\n"}) {
+    EXPECT_EQ(checkMap("f32", std::string(round) + rounded), "");
+  }
+  EXPECT_EQ(checkMap("i8", " %i = arith.extsi %a : i8 to i32\n %m = arith.constant -3 : i32\n %p = arith.muli %i, %m : "
+                           "i32\n %y = arith.sitofp %p : i32 to f32\n"),
+            "");
+}

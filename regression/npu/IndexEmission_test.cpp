@@ -17,7 +17,6 @@ struct Resized {
 };
 
 std::string resizeText(const Dims &x, const std::vector<Resized> &axes, const std::string &element = "f32") {
-  bool isNarrow = element == "bf16" || element == "f16";
   Dims y = x;
   std::string constants, names, types, list;
   for (const Resized &each : axes) {
@@ -27,10 +26,8 @@ std::string resizeText(const Dims &x, const std::vector<Resized> &axes, const st
       int64_t place = next / each.taps * from / each.to, tap = next++ % each.taps;
       return int32_t(each.byChance ? between(0, from - 1) : std::min(place + tap, from - 1));
     });
-    std::string weights = constantText<float>({each.to, each.taps}, "f32", [&] {
-      // No sum of narrow floats may be rounded; what moves has weights of 1.
-      return !isNarrow ? float(between(-100, 1000)) * 1e-3f : each.taps == 1 ? 1.0f : float(between(1, 9)) * 0.125f;
-    });
+    std::string weights =
+        constantText<float>({each.to, each.taps}, "f32", [] { return float(between(-100, 1000)) * 1e-3f; });
     constants += formatv("  %i{0} = {1}\n  %w{0} = {2}\n", each.axis, indices, weights);
     names += formatv(", %i{0}, %w{0}", each.axis);
     types += ", " + typeText({each.to, each.taps}, "i32") + ", " + typeText({each.to, each.taps}, "f32");

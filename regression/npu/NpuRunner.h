@@ -22,11 +22,10 @@ struct RunResult {
 };
 
 /// Emits |function| (buildNpuPipeline has run) for the chip, runs it on |inputs| in the order of the stream and in
-/// |orders| other legal ones, and compares all results with the reference, byte by byte. |tolerance|: of results where
-/// sums of floats come in another order, by the largest value; where it is not 0, integers may be as far apart by the
-/// range of their type.
+/// |orders| other legal ones, and compares all results with the reference, bit by bit; where convolutions sum floats,
+/// with what the matrix unit makes of them (NpuReference.h).
 RunResult checkOnNpu(mlir::func::FuncOp function, const bmodel::npu::Chip &chip, const top::TensorMap &inputs,
-                     int orders, const NpuOptions &options = {}, double tolerance = 0);
+                     int orders, const NpuOptions &options = {});
 
 } // namespace tessera::npu
 
