@@ -2,6 +2,8 @@
 """Where chunks of samples are worked on: in this process, in worker processes, or on Dask workers."""
 from __future__ import annotations
 
+import socket
+import time
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +69,7 @@ class DaskEngine(Engine):
                                hint="apt install python3-distributed, or pip install distributed") from error
         super().__init__(replace(job, model=Path(job.model).read_bytes()))
         try:
+            _knock(address)
             self._client = Client(address, timeout=60, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise TesseraError(f"--distributed {address}: no Dask scheduler answers there: {error}",
@@ -100,6 +103,22 @@ class DaskEngine(Engine):
 
     def close(self) -> None:
         self._client.close()
+
+
+def _knock(address: str, seconds: float = 5) -> None:
+    """Raises OSError where a TCP address refuses for so long: Dask would go on asking for as long as it waits for a slow network."""
+    scheme, _, place = address.rpartition("://")
+    host, _, port = place.rpartition(":")
+    if scheme not in ("", "tcp", "tls") or not port.isdigit():
+        return
+    end = time.monotonic() + seconds  # a scheduler may be starting at this moment
+    while True:
+        try:
+            return socket.create_connection((host.strip("[]"), int(port)), timeout=60).close()
+        except ConnectionRefusedError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)
 
 
 def _has_n_workers() -> bool:
