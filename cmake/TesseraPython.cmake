@@ -21,7 +21,8 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/tessera-python.in ${TESSERA_PYTHON_LA
                                 WORLD_READ WORLD_EXECUTE)
 
 # Makes every .py file of SOURCE visible under build/python/SUBDIR by a link, so that an edit needs no
-# build. build/python/tessera itself is a real folder: compiled modules are put beside the links.
+# build. build/python/tessera itself is a real folder: compiled modules are put beside the links, and the
+# build puts bytecode there, since a command that starts without it compiles all that it imports.
 function(tessera_python_package source subdir)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${source} ${source}/*.py)
   foreach(file ${files})
@@ -29,7 +30,16 @@ function(tessera_python_package source subdir)
     get_filename_component(folder ${link} DIRECTORY)
     file(MAKE_DIRECTORY ${folder})
     file(CREATE_LINK ${source}/${file} ${link} SYMBOLIC)
+    list(APPEND links ${link})
   endforeach()
+  file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${source})
+  string(MAKE_C_IDENTIFIER "bytecode_${name}" name)
+  list(TRANSFORM files PREPEND ${source}/)
+  add_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.stamp
+    COMMAND ${Python3_EXECUTABLE} -m compileall -q ${links}
+    COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_CURRENT_BINARY_DIR}/${name}.stamp
+    DEPENDS ${files} COMMENT "Bytecode of ${subdir}")
+  add_custom_target(${name} ALL DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${name}.stamp)
 endfunction()
 
 # A command in build/bin that runs a Python module: tessera_python_command(model_runner tessera.cli.model_runner)
