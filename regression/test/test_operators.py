@@ -45,7 +45,8 @@ def dft(rng: np.random.Generator):
 
 def stft(rng: np.random.Generator):
     length, step = int(rng.choice([16, 25, 400])), int(rng.choice([4, 7, 160]))
-    signal = floats(rng, int(rng.integers(1, 3)), length + int(rng.integers(0, 900)), 1)
+    shape = (int(rng.integers(1, 3)), length + int(rng.integers(0, 900)))
+    signal = floats(rng, *shape, 1) if rng.integers(2) else floats(rng, *shape)  # the form of PyTorch's exporter
     window = rng.random(length).astype(np.float32)
     constants = {"step": np.int64(step), "window": window, "length": np.int64(length)}
     operands = ["x", "step", "window"] if rng.integers(2) else ["x", "step", "", "length"]

@@ -261,6 +261,9 @@ Value cutFrames(NodeImporter &n, Value signal, int64_t frames, int64_t length, i
 
 void stft(NodeImporter &n) {
   Value signal = n.input(0), window = n.optionalInput(2);
+  if (!n.failed() && NodeImporter::rank(signal) == 2) { // as PyTorch writes it, and onnxruntime takes it
+    signal = n.reshape(signal, {NodeImporter::dim(signal, 0), NodeImporter::dim(signal, 1), 1});
+  }
   bool pairs = holdsPairs(n, signal), onesided = n.intAttr("onesided", 1) != 0;
   int64_t step = scalarInput(n, 1, "frame_step", 0);
   int64_t windowed = window ? NodeImporter::dim(window, 0) : 0, length = scalarInput(n, 3, "frame_length", windowed);
