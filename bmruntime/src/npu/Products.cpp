@@ -6,7 +6,6 @@
 #include "EveryWidth.h"
 #include "bmodel/cpu_features.h"
 
-#include <bit>
 #include <cmath>
 
 namespace bmrt::npu {
@@ -112,10 +111,11 @@ NPU_EVERY_WIDTH void sumTaps(int32_t *sums, const int32_t *const *seen, const in
 
 NPU_EVERY_WIDTH void largestTap(float *sums, float start, const float *const *seen, uint32_t taps, uint64_t count) {
   using Bits = Wide<int32_t>::Type;
+  using Floats = Wide<float>::Type;
   eachTap(sums, seen, taps, count, start, [](auto &total, const auto &values, uint32_t) __attribute__((always_inline)) {
     auto larger = ((total > values) | (total != total)) ? total : values;
     // Of two zeros the one without a sign.
-    auto equal = std::bit_cast<Wide<float>::Type>(std::bit_cast<Bits>(total) & std::bit_cast<Bits>(values));
+    auto equal = Floats(Bits(total) & Bits(values));
     total = total == values ? equal : larger;
   });
 }
