@@ -3,6 +3,7 @@
 #include "codegen/X86/Requantise.h"
 
 #include "device_dialect/IR/DeviceInterfaces.h"
+#include "device_dialect/IR/ScalarPatterns.h"
 #include "top_dialect/IR/Constants.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -70,12 +71,15 @@ static bool mayBeNaN(Value value) {
     return false;
   }
   if (auto divide = dyn_cast<arith::DivFOp>(op)) {
+    if (Value x = device::matchSigmoid(divide)) {
+      return mayBeNaN(x);
+    }
     auto by = divide.getRhs().getDefiningOp<arith::ConstantOp>();
     auto number = by ? dyn_cast<FloatAttr>(by.getValue()) : FloatAttr();
     return !number || number.getValue().isZero() || mayBeNaN(divide.getLhs()) || mayBeNaN(divide.getRhs());
   }
   return !isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp, arith::NegFOp,
-              math::RoundEvenOp, math::AbsFOp>(op) ||
+              math::RoundEvenOp, math::AbsFOp, math::TanhOp, math::ErfOp>(op) ||
          llvm::any_of(op->getOperands(), mayBeNaN);
 }
 
