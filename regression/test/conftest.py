@@ -2,23 +2,26 @@
 """Fixtures of the whole-way tests: commands of this build, models compiled once and shared."""
 from __future__ import annotations
 
-import os
+import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Callable
 
+import numpy as np
 import pytest
+
+from tessera.files import save_npz
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from case_file import Case, DataMissing, data_path  # noqa: E402
+from made_once import BUILD, made_once  # noqa: E402
 
 # A job that a shell starts in the background ignores Ctrl-C, and so would all commands that tests run.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -36,7 +39,7 @@ def check(result: subprocess.CompletedProcess[str]) -> str:
 
 
 class Builder:
-    """Transforms and deploys cases, each once a session."""
+    """Transforms and deploys cases, each once a build."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -45,14 +48,13 @@ class Builder:
     def top(self, case: Case) -> Path:
         """The case's NAME_top.mlir."""
         if case.name not in self._done:
-            folder = self._folder / case.name
+            folder, model, mlir = self._folder / case.name, data_path(case.model), f"{case.name}_top.mlir"
             folder.mkdir()
-            mlir = folder / f"{case.name}_top.mlir"
             flags = list(case.transform) + (["--input_shapes", case.input_shapes] if case.input_shapes else [])
             flags += [] if case.validate else ["--not_inference"]
-            check(run_tool("model_transform", "--model_name", case.name, "--model_def", data_path(case.model),
-                           "--mlir", mlir, *flags, cwd=folder))
-            self._done[case.name] = mlir
+            made_once(folder, [model, Path(__file__)], ["top", case.name, *flags], lambda out: check(run_tool(
+                "model_transform", "--model_name", case.name, "--model_def", model, "--mlir", mlir, *flags, cwd=out)))
+            self._done[case.name] = folder / mlir
         return self._done[case.name]
 
     def bmodel(self, case: Case, isa: str) -> Path:
@@ -61,11 +63,43 @@ class Builder:
         if key not in self._done:
             mlir = self.top(case)
             output = mlir.with_name(f"{case.name}_{isa}.bmodel")
-            flags = [] if case.validate else ["--skip_validation"]
-            check(run_tool("model_deploy", "--mlir", mlir, "--chip", isa, "--quantize", "F32", "--model", output,
-                           *flags, cwd=mlir.parent))
+            flags = ["--chip", isa, "--quantize", "F32", *([] if case.validate else ["--skip_validation"])]
+            made_once(mlir.parent, [data_path(case.model), Path(__file__)], ["bmodel", case, *flags], lambda out: check(run_tool(
+                "model_deploy", "--mlir", mlir, "--model", out / output.name, *flags, cwd=out)))
             self._done[key] = output
         return self._done[key]
+
+    def table(self, case: Case, folder: Path) -> tuple[Path, list[dict]]:
+        """A table of ranges over noise in `folder`, and what the inputs are. Weights are rounded by themselves, since choosing
+        them takes longer than all else and any will do."""
+        top = self.top(case)
+        made_once(folder, [data_path(case.model), Path(__file__)], ["table", case], lambda out: calibrate(top, out))
+        return folder / "table.json", json.loads((folder / "inputs.json").read_text())
+
+
+def inputs_of(top: Path) -> list[dict]:
+    """Name, shape and dtype of each input of a Top module."""
+    return json.loads(check(run_tool("tessera-compile", "info", "--mlir", top)).splitlines()[-1])["inputs"]
+
+
+def samples(specs: list[dict], seed: int) -> dict[str, np.ndarray]:
+    """Noise for the inputs."""
+    generator = np.random.default_rng(seed)
+    return {spec["name"]: (generator.standard_normal(spec["shape"]) * 0.7).astype(np.float32) if spec["dtype"].startswith("float")
+            else generator.integers(0, 2, spec["shape"]).astype(spec["dtype"]) for spec in specs}
+
+
+def calibrate(top: Path, folder: Path, *flags: object) -> tuple[Path, list[dict]]:
+    """table.json in `folder`, of the ranges of two samples of noise (data/0.npz and 1.npz), and what the inputs are, which inputs.json
+    tells, too."""
+    specs = inputs_of(top)
+    (folder / "inputs.json").write_text(json.dumps(specs))
+    (folder / "data").mkdir()
+    for seed in range(2):
+        save_npz(folder / "data" / f"{seed}.npz", samples(specs, seed))
+    check(run_tool("run_calibration", top, "--dataset", folder / "data", "--cali_method", "max", "-o", folder / "table.json",
+                   "--workers", "1", *(flags or ("--methods", "none"))))  # more take longer to start than two samples take
+    return folder / "table.json", specs
 
 
 @pytest.fixture(scope="session")

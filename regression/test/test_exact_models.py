@@ -6,7 +6,6 @@ products or recurrent ops stay in a float type may differ in the last digits: no
 """
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -14,14 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from case_file import Case, all_cases
-from conftest import Builder, check, run_tool
+from conftest import Builder, check, inputs_of, run_tool, samples
 from test_cases import skip_if_missing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 from engines import supported_isas  # noqa: E402
 
 from tessera import safetensors_io  # noqa: E402
-from tessera.files import save_npz  # noqa: E402
 
 VARIANTS = supported_isas("x86-avx512vnni")
 # Beside INT8, which every model is tested in; the others in models whose convolutions and products all become integers.
@@ -34,22 +32,6 @@ TESTED = [(case, precision) for case in all_cases() for precision in ("INT8", *M
           if case.name in MORE.get(precision, (case.name,)) and case.name not in FLOAT_PARTS]
 
 
-def samples(specs: list[dict], seed: int) -> dict[str, np.ndarray]:
-    generator = np.random.default_rng(seed)
-    return {spec["name"]: (generator.standard_normal(spec["shape"]) * 0.7).astype(np.float32) if spec["dtype"].startswith("float")
-            else generator.integers(0, 2, spec["shape"]).astype(spec["dtype"]) for spec in specs}
-
-
-def calibrate(top: Path, specs: list[dict], folder: Path) -> list[object]:
-    """Ranges of noise; weights are rounded by themselves, since choosing them takes longer than all else and any will do."""
-    (folder / "data").mkdir()
-    for seed in range(2):
-        save_npz(folder / "data" / f"{seed}.npz", samples(specs, seed))
-    check(run_tool("run_calibration", top, "--dataset", folder / "data", "--cali_method", "max", "--methods", "none",
-                   "-o", folder / "table.json"))
-    return ["--calibration-table", folder / "table.json"]
-
-
 @pytest.mark.parametrize("case, precision", TESTED, ids=[f"{case.name}-{precision}" for case, precision in TESTED])
 def test_same_bits_on_every_engine(case: Case, precision: str, builder: Builder, tmp_path: Path) -> None:
     import tessera.runtime as runtime
@@ -58,8 +40,8 @@ def test_same_bits_on_every_engine(case: Case, precision: str, builder: Builder,
     if case.name in LARGE and os.environ.get("TESSERA_EXACT") != "all":
         pytest.skip(f"{case.name} takes minutes; set TESSERA_EXACT=all")
     top = builder.top(case)
-    specs = json.loads(check(run_tool("tessera-compile", "info", "--mlir", top)).splitlines()[-1])["inputs"]
-    flags = ["--quantize", precision, *([] if precision == "DYNAMIC_INT8" else calibrate(top, specs, tmp_path))]
+    specs = inputs_of(top)
+    flags = ["--quantize", precision, *([] if precision == "DYNAMIC_INT8" else ["--calibration-table", builder.table(case, tmp_path)[0]])]
     inputs = samples(specs, 7)
     safetensors_io.save(tmp_path / "in.safetensors", inputs)
     check(run_tool("tessera-compile", "reference", "--device", "--mlir", top, *flags, "--input", tmp_path / "in.safetensors",

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import BUILD, check, run_tool
+from conftest import BUILD, calibrate, check, run_tool, samples
 from onnx import TensorProto, helper, numpy_helper
 from small_models import save, tensor
-from test_exact_models import samples
-from test_npu import CHIPS, calibrated, deploy
+from test_npu import CHIPS, deploy
 
 
 def weights(name: str, *shape: int) -> object:
@@ -44,7 +43,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[di
     folder = tmp_path_factory.mktemp("host")
     top = folder / "m_top.mlir"
     check(run_tool("model_transform", "--model_name", "m", "--model_def", mixed(folder / "m.onnx"), "--mlir", top, "--not_inference"))
-    return top, *calibrated(top, folder)
+    return top, *calibrate(top, folder)
 
 
 def outputs(model: Path, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -112,7 +111,7 @@ def test_a_layer_too_large_for_local_memory(tmp_path: Path) -> None:
     model = save(tmp_path / "m.onnx", nodes, [tensor("x", [1, 8, 32, 32])], [tensor("y", [1, 4])], [weights("w1", 32, 8, 3, 3), weights("w2", 32 * 1024, 4)])
     top = tmp_path / "m_top.mlir"
     check(run_tool("model_transform", "--model_name", "m", "--model_def", model, "--mlir", top, "--not_inference"))
-    table, specs = calibrated(top, tmp_path)
+    table, specs = calibrate(top, tmp_path)
     small = ("--chip-set", "local_memory.bytes_per_lane=4096", "--chip-set", "local_memory.banks=4")
     told = deploy(top, table, "npu-edge", tmp_path / "m.bmodel", *small)["partition"]
     refused = [op for op in told["host_ops"] if op["refused"]]
@@ -131,7 +130,7 @@ def with_the_bits_of_x86(model: Path, folder: Path) -> dict:
     """How npu-base and its host share the model, whose output y is that of x86."""
     top = folder / "m_top.mlir"
     check(run_tool("model_transform", "--model_name", "m", "--model_def", model, "--mlir", top, "--not_inference"))
-    table, specs = calibrated(top, folder)
+    table, specs = calibrate(top, folder)
     deploy(top, table, "x86", folder / "x86.bmodel")
     told = deploy(top, table, "npu-base", folder / "m.bmodel")["partition"]
     given = samples(specs, 4)
@@ -228,7 +227,7 @@ def test_bytes_of_every_part_altered(tmp_path: Path) -> None:
     model = save(tmp_path / "m.onnx", nodes, [tensor("x", [1, 8, 32, 32])], [tensor("y", [1, 30, 30], TensorProto.INT64)], [weights("w1", 32, 8, 3, 3)])
     top = tmp_path / "m_top.mlir"
     check(run_tool("model_transform", "--model_name", "m", "--model_def", model, "--mlir", top, "--not_inference"))
-    table, _ = calibrated(top, tmp_path)
+    table, _ = calibrate(top, tmp_path)
     told = deploy(top, table, "npu-pro", tmp_path / "m.bmodel")["partition"]
     assert [subnet["device"] for subnet in told["subnets"]] == ["npu", "host"]
     check(run_tool("bmrt_alter_check", tmp_path / "m.bmodel", "1009"))

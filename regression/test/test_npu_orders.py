@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from case_file import Case, all_cases
-from conftest import Builder, check, run_tool
+from conftest import Builder, check, run_tool, samples
 from test_cases import skip_if_missing
-from test_exact_models import samples
-from test_npu import calibrated, deploy
+from test_npu import deploy
 
 ORDERS = 20
 MODELS = ("resnet8_cifar10", "mobilenetv1_0.25_128", "squeezenet1.0_227", "ultraface_rfb_320", "yolox_nano_416", "mobilenetv2_1.0_224", "vittrack")
@@ -22,7 +21,7 @@ MODELS = ("resnet8_cifar10", "mobilenetv1_0.25_128", "squeezenet1.0_227", "ultra
 def test_legal_orders_give_the_same(case: Case, builder: Builder, tmp_path: Path) -> None:
     skip_if_missing(case)
     top = builder.top(case)
-    table, _ = calibrated(top, tmp_path)
+    table, _ = builder.table(case, tmp_path)
     for chip in ("npu-edge", "npu-base"):
         deploy(top, table, chip, tmp_path / "m.bmodel")
         text = check(run_tool("bmrt_npu_orders", tmp_path / "m.bmodel", ORDERS))
@@ -31,8 +30,8 @@ def test_legal_orders_give_the_same(case: Case, builder: Builder, tmp_path: Path
 
 @pytest.mark.parametrize("quantize", ["INT16", "BF16", "W8"])
 def test_orders_in_other_precisions(quantize: str, builder: Builder, tmp_path: Path) -> None:
-    top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
-    table, _ = calibrated(top, tmp_path)
+    case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
+    top, (table, _) = builder.top(case), builder.table(case, tmp_path)
     flags = ["--calibration-table", table] if quantize == "INT16" else []
     check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", "npu-base", "--quantize", quantize, "--output", tmp_path / "m.bmodel", *flags))
     text = check(run_tool("bmrt_npu_orders", tmp_path / "m.bmodel", ORDERS))
@@ -43,8 +42,8 @@ def test_chips_side_by_side(builder: Builder, tmp_path: Path) -> None:
     """Two chips and two runs on one of them at the same time, from threads: each as if alone."""
     import tessera.runtime as runtime
 
-    top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
-    table, specs = calibrated(top, tmp_path)
+    case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
+    top, (table, specs) = builder.top(case), builder.table(case, tmp_path)
     models = []
     for chip in ("npu-edge", "npu-pro"):
         deploy(top, table, chip, tmp_path / f"{chip}.bmodel")

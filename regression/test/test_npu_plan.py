@@ -9,17 +9,14 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 from case_file import all_cases
-from conftest import Builder, check, run_tool
-from test_exact_models import samples
-from test_npu import calibrated
+from conftest import Builder, check, run_tool, samples
 
 SMALL = ("--chip", "npu-edge", "--chip_set", "local_memory.bytes_per_lane=16384")  # so that not all values stay whole
 
 
 class Model:
-    def __init__(self, top: Path, folder: Path) -> None:
+    def __init__(self, top: Path, table: Path, specs: list[dict], folder: Path) -> None:
         self.folder = folder
-        table, specs = calibrated(top, folder)
         self._command = ["model_deploy", "--mlir", top, *SMALL, "--quantize", "INT8", "--calibration_table", table, "--skip_validation"]
         self._inputs = samples(specs, 3)
 
@@ -38,7 +35,8 @@ class Model:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     folder = tmp_path_factory.mktemp("plan")
     case = next(case for case in all_cases() if case.name == "mobilenetv1_0.25_128")
-    return Model(Builder(folder).top(case), folder)
+    builder = Builder(folder)
+    return Model(builder.top(case), *builder.table(case, folder), folder)
 
 
 def test_levels_of_effort(model: Model) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from case_file import all_cases, data_path
 from conftest import Builder, check, run_tool
-from test_npu import calibrated
 
 from tessera import npu_perf, programs
 from tessera.errors import TesseraError
@@ -28,7 +27,7 @@ def deployed(builder: Builder, tmp_path_factory: pytest.TempPathFactory) -> tupl
     folder = tmp_path_factory.mktemp("npu_report")
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     top = builder.top(case)
-    table, _ = calibrated(top, folder)
+    table, _ = builder.table(case, folder)
     model = folder / "m.bmodel"
     text = check(run_tool("model_deploy", "--mlir", top, "--chip", "npu-edge", "--quantize", "INT8", "--calibration_table", table,
                           "--model", model, "--report", folder / "new" / "report", "--skip_validation", "--json"))
@@ -133,8 +132,8 @@ def test_changes_that_are_none_are_refused(deployed: tuple[Path, dict, str], cha
 
 def test_a_chip_of_ones_own(builder: Builder, tmp_path: Path) -> None:
     """A description in a file, and fields of it changed: the model runs on it and gives x86's bits."""
-    top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
-    table, _ = calibrated(top, tmp_path)
+    case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
+    top, (table, _) = builder.top(case), builder.table(case, tmp_path)
     chip = json.loads((ROOT / "device_dialect" / "chips" / "npu-edge.json").read_text())
     chip["name"], chip["lanes"] = "npu-mine", 12
     (tmp_path / "mine.json").write_text(json.dumps(chip))

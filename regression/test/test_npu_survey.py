@@ -15,9 +15,8 @@ from typing import Iterator
 import numpy as np
 import pytest
 from case_file import Case, all_cases
-from conftest import BUILD, Builder, check, run_tool
+from conftest import BUILD, Builder, check, inputs_of, run_tool, samples
 from test_cases import skip_if_missing
-from test_exact_models import calibrate, samples
 from test_npu import CHIPS, deploy
 
 SMALL = ("dtln_model_1", "dtln_model_2", "mnist", "ppocrv3_text", "resnet8_cifar10", "stories260k_kv", "toycar_autoencoder")
@@ -64,8 +63,7 @@ def test_every_chip_runs_it(case: Case, builder: Builder, table: list[dict], tmp
 
     skip_if_large(case)
     top = builder.top(case)
-    specs = json.loads(check(run_tool("tessera-compile", "info", "--mlir", top)).splitlines()[-1])["inputs"]
-    ranges = calibrate(top, specs, tmp_path)[1]
+    ranges, specs = builder.table(case, tmp_path)
     deploy(top, ranges, "x86", tmp_path / "x86.bmodel")
     given = samples(specs, 11)
     want = {name: array.copy() for name, array in runtime.load(str(tmp_path / "x86.bmodel")).net()(given).items()}
@@ -88,7 +86,7 @@ def test_in_bf16(case: Case, builder: Builder, table: list[dict], tmp_path: Path
 
     skip_if_large(case)
     top = builder.top(case)
-    specs = json.loads(check(run_tool("tessera-compile", "info", "--mlir", top)).splitlines()[-1])["inputs"]
+    specs = inputs_of(top)
     given = samples(specs, 11)
     for chip in ("x86", "npu-base", "npu-pro"):
         text = check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, "--quantize", "BF16", "--output", tmp_path / "m.bmodel"))

@@ -9,11 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from case_file import Case, all_cases, data_path
-from conftest import check, run_tool
+from conftest import calibrate, check, run_tool
 from onnx import helper
 from small_models import conv_relu, save, tensor
 from test_cases import skip_if_missing
-from test_npu import calibrated
 from test_npu_host import mixed
 
 from tessera.files import load_npz, save_npz
@@ -70,7 +69,7 @@ def test_deploy_takes_several_shapes_and_one_table(chip: str, tmp_path: Path) ->
     for i in range(2):
         save_npz(tmp_path / "data" / f"{i}.npz", {"input": rng.standard_normal((1, 3, 32, 32)).astype(np.float32)})
     table = tmp_path / "cali.json"
-    check(run_tool("run_calibration", tops[0], "--dataset", tmp_path / "data", "--cali_method", "max", "-o", table))
+    check(run_tool("run_calibration", tops[0], "--dataset", tmp_path / "data", "--cali_method", "max", "--methods", "none", "-o", table))
     flags = ("--quantize", "INT8", "--calibration_table", table, "--accept_loss")  # of noise through a table of noise
     both = tmp_path / "both.bmodel"
     result = json.loads(check(run_tool("model_deploy", "--mlir", *tops, "--chip", chip, "--model", both, "--json", *flags)))
@@ -190,7 +189,7 @@ def test_models_on_both_sides(tmp_path: Path) -> None:
         value.type.tensor_type.shape.dim[0].dim_param = "N"
     onnx.save(model, tmp_path / "m.onnx")
     tops = [transform(tmp_path / "m.onnx", f"x={n}x8x32x32", tmp_path / f"n{n}_top.mlir") for n in (1, 2)]
-    table, _ = calibrated(tops[0], tmp_path)
+    table, _ = calibrate(tops[0], tmp_path)
     flags = ("--quantize", "INT8", "--calibration_table", table, "--accept_loss")  # of noise through a table of noise
     singles = [deploy(top, "npu-base", tmp_path / f"{i}.bmodel", *flags) for i, top in enumerate(tops)]
     both = tmp_path / "both.bmodel"
