@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
+from collections import Counter
 from pathlib import Path
 from typing import Callable
 
@@ -17,6 +20,7 @@ from tessera.files import save_npz
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from case_file import Case, DataMissing, data_path  # noqa: E402
+from fork_server import MODULES, ForkServer  # noqa: E402
 from made_once import BUILD, made_once  # noqa: E402
 
 # A job that a shell starts in the background ignores Ctrl-C, and so would all commands that tests run.
@@ -25,9 +29,22 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+# Two, and of each command's runs every other by the second: each has its own hash seed, so that an order of sets differs from one
+# run to the next.
+_servers: list[ForkServer] = []
+_runs: Counter[str] = Counter()
+
+
 def run_tool(name: str, *arguments: object, cwd: Path | None = None, timeout: int = 600,
              **more: object) -> subprocess.CompletedProcess[str]:
-    """Runs a command of build/bin as a user would."""
+    """Runs a command of build/bin as a user would; see fork_server.py."""
+    if name in MODULES and not more and "TESSERA_TEST_EXEC" not in os.environ and threading.current_thread() is threading.main_thread():
+        if not _servers:
+            _servers.extend(ForkServer(BUILD / "bin" / "tessera-python") for _ in range(2))
+        _runs[name] += 1
+        server = _servers[_runs[name] % 2]
+        if server.suits():
+            return server.run(name, [str(word) for word in arguments], str(cwd or os.getcwd()), timeout)
     return subprocess.run([str(BUILD / "bin" / name), *map(str, arguments)], cwd=cwd, text=True, errors="replace",
                           capture_output=True, timeout=timeout, **more)  # type: ignore[call-overload]
 

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs commands of build/bin that are Python modules as forks of a process that has numpy and the standard library's modules.
+
+Half of a short command's time is the start of Python and the import of those. Each run still imports all of Tessera's modules by
+itself, in a process of its own, with the environment, folder, arguments and signals that the launcher in build/bin gives it. What
+depends on the launcher and on the interpreter's start is tested by commands that are started as users start them: those of
+test_interrupts.py, test_wheel.py, test_docs.py and test_limits.py, and all of them with TESSERA_TEST_EXEC=1.
+"""
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Sequence
+
+MODULES = {name: f"tessera.cli.{name}" for name in ("model_transform", "run_calibration", "model_deploy", "model_runner", "model_tool", "npz_tool", "tessera")}
+_FROM_LAUNCHER = ("PYTHONPATH", "ORT_DISABLE_TELEMETRY")
+
+
+class ForkServer:
+    """One process from which commands are forked, one at a time."""
+
+    def __init__(self, launcher: Path) -> None:
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._start = {key: value for key, value in os.environ.items() if key.startswith("PYTHON")}
+        with theirs:
+            # Pipes, as those of the commands will be: Python's streams differ for files.
+            self._process = subprocess.Popen([launcher, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()],
+                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        self._channel.close()
+        self._process.communicate()
+
+    def suits(self) -> bool:
+        """Whether the interpreter has started in the environment of now."""
+        return self._start == {key: value for key, value in os.environ.items() if key.startswith("PYTHON")}
+
+    def run(self, name: str, arguments: Sequence[str], cwd: str, timeout: float) -> subprocess.CompletedProcess[str]:
+        """As subprocess.run() with captured text."""
+        pipes = [os.pipe(), os.pipe()]
+        request = json.dumps({"module": MODULES[name], "arguments": arguments, "cwd": cwd, "environment": dict(os.environ)})
+        try:
+            socket.send_fds(self._channel, [request.encode()], [write for _, write in pipes])
+        finally:
+            for _, write in pipes:
+                os.close(write)
+        child = self._answer()
+        try:
+            texts = _read([read for read, _ in pipes], time.monotonic() + timeout)
+        except TimeoutError:
+            os.kill(child, signal.SIGKILL)
+            self._answer()
+            raise subprocess.TimeoutExpired([name, *arguments], timeout) from None
+        return subprocess.CompletedProcess([name, *arguments], os.waitstatus_to_exitcode(self._answer()), *texts)
+
+    def _answer(self) -> int:
+        answer = self._channel.recv(64)
+        if not answer:
+            raise ChildProcessError(self._process.communicate()[1].decode(errors="replace"))
+        return int(answer)
+
+
+def _read(descriptors: Sequence[int], deadline: float) -> list[str]:
+    """The whole of each, which are closed then. Raises TimeoutError."""
+    received = {descriptor: b"" for descriptor in descriptors}
+    try:
+        with selectors.DefaultSelector() as selector:
+            for descriptor in descriptors:
+                selector.register(descriptor, selectors.EVENT_READ)
+            while selector.get_map():
+                ready = selector.select(max(0.0, deadline - time.monotonic()))
+                if not ready:
+                    raise TimeoutError
+                for key, _ in ready:
+                    chunk = os.read(key.fd, 1 << 16)
+                    received[key.fd] += chunk
+                    if not chunk:
+                        selector.unregister(key.fd)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    return [text.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n") for text in received.values()]
+
+
+def _serve(channel: socket.socket) -> dict:
+    """Returns in each child, with what it is to run."""
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(channel, 1 << 20, 2)
+        if not data:
+            os._exit(0)
+        child = os.fork()
+        if child == 0:
+            channel.close()
+            for target, descriptor in enumerate(descriptors, 1):
+                os.dup2(descriptor, target)
+                os.close(descriptor)
+            return json.loads(data)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        channel.send(str(child).encode())
+        channel.send(str(os.waitpid(child, 0)[1]).encode())
+
+
+def main() -> None:
+    # What every command imports, besides Tessera's own modules.
+    import argparse, base64, concurrent.futures, contextlib, ctypes, dataclasses, datetime, enum, functools, hashlib, importlib.util  # noqa: E401, F401
+    import inspect, io, itertools, logging, math, pickle, queue, re, runpy, shutil, struct, tempfile, textwrap, threading, typing  # noqa: E401, F401
+    import urllib.parse, weakref, zipfile  # noqa: E401, F401
+
+    import numpy  # noqa: F401
+
+    request = _serve(socket.socket(fileno=int(sys.argv[1])))
+    kept = {key: os.environ[key] for key in _FROM_LAUNCHER if key in os.environ}
+    os.environ.clear()
+    os.environ.update({**request["environment"], **kept})
+    os.chdir(request["cwd"])
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # as the launcher does
+    sys.argv = ["-m", *request["arguments"]]
+    sys.path[0] = os.getcwd()
+    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
