@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "regression" / "zoo"))
 import outcome  # noqa: E402
 import registry  # noqa: E402
 import table  # noqa: E402
-from judge import CALIBRATED, TRIED, VERDICTS, Result, Step, Tools, judge, verdict_of  # noqa: E402
+from judge import CALIBRATED, TRIED, VERDICTS, Result, Step, Tools, judge, said_unequal, verdict_of  # noqa: E402
 
 PAGE = ROOT / "docs" / "generated" / "zoo.md"
 INPUT = {"x": {"shape": [1, 3, 8, 8], "kind": "normal"}}
@@ -82,6 +82,12 @@ def test_int8_that_nobody_complains_of() -> None:
     result = Result("n", "e", "f", cosine_f32=1.0, cosine_int8=0.1)
     assert verdict_of(result, {"f32": step(0), "int8": step(0, warnings=[])}, False)[0] == "silent"
     assert verdict_of(result, {"f32": step(0), "int8": step(0, warnings=["3 tensors are outside"])}, False)[0] == "right"
+
+
+def test_a_difference_that_is_named_is_said() -> None:
+    """By what model_deploy --json tells, not by words of a warning: test_bit_equal.py holds the key."""
+    assert said_unequal({"model": {"bit_equal_except": ["conv"]}}) and not said_unequal({"model": {"bit_equal_except": []}})
+    assert not said_unequal({"model": {"bit_equal_except": None}}) and not said_unequal({})
 
 
 def test_comparisons_can_fail() -> None:
