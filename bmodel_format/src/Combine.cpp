@@ -126,7 +126,9 @@ MaybeRefusal Combiner::uniteChips(CombinedFile &file) {
                                            file.name + " and " + other.fingerprint +
                                            " in a file before it: programs for different chips of one name"};
       }
-      known = other.name == chip->name && other.description == chip->description ? i : known;
+      const bool isSame = other.name == chip->name && other.description == chip->description &&
+                          other.family == chip->family && other.memory == chip->memory;
+      known = isSame ? i : known;
     }
     file.hasKnownChip = file.hasKnownChip || known;
     if (!known) {
@@ -231,7 +233,11 @@ MaybeRefusal Combiner::addStage(CombinedFile &file, NetDefT &net, std::unique_pt
                                          ", as a file before it: one of them could never run"};
     }
   }
+  for (auto &workspace : stage->workspaces) {
+    workspace->chip = workspace->memory == MemoryKind::Device ? file.chips[workspace->chip] : 0;
+  }
   for (auto &tensor : stage->tensors) {
+    tensor->chip = tensor->chip >= 0 ? int32_t(file.chips[size_t(tensor->chip)]) : kHostMemory;
     if (tensor->place == Place::Segment) {
       const ConstantPieces &pieces = file.constants[tensor->place_index];
       tensor->place_index = segmentOf(file.targets[tensor->place_index]);

@@ -9,7 +9,7 @@
 namespace bmodel {
 namespace {
 
-/// Calls |use| with stage, subnet and call of every stream; ends with its first refusal.
+/// Calls |use| with stage, subnet and call of every stream of an NPU; ends with its first refusal.
 template <typename Use>
 MaybeRefusal forEachStream(const ModelView &view, Use use) {
   for (const NetDef *net : *view.model->nets()) {
@@ -17,7 +17,7 @@ MaybeRefusal forEachStream(const ModelView &view, Use use) {
       for (const SubnetDef *subnet : *stage->subnets()) {
         for (uint32_t i = 0; subnet->plan() && i < subnet->plan()->size(); ++i) {
           StreamCall call;
-          if (findStreamCall(*stage, *subnet->plan()->Get(i), call)) {
+          if (subnet->kind() == SubnetKind::Npu && findStreamCall(*stage, *subnet->plan()->Get(i), call)) {
             RETURN_IF_REFUSED(use(*stage, *subnet, call));
           }
         }

@@ -24,10 +24,12 @@ namespace {
 /// Larger than any network's interface; keeps the pairwise check for duplicates cheap.
 constexpr uint32_t kMaxInterface = 4096;
 constexpr uint32_t kMaxRank = 16;
-/// Buffers that the commands of a stream can name.
-constexpr uint32_t kMaxStreamTensors = 240;
+/// Buffers that the commands of an NPU's stream can name, and those of any other family's.
+constexpr uint32_t kMaxStreamTensors = 240, kMaxProgramTensors = 1 << 16;
 constexpr uint32_t kMaxExpressionDepth = 32;
 constexpr uint64_t kMaxScratchBytes = uint64_t(1) << 32;
+/// States in a chip's memory; who allocates it knows how much there is.
+constexpr uint64_t kMaxChipState = uint64_t(1) << 40;
 /// Far below where the threads' counting of tiles would overflow.
 constexpr int64_t kMaxTiles = int64_t(1) << 48;
 /// Bounds the memory that the check of calls takes, on the stack.
@@ -58,6 +60,7 @@ public:
 
 private:
   bool segments(uint64_t tableEnd, uint64_t fileBytes);
+  bool chips();
   bool stage(const StageDef &def);
   bool dims();
   bool workspaces();
@@ -66,13 +69,16 @@ private:
   bool tensor(const TensorDef &def);
   bool tensorSize(const TensorDef &def);
   bool tensorPlace(const TensorDef &def);
+  bool tensorMemory(const TensorDef &def);
   bool tensorQuant(const TensorDef &def);
   bool interface();
   bool subnet(const SubnetDef &def);
+  bool subnetChip(const SubnetDef &def);
   bool step(const SubnetDef &net, const StepDef &def);
   bool launch(const SubnetDef &net, const LaunchDef &def);
   bool runStream(const SubnetDef &net, const StepDef &def);
-  bool streamTensors(const StreamCall &call);
+  bool streamTensors(const SubnetDef &net, const StreamCall &call);
+  bool streamsOwn(const SubnetDef &net, const TensorDef &tensor);
   bool shareBytes(const TensorDef &a, const TensorDef &b) const;
   bool loop(const LoopDef &def);
   bool evalDim(const EvalDimDef &def);
@@ -80,12 +86,21 @@ private:
 
   /// Whether |index| is a slot of the right type and is as large as one element at least.
   bool slot(int64_t index, const char *what);
+  bool slotIn(int32_t memory, int64_t index, const char *what);
   bool scalarSlot(int64_t index, DType dtype, const char *what);
   bool writableSlot(int64_t index, const char *what);
   bool dimSlot(int64_t index, const char *what);
   bool callee(int64_t index, const char *what);
   const TensorDef &rootOf(const TensorDef &def) const {
     return def.view_of() < 0 ? def : *current->tensors()->Get(uint32_t(def.view_of()));
+  }
+
+  /// "the host's memory" or "the memory of chip 'gpu'", in |buffer|.
+  const char *memoryName(int32_t memory, char (&buffer)[80]) const;
+  /// Whether |chip| is a chip with memory of its own.
+  bool hasMemory(int64_t chip) const {
+    return chip >= 0 && chip < int64_t(count(model.chips())) &&
+           model.chips()->Get(uint32_t(chip))->memory() == MemoryKind::Device;
   }
 
   /// Reports with the position in front, e.g. "net 'm' stage 0 tensor 'x': ".
@@ -133,7 +148,7 @@ bool Validator::validate(uint64_t tableEnd, uint64_t fileBytes) {
   if (const char *field = textThatIsNoUtf8(model)) { // first: messages repeat names
     return FAIL("%s is not UTF-8", field);
   }
-  if (!segments(tableEnd, fileBytes)) {
+  if (!segments(tableEnd, fileBytes) || !chips()) {
     return false;
   }
   for (uint32_t i = 0; i < count(model.blobs()); ++i) {
@@ -188,6 +203,16 @@ bool Validator::segments(uint64_t tableEnd, uint64_t fileBytes) {
   }
   if (alignUp(end, kSegmentAlignment) != fileBytes) {
     return FAIL("its parts end at %" PRIu64 ", the file at %" PRIu64, end, fileBytes);
+  }
+  return true;
+}
+
+bool Validator::chips() {
+  for (uint32_t i = 0; i < count(model.chips()); ++i) {
+    const ChipDef &def = *model.chips()->Get(i);
+    if (def.memory() > MemoryKind::MAX) {
+      return FAIL("chip '%.60s' has unknown memory %u", def.name()->c_str(), unsigned(def.memory()));
+    }
   }
   return true;
 }
@@ -262,12 +287,12 @@ bool Validator::runBounds() {
   return true;
 }
 
-/// The state area ends where its last tensor does, but for rounding: it is memory of every context.
+/// The host's state area ends where its last tensor does, but for rounding: it is memory of every context.
 bool Validator::stateSize() {
   uint64_t end = 0;
   for (uint32_t i = 0; i < count(current->tensors()); ++i) {
     const TensorDef &def = *current->tensors()->Get(i);
-    const bool isState = def.place() == Place::State && def.view_of() < 0;
+    const bool isState = def.place() == Place::State && def.view_of() < 0 && def.chip() == kHostMemory;
     end = isState && def.offset() + def.bytes() > end ? def.offset() + def.bytes() : end;
   }
   return current->state_bytes() - end < kSegmentAlignment ||
@@ -279,6 +304,11 @@ bool Validator::workspaces() {
     const WorkspaceDef &def = *current->workspaces()->Get(i);
     if (def.memory() > MemoryKind::MAX) {
       return FAIL("workspace %" PRIu32 " is in unknown memory %u", i, unsigned(def.memory()));
+    }
+    if (def.memory() == MemoryKind::Device && !hasMemory(def.chip())) {
+      return FAIL("workspace %" PRIu32 " is in the memory of chip %" PRIu32 " of %" PRIu32
+                  ", which has none of its own",
+                  i, def.chip(), count(model.chips()));
     }
   }
   return true;
@@ -312,7 +342,20 @@ bool Validator::tensor(const TensorDef &def) {
       return FAIL("its initial value '%.60s' is no constant of its size", from.name()->c_str());
     }
   }
-  return tensorSize(def) && tensorPlace(def) && tensorQuant(def);
+  return tensorSize(def) && tensorPlace(def) && tensorMemory(def) && tensorQuant(def);
+}
+
+/// A chip is named where nothing else says in whose memory the bytes are.
+bool Validator::tensorMemory(const TensorDef &def) {
+  if (def.chip() == kHostMemory) {
+    return true;
+  }
+  if (def.view_of() >= 0 || (def.place() != Place::Segment && def.place() != Place::State)) {
+    return FAIL("only constants and states, and no views of them, name a chip for their memory");
+  }
+  return hasMemory(def.chip()) ||
+         FAIL("it is in the memory of chip %" PRId32 " of %" PRIu32 ", which has none of its own", def.chip(),
+              count(model.chips()));
 }
 
 bool Validator::tensorSize(const TensorDef &def) {
@@ -395,7 +438,7 @@ bool Validator::tensorPlace(const TensorDef &def) {
     limit = model.segments()->Get(def.place_index())->bytes();
     break;
   case Place::State:
-    limit = current->state_bytes();
+    limit = def.chip() == kHostMemory ? current->state_bytes() : kMaxChipState;
     break;
   case Place::Caller:
     limit = def.offset() == 0 ? def.bytes() : 0;
@@ -456,6 +499,9 @@ bool Validator::interface() {
       if (which == 1 && def.layout() == LayoutKind::Packed) {
         return FAIL("output '%.60s' has a packed layout", def.name()->c_str());
       }
+      if (!slotIn(kHostMemory, list->Get(i), what)) {
+        return false;
+      }
       for (uint32_t j = 0; j < i; ++j) {
         if (current->tensors()->Get(list->Get(j))->name()->string_view() == def.name()->string_view()) {
           return FAIL("two %ss are called '%.60s'", what, def.name()->c_str());
@@ -477,10 +523,35 @@ bool Validator::interface() {
   return true;
 }
 
+/// What its kind and its chip say of each other, and of the workspace that its streams have for themselves.
+bool Validator::subnetChip(const SubnetDef &def) {
+  const ChipDef &chip = *model.chips()->Get(def.chip());
+  const bool isDevice = def.kind() == SubnetKind::Device;
+  if (isDevice && (!chip.family() || chip.family()->size() == 0)) {
+    return FAIL("chip '%.60s' has no family, so nothing says who runs its code", chip.name()->c_str());
+  }
+  if (!isDevice && def.kind() != SubnetKind::Control && chip.memory() != MemoryKind::Host) {
+    return FAIL("a %s subnet runs on the host's memory, chip '%.60s' has its own", EnumNameSubnetKind(def.kind()),
+                chip.name()->c_str());
+  }
+  if (!isDevice && def.workspace() != 0) {
+    return FAIL("streams of a %s subnet have workspace 0 for themselves, not %" PRId32, EnumNameSubnetKind(def.kind()),
+                def.workspace());
+  }
+  if (def.workspace() < -1 || (def.workspace() > 0 && def.workspace() >= int64_t(count(current->workspaces())))) {
+    return FAIL("its streams have workspace %" PRId32 " of %" PRIu32 " for themselves", def.workspace(),
+                count(current->workspaces()));
+  }
+  return true;
+}
+
 bool Validator::subnet(const SubnetDef &def) {
   if (def.kind() > SubnetKind::MAX || def.chip() >= count(model.chips())) {
     return FAIL("unknown kind %u, or chip %" PRIu32 " of %" PRIu32, unsigned(def.kind()), def.chip(),
                 count(model.chips()));
+  }
+  if (!subnetChip(def)) {
+    return false;
   }
   if (def.code_segment() >= 0 ? uint32_t(def.code_segment()) >= count(model.segments()) ||
                                     model.segments()->Get(uint32_t(def.code_segment()))->kind() != SegmentKind::Code
@@ -535,7 +606,7 @@ bool Validator::step(const SubnetDef &net, const StepDef &def) {
 }
 
 bool Validator::launch(const SubnetDef &net, const LaunchDef &def) {
-  if (net.kind() != SubnetKind::X86 && net.kind() != SubnetKind::Host && net.kind() != SubnetKind::Cuda) {
+  if (net.kind() == SubnetKind::Npu || net.kind() == SubnetKind::Control) {
     return FAIL("a %s subnet cannot launch kernels", EnumNameSubnetKind(net.kind()));
   }
   if (def.kernel() >= count(net.kernels())) {
@@ -547,7 +618,7 @@ bool Validator::launch(const SubnetDef &net, const LaunchDef &def) {
                 kernel.arg_count(), count(def.args()));
   }
   for (uint32_t i = 0; i < count(def.args()); ++i) {
-    if (!slot(def.args()->Get(i), "argument")) {
+    if (!slotIn(memoryOf(model, net), def.args()->Get(i), "argument")) {
       return false;
     }
   }
@@ -574,7 +645,8 @@ bool Validator::launch(const SubnetDef &net, const LaunchDef &def) {
 bool Validator::runStream(const SubnetDef &net, const StepDef &def) {
   StreamCall call;
   findStreamCall(*current, def, call);
-  if (net.kind() != SubnetKind::Npu || net.code_segment() < 0) {
+  const bool isDevice = net.kind() == SubnetKind::Device;
+  if ((!isDevice && net.kind() != SubnetKind::Npu) || net.code_segment() < 0) {
     return FAIL("a %s subnet cannot run a command stream", EnumNameSubnetKind(net.kind()));
   }
   const uint64_t limit = model.segments()->Get(uint32_t(net.code_segment()))->bytes();
@@ -582,7 +654,15 @@ bool Validator::runStream(const SubnetDef &net, const StepDef &def) {
     return FAIL("stream of %" PRIu64 " bytes at %" PRIu64 " exceeds the %" PRIu64 " bytes of its segment", call.bytes,
                 call.offset, limit);
   }
-  return streamTensors(call);
+  if (!isDevice && count(call.dims) > 0) {
+    return FAIL("a stream of a %s subnet takes no dims", EnumNameSubnetKind(net.kind()));
+  }
+  for (uint32_t i = 0; i < count(call.dims); ++i) {
+    if (!dimSlot(call.dims->Get(i), "a stream's dim")) {
+      return false;
+    }
+  }
+  return streamTensors(net, call);
 }
 
 /// Whether the tensors have a byte in common, wherever the stage is run.
@@ -594,22 +674,33 @@ bool Validator::shareBytes(const TensorDef &a, const TensorDef &b) const {
   return samePlace && xBegin < yBegin + b.bytes() && yBegin < xBegin + a.bytes();
 }
 
-/// The streams' checks take every buffer for memory of its own.
-bool Validator::streamTensors(const StreamCall &call) {
+/// Nobody else's tensor lies in what the streams have for themselves.
+bool Validator::streamsOwn(const SubnetDef &net, const TensorDef &tensor) {
+  const TensorDef &root = rootOf(tensor);
+  return root.place() != Place::Workspace || int64_t(root.place_index()) != net.workspace() ||
+         FAIL("tensor '%.60s' of a stream lies in workspace %" PRId32 ", which is the streams' own",
+              tensor.name()->c_str(), net.workspace());
+}
+
+/// The checks of an NPU's streams take every buffer for memory of its own.
+bool Validator::streamTensors(const SubnetDef &net, const StreamCall &call) {
+  const bool isDevice = net.kind() == SubnetKind::Device;
   const uint32_t inputs = count(call.inputs), total = inputs + count(call.outputs);
-  if (total > kMaxStreamTensors) {
-    return FAIL("a stream on %" PRIu32 " tensors exceeds %" PRIu32, total, kMaxStreamTensors);
+  const uint32_t limit = isDevice ? kMaxProgramTensors : kMaxStreamTensors;
+  if (total > limit) {
+    return FAIL("a stream on %" PRIu32 " tensors exceeds %" PRIu32, total, limit);
   }
   auto at = [&](uint32_t i) { return i < inputs ? call.inputs->Get(i) : call.outputs->Get(i - inputs); };
   for (uint32_t i = 0; i < total; ++i) {
     if (!(i < inputs ? slot(at(i), "a stream's input") : writableSlot(at(i), "a stream's output"))) {
       return false;
     }
-    const TensorDef &tensor = *current->tensors()->Get(at(i)), &root = rootOf(tensor);
-    if (root.place() == Place::Workspace && root.place_index() == 0) {
-      return FAIL("tensor '%.60s' of a stream lies in workspace 0, which is the streams' own", tensor.name()->c_str());
+    const TensorDef &tensor = *current->tensors()->Get(at(i));
+    if (!slotIn(memoryOf(model, net), at(i), i < inputs ? "a stream's input" : "a stream's output") ||
+        !streamsOwn(net, tensor)) {
+      return false;
     }
-    for (uint32_t j = 0; i >= inputs && j < i; ++j) {
+    for (uint32_t j = 0; !isDevice && i >= inputs && j < i; ++j) {
       if (shareBytes(tensor, *current->tensors()->Get(at(j)))) {
         return FAIL("output '%.60s' of a stream shares bytes with '%.60s'", tensor.name()->c_str(),
                     current->tensors()->Get(at(j))->name()->c_str());
@@ -675,6 +766,12 @@ bool Validator::copy(const CopyDef &def) {
   }
   const uint64_t from = current->tensors()->Get(def.from())->bytes();
   const uint64_t to = current->tensors()->Get(def.to())->bytes();
+  const int32_t source = memoryOf(*current, *current->tensors()->Get(def.from()));
+  const int32_t target = memoryOf(*current, *current->tensors()->Get(def.to()));
+  if (source != target && source != kHostMemory && target != kHostMemory) {
+    return FAIL("a copy from chip %" PRId32 " to chip %" PRId32 " takes two steps, by way of the host's memory", source,
+                target);
+  }
   return from == to || FAIL("copy of %" PRIu64 " bytes to a tensor of %" PRIu64, from, to);
 }
 
@@ -683,8 +780,29 @@ bool Validator::slot(int64_t index, const char *what) {
          FAIL("%s is tensor %" PRId64 " of %" PRIu32, what, index, count(current->tensors()));
 }
 
-bool Validator::scalarSlot(int64_t index, DType dtype, const char *what) {
+/// A step names tensors only where who carries it out can reach them; a copy step brings them there.
+bool Validator::slotIn(int32_t memory, int64_t index, const char *what) {
   if (!slot(index, what)) {
+    return false;
+  }
+  const TensorDef &def = *current->tensors()->Get(uint32_t(index));
+  const int32_t actual = memoryOf(*current, def);
+  char actualName[80], wantedName[80];
+  return actual == memory || FAIL("%s '%.60s' is in %s, not in %s: a copy step must bring it there", what,
+                                  def.name()->c_str(), memoryName(actual, actualName), memoryName(memory, wantedName));
+}
+
+const char *Validator::memoryName(int32_t memory, char (&buffer)[80]) const {
+  if (memory == kHostMemory) {
+    return "the host's memory";
+  }
+  snprintf(buffer, sizeof(buffer), "the memory of chip '%.40s'", model.chips()->Get(uint32_t(memory))->name()->c_str());
+  return buffer;
+}
+
+/// What the host itself looks at.
+bool Validator::scalarSlot(int64_t index, DType dtype, const char *what) {
+  if (!slotIn(kHostMemory, index, what)) {
     return false;
   }
   const TensorDef &def = *current->tensors()->Get(uint32_t(index));

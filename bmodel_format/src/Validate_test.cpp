@@ -38,6 +38,42 @@ void runOn(AddRelu &m, std::vector<uint32_t> inputs, std::vector<uint32_t> outpu
   replaceStep(m, std::move(stream));
 }
 
+/// A second chip, with memory of its own, and a workspace in it.
+void addDevice(AddRelu &m) {
+  m.model.chips.push_back(std::make_unique<ChipDefT>());
+  m.model.chips[1]->name = "gpu", m.model.chips[1]->family = "test", m.model.chips[1]->memory = MemoryKind::Device;
+  m.stage().workspaces.push_back(std::make_unique<WorkspaceDefT>(*m.stage().workspaces[0]));
+  m.stage().workspaces[1]->memory = MemoryKind::Device, m.stage().workspaces[1]->chip = 1;
+}
+
+/// x is copied to the device, a stream there reads it with weights there and makes "sum", which comes back as y.
+void moveToDevice(AddRelu &m) {
+  addDevice(m);
+  m.stage().workspaces[1]->bytes *= 2;
+  m.tensor(m.sum).place_index = 1, m.tensor(m.w).chip = 1;
+  const int64_t shape[] = {1, 1024};
+  const uint32_t there = addTensor(m.stage(), "x there", DType::F32, shape);
+  m.tensor(there).place_index = 1, m.tensor(there).offset = 4096;
+  m.stage().subnets.push_back(std::make_unique<SubnetDefT>());
+  SubnetDefT &program = *m.stage().subnets[1];
+  program.name = "device", program.kind = SubnetKind::Device, program.chip = 1, program.code_segment = 0;
+  program.workspace = -1;
+  RunStreamOnDefT stream;
+  stream.bytes = 10, stream.inputs = {there, m.w}, stream.outputs = {m.sum};
+  program.plan.push_back(std::make_unique<StepDefT>());
+  program.plan[0]->op.Set(stream);
+  CopyDefT in, out;
+  in.from = m.x, in.to = there, out.from = m.sum, out.to = m.y;
+  CallSubnetDefT call;
+  call.subnet = 1;
+  m.subnet().plan.push_back(std::make_unique<StepDefT>());
+  m.subnet().kind = SubnetKind::Control;
+  m.subnet().plan[0]->op.Set(in), m.subnet().plan[1]->op.Set(call), m.subnet().plan[2]->op.Set(out);
+  for (auto &step : m.subnet().plan) {
+    step->writes.clear();
+  }
+}
+
 void addDim(AddRelu &m, int64_t min, int64_t max, int64_t divisor = 1) {
   m.stage().dims.push_back(std::make_unique<DimSlotDefT>());
   m.stage().dims.back()->name = "N";
@@ -279,8 +315,104 @@ const Case cases[] = {
     {"ExpressionSlot", [](AddRelu &m) { addExpression(m, {DimTerm(5, DimOp::Slot)}); }, "dim slot 5 of 1"},
 };
 
+RunStreamOnDefT &deviceStream(AddRelu &m) { return *m.stage().subnets[1]->plan[0]->op.AsRunStreamOnDef(); }
+
+/// Of models on a device with memory of its own.
+Case onDevice(const char *name, std::function<void(AddRelu &)> damage, const char *message) {
+  return {name, [damage](AddRelu &m) { moveToDevice(m), damage(m); }, message};
+}
+
+const Case deviceCases[] = {
+    onDevice(
+        "ChipMemory", [](AddRelu &m) { m.model.chips[1]->memory = MemoryKind(5); }, "chip 'gpu' has unknown memory 5"),
+    onDevice(
+        "WorkspaceOfNoChip", [](AddRelu &m) { m.stage().workspaces[1]->chip = 2; },
+        "workspace 1 is in the memory of chip 2 of 2"),
+    onDevice(
+        "WorkspaceOfAHost", [](AddRelu &m) { m.stage().workspaces[1]->chip = 0; },
+        "workspace 1 is in the memory of chip 0 of 2, which has none of its own"),
+    onDevice(
+        "ConstantOfAHost", [](AddRelu &m) { m.tensor(m.w).chip = 0; },
+        "tensor 'w': it is in the memory of chip 0 of 2"),
+    onDevice(
+        "ChipOfAWorkspaceTensor", [](AddRelu &m) { m.tensor(m.sum).chip = 1; },
+        "only constants and states, and no views of them, name a chip"),
+    onDevice(
+        "NoFamily", [](AddRelu &m) { m.model.chips[1]->family.clear(); }, "chip 'gpu' has no family"),
+    onDevice(
+        "OldKindOnADevice", [](AddRelu &m) { m.stage().subnets[1]->kind = SubnetKind::Npu; },
+        "a Npu subnet runs on the host's memory, chip 'gpu' has its own"),
+    onDevice(
+        "StreamReadsTheHosts", [](AddRelu &m) { deviceStream(m).inputs[0] = m.x; },
+        "a stream's input 'x' is in the host's memory, not in the memory of chip 'gpu': a copy step must"),
+    onDevice(
+        "StreamWritesTheHosts", [](AddRelu &m) { deviceStream(m).outputs[0] = m.y; },
+        "a stream's output 'y' is in the host's memory"),
+    onDevice(
+        "StreamReadsOthersConstant", [](AddRelu &m) { m.tensor(m.w).chip = -1; },
+        "a stream's input 'w' is in the host's memory"),
+    onDevice(
+        "StreamInItsWorkspace", [](AddRelu &m) { m.stage().subnets[1]->workspace = 1; },
+        "'x there' of a stream lies in workspace 1, which is the streams' own"),
+    onDevice(
+        "NoSuchWorkspaceOfStreams", [](AddRelu &m) { m.stage().subnets[1]->workspace = 2; },
+        "its streams have workspace 2 of 2 for themselves"),
+    onDevice(
+        "NoSuchDim", [](AddRelu &m) { deviceStream(m).dims = {0}; }, "a stream's dim is dim slot 0 of 0"),
+    onDevice(
+        "HostLaunchOnDevice",
+        [](AddRelu &m) {
+          LaunchDefT launch;
+          launch.args = {m.x, m.w, m.sum};
+          m.subnet().kind = SubnetKind::X86;
+          m.subnet().plan[0]->op.Set(launch);
+        },
+        "argument 'w' is in the memory of chip 'gpu', not in the host's memory"),
+    onDevice(
+        "ConditionOnDevice",
+        [](AddRelu &m) {
+          m.tensor(m.sum).dtype = DType::Bool, m.tensor(m.sum).bytes = 1, m.tensor(m.sum).shape.clear();
+          BranchDefT branch;
+          branch.condition = m.sum;
+          m.subnet().plan[0]->op.Set(branch);
+        },
+        "condition 'sum' is in the memory of chip 'gpu', not in the host's memory"),
+    onDevice(
+        "OutputOnDevice", [](AddRelu &m) { m.stage().outputs.push_back(m.sum); },
+        "output 'sum' is in the memory of chip 'gpu'"),
+    onDevice(
+        "CopyBetweenDevices",
+        [](AddRelu &m) {
+          m.model.chips.push_back(std::make_unique<ChipDefT>(*m.model.chips[1]));
+          m.stage().workspaces.push_back(std::make_unique<WorkspaceDefT>(*m.stage().workspaces[1]));
+          m.stage().workspaces[2]->chip = 2;
+          m.tensor(m.sum).place_index = 2;
+          CopyDefT copy;
+          copy.from = uint32_t(m.stage().tensors.size() - 1), copy.to = m.sum;
+          m.subnet().plan[0]->op.Set(copy);
+        },
+        "a copy from chip 1 to chip 2 takes two steps"),
+    {"DimsOfAnNpusStream",
+     [](AddRelu &m) {
+       addDim(m, 1, 2), runOn(m, {m.x}, {m.y});
+       m.subnet().plan[0]->op.AsRunStreamOnDef()->dims = {0};
+     },
+     "a stream of a Npu subnet takes no dims"},
+    {"WorkspaceOfAnNpusStream", [](AddRelu &m) { m.subnet().workspace = -1; },
+     "have workspace 0 for themselves, not -1"},
+};
+
+TEST(Validate, AcceptsMemoriesOfChips) {
+  AddRelu model;
+  moveToDevice(model);
+  const std::string path = temporaryPath("device.bmodel");
+  EXPECT_EQ(model.write(path), "");
+}
+
 class Refuses : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Validate, Refuses, testing::ValuesIn(cases),
+                         [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(ValidateDevice, Refuses, testing::ValuesIn(deviceCases),
                          [](const auto &info) { return std::string(info.param.name); });
 
 TEST_P(Refuses, WithAMessage) {

@@ -47,20 +47,37 @@ bool validateModel(const ModelDef &model, uint64_t tableEnd, uint64_t fileBytes,
 struct StreamCall {
   uint64_t offset = 0, bytes = 0;
   const flatbuffers::Vector<uint32_t> *inputs = nullptr, *outputs = nullptr; ///< slots; may be null
+  const flatbuffers::Vector<uint32_t> *dims = nullptr;                       ///< dim slots; may be null
 };
 
 /// The stream of |step|; false where it runs none.
 inline bool findStreamCall(const StageDef &stage, const StepDef &step, StreamCall &call) {
   if (const RunStreamDef *run = step.op_as_RunStreamDef()) {
-    call = {run->offset(), run->bytes(), stage.inputs(), stage.outputs()};
+    call = {run->offset(), run->bytes(), stage.inputs(), stage.outputs(), nullptr};
     return true;
   }
   if (const RunStreamOnDef *run = step.op_as_RunStreamOnDef()) {
-    call = {run->offset(), run->bytes(), run->inputs(), run->outputs()};
+    call = {run->offset(), run->bytes(), run->inputs(), run->outputs(), run->dims()};
     return true;
   }
   return false;
 }
+
+/// The memory of the host, where memories are numbered by the chips that they belong to.
+inline constexpr int32_t kHostMemory = -1;
+
+/// In whose memory a tensor of |stage| is: kHostMemory or an index into ModelDef.chips. |stage| is a valid one.
+int32_t memoryOf(const StageDef &stage, const TensorDef &tensor);
+
+/// In whose memory the tensors are that kernels and streams of |subnet| run on. Control subnets: the host's.
+int32_t memoryOf(const ModelDef &model, const SubnetDef &subnet);
+
+/// The family whose back end runs the code of |subnet|: ChipDef.family, or what an older kind stands for. "" where the
+/// chip has none; null for control subnets, which have no code.
+const char *familyOf(const ModelDef &model, const SubnetDef &subnet);
+
+/// The workspace that streams of |subnet| have for themselves; null where there is none.
+const WorkspaceDef *streamWorkspace(const StageDef &stage, const SubnetDef &subnet);
 
 /// Number of hash chunks of a segment.
 uint64_t chunkCount(const SegmentDef &segment);

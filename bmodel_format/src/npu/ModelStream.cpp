@@ -56,10 +56,12 @@ std::vector<NumberedStage> findNpuStages(const ModelView &view) {
   size_t number = 0;
   for (const NetDef *net : *view.model->nets()) {
     for (const StageDef *stage : *net->stages()) {
-      bool isForNpu = false;
+      bool isForNpu = false, isForOthers = false;
       for (const SubnetDef *subnet : *stage->subnets()) {
         isForNpu = isForNpu || subnet->kind() == SubnetKind::Npu || subnet->kind() == SubnetKind::Host;
+        isForOthers = isForOthers || subnet->kind() == SubnetKind::Device;
       }
+      isForNpu = isForNpu && !isForOthers;
       if (isForNpu) {
         found.push_back({number, stage});
       }
@@ -74,7 +76,7 @@ std::string findStreams(const ModelView &view, const StageDef &stage, std::vecto
     for (uint32_t i = 0; subnet->plan() && i < subnet->plan()->size(); ++i) {
       const StepDef &step = *subnet->plan()->Get(i);
       StreamCall call;
-      if (!findStreamCall(stage, step, call)) {
+      if (subnet->kind() != SubnetKind::Npu || !findStreamCall(stage, step, call)) {
         continue;
       }
       if (std::string message = take(view, stage, *subnet, step, call, streams.emplace_back()); !message.empty()) {
