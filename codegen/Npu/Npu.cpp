@@ -4,12 +4,11 @@
 
 #include "codegen/Npu/Emitter.h"
 #include "codegen/Npu/Search.h"
-#include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
+#include "device_dialect/Transforms/Pipeline.h"
 
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
@@ -17,20 +16,16 @@ namespace tessera::npu {
 namespace hw = bmodel::npu;
 
 void buildLowering(OpPassManager &manager, const std::string &requantise) {
-  OpPassManager &functions = manager.nest<func::FuncOp>();
-  functions.addPass(device::createConvertTopToDevicePass({.requantisation = requantise}));
-  functions.addPass(device::createVerifyLoweredPass());
-  functions.addPass(createCanonicalizerPass());
-  functions.addPass(createCSEPass());
-  functions.addPass(device::createSimplifyCopiesPass());
-  functions.addPass(device::createFormTablesPass());
-  functions.addPass(device::createFuseEpiloguesPass());
-  functions.addPass(device::createCopyBeforeProductsPass());
-  functions.addPass(device::createFuseEpiloguesPass()); // what was behind the copies
-  functions.addPass(device::createSplitMapsPass({.most = bmodel::npu::kMapOperands}));
-  functions.addPass(device::createSplitProductsPass());
-  functions.addPass(device::createSimplifyCopiesPass());
-  functions.addPass(createCanonicalizerPass());
+  device::LoweringOptions options;
+  options.requantisation = requantise;
+  // Rows are moved by transfers that a product could do itself, and the vector unit reads few operands.
+  device::buildLoweringPipeline(manager, options, [](OpPassManager &functions) {
+    functions.addPass(device::createCopyBeforeProductsPass());
+    functions.addPass(device::createFuseEpiloguesPass()); // what was behind the copies
+    functions.addPass(device::createSplitMapsPass({.most = bmodel::npu::kMapOperands}));
+    functions.addPass(device::createSplitProductsPass());
+    functions.addPass(device::createSimplifyCopiesPass());
+  });
 }
 
 void buildAddresses(OpPassManager &manager) {

@@ -5,11 +5,11 @@
 #include "codegen/Npu/Stream.h"
 #include "codegen/Partition/Partition.h"
 #include "codegen/Pipelines/MixedPlan.h"
+#include "codegen/X86/Transforms/Pipeline.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
-#include "device_dialect/Transforms/Pipeline.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
@@ -258,15 +258,12 @@ llvm::Error Deployment::unknownLayer(uint32_t layer) const {
 }
 
 llvm::Error Deployment::compileHost() {
-  device::DevicePipelineOptions placement;
-  placement.vectorBytes = options.host.vectorBytes();
-  placement.byteDots = options.host.vnni;
   for (CompiledSubnet &each : compiled) {
     if (!each.subnet->onHost) {
       continue;
     }
     PassManager passes(function.getContext());
-    device::buildPlacementPipeline(passes, placement);
+    x86::buildPlacementPipeline(passes, options.host);
     if (failed(passes.run(*each.outlined.module))) {
       return llvm::createStringError("failed to lower what runs on the host");
     }

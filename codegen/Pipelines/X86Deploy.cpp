@@ -4,6 +4,7 @@
 
 #include "codegen/Pipelines/Plan.h"
 #include "codegen/X86/KernelInterface.h"
+#include "codegen/X86/Transforms/Pipeline.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/Exact.h"
@@ -33,12 +34,11 @@ LogicalResult runDevicePasses(ModuleOp module, const X86DeployOptions &deploy) {
   if (!deploy.quantization) { // else the narrow floats there are, are wanted
     passes.addPass(top::createWidenFloatsPass());
   }
-  device::DevicePipelineOptions options;
-  options.vectorBytes = deploy.target.vectorBytes();
-  options.observe = deploy.observe;
-  options.byteDots = deploy.target.vnni;
-  options.requantisation = deploy.requantisation;
-  device::buildDevicePipeline(passes, options);
+  device::LoweringOptions lowering;
+  lowering.observe = deploy.observe;
+  lowering.requantisation = deploy.requantisation;
+  device::buildLoweringPipeline(passes, lowering);
+  x86::buildPlacementPipeline(passes, deploy.target, /*separate=*/deploy.observe);
   return passes.run(module);
 }
 

@@ -6,11 +6,11 @@
 #include "codegen/X86/KernelCompiler.h"
 #include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/Linker.h"
+#include "codegen/X86/Transforms/Pipeline.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
-#include "device_dialect/Transforms/Passes.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/TopInterfaces.h"
@@ -354,12 +354,7 @@ std::string runAndCompare(Operation *op, const X86Target &target, const CheckOpt
 /// Runs the passes between lowering and addresses on the module of |op|.
 LogicalResult chooseLayouts(Operation *op, const X86Target &target) {
   PassManager manager(op->getContext());
-  OpPassManager &functions = manager.nest<func::FuncOp>();
-  int64_t bytes = target.vectorBytes();
-  functions.addPass(device::createAssignLayoutsPass({.vectorBytes = bytes}));
-  functions.addPass(device::createVerifyLayoutsPass());
-  functions.addPass(device::createPackWeightsPass({.vectorBytes = bytes, .byteDots = target.vnni}));
-  functions.addPass(device::createVerifyPackingPass());
+  buildPackingPipeline(manager, target);
   return manager.run(op->getParentOfType<ModuleOp>());
 }
 

@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
+#include "codegen/X86/Transforms/ConvAlgorithm.h"
 #include "device_dialect/IR/Layout.h"
-#include "device_dialect/Transforms/ConvAlgorithm.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -39,8 +39,8 @@ public:
   void emit();
 
 private:
-  static std::optional<device::IntegerPanels> integersOf(device::ConvOp op) {
-    return device::hasIntegerWeights(op) ? std::optional(device::integerPanels(op)) : std::nullopt;
+  static std::optional<IntegerPanels> integersOf(device::ConvOp op) {
+    return hasIntegerWeights(op) ? std::optional(integerPanels(op)) : std::nullopt;
   }
   void planMemory();
   void copyRows(Value image, Value group, Value firstRow);

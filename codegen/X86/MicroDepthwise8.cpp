@@ -9,8 +9,8 @@
 // multiplied (pmaddwd) with weights that have nothing in their upper halves.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MicroShape.h"
+#include "codegen/X86/Transforms/WeightPacking.h"
 #include "device_dialect/IR/Layout.h"
-#include "device_dialect/Transforms/WeightPacking.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -26,8 +26,7 @@ class Depthwise8 {
 public:
   Depthwise8(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
       : op(op), kb(kb), s(op), extraKinds(extras), words(s.kind == TileKind::S16),
-        windows(!words && kb.target.vnni &&
-                device::depthwiseInWindows(device::PackedForm::Quads, s.strideW, s.dilationW)),
+        windows(!words && kb.target.vnni && depthwiseInWindows(PackedForm::Quads, s.strideW, s.dilationW)),
         isSigned(s.kind != TileKind::U8), blocks(ceilDiv(s.c, kBlock)), columnsPerTile(kb.target.hasMasks() ? 16
                                                                                        : kb.target.hasFma() ? 6
                                                                                                             : 3) {
@@ -71,10 +70,10 @@ private:
   bool windows, isSigned;
   int64_t blocks, columnsPerTile;
 
-  device::DepthwiseWindows shape; ///< of the weights
-  int64_t width = 0;              ///< positions of a row with its borders
-  int64_t pitch = 0;              ///< bytes of a row in scratch
-  int64_t rowsTogether = 1;       ///< output rows that are prepared together
+  DepthwiseWindows shape;   ///< of the weights
+  int64_t width = 0;        ///< positions of a row with its borders
+  int64_t pitch = 0;        ///< bytes of a row in scratch
+  int64_t rowsTogether = 1; ///< output rows that are prepared together
   int64_t windowsPerResidue = 0;
   int64_t stagingBytes = 0; ///< a row of bytes with borders, before the rows in scratch
 
@@ -84,7 +83,7 @@ private:
 };
 
 void Depthwise8::plan() {
-  shape = device::depthwiseWindows(s.kw, s.strideW);
+  shape = depthwiseWindows(s.kw, s.strideW);
   int64_t reach = (s.ow - 1) * s.strideW;
   width = reach + (s.kw - 1) * s.dilationW + 1;
   if (windows) {
@@ -125,7 +124,7 @@ void Depthwise8::emit() {
 void Depthwise8::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd, int64_t tail) {
   Value plane = kb.add(kb.mul(image, blocks), block);
   int64_t planeElements = s.oh * s.ow * kBlock;
-  int64_t weights = windows ? device::packedDepthwiseBytesOfBlock(s.kh, s.kw, s.strideW) : s.kh * s.kw * kBlockBytes;
+  int64_t weights = windows ? packedDepthwiseBytesOfBlock(s.kh, s.kw, s.strideW) : s.kh * s.kw * kBlockBytes;
   x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * kBlock * s.xBytes));
   y = byteOffset(kb, kb.result(), kb.mul(plane, planeElements * s.yBytes));
   w = byteOffset(kb, kb.operand(1), kb.mul(block, weights));
@@ -299,7 +298,7 @@ SmallVector<Value> Depthwise8::sumWindows(Value from, int64_t width) {
   auto bytes = VectorType::get({64}, kb.b.getI8Type());
   Value zero = kb.constant(0);
   SmallVector<Value> sums(width, bias ? kb.load(vector, bias, zero) : kb.zero(vector));
-  int64_t rowBytes = device::packedDepthwiseBytesOfBlock(1, s.kw, s.strideW);
+  int64_t rowBytes = packedDepthwiseBytesOfBlock(1, s.kw, s.strideW);
   for (int64_t ky = 0; ky < s.kh; ++ky) {
     Value row = byteOffset(kb, from, ky * s.dilationH * pitch), weights = byteOffset(kb, w, ky * rowBytes);
     llvm::DenseMap<int64_t, Value> loaded, factors;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/MicroKernel.h"
 
-#include "device_dialect/Transforms/RegisterTiles.h"
+#include "codegen/X86/Transforms/RegisterTiles.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/StringExtras.h"
@@ -21,9 +21,7 @@ int64_t TileShape::steps() const {
   return total;
 }
 
-int64_t maxTileRows(const X86Target &target, int64_t blocks) {
-  return device::maxTileRows(target.vectorBytes(), blocks);
-}
+int64_t maxTileRows(const X86Target &target, int64_t blocks) { return maxTileRows(target.vectorBytes(), blocks); }
 
 namespace {
 

@@ -34,7 +34,7 @@ inline int64_t streamAhead(int64_t weightBytes) { return weightBytes > 1024 * 10
 enum class TileKind {
   F32,
   U8,  ///< A unsigned
-  S8,  ///< A signed; with VNNI A + 128 is what is multiplied, see device::PackedForm
+  S8,  ///< A signed; with VNNI A + 128 is what is multiplied, see PackedForm
   S16, ///< A i16
 };
 
@@ -44,7 +44,7 @@ enum class StoredB {
   BF16,
   F16,
   I8,
-  I4, ///< two K steps share a byte, see device::IntegerPanels
+  I4, ///< two K steps share a byte, see IntegerPanels
 };
 
 /// Bits of an element.

@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
+#include "codegen/X86/Transforms/ConvAlgorithm.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
-#include "device_dialect/Transforms/ConvAlgorithm.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -82,7 +82,7 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
       bElement(getElementTypeOrSelf(op.getB().getType())), yElement(getElementTypeOrSelf(op.getY().getType())),
       // What is packed at run time is packed as f32.
       weights(kb.target, kind, packed ? bElement : kb.b.getF32Type(),
-              device::hasIntegerWeights(op) ? std::optional(device::integerPanels(op)) : std::nullopt) {
+              hasIntegerWeights(op) ? std::optional(integerPanels(op)) : std::nullopt) {
   ArrayRef<int64_t> a = cast<RankedTensorType>(op.getA().getType()).getShape();
   ArrayRef<int64_t> b = packed ? *op.getWeightShape() : cast<RankedTensorType>(op.getB().getType()).getShape();
   ArrayRef<int64_t> y = cast<RankedTensorType>(op.getY().getType()).getShape();

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/MicroShape.h"
 
+#include "codegen/X86/Transforms/ConvAlgorithm.h"
 #include "device_dialect/IR/Layout.h"
-#include "device_dialect/Transforms/ConvAlgorithm.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -34,7 +34,7 @@ ConvShape::ConvShape(device::ConvOp op) {
   aBytes = widens ? 4 : xBytes;
 }
 
-static StoredB storedBOf(TileKind kind, Type element, const std::optional<device::IntegerPanels> &integers) {
+static StoredB storedBOf(TileKind kind, Type element, const std::optional<IntegerPanels> &integers) {
   if (integers) {
     return integers->bits == 4 ? StoredB::I4 : StoredB::I8;
   }
@@ -42,8 +42,7 @@ static StoredB storedBOf(TileKind kind, Type element, const std::optional<device
   return !narrow ? StoredB::F32 : element.isBF16() ? StoredB::BF16 : StoredB::F16;
 }
 
-TileWeights::TileWeights(const X86Target &target, TileKind kind, Type element,
-                         std::optional<device::IntegerPanels> panels)
+TileWeights::TileWeights(const X86Target &target, TileKind kind, Type element, std::optional<IntegerPanels> panels)
     : inMemory(storedBOf(kind, element, panels)), stored(inMemory),
       copied(inMemory != StoredB::F32 && !target.hasFma()), stepBytes(stepBytesOfB(target, kind, inMemory)),
       integers(std::move(panels)) {
@@ -78,7 +77,7 @@ void TileWeights::copyIntegers(KernelBuilder &kb, Value from, Value to, int64_t 
   };
   auto shiftLeft = [&](Value value, int32_t by) -> Value { return arith::ShLIOp::create(kb.b, value, splat(by)); };
   auto shiftRight = [&](Value value, int32_t by) -> Value { return arith::ShRSIOp::create(kb.b, value, splat(by)); };
-  for (const device::StepRun &run : integers->runs) {
+  for (const StepRun &run : integers->runs) {
     int64_t perByte = integers->bits == 4 ? 2 : 1, rowsOfRun = ceilDiv(run.size, perByte);
     kb.forLoop(0, run.count, 1, [&](Value index) {
       Value scaleRow = integers->scaleRows ? kb.add(kb.div(index, integers->runsPerScale), rowsBefore) : Value();

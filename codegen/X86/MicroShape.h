@@ -4,8 +4,8 @@
 #define TESSERA_CODEGEN_X86_MICROSHAPE_H
 
 #include "codegen/X86/MicroTile.h"
+#include "codegen/X86/Transforms/WeightPacking.h"
 #include "device_dialect/IR/DeviceOps.h"
-#include "device_dialect/Transforms/WeightPacking.h"
 
 namespace tessera::x86 {
 
@@ -36,13 +36,13 @@ std::optional<TileKind> tileKindOf(mlir::Type x);
 struct TileWeights {
   /// |element|: of the packed operand; |integers|: how it lies, for integers that floats multiply.
   TileWeights(const X86Target &target, TileKind kind, mlir::Type element,
-              std::optional<device::IntegerPanels> integers = std::nullopt);
+              std::optional<IntegerPanels> integers = std::nullopt);
 
   StoredB inMemory, stored; ///< what the operand holds, what tiles read
   bool copied;              ///< to scratch, as f32
   int64_t stepBytes;        ///< of one K step of one block of columns, in the operand
   int64_t tileStepBytes;    ///< the same as the tiles read it
-  std::optional<device::IntegerPanels> integers;
+  std::optional<IntegerPanels> integers;
 
   /// Bytes of |steps| K steps of one block of columns in the operand, scales included.
   int64_t blockBytes(int64_t steps) const { return integers ? integers->bytesOfBlock() : steps * stepBytes; }

@@ -3,6 +3,8 @@
 #include "bmodel_format/tools/Program.h"
 #include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/Passes.h"
+#include "codegen/X86/Transforms/Passes.h"
+#include "codegen/X86/Transforms/Pipeline.h"
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/Transforms/Passes.h"
@@ -29,7 +31,9 @@ int main(int argc, char **argv) {
   tessera::quant::registerQuantTransforms();
   tessera::device::registerTopToDevicePasses();
   tessera::device::registerDeviceTransformsPasses();
-  tessera::device::registerDevicePipeline();
+  tessera::device::registerLoweringPipeline();
   tessera::x86::registerX86Passes();
+  tessera::x86::registerX86TransformsPasses();
+  tessera::x86::registerPlacementPipeline();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera optimizer driver\n", registry));
 }

@@ -25,8 +25,9 @@ class Device_Op<string mnemonic, list<Trait> traits = []>
 
 // Result elements pass through `epilogue` (see EpilogueInterface). Arguments must name the extra operands `extras`.
 // Isolated: a scalar region captures nothing, and folders keep its constants inside.
-class Device_EpilogueOp<string mnemonic, list<Trait> traits = []>
-    : Device_Op<mnemonic, !listconcat(traits, [IsolatedFromAbove, DeclareOpInterfaceMethods<EpilogueInterface>])> {
+// `answers`: methods of the interface, among those with a default, that the op answers itself.
+class Device_EpilogueOp<string mnemonic, list<Trait> traits = [], list<string> answers = []>
+    : Device_Op<mnemonic, !listconcat(traits, [IsolatedFromAbove, DeclareOpInterfaceMethods<EpilogueInterface, answers>])> {
   let regions = (region AnyRegion:$epilogue);
 }
 

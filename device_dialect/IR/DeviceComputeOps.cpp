@@ -3,6 +3,7 @@
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/IR/Verify.h"
+#include "top_dialect/IR/Constants.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <limits>
 
@@ -99,6 +100,28 @@ Region &ConvOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange ConvOp::getEpilogueOperands() { return getExtras(); }
 void ConvOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
 Type ConvOp::getAccumulatorType() { return sumType(tensorType(getX()).getElementType()); }
+
+/// y's shape, one value per channel ([C, 1, 1] or [1, C, 1, 1]), or one value.
+static bool fitsChannels(RankedTensorType extra, RankedTensorType y) {
+  if (extra.getNumElements() == 1 || extra.getShape() == y.getShape()) {
+    return true;
+  }
+  ArrayRef<int64_t> dims = extra.getShape();
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    int64_t at = y.getRank() - dims.size() + i;
+    if (dim != (at == 1 ? y.getDimSize(1) : 1)) {
+      return false;
+    }
+  }
+  return static_cast<int64_t>(dims.size()) >= y.getRank() - 1;
+}
+
+bool ConvOp::canReadExtra(Value extra) {
+  RankedTensorType type = tensorType(extra), y = tensorType(getY());
+  // A constant of full size would have to be put into the result's layout at every run.
+  bool moves = type.getNumElements() != 1 && type.getShape() == y.getShape() && tessera::top::isConstant(extra);
+  return isEpilogueElement(type.getElementType()) && fitsChannels(type, y) && !moves;
+}
 
 static LogicalResult verifyPadValue(ConvOp op) {
   Type element = tensorType(op.getX()).getElementType();
@@ -208,6 +231,21 @@ Region &MatMulOp::getEpilogueRegion() { return getEpilogue(); }
 OperandRange MatMulOp::getEpilogueOperands() { return getExtras(); }
 void MatMulOp::setEpilogueOperands(ValueRange operands) { getExtrasMutable().assign(operands); }
 Type MatMulOp::getAccumulatorType() { return sumType(tensorType(getA()).getElementType()); }
+
+/// y's shape, one value per column, one per row, or one value.
+bool MatMulOp::canReadExtra(Value extra) {
+  RankedTensorType type = tensorType(extra), y = tensorType(getY());
+  ArrayRef<int64_t> dims = type.getShape(), result = y.getShape();
+  if (!isEpilogueElement(type.getElementType())) {
+    return false;
+  }
+  if (type.getNumElements() == 1 || dims == result) {
+    return true;
+  }
+  bool column = dims.back() == result.back() && llvm::all_of(dims.drop_back(), [](int64_t dim) { return dim == 1; });
+  bool row = dims.back() == 1 && dims.drop_back() == result.drop_back();
+  return column || row;
+}
 
 LogicalResult MatMulOp::verify() {
   if (getPacked() != getWeightShape().has_value()) { // matmul_c6

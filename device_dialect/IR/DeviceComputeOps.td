@@ -10,7 +10,7 @@ def Device_ConvAlgorithm : I32EnumAttr<"ConvAlgorithm", "how a convolution is co
   let cppNamespace = "::tessera::device";
 }
 
-def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments]> {
+def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<LayoutInterface>], ["canReadExtra"]> {
   let summary = "Grouped convolution with epilogue";
   let description = [{
     x [N, C, H, W], w [OC, C/groups, KH, KW], bias [OC] -> y [N, OC, OH, OW]; strides, dilations [2], pads [4]
@@ -44,7 +44,7 @@ def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments]> {
   }];
 }
 
-def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments]> {
+def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments], ["canReadExtra"]> {
   let summary = "Batched matrix product with epilogue";
   let description = [{
     a [B..., M, K] x b [B..., K, N] -> y [B..., M, N]; leading dims broadcast as in numpy; trans flags swap the last two
@@ -69,7 +69,7 @@ def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments]> {
 def Device_PoolKind : I32EnumAttr<"PoolKind", "kind of pooling", [I32EnumAttrCase<"max", 0>, I32EnumAttrCase<"avg", 1>]> {
   let cppNamespace = "::tessera::device";
 }
-def Device_PoolOp : Device_EpilogueOp<"pool"> {
+def Device_PoolOp : Device_EpilogueOp<"pool", [DeclareOpInterfaceMethods<LayoutInterface>]> {
   let summary = "Maximum or mean over windows, with epilogue";
   let description = [{
     x [N, C, H, W] (rank 4 or 5); the result dims already account for ceil modes: windows may reach beyond the end padding. Padding
@@ -85,7 +85,7 @@ def Device_PoolOp : Device_EpilogueOp<"pool"> {
   }];
 }
 
-def Device_MapOp : Device_Op<"map", [SingleBlock, IsolatedFromAbove]> {
+def Device_MapOp : Device_Op<"map", [SingleBlock, IsolatedFromAbove, DeclareOpInterfaceMethods<LayoutInterface>]> {
   let summary = "Elementwise computation by a scalar region";
   let description = [{
     y[i] = body(inputs[i]...), operands broadcast to y as in numpy (same rank or lower, right-aligned).
@@ -99,7 +99,7 @@ def Device_MapOp : Device_Op<"map", [SingleBlock, IsolatedFromAbove]> {
   let assemblyFormat = "(`(` $inputs^ `)`)? $body attr-dict `:` functional-type(operands, results)";
 }
 
-def Device_LutOp : Device_Op<"lut"> {
+def Device_LutOp : Device_Op<"lut", [DeclareOpInterfaceMethods<LayoutInterface>]> {
   let summary = "Function of one byte by a table";
   let description = [{
     y[i] = table[the bits of x[i] as a number from 0 to 255]. (C1) elements of x and y are i8 or ui8. (C2) table: 256 elements of y's type.
@@ -119,7 +119,7 @@ def Device_ReduceKind : I32EnumAttr<"ReduceKind", "kind of reduction", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>, I32EnumAttrCase<"prod", 3>]> {
   let cppNamespace = "::tessera::device";
 }
-def Device_ReduceOp : Device_EpilogueOp<"reduce"> {
+def Device_ReduceOp : Device_EpilogueOp<"reduce", [DeclareOpInterfaceMethods<LayoutInterface>]> {
   let summary = "Reduction over axes, with an element function before and an epilogue after";
   let description = [{
     y = epilogue(reduce over `axes` of prologue(x)). Reduced dims are kept as 1 (a reshape drops them). The prologue region has one argument

@@ -6,6 +6,17 @@
 #include "mlir/IR/OpDefinition.h"
 #include "top_dialect/IR/TopInterfaces.h"
 
+namespace tessera::device {
+
+/// How an operand may lie beside a result whose layout is known.
+enum class OperandLayout {
+  RowMajor,
+  AsResult, ///< in channel blocks exactly where the result is
+  Any,
+};
+
+} // namespace tessera::device
+
 #include "device_dialect/IR/DeviceInterfaces.h.inc"
 
 #endif // TESSERA_DEVICE_DIALECT_IR_DEVICEINTERFACES_H

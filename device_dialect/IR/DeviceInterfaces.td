@@ -19,6 +19,24 @@ def EpilogueInterface : OpInterface<"EpilogueInterface"> {
     InterfaceMethod<"Operands of the region beyond the op's own.", "::mlir::OperandRange", "getEpilogueOperands", (ins)>,
     InterfaceMethod<"Replaces these operands; the region's arguments are the caller's business.", "void", "setEpilogueOperands", (ins "::mlir::ValueRange":$operands)>,
     InterfaceMethod<"Type of the accumulated element (first block argument).", "::mlir::Type", "getAccumulatorType", (ins)>,
+    InterfaceMethod<"Whether fast kernels can read `extra` beside the result, as one more operand of the region.", "bool", "canReadExtra",
+        (ins "::mlir::Value":$extra), "", "return true;">,
+  ];
+}
+
+def LayoutInterface : OpInterface<"LayoutInterface"> {
+  let cppNamespace = "::tessera::device";
+  let description = [{
+    An op that can write its result in channel blocks (`#device.blocked`) and says how its operands may lie then. Which of
+    the allowed layouts each tensor gets is decided per chip. Every op without the interface reads and writes
+    row-major tensors alone.
+  }];
+  let methods = [
+    InterfaceMethod<"Whether the result may lie in channel blocks.", "bool", "canWriteBlocks", (ins)>,
+    InterfaceMethod<"How `operand` may lie when the result is in channel blocks, or row-major.", "::tessera::device::OperandLayout",
+        "getOperandLayout", (ins "::mlir::OpOperand &":$operand, "bool":$blockedResult)>,
+    InterfaceMethod<"Whether the op walks `operand` and its result together, so that both should lie alike.", "bool", "carriesLayout",
+        (ins "::mlir::OpOperand &":$operand)>,
   ];
 }
 

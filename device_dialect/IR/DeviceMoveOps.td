@@ -6,7 +6,7 @@
 include "device_dialect/IR/DeviceBase.td"
 include "device_dialect/IR/DeviceAttrs.td"
 
-def Device_CopyOp : Device_Op<"copy"> {
+def Device_CopyOp : Device_Op<"copy", [DeclareOpInterfaceMethods<LayoutInterface>]> {
   let summary = "Rectangular moves: permute, slice, pad, concat, tile, layout change";
   let description = [{
     Elements no piece covers hold `fill` (absent: the pieces cover everything). Offsets are in logical dims; the
@@ -50,7 +50,7 @@ def Device_ScatterOp : Device_Op<"scatter"> {
       DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedStrAttr<StrAttr, "none">:$reduction);
   let results = (outs Device_Tensor:$y);
 }
-def Device_ResizeOp : Device_Op<"resize"> {
+def Device_ResizeOp : Device_Op<"resize", [DeclareOpInterfaceMethods<LayoutInterface>]> {
   let summary = "Separable interpolation by tables";
   let description = [{
     For each resized axis a (sorted): taps[a] source indices and weights per result index, as constants index_a [O, taps] i32 and weight_a [O, taps] f32

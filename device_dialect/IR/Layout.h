@@ -39,6 +39,11 @@ bool sameBytes(mlir::RankedTensorType a, mlir::RankedTensorType b);
 /// f16 or bf16: stored so, computed with in f32.
 inline bool isNarrowFloat(mlir::Type type) { return type.isF16() || type.isBF16(); }
 
+/// Whether kernels read |type| as elements of an epilogue operand.
+inline bool isEpilogueElement(mlir::Type type) {
+  return type.isF32() || isNarrowFloat(type) || type.isInteger(8) || type.isInteger(16) || type.isInteger(32);
+}
+
 /// The type of an element inside a scalar region: integers have no sign there, as arith wants it.
 mlir::Type scalarType(mlir::Type elementType);
 

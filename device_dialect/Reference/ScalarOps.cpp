@@ -265,7 +265,7 @@ bool compareInts(arith::CmpIPredicate predicate, int64_t a, int64_t b, unsigned 
 // Casts
 //===----------------------------------------------------------------------===//
 
-/// Beyond the range, and for NaN, the smallest integer, as x86 does it.
+/// Beyond the range, and for NaN, the smallest integer, as common processors do it.
 int64_t toSigned(double value) {
   constexpr double kTwoTo63 = 9223372036854775808.0;
   return value >= -kTwoTo63 && value < kTwoTo63 ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();

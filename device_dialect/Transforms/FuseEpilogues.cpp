@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
-#include "device_dialect/Transforms/ConvAlgorithm.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "device_dialect/Transforms/ScalarBodies.h"
 #include "top_dialect/IR/Constants.h"
@@ -34,17 +33,6 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 
 bool onlyUsedBy(Value value, Operation *user) {
   return llvm::all_of(value.getUsers(), [&](Operation *other) { return other == user; });
-}
-
-/// Whether the kernels of |producer| can read |extra| beside their result as fast as the result itself.
-bool canReadExtra(Operation *producer, Value extra) {
-  RankedTensorType type = typeOf(extra), y = typeOf(producer->getResult(0));
-  if (isa<ConvOp>(producer)) {
-    // A constant of full size would have to be put into the result's layout at every run.
-    return isSimpleExtra(type, y) &&
-           (type.getNumElements() == 1 || !top::isConstant(extra) || type.getShape() != y.getShape());
-  }
-  return !isa<MatMulOp>(producer) || isSimpleMatrixExtra(type, y);
 }
 
 class FuseEpilogues : public impl::FuseEpiloguesPassBase<FuseEpilogues> {
@@ -136,7 +124,7 @@ private:
       return false;
     }
     return llvm::all_of(map.getInputs(),
-                        [&](Value input) { return input == producer->getResult(0) || canReadExtra(producer, input); });
+                        [&](Value input) { return input == producer->getResult(0) || owner.canReadExtra(input); });
   }
 
   /// |map| with one more map that it reads (and that widens) inside, null when nothing was done.

@@ -88,49 +88,10 @@ def FuseEpiloguesPass : Pass<"device-fuse-epilogues", "::mlir::func::FuncOp"> {
                     Statistic<"numMaps", "fused-maps", "Maps computed inside a map that reads them">];
 }
 
-def AssignLayoutsPass : Pass<"device-assign-layouts", "::mlir::func::FuncOp"> {
-  let summary = "Choose channel-blocked or row-major per tensor and an algorithm per convolution";
-  let description = [{
-    Before: all tensors row-major, convolutions `generic`. After: convolutions that the chip has a fast kernel for carry its
-    algorithm and write channel blocks of 16; pools, maps, resizes, spatial reductions and channel concatenations
-    between them are blocked too; everything else, the function's arguments and its results are row-major. Where a
-    consumer wants the other layout there is one identity `device.copy` (or a `device.reshape` where the bytes agree)
-    per tensor. Grouped convolutions whose groups are no whole blocks become convolutions with fewer, wider groups.
-    A first convolution over few channels reads its row-major input as it is. Weights stay as they are
-    (device-pack-weights).
-
-    Does not touch 3-D convolutions or types other than f32, i8 and ui8.
-  }];
-  let options = [
-    Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register of the chip: 16, 32 or 64">,
-    Option<"winograd", "winograd", "bool", "true", "Allow Winograd for 3x3 convolutions where it is faster">,
-  ];
-  let dependentDialects = ["::tessera::device::DeviceDialect"];
-  let statistics = [Statistic<"numCopies", "layout-copies", "Layout changes inserted">,
-                    Statistic<"numBlocked", "blocked-tensors", "Results made channel-blocked">];
-}
-
-def PackWeightsPass : Pass<"device-pack-weights", "::mlir::func::FuncOp"> {
-  let summary = "Put constant weights into the order their kernels read";
-  let description = [{
-    Before: convolutions carry an algorithm, weights lie in logical order. After: constant weights of these convolutions and
-    constant right sides of matrix products are in panels (WeightPacking.h), `packed`, `weightShape` and `panelBlocks` say
-    so; the logical ones are dropped from the module. A convolution whose weights are no constant becomes `generic`.
-    8-bit weights of a chip with `byte-dots` are multiplied with unsigned bytes: where x is signed the kernel multiplies
-    x + 128, and the packed op's bias is lowered by 128 * sum(w).
-  }];
-  let options = [
-    Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register of the chip: 16, 32 or 64">,
-    Option<"byteDots", "byte-dots", "bool", "false", "The chip multiplies unsigned by signed bytes and sums four products">,
-  ];
-  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::top::TopDialect"];
-  let statistics = [Statistic<"numPacked", "packed-weights", "Weights packed">];
-}
-
 def AssignAddressesPass : Pass<"device-assign-addresses", "::mlir::func::FuncOp"> {
   let summary = "Give every result its bytes in the workspace or in a caller's memory";
   let description = [{
-    Before: packed device ops, no addresses; the order of the ops is the order of execution. After: `device.addresses` and
+    Before: device ops in their final order and layouts, no addresses; the order of the ops is the order of execution. After: `device.addresses` and
     `device.memories` on every op with results that are no constants, `device.workspace_bytes` and
     `device.workspace_lower_bound` (largest sum of bytes needed at one step) on the function. All addresses are multiples of
     64, but for parts of a concatenation where `part-alignment` says otherwise. Constants, also behind reshapes, have none.
@@ -232,18 +193,8 @@ def VerifyLoweredPass : Pass<"device-verify-lowered", "::mlir::func::FuncOp"> {
 def VerifyLayoutsPass : Pass<"device-verify-layouts", "::mlir::func::FuncOp"> {
   let summary = "Check that every op has its operands in layouts it can read";
   let description = [{
-    Before and after: what device-assign-layouts makes, unchanged. Reports blocks of another size than 16; blocked arguments and
-    results of the function; convolutions whose algorithm does not fit their layouts; pools and resizes that change the
-    layout; extras and operands of maps with the result's shape that lie otherwise than it; every other op but copies and
-    reshapes that has a blocked tensor.
-  }];
-}
-
-def VerifyPackingPass : Pass<"device-verify-packing", "::mlir::func::FuncOp"> {
-  let summary = "Check that weights are in the order the chosen algorithms read";
-  let description = [{
-    Before and after: what device-pack-weights makes, unchanged. Reports convolutions that are packed although generic or the
-    other way round, packed weights that are no constants, lack `panelBlocks`, or have another size than their order needs.
+    Before and after: tensors row-major or in channel blocks, unchanged. Reports blocked arguments and results of the function, operands
+    that lie otherwise than their op allows beside its result (LayoutInterface), and blocked tensors of ops that know none.
   }];
 }
 

@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - From Top to what a chip executes --------------------===//
+//===- Pipeline.cpp - From Top to device ops that families take over ------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/Transforms/Pipeline.h"
 
@@ -14,40 +14,30 @@ using namespace mlir;
 
 namespace tessera::device {
 
-void buildDevicePipeline(OpPassManager &manager, const DevicePipelineOptions &options) {
+void buildLoweringPipeline(OpPassManager &manager, const LoweringOptions &options,
+                           llvm::function_ref<void(OpPassManager &)> addForms) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
   functions.addPass(createConvertTopToDevicePass({.requantisation = options.requantisation}));
   functions.addPass(createVerifyLoweredPass());
-  if (!options.observe) {
-    functions.addPass(createCanonicalizerPass());
-    functions.addPass(createCSEPass());
-
-    // While all tensors are still row-major: fewer moves, and what is computed together.
-    functions.addPass(createSimplifyCopiesPass());
-    functions.addPass(createFormTablesPass());
-    functions.addPass(createFuseEpiloguesPass());
-    functions.addPass(createCanonicalizerPass());
+  if (options.observe) {
+    return;
   }
-  buildPlacementPipeline(manager, options);
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createCSEPass());
+  // While all tensors are still row-major: fewer moves, and what is computed together.
+  functions.addPass(createSimplifyCopiesPass());
+  functions.addPass(createFormTablesPass());
+  functions.addPass(createFuseEpiloguesPass());
+  if (addForms) {
+    addForms(functions);
+  }
+  functions.addPass(createCanonicalizerPass());
 }
 
-void buildPlacementPipeline(OpPassManager &manager, const DevicePipelineOptions &options) {
-  OpPassManager &functions = manager.nest<func::FuncOp>();
-
-  // How tensors and weights lie in memory.
-  functions.addPass(createAssignLayoutsPass({.vectorBytes = options.vectorBytes, .winograd = options.winograd}));
-  functions.addPass(createVerifyLayoutsPass());
-  functions.addPass(createPackWeightsPass({.vectorBytes = options.vectorBytes, .byteDots = options.byteDots}));
-  functions.addPass(createVerifyPackingPass());
-
-  functions.addPass(createAssignAddressesPass({.separate = options.observe}));
-  functions.addPass(createVerifyAddressesPass());
-}
-
-void registerDevicePipeline() {
-  PassPipelineRegistration<DevicePipelineOptions>(
-      "device-pipeline", "From Top functions to what a chip executes, as model_deploy does it",
-      [](OpPassManager &manager, const DevicePipelineOptions &options) { buildDevicePipeline(manager, options); });
+void registerLoweringPipeline() {
+  PassPipelineRegistration<LoweringOptions>(
+      "device-lowering", "From Top functions to fused device ops, the part that all families share",
+      [](OpPassManager &manager, const LoweringOptions &options) { buildLoweringPipeline(manager, options); });
 }
 
 } // namespace tessera::device

@@ -4,14 +4,14 @@
 // Pure functions on buffers. A panel is 16 * panelBlocks output channels (columns); the last one is as narrow as the
 // blocks left. Channels and columns that do not exist are zero.
 //===----------------------------------------------------------------------===//
-#ifndef TESSERA_DEVICE_DIALECT_TRANSFORMS_WEIGHTPACKING_H
-#define TESSERA_DEVICE_DIALECT_TRANSFORMS_WEIGHTPACKING_H
+#ifndef TESSERA_CODEGEN_X86_TRANSFORMS_WEIGHTPACKING_H
+#define TESSERA_CODEGEN_X86_TRANSFORMS_WEIGHTPACKING_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdint>
 #include <vector>
 
-namespace tessera::device {
+namespace tessera::x86 {
 
 /// Dims of logical convolution weights [OC, C / groups, KH, KW].
 struct ConvWeightDims {
@@ -121,6 +121,6 @@ int64_t packedDepthwiseBytes8(const ConvWeightDims &dims, int64_t strideW, bool 
 void packDepthwise8(const ConvWeightDims &dims, int64_t strideW, PackedForm form, bool windows, const int8_t *weights,
                     char *packed);
 
-} // namespace tessera::device
+} // namespace tessera::x86
 
-#endif // TESSERA_DEVICE_DIALECT_TRANSFORMS_WEIGHTPACKING_H
+#endif // TESSERA_CODEGEN_X86_TRANSFORMS_WEIGHTPACKING_H

@@ -1,11 +1,11 @@
 //===- ScaledWeights.h - Scales of integer weights --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_DEVICE_DIALECT_TRANSFORMS_SCALEDWEIGHTS_H
-#define TESSERA_DEVICE_DIALECT_TRANSFORMS_SCALEDWEIGHTS_H
+#ifndef TESSERA_CODEGEN_X86_TRANSFORMS_SCALEDWEIGHTS_H
+#define TESSERA_CODEGEN_X86_TRANSFORMS_SCALEDWEIGHTS_H
 
 #include "device_dialect/IR/DeviceComputeOps.h"
 
-namespace tessera::device {
+namespace tessera::x86 {
 
 /// The scales of a conv's or matmul's integer weights; null without, and for other ops.
 mlir::Value scalesOf(mlir::Operation *op);
@@ -16,6 +16,6 @@ void dequantiseWeights(mlir::Operation *op);
 /// One scale per channel: the sums are multiplied by it at the beginning of the epilogue, where the bias is added then.
 void scaleInEpilogue(mlir::Operation *op);
 
-} // namespace tessera::device
+} // namespace tessera::x86
 
-#endif // TESSERA_DEVICE_DIALECT_TRANSFORMS_SCALEDWEIGHTS_H
+#endif // TESSERA_CODEGEN_X86_TRANSFORMS_SCALEDWEIGHTS_H

@@ -1,6 +1,6 @@
 //===- ScaledWeights.cpp - Scales of integer weights ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "device_dialect/Transforms/ScaledWeights.h"
+#include "codegen/X86/Transforms/ScaledWeights.h"
 
 #include "device_dialect/IR/DeviceMoveOps.h"
 #include "device_dialect/IR/WeightScales.h"
@@ -10,7 +10,7 @@
 
 using namespace mlir;
 
-namespace tessera::device {
+namespace tessera::x86 {
 namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
@@ -18,8 +18,8 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 /// Calls |body| with the op as what it is.
 template <typename Body>
 auto withProduct(Operation *op, Body body) {
-  auto conv = dyn_cast<ConvOp>(op);
-  return conv ? body(conv) : body(cast<MatMulOp>(op));
+  auto conv = dyn_cast<device::ConvOp>(op);
+  return conv ? body(conv) : body(cast<device::MatMulOp>(op));
 }
 
 void dropScales(Operation *op) {
@@ -38,7 +38,7 @@ void dropScales(Operation *op) {
 Value alongChannels(OpBuilder &builder, Operation *op, Value vector) {
   int64_t channels = typeOf(vector).getNumElements();
   SmallVector<int64_t> dims{channels};
-  if (isa<ConvOp>(op)) {
+  if (isa<device::ConvOp>(op)) {
     dims.append(typeOf(op->getResult(0)).getRank() - 2, 1);
   }
   auto type = RankedTensorType::get(dims, builder.getF32Type());
@@ -48,16 +48,16 @@ Value alongChannels(OpBuilder &builder, Operation *op, Value vector) {
   if (std::optional<top::TensorData> data = top::getConstantData(vector)) {
     return top::createConstant(builder, vector.getLoc(), type, data->bytes, "per_channel");
   }
-  return ReshapeOp::create(builder, vector.getLoc(), type, vector);
+  return device::ReshapeOp::create(builder, vector.getLoc(), type, vector);
 }
 
 } // namespace
 
 Value scalesOf(Operation *op) {
-  if (auto conv = dyn_cast<ConvOp>(op)) {
+  if (auto conv = dyn_cast<device::ConvOp>(op)) {
     return conv.getScales();
   }
-  auto matmul = dyn_cast<MatMulOp>(op);
+  auto matmul = dyn_cast<device::MatMulOp>(op);
   return matmul ? matmul.getScales() : Value();
 }
 
@@ -66,11 +66,12 @@ void dequantiseWeights(Operation *op) {
   std::optional<top::TensorData> integers = top::getConstantData(weight);
   std::optional<top::TensorData> scales = top::getConstantData(scalesOf(op));
   assert(integers && scales && "weights and scales are constants");
-  auto conv = dyn_cast<ConvOp>(op);
+  auto conv = dyn_cast<device::ConvOp>(op);
   ArrayRef<int64_t> shape = integers->type.getShape();
-  auto matmul = dyn_cast<MatMulOp>(op);
-  WeightScales order = conv ? WeightScales::ofConv(shape, conv.getWeightGroup())
-                            : WeightScales::ofMatMul(shape, matmul.getWeightGroup(), matmul.getTransB());
+  auto matmul = dyn_cast<device::MatMulOp>(op);
+  device::WeightScales order = conv
+                                   ? device::WeightScales::ofConv(shape, conv.getWeightGroup())
+                                   : device::WeightScales::ofMatMul(shape, matmul.getWeightGroup(), matmul.getTransB());
   std::vector<float> floats = order.apply(integers->data<int8_t>(), scales->data<float>());
   OpBuilder builder(op);
   ArrayRef<char> bytes(reinterpret_cast<const char *>(floats.data()), floats.size() * sizeof(float));
@@ -83,7 +84,7 @@ void dequantiseWeights(Operation *op) {
 }
 
 void scaleInEpilogue(Operation *op) {
-  auto owner = cast<EpilogueInterface>(op);
+  auto owner = cast<device::EpilogueInterface>(op);
   OpBuilder builder(op);
   Location loc = op->getLoc();
   Value scales = scalesOf(op);
@@ -102,7 +103,7 @@ void scaleInEpilogue(Operation *op) {
   Region &region = owner.getEpilogueRegion();
   if (region.empty()) {
     Block *block = builder.createBlock(&region, region.end(), builder.getF32Type(), loc);
-    YieldOp::create(builder, loc, ValueRange(block->getArgument(0)));
+    device::YieldOp::create(builder, loc, ValueRange(block->getArgument(0)));
   }
   Block &block = region.front();
   builder.setInsertionPointToStart(&block);
@@ -118,4 +119,4 @@ void scaleInEpilogue(Operation *op) {
   owner.setEpilogueOperands(extras);
 }
 
-} // namespace tessera::device
+} // namespace tessera::x86

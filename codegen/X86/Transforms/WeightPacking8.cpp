@@ -1,6 +1,6 @@
 //===- WeightPacking8.cpp - 8-bit weights in the order kernels read them --===//
 // SPDX-License-Identifier: Apache-2.0
-#include "device_dialect/Transforms/WeightPacking.h"
+#include "codegen/X86/Transforms/WeightPacking.h"
 
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-namespace tessera::device {
+namespace tessera::x86 {
 
 static constexpr int64_t kBlock = 16;
 static constexpr int64_t kStep = 4; ///< of 8-bit elements
@@ -36,8 +36,8 @@ namespace {
 class Panels {
 public:
   Panels(int64_t columns, int64_t panelBlocks, int64_t steps, PackedForm form, char *packed)
-      : blocks(blocksOf(columns)), panelBlocks(panelBlocks), steps(steps), form(form),
-        perStep(device::stepElements(form)), packed(packed) {
+      : blocks(blocksOf(columns)), panelBlocks(panelBlocks), steps(steps), form(form), perStep(stepElements(form)),
+        packed(packed) {
     std::memset(packed, 0, bytes());
   }
   int64_t bytes() const { return packedBytes(form) * blocks * kBlock * steps * perStep; }
@@ -157,4 +157,4 @@ void packMatMul8(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, Pac
   }
 }
 
-} // namespace tessera::device
+} // namespace tessera::x86

@@ -1,13 +1,13 @@
 //===- WeightPacking.cpp - Weights in the order kernels read them ---------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "device_dialect/Transforms/WeightPacking.h"
+#include "codegen/X86/Transforms/WeightPacking.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <array>
 #include <cassert>
 
-namespace tessera::device {
+namespace tessera::x86 {
 
 static constexpr int64_t kBlock = 16;
 
@@ -144,4 +144,4 @@ template void packDepthwise(const ConvWeightDims &, const int8_t *, int8_t *);
 template void packMatMul(int64_t, int64_t, bool, int64_t, const float *, float *);
 template void packMatMul(int64_t, int64_t, bool, int64_t, const uint16_t *, uint16_t *);
 
-} // namespace tessera::device
+} // namespace tessera::x86

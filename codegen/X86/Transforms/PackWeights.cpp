@@ -1,12 +1,12 @@
 //===- PackWeights.cpp - Weights into the order their kernels read --------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/Transforms/ConvAlgorithm.h"
+#include "codegen/X86/Transforms/Passes.h"
+#include "codegen/X86/Transforms/RegisterTiles.h"
+#include "codegen/X86/Transforms/ScaledWeights.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
-#include "device_dialect/Transforms/ConvAlgorithm.h"
-#include "device_dialect/Transforms/Passes.h"
-#include "device_dialect/Transforms/RegisterTiles.h"
-#include "device_dialect/Transforms/ScaledWeights.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/NarrowFloats.h"
 #include "top_dialect/IR/TopDialect.h"
@@ -16,14 +16,14 @@
 
 #include <cmath>
 
-namespace tessera::device {
+namespace tessera::x86 {
 #define GEN_PASS_DEF_PACKWEIGHTSPASS
-#include "device_dialect/Transforms/Passes.h.inc"
-} // namespace tessera::device
+#include "codegen/X86/Transforms/Passes.h.inc"
+} // namespace tessera::x86
 
 using namespace mlir;
 
-namespace tessera::device {
+namespace tessera::x86 {
 namespace {
 
 constexpr int64_t kBytesWithoutFma = 16; ///< of a vector where the chip does not fuse
@@ -44,7 +44,7 @@ struct Job {
   /// Sets |pack| to |function| on buffers of f32, or of the bits of f16 or bf16.
   template <typename Function>
   void packFloats(Function function) {
-    if (isNarrowFloat(element)) {
+    if (device::isNarrowFloat(element)) {
       pack = [=](const char *from, char *to) {
         function(reinterpret_cast<const uint16_t *>(from), reinterpret_cast<uint16_t *>(to));
       };
@@ -122,9 +122,9 @@ public:
     SmallVector<Job> jobs;
     getOperation().walk([&](Operation *op) {
       std::optional<Job> job;
-      if (auto conv = dyn_cast<ConvOp>(op)) {
+      if (auto conv = dyn_cast<device::ConvOp>(op)) {
         job = planConv(conv);
-      } else if (auto matmul = dyn_cast<MatMulOp>(op)) {
+      } else if (auto matmul = dyn_cast<device::MatMulOp>(op)) {
         job = planMatMul(matmul);
       }
       if (job) {
@@ -136,10 +136,10 @@ public:
     for (size_t begin = 0; begin < jobs.size(); begin += atOnce) {
       MutableArrayRef<Job> batch = MutableArrayRef(jobs).slice(begin, std::min(atOnce, jobs.size() - begin));
       parallelForEach(&getContext(), batch, [](Job &job) {
-        job.packed.resize(job.elements * elementBytes(job.element));
+        job.packed.resize(job.elements * device::elementBytes(job.element));
         job.pack(job.data.data<char>().data(), job.packed.data());
         size_t count = job.elements;
-        if (isOrderedProduct(job.op)) {
+        if (device::isOrderedProduct(job.op)) {
           // These sums have all of their bits.
         } else if (job.element.isF32()) {
           flushSubnormals({reinterpret_cast<float *>(job.packed.data()), count});
@@ -157,30 +157,30 @@ public:
   }
 
 private:
-  std::optional<Job> planConv(ConvOp conv) {
-    ConvAlgorithm algorithm = conv.getAlgorithm();
-    if (algorithm == ConvAlgorithm::generic || conv.getPacked()) {
+  std::optional<Job> planConv(device::ConvOp conv) {
+    device::ConvAlgorithm algorithm = conv.getAlgorithm();
+    if (algorithm == device::ConvAlgorithm::generic || conv.getPacked()) {
       return std::nullopt;
     }
     std::optional<top::TensorData> data = top::getConstantData(conv.getW());
     if (!data) {
-      conv.setAlgorithm(ConvAlgorithm::generic);
+      conv.setAlgorithm(device::ConvAlgorithm::generic);
       return std::nullopt;
     }
     Job job;
     job.op = conv, job.weight = &conv.getWMutable(), job.data = *data;
     ConvWeightDims dims = weightDims(conv);
     // The tile of Winograd is decided again here: the decision depends on nothing that changed since.
-    ConvChoice choice{algorithm, algorithm == ConvAlgorithm::winograd
+    ConvChoice choice{algorithm, algorithm == device::ConvAlgorithm::winograd
                                      ? chooseConvAlgorithm(conv, vectorBytes, true).winogradTile
                                      : 0};
-    if (algorithm == ConvAlgorithm::winograd && choice.winogradTile == 0) {
+    if (algorithm == device::ConvAlgorithm::winograd && choice.winogradTile == 0) {
       choice.winogradTile = 2;
     }
     job.panelBlocks = choosePanelBlocks(conv, choice, vectorBytes);
     job.element = data->type.getElementType();
     int64_t panels = job.panelBlocks, tile = choice.winogradTile;
-    bool blockedInput = isBlocked(conv.getX().getType());
+    bool blockedInput = device::isBlocked(conv.getX().getType());
     if (hasIntegerWeights(conv)) {
       return planIntegers(job, conv, dims, blockedInput);
     }
@@ -192,7 +192,7 @@ private:
       }
       bool dilated = hasDilatedRows(conv);
       PackedForm form = formOf(conv.getX());
-      if (algorithm == ConvAlgorithm::depthwise) {
+      if (algorithm == device::ConvAlgorithm::depthwise) {
         int64_t stride = conv.getStrides().back();
         bool windows = depthwiseInWindows(form, stride, conv.getDilations().back());
         job.lowersBias &= windows;
@@ -209,13 +209,13 @@ private:
       return job;
     }
     switch (algorithm) {
-    case ConvAlgorithm::direct:
+    case device::ConvAlgorithm::direct:
       job.elements = packedConvElements(dims);
       job.packFloats([=](auto *from, auto *to) { packConv(dims, panels, blockedInput, from, to); });
       break;
-    case ConvAlgorithm::winograd:
+    case device::ConvAlgorithm::winograd:
       job.elements = packedWinogradElements(dims, tile);
-      job.narrowsPacked = isNarrowFloat(job.element);
+      job.narrowsPacked = device::isNarrowFloat(job.element);
       if (job.narrowsPacked) {
         job.data = widened(job.data);
         job.element = Float32Type::get(&getContext());
@@ -224,34 +224,33 @@ private:
         packWinograd(dims, panels, tile, reinterpret_cast<const float *>(from), reinterpret_cast<float *>(to));
       };
       break;
-    case ConvAlgorithm::depthwise:
+    case device::ConvAlgorithm::depthwise:
       job.elements = packedDepthwiseElements(dims);
       job.packFloats([=](auto *from, auto *to) { packDepthwise(dims, from, to); });
       break;
-    case ConvAlgorithm::generic:
+    case device::ConvAlgorithm::generic:
       break;
     }
     return job;
   }
 
-  std::optional<Job> planMatMul(MatMulOp matmul) {
+  std::optional<Job> planMatMul(device::MatMulOp matmul) {
     auto a = cast<RankedTensorType>(matmul.getA().getType()), b = cast<RankedTensorType>(matmul.getB().getType());
     auto y = cast<RankedTensorType>(matmul.getY().getType());
     bool integers = isIntegerOperand(a.getElementType());
     bool scaled = hasIntegerWeights(matmul);
-    if (isOrderedProduct(matmul) && vectorBytes == kBytesWithoutFma) {
+    if (device::isOrderedProduct(matmul) && vectorBytes == kBytesWithoutFma) {
       return std::nullopt; // the register tile would not fuse
     }
     bool types = hasTileTypes(matmul.getA(), scaled ? Float32Type::get(&getContext()) : b.getElementType(),
                               matmul.getBias(), matmul.getY());
     bool oneMatrix = llvm::all_of(b.getShape().drop_back(2), [](int64_t dim) { return dim == 1; });
-    if (matmul.getPacked() || !types || ((integers || isNarrowFloat(a.getElementType())) && matmul.getTransA()) ||
-        !oneMatrix || !y.hasStaticShape() || !a.hasStaticShape()) {
+    if (matmul.getPacked() || !types ||
+        ((integers || device::isNarrowFloat(a.getElementType())) && matmul.getTransA()) || !oneMatrix ||
+        !y.hasStaticShape() || !a.hasStaticShape()) {
       return std::nullopt;
     }
-    bool simple = llvm::all_of(matmul.getExtras(), [&](Value extra) {
-      return isSimpleMatrixExtra(cast<RankedTensorType>(extra.getType()), y);
-    });
+    bool simple = llvm::all_of(matmul.getExtras(), [&](Value extra) { return matmul.canReadExtra(extra); });
     std::optional<top::TensorData> data = simple ? top::getConstantData(matmul.getB()) : std::nullopt;
     if (!data) {
       return std::nullopt;
@@ -291,11 +290,11 @@ private:
   /// Where the scales of integer weights go: each into the epilogue, or rows of them into the panels. Products that get
   /// no packed weights get weights of f32.
   void planScales(Operation *op) {
-    auto conv = dyn_cast<ConvOp>(op);
-    bool packed = conv ? planConv(conv).has_value() : planMatMul(cast<MatMulOp>(op)).has_value();
-    int64_t group = conv ? conv.getWeightGroup() : cast<MatMulOp>(op).getWeightGroup();
+    auto conv = dyn_cast<device::ConvOp>(op);
+    bool packed = conv ? planConv(conv).has_value() : planMatMul(cast<device::MatMulOp>(op)).has_value();
+    int64_t group = conv ? conv.getWeightGroup() : cast<device::MatMulOp>(op).getWeightGroup();
     bool one = cast<RankedTensorType>(scalesOf(op).getType()).getDimSize(0) == 1;
-    bool inBlocks = group % kChannelBlock == 0 && (!conv || isBlocked(conv.getX().getType()));
+    bool inBlocks = group % kChannelBlock == 0 && (!conv || device::isBlocked(conv.getX().getType()));
     if (!packed || (!one && !inBlocks)) {
       dequantiseWeights(op);
     } else if (one) {
@@ -308,8 +307,8 @@ private:
   }
 
   /// Weights of a float x that are integers; what is left of their scales is in rows.
-  static std::optional<Job> planIntegers(Job job, ConvOp conv, const ConvWeightDims &dims, bool blockedInput) {
-    if (conv.getAlgorithm() == ConvAlgorithm::depthwise) {
+  static std::optional<Job> planIntegers(Job job, device::ConvOp conv, const ConvWeightDims &dims, bool blockedInput) {
+    if (conv.getAlgorithm() == device::ConvAlgorithm::depthwise) {
       job.elements = packedDepthwiseElements(dims);
       job.pack = [=](const char *from, char *to) {
         packDepthwise(dims, reinterpret_cast<const int8_t *>(from), reinterpret_cast<int8_t *>(to));
@@ -327,7 +326,7 @@ private:
     return job;
   }
 
-  static std::optional<Job> planIntegers(Job job, MatMulOp matmul, int64_t k) {
+  static std::optional<Job> planIntegers(Job job, device::MatMulOp matmul, int64_t k) {
     int64_t bits = bitsOf(job.data), n = cast<RankedTensorType>(matmul.getY().getType()).getShape().back();
     matmul.setWeightBits(bits == 4 ? 4 : 0);
     IntegerPanels panels = integerPanelsOfMatMul(k, n, job.panelBlocks, bits, matmul.getWeightGroup());
@@ -359,8 +358,8 @@ private:
 
   /// Lowers the bias of |op| by 128 * sum(w) per column; |weights| are the logical ones.
   void lowerBias(Operation *op, const top::TensorData &weights) {
-    auto conv = dyn_cast<ConvOp>(op);
-    auto matmul = dyn_cast<MatMulOp>(op);
+    auto conv = dyn_cast<device::ConvOp>(op);
+    auto matmul = dyn_cast<device::MatMulOp>(op);
     ArrayRef<int64_t> dims = weights.type.getShape();
     bool columnsFirst = conv || matmul.getTransB();
     int64_t columns = columnsFirst ? (conv ? dims.front() : dims[dims.size() - 2]) : dims.back();
@@ -397,8 +396,8 @@ private:
     Value packed = top::createConstant(builder, old.getLoc(), type, std::move(job.packed), hint);
     job.weight->set(packed);
     if (Value scales = scalesOf(job.op)) {
-      auto conv = dyn_cast<ConvOp>(job.op);
-      (conv ? conv.getScalesMutable() : cast<MatMulOp>(job.op).getScalesMutable()).clear();
+      auto conv = dyn_cast<device::ConvOp>(job.op);
+      (conv ? conv.getScalesMutable() : cast<device::MatMulOp>(job.op).getScalesMutable()).clear();
       if (scales.use_empty()) {
         scales.getDefiningOp()->erase();
       }
@@ -407,10 +406,10 @@ private:
       lowerBias(job.op, job.data); // may add an operand, which moves the others
     }
     flushBias(job.op);
-    if (auto conv = dyn_cast<ConvOp>(job.op)) {
+    if (auto conv = dyn_cast<device::ConvOp>(job.op)) {
       conv.setPacked(true), conv.setWeightShape(oldType.getShape()), conv.setPanelBlocks(job.panelBlocks);
     } else {
-      auto matmul = cast<MatMulOp>(job.op);
+      auto matmul = cast<device::MatMulOp>(job.op);
       matmul.setPacked(true), matmul.setWeightShape(oldType.getShape()), matmul.setPanelBlocks(job.panelBlocks);
     }
     job.data = {};
@@ -422,8 +421,8 @@ private:
 
   /// Accumulators start from the bias.
   void flushBias(Operation *op) {
-    auto conv = dyn_cast<ConvOp>(op);
-    Value bias = conv ? conv.getBias() : cast<MatMulOp>(op).getBias();
+    auto conv = dyn_cast<device::ConvOp>(op);
+    Value bias = conv ? conv.getBias() : cast<device::MatMulOp>(op).getBias();
     std::optional<top::TensorData> data = bias ? top::getConstantData(bias) : std::nullopt;
     if (!data || !data->type.getElementType().isF32()) {
       return;
@@ -435,7 +434,7 @@ private:
     OpBuilder builder(op);
     ArrayRef<char> bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
     Value flushed = top::createConstant(builder, bias.getLoc(), data->type, bytes, "bias");
-    conv ? conv.getBiasMutable().assign(flushed) : cast<MatMulOp>(op).getBiasMutable().assign(flushed);
+    conv ? conv.getBiasMutable().assign(flushed) : cast<device::MatMulOp>(op).getBiasMutable().assign(flushed);
     if (bias.use_empty()) {
       bias.getDefiningOp()->erase();
     }
@@ -443,4 +442,4 @@ private:
 };
 
 } // namespace
-} // namespace tessera::device
+} // namespace tessera::x86

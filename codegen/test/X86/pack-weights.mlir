@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: tessera-opt %s --device-assign-layouts --device-pack-weights --split-input-file | FileCheck %s
+// RUN: tessera-opt %s --x86-assign-layouts --x86-pack-weights --split-input-file | FileCheck %s
 
 // A matrix becomes one panel [K][16] with zeros beyond its columns.
 // CHECK-LABEL: func.func @matrix

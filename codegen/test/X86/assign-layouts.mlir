@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: tessera-opt %s --device-assign-layouts --split-input-file | FileCheck %s
+// RUN: tessera-opt %s --x86-assign-layouts --split-input-file | FileCheck %s
 
 // A packed convolution writes channel blocks; few channels are read as rows of the image. The function's result is
 // row-major.

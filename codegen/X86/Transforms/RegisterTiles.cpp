@@ -1,11 +1,11 @@
 //===- RegisterTiles.cpp - What a register tile costs ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "device_dialect/Transforms/RegisterTiles.h"
+#include "codegen/X86/Transforms/RegisterTiles.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
-namespace tessera::device {
+namespace tessera::x86 {
 
 int64_t maxTileRows(int64_t vectorBytes, int64_t blocks) {
   if (vectorBytes < 64) {
@@ -61,4 +61,4 @@ int64_t choosePanelBlocks(int64_t vectorBytes, const TiledProduct &product) {
   return best;
 }
 
-} // namespace tessera::device
+} // namespace tessera::x86

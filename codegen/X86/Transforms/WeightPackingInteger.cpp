@@ -1,13 +1,13 @@
 //===- WeightPackingInteger.cpp - Integer weights that floats multiply ----===//
 // SPDX-License-Identifier: Apache-2.0
-#include "device_dialect/Transforms/WeightPacking.h"
+#include "codegen/X86/Transforms/WeightPacking.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <cstring>
 
-namespace tessera::device {
+namespace tessera::x86 {
 
 static constexpr int64_t kBlock = 16;
 
@@ -121,4 +121,4 @@ void packIntegerConv(const IntegerPanels &panels, const ConvWeightDims &d, bool 
   }
 }
 
-} // namespace tessera::device
+} // namespace tessera::x86

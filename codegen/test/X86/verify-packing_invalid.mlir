@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: tessera-opt %s --device-verify-packing --verify-diagnostics --split-input-file
+// RUN: tessera-opt %s --x86-verify-packing --verify-diagnostics --split-input-file
 
 func.func @not_packed(%x: tensor<1x16x2x2xf32, #device.blocked<16>>, %w: tensor<16x16x1x1xf32>) {
   // expected-error @below {{algorithm 'direct' needs weights that are packed}}

@@ -1,17 +1,17 @@
 //===- ConvAlgorithm.h - Which kernel a convolution gets --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_DEVICE_DIALECT_TRANSFORMS_CONVALGORITHM_H
-#define TESSERA_DEVICE_DIALECT_TRANSFORMS_CONVALGORITHM_H
+#ifndef TESSERA_CODEGEN_X86_TRANSFORMS_CONVALGORITHM_H
+#define TESSERA_CODEGEN_X86_TRANSFORMS_CONVALGORITHM_H
 
+#include "codegen/X86/Transforms/WeightPacking.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
-#include "device_dialect/Transforms/WeightPacking.h"
 
-namespace tessera::device {
+namespace tessera::x86 {
 
 /// The decision for one convolution.
 struct ConvChoice {
-  ConvAlgorithm algorithm = ConvAlgorithm::generic;
+  device::ConvAlgorithm algorithm = device::ConvAlgorithm::generic;
   int64_t winogradTile = 0; ///< m of F(m x m, 3 x 3)
 };
 
@@ -28,49 +28,38 @@ llvm::ArrayRef<PackedForm> packedForms(mlir::Type x);
 /// Types of register-tiled products of |x| and |w| (element types), |bias| and |y|; |bias| may be null.
 bool hasTileTypes(mlir::Value x, mlir::Type w, mlir::Value bias, mlir::Value y);
 
-/// Whether kernels read |type| as elements of an epilogue operand.
-inline bool isEpilogueElement(mlir::Type type) {
-  return type.isF32() || isNarrowFloat(type) || type.isInteger(8) || type.isInteger(16) || type.isInteger(32);
-}
-
 /// Channels of one block of the blocked layout.
 inline constexpr int64_t kChannelBlock = 16;
 
 /// What |conv| costs least with on a chip with registers of |vectorBytes|; generic when no fast kernel takes it. The
 /// weights may be packed or not.
-ConvChoice chooseConvAlgorithm(ConvOp conv, int64_t vectorBytes, bool winograd);
+ConvChoice chooseConvAlgorithm(device::ConvOp conv, int64_t vectorBytes, bool winograd);
 
 /// The counts of elements that packed weights of a [k, n] matrix multiplied with elements |a| may have.
 llvm::SmallVector<int64_t> packedMatMulCounts(mlir::Type a, int64_t k, int64_t n);
 
 /// Elements of the packed weights of |conv|, whose algorithm is chosen; more than one count may be allowed.
-llvm::SmallVector<int64_t> packedWeightElements(ConvOp conv);
+llvm::SmallVector<int64_t> packedWeightElements(device::ConvOp conv);
 
 /// Whether |op|, a conv or matmul, multiplies floats with integer weights, packed or not.
 bool hasIntegerWeights(mlir::Operation *op);
 
 /// How such weights lie packed.
-IntegerPanels integerPanels(ConvOp conv);
-IntegerPanels integerPanels(MatMulOp matmul);
+IntegerPanels integerPanels(device::ConvOp conv);
+IntegerPanels integerPanels(device::MatMulOp matmul);
 
 /// Whether the taps of a kernel row of |conv| are apart in memory.
-bool hasDilatedRows(ConvOp conv);
+bool hasDilatedRows(device::ConvOp conv);
 
 /// Output channel blocks per panel of the weights for |choice|.
-int64_t choosePanelBlocks(ConvOp conv, ConvChoice choice, int64_t vectorBytes);
+int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, int64_t vectorBytes);
 
 /// Logical dims of the weights.
-ConvWeightDims weightDims(ConvOp conv);
-
-/// Whether an epilogue operand can be read beside a blocked result |y|: y's shape, one value per channel or one value.
-bool isSimpleExtra(mlir::RankedTensorType extra, mlir::RankedTensorType y);
-
-/// The same beside a row-major matrix result: y's shape, one value per column, per row, or one value.
-bool isSimpleMatrixExtra(mlir::RankedTensorType extra, mlir::RankedTensorType y);
+ConvWeightDims weightDims(device::ConvOp conv);
 
 /// Number of neighbouring groups that together fill whole blocks; 1 when groups do already, 0 when none fit.
-int64_t groupsToMerge(ConvOp conv);
+int64_t groupsToMerge(device::ConvOp conv);
 
-} // namespace tessera::device
+} // namespace tessera::x86
 
-#endif // TESSERA_DEVICE_DIALECT_TRANSFORMS_CONVALGORITHM_H
+#endif // TESSERA_CODEGEN_X86_TRANSFORMS_CONVALGORITHM_H

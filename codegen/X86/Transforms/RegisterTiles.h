@@ -1,11 +1,11 @@
 //===- RegisterTiles.h - What a register tile costs -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_DEVICE_DIALECT_TRANSFORMS_REGISTERTILES_H
-#define TESSERA_DEVICE_DIALECT_TRANSFORMS_REGISTERTILES_H
+#ifndef TESSERA_CODEGEN_X86_TRANSFORMS_REGISTERTILES_H
+#define TESSERA_CODEGEN_X86_TRANSFORMS_REGISTERTILES_H
 
 #include <cstdint>
 
-namespace tessera::device {
+namespace tessera::x86 {
 
 /// A matrix product as register tiles walk it: |rowRuns| runs of |rowsPerRun| rows that a tile does not leave (rows of
 /// an image; one run for a matrix), |steps| of K, |columns|.
@@ -22,6 +22,6 @@ double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledProduct &
 /// The panel width, in blocks of 16 columns, that costs least.
 int64_t choosePanelBlocks(int64_t vectorBytes, const TiledProduct &product);
 
-} // namespace tessera::device
+} // namespace tessera::x86
 
-#endif // TESSERA_DEVICE_DIALECT_TRANSFORMS_REGISTERTILES_H
+#endif // TESSERA_CODEGEN_X86_TRANSFORMS_REGISTERTILES_H

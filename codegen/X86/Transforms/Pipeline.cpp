@@ -1,0 +1,54 @@
+//===- Pipeline.cpp - Layouts, packed weights and addresses on x86 --------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/Transforms/Pipeline.h"
+
+#include "codegen/X86/Transforms/Passes.h"
+#include "device_dialect/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+
+void buildPackingPipeline(OpPassManager &manager, const X86Target &target) {
+  OpPassManager &functions = manager.nest<func::FuncOp>();
+  int64_t bytes = target.vectorBytes();
+  functions.addPass(createAssignLayoutsPass({.vectorBytes = bytes}));
+  functions.addPass(device::createVerifyLayoutsPass());
+  functions.addPass(createVerifyKernelLayoutsPass());
+  functions.addPass(createPackWeightsPass({.vectorBytes = bytes, .byteDots = target.vnni}));
+  functions.addPass(createVerifyPackingPass());
+}
+
+void buildPlacementPipeline(OpPassManager &manager, const X86Target &target, bool separate) {
+  buildPackingPipeline(manager, target);
+  OpPassManager &functions = manager.nest<func::FuncOp>();
+  functions.addPass(device::createAssignAddressesPass({.separate = separate}));
+  functions.addPass(device::createVerifyAddressesPass());
+}
+
+namespace {
+struct PlacementOptions : PassPipelineOptions<PlacementOptions> {
+  Option<Isa> isa{*this, "isa", llvm::cl::desc("Instructions of the chip"),
+                  llvm::cl::values(clEnumValN(Isa::V2, "v2", "SSE 4.2"), clEnumValN(Isa::Avx2, "avx2", "AVX2 and FMA"),
+                                   clEnumValN(Isa::Avx512, "avx512", "AVX-512")),
+                  llvm::cl::init(Isa::Avx512)};
+  Option<bool> vnni{*this, "vnni", llvm::cl::desc("Dot products of bytes; with avx512"), llvm::cl::init(false)};
+  Option<bool> separate{*this, "separate", llvm::cl::desc("Every tensor keeps bytes of its own"),
+                        llvm::cl::init(false)};
+};
+} // namespace
+
+void registerPlacementPipeline() {
+  PassPipelineRegistration<PlacementOptions>(
+      "x86-placement", "Layouts, packed weights and addresses for the kernels of an x86 chip",
+      [](OpPassManager &manager, const PlacementOptions &options) {
+        buildPlacementPipeline(manager, {options.isa, options.vnni && options.isa == Isa::Avx512}, options.separate);
+      });
+}
+
+} // namespace tessera::x86

@@ -1,0 +1,101 @@
+//===- LayoutModels.cpp - Layouts that ops can read and write -------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Verify.h"
+#include "top_dialect/IR/Constants.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::device;
+using verify::tensorType;
+
+/// Whether an operand has an element for each of the result's. Constants are read where they lie, row-major.
+static bool isElementwise(OpOperand &operand, Value result) {
+  return tensorType(operand.get()).getShape() == tensorType(result).getShape() && !top::isConstant(operand.get());
+}
+
+/// Of an op that walks operand 0 and operands of the result's shape beside its result; smaller ones are broadcast.
+static OperandLayout besideResult(OpOperand &operand, Value result, bool blockedResult) {
+  if (!blockedResult) {
+    return OperandLayout::RowMajor;
+  }
+  bool walked = operand.getOperandNumber() == 0 || isElementwise(operand, result);
+  return walked ? OperandLayout::AsResult : OperandLayout::Any;
+}
+
+/// Whether axes leave the channels of a block together.
+static bool isSpatial(ArrayRef<int64_t> axes) {
+  return llvm::all_of(axes, [](int64_t axis) { return axis >= 2; });
+}
+
+//===----------------------------------------------------------------------===//
+// conv: the kernel that a chip chooses may ask for more
+//===----------------------------------------------------------------------===//
+
+bool ConvOp::canWriteBlocks() { return true; }
+bool ConvOp::carriesLayout(OpOperand &) { return false; }
+OperandLayout ConvOp::getOperandLayout(OpOperand &operand, bool blockedResult) {
+  if (!blockedResult) {
+    return OperandLayout::RowMajor;
+  }
+  if (operand.getOperandNumber() == 0) {
+    return OperandLayout::Any;
+  }
+  if (llvm::none_of(getExtrasMutable(), [&](OpOperand &extra) { return &extra == &operand; })) {
+    return OperandLayout::RowMajor;
+  }
+  RankedTensorType extra = tensorType(operand.get());
+  bool full = extra.getShape() == tensorType(getY()).getShape() && extra.getNumElements() > 1;
+  return full ? OperandLayout::AsResult : OperandLayout::Any;
+}
+
+//===----------------------------------------------------------------------===//
+// pool, lut, reduce, resize, map
+//===----------------------------------------------------------------------===//
+
+bool PoolOp::canWriteBlocks() { return true; }
+bool PoolOp::carriesLayout(OpOperand &operand) { return operand.getOperandNumber() == 0; }
+OperandLayout PoolOp::getOperandLayout(OpOperand &operand, bool blockedResult) {
+  return besideResult(operand, getY(), blockedResult);
+}
+
+bool LutOp::canWriteBlocks() { return true; }
+bool LutOp::carriesLayout(OpOperand &operand) { return operand.getOperandNumber() == 0; }
+OperandLayout LutOp::getOperandLayout(OpOperand &operand, bool blockedResult) {
+  return besideResult(operand, getY(), blockedResult);
+}
+
+bool ReduceOp::canWriteBlocks() { return isSpatial(getAxes()); }
+bool ReduceOp::carriesLayout(OpOperand &operand) { return operand.getOperandNumber() == 0; }
+OperandLayout ReduceOp::getOperandLayout(OpOperand &operand, bool blockedResult) {
+  return besideResult(operand, getY(), blockedResult);
+}
+
+bool ResizeOp::canWriteBlocks() { return isSpatial(getAxes()); }
+bool ResizeOp::carriesLayout(OpOperand &operand) { return operand.getOperandNumber() == 0; }
+OperandLayout ResizeOp::getOperandLayout(OpOperand &operand, bool blockedResult) {
+  return besideResult(operand, getY(), blockedResult);
+}
+
+bool MapOp::canWriteBlocks() { return true; }
+bool MapOp::carriesLayout(OpOperand &operand) { return isElementwise(operand, getY()); }
+OperandLayout MapOp::getOperandLayout(OpOperand &operand, bool blockedResult) {
+  if (!blockedResult) {
+    return OperandLayout::RowMajor;
+  }
+  return isElementwise(operand, getY()) ? OperandLayout::AsResult : OperandLayout::Any;
+}
+
+//===----------------------------------------------------------------------===//
+// copy: reads every layout
+//===----------------------------------------------------------------------===//
+
+/// Slices, pads and concatenations keep every dim in its place.
+bool CopyOp::canWriteBlocks() {
+  return llvm::all_of(getPieces().getAsRange<PieceAttr>(), [](PieceAttr piece) {
+    return llvm::all_of(llvm::enumerate(piece.getSrcDims()),
+                        [](auto dim) { return dim.value() == static_cast<int64_t>(dim.index()); });
+  });
+}
+bool CopyOp::carriesLayout(OpOperand &) { return true; }
+OperandLayout CopyOp::getOperandLayout(OpOperand &, bool) { return OperandLayout::Any; }
