@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Npu.h"
 
-#include "codegen/Npu/Emitter.h"
+#include "codegen/Npu/Emission/FunctionEmission.h"
 #include "codegen/Npu/Search.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
@@ -57,7 +57,7 @@ std::vector<Refusal> surveyProgram(func::FuncOp function, const hw::Chip &chip) 
   Constants constants;
   Stream scratch(chip, constants);
   ValuePlan plan(function, chip);
-  Emitter survey(function, scratch, plan, nullptr);
+  FunctionEmission survey(function, scratch, plan, nullptr);
   (void)survey.run();
   return std::move(survey.refusals);
 }

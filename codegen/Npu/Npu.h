@@ -12,6 +12,7 @@
 #include <vector>
 
 namespace mlir {
+class DialectRegistry;
 class OpPassManager;
 } // namespace mlir
 
@@ -47,6 +48,9 @@ struct NpuOptions {
   /// Is told of ops as they are emitted: by plan |part| of about |parts|.
   std::function<void(size_t done, size_t total, size_t part, size_t parts)> progress = {};
 };
+
+/// Attaches what the NPU computes to device ops when their dialect is loaded: what all functions below count on.
+void registerNpuModels(mlir::DialectRegistry &registry);
 
 /// From Top functions to device ops on row-major tensors, the same as x86 computes before it chooses layouts.
 /// |requantise|: as the chip does it.

@@ -1,6 +1,6 @@
 //===- ProductWeights.cpp - Constants of products as the NPU takes them ---===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/Emitter.h"
+#include "codegen/Npu/ElementTypes.h"
 #include "codegen/Npu/Product.h"
 
 #include "llvm/ADT/bit.h"

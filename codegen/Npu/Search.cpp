@@ -3,7 +3,7 @@
 #include "codegen/Npu/Search.h"
 
 #include "bmodel/npu/latency.h"
-#include "codegen/Npu/Emitter.h"
+#include "codegen/Npu/Emission/FunctionEmission.h"
 #include "codegen/Npu/PlanMemory.h"
 #include "top_dialect/IR/Names.h"
 
@@ -116,7 +116,7 @@ size_t Search::expectedTries() const {
 }
 
 /// The survey is the first part, each try one more; what is found to be emitted again counts no more than once.
-void Search::observe(Emitter &emitter) const {
+void Search::observe(FunctionEmission &emitter) const {
   if (options.progress) {
     emitter.progress = [this](size_t done, size_t total) {
       const size_t part = tries + 1;
@@ -131,7 +131,7 @@ LogicalResult Search::emit(ValuePlan &plan, GroupPlan &groups, Trial &trial) {
     Stream stream(chip, constants);
     groups.recheck();
     placeOutside(plan, groups);
-    Emitter emitter(function, stream, plan, &groups);
+    FunctionEmission emitter(function, stream, plan, &groups);
     observe(emitter);
     if (failed(emitter.run())) {
       refusals = std::move(emitter.refusals);
@@ -309,7 +309,7 @@ void Search::refine() {
 
 LogicalResult Search::run(NpuProgram &program, std::vector<Refusal> &refused) {
   Stream scratch(chip, constants);
-  Emitter survey(function, scratch, surveyed, nullptr);
+  FunctionEmission survey(function, scratch, surveyed, nullptr);
   observe(survey);
   if (failed(survey.run())) {
     refused = std::move(survey.refusals);

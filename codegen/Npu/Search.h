@@ -7,7 +7,7 @@
 #include "codegen/Npu/PlanGroups.h"
 
 namespace tessera::npu {
-class Emitter;
+class FunctionEmission;
 class MemoryPlan;
 
 /// Emits a function by several plans and keeps the program that takes the fewest cycles.
@@ -39,7 +39,7 @@ private:
   bool improves(llvm::function_ref<void()> attempt);
   std::string nameOf(uint32_t layer) const;
   size_t expectedTries() const;
-  void observe(Emitter &emitter) const;
+  void observe(FunctionEmission &emitter) const;
 
   mlir::func::FuncOp function;
   const Chip &chip;

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Partition/Partition.h"
 
-#include "codegen/Npu/Emitter.h"
+#include "bmodel/npu/program.h"
+#include "codegen/Npu/ElementTypes.h"
+#include "codegen/Npu/Npu.h"
 #include "codegen/Partition/Decide.h"
 #include "codegen/Partition/Outline.h"
 #include "device_dialect/Transforms/Addresses.h"

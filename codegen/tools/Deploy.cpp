@@ -362,6 +362,7 @@ llvm::Error run(const Options &options) {
   }
   DialectRegistry registry;
   codegen::registerX86Deploy(registry);
+  npu::registerNpuModels(registry);
   llvm::DefaultThreadPool threads(llvm::hardware_concurrency(options.jobs));
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.setThreadPool(threads);

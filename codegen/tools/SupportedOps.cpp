@@ -54,6 +54,7 @@ llvm::Error run(const std::vector<std::string> &chips) {
   if (!chips.empty()) {
     DialectRegistry registry;
     codegen::registerX86Deploy(registry);
+    npu::registerNpuModels(registry);
     MLIRContext context(registry, MLIRContext::Threading::DISABLED);
     context.loadAllAvailableDialects();
     llvm::json::Array rows;

@@ -1,6 +1,7 @@
 //===- tessera-opt.cpp - mlir-opt with the dialects and passes of Tessera ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel_format/tools/Program.h"
+#include "codegen/Npu/Npu.h"
 #include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/Passes.h"
 #include "codegen/X86/Transforms/Passes.h"
@@ -24,6 +25,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect,
                   mlir::quant::QuantDialect, tessera::device::DeviceDialect, tessera::top::TopDialect>();
+  tessera::npu::registerNpuModels(registry);
   tessera::x86::registerX86Kernels(registry);
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();

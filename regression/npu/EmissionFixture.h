@@ -43,7 +43,9 @@ inline std::string typeText(const Dims &dims, const std::string &element) {
 /// Where the weights of the functions below are.
 inline MLIRContext &testContext() {
   static MLIRContext *context = [] {
-    auto *created = new MLIRContext();
+    mlir::DialectRegistry registry;
+    registerNpuModels(registry);
+    auto *created = new MLIRContext(registry);
     created->loadDialect<func::FuncDialect, top::TopDialect, device::DeviceDialect>();
     return created;
   }();

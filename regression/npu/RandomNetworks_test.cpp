@@ -73,6 +73,9 @@ public:
                                          Precision::INT8, Precision::INT16, Precision::F16};
     precision = kPrecisions[seed / chips().size() % std::size(kPrecisions)];
     opt = seed % 7 == 0 ? 1 : seed % 31 == 1 ? 3 : 2;
+    DialectRegistry registry;
+    registerNpuModels(registry);
+    context.appendDialectRegistry(registry);
     context.loadDialect<func::FuncDialect, top::TopDialect, device::DeviceDialect>();
     top::WeightStore &store = context.getLoadedDialect<top::TopDialect>()->getWeightStore();
     network.emplace(seed, steps, [&](const Dims &dims, const std::vector<float> &numbers) {

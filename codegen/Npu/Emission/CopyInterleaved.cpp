@@ -1,10 +1,10 @@
-//===- EmitInterleave.cpp - Moves whose results lie between each other ----===//
+//===- CopyInterleaved.cpp - Moves whose results lie between each other -===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every other element of a row from one place, the rest from another: outside the chip each element would be a burst.
 // They are put together in local memory, and whole rows leave.
 //===----------------------------------------------------------------------===//
-#include "codegen/Npu/Emitter.h"
+#include "codegen/Npu/Emission/Copies.h"
 
 using namespace mlir;
 namespace hw = bmodel::npu;
@@ -88,7 +88,9 @@ void spreadOverLanes(MutableArrayRef<Move> moves, uint32_t lanes) {
 
 } // namespace
 
-llvm::Error Emitter::emitInterleaved(std::vector<Move> &moves) {
+llvm::Error emitInterleaved(std::vector<Move> &moves, EmissionContext &context) {
+  const Chip &chip = context.chip;
+  Tiler &tiler = context.tiler;
   for (size_t i = 0; i < moves.size();) {
     std::vector<Move> rows = rowsWith(ArrayRef(moves).drop_front(i), moves[i]);
     if (rows.empty() || rows[0].to.isLocal()) {

@@ -1,6 +1,7 @@
-//===- EmitGather.cpp - Slices by index on the NPU ------------------------===//
+//===- Gather.cpp - Slices by index on the NPU ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/Emitter.h"
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/Models.h"
 
 #include "top_dialect/IR/Constants.h"
 
@@ -57,57 +58,72 @@ std::vector<int32_t> clampKnown(const top::TensorData &data, bool wide, int64_t 
   return made;
 }
 
-} // namespace
+/// Indices into |rows| rows: known ones among the constants, already clamped; else i32 as they come, i64 as two halves.
+struct GatherIndices {
+  std::optional<Place> known;
+  SmallVector<Place> halves;
+};
+
+llvm::Expected<GatherIndices> placeIndices(device::GatherOp op, int64_t rows, EmissionContext &context) {
+  int64_t count = npu::typeOf(op.getIndices()).getNumElements();
+  bool wide = npu::typeOf(op.getIndices()).getElementType().isInteger(64);
+  GatherIndices made;
+  if (std::optional<top::TensorData> data = top::getConstantData(op.getIndices())) {
+    std::vector<int32_t> clamped = clampKnown(*data, wide, rows);
+    ArrayRef<char> bytes(reinterpret_cast<const char *>(clamped.data()), clamped.size() * 4);
+    made.known.emplace();
+    made.known->shape = {{1, uint32_t(count), 1, 1}};
+    made.known->tensor = {.offset = context.stream.addConstant(bytes),
+                          .strides = {0, 4, 0, 0},
+                          .region = Region::constants,
+                          .type = Type::i32};
+    return made;
+  }
+  for (int64_t half = 0; half < (wide ? 2 : 1); ++half) {
+    llvm::Expected<Place> placed =
+        context.operands.placeOutside(op.getIndices(), {1, count, 1, 1}, {0, wide ? 2 : 1, 0, 0}, half, Type::i32);
+    if (!placed) {
+      return placed.takeError();
+    }
+    made.halves.push_back(*placed);
+  }
+  return made;
+}
 
 /// The vector unit brings indices into the table, the DMA fetches rows by them.
-llvm::Error Emitter::emitGather(device::GatherOp op) {
-  ArrayRef<int64_t> dims = typeOf(op.getX()).getShape();
-  int64_t rows = dims[op.getAxis()], count = typeOf(op.getIndices()).getNumElements();
+llvm::Error emitGather(device::GatherOp op, EmissionContext &context) {
+  const Chip &chip = context.chip;
+  ArrayRef<int64_t> dims = npu::typeOf(op.getX()).getShape();
+  int64_t rows = dims[op.getAxis()], count = npu::typeOf(op.getIndices()).getNumElements();
   int64_t outer = ShapedType::getNumElements(dims.take_front(op.getAxis()));
   int64_t inner = ShapedType::getNumElements(dims.drop_front(op.getAxis() + 1));
   if (rows > kExact) {
     return refuse("gathers from more rows than the vector unit can count, 2^24");
   }
-  bool wide = typeOf(op.getIndices()).getElementType().isInteger(64);
-  llvm::Expected<Place> x = placeOutside(op.getX(), {outer, rows, 1, inner}, {rows * inner, inner, 0, 1});
-  llvm::Expected<Place> y = place(op.getY(), {outer, count, 1, inner}, {count * inner, inner, 0, 1});
+  llvm::Expected<Place> x =
+      context.operands.placeOutside(op.getX(), {outer, rows, 1, inner}, {rows * inner, inner, 0, 1});
+  llvm::Expected<Place> y = context.operands.place(op.getY(), {outer, count, 1, inner}, {count * inner, inner, 0, 1});
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
-  SmallVector<Place> halves;
-  std::optional<Place> known;
-  if (std::optional<top::TensorData> data = top::getConstantData(op.getIndices())) {
-    std::vector<int32_t> clamped = clampKnown(*data, wide, rows);
-    known.emplace();
-    known->shape = {{1, uint32_t(count), 1, 1}};
-    known->tensor = {.offset = stream.addConstant({reinterpret_cast<const char *>(clamped.data()), clamped.size() * 4}),
-                     .strides = {0, 4, 0, 0},
-                     .region = Region::constants,
-                     .type = Type::i32};
-  } else {
-    for (int64_t half = 0; half < (wide ? 2 : 1); ++half) {
-      llvm::Expected<Place> placed =
-          placeOutside(op.getIndices(), {1, count, 1, 1}, {0, wide ? 2 : 1, 0, 0}, half, Type::i32);
-      if (!placed) {
-        return placed.takeError();
-      }
-      halves.push_back(*placed);
-    }
+  llvm::Expected<GatherIndices> indices = placeIndices(op, rows, context);
+  if (!indices) {
+    return indices.takeError();
   }
-  const Instructions program = clampIndex(rows, wide);
+  const Instructions program = clampIndex(rows, npu::typeOf(op.getIndices()).getElementType().isInteger(64));
   auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
     Place to = tileOf(*y, begin, size, chip);
     area.lane = laneOf(to);
     Place index;
-    if (known) {
-      index = slice(*known, 1, begin.dims[1], size.dims[1], chip);
+    if (indices->known) {
+      index = slice(*indices->known, 1, begin.dims[1], size.dims[1], chip);
     } else {
       SmallVector<Place> operands;
-      for (const Place &half : halves) {
+      for (const Place &half : indices->halves) {
         operands.push_back(load(slice(half, 1, begin.dims[1], size.dims[1], chip), area, tile));
       }
       index = area.allocate(operands[0].shape, Type::i32);
-      compute(stream, program, index, operands, tile);
+      compute(context.stream, program, index, operands, tile);
     }
     hw::gather_command gather;
     gather.y = to.tensor, gather.x = x->tensor, gather.index = index.tensor, gather.shape = to.shape;
@@ -117,7 +133,17 @@ llvm::Error Emitter::emitGather(device::GatherOp op) {
       store(to, to, tile);
     }
   };
-  return tiler.append(y->shape, Shape{{0, chip.lanes, 0, 0}}, build);
+  return context.tiler.append(y->shape, Shape{{0, chip.lanes, 0, 0}}, build);
 }
+
+struct GatherModel : EmissionInterface::ExternalModel<GatherModel, device::GatherOp> {
+  llvm::Error emit(Operation *op, EmissionContext &context) const {
+    return emitGather(cast<device::GatherOp>(op), context);
+  }
+};
+
+} // namespace
+
+void attachGatherModels(MLIRContext *context) { device::GatherOp::attachInterface<GatherModel>(*context); }
 
 } // namespace tessera::npu

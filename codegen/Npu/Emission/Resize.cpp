@@ -1,6 +1,7 @@
-//===- EmitResize.cpp - Enlarging and interpolation on the NPU ------------===//
+//===- Resize.cpp - Enlarging and interpolation on the NPU ----------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/Emitter.h"
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/Models.h"
 #include "codegen/Npu/Product.h"
 
 #include <numeric>
@@ -264,10 +265,39 @@ bool onlyMoves(device::ResizeOp op) {
   return true;
 }
 
-} // namespace
+/// n, c, h, w of tensors of four dims; of others all leading dims are c.
+View viewOf(ArrayRef<int64_t> dims) {
+  size_t rank = dims.size();
+  View view{{1, 1, 1, dims.back()}, {0, 0, 0, 1}};
+  view.sizes[2] = rank > 1 ? dims[rank - 2] : 1, view.strides[2] = view.sizes[3];
+  view.sizes[0] = rank == 4 ? dims[0] : 1;
+  view.sizes[1] = ShapedType::getNumElements(dims) / (view.sizes[0] * view.sizes[2] * view.sizes[3]);
+  view.strides[1] = view.sizes[2] * view.sizes[3], view.strides[0] = view.strides[1] * view.sizes[1];
+  return view;
+}
 
-llvm::Error Emitter::emitResize(device::ResizeOp op) {
-  auto xType = cast<RankedTensorType>(op.getX().getType()), yType = cast<RankedTensorType>(op.getY().getType());
+/// Reads the tables of the resized dims, the |i|-th of the op's axes, into |axis|.
+llvm::Error readTables(device::ResizeOp op, size_t i, bool isLast, bool moves, Axis &axis, OperandPlacer &operands) {
+  Value table = op.getTables()[2 * i];
+  llvm::Expected<std::vector<int32_t>> indices = constantValues<int32_t>(table, "a table of indices");
+  int64_t taps = npu::typeOf(table).getDimSize(1);
+  SmallVector<int64_t> sizes = {1, 1, axis.size, taps}, strides = {0, 0, taps, 1};
+  if (isLast) { // they lie together
+    sizes = {1, 1, 1, axis.size * taps}, strides = {0, 0, 0, 1};
+  }
+  llvm::Expected<Place> weights = operands.placeOutside(op.getTables()[2 * i + 1], sizes, strides);
+  if (!indices || !weights) {
+    return llvm::joinErrors(indices.takeError(), weights.takeError());
+  }
+  axis.indices = std::move(*indices), axis.taps = uint32_t(taps);
+  if (!moves) {
+    axis.weights = *weights;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error emitResize(device::ResizeOp op, EmissionContext &context) {
+  RankedTensorType xType = npu::typeOf(op.getX()), yType = npu::typeOf(op.getY());
   int64_t rank = xType.getRank();
   bool moves = onlyMoves(op);
   if (op.getAxes().front() < rank - 2) {
@@ -276,22 +306,13 @@ llvm::Error Emitter::emitResize(device::ResizeOp op) {
   if (xType.getElementType().isInteger(32) || (!moves && isa<IntegerType>(xType.getElementType()))) {
     return refuse("interpolates integers, or moves such of 32 bits, which is not emitted yet");
   }
-  // n, c, h, w of tensors of four dims; of others all leading dims are c.
-  auto viewOf = [&](ArrayRef<int64_t> dims) {
-    View view{{1, 1, 1, dims.back()}, {0, 0, 0, 1}};
-    view.sizes[2] = rank > 1 ? dims[rank - 2] : 1, view.strides[2] = view.sizes[3];
-    view.sizes[0] = rank == 4 ? dims[0] : 1;
-    view.sizes[1] = ShapedType::getNumElements(dims) / (view.sizes[0] * view.sizes[2] * view.sizes[3]);
-    view.strides[1] = view.sizes[2] * view.sizes[3], view.strides[0] = view.strides[1] * view.sizes[1];
-    return view;
-  };
   View xView = viewOf(xType.getShape()), yView = viewOf(yType.getShape());
-  llvm::Expected<Place> x = place(op.getX(), xView.sizes, xView.strides);
-  llvm::Expected<Place> y = place(op.getY(), yView.sizes, yView.strides);
+  llvm::Expected<Place> x = context.operands.place(op.getX(), xView.sizes, xView.strides);
+  llvm::Expected<Place> y = context.operands.place(op.getY(), yView.sizes, yView.strides);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
-  ResizeTiles resize(stream);
+  ResizeTiles resize(context.stream);
   resize.x = *x, resize.y = *y;
   for (unsigned dim : {2, 3}) { // as they are, unless told
     Axis &axis = dim == 2 ? resize.rows : resize.columns;
@@ -300,30 +321,28 @@ llvm::Error Emitter::emitResize(device::ResizeOp op) {
   }
   for (auto [i, at] : llvm::enumerate(op.getAxes())) {
     Axis &axis = at == rank - 1 ? resize.columns : resize.rows;
-    Value table = op.getTables()[2 * i];
-    llvm::Expected<std::vector<int32_t>> indices = constantValues<int32_t>(table, "a table of indices");
-    int64_t taps = cast<RankedTensorType>(table.getType()).getDimSize(1);
-    SmallVector<int64_t> sizes = {1, 1, axis.size, taps}, strides = {0, 0, taps, 1};
-    if (at == rank - 1) { // they lie together
-      sizes = {1, 1, 1, axis.size * taps}, strides = {0, 0, 0, 1};
-    }
-    llvm::Expected<Place> weights = placeOutside(op.getTables()[2 * i + 1], sizes, strides);
-    if (!indices || !weights) {
-      return llvm::joinErrors(indices.takeError(), weights.takeError());
-    }
-    axis.indices = std::move(*indices), axis.taps = uint32_t(taps);
-    if (!moves) {
-      axis.weights = *weights;
+    if (llvm::Error error = readTables(op, i, at == rank - 1, moves, axis, context.operands)) {
+      return error;
     }
   }
   uint32_t rowFactor = resize.rows.factorOf(x->dim(2)), columnFactor = resize.columns.factorOf(x->dim(3));
   if (moves && rowFactor && columnFactor && rowFactor * columnFactor <= kMostRepetitions) {
-    return appendRepetitions(resize, rowFactor, columnFactor, tiler);
+    return appendRepetitions(resize, rowFactor, columnFactor, context.tiler);
   }
   resize.prepare();
-  return tiler.append(
-      y->shape, Shape{{1, chip.lanes, 1, 0}},
+  return context.tiler.append(
+      y->shape, Shape{{1, context.chip.lanes, 1, 0}},
       [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) { resize.build(begin, size, area, tile); });
 }
+
+struct ResizeModel : EmissionInterface::ExternalModel<ResizeModel, device::ResizeOp> {
+  llvm::Error emit(Operation *op, EmissionContext &context) const {
+    return emitResize(cast<device::ResizeOp>(op), context);
+  }
+};
+
+} // namespace
+
+void attachResizeModels(MLIRContext *context) { device::ResizeOp::attachInterface<ResizeModel>(*context); }
 
 } // namespace tessera::npu

@@ -1,11 +1,11 @@
-//===- EmitRows.cpp - Copies of short rows --------------------------------===//
+//===- CopyRows.cpp - Copies of short rows --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Outside memory moves whole bursts, so a part of each short row costs as much as all of it. Where such parts come from
 // rows that lie one after another, or together make up rows that do, local memory holds the rows: they are loaded and
 // stored as one run of bytes, and taken apart or put together there.
 //===----------------------------------------------------------------------===//
-#include "codegen/Npu/Emitter.h"
+#include "codegen/Npu/Emission/Copies.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -109,7 +109,9 @@ bool sharesTarget(const Move &a, const Move &b) {
 } // namespace
 
 /// Emits those of the moves that are better made row by row, and takes them out of |moves|.
-llvm::Error Emitter::emitRows(std::vector<Move> &moves) {
+llvm::Error emitRows(std::vector<Move> &moves, EmissionContext &context) {
+  const Chip &chip = context.chip;
+  Tiler &tiler = context.tiler;
   std::vector<std::vector<Move>> sets;
   std::vector<Move> others;
   for (const Move &move : moves) {

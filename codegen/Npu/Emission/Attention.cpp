@@ -1,0 +1,307 @@
+//===- Attention.cpp - Attention of the NPU -------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// What batches have in common becomes dims and strides; the rest is in AttentionTiles.cpp.
+//===----------------------------------------------------------------------===//
+#include "codegen/Npu/Attention.h"
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/Models.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tessera::npu {
+namespace {
+
+/// Where batch outer * group + inner of an operand begins, in elements.
+struct Affine {
+  int64_t base, byOuter, byInner;
+};
+
+/// Nothing where batches lie otherwise.
+std::optional<Affine> affineOf(ArrayRef<int64_t> begins, int64_t group) {
+  int64_t count = int64_t(begins.size());
+  Affine made = {begins[0], count > group ? begins[size_t(group)] - begins[0] : 0,
+                 group > 1 ? begins[1] - begins[0] : 0};
+  for (int64_t i = 0; i < count; ++i) {
+    if (begins[size_t(i)] != made.base + i / group * made.byOuter + i % group * made.byInner) {
+      return std::nullopt;
+    }
+  }
+  return made;
+}
+
+/// How many batches one after another have the same keys and values: 1 unless all do it alike.
+int64_t groupOf(ArrayRef<int64_t> keys, ArrayRef<int64_t> values) {
+  int64_t group = 1, count = int64_t(keys.size());
+  while (group < count && keys[size_t(group)] == keys[0] && values[size_t(group)] == values[0]) {
+    ++group;
+  }
+  auto isShared = [&](ArrayRef<int64_t> begins) {
+    std::optional<Affine> found = affineOf(begins, group);
+    return found && found->byInner == 0;
+  };
+  return count % group == 0 && isShared(keys) && isShared(values) ? group : 1;
+}
+
+/// Of an operand of attention: where each batch begins, and the strides of a matrix's rows and columns.
+struct Matrices {
+  Value value;
+  SmallVector<int64_t> begins;
+  int64_t byRow, byColumn;
+};
+
+/// |of|: the value that |seen| tells of, as the op has it.
+Matrices matricesOf(const Seen &seen, Value of, ArrayRef<int64_t> batch) {
+  SmallVector<int64_t> dims(npu::typeOf(of).getShape());
+  dims.insert(dims.begin(), dims.size() < 2 ? 2 - dims.size() : 0, 1);
+  int64_t height = dims[dims.size() - 2], width = dims.back();
+  Matrices made{seen.value, batchesOf(ArrayRef(dims).drop_back(2), batch), *seen.strideOf(width, height),
+                *seen.strideOf(1, width)};
+  for (int64_t &begin : made.begins) {
+    begin = seen.at(begin * height * width);
+  }
+  return made;
+}
+
+/// Into how many runs batches fall that lie evenly.
+int64_t runsOf(ArrayRef<int64_t> begins) {
+  int64_t runs = 1;
+  for (size_t first = 0, i = 1; i < begins.size(); ++i) {
+    if (begins[i] - begins[i - 1] != begins[first + 1] - begins[first]) {
+      ++runs, first = i;
+    }
+  }
+  return runs;
+}
+
+/// Whether the batches of each group lie evenly.
+bool hasEvenGroups(const Matrices &of, int64_t group) {
+  for (size_t first = 0; first < of.begins.size(); first += size_t(group)) {
+    if (!affineOf(ArrayRef(of.begins).slice(first, size_t(group)), group)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The distance of all rows of the batches of a group, where they are one dim.
+std::optional<int64_t> rowsOfGroup(const Matrices &of, const AttentionSizes &sizes) {
+  int64_t byInner = sizes.group > 1 ? of.begins[1] - of.begins[0] : 0;
+  if (sizes.group == 1 || byInner == sizes.queries * of.byRow) {
+    return of.byRow;
+  }
+  return sizes.queries == 1 ? std::optional(byInner) : std::nullopt;
+}
+
+/// One attention: what its operands have in common, how lanes share the work, and where all of it is.
+class AttentionEmission {
+public:
+  AttentionEmission(device::AttentionOp op, EmissionContext &context);
+  llvm::Error run();
+
+private:
+  /// An operand as n, c, h, w places: how many n, c, h have and how far these are apart, in elements.
+  struct Layout {
+    SmallVector<int64_t, 3> sizes, strides; ///< of c, h, w
+  };
+
+  void findCommon();
+  bool worksByBatch();
+  llvm::Error placeKeys(AttentionTiles &tiles);
+  llvm::Error placeAll(SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at, const Layout &layout);
+  llvm::Error placeRows(SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at, int64_t byRow,
+                        int64_t width);
+  llvm::Error placeEachBatch(SmallVector<Place> &to, const Matrices &of, int64_t width);
+  llvm::Error addRows(SmallVector<Place> &to, const Matrices &of, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides,
+                      int64_t offset, bool outside);
+
+  device::AttentionOp op;
+  EmissionContext &context;
+  const Folds::Tail *tail;
+  Matrices q, k, v, mask{}, y;
+  AttentionSizes sizes;
+  int64_t group = 1, outer = 1; ///< batches that share keys, and how many such groups there are
+  std::optional<Affine> qAt, kAt, vAt, yAt, maskAt;
+  std::optional<int64_t> qRows, yRows; ///< distances of rows where those of a group are one dim
+  bool byBatch = false, isBlocked = false;
+  int64_t blocks = 1;          ///< of queries of a batch
+  int64_t rows = 0, inner = 0; ///< of queries: over lanes, and inside
+};
+
+AttentionEmission::AttentionEmission(device::AttentionOp op, EmissionContext &context)
+    : op(op), context(context), tail(context.folds.tailOf(op)) {
+  ArrayRef<int64_t> qDims = npu::typeOf(op.getQ()).getShape(), batch = qDims.drop_back(2);
+  auto matrices = [&](Value value) { return matricesOf(context.folds.seen(value), value, batch); };
+  q = matrices(op.getQ()), k = matrices(op.getK()), v = matrices(op.getV());
+  y = tail ? matricesOf(tail->targets.front(), op.getY(), batch) : matrices(op.getY());
+  ArrayRef<int64_t> kDims = npu::typeOf(op.getK()).getShape();
+  sizes = {.batches = ShapedType::getNumElements(batch),
+           .queries = qDims[batch.size()],
+           .depth = qDims.back(),
+           .keys = kDims[kDims.size() - 2],
+           .features = npu::typeOf(op.getV()).getShape().back(),
+           .group = groupOf(k.begins, v.begins),
+           .hasMask = bool(op.getMask())};
+  if (sizes.hasMask) {
+    mask = matrices(op.getMask());
+    sizes.group = affineOf(mask.begins, sizes.group) ? sizes.group : 1;
+  }
+  sizes.group = hasEvenGroups(q, sizes.group) && hasEvenGroups(y, sizes.group) ? sizes.group : 1;
+}
+
+/// What batches have in common.
+void AttentionEmission::findCommon() {
+  group = sizes.group, outer = sizes.batches / group;
+  kAt = affineOf(k.begins, group), vAt = affineOf(v.begins, group);
+  qAt = affineOf(q.begins, group), yAt = affineOf(y.begins, group);
+  maskAt = sizes.hasMask ? affineOf(mask.begins, group) : Affine{0, 0, 0};
+  qRows = rowsOfGroup(q, sizes), yRows = rowsOfGroup(y, sizes);
+  if (!qAt || !yAt) {
+    sizes.runs = std::max({runsOf(q.begins), runsOf(k.begins), runsOf(v.begins), runsOf(y.begins)});
+  }
+}
+
+/// Whether lanes have batches: where these lie evenly and queries are few.
+bool AttentionEmission::worksByBatch() {
+  int64_t lanes = context.chip.lanes;
+  // Rows of a group's batches as one dim, where the mask lets them.
+  bool isOneDim = maskAt && (group == 1 || sizes.queries == 1 || (mask.byRow == 0 && maskAt->byInner == 0));
+  return kAt && vAt && isOneDim && qAt && yAt && qRows && yRows &&
+         llvm::divideCeil(outer, lanes) * sizes.queries < outer * llvm::divideCeil(sizes.queries, lanes);
+}
+
+/// By n, c, h, w: what batches share has no stride there.
+llvm::Error AttentionEmission::placeAll(SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at,
+                                        const Layout &layout) {
+  at = isBlocked ? std::nullopt : at;
+  int64_t count = at ? 1 : isBlocked ? sizes.batches : outer;
+  for (int64_t n = 0; n < count; ++n) {
+    SmallVector<int64_t> view = {byBatch || !at ? 1 : outer}, steps = {byBatch || !at ? 0 : at->byOuter};
+    llvm::append_range(view, layout.sizes), llvm::append_range(steps, layout.strides);
+    llvm::Expected<Place> placed =
+        context.operands.placeOutside(of.value, view, steps, at ? at->base : of.begins[size_t(n)]);
+    if (!placed) {
+      return placed.takeError();
+    }
+    to.push_back(*placed);
+  }
+  return llvm::Error::success();
+}
+
+/// Keys, values and the mask, which come from outside.
+llvm::Error AttentionEmission::placeKeys(AttentionTiles &tiles) {
+  int64_t over = byBatch ? outer : 1, kStep = byBatch ? kAt->byOuter : 0, vStep = byBatch ? vAt->byOuter : 0;
+  if (llvm::Error error =
+          placeAll(tiles.keys, k, kAt, {{over, sizes.depth, sizes.keys}, {kStep, k.byColumn, k.byRow}})) {
+    return error;
+  }
+  if (llvm::Error error =
+          placeAll(tiles.values, v, vAt, {{over, sizes.keys, sizes.features}, {vStep, v.byRow, v.byColumn}})) {
+    return error;
+  }
+  if (!sizes.hasMask) {
+    return llvm::Error::success();
+  }
+  int64_t byRow = group == 1 ? mask.byRow : sizes.queries == 1 && maskAt ? maskAt->byInner : 0;
+  int64_t byC = byBatch ? maskAt->byOuter : mask.byRow, byH = byBatch ? byRow : maskAt ? maskAt->byInner : 0;
+  if (isBlocked) {
+    byC = mask.byRow * inner, byH = mask.byRow;
+  }
+  return placeAll(tiles.masks, mask, maskAt, {{rows, inner, sizes.keys}, {byC, byH, mask.byColumn}});
+}
+
+llvm::Error AttentionEmission::addRows(SmallVector<Place> &to, const Matrices &of, ArrayRef<int64_t> view,
+                                       ArrayRef<int64_t> steps, int64_t offset, bool outside) {
+  llvm::Expected<Place> placed = outside && !context.operands.makes(of.value)
+                                     ? context.operands.placeOutside(of.value, view, steps, offset)
+                                     : context.operands.place(of.value, view, steps, offset);
+  if (placed) {
+    to.push_back(*placed);
+  }
+  return placed ? llvm::Error::success() : placed.takeError();
+}
+
+/// Queries or results: evenly lying batches are one place; others have one each, outside the chip.
+llvm::Error AttentionEmission::placeRows(SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at,
+                                         int64_t byRow, int64_t width) {
+  if (byBatch) {
+    return addRows(to, of, {1, outer, inner, width}, {0, at->byOuter, byRow, of.byColumn}, at->base, false);
+  }
+  bool areBlocksEven = isBlocked && affineOf(of.begins, 1) && // each batch goes on where the one before it ends
+                       (sizes.batches == 1 || of.begins[1] - of.begins[0] == sizes.queries * of.byRow);
+  if (areBlocksEven) {
+    return addRows(to, of, {1, sizes.batches * blocks, inner, width}, {0, inner * of.byRow, of.byRow, of.byColumn},
+                   of.begins[0], false);
+  }
+  if (at && !isBlocked) {
+    return addRows(to, of, {outer, rows, inner, width}, {at->byOuter, of.byRow, at->byInner, of.byColumn}, at->base,
+                   false);
+  }
+  return placeEachBatch(to, of, width);
+}
+
+llvm::Error AttentionEmission::placeEachBatch(SmallVector<Place> &to, const Matrices &of, int64_t width) {
+  if (context.operands.makes(of.value) && context.surveys()) {
+    context.plan.keepOutside(of.value);
+  }
+  for (int64_t n = 0; n < (isBlocked ? sizes.batches : outer); ++n) {
+    auto first = size_t(isBlocked ? n : n * group);
+    int64_t byInner = !isBlocked && group > 1 ? of.begins[first + 1] - of.begins[first] : 0;
+    int64_t steps[] = {0, isBlocked ? inner * of.byRow : of.byRow, isBlocked ? of.byRow : byInner, of.byColumn};
+    if (llvm::Error error = addRows(to, of, {1, rows, inner, width}, steps, of.begins[first], true)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error AttentionEmission::run() {
+  Tiler &tiler = context.tiler;
+  findCommon();
+  byBatch = worksByBatch();
+  blocks = blocksOf(sizes, context.chip);
+  AttentionWay way = byBatch ? AttentionWay::batches : chooseWay(sizes, blocks, context.chip);
+  isBlocked = way == AttentionWay::blocks;
+  AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, float(op.getScale().convertToDouble()));
+  if (device::MapOp map = tail ? tail->map : device::MapOp()) {
+    tiles.mapped = tail->program, tiles.mappedOperands = map.getInputs().size();
+  }
+  rows = byBatch ? outer : sizes.queries, inner = byBatch ? group * sizes.queries : group;
+  if (isBlocked) {
+    rows = blocks, inner = sizes.queries / blocks;
+  }
+  if (llvm::Error error = placeKeys(tiles)) {
+    return error;
+  }
+  if (llvm::Error error = placeRows(tiles.q, q, qAt, qRows.value_or(0), sizes.depth)) {
+    return error;
+  }
+  if (llvm::Error error = placeRows(tiles.y, y, yAt, yRows.value_or(0), sizes.features)) {
+    return error;
+  }
+  tiles.whole = Shape{{uint32_t(byBatch || isBlocked ? 1 : outer), uint32_t(isBlocked ? sizes.batches * blocks : rows),
+                       uint32_t(inner), 1}};
+  if (!tiles.choose()) {
+    return refuse("needs more than the " + llvm::Twine(tiler.budget) + " bytes of a lane for all scores of a query");
+  }
+  tiler.appendTiles(tiler.surveys ? std::vector<Tile>() : tiles.make(), tiles.least(), tiles.need());
+  return llvm::Error::success();
+}
+
+struct AttentionModel : EmissionInterface::ExternalModel<AttentionModel, device::AttentionOp> {
+  llvm::Error emit(Operation *op, EmissionContext &context) const {
+    if (llvm::any_of(op->getOperands(), [](Value each) { return !npu::typeOf(each).getElementType().isF32(); })) {
+      return refuse("is attention of narrow floats, or has a mask of other numbers, which is not emitted yet");
+    }
+    return AttentionEmission(cast<device::AttentionOp>(op), context).run();
+  }
+  bool spreadsRows(Operation *) const { return true; }
+};
+
+} // namespace
+
+void attachAttentionModels(MLIRContext *context) { device::AttentionOp::attachInterface<AttentionModel>(*context); }
+
+} // namespace tessera::npu

@@ -1,0 +1,131 @@
+//===- Conv.cpp - Convolutions of the matrix unit -------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/Models.h"
+#include "codegen/Npu/Product.h"
+
+using namespace mlir;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+namespace {
+
+/// The window of a convolution, its depth included.
+llvm::Error setWindow(Product &product, device::ConvOp op) {
+  auto xType = cast<RankedTensorType>(op.getX().getType()), wType = cast<RankedTensorType>(op.getW().getType());
+  unsigned axes = unsigned(xType.getRank()) - 2, rows = axes - 2;
+  for (unsigned axis = 0; axis < axes; ++axis) {
+    int64_t fields[] = {wType.getDimSize(2 + axis), op.getStrides()[axis], op.getDilations()[axis]};
+    int64_t padding = op.getPads()[axis];
+    if (llvm::any_of(fields, [](int64_t field) { return field > 255; }) || std::abs(padding) > INT16_MAX ||
+        xType.getDimSize(2 + axis) > UINT16_MAX) {
+      return refuse("has a window that a command cannot hold");
+    }
+    if (axis < rows) {
+      product.depth = {uint32_t(fields[0]), uint32_t(fields[1]), uint32_t(fields[2]), int32_t(padding)};
+      continue;
+    }
+    unsigned to = axis - rows;
+    product.window.kernel[to] = uint8_t(fields[0]), product.window.step[to] = uint8_t(fields[1]);
+    product.window.dilation[to] = uint8_t(fields[2]), product.window.padding[to] = int16_t(padding);
+  }
+  product.window.padValue = int16_t(op.getPadValue());
+  if (product.isDepthwise() && product.depth.kernel * product.window.kernel[0] > 255) {
+    return refuse("has a window that a command cannot hold");
+  }
+  return llvm::Error::success();
+}
+
+/// The weights in the order in which the unit reads them; |rows|: kernel rows, or planes, that become channels.
+std::vector<char> orderOf(std::vector<char> weights, const Product &product, uint32_t channels, uint32_t rows,
+                          uint32_t taps) {
+  size_t size = hw::sizeOf(product.weightType);
+  if (product.isDepthwise()) {
+    return weights;
+  }
+  if (rows > 1) {
+    weights = foldRows(weights, product.y.dim(1), channels, rows, taps * size);
+  }
+  return orderWeights(std::move(weights), product.y.dim(1), channels * rows, taps, size);
+}
+
+/// Weights and their shape, once for all plans that are tried.
+llvm::Error setWeights(Product &product, device::ConvOp op, int64_t volume, const ProductConstants &constants,
+                       EmissionContext &context) {
+  uint32_t channels = uint32_t(npu::typeOf(op.getW()).getDimSize(1)), planes = product.depth.kernel;
+  product.fold = product.depth.isPlain() ? planFold(product, context.chip) : Fold();
+  bool folds = bool(product.fold);
+  uint32_t outputs = product.y.dim(1), rows = folds ? product.window.kernel[0] : planes;
+  uint32_t taps = product.window.kernel[0] * product.window.kernel[1] / (folds ? rows : 1);
+  auto &records = context.stream.constants.weights;
+  auto [known, isNew] = records.try_emplace({op.getOperation(), folds, volume});
+  if (isNew) {
+    llvm::Expected<std::vector<char>> weights = constants.weights(product.weightType);
+    if (!weights) {
+      records.erase(known);
+      return weights.takeError();
+    }
+    product.ordered = orderOf(std::move(*weights), product, channels, rows, taps);
+  }
+  // Channels of a tap lie one after another, so columns as channels are what they were as taps.
+  uint32_t columns = product.fold.columns ? taps : 1;
+  product.record = &known->second;
+  product.weights = Shape{{1, outputs, taps / columns, channels * rows * columns}};
+  if (product.isDepthwise()) {
+    product.weights.dims[2] = planes * product.window.kernel[0], product.weights.dims[3] = product.window.kernel[1];
+  }
+  return llvm::Error::success();
+}
+
+/// One volume, whose planes are images, or all images.
+llvm::Error emitVolume(device::ConvOp op, int64_t volume, EmissionContext &context) {
+  RankedTensorType wType = npu::typeOf(op.getW()), yType = npu::typeOf(op.getY());
+  llvm::Expected<Place> x = context.operands.placeImages(op.getX(), volume);
+  llvm::Expected<Place> y = context.operands.placeImages(op.getY(), volume);
+  if (!x || !y) {
+    return llvm::joinErrors(x.takeError(), y.takeError());
+  }
+  Product product;
+  product.x = *x, product.y = *y;
+  product.groups = uint32_t(op.getGroups());
+  if (llvm::Error error = setWindow(product, op)) {
+    return error;
+  }
+  auto placeExtra = [&](Value value) { return context.operands.placeBroadcastImages(value, yType.getShape(), volume); };
+  if (llvm::Error error =
+          setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), context.stream, placeExtra)) {
+    return error;
+  }
+  const ProductConstants constants{op.getW(), op.getBias(), op.getScales(),
+                                   device::WeightScales::ofConv(wType.getShape(), op.getWeightGroup())};
+  if (llvm::Error error = constants.setParameters(product)) {
+    return error;
+  }
+  if (llvm::Error error = setWeights(product, op, volume, constants, context)) {
+    return error;
+  }
+  return appendProduct(product, context.tiler);
+}
+
+struct ConvModel : EmissionInterface::ExternalModel<ConvModel, device::ConvOp> {
+  llvm::Error emit(Operation *op, EmissionContext &context) const {
+    auto conv = cast<device::ConvOp>(op);
+    if (llvm::Error error = checkProduct(conv.getX(), conv.getW(), context.chip)) {
+      return error;
+    }
+    RankedTensorType xType = npu::typeOf(conv.getX());
+    for (int64_t volume = 0; volume < (xType.getRank() == 5 ? xType.getDimSize(0) : 1); ++volume) {
+      if (llvm::Error error = emitVolume(conv, volume, context)) {
+        return error;
+      }
+    }
+    return llvm::Error::success();
+  }
+  bool storesImages(Operation *) const { return true; }
+};
+
+} // namespace
+
+void attachConvModels(MLIRContext *context) { device::ConvOp::attachInterface<ConvModel>(*context); }
+
+} // namespace tessera::npu

@@ -1,0 +1,199 @@
+//===- FunctionEmission.cpp - A device function as steps ------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Emission/FunctionEmission.h"
+
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "device_dialect/Transforms/Addresses.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+using bmodel::npu::Type;
+
+/// One reason a time: operands may share it.
+static std::string reasonsOf(llvm::Error error) {
+  SmallVector<std::string> reasons;
+  llvm::handleAllErrors(std::move(error), [&](const llvm::ErrorInfoBase &each) { reasons.push_back(each.message()); });
+  reasons.erase(llvm::unique(reasons), reasons.end());
+  return llvm::join(reasons, "; ");
+}
+
+FunctionEmission::FunctionEmission(func::FuncOp function, Stream &stream, ValuePlan &plan, const GroupPlan *groups)
+    : function(function), stream(stream), plan(plan), groups(groups), folds(function, stream.chip), tiler(stream),
+      operands(function, stream, plan, folds, /*surveys=*/!groups), copies(function, stream.chip),
+      context{stream.chip, stream, tiler, operands, plan, folds, copies} {
+  tiler.surveys = !groups;
+}
+
+std::string FunctionEmission::nameOf(Operation *op) const {
+  SmallVector<Operation *> ops = folds.readThrough(op);
+  ops.push_back(op);
+  if (const Folds::Tail *tail = folds.tailOf(op)) {
+    llvm::append_range(ops, tail->ops);
+  }
+  SmallVector<std::string> names;
+  for (Operation *each : ops) {
+    if (std::string name = top::getDisplayName(each->getLoc()); !llvm::is_contained(names, name)) {
+      names.push_back(name);
+    }
+  }
+  return llvm::join(names, "+");
+}
+
+llvm::Error FunctionEmission::emit(Operation *op) {
+  auto model = dyn_cast<EmissionInterface>(op);
+  if (!model) {
+    llvm::Error types = checkElementTypes(op, stream.chip);
+    return types ? std::move(types) : refuse("has no form on the NPU yet");
+  }
+  llvm::Error types = model.checkTypes(stream.chip);
+  return types ? std::move(types) : model.emit(context);
+}
+
+/// Outputs that share the memory of another one are copied out.
+llvm::Error FunctionEmission::emitOutputs() {
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
+    std::optional<device::Address> address = device::getAddress(value);
+    if (address && address->memory == int64_t(index) + 1 && address->offset == 0) {
+      continue;
+    }
+    if (llvm::Error error = emitOutput(unsigned(index), value)) {
+      refusedOutput = value.getDefiningOp();
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+/// Element by element of memory outside: no op sees a value so that stays in local memory. Byte by byte where the chip
+/// does not have its type: copied it may be.
+llvm::Error FunctionEmission::emitOutput(unsigned index, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  std::optional<Type> bytes = npu::typeOf(type.getElementType()) ? std::nullopt : std::optional(Type::u8);
+  llvm::Expected<Place> from = operands.placeFlat(value, bytes ? top::byteSize(type) : type.getNumElements(), bytes);
+  if (!from) {
+    return from.takeError();
+  }
+  hw::copy_command copy;
+  copy.x = copy.y = from->tensor, copy.shape = from->shape;
+  copy.y.region = Region(size_t(Region::io) + function.getNumArguments() + index), copy.y.offset = 0;
+  copy.y.lane = 0;
+  stream.beginLayer("output");
+  Tile tile;
+  tile.stores.push_back(hw::encode(copy));
+  stream.append({tile}, false);
+  return llvm::Error::success();
+}
+
+/// Emits one op with what the plan leaves it of local memory.
+llvm::Error FunctionEmission::emitWith(Operation *op, llvm::function_ref<llvm::Error()> emit) {
+  operands.enter(op, number);
+  tiler.least = tiler.used = tiler.kept = tiler.appends = 0;
+  tiler.budget = stream.chip.laneBytes - plan.bytesAt(number);
+  tiler.overlaps = !plan.isTight(number);
+  llvm::Error error = emit();
+  if (tiler.surveys) {
+    plan.noteOp(number, op, tiler.whole, tiler.appends, tiler.least, tiler.used, tiler.kept);
+  } else if (error && plan.drop(number, number)) {
+    llvm::consumeError(std::move(error));
+    wantsRetry = true;
+    error = llvm::Error::success();
+  }
+  return error;
+}
+
+llvm::Error FunctionEmission::emitGroup(const SliceGroup &group, ArrayRef<Operation *> ops) {
+  for (Operation *op : ops) {
+    stream.beginLayer(top::getDisplayName(op->getLoc()));
+  }
+  std::vector<std::vector<Place>> shared(ops.size());
+  std::vector<bool> begun(ops.size(), false);
+  uint32_t before = ~0u;
+  operands.openGroup(group.last);
+  for (const std::vector<SlicePart> &slice : group.parts) {
+    for (size_t k = 0; k < ops.size(); ++k) {
+      const SlicePart &part = slice[k];
+      if (part.computes.isEmpty()) {
+        continue;
+      }
+      number = group.first + uint32_t(k);
+      stream.enterLayer(number);
+      tiler.turn.emplace(Tiler::Turn{part.computes.begin, part.computes.end,
+                                     operands.openSlice(group, ops[k], part.holds), shared[k], !begun[k],
+                                     before == number || before == ~0u});
+      llvm::Error error = emitWith(ops[k], [&] { return emit(ops[k]); });
+      tiler.turn.reset();
+      if (error) {
+        return error;
+      }
+      begun[k] = true, before = number;
+    }
+  }
+  operands.closeGroup();
+  number = group.last;
+  for (Operation *op : ops) {
+    if (llvm::Error error = copies.emitBehind(op, number, context)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+/// Parts of results behind an op and what is folded into it.
+llvm::Error FunctionEmission::emitCopiesBehind(Operation *op) {
+  SmallVector<Operation *> ops = {op};
+  if (const Folds::Tail *tail = folds.tailOf(op)) {
+    llvm::append_range(ops, tail->ops);
+  }
+  for (Operation *each : ops) {
+    if (llvm::Error error = copies.emitBehind(each, number, context)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+/// All but constants, what addresses alone do, and what other ops do on the way.
+SmallVector<Operation *> FunctionEmission::emittedOps() {
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    bool isConstant = op.getNumResults() == 1 && device::getConstantRoot(op.getResult(0));
+    if (!isConstant && !device::isElided(&op) && !folds.isFolded(&op)) {
+      ops.push_back(&op);
+    }
+  }
+  return ops;
+}
+
+LogicalResult FunctionEmission::run() {
+  SmallVector<Operation *> ops = emittedOps();
+  for (number = 0; number < ops.size(); ++number) {
+    Operation *op = ops[number];
+    progress(number, ops.size());
+    llvm::Error error = llvm::Error::success();
+    if (const SliceGroup *group = groups ? groups->at(number) : nullptr) {
+      error = emitGroup(*group, ArrayRef(ops).slice(number, group->last - group->first + 1));
+    } else {
+      stream.beginLayer(nameOf(op));
+      error = emitWith(op, [&] {
+        llvm::Error failed = emit(op);
+        return failed ? std::move(failed) : emitCopiesBehind(op);
+      });
+    }
+    if (error) {
+      refusals.push_back({ops[number], reasonsOf(std::move(error))});
+    }
+  }
+  if (llvm::Error error = emitWith(nullptr, [&] { return emitOutputs(); })) {
+    refusals.push_back({refusedOutput, reasonsOf(std::move(error))});
+  }
+  return success(refusals.empty());
+}
+
+} // namespace tessera::npu

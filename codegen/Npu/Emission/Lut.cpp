@@ -1,0 +1,47 @@
+//===- Lut.cpp - Tables of the vector unit --------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Emission/ElementwiseParts.h"
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/Models.h"
+
+using namespace mlir;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+namespace {
+
+llvm::Error emitLut(device::LutOp op, EmissionContext &context) {
+  const Chip &chip = context.chip;
+  auto parts = placeParts({op.getY(), op.getX()}, 1, context);
+  llvm::Expected<Place> table = context.operands.place(op.getTable(), {1, 1, 1, 256}, {0, 0, 0, 1});
+  if (!parts || !table) {
+    return llvm::joinErrors(parts.takeError(), table.takeError());
+  }
+  for (ArrayRef<Place> part : *parts) {
+    std::optional<Place> kept;
+    auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+      Place to = tileOf(part[0], begin, size, chip), from = tileOf(part[1], begin, size, chip);
+      area.lane = laneOf({to, from});
+      Place x = load(from, area, tile); // one table a lane, whatever the number of channels in it
+      Place local = loadPerLane(*table, begin, size.dims[1], chip, area, tile, kept), y = resultOf(to, area);
+      hw::lut_command lut;
+      lut.y = y.tensor, lut.x = x.tensor, lut.table = local.tensor, lut.shape = to.shape;
+      tile.computes.push_back(hw::encode(lut));
+      store(y, to, tile);
+    };
+    if (llvm::Error error = context.tiler.append(part[0].shape, elementwiseGranule(chip), build)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+struct LutModel : EmissionInterface::ExternalModel<LutModel, device::LutOp> {
+  llvm::Error emit(Operation *op, EmissionContext &context) const { return emitLut(cast<device::LutOp>(op), context); }
+};
+
+} // namespace
+
+void attachLutModels(MLIRContext *context) { device::LutOp::attachInterface<LutModel>(*context); }
+
+} // namespace tessera::npu

@@ -1,0 +1,65 @@
+//===- Map.cpp - Element-wise programs of the vector unit -----------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Emission/ElementwiseParts.h"
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/Models.h"
+#include "codegen/Npu/Intervals.h"
+
+using namespace mlir;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+namespace {
+
+llvm::Error emitMap(device::MapOp op, EmissionContext &context) {
+  const Chip &chip = context.chip;
+  if (op.getInputs().empty() || op.getInputs().size() > hw::kMapOperands) {
+    return refuse("has no operand, or more than four");
+  }
+  SmallVector<Value> values = {op.getY()};
+  SmallVector<Interval> intervals;
+  for (Value input : op.getInputs()) {
+    values.push_back(input);
+    intervals.push_back(intervalOf(input));
+  }
+  llvm::Expected<Instructions> program = programOf(op.getBody(), intervals, npu::typeOf(op.getY()).getElementType());
+  if (!program) {
+    return program.takeError();
+  }
+  hw::InstructionCounts counts = hw::countsOf(program->data(), program->size());
+  auto parts = placeParts(values, counts.plain + double(counts.slow) * chip.functionCycles, context);
+  if (!parts) {
+    return parts.takeError();
+  }
+  for (ArrayRef<Place> part : *parts) {
+    auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+      SmallVector<Place> operands;
+      for (const Place &each : part) {
+        operands.push_back(tileOf(each, begin, size, chip));
+      }
+      area.lane = laneOf(operands);
+      Place to = operands.front();
+      operands.erase(operands.begin());
+      for (Place &operand : operands) {
+        operand = load(operand, area, tile);
+      }
+      Place y = resultOf(to, area);
+      compute(context.stream, *program, y, operands, tile);
+      store(y, to, tile);
+    };
+    if (llvm::Error error = context.tiler.append(part.front().shape, elementwiseGranule(chip), build)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+struct MapModel : EmissionInterface::ExternalModel<MapModel, device::MapOp> {
+  llvm::Error emit(Operation *op, EmissionContext &context) const { return emitMap(cast<device::MapOp>(op), context); }
+};
+
+} // namespace
+
+void attachMapModels(MLIRContext *context) { device::MapOp::attachInterface<MapModel>(*context); }
+
+} // namespace tessera::npu

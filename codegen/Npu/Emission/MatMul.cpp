@@ -1,0 +1,196 @@
+//===- MatMul.cpp - Matrix products on the matrix unit --------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of a are rows of an image one wide, its columns channels. A constant second matrix is the weights of one product
+// over all leading dims; of other matrices each index of the batch dims is a product, whose second matrix comes to
+// local memory as weights do.
+//===----------------------------------------------------------------------===//
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/Models.h"
+#include "codegen/Npu/Product.h"
+
+#include "device_dialect/Transforms/Addresses.h"
+
+using namespace mlir;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+namespace {
+
+llvm::Expected<Place> placeColumns(const Seen &seen, int64_t columns, int64_t rows, OperandPlacer &operands) {
+  return operands.place(seen.value, {1, columns, rows, 1},
+                        {0, *seen.strideOf(1, columns), *seen.strideOf(columns, rows), 1}, seen.offset);
+}
+
+/// An operand of the epilogue. All leading dims are rows: what broadcasts over some of them only has no stride.
+llvm::Expected<Place> placeExtraOf(Value value, int64_t rows, int64_t outputs, EmissionContext &context) {
+  RankedTensorType type = npu::typeOf(value);
+  int64_t count = type.getNumElements(), last = type.getRank() ? type.getShape().back() : 1;
+  Seen seen = context.folds.seen(value); // also where one row, or one column, is all of a result
+  if (count == 1 || (last == outputs && count == outputs)) {
+    return context.operands.place(seen.value, {1, outputs, rows, 1},
+                                  {0, count == 1 ? 0 : *seen.strideOf(1, outputs), 0, 0}, seen.offset);
+  }
+  if (last == 1 && count == rows) {
+    return context.operands.place(seen.value, {1, outputs, rows, 1}, {0, 0, *seen.strideOf(1, rows), 0}, seen.offset);
+  }
+  if (count != rows * outputs) {
+    return refuse("has an epilogue that broadcasts over some of the leading dims, which is not emitted yet");
+  }
+  return placeColumns(seen, outputs, rows, context.operands);
+}
+
+/// Weights and their shape, once for all plans that are tried.
+llvm::Error setWeights(Product &product, device::MatMulOp op, int64_t inner, const ProductConstants &constants,
+                       Stream &stream) {
+  int64_t outputs = product.y.dim(1);
+  auto &records = stream.constants.weights;
+  auto [known, isNew] = records.try_emplace({op.getOperation(), false, 0});
+  if (isNew) {
+    llvm::Expected<std::vector<char>> weights = constants.weights(product.weightType);
+    if (!weights) {
+      records.erase(known);
+      return weights.takeError();
+    }
+    // Rows are what taps are to a convolution of one output: they come first where the columns are outputs.
+    product.ordered = op.getTransB()
+                          ? std::move(*weights)
+                          : orderWeights(std::move(*weights), 1, inner, outputs, hw::sizeOf(product.weightType));
+  }
+  product.record = &known->second, product.weights = Shape{{1, uint32_t(outputs), 1, uint32_t(inner)}};
+  return llvm::Error::success();
+}
+
+/// By constant weights.
+llvm::Error emitByWeights(device::MatMulOp op, EmissionContext &context) {
+  RankedTensorType bType = npu::typeOf(op.getB()), yType = npu::typeOf(op.getY());
+  int64_t inner = npu::typeOf(op.getA()).getShape().back(), outputs = yType.getShape().back();
+  int64_t rows = yType.getNumElements() / outputs;
+  if (rows > UINT16_MAX) {
+    return refuse("has more rows than a command can hold");
+  }
+  const Folds &folds = context.folds;
+  const Folds::Tail *tail = folds.tailOf(op);
+  llvm::Expected<Place> x = placeColumns(folds.seen(op.getA()), inner, rows, context.operands);
+  llvm::Expected<Place> y =
+      placeColumns(tail ? tail->targets.front() : folds.seen(op.getY()), outputs, rows, context.operands);
+  if (!x || !y) {
+    return llvm::joinErrors(x.takeError(), y.takeError());
+  }
+  Product product;
+  product.x = *x, product.y = *y;
+  auto placeExtra = [&](Value value) { return placeExtraOf(value, rows, outputs, context); };
+  if (llvm::Error error =
+          setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), context.stream, placeExtra)) {
+    return error;
+  }
+  const ProductConstants constants{
+      op.getB(), op.getBias(), op.getScales(),
+      device::WeightScales::ofMatMul(bType.getShape(), op.getWeightGroup(), op.getTransB())};
+  if (llvm::Error error = constants.setParameters(product)) {
+    return error;
+  }
+  if (llvm::Error error = setWeights(product, op, inner, constants, context.stream)) {
+    return error;
+  }
+  return appendProduct(product, context.tiler);
+}
+
+/// Products of tensors with tensors, one for each index of the batch dims.
+class BatchedProducts {
+public:
+  BatchedProducts(device::MatMulOp op, EmissionContext &context)
+      : op(op), context(context), aDims(npu::typeOf(op.getA()).getShape()), bDims(npu::typeOf(op.getB()).getShape()),
+        dims(npu::typeOf(op.getY()).getShape()), batch(dims.drop_back(2)), rows(dims[batch.size()]),
+        outputs(dims.back()), inner(op.getTransA() ? aDims[aDims.size() - 2] : aDims.back()) {}
+
+  llvm::Error emit();
+
+private:
+  llvm::Error emitOne(int64_t index, int64_t aBatch, int64_t bBatch);
+  llvm::Expected<Place> placeExtra(Value value, int64_t index);
+
+  device::MatMulOp op;
+  EmissionContext &context;
+  ArrayRef<int64_t> aDims, bDims, dims, batch;
+  int64_t rows, outputs, inner;
+  std::vector<int32_t> bias;
+};
+
+llvm::Error BatchedProducts::emit() {
+  if (op.getScales()) {
+    return refuse("multiplies transposed floats by integers, which is not emitted yet");
+  }
+  if (llvm::Error error = checkProduct(op.getA(), op.getB(), context.chip)) {
+    return error;
+  }
+  if (rows > UINT16_MAX) {
+    return refuse("has more rows than a command can hold");
+  }
+  if (op.getBias()) {
+    llvm::Expected<std::vector<int32_t>> values = constantValues<int32_t>(op.getBias(), "a bias");
+    if (!values) {
+      return values.takeError();
+    }
+    bias = std::move(*values);
+  }
+  SmallVector<int64_t> aBatches = batchesOf(aDims.drop_back(2), batch), bBatches = batchesOf(bDims.drop_back(2), batch);
+  for (auto [index, aBatch, bBatch] : llvm::enumerate(aBatches, bBatches)) {
+    if (llvm::Error error = emitOne(int64_t(index), aBatch, bBatch)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error BatchedProducts::emitOne(int64_t index, int64_t aBatch, int64_t bBatch) {
+  OperandPlacer &operands = context.operands;
+  auto [down, across] = op.getTransA() ? std::pair(int64_t(1), rows) : std::pair(inner, int64_t(1));
+  llvm::Expected<Place> x = operands.place(op.getA(), {1, inner, rows, 1}, {0, across, down, 1}, aBatch * rows * inner);
+  llvm::Expected<Place> y =
+      operands.place(op.getY(), {1, outputs, rows, 1}, {0, 1, outputs, 1}, index * rows * outputs);
+  int64_t byOutput = op.getTransB() ? inner : 1, byChannel = op.getTransB() ? 1 : outputs;
+  llvm::Expected<Place> w =
+      operands.placeOutside(op.getB(), {1, outputs, 1, inner}, {0, byOutput, 0, byChannel}, bBatch * inner * outputs);
+  if (!x || !y || !w) {
+    return llvm::joinErrors(llvm::joinErrors(x.takeError(), y.takeError()), w.takeError());
+  }
+  uint64_t record = 0;
+  Product product;
+  product.x = *x, product.y = *y, product.second = *w, product.weightType = w->tensor.type, product.bias = bias;
+  product.record = &record, product.weights = Shape{{1, uint32_t(outputs), 1, uint32_t(inner)}};
+  auto place = [&](Value value) { return placeExtra(value, index); };
+  if (llvm::Error error = setEpilogue(product, op.getEpilogue(), op.getExtras(),
+                                      npu::typeOf(op.getY()).getElementType(), context.stream, place)) {
+    return error;
+  }
+  return appendProduct(product, context.tiler);
+}
+
+/// What an operand of the epilogue has for the batch |index|.
+llvm::Expected<Place> BatchedProducts::placeExtra(Value value, int64_t index) {
+  SmallVector<int64_t> strides = broadcastNest({dims, npu::typeOf(value).getShape()}).strides[1];
+  int64_t offset = 0, left = index;
+  for (size_t dim = batch.size(); dim-- > 0; left /= batch[dim]) {
+    offset += left % batch[dim] * strides[dim];
+  }
+  return context.operands.place(value, {1, outputs, rows, 1}, {0, strides.back(), strides[batch.size()], 0}, offset);
+}
+
+struct MatMulModel : EmissionInterface::ExternalModel<MatMulModel, device::MatMulOp> {
+  llvm::Error emit(Operation *op, EmissionContext &context) const {
+    auto matmul = cast<device::MatMulOp>(op);
+    bool hasWeights = npu::typeOf(matmul.getB()).getRank() == 2 && device::getConstantRoot(matmul.getB());
+    if (matmul.getTransA() || !hasWeights) {
+      return BatchedProducts(matmul, context).emit();
+    }
+    llvm::Error error = checkProduct(matmul.getA(), matmul.getB(), context.chip);
+    return error ? std::move(error) : emitByWeights(matmul, context);
+  }
+};
+
+} // namespace
+
+void attachMatMulModels(MLIRContext *context) { device::MatMulOp::attachInterface<MatMulModel>(*context); }
+
+} // namespace tessera::npu

@@ -1,0 +1,211 @@
+//===- Norm.cpp - Normalisation of rows on the NPU ------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/Models.h"
+
+using namespace mlir;
+
+namespace tessera::npu {
+using bmodel::npu::Op;
+using bmodel::npu::Type;
+namespace {
+
+bmodel::npu::Instruction number(uint8_t to, double value) {
+  return {Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(float(value))};
+}
+
+/// What a norm computes row by row, in the order of roundings that numerics_float.h and the reference have.
+struct NormPrograms {
+  Instructions mean, centre, factor, finish;
+
+  NormPrograms(device::NormOp op, int64_t size) {
+    mean = {number(4, double(size)), {Op::div, 4, 0, 4, 0}};
+    centre = {{Op::sub, 4, 0, 1, 0}};
+    factor = {number(4, double(size)), {Op::div, 4, 0, 4, 0},  number(5, op.getEpsilon().convertToDouble()),
+              {Op::add, 4, 4, 5, 0},   {Op::sqrt, 4, 4, 0, 0}, number(5, 1),
+              {Op::div, 4, 5, 4, 0}};
+    finish = {{Op::mul, 4, 0, 1, 0}};
+    if (op.getScale() && op.getBias()) {
+      finish.push_back({Op::mulAdd, 4, 4, 2, 3});
+    } else if (op.getScale() || op.getBias()) {
+      finish.push_back({op.getScale() ? Op::mul : Op::add, 4, 4, 2, 0});
+    }
+  }
+};
+
+/// What a map folded into a norm reads: the norm's result, where it has no place; rows, or a row for all of them.
+struct RowsOperand {
+  std::optional<Place> place;
+  bool hasRows;
+};
+
+/// What the map behind a norm reads beside it: of each row a number, of all the same row, or one number.
+llvm::Expected<SmallVector<RowsOperand>> placeMapped(const Folds::Tail &tail, int64_t rows, int64_t size,
+                                                     OperandPlacer &operands) {
+  SmallVector<RowsOperand> made;
+  device::MapOp map = tail.map;
+  for (Value input : map ? ValueRange(map.getInputs()) : ValueRange()) {
+    if (input == tail.mapped) {
+      made.push_back({std::nullopt, false});
+      continue;
+    }
+    int64_t count = npu::typeOf(input).getNumElements();
+    bool hasRows = count == rows * size && count > 1;
+    auto placed = hasRows ? operands.place(input, {1, rows, 1, size}, {0, size, 0, 1})
+                          : operands.placeOutside(input, {1, rows, 1, size}, {0, 0, 0, count == 1 ? 0 : 1});
+    if (!placed) {
+      return placed.takeError();
+    }
+    made.push_back({*placed, hasRows});
+  }
+  return made;
+}
+
+llvm::Expected<SmallVector<Place>> placeTargets(ArrayRef<Seen> targets, int64_t rows, int64_t size,
+                                                OperandPlacer &operands) {
+  SmallVector<Place> made;
+  for (const Seen &target : targets) {
+    llvm::Expected<Place> placed = operands.placeRows(target, rows, size);
+    if (!placed) {
+      return placed.takeError();
+    }
+    made.push_back(*placed);
+  }
+  return made;
+}
+
+/// Scale and bias, as far as there are some.
+llvm::Expected<SmallVector<Place>> placeParameters(device::NormOp op, int64_t rows, int64_t size,
+                                                   OperandPlacer &operands) {
+  SmallVector<Place> made;
+  for (Value each : {op.getScale(), op.getBias()}) {
+    if (each) {
+      llvm::Expected<Place> placed = operands.placeOutside(each, {1, rows, 1, size}, {0, 0, 0, 1});
+      if (!placed) {
+        return placed.takeError();
+      }
+      made.push_back(*placed);
+    }
+  }
+  return made;
+}
+
+/// Makes the tiles of one norm: rows over lanes, each normalised by itself.
+class NormTiles {
+public:
+  NormTiles(device::NormOp op, int64_t size, EmissionContext &context)
+      : programs(op, size), isRms(op.getRms()), stream(context.stream), chip(context.chip) {}
+
+  /// Places all that is read and written.
+  llvm::Error placeAll(device::NormOp op, int64_t rows, int64_t size, EmissionContext &context);
+
+  void build(const Shape &begin, const Shape &part, Area &area, Tile &tile);
+  const Shape &whole() const { return targets.front().shape; }
+
+private:
+  void computeMapped(const Place &normed, const Place &result, const Shape &begin, const Shape &part, Area &area,
+                     Tile &tile);
+
+  const NormPrograms programs;
+  const bool isRms;
+  Stream &stream;
+  const Chip &chip;
+  Place x;
+  SmallVector<Place> targets;    ///< where the result goes
+  SmallVector<Place> parameters; ///< scale, bias
+  SmallVector<RowsOperand> mapped;
+  std::optional<Instructions> program; ///< of the map behind the norm
+  std::array<std::optional<Place>, 2> kept;
+  std::array<std::optional<Place>, bmodel::npu::kMapOperands> keptOfMap;
+};
+
+llvm::Error NormTiles::placeAll(device::NormOp op, int64_t rows, int64_t size, EmissionContext &context) {
+  Folds::Tail tail;
+  if (const Folds::Tail *known = context.folds.tailOf(op)) {
+    tail = *known;
+  } else {
+    tail.targets.push_back(context.folds.seen(op.getY()));
+  }
+  llvm::Expected<Place> from = context.operands.placeRows(context.folds.seen(op.getX()), rows, size);
+  llvm::Expected<SmallVector<Place>> to = placeTargets(tail.targets, rows, size, context.operands);
+  llvm::Expected<SmallVector<RowsOperand>> others = placeMapped(tail, rows, size, context.operands);
+  if (!from || !to || !others) {
+    return llvm::joinErrors(llvm::joinErrors(from.takeError(), to.takeError()), others.takeError());
+  }
+  llvm::Expected<SmallVector<Place>> numbers = placeParameters(op, rows, size, context.operands);
+  if (!numbers) {
+    return numbers.takeError();
+  }
+  x = *from, targets = std::move(*to), mapped = std::move(*others), parameters = std::move(*numbers);
+  if (tail.map) {
+    program = tail.program;
+  }
+  return llvm::Error::success();
+}
+
+void NormTiles::build(const Shape &begin, const Shape &part, Area &area, Tile &tile) {
+  Place from = tileOf(x, begin, part, chip), to = tileOf(targets.front(), begin, part, chip);
+  area.lane = laneOf({to, from});
+  bool isOwn = !from.isLocal() && from.tensor.type == Type::f32; // what it is loaded to
+  from = load(from, area, tile);
+  Shape row = {{1, part.dims[1], 1, 1}};
+  Place total = area.allocate(row, Type::f32), result = resultOf(to, area), centred = from;
+  bool inResult = result.tensor.type == Type::f32;
+  if (!isRms) {
+    reduce(total, from, Reduction::sum, tile);
+    compute(stream, programs.mean, total, {total}, tile);
+    centred = inResult ? result : isOwn ? from : area.allocate(part, Type::f32);
+    compute(stream, programs.centre, centred, {from, repeated(total)}, tile);
+  }
+  reduce(total, centred, Reduction::squares, tile);
+  compute(stream, programs.factor, total, {total}, tile);
+  SmallVector<Place> operands = {centred, repeated(total)};
+  for (auto [index, parameter] : llvm::enumerate(parameters)) {
+    operands.push_back(loadPerLane(parameter, begin, part.dims[1], chip, area, tile, kept[index]));
+  }
+  bool ownsRows = isOwn || !isRms;
+  Place normed = inResult || !program ? result : ownsRows ? centred : area.allocate(part, Type::f32);
+  compute(stream, programs.finish, normed, operands, tile);
+  if (program) {
+    computeMapped(normed, result, begin, part, area, tile);
+  }
+  store(result, to, tile);
+  for (const Place &other : llvm::drop_begin(targets)) {
+    storeToo(result, tileOf(other, begin, part, chip), tile);
+  }
+}
+
+void NormTiles::computeMapped(const Place &normed, const Place &result, const Shape &begin, const Shape &part,
+                              Area &area, Tile &tile) {
+  SmallVector<Place> operands;
+  for (auto [index, each] : llvm::enumerate(mapped)) {
+    operands.push_back(!each.place ? normed
+                       : each.hasRows
+                           ? load(tileOf(*each.place, begin, part, chip), area, tile)
+                           : loadPerLane(*each.place, begin, part.dims[1], chip, area, tile, keptOfMap[index]));
+  }
+  compute(stream, *program, result, operands, tile);
+}
+
+struct NormModel : EmissionInterface::ExternalModel<NormModel, device::NormOp> {
+  llvm::Error emit(Operation *op, EmissionContext &context) const {
+    auto norm = cast<device::NormOp>(op);
+    ArrayRef<int64_t> dims = npu::typeOf(norm.getX()).getShape();
+    int64_t size = ShapedType::getNumElements(dims.drop_front(norm.getAxis()));
+    int64_t rows = ShapedType::getNumElements(dims) / size;
+    NormTiles tiles(norm, size, context);
+    if (llvm::Error error = tiles.placeAll(norm, rows, size, context)) {
+      return error;
+    }
+    auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
+      tiles.build(begin, part, area, tile);
+    };
+    return context.tiler.append(tiles.whole(), Shape{{0, context.chip.lanes, 0, 0}}, build);
+  }
+};
+
+} // namespace
+
+void attachNormModels(MLIRContext *context) { device::NormOp::attachInterface<NormModel>(*context); }
+
+} // namespace tessera::npu

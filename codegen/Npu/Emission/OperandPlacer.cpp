@@ -1,0 +1,183 @@
+//===- OperandPlacer.cpp - Where operands and results are -----------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Emission/OperandPlacer.h"
+
+#include "codegen/Npu/ElementTypes.h"
+#include "device_dialect/Transforms/Addresses.h"
+#include "top_dialect/IR/Constants.h"
+
+using namespace mlir;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+using bmodel::npu::Type;
+
+const OperandPlacer::Slice *OperandPlacer::sliceOf(Value value) const {
+  std::optional<unsigned> family = plan.familyOf(value);
+  auto found = family ? slices.find(*family) : slices.end();
+  return found == slices.end() ? nullptr : &found->second;
+}
+
+bool OperandPlacer::isResident(Value value, const View &view) const {
+  Access access = value.getDefiningOp() == current ? Access::write : Access::read;
+  return plan.find(value, view, 0, access) || sliceOf(value);
+}
+
+bool OperandPlacer::makes(Value value) const {
+  const Folds::Tail *tail = current ? folds.tailOf(current) : nullptr;
+  return tail ? llvm::any_of(tail->targets, [&](const Seen &target) { return target.value == value; })
+              : value.getDefiningOp() == current;
+}
+
+std::optional<Tensor> OperandPlacer::outsideOf(Value value) {
+  std::optional<device::Address> address = device::getAddress(value);
+  if (!address) {
+    return std::nullopt;
+  }
+  // Arguments come before results among the buffers of the caller.
+  int64_t buffer =
+      address->memory < 0 ? -address->memory - 1 : int64_t(function.getNumArguments()) + address->memory - 1;
+  Tensor made;
+  made.region = address->memory == 0 ? Region::workspace : Region(int64_t(Region::io) + buffer);
+  made.offset = surveys ? address->offset : plan.outsideOf(value).value_or(address->offset);
+  return made;
+}
+
+/// Where a value begins outside the chip, as a constant or at its address.
+llvm::Expected<Tensor> OperandPlacer::baseOf(Value value) {
+  if (Value constant = device::getConstantRoot(value)) {
+    std::optional<top::TensorData> data = top::getConstantData(constant);
+    if (!data) {
+      return refuse("has a constant without data");
+    }
+    return Tensor{.offset = stream.addConstant(data->bytes), .region = Region::constants};
+  }
+  std::optional<Tensor> outside = outsideOf(value);
+  if (!outside) {
+    return refuse("has a tensor without an address");
+  }
+  return *outside;
+}
+
+Place OperandPlacer::placeInSlice(Value value, const Slice &slice, const View &view, int64_t offset, Access access,
+                                  const Tensor &outside) const {
+  Place made = slice.place;
+  made.tensor.offset -= uint64_t(slice.rows.begin) * uint64_t(made.tensor.strides[2]);
+  made = npu::slice(made, 1, uint32_t(plan.channelOf(value, offset)), uint32_t(view.sizes[1]), chip);
+  std::copy(std::begin(view.sizes), std::end(view.sizes), made.shape.dims);
+  std::fill(std::begin(made.at), std::end(made.at), 0);
+  const ValuePlan::Family &family = plan.families()[*plan.familyOf(value)];
+  if (access == Access::write && (family.stored || family.last > groupEnd)) {
+    made.copy = outside;
+  }
+  return made;
+}
+
+/// The place in local memory, where the plan has one.
+std::optional<Place> OperandPlacer::placeLocal(Value value, const View &view, int64_t offset, Access access,
+                                               const Tensor &outside) {
+  if (const Slice *slice = access == Access::readOutside ? nullptr : sliceOf(value)) {
+    return placeInSlice(value, *slice, view, offset, access, outside);
+  }
+  std::optional<ValuePlan::Stay> stay = plan.find(value, view, offset, access);
+  if (!stay) {
+    return std::nullopt;
+  }
+  const ValuePlan::Family &family = plan.families()[stay->family];
+  auto [entry, isNew] = locals.try_emplace(stay->family);
+  if (isNew) {
+    Shape shape;
+    std::copy(std::begin(family.view.sizes), std::end(family.view.sizes), shape.dims);
+    entry->second = stream.addLocal(shape, family.type, 0);
+  }
+  Place made = entry->second;
+  int64_t size = int64_t(hw::sizeOf(family.type));
+  for (int i = 0; i < 4; ++i) {
+    bool repeats = view.sizes[i] > 1 && view.strides[i] == 0;
+    bool asOutside = family.dense && i >= 2;
+    made.shape.dims[i] = uint32_t(view.sizes[i]);
+    made.tensor.strides[i] = repeats ? 0 : asOutside ? int32_t(view.strides[i] * size) : made.tensor.strides[i];
+  }
+  made = slice(made, 1, uint32_t(stay->channel), uint32_t(view.sizes[1]), chip);
+  made.tensor.offset += uint64_t(stay->inPlane);
+  if (access == Access::write && family.stored) {
+    made.copy = outside;
+  }
+  return made;
+}
+
+llvm::Expected<Place> OperandPlacer::placeAs(Value value, const Request &request) {
+  mlir::Type type = npu::typeOf(value).getElementType();
+  std::optional<Type> element = request.as ? request.as : npu::typeOf(type);
+  if (!element) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    return refuse("has a tensor of " + text + ", which the chip has not");
+  }
+  llvm::Expected<Tensor> base = baseOf(value);
+  if (!base) {
+    return base.takeError();
+  }
+  Place made;
+  made.tensor = *base, made.tensor.type = *element;
+  View view;
+  for (int i = 0; i < 4; ++i) {
+    view.sizes[i] = request.sizes[size_t(i)], view.strides[i] = request.strides[size_t(i)];
+    made.shape.dims[i] = uint32_t(view.sizes[i]);
+    int64_t stride = view.strides[i] * int64_t(hw::sizeOf(*element));
+    if (stride > INT32_MAX) {
+      return refuse("has a tensor larger than a stride of 2 GiB");
+    }
+    made.tensor.strides[i] = int32_t(stride);
+  }
+  made.tensor.offset += uint64_t(request.offset * int64_t(hw::sizeOf(*element)));
+  Access access = makes(value) ? Access::write : request.access;
+  if (surveys) {
+    plan.note(number, value, view, request.offset, access, *element);
+    return made;
+  }
+  made = placeLocal(value, view, request.offset, access, made.tensor).value_or(made);
+  if (access == Access::write) {
+    std::fill(std::begin(made.at), std::end(made.at), 0);
+    made.outlets = plan.outletsOf(value);
+    made.tensor.region = plan.onlyLeaves(value) ? Region::none : made.tensor.region;
+  }
+  return made;
+}
+
+llvm::Expected<Place> OperandPlacer::placeBroadcastImages(Value value, ArrayRef<int64_t> dims, int64_t volume) {
+  SmallVector<int64_t> strides = broadcastNest({dims, npu::typeOf(value).getShape()}).strides[1];
+  if (dims.size() == 4) {
+    return place(value, dims, strides);
+  }
+  return place(value, {dims[2], dims[1], dims[3], dims[4]}, {strides[2], strides[1], strides[3], strides[4]},
+               volume * strides[0]);
+}
+
+std::vector<Descriptor> OperandPlacer::openSlice(const SliceGroup &group, Operation *op, RowRange rows) {
+  std::optional<unsigned> index = plan.familyOf(op->getResult(0));
+  if (!index || !group.holds(*index)) {
+    return {};
+  }
+  auto [slice, isNew] = slices.try_emplace(*index);
+  Slice old = slice->second;
+  if (!isNew && old.rows.begin <= rows.begin && rows.end <= old.rows.end) {
+    return {};
+  }
+  const ValuePlan::Family &family = plan.families()[*index];
+  Shape shape;
+  std::copy(std::begin(family.view.sizes), std::end(family.view.sizes), shape.dims);
+  shape.dims[2] = rows.size();
+  slice->second = {stream.addLocal(shape, family.type, 0), rows};
+  RowRange again = {std::max(rows.begin, old.rows.begin), std::min(rows.end, old.rows.end)};
+  if (isNew || again.isEmpty()) {
+    return {};
+  }
+  hw::copy_command copy;
+  Place to = npu::slice(slice->second.place, 2, again.begin - rows.begin, again.size(), chip);
+  copy.y = to.tensor, copy.shape = to.shape;
+  copy.x = npu::slice(old.place, 2, again.begin - old.rows.begin, again.size(), chip).tensor;
+  return {hw::encode(copy)};
+}
+
+} // namespace tessera::npu

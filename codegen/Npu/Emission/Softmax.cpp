@@ -1,0 +1,115 @@
+//===- Softmax.cpp - Softmax of the vector unit ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/Models.h"
+#include "codegen/Npu/Emission/RowReduction.h"
+
+using namespace mlir;
+
+namespace tessera::npu {
+using bmodel::npu::Op;
+using bmodel::npu::Type;
+namespace {
+
+/// What is computed of a row x with its largest element: powers of the differences, the number that their sum turns
+/// into, and the result; the logarithm's is a difference of x, else a multiple of the powers.
+struct SoftmaxPrograms {
+  const Instructions powers = {{Op::sub, 4, 0, 1, 0}, {Op::expNegative, 4, 4, 0, 0}};
+  const Instructions inverse = {{Op::constant, 4, 0, 0, llvm::bit_cast<uint32_t>(1.0f)}, {Op::div, 4, 4, 0, 0}};
+  const Instructions logarithm = {{Op::log, 4, 0, 0, 0}};
+  const Instructions scale = {{Op::mul, 4, 0, 1, 0}};
+  const Instructions difference = {{Op::sub, 4, 0, 1, 0}, {Op::sub, 4, 4, 2, 0}};
+};
+
+/// Rows over lanes, reduced inside: what is divided by stands once a row.
+llvm::Error emitInRows(device::SoftmaxOp op, int64_t rows, int64_t size, EmissionContext &context) {
+  const Chip &chip = context.chip;
+  Stream &stream = context.stream;
+  llvm::Expected<Place> x = context.operands.place(op.getX(), {1, rows, 1, size}, {0, size, 0, 1});
+  llvm::Expected<Place> y = context.operands.place(op.getY(), {1, rows, 1, size}, {0, size, 0, 1});
+  if (!x || !y) {
+    return llvm::joinErrors(x.takeError(), y.takeError());
+  }
+  const SoftmaxPrograms programs;
+  auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
+    Place from = tileOf(*x, begin, part, chip), to = tileOf(*y, begin, part, chip);
+    area.lane = laneOf({to, from});
+    from = load(from, area, tile);
+    Shape row = {{1, part.dims[1], 1, 1}};
+    Place best = area.allocate(row, Type::f32), power = area.allocate(part, Type::f32),
+          total = area.allocate(row, Type::f32), divisor = area.allocate(row, Type::f32), result = resultOf(to, area);
+    reduce(best, from, Reduction::largest, tile);
+    compute(stream, programs.powers, power, {from, repeated(best)}, tile);
+    reduce(total, power, Reduction::sum, tile);
+    compute(stream, op.getLog() ? programs.logarithm : programs.inverse, divisor, {total}, tile);
+    if (op.getLog()) {
+      compute(stream, programs.difference, result, {from, repeated(best), repeated(divisor)}, tile);
+    } else {
+      compute(stream, programs.scale, result, {power, repeated(divisor)}, tile);
+    }
+    store(result, to, tile);
+  };
+  return context.tiler.append(y->shape, Shape{{0, chip.lanes, 0, 0}}, build);
+}
+
+/// Along a dim that others follow: rows are taken one after another.
+llvm::Error emitAcrossRows(device::SoftmaxOp op, const RowsView &view, EmissionContext &context) {
+  const Chip &chip = context.chip;
+  Stream &stream = context.stream;
+  llvm::Expected<Place> x = context.operands.place(op.getX(), view.sizes, view.x, view.offset);
+  llvm::Expected<Place> y = context.operands.place(op.getY(), view.sizes, view.x, view.offset);
+  if (!x || !y) {
+    return llvm::joinErrors(x.takeError(), y.takeError());
+  }
+  const SoftmaxPrograms programs;
+  auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
+    Place from = tileOf(*x, begin, part, chip), to = tileOf(*y, begin, part, chip);
+    area.lane = laneOf({to, from});
+    from = load(from, area, tile);
+    Shape row = part;
+    row.dims[2] = 1;
+    Place best = area.allocate(row, Type::f32), power = area.allocate(part, Type::f32),
+          total = area.allocate(row, Type::f32), out = resultOf(to, area);
+    reduceRows(best, from, Reduction::largest, tile);
+    compute(stream, programs.powers, power, {from, repeatedRow(best)}, tile);
+    reduceRows(total, power, Reduction::sum, tile);
+    compute(stream, op.getLog() ? programs.logarithm : programs.inverse, total, {total}, tile);
+    if (op.getLog()) {
+      compute(stream, programs.difference, out, {from, repeatedRow(best), repeatedRow(total)}, tile);
+    } else {
+      compute(stream, programs.scale, out, {power, repeatedRow(total)}, tile);
+    }
+    store(out, to, tile);
+  };
+  return context.tiler.append(y->shape, Shape{{1, chip.lanes, 0, 1}}, build);
+}
+
+llvm::Error emitSoftmax(device::SoftmaxOp op, EmissionContext &context) {
+  RankedTensorType type = npu::typeOf(op.getX());
+  if (!type.getElementType().isF32()) {
+    return refuse("is a softmax of narrow floats, which is not emitted yet");
+  }
+  ArrayRef<int64_t> dims = type.getShape(), behind = dims.drop_front(op.getAxis() + 1);
+  if (ShapedType::getNumElements(behind) == 1) {
+    int64_t size = dims[op.getAxis()];
+    return emitInRows(op, type.getNumElements() / size, size, context);
+  }
+  for (const RowsView &view : rowsViews(*reducedExtent(dims, op.getAxis()), false, context.chip.lanes)) {
+    if (llvm::Error error = emitAcrossRows(op, view, context)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+struct SoftmaxModel : EmissionInterface::ExternalModel<SoftmaxModel, device::SoftmaxOp> {
+  llvm::Error emit(Operation *op, EmissionContext &context) const {
+    return emitSoftmax(cast<device::SoftmaxOp>(op), context);
+  }
+};
+
+} // namespace
+
+void attachSoftmaxModels(MLIRContext *context) { device::SoftmaxOp::attachInterface<SoftmaxModel>(*context); }
+
+} // namespace tessera::npu

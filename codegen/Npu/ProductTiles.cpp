@@ -1,0 +1,269 @@
+//===- ProductTiles.cpp - Products cut into tiles -------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Product.h"
+
+#include "llvm/Support/MathExtras.h"
+#include <cstring>
+
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+using bmodel::npu::Output;
+using bmodel::npu::Type;
+namespace {
+
+/// Tiles over images, outputs and rows.
+class ProductTiles {
+  static constexpr int32_t kOne = 0x3f800000; // the bits of 1.0f
+
+public:
+  ProductTiles(Product &product, Tiler &tiler)
+      : product(product), tiler(tiler), stream(tiler.stream), chip(stream.chip) {}
+
+  llvm::Error run() {
+    record = placeRecord();
+    return tiler.append(
+        product.y.shape, Shape{{1, outputsAtLeast(), 1, 0}},
+        [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) { build(begin, size, area, tile); });
+  }
+
+private:
+  /// What outputs are cut into multiples of. A cut through a group loads its channels of x for both sides: only where
+  /// the weights of a group take so much of local memory.
+  uint32_t outputsAtLeast() const {
+    uint32_t perGroup = product.y.dim(1) / product.groups;
+    if (product.groups == 1 || product.isDepthwise()) {
+      return chip.lanes;
+    }
+    uint64_t bytes = uint64_t(record.dim(3)) * (perGroup / chip.lanes);
+    return perGroup % chip.lanes == 0 && bytes > chip.laneBytes / 4 ? chip.lanes : perGroup;
+  }
+
+  /// Bias, factor and gain (or mantissa and shift) of an output.
+  uint32_t parameters() const {
+    bool hasThree = product.stage && product.stage->flags & (Output::integral | Output::gains);
+    bool none = product.bias.empty() && product.factors.empty() && product.gains.empty();
+    return none ? 0 : hasThree ? 3 : 2;
+  }
+
+  /// What one load brings of an output: its weights, then its parameters.
+  Place placeRecord() {
+    uint32_t outputs = product.y.dim(1), size = uint32_t(hw::sizeOf(product.weightType));
+    uint32_t weights = product.second ? 0 : product.weights.dims[2] * product.weights.dims[3] * size;
+    parametersAt = uint32_t(llvm::alignTo(weights, sizeof(int32_t)));
+    uint32_t bytes = parameters() ? parametersAt + parameters() * uint32_t(sizeof(int32_t)) : weights;
+    if (!product.ordered.empty() || (product.second && parameters())) {
+      std::vector<char> table(size_t(outputs) * bytes);
+      for (uint32_t o = 0; o < outputs; ++o) {
+        char *row = &table[size_t(o) * bytes];
+        std::copy_n(product.ordered.begin() + size_t(o) * weights, weights, row);
+        int32_t numbers[] = {product.bias.empty() ? 0 : product.bias[o],
+                             product.factors.empty() ? kOne : product.factors[o],
+                             product.gains.empty() ? kOne : product.gains[o]};
+        std::memcpy(row + parametersAt, numbers, parameters() * sizeof(int32_t));
+      }
+      *product.record = stream.addConstant(table);
+    }
+    Place made;
+    made.shape = {{1, outputs, 1, bytes}};
+    made.tensor = {
+        .offset = *product.record, .strides = {0, int32_t(bytes), 0, 1}, .region = Region::constants, .type = Type::i8};
+    return made;
+  }
+
+  /// The weights in a record in local memory.
+  Place weightsOf(Place local) const {
+    local.shape.dims[2] = product.weights.dims[2], local.shape.dims[3] = product.weights.dims[3];
+    int32_t size = int32_t(hw::sizeOf(product.weightType));
+    local.tensor.type = product.weightType;
+    local.tensor.strides[2] = int32_t(product.weights.dims[3]) * size, local.tensor.strides[3] = size;
+    return local;
+  }
+
+  std::optional<Place> parametersOf(Place local) const {
+    if (!parameters()) {
+      return std::nullopt;
+    }
+    local.shape.dims[3] = parameters(), local.tensor.type = Type::i32;
+    local.tensor.offset += parametersAt, local.tensor.strides[2] = 0, local.tensor.strides[3] = sizeof(int32_t);
+    return local;
+  }
+
+  void build(const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+    area.lane = laneOfTile(begin, size);
+    Place x = loadX(begin, size, area, tile);
+    auto [w, p] = loadWeights(begin, size, area, tile);
+    Place to = tileOf(product.y, begin, size, chip);
+    Place y = resultOf(to, area), sums = y;
+    std::optional<Place> r;
+    llvm::SmallVector<Place> operands;
+    if (product.stage) {
+      if (product.residual) {
+        r = load(tileOf(*product.residual, begin, size, chip), area, tile);
+      }
+    } else {
+      sums = area.allocate(to.shape, product.sumsFloats() ? Type::f32 : Type::i32);
+      operands.push_back(sums);
+      for (const Place &extra : product.extras) {
+        operands.push_back(load(tileOf(extra, begin, size, chip), area, tile));
+      }
+    }
+    multiply(x, w, p, r, sums, begin.dims[1], windowOf(begin, size), tile);
+    if (!product.stage) {
+      compute(stream, product.program, y, operands, tile);
+    }
+    store(y, to, tile);
+  }
+
+  /// The lane that the channels of the tile begin in, as far as they are in local memory already.
+  uint16_t laneOfTile(const Shape &begin, const Shape &size) const {
+    llvm::SmallVector<Place> whole = {product.y};
+    if (product.isDepthwise()) {
+      whole.push_back(product.x);
+    }
+    if (product.residual) {
+      whole.push_back(*product.residual);
+    }
+    whole.append(product.extras);
+    for (Place &each : whole) {
+      each = slice(each, 1, begin.dims[1], size.dims[1], chip);
+    }
+    return laneOf(whole);
+  }
+
+  /// What the tile sees of x, in local memory.
+  Place loadX(const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+    uint32_t outputs = size.dims[1], firstOutput = begin.dims[1];
+    bool hasPlanes = !product.depth.isPlain(), folds = bool(product.fold);
+    Place x = product.x;
+    if (!hasPlanes) {
+      Rows rows = rowsOf(product.window, product.x.dim(2), begin.dims[2], size.dims[2]);
+      x = slice(slice(x, 0, begin.dims[0], size.dims[0], chip), 2, rows.begin, rows.size, chip);
+    }
+    if (product.groups > 1) {
+      uint32_t perGroup = product.y.dim(1) / product.groups, channels = product.x.dim(1) / product.groups;
+      uint32_t group = firstOutput / perGroup, end = llvm::divideCeil(firstOutput + outputs, perGroup);
+      x = slice(x, 1, group * channels, (end - group) * channels, chip);
+    }
+    auto loadTo = [&](Area &from) {
+      return hasPlanes               ? loadPlanes(product, x, begin, size, chip, from, tile)
+             : folds                 ? loadFolded(product, begin, size, chip, from, tile)
+             : product.isDepthwise() ? load(x, from, tile)
+                                     : loadAnyLane(x, from, tile);
+    };
+    return seesAllOfX(size) && !area.shared ? loadFixed(begin, loadTo, area) : loadTo(area);
+  }
+
+  /// Weights and parameters of the tile's outputs.
+  std::pair<Place, std::optional<Place>> loadWeights(const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+    uint32_t outputs = size.dims[1], firstOutput = begin.dims[1];
+    std::pair<Place, std::optional<Place>> made;
+    if (product.second) {
+      made.first = loadOnce(slice(*product.second, 1, firstOutput, outputs, chip), begin, area, tile, keptSecond);
+    }
+    if (!product.second || parameters()) {
+      Place local = loadOnce(slice(record, 1, firstOutput, outputs, chip), begin, area, tile, kept);
+      made.second = parametersOf(local), made.first = product.second ? made.first : weightsOf(local);
+    }
+    return made;
+  }
+
+  /// The window over what loadX makes.
+  hw::Window windowOf(const Shape &begin, const Shape &size) const {
+    int16_t padding = rowsOf(product.window, product.x.dim(2), begin.dims[2], size.dims[2]).padding;
+    hw::Window window = product.window;
+    window.padding[0] = padding;
+    if (!product.depth.isPlain()) {
+      window = windowOfPlanes(product);
+      window.padding[0] = product.isDepthwise() ? int16_t(0) : padding;
+    }
+    if (product.fold) {
+      window.kernel[0] = window.step[0] = window.dilation[0] = 1, window.padding[0] = 0;
+    }
+    if (product.fold.columns) {
+      window.kernel[1] = window.dilation[1] = 1, window.padding[1] = 0;
+    }
+    return window;
+  }
+
+  /// Whether the tile is one of several that differ in their outputs alone.
+  bool seesAllOfX(const Shape &size) const {
+    const uint32_t *whole = product.y.shape.dims;
+    return product.groups == 1 && size.dims[1] < whole[1] && size.dims[0] == whole[0] && size.dims[2] == whole[2];
+  }
+
+  /// x for all such tiles, loaded by the first.
+  Place loadFixed(const Shape &begin, llvm::function_ref<Place(Area &)> loadX, Area &area) {
+    if (begin.dims[1] == 0) {
+      Area own(stream);
+      fixedX = loadX(own), fixedBytes = own.used;
+    }
+    area.fixed += fixedBytes;
+    return *fixedX;
+  }
+
+  /// The command, or one for each group. The tile's outputs are those from |firstOutput| on.
+  void multiply(const Place &x, const Place &w, const std::optional<Place> &p, const std::optional<Place> &r,
+                const Place &y, uint32_t firstOutput, const hw::Window &window, Tile &tile) {
+    Output sums{.flags = uint8_t(!product.sumsFloats()     ? Output::raw
+                                 : product.factors.empty() ? 0
+                                                           : Output::perChannel)};
+    Output output = product.stage.value_or(sums);
+    if (product.sumsFloats() && !product.isDepthwise()) {
+      output.flags |= Output::fused;
+    }
+    if (product.isDepthwise()) {
+      hw::depthwise_command c;
+      fill(c, x, w, p, r, y, window, output);
+      tile.computes.push_back(hw::encode(c));
+      return;
+    }
+    if (product.groups == 1) {
+      hw::conv_command c;
+      fill(c, x, w, p, r, y, window, output);
+      c.channels = x.dim(1); // with all taps that are folded
+      tile.computes.push_back(hw::encode(c));
+      return;
+    }
+    uint32_t perGroup = product.y.dim(1) / product.groups, planes = product.depth.isPlain() ? 1 : product.depth.kernel;
+    uint32_t channels = product.x.dim(1) / product.groups * planes;
+    for (uint32_t done = 0, size = 0; done < y.dim(1); done += size) {
+      uint32_t group = (firstOutput + done) / perGroup;
+      size = std::min(y.dim(1) - done, (group + 1) * perGroup - firstOutput - done);
+      auto part = [&](const Place &place) { return slice(place, 1, done, size, chip); };
+      auto optionalPart = [&](const std::optional<Place> &place) {
+        return place ? std::optional(part(*place)) : std::nullopt;
+      };
+      hw::conv_command c;
+      fill(c, slice(x, 1, (group - firstOutput / perGroup) * channels, channels, chip), part(w), optionalPart(p),
+           optionalPart(r), part(y), window, output);
+      c.channels = channels;
+      tile.computes.push_back(hw::encode(c));
+    }
+  }
+
+  template <typename Command>
+  void fill(Command &c, const Place &x, const Place &w, const std::optional<Place> &p, const std::optional<Place> &r,
+            const Place &y, const hw::Window &window, const Output &output) {
+    c.x = x.tensor, c.w = w.tensor, c.y = y.tensor, c.shape = y.shape;
+    c.p = p ? p->tensor : Tensor(), c.r = r ? r->tensor : Tensor();
+    c.rows = uint16_t(x.dim(2)), c.columns = uint16_t(x.dim(3)), c.window = window, c.output = output;
+  }
+
+  Product &product;
+  Tiler &tiler;
+  Stream &stream;
+  const Chip &chip;
+  Place record;                    ///< of all outputs, among the constants
+  uint32_t parametersAt = 0;       ///< in a record
+  std::optional<Place> keptSecond; ///< weights of the same, where they are no constant
+  std::optional<Place> kept;       ///< records of the outputs of the tile, in local memory
+  std::optional<Place> fixedX;     ///< of all outputs
+  uint64_t fixedBytes = 0;
+};
+
+} // namespace
+
+llvm::Error appendProduct(Product &product, Tiler &tiler) { return ProductTiles(product, tiler).run(); }
+
+} // namespace tessera::npu
