@@ -58,8 +58,18 @@ def test_an_empty_tree_is_no_success(tmp_path: Path) -> None:
     ("a.cpp", SPDX + "int a; \n", "trailing whitespace"),
     ("a.cpp", SPDX + "int a;", "no newline"),
     ("a.cpp", SPDX + "<<<<<<< HEAD\n", "left-over marker"),
+    ("codegen/Npu/a.h", SPDX + "int a;\n" * 400, "401 lines, at most 400"),
+    ("codegen/Npu/a.cpp", SPDX + "void f(int a,\n       int b) {\n" + "  a = b;\n" * 58 + "}\n", "a.cpp:2: a function of 61"),
+    ("codegen/Npu/a.cpp", SPDX + "struct A {\n  int f() {\n" + "    if (a) {\n    }\n" * 30 + "  }\n};\n", "a.cpp:3:"),
 ])
 def test_source_violation_is_found(tmp_path: Path, name: str, text: str, message: str) -> None:
     write(tmp_path, name, text)
     result = run("check_sources.py", tmp_path)
     assert result.returncode == 1 and message in result.stdout
+
+
+def test_functions_of_allowed_length_are_clean(tmp_path: Path) -> None:
+    body = "  for (;;) {\n" + "    a();\n" * 56 + "  }\n"
+    write(tmp_path, "codegen/Npu/a.cpp", SPDX + "namespace {\nvoid f() {\n" + body + "}\n" + "int a;\n" * 20 + "}\n")
+    result = run("check_sources.py", tmp_path)
+    assert result.returncode == 0, result.stdout

@@ -1,0 +1,331 @@
+//===- ScalarTranslator.cpp - Scalar regions as instructions --------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/ScalarTranslator.h"
+
+#include "device_dialect/IR/ScalarPatterns.h"
+
+#include "mlir/IR/Block.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace tessera::npu {
+using bmodel::npu::Op;
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kExact = 1 << 24; // whole numbers of f32
+constexpr Interval kAnything = {-kInfinity, kInfinity}, kTruth = {0, 1};
+
+llvm::Error refuse(Operation *op, const llvm::Twine &why) {
+  return llvm::createStringError("'" + op->getName().getStringRef() + "' " + why);
+}
+
+/// Ops that are one instruction with the same operands.
+std::optional<Op> plainOp(Operation *op) {
+  return llvm::StringSwitch<std::optional<Op>>(op->getName().getStringRef())
+      .Cases({"arith.addf", "arith.addi"}, Op::add)
+      .Cases({"arith.subf", "arith.subi"}, Op::sub)
+      .Cases({"arith.mulf", "arith.muli"}, Op::mul)
+      .Case("arith.divf", Op::div)
+      .Cases({"arith.maximumf", "arith.maxsi"}, Op::maximum)
+      .Cases({"arith.minimumf", "arith.minsi"}, Op::minimum)
+      .Case("arith.negf", Op::neg)
+      .Case("math.absf", Op::abs)
+      .Case("math.floor", Op::floor)
+      .Case("math.ceil", Op::ceil)
+      .Case("math.roundeven", Op::roundEven)
+      .Case("math.trunc", Op::truncate)
+      .Case("math.copysign", Op::copySign)
+      .Case("math.sqrt", Op::sqrt)
+      .Case("math.exp", Op::exp)
+      .Case("math.log", Op::log)
+      .Case("math.tanh", Op::tanh)
+      .Case("math.erf", Op::erf)
+      .Default(std::nullopt);
+}
+
+/// What is known of a result, from its operands.
+Interval resultOf(Op op, Interval a, Interval b) {
+  auto rounded = [&](double (*round)(double)) { return Interval{round(a.low), round(a.high)}; };
+  double products[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
+  bool isFinite = llvm::all_of(products, [](double each) { return std::isfinite(each); });
+  switch (op) {
+  case Op::add:
+    return {a.low + b.low, a.high + b.high};
+  case Op::sub:
+    return {a.low - b.high, a.high - b.low};
+  case Op::mul:
+    return isFinite ? Interval{*llvm::min_element(products), *llvm::max_element(products)} : kAnything;
+  case Op::maximum:
+    return {std::max(a.low, b.low), std::max(a.high, b.high)};
+  case Op::minimum:
+    return {std::min(a.low, b.low), std::min(a.high, b.high)};
+  case Op::neg:
+    return {-a.high, -a.low};
+  case Op::roundEven:
+    return rounded(std::nearbyint);
+  case Op::floor:
+    return rounded(std::floor);
+  case Op::ceil:
+    return rounded(std::ceil);
+  case Op::truncate:
+    return rounded(std::trunc);
+  default:
+    return kAnything;
+  }
+}
+
+} // namespace
+
+static bool isTruth(Op op) { return op == Op::less || op == Op::lessEqual || op == Op::equal; }
+
+unsigned ScalarTranslator::add(Op op, ArrayRef<unsigned> operands, Interval interval) {
+  bool rounds = isTruth(op) || op == Op::roundEven || op == Op::floor || op == Op::ceil || op == Op::truncate;
+  bool keepsWhole = op == Op::add || op == Op::sub || op == Op::mul || op == Op::maximum || op == Op::minimum ||
+                    op == Op::neg || op == Op::abs;
+  bool isWhole =
+      rounds || (keepsWhole && llvm::all_of(operands, [&](unsigned operand) { return nodes[operand].isWhole; }));
+  nodes.push_back({op, SmallVector<unsigned, 3>(operands), 0, interval, false, isWhole, mayBeMinusZero(op, operands)});
+  return nodes.size() - 1;
+}
+
+bool ScalarTranslator::mayBeMinusZero(Op op, ArrayRef<unsigned> operands) const {
+  auto isSigned = [&](unsigned operand) { return nodes[operand].isSigned; };
+  switch (op) {
+  case Op::less:
+  case Op::lessEqual:
+  case Op::equal:
+  case Op::abs:
+    return false;
+  case Op::add:
+  case Op::maximum:
+    return llvm::all_of(operands, isSigned);
+  case Op::sub:
+    return isSigned(operands[0]);
+  case Op::minimum:
+    return llvm::any_of(operands, isSigned);
+  case Op::select:
+    return llvm::any_of(operands.drop_front(), isSigned);
+  case Op::mul:
+    return llvm::any_of(operands, [&](unsigned each) { return isSigned(each) || !(nodes[each].interval.low >= 0); });
+  default:
+    return true;
+  }
+}
+
+unsigned ScalarTranslator::constant(float value) {
+  auto [known, isNew] = constants.try_emplace(llvm::bit_cast<uint32_t>(value), nodes.size());
+  if (isNew) {
+    nodes.push_back({Op::constant, {}, value, {value, value}, false, std::trunc(value) == value, std::signbit(value)});
+  }
+  return known->second;
+}
+
+llvm::Error ScalarTranslator::translateConstant(arith::ConstantOp op) {
+  if (auto number = dyn_cast<FloatAttr>(op.getValue()); number && op.getType().isF32()) {
+    places[op] = constant(number.getValue().convertToFloat());
+    return llvm::Error::success();
+  }
+  auto number = dyn_cast<IntegerAttr>(op.getValue());
+  if (!number || std::fabs(double(number.getValue().getSExtValue())) > kExact) {
+    return refuse(op, "is no f32 and no whole number up to 2^24");
+  }
+  bool isTruth = op.getType().isInteger(1);
+  places[op] = constant(isTruth ? float(number.getValue().getZExtValue()) : float(number.getValue().getSExtValue()));
+  return llvm::Error::success();
+}
+
+/// 1 where it is so, else 0; each of `less`, `lessEqual` and `equal` is 0 where a number is none.
+llvm::Error ScalarTranslator::translateCompare(arith::CmpFOp op) {
+  using arith::CmpFPredicate;
+  unsigned a = places[op.getLhs()], b = places[op.getRhs()];
+  auto negated = [&](unsigned node) { return add(Op::sub, {constant(1), node}, kTruth); };
+  switch (op.getPredicate()) {
+  case CmpFPredicate::OLT:
+    places[op] = add(Op::less, {a, b}, kTruth);
+    break;
+  case CmpFPredicate::OGT:
+    places[op] = add(Op::less, {b, a}, kTruth);
+    break;
+  case CmpFPredicate::OLE:
+    places[op] = add(Op::lessEqual, {a, b}, kTruth);
+    break;
+  case CmpFPredicate::OGE:
+    places[op] = add(Op::lessEqual, {b, a}, kTruth);
+    break;
+  case CmpFPredicate::OEQ:
+    places[op] = add(Op::equal, {a, b}, kTruth);
+    break;
+  case CmpFPredicate::UNE:
+    places[op] = negated(add(Op::equal, {a, b}, kTruth));
+    break;
+  case CmpFPredicate::ULT:
+    places[op] = negated(add(Op::lessEqual, {b, a}, kTruth));
+    break;
+  case CmpFPredicate::UGT:
+    places[op] = negated(add(Op::lessEqual, {a, b}, kTruth));
+    break;
+  case CmpFPredicate::ULE:
+    places[op] = negated(add(Op::less, {b, a}, kTruth));
+    break;
+  case CmpFPredicate::UGE:
+    places[op] = negated(add(Op::less, {a, b}, kTruth));
+    break;
+  case CmpFPredicate::UNO:
+    places[op] = negated(add(Op::mul, {add(Op::equal, {a, a}, kTruth), add(Op::equal, {b, b}, kTruth)}, kTruth));
+    break;
+  default:
+    return refuse(op, "compares in a way that the vector unit does not have");
+  }
+  return llvm::Error::success();
+}
+
+/// Whole numbers that f32 holds; taken without sign only where none is negative.
+llvm::Error ScalarTranslator::translateCompare(arith::CmpIOp op) {
+  using arith::CmpIPredicate;
+  unsigned a = places[op.getLhs()], b = places[op.getRhs()];
+  CmpIPredicate predicate = op.getPredicate();
+  bool isEquality = predicate == CmpIPredicate::eq || predicate == CmpIPredicate::ne;
+  bool isUnsigned = predicate >= CmpIPredicate::ult;
+  bool isTruth = op.getLhs().getType().isInteger(1); // with a sign it would be 0 or -1
+  for (const Interval &each : {nodes[a].interval, nodes[b].interval}) {
+    if (!each.within(isUnsigned ? 0 : -kExact, kExact) || (isTruth && !isUnsigned && !isEquality)) {
+      return refuse(op, "compares whole numbers beyond 2^24, or negative ones as if they were not");
+    }
+  }
+  bool swaps = predicate == CmpIPredicate::sgt || predicate == CmpIPredicate::sge || predicate == CmpIPredicate::ugt ||
+               predicate == CmpIPredicate::uge;
+  bool isStrict = predicate == CmpIPredicate::slt || predicate == CmpIPredicate::sgt ||
+                  predicate == CmpIPredicate::ult || predicate == CmpIPredicate::ugt;
+  unsigned made = add(isEquality ? Op::equal
+                      : isStrict ? Op::less
+                                 : Op::lessEqual,
+                      {swaps ? b : a, swaps ? a : b}, kTruth);
+  places[op] = predicate == CmpIPredicate::ne ? add(Op::sub, {constant(1), made}, kTruth) : made;
+  return llvm::Error::success();
+}
+
+/// Of truth values, which are 0 or 1.
+llvm::Error ScalarTranslator::translateLogic(Operation *op) {
+  unsigned a = places[op->getOperand(0)], b = places[op->getOperand(1)];
+  if (!op->getResult(0).getType().isInteger(1)) {
+    return refuse(op, "of bits is not in the vector unit");
+  }
+  unsigned made = isa<arith::AndIOp>(op)  ? add(Op::mul, {a, b}, kTruth)
+                  : isa<arith::OrIOp>(op) ? add(Op::maximum, {a, b}, kTruth)
+                                          : add(Op::abs, add(Op::sub, {a, b}, {-1, 1}), kTruth);
+  places[op->getResult(0)] = made;
+  return llvm::Error::success();
+}
+
+/// The float that an integer in a register is: its 0 has no sign, where that could be seen.
+unsigned ScalarTranslator::withoutSign(Operation *op, unsigned from) {
+  bool converts = isa<arith::SIToFPOp, arith::UIToFPOp>(op);
+  if (!converts || !nodes[from].isSigned || !device::showsSignOfZero(op->getResult(0))) {
+    return from;
+  }
+  return add(Op::add, {from, constant(0)}, nodes[from].interval);
+}
+
+/// Integers are whole numbers in registers already; what a conversion could change must be out of the question.
+llvm::Error ScalarTranslator::translateConversion(Operation *op) {
+  unsigned from = places[op->getOperand(0)];
+  Interval interval = nodes[from].interval;
+  Type source = op->getOperand(0).getType(), type = op->getResult(0).getType();
+  unsigned bits = source.getIntOrFloatBitWidth(), width = type.getIntOrFloatBitWidth();
+  bool fits = true;
+  if (bits == 1 && isa<arith::ExtSIOp, arith::SIToFPOp>(op)) { // the one bit is the sign
+    places[op->getResult(0)] = add(Op::sub, {constant(0), from}, {-1, 0});
+    return llvm::Error::success();
+  }
+  if (width == 1) {
+    fits = isa<arith::TruncIOp>(op) && interval.within(0, 1);
+  } else if (isa<arith::ExtSIOp>(op)) {
+    fits = interval.high < std::ldexp(1, bits - 1);
+  } else if (isa<arith::ExtUIOp, arith::UIToFPOp>(op)) {
+    fits = interval.low >= 0;
+  } else if (isa<arith::TruncIOp, arith::FPToSIOp>(op)) {
+    fits = interval.within(-std::ldexp(1, width - 1), std::ldexp(1, width) - 1) && interval.within(-kExact, kExact);
+  }
+  if (!fits) {
+    return refuse(op, "of numbers that its type may not hold");
+  }
+  if (isa<arith::FPToSIOp>(op) && !nodes[from].isWhole) {
+    places[op->getResult(0)] = add(Op::truncate, {from}, resultOf(Op::truncate, interval, {}));
+    return llvm::Error::success();
+  }
+  places[op->getResult(0)] = withoutSign(op, from);
+  return llvm::Error::success();
+}
+
+llvm::Error ScalarTranslator::translate(Operation *op) {
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    return translateConstant(constant);
+  }
+  if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
+    return translateCompare(compare);
+  }
+  if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+    return translateCompare(compare);
+  }
+  if (isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(op)) {
+    return translateLogic(op);
+  }
+  if (isa<arith::ExtFOp>(op)) {
+    places[op->getResult(0)] = places[op->getOperand(0)];
+    return llvm::Error::success();
+  }
+  if (isa<arith::TruncFOp>(op)) {
+    Op round = op->getResult(0).getType().isBF16() ? Op::roundBf16 : Op::roundF16;
+    places[op->getResult(0)] = add(round, places[op->getOperand(0)], nodes[places[op->getOperand(0)]].interval);
+    return llvm::Error::success();
+  }
+  if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp>(op)) {
+    return translateConversion(op);
+  }
+  SmallVector<unsigned> operands;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(places[operand]);
+  }
+  if (isa<arith::SelectOp>(op)) {
+    Interval a = nodes[operands[1]].interval, b = nodes[operands[2]].interval;
+    places[op->getResult(0)] = add(Op::select, operands, {std::min(a.low, b.low), std::max(a.high, b.high)});
+    return llvm::Error::success();
+  }
+  if (Value x = device::matchSigmoid(dyn_cast<arith::DivFOp>(op))) {
+    places[op->getResult(0)] = add(Op::sigmoid, {places[x]}, {0, 1});
+    return llvm::Error::success();
+  }
+  std::optional<Op> known = plainOp(op);
+  Type type = op->getResult(0).getType();
+  if (!known || !(type.isF32() || isa<IntegerType>(type))) {
+    return refuse(op, "is not in the vector unit");
+  }
+  Interval interval = resultOf(*known, nodes[operands[0]].interval, nodes[operands.back()].interval);
+  if (isa<IntegerType>(type) && !interval.within(-kExact, kExact)) {
+    return refuse(op, "of whole numbers beyond 2^24");
+  }
+  places[op->getResult(0)] = add(*known, operands, interval);
+  return llvm::Error::success();
+}
+
+llvm::Expected<Interval> ScalarTranslator::bounds(Region &region, ArrayRef<Interval> arguments) {
+  Block &block = region.front();
+  for (auto [argument, interval] : llvm::zip_equal(block.getArguments(), arguments)) {
+    places[argument] = nodes.size();
+    bool isInteger = isa<IntegerType>(argument.getType());
+    nodes.push_back({Op::constant, {}, 0, interval, true, isInteger, !isInteger});
+  }
+  for (Operation &op : block.without_terminator()) {
+    if (llvm::Error error = translate(&op)) {
+      return std::move(error);
+    }
+  }
+  return nodes[places[block.getTerminator()->getOperand(0)]].interval;
+}
+
+} // namespace tessera::npu
