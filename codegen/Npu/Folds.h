@@ -4,17 +4,19 @@
 // Norms, attention and products by constant weights work on rows. What turns rows before them, quantises theirs and
 // turns these again would pass outside memory once more for each step: instead they read their operands as these lie,
 // compute the map behind them on what is in local memory, and store it as the copies behind that want it.
+//
+// FuseCopies.cpp decides it and writes npu.fused on the copies and maps; Folds reads that.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_NPU_FOLDS_H
 #define TESSERA_CODEGEN_NPU_FOLDS_H
 
 #include "bmodel/npu/chip.h"
+#include "codegen/Npu/IR/NpuDialect.h"
 #include "codegen/Npu/Nest.h"
 #include "codegen/Npu/VectorProgram.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
 
 namespace tessera::npu {
 
@@ -36,12 +38,14 @@ struct Seen {
   int64_t at(int64_t index) const;
 };
 
+/// What the function's npu.fused attributes say, found by the ops that do the work.
 class Folds {
 public:
+  /// The attributes are consistent (verifyFused).
   Folds(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
 
   /// Whether other ops do what the op does.
-  bool isFolded(mlir::Operation *op) const { return folded.contains(op); }
+  bool isFolded(mlir::Operation *op) const { return op->hasAttr(NpuDialect::kFusedAttr); }
   /// How the reader of an operand finds it.
   Seen seen(mlir::Value operand) const;
 
@@ -59,17 +63,52 @@ public:
   llvm::SmallVector<mlir::Operation *> readThrough(mlir::Operation *op) const;
 
 private:
-  bool canRead(mlir::OpOperand &use, const Seen &seen) const;
-  void foldIntoReaders(device::CopyOp copy);
-  void foldBehind(mlir::Operation *op);
-  bool addMap(mlir::Operation *op, Tail &tail) const;
-  void addTargets(mlir::Operation *op, mlir::Value result, Tail &tail);
+  void readTail(mlir::Operation *op);
 
-  const bmodel::npu::Chip &chip;
-  llvm::DenseSet<mlir::Operation *> folded, areStored; ///< the latter are copies whose results are there
-  llvm::DenseMap<mlir::Value, Seen> aliases;           ///< values that are found in copies of them only
+  llvm::DenseMap<mlir::Value, Seen> aliases; ///< values that are found in copies of them only
   llvm::DenseMap<mlir::Operation *, Tail> tails;
 };
+
+/// What decides and verifies npu.fused shares these.
+namespace fusion {
+
+/// The attribute; null where the op is not fused.
+FusedAttr getFused(mlir::Operation *op);
+
+/// Whether an op works on rows, and so can read, compute and store on behalf of others.
+bool worksOnRows(mlir::Operation *op);
+
+/// What reads a value, reshapes left out.
+void findReaders(mlir::Value value, llvm::SmallVectorImpl<mlir::OpOperand *> &readers);
+
+/// Whether a copy moves all of its result from one source, and may be left to others: results of the model, and what
+/// shares the bytes of another value, have ways of their own.
+bool isView(device::CopyOp copy);
+/// The result of such a copy as it lies in its source.
+Seen sourceOf(device::CopyOp copy);
+/// The source of such a copy as it lies in the result; nothing where it is not all there.
+std::optional<Seen> resultOf(device::CopyOp copy);
+
+/// Whether an op can read one of its operands so.
+bool canRead(mlir::OpOperand &use, const Seen &view);
+/// Whether the elements of an op's result go to evenly lying rows.
+bool canStore(mlir::Operation *op, const Seen &view);
+
+/// The only reader of an op's result, where that is a map which the op itself can compute: the other operands are there
+/// before it, and broadcast to its rows. |mapped|: the operand that is the result.
+device::MapOp findMap(mlir::Operation *op, const bmodel::npu::Chip &chip, mlir::Value &mapped);
+/// The map as a program of the vector unit. The error says what has no form there.
+llvm::Expected<Instructions> programOfMap(device::MapOp map);
+
+/// The map behind an op that is fused into it; null where there is none.
+device::MapOp fusedMapOf(mlir::Operation *op);
+/// The copies of |result| that are fused into the op that makes it, by the places that they are.
+llvm::SmallVector<device::CopyOp> fusedCopiesOf(mlir::Value result);
+
+} // namespace fusion
+
+/// Checks every npu.fused of a function: that the op named does it, and can. Errors are reported at the ops.
+mlir::LogicalResult verifyFused(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
 
 } // namespace tessera::npu
 

@@ -3,6 +3,7 @@
 #include "codegen/Npu/Npu.h"
 
 #include "codegen/Npu/Emission/FunctionEmission.h"
+#include "codegen/Npu/Passes.h"
 #include "codegen/Npu/Search.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
@@ -40,6 +41,20 @@ void buildNpuPipeline(OpPassManager &manager, const std::string &requantise) {
   buildAddresses(manager);
 }
 
+void buildForms(OpPassManager &manager, const Chip &chip) {
+  OpPassManager &functions =
+      manager.getOpAnchorName() == func::FuncOp::getOperationName() ? manager : manager.nest<func::FuncOp>();
+  functions.addPass(createFuseCopiesPass(chip));
+  functions.addPass(createVerifyDecisionsPass(chip));
+}
+
+/// The phases before the schedule, on one function.
+static LogicalResult chooseForms(func::FuncOp function, const Chip &chip) {
+  PassManager passes(function.getContext(), func::FuncOp::getOperationName());
+  buildForms(passes, chip);
+  return passes.run(function);
+}
+
 static hw::RegionSizes sizesOf(func::FuncOp function, size_t constants) {
   hw::RegionSizes sizes;
   sizes.constants = constants;
@@ -54,6 +69,9 @@ static hw::RegionSizes sizesOf(func::FuncOp function, size_t constants) {
 }
 
 std::vector<Refusal> surveyProgram(func::FuncOp function, const hw::Chip &chip) {
+  if (failed(chooseForms(function, chip))) {
+    return {{nullptr, "internal error: no forms can be chosen"}};
+  }
   Constants constants;
   Stream scratch(chip, constants);
   ValuePlan plan(function, chip);
@@ -64,6 +82,9 @@ std::vector<Refusal> surveyProgram(func::FuncOp function, const hw::Chip &chip) 
 
 FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, const NpuOptions &options,
                                   Constants &known, std::vector<Refusal> &refusals) {
+  if (failed(chooseForms(function, chip))) {
+    return failure();
+  }
   NpuProgram program;
   LogicalResult emitted = Search(function, chip, options, known).run(program, refusals);
   known.weights.clear(); // they are known by ops, which need not outlive this

@@ -57,10 +57,14 @@ void registerNpuModels(mlir::DialectRegistry &registry);
 void buildLowering(mlir::OpPassManager &manager, const std::string &requantise);
 /// Gives these tensors addresses: what emitProgram takes.
 void buildAddresses(mlir::OpPassManager &manager);
-/// Both.
+/// What the chip does with each op, written on the ops as attributes (codegen/Npu/Passes.td): what emitProgram begins
+/// with.
+void buildForms(mlir::OpPassManager &manager, const bmodel::npu::Chip &chip);
+/// Lowering and addresses.
 void buildNpuPipeline(mlir::OpPassManager &manager, const std::string &requantise);
 
-/// Every op of the function that has no form on the chip, as far as that is known before memory is planned.
+/// Every op of the function that has no form on the chip, as far as that is known before memory is planned. Forms are
+/// written on the ops.
 std::vector<Refusal> surveyProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
 
 /// The function as a stream on constants that other streams may use too; NpuProgram::constants stays empty. Failure

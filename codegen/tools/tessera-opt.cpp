@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel_format/tools/Program.h"
 #include "codegen/Npu/Npu.h"
+#include "codegen/Npu/Passes.h"
 #include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/Passes.h"
 #include "codegen/X86/Transforms/Passes.h"
@@ -23,8 +24,9 @@
 int main(int argc, char **argv) {
   bmodel::program::begin("tessera-opt", argc, argv);
   mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect,
-                  mlir::quant::QuantDialect, tessera::device::DeviceDialect, tessera::top::TopDialect>();
+  registry
+      .insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect, mlir::quant::QuantDialect,
+              tessera::device::DeviceDialect, tessera::npu::NpuDialect, tessera::top::TopDialect>();
   tessera::npu::registerNpuModels(registry);
   tessera::x86::registerX86Kernels(registry);
   mlir::registerCanonicalizerPass();
@@ -34,6 +36,7 @@ int main(int argc, char **argv) {
   tessera::device::registerTopToDevicePasses();
   tessera::device::registerDeviceTransformsPasses();
   tessera::device::registerLoweringPipeline();
+  tessera::npu::registerNpuPasses();
   tessera::x86::registerX86Passes();
   tessera::x86::registerX86TransformsPasses();
   tessera::x86::registerPlacementPipeline();

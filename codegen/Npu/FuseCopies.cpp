@@ -1,0 +1,217 @@
+//===- FuseCopies.cpp - Which copies and maps other ops do on the way -----===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/ChipPass.h"
+#include "codegen/Npu/Folds.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tessera::npu {
+#define GEN_PASS_DEF_FUSECOPIESPASS
+#include "codegen/Npu/Passes.h.inc"
+} // namespace tessera::npu
+
+using namespace mlir;
+
+namespace tessera::npu {
+namespace {
+
+/// Bytes of bursts that an operand may cost to read as it lies, over its own: a copy would read and write it once more.
+constexpr int64_t kMostWasted = 2;
+
+void setFused(Operation *op, FusedInto into, int64_t target = -1) {
+  op->setAttr(NpuDialect::kFusedAttr, FusedAttr::get(op->getContext(), into, target));
+}
+
+struct FuseCopies : ChipPass<impl::FuseCopiesPassBase<FuseCopies>> {
+  using ChipPass::ChipPass;
+
+  void runOnOperation() override {
+    Block &body = getOperation().getBody().front();
+    for (Operation &op : body) {
+      op.removeAttr(NpuDialect::kFusedAttr);
+    }
+    for (auto copy : body.getOps<device::CopyOp>()) {
+      fuseIntoReaders(copy);
+    }
+    for (Operation &op : body) {
+      if (fusion::worksOnRows(&op)) {
+        fuseBehind(&op);
+      }
+    }
+  }
+
+private:
+  /// Whether an op reads an operand as it lies at no more than a copy would cost.
+  bool paysToRead(OpOperand &use, const Seen &view) const {
+    Operation *user = use.getOwner();
+    RankedTensorType type = typeOf(use.get());
+    int64_t burst = chip().burstBytes;
+    if (auto product = dyn_cast<device::MatMulOp>(user)) {
+      bool isExtra = llvm::is_contained(product.getExtras(), use.get());
+      int64_t columns = typeOf(isExtra ? product.getY() : product.getA()).getShape().back();
+      int64_t rows = type.getNumElements() / columns, size = type.getElementTypeBitWidth() / 8;
+      int64_t together = *view.strideOf(columns, rows) == 1 ? rows : *view.strideOf(1, columns) == 1 ? columns : 1;
+      return together * size >= burst;
+    }
+    if (!isa<device::AttentionOp>(user)) {
+      return true;
+    }
+    int64_t columns = type.getShape().back();
+    int64_t bytes = columns * int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
+    int64_t apart = bytes % burst == 0 ? 0 : burst; // a row that begins inside a burst
+    return *view.strideOf(1, columns) == 1 && int64_t(llvm::alignTo(bytes, burst)) + apart <= kMostWasted * bytes;
+  }
+
+  bool reads(OpOperand *use, const Seen &view) const { return fusion::canRead(*use, view) && paysToRead(*use, view); }
+
+  void fuseIntoReaders(device::CopyOp copy) {
+    SmallVector<OpOperand *> readers;
+    fusion::findReaders(copy.getY(), readers);
+    if (!fusion::isView(copy) || readers.empty()) {
+      return;
+    }
+    Seen source = fusion::sourceOf(copy);
+    if (llvm::all_of(readers, [&](OpOperand *use) { return reads(use, source); })) {
+      setFused(copy, FusedInto::readers);
+      ++numCopies;
+    }
+  }
+
+  void fuseBehind(Operation *op) {
+    Value result = op->getResult(0), mapped;
+    device::MapOp map = fusion::findMap(op, chip(), mapped);
+    if (map && !map->hasAttr(NpuDialect::kFusedAttr)) {
+      llvm::Expected<Instructions> program = fusion::programOfMap(map);
+      if (program) {
+        setFused(map, FusedInto::producer);
+        result = map.getY();
+        ++numMaps;
+      } else {
+        llvm::consumeError(program.takeError());
+      }
+    }
+    fuseCopiesOf(op, result);
+  }
+
+  /// The result has bytes of its own where others read it who do not find it in one of the copies.
+  void fuseCopiesOf(Operation *op, Value result) {
+    SmallVector<OpOperand *> readers, others;
+    fusion::findReaders(result, readers);
+    SmallVector<std::pair<device::CopyOp, Seen>> copies;
+    for (OpOperand *use : readers) {
+      auto copy = dyn_cast<device::CopyOp>(use->getOwner());
+      bool isFree = copy && fusion::isView(copy) && !fusion::getFused(copy);
+      std::optional<Seen> view = isFree ? fusion::resultOf(copy) : std::nullopt;
+      if (view && fusion::canStore(op, *view)) {
+        copies.emplace_back(copy, std::move(*view));
+      } else {
+        others.push_back(use);
+      }
+    }
+    bool isFound =
+        !copies.empty() && llvm::all_of(others, [&](OpOperand *use) { return reads(use, copies.front().second); });
+    if (!isa<device::NormOp>(op) && (!isFound || copies.size() != 1)) {
+      return; // attention and products store their results once
+    }
+    for (auto [index, copy] : llvm::enumerate(copies)) {
+      setFused(copy.first, FusedInto::producer, int64_t(index) + !isFound);
+      ++numCopies;
+    }
+  }
+};
+
+/// Why a copy or a map cannot be fused as its attribute says; empty: it can.
+std::string reasonAgainst(Operation *op, FusedAttr fused) {
+  if (fused.getInto() == FusedInto::producer) {
+    return "";
+  }
+  auto copy = dyn_cast<device::CopyOp>(op);
+  if (!copy || !fusion::isView(copy)) {
+    return "is fused into its readers, but no copy of a single piece into the workspace";
+  }
+  SmallVector<OpOperand *> readers;
+  fusion::findReaders(copy.getY(), readers);
+  Seen source = fusion::sourceOf(copy);
+  auto cannot = llvm::find_if(readers, [&](OpOperand *use) { return !fusion::canRead(*use, source); });
+  return cannot == readers.end()
+             ? ""
+             : ("is fused into its readers, but '" + (*cannot)->getOwner()->getName().getStringRef() +
+                "' cannot read operand " + Twine((*cannot)->getOperandNumber()) + " as it lies")
+                   .str();
+}
+
+/// Checks what an op does for those behind it; these are taken out of |left|.
+LogicalResult verifyBehind(Operation *op, const Chip &chip, llvm::DenseSet<Operation *> &left) {
+  Value result = op->getResult(0), mapped;
+  if (device::MapOp map = fusion::fusedMapOf(op)) {
+    llvm::Expected<Instructions> program = fusion::programOfMap(map);
+    bool hasProgram = bool(program);
+    llvm::consumeError(program.takeError());
+    if (fusion::findMap(op, chip, mapped) != map || !hasProgram) {
+      return map.emitError("is fused into '") << op->getName() << "', which cannot compute it";
+    }
+    left.erase(map);
+    result = map.getY();
+  }
+  SmallVector<device::CopyOp> copies = fusion::fusedCopiesOf(result);
+  for (auto [index, copy] : llvm::enumerate(copies)) {
+    int64_t first = fusion::getFused(copies.front()).getTarget(), target = fusion::getFused(copy).getTarget();
+    if (first > 1 || target != first + int64_t(index)) {
+      return copy.emitError("is place ") << target << " of what '" << op->getName() << "' stores, expected "
+                                         << std::min<int64_t>(first, 1) + int64_t(index);
+    }
+    std::optional<Seen> view = fusion::isView(copy) ? fusion::resultOf(copy) : std::nullopt;
+    if (!view || !fusion::canStore(op, *view)) {
+      return copy.emitError("is fused into '") << op->getName() << "', which cannot store its result so";
+    }
+    left.erase(copy);
+  }
+  if (!copies.empty() && !isa<device::NormOp>(op) &&
+      (copies.size() != 1 || fusion::getFused(copies.front()).getTarget() != 0)) {
+    return copies.front().emitError("is fused into '")
+           << op->getName() << "', which stores its result once: one copy can be it, as place 0";
+  }
+  SmallVector<OpOperand *> readers;
+  fusion::findReaders(result, readers);
+  bool isAlias = !copies.empty() && fusion::getFused(copies.front()).getTarget() == 0;
+  for (OpOperand *use : readers) {
+    auto copy = dyn_cast<device::CopyOp>(use->getOwner());
+    if (isAlias && !llvm::is_contained(copies, copy) && !fusion::canRead(*use, *fusion::resultOf(copies.front()))) {
+      return op->emitError("has no bytes of its own, but '")
+             << use->getOwner()->getName() << "' cannot read operand " << use->getOperandNumber()
+             << " in the copy that is place 0";
+    }
+  }
+  return success();
+}
+
+} // namespace
+
+LogicalResult verifyFused(func::FuncOp function, const Chip &chip) {
+  llvm::DenseSet<Operation *> left; // what nobody is known to do
+  for (Operation &op : function.getBody().front()) {
+    FusedAttr fused = fusion::getFused(&op);
+    if (std::string reason = fused ? reasonAgainst(&op, fused) : ""; !reason.empty()) {
+      return op.emitError(reason);
+    }
+    if (fused && fused.getInto() == FusedInto::producer) {
+      left.insert(&op);
+    }
+  }
+  for (Operation &op : function.getBody().front()) {
+    if (fusion::worksOnRows(&op) && failed(verifyBehind(&op, chip, left))) {
+      return failure();
+    }
+  }
+  for (Operation &op : function.getBody().front()) {
+    if (left.contains(&op)) {
+      return op.emitError("is fused into what makes its operand, but that is no norm, attention or product of rows");
+    }
+  }
+  return success();
+}
+
+std::unique_ptr<Pass> createFuseCopiesPass(const Chip &chip) { return std::make_unique<FuseCopies>(chip); }
+
+} // namespace tessera::npu

@@ -1,0 +1,221 @@
+//===- FusionRules.cpp - What can be done on the way ----------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Folds.h"
+
+#include "bmodel/npu/isa.h"
+#include "device_dialect/Transforms/Addresses.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace tessera::npu::fusion {
+namespace {
+
+int64_t countOf(Value value) { return typeOf(value).getNumElements(); }
+
+/// Elements of a row of a norm.
+int64_t rowOf(device::NormOp norm) {
+  return ShapedType::getNumElements(typeOf(norm.getX()).getShape().drop_front(norm.getAxis()));
+}
+
+/// A product by constant weights, all leading dims of which are rows.
+bool isProductOfRows(device::MatMulOp product) {
+  return !product.getTransA() && typeOf(product.getB()).getRank() == 2 && device::getConstantRoot(product.getB());
+}
+
+/// Whether rows lie evenly, and so do the elements of a row.
+bool hasEvenRows(const Seen &view, int64_t rows, int64_t size) {
+  return view.strideOf(size, rows) && view.strideOf(1, size);
+}
+
+/// Whether the rows of each matrix do.
+bool hasEvenMatrices(const Seen &view, Value value) {
+  ArrayRef<int64_t> dims = typeOf(value).getShape();
+  return dims.size() >= 2 && hasEvenRows(view, dims[dims.size() - 2], dims.back());
+}
+
+/// Whether a result of the model takes the place of another operand than |result|: others may read that until the map's
+/// turn.
+bool overwritesAnother(device::MapOp map, Value result) {
+  auto inplace = map->getAttrOfType<IntegerAttr>(device::DeviceDialect::kInplaceAttr);
+  std::optional<device::Address> address = device::getAddress(map.getY());
+  return inplace && address && address->memory != 0 && map.getInputs()[size_t(inplace.getInt())] != result;
+}
+
+/// Whether what a map reads beside the rows of a norm is there before it, as a number, a row, or rows.
+bool canReadBeside(device::NormOp norm, Value input) {
+  Operation *maker = input.getDefiningOp();
+  bool isThere = !maker || device::getConstantRoot(input) || maker->isBeforeInBlock(norm);
+  int64_t count = countOf(input), last = typeOf(input).getRank() ? typeOf(input).getShape().back() : 1;
+  bool isRow = count == last && last == rowOf(norm);
+  return isThere && (count == 1 || isRow || count == countOf(norm.getY()));
+}
+
+} // namespace
+
+FusedAttr getFused(Operation *op) { return op->getAttrOfType<FusedAttr>(NpuDialect::kFusedAttr); }
+
+bool worksOnRows(Operation *op) {
+  auto product = dyn_cast<device::MatMulOp>(op);
+  return isa<device::NormOp, device::AttentionOp>(op) || (product && isProductOfRows(product));
+}
+
+void findReaders(Value value, SmallVectorImpl<OpOperand *> &readers) {
+  for (OpOperand &use : value.getUses()) {
+    if (auto reshape = dyn_cast<device::ReshapeOp>(use.getOwner())) {
+      findReaders(reshape.getY(), readers);
+    } else {
+      readers.push_back(&use);
+    }
+  }
+}
+
+bool isView(device::CopyOp copy) {
+  if (copy.getFill() || copy.getPieces().size() != 1 || device::isElided(copy)) {
+    return false;
+  }
+  std::optional<device::Address> address = device::getAddress(copy.getY());
+  auto piece = cast<device::PieceAttr>(copy.getPieces()[0]);
+  return (!address || address->memory == 0) && llvm::all_of(piece.getSrcDims(), [](int64_t dim) { return dim >= 0; });
+}
+
+Seen sourceOf(device::CopyOp copy) {
+  auto piece = cast<device::PieceAttr>(copy.getPieces()[0]);
+  Value source = copy.getSources()[piece.getSource()];
+  Nest from = broadcastNest({typeOf(source).getShape()});
+  Seen made{source, 0, {}};
+  for (auto [offset, stride] : llvm::zip_equal(piece.getSrcOffsets(), from.strides[0])) {
+    made.offset += offset * stride;
+  }
+  made.nest.sizes.assign(piece.getSizes().begin(), piece.getSizes().end());
+  made.nest.strides.resize(1);
+  for (auto [dim, step] : llvm::zip_equal(piece.getSrcDims(), piece.getSrcSteps())) {
+    made.nest.strides[0].push_back(step * from.strides[0][size_t(dim)]);
+  }
+  made.nest = made.nest.simplified();
+  return made;
+}
+
+std::optional<Seen> resultOf(device::CopyOp copy) {
+  auto piece = cast<device::PieceAttr>(copy.getPieces()[0]);
+  Value source = copy.getSources()[piece.getSource()];
+  if (countOf(source) != countOf(copy.getY())) {
+    return std::nullopt; // of as many elements as it has, none is there twice
+  }
+  Nest to = broadcastNest({typeOf(copy.getY()).getShape()});
+  Seen made{copy.getY(), 0, {}};
+  made.nest.sizes.assign(typeOf(source).getShape().begin(), typeOf(source).getShape().end());
+  made.nest.strides.assign(1, SmallVector<int64_t>(made.nest.sizes.size(), 0));
+  for (auto [d, dim] : llvm::enumerate(piece.getSrcDims())) {
+    if (piece.getSizes()[d] == 1) {
+      continue;
+    }
+    if (piece.getSrcSteps()[d] != 1 || piece.getSizes()[d] != made.nest.sizes[size_t(dim)]) {
+      return std::nullopt;
+    }
+    made.nest.strides[0][size_t(dim)] = to.strides[0][d];
+  }
+  made.nest = made.nest.simplified();
+  return made;
+}
+
+bool canRead(OpOperand &use, const Seen &view) {
+  Operation *user = use.getOwner();
+  Value operand = use.get();
+  if (auto norm = dyn_cast<device::NormOp>(user)) {
+    return &use == &norm.getXMutable() && hasEvenRows(view, countOf(norm.getX()) / rowOf(norm), rowOf(norm));
+  }
+  if (auto product = dyn_cast<device::MatMulOp>(user)) {
+    bool isExtra = llvm::is_contained(product.getExtras(), operand),
+         isWhole = countOf(operand) == countOf(product.getY());
+    int64_t columns = typeOf(isExtra ? product.getY() : product.getA()).getShape().back();
+    return isProductOfRows(product) && (isExtra ? isWhole : operand == product.getA()) &&
+           hasEvenRows(view, countOf(operand) / columns, columns);
+  }
+  auto attention = dyn_cast<device::AttentionOp>(user);
+  return attention && operand != attention.getMask() && hasEvenMatrices(view, operand);
+}
+
+bool canStore(Operation *op, const Seen &view) {
+  if (isa<device::MatMulOp>(op)) {
+    int64_t columns = typeOf(op->getResult(0)).getShape().back();
+    return hasEvenRows(view, countOf(op->getResult(0)) / columns, columns);
+  }
+  if (auto norm = dyn_cast<device::NormOp>(op)) {
+    return hasEvenRows(view, countOf(norm.getY()) / rowOf(norm), rowOf(norm));
+  }
+  return hasEvenMatrices(view, op->getResult(0));
+}
+
+device::MapOp findMap(Operation *op, const bmodel::npu::Chip &chip, Value &mapped) {
+  Value result = op->getResult(0);
+  if (isa<device::MatMulOp>(op) || !typeOf(result).getElementType().isF32()) {
+    return {}; // it has an epilogue for that; what the map reads has been rounded
+  }
+  SmallVector<OpOperand *> readers;
+  findReaders(result, readers);
+  auto map = readers.empty() ? device::MapOp() : dyn_cast<device::MapOp>(readers.front()->getOwner());
+  if (!map || map.getInputs().size() > bmodel::npu::kMapOperands || countOf(map.getY()) != countOf(result) ||
+      overwritesAnother(map, readers.front()->get()) || llvm::any_of(readers, [&](OpOperand *use) {
+        return use->getOwner() != map || use->get() != readers[0]->get();
+      })) {
+    return {};
+  }
+  auto norm = dyn_cast<device::NormOp>(op);
+  if (llvm::any_of(map.getInputs(),
+                   [&](Value input) { return input != readers[0]->get() && (!norm || !canReadBeside(norm, input)); })) {
+    return {};
+  }
+  // Rows of all operands and of the result are in a lane at once.
+  size_t held = norm ? norm->getNumOperands() + map.getInputs().size() : 0;
+  if (norm && held * size_t(rowOf(norm)) * sizeof(float) > chip.laneBytes) {
+    return {};
+  }
+  mapped = readers[0]->get();
+  return map;
+}
+
+llvm::Expected<Instructions> programOfMap(device::MapOp map) {
+  SmallVector<Interval> intervals;
+  for (Value input : map.getInputs()) {
+    intervals.push_back(intervalOf(typeOf(input).getElementType()));
+  }
+  return programOf(map.getBody(), intervals, typeOf(map.getY()).getElementType());
+}
+
+device::MapOp fusedMapOf(Operation *op) {
+  SmallVector<OpOperand *> readers;
+  findReaders(op->getResult(0), readers);
+  auto map = readers.empty() ? device::MapOp() : dyn_cast<device::MapOp>(readers.front()->getOwner());
+  if (!map || !getFused(map)) {
+    return {};
+  }
+  // Of the ops whose results it reads the last one does it, for that one finds the others there.
+  bool isLast = llvm::all_of(map.getInputs(), [&](Value input) {
+    while (auto reshape = input.getDefiningOp<device::ReshapeOp>()) {
+      input = reshape.getX();
+    }
+    Operation *maker = input.getDefiningOp();
+    return !maker || maker == op || device::getConstantRoot(input) || maker->isBeforeInBlock(op);
+  });
+  return isLast ? map : device::MapOp();
+}
+
+SmallVector<device::CopyOp> fusedCopiesOf(Value result) {
+  SmallVector<OpOperand *> readers;
+  findReaders(result, readers);
+  SmallVector<device::CopyOp> copies;
+  for (OpOperand *use : readers) {
+    auto copy = dyn_cast<device::CopyOp>(use->getOwner());
+    FusedAttr fused = copy ? getFused(copy) : FusedAttr();
+    if (fused && fused.getInto() == FusedInto::producer && !llvm::is_contained(copies, copy)) {
+      copies.push_back(copy);
+    }
+  }
+  llvm::sort(copies,
+             [](device::CopyOp a, device::CopyOp b) { return getFused(a).getTarget() < getFused(b).getTarget(); });
+  return copies;
+}
+
+} // namespace tessera::npu::fusion

@@ -1,0 +1,90 @@
+//===- NpuDialect.cpp - Decisions of the NPU's compiler -------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/IR/NpuDialect.h"
+
+#include "device_dialect/IR/DeviceOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tessera::npu;
+namespace device = tessera::device;
+
+#include "codegen/Npu/IR/NpuDialect.cpp.inc"
+#include "codegen/Npu/IR/NpuEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "codegen/Npu/IR/NpuAttrs.cpp.inc"
+
+void NpuDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "codegen/Npu/IR/NpuAttrs.cpp.inc"
+      >();
+}
+
+LogicalResult ResidentAttr::verify(function_ref<InFlightDiagnostic()> emitError, uint32_t first, uint32_t last,
+                                   uint64_t, bool, bool) {
+  if (last < first) { // resident_c1
+    return emitError() << "layers " << first << " to " << last << ": the last is before the first (resident_c1)";
+  }
+  return success();
+}
+
+LogicalResult SlicesAttr::verify(function_ref<InFlightDiagnostic()> emitError, uint32_t first, uint32_t last,
+                                 ArrayRef<uint32_t> from, ArrayRef<uint32_t> until) {
+  if (first >= last) { // slices_c1
+    return emitError() << "layers " << first << " to " << last << ": a group has two layers at least (slices_c1)";
+  }
+  if (until.size() < 2 || from.size() != until.size()) { // slices_c2
+    return emitError() << "'from' has " << from.size() << " rows and 'until' " << until.size()
+                       << ": two slices at least, and as many of both (slices_c2)";
+  }
+  for (size_t slice = 0; slice < until.size(); ++slice) {
+    uint32_t before = slice ? until[slice - 1] : 0;
+    if (until[slice] < before) { // slices_c3
+      return emitError() << "slice " << slice << " ends at row " << until[slice]
+                         << ", before the one in front, which ends at " << before << " (slices_c3)";
+    }
+    if (from[slice] > before) { // slices_c4
+      return emitError() << "slice " << slice << " holds rows from " << from[slice] << " on, but computes them from "
+                         << before << " on (slices_c4)";
+    }
+  }
+  return success();
+}
+
+static LogicalResult verifyFused(Operation *op, FusedAttr fused) {
+  if (!isa<device::CopyOp, device::MapOp>(op)) {
+    return op->emitOpError("cannot be fused: copies and maps can");
+  }
+  bool isTarget = isa<device::CopyOp>(op) && fused.getInto() == FusedInto::producer;
+  if (isTarget != (fused.getTarget() >= 0)) { // fused_c1, fused_c2
+    return op->emitOpError("has target ")
+           << fused.getTarget() << " in npu.fused: copies of a producer have one from 0 on, no other op has one";
+  }
+  return success();
+}
+
+LogicalResult NpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  auto wrongType = [&](StringRef expected) {
+    return op->emitOpError("has ") << attribute.getName() << " = " << attribute.getValue() << ", expected " << expected;
+  };
+  if (attribute.getName() == kFusedAttr) {
+    auto fused = dyn_cast<FusedAttr>(attribute.getValue());
+    return fused ? verifyFused(op, fused) : wrongType("#npu.fused");
+  }
+  if (attribute.getName() == kResidentAttr) {
+    return isa<ResidentAttr>(attribute.getValue()) ? success() : wrongType("#npu.resident");
+  }
+  if (attribute.getName() == kSlicesAttr) {
+    return isa<SlicesAttr>(attribute.getValue()) ? success() : wrongType("#npu.slices");
+  }
+  if (attribute.getName() == kSingleBufferedAttr) {
+    return isa<UnitAttr>(attribute.getValue()) ? success() : wrongType("nothing");
+  }
+  if (attribute.getName() == kEffortAttr) {
+    return isa<IntegerAttr>(attribute.getValue()) ? success() : wrongType("a number");
+  }
+  return op->emitOpError("has an unknown attribute ") << attribute.getName();
+}

@@ -1,0 +1,38 @@
+//===- NpuDialect.td - What is decided for an NPU --------------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef NPU_DIALECT
+#define NPU_DIALECT
+
+include "mlir/IR/OpBase.td"
+
+def Npu_Dialect : Dialect {
+  let name = "npu";
+  let cppNamespace = "::tessera::npu";
+  let summary = "Decisions of the NPU's compiler";
+  let description = [{
+    Functions of device ops with addresses become streams of commands in phases. Each phase is a pass (codegen/Npu/Passes.td)
+    that writes what it decides on the ops; whoever comes behind reads it there and decides nothing again:
+
+    | attribute | on | says | by |
+    |---|---|---|---|
+    | `npu.fused` | copy, map | which other op does it on the way | `npu-fuse-copies` |
+    | `npu.resident` | ops whose results stay in local memory | from which layer to which | `npu-schedule` |
+    | `npu.slices` | ops of a slice group | the rows of each slice | `npu-schedule` |
+    | `npu.single_buffered` | any | no two tiles of the op are in local memory at once | `npu-schedule` |
+    | `npu.effort` | function | the effort of the search, which later phases share | `npu-schedule` |
+
+    Layers are the ops that are neither constants, views nor fused into others, counted from 0 in the order of the function.
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect"];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kFusedAttr = "npu.fused";
+    static constexpr ::llvm::StringLiteral kResidentAttr = "npu.resident";
+    static constexpr ::llvm::StringLiteral kSlicesAttr = "npu.slices";
+    static constexpr ::llvm::StringLiteral kSingleBufferedAttr = "npu.single_buffered";
+    static constexpr ::llvm::StringLiteral kEffortAttr = "npu.effort";
+  }];
+}
+
+#endif // NPU_DIALECT

@@ -1,0 +1,25 @@
+//===- Passes.h - Passes of the NPU's back end ------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_NPU_PASSES_H
+#define TESSERA_CODEGEN_NPU_PASSES_H
+
+#include "bmodel/npu/chip.h"
+#include "codegen/Npu/IR/NpuDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tessera::npu {
+
+using bmodel::npu::Chip;
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "codegen/Npu/Passes.h.inc"
+
+// For a chip that has no name: its description may have been changed.
+std::unique_ptr<mlir::Pass> createFuseCopiesPass(const Chip &chip);
+std::unique_ptr<mlir::Pass> createVerifyDecisionsPass(const Chip &chip);
+
+} // namespace tessera::npu
+
+#endif // TESSERA_CODEGEN_NPU_PASSES_H
