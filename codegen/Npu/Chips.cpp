@@ -14,6 +14,14 @@ static const std::pair<llvm::StringRef, llvm::StringRef> kBuiltin[] = {
 #include "NpuChips.inc"
 };
 
+std::vector<std::string> builtinChips() {
+  std::vector<std::string> names;
+  for (const auto &[known, text] : kBuiltin) {
+    names.push_back(known.str());
+  }
+  return names;
+}
+
 std::optional<std::string> findBuiltinChip(llvm::StringRef name) {
   for (const auto &[known, text] : kBuiltin) {
     if (known == name) {

@@ -9,6 +9,8 @@
 
 namespace tessera::npu {
 
+std::vector<std::string> builtinChips();
+
 /// The JSON description of a built-in chip ("npu-base"); nothing where there is none of that name.
 std::optional<std::string> findBuiltinChip(llvm::StringRef name);
 

@@ -16,17 +16,13 @@ using namespace mlir;
 namespace tessera::npu {
 namespace hw = bmodel::npu;
 
-void buildLowering(OpPassManager &manager, const std::string &requantise) {
-  device::LoweringOptions options;
-  options.requantisation = requantise;
+void addForms(OpPassManager &functions) {
   // Rows are moved by transfers that a product could do itself, and the vector unit reads few operands.
-  device::buildLoweringPipeline(manager, options, [](OpPassManager &functions) {
-    functions.addPass(device::createCopyBeforeProductsPass());
-    functions.addPass(device::createFuseEpiloguesPass()); // what was behind the copies
-    functions.addPass(device::createSplitMapsPass({.most = bmodel::npu::kMapOperands}));
-    functions.addPass(device::createSplitProductsPass());
-    functions.addPass(device::createSimplifyCopiesPass());
-  });
+  functions.addPass(device::createCopyBeforeProductsPass());
+  functions.addPass(device::createFuseEpiloguesPass()); // what was behind the copies
+  functions.addPass(device::createSplitMapsPass({.most = bmodel::npu::kMapOperands}));
+  functions.addPass(device::createSplitProductsPass());
+  functions.addPass(device::createSimplifyCopiesPass());
 }
 
 void buildAddresses(OpPassManager &manager) {
@@ -34,6 +30,12 @@ void buildAddresses(OpPassManager &manager) {
   // Commands take any address; parts of a concatenation need no more than their elements do.
   functions.addPass(device::createAssignAddressesPass({.partAlignment = 1}));
   functions.addPass(device::createVerifyAddressesPass({.alignment = 1}));
+}
+
+void buildLowering(OpPassManager &manager, const std::string &requantise) {
+  device::LoweringOptions options;
+  options.requantisation = requantise;
+  device::buildLoweringPipeline(manager, options, addForms);
 }
 
 void buildNpuPipeline(OpPassManager &manager, const std::string &requantise) {

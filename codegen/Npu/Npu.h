@@ -52,8 +52,9 @@ struct NpuOptions {
 /// Attaches what the NPU computes to device ops when their dialect is loaded: what all functions below count on.
 void registerNpuModels(mlir::DialectRegistry &registry);
 
-/// From Top functions to device ops on row-major tensors, the same as x86 computes before it chooses layouts.
-/// |requantise|: as the chip does it.
+/// Appends the NPU's own forms of fused device ops to passes on functions: see device::buildLoweringPipeline.
+void addForms(mlir::OpPassManager &functions);
+/// The shared lowering with these forms. |requantise|: as the chip does it.
 void buildLowering(mlir::OpPassManager &manager, const std::string &requantise);
 /// Gives these tensors addresses: what emitProgram takes.
 void buildAddresses(mlir::OpPassManager &manager);

@@ -1,4 +1,4 @@
-//===- Decide.cpp - Which ops run on the NPU and which on the host --------===//
+//===- Decide.cpp - Which target runs which op ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Partition/Decide.h"
 
@@ -11,57 +11,52 @@
 namespace tessera::partition {
 namespace {
 
+using Targets = std::vector<uint32_t>;
+using Reads = std::vector<std::vector<uint32_t>>;
+
 /// Capacities are whole picoseconds; an hour is far below what may not be cut.
 MinCut::Capacity capacityOf(double seconds) {
   return seconds == kCannot ? MinCut::kNever : MinCut::Capacity(std::llround(std::min(seconds, 3600.0) * 1e12));
 }
 
-/// Each op with the side that a minimum cut leaves it on. A value that any op of the other side reads costs once.
-std::vector<bool> cut(const Problem &problem) {
+/// What it costs to take a value from one target to another by itself.
+double crossing(const Problem &problem, const Problem::Value &value, uint32_t from, uint32_t to) {
+  return value.transfer[from] + value.transfer[to] + problem.handOver[from] + problem.handOver[to];
+}
+
+/// Each op goes to |wanted| or stays where it is, as a minimum cut says. A value that any op of the other side reads
+/// costs once. Between ops that are apart already the cost is that of |wanted| and the producer's target.
+Targets expand(const Problem &problem, const Targets &from, uint32_t wanted) {
   MinCut graph;
   std::vector<uint32_t> nodes;
-  for (const Problem::Op &op : problem.ops) {
+  for (size_t op = 0; op < problem.ops.size(); ++op) {
     nodes.push_back(graph.addNode());
-    graph.addEdge(graph.source(), nodes.back(), capacityOf(op.host)); // cut: on the host
-    graph.addEdge(nodes.back(), graph.sink(), capacityOf(op.npu));
+    graph.addEdge(graph.source(), nodes.back(), capacityOf(problem.ops[op].seconds[from[op]])); // cut: it stays
+    graph.addEdge(nodes.back(), graph.sink(), capacityOf(problem.ops[op].seconds[wanted]));
   }
   for (const Problem::Value &value : problem.values) {
     if (value.consumers.empty()) {
       continue;
     }
-    MinCut::Capacity cost = capacityOf(value.transfer + problem.handOver);
-    uint32_t toHost = graph.addNode(), toNpu = graph.addNode(), producer = nodes[value.producer];
-    graph.addEdge(producer, toHost, cost);
-    graph.addEdge(toNpu, producer, cost);
+    MinCut::Capacity cost = capacityOf(crossing(problem, value, wanted, from[value.producer]));
+    uint32_t out = graph.addNode(), in = graph.addNode(), producer = nodes[value.producer];
+    graph.addEdge(producer, out, cost);
+    graph.addEdge(in, producer, cost);
     for (uint32_t consumer : value.consumers) {
-      graph.addEdge(toHost, nodes[consumer], MinCut::kNever);
-      graph.addEdge(nodes[consumer], toNpu, MinCut::kNever);
+      graph.addEdge(out, nodes[consumer], MinCut::kNever);
+      graph.addEdge(nodes[consumer], in, MinCut::kNever);
     }
   }
-  std::vector<bool> stays = graph.solve(), onHost;
-  for (uint32_t node : nodes) {
-    onHost.push_back(!stays[node]);
+  std::vector<bool> moves = graph.solve();
+  Targets made = from;
+  for (size_t op = 0; op < problem.ops.size(); ++op) {
+    made[op] = moves[nodes[op]] ? wanted : from[op];
   }
-  return onHost;
+  return made;
 }
 
-/// Phases by op where the first one is of the side `hostFirst` says: each op as early as what it reads allows.
-std::vector<uint32_t> phasesOf(const Problem &problem, const std::vector<std::vector<uint32_t>> &reads,
-                               const std::vector<bool> &onHost, bool hostFirst) {
-  std::vector<uint32_t> phase(problem.ops.size());
-  for (uint32_t op = 0; op < problem.ops.size(); ++op) {
-    uint32_t earliest = onHost[op] == hostFirst ? 0 : 1;
-    for (uint32_t value : reads[op]) {
-      uint32_t producer = problem.values[value].producer;
-      earliest = std::max(earliest, phase[producer] + (onHost[producer] != onHost[op]));
-    }
-    phase[op] = earliest;
-  }
-  return phase;
-}
-
-std::vector<std::vector<uint32_t>> readsOf(const Problem &problem) {
-  std::vector<std::vector<uint32_t>> reads(problem.ops.size());
+Reads readsOf(const Problem &problem) {
+  Reads reads(problem.ops.size());
   for (uint32_t value = 0; value < problem.values.size(); ++value) {
     for (uint32_t consumer : problem.values[value].consumers) {
       reads[consumer].push_back(value);
@@ -70,69 +65,127 @@ std::vector<std::vector<uint32_t>> readsOf(const Problem &problem) {
   return reads;
 }
 
-double secondsOf(const Problem &problem, const std::vector<bool> &onHost, uint32_t phases) {
-  double seconds = phases > 1 ? problem.handOver * (phases - 1) : 0;
+/// Phases by op, one target after another in turns that begin with |first|: each op as early as what it reads allows.
+/// Of a turn in which a target has nothing to do no number is left.
+Decision inTurns(const Problem &problem, const Reads &reads, const Targets &target, uint32_t first) {
+  auto count = uint32_t(problem.targets());
+  auto turnOf = [&](uint32_t op, uint32_t earliest) { // the first turn from |earliest| on that is the op's target's
+    uint32_t distance = (target[op] + count - first + count - earliest % count) % count;
+    return earliest + distance;
+  };
+  Decision made;
+  made.phase.resize(problem.ops.size());
+  for (uint32_t op = 0; op < problem.ops.size(); ++op) {
+    uint32_t earliest = 0;
+    for (uint32_t value : reads[op]) {
+      uint32_t producer = problem.values[value].producer;
+      earliest = std::max(earliest, made.phase[producer]);
+    }
+    made.phase[op] = turnOf(op, earliest);
+  }
+  uint32_t turns = made.phase.empty() ? 0 : *std::max_element(made.phase.begin(), made.phase.end()) + 1;
+  std::vector<bool> isUsed(turns);
+  for (uint32_t turn : made.phase) {
+    isUsed[turn] = true;
+  }
+  std::vector<uint32_t> numbers(turns);
+  for (uint32_t turn = 0; turn < turns; ++turn) {
+    uint32_t of = (first + turn) % count;
+    if (isUsed[turn] && (made.phases.empty() || made.phases.back() != of)) {
+      made.phases.push_back(of);
+    }
+    numbers[turn] = made.phases.empty() ? 0 : uint32_t(made.phases.size() - 1);
+  }
+  for (uint32_t &phase : made.phase) {
+    phase = numbers[phase];
+  }
+  return made;
+}
+
+double secondsOf(const Problem &problem, const Decision &decision) {
+  double seconds = 0;
+  for (size_t phase = 1; phase < decision.phases.size(); ++phase) {
+    seconds += problem.handOver[decision.phases[phase - 1]] + problem.handOver[decision.phases[phase]];
+  }
   for (size_t op = 0; op < problem.ops.size(); ++op) {
-    seconds += onHost[op] ? problem.ops[op].host : problem.ops[op].npu;
+    seconds += problem.ops[op].seconds[decision.target[op]];
   }
   for (const Problem::Value &value : problem.values) {
-    bool crosses = std::any_of(value.consumers.begin(), value.consumers.end(),
-                               [&](uint32_t consumer) { return onHost[consumer] != onHost[value.producer]; });
-    seconds += crosses ? value.transfer : 0;
+    Targets readers;
+    for (uint32_t consumer : value.consumers) {
+      uint32_t reader = decision.target[consumer];
+      if (reader != decision.target[value.producer] &&
+          std::find(readers.begin(), readers.end(), reader) == readers.end()) {
+        readers.push_back(reader);
+        seconds += value.transfer[reader];
+      }
+    }
+    seconds += readers.empty() ? 0 : value.transfer[decision.target[value.producer]];
   }
   return seconds;
 }
 
-/// The ops of a phase on the other side, those that can be there.
-std::optional<std::vector<bool>> flipped(const Problem &problem, const Decision &from, uint32_t phase) {
-  std::vector<bool> onHost = from.onHost;
+/// The ops of a phase on another target, those that can be there.
+std::optional<Targets> moved(const Problem &problem, const Decision &from, uint32_t phase, uint32_t to) {
+  Targets target = from.target;
   bool changed = false;
   for (size_t op = 0; op < problem.ops.size(); ++op) {
-    if (from.phase[op] == phase && (!onHost[op] || problem.ops[op].npu != kCannot)) {
-      onHost[op] = !onHost[op], changed = true;
+    if (from.phase[op] == phase && target[op] != to && problem.ops[op].seconds[to] != kCannot) {
+      target[op] = to, changed = true;
     }
   }
-  return changed ? std::optional(std::move(onHost)) : std::nullopt;
+  return changed ? std::optional(std::move(target)) : std::nullopt;
+}
+
+/// The best of all decisions in which one phase has another target; nothing where none is better.
+std::optional<Decision> bestMove(const Problem &problem, const Decision &from) {
+  std::optional<Decision> better;
+  for (uint32_t phase = 0; phase < from.phases.size(); ++phase) {
+    for (uint32_t to = 0; to < problem.targets(); ++to) {
+      std::optional<Targets> target = to == from.phases[phase] ? std::nullopt : moved(problem, from, phase, to);
+      if (!target) {
+        continue;
+      }
+      Decision trial = arrange(problem, std::move(*target));
+      if (trial.seconds < (better ? better->seconds : from.seconds)) {
+        better = std::move(trial);
+      }
+    }
+  }
+  return better;
 }
 
 } // namespace
 
-Decision arrange(const Problem &problem, std::vector<bool> onHost) {
-  std::vector<std::vector<uint32_t>> reads = readsOf(problem);
+Decision arrange(const Problem &problem, Targets target) {
+  Reads reads = readsOf(problem);
   Decision best;
-  for (bool hostFirst : {false, true}) {
-    std::vector<uint32_t> phase = phasesOf(problem, reads, onHost, hostFirst);
-    // With the wrong side first there is nothing in phase 0.
-    uint32_t first = phase.empty() ? 0 : *std::min_element(phase.begin(), phase.end());
-    std::for_each(phase.begin(), phase.end(), [&](uint32_t &each) { each -= first; });
-    uint32_t phases = phase.empty() ? 0 : *std::max_element(phase.begin(), phase.end()) + 1;
-    if (!hostFirst || phases < best.phases) {
-      best.phase = std::move(phase), best.phases = phases;
+  for (uint32_t first = 0; first < problem.targets(); ++first) {
+    Decision trial = inTurns(problem, reads, target, first);
+    if (first == 0 || trial.phases.size() < best.phases.size()) {
+      best = std::move(trial);
     }
   }
-  best.seconds = secondsOf(problem, onHost, best.phases);
-  best.onHost = std::move(onHost);
+  best.target = std::move(target);
+  best.seconds = secondsOf(problem, best);
   return best;
 }
 
 Decision decide(const Problem &problem) {
-  Decision best = arrange(problem, cut(problem));
-  Decision allOnHost = arrange(problem, std::vector<bool>(problem.ops.size(), true));
-  if (allOnHost.seconds < best.seconds) {
-    best = std::move(allOnHost);
+  auto last = uint32_t(problem.targets() - 1);
+  Targets target(problem.ops.size(), last);
+  Decision best = arrange(problem, target); // all on the last one
+  for (uint32_t wanted = last; wanted-- > 0;) {
+    target = expand(problem, target, wanted);
+  }
+  if (Decision cut = arrange(problem, target); cut.seconds <= best.seconds) {
+    best = std::move(cut);
   }
   constexpr size_t kMostRounds = 64, kMostVisits = 50'000'000; // of ops: more would be felt
   size_t visits = 0;
-  for (size_t round = 0; round < kMostRounds && best.phases > 1 && visits < kMostVisits; ++round) {
-    visits += size_t(best.phases) * problem.ops.size();
-    std::optional<Decision> better;
-    for (uint32_t phase = 0; phase < best.phases; ++phase) {
-      std::optional<std::vector<bool>> onHost = flipped(problem, best, phase);
-      Decision trial = onHost ? arrange(problem, std::move(*onHost)) : best;
-      if (trial.seconds < (better ? better->seconds : best.seconds)) {
-        better = std::move(trial);
-      }
-    }
+  for (size_t round = 0; round < kMostRounds && best.phases.size() > 1 && visits < kMostVisits; ++round) {
+    visits += best.phases.size() * problem.ops.size() * last;
+    std::optional<Decision> better = bestMove(problem, best);
     if (!better) {
       break;
     }

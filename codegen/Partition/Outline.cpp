@@ -39,6 +39,11 @@ Outlined outline(func::FuncOp from, ArrayRef<Operation *> ops, ArrayRef<Value> i
   auto type = builder.getFunctionType(typesOf(inputs), typesOf(outputs));
   made.function = func::FuncOp::create(builder, from.getLoc(), "main", type);
   made.function->setDiscardableAttrs(from->getDiscardableAttrDictionary());
+  for (auto [index, input] : llvm::enumerate(inputs)) {
+    if (auto argument = dyn_cast<BlockArgument>(input)) { // its name
+      made.function.setArgAttrs(unsigned(index), from.getArgAttrDict(argument.getArgNumber()));
+    }
+  }
   Block *body = made.function.addEntryBlock();
   builder.setInsertionPointToEnd(body);
   IRMapping mapping;

@@ -3,8 +3,9 @@
 #ifndef TESSERA_CODEGEN_PARTITION_OUTLINE_H
 #define TESSERA_CODEGEN_PARTITION_OUTLINE_H
 
-#include "codegen/Partition/Partition.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace tessera::partition {
 

@@ -2,17 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Partition/Partition.h"
 
-#include "bmodel/npu/program.h"
-#include "codegen/Npu/ElementTypes.h"
-#include "codegen/Npu/Npu.h"
-#include "codegen/Partition/Decide.h"
 #include "codegen/Partition/Outline.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Addresses.h"
 #include "device_dialect/Transforms/ScalarBodies.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopConstOps.h"
+#include "top_dialect/IR/Unsupported.h"
 
-#include "mlir/Pass/PassManager.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -25,31 +24,145 @@ bool isConstant(Operation *op) {
          (op->getNumResults() == 1 && isa<device::ReshapeOp>(op) && device::getConstantRoot(op->getResult(0)));
 }
 
-/// Views are not emitted, so nobody is asked about them; but what they are of has to have a form on the chip.
-std::optional<std::string> refusedView(Operation *op) {
-  if (!isa<device::ReshapeOp>(op)) {
-    return std::nullopt;
+std::vector<Operation *> opsOf(func::FuncOp function) {
+  std::vector<Operation *> ops;
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    if (!isConstant(&op)) {
+      ops.push_back(&op);
+    }
   }
-  Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
-  if (npu::typeOf(element)) {
-    return std::nullopt;
-  }
-  std::string text;
-  llvm::raw_string_ostream(text) << "is a view of " << element << ", which the chip has not";
-  return text;
+  return ops;
 }
 
-/// The values that the ops make, and who among them reads them. Indices are those of |numbers|.
-Problem problemOf(ArrayRef<Operation *> ops, const DenseMap<Operation *, uint32_t> &numbers,
-                  const DenseMap<Operation *, std::string> &refused, const bmodel::npu::Chip &chip,
-                  const HostModel &host) {
-  Problem problem;
-  problem.handOver = host.handOver;
-  for (Operation *op : ops) {
-    double npu = refused.contains(op) ? kCannot : npuSeconds(op, chip);
-    problem.ops.push_back({npu, hostSeconds(op, host)});
+/// What a subnet takes and leaves. Ports of the function come first, in its order.
+void findPorts(Subnet &subnet, func::FuncOp function) {
+  DenseSet<Operation *> inside(subnet.ops.begin(), subnet.ops.end());
+  DenseSet<Value> read, left;
+  for (Operation *op : subnet.ops) {
+    read.insert(op->operand_begin(), op->operand_end());
+  }
+  for (BlockArgument argument : function.getArguments()) {
+    if (read.contains(argument)) {
+      subnet.inputs.push_back(argument);
+    }
+  }
+  for (Value returned : function.getBody().front().getTerminator()->getOperands()) {
+    if (inside.contains(returned.getDefiningOp()) && left.insert(returned).second) {
+      subnet.outputs.push_back(returned);
+    }
+  }
+  DenseSet<Value> seen;
+  for (Operation *op : subnet.ops) {
+    for (Value operand : op->getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      if (producer && !inside.contains(producer) && !isConstant(producer) && seen.insert(operand).second) {
+        subnet.inputs.push_back(operand);
+      }
+    }
     for (Value result : op->getResults()) {
-      Problem::Value value{numbers.lookup(op), {}, transferSeconds(bytesOf(result), chip)};
+      if (!left.contains(result) &&
+          llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); })) {
+        subnet.outputs.push_back(result);
+      }
+    }
+  }
+}
+
+} // namespace
+
+Partition::Partition(func::FuncOp function, Targets targets) : function(function), chips(targets) {
+  surveyAll();
+  if (splitEpilogues()) {
+    surveyAll();
+  }
+}
+
+void Partition::surveyAll() {
+  ops = opsOf(function);
+  refused.assign(chips.size(), Refusals());
+  refusesAll.assign(chips.size(), "");
+  for (uint32_t target = 0; target < chips.size(); ++target) {
+    survey(target);
+  }
+}
+
+/// The target sees a copy of the whole function: addresses are of no use to those that come later.
+void Partition::survey(uint32_t target) {
+  auto results = llvm::to_vector(function.getBody().front().getTerminator()->getOperands());
+  SmallVector<Value> arguments(function.getArguments().begin(), function.getArguments().end());
+  Outlined copy = outline(function, ops, arguments, results);
+  for (codegen::Refusal &refusal : chips[target]->survey(copy.function)) {
+    Operation *op = refusal.op ? originOf(copy, refusal.op) : nullptr;
+    if (op) {
+      refuse(target, op, std::move(refusal.reason));
+    } else if (!refusal.op) {
+      refusesAll[target] = std::move(refusal.reason);
+    }
+  }
+}
+
+/// Tried on the op alone.
+bool Partition::runsWithoutEpilogue(uint32_t target, Operation *op) {
+  SmallVector<Value> inputs;
+  for (Value operand : op->getOperands()) {
+    if (!device::getConstantRoot(operand) && !llvm::is_contained(inputs, operand)) {
+      inputs.push_back(operand);
+    }
+  }
+  Outlined alone = outline(function, {op}, inputs, {op->getResult(0)});
+  Operation *product = alone.origins.begin()->first;
+  device::splitEpilogue(cast<device::EpilogueInterface>(product));
+  return llvm::none_of(chips[target]->survey(alone.function),
+                       [&](const codegen::Refusal &refusal) { return !refusal.op || refusal.op == product; });
+}
+
+/// That an unusual function behind a product or a pool goes to another target, or is a command of its own, must not
+/// take it along.
+bool Partition::splitEpilogues() {
+  bool changed = false;
+  for (Operation *op : ops) {
+    auto producer = dyn_cast<device::EpilogueInterface>(op);
+    if (!producer || producer.getEpilogueRegion().empty()) {
+      continue;
+    }
+    for (uint32_t target = 0; target + 1 < chips.size(); ++target) {
+      if (refused[target].contains(op) && runsWithoutEpilogue(target, op)) {
+        device::MapOp map = device::splitEpilogue(producer);
+        if (std::optional<unsigned> most = chips[target]->mostMapOperands()) {
+          device::splitMap(map, *most);
+        }
+        changed = true;
+        break;
+      }
+    }
+  }
+  return changed;
+}
+
+bool Partition::refuse(uint32_t target, Operation *op, std::string reason) {
+  return llvm::is_contained(ops, op) && refused[target].try_emplace(op, std::move(reason)).second;
+}
+
+/// The values that the ops make, and who among them reads them.
+Problem Partition::makeProblem() const {
+  DenseMap<Operation *, uint32_t> numbers;
+  for (auto [number, op] : llvm::enumerate(ops)) {
+    numbers[op] = uint32_t(number);
+  }
+  Problem problem;
+  for (const codegen::Target *target : chips) {
+    problem.handOver.push_back(target->handOverSeconds());
+  }
+  for (Operation *op : ops) {
+    Problem::Op &costs = problem.ops.emplace_back();
+    for (auto [target, refusals] : llvm::zip_equal(chips, refused)) {
+      costs.seconds.push_back(refusals.contains(op) ? kCannot : target->secondsOf(op));
+    }
+    for (Value result : op->getResults()) {
+      Problem::Value value{numbers.lookup(op), {}, {}};
+      for (const codegen::Target *target : chips) {
+        value.transfer.push_back(target->transferSeconds(bytesOf(result)));
+      }
       for (Operation *user : result.getUsers()) {
         auto number = numbers.find(user);
         if (number != numbers.end() && !llvm::is_contained(value.consumers, number->second)) {
@@ -62,139 +175,77 @@ Problem problemOf(ArrayRef<Operation *> ops, const DenseMap<Operation *, uint32_
   return problem;
 }
 
-/// What a subnet takes and leaves.
-void findPorts(Subnet &subnet) {
-  DenseSet<Operation *> inside(subnet.ops.begin(), subnet.ops.end());
-  DenseSet<Value> seen;
-  for (Operation *op : subnet.ops) {
-    for (Value operand : op->getOperands()) {
-      Operation *producer = operand.getDefiningOp();
-      if ((!producer || (!inside.contains(producer) && !isConstant(producer))) && seen.insert(operand).second) {
-        subnet.inputs.push_back(operand);
-      }
-    }
-    for (Value result : op->getResults()) {
-      if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); })) {
-        subnet.outputs.push_back(result);
-      }
+/// Why the op is not on a target before the one that it is on.
+std::string Partition::reasonOf(Operation *op, uint32_t target, double seconds) const {
+  std::string text;
+  for (uint32_t before = 0; before < target; ++before) {
+    if (auto reason = refused[before].find(op); reason != refused[before].end()) {
+      text += text.empty() ? reason->second : "; on " + chips[before]->name() + " " + reason->second;
     }
   }
-}
-
-} // namespace
-
-Partition::Partition(func::FuncOp function, const bmodel::npu::Chip &chip) : function(function), chip(chip) {
-  listOps();
-  survey();
-  if (!chipRefusal && splitEpilogues()) {
-    listOps();
-    survey();
+  if (text.empty()) {
+    text = llvm::formatv("could run on the chip, but costs less beside its neighbours on the host: {0:f1} us there, and "
+                         "no hand-over",
+                         seconds * 1e6)
+               .str();
   }
+  return text;
 }
 
-void Partition::listOps() {
-  ops.clear(), refused.clear();
-  for (Operation &op : function.getBody().front()) {
-    if (!isConstant(&op) && !isa<func::ReturnOp>(op)) {
-      ops.push_back(&op);
-      if (std::optional<std::string> reason = refusedView(&op)) {
-        refused[&op] = std::move(*reason);
-      }
+/// Whatever no other target runs the last one has to.
+llvm::Error Partition::checkLastTarget() const {
+  for (auto [target, reason] : llvm::zip_equal(chips, refusesAll)) {
+    if (!reason.empty()) {
+      return top::unsupported(reason);
     }
   }
-}
-
-/// The emitter sees a copy of the whole function: addresses are of no use to those that come later.
-void Partition::survey() {
-  auto results = llvm::to_vector(function.getBody().front().getTerminator()->getOperands());
-  SmallVector<Value> arguments(function.getArguments().begin(), function.getArguments().end());
-  Outlined copy = outline(function, ops, arguments, results);
-  PassManager passes(function.getContext());
-  npu::buildAddresses(passes);
-  if (failed(passes.run(*copy.module))) {
-    chipRefusal = "internal error: the function cannot be given addresses";
-    return;
-  }
-  for (npu::Refusal &refusal : npu::surveyProgram(copy.function, chip)) {
-    Operation *op = refusal.op ? originOf(copy, refusal.op) : nullptr;
-    if (op) {
-      refuse(op, std::move(refusal.reason));
-    } else if (!refusal.op) {
-      chipRefusal = std::move(refusal.reason);
-    }
-  }
-}
-
-/// Tried on the op alone.
-bool Partition::runsWithoutEpilogue(Operation *op) {
-  SmallVector<Value> inputs;
-  for (Value operand : op->getOperands()) {
-    if (!device::getConstantRoot(operand) && !llvm::is_contained(inputs, operand)) {
-      inputs.push_back(operand);
-    }
-  }
-  Outlined alone = outline(function, {op}, inputs, {op->getResult(0)});
-  Operation *product = alone.origins.begin()->first;
-  device::splitEpilogue(cast<device::EpilogueInterface>(product));
-  PassManager passes(function.getContext());
-  npu::buildAddresses(passes);
-  if (failed(passes.run(*alone.module))) {
-    return false;
-  }
-  return llvm::none_of(npu::surveyProgram(alone.function, chip),
-                       [&](const npu::Refusal &refusal) { return !refusal.op || refusal.op == product; });
-}
-
-/// That an unusual function behind a product or a pool goes to the host, or is a command of its own, must not take it
-/// along.
-bool Partition::splitEpilogues() {
-  bool changed = false;
+  std::string text;
   for (Operation *op : ops) {
-    auto producer = dyn_cast<device::EpilogueInterface>(op);
-    if (producer && refused.contains(op) && !producer.getEpilogueRegion().empty() && runsWithoutEpilogue(op)) {
-      device::splitMap(device::splitEpilogue(producer), bmodel::npu::kMapOperands);
-      changed = true;
+    if (auto reason = refused.back().find(op); reason != refused.back().end()) {
+      text += (text.empty() ? "'" : "; '") + top::getDisplayName(op->getLoc()) + "' " + reason->second;
     }
   }
-  return changed;
+  return text.empty() ? llvm::Error::success()
+                      : top::unsupported("chip '" + chips.back()->name() + "' cannot run the model: " + text);
 }
 
-bool Partition::refuse(Operation *op, std::string reason) {
-  return llvm::is_contained(ops, op) && refused.try_emplace(op, std::move(reason)).second;
-}
-
-void Partition::decide() {
-  DenseMap<Operation *, uint32_t> numbers;
-  for (auto [number, op] : llvm::enumerate(ops)) {
-    numbers[op] = uint32_t(number);
+llvm::Error Partition::decide() {
+  if (llvm::Error error = checkLastTarget()) {
+    return error;
   }
-  Problem problem = problemOf(ops, numbers, refused, chip, host);
-  // Where the chip can run everything it does: it is what was asked for.
-  Decision decision =
-      refused.empty() ? arrange(problem, std::vector<bool>(ops.size(), false)) : partition::decide(problem);
-  made.assign(decision.phases, {});
-  onHost.clear();
+  Problem problem = makeProblem();
+  // Where the first can run everything it does: it is what was asked for.
+  Decision decision = refused.front().empty() ? arrange(problem, std::vector<uint32_t>(ops.size(), 0))
+                                              : partition::decide(problem);
+  made.assign(decision.phases.size(), {});
+  moved.clear();
   for (auto [number, op] : llvm::enumerate(ops)) {
     Subnet &subnet = made[decision.phase[number]];
-    subnet.onHost = decision.onHost[number];
+    double seconds = problem.ops[number].seconds[decision.target[number]];
+    subnet.target = decision.target[number], subnet.seconds += seconds;
     subnet.ops.push_back(op);
-    subnet.seconds += subnet.onHost ? problem.ops[number].host : 0;
-    if (subnet.onHost && !isa<device::ReshapeOp>(op)) { // views cost nothing on either side
-      auto reason = refused.find(op);
-      bool isRefused = reason != refused.end();
-      onHost.push_back({op,
-                        isRefused ? reason->second
-                                  : llvm::formatv("could run on the chip, but costs less beside its neighbours on the "
-                                                  "host: {0:f1} us there, and no hand-over",
-                                                  problem.ops[number].host * 1e6)
-                                        .str(),
-                        isRefused});
+    if (subnet.target != 0 && !isa<device::ReshapeOp>(op)) { // views cost nothing anywhere
+      moved.push_back({op, reasonOf(op, subnet.target, seconds), refused.front().contains(op)});
     }
   }
   for (auto [number, subnet] : llvm::enumerate(made)) {
-    subnet.name = (subnet.onHost ? "host_" : "npu_") + std::to_string(number);
-    findPorts(subnet);
+    bool isHost = subnet.target + 1 == chips.size() && chips.size() > 1;
+    subnet.name = (isHost ? "host" : chips[subnet.target]->family().str()) + "_" + std::to_string(number);
+    findPorts(subnet, function);
   }
+  return llvm::Error::success();
 }
+
+double Partition::handOverSeconds(size_t subnet) const {
+  return subnet == 0 ? 0
+                     : chips[made[subnet - 1].target]->handOverSeconds() + chips[made[subnet].target]->handOverSeconds();
+}
+
+int64_t countProducts(Operation *op) {
+  auto work = dyn_cast<device::WorkInterface>(op);
+  return work ? work.countProducts() : 0;
+}
+
+int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorType>(value.getType())); }
 
 } // namespace tessera::partition

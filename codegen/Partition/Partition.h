@@ -1,68 +1,81 @@
 //===- Partition.h - A device function cut into subnets ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// There is no list of what the NPU can do: its emitter is asked, op by op, and what it refuses later, when memory is
-// planned, is told to the partition too, which then decides again.
+// There is no list of what a chip can do: the target's own code is asked, op by op, and what it refuses later, when it
+// compiles, is told to the partition too, which then decides again.
 //===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_PARTITION_PARTITION_H
 #define TESSERA_CODEGEN_PARTITION_PARTITION_H
 
-#include "codegen/Npu/Npu.h"
-#include "codegen/Partition/Costs.h"
+#include "codegen/Partition/Decide.h"
+#include "codegen/Target/Target.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace tessera::partition {
 
-/// Ops that run one after another on one side.
+/// Ops that run one after another on one target.
 struct Subnet {
-  bool onHost = false;
+  uint32_t target = 0;                    ///< index of the list of targets
   std::string name;                       ///< npu_0, host_1, ...
   std::vector<mlir::Operation *> ops;     ///< in the order of the program
-  llvm::SmallVector<mlir::Value> inputs;  ///< no constants
-  llvm::SmallVector<mlir::Value> outputs; ///< that others read, or that the model returns
-  double seconds = 0;                     ///< on the host: by the model of Costs.h
+  llvm::SmallVector<mlir::Value> inputs;  ///< no constants; arguments of the function first
+  llvm::SmallVector<mlir::Value> outputs; ///< that others read, or that the model returns: the latter first
+  double seconds = 0;                     ///< sum of Target::secondsOf
 };
 
-/// An op that runs on the host, and why.
-struct HostOp {
+/// An op that does not run on the first target, and why.
+struct MovedOp {
   mlir::Operation *op;
   std::string reason;
-  bool isRefused; ///< the chip cannot run it; else it could, but costs less beside its neighbours
+  bool isRefused; ///< the first target cannot run it; else it could, but costs less beside its neighbours elsewhere
 };
 
 class Partition {
 public:
-  /// Asks what the chip refuses. The function holds device ops without layouts and addresses (npu::buildLowering).
-  /// Where only an epilogue keeps a product from the chip it is split off.
-  Partition(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
+  using Targets = llvm::ArrayRef<const codegen::Target *>;
 
-  /// Why the chip runs nothing of any model; nothing: it does.
-  const std::optional<std::string> &refusedChip() const { return chipRefusal; }
+  /// Asks what the targets refuse, which are in the order of preference and outlive this. The function holds device ops
+  /// without layouts and addresses. Where only an epilogue keeps a product from a chip it is split off.
+  Partition(mlir::func::FuncOp function, Targets targets);
 
-  /// One more op for the host. False where it is there already, or is none of the function's.
-  bool refuse(mlir::Operation *op, std::string reason);
+  /// One more op that a target cannot run. False where that is known already, or the op is none of the function's.
+  bool refuse(uint32_t target, mlir::Operation *op, std::string reason);
 
-  /// Cuts the function by what is known. One subnet of the NPU where nothing is refused.
-  void decide();
+  /// Cuts the function by what is known. One subnet of the first target where it refuses nothing. Error where there are
+  /// ops that the last target cannot run, or one runs nothing of any model.
+  llvm::Error decide();
 
+  llvm::ArrayRef<const codegen::Target *> targets() const { return chips; }
   const std::vector<Subnet> &subnets() const { return made; }
-  const std::vector<HostOp> &hostOps() const { return onHost; }
+  const std::vector<MovedOp> &movedOps() const { return moved; }
+  /// What it costs to begin a subnet behind the one before it.
+  double handOverSeconds(size_t subnet) const;
 
 private:
-  void listOps();
-  void survey();
-  bool runsWithoutEpilogue(mlir::Operation *op);
+  using Refusals = llvm::DenseMap<mlir::Operation *, std::string>;
+
+  void surveyAll();
+  void survey(uint32_t target);
+  bool runsWithoutEpilogue(uint32_t target, mlir::Operation *op);
   bool splitEpilogues();
+  Problem makeProblem() const;
+  std::string reasonOf(mlir::Operation *op, uint32_t target, double seconds) const;
+  llvm::Error checkLastTarget() const;
 
   mlir::func::FuncOp function;
-  const bmodel::npu::Chip &chip;
-  HostModel host;
-  std::optional<std::string> chipRefusal;
+  Targets chips;
   std::vector<mlir::Operation *> ops; ///< all but constants, views of such, and the terminator
-  llvm::DenseMap<mlir::Operation *, std::string> refused;
+  std::vector<Refusals> refused;      ///< by target
+  std::vector<std::string> refusesAll; ///< by target: why it runs nothing
   std::vector<Subnet> made;
-  std::vector<HostOp> onHost;
+  std::vector<MovedOp> moved;
 };
+
+/// Multiplications of convolutions, matrix products, attention and recurrent layers; 0 of other ops.
+int64_t countProducts(mlir::Operation *op);
+
+/// Bytes of the tensor, as it is stored.
+int64_t bytesOf(mlir::Value value);
 
 } // namespace tessera::partition
 

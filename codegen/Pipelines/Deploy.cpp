@@ -1,164 +1,281 @@
-//===- Deploy.cpp - What deploying for any chip has in common -------------===//
+//===- Deploy.cpp - From NAME_top.mlir to a .bmodel -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/Deploy.h"
 
-#include "bmodel/properties.h"
-#include "device_dialect/Conversion/TopToDevice/Constraints.h"
+#include "codegen/Partition/Outline.h"
+#include "codegen/Pipelines/StagePlanner.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Exact.h"
+#include "device_dialect/Transforms/Pipeline.h"
+#include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Support/FileUtilities.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 
 namespace tessera::codegen {
 
-llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const Quantization &quantization) {
-  top::nameEveryTensor(function);
-  if (llvm::Error error = quant::checkTables(function, quantization.table, quantization.choices)) {
-    return error;
-  }
-  PassManager passes(function.getContext());
-  passes.addPass(top::createWidenFloatsPass());
-  if (mlir::failed(passes.run(function->getParentOfType<ModuleOp>()))) {
-    return llvm::createStringError("failed to widen f16 values");
-  }
-  return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.precision,
-                                 quantization.groupSize);
+void buildLowering(OpPassManager &manager, const Target &first, const std::string &requantisation, bool observe) {
+  device::LoweringOptions options;
+  options.requantisation = requantisation, options.observe = observe;
+  device::buildLoweringPipeline(manager, options, [&](OpPassManager &functions) { first.addForms(functions); });
 }
 
-llvm::Expected<func::FuncOp> deployableFunction(ModuleOp module) {
-  auto function = module.lookupSymbol<func::FuncOp>("main");
-  if (!function || !llvm::hasSingleElement(function.getBody())) {
-    return llvm::createStringError("failed to deploy: the module has no function @main");
-  }
-  if (failed(device::checkLowerable(module))) {
-    return top::unsupported("the model holds what Tessera does not run");
-  }
-  return function;
-}
+namespace {
 
-llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp function,
-                                                                  const std::optional<Quantization> &quantization,
-                                                                  const quant::InputsOutputs &inputsOutputs,
-                                                                  const PhaseObserver &observer) {
-  std::optional<quant::QuantizeReport> made;
-  if (quantization) {
-    Phase phase(observer, "quantize");
-    llvm::Expected<quant::QuantizeReport> report = quantizeModel(function, *quantization);
-    if (!report) {
-      return report.takeError();
+/// The way of one model from device ops on.
+class Deployment {
+public:
+  Deployment(func::FuncOp function, const DeployOptions &options, const PhaseObserver &observer)
+      : function(function), options(options), observer(observer) {}
+
+  llvm::Error run(DeployResult &result);
+
+private:
+  llvm::Error compile(partition::Partition &partition, std::vector<ObservedTensor> &observed);
+  llvm::Error outline(const partition::Partition &partition, std::vector<ObservedTensor> &observed);
+  llvm::Expected<bool> compileTarget(uint32_t target, partition::Partition &partition);
+  llvm::Error checkStrict(const partition::Partition &partition) const;
+  llvm::Error writeDeviceMlir(const partition::Partition &partition);
+  void tell(const partition::Partition &partition, const PlannedModel &planned, DeployResult &result) const;
+  SubnetResult describe(const partition::Subnet &subnet, std::optional<double> seconds) const;
+  bool hasChoice() const { return options.targets.size() > 1; }
+
+  func::FuncOp function;
+  const DeployOptions &options;
+  const PhaseObserver &observer;
+  std::vector<partition::Outlined> outlined;    ///< by subnet
+  std::vector<std::optional<Program>> programs; ///< by target
+};
+
+/// A function a subnet, in the form that its target compiles.
+llvm::Error Deployment::outline(const partition::Partition &partition, std::vector<ObservedTensor> &observed) {
+  outlined.clear();
+  for (const partition::Subnet &subnet : partition.subnets()) {
+    partition::Outlined &each = outlined.emplace_back(
+        partition::outline(function, subnet.ops, subnet.inputs, subnet.outputs));
+    PassManager passes(function.getContext());
+    options.targets[subnet.target]->buildPasses(passes, options.compile);
+    if (failed(passes.run(*each.module))) {
+      return llvm::createStringError("failed to bring the model into the form of " +
+                                     options.targets[subnet.target]->name());
     }
-    made = std::move(*report);
-  }
-  if (!inputsOutputs.pixels.empty()) {
-    if (llvm::Error error = quant::fusePreprocess(function, inputsOutputs.pixels)) {
-      return std::move(error);
+    if (options.compile.observe) {
+      findSources(each.function, observed);
     }
   }
-  if (made) { // after the pixels: those are integers already
-    quant::exposeIntegers(function, quantization->table, inputsOutputs, *made);
-  }
-  return made;
-}
-
-llvm::Error writeText(ModuleOp module, const std::string &path) {
-  std::string message;
-  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
-  if (!file) {
-    return llvm::createStringError("failed to write '" + path + "': " + message);
-  }
-  module.print(file->os(), OpPrintingFlags().enableDebugInfo());
-  file->keep();
   return llvm::Error::success();
 }
 
-void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
-  llvm::StringMap<const quant::QuantizedTensor *> byName;
-  for (const quant::QuantizedTensor &tensor : report.tensors) {
-    byName[tensor.name] = &tensor;
+/// False where the target refuses more than was known.
+llvm::Expected<bool> Deployment::compileTarget(uint32_t target, partition::Partition &partition) {
+  std::vector<Subnet> subnets;
+  std::vector<const partition::Outlined *> sources;
+  for (auto [subnet, each] : llvm::zip_equal(partition.subnets(), outlined)) {
+    if (subnet.target == target) {
+      subnets.push_back({subnet.name, each.function, outlined.size() == 1});
+      sources.push_back(&each);
+    }
   }
-  for (auto &tensor : stage.tensors) {
-    if (tensor->onnx_names.empty()) {
-      continue;
+  if (subnets.empty()) {
+    return true;
+  }
+  std::vector<Refusal> refusals;
+  auto program = options.targets[target]->compile(subnets, options.compile, observer, refusals);
+  if (!program) {
+    return program.takeError();
+  }
+  programs[target] = std::move(*program);
+  if (programs[target]) {
+    return true;
+  }
+  bool isNew = false;
+  for (Refusal &refusal : refusals) {
+    for (const partition::Outlined *source : refusal.op ? ArrayRef(sources) : ArrayRef(sources).take_front(0)) {
+      if (source->function->isProperAncestor(refusal.op)) {
+        Operation *op = partition::originOf(*source, refusal.op);
+        isNew |= op && partition.refuse(target, op, refusal.reason);
+      }
     }
-    bool isInteger = tensor->dtype == bmodel::DType::I8 || tensor->dtype == bmodel::DType::I16;
-    const std::string &name = tensor->onnx_names.front();
-    const quant::QuantizedTensor *quantized = isInteger ? byName.lookup(name) : nullptr;
-    auto factors = report.factors.find(name);
-    bool isScaled = factors != report.factors.end() && (quantized || !isInteger);
-    if (!quantized && !isScaled) {
-      continue;
+    if (!refusal.op) {
+      function.emitError() << refusal.reason;
     }
-    size_t axis = isScaled ? factors->second.axis : 0;
-    if (isScaled &&
-        (axis >= tensor->shape.size() || tensor->shape[axis].value() != int64_t(factors->second.factors.size()))) {
-      tensor->onnx_names.clear(); // of another shape: no real numbers can be told of it
-      continue;
+  }
+  return isNew ? llvm::Expected<bool>(false)
+               : top::unsupported("chip '" + options.targets[target]->name() + "' cannot run the model");
+}
+
+llvm::Error Deployment::compile(partition::Partition &partition, std::vector<ObservedTensor> &observed) {
+  for (bool done = false; !done;) {
+    {
+      std::optional<Phase> phase;
+      if (hasChoice()) {
+        phase.emplace(observer, "partition");
+      }
+      if (llvm::Error error = partition.decide()) {
+        return error;
+      }
     }
-    tensor->quant = std::make_unique<bmodel::QuantDefT>();
-    tensor->quant->scales = {quantized ? quantized->scale : 1.0f};
-    if (isScaled) {
-      std::vector<float> scales = factors->second.factors;
-      llvm::for_each(scales, [&](float &scale) { scale *= tensor->quant->scales.front(); });
-      tensor->quant->scales = std::move(scales);
-      tensor->quant->axis = static_cast<int32_t>(axis);
+    if (llvm::Error error = checkStrict(partition)) {
+      return error;
     }
-    tensor->quant->zero_points.assign(tensor->quant->scales.size(), quantized ? quantized->zeroPoint : 0);
+    if (llvm::Error error = outline(partition, observed)) {
+      return error;
+    }
+    programs.clear();
+    programs.resize(options.targets.size());
+    done = true;
+    for (uint32_t target = 0; done && target < options.targets.size(); ++target) {
+      llvm::Expected<bool> compiled = compileTarget(target, partition);
+      if (!compiled) {
+        return compiled.takeError();
+      }
+      done = *compiled;
+    }
+  }
+  return llvm::Error::success();
+}
+
+/// "'Softmax_7': has ...; 'TopK_9': ..."
+llvm::Error Deployment::checkStrict(const partition::Partition &partition) const {
+  if (!options.strict || partition.movedOps().empty()) {
+    return llvm::Error::success();
+  }
+  std::string text;
+  for (const partition::MovedOp &each : partition.movedOps()) {
+    if (each.isRefused) {
+      text += (text.empty() ? "'" : "; '") + top::getDisplayName(each.op->getLoc()) + "': " + each.reason;
+    }
+  }
+  return top::unsupported("--strict: chip '" + options.targets.front()->name() +
+                          "' cannot run the whole model: " + text);
+}
+
+llvm::Error Deployment::writeDeviceMlir(const partition::Partition &partition) {
+  if (options.deviceMlir.empty()) {
+    return llvm::Error::success();
+  }
+  if (outlined.size() == 1) {
+    return writeText(*outlined.front().module, options.deviceMlir);
+  }
+  // The whole function, for layouts and addresses differ from subnet to subnet.
+  for (const partition::Subnet &subnet : partition.subnets()) {
+    for (Operation *op : subnet.ops) {
+      op->setAttr("device.subnet", StringAttr::get(function.getContext(), subnet.name));
+    }
+  }
+  return writeText(function->getParentOfType<ModuleOp>(), options.deviceMlir);
+}
+
+SubnetResult Deployment::describe(const partition::Subnet &subnet, std::optional<double> seconds) const {
+  SubnetResult told;
+  told.name = subnet.name, told.target = subnet.target, told.seconds = seconds.value_or(subnet.seconds);
+  for (Operation *op : subnet.ops) {
+    told.ops += !isa<device::ReshapeOp>(op);
+    told.products += partition::countProducts(op);
+  }
+  auto isBetween = [](Value value) { return value.getDefiningOp() != nullptr; };
+  for (Value value : llvm::make_filter_range(subnet.inputs, isBetween)) {
+    told.inputBytes += uint64_t(partition::bytesOf(value));
+  }
+  for (Value value : subnet.outputs) {
+    told.outputBytes += uint64_t(partition::bytesOf(value));
+  }
+  return told;
+}
+
+void Deployment::tell(const partition::Partition &partition, const PlannedModel &planned, DeployResult &result) const {
+  result.workspaceBytes = planned.workspaceBytes, result.workspaceLowerBound = planned.workspaceLowerBound;
+  result.codeBytes = planned.bytesOf(bmodel::SegmentKind::Code);
+  result.constantBytes = planned.bytesOf(bmodel::SegmentKind::Constants);
+  std::vector<size_t> next(options.targets.size());
+  for (auto [number, subnet] : llvm::enumerate(partition.subnets())) {
+    const Program &program = *planned.programs[subnet.target];
+    result.subnets.push_back(describe(subnet, program.subnets[next[subnet.target]++].seconds));
+    result.transferredBytes += result.subnets.back().inputBytes;
+    result.handOverSeconds += partition.handOverSeconds(number);
+    for (const partition::MovedOp &moved : partition.movedOps()) {
+      if (llvm::is_contained(subnet.ops, moved.op)) {
+        result.movedOps.push_back({top::getDisplayName(moved.op->getLoc()), moved.op->getName().getStringRef().str(),
+                                   moved.reason, subnet.name, moved.isRefused, partition::countProducts(moved.op)});
+      }
+    }
+  }
+  for (const std::optional<Program> &program : planned.programs) {
+    for (const auto &[key, value] : program ? program->report : llvm::json::Object()) {
+      result.report[key] = value;
+    }
   }
 }
 
-void addExactness(bmodel::ModelDefT &model, const std::optional<std::vector<std::string>> &exceptions) {
-  auto add = [&](const char *key, const std::string &value) {
-    auto property = std::make_unique<bmodel::PropertyDefT>();
-    property->key = key, property->value = value;
-    model.properties.push_back(std::move(property));
-  };
-  if (exceptions && exceptions->empty()) {
-    add(bmodel::kBitEqual, "all");
+llvm::Error Deployment::run(DeployResult &result) {
+  std::optional<partition::Partition> partition;
+  {
+    std::optional<Phase> phase;
+    if (hasChoice()) {
+      phase.emplace(observer, "survey");
+    }
+    partition.emplace(function, options.targets);
   }
-  for (const std::string &name : exceptions.value_or(std::vector<std::string>())) {
-    add(bmodel::kBitEqualExcept, name);
+  if (llvm::Error error = compile(*partition, result.observed)) {
+    return error;
   }
+  if (llvm::Error error = writeDeviceMlir(*partition)) {
+    return error;
+  }
+  Phase phase(observer, "write");
+  llvm::Expected<PlannedModel> planned = planStage(function, *partition, std::move(programs));
+  if (!planned) {
+    return planned.takeError();
+  }
+  if (result.quantization) {
+    addScales(*planned->model.nets.front()->stages.front(), *result.quantization);
+  }
+  result.exceptions = device::exceptionsOf(function);
+  addExactness(planned->model, result.exceptions);
+  std::string message = bmodel::writeModel(planned->model, planned->segments, options.output);
+  if (!message.empty()) {
+    return llvm::createStringError("failed to write '" + options.output + "': " + message);
+  }
+  tell(*partition, *planned, result);
+  return llvm::Error::success();
 }
 
-std::optional<bmodel::DType> dtypeOf(Type type) {
-  using bmodel::DType;
-  if (type.isF32()) {
-    return DType::F32;
+} // namespace
+
+llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &options, const PhaseObserver &observer) {
+  llvm::Expected<func::FuncOp> function = deployableFunction(module);
+  if (!function) {
+    return function.takeError();
   }
-  if (type.isF64()) {
-    return DType::F64;
+  auto quantization = prepareModel(*function, options.quantization, options.inputsOutputs, observer);
+  if (!quantization) {
+    return quantization.takeError();
   }
-  if (type.isF16()) {
-    return DType::F16;
+  DeployResult result;
+  result.quantization = std::move(*quantization);
+  {
+    Phase phase(observer, "lower");
+    if (options.compile.observe) {
+      top::nameEveryTensor(*function);
+      result.observed = listObserved(*function);
+    }
+    PassManager passes(module.getContext());
+    if (!result.quantization) { // else the narrow floats there are, are wanted
+      passes.addPass(top::createWidenFloatsPass());
+    }
+    buildLowering(passes, *options.targets.front(), options.requantisation, options.compile.observe);
+    if (failed(passes.run(module))) {
+      return llvm::createStringError("failed to lower the model to device operations");
+    }
   }
-  if (type.isBF16()) {
-    return DType::BF16;
+  if (llvm::Error error = Deployment(*function, options, observer).run(result)) {
+    return std::move(error);
   }
-  auto integer = dyn_cast<IntegerType>(type);
-  if (!integer) {
-    return std::nullopt;
-  }
-  bool isUnsigned = integer.isUnsigned();
-  switch (integer.getWidth()) {
-  case 1:
-    return DType::Bool;
-  case 8:
-    return isUnsigned ? DType::U8 : DType::I8;
-  case 16:
-    return isUnsigned ? DType::U16 : DType::I16;
-  case 32:
-    return isUnsigned ? DType::U32 : DType::I32;
-  case 64:
-    return isUnsigned ? DType::U64 : DType::I64;
-  default:
-    return std::nullopt;
-  }
+  return result;
 }
 
 } // namespace tessera::codegen

@@ -1,74 +1,66 @@
-//===- Deploy.h - What deploying for any chip has in common -----*- C++ -*-===//
+//===- Deploy.h - From NAME_top.mlir to a .bmodel ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
+//
+// The way of every model, whatever the chips: lower, cut into subnets over the list of targets, compile each target's
+// subnets, and lay out the stage. A model for one chip is the case of one subnet.
+//===----------------------------------------------------------------------===//
 #ifndef TESSERA_CODEGEN_PIPELINES_DEPLOY_H
 #define TESSERA_CODEGEN_PIPELINES_DEPLOY_H
 
-#include "quant/Transforms/InputsOutputs.h"
-#include "quant/Transforms/Quantize.h"
-
-#include "bmodel/writer.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "llvm/Support/Error.h"
-#include <functional>
-#include <optional>
+#include "codegen/Pipelines/Observe.h"
+#include "codegen/Pipelines/Prepare.h"
+#include "codegen/Target/Target.h"
 
 namespace tessera::codegen {
 
-/// How far a phase is: items done of all, in round |part| of about |parts| over them.
-struct Progress {
-  size_t done = 0, total = 0, part = 1, parts = 1;
+struct DeployOptions {
+  llvm::ArrayRef<const Target *> targets; ///< in the order of preference; the last one runs what no other does
+  CompileOptions compile;
+  std::string output;                       ///< .bmodel
+  std::string deviceMlir;                   ///< where to write the device IR, empty: nowhere
+  bool strict = false;                      ///< whatever the first target cannot run is an error
+  std::optional<Quantization> quantization; ///< none: F32
+  quant::InputsOutputs inputsOutputs;       ///< integers only with |quantization|
+  std::string requantisation = "float";     ///< one of the first target's
 };
 
-/// Called around each phase: begin(name), then end(); progress in between, from any thread.
-struct PhaseObserver {
-  std::function<void(llvm::StringRef name)> begin = [](llvm::StringRef) {};
-  std::function<void()> end = [] {};
-  std::function<void(const Progress &at)> progress = [](const Progress &) {};
+/// A part of the model that runs on one target.
+struct SubnetResult {
+  std::string name;
+  uint32_t target = 0;                      ///< index of DeployOptions::targets
+  size_t ops = 0;                           ///< device ops, but for views
+  int64_t products = 0;                     ///< multiplications
+  uint64_t inputBytes = 0, outputBytes = 0; ///< that it reads of, and leaves for, others
+  double seconds = 0;                       ///< SubnetProgram::seconds, or the sum of Target::secondsOf
 };
 
-/// Ends the observer's phase when it goes out of scope.
-class Phase {
-public:
-  Phase(const PhaseObserver &observer, llvm::StringRef name) : observer(observer) { observer.begin(name); }
-  ~Phase() { observer.end(); }
-
-private:
-  const PhaseObserver &observer;
+/// An op that does not run on the first target.
+struct MovedOpResult {
+  std::string name, op, reason, subnet; ///< name: of the ONNX nodes
+  bool isRefused = false;               ///< the first target cannot run it; else it costs less elsewhere
+  int64_t products = 0;
 };
 
-/// What --quantize goes by, other than F32.
-struct Quantization {
-  quant::Precision precision = quant::Precision::INT8; ///< of ops that `choices` does not name
-  int64_t groupSize = quant::kGroupSize;               ///< of W4
-  quant::CalibrationTable table;                       ///< may be empty where nothing is to be INT8
-  quant::QuantizeTable choices;
+/// What the user is told about the result; sizes in bytes.
+struct DeployResult {
+  uint64_t workspaceBytes = 0, workspaceLowerBound = 0, codeBytes = 0, constantBytes = 0;
+  llvm::json::Object report; ///< of the targets: Program::report, united
+  std::vector<SubnetResult> subnets;
+  std::vector<MovedOpResult> movedOps;
+  double handOverSeconds = 0;    ///< of all changes of target
+  uint64_t transferredBytes = 0; ///< that one target leaves for another
+  std::optional<std::vector<std::string>> exceptions; ///< nodes whose bits may differ between engines, see addExactness
+  std::optional<quant::QuantizeReport> quantization;  ///< with |quantization|: what runs on integers
+  std::vector<ObservedTensor> observed; ///< with |compile.observe|: float inputs and Top results, in program order
 };
 
-/// Puts pairs of quantize and dequantize, or of casts, into the function by the tables. f16 models are widened first;
-/// their tensors have their names before.
-llvm::Expected<quant::QuantizeReport> quantizeModel(mlir::func::FuncOp function, const Quantization &quantization);
+/// Appends the way from Top functions to device ops that the first target, and all behind it, are asked about.
+void buildLowering(mlir::OpPassManager &manager, const Target &first, const std::string &requantisation, bool observe);
 
-/// @main of a module that holds nothing which cannot be lowered.
-llvm::Expected<mlir::func::FuncOp> deployableFunction(mlir::ModuleOp module);
-
-/// Quantises the function where that is asked for, and gives inputs and outputs their form; what was decided.
-llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(mlir::func::FuncOp function,
-                                                                  const std::optional<Quantization> &quantization,
-                                                                  const quant::InputsOutputs &inputsOutputs,
-                                                                  const PhaseObserver &observer);
-
-llvm::Error writeText(mlir::ModuleOp module, const std::string &path);
-
-/// Says of the model's integer tensors which real numbers they stand for.
-void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report);
-
-/// Says in the file whether all engines give the same bits: property `bit_equal` = "all", or one `bit_equal_except` for
-/// each node that makes them differ; nothing of models that promise none.
-void addExactness(bmodel::ModelDefT &model, const std::optional<std::vector<std::string>> &exceptions);
-
-/// The file's name of an element type; nothing where it has none.
-std::optional<bmodel::DType> dtypeOf(mlir::Type type);
+/// Compiles |module| (Top level, static shapes, function @main), which is changed, and writes the model. Errors about the
+/// model are emitted as diagnostics at its ops before failure is returned; the returned error then says which phase
+/// failed.
+llvm::Expected<DeployResult> deploy(mlir::ModuleOp module, const DeployOptions &options, const PhaseObserver &observer);
 
 } // namespace tessera::codegen
 

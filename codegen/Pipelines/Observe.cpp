@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/Observe.h"
 
-#include "codegen/Pipelines/Plan.h"
+#include "device_dialect/IR/DeviceMoveOps.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopConstOps.h"
@@ -23,6 +23,14 @@ bool isFloat(Value value) {
 StringRef inputName(func::FuncOp function, unsigned index) {
   auto name = function.getArgAttrOfType<StringAttr>(index, top::TopDialect::kNameAttr);
   return name ? name.getValue() : StringRef();
+}
+
+/// The value whose bytes |value| is: follows reshapes.
+Value rootOf(Value value) {
+  while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
+    value = reshape.getX();
+  }
+  return value;
 }
 
 ObservedTensor describe(StringRef name, StringRef op, Value value) {
@@ -60,6 +68,7 @@ std::vector<ObservedTensor> listObserved(func::FuncOp function) {
   for (BlockArgument argument : function.getArguments()) {
     if (isFloat(argument)) {
       observed.push_back(describe(inputName(function, argument.getArgNumber()), "input", argument));
+      observed.back().source = observed.back().name; // whether an op reads it or not
     }
   }
   for (Operation &op : function.getBody().front()) {

@@ -18,7 +18,8 @@ struct ObservedTensor {
   std::vector<int64_t> shape;
 };
 
-/// The float inputs and results of Top ops of a function whose tensors are named, in program order, without sources.
+/// The float inputs and results of Top ops of a function whose tensors are named, in program order; without
+/// sources, but for inputs.
 std::vector<ObservedTensor> listObserved(mlir::func::FuncOp function);
 
 /// Fills in the sources from the lowered function, and names the tensors they need. A tensor that the lowering left no

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/SupportedOps.h"
 
-#include "codegen/Npu/Npu.h"
 #include "codegen/Partition/Partition.h"
 #include "codegen/Pipelines/Deploy.h"
 #include "top_dialect/IR/Names.h"
@@ -65,7 +64,7 @@ Quantization madeUp(func::FuncOp function, quant::Precision precision) {
 }
 
 /// Why the host is needed; none: it is not.
-llvm::Expected<std::vector<std::string>> surveyOne(ModuleOp module, const bmodel::npu::Chip &chip,
+llvm::Expected<std::vector<std::string>> surveyOne(ModuleOp module, ArrayRef<const Target *> targets,
                                                    quant::Precision precision) {
   llvm::Expected<func::FuncOp> function = deployableFunction(module);
   if (!function) {
@@ -81,17 +80,16 @@ llvm::Expected<std::vector<std::string>> surveyOne(ModuleOp module, const bmodel
   if (auto report = prepareModel(*function, quantization, {}, {}); !report) {
     return report.takeError();
   }
-  npu::buildLowering(passes, chip.requantise);
+  buildLowering(passes, *targets.front(), targets.front()->requantisations().front(), /*observe=*/false);
   if (failed(passes.run(module))) {
     return llvm::createStringError("failed to lower '" + function->getName() + "'");
   }
-  partition::Partition partition(*function, chip);
-  if (partition.refusedChip()) {
-    return std::vector<std::string>{*partition.refusedChip()};
+  partition::Partition partition(*function, targets);
+  if (llvm::Error error = partition.decide()) {
+    return std::vector<std::string>{llvm::toString(std::move(error))};
   }
-  partition.decide();
   std::vector<std::string> reasons;
-  for (const partition::HostOp &op : partition.hostOps()) {
+  for (const partition::MovedOp &op : partition.movedOps()) {
     if (op.isRefused && !llvm::is_contained(reasons, op.reason)) {
       reasons.push_back(op.reason);
     }
@@ -101,7 +99,7 @@ llvm::Expected<std::vector<std::string>> surveyOne(ModuleOp module, const bmodel
 
 } // namespace
 
-llvm::Expected<std::vector<Support>> surveyOperators(MLIRContext &context, const bmodel::npu::Chip &chip,
+llvm::Expected<std::vector<Support>> surveyOperators(MLIRContext &context, const Target &chip, const Target &host,
                                                      ArrayRef<quant::Precision> precisions) {
   OwningOpRef<ModuleOp> probes = parseSourceString<ModuleOp>(kProbes, &context);
   if (!probes) {
@@ -112,7 +110,7 @@ llvm::Expected<std::vector<Support>> surveyOperators(MLIRContext &context, const
     for (quant::Precision precision : precisions) {
       OwningOpRef<ModuleOp> module = isolate(probe);
       std::string title = probe->getAttrOfType<StringAttr>("title").str();
-      auto reasons = surveyOne(*module, chip, precision);
+      auto reasons = surveyOne(*module, {&chip, &host}, precision);
       if (!reasons) {
         return llvm::createStringError(title + ", " + quant::toString(precision) + ": " +
                                        llvm::toString(reasons.takeError()));

@@ -3,7 +3,7 @@
 #ifndef TESSERA_CODEGEN_PIPELINES_SUPPORTEDOPS_H
 #define TESSERA_CODEGEN_PIPELINES_SUPPORTEDOPS_H
 
-#include "bmodel/npu/chip.h"
+#include "codegen/Target/Target.h"
 #include "quant/Transforms/Quantize.h"
 
 #include "llvm/Support/Error.h"
@@ -20,12 +20,12 @@ namespace tessera::codegen {
 struct Support {
   std::string op; ///< row of the table, by ONNX operators
   quant::Precision precision;
-  std::vector<std::string> reasons; ///< why parts of it run on the host; none: the chip runs all of it
+  std::vector<std::string> reasons; ///< why parts of it run on another target; none: the chip runs all of it
 };
 
 /// Takes every operator of probes.mlir the way of model_deploy, up to where the partition has asked what the chip
 /// cannot run; ranges are made up, since no value decides that.
-llvm::Expected<std::vector<Support>> surveyOperators(mlir::MLIRContext &context, const bmodel::npu::Chip &chip,
+llvm::Expected<std::vector<Support>> surveyOperators(mlir::MLIRContext &context, const Target &chip, const Target &host,
                                                      llvm::ArrayRef<quant::Precision> precisions);
 
 } // namespace tessera::codegen

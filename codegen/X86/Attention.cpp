@@ -199,12 +199,6 @@ struct AttentionModel : KernelInterface::ExternalModel<AttentionModel, device::A
     }
     return success();
   }
-  int64_t countFlops(Operation *op) const {
-    auto attention = cast<device::AttentionOp>(op);
-    auto q = cast<RankedTensorType>(attention.getQ().getType()), k = cast<RankedTensorType>(attention.getK().getType());
-    auto y = cast<RankedTensorType>(attention.getY().getType());
-    return 2 * k.getDimSize(k.getRank() - 2) * (q.getNumElements() + y.getNumElements());
-  }
 };
 
 } // namespace

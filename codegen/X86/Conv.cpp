@@ -173,16 +173,6 @@ struct ConvModel : KernelInterface::ExternalModel<ConvModel, device::ConvOp> {
     GenericConv(kb, conv).emit();
     return success();
   }
-  int64_t countFlops(Operation *op) const {
-    auto conv = cast<device::ConvOp>(op);
-    ArrayRef<int64_t> w =
-        conv.getWeightShape() ? *conv.getWeightShape() : cast<RankedTensorType>(conv.getW().getType()).getShape();
-    int64_t perOutput = 2;
-    for (int64_t dim : w.drop_front()) {
-      perOutput *= dim;
-    }
-    return perOutput * cast<RankedTensorType>(conv.getY().getType()).getNumElements();
-  }
 };
 
 } // namespace

@@ -177,7 +177,6 @@ struct CopyModel : KernelInterface::ExternalModel<CopyModel, device::CopyOp> {
     CopyEmitter(kb, cast<device::CopyOp>(op)).emit();
     return success();
   }
-  int64_t countFlops(Operation *op) const { return 0; }
 };
 
 /// A reshape has no step: the result is a view. This kernel serves where the plan needs a copy.
@@ -188,7 +187,6 @@ struct ReshapeModel : KernelInterface::ExternalModel<ReshapeModel, device::Resha
     emitTileKinds(kb, {move.tiles}, {move.body});
     return success();
   }
-  int64_t countFlops(Operation *op) const { return 0; }
 };
 
 } // namespace

@@ -72,7 +72,6 @@ struct GatherModel : KernelInterface::ExternalModel<GatherModel, device::GatherO
     });
     return success();
   }
-  int64_t countFlops(Operation *op) const { return 0; }
 };
 
 struct GatherElementsModel : KernelInterface::ExternalModel<GatherElementsModel, device::GatherElementsOp> {
@@ -90,7 +89,6 @@ struct GatherElementsModel : KernelInterface::ExternalModel<GatherElementsModel,
     });
     return success();
   }
-  int64_t countFlops(Operation *op) const { return 0; }
 };
 
 struct GatherNdModel : KernelInterface::ExternalModel<GatherNdModel, device::GatherNdOp> {
@@ -115,7 +113,6 @@ struct GatherNdModel : KernelInterface::ExternalModel<GatherNdModel, device::Gat
     });
     return success();
   }
-  int64_t countFlops(Operation *op) const { return 0; }
 };
 
 } // namespace

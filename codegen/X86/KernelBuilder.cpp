@@ -268,17 +268,4 @@ Value KernelBuilder::floatConstant(Type type, double value) {
 
 Value KernelBuilder::zero(Type type) { return arith::ConstantOp::create(b, b.getZeroAttr(type)); }
 
-int64_t defaultFlops(Operation *op) {
-  int64_t elements = 0;
-  for (Type type : op->getResultTypes()) {
-    elements += cast<RankedTensorType>(type).getNumElements();
-  }
-  int64_t perElement = 0;
-  for (Region &region : op->getRegions()) {
-    region.walk(
-        [&](Operation *inner) { perElement += inner->getNumResults() && !inner->hasTrait<OpTrait::ConstantLike>(); });
-  }
-  return elements * std::max<int64_t>(perElement, 1);
-}
-
 } // namespace tessera::x86

@@ -136,9 +136,6 @@ mlir::Value emitScalarRegion(KernelBuilder &kb, mlir::Region &region, mlir::Valu
 /// yielded value itself where nothing is rounded, null for an empty region.
 mlir::Value beforeRounding(mlir::Region &region);
 
-/// Elements of the results: what an elementwise op costs per element of its region is added.
-int64_t defaultFlops(mlir::Operation *op);
-
 } // namespace tessera::x86
 
 #endif // TESSERA_CODEGEN_X86_KERNELBUILDER_H

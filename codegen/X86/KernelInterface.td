@@ -17,8 +17,6 @@ def KernelInterface : OpInterface<"KernelInterface"> {
       Emits the body of the kernel at kb.b: computes the tiles [kb.tileBegin(), kb.tileEnd()) and calls kb.setTiles().
       Failure emits an error at the op.
     }], "::llvm::LogicalResult", "emitKernel", (ins "::tessera::x86::KernelBuilder &":$kb)>,
-    InterfaceMethod<"Arithmetic operations of one run of the op, for profiles (a multiply-add counts two).",
-      "int64_t", "countFlops", (ins), "", [{ return ::tessera::x86::defaultFlops($_op); }]>,
   ];
 }
 

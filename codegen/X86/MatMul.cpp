@@ -145,12 +145,6 @@ struct MatMulModel : KernelInterface::ExternalModel<MatMulModel, device::MatMulO
     GenericMatMul(kb, matmul).emit();
     return success();
   }
-  int64_t countFlops(Operation *op) const {
-    auto matmul = cast<device::MatMulOp>(op);
-    auto a = cast<RankedTensorType>(matmul.getA().getType());
-    int64_t depth = a.getDimSize(a.getRank() - (matmul.getTransA() ? 2 : 1));
-    return 2 * depth * cast<RankedTensorType>(matmul.getY().getType()).getNumElements();
-  }
 };
 
 } // namespace

@@ -110,7 +110,6 @@ struct NormModel : KernelInterface::ExternalModel<NormModel, device::NormOp> {
     NormEmitter(kb, cast<device::NormOp>(op)).emit();
     return success();
   }
-  int64_t countFlops(Operation *op) const { return 8 * defaultFlops(op); }
 };
 
 } // namespace

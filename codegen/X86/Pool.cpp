@@ -244,13 +244,6 @@ struct PoolModel : KernelInterface::ExternalModel<PoolModel, device::PoolOp> {
     PoolEmitter(kb, pool).emit();
     return success();
   }
-  int64_t countFlops(Operation *op) const {
-    int64_t flops = defaultFlops(op);
-    for (int64_t size : cast<device::PoolOp>(op).getKernel()) {
-      flops *= size;
-    }
-    return flops;
-  }
 };
 
 } // namespace

@@ -268,13 +268,6 @@ struct RecurrentModel : KernelInterface::ExternalModel<RecurrentModel, device::R
     RecurrentEmitter(kb, cast<device::RecurrentOp>(op)).emit();
     return success();
   }
-  int64_t countFlops(Operation *op) const {
-    auto recurrent = cast<device::RecurrentOp>(op);
-    auto x = cast<RankedTensorType>(recurrent.getX().getType());
-    int64_t weights = cast<RankedTensorType>(recurrent.getW().getType()).getNumElements() +
-                      cast<RankedTensorType>(recurrent.getR().getType()).getNumElements();
-    return 2 * weights * x.getDimSize(0) * x.getDimSize(1);
-  }
 };
 
 } // namespace

@@ -262,9 +262,6 @@ struct ReduceModel : KernelInterface::ExternalModel<ReduceModel, device::ReduceO
     ReduceEmitter(kb, cast<device::ReduceOp>(op)).emit();
     return success();
   }
-  int64_t countFlops(Operation *op) const {
-    return cast<RankedTensorType>(op->getOperand(0).getType()).getNumElements();
-  }
 };
 
 } // namespace

@@ -91,7 +91,6 @@ struct ScatterModel : KernelInterface::ExternalModel<ScatterModel, device::Scatt
     ScatterEmitter(kb, cast<device::ScatterOp>(op)).emit();
     return success();
   }
-  int64_t countFlops(Operation *op) const { return 0; }
 };
 
 } // namespace

@@ -3,7 +3,7 @@
 #ifndef TESSERA_CODEGEN_TOOLS_QUANTTABLES_H
 #define TESSERA_CODEGEN_TOOLS_QUANTTABLES_H
 
-#include "codegen/Pipelines/X86Deploy.h"
+#include "codegen/Pipelines/Prepare.h"
 
 namespace tessera::tool {
 

@@ -1,8 +1,7 @@
 //===- SupportedOps.cpp - The supported-ops subcommand: what is imported, and what runs where ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/SupportedOps.h"
-#include "codegen/Pipelines/NpuDeploy.h"
-#include "codegen/Pipelines/X86Deploy.h"
+#include "codegen/Target/Registry.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/Import/Onnx/OnnxImport.h"
@@ -25,18 +24,15 @@ llvm::json::Array describeImporter() {
 
 /// Every operator in every precision on the chip: "reasons" why parts of it run on the host.
 llvm::Error describeChip(MLIRContext &context, const std::string &name, llvm::json::Array &rows) {
-  std::optional<std::string> description = codegen::findNpuChip(name);
-  if (!description) {
-    return llvm::make_error<CodedError>(kUsage, "--chip '" + name + "': allowed are npu-edge, npu-base, npu-pro");
-  }
-  bmodel::npu::Chip chip;
-  std::string error;
-  if (!bmodel::npu::parseChip(*description, name, chip, error)) {
-    return llvm::createStringError(error);
+  auto chip = codegen::createTarget({.name = name}), host = codegen::createTarget({.name = codegen::defaultHost()});
+  if (!chip || !host) {
+    std::string text = llvm::toString(llvm::joinErrors(chip ? llvm::Error::success() : chip.takeError(),
+                                                       host ? llvm::Error::success() : host.takeError()));
+    return llvm::make_error<CodedError>(kUsage, "--chip: " + text);
   }
   using quant::Precision;
   auto table = codegen::surveyOperators(
-      context, chip, {Precision::INT8, Precision::INT16, Precision::BF16, Precision::F16, Precision::F32});
+      context, **chip, **host, {Precision::INT8, Precision::INT16, Precision::BF16, Precision::F16, Precision::F32});
   if (!table) {
     return table.takeError();
   }
@@ -53,8 +49,7 @@ llvm::Error run(const std::vector<std::string> &chips) {
   llvm::json::Object result{{"operators", describeImporter()}};
   if (!chips.empty()) {
     DialectRegistry registry;
-    codegen::registerX86Deploy(registry);
-    npu::registerNpuModels(registry);
+    codegen::registerFamilies(registry);
     MLIRContext context(registry, MLIRContext::Threading::DISABLED);
     context.loadAllAvailableDialects();
     llvm::json::Array rows;
@@ -63,7 +58,7 @@ llvm::Error run(const std::vector<std::string> &chips) {
         return error;
       }
     }
-    result["npu"] = std::move(rows);
+    result["chips"] = std::move(rows);
   }
   reportResult(std::move(result));
   return llvm::Error::success();
@@ -73,9 +68,9 @@ llvm::Error run(const std::vector<std::string> &chips) {
 
 std::function<llvm::Error()> tessera::tool::addSupportedOps(CLI::App &app) {
   CLI::App *sub =
-      app.add_subcommand("supported-ops", "Every ONNX operator that is imported, and what NPUs run of them");
+      app.add_subcommand("supported-ops", "Every ONNX operator that is imported, and what chips run of them");
   auto chips = std::make_shared<std::vector<std::string>>();
-  sub->add_option("--chip", *chips, "npu-edge, npu-base, npu-pro: what it runs itself, by operator and precision")
+  sub->add_option("--chip", *chips, "What a chip runs itself, by operator and precision")
       ->delimiter(',');
   return [chips] { return run(*chips); };
 }

@@ -1,12 +1,7 @@
 //===- tessera-opt.cpp - mlir-opt with the dialects and passes of Tessera ---===//
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel_format/tools/Program.h"
-#include "codegen/Npu/Npu.h"
-#include "codegen/Npu/Passes.h"
-#include "codegen/X86/KernelInterface.h"
-#include "codegen/X86/Passes.h"
-#include "codegen/X86/Transforms/Passes.h"
-#include "codegen/X86/Transforms/Pipeline.h"
+#include "codegen/Target/Registry.h"
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/Transforms/Passes.h"
@@ -24,11 +19,9 @@
 int main(int argc, char **argv) {
   bmodel::program::begin("tessera-opt", argc, argv);
   mlir::DialectRegistry registry;
-  registry
-      .insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect, mlir::quant::QuantDialect,
-              tessera::device::DeviceDialect, tessera::npu::NpuDialect, tessera::top::TopDialect>();
-  tessera::npu::registerNpuModels(registry);
-  tessera::x86::registerX86Kernels(registry);
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect,
+                  mlir::quant::QuantDialect, tessera::device::DeviceDialect, tessera::top::TopDialect>();
+  tessera::codegen::registerFamilies(registry);
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   tessera::top::registerTopTransforms();
@@ -36,9 +29,8 @@ int main(int argc, char **argv) {
   tessera::device::registerTopToDevicePasses();
   tessera::device::registerDeviceTransformsPasses();
   tessera::device::registerLoweringPipeline();
-  tessera::npu::registerNpuPasses();
-  tessera::x86::registerX86Passes();
-  tessera::x86::registerX86TransformsPasses();
-  tessera::x86::registerPlacementPipeline();
+  for (const tessera::codegen::Family *family : tessera::codegen::families()) {
+    family->registerPasses();
+  }
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera optimizer driver\n", registry));
 }

@@ -16,18 +16,19 @@ def Device_Tensor : AnyTypeOf<[AnyRankedTensor]>;
 
 // Every device op has a reference evaluation through Top's interface, so the same evaluator runs functions of
 // both dialects; it sees all tensors row-major, whatever their layout.
-class Device_Op<string mnemonic, list<Trait> traits = []>
+// |work|: the methods of WorkInterface that the op answers itself.
+class Device_Op<string mnemonic, list<Trait> traits = [], list<string> work = []>
     : Op<Device_Dialect, mnemonic,
-         !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ReferenceInterface>])> {
+         !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ReferenceInterface>, DeclareOpInterfaceMethods<WorkInterface, work>])> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
 // Result elements pass through `epilogue` (see EpilogueInterface). Arguments must name the extra operands `extras`.
 // Isolated: a scalar region captures nothing, and folders keep its constants inside.
-// `answers`: methods of the interface, among those with a default, that the op answers itself.
-class Device_EpilogueOp<string mnemonic, list<Trait> traits = [], list<string> answers = []>
-    : Device_Op<mnemonic, !listconcat(traits, [IsolatedFromAbove, DeclareOpInterfaceMethods<EpilogueInterface, answers>])> {
+// |epilogue|: methods of EpilogueInterface, among those with a default, that the op answers itself; |work|: of WorkInterface.
+class Device_EpilogueOp<string mnemonic, list<Trait> traits = [], list<string> epilogue = [], list<string> work = []>
+    : Device_Op<mnemonic, !listconcat(traits, [IsolatedFromAbove, DeclareOpInterfaceMethods<EpilogueInterface, epilogue>]), work> {
   let regions = (region AnyRegion:$epilogue);
 }
 

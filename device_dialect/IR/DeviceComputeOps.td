@@ -10,7 +10,7 @@ def Device_ConvAlgorithm : I32EnumAttr<"ConvAlgorithm", "how a convolution is co
   let cppNamespace = "::tessera::device";
 }
 
-def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<LayoutInterface>], ["canReadExtra"]> {
+def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<LayoutInterface>], ["canReadExtra"], ["countFlops", "countProducts"]> {
   let summary = "Grouped convolution with epilogue";
   let description = [{
     x [N, C, H, W], w [OC, C/groups, KH, KW], bias [OC] -> y [N, OC, OH, OW]; strides, dilations [2], pads [4]
@@ -44,7 +44,7 @@ def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, Declare
   }];
 }
 
-def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments], ["canReadExtra"]> {
+def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments], ["canReadExtra"], ["countFlops", "countProducts"]> {
   let summary = "Batched matrix product with epilogue";
   let description = [{
     a [B..., M, K] x b [B..., K, N] -> y [B..., M, N]; leading dims broadcast as in numpy; trans flags swap the last two
@@ -69,7 +69,7 @@ def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments], ["
 def Device_PoolKind : I32EnumAttr<"PoolKind", "kind of pooling", [I32EnumAttrCase<"max", 0>, I32EnumAttrCase<"avg", 1>]> {
   let cppNamespace = "::tessera::device";
 }
-def Device_PoolOp : Device_EpilogueOp<"pool", [DeclareOpInterfaceMethods<LayoutInterface>]> {
+def Device_PoolOp : Device_EpilogueOp<"pool", [DeclareOpInterfaceMethods<LayoutInterface>], [], ["countFlops"]> {
   let summary = "Maximum or mean over windows, with epilogue";
   let description = [{
     x [N, C, H, W] (rank 4 or 5); the result dims already account for ceil modes: windows may reach beyond the end padding. Padding
@@ -119,7 +119,7 @@ def Device_ReduceKind : I32EnumAttr<"ReduceKind", "kind of reduction", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>, I32EnumAttrCase<"prod", 3>]> {
   let cppNamespace = "::tessera::device";
 }
-def Device_ReduceOp : Device_EpilogueOp<"reduce", [DeclareOpInterfaceMethods<LayoutInterface>]> {
+def Device_ReduceOp : Device_EpilogueOp<"reduce", [DeclareOpInterfaceMethods<LayoutInterface>], [], ["countFlops"]> {
   let summary = "Reduction over axes, with an element function before and an epilogue after";
   let description = [{
     y = epilogue(reduce over `axes` of prologue(x)). Reduced dims are kept as 1 (a reshape drops them). The prologue region has one argument
@@ -141,7 +141,7 @@ def Device_SoftmaxOp : Device_Op<"softmax"> {
   let results = (outs Device_Tensor:$y);
 }
 
-def Device_NormOp : Device_Op<"norm", [AttrSizedOperandSegments]> {
+def Device_NormOp : Device_Op<"norm", [AttrSizedOperandSegments], ["countFlops"]> {
   let summary = "Layer or RMS normalisation over the trailing dims";
   let description = [{As top.layer_norm: over dims axis..rank-1, scale and bias of those dims. (C1) axis in rank. (C2) scale, bias dims. (C3) same shape in and out, elements are floats.}];
   let arguments = (ins Device_Tensor:$x, Optional<Device_Tensor>:$scale, Optional<Device_Tensor>:$bias, I64Attr:$axis, F64Attr:$epsilon,
@@ -150,14 +150,14 @@ def Device_NormOp : Device_Op<"norm", [AttrSizedOperandSegments]> {
   let assemblyFormat = "$x (`scale` $scale^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Device_AttentionOp : Device_Op<"attention"> {
+def Device_AttentionOp : Device_Op<"attention", [], ["countFlops", "countProducts"]> {
   let summary = "softmax(scale q k^T + mask) v";
   let description = [{As top.attention. (C1) E and T agree. (C2) ranks. (C3) leading dims and mask broadcast to q's. (C4) result dims.}];
   let arguments = (ins Device_Tensor:$q, Device_Tensor:$k, Device_Tensor:$v, Optional<Device_Tensor>:$mask, F64Attr:$scale);
   let results = (outs Device_Tensor:$y);
 }
 
-def Device_RecurrentOp : Device_Op<"recurrent", [AttrSizedOperandSegments]> {
+def Device_RecurrentOp : Device_Op<"recurrent", [AttrSizedOperandSegments], ["countFlops", "countProducts"]> {
   let summary = "RNN, GRU or LSTM over a sequence";
   let description = [{Operands, results and attributes as top.rnn (kind, direction by their names). (C1) shapes as top.rnn. (C2) kind and direction known. (C3) activations known, as many as the kind needs.}];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$w, Device_Tensor:$r, Optional<Device_Tensor>:$bias, Optional<Device_Tensor>:$sequenceLens,

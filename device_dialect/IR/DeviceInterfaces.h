@@ -15,6 +15,8 @@ enum class OperandLayout {
   Any,
 };
 
+/// Operations of the regions of |op|, at least one, for each element of its results.
+int64_t countRegionFlops(mlir::Operation *op);
 } // namespace tessera::device
 
 #include "device_dialect/IR/DeviceInterfaces.h.inc"

@@ -40,4 +40,17 @@ def LayoutInterface : OpInterface<"LayoutInterface"> {
   ];
 }
 
+def WorkInterface : OpInterface<"WorkInterface"> {
+  let cppNamespace = "::tessera::device";
+  let description = "How much an op computes, whatever computes it: for profiles, and for targets' models of time.";
+  let methods = [
+    InterfaceMethod<[{
+      Arithmetic operations of one run; a multiply-add counts two. By default those of the op's regions, or one, for each
+      element of the results.
+    }], "int64_t", "countFlops", (ins), "", [{ return ::tessera::device::countRegionFlops($_op); }]>,
+    InterfaceMethod<"Multiplications of products (convolutions, matmuls, attention, recurrent cells); 0 of other ops.",
+      "int64_t", "countProducts", (ins), "", [{ return 0; }]>,
+  ];
+}
+
 #endif // DEVICE_INTERFACES

@@ -6,7 +6,7 @@
 include "device_dialect/IR/DeviceBase.td"
 include "device_dialect/IR/DeviceAttrs.td"
 
-def Device_CopyOp : Device_Op<"copy", [DeclareOpInterfaceMethods<LayoutInterface>]> {
+def Device_CopyOp : Device_Op<"copy", [DeclareOpInterfaceMethods<LayoutInterface>], ["countFlops"]> {
   let summary = "Rectangular moves: permute, slice, pad, concat, tile, layout change";
   let description = [{
     Elements no piece covers hold `fill` (absent: the pieces cover everything). Offsets are in logical dims; the
@@ -17,32 +17,32 @@ def Device_CopyOp : Device_Op<"copy", [DeclareOpInterfaceMethods<LayoutInterface
   let results = (outs Device_Tensor:$y);
 }
 
-def Device_ReshapeOp : Device_Op<"reshape"> {
+def Device_ReshapeOp : Device_Op<"reshape", [], ["countFlops"]> {
   let summary = "The same bytes under other dims";
   let description = "Row-major tensors only (a blocked one of the same physical order is allowed when C and the block agree). No code: the result is a view. (C1) element counts agree. (C2) same element type. (C3) the layouts order the elements alike.";
   let arguments = (ins Device_Tensor:$x);
   let results = (outs Device_Tensor:$y);
 }
 
-def Device_GatherOp : Device_Op<"gather"> {
+def Device_GatherOp : Device_Op<"gather", [], ["countFlops"]> {
   let summary = "Picks slices along an axis by index";
   let description = [{As top.gather; an index out of range is clamped into it (documented: no trap on a device). (C1) axis in rank. (C2) indices i32 or i64. (C3) result dims.}];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, I64Attr:$axis);
   let results = (outs Device_Tensor:$y);
 }
-def Device_GatherElementsOp : Device_Op<"gather_elements"> {
+def Device_GatherElementsOp : Device_Op<"gather_elements", [], ["countFlops"]> {
   let summary = "Picks elements along an axis by an index tensor";
   let description = [{As top.gather_elements. (C1) axis in rank. (C2) ranks agree, indices i32 or i64. (C3) result dims are the indices'.}];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, I64Attr:$axis);
   let results = (outs Device_Tensor:$y);
 }
-def Device_GatherNdOp : Device_Op<"gather_nd"> {
+def Device_GatherNdOp : Device_Op<"gather_nd", [], ["countFlops"]> {
   let summary = "Picks slices by index tuples";
   let description = [{As top.gather_nd. (C1) batchDims below the ranks. (C2) indices i32 or i64, the tuple no longer than the rest of x's rank. (C3) result dims.}];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batchDims);
   let results = (outs Device_Tensor:$y);
 }
-def Device_ScatterOp : Device_Op<"scatter"> {
+def Device_ScatterOp : Device_Op<"scatter", [], ["countFlops"]> {
   let summary = "Writes elements or slices by index";
   let description = [{`nd`: as top.scatter_nd, else as top.scatter_elements along `axis`. `reduction`: none, add, mul, min, max. Updates apply in order; an index out of range is clamped.
     (C1) axis in rank. (C2) dims of indices and updates. (C3) result type is x's. (C4) reduction known.}];

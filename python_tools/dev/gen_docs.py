@@ -92,7 +92,7 @@ def supported_ops_page(build: Path) -> str | None:
             "operator is read as its opset defines it. A form that is not supported (an attribute, a type, sizes that depend on\nvalues, an open dim) "
             "is refused with the node's name, by the importer or when it is compiled; which of the ONNX project's own tests are,\nand why, is in "
             "[refused.txt](../../regression/conformance/refused.txt).\n\n"
-            + "\n".join(parts) + "\n" + npu_support(event["npu"], chips))
+            + "\n".join(parts) + "\n" + npu_support(event["chips"], chips))
 
 
 def npu_support(rows: list[dict], chips: list[str]) -> str:

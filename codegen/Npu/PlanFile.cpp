@@ -1,6 +1,6 @@
-//===- NpuPlanFile.cpp - What a plan of the NPU decides, as JSON ----------===//
+//===- PlanFile.cpp - What a plan of the NPU decides, as JSON ----------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/tools/NpuPlanFile.h"
+#include "codegen/Npu/PlanFile.h"
 
 #include "top_dialect/IR/Json.h"
 #include "top_dialect/IR/RegularFile.h"
@@ -8,10 +8,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
-namespace tessera::tool {
+namespace tessera::npu {
 namespace {
-
-using npu::Decisions;
 
 llvm::Error wrong(const llvm::Twine &what) { return llvm::createStringError(what); }
 
@@ -135,4 +133,4 @@ llvm::Expected<Decisions> readPlan(llvm::StringRef path) {
   return decisions;
 }
 
-} // namespace tessera::tool
+} // namespace tessera::npu

@@ -1,6 +1,6 @@
 //===- KernelSet.cpp - The kernels of one model ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Pipelines/KernelSet.h"
+#include "codegen/X86/KernelSet.h"
 
 #include "codegen/X86/Linker.h"
 
@@ -9,10 +9,10 @@
 
 using namespace mlir;
 
-namespace tessera::codegen {
+namespace tessera::x86 {
 
 void KernelSet::add(Operation *op) {
-  std::string key = x86::kernelKey(op, target);
+  std::string key = kernelKey(op, target);
   auto [it, isNew] = byKey.try_emplace(key, entries.size());
   if (isNew) {
     entries.push_back({key, op, {}});
@@ -25,10 +25,10 @@ static std::string symbolOf(Operation *op, StringRef key) {
   return (op->getName().stripDialect() + "_" + key.take_front(16)).str();
 }
 
-LogicalResult KernelSet::compile(x86::KernelCache &cache, llvm::function_ref<void(const Progress &)> progress) {
+LogicalResult KernelSet::compile(KernelCache &cache, llvm::function_ref<void(const codegen::Progress &)> progress) {
   std::vector<Entry *> missing;
   for (Entry &entry : entries) {
-    if (std::optional<x86::Kernel> found = cache.lookup(entry.key)) {
+    if (std::optional<Kernel> found = cache.lookup(entry.key)) {
       entry.kernel = std::move(*found);
       ++hits;
     } else {
@@ -40,7 +40,7 @@ LogicalResult KernelSet::compile(x86::KernelCache &cache, llvm::function_ref<voi
   }
   std::atomic<size_t> done = 0;
   LogicalResult result = failableParallelForEach(missing.front()->op->getContext(), missing, [&](Entry *entry) {
-    FailureOr<x86::Kernel> kernel = x86::compileKernel(entry->op, target, symbolOf(entry->op, entry->key));
+    FailureOr<Kernel> kernel = compileKernel(entry->op, target, symbolOf(entry->op, entry->key));
     if (failed(kernel)) {
       return failure();
     }
@@ -66,4 +66,4 @@ llvm::Expected<std::vector<char>> KernelSet::link() const {
   return x86::linkSharedObject(objects);
 }
 
-} // namespace tessera::codegen
+} // namespace tessera::x86

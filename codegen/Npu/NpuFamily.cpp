@@ -1,0 +1,364 @@
+//===- NpuFamily.cpp - NPUs as targets ------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "bmodel/npu/latency.h"
+#include "bmodel/npu/report.h"
+#include "codegen/Npu/Chips.h"
+#include "codegen/Npu/ElementTypes.h"
+#include "codegen/Npu/Npu.h"
+#include "codegen/Npu/Passes.h"
+#include "codegen/Npu/PlanFile.h"
+#include "codegen/Npu/Stream.h"
+#include "codegen/Target/Registry.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/Addresses.h"
+#include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/Unsupported.h"
+
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace tessera::npu {
+namespace hw = bmodel::npu;
+namespace {
+
+using codegen::Program;
+using codegen::SubnetProgram;
+
+enum Section : uint32_t { kCommands, kConstants };
+
+/// Buffers that a stream's commands can name.
+constexpr size_t kMostPorts = 240;
+/// Seconds, of an interrupt and of caches that are cleaned, each time another target takes over.
+constexpr double kHandOver = 20e-6;
+
+int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorType>(value.getType())); }
+
+/// What multiplications of this op are divided by, against those of a dense one of int8.
+double divisorOf(Operation *op, const hw::Chip &chip) {
+  mlir::Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
+  double divisor = isa<FloatType>(element) ? chip.floatDivisor : element.isInteger(16) ? chip.int16Divisor : 1;
+  if (auto conv = dyn_cast<device::ConvOp>(op)) {
+    auto weights = cast<RankedTensorType>(op->getOperand(1).getType());
+    bool isDepthwise = weights.getRank() > 1 && weights.getDimSize(1) == 1 && weights.getDimSize(0) > 1;
+    divisor *= isDepthwise ? chip.depthwiseDivisor : 1;
+  }
+  return divisor;
+}
+
+hw::Report estimate(const NpuProgram &program, const hw::Chip &chip) {
+  std::vector<hw::Cost> costs;
+  for (const hw::Descriptor &command : program.commands) {
+    costs.push_back(hw::costOf(command, chip));
+  }
+  const hw::Descriptor *commands = program.commands.data();
+  std::vector<hw::Span> spans = hw::schedule(commands, costs.data(), costs.size(), chip);
+  return hw::reportOf(commands, costs.data(), spans.data(), costs.size(), program.sizes.inputs);
+}
+
+class NpuChip final : public codegen::Target {
+public:
+  NpuChip(hw::Chip chip, std::string description) : chip(std::move(chip)), description(std::move(description)) {}
+
+  StringRef family() const override { return "npu"; }
+  bmodel::ChipDefT describe() const override {
+    bmodel::ChipDefT told;
+    told.name = chip.name, told.family = family().str(), told.description = description;
+    told.fingerprint = hw::fingerprint(chip);
+    return told;
+  }
+  std::vector<std::string> requantisations() const override { return {chip.requantise}; }
+  llvm::Error check(const codegen::CompileOptions &options) const override;
+
+  void addForms(OpPassManager &functions) const override { npu::addForms(functions); }
+  std::optional<unsigned> mostMapOperands() const override { return unsigned(hw::kMapOperands); }
+
+  std::vector<codegen::Refusal> survey(func::FuncOp function) const override;
+  double secondsOf(Operation *op) const override;
+  /// Written to the DDR and read there.
+  double transferSeconds(int64_t bytes) const override {
+    return chip.secondsOf(2 * double(bytes) / chip.ddrBytesPerCycle() + 2 * chip.dmaLatency);
+  }
+  double handOverSeconds() const override { return kHandOver; }
+
+  void buildPasses(OpPassManager &manager, const codegen::CompileOptions &) const override { buildAddresses(manager); }
+
+  llvm::Expected<std::optional<Program>> compile(ArrayRef<codegen::Subnet> subnets,
+                                                 const codegen::CompileOptions &options,
+                                                 const codegen::PhaseObserver &observer,
+                                                 std::vector<codegen::Refusal> &refusals) const override;
+
+private:
+  hw::Chip chip;
+  std::string description;
+};
+
+llvm::Error NpuChip::check(const codegen::CompileOptions &options) const {
+  codegen::CompileOptions others = options;
+  if (!options.plan.empty()) {
+    llvm::Expected<Decisions> plan = readPlan(options.plan);
+    if (!plan) {
+      return plan.takeError();
+    }
+    others.plan.clear();
+  }
+  return Target::check(others);
+}
+
+/// Views are not emitted, so nobody is asked about them; but what they are of has to have a form on the chip.
+std::optional<std::string> refusedView(Operation *op) {
+  if (!isa<device::ReshapeOp>(op) || device::getConstantRoot(op->getResult(0))) {
+    return std::nullopt;
+  }
+  mlir::Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+  if (typeOf(element)) {
+    return std::nullopt;
+  }
+  std::string text;
+  llvm::raw_string_ostream(text) << "is a view of " << element << ", which the chip has not";
+  return text;
+}
+
+std::vector<codegen::Refusal> NpuChip::survey(func::FuncOp function) const {
+  std::vector<codegen::Refusal> told;
+  for (Operation &op : function.getBody().front()) {
+    if (std::optional<std::string> reason = refusedView(&op)) {
+      told.push_back({&op, std::move(*reason)});
+    }
+  }
+  PassManager passes(function.getContext());
+  buildAddresses(passes);
+  if (failed(passes.run(function->getParentOfType<ModuleOp>()))) {
+    told.push_back({nullptr, "internal error: the function cannot be given addresses"});
+    return told;
+  }
+  for (Refusal &refusal : surveyProgram(function, chip)) {
+    told.push_back({refusal.op, std::move(refusal.reason)});
+  }
+  return told;
+}
+
+/// As part of a stream: at the peak of the unit that does it, or as fast as its constants come; other operands are
+/// taken to lie in local memory. Coarse on purpose: most ops that could run elsewhere cost little anywhere, and what a
+/// finished program takes is told by bmodel/npu/latency.h.
+double NpuChip::secondsOf(Operation *op) const {
+  if (isa<device::ReshapeOp>(op)) { // bytes that stay where they are
+    return 0;
+  }
+  double constants = 0;
+  for (Value value : op->getOperands()) {
+    constants += device::getConstantRoot(value) ? double(bytesOf(value)) : 0;
+  }
+  auto work = cast<device::WorkInterface>(op);
+  double products = double(work.countProducts()), lanes = chip.lanes;
+  double cycles = products > 0 ? products * divisorOf(op, chip) / (lanes * chip.macsPerLane())
+                               : double(work.countFlops()) / (lanes * chip.vectorBytes / sizeof(float));
+  cycles = std::max(cycles, constants / chip.ddrBytesPerCycle()) + chip.issueCycles;
+  return chip.secondsOf(cycles);
+}
+
+/// All streams of a model, which share constants and count their layers through.
+class Streams {
+public:
+  Streams(const hw::Chip &chip, const codegen::CompileOptions &options, const codegen::PhaseObserver &observer)
+      : chip(chip), options(options), observer(observer) {
+    program.sections.emplace_back(bmodel::SegmentKind::Code);
+    program.sections.emplace_back(bmodel::SegmentKind::Constants);
+  }
+
+  /// False where the chip refuses more than was known.
+  llvm::Expected<bool> add(const codegen::Subnet &subnet, std::vector<codegen::Refusal> &refusals);
+  llvm::Expected<Program> finish();
+
+  std::optional<Decisions> plan; ///< is followed
+
+private:
+  llvm::Error checkPlan() const;
+  void append(const codegen::Subnet &subnet, NpuProgram stream);
+  llvm::Expected<llvm::json::Object> tell() const;
+
+  const hw::Chip &chip;
+  const codegen::CompileOptions &options;
+  const codegen::PhaseObserver &observer;
+  Constants constants;
+  Program program;
+  // Of all streams:
+  std::vector<std::string> layers;
+  Decisions decisions;
+  hw::Report report;
+  size_t commands = 0;
+  uint64_t localPeak = 0;
+};
+
+llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<codegen::Refusal> &refusals) {
+  func::FuncOp function = subnet.function;
+  if (function.getNumArguments() + function.getNumResults() > kMostPorts) {
+    return top::unsupported("subnet '" + subnet.name + "' reads and makes more than " + llvm::Twine(kMostPorts) +
+                            " tensors that others use");
+  }
+  std::vector<Refusal> refused;
+  auto progress = [&](size_t done, size_t total, size_t part, size_t parts) {
+    observer.progress({done, total, part, parts});
+  };
+  FailureOr<NpuProgram> stream = emitProgram(
+      function, chip, {options.opt, plan, uint32_t(layers.size()), progress}, constants, refused);
+  if (succeeded(stream)) {
+    append(subnet, std::move(*stream));
+    return true;
+  }
+  for (Refusal &refusal : refused) {
+    if (refusal.ofPlan) {
+      return llvm::createStringError(refusal.reason);
+    }
+    refusals.push_back({refusal.op, std::move(refusal.reason)});
+  }
+  return false;
+}
+
+/// Layers of the model are those of its streams, one behind another.
+void Streams::append(const codegen::Subnet &subnet, NpuProgram stream) {
+  func::FuncOp function = subnet.function;
+  auto first = uint32_t(layers.size());
+  double before = report.cycles;
+  decisions.append(stream.decisions, first);
+  hw::append(report, estimate(stream, chip), first);
+  llvm::append_range(layers, stream.layers);
+  commands += stream.commands.size(), localPeak = std::max(localPeak, stream.localPeak);
+
+  SubnetProgram &made = program.subnets.emplace_back();
+  made.subnet.kind = bmodel::SubnetKind::Npu, made.subnet.isa = chip.name;
+  made.subnet.kernel_abi = hw::kIsaVersion, made.subnet.code_segment = int32_t(kCommands);
+  made.workspaceBytes = stream.sizes.workspace, made.workspaceLowerBound = stream.workspaceLowerBound;
+  made.ops = stream.commands.size(), made.seconds = chip.secondsOf(report.cycles - before);
+  bmodel::RunStreamOnDefT run;
+  for (uint32_t slot = 0; slot < function.getNumArguments() + function.getNumResults(); ++slot) {
+    (slot < function.getNumArguments() ? run.inputs : run.outputs).push_back(slot);
+  }
+  std::vector<char> &bytes = program.memory.emplace_back(stream.commands.size() * hw::kDescriptorBytes);
+  std::memcpy(bytes.data(), stream.commands.data(), bytes.size());
+  run.offset = program.sections[kCommands].append(bytes);
+  run.bytes = bytes.size();
+  auto step = std::make_unique<bmodel::StepDefT>();
+  step->writes = run.outputs;
+  step->op.Set(std::move(run));
+  step->debug = std::make_unique<bmodel::StepDebugDefT>();
+  step->debug->onnx_nodes = stream.layers; // entry i: of the commands of layer i
+  step->debug->device_op = "npu stream of " + std::to_string(stream.commands.size()) + " commands";
+  made.subnet.plan.push_back(std::move(step));
+}
+
+/// Decisions that no stream has taken.
+llvm::Error Streams::checkPlan() const {
+  auto isUnknown = [&](const auto &each) { return each.first >= layers.size(); };
+  std::optional<uint32_t> unknown;
+  if (plan) {
+    if (auto stay = llvm::find_if(plan->whole, isUnknown); stay != plan->whole.end()) {
+      unknown = stay->first;
+    } else if (auto group = llvm::find_if(plan->groups, isUnknown); group != plan->groups.end()) {
+      unknown = group->first;
+    }
+  }
+  return !unknown ? llvm::Error::success()
+                  : llvm::createStringError("the plan names layer " + llvm::Twine(*unknown) + ", but the model has " +
+                                            llvm::Twine(layers.size()) + " layers on the NPU");
+}
+
+/// Constants, which commands name by address: people want to know what is where, and files that are united share what
+/// they have in common.
+bmodel::TensorDefT describe(const Constants::Piece &piece, size_t number) {
+  bmodel::TensorDefT tensor;
+  tensor.name = "constant " + std::to_string(number) + (piece.layer.empty() ? "" : " of " + piece.layer);
+  tensor.dtype = bmodel::DType::I8, tensor.shape = {bmodel::constantDim(int64_t(piece.bytes))};
+  tensor.layout = bmodel::LayoutKind::Packed, tensor.role = bmodel::TensorRole::Constant;
+  tensor.place = bmodel::Place::Segment, tensor.place_index = kConstants;
+  tensor.offset = piece.offset, tensor.bytes = piece.bytes;
+  return tensor;
+}
+
+llvm::Expected<llvm::json::Object> Streams::tell() const {
+  llvm::Expected<llvm::json::Value> told = llvm::json::parse(hw::reportJson(report, chip, layers));
+  if (!told) {
+    return told.takeError();
+  }
+  llvm::json::Object &estimate = *told->getAsObject();
+  if (!options.layers) {
+    estimate.erase("layers");
+  }
+  return llvm::json::Object{{"commands", int64_t(commands)},
+                            {"local_peak_bytes", int64_t(localPeak)},
+                            {"plan", describePlan(decisions)},
+                            {"estimate", std::move(estimate)}};
+}
+
+llvm::Expected<Program> Streams::finish() {
+  if (llvm::Error error = checkPlan()) {
+    return std::move(error);
+  }
+  program.sections[kConstants].append(program.memory.emplace_back(std::move(constants.bytes)));
+  for (auto [number, piece] : llvm::enumerate(constants.pieces)) {
+    program.tensors.push_back(describe(piece, number));
+  }
+  llvm::Expected<llvm::json::Object> told = tell();
+  if (!told) {
+    return told.takeError();
+  }
+  program.report = std::move(*told);
+  return std::move(program);
+}
+
+llvm::Expected<std::optional<Program>> NpuChip::compile(ArrayRef<codegen::Subnet> subnets,
+                                                        const codegen::CompileOptions &options,
+                                                        const codegen::PhaseObserver &observer,
+                                                        std::vector<codegen::Refusal> &refusals) const {
+  codegen::Phase phase(observer, "emit");
+  Streams streams(chip, options, observer);
+  if (!options.plan.empty()) {
+    llvm::Expected<Decisions> plan = readPlan(options.plan);
+    if (!plan) {
+      return plan.takeError();
+    }
+    streams.plan = std::move(*plan);
+  }
+  for (const codegen::Subnet &subnet : subnets) {
+    llvm::Expected<bool> added = streams.add(subnet, refusals);
+    if (!added || !*added) {
+      return !added ? llvm::Expected<std::optional<Program>>(added.takeError()) : std::nullopt;
+    }
+  }
+  return streams.finish();
+}
+
+llvm::Expected<std::unique_ptr<codegen::Target>> createChip(const codegen::ChipRequest &request) {
+  std::string description = findBuiltinChip(request.name).value_or(request.description), error;
+  for (const std::string &assignment : request.fields) {
+    if (!hw::setField(description, assignment, error)) {
+      return llvm::make_error<codegen::UsageError>("--chip-set " + error);
+    }
+  }
+  hw::Chip chip;
+  if (hw::parseChip(description, request.name, chip, error)) {
+    return std::make_unique<NpuChip>(std::move(chip), std::move(description));
+  }
+  return request.fields.empty() ? llvm::createStringError(error)
+                                : llvm::make_error<codegen::UsageError>(error);
+}
+
+void registerDialects(DialectRegistry &registry) {
+  registry.insert<device::DeviceDialect, top::TopDialect, func::FuncDialect, NpuDialect>();
+  registerNpuModels(registry);
+}
+
+} // namespace
+
+extern const codegen::Family kFamily;
+const codegen::Family kFamily = {.name = "npu",
+                                 .chips = builtinChips,
+                                 .isHost = false,
+                                 .hasDescriptions = true,
+                                 .create = createChip,
+                                 .registerDialects = registerDialects,
+                                 .registerPasses = registerNpuPasses};
+
+} // namespace tessera::npu

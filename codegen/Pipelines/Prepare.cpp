@@ -1,0 +1,129 @@
+//===- Prepare.cpp - What a Top model goes through before it is lowered ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Pipelines/Prepare.h"
+
+#include "bmodel/properties.h"
+#include "device_dialect/Conversion/TopToDevice/Constraints.h"
+#include "top_dialect/IR/TensorNames.h"
+#include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const Quantization &quantization) {
+  top::nameEveryTensor(function);
+  if (llvm::Error error = quant::checkTables(function, quantization.table, quantization.choices)) {
+    return error;
+  }
+  PassManager passes(function.getContext());
+  passes.addPass(top::createWidenFloatsPass());
+  if (mlir::failed(passes.run(function->getParentOfType<ModuleOp>()))) {
+    return llvm::createStringError("failed to widen f16 values");
+  }
+  return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.precision,
+                                 quantization.groupSize);
+}
+
+llvm::Expected<func::FuncOp> deployableFunction(ModuleOp module) {
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  if (!function || !llvm::hasSingleElement(function.getBody())) {
+    return llvm::createStringError("failed to deploy: the module has no function @main");
+  }
+  if (failed(device::checkLowerable(module))) {
+    return top::unsupported("the model holds what Tessera does not run");
+  }
+  return function;
+}
+
+llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp function,
+                                                                  const std::optional<Quantization> &quantization,
+                                                                  const quant::InputsOutputs &inputsOutputs,
+                                                                  const PhaseObserver &observer) {
+  std::optional<quant::QuantizeReport> made;
+  if (quantization) {
+    Phase phase(observer, "quantize");
+    llvm::Expected<quant::QuantizeReport> report = quantizeModel(function, *quantization);
+    if (!report) {
+      return report.takeError();
+    }
+    made = std::move(*report);
+  }
+  if (!inputsOutputs.pixels.empty()) {
+    if (llvm::Error error = quant::fusePreprocess(function, inputsOutputs.pixels)) {
+      return std::move(error);
+    }
+  }
+  if (made) { // after the pixels: those are integers already
+    quant::exposeIntegers(function, quantization->table, inputsOutputs, *made);
+  }
+  return made;
+}
+
+llvm::Error writeText(ModuleOp module, const std::string &path) {
+  std::string message;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
+  if (!file) {
+    return llvm::createStringError("failed to write '" + path + "': " + message);
+  }
+  module.print(file->os(), OpPrintingFlags().enableDebugInfo());
+  file->keep();
+  return llvm::Error::success();
+}
+
+void addScales(bmodel::StageDefT &stage, const quant::QuantizeReport &report) {
+  llvm::StringMap<const quant::QuantizedTensor *> byName;
+  for (const quant::QuantizedTensor &tensor : report.tensors) {
+    byName[tensor.name] = &tensor;
+  }
+  for (auto &tensor : stage.tensors) {
+    if (tensor->onnx_names.empty()) {
+      continue;
+    }
+    bool isInteger = tensor->dtype == bmodel::DType::I8 || tensor->dtype == bmodel::DType::I16;
+    const std::string &name = tensor->onnx_names.front();
+    const quant::QuantizedTensor *quantized = isInteger ? byName.lookup(name) : nullptr;
+    auto factors = report.factors.find(name);
+    bool isScaled = factors != report.factors.end() && (quantized || !isInteger);
+    if (!quantized && !isScaled) {
+      continue;
+    }
+    size_t axis = isScaled ? factors->second.axis : 0;
+    if (isScaled &&
+        (axis >= tensor->shape.size() || tensor->shape[axis].value() != int64_t(factors->second.factors.size()))) {
+      tensor->onnx_names.clear(); // of another shape: no real numbers can be told of it
+      continue;
+    }
+    tensor->quant = std::make_unique<bmodel::QuantDefT>();
+    tensor->quant->scales = {quantized ? quantized->scale : 1.0f};
+    if (isScaled) {
+      std::vector<float> scales = factors->second.factors;
+      llvm::for_each(scales, [&](float &scale) { scale *= tensor->quant->scales.front(); });
+      tensor->quant->scales = std::move(scales);
+      tensor->quant->axis = static_cast<int32_t>(axis);
+    }
+    tensor->quant->zero_points.assign(tensor->quant->scales.size(), quantized ? quantized->zeroPoint : 0);
+  }
+}
+
+void addExactness(bmodel::ModelDefT &model, const std::optional<std::vector<std::string>> &exceptions) {
+  auto add = [&](const char *key, const std::string &value) {
+    auto property = std::make_unique<bmodel::PropertyDefT>();
+    property->key = key, property->value = value;
+    model.properties.push_back(std::move(property));
+  };
+  if (exceptions && exceptions->empty()) {
+    add(bmodel::kBitEqual, "all");
+  }
+  for (const std::string &name : exceptions.value_or(std::vector<std::string>())) {
+    add(bmodel::kBitEqualExcept, name);
+  }
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,38 @@
+//===- Phases.h - How far a compilation is ----------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_TARGET_PHASES_H
+#define TESSERA_CODEGEN_TARGET_PHASES_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <functional>
+
+namespace tessera::codegen {
+
+/// How far a phase is: items done of all, in round |part| of about |parts| over them.
+struct Progress {
+  size_t done = 0, total = 0, part = 1, parts = 1;
+};
+
+/// Called around each phase: begin(name), then end(); progress in between, from any thread.
+struct PhaseObserver {
+  std::function<void(llvm::StringRef name)> begin = [](llvm::StringRef) {};
+  std::function<void()> end = [] {};
+  std::function<void(const Progress &at)> progress = [](const Progress &) {};
+};
+
+/// Ends the observer's phase when it goes out of scope.
+class Phase {
+public:
+  Phase(const PhaseObserver &observer, llvm::StringRef name) : observer(observer) { observer.begin(name); }
+  ~Phase() { observer.end(); }
+  Phase(const Phase &) = delete;
+  Phase &operator=(const Phase &) = delete;
+
+private:
+  const PhaseObserver &observer;
+};
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_TARGET_PHASES_H

@@ -1,0 +1,263 @@
+//===- PlanSubnet.cpp - A placed function as the steps of a subnet --------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/PlanSubnet.h"
+
+#include "bmodel/kernel_abi.h"
+#include "codegen/Target/Tensors.h"
+#include "codegen/X86/KernelInterface.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/DeviceInterfaces.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/Addresses.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopConstOps.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+
+bool needsKernel(Operation *op) { return isa<KernelInterface>(op) && !device::isElided(op); }
+
+void ConstantSection::place(const top::TensorData &data, bmodel::TensorDefT &tensor) {
+  uint64_t *known;
+  bool isNew;
+  if (data.owner || data.bytes.size() <= size_t(top::kMaxInlineBytes)) {
+    auto [it, inserted] = small.try_emplace(StringRef(data.bytes.data(), data.bytes.size()), 0);
+    known = &it->second, isNew = inserted;
+  } else {
+    auto [it, inserted] = weights.try_emplace(data.bytes.data(), 0);
+    known = &it->second, isNew = inserted;
+  }
+  if (isNew) {
+    *known = program.sections[section].append({data.bytes.data(), data.bytes.size()});
+    program.constants.push_back(data);
+  }
+  tensor.place = bmodel::Place::Segment;
+  tensor.place_index = section;
+  tensor.offset = *known;
+}
+
+namespace {
+
+class SubnetPlanner {
+public:
+  SubnetPlanner(func::FuncOp function, const KernelSet &kernels, ConstantSection &constants,
+                std::function<double(Operation *)> secondsOf, codegen::SubnetProgram &planned)
+      : function(function), kernels(kernels), constants(constants), secondsOf(std::move(secondsOf)), planned(planned),
+        ports(function.getNumArguments() + function.getNumResults()) {}
+
+  LogicalResult plan() {
+    bindPorts();
+    return success(succeeded(addSteps()) && succeeded(addCopies()));
+  }
+
+private:
+  void bindPorts();
+  LogicalResult addSteps();
+  LogicalResult addStep(Operation *op);
+  LogicalResult addView(Operation *op);
+  LogicalResult addCopies();
+
+  /// The slot of a value, made when first asked for.
+  FailureOr<uint32_t> slotOf(Value value);
+  LogicalResult placeValue(Value value, bmodel::TensorDefT &tensor);
+  uint64_t bytesOf(uint32_t slot);
+
+  func::FuncOp function;
+  const KernelSet &kernels;
+  ConstantSection &constants;
+  std::function<double(Operation *)> secondsOf;
+  codegen::SubnetProgram &planned;
+  const uint32_t ports; ///< slots before those of |planned|
+  DenseMap<Value, uint32_t> slots;
+  DenseMap<int64_t, uint32_t> callerSlots; ///< number of a memory that is a port -> the port
+  DenseMap<Value, size_t> writers;         ///< the step that completes a value
+};
+
+void SubnetPlanner::bindPorts() {
+  for (BlockArgument argument : function.getArguments()) {
+    slots[argument] = argument.getArgNumber();
+    callerSlots[device::getAddress(argument)->memory] = argument.getArgNumber();
+  }
+  for (OpOperand &result : function.getBody().front().getTerminator()->getOpOperands()) {
+    uint32_t slot = function.getNumArguments() + result.getOperandNumber();
+    int64_t memory = int64_t(result.getOperandNumber()) + 1;
+    callerSlots[memory] = slot;
+    std::optional<device::Address> address = device::getAddress(result.get());
+    if (address && address->memory == memory && address->offset == 0) {
+      slots[result.get()] = slot;
+    }
+  }
+}
+
+uint64_t SubnetPlanner::bytesOf(uint32_t slot) {
+  if (slot >= ports) {
+    return planned.tensors[slot - ports].bytes;
+  }
+  bool isArgument = slot < function.getNumArguments();
+  Type type = isArgument ? function.getArgumentTypes()[slot]
+                         : function.getResultTypes()[slot - function.getNumArguments()];
+  return uint64_t(device::physicalBytes(cast<RankedTensorType>(type)));
+}
+
+LogicalResult SubnetPlanner::placeValue(Value value, bmodel::TensorDefT &tensor) {
+  std::optional<device::Address> address = device::getAddress(value);
+  auto caller = address ? callerSlots.find(address->memory) : callerSlots.end();
+  if (!address || (address->memory != 0 && caller == callerSlots.end())) {
+    return emitError(value.getLoc()) << "internal error: a value of type " << value.getType() << " has no address";
+  }
+  tensor.place = bmodel::Place::Workspace;
+  tensor.offset = uint64_t(address->offset);
+  if (address->memory != 0) {
+    tensor.view_of = int32_t(caller->second);
+  }
+  return success();
+}
+
+FailureOr<uint32_t> SubnetPlanner::slotOf(Value value) {
+  if (auto it = slots.find(value); it != slots.end()) {
+    return it->second;
+  }
+  Value constant = device::getConstantRoot(value);
+  std::string name = top::getTensorName(value).str();
+  if (auto weight = value.getDefiningOp<top::WeightOp>()) {
+    name = weight.getKey().str();
+  }
+  auto type = cast<RankedTensorType>(value.getType());
+  std::optional<bmodel::TensorDefT> tensor = codegen::describeTensor(type, name);
+  if (!tensor) {
+    return emitError(value.getLoc()) << "tensor '" << name << "' of type " << type
+                                     << " cannot be stored: its element type or a dim is not supported";
+  }
+  tensor->role = constant ? bmodel::TensorRole::Constant : bmodel::TensorRole::Workspace;
+  if (StringRef onnx = top::getTensorName(value); !onnx.empty()) {
+    tensor->onnx_names.push_back(onnx.str());
+  }
+  if (!constant) {
+    if (failed(placeValue(value, *tensor))) {
+      return failure();
+    }
+  } else if (std::optional<top::TensorData> data = top::getConstantData(constant)) {
+    constants.place(*data, *tensor);
+  } else {
+    return constant.getDefiningOp()->emitError("internal error: the weight store lacks this constant");
+  }
+  uint32_t slot = ports + uint32_t(planned.tensors.size());
+  planned.tensors.push_back(std::move(*tensor));
+  slots[value] = slot;
+  return slot;
+}
+
+/// "device.conv 1x64x56x56": what a profile shows.
+std::string describe(Operation *op) {
+  std::string text = op->getName().getStringRef().str();
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  llvm::raw_string_ostream os(text);
+  os << ' ';
+  llvm::interleave(type.getShape(), os, "x");
+  os << ' ' << type.getElementType();
+  return text;
+}
+
+LogicalResult SubnetPlanner::addStep(Operation *op) {
+  std::vector<uint32_t> arguments, writes;
+  uint64_t bytes = 0;
+  for (Value operand : op->getOperands()) {
+    FailureOr<uint32_t> slot = slotOf(operand);
+    if (failed(slot)) {
+      return failure();
+    }
+    arguments.push_back(*slot);
+    bytes += bytesOf(*slot);
+  }
+  for (Value result : op->getResults()) {
+    FailureOr<uint32_t> slot = slotOf(result);
+    if (failed(slot)) {
+      return failure();
+    }
+    writers[result] = planned.subnet.plan.size();
+    arguments.push_back(*slot);
+    writes.push_back(*slot);
+    bytes += bytesOf(*slot);
+  }
+  const KernelFrame &frame = kernels.frameOf(op);
+  uint32_t kernel = bmodel::addKernel(planned.subnet, frame.symbol, uint32_t(arguments.size()));
+  bmodel::StepDefT &step = bmodel::addLaunch(planned.subnet, kernel, arguments, frame.tiles, writes);
+  step.op.AsLaunchDef()->scratch_bytes = uint64_t(frame.scratchBytes);
+  step.debug = std::make_unique<bmodel::StepDebugDefT>();
+  for (StringRef name : top::getNodeNames(op->getLoc())) {
+    step.debug->onnx_nodes.push_back(name.str());
+  }
+  step.debug->device_op = describe(op);
+  step.debug->flops = uint64_t(cast<device::WorkInterface>(op).countFlops());
+  step.debug->bytes = bytes;
+  step.debug->estimated_ns = secondsOf ? secondsOf(op) * 1e9 : 0;
+  ++planned.ops;
+  return success();
+}
+
+/// A view with a name of its own is written by the step that writes the last of its bytes.
+LogicalResult SubnetPlanner::addView(Operation *op) {
+  Value result = op->getResult(0);
+  std::optional<size_t> writer;
+  for (Value operand : op->getOperands()) {
+    if (auto known = writers.find(operand); known != writers.end()) {
+      writer = std::max(writer.value_or(0), known->second);
+    }
+  }
+  if (!writer) {
+    return success(); // of an input or a constant
+  }
+  writers[result] = *writer;
+  if (top::getTensorName(result).empty()) {
+    return success();
+  }
+  FailureOr<uint32_t> slot = slotOf(result);
+  if (failed(slot)) {
+    return failure();
+  }
+  std::vector<uint32_t> &writes = planned.subnet.plan[*writer]->writes;
+  if (!llvm::is_contained(writes, *slot)) {
+    writes.push_back(*slot);
+  }
+  return success();
+}
+
+LogicalResult SubnetPlanner::addSteps() {
+  for (Operation &op : function.getBody().front()) {
+    bool isView = op.getNumResults() && device::isElided(&op);
+    if (failed(needsKernel(&op) ? addStep(&op) : isView ? addView(&op) : success())) {
+      return failure();
+    }
+  }
+  auto bytesOf = [&](StringRef name) {
+    auto attribute = function->getAttrOfType<IntegerAttr>(name);
+    return attribute ? uint64_t(attribute.getInt()) : 0;
+  };
+  planned.workspaceBytes = bytesOf(device::DeviceDialect::kWorkspaceBytesAttr);
+  planned.workspaceLowerBound = bytesOf(device::DeviceDialect::kWorkspaceLowerBoundAttr);
+  return success();
+}
+
+/// Results whose bytes lie elsewhere: views of arguments and of other results.
+LogicalResult SubnetPlanner::addCopies() {
+  for (OpOperand &result : function.getBody().front().getTerminator()->getOpOperands()) {
+    FailureOr<uint32_t> from = slotOf(result.get());
+    if (failed(from)) {
+      return failure();
+    }
+    if (uint32_t to = function.getNumArguments() + result.getOperandNumber(); *from != to) {
+      planned.subnet.plan.push_back(codegen::copyStep(*from, to));
+    }
+  }
+  return success();
+}
+
+} // namespace
+
+LogicalResult planSubnet(func::FuncOp function, const KernelSet &kernels, ConstantSection &constants,
+                         std::function<double(Operation *)> secondsOf, codegen::SubnetProgram &planned) {
+  return SubnetPlanner(function, kernels, constants, std::move(secondsOf), planned).plan();
+}
+
+} // namespace tessera::x86

@@ -1,0 +1,207 @@
+//===- X86Family.cpp - x86 processors as targets --------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "bmodel/kernel_abi.h"
+#include "codegen/Target/Registry.h"
+#include "codegen/X86/KernelInterface.h"
+#include "codegen/X86/KernelSet.h"
+#include "codegen/X86/Passes.h"
+#include "codegen/X86/PlanSubnet.h"
+#include "codegen/X86/Transforms/Passes.h"
+#include "codegen/X86/Transforms/Pipeline.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/TopDialect.h"
+
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+using codegen::Program;
+using codegen::Refusal;
+using codegen::SubnetProgram;
+
+enum Section : uint32_t { kCode, kConstants };
+
+/// A processor beside an accelerator, for which there is no description: two cores with 128-bit vectors at about
+/// 1.5 GHz. Coarse on purpose: it decides where ops run.
+struct HostModel {
+  double products = 12e9; ///< multiply-adds of integers a second
+  double flops = 8e9;     ///< all other operations a second
+  double bandwidth = 4e9; ///< bytes a second, of what an op reads and writes
+  double launch = 2e-6;   ///< seconds, of each op
+};
+
+class X86Chip final : public codegen::Target {
+public:
+  explicit X86Chip(const X86Target &variant) : variant(variant) {}
+
+  StringRef family() const override { return "x86"; }
+  bmodel::ChipDefT describe() const override {
+    bmodel::ChipDefT chip;
+    chip.name = variant.name().str(), chip.family = family().str();
+    return chip;
+  }
+  bool runsEverything() const override { return true; }
+  bool canObserve() const override { return true; }
+  std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
+
+  std::vector<Refusal> survey(func::FuncOp function) const override;
+  double secondsOf(Operation *op) const override;
+  /// It reads and writes the memory of its neighbours, which know what that costs.
+  double transferSeconds(int64_t) const override { return 0; }
+  double handOverSeconds() const override { return 0; }
+
+  void buildPasses(OpPassManager &manager, const codegen::CompileOptions &options) const override {
+    buildPlacementPipeline(manager, variant, options.observe);
+  }
+
+  llvm::Expected<std::optional<Program>> compile(ArrayRef<codegen::Subnet> subnets,
+                                                 const codegen::CompileOptions &options,
+                                                 const codegen::PhaseObserver &observer,
+                                                 std::vector<Refusal> &refusals) const override;
+
+private:
+  llvm::Error compileKernels(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,
+                             const codegen::PhaseObserver &observer, KernelSet &kernels, Program &program) const;
+  llvm::Error plan(const codegen::Subnet &subnet, const KernelSet &kernels, ConstantSection &constants,
+                   Program &program) const;
+
+  X86Target variant;
+};
+
+std::vector<Refusal> X86Chip::survey(func::FuncOp function) const {
+  std::vector<Refusal> refusals;
+  for (Operation &op : function.getBody().front()) {
+    if (isa<device::DeviceDialect>(op.getDialect()) && !isa<KernelInterface, device::ReshapeOp>(op)) {
+      refusals.push_back({&op, "has no kernel"});
+    }
+  }
+  return refusals;
+}
+
+double X86Chip::secondsOf(Operation *op) const {
+  if (isa<device::ReshapeOp>(op)) { // bytes that stay where they are
+    return 0;
+  }
+  const HostModel host;
+  double bytes = 0;
+  for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults()))) {
+    bytes += double(device::physicalBytes(cast<RankedTensorType>(value.getType())));
+  }
+  auto work = cast<device::WorkInterface>(op);
+  double products = double(work.countProducts());
+  double computes = products > 0 ? products / host.products : double(work.countFlops()) / host.flops;
+  return host.launch + std::max(computes, bytes / host.bandwidth);
+}
+
+llvm::Error X86Chip::compileKernels(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,
+                                    const codegen::PhaseObserver &observer, KernelSet &kernels,
+                                    Program &program) const {
+  {
+    codegen::Phase phase(observer, "kernels");
+    for (const codegen::Subnet &subnet : subnets) {
+      func::FuncOp function = subnet.function;
+      for (Operation &op : function.getBody().front()) {
+        if (needsKernel(&op)) {
+          kernels.add(&op);
+        }
+      }
+    }
+    KernelCache cache(options.cacheFolder.value_or(KernelCache::defaultFolder()));
+    if (failed(kernels.compile(cache, observer.progress))) {
+      return llvm::createStringError("failed to compile kernels");
+    }
+  }
+  program.memory.emplace_back();
+  if (kernels.size()) {
+    codegen::Phase phase(observer, "link");
+    llvm::Expected<std::vector<char>> linked = kernels.link();
+    if (!linked) {
+      return linked.takeError();
+    }
+    program.memory.back() = std::move(*linked);
+  }
+  program.sections.emplace_back(bmodel::SegmentKind::Code);
+  program.sections.emplace_back(bmodel::SegmentKind::Constants);
+  program.sections[kCode].append(program.memory.back());
+  return llvm::Error::success();
+}
+
+llvm::Error X86Chip::plan(const codegen::Subnet &subnet, const KernelSet &kernels, ConstantSection &constants,
+                          Program &program) const {
+  SubnetProgram &made = program.subnets.emplace_back();
+  made.subnet.kind = subnet.isWhole ? bmodel::SubnetKind::X86 : bmodel::SubnetKind::Host;
+  made.subnet.isa = variant.llvmCpu().str();
+  made.subnet.cpu_features = variant.cpuFeatureBits();
+  made.subnet.kernel_abi = BM_KERNEL_ABI_VERSION;
+  made.subnet.code_segment = kernels.size() ? int32_t(kCode) : -1;
+  // Beside other targets, whose steps tell estimates too.
+  std::function<double(Operation *)> seconds;
+  if (!subnet.isWhole) {
+    seconds = [this](Operation *op) { return secondsOf(op); };
+  }
+  if (failed(planSubnet(subnet.function, kernels, constants, std::move(seconds), made))) {
+    return llvm::createStringError("failed to plan the model");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::optional<Program>> X86Chip::compile(ArrayRef<codegen::Subnet> subnets,
+                                                        const codegen::CompileOptions &options,
+                                                        const codegen::PhaseObserver &observer,
+                                                        std::vector<Refusal> &) const {
+  std::optional<Program> program(std::in_place);
+  KernelSet kernels(variant);
+  if (llvm::Error error = compileKernels(subnets, options, observer, kernels, *program)) {
+    return std::move(error);
+  }
+  codegen::Phase phase(observer, "plan");
+  ConstantSection constants(*program, kConstants);
+  size_t steps = 0;
+  for (const codegen::Subnet &subnet : subnets) {
+    if (llvm::Error error = plan(subnet, kernels, constants, *program)) {
+      return std::move(error);
+    }
+    steps += program->subnets.back().ops;
+  }
+  program->report = llvm::json::Object{{"steps", int64_t(steps)},
+                                       {"kernels", int64_t(kernels.size())},
+                                       {"cache_hits", int64_t(kernels.cacheHits())}};
+  return program;
+}
+
+std::vector<std::string> chipNames() {
+  return {"x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni"};
+}
+
+llvm::Expected<std::unique_ptr<codegen::Target>> createChip(const codegen::ChipRequest &request) {
+  return std::make_unique<X86Chip>(*X86Target::parse(request.name));
+}
+
+void registerDialects(DialectRegistry &registry) {
+  registry.insert<device::DeviceDialect, top::TopDialect, func::FuncDialect>();
+  registerX86Kernels(registry);
+}
+
+void registerPasses() {
+  registerX86Passes();
+  registerX86TransformsPasses();
+  registerPlacementPipeline();
+}
+
+} // namespace
+
+extern const codegen::Family kFamily;
+const codegen::Family kFamily = {.name = "x86",
+                                 .chips = chipNames,
+                                 .isHost = true,
+                                 .hasDescriptions = false,
+                                 .create = createChip,
+                                 .registerDialects = registerDialects,
+                                 .registerPasses = registerPasses};
+
+} // namespace tessera::x86

@@ -1,0 +1,157 @@
+//===- DeployReport.cpp - What the user is told of a deployed model, as JSON ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/tools/DeployReport.h"
+
+#include "quant/Transforms/ChannelFlow.h"
+#include "top_dialect/IR/Names.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera::tool {
+namespace {
+
+llvm::json::Array describe(ArrayRef<quant::KeptOp> ops) {
+  llvm::json::Array list;
+  for (const quant::KeptOp &op : ops) {
+    list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(op.name)},
+                                      {"op", op.op},
+                                      {"reason", llvm::json::fixUTF8(op.reason)},
+                                      {"products", op.products}});
+  }
+  return list;
+}
+
+llvm::json::Object describe(const quant::QuantizeReport &report) {
+  llvm::json::Array ops;
+  for (const quant::DecidedOp &op : report.ops) {
+    ops.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(op.name)},
+                                     {"op", op.op},
+                                     {"type", quant::toString(op.precision)},
+                                     {"moves", op.moves},
+                                     {"products", op.products},
+                                     {"weights", op.weights},
+                                     {"reads", op.reads},
+                                     {"writes", op.writes}});
+  }
+  return llvm::json::Object{{"ops", std::move(ops)},
+                            {"float_inputs_outputs", llvm::json::Array(report.floatInputsOutputs)},
+                            {"learned_weights", report.learnedWeights},
+                            {"integer_ops", report.integerOps},
+                            {"narrow_ops", report.narrowOps},
+                            {"narrow_products", report.narrowProducts},
+                            {"weight_ops", report.weightOps},
+                            {"weight_products", report.weightProducts},
+                            {"products", report.products},
+                            {"integer_products", report.integerProducts},
+                            {"wide_products", report.wideProducts},
+                            {"wide_ops", describe(report.wide)},
+                            {"float_ops", describe(report.kept)}};
+}
+
+double micro(double seconds) { return std::round(seconds * 1e9) / 1e3; }
+
+/// Which part of the model runs where, and why. "host" is the last target. Times that no target tells exactly are those
+/// of a rough model.
+llvm::json::Object describePartition(const codegen::DeployResult &result,
+                                     ArrayRef<const codegen::Target *> targets) {
+  auto deviceOf = [&](uint32_t target) { return target + 1 == targets.size() ? "host" : targets[target]->family().str(); };
+  llvm::json::Array subnets, ops;
+  int64_t products = 0;
+  double total = result.handOverSeconds;
+  std::map<std::string, std::pair<int64_t, double>> byDevice;
+  for (uint32_t target = 0; target < targets.size(); ++target) {
+    byDevice[deviceOf(target)] = {0, 0};
+  }
+  for (const codegen::SubnetResult &subnet : result.subnets) {
+    std::string device = deviceOf(subnet.target);
+    products += subnet.products, total += subnet.seconds;
+    byDevice[device].first += subnet.products, byDevice[device].second += subnet.seconds;
+    subnets.push_back(llvm::json::Object{{"name", subnet.name},
+                                         {"device", device},
+                                         {"chip", targets[subnet.target]->name()},
+                                         {"ops", int64_t(subnet.ops)},
+                                         {"products", subnet.products},
+                                         {"input_bytes", int64_t(subnet.inputBytes)},
+                                         {"output_bytes", int64_t(subnet.outputBytes)},
+                                         {"microseconds", micro(subnet.seconds)}});
+  }
+  for (const codegen::MovedOpResult &op : result.movedOps) {
+    ops.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(op.name)},
+                                     {"op", op.op},
+                                     {"subnet", op.subnet},
+                                     {"reason", llvm::json::fixUTF8(op.reason)},
+                                     {"refused", op.isRefused},
+                                     {"products", op.products}});
+  }
+  llvm::json::Object told{{"subnets", std::move(subnets)},
+                          {"host_ops", std::move(ops)},
+                          {"products", products},
+                          {"transferred_bytes", int64_t(result.transferredBytes)},
+                          {"hand_over_microseconds", micro(result.handOverSeconds)},
+                          {"total_microseconds", micro(total)}};
+  for (const auto &[device, sums] : byDevice) { // npu_products, npu_microseconds, host_microseconds ..
+    told[device + "_products"] = sums.first;
+    told[device + "_microseconds"] = micro(sums.second);
+  }
+  return told;
+}
+
+} // namespace
+
+llvm::json::Object describeResult(const codegen::DeployResult &result, const codegen::DeployOptions &options) {
+  llvm::json::Object told{{"bmodel", llvm::json::fixUTF8(options.output)},
+                          {"chip", options.targets.front()->name()},
+                          {"workspace_bytes", int64_t(result.workspaceBytes)},
+                          {"workspace_lower_bound", int64_t(result.workspaceLowerBound)},
+                          {"code_bytes", int64_t(result.codeBytes)},
+                          {"constant_bytes", int64_t(result.constantBytes)}};
+  for (const auto &[key, value] : result.report) {
+    told[key] = value;
+  }
+  if (options.targets.size() > 1) {
+    told["partition"] = describePartition(result, options.targets);
+  }
+  // Nodes that make engines differ, null where the model promises no bits.
+  told["bit_equal_except"] =
+      result.exceptions ? llvm::json::Value(llvm::json::Array(*result.exceptions)) : llvm::json::Value(nullptr);
+  if (result.quantization) {
+    told["quantization"] = describe(*result.quantization);
+  }
+  return told;
+}
+
+llvm::json::Array describe(ArrayRef<codegen::ObservedTensor> tensors) {
+  llvm::json::Array list;
+  for (const codegen::ObservedTensor &tensor : tensors) {
+    list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(tensor.name)},
+                                      {"op", tensor.op},
+                                      {"shape", llvm::json::Array(tensor.shape)},
+                                      {"constant", tensor.isConstant},
+                                      {"source", llvm::json::fixUTF8(tensor.source)}});
+  }
+  return list;
+}
+
+/// Along which of their dims the tensors that products read and make have their channels.
+llvm::json::Object describeChannels(ModuleOp module) {
+  llvm::json::Object axes;
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  if (!function) {
+    return axes;
+  }
+  for (Operation &op : function.getBody().front()) {
+    if (std::optional<quant::ProductChannels> product = quant::productChannels(&op)) {
+      for (auto [value, axis] : {std::pair<Value, int64_t>(op.getOperand(0), product->inputAxis),
+                                 std::pair<Value, int64_t>(op.getResult(0), product->outputAxis)}) {
+        if (StringRef name = top::getTensorName(value); !name.empty()) {
+          axes[llvm::json::fixUTF8(name)] = axis;
+        }
+      }
+    }
+  }
+  return axes;
+}
+
+} // namespace tessera::tool
