@@ -6,10 +6,12 @@
 #include "codegen/Pipelines/StagePlanner.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
+#include "device_dialect/Transforms/Addresses.h"
 #include "device_dialect/Transforms/Pipeline.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/IR/WeightLifetime.h"
 #include "top_dialect/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -43,6 +45,7 @@ private:
   void tell(const partition::Partition &partition, const PlannedModel &planned, DeployResult &result) const;
   SubnetResult describe(const partition::Subnet &subnet, std::optional<double> seconds) const;
   bool hasChoice() const { return options.targets.size() > 1; }
+  bool isOnlyReader() const;
 
   func::FuncOp function;
   const DeployOptions &options;
@@ -51,12 +54,24 @@ private:
   std::vector<std::optional<Program>> programs; ///< by target
 };
 
+/// Whether nobody reads weights of the whole function once its only subnet is cut out: there is no other target, for
+/// which it would be cut again, and no result of the model is a constant.
+bool Deployment::isOnlyReader() const {
+  func::FuncOp whole = function;
+  return !hasChoice() && llvm::none_of(whole.getBody().front().getTerminator()->getOperands(),
+                                       [](Value result) { return bool(device::getConstantRoot(result)); });
+}
+
 /// A function a subnet, in the form that its target compiles.
 llvm::Error Deployment::outline(const partition::Partition &partition, std::vector<ObservedTensor> &observed) {
   outlined.clear();
   for (const partition::Subnet &subnet : partition.subnets()) {
     partition::Outlined &each = outlined.emplace_back(
         partition::outline(function, subnet.ops, subnet.inputs, subnet.outputs));
+    std::optional<top::SoleHolder> holder;
+    if (isOnlyReader()) {
+      holder.emplace(*each.module);
+    }
     PassManager passes(function.getContext());
     options.targets[subnet.target]->buildPasses(passes, options.compile);
     if (failed(passes.run(*each.module))) {
@@ -251,6 +266,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   if (!function) {
     return function.takeError();
   }
+  std::optional<top::SoleHolder> holder(std::in_place, module);
   auto quantization = prepareModel(*function, options.quantization, options.inputsOutputs, observer);
   if (!quantization) {
     return quantization.takeError();
@@ -271,7 +287,9 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
     if (failed(passes.run(module))) {
       return llvm::createStringError("failed to lower the model to device operations");
     }
+    top::dropUnheldWeights(module);
   }
+  holder.reset(); // subnets are cut out
   if (llvm::Error error = Deployment(*function, options, observer).run(result)) {
     return std::move(error);
   }

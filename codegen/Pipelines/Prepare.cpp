@@ -6,6 +6,7 @@
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/Unsupported.h"
+#include "top_dialect/IR/WeightLifetime.h"
 #include "top_dialect/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -54,6 +55,7 @@ llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp f
       return report.takeError();
     }
     made = std::move(*report);
+    top::dropUnheldWeights(function);
   }
   if (!inputsOutputs.pixels.empty()) {
     if (llvm::Error error = quant::fusePreprocess(function, inputsOutputs.pixels)) {

@@ -21,6 +21,10 @@
 #include <xxhash.h>
 
 #include <cstring>
+#include <semaphore>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace tessera::top;
@@ -51,6 +55,8 @@ constexpr DtypeName kDtypes[] = {
 };
 constexpr size_t kDataAlignment = 64;
 constexpr uint64_t kMaxHeaderBytes = 100u << 20;
+/// Of a large file that is hashed: what is read at once, and how many of them before they are hashed.
+constexpr size_t kPieceBytes = 16u << 20, kPiecesAhead = 4;
 
 template <typename... Args>
 llvm::Error fail(const char *format, Args &&...args) {
@@ -77,6 +83,10 @@ size_t dtypeIndex(Type type) {
 // Reading
 //===----------------------------------------------------------------------===//
 
+static bool isMapped(const llvm::MemoryBuffer &file) {
+  return file.getBufferKind() == llvm::MemoryBuffer::MemoryBuffer_MMap;
+}
+
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> mapFile(StringRef path) {
   auto buffer = readRegularFile(path);
   if (!buffer) {
@@ -85,12 +95,52 @@ static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> mapFile(StringRef pat
   return std::move(*buffer);
 }
 
+/// The memory of the whole pages in |bytes|, of a mapped file that nobody writes to.
+static void releasePages(ArrayRef<char> bytes) {
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  uintptr_t begin = llvm::alignTo(reinterpret_cast<uintptr_t>(bytes.begin()), page);
+  uintptr_t end = llvm::alignDown(reinterpret_cast<uintptr_t>(bytes.end()), page);
+  if (begin < end) {
+    madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+  }
+}
+
+/// XXH3-128 of large mapped bytes: while one piece is hashed, a second thread has the system read those behind it, and
+/// what is hashed takes no memory any more.
+static XXH128_hash_t hashMapped(StringRef content) {
+  auto piece = [&](size_t index) { return content.substr(index * kPieceBytes, kPieceBytes); };
+  const size_t pieces = llvm::divideCeil(content.size(), kPieceBytes);
+  std::counting_semaphore<> ahead(kPiecesAhead);
+  std::thread reader([&] {
+    for (size_t i = 0; i < pieces; ++i) {
+      ahead.acquire();
+      // An advice: where the system does not know it, the pages come as they are hashed.
+      madvise(const_cast<char *>(piece(i).data()), piece(i).size(), MADV_POPULATE_READ);
+    }
+  });
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  for (size_t i = 0; i < pieces; ++i) {
+    XXH3_128bits_update(state.get(), piece(i).data(), piece(i).size());
+    releasePages(llvm::arrayRefFromStringRef<char>(piece(i)));
+    ahead.release();
+  }
+  reader.join();
+  return XXH3_128bits_digest(state.get());
+}
+
+static std::string hashOf(const llvm::MemoryBuffer &file) {
+  StringRef content = file.getBuffer();
+  bool isLarge = isMapped(file) && content.size() > 2 * kPieceBytes;
+  return hexHash(isLarge ? hashMapped(content) : XXH3_128bits(content.data(), content.size()));
+}
+
 llvm::Expected<std::string> tessera::top::hashFile(StringRef path) {
   auto buffer = mapFile(path);
   if (!buffer) {
     return buffer.takeError();
   }
-  return hexHash(XXH3_128bits((*buffer)->getBufferStart(), (*buffer)->getBufferSize()));
+  return hashOf(**buffer);
 }
 
 namespace {
@@ -148,7 +198,7 @@ llvm::Error WeightStore::open(StringRef path, StringRef expectedHash) {
   std::shared_ptr<llvm::MemoryBuffer> file(std::move(*buffer));
   StringRef content = file->getBuffer();
   if (!expectedHash.empty()) {
-    std::string actual = hexHash(XXH3_128bits(content.data(), content.size()));
+    std::string actual = hashOf(*file);
     if (actual != expectedHash) {
       return fail("weight file '{0}' has hash {1}, but the module was written with {2}: the file was changed or "
                   "belongs to another module; run model_transform again",
@@ -181,7 +231,7 @@ llvm::Error WeightStore::open(StringRef path, StringRef expectedHash) {
     ArrayRef<char> bytes(data.data() + tensor->begin, tensor->end - tensor->begin);
     std::lock_guard<std::mutex> lock(mutex);
     // Not hashed: what comes from a file was made unique when it was written.
-    if (!entries.try_emplace(name, Entry{tensor->elementType, tensor->shape, bytes, file, 0}).second) {
+    if (!entries.try_emplace(name, Entry{tensor->elementType, tensor->shape, bytes, file, 0, isMapped(*file)}).second) {
       return fail("weight file '{0}': tensor '{1}' is already loaded", path, name);
     }
   }
@@ -191,10 +241,10 @@ llvm::Error WeightStore::open(StringRef path, StringRef expectedHash) {
 std::optional<WeightStore::TensorView> WeightStore::lookup(StringRef key) const {
   std::lock_guard<std::mutex> lock(mutex);
   auto it = entries.find(key);
-  if (it == entries.end()) {
+  if (it == entries.end() || !it->second.owner) {
     return std::nullopt;
   }
-  return TensorView{it->second.elementType, it->second.shape, it->second.bytes};
+  return TensorView{it->second.elementType, it->second.shape, it->second.bytes, it->second.owner};
 }
 
 //===----------------------------------------------------------------------===//
@@ -208,15 +258,20 @@ std::string WeightStore::add(StringRef keyHint, Type elementType, ArrayRef<int64
 }
 
 std::string WeightStore::add(StringRef keyHint, Type elementType, ArrayRef<int64_t> shape, ArrayRef<char> bytes,
-                             std::shared_ptr<const void> owner) {
+                             std::shared_ptr<const void> owner, bool isMapped) {
   uint64_t hash = XXH3_64bits(bytes.data(), bytes.size());
   std::lock_guard<std::mutex> lock(mutex);
   auto [first, last] = byHash.equal_range(hash);
   for (auto it = first; it != last; ++it) {
-    const Entry &entry = entries.find(it->second)->second;
-    if (entry.elementType == elementType && ArrayRef<int64_t>(entry.shape) == shape && entry.bytes == bytes) {
-      return it->second;
+    Entry &entry = entries.find(it->second)->second;
+    if (entry.elementType != elementType || ArrayRef<int64_t>(entry.shape) != shape ||
+        (entry.owner ? entry.bytes != bytes : entry.digest != digestOf(bytes))) {
+      continue;
     }
+    if (!entry.owner) {
+      entry.bytes = bytes, entry.owner = std::move(owner), entry.isMapped = isMapped;
+    }
+    return it->second;
   }
   // JSON keys must be UTF-8; ONNX names need not be.
   std::string base = keyHint.empty() ? "constant" : llvm::json::fixUTF8(keyHint);
@@ -224,22 +279,53 @@ std::string WeightStore::add(StringRef keyHint, Type elementType, ArrayRef<int64
   while (entries.contains(key) || key == "__metadata__") {
     key = base + "_" + std::to_string(++nextSuffix[base]);
   }
-  entries.try_emplace(key, Entry{elementType, SmallVector<int64_t, 4>(shape), bytes, std::move(owner), hash});
+  entries.try_emplace(key, Entry{elementType, SmallVector<int64_t, 4>(shape), bytes, std::move(owner), hash, isMapped});
   byHash.emplace(hash, key);
   return key;
 }
 
-void WeightStore::retain(ArrayRef<StringRef> keys) {
-  llvm::StringMap<Entry> kept;
+//===----------------------------------------------------------------------===//
+// Giving memory back
+//===----------------------------------------------------------------------===//
+
+void WeightStore::release(StringRef key) const {
   std::lock_guard<std::mutex> lock(mutex);
-  for (StringRef key : keys) {
-    auto it = entries.find(key);
-    if (it != entries.end() && !kept.contains(key)) {
-      kept.try_emplace(key, std::move(it->second));
+  auto it = entries.find(key);
+  if (it != entries.end() && it->second.isMapped) {
+    releasePages(it->second.bytes);
+  }
+}
+
+WeightStore::Digest WeightStore::digestOf(ArrayRef<char> bytes) {
+  XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.low64, hash.high64};
+}
+
+void WeightStore::retain(const llvm::StringSet<> &keys) {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (auto &item : entries) {
+    Entry &entry = item.second;
+    if (keys.contains(item.first())) {
+      continue;
+    }
+    if (entry.isMapped) {
+      releasePages(entry.bytes);
+    } else if (entry.owner) {
+      entry.digest = digestOf(entry.bytes);
+      entry.bytes = {}, entry.owner.reset();
     }
   }
-  entries = std::move(kept);
-  std::erase_if(byHash, [&](const auto &item) { return !entries.contains(item.second); });
+}
+
+uint64_t WeightStore::bytesInMemory() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  llvm::SmallPtrSet<const char *, 16> seen; // tensors of other shapes may share their bytes
+  uint64_t bytes = 0;
+  for (const auto &item : entries) {
+    const Entry &entry = item.second;
+    bytes += !entry.isMapped && seen.insert(entry.bytes.data()).second ? entry.bytes.size() : 0;
+  }
+  return bytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -302,6 +388,7 @@ llvm::Expected<SavedWeights> WeightStore::save(StringRef path, ArrayRef<StringRe
     write(header.data(), header.size());
     for (const auto &[key, view] : tensors) {
       write(view.bytes.data(), view.bytes.size());
+      release(key);
     }
   });
   if (!file) {

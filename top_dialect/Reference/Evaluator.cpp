@@ -4,6 +4,7 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
+#include "top_dialect/IR/WeightLifetime.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -134,6 +135,7 @@ const llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> &Evaluat
 
 LogicalResult Evaluator::runBlock(mlir::Block &block, Tensors &yielded) {
   const auto &dying = lastUses(block);
+  const bool isRunOnce = llvm::isa<mlir::func::FuncOp>(block.getParentOp());
   for (mlir::Operation &op : block.without_terminator()) {
     if (!llvm::isa<ConstantOp, WeightOp>(op) && failed(runInBlock(&op))) {
       return failure();
@@ -142,6 +144,9 @@ LogicalResult Evaluator::runBlock(mlir::Block &block, Tensors &yielded) {
     if (dead != dying.end()) {
       for (mlir::Value value : dead->second) {
         tensors.erase(value);
+        if (isRunOnce) {
+          releaseWeight(value);
+        }
       }
     }
   }

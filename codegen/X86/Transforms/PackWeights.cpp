@@ -10,6 +10,7 @@
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/NarrowFloats.h"
 #include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/WeightLifetime.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Threading.h"
@@ -153,6 +154,7 @@ public:
       for (Job &job : batch) {
         install(job);
       }
+      top::dropUnheldWeights(getOperation());
     }
   }
 
@@ -413,6 +415,7 @@ private:
       matmul.setPacked(true), matmul.setWeightShape(oldType.getShape()), matmul.setPanelBlocks(job.panelBlocks);
     }
     job.data = {};
+    top::releaseWeight(old);
     if (old.use_empty()) {
       old.getDefiningOp()->erase();
     }

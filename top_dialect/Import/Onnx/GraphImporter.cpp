@@ -199,8 +199,9 @@ mlir::Value GraphImporter::materialize(const onnx::TensorProto &proto) {
   if (static_cast<int64_t>(tensor->bytes.size()) <= kMaxInlineBytes) {
     return createConstant(builder, loc, tensor->type, tensor->bytes, proto.name());
   }
-  std::string key =
-      store.add(proto.name(), tensor->type.getElementType(), tensor->type.getShape(), tensor->bytes, tensor->owner);
+  std::string key = store.add(proto.name(), tensor->type.getElementType(), tensor->type.getShape(), tensor->bytes,
+                              tensor->owner, tensor->isMapped);
+  store.release(key); // hashed; the next to read it is the writer
   return WeightOp::create(builder, loc, tensor->type, key);
 }
 

@@ -121,9 +121,9 @@ llvm::Expected<OnnxTensor> readExternal(const onnx::TensorProto &tensor, mlir::R
     return fail(llvm::formatv("{0}: its external data needs bytes {1} to {2} of '{3}', which has {4}", describe(tensor),
                               offset, offset + length, *path, bytes.size()));
   }
-  std::shared_ptr<const void> owner(buffer->release(),
-                                    [](const void *p) { delete static_cast<const llvm::MemoryBuffer *>(p); });
-  return OnnxTensor{type, {bytes.data() + offset, length}, owner};
+  bool isMapped = (*buffer)->getBufferKind() == llvm::MemoryBuffer::MemoryBuffer_MMap;
+  std::shared_ptr<const llvm::MemoryBuffer> owner(std::move(*buffer));
+  return OnnxTensor{type, {bytes.data() + offset, length}, owner, isMapped};
 }
 
 template <typename To, typename Field>
@@ -237,15 +237,15 @@ llvm::Expected<OnnxTensor> readTensor(const onnx::TensorProto &tensor, const Onn
     if (type->getElementType().isInteger(1) && llvm::any_of(raw, [](char byte) { return byte & ~1; })) {
       auto bits = std::make_shared<std::vector<char>>();
       llvm::transform(raw, std::back_inserter(*bits), [](char byte) { return byte != 0; });
-      return OnnxTensor{*type, *bits, bits};
+      return OnnxTensor{*type, *bits, bits, false};
     }
-    return OnnxTensor{*type, raw, model.proto};
+    return OnnxTensor{*type, raw, model.proto, false};
   }
   auto bytes = readField(tensor);
   if (llvm::Error error = checkByteCount(tensor, bytes->size(), *type)) {
     return error;
   }
-  return OnnxTensor{*type, *bytes, bytes};
+  return OnnxTensor{*type, *bytes, bytes, false};
 }
 
 } // namespace tessera::top::onnx_import

@@ -17,6 +17,7 @@ struct OnnxTensor {
   mlir::RankedTensorType type;
   llvm::ArrayRef<char> bytes;
   std::shared_ptr<const void> owner;
+  bool isMapped = false; ///< the bytes are a mapped file's
 };
 
 /// Element type of a TensorProto.DataType; an error names types that have no numeric meaning here.
