@@ -12,9 +12,28 @@ using namespace llvm;
 namespace tessera::quant {
 
 SumKeepingRounding::SumKeepingRounding(SmallVector<double> given, int lowest, int highest)
-    : exact(std::move(given)), lowest(lowest), highest(highest), integers(exact.size()) {
-  for (auto [integer, value] : llvm::zip_equal(integers, exact)) {
-    integer = static_cast<int8_t>(std::clamp<double>(std::nearbyint(value), lowest, highest));
+    : exact(std::move(given)), lowest(lowest), highest(highest) {
+  roundExact();
+}
+
+void SumKeepingRounding::round(ArrayRef<float> weights, float scale) {
+  exact.resize(weights.size());
+  const double divisor = scale;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    exact[i] = double(weights[i]) / divisor;
+  }
+  roundExact();
+}
+
+void SumKeepingRounding::roundExact() {
+  // Adding it and taking it away again rounds doubles of less than 2^51 to the nearest integer, ties to even.
+  constexpr double kRounder = 0x1.8p52;
+  integers.resize(exact.size());
+  const double low = lowest, high = highest;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    double clamped = exact[i] < low ? low : exact[i];
+    clamped = clamped > high ? high : clamped;
+    integers[i] = static_cast<int8_t>(static_cast<int>((clamped + kRounder) - kRounder));
   }
 }
 
@@ -41,7 +60,7 @@ void SumKeepingRounding::mend(MutableArrayRef<int64_t> elements) {
 }
 
 void SumKeepingRounding::mendRuns(int64_t length, int64_t count) {
-  SmallVector<int64_t> run(length);
+  run.resize(length);
   for (int64_t i = 0; length > 1 && i < count; ++i) {
     std::iota(run.begin(), run.end(), i * length);
     mend(run);

@@ -16,7 +16,11 @@ namespace tessera::quant {
 class SumKeepingRounding {
 public:
   /// Integers within [lowest, highest].
+  SumKeepingRounding(int lowest, int highest) : lowest(lowest), highest(highest) {}
   SumKeepingRounding(llvm::SmallVector<double> exact, int lowest, int highest);
+
+  /// Begins anew, with other weights; each divided by |scale|.
+  void round(llvm::ArrayRef<float> weights, float scale);
 
   /// Makes the sum over `elements` right to half a step; their order changes.
   void mend(llvm::MutableArrayRef<int64_t> elements);
@@ -27,10 +31,12 @@ public:
 
 private:
   double error(int64_t i) const { return integers[i] - exact[i]; }
+  void roundExact();
 
   llvm::SmallVector<double> exact;
   int lowest, highest;
   std::vector<int8_t> integers;
+  llvm::SmallVector<int64_t> run; ///< of mendRuns(); kept for the next one
 };
 
 } // namespace tessera::quant

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/Transforms/WeightOnly.h"
 
+#include "mlir/IR/Threading.h"
 #include "quant/Transforms/SumKeepingRounding.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
+#include "top_dialect/IR/WeightLifetime.h"
 #include "llvm/Support/MathExtras.h"
 #include <cfloat>
 #include <cmath>
@@ -32,90 +34,161 @@ struct View {
   }
 };
 
-/// The scale with which integers in [-2^(bits - 1), 2^(bits - 1) - 1] stand for |values|: of those tried, the one with
-/// the least squared error. Clipping the largest values a little makes the step finer for all others; where the largest
-/// is positive a negative scale makes it the lowest integer, of which there is one more.
+/// Adding it and taking it away again rounds floats of less than 2^22 to the nearest integer, ties to even.
+constexpr float kRounder = 0x1.8p23f;
+
+/// How integers in [-2^(bits - 1), 2^(bits - 1) - 1] stand for weights.
+struct Range {
+  explicit Range(int bits) : high(static_cast<float>((1 << (bits - 1)) - 1)), low(-high - 1) {}
+  float round(float value, float scale) const {
+    float scaled = value / scale;
+    scaled = scaled < low ? low : scaled; // as std::clamp(), but without references
+    scaled = scaled > high ? high : scaled;
+    return (scaled + kRounder) - kRounder;
+  }
+  float high, low;
+};
+
+/// The squared error of |values| with |scale|, summed in their order.
+double errorOf(const Range &range, ArrayRef<float> values, float scale) {
+  constexpr size_t kAtOnce = 64; // for the divisions, which do not wait for each other
+  double error = 0, squares[kAtOnce];
+  for (; !values.empty(); values = values.drop_front(std::min(kAtOnce, values.size()))) {
+    const size_t count = std::min(kAtOnce, values.size());
+    for (size_t i = 0; i < count; ++i) {
+      double off = double(range.round(values[i], scale)) * scale - values[i];
+      squares[i] = off * off;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      error += squares[i];
+    }
+  }
+  return error;
+}
+
+/// The same with each of several scales.
+void errorsOf(const Range &range, ArrayRef<float> values, ArrayRef<float> scales, MutableArrayRef<double> errors) {
+  const size_t count = scales.size();
+  const float *scale = scales.data();
+  double *error = errors.data();
+  llvm::fill(errors, 0.0);
+  for (float value : values) {
+    for (size_t i = 0; i < count; ++i) {
+      double off = double(range.round(value, scale[i])) * scale[i] - value;
+      error[i] += off * off;
+    }
+  }
+}
+
+/// The scale with which integers of |bits| stand for |values|: of those tried, the one with the least squared error.
+/// Clipping the largest values a little makes the step finer for all others; where the largest is positive a negative
+/// scale makes it the lowest integer, of which there is one more.
 float scaleOf(ArrayRef<float> values, int bits) {
-  float high = static_cast<float>((1 << (bits - 1)) - 1), low = -high - 1, largest = 0;
+  const Range range(bits);
+  float largest = 0;
   for (float value : values) {
     largest = std::fabs(value) > std::fabs(largest) ? value : largest;
   }
   if (!(std::fabs(largest) >= FLT_MIN * 256)) {
     return 1.0f / (1 << 20); // of zeros, any
   }
-  auto round = [&](float value, float scale) { return std::clamp(std::nearbyint(value / scale), low, high); };
-  double least = HUGE_VAL;
-  float best = std::fabs(largest) / high;
-  auto consider = [&](float scale) {
-    double error = 0;
-    for (float value : values) {
-      double off = double(round(value, scale)) * scale - value;
-      error += off * off;
-    }
-    if (error < least) {
-      least = error, best = scale;
-    }
-  };
-  consider(best);
-  for (float steps = high; bits == 4 && steps <= high * 1.75f; steps += 0.25f) {
-    consider(std::fabs(largest) / steps);
-    consider(largest / (-steps - 1));
+  SmallVector<float, 64> scales{std::fabs(largest) / range.high};
+  for (float steps = range.high; bits == 4 && steps <= range.high * 1.75f; steps += 0.25f) {
+    scales.push_back(std::fabs(largest) / steps);
+    scales.push_back(largest / (-steps - 1));
   }
+  SmallVector<double, 64> errors(scales.size());
+  if (scales.size() == 1) {
+    errors.front() = errorOf(range, values, scales.front());
+  } else {
+    errorsOf(range, values, scales, errors);
+  }
+  auto least = std::min_element(errors.begin(), errors.end());
+  float best = scales[least - errors.begin()];
   // The best scale for these integers.
   double products = 0, squares = 0;
   for (float value : values) {
-    double integer = round(value, best);
+    double integer = range.round(value, best);
     products += integer * value, squares += integer * integer;
   }
-  consider(static_cast<float>(products / squares));
-  return best;
-}
-
-/// Of a group of weights, `taps` of each kernel beside each other; so that the sums of kernels and group stay
-/// (with 0 taps: to the nearest).
-std::vector<int8_t> roundGroup(ArrayRef<float> values, int bits, float scale, int64_t taps) {
-  SmallVector<double> exact(values);
-  for (double &value : exact) {
-    value /= scale;
-  }
-  SumKeepingRounding rounding(std::move(exact), -(1 << (bits - 1)), (1 << (bits - 1)) - 1);
-  if (taps) {
-    rounding.mendRuns(taps, values.size() / taps);
-    rounding.mendRuns(values.size(), 1);
-  }
-  return rounding.get();
+  const float last = static_cast<float>(products / squares);
+  return errorOf(range, values, last) < *least ? last : best;
 }
 
 struct Rounded {
-  std::vector<int8_t> integers; ///< [before, groups * group, after]
-  std::vector<float> scales;    ///< [before, groups] or, with channelsLast, [groups, after]
+  std::vector<char> integers; ///< [before, groups * group, after]
+  std::vector<float> scales;  ///< [before, groups] or, with channelsLast, [groups, after]
 };
 
-Rounded roundWeights(ArrayRef<float> weights, const View &view, int bits, bool sums) {
-  Rounded result;
-  result.integers.assign(view.before * view.padded() * view.after, 0);
-  result.scales.resize(view.channels() * view.groups());
-  SmallVector<float> values;
-  SmallVector<int64_t> places;
-  for (int64_t channel = 0; channel < view.channels(); ++channel) {
-    for (int64_t group = 0; group < view.groups(); ++group) {
-      values.clear(), places.clear();
-      for (int64_t d = group * view.group, end = std::min(d + view.group, view.depth); d < end; ++d) {
-        for (int64_t a = view.channelsLast ? channel : 0; a < (view.channelsLast ? channel + 1 : view.after); ++a) {
-          int64_t before = view.channelsLast ? 0 : channel;
-          values.push_back(weights[(before * view.depth + d) * view.after + a]);
-          places.push_back((before * view.padded() + d) * view.after + a);
-        }
+/// Rounds the channels of a weight, some beside each other at a time.
+class Rounder {
+public:
+  /// |sums|: those of kernels and groups stay.
+  Rounder(ArrayRef<float> weights, const View &view, int bits, bool sums, Rounded &result)
+      : weights(weights), view(view), bits(bits), taps(sums ? (view.channelsLast ? 1 : view.after) : 0),
+        length(view.depth * (view.channelsLast ? 1 : view.after)), result(result) {}
+
+  int64_t tiles() const { return llvm::divideCeil(view.channels(), kChannels); }
+
+  void roundTile(int64_t tile) const {
+    const int64_t first = tile * kChannels, count = std::min(kChannels, view.channels() - first);
+    std::vector<float> gathered(view.channelsLast ? count * length : 0);
+    for (int64_t d = 0; view.channelsLast && d < view.depth; ++d) {
+      for (int64_t c = 0; c < count; ++c) {
+        gathered[c * length + d] = weights[d * view.after + first + c];
       }
-      float &scale = result.scales[view.scaleAt(channel, group)];
-      scale = scaleOf(values, bits);
-      // What is summed up; rows of a table are used as they are.
-      std::vector<int8_t> integers = roundGroup(values, bits, scale, sums ? (view.channelsLast ? 1 : view.after) : 0);
-      for (auto [place, integer] : llvm::zip_equal(places, integers)) {
-        result.integers[place] = integer;
+    }
+    ArrayRef<float> values = view.channelsLast ? ArrayRef(gathered) : weights.slice(first * length, count * length);
+    std::vector<int8_t> integers(count * length);
+    SumKeepingRounding rounding(-(1 << (bits - 1)), (1 << (bits - 1)) - 1);
+    for (int64_t c = 0; c < count; ++c) {
+      roundChannel(first + c, values.slice(c * length, length), rounding,
+                   MutableArrayRef(integers).slice(c * length, length));
+    }
+    auto *to = reinterpret_cast<int8_t *>(result.integers.data());
+    for (int64_t c = 0; !view.channelsLast && c < count; ++c) {
+      llvm::copy(ArrayRef(integers).slice(c * length, length), to + (first + c) * view.padded() * view.after);
+    }
+    for (int64_t d = 0; view.channelsLast && d < view.depth; ++d) {
+      for (int64_t c = 0; c < count; ++c) {
+        to[d * view.after + first + c] = integers[c * length + d];
       }
     }
   }
+
+private:
+  static constexpr int64_t kChannels = 64; ///< of channels that lie beside each other, a cache line of integers
+
+  void roundChannel(int64_t channel, ArrayRef<float> values, SumKeepingRounding &rounding,
+                    MutableArrayRef<int8_t> integers) const {
+    const int64_t step = view.group * (length / view.depth);
+    for (int64_t group = 0; group < view.groups(); ++group) {
+      ArrayRef<float> own = values.slice(group * step, std::min(step, length - group * step));
+      float &scale = result.scales[view.scaleAt(channel, group)];
+      scale = scaleOf(own, bits);
+      rounding.round(own, scale);
+      if (taps) { // what is summed up; rows of a table are used as they are
+        rounding.mendRuns(taps, own.size() / taps);
+        rounding.mendRuns(own.size(), 1);
+      }
+      llvm::copy(rounding.get(), integers.begin() + group * step);
+    }
+  }
+
+  ArrayRef<float> weights;
+  const View &view;
+  int bits;
+  int64_t taps;   ///< of a kernel whose sum stays; 0: none
+  int64_t length; ///< elements of a channel
+  Rounded &result;
+};
+
+Rounded roundWeights(MLIRContext *context, ArrayRef<float> weights, const View &view, int bits, bool sums) {
+  Rounded result;
+  result.integers.assign(view.before * view.padded() * view.after, 0);
+  result.scales.resize(view.channels() * view.groups());
+  const Rounder rounder(weights, view, bits, sums, result);
+  parallelFor(context, 0, rounder.tiles(), [&](size_t tile) { rounder.roundTile(int64_t(tile)); });
   return result;
 }
 
@@ -134,12 +207,6 @@ Rounded adopt(const LearnedGroups &learned, const View &view) {
     }
   }
   return result;
-}
-
-template <typename T>
-Value constant(OpBuilder &builder, Location loc, RankedTensorType type, ArrayRef<T> values, StringRef hint) {
-  return top::createConstant(builder, loc, type,
-                             ArrayRef(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T)), hint);
 }
 
 class WeightQuantizer {
@@ -223,8 +290,10 @@ private:
     Value &known = replaced[{weight, form.bits * 4 + channelsLast * 2 + index}];
     if (!known) {
       known = dequantised(weight, type, view, form.bits,
-                          roundWeights(top::getConstantData(weight)->data<float>(), view, form.bits, index == 1));
+                          roundWeights(function.getContext(), top::getConstantData(weight)->data<float>(), view,
+                                       form.bits, index == 1));
     }
+    top::releaseWeight(weight);
     op->setOperand(index, known);
     return llvm::Error::success();
   }
@@ -248,7 +317,7 @@ private:
   }
 
   /// dequantize of [before, groups, group * after] with a scale per group, as the shape that the op reads.
-  Value dequantised(Value weight, RankedTensorType type, const View &view, int bits, const Rounded &rounded) {
+  Value dequantised(Value weight, RankedTensorType type, const View &view, int bits, Rounded rounded) {
     // Beside the weight: all its readers come later.
     builder.setInsertionPointAfter(weight.getDefiningOp());
     Location loc = weight.getLoc();
@@ -263,10 +332,11 @@ private:
     }
     auto named = weight.getDefiningOp<top::WeightOp>();
     std::string hint = named ? named.getKey().str() : "weight";
-    Value q = constant<int8_t>(builder, loc, RankedTensorType::get(dims, builder.getI8Type()), rounded.integers,
-                               hint + (bits == 4 ? "_w4" : "_w8"));
-    Value scale = constant<float>(builder, loc, RankedTensorType::get(scaleDims, builder.getF32Type()), rounded.scales,
-                                  hint + "_scales");
+    Value q = top::createConstant(builder, loc, RankedTensorType::get(dims, builder.getI8Type()),
+                                  std::move(rounded.integers), hint + (bits == 4 ? "_w4" : "_w8"));
+    ArrayRef<char> scales(reinterpret_cast<const char *>(rounded.scales.data()), rounded.scales.size() * sizeof(float));
+    Value scale = top::createConstant(builder, loc, RankedTensorType::get(scaleDims, builder.getF32Type()), scales,
+                                      hint + "_scales");
     Value zero = top::createScalar(builder, loc, builder.getI8Type(), 0);
     Value result =
         top::DequantizeOp::create(builder, loc, RankedTensorType::get(dims, builder.getF32Type()), q, scale, zero);

@@ -4,6 +4,7 @@
 #include "device_dialect/IR/WeightScales.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
+#include "top_dialect/IR/WeightStore.h"
 
 using namespace mlir;
 
@@ -12,54 +13,64 @@ namespace {
 
 using Dims = SmallVector<int64_t>;
 
-/// The value of |parameter|, broadcast as numpy does, at every element of |shape|.
-template <typename T>
-std::vector<T> broadcast(ArrayRef<T> values, ArrayRef<int64_t> dims, ArrayRef<int64_t> shape) {
-  std::vector<T> result;
-  Dims index(shape.size(), 0);
-  int64_t count = 1;
-  for (int64_t dim : shape) {
-    count *= dim;
+/// Along each dim of |shape|, the distance from one of the parameters of |dims| to the next: 0 where they are broadcast
+/// as numpy does.
+Dims broadcastStrides(ArrayRef<int64_t> dims, ArrayRef<int64_t> shape) {
+  Dims strides(shape.size(), 0);
+  int64_t stride = 1;
+  for (size_t d = dims.size(); d-- > 0;) {
+    strides[d + shape.size() - dims.size()] = dims[d] == 1 ? 0 : stride;
+    stride *= dims[d];
   }
-  result.reserve(count);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t offset = 0;
-    for (auto [d, dim] : llvm::enumerate(dims)) {
-      int64_t at = index[d + shape.size() - dims.size()];
-      offset = offset * dim + (dim == 1 ? 0 : at);
-    }
-    result.push_back(values[offset]);
-    for (size_t d = shape.size(); d-- > 0 && ++index[d] == shape[d];) {
-      index[d] = 0;
-    }
-  }
-  return result;
+  return strides;
 }
 
 /// The first elements of every dim of |values|.
-template <typename T>
-std::vector<T> crop(ArrayRef<T> values, ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
-  std::vector<T> result;
-  Dims index(from.size(), 0);
-  for (T value : values) {
-    if (llvm::all_of(llvm::zip_equal(index, to), [](auto pair) { return std::get<0>(pair) < std::get<1>(pair); })) {
-      result.push_back(value);
+std::vector<char> crop(ArrayRef<char> values, ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+  const int64_t run = to.back(), count = ShapedType::getNumElements(to) / run;
+  std::vector<char> result;
+  result.reserve(count * run);
+  Dims index(to.size(), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t at = 0;
+    for (auto [position, size] : llvm::zip_equal(index, from)) {
+      at = at * size + position;
     }
-    for (size_t d = from.size(); d-- > 0 && ++index[d] == from[d];) {
+    llvm::append_range(result, values.slice(at, run));
+    for (size_t d = to.size() - 1; d-- > 0 && ++index[d] == to[d];) {
       index[d] = 0;
     }
   }
   return result;
 }
 
-/// i8 values and f32 scales, element by element.
-struct Elements {
-  std::vector<int8_t> integers;
-  std::vector<float> scales;
+/// Scales of steps and channels: |perRow| steps share a row of them.
+struct StepScales {
+  std::vector<float> rows;
+  int64_t channels, perRow;
+
+  ArrayRef<float> row(int64_t step) const { return ArrayRef(rows).slice(step / perRow * channels, channels); }
+  bool equal(int64_t a, int64_t b) const { return a / perRow == b / perRow || row(a) == row(b); }
 };
 
-/// What |weight| - a dequantize of constants, maybe reshaped, maybe cut at its ends - is made of.
-std::optional<Elements> readElements(Value weight) {
+/// A weight: a dequantize of constants, maybe reshaped, maybe cut at its ends.
+struct QuantizedWeight {
+  top::DequantizeOp dequantize;
+  ArrayRef<int64_t> whole, shape; ///< dims before it is cut, and behind
+  top::TensorData integers, scales;
+  Dims strides; ///< of the scales, along the integers' dims
+
+  ArrayRef<int64_t> dims() const { return integers.type.getShape(); } ///< before it is reshaped
+
+  static std::optional<QuantizedWeight> match(Value weight);
+  std::optional<StepScales> scalesOfSteps(const WeightScales &order) const;
+
+private:
+  std::optional<StepScales> scalesOfGroups(const WeightScales &order) const;
+  std::optional<StepScales> scalesOfElements(const WeightScales &order) const;
+};
+
+std::optional<QuantizedWeight> QuantizedWeight::match(Value weight) {
   auto slice = weight.getDefiningOp<top::SliceOp>();
   Value whole = slice ? slice.getX() : weight;
   auto reshape = whole.getDefiningOp<top::ReshapeOp>();
@@ -77,57 +88,126 @@ std::optional<Elements> readElements(Value weight) {
       llvm::any_of(scale->data<float>(), [](float s) { return s == 0 || !std::isfinite(s); })) {
     return std::nullopt;
   }
-  ArrayRef<int8_t> integers = q->data<int8_t>();
-  Elements elements{{integers.begin(), integers.end()},
-                    broadcast(scale->data<float>(), scale->type.getShape(), q->type.getShape())};
-  if (slice) {
-    ArrayRef<int64_t> from = Lowering::dims(whole), to = Lowering::dims(weight);
-    elements = {crop<int8_t>(elements.integers, from, to), crop<float>(elements.scales, from, to)};
+  QuantizedWeight result{dequantize, Lowering::dims(whole), Lowering::dims(weight), *q, *scale, {}};
+  result.strides = broadcastStrides(scale->type.getShape(), q->type.getShape());
+  return result;
+}
+
+/// Of integers as they are, with scales of channels, or as [groups, steps, channels], of a conv [channels, groups,
+/// steps
+/// * taps], with scales of groups and channels.
+std::optional<StepScales> QuantizedWeight::scalesOfGroups(const WeightScales &order) const {
+  const size_t channelDim = order.depthFirst ? dims().size() - 1 : 0, rank = dims().size();
+  int64_t depth = whole[order.depthFirst ? 0 : 1], groupDim = order.depthFirst ? 0 : 1, perRow = depth;
+  if (dims() != whole) {
+    const int64_t size = rank == 3 ? dims()[order.depthFirst ? 1 : 2] : 0, taps = order.depthFirst ? 1 : order.taps;
+    if (rank != 3 || size % taps || dims()[channelDim] != order.channels || dims()[groupDim] * (size / taps) != depth) {
+      return std::nullopt;
+    }
+    perRow = size / taps;
   }
-  return elements;
+  StepScales result{{}, order.channels, perRow};
+  for (size_t d = 0; d < rank; ++d) {
+    bool isOfGroups = dims() != whole && int64_t(d) == groupDim;
+    if (strides[d] != 0 && d != channelDim && !isOfGroups) {
+      return std::nullopt;
+    }
+  }
+  const int64_t step = dims() == whole ? 0 : strides[groupDim];
+  for (int64_t row = 0, count = llvm::divideCeil(order.depth, perRow); row < count; ++row) {
+    for (int64_t channel = 0; channel < order.channels; ++channel) {
+      result.rows.push_back(scales.data<float>()[row * step + channel * strides[channelDim]]);
+    }
+  }
+  return result;
+}
+
+/// Of any others: a row for each step. Nothing where they differ between the taps of a kernel.
+std::optional<StepScales> QuantizedWeight::scalesOfElements(const WeightScales &order) const {
+  StepScales result{std::vector<float>(order.depth * order.channels, 0), order.channels, 1};
+  Dims index(dims().size(), 0), place(whole.size(), 0);
+  int64_t kept = 0; // elements of the weight so far, those cut off aside
+  for (int64_t i = 0, count = ShapedType::getNumElements(dims()); i < count; ++i) {
+    bool isKept =
+        llvm::all_of(llvm::zip_equal(place, shape), [](auto pair) { return std::get<0>(pair) < std::get<1>(pair); });
+    if (isKept) {
+      int64_t offset = 0;
+      for (auto [at, stride] : llvm::zip_equal(index, strides)) {
+        offset += at * stride;
+      }
+      float scale = scales.data<float>()[offset], &known = result.rows[order.scaleOf(kept++)];
+      if (known != 0 && known != scale) {
+        return std::nullopt;
+      }
+      known = scale;
+    }
+    for (size_t d = index.size(); d-- > 0 && ++index[d] == dims()[d];) {
+      index[d] = 0;
+    }
+    for (size_t d = place.size(); d-- > 0 && ++place[d] == whole[d];) {
+      place[d] = 0;
+    }
+  }
+  return result;
+}
+
+std::optional<StepScales> QuantizedWeight::scalesOfSteps(const WeightScales &order) const {
+  std::optional<StepScales> found = scalesOfGroups(order);
+  return found ? found : scalesOfElements(order);
+}
+
+/// A constant of |bytes|, which it shares with |weight| where that is one of the store.
+Value shared(Lowering &lower, RankedTensorType type, Value weight, ArrayRef<char> bytes, StringRef hint) {
+  auto &store = lower.rewriter.getContext()->getOrLoadDialect<top::TopDialect>()->getWeightStore();
+  auto source = weight.getDefiningOp<top::WeightOp>();
+  auto view = source ? store.lookup(source.getKey()) : std::nullopt;
+  if (!view || int64_t(bytes.size()) <= top::kMaxInlineBytes) {
+    return top::createConstant(lower.rewriter, lower.loc, type, bytes, hint);
+  }
+  std::string key = store.add(hint, type.getElementType(), type.getShape(), bytes, view->owner);
+  return top::WeightOp::create(lower.rewriter, lower.loc, type, lower.rewriter.getStringAttr(key));
 }
 
 } // namespace
 
 std::optional<ScaledWeights> matchScaledWeights(Lowering &lower, Value weight, bool isConv, bool transposed) {
   ArrayRef<int64_t> shape = Lowering::dims(weight);
-  std::optional<Elements> elements = isConv || shape.size() == 2 ? readElements(weight) : std::optional<Elements>();
-  if (!elements || elements->integers.empty()) {
+  std::optional<QuantizedWeight> given =
+      isConv || shape.size() == 2 ? QuantizedWeight::match(weight) : std::optional<QuantizedWeight>();
+  if (!given || llvm::is_contained(shape, 0)) {
     return std::nullopt;
   }
-  // One scale per step and channel first, then steps of equal scales together.
-  WeightScales order = isConv ? WeightScales::ofConv(shape, 1) : WeightScales::ofMatMul(shape, 1, transposed);
-  std::vector<float> table(order.depth * order.channels, 0);
-  for (auto [i, scale] : llvm::enumerate(elements->scales)) {
-    float &known = table[order.scaleOf(static_cast<int64_t>(i))];
-    if (known != 0 && known != scale) {
-      return std::nullopt; // differs between the taps of a kernel
-    }
-    known = scale;
+  const WeightScales order = isConv ? WeightScales::ofConv(shape, 1) : WeightScales::ofMatMul(shape, 1, transposed);
+  std::optional<StepScales> steps = given->scalesOfSteps(order);
+  if (!steps) {
+    return std::nullopt;
   }
-  auto row = [&](int64_t step) { return ArrayRef(table).slice(step * order.channels, order.channels); };
+  // Steps of equal scales together.
   int64_t group = 1;
-  while (group < order.depth && row(group) == row(0)) {
+  while (group < order.depth && steps->equal(group, 0)) {
     ++group;
   }
   std::vector<float> scales;
   for (int64_t step = 0; step < order.depth; ++step) {
-    if (row(step) != row(step / group * group)) {
+    if (!steps->equal(step, step / group * group)) {
       return std::nullopt;
     }
     if (step % group == 0) {
-      llvm::append_range(scales, row(step));
+      llvm::append_range(scales, steps->row(step));
     }
   }
-  auto constant = [&](RankedTensorType type, const void *data, size_t bytes, StringRef hint) {
-    return top::createConstant(lower.rewriter, lower.loc, type, ArrayRef(static_cast<const char *>(data), bytes), hint);
-  };
   Builder &builder = lower.rewriter;
+  auto type = RankedTensorType::get(shape, builder.getI8Type());
   auto scalesType =
       RankedTensorType::get({int64_t(scales.size()) / order.channels, order.channels}, builder.getF32Type());
-  return ScaledWeights{constant(RankedTensorType::get(shape, builder.getI8Type()), elements->integers.data(),
-                                elements->integers.size(), "integer_weights"),
-                       constant(scalesType, scales.data(), scales.size() * sizeof(float), "weight_scales"), group};
+  ArrayRef<char> scaleBytes(reinterpret_cast<const char *>(scales.data()), scales.size() * sizeof(float));
+  Value integers =
+      given->whole == given->shape
+          ? shared(lower, type, given->dequantize.getX(), given->integers.bytes, "integer_weights")
+          : top::createConstant(lower.rewriter, lower.loc, type,
+                                crop(given->integers.bytes, given->whole, given->shape), "integer_weights");
+  return ScaledWeights{integers,
+                       top::createConstant(lower.rewriter, lower.loc, scalesType, scaleBytes, "weight_scales"), group};
 }
 
 void lowerScaledMatMul(PatternRewriter &rewriter, top::MatMulOp op) {
