@@ -4,7 +4,7 @@
 
 #include "codegen/Npu/Emission/FunctionEmission.h"
 #include "codegen/Npu/Passes.h"
-#include "codegen/Npu/Search.h"
+#include "codegen/Npu/ScheduleSearch.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "device_dialect/Transforms/Pipeline.h"
@@ -82,37 +82,60 @@ std::vector<Refusal> surveyProgram(func::FuncOp function, const hw::Chip &chip) 
   return std::move(survey.refusals);
 }
 
+void report(func::FuncOp function, llvm::ArrayRef<Refusal> refusals) {
+  for (const Refusal &refusal : refusals) {
+    (refusal.op ? refusal.op->emitError() : function.emitError()) << refusal.reason;
+  }
+}
+
+/// Adds the sizes of the function's own buffers to a program, and checks it as whoever runs it does.
+static FailureOr<NpuProgram> finish(func::FuncOp function, const hw::Chip &chip, const Constants &constants,
+                                    NpuProgram program) {
+  uint64_t workspace = program.sizes.workspace;
+  program.sizes = sizesOf(function, constants.bytes.size());
+  program.sizes.workspace = workspace;
+  bmodel::Status status;
+  const auto *bytes = reinterpret_cast<const unsigned char *>(constants.bytes.data());
+  const hw::Descriptor *commands = program.commands.data();
+  if (!hw::checkStream(commands, program.commands.size(), chip, program.sizes, bytes, status)) {
+    return function.emitError() << "internal error: " << status.message;
+  }
+  return program;
+}
+
 FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, const NpuOptions &options,
                                   Constants &known, std::vector<Refusal> &refusals) {
   if (failed(chooseForms(function, chip))) {
     return failure();
   }
   NpuProgram program;
-  LogicalResult emitted = Search(function, chip, options, known).run(program, refusals);
+  LogicalResult emitted = ScheduleSearch(function, chip, options, known).run(program, refusals);
   known.weights.clear(); // they are known by ops, which need not outlive this
   if (failed(emitted)) {
     return failure();
   }
-  uint64_t workspace = program.sizes.workspace;
-  program.sizes = sizesOf(function, known.bytes.size());
-  program.sizes.workspace = workspace;
-  bmodel::Status status;
-  const auto *constants = reinterpret_cast<const unsigned char *>(known.bytes.data());
-  const hw::Descriptor *commands = program.commands.data();
-  size_t count = program.commands.size();
-  if (!hw::checkStream(commands, count, chip, program.sizes, constants, status)) {
-    return function.emitError() << "internal error: " << status.message;
+  return finish(function, chip, known, std::move(program));
+}
+
+FailureOr<NpuProgram> emitScheduledProgram(func::FuncOp function, const hw::Chip &chip, Constants &known,
+                                           std::vector<Refusal> &refusals) {
+  NpuProgram program;
+  LogicalResult emitted = failure();
+  if (succeeded(verifyFused(function, chip))) {
+    emitted = emitScheduled(function, chip, known, program, refusals);
   }
-  return program;
+  known.weights.clear();
+  if (failed(emitted)) {
+    return failure();
+  }
+  return finish(function, chip, known, std::move(program));
 }
 
 FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, const NpuOptions &options) {
   Constants constants;
   std::vector<Refusal> refusals;
   FailureOr<NpuProgram> program = emitProgram(function, chip, options, constants, refusals);
-  for (const Refusal &refusal : refusals) {
-    (refusal.op ? refusal.op->emitError() : function.emitError()) << refusal.reason;
-  }
+  report(function, refusals);
   if (succeeded(program)) {
     program->constants = std::move(constants.bytes);
   }

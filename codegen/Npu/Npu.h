@@ -68,11 +68,19 @@ void buildNpuPipeline(mlir::OpPassManager &manager, const std::string &requantis
 /// written on the ops.
 std::vector<Refusal> surveyProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
 
-/// The function as a stream on constants that other streams may use too; NpuProgram::constants stays empty. Failure
-/// with refusals where ops cannot be computed on the chip, else with an error at the function.
+/// The function as a stream on constants that other streams may use too; NpuProgram::constants stays empty. Its
+/// schedule is written on the ops. Failure with refusals where ops cannot be computed on the chip, else with an error
+/// at the function.
 mlir::FailureOr<NpuProgram> emitProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip,
                                         const NpuOptions &options, Constants &constants,
                                         std::vector<Refusal> &refusals);
+
+/// The same of what the ops say: chosen forms and a schedule (npu-schedule) stand there.
+mlir::FailureOr<NpuProgram> emitScheduledProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip,
+                                                 Constants &constants, std::vector<Refusal> &refusals);
+
+/// Emits an error for each refusal, at its op or the function.
+void report(mlir::func::FuncOp function, llvm::ArrayRef<Refusal> refusals);
 
 /// The only stream of a model. Refusals are reported at their ops.
 mlir::FailureOr<NpuProgram> emitProgram(mlir::func::FuncOp function, const bmodel::npu::Chip &chip,

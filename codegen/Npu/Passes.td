@@ -37,6 +37,46 @@ def FuseCopiesPass : Npu_ChipPass<"npu-fuse-copies"> {
                     Statistic<"numMaps", "fused-maps", "Maps that other ops do">];
 }
 
+def SchedulePass : Pass<"npu-schedule", "::mlir::func::FuncOp"> {
+  let summary = "Decide what stays in local memory, and what runs slice by slice";
+  let description = [{
+    Before: what `npu-fuse-copies` leaves. After: `npu.resident` on the ops whose results stay in local memory, `npu.slices` on those
+    that run slice by slice, `npu.single_buffered` where two tiles at once have no room, `npu.effort` on the function.
+
+    Several schedules are emitted, and the one is kept whose program takes the fewest cycles by the chip's own scheduler. Where tiles find
+    no room beside what a schedule keeps in local memory, the schedule is changed until they do: more slices, fewer values that
+    stay, fewer tiles at once; what is written is what was emitted. With `plan` the schedule in that file is followed (as `model_deploy
+    --plan`) instead. An earlier schedule is replaced.
+
+    ```mlir
+    %y = device.lut %x, %table {device.addresses = array<i64: 0>} : (tensor<1x16x8x8xi8>, tensor<256xi8>) -> tensor<1x16x8x8xi8>
+    // becomes
+    %y = device.lut %x, %table {device.addresses = array<i64: 0>,
+        npu.resident = #npu.resident<layers 0 to 1, bytes = 64, dense = true, stored = false>} : ...
+    ```
+  }];
+  let options = [
+    Option<"chipName", "chip", "std::string", "\"npu-base\"", "A built-in chip, or the path of a description">,
+    Option<"effort", "effort", "unsigned", "2", "0: nothing stays. 1: one schedule. 2: the best of several. 3: it is refined">,
+    Option<"plan", "plan", "std::string", "\"\"", "A file with the schedule to follow">,
+  ];
+  let dependentDialects = ["::tessera::npu::NpuDialect"];
+}
+
+def EmitStreamPass : Pass<"npu-emit-stream", "::mlir::ModuleOp"> {
+  let summary = "Write the commands that scheduled functions become";
+  let description = [{
+    Writes a line for each function (bytes of workspace, bytes and hash of the constants) and one for each command of its
+    stream. Nothing is decided here that the ops say, and nothing is changed. For reading and testing: deployment emits without this
+    pass, the same commands.
+  }];
+  let options = [
+    Option<"chipName", "chip", "std::string", "\"npu-base\"", "A built-in chip, or the path of a description">,
+    Option<"output", "output", "std::string", "\"-\"", "The file to write">,
+  ];
+  let dependentDialects = ["::tessera::npu::NpuDialect"];
+}
+
 def VerifyDecisionsPass : Npu_ChipPass<"npu-verify-decisions"> {
   let summary = "Check what was decided for the NPU";
   let description = [{

@@ -1,4 +1,4 @@
-//===- PlanFile.cpp - What a plan of the NPU decides, as JSON ----------===//
+//===- PlanFile.cpp - A schedule by layer, as JSON ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/PlanFile.h"
 
@@ -120,15 +120,19 @@ llvm::Expected<Decisions> readPlan(llvm::StringRef path) {
   if (!file) {
     return wrong("cannot read the plan '" + path + "': " + llvm::toString(file.takeError()));
   }
-  llvm::Expected<llvm::json::Value> json = top::parseJson((*file)->getBuffer());
+  return parsePlan((*file)->getBuffer(), path);
+}
+
+llvm::Expected<Decisions> parsePlan(llvm::StringRef text, llvm::StringRef where) {
+  llvm::Expected<llvm::json::Value> json = top::parseJson(text);
   if (!json) {
-    return wrong("the plan '" + path + "' is no JSON: " + llvm::toString(json.takeError()));
+    return wrong("the plan '" + where + "' is no JSON: " + llvm::toString(json.takeError()));
   }
   Decisions decisions;
   llvm::Error error =
       json->getAsObject() ? read(*json->getAsObject(), decisions) : wrong("is no object with 'whole' and 'groups'");
   if (error) {
-    return wrong("the plan '" + path + "': " + llvm::toString(std::move(error)));
+    return wrong("the plan '" + where + "': " + llvm::toString(std::move(error)));
   }
   return decisions;
 }

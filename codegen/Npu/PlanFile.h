@@ -1,4 +1,4 @@
-//===- PlanFile.h ---- What a plan of the NPU decides, as JSON --*- C++ -*-===//
+//===- PlanFile.h - A schedule by layer, as JSON ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 #ifndef TESSERA_CODEGEN_NPU_PLANFILE_H
 #define TESSERA_CODEGEN_NPU_PLANFILE_H
@@ -16,6 +16,8 @@ llvm::json::Object describePlan(const Decisions &plan);
 /// The same read back, perhaps edited: "bytes_per_lane" and "stored" tell and are not read, names may be left out. The
 /// error says what is wrong where.
 llvm::Expected<Decisions> readPlan(llvm::StringRef path);
+/// The same of text that |where| names in errors.
+llvm::Expected<Decisions> parsePlan(llvm::StringRef text, llvm::StringRef where);
 
 } // namespace tessera::npu
 

@@ -293,6 +293,15 @@ GroupPlan::GroupPlan(const ValuePlan &plan, const Chip &chip, llvm::ArrayRef<Dec
   }
 }
 
+bool GroupPlan::add(SliceGroup group) {
+  bool canRun = llvm::all_of(llvm::seq(group.first, group.last + 1), [&](uint32_t op) { return canSlice(op); });
+  if (!canRun || !findFamilies(group)) {
+    return false;
+  }
+  chosen.push_back(std::move(group));
+  return true;
+}
+
 bool GroupPlan::hasParts() const {
   return llvm::any_of(chosen, [&](const SliceGroup &group) {
     return llvm::any_of(group.families, [&](unsigned family) { return plan.families()[family].writers > 1; });

@@ -45,6 +45,12 @@ public:
   /// The groups of another plan of the same values.
   GroupPlan(const ValuePlan &plan, const GroupPlan &other)
       : plan(plan), chip(other.chip), parts(other.parts), chosen(other.chosen) {}
+  /// No groups: before add().
+  static GroupPlan none(const ValuePlan &plan, const Chip &chip) {
+    return GroupPlan(plan, chip, llvm::ArrayRef<Decisions::Group>());
+  }
+  /// A group whose slices are known, and finds its families; false where its layers cannot run slice by slice.
+  bool add(SliceGroup group);
 
   const std::vector<SliceGroup> &groups() const { return chosen; }
   /// The group that begins with an op; null: none.

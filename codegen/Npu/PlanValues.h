@@ -58,6 +58,8 @@ public:
   void choose(double share);
   /// These families, as far as there is room.
   void choose(llvm::ArrayRef<unsigned> families);
+  /// The family, whatever room there is.
+  void keepWhole(unsigned family) { keep(known[family], true); }
 
   struct Family {
     int64_t memory = 0, begin = 0, end = 0; ///< outside the chip, as in device::Address, in bytes

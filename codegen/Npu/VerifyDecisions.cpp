@@ -1,11 +1,15 @@
 //===- VerifyDecisions.cpp - What holds between decisions -----------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChipPass.h"
+#include "codegen/Npu/EmitProgram.h"
 #include "codegen/Npu/Folds.h"
+#include "codegen/Npu/Stream.h"
 
 namespace tessera::npu {
 #define GEN_PASS_DEF_VERIFYDECISIONSPASS
 #include "codegen/Npu/Passes.h.inc"
+
+using namespace mlir;
 
 namespace {
 
@@ -13,9 +17,24 @@ struct VerifyDecisions : ChipPass<impl::VerifyDecisionsPassBase<VerifyDecisions>
   using ChipPass::ChipPass;
 
   void runOnOperation() override {
-    if (failed(verifyFused(getOperation(), chip()))) {
+    func::FuncOp function = getOperation();
+    if (failed(verifyFused(function, chip())) || (effortOf(function) && failed(verifySchedule(function)))) {
       signalPassFailure();
     }
+  }
+
+private:
+  LogicalResult verifySchedule(func::FuncOp function) {
+    Constants constants;
+    ValuePlan plan(function, chip());
+    GroupPlan groups = GroupPlan::none(plan, chip());
+    std::vector<Refusal> refusals;
+    auto ignore = [](FunctionEmission &) {};
+    if (failed(survey(function, constants, chip(), plan, /*mayStay=*/true, ignore, refusals))) {
+      report(function, refusals);
+      return failure();
+    }
+    return readSchedule(function, chip(), plan, groups);
   }
 };
 

@@ -4,6 +4,7 @@
 #include "regression/npu/NpuReference.h"
 
 #include "bmruntime/src/npu/Simulator.h"
+#include "codegen/Npu/Stream.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Reference/Support.h"
 
@@ -89,6 +90,27 @@ std::string compareInAnyOrder(func::FuncOp function, const top::TensorMap &input
   return fault;
 }
 
+/// Whether the schedule on the ops makes the same stream again.
+std::string emitAgain(func::FuncOp function, const bmodel::npu::Chip &chip, const NpuProgram &program) {
+  Constants constants;
+  std::vector<Refusal> refusals;
+  FailureOr<NpuProgram> again = emitScheduledProgram(function, chip, constants, refusals);
+  if (failed(again)) {
+    return "its schedule is not emitted";
+  }
+  if (again->commands.size() != program.commands.size()) {
+    return "its schedule makes " + std::to_string(again->commands.size()) + " commands, not " +
+           std::to_string(program.commands.size());
+  }
+  for (size_t i = 0; i < program.commands.size(); ++i) {
+    if (std::memcmp(&again->commands[i], &program.commands[i], sizeof(bmodel::npu::Descriptor)) != 0) {
+      return "its schedule makes another command " + std::to_string(i) + ":\n" + disassemble(again->commands[i]) +
+             "\n" + disassemble(program.commands[i]);
+    }
+  }
+  return again->sizes.workspace == program.sizes.workspace ? "" : "its schedule needs another workspace";
+}
+
 } // namespace
 
 RunResult checkOnNpu(func::FuncOp function, const bmodel::npu::Chip &chip, const top::TensorMap &inputs, int orders,
@@ -99,6 +121,7 @@ RunResult checkOnNpu(func::FuncOp function, const bmodel::npu::Chip &chip, const
     result.fault = "is not emitted";
     return result;
   }
+  result.fault = emitAgain(function, chip, *program);
   const auto &commands = program->commands;
   result.commands = commands.size(), result.groups = program->decisions.groups.size(), result.layers = program->layers;
   std::vector<bmodel::npu::Cost> costs;

@@ -100,9 +100,8 @@ llvm::Error FunctionEmission::emitWith(Operation *op, llvm::function_ref<llvm::E
   llvm::Error error = emit();
   if (tiler.surveys) {
     plan.noteOp(number, op, tiler.whole, tiler.appends, tiler.least, tiler.used, tiler.kept);
-  } else if (error && plan.drop(number, number)) {
+  } else if (error && findRoom(number)) {
     llvm::consumeError(std::move(error));
-    wantsRetry = true;
     error = llvm::Error::success();
   }
   return error;

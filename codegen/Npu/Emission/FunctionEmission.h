@@ -18,10 +18,11 @@ public:
   /// Without |groups| nothing is emitted; the plan is told how ops see their values and what room they need.
   FunctionEmission(mlir::func::FuncOp function, Stream &stream, ValuePlan &plan, const GroupPlan *groups);
 
-  /// All ops of the function; fails with refusals where some cannot be emitted. Where an op lacks the room that values
-  /// of the plan take, some of them are dropped, and wantsRetry.
+  /// All ops of the function; fails with refusals where some cannot be emitted.
   mlir::LogicalResult run();
-  bool wantsRetry = false;
+  /// Is told that a layer lacks room beside the values that stay. True: the plan has been changed for another attempt,
+  /// so the error is dropped, and what is emitted will be.
+  std::function<bool(uint32_t layer)> findRoom = [](uint32_t) { return false; };
   /// Is told how many ops of all are emitted.
   std::function<void(size_t done, size_t total)> progress = [](size_t, size_t) {};
   std::vector<Refusal> refusals;

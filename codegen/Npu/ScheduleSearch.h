@@ -1,29 +1,27 @@
-//===- Search.h - The fastest of several plans ------------------*- C++ -*-===//
+//===- ScheduleSearch.h - The fastest of several schedules ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_NPU_SEARCH_H
-#define TESSERA_CODEGEN_NPU_SEARCH_H
+#ifndef TESSERA_CODEGEN_NPU_SCHEDULESEARCH_H
+#define TESSERA_CODEGEN_NPU_SCHEDULESEARCH_H
 
-#include "codegen/Npu/Npu.h"
-#include "codegen/Npu/PlanGroups.h"
+#include "codegen/Npu/EmitProgram.h"
 
 namespace tessera::npu {
-class FunctionEmission;
-class MemoryPlan;
 
-/// Emits a function by several plans and keeps the program that takes the fewest cycles.
-class Search {
+/// Emits a function by several schedules, and writes the one on the ops whose program takes the fewest cycles. Where
+/// there is no room for what a schedule wants, it is changed until there is: what is written is what was emitted.
+class ScheduleSearch {
 public:
-  Search(mlir::func::FuncOp function, const Chip &chip, const NpuOptions &options, Constants &constants)
+  ScheduleSearch(mlir::func::FuncOp function, const Chip &chip, const NpuOptions &options, Constants &constants)
       : function(function), chip(chip), options(options), constants(constants), surveyed(function, chip) {}
 
-  /// Failure with refusals.
+  /// |program|: what emitScheduled makes of the schedule, on the same constants. Failure with refusals.
   mlir::LogicalResult run(NpuProgram &program, std::vector<Refusal> &refusals);
 
 private:
   struct Trial {
     NpuProgram program;
     double cycles = 0;
-    std::vector<unsigned> whole; ///< families that stay
+    Schedule schedule;
   };
   using Groups = std::vector<Decisions::Group>;
 
@@ -32,14 +30,18 @@ private:
   mlir::LogicalResult tryPlan(const ValuePlan &plan, const Groups *groups);
   mlir::LogicalResult tryGroups(const ValuePlan &plan, const GroupPlan &groups);
   mlir::LogicalResult emit(ValuePlan &plan, GroupPlan &groups, Trial &trial);
-  void take(const MemoryPlan &memory, Trial &trial) const;
   mlir::LogicalResult follow(const Decisions &decisions);
+  llvm::Expected<std::vector<unsigned>> findFamilies(const Decisions &decisions) const;
+  mlir::LogicalResult checkNames(const Decisions &decisions);
   mlir::LogicalResult refuse(const llvm::Twine &why);
   void refine();
   bool improves(llvm::function_ref<void()> attempt);
-  std::string nameOf(uint32_t layer) const;
   size_t expectedTries() const;
   void observe(FunctionEmission &emitter) const;
+  /// Whether a layer of the model is one of this function.
+  bool isOwn(uint32_t layer) const {
+    return layer >= options.firstLayer && layer - options.firstLayer < surveyed.ops().size();
+  }
 
   mlir::func::FuncOp function;
   const Chip &chip;
@@ -53,4 +55,4 @@ private:
 
 } // namespace tessera::npu
 
-#endif // TESSERA_CODEGEN_NPU_SEARCH_H
+#endif // TESSERA_CODEGEN_NPU_SCHEDULESEARCH_H

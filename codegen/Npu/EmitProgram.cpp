@@ -1,0 +1,128 @@
+//===- EmitProgram.cpp - From a schedule to commands ----------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/EmitProgram.h"
+
+#include "bmodel/npu/latency.h"
+#include "codegen/Npu/Emission/FunctionEmission.h"
+
+using namespace mlir;
+
+namespace tessera::npu {
+namespace hw = bmodel::npu;
+
+LogicalResult survey(func::FuncOp function, Constants &constants, const Chip &chip, ValuePlan &plan, bool mayStay,
+                     Observe observe, std::vector<Refusal> &refusals) {
+  Stream scratch(chip, constants);
+  FunctionEmission emitter(function, scratch, plan, nullptr);
+  observe(emitter);
+  if (failed(emitter.run())) {
+    refusals = std::move(emitter.refusals);
+    return failure();
+  }
+  plan.settle(mayStay);
+  return success();
+}
+
+void placeOutside(ValuePlan &plan, const GroupPlan &groups) {
+  SmallVector<std::pair<uint32_t, uint32_t>> ranges;
+  SmallVector<unsigned> sliced;
+  for (const SliceGroup &group : groups.groups()) {
+    ranges.push_back({group.first, group.last});
+    for (unsigned family : group.families) {
+      if (plan.families()[family].last <= group.last) {
+        sliced.push_back(family);
+      }
+    }
+  }
+  plan.placeOutside(ranges, sliced);
+}
+
+static double cyclesOf(ArrayRef<hw::Descriptor> commands, const hw::Chip &chip) {
+  std::vector<hw::Cost> costs;
+  for (const hw::Descriptor &command : commands) {
+    costs.push_back(hw::costOf(command, chip));
+  }
+  double end = 0;
+  for (const hw::Span &span : hw::schedule(commands.data(), costs.data(), costs.size(), chip)) {
+    end = std::max(end, span.end);
+  }
+  return end;
+}
+
+/// Takes the commands of a plan of memory, unless there are some that are faster.
+static void take(const MemoryPlan &memory, const hw::Chip &chip, Assembly &assembly) {
+  std::vector<hw::Descriptor> commands = memory.commands();
+  hw::assignWaits(commands, chip);
+  double cycles = cyclesOf(commands, chip);
+  if (assembly.commands.empty() || cycles < assembly.cycles) {
+    assembly.commands = std::move(commands), assembly.localPeak = memory.peak(), assembly.cycles = cycles;
+  }
+}
+
+Assembly assemble(Stream &stream, uint32_t inputs, unsigned effort) {
+  stream.findFreeSteps();
+  std::optional<MemoryPlan> memory;
+  for (bool apart : {true, false}) {
+    if (!memory || !memory->misfits().empty()) {
+      memory.emplace(stream, inputs, /*prefetch=*/effort > 0, apart, /*across=*/false);
+    }
+  }
+  Assembly made;
+  made.misfits = memory->misfits();
+  if (made.misfits.empty()) {
+    take(*memory, stream.chip, made);
+    if (effort > 1) {
+      MemoryPlan across(stream, inputs, /*prefetch=*/true, /*apart=*/true, /*across=*/true);
+      if (across.misfits().empty()) {
+        take(across, stream.chip, made);
+      }
+    }
+  }
+  return made;
+}
+
+Refusal refusalOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const Stream &stream) {
+  const ValuePlan::OpUses *worst = nullptr;
+  for (const MemoryPlan::Misfit &each : misfits) {
+    for (uint32_t op = stream.steps[each.first].layer; op <= stream.steps[each.last].layer; ++op) {
+      if (op < plan.ops().size() && plan.ops()[op].op && (!worst || plan.ops()[op].used > worst->used)) {
+        worst = &plan.ops()[op];
+      }
+    }
+  }
+  return {worst ? worst->op : nullptr, "has tiles for which there are no addresses in local memory"};
+}
+
+LogicalResult emitScheduled(func::FuncOp function, const Chip &chip, Constants &constants, NpuProgram &program,
+                            std::vector<Refusal> &refusals) {
+  std::optional<unsigned> effort = effortOf(function);
+  if (!effort) {
+    return function.emitError("has no schedule (npu.effort)");
+  }
+  ValuePlan plan(function, chip);
+  GroupPlan groups = GroupPlan::none(plan, chip);
+  if (failed(survey(
+          function, constants, chip, plan, true, [](FunctionEmission &) {}, refusals)) ||
+      failed(readSchedule(function, chip, plan, groups))) {
+    return failure();
+  }
+  placeOutside(plan, groups);
+  Stream stream(chip, constants);
+  FunctionEmission emitter(function, stream, plan, &groups);
+  if (failed(emitter.run())) {
+    refusals = std::move(emitter.refusals);
+    return failure();
+  }
+  Assembly made = assemble(stream, function.getNumArguments(), *effort);
+  if (!made.misfits.empty()) {
+    refusals.push_back(refusalOf(made.misfits, plan, stream));
+    return failure();
+  }
+  program.commands = std::move(made.commands), program.localPeak = made.localPeak;
+  program.layers = std::move(stream.layers);
+  program.sizes.workspace = plan.workspaceBytes, program.workspaceLowerBound = plan.workspaceLowerBound;
+  program.decisions = describe(plan, Schedule(plan, groups));
+  return success();
+}
+
+} // namespace tessera::npu

@@ -1,0 +1,234 @@
+//===- Schedule.cpp - What stays in local memory, and slices --------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Schedule.h"
+
+#include "codegen/Npu/IR/NpuDialect.h"
+#include "top_dialect/IR/Names.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace tessera::npu {
+
+Schedule::Schedule(const ValuePlan &plan, const GroupPlan &groups) : groups(groups.groups()) {
+  for (auto [index, family] : llvm::enumerate(plan.families())) {
+    if (family.stays) {
+      resident.push_back(unsigned(index));
+    }
+  }
+  for (uint32_t layer = 0; layer < plan.ops().size(); ++layer) {
+    if (plan.isTight(layer)) {
+      singleBuffered.insert(layer);
+    }
+  }
+}
+
+static ResidentAttr residentOf(const ValuePlan::Family &family, MLIRContext *context) {
+  return ResidentAttr::get(context, family.first, family.last, family.bytes, family.dense, family.stored);
+}
+
+/// What layer |k| of a group does in each slice.
+static SlicesAttr slicesOf(const SliceGroup &group, size_t k, MLIRContext *context) {
+  SmallVector<uint32_t> from, until;
+  for (const std::vector<SlicePart> &slice : group.parts) {
+    from.push_back(slice[k].holds.begin), until.push_back(slice[k].computes.end);
+  }
+  return SlicesAttr::get(context, group.first, group.last, from, until);
+}
+
+void eraseSchedule(func::FuncOp function) {
+  function->removeAttr(NpuDialect::kEffortAttr);
+  for (Operation &op : function.getBody().front()) {
+    for (StringRef name : {NpuDialect::kResidentAttr, NpuDialect::kSlicesAttr, NpuDialect::kSingleBufferedAttr}) {
+      op.removeAttr(name);
+    }
+  }
+}
+
+void writeSchedule(func::FuncOp function, const ValuePlan &surveyed, const Schedule &schedule, unsigned effort) {
+  eraseSchedule(function);
+  Builder builder(function.getContext());
+  function->setAttr(NpuDialect::kEffortAttr, builder.getI32IntegerAttr(int32_t(effort)));
+  for (const ValuePlan::OpUses &op : surveyed.ops()) {
+    for (const ValuePlan::Use &use : op.uses) {
+      if (use.access == Access::write && llvm::is_contained(schedule.resident, use.family)) {
+        use.value.getDefiningOp()->setAttr(NpuDialect::kResidentAttr,
+                                           residentOf(surveyed.families()[use.family], builder.getContext()));
+      }
+    }
+  }
+  for (const SliceGroup &group : schedule.groups) {
+    for (uint32_t layer = group.first; layer <= group.last; ++layer) {
+      surveyed.ops()[layer].op->setAttr(NpuDialect::kSlicesAttr,
+                                        slicesOf(group, layer - group.first, builder.getContext()));
+    }
+  }
+  for (uint32_t layer : schedule.singleBuffered) {
+    if (Operation *op = surveyed.ops()[layer].op) { // outputs that are copied have no tiles
+      op->setAttr(NpuDialect::kSingleBufferedAttr, builder.getUnitAttr());
+    }
+  }
+}
+
+std::optional<unsigned> effortOf(func::FuncOp function) {
+  auto effort = function->getAttrOfType<IntegerAttr>(NpuDialect::kEffortAttr);
+  return effort ? std::optional(unsigned(effort.getInt())) : std::nullopt;
+}
+
+namespace {
+
+/// Finds in a survey what the ops of a function say.
+class Reader {
+public:
+  Reader(func::FuncOp function, const Chip &chip, ValuePlan &plan, GroupPlan &groups)
+      : function(function), chip(chip), plan(plan), groups(groups) {}
+
+  LogicalResult run() {
+    if (failed(readResidents()) || failed(readGroups())) {
+      return failure();
+    }
+    for (auto [layer, op] : llvm::enumerate(plan.ops())) {
+      if (op.op && op.op->hasAttr(NpuDialect::kSingleBufferedAttr)) {
+        plan.tighten(uint32_t(layer));
+      }
+    }
+    return success();
+  }
+
+private:
+  LogicalResult readResidents() {
+    std::vector<Attribute> said(plan.families().size()); // by all writers of a family the same
+    std::vector<bool> isRead(plan.families().size(), false);
+    llvm::DenseSet<Operation *> writers;
+    for (const ValuePlan::OpUses &layer : plan.ops()) {
+      for (const ValuePlan::Use &use : layer.uses) {
+        if (use.access != Access::write) {
+          continue;
+        }
+        Operation *op = use.value.getDefiningOp();
+        Attribute says = op->getAttr(NpuDialect::kResidentAttr);
+        if (isRead[use.family] && says != said[use.family]) {
+          return op->emitError("shares bytes with a value of another npu.resident: both stay alike, or neither does");
+        }
+        said[use.family] = says, isRead[use.family] = true;
+        writers.insert(op);
+        if (says && failed(check(op, cast<ResidentAttr>(says), plan.families()[use.family]))) {
+          return failure();
+        }
+      }
+    }
+    for (Operation &op : function.getBody().front()) {
+      if (op.hasAttr(NpuDialect::kResidentAttr) && !writers.contains(&op)) {
+        return op.emitError("has npu.resident, but no layer writes its result");
+      }
+    }
+    for (auto [index, says] : llvm::enumerate(said)) {
+      if (says) {
+        plan.keepWhole(unsigned(index));
+      }
+    }
+    for (auto [layer, op] : llvm::enumerate(plan.ops())) {
+      if (uint64_t bytes = plan.bytesAt(uint32_t(layer)); bytes > chip.laneBytes) {
+        return (op.op ? op.op->emitError() : function.emitError())
+               << "runs beside values that take " << bytes << " bytes of a lane, which has " << chip.laneBytes;
+      }
+    }
+    return success();
+  }
+
+  LogicalResult check(Operation *op, ResidentAttr says, const ValuePlan::Family &family) {
+    if (!family.canStay) {
+      return op->emitError(
+          "has npu.resident, but its result cannot stay in local memory: nobody reads it there, or it is "
+          "written in another way than it is read");
+    }
+    ResidentAttr expected = residentOf(family, op->getContext());
+    if (says != expected) {
+      return op->emitError("has npu.resident = ") << says << ", but what it writes is used as " << expected;
+    }
+    return success();
+  }
+
+  LogicalResult readGroups() {
+    uint32_t layers = uint32_t(plan.ops().size());
+    for (uint32_t layer = 0; layer < layers; ++layer) {
+      Operation *op = plan.ops()[layer].op;
+      auto says = op ? op->getAttrOfType<SlicesAttr>(NpuDialect::kSlicesAttr) : SlicesAttr();
+      if (!says) {
+        continue;
+      }
+      if (says.getFirst() != layer || says.getLast() >= layers) {
+        return op->emitError("is layer ") << layer << ", but the first of its group in npu.slices = " << says;
+      }
+      if (failed(readGroup(says))) {
+        return failure();
+      }
+      layer = says.getLast();
+    }
+    return success();
+  }
+
+  LogicalResult readGroup(SlicesAttr first) {
+    SliceGroup group{first.getFirst(), first.getLast(), uint32_t(first.getUntil().size())};
+    group.parts.resize(group.slices);
+    for (uint32_t layer = group.first; layer <= group.last; ++layer) {
+      Operation *op = plan.ops()[layer].op;
+      auto says = op ? op->getAttrOfType<SlicesAttr>(NpuDialect::kSlicesAttr) : SlicesAttr();
+      bool isAlike = says && says.getFirst() == group.first && says.getLast() == group.last &&
+                     says.getUntil().size() == group.slices;
+      if (!isAlike) {
+        return (op ? op->emitError() : function.emitError())
+               << "is layer " << layer << " of a group of " << group.slices << " slices, layers " << group.first
+               << " to " << group.last << ", but its npu.slices says otherwise";
+      }
+      uint32_t rows = plan.ops()[layer].whole.dims[2], done = 0;
+      if (says.getUntil().back() > rows) {
+        return op->emitError("computes rows to ") << says.getUntil().back() << " of " << rows << " in npu.slices";
+      }
+      for (uint32_t slice = 0; slice < group.slices; ++slice) {
+        uint32_t end = says.getUntil()[slice];
+        group.parts[slice].push_back({{done, end}, {says.getFrom()[slice], end}});
+        done = end;
+      }
+    }
+    Operation *op = plan.ops()[group.first].op;
+    return groups.add(std::move(group)) ? success() : op->emitError("is in a group that cannot run slice by slice");
+  }
+
+  func::FuncOp function;
+  const Chip &chip;
+  ValuePlan &plan;
+  GroupPlan &groups;
+};
+
+} // namespace
+
+LogicalResult readSchedule(func::FuncOp function, const Chip &chip, ValuePlan &plan, GroupPlan &groups) {
+  return Reader(function, chip, plan, groups).run();
+}
+
+std::string nameOfLayer(const ValuePlan &plan, uint32_t layer) {
+  Operation *op = plan.ops()[layer].op;
+  return op ? top::getDisplayName(op->getLoc()) : "output";
+}
+
+Decisions describe(const ValuePlan &plan, const Schedule &schedule) {
+  Decisions decisions;
+  auto note = [&](uint32_t first, uint32_t last) {
+    decisions.names[first] = nameOfLayer(plan, first), decisions.names[last] = nameOfLayer(plan, last);
+  };
+  for (unsigned index : schedule.resident) {
+    const ValuePlan::Family &family = plan.families()[index];
+    decisions.whole.push_back({family.first, family.last, family.bytes, family.stored});
+    note(family.first, family.last);
+  }
+  for (const SliceGroup &group : schedule.groups) {
+    decisions.groups.push_back({group.first, group.last, group.slices});
+    note(group.first, group.last);
+  }
+  llvm::sort(decisions.groups, [](const auto &a, const auto &b) { return a.first < b.first; });
+  return decisions;
+}
+
+} // namespace tessera::npu

@@ -1,0 +1,276 @@
+//===- ScheduleSearch.cpp - The fastest of several schedules --------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/ScheduleSearch.h"
+
+#include "codegen/Npu/Emission/FunctionEmission.h"
+
+using namespace mlir;
+
+namespace tessera::npu {
+
+/// Schedules that a search tries at most.
+static constexpr unsigned kMostTries = 96;
+/// Shares of local memory that values may take whole: what they leave is for values that stay slice by slice.
+static constexpr double kShares[] = {0.75, 0.5, 0.25, 0.0};
+
+void Decisions::append(const Decisions &other, uint32_t first) {
+  for (Stay stay : other.whole) {
+    stay.first += first, stay.last += first;
+    whole.push_back(stay);
+  }
+  for (const Group &group : other.groups) {
+    groups.push_back({group.first + first, group.last + first, group.slices});
+  }
+  for (const auto &[layer, name] : other.names) {
+    names[layer + first] = name;
+  }
+}
+
+/// Where there was no room for a buffer: more slices, fewer values that stay, or else fewer tiles at once.
+static bool makeRoom(ValuePlan &plan, GroupPlan &groups, ArrayRef<MemoryPlan::Misfit> misfits, const Stream &stream) {
+  std::set<uint32_t> crowded;
+  for (const MemoryPlan::Misfit &each : misfits) {
+    for (size_t step = each.first; step <= each.last; ++step) {
+      crowded.insert(stream.steps[step].layer);
+    }
+  }
+  if (groups.refine(crowded)) {
+    return true;
+  }
+  bool changed = false;
+  for (const MemoryPlan::Misfit &each : misfits) {
+    uint32_t first = stream.steps[each.first].layer, last = stream.steps[each.last].layer;
+    if (plan.drop(first, last)) {
+      changed = true;
+      continue;
+    }
+    for (uint32_t op = first; op <= last; ++op) {
+      changed = changed || !plan.isTight(op);
+      plan.tighten(op);
+    }
+  }
+  return changed;
+}
+
+/// Schedules that run() will go through, about.
+size_t ScheduleSearch::expectedTries() const {
+  return options.plan ? 1 : options.opt > 2 ? kMostTries : options.opt > 1 ? std::size(kShares) : 1;
+}
+
+/// The survey is the first part, each try one more; what is found to be emitted again counts no more than once.
+void ScheduleSearch::observe(FunctionEmission &emitter) const {
+  if (options.progress) {
+    emitter.progress = [this](size_t done, size_t total) {
+      const size_t part = tries + 1;
+      options.progress(done, total, part, std::max(part, expectedTries() + 1));
+    };
+  }
+}
+
+/// Commands of a plan, changed until all of them have room.
+LogicalResult ScheduleSearch::emit(ValuePlan &plan, GroupPlan &groups, Trial &trial) {
+  while (true) {
+    groups.recheck();
+    placeOutside(plan, groups);
+    Stream stream(chip, constants);
+    FunctionEmission emitter(function, stream, plan, &groups);
+    bool isChanged = false;
+    emitter.findRoom = [&](uint32_t layer) {
+      bool isDropped = plan.drop(layer, layer);
+      isChanged = isChanged || isDropped;
+      return isDropped;
+    };
+    observe(emitter);
+    if (failed(emitter.run())) {
+      refusals = std::move(emitter.refusals);
+      return failure();
+    }
+    if (isChanged) {
+      continue;
+    }
+    Assembly made = assemble(stream, function.getNumArguments(), options.opt);
+    if (made.misfits.empty()) {
+      NpuProgram &program = trial.program;
+      program.commands = std::move(made.commands), program.localPeak = made.localPeak, trial.cycles = made.cycles;
+      program.layers = std::move(stream.layers);
+      program.sizes.workspace = plan.workspaceBytes, program.workspaceLowerBound = plan.workspaceLowerBound;
+      return success();
+    }
+    if (!makeRoom(plan, groups, made.misfits, stream)) {
+      refusals.push_back(refusalOf(made.misfits, plan, stream));
+      return failure();
+    }
+  }
+}
+
+LogicalResult ScheduleSearch::tryPlan(const ValuePlan &plan, const Groups *wanted) {
+  if (wanted) {
+    return tryGroups(plan, GroupPlan(plan, chip, *wanted));
+  }
+  GroupPlan groups(plan, chip);
+  LogicalResult made = groups.hasParts() ? tryGroups(plan, GroupPlan(plan, chip, /*parts=*/false)) : failure();
+  return success(succeeded(tryGroups(plan, groups)) || succeeded(made));
+}
+
+LogicalResult ScheduleSearch::tryGroups(const ValuePlan &chosen, const GroupPlan &wanted) {
+  ++tries;
+  ValuePlan plan = chosen;
+  GroupPlan groups(plan, wanted);
+  Trial trial;
+  if (failed(emit(plan, groups, trial))) {
+    return failure();
+  }
+  if (!best || trial.cycles < best->cycles) {
+    trial.schedule = Schedule(plan, groups);
+    trial.program.decisions = describe(plan, trial.schedule);
+    best = std::move(trial);
+  }
+  return success();
+}
+
+LogicalResult ScheduleSearch::tryShare(double share) {
+  ValuePlan plan = surveyed;
+  plan.choose(share);
+  return tryPlan(plan, nullptr);
+}
+
+LogicalResult ScheduleSearch::tryThese(ArrayRef<unsigned> whole, const Groups *groups) {
+  ValuePlan plan = surveyed;
+  plan.choose(whole);
+  return tryPlan(plan, groups);
+}
+
+LogicalResult ScheduleSearch::refuse(const Twine &why) {
+  refusals.push_back({nullptr, ("the plan " + why).str(), /*ofPlan=*/true});
+  return failure();
+}
+
+/// Names guard against a plan of another model.
+LogicalResult ScheduleSearch::checkNames(const Decisions &decisions) {
+  for (const auto &[layer, name] : decisions.names) {
+    std::string own = isOwn(layer) ? nameOfLayer(surveyed, layer - options.firstLayer) : name;
+    if (own != name) {
+      return refuse("says '" + name + "' where layer " + Twine(layer) + " is '" + own +
+                    "': it is of another model, chip or version");
+    }
+  }
+  return success();
+}
+
+/// The families of values that are to stay whole. The error is what the plan does wrong.
+llvm::Expected<std::vector<unsigned>> ScheduleSearch::findFamilies(const Decisions &decisions) const {
+  std::vector<unsigned> whole;
+  for (const Decisions::Stay &stay : decisions.whole) {
+    if (!isOwn(stay.first)) {
+      continue; // of another stream
+    }
+    auto matches = [&](unsigned index) {
+      const ValuePlan::Family &family = surveyed.families()[index];
+      return family.canStay && family.first + options.firstLayer == stay.first &&
+             family.last + options.firstLayer == stay.last && !llvm::is_contained(whole, index);
+    };
+    auto families = llvm::seq<unsigned>(0, unsigned(surveyed.families().size()));
+    auto found = llvm::find_if(families, matches);
+    if (found == families.end()) {
+      return llvm::createStringError("lets a value stay from layer " + Twine(stay.first) + " to " + Twine(stay.last) +
+                                     ", but no value that could is made and last read there");
+    }
+    whole.push_back(*found);
+  }
+  return whole;
+}
+
+/// Takes the decisions for these layers as they are, as far as there is room.
+LogicalResult ScheduleSearch::follow(const Decisions &decisions) {
+  if (failed(checkNames(decisions))) {
+    return failure();
+  }
+  llvm::Expected<std::vector<unsigned>> whole = findFamilies(decisions);
+  if (!whole) {
+    return refuse(llvm::toString(whole.takeError()));
+  }
+  uint32_t begin = options.firstLayer;
+  Groups groups;
+  for (const Decisions::Group &group : decisions.groups) {
+    if (isOwn(group.first)) {
+      groups.push_back({group.first - begin, group.last - begin, group.slices});
+    }
+  }
+  ValuePlan plan = surveyed;
+  plan.choose(*whole);
+  GroupPlan checked(plan, chip, groups);
+  for (const Decisions::Group &group : groups) {
+    if (checked.groups().size() < groups.size() && !checked.at(group.first)) {
+      return refuse("has a group of layers " + Twine(group.first + begin) + " to " + Twine(group.last + begin) +
+                    " in " + Twine(group.slices) + " slices, which cannot run so or does not fit");
+    }
+  }
+  return tryThese(*whole, &groups);
+}
+
+/// Whether an attempt found a faster program. What cannot be emitted is none.
+bool ScheduleSearch::improves(llvm::function_ref<void()> attempt) {
+  double before = best->cycles;
+  attempt();
+  refusals.clear();
+  return best->cycles < before;
+}
+
+/// Changes one decision after the other as long as that makes the program faster.
+void ScheduleSearch::refine() {
+  auto toggle = [&](unsigned index) {
+    std::vector<unsigned> whole = best->schedule.resident;
+    auto found = llvm::find(whole, index);
+    found == whole.end() ? whole.push_back(index) : (void)whole.erase(found);
+    (void)tryThese(whole, nullptr);
+  };
+  auto changeGroup = [&](size_t index, bool drop) {
+    std::vector<unsigned> whole = best->schedule.resident;
+    Groups groups = best->program.decisions.groups;
+    drop ? (void)groups.erase(groups.begin() + int64_t(index)) : (void)++groups[index].slices;
+    (void)tryThese(whole, &groups);
+  };
+  for (bool found = true; found && tries < kMostTries;) {
+    found = false;
+    for (unsigned index = 0; index < surveyed.families().size() && tries < kMostTries; ++index) {
+      if (surveyed.families()[index].canStay) {
+        found |= improves([&] { toggle(index); });
+      }
+    }
+    for (size_t index = 0; index < best->program.decisions.groups.size() && tries < kMostTries; ++index) {
+      for (bool drop : {false, true}) {
+        if (index < best->program.decisions.groups.size()) {
+          found |= improves([&] { changeGroup(index, drop); });
+        }
+      }
+    }
+  }
+}
+
+LogicalResult ScheduleSearch::run(NpuProgram &program, std::vector<Refusal> &refused) {
+  eraseSchedule(function);
+  if (failed(survey(
+          function, constants, chip, surveyed, options.opt > 0, [&](FunctionEmission &emitter) { observe(emitter); },
+          refused))) {
+    return failure();
+  }
+  if (options.plan) {
+    (void)follow(*options.plan);
+  } else {
+    for (double share : ArrayRef(kShares).take_front(options.opt > 1 ? std::size(kShares) : 1)) {
+      (void)tryShare(share);
+    }
+    if (best && options.opt > 2) {
+      refine();
+    }
+  }
+  if (!best) {
+    refused = std::move(refusals);
+    return failure();
+  }
+  writeSchedule(function, surveyed, best->schedule, options.opt);
+  program = std::move(best->program);
+  return success();
+}
+
+} // namespace tessera::npu
