@@ -47,6 +47,8 @@ public:
 
   llvm::ArrayRef<const codegen::Target *> targets() const { return chips; }
   const std::vector<Subnet> &subnets() const { return made; }
+  /// Whether the first target runs all of it, in one subnet.
+  bool isWhole() const { return made.size() == 1 && made.front().target == 0; }
   const std::vector<MovedOp> &movedOps() const { return moved; }
   /// What it costs to begin a subnet behind the one before it.
   double handOverSeconds(size_t subnet) const;

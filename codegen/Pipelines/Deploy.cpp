@@ -91,7 +91,7 @@ llvm::Expected<bool> Deployment::compileTarget(uint32_t target, partition::Parti
   std::vector<const partition::Outlined *> sources;
   for (auto [subnet, each] : llvm::zip_equal(partition.subnets(), outlined)) {
     if (subnet.target == target) {
-      subnets.push_back({subnet.name, each.function, outlined.size() == 1});
+      subnets.push_back({subnet.name, each.function, partition.isWhole()});
       sources.push_back(&each);
     }
   }
@@ -173,7 +173,7 @@ llvm::Error Deployment::writeDeviceMlir(const partition::Partition &partition) {
   if (options.deviceMlir.empty()) {
     return llvm::Error::success();
   }
-  if (outlined.size() == 1) {
+  if (partition.isWhole()) {
     return writeText(*outlined.front().module, options.deviceMlir);
   }
   // The whole function, for layouts and addresses differ from subnet to subnet.
@@ -261,6 +261,10 @@ llvm::Error Deployment::run(DeployResult &result) {
 
 } // namespace
 
+static std::string requantisationOf(const DeployOptions &options) {
+  return options.requantisation.empty() ? options.targets.front()->requantisations().front() : options.requantisation;
+}
+
 llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &options, const PhaseObserver &observer) {
   llvm::Expected<func::FuncOp> function = deployableFunction(module);
   if (!function) {
@@ -283,7 +287,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
     if (!result.quantization) { // else the narrow floats there are, are wanted
       passes.addPass(top::createWidenFloatsPass());
     }
-    buildLowering(passes, *options.targets.front(), options.requantisation, options.compile.observe);
+    buildLowering(passes, *options.targets.front(), requantisationOf(options), options.compile.observe);
     if (failed(passes.run(module))) {
       return llvm::createStringError("failed to lower the model to device operations");
     }

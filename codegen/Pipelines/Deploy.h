@@ -21,7 +21,7 @@ struct DeployOptions {
   bool strict = false;                      ///< whatever the first target cannot run is an error
   std::optional<Quantization> quantization; ///< none: F32
   quant::InputsOutputs inputsOutputs;       ///< integers only with |quantization|
-  std::string requantisation = "float";     ///< one of the first target's
+  std::string requantisation;               ///< one of the first target's; empty: the one that it prefers
 };
 
 /// A part of the model that runs on one target.

@@ -344,10 +344,10 @@ bmodel::SubnetDefT &StagePlanner::createSubnet(std::unique_ptr<bmodel::SubnetDef
   return *stage->subnets.back();
 }
 
-/// One subnet that needs no copies is where a run starts; else a subnet of steps that are no code.
+/// One subnet of the model's chip that needs no copies is where a run starts; else a subnet of steps that are no code.
 void StagePlanner::addSubnets() {
   size_t count = partition.subnets().size();
-  bool isAlone = count == 1 && before.front().empty() && before.back().empty() && repeated.empty();
+  bool isAlone = partition.isWhole() && before.front().empty() && before.back().empty() && repeated.empty();
   if (!isAlone) {
     main = &createSubnet(std::make_unique<bmodel::SubnetDefT>(), "main", 0);
     main->kind = bmodel::SubnetKind::Control;

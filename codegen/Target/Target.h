@@ -30,7 +30,7 @@ struct Refusal {
 struct Subnet {
   std::string name;
   mlir::func::FuncOp function; ///< of a module of its own, which compile() may change
-  bool isWhole = false;        ///< the model has no other
+  bool isWhole = false;        ///< it is all of the model, and the chip is the model's
 };
 
 /// What the user asks of a compilation. Every family reads what concerns it.

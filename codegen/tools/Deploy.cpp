@@ -128,7 +128,7 @@ llvm::Expected<Targets> createTargets(const Options &options) {
 
 llvm::Error checkChip(const codegen::Target &chip, const Options &options) {
   std::vector<std::string> known = chip.requantisations();
-  if (!llvm::is_contained(known, options.deploy.requantisation)) {
+  if (!options.deploy.requantisation.empty() && !llvm::is_contained(known, options.deploy.requantisation)) {
     return fail(kUnsupported, "--requantize " + options.deploy.requantisation + ": " + chip.name() +
                                   " requantises in " + llvm::join(known, ", "));
   }
@@ -341,7 +341,7 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json: precision per op");
   sub->add_option("--group-size", options->groupSize, "Products that share a scale in W4, a multiple of 16");
   sub->add_option("--requantize", deploy.requantisation,
-                  "How integer sums become integers of few bits: float, fixed or tflite")
+                  "How integer sums become integers of few bits: float, fixed or tflite; by default as the chip prefers it")
       ->check(CLI::IsMember({"float", "fixed", "tflite"}));
   sub->add_option("--output", deploy.output, "The .bmodel")->required();
   sub->add_option_function<std::string>(

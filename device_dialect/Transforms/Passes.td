@@ -126,7 +126,7 @@ def AssignAddressesPass : Pass<"device-assign-addresses", "::mlir::func::FuncOp"
 def SplitMapsPass : Pass<"device-split-maps", "::mlir::func::FuncOp"> {
   let summary = "Make several maps of one that reads many tensors";
   let description = [{
-    Before: fused maps. After: the same, but none reads more than `most` tensors, as the NPU's vector unit does not. Values
+    Before: fused maps. After: the same, but none reads more than `most` tensors, as vector units of some chips do not. Values
     of the body become tensors, of an operation that reads too many the operand that reads most of them; they have the element type of the
     scalar and the dims that their operands broadcast to, so nothing is rounded that was not.
 

@@ -47,6 +47,20 @@ def test_layering_allows_the_downward_direction(tmp_path: Path) -> None:
     assert run("check_layering.py", tmp_path).returncode == 0
 
 
+@pytest.mark.parametrize("name, line", [("codegen/Pipelines/a.cpp", "npu::Chip chip;"), ("device_dialect/IR/a.td", "// what NPUs want"),
+                                        ("bmruntime/src/core/a.cpp", '#include "../npu/b.h"'), ("quant/a.h", '"npu-base"')])
+def test_a_family_is_named_in_its_rooms_only(tmp_path: Path, name: str, line: str) -> None:
+    write(tmp_path, "codegen/CMakeLists.txt", "tessera_family(npu FOLDER Npu LIB TesseraNpu)\n")
+    write(tmp_path, "codegen/Npu/a.cpp", "npu::Chip chip;\n")
+    write(tmp_path, "bmruntime/src/npu/a.cpp", "npu::Chip chip;\n")
+    write(tmp_path, "codegen/Target/a_test.cpp", "npu::Chip chip;\n")
+    write(tmp_path, "quant/b.cpp", "input();\n")
+    assert run("check_families.py", tmp_path).returncode == 0
+    write(tmp_path, name, f"{line}\n")
+    result = run("check_families.py", tmp_path)
+    assert result.returncode == 1 and f"{name}:1: names the family" in result.stdout
+
+
 def test_an_empty_tree_is_no_success(tmp_path: Path) -> None:
     assert run("check_layering.py", tmp_path).returncode == 1
     assert run("check_sources.py", tmp_path).returncode == 1

@@ -170,16 +170,16 @@ def test_what_if_changes_the_estimate(small: tuple[Path, Path], tmp_path: Path) 
 @pytest.mark.parametrize(("arguments", "code", "message"), [
     (("--chip", "npu-base", "--chip-set", "lanes=0"), 2, "lanes is 0, allowed are 1 to 1024"),
     (("--chip", "npu-base", "--chip-set", "speed=3"), 2, "'speed' is no field of the chip"),
-    (("--chip", "x86", "--chip-set", "lanes=4"), 2, "--chip-set is for NPUs"),
+    (("--chip", "x86", "--chip-set", "lanes=4"), 2, "--chip-set changes the description of a chip: 'x86' has none"),
     (("--chip", "npu-huge"), 2, "unknown chip 'npu-huge'"),
     (("--chip", "missing.json"), 1, "cannot read 'missing.json'"),
     (("--chip", "npu-edge", "--requantize", "fixed"), 4, "npu-edge requantises in float"),
     (("--chip", "npu-edge", "--strict", "--chip-set", 'types=["int8"]'), 4, "computes with f32, which the chip does not"),
     (("--chip", "npu-edge", "--strict", "--chip-set", "local_memory.bytes_per_lane=1024", "--chip-set", "lanes=1"), 4,
      "needs more than the 1024 bytes of a lane"),
-    (("--chip", "x86", "--strict"), 2, "--strict is for NPUs"),
-    (("--chip", "x86-v2", "--host-chip", "x86-v2"), 2, "--host-chip is for NPUs"),
-    (("--chip", "npu-edge", "--host-chip", "z80"), 2, "unknown --host-chip 'z80'"),
+    (("--chip", "x86", "--strict"), 2, "--strict is for chips that need a host"),
+    (("--chip", "x86-v2", "--host-chip", "x86-v2"), 2, "--host-chip is for chips that need a host"),
+    (("--chip", "npu-edge", "--host-chip", "z80"), 2, "--host-chip: unknown chip 'z80'"),
 ])
 def test_refusals_say_why(small: tuple[Path, Path], tmp_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
     top, table = small

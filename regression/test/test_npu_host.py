@@ -238,7 +238,7 @@ def test_the_table_of_operators_tells_the_same(small: tuple[Path, Path, list[dic
     """docs/generated/supported-ops.md is made of these rows."""
     top, table, _ = small
     reasons = {op["name"]: op["reason"] for op in deploy(top, table, "npu-base", tmp_path / "m.bmodel")["partition"]["host_ops"]}
-    rows = json.loads(check(run_tool("tessera-compile", "supported-ops", "--chip", "npu-base")).splitlines()[-1])["npu"]
+    rows = json.loads(check(run_tool("tessera-compile", "supported-ops", "--chip", "npu-base")).splitlines()[-1])["chips"]
     told = {row["operator"]: row["reasons"] for row in rows if row["precision"] == "INT8"}
     assert told["Conv"] == [] and told["CumSum"] == [reasons["sums"]] and told["ArgMax, ArgMin"] == [reasons["largest"]]
     assert len(told) > 80 and {row["precision"] for row in rows} == {"INT8", "INT16", "BF16", "F16", "F32"}

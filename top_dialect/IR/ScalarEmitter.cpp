@@ -137,7 +137,7 @@ Value ScalarEmitter::cast(Value x, Type element, bool toUnsigned) {
   }
   if (isa<FloatType>(from)) {
     // Narrow and unsigned targets go through a wider signed integer, so that negative numbers wrap
-    // around as they do in numpy and in ONNX Runtime on x86.
+    // around as they do in numpy and in ONNX Runtime.
     unsigned viaBits = toBits < 32 ? 32 : toUnsigned || toBits == 64 ? 64 : 32;
     Type via = builder.getIntegerType(viaBits);
     Value wide = arith::FPToSIOp::create(builder, loc, withElement(x.getType(), via), x);

@@ -50,7 +50,7 @@ template <typename T>
 constexpr bool kIsSmallFloat = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
 /// C's conversion, with a result where C leaves it undefined: a float beyond the 64-bit range, or
-/// NaN, becomes the smallest integer, as x86 does it.
+/// NaN, becomes the smallest integer, as most machines have it.
 template <typename To, typename From>
 To convert(From value) {
   if constexpr (kIsSmallFloat<From>) {

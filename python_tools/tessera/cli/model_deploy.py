@@ -71,9 +71,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quant_output", action="store_true", help="for quantised models: outputs are integers")
     parser.add_argument("--calibration_table", metavar="FILE", help="NAME_cali.json from run_calibration: needed for INT8 and INT16; tells F16 what it cannot hold, BF16 what it is too coarse for")
     parser.add_argument("--quantize_table", metavar="FILE", help="NAME_qtable.json, precision per op")
-    parser.add_argument("--requantize", default="float", choices=("float", "fixed", "tflite"),
+    parser.add_argument("--requantize", choices=("float", "fixed", "tflite"),
                         help="how integer sums become integers of few bits: in single precision, by a 31-bit multiplier and a "
-                        "shift, or as TensorFlow Lite does (default: %(default)s)")
+                        "shift, or as TensorFlow Lite does (default: as the chip prefers it, most in single precision)")
     precision.add_flags(parser)
     check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
     check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: a sample that run_calibration kept "
@@ -126,7 +126,7 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
     if args.quantize == "F32" and (args.quant_input or args.quant_output):
         raise usage_error("--quant_input and --quant_output are for quantised models")
     precision.check_usage(args)
-    if args.requantize != "float" and args.quantize == "F32":
+    if args.requantize not in (None, "float") and args.quantize == "F32":
         raise usage_error(f"--requantize {args.requantize} is for quantised models; --quantize F32 has no integers")
     if args.group_size is not None and (args.group_size < 16 or args.group_size % 16):
         raise usage_error(f"--group_size {args.group_size}: expected a multiple of 16")
@@ -230,8 +230,7 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
     """The .bmodel, and what there is to say of it."""
     args, report = context.args, context.report
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:
-        extra = [*_compiler_flags(args, ("cache_dir", "jobs", "device_mlir", "group_size", "calibration_table", "quantize_table", "opt", "plan")),
-                 "--requantize", args.requantize]
+        extra = [*_compiler_flags(args, ("cache_dir", "jobs", "device_mlir", "group_size", "calibration_table", "quantize_table", "requantize", "opt", "plan"))]
         for change in args.chip_set:
             extra += ["--chip-set", change]
         extra += ["--strict"] * args.strict + (["--host-chip", args.host_chip] if args.host_chip else [])

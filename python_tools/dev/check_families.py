@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that nothing outside a family's rooms names it: a new family of chips is a folder a side and one line of registration.
+
+The families are those of `tessera_family(NAME FOLDER Folder ..)` in codegen/CMakeLists.txt. Their rooms are codegen/<Folder>, folders of the
+family's name elsewhere, and tests. In all other sources, comments included, the words are looked for; what compilers call the machine that the
+program itself runs on (x86-64, x86intrin) is no family. Exit code 0: clean; 1: violations, one a line.
+"""
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+FOLDERS = ("top_dialect", "quant", "device_dialect", "codegen", "bmruntime/src", "bmruntime/include", "bmodel_format/src", "bmodel_format/include")
+SOURCES = {".h", ".hpp", ".c", ".cpp", ".td", ".inc", ".txt", ".def"}
+REGISTRATION = re.compile(r"^tessera_family\((\w+) FOLDER (\w+)", re.MULTILINE)
+HOST_MACHINE = re.compile(r"x86-64|x86intrin")
+TEST = re.compile(r"(?:^|/)(?:test|goldens)/|_test\.(?:cpp|c)$")
+
+# Where a name stands for a reason that no interface takes away. Whoever adds a line says why.
+ALLOWED = {
+    "codegen/CMakeLists.txt": "the registrations",
+    "codegen/tools/CMakeLists.txt": "builds the programs that the Python tools run beside the compiler",
+    "bmodel_format/src/Memories.cpp": "subnet kinds of files from before families had names",
+    "bmodel_format/src/Validate.cpp": "subnet kinds of files from before families had names",
+    "bmodel_format/src/CMakeLists.txt": "lists the sources of all folders",
+    "bmodel_format/include/bmodel/cpu_features.h": "features of the machine that code needs, whoever made it",
+    "bmodel_format/include/bmodel/cpu_features.inc": "features of the machine that code needs, whoever made it",
+    "bmodel_format/include/bmodel/kernel_abi.h": "the contract of native code",
+    "bmodel_format/include/bmodel/numerics.h": "says that a GPU's compiler takes it as well",
+    "bmodel_format/include/bmodel/numerics_float.h": "says that a GPU's compiler takes it as well",
+    "bmodel_format/src/CombinedFile.h": "moves the constants that commands of the NPU name by address",
+    "bmodel_format/src/CombinedFile.cpp": "moves the constants that commands of the NPU name by address",
+    "bmodel_format/src/SharedConstants.h": "moves the constants that commands of the NPU name by address",
+    "bmodel_format/src/SharedConstants.cpp": "moves the constants that commands of the NPU name by address",
+}
+
+
+def families(root: Path) -> dict[str, str]:
+    """Folder of codegen by the name of the family."""
+    return dict(REGISTRATION.findall((root / "codegen/CMakeLists.txt").read_text(encoding="utf-8")))
+
+
+def is_room(path: Path, known: dict[str, str]) -> bool:
+    """Whether a file, relative to the root, stands in a family's folder or is a test."""
+    rooms = set(known) | set(known.values())
+    return bool(rooms & set(path.parts[:-1])) or bool(TEST.search(path.as_posix()))
+
+
+def check_file(path: Path, text: str, names: re.Pattern[str]) -> list[str]:
+    return [f"{path.as_posix()}:{number}: names the family '{match.group(0)}': {line.strip()[:100]}"
+            for number, line in enumerate(text.splitlines(), 1)
+            for match in [names.search(HOST_MACHINE.sub("", line))] if match]
+
+
+def check(root: Path) -> tuple[int, list[str]]:
+    """Checks the tree under `root`; returns (files looked at, violations)."""
+    known = families(root)
+    names = re.compile(rf"\b(?:{'|'.join(map(re.escape, known))})s?(?:\b|-)", re.IGNORECASE)
+    count = 0
+    found: list[str] = []
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            relative = path.relative_to(root)
+            if path.suffix not in SOURCES or not path.is_file() or is_room(relative, known) or relative.as_posix() in ALLOWED:
+                continue
+            count += 1
+            found += check_file(relative, path.read_text(encoding="utf-8", errors="replace"), names)
+    return count, found
+
+
+def main(argv: list[str]) -> int:
+    root = Path(argv[1] if len(argv) > 1 else Path(__file__).resolve().parents[2]).resolve()
+    count, found = check(root)
+    for line in found:
+        print(line)
+    print(f"check_families: {count} files, {len(found)} violations")
+    return 1 if found or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
