@@ -1,72 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
-//===- Backend.cpp - The back ends this library was built with, and plug-ins ---===//
+//===- Backend.cpp - Finds back ends by the name of their family ----------===//
 #include "Backend.h"
 
-#include "../npu/NpuBackend.h"
-#include "../x86/X86Backend.h"
+#include "Status.h"
 
-#include <atomic>
+#include <cinttypes>
+#include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
+#include <pthread.h>
 
 using namespace bmrt;
 using namespace bmrt::core;
 
 namespace {
 
-#ifndef BMRT_WITH_NPU
-/// Loads the plug-in beside this library; the loader itself knows that folder, whatever the current one is by now.
-bmrt_code_t loadPlugin(const char *file, bmodel::SubnetKind kind, const Backend **out, bmrt_status_t *status) {
-  char path[64] = "$ORIGIN/";
-  strncat(path, file, sizeof path - strlen(path) - 1);
+constexpr size_t kMostBackends = 32, kMostLetters = 32;
+
+/// What every back end of this version of the interface has; what came later may be missing.
+constexpr size_t kFirstSize = offsetof(bmrt_backend_t, wait) + sizeof(bmrt_backend_t::wait);
+
+/// Those that came later than this library. They are never removed.
+bmrt_backend_t added[kMostBackends];
+size_t addedCount = 0;
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+class Lock {
+public:
+  Lock() { pthread_mutex_lock(&mutex); }
+  ~Lock() { pthread_mutex_unlock(&mutex); }
+};
+
+/// It becomes a part of a file's name.
+bool isFamily(const char *text) {
+  const size_t length = strlen(text);
+  return length > 0 && length <= kMostLetters && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") == length;
+}
+
+const bmrt_backend_t *findKnown(const char *family) {
+  for (const bmrt_backend_t *const *each = builtInBackends; *each; ++each) {
+    if (strcmp((*each)->family, family) == 0) {
+      return *each;
+    }
+  }
+  for (size_t i = 0; i < addedCount; ++i) {
+    if (strcmp(added[i].family, family) == 0) {
+      return &added[i];
+    }
+  }
+  return nullptr;
+}
+
+/// Which of its functions a back end lacks, by what it says of itself; null if none.
+const char *missingFunction(const bmrt_backend_t &b) {
+  const bool onHost = worksOnHostMemory(b), hasQueues = b.verify || (b.find_kernel && !hasHostKernels(b)) || !onHost;
+  const struct {
+    bool isMissing;
+    const char *name;
+  } functions[] = {{!b.load, "load"},
+                   {!b.unload, "unload"},
+                   {b.open && !b.close, "close"},
+                   {!onHost && !b.allocate, "allocate"},
+                   {!onHost && !b.release, "release"},
+                   {!onHost && !b.copy, "copy"},
+                   {hasQueues && !b.make_queue, "make_queue"},
+                   {hasQueues && !b.destroy_queue, "destroy_queue"},
+                   {b.verify && !b.run, "run"},
+                   {b.find_kernel && !hasHostKernels(b) && !b.launch, "launch"},
+                   {hasHostKernels(b) && !b.find_kernel, "find_kernel"},
+                   {hasHostKernels(b) && !onHost, "BMRT_BACKEND_HOST_MEMORY (which kernels of the host work on)"}};
+  for (const auto &function : functions) {
+    if (function.isMissing) {
+      return function.name;
+    }
+  }
+  return nullptr;
+}
+
+/// Whether |backend| speaks as this library does and has all functions; |name| is for the message.
+bmrt_code_t checkBackend(const bmrt_backend_t *backend, const char *name, bmrt_status_t *status) {
+  if (backend->abi != BMRT_BACKEND_ABI) { // nothing else of it can be relied upon
+    return BMRT_FAIL(status, UNSUPPORTED,
+                     "the back end %.80s has version %" PRIu32 " of the interface, this library has %d: install both "
+                     "from one release",
+                     name, backend->abi, BMRT_BACKEND_ABI);
+  }
+  if (backend->struct_size < kFirstSize || !backend->family || !isFamily(backend->family)) {
+    return BMRT_FAIL(status, UNSUPPORTED,
+                     "the back end %.80s describes itself in %zu bytes, must be %zu, or its family has no proper name",
+                     name, backend->struct_size, kFirstSize);
+  }
+  const char *missing = missingFunction(*backend);
+  return missing ? BMRT_FAIL(status, UNSUPPORTED, "the back end %.80s lacks %s", name, missing) : BMRT_OK;
+}
+
+/// Takes it into the list; |mutex| is held.
+bmrt_code_t add(const bmrt_backend_t *backend, bmrt_status_t *status) {
+  if (addedCount == kMostBackends) {
+    return BMRT_FAIL(status, NO_MEMORY, "there are %zu back ends already", kMostBackends);
+  }
+  const size_t known = backend->struct_size;
+  memcpy(&added[addedCount++], backend, known < sizeof(bmrt_backend_t) ? known : sizeof(bmrt_backend_t));
+  return BMRT_OK;
+}
+
+/// Loads the library beside this one; the loader itself knows that folder, whatever the current one is by now.
+bmrt_code_t loadLibrary(const char *family, const bmrt_backend_t **out, bmrt_status_t *status) {
+  char path[64];
+  snprintf(path, sizeof(path), "$ORIGIN/libbmrt_%s.so", family);
+  const char *file = path + strlen("$ORIGIN/");
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *cause = dlerror();
     Dl_info own{};
     dladdr(reinterpret_cast<const void *>(&core::findBackend), &own);
-    return BMRT_FAIL(status, UNSUPPORTED, "%s subnets need the back end %s beside %.150s: %.200s",
-                     EnumNameSubnetKind(kind), file, own.dli_fname ? own.dli_fname : "this library",
-                     cause ? cause : "it cannot be loaded");
+    return BMRT_FAIL(status, UNSUPPORTED, "chips of family '%s' need the back end %s beside %.150s: %.200s", family,
+                     file, own.dli_fname ? own.dli_fname : "this library", cause ? cause : "it cannot be loaded");
   }
-  const auto *plugin = static_cast<const Plugin *>(dlsym(library, "bmrt_plugin"));
-  if (!plugin || strcmp(plugin->release, kPluginRelease) != 0) {
-    return BMRT_FAIL(status, UNSUPPORTED, "the back end %s is of release %.40s, this library of %s: install both anew",
-                     file, plugin ? plugin->release : "unknown", kPluginRelease);
+  const auto *backend = static_cast<const bmrt_backend_t *>(dlsym(library, "bmrt_backend"));
+  if (!backend) {
+    return BMRT_FAIL(status, UNSUPPORTED,
+                     "%s is no back end of this release, it exports no 'bmrt_backend': install both from one", file);
   }
-  *out = plugin->backend;
+  BMRT_RETURN_IF_ERROR(checkBackend(backend, file, status));
+  if (strcmp(backend->family, family) != 0) {
+    return BMRT_FAIL(status, UNSUPPORTED, "%s is the back end of family '%s': give it that name", file,
+                     backend->family);
+  }
+  BMRT_RETURN_IF_ERROR(add(backend, status));
+  *out = findKnown(family);
   return BMRT_OK;
 }
-
-bmrt_code_t findNpu(const Backend **out, bmrt_status_t *status) {
-  // It stays loaded. Where two threads come at once, both get the same library.
-  static std::atomic<const Backend *> loaded;
-  if (!(*out = loaded.load())) {
-    BMRT_RETURN_IF_ERROR(loadPlugin("libbmrt_npu.so", bmodel::SubnetKind::Npu, out, status));
-    loaded = *out;
-  }
-  return BMRT_OK;
-}
-#else
-bmrt_code_t findNpu(const Backend **out, bmrt_status_t *) {
-  *out = &npu::backend;
-  return BMRT_OK;
-}
-#endif
 
 } // namespace
 
-bmrt_code_t core::findBackend(bmodel::SubnetKind kind, const Backend **out, bmrt_status_t *status) {
-  switch (kind) {
-  case bmodel::SubnetKind::X86:
-    *out = &x86::backend;
-    return BMRT_OK;
-  case bmodel::SubnetKind::Host:
-    *out = &x86::hostBackend;
-    return BMRT_OK;
-  case bmodel::SubnetKind::Npu:
-    return findNpu(out, status);
-  default:
-    return BMRT_FAIL(status, UNSUPPORTED, "it is for kind %s, which this runtime was built without",
-                     EnumNameSubnetKind(kind));
+bmrt_code_t core::findBackend(const char *family, const bmrt_backend_t **out, bmrt_status_t *status) {
+  if (!isFamily(family)) {
+    return BMRT_FAIL(status, UNSUPPORTED, "'%.40s' is no name of a family of chips", family);
   }
+  const Lock lock;
+  *out = findKnown(family);
+  return *out ? BMRT_OK : loadLibrary(family, out, status);
+}
+
+extern "C" bmrt_code_t bmrt_register_backend(const bmrt_backend_t *backend, bmrt_status_t *status) {
+  const char *name = backend->abi == BMRT_BACKEND_ABI && backend->family ? backend->family : "that was registered";
+  BMRT_RETURN_IF_ERROR(checkBackend(backend, name, status));
+  const Lock lock;
+  if (findKnown(backend->family)) {
+    return BMRT_FAIL(status, FAILED_PRECONDITION, "family '%s' has a back end already", backend->family);
+  }
+  BMRT_RETURN_IF_ERROR(add(backend, status));
+  return succeed(status);
 }

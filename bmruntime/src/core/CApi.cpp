@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Context.h"
+#include "Count.h"
 #include "Memory.h"
 #include "Model.h"
 #include "StepInfo.h"
@@ -331,7 +332,7 @@ void bmrt_context_set_poll(bmrt_context_t *context, bmrt_poll_t poll, void *user
 
 bmrt_code_t bmrt_context_reset_state(bmrt_context_t *context, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
-  context->stage().resetState();
+  BMRT_RETURN_IF_ERROR(context->stage().resetState(out_status));
   return succeed(out_status);
 }
 
@@ -353,19 +354,24 @@ bmrt_code_t bmrt_context_step_info(const bmrt_context_t *context, uint32_t step,
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index,
-                                    bmrt_tensor_view_t *out_view, bmrt_status_t *out_status) {
+/// Tensor |index| that a step wrote and its bytes.
+static bmrt_code_t lookAtWrite(const bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index, bool isKept,
+                               uint32_t *slot, void **data, bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkStep(context, step->index, out_status));
   const auto *writes = context->stage().plan.getSteps()[step->index].def->writes();
   if (index >= count(writes)) {
     return BMRT_FAIL(out_status, NOT_FOUND, "step %" PRIu32 " writes %" PRIu32 " tensors, not %" PRIu32, step->index,
                      count(writes), index);
   }
-  const uint32_t slot = writes->Get(index);
-  const void *data = context->stage().address(slot);
-  if (!data) {
-    return BMRT_FAIL(out_status, FAILED_PRECONDITION, "the context has not run");
-  }
+  *slot = writes->Get(index);
+  return context->stage().look(*slot, isKept, data, out_status);
+}
+
+bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index,
+                                    bmrt_tensor_view_t *out_view, bmrt_status_t *out_status) {
+  uint32_t slot = 0;
+  void *data = nullptr;
+  BMRT_RETURN_IF_ERROR(lookAtWrite(context, step, index, /*isKept=*/false, &slot, &data, out_status));
   describeTensor(*context->stage().program->def->tensors()->Get(slot), context->stage().dims.data(), out_view->info);
   out_view->data = data;
   return succeed(out_status);
@@ -373,10 +379,9 @@ bmrt_code_t bmrt_context_step_write(const bmrt_context_t *context, const bmrt_st
 
 bmrt_code_t bmrt_context_step_data(bmrt_context_t *context, const bmrt_step_info_t *step, uint32_t index,
                                    void **out_data, bmrt_status_t *out_status) {
-  bmrt_tensor_view_t view;
-  BMRT_RETURN_IF_ERROR(bmrt_context_step_write(context, step, index, &view, out_status));
+  uint32_t slot = 0;
   // Steps write to memory of the context or to bound outputs only (validateModel).
-  *out_data = const_cast<void *>(view.data);
+  BMRT_RETURN_IF_ERROR(lookAtWrite(context, step, index, /*isKept=*/true, &slot, out_data, out_status));
   return succeed(out_status);
 }
 
@@ -409,6 +414,7 @@ bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step,
 }
 
 bmrt_code_t bmrt_context_write_trace(const bmrt_context_t *context, const char *path, bmrt_status_t *out_status) {
-  BMRT_RETURN_IF_ERROR(context->stage().profile.writeTrace(context->stage().plan, path, out_status));
+  BMRT_RETURN_IF_ERROR(
+      context->stage().profile.writeTrace(*context->getModel().view.model, context->stage().plan, path, out_status));
   return succeed(out_status);
 }

@@ -2,6 +2,7 @@
 //===- Context.cpp - The stages of a context ------------------------------===//
 #include "Context.h"
 
+#include "Count.h"
 #include "TensorInfo.h"
 
 #include <cinttypes>
@@ -58,16 +59,18 @@ void addShapes(Text &text, const StageDef &stage) {
 
 } // namespace
 
+bmrt_context_t::bmrt_context_t()
+    : callersInterrupt{[](void *user) { return static_cast<Interrupt *>(user)->check(); }, &interrupt},
+      othersInterrupt{[](void *user) { return static_cast<Interrupt *>(user)->isRequested(); }, &interrupt} {}
+
 bmrt_context_t::~bmrt_context_t() {
   async.stop();
   for (StageContext *stage : stages) {
     destroyObject(stage);
   }
-  for (StreamRunner *runner : runners) {
-    if (runner) {
-      runner->destroy();
-    }
-  }
+  // Before the chips that they are of, which are the model's.
+  queues.clear();
+  chipWorkspaces.clear();
   bmrt_model_release(model);
 }
 
@@ -88,8 +91,8 @@ bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_op
   net = first->net;
   followsShapes = options.stage == BMRT_FIRST_RUNNABLE_STAGE;
   const size_t chipBytes = options.chip ? strlen(options.chip) + 1 : 0;
-  if (!stages.allocate(model->getStages().size()) || !runners.allocate(count(model->view.model->chips())) ||
-      !chipName.allocate(chipBytes)) {
+  if (!stages.allocate(model->getStages().size()) || !queues.allocate(count(model->view.model->chips())) ||
+      !chipWorkspaces.allocate(queues.size()) || !chipName.allocate(chipBytes)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for a context");
   }
   if (options.chip) {
@@ -105,8 +108,21 @@ bmrt_code_t bmrt_context_t::create(bmrt_model_t *newModel, const bmrt_context_op
   return enter(*first, status);
 }
 
-bmrt_code_t bmrt_context_t::reserveFor(const StageDef &stage, uint64_t scratchBytes, bmrt_status_t *status) {
+bmrt_code_t bmrt_context_t::reserveFor(const StageProgram &program, uint64_t scratchBytes, bmrt_status_t *status) {
+  const StageDef &stage = *program.def;
   const uint64_t bytes = bmrt::core::workspaceBytes(stage);
+  for (uint32_t i = 0; i < program.devices.size(); ++i) {
+    if (program.devices[i] && !queues[i].isOpen()) {
+      BMRT_RETURN_IF_ERROR(queues[i].open(*program.devices[i], status));
+    }
+    const uint64_t onChip = bmrt::core::workspaceBytes(stage, int32_t(i));
+    if (onChip > chipWorkspaces[i].bytes()) {
+      BMRT_RETURN_IF_ERROR(chipWorkspaces[i].allocate(*program.devices[i], onChip, status));
+      if (current) {
+        current->enter(); // should the new stage come to nothing
+      }
+    }
+  }
   if (bytes > workspaceBytes && !ownsWorkspace) {
     return BMRT_FAIL(status, INVALID_ARGUMENT,
                      "the workspace of %" PRIu64 " bytes is too small: see bmrt_stage_info_t.workspace_bytes",
@@ -123,15 +139,6 @@ bmrt_code_t bmrt_context_t::reserveFor(const StageDef &stage, uint64_t scratchBy
     }
   }
   return pool.reserveScratch(scratchBytes, status);
-}
-
-bmrt_code_t bmrt_context_t::findRunner(const SubnetProgram &subnet, StreamRunner **out, bmrt_status_t *status) {
-  StreamRunner *&runner = runners[subnet.def->chip()];
-  if (!runner) {
-    BMRT_RETURN_IF_ERROR(subnet.backend->makeRunner(subnet.target, &runner, status));
-  }
-  *out = runner;
-  return BMRT_OK;
 }
 
 bmrt_code_t bmrt_context_t::enter(const StageProgram &program, bmrt_status_t *status) {

@@ -8,12 +8,13 @@
 #include "Model.h"
 #include "StageContext.h"
 #include "Status.h"
+#include "TaskRunner.h"
 #include "ThreadPool.h"
 
 /// See bmrt.h. Used by one thread at a time. Of its stages, made when they are first asked for, one runs at a time:
-/// they share threads, workspace, scratch and simulated chips.
+/// they share threads, workspaces, scratch and queues.
 struct bmrt_context_t {
-  bmrt_context_t() = default;
+  bmrt_context_t();
   ~bmrt_context_t();
 
   bmrt_code_t create(bmrt_model_t *model, const bmrt_context_options_t &options, bmrt_status_t *status);
@@ -27,15 +28,20 @@ struct bmrt_context_t {
   bmrt_code_t setProfiling(bool enabled, bmrt_status_t *status);
 
   // For its stages.
-  const bmrt_model_t &getModel() const { return *model; }
-  /// Has room for the workspaces and the scratch of a stage.
-  bmrt_code_t reserveFor(const bmodel::StageDef &stage, uint64_t scratchBytes, bmrt_status_t *status);
-  /// The chip that runs a subnet's streams.
-  bmrt_code_t findRunner(const bmrt::core::SubnetProgram &subnet, bmrt::core::StreamRunner **out,
-                         bmrt_status_t *status);
+  bmrt_model_t &getModel() const { return *model; }
+  /// Has the queues, and room for the workspaces and the scratch, of a stage.
+  bmrt_code_t reserveFor(const bmrt::core::StageProgram &stage, uint64_t scratchBytes, bmrt_status_t *status);
+  /// The queue of a chip that the stage uses, by its agent (Plan.h).
+  bmrt::core::Queue &queueOf(uint32_t agent) { return queues[agent - 1]; }
+  /// Where the workspaces in a memory begin.
+  char *workspaceOf(int32_t memory) const {
+    return memory == bmodel::kHostMemory ? workspace : chipWorkspaces[size_t(memory)].address();
+  }
+  /// How back ends ask whether the run is to end, from the caller's thread or from another.
+  const bmrt_interrupt_t *interruptFor(bool isCaller) const { return isCaller ? &callersInterrupt : &othersInterrupt; }
   bmrt::core::ThreadPool pool;
   bmrt::core::Interrupt interrupt;
-  char *workspace = nullptr;
+  bmrt::core::TaskRunner tasks;
 
   bmrt::core::AsyncRunner async;
   bmrt_step_hook_t hook = nullptr;
@@ -53,9 +59,12 @@ private:
   bool followsShapes = false; ///< the stage was not named
   bool isProfiling = false;
   bmrt::core::StageContext *current = nullptr;
-  bmrt::core::Array<bmrt::core::StageContext *> stages;  ///< by their number in the model; null until asked for
-  bmrt::core::Array<bmrt::core::StreamRunner *> runners; ///< by chip; likewise
+  bmrt::core::Array<bmrt::core::StageContext *> stages; ///< by their number in the model; null until asked for
+  bmrt::core::Array<bmrt::core::Queue> queues;          ///< by chip; likewise
+  bmrt::core::Array<bmrt::core::DeviceBuffer> chipWorkspaces;
   bmrt::core::Array<char> chipName;
+  const bmrt_interrupt_t callersInterrupt, othersInterrupt;
+  char *workspace = nullptr;
   bmrt::core::Buffer ownWorkspace;
   uint64_t workspaceBytes = 0;
   bool ownsWorkspace = true;

@@ -2,9 +2,11 @@
 //===- Contract.cpp - Whether launches are what their code relies on ------===//
 #include "Contract.h"
 
+#include "Count.h"
 #include "Memory.h"
 #include "Model.h"
 #include "bmodel/cpu_features.h"
+#include "bmodel/kernel_abi.h"
 
 #include <cinttypes>
 
@@ -74,15 +76,17 @@ bmrt_code_t checkLaunch(const StageDef &stage, const LaunchDef &launch, const ch
 
 } // namespace
 
-bmrt_code_t bmrt::core::checkContracts(const StageDef &stage, const SubnetDef &subnet, const CodeImage &code,
-                                       bmrt_status_t *status) {
-  Array<KernelContract> contracts;
+bmrt_code_t bmrt::core::checkContracts(const StageDef &stage, SubnetProgram &program, bmrt_status_t *status) {
+  const SubnetDef &subnet = *program.def;
+  Array<KernelContract> &contracts = program.contracts;
   if (!contracts.allocate(count(subnet.kernels()))) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " kernels", count(subnet.kernels()));
   }
-  for (uint32_t i = 0; i < contracts.size(); ++i) {
+  for (uint32_t i = 0; i < contracts.size() && program.backend->find_contract; ++i) {
     const char *symbol = subnet.kernels()->Get(i)->symbol()->c_str();
-    BMRT_RETURN_IF_ERROR(code.findContract(symbol, contracts[i], status));
+    const void *note = nullptr;
+    BMRT_RETURN_IF_ERROR(program.backend->find_contract(program.code, symbol, &note, StatusOrOwn(status)));
+    contracts[i] = KernelContract(note);
     if (contracts[i].isKnown) {
       BMRT_RETURN_IF_ERROR(checkKernel(symbol, contracts[i], status));
     }

@@ -3,16 +3,46 @@
 #ifndef BMRT_CORE_CONTRACT_H
 #define BMRT_CORE_CONTRACT_H
 
-#include "Backend.h"
+#include "Status.h"
+#include "bmodel/kernel_contract.h"
+
+#include <cstring>
+
+namespace bmodel {
+struct StageDef;
+}
 
 namespace bmrt::core {
 
-/// Compares every launch of |subnet| with the contract that |code| has for its kernel: tiles, scratch, the bytes of
+struct SubnetProgram;
+
+/// What the code of a kernel relies on, as the code itself says.
+struct KernelContract {
+  KernelContract() = default;
+  /// |note| as a back end gives it; null: the code says nothing, as that of older compilers.
+  explicit KernelContract(const void *note) : isKnown(note) {
+    if (note) {
+      memcpy(&head, note, sizeof(head));
+      args = static_cast<const unsigned char *>(note) + sizeof(head);
+    }
+  }
+
+  bm_kernel_arg arg(uint32_t index) const {
+    bm_kernel_arg result;
+    memcpy(&result, args + index * sizeof(result), sizeof(result));
+    return result;
+  }
+
+  bool isKnown = false;
+  bm_kernel_contract head = {};
+  const unsigned char *args = nullptr; ///< head.arg_count times bm_kernel_arg, of any alignment, in the image
+};
+
+/// Reads the contracts of the kernels of |subnet| and compares every launch with them: tiles, scratch, the bytes of
 /// each tensor, what is written, the CPU. Afterwards no call of unaltered code touches a byte outside of its tensors,
 /// whatever the tables of the file say. Code without contracts is taken as it is. |stage| and |subnet| have been
 /// validated.
-bmrt_code_t checkContracts(const bmodel::StageDef &stage, const bmodel::SubnetDef &subnet, const CodeImage &code,
-                           bmrt_status_t *status);
+bmrt_code_t checkContracts(const bmodel::StageDef &stage, SubnetProgram &subnet, bmrt_status_t *status);
 
 } // namespace bmrt::core
 

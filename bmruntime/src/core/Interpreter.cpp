@@ -4,8 +4,11 @@
 // Indices, sizes and types were checked when the model was opened (validateModel), so nothing is
 // checked here but what depends on values.
 //
+// What goes to the queue of a chip may be done later: a lane waits for it before anybody else's step, and at the end.
+//
 //===----------------------------------------------------------------------===//
 #include "Context.h"
+#include "Count.h"
 #include "StepInfo.h"
 #include "TensorInfo.h"
 
@@ -56,33 +59,71 @@ bool applyDimOp(DimOp op, int64_t a, int64_t b, int64_t &result) {
 
 } // namespace
 
-bmrt_code_t StageContext::runSubnet(uint32_t subnet, bmrt_status_t *status) {
-  return runRange(plan.begin(subnet), plan.end(subnet), status);
+bmrt_code_t StageContext::runTask(uint32_t step, uint32_t agent, bool isCaller, bmrt_status_t *status) {
+  Lane lane(agent, isCaller);
+  return runAndWait(lane, step, step + 1, status);
 }
 
-bmrt_code_t StageContext::runRange(uint32_t begin, uint32_t end, bmrt_status_t *status) {
-  const bool timed = profile.isEnabled();
+bmrt_code_t StageContext::runAndWait(Lane &lane, uint32_t begin, uint32_t end, bmrt_status_t *status) {
+  bmrt_code_t code = runRange(lane, begin, end, status);
+  if (lane.pending != kHostAgent) {
+    // After an error, too: whoever called may free or change what is still in use.
+    const bmrt_code_t waited = drain(lane, code == BMRT_OK ? status : nullptr);
+    code = code == BMRT_OK ? waited : code;
+  }
+  return code;
+}
+
+bmrt_code_t StageContext::drain(Lane &lane, bmrt_status_t *status) {
+  Queue &queue = context.queueOf(lane.pending);
+  lane.pending = kHostAgent;
+  return queue.wait(context.interruptFor(lane.isCaller), status);
+}
+
+bmrt_code_t StageContext::runSubnet(Lane &lane, uint32_t subnet, bmrt_status_t *status) {
+  return runRange(lane, plan.begin(subnet), plan.end(subnet), status);
+}
+
+bmrt_code_t StageContext::runRange(Lane &lane, uint32_t begin, uint32_t end, bmrt_status_t *status) {
+  const bool timed = profile.isEnabled(), isWatched = timed || context.hook;
   const Array<Step> &steps = plan.getSteps();
   for (uint32_t i = begin; i < end; ++i) {
-    if (context.interrupt.check()) {
+    const Step &step = steps[i];
+    if (lane.isCaller ? context.interrupt.check() : context.interrupt.isRequested()) {
       return failCancelled(status);
     }
     const uint64_t start = timed ? nowNs() : 0;
-    if (steps[i].kind == StepOp::LaunchDef) {
-      BMRT_RETURN_IF_ERROR(runLaunch(steps[i], status));
+    if (lane.pending != kHostAgent && step.agent != lane.pending && step.agent != kNoAgent) {
+      BMRT_RETURN_IF_ERROR(drain(lane, status));
+    }
+    if (step.kind == StepOp::LaunchDef && step.agent == kHostAgent) {
+      BMRT_RETURN_IF_ERROR(runLaunch(step, status));
     } else {
-      BMRT_RETURN_IF_ERROR(runStep(steps[i], status));
+      BMRT_RETURN_IF_ERROR(runStep(lane, step, status));
     }
-    if (timed) {
-      profile.record(i, start, nowNs());
-    }
-    if (context.hook) {
-      bmrt_step_info_t info;
-      describeStep(plan, i, info);
-      context.hook(context.hookUser, &context, &info);
+    if (isWatched) {
+      BMRT_RETURN_IF_ERROR(endWatchedStep(lane, i, start, status));
     }
   }
   return BMRT_OK;
+}
+
+/// For a profile or a hook a step ends when its work does.
+bmrt_code_t StageContext::endWatchedStep(Lane &lane, uint32_t step, uint64_t start, bmrt_status_t *status) {
+  if (lane.pending != kHostAgent) {
+    BMRT_RETURN_IF_ERROR(drain(lane, status));
+  }
+  if (profile.isEnabled()) {
+    profile.record(step, lane.agent, start, nowNs());
+  }
+  if (!context.hook) {
+    return BMRT_OK;
+  }
+  bmrt_step_info_t info;
+  describeStep(plan, step, info);
+  mirrors.beginHook();
+  context.hook(context.hookUser, &context, &info);
+  return mirrors.endHook(*this, status);
 }
 
 /// The value of a dim slot that a step needs.
@@ -95,7 +136,7 @@ bmrt_code_t StageContext::readDim(uint32_t slot, int64_t &value, bmrt_status_t *
 }
 
 bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
-  Launch launch{step.kernel, step.args, step.tiles, step.grain, &context.interrupt};
+  Launch launch{reinterpret_cast<bm_kernel_fn>(step.kernel), step.args, step.tiles, step.grain, &context.interrupt};
   if (step.dimValues || dims.size() > 0) {
     const LaunchDef *def = step.def->op_as_LaunchDef();
     for (uint32_t i = 0; step.dimValues && i < def->dims()->size(); ++i) {
@@ -115,47 +156,81 @@ bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
   return BMRT_OK;
 }
 
-bmrt_code_t StageContext::runStream(const Step &step, bmrt_status_t *status) {
+bmrt_code_t StageContext::runStream(Lane &lane, const Step &step, bmrt_status_t *status) {
   const Stream &stream = *step.stream;
-  for (uint32_t i = 0; i < stream.slots.size(); ++i) {
-    streamIo[i] = data[stream.slots[i]];
+  bmrt_stream_t call = stream.call;
+  call.tensors = step.args;
+  call.dims = step.dimValues;
+  call.workspace = stream.workspace >= 0 ? workspaceData[size_t(stream.workspace)] : nullptr;
+  call.interrupt = context.interruptFor(lane.isCaller);
+  for (uint32_t i = 0; i < call.dim_count; ++i) {
+    BMRT_RETURN_IF_ERROR(readDim(step.def->op_as_RunStreamOnDef()->dims()->Get(i), step.dimValues[i], status));
   }
-  StreamRun run = stream.run;
-  run.workspace = workspaceData.size() ? workspaceData[0] : nullptr;
-  run.io = streamIo.data();
-  run.interrupt = &context.interrupt;
-  return runners[step.subnetIndex]->run(run, status);
+  lane.pending = step.agent;
+  return context.queueOf(step.agent).run(step.subnet->code, call, status);
 }
 
-bmrt_code_t StageContext::runStep(const Step &step, bmrt_status_t *status) {
+/// A launch on a chip.
+bmrt_code_t StageContext::enqueueLaunch(Lane &lane, const Step &step, bmrt_status_t *status) {
+  const LaunchDef &def = *step.def->op_as_LaunchDef();
+  bmrt_launch_t launch = {};
+  launch.struct_size = sizeof(launch);
+  launch.kernel = step.kernel;
+  launch.args = step.args, launch.arg_count = count(def.args());
+  launch.dims = step.dimValues, launch.dim_count = count(def.dims());
+  launch.tile_count = step.tiles, launch.grain = step.grain, launch.scratch_bytes = def.scratch_bytes();
+  launch.interrupt = context.interruptFor(lane.isCaller);
+  for (uint32_t i = 0; i < launch.dim_count; ++i) {
+    BMRT_RETURN_IF_ERROR(readDim(def.dims()->Get(i), step.dimValues[i], status));
+  }
+  if (def.tile_count_slot() >= 0) {
+    BMRT_RETURN_IF_ERROR(readDim(uint32_t(def.tile_count_slot()), launch.tile_count, status));
+  }
+  lane.pending = step.agent;
+  return launch.tile_count > 0 ? context.queueOf(step.agent).launch(launch, status) : BMRT_OK;
+}
+
+bmrt_code_t StageContext::copy(Lane &lane, const Step &step, bmrt_status_t *status) {
+  const CopyDef &def = *step.def->op_as_CopyDef();
+  const TensorDef &from = *stage->tensors()->Get(def.from()), &to = *stage->tensors()->Get(def.to());
+  if (step.agent == kHostAgent) {
+    memmove(data[def.to()], data[def.from()], to.bytes());
+    return BMRT_OK;
+  }
+  const bmrt_copy_t direction = memoryOf(*stage, from) == kHostMemory ? BMRT_COPY_TO_CHIP
+                                : memoryOf(*stage, to) == kHostMemory ? BMRT_COPY_FROM_CHIP
+                                                                      : BMRT_COPY_ON_CHIP;
+  lane.pending = step.agent;
+  return context.queueOf(step.agent).copy(direction, data[def.to()], data[def.from()], to.bytes(), status);
+}
+
+bmrt_code_t StageContext::runStep(Lane &lane, const Step &step, bmrt_status_t *status) {
   switch (step.kind) {
   case StepOp::CallSubnetDef:
-    return runSubnet(step.def->op_as_CallSubnetDef()->subnet(), status);
+    return runSubnet(lane, step.def->op_as_CallSubnetDef()->subnet(), status);
   case StepOp::BranchDef: {
     const BranchDef &branch = *step.def->op_as_BranchDef();
     const int32_t target = *data[branch.condition()] ? branch.then_subnet() : branch.else_subnet();
-    return target < 0 ? BMRT_OK : runSubnet(uint32_t(target), status);
+    return target < 0 ? BMRT_OK : runSubnet(lane, uint32_t(target), status);
   }
   case StepOp::LoopDef:
-    return runLoop(*step.def->op_as_LoopDef(), status);
+    return runLoop(lane, *step.def->op_as_LoopDef(), status);
   case StepOp::EvalDimDef:
     return evalDim(*step.def->op_as_EvalDimDef(), status);
-  case StepOp::CopyDef: {
-    const CopyDef &copy = *step.def->op_as_CopyDef();
-    memmove(data[copy.to()], data[copy.from()], stage->tensors()->Get(copy.to())->bytes());
-    return BMRT_OK;
-  }
+  case StepOp::CopyDef:
+    return copy(lane, step, status);
   case StepOp::RunStreamDef:
   case StepOp::RunStreamOnDef:
-    return runStream(step, status);
-  case StepOp::LaunchDef: // see runSubnet
+    return runStream(lane, step, status);
+  case StepOp::LaunchDef: // those of the host: see runRange
+    return enqueueLaunch(lane, step, status);
   case StepOp::NONE:
     break;
   }
   return BMRT_FAIL(status, UNSUPPORTED, "this runtime cannot run a step of kind %u", unsigned(step.kind));
 }
 
-bmrt_code_t StageContext::runLoop(const LoopDef &loop, bmrt_status_t *status) {
+bmrt_code_t StageContext::runLoop(Lane &lane, const LoopDef &loop, bmrt_status_t *status) {
   auto load = [&](int32_t slot) {
     int64_t value;
     memcpy(&value, data[size_t(slot)], sizeof(value));
@@ -168,8 +243,11 @@ bmrt_code_t StageContext::runLoop(const LoopDef &loop, bmrt_status_t *status) {
                      stage->tensors()->Get(uint32_t(loop.trip_count()))->name()->c_str(), kMaxTrips);
   }
   for (int64_t i = 0; i < trips; ++i) {
-    if (context.interrupt.check()) {
-      return failCancelled(status); // bodies may be empty
+    if (context.interrupt.check()) { // loops are the host's, and so the caller's
+      return failCancelled(status);  // bodies may be empty
+    }
+    if (lane.pending != kHostAgent) { // of the pass before
+      BMRT_RETURN_IF_ERROR(drain(lane, status));
     }
     if (loop.condition() >= 0 && !*data[size_t(loop.condition())]) {
       break;
@@ -177,7 +255,7 @@ bmrt_code_t StageContext::runLoop(const LoopDef &loop, bmrt_status_t *status) {
     if (loop.iteration() >= 0) {
       memcpy(data[size_t(loop.iteration())], &i, sizeof(i));
     }
-    BMRT_RETURN_IF_ERROR(runSubnet(loop.body(), status));
+    BMRT_RETURN_IF_ERROR(runSubnet(lane, loop.body(), status));
   }
   return BMRT_OK;
 }

@@ -2,7 +2,7 @@
 //===- Model.cpp - An opened .bmodel --------------------------------------===//
 #include "Model.h"
 
-#include "Contract.h"
+#include "Count.h"
 #include "Integrity.h"
 
 #include <cinttypes>
@@ -11,10 +11,8 @@
 using namespace bmrt::core;
 
 bmrt_model_t::~bmrt_model_t() {
-  for (CodeImage *image : images) {
-    if (image) {
-      image->destroy();
-    }
+  for (size_t i = 0; i < loadedCount; ++i) {
+    loaded[i].backend->unload(loaded[i].program);
   }
 }
 
@@ -28,11 +26,14 @@ bmrt_code_t bmrt_model_t::open(MappedFile mapped, const char *name, bool trustCo
 }
 
 bmrt_code_t bmrt_model_t::loadStages(const char *name, bmrt_status_t *status) {
-  uint32_t total = 0;
+  size_t total = 0, subnets = 0;
   for (const bmodel::NetDef *net : *view.model->nets()) {
     total += count(net->stages());
+    for (const bmodel::StageDef *stage : *net->stages()) {
+      subnets += count(stage->subnets());
+    }
   }
-  if (!stages.allocate(total) || !images.allocate(count(view.model->segments()))) {
+  if (!stages.allocate(total) || !loaded.allocate(subnets) || !devices.allocate(count(view.model->chips()))) {
     return BMRT_FAIL(status, NO_MEMORY, "failed to load '%.200s': no memory", name);
   }
   StageProgram *next = stages.begin();
@@ -58,62 +59,74 @@ bmrt_code_t bmrt_model_t::loadStages(const char *name, bmrt_status_t *status) {
     return fail(status, BMRT_UNSUPPORTED, refused->refusal.file, refused->refusal.line,
                 "failed to load '%.120s': %.340s", name, refused->refusal.message);
   }
-  return BMRT_OK;
+  return constants.describe(view, stages, status);
 }
 
 bmrt_code_t bmrt_model_t::loadStage(StageProgram &stage, bmrt_status_t *status) {
   const uint32_t subnets = count(stage.def->subnets());
-  if (!stage.subnets.allocate(subnets)) {
+  if (!stage.subnets.allocate(subnets) || !stage.devices.allocate(devices.size())) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " subnets", subnets);
   }
   for (uint32_t i = 0; i < subnets; ++i) {
     stage.subnets[i].def = stage.def->subnets()->Get(i);
     BMRT_RETURN_IF_ERROR(loadSubnet(stage, stage.subnets[i], status));
   }
+  BMRT_RETURN_IF_ERROR(openMemories(stage, status));
+  stage.schedule.build(stage);
   return BMRT_OK;
 }
 
-/// The constants of streams are the file's first segment of them, their workspace the stage's first. False without
-/// memory.
+/// The constants of streams on the host's memory are the file's first segment of them.
 bool bmrt_model_t::describeStream(const bmodel::StageDef &stage, const bmodel::SubnetDef &subnet,
                                   const bmodel::StepDef &step, Stream &stream) const {
   bmodel::StreamCall call;
   bmodel::findStreamCall(stage, step, call);
+  const auto *layers = step.debug() ? step.debug()->onnx_nodes() : nullptr;
   const uint32_t inputs = count(call.inputs), total = inputs + count(call.outputs);
-  if (!stream.slots.allocate(total) || !stream.ioBytes.allocate(total)) {
+  if (!stream.slots.allocate(total) || !stream.bytes.allocate(total) || !stream.layers.allocate(count(layers))) {
     return false;
   }
   for (uint32_t i = 0; i < total; ++i) {
     stream.slots[i] = i < inputs ? call.inputs->Get(i) : call.outputs->Get(i - inputs);
-    stream.ioBytes[i] = stage.tensors()->Get(stream.slots[i])->bytes();
+    stream.bytes[i] = stage.tensors()->Get(stream.slots[i])->bytes();
   }
-  StreamRun &run = stream.run;
-  run.step = &step;
-  run.code = view.segment(uint32_t(subnet.code_segment()));
-  run.offset = call.offset;
-  run.bytes = call.bytes;
-  for (uint32_t i = 0; i < count(view.model->segments()) && !run.constants; ++i) {
+  for (uint32_t i = 0; i < count(layers); ++i) {
+    stream.layers[i] = layers->Get(i)->c_str();
+  }
+  bmrt_stream_t &made = stream.call;
+  made.struct_size = sizeof(made);
+  made.code = view.segment(uint32_t(subnet.code_segment()));
+  made.offset = call.offset, made.bytes = call.bytes;
+  made.tensor_bytes = stream.bytes.data();
+  made.input_count = inputs, made.output_count = total - inputs;
+  made.dim_count = count(call.dims);
+  made.layers = stream.layers.data(), made.layer_count = count(layers);
+  if (const bmodel::WorkspaceDef *workspace = bmodel::streamWorkspace(stage, subnet)) {
+    stream.workspace = subnet.workspace();
+    made.workspace_bytes = workspace->bytes();
+  }
+  for (uint32_t i = 0; i < count(view.model->segments()) && !made.constants; ++i) {
     const bmodel::SegmentDef &segment = *view.model->segments()->Get(i);
-    if (segment.kind() == bmodel::SegmentKind::Constants) {
-      run.constants = view.segment(i);
-      run.constantBytes = segment.bytes();
+    const bool isHosts = bmodel::memoryOf(*view.model, subnet) == bmodel::kHostMemory;
+    if (isHosts && segment.kind() == bmodel::SegmentKind::Constants) {
+      made.constants = view.segment(i);
+      made.constant_bytes = segment.bytes();
     }
   }
-  run.workspaceBytes = count(stage.workspaces()) ? stage.workspaces()->Get(0)->bytes() : 0;
-  run.ioBytes = stream.ioBytes.data();
-  run.ioCount = total;
-  run.inputs = inputs;
   return true;
 }
 
 bmrt_code_t bmrt_model_t::loadStreams(const StageProgram &stage, SubnetProgram &subnet, bmrt_status_t *status) const {
   const bmodel::SubnetDef &def = *subnet.def;
-  subnet.target.chip = view.model->chips()->Get(def.chip());
-  subnet.target.subnet = &def;
   bmodel::StreamCall call;
   uint32_t total = 0, next = 0;
   for (uint32_t i = 0; i < count(def.plan()); ++i) {
     total += bmodel::findStreamCall(*stage.def, *def.plan()->Get(i), call);
+  }
+  if (total > 0 && !subnet.backend->verify) {
+    return BMRT_FAIL(status, UNSUPPORTED,
+                     "subnet '%.60s' has a stream of commands; the back end of family '%s' runs none",
+                     def.name()->c_str(), subnet.backend->family);
   }
   if (!subnet.streams.allocate(total)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " streams", total);
@@ -127,46 +140,132 @@ bmrt_code_t bmrt_model_t::loadStreams(const StageProgram &stage, SubnetProgram &
     if (!describeStream(*stage.def, def, step, stream)) {
       return BMRT_FAIL(status, NO_MEMORY, "no memory for the tensors of a stream");
     }
-    BMRT_RETURN_IF_ERROR(subnet.backend->verify(subnet.target, stream.run, status));
+    BMRT_RETURN_IF_ERROR(subnet.backend->verify(subnet.code, &stream.call, StatusOrOwn(status)));
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_model_t::openDevice(uint32_t chip, const bmrt_backend_t &backend, Device **out,
+                                     bmrt_status_t *status) {
+  Device &device = devices[chip];
+  const bmodel::ChipDef &def = *view.model->chips()->Get(chip);
+  if (!device.isOpen()) {
+    BMRT_RETURN_IF_ERROR(device.open(backend, def, status));
+  } else if (device.backend != &backend) {
+    return BMRT_FAIL(status, CORRUPT, "chip '%.60s' is said to be of the families '%s' and '%s'", def.name()->c_str(),
+                     device.backend->family, backend.family);
+  }
+  *out = &device;
+  return BMRT_OK;
+}
+
+/// The back end and the chip of a subnet; the back end is none for control subnets.
+bmrt_code_t bmrt_model_t::findRunner(SubnetProgram &subnet, bmrt_status_t *status) {
+  const bmodel::SubnetDef &def = *subnet.def;
+  const char *family = bmodel::familyOf(*view.model, def);
+  if (!family) {
+    return BMRT_OK;
+  }
+  BMRT_RETURN_IF_ERROR(findBackend(family, &subnet.backend, status));
+  if (bmodel::memoryOf(*view.model, def) == bmodel::kHostMemory && !worksOnHostMemory(*subnet.backend)) {
+    return BMRT_FAIL(status, UNSUPPORTED,
+                     "its code works on the host's memory, chips of family '%s' have their own: deploy the model anew",
+                     family);
+  }
+  return subnet.usesQueue() ? openDevice(def.chip(), *subnet.backend, &subnet.device, status) : BMRT_OK;
+}
+
+/// Chips with memory that the stage uses, whether or not they have code in it.
+bmrt_code_t bmrt_model_t::openMemories(StageProgram &stage, bmrt_status_t *status) {
+  auto open = [&](int32_t memory) -> bmrt_code_t {
+    if (memory == bmodel::kHostMemory || stage.devices[uint32_t(memory)]) {
+      return BMRT_OK;
+    }
+    const bmodel::ChipDef &chip = *view.model->chips()->Get(uint32_t(memory));
+    const bmrt_backend_t *backend = nullptr;
+    BMRT_RETURN_IF_ERROR(findBackend(chip.family() ? chip.family()->c_str() : "", &backend, status));
+    return openDevice(uint32_t(memory), *backend, &stage.devices[uint32_t(memory)], status);
+  };
+  for (uint32_t i = 0; i < count(stage.def->tensors()); ++i) {
+    BMRT_RETURN_IF_ERROR(open(bmodel::memoryOf(*stage.def, *stage.def->tensors()->Get(i))));
+  }
+  for (uint32_t i = 0; i < count(stage.def->workspaces()); ++i) {
+    const bmodel::WorkspaceDef &workspace = *stage.def->workspaces()->Get(i);
+    BMRT_RETURN_IF_ERROR(
+        open(workspace.memory() == bmodel::MemoryKind::Device ? int32_t(workspace.chip()) : bmodel::kHostMemory));
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_model_t::loadCode(SubnetProgram &subnet, bmrt_status_t *status) {
+  const uint32_t segment = uint32_t(subnet.def->code_segment());
+  for (size_t i = 0; i < loadedCount; ++i) {
+    const Code &code = loaded[i];
+    if (code.segment == segment && code.backend == subnet.backend && code.device == subnet.device) {
+      subnet.code = code.program;
+      return BMRT_OK;
+    }
+  }
+  bmrt_device_t *device = subnet.device ? subnet.device->handle : nullptr;
+  BMRT_RETURN_IF_ERROR(subnet.backend->load(
+      device, view.segment(segment), view.model->segments()->Get(segment)->bytes(), &subnet.code, StatusOrOwn(status)));
+  loaded[loadedCount++] = {segment, subnet.backend, subnet.device, subnet.code};
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_model_t::loadKernels(SubnetProgram &subnet, bmrt_status_t *status) {
+  const bmodel::SubnetDef &def = *subnet.def;
+  if (!subnet.kernels.allocate(count(def.kernels()))) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " kernels", count(def.kernels()));
+  }
+  if (subnet.kernels.size() > 0 && !subnet.backend->find_kernel) {
+    return BMRT_FAIL(status, UNSUPPORTED, "subnet '%.60s' has kernels; the back end of family '%s' runs none",
+                     def.name()->c_str(), subnet.backend->family);
+  }
+  for (uint32_t i = 0; i < subnet.kernels.size(); ++i) {
+    const char *symbol = def.kernels()->Get(i)->symbol()->c_str();
+    subnet.kernels[i] = subnet.backend->find_kernel(subnet.code, symbol);
+    if (!subnet.kernels[i]) {
+      return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' of subnet '%.60s' is not in its code", symbol,
+                       def.name()->c_str());
+    }
   }
   return BMRT_OK;
 }
 
 bmrt_code_t bmrt_model_t::loadSubnet(StageProgram &stage, SubnetProgram &subnet, bmrt_status_t *status) {
   const bmodel::SubnetDef &def = *subnet.def;
-  if (def.kind() == bmodel::SubnetKind::Control) {
-    return BMRT_OK;
-  }
-  const Backend *backend = nullptr;
-  bmrt_status_t cause;
-  if (bmrt_code_t code = findBackend(def.kind(), &backend, &cause); code != BMRT_OK) {
+  bmrt_status_t cause = {};
+  if (bmrt_code_t code = findRunner(subnet, &cause); code != BMRT_OK) {
     return fail(status, code, cause.file, cause.line, "subnet '%.60s': %.400s", def.name()->c_str(), cause.message);
   }
-  subnet.backend = backend;
-  BMRT_RETURN_IF_ERROR(backend->check(def, status));
+  if (!subnet.backend) {
+    return BMRT_OK;
+  }
+  if (subnet.usesQueue()) {
+    stage.devices[def.chip()] = subnet.device;
+  }
+  if (subnet.backend->check) {
+    const bmrt_subnet_t asked = {sizeof(asked),      def.name()->c_str(), def.isa() ? def.isa()->c_str() : "",
+                                 def.cpu_features(), def.kernel_abi(),    count(def.kernels())};
+    bmrt_device_t *device = subnet.device ? subnet.device->handle : nullptr;
+    BMRT_RETURN_IF_ERROR(subnet.backend->check(device, &asked, StatusOrOwn(status)));
+  }
   if (def.code_segment() < 0) {
     return BMRT_OK;
   }
-  const uint32_t segment = uint32_t(def.code_segment());
-  if (!images[segment]) {
-    BMRT_RETURN_IF_ERROR(
-        backend->load(view.segment(segment), view.model->segments()->Get(segment)->bytes(), &images[segment], status));
+  BMRT_RETURN_IF_ERROR(loadCode(subnet, status));
+  BMRT_RETURN_IF_ERROR(loadStreams(stage, subnet, status));
+  BMRT_RETURN_IF_ERROR(loadKernels(subnet, status));
+  return checkContracts(*stage.def, subnet, status);
+}
+
+char *bmrt_model_t::constantAddress(const bmodel::TensorDef &tensor) const {
+  if (tensor.chip() != bmodel::kHostMemory) {
+    return constants.address(tensor);
   }
-  if (backend->verify) {
-    BMRT_RETURN_IF_ERROR(loadStreams(stage, subnet, status));
-  }
-  if (!subnet.kernels.allocate(count(def.kernels()))) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " kernels", count(def.kernels()));
-  }
-  for (uint32_t i = 0; i < subnet.kernels.size(); ++i) {
-    const char *symbol = def.kernels()->Get(i)->symbol()->c_str();
-    subnet.kernels[i] = images[segment]->findKernel(symbol);
-    if (!subnet.kernels[i]) {
-      return BMRT_FAIL(status, CORRUPT, "kernel '%.80s' of subnet '%.60s' is not in its code", symbol,
-                       def.name()->c_str());
-    }
-  }
-  return checkContracts(*stage.def, def, *images[segment], status);
+  // Read-only pages; validateModel and checkContracts have seen that no step writes there.
+  return reinterpret_cast<char *>(const_cast<unsigned char *>(view.segment(tensor.place_index()) + tensor.offset()));
 }
 
 const bmodel::NetDef *bmrt_model_t::net(uint32_t index) const {

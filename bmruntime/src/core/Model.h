@@ -3,9 +3,12 @@
 #ifndef BMRT_CORE_MODEL_H
 #define BMRT_CORE_MODEL_H
 
-#include "Backend.h"
+#include "Contract.h"
+#include "Device.h"
+#include "DeviceConstants.h"
 #include "MappedFile.h"
 #include "Memory.h"
+#include "Schedule.h"
 #include "Status.h"
 #include "bmodel/reader.h"
 
@@ -13,27 +16,27 @@
 
 namespace bmrt::core {
 
-/// The length of a list of a .bmodel; an absent one is empty.
-template <typename T>
-uint32_t count(const flatbuffers::Vector<T> *vector) {
-  return vector ? vector->size() : 0;
-}
-
-/// A stream of a subnet and the tensors that it runs on, by the sizes that they have.
+/// A stream of a subnet, by the sizes of its tensors. Contexts add addresses.
 struct Stream {
-  StreamRun run;
-  Array<uint32_t> slots;
-  Array<uint64_t> ioBytes;
+  bmrt_stream_t call = {};
+  int32_t workspace = -1; ///< the streams' own, of the stage's; -1: none
+  Array<uint32_t> slots;  ///< of its tensors
+  Array<uint64_t> bytes;
+  Array<const char *> layers;
 };
 
-/// The kernels of one subnet, in the order of SubnetDef.kernels.
+/// The code of one subnet. Control subnets have none, and no back end.
 struct SubnetProgram {
   const bmodel::SubnetDef *def = nullptr;
-  Array<bm_kernel_fn> kernels;
-  const Backend *backend = nullptr; ///< null: a control subnet
-  // Where the backend runs streams:
-  StreamProgram target;
+  const bmrt_backend_t *backend = nullptr;
+  Device *device = nullptr;       ///< of its chip
+  bmrt_program_t *code = nullptr; ///< the model's; null without a code segment
+  Array<void *> kernels;          ///< in the order of SubnetDef.kernels
+  Array<KernelContract> contracts;
   Array<Stream> streams; ///< in the order of the plan
+
+  /// Whether its kernels and streams go to a queue of the chip; else the host runs them.
+  bool usesQueue() const { return backend && !hasHostKernels(*backend); }
 };
 
 /// One stage with its code, or the reason why it cannot run here.
@@ -42,6 +45,8 @@ struct StageProgram {
   const bmodel::StageDef *def = nullptr;
   uint32_t stageIndex = 0;
   Array<SubnetProgram> subnets;
+  Array<Device *> devices; ///< by chip: those that have queues or memory in this stage; null: others
+  Schedule schedule;
   bmrt_status_t refusal = {}; ///< code is BMRT_OK if the stage can run
 };
 
@@ -63,6 +68,12 @@ struct bmrt_model_t {
                         bmrt_status_t *status) const;
   /// Whether |chip| is the name or the family of a stage's chip.
   bool isFor(const bmrt::core::StageProgram &stage, const char *chip) const;
+  /// Brings the constants of |stage| that are for chips to their memory, unless they are there. From any thread.
+  bmrt_code_t placeConstants(const bmrt::core::StageProgram &stage, bmrt_status_t *status) {
+    return constants.place(view, stage, status);
+  }
+  /// Where a constant is in the memory that it is for; for chips, once it has been placed.
+  char *constantAddress(const bmodel::TensorDef &tensor) const;
   /// Of all nets, in file order.
   const bmrt::core::Array<bmrt::core::StageProgram> &getStages() const { return stages; }
 
@@ -73,14 +84,30 @@ private:
   bmrt_code_t loadStages(const char *name, bmrt_status_t *status);
   bmrt_code_t loadStage(bmrt::core::StageProgram &stage, bmrt_status_t *status);
   bmrt_code_t loadSubnet(bmrt::core::StageProgram &stage, bmrt::core::SubnetProgram &subnet, bmrt_status_t *status);
+  bmrt_code_t findRunner(bmrt::core::SubnetProgram &subnet, bmrt_status_t *status);
+  bmrt_code_t openDevice(uint32_t chip, const bmrt_backend_t &backend, bmrt::core::Device **out, bmrt_status_t *status);
+  bmrt_code_t openMemories(bmrt::core::StageProgram &stage, bmrt_status_t *status);
+  bmrt_code_t loadCode(bmrt::core::SubnetProgram &subnet, bmrt_status_t *status);
+  bmrt_code_t loadKernels(bmrt::core::SubnetProgram &subnet, bmrt_status_t *status);
   bmrt_code_t loadStreams(const bmrt::core::StageProgram &stage, bmrt::core::SubnetProgram &subnet,
                           bmrt_status_t *status) const;
   bool describeStream(const bmodel::StageDef &stage, const bmodel::SubnetDef &subnet, const bmodel::StepDef &step,
                       bmrt::core::Stream &stream) const;
 
+  /// The code of a segment, loaded for a chip.
+  struct Code {
+    uint32_t segment = 0;
+    const bmrt_backend_t *backend = nullptr;
+    const bmrt::core::Device *device = nullptr;
+    bmrt_program_t *program = nullptr;
+  };
+
   bmrt::core::MappedFile file;
+  bmrt::core::Array<bmrt::core::Device> devices; ///< by chip
+  bmrt::core::DeviceConstants constants;
   bmrt::core::Array<bmrt::core::StageProgram> stages;
-  bmrt::core::Array<bmrt::core::CodeImage *> images; ///< by segment; null if not loaded
+  bmrt::core::Array<Code> loaded;
+  size_t loadedCount = 0;
 };
 
 #endif // BMRT_CORE_MODEL_H

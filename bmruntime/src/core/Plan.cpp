@@ -2,6 +2,9 @@
 //===- Plan.cpp - A stage's steps, resolved for one context ---------------===//
 #include "Plan.h"
 
+#include "Count.h"
+#include "bmodel/reader.h"
+
 using namespace bmrt::core;
 using namespace bmodel;
 
@@ -14,21 +17,62 @@ int64_t bmrt::core::chooseGrain(int64_t requested, int64_t tiles, uint32_t threa
   return grain < 1 ? 1 : grain;
 }
 
-bmrt_code_t Plan::build(const StageProgram &program, uint32_t threads, bmrt_status_t *status) {
+int32_t bmrt::core::chipOfCopy(const StageDef &stage, const CopyDef &copy) {
+  const int32_t from = memoryOf(stage, *stage.tensors()->Get(copy.from()));
+  return from != kHostMemory ? from : memoryOf(stage, *stage.tensors()->Get(copy.to()));
+}
+
+namespace {
+
+/// Calls |use| with the tensors and the dims of a launch or a stream; the tensors are two lists.
+template <typename Use>
+void withArguments(const StageDef &stage, const StepDef &step, Use use) {
+  StreamCall call;
+  if (const LaunchDef *launch = step.op_as_LaunchDef()) {
+    use(launch->args(), decltype(launch->args()){}, launch->dims());
+  } else if (findStreamCall(stage, step, call)) {
+    use(call.inputs, call.outputs, call.dims);
+  }
+}
+
+uint32_t agentOf(const StageProgram &program, const SubnetProgram &subnet, const StepDef &step) {
+  switch (step.op_type()) {
+  case StepOp::CallSubnetDef:
+  case StepOp::EvalDimDef:
+    return kNoAgent;
+  case StepOp::CopyDef:
+    return uint32_t(chipOfCopy(*program.def, *step.op_as_CopyDef()) + 1);
+  case StepOp::LaunchDef:
+  case StepOp::RunStreamDef:
+  case StepOp::RunStreamOnDef:
+    return subnet.usesQueue() ? subnet.def->chip() + 1 : uint32_t(kHostAgent);
+  default:
+    return kHostAgent;
+  }
+}
+
+} // namespace
+
+bmrt_code_t Plan::allocate(const StageProgram &program, bmrt_status_t *status) {
   size_t stepCount = 0, argCount = 0, dimCount = 0;
   for (const SubnetProgram &subnet : program.subnets) {
     stepCount += count(subnet.def->plan());
     for (uint32_t i = 0; i < count(subnet.def->plan()); ++i) {
-      if (const LaunchDef *launch = subnet.def->plan()->Get(i)->op_as_LaunchDef()) {
-        argCount += count(launch->args()) + 1;
-        dimCount += count(launch->dims());
-      }
+      withArguments(*program.def, *subnet.def->plan()->Get(i), [&](auto *first, auto *second, auto *dims) {
+        argCount += count(first) + count(second) + 1;
+        dimCount += count(dims);
+      });
     }
   }
-  if (!steps.allocate(stepCount) || !firstStep.allocate(program.subnets.size() + 1) || !args.allocate(argCount) ||
-      !dimValues.allocate(dimCount)) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for a plan of %zu steps", stepCount);
-  }
+  return steps.allocate(stepCount) && firstStep.allocate(program.subnets.size() + 1) && args.allocate(argCount) &&
+                 dimValues.allocate(dimCount)
+             ? BMRT_OK
+             : BMRT_FAIL(status, NO_MEMORY, "no memory for a plan of %zu steps", stepCount);
+}
+
+bmrt_code_t Plan::build(const StageProgram &program, uint32_t threads, bmrt_status_t *status) {
+  BMRT_RETURN_IF_ERROR(allocate(program, status));
+  stage = program.def;
   uint32_t nextStep = 0;
   void **nextArg = args.data();
   int64_t *nextDim = dimValues.data();
@@ -40,26 +84,22 @@ bmrt_code_t Plan::build(const StageProgram &program, uint32_t threads, bmrt_stat
       Step &step = steps[nextStep++];
       step.def = subnet.def->plan()->Get(i);
       step.kind = step.def->op_type();
-      step.subnet = subnet.def;
-      const LaunchDef *launch = step.def->op_as_LaunchDef();
-      if (StreamCall call; subnet.streams.size() && findStreamCall(*program.def, *step.def, call)) {
+      step.subnet = &subnet;
+      step.agent = agentOf(program, subnet, *step.def);
+      withArguments(*stage, *step.def, [&](auto *first, auto *second, auto *dims) {
+        step.args = nextArg;
+        nextArg += count(first) + count(second) + 1;
+        step.dimValues = count(dims) ? nextDim : nullptr;
+        nextDim += count(dims);
+      });
+      if (const LaunchDef *launch = step.def->op_as_LaunchDef()) {
+        step.kernel = subnet.kernels[launch->kernel()];
+        step.tiles = launch->tile_count();
+        step.grain = step.agent == kHostAgent ? chooseGrain(launch->grain(), step.tiles, threads) : launch->grain();
+        scratchBytes =
+            step.agent == kHostAgent && launch->scratch_bytes() > scratchBytes ? launch->scratch_bytes() : scratchBytes;
+      } else if (step.args) {
         step.stream = nextStream++;
-        step.subnetIndex = s;
-      }
-      if (!launch) {
-        continue;
-      }
-      step.kernel = subnet.kernels[launch->kernel()];
-      step.tiles = launch->tile_count();
-      step.grain = chooseGrain(launch->grain(), step.tiles, threads);
-      step.args = nextArg;
-      nextArg += count(launch->args()) + 1;
-      if (count(launch->dims()) > 0) {
-        step.dimValues = nextDim;
-        nextDim += count(launch->dims());
-      }
-      if (launch->scratch_bytes() > scratchBytes) {
-        scratchBytes = launch->scratch_bytes();
       }
     }
   }
@@ -69,14 +109,12 @@ bmrt_code_t Plan::build(const StageProgram &program, uint32_t threads, bmrt_stat
 
 void Plan::bind(char *const *data) {
   for (Step &step : steps) {
-    if (step.kind != StepOp::LaunchDef) {
-      continue;
-    }
-    const auto *slots = step.def->op_as_LaunchDef()->args();
-    const uint32_t argCount = count(slots);
-    for (uint32_t i = 0; i < argCount; ++i) {
-      step.args[i] = data[slots->Get(i)];
-    }
-    step.args[argCount] = step.dimValues;
+    withArguments(*stage, *step.def, [&](auto *first, auto *second, auto *) {
+      const uint32_t inputs = count(first), total = inputs + count(second);
+      for (uint32_t i = 0; i < total; ++i) {
+        step.args[i] = data[i < inputs ? first->Get(i) : second->Get(i - inputs)];
+      }
+      step.args[total] = step.dimValues;
+    });
   }
 }

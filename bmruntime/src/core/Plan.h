@@ -11,21 +11,26 @@
 
 namespace bmrt::core {
 
-/// One step. Launches carry all a run needs; the rest is read from the definition.
+/// Who carries a step out: the host, a queue (a chip's index + 1), or nobody: it touches no tensor itself.
+enum Agent : uint32_t { kHostAgent = 0, kNoAgent = UINT32_MAX };
+
+/// One step. Launches and streams carry all a run needs; the rest is read from the definition.
 struct Step {
   bmodel::StepOp kind = bmodel::StepOp::NONE;
+  uint32_t agent = kNoAgent;
   const bmodel::StepDef *def = nullptr;
-  const bmodel::SubnetDef *subnet = nullptr;
-  // Launch only.
-  bm_kernel_fn kernel = nullptr;
-  void **args = nullptr;
+  const SubnetProgram *subnet = nullptr;
+  // Launches and streams only.
+  void *kernel = nullptr;
+  void **args = nullptr; ///< addresses of the tensors
   int64_t tiles = 0;
   int64_t grain = 1;
-  int64_t *dimValues = nullptr; ///< behind the last argument, if the launch takes dims
-  // Streams only.
+  int64_t *dimValues = nullptr; ///< a launch on the host has it behind the last argument; null if it takes no dims
   const Stream *stream = nullptr;
-  uint32_t subnetIndex = 0;
 };
+
+/// The chip that copies: the one with memory of its own that is read or written, or kHostMemory.
+int32_t chipOfCopy(const bmodel::StageDef &stage, const bmodel::CopyDef &copy);
 
 /// The steps of all subnets of a stage, with their argument pointers.
 class Plan {
@@ -33,7 +38,7 @@ public:
   /// Resolves kernels and reserves argument arrays for runs on |threads| threads.
   bmrt_code_t build(const StageProgram &program, uint32_t threads, bmrt_status_t *status);
 
-  /// Fills every launch's argument array from |data|, the addresses by tensor slot.
+  /// Fills the argument arrays of launches and streams from |data|, the addresses by tensor slot.
   void bind(char *const *data);
 
   /// The steps of one subnet: [begin, end) of steps().
@@ -45,6 +50,9 @@ public:
   uint64_t getScratchBytes() const { return scratchBytes; }
 
 private:
+  bmrt_code_t allocate(const StageProgram &program, bmrt_status_t *status);
+
+  const bmodel::StageDef *stage = nullptr;
   Array<Step> steps;
   Array<uint32_t> firstStep;
   Array<void *> args;

@@ -54,19 +54,20 @@ bmrt_code_t Profile::enable(bool on, size_t steps, bmrt_status_t *status) {
   return BMRT_OK;
 }
 
-void Profile::record(uint32_t step, uint64_t beginNs, uint64_t endNs) {
+void Profile::record(uint32_t step, uint32_t agent, uint64_t beginNs, uint64_t endNs) {
   bmrt_step_time_t &time = times[step];
   const uint64_t ns = endNs - beginNs;
   time.min_ns = time.runs == 0 || ns < time.min_ns ? ns : time.min_ns;
   time.last_ns = ns;
   time.total_ns += ns;
   ++time.runs;
-  if (eventCount < events.size()) {
-    events[eventCount++] = {step, beginNs, endNs};
+  if (const size_t next = eventCount.fetch_add(1, std::memory_order_relaxed); next < events.size()) {
+    events[next] = {step, agent, beginNs, endNs};
   }
 }
 
-bmrt_code_t Profile::writeTrace(const Plan &plan, const char *path, bmrt_status_t *status) const {
+bmrt_code_t Profile::writeTrace(const bmodel::ModelDef &model, const Plan &plan, const char *path,
+                                bmrt_status_t *status) const {
   if (!enabled) {
     return BMRT_FAIL(status, FAILED_PRECONDITION, "no trace to write: switch profiling on and run first");
   }
@@ -75,16 +76,31 @@ bmrt_code_t Profile::writeTrace(const Plan &plan, const char *path, bmrt_status_
     return BMRT_FAIL(status, IO, "failed to write '%.300s': %s", path, strerror(errno));
   }
   fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", out);
-  for (size_t i = 0; i < eventCount; ++i) {
+  const size_t total = eventCount < events.size() ? eventCount.load() : events.size();
+  uint64_t start = UINT64_MAX;
+  uint64_t seen = 0; // by agent; those who work at the same time are fewer than its bits
+  for (size_t i = 0; i < total; ++i) {
+    start = events[i].begin < start ? events[i].begin : start;
+    seen |= uint64_t(1) << events[i].agent;
+  }
+  for (uint32_t i = 0; seen > 1 && i < 64; ++i) {
+    if (!(seen >> i & 1)) {
+      continue;
+    }
+    fprintf(out, "\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":", i + 1);
+    writeQuoted(out, i == 0 ? "host" : model.chips()->Get(i - 1)->name()->c_str());
+    fputs("}},", out);
+  }
+  for (size_t i = 0; i < total; ++i) {
     const Event &event = events[i];
     bmrt_step_info_t info;
     describeStep(plan, event.step, info);
     const char *node = bmrt_step_onnx_node(&info, 0);
     fputs(i ? ",\n" : "\n", out);
-    fputs("{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":", out);
+    fprintf(out, "{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"name\":", event.agent + 1);
     writeQuoted(out, node ? node : info.kind);
-    fprintf(out, ",\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%u,\"device_op\":",
-            double(event.begin - events[0].begin) / 1e3, double(event.end - event.begin) / 1e3, event.step);
+    fprintf(out, ",\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%u,\"device_op\":", double(event.begin - start) / 1e3,
+            double(event.end - event.begin) / 1e3, event.step);
     writeQuoted(out, info.device_op);
     fputs(",\"bound\":", out);
     writeQuoted(out, info.bound);

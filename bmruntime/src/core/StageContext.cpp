@@ -3,6 +3,7 @@
 #include "StageContext.h"
 
 #include "Context.h"
+#include "Count.h"
 #include "TensorInfo.h"
 
 #include <cinttypes>
@@ -28,10 +29,15 @@ bool isSymbolic(const TensorDef &def) {
 
 } // namespace
 
-uint64_t bmrt::core::workspaceBytes(const StageDef &stage) {
+static int32_t memoryOf(const WorkspaceDef &workspace) {
+  return workspace.memory() == MemoryKind::Device ? int32_t(workspace.chip()) : kHostMemory;
+}
+
+uint64_t bmrt::core::workspaceBytes(const StageDef &stage, int32_t memory) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < count(stage.workspaces()); ++i) {
-    const uint64_t bytes = stage.workspaces()->Get(i)->bytes();
+    const WorkspaceDef &workspace = *stage.workspaces()->Get(i);
+    const uint64_t bytes = memoryOf(workspace) == memory ? workspace.bytes() : 0;
     if (bytes > UINT64_MAX / 4 || __builtin_add_overflow(total, alignUp(bytes), &total)) {
       return UINT64_MAX;
     }
@@ -44,7 +50,7 @@ bmrt_code_t StageContext::create(const StageProgram &newProgram, bmrt_status_t *
   stage = program->def;
   BMRT_RETURN_IF_ERROR(plan.build(*program, context.pool.threads(), status));
   if (!data.allocate(count(stage->tensors())) || !dims.allocate(count(stage->dims())) ||
-      !state.allocate(stage->state_bytes()) || !workspaceData.allocate(count(stage->workspaces()))) {
+      !workspaceData.allocate(count(stage->workspaces())) || !workspaceUsed.allocate(program->devices.size() + 1)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " tensors", count(stage->tensors()));
   }
   for (uint32_t i = 0; i < dims.size(); ++i) {
@@ -52,17 +58,45 @@ bmrt_code_t StageContext::create(const StageProgram &newProgram, bmrt_status_t *
     dims[i] = def.min() == def.max() ? def.min() : -1;
   }
   BMRT_RETURN_IF_ERROR(makePorts(status));
-  BMRT_RETURN_IF_ERROR(makeRunners(status));
-  BMRT_RETURN_IF_ERROR(context.reserveFor(*stage, plan.getScratchBytes(), status));
+  BMRT_RETURN_IF_ERROR(allocateState(status));
+  BMRT_RETURN_IF_ERROR(context.reserveFor(*program, plan.getScratchBytes(), status));
+  BMRT_RETURN_IF_ERROR(context.getModel().placeConstants(*program, status));
   enter();
-  return resetState();
+  return resetState(status);
+}
+
+/// Each memory has its own area of states; that of a chip ends with its last tensor.
+bmrt_code_t StageContext::allocateState(bmrt_status_t *status) {
+  Array<uint64_t> ends;
+  if (!state.allocate(stage->state_bytes()) || !ends.allocate(program->devices.size()) ||
+      !chipStates.allocate(program->devices.size())) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for states of %" PRIu64 " bytes", stage->state_bytes());
+  }
+  for (uint32_t i = 0; i < count(stage->tensors()); ++i) {
+    const TensorDef &def = tensor(i);
+    if (def.place() == Place::State && def.view_of() < 0 && def.chip() != kHostMemory) {
+      uint64_t &end = ends[size_t(def.chip())];
+      end = def.offset() + def.bytes() > end ? def.offset() + def.bytes() : end;
+    }
+  }
+  for (uint32_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] > 0) {
+      BMRT_RETURN_IF_ERROR(chipStates[i].allocate(*program->devices[i], ends[i], status));
+    }
+  }
+  return BMRT_OK;
 }
 
 void StageContext::enter() {
-  uint64_t used = 0;
+  for (uint64_t &used : workspaceUsed) {
+    used = 0;
+  }
   for (uint32_t i = 0; i < workspaceData.size(); ++i) {
-    workspaceData[i] = context.workspace + used;
-    used += alignUp(stage->workspaces()->Get(i)->bytes());
+    const WorkspaceDef &workspace = *stage->workspaces()->Get(i);
+    const int32_t memory = memoryOf(workspace);
+    uint64_t &used = workspaceUsed[size_t(memory + 1)];
+    workspaceData[i] = context.workspaceOf(memory) + used;
+    used += alignUp(workspace.bytes());
   }
   addressesCurrent = false;
   placeTensors();
@@ -83,25 +117,6 @@ bmrt_code_t StageContext::makePorts(bmrt_status_t *status) {
   };
   if (!make(stage->inputs(), inputs, TensorRole::Input) || !make(stage->outputs(), outputs, TensorRole::Output)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for the inputs and outputs");
-  }
-  return BMRT_OK;
-}
-
-bmrt_code_t StageContext::makeRunners(bmrt_status_t *status) {
-  size_t most = 0;
-  for (const SubnetProgram &subnet : program->subnets) {
-    for (const Stream &stream : subnet.streams) {
-      most = stream.slots.size() > most ? stream.slots.size() : most;
-    }
-  }
-  if (!runners.allocate(program->subnets.size()) || !streamIo.allocate(most)) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory for %zu subnets", program->subnets.size());
-  }
-  for (uint32_t i = 0; i < runners.size(); ++i) {
-    const SubnetProgram &subnet = program->subnets[i];
-    if (subnet.streams.size()) {
-      BMRT_RETURN_IF_ERROR(context.findRunner(subnet, &runners[i], status));
-    }
   }
   return BMRT_OK;
 }
@@ -233,12 +248,10 @@ void StageContext::placeTensors() {
       data[i] = workspaceData[def.place_index()] + def.offset();
       break;
     case Place::Segment:
-      // Read-only pages; validateModel and checkContracts have seen that no step writes there.
-      data[i] = reinterpret_cast<char *>(
-          const_cast<unsigned char *>(context.getModel().view.segment(def.place_index()) + def.offset()));
+      data[i] = context.getModel().constantAddress(def);
       break;
     case Place::State:
-      data[i] = state.data() + def.offset();
+      data[i] = (def.chip() == kHostMemory ? state.data() : chipStates[size_t(def.chip())].address()) + def.offset();
       break;
     case Place::Caller:
       break;
@@ -302,20 +315,64 @@ void StageContext::copyOutputs() {
   }
 }
 
-bmrt_code_t StageContext::resetState() {
-  // Fresh memory is zero; tensors alone are cleared, so that the rest is never touched.
+/// A constant, or a view of one, as the file has it, whoever has a copy.
+const char *StageContext::fileBytes(uint32_t constant) const {
+  const TensorDef &def = tensor(constant);
+  const TensorDef &root = def.view_of() < 0 ? def : tensor(uint32_t(def.view_of()));
+  const uint64_t offset = root.offset() + (&root == &def ? 0 : def.offset());
+  return reinterpret_cast<const char *>(context.getModel().view.segment(root.place_index()) + offset);
+}
+
+bmrt_code_t StageContext::resetChipState(uint32_t slot, bmrt_status_t *status) {
+  const TensorDef &def = tensor(slot);
+  if (def.initial() >= 0) {
+    return storeTensor(slot, fileBytes(uint32_t(def.initial())), status);
+  }
+  Queue &queue = context.queueOf(uint32_t(def.chip() + 1));
+  BMRT_RETURN_IF_ERROR(queue.fillZero(data[slot], def.bytes(), status));
+  return queue.wait(nullptr, status);
+}
+
+bmrt_code_t StageContext::resetState(bmrt_status_t *status) {
+  // Fresh memory of the host is zero; tensors alone are cleared, so that the rest is never touched.
   for (uint32_t i = 0; i < data.size(); ++i) {
-    const TensorDef &def = *stage->tensors()->Get(i);
+    const TensorDef &def = tensor(i);
     if (def.place() != Place::State || def.view_of() >= 0) {
       continue;
     }
-    if (def.initial() >= 0) {
-      memcpy(data[i], data[uint32_t(def.initial())], def.bytes());
+    if (def.chip() != kHostMemory) {
+      BMRT_RETURN_IF_ERROR(resetChipState(i, status));
+    } else if (def.initial() >= 0) {
+      memcpy(data[i], fileBytes(uint32_t(def.initial())), def.bytes());
     } else if (!stateIsFresh) {
       memset(data[i], 0, def.bytes());
     }
   }
   stateIsFresh = true;
+  return BMRT_OK;
+}
+
+bmrt_code_t StageContext::fetchTensor(uint32_t slot, char *bytes, bmrt_status_t *status) {
+  Queue &queue = context.queueOf(uint32_t(memoryOf(*stage, tensor(slot)) + 1));
+  BMRT_RETURN_IF_ERROR(queue.copy(BMRT_COPY_FROM_CHIP, bytes, data[slot], tensor(slot).bytes(), status));
+  return queue.wait(nullptr, status);
+}
+
+bmrt_code_t StageContext::storeTensor(uint32_t slot, const char *bytes, bmrt_status_t *status) {
+  Queue &queue = context.queueOf(uint32_t(memoryOf(*stage, tensor(slot)) + 1));
+  BMRT_RETURN_IF_ERROR(queue.copy(BMRT_COPY_TO_CHIP, data[slot], bytes, tensor(slot).bytes(), status));
+  return queue.wait(nullptr, status);
+}
+
+bmrt_code_t StageContext::look(uint32_t slot, bool isKept, void **out, bmrt_status_t *status) {
+  if (!data[slot]) {
+    return BMRT_FAIL(status, FAILED_PRECONDITION, "the context has not run");
+  }
+  char *bytes = data[slot];
+  if (memoryOf(*stage, tensor(slot)) != kHostMemory) {
+    BMRT_RETURN_IF_ERROR(mirrors.look(*this, slot, isKept, &bytes, status));
+  }
+  *out = bytes;
   return BMRT_OK;
 }
 
@@ -326,8 +383,13 @@ bmrt_code_t StageContext::run(bmrt_status_t *status) {
   profile.beginRun();
   {
     const FloatModeScope floatMode;
-    BMRT_RETURN_IF_ERROR(runSubnet(0, status));
+    Lane lane(kHostAgent, /*isCaller=*/true);
+    // Hooks see steps in their order, so then they run in it.
+    BMRT_RETURN_IF_ERROR(program->schedule.isEmpty() || context.hook
+                             ? runAndWait(lane, plan.begin(0), plan.end(0), status)
+                             : context.tasks.run(*this, program->schedule, context.interrupt, status));
   }
+  BMRT_RETURN_IF_ERROR(mirrors.fetch(*this, status));
   copyOutputs();
   return BMRT_OK;
 }
@@ -342,10 +404,13 @@ bmrt_code_t StageContext::runSteps(uint32_t begin, uint32_t end, bmrt_status_t *
     return BMRT_FAIL(status, FAILED_PRECONDITION, "the context has not run since its buffers were bound");
   }
   stateIsFresh = false;
+  BMRT_RETURN_IF_ERROR(mirrors.store(*this, status));
   {
     const FloatModeScope floatMode;
-    BMRT_RETURN_IF_ERROR(runRange(begin, end, status));
+    Lane lane(kHostAgent, /*isCaller=*/true);
+    BMRT_RETURN_IF_ERROR(runAndWait(lane, begin, end, status));
   }
+  BMRT_RETURN_IF_ERROR(mirrors.fetch(*this, status));
   copyOutputs();
   return BMRT_OK;
 }

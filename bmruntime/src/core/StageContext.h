@@ -4,6 +4,7 @@
 #define BMRT_CORE_STAGECONTEXT_H
 
 #include "Memory.h"
+#include "Mirrors.h"
 #include "Model.h"
 #include "Plan.h"
 #include "Profile.h"
@@ -27,6 +28,15 @@ struct InputShapes {
   const uint32_t *ranks;
 };
 
+/// One of those who carry out steps at the same time: the caller's thread, or one of the runtime's for a chip.
+struct Lane {
+  Lane(uint32_t agent, bool isCaller) : agent(agent), isCaller(isCaller) {}
+
+  uint32_t agent;                ///< whose task it is, for the trace
+  bool isCaller;                 ///< only there may poll functions be called
+  uint32_t pending = kHostAgent; ///< a chip's queue with work that was not waited for; the host: none
+};
+
 /// Plan, inputs, outputs and state of one stage. What the stages of a context share, of which one runs at a time, is
 /// the context's.
 class StageContext {
@@ -45,12 +55,19 @@ public:
   bmrt_code_t setInputShapes(const InputShapes &shapes, bmrt_status_t *status);
   bmrt_code_t bind(Port &port, void *data, uint64_t bytes, uint64_t expected, bmrt_status_t *status);
   bmrt_code_t ensureOwn(Port &port, bmrt_status_t *status);
-  bmrt_code_t resetState();
+  bmrt_code_t resetState(bmrt_status_t *status);
   bmrt_code_t run(bmrt_status_t *status);
   bmrt_code_t runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status);
+  /// One step of the first subnet and what it calls, to its end: for TaskRunner.
+  bmrt_code_t runTask(uint32_t step, uint32_t agent, bool isCaller, bmrt_status_t *status);
 
-  /// Where tensor |slot| is; current after a run.
-  const void *address(uint32_t slot) const { return data[slot]; }
+  /// The bytes of tensor |slot| after a run or in a hook; |isKept|: they may be changed, and later steps see it.
+  bmrt_code_t look(uint32_t slot, bool isKept, void **out, bmrt_status_t *status);
+  const bmodel::TensorDef &tensor(uint32_t slot) const { return *stage->tensors()->Get(slot); }
+  uint32_t tensorCount() const { return uint32_t(data.size()); }
+  /// Copies tensor |slot|, which lies in a chip's memory, to or from |bytes| of the host's.
+  bmrt_code_t fetchTensor(uint32_t slot, char *bytes, bmrt_status_t *status);
+  bmrt_code_t storeTensor(uint32_t slot, const char *bytes, bmrt_status_t *status);
   const void *outputAddress(const Port &output) const { return output.bound ? output.bound : data[output.slot]; }
 
   const StageProgram *program = nullptr;
@@ -61,29 +78,37 @@ public:
 
 private:
   bmrt_code_t makePorts(bmrt_status_t *status);
-  bmrt_code_t makeRunners(bmrt_status_t *status);
+  bmrt_code_t allocateState(bmrt_status_t *status);
+  bmrt_code_t resetChipState(uint32_t slot, bmrt_status_t *status);
+  const char *fileBytes(uint32_t constant) const;
   bmrt_code_t resolveAddresses(bmrt_status_t *status);
   void placeTensors();
   bmrt_code_t copyInputs(bmrt_status_t *status);
   void copyOutputs();
 
   // The interpreter (Interpreter.cpp).
-  bmrt_code_t runSubnet(uint32_t subnet, bmrt_status_t *status);
-  bmrt_code_t runRange(uint32_t begin, uint32_t end, bmrt_status_t *status);
-  bmrt_code_t runStep(const Step &step, bmrt_status_t *status);
+  bmrt_code_t runAndWait(Lane &lane, uint32_t begin, uint32_t end, bmrt_status_t *status);
+  bmrt_code_t drain(Lane &lane, bmrt_status_t *status);
+  bmrt_code_t runSubnet(Lane &lane, uint32_t subnet, bmrt_status_t *status);
+  bmrt_code_t runRange(Lane &lane, uint32_t begin, uint32_t end, bmrt_status_t *status);
+  bmrt_code_t endWatchedStep(Lane &lane, uint32_t step, uint64_t start, bmrt_status_t *status);
+  bmrt_code_t runStep(Lane &lane, const Step &step, bmrt_status_t *status);
   bmrt_code_t runLaunch(const Step &step, bmrt_status_t *status);
   bmrt_code_t readDim(uint32_t slot, int64_t &value, bmrt_status_t *status) const;
-  bmrt_code_t runStream(const Step &step, bmrt_status_t *status);
-  bmrt_code_t runLoop(const bmodel::LoopDef &loop, bmrt_status_t *status);
+  bmrt_code_t runStream(Lane &lane, const Step &step, bmrt_status_t *status);
+  bmrt_code_t enqueueLaunch(Lane &lane, const Step &step, bmrt_status_t *status);
+  bmrt_code_t copy(Lane &lane, const Step &step, bmrt_status_t *status);
+  bmrt_code_t runLoop(Lane &lane, const bmodel::LoopDef &loop, bmrt_status_t *status);
   bmrt_code_t evalDim(const bmodel::EvalDimDef &def, bmrt_status_t *status);
 
   bmrt_context_t &context;
   const bmodel::StageDef *stage = nullptr;
   Array<char *> workspaceData;
+  Array<uint64_t> workspaceUsed; ///< by memory: the host's, then by chip
   Buffer state;
-  Array<char *> data;            ///< address by tensor slot
-  Array<StreamRunner *> runners; ///< by subnet, the context's; null: it has no streams
-  Array<char *> streamIo;        ///< what a stream reads, then writes, while it runs
+  Array<DeviceBuffer> chipStates; ///< by chip
+  Array<char *> data;             ///< address by tensor slot, in the tensor's memory
+  Mirrors mirrors;
   bool addressesCurrent = false;
   bool stateIsFresh = true; ///< nothing has written to it since it was allocated or reset
 };
@@ -95,8 +120,9 @@ bmrt_code_t checkInputShape(const bmodel::StageDef &stage, const bmodel::TensorD
 /// The same of all inputs whose shapes are known; dims of one symbol must be equal.
 bmrt_code_t checkInputShapes(const bmodel::StageDef &stage, const InputShapes &shapes, bmrt_status_t *status);
 
-/// Bytes of a context's memory that the workspaces of |stage| take; UINT64_MAX where that is too much to count.
-uint64_t workspaceBytes(const bmodel::StageDef &stage);
+/// Bytes of a context's memory that the workspaces of |stage| take in |memory|, the host's or a chip's; UINT64_MAX
+/// where that is too much to count.
+uint64_t workspaceBytes(const bmodel::StageDef &stage, int32_t memory = bmodel::kHostMemory);
 
 } // namespace bmrt::core
 

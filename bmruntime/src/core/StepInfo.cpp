@@ -44,7 +44,7 @@ void bmrt::core::describeStep(const Plan &plan, uint32_t index, bmrt_step_info_t
   out.tile_count = step.tiles;
   out.write_count = step.def->writes() ? step.def->writes()->size() : 0;
   if (const LaunchDef *launch = step.def->op_as_LaunchDef()) {
-    out.symbol = step.subnet->kernels()->Get(launch->kernel())->symbol()->c_str();
+    out.symbol = step.subnet->def->kernels()->Get(launch->kernel())->symbol()->c_str();
   }
   if (const StepDebugDef *debug = step.def->debug()) {
     out.top_op = text(debug->top_op());

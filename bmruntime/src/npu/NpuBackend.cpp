@@ -2,6 +2,7 @@
 //===- NpuBackend.cpp - Command streams on the NPU in software --------------===//
 #include "NpuBackend.h"
 
+#include "../core/Status.h"
 #include "Simulator.h"
 #include "bmodel/npu/check.h"
 
@@ -11,135 +12,151 @@
 
 using namespace bmrt;
 using namespace bmodel::npu;
-using core::CodeImage;
-using core::StreamProgram;
-using core::StreamRun;
-using core::StreamRunner;
 
 namespace {
 
-/// Streams have no kernels; they stay where they are in the file.
-class StreamImage final : public CodeImage {
-public:
-  void destroy() override { core::destroyObject(this); }
-  bm_kernel_fn findKernel(const char *) const override { return nullptr; }
-  bmrt_code_t findContract(const char *, core::KernelContract &, bmrt_status_t *) const override { return BMRT_OK; }
-};
+// Programs stay where they are in the file: one is its chip.
 
-bmrt_code_t check(const bmodel::SubnetDef &subnet, bmrt_status_t *status) {
-  if (subnet.kernel_abi() != kIsaVersion) {
-    return BMRT_FAIL(status, UNSUPPORTED,
-                     "subnet '%.60s' has commands of version %" PRIu32 "; this runtime runs version %" PRIu32
-                     ": deploy the model anew",
-                     subnet.name()->c_str(), subnet.kernel_abi(), kIsaVersion);
+const Chip &chipOf(bmrt_device_t *device) { return *reinterpret_cast<const Chip *>(device); }
+const Chip &chipOf(bmrt_program_t *program) { return *reinterpret_cast<const Chip *>(program); }
+
+bmrt_code_t open(const bmrt_chip_t *def, bmrt_device_t **out, bmrt_status_t *status) {
+  Chip *chip = core::createObject<Chip>();
+  if (!chip) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for a chip");
   }
-  return BMRT_OK;
-}
-
-bmrt_code_t load(const unsigned char *, uint64_t, CodeImage **out, bmrt_status_t *status) {
-  *out = core::createObject<StreamImage>();
-  return *out ? BMRT_OK : BMRT_FAIL(status, NO_MEMORY, "no memory for a code image");
-}
-
-bmrt_code_t findChip(const StreamProgram &program, Chip &chip, bmrt_status_t *status) {
-  const bmodel::ChipDef &def = *program.chip;
   std::string error;
-  if (!def.description() || !parseChip(def.description()->string_view(), "chip", chip, error)) {
-    return BMRT_FAIL(status, CORRUPT, "the description of chip '%.60s' is not good: %.300s", def.name()->c_str(),
-                     error.c_str());
+  if (!parseChip(def->description, "chip", *chip, error)) {
+    core::destroyObject(chip);
+    return BMRT_FAIL(status, CORRUPT, "the description of chip '%.60s' is not good: %.300s", def->name, error.c_str());
   }
-  const char *told = def.fingerprint() ? def.fingerprint()->c_str() : "";
-  if (fingerprint(chip) != told) {
-    return BMRT_FAIL(status, CORRUPT, "chip '%.60s' has the fingerprint %s, its program is for %.40s",
-                     def.name()->c_str(), fingerprint(chip).c_str(), told);
+  if (const std::string made = fingerprint(*chip); made != def->fingerprint) {
+    core::destroyObject(chip);
+    return BMRT_FAIL(status, CORRUPT, "chip '%.60s' has the fingerprint %s, its program is for %.40s", def->name,
+                     made.c_str(), def->fingerprint);
   }
+  *out = reinterpret_cast<bmrt_device_t *>(chip);
   return BMRT_OK;
 }
 
-/// Passes on a fault in the stream of a step; says as well which layers of the model its commands are of.
-bmrt_code_t failIn(const bmodel::StepDef &step, const Descriptor *commands, const bmodel::Status &cause,
-                   bmrt_code_t code, bmrt_status_t *status) {
-  const auto *names = step.debug() ? step.debug()->onnx_nodes() : nullptr;
+void close(bmrt_device_t *device) { core::destroyObject(reinterpret_cast<Chip *>(device)); }
+
+bmrt_code_t check(bmrt_device_t *, const bmrt_subnet_t *subnet, bmrt_status_t *status) {
+  return subnet->code_version == kIsaVersion
+             ? BMRT_OK
+             : BMRT_FAIL(status, UNSUPPORTED,
+                         "subnet '%.60s' has commands of version %" PRIu32 "; this runtime runs version %" PRIu32
+                         ": deploy the model anew",
+                         subnet->name, subnet->code_version, kIsaVersion);
+}
+
+bmrt_code_t load(bmrt_device_t *device, const unsigned char *, uint64_t, bmrt_program_t **out, bmrt_status_t *) {
+  *out = reinterpret_cast<bmrt_program_t *>(device);
+  return BMRT_OK;
+}
+
+void unload(bmrt_program_t *) {}
+
+const Descriptor *commandsOf(const bmrt_stream_t &stream) {
+  return reinterpret_cast<const Descriptor *>(stream.code + stream.offset);
+}
+
+/// Passes on a fault in a stream; says as well which layers of the model its commands are of.
+bmrt_code_t failIn(const bmrt_stream_t &stream, const bmodel::Status &cause, bmrt_code_t code, bmrt_status_t *status) {
+  const Descriptor *commands = commandsOf(stream);
   char text[200] = "";
   for (int64_t command : cause.commands) {
     uint32_t layer = command < 0 ? 0 : commands[command].header.layer;
-    if (command >= 0 && names && layer < names->size()) {
+    if (command >= 0 && layer < stream.layer_count) {
       size_t length = strlen(text);
       snprintf(text + length, sizeof text - length, "; command %" PRId64 " is of '%.60s'", command,
-               names->Get(layer)->c_str());
+               stream.layers[layer]);
     }
   }
   return core::fail(status, code, cause.file, cause.line, "%.300s%s", cause.message, text);
 }
 
 /// The commands of a step, checked; the status says which of them is wrong.
-bmrt_code_t verify(const StreamProgram &program, const StreamRun &stream, bmrt_status_t *status) {
-  Chip chip;
-  BMRT_RETURN_IF_ERROR(findChip(program, chip, status));
-  if (stream.offset % kDescriptorBytes || stream.bytes % kDescriptorBytes) {
+bmrt_code_t verify(bmrt_program_t *program, const bmrt_stream_t *stream, bmrt_status_t *status) {
+  if (stream->offset % kDescriptorBytes || stream->bytes % kDescriptorBytes) {
     return BMRT_FAIL(status, CORRUPT, "a stream of %" PRIu64 " bytes at %" PRIu64 " is no list of commands",
-                     stream.bytes, stream.offset);
+                     stream->bytes, stream->offset);
   }
-  RegionSizes sizes{
-      .constants = stream.constantBytes, .workspace = stream.workspaceBytes, .io = {}, .inputs = stream.inputs};
-  sizes.io.assign(stream.ioBytes, stream.ioBytes + stream.ioCount);
-  auto *commands = reinterpret_cast<const Descriptor *>(stream.code + stream.offset);
+  RegionSizes sizes{.constants = stream->constant_bytes,
+                    .workspace = stream->workspace_bytes,
+                    .io = {},
+                    .inputs = stream->input_count};
+  sizes.io.assign(stream->tensor_bytes, stream->tensor_bytes + stream->input_count + stream->output_count);
   bmodel::Status cause;
-  bool good = checkStream(commands, stream.bytes / kDescriptorBytes, chip, sizes, stream.constants, cause);
-  return good ? BMRT_OK : failIn(*stream.step, commands, cause, BMRT_CORRUPT, status);
+  bool good = checkStream(commandsOf(*stream), stream->bytes / kDescriptorBytes, chipOf(program), sizes,
+                          stream->constants, cause);
+  return good ? BMRT_OK : failIn(*stream, cause, BMRT_CORRUPT, status);
 }
 
-/// One chip, whose local memory stays from run to run.
-class NpuRunner final : public StreamRunner {
-public:
-  explicit NpuRunner(const Chip &chip) : simulator(chip) {}
-  void destroy() override { core::destroyObject(this); }
+/// One chip at work for one context, whose local memory stays from run to run. What it is given is done at once.
+struct Worker {
+  explicit Worker(const Chip &chip) : simulator(chip) {}
 
-  bool allocate() { return simulator.allocate(); }
-
-  bmrt_code_t run(const StreamRun &stream, bmrt_status_t *status) override {
-    core::Array<Area> io;
-    if (!io.allocate(stream.ioCount)) {
-      return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " buffers", stream.ioCount);
-    }
-    for (uint32_t i = 0; i < stream.ioCount; ++i) {
-      io[i] = {reinterpret_cast<unsigned char *>(stream.io[i]), stream.ioBytes[i]};
-    }
-    npu::Buffers buffers{{const_cast<unsigned char *>(stream.constants), stream.constantBytes},
-                         {reinterpret_cast<unsigned char *>(stream.workspace), stream.workspaceBytes},
-                         io.data(),
-                         stream.ioCount};
-    bmodel::Status cause;
-    auto *commands = reinterpret_cast<const Descriptor *>(stream.code + stream.offset);
-    if (simulator.run(commands, stream.bytes / kDescriptorBytes, buffers, cause, nullptr, stream.interrupt)) {
-      return BMRT_OK;
-    }
-    if (cause.ok()) {
-      return core::failCancelled(status);
-    }
-    return failIn(*stream.step, commands, cause, BMRT_INVALID_ARGUMENT, status);
-  }
-
-private:
-  using Area = npu::Area;
   npu::Simulator simulator;
+  core::Array<npu::Area> tensors; ///< of the stream at work; grows
 };
 
-bmrt_code_t makeRunner(const StreamProgram &program, StreamRunner **out, bmrt_status_t *status) {
-  Chip chip;
-  BMRT_RETURN_IF_ERROR(findChip(program, chip, status));
-  NpuRunner *runner = core::createObject<NpuRunner>(chip);
-  if (!runner || !runner->allocate()) {
-    if (runner) {
-      runner->destroy();
-    }
+Worker *workerOf(bmrt_queue_t *queue) { return reinterpret_cast<Worker *>(queue); }
+
+bmrt_code_t makeQueue(bmrt_device_t *device, bmrt_queue_t **out, bmrt_status_t *status) {
+  const Chip &chip = chipOf(device);
+  Worker *worker = core::createObject<Worker>(chip);
+  if (!worker || !worker->simulator.allocate()) {
+    core::destroyObject(worker);
     return BMRT_FAIL(status, NO_MEMORY, "no memory for the %" PRIu64 " bytes of the chip's local memory",
                      chip.localBytes());
   }
-  *out = runner;
+  *out = reinterpret_cast<bmrt_queue_t *>(worker);
   return BMRT_OK;
+}
+
+void destroyQueue(bmrt_queue_t *queue) { core::destroyObject(workerOf(queue)); }
+
+bmrt_code_t run(bmrt_queue_t *queue, bmrt_program_t *, const bmrt_stream_t *stream, bmrt_status_t *status) {
+  Worker &worker = *workerOf(queue);
+  const uint32_t count = stream->input_count + stream->output_count;
+  if (worker.tensors.size() < count && !worker.tensors.allocate(count)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " buffers", count);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    worker.tensors[i] = {static_cast<unsigned char *>(stream->tensors[i]), stream->tensor_bytes[i]};
+  }
+  npu::Buffers buffers{{const_cast<unsigned char *>(stream->constants), stream->constant_bytes},
+                       {static_cast<unsigned char *>(stream->workspace), stream->workspace_bytes},
+                       worker.tensors.data(),
+                       count};
+  bmodel::Status cause;
+  if (worker.simulator.run(commandsOf(*stream), stream->bytes / kDescriptorBytes, buffers, cause, nullptr,
+                           stream->interrupt)) {
+    return BMRT_OK;
+  }
+  return cause.ok() ? core::failCancelled(status) : failIn(*stream, cause, BMRT_INVALID_ARGUMENT, status);
 }
 
 } // namespace
 
-const core::Backend npu::backend = {bmodel::SubnetKind::Npu, check, load, verify, makeRunner};
+const bmrt_backend_t npu::backend = {.abi = BMRT_BACKEND_ABI,
+                                     .flags = BMRT_BACKEND_HOST_MEMORY,
+                                     .struct_size = sizeof(bmrt_backend_t),
+                                     .family = "npu",
+                                     .open = open,
+                                     .close = close,
+                                     .allocate = nullptr,
+                                     .release = nullptr,
+                                     .check = check,
+                                     .load = load,
+                                     .unload = unload,
+                                     .find_kernel = nullptr,
+                                     .find_contract = nullptr,
+                                     .verify = verify,
+                                     .make_queue = makeQueue,
+                                     .destroy_queue = destroyQueue,
+                                     .copy = nullptr,
+                                     .run = run,
+                                     .launch = nullptr,
+                                     .wait = nullptr};

@@ -3,11 +3,11 @@
 #ifndef BMRT_NPU_NPUBACKEND_H
 #define BMRT_NPU_NPUBACKEND_H
 
-#include "../core/Backend.h"
+#include "bmrt/backend.h"
 
 namespace bmrt::npu {
 
-extern const core::Backend backend;
+extern const bmrt_backend_t backend;
 
 } // namespace bmrt::npu
 

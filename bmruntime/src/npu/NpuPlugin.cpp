@@ -2,4 +2,4 @@
 //===- NpuPlugin.cpp - The NPU in software as libbmrt_npu.so ----------------===//
 #include "NpuBackend.h"
 
-extern "C" BMRT_API const bmrt::core::Plugin bmrt_plugin = {bmrt::core::kPluginRelease, &bmrt::npu::backend};
+extern "C" BMRT_API const bmrt_backend_t bmrt_backend = bmrt::npu::backend;

@@ -22,11 +22,11 @@ const char *executeCommand(const Descriptor &command, Machine &machine) {
 } // namespace
 
 bool Simulator::run(const Descriptor *commands, size_t count, const Buffers &buffers, Status &status,
-                    const size_t *order, core::Interrupt *interrupt) {
+                    const size_t *order, const bmrt_interrupt_t *interrupt) {
   machine.memories.bind(buffers);
   for (size_t at = 0; at < count; ++at) {
     size_t i = order ? order[at] : at;
-    if (interrupt && interrupt->check()) {
+    if (interrupt && interrupt->is_requested(interrupt->user)) {
       return false;
     }
     if (const char *fault = executeCommand(commands[i], machine)) {

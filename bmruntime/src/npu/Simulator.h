@@ -3,8 +3,8 @@
 #ifndef BMRT_NPU_SIMULATOR_H
 #define BMRT_NPU_SIMULATOR_H
 
-#include "../core/Interrupt.h"
 #include "Execute.h"
+#include "bmrt/backend.h"
 
 namespace bmrt::npu {
 
@@ -22,7 +22,7 @@ public:
   /// another legal one (bmodel::npu::legalOrder). Local memory keeps what an earlier run left. |interrupt| ends the run
   /// between commands; it then returns false.
   bool run(const bmodel::npu::Descriptor *commands, size_t count, const Buffers &buffers, bmodel::Status &status,
-           const size_t *order = nullptr, core::Interrupt *interrupt = nullptr);
+           const size_t *order = nullptr, const bmrt_interrupt_t *interrupt = nullptr);
 
 private:
   const Chip chip;

@@ -318,29 +318,28 @@ bmrt_code_t ElfImage::forNotes(Visit visit, bmrt_status_t *status) const {
   return BMRT_OK;
 }
 
-bmrt_code_t ElfImage::findContract(const char *symbol, core::KernelContract &out, bmrt_status_t *status) const {
+bmrt_code_t ElfImage::findContract(const char *symbol, const void *&out, bmrt_status_t *status) const {
   uint32_t known = 0, found = 0;
+  out = nullptr;
   auto visit = [&](const unsigned char *contents, uint64_t bytes) -> bmrt_code_t {
     ++known;
-    core::KernelContract each;
-    if (bytes >= sizeof(each.head)) {
-      memcpy(&each.head, contents, sizeof(each.head));
+    bm_kernel_contract head = {};
+    if (bytes >= sizeof(head)) {
+      memcpy(&head, contents, sizeof(head));
     }
-    if (bytes >= sizeof(uint32_t) && each.head.version > BM_CONTRACT_VERSION) {
+    if (bytes >= sizeof(uint32_t) && head.version > BM_CONTRACT_VERSION) {
       return BMRT_FAIL(status, UNSUPPORTED, "code has contracts of version %" PRIu32 ", this runtime reads version %d",
-                       each.head.version, BM_CONTRACT_VERSION);
+                       head.version, BM_CONTRACT_VERSION);
     }
-    const uint64_t args = sizeof(each.head) + uint64_t(each.head.arg_count) * sizeof(bm_kernel_arg);
+    const uint64_t args = sizeof(head) + uint64_t(head.arg_count) * sizeof(bm_kernel_arg);
     const char *name = reinterpret_cast<const char *>(contents + args);
-    if (bytes < sizeof(each.head) || each.head.version == 0 || !inRange(args, each.head.symbol_bytes, bytes) ||
-        each.head.symbol_bytes == 0 || name[each.head.symbol_bytes - 1] != 0) {
+    if (bytes < sizeof(head) || head.version == 0 || !inRange(args, head.symbol_bytes, bytes) ||
+        head.symbol_bytes == 0 || name[head.symbol_bytes - 1] != 0) {
       return BMRT_FAIL(status, CORRUPT, "code: a contract is malformed");
     }
     if (strcmp(name, symbol) == 0) {
       ++found;
-      out = each;
-      out.isKnown = true;
-      out.args = contents + sizeof(each.head);
+      out = contents;
     }
     return BMRT_OK;
   };

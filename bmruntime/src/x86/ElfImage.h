@@ -3,8 +3,8 @@
 #ifndef BMRT_X86_ELFIMAGE_H
 #define BMRT_X86_ELFIMAGE_H
 
-#include "../core/Backend.h"
 #include "../core/Status.h"
+#include "bmodel/kernel_contract.h"
 
 #include <cstdint>
 #include <elf.h>
@@ -31,9 +31,10 @@ public:
   /// Address of a defined function that lies in executable pages, or null.
   void *findFunction(const char *name) const;
 
-  /// What the code of |symbol| relies on (bmodel/kernel_contract.h): read from the image, unknown if the image has no
-  /// contract at all, as those of older compilers. One that has contracts, but none or two for |symbol|, is refused.
-  bmrt_code_t findContract(const char *symbol, core::KernelContract &out, bmrt_status_t *status) const;
+  /// What the code of |symbol| relies on: a bm_kernel_contract and its arguments (bmodel/kernel_contract.h) in the
+  /// image, of any alignment; null if the image has no contract at all, as those of older compilers. One that has
+  /// contracts, but none or two for |symbol|, is refused.
+  bmrt_code_t findContract(const char *symbol, const void *&out, bmrt_status_t *status) const;
 
 private:
   struct Dynamic {

@@ -5,27 +5,25 @@
 #include "../core/Memory.h"
 #include "ElfImage.h"
 #include "bmodel/cpu_features.h"
+#include "bmodel/kernel_abi.h"
+
+#include <cinttypes>
 
 using namespace bmrt;
-using bmrt::core::CodeImage;
+using bmrt::x86::ElfImage;
 
 namespace {
 
-class X86Image final : public CodeImage {
-public:
-  void destroy() override { core::destroyObject(this); }
-  bm_kernel_fn findKernel(const char *symbol) const override {
-    return reinterpret_cast<bm_kernel_fn>(elf.findFunction(symbol));
-  }
-  bmrt_code_t findContract(const char *symbol, core::KernelContract &out, bmrt_status_t *status) const override {
-    return elf.findContract(symbol, out, status);
-  }
+ElfImage *imageOf(bmrt_program_t *program) { return reinterpret_cast<ElfImage *>(program); }
 
-  x86::ElfImage elf;
-};
-
-bmrt_code_t check(const bmodel::SubnetDef &subnet, bmrt_status_t *status) {
-  const uint64_t missing = subnet.cpu_features() & ~bmodel::cpuFeatures();
+bmrt_code_t check(bmrt_device_t *, const bmrt_subnet_t *subnet, bmrt_status_t *status) {
+  if (subnet->kernel_count > 0 && subnet->code_version != BM_KERNEL_ABI_VERSION) {
+    return BMRT_FAIL(status, UNSUPPORTED,
+                     "subnet '%.60s' has code for kernel interface %" PRIu32 ", this runtime has %d: deploy the model "
+                     "anew",
+                     subnet->name, subnet->code_version, BM_KERNEL_ABI_VERSION);
+  }
+  const uint64_t missing = subnet->cpu_features & ~bmodel::cpuFeatures();
   if (missing == 0) {
     return BMRT_OK;
   }
@@ -33,25 +31,51 @@ bmrt_code_t check(const bmodel::SubnetDef &subnet, bmrt_status_t *status) {
   return BMRT_FAIL(status, UNSUPPORTED,
                    "subnet '%.60s' was compiled for %.40s; this CPU or operating system lacks %s; "
                    "compile the model for an older chip (--chip x86-avx2 or x86-v2)",
-                   subnet.name()->c_str(), subnet.isa() ? subnet.isa()->c_str() : "another CPU",
+                   subnet->name, subnet->isa[0] ? subnet->isa : "another CPU",
                    bmodel::cpuFeatureNames(missing, names, sizeof(names)));
 }
 
-bmrt_code_t load(const unsigned char *data, uint64_t bytes, CodeImage **out, bmrt_status_t *status) {
-  X86Image *image = core::createObject<X86Image>();
+bmrt_code_t load(bmrt_device_t *, const unsigned char *code, uint64_t bytes, bmrt_program_t **out,
+                 bmrt_status_t *status) {
+  ElfImage *image = core::createObject<ElfImage>();
   if (!image) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for a code image");
   }
-  const bmrt_code_t code = image->elf.load(data, bytes, status);
-  if (code != BMRT_OK) {
-    image->destroy();
-    return code;
+  if (bmrt_code_t result = image->load(code, bytes, status); result != BMRT_OK) {
+    core::destroyObject(image);
+    return result;
   }
-  *out = image;
+  *out = reinterpret_cast<bmrt_program_t *>(image);
   return BMRT_OK;
+}
+
+void unload(bmrt_program_t *program) { core::destroyObject(imageOf(program)); }
+
+void *findKernel(bmrt_program_t *program, const char *symbol) { return imageOf(program)->findFunction(symbol); }
+
+bmrt_code_t findContract(bmrt_program_t *program, const char *symbol, const void **out, bmrt_status_t *status) {
+  return imageOf(program)->findContract(symbol, *out, status);
 }
 
 } // namespace
 
-const core::Backend x86::backend = {bmodel::SubnetKind::X86, check, load};
-const core::Backend x86::hostBackend = {bmodel::SubnetKind::Host, check, load};
+const bmrt_backend_t x86::backend = {.abi = BMRT_BACKEND_ABI,
+                                     .flags = BMRT_BACKEND_HOST_MEMORY | BMRT_BACKEND_HOST_KERNELS,
+                                     .struct_size = sizeof(bmrt_backend_t),
+                                     .family = "x86",
+                                     .open = nullptr,
+                                     .close = nullptr,
+                                     .allocate = nullptr,
+                                     .release = nullptr,
+                                     .check = check,
+                                     .load = load,
+                                     .unload = unload,
+                                     .find_kernel = findKernel,
+                                     .find_contract = findContract,
+                                     .verify = nullptr,
+                                     .make_queue = nullptr,
+                                     .destroy_queue = nullptr,
+                                     .copy = nullptr,
+                                     .run = nullptr,
+                                     .launch = nullptr,
+                                     .wait = nullptr};

@@ -3,13 +3,12 @@
 #ifndef BMRT_X86_X86BACKEND_H
 #define BMRT_X86_X86BACKEND_H
 
-#include "../core/Backend.h"
+#include "bmrt/backend.h"
 
 namespace bmrt::x86 {
 
 /// For subnets of x86 chips, and for what other chips leave to the host: the same code.
-extern const core::Backend backend;
-extern const core::Backend hostBackend;
+extern const bmrt_backend_t backend;
 
 } // namespace bmrt::x86
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Count.h - The length of a list of a .bmodel ------------------------===//
+#ifndef BMRT_CORE_COUNT_H
+#define BMRT_CORE_COUNT_H
+
+#include "bmodel/bmodel_generated.h"
+
+namespace bmrt::core {
+
+/// An absent list is empty.
+template <typename T>
+uint32_t count(const flatbuffers::Vector<T> *vector) {
+  return vector ? vector->size() : 0;
+}
+
+} // namespace bmrt::core
+
+#endif // BMRT_CORE_COUNT_H

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Mirrors.cpp - Tensors of chips as the host sees them ---------------===//
+#include "Mirrors.h"
+
+#include "StageContext.h"
+
+#include <cinttypes>
+
+using namespace bmrt::core;
+
+bmrt_code_t Mirrors::look(StageContext &stage, uint32_t slot, bool isKept, char **out, bmrt_status_t *status) {
+  const uint64_t bytes = stage.tensor(slot).bytes();
+  if (mirrors.size() == 0 && !mirrors.allocate(stage.tensorCount())) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for copies of a chip's tensors");
+  }
+  Mirror &mirror = mirrors[slot];
+  if (!mirror.bytes.data() && !mirror.bytes.allocate(bytes)) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for a copy of a chip's tensor of %" PRIu64 " bytes", bytes);
+  }
+  // What is kept may have been changed since.
+  if (!(mirror.isKept && mirror.round == round)) {
+    BMRT_RETURN_IF_ERROR(stage.fetchTensor(slot, mirror.bytes.data(), status));
+  }
+  mirror.round = round;
+  mirror.isKept = mirror.isKept || isKept;
+  hasKept = hasKept || isKept;
+  lastKept = isKept ? round : lastKept;
+  *out = mirror.bytes.data();
+  return BMRT_OK;
+}
+
+bmrt_code_t Mirrors::endHook(StageContext &stage, bmrt_status_t *status) {
+  for (uint32_t i = 0; i < mirrors.size() && lastKept == round; ++i) {
+    if (mirrors[i].isKept && mirrors[i].round == round) {
+      BMRT_RETURN_IF_ERROR(stage.storeTensor(i, mirrors[i].bytes.data(), status));
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t Mirrors::store(StageContext &stage, bmrt_status_t *status) {
+  for (uint32_t i = 0; i < mirrors.size() && hasKept; ++i) {
+    if (mirrors[i].isKept) {
+      BMRT_RETURN_IF_ERROR(stage.storeTensor(i, mirrors[i].bytes.data(), status));
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t Mirrors::fetch(StageContext &stage, bmrt_status_t *status) {
+  ++round;
+  for (uint32_t i = 0; i < mirrors.size() && hasKept; ++i) {
+    if (mirrors[i].isKept) {
+      BMRT_RETURN_IF_ERROR(stage.fetchTensor(i, mirrors[i].bytes.data(), status));
+      mirrors[i].round = round;
+    }
+  }
+  return BMRT_OK;
+}

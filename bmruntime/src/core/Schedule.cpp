@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Schedule.cpp - Which steps of a stage may run at the same time -----===//
+#include "Schedule.h"
+
+#include "Count.h"
+#include "Plan.h"
+#include "bmodel/reader.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+using namespace bmrt::core;
+using namespace bmodel;
+
+namespace {
+
+/// Beyond these a stage runs step by step: files that are made to keep a loader busy gain nothing.
+constexpr size_t kMostAccesses = 1 << 16, kMostComparisons = 1 << 24;
+constexpr size_t kMostTasks = 4096;
+
+/// Bytes that a task touches. Constants and inputs, which nothing writes, are left out.
+struct Access {
+  uint64_t area = 0; ///< memory that shares no byte with any other
+  uint64_t begin = 0, end = 0;
+  bool isWrite = false;
+
+  bool conflictsWith(const Access &other) const {
+    return area == other.area && begin < other.end && other.begin < end && (isWrite || other.isWrite);
+  }
+};
+
+/// What the steps of a stage touch, and who carries them out.
+class Accesses {
+public:
+  explicit Accesses(const StageProgram &program) : program(program), stage(*program.def) {}
+
+  /// Calls |visit| with every access of a step of |subnet|, those of subnets that it calls too. Stops, and returns
+  /// false, where there are too many.
+  template <typename Visit>
+  bool ofStep(uint32_t subnet, const StepDef &step, Visit visit);
+
+private:
+  template <typename Visit>
+  void visitTensor(uint32_t slot, bool isWrite, Visit visit);
+  template <typename Visit>
+  void visitLaunch(uint32_t subnet, const LaunchDef &launch, Visit visit);
+  template <typename Visit>
+  void visitStream(uint32_t subnet, const StreamCall &call, Visit visit);
+  template <typename Visit>
+  bool ofSubnet(int64_t subnet, Visit visit);
+
+  const StageProgram &program;
+  const StageDef &stage;
+  size_t visited = 0;
+};
+
+/// Where a root is: an area of its own for each workspace, each memory's states and each buffer of the caller.
+uint64_t areaOf(const TensorDef &root, uint32_t slot) {
+  const uint64_t place = uint64_t(root.place()) << 32;
+  return place | (root.place() == Place::Workspace ? root.place_index()
+                  : root.place() == Place::State   ? uint32_t(root.chip() + 1)
+                                                   : slot);
+}
+
+template <typename Visit>
+void Accesses::visitTensor(uint32_t slot, bool isWrite, Visit visit) {
+  const TensorDef &tensor = *stage.tensors()->Get(slot);
+  const uint32_t rootSlot = tensor.view_of() < 0 ? slot : uint32_t(tensor.view_of());
+  const TensorDef &root = *stage.tensors()->Get(rootSlot);
+  ++visited;
+  if (root.role() != TensorRole::Constant && root.role() != TensorRole::Input) {
+    const uint64_t begin = root.offset() + (rootSlot == slot ? 0 : tensor.offset());
+    visit(Access{areaOf(root, rootSlot), begin, begin + tensor.bytes(), isWrite});
+  }
+}
+
+/// By the contract of the code; without one any argument may be written.
+template <typename Visit>
+void Accesses::visitLaunch(uint32_t subnet, const LaunchDef &launch, Visit visit) {
+  const KernelContract &contract = program.subnets[subnet].contracts[launch.kernel()];
+  for (uint32_t i = 0; i < count(launch.args()); ++i) {
+    visitTensor(launch.args()->Get(i), !contract.isKnown || (contract.arg(i).access & BM_ARG_WRITE), visit);
+  }
+}
+
+template <typename Visit>
+void Accesses::visitStream(uint32_t subnet, const StreamCall &call, Visit visit) {
+  for (uint32_t i = 0; i < count(call.inputs); ++i) {
+    visitTensor(call.inputs->Get(i), false, visit);
+  }
+  for (uint32_t i = 0; i < count(call.outputs); ++i) {
+    visitTensor(call.outputs->Get(i), true, visit);
+  }
+  const SubnetDef &def = *program.subnets[subnet].def;
+  if (const WorkspaceDef *own = streamWorkspace(stage, def)) {
+    visit(Access{uint64_t(Place::Workspace) << 32 | uint32_t(def.workspace()), 0, own->bytes(), true});
+  }
+}
+
+template <typename Visit>
+bool Accesses::ofSubnet(int64_t subnet, Visit visit) {
+  const auto *plan = subnet < 0 ? nullptr : program.subnets[size_t(subnet)].def->plan();
+  for (uint32_t i = 0; i < count(plan); ++i) {
+    if (!ofStep(uint32_t(subnet), *plan->Get(i), visit)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+template <typename Visit>
+bool Accesses::ofStep(uint32_t subnet, const StepDef &step, Visit visit) {
+  StreamCall call;
+  if (++visited > kMostAccesses) {
+    return false;
+  }
+  if (const LaunchDef *launch = step.op_as_LaunchDef()) {
+    visitLaunch(subnet, *launch, visit);
+  } else if (const CopyDef *copy = step.op_as_CopyDef()) {
+    visitTensor(copy->from(), false, visit);
+    visitTensor(copy->to(), true, visit);
+  } else if (const CallSubnetDef *called = step.op_as_CallSubnetDef()) {
+    return ofSubnet(called->subnet(), visit);
+  } else if (const BranchDef *branch = step.op_as_BranchDef()) {
+    visitTensor(branch->condition(), false, visit);
+    return ofSubnet(branch->then_subnet(), visit) && ofSubnet(branch->else_subnet(), visit);
+  } else if (const LoopDef *loop = step.op_as_LoopDef()) {
+    for (int32_t slot : {loop->trip_count(), loop->condition(), loop->iteration()}) {
+      if (slot >= 0) {
+        visitTensor(uint32_t(slot), slot == loop->iteration(), visit);
+      }
+    }
+    return ofSubnet(loop->body(), visit);
+  } else if (findStreamCall(stage, step, call)) {
+    visitStream(subnet, call, visit);
+  }
+  return true;
+}
+
+/// Who carries out a step and those that it calls: bit 0 for the host, bit chip + 1 for a chip's queue, the last one if
+/// dims are set, which all may read. Callees have higher numbers.
+class StepAgents {
+public:
+  static constexpr uint64_t kHost = 1, kSetsDims = uint64_t(1) << 63;
+  static constexpr uint32_t kMostChips = 62;
+
+  explicit StepAgents(const StageProgram &program) : program(program) {}
+
+  bool build() {
+    if (!subnets.allocate(program.subnets.size())) {
+      return false;
+    }
+    for (size_t i = subnets.size(); i-- > 0;) {
+      const auto *plan = program.subnets[i].def->plan();
+      for (uint32_t k = 0; k < count(plan); ++k) {
+        subnets[i] |= ofStep(uint32_t(i), *plan->Get(k));
+      }
+    }
+    return true;
+  }
+
+  uint64_t ofStep(uint32_t subnet, const StepDef &step) const {
+    switch (step.op_type()) {
+    case StepOp::CallSubnetDef:
+      return subnets[step.op_as_CallSubnetDef()->subnet()];
+    case StepOp::BranchDef: {
+      const BranchDef &branch = *step.op_as_BranchDef();
+      return kHost | ofCallee(branch.then_subnet()) | ofCallee(branch.else_subnet());
+    }
+    case StepOp::LoopDef:
+      return kHost | subnets[step.op_as_LoopDef()->body()];
+    case StepOp::EvalDimDef:
+      return kHost | kSetsDims;
+    case StepOp::CopyDef:
+      return bit(chipOfCopy(*program.def, *step.op_as_CopyDef()));
+    default:
+      return program.subnets[subnet].usesQueue() ? bit(int32_t(program.subnets[subnet].def->chip())) : kHost;
+    }
+  }
+
+  static uint64_t bit(int32_t chip) { return uint64_t(1) << (chip + 1); }
+
+private:
+  uint64_t ofCallee(int32_t subnet) const { return subnet < 0 ? 0 : subnets[size_t(subnet)]; }
+
+  const StageProgram &program;
+  Array<uint64_t> subnets;
+};
+
+/// Accesses of all tasks, one behind the other.
+struct TaskAccesses {
+  Array<Access> list;
+  Array<uint32_t> first; ///< by task, and the end
+
+  /// False where there are too many, or no memory.
+  bool build(const StageProgram &program) {
+    const auto &plan = *program.def->subnets()->Get(0)->plan();
+    if (!first.allocate(plan.size() + 1)) {
+      return false;
+    }
+    size_t total = 0;
+    Accesses counting(program), taking(program);
+    for (const StepDef *step : plan) {
+      if (!counting.ofStep(0, *step, [&](const Access &) { ++total; })) {
+        return false;
+      }
+    }
+    if (!list.allocate(total)) {
+      return false;
+    }
+    total = 0;
+    for (uint32_t i = 0; i < plan.size(); ++i) {
+      (void)taking.ofStep(0, *plan.Get(i), [&](const Access &access) { list[total++] = access; });
+      first[i + 1] = uint32_t(total);
+    }
+    return true;
+  }
+
+  bool conflict(uint32_t a, uint32_t b) {
+    for (uint32_t i = first[a]; i < first[a + 1]; ++i) {
+      for (uint32_t k = first[b]; k < first[b + 1]; ++k) {
+        if (++comparisons > kMostComparisons || list[i].conflictsWith(list[k])) {
+          return true; // of what there was no time to compare, too
+        }
+      }
+    }
+    return false;
+  }
+
+  size_t comparisons = 0;
+};
+
+} // namespace
+
+class bmrt::core::ScheduleBuilder {
+public:
+  ScheduleBuilder(const StageProgram &program, Schedule &made)
+      : program(program), made(made), agents(program), plan(program.def->subnets()->Get(0)->plan()) {}
+
+  /// False where nothing could run at the same time, or memory has run out.
+  bool build() {
+    return agents.build() && made.tasks.allocate(plan->size()) && assignAgents() && accesses.build(program) &&
+           orderTasks() && findNeeds() && findHandOvers();
+  }
+
+private:
+  bool assignAgents();
+  uint32_t agentOf(uint64_t mask);
+  bool orderTasks();
+  bool findNeeds();
+  void need(uint32_t task, uint32_t earlier);
+  bool findHandOvers();
+
+  const StageProgram &program;
+  Schedule &made;
+  StepAgents agents;
+  TaskAccesses accesses;
+  const flatbuffers::Vector<flatbuffers::Offset<StepDef>> *plan;
+};
+
+/// The agent that has one bit of |mask|; a new one for a chip that comes up first.
+uint32_t ScheduleBuilder::agentOf(uint64_t mask) {
+  if (mask <= StepAgents::kHost) {
+    return 0;
+  }
+  const auto chip = uint32_t(__builtin_ctzll(mask)) - 1;
+  uint32_t agent = 1;
+  while (agent < made.agentCount && made.chips[agent] != chip) {
+    ++agent;
+  }
+  if (agent == made.agentCount && agent < Schedule::kMostAgents) {
+    made.chips[agent] = chip;
+    ++made.agentCount;
+  }
+  return agent;
+}
+
+bool ScheduleBuilder::assignAgents() {
+  made.agentCount = 1;
+  for (uint32_t i = 0; i < plan->size(); ++i) {
+    const uint64_t mask = agents.ofStep(0, *plan->Get(i));
+    const bool isOne = (mask & (mask - 1)) == 0 && !(mask & StepAgents::kSetsDims);
+    made.tasks[i].isExclusive = !isOne;
+    made.tasks[i].agent = isOne ? agentOf(mask) : 0;
+    if (made.tasks[i].agent == Schedule::kMostAgents) {
+      return false;
+    }
+  }
+  return made.agentCount > 1;
+}
+
+bool ScheduleBuilder::orderTasks() {
+  if (!made.needed.allocate(made.tasks.size() * made.agentCount) || !made.order.allocate(made.tasks.size())) {
+    return false;
+  }
+  for (Schedule::Task &task : made.tasks) {
+    task.number = made.first[task.agent + 1]++;
+  }
+  for (uint32_t a = 0; a < made.agentCount; ++a) {
+    made.first[a + 1] += made.first[a];
+  }
+  for (uint32_t i = 0; i < made.tasks.size(); ++i) {
+    made.order[made.first[made.tasks[i].agent] + made.tasks[i].number] = i;
+  }
+  return true;
+}
+
+/// |task| waits for |earlier|, and so for all that it has waited for.
+void ScheduleBuilder::need(uint32_t task, uint32_t earlier) {
+  uint32_t *mine = &made.needed[task * made.agentCount];
+  const Schedule::Task &other = made.tasks[earlier];
+  mine[other.agent] = std::max(mine[other.agent], other.number + 1);
+  for (uint32_t a = 0; a < made.agentCount; ++a) {
+    mine[a] = std::max(mine[a], made.needs(earlier, a));
+  }
+}
+
+bool ScheduleBuilder::findNeeds() {
+  for (uint32_t i = 0; i < made.tasks.size(); ++i) {
+    const Schedule::Task &task = made.tasks[i];
+    for (uint32_t k = i; k-- > 0;) {
+      const Schedule::Task &other = made.tasks[k];
+      const bool isKnown = made.needs(i, other.agent) > other.number;
+      const bool isInOrder = task.agent == other.agent || task.isExclusive || other.isExclusive;
+      if (!isKnown && (isInOrder || accesses.conflict(i, k))) {
+        need(i, k);
+      }
+    }
+  }
+  return true;
+}
+
+/// A queue's task is handed over where the next of somebody else's need not wait for it. False where neither is any,
+/// nor a task of the host in front of one that could begin before it ends: all tasks are one chain.
+bool ScheduleBuilder::findHandOvers() {
+  bool found = false;
+  for (uint32_t i = 0; i < made.tasks.size(); ++i) {
+    Schedule::Task &task = made.tasks[i];
+    bool isSeen[Schedule::kMostAgents] = {};
+    for (uint32_t k = i + 1; k < made.tasks.size() && !task.isExclusive; ++k) {
+      const uint32_t other = made.tasks[k].agent;
+      if (other == task.agent || isSeen[other]) {
+        continue;
+      }
+      isSeen[other] = true;
+      if (made.needs(k, task.agent) <= task.number) {
+        found = true;
+        task.handOver = task.agent != 0;
+      }
+    }
+  }
+  return found;
+}
+
+void Schedule::build(const StageProgram &program) {
+  const size_t steps = bmrt::core::count(program.def->subnets()->Get(0)->plan());
+  bool hasQueues = false;
+  for (const Device *device : program.devices) {
+    hasQueues = hasQueues || device;
+  }
+  if (hasQueues && steps >= 2 && steps <= kMostTasks && program.devices.size() <= StepAgents::kMostChips &&
+      !ScheduleBuilder(program, *this).build()) {
+    tasks.clear();
+  }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- TaskRunner.h - Runs the steps of several chips at the same time ----===//
+#ifndef BMRT_CORE_TASKRUNNER_H
+#define BMRT_CORE_TASKRUNNER_H
+
+#include "AsyncRunner.h"
+#include "Interrupt.h"
+#include "Memory.h"
+#include "Schedule.h"
+
+#include <pthread.h>
+
+namespace bmrt::core {
+
+class StageContext;
+
+/// Carries out a schedule. The thread of the caller does the host's tasks, and those of chips for which it would only
+/// wait; what may run meanwhile is handed over to a thread for each chip, which is started when it is first needed.
+class TaskRunner {
+public:
+  TaskRunner() = default;
+  TaskRunner(const TaskRunner &) = delete;
+  TaskRunner &operator=(const TaskRunner &) = delete;
+
+  /// Runs |newStage| once; the first error ends what else is at work. Nothing is in flight afterwards.
+  bmrt_code_t run(StageContext &newStage, const Schedule &newSchedule, Interrupt &newInterrupt, bmrt_status_t *status);
+
+private:
+  struct Worker {
+    TaskRunner *owner = nullptr;
+    uint32_t agent = 0;
+    bool isServing = false; ///< in this run
+    AsyncRunner thread;
+  };
+
+  bool isReady(uint32_t task) const;
+  bool waitFor(uint32_t task);
+  void runHere(uint32_t task);
+  void issueAhead();
+  bool issue(uint32_t agent);
+  void serve(uint32_t agent);
+  void finish();
+  void wait();
+  void recordFailure(const bmrt_status_t &cause);
+
+  StageContext *stage = nullptr;
+  const Schedule *schedule = nullptr;
+  Interrupt *interrupt = nullptr;
+  Array<Worker> workers; ///< by agent
+
+  // Under the mutex; |issued| is the caller's to change.
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+  uint32_t issued[Schedule::kMostAgents] = {}; ///< by agent: tasks that were handed over, or begun here
+  uint32_t done[Schedule::kMostAgents] = {};
+  bool isFinishing = false, hasFailed = false;
+  bmrt_status_t failure = {};
+};
+
+} // namespace bmrt::core
+
+#endif // BMRT_CORE_TASKRUNNER_H
