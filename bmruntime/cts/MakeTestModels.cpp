@@ -13,10 +13,12 @@
 // endless.bmodel    add_relu, then a loop for as long as the first byte of x is not 0
 // npu_add.bmodel    y = x + 2, x and y f32 1x1024, a command stream for npu-edge
 // npu_mixed.bmodel  y = relu(x + 2), the sum by that stream, the rest by a kernel of the host
+// abacus.bmodel     add_relu on a chip with memory of its own; abacus_host.bmodel: at the same time the host adds x and
+// u, a
+//                   second constant, to z, a second output
 //
 //===----------------------------------------------------------------------===//
-#include "Fixture.h"
-
+#include "AbacusModel.h"
 #include "bmodel/npu/check.h"
 #include "bmodel/npu/program.h"
 #include "bmodel_format/test/TestChip.h"
@@ -242,6 +244,25 @@ int writeMixed(const std::string &path) {
   return file.write(path);
 }
 
+/// The host's kernel is called between the copy to the chip and the one that brings y back.
+void addWorkOfTheHost(AddReluOn &model) {
+  StageDefT &stage = model.stage();
+  auto add = [&](const char *name, uint32_t like) {
+    stage.tensors.push_back(std::make_unique<TensorDefT>(model.tensor(like)));
+    stage.tensors.back()->name = name, stage.tensors.back()->onnx_names.clear();
+    stage.tensors.back()->chip = -1;
+    return uint32_t(stage.tensors.size() - 1);
+  };
+  const uint32_t u = add("u", model.w), z = add("z", model.y);
+  stage.outputs.push_back(z);
+  stage.subnets.push_back(std::make_unique<SubnetDefT>());
+  SubnetDefT &host = *stage.subnets.back();
+  host.name = "host", host.kind = SubnetKind::Host, host.code_segment = 0, host.kernel_abi = BM_KERNEL_ABI_VERSION;
+  addLaunch(host, addKernel(host, "add", 3), {model.x, u, z}, 64, {z});
+  AbacusParts::addCall(model.subnet(), 2);
+  std::swap(model.subnet().plan[2], model.subnet().plan[3]);
+}
+
 int write(bmodel::test::AddRelu &model, const std::string &path) {
   const std::string error = model.write(path);
   if (!error.empty()) {
@@ -261,6 +282,8 @@ int main(int argc, char **argv) {
   bmodel::test::AddRelu addRelu(kernelCode(), 1024), blocked(kernelCode(), 64), dynamic(kernelCode(), 64),
       stages(kernelCode(), 1024), contract(contractCode(), 1024), control(contractCode(), 1024);
   bmrt::cts::Endless endless;
+  AddReluOn abacus("abacus"), abacusAndHost("abacus");
+  addWorkOfTheHost(abacusAndHost);
   makeBlocked(blocked);
   makeDynamic(dynamic);
   makeStages(stages);
@@ -269,5 +292,6 @@ int main(int argc, char **argv) {
          write(dynamic, folder + "/dynamic.bmodel") || write(stages, folder + "/stages.bmodel") ||
          write(contract, folder + "/contract.bmodel") || write(control, folder + "/control.bmodel") ||
          write(endless, folder + "/endless.bmodel") || writeNpu(folder + "/npu_add.bmodel") ||
-         writeMixed(folder + "/npu_mixed.bmodel");
+         writeMixed(folder + "/npu_mixed.bmodel") || write(abacus, folder + "/abacus.bmodel") ||
+         write(abacusAndHost, folder + "/abacus_host.bmodel");
 }

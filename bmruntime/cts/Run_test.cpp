@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Run_test.cpp - Running: bindings, threads, async, states -----------===//
-#include "Fixture.h"
+#include "AbacusModel.h"
 
 #include <cmath>
 #include <thread>
@@ -20,6 +20,21 @@ std::vector<float> resultOf(Net &net, const std::vector<float> &x) {
 
 class OnThreads : public testing::TestWithParam<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Threads, OnThreads, testing::Values(1, 2, 3, 8));
+
+/// Native code, a chip with memory of its own that works at once, and one that does so later.
+class OnFamilies : public testing::TestWithParam<const char *> {};
+INSTANTIATE_TEST_SUITE_P(Families, OnFamilies, testing::Values("x86", "abacus", "later"),
+                         [](const auto &info) { return std::string(info.param); });
+
+TEST_P(OnFamilies, SameResult) {
+  AddReluOn test(GetParam(), 16 * 1000);
+  Net net(openWritten(test, "families.bmodel"), {.threads = 2});
+  std::vector<float> x = someInput(16 * 1000);
+  for (int run = 0; run < 50; ++run) {
+    x[0] = float(run);
+    ASSERT_EQ(resultOf(net, x), addRelu(x, test.weights)) << "run " << run;
+  }
+}
 
 TEST_P(OnThreads, SameResult) {
   AddRelu test(kernelCode(), 16 * 1000);
@@ -42,8 +57,8 @@ TEST_P(OnThreads, ResultAfterSleeping) {
   }
 }
 
-TEST(Run, ManyContextsOfOneModelAtOnce) {
-  AddRelu test(kernelCode(), 1024);
+TEST_P(OnFamilies, ManyContextsOfOneModelAtOnce) {
+  AddReluOn test(GetParam(), 1024);
   Model model = openWritten(test, "many.bmodel");
   std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;
@@ -64,8 +79,8 @@ TEST(Run, ManyContextsOfOneModelAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(Run, ModelMayGoBeforeItsContexts) {
-  AddRelu test(kernelCode(), 1024);
+TEST_P(OnFamilies, ModelMayGoBeforeItsContexts) {
+  AddReluOn test(GetParam(), 1024);
   auto model = std::make_unique<Model>(openWritten(test, "gone.bmodel"));
   Net net(*model);
   model.reset();
@@ -73,8 +88,8 @@ TEST(Run, ModelMayGoBeforeItsContexts) {
   EXPECT_EQ(resultOf(net, x), addRelu(x, test.weights));
 }
 
-TEST(Run, AlignedBuffersAreUsedInPlace) {
-  AddRelu test(kernelCode(), 1024);
+TEST_P(OnFamilies, AlignedBuffersAreUsedInPlace) {
+  AddReluOn test(GetParam(), 1024);
   Net net(openWritten(test, "inplace.bmodel"));
   const std::vector<float> values = someInput(1024);
   AlignedFloats x(1024), y(1024);
@@ -91,8 +106,8 @@ TEST(Run, AlignedBuffersAreUsedInPlace) {
   EXPECT_EQ(y[5], 1000 + test.weights[5]);
 }
 
-TEST(Run, UnalignedBuffersAreCopied) {
-  AddRelu test(kernelCode(), 1024);
+TEST_P(OnFamilies, UnalignedBuffersAreCopied) {
+  AddReluOn test(GetParam(), 1024);
   Net net(openWritten(test, "unaligned.bmodel"));
   const std::vector<float> values = someInput(1024);
   AlignedFloats x(1025), y(1025);
@@ -105,8 +120,8 @@ TEST(Run, UnalignedBuffersAreCopied) {
   EXPECT_EQ(y[0], 0);
 }
 
-TEST(Run, TheContextsOwnBuffers) {
-  AddRelu test(kernelCode(), 1024);
+TEST_P(OnFamilies, TheContextsOwnBuffers) {
+  AddReluOn test(GetParam(), 1024);
   Net net(openWritten(test, "own.bmodel"));
   const std::vector<float> values = someInput(1024);
   void *buffer = nullptr;
@@ -139,8 +154,8 @@ TEST(Run, CallersWorkspace) {
   EXPECT_EQ(bmrt_context_create(model.get(), &options, &context, &status), BMRT_INVALID_ARGUMENT);
 }
 
-TEST(Run, Async) {
-  AddRelu test(kernelCode(), 1024);
+TEST_P(OnFamilies, Async) {
+  AddReluOn test(GetParam(), 1024);
   Net net(openWritten(test, "async.bmodel"), {.threads = 2});
   const std::vector<float> x = someInput(1024);
   net.setInput("x", x.data(), 4096);

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "bmodel/file_header.h"
 #include "bmodel/hash.h"
-#include "bmrt/bmrt.h"
+#include "bmrt/backend.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -44,6 +44,10 @@ void readInfos(bmrt_context_t *context) {
 }
 
 } // namespace
+
+extern "C" const bmrt_backend_t bmrt_backend; // the Abacus
+
+extern "C" int LLVMFuzzerInitialize(int *, char ***) { return bmrt_register_backend(&bmrt_backend, nullptr); }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 8) {

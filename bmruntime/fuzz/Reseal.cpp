@@ -14,7 +14,7 @@
 #include "bmodel/bmodel_generated.h"
 #include "bmodel/file_header.h"
 #include "bmodel/hash.h"
-#include "bmrt/bmrt.h"
+#include "bmrt/backend.h"
 
 #include <algorithm>
 #include <atomic>
@@ -33,6 +33,8 @@
 #include <thread>
 #include <unistd.h>
 #include <utility>
+
+extern "C" const bmrt_backend_t bmrt_backend; // the Abacus
 
 using namespace bmodel;
 using bmrt::fuzz::Spot;
@@ -378,6 +380,7 @@ int main(int argc, char **argv) {
     signal(number, onCrash);
   }
 #endif
+  (void)bmrt_register_backend(&bmrt_backend, nullptr);
   const std::string schema = readFile(BMODEL_BINARY_SCHEMA);
   Watch watch;
   bool good = true;

@@ -10,7 +10,7 @@ mkdir "$work/models" "$work/seeds"
 "$make_models" "$work/models"
 # Listed in order: a folder's own differs from file system to file system.
 seeds=
-for name in add_relu blocked dynamic npu_add npu_mixed stages; do
+for name in abacus_host add_relu blocked dynamic npu_add npu_mixed stages; do
   "$make_corpus" "$work/models/$name.bmodel" "$work/seeds/$name"
   seeds=$seeds${seeds:+,}$work/seeds/$name
 done
