@@ -3,6 +3,7 @@
 #ifndef TESSERA_CODEGEN_NPU_ATTENTION_H
 #define TESSERA_CODEGEN_NPU_ATTENTION_H
 
+#include "codegen/Npu/IR/NpuDialect.h"
 #include "codegen/Npu/Tiler.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -13,14 +14,6 @@ struct AttentionSizes {
   int64_t batches, queries, depth, keys, features, group = 1;
   bool hasMask;
   int64_t runs = 0; ///< of batches whose operands lie evenly; 0: all do
-};
-
-/// What lanes have, and who multiplies.
-enum class AttentionWay : uint8_t {
-  queries, ///< of all batches: all lanes get all keys
-  matrix,  ///< the same, but the matrix unit multiplies, and keys are over lanes, too
-  batches, ///< where queries are few
-  blocks   ///< of queries, each of one batch: a lane gets the keys of that one
 };
 
 /// Into how many blocks the queries of a batch are cut such that lanes have about as much to do.

@@ -8,6 +8,7 @@
 // Columns can follow once the rows are there: channels from f * K * C on hold those before them, moved by f columns, in
 // local memory. The step of the window goes over them as over the input itself, so these are runs of bytes, too.
 //===----------------------------------------------------------------------===//
+#include "codegen/Npu/ElementTypes.h"
 #include "codegen/Npu/Product.h"
 
 #include "bmodel/npu/latency.h"
@@ -83,10 +84,41 @@ static double tilesOf(const Product &product, uint64_t channels, uint32_t rows, 
   return std::max({1.0, fitting, std::min(kGoodTiles, moves / (kLeastMove * chip.dmaLatency))});
 }
 
+/// Whether rows of the kernel can be channels.
+static bool canFoldRows(const Product &product) {
+  return product.depth.isPlain() && product.groups == 1 && product.window.kernel[0] > 1;
+}
+
+static TapsAs tapsOf(Fold fold) {
+  return fold.rows == FoldRows::none      ? TapsAs::window
+         : fold.rows == FoldRows::outside ? (fold.columns ? TapsAs::all_loaded : TapsAs::rows_loaded)
+                                          : (fold.columns ? TapsAs::all_moved : TapsAs::rows_moved);
+}
+
+TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip) {
+  Product resident;
+  resident.x = denseOf(product.x), resident.y = product.y, resident.weightType = product.weightType;
+  resident.window = product.window, resident.depth = product.depth, resident.groups = product.groups;
+  return TapsAttr::get(context, tapsOf(planFold(product, chip)), tapsOf(planFold(resident, chip)));
+}
+
+llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product) {
+  TapsAs as = product.x.isLocal() ? taps.getResident() : taps.getFetched();
+  if (as == TapsAs::window) {
+    return Fold();
+  }
+  bool isLoaded = as == TapsAs::rows_loaded || as == TapsAs::all_loaded;
+  bool hasColumns = as == TapsAs::all_loaded || as == TapsAs::all_moved;
+  if (!canFoldRows(product) || (hasColumns && !canFoldColumns(product))) {
+    return refuse("has taps in npu.taps that cannot be channels");
+  }
+  return Fold{isLoaded ? FoldRows::outside : FoldRows::inside, hasColumns};
+}
+
 Fold planFold(const Product &product, const Chip &chip) {
   uint32_t kernel = product.window.kernel[0], columns = product.window.kernel[1];
   uint64_t channels = product.x.dim(1);
-  if (product.groups != 1 || kernel == 1) {
+  if (!canFoldRows(product)) {
     return {};
   }
   // Of most rows each is seen from as many rows of the result as the kernel has rows; the others do not count here.

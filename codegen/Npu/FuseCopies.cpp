@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChipPass.h"
 #include "codegen/Npu/Folds.h"
+#include "codegen/Npu/Schedule.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/MathExtras.h"
@@ -28,6 +29,7 @@ struct FuseCopies : ChipPass<impl::FuseCopiesPassBase<FuseCopies>> {
 
   void runOnOperation() override {
     Block &body = getOperation().getBody().front();
+    eraseSchedule(getOperation()); // it is of other layers
     for (Operation &op : body) {
       op.removeAttr(NpuDialect::kFusedAttr);
     }

@@ -47,6 +47,8 @@ void buildForms(OpPassManager &manager, const Chip &chip) {
   OpPassManager &functions =
       manager.getOpAnchorName() == func::FuncOp::getOperationName() ? manager : manager.nest<func::FuncOp>();
   functions.addPass(createFuseCopiesPass(chip));
+  functions.addPass(createChooseFormsPass(chip));
+  functions.addPass(createChooseDirectStoresPass(chip));
   functions.addPass(createVerifyDecisionsPass(chip));
 }
 

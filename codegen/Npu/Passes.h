@@ -18,6 +18,8 @@ using bmodel::npu::Chip;
 
 // For a chip that has no name: its description may have been changed.
 std::unique_ptr<mlir::Pass> createFuseCopiesPass(const Chip &chip);
+std::unique_ptr<mlir::Pass> createChooseFormsPass(const Chip &chip);
+std::unique_ptr<mlir::Pass> createChooseDirectStoresPass(const Chip &chip);
 std::unique_ptr<mlir::Pass> createVerifyDecisionsPass(const Chip &chip);
 
 } // namespace tessera::npu

@@ -23,7 +23,7 @@ def FuseCopiesPass : Npu_ChipPass<"npu-fuse-copies"> {
     A copy is fused into its readers where all of them can read its source as that lies and no burst is wasted for it; a map
     into the norm or attention in front where it is the only reader and the other operands are there; copies into what makes
     their operand where rows lie evenly in them: a norm stores any number of them, the others one, which is their result then.
-    Ops stay where they are. An earlier decision is taken back.
+    Ops stay where they are. An earlier decision is taken back, and so is a schedule, which is of other layers then.
 
     ```mlir
     %t = device.copy %x {pieces = [...]} : (tensor<1x24x9x8xf32>) -> tensor<1x9x8x24xf32>
@@ -37,10 +37,42 @@ def FuseCopiesPass : Npu_ChipPass<"npu-fuse-copies"> {
                     Statistic<"numMaps", "fused-maps", "Maps that other ops do">];
 }
 
+def ChooseFormsPass : Npu_ChipPass<"npu-choose-forms"> {
+  let summary = "Decide which of several forms ops take on the chip";
+  let description = [{
+    Before: `npu.fused` is there. After: `npu.taps` on convolutions, `npu.attention` on attentions, by estimates that the model of each
+    op makes (EmissionInterface::chooseForm). An op that has no form on the chip gets no attribute; whoever emits it says why. Earlier
+    choices are replaced.
+
+    ```mlir
+    %y = device.conv %x, %w {...} : (tensor<1x3x224x224xi8>, tensor<32x3x3x3xi8>) -> tensor<1x32x112x112xi8>
+    // becomes
+    %y = device.conv %x, %w {npu.taps = [#npu.taps<fetched = all_loaded, resident = all_moved>], ...} : ...
+    ```
+  }];
+}
+
+def ChooseDirectStoresPass : Npu_ChipPass<"npu-choose-direct-stores"> {
+  let summary = "Let results leave the chip as they are made";
+  let description = [{
+    Before: copies that only make results of the model (pixel shuffle, channels last, a concatenation of heads). After: `npu.pieces` on
+    them. A piece is stored by the convolutions and pools that make its source, in its own order, where that takes about as long as
+    storing it as it is; else it is moved as soon as its source is there. Pieces that are short parts of the same rows leave
+    together when the copy's turn comes. Earlier choices are replaced.
+
+    ```mlir
+    %y = device.copy %a {pieces = [...], device.memories = array<i64: 1>, ...} : ...
+    // becomes
+    %y = device.copy %a {npu.pieces = #npu.pieces<direct>, pieces = [...], device.memories = array<i64: 1>, ...} : ...
+    ```
+  }];
+  let statistics = [Statistic<"numDirect", "direct-stores", "Pieces that are stored as they are made">];
+}
+
 def SchedulePass : Pass<"npu-schedule", "::mlir::func::FuncOp"> {
   let summary = "Decide what stays in local memory, and what runs slice by slice";
   let description = [{
-    Before: what `npu-fuse-copies` leaves. After: `npu.resident` on the ops whose results stay in local memory, `npu.slices` on those
+    Before: fused copies, forms and direct stores are chosen. After: `npu.resident` on the ops whose results stay in local memory, `npu.slices` on those
     that run slice by slice, `npu.single_buffered` where two tiles at once have no room, `npu.effort` on the function.
 
     Several schedules are emitted, and the one is kept whose program takes the fewest cycles by the chip's own scheduler. Where tiles find

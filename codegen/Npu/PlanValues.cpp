@@ -88,9 +88,6 @@ void ValuePlan::note(uint32_t op, Value value, const View &view, int64_t offset,
   }
   Family &family = known[member->second.family];
   family.type = type, family.isRead = family.isRead || access != Access::write;
-  if (access == Access::write) {
-    writes[value].push_back(view);
-  }
   requests.push_back({op, value, plain(view), offset, access});
 }
 
@@ -98,18 +95,6 @@ void ValuePlan::keepOutside(Value value) {
   if (auto member = members.find(value); member != members.end()) {
     known[member->second.family].isApart = true;
   }
-}
-
-std::optional<View> ValuePlan::writtenAs(Value value) const {
-  auto found = writes.find(value);
-  if (found == writes.end() || found->second.size() != 1) {
-    return std::nullopt;
-  }
-  const View &view = found->second.front();
-  return view.sizes[0] * view.sizes[1] * view.sizes[2] * view.sizes[3] ==
-                 cast<RankedTensorType>(value.getType()).getNumElements()
-             ? std::optional(view)
-             : std::nullopt;
 }
 
 void ValuePlan::addOutlet(Value value, const Outlet &outlet) {

@@ -41,15 +41,11 @@ public:
   /// The value never stays: its op writes it piece by piece.
   void keepOutside(mlir::Value value);
 
-  /// How the op that makes a value writes it: where it does so once, and all of it.
-  std::optional<View> writtenAs(mlir::Value value) const;
   /// The value leaves through |outlet| too.
   void addOutlet(mlir::Value value, const Outlet &outlet);
   llvm::ArrayRef<Outlet> outletsOf(mlir::Value value) const;
   /// Whether a value has no place: it leaves through outlets alone.
   bool onlyLeaves(mlir::Value value) const;
-  /// Pieces of copies that need not be moved: outlets do it.
-  llvm::DenseSet<std::pair<mlir::Operation *, unsigned>> delivered;
 
   /// Finds what can stay, if anything may: before one of |choose|.
   void settle(bool mayStay);
@@ -155,7 +151,6 @@ private:
   std::vector<Family> known;
   llvm::DenseMap<mlir::Value, Member> members;
   std::vector<Request> requests;
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<View, 1>> writes; ///< from the first element on
   llvm::DenseMap<mlir::Value, std::vector<Outlet>> outlets;
   std::vector<OpUses> byOp;
   std::vector<uint64_t> live; ///< by op

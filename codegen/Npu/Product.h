@@ -3,6 +3,7 @@
 #ifndef TESSERA_CODEGEN_NPU_PRODUCT_H
 #define TESSERA_CODEGEN_NPU_PRODUCT_H
 
+#include "codegen/Npu/IR/NpuDialect.h"
 #include "codegen/Npu/OutputStage.h"
 #include "codegen/Npu/Tiler.h"
 #include "device_dialect/IR/WeightScales.h"
@@ -93,6 +94,10 @@ llvm::Error appendProduct(Product &product, Tiler &tiler);
 
 /// What the matrix unit gains by taps as channels against what it takes to lay x out so.
 Fold planFold(const Product &product, const Chip &chip);
+/// The same for x as it is, outside the chip, and for x in local memory.
+TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Chip &chip);
+/// What was chosen, for x where it is. The error says why it cannot be.
+llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product);
 /// x of a tile, laid out so: as many rows as the tile has.
 Place loadFolded(const Product &product, const Shape &begin, const Shape &size, const Chip &chip, Area &area,
                  Tile &tile);

@@ -18,13 +18,23 @@ struct VerifyDecisions : ChipPass<impl::VerifyDecisionsPassBase<VerifyDecisions>
 
   void runOnOperation() override {
     func::FuncOp function = getOperation();
-    if (failed(verifyFused(function, chip())) || (effortOf(function) && failed(verifySchedule(function)))) {
+    if (failed(verifyFused(function, chip())) || failed(verifySchedule(function))) {
       signalPassFailure();
     }
   }
 
 private:
   LogicalResult verifySchedule(func::FuncOp function) {
+    if (!effortOf(function)) {
+      for (Operation &op : function.getBody().front()) {
+        for (StringRef name : {NpuDialect::kResidentAttr, NpuDialect::kSlicesAttr, NpuDialect::kSingleBufferedAttr}) {
+          if (op.hasAttr(name)) {
+            return op.emitError("has ") << name << ", but the function has no schedule (npu.effort)";
+          }
+        }
+      }
+      return success();
+    }
     Constants constants;
     ValuePlan plan(function, chip());
     GroupPlan groups = GroupPlan::none(plan, chip());

@@ -100,6 +100,8 @@ class AttentionEmission {
 public:
   AttentionEmission(device::AttentionOp op, EmissionContext &context);
   llvm::Error run();
+  /// The fastest way, and the blocks of a batch.
+  AttentionAttr choose();
 
 private:
   /// An operand as n, c, h, w places: how many n, c, h have and how far these are apart, in elements.
@@ -108,7 +110,8 @@ private:
   };
 
   void findCommon();
-  bool worksByBatch();
+  bool canWorkByBatch() const;
+  bool worksByBatch() const;
   llvm::Error placeKeys(AttentionTiles &tiles);
   llvm::Error placeAll(SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at, const Layout &layout);
   llvm::Error placeRows(SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at, int64_t byRow,
@@ -149,6 +152,7 @@ AttentionEmission::AttentionEmission(device::AttentionOp op, EmissionContext &co
     sizes.group = affineOf(mask.begins, sizes.group) ? sizes.group : 1;
   }
   sizes.group = hasEvenGroups(q, sizes.group) && hasEvenGroups(y, sizes.group) ? sizes.group : 1;
+  findCommon();
 }
 
 /// What batches have in common.
@@ -163,12 +167,17 @@ void AttentionEmission::findCommon() {
   }
 }
 
-/// Whether lanes have batches: where these lie evenly and queries are few.
-bool AttentionEmission::worksByBatch() {
-  int64_t lanes = context.chip.lanes;
+/// Whether lanes can have batches: where these lie evenly.
+bool AttentionEmission::canWorkByBatch() const {
   // Rows of a group's batches as one dim, where the mask lets them.
   bool isOneDim = maskAt && (group == 1 || sizes.queries == 1 || (mask.byRow == 0 && maskAt->byInner == 0));
-  return kAt && vAt && isOneDim && qAt && yAt && qRows && yRows &&
+  return kAt && vAt && isOneDim && qAt && yAt && qRows && yRows;
+}
+
+/// Whether they should: where queries are few.
+bool AttentionEmission::worksByBatch() const {
+  int64_t lanes = context.chip.lanes;
+  return canWorkByBatch() &&
          llvm::divideCeil(outer, lanes) * sizes.queries < outer * llvm::divideCeil(sizes.queries, lanes);
 }
 
@@ -257,13 +266,23 @@ llvm::Error AttentionEmission::placeEachBatch(SmallVector<Place> &to, const Matr
   return llvm::Error::success();
 }
 
+AttentionAttr AttentionEmission::choose() {
+  int64_t most = blocksOf(sizes, context.chip);
+  AttentionWay way = worksByBatch() ? AttentionWay::batches : chooseWay(sizes, most, context.chip);
+  return AttentionAttr::get(op.getContext(), way, most);
+}
+
 llvm::Error AttentionEmission::run() {
   Tiler &tiler = context.tiler;
-  findCommon();
-  byBatch = worksByBatch();
-  blocks = blocksOf(sizes, context.chip);
-  AttentionWay way = byBatch ? AttentionWay::batches : chooseWay(sizes, blocks, context.chip);
-  isBlocked = way == AttentionWay::blocks;
+  auto form = op->getAttrOfType<AttentionAttr>(NpuDialect::kAttentionAttr);
+  if (!form) {
+    return refuse("has no npu.attention: it is chosen by npu-choose-forms");
+  }
+  AttentionWay way = form.getWay();
+  blocks = form.getBlocks(), byBatch = way == AttentionWay::batches, isBlocked = way == AttentionWay::blocks;
+  if ((byBatch && !canWorkByBatch()) || (isBlocked && sizes.queries % blocks != 0)) {
+    return refuse("has an npu.attention that its batches or queries do not allow");
+  }
   AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, float(op.getScale().convertToDouble()));
   if (device::MapOp map = tail ? tail->map : device::MapOp()) {
     tiles.mapped = tail->program, tiles.mappedOperands = map.getInputs().size();
@@ -290,9 +309,18 @@ llvm::Error AttentionEmission::run() {
   return llvm::Error::success();
 }
 
+bool isOfFloats(Operation *op) {
+  return llvm::all_of(op->getOperands(), [](Value each) { return npu::typeOf(each).getElementType().isF32(); });
+}
+
 struct AttentionModel : EmissionInterface::ExternalModel<AttentionModel, device::AttentionOp> {
+  void chooseForm(Operation *op, EmissionContext &context) const {
+    if (isOfFloats(op)) {
+      op->setAttr(NpuDialect::kAttentionAttr, AttentionEmission(cast<device::AttentionOp>(op), context).choose());
+    }
+  }
   llvm::Error emit(Operation *op, EmissionContext &context) const {
-    if (llvm::any_of(op->getOperands(), [](Value each) { return !npu::typeOf(each).getElementType().isF32(); })) {
+    if (!isOfFloats(op)) {
       return refuse("is attention of narrow floats, or has a mask of other numbers, which is not emitted yet");
     }
     return AttentionEmission(cast<device::AttentionOp>(op), context).run();

@@ -53,7 +53,15 @@ std::vector<char> orderOf(std::vector<char> weights, const Product &product, uin
 llvm::Error setWeights(Product &product, device::ConvOp op, int64_t volume, const ProductConstants &constants,
                        EmissionContext &context) {
   uint32_t channels = uint32_t(npu::typeOf(op.getW()).getDimSize(1)), planes = product.depth.kernel;
-  product.fold = product.depth.isPlain() ? planFold(product, context.chip) : Fold();
+  auto forms = op->getAttrOfType<ArrayAttr>(NpuDialect::kTapsAttr);
+  if (!forms) {
+    return refuse("has no npu.taps: it is chosen by npu-choose-forms");
+  }
+  llvm::Expected<Fold> fold = foldOf(cast<TapsAttr>(forms[size_t(volume)]), product);
+  if (!fold) {
+    return fold.takeError();
+  }
+  product.fold = *fold;
   bool folds = bool(product.fold);
   uint32_t outputs = product.y.dim(1), rows = folds ? product.window.kernel[0] : planes;
   uint32_t taps = product.window.kernel[0] * product.window.kernel[1] / (folds ? rows : 1);
@@ -77,15 +85,19 @@ llvm::Error setWeights(Product &product, device::ConvOp op, int64_t volume, cons
   return llvm::Error::success();
 }
 
-/// One volume, whose planes are images, or all images.
-llvm::Error emitVolume(device::ConvOp op, int64_t volume, EmissionContext &context) {
-  RankedTensorType wType = npu::typeOf(op.getW()), yType = npu::typeOf(op.getY());
+ProductConstants constantsOf(device::ConvOp op) {
+  ArrayRef<int64_t> dims = npu::typeOf(op.getW()).getShape();
+  return {op.getW(), op.getBias(), op.getScales(), device::WeightScales::ofConv(dims, op.getWeightGroup())};
+}
+
+/// All but the weights of one volume, whose planes are images, or of all images.
+llvm::Error setProduct(Product &product, device::ConvOp op, int64_t volume, EmissionContext &context) {
+  RankedTensorType yType = npu::typeOf(op.getY());
   llvm::Expected<Place> x = context.operands.placeImages(op.getX(), volume);
   llvm::Expected<Place> y = context.operands.placeImages(op.getY(), volume);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
-  Product product;
   product.x = *x, product.y = *y;
   product.groups = uint32_t(op.getGroups());
   if (llvm::Error error = setWindow(product, op)) {
@@ -96,25 +108,47 @@ llvm::Error emitVolume(device::ConvOp op, int64_t volume, EmissionContext &conte
           setEpilogue(product, op.getEpilogue(), op.getExtras(), yType.getElementType(), context.stream, placeExtra)) {
     return error;
   }
-  const ProductConstants constants{op.getW(), op.getBias(), op.getScales(),
-                                   device::WeightScales::ofConv(wType.getShape(), op.getWeightGroup())};
-  if (llvm::Error error = constants.setParameters(product)) {
+  return constantsOf(op).setParameters(product);
+}
+
+llvm::Error emitVolume(device::ConvOp op, int64_t volume, EmissionContext &context) {
+  Product product;
+  if (llvm::Error error = setProduct(product, op, volume, context)) {
     return error;
   }
-  if (llvm::Error error = setWeights(product, op, volume, constants, context)) {
+  if (llvm::Error error = setWeights(product, op, volume, constantsOf(op), context)) {
     return error;
   }
   return appendProduct(product, context.tiler);
 }
 
+int64_t volumesOf(device::ConvOp op) {
+  RankedTensorType type = npu::typeOf(op.getX());
+  return type.getRank() == 5 ? type.getDimSize(0) : 1;
+}
+
 struct ConvModel : EmissionInterface::ExternalModel<ConvModel, device::ConvOp> {
+  /// None where the convolution has no form at all: emit says why.
+  void chooseForm(Operation *op, EmissionContext &context) const {
+    auto conv = cast<device::ConvOp>(op);
+    llvm::Error error = checkProduct(conv.getX(), conv.getW(), context.chip);
+    SmallVector<Attribute> forms;
+    for (int64_t volume = 0; !error && volume < volumesOf(conv); ++volume) {
+      Product product;
+      error = setProduct(product, conv, volume, context);
+      if (!error) {
+        forms.push_back(chooseTaps(product, op->getContext(), context.chip));
+      }
+    }
+    error ? llvm::consumeError(std::move(error))
+          : op->setAttr(NpuDialect::kTapsAttr, ArrayAttr::get(op->getContext(), forms));
+  }
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     auto conv = cast<device::ConvOp>(op);
     if (llvm::Error error = checkProduct(conv.getX(), conv.getW(), context.chip)) {
       return error;
     }
-    RankedTensorType xType = npu::typeOf(conv.getX());
-    for (int64_t volume = 0; volume < (xType.getRank() == 5 ? xType.getDimSize(0) : 1); ++volume) {
+    for (int64_t volume = 0; volume < volumesOf(conv); ++volume) {
       if (llvm::Error error = emitVolume(conv, volume, context)) {
         return error;
       }

@@ -18,6 +18,11 @@ def EmissionInterface : OpInterface<"EmissionInterface"> {
     }], "::llvm::Error", "checkTypes", (ins "const ::tessera::npu::Chip &":$chip), "",
       [{ return ::tessera::npu::checkElementTypes($_op, chip); }]>,
     InterfaceMethod<[{
+      Writes on the op which of several forms it takes on the chip, in place of an earlier choice. Operands are placed as
+      for a survey.
+    }], "void", "chooseForm", (ins "::tessera::npu::EmissionContext &":$context), "",
+      [{ (void)context; }]>,
+    InterfaceMethod<[{
       Appends the op's commands to the context's stream, tile by tile. The error says why the op cannot be emitted; it
       is reported at the op.
     }], "::llvm::Error", "emit", (ins "::tessera::npu::EmissionContext &":$context)>,

@@ -34,6 +34,74 @@ def Npu_FusedAttr : AttrDef<Npu_Dialect, "Fused"> {
   let assemblyFormat = "`<` $into (`,` `target` `=` $target^)? `>`";
 }
 
+def Npu_PieceTime : I32EnumAttr<"PieceTime", "when a piece of a copy is moved", [
+    I32EnumAttrCase<"turn", 0>, I32EnumAttrCase<"early", 1>, I32EnumAttrCase<"direct", 2>]> {
+  let cppNamespace = "::tessera::npu";
+  let genSpecializedAttr = 0;
+}
+
+def Npu_PiecesAttr : AttrDef<Npu_Dialect, "Pieces"> {
+  let mnemonic = "pieces";
+  let summary = "When each piece of a result of the model leaves the chip";
+  let description = [{
+    On a copy that only makes a result of the model, for each of its pieces: `turn`: when the copy's turn comes; `early`: behind the op
+    after which all of its source is there; `direct`: tile by tile, by the ops that make its source.
+
+    ```mlir
+    %y = device.copy %a, %b {npu.pieces = #npu.pieces<early, direct>, pieces = [...], ...} : ...
+    ```
+    (C1) as many as the copy has pieces.
+  }];
+  let parameters = (ins ArrayRefParameter<"PieceTime">:$times);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Npu_TapsAs : I32EnumAttr<"TapsAs", "what taps of a kernel are to the matrix unit", [
+    I32EnumAttrCase<"window", 0>, I32EnumAttrCase<"rows_loaded", 1>, I32EnumAttrCase<"all_loaded", 2>,
+    I32EnumAttrCase<"rows_moved", 3>, I32EnumAttrCase<"all_moved", 4>]> {
+  let cppNamespace = "::tessera::npu";
+  let genSpecializedAttr = 0;
+}
+
+def Npu_TapsAttr : AttrDef<Npu_Dialect, "Taps"> {
+  let mnemonic = "taps";
+  let summary = "Whether taps of a kernel are input channels";
+  let description = [{
+    Few input channels leave the reduction of the matrix unit idle: taps become channels where that pays for laying the input out so.
+    `window`: they stay taps. `rows_loaded`: rows of the kernel are channels, laid out on the way from outside; `rows_moved`: from
+    local memory to local memory. `all_loaded`, `all_moved`: columns follow, inside. `fetched`: where the input comes from outside
+    the chip; `resident`: where it stays in local memory. On a conv one for each volume of its input, images being one.
+
+    ```mlir
+    %y = device.conv %x, %w {npu.taps = [#npu.taps<fetched = all_loaded, resident = window>], ...} : ...
+    ```
+    (C1) what is resident is not loaded.
+  }];
+  let parameters = (ins EnumParameter<Npu_TapsAs>:$fetched, EnumParameter<Npu_TapsAs>:$resident);
+  let assemblyFormat = "`<` `fetched` `=` $fetched `,` `resident` `=` $resident `>`";
+  let genVerifyDecl = 1;
+}
+
+def Npu_AttentionWay : I32EnumAttr<"AttentionWay", "what lanes have, and who multiplies, in an attention", [
+    I32EnumAttrCase<"queries", 0>, I32EnumAttrCase<"matrix", 1>, I32EnumAttrCase<"batches", 2>, I32EnumAttrCase<"blocks", 3>]> {
+  let cppNamespace = "::tessera::npu";
+  let genSpecializedAttr = 0;
+}
+
+def Npu_AttentionAttr : AttrDef<Npu_Dialect, "Attention"> {
+  let mnemonic = "attention";
+  let summary = "How an attention is spread over lanes";
+  let description = [{
+    `queries`: lanes have queries of all batches, and all keys. `matrix`: the same, but the matrix unit multiplies, and keys are over
+    lanes, too. `batches`: lanes have batches, for queries are few. `blocks`: lanes have blocks of queries, each of one batch, and the keys of
+    that one; a batch has as many as `blocks` says.
+    (C1) `blocks` is positive.
+  }];
+  let parameters = (ins EnumParameter<Npu_AttentionWay>:$way, "int64_t":$blocks);
+  let assemblyFormat = "`<` $way `,` `blocks` `=` $blocks `>`";
+  let genVerifyDecl = 1;
+}
+
 def Npu_ResidentAttr : AttrDef<Npu_Dialect, "Resident"> {
   let mnemonic = "resident";
   let summary = "A value stays in local memory";

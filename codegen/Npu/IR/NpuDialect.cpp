@@ -23,6 +23,42 @@ void NpuDialect::initialize() {
       >();
 }
 
+Attribute PiecesAttr::parse(AsmParser &parser, Type) {
+  SmallVector<PieceTime> times;
+  auto parseTime = [&]() -> ParseResult {
+    FailureOr<PieceTime> time = FieldParser<PieceTime>::parse(parser);
+    if (succeeded(time)) {
+      times.push_back(*time);
+    }
+    return failure(failed(time));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseTime)) {
+    return {};
+  }
+  return PiecesAttr::get(parser.getContext(), times);
+}
+
+void PiecesAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(getTimes(), printer, [&](PieceTime time) { printer << stringifyPieceTime(time); });
+  printer << ">";
+}
+
+LogicalResult TapsAttr::verify(function_ref<InFlightDiagnostic()> emitError, TapsAs, TapsAs resident) {
+  if (resident == TapsAs::rows_loaded || resident == TapsAs::all_loaded) { // taps_c1
+    return emitError() << "resident = " << stringifyTapsAs(resident)
+                       << ": what is in local memory is not loaded (taps_c1)";
+  }
+  return success();
+}
+
+LogicalResult AttentionAttr::verify(function_ref<InFlightDiagnostic()> emitError, AttentionWay, int64_t blocks) {
+  if (blocks < 1) { // attention_c1
+    return emitError() << "a batch has " << blocks << " blocks of queries (attention_c1)";
+  }
+  return success();
+}
+
 LogicalResult ResidentAttr::verify(function_ref<InFlightDiagnostic()> emitError, uint32_t first, uint32_t last,
                                    uint64_t, bool, bool) {
   if (last < first) { // resident_c1
@@ -66,6 +102,26 @@ static LogicalResult verifyFused(Operation *op, FusedAttr fused) {
   return success();
 }
 
+static LogicalResult verifyPieces(Operation *op, PiecesAttr pieces) {
+  auto copy = dyn_cast<device::CopyOp>(op);
+  if (!copy || copy.getPieces().size() != pieces.getTimes().size()) { // pieces_c1
+    return op->emitOpError("has npu.pieces for ")
+           << pieces.getTimes().size() << " pieces, expected a copy of so many (pieces_c1)";
+  }
+  return success();
+}
+
+static LogicalResult verifyTaps(Operation *op, ArrayAttr taps) {
+  auto conv = dyn_cast<device::ConvOp>(op);
+  auto type = conv ? cast<RankedTensorType>(conv.getX().getType()) : RankedTensorType();
+  int64_t volumes = !type ? 0 : type.getRank() == 5 ? type.getDimSize(0) : 1;
+  if (int64_t(taps.size()) != volumes || !llvm::all_of(taps, llvm::IsaPred<TapsAttr>)) {
+    return op->emitOpError("has npu.taps = ")
+           << taps << ", expected one #npu.taps for each volume of a conv: " << volumes;
+  }
+  return success();
+}
+
 LogicalResult NpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   auto wrongType = [&](StringRef expected) {
     return op->emitOpError("has ") << attribute.getName() << " = " << attribute.getValue() << ", expected " << expected;
@@ -73,6 +129,19 @@ LogicalResult NpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute
   if (attribute.getName() == kFusedAttr) {
     auto fused = dyn_cast<FusedAttr>(attribute.getValue());
     return fused ? verifyFused(op, fused) : wrongType("#npu.fused");
+  }
+  if (attribute.getName() == kPiecesAttr) {
+    auto pieces = dyn_cast<PiecesAttr>(attribute.getValue());
+    return pieces ? verifyPieces(op, pieces) : wrongType("#npu.pieces");
+  }
+  if (attribute.getName() == kTapsAttr) {
+    auto taps = dyn_cast<ArrayAttr>(attribute.getValue());
+    return taps ? verifyTaps(op, taps) : wrongType("a list of #npu.taps");
+  }
+  if (attribute.getName() == kAttentionAttr) {
+    return isa<AttentionAttr>(attribute.getValue()) && isa<device::AttentionOp>(op)
+               ? success()
+               : wrongType("#npu.attention, on a device.attention");
   }
   if (attribute.getName() == kResidentAttr) {
     return isa<ResidentAttr>(attribute.getValue()) ? success() : wrongType("#npu.resident");

@@ -49,6 +49,15 @@ func.func @too_many_rows(%x: tensor<1x16x32x32xi8>) -> tensor<1x16x32x32xi8> att
 
 // -----
 
+func.func @no_effort(%x: tensor<1x16x32x32xi8>) -> tensor<1x16x32x32xi8> attributes {device.workspace_bytes = 16384 : i64} {
+  %t = top.constant dense<7> : tensor<256xi8> : tensor<256xi8>
+  // expected-error @below {{has npu.single_buffered, but the function has no schedule (npu.effort)}}
+  %y = device.lut %x, %t {device.addresses = array<i64: 0>, device.memories = array<i64: 1>, npu.single_buffered} : (tensor<1x16x32x32xi8>, tensor<256xi8>) -> tensor<1x16x32x32xi8>
+  return %y : tensor<1x16x32x32xi8>
+}
+
+// -----
+
 // expected-error @below {{slice 1 ends at row 8, before the one in front, which ends at 16 (slices_c3)}}
 func.func @slices_c3() attributes {a = #npu.slices<layers 0 to 1, from = [0, 8], until = [16, 8]>} { return }
 

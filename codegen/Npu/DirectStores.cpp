@@ -1,0 +1,202 @@
+//===- DirectStores.cpp - Results stored as they are made -----------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/DirectStores.h"
+
+#include "bmodel/npu/latency.h"
+#include "codegen/Npu/ChipPass.h"
+#include "codegen/Npu/Emission/Copies.h"
+#include "codegen/Npu/Emission/EmissionInterface.h"
+#include "device_dialect/Transforms/Addresses.h"
+
+namespace tessera::npu {
+#define GEN_PASS_DEF_CHOOSEDIRECTSTORESPASS
+#include "codegen/Npu/Passes.h.inc"
+} // namespace tessera::npu
+
+using namespace mlir;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+using bmodel::npu::Type;
+namespace {
+
+/// What results may cost more that leave as they are made: short runs of bytes do.
+constexpr double kMostSlowed = 1.25;
+/// Part of local memory that a value may take and still stay there until it is copied.
+constexpr double kMostKept = 0.5;
+constexpr size_t kMostCommands = 16;
+
+/// Whether nobody reads a value on the chip.
+bool onlyReturned(Operation *op) {
+  return llvm::all_of(op->getUsers(), [](Operation *user) {
+    return user->hasTrait<OpTrait::IsTerminator>() || (isa<device::ReshapeOp>(user) && onlyReturned(user));
+  });
+}
+
+/// Whether all pieces are short parts of the same rows: together they leave in longer runs.
+bool leavesTogether(device::CopyOp copy, const Chip &chip) {
+  std::optional<Type> type = npu::typeOf(npu::typeOf(copy.getY()).getElementType());
+  auto isShort = [&](device::PieceAttr piece) {
+    Nest nest = walkOf(copy, piece).nest;
+    for (auto [size, stride] : llvm::zip_equal(nest.sizes, nest.strides[0])) {
+      if (stride == 1 && size * int64_t(hw::sizeOf(*type)) >= int64_t(chip.burstBytes)) {
+        return false;
+      }
+    }
+    return true;
+  };
+  return type && copy.getPieces().size() > 1 && llvm::all_of(copy.getPieces().getAsRange<device::PieceAttr>(), isShort);
+}
+
+/// What an op writes, and where that begins in the value that a piece is of.
+struct Leaf {
+  Value value;
+  int64_t first; ///< in elements
+};
+
+/// The values that make up |value|, in order; false where one of them is not made by a single op.
+bool findLeaves(Value value, int64_t origin, int64_t bytes, SmallVectorImpl<Leaf> &leaves) {
+  Operation *op = value.getDefiningOp();
+  std::optional<device::Address> address = device::getAddress(value);
+  if (!op || !address || address->memory != 0) {
+    return false;
+  }
+  if (device::isElided(op)) {
+    return llvm::all_of(op->getOperands(), [&](Value each) { return findLeaves(each, origin, bytes, leaves); });
+  }
+  leaves.push_back({value, (address->offset - origin) / bytes});
+  auto model = dyn_cast<EmissionInterface>(op);
+  return model && model.storesImages();
+}
+
+/// What commands of the DMA take but for their latencies, of which other commands hide some.
+double movingCycles(ArrayRef<Descriptor> commands, const Chip &chip) {
+  double cycles = 0;
+  for (const Descriptor &command : commands) {
+    cycles += hw::costOf(command, chip).cycles - chip.dmaLatency;
+  }
+  return cycles;
+}
+
+/// A leaf's result as it is in local memory, dense, as far as its costs are concerned.
+Place denseOf(ArrayRef<int64_t> shape, Type type, const Chip &chip) {
+  Place local;
+  local.tensor.region = Region::local, local.tensor.type = type;
+  for (int64_t d = 3, stride = int64_t(hw::sizeOf(type)); d >= 0; --d) {
+    local.shape.dims[d] = uint32_t(shape[size_t(d)]), local.tensor.strides[d] = int32_t(stride);
+    stride *= d == 1 ? int64_t(llvm::divideCeil(shape[1], int64_t(chip.lanes))) : shape[size_t(d)];
+  }
+  return local;
+}
+
+/// A result of the model, of elements of |type|.
+Tensor resultOf(func::FuncOp function, const device::Address &address, Type type) {
+  Tensor made;
+  made.region = Region(int64_t(Region::io) + int64_t(function.getNumArguments()) + address.memory - 1);
+  made.offset = uint64_t(address.offset), made.type = type;
+  return made;
+}
+
+/// Nothing where the leaf has too many commands, or other dims than an image.
+std::optional<DirectStore> storeOf(const Leaf &leaf, const Walk &walk, const Tensor &to, const Chip &chip) {
+  ArrayRef<int64_t> shape = npu::typeOf(leaf.value).getShape();
+  std::optional<Outlet> outlet =
+      shape.size() == 4 ? makeOutlet(walk.nest, walk.offsets, to, shape, leaf.first, chip) : std::nullopt;
+  if (!outlet) {
+    return std::nullopt;
+  }
+  Place local = denseOf(shape, to.type, chip);
+  const int64_t at[4] = {0, 0, 0, 0};
+  std::vector<Descriptor> commands = outlet->commands(local, at);
+  if (commands.size() > kMostCommands) {
+    return std::nullopt;
+  }
+  hw::copy_command copy;
+  copy.x = local.tensor, copy.y = local.tensor, copy.y.region = Region::workspace, copy.shape = local.shape;
+  copy.y.strides[0] = int32_t(shape[1]) * copy.y.strides[1];
+  return DirectStore{leaf.value, *outlet, movingCycles(commands, chip), movingCycles(hw::encode(copy), chip)};
+}
+
+struct ChooseDirectStores : ChipPass<impl::ChooseDirectStoresPassBase<ChooseDirectStores>> {
+  using ChipPass::ChipPass;
+
+  void runOnOperation() override {
+    for (auto copy : getOperation().getBody().front().getOps<device::CopyOp>()) {
+      copy->removeAttr(NpuDialect::kPiecesAttr);
+      std::optional<device::Address> address = device::getAddress(copy.getY());
+      if (!address || address->memory <= 0 || !onlyReturned(copy) || copy.getFill() || device::isElided(copy) ||
+          leavesTogether(copy, chip())) {
+        continue;
+      }
+      SmallVector<PieceTime> times;
+      for (auto piece : copy.getPieces().getAsRange<device::PieceAttr>()) {
+        Operation *writer = lastWriterOf(copy.getSources()[piece.getSource()]);
+        bool isMade = writer && !device::getConstantRoot(writer->getResult(0));
+        times.push_back(!isMade ? PieceTime::turn : pays(copy, piece) ? PieceTime::direct : PieceTime::early);
+        numDirect += times.back() == PieceTime::direct;
+      }
+      copy->setAttr(NpuDialect::kPiecesAttr, PiecesAttr::get(copy.getContext(), times));
+    }
+  }
+
+private:
+  /// Whether storing a piece's source as the piece wants it takes about as long as storing it as it is.
+  bool pays(device::CopyOp copy, device::PieceAttr piece) {
+    auto stores = directStoresOf(getOperation(), copy, piece, chip());
+    if (!stores) {
+      return false;
+    }
+    double through = 0, own = 0;
+    for (const DirectStore &store : *stores) {
+      through += store.cycles, own += store.ownCycles;
+    }
+    // What is too large to stay in local memory would come back from outside.
+    RankedTensorType type = npu::typeOf(copy.getSources()[piece.getSource()]);
+    uint64_t bytes = uint64_t(type.getNumElements()) * hw::sizeOf(*npu::typeOf(type.getElementType()));
+    bool returns = double(bytes) > kMostKept * double(chip().laneBytes) * chip().lanes;
+    return through <= (returns ? own + 2 * double(bytes) / chip().ddrBytesPerCycle() : kMostSlowed * own);
+  }
+};
+
+} // namespace
+
+Operation *lastWriterOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !device::isElided(op)) {
+    return op;
+  }
+  Operation *last = nullptr;
+  for (Value operand : op->getOperands()) {
+    Operation *writer = lastWriterOf(operand);
+    last = writer && (!last || last->isBeforeInBlock(writer)) ? writer : last;
+  }
+  return last;
+}
+
+std::optional<std::vector<DirectStore>> directStoresOf(func::FuncOp function, device::CopyOp copy,
+                                                       device::PieceAttr piece, const Chip &chip) {
+  Value source = copy.getSources()[piece.getSource()];
+  std::optional<device::Address> address = device::getAddress(source), to = device::getAddress(copy.getY());
+  std::optional<Type> type = npu::typeOf(npu::typeOf(source).getElementType());
+  SmallVector<Leaf> leaves;
+  if (!address || !to || to->memory <= 0 || !type ||
+      !findLeaves(source, address->offset, int64_t(hw::sizeOf(*type)), leaves)) {
+    return std::nullopt;
+  }
+  Walk walk = walkOf(copy, piece);
+  std::vector<DirectStore> stores;
+  for (const Leaf &leaf : leaves) {
+    std::optional<DirectStore> store = storeOf(leaf, walk, resultOf(function, *to, *type), chip);
+    if (!store) {
+      return std::nullopt;
+    }
+    stores.push_back(*store);
+  }
+  return stores;
+}
+
+std::unique_ptr<Pass> createChooseDirectStoresPass(const Chip &chip) {
+  return std::make_unique<ChooseDirectStores>(chip);
+}
+
+} // namespace tessera::npu

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tessera-opt %s --device-assign-addresses --npu-choose-forms | FileCheck %s
+// RUN: tessera-opt %s --device-assign-addresses --npu-choose-forms="chip=npu-edge" | FileCheck %s --check-prefix=EDGE
+
+// A picture has three channels: rows of the kernel are channels, too, laid out on the way in. A slower chip does without.
+// CHECK-LABEL: func.func @picture
+// CHECK: npu.taps = [#npu.taps<fetched = rows_loaded, resident = rows_moved>]
+// EDGE-LABEL: func.func @picture
+// EDGE: npu.taps = [#npu.taps<fetched = window, resident = window>]
+func.func @picture(%x: tensor<1x3x64x64xi8>) -> tensor<1x8x32x32xi32> {
+  %w = top.constant dense<3> : tensor<8x3x3x3xi8> : tensor<8x3x3x3xi8>
+  %c = device.conv %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>} : (tensor<1x3x64x64xi8>, tensor<8x3x3x3xi8>) -> tensor<1x8x32x32xi32>
+  return %c : tensor<1x8x32x32xi32>
+}
+
+// A kernel of one tap has nothing to fold. An earlier choice is replaced.
+// CHECK-LABEL: func.func @pointwise
+// CHECK: npu.taps = [#npu.taps<fetched = window, resident = window>]
+func.func @pointwise(%x: tensor<1x3x64x64xi8>) -> tensor<1x8x64x64xi32> {
+  %w = top.constant dense<3> : tensor<8x3x1x1xi8> : tensor<8x3x1x1xi8>
+  %c = device.conv %x, %w {npu.taps = [#npu.taps<fetched = rows_loaded, resident = window>], strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x3x64x64xi8>, tensor<8x3x1x1xi8>) -> tensor<1x8x64x64xi32>
+  return %c : tensor<1x8x64x64xi32>
+}
+
+// One choice for each volume.
+// CHECK-LABEL: func.func @volumes
+// CHECK: npu.taps = [#npu.taps<fetched = window, resident = window>, #npu.taps<fetched = window, resident = window>]
+func.func @volumes(%x: tensor<2x3x4x16x16xi8>) -> tensor<2x4x2x14x14xi32> {
+  %w = top.constant dense<3> : tensor<4x3x3x3x3xi8> : tensor<4x3x3x3x3xi8>
+  %c = device.conv %x, %w {strides = array<i64: 1, 1, 1>, pads = array<i64: 0, 0, 0, 0, 0, 0>, dilations = array<i64: 1, 1, 1>} : (tensor<2x3x4x16x16xi8>, tensor<4x3x3x3x3xi8>) -> tensor<2x4x2x14x14xi32>
+  return %c : tensor<2x4x2x14x14xi32>
+}
+
+// A single query: heads are over lanes.
+// CHECK-LABEL: func.func @one_query
+// CHECK: device.attention {{.*}}npu.attention = #npu.attention<batches, blocks = 1>
+func.func @one_query(%q: tensor<8x1x32xf32>, %k: tensor<8x24x32xf32>, %v: tensor<8x24x32xf32>) -> tensor<8x1x32xf32> {
+  %a = device.attention %q, %k, %v {scale = 0.25 : f64} : (tensor<8x1x32xf32>, tensor<8x24x32xf32>, tensor<8x24x32xf32>) -> tensor<8x1x32xf32>
+  return %a : tensor<8x1x32xf32>
+}
+
+// Attention of narrow floats has no form, so none is chosen.
+// CHECK-LABEL: func.func @narrow
+// CHECK-NOT: npu.attention
+func.func @narrow(%q: tensor<8x4x32xf16>, %k: tensor<8x24x32xf16>, %v: tensor<8x24x32xf16>) -> tensor<8x4x32xf16> {
+  %a = device.attention %q, %k, %v {scale = 0.25 : f64} : (tensor<8x4x32xf16>, tensor<8x24x32xf16>, tensor<8x24x32xf16>) -> tensor<8x4x32xf16>
+  return %a : tensor<8x4x32xf16>
+}
