@@ -106,11 +106,11 @@ Interval intervalOfSums(Operation *op) {
   Interval all = intervalOf(IntegerType::get(op->getContext(), 32));
   std::optional<Interval> sums;
   Value bias;
-  if (auto conv = dyn_cast<device::ConvOp>(op); conv && !conv.getPacked()) {
+  if (auto conv = dyn_cast<device::ConvOp>(op); conv && !conv.getPacking()) {
     Interval x = intervalOf(elementOf(conv.getX()));
     sums = sumsOf(x, conv.getW(), cast<RankedTensorType>(conv.getW().getType()).getDimSize(0), true);
     bias = conv.getBias();
-  } else if (auto matmul = dyn_cast<device::MatMulOp>(op); matmul && !matmul.getPacked()) {
+  } else if (auto matmul = dyn_cast<device::MatMulOp>(op); matmul && !matmul.getPacking()) {
     auto b = cast<RankedTensorType>(matmul.getB().getType());
     if (b.getRank() == 2) {
       sums = sumsOf(intervalOf(elementOf(matmul.getA())), matmul.getB(), b.getDimSize(matmul.getTransB() ? 0 : 1),

@@ -167,7 +167,7 @@ private:
 struct ConvModel : KernelInterface::ExternalModel<ConvModel, device::ConvOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     auto conv = cast<device::ConvOp>(op);
-    if (conv.getPacked()) {
+    if (conv.getPacking()) {
       return emitMicroConv(conv, kb);
     }
     GenericConv(kb, conv).emit();

@@ -2,6 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/KernelCache.h"
 
+#include "codegen/X86/KernelInterface.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "top_dialect/IR/TopDialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include <gtest/gtest.h>
 
@@ -40,6 +47,53 @@ TEST_F(KernelCacheTest, KeepsNothingForABuildWithoutAName) {
   EXPECT_FALSE(KernelCache(folder.str().str(), "").lookup(key));
   std::error_code error;
   EXPECT_EQ(llvm::sys::fs::directory_iterator(folder, error), llvm::sys::fs::directory_iterator());
+}
+
+/// The key of a product [2, k] x [k, 2] whose weights, |elements| of type |element|, are packed as |packing| says.
+std::string keyOf(int64_t k, const std::string &packing, int64_t elements, const std::string &element = "f32") {
+  static mlir::MLIRContext *context = [] {
+    mlir::DialectRegistry registry;
+    registry.insert<tessera::device::DeviceDialect, tessera::top::TopDialect, mlir::func::FuncDialect>();
+    registerX86Kernels(registry);
+    auto *created = new mlir::MLIRContext(registry);
+    created->loadAllAvailableDialects();
+    return created;
+  }();
+  std::string weights = "tensor<" + std::to_string(elements) + "x" + element + ">";
+  std::string one = element == "f32" ? "1.0" : "1";
+  std::string a = "tensor<2x" + std::to_string(k) + "xf32>";
+  std::string text = "func.func @f(%a: " + a + ") -> tensor<2x2xf32> {\n  %b = top.constant dense<" + one +
+                     "> : " + weights + " : " + weights + "\n  %y = device.matmul %a, %b {packing = #x86.packing<" +
+                     packing + ">} : (" + a + ", " + weights + ") -> tensor<2x2xf32>\n  return %y : tensor<2x2xf32>\n}";
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, context);
+  std::string key;
+  if (module) {
+    module->walk([&](tessera::device::MatMulOp op) { key = kernelKey(op, X86Target{Isa::Avx512}); });
+  }
+  return key;
+}
+
+// Every fact about packed weights decides code, so each one makes another kernel.
+TEST(KernelKey, HoldsThePacking) {
+  const std::string key = keyOf(8, "matrix, f32, shape = [8, 2], tile = 28 x 16", 128);
+  ASSERT_FALSE(key.empty());
+  EXPECT_EQ(key, keyOf(8, "matrix, f32, shape = [8, 2], tile = 28 x 16", 128));
+  EXPECT_NE(key, keyOf(8, "matrix, f32, shape = [8, 2], tile = 14 x 16", 128)) << "rows of the tile";
+  EXPECT_NE(key, keyOf(8, "matrix, f32, shape = [8, 2], tile = 14 x 32", 128)) << "columns of the tile";
+  const std::string integers = keyOf(32, "matrix, i8, shape = [32, 2], tile = 28 x 16", 512, "i8");
+  ASSERT_FALSE(integers.empty());
+  EXPECT_NE(integers, keyOf(32, "matrix, i4, shape = [32, 2], tile = 28 x 16", 256, "i8")) << "bits";
+  const std::string scaled = keyOf(32, "matrix, i8, shape = [32, 2], tile = 28 x 16, scale_group = 16", 640, "i8");
+  ASSERT_FALSE(scaled.empty());
+  EXPECT_NE(integers, scaled) << "rows of scales";
+}
+
+TEST_F(KernelCacheTest, AnotherPackingMissesIt) {
+  const std::string before = keyOf(8, "matrix, f32, shape = [8, 2], tile = 28 x 16", 128);
+  ASSERT_FALSE(before.empty());
+  KernelCache(folder.str().str()).insert(before, kernel);
+  EXPECT_TRUE(KernelCache(folder.str().str()).lookup(before));
+  EXPECT_FALSE(KernelCache(folder.str().str()).lookup(keyOf(8, "matrix, f32, shape = [8, 2], tile = 14 x 16", 128)));
 }
 
 TEST(BuildIdentity, IsThere) { EXPECT_EQ(buildIdentity().size(), 32u); }

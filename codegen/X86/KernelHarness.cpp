@@ -3,6 +3,7 @@
 #include "codegen/X86/KernelHarness.h"
 
 #include "bmodel/kernel_abi.h"
+#include "codegen/X86/IR/PackedWeights.h"
 #include "codegen/X86/KernelCompiler.h"
 #include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/Linker.h"
@@ -392,7 +393,7 @@ std::string pack(Operation *op, const X86Target &target, const Case &data, std::
   if (failed(chooseLayouts(op, target))) {
     return "the passes failed";
   }
-  if (!(conv ? conv.getPacked() : matmul.getPacked())) {
+  if (!packingOf(op)) {
     return "the weights are not packed";
   }
   for (Value operand : op->getOperands()) {

@@ -139,7 +139,7 @@ struct MatMulModel : KernelInterface::ExternalModel<MatMulModel, device::MatMulO
     auto matmul = cast<device::MatMulOp>(op);
     // Without the instruction the register tile does not fuse.
     bool fuses = kb.target.hasFma() || !device::isOrderedProduct(op);
-    if (matmul.getPacked() || (fuses && hasMicroMatMul(matmul))) {
+    if (matmul.getPacking() || (fuses && hasMicroMatMul(matmul))) {
       return emitMicroMatMul(matmul, kb);
     }
     GenericMatMul(kb, matmul).emit();

@@ -9,7 +9,6 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
-#include "codegen/X86/Transforms/ConvAlgorithm.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -23,25 +22,23 @@ namespace {
 class DirectConv {
 public:
   DirectConv(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-      : op(op), kb(kb), s(op), blockedInput(device::isBlocked(op.getX().getType())),
-        signedDots(s.kind == TileKind::S8 && kb.target.vnni),
+      : op(op), kb(kb), s(op), packing(packingOf(op)), blockedInput(packing.getOrder() == PackedOrder::blocks),
+        apart(packing.getOrder() == PackedOrder::apart),
+        signedDots(s.kind == TileKind::S8 && packing.getStep() == PackedStep::i8x4),
         copied(s.padded() || !blockedInput || s.widens || (signedDots && s.groupOc() >= kWorthCopying)),
         lanesOfX(blockedInput ? kBlock : 1), elementBytes(s.aBytes * lanesOfX),
-        weights(kb.target, s.kind, s.wElement, integersOf(op)), extraKinds(extras), panelBlocks(*op.getPanelBlocks()),
+        weights(kb.target, panelsOfConv(packing, s.groups)), extraKinds(extras),
+        panelBlocks(weights.panels.panelBlocks),
         // A 1x1 kernel sees no rows: all positions are one long row.
         flat(s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 &&
              (!copied || (s.widens && blockedInput && !s.padded()))),
-        outH(flat ? 1 : s.oh), outW(flat ? s.oh * s.ow : s.ow), columns(outW, maxTileRows(kb.target, panelBlocks)),
-        tileH(outH > 1 && columns.pieces == 1 ? std::clamp<int64_t>(maxTileRows(kb.target, panelBlocks) / outW, 1, outH)
-                                              : 1),
+        outH(flat ? 1 : s.oh), outW(flat ? s.oh * s.ow : s.ow), columns(outW, packing.getRows()),
+        tileH(outH > 1 && columns.pieces == 1 ? std::clamp<int64_t>(packing.getRows() / outW, 1, outH) : 1),
         rowSteps(outH == 1 ? columns.pieces : ceilDiv(outH, tileH)) {}
 
   void emit();
 
 private:
-  static std::optional<IntegerPanels> integersOf(device::ConvOp op) {
-    return hasIntegerWeights(op) ? std::optional(integerPanels(op)) : std::nullopt;
-  }
   void planMemory();
   void copyRows(Value image, Value group, Value firstRow);
   void copyFlat(Value imageGroup, Value begin, Value end);
@@ -57,7 +54,7 @@ private:
   TileShape tileShape(int64_t rows, int64_t width, int64_t blocks) const;
   int64_t weightsOfGroup() const {
     bool plain = s.kind == TileKind::F32 && weights.stepBytes == kBlockBytes;
-    return plain ? steps * s.groupOc() * 4 : s.ocBlocks() * weights.blockBytes(steps);
+    return plain ? steps * s.groupOc() * 4 : s.ocBlocks() * weights.panels.bytesOfBlock();
   }
 
   device::ConvOp op;
@@ -65,7 +62,9 @@ private:
   ConvShape s;
   /// Columns from which on it is cheaper to copy signed bytes, flipped, than to flip them for each panel in the K loop.
   static constexpr int64_t kWorthCopying = 64;
+  PackingAttr packing;
   bool blockedInput;
+  bool apart;      ///< kernel columns of a row-major input are no neighbours
   bool signedDots; ///< signed A is multiplied as A + 128
   bool copied;
   int64_t lanesOfX;     ///< elements of one position of the input
@@ -92,11 +91,11 @@ private:
 };
 
 void DirectConv::planMemory() {
-  steps = tileShape(0, 0, 1).steps();
+  steps = weights.panels.steps();
   panels = ceilDiv(s.ocBlocks(), panelBlocks);
   lastBlocks = s.ocBlocks() - (panels - 1) * panelBlocks;
   int64_t inBytes = s.icBlocks() * kBlock * s.aBytes * s.h * s.w;
-  int64_t flops = s.flops() / s.n / s.groups / productsPerStep(kb.target, s.kind);
+  int64_t flops = s.flops() / s.n / s.groups / productsPerStep(packing.getStep());
   work = splitWork(flops, rowSteps, panels, inBytes * (copied ? 2 : 1), weightsOfGroup(), s.n * s.groups);
   if (!copied) {
     pitch = s.w * elementBytes;
@@ -117,8 +116,8 @@ void DirectConv::planMemory() {
   }
   int64_t rowsIn = (rowsOut - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
   // The last K step of a row of narrow taps reads beyond them (their weights are zero).
-  int64_t perStep = 4 / s.aBytes;
-  int64_t lastTap = s.dilationW == 1 ? (s.kw - 1) / perStep * perStep : (s.kw - 1) * s.dilationW;
+  int64_t perStep = stepElements(packing.getStep());
+  int64_t lastTap = apart ? (s.kw - 1) * s.dilationW : (s.kw - 1) / perStep * perStep;
   int64_t reach = blockedInput ? (s.kw - 1) * s.dilationW + 1 : lastTap + perStep;
   pitch = ((s.ow - 1) * s.strideW + reach) * elementBytes;
   plane = rowsIn * pitch;
@@ -133,7 +132,7 @@ SmallVector<int32_t> DirectConv::groupOffsets() const {
   }
   int64_t outer = blockedInput ? s.icBlocks() : s.groupC();
   // Taps of one kernel row are neighbours in a row-major image: they form one group.
-  int64_t taps = blockedInput || s.dilationW != 1 ? s.kw : 1;
+  int64_t taps = blockedInput || apart ? s.kw : 1;
   for (int64_t channel = 0; channel < outer; ++channel) {
     for (int64_t y = 0; y < s.kh; ++y) {
       for (int64_t x = 0; x < taps; ++x) {
@@ -154,14 +153,6 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
     for (int64_t x = 0; x < width; ++x) {
       shape.rows.push_back(y * s.strideH * pitch + x * s.strideW * elementBytes);
     }
-  }
-  int64_t taps = s.kh * s.kw, rest = s.groupC() % kBlock;
-  auto stepsOf = [&](int64_t elements) { return ceilDiv(elements * s.aBytes, 4); };
-  if (!blockedInput) {
-    bool rowGroups = s.dilationW == 1;
-    shape.groups = {{s.groupC() * s.kh * (rowGroups ? 1 : s.kw), stepsOf(rowGroups ? s.kw : 1)}};
-  } else {
-    shape.groups = {{s.groupC() / kBlock * taps, stepsOf(kBlock)}, {rest ? taps : 0, stepsOf(rest)}};
   }
   shape.prefetchLines = prefetchLines;
   shape.aheadBytes = streamAhead(weightsOfGroup());
@@ -246,7 +237,7 @@ void DirectConv::emit() {
   // The next panel is fetched while the tiles of this one run; the weights of a small layer stay in L2 anyway.
   int64_t tilesPerPanel = (outH == 1 ? 1 : columns.pieces) * ceilDiv(rowSteps, work.rowParts);
   if (weightsOfGroup() > 256 * 1024 && !weights.copied) {
-    int64_t lines = weights.blockBytes(steps) / kBlockBytes;
+    int64_t lines = weights.panels.bytesOfBlock() / kBlockBytes;
     prefetchLines = std::min<int64_t>(ceilDiv(lines * panelBlocks, tilesPerPanel), 2 * lines);
   }
   tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds,
@@ -277,7 +268,7 @@ void DirectConv::emit() {
     } else {
       base.a = byteOffset(kb, kb.operand(0), kb.mul(imageGroup, s.icBlocks() * plane));
     }
-    base.b = byteOffset(kb, kb.operand(1), kb.mul(group, s.ocBlocks() * weights.blockBytes(steps)));
+    base.b = byteOffset(kb, kb.operand(1), kb.mul(group, s.ocBlocks() * weights.panels.bytesOfBlock()));
     base.c = byteOffset(kb, kb.result(), kb.mul(imageGroup, outImage * s.yBytes));
     if (op.getBias()) {
       base.bias = byteOffset(kb, kb.operand(2), kb.mul(group, s.groupOc() * 4));
@@ -304,11 +295,11 @@ void DirectConv::emit() {
 
 void DirectConv::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last) {
   TileFunctions::Pointers image = base;
-  int64_t panelBytes = panelBlocks * weights.blockBytes(steps), outPlane = s.oh * s.ow * kBlock;
+  int64_t panelBytes = panelBlocks * weights.panels.bytesOfBlock(), outPlane = s.oh * s.ow * kBlock;
   base.b = byteOffset(kb, base.b, kb.mul(panel, panelBytes));
   if (weights.copied) {
     Value widened = byteOffset(kb, kb.scratch(), panelOffset);
-    weights.copyPanel(kb, base.b, widened, steps, last ? lastBlocks : panelBlocks);
+    weights.copyPanel(kb, base.b, widened, last ? lastBlocks : panelBlocks);
     base.b = widened;
   }
   base.c = byteOffset(kb, base.c, kb.mul(panel, panelBlocks * outPlane * s.yBytes));
@@ -398,19 +389,21 @@ LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb) {
                             << op.getExtras()[unsupported].getType()
                             << "; allowed: the result's type, one value per channel, one value";
   }
-  switch (op.getAlgorithm()) {
-  case device::ConvAlgorithm::direct:
-    DirectConv(op, kb, *extras).emit();
-    return success();
-  case device::ConvAlgorithm::depthwise:
+  if (failed(checkPacking(op, kb.target))) {
+    return failure();
+  }
+  switch (packingOf(op).getOrder()) {
+  case PackedOrder::winograd:
+    return emitWinograd(op, kb, *extras);
+  case PackedOrder::windows:
+    return emitDepthwise8(op, kb, *extras);
+  case PackedOrder::depthwise:
     return tileKindOf(getElementTypeOrSelf(op.getX().getType())) == TileKind::F32 ? emitDepthwise(op, kb, *extras)
                                                                                   : emitDepthwise8(op, kb, *extras);
-  case device::ConvAlgorithm::winograd:
-    return emitWinograd(op, kb, *extras);
-  case device::ConvAlgorithm::generic:
-    break;
+  default:
+    DirectConv(op, kb, *extras).emit();
+    return success();
   }
-  return op.emitOpError("packed weights need an algorithm other than generic");
 }
 
 } // namespace tessera::x86

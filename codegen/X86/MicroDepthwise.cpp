@@ -20,9 +20,7 @@ namespace {
 class Depthwise {
 public:
   Depthwise(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-      : op(op), kb(kb), s(op), extraKinds(extras), columns(s.ow, kb.target.hasMasks() ? 14
-                                                                 : kb.target.hasFma() ? 8
-                                                                                      : 6),
+      : op(op), kb(kb), s(op), extraKinds(extras), columns(s.ow, packingOf(op).getRows()),
         blocks(ceilDiv(s.c, kBlock)) {}
   void emit();
 

@@ -9,7 +9,6 @@
 // multiplied (pmaddwd) with weights that have nothing in their upper halves.
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/MicroShape.h"
-#include "codegen/X86/Transforms/WeightPacking.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,10 +25,8 @@ class Depthwise8 {
 public:
   Depthwise8(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
       : op(op), kb(kb), s(op), extraKinds(extras), words(s.kind == TileKind::S16),
-        windows(!words && kb.target.vnni && depthwiseInWindows(PackedForm::Quads, s.strideW, s.dilationW)),
-        isSigned(s.kind != TileKind::U8), blocks(ceilDiv(s.c, kBlock)), columnsPerTile(kb.target.hasMasks() ? 16
-                                                                                       : kb.target.hasFma() ? 6
-                                                                                                            : 3) {
+        windows(packingOf(op).getOrder() == PackedOrder::windows), isSigned(s.kind != TileKind::U8),
+        blocks(ceilDiv(s.c, kBlock)), columnsPerTile(packingOf(op).getRows()) {
     plan();
   }
   void emit();
@@ -124,7 +121,7 @@ void Depthwise8::emit() {
 void Depthwise8::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd, int64_t tail) {
   Value plane = kb.add(kb.mul(image, blocks), block);
   int64_t planeElements = s.oh * s.ow * kBlock;
-  int64_t weights = windows ? packedDepthwiseBytesOfBlock(s.kh, s.kw, s.strideW) : s.kh * s.kw * kBlockBytes;
+  int64_t weights = windows ? windowBytesOfBlock(s.kh, s.kw, s.strideW) : s.kh * s.kw * kBlockBytes;
   x = byteOffset(kb, kb.operand(0), kb.mul(plane, s.h * s.w * kBlock * s.xBytes));
   y = byteOffset(kb, kb.result(), kb.mul(plane, planeElements * s.yBytes));
   w = byteOffset(kb, kb.operand(1), kb.mul(block, weights));
@@ -298,7 +295,7 @@ SmallVector<Value> Depthwise8::sumWindows(Value from, int64_t width) {
   auto bytes = VectorType::get({64}, kb.b.getI8Type());
   Value zero = kb.constant(0);
   SmallVector<Value> sums(width, bias ? kb.load(vector, bias, zero) : kb.zero(vector));
-  int64_t rowBytes = packedDepthwiseBytesOfBlock(1, s.kw, s.strideW);
+  int64_t rowBytes = windowBytesOfBlock(1, s.kw, s.strideW);
   for (int64_t ky = 0; ky < s.kh; ++ky) {
     Value row = byteOffset(kb, from, ky * s.dilationH * pitch), weights = byteOffset(kb, w, ky * rowBytes);
     llvm::DenseMap<int64_t, Value> loaded, factors;

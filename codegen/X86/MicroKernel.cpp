@@ -15,7 +15,7 @@ namespace tessera::x86 {
 
 int64_t TileShape::steps() const {
   int64_t total = 0;
-  for (const GroupRun &run : groups) {
+  for (const StepRun &run : groups) {
     total += run.count * run.size;
   }
   return total;
@@ -40,7 +40,7 @@ public:
       line(llvm::formatv("leaq {0}(%rsi), %rcx", shape.scalesAt));
     }
     int64_t step = 0;
-    for (const GroupRun &run : shape.groups) {
+    for (const StepRun &run : shape.groups) {
       emitRunsByScale(run, step);
     }
     return llvm::join(lines, "\n");
@@ -74,7 +74,7 @@ private:
   }
 
   /// The runs that share a row of scales, one row after the other. What is left behind the last whole row keeps it.
-  void emitRunsByScale(const GroupRun &run, int64_t &step) {
+  void emitRunsByScale(const StepRun &run, int64_t &step) {
     int64_t rows = shape.runsPerScale ? run.count / shape.runsPerScale : 0;
     if (rows == 0) {
       return emitRun(run, step);
@@ -92,7 +92,7 @@ private:
     emitRun({run.count - rows * shape.runsPerScale, run.size}, step);
   }
 
-  void emitRun(const GroupRun &run, int64_t &step) {
+  void emitRun(const StepRun &run, int64_t &step) {
     if (run.count == 0 || run.size == 0) {
       return;
     }
@@ -125,7 +125,7 @@ private:
       if (shape.kind == TileKind::S16) {
         emitStepWords(k);
       } else if (shape.kind != TileKind::F32) {
-        target.vnni ? emitStepVnni(k) : emitStepPairs(k);
+        shape.step == PackedStep::i8x4 ? emitStepVnni(k) : emitStepPairs(k);
       } else if (target.hasMasks()) {
         emitStepAvx512(k);
       } else if (target.hasFma()) {
@@ -135,7 +135,7 @@ private:
       }
     }
     // A run of 4-bit integers ends with a whole byte.
-    int64_t stepsOfB = shape.stored == StoredB::I4 ? int64_t(llvm::alignTo(run.size, 2)) : run.size;
+    int64_t stepsOfB = shape.step == PackedStep::i4 ? int64_t(llvm::alignTo(run.size, 2)) : run.size;
     line(llvm::formatv("addq $${0}, %rsi", stepsOfB * shape.panelRowBytes));
     if (!table) {
       line(llvm::formatv("addq $${0}, %rdi", shape.groupBytes));
@@ -154,10 +154,10 @@ private:
     return llvm::formatv("{0}({1})", shape.rows[row] + k * shape.stepBytes, table ? "%r11" : "%rdi");
   }
   std::string bAt(int64_t column, int64_t k) const {
-    if (shape.stored == StoredB::I4) {
+    if (shape.step == PackedStep::i4) {
       return llvm::formatv("{0}(%rsi)", (k & ~int64_t(1)) * shape.panelRowBytes + column * target.vectorBytes() / 4);
     }
-    int64_t vectorBytes = target.vectorBytes() * bitsOf(shape.stored) / 32;
+    int64_t vectorBytes = target.vectorBytes() * stepBits(shape.step) / 32;
     return llvm::formatv("{0}(%rsi)", k * shape.panelRowBytes + column * vectorBytes);
   }
 
@@ -165,22 +165,22 @@ private:
   void emitLoadsOfB(int64_t k) {
     for (int64_t column = 0; column < width; ++column) {
       std::string from = bAt(column, k), to = reg(accumulators() + column);
-      switch (shape.stored) {
-      case StoredB::F32:
+      switch (shape.step) {
+      default: // f32
         line(llvm::formatv("vmovups {0}, {1}", from, to));
         break;
-      case StoredB::BF16:
+      case PackedStep::bf16:
         line(llvm::formatv("vpmovzxwd {0}, {1}", from, to));
         line(llvm::formatv("vpslld $$16, {0}, {0}", to));
         break;
-      case StoredB::F16:
+      case PackedStep::f16:
         line(llvm::formatv("vcvtph2ps {0}, {1}", from, to));
         break;
-      case StoredB::I8:
+      case PackedStep::i8:
         line(llvm::formatv("vpmovsxbd {0}, {1}", from, to));
         line(llvm::formatv("vcvtdq2ps {0}, {0}", to));
         break;
-      case StoredB::I4:
+      case PackedStep::i4:
         // The half byte goes to the top and comes back with its sign.
         line(llvm::formatv("vpmovzxbd {0}, {1}", from, to));
         line(llvm::formatv("vpslld $${0}, {1}, {1}", k % 2 ? 24 : 28, to));
@@ -240,7 +240,8 @@ private:
   /// The last register holds what A is changed with: 0x80 in every byte (VNNI, signed: A + 128 is multiplied), or the
   /// even bytes (without VNNI, unsigned).
   void emitConstants() {
-    bool flips = target.vnni && shape.kind == TileKind::S8, masks = !target.vnni && shape.kind == TileKind::U8;
+    bool dots = shape.step == PackedStep::i8x4;
+    bool flips = dots && shape.kind == TileKind::S8, masks = !dots && shape.kind == TileKind::U8;
     if (!flips && !masks) {
       return;
     }
@@ -368,7 +369,7 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
                                     Value table, Value prefetch) {
   assert(static_cast<int64_t>(shape.rows.size()) <= maxTileRows(kb.target, shape.blocks) &&
          "tile exceeds the registers");
-  assert((shape.stored == StoredB::F32 || kb.target.hasFma()) && "SSE reads f32 only");
+  assert((stepBits(shape.step) >= 32 || kb.target.hasFma()) && "SSE widens nothing");
   auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
   Type sum = shape.kind == TileKind::F32 ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
   Type vector = VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, sum);

@@ -8,22 +8,16 @@
 #ifndef TESSERA_CODEGEN_X86_MICROKERNEL_H
 #define TESSERA_CODEGEN_X86_MICROKERNEL_H
 
+#include "codegen/X86/IR/PackedWeights.h"
 #include "codegen/X86/KernelBuilder.h"
 
 namespace tessera::x86 {
 
-/// Columns of one block: the channel block of the blocked layout and the width of packed panels.
-inline constexpr int64_t kBlock = 16;
+/// Bytes of 32 bits for each column of a block.
 inline constexpr int64_t kBlockBytes = kBlock * 4;
 
 /// x / y rounded up, for x >= 0.
 inline int64_t ceilDiv(int64_t x, int64_t y) { return (x + y - 1) / y; }
-
-/// Consecutive K groups of equal size.
-struct GroupRun {
-  int64_t count = 0; ///< groups
-  int64_t size = 0;  ///< K steps of each group
-};
 
 /// aheadBytes of a product with |weightBytes| of weights: what does not stay in L2 beside other layers is streamed, and
 /// hardware prefetching starts anew on every page.
@@ -34,63 +28,32 @@ inline int64_t streamAhead(int64_t weightBytes) { return weightBytes > 1024 * 10
 enum class TileKind {
   F32,
   U8,  ///< A unsigned
-  S8,  ///< A signed; with VNNI A + 128 is what is multiplied, see PackedForm
+  S8,  ///< A signed; A + 128 is what is multiplied by PackedStep::i8x4
   S16, ///< A i16
 };
 
-/// How the weights of a product of f32 lie in B. All but f32 are widened in registers, which takes AVX2.
-enum class StoredB {
-  F32,
-  BF16,
-  F16,
-  I8,
-  I4, ///< two K steps share a byte, see IntegerPanels
-};
-
-/// Bits of an element.
-inline int64_t bitsOf(StoredB stored) {
-  switch (stored) {
-  case StoredB::F32:
-    return 32;
-  case StoredB::BF16:
-  case StoredB::F16:
-    return 16;
-  case StoredB::I8:
-    return 8;
-  case StoredB::I4:
-    return 4;
-  }
-  return 32;
-}
-
-/// Bytes of B in one K step of 16 columns: 16 elements, 16 x 4 i8, or without VNNI 16 x (k0, k2) and 16 x (k1, k3) in
-/// i16; 16 x (k0, k1) in i16 for S16.
-inline int64_t stepBytesOfB(const X86Target &target, TileKind kind, StoredB stored = StoredB::F32) {
-  if (kind == TileKind::F32) {
-    return kBlock * bitsOf(stored) / 8;
-  }
-  return kind == TileKind::S16 || target.vnni ? kBlockBytes : 2 * kBlockBytes;
-}
+/// Bytes of B in one K step of 16 columns.
+inline int64_t stepBytesOfB(PackedStep step) { return kBlock * stepBits(step) / 8; }
 
 /// Multiplications that one of f32 takes the time of.
-inline int64_t productsPerStep(const X86Target &target, TileKind kind) {
-  return kind == TileKind::F32 ? 1 : kind == TileKind::S16 ? 2 : target.vnni ? 4 : 1;
+inline int64_t productsPerStep(PackedStep step) {
+  return step == PackedStep::i8x4 ? 4 : step == PackedStep::i16x2 ? 2 : 1;
 }
 
 /// What a register tile reads. All offsets are in bytes.
 struct TileShape {
   TileKind kind = TileKind::F32;
-  StoredB stored = StoredB::F32;
-  llvm::SmallVector<int64_t> rows;       ///< of each row's first element, from the A pointer
-  int64_t blocks = 1;                    ///< 16-column blocks
-  llvm::SmallVector<GroupRun, 2> groups; ///< K, in order
-  int64_t stepBytes = 4;                 ///< from one K step to the next inside a group
-  int64_t groupBytes = 0;                ///< from group to group; unused with an offset table
-  int64_t panelRowBytes = 0;             ///< from one K step of B to the next
-  int64_t prefetchLines = 0;             ///< lines at the prefetch pointer fetched into L2, spread over all of K
-  int64_t aheadBytes = 0;                ///< how far before its use B is fetched into the first level; 0: not at all
-  int64_t scalesAt = 0;                  ///< of the scales [rows][16 blocks] of integers in B, from the B pointer
-  int64_t runsPerScale = 0;              ///< K groups that share a row of scales; 0: none
+  PackedStep step = PackedStep::f32;    ///< what B holds; narrower ones than 32 bits are widened, which takes AVX2
+  llvm::SmallVector<int64_t> rows;      ///< of each row's first element, from the A pointer
+  int64_t blocks = 1;                   ///< 16-column blocks
+  llvm::SmallVector<StepRun, 2> groups; ///< K, in order
+  int64_t stepBytes = 4;                ///< from one K step to the next inside a group
+  int64_t groupBytes = 0;               ///< from group to group; unused with an offset table
+  int64_t panelRowBytes = 0;            ///< from one K step of B to the next
+  int64_t prefetchLines = 0;            ///< lines at the prefetch pointer fetched into L2, spread over all of K
+  int64_t aheadBytes = 0;               ///< how far before its use B is fetched into the first level; 0: not at all
+  int64_t scalesAt = 0;                 ///< of the scales [rows][16 blocks] of integers in B, from the B pointer
+  int64_t runsPerScale = 0;             ///< K groups that share a row of scales; 0: none
 
   int64_t steps() const;
 };

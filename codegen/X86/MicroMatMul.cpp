@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
-#include "codegen/X86/Transforms/ConvAlgorithm.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 
@@ -60,7 +59,7 @@ private:
 
   int64_t bBytes() const {
     bool plain = kind == TileKind::F32 && weights.stepBytes == kBlockBytes;
-    return plain ? n * k * 4 : columnBlocks * weights.blockBytes(steps);
+    return plain ? n * k * 4 : columnBlocks * weights.panels.bytesOfBlock();
   }
   /// Whether tiles read B from a panel in scratch.
   bool panelInScratch() const { return !packed || weights.copied; }
@@ -76,15 +75,24 @@ int64_t product(ArrayRef<int64_t> dims) {
   return result;
 }
 
+/// The panels of a packed B, or those that each tile of the launch packs at run time, as f32.
+Panels panelsOf(device::MatMulOp op, const X86Target &target) {
+  if (PackingAttr packing = packingOf(op)) {
+    return panelsOfMatMul(packing, op.getTransB());
+  }
+  ArrayRef<int64_t> shape = op.getWeightShape().take_back(2);
+  int64_t columns = shape[op.getTransB() ? 0 : 1], depth = shape[op.getTransB() ? 1 : 0];
+  return panelsOfMatrix(PackedStep::f32, depth, columns,
+                        std::min<int64_t>(ceilDiv(columns, kBlock), target.hasMasks() ? 2 : 1));
+}
+
 MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-    : op(op), kb(kb), extraKinds(extras), packed(op.getPacked()),
+    : op(op), kb(kb), extraKinds(extras), packed(op.getPacking().has_value()),
       kind(*tileKindOf(getElementTypeOrSelf(op.getA().getType()))), aElement(getElementTypeOrSelf(op.getA().getType())),
       bElement(getElementTypeOrSelf(op.getB().getType())), yElement(getElementTypeOrSelf(op.getY().getType())),
-      // What is packed at run time is packed as f32.
-      weights(kb.target, kind, packed ? bElement : kb.b.getF32Type(),
-              hasIntegerWeights(op) ? std::optional(integerPanels(op)) : std::nullopt) {
+      weights(kb.target, panelsOf(op, kb.target)) {
   ArrayRef<int64_t> a = cast<RankedTensorType>(op.getA().getType()).getShape();
-  ArrayRef<int64_t> b = packed ? *op.getWeightShape() : cast<RankedTensorType>(op.getB().getType()).getShape();
+  ArrayRef<int64_t> b = op.getWeightShape();
   ArrayRef<int64_t> y = cast<RankedTensorType>(op.getY().getType()).getShape();
   m = y[y.size() - 2], n = y.back();
   k = a[a.size() - (op.getTransA() ? 2 : 1)];
@@ -104,17 +112,17 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   batch = product(batchDims);
   aBytes = device::elementBytes(aElement), yBytes = device::elementBytes(yElement);
   widens = kind == TileKind::F32 && aBytes < 4;
-  steps = kind == TileKind::F32 ? k : ceilDiv(k * aBytes, 4);
+  steps = weights.panels.steps();
   // Signed bytes for VNNI are flipped once where several panels read them.
-  flipped = kind == TileKind::S8 && kb.target.vnni && n >= 64;
+  flipped = kind == TileKind::S8 && weights.panels.step == PackedStep::i8x4 && n >= 64;
   copied = flipped || widens || (kind != TileKind::F32 && k * aBytes % 4 != 0);
   stepBytes = op.getTransA() ? m * 4 : 4;
   rowBytes = op.getTransA() ? 4 : steps * 4;
-  columnBlocks = ceilDiv(n, kBlock);
-  panelBlocks = packed ? *op.getPanelBlocks() : std::min<int64_t>(columnBlocks, kb.target.hasMasks() ? 2 : 1);
+  columnBlocks = weights.panels.blocks();
+  panelBlocks = weights.panels.panelBlocks;
   panels = ceilDiv(columnBlocks, panelBlocks);
   lastBlocks = columnBlocks - (panels - 1) * panelBlocks;
-  rows = std::make_unique<EvenSplit>(m, maxTileRows(kb.target, panelBlocks));
+  rows = std::make_unique<EvenSplit>(m, packed ? packingOf(op).getRows() : maxTileRows(kb.target, panelBlocks));
 }
 
 /// Element offset of the operand's matrix that belongs to |index| of the result's batches.
@@ -159,12 +167,12 @@ void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
 }
 
 void MatMul::emit() {
-  int64_t flops = 2 * m * n * k / (productsPerStep(kb.target, kind));
+  int64_t flops = 2 * m * n * k / productsPerStep(weights.panels.step);
   work = splitWork(flops, rows->pieces, panels, m * k * (widens ? 4 : aBytes), bBytes() * (packed ? 1 : 3), batch);
   int64_t panelBytes = steps * panelBlocks * weights.tileStepBytes;
   int64_t tilesPerPanel = ceilDiv(rows->pieces, work.rowParts);
   if (!panelInScratch() && bBytes() > 256 * 1024) {
-    int64_t lines = weights.blockBytes(steps) / kBlockBytes;
+    int64_t lines = weights.panels.bytesOfBlock() / kBlockBytes;
     prefetchLines = std::min<int64_t>(ceilDiv(lines * panelBlocks, tilesPerPanel), 2 * lines);
   }
   if (panelInScratch()) {
@@ -233,9 +241,9 @@ void MatMul::copyRows(Value matrix, Value first, Value last) {
 
 void MatMul::emitPanel(Value panel, Value, Value rowBegin, Value rowEnd, bool last) {
   TileFunctions::Pointers matrix = base;
-  int64_t panelBytes = panelBlocks * weights.blockBytes(steps);
+  int64_t panelBytes = panelBlocks * weights.panels.bytesOfBlock();
   if (weights.copied) {
-    weights.copyPanel(kb, byteOffset(kb, base.b, kb.mul(panel, panelBytes)), kb.scratch(), steps,
+    weights.copyPanel(kb, byteOffset(kb, base.b, kb.mul(panel, panelBytes)), kb.scratch(),
                       last ? lastBlocks : panelBlocks);
     base.b = kb.scratch();
   } else if (packed) {
@@ -273,7 +281,6 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   weights.describe(shape);
   shape.stepBytes = stepBytes;
   shape.groupBytes = kBlock * stepBytes;
-  shape.groups = {{steps / kBlock, kBlock}, {steps % kBlock ? 1 : 0, steps % kBlock}};
   shape.prefetchLines = prefetchLines;
   shape.aheadBytes = streamAhead(packed ? bBytes() : 0);
   TileResult result;
@@ -330,6 +337,9 @@ LogicalResult emitMicroMatMul(device::MatMulOp op, KernelBuilder &kb) {
     return op.emitOpError() << "matrix product cannot read epilogue operand " << unsupported << " of type "
                             << op.getExtras()[unsupported].getType()
                             << "; allowed: the result's type, one value per column, one per row, one value";
+  }
+  if (op.getPacking() && failed(checkPacking(op, kb.target))) {
+    return failure();
   }
   MatMul(op, kb, *extras).emit();
   return success();

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/MicroShape.h"
 
-#include "codegen/X86/Transforms/ConvAlgorithm.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,8 +14,7 @@ namespace tessera::x86 {
 ConvShape::ConvShape(device::ConvOp op) {
   auto x = cast<RankedTensorType>(op.getX().getType()).getShape();
   auto y = cast<RankedTensorType>(op.getY().getType()).getShape();
-  ArrayRef<int64_t> weight =
-      op.getPacked() ? *op.getWeightShape() : cast<RankedTensorType>(op.getW().getType()).getShape();
+  ArrayRef<int64_t> weight = op.getWeightShape();
   assert(x.size() == 4 && "2-D convolutions only");
   n = x[0], c = x[1], h = x[2], w = x[3];
   oc = y[1], oh = y[2], ow = y[3];
@@ -34,53 +32,60 @@ ConvShape::ConvShape(device::ConvOp op) {
   aBytes = widens ? 4 : xBytes;
 }
 
-static StoredB storedBOf(TileKind kind, Type element, const std::optional<IntegerPanels> &integers) {
-  if (integers) {
-    return integers->bits == 4 ? StoredB::I4 : StoredB::I8;
+LogicalResult checkPacking(Operation *op, const X86Target &target) {
+  PackingAttr packing = packingOf(op);
+  if (!packing) {
+    return op->emitOpError("has weights in an order of another family");
   }
-  bool narrow = kind == TileKind::F32 && device::isNarrowFloat(element);
-  return !narrow ? StoredB::F32 : element.isBF16() ? StoredB::BF16 : StoredB::F16;
+  if (packing.getStep() == PackedStep::i8x4 && !target.vnni) {
+    return op->emitOpError() << "has weights packed as " << packing << ", but " << target.name()
+                             << " has no dot products of bytes";
+  }
+  bool depthwise = packing.getOrder() == PackedOrder::depthwise || packing.getOrder() == PackedOrder::windows;
+  if (int64_t most = maxTileRows(target, packing.getColumns() / kBlock); !depthwise && packing.getRows() > most) {
+    return op->emitOpError() << "has weights packed as " << packing << ", but the registers of " << target.name()
+                             << " hold " << most << " rows of such a tile";
+  }
+  return success();
 }
 
-TileWeights::TileWeights(const X86Target &target, TileKind kind, Type element, std::optional<IntegerPanels> panels)
-    : inMemory(storedBOf(kind, element, panels)), stored(inMemory),
-      copied(inMemory != StoredB::F32 && !target.hasFma()), stepBytes(stepBytesOfB(target, kind, inMemory)),
-      integers(std::move(panels)) {
-  stored = copied ? StoredB::F32 : inMemory;
-  tileStepBytes = stepBytesOfB(target, kind, stored);
-}
+TileWeights::TileWeights(const X86Target &target, Panels operand)
+    : panels(std::move(operand)), copied(stepBits(panels.step) < 32 && !target.hasFma()),
+      tileStep(copied ? PackedStep::f32 : panels.step), stepBytes(stepBytesOfB(panels.step)),
+      tileStepBytes(stepBytesOfB(tileStep)) {}
 
 void TileWeights::describe(TileShape &shape) const {
-  shape.stored = stored;
+  shape.step = tileStep;
   shape.panelRowBytes = shape.blocks * tileStepBytes;
-  if (integers && integers->scaleRows && !copied) {
-    shape.scalesAt = integers->weightBytesOfBlock() * shape.blocks;
-    shape.runsPerScale = integers->runsPerScale;
+  shape.groups = panels.runs;
+  if (panels.scaleRows && !copied) {
+    shape.scalesAt = panels.weightBytesOfBlock() * shape.blocks;
+    shape.runsPerScale = panels.runsPerScale;
   }
 }
 
-void TileWeights::copyPanel(KernelBuilder &kb, Value from, Value to, int64_t steps, int64_t blocks) const {
-  if (integers) {
+void TileWeights::copyPanel(KernelBuilder &kb, Value from, Value to, int64_t blocks) const {
+  if (isScaledStep(panels.step)) {
     return copyIntegers(kb, from, to, blocks);
   }
-  Type element = inMemory == StoredB::BF16 ? Type(kb.b.getBF16Type()) : kb.b.getF16Type();
-  widenFloats(kb, element, from, to, kb.constant(steps * blocks * kBlock));
+  Type element = panels.step == PackedStep::bf16 ? Type(kb.b.getBF16Type()) : kb.b.getF16Type();
+  widenFloats(kb, element, from, to, kb.constant(panels.steps() * blocks * kBlock));
 }
 
 void TileWeights::copyIntegers(KernelBuilder &kb, Value from, Value to, int64_t blocks) const {
   int64_t width = blocks * kBlock, bytesBefore = 0, stepsBefore = 0, rowsBefore = 0;
   auto bytes = VectorType::get({kBlock}, kb.b.getI8Type()), words = VectorType::get({kBlock}, kb.b.getI32Type()),
        floats = VectorType::get({kBlock}, kb.b.getF32Type());
-  Value scales = byteOffset(kb, from, integers->weightBytesOfBlock() * blocks);
+  Value scales = byteOffset(kb, from, panels.weightBytesOfBlock() * blocks);
   auto splat = [&](int32_t value) -> Value {
     return arith::ConstantOp::create(kb.b, DenseElementsAttr::get(words, value));
   };
   auto shiftLeft = [&](Value value, int32_t by) -> Value { return arith::ShLIOp::create(kb.b, value, splat(by)); };
   auto shiftRight = [&](Value value, int32_t by) -> Value { return arith::ShRSIOp::create(kb.b, value, splat(by)); };
-  for (const StepRun &run : integers->runs) {
-    int64_t perByte = integers->bits == 4 ? 2 : 1, rowsOfRun = ceilDiv(run.size, perByte);
+  for (const StepRun &run : panels.runs) {
+    int64_t perByte = panels.step == PackedStep::i4 ? 2 : 1, rowsOfRun = ceilDiv(run.size, perByte);
     kb.forLoop(0, run.count, 1, [&](Value index) {
-      Value scaleRow = integers->scaleRows ? kb.add(kb.div(index, integers->runsPerScale), rowsBefore) : Value();
+      Value scaleRow = panels.scaleRows ? kb.add(kb.div(index, panels.runsPerScale), rowsBefore) : Value();
       kb.forLoop(0, blocks, 1, [&](Value block) {
         Value column = kb.mul(block, kBlock);
         Value scale = scaleRow ? kb.load(floats, scales, kb.add(kb.mul(scaleRow, width), column)) : Value();
@@ -99,7 +104,7 @@ void TileWeights::copyIntegers(KernelBuilder &kb, Value from, Value to, int64_t 
       });
     });
     bytesBefore += run.count * rowsOfRun * kBlock, stepsBefore += run.count * run.size;
-    rowsBefore += integers->scaleRows ? run.count / integers->runsPerScale : 0;
+    rowsBefore += panels.scaleRows ? run.count / panels.runsPerScale : 0;
   }
 }
 

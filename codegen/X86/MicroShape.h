@@ -4,7 +4,6 @@
 #define TESSERA_CODEGEN_X86_MICROSHAPE_H
 
 #include "codegen/X86/MicroTile.h"
-#include "codegen/X86/Transforms/WeightPacking.h"
 #include "device_dialect/IR/DeviceOps.h"
 
 namespace tessera::x86 {
@@ -31,25 +30,24 @@ struct ConvShape {
 /// How elements of |x| are multiplied; nothing for types without a register tile.
 std::optional<TileKind> tileKindOf(mlir::Type x);
 
+/// Whether kernels of |target| can read what the packing of |op| says; reports why not.
+llvm::LogicalResult checkPacking(mlir::Operation *op, const X86Target &target);
+
 /// Packed weights as the tiles read them. Where the target cannot widen them in registers, each panel is first copied
 /// to scratch as f32.
 struct TileWeights {
-  /// |element|: of the packed operand; |integers|: how it lies, for integers that floats multiply.
-  TileWeights(const X86Target &target, TileKind kind, mlir::Type element,
-              std::optional<IntegerPanels> integers = std::nullopt);
+  TileWeights(const X86Target &target, Panels panels);
 
-  StoredB inMemory, stored; ///< what the operand holds, what tiles read
-  bool copied;              ///< to scratch, as f32
-  int64_t stepBytes;        ///< of one K step of one block of columns, in the operand
-  int64_t tileStepBytes;    ///< the same as the tiles read it
-  std::optional<IntegerPanels> integers;
+  Panels panels;         ///< of the operand
+  bool copied;           ///< to scratch, as f32
+  PackedStep tileStep;   ///< what tiles read
+  int64_t stepBytes;     ///< of one K step of one block of columns, in the operand
+  int64_t tileStepBytes; ///< the same as the tiles read it
 
-  /// Bytes of |steps| K steps of one block of columns in the operand, scales included.
-  int64_t blockBytes(int64_t steps) const { return integers ? integers->bytesOfBlock() : steps * stepBytes; }
   /// What |shape|, whose blocks are known, has to say about B.
   void describe(TileShape &shape) const;
-  /// Copies a panel of |blocks| blocks of |steps| K steps to |to| as f32.
-  void copyPanel(KernelBuilder &kb, mlir::Value from, mlir::Value to, int64_t steps, int64_t blocks) const;
+  /// Copies a panel of |blocks| blocks to |to| as f32.
+  void copyPanel(KernelBuilder &kb, mlir::Value from, mlir::Value to, int64_t blocks) const;
 
 private:
   void copyIntegers(KernelBuilder &kb, mlir::Value from, mlir::Value to, int64_t blocks) const;

@@ -81,6 +81,7 @@ private:
   device::ConvOp op;
   KernelBuilder &kb;
   ConvShape s;
+  int64_t tileRows; ///< of a register tile, at most
   TileWeights weights;
   ArrayRef<TileExtra> extraKinds;
   int64_t m, window, points;
@@ -94,13 +95,10 @@ private:
 };
 
 Winograd::Winograd(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-    : op(op), kb(kb), s(op), weights(kb.target, s.kind, s.wElement), extraKinds(extras) {
-  int64_t elements = cast<RankedTensorType>(op.getW().getType()).getNumElements();
-  points = elements / (s.c * s.ocBlocks() * kBlock);
-  window = points == 36 ? 6 : 4;
-  m = window - 2;
+    : op(op), kb(kb), s(op), tileRows(packingOf(op).getRows()), weights(kb.target, panelsOfConv(packingOf(op), 1)),
+      extraKinds(extras), m(packingOf(op).getOutputTile()), window(m + 2), points(window * window) {
   tilesH = ceilDiv(s.oh, m), tilesW = ceilDiv(s.ow, m);
-  panelBlocks = *op.getPanelBlocks();
+  panelBlocks = weights.panels.panelBlocks;
   panels = ceilDiv(s.ocBlocks(), panelBlocks);
   lastBlocks = s.ocBlocks() - (panels - 1) * panelBlocks;
 }
@@ -123,7 +121,7 @@ void Winograd::planWork() {
     }
   }
   // Rows are the better cut as long as a register tile stays full.
-  int64_t fewestRows = ceilDiv(maxTileRows(kb.target, panelBlocks), tilesW);
+  int64_t fewestRows = ceilDiv(tileRows, tilesW);
   while (!smallWork && panelParts == 1 && rowsPerPart > fewestRows && s.n * ceilDiv(tilesH, rowsPerPart) < kWanted) {
     --rowsPerPart;
   }
@@ -273,12 +271,12 @@ void Winograd::multiplyPanel(Value point, Value panel, Value slot, int64_t rows,
                       kb.mul(kb.add(kb.mul(point, s.ocBlocks()), kb.mul(panel, panelBlocks)), s.c * weights.stepBytes));
   if (weights.copied) {
     Value widened = byteOffset(kb, kb.scratch(), panelOffset);
-    weights.copyPanel(kb, base.b, widened, s.c, blocks);
+    weights.copyPanel(kb, base.b, widened, blocks);
     base.b = widened;
   }
   base.c = byteOffset(kb, byteOffset(kb, kb.scratch(), productOffset),
                       kb.add(kb.mul(point, productPointBytes), kb.mul(slot, panelBlocks * most * kBlockBytes)));
-  EvenSplit split(rows, maxTileRows(kb.target, panelBlocks));
+  EvenSplit split(rows, tileRows);
   // The next panel of a large layer comes from beyond L2: fetch it while this one is used.
   int64_t panelBytes = s.c * blocks * weights.stepBytes;
   int64_t prefetchLines = !weights.copied && points * s.c * s.ocBlocks() * weights.stepBytes > 512 * 1024
@@ -290,7 +288,6 @@ void Winograd::multiplyPanel(Value point, Value panel, Value slot, int64_t rows,
     shape.blocks = blocks;
     weights.describe(shape);
     shape.groupBytes = most * kBlockBytes;
-    shape.groups = {{s.c / kBlock, kBlock}, {s.c % kBlock ? 1 : 0, s.c % kBlock}};
     shape.prefetchLines = prefetchLines;
     result.blockStride = most * kBlock;
     for (int64_t row = 0; row < height; ++row) {

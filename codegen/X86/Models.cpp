@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Models.h"
 
+#include "codegen/X86/IR/X86Dialect.h"
 #include "codegen/X86/KernelInterface.h"
 
 #include "device_dialect/IR/DeviceDialect.h"
@@ -25,7 +26,7 @@ namespace tessera::x86 {
 
 void registerX86Kernels(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
-                  scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
+                  scf::SCFDialect, ub::UBDialect, vector::VectorDialect, X86Dialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   registry.addExtension(+[](MLIRContext *context, device::DeviceDialect *) {
@@ -47,7 +48,7 @@ void registerX86Kernels(DialectRegistry &registry) {
     attachSuppressionModels(context);
     // Kernels are built on worker threads, which may not load dialects.
     context->loadDialect<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
-                         math::MathDialect, scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
+                         math::MathDialect, scf::SCFDialect, ub::UBDialect, vector::VectorDialect, X86Dialect>();
   });
 }
 

@@ -66,23 +66,25 @@ static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, 
   return success();
 }
 
-/// Scales of integer weights that a float x of `depth` steps and `channels` columns is multiplied with. Packed weights
-/// hold them.
-static LogicalResult verifyScales(Operation *op, Value x, Value scales, int64_t group, bool packed, int64_t depth,
-                                  int64_t channels, StringRef label) {
+/// Scales of integer weights that a float x of `depth` steps and `channels` columns is multiplied with.
+static LogicalResult verifyScales(Operation *op, Value x, Value scales, int64_t group, int64_t depth, int64_t channels,
+                                  StringRef label) {
   if (!scales) {
-    if (group >= 0 && (group == 0 || packed)) {
+    if (group == 0) {
       return success();
     }
     return op->emitOpError() << "weightGroup is " << group << " without scales (" << label << ")";
   }
   Type element = tensorType(scales).getElementType();
-  if (packed || group < 1 || !element.isF32() || !isSummedInF32(tensorType(x).getElementType())) {
+  if (group < 1 || !element.isF32() || !isSummedInF32(tensorType(x).getElementType())) {
     return op->emitOpError() << "scales of " << element << " with weightGroup " << group
-                             << ", allowed f32 with a positive weightGroup, before packing, and a float first operand ("
-                             << label << ")";
+                             << ", allowed f32 with a positive weightGroup and a float first operand (" << label << ")";
   }
   return verify::dims(op, scales, {int64_t(llvm::divideCeil(depth, group)), channels}, "scales", label);
+}
+
+static LogicalResult verifyPacking(Operation *op, PackingInterface packing, Value weights) {
+  return packing ? packing.verifyWeights(op, tensorType(weights)) : success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -134,12 +136,13 @@ static LogicalResult verifyPadValue(ConvOp op) {
                           << " here (conv_c10)";
 }
 
+ArrayRef<int64_t> ConvOp::getWeightShape() {
+  return getPacking() ? getPackingAttr().getShape() : tensorType(getW()).getShape();
+}
+
 LogicalResult ConvOp::verify() {
-  if (getPacked() != getWeightShape().has_value()) { // conv_c6
-    return emitOpError("weightShape is given exactly when the weights are packed (conv_c6)");
-  }
   ArrayRef<int64_t> x = tensorType(getX()).getShape(), y = tensorType(getY()).getShape();
-  ArrayRef<int64_t> w = getPacked() ? *getWeightShape() : tensorType(getW()).getShape();
+  ArrayRef<int64_t> w = getWeightShape();
   if ((x.size() != 4 && x.size() != 5) || w.size() != x.size() || y.size() != x.size()) { // conv_c1
     return emitOpError() << "ranks of x, w and y are " << x.size() << ", " << w.size() << ", " << y.size()
                          << ", allowed all 4 or all 5 (conv_c1)";
@@ -169,12 +172,12 @@ LogicalResult ConvOp::verify() {
   for (int64_t dim : w.drop_front()) {
     steps = ShapedType::isDynamic(dim) || ShapedType::isDynamic(steps) ? ShapedType::kDynamic : steps * dim;
   }
-  return success(
-      succeeded(verify::dims(*this, getY(), expected, "result", "conv_c5")) &&
-      succeeded(verifyProduct(*this, getX(), getW(), getBias(), getScales() || getPacked(), steps, getSumBound(),
-                              "conv_c8", "conv_c9")) &&
-      succeeded(verifyScales(*this, getX(), getScales(), getWeightGroup(), getPacked(), w[1], w[0], "conv_c11")) &&
-      succeeded(verifyPadValue(*this)) && succeeded(verify::epilogue(*this, "conv_c7")));
+  return success(succeeded(verify::dims(*this, getY(), expected, "result", "conv_c5")) &&
+                 succeeded(verifyProduct(*this, getX(), getW(), getBias(), getScales() || getPacking(), steps,
+                                         getSumBound(), "conv_c8", "conv_c9")) &&
+                 succeeded(verifyScales(*this, getX(), getScales(), getWeightGroup(), w[1], w[0], "conv_c11")) &&
+                 succeeded(verifyPadValue(*this)) && succeeded(verify::epilogue(*this, "conv_c7")) &&
+                 succeeded(verifyPacking(*this, getPackingAttr(), getW()))); // conv_c6
 }
 
 Region &PoolOp::getEpilogueRegion() { return getEpilogue(); }
@@ -247,12 +250,13 @@ bool MatMulOp::canReadExtra(Value extra) {
   return column || row;
 }
 
+ArrayRef<int64_t> MatMulOp::getWeightShape() {
+  return getPacking() ? getPackingAttr().getShape() : tensorType(getB()).getShape();
+}
+
 LogicalResult MatMulOp::verify() {
-  if (getPacked() != getWeightShape().has_value()) { // matmul_c6
-    return emitOpError("weightShape is given exactly when b is packed (matmul_c6)");
-  }
   ArrayRef<int64_t> a = tensorType(getA()).getShape();
-  ArrayRef<int64_t> b = getPacked() ? *getWeightShape() : tensorType(getB()).getShape();
+  ArrayRef<int64_t> b = getWeightShape();
   if (a.size() < 2 || b.size() < 2) { // matmul_c1
     return emitOpError() << "ranks of a and b are " << a.size() << ", " << b.size() << ", allowed from 2 (matmul_c1)";
   }
@@ -277,12 +281,12 @@ LogicalResult MatMulOp::verify() {
     return failure();
   }
   expected.append({m, n});
-  return success(
-      succeeded(verify::dims(*this, getY(), expected, "result", "matmul_c5")) &&
-      succeeded(verifyProduct(*this, getA(), getB(), getBias(), getScales() || getPacked(), ka, getSumBound(),
-                              "matmul_c8", "matmul_c9")) &&
-      succeeded(verifyScales(*this, getA(), getScales(), getWeightGroup(), getPacked(), kb, n, "matmul_c10")) &&
-      succeeded(verify::epilogue(*this, "matmul_c7")));
+  return success(succeeded(verify::dims(*this, getY(), expected, "result", "matmul_c5")) &&
+                 succeeded(verifyProduct(*this, getA(), getB(), getBias(), getScales() || getPacking(), ka,
+                                         getSumBound(), "matmul_c8", "matmul_c9")) &&
+                 succeeded(verifyScales(*this, getA(), getScales(), getWeightGroup(), kb, n, "matmul_c10")) &&
+                 succeeded(verify::epilogue(*this, "matmul_c7")) &&
+                 succeeded(verifyPacking(*this, getPackingAttr(), getB()))); // matmul_c6
 }
 
 //===----------------------------------------------------------------------===//

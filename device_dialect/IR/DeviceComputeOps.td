@@ -4,11 +4,7 @@
 #define DEVICE_COMPUTE_OPS
 
 include "device_dialect/IR/DeviceBase.td"
-
-def Device_ConvAlgorithm : I32EnumAttr<"ConvAlgorithm", "how a convolution is computed", [
-    I32EnumAttrCase<"generic", 0>, I32EnumAttrCase<"direct", 1>, I32EnumAttrCase<"winograd", 2>, I32EnumAttrCase<"depthwise", 3>]> {
-  let cppNamespace = "::tessera::device";
-}
+include "device_dialect/IR/PackingInterface.td"
 
 def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<LayoutInterface>], ["canReadExtra"], ["countFlops", "countProducts"]> {
   let summary = "Grouped convolution with epilogue";
@@ -16,17 +12,15 @@ def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, Declare
     x [N, C, H, W], w [OC, C/groups, KH, KW], bias [OC] -> y [N, OC, OH, OW]; strides, dilations [2], pads [4]
     (begins, ends). Rank 4 or 5 (3-D: [3], [6]); 1-D convolutions arrive as 2-D. Transposed ones arrive as a
     spread copy and a convolution. The accumulator starts with the bias.
-    `algorithm`: chosen by the layout pass of the chip, `generic` until then. `packed`: w is no longer in the
-    logical shape but in the order that the chip's algorithm reads; `weightShape` then holds the logical dims.
-    `panelBlocks`: channel blocks in one panel of packed weights, where the order has panels.
+    `packing`: w is no longer in the logical shape but in the order that a family's kernel reads, as this attribute says.
     Floats: x and w f32, f16 or bf16 each, sums and bias f32.
     Integers: x i8, ui8 or i16, w i8, bias i32 sum exactly in i32. `padValue` is what padding positions of an integer x
     hold (its zero point), so that quantised zeros add nothing that the bias does not take back.
     Integer weights of a float x: w i8 and `scales` f32 [ceil(C/groups / weightGroup), OC], one for `weightGroup` input channels
-    each: what is multiplied is f32(w) times its scale. Packed, either each channel has one scale, which the epilogue holds, or
-    scales lie behind the weights of each panel; with `weightBits` 4 two weights share a byte, with 0 they are as their type says.
+    each: what is multiplied is f32(w) times its scale. Packed weights come without: their scales are in the epilogue or where the
+    packing says.
     (C1) ranks. (C2) geometry entries. (C3) groups divides C and OC. (C4) bias [OC]. (C5) result dims.
-    (C6) weightShape present exactly when packed. (C7) epilogue as EpilogueInterface says. (C8) element types: all of
+    (C6) the packing fits, as it says itself. (C7) epilogue as EpilogueInterface says. (C8) element types: all of
     x's, or the floats or integers above. (C9) the i32 sum of C/groups * KH * KW products of the types' largest values cannot overflow
     (the constant bias of a quantised model is counted where it is computed), or `sumBound`, which no sum exceeds in magnitude
     by the values that x and w really have, is below 2^31. (C10) padValue is a value of an 8-bit x.
@@ -34,11 +28,13 @@ def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, Declare
   }];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$w, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
       Optional<Device_Tensor>:$scales, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups,
-      DefaultValuedAttr<Device_ConvAlgorithm, "ConvAlgorithm::generic">:$algorithm, UnitAttr:$packed,
-      OptionalAttr<DenseI64ArrayAttr>:$weightShape, OptionalAttr<I64Attr>:$panelBlocks, DefaultValuedAttr<I64Attr, "0">:$padValue,
-      OptionalAttr<I64Attr>:$sumBound,
-      DefaultValuedAttr<I64Attr, "0">:$weightGroup, DefaultValuedAttr<I64Attr, "0">:$weightBits);
+      OptionalAttr<Device_PackingAttr>:$packing, DefaultValuedAttr<I64Attr, "0">:$padValue, OptionalAttr<I64Attr>:$sumBound,
+      DefaultValuedAttr<I64Attr, "0">:$weightGroup);
   let results = (outs Device_Tensor:$y);
+  let extraClassDeclaration = [{
+    /// Dims of the weights before any packing.
+    ::llvm::ArrayRef<int64_t> getWeightShape();
+  }];
   let assemblyFormat = [{
     $x `,` $w (`scales` $scales^)? (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
   }];
@@ -48,19 +44,22 @@ def Device_MatMulOp : Device_EpilogueOp<"matmul", [AttrSizedOperandSegments], ["
   let summary = "Batched matrix product with epilogue";
   let description = [{
     a [B..., M, K] x b [B..., K, N] -> y [B..., M, N]; leading dims broadcast as in numpy; trans flags swap the last two
-    dims. bias [N] starts the accumulator. `packed`: b is a constant in the chip's order, `weightShape` its logical dims.
+    dims. bias [N] starts the accumulator. `packing`: b is a constant in the order that a family's kernel reads.
     Floats: a and b f32, f16 or bf16 each, sums and bias f32. Integers: a i8, ui8 or i16, b i8, bias i32 sum exactly in i32.
     Integer weights of a float a: b i8 of one matrix and `scales` f32 [ceil(K / weightGroup), N], as for conv.
-    (C1) rank at least 2. (C2) K agrees. (C3) batch dims broadcast. (C4) bias [N]. (C5) result dims. (C6) weightShape present exactly when packed.
+    (C1) rank at least 2. (C2) K agrees. (C3) batch dims broadcast. (C4) bias [N]. (C5) result dims. (C6) the packing fits, as it says itself.
     (C7) epilogue as EpilogueInterface says. (C8) element types: all of a's, or the floats or integers above. (C9) the i32 sum of K products
     of the types' largest values cannot overflow, or `sumBound` says so as for conv. (C10) scales and weightGroup as above.
   }];
   let arguments = (ins Device_Tensor:$a, Device_Tensor:$b, Optional<Device_Tensor>:$bias, Variadic<Device_Tensor>:$extras,
       Optional<Device_Tensor>:$scales,
-      DefaultValuedAttr<BoolAttr, "false">:$transA, DefaultValuedAttr<BoolAttr, "false">:$transB, UnitAttr:$packed,
-      OptionalAttr<DenseI64ArrayAttr>:$weightShape, OptionalAttr<I64Attr>:$panelBlocks, OptionalAttr<I64Attr>:$sumBound,
-      DefaultValuedAttr<I64Attr, "0">:$weightGroup, DefaultValuedAttr<I64Attr, "0">:$weightBits);
+      DefaultValuedAttr<BoolAttr, "false">:$transA, DefaultValuedAttr<BoolAttr, "false">:$transB, OptionalAttr<Device_PackingAttr>:$packing,
+      OptionalAttr<I64Attr>:$sumBound, DefaultValuedAttr<I64Attr, "0">:$weightGroup);
   let results = (outs Device_Tensor:$y);
+  let extraClassDeclaration = [{
+    /// Dims of the weights before any packing.
+    ::llvm::ArrayRef<int64_t> getWeightShape();
+  }];
   let assemblyFormat = [{
     $a `,` $b (`scales` $scales^)? (`bias` $bias^)? (`extras` `(` $extras^ `)`)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)
   }];

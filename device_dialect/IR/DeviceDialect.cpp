@@ -14,6 +14,7 @@ using namespace tessera::device;
 
 #include "device_dialect/IR/DeviceDialect.cpp.inc"
 #include "device_dialect/IR/DeviceInterfaces.cpp.inc"
+#include "device_dialect/IR/PackingInterface.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "device_dialect/IR/DeviceAttrs.cpp.inc"
 

@@ -3,6 +3,7 @@
 #ifndef TESSERA_DEVICE_DIALECT_IR_DEVICEINTERFACES_H
 #define TESSERA_DEVICE_DIALECT_IR_DEVICEINTERFACES_H
 
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
 #include "top_dialect/IR/TopInterfaces.h"
 
@@ -20,5 +21,6 @@ int64_t countRegionFlops(mlir::Operation *op);
 } // namespace tessera::device
 
 #include "device_dialect/IR/DeviceInterfaces.h.inc"
+#include "device_dialect/IR/PackingInterface.h.inc"
 
 #endif // TESSERA_DEVICE_DIALECT_IR_DEVICEINTERFACES_H

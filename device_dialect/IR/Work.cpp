@@ -27,7 +27,7 @@ int64_t RecurrentOp::countFlops() { return 2 * countProducts(); }
 
 int64_t ConvOp::countProducts() {
   int64_t perOutput = 1;
-  for (int64_t dim : (getWeightShape() ? *getWeightShape() : typeOf(getW()).getShape()).drop_front()) {
+  for (int64_t dim : getWeightShape().drop_front()) {
     perOutput *= dim;
   }
   return perOutput * typeOf(getY()).getNumElements();

@@ -68,7 +68,7 @@ static HostTensor applyScales(const HostTensor &weights, const HostTensor &scale
 }
 
 LogicalResult ConvOp::evaluate(Inputs inputs, Outputs outputs) {
-  if (getPacked()) {
+  if (getPacking()) {
     return refusePacked(*this);
   }
   Builder builder(getContext());
@@ -94,7 +94,7 @@ LogicalResult ConvOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult MatMulOp::evaluate(Inputs inputs, Outputs outputs) {
-  if (getPacked()) {
+  if (getPacking()) {
     return refusePacked(*this);
   }
   Builder builder(getContext());

@@ -22,7 +22,7 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 /// Whether every row of a product depends on the same row of its first operand alone: all else is the same for all.
 bool isOfRows(MatMulOp product) {
   int64_t columns = typeOf(product.getY()).getShape().back();
-  return !product.getTransA() && !product.getPacked() && typeOf(product.getA()).getRank() >= 2 &&
+  return !product.getTransA() && !product.getPacking() && typeOf(product.getA()).getRank() >= 2 &&
          typeOf(product.getB()).getRank() == 2 && llvm::all_of(product.getExtras(), [&](Value extra) {
            int64_t count = typeOf(extra).getNumElements();
            return count == 1 || (count == columns && typeOf(extra).getShape().back() == columns);

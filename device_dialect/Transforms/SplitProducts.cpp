@@ -77,8 +77,8 @@ public:
   bool run() {
     ArrayRef<int64_t> b = typeOf(product.getB()).getShape();
     columns = typeOf(product.getY()).getShape().back();
-    bool isPlain = b.size() == 2 && getConstantRoot(product.getB()) && !product.getScales() && !product.getPacked() &&
-                   product.getWeightBits() == 0 && (!product.getBias() || getConstantRoot(product.getBias()));
+    bool isPlain = b.size() == 2 && getConstantRoot(product.getB()) && !product.getScales() && !product.getPacking() &&
+                   (!product.getBias() || getConstantRoot(product.getBias()));
     bool hasRows = typeOf(product.getY()).getNumElements() > columns; // else parts of it are runs of bytes
     if (!isPlain || !hasRows || !findReaders(product.getY()) || !coverAll() ||
         !llvm::all_of(product.getExtras(), canSlice())) {

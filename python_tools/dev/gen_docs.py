@@ -27,6 +27,7 @@ OTHERS = ("zoo.md",)
 TABLEGEN_PAGES = {
     "top-ops.md": ("Operators of the Top dialect", "-gen-op-doc", ("top_dialect/IR/TopOps.td",)),
     "device-ops.md": ("Operators of the Device dialect", "-gen-op-doc", ("device_dialect/IR/DeviceOps.td",)),
+    "x86-attributes.md": ("Attributes of the x86 family", "-gen-attrdef-doc", ("codegen/X86/IR/X86Dialect.td",)),
     "passes.md": ("Passes", "-gen-pass-doc", ("top_dialect/Transforms/Passes.td", "quant/Transforms/Passes.td", "device_dialect/Transforms/Passes.td",
                                               "device_dialect/Conversion/TopToDevice/Passes.td", "codegen/X86/Transforms/Passes.td", "codegen/Npu/Passes.td")),
     "npu-decisions.md": ("Decisions of the NPU's compiler", "-gen-dialect-doc", ("codegen/Npu/IR/NpuAttrs.td",)),

@@ -94,7 +94,7 @@ TEST_F(Emission, IntegerWeightsOfFloats) {
             " %b "
             "= {2}\n  %s = {3}\n  %c = {4}\n  %y = device.matmul %a, %b scales %s bias %c{5} {{transB = {6}, "
             "weightGroup = "
-            "{7} : i64, weightBits = 8 : i64} : ({0}, {8}, {9}, {10}) -> {1}\n  return %y : {1}\n}\n",
+            "{7} : i64} : ({0}, {8}, {9}, {10}) -> {1}\n  return %y : {1}\n}\n",
             a, y, weightsText(b, 9), scalesText({groups, outputs}), wholeText({outputs}, "f32"), epilogue, transposed,
             group, typeText(b, "i8"), typeText({outputs}, "f32"), typeText({groups, outputs}, "f32"));
         ASSERT_EQ(check(text), "");
@@ -111,8 +111,7 @@ TEST_F(Emission, IntegerWeightsOfFloats) {
       text.replace(text.find(from), from.size(), to);
     };
     replace("  %y = ", "  %s = " + scalesText(scales) + "\n  %y = ");
-    replace("%w bias", "%w scales %s bias"),
-        replace("groups =", "weightBits = 8 : i64, weightGroup = 128 : i64, groups =");
+    replace("%w bias", "%w scales %s bias"), replace("groups =", "weightGroup = 128 : i64, groups =");
     replace(") -> " + typeText(convolution.y, "f32") + "\n  return",
             ", " + typeText(scales, "f32") + ") -> " + typeText(convolution.y, "f32") + "\n  return");
     ASSERT_EQ(check(text), "");

@@ -124,23 +124,25 @@ private:
   }
 
   void decideConv(device::ConvOp conv, Choice &choice) {
-    ConvChoice fast = canBlock(conv.getX()) ? chooseConvAlgorithm(conv, vectorBytes, winograd) : ConvChoice();
+    std::optional<ConvChoice> fast;
+    if (canBlock(conv.getX())) {
+      fast = chooseConvAlgorithm(conv, vectorBytes, winograd);
+    }
     bool constants = top::isConstant(conv.getW()) && (!isByte(typeOf(conv.getX()).getElementType()) ||
                                                       !conv.getBias() || top::isConstant(conv.getBias()));
-    if (fast.algorithm == device::ConvAlgorithm::generic || !constants) {
+    if (!fast || !constants) {
       return;
     }
     choice.blockedResult = true;
     ConvWeightDims dims = weightDims(conv);
     // Few channels are read as rows of the image: blocks would be mostly padding.
-    bool few = dims.groupC <= 4 || (dims.groupC < kChannelBlock && dims.kw > 1);
-    bool rows = fast.algorithm == device::ConvAlgorithm::direct && dims.groups == 1 && few && !blocked(conv.getX());
+    bool few = dims.groupC <= 4 || (dims.groupC < kBlock && dims.kw > 1);
+    bool rows = fast->algorithm == ConvAlgorithm::direct && dims.groups == 1 && few && !blocked(conv.getX());
     choice.operands[0] = rows ? Wanted::RowMajor : Wanted::Blocked;
-    conv.setAlgorithm(fast.algorithm);
+    conv->setAttr(X86Dialect::kAlgorithmAttr, AlgorithmAttr::get(&getContext(), fast->algorithm, fast->outputTile));
     for (OpOperand &extra : conv.getExtrasMutable()) {
-      bool same =
-          typeOf(extra.get()).getShape() == typeOf(conv.getY()).getShape() && typeOf(extra.get()).getNumElements() > 1;
-      choice.operands[extra.getOperandNumber()] = same ? Wanted::Blocked : Wanted::Any;
+      choice.operands[extra.getOperandNumber()] =
+          wantedOf(cast<device::LayoutInterface>(*conv), extra, /*blockedResult=*/true);
     }
   }
 
@@ -154,7 +156,7 @@ private:
       operand.set(convert(operand.get(), wanted == Wanted::Blocked, op));
     }
     if (choice.blockedResult) {
-      op->getResult(0).setType(device::getBlockedType(typeOf(op->getResult(0)), kChannelBlock));
+      op->getResult(0).setType(device::getBlockedType(typeOf(op->getResult(0)), kBlock));
       ++numBlocked;
     }
   }
@@ -167,7 +169,7 @@ private:
     }
     OpBuilder builder(user);
     RankedTensorType type = typeOf(value);
-    RankedTensorType target = toBlocked ? device::getBlockedType(type, kChannelBlock) : device::getRowMajorType(type);
+    RankedTensorType target = toBlocked ? device::getBlockedType(type, kBlock) : device::getRowMajorType(type);
     if (device::sameBytes(type, target)) {
       known = device::ReshapeOp::create(builder, value.getLoc(), target, value);
     } else {
@@ -185,7 +187,7 @@ private:
     RankedTensorType w = typeOf(conv.getW());
     std::optional<top::TensorData> data;
     bool types = w.getElementType().isF32() || device::isNarrowFloat(w.getElementType()) || isByte(w.getElementType());
-    if (!canBlock(conv.getX()) || conv.getGroups() == 1 || conv.getScales() || conv.getPacked() || !types ||
+    if (!canBlock(conv.getX()) || conv.getGroups() == 1 || conv.getScales() || conv.getPacking() || !types ||
         w.getRank() != 4) {
       return;
     }

@@ -17,11 +17,6 @@ bool isByte(Type type) { return type.isInteger(8); }
 
 bool isIntegerOperand(Type type) { return isByte(type) || type.isSignlessInteger(16); }
 
-ArrayRef<PackedForm> packedForms(Type x) {
-  static constexpr PackedForm bytes[] = {PackedForm::Quads, PackedForm::Pairs}, words[] = {PackedForm::Words};
-  return isByte(x) ? ArrayRef(bytes) : ArrayRef(words);
-}
-
 bool hasTileTypes(Value x, Type w, Value bias, Value y) {
   Type xElement = typeOf(x).getElementType();
   auto isTileFloat = [](Type type) { return type.isF32() || device::isNarrowFloat(type); };
@@ -40,75 +35,14 @@ bool hasIntegerWeights(Operation *op) {
          isByte(typeOf(w).getElementType());
 }
 
-IntegerPanels integerPanels(device::ConvOp conv) {
-  return integerPanelsOfConv(weightDims(conv), conv.getPanelBlocks().value_or(1),
-                             device::isBlocked(conv.getX().getType()), hasDilatedRows(conv),
-                             conv.getWeightBits() ? conv.getWeightBits() : 8, conv.getWeightGroup());
-}
-
-IntegerPanels integerPanels(device::MatMulOp matmul) {
-  ArrayRef<int64_t> shape = matmul.getPacked() ? *matmul.getWeightShape() : typeOf(matmul.getB()).getShape();
-  int64_t k = shape[shape.size() - 2], n = shape.back();
-  if (matmul.getTransB()) {
-    std::swap(k, n);
-  }
-  return integerPanelsOfMatMul(k, n, matmul.getPanelBlocks().value_or(1),
-                               matmul.getWeightBits() ? matmul.getWeightBits() : 8, matmul.getWeightGroup());
-}
-
-bool hasDilatedRows(device::ConvOp conv) { return conv.getDilations().back() != 1; }
-
-SmallVector<int64_t> packedMatMulCounts(Type a, int64_t k, int64_t n) {
-  if (!isIntegerOperand(a)) {
-    return {packedMatMulElements(k, n)};
-  }
-  return llvm::map_to_vector(packedForms(a), [&](PackedForm form) { return packedMatMulBytes8(k, n, form); });
-}
-
-SmallVector<int64_t> packedWeightElements(device::ConvOp conv) {
-  ConvWeightDims dims = weightDims(conv);
-  Type x = typeOf(conv.getX()).getElementType();
-  if (hasIntegerWeights(conv)) {
-    bool direct = conv.getAlgorithm() == device::ConvAlgorithm::direct;
-    return {direct ? integerPanels(conv).bytes() : packedDepthwiseElements(dims)};
-  }
-  switch (conv.getAlgorithm()) {
-  case device::ConvAlgorithm::direct: {
-    if (!isIntegerOperand(x)) {
-      return {packedConvElements(dims)};
-    }
-    return llvm::map_to_vector(packedForms(x), [&](PackedForm form) {
-      return packedConvBytes8(dims, form, device::isBlocked(conv.getX().getType()), hasDilatedRows(conv));
-    });
-  }
-  case device::ConvAlgorithm::winograd:
-    return {packedWinogradElements(dims, 2), packedWinogradElements(dims, 4)};
-  case device::ConvAlgorithm::depthwise: {
-    if (!isIntegerOperand(x)) {
-      return {packedDepthwiseElements(dims)};
-    }
-    int64_t stride = conv.getStrides().back();
-    return {packedDepthwiseBytes8(dims, stride, false), packedDepthwiseBytes8(dims, stride, true)};
-  }
-  case device::ConvAlgorithm::generic:
-    break;
-  }
-  return {};
-}
-
-ConvWeightDims weightDims(device::ConvOp conv) {
-  ArrayRef<int64_t> dims = conv.getPacked() ? *conv.getWeightShape() : typeOf(conv.getW()).getShape();
-  return {dims[0], dims[1], dims[2], dims[3], static_cast<int64_t>(conv.getGroups())};
-}
-
 int64_t groupsToMerge(device::ConvOp conv) {
   ConvWeightDims d = weightDims(conv);
   int64_t groupOc = d.oc / d.groups;
   for (int64_t merge = 1; merge <= d.groups; ++merge) {
-    bool whole = merge * d.groupC % kChannelBlock == 0 && merge * groupOc % kChannelBlock == 0;
+    bool whole = merge * d.groupC % kBlock == 0 && merge * groupOc % kBlock == 0;
     if (d.groups % merge == 0 && (whole || merge == d.groups)) {
       // Merged groups multiply zeros: worth it up to a point.
-      return merge <= 2 * kChannelBlock ? merge : 0;
+      return merge <= 2 * kBlock ? merge : 0;
     }
   }
   return 0;
@@ -132,13 +66,14 @@ static TiledProduct winogradProduct(device::ConvOp conv, int64_t tile) {
 
 int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, int64_t vectorBytes) {
   switch (choice.algorithm) {
-  case device::ConvAlgorithm::direct:
+  case ConvAlgorithm::direct:
     return choosePanelBlocks(vectorBytes, directProduct(conv));
-  case device::ConvAlgorithm::winograd:
-    return choosePanelBlocks(vectorBytes, winogradProduct(conv, choice.winogradTile));
-  default:
-    return 1;
+  case ConvAlgorithm::winograd:
+    return choosePanelBlocks(vectorBytes, winogradProduct(conv, choice.outputTile));
+  case ConvAlgorithm::depthwise:
+    break;
   }
+  return 1;
 }
 
 /// Cycles of one image, weights coming from beyond L2 at kStreamBytes a cycle.
@@ -156,41 +91,37 @@ static double winogradCycles(device::ConvOp conv, int64_t vectorBytes, int64_t t
   TiledProduct product = winogradProduct(conv, tile);
   double points = (tile + 2) * (tile + 2), vectors = 64.0 / vectorBytes;
   double products = points * tileCycles(vectorBytes, choosePanelBlocks(vectorBytes, product), product);
-  double weights = points * 4.0 * d.groupC * llvm::alignTo(d.oc, kChannelBlock);
+  double weights = points * 4.0 * d.groupC * llvm::alignTo(d.oc, kBlock);
   // Loads, arithmetic and stores of both transforms, per tile and block, measured.
   double tiles = product.rowsPerRun, perTile = tile == 4 ? 300 : 110;
-  double transforms =
-      tiles * perTile * vectors * (llvm::divideCeil(d.groupC, kChannelBlock) + llvm::divideCeil(d.oc, kChannelBlock));
+  double transforms = tiles * perTile * vectors * (llvm::divideCeil(d.groupC, kBlock) + llvm::divideCeil(d.oc, kBlock));
   // Streaming runs beside the arithmetic only in part.
   return products + transforms + 0.6 * weights / kStreamBytes;
 }
 
-ConvChoice chooseConvAlgorithm(device::ConvOp conv, int64_t vectorBytes, bool winograd) {
+std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, int64_t vectorBytes, bool winograd) {
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
-  // Packed weights need not be of the logical ones' type: they were taken once.
   bool integers = isIntegerOperand(x.getElementType());
-  Type logical = integers ? Type(IntegerType::get(conv.getContext(), 8)) : Float32Type::get(conv.getContext());
   // Integer weights of a float x are multiplied as floats.
   bool scaled = hasIntegerWeights(conv);
-  Type w = conv.getPacked() || scaled ? logical : typeOf(conv.getW()).getElementType();
+  Type w = scaled ? Type(Float32Type::get(conv.getContext())) : typeOf(conv.getW()).getElementType();
   if (x.getRank() != 4 || !x.hasStaticShape() || !y.hasStaticShape() ||
       !hasTileTypes(conv.getX(), w, conv.getBias(), conv.getY())) {
-    return {};
+    return std::nullopt;
   }
   ConvWeightDims d = weightDims(conv);
   if (d.groups > 1 && d.groupC == 1 && d.oc == d.groups) {
     // Without VNNI the sums of bytes are kept in f32: exact below 2^24.
     constexpr int64_t kMostTaps = (1 << 24) / (255 * 128);
-    return isByte(x.getElementType()) && d.kh * d.kw > kMostTaps ? ConvChoice()
-                                                                 : ConvChoice{device::ConvAlgorithm::depthwise};
+    return isByte(x.getElementType()) && d.kh * d.kw > kMostTaps ? ConvChoice() : ConvChoice{ConvAlgorithm::depthwise};
   }
   if (groupsToMerge(conv) != 1) {
-    return {};
+    return std::nullopt;
   }
-  ConvChoice best{device::ConvAlgorithm::direct};
+  ConvChoice best{ConvAlgorithm::direct};
   auto ones = [](ArrayRef<int64_t> values) { return llvm::all_of(values, [](int64_t v) { return v == 1; }); };
   if (!winograd || integers || scaled || d.kh != 3 || d.kw != 3 || d.groups != 1 || !ones(conv.getStrides()) ||
-      !ones(conv.getDilations()) || d.groupC < kChannelBlock || d.oc < kChannelBlock) {
+      !ones(conv.getDilations()) || d.groupC < kBlock || d.oc < kBlock) {
     return best;
   }
   double cycles = directCycles(conv, vectorBytes);
@@ -201,7 +132,7 @@ ConvChoice chooseConvAlgorithm(device::ConvOp conv, int64_t vectorBytes, bool wi
     double other = winogradCycles(conv, vectorBytes, tile) * 1.1;
     if (other < cycles) {
       cycles = other;
-      best = {device::ConvAlgorithm::winograd, tile};
+      best = {ConvAlgorithm::winograd, tile};
     }
   }
   return best;

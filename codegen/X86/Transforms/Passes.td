@@ -8,8 +8,7 @@ include "mlir/Pass/PassBase.td"
 def AssignLayoutsPass : Pass<"x86-assign-layouts", "::mlir::func::FuncOp"> {
   let summary = "Choose channel-blocked or row-major per tensor and an algorithm per convolution";
   let description = [{
-    Before: all tensors row-major, convolutions `generic`. After: convolutions that the chip has a fast kernel for carry its
-    algorithm and write channel blocks of 16; pools, maps, resizes, spatial reductions and channel concatenations
+    Before: all tensors row-major. After: convolutions that the chip has a fast kernel for carry its `x86.algorithm` and write channel blocks of 16; pools, maps, resizes, spatial reductions and channel concatenations
     between them are blocked too; everything else, the function's arguments and its results are row-major. Where a
     consumer wants the other layout there is one identity `device.copy` (or a `device.reshape` where the bytes agree)
     per tensor. Grouped convolutions whose groups are no whole blocks become convolutions with fewer, wider groups.
@@ -22,7 +21,7 @@ def AssignLayoutsPass : Pass<"x86-assign-layouts", "::mlir::func::FuncOp"> {
     Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register of the chip: 16, 32 or 64">,
     Option<"winograd", "winograd", "bool", "true", "Allow Winograd for 3x3 convolutions where it is faster">,
   ];
-  let dependentDialects = ["::tessera::device::DeviceDialect"];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::x86::X86Dialect"];
   let statistics = [Statistic<"numCopies", "layout-copies", "Layout changes inserted">,
                     Statistic<"numBlocked", "blocked-tensors", "Results made channel-blocked">];
 }
@@ -31,7 +30,7 @@ def VerifyKernelLayoutsPass : Pass<"x86-verify-kernel-layouts", "::mlir::func::F
   let summary = "Check that tensors lie as the kernels of the chosen algorithms want them";
   let description = [{
     Before and after: what x86-assign-layouts makes, unchanged. Beyond device-verify-layouts: reports blocks of another size than
-    16, convolutions that write blocks by no algorithm or rows by one, and algorithms whose kernels read blocks alone beside a
+    16, convolutions that write blocks without an algorithm or rows by one, and algorithms whose kernels read blocks alone beside a
     row-major operand.
   }];
 }
@@ -40,8 +39,8 @@ def PackWeightsPass : Pass<"x86-pack-weights", "::mlir::func::FuncOp"> {
   let summary = "Put constant weights into the order their kernels read";
   let description = [{
     Before: convolutions carry an algorithm, weights lie in logical order. After: constant weights of these convolutions and
-    constant right sides of matrix products are in panels (WeightPacking.h), `packed`, `weightShape` and `panelBlocks` say
-    so; the logical ones are dropped from the module. A convolution whose weights are no constant becomes `generic`.
+    constant right sides of matrix products lie as `packing = #x86.packing<...>` of their op says, which takes the place of
+    the algorithm; the logical ones are dropped from the module. A convolution whose weights are no constant loses its algorithm.
     8-bit weights of a chip with `byte-dots` are multiplied with unsigned bytes: where x is signed the kernel multiplies
     x + 128, and the packed op's bias is lowered by 128 * sum(w).
   }];
@@ -49,15 +48,16 @@ def PackWeightsPass : Pass<"x86-pack-weights", "::mlir::func::FuncOp"> {
     Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register of the chip: 16, 32 or 64">,
     Option<"byteDots", "byte-dots", "bool", "false", "The chip multiplies unsigned by signed bytes and sums four products">,
   ];
-  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::top::TopDialect"];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::x86::X86Dialect", "::tessera::top::TopDialect"];
   let statistics = [Statistic<"numPacked", "packed-weights", "Weights packed">];
 }
 
 def VerifyPackingPass : Pass<"x86-verify-packing", "::mlir::func::FuncOp"> {
   let summary = "Check that weights are in the order the chosen algorithms read";
   let description = [{
-    Before and after: what x86-pack-weights makes, unchanged. Reports convolutions that are packed although generic or the
-    other way round, packed weights that are no constants, lack `panelBlocks`, or have another size than their order needs.
+    Before and after: what x86-pack-weights makes, unchanged. Reports convolutions that write channel blocks
+    without packed weights or the other way round, packed weights that are no constants, and algorithms that nobody packed for.
+    That a packing fits its op, in size and otherwise, the ops' own verifiers check.
   }];
 }
 

@@ -16,6 +16,10 @@ int64_t maxTileRows(int64_t vectorBytes, int64_t blocks) {
   return blocks == 1 ? 28 : (31 - blocks) / blocks;
 }
 
+int64_t depthwiseTileRows(int64_t vectorBytes, bool integers) {
+  return vectorBytes == 64 ? (integers ? 16 : 14) : vectorBytes == 32 ? (integers ? 6 : 8) : (integers ? 3 : 6);
+}
+
 /// Cycles of one tile of |rows| rows: two multiply-adds and two loads a cycle, a latency of four cycles.
 static double cyclesOfTile(double vectors, int64_t rows, int64_t blocks, int64_t steps) {
   double loads = vectors == 1 && blocks == 1 ? rows + 1.0 + rows * 0.15 : rows + blocks * vectors;

@@ -16,6 +16,9 @@ struct TiledProduct {
 /// Rows of 16 * |blocks| columns that fit the registers of |vectorBytes| bytes; 0 when not even one does.
 int64_t maxTileRows(int64_t vectorBytes, int64_t blocks);
 
+/// Positions of an output row that a depthwise kernel sums together, of f32 images or of integer ones.
+int64_t depthwiseTileRows(int64_t vectorBytes, bool integers);
+
 /// Cycles of the product with panels of |panelBlocks| blocks.
 double tileCycles(int64_t vectorBytes, int64_t panelBlocks, const TiledProduct &product);
 

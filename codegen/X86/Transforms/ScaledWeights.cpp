@@ -22,18 +22,6 @@ auto withProduct(Operation *op, Body body) {
   return conv ? body(conv) : body(cast<device::MatMulOp>(op));
 }
 
-void dropScales(Operation *op) {
-  withProduct(op, [](auto product) {
-    Value scales = product.getScales();
-    product.getScalesMutable().clear();
-    product.setWeightGroup(0);
-    product.setWeightBits(0);
-    if (Operation *constant = scales.getDefiningOp(); constant && scales.use_empty()) {
-      constant->erase();
-    }
-  });
-}
-
 /// |vector| [channels] so that it broadcasts along the channels of |op|'s result.
 Value alongChannels(OpBuilder &builder, Operation *op, Value vector) {
   int64_t channels = typeOf(vector).getNumElements();
@@ -59,6 +47,17 @@ Value scalesOf(Operation *op) {
   }
   auto matmul = dyn_cast<device::MatMulOp>(op);
   return matmul ? matmul.getScales() : Value();
+}
+
+void dropScales(Operation *op) {
+  withProduct(op, [](auto product) {
+    Value scales = product.getScales();
+    product.getScalesMutable().clear();
+    product.setWeightGroup(0);
+    if (Operation *constant = scales.getDefiningOp(); constant && scales.use_empty()) {
+      constant->erase();
+    }
+  });
 }
 
 void dequantiseWeights(Operation *op) {

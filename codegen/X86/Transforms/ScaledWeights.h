@@ -10,6 +10,9 @@ namespace tessera::x86 {
 /// The scales of a conv's or matmul's integer weights; null without, and for other ops.
 mlir::Value scalesOf(mlir::Operation *op);
 
+/// Removes the scales of an op that has some: they have found their place.
+void dropScales(mlir::Operation *op);
+
 /// Puts f32 weights in the place of constant integers and their scales.
 void dequantiseWeights(mlir::Operation *op);
 

@@ -23,8 +23,6 @@ using namespace mlir;
 namespace tessera::x86 {
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// Calls |check| on the ops of |function| outside of scalar regions; whether all pass.
 LogicalResult checkOps(func::FuncOp function, function_ref<LogicalResult(Operation &)> check) {
   bool good = true;
@@ -39,16 +37,14 @@ LogicalResult checkOps(func::FuncOp function, function_ref<LogicalResult(Operati
 //===----------------------------------------------------------------------===//
 
 LogicalResult checkConvLayout(device::ConvOp conv) {
-  device::ConvAlgorithm algorithm = conv.getAlgorithm();
-  bool fast = algorithm != device::ConvAlgorithm::generic;
-  if (fast != device::isBlocked(conv.getY().getType())) {
-    return conv.emitError() << "algorithm '" << stringifyConvAlgorithm(algorithm) << "' and result "
-                            << conv.getY().getType()
-                            << ": exactly the algorithms other than generic write channel blocks";
+  AlgorithmAttr algorithm = algorithmOf(conv);
+  if (static_cast<bool>(algorithm) != device::isBlocked(conv.getY().getType())) {
+    return conv.emitError() << (algorithm ? "with" : "without") << " an algorithm and with the result "
+                            << conv.getY().getType() << ": exactly convolutions with one write channel blocks";
   }
-  bool readsRows = algorithm == device::ConvAlgorithm::direct || !fast;
+  bool readsRows = !algorithm || algorithm.getValue() == ConvAlgorithm::direct;
   if (!device::isBlocked(conv.getX().getType()) && !readsRows) {
-    return conv.emitError() << "algorithm '" << stringifyConvAlgorithm(algorithm)
+    return conv.emitError() << "algorithm '" << stringifyConvAlgorithm(algorithm.getValue())
                             << "' reads channel blocks, the operand is " << conv.getX().getType();
   }
   return success();
@@ -57,8 +53,8 @@ LogicalResult checkConvLayout(device::ConvOp conv) {
 LogicalResult checkKernelLayout(Operation &op) {
   for (Value value : op.getResults()) {
     device::BlockedAttr layout = device::getBlockedLayout(value.getType());
-    if (layout && layout.getBlock() != kChannelBlock) {
-      return op.emitError() << "channel blocks of " << layout.getBlock() << ", allowed " << kChannelBlock;
+    if (layout && layout.getBlock() != kBlock) {
+      return op.emitError() << "channel blocks of " << layout.getBlock() << ", allowed " << kBlock;
     }
   }
   auto conv = dyn_cast<device::ConvOp>(op);
@@ -77,41 +73,23 @@ struct VerifyKernelLayouts : impl::VerifyKernelLayoutsPassBase<VerifyKernelLayou
 // After x86-pack-weights
 //===----------------------------------------------------------------------===//
 
-LogicalResult checkPackedWeights(Operation &op, Value weights, std::optional<int64_t> panelBlocks,
-                                 ArrayRef<int64_t> allowed) {
-  if (!top::isConstant(weights) || !panelBlocks || *panelBlocks < 1) {
-    return op.emitError("packed weights are constants and come with panelBlocks");
-  }
-  if (!llvm::is_contained(allowed, typeOf(weights).getNumElements())) {
-    return op.emitError() << "packed weights have " << typeOf(weights).getNumElements()
-                          << " elements, their order needs " << allowed.front();
-  }
-  return success();
-}
-
 LogicalResult checkPacking(Operation &op) {
-  if (auto conv = dyn_cast<device::ConvOp>(op)) {
-    bool fast = conv.getAlgorithm() != device::ConvAlgorithm::generic;
-    if (fast != conv.getPacked()) {
-      return op.emitError() << "algorithm '" << device::stringifyConvAlgorithm(conv.getAlgorithm())
-                            << "' needs weights that are " << (fast ? "packed" : "not packed");
-    }
-    return fast ? checkPackedWeights(op, conv.getW(), conv.getPanelBlocks(), packedWeightElements(conv)) : success();
+  PackingAttr packing = packingOf(&op);
+  if (packing && !top::isConstant(op.getOperand(1))) {
+    return op.emitError("packed weights that are no constant");
   }
-  auto matmul = dyn_cast<device::MatMulOp>(op);
-  if (!matmul || !matmul.getPacked()) {
+  auto conv = dyn_cast<device::ConvOp>(op);
+  if (!conv) {
     return success();
   }
-  ArrayRef<int64_t> dims = *matmul.getWeightShape();
-  int64_t k = dims[dims.size() - 2], n = dims.back();
-  if (matmul.getTransB()) {
-    std::swap(k, n);
+  if (algorithmOf(conv)) {
+    return op.emitError("has an algorithm, but weights that are not packed for it");
   }
-  if (hasIntegerWeights(matmul)) {
-    return checkPackedWeights(op, matmul.getB(), matmul.getPanelBlocks(), {integerPanels(matmul).bytes()});
+  if (static_cast<bool>(packing) != device::isBlocked(conv.getY().getType())) {
+    return op.emitError() << "weights that are " << (packing ? "packed" : "not packed") << " and the result "
+                          << conv.getY().getType() << ": exactly convolutions of packed weights write channel blocks";
   }
-  return checkPackedWeights(op, matmul.getB(), matmul.getPanelBlocks(),
-                            packedMatMulCounts(typeOf(matmul.getA()).getElementType(), k, n));
+  return success();
 }
 
 struct VerifyPacking : impl::VerifyPackingPassBase<VerifyPacking> {

@@ -9,18 +9,7 @@
 
 namespace tessera::x86 {
 
-static constexpr int64_t kBlock = 16;
-
 static int64_t blocksOf(int64_t channels) { return llvm::divideCeil(channels, kBlock); }
-
-int64_t packedConvElements(const ConvWeightDims &d) {
-  return d.groups * blocksOf(d.oc / d.groups) * kBlock * d.groupC * d.kh * d.kw;
-}
-int64_t packedWinogradElements(const ConvWeightDims &d, int64_t outputTile) {
-  return (outputTile + 2) * (outputTile + 2) * d.groupC * blocksOf(d.oc) * kBlock;
-}
-int64_t packedDepthwiseElements(const ConvWeightDims &d) { return blocksOf(d.oc) * kBlock * d.kh * d.kw; }
-int64_t packedMatMulElements(int64_t k, int64_t n) { return blocksOf(n) * kBlock * k; }
 
 /// Calls |body|(panel, first column, columns that exist, columns of the panel) for the panels of |columns| columns.
 template <typename Body>
@@ -108,7 +97,7 @@ void packWinograd(const ConvWeightDims &d, int64_t panelBlocks, int64_t outputTi
 template <typename T>
 void packDepthwise(const ConvWeightDims &d, const T *weights, T *packed) {
   int64_t taps = d.kh * d.kw;
-  std::fill_n(packed, packedDepthwiseElements(d), T(0));
+  std::fill_n(packed, blocksOf(d.oc) * kBlock * taps, T(0));
   for (int64_t channel = 0; channel < d.oc; ++channel) {
     for (int64_t tap = 0; tap < taps; ++tap) {
       packed[(channel / kBlock * taps + tap) * kBlock + channel % kBlock] = weights[channel * taps + tap];

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/WeightPacking.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
@@ -10,76 +11,53 @@
 
 namespace tessera::x86 {
 
-static constexpr int64_t kBlock = 16;
-static constexpr int64_t kStep = 4; ///< of 8-bit elements
-
-static int64_t blocksOf(int64_t channels) { return llvm::divideCeil(channels, kBlock); }
-static int64_t stepsOf(int64_t elements, int64_t perStep = kStep) { return llvm::divideCeil(elements, perStep); }
-
-int64_t packedConvSteps8(const ConvWeightDims &d, PackedForm form, bool blockedInput, bool dilatedRows) {
-  int64_t perStep = stepElements(form);
-  if (blockedInput) {
-    return (d.groupC / kBlock * (kBlock / perStep) + stepsOf(d.groupC % kBlock, perStep)) * d.kh * d.kw;
-  }
-  return d.groupC * d.kh * (dilatedRows ? d.kw : stepsOf(d.kw, perStep));
-}
-int64_t packedConvBytes8(const ConvWeightDims &d, PackedForm form, bool blockedInput, bool dilatedRows) {
-  int64_t steps = packedConvSteps8(d, form, blockedInput, dilatedRows);
-  return d.groups * blocksOf(d.oc / d.groups) * kBlock * steps * stepElements(form) * packedBytes(form);
-}
-int64_t packedMatMulBytes8(int64_t k, int64_t n, PackedForm form) {
-  return blocksOf(n) * kBlock * stepsOf(k, stepElements(form)) * stepElements(form) * packedBytes(form);
-}
+static int64_t stepsOf(int64_t elements, int64_t perStep) { return llvm::divideCeil(elements, perStep); }
 
 namespace {
-/// The panels of one product of |steps| K steps, all weights zero at first.
-class Panels {
+/// Writes the panels of one group, all weights zero at first.
+class GroupWriter {
 public:
-  Panels(int64_t columns, int64_t panelBlocks, int64_t steps, PackedForm form, char *packed)
-      : blocks(blocksOf(columns)), panelBlocks(panelBlocks), steps(steps), form(form), perStep(stepElements(form)),
-        packed(packed) {
+  GroupWriter(const Panels &panels, char *packed)
+      : panels(panels), steps(panels.steps()), stepBytes(stepBits(panels.step) / 8), packed(packed) {
     std::memset(packed, 0, bytes());
   }
-  int64_t bytes() const { return packedBytes(form) * blocks * kBlock * steps * perStep; }
+  int64_t bytes() const { return panels.bytes() / panels.groups; }
 
   /// The column that set() writes.
   void startColumn(int64_t column) {
-    int64_t block = column / kBlock, first = block / panelBlocks * panelBlocks;
+    int64_t block = column / kBlock, first = block / panels.panelBlocks * panels.panelBlocks;
     inBlock = column % kBlock;
-    ofStep = std::min(panelBlocks, blocks - first) * kBlock * perStep;
-    begin = (first * steps + block - first) * kBlock * perStep;
+    ofStep = std::min(panels.panelBlocks, panels.blocks() - first) * kBlock * stepBytes;
+    begin = (first * steps + block - first) * kBlock * stepBytes;
   }
 
   void set(int64_t step, int64_t lane, int8_t weight) {
-    int64_t at = begin + step * ofStep;
-    if (form == PackedForm::Quads) {
-      packed[at + inBlock * kStep + lane] = static_cast<char>(weight);
+    char *at = packed + begin + step * ofStep;
+    if (panels.step == PackedStep::i8x4) {
+      at[inBlock * 4 + lane] = static_cast<char>(weight);
       return;
     }
-    bool words = form == PackedForm::Words;
+    bool words = panels.step == PackedStep::i16x2;
     int64_t pair = words ? inBlock * 2 + lane : lane % 2 * kBlock * 2 + inBlock * 2 + lane / 2;
     int16_t wide = weight;
-    std::memcpy(packed + (at + pair) * 2, &wide, sizeof(wide));
+    std::memcpy(at + pair * 2, &wide, sizeof(wide));
   }
 
 private:
-  int64_t blocks, panelBlocks, steps;
-  PackedForm form;
-  int64_t perStep; ///< elements of A
+  const Panels &panels;
+  int64_t steps, stepBytes; ///< K steps, bytes of a column in one
   char *packed;
-  int64_t inBlock = 0, begin = 0, ofStep = 0; ///< elements, of the column
+  int64_t inBlock = 0, begin = 0, ofStep = 0; ///< bytes, of the column
 };
 } // namespace
 
-void packConv8(const ConvWeightDims &d, int64_t panelBlocks, bool blockedInput, bool dilatedRows, PackedForm form,
-               const int8_t *weights, char *packed) {
-  int64_t taps = d.kh * d.kw, groupOc = d.oc / d.groups, perStep = stepElements(form);
-  int64_t steps = packedConvSteps8(d, form, blockedInput, dilatedRows);
+void packConv8(const Panels &panels, const ConvWeightDims &d, PackedOrder order, const int8_t *weights, char *packed) {
+  int64_t taps = d.kh * d.kw, perStep = stepElements(panels.step);
   for (int64_t group = 0; group < d.groups; ++group) {
-    Panels panels(groupOc, panelBlocks, steps, form, packed);
-    for (int64_t column = 0; column < groupOc; ++column) {
-      panels.startColumn(column);
-      const int8_t *filter = weights + (group * groupOc + column) * d.groupC * taps;
+    GroupWriter writer(panels, packed);
+    for (int64_t column = 0; column < panels.columns; ++column) {
+      writer.startColumn(column);
+      const int8_t *filter = weights + (group * panels.columns + column) * d.groupC * taps;
       for (int64_t channel = 0; channel < d.groupC; ++channel) {
         int64_t block = channel / kBlock, lane = channel % kBlock;
         int64_t perTap = stepsOf(std::min(kBlock, d.groupC - block * kBlock), perStep);
@@ -87,53 +65,34 @@ void packConv8(const ConvWeightDims &d, int64_t panelBlocks, bool blockedInput, 
         for (int64_t tap = 0; tap < taps; ++tap) {
           int8_t weight = filter[channel * taps + tap];
           int64_t row = channel * d.kh + tap / d.kw, x = tap % d.kw;
-          if (blockedInput) {
-            panels.set(before + tap * perTap + lane / perStep, lane % perStep, weight);
-          } else if (dilatedRows) {
-            panels.set(row * d.kw + x, 0, weight);
+          if (order == PackedOrder::blocks) {
+            writer.set(before + tap * perTap + lane / perStep, lane % perStep, weight);
+          } else if (order == PackedOrder::apart) {
+            writer.set(row * d.kw + x, 0, weight);
           } else {
-            panels.set(row * stepsOf(d.kw, perStep) + x / perStep, x % perStep, weight);
+            writer.set(row * stepsOf(d.kw, perStep) + x / perStep, x % perStep, weight);
           }
         }
       }
     }
-    packed += panels.bytes();
+    packed += writer.bytes();
   }
 }
 
-DepthwiseWindows depthwiseWindows(int64_t kw, int64_t strideW) {
-  return {{stepsOf(kw), strideW % 2 ? stepsOf(kw + 1) : 0}};
+void packDepthwise8(const ConvWeightDims &d, PackedStep step, const int8_t *weights, char *packed) {
+  std::vector<float> values(d.oc * d.kh * d.kw);
+  for (auto [value, weight] : llvm::zip_equal(values, llvm::ArrayRef(weights, values.size()))) {
+    value = step == PackedStep::i16x2 ? llvm::bit_cast<float>(uint32_t(uint16_t(int16_t(weight)))) : weight;
+  }
+  packDepthwise(d, values.data(), reinterpret_cast<float *>(packed));
 }
 
-int64_t packedDepthwiseBytesOfBlock(int64_t kh, int64_t kw, int64_t strideW) {
-  DepthwiseWindows windows = depthwiseWindows(kw, strideW);
-  return kh * (windows.count[0] + windows.count[1]) * kBlock * kStep;
-}
-
-bool depthwiseInWindows(PackedForm form, int64_t strideW, int64_t dilationW) {
-  // Tiles of 16 outputs begin at an even place of every residue.
-  bool fits = dilationW == 1 || (strideW == 1 && (dilationW == 2 || dilationW == 4 || dilationW == 8));
-  return form == PackedForm::Quads && fits;
-}
-
-int64_t packedDepthwiseBytes8(const ConvWeightDims &d, int64_t strideW, bool windows) {
-  return windows ? blocksOf(d.oc) * packedDepthwiseBytesOfBlock(d.kh, d.kw, strideW) : packedDepthwiseElements(d) * 4;
-}
-
-void packDepthwise8(const ConvWeightDims &d, int64_t strideW, PackedForm form, bool windows, const int8_t *weights,
-                    char *packed) {
+void packWindows(const ConvWeightDims &d, int64_t strideW, const int8_t *weights, char *packed) {
+  constexpr int64_t kStep = 4; // columns of a window
   int64_t taps = d.kh * d.kw;
-  if (!windows) {
-    std::vector<float> values(d.oc * taps);
-    for (int64_t i = 0; i < d.oc * taps; ++i) {
-      values[i] =
-          form == PackedForm::Words ? llvm::bit_cast<float>(uint32_t(uint16_t(int16_t(weights[i])))) : weights[i];
-    }
-    return packDepthwise(d, values.data(), reinterpret_cast<float *>(packed));
-  }
   DepthwiseWindows shape = depthwiseWindows(d.kw, strideW);
-  int64_t perBlock = packedDepthwiseBytesOfBlock(d.kh, d.kw, strideW), perRow = perBlock / d.kh;
-  std::memset(packed, 0, blocksOf(d.oc) * perBlock);
+  int64_t perBlock = windowBytesOfBlock(d.kh, d.kw, strideW), perRow = perBlock / d.kh;
+  std::memset(packed, 0, llvm::divideCeil(d.oc, kBlock) * perBlock);
   for (int64_t channel = 0; channel < d.oc; ++channel) {
     for (int64_t tap = 0; tap < taps; ++tap) {
       char *row = packed + channel / kBlock * perBlock + tap / d.kw * perRow + channel % kBlock * kStep;
@@ -145,14 +104,13 @@ void packDepthwise8(const ConvWeightDims &d, int64_t strideW, PackedForm form, b
   }
 }
 
-void packMatMul8(int64_t k, int64_t n, bool transposed, int64_t panelBlocks, PackedForm form, const int8_t *weights,
-                 char *packed) {
-  int64_t perStep = stepElements(form);
-  Panels panels(n, panelBlocks, stepsOf(k, perStep), form, packed);
+void packMatMul8(const Panels &panels, int64_t k, bool transposed, const int8_t *weights, char *packed) {
+  int64_t perStep = stepElements(panels.step), n = panels.columns;
+  GroupWriter writer(panels, packed);
   for (int64_t column = 0; column < n; ++column) {
-    panels.startColumn(column);
+    writer.startColumn(column);
     for (int64_t i = 0; i < k; ++i) {
-      panels.set(i / perStep, i % perStep, transposed ? weights[column * k + i] : weights[i * n + column]);
+      writer.set(i / perStep, i % perStep, transposed ? weights[column * k + i] : weights[i * n + column]);
     }
   }
 }

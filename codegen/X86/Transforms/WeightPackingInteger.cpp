@@ -9,51 +9,16 @@
 
 namespace tessera::x86 {
 
-static constexpr int64_t kBlock = 16;
-
-int64_t IntegerPanels::weightBytesOfBlock() const {
-  int64_t bytes = 0;
-  for (const StepRun &run : runs) {
-    bytes += run.count * (bits == 4 ? int64_t(llvm::divideCeil(run.size, 2)) : run.size) * kBlock;
-  }
-  return bytes;
-}
-
-int64_t IntegerPanels::bytes() const { return groups * int64_t(llvm::divideCeil(columns, kBlock)) * bytesOfBlock(); }
-
-IntegerPanels integerPanelsOfMatMul(int64_t k, int64_t n, int64_t panelBlocks, int64_t bits, int64_t group) {
-  IntegerPanels panels{n, panelBlocks, bits, 1, {{k / kBlock, kBlock}, {k % kBlock ? 1 : 0, k % kBlock}}};
-  if (group) {
-    panels.scaleRows = int64_t(llvm::divideCeil(k, group)), panels.runsPerScale = group / kBlock;
-  }
-  return panels;
-}
-
-IntegerPanels integerPanelsOfConv(const ConvWeightDims &d, int64_t panelBlocks, bool blockedInput, bool dilatedRows,
-                                  int64_t bits, int64_t group) {
-  int64_t taps = d.kh * d.kw, rest = d.groupC % kBlock;
-  IntegerPanels panels{d.oc / d.groups, panelBlocks, bits, d.groups, {}};
-  if (blockedInput) {
-    panels.runs = {{d.groupC / kBlock * taps, kBlock}, {rest ? taps : 0, rest}};
-  } else {
-    panels.runs = {{d.groupC * d.kh * (dilatedRows ? d.kw : 1), dilatedRows ? 1 : d.kw}};
-  }
-  if (group) {
-    panels.scaleRows = int64_t(llvm::divideCeil(d.groupC, group)), panels.runsPerScale = group / kBlock * taps;
-  }
-  return panels;
-}
-
 namespace {
 /// The panels of one group of channels.
 class Writer {
 public:
-  Writer(const IntegerPanels &panels, char *packed) : panels(panels), packed(packed) {}
+  Writer(const Panels &panels, char *packed) : panels(panels), packed(packed) {}
 
   /// |weight|(step) and |scale|(row) of |column|.
   void writeColumn(int64_t column, llvm::function_ref<int8_t(int64_t)> weight,
                    llvm::function_ref<float(int64_t)> scale) {
-    int64_t blocks = llvm::divideCeil(panels.columns, kBlock), block = column / kBlock;
+    int64_t blocks = panels.blocks(), block = column / kBlock;
     int64_t first = block / panels.panelBlocks * panels.panelBlocks;
     int64_t width = std::min(panels.panelBlocks, blocks - first) * kBlock, lane = column - first * kBlock;
     char *to = packed + first * panels.bytesOfBlock();
@@ -62,7 +27,7 @@ public:
       for (int64_t i = 0; i < run.count; ++i) {
         for (int64_t k = 0; k < run.size; ++k, ++step) {
           char &byte = to[row * width + lane];
-          if (panels.bits == 8) {
+          if (panels.step == PackedStep::i8) {
             byte = static_cast<char>(weight(step)), ++row;
           } else {
             int nibble = weight(step) & 15;
@@ -80,13 +45,13 @@ public:
   }
 
 private:
-  const IntegerPanels &panels;
+  const Panels &panels;
   char *packed;
 };
 } // namespace
 
-void packIntegerMatMul(const IntegerPanels &panels, int64_t k, bool transposed, const int8_t *weights,
-                       const float *scales, char *packed) {
+void packIntegerMatMul(const Panels &panels, int64_t k, bool transposed, const int8_t *weights, const float *scales,
+                       char *packed) {
   int64_t n = panels.columns;
   std::memset(packed, 0, panels.bytes());
   Writer writer(panels, packed);
@@ -97,7 +62,7 @@ void packIntegerMatMul(const IntegerPanels &panels, int64_t k, bool transposed, 
   }
 }
 
-void packIntegerConv(const IntegerPanels &panels, const ConvWeightDims &d, bool blockedInput, const int8_t *weights,
+void packIntegerConv(const Panels &panels, const ConvWeightDims &d, bool blockedInput, const int8_t *weights,
                      const float *scales, char *packed) {
   int64_t taps = d.kh * d.kw, filter = d.groupC * taps;
   std::vector<int64_t> order; // of the elements of a filter

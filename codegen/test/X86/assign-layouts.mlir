@@ -4,7 +4,7 @@
 // A packed convolution writes channel blocks; few channels are read as rows of the image. The function's result is
 // row-major.
 // CHECK-LABEL: func.func @image
-// CHECK: %[[C:.*]] = device.conv %arg0, %{{.*}} {algorithm = 1
+// CHECK: %[[C:.*]] = device.conv %arg0, %{{.*}} {dilations = {{.*}}x86.algorithm = #x86.algorithm<direct>}
 // CHECK-SAME: (tensor<1x3x8x8xf32>, {{.*}}) -> tensor<1x16x8x8xf32, #device.blocked<16>>
 // CHECK: %[[Y:.*]] = device.copy %[[C]] {{.*}} -> tensor<1x16x8x8xf32>{{$}}
 // CHECK: return %[[Y]]
@@ -19,11 +19,11 @@ func.func @image(%x: tensor<1x3x8x8xf32>) -> tensor<1x16x8x8xf32> {
 // What stands between two convolutions follows them: one copy in, one out.
 // CHECK-LABEL: func.func @chain
 // CHECK-COUNT-1: device.copy
-// CHECK: device.conv {{.*}}algorithm = 3
+// CHECK: device.conv {{.*}}x86.algorithm = #x86.algorithm<depthwise>
 // CHECK: device.map
 // CHECK: -> tensor<1x16x8x8xf32, #device.blocked<16>>
 // CHECK-NOT: device.copy
-// CHECK: device.conv {{.*}}algorithm = 3
+// CHECK: device.conv {{.*}}x86.algorithm = #x86.algorithm<depthwise>
 // CHECK-COUNT-1: device.copy
 // CHECK-NOT: device.copy
 func.func @chain(%x: tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32> {

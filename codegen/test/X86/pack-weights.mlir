@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --x86-assign-layouts --x86-pack-weights --split-input-file | FileCheck %s
+// RUN: tessera-opt %s --x86-assign-layouts "--x86-pack-weights=byte-dots=true" --split-input-file | FileCheck %s --check-prefix=DOTS
+// RUN: tessera-opt %s --x86-assign-layouts --x86-pack-weights --split-input-file | tessera-opt --split-input-file --x86-verify-packing | FileCheck %s
 
 // A matrix becomes one panel [K][16] with zeros beyond its columns.
 // CHECK-LABEL: func.func @matrix
 // CHECK: %[[W:.*]] = top.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 0.000000e+00,{{.*}} 4.000000e+00, 5.000000e+00, 6.000000e+00, 0.000000e+00, {{.*}}> : tensor<32xf32>
 // CHECK: device.matmul %arg0, %[[W]] {
-// CHECK-SAME: packed, panelBlocks = 1 : i64
-// CHECK-SAME: weightShape = array<i64: 2, 3>
+// CHECK-SAME: packing = #x86.packing<matrix, f32, shape = [2, 3], tile = 28 x 16>
 func.func @matrix(%x: tensor<4x2xf32>) -> tensor<4x3xf32> {
   %w = top.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32> : tensor<2x3xf32>
   %y = device.matmul %x, %w : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
@@ -32,8 +33,9 @@ func.func @subnormal(%x: tensor<4x1xf32>) -> tensor<4x3xf32> {
 // A depthwise filter becomes [C / 16][taps][16].
 // CHECK-LABEL: func.func @depthwise
 // CHECK: %[[W:.*]] = top.constant dense<[1.000000e+00, 3.000000e+00, 0.000000e+00,{{.*}} 2.000000e+00, 4.000000e+00, 0.000000e+00, {{.*}}> : tensor<32xf32>
-// CHECK: device.conv %{{.*}}, %[[W]] {algorithm = 3
-// CHECK-SAME: weightShape = array<i64: 2, 1, 1, 2>
+// CHECK: device.conv %{{.*}}, %[[W]] {
+// CHECK-SAME: packing = #x86.packing<depthwise, f32, shape = [2, 1, 1, 2], tile = 14 x 16>
+// CHECK-NOT: x86.algorithm
 func.func @depthwise(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x3xf32> {
   %w = top.constant dense<[[[[1.0, 2.0]]], [[[3.0, 4.0]]]]> : tensor<2x1x1x2xf32> : tensor<2x1x1x2xf32>
   %y = device.conv %x, %w {groups = 2 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x4x4xf32>, tensor<2x1x1x2xf32>) -> tensor<1x2x4x3xf32>
@@ -45,7 +47,7 @@ func.func @depthwise(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x4x3xf32> {
 // A matrix that is no constant is packed at run time, by the kernel.
 // CHECK-LABEL: func.func @open
 // CHECK: device.matmul %arg0, %arg1
-// CHECK-NOT: packed
+// CHECK-NOT: packing
 // CHECK: return
 func.func @open(%x: tensor<4x2xf32>, %w: tensor<2x3xf32>) -> tensor<4x3xf32> {
   %y = device.matmul %x, %w : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
@@ -63,7 +65,7 @@ func.func @open(%x: tensor<4x2xf32>, %w: tensor<2x3xf32>) -> tensor<4x3xf32> {
 // CHECK-NEXT: %[[P:.*]] = arith.mulf %[[A]], %[[F]] : f32
 // CHECK-NEXT: %[[S:.*]] = arith.addf %[[P]], %[[B]] : f32
 // CHECK-NEXT: device.yield %[[S]] : f32
-// CHECK: weightBits = 4 : i64
+// CHECK: packing = #x86.packing<matrix, i4, shape = [2, 2], tile = 28 x 16>
 func.func @nibbles(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
   %w = top.constant dense<[[1, 2], [-1, 7]]> : tensor<2x2xi8> : tensor<2x2xi8>
   %s = top.constant dense<[[0.5, 0.25]]> : tensor<1x2xf32> : tensor<1x2xf32>
@@ -84,4 +86,46 @@ func.func @odd_groups(%x: tensor<3x3xf32>) -> tensor<3x1xf32> {
   %s = top.constant dense<[[0.5], [1.0]]> : tensor<2x1xf32> : tensor<2x1xf32>
   %y = device.matmul %x, %w scales %s {weightGroup = 2 : i64} : (tensor<3x3xf32>, tensor<3x1xi8>, tensor<2x1xf32>) -> tensor<3x1xf32>
   return %y : tensor<3x1xf32>
+}
+
+// -----
+
+// Scales of more groups lie behind the integers of their panel.
+// CHECK-LABEL: func.func @scale_rows
+// CHECK: device.matmul
+// CHECK-SAME: packing = #x86.packing<matrix, i8, shape = [32, 1], tile = 28 x 16, scale_group = 16>
+func.func @scale_rows(%x: tensor<3x32xf32>) -> tensor<3x1xf32> {
+  %w = top.constant dense<100> : tensor<32x1xi8> : tensor<32x1xi8>
+  %s = top.constant dense<[[0.5], [1.0]]> : tensor<2x1xf32> : tensor<2x1xf32>
+  %y = device.matmul %x, %w scales %s {weightGroup = 16 : i64} : (tensor<3x32xf32>, tensor<32x1xi8>, tensor<2x1xf32>) -> tensor<3x1xf32>
+  return %y : tensor<3x1xf32>
+}
+
+// -----
+
+// Bytes: dot products of four where the chip has them, pairs of words elsewhere; the order of K follows the input.
+// CHECK-LABEL: func.func @bytes
+// CHECK: packing = #x86.packing<taps, i16x4, shape = [16, 3, 3, 3], tile = {{[0-9]+}} x 16>
+// DOTS-LABEL: func.func @bytes
+// DOTS: packing = #x86.packing<taps, i8x4, shape = [16, 3, 3, 3], tile = {{[0-9]+}} x 16>
+func.func @bytes(%x: tensor<1x3x8x8xi8>) -> tensor<1x16x6x6xi32> {
+  %w = top.constant dense<1> : tensor<16x3x3x3xi8> : tensor<16x3x3x3xi8>
+  %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x3x8x8xi8>, tensor<16x3x3x3xi8>) -> tensor<1x16x6x6xi32>
+  return %y : tensor<1x16x6x6xi32>
+}
+
+// -----
+
+// Dilated columns of an image are steps of their own; depthwise bytes are windows where dot products exist.
+// CHECK-LABEL: func.func @apart
+// CHECK: packing = #x86.packing<apart, f32, shape = [16, 1, 3, 3]
+// CHECK: packing = #x86.packing<depthwise, f32, shape = [16, 1, 3, 3], tile = 16 x 16>
+// DOTS-LABEL: func.func @apart
+// DOTS: packing = #x86.packing<windows, i8x4, shape = [16, 1, 3, 3], tile = 16 x 16>
+func.func @apart(%x: tensor<1x1x9x9xf32>, %b: tensor<1x16x8x8xi8>) -> (tensor<1x16x5x5xf32>, tensor<1x16x6x6xi32>) {
+  %w = top.constant dense<1.0> : tensor<16x1x3x3xf32> : tensor<16x1x3x3xf32>
+  %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 2, 2>} : (tensor<1x1x9x9xf32>, tensor<16x1x3x3xf32>) -> tensor<1x16x5x5xf32>
+  %v = top.constant dense<1> : tensor<16x1x3x3xi8> : tensor<16x1x3x3xi8>
+  %z = device.conv %b, %v {groups = 16 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x16x8x8xi8>, tensor<16x1x3x3xi8>) -> tensor<1x16x6x6xi32>
+  return %y, %z : tensor<1x16x5x5xf32>, tensor<1x16x6x6xi32>
 }

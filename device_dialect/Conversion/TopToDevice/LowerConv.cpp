@@ -144,11 +144,11 @@ Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometr
   Builder &builder = lower.rewriter;
   Type element = source.form ? source.form->resultElement : source.resultElement;
   bool hasPads = llvm::any_of(geometry.pads, [](int64_t pad) { return pad != 0; });
-  auto conv = ConvOp::create(
-      lower.rewriter, lower.loc, RankedTensorType::get(dims, element), x, w, bias, extras, source.scales,
-      builder.getDenseI64ArrayAttr(geometry.strides), builder.getDenseI64ArrayAttr(geometry.pads),
-      builder.getDenseI64ArrayAttr(geometry.dilations), geometry.groups, ConvAlgorithm::generic,
-      /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), hasPads ? source.zero : 0, source.sumBound, source.group);
+  auto conv =
+      ConvOp::create(lower.rewriter, lower.loc, RankedTensorType::get(dims, element), x, w, bias, extras, source.scales,
+                     builder.getDenseI64ArrayAttr(geometry.strides), builder.getDenseI64ArrayAttr(geometry.pads),
+                     builder.getDenseI64ArrayAttr(geometry.dilations), geometry.groups, /*packing=*/PackingInterface(),
+                     hasPads ? source.zero : 0, source.sumBound, source.group);
   if (source.form) {
     lower.setEpilogue(conv, [&](OpBuilder &b, Location loc, ValueRange values) {
       return source.form->emit(b, loc, values[0], values.drop_front());

@@ -161,9 +161,9 @@ private:
     }
     int64_t both = depth * leftZero * right.zero;
     auto type = RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement);
-    auto matmul = MatMulOp::create(rewriter, lower.loc, type, left, right.values, constantBias(std::move(bias), inBias),
-                                   extras, Value(), op.getTransA(), op.getTransB(), /*packed=*/false,
-                                   DenseI64ArrayAttr(), IntegerAttr(), sumBound);
+    auto matmul =
+        MatMulOp::create(rewriter, lower.loc, type, left, right.values, constantBias(std::move(bias), inBias), extras,
+                         Value(), op.getTransA(), op.getTransB(), /*packing=*/PackingInterface(), sumBound);
     lower.setEpilogue(matmul, [&](OpBuilder &b, Location loc, ValueRange values) {
       Value sum = values[0];
       for (Value correction : values.drop_front(1 + factors)) {

@@ -101,8 +101,8 @@ void lowerWindows(PatternRewriter &rewriter, top::AvgPoolOp op, Requantisation r
       x->scaling.element.isInteger(8) ? IntegerAttr() : rewriter.getI64IntegerAttr(count * x->scaling.reach());
   auto conv = ConvOp::create(rewriter, lower.loc, RankedTensorType::get(Lowering::dims(op.getY()), form.resultElement),
                              x->values, ones, bias, ValueRange(), Value(), op.getStridesAttr(), op.getPadsAttr(),
-                             op.getDilationsAttr(), channels, ConvAlgorithm::generic, /*packed=*/false,
-                             DenseI64ArrayAttr(), IntegerAttr(), padded ? x->scaling.zero : 0, sumBound);
+                             op.getDilationsAttr(), channels, /*packing=*/PackingInterface(),
+                             padded ? x->scaling.zero : 0, sumBound);
   lower.setEpilogue(conv,
                     [&](OpBuilder &b, Location loc, ValueRange values) { return form.emit(b, loc, values[0], {}); });
   replaceTail(lower, tail, conv.getY());

@@ -222,7 +222,7 @@ void lowerMatMul(PatternRewriter &rewriter, top::MatMulOp op) {
   Value bias = corrections.bias();
   auto matmul = MatMulOp::create(rewriter, lower.loc, Lowering::type(op.getY()), x->bytes,
                                  makeWeights(lower, bDims, *w), bias, extras, Value(), op.getTransA(), op.getTransB(),
-                                 /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr());
+                                 /*packing=*/PackingInterface(), IntegerAttr());
   finish(lower, matmul);
 }
 
@@ -281,10 +281,10 @@ void lowerConv(PatternRewriter &rewriter, top::ConvOp op) {
   Dims channelDims(wDims.size() - 1, 1);
   channelDims[0] = channels;
   auto convolve = [&](Value weights, Value bias, ValueRange extras) {
-    return ConvOp::create(
-        rewriter, lower.loc, Lowering::type(op.getY()), bytes, weights, bias, extras, Value(), op.getStridesAttr(),
-        rewriter.getDenseI64ArrayAttr(pads), op.getDilationsAttr(), op.getGroups(), ConvAlgorithm::generic,
-        /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), padded ? x->constant : 0, IntegerAttr());
+    return ConvOp::create(rewriter, lower.loc, Lowering::type(op.getY()), bytes, weights, bias, extras, Value(),
+                          op.getStridesAttr(), rewriter.getDenseI64ArrayAttr(pads), op.getDilationsAttr(),
+                          op.getGroups(),
+                          /*packing=*/PackingInterface(), padded ? x->constant : 0, IntegerAttr());
   };
   Corrections corrections(lower, *x, *w, channelDims);
   SmallVector<Value> extras = corrections.extras([&]() -> Value {

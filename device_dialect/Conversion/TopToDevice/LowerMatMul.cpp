@@ -19,7 +19,7 @@ struct LowerMatMulOp : OpRewritePattern<top::MatMulOp> {
     Lowering lower(rewriter, op);
     auto matmul = MatMulOp::create(rewriter, lower.loc, Lowering::type(op.getY()), op.getA(), op.getB(), op.getBias(),
                                    ValueRange(), Value(), op.getTransA(), op.getTransB(),
-                                   /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr());
+                                   /*packing=*/PackingInterface(), IntegerAttr());
     if (op.getRelu()) {
       double limit = op.getReluLimit().convertToDouble();
       lower.setEpilogue(
@@ -162,7 +162,7 @@ private:
     auto type = RankedTensorType::get({n, l, r}, Lowering::element(a.value));
     auto matmul =
         MatMulOp::create(lower.rewriter, lower.loc, type, lhs, rhs, Value(), ValueRange(), Value(), transA, transB,
-                         /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr());
+                         /*packing=*/PackingInterface(), IntegerAttr());
     lower.setEpilogue(matmul, nullptr);
     Dims dims;
     for (char letter : batch + left + right) {

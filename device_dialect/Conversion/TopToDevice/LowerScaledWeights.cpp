@@ -219,7 +219,7 @@ void lowerScaledMatMul(PatternRewriter &rewriter, top::MatMulOp op) {
   }
   auto matmul = MatMulOp::create(rewriter, lower.loc, Lowering::type(op.getY()), op.getA(), weights->values,
                                  op.getBias(), ValueRange(), weights->scales, op.getTransA(), op.getTransB(),
-                                 /*packed=*/false, DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr(), weights->group);
+                                 /*packing=*/PackingInterface(), IntegerAttr(), weights->group);
   if (op.getRelu()) {
     double limit = op.getReluLimit().convertToDouble();
     lower.setEpilogue(matmul, [&](OpBuilder &b, Location loc, ValueRange v) { return emitRelu(b, loc, v[0], limit); });

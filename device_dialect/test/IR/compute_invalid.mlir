@@ -51,14 +51,6 @@ func.func @conv_c5(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>) -> tensor<1
 
 // -----
 
-func.func @conv_c6(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>) -> tensor<1x4x6x6xf32> {
-  // expected-error @+1 {{weightShape is given exactly when the weights are packed (conv_c6)}}
-  %y = device.conv %x, %w {packed, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x8x8xf32>, tensor<4x2x3x3xf32>) -> tensor<1x4x6x6xf32>
-  return %y : tensor<1x4x6x6xf32>
-}
-
-// -----
-
 func.func @conv_c7(%x: tensor<1x2x8x8xf32>, %w: tensor<4x2x3x3xf32>) -> tensor<1x4x6x6xf32> {
   // expected-error @+1 {{epilogue argument 0 is 'f64', expected 'f32' (conv_c7)}}
   %y = device.conv %x, %w epilogue {
@@ -115,14 +107,6 @@ func.func @matmul_c5(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>) -> tensor<5x3xf32
   // expected-error @+1 {{result has dims 5x3, expected 3x5 (matmul_c5)}}
   %y = device.matmul %a, %b : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<5x3xf32>
   return %y : tensor<5x3xf32>
-}
-
-// -----
-
-func.func @matmul_c6(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>) -> tensor<3x5xf32> {
-  // expected-error @+1 {{weightShape is given exactly when b is packed (matmul_c6)}}
-  %y = device.matmul %a, %b {weightShape = array<i64: 4, 5>} : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
-  return %y : tensor<3x5xf32>
 }
 
 // -----
@@ -464,7 +448,7 @@ func.func @scales_dims(%x: tensor<2x40xf32>, %w: tensor<40x3xi8>, %s: tensor<2x3
 // -----
 
 func.func @scales_of_bytes(%x: tensor<2x16xi8>, %w: tensor<16x3xi8>, %s: tensor<1x3xf32>) -> tensor<2x3xi32> {
-  // expected-error @+1 {{scales of 'f32' with weightGroup 16, allowed f32 with a positive weightGroup, before packing, and a float first operand (matmul_c10)}}
+  // expected-error @+1 {{scales of 'f32' with weightGroup 16, allowed f32 with a positive weightGroup and a float first operand (matmul_c10)}}
   %y = device.matmul %x, %w scales %s {weightGroup = 16 : i64} : (tensor<2x16xi8>, tensor<16x3xi8>, tensor<1x3xf32>) -> tensor<2x3xi32>
   return %y : tensor<2x3xi32>
 }

@@ -6,7 +6,6 @@
 // CHECK: device.conv %{{.*}}, %{{.*}} bias %{{.*}} extras(%{{.*}}) epilogue
 // CHECK: ^bb0(%{{.*}}: f32, %{{.*}}: f32):
 // CHECK: device.yield %{{.*}} : f32
-// CHECK: algorithm = 2 : i32
 func.func @conv(%x: tensor<1x16x8x8xf32, #device.blocked<16>>, %w: tensor<32x16x3x3xf32>, %b: tensor<32xf32>,
                 %r: tensor<1x32x8x8xf32, #device.blocked<16>>) -> tensor<1x32x8x8xf32, #device.blocked<16>> {
   %y = device.conv %x, %w bias %b extras(%r) epilogue {
@@ -15,17 +14,10 @@ func.func @conv(%x: tensor<1x16x8x8xf32, #device.blocked<16>>, %w: tensor<32x16x
     %zero = arith.constant 0.0 : f32
     %relu = arith.maximumf %sum, %zero : f32
     device.yield %relu : f32
-  } {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, algorithm = 2 : i32}
+  } {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>}
     : (tensor<1x16x8x8xf32, #device.blocked<16>>, tensor<32x16x3x3xf32>, tensor<32xf32>, tensor<1x32x8x8xf32, #device.blocked<16>>)
     -> tensor<1x32x8x8xf32, #device.blocked<16>>
   return %y : tensor<1x32x8x8xf32, #device.blocked<16>>
-}
-
-// CHECK-LABEL: func.func @matmul_packed
-// CHECK: device.matmul %{{.*}}, %{{.*}} {packed, weightShape = array<i64: 4, 5>}
-func.func @matmul_packed(%a: tensor<2x3x4xf32>, %b: tensor<1x4x16xf32>) -> tensor<2x3x5xf32> {
-  %y = device.matmul %a, %b {packed, weightShape = array<i64: 4, 5>} : (tensor<2x3x4xf32>, tensor<1x4x16xf32>) -> tensor<2x3x5xf32>
-  return %y : tensor<2x3x5xf32>
 }
 
 // CHECK-LABEL: func.func @pool_reduce_map

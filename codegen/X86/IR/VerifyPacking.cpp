@@ -1,0 +1,87 @@
+//===- VerifyPacking.cpp - Whether an op can have weights packed so -------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/IR/PackedWeights.h"
+
+#include "device_dialect/IR/Layout.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+/// The op as error messages show it.
+InFlightDiagnostic refuse(Operation *op, PackingAttr packing) {
+  return op->emitOpError() << "has weights packed as " << packing << ", but ";
+}
+
+/// Whether kernels multiply elements |x| with what a K step holds.
+bool fitsElement(PackingAttr packing, Type x) {
+  PackedStep step = packing.getStep();
+  if (isa<FloatType>(x)) {
+    return isFloatStep(step) || isScaledStep(step);
+  }
+  if (x.isInteger(8)) {
+    bool values = packing.getOrder() == PackedOrder::depthwise && step == PackedStep::f32;
+    return values || step == PackedStep::i8x4 || step == PackedStep::i16x4;
+  }
+  return x.isSignlessInteger(16) && step == PackedStep::i16x2;
+}
+
+bool allOnes(ArrayRef<int64_t> values) {
+  return llvm::all_of(values, [](int64_t value) { return value == 1; });
+}
+
+LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
+  ArrayRef<int64_t> shape = packing.getShape();
+  if (packing.getOrder() == PackedOrder::matrix || shape.size() != 4) {
+    return refuse(conv, packing) << "is a convolution, which wants 4 dims and another order than matrix";
+  }
+  bool rows = packing.getOrder() == PackedOrder::taps || packing.getOrder() == PackedOrder::apart;
+  if (rows == device::isBlocked(conv.getX().getType())) {
+    return refuse(conv, packing) << "reads " << conv.getX().getType() << ", allowed "
+                                 << (rows ? "a row-major tensor" : "channel blocks");
+  }
+  int64_t dilation = conv.getDilations().back();
+  if (rows && (packing.getOrder() == PackedOrder::apart) != (dilation != 1)) {
+    return refuse(conv, packing) << "its kernel columns are " << dilation << " apart: taps are neighbours";
+  }
+  ConvWeightDims dims = weightDims(conv);
+  if (packing.getOrder() == PackedOrder::winograd && (dims.kh != 3 || dims.kw != 3 || dims.groups != 1 ||
+                                                      !allOnes(conv.getStrides()) || !allOnes(conv.getDilations()))) {
+    return refuse(conv, packing) << "is no dense 3x3 convolution of step 1";
+  }
+  bool windows = packing.getOrder() == PackedOrder::windows;
+  bool depthwise = windows || packing.getOrder() == PackedOrder::depthwise;
+  if (depthwise && (dims.groupC != 1 || dims.oc != dims.groups)) {
+    return refuse(conv, packing) << "has " << dims.groups << " groups of " << dims.groupC << " to "
+                                 << dims.oc / dims.groups << " channels, allowed 1 to 1";
+  }
+  if (windows && !fitsWindows(conv.getStrides().back(), dilation)) {
+    return refuse(conv, packing) << "its columns step by " << conv.getStrides().back() << ", " << dilation << " apart";
+  }
+  return success();
+}
+
+} // namespace
+
+LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights) const {
+  auto conv = dyn_cast<device::ConvOp>(op);
+  if (conv && failed(verifyConv(conv, *this))) {
+    return failure();
+  }
+  if (!conv && getOrder() != PackedOrder::matrix) {
+    return refuse(op, *this) << "is a matrix product, which wants the order matrix";
+  }
+  Type x = getElementTypeOrSelf(op->getOperand(0).getType());
+  if (!fitsElement(*this, x)) {
+    return refuse(op, *this) << "multiplies " << x;
+  }
+  RankedTensorType expected = packedType(op, *this);
+  if (weights != expected) {
+    return refuse(op, *this) << "they are " << weights << ", expected " << expected;
+  }
+  return success();
+}
+
+} // namespace tessera::x86

@@ -1,0 +1,185 @@
+//===- ChoosePacking.cpp - How the weights of an op are packed ------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/Transforms/ChoosePacking.h"
+
+#include "codegen/X86/Transforms/ConvAlgorithm.h"
+#include "codegen/X86/Transforms/RegisterTiles.h"
+#include "codegen/X86/Transforms/WeightPacking.h"
+#include "device_dialect/IR/Exact.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+//===----------------------------------------------------------------------===//
+// The choice
+//===----------------------------------------------------------------------===//
+
+/// What a K step of a register tile holds of |weights| that elements |x| are multiplied with.
+static PackedStep stepOf(Type x, const top::TensorData &weights, PackingTarget target) {
+  Type w = weights.type.getElementType();
+  if (isByte(x)) {
+    return target.byteDots ? PackedStep::i8x4 : PackedStep::i16x4;
+  }
+  if (isIntegerOperand(x)) {
+    return PackedStep::i16x2;
+  }
+  if (isByte(w)) {
+    auto isNibble = [](int8_t value) { return value >= -8 && value <= 7; };
+    return llvm::all_of(weights.data<int8_t>(), isNibble) ? PackedStep::i4 : PackedStep::i8;
+  }
+  return w.isF32() ? PackedStep::f32 : w.isBF16() ? PackedStep::bf16 : PackedStep::f16;
+}
+
+static PackingAttr packDepthwiseAs(device::ConvOp conv, const top::TensorData &weights, PackingTarget target) {
+  Type x = typeOf(conv.getX()).getElementType(), w = weights.type.getElementType();
+  bool integers = isIntegerOperand(x);
+  PackedOrder order = PackedOrder::depthwise;
+  PackedStep step = PackedStep::f32; // of bytes as well: their sums are exact in f32
+  if (isByte(x) && target.byteDots && fitsWindows(conv.getStrides().back(), conv.getDilations().back())) {
+    order = PackedOrder::windows, step = PackedStep::i8x4;
+  } else if (isByte(w) && !integers) {
+    step = PackedStep::i8; // the scales are in the epilogue
+  } else if (!isByte(x)) {
+    step = stepOf(x, weights, target);
+  }
+  return PackingAttr::get(conv.getContext(), order, step, weights.type.getShape(),
+                          depthwiseTileRows(target.vectorBytes, integers), kBlock, 0, 0);
+}
+
+PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, PackingTarget target) {
+  AlgorithmAttr algorithm = algorithmOf(conv);
+  if (algorithm.getValue() == ConvAlgorithm::depthwise) {
+    return packDepthwiseAs(conv, weights, target);
+  }
+  bool winograd = algorithm.getValue() == ConvAlgorithm::winograd;
+  PackedOrder order = winograd                                   ? PackedOrder::winograd
+                      : device::isBlocked(conv.getX().getType()) ? PackedOrder::blocks
+                      : conv.getDilations().back() != 1          ? PackedOrder::apart
+                                                                 : PackedOrder::taps;
+  Type x = typeOf(conv.getX()).getElementType();
+  PackedStep step = winograd ? PackedStep::f32 : stepOf(x, weights, target);
+  int64_t blocks = choosePanelBlocks(conv, {algorithm.getValue(), algorithm.getOutputTile()}, target.vectorBytes);
+  return PackingAttr::get(conv.getContext(), order, step, weights.type.getShape(),
+                          maxTileRows(target.vectorBytes, blocks), blocks * kBlock, algorithm.getOutputTile(),
+                          static_cast<int64_t>(conv.getWeightGroup()));
+}
+
+bool hasRegisterTile(device::MatMulOp matmul, PackingTarget target) {
+  constexpr int64_t kBytesWithoutFma = 16; // of a vector where the chip does not fuse
+  RankedTensorType a = typeOf(matmul.getA()), b = typeOf(matmul.getB()), y = typeOf(matmul.getY());
+  if (device::isOrderedProduct(matmul) && target.vectorBytes == kBytesWithoutFma) {
+    return false; // the register tile would not fuse
+  }
+  Type w = hasIntegerWeights(matmul) ? Type(Float32Type::get(matmul.getContext())) : b.getElementType();
+  bool widens = isIntegerOperand(a.getElementType()) || device::isNarrowFloat(a.getElementType());
+  bool oneMatrix = llvm::all_of(b.getShape().drop_back(2), [](int64_t dim) { return dim == 1; });
+  return hasTileTypes(matmul.getA(), w, matmul.getBias(), matmul.getY()) && !(widens && matmul.getTransA()) &&
+         oneMatrix && y.hasStaticShape() && a.hasStaticShape() && y.getNumElements() > 0 && a.getNumElements() > 0 &&
+         llvm::all_of(matmul.getExtras(), [&](Value extra) { return matmul.canReadExtra(extra); });
+}
+
+PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weights, PackingTarget target) {
+  RankedTensorType a = typeOf(matmul.getA()), b = typeOf(matmul.getB()), y = typeOf(matmul.getY());
+  int64_t k = b.getDimSize(b.getRank() - (matmul.getTransB() ? 1 : 2)), n = y.getShape().back();
+  PackedStep step = stepOf(a.getElementType(), weights, target);
+  int64_t rows = matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : y.getNumElements() / n;
+  TiledProduct product{1, rows, int64_t(llvm::divideCeil(k, stepElements(step))), n};
+  int64_t blocks = choosePanelBlocks(target.vectorBytes, product);
+  return PackingAttr::get(matmul.getContext(), PackedOrder::matrix, step, b.getShape(),
+                          maxTileRows(target.vectorBytes, blocks), blocks * kBlock, 0,
+                          static_cast<int64_t>(matmul.getWeightGroup()));
+}
+
+//===----------------------------------------------------------------------===//
+// What packs
+//===----------------------------------------------------------------------===//
+
+/// |function| on buffers of f32, or of the bits of f16 or bf16.
+template <typename Function>
+static Packer onFloats(PackedStep step, Function function) {
+  if (step != PackedStep::f32) {
+    return [=](const char *from, char *to) {
+      function(reinterpret_cast<const uint16_t *>(from), reinterpret_cast<uint16_t *>(to));
+    };
+  }
+  return [=](const char *from, char *to) {
+    function(reinterpret_cast<const float *>(from), reinterpret_cast<float *>(to));
+  };
+}
+
+static const int8_t *asIntegers(const char *from) { return reinterpret_cast<const int8_t *>(from); }
+
+/// The constant scales of |op|, none where it has none.
+template <typename OpTy>
+static std::vector<float> scaleData(OpTy op) {
+  std::optional<top::TensorData> data = op.getScales() ? top::getConstantData(op.getScales()) : std::nullopt;
+  ArrayRef<float> scales = data ? data->data<float>() : ArrayRef<float>();
+  return {scales.begin(), scales.end()};
+}
+
+static Packer depthwisePacker(device::ConvOp conv, PackingAttr packing) {
+  ConvWeightDims dims = weightDims(conv);
+  PackedStep step = packing.getStep();
+  if (packing.getOrder() == PackedOrder::windows) {
+    return [=, stride = conv.getStrides().back()](const char *from, char *to) {
+      packWindows(dims, stride, asIntegers(from), to);
+    };
+  }
+  if (isIntegerOperand(typeOf(conv.getX()).getElementType())) {
+    return [=](const char *from, char *to) { packDepthwise8(dims, step, asIntegers(from), to); };
+  }
+  if (step == PackedStep::i8) {
+    return [=](const char *from, char *to) { packDepthwise(dims, asIntegers(from), reinterpret_cast<int8_t *>(to)); };
+  }
+  return onFloats(step, [=](auto *from, auto *to) { packDepthwise(dims, from, to); });
+}
+
+Packer packerOf(device::ConvOp conv, PackingAttr packing) {
+  PackedOrder order = packing.getOrder();
+  if (order == PackedOrder::depthwise || order == PackedOrder::windows) {
+    return depthwisePacker(conv, packing);
+  }
+  ConvWeightDims dims = weightDims(conv);
+  Panels panels = panelsOfConv(packing, dims.groups);
+  if (order == PackedOrder::winograd) {
+    return [=, tile = packing.getOutputTile()](const char *from, char *to) {
+      packWinograd(dims, panels.panelBlocks, tile, reinterpret_cast<const float *>(from),
+                   reinterpret_cast<float *>(to));
+    };
+  }
+  bool blocked = order == PackedOrder::blocks;
+  if (isScaledStep(panels.step)) {
+    return [=, scales = scaleData(conv)](const char *from, char *to) {
+      packIntegerConv(panels, dims, blocked, asIntegers(from), scales.data(), to);
+    };
+  }
+  if (!isFloatStep(panels.step)) {
+    return [=](const char *from, char *to) { packConv8(panels, dims, order, asIntegers(from), to); };
+  }
+  return onFloats(panels.step, [=](auto *from, auto *to) { packConv(dims, panels.panelBlocks, blocked, from, to); });
+}
+
+Packer packerOf(device::MatMulOp matmul, PackingAttr packing) {
+  bool transposed = matmul.getTransB();
+  Panels panels = panelsOfMatMul(packing, transposed);
+  int64_t n = panels.columns, k = packing.getShape().take_back(2)[transposed ? 1 : 0];
+  if (isScaledStep(panels.step)) {
+    return [=, scales = scaleData(matmul)](const char *from, char *to) {
+      packIntegerMatMul(panels, k, transposed, asIntegers(from), scales.data(), to);
+    };
+  }
+  if (!isFloatStep(panels.step)) {
+    return [=](const char *from, char *to) { packMatMul8(panels, k, transposed, asIntegers(from), to); };
+  }
+  return onFloats(panels.step,
+                  [=](auto *from, auto *to) { packMatMul(k, n, transposed, panels.panelBlocks, from, to); });
+}
+
+} // namespace tessera::x86
