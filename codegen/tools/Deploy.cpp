@@ -5,6 +5,7 @@
 #include "codegen/tools/DeployReport.h"
 #include "codegen/tools/Equalization.h"
 #include "codegen/tools/Events.h"
+#include "codegen/tools/OpenModule.h"
 #include "codegen/tools/Products.h"
 #include "codegen/tools/QuantTables.h"
 #include "codegen/tools/Subcommand.h"
@@ -221,8 +222,9 @@ llvm::Error explain(llvm::Error error, const DiagnosticCollector &diagnostics) {
 /// One model in one context: reads it, changes it as the flags say, compiles it and tells of it.
 class Deployment {
 public:
-  Deployment(const Options &options, const Targets &targets, quant::Precision precision, MLIRContext &context)
-      : options(options), precision(precision), deploy(options.deploy), context(context), diagnostics(&context) {
+  Deployment(const Options &options, const Targets &targets, quant::Precision precision)
+      : options(options), precision(precision), deploy(options.deploy),
+        threads(llvm::hardware_concurrency(options.jobs)) {
     for (const std::unique_ptr<codegen::Target> &target : targets) {
       chips.push_back(target.get());
     }
@@ -241,8 +243,7 @@ private:
   quant::Precision precision;
   std::vector<const codegen::Target *> chips;
   codegen::DeployOptions deploy;
-  MLIRContext &context;
-  DiagnosticCollector diagnostics;
+  llvm::DefaultThreadPool threads;
   codegen::PhaseObserver observer;
   std::optional<Step> step;
   int index = 0;
@@ -267,13 +268,16 @@ llvm::Error Deployment::observe(ModuleOp module, llvm::json::Object &told) {
 
 llvm::Error Deployment::run() {
   observer.begin("read");
-  llvm::Expected<OwningOpRef<ModuleOp>> module = top::readModule(options.mlir, context);
+  llvm::Expected<OpenModule> opened = openModule(options.mlir);
   observer.end();
-  if (!module) {
-    return module.takeError();
+  if (!opened) {
+    return opened.takeError();
   }
+  opened->context->setThreadPool(threads);
+  DiagnosticCollector diagnostics(opened->context.get());
+  ModuleOp module = *opened->module;
   llvm::json::Object observed;
-  auto quantization = loadTables(precision, options.calibrationTable, options.quantizeTable, **module);
+  auto quantization = loadTables(precision, options.calibrationTable, options.quantizeTable, module);
   if (!quantization) {
     return quantization.takeError();
   }
@@ -282,17 +286,17 @@ llvm::Error Deployment::run() {
     deploy.quantization->groupSize = options.groupSize;
   }
   if (deploy.compile.observe) {
-    if (llvm::Error error = observe(**module, observed)) {
+    if (llvm::Error error = observe(module, observed)) {
       return error;
     }
   }
-  llvm::Expected<codegen::DeployResult> result = codegen::deploy(**module, deploy, observer);
+  llvm::Expected<codegen::DeployResult> result = codegen::deploy(module, deploy, observer);
   if (!result) {
     return explain(result.takeError(), diagnostics);
   }
   llvm::json::Object told = describeResult(*result, deploy);
   if (deploy.compile.observe) {
-    told["network"] = top::networkOf(**module);
+    told["network"] = top::networkOf(module);
     told["tensors"] = describe(result->observed);
     for (auto &[key, value] : observed) {
       told[key] = std::move(value);
@@ -314,13 +318,7 @@ llvm::Error run(const Options &options) {
   if (llvm::Error error = checkChip(*targets->front(), options)) {
     return error;
   }
-  DialectRegistry registry;
-  codegen::registerFamilies(registry);
-  llvm::DefaultThreadPool threads(llvm::hardware_concurrency(options.jobs));
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.setThreadPool(threads);
-  context.loadAllAvailableDialects();
-  return Deployment(options, *targets, *precision, context).run();
+  return Deployment(options, *targets, *precision).run();
 }
 } // namespace
 

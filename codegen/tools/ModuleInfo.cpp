@@ -4,6 +4,7 @@
 
 #include "codegen/Pipelines/Observe.h"
 #include "codegen/tools/Events.h"
+#include "codegen/tools/OpenModule.h"
 #include "codegen/tools/Subcommand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -116,13 +117,11 @@ std::function<llvm::Error()> tessera::tool::addInfo(CLI::App &app) {
   auto tensors = std::make_shared<bool>(false);
   sub->add_flag("--tensors", *tensors, "Also the names of all float tensors, as calibration tables have them");
   return [path, tensors]() -> llvm::Error {
-    DialectRegistry registry;
-    registry.insert<arith::ArithDialect, func::FuncDialect, quant::QuantDialect, TopDialect>();
-    MLIRContext context(registry);
-    auto module = tessera::top::readModule(*path, context);
-    if (!module) {
-      return module.takeError();
+    auto opened = openModule(*path);
+    if (!opened) {
+      return opened.takeError();
     }
+    OwningOpRef<ModuleOp> *module = &opened->module;
     auto object = describeModule(**module);
     if (!object) {
       return object.takeError();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/tools/Events.h"
 #include "codegen/tools/ModuleInfo.h"
+#include "codegen/tools/OpenModule.h"
 #include "codegen/tools/QuantTables.h"
 #include "codegen/tools/Subcommand.h"
 #include "codegen/tools/TensorFile.h"
@@ -162,14 +163,12 @@ static llvm::Error lower(ModuleOp module, const std::string &requantise) {
 }
 
 static llvm::Error run(const Options &options) {
-  DialectRegistry registry;
-  registry.insert<func::FuncDialect, TopDialect, tessera::device::DeviceDialect>();
-  MLIRContext context(registry);
-  context.loadAllAvailableDialects();
-  auto module = readModule(options.mlir, context);
-  if (!module) {
-    return module.takeError();
+  auto opened = openModule(options.mlir);
+  if (!opened) {
+    return opened.takeError();
   }
+  opened->context->enableMultithreading();
+  OwningOpRef<ModuleOp> *module = &opened->module;
   auto found = findMain(**module);
   if (!found) {
     return found.takeError();

@@ -3,6 +3,7 @@
 #include "bmodel_format/tools/Program.h"
 #include "codegen/tools/Batch.h"
 #include "codegen/tools/Events.h"
+#include "codegen/tools/Session.h"
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/IR/Unsupported.h"
 
@@ -100,6 +101,8 @@ int main(int argc, char **argv) {
   for (const std::string &argument : arguments) {
     words.push_back(argument.c_str());
   }
-  const bool isBatch = arguments.size() == 1 && arguments[0] == "batch";
-  return isBatch ? runBatch(argv[0], runCommand) : runCommand(int(words.size()), words.data());
+  const std::string only = arguments.size() == 1 ? arguments[0] : "";
+  return only == "batch"     ? runBatch(argv[0], runCommand)
+         : only == "session" ? runSession(argv[0], runCommand)
+                             : runCommand(int(words.size()), words.data());
 }

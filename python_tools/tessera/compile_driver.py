@@ -25,9 +25,10 @@ from typing import Any, Callable, Iterator, Mapping, Sequence, TypeVar
 
 from . import __version__, interrupts
 from .background import Background, each, running
+from .compile_session import Request, start
 from .errors import ExitCode, TesseraError
 from .scratch import lasting_folder
-from .programs import environment, failed_start, find_program, how_it_ended, lack_of_memory
+from .programs import failed_start, find_program, how_it_ended, lack_of_memory
 from .progress import At, Report
 
 _KNOWN = {int(code) for code in (ExitCode.ERROR, ExitCode.USAGE, ExitCode.ACCURACY, ExitCode.UNSUPPORTED, ExitCode.OUT_OF_MEMORY)}
@@ -96,7 +97,7 @@ class _Child:
         self.stderr: list[str] = []
         self.log: list[str] = []
         self._command = command
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[str] | Request | None = None
         # On another thread than the main one it works beside the step that is shown.
         self._is_shown = threading.current_thread() is threading.main_thread()
         self.stopped = False
@@ -106,10 +107,7 @@ class _Child:
         """Starts the child; returns the thread that follows its stderr."""
         try:
             with interrupts.held():  # an interrupt inside Popen would leave a child nobody ends
-                # A session of its own: a terminal's Ctrl-C reaches the child once, through us.
-                self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                                 stderr=subprocess.PIPE, text=True, errors="replace",
-                                                 start_new_session=True, env=environment())
+                self._process = start(self._command[0], self._command[1:])
                 reader = threading.Thread(target=self._read_stderr, daemon=True)
                 reader.start()
                 return reader

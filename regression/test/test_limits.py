@@ -100,11 +100,12 @@ def children_of(parent: int) -> list[tuple[int, str]]:
 
 
 def child_of(command: int, name: str = "tessera-compile", begin: float = 0.0) -> int:
-    """The child that compiles the model, once it does."""
+    """The process of the compiler that compiles the model, once it does."""
     for _ in range(600):
-        for pid, program in children_of(command):
-            if program == name and b"deploy" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                return pid
+        for compiler, program in children_of(command):
+            for pid, request in children_of(compiler) if program == name else []:
+                if request == "deploy":
+                    return pid
         time.sleep(0.05)
     raise AssertionError(f"no {name} was started")
 

@@ -6,6 +6,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/KnownHashes.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/RegularFile.h"
 #include "top_dialect/IR/TopConstOps.h"
@@ -148,5 +149,11 @@ llvm::Error tessera::top::writeModule(ModuleOp module, StringRef mlirPath) {
     return text.takeError();
   }
   PendingFile both[] = {std::move(weights->file), std::move(*text)};
-  return PendingFile::keep(both);
+  if (llvm::Error error = PendingFile::keep(both)) {
+    return error;
+  }
+  if (std::optional<FileIdentity> written = FileIdentity::of(weightPath)) {
+    rememberHash(*written, weights->hash);
+  }
+  return llvm::Error::success();
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/WeightStore.h"
 
+#include "top_dialect/IR/KnownHashes.h"
 #include "top_dialect/IR/RegularFile.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -190,7 +191,21 @@ static llvm::Expected<HeaderTensor> parseTensor(MLIRContext *context, StringRef 
   return tensor;
 }
 
+/// The hash of a file that was mapped after |identity| was asked for.
+static std::string verifiedHash(StringRef path, const std::optional<FileIdentity> &identity,
+                                const llvm::MemoryBuffer &file) {
+  if (std::optional<std::string> known = identity ? knownHash(*identity) : std::nullopt) {
+    return *known;
+  }
+  std::string hash = hashOf(file);
+  if (identity && identity == FileIdentity::of(path)) {
+    rememberHash(*identity, hash);
+  }
+  return hash;
+}
+
 llvm::Error WeightStore::open(StringRef path, StringRef expectedHash) {
+  const std::optional<FileIdentity> identity = FileIdentity::of(path);
   auto buffer = mapFile(path);
   if (!buffer) {
     return buffer.takeError();
@@ -198,7 +213,7 @@ llvm::Error WeightStore::open(StringRef path, StringRef expectedHash) {
   std::shared_ptr<llvm::MemoryBuffer> file(std::move(*buffer));
   StringRef content = file->getBuffer();
   if (!expectedHash.empty()) {
-    std::string actual = hashOf(*file);
+    std::string actual = verifiedHash(path, identity, *file);
     if (actual != expectedHash) {
       return fail("weight file '{0}' has hash {1}, but the module was written with {2}: the file was changed or "
                   "belongs to another module; run model_transform again",

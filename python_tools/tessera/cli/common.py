@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, Sequence
 
 from .. import __version__, interrupts, memory
+from ..compile_session import session
 from ..errors import ExitCode, TesseraError
 from ..files import room_hint
 from ..outputs import Outputs
@@ -92,7 +93,7 @@ def run_command(name: str, parse: Callable[[Sequence[str] | None], argparse.Name
     except SystemExit as end:  # argparse: 0 after --help, 2 after a wrong flag
         return _flushed(int(end.code or 0))
     context = Context.make(name, args, steps)
-    with interrupts.caught(ends_process=True), context.outputs:
+    with interrupts.caught(ends_process=True), session(), context.outputs:
         code, error = _outcome(context, work)
         code, error = _published(context, code, error)
     with contextlib.suppress(BrokenPipeError):

@@ -1,0 +1,73 @@
+//===- OpenModule.cpp - The module that a subcommand works on ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/tools/OpenModule.h"
+
+#include "codegen/Target/Registry.h"
+#include "top_dialect/IR/KnownHashes.h"
+#include "top_dialect/IR/ModuleIO.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Quant/IR/Quant.h"
+#include "mlir/IR/MLIRContext.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::tool;
+
+namespace {
+
+/// What a session has read.
+struct Preloaded {
+  std::string path;
+  std::optional<top::FileIdentity> text, weights;
+  OpenModule opened;
+
+  bool isOf(const std::string &wanted) const {
+    return opened.module && path == wanted && text == top::FileIdentity::of(path) &&
+           weights == top::FileIdentity::of(top::weightPathFor(path));
+  }
+};
+
+Preloaded &preloaded() {
+  static Preloaded *of = new Preloaded; // lives as long as the process: contexts are not ended at its exit
+  return *of;
+}
+
+llvm::Expected<OpenModule> readAnew(const std::string &path) {
+  DialectRegistry registry;
+  codegen::registerFamilies(registry);
+  registry.insert<arith::ArithDialect, func::FuncDialect, mlir::quant::QuantDialect>();
+  OpenModule opened;
+  opened.context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  opened.context->loadAllAvailableDialects();
+  llvm::Expected<OwningOpRef<ModuleOp>> module = top::readModule(path, *opened.context);
+  if (!module) {
+    return module.takeError();
+  }
+  opened.module = std::move(*module);
+  return opened;
+}
+
+} // namespace
+
+llvm::Expected<OpenModule> tessera::tool::openModule(const std::string &path) {
+  return preloaded().isOf(path) ? llvm::Expected<OpenModule>(std::move(preloaded().opened)) : readAnew(path);
+}
+
+void tessera::tool::preloadModule(const std::string &path) {
+  if (preloaded().isOf(path)) {
+    return;
+  }
+  preloaded().opened.module = nullptr; // before its context
+  preloaded() = {};
+  // Before they are read: files that change meanwhile are other files from then on.
+  Preloaded read{path, top::FileIdentity::of(path), top::FileIdentity::of(top::weightPathFor(path)), {}};
+  llvm::Expected<OpenModule> opened = readAnew(path);
+  if (!opened) {
+    llvm::consumeError(opened.takeError());
+    return;
+  }
+  read.opened = std::move(*opened);
+  preloaded() = std::move(read);
+}
