@@ -3,6 +3,7 @@
 #include "codegen/Npu/Stream.h"
 
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace bmodel::npu;
 using llvm::ArrayRef;
@@ -27,14 +28,19 @@ Place slice(Place place, unsigned dim, uint32_t begin, uint32_t size, const Chip
 }
 
 uint64_t Constants::add(ArrayRef<char> added, llvm::StringRef layer) {
-  auto [entry, isNew] = known.try_emplace(llvm::StringRef(added.data(), added.size()), 0);
-  if (isNew) {
-    bytes.resize(llvm::alignTo(bytes.size(), kAlignment));
-    entry->second = bytes.size();
-    pieces.push_back({bytes.size(), added.size(), layer.str()});
-    bytes.insert(bytes.end(), added.begin(), added.end());
+  const uint64_t hash = llvm::xxh3_64bits(llvm::StringRef(added.data(), added.size()));
+  auto [first, last] = known.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    const Piece &piece = pieces[it->second];
+    if (ArrayRef(bytes).slice(piece.offset, piece.bytes) == added) {
+      return piece.offset;
+    }
   }
-  return entry->second;
+  bytes.resize(llvm::alignTo(bytes.size(), kAlignment));
+  known.emplace(hash, uint32_t(pieces.size()));
+  pieces.push_back({bytes.size(), added.size(), layer.str()});
+  bytes.insert(bytes.end(), added.begin(), added.end());
+  return pieces.back().offset;
 }
 
 uint64_t Stream::addBuffer(uint64_t bytes) {

@@ -14,6 +14,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 namespace tessera::npu {
@@ -75,7 +76,7 @@ public:
   std::map<std::tuple<const void *, bool, int64_t>, uint64_t> weights;
 
 private:
-  llvm::StringMap<uint64_t> known; ///< bytes -> offset
+  std::unordered_multimap<uint64_t, uint32_t> known; ///< hash of the bytes -> number of a piece
 };
 
 /// Steps, the buffers that they use, and the constants that they read.
