@@ -18,7 +18,8 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const Quantization &quantization) {
+llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const Quantization &quantization,
+                                                    llvm::function_ref<void(size_t, size_t)> progress) {
   top::nameEveryTensor(function);
   if (llvm::Error error = quant::checkTables(function, quantization.table, quantization.choices)) {
     return error;
@@ -29,7 +30,7 @@ llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const
     return llvm::createStringError("failed to widen f16 values");
   }
   return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.precision,
-                                 quantization.groupSize);
+                                 quantization.groupSize, progress);
 }
 
 llvm::Expected<func::FuncOp> deployableFunction(ModuleOp module) {
@@ -50,7 +51,8 @@ llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp f
   std::optional<quant::QuantizeReport> made;
   if (quantization) {
     Phase phase(observer, "quantize");
-    llvm::Expected<quant::QuantizeReport> report = quantizeModel(function, *quantization);
+    llvm::Expected<quant::QuantizeReport> report = quantizeModel(
+        function, *quantization, [&](size_t done, size_t total) { observer.progress({done, total}); });
     if (!report) {
       return report.takeError();
     }

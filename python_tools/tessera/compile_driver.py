@@ -32,7 +32,8 @@ from .programs import failed_start, find_program, how_it_ended, lack_of_memory
 from .progress import At, Report
 
 _KNOWN = {int(code) for code in (ExitCode.ERROR, ExitCode.USAGE, ExitCode.ACCURACY, ExitCode.UNSUPPORTED, ExitCode.OUT_OF_MEMORY)}
-_UNITS = {"emit": "ops emitted", "kernels": "kernels compiled", "reference": "tensors evaluated"}  # by the compiler's name of a phase
+_UNITS = {"quantize": "ops quantised", "emit": "ops emitted", "kernels": "kernels compiled",
+          "reference": "tensors evaluated"}  # by the compiler's name of a phase
 _KEEP_STDERR = 200  # lines
 _MAX_REPRODUCER_FILE = 256 << 20
 _OUTPUT_FLAGS = ("--output", "--device-mlir", "--factors")

@@ -273,7 +273,8 @@ class FusePreprocessPass : public impl::FusePreprocessPassBase<FusePreprocessPas
 } // namespace
 
 llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const CalibrationTable &table,
-                                                const QuantizeTable &choices, Precision precision, int64_t groupSize) {
+                                                const QuantizeTable &choices, Precision precision, int64_t groupSize,
+                                                llvm::function_ref<void(size_t, size_t)> progress) {
   llvm::Expected<std::optional<LearnedWeights>> learned = loadLearned(function.getContext(), table);
   if (!learned) {
     return learned.takeError();
@@ -292,7 +293,12 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
   const OpNames names = displayNames(function);
   // Integers are made first: rounded floats are not what ranges were measured on.
   OpBuilder builder(function.getContext());
+  const size_t total = decisions->integers.empty() ? 0 : function.getBody().front().getOperations().size();
+  size_t done = 0;
   for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) {
+    if (total) {
+      progress(std::min(++done, total), total);
+    }
     if (decisions->integers.contains(&op) && kindOf(&op) == OpKind::product && !multipliesActivations(&op)) {
       llvm::Expected<std::optional<LearnedWeight>> own = findLearned(*learned, &op);
       if (!own) {
@@ -309,7 +315,8 @@ llvm::Expected<QuantizeReport> quantizeFunction(func::FuncOp function, const Cal
     }
   }
   NarrowFloats narrow = narrowFloats(function, table, *decisions, precision);
-  llvm::Expected<WeightOnly> weights = quantizeWeightsOnly(function, *decisions, precision, groupSize, *learned);
+  llvm::Expected<WeightOnly> weights =
+      quantizeWeightsOnly(function, *decisions, precision, groupSize, *learned, progress);
   if (!weights) {
     return weights.takeError();
   }

@@ -62,9 +62,9 @@ inline constexpr int64_t kGroupSize = 32;
 /// Inserts pairs of quantize and dequantize, or of casts (see `top-quantize` in Passes.td). Tensors must have names
 /// (top::nameEveryTensor). `table` may be empty where nothing is to be INT8; `precision` is that of ops that `choices`
 /// does not name, `groupSize` (a multiple of 16) for W4. Weights that the table's own
-/// file holds are taken from there.
-llvm::Expected<QuantizeReport> quantizeFunction(mlir::func::FuncOp function, const CalibrationTable &table,
-                                                const QuantizeTable &choices, Precision precision,
-                                                int64_t groupSize = kGroupSize);
+/// file holds are taken from there. `progress`: ops done, of all, in each round over them.
+llvm::Expected<QuantizeReport> quantizeFunction(
+    mlir::func::FuncOp function, const CalibrationTable &table, const QuantizeTable &choices, Precision precision,
+    int64_t groupSize = kGroupSize, llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {});
 
 } // namespace tessera::quant

@@ -216,8 +216,11 @@ public:
       : function(function), decisions(decisions), precision(precision), groupSize(groupSize), learned(learned),
         last(lastProducts(function)), builder(function.getContext()) {}
 
-  llvm::Expected<WeightOnly> run() {
+  llvm::Expected<WeightOnly> run(llvm::function_ref<void(size_t, size_t)> progress) {
+    const size_t total = function.getBody().front().getOperations().size(); // before there are more
+    size_t done = 0;
     for (Operation &op : llvm::make_early_inc_range(function.getBody().front().without_terminator())) {
+      progress(std::min(++done, total), total);
       const Choice *choice = decisions.asked.lookup(&op);
       Precision wanted = choice ? choice->precision : precision;
       if ((wanted == Precision::W8 || wanted == Precision::W4) && !decisions.integers.contains(&op)) {
@@ -412,8 +415,9 @@ WeightForm weightFormOf(Operation *op, bool fourBits, int64_t groupSize, bool is
 }
 
 llvm::Expected<WeightOnly> quantizeWeightsOnly(func::FuncOp function, const Decisions &decisions, Precision precision,
-                                               int64_t groupSize, const std::optional<LearnedWeights> &learned) {
-  return WeightQuantizer(function, decisions, precision, groupSize, learned).run();
+                                               int64_t groupSize, const std::optional<LearnedWeights> &learned,
+                                               llvm::function_ref<void(size_t, size_t)> progress) {
+  return WeightQuantizer(function, decisions, precision, groupSize, learned).run(progress);
 }
 
 } // namespace tessera::quant

@@ -16,10 +16,11 @@ struct WeightOnly {
 
 /// Makes the weights of ops of precision W8 and W4 (by `decisions.asked`, else `precision`) i8 constants, dequantised
 /// (see `top-quantize` in Passes.td). `groupSize`: products that share a scale in W4, a multiple of 16. `learned`:
-/// taken for the ops that it holds. Fails where that does not fit.
+/// taken for the ops that it holds. `progress`: ops done, of all. Fails where `learned` does not fit.
 llvm::Expected<WeightOnly> quantizeWeightsOnly(mlir::func::FuncOp function, const Decisions &decisions,
                                                Precision precision, int64_t groupSize,
-                                               const std::optional<LearnedWeights> &learned);
+                                               const std::optional<LearnedWeights> &learned,
+                                               llvm::function_ref<void(size_t, size_t)> progress);
 
 /// What an op's weights become where they alone are to be integers of 4 (`fourBits`) or 8 bits.
 struct WeightForm {
