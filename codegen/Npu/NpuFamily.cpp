@@ -70,6 +70,7 @@ public:
     return told;
   }
   std::vector<std::string> requantisations() const override { return {chip.requantise}; }
+  bool runsHere() const override { return true; }
   llvm::Error check(const codegen::CompileOptions &options) const override;
 
   void addForms(OpPassManager &functions) const override { npu::addForms(functions); }
@@ -350,6 +351,8 @@ void registerDialects(DialectRegistry &registry) {
   registerNpuModels(registry);
 }
 
+constexpr StringRef kFlags[] = {"report", "chip_set", "strict", "host_chip", "opt", "plan", "plan_out"};
+
 } // namespace
 
 extern const codegen::Family kFamily;
@@ -357,6 +360,7 @@ const codegen::Family kFamily = {.name = "npu",
                                  .chips = builtinChips,
                                  .isHost = false,
                                  .hasDescriptions = true,
+                                 .flags = kFlags,
                                  .create = createChip,
                                  .registerDialects = registerDialects,
                                  .registerPasses = registerNpuPasses};

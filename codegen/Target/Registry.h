@@ -27,6 +27,8 @@ struct Family {
   bool isHost;
   /// Whether chips have a description, of which files and --chip-set can be made.
   bool hasDescriptions;
+  /// Flags of model_deploy (without dashes) that its chips understand and those of other families need not.
+  llvm::ArrayRef<llvm::StringRef> flags;
   /// The chip of one of these names, or of a description. Null: the description is another family's. Errors tell what is
   /// wrong with it.
   llvm::Expected<std::unique_ptr<Target>> (*create)(const ChipRequest &request);

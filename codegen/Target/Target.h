@@ -67,6 +67,8 @@ public:
 
   /// Whether it runs every device op, so that it needs no other target behind it.
   virtual bool runsEverything() const { return false; }
+  /// Whether this machine can run its programs, itself or by a simulator.
+  virtual bool runsHere() const { return false; }
   /// Whether Top results can be kept (CompileOptions::observe).
   virtual bool canObserve() const { return false; }
   /// How integer sums become integers of few bits: the modes of numerics.h the chip has, the preferred one first.

@@ -46,6 +46,7 @@ public:
     return chip;
   }
   bool runsEverything() const override { return true; }
+  bool runsHere() const override { return !(variant.cpuFeatureBits() & ~X86Target::native().cpuFeatureBits()); }
   bool canObserve() const override { return true; }
   std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
 
@@ -200,6 +201,7 @@ const codegen::Family kFamily = {.name = "x86",
                                  .chips = chipNames,
                                  .isHost = true,
                                  .hasDescriptions = false,
+                                 .flags = {},
                                  .create = createChip,
                                  .registerDialects = registerDialects,
                                  .registerPasses = registerPasses};

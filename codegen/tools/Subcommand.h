@@ -44,5 +44,6 @@ std::function<llvm::Error()> addInfo(CLI::App &app);
 std::function<llvm::Error()> addReference(CLI::App &app);
 std::function<llvm::Error()> addDeploy(CLI::App &app);
 std::function<llvm::Error()> addSupportedOps(CLI::App &app);
+std::function<llvm::Error()> addTargets(CLI::App &app);
 
 } // namespace tessera::tool

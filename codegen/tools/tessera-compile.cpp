@@ -22,7 +22,7 @@ char CodedError::ID = 0;
 
 /// A new subcommand is a file with an `add` function and a line here.
 static constexpr Subcommand kSubcommands[] = {
-    addImport, addInfo, addReference, addDeploy, addSupportedOps,
+    addImport, addInfo, addReference, addDeploy, addSupportedOps, addTargets,
 };
 
 /// Whether a message tells of memory that the system did not give: a mapping, a thread.

@@ -12,6 +12,7 @@ from .errors import ExitCode, TesseraError
 from .files import require_file
 from .inputs import InputSpec, check_inputs
 from .preprocess import Preprocess
+from .targets import targets
 
 
 def _runtime():
@@ -25,16 +26,7 @@ def _runtime():
 
 def can_run(chip: str) -> bool:
     """True where this machine executes code of `chip`."""
-    by_chip = {"x86-avx2": {"avx2", "fma", "bmi2", "f16c"},
-               "x86-avx512": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}}
-    by_chip["x86-avx512vnni"] = by_chip["x86-avx512"] | {"avx512_vnni"}
-    needs: set[str] = by_chip.get(chip, set())
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            flags = set(next((line for line in file if line.startswith("flags")), "").split())
-    except OSError:
-        return not needs
-    return needs <= flags
+    return targets().runs_here.get(chip, True)
 
 
 class Net:

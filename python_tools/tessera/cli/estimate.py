@@ -11,12 +11,11 @@ from ..calibration import table as tables
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, scratch_folder
 from ..progress import Report
+from ..targets import Names, targets
 from ..top_model import TopModel
 from .common import Context, Parser, add_chip_set
-from .model_deploy import CALIBRATED, NPUS, is_npu
 
 REASONS_SHOWN = 5
-QUANTIZE = ("INT8", "INT16", "BF16", "F16", "F32")
 # Times depend on no values. Zero points are a matter of ranges, and with one here and there a command comes or goes; a range
 # like that of an activation is within half a per cent.
 LOW, HIGH = -1.0, 4.0
@@ -37,8 +36,9 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
                                        "cannot run is left to its host, and named.",
                            epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     sub.add_argument("model", help="the .onnx file, or a NAME_top.mlir from model_transform")
-    sub.add_argument("--chip", default="all", metavar="A,B", help=f"{', '.join(NPUS)}, the .json of another NPU, or all (default: %(default)s)")
-    sub.add_argument("--quantize", default="INT8", type=str.upper, choices=QUANTIZE, help="precision (default: %(default)s)")
+    chip = sub.add_argument("--chip", default="all", metavar="A,B", help="%(npus)s, the .json of another NPU, or all (default: %(default)s)")
+    chip.npus = Names("npu")  # type: ignore[attr-defined] # of its help
+    sub.add_argument("--quantize", default="INT8", type=str.upper, help="precision of results: INT8, F32 and the like (default: %(default)s)")
     add_chip_set(sub, "what if the chips were different")
     sub.add_argument("--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'")
     sub.add_argument("--strict", action="store_true", help="a chip that cannot run the whole model is unsupported; exit code 4 where none can")
@@ -49,6 +49,7 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
 def work(context: Context) -> None:
     args = context.args
     chips = chosen(args.chip)
+    check_precision(args.quantize)
     path = require_file(args.model, "model")
     context.report.total = 1 + len(chips)
     with scratch_folder() as temporary:
@@ -57,12 +58,24 @@ def work(context: Context) -> None:
 
 def chosen(text: str) -> list[str]:
     """The chips of --chip, each once."""
-    chips = list(dict.fromkeys(NPUS if text == "all" else text.split(",")))
+    npus = targets().chips_of("npu")
+    chips = list(dict.fromkeys(npus if text == "all" else text.split(",")))
     for chip in chips:
-        if not is_npu(chip):
-            raise usage_error(f"--chip '{chip}': expected all, {', '.join(NPUS)} or the .json of another NPU; "
+        if not targets().is_npu(chip):
+            raise usage_error(f"--chip '{chip}': expected all, {', '.join(npus)} or the .json of another NPU; "
                               "what x86 takes, bmrt_bench measures")
     return chips
+
+
+def check_precision(name: str) -> None:
+    """Those that results are held in: weights alone change little of what is estimated."""
+    allowed = [known.name for known in targets().precisions if known.activations == known.name]
+    if name not in allowed:
+        raise usage_error(f"--quantize '{name}': expected one of {', '.join(allowed)}")
+
+
+def needs_table(quantize: str) -> bool:
+    return targets().precision(quantize).needs_table
 
 
 def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Path) -> None:
@@ -70,7 +83,7 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
     with report.step("import and optimise"):
         model = (top_model.open_top(path, report) if path.suffix == ".mlir" else
                  top_model.import_onnx(path, folder / "m_top.mlir", report, model_name=path.stem, input_shapes=args.input_shapes)[0])
-        if args.quantize in CALIBRATED:
+        if needs_table(args.quantize):
             made_up_table(model, folder / "table.json", context)
     told: dict[str, dict[str, Any]] = {}
     refused: dict[str, str] = {}
@@ -78,7 +91,7 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
         with report.step(f"compile for {Path(chip).name}") as step:
             try:
                 output = folder / f"{index}.bmodel"
-                extra = ["--calibration-table", str(folder / "table.json")] if args.quantize in CALIBRATED else []
+                extra = ["--calibration-table", str(folder / "table.json")] if needs_table(args.quantize) else []
                 for change in args.chip_set:
                     extra += ["--chip-set", change]
                 extra += ["--strict"] * args.strict
@@ -139,7 +152,7 @@ def tell(context: Context, chips: Sequence[str], told: dict[str, dict[str, Any]]
         rows.append(_row(name, told[chip]) if chip in told else (name, "-", "-", "-", "-", "-", "-", "-", "-", "unsupported, see below"))
     report.say(compare.align(rows, right=(1, 2, 3, 4, 5, 6, 7, 8)))
     _tell_hosts({Path(chip).stem: told[chip]["partition"] for chip in chips if chip in told}, report)
-    if context.args.quantize in CALIBRATED:
+    if needs_table(context.args.quantize):
         report.warn("made-up ranges: times depend on no values; they are those of a calibrated model of the same precisions and say nothing of accuracy")
     if any(report_of["range"]["high"] > report_of["range"]["low"] for report_of in told.values()):
         every = ", ".join(f"{Path(chip).stem} {told[chip]['range']['high']:.1f}" for chip in told)
@@ -155,7 +168,7 @@ def tell(context: Context, chips: Sequence[str], told: dict[str, dict[str, Any]]
         report.say(f"{', '.join(names)}: {'; '.join(reasons[:REASONS_SHOWN])}{more}")
     if not told:
         raise TesseraError("none of the chips can run this model", ExitCode.UNSUPPORTED, hint=on_x86)
-    first = "run_calibration, then " if context.args.quantize in CALIBRATED else ""
+    first = "run_calibration, then " if needs_table(context.args.quantize) else ""
     report.finish([f"{first}model_deploy --chip {Path(chip).stem} --quantize {context.args.quantize}" for chip in list(told)[:1]])
 
 

@@ -19,19 +19,13 @@ from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import atomic_write, load_npz, require_file, staging_folder
 from ..progress import Report
+from ..targets import Names, targets
 from ..top_model import TopModel
 from . import precision
 from .common import Context, Parser, add_chip_set, run_command
 from .single_check import check_each_op
 
 NAME = "model_deploy"
-NPUS = ("npu-edge", "npu-base", "npu-pro")
-CHIPS = ("x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni", *NPUS)
-LATER_CHIPS = ("cuda-sm80", "cuda-sm90")
-QUANTIZE = ("F32", "INT8", "INT16", "BF16", "F16", "W8", "W4", "DYNAMIC_INT8")
-CALIBRATED = ("INT8", "INT16")  # need ranges
-ALIASES = {"W8F32": "W8", "W4F32": "W4"}  # of --quantize: integer weights, activations of that type
-LATER_QUANTIZE = ("INT4", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ")
 OPS_SHOWN = 8
 PIXELS = ("packed", "planar", "rgb_packed", "rgb_planar", "bgr_packed", "bgr_planar")
 EPILOG = """examples:
@@ -48,9 +42,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     parser.add_argument("--mlir", required=True, metavar="FILE", nargs="+", dest="mlirs", help="NAME_top.mlir from model_transform; several of one network with inputs of "
                         "other shapes become stages of one file, which holds equal weights once")
-    parser.add_argument("--chip", "--processor", default="x86", help="x86 (this machine's best), x86-v2, x86-avx2, x86-avx512, x86-avx512vnni, npu-edge, npu-base, npu-pro or the .json of another NPU "
-                        "(default: %(default)s)")
-    parser.add_argument("--quantize", default="F32", type=lambda text: ALIASES.get(text.upper(), text.upper()), help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, W8 or W4 (W8F32, W4F32): integer weights alone, or DYNAMIC_INT8: matmuls in int8, each row of their inputs quantised as it comes (default: %(default)s)")
+    chip = parser.add_argument("--chip", "--processor", default="x86", help="%(chips)s or the .json of another NPU; x86 is this machine's best "
+                               "(default: %(default)s)")
+    chip.chips = Names()  # type: ignore[attr-defined] # of its help
+    parser.add_argument("--quantize", default="F32", type=str.upper, help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, W8 or W4 (W8F32, W4F32): integer weights alone, or DYNAMIC_INT8: matmuls in int8, each row of their inputs quantised as it comes (default: %(default)s)")
     parser.add_argument("--group_size", type=int, metavar="N", help="W4: products that share a scale, a multiple of 16 (default: 32)")
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
@@ -93,31 +88,26 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
-def is_npu(chip: str) -> bool:
-    """A built-in one, or the description of another in a file."""
-    return chip in NPUS or chip.endswith(".json")
-
-
 def refuse_unsupported(args: argparse.Namespace) -> None:
     """Names what is planned but not there (exit code 4), and what is no choice at all (exit code 2)."""
-    for flag, value, now, later in (("--chip", args.chip, CHIPS, LATER_CHIPS),
-                                    ("--quantize", args.quantize, QUANTIZE, LATER_QUANTIZE)):
-        if value in later:
-            raise TesseraError(f"{flag} {value} is not supported yet", ExitCode.UNSUPPORTED,
-                               hint=f"today there is: {', '.join(now)}")
-        if value not in now and not (flag == "--chip" and is_npu(value)):
-            raise usage_error(f"{flag} '{value}': expected one of {', '.join(now)}")
-    if args.report and not is_npu(args.chip):
+    known = targets()
+    known.require_chip(args.chip)
+    wanted = known.precision(args.quantize)
+    args.quantize = wanted.name
+
+    def is_foreign(flag: str) -> bool:
+        return known.family(args.chip) not in known.flags[flag]
+    if args.report and is_foreign("report"):
         raise usage_error(f"--report is for NPUs; for --chip {args.chip} bmrt_bench measures")
     if args.plan and args.opt is not None:
         raise usage_error("--plan says all that --opt would decide: give one of them")
-    if args.chip_set and not is_npu(args.chip):
+    if args.chip_set and is_foreign("chip_set"):
         raise usage_error(f"--chip_set is for NPUs; --chip {args.chip} is none")
     for flag, given in (("--strict", args.strict or None), ("--host_chip", args.host_chip), ("--opt", args.opt), ("--plan", args.plan),
                         ("--plan_out", args.plan_out)):
-        if given is not None and not is_npu(args.chip):
+        if given is not None and is_foreign(flag[2:]):
             raise usage_error(f"{flag} is for NPUs; --chip {args.chip} runs everything itself")
-    if args.quantize in CALIBRATED and not args.calibration_table:
+    if wanted.needs_table and not args.calibration_table:
         raise TesseraError(f"--quantize {args.quantize} needs --calibration_table", ExitCode.USAGE,
                            hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json")
     for flag in ("calibration_table", "quantize_table"):
@@ -160,7 +150,7 @@ def work(context: Context) -> None:
     report.total = (2 if args.skip_validation else 5) * len(args.mlirs) + (2 if args.target else 0) + several
     missed = _deploy_stages(context, staged, tolerance) if several else _deploy(context, staged, tolerance)
     report.finish([f"model_runner --model {output} --input {args.test_input or 'INPUT.npz'} --output out.npz",
-                   f"model_tool perf {output} --report DIR" if is_npu(args.chip) else f"bmrt_bench {output}", f"model_tool info {output}"])
+                   f"model_tool perf {output} --report DIR" if targets().is_npu(args.chip) else f"bmrt_bench {output}", f"model_tool info {output}"])
     if missed:
         raise missed
 
@@ -244,7 +234,7 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
             step.note += f", {result['commands']} commands, estimated {result['partition']['total_microseconds']:.0f} us"
     context.result["model"] = {"bmodel": args.model, "bytes": output.stat().st_size,
                                **{k: v for k, v in result.items() if k not in ("event", "bmodel", "inputs", "outputs")}}
-    if is_npu(args.chip):
+    if targets().is_npu(args.chip):
         partition.tell(report, result["partition"], result["chip"])
         if args.plan_out:
             with atomic_write(args.plan_out) as file:

@@ -13,8 +13,8 @@ from . import accuracy, estimate
 from .. import bmodel, compare, inputs, npu_perf, onnx_runner, preprocess, tolerances, top_model
 from ..errors import TesseraError, usage_error
 from ..files import require_file, scratch_folder
+from ..targets import targets
 from .common import Context, Parser, run_command
-from .model_deploy import is_npu
 
 NAME = "tessera"
 EPILOG = """examples:
@@ -100,10 +100,10 @@ def run(context: Context, folder: Path) -> None:
 def measure(context: Context, model: Path, ours: Callable[[], object], theirs: Callable[[], object] | None) -> None:
     """The times of a run, ours and onnxruntime's. For an NPU it is an estimate: what could be measured is the chip's simulator."""
     args, report = context.args, context.report
-    with report.step("estimate" if is_npu(args.chip) else "measure") as step:
+    with report.step("estimate" if targets().is_npu(args.chip) else "measure") as step:
         other = median_ms(theirs) if theirs else None
-        beside = f", onnxruntime {other:.3f} ms" + (" on this machine" if is_npu(args.chip) else "") if other else ""
-        if is_npu(args.chip):
+        beside = f", onnxruntime {other:.3f} ms" + (" on this machine" if targets().is_npu(args.chip) else "") if other else ""
+        if targets().is_npu(args.chip):
             told, simulated = npu_perf.measure(model), median_ms(ours)
             estimated = told.get("total_microseconds", told["microseconds"]) / 1e3
             step.note = f"{estimated:.3f} ms a run on {told['chip']}{beside}; its simulator took {simulated:.3f} ms, which is no latency"

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chips, precisions, and what goes with what, as the compiler tells them (`tessera-compile targets`)."""
+from __future__ import annotations
+
+import functools
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Mapping
+
+from .compile_driver import run_compile
+from .errors import ExitCode, TesseraError, usage_error
+from .progress import Report
+
+
+@dataclass(frozen=True)
+class Precision:
+    """activations: the type that results are held in. needs_table: of ranges, from run_calibration."""
+
+    name: str
+    activations: str
+    needs_table: bool
+
+
+@dataclass(frozen=True)
+class Targets:
+    """families: of each chip. chip_files: of descriptions, by the file's suffix. spellings: precisions by all names.
+    flags: those of model_deploy that are for some families only. planned_...: refused as not there yet."""
+
+    families: Mapping[str, str]
+    chip_files: Mapping[str, str]
+    runs_here: Mapping[str, bool]
+    spellings: Mapping[str, Precision]
+    flags: Mapping[str, tuple[str, ...]]
+    planned_chips: tuple[str, ...]
+    planned_precisions: tuple[str, ...]
+
+    @property
+    def precisions(self) -> list[Precision]:
+        return list(dict.fromkeys(self.spellings.values()))
+
+    def chips_of(self, family: str) -> list[str]:
+        return [chip for chip, known in self.families.items() if known == family]
+
+    def family(self, chip: str) -> str:
+        """Of a chip or of the description of one in a file; "" where it is neither."""
+        return self.families.get(chip) or self.chip_files.get(Path(chip).suffix, "")
+
+    def is_npu(self, chip: str) -> bool:
+        return self.family(chip) == "npu"
+
+    def require_chip(self, chip: str) -> None:
+        """Raises TesseraError for one that is planned (exit code 4), and for one that is none (2)."""
+        if not self.family(chip):
+            raise _refused("--chip", chip, self.planned_chips, list(self.families))
+
+    def precision(self, name: str) -> Precision:
+        """By any of its names. Raises TesseraError as require_chip."""
+        if name.upper() not in self.spellings:
+            raise _refused("--quantize", name, self.planned_precisions, [known.name for known in self.precisions])
+        return self.spellings[name.upper()]
+
+
+def _refused(flag: str, value: str, planned: tuple[str, ...], known: list[str]) -> TesseraError:
+    if value in planned:
+        return TesseraError(f"{flag} {value} is not supported yet", ExitCode.UNSUPPORTED,
+                            hint=f"today there is: {', '.join(known)}")
+    return usage_error(f"{flag} '{value}': expected one of {', '.join(known)}")
+
+
+@functools.lru_cache(maxsize=1)
+def targets() -> Targets:
+    """Asked once a process. Raises TesseraError where the compiler cannot be run."""
+    told = run_compile(["targets"], Report(1, io.StringIO(), quiet=True))
+    spellings = {}
+    for entry in told["precisions"]:
+        precision = Precision(entry["name"], entry["activations"], entry["needs_table"])
+        spellings.update({name: precision for name in (precision.name, *entry["aliases"])})
+    return Targets({chip["name"]: chip["family"] for chip in told["chips"]}, told["chip_files"],
+                   {chip["name"]: chip["runs_here"] for chip in told["chips"]}, spellings,
+                   {flag: tuple(families) for flag, families in told["flags"].items()},
+                   tuple(told["planned_chips"]), tuple(told["planned_precisions"]))
+
+
+class Names:
+    """A list of names in the help of a flag: the compiler is asked where the help is shown."""
+
+    def __init__(self, family: str = "") -> None:
+        self._family = family
+
+    def __str__(self) -> str:
+        known = targets()
+        return ", ".join(known.chips_of(self._family) if self._family else known.families)

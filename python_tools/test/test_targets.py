@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chips and precisions are the compiler's: no list of them in Python."""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tessera.errors import ExitCode, TesseraError
+from tessera.targets import Names, targets
+
+PACKAGE = Path(__file__).resolve().parents[1] / "tessera"
+
+
+def test_families() -> None:
+    known = targets()
+    assert known.family("x86-avx2") == "x86" and known.family("npu-base") == known.family("mine.json") == "npu"
+    assert known.family("npu") == known.family("") == known.family("mine.bmodel") == ""
+    assert known.chips_of("npu") == ["npu-edge", "npu-base", "npu-pro"]
+    assert str(Names("npu")) == "npu-edge, npu-base, npu-pro" and str(Names()).startswith("x86, x86-v2, ")
+    assert known.runs_here["x86"] and known.runs_here["x86-v2"] and known.runs_here["npu-pro"]
+
+
+def test_precisions() -> None:
+    known = targets()
+    assert known.precision("w8f32") is known.precision("W8") and known.precision("W8").activations == "F32"
+    assert [entry.name for entry in known.precisions if entry.needs_table] == ["INT8", "INT16"]
+
+
+@pytest.mark.parametrize("ask, code", [
+    (lambda known: known.require_chip("cuda-sm80"), ExitCode.UNSUPPORTED),
+    (lambda known: known.require_chip("tpu"), ExitCode.USAGE),
+    (lambda known: known.precision("INT4"), ExitCode.UNSUPPORTED),
+    (lambda known: known.precision("INT3"), ExitCode.USAGE),
+])
+def test_refusals(ask, code: ExitCode) -> None:
+    with pytest.raises(TesseraError) as caught:
+        ask(targets())
+    assert caught.value.code == code
+
+
+def test_no_list_of_chips_in_python() -> None:
+    """Examples in help and documentation name one chip at a time; rates of kernels stand in precision/cost.py."""
+    lists = re.compile(r"[\"']((x86|npu)-\w+)[\"']\s*[,:].*[\"'](x86|npu)-\w+[\"']")
+    found = [path.name for path in PACKAGE.rglob("*.py") if lists.search(path.read_text())]
+    assert not found
