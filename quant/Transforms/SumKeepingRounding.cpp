@@ -16,25 +16,32 @@ SumKeepingRounding::SumKeepingRounding(SmallVector<double> given, int lowest, in
   roundExact();
 }
 
-void SumKeepingRounding::round(ArrayRef<float> weights, float scale) {
-  exact.resize(weights.size());
-  const double divisor = scale;
-  for (size_t i = 0; i < weights.size(); ++i) {
+TESSERA_WIDE_VECTORS static void divide(const float *weights, size_t count, double divisor, double *exact) {
+  for (size_t i = 0; i < count; ++i) {
     exact[i] = double(weights[i]) / divisor;
   }
+}
+
+void SumKeepingRounding::round(ArrayRef<float> weights, float scale) {
+  exact.resize_for_overwrite(weights.size());
+  divide(weights.data(), weights.size(), scale, exact.data());
   roundExact();
 }
 
-void SumKeepingRounding::roundExact() {
+TESSERA_WIDE_VECTORS static void roundEach(const double *exact, size_t count, double low, double high,
+                                           int8_t *integers) {
   // Adding it and taking it away again rounds doubles of less than 2^51 to the nearest integer, ties to even.
   constexpr double kRounder = 0x1.8p52;
-  integers.resize(exact.size());
-  const double low = lowest, high = highest;
-  for (size_t i = 0; i < exact.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     double clamped = exact[i] < low ? low : exact[i];
     clamped = clamped > high ? high : clamped;
     integers[i] = static_cast<int8_t>(static_cast<int>((clamped + kRounder) - kRounder));
   }
+}
+
+void SumKeepingRounding::roundExact() {
+  integers.resize(exact.size());
+  roundEach(exact.data(), exact.size(), lowest, highest, integers.data());
 }
 
 void SumKeepingRounding::mend(MutableArrayRef<int64_t> elements) {

@@ -7,6 +7,14 @@
 #include <cstdint>
 #include <vector>
 
+/// Of a function that is compiled a second time with wider vectors. Not with fused multiply-adds, which round once
+/// where two operations round twice: the same weights give the same integers on every machine.
+#if defined(__x86_64__)
+#define TESSERA_WIDE_VECTORS __attribute__((target_clones("avx2", "default")))
+#else
+#define TESSERA_WIDE_VECTORS
+#endif
+
 namespace tessera::quant {
 
 /// Rounds weights (in units of their scales) so that sums of them keep their value. A kernel meets inputs of much the

@@ -8,6 +8,7 @@
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopOps.h"
 #include "top_dialect/IR/WeightLifetime.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 #include <cfloat>
 #include <cmath>
@@ -49,16 +50,28 @@ struct Range {
   float high, low;
 };
 
+constexpr size_t kAtOnce = 64; ///< divisions, which do not wait for each other, before their results are summed
+
+/// |values| in units of |scale|, rounded.
+TESSERA_WIDE_VECTORS void roundEach(Range range, const float *values, size_t count, float scale, float *rounded) {
+  for (size_t i = 0; i < count; ++i) {
+    rounded[i] = range.round(values[i], scale);
+  }
+}
+
+TESSERA_WIDE_VECTORS void squareErrors(Range range, const float *values, size_t count, float scale, double *squares) {
+  for (size_t i = 0; i < count; ++i) {
+    double off = double(range.round(values[i], scale)) * scale - values[i];
+    squares[i] = off * off;
+  }
+}
+
 /// The squared error of |values| with |scale|, summed in their order.
 double errorOf(const Range &range, ArrayRef<float> values, float scale) {
-  constexpr size_t kAtOnce = 64; // for the divisions, which do not wait for each other
   double error = 0, squares[kAtOnce];
   for (; !values.empty(); values = values.drop_front(std::min(kAtOnce, values.size()))) {
     const size_t count = std::min(kAtOnce, values.size());
-    for (size_t i = 0; i < count; ++i) {
-      double off = double(range.round(values[i], scale)) * scale - values[i];
-      squares[i] = off * off;
-    }
+    squareErrors(range, values.data(), count, scale, squares);
     for (size_t i = 0; i < count; ++i) {
       error += squares[i];
     }
@@ -66,18 +79,33 @@ double errorOf(const Range &range, ArrayRef<float> values, float scale) {
   return error;
 }
 
-/// The same with each of several scales.
-void errorsOf(const Range &range, ArrayRef<float> values, ArrayRef<float> scales, MutableArrayRef<double> errors) {
-  const size_t count = scales.size();
-  const float *scale = scales.data();
-  double *error = errors.data();
-  llvm::fill(errors, 0.0);
-  for (float value : values) {
-    for (size_t i = 0; i < count; ++i) {
-      double off = double(range.round(value, scale[i])) * scale[i] - value;
-      error[i] += off * off;
+/// Adds the squared error of one value with each of several scales.
+TESSERA_WIDE_VECTORS void addErrors(Range range, const float *values, size_t valueCount, const float *scales,
+                                    size_t scaleCount, double *errors) {
+  for (size_t v = 0; v < valueCount; ++v) {
+    const float value = values[v];
+    for (size_t i = 0; i < scaleCount; ++i) {
+      double off = double(range.round(value, scales[i])) * scales[i] - value;
+      errors[i] += off * off;
     }
   }
+}
+
+/// The bits of the largest magnitude.
+TESSERA_WIDE_VECTORS uint32_t largestMagnitude(const float *values, size_t count) {
+  uint32_t largest = 0; // bits of floats without a sign are in the floats' order
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t magnitude = llvm::bit_cast<uint32_t>(values[i]) & 0x7fffffff;
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  return largest;
+}
+
+/// The one of |values| that is farthest from zero, the first of equal ones.
+float largestOf(ArrayRef<float> values) {
+  const float largest = llvm::bit_cast<float>(largestMagnitude(values.data(), values.size()));
+  auto first = llvm::find_if(values, [=](float value) { return std::fabs(value) == largest; });
+  return first == values.end() ? 0.0f : *first;
 }
 
 /// The scale with which integers of |bits| stand for |values|: of those tried, the one with the least squared error.
@@ -85,10 +113,7 @@ void errorsOf(const Range &range, ArrayRef<float> values, ArrayRef<float> scales
 /// scale makes it the lowest integer, of which there is one more.
 float scaleOf(ArrayRef<float> values, int bits) {
   const Range range(bits);
-  float largest = 0;
-  for (float value : values) {
-    largest = std::fabs(value) > std::fabs(largest) ? value : largest;
-  }
+  const float largest = largestOf(values);
   if (!(std::fabs(largest) >= FLT_MIN * 256)) {
     return 1.0f / (1 << 20); // of zeros, any
   }
@@ -101,15 +126,21 @@ float scaleOf(ArrayRef<float> values, int bits) {
   if (scales.size() == 1) {
     errors.front() = errorOf(range, values, scales.front());
   } else {
-    errorsOf(range, values, scales, errors);
+    llvm::fill(errors, 0.0);
+    addErrors(range, values.data(), values.size(), scales.data(), scales.size(), errors.data());
   }
   auto least = std::min_element(errors.begin(), errors.end());
   float best = scales[least - errors.begin()];
   // The best scale for these integers.
   double products = 0, squares = 0;
-  for (float value : values) {
-    double integer = range.round(value, best);
-    products += integer * value, squares += integer * integer;
+  float rounded[kAtOnce];
+  for (ArrayRef<float> left = values; !left.empty(); left = left.drop_front(std::min(kAtOnce, left.size()))) {
+    const size_t count = std::min(kAtOnce, left.size());
+    roundEach(range, left.data(), count, best, rounded);
+    for (size_t i = 0; i < count; ++i) {
+      double integer = rounded[i];
+      products += integer * left[i], squares += integer * integer;
+    }
   }
   const float last = static_cast<float>(products / squares);
   return errorOf(range, values, last) < *least ? last : best;
