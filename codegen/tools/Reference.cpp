@@ -189,7 +189,9 @@ static llvm::Error run(const Options &options) {
   tessera::quant::TensorFactors factors;
   if (*tables) {
     (*tables)->groupSize = options.groupSize;
-    auto report = tessera::codegen::quantizeModel(network, **tables);
+    Step step("quantize", 1);
+    auto report = tessera::codegen::quantizeModel(network, **tables,
+                                                  [](size_t done, size_t total) { reportProgress(done, total); });
     if (!report) {
       return report.takeError();
     }
@@ -204,7 +206,7 @@ static llvm::Error run(const Options &options) {
   }
   llvm::Expected<int64_t> count = 0;
   {
-    Step step("reference", 1);
+    Step step("reference", *tables ? 2 : 1);
     count = evaluate(network, *inputs, options);
   }
   if (!count) {
