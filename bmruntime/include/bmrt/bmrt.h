@@ -188,7 +188,7 @@ typedef struct bmrt_context_options_t {
   uint32_t threads;         /* including the caller's; 0 = 1; at most as many run as the process may use processors */
   void *workspace;          /* NULL: allocated; else BMRT_ALIGNMENT-aligned, the context's until */
   uint64_t workspace_bytes; /* it is destroyed, at least bmrt_stage_info_t.workspace_bytes of each stage used */
-  const char *chip;         /* NULL: any; else only stages for this chip: a name or a family, "npu-base", "x86" */
+  const char *chip;         /* NULL: any; else only stages for this chip: a name or a family, as ChipDef has them */
 } bmrt_context_options_t;
 
 /* |options| may be NULL: first net, first runnable stage, one thread. */

@@ -26,8 +26,8 @@ bmrt_code_t checkKernel(const char *symbol, const KernelContract &contract, bmrt
     char names[160];
     return BMRT_FAIL(
         status, UNSUPPORTED,
-        "kernel '%.80s' needs %s, which this CPU or operating system lacks; compile the model for an older "
-        "chip (--chip x86-avx2 or x86-v2)",
+        "kernel '%.80s' needs %s, which this CPU or operating system lacks; compile the model for a chip "
+        "without it (--chip)",
         symbol, cpuFeatureNames(missing, names, sizeof(names)));
   }
   if (contract.head.alignment > BM_ALIGNMENT) {
