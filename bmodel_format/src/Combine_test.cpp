@@ -98,6 +98,30 @@ TEST(Combine, CombinesWhatWasCombined) {
   EXPECT_EQ(file.constant(2, third.w), Opened(c).constant(0, third.w));
 }
 
+TEST(Combine, KeepsInWhichMemoryTensorsAre) {
+  const std::string a = temporaryPath("ma.bmodel"), b = temporaryPath("mb.bmodel"), out = temporaryPath("m.bmodel");
+  Shaped first(1), second(4);
+  // The second has a chip with memory of its own in front of the first's, with a constant and a workspace there.
+  auto chip = std::make_unique<ChipDefT>();
+  chip->name = chip->family = "gpu", chip->memory = MemoryKind::Device;
+  second.model.chips.insert(second.model.chips.begin(), std::move(chip));
+  second.stage().chip = second.subnet().chip = 1;
+  second.stage().tensors.push_back(std::make_unique<TensorDefT>(second.tensor(second.w)));
+  second.stage().tensors.back()->chip = 0;
+  second.stage().workspaces.push_back(std::make_unique<WorkspaceDefT>());
+  second.stage().workspaces.back()->memory = MemoryKind::Device;
+  ASSERT_EQ(first.write(a) + second.write(b), "");
+  ASSERT_EQ(combine({a, b}, out), "");
+  Opened file(out);
+  EXPECT_EQ(file.view.model->chips()->size(), 2u);
+  EXPECT_EQ(file.stage(1).chip(), 0u);
+  EXPECT_EQ(file.stage(1).workspaces()->Get(1)->chip(), 1u);
+  const TensorDef &there = *file.stage(1).tensors()->Get(file.stage(1).tensors()->size() - 1);
+  EXPECT_EQ(memoryOf(file.stage(1), there), 1);
+  EXPECT_EQ(memoryOf(file.stage(1), *file.stage(1).tensors()->Get(second.w)), kHostMemory);
+  EXPECT_EQ(there.offset(), file.stage(0).tensors()->Get(first.w)->offset()) << "the same bytes are stored once";
+}
+
 TEST(Combine, RefusesWhatDoesNotGoTogether) {
   auto refusal = [](const std::function<void(Shaped &)> &change) {
     const std::string a = temporaryPath("ra.bmodel"), b = temporaryPath("rb.bmodel"), out = temporaryPath("r.bmodel");

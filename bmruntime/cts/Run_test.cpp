@@ -156,8 +156,8 @@ TEST(Run, CallersWorkspace) {
 
 TEST_P(OnFamilies, Async) {
   AddReluOn test(GetParam(), 1024);
+  const std::vector<float> x = someInput(1024); // outlives the run that is in flight at the end
   Net net(openWritten(test, "async.bmodel"), {.threads = 2});
-  const std::vector<float> x = someInput(1024);
   net.setInput("x", x.data(), 4096);
   bmrt_status_t status;
   EXPECT_EQ(bmrt_context_wait(net.get(), &status), BMRT_FAILED_PRECONDITION);

@@ -50,6 +50,21 @@ def test_infos(models):
     assert net.memory["workspace_bytes"] == 4096
 
 
+@pytest.mark.parametrize("name", ["abacus", "abacus_host"])
+def test_chips_with_memory_of_their_own(models, x, name, tmp_path):
+    net = rt.load(models / f"{name}.bmodel").net()
+    expected = np.maximum(x + weights(1024), 0)
+    np.testing.assert_array_equal(net({"x": x})["y"], expected)
+    outputs, tensors = net.run_with_dump({"x": x})
+    np.testing.assert_array_equal(outputs["y"], expected)
+    np.testing.assert_array_equal(tensors["sum"], x + weights(1024))
+    net.profile({"x": x}, runs=2)
+    net.write_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    rows = {event["args"]["name"] for event in trace if event["name"] == "thread_name"}
+    assert rows == ({"host", "abacus"} if name == "abacus_host" else set())
+
+
 def test_results_do_not_share_memory(models, x):
     net = rt.load(models / "add_relu.bmodel").net()
     first = net({"x": x})["y"]

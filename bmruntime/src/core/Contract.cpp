@@ -5,7 +5,6 @@
 #include "Count.h"
 #include "Memory.h"
 #include "Model.h"
-#include "bmodel/cpu_features.h"
 #include "bmodel/kernel_abi.h"
 
 #include <cinttypes>
@@ -22,14 +21,6 @@ bool isReadOnly(const StageDef &stage, const TensorDef &tensor) {
 }
 
 bmrt_code_t checkKernel(const char *symbol, const KernelContract &contract, bmrt_status_t *status) {
-  if (const uint64_t missing = contract.head.cpu_features & ~cpuFeatures()) {
-    char names[160];
-    return BMRT_FAIL(
-        status, UNSUPPORTED,
-        "kernel '%.80s' needs %s, which this CPU or operating system lacks; compile the model for a chip "
-        "without it (--chip)",
-        symbol, cpuFeatureNames(missing, names, sizeof(names)));
-  }
   if (contract.head.alignment > BM_ALIGNMENT) {
     return BMRT_FAIL(status, UNSUPPORTED, "kernel '%.80s' needs memory aligned to %" PRIu32 " bytes, there are %d",
                      symbol, contract.head.alignment, BM_ALIGNMENT);

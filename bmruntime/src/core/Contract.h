@@ -39,7 +39,7 @@ struct KernelContract {
 };
 
 /// Reads the contracts of the kernels of |subnet| and compares every launch with them: tiles, scratch, the bytes of
-/// each tensor, what is written, the CPU. Afterwards no call of unaltered code touches a byte outside of its tensors,
+/// each tensor, what is written. Afterwards no call of unaltered code touches a byte outside of its tensors,
 /// whatever the tables of the file say. Code without contracts is taken as it is. |stage| and |subnet| have been
 /// validated.
 bmrt_code_t checkContracts(const bmodel::StageDef &stage, SubnetProgram &subnet, bmrt_status_t *status);

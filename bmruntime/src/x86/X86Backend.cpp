@@ -8,6 +8,7 @@
 #include "bmodel/kernel_abi.h"
 
 #include <cinttypes>
+#include <cstring>
 
 using namespace bmrt;
 using bmrt::x86::ElfImage;
@@ -53,8 +54,21 @@ void unload(bmrt_program_t *program) { core::destroyObject(imageOf(program)); }
 
 void *findKernel(bmrt_program_t *program, const char *symbol) { return imageOf(program)->findFunction(symbol); }
 
+/// A kernel that needs another CPU is refused, whatever the tables of the file say.
 bmrt_code_t findContract(bmrt_program_t *program, const char *symbol, const void **out, bmrt_status_t *status) {
-  return imageOf(program)->findContract(symbol, *out, status);
+  BMRT_RETURN_IF_ERROR(imageOf(program)->findContract(symbol, *out, status));
+  bm_kernel_contract head = {};
+  if (*out) {
+    memcpy(&head, *out, sizeof(head));
+  }
+  const uint64_t missing = head.cpu_features & ~bmodel::cpuFeatures();
+  char names[160];
+  return missing == 0
+             ? BMRT_OK
+             : BMRT_FAIL(status, UNSUPPORTED,
+                         "kernel '%.80s' needs %s, which this CPU or operating system lacks; compile the model "
+                         "for an older chip (--chip x86-avx2 or x86-v2)",
+                         symbol, bmodel::cpuFeatureNames(missing, names, sizeof(names)));
 }
 
 } // namespace
