@@ -127,6 +127,7 @@ static XXH128_hash_t hashMapped(StringRef content) {
     ahead.release();
   }
   reader.join();
+  releasePages(llvm::arrayRefFromStringRef<char>(content)); // pieces that were hashed before the reader came to them
   return XXH3_128bits_digest(state.get());
 }
 
