@@ -203,8 +203,8 @@ llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<cod
   auto progress = [&](size_t done, size_t total, size_t part, size_t parts) {
     observer.progress({done, total, part, parts});
   };
-  FailureOr<NpuProgram> stream = emitProgram(
-      function, chip, {options.opt, plan, uint32_t(layers.size()), progress}, constants, refused);
+  FailureOr<NpuProgram> stream =
+      emitProgram(function, chip, {options.opt, plan, uint32_t(layers.size()), progress}, constants, refused);
   if (succeeded(stream)) {
     append(subnet, std::move(*stream));
     return true;
@@ -342,8 +342,7 @@ llvm::Expected<std::unique_ptr<codegen::Target>> createChip(const codegen::ChipR
   if (hw::parseChip(description, request.name, chip, error)) {
     return std::make_unique<NpuChip>(std::move(chip), std::move(description));
   }
-  return request.fields.empty() ? llvm::createStringError(error)
-                                : llvm::make_error<codegen::UsageError>(error);
+  return request.fields.empty() ? llvm::createStringError(error) : llvm::make_error<codegen::UsageError>(error);
 }
 
 void registerDialects(DialectRegistry &registry) {

@@ -184,10 +184,11 @@ std::string Partition::reasonOf(Operation *op, uint32_t target, double seconds) 
     }
   }
   if (text.empty()) {
-    text = llvm::formatv("could run on the chip, but costs less beside its neighbours on the host: {0:f1} us there, and "
-                         "no hand-over",
-                         seconds * 1e6)
-               .str();
+    text =
+        llvm::formatv("could run on the chip, but costs less beside its neighbours on the host: {0:f1} us there, and "
+                      "no hand-over",
+                      seconds * 1e6)
+            .str();
   }
   return text;
 }
@@ -215,8 +216,8 @@ llvm::Error Partition::decide() {
   }
   Problem problem = makeProblem();
   // Where the first can run everything it does: it is what was asked for.
-  Decision decision = refused.front().empty() ? arrange(problem, std::vector<uint32_t>(ops.size(), 0))
-                                              : partition::decide(problem);
+  Decision decision =
+      refused.front().empty() ? arrange(problem, std::vector<uint32_t>(ops.size(), 0)) : partition::decide(problem);
   made.assign(decision.phases.size(), {});
   moved.clear();
   for (auto [number, op] : llvm::enumerate(ops)) {
@@ -237,8 +238,9 @@ llvm::Error Partition::decide() {
 }
 
 double Partition::handOverSeconds(size_t subnet) const {
-  return subnet == 0 ? 0
-                     : chips[made[subnet - 1].target]->handOverSeconds() + chips[made[subnet].target]->handOverSeconds();
+  return subnet == 0
+             ? 0
+             : chips[made[subnet - 1].target]->handOverSeconds() + chips[made[subnet].target]->handOverSeconds();
 }
 
 int64_t countProducts(Operation *op) {

@@ -66,8 +66,8 @@ private:
 
   mlir::func::FuncOp function;
   Targets chips;
-  std::vector<mlir::Operation *> ops; ///< all but constants, views of such, and the terminator
-  std::vector<Refusals> refused;      ///< by target
+  std::vector<mlir::Operation *> ops;  ///< all but constants, views of such, and the terminator
+  std::vector<Refusals> refused;       ///< by target
   std::vector<std::string> refusesAll; ///< by target: why it runs nothing
   std::vector<Subnet> made;
   std::vector<MovedOp> moved;

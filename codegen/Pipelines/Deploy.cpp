@@ -66,8 +66,8 @@ bool Deployment::isOnlyReader() const {
 llvm::Error Deployment::outline(const partition::Partition &partition, std::vector<ObservedTensor> &observed) {
   outlined.clear();
   for (const partition::Subnet &subnet : partition.subnets()) {
-    partition::Outlined &each = outlined.emplace_back(
-        partition::outline(function, subnet.ops, subnet.inputs, subnet.outputs));
+    partition::Outlined &each =
+        outlined.emplace_back(partition::outline(function, subnet.ops, subnet.inputs, subnet.outputs));
     std::optional<top::SoleHolder> holder;
     if (isOnlyReader()) {
       holder.emplace(*each.module);

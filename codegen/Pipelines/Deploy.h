@@ -47,8 +47,8 @@ struct DeployResult {
   llvm::json::Object report; ///< of the targets: Program::report, united
   std::vector<SubnetResult> subnets;
   std::vector<MovedOpResult> movedOps;
-  double handOverSeconds = 0;    ///< of all changes of target
-  uint64_t transferredBytes = 0; ///< that one target leaves for another
+  double handOverSeconds = 0;                         ///< of all changes of target
+  uint64_t transferredBytes = 0;                      ///< that one target leaves for another
   std::optional<std::vector<std::string>> exceptions; ///< nodes whose bits may differ between engines, see addExactness
   std::optional<quant::QuantizeReport> quantization;  ///< with |quantization|: what runs on integers
   std::vector<ObservedTensor> observed; ///< with |compile.observe|: float inputs and Top results, in program order
@@ -57,8 +57,8 @@ struct DeployResult {
 /// Appends the way from Top functions to device ops that the first target, and all behind it, are asked about.
 void buildLowering(mlir::OpPassManager &manager, const Target &first, const std::string &requantisation, bool observe);
 
-/// Compiles |module| (Top level, static shapes, function @main), which is changed, and writes the model. Errors about the
-/// model are emitted as diagnostics at its ops before failure is returned; the returned error then says which phase
+/// Compiles |module| (Top level, static shapes, function @main), which is changed, and writes the model. Errors about
+/// the model are emitted as diagnostics at its ops before failure is returned; the returned error then says which phase
 /// failed.
 llvm::Expected<DeployResult> deploy(mlir::ModuleOp module, const DeployOptions &options, const PhaseObserver &observer);
 

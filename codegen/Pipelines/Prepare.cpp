@@ -51,8 +51,8 @@ llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp f
   std::optional<quant::QuantizeReport> made;
   if (quantization) {
     Phase phase(observer, "quantize");
-    llvm::Expected<quant::QuantizeReport> report = quantizeModel(
-        function, *quantization, [&](size_t done, size_t total) { observer.progress({done, total}); });
+    llvm::Expected<quant::QuantizeReport> report =
+        quantizeModel(function, *quantization, [&](size_t done, size_t total) { observer.progress({done, total}); });
     if (!report) {
       return report.takeError();
     }

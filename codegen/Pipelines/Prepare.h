@@ -25,8 +25,9 @@ struct Quantization {
 
 /// Puts pairs of quantize and dequantize, or of casts, into the function by the tables. f16 models are widened first;
 /// their tensors have their names before.
-llvm::Expected<quant::QuantizeReport> quantizeModel(mlir::func::FuncOp function, const Quantization &quantization,
-                                                    llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {});
+llvm::Expected<quant::QuantizeReport> quantizeModel(
+    mlir::func::FuncOp function, const Quantization &quantization,
+    llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {});
 
 /// @main of a module that holds nothing which cannot be lowered.
 llvm::Expected<mlir::func::FuncOp> deployableFunction(mlir::ModuleOp module);

@@ -418,7 +418,8 @@ void StagePlanner::addSubnet(size_t number) {
   }
   for (const partition::MovedOp &moved : partition.movedOps()) {
     if (llvm::is_contained(subnet.ops, moved.op)) {
-      made.reason += (made.reason.empty() ? "'" : "; '") + top::getDisplayName(moved.op->getLoc()) + "' " + moved.reason;
+      made.reason +=
+          (made.reason.empty() ? "'" : "; '") + top::getDisplayName(moved.op->getLoc()) + "' " + moved.reason;
     }
   }
 }

@@ -18,7 +18,7 @@ struct PlannedModel {
   bmodel::ModelDefT model;
   std::vector<bmodel::SegmentContents> segments;
   std::vector<std::optional<Program>> programs; ///< by target
-  std::vector<top::TensorData> constants; ///< that are results of the model
+  std::vector<top::TensorData> constants;       ///< that are results of the model
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
   uint64_t bytesOf(bmodel::SegmentKind kind) const;
 };

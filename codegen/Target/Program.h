@@ -8,8 +8,8 @@
 #define TESSERA_CODEGEN_TARGET_PROGRAM_H
 
 #include "bmodel/writer.h"
-#include "llvm/Support/JSON.h"
 #include "top_dialect/IR/Constants.h"
+#include "llvm/Support/JSON.h"
 
 #include <deque>
 #include <memory>
@@ -21,7 +21,8 @@ namespace tessera::codegen {
 
 /// The program of one subnet. Tensor slots in it count its arguments first, then its results, then |tensors|.
 struct SubnetProgram {
-  /// Kind, isa, kernels, steps ...; name and chip are the planner's. code_segment is an index of Program::sections or -1.
+  /// Kind, isa, kernels, steps ...; name and chip are the planner's. code_segment is an index of Program::sections or
+  /// -1.
   bmodel::SubnetDefT subnet;
   /// What the subnet has for itself. place_index is an index of Program::sections in the case of Place::Segment, and
   /// means nothing in that of Place::Workspace: offsets are those of the target's own workspace. view_of is a slot.

@@ -59,11 +59,11 @@ llvm::Expected<std::unique_ptr<Target>> createTarget(const ChipRequest &request)
   const Family *family = familyOf(request.name);
   if (!family) {
     return llvm::make_error<UsageError>("unknown chip '" + request.name + "': allowed are " +
-                                              llvm::join(knownChips(), ", ") + " and the path of a description, .json");
+                                        llvm::join(knownChips(), ", ") + " and the path of a description, .json");
   }
   if (!request.fields.empty() && !family->hasDescriptions) {
     return llvm::make_error<UsageError>("--chip-set changes the description of a chip: '" + request.name +
-                                              "' has none");
+                                        "' has none");
   }
   return family->create(request);
 }

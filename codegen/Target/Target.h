@@ -35,11 +35,11 @@ struct Subnet {
 
 /// What the user asks of a compilation. Every family reads what concerns it.
 struct CompileOptions {
-  unsigned opt = 2;        ///< effort, 0 to 3
-  std::string plan;        ///< file of decisions to be followed, as Program::report tells them; empty: none
+  unsigned opt = 2; ///< effort, 0 to 3
+  std::string plan; ///< file of decisions to be followed, as Program::report tells them; empty: none
   std::optional<std::string> cacheFolder; ///< of compiled kernels; empty: none; not set: the family's own
-  bool observe = false;    ///< every Top result stays in memory of its own, which no later step overwrites
-  bool layers = false;     ///< the report tells of every layer
+  bool observe = false; ///< every Top result stays in memory of its own, which no later step overwrites
+  bool layers = false;  ///< the report tells of every layer
 };
 
 /// The user asks a chip for what there is not: a mistake in the command, not in the model.
@@ -60,8 +60,8 @@ public:
 
   /// As in Registry.h and in ChipDef.family.
   virtual llvm::StringRef family() const = 0;
-  /// Name, family, description, fingerprint and memory, as they stand in the file. The tensors of its subnets lie in that
-  /// memory: the host's, or its own, to and from which the planner copies what passes between subnets.
+  /// Name, family, description, fingerprint and memory, as they stand in the file. The tensors of its subnets lie in
+  /// that memory: the host's, or its own, to and from which the planner copies what passes between subnets.
   virtual bmodel::ChipDefT describe() const = 0;
   std::string name() const { return describe().name; }
 
@@ -82,9 +82,9 @@ public:
   /// Operands that a map may have on the chip; none: any number.
   virtual std::optional<unsigned> mostMapOperands() const { return std::nullopt; }
 
-  /// Every op of the function that the chip cannot run, as far as that is known before it is compiled: asked of the same
-  /// code that emits. The function is a copy, which may be changed; ops of the result are those it had, or ones that a
-  /// pass put before them.
+  /// Every op of the function that the chip cannot run, as far as that is known before it is compiled: asked of the
+  /// same code that emits. The function is a copy, which may be changed; ops of the result are those it had, or ones
+  /// that a pass put before them.
   virtual std::vector<Refusal> survey(mlir::func::FuncOp function) const = 0;
   /// Seconds that the op takes as a part of a subnet, roughly: it decides where ops run.
   virtual double secondsOf(mlir::Operation *op) const = 0;
@@ -93,7 +93,8 @@ public:
   /// Seconds that it costs to begin a subnet behind one of another target, or the other way round.
   virtual double handOverSeconds() const = 0;
 
-  /// Appends the way from shared device ops to what compile() emits: layouts, packing, addresses, decisions. On modules.
+  /// Appends the way from shared device ops to what compile() emits: layouts, packing, addresses, decisions. On
+  /// modules.
   virtual void buildPasses(mlir::OpPassManager &manager, const CompileOptions &options) const = 0;
 
   /// The program of these subnets, on which buildPasses' passes have run. Where the chip cannot run an op after all,

@@ -95,8 +95,8 @@ uint64_t SubnetPlanner::bytesOf(uint32_t slot) {
     return planned.tensors[slot - ports].bytes;
   }
   bool isArgument = slot < function.getNumArguments();
-  Type type = isArgument ? function.getArgumentTypes()[slot]
-                         : function.getResultTypes()[slot - function.getNumArguments()];
+  Type type =
+      isArgument ? function.getArgumentTypes()[slot] : function.getResultTypes()[slot - function.getNumArguments()];
   return uint64_t(device::physicalBytes(cast<RankedTensorType>(type)));
 }
 

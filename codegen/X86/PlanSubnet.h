@@ -30,8 +30,8 @@ private:
   llvm::DenseMap<const char *, uint64_t> weights; ///< data of the store -> offset
 };
 
-/// The steps of a function whose ops' kernels are in |kernels|, and its tensors, which lie at the ops' addresses. Errors
-/// are emitted at the ops. |secondsOf|: the estimate that a step tells, if any.
+/// The steps of a function whose ops' kernels are in |kernels|, and its tensors, which lie at the ops' addresses.
+/// Errors are emitted at the ops. |secondsOf|: the estimate that a step tells, if any.
 llvm::LogicalResult planSubnet(mlir::func::FuncOp function, const KernelSet &kernels, ConstantSection &constants,
                                std::function<double(mlir::Operation *)> secondsOf, codegen::SubnetProgram &planned);
 

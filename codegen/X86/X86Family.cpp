@@ -169,15 +169,12 @@ llvm::Expected<std::optional<Program>> X86Chip::compile(ArrayRef<codegen::Subnet
     }
     steps += program->subnets.back().ops;
   }
-  program->report = llvm::json::Object{{"steps", int64_t(steps)},
-                                       {"kernels", int64_t(kernels.size())},
-                                       {"cache_hits", int64_t(kernels.cacheHits())}};
+  program->report = llvm::json::Object{
+      {"steps", int64_t(steps)}, {"kernels", int64_t(kernels.size())}, {"cache_hits", int64_t(kernels.cacheHits())}};
   return program;
 }
 
-std::vector<std::string> chipNames() {
-  return {"x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni"};
-}
+std::vector<std::string> chipNames() { return {"x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni"}; }
 
 llvm::Expected<std::unique_ptr<codegen::Target>> createChip(const codegen::ChipRequest &request) {
   return std::make_unique<X86Chip>(*X86Target::parse(request.name));

@@ -82,7 +82,8 @@ llvm::Expected<llvm::json::Object> equalize(ModuleOp module, const EqualizationO
   return equalizeByStatistics(function, options);
 }
 
-llvm::Expected<std::unique_ptr<codegen::Target>> createTarget(const std::string &name, std::vector<std::string> fields) {
+llvm::Expected<std::unique_ptr<codegen::Target>> createTarget(const std::string &name,
+                                                              std::vector<std::string> fields) {
   codegen::ChipRequest request{.name = name, .fields = std::move(fields)};
   if (StringRef(name).ends_with(".json")) {
     auto file = top::readRegularFile(name);
@@ -134,7 +135,7 @@ llvm::Error checkChip(const codegen::Target &chip, const Options &options) {
                                   " requantises in " + llvm::join(known, ", "));
   }
   if (llvm::Error error = chip.check(options.deploy.compile)) {
-    ExitCode code = error.isA<codegen::UsageError>()      ? kUsage
+    ExitCode code = error.isA<codegen::UsageError>()     ? kUsage
                     : error.isA<top::UnsupportedError>() ? kUnsupported
                                                          : kError;
     return fail(code, llvm::toString(std::move(error)));
@@ -338,8 +339,9 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
                   "NAME_cali.json: needed for INT8, tells F16 what it cannot hold");
   sub->add_option("--quantize-table", options->quantizeTable, "NAME_qtable.json: precision per op");
   sub->add_option("--group-size", options->groupSize, "Products that share a scale in W4, a multiple of 16");
-  sub->add_option("--requantize", deploy.requantisation,
-                  "How integer sums become integers of few bits: float, fixed or tflite; by default as the chip prefers it")
+  sub->add_option(
+         "--requantize", deploy.requantisation,
+         "How integer sums become integers of few bits: float, fixed or tflite; by default as the chip prefers it")
       ->check(CLI::IsMember({"float", "fixed", "tflite"}));
   sub->add_option("--output", deploy.output, "The .bmodel")->required();
   sub->add_option_function<std::string>(
@@ -350,7 +352,8 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   sub->add_option("--weights", options->weights,
                   "With --observe: also write the weights of convolutions and matmuls here");
   sub->add_option("--opt", compile.opt,
-                  "Effort of chips that are planned: 0 op by op, 1 keeps tensors in local memory from op to op, 2 takes the best of "
+                  "Effort of chips that are planned: 0 op by op, 1 keeps tensors in local memory from op to op, 2 "
+                  "takes the best of "
                   "several such plans, 3 searches for better ones")
       ->check(CLI::Range(0, 3));
   sub->add_option("--plan", compile.plan, "Follow this plan, as 'plan' in the result tells it");

@@ -54,9 +54,10 @@ double micro(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 /// Which part of the model runs where, and why. "host" is the last target. Times that no target tells exactly are those
 /// of a rough model.
-llvm::json::Object describePartition(const codegen::DeployResult &result,
-                                     ArrayRef<const codegen::Target *> targets) {
-  auto deviceOf = [&](uint32_t target) { return target + 1 == targets.size() ? "host" : targets[target]->family().str(); };
+llvm::json::Object describePartition(const codegen::DeployResult &result, ArrayRef<const codegen::Target *> targets) {
+  auto deviceOf = [&](uint32_t target) {
+    return target + 1 == targets.size() ? "host" : targets[target]->family().str();
+  };
   llvm::json::Array subnets, ops;
   int64_t products = 0;
   double total = result.handOverSeconds;

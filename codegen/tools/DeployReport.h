@@ -7,8 +7,8 @@
 
 namespace tessera::tool {
 
-/// Of the file at |path|: sizes in bytes, what its targets tell, which part of it runs where and why (where there is more
-/// than one target), and what was quantised.
+/// Of the file at |path|: sizes in bytes, what its targets tell, which part of it runs where and why (where there is
+/// more than one target), and what was quantised.
 llvm::json::Object describeResult(const codegen::DeployResult &result, const codegen::DeployOptions &options);
 
 /// The float tensors of an observed model.

@@ -20,8 +20,8 @@ struct OpenModule {
 /// Reads the module at |path|, or takes the one that a session has read for this process. It is the caller's to change.
 llvm::Expected<OpenModule> openModule(const std::string &path);
 
-/// Of a session: reads the module at |path| for the processes that are made from here on, unless it has it and the files
-/// are still the same. Where it cannot be read nothing happens: that is for openModule to tell.
+/// Of a session: reads the module at |path| for the processes that are made from here on, unless it has it and the
+/// files are still the same. Where it cannot be read nothing happens: that is for openModule to tell.
 void preloadModule(const std::string &path);
 
 } // namespace tessera::tool

@@ -4,7 +4,8 @@
 
 namespace tessera::tool {
 
-/// Serves a command of the Python tools until it closes stdin, a Unix socket of sequenced packets. A request is a packet
+/// Serves a command of the Python tools until it closes stdin, a Unix socket of sequenced packets. A request is a
+/// packet
 /// {"arguments":[...]}, the words behind the program's name, with three descriptors: stdout, stderr and status. Each
 /// runs in a forked process, several of them at once, and so crashes alone. Its status tells "pid N\n" once it is
 /// started and "exit N\n" when it has ended, N being minus the signal that ended it.

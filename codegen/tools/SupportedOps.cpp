@@ -70,7 +70,6 @@ std::function<llvm::Error()> tessera::tool::addSupportedOps(CLI::App &app) {
   CLI::App *sub =
       app.add_subcommand("supported-ops", "Every ONNX operator that is imported, and what chips run of them");
   auto chips = std::make_shared<std::vector<std::string>>();
-  sub->add_option("--chip", *chips, "What a chip runs itself, by operator and precision")
-      ->delimiter(',');
+  sub->add_option("--chip", *chips, "What a chip runs itself, by operator and precision")->delimiter(',');
   return [chips] { return run(*chips); };
 }

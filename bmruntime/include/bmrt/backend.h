@@ -143,8 +143,9 @@ typedef struct bmrt_backend_t {
   void (*unload)(bmrt_program_t *program);
   /* The kernel of that name; returns NULL if there is none. NULL: the family has no kernels. */
   void *(*find_kernel)(bmrt_program_t *program, const char *symbol);
-  /* What a kernel relies on, as its code says, if this machine has that: a bm_kernel_contract with its arguments (bmodel/kernel_contract.h), of
-   * any alignment, which live as long as the program; NULL if it says nothing. NULL: no code says anything. */
+  /* What a kernel relies on, as its code says, if this machine has that: a bm_kernel_contract with its arguments
+   * (bmodel/kernel_contract.h), of any alignment, which live as long as the program; NULL if it says nothing. NULL: no
+   * code says anything. */
   bmrt_code_t (*find_contract)(bmrt_program_t *program, const char *symbol, const void **out, bmrt_status_t *status);
   /* Whether a stream touches nothing but its tensors and its workspace, whatever their contents. Called once for each
    * stream, when the model is opened. NULL: the family has no streams. */
