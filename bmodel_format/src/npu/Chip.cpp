@@ -283,6 +283,22 @@ bool parseChip(std::string_view json, const std::string &where, Chip &chip, std:
   return found.empty();
 }
 
+std::string describe(const Chip &chip) {
+  Json root = {{"name", chip.name}, {"family", "npu"}, {"description", chip.description}, {"sources", Json::object()}};
+  [[maybe_unused]] auto set = [&](std::string path, const auto &value) {
+    std::replace(path.begin(), path.end(), '.', '/');
+    root[Json::json_pointer("/" + path)] = value;
+  };
+#define NPU_CHIP_NUMBER(path, type, member, low, high, validity, meaning) set(path, chip.member);
+#define NPU_CHIP_WORDS(path, member, allowed, meaning) set(path, chip.member);
+#define NPU_CHIP_WORD(path, member, allowed, meaning) set(path, chip.member);
+#include "bmodel/npu/chip.inc"
+  for (const auto &[field, source] : chip.sources) {
+    root["sources"][field] = source;
+  }
+  return root.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 bool setField(std::string &json, std::string_view assignment, std::string &error) {
   size_t equals = assignment.find('=');
   std::string path(assignment.substr(0, equals));

@@ -52,6 +52,19 @@ TEST(Chip, BuiltInOnesHaveThePublishedShapes) {
   }
 }
 
+TEST(Chip, DescribesItself) {
+  for (const char *name : {"npu-edge", "npu-base", "npu-pro"}) {
+    Chip chip, again;
+    std::string error;
+    ASSERT_TRUE(parseChip(chipText(name), name, chip, error)) << error;
+    chip.clockGhz = 0.1 + 0.2; // needs all its digits
+    ASSERT_TRUE(parseChip(describe(chip), name, again, error)) << error;
+    EXPECT_EQ(describe(again), describe(chip));
+    EXPECT_EQ(again.clockGhz, chip.clockGhz);
+    EXPECT_EQ(valuesOf(again), valuesOf(chip));
+  }
+}
+
 TEST(Chip, RefusesWhatIsNotWhole) {
   std::string text = chipText("npu-base");
   EXPECT_EQ(errorOf("[]"), "c.json: is no JSON object");

@@ -42,6 +42,9 @@ struct Chip {
 /// a complete and consistent one; an unknown field is an error. `where` begins the message.
 bool parseChip(std::string_view json, const std::string &where, Chip &chip, std::string &error);
 
+/// The description of a chip: what parseChip reads back as the same chip.
+std::string describe(const Chip &chip);
+
 /// Applies "matrix_unit.pixels=8" to a description, for what-if questions: the text of the changed description.
 bool setField(std::string &json, std::string_view assignment, std::string &error);
 
