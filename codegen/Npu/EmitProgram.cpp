@@ -4,6 +4,7 @@
 
 #include "bmodel/npu/latency.h"
 #include "codegen/Npu/Emission/FunctionEmission.h"
+#include "codegen/Npu/Transforms/Programs.h"
 
 using namespace mlir;
 
@@ -50,31 +51,36 @@ static double cyclesOf(ArrayRef<hw::Descriptor> commands, const hw::Chip &chip) 
 }
 
 /// Takes the commands of a plan of memory, unless there are some that are faster.
-static void take(const MemoryPlan &memory, const hw::Chip &chip, Assembly &assembly) {
+static void take(const MemoryPlan &memory, const Overlap &overlap, const hw::Chip &chip, Assembly &assembly) {
   std::vector<hw::Descriptor> commands = memory.commands();
   hw::assignWaits(commands, chip);
   double cycles = cyclesOf(commands, chip);
   if (assembly.commands.empty() || cycles < assembly.cycles) {
     assembly.commands = std::move(commands), assembly.localPeak = memory.peak(), assembly.cycles = cycles;
+    assembly.overlap = overlap;
   }
 }
 
 Assembly assemble(Stream &stream, uint32_t inputs, unsigned effort) {
   stream.findFreeSteps();
+  Overlap overlap{.prefetch = effort > 0};
   std::optional<MemoryPlan> memory;
   for (bool apart : {true, false}) {
     if (!memory || !memory->misfits().empty()) {
-      memory.emplace(stream, inputs, /*prefetch=*/effort > 0, apart, /*across=*/false);
+      overlap.apart = apart;
+      memory.emplace(stream, inputs, overlap).run();
     }
   }
   Assembly made;
   made.misfits = memory->misfits();
   if (made.misfits.empty()) {
-    take(*memory, stream.chip, made);
+    take(*memory, overlap, stream.chip, made);
     if (effort > 1) {
-      MemoryPlan across(stream, inputs, /*prefetch=*/true, /*apart=*/true, /*across=*/true);
+      const Overlap all{.prefetch = true, .apart = true, .across = true};
+      MemoryPlan across(stream, inputs, all);
+      across.run();
       if (across.misfits().empty()) {
-        take(across, stream.chip, made);
+        take(across, all, stream.chip, made);
       }
     }
   }
@@ -93,8 +99,8 @@ Refusal refusalOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, c
   return {worst ? worst->op : nullptr, "has tiles for which there are no addresses in local memory"};
 }
 
-LogicalResult emitScheduled(func::FuncOp function, const Chip &chip, Constants &constants, NpuProgram &program,
-                            std::vector<Refusal> &refusals) {
+FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &chip, Constants &constants,
+                                            std::vector<Refusal> &refusals) {
   std::optional<unsigned> effort = effortOf(function);
   if (!effort) {
     return function.emitError("has no schedule (npu.effort)");
@@ -107,21 +113,48 @@ LogicalResult emitScheduled(func::FuncOp function, const Chip &chip, Constants &
     return failure();
   }
   placeOutside(plan, groups);
-  Stream stream(chip, constants);
-  FunctionEmission emitter(function, stream, plan, &groups);
+  ScheduledStream made;
+  made.stream = std::make_unique<Stream>(chip, constants);
+  FunctionEmission emitter(function, *made.stream, plan, &groups);
   if (failed(emitter.run())) {
     refusals = std::move(emitter.refusals);
     return failure();
   }
-  Assembly made = assemble(stream, function.getNumArguments(), *effort);
-  if (!made.misfits.empty()) {
-    refusals.push_back(refusalOf(made.misfits, plan, stream));
+  made.assembly = assemble(*made.stream, function.getNumArguments(), *effort);
+  if (!made.assembly.misfits.empty()) {
+    refusals.push_back(refusalOf(made.assembly.misfits, plan, *made.stream));
     return failure();
   }
-  program.commands = std::move(made.commands), program.localPeak = made.localPeak;
-  program.layers = std::move(stream.layers);
-  program.sizes.workspace = plan.workspaceBytes, program.workspaceLowerBound = plan.workspaceLowerBound;
-  program.decisions = describe(plan, Schedule(plan, groups));
+  made.workspaceBytes = plan.workspaceBytes, made.workspaceLowerBound = plan.workspaceLowerBound;
+  made.decisions = describe(plan, Schedule(plan, groups));
+  return made;
+}
+
+LogicalResult finishStream(func::FuncOp function, const Stream &stream, const Overlap &overlap,
+                           ArrayRef<hw::Descriptor> assembled, const std::function<void(ModuleOp)> &observe) {
+  ProgramFrame frame{function.getName().str(), function.getNumArguments(), function.getNumResults(), overlap};
+  OwningOpRef<ModuleOp> module = buildProgram(function.getContext(), stream, frame);
+  FailureOr<std::vector<hw::Descriptor>> commands = finishProgram(*module, observe);
+  if (failed(commands)) {
+    return function.emitError("internal error: the program is not finished");
+  }
+  bool isSame = commands->size() == assembled.size() &&
+                std::memcmp(commands->data(), assembled.data(), assembled.size() * sizeof(hw::Descriptor)) == 0;
+  return isSame ? success()
+                : function.emitError("internal error: the program is not the one that its schedule was chosen for");
+}
+
+LogicalResult emitScheduled(func::FuncOp function, const Chip &chip, Constants &constants, NpuProgram &program,
+                            std::vector<Refusal> &refusals) {
+  FailureOr<ScheduledStream> made = streamOfSchedule(function, chip, constants, refusals);
+  if (failed(made) ||
+      failed(finishStream(function, *made->stream, made->assembly.overlap, made->assembly.commands, {}))) {
+    return failure();
+  }
+  program.commands = std::move(made->assembly.commands), program.localPeak = made->assembly.localPeak;
+  program.layers = std::move(made->stream->layers);
+  program.sizes.workspace = made->workspaceBytes, program.workspaceLowerBound = made->workspaceLowerBound;
+  program.decisions = std::move(made->decisions);
   return success();
 }
 

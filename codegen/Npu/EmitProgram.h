@@ -25,6 +25,7 @@ void placeOutside(ValuePlan &plan, const GroupPlan &groups);
 /// A stream whose buffers have addresses in local memory, and whose commands wait for each other.
 struct Assembly {
   std::vector<bmodel::npu::Descriptor> commands; ///< none where there are misfits
+  Overlap overlap;                               ///< what of them runs at the same time
   uint64_t localPeak = 0;
   double cycles = 0;
   std::vector<MemoryPlan::Misfit> misfits;
@@ -35,6 +36,23 @@ Assembly assemble(Stream &stream, uint32_t inputs, unsigned effort);
 
 /// Of the ops whose tiles have no addresses the one that works with most.
 Refusal refusalOf(llvm::ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const Stream &stream);
+
+/// What the schedule on the ops makes, before it is a program.
+struct ScheduledStream {
+  std::unique_ptr<Stream> stream;
+  Assembly assembly;
+  uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
+  Decisions decisions;
+};
+/// Failure with refusals, or with an error where the schedule is none, or has no room.
+mlir::FailureOr<ScheduledStream> streamOfSchedule(mlir::func::FuncOp function, const Chip &chip, Constants &constants,
+                                                  std::vector<Refusal> &refusals);
+
+/// Makes the commands of an assembled stream as the passes on its IR do. |observe|: NpuOptions::observe. An error at
+/// the function where they are not |assembled|, which the stream was chosen for.
+mlir::LogicalResult finishStream(mlir::func::FuncOp function, const Stream &stream, const Overlap &overlap,
+                                 llvm::ArrayRef<bmodel::npu::Descriptor> assembled,
+                                 const std::function<void(mlir::ModuleOp)> &observe);
 
 /// The program that the schedule on the ops makes, once. Failure with refusals, or with an error where the schedule is
 /// none, or has no room.

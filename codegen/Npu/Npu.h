@@ -6,6 +6,7 @@
 #include "bmodel/npu/check.h"
 #include "codegen/Npu/Decisions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include <functional>
 #include <optional>
 #include <string>
@@ -47,9 +48,12 @@ struct NpuOptions {
   uint32_t firstLayer = 0;            ///< the number of the function's first layer there
   /// Is told of ops as they are emitted: by plan |part| of about |parts|.
   std::function<void(size_t done, size_t total, size_t part, size_t parts)> progress = {};
+  /// Is shown the module of the npu.program behind each phase, from staged to numbered.
+  std::function<void(mlir::ModuleOp module)> observe = {};
 };
 
-/// Attaches what the NPU computes to device ops when their dialect is loaded: what all functions below count on.
+/// Attaches what the NPU computes to device ops, and loads the npu dialect, when the device dialect is loaded: what all
+/// functions below count on.
 void registerNpuModels(mlir::DialectRegistry &registry);
 
 /// Appends the NPU's own forms of fused device ops to passes on functions: see device::buildLoweringPipeline.

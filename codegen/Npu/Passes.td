@@ -116,4 +116,52 @@ def VerifyDecisionsPass : Npu_ChipPass<"npu-verify-decisions"> {
   }];
 }
 
+// Passes over programs: from stages of commands to bytes.
+
+def EmitCommandsPass : Pass<"npu-emit-commands", "::mlir::ModuleOp"> {
+  let summary = "Turn scheduled functions into programs of the NPU";
+  let description = [{
+    Before: functions of device ops with a schedule (npu-schedule). After: a staged `npu.program` for each. For reading and testing:
+    the constants that a program reads are not part of it; deployment emits without this pass, the same programs.
+  }];
+  let options = [
+    Option<"chipName", "chip", "std::string", "\"npu-base\"", "A built-in chip, or the path of a description">,
+  ];
+  let dependentDialects = ["::tessera::npu::NpuDialect"];
+}
+
+def AllocateLocalPass : Pass<"npu-allocate-local", "::tessera::npu::ProgramOp"> {
+  let summary = "Give every buffer an address in local memory";
+  let description = [{
+    Before: staged. After: allocated; the buffers that are in use during the same stage have no bytes in common. Large
+    buffers are placed first, each at the lowest address where it fits for as long as it is in use. Fails where one
+    does not.
+  }];
+}
+
+def OrderCommandsPass : Pass<"npu-order-commands", "::tessera::npu::ProgramOp"> {
+  let summary = "Bring commands into the order of the stream, early loads included";
+  let description = [{
+    Before: allocated. After: ordered. Loads of overlapped stages come before the computation of the stage before;
+    with `prefetch`, loads of constants and inputs begin as early as there is room for them and the DMA has time, and
+    their buffers may move for that.
+  }];
+}
+
+def AssignWaitsPass : Pass<"npu-assign-waits", "::tessera::npu::ProgramOp"> {
+  let summary = "Number commands and let each wait for as little as needed";
+  let description = [{
+    Before: ordered. After: numbered; whatever the timing of the queues, the result is that of running the commands
+    one after another.
+  }];
+}
+
+def EncodePass : Pass<"npu-encode", "::tessera::npu::ProgramOp"> {
+  let summary = "Write the program as the bytes of its stream";
+  let description = [{
+    Before: numbered. After: the same, with the stream's bytes as the attribute `code`, 256 of them a command. For
+    reading and testing: deployment encodes without this pass.
+  }];
+}
+
 #endif // NPU_PASSES

@@ -47,10 +47,20 @@ void subtract(std::vector<Range> &gaps, const Range &range, uint64_t bytes) {
 
 } // namespace
 
-MemoryPlan::MemoryPlan(const Stream &stream, uint32_t inputs, bool prefetch, bool apart, bool across)
-    : stream(stream), inputs(inputs), apart(apart), across(across), uses(std::max<size_t>(stream.buffers.size(), 1)),
+MemoryPlan::MemoryPlan(const Stream &stream, uint32_t inputs, const Overlap &overlap)
+    : stream(stream), inputs(inputs), overlap(overlap), uses(std::max<size_t>(stream.buffers.size(), 1)),
       alive(stream.steps.size()) {
   findUses();
+}
+
+void MemoryPlan::run() {
+  allocate();
+  if (overlap.prefetch && failed.empty()) {
+    hoistLoads();
+  }
+}
+
+void MemoryPlan::allocate() {
   std::vector<uint64_t> order;
   for (uint64_t buffer = 1; buffer < uses.size(); ++buffer) {
     if (uses[buffer].used()) {
@@ -61,13 +71,15 @@ MemoryPlan::MemoryPlan(const Stream &stream, uint32_t inputs, bool prefetch, boo
   for (uint64_t buffer : order) {
     place(buffer);
   }
-  if (prefetch && failed.empty()) {
-    prefetchAll();
-  }
+}
+
+void MemoryPlan::adopt(uint64_t buffer, uint64_t offset) {
+  uses[buffer].offset = offset;
+  occupy(buffer);
 }
 
 uint64_t MemoryPlan::sizeOf(uint64_t buffer) const {
-  return llvm::alignTo(stream.buffers[buffer], std::max<uint64_t>(stream.chip.portBytes, 8));
+  return llvm::alignTo(stream.buffers[buffer].bytes, std::max<uint64_t>(stream.chip.portBytes, 8));
 }
 
 bool MemoryPlan::isGiven(const Descriptor &command) const {
@@ -113,7 +125,7 @@ void MemoryPlan::findUses() {
         touch(command, step, false);
       }
       // While it is stored, the tile behind it is computed.
-      bool overlaps = apart && step + 1 < stream.steps.size() && isEarly(step + 1);
+      bool overlaps = overlap.apart && step + 1 < stream.steps.size() && isEarly(step + 1);
       for (const Descriptor &command : each.stores) {
         touch(command, step, false);
         touch(command, step + (overlaps ? 1 : 0), false);
@@ -153,6 +165,12 @@ void MemoryPlan::place(uint64_t buffer) {
     return;
   }
   use.offset = gaps.front().begin;
+  occupy(buffer);
+}
+
+/// Its bytes are in use at its steps.
+void MemoryPlan::occupy(uint64_t buffer) {
+  const Use &use = uses[buffer];
   for (size_t step = use.first; step <= use.last; ++step) {
     alive[step].push_back({use.offset, use.offset + sizeOf(buffer)});
   }
@@ -181,14 +199,15 @@ void MemoryPlan::hoist(Use &use, uint64_t bytes, size_t step) {
   }
 }
 
-void MemoryPlan::prefetchAll() {
-  auto cyclesOf = [&](const std::vector<Descriptor> &commands) {
-    double cycles = 0;
-    for (const Descriptor &command : commands) {
-      cycles += costOf(command, stream.chip).cycles;
-    }
-    return cycles;
-  };
+double MemoryPlan::cyclesOf(const std::vector<Descriptor> &commands) const {
+  double cycles = 0;
+  for (const Descriptor &command : commands) {
+    cycles += costOf(command, stream.chip).cycles;
+  }
+  return cycles;
+}
+
+void MemoryPlan::hoistLoads() {
   double computeFree = 0;
   begins.assign(stream.steps.size(), 0);
   for (size_t step = 0; step < stream.steps.size(); ++step) {
@@ -210,12 +229,30 @@ void MemoryPlan::prefetchAll() {
   }
 }
 
+void MemoryPlan::eachInOrder(llvm::function_ref<void(size_t, const Descriptor &)> visit) const {
+  std::vector<std::vector<std::pair<size_t, const Descriptor *>>> loads(stream.steps.size());
+  for (size_t step = 0; step < stream.steps.size(); ++step) {
+    for (const Descriptor &load : stream.steps[step].loads) {
+      loads[positionOf(load, step)].push_back({step, &load});
+    }
+  }
+  for (size_t step = 0; step < stream.steps.size(); ++step) {
+    for (auto [from, load] : loads[step]) {
+      visit(from, *load);
+    }
+    for (const auto *part : {&stream.steps[step].computes, &stream.steps[step].stores}) {
+      for (const Descriptor &command : *part) {
+        visit(step, command);
+      }
+    }
+  }
+}
+
 std::vector<Descriptor> MemoryPlan::commands() const {
-  std::vector<std::vector<Descriptor>> loads(stream.steps.size());
   std::vector<Descriptor> made;
-  auto add = [&](std::vector<Descriptor> &to, const Descriptor &command, uint32_t layer) {
-    to.push_back(command);
-    to.back().header.layer = layer;
+  eachInOrder([&](size_t step, const Descriptor &command) {
+    Descriptor &added = made.emplace_back(command);
+    added.header.layer = stream.steps[step].layer;
     for (const FieldText &field : findCommand(command.header.opcode)->fields) {
       Tensor tensor;
       if (llvm::StringRef(field.type) != "Tensor") {
@@ -224,24 +261,10 @@ std::vector<Descriptor> MemoryPlan::commands() const {
       std::memcpy(&tensor, command.body + field.offset, sizeof tensor);
       if (tensor.region == Region::local) {
         tensor.offset = uses[bufferOf(tensor)].offset + (tensor.offset & kOffsetMask) - kBufferBegin;
-        std::memcpy(to.back().body + field.offset, &tensor, sizeof tensor);
+        std::memcpy(added.body + field.offset, &tensor, sizeof tensor);
       }
     }
-  };
-  for (size_t step = 0; step < stream.steps.size(); ++step) {
-    for (const Descriptor &load : stream.steps[step].loads) {
-      add(loads[positionOf(load, step)], load, stream.steps[step].layer);
-    }
-  }
-  for (size_t step = 0; step < stream.steps.size(); ++step) {
-    const Step &each = stream.steps[step];
-    made.insert(made.end(), loads[step].begin(), loads[step].end());
-    for (const auto *part : {&each.computes, &each.stores}) {
-      for (const Descriptor &command : *part) {
-        add(made, command, each.layer);
-      }
-    }
-  }
+  });
   return made;
 }
 

@@ -72,7 +72,8 @@ LogicalResult ScheduleSearch::emit(ValuePlan &plan, GroupPlan &groups, Trial &tr
   while (true) {
     groups.recheck();
     placeOutside(plan, groups);
-    Stream stream(chip, constants);
+    trial.stream = std::make_unique<Stream>(chip, constants);
+    Stream &stream = *trial.stream;
     FunctionEmission emitter(function, stream, plan, &groups);
     bool isChanged = false;
     emitter.findRoom = [&](uint32_t layer) {
@@ -92,7 +93,7 @@ LogicalResult ScheduleSearch::emit(ValuePlan &plan, GroupPlan &groups, Trial &tr
     if (made.misfits.empty()) {
       NpuProgram &program = trial.program;
       program.commands = std::move(made.commands), program.localPeak = made.localPeak, trial.cycles = made.cycles;
-      program.layers = std::move(stream.layers);
+      program.layers = stream.layers, trial.overlap = made.overlap;
       program.sizes.workspace = plan.workspaceBytes, program.workspaceLowerBound = plan.workspaceLowerBound;
       return success();
     }
@@ -266,6 +267,9 @@ LogicalResult ScheduleSearch::run(NpuProgram &program, std::vector<Refusal> &ref
   }
   if (!best) {
     refused = std::move(refusals);
+    return failure();
+  }
+  if (failed(finishStream(function, *best->stream, best->overlap, best->program.commands, options.observe))) {
     return failure();
   }
   writeSchedule(function, surveyed, best->schedule, options.opt);

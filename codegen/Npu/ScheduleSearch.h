@@ -22,6 +22,8 @@ private:
     NpuProgram program;
     double cycles = 0;
     Schedule schedule;
+    std::unique_ptr<Stream> stream; ///< what the program's commands are made of
+    Overlap overlap;                ///< of these
   };
   using Groups = std::vector<Decisions::Group>;
 

@@ -43,9 +43,9 @@ uint64_t Constants::add(ArrayRef<char> added, llvm::StringRef layer) {
   return pieces.back().offset;
 }
 
-uint64_t Stream::addBuffer(uint64_t bytes) {
+uint64_t Stream::addBuffer(const LocalBuffer &buffer) {
   buffers.resize(std::max<size_t>(buffers.size(), 1));
-  buffers.push_back(bytes);
+  buffers.push_back(buffer);
   return (uint64_t(buffers.size() - 1) << kBufferShift) + kBufferBegin;
 }
 
@@ -66,7 +66,7 @@ Place Stream::addLocal(const Shape &shape, Type type, uint16_t lane) {
   Dense dense(shape, type, lane, chip);
   Place made;
   made.shape = shape;
-  made.tensor.offset = addBuffer(dense.bytes);
+  made.tensor.offset = addBuffer({dense.bytes, shape, type, lane});
   uint64_t strides[] = {dense.image, dense.plane, dense.row, sizeOf(type)};
   for (int i = 0; i < 4; ++i) {
     // Too large for a stride is too large for local memory.
@@ -142,13 +142,13 @@ void Stream::findFreeSteps() {
 
 Place Area::allocate(const Shape &shape, Type type) {
   Place made = stream.addLocal(shape, type, lane);
-  used += llvm::alignTo(stream.buffers.back(), stream.chip.portBytes);
+  used += llvm::alignTo(stream.buffers.back().bytes, stream.chip.portBytes);
   return made;
 }
 
 Place Area::keep(const Shape &shape, Type type) {
   Place made = stream.addLocal(shape, type, lane);
-  kept += llvm::alignTo(stream.buffers.back(), stream.chip.portBytes);
+  kept += llvm::alignTo(stream.buffers.back().bytes, stream.chip.portBytes);
   return made;
 }
 

@@ -47,6 +47,14 @@ inline constexpr unsigned kBufferShift = 40;
 /// How far the first byte of a buffer is into it: places of which it holds a part begin before it.
 inline constexpr uint64_t kBufferBegin = uint64_t(1) << (kBufferShift - 1);
 
+/// Bytes of every lane, for a tensor that lies dense in them and begins in a lane.
+struct LocalBuffer {
+  uint64_t bytes = 0;
+  Shape shape;
+  bmodel::npu::Type type{};
+  uint16_t lane = 0;
+};
+
 /// One step of the program: what is loaded, computed and stored, in this order.
 struct Tile {
   std::vector<Descriptor> loads, computes, stores;
@@ -87,8 +95,8 @@ public:
   uint64_t addConstant(llvm::ArrayRef<char> bytes) {
     return constants.add(bytes, layers.empty() ? llvm::StringRef() : layers[layer]);
   }
-  /// Bytes of every lane; the offset at which they begin.
-  uint64_t addBuffer(uint64_t bytes);
+  /// The offset at which the buffer begins.
+  uint64_t addBuffer(const LocalBuffer &buffer);
   /// A dense tensor in a buffer of its own, from |lane| on.
   Place addLocal(const Shape &shape, bmodel::npu::Type type, uint16_t lane);
 
@@ -111,7 +119,7 @@ public:
   const Chip &chip;
   Constants &constants;
   std::vector<Step> steps;
-  std::vector<uint64_t> buffers; ///< sizes in bytes; number 0 is none
+  std::vector<LocalBuffer> buffers; ///< number 0 is none
   std::vector<std::string> layers;
 
 private:

@@ -31,6 +31,7 @@ TABLEGEN_PAGES = {
     "passes.md": ("Passes", "-gen-pass-doc", ("top_dialect/Transforms/Passes.td", "quant/Transforms/Passes.td", "device_dialect/Transforms/Passes.td",
                                               "device_dialect/Conversion/TopToDevice/Passes.td", "codegen/X86/Transforms/Passes.td", "codegen/Npu/Passes.td")),
     "npu-decisions.md": ("Decisions of the NPU's compiler", "-gen-dialect-doc", ("codegen/Npu/IR/NpuAttrs.td",)),
+    "npu-ops.md": ("Programs of the NPU", "-gen-op-doc", ("codegen/Npu/IR/NpuOps.td",)),
 }
 
 

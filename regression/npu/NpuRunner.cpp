@@ -1,6 +1,8 @@
 //===- NpuRunner.cpp - Device functions on the NPU's simulator ------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/npu/NpuRunner.h"
+
+#include "codegen/Npu/Transforms/Programs.h"
 #include "regression/npu/NpuReference.h"
 
 #include "bmruntime/src/npu/Simulator.h"
@@ -8,6 +10,7 @@
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Reference/Support.h"
 
+#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
@@ -111,17 +114,40 @@ std::string emitAgain(func::FuncOp function, const bmodel::npu::Chip &chip, cons
   return again->sizes.workspace == program.sizes.workspace ? "" : "its schedule needs another workspace";
 }
 
+/// The npu.program behind each phase as text, read again and finished: the same commands, or what is wrong.
+std::string reenter(ArrayRef<std::string> phases, ArrayRef<bmodel::npu::Descriptor> commands, MLIRContext *context) {
+  for (auto [number, text] : llvm::enumerate(phases)) {
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, context);
+    FailureOr<std::vector<bmodel::npu::Descriptor>> made = failure();
+    if (module) {
+      made = finishProgram(*module);
+    }
+    if (failed(made) || made->size() != commands.size() ||
+        std::memcmp(made->data(), commands.data(), commands.size() * sizeof commands[0]) != 0) {
+      return llvm::formatv("re-entered behind phase {0} is {1}:\n{2}", number,
+                           failed(made) ? "no program" : "another program", text);
+    }
+  }
+  return "";
+}
+
 } // namespace
 
 RunResult checkOnNpu(func::FuncOp function, const bmodel::npu::Chip &chip, const top::TensorMap &inputs, int orders,
                      const NpuOptions &options) {
   RunResult result;
-  FailureOr<NpuProgram> program = emitProgram(function, chip, options);
+  std::vector<std::string> phases;
+  NpuOptions observed = options;
+  observed.observe = [&](ModuleOp module) { llvm::raw_string_ostream(phases.emplace_back()) << module; };
+  FailureOr<NpuProgram> program = emitProgram(function, chip, observed);
   if (failed(program)) {
     result.fault = "is not emitted";
     return result;
   }
   result.fault = emitAgain(function, chip, *program);
+  if (result.fault.empty()) {
+    result.fault = reenter(phases, program->commands, function.getContext());
+  }
   const auto &commands = program->commands;
   result.commands = commands.size(), result.groups = program->decisions.groups.size(), result.layers = program->layers;
   std::vector<bmodel::npu::Cost> costs;

@@ -23,7 +23,8 @@ struct RunResult {
 
 /// Emits |function| (buildNpuPipeline has run) for the chip, runs it on |inputs| in the order of the stream and in
 /// |orders| other legal ones, and compares all results with the reference, bit by bit; where convolutions sum floats,
-/// with what the matrix unit makes of them (NpuReference.h).
+/// with what the matrix unit makes of them (NpuReference.h). Each phase of the program, read again from its text, must
+/// become the same commands.
 RunResult checkOnNpu(mlir::func::FuncOp function, const bmodel::npu::Chip &chip, const top::TensorMap &inputs,
                      int orders, const NpuOptions &options = {});
 

@@ -3,6 +3,7 @@
 #include "codegen/Npu/Emission/Models.h"
 
 #include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/IR/NpuOps.h"
 #include "codegen/Npu/Npu.h"
 
 #include "device_dialect/IR/DeviceDialect.h"
@@ -46,6 +47,7 @@ llvm::Error checkElementTypes(Operation *op, const Chip &chip) {
 }
 
 void registerNpuModels(DialectRegistry &registry) {
+  registry.insert<NpuDialect>();
   registry.addExtension(+[](MLIRContext *context, device::DeviceDialect *) {
     attachAttentionModels(context);
     attachConvModels(context);
@@ -59,6 +61,7 @@ void registerNpuModels(DialectRegistry &registry) {
     attachReduceModels(context);
     attachResizeModels(context);
     attachSoftmaxModels(context);
+    context->loadDialect<NpuDialect>();
   });
 }
 

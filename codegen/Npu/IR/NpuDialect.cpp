@@ -21,6 +21,7 @@ void NpuDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "codegen/Npu/IR/NpuAttrs.cpp.inc"
       >();
+  addPrograms();
 }
 
 Attribute PiecesAttr::parse(AsmParser &parser, Type) {

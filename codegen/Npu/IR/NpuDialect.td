@@ -8,7 +8,7 @@ include "mlir/IR/OpBase.td"
 def Npu_Dialect : Dialect {
   let name = "npu";
   let cppNamespace = "::tessera::npu";
-  let summary = "Decisions of the NPU's compiler";
+  let summary = "Decisions of the NPU's compiler, and the programs it makes";
   let description = [{
     Functions of device ops with addresses become streams of commands in phases. Each phase is a pass (codegen/Npu/Passes.td)
     that writes what it decides on the ops; whoever comes behind reads it there and decides nothing again:
@@ -25,9 +25,21 @@ def Npu_Dialect : Dialect {
     | `npu.effort` | function | the effort of the search, which later phases share | `npu-schedule` |
 
     Layers are the ops that are neither constants, views nor fused into others, counted from 0 in the order of the function.
+
+    A decided function becomes a `npu.program`, one stream of commands, which goes through four forms:
+
+    | form | holds | by |
+    |---|---|---|
+    | `staged` | pipeline stages of commands; local memory as buffers without addresses | `npu-emit-commands` |
+    | `allocated` | the address of each buffer in every lane, and the stages during which it is in use | `npu-allocate-local` |
+    | `ordered` | one list of commands in the order of the stream; loads of constants and inputs begin early | `npu-order-commands` |
+    | `numbered` | each command's number in its queue, and the one of the other queue that it waits for | `npu-assign-waits` |
+
+    `npu-encode` writes the last form as bytes. docs/isa.md tells what each command does.
   }];
   let dependentDialects = ["::tessera::device::DeviceDialect"];
   let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kFusedAttr = "npu.fused";
@@ -38,6 +50,8 @@ def Npu_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kSlicesAttr = "npu.slices";
     static constexpr ::llvm::StringLiteral kSingleBufferedAttr = "npu.single_buffered";
     static constexpr ::llvm::StringLiteral kEffortAttr = "npu.effort";
+    /// The types and ops of NpuOps.td.
+    void addPrograms();
   }];
 }
 
