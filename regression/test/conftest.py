@@ -10,7 +10,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable, Iterator
 
 import numpy as np
 import pytest
@@ -133,3 +133,21 @@ def need() -> Callable[[str], Path]:
         except DataMissing as missing:
             pytest.skip(str(missing))
     return path
+
+
+def _skip_without_data(outcome: Any) -> None:
+    try:
+        outcome.get_result()
+    except DataMissing as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup() -> Iterator[None]:
+    """A test that wants files which this machine does not have is skipped, wherever it asks for them."""
+    _skip_without_data((yield))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    _skip_without_data((yield))
