@@ -63,9 +63,10 @@ class Session:
         self.close()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            # A session of its own: a terminal's Ctrl-C reaches its processes once, through us.
+            # A session of its own: a terminal's Ctrl-C reaches its processes once, through us. It ends with its end of the
+            # socket; as a program that ends with its parent it would end with this thread, which may only make one request.
             self._process = subprocess.Popen([program, "session"], stdin=theirs, stdout=stdout, stderr=stderr,
-                                             start_new_session=True, env=environment())
+                                             start_new_session=True)
 
     def close(self) -> None:
         """Ends the compiler, and what it still does."""

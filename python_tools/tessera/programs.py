@@ -29,7 +29,8 @@ def find_program(name: str) -> str:
 
 
 def environment() -> Mapping[str, str]:
-    """For a program of ours: it ends when this process ends, even where that is killed (bmodel_format/tools/Program.h)."""
+    """For a program of ours: it ends when this process ends, even where that is killed (bmodel_format/tools/Program.h). It also ends
+    with the thread that starts it, which therefore has to wait for it."""
     return {**os.environ, "TESSERA_PARENT": str(os.getpid())}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -111,6 +112,39 @@ def test_requests_side_by_side(folder: Path) -> None:
         assert alone["steps"] == together[index]["steps"]
 
 
+def test_a_compiler_outlives_the_thread_that_asked_first(folder: Path) -> None:
+    """The system ends a child that is to end with its parent when the thread ends that made it."""
+    with compile_session.session():
+        opened = compile_session._open
+        assert opened is not None
+        first = threading.Thread(target=info, args=[folder])
+        first.start()
+        first.join()
+        compiler = opened._process
+        assert compiler is not None
+        with pytest.raises(subprocess.TimeoutExpired):
+            compiler.wait(0.5)
+        info(folder)
+        assert opened._process is compiler
+
+
+def test_a_killed_command_leaves_no_compiler(folder: Path) -> None:
+    script = ("import os, sys; from tessera import compile_session as s; from tessera.compile_driver import run_compile; "
+              "from tessera.progress import Report; session = s.session(); session.__enter__(); "
+              "run_compile(['info', '--mlir', sys.argv[1]], Report(0)); print(s._open._process.pid, flush=True); "
+              "os.kill(os.getpid(), 9)")
+    killed = subprocess.run([str(BUILD / "bin" / "tessera-python"), "-c", script, str(folder / "m_top.mlir")],
+                            capture_output=True, text=True)
+    wait_for_end(int(killed.stdout))
+
+
+def wait_for_end(pid: int) -> None:
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{pid}").exists()
+
+
 def in_the_middle(act: Callable[[compile_driver._Child], None]) -> threading.Thread:
     """Does something to the request that runs, once there is one."""
     def wait() -> None:
@@ -158,7 +192,4 @@ def test_nothing_is_left_running(folder: Path) -> None:
             request.poll()
         pid = request._find("pid")
     for number in (compiler, pid):
-        deadline = time.monotonic() + 60
-        while Path(f"/proc/{number}").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not Path(f"/proc/{number}").exists()
+        wait_for_end(number)
