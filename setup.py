@@ -23,7 +23,9 @@ ROOT = Path(__file__).resolve().parent
 PROGRAMS = ("tessera-compile", "bmodel-combine", "bmodel-dump", "npu-perf", "bmrt_bench")
 TARGETS = (*PROGRAMS, "tessera_runtime_module", "tessera_calibration_module")
 # On every Linux that runs Python, or tied to its C library: never bundled.
-SYSTEM = re.compile(r"^(?:linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libutil|libresolv)\b")
+SYSTEM = re.compile(
+    r"^(?:linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libutil|libresolv)\b"
+)
 
 
 class CMakeExtension(Extension):
@@ -57,9 +59,21 @@ class CMakeBuild(build_ext):
         build = Path(os.environ.get("TESSERA_WHEEL_BUILD_DIR", ROOT / "build" / "wheel"))
         # DT_RPATH and not DT_RUNPATH: it also serves the libraries that the libraries need.
         link = "-fuse-ld=lld-22 -Wl,--disable-new-dtags"
-        subprocess.run(["cmake", "--preset", "release", "-B", str(build), f"-DPython3_EXECUTABLE={sys.executable}",
-                        "-DTESSERA_BUILD_TESTS=OFF", "-DCMAKE_BUILD_RPATH=$ORIGIN/../lib", f"-DCMAKE_EXE_LINKER_FLAGS={link}"],
-                       cwd=ROOT, check=True)
+        subprocess.run(
+            [
+                "cmake",
+                "--preset",
+                "release",
+                "-B",
+                str(build),
+                f"-DPython3_EXECUTABLE={sys.executable}",
+                "-DTESSERA_BUILD_TESTS=OFF",
+                "-DCMAKE_BUILD_RPATH=$ORIGIN/../lib",
+                f"-DCMAKE_EXE_LINKER_FLAGS={link}",
+            ],
+            cwd=ROOT,
+            check=True,
+        )
         subprocess.run(["cmake", "--build", str(build), "--target", *TARGETS], cwd=ROOT, check=True)
         return build
 

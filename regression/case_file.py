@@ -13,8 +13,20 @@ import numpy as np
 from tessera.compare import Tolerance
 
 REGRESSION = Path(__file__).resolve().parent
-_KEYS = {"model", "input_shapes", "transform", "isa", "threads", "validate", "inputs", "outputs", "sequence",
-         "tolerance", "tasks", "quantised"}
+_KEYS = {
+    "model",
+    "input_shapes",
+    "transform",
+    "isa",
+    "threads",
+    "validate",
+    "inputs",
+    "outputs",
+    "sequence",
+    "tolerance",
+    "tasks",
+    "quantised",
+}
 
 
 class DataMissing(Exception):
@@ -92,7 +104,9 @@ def read_case(path: Path) -> Case:
         fields["sequence"] = Sequence(s["frames"], s.get("feedback", {}), s.get("final", {}))
     if "tolerance" in fields:
         t = fields["tolerance"]
-        fields["tolerance"] = Tolerance(t.get("cosine", 0.99999), None, t.get("max_of_range", 1e-3), t.get("floor", 0.0))
+        fields["tolerance"] = Tolerance(
+            t.get("cosine", 0.99999), None, t.get("max_of_range", 1e-3), t.get("floor", 0.0)
+        )
     for key in ("transform", "isa", "threads", "tasks"):
         if key in fields:
             fields[key] = tuple(fields[key])

@@ -86,7 +86,7 @@ class _Graph:
         return name
 
     def linear(self, x: str, name: str, inner: int, outer: int) -> str:
-        return self.add("MatMul", [x, self.weight(name + ".weight", (inner, outer), inner ** -0.5)], name)
+        return self.add("MatMul", [x, self.weight(name + ".weight", (inner, outer), inner**-0.5)], name)
 
     def rms_norm(self, x: str, name: str) -> str:
         square = self.add("Pow", [x, self.constant("two", np.array(2, np.float32))], name + "/Pow")

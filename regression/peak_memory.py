@@ -25,8 +25,9 @@ class Peak:
 def peak_memory(command: Sequence[object], cwd: Path | None = None) -> Peak:
     """Runs the command to its end and looks at it again and again: what is there for a moment only may be missed."""
     began, peak = time.perf_counter(), 0
-    with subprocess.Popen([str(word) for word in command], cwd=cwd, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT) as process:
+    with subprocess.Popen(
+        [str(word) for word in command], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
         while process.poll() is None:
             peak = max(peak, sum(map(_pss, _tree(process.pid))))
             time.sleep(_EVERY)

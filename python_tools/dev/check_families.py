@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that nothing outside a family's rooms names it: a new family of chips is a folder a side and one line of registration.
+"""Checks that nothing outside a family's rooms names it: a new family of chips is a folder a side and one line of
+registration.
 
-The families are those of `tessera_family(NAME FOLDER Folder ..)` in codegen/CMakeLists.txt. Their rooms are codegen/<Folder>, folders of the
-family's name elsewhere, and tests. In all other sources, comments included, the words are looked for; what compilers call the machine that the
-program itself runs on (x86-64, x86intrin) is no family. Exit code 0: clean; 1: violations, one a line.
+The families are those of `tessera_family(NAME FOLDER Folder ..)` in codegen/CMakeLists.txt. Their rooms are
+codegen/<Folder>, folders of the family's name elsewhere, and tests. In all other sources, comments included, the
+words are looked for; what compilers call the machine that the program itself runs on (x86-64, x86intrin) is no
+family. Exit code 0: clean; 1: violations, one a line.
 """
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ import re
 import sys
 from pathlib import Path
 
-FOLDERS = ("top_dialect", "quant", "device_dialect", "codegen", "bmruntime/src", "bmruntime/include", "bmodel_format/src", "bmodel_format/include")
+FOLDERS = (
+    "top_dialect",
+    "quant",
+    "device_dialect",
+    "codegen",
+    "bmruntime/src",
+    "bmruntime/include",
+    "bmodel_format/src",
+    "bmodel_format/include",
+)
 SOURCES = {".h", ".hpp", ".c", ".cpp", ".td", ".inc", ".txt", ".def"}
 REGISTRATION = re.compile(r"^tessera_family\((\w+) FOLDER (\w+)", re.MULTILINE)
 HOST_MACHINE = re.compile(r"x86-64|x86intrin")
@@ -50,9 +61,12 @@ def is_room(path: Path, known: dict[str, str]) -> bool:
 
 
 def check_file(path: Path, text: str, names: re.Pattern[str]) -> list[str]:
-    return [f"{path.as_posix()}:{number}: names the family '{match.group(0)}': {line.strip()[:100]}"
-            for number, line in enumerate(text.splitlines(), 1)
-            for match in [names.search(HOST_MACHINE.sub("", line))] if match]
+    return [
+        f"{path.as_posix()}:{number}: names the family '{match.group(0)}': {line.strip()[:100]}"
+        for number, line in enumerate(text.splitlines(), 1)
+        for match in [names.search(HOST_MACHINE.sub("", line))]
+        if match
+    ]
 
 
 def check(root: Path) -> tuple[int, list[str]]:
@@ -64,7 +78,12 @@ def check(root: Path) -> tuple[int, list[str]]:
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
             relative = path.relative_to(root)
-            if path.suffix not in SOURCES or not path.is_file() or is_room(relative, known) or relative.as_posix() in ALLOWED:
+            if (
+                path.suffix not in SOURCES
+                or not path.is_file()
+                or is_room(relative, known)
+                or relative.as_posix() in ALLOWED
+            ):
                 continue
             count += 1
             found += check_file(relative, path.read_text(encoding="utf-8", errors="replace"), names)

@@ -12,8 +12,16 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-OUR_FOLDERS = ("top_dialect", "quant", "device_dialect", "codegen", "bmodel_format", "bmruntime",
-               "python_tools", "regression")
+OUR_FOLDERS = (
+    "top_dialect",
+    "quant",
+    "device_dialect",
+    "codegen",
+    "bmodel_format",
+    "bmruntime",
+    "python_tools",
+    "regression",
+)
 
 
 @dataclass(frozen=True)
@@ -30,27 +38,46 @@ def not_folders(*names: str) -> re.Pattern[str]:
 
 
 COMPILER_HEADERS = re.compile(r"^(?:mlir|mlir-c|llvm|llvm-c|lld|clang)/")
-RUNTIME_REASON = ("bmruntime and bmodel_format run on machines without LLVM: "
-                  "move what needs MLIR/LLVM into codegen")
+RUNTIME_REASON = "bmruntime and bmodel_format run on machines without LLVM: " "move what needs MLIR/LLVM into codegen"
 
 RULES = (
     Rule("bmodel_format", COMPILER_HEADERS, RUNTIME_REASON),
     Rule("bmruntime", COMPILER_HEADERS, RUNTIME_REASON),
-    Rule("bmodel_format",
-         not_folders("top_dialect", "quant", "device_dialect", "codegen", "bmruntime"),
-         "bmodel_format is the lowest layer: it knows flatbuffers and the standard library only"),
-    Rule("bmruntime", not_folders("top_dialect", "quant", "device_dialect", "codegen"),
-         "the runtime knows the file format only, never the compiler"),
-    Rule("bmruntime", re.compile(r"^(?:google/protobuf|onnx)/"),
-         "the runtime reads .bmodel files only: ONNX and protobuf belong to top_dialect/Import"),
-    Rule("top_dialect", not_folders("quant", "device_dialect", "codegen", "bmodel_format", "bmruntime"),
-         "Top is framework-neutral and chip-independent: it knows no layer below it"),
-    Rule("quant", not_folders("device_dialect", "codegen", "bmruntime"),
-         "quant and device_dialect meet only through the types and attributes declared in top_dialect"),
-    Rule("device_dialect", not_folders("quant", "codegen", "bmruntime"),
-         "device_dialect knows Top and the file format's plain numbers; codegen is the layer above it"),
-    Rule("codegen", not_folders("bmruntime"),
-         "codegen writes .bmodel files and never runs them: executing belongs to bmruntime"),
+    Rule(
+        "bmodel_format",
+        not_folders("top_dialect", "quant", "device_dialect", "codegen", "bmruntime"),
+        "bmodel_format is the lowest layer: it knows flatbuffers and the standard library only",
+    ),
+    Rule(
+        "bmruntime",
+        not_folders("top_dialect", "quant", "device_dialect", "codegen"),
+        "the runtime knows the file format only, never the compiler",
+    ),
+    Rule(
+        "bmruntime",
+        re.compile(r"^(?:google/protobuf|onnx)/"),
+        "the runtime reads .bmodel files only: ONNX and protobuf belong to top_dialect/Import",
+    ),
+    Rule(
+        "top_dialect",
+        not_folders("quant", "device_dialect", "codegen", "bmodel_format", "bmruntime"),
+        "Top is framework-neutral and chip-independent: it knows no layer below it",
+    ),
+    Rule(
+        "quant",
+        not_folders("device_dialect", "codegen", "bmruntime"),
+        "quant and device_dialect meet only through the types and attributes declared in top_dialect",
+    ),
+    Rule(
+        "device_dialect",
+        not_folders("quant", "codegen", "bmruntime"),
+        "device_dialect knows Top and the file format's plain numbers; codegen is the layer above it",
+    ),
+    Rule(
+        "codegen",
+        not_folders("bmruntime"),
+        "codegen writes .bmodel files and never runs them: executing belongs to bmruntime",
+    ),
 )
 
 # The one place that may use protobuf and the ONNX types.
@@ -58,14 +85,18 @@ ONNX_HEADERS = re.compile(r"^(?:onnx|google/protobuf)/")
 ONNX_HOME = "top_dialect/Import"
 
 CMAKE_RULES = (
-    ("bmodel_format", re.compile(r"\b(?:MLIR|LLVM|lldELF|Tessera(?:Top|Device|Codegen|Quant|X86)\w*)\b"),
-     RUNTIME_REASON),
-    ("bmruntime", re.compile(r"\b(?:MLIR|LLVM|lldELF|Tessera(?:Top|Device|Codegen|Quant|X86)\w*)\b"),
-     RUNTIME_REASON),
-    ("top_dialect", re.compile(r"\bTessera(?:Device|Codegen|Quant|X86)\w*\b"),
-     "Top links to nothing below it"),
-    ("device_dialect", re.compile(r"\bTessera(?:Codegen|Quant|X86)\w*\b"),
-     "device_dialect links to Top and the file format only"),
+    (
+        "bmodel_format",
+        re.compile(r"\b(?:MLIR|LLVM|lldELF|Tessera(?:Top|Device|Codegen|Quant|X86)\w*)\b"),
+        RUNTIME_REASON,
+    ),
+    ("bmruntime", re.compile(r"\b(?:MLIR|LLVM|lldELF|Tessera(?:Top|Device|Codegen|Quant|X86)\w*)\b"), RUNTIME_REASON),
+    ("top_dialect", re.compile(r"\bTessera(?:Device|Codegen|Quant|X86)\w*\b"), "Top links to nothing below it"),
+    (
+        "device_dialect",
+        re.compile(r"\bTessera(?:Codegen|Quant|X86)\w*\b"),
+        "device_dialect links to Top and the file format only",
+    ),
 )
 
 INCLUDE = re.compile(r'^\s*(?:#\s*include|include)\s*[<"]([^>"]+)[>"]')
@@ -88,10 +119,12 @@ def check_file(root: Path, path: Path) -> list[str]:
             if rule.folder == folder and rule.forbidden.search(header):
                 if TEST_FILE.search(name) and not COMPILER_HEADERS.search(header):
                     continue
-                found.append(f"{name}:{number}: {folder} must not include \"{header}\": {rule.reason}")
+                found.append(f'{name}:{number}: {folder} must not include "{header}": {rule.reason}')
         if ONNX_HEADERS.search(header) and not name.startswith(ONNX_HOME) and not TEST_FILE.search(name):
-            found.append(f"{name}:{number}: only {ONNX_HOME} may include \"{header}\": "
-                         "the rest of the compiler is framework-neutral")
+            found.append(
+                f'{name}:{number}: only {ONNX_HOME} may include "{header}": '
+                "the rest of the compiler is framework-neutral"
+            )
     return found
 
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 MAX_LINES = 1000
+MAX_COLUMNS = 120  # of Python: black leaves comments and strings alone
 # Folders whose files and functions are held to a screen or two: lines of a file, of a function.
 SMALL = {"codegen/Npu/": (400, 60)}
 SPDX = "SPDX-License-Identifier: Apache-2.0"
@@ -27,15 +28,19 @@ MARKER = re.compile(r"DO[ -]NOT[ -]SUBMIT|^(?:<{7}|>{7}) ")
 def tracked_files(root: Path) -> list[str]:
     """Files git tracks or would track; every file outside .git and build where there is no git."""
     try:
-        listing = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=root,
-                                 check=True, capture_output=True).stdout.decode()
+        listing = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=root, check=True, capture_output=True
+        ).stdout.decode()
         names = [n for n in listing.split("\0") if n]
         if names:
             return names
     except (OSError, subprocess.CalledProcessError):
         pass
-    return [p.relative_to(root).as_posix() for p in root.rglob("*")
-            if p.is_file() and p.relative_to(root).parts[0] not in (".git", "build", ".venv")]
+    return [
+        p.relative_to(root).as_posix()
+        for p in root.rglob("*")
+        if p.is_file() and p.relative_to(root).parts[0] not in (".git", "build", ".venv")
+    ]
 
 
 def long_functions(lines: list[str], most: int) -> list[tuple[int, int]]:
@@ -55,14 +60,17 @@ def long_functions(lines: list[str], most: int) -> list[tuple[int, int]]:
 
 def check_size(name: str, lines: list[str]) -> list[str]:
     """Violations of the limits of the folder that a file is in."""
-    most, most_of_function = next((limits for folder, limits in SMALL.items() if name.startswith(folder)),
-                                  (MAX_LINES, None))
+    most, most_of_function = next(
+        (limits for folder, limits in SMALL.items() if name.startswith(folder)), (MAX_LINES, None)
+    )
     found = []
     if len(lines) > most:
         found.append(f"{name}: {len(lines)} lines, at most {most} allowed: split it by topic")
     if most_of_function and Path(name).suffix in {".h", ".cpp"}:
-        found += [f"{name}:{start}: a function of {length} lines, at most {most_of_function} allowed: split it"
-                  for start, length in long_functions(lines, most_of_function)]
+        found += [
+            f"{name}:{start}: a function of {length} lines, at most {most_of_function} allowed: split it"
+            for start, length in long_functions(lines, most_of_function)
+        ]
     return found
 
 
@@ -78,6 +86,8 @@ def check_text(name: str, text: str) -> list[str]:
     for number, line in enumerate(lines, 1):
         if line != line.rstrip() and suffix != ".md":
             found.append(f"{name}:{number}: trailing whitespace")
+        if suffix == ".py" and len(line) > MAX_COLUMNS:
+            found.append(f"{name}:{number}: {len(line)} columns, at most {MAX_COLUMNS} allowed")
         if MARKER.search(line) and not name.endswith("check_sources.py"):
             found.append(f"{name}:{number}: left-over marker: {line.strip()[:60]}")
     if text and not text.endswith("\n"):

@@ -6,8 +6,9 @@ Writes the definition with its scalar form (what every chip computes), the refer
 double, the golden), the ONNX handler, and two tests. The rest of the way, device op, kernel and
 threads, exists already: see docs/adding-an-op.md, also for operators that need more than this.
 
-  ./dev new-op square_plus --domain com.example --onnx SquarePlus --summary "Square plus" --formula "(x + sqrt(x^2 + 4)) / 2" \\
-      --scalar "e.mul(e.constant(x, 0.5), e.add(x, e.sqrt(e.add(e.mul(x, x), e.constant(x, 4)))))" --reference "(x + std::sqrt(x * x + 4)) / 2"
+  ./dev new-op square_plus --domain com.example --onnx SquarePlus --summary "Square plus" --formula "(x + sqrt(x^2 +
+      4)) / 2" \\ --scalar "e.mul(e.constant(x, 0.5), e.add(x, e.sqrt(e.add(e.mul(x, x), e.constant(x, 4)))))"
+      --reference "(x + std::sqrt(x * x + 4)) / 2"
 """
 from __future__ import annotations
 
@@ -36,18 +37,27 @@ def camel(name: str) -> str:
 def insertions(args: argparse.Namespace) -> list[Insertion]:
     """The edits of the sources and of the tests."""
     op = camel(args.name) + "Op"
-    definition = (f'def Top_{op} : Top_UnaryOp<"{args.name}", "{args.summary}", "{args.formula}", '
-                  f'"detail::elementOf(getX())", [{{\n  return {args.scalar};\n}}]>;\n\n')
-    reference = (f"LogicalResult {op}::evaluate(Inputs inputs, Outputs outputs) {{\n"
-                 f"  return evaluateUnary(inputs, outputs, [](double x) {{ return {args.reference}; }});\n}}\n")
-    test = (f"\n// CHECK-LABEL: @{args.name}\n// CHECK: top.{args.name}\n"
-            f"func.func @{args.name}(%a: tensor<2x?xf32>) {{\n"
-            f"  %0 = top.{args.name} %a : (tensor<2x?xf32>) -> tensor<2x?xf32>\n  return\n}}\n")
+    definition = (
+        f'def Top_{op} : Top_UnaryOp<"{args.name}", "{args.summary}", "{args.formula}", '
+        f'"detail::elementOf(getX())", [{{\n  return {args.scalar};\n}}]>;\n\n'
+    )
+    reference = (
+        f"LogicalResult {op}::evaluate(Inputs inputs, Outputs outputs) {{\n"
+        f"  return evaluateUnary(inputs, outputs, [](double x) {{ return {args.reference}; }});\n}}\n"
+    )
+    test = (
+        f"\n// CHECK-LABEL: @{args.name}\n// CHECK: top.{args.name}\n"
+        f"func.func @{args.name}(%a: tensor<2x?xf32>) {{\n"
+        f"  %0 = top.{args.name} %a : (tensor<2x?xf32>) -> tensor<2x?xf32>\n  return\n}}\n"
+    )
     return [
         Insertion("top_dialect/IR/TopElementwiseOps.td", definition, r"#endif"),
         Insertion("top_dialect/Reference/ReferenceMath.cpp", "\n" + reference),
-        Insertion("top_dialect/Import/Onnx/OnnxElementwise.cpp",
-                  f'      {{"{args.domain}", "{args.onnx}", unary<{op}>}},\n', r"  };$"),
+        Insertion(
+            "top_dialect/Import/Onnx/OnnxElementwise.cpp",
+            f'      {{"{args.domain}", "{args.onnx}", unary<{op}>}},\n',
+            r"  };$",
+        ),
         Insertion("top_dialect/test/IR/elementwise.mlir", test),
     ]
 
@@ -68,26 +78,41 @@ def apply(insertion: Insertion, root: Path) -> str:
 
 
 def refuse_existing(args: argparse.Namespace, root: Path) -> None:
-    """Raises SystemExit where Top has an op of that name, or the importer a handler of the operator: a second one would only hide the first."""
+    """Raises SystemExit where Top has an op of that name, or the importer a handler of the operator: a second one
+    would only hide the first."""
     for path in sorted((root / "top_dialect" / "IR").glob("*.td")):
-        if re.search(rf'\bdef Top_{camel(args.name)}Op\b|^def Top_\w+\s*:[^{{;]*?<"{re.escape(args.name)}"', path.read_text(encoding="utf-8"), re.M):
-            raise SystemExit(f"new-op: top.{args.name} exists already, in {path.relative_to(root)}: choose another name, or change that one")
+        if re.search(
+            rf'\bdef Top_{camel(args.name)}Op\b|^def Top_\w+\s*:[^{{;]*?<"{re.escape(args.name)}"',
+            path.read_text(encoding="utf-8"),
+            re.M,
+        ):
+            raise SystemExit(
+                f"new-op: top.{args.name} exists already, in {path.relative_to(root)}: choose another name, or "
+                "change that one"
+            )
     entry = re.compile(rf'\{{\s*"{re.escape(args.domain)}",\s*"{re.escape(args.onnx)}",')
     for path in sorted((root / "top_dialect" / "Import" / "Onnx").glob("*.cpp")):
         text = path.read_text(encoding="utf-8")
         if found := entry.search(text):
             line = text.count("\n", 0, found.start()) + 1
-            raise SystemExit(f"new-op: {args.domain or 'ai.onnx'}.{args.onnx} has a handler already, in {path.relative_to(root)}:{line}; change that one")
+            raise SystemExit(
+                f"new-op: {args.domain or 'ai.onnx'}.{args.onnx} has a handler already, in "
+                f"{path.relative_to(root)}:{line}; change that one"
+            )
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./dev new-op", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="./dev new-op", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("name", help="mnemonic, snake_case")
     parser.add_argument("--onnx", help="the ONNX operator (default: the name in CamelCase)")
-    parser.add_argument("--domain", default="", help='ONNX domain (default: ai.onnx)')
+    parser.add_argument("--domain", default="", help="ONNX domain (default: ai.onnx)")
     parser.add_argument("--summary", help="title in the op reference (default: the ONNX name)")
     parser.add_argument("--formula", required=True, help='for the op reference, e.g. "x / (1 + |x|)"')
-    parser.add_argument("--scalar", required=True, help='C++ with ScalarEmitter e and mlir::Value x, e.g. "e.mul(x, e.sigmoid(x))"')
+    parser.add_argument(
+        "--scalar", required=True, help='C++ with ScalarEmitter e and mlir::Value x, e.g. "e.mul(x, e.sigmoid(x))"'
+    )
     parser.add_argument("--reference", required=True, help='C++ on a double x, e.g. "x / (1 + std::exp(-x))"')
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
@@ -106,11 +131,13 @@ def main(argv: list[str] | None = None) -> int:
     for edit, text in texts:
         (args.root / edit.path).write_text(text, encoding="utf-8")
         print(f"edited {edit.path}")
-    print(f"""
+    print(
+        f"""
 Next:
   add a function @{args.name} with numbers worked out by hand to top_dialect/Reference/test/math.mlir
   ninja -C build tessera-opt tessera-compile top_reference_test && ctest --test-dir build -R top
-  ./dev docs""")
+  ./dev docs"""
+    )
     return 0
 
 

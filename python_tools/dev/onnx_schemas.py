@@ -36,7 +36,10 @@ def rows() -> list[str]:
 
 def main() -> None:
     print("// SPDX-License-Identifier: Apache-2.0")
-    print(f"// Written by python_tools/dev/onnx_schemas.py from onnx {__version__}, opset {defs.onnx_opset_version()}: do not edit.")
+    print(
+        f"// Written by python_tools/dev/onnx_schemas.py from onnx {__version__}, opset {defs.onnx_opset_version()}: "
+        "do not edit."
+    )
     print("// Operator, opset, least and most inputs, most outputs, attributes (null: not to be checked).")
     print("// clang-format off")
     print("\n".join(rows()))

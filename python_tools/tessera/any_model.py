@@ -20,8 +20,8 @@ Runner = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class AnyModel:
-    """run: outputs by name, or every named tensor where that was asked for. assumed: inputs with open dims taken for 1. stage: for
-    people, of a .bmodel with several."""
+    """run: outputs by name, or every named tensor where that was asked for. assumed: inputs with open dims taken for
+    1. stage: for people, of a .bmodel with several."""
 
     path: Path
     inputs: tuple[InputSpec, ...]
@@ -33,26 +33,47 @@ class AnyModel:
     def preprocessed_like(self, other: "AnyModel") -> "AnyModel":
         """The model with the pre-processing of another one where it has none itself, as an .onnx never has."""
         known: dict[str, Preprocess | None] = {spec.name: spec.preprocess for spec in other.inputs}
-        return replace(self, inputs=tuple(
-            spec if spec.preprocess else replace(spec, preprocess=known.get(spec.name)) for spec in self.inputs))
+        return replace(
+            self,
+            inputs=tuple(
+                spec if spec.preprocess else replace(spec, preprocess=known.get(spec.name)) for spec in self.inputs
+            ),
+        )
 
 
-def open_model(path: str | Path, report: Report, threads: int = 1, every_tensor: bool = False,
-               shapes: Mapping[str, Sequence[int]] | None = None, chip: str | None = None) -> AnyModel:
-    """Raises TesseraError where the file is no good. shapes: for dims that an .onnx leaves open, by input, else they are 1; of a .bmodel
-    with several stages they choose one, else it is the first. chip: of such a .bmodel."""
+def open_model(
+    path: str | Path,
+    report: Report,
+    threads: int = 1,
+    every_tensor: bool = False,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    chip: str | None = None,
+) -> AnyModel:
+    """Raises TesseraError where the file is no good. shapes: for dims that an .onnx leaves open, by input, else they
+    are 1; of a .bmodel with several stages they choose one, else it is the first. chip: of such a .bmodel."""
     path = require_file(path, "model")
     if path.suffix == ".bmodel":
         net = bmodel.open_net(path, threads, chip)
         if shapes and {spec.name for spec in net.inputs} == set(shapes):
             net.use(shapes)
-        return AnyModel(path, tuple(net.inputs), tuple(net.outputs), net.run_every_tensor if every_tensor else net.run, stage=net.stage)
+        return AnyModel(
+            path,
+            tuple(net.inputs),
+            tuple(net.outputs),
+            net.run_every_tensor if every_tensor else net.run,
+            stage=net.stage,
+        )
     if path.suffix == ".mlir":
         top = top_model.open_top(path, report)
-        return AnyModel(path, top.inputs, top.outputs, lambda arrays: top_model.evaluate(top, arrays, report, every_tensor))
+        return AnyModel(
+            path, top.inputs, top.outputs, lambda arrays: top_model.evaluate(top, arrays, report, every_tensor)
+        )
     if path.suffix == ".onnx":
         model = onnx_runner.OnnxModel(path, threads, every_tensor=every_tensor)
-        fixed = [tuple(_fix(spec, (shapes or {}).get(spec.name, ())) for spec in specs) for specs in (model.inputs, model.outputs)]
+        fixed = [
+            tuple(_fix(spec, (shapes or {}).get(spec.name, ())) for spec in specs)
+            for specs in (model.inputs, model.outputs)
+        ]
         assumed = tuple(str(spec) for spec in model.inputs if None in spec.shape and spec.name not in (shapes or {}))
         return AnyModel(path, *fixed, model.run, assumed)
     raise usage_error(f"{path}: expected .bmodel, .mlir or .onnx")

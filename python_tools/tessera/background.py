@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work in other threads that an interrupt of the main thread cannot lock up.
 
-An interrupt (interrupts.py) is raised between any two steps of the main thread, so also inside of Python's own Condition and of
-concurrent.futures: between taking a lock and the block that gives it back. The thread that wants the lock next waits for ever, and
-whoever joins that thread too. Here interrupts wait while threads start and are joined, and the only lock that the main thread
-takes otherwise is one that nobody takes after it.
+An interrupt (interrupts.py) is raised between any two steps of the main thread, so also inside of Python's own
+Condition and of concurrent.futures: between taking a lock and the block that gives it back. The thread that wants the
+lock next waits for ever, and whoever joins that thread too. Here interrupts wait while threads start and are joined,
+and the only lock that the main thread takes otherwise is one that nobody takes after it.
 """
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Background(Generic[R]):
 
 @contextlib.contextmanager
 def running(jobs: Sequence[Callable[[], R]], stop: Callable[[], None] = _nothing) -> Iterator[list[Background[R]]]:
-    """The jobs go on during the block, each in a thread of its own, and have ended behind it. Where it fails `stop` is called, which
-    is to make them end soon."""
+    """The jobs go on during the block, each in a thread of its own, and have ended behind it. Where it fails `stop`
+    is called, which is to make them end soon."""
     with interrupts.held():
         started: list[Background[R]] = []
         try:
@@ -77,8 +77,8 @@ def running(jobs: Sequence[Callable[[], R]], stop: Callable[[], None] = _nothing
 
 
 def each(function: Callable[[T], R], items: Iterable[T], stop: Callable[[], None] = _nothing) -> list[R]:
-    """The function of every item, in their order, on as many threads as there are cores. Where one fails, or after an interrupt, no
-    further item is begun; `stop` is to make those under way end soon."""
+    """The function of every item, in their order, on as many threads as there are cores. Where one fails, or after an
+    interrupt, no further item is begun; `stop` is to make those under way end soon."""
     listed = list(items)
     results: dict[int, R] = {}
     left = iter(range(len(listed)))  # its next() is one step of Python: no two threads get the same number
@@ -99,6 +99,7 @@ def each(function: Callable[[T], R], items: Iterable[T], stop: Callable[[], None
         nonlocal stopped
         stopped = True
         stop()
+
     with running([work] * min(usable_cores(), len(listed)), end) as workers:
         for worker in workers:
             worker.result()

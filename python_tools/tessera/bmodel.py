@@ -19,8 +19,11 @@ def _runtime():
     try:
         import tessera.runtime as runtime
     except ImportError as error:
-        raise TesseraError(f"the runtime's Python module cannot be loaded: {error}", ExitCode.INTERNAL,
-                           hint="build it with ./dev build, or pip install the wheel") from error
+        raise TesseraError(
+            f"the runtime's Python module cannot be loaded: {error}",
+            ExitCode.INTERNAL,
+            hint="build it with ./dev build, or pip install the wheel",
+        ) from error
     return runtime
 
 
@@ -60,21 +63,26 @@ class Net:
 
     def _look(self) -> None:
         """Takes note of the stage's inputs and outputs."""
-        self._tensors = {tensor.name: tensor for tensor in (*self._net.inputs, *self._net.outputs) if tensor.scale is not None}
+        self._tensors = {
+            tensor.name: tensor for tensor in (*self._net.inputs, *self._net.outputs) if tensor.scale is not None
+        }
         self.inputs = [_spec(tensor) for tensor in self._net.inputs]
         self.outputs = [_spec(tensor) for tensor in self._net.outputs]
 
     def run(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Outputs by ONNX name; new arrays. Quantised inputs and outputs are the real numbers that they stand for here."""
+        """Outputs by ONNX name; new arrays. Quantised inputs and outputs are the real numbers that they stand for
+        here."""
         checked = self._integers(check_inputs(arrays, self.inputs, "the input"))
         try:
             return self._reals(self._net(checked))
         except self._error as error:
             raise told(error, "failed to run the model") from error
 
-    def run_every_tensor(self, arrays: Mapping[str, np.ndarray], keep: Callable[[str, np.ndarray], None] | None = None) -> dict[str, np.ndarray]:
-        """Outputs and every intermediate tensor that equals an ONNX tensor, by its name. With `keep` the intermediate ones are given to it
-        instead, one by one."""
+    def run_every_tensor(
+        self, arrays: Mapping[str, np.ndarray], keep: Callable[[str, np.ndarray], None] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Outputs and every intermediate tensor that equals an ONNX tensor, by its name. With `keep` the intermediate
+        ones are given to it instead, one by one."""
         checked = self._integers(check_inputs(arrays, self.inputs, "the input"))
         try:
             outputs, tensors = self._net.run_with_dump(checked, keep)
@@ -97,7 +105,9 @@ class Net:
         result = dict(arrays)
         for name in self._tensors.keys() & result.keys():
             tensor = self._tensors[name]
-            result[name] = (result[name].astype(np.int32) - np.int32(tensor.zero_point)).astype(np.float32) * np.float32(tensor.scale)
+            result[name] = (result[name].astype(np.int32) - np.int32(tensor.zero_point)).astype(
+                np.float32
+            ) * np.float32(tensor.scale)
         return result
 
 
@@ -113,5 +123,9 @@ def open_net(path: str | Path, threads: int = 1, chip: str | None = None) -> Net
 
 
 def _spec(tensor) -> InputSpec:
-    return InputSpec(tensor.name, tuple(tensor.max_shape), str(tensor.dtype) if tensor.scale is None else "float32",
-                     Preprocess.from_fields(tensor.preprocess) if tensor.preprocess else None)
+    return InputSpec(
+        tensor.name,
+        tuple(tensor.max_shape),
+        str(tensor.dtype) if tensor.scale is None else "float32",
+        Preprocess.from_fields(tensor.preprocess) if tensor.preprocess else None,
+    )

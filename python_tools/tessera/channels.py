@@ -17,19 +17,24 @@ _LARGEST_SIDE = 4096  # pixels of a heat map
 def by_channel(name: str, got: np.ndarray, ref: np.ndarray, axis: int, tolerance: Tolerance) -> list[Row]:
     """One row per channel along `axis`, named by its index, worst relative error first."""
     _check(name, got, ref, axis)
-    rows = [compare_tensor(str(i), np.take(got, i, axis), np.take(ref, i, axis), tolerance) for i in range(ref.shape[axis])]
+    rows = [
+        compare_tensor(str(i), np.take(got, i, axis), np.take(ref, i, axis), tolerance) for i in range(ref.shape[axis])
+    ]
     return sorted(rows, key=lambda row: -(math.inf if math.isnan(row.rel_l2) else row.rel_l2))
 
 
 def _check(name: str, got: np.ndarray, ref: np.ndarray, axis: int) -> None:
     if got.shape != ref.shape:
-        raise TesseraError(f"'{name}' has shape {list(got.shape)} against {list(ref.shape)}: no channel can be compared")
+        raise TesseraError(
+            f"'{name}' has shape {list(got.shape)} against {list(ref.shape)}: no channel can be compared"
+        )
     if not -ref.ndim <= axis < ref.ndim:
         raise usage_error(f"--axis {axis}: '{name}' has rank {ref.ndim}")
 
 
 def heat_map(name: str, got: np.ndarray, ref: np.ndarray, axis: int) -> np.ndarray:
-    """RGB uint8 [h,w,3]: one tile per channel in reading order, black no error, white the largest |error| of the tensor.
+    """RGB uint8 [h,w,3]: one tile per channel in reading order, black no error, white the largest |error| of the
+    tensor.
 
     A tile is the tensor without the channel's axis, its last dim as columns, all others as rows.
     """
@@ -43,13 +48,15 @@ def heat_map(name: str, got: np.ndarray, ref: np.ndarray, axis: int) -> np.ndarr
     columns = max(1, min(count, round(math.sqrt(count * (height + 1) / (width + 1)))))
     rows = -(-count // columns)
     if max(rows * (height + 1), columns * (width + 1)) > _LARGEST_SIDE:
-        raise TesseraError(f"the heat map of '{name}' {list(ref.shape)} would be larger than {_LARGEST_SIDE} pixels a side",
-                           hint="extract a part of the tensor, or choose another --axis")
+        raise TesseraError(
+            f"the heat map of '{name}' {list(ref.shape)} would be larger than {_LARGEST_SIDE} pixels a side",
+            hint="extract a part of the tensor, or choose another --axis",
+        )
     picture = np.zeros((rows * (height + 1) + 1, columns * (width + 1) + 1, 3), np.uint8)
     picture[:] = (40, 40, 60)
     for i, tile in enumerate(tiles):
         top, left = i // columns * (height + 1) + 1, i % columns * (width + 1) + 1
-        picture[top:top + height, left:left + width] = _colours(tile)
+        picture[top : top + height, left : left + width] = _colours(tile)
     return picture
 
 
@@ -68,4 +75,6 @@ def save_heat_map(path: str, picture: np.ndarray) -> None:
         with atomic_write(path) as file:
             Image.fromarray(picture).save(file, format=kind)
     except (OSError, ValueError, KeyError) as error:
-        raise TesseraError(f"failed to write the heat map {path}: {error}", hint="use a name that ends in .png") from error
+        raise TesseraError(
+            f"failed to write the heat map {path}: {error}", hint="use a name that ends in .png"
+        ) from error

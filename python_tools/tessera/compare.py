@@ -20,7 +20,7 @@ import numpy as np
 from .errors import ExitCode, TesseraError, usage_error
 
 # Two units in the last place of 1.0 in float32: what functions with results in [0,1] differ by anyway.
-FLOAT32_FLOOR = 2.0 ** -22
+FLOAT32_FLOOR = 2.0**-22
 _CHUNK = 1 << 13  # elements worked on at once: their float64 copies stay in the cache, and in memory that is used again
 
 
@@ -46,8 +46,9 @@ class Tolerance:
         except ValueError:
             values = []
         if not 1 <= len(values) <= 2 or any(not -1 <= v <= 1 for v in values):
-            raise usage_error(f"--tolerance '{text}': expected 'cosine' or 'cosine,euclid', each at most 1, "
-                              "e.g. 0.999,0.99")
+            raise usage_error(
+                f"--tolerance '{text}': expected 'cosine' or 'cosine,euclid', each at most 1, " "e.g. 0.999,0.99"
+            )
         return Tolerance(values[0], values[1] if len(values) == 2 else None, floor=floor)
 
     def __str__(self) -> str:
@@ -74,11 +75,11 @@ class Row:
     max_abs: float = math.nan
     max_of_range: float = math.nan
     own_rel_l2: float = math.nan  # of what the op makes of exact operands; NaN where that is not known
-    non_finite: int = 0           # NaN or infinity on either side
-    non_finite_differs: int = 0   # of these, places where the two sides disagree
+    non_finite: int = 0  # NaN or infinity on either side
+    non_finite_differs: int = 0  # of these, places where the two sides disagree
     passed: bool = False
     missed: tuple[str, ...] = ()  # the metrics outside of the tolerance: "cos", "euclid", "max|e|", "NaN/inf"
-    excuse: str = ""              # why a tensor outside of the tolerance is no fault all the same
+    excuse: str = ""  # why a tensor outside of the tolerance is no fault all the same
     note: str = ""
 
     @property
@@ -87,7 +88,8 @@ class Row:
 
     @property
     def own_share(self) -> float:
-        """Of the squared error, what the op and its rounding add; the rest is inherited. NaN where that is not known."""
+        """Of the squared error, what the op and its rounding add; the rest is inherited. NaN where that is not
+        known."""
         if math.isnan(self.own_rel_l2) or not self.rel_l2 > 0:
             return math.nan
         return min(1.0, (self.own_rel_l2 / self.rel_l2) ** 2)
@@ -99,8 +101,8 @@ class Comparison:
 
     rows: list[Row]
     tolerance: Tolerance
-    missing: list[str] = field(default_factory=list)   # in the reference, not in the tensors tested
-    extra: list[str] = field(default_factory=list)     # the other way round
+    missing: list[str] = field(default_factory=list)  # in the reference, not in the tensors tested
+    extra: list[str] = field(default_factory=list)  # the other way round
     excepted: list[str] = field(default_factory=list)  # left out on the user's request
 
     @property
@@ -125,10 +127,14 @@ class Comparison:
     def require_rows(self, what: str) -> None:
         """Raises TesseraError where nothing was compared: that is never a success."""
         if not self.rows:
-            raise TesseraError(f"{what}: nothing was compared: the two sides have no tensor name in common",
-                               details=[f"only in the reference: {_shorten(self.missing)}",
-                                        f"only in the result: {_shorten(self.extra)}"],
-                               hint="list the names of both files with 'npz_tool dump FILE'")
+            raise TesseraError(
+                f"{what}: nothing was compared: the two sides have no tensor name in common",
+                details=[
+                    f"only in the reference: {_shorten(self.missing)}",
+                    f"only in the result: {_shorten(self.extra)}",
+                ],
+                hint="list the names of both files with 'npz_tool dump FILE'",
+            )
 
     def require_passed(self, what: str) -> None:
         """Raises TesseraError with exit code 3 where a tensor misses its tolerance."""
@@ -137,20 +143,32 @@ class Comparison:
             worst = self.failed[0]
             raise TesseraError(
                 f"{what}: {len(self.failed)} of {len(self.rows)} tensors are outside the tolerance "
-                f"({self.tolerance}); the worst is '{worst.name}': {describe(worst)}", ExitCode.ACCURACY)
+                f"({self.tolerance}); the worst is '{worst.name}': {describe(worst)}",
+                ExitCode.ACCURACY,
+            )
 
     def as_dict(self) -> dict[str, object]:
-        return {"passed": self.passed, "tolerance": asdict(self.tolerance), "compared": len(self.rows),
-                "failed": len(self.failed), "excused": len(self.excused), "missing": self.missing, "extra": self.extra,
-                "excepted": self.excepted, "tensors": [row_dict(row) for row in self.rows]}
+        return {
+            "passed": self.passed,
+            "tolerance": asdict(self.tolerance),
+            "compared": len(self.rows),
+            "failed": len(self.failed),
+            "excused": len(self.excused),
+            "missing": self.missing,
+            "extra": self.extra,
+            "excepted": self.excepted,
+            "tensors": [row_dict(row) for row in self.rows],
+        }
 
 
 def row_dict(row: Row) -> dict[str, object]:
     """A row for JSON: not-a-number metrics become null, infinities strings."""
+
     def clean(value: object) -> object:
         if isinstance(value, float) and not math.isfinite(value):
             return None if math.isnan(value) else str(value)
         return value
+
     return {key: clean(value) for key, value in {**asdict(row), "euclid": row.euclid}.items()}
 
 
@@ -194,8 +212,8 @@ def _measure(row: Row, got: np.ndarray, ref: np.ndarray) -> None:
     dot = got2 = ref2 = err2 = 0.0
     max_abs, low, high = 0.0, math.inf, -math.inf
     for begin in range(0, ref.size, _CHUNK):
-        g = got[begin:begin + _CHUNK].astype(np.float64)
-        r = ref[begin:begin + _CHUNK].astype(np.float64)
+        g = got[begin : begin + _CHUNK].astype(np.float64)
+        r = ref[begin : begin + _CHUNK].astype(np.float64)
         finite = np.isfinite(g) & np.isfinite(r)
         if not finite.all():
             odd_g, odd_r = g[~finite], r[~finite]
@@ -249,20 +267,32 @@ class Comparing:
             self._rows[name] = compare_tensor(name, got, ref, self._tolerance)
 
     def result(self, got: Collection[str], ref: Collection[str]) -> Comparison:
-        """What was added, worst first; got, ref: the names of all tensors that each side has. An `excepts` name that neither has is an
+        """What was added, worst first; got, ref: the names of all tensors that each side has. An `excepts` name that
+        neither has is an
         error: a misspelt exception would hide nothing."""
         unknown = [name for name in self._excepted if name not in got and name not in ref]
         if unknown:
             raise TesseraError(f"--excepts names no tensor of the comparison: {_shorten(unknown)}")
-        rows = sorted(self._rows.values(), key=lambda row: (row.passed, -math.inf if math.isnan(row.cosine) else row.cosine,
-                                                            -row.rel_l2 if not math.isnan(row.rel_l2) else -math.inf))
-        return Comparison(rows, self._tolerance,
-                          missing=[n for n in ref if n not in got and n not in self._excepted],
-                          extra=[n for n in got if n not in ref and n not in self._excepted], excepted=self._excepted)
+        rows = sorted(
+            self._rows.values(),
+            key=lambda row: (
+                row.passed,
+                -math.inf if math.isnan(row.cosine) else row.cosine,
+                -row.rel_l2 if not math.isnan(row.rel_l2) else -math.inf,
+            ),
+        )
+        return Comparison(
+            rows,
+            self._tolerance,
+            missing=[n for n in ref if n not in got and n not in self._excepted],
+            extra=[n for n in got if n not in ref and n not in self._excepted],
+            excepted=self._excepted,
+        )
 
 
-def compare(got: Mapping[str, np.ndarray], ref: Mapping[str, np.ndarray], tolerance: Tolerance,
-            excepts: Iterable[str] = ()) -> Comparison:
+def compare(
+    got: Mapping[str, np.ndarray], ref: Mapping[str, np.ndarray], tolerance: Tolerance, excepts: Iterable[str] = ()
+) -> Comparison:
     """Compares all tensors both sides have, except the names in `excepts`; rows come worst first."""
     comparing = Comparing(tolerance, excepts)
     for name in ref:
@@ -284,12 +314,23 @@ OWN = "own error"
 
 def table_cells(row: Row, below: str = "FAIL") -> tuple[str, ...]:
     """The cells of one row under HEADER; `below`: what a row outside the tolerance is called."""
+
     def number(value: float, form: str) -> str:
         return "-" if math.isnan(value) else "inf" if value == math.inf else format(value, form)
-    status = "ok" if row.passed else f"ok, {row.excuse}" if row.excuse else " ".join((below, ", ".join(row.missed))).rstrip()
-    return (row.name, "x".join(map(str, row.shape)) or "scalar", number(row.cosine, ".7f"),
-            number(row.euclid, ".6f"), number(row.rel_l2, ".2e"), number(row.sqnr_db, ".1f"), number(row.max_abs, ".2e"),
-            f"{status} ({row.note})" if row.note else status)
+
+    status = (
+        "ok" if row.passed else f"ok, {row.excuse}" if row.excuse else " ".join((below, ", ".join(row.missed))).rstrip()
+    )
+    return (
+        row.name,
+        "x".join(map(str, row.shape)) or "scalar",
+        number(row.cosine, ".7f"),
+        number(row.euclid, ".6f"),
+        number(row.rel_l2, ".2e"),
+        number(row.sqnr_db, ".1f"),
+        number(row.max_abs, ".2e"),
+        f"{status} ({row.note})" if row.note else status,
+    )
 
 
 def format_table(comparison: Comparison, limit: int | None = 15, below: str = "FAIL") -> str:
@@ -297,8 +338,16 @@ def format_table(comparison: Comparison, limit: int | None = 15, below: str = "F
     rows = comparison.rows if limit is None else comparison.rows[:limit]
     lines = [HEADER, *(table_cells(row, below) for row in rows)]
     if any(not math.isnan(row.own_rel_l2) for row in comparison.rows):
-        own = [OWN, *("-" if math.isnan(row.own_rel_l2) else f"{row.own_rel_l2:.2e} = "
-                      + ("-" if math.isnan(row.own_share) else f"{100 * row.own_share:3.0f} %") for row in rows)]
+        own = [
+            OWN,
+            *(
+                "-"
+                if math.isnan(row.own_rel_l2)
+                else f"{row.own_rel_l2:.2e} = "
+                + ("-" if math.isnan(row.own_share) else f"{100 * row.own_share:3.0f} %")
+                for row in rows
+            ),
+        ]
         lines = [(*line[:-1], cell, line[-1]) for line, cell in zip(lines, own)]
     text = align(lines, right=tuple(range(2, len(lines[0]) - 1)))
     hidden = len(comparison.rows) - len(rows)
@@ -309,12 +358,16 @@ def format_table(comparison: Comparison, limit: int | None = 15, below: str = "F
 
 def align(rows: Sequence[Sequence[str]], right: Sequence[int] = (), longest: int = 48) -> str:
     """Rows of cells as text with aligned columns; `right`: indices of right-aligned columns."""
+
     def cut(cell: str) -> str:
-        return cell if len(cell) <= longest else "…" + cell[-(longest - 1):]
+        return cell if len(cell) <= longest else "…" + cell[-(longest - 1) :]
+
     cells = [[cut(c) if i == 0 else c for i, c in enumerate(row)] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    lines = ["  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))).rstrip()
-             for row in cells]
+    lines = [
+        "  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))).rstrip()
+        for row in cells
+    ]
     lines.insert(1, "  ".join("-" * w for w in widths))
     return "\n".join(lines)
 

@@ -31,9 +31,16 @@ from .scratch import lasting_folder
 from .programs import failed_start, find_program, how_it_ended, lack_of_memory
 from .progress import At, Report
 
-_KNOWN = {int(code) for code in (ExitCode.ERROR, ExitCode.USAGE, ExitCode.ACCURACY, ExitCode.UNSUPPORTED, ExitCode.OUT_OF_MEMORY)}
-_UNITS = {"quantize": "ops quantised", "emit": "ops emitted", "kernels": "kernels compiled",
-          "reference": "tensors evaluated"}  # by the compiler's name of a phase
+_KNOWN = {
+    int(code)
+    for code in (ExitCode.ERROR, ExitCode.USAGE, ExitCode.ACCURACY, ExitCode.UNSUPPORTED, ExitCode.OUT_OF_MEMORY)
+}
+_UNITS = {
+    "quantize": "ops quantised",
+    "emit": "ops emitted",
+    "kernels": "kernels compiled",
+    "reference": "tensors evaluated",
+}  # by the compiler's name of a phase
 _KEEP_STDERR = 200  # lines
 _MAX_REPRODUCER_FILE = 256 << 20
 _OUTPUT_FLAGS = ("--output", "--device-mlir", "--factors")
@@ -46,8 +53,9 @@ class CompileResult(dict):
     """The child's 'result' object; empty where it printed none."""
 
 
-def run_compile(arguments: Sequence[str], report: Report, inputs: Sequence[str | Path] = (),
-                reproducer_beside: str | Path = ".") -> CompileResult:
+def run_compile(
+    arguments: Sequence[str], report: Report, inputs: Sequence[str | Path] = (), reproducer_beside: str | Path = "."
+) -> CompileResult:
     """Runs `tessera-compile ARGUMENTS`; returns its result.
 
     inputs: files it reads that ARGUMENTS do not name; these and the named ones are copied into the reproducer after a
@@ -66,8 +74,12 @@ def run_compile(arguments: Sequence[str], report: Report, inputs: Sequence[str |
         raise error
     said = [str(event.get("message", "")) for event in child.errors]
     folder = save_reproducer(command, code, child.log, [*child.stderr, *said], inputs, reproducer_beside)
-    raise TesseraError(f"tessera-compile {arguments[0]} {how_it_ended(code)}: this is a fault in Tessera",
-                       ExitCode.INTERNAL, hint=f"please report it with the reproducer saved in {folder}", details=said)
+    raise TesseraError(
+        f"tessera-compile {arguments[0]} {how_it_ended(code)}: this is a fault in Tessera",
+        ExitCode.INTERNAL,
+        hint=f"please report it with the reproducer saved in {folder}",
+        details=said,
+    )
 
 
 @contextlib.contextmanager
@@ -78,8 +90,8 @@ def beside(job: Callable[[], T]) -> Iterator[Background[T]]:
 
 
 def side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    """What the jobs return, each of which runs the compiler; as many at once as there are cores. After an interrupt, or where one
-    fails, their children have ended before this returns."""
+    """What the jobs return, each of which runs the compiler; as many at once as there are cores. After an interrupt,
+    or where one fails, their children have ended before this returns."""
     return each(lambda job: job(), jobs, _stop_all_children)
 
 
@@ -186,19 +198,27 @@ class _Child:
         if self.errors:
             first = self.errors[0]
             details = [str(e.get("message", "")) for e in self.errors[1:]]
-            return TesseraError(str(first.get("message", "")), ExitCode(code), hint=str(first.get("hint", "")),
-                                details=details)
+            return TesseraError(
+                str(first.get("message", "")), ExitCode(code), hint=str(first.get("hint", "")), details=details
+            )
         return TesseraError(self.stderr[0], ExitCode(code), details=self.stderr[1:20])
 
 
 def with_tools_flags(text: str) -> str:
-    """A message of tessera-compile with its flags as the commands spell them, which their users can type: --chip-set is --chip_set there."""
+    """A message of tessera-compile with its flags as the commands spell them, which their users can type: --chip-set
+    is --chip_set there."""
     text = re.sub(r"(?<![\w-])--[a-z]+(-[a-z]+)+", lambda flag: "--" + flag[0][2:].replace("-", "_"), text)
     return re.sub(r"(?<![\w-])--outputs\b", "--output_names", text)
 
 
-def save_reproducer(command: Sequence[str], code: int, log: Sequence[str], stderr: Sequence[str],
-                    inputs: Sequence[str | Path], beside: str | Path) -> Path:
+def save_reproducer(
+    command: Sequence[str],
+    code: int,
+    log: Sequence[str],
+    stderr: Sequence[str],
+    inputs: Sequence[str | Path],
+    beside: str | Path,
+) -> Path:
     """Saves command, output, versions and input files of a failed run; returns the folder."""
     names = _names_in_reproducer(command, inputs)
     try:
@@ -206,11 +226,18 @@ def save_reproducer(command: Sequence[str], code: int, log: Sequence[str], stder
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="tessera-reproducer-"))
     with contextlib.suppress(OSError):  # a full disk must not hide what went wrong
-        (folder / "command.sh").write_text("#!/bin/sh\n# Run in this folder.\n" + _relocated(command, names) + "\n", errors="surrogateescape")
+        (folder / "command.sh").write_text(
+            "#!/bin/sh\n# Run in this folder.\n" + _relocated(command, names) + "\n", errors="surrogateescape"
+        )
         (folder / "stdout.jsonl").write_text("".join(log), errors="surrogateescape")
         (folder / "stderr.txt").write_text("\n".join(stderr) + "\n", errors="surrogateescape")
-        (folder / "about.json").write_text(json.dumps(
-            {"tessera": __version__, "exit_code": code, "python": sys.version, "platform": " ".join(os.uname())}, indent=1) + "\n")
+        (folder / "about.json").write_text(
+            json.dumps(
+                {"tessera": __version__, "exit_code": code, "python": sys.version, "platform": " ".join(os.uname())},
+                indent=1,
+            )
+            + "\n"
+        )
         for source, name in names.items():
             if Path(source).is_file() and Path(source).stat().st_size <= _MAX_REPRODUCER_FILE:
                 shutil.copy(source, folder / name)
@@ -218,8 +245,9 @@ def save_reproducer(command: Sequence[str], code: int, log: Sequence[str], stder
 
 
 def _names_in_reproducer(command: Sequence[str], inputs: Sequence[str | Path]) -> dict[str, str]:
-    """What files that a command reads are called in the reproducer: as they are, but for a number where two have one name.
-    Those are `inputs`, the files that the command line names, and the weights that lie beside a calibration table."""
+    """What files that a command reads are called in the reproducer: as they are, but for a number where two have one
+    name. Those are `inputs`, the files that the command line names, and the weights that lie beside a calibration
+    table."""
     sources = [str(path) for path in inputs]
     for previous, word in zip(command, command[1:]):
         if previous not in _OUTPUT_FLAGS and not word.startswith("-") and Path(word).is_file():

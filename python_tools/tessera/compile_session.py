@@ -50,7 +50,8 @@ class Session:
             return Request(process, *(read for read, _ in pipes))
 
     def _send(self, program: str, arguments: Sequence[str], channels: Sequence[int]) -> "subprocess.Popen[bytes]":
-        """Gives the compiler, which it returns, a request. One that ends before it reads it says why on the same channels."""
+        """Gives the compiler, which it returns, a request. One that ends before it reads it says why on the same
+        channels."""
         if self._process is None or self._process.poll() is not None:
             self._begin(program, *channels[:2])
         assert self._socket is not None and self._process is not None
@@ -63,10 +64,12 @@ class Session:
         self.close()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            # A session of its own: a terminal's Ctrl-C reaches its processes once, through us. It ends with its end of the
-            # socket; as a program that ends with its parent it would end with this thread, which may only make one request.
-            self._process = subprocess.Popen([program, "session"], stdin=theirs, stdout=stdout, stderr=stderr,
-                                             start_new_session=True)
+            # A session of its own: a terminal's Ctrl-C reaches its processes once, through us. It ends with its end
+            # of the socket; as a program that ends with its parent it would end with this thread, which may only make
+            # one request.
+            self._process = subprocess.Popen(
+                [program, "session"], stdin=theirs, stdout=stdout, stderr=stderr, start_new_session=True
+            )
 
     def close(self) -> None:
         """Ends the compiler, and what it still does."""
@@ -167,6 +170,13 @@ def start(program: str, arguments: Sequence[str]) -> "subprocess.Popen[str] | Re
     if _open is not None and _is_text(arguments):
         return _open.start(program, arguments)
     # A session of its own: a terminal's Ctrl-C reaches the child once, through us.
-    return subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-                            env=environment())
+    return subprocess.Popen(
+        [program, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        env=environment(),
+    )

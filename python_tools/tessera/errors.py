@@ -9,11 +9,11 @@ class ExitCode(IntEnum):
     """What a command's exit code means; the user's page is docs/exit-codes.md."""
 
     OK = 0
-    ERROR = 1        # the model, a file or the data is at fault: the message says which and what to do
-    USAGE = 2        # wrong flags
-    ACCURACY = 3     # everything ran, but a comparison is below its tolerance
+    ERROR = 1  # the model, a file or the data is at fault: the message says which and what to do
+    USAGE = 2  # wrong flags
+    ACCURACY = 3  # everything ran, but a comparison is below its tolerance
     UNSUPPORTED = 4  # something Tessera does not do (yet): named, never replaced silently
-    INTERNAL = 70    # a fault in Tessera itself: a reproducer was saved
+    INTERNAL = 70  # a fault in Tessera itself: a reproducer was saved
     OUT_OF_MEMORY = 71  # the system gave no more memory: bmodel_format/tools/Program.h has the same
     INTERRUPTED = 130  # Ctrl-C or SIGINT
     NO_READER = 141  # who read the output went away before the work was done, as `| head` does
@@ -26,8 +26,9 @@ class TesseraError(Exception):
     details: further lines, printed indented under the message.
     """
 
-    def __init__(self, message: str, code: ExitCode = ExitCode.ERROR, hint: str = "",
-                 details: list[str] | None = None) -> None:
+    def __init__(
+        self, message: str, code: ExitCode = ExitCode.ERROR, hint: str = "", details: list[str] | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code

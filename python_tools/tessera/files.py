@@ -35,7 +35,8 @@ def require_file(path: str | Path, what: str) -> Path:
 
 
 def require_writable_folder(path: str | Path, shown: str | Path = "") -> Path:
-    """The folder that file `path` will be written to, made if missing. shown: what the user knows it by, if not by `path`."""
+    """The folder that file `path` will be written to, made if missing. shown: what the user knows it by, if not by
+    `path`."""
     folder = Path(path).resolve().parent
     path = shown or path
     try:
@@ -44,15 +45,17 @@ def require_writable_folder(path: str | Path, shown: str | Path = "") -> Path:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise TesseraError(f"failed to write {path}: folder {folder}: {error.strerror}",
-                           hint="choose another output path or make the folder writable") from error
+        raise TesseraError(
+            f"failed to write {path}: folder {folder}: {error.strerror}",
+            hint="choose another output path or make the folder writable",
+        ) from error
     return folder
 
 
 @contextlib.contextmanager
 def atomic_write(path: str | Path, size: int = 0) -> Iterator[IO[bytes]]:
-    """A binary file that becomes `path` when the block ends well and vanishes when it does not. size: bytes that it will have at
-    least, if that is known: where there is no room for them this is told at once."""
+    """A binary file that becomes `path` when the block ends well and vanishes when it does not. size: bytes that it
+    will have at least, if that is known: where there is no room for them this is told at once."""
     path = Path(path)
     try:
         if path.is_dir():
@@ -68,8 +71,10 @@ def atomic_write(path: str | Path, size: int = 0) -> Iterator[IO[bytes]]:
         if memory.lacks(error) or isinstance(error, BrokenPipeError):
             raise
         wanted = f", {size} bytes" if size else ""
-        raise TesseraError(f"failed to write {path}{wanted}: {error.strerror or error}",
-                           hint=room_hint(path, error) or "check the folder's permissions and the free space") from error
+        raise TesseraError(
+            f"failed to write {path}{wanted}: {error.strerror or error}",
+            hint=room_hint(path, error) or "check the folder's permissions and the free space",
+        ) from error
 
 
 def _reserve(file: IO[bytes], size: int) -> None:
@@ -86,12 +91,15 @@ NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 def room_hint(path: str | Path, error: OSError | str) -> str:
-    """What to do where a file did not find room, "" where something else is wrong. error: also a message with the system's words."""
+    """What to do where a file did not find room, "" where something else is wrong. error: also a message with the
+    system's words."""
     if isinstance(error, OSError):
         error = os.strerror(error.errno) if error.errno in NO_ROOM else ""
     if os.strerror(errno.EFBIG) in error:
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-        return "raise the limit of a file's size" + (f", which is {limit} bytes (ulimit -f)" if limit != resource.RLIM_INFINITY else "")
+        return "raise the limit of a file's size" + (
+            f", which is {limit} bytes (ulimit -f)" if limit != resource.RLIM_INFINITY else ""
+        )
     if os.strerror(errno.EDQUOT) in error:
         return "your quota of the disk is used up: remove something, or write to another disk"
     if os.strerror(errno.ENOSPC) not in error:
@@ -122,12 +130,15 @@ def save_npz(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:
 
 
 def load_json(path: str | Path, what: str, hint: str = "") -> Any:
-    """The JSON in a file that a user may have made. what: 'calibration table', … Raises TesseraError that says where it is none."""
+    """The JSON in a file that a user may have made. what: 'calibration table', … Raises TesseraError that says where
+    it is none."""
     path = require_file(path, what)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except RecursionError as error:
-        raise TesseraError(f"failed to read {what} {path}: its lists or objects are nested too deep", hint=hint) from error
+        raise TesseraError(
+            f"failed to read {what} {path}: its lists or objects are nested too deep", hint=hint
+        ) from error
     except UnicodeDecodeError as error:
         raise TesseraError(f"failed to read {what} {path}: byte {error.start} is no UTF-8", hint=hint) from error
     except (ValueError, OSError) as error:

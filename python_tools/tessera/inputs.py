@@ -48,8 +48,11 @@ def load_inputs(given: str, specs: Sequence[InputSpec], flag: str = "--input") -
     else:
         require_file(given, flag)
         if len(specs) != 1:
-            raise TesseraError(f"{flag} {given}: one file for {len(specs)} inputs",
-                               hint=f"give an .npz, or {flag} NAME=FILE,NAME=FILE", details=_expected(specs))
+            raise TesseraError(
+                f"{flag} {given}: one file for {len(specs)} inputs",
+                hint=f"give an .npz, or {flag} NAME=FILE,NAME=FILE",
+                details=_expected(specs),
+            )
         arrays = {specs[0].name: _one_array(given, specs[0], flag)}
     return check_inputs(arrays, specs, f"{flag} {given}")
 
@@ -86,8 +89,7 @@ def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], w
         else:
             checked[spec.name] = np.asarray(array, dtype=spec.dtype, order="C")
     if problems:
-        raise TesseraError(f"{what} does not fit the model: {problems[0]}",
-                           details=problems[1:] + _expected(specs))
+        raise TesseraError(f"{what} does not fit the model: {problems[0]}", details=problems[1:] + _expected(specs))
     return checked
 
 
@@ -98,12 +100,13 @@ def _expected(specs: Sequence[InputSpec]) -> list[str]:
     return ["the model's inputs are: " + ", ".join(map(str, specs))]
 
 
-def random_inputs(specs: Sequence[InputSpec], seed: int = RANDOM_SEED,
-                  ranges: Mapping[str, tuple[float, float]] | None = None) -> dict[str, np.ndarray]:
+def random_inputs(
+    specs: Sequence[InputSpec], seed: int = RANDOM_SEED, ranges: Mapping[str, tuple[float, float]] | None = None
+) -> dict[str, np.ndarray]:
     """Seeded random arrays: the same for the same seed and inputs.
 
-    Floats are uniform in the `ranges` of their input, else in [-1, 1), or what pixels 0..255 become under the model's pre-processing;
-    integers are 0 or 1, which is a valid index, token and mask nearly everywhere.
+    Floats are uniform in the `ranges` of their input, else in [-1, 1), or what pixels 0..255 become under the model's
+    pre-processing; integers are 0 or 1, which is a valid index, token and mask nearly everywhere.
     """
     generator = np.random.default_rng(seed)
     arrays = {}

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C and SIGTERM in a command: where they end the work and where they wait.
 
-In `caught()` a signal becomes a KeyboardInterrupt, which Python raises in the main thread between any two of its steps: also
-between the making of a temporary folder and the line that would remove it, or between two renames that belong together. Such
-lines stand in `held()`, at whose end the interrupt is raised; `raised()` lets it through again for a block in between. All three
-change nothing in other threads, where Python raises no interrupts, nor under handlers that are not ours.
+In `caught()` a signal becomes a KeyboardInterrupt, which Python raises in the main thread between any two of its
+steps: also between the making of a temporary folder and the line that would remove it, or between two renames that
+belong together. Such lines stand in `held()`, at whose end the interrupt is raised; `raised()` lets it through again
+for a block in between. All three change nothing in other threads, where Python raises no interrupts, nor under
+handlers that are not ours.
 """
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ import signal
 import sys
 import threading
 
-_holds = 0    # of `held()` blocks that the main thread is in
+_holds = 0  # of `held()` blocks that the main thread is in
 _pending = 0  # the signal that waits; 0 is none
 _seen = False
-_hooks = 0    # of calls of `_unraisable` that the main thread is in
+_hooks = 0  # of calls of `_unraisable` that the main thread is in
 _AGAIN = 0.01  # seconds
 
 
@@ -82,11 +83,13 @@ class raised:
 
 
 class caught:
-    """SIGINT and SIGTERM are interrupts; held but in `raised()` blocks. SIGINT stays with a caller that decided about it. At the end
-    the signals are what they were before, and one that still waits is forgotten: the work is done.
+    """SIGINT and SIGTERM are interrupts; held but in `raised()` blocks. SIGINT stays with a caller that decided about
+    it. At the end the signals are what they were before, and one that still waits is forgotten: the work is done.
 
-    ends_process: nothing but the process's end comes behind the block, so signals are ignored from there on: killed now, a command
-    whose outputs are there would look like one that was interrupted and left none. Not where SIGINT is a caller's: it goes on."""
+    ends_process: nothing but the process's end comes behind the block, so signals are ignored from there on: killed
+    now, a command whose outputs are there would look like one that was interrupted and left none. Not where SIGINT is
+    a caller's: it goes on.
+    """
 
     def __init__(self, ends_process: bool = False) -> None:
         self._ends_process = ends_process
@@ -96,7 +99,11 @@ class caught:
         _holds += 1
         _seen = False
         self._old = {}
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):  # the last one is how _unraisable sends one again
+        for number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+            signal.SIGALRM,
+        ):  # the last one is how _unraisable sends one again
             if number == signal.SIGTERM or signal.getsignal(number) is signal.SIG_DFL:
                 self._old[number] = signal.signal(number, _receive)
         self._hook, sys.unraisablehook = sys.unraisablehook, _unraisable
@@ -114,7 +121,8 @@ class caught:
 
 
 def _unraisable(fault: sys.UnraisableHookArgs) -> None:
-    """An interrupt that met a finaliser or a weak reference's callback would be lost there: it comes again a moment later."""
+    """An interrupt that met a finaliser or a weak reference's callback would be lost there: it comes again a moment
+    later."""
     global _hooks
     _hooks += 1
     try:

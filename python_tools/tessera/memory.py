@@ -11,10 +11,22 @@ import resource
 
 from .errors import ExitCode, TesseraError
 
-HINT = "raise the limit, make the model's inputs smaller, use fewer jobs, threads or workers, or a machine with more memory"
+HINT = (
+    "raise the limit, make the model's inputs smaller, use fewer jobs, threads or workers, "
+    "or a machine with more memory"
+)
 # Of libraries that have no exception of their own for it, and of the system for mappings and threads.
-_WORDS = ("bad_alloc", "cannot allocate memory", "failed to allocate memory", "failed to map segment", "can't start new thread",
-          "cannot start new thread", "out of memory", "not enough memory", "defaultcpuallocator")
+_WORDS = (
+    "bad_alloc",
+    "cannot allocate memory",
+    "failed to allocate memory",
+    "failed to map segment",
+    "can't start new thread",
+    "cannot start new thread",
+    "out of memory",
+    "not enough memory",
+    "defaultcpuallocator",
+)
 
 
 def told_in(text: str) -> bool:
@@ -39,30 +51,44 @@ def lacks(fault: BaseException | None) -> bool:
 def error(doing: str = "", what: str = "") -> TesseraError:
     """doing: the step under way. what: which memory could not be had, of whatever says it."""
     where = f" in '{doing}'" if doing else ""
-    return TesseraError(f"out of memory{where}{': ' + what if what else ''}: the process has {describe()}",
-                        ExitCode.OUT_OF_MEMORY, hint=HINT)
+    return TesseraError(
+        f"out of memory{where}{': ' + what if what else ''}: the process has {describe()}",
+        ExitCode.OUT_OF_MEMORY,
+        hint=HINT,
+    )
 
 
 def of_killed_child(program: str) -> TesseraError:
     """A child that got SIGKILL, which nobody but the kernel sends that has no memory left, or a person."""
-    return TesseraError(f"{program} was killed by SIGKILL: most likely the system was out of memory ({describe_limit()})",
-                        ExitCode.OUT_OF_MEMORY, hint=HINT)
+    return TesseraError(
+        f"{program} was killed by SIGKILL: most likely the system was out of memory ({describe_limit()})",
+        ExitCode.OUT_OF_MEMORY,
+        hint=HINT,
+    )
 
 
 def describe() -> str:
-    """"512 MiB of address space, 300 MiB of them in memory; the limit is 600 MiB (ulimit -v)"."""
-    return f"{_status('VmSize') >> 10} MiB of address space, {_status('VmRSS') >> 10} MiB of them in memory; {describe_limit()}"
+    """ "512 MiB of address space, 300 MiB of them in memory; the limit is 600 MiB (ulimit -v)"."""
+    space, resident = _status("VmSize") >> 10, _status("VmRSS") >> 10
+    return f"{space} MiB of address space, {resident} MiB of them in memory; {describe_limit()}"
 
 
 def describe_limit() -> str:
     """The least of what keeps a process from more memory."""
-    for kind, text in ((resource.RLIMIT_AS, "the limit is {} MiB (ulimit -v)"), (resource.RLIMIT_DATA, "the limit is {} MiB of data (ulimit -d)")):
+    for kind, text in (
+        (resource.RLIMIT_AS, "the limit is {} MiB (ulimit -v)"),
+        (resource.RLIMIT_DATA, "the limit is {} MiB of data (ulimit -d)"),
+    ):
         limit = resource.getrlimit(kind)[0]
         if limit != resource.RLIM_INFINITY:
             return text.format(limit >> 20)
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     group = _group_limit()
-    return (f"the control group allows {group >> 20} MiB" if group is not None and group < machine else f"the machine has {machine >> 20} MiB")
+    return (
+        f"the control group allows {group >> 20} MiB"
+        if group is not None and group < machine
+        else f"the machine has {machine >> 20} MiB"
+    )
 
 
 def _group_limit() -> int | None:

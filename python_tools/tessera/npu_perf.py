@@ -16,9 +16,11 @@ REPORT_VERSION = 1  # bmodel/npu/report.h: kReportVersion
 FILES = ("report.json", "layers.csv", "trace.json", "local.svg", "ddr.svg")
 
 
-def measure(model: str | Path, chip_set: Sequence[str] = (), folder: str | Path | None = None, stage: int | None = None) -> dict[str, Any]:
-    """The report on a .bmodel, as docs/isa.md describes it; with `folder` its FILES are written there. stage: of all in the file, from
-    0; default: the first for an NPU.
+def measure(
+    model: str | Path, chip_set: Sequence[str] = (), folder: str | Path | None = None, stage: int | None = None
+) -> dict[str, Any]:
+    """The report on a .bmodel, as docs/isa.md describes it; with `folder` its FILES are written there. stage: of all
+    in the file, from 0; default: the first for an NPU.
 
     chip_set: changes of the chip such as 'memories.ddr.gbps=8'. Raises TesseraError, also for a file of another chip.
     """
@@ -33,8 +35,12 @@ def measure(model: str | Path, chip_set: Sequence[str] = (), folder: str | Path 
         command += ["--report", str(folder)]
     told = json.loads(_run(model, *command))
     if told.get("report_version") != REPORT_VERSION:
-        raise TesseraError(f"{find_program('npu-perf')} writes reports of version {told.get('report_version', 0)}, these tools read version "
-                           f"{REPORT_VERSION}: they are of two builds", hint="build all of it with ./dev build, or install the wheel again")
+        raise TesseraError(
+            f"{find_program('npu-perf')} writes reports of version {told.get('report_version', 0)}, these tools read "
+            "version "
+            f"{REPORT_VERSION}: they are of two builds",
+            hint="build all of it with ./dev build, or install the wheel again",
+        )
     return told
 
 
@@ -47,11 +53,16 @@ def _run(model: str | Path, *arguments: str) -> str:
     result = run_program("npu-perf", str(model), *arguments)
     if result.returncode == ExitCode.ERROR:
         text = result.stderr.strip()
-        raise TesseraError(text if text.startswith("--chip-set") else f"{model}: {text}",
-                           ExitCode.USAGE if text.startswith("--chip-set") else ExitCode.ERROR)
+        raise TesseraError(
+            text if text.startswith("--chip-set") else f"{model}: {text}",
+            ExitCode.USAGE if text.startswith("--chip-set") else ExitCode.ERROR,
+        )
     if result.returncode != 0:
-        raise TesseraError(f"npu-perf ended with exit code {result.returncode}", ExitCode.INTERNAL,
-                           details=result.stderr.splitlines()[-5:])
+        raise TesseraError(
+            f"npu-perf ended with exit code {result.returncode}",
+            ExitCode.INTERNAL,
+            details=result.stderr.splitlines()[-5:],
+        )
     return result.stdout
 
 
@@ -61,8 +72,17 @@ def tell(report: Report, told: dict[str, Any], folder: str | None = None) -> Non
     shown = sorted(told["layers"], key=lambda layer: -layer["cycles"])[:LAYERS_SHOWN]
     micro = told["microseconds"] / told["cycles"] if told["cycles"] else 0
     rows = [("layer", "us", "share", "bound by", "of MAC peak", "DDR KiB")]
-    rows += [(layer["name"] or f"layer {layer['layer']}", f"{layer['cycles'] * micro:.1f}", f"{percent(layer['cycles'], told['cycles'])} %",
-              layer["bound"], f"{100 * layer['mac_utilisation']:.0f} %", f"{_moved(layer) / 1024:.1f}") for layer in shown]
+    rows += [
+        (
+            layer["name"] or f"layer {layer['layer']}",
+            f"{layer['cycles'] * micro:.1f}",
+            f"{percent(layer['cycles'], told['cycles'])} %",
+            layer["bound"],
+            f"{100 * layer['mac_utilisation']:.0f} %",
+            f"{_moved(layer) / 1024:.1f}",
+        )
+        for layer in shown
+    ]
     report.say(compare.align(rows, right=(1, 2, 4, 5)))
     if len(told["layers"]) > len(shown):
         report.say(f"… and {len(told['layers']) - len(shown)} more layers (--json names all, --report writes them)")
@@ -78,15 +98,19 @@ def summary(told: dict[str, Any]) -> str:
         return f"{told['chip']}: no commands, the host runs all of it{_host(told)}"
     least, local = told["ddr_lower_bound_bytes"], told["local_memory"]
     ratio = f", {told['ddr_moved_bytes'] / least:.2f} times the least" if least else ""
-    return (f"{told['chip']}: {told['microseconds']:.1f} us a run, {told['runs_per_second']:.0f} runs a second, "
-            f"{100 * told['mac_utilisation']:.1f} % of the peak of multiplications, {told['roofline']['ratio']:.2f} times the roofline\n"
-            f"time: {bound or 'none'}\n{beyond(told)}"
-            f"DDR: {told['ddr_moved_bytes'] / 1e6:.2f} MB moved{ratio}; "
-            f"local memory: {local['peak_bytes']} of {local['bytes_per_lane']} bytes of a lane at once{_host(told)}")
+    return (
+        f"{told['chip']}: {told['microseconds']:.1f} us a run, {told['runs_per_second']:.0f} runs a second, "
+        f"{100 * told['mac_utilisation']:.1f} % of the peak of multiplications, {told['roofline']['ratio']:.2f} "
+        "times the roofline\n"
+        f"time: {bound or 'none'}\n{beyond(told)}"
+        f"DDR: {told['ddr_moved_bytes'] / 1e6:.2f} MB moved{ratio}; "
+        f"local memory: {local['peak_bytes']} of {local['bytes_per_lane']} bytes of a lane at once{_host(told)}"
+    )
 
 
 def beyond(told: dict[str, Any]) -> str:
-    """The roofline, and by what the time is more: of what sets the roofline the time less the least, of the rest all of it. A line."""
+    """The roofline, and by what the time is more: of what sets the roofline the time less the least, of the rest all
+    of it. A line."""
     roofline, spent = told["roofline"], dict.fromkeys(("matrix unit", "vector unit", "ddr"), 0.0)
     for name, cycles in told.get("time_cycles", {}).items():
         part = {"multiply": "matrix unit", "output": "matrix unit", "vector": "vector unit"}.get(name, name)
@@ -97,17 +121,31 @@ def beyond(told: dict[str, Any]) -> str:
     else:
         spent["ddr"] -= roofline["ddr_cycles"]
     micro = told["microseconds"] / told["cycles"] if told["cycles"] else 0
-    more = ", ".join(f"{name} {cycles * micro:.1f}" for name, cycles in sorted(spent.items(), key=lambda part: -part[1]) if cycles * micro >= 0.05)
+    more = ", ".join(
+        f"{name} {cycles * micro:.1f}"
+        for name, cycles in sorted(spent.items(), key=lambda part: -part[1])
+        if cycles * micro >= 0.05
+    )
     parts = ", ".join(f"{name} {roofline[name + '_cycles'] * micro:.1f}" for name in ("dense", "depthwise", "vector"))
-    return (f"roofline: {roofline['compute_cycles'] * micro:.1f} us of computation ({parts}), {roofline['ddr_cycles'] * micro:.1f} us of DDR; "
-            f"beyond it: {more or 'nothing'}\n")
+    return (
+        f"roofline: {roofline['compute_cycles'] * micro:.1f} us of computation ({parts}), "
+        f"{roofline['ddr_cycles'] * micro:.1f} us of DDR; "
+        f"beyond it: {more or 'nothing'}\n"
+    )
 
 
 def _host(told: dict[str, Any]) -> str:
     """What the host does, where it does something: times by a model of it, not by cycles that a chip keeps to."""
     host = told.get("host")
-    return (f"\nthe host runs {host['steps']} ops in {host['subnets']} subnets: about {host['microseconds']:.0f} us, and {host['hand_over_microseconds']:.0f} "
-            f"us for hand-overs, by a rough model; together {told['total_microseconds']:.0f} us") if host else ""
+    return (
+        (
+            f"\nthe host runs {host['steps']} ops in {host['subnets']} subnets: about {host['microseconds']:.0f} us, "
+            f"and {host['hand_over_microseconds']:.0f} "
+            f"us for hand-overs, by a rough model; together {told['total_microseconds']:.0f} us"
+        )
+        if host
+        else ""
+    )
 
 
 def percent(part: float, whole: float) -> str:

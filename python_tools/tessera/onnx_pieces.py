@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an .onnx file in onnxruntime piece by piece, so that no more of its tensors are in memory at once than a budget allows.
+"""Runs an .onnx file in onnxruntime piece by piece, so that no more of its tensors are in memory at once than a
+budget allows.
 
-A session gives the outputs that are asked for all at the end. So the graph is cut into pieces of consecutive nodes, by the sizes of the
-tensors that are asked for; each piece is a model of its own, whose inputs are what earlier pieces computed.
+A session gives the outputs that are asked for all at the end. So the graph is cut into pieces of consecutive nodes,
+by the sizes of the tensors that are asked for; each piece is a model of its own, whose inputs are what earlier pieces
+computed.
 """
 from __future__ import annotations
 
@@ -16,10 +18,15 @@ from .errors import TesseraError
 BUDGET = 256 << 20  # bytes
 
 
-def run(path: str | Path, inputs: Mapping[str, np.ndarray], wanted: Mapping[str, int], threads: int = 1, budget: int = BUDGET,
-        ) -> Iterator[tuple[str, np.ndarray]]:
-    """The tensors named in `wanted`, which has their sizes in bytes, in the order of the nodes. Raises TesseraError; NotCut before the
-    first tensor where the model cannot be cut: without the `onnx` package, say."""
+def run(
+    path: str | Path,
+    inputs: Mapping[str, np.ndarray],
+    wanted: Mapping[str, int],
+    threads: int = 1,
+    budget: int = BUDGET,
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The tensors named in `wanted`, which has their sizes in bytes, in the order of the nodes. Raises TesseraError;
+    NotCut before the first tensor where the model cannot be cut: without the `onnx` package, say."""
     try:
         import onnx
     except ImportError as error:
@@ -32,7 +39,7 @@ def run(path: str | Path, inputs: Mapping[str, np.ndarray], wanted: Mapping[str,
     reads = [set().union(*(_names_read(node) for node in piece)) for piece in pieces]
     alive = dict(inputs)
     for index, piece in enumerate(pieces):
-        later = set().union(*reads[index + 1:]) if index + 1 < len(pieces) else set()
+        later = set().union(*reads[index + 1 :]) if index + 1 < len(pieces) else set()
         made = [name for node in piece for name in node.output if name]
         outputs = [name for name in made if name in wanted or name in later]
         given = {name: alive[name] for name in reads[index] if name in alive}
@@ -100,7 +107,9 @@ def _model_of(model: object, nodes: list, given: Mapping[str, np.ndarray], outpu
     return piece.SerializeToString()
 
 
-def _run(model: bytes, inputs: Mapping[str, np.ndarray], outputs: list[str], path: str | Path, threads: int) -> dict[str, np.ndarray]:
+def _run(
+    model: bytes, inputs: Mapping[str, np.ndarray], outputs: list[str], path: str | Path, threads: int
+) -> dict[str, np.ndarray]:
     from .onnx_runner import failure_of, make_session
 
     if not outputs:

@@ -17,16 +17,25 @@ from .errors import TesseraError
 if TYPE_CHECKING:
     import onnx
 
-# Newer packages of onnxruntime for Linux (1.32, say; its Privacy.md) report sessions and models to their maker over the network, and write
-# an identifier into the folder for temporary files, unless this is set before they are imported. Who wants that sets it to 0.
+# Newer packages of onnxruntime for Linux (1.32, say; its Privacy.md) report sessions and models to their maker over
+# the network, and write an identifier into the folder for temporary files, unless this is set before they are
+# imported. Who wants that sets it to 0.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 _FIRST_OPSET, _CONVERTED_OPSET = 7, 13  # what onnxruntime reads; what older files are converted to
 _ELEMENT_TYPES = {
-    "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16",
-    "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16", "tensor(int8)": "int8",
-    "tensor(uint64)": "uint64", "tensor(uint32)": "uint32", "tensor(uint16)": "uint16",
-    "tensor(uint8)": "uint8", "tensor(bool)": "bool",
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(float16)": "float16",
+    "tensor(int64)": "int64",
+    "tensor(int32)": "int32",
+    "tensor(int16)": "int16",
+    "tensor(int8)": "int8",
+    "tensor(uint64)": "uint64",
+    "tensor(uint32)": "uint32",
+    "tensor(uint16)": "uint16",
+    "tensor(uint8)": "uint8",
+    "tensor(bool)": "bool",
 }
 
 
@@ -59,7 +68,8 @@ class Unreadable(TesseraError):
 
 
 class OnnxModel:
-    """An .onnx file in onnxruntime on the CPU. Files of opsets before 7, which it does not read, are converted by the `onnx` package.
+    """An .onnx file in onnxruntime on the CPU. Files of opsets before 7, which it does not read, are converted by the
+    `onnx` package.
 
     every_tensor: make all named float tensors outputs as well (needs the `onnx` package; where it is
     missing, or the model has none, only the model's own outputs are there).
@@ -71,8 +81,10 @@ class OnnxModel:
         except ImportError as error:
             if memory.told_in(str(error)):
                 raise
-            raise TesseraError("running an .onnx file needs onnxruntime, which is not installed",
-                               hint="pip install onnxruntime, or compile the model and run the .bmodel") from error
+            raise TesseraError(
+                "running an .onnx file needs onnxruntime, which is not installed",
+                hint="pip install onnxruntime, or compile the model and run the .bmodel",
+            ) from error
         model, self._is_converted = _prepare(Path(path), every_tensor)
         try:
             self._session = make_session(model or str(path), path, threads, optimise)
@@ -93,8 +105,8 @@ class OnnxModel:
         return {name: np.asarray(value) for name, value in zip(wanted, values) if isinstance(value, np.ndarray)}
 
     def each(self, inputs: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Iterator[tuple[str, np.ndarray]]:
-        """The tensors named in `sizes`, which has their bytes; one after the other where they are many, so that only those that the caller
-        keeps stay in memory."""
+        """The tensors named in `sizes`, which has their bytes; one after the other where they are many, so that only
+        those that the caller keeps stay in memory."""
         if sum(sizes.values()) > onnx_pieces.BUDGET and not self._optimises and not self._is_converted:
             with contextlib.suppress(onnx_pieces.NotCut):
                 yield from onnx_pieces.run(self._path, inputs, sizes, self._threads)
@@ -102,8 +114,11 @@ class OnnxModel:
         yield from self.run(inputs, list(sizes)).items()
 
 
-def make_session(model: str | bytes, path: str | Path, threads: int, optimise: bool) -> "onnxruntime.InferenceSession":  # type: ignore[name-defined]  # noqa: F821
-    """onnxruntime's session of a file, or of the bytes of a model made of the one at `path`, beside which its external data lie."""
+def make_session(
+    model: str | bytes, path: str | Path, threads: int, optimise: bool
+) -> "onnxruntime.InferenceSession":  # type: ignore  # noqa: F821
+    """onnxruntime's session of a file, or of the bytes of a model made of the one at `path`, beside which its
+    external data lie."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -113,7 +128,9 @@ def make_session(model: str | bytes, path: str | Path, threads: int, optimise: b
     if not optimise:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     if isinstance(model, bytes):
-        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(Path(path).resolve().parent))
+        options.add_session_config_entry(
+            "session.model_external_initializers_file_folder_path", str(Path(path).resolve().parent)
+        )
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
@@ -134,8 +151,8 @@ def _spec(value: object) -> TensorSpec:
 
 
 def _prepare(path: Path, every_tensor: bool) -> "tuple[bytes | None, bool]":
-    """The model as onnxruntime is to read it, None where it can read the file itself or nothing can be done; and whether its opset was
-    converted. every_tensor: every node output of the top graph is a graph output."""
+    """The model as onnxruntime is to read it, None where it can read the file itself or nothing can be done; and
+    whether its opset was converted. every_tensor: every node output of the top graph is a graph output."""
     model = _load(path)
     if model is None:
         return None, False

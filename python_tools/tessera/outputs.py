@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a command is asked for: written aside, they appear together when it has ended well, or none of them does."""
+"""The files that a command is asked for: written aside, they appear together when it has ended well, or none of them
+does."""
 from __future__ import annotations
 
 import filecmp
@@ -13,14 +14,14 @@ from .scratch import Scratch
 
 
 class Outputs:
-    """Of one command. Files are written to the paths that `path` and `folder` give, and read there by whoever needs them before the
-    end; `publish` is the end."""
+    """Of one command. Files are written to the paths that `path` and `folder` give, and read there by whoever needs
+    them before the end; `publish` is the end."""
 
     def __init__(self) -> None:
-        self._folders: dict[Path, Scratch] = {}       # where outputs go -> where they are until then
-        self._files: dict[Path, Path] = {}            # the same of files, in the order in which they appear
-        self._whole_folders: dict[Path, Path] = {}    # of which all files are outputs
-        self._kept: dict[Path, Path] = {}             # files that others made -> their new names
+        self._folders: dict[Path, Scratch] = {}  # where outputs go -> where they are until then
+        self._files: dict[Path, Path] = {}  # the same of files, in the order in which they appear
+        self._whole_folders: dict[Path, Path] = {}  # of which all files are outputs
+        self._kept: dict[Path, Path] = {}  # files that others made -> their new names
         self._obsolete: list[Path] = []
 
     def __enter__(self) -> "Outputs":
@@ -49,8 +50,8 @@ class Outputs:
         return self._whole_folders[final]
 
     def keep_other(self, wanted: str | Path) -> str:
-        """For an output that may not replace what is there, once it is written: where another file has that name, it keeps its contents
-        under a new one. Returns what to warn of, "" for nothing."""
+        """For an output that may not replace what is there, once it is written: where another file has that name, it
+        keeps its contents under a new one. Returns what to warn of, "" for nothing."""
         final = Path(wanted).absolute()
         if not final.exists() or filecmp.cmp(final, self._files[final], shallow=False):
             return ""
@@ -68,7 +69,9 @@ class Outputs:
         """All of them appear; to be called where interrupts wait. Raises TesseraError where one cannot."""
         moves = dict(self._files)
         for final, staged in self._whole_folders.items():
-            moves.update((final / file.relative_to(staged), file) for file in sorted(staged.rglob("*")) if file.is_file())
+            moves.update(
+                (final / file.relative_to(staged), file) for file in sorted(staged.rglob("*")) if file.is_file()
+            )
         for final, staged in moves.items():
             if not staged.exists():
                 continue
@@ -78,7 +81,9 @@ class Outputs:
                     os.rename(final, self._kept[final])
                 os.replace(staged, final)
             except OSError as error:
-                raise TesseraError(f"failed to write {final}: {error.strerror}", hint="choose another output path") from error
+                raise TesseraError(
+                    f"failed to write {final}: {error.strerror}", hint="choose another output path"
+                ) from error
 
         for path in self._obsolete:
             path.unlink(missing_ok=True)

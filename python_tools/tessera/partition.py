@@ -15,23 +15,42 @@ def tell(report: Report, told: dict[str, Any], chip: str) -> None:
     """The subnets as a table, and a reason for every op on the host. `told`: what the compiler calls "partition"."""
     subnets, ops = told["subnets"], told["host_ops"]
     if not ops:
-        report.say(f"partition: {chip} runs all {sum(subnet['ops'] for subnet in subnets)} ops; nothing is left to the host")
+        report.say(
+            f"partition: {chip} runs all {sum(subnet['ops'] for subnet in subnets)} ops; nothing is left to the host"
+        )
         return
     rows = [("subnet", "runs on", "ops", "MACs", "reads KiB", "leaves KiB", "us")]
-    rows += [(subnet["name"], chip if subnet["device"] == "npu" else "host", str(subnet["ops"]),
-              f"{percent(subnet['products'], told['products'])} %", f"{subnet['input_bytes'] / 1024:.1f}", f"{subnet['output_bytes'] / 1024:.1f}",
-              f"{subnet['microseconds']:.1f}{'' if subnet['device'] == 'npu' else ' *'}") for subnet in subnets]
+    rows += [
+        (
+            subnet["name"],
+            chip if subnet["device"] == "npu" else "host",
+            str(subnet["ops"]),
+            f"{percent(subnet['products'], told['products'])} %",
+            f"{subnet['input_bytes'] / 1024:.1f}",
+            f"{subnet['output_bytes'] / 1024:.1f}",
+            f"{subnet['microseconds']:.1f}{'' if subnet['device'] == 'npu' else ' *'}",
+        )
+        for subnet in subnets
+    ]
     report.say(compare.align(rows, right=(2, 3, 4, 5)))
     report.say(summary(told, chip))
     first = sorted(ops, key=lambda op: (not op["refused"], -op["products"]))[:OPS_SHOWN]
-    report.say(compare.align([("on the host", "op", "because"), *((op["name"] or op["op"], op["op"], op["reason"]) for op in first)]))
+    report.say(
+        compare.align(
+            [("on the host", "op", "because"), *((op["name"] or op["op"], op["op"], op["reason"]) for op in first)]
+        )
+    )
     if len(ops) > len(first):
         report.say(f"… and {len(ops) - len(first)} more (--json names all)")
 
 
 def summary(told: dict[str, Any], chip: str) -> str:
     """Shares and times, in two lines."""
-    return (f"{percent(told['npu_products'], told['products'])} % of the multiplications run on {chip}; {told['transferred_bytes'] / 1024:.1f} KiB go from "
-            "one side to the other, in memory that both read\n"
-            f"{told['total_microseconds']:.0f} us a run: {chip} {told['npu_microseconds']:.0f}, host {told['host_microseconds']:.0f} *, "
-            f"hand-overs {told['hand_over_microseconds']:.0f} *   (* by a rough model of a small host: docs/partition.md)")
+    return (
+        f"{percent(told['npu_products'], told['products'])} % of the multiplications run on {chip}; "
+        f"{told['transferred_bytes'] / 1024:.1f} KiB go from "
+        "one side to the other, in memory that both read\n"
+        f"{told['total_microseconds']:.0f} us a run: {chip} {told['npu_microseconds']:.0f}, host "
+        f"{told['host_microseconds']:.0f} *, "
+        f"hand-overs {told['hand_over_microseconds']:.0f} *   (* by a rough model of a small host: docs/partition.md)"
+    )

@@ -86,14 +86,18 @@ class Preprocess:
         channels = 1 if self.pixel_format == "gray" else 3
         for flag, values in (("--mean", self.mean), ("--scale", self.scale)):
             if len(values) not in (1, channels):
-                raise usage_error(f"{flag} has {len(values)} values; pixel format {self.pixel_format} "
-                                  f"has {channels} channel(s): give 1 or {channels}")
+                raise usage_error(
+                    f"{flag} has {len(values)} values; pixel format {self.pixel_format} "
+                    f"has {channels} channel(s): give 1 or {channels}"
+                )
         if self.resize_dims is not None and (len(self.resize_dims) != 2 or min(self.resize_dims) < 1):
             raise usage_error(f"--resize_dims {self.resize_dims}: expected height,width, both at least 1")
-        for flag, value, allowed in (("--pixel_format", self.pixel_format, PIXEL_FORMATS),
-                                     ("--channel_format", self.channel_format, CHANNEL_FORMATS),
-                                     ("--keep_ratio_mode", self.keep_ratio_mode, RATIO_MODES),
-                                     ("--pad_type", self.pad_type, PAD_TYPES)):
+        for flag, value, allowed in (
+            ("--pixel_format", self.pixel_format, PIXEL_FORMATS),
+            ("--channel_format", self.channel_format, CHANNEL_FORMATS),
+            ("--keep_ratio_mode", self.keep_ratio_mode, RATIO_MODES),
+            ("--pad_type", self.pad_type, PAD_TYPES),
+        ):
             if value not in allowed:
                 raise usage_error(f"{flag} '{value}': expected one of {', '.join(allowed)}")
 
@@ -109,8 +113,8 @@ class Preprocess:
         return " -> ".join([*steps, self.channel_format])
 
     def apply(self, picture: "str | Path | Image.Image", shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
-        """The picture as a tensor of `shape` ([1,C,H,W] or [1,H,W,C] by channel_format); float32, or uint8 where the model takes
-        pixels and does the rest itself.
+        """The picture as a tensor of `shape` ([1,C,H,W] or [1,H,W,C] by channel_format); float32, or uint8 where the
+        model takes pixels and does the rest itself.
 
         Raises TesseraError where the picture cannot be read or `shape` is no picture's.
         """
@@ -127,8 +131,8 @@ class Preprocess:
         return np.ascontiguousarray(_pixels(values[None]) if dtype == "uint8" else values[None], dtype=dtype)
 
     def finish(self, pixels: np.ndarray, given: "Preprocess") -> np.ndarray:
-        """What this pre-processing makes of pixels [N,...] that have the order and layout of `given`: the float32 input of the
-        model that `given` is what is left of."""
+        """What this pre-processing makes of pixels [N,...] that have the order and layout of `given`: the float32
+        input of the model that `given` is what is left of."""
         values = pixels.astype(np.float32)
         if given.channel_format == "nchw":
             values = values.transpose(0, 2, 3, 1)
@@ -144,9 +148,11 @@ class Preprocess:
         form = f"[1,{channels},H,W]" if self.channel_format == "nchw" else f"[1,H,W,{channels}]"
         axis = 1 if self.channel_format == "nchw" else 3
         if len(shape) != 4 or shape[0] != 1 or shape[axis] != channels:
-            raise TesseraError(f"failed to make the input from a picture: the input is {list(shape)}, "
-                               f"a {self.pixel_format} picture gives {form}",
-                               hint="give the input as .npz, or set --pixel_format / --channel_format at model_transform")
+            raise TesseraError(
+                f"failed to make the input from a picture: the input is {list(shape)}, "
+                f"a {self.pixel_format} picture gives {form}",
+                hint="give the input as .npz, or set --pixel_format / --channel_format at model_transform",
+            )
         return (shape[2], shape[3]) if self.channel_format == "nchw" else (shape[1], shape[2])
 
     def _place(self, image: "Image.Image", height: int, width: int) -> np.ndarray:
@@ -160,19 +166,19 @@ class Preprocess:
             pixels = self._pad(pixels, resize_h, resize_w)
         else:
             ratio = max(resize_w / image.width, resize_h / image.height)
-            pixels = _resize(image, max(resize_h, round(image.height * ratio)),
-                             max(resize_w, round(image.width * ratio)))
+            pixels = _resize(
+                image, max(resize_h, round(image.height * ratio)), max(resize_w, round(image.width * ratio))
+            )
         pixels = self._pad(pixels, max(height, pixels.shape[0]), max(width, pixels.shape[1]))
         top, left = (pixels.shape[0] - height) // 2, (pixels.shape[1] - width) // 2
-        return pixels[top:top + height, left:left + width]
+        return pixels[top : top + height, left : left + width]
 
     def _pad(self, pixels: np.ndarray, height: int, width: int) -> np.ndarray:
         extra_h, extra_w = height - pixels.shape[0], width - pixels.shape[1]
         if extra_h <= 0 and extra_w <= 0:
             return pixels
         top, left = (extra_h // 2, extra_w // 2) if self.pad_type == "center" else (0, 0)
-        return np.pad(pixels, ((top, extra_h - top), (left, extra_w - left), (0, 0)),
-                      constant_values=self.pad_value)
+        return np.pad(pixels, ((top, extra_h - top), (left, extra_w - left), (0, 0)), constant_values=self.pad_value)
 
 
 def _pixels(values: np.ndarray) -> np.ndarray:
@@ -187,7 +193,9 @@ def _decode(picture: "str | Path | Image.Image") -> "Image.Image":
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
-        raise TesseraError("reading pictures needs Pillow", hint="apt install python3-pil, or pip install pillow") from error
+        raise TesseraError(
+            "reading pictures needs Pillow", hint="apt install python3-pil, or pip install pillow"
+        ) from error
     if isinstance(picture, Image.Image):
         return picture
     try:
@@ -225,29 +233,47 @@ def is_picture(path: str | Path) -> bool:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The pre-processing flags of model_transform."""
-    group = parser.add_argument_group("pre-processing, stored in the model and reused by every tool; y = (x - mean) * scale")
+    group = parser.add_argument_group(
+        "pre-processing, stored in the model and reused by every tool; y = (x - mean) * scale"
+    )
     group.add_argument("--resize_dims", metavar="H,W", help="resize pictures to this size; default: the input's size")
     group.add_argument("--keep_aspect_ratio", action="store_true", help="keep the picture's aspect ratio when resizing")
-    group.add_argument("--keep_ratio_mode", choices=RATIO_MODES, default="letterbox",
-                       help="letterbox: pad to size; short_side_scale: centre-crop to size (default: %(default)s)")
+    group.add_argument(
+        "--keep_ratio_mode",
+        choices=RATIO_MODES,
+        default="letterbox",
+        help="letterbox: pad to size; short_side_scale: centre-crop to size (default: %(default)s)",
+    )
     group.add_argument("--mean", metavar="A,B,C", help="per-channel mean, in 0..255 (default: 0)")
     group.add_argument("--scale", metavar="A,B,C", help="per-channel factor (default: 1)")
-    group.add_argument("--pixel_format", choices=PIXEL_FORMATS, default="bgr", help="channel order (default: %(default)s)")
-    group.add_argument("--channel_format", choices=CHANNEL_FORMATS, default="nchw", help="layout (default: %(default)s)")
+    group.add_argument(
+        "--pixel_format", choices=PIXEL_FORMATS, default="bgr", help="channel order (default: %(default)s)"
+    )
+    group.add_argument(
+        "--channel_format", choices=CHANNEL_FORMATS, default="nchw", help="layout (default: %(default)s)"
+    )
     group.add_argument("--pad_value", type=float, default=0.0, help="pixel value of padding (default: %(default)s)")
-    group.add_argument("--pad_type", choices=PAD_TYPES, default="center",
-                       help="normal: pad right and bottom; center: all sides (default: %(default)s)")
+    group.add_argument(
+        "--pad_type",
+        choices=PAD_TYPES,
+        default="center",
+        help="normal: pad right and bottom; center: all sides (default: %(default)s)",
+    )
 
 
 def from_arguments(args: argparse.Namespace) -> Preprocess | None:
     """What the flags say; None where none of them was given."""
     made = Preprocess(
-        resize_dims=_numbers("--resize_dims", args.resize_dims, int) if args.resize_dims else None,  # type: ignore[arg-type]
-        keep_aspect_ratio=args.keep_aspect_ratio, keep_ratio_mode=args.keep_ratio_mode,
+        resize_dims=_numbers("--resize_dims", args.resize_dims, int) if args.resize_dims else None,  # type: ignore
+        keep_aspect_ratio=args.keep_aspect_ratio,
+        keep_ratio_mode=args.keep_ratio_mode,
         mean=_numbers("--mean", args.mean, float) if args.mean else (0.0,),
         scale=_numbers("--scale", args.scale, float) if args.scale else (1.0,),
-        pixel_format=args.pixel_format, channel_format=args.channel_format,
-        pad_value=args.pad_value, pad_type=args.pad_type)
+        pixel_format=args.pixel_format,
+        channel_format=args.channel_format,
+        pad_value=args.pad_value,
+        pad_type=args.pad_type,
+    )
     made.check()
     return None if made == Preprocess() else made
 

@@ -24,13 +24,16 @@ def find_program(name: str) -> str:
             return str(folder / name)
     found = shutil.which(name)
     if found is None:
-        raise TesseraError(f"failed to find the program {name}", hint="build it with ./dev build, or pip install the wheel")
+        raise TesseraError(
+            f"failed to find the program {name}", hint="build it with ./dev build, or pip install the wheel"
+        )
     return found
 
 
 def environment() -> Mapping[str, str]:
-    """For a program of ours: it ends when this process ends, even where that is killed (bmodel_format/tools/Program.h). It also ends
-    with the thread that starts it, which therefore has to wait for it."""
+    """For a program of ours: it ends when this process ends, even where that is killed
+    (bmodel_format/tools/Program.h). It also ends with the thread that starts it, which therefore has to wait for
+    it."""
     return {**os.environ, "TESSERA_PARENT": str(os.getpid())}
 
 
@@ -42,15 +45,20 @@ def end_with_parent(parent: int) -> None:
 
 
 def run_program(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Runs one that prints its answer, to its end: exit codes 0, 1, 2 and 4 are for the caller. Raises TesseraError for all else."""
+    """Runs one that prints its answer, to its end: exit codes 0, 1, 2 and 4 are for the caller. Raises TesseraError
+    for all else."""
     try:
-        result = subprocess.run([find_program(name), *arguments], capture_output=True, text=True, errors="replace", env=environment())
+        result = subprocess.run(
+            [find_program(name), *arguments], capture_output=True, text=True, errors="replace", env=environment()
+        )
     except OSError as error:
         raise failed_start(name, error) from error
     if error := lack_of_memory(name, result.returncode, result.stderr):
         raise error
     if result.returncode not in (ExitCode.OK, ExitCode.ERROR, ExitCode.USAGE, ExitCode.UNSUPPORTED):
-        raise TesseraError(f"{name} {how_it_ended(result.returncode)}", ExitCode.INTERNAL, details=result.stderr.splitlines()[-5:])
+        raise TesseraError(
+            f"{name} {how_it_ended(result.returncode)}", ExitCode.INTERNAL, details=result.stderr.splitlines()[-5:]
+        )
     return result
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a command shows while it works: numbered timed steps, then Warnings and Next steps.
 
-Plain lines where the output is no terminal, and one every ten seconds of a step that takes long; on a terminal the running step is
-shown with how far it is and what is left, with a bar where `rich` is installed.
+Plain lines where the output is no terminal, and one every ten seconds of a step that takes long; on a terminal the
+running step is shown with how far it is and what is left, with a bar where `rich` is installed.
 """
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _SURE = 0.02  # of the work: with less done what is left is anybody's guess
 
 @dataclass(frozen=True)
 class At:
-    """How far work is. what: it, for people. done of total, in round `part` of `parts`; total 0: not known. began: of the round, as of
-    time.perf_counter()."""
+    """How far work is. what: it, for people. done of total, in round `part` of `parts`; total 0: not known. began: of
+    the round, as of time.perf_counter()."""
 
     what: str
     began: float
@@ -38,7 +38,7 @@ class At:
         return (self.part - 1 + min(self.done / self.total, 1.0)) / self.parts if self.total > 0 else 0.0
 
     def text(self) -> str:
-        """"kernels: 12 of 40, about 20 s left"."""
+        """ "kernels: 12 of 40, about 20 s left"."""
         text = self.what
         if self.total > 0:
             text += f"{': ' if text else ''}{self.done} of {self.total}"
@@ -116,8 +116,12 @@ class _Screen:
         if self._bar is None:
             print(f"\r\033[K{head} {seconds:7.0f} s   {text}"[:200], end="", file=self._report.stream, flush=True)
         else:
-            self._bar.update(self._bar.task_ids[0], total=1.0 if at and at.total else None,  # type: ignore[attr-defined]
-                             completed=at.fraction if at else 0.0, description=f"{seconds:.0f} s   {text}")
+            self._bar.update(
+                self._bar.task_ids[0],
+                total=1.0 if at and at.total else None,  # type: ignore[attr-defined]
+                completed=at.fraction if at else 0.0,
+                description=f"{seconds:.0f} s   {text}",
+            )
 
 
 def _make_bar(stream: IO[str], head: str):
@@ -126,8 +130,13 @@ def _make_bar(stream: IO[str], head: str):
         from rich.progress import BarColumn, Progress, TextColumn
     except ImportError:
         return None
-    bar = Progress(TextColumn("{task.fields[head]}", markup=False), BarColumn(), TextColumn("{task.description}", markup=False),
-                   console=Console(file=stream), transient=True)
+    bar = Progress(
+        TextColumn("{task.fields[head]}", markup=False),
+        BarColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=Console(file=stream),
+        transient=True,
+    )
     bar.add_task("", head=head, total=None)
     bar.start()
     return bar
@@ -136,7 +145,8 @@ def _make_bar(stream: IO[str], head: str):
 class Report:
     """Collects a command's steps, warnings and results, and prints them as they come.
 
-    total: number of steps announced in '[1/5]'; stream: where the text goes (None: nowhere). running: the step that is under way;
+    total: number of steps announced in '[1/5]'; stream: where the text goes (None: nowhere). running: the step that
+    is under way;
     behind: how far work is that goes on beside it, for steps that wait for that.
     """
 

@@ -19,8 +19,18 @@ from .errors import TesseraError
 from .files import atomic_write
 
 _DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "|i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "|u1",
+    "BOOL": "|b1",
 }
 _CODES = {np.dtype(text): code for code, text in _DTYPES.items()}
 _MAX_HEADER = 100 << 20
@@ -66,16 +76,18 @@ def save(path: str | Path, tensors: Mapping[str, np.ndarray], bfloat16: Collecti
 
 
 class MappedTensors(Mapping[str, np.ndarray]):
-    """The tensors of a file: mapped into memory when one is asked for, and no longer than the array is held. The file may be removed
-    meanwhile. Raises TesseraError where it is not well-formed."""
+    """The tensors of a file: mapped into memory when one is asked for, and no longer than the array is held. The file
+    may be removed meanwhile. Raises TesseraError where it is not well-formed."""
 
     def __init__(self, path: str | Path) -> None:
         checked = load(path)
         self._file = open(path, "rb")
         begin = struct.unpack("<Q", self._file.read(8))[0] + 8
         header = json.loads(self._file.read(begin - 8))
-        self._tensors = {name: (array.dtype, array.shape, begin + header[name]["data_offsets"][0], header[name]["dtype"])
-                         for name, array in checked.items()}
+        self._tensors = {
+            name: (array.dtype, array.shape, begin + header[name]["data_offsets"][0], header[name]["dtype"])
+            for name, array in checked.items()
+        }
 
     def __getitem__(self, name: str) -> np.ndarray:
         dtype, shape, offset, code = self._tensors[name]
@@ -84,7 +96,9 @@ class MappedTensors(Mapping[str, np.ndarray]):
         if count == 0:
             return np.zeros(shape, dtype)
         first = offset - offset % mmap.ALLOCATIONGRANULARITY
-        pages = mmap.mmap(self._file.fileno(), offset - first + count * stored.itemsize, access=mmap.ACCESS_READ, offset=first)
+        pages = mmap.mmap(
+            self._file.fileno(), offset - first + count * stored.itemsize, access=mmap.ACCESS_READ, offset=first
+        )
         array = np.frombuffer(pages, stored, count, offset - first)
         return (from_bfloat16(array) if code == "BF16" else array).reshape(shape)
 
@@ -96,7 +110,9 @@ class MappedTensors(Mapping[str, np.ndarray]):
 
     def sizes(self) -> dict[str, int]:
         """Bytes of each tensor."""
-        return {name: int(np.prod(entry[1], dtype=np.int64)) * entry[0].itemsize for name, entry in self._tensors.items()}
+        return {
+            name: int(np.prod(entry[1], dtype=np.int64)) * entry[0].itemsize for name, entry in self._tensors.items()
+        }
 
 
 def load(path: str | Path) -> dict[str, np.ndarray]:
@@ -104,6 +120,7 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
 
     Raises TesseraError where the file is not a well-formed safetensors file.
     """
+
     def bad(why: str) -> TesseraError:
         return TesseraError(f"failed to read {path}: not a safetensors file: {why}")
 
@@ -119,9 +136,10 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
     if length > min(size - 8, _MAX_HEADER):
         raise bad(f"its header claims {length} bytes, the file has {size}")
     try:
-        header = json.loads(bytes(data[8:8 + length]))
-        return {name: _tensor(name, entry, data[8 + length:]) for name, entry in header.items()
-                if name != "__metadata__"}
+        header = json.loads(bytes(data[8 : 8 + length]))
+        return {
+            name: _tensor(name, entry, data[8 + length :]) for name, entry in header.items() if name != "__metadata__"
+        }
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise bad(str(error)) from error
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporary folders that do not outlive the process: removed at the end of their block, or, where it was killed, by the next one.
+"""Temporary folders that do not outlive the process: removed at the end of their block, or, where it was killed, by
+the next one.
 
-Each holds a locked file while it is in use. The kernel gives the lock back when its process ends, whatever ends it: a folder with
-such a file that can be locked belongs to nobody. A folder without one is not ours to remove.
+Each holds a locked file while it is in use. The kernel gives the lock back when its process ends, whatever ends it: a
+folder with such a file that can be locked belongs to nobody. A folder without one is not ours to remove.
 """
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _cleaned: set[Path] = set()  # folders that were looked through
 
 @contextlib.contextmanager
 def scratch_folder(beside: Path | None = None) -> Iterator[Path]:
-    """A folder in `beside` (default: where the system keeps temporary files), removed at the end also by an interrupt."""
+    """A folder in `beside` (default: where the system keeps temporary files), removed at the end also by an
+    interrupt."""
     with interrupts.held():
         scratch = Scratch(beside)
         try:
@@ -59,8 +61,13 @@ def remove_abandoned(around: Path) -> None:
     """Removes what killed processes have left in a folder."""
     try:
         with os.scandir(around) as entries:
-            found = [entry.path for entry in entries if _NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
-                     and entry.stat(follow_symlinks=False).st_uid == os.geteuid()]
+            found = [
+                entry.path
+                for entry in entries
+                if _NAME.fullmatch(entry.name)
+                and entry.is_dir(follow_symlinks=False)
+                and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+            ]
     except OSError:
         return
     for folder in found:

@@ -14,9 +14,11 @@ from .progress import Report
 LEAST_SHARED = 0.5  # of the constants, where two stages of one network are for one chip
 
 
-def combine(files: Sequence[Path], output: Path, report: Report, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Writes `output`, whole or not at all. Returns for each file its name (default: its path), constant_bytes and new_bytes: what no
-    file before it has. Raises TesseraError where the files do not go together."""
+def combine(
+    files: Sequence[Path], output: Path, report: Report, names: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Writes `output`, whole or not at all. Returns for each file its name (default: its path), constant_bytes and
+    new_bytes: what no file before it has. Raises TesseraError where the files do not go together."""
     names = names or [str(path) for path in files]
     with staging_folder(output) as staging:
         staged = staging / output.name
@@ -27,19 +29,27 @@ def combine(files: Sequence[Path], output: Path, report: Report, names: Sequence
                 message = message.replace(f"'{path}'", f"'{name}'")
             raise TesseraError(message, ExitCode(result.returncode))
         if result.returncode != 0:
-            raise TesseraError(f"bmodel-combine ended with exit code {result.returncode}", ExitCode.INTERNAL,
-                               details=result.stderr.splitlines()[-5:])
+            raise TesseraError(
+                f"bmodel-combine ended with exit code {result.returncode}",
+                ExitCode.INTERNAL,
+                details=result.stderr.splitlines()[-5:],
+            )
         told = [{"file": name, **entry} for name, entry in zip(names, json.loads(result.stdout))]
         staged.replace(output)
     for entry in told:
         if entry.pop("known_chip") and entry["new_bytes"] > (1 - LEAST_SHARED) * entry["constant_bytes"]:
-            report.warn(f"{entry['file']} has only {entry['constant_bytes'] - entry['new_bytes']} of its {entry['constant_bytes']} bytes of "
-                        "constants in common with the files before it: is it the same network, with the same weights and tables?")
+            report.warn(
+                f"{entry['file']} has only {entry['constant_bytes'] - entry['new_bytes']} of its "
+                f"{entry['constant_bytes']} bytes of "
+                "constants in common with the files before it: is it the same network, with the same weights and "
+                "tables?"
+            )
     return told
 
 
 def parse_shapes(text: str, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """"x=1x3x224x224,y=1x8" (of one input also "1x3x224x224") as shapes by name. Raises TesseraError where it does not name the inputs."""
+    """ "x=1x3x224x224,y=1x8" (of one input also "1x3x224x224") as shapes by name. Raises TesseraError where it does
+    not name the inputs."""
     shapes: dict[str, tuple[int, ...]] = {}
     for part in text.split(","):
         name, equals, dims = part.rpartition("=")

@@ -63,8 +63,9 @@ class Targets:
 
 def _refused(flag: str, value: str, planned: tuple[str, ...], known: list[str]) -> TesseraError:
     if value in planned:
-        return TesseraError(f"{flag} {value} is not supported yet", ExitCode.UNSUPPORTED,
-                            hint=f"today there is: {', '.join(known)}")
+        return TesseraError(
+            f"{flag} {value} is not supported yet", ExitCode.UNSUPPORTED, hint=f"today there is: {', '.join(known)}"
+        )
     return usage_error(f"{flag} '{value}': expected one of {', '.join(known)}")
 
 
@@ -76,10 +77,15 @@ def targets() -> Targets:
     for entry in told["precisions"]:
         precision = Precision(entry["name"], entry["activations"], entry["needs_table"])
         spellings.update({name: precision for name in (precision.name, *entry["aliases"])})
-    return Targets({chip["name"]: chip["family"] for chip in told["chips"]}, told["chip_files"],
-                   {chip["name"]: chip["runs_here"] for chip in told["chips"]}, spellings,
-                   {flag: tuple(families) for flag, families in told["flags"].items()},
-                   tuple(told["planned_chips"]), tuple(told["planned_precisions"]))
+    return Targets(
+        {chip["name"]: chip["family"] for chip in told["chips"]},
+        told["chip_files"],
+        {chip["name"]: chip["runs_here"] for chip in told["chips"]},
+        spellings,
+        {flag: tuple(families) for flag, families in told["flags"].items()},
+        tuple(told["planned_chips"]),
+        tuple(told["planned_precisions"]),
+    )
 
 
 class Names:

@@ -5,10 +5,16 @@ from __future__ import annotations
 from .compare import FLOAT32_FLOOR, Tolerance
 from .errors import TesseraError, usage_error
 
-DEFAULT = {"F32": Tolerance(0.9999, 0.999, floor=FLOAT32_FLOOR), "INT8": Tolerance(0.99, 0.9, floor=FLOAT32_FLOOR),
-           "INT16": Tolerance(0.999, 0.95, floor=FLOAT32_FLOOR), "BF16": Tolerance(0.999, 0.95, floor=FLOAT32_FLOOR),
-           "F16": Tolerance(0.9999, 0.99, floor=FLOAT32_FLOOR), "W8": Tolerance(0.999, 0.95, floor=FLOAT32_FLOOR),
-           "W4": Tolerance(0.95, 0.7, floor=FLOAT32_FLOOR), "DYNAMIC_INT8": Tolerance(0.99, 0.9, floor=FLOAT32_FLOOR)}
+DEFAULT = {
+    "F32": Tolerance(0.9999, 0.999, floor=FLOAT32_FLOOR),
+    "INT8": Tolerance(0.99, 0.9, floor=FLOAT32_FLOOR),
+    "INT16": Tolerance(0.999, 0.95, floor=FLOAT32_FLOOR),
+    "BF16": Tolerance(0.999, 0.95, floor=FLOAT32_FLOOR),
+    "F16": Tolerance(0.9999, 0.99, floor=FLOAT32_FLOOR),
+    "W8": Tolerance(0.999, 0.95, floor=FLOAT32_FLOOR),
+    "W4": Tolerance(0.95, 0.7, floor=FLOAT32_FLOOR),
+    "DYNAMIC_INT8": Tolerance(0.99, 0.9, floor=FLOAT32_FLOOR),
+}
 """Least similarity of every tensor by precision."""
 LEAST_OUTPUT_COSINE = 0.5
 """A quantised model with an output below this is broken, not coarse."""
@@ -21,7 +27,8 @@ ALL = ", ".join(f"{precision} {tolerance.cosine:g},{tolerance.euclid:g}" for pre
 
 
 def parse(text: str | None, precision: str = "F32") -> Tolerance:
-    """From --tolerance: 'cos', 'cos,euclid' or the name of a precision; None: the default of `precision`. Raises a usage error."""
+    """From --tolerance: 'cos', 'cos,euclid' or the name of a precision; None: the default of `precision`. Raises a
+    usage error."""
     if text is None:
         return DEFAULT[precision]
     if text.upper() in DEFAULT:

@@ -20,7 +20,8 @@ from .progress import Report
 
 @dataclass(frozen=True)
 class TopModel:
-    """inputs, outputs: in the order of the ONNX file, all dims fixed. probabilities: outputs that a sigmoid or softmax makes.
+    """inputs, outputs: in the order of the ONNX file, all dims fixed. probabilities: outputs that a sigmoid or
+    softmax makes.
     padded_axes: outputs whose size along that axis is known at run time only; they have the greatest one (`pad`)."""
 
     path: Path
@@ -52,7 +53,11 @@ def pad(array: np.ndarray, axis: int, size: int) -> np.ndarray:
 def pad_output(model: TopModel, name: str, array: np.ndarray) -> np.ndarray:
     """A framework's output as the model has it: padded alike."""
     axis = model.padded_axes.get(name)
-    return array if axis is None else pad(array, axis, next(spec.shape[axis] for spec in model.outputs if spec.name == name))
+    return (
+        array
+        if axis is None
+        else pad(array, axis, next(spec.shape[axis] for spec in model.outputs if spec.name == name))
+    )
 
 
 def pad_outputs(model: TopModel, outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -75,22 +80,33 @@ def names_weights(mlir: Path) -> bool:
 
 
 def check_weights_free(mlir: Path) -> None:
-    """Raises TesseraError where the weights of `mlir` would replace those of another module: NAME.mlir and NAME_top.mlir have one
-    file."""
+    """Raises TesseraError where the weights of `mlir` would replace those of another module: NAME.mlir and
+    NAME_top.mlir have one file."""
     name = mlir.stem.removesuffix("_top")
     for other in (mlir.with_name(f"{name}.mlir"), mlir.with_name(f"{name}_top.mlir")):
         if other != mlir and names_weights(other):
-            raise TesseraError(f"failed to write {mlir}: its weights would replace {weights_path(mlir)}, which {other} needs",
-                               hint="choose another name for --mlir, or remove the other model")
+            raise TesseraError(
+                f"failed to write {mlir}: its weights would replace {weights_path(mlir)}, which {other} needs",
+                hint="choose another name for --mlir, or remove the other model",
+            )
 
 
-def import_onnx(model_def: Path, mlir: Path, report: Report, *, model_name: str, input_shapes: str | None = None,
-                output_names: str | None = None, preprocess: Preprocess | None = None, input_values: Sequence[str] = (),
-                memory_limit: float | None = None) -> tuple[TopModel, dict]:
+def import_onnx(
+    model_def: Path,
+    mlir: Path,
+    report: Report,
+    *,
+    model_name: str,
+    input_shapes: str | None = None,
+    output_names: str | None = None,
+    preprocess: Preprocess | None = None,
+    input_values: Sequence[str] = (),
+    memory_limit: float | None = None,
+) -> tuple[TopModel, dict]:
     """ONNX to `mlir` and its weights, both there or neither. Returns the model and the importer's result.
 
-    input_values: "NAME=VALUE", inputs that become constants (see fixed_inputs). memory_limit: in GiB, of a tensor and of all
-    constants that are computed.
+    input_values: "NAME=VALUE", inputs that become constants (see fixed_inputs). memory_limit: in GiB, of a tensor and
+    of all constants that are computed.
     """
     require_file(model_def, "model")
     with staging_folder(mlir) as staging:
@@ -121,8 +137,10 @@ def import_onnx(model_def: Path, mlir: Path, report: Report, *, model_name: str,
 
 def fixed_inputs(result: Mapping[str, object]) -> dict[str, np.ndarray]:
     """The inputs that the importer made constants, with their values, from its result."""
-    return {str(entry["name"]): np.frombuffer(base64.b64decode(entry["base64"]), entry["dtype"]).reshape(entry["shape"])
-            for entry in result.get("fixed", [])}  # type: ignore[attr-defined]
+    return {
+        str(entry["name"]): np.frombuffer(base64.b64decode(entry["base64"]), entry["dtype"]).reshape(entry["shape"])
+        for entry in result.get("fixed", [])
+    }  # type: ignore[attr-defined]
 
 
 def open_top(mlir: str | Path, report: Report) -> TopModel:
@@ -138,7 +156,8 @@ def open_described(mlir: str | Path, report: Report) -> tuple[TopModel, dict]:
 
 
 def describe(mlir: str | Path, report: Report) -> dict:
-    """What tessera-compile tells of a NAME_top.mlir: inputs, outputs, model_hash, model_name, and all float tensors' names."""
+    """What tessera-compile tells of a NAME_top.mlir: inputs, outputs, model_hash, model_name, and all float tensors'
+    names."""
     path = require_file(mlir, "model")
     return run_compile(["info", "--mlir", str(path), "--tensors"], report, inputs=[path])
 
@@ -146,31 +165,47 @@ def describe(mlir: str | Path, report: Report) -> dict:
 def _from_result(path: Path, result: Mapping[str, object]) -> TopModel:
     """From what tessera-compile tells of a module. Raises TesseraError where an input's size is open."""
     inputs, outputs = result["inputs"], result["outputs"]
-    model = TopModel(path, tuple(map(_spec, inputs)), tuple(map(_spec, outputs)),  # type: ignore[arg-type]
-                     frozenset(str(entry["name"]) for entry in outputs if entry.get("probability")),  # type: ignore[attr-defined]
-                     {str(entry["name"]): int(entry["padded_axis"]) for entry in outputs if "padded_axis" in entry})  # type: ignore[attr-defined]
+    model = TopModel(
+        path,
+        tuple(map(_spec, inputs)),
+        tuple(map(_spec, outputs)),  # type: ignore[arg-type]
+        frozenset(str(entry["name"]) for entry in outputs if entry.get("probability")),  # type: ignore[attr-defined]
+        {str(entry["name"]): int(entry["padded_axis"]) for entry in outputs if "padded_axis" in entry},
+    )  # type: ignore[attr-defined]
     open_dims = [spec for spec in model.inputs if any(dim < 0 for dim in spec.shape)]
     if open_dims:
-        raise TesseraError("the model does not fix the sizes of its inputs (-1 is open): "
-                           + ", ".join(map(str, open_dims)),
-                           hint="make it again by model_transform, which asks for --input_shapes")
+        raise TesseraError(
+            "the model does not fix the sizes of its inputs (-1 is open): " + ", ".join(map(str, open_dims)),
+            hint="make it again by model_transform, which asks for --input_shapes",
+        )
     return model
 
 
 def _spec(entry: Mapping[str, object]) -> InputSpec:
     text = entry.get("preprocess")
-    return InputSpec(str(entry["name"]), tuple(entry["shape"]), str(entry["dtype"]),  # type: ignore[arg-type]
-                     Preprocess.from_json(str(text)) if text else None)
+    return InputSpec(
+        str(entry["name"]),
+        tuple(entry["shape"]),
+        str(entry["dtype"]),  # type: ignore[arg-type]
+        Preprocess.from_json(str(text)) if text else None,
+    )
 
 
-def evaluate(model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, every_tensor: bool = False,
-             ) -> safetensors_io.MappedTensors:
-    """The reference evaluator's outputs by ONNX name; with every_tensor all named tensors. In memory is what is being looked at."""
+def evaluate(
+    model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, every_tensor: bool = False
+) -> safetensors_io.MappedTensors:
+    """The reference evaluator's outputs by ONNX name; with every_tensor all named tensors. In memory is what is being
+    looked at."""
     return _evaluate(model, inputs, report, ["--all"] if every_tensor else [])
 
 
-def evaluate_isolated(model: TopModel, inputs: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray], tables: Sequence[str],
-                      report: Report) -> safetensors_io.MappedTensors:
+def evaluate_isolated(
+    model: TopModel,
+    inputs: Mapping[str, np.ndarray],
+    reference: Mapping[str, np.ndarray],
+    tables: Sequence[str],
+    report: Report,
+) -> safetensors_io.MappedTensors:
     """What every op of the model, quantised by `tables` (flags of tessera-compile), makes of operands as they are in
     `reference`, by the name of the tensor: its own error, without what it inherits."""
     with scratch_folder() as folder:
@@ -196,37 +231,54 @@ class Floats(Mapping[str, np.ndarray]):
         return len(self._names)
 
 
-def evaluate_each(model: TopModel, inputs: Mapping[str, np.ndarray], operands: Mapping[str, np.ndarray],
-                  report: Report) -> safetensors_io.MappedTensors:
-    """Every named tensor of the model as its op makes it of `operands`, float32 arrays by the names of tensors; what has no such
-    operand is evaluated. So no difference is inherited from one op to the next."""
+def evaluate_each(
+    model: TopModel, inputs: Mapping[str, np.ndarray], operands: Mapping[str, np.ndarray], report: Report
+) -> safetensors_io.MappedTensors:
+    """Every named tensor of the model as its op makes it of `operands`, float32 arrays by the names of tensors; what
+    has no such operand is evaluated. So no difference is inherited from one op to the next."""
     with scratch_folder() as folder:
         given = folder / "operands.safetensors"
         safetensors_io.save(given, operands)
         return _evaluate(model, inputs, report, ["--all", "--isolate", str(given)])
 
 
-def _evaluate(model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, flags: Sequence[str]) -> safetensors_io.MappedTensors:
+def _evaluate(
+    model: TopModel, inputs: Mapping[str, np.ndarray], report: Report, flags: Sequence[str]
+) -> safetensors_io.MappedTensors:
     with scratch_folder() as folder:
         in_file, out_file = folder / "in.safetensors", folder / "out.safetensors"
         safetensors_io.save(in_file, inputs)
         arguments = ["reference", "--mlir", str(model.path), "--input", str(in_file), "--output", str(out_file)]
-        run_compile([*arguments, *flags], report,
-                    inputs=[model.path, model.weights, in_file], reproducer_beside=".")
+        run_compile([*arguments, *flags], report, inputs=[model.path, model.weights, in_file], reproducer_beside=".")
         if not out_file.exists():
             raise TesseraError("tessera-compile reference wrote no output", ExitCode.INTERNAL)
         # The open file outlives the folder.
         return safetensors_io.MappedTensors(out_file)
 
 
-def deploy(model: TopModel, bmodel: Path, report: Report, *, chip: str, quantize: str,
-           extra: Sequence[str] = ()) -> dict:
+def deploy(
+    model: TopModel, bmodel: Path, report: Report, *, chip: str, quantize: str, extra: Sequence[str] = ()
+) -> dict:
     """Compiles to `bmodel`, whole or not at all. Returns the compiler's result."""
     with staging_folder(bmodel) as staging:
         staged = staging / bmodel.name
-        result = run_compile(["deploy", "--mlir", str(model.path), "--chip", chip, "--quantize", quantize,
-                              "--output", str(staged), *extra], report,
-                             inputs=[model.path, model.weights], reproducer_beside=bmodel)
+        result = run_compile(
+            [
+                "deploy",
+                "--mlir",
+                str(model.path),
+                "--chip",
+                chip,
+                "--quantize",
+                quantize,
+                "--output",
+                str(staged),
+                *extra,
+            ],
+            report,
+            inputs=[model.path, model.weights],
+            reproducer_beside=bmodel,
+        )
         if not staged.exists():
             raise TesseraError("tessera-compile deploy wrote no model", ExitCode.INTERNAL)
         staged.replace(bmodel)

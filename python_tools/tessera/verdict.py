@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check's comparison means: which tensors outside the tolerance are no fault, and when a quantised model is none to use.
+"""What a check's comparison means: which tensors outside the tolerance are no fault, and when a quantised model is
+none to use.
 
 Both definitions stand in docs/numerics.md.
 """
@@ -15,7 +16,7 @@ from .top_model import Floats
 
 Tensors = Mapping[str, np.ndarray]
 
-PERTURBATION = 2.0 ** -23
+PERTURBATION = 2.0**-23
 """By how much operands are moved, relative to each: a unit in the last place."""
 PERTURBATIONS = 3
 TIMES_NOISE = 4.0
@@ -27,20 +28,28 @@ FEW = 0.01
 
 
 def unusable(comparison: Comparison, outputs: Collection[str]) -> str:
-    """Why a quantised model is broken rather than coarse; "" where it is not. Labels and indices have no cosine: only float outputs count."""
-    low = [row for row in comparison.failed if row.name in outputs and row.dtype.startswith("float")
-           and not row.cosine >= tolerances.LEAST_OUTPUT_COSINE]
+    """Why a quantised model is broken rather than coarse; "" where it is not. Labels and indices have no cosine: only
+    float outputs count."""
+    low = [
+        row
+        for row in comparison.failed
+        if row.name in outputs and row.dtype.startswith("float") and not row.cosine >= tolerances.LEAST_OUTPUT_COSINE
+    ]
     if low:
-        return f"output '{low[0].name}' has cos {low[0].cosine:.4f} with the reference, below {tolerances.LEAST_OUTPUT_COSINE:g}"
+        least = tolerances.LEAST_OUTPUT_COSINE
+        return f"output '{low[0].name}' has cos {low[0].cosine:.4f} with the reference, below {least:g}"
     failed, count = len(comparison.failed), len(comparison.rows)
     if failed > tolerances.MOST_OUTSIDE * count:
-        return f"{failed} of {count} tensors, most of them, are outside {comparison.tolerance}; the worst is '{comparison.failed[0].name}': " + describe(
-            comparison.failed[0])
+        return (
+            f"{failed} of {count} tensors, most of them, are outside {comparison.tolerance}; the worst is "
+            f"'{comparison.failed[0].name}': " + describe(comparison.failed[0])
+        )
     return ""
 
 
 class Perturbed(Mapping[str, np.ndarray]):
-    """Tensors with every element moved up or down by PERTURBATION of itself; made when asked for, the same each time."""
+    """Tensors with every element moved up or down by PERTURBATION of itself; made when asked for, the same each
+    time."""
 
     def __init__(self, tensors: Tensors, seed: int = 0) -> None:
         self._tensors = tensors
@@ -50,7 +59,9 @@ class Perturbed(Mapping[str, np.ndarray]):
         array = self._tensors[name]
         signs = np.random.default_rng(self._seeds[name]).integers(0, 2, array.shape, np.int8) * np.int8(2) - np.int8(1)
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.where(np.isfinite(array), array * (1 + np.float32(PERTURBATION) * signs), array).astype(array.dtype)
+            return np.where(np.isfinite(array), array * (1 + np.float32(PERTURBATION) * signs), array).astype(
+                array.dtype
+            )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
@@ -59,14 +70,20 @@ class Perturbed(Mapping[str, np.ndarray]):
         return len(self._tensors)
 
 
-def excuse(comparison: Comparison, engines: Sequence[Tensors], evaluate: Callable[[Tensors], Tensors], outputs: Collection[str],
-           quantises: bool) -> str:
+def excuse(
+    comparison: Comparison,
+    engines: Sequence[Tensors],
+    evaluate: Callable[[Tensors], Tensors],
+    outputs: Collection[str],
+    quantises: bool,
+) -> str:
     """Sets `excuse` of the rows outside the tolerance where no op is at fault; returns what is, "" where nothing is.
 
-    engines: tensors of each engine that was compared with the evaluator, or with one another. evaluate: what each op makes of such
-    tensors as its operands. Nothing is excused unless every op of every engine is right by itself: within the tolerance, or off by no
-    more than rounding explains (_by_itself). Then what is outside is inherited rounding. It excuses inner tensors, and the outputs only
-    of a model that rounds to integers (`quantises`), within the tolerance of INT8.
+    engines: tensors of each engine that was compared with the evaluator, or with one another. evaluate: what each op
+    makes of such tensors as its operands. Nothing is excused unless every op of every engine is right by itself:
+    within the tolerance, or off by no more than rounding explains (_by_itself). Then what is outside is inherited
+    rounding. It excuses inner tensors, and the outputs only of a model that rounds to integers (`quantises`), within
+    the tolerance of INT8.
     """
     if comparison.broken:
         return describe(comparison.broken[0])
@@ -74,7 +91,11 @@ def excuse(comparison: Comparison, engines: Sequence[Tensors], evaluate: Callabl
         operands = Floats(tensors)
         alone, noise = evaluate(operands), [evaluate(Perturbed(operands, seed)) for seed in range(PERTURBATIONS)]
         for row in comparison.rows:
-            if row.name in tensors and row.name in alone and (wrong := _by_itself(row.name, tensors[row.name], alone, noise, comparison.tolerance)):
+            if (
+                row.name in tensors
+                and row.name in alone
+                and (wrong := _by_itself(row.name, tensors[row.name], alone, noise, comparison.tolerance))
+            ):
                 return f"'{row.name}' is wrong by itself, with the operands that it had: {wrong}"
     unseen = [row for row in comparison.failed if all(row.name not in tensors for tensors in engines)]
     if unseen:
@@ -94,14 +115,18 @@ def _by_itself(name: str, got: np.ndarray, alone: Tensors, noise: Sequence[Tenso
     """What is wrong with a tensor where its op had the operands that the evaluator was given; "" where nothing is."""
     right = alone[name]
     row = compare_tensor(name, got, right, tolerance)
-    if row.passed or got.shape == right.shape and (one_step(got, right) or _below_noise(got, right, [each[name] for each in noise])):
+    if (
+        row.passed
+        or got.shape == right.shape
+        and (one_step(got, right) or _below_noise(got, right, [each[name] for each in noise]))
+    ):
         return ""
     return describe(row)
 
 
 def one_step(got: np.ndarray, right: np.ndarray) -> bool:
-    """True where a few elements differ, by one step of a quantisation: of integers 1, of floats the one difference that there is, if both
-    sides are multiples of it."""
+    """True where a few elements differ, by one step of a quantisation: of integers 1, of floats the one difference
+    that there is, if both sides are multiples of it."""
     if got.dtype.kind not in "iuf" or right.dtype.kind not in "iuf":
         return False
     differs = got != right

@@ -19,9 +19,17 @@ BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", Path(__file__).resolve().parent
 @pytest.fixture
 def run_tool(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """run_tool("npz_tool", "dump", file): runs a command of build/bin in an own empty folder."""
+
     def run(name: str, *arguments: object, cwd: Path = tmp_path, **more: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([str(BUILD / "bin" / name), *map(str, arguments)], cwd=cwd, text=True,
-                              capture_output=True, timeout=600, **more)  # type: ignore[call-overload]
+        return subprocess.run(
+            [str(BUILD / "bin" / name), *map(str, arguments)],
+            cwd=cwd,
+            text=True,
+            capture_output=True,
+            timeout=600,
+            **more,
+        )  # type: ignore[call-overload]
+
     return run
 
 

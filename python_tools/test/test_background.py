@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads and worker processes beside the main thread: order, failures, and that neither interrupts nor lost workers lock them up."""
+"""Threads and worker processes beside the main thread: order, failures, and that neither interrupts nor lost workers
+lock them up."""
 from __future__ import annotations
 
 import os
@@ -80,7 +81,9 @@ PROCESSES = """
 
 @pytest.mark.parametrize("use, stride", [(THREADS, 1), (PROCESSES, 97)], ids=["threads", "processes"])
 def test_no_interrupt_locks_up(use: str, stride: int) -> None:
-    end = subprocess.run([sys.executable, "-c", INTERRUPTED_EVERYWHERE.format(use=use, stride=stride)], capture_output=True, text=True)
+    end = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_EVERYWHERE.format(use=use, stride=stride)], capture_output=True, text=True
+    )
     assert end.returncode == 0, end.stdout + end.stderr
     assert int(end.stdout.split()[-1]) > 10, "hardly a step was interrupted: the test tested nothing"
 
@@ -94,6 +97,7 @@ def test_each_keeps_the_order_and_begins_nothing_after_a_failure() -> None:
         if index == 0:
             raise ValueError("bad")
         assert stopped.wait(300), "nobody stopped it"
+
     with pytest.raises(ValueError, match="bad"):
         each(fail, range(100), stopped.set)
     assert len(begun) <= len(os.sched_getaffinity(0)) + 1
@@ -120,7 +124,8 @@ def pool():
 
 def test_answers_come_in_order_whoever_has_them_first(pool: Pool) -> None:
     assert list(pool.map(_answer, ((size,) for size in (1 << 22, 3, 1 << 20, 0, 5)))) == [
-        bytes(size) for size in (1 << 22, 3, 1 << 20, 0, 5)]
+        bytes(size) for size in (1 << 22, 3, 1 << 20, 0, 5)
+    ]
     assert list(pool.map(abs, ((-i,) for i in range(3)))) == [0, 1, 2], "a second run on the same workers"
 
 
@@ -131,9 +136,11 @@ def test_what_fails_in_a_worker_is_raised_here(pool: Pool) -> None:
 
 def _die(task: bytes, when: str) -> int:
     """The worker is gone at once, or when it has sent a part of its answer."""
+
     def send_a_part(pipe: Connection, answer: memoryview) -> None:
         os.write(pipe.fileno(), struct.pack("!i", 1 << 26) + bytes(1000))
         os.kill(os.getpid(), signal.SIGKILL)
+
     if when == "at once":
         os.kill(os.getpid(), signal.SIGKILL)
     if when == "within its answer":
@@ -170,13 +177,17 @@ def _blocks_sigint() -> bool:
 
 def test_workers_end_with_the_parent() -> None:
     """Killed, it cannot tell them."""
-    script = "from tessera.calibration.pool import Pool; import os, sys\nif __name__ == '__main__':\n" \
-             "    pool = Pool(2); pids = list(pool.map(eval, [('__import__(\"os\").getpid()',)] * 6))\n" \
-             "    print(*set(pids), flush=True); os.kill(os.getpid(), 9)"
+    script = (
+        "from tessera.calibration.pool import Pool; import os, sys\nif __name__ == '__main__':\n"
+        "    pool = Pool(2); pids = list(pool.map(eval, [('__import__(\"os\").getpid()',)] * 6))\n"
+        "    print(*set(pids), flush=True); os.kill(os.getpid(), 9)"
+    )
     end = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     deadline = time.monotonic() + 300
     pids = [int(word) for word in end.stdout.split()]
     assert pids, end.stderr
-    while any(os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read().split()[2] for pid in pids):
+    while any(
+        os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read().split()[2] for pid in pids
+    ):
         assert time.monotonic() < deadline, "a worker outlives its parent"
         time.sleep(0.05)

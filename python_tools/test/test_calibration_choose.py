@@ -35,7 +35,9 @@ class Measuring:
                 for source, ways in part:
                     thresholds = [way.scale * 127 for way in ways]
                     self.asked.update(thresholds)
-                    result.errors[sample.number][source] = [np.array([[abs(t - self.best[sample.number]), 1, 0, 1]]) for t in thresholds]
+                    result.errors[sample.number][source] = [
+                        np.array([[abs(t - self.best[sample.number]), 1, 0, 1]]) for t in thresholds
+                    ]
             yield result
 
 
@@ -56,7 +58,8 @@ def test_the_least_error_over_all_samples_wins() -> None:
 
 
 def test_uneven_samples_are_split_among_the_workers() -> None:
-    """Two samples and then three more, on two workers: the three in halves, and the same ranges and errors as on one."""
+    """Two samples and then three more, on two workers: the three in halves, and the same ranges and errors as on
+    one."""
     options = {name: [option(str(t), t) for t in (1.0, 2.0, 3.0)] for name in "abc"}
     found = []
     for workers in (1, 2):
@@ -87,5 +90,7 @@ def test_the_widest_of_the_good_ones_wins() -> None:
     """Unless it is clearly worse."""
     options = {"a": [option(str(t), t) for t in (1.0, 2.0, 4.0)]}
     for best, wanted in ((1.47, "2.0"), (1.3, "1.0")):  # errors 0.69 and 0.73, 0.55 and 0.84
-        chosen = measure(Measuring({i: best for i in range(8)}), dataset(8), range(8), 8, options, lambda done, count: None)
+        chosen = measure(
+            Measuring({i: best for i in range(8)}), dataset(8), range(8), 8, options, lambda done, count: None
+        )
         assert chosen["a"].method == wanted

@@ -18,5 +18,18 @@ def test_not_those_whose_weights_int8_holds(tmp_path: Path, coarse: bool) -> Non
     integers[:, 0, 0, 0] = 127
     weights = integers * np.float32(0.01) + (np.float32(0.004) * (integers % 3 - 1) if coarse else np.float32(0))
     safetensors_io.save(tmp_path / "w.safetensors", {"y": weights})
-    info = {"products": [{"name": "y", "input": "x", "kind": "conv", "groups": 1, "strides": [1, 1], "pads": [0] * 4, "dilations": [1, 1]}]}
-    assert is_coarsened(Observed(None, tmp_path / "o.bmodel", tmp_path / "w.safetensors", info)) == coarse  # type: ignore[arg-type]
+    info = {
+        "products": [
+            {
+                "name": "y",
+                "input": "x",
+                "kind": "conv",
+                "groups": 1,
+                "strides": [1, 1],
+                "pads": [0] * 4,
+                "dilations": [1, 1],
+            }
+        ]
+    }
+    observed = Observed(None, tmp_path / "o.bmodel", tmp_path / "w.safetensors", info)  # type: ignore[arg-type]
+    assert is_coarsened(observed) == coarse

@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 
 from tessera.calibration.distribution import Distribution
-from tessera.calibration.thresholds import (METHODS, asymmetric_pays, asymmetric_quant, find_range, gauss_factor, laplace_factor,
-                                            max_range, symmetric_quant)
+from tessera.calibration.thresholds import (
+    METHODS,
+    asymmetric_pays,
+    asymmetric_quant,
+    find_range,
+    gauss_factor,
+    laplace_factor,
+    max_range,
+    symmetric_quant,
+)
 
 GENERATOR = np.random.default_rng(1)
 SHAPES = {
@@ -68,7 +76,9 @@ def test_mse_asymmetric(name: str) -> None:
     found = find_range("mse", Distribution.from_values(values), False)
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     grid = np.linspace(0.2, 1, 25)
-    best = min(squared_error(values, low * a, high * b, False) for a in (grid if low else [1]) for b in (grid if high else [1]))
+    best = min(
+        squared_error(values, low * a, high * b, False) for a in (grid if low else [1]) for b in (grid if high else [1])
+    )
     assert squared_error(values, found.low, found.high, False) <= 1.1 * best
 
 
@@ -113,7 +123,9 @@ def test_aciq_recognises_the_distribution() -> None:
     gauss = find_range("aciq", Distribution.from_values(VALUES["normal"]), True).high
     assert gauss == pytest.approx(3.924 * 1.5, rel=0.02)
     laplace = Distribution.from_values(GENERATOR.laplace(0, 0.7, 400_000).astype(np.float32))
-    assert find_range("aciq", laplace, True).high == pytest.approx(min(9.897 * 0.7, laplace.magnitudes.maximum), rel=0.03)
+    assert find_range("aciq", laplace, True).high == pytest.approx(
+        min(9.897 * 0.7, laplace.magnitudes.maximum), rel=0.03
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)

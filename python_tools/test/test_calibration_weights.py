@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights chosen by samples: what an op reads, as im2col would give it; rounding, scale search and bias correction on known moments."""
+"""Weights chosen by samples: what an op reads, as im2col would give it; rounding, scale search and bias correction on
+known moments."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -24,16 +25,26 @@ def convolve(x: np.ndarray, w: np.ndarray, groups: int, strides: tuple, pads: tu
     per_group, rows = w.shape[0] // groups, []
     for n in range(x.shape[0]):
         for place in np.ndindex(*sizes):
-            window = tuple(slice(p * t, p * t + d * (k - 1) + 1, d) for p, t, d, k in zip(place, strides, dilations, w.shape[2:]))
+            window = tuple(
+                slice(p * t, p * t + d * (k - 1) + 1, d) for p, t, d, k in zip(place, strides, dilations, w.shape[2:])
+            )
             found = padded[(n, slice(None), *window)]
-            rows.append([np.sum(w[oc] * found[oc // per_group * w.shape[1]:][:w.shape[1]]) for oc in range(w.shape[0])])
+            rows.append(
+                [np.sum(w[oc] * found[oc // per_group * w.shape[1] :][: w.shape[1]]) for oc in range(w.shape[0])]
+            )
     return np.array(rows)
 
 
-@pytest.mark.parametrize("shape, weight, groups, strides, pads, dilations", [
-    ((1, 3, 6, 5), (4, 3, 3, 3), 1, (1, 1), (1, 1, 1, 1), (1, 1)), ((2, 4, 7, 6), (4, 1, 3, 3), 4, (2, 2), (0, 1, 2, 1), (1, 1)),
-    ((1, 4, 9, 9), (6, 2, 3, 2), 2, (2, 1), (2, 2, 2, 2), (2, 3)), ((1, 5, 11), (2, 5, 4), 1, (3,), (1, 2), (1,)),
-    ((1, 2, 4, 5, 3), (3, 2, 2, 2, 2), 1, (1, 2, 1), (0, 1, 0, 1, 0, 1), (1, 1, 2))])
+@pytest.mark.parametrize(
+    "shape, weight, groups, strides, pads, dilations",
+    [
+        ((1, 3, 6, 5), (4, 3, 3, 3), 1, (1, 1), (1, 1, 1, 1), (1, 1)),
+        ((2, 4, 7, 6), (4, 1, 3, 3), 4, (2, 2), (0, 1, 2, 1), (1, 1)),
+        ((1, 4, 9, 9), (6, 2, 3, 2), 2, (2, 1), (2, 2, 2, 2), (2, 3)),
+        ((1, 5, 11), (2, 5, 4), 1, (3,), (1, 2), (1,)),
+        ((1, 2, 4, 5, 3), (3, 2, 2, 2, 2), 1, (1, 2, 1), (0, 1, 0, 1, 0, 1), (1, 1, 2)),
+    ],
+)
 def test_moments_are_those_of_the_convolution(shape, weight, groups, strides, pads, dilations) -> None:
     """Of inputs that int8 holds: the sums of what the op makes, and of its squares."""
     generator = np.random.default_rng(0)
@@ -74,11 +85,14 @@ def layer() -> tuple[Product, np.ndarray]:
     generator = np.random.default_rng(3)
     mixing = generator.normal(size=(6, 48))
     x = np.maximum(generator.normal(size=(8, 200, 6)) @ mixing * 0.2 + 0.1 * generator.normal(size=(8, 200, 48)), 0)
-    return Product("y", "x", "matmul", generator.normal(size=(32, 48)).astype(np.float32), trans_b=True), np.minimum(x, 1.9)
+    return Product("y", "x", "matmul", generator.normal(size=(32, 48)).astype(np.float32), trans_b=True), np.minimum(
+        x, 1.9
+    )
 
 
 def output_error(product: Product, x: np.ndarray, methods: tuple[str, ...]) -> tuple[float, float]:
-    """Of the outputs over all samples: the mean square that the weights cause, and the largest mean that weights and input cause."""
+    """Of the outputs over all samples: the mean square that the weights cause, and the largest mean that weights and
+    input cause."""
     rounded = round_weights(product, statistics(product, x), methods)
     flat = x.reshape(-1, x.shape[-1])
     quantised, weight = flat.astype(np.float32), product.weight.T.astype(np.float64)
@@ -137,7 +151,9 @@ def test_odd_weights_stay_in_range() -> None:
 @pytest.mark.parametrize("scale", [0.011, 0.013, 0.017, 0.019, 0.023])
 def test_inputs_that_never_change(scale: float) -> None:
     """Their variance, a difference of two numbers that are nearly equal, may come out below 0."""
-    product = Product("y", "x", "matmul", np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32), trans_b=True)
+    product = Product(
+        "y", "x", "matmul", np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32), trans_b=True
+    )
     constant = Statistics(product)
     for sample in range(4):
         constant.add(np.full((500, 3), 100 * scale), sample, replace(WAY, scale=scale))
@@ -170,7 +186,18 @@ def test_weights_alone_in_groups(layer: tuple[Product, np.ndarray]) -> None:
 
 def test_groups_of_a_convolution_are_whole_kernels() -> None:
     generator = np.random.default_rng(7)
-    product = Product("y", "x", "conv", generator.normal(size=(6, 40, 3, 3)).astype(np.float32), 1, (1, 1), (1, 1, 1, 1), (1, 1), bits=4, group=16)
+    product = Product(
+        "y",
+        "x",
+        "conv",
+        generator.normal(size=(6, 40, 3, 3)).astype(np.float32),
+        1,
+        (1, 1),
+        (1, 1, 1, 1),
+        (1, 1),
+        bits=4,
+        group=16,
+    )
     collected = Statistics(product)
     for i in range(4):
         collected.add(generator.normal(size=(1, 40, 16, 16)), i, None)
@@ -195,18 +222,36 @@ def test_weights_make_up_for_what_inputs_lack(layer: tuple[Product, np.ndarray])
     def error(rounded) -> float:
         weights = product.restored(rounded.integers, rounded.scales)
         return float(np.mean(np.square(spoilt.reshape(-1, 48) @ weights.T - x.reshape(-1, 48) @ product.weight.T)))
+
     assert error(round_alone(product, collected, False, lack)) < 0.5 * error(round_alone(product, collected, False))
 
 
-@pytest.mark.parametrize("kind, shape, groups, bits, group", [
-    ("matmul", (7, 48), 1, 4, 32), ("conv", (6, 40, 3, 3), 1, 4, 16), ("conv", (6, 4, 3), 2, 8, 4)])
+@pytest.mark.parametrize(
+    "kind, shape, groups, bits, group",
+    [("matmul", (7, 48), 1, 4, 32), ("conv", (6, 40, 3, 3), 1, 4, 16), ("conv", (6, 4, 3), 2, 8, 4)],
+)
 def test_restored_weights_are_near(kind: str, shape: tuple, groups: int, bits: int, group: int) -> None:
     generator, rank = np.random.default_rng(9), len(shape) - 2
-    product = Product("y", "x", kind, generator.normal(size=shape).astype(np.float32), groups, (1,) * rank, (0,) * 2 * rank, (1,) * rank,
-                      trans_b=True, bits=bits, group=group)
+    product = Product(
+        "y",
+        "x",
+        kind,
+        generator.normal(size=shape).astype(np.float32),
+        groups,
+        (1,) * rank,
+        (0,) * 2 * rank,
+        (1,) * rank,
+        trans_b=True,
+        bits=bits,
+        group=group,
+    )
     collected = Statistics(product)
     for i in range(4):
-        collected.add(generator.normal(size=(64, shape[1]) if kind == "matmul" else (1, shape[1] * groups, *(16,) * rank)), i, None)
+        collected.add(
+            generator.normal(size=(64, shape[1]) if kind == "matmul" else (1, shape[1] * groups, *(16,) * rank)),
+            i,
+            None,
+        )
     rounded = round_alone(product, collected, True)
     error = product.restored(rounded.integers, rounded.scales) - product.weight
     assert np.abs(error).mean() < (0.1 if bits == 4 else 0.01)
@@ -215,9 +260,10 @@ def test_restored_weights_are_near(kind: str, shape: tuple, groups: int, bits: i
 def test_stages_keep_the_order_and_few_models_are_compiled() -> None:
     def op(i: int, source: int, k: int = 8) -> Product:
         return Product(f"y{i}", f"x{source}", "matmul", np.ones((4, k), np.float32), trans_b=True)
+
     few = sequence.stages_of([op(0, 0), op(1, 0), op(2, 1), op(3, 2)])
     assert [[p.name for p in stage] for stage in few] == [["y0", "y1"], ["y2"], ["y3"]]
     many = sequence.stages_of([op(i, i) for i in range(100)])
     assert len(many) == sequence.STAGES and [p.name for stage in many for p in stage] == [f"y{i}" for i in range(100)]
     large = sequence.stages_of([op(i, i, 2400) for i in range(60)])
-    assert max(sum(p.depth ** 2 * 4 for p in stage) for stage in large) <= sequence.BUDGET
+    assert max(sum(p.depth**2 * 4 for p in stage) for stage in large) <= sequence.BUDGET

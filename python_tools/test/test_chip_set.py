@@ -15,5 +15,9 @@ def parsed(*words: str) -> list[str]:
 
 def test_changes_add_up() -> None:
     assert parsed() == []
-    assert parsed("--chip_set", "lanes=16,memories.ddr.gbps=8", "--chip_set", "clock_ghz=0.5") == ["lanes=16", "memories.ddr.gbps=8", "clock_ghz=0.5"]
+    assert parsed("--chip_set", "lanes=16,memories.ddr.gbps=8", "--chip_set", "clock_ghz=0.5") == [
+        "lanes=16",
+        "memories.ddr.gbps=8",
+        "clock_ghz=0.5",
+    ]
     assert parsed("--chip-set", "dma.casts=f32-bf16,bf16-f32,lanes=16") == ["dma.casts=f32-bf16,bf16-f32", "lanes=16"]

@@ -37,7 +37,7 @@ def test_scaled_result_has_cosine_1_but_fails_on_euclid() -> None:
 
 
 def test_floor_lets_tiny_errors_pass_and_says_so() -> None:
-    tolerance = Tolerance(0.9999, 0.999, floor=2.0 ** -22)
+    tolerance = Tolerance(0.9999, 0.999, floor=2.0**-22)
     r = row([3e-8, 1e-7], [1e-8, 2e-7], tolerance)
     assert r.passed and "below" in r.note and not row([3e-8, 1e-7], [1e-8, 2e-7]).passed
     assert not row([3e-7, 0], [0, 0], tolerance).passed
@@ -54,10 +54,16 @@ def test_chunks_add_up() -> None:
     assert r.max_abs == np.abs(e).max()
 
 
-@pytest.mark.parametrize("got, ref, passed", [
-    ([np.nan, 1], [2, 1], False), ([2, 1], [np.nan, 1], False), ([np.inf, 1], [-np.inf, 1], False),
-    ([np.nan, 1], [np.nan, 1], True), ([-np.inf, 1], [-np.inf, 1], True),
-])
+@pytest.mark.parametrize(
+    "got, ref, passed",
+    [
+        ([np.nan, 1], [2, 1], False),
+        ([2, 1], [np.nan, 1], False),
+        ([np.inf, 1], [-np.inf, 1], False),
+        ([np.nan, 1], [np.nan, 1], True),
+        ([-np.inf, 1], [-np.inf, 1], True),
+    ],
+)
 def test_nan_is_reported_and_must_agree(got: list, ref: list, passed: bool) -> None:
     r = row(got, ref)
     assert r.passed is passed and r.non_finite == 1 and "NaN/inf" in r.note
@@ -90,7 +96,11 @@ def test_failure_has_exit_code_3_and_names_the_worst() -> None:
 
 def test_broken_rows_are_those_no_rounding_explains() -> None:
     ones = np.ones(4, np.float32)
-    got = {"coarse": ones * np.float32([1, 1, 1, -1]), "nan": ones * np.float32(np.nan), "shape": np.ones(5, np.float32)}
+    got = {
+        "coarse": ones * np.float32([1, 1, 1, -1]),
+        "nan": ones * np.float32(np.nan),
+        "shape": np.ones(5, np.float32),
+    }
     comparison = compare(got, {name: ones for name in got}, Tolerance(0.99, 0.99))
     assert len(comparison.failed) == 3 and {row.name for row in comparison.broken} == {"nan", "shape"}
     assert "below" in format_table(comparison, below="below") and "FAIL" not in format_table(comparison, below="below")

@@ -22,18 +22,24 @@ from tessera.progress import Report
 @pytest.fixture
 def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """compiler("shell text"): the next run executes this instead."""
+
     def install(text: str) -> None:
         path = tmp_path / "fake-compile"
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setattr(compile_driver, "find_program", lambda name: str(path))
+
     return install
 
 
 def run(tmp_path: Path, **more):
     report = Report(1, io.StringIO())
-    return compile_driver.run_compile(["import", "--output", str(tmp_path / "o")], report,
-                                      reproducer_beside=tmp_path, **more), report
+    return (
+        compile_driver.run_compile(
+            ["import", "--output", str(tmp_path / "o")], report, reproducer_beside=tmp_path, **more
+        ),
+        report,
+    )
 
 
 def test_result_and_warnings(compiler, tmp_path: Path) -> None:
@@ -43,7 +49,10 @@ def test_result_and_warnings(compiler, tmp_path: Path) -> None:
 
 
 def test_flags_are_told_as_users_type_them(compiler, tmp_path: Path) -> None:
-    compiler("""echo '{"event":"error","message":"--chip-set lanes=0: one-by-one","hint":"give --input-shapes, or cut with --outputs; not a--b-c"}'; exit 2""")
+    compiler(
+        """echo '{"event":"error","message":"--chip-set lanes=0: one-by-one","hint":"give --input-shapes, or cut with
+        --outputs; not a--b-c"}'; exit 2"""
+    )
     with pytest.raises(TesseraError) as caught:
         run(tmp_path)
     assert caught.value.message == "--chip_set lanes=0: one-by-one"
@@ -82,9 +91,19 @@ def test_an_internal_error_is_shown_and_saved(compiler, tmp_path: Path) -> None:
     for file in (table, weights, other):
         file.write_text(str(file))
     with pytest.raises(TesseraError, match="fault in Tessera") as caught:
-        compile_driver.run_compile(["deploy", "--calibration-table", str(table), "--quantize-table", str(other),
-                                    "--output", str(table.with_suffix(".bmodel"))], Report(1, io.StringIO()),
-                                   reproducer_beside=tmp_path)
+        compile_driver.run_compile(
+            [
+                "deploy",
+                "--calibration-table",
+                str(table),
+                "--quantize-table",
+                str(other),
+                "--output",
+                str(table.with_suffix(".bmodel")),
+            ],
+            Report(1, io.StringIO()),
+            reproducer_beside=tmp_path,
+        )
     assert caught.value.details == [message]
     folder = next(tmp_path.glob("tessera-reproducer*"))
     assert message in (folder / "stderr.txt").read_text()
@@ -107,11 +126,15 @@ def test_interrupt_ends_the_child(tmp_path: Path) -> None:
     fake = tmp_path / "fake-compile"
     fake.write_text("#!/bin/sh\necho $$ > pid\nexec sleep 600\n")
     fake.chmod(0o755)
-    code = ("import tessera.compile_driver as d, tessera.interrupts as i, tessera.progress as p, io, signal\n"
-            f"d.find_program = lambda name: {str(fake)!r}\n"
-            "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"  # as tessera.cli has it: then interrupts wait while a child is started
-            "with i.caught():\n    try:\n        with i.raised():\n            d.run_compile(['x'], p.Report(1, io.StringIO()))\n"
-            "    except KeyboardInterrupt:\n        raise SystemExit(130)\n")
+    code = (
+        "import tessera.compile_driver as d, tessera.interrupts as i, tessera.progress as p, io, signal\n"
+        f"d.find_program = lambda name: {str(fake)!r}\n"
+        # As tessera.cli has it: then interrupts wait while a child is started.
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        "with i.caught():\n    try:\n        with i.raised():\n            d.run_compile(['x'], p.Report(1, "
+        "io.StringIO()))\n"
+        "    except KeyboardInterrupt:\n        raise SystemExit(130)\n"
+    )
     with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as tool:
         deadline = time.monotonic() + 300
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
@@ -137,6 +160,7 @@ def test_what_ends_one_job_ends_the_children_of_the_others(compiler, tmp_path: P
         while not (tmp_path / "pid").exists():
             time.sleep(0.01)
         raise first
+
     began = time.monotonic()
     with pytest.raises(type(first)):
         compile_driver.side_by_side([fail, lambda: run(tmp_path)])

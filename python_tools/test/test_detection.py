@@ -33,8 +33,13 @@ class Fake:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     Image.new("RGB", (120, 60), (9, 9, 9)).save(tmp_path / "a.png")
-    annotations = {"images": [{"id": 1, "file_name": "a.png"}], "categories": [{"id": 3}, {"id": 8}],
-                   "annotations": [{"image_id": 1, "category_id": (3, 8)[cls], "bbox": list(box), "iscrowd": 0} for box, cls in TRUTH]}
+    annotations = {
+        "images": [{"id": 1, "file_name": "a.png"}],
+        "categories": [{"id": 3}, {"id": 8}],
+        "annotations": [
+            {"image_id": 1, "category_id": (3, 8)[cls], "bbox": list(box), "iscrowd": 0} for box, cls in TRUTH
+        ],
+    }
     (tmp_path / "annotations.json").write_text(json.dumps(annotations))
     return tmp_path
 
@@ -75,16 +80,24 @@ def test_boxes_in_another_form_are_refused(data: Path) -> None:
 
 
 def test_a_users_decoder(data: Path, tmp_path: Path) -> None:
-    model = Fake(spec(), {"left": shares(False)[:, :2], "size": shares(False)[:, 2:] - shares(False)[:, :2], "scores": SCORES})
+    model = Fake(
+        spec(), {"left": shares(False)[:, :2], "size": shares(False)[:, 2:] - shares(False)[:, :2], "scores": SCORES}
+    )
     file = tmp_path / "mine.py"
-    file.write_text("""import numpy as np
+    file.write_text(
+        """import numpy as np
 def decode(outputs):
     corners = np.concatenate([outputs["left"], outputs["left"] + outputs["size"]], 1) * [96, 32, 96, 32]
     return corners[:2], outputs["scores"][:2, 1:].max(1), outputs["scores"][:2, 1:].argmax(1)
-""")
+"""
+    )
     assert detection.score(model, data, detection_heads.users(file))["mAP"] == pytest.approx(1.0)
-    for text, message in (("def decode(outputs):\n  return outputs['nope']\n", "mine.py:2: KeyError"), ("x = 1\n", "defines no function decode"),
-                          ("def decode(outputs):\n  return [[1, 2, 3]], [1], [0]\n", r"returned shapes \[1, 3\]"), ("def (\n", "mine.py:1: SyntaxError")):
+    for text, message in (
+        ("def decode(outputs):\n  return outputs['nope']\n", "mine.py:2: KeyError"),
+        ("x = 1\n", "defines no function decode"),
+        ("def decode(outputs):\n  return [[1, 2, 3]], [1], [0]\n", r"returned shapes \[1, 3\]"),
+        ("def (\n", "mine.py:1: SyntaxError"),
+    ):
         file.write_text(text)
         with pytest.raises(TesseraError, match=message):
             detection.score(model, data, detection_heads.users(file))
@@ -97,6 +110,10 @@ def test_yolox(data: Path) -> None:
     corners = shares(True)[:2] * [96, 32, 96, 32]
     for cell, (box, (_, cls)) in enumerate(zip(corners, TRUTH)):
         x, y, stride = grid[cell]
-        raw[0, cell, :4] = [(box[0] + box[2]) / 2 / stride - x, (box[1] + box[3]) / 2 / stride - y, *np.log((box[2:] - box[:2]) / stride)]
+        raw[0, cell, :4] = [
+            (box[0] + box[2]) / 2 / stride - x,
+            (box[1] + box[3]) / 2 / stride - y,
+            *np.log((box[2:] - box[:2]) / stride),
+        ]
         raw[0, cell, 4:] = [0.9, cls == 0, cls == 1]
     assert detection.score(Fake(spec(True), {"output": raw}), data)["mAP"] == pytest.approx(1.0)

@@ -13,8 +13,11 @@ from tessera.errors import TesseraError
 from tessera.files import atomic_write, load_npz, load_tensors, save_npz
 
 TENSORS = {
-    "a/b:0": np.arange(6, dtype=np.float32).reshape(2, 3), "file": np.array(3, np.int64),
-    "empty": np.zeros((0, 4), np.float64), "flag": np.array([True, False]), "half": np.ones(2, np.float16),
+    "a/b:0": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "file": np.array(3, np.int64),
+    "empty": np.zeros((0, 4), np.float64),
+    "flag": np.array([True, False]),
+    "half": np.ones(2, np.float16),
 }
 
 
@@ -37,16 +40,25 @@ def test_same_tensors_same_bytes(tmp_path: Path) -> None:
 
 def test_bfloat16_is_widened(tmp_path: Path) -> None:
     header = b'{"x":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}'
-    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<HH", 0x3F80, 0xC000))
+    (tmp_path / "x.safetensors").write_bytes(
+        struct.pack("<Q", len(header)) + header + struct.pack("<HH", 0x3F80, 0xC000)
+    )
     assert safetensors_io.load(tmp_path / "x.safetensors")["x"].tolist() == [1.0, -2.0]
 
 
-@pytest.mark.parametrize("data", [
-    b"", b"1234", struct.pack("<Q", 1 << 60) + b"{}", struct.pack("<Q", 2) + b"[]", struct.pack("<Q", 2) + b"{",
-    struct.pack("<Q", 55) + b'{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,80]}}',
-    struct.pack("<Q", 54) + b'{"x":{"dtype":"F3","shape":[2],"data_offsets":[0,0] }}',
-    struct.pack("<Q", 54) + b'{"x":{"dtype":"F32","shape":[9],"data_offsets":[0,0]}}',
-])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"1234",
+        struct.pack("<Q", 1 << 60) + b"{}",
+        struct.pack("<Q", 2) + b"[]",
+        struct.pack("<Q", 2) + b"{",
+        struct.pack("<Q", 55) + b'{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,80]}}',
+        struct.pack("<Q", 54) + b'{"x":{"dtype":"F3","shape":[2],"data_offsets":[0,0] }}',
+        struct.pack("<Q", 54) + b'{"x":{"dtype":"F32","shape":[9],"data_offsets":[0,0]}}',
+    ],
+)
 def test_bad_safetensors_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.safetensors").write_bytes(data)
     with pytest.raises(TesseraError, match="not a safetensors file"):

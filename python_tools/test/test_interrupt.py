@@ -73,10 +73,17 @@ def test_interrupt_that_comes_again_too_early_is_not_lost() -> None:
 def test_a_model_that_runs_for_ever_is_ended_by_a_signal(which: signal.Signals, tmp_path: Path) -> None:
     subprocess.run([BUILD / "bin" / "bmrt_make_test_models", tmp_path], check=True)
     np.savez(tmp_path / "x.npz", x=np.full((1, 1024), np.float32(1.5e-45)))  # the first byte is 1: the loop goes on
-    command = subprocess.Popen([BUILD / "bin" / "model_runner", "--input", "x.npz", "--model", "endless.bmodel", "--output", "y.npz"],
-                               cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = subprocess.Popen(
+        [BUILD / "bin" / "model_runner", "--input", "x.npz", "--model", "endless.bmodel", "--output", "y.npz"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     ticks = os.sysconf("SC_CLK_TCK")
-    while sum(map(int, Path(f"/proc/{command.pid}/stat").read_text().split()[13:15])) < 2 * ticks:  # nothing else takes so long
+    while (
+        sum(map(int, Path(f"/proc/{command.pid}/stat").read_text().split()[13:15])) < 2 * ticks
+    ):  # nothing else takes so long
         assert command.poll() is None
         time.sleep(0.02)
     sent = time.monotonic()

@@ -10,13 +10,29 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ("top_dialect/IR/TopElementwiseOps.td", "top_dialect/Reference/ReferenceMath.cpp",
-         "top_dialect/Import/Onnx/OnnxElementwise.cpp", "top_dialect/test/IR/elementwise.mlir")
+FILES = (
+    "top_dialect/IR/TopElementwiseOps.td",
+    "top_dialect/Reference/ReferenceMath.cpp",
+    "top_dialect/Import/Onnx/OnnxElementwise.cpp",
+    "top_dialect/test/IR/elementwise.mlir",
+)
 
 
 def new_op(root: Path, name: str, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "python_tools/dev/new_op.py"), name, "--formula", "2^x", "--scalar", "e.exp(x)",
-               "--reference", "std::exp2(x)", "--root", str(root), *more]
+    command = [
+        sys.executable,
+        str(ROOT / "python_tools/dev/new_op.py"),
+        name,
+        "--formula",
+        "2^x",
+        "--scalar",
+        "e.exp(x)",
+        "--reference",
+        "std::exp2(x)",
+        "--root",
+        str(root),
+        *more,
+    ]
     return subprocess.run(command, text=True, capture_output=True)
 
 
@@ -55,12 +71,23 @@ def test_a_bad_name_is_refused(tmp_path: Path) -> None:
     assert result.returncode == 2 and "no snake_case name" in result.stderr
 
 
-@pytest.mark.parametrize("name, more, said", [
-    ("softsign", [], "top.softsign exists already, in top_dialect/IR/TopElementwiseOps.td"),
-    ("soft_sign", ["--onnx", "Softsign"], "ai.onnx.Softsign has a handler already, in top_dialect/Import/Onnx/OnnxElementwise.cpp:"),
-    ("matmul", ["--onnx", "Fresh"], "top.matmul exists already, in top_dialect/IR/"),
-    ("quick_gelu", ["--domain", "com.microsoft", "--onnx", "QuickGelu"], "com.microsoft.QuickGelu has a handler already"),
-])
+@pytest.mark.parametrize(
+    "name, more, said",
+    [
+        ("softsign", [], "top.softsign exists already, in top_dialect/IR/TopElementwiseOps.td"),
+        (
+            "soft_sign",
+            ["--onnx", "Softsign"],
+            "ai.onnx.Softsign has a handler already, in top_dialect/Import/Onnx/OnnxElementwise.cpp:",
+        ),
+        ("matmul", ["--onnx", "Fresh"], "top.matmul exists already, in top_dialect/IR/"),
+        (
+            "quick_gelu",
+            ["--domain", "com.microsoft", "--onnx", "QuickGelu"],
+            "com.microsoft.QuickGelu has a handler already",
+        ),
+    ],
+)
 def test_an_operator_that_exists_is_refused(tmp_path: Path, name: str, more: list[str], said: str) -> None:
     """A second handler of the same operator would be taken or not without a word."""
     for folder in ("top_dialect/IR", "top_dialect/Import/Onnx"):

@@ -36,11 +36,17 @@ def test_what_decides_is_shown(run_tool, files: Path) -> None:
     save_npz(files / "scaled.npz", {"x": x * np.float32(1.02)})
     result = run_tool("npz_tool", "compare", "scaled.npz", "b.npz")
     assert_clean(result, 3, "euclid 0.98", "outside by euclid")
-    assert "FAIL euclid" in result.stdout and "0.980000" in result.stdout and "cos >= 0.9999, euclid >= 0.999" in result.stderr
+    assert (
+        "FAIL euclid" in result.stdout
+        and "0.980000" in result.stdout
+        and "cos >= 0.9999, euclid >= 0.999" in result.stderr
+    )
     assert_clean(run_tool("npz_tool", "compare", "scaled.npz", "b.npz", "--tolerance", "int8"), 0)
     document = json.loads(run_tool("npz_tool", "compare", "scaled.npz", "b.npz", "--json", "--save", "t.csv").stdout)
     [row] = document["comparison"]["tensors"]
-    assert row["missed"] == ["euclid"] and abs(row["euclid"] - 0.98) < 1e-6 and "euclid" in (files / "t.csv").read_text()
+    assert (
+        row["missed"] == ["euclid"] and abs(row["euclid"] - 0.98) < 1e-6 and "euclid" in (files / "t.csv").read_text()
+    )
 
 
 def test_json_is_one_object_with_the_verdict(run_tool, files: Path) -> None:

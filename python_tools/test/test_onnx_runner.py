@@ -17,7 +17,13 @@ def test_onnxruntime_reports_to_nobody(tmp_path: Path) -> None:
     """Its telemetry would leave a file among the temporary ones and start a thread that sends."""
     pytest.importorskip("onnxruntime")
     unset = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
-    environment = {**unset, "PYTHONPATH": str(BUILD / "python"), "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = {
+        **unset,
+        "PYTHONPATH": str(BUILD / "python"),
+        "TMPDIR": str(tmp_path),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     result = subprocess.run([sys.executable, "-c", LOADED], env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert os.listdir(tmp_path) == []
@@ -25,6 +31,10 @@ def test_onnxruntime_reports_to_nobody(tmp_path: Path) -> None:
 
 
 def test_a_user_may_decide_otherwise() -> None:
-    result = subprocess.run([sys.executable, "-c", "import os, tessera.onnx_runner; print(os.environ['ORT_DISABLE_TELEMETRY'])"],
-                            env={**os.environ, "PYTHONPATH": str(BUILD / "python"), "ORT_DISABLE_TELEMETRY": "0"}, capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", "import os, tessera.onnx_runner; print(os.environ['ORT_DISABLE_TELEMETRY'])"],
+        env={**os.environ, "PYTHONPATH": str(BUILD / "python"), "ORT_DISABLE_TELEMETRY": "0"},
+        capture_output=True,
+        text=True,
+    )
     assert result.stdout.strip() == "0", result.stderr

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors one by one: onnxruntime in pieces gives what it gives as a whole, files and spools give back what was put in."""
+"""Tensors one by one: onnxruntime in pieces gives what it gives as a whole, files and spools give back what was put
+in."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,16 +20,26 @@ def network(path: Path) -> Path:
 
     def value(name: str, shape: list) -> object:
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
     then = helper.make_graph([helper.make_node("Add", ["t1", "w"], ["inner"])], "then", [], [value("inner", [4, 4])])
     other = helper.make_graph([helper.make_node("Identity", ["t2"], ["outer"])], "else", [], [value("outer", [4, 4])])
     nodes = [helper.make_node("Relu", ["x"], ["t0"])]
     nodes += [helper.make_node("MatMul", [f"t{i}", "w"], [f"t{i + 1}"]) for i in range(6)]
-    nodes += [helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0), helper.make_node("Greater", ["sum", "zero"], ["flag"]),
-              helper.make_node("If", ["flag"], ["chosen"], then_branch=then, else_branch=other),
-              helper.make_node("Add", ["t6", "t0"], ["skip"]), helper.make_node("Add", ["skip", "chosen"], ["y"])]
+    nodes += [
+        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        helper.make_node("Greater", ["sum", "zero"], ["flag"]),
+        helper.make_node("If", ["flag"], ["chosen"], then_branch=then, else_branch=other),
+        helper.make_node("Add", ["t6", "t0"], ["skip"]),
+        helper.make_node("Add", ["skip", "chosen"], ["y"]),
+    ]
     weight = np.random.default_rng(0).normal(0, 0.5, (4, 4)).astype(np.float32)
-    graph = helper.make_graph(nodes, "g", [value("x", [4, 4])], [value("y", [4, 4])],
-                              [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.float32(0), "zero")])
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [value("x", [4, 4])],
+        [value("y", [4, 4])],
+        [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.float32(0), "zero")],
+    )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
     return path
 
@@ -60,8 +71,12 @@ def test_a_large_check_goes_by_pieces(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_files_and_spools_give_back_what_was_put_in(tmp_path: Path) -> None:
-    tensors = {"a/b": np.arange(5000, dtype=np.float32).reshape(50, 100), "scalar": np.array(7, np.int64), "none": np.zeros((0, 3), np.uint8),
-               "flags": np.array([True, False])}
+    tensors = {
+        "a/b": np.arange(5000, dtype=np.float32).reshape(50, 100),
+        "scalar": np.array(7, np.int64),
+        "none": np.zeros((0, 3), np.uint8),
+        "flags": np.array([True, False]),
+    }
     safetensors_io.save(tmp_path / "t.safetensors", {**tensors, "half": np.float32([1.5, -2])}, bfloat16=["half"])
     file, spool = safetensors_io.MappedTensors(tmp_path / "t.safetensors"), safetensors_io.Spool()
     (tmp_path / "t.safetensors").unlink()
@@ -69,6 +84,10 @@ def test_files_and_spools_give_back_what_was_put_in(tmp_path: Path) -> None:
         spool.put(name, array)
     for name, array in tensors.items():
         for side in (file, spool):
-            assert side[name].dtype == array.dtype and side[name].shape == array.shape and np.array_equal(side[name], array)
+            assert (
+                side[name].dtype == array.dtype
+                and side[name].shape == array.shape
+                and np.array_equal(side[name], array)
+            )
     assert file["half"].tolist() == [1.5, -2] and file.sizes()["a/b"] == 20000 and list(spool) == list(tensors)
     spool.close()

@@ -24,7 +24,8 @@ def conv(name: str, products: int = 1_000_000) -> Op:
 
 @dataclass
 class FakeBench:
-    """Every op adds its error in int8, `kept` of it in INT16, none in F32; the score is 1 minus the square root of their sum."""
+    """Every op adds its error in int8, `kept` of it in INT16, none in F32; the score is 1 minus the square root of
+    their sum."""
 
     ops: list[Op]
     errors: Mapping[str, float]
@@ -88,7 +89,11 @@ def test_lowest_rung_that_does_is_taken() -> None:
 
 
 def test_a_rung_that_the_compiler_refuses_is_stepped_over() -> None:
-    found = search(FakeBench([conv("a"), conv("b")], {"a": 1e-4, "b": 1e-9}, Target("drop", 0.5), refused=frozenset("a")), "INT16", "F32")
+    found = search(
+        FakeBench([conv("a"), conv("b")], {"a": 1e-4, "b": 1e-9}, Target("drop", 0.5), refused=frozenset("a")),
+        "INT16",
+        "F32",
+    )
     assert found.verdict.met and found.types["a"] == "F32"
 
 
@@ -106,19 +111,38 @@ def test_int16_is_for_products_alone() -> None:
 def test_units_leave_moves_and_float_ops_out() -> None:
     silu, move = Op("s", "top.silu", "INT8", False, 0, 0, 10, 10), Op("m", "top.reshape", "INT8", True, 0, 0, 10, 10)
     kept = Op("k", "top.softmax", "F32", False, 0, 0, 10, 10)
-    assert [[op.name for op in unit] for unit in units_of([conv("a"), silu, move, kept, conv("b")])] == [["a", "s"], ["b"]]
+    assert [[op.name for op in unit] for unit in units_of([conv("a"), silu, move, kept, conv("b")])] == [
+        ["a", "s"],
+        ["b"],
+    ]
 
 
-@pytest.mark.parametrize("text, metric, limit", [("cos>=0.999", "cos", 0.999), (" drop <= 0.5 ", "drop", 0.5), ("drop<=-1", "drop", -1)])
+@pytest.mark.parametrize(
+    "text, metric, limit", [("cos>=0.999", "cos", 0.999), (" drop <= 0.5 ", "drop", 0.5), ("drop<=-1", "drop", -1)]
+)
 def test_targets(text: str, metric: str, limit: float) -> None:
-    assert Target.parse(text) == Target(metric, limit) and Target.parse(str(Target.parse(text))) == Target(metric, limit)
+    assert Target.parse(text) == Target(metric, limit) and Target.parse(str(Target.parse(text))) == Target(
+        metric, limit
+    )
 
 
-@pytest.mark.parametrize("text, words", [
-    ("cos", "expected one of"), ("", "expected one of"), ("cos>=0.9 drop<=1", "expected one of"),
-    ("cosine>=0.9", "unknown metric 'cosine'; is it 'cos'?"), ("top1>=0.9", "unknown metric"), ("cos<=0.9", "compared with >="),
-    ("drop>=0.5", "compared with <="), ("drop<0.5", "compared with <="), ("cos>=much", "'much' is no number"), ("drop<=nan", "no number"),
-    ("cos>=1.2", "at most 1"), ("cos>=0", "above 0")])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("cos", "expected one of"),
+        ("", "expected one of"),
+        ("cos>=0.9 drop<=1", "expected one of"),
+        ("cosine>=0.9", "unknown metric 'cosine'; is it 'cos'?"),
+        ("top1>=0.9", "unknown metric"),
+        ("cos<=0.9", "compared with >="),
+        ("drop>=0.5", "compared with <="),
+        ("drop<0.5", "compared with <="),
+        ("cos>=much", "'much' is no number"),
+        ("drop<=nan", "no number"),
+        ("cos>=1.2", "at most 1"),
+        ("cos>=0", "above 0"),
+    ],
+)
 def test_bad_targets(text: str, words: str) -> None:
     with pytest.raises(TesseraError) as caught:
         Target.parse(text)
@@ -144,7 +168,11 @@ def test_journal_goes_on_and_refuses_what_is_of_another(tmp_path: Path) -> None:
         journal.put("error", {"a": "F32"}, [0.5, 1.0])
     path.write_text(path.read_text() + '{"key": "half')  # killed while writing
     with Journal(path, "one") as journal:
-        assert journal.resumed == 1 and journal.get("error", {"a": "F32"}) == [0.5, 1.0] and journal.get("score", {"a": "F32"}) is None
+        assert (
+            journal.resumed == 1
+            and journal.get("error", {"a": "F32"}) == [0.5, 1.0]
+            and journal.get("score", {"a": "F32"}) is None
+        )
         journal.put("score", {}, 3)
     with Journal(path, "one") as journal:
         assert journal.resumed == 2

@@ -27,7 +27,9 @@ def test_channel_order_mean_and_scale() -> None:
     assert x.dtype == np.float32 and x.shape == (1, 3, 4, 5)
     assert x[0, 0, 3, 0] == (3 - 1) * 2 and x[0, 1, 0, 4] == 4 - 2 and x[0, 2, 0, 0] == (200 - 3) * 0.5
     assert Preprocess(pixel_format="bgr").apply(picture(4, 5), (1, 3, 4, 5))[0, 0, 0, 0] == 200
-    assert Preprocess(pixel_format="rgb", channel_format="nhwc").apply(picture(4, 5), (1, 4, 5, 3))[0, 3, 4].tolist() == [3, 4, 200]
+    assert Preprocess(pixel_format="rgb", channel_format="nhwc").apply(picture(4, 5), (1, 4, 5, 3))[
+        0, 3, 4
+    ].tolist() == [3, 4, 200]
 
 
 def test_short_side_then_centre_crop() -> None:
@@ -42,7 +44,7 @@ def test_letterbox(pad_type: str, first_column: int) -> None:
     p = Preprocess(pixel_format="rgb", keep_aspect_ratio=True, pad_value=114, pad_type=pad_type)
     x = p.apply(picture(8, 4), (1, 3, 8, 8))[0, 2]
     assert (x == 200).sum() == 32 and (x == 114).sum() == 32
-    assert (x[:, first_column:first_column + 4] == 200).all()
+    assert (x[:, first_column : first_column + 4] == 200).all()
 
 
 def test_gray_and_json_round_trip() -> None:
@@ -51,9 +53,10 @@ def test_gray_and_json_round_trip() -> None:
     assert p.apply(picture(9, 9), (1, 1, 6, 6)).shape == (1, 1, 6, 6)
 
 
-@pytest.mark.parametrize("fields", [
-    {"mean": (1, 2)}, {"scale": (1, 2, 3), "pixel_format": "gray"}, {"pixel_format": "yuv"}, {"resize_dims": (0, 4)},
-])
+@pytest.mark.parametrize(
+    "fields",
+    [{"mean": (1, 2)}, {"scale": (1, 2, 3), "pixel_format": "gray"}, {"pixel_format": "yuv"}, {"resize_dims": (0, 4)}],
+)
 def test_contradictions_are_refused(fields: dict) -> None:
     with pytest.raises(TesseraError) as caught:
         Preprocess(**fields).check()

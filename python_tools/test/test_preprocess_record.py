@@ -8,8 +8,21 @@ from tessera.errors import TesseraError
 from tessera.preprocess import Preprocess
 
 
-@pytest.mark.parametrize("text", ["[" * 200000, "{", "[]x", '{"mean":"abc"}', '{"scale":[null]}', '{"resize_dims":["a","b"]}',
-                                  '{"pad_value":[[]]}', "3", '{"mean":{}}', '{"resize_dims":3}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 200000,
+        "{",
+        "[]x",
+        '{"mean":"abc"}',
+        '{"scale":[null]}',
+        '{"resize_dims":["a","b"]}',
+        '{"pad_value":[[]]}',
+        "3",
+        '{"mean":{}}',
+        '{"resize_dims":3}',
+    ],
+)
 def test_wrong_records(text: str) -> None:
     with pytest.raises(TesseraError):
         Preprocess.from_json(text).describe()

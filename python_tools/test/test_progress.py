@@ -39,7 +39,13 @@ def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
         step.progress(3, 7, "samples")
         time.sleep(0.35)
     lines = stream.getvalue().splitlines()
-    assert len([line for line in lines if re.fullmatch(r"\[2/2\] long \.+ +0 s so far: samples: 3 of 7(, about \d+ s left)?", line)]) in (2, 3), lines
+    assert len(
+        [
+            line
+            for line in lines
+            if re.fullmatch(r"\[2/2\] long \.+ +0 s so far: samples: 3 of 7(, about \d+ s left)?", line)
+        ]
+    ) in (2, 3), lines
     assert lines[-1].startswith("[2/2] long") and "so far" not in lines[-1]
     assert not [line for line in lines if line.startswith("[1/2]") and "so far" in line]
 
@@ -66,16 +72,22 @@ def test_a_terminal_shows_the_running_step(monkeypatch: pytest.MonkeyPatch, has_
     text = stream.getvalue()
     assert "12 of 40" in text, text
     assert text.rstrip().splitlines()[-1].replace("\r\033[K", "").endswith(" s")
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("Thread") and thread.is_alive() and has_rich is False]
+    assert not [
+        thread
+        for thread in threading.enumerate()
+        if thread.name.startswith("Thread") and thread.is_alive() and has_rich is False
+    ]
 
 
 def test_the_compilers_events_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the child beside the step that waits for it, and of one on another thread where none is in front."""
     program = tmp_path / "tessera-compile"
-    program.write_text("#!/bin/sh\n"
-                       "echo '{\"event\":\"phase\",\"name\":\"emit\"}'\n"
-                       "echo '{\"event\":\"progress\",\"phase\":\"emit\",\"done\":120,\"total\":400,\"part\":2,\"parts\":5}'\n"
-                       "sleep 0.4\necho '{\"event\":\"result\"}'\n")
+    program.write_text(
+        "#!/bin/sh\n"
+        'echo \'{"event":"phase","name":"emit"}\'\n'
+        'echo \'{"event":"progress","phase":"emit","done":120,"total":400,"part":2,"parts":5}\'\n'
+        'sleep 0.4\necho \'{"event":"result"}\'\n'
+    )
     program.chmod(0o755)
     monkeypatch.setattr(compile_driver, "find_program", lambda name: str(program))
     monkeypatch.setattr(progress, "LOG_EVERY", 0.1)

@@ -36,7 +36,13 @@ def test_of_the_dead(tmp_path: Path) -> None:
 
 
 def test_of_the_living_and_of_others(tmp_path: Path) -> None:
-    for name in (".tessera-notebook", ".tessera-12345678", "tessera-projects", ".tessera-x", "tessera-reproducer-abcdefgh"):
+    for name in (
+        ".tessera-notebook",
+        ".tessera-12345678",
+        "tessera-projects",
+        ".tessera-x",
+        "tessera-reproducer-abcdefgh",
+    ):
         (tmp_path / name).mkdir()
         (tmp_path / name / "mine").write_text("work")
     (tmp_path / ".tessera-linked00").symlink_to(tmp_path / ".tessera-notebook")
@@ -84,7 +90,10 @@ def test_outputs_appear_together(tmp_path: Path) -> None:
         outputs.remove(tmp_path / "old")
         assert not (tmp_path / "a").exists() and not (tmp_path / "new" / "report" / "r.csv").exists()
         outputs.publish()
-    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == ["a", "new/report/r.csv"]
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == [
+        "a",
+        "new/report/r.csv",
+    ]
     assert not list(tmp_path.rglob(".tessera-*"))
 
 

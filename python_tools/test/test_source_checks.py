@@ -22,18 +22,21 @@ def write(root: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
-@pytest.mark.parametrize("name, line, reason", [
-    ("bmruntime/src/core/a.cpp", '#include "llvm/ADT/SmallVector.h"', "without LLVM"),
-    ("bmodel_format/src/a.h", '#include <mlir/IR/Value.h>', "without LLVM"),
-    ("bmodel_format/src/a.h", '#include "bmruntime/include/bmrt/bmrt.h"', "lowest layer"),
-    ("bmruntime/src/a.cpp", '#include "codegen/X86/Emit.h"', "never the compiler"),
-    ("top_dialect/IR/a.cpp", '#include "device_dialect/IR/DeviceOps.h"', "knows no layer below"),
-    ("quant/Transforms/a.cpp", '#include "device_dialect/IR/DeviceOps.h"', "meet only through"),
-    ("device_dialect/IR/A.td", 'include "codegen/A.td"', "layer above"),
-    ("codegen/X86/a.cpp", '#include "onnx/onnx_pb.h"', "framework-neutral"),
-    ("bmruntime/CMakeLists.txt", "target_link_libraries(bmrt PRIVATE LLVM)", "without LLVM"),
-    ("top_dialect/CMakeLists.txt", "target_link_libraries(TesseraTopIR PUBLIC TesseraDeviceIR)", "nothing below"),
-])
+@pytest.mark.parametrize(
+    "name, line, reason",
+    [
+        ("bmruntime/src/core/a.cpp", '#include "llvm/ADT/SmallVector.h"', "without LLVM"),
+        ("bmodel_format/src/a.h", "#include <mlir/IR/Value.h>", "without LLVM"),
+        ("bmodel_format/src/a.h", '#include "bmruntime/include/bmrt/bmrt.h"', "lowest layer"),
+        ("bmruntime/src/a.cpp", '#include "codegen/X86/Emit.h"', "never the compiler"),
+        ("top_dialect/IR/a.cpp", '#include "device_dialect/IR/DeviceOps.h"', "knows no layer below"),
+        ("quant/Transforms/a.cpp", '#include "device_dialect/IR/DeviceOps.h"', "meet only through"),
+        ("device_dialect/IR/A.td", 'include "codegen/A.td"', "layer above"),
+        ("codegen/X86/a.cpp", '#include "onnx/onnx_pb.h"', "framework-neutral"),
+        ("bmruntime/CMakeLists.txt", "target_link_libraries(bmrt PRIVATE LLVM)", "without LLVM"),
+        ("top_dialect/CMakeLists.txt", "target_link_libraries(TesseraTopIR PUBLIC TesseraDeviceIR)", "nothing below"),
+    ],
+)
 def test_layering_violation_is_found(tmp_path: Path, name: str, line: str, reason: str) -> None:
     write(tmp_path, name, f"{line}\n")
     result = run("check_layering.py", tmp_path)
@@ -47,8 +50,15 @@ def test_layering_allows_the_downward_direction(tmp_path: Path) -> None:
     assert run("check_layering.py", tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("name, line", [("codegen/Pipelines/a.cpp", "npu::Chip chip;"), ("device_dialect/IR/a.td", "// what NPUs want"),
-                                        ("bmruntime/src/core/a.cpp", '#include "../npu/b.h"'), ("quant/a.h", '"npu-base"')])
+@pytest.mark.parametrize(
+    "name, line",
+    [
+        ("codegen/Pipelines/a.cpp", "npu::Chip chip;"),
+        ("device_dialect/IR/a.td", "// what NPUs want"),
+        ("bmruntime/src/core/a.cpp", '#include "../npu/b.h"'),
+        ("quant/a.h", '"npu-base"'),
+    ],
+)
 def test_a_family_is_named_in_its_rooms_only(tmp_path: Path, name: str, line: str) -> None:
     write(tmp_path, "codegen/CMakeLists.txt", "tessera_family(npu FOLDER Npu LIB TesseraNpu)\n")
     write(tmp_path, "codegen/Npu/a.cpp", "npu::Chip chip;\n")
@@ -66,16 +76,28 @@ def test_an_empty_tree_is_no_success(tmp_path: Path) -> None:
     assert run("check_sources.py", tmp_path).returncode == 1
 
 
-@pytest.mark.parametrize("name, text, message", [
-    ("a.cpp", "int a;\n", "no licence line"),
-    ("a.py", f"# {SPDX[3:]}" + "x = 1\n" * 1000, "at most 1000"),
-    ("a.cpp", SPDX + "int a; \n", "trailing whitespace"),
-    ("a.cpp", SPDX + "int a;", "no newline"),
-    ("a.cpp", SPDX + "<<<<<<< HEAD\n", "left-over marker"),
-    ("codegen/Npu/a.h", SPDX + "int a;\n" * 400, "401 lines, at most 400"),
-    ("codegen/Npu/a.cpp", SPDX + "void f(int a,\n       int b) {\n" + "  a = b;\n" * 58 + "}\n", "a.cpp:2: a function of 61"),
-    ("codegen/Npu/a.cpp", SPDX + "struct A {\n  int f() {\n" + "    if (a) {\n    }\n" * 30 + "  }\n};\n", "a.cpp:3:"),
-])
+@pytest.mark.parametrize(
+    "name, text, message",
+    [
+        ("a.cpp", "int a;\n", "no licence line"),
+        ("a.py", f"# {SPDX[3:]}" + "x = 1\n" * 1000, "at most 1000"),
+        ("a.py", f"# {SPDX[3:]}" + f"x = '{'x' * 116}'\n", "a.py:2: 122 columns"),
+        ("a.cpp", SPDX + "int a; \n", "trailing whitespace"),
+        ("a.cpp", SPDX + "int a;", "no newline"),
+        ("a.cpp", SPDX + "<<<<<<< HEAD\n", "left-over marker"),
+        ("codegen/Npu/a.h", SPDX + "int a;\n" * 400, "401 lines, at most 400"),
+        (
+            "codegen/Npu/a.cpp",
+            SPDX + "void f(int a,\n       int b) {\n" + "  a = b;\n" * 58 + "}\n",
+            "a.cpp:2: a function of 61",
+        ),
+        (
+            "codegen/Npu/a.cpp",
+            SPDX + "struct A {\n  int f() {\n" + "    if (a) {\n    }\n" * 30 + "  }\n};\n",
+            "a.cpp:3:",
+        ),
+    ],
+)
 def test_source_violation_is_found(tmp_path: Path, name: str, text: str, message: str) -> None:
     write(tmp_path, name, text)
     result = run("check_sources.py", tmp_path)

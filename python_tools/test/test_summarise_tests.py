@@ -19,17 +19,23 @@ def run(folder: Path, ctest: dict[str, str], suites: dict[str, str]) -> tuple[in
 
 
 def test_counts_single_tests(tmp_path: Path) -> None:
-    suite = ('<testsuites><testsuite><testcase name="a"/><testcase name="b"/>'
-             '<testcase name="c"><skipped message="needs avx512"/></testcase></testsuite></testsuites>')
+    suite = (
+        '<testsuites><testsuite><testcase name="a"/><testcase name="b"/>'
+        '<testcase name="c"><skipped message="needs avx512"/></testcase></testsuite></testsuites>'
+    )
     assert run(tmp_path, {"check-top": "run", "plain": "run"}, {"check-top": suite}) == (
-        0, "3 passed, 0 failed, 1 skipped")
+        0,
+        "3 passed, 0 failed, 1 skipped",
+    )
 
 
 def test_failure_and_crash(tmp_path: Path) -> None:
     failing = '<testsuite><testcase name="a"/><testcase name="b"><failure/></testcase></testsuite>'
     passing = '<testsuite><testcase name="a"/></testsuite>'
     assert run(tmp_path, {"x": "fail", "y": "fail", "z": "fail"}, {"x": failing, "y": passing}) == (
-        1, "2 passed, 3 failed, 0 skipped")
+        1,
+        "2 passed, 3 failed, 0 skipped",
+    )
 
 
 def test_a_suite_that_ran_nothing_fails(tmp_path: Path) -> None:

@@ -28,12 +28,15 @@ def test_precisions() -> None:
     assert [entry.name for entry in known.precisions if entry.needs_table] == ["INT8", "INT16"]
 
 
-@pytest.mark.parametrize("ask, code", [
-    (lambda known: known.require_chip("cuda-sm80"), ExitCode.UNSUPPORTED),
-    (lambda known: known.require_chip("tpu"), ExitCode.USAGE),
-    (lambda known: known.precision("INT4"), ExitCode.UNSUPPORTED),
-    (lambda known: known.precision("INT3"), ExitCode.USAGE),
-])
+@pytest.mark.parametrize(
+    "ask, code",
+    [
+        (lambda known: known.require_chip("cuda-sm80"), ExitCode.UNSUPPORTED),
+        (lambda known: known.require_chip("tpu"), ExitCode.USAGE),
+        (lambda known: known.precision("INT4"), ExitCode.UNSUPPORTED),
+        (lambda known: known.precision("INT3"), ExitCode.USAGE),
+    ],
+)
 def test_refusals(ask, code: ExitCode) -> None:
     with pytest.raises(TesseraError) as caught:
         ask(targets())

@@ -24,13 +24,22 @@ def steps(x: np.ndarray) -> np.ndarray:
 
 MATRIX = np.random.default_rng(5).normal(0, 0.2, (64, 64))
 # Both norms see values that are nearly equal: what float32 rounds becomes visible.
-NETWORK: tuple[Op, ...] = (("shifted", "x", lambda x: x * 1e-4 + 8), ("norm", "shifted", normalise), ("product", "norm", lambda x: x @ MATRIX),
-                           ("y", "product", lambda x: 5 + 0.01 * x))
-QUANTISED: tuple[Op, ...] = tuple((f"t{i + 1}", f"t{i}", (lambda x: steps(x @ MATRIX)) if i % 2 == 0 else np.tanh) for i in range(12))
+NETWORK: tuple[Op, ...] = (
+    ("shifted", "x", lambda x: x * 1e-4 + 8),
+    ("norm", "shifted", normalise),
+    ("product", "norm", lambda x: x @ MATRIX),
+    ("y", "product", lambda x: 5 + 0.01 * x),
+)
+QUANTISED: tuple[Op, ...] = tuple(
+    (f"t{i + 1}", f"t{i}", (lambda x: steps(x @ MATRIX)) if i % 2 == 0 else np.tanh) for i in range(12)
+)
 
 
-def run(network: tuple[Op, ...], x: np.ndarray, operands: Tensors = {}, rounding: float = 0, fault: str = "") -> dict[str, np.ndarray]:
-    """Every op's result in float32, its operand from `operands` where it is there; rounding: relative, of every result."""
+def run(
+    network: tuple[Op, ...], x: np.ndarray, operands: Tensors = {}, rounding: float = 0, fault: str = ""
+) -> dict[str, np.ndarray]:
+    """Every op's result in float32, its operand from `operands` where it is there; rounding: relative, of every
+    result."""
     tensors, seen = {network[0][1]: x}, {network[0][1]: x}
     generator = np.random.default_rng(1)
     for name, operand, function in network:
@@ -80,10 +89,12 @@ def test_one_step_of_a_few_elements(changed: int, step: int, right: bool) -> Non
 
 
 def test_an_offset_is_found_where_half_of_all_roundings_are_ties() -> None:
-    """Sums of halves of steps: rounding decides half of all elements, and the offset of all by one step is a fault all the same."""
+    """Sums of halves of steps: rounding decides half of all elements, and the offset of all by one step is a fault
+    all the same."""
     x = np.random.default_rng(4).integers(-60, 60, (64, 64)).astype(np.float32) * np.float32(0.1)
     half: tuple[Op, ...] = (("sum", "x", lambda v: v * 0.5 + 0.0), ("y", "sum", lambda v: np.rint(v / 0.1) * 0.1))
-    # What the engine's operand rounds to is known to the evaluator, but not what it rounds inside: as if the sum were fused.
+    # What the engine's operand rounds to is known to the evaluator, but not what it rounds inside: as if the sum were
+    # fused.
     fused: tuple[Op, ...] = (("y", "x", lambda v: half[1][2](half[0][2](v))),)
     noise = [run(fused, verdict.Perturbed({"x": x}, seed)["x"]) for seed in range(verdict.PERTURBATIONS)]
     right, other = run(fused, x), run(fused, verdict.Perturbed({"x": x}, 9)["x"])
@@ -124,4 +135,4 @@ def test_perturbed_tensors_differ_by_little_and_keep_what_is_not_finite() -> Non
     array = np.array([1, -4, 0, np.inf, np.nan], np.float32)
     moved = verdict.Perturbed({"a": array})["a"]
     assert np.array_equal(moved[2:], array[2:], equal_nan=True)
-    assert np.all(np.abs(moved[:2] / array[:2] - 1) <= 2 ** -19) and np.all(moved[:2] != array[:2])
+    assert np.all(np.abs(moved[:2] / array[:2] - 1) <= 2**-19) and np.all(moved[:2] != array[:2])

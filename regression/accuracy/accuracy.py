@@ -56,7 +56,11 @@ class Cell:
 def judge_of(case: Case, like: AnyModel, scratch: Path) -> tuple[Callable[[AnyModel], Mapping[str, float]], float]:
     """(figures of a model with the one that counts first, points per 1 of it)."""
     told = case.quantised
-    data = together([data_path(path) for path in told["data"]], scratch) if isinstance(told["data"], list) else data_path(told["data"])
+    data = (
+        together([data_path(path) for path in told["data"]], scratch)
+        if isinstance(told["data"], list)
+        else data_path(told["data"])
+    )
     if told["judge"] in JUDGES:
         return lambda model: JUDGES[told["judge"]](model, like, data), 100
     task = TASKS[told["judge"]]
@@ -64,6 +68,7 @@ def judge_of(case: Case, like: AnyModel, scratch: Path) -> tuple[Callable[[AnyMo
     def figures(model: AnyModel) -> Mapping[str, float]:
         found = task.score(model, data)
         return {task.figure: found.pop(task.figure), **found}
+
     return figures, task.points
 
 
@@ -84,9 +89,11 @@ def row_of(case: Case, columns: list[str], with_peers: bool, report: Report, scr
     cells = [cell_of("F32", lambda: (like, build.deploy("F32")), figures)]
     for column in columns:
         if column != "F32":
+
             def made(column: str = column):
                 built = build.deploy(column)
                 return any_model.open_model(built.bmodel, report, 2), built
+
             cells.append(cell_of(column, made, figures))
     if with_peers:
         cells += peer_cells(case, build, like, figures, report, scratch)
@@ -107,23 +114,34 @@ def cell_of(column: str, make: Callable[[], tuple], figures: Callable[[AnyModel]
             cell.bytes, cell.note = built.bmodel.stat().st_size, built.note
         cell.figures = {name: float(value) for name, value in figures(model).items()}
     except Exception as error:  # a peer may fail in any way; the table goes on
-        cell.error = f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else ''}"[:300]
+        cell.error = f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else ''}"[
+            :300
+        ]
     return cell
 
 
-def peer_cells(case: Case, build: builds.Build, like: AnyModel, figures: Callable, report: Report, scratch: Path) -> list[Cell]:
+def peer_cells(
+    case: Case, build: builds.Build, like: AnyModel, figures: Callable, report: Report, scratch: Path
+) -> list[Cell]:
     dataset = open_dataset(str(build.samples), like.inputs, build.count)
     arrays = [sample.load(like.inputs) for sample in dataset.samples()]
     source, missing = data_path(case.model), peers.available()
-    makers = {f"ort {m}": lambda m=m: (peers.onnxruntime_static(source, like, arrays, m, scratch, report), None)
-              for m in peers.ORT_METHODS}
+    makers = {
+        f"ort {m}": lambda m=m: (peers.onnxruntime_static(source, like, arrays, m, scratch, report), None)
+        for m in peers.ORT_METHODS
+    }
     makers[peers.NNCF] = lambda: (peers.nncf_default(source, like, arrays), None)
-    return [Cell(name, error=missing[name]) if missing[name] else cell_of(name, make, figures) for name, make in makers.items()]
+    return [
+        Cell(name, error=missing[name]) if missing[name] else cell_of(name, make, figures)
+        for name, make in makers.items()
+    ]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev accuracy", description=__doc__.split("\n\n", 1)[0], allow_abbrev=False)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="cases by the beginning of their name (default: all)")
+    parser.add_argument(
+        "models", nargs="*", metavar="MODEL", help="cases by the beginning of their name (default: all)"
+    )
     parser.add_argument("--columns", default=",".join(builds.COLUMNS), help="precisions (default: %(default)s)")
     parser.add_argument("--no_peers", action="store_true", help="only Tessera")
     parser.add_argument("--json", metavar="FILE", help="also write every figure")
@@ -132,7 +150,9 @@ def main() -> int:
     columns = args.columns.split(",")
     if unknown := [column for column in columns if column not in builds.COLUMNS]:
         parser.error(f"--columns: no {unknown[0]}; there are {', '.join(builds.COLUMNS)}")
-    cases = [case for case in all_cases() if case.quantised and (not args.models or case.name.startswith(tuple(args.models)))]
+    cases = [
+        case for case in all_cases() if case.quantised and (not args.models or case.name.startswith(tuple(args.models)))
+    ]
     if not cases:
         parser.error("no case of that name says how it is quantised")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
@@ -152,7 +172,9 @@ def main() -> int:
                 continue
         tell(case, rows[case.name])
         if args.json:
-            Path(args.json).write_text(json.dumps({name: [asdict(cell) for cell in row] for name, row in rows.items()}, indent=1))
+            Path(args.json).write_text(
+                json.dumps({name: [asdict(cell) for cell in row] for name, row in rows.items()}, indent=1)
+            )
     table = table_of(rows)
     print("\n" + compare.align(table))
     if args.markdown:

@@ -63,8 +63,18 @@ class Build:
         self._mlir = folder / f"{case.name}_top.mlir"
         sizes = case.quantised.get("input_shapes", case.input_shapes)
         shapes = ["--input_shapes", sizes] if sizes else []
-        self._run("model_transform", "--model_name", case.name, "--model_def", data_path(case.model), "--mlir", self._mlir,
-                  "--not_inference", *case.transform, *shapes)
+        self._run(
+            "model_transform",
+            "--model_name",
+            case.name,
+            "--model_def",
+            data_path(case.model),
+            "--mlir",
+            self._mlir,
+            "--not_inference",
+            *case.transform,
+            *shapes,
+        )
 
     def deploy(self, column: str) -> Built:
         """The case in a precision; raises RuntimeError with what the command said."""
@@ -72,8 +82,17 @@ class Build:
             flags = COLUMNS[column] + (self._search() if column == TARGET else [])
             table = self._calibrated(column if column in ALONE else "INT8") if "{table}" in flags else None
             bmodel = self._folder / f"{self.case.name}_{column}.bmodel"
-            told = self._run("model_deploy", "--mlir", self._mlir, "--chip", "x86", "--model", bmodel, "--skip_validation",
-                             *(str(table) if flag == "{table}" else flag for flag in flags))
+            told = self._run(
+                "model_deploy",
+                "--mlir",
+                self._mlir,
+                "--chip",
+                "x86",
+                "--model",
+                bmodel,
+                "--skip_validation",
+                *(str(table) if flag == "{table}" else flag for flag in flags),
+            )
             self._built[column] = Built(bmodel, _note(told))
         return self._built[column]
 
@@ -81,11 +100,23 @@ class Build:
         """The table for a precision, made once."""
         table = self._folder / f"{self.case.name}_{precision}_cali.json"
         if not table.exists():
-            self._run("run_calibration", self._mlir, "--dataset", self.samples, "--input_num", self.count, "--quantize", precision, "-o", table)
+            self._run(
+                "run_calibration",
+                self._mlir,
+                "--dataset",
+                self.samples,
+                "--input_num",
+                self.count,
+                "--quantize",
+                precision,
+                "-o",
+                table,
+            )
         return table
 
     def _search(self) -> list[str]:
-        """What --target asks for: points of a task or of a judge, or for what no folder holds the cosine of the outputs."""
+        """What --target asks for: points of a task or of a judge, or for what no folder holds the cosine of the
+        outputs."""
         told, threads = self.case.quantised, ["--threads", "2"]
         data = data_path(told["data"]) if not isinstance(told["data"], list) else self.samples
         if told["judge"] in TASKS and not isinstance(told["data"], list):
@@ -97,12 +128,19 @@ class Build:
     def _scorer(self) -> Path:
         """A judge as a user writes one: points of agreement with the f32 model."""
         path = self._folder / "scorer.py"
-        path.write_text(SCORER.format(folder=str(Path(__file__).parent), judge=self.case.quantised["judge"],
-                                      like=str(self.deploy("F32").bmodel)))
+        path.write_text(
+            SCORER.format(
+                folder=str(Path(__file__).parent),
+                judge=self.case.quantised["judge"],
+                like=str(self.deploy("F32").bmodel),
+            )
+        )
         return path
 
     def _run(self, tool: str, *arguments: object) -> dict:
-        done = subprocess.run([str(BUILD / "bin" / tool), *map(str, arguments), "--json"], capture_output=True, text=True)
+        done = subprocess.run(
+            [str(BUILD / "bin" / tool), *map(str, arguments), "--json"], capture_output=True, text=True
+        )
         document = json.loads(done.stdout) if done.stdout.strip().startswith("{") else {}
         if done.returncode:
             raise RuntimeError(document.get("error", {}).get("message") or done.stderr.strip() or f"{tool} failed")
@@ -112,10 +150,14 @@ class Build:
 def _note(document: dict) -> str:
     """Share of the multiplications on integers, and what a search took."""
     if found := document.get("search"):
-        return (f"{100 * found['not_int8_products']:.1f} % of the MACs above int8, {len(found['ops'])} ops; "
-                f"{found['output_errors'] + found['scores']} evaluations, {found['seconds']:.0f} s")
+        return (
+            f"{100 * found['not_int8_products']:.1f} % of the MACs above int8, {len(found['ops'])} ops; "
+            f"{found['output_errors'] + found['scores']} evaluations, {found['seconds']:.0f} s"
+        )
     told = document.get("model", {}).get("quantization")
     if not told or not told["products"]:
         return ""
     note = f"{100 * told['integer_products'] / told['products']:.1f} % of the MACs in integers"
-    return note + (f", {100 * told['wide_products'] / told['products']:.1f} % in int16" if told["wide_products"] else "")
+    return note + (
+        f", {100 * told['wide_products'] / told['products']:.1f} % in int16" if told["wide_products"] else ""
+    )

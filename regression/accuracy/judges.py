@@ -79,9 +79,9 @@ def recording(data: Path) -> np.ndarray:
 
 def speech_frames(data: Path, first: float, last: float, hop: int = HOP) -> Iterator[np.ndarray]:
     """Frames [1,1,512] between two times in seconds, 16 kHz."""
-    sound = recording(data)[int(first * 16000):int(last * 16000)]
+    sound = recording(data)[int(first * 16000) : int(last * 16000)]
     for start in range(0, len(sound) - FRAME + 1, hop):
-        yield sound[start:start + FRAME].reshape(1, 1, FRAME)
+        yield sound[start : start + FRAME].reshape(1, 1, FRAME)
 
 
 def denoised(model: Model, frames: Iterator[np.ndarray]) -> np.ndarray:
@@ -99,8 +99,10 @@ def speech(model: Model, like: Model, data: Path) -> dict[str, float]:
     """Cosine of the signal behind the network with the float model's, and its signal-to-noise ratio in dB."""
     ours, theirs = (denoised(m, speech_frames(data, SCORED_FROM, 40)) for m in (model, like))
     power, noise = float(theirs @ theirs), float(np.square(ours - theirs).sum())
-    return {"cos": float(ours @ theirs) / max(float(np.linalg.norm(ours) * np.linalg.norm(theirs)), 1e-30),
-            "snr": 10 * np.log10(max(power, 1e-30) / max(noise, 1e-30))}
+    return {
+        "cos": float(ours @ theirs) / max(float(np.linalg.norm(ours) * np.linalg.norm(theirs)), 1e-30),
+        "snr": 10 * np.log10(max(power, 1e-30) / max(noise, 1e-30)),
+    }
 
 
 def mel_filters(bands: int, size: int, rate: int) -> np.ndarray:
@@ -119,7 +121,7 @@ def log_mel(data: Path, first: float, last: float) -> Iterator[np.ndarray]:
     power = np.square(np.abs(np.fft.rfft(steps * np.hanning(1024), axis=1)))
     bands = (10 * np.log10(power @ mel_filters(128, 1024, 16000).T + 1e-10)).astype(np.float32)
     for i in range(len(bands) - 4):
-        yield bands[i:i + 5].reshape(1, 640)
+        yield bands[i : i + 5].reshape(1, 640)
 
 
 def reconstruction(model: Model, like: Model, data: Path) -> dict[str, float]:

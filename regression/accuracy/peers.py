@@ -36,6 +36,7 @@ def available() -> dict[str, str]:
 
 def quietly(make: Callable[..., AnyModel]) -> Callable[..., AnyModel]:
     """Without the progress that the peers print."""
+
     def made(*arguments: object) -> AnyModel:
         logging.disable(logging.WARNING)
         try:
@@ -43,11 +44,14 @@ def quietly(make: Callable[..., AnyModel]) -> Callable[..., AnyModel]:
                 return make(*arguments)
         finally:
             logging.disable(logging.NOTSET)
+
     return made
 
 
 @quietly
-def onnxruntime_static(onnx_file: Path, like: AnyModel, arrays: Arrays, method: str, folder: Path, report: Report) -> AnyModel:
+def onnxruntime_static(
+    onnx_file: Path, like: AnyModel, arrays: Arrays, method: str, folder: Path, report: Report
+) -> AnyModel:
     """Quantises and opens; `like` says the sizes that the file leaves open."""
     from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -65,8 +69,14 @@ def onnxruntime_static(onnx_file: Path, like: AnyModel, arrays: Arrays, method: 
         quant_pre_process(str(fixed), str(prepared), skip_symbolic_shape=True)
     except Exception:  # its own shape inference gives up on some models; quantize_static takes them without
         prepared = fixed
-    quantize_static(str(prepared), str(output), Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
-                    calibrate_method=CalibrationMethod[method])
+    quantize_static(
+        str(prepared),
+        str(output),
+        Reader(),
+        quant_format=QuantFormat.QDQ,
+        per_channel=True,
+        calibrate_method=CalibrationMethod[method],
+    )
     return any_model.open_model(output, report, 2).preprocessed_like(like)
 
 
@@ -96,8 +106,11 @@ def nncf_default(onnx_file: Path, like: AnyModel, arrays: Arrays) -> AnyModel:
     model = ov.Core().read_model(str(onnx_file))
     model.reshape({spec.name: ov.PartialShape(list(spec.shape)) for spec in like.inputs})
     quantised = nncf.quantize(model, nncf.Dataset([dict(a) for a in arrays]), subset_size=len(arrays))
-    compiled = ov.Core().compile_model(quantised, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 2})
+    compiled = ov.Core().compile_model(
+        quantised, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 2}
+    )
 
     def run(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {name: np.array(value) for port, value in compiled(dict(inputs)).items() for name in port.get_names()}
+
     return AnyModel(onnx_file, like.inputs, like.outputs, run)

@@ -27,8 +27,12 @@ from tessera.files import load_npz, save_npz
 from tessera.inputs import random_inputs
 from tessera.progress import Report
 
-DEFAULT_MODELS = ("topology/light_resnet50.onnx", "cls/mobilenetv2_1.0_224.onnx", "det/yolox_nano_416.onnx",
-                  "transformer/vittrack.onnx")
+DEFAULT_MODELS = (
+    "topology/light_resnet50.onnx",
+    "cls/mobilenetv2_1.0_224.onnx",
+    "det/yolox_nano_416.onnx",
+    "transformer/vittrack.onnx",
+)
 ENGINES = ("tessera", "onnxruntime", "openvino")
 WORKER = Path(__file__).with_name("worker.py")
 ROUND_SECONDS = 0.25
@@ -58,7 +62,12 @@ class Worker:
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
         self._process = subprocess.Popen(
             [sys.executable, str(WORKER), result.engine, str(model), str(inputs), str(outputs), str(threads)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
         answer = self._read()
         if "error" in answer:
             result.error = answer["error"]
@@ -96,7 +105,7 @@ def measure(files: dict[str, Path], inputs: Path, folder: Path, threads: int, ro
     workers = [Worker(r, files[r.engine], inputs, folder / f"{r.engine}_{threads}.npz", threads) for r in results]
     for turn in range(rounds):
         # Each round starts with another engine, so that no one always runs on a warmer machine.
-        for worker in workers[turn % len(workers):] + workers[:turn % len(workers)]:
+        for worker in workers[turn % len(workers) :] + workers[: turn % len(workers)]:
             worker.round(ROUND_SECONDS)
     for worker in workers:
         worker.close()
@@ -106,7 +115,9 @@ def measure(files: dict[str, Path], inputs: Path, folder: Path, threads: int, ro
 def prepare_model(onnx: Path, folder: Path, shapes: str | None, chip: str) -> tuple[Path, Path]:
     """(.bmodel, input .npz) of an ONNX file."""
     quiet = Report(1, sys.stderr, quiet=True)
-    model, _ = top_model.import_onnx(onnx, folder / f"{onnx.stem}_top.mlir", quiet, model_name=onnx.stem, input_shapes=shapes)
+    model, _ = top_model.import_onnx(
+        onnx, folder / f"{onnx.stem}_top.mlir", quiet, model_name=onnx.stem, input_shapes=shapes
+    )
     output = folder / f"{onnx.stem}.bmodel"
     top_model.deploy(model, output, quiet, chip=chip, quantize="F32")
     inputs = folder / "in.npz"
@@ -120,10 +131,14 @@ def agreement(results: list[Result]) -> str:
     peer = next((r for r in results if r.engine != "tessera" and r.outputs), None)
     if ours is None or peer is None:
         return "not compared"
-    comparison = compare.compare(ours.outputs, peer.outputs, compare.Tolerance(0.9999, 0.999, floor=compare.FLOAT32_FLOOR))
+    comparison = compare.compare(
+        ours.outputs, peer.outputs, compare.Tolerance(0.9999, 0.999, floor=compare.FLOAT32_FLOOR)
+    )
     if not comparison.rows:
         return "nothing in common"
-    return ("same answer" if comparison.passed else "DIFFERENT ANSWER") + f" (worst cos {comparison.rows[0].cosine:.6f})"
+    return (
+        "same answer" if comparison.passed else "DIFFERENT ANSWER"
+    ) + f" (worst cos {comparison.rows[0].cosine:.6f})"
 
 
 def table_rows(name: str, threads: int, results: list[Result]) -> list[tuple[str, ...]]:
@@ -135,8 +150,18 @@ def table_rows(name: str, threads: int, results: list[Result]) -> list[tuple[str
             rows.append((name, str(threads), r.engine, "-", "-", "-", "-", r.error[:60]))
             continue
         ratio = f"{r.median / best:.2f}" if peers else "-"
-        rows.append((name, str(threads), r.engine, f"{r.median * 1e3:.3f}", ratio, f"{r.prepare * 1e3:.0f}",
-                     f"{r.peak_mib:.0f}", agreement(results) if r.engine == "tessera" else ""))
+        rows.append(
+            (
+                name,
+                str(threads),
+                r.engine,
+                f"{r.median * 1e3:.3f}",
+                ratio,
+                f"{r.prepare * 1e3:.0f}",
+                f"{r.peak_mib:.0f}",
+                agreement(results) if r.engine == "tessera" else "",
+            )
+        )
     return rows
 
 
@@ -152,8 +177,12 @@ def find_models(given: list[str]) -> list[Path]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", help="ONNX files, each with :SHAPES where dims are dynamic, e.g. "
-                        "m.onnx:x=1x3x320x320 (default: the four of the shared data)")
+    parser.add_argument(
+        "models",
+        nargs="*",
+        help="ONNX files, each with :SHAPES where dims are dynamic, e.g. "
+        "m.onnx:x=1x3x320x320 (default: the four of the shared data)",
+    )
     parser.add_argument("--threads", default="1,2", help="thread counts (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=12, help="turns of each engine (default: %(default)s)")
     parser.add_argument("--chip", default="x86", help="default: %(default)s")
@@ -178,11 +207,24 @@ def main() -> int:
             for threads in map(int, args.threads.split(",")):
                 results = measure(files, inputs, Path(folder), threads, args.rounds)
                 rows += table_rows(onnx.stem, threads, results)
-                figures += [{"model": onnx.stem, "threads": threads, "engine": r.engine, "median_ms": r.median * 1e3,
-                             "runs": len(r.times), "prepare_ms": r.prepare * 1e3, "peak_mib": r.peak_mib,
-                             "error": r.error} for r in results]
+                figures += [
+                    {
+                        "model": onnx.stem,
+                        "threads": threads,
+                        "engine": r.engine,
+                        "median_ms": r.median * 1e3,
+                        "runs": len(r.times),
+                        "prepare_ms": r.prepare * 1e3,
+                        "peak_mib": r.peak_mib,
+                        "error": r.error,
+                    }
+                    for r in results
+                ]
                 failed |= any(r.error for r in results) or "DIFFERENT" in agreement(results)
-                print(compare.align([header, *table_rows(onnx.stem, threads, results)], right=(1, 3, 4, 5, 6)) + "\n", flush=True)
+                print(
+                    compare.align([header, *table_rows(onnx.stem, threads, results)], right=(1, 3, 4, 5, 6)) + "\n",
+                    flush=True,
+                )
     if args.json:
         Path(args.json).write_text(json.dumps(figures, indent=1) + "\n")
     if len(rows) > len(ENGINES):

@@ -42,12 +42,19 @@ def measure_memory(build: Path, bmodel: Path) -> Memory:
     """The peak of bmrt_bench, which is at least what is resident afterwards."""
     import tessera.runtime as rt
 
-    bench = subprocess.run([build / "bin" / "bmrt_bench", bmodel, "--iters", "2", "--warmup", "0", "--json"], check=True,
-                           capture_output=True, text=True)
+    bench = subprocess.run(
+        [build / "bin" / "bmrt_bench", bmodel, "--iters", "2", "--warmup", "0", "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     net = rt.load(bmodel).net()
     inputs_outputs = sum(t.dtype.itemsize * _elements(t.max_shape) for t in (*net.inputs, *net.outputs))
-    return Memory(json.loads(bench.stdout)["peak_mib"], os.path.getsize(bmodel) / MIB,
-                  (net.memory["workspace_bytes"] + inputs_outputs) / MIB)
+    return Memory(
+        json.loads(bench.stdout)["peak_mib"],
+        os.path.getsize(bmodel) / MIB,
+        (net.memory["workspace_bytes"] + inputs_outputs) / MIB,
+    )
 
 
 def _elements(shape: tuple[int, ...]) -> int:
@@ -90,15 +97,23 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20)
     args = parser.parse_args()
     check = Path(__file__).resolve().parents[2] / "bmruntime" / "test" / "check_library.sh"
-    print(subprocess.run([check, args.build / "lib" / "libbmrt.so", "strip"], capture_output=True, text=True).stdout, end="")
+    print(
+        subprocess.run([check, args.build / "lib" / "libbmrt.so", "strip"], capture_output=True, text=True).stdout,
+        end="",
+    )
     for name, trust in (("checked", False), ("trusted", True)):
         for state, cold in (("warm", False), ("cold", True)):
             times, busy = load_times(args.bmodel, args.runs, trust, cold)
-            print(f"load {name}, {state}: min {min(times):.2f} ms, median {statistics.median(times):.2f} ms; "
-                  f"processor time {statistics.median(busy):.2f} ms; {len(times)} times")
+            print(
+                f"load {name}, {state}: min {min(times):.2f} ms, median {statistics.median(times):.2f} ms; "
+                f"processor time {statistics.median(busy):.2f} ms; {len(times)} times"
+            )
     memory = measure_memory(args.build, args.bmodel)
-    print(f"memory: peak {memory.peak:.1f} MiB; weights and code {memory.weights:.1f} + activations {memory.activations:.1f} "
-          f"+ {ALLOWANCE_MIB:g} = {memory.allowed:.1f} MiB allowed")
+    print(
+        f"memory: peak {memory.peak:.1f} MiB; weights and code {memory.weights:.1f} + activations "
+        f"{memory.activations:.1f} "
+        f"+ {ALLOWANCE_MIB:g} = {memory.allowed:.1f} MiB allowed"
+    )
     return 0 if memory.peak <= memory.allowed else 1
 
 

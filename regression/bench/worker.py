@@ -42,13 +42,22 @@ def open_openvino(model: str, inputs: dict[str, np.ndarray], threads: int) -> Ru
     network = core.read_model(model)
     network.reshape({name: ov.PartialShape(list(array.shape)) for name, array in inputs.items()})
     # f32 like the others: OpenVINO would choose bf16 by itself where the machine has it.
-    compiled = core.compile_model(network, "CPU", {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32",
-                                                   "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1})
+    compiled = core.compile_model(
+        network,
+        "CPU",
+        {
+            "INFERENCE_NUM_THREADS": threads,
+            "INFERENCE_PRECISION_HINT": "f32",
+            "PERFORMANCE_HINT": "LATENCY",
+            "NUM_STREAMS": 1,
+        },
+    )
     request = compiled.create_infer_request()
 
     def run() -> dict[str, np.ndarray]:
         values = request.infer(inputs, share_inputs=True, share_outputs=True)
         return {name: value for output, value in values.items() for name in output.get_names()}
+
     return run
 
 

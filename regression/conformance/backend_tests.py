@@ -74,10 +74,16 @@ def read_set(model: onnx.ModelProto, files: Mapping[str, bytes]) -> DataSet:
     """Raises StageError where numpy cannot hold a tensor."""
     initializers = {tensor.name for tensor in model.graph.initializer}
     values = [value for value in model.graph.input if value.name not in initializers]
-    inputs = {value.name: _tensor(files[f"input_{i}.pb"], _element(value), f"input {i}")
-              for i, value in enumerate(values) if f"input_{i}.pb" in files}
-    outputs = {value.name: _tensor(files[f"output_{i}.pb"], _element(value), f"output {i}")
-               for i, value in enumerate(model.graph.output) if f"output_{i}.pb" in files}
+    inputs = {
+        value.name: _tensor(files[f"input_{i}.pb"], _element(value), f"input {i}")
+        for i, value in enumerate(values)
+        if f"input_{i}.pb" in files
+    }
+    outputs = {
+        value.name: _tensor(files[f"output_{i}.pb"], _element(value), f"output {i}")
+        for i, value in enumerate(model.graph.output)
+        if f"output_{i}.pb" in files
+    }
     return DataSet(inputs, outputs, [v.name for v in values if _element(v) == onnx.TensorProto.BFLOAT16])
 
 

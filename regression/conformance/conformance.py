@@ -45,8 +45,9 @@ class Outcome:
         return Outcome(REFUSAL if error.refused else FAILED, error.stage, str(error).replace("\n", " "))
 
 
-def _import(compiler: Compiler, model: onnx.ModelProto, inputs: dict[str, np.ndarray], folder: Path,
-            ) -> tuple[Path, dict[str, int]]:
+def _import(
+    compiler: Compiler, model: onnx.ModelProto, inputs: dict[str, np.ndarray], folder: Path
+) -> tuple[Path, dict[str, int]]:
     """The Top module of a model, and the outputs that are padded, with the axis. Inputs that set what an operator does
     (axes, a shape), which Tessera wants constant as exported models have them, are made constants and taken out of
     `inputs`."""
@@ -55,10 +56,17 @@ def _import(compiler: Compiler, model: onnx.ModelProto, inputs: dict[str, np.nda
         path.write_bytes(model.SerializeToString())
         try:
             result = compiler("import", "import", "--onnx", path, "--output", mlir)
-            shapes = [name for name, array in inputs.items()
-                      if array.ndim == 0 or (array.ndim == 1 and array.dtype == np.int64)]
-            if not shapes or all(dim is not None and dim >= 0 for output in result["outputs"] for dim in output["shape"]):
-                return mlir, {output["name"]: output["padded_axis"] for output in result["outputs"] if "padded_axis" in output}
+            shapes = [
+                name
+                for name, array in inputs.items()
+                if array.ndim == 0 or (array.ndim == 1 and array.dtype == np.int64)
+            ]
+            if not shapes or all(
+                dim is not None and dim >= 0 for output in result["outputs"] for dim in output["shape"]
+            ):
+                return mlir, {
+                    output["name"]: output["padded_axis"] for output in result["outputs"] if "padded_axis" in output
+                }
             for name in shapes:  # the output's dims are open: these are what they depend on
                 model = freeze(model, name, inputs.pop(name))
         except StageError as error:
@@ -68,8 +76,9 @@ def _import(compiler: Compiler, model: onnx.ModelProto, inputs: dict[str, np.nda
             model = freeze(model, name[1], inputs.pop(name[1]))
 
 
-def _run_set(compiler: Compiler, test: BackendTest, files: dict[str, bytes], engines: Sequence[str],
-             folder: Path) -> dict[str, Outcome]:
+def _run_set(
+    compiler: Compiler, test: BackendTest, files: dict[str, bytes], engines: Sequence[str], folder: Path
+) -> dict[str, Outcome]:
     model = onnx.ModelProto.FromString(test.model)
     try:
         unreadable = None
@@ -167,8 +176,10 @@ def _refusals(outcomes: dict[str, dict[str, Outcome]]) -> dict[tuple[str, str], 
     for name, by_engine in outcomes.items():
         refused = next((o for o in by_engine.values() if o.kind == REFUSAL), None)
         if refused:
-            groups["all" if refused.stage == "import" else "x86" if refused.stage == "deploy" else "reference",
-                   reason(refused)].append(name)
+            groups[
+                "all" if refused.stage == "import" else "x86" if refused.stage == "deploy" else "reference",
+                reason(refused),
+            ].append(name)
     return groups
 
 
@@ -203,12 +214,17 @@ def main() -> int:
         for engine, outcome in by_engine.items():
             if outcome.kind in shown:
                 note = expected(deviations, name, engine)
-                print(f"{name} {engine} {outcome.kind} at {outcome.stage}: {outcome.message}"
-                      + (f" (expected: {note})" if note else ""))
+                print(
+                    f"{name} {engine} {outcome.kind} at {outcome.stage}: {outcome.message}"
+                    + (f" (expected: {note})" if note else "")
+                )
     for engine in engines:
         counts = collections.Counter(by_engine[engine].kind for by_engine in outcomes.values())
-        print(f"{engine:12}" + "".join(f"{kind} {counts[kind]:5}   " for kind in (PASSED, REFUSAL, FAILED))
-              + f"passed as they are {passed_as_they_are(outcomes, engine):5}")
+        print(
+            f"{engine:12}"
+            + "".join(f"{kind} {counts[kind]:5}   " for kind in (PASSED, REFUSAL, FAILED))
+            + f"passed as they are {passed_as_they_are(outcomes, engine):5}"
+        )
     if arguments.update:
         write_refusals(outcomes)
     return 0

@@ -43,8 +43,13 @@ class Compiler:
     def _start(self) -> subprocess.Popen[bytes]:
         if self._child is None:
             self._stderr = tempfile.TemporaryFile()
-            self._child = subprocess.Popen([str(BUILD / "bin" / "tessera-compile"), "batch"], stdin=subprocess.PIPE,
-                                           stdout=subprocess.PIPE, stderr=self._stderr, start_new_session=True)
+            self._child = subprocess.Popen(
+                [str(BUILD / "bin" / "tessera-compile"), "batch"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                start_new_session=True,
+            )
         return self._child
 
     def close(self) -> None:
@@ -94,7 +99,8 @@ class Compiler:
 
 
 def in_child(stage: str, work: Callable[[], object]) -> object:
-    """The result of `work` done in a forked child, so that a crash there is an error here. The caller has no threads."""
+    """The result of `work` done in a forked child, so that a crash there is an error here. The caller has no
+    threads."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -120,16 +126,18 @@ def in_child(stage: str, work: Callable[[], object]) -> object:
             os.kill(child, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status != 0:
-        raise StageError(stage, f"ran for more than {TIMEOUT} s" if status == -signal.SIGKILL
-                         else f"crashed, status {status}")
+        raise StageError(
+            stage, f"ran for more than {TIMEOUT} s" if status == -signal.SIGKILL else f"crashed, status {status}"
+        )
     result, error = pickle.loads(received)
     if error is not None:
         raise StageError(stage, error)
     return result
 
 
-def run_reference(compiler: Compiler, mlir: Path, inputs: Mapping[str, np.ndarray],
-                  bfloat16: Sequence[str] = ()) -> dict[str, np.ndarray]:
+def run_reference(
+    compiler: Compiler, mlir: Path, inputs: Mapping[str, np.ndarray], bfloat16: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
     """Outputs of the Top module by name; bfloat16 goes in and comes out as float32."""
     given, results = mlir.with_name("in.safetensors"), mlir.with_name("out.safetensors")
     safetensors_io.save(given, inputs, bfloat16=bfloat16)
@@ -139,16 +147,34 @@ def run_reference(compiler: Compiler, mlir: Path, inputs: Mapping[str, np.ndarra
 
 def deploy(compiler: Compiler, mlir: Path, chip: str, *options: str) -> Path:
     bmodel = mlir.with_name(f"{chip}.bmodel")
-    compiler("deploy", "deploy", "--mlir", mlir, "--chip", chip, "--cache-dir", "none", "--jobs", "1",
-             "--output", bmodel, *options)
+    compiler(
+        "deploy",
+        "deploy",
+        "--mlir",
+        mlir,
+        "--chip",
+        chip,
+        "--cache-dir",
+        "none",
+        "--jobs",
+        "1",
+        "--output",
+        bmodel,
+        *options,
+    )
     return bmodel
 
 
-def run_bmodel(bmodel: Path, inputs: Mapping[str, np.ndarray], bfloat16: Sequence[str] = (),
-               threads: Sequence[int] = (1, 2)) -> dict[str, np.ndarray]:
+def run_bmodel(
+    bmodel: Path, inputs: Mapping[str, np.ndarray], bfloat16: Sequence[str] = (), threads: Sequence[int] = (1, 2)
+) -> dict[str, np.ndarray]:
     """Outputs by name, which every number of threads must give alike to the bit."""
-    given = {name: safetensors_io.to_bfloat16(array) if name in bfloat16 else np.ascontiguousarray(array).reshape(array.shape)
-             for name, array in inputs.items()}
+    given = {
+        name: safetensors_io.to_bfloat16(array)
+        if name in bfloat16
+        else np.ascontiguousarray(array).reshape(array.shape)
+        for name, array in inputs.items()
+    }
 
     def work() -> list[dict[str, np.ndarray]]:
         import tessera.runtime as rt
@@ -158,15 +184,21 @@ def run_bmodel(bmodel: Path, inputs: Mapping[str, np.ndarray], bfloat16: Sequenc
             net = rt.load(str(bmodel), threads=count).net()
             narrow = {info.name for info in net.outputs if info.type == "bf16"}
             outputs = {name: np.array(array) for name, array in net(given).items()}
-            runs.append({name: safetensors_io.from_bfloat16(array) if name in narrow else array
-                         for name, array in outputs.items()})
+            runs.append(
+                {
+                    name: safetensors_io.from_bfloat16(array) if name in narrow else array
+                    for name, array in outputs.items()
+                }
+            )
         return runs
 
     first, *others = in_child("run", work)  # type: ignore[misc]
     for other, count in zip(others, threads[1:]):
         for name, array in first.items():
             if array.tobytes() != other[name].tobytes():
-                raise StageError("threads", f"output '{name}' of {count} threads is not that of {threads[0]} to the bit")
+                raise StageError(
+                    "threads", f"output '{name}' of {count} threads is not that of {threads[0]} to the bit"
+                )
     return first
 
 
@@ -177,6 +209,10 @@ def supported_isas(*more: str) -> list[str]:
     except OSError:
         lines = []
     flags = set(next((line for line in lines if line.startswith("flags")), "").split())
-    needs = {"x86-v2": set(), "x86-avx2": {"avx2", "fma"}, "x86-avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"}}
+    needs = {
+        "x86-v2": set(),
+        "x86-avx2": {"avx2", "fma"},
+        "x86-avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"},
+    }
     needs["x86-avx512vnni"] = needs["x86-avx512"] | {"avx512_vnni"}
     return [isa for isa in (*ISAS, *more) if needs[isa] <= flags]

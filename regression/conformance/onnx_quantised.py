@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that onnxruntime's quantiser made, op by op beside onnxruntime.
 
-A quantised model is cut at every 8-bit tensor: what one op writes is an output, what the next one reads is an input that holds
-onnxruntime's integers. So every op is compared on equal operands, and no difference is inherited.
+A quantised model is cut at every 8-bit tensor: what one op writes is an output, what the next one reads is an input
+that holds onnxruntime's integers. So every op is compared on equal operands, and no difference is inherited.
     build/bin/tessera-python regression/conformance/onnx_quantised.py MODEL.onnx [--keep FOLDER]
-prints, for each form onnxruntime's quantiser writes, how many integers of which ops differ. Needs onnxruntime and an onnx that its
-quantiser accepts (1.16 or newer).
+prints, for each form onnxruntime's quantiser writes, how many integers of which ops differ. Needs onnxruntime and an
+onnx that its quantiser accepts (1.16 or newer).
 """
 from __future__ import annotations
 
@@ -23,8 +23,12 @@ from engines import Compiler, deploy, run_bmodel
 from onnx import TensorProto, helper
 from random_quantized import _reference
 
-ONNX_TYPES = {np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.float32): TensorProto.FLOAT,
-              np.dtype(np.int32): TensorProto.INT32}
+ONNX_TYPES = {
+    np.dtype(np.int8): TensorProto.INT8,
+    np.dtype(np.uint8): TensorProto.UINT8,
+    np.dtype(np.float32): TensorProto.FLOAT,
+    np.dtype(np.int32): TensorProto.INT32,
+}
 ENGINES = ("top", "device", "x86-v2", "x86-avx2", "x86-avx512", "x86")
 
 
@@ -46,8 +50,13 @@ class CutModel:
 def feeds_of(model: onnx.ModelProto, seed: int) -> dict[str, np.ndarray]:
     constants = {tensor.name for tensor in model.graph.initializer}
     generator = np.random.default_rng(seed)
-    return {value.name: generator.standard_normal([d.dim_value or 1 for d in value.type.tensor_type.shape.dim]).astype(np.float32)
-            for value in model.graph.input if value.name not in constants}
+    return {
+        value.name: generator.standard_normal([d.dim_value or 1 for d in value.type.tensor_type.shape.dim]).astype(
+            np.float32
+        )
+        for value in model.graph.input
+        if value.name not in constants
+    }
 
 
 def session(model: onnx.ModelProto, optimised: bool):
@@ -66,7 +75,8 @@ def run_onnxruntime(model: onnx.ModelProto, inputs: dict[str, np.ndarray], optim
 
 
 def forms(path: Path, folder: Path) -> Iterator[tuple[str, onnx.ModelProto]]:
-    """The model as onnxruntime quantises it: operators or pairs, activations and weights of either sign, per channel or not."""
+    """The model as onnxruntime quantises it: operators or pairs, activations and weights of either sign, per channel
+    or not."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -81,14 +91,26 @@ def forms(path: Path, folder: Path) -> Iterator[tuple[str, onnx.ModelProto]]:
     quant_pre_process(str(path), str(prepared), skip_symbolic_shape=True)
     names = {QuantType.QUInt8: "u8", QuantType.QInt8: "s8"}
     for style in (QuantFormat.QOperator, QuantFormat.QDQ):
-        for activation, weight in ((QuantType.QUInt8, QuantType.QUInt8), (QuantType.QUInt8, QuantType.QInt8),
-                                   (QuantType.QInt8, QuantType.QInt8)):
+        for activation, weight in (
+            (QuantType.QUInt8, QuantType.QUInt8),
+            (QuantType.QUInt8, QuantType.QInt8),
+            (QuantType.QInt8, QuantType.QInt8),
+        ):
             for per_channel in (False, True):
-                name = f"{style.name} {names[activation]}{names[weight]} {'per channel' if per_channel else 'per tensor'}"
+                name = (
+                    f"{style.name} {names[activation]}{names[weight]} {'per channel' if per_channel else 'per tensor'}"
+                )
                 output = folder / "quantised.onnx"
                 try:
-                    quantize_static(str(prepared), str(output), Reader(), quant_format=style, activation_type=activation,
-                                    weight_type=weight, per_channel=per_channel)
+                    quantize_static(
+                        str(prepared),
+                        str(output),
+                        Reader(),
+                        quant_format=style,
+                        activation_type=activation,
+                        weight_type=weight,
+                        per_channel=per_channel,
+                    )
                     model = onnx.load(str(output))
                     session(model, False)
                 except Exception as error:  # what onnxruntime itself cannot make or read is no case of ours
@@ -132,7 +154,9 @@ def run_tessera(compiler: Compiler, path: Path, inputs: dict[str, np.ndarray], e
     return run_bmodel(deploy(compiler, mlir, engine), inputs)
 
 
-def differences(cut_model: CutModel, got: dict[str, np.ndarray], want: dict[str, np.ndarray]) -> dict[str, tuple[int, int, int]]:
+def differences(
+    cut_model: CutModel, got: dict[str, np.ndarray], want: dict[str, np.ndarray]
+) -> dict[str, tuple[int, int, int]]:
     """By operator: integers compared, of these differing, largest difference in steps."""
     result: dict[str, tuple[int, int, int]] = {}
     for name, expected in want.items():
@@ -140,7 +164,11 @@ def differences(cut_model: CutModel, got: dict[str, np.ndarray], want: dict[str,
             continue
         steps = np.abs(got[name].astype(np.int64) - expected)
         count, wrong, most = result.get(cut_model.operator(name), (0, 0, 0))
-        result[cut_model.operator(name)] = (count + steps.size, wrong + int((steps > 0).sum()), max(most, int(steps.max(initial=0))))
+        result[cut_model.operator(name)] = (
+            count + steps.size,
+            wrong + int((steps > 0).sum()),
+            max(most, int(steps.max(initial=0))),
+        )
     return result
 
 
@@ -161,9 +189,14 @@ def main() -> int:
             own = differences(pieces, want[False], want[True])
             print(f"{options.model.stem}, {form}: {sum(count for count, _, _ in own.values())} integers")
             lines = {"onnxruntime unoptimised": own}
-            lines |= {engine: differences(pieces, run_tessera(compiler, path, pieces.inputs, engine), want[True]) for engine in ENGINES}
+            lines |= {
+                engine: differences(pieces, run_tessera(compiler, path, pieces.inputs, engine), want[True])
+                for engine in ENGINES
+            }
             for engine, by_operator in lines.items():
-                wrong = ", ".join(f"{op} {bad} of {count} (at most {most})" for op, (count, bad, most) in by_operator.items() if bad)
+                wrong = ", ".join(
+                    f"{op} {bad} of {count} (at most {most})" for op, (count, bad, most) in by_operator.items() if bad
+                )
                 total[engine] += sum(bad for _, bad, _ in by_operator.values())
                 print(f"  {engine}: {wrong or 'equal'}", flush=True)
     print(dict(total))

@@ -106,8 +106,13 @@ def conv_transpose(net: Network) -> bool:
     oh, ow = stride * (h - 1) + k - 2 * pad, stride * (w - 1) + k - 2 * pad
     if min(oh, ow) < 1 or n * m * oh * ow > MAX_ELEMENTS:
         return False
-    net.node("ConvTranspose", [x, net.weights(c, m, k, k, scale=(c * k) ** -0.5), net.weights(m)], [(n, m, oh, ow)],
-             strides=[stride] * 2, pads=[pad] * 4)
+    net.node(
+        "ConvTranspose",
+        [x, net.weights(c, m, k, k, scale=(c * k) ** -0.5), net.weights(m)],
+        [(n, m, oh, ow)],
+        strides=[stride] * 2,
+        pads=[pad] * 4,
+    )
     return True
 
 
@@ -132,8 +137,24 @@ def pool(net: Network) -> bool:
 
 def unary(net: Network) -> bool:
     x = net.pick()
-    op = net.rng.choice(["Relu", "Relu", "Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Elu", "Erf", "Abs", "Neg",
-                         "Softplus", "HardSigmoid", "Identity", "Sin"])
+    op = net.rng.choice(
+        [
+            "Relu",
+            "Relu",
+            "Sigmoid",
+            "Tanh",
+            "HardSwish",
+            "LeakyRelu",
+            "Elu",
+            "Erf",
+            "Abs",
+            "Neg",
+            "Softplus",
+            "HardSigmoid",
+            "Identity",
+            "Sin",
+        ]
+    )
     net.node(op, [x], [net.values[x]])  # type: ignore[index, list-item]
     return True
 
@@ -158,8 +179,12 @@ def binary_constant(net: Network) -> bool:
     shape = net.values[x]  # type: ignore[index]
     keep = net.rng.choice(["scalar", "channel", "last", "full", "some"])
     axis = 1 if keep == "channel" and len(shape) > 1 else len(shape) - 1
-    dims = [d if keep == "full" or (keep == "some" and net.rng.random() < 0.5) or (keep in ("channel", "last") and i == axis)
-            else 1 for i, d in enumerate(shape)]
+    dims = [
+        d
+        if keep == "full" or (keep == "some" and net.rng.random() < 0.5) or (keep in ("channel", "last") and i == axis)
+        else 1
+        for i, d in enumerate(shape)
+    ]
     operands = [x, net.weights(*dims, scale=0.3, offset=1.5)]
     op = net.rng.choice(["Add", "Sub", "Mul", "Div", "Max", "Min"])
     if net.rng.random() < 0.3 and op != "Div":
@@ -183,8 +208,11 @@ def binary(net: Network) -> bool:
     b = net.pick(lambda s: s == shape if same else len(s) == len(shape) and _broadcast(s, shape) is not None)
     if b is None:
         return False
-    net.node(net.rng.choice(["Add", "Add", "Add", "Mul", "Sub", "Max"]), [a, b],  # type: ignore[list-item]
-             [_broadcast(shape, net.values[b])])  # type: ignore[list-item]
+    net.node(
+        net.rng.choice(["Add", "Add", "Add", "Mul", "Sub", "Max"]),
+        [a, b],  # type: ignore[list-item]
+        [_broadcast(shape, net.values[b])],
+    )  # type: ignore[list-item]
     return True
 
 
@@ -192,12 +220,14 @@ def concat(net: Network) -> bool:
     a = net.pick()
     shape = net.values[a]  # type: ignore[index]
     axis = min(net.rng.choice([0, 1, 1, 1, 2, 3]), len(shape) - 1)
-    others = [net.pick(lambda s: len(s) == len(shape) and s[:axis] + s[axis + 1:] == shape[:axis] + shape[axis + 1:])
-              for _ in range(net.rng.randint(1, 3))]
+    others = [
+        net.pick(lambda s: len(s) == len(shape) and s[:axis] + s[axis + 1 :] == shape[:axis] + shape[axis + 1 :])
+        for _ in range(net.rng.randint(1, 3))
+    ]
     parts = [a, *others]
     net.rng.shuffle(parts)
     total = sum(net.values[part][axis] for part in parts)  # type: ignore[index]
-    result = (*shape[:axis], total, *shape[axis + 1:])
+    result = (*shape[:axis], total, *shape[axis + 1 :])
     if np.prod(result) > MAX_ELEMENTS:
         return False
     net.node("Concat", parts, [result], axis=axis)  # type: ignore[arg-type]
@@ -214,8 +244,11 @@ def slice_(net: Network) -> bool:
     end = net.rng.randint(start + 1, shape[axis])
     step = net.rng.choice([1, 1, 1, 2])
     size = -(-(end - start) // step)
-    net.node("Slice", [x, net.ints(start), net.ints(end), net.ints(axis), net.ints(step)],
-             [(*shape[:axis], size, *shape[axis + 1:])])
+    net.node(
+        "Slice",
+        [x, net.ints(start), net.ints(end), net.ints(axis), net.ints(step)],
+        [(*shape[:axis], size, *shape[axis + 1 :])],
+    )
     return True
 
 
@@ -225,8 +258,12 @@ def split(net: Network) -> bool:
         return False
     shape = net.values[x]
     first = net.rng.randint(1, shape[1] - 1)
-    net.node("Split", [x, net.ints(first, shape[1] - first)],
-             [(shape[0], size, *shape[2:]) for size in (first, shape[1] - first)], axis=1)
+    net.node(
+        "Split",
+        [x, net.ints(first, shape[1] - first)],
+        [(shape[0], size, *shape[2:]) for size in (first, shape[1] - first)],
+        axis=1,
+    )
     return True
 
 
@@ -277,8 +314,13 @@ def resize(net: Network) -> bool:
     target = (n, c, h * net.rng.randint(1, 3), w * net.rng.randint(1, 2))
     if np.prod(target) > MAX_ELEMENTS:
         return False
-    net.node("Resize", [x, "", "", net.ints(*target)], [target], mode=net.rng.choice(["nearest", "linear"]),
-             coordinate_transformation_mode=net.rng.choice(["asymmetric", "half_pixel"]))
+    net.node(
+        "Resize",
+        [x, "", "", net.ints(*target)],
+        [target],
+        mode=net.rng.choice(["nearest", "linear"]),
+        coordinate_transformation_mode=net.rng.choice(["asymmetric", "half_pixel"]),
+    )
     return True
 
 
@@ -310,13 +352,19 @@ def reduce(net: Network, kinds: tuple[str, ...] = ("ReduceMean", "ReduceMax", "R
 def softmax(net: Network) -> bool:
     x = net.pick()
     shape = net.values[x]  # type: ignore[index]
-    net.node(net.rng.choice(["Softmax", "Softmax", "LogSoftmax"]), [x], [shape],  # type: ignore[list-item]
-             axis=net.rng.randrange(len(shape)))
+    net.node(
+        net.rng.choice(["Softmax", "Softmax", "LogSoftmax"]),
+        [x],
+        [shape],  # type: ignore[list-item]
+        axis=net.rng.randrange(len(shape)),
+    )
     return True
 
 
 def norm(net: Network) -> bool:
-    kind = net.rng.choice(["LayerNormalization", "InstanceNormalization", "BatchNormalization", "BatchNormalization", "LRN"])
+    kind = net.rng.choice(
+        ["LayerNormalization", "InstanceNormalization", "BatchNormalization", "BatchNormalization", "LRN"]
+    )
     if kind == "LayerNormalization":
         x = net.pick(lambda s: s[-1] > 3)
         if x:
@@ -340,7 +388,11 @@ def matmul(net: Network) -> bool:
         return False
     shape = net.values[x]
     k, n = shape[-1], net.rng.randint(1, 67)
-    other = net.pick(lambda s: len(s) == len(shape) and s[:-2] == shape[:-2] and s[-2] == k) if net.rng.random() < 0.4 else None
+    other = (
+        net.pick(lambda s: len(s) == len(shape) and s[:-2] == shape[:-2] and s[-2] == k)
+        if net.rng.random() < 0.4
+        else None
+    )
     result = (*shape[:-1], net.values[other][-1] if other else n)
     if np.prod(result) > MAX_ELEMENTS:
         return False
@@ -366,13 +418,24 @@ def gather(net: Network) -> bool:
     shape = net.values[x]  # type: ignore[index]
     axis = net.rng.randrange(len(shape))
     indices = [net.rng.randrange(shape[axis]) for _ in range(net.rng.randint(1, 5))]
-    net.node("Gather", [x, net.ints(*indices)], [(*shape[:axis], len(indices), *shape[axis + 1:])],  # type: ignore[list-item]
-             axis=axis)
+    net.node(
+        "Gather",
+        [x, net.ints(*indices)],
+        [(*shape[:axis], len(indices), *shape[axis + 1 :])],  # type: ignore[list-item]
+        axis=axis,
+    )
     return True
 
 
-OPS = [conv] * 6 + [binary] * 5 + [unary] * 4 + [concat] * 3 + [binary_constant] * 3 + [slice_, transpose, reshape, matmul] * 2 + [
-    conv_transpose, pool, clip, swish, split, pad, resize, depth_to_space, reduce, softmax, norm, norm, gemm, gather]
+OPS = (
+    [conv] * 6
+    + [binary] * 5
+    + [unary] * 4
+    + [concat] * 3
+    + [binary_constant] * 3
+    + [slice_, transpose, reshape, matmul] * 2
+    + [conv_transpose, pool, clip, swish, split, pad, resize, depth_to_space, reduce, softmax, norm, norm, gemm, gather]
+)
 
 
 def grow(net: Network, ops: Sequence[Callable[[Network], bool]], lengths: tuple[int, int], steps: int | None) -> None:
@@ -396,9 +459,12 @@ def choose_outputs(net: Network, seed: int, names: Iterable[str]) -> list[str]:
 def finish(net: Network, seed: int, outputs: Sequence[tuple[str, int, Shape]]) -> onnx.ModelProto:
     """The network as a model; outputs: name, ONNX element type, shape."""
     graph = helper.make_graph(
-        net.nodes, f"seed{seed}",
+        net.nodes,
+        f"seed{seed}",
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, a.shape) for name, a in net.inputs.items()],
-        [helper.make_tensor_value_info(*output) for output in outputs], net.initializers)
+        [helper.make_tensor_value_info(*output) for output in outputs],
+        net.initializers,
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
     return model
@@ -409,7 +475,10 @@ def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, 
     net = Network(seed)
     grow(net, OPS, (3, 8), steps)
     made = [name for node in net.nodes for name in node.output]
-    return finish(net, seed, [(name, TensorProto.FLOAT, net.values[name]) for name in choose_outputs(net, seed, made)]), net.inputs
+    return (
+        finish(net, seed, [(name, TensorProto.FLOAT, net.values[name]) for name in choose_outputs(net, seed, made)]),
+        net.inputs,
+    )
 
 
 def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Path | None) -> None:
@@ -432,8 +501,11 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
         if not np.allclose(got[name], expected, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):
             difference = np.abs(got[name].astype(np.float64) - expected)
             worst = np.unravel_index(int(np.nanargmax(difference)), expected.shape)
-            raise StageError("compare", f"'{name}' {expected.shape} at {tuple(map(int, worst))}: {got[name][worst]}, "
-                             f"reference {expected[worst]}; largest value {scale:.4g}")
+            raise StageError(
+                "compare",
+                f"'{name}' {expected.shape} at {tuple(map(int, worst))}: {got[name][worst]}, "
+                f"reference {expected[worst]}; largest value {scale:.4g}",
+            )
 
 
 def compiler_of_process() -> Compiler:
@@ -446,15 +518,24 @@ def _compiler_of(process: int) -> Compiler:
     return Compiler()
 
 
-def shortest_fault(fault: StageError, check: Callable[..., object], make: Callable[..., tuple[onnx.ModelProto, object]], seed: int,
-                   isa: str, keep: Path | None) -> str:
+def shortest_fault(
+    fault: StageError,
+    check: Callable[..., object],
+    make: Callable[..., tuple[onnx.ModelProto, object]],
+    seed: int,
+    isa: str,
+    keep: Path | None,
+) -> str:
     """What is wrong with the shortest beginning of the network of a seed that fails; `fault` is that of the whole."""
     for steps in range(1, 9):
         try:
             check(compiler_of_process(), seed, steps, isa, keep and keep / f"seed{seed}")
         except StageError as error:
-            nodes = " ".join(f"{node.op_type}({','.join(node.input)})" for node in make(seed, steps)[0].graph.node
-                             if "quantize" not in node.op_type.lower())
+            nodes = " ".join(
+                f"{node.op_type}({','.join(node.input)})"
+                for node in make(seed, steps)[0].graph.node
+                if "quantize" not in node.op_type.lower()
+            )
             return f"seed {seed} on {isa}, {steps} steps: {error.stage}: {error}; {nodes}"
     return f"seed {seed} on {isa}: {fault.stage}: {fault}"
 
@@ -468,8 +549,14 @@ def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:
         return shortest_fault(fault, _check, make_network, seed, isa, keep)
 
 
-def map_seeds(run: Callable[[int, str, Path | None], Result], variants: Sequence[str], seeds: Sequence[int], jobs: int,
-              isa: str | None, keep: Path | None) -> Iterator[Result]:
+def map_seeds(
+    run: Callable[[int, str, Path | None], Result],
+    variants: Sequence[str],
+    seeds: Sequence[int],
+    jobs: int,
+    isa: str | None,
+    keep: Path | None,
+) -> Iterator[Result]:
     """The results of `run` for many seeds. Without `isa` the variants take turns, the last one first."""
     isas = [isa] if isa else list(reversed(variants))
     with ProcessPoolExecutor(jobs) as pool:
@@ -483,6 +570,7 @@ def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Pat
 
 def parse_arguments(description: str | None, variants: Sequence[str]) -> argparse.Namespace:
     """The command line; `seeds` as a range."""
+
     def seeds(text: str) -> range:
         first, end = map(int, text.split(":"))
         return range(first, end)

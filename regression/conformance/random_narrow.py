@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random small networks in 16-bit floats and with integer weights: x86 code against the Top reference of the same precision.
+"""Random small networks in 16-bit floats and with integer weights: x86 code against the Top reference of the same
+precision.
 
-The reference evaluates the casts and dequantised weights as they stand on Top. Sums are taken in another order, so a value
-near a tie may be rounded the other way, which later layers carry on: the tolerance is a few steps of the type.
+The reference evaluates the casts and dequantised weights as they stand on Top. Sums are taken in another order, so a
+value near a tie may be rounded the other way, which later layers carry on: the tolerance is a few steps of the type.
     build/bin/tessera-python regression/conformance/random_narrow.py --seeds 0:500 [--isa x86-v2] [--keep FOLDER]
 """
 from __future__ import annotations
@@ -37,18 +38,40 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
         path.write_bytes(model.SerializeToString())
         compiler("import", "import", "--onnx", path, "--output", mlir)
         safetensors_io.save(given, inputs)
-        compiler("reference", "reference", "--mlir", mlir, "--quantize", precision, "--input", given, "--output", results)
+        compiler(
+            "reference", "reference", "--mlir", mlir, "--quantize", precision, "--input", given, "--output", results
+        )
         want = safetensors_io.load(results)
-        compiler("deploy", "deploy", "--mlir", mlir, "--chip", isa, "--quantize", precision, "--cache-dir", "none", "--jobs", "1",
-                 "--output", bmodel)
+        compiler(
+            "deploy",
+            "deploy",
+            "--mlir",
+            mlir,
+            "--chip",
+            isa,
+            "--quantize",
+            precision,
+            "--cache-dir",
+            "none",
+            "--jobs",
+            "1",
+            "--output",
+            bmodel,
+        )
         got = run_bmodel(bmodel, inputs)
     for name, expected in want.items():
         finite = np.isfinite(expected)
         scale = max(float(np.abs(expected[finite]).max(initial=0.0)), 1e-2)
         difference = np.abs(got[name].astype(np.float64) - expected)[finite]
-        if not np.array_equal(finite, np.isfinite(got[name])) or difference.max(initial=0.0) > TOLERANCE[precision] * scale:
-            raise StageError("compare", f"{precision}: '{name}' {expected.shape} is off by {difference.max(initial=0.0):.4g}, "
-                             f"largest value {scale:.4g}")
+        if (
+            not np.array_equal(finite, np.isfinite(got[name]))
+            or difference.max(initial=0.0) > TOLERANCE[precision] * scale
+        ):
+            raise StageError(
+                "compare",
+                f"{precision}: '{name}' {expected.shape} is off by {difference.max(initial=0.0):.4g}, "
+                f"largest value {scale:.4g}",
+            )
 
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> str:

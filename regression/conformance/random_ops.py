@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random cases of single quantised ops: every instruction set gives the bits of the device reference, on 1 and 2 threads.
+"""Random cases of single quantised ops: every instruction set gives the bits of the device reference, on 1 and 2
+threads.
 
 Odd shapes, channel tails from 1 to 67, zero points anywhere, values far beyond the range, scales that are powers of two
 (so that halves, negative ones too, occur exactly). Several cases of a family share a model.
-    build/bin/tessera-python regression/conformance/random_ops.py [--cases 2000] [--family conv] [--isa x86-v2] [--keep FOLDER]
+    build/bin/tessera-python regression/conformance/random_ops.py [--cases 2000] [--family conv] [--isa x86-v2]
+    [--keep FOLDER]
 """
 from __future__ import annotations
 
@@ -28,8 +30,14 @@ from random_graphs import MAX_ELEMENTS, Shape, _window
 
 VARIANTS = supported_isas("x86-avx512vnni")
 CASES_PER_MODEL = 20
-ONNX_TYPES = {np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int16): TensorProto.INT16,
-              np.dtype(np.uint16): TensorProto.UINT16, np.dtype(np.int32): TensorProto.INT32, np.dtype(np.float32): TensorProto.FLOAT}
+ONNX_TYPES = {
+    np.dtype(np.int8): TensorProto.INT8,
+    np.dtype(np.uint8): TensorProto.UINT8,
+    np.dtype(np.int16): TensorProto.INT16,
+    np.dtype(np.uint16): TensorProto.UINT16,
+    np.dtype(np.int32): TensorProto.INT32,
+    np.dtype(np.float32): TensorProto.FLOAT,
+}
 
 
 class OpCases(q.QuantisedNetwork):
@@ -47,8 +55,11 @@ class OpCases(q.QuantisedNetwork):
         self.wide: dict[str, tuple[np.dtype, Shape]] = {}
 
     def end(self, given: set[str]) -> None:
-        outputs = {self.integers[name]: (self.parameters[name][1].dtype, shape) for name, shape in self.values.items()
-                   if name not in given}
+        outputs = {
+            self.integers[name]: (self.parameters[name][1].dtype, shape)
+            for name, shape in self.values.items()
+            if name not in given
+        }
         self.cases.append({**outputs, **self.wide})
 
     def draw_parameters(self) -> tuple[float, np.ndarray]:
@@ -79,8 +90,13 @@ def image(net: OpCases) -> Shape:
 
 def matrix(net: OpCases) -> Shape:
     r = net.rng
-    return r.choice([(r.randint(1, 40), r.randint(1, 130)), (r.randint(1, 3), r.randint(1, 20), r.randint(1, 67)),
-                     (1, r.randint(1, 4), r.randint(1, 20), r.randint(1, 67))])
+    return r.choice(
+        [
+            (r.randint(1, 40), r.randint(1, 130)),
+            (r.randint(1, 3), r.randint(1, 20), r.randint(1, 67)),
+            (1, r.randint(1, 4), r.randint(1, 20), r.randint(1, 67)),
+        ]
+    )
 
 
 def any_shape(net: OpCases) -> Shape:
@@ -89,9 +105,11 @@ def any_shape(net: OpCases) -> Shape:
 
 def one(shape: Callable[[OpCases], Shape], op: Callable[..., bool]) -> Callable[[OpCases], bool]:
     """A family whose op reads one value of that shape."""
+
     def build(net: OpCases) -> bool:
         net.add_input(shape(net))
         return op(net)
+
     return build
 
 
@@ -104,14 +122,23 @@ def make_conv(kind: str) -> Callable[[OpCases], bool]:
         pads = [r.randint(0, k // 2 + 1) for k in (kh, kw, kh, kw)]
         oh = _window(h, kh, stride, (pads[0], pads[2]), dilation)
         ow = _window(w, kw, stride, (pads[1], pads[3]), dilation)
-        group = c if kind == "depthwise" else r.choice([d for d in range(1, c + 1) if c % d == 0]) if kind == "grouped" else 1
+        group = (
+            c
+            if kind == "depthwise"
+            else r.choice([d for d in range(1, c + 1) if c % d == 0])
+            if kind == "grouped"
+            else 1
+        )
         m = c * r.choice([1, 1, 2]) if kind == "depthwise" else group * r.randint(1, max(1, 67 // group))
         if min(oh, ow) < 1 or n * m * oh * ow > MAX_ELEMENTS:
             return False
         operands = [net.given()[0], net.weights(m, c // group, kh, kw, scale=(c // group * kh * kw) ** -0.5)]
         operands += [net.weights(m)] if r.random() < 0.6 else []
-        net.node("Conv", operands, [(n, m, oh, ow)], strides=[stride] * 2, pads=pads, dilations=[dilation] * 2, group=group)
+        net.node(
+            "Conv", operands, [(n, m, oh, ow)], strides=[stride] * 2, pads=pads, dilations=[dilation] * 2, group=group
+        )
         return True
+
     return one(image, conv)
 
 
@@ -136,6 +163,7 @@ def binary(op: str) -> Callable[[OpCases], bool]:
             operands.reverse()
         net.node(op, operands, [shape])
         return True
+
     return build
 
 
@@ -151,9 +179,9 @@ def concat(net: OpCases) -> bool:
     shape = any_shape(net)
     axis = net.rng.randrange(len(shape))
     for _ in range(net.rng.randint(2, 4)):
-        net.add_input((*shape[:axis], net.rng.randint(1, 40), *shape[axis + 1:]))
+        net.add_input((*shape[:axis], net.rng.randint(1, 40), *shape[axis + 1 :]))
     total = sum(s[axis] for s in net.values.values())
-    net.node("Concat", list(net.values), [(*shape[:axis], total, *shape[axis + 1:])], axis=axis)
+    net.node("Concat", list(net.values), [(*shape[:axis], total, *shape[axis + 1 :])], axis=axis)
     return True
 
 
@@ -171,9 +199,15 @@ def resize(mode: str) -> Callable[[OpCases], bool]:
         target = (n, c, net.rng.randint(1, 2 * h + 2), net.rng.randint(1, 2 * w + 2))
         if np.prod(target) > MAX_ELEMENTS:
             return False
-        net.node("Resize", [x, "", "", net.ints(*target)], [target], mode=mode,
-                 coordinate_transformation_mode=net.rng.choice(["asymmetric", "half_pixel", "align_corners"]))
+        net.node(
+            "Resize",
+            [x, "", "", net.ints(*target)],
+            [target],
+            mode=mode,
+            coordinate_transformation_mode=net.rng.choice(["asymmetric", "half_pixel", "align_corners"]),
+        )
         return True
+
     return one(image, build)
 
 
@@ -181,7 +215,9 @@ def reduce(net: OpCases) -> bool:
     x, shape = net.given()
     axes = sorted(net.rng.sample(range(len(shape)), net.rng.randint(1, len(shape))))
     result = tuple(1 if i in axes else d for i, d in enumerate(shape))
-    op = net.rng.choice(["ReduceMean", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceSumSquare", "ReduceL1"])
+    op = net.rng.choice(
+        ["ReduceMean", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceSumSquare", "ReduceL1"]
+    )
     net.node(op, [x], [result], axes=axes, keepdims=1)
     return True
 
@@ -215,8 +251,23 @@ def activation(net: OpCases) -> bool:
     value = x
     if net.rng.random() < 0.5:
         value = net.raw("Add", [x, net.weights(*([1] * (len(shape) - 1)), shape[-1])])[0]
-    kind = net.rng.choice(["Gelu", "GeluTanh", "Silu", "Sigmoid", "Tanh", "HardSwish", "Elu", "Erf", "Exp", "Softplus", "LeakyRelu",
-                           "HardSigmoid", "Mish"])
+    kind = net.rng.choice(
+        [
+            "Gelu",
+            "GeluTanh",
+            "Silu",
+            "Sigmoid",
+            "Tanh",
+            "HardSwish",
+            "Elu",
+            "Erf",
+            "Exp",
+            "Softplus",
+            "LeakyRelu",
+            "HardSigmoid",
+            "Mish",
+        ]
+    )
     if kind == "Gelu":
         inner = net.raw("Erf", [net.raw("Mul", [value, scalar(0.5**0.5)])[0]])[0]
         y = net.raw("Mul", [net.raw("Mul", [value, scalar(0.5)])[0], net.raw("Add", [inner, scalar(1)])[0]])[0]
@@ -241,7 +292,9 @@ def attention(net: OpCases) -> bool:
         net.add_input(shape)
     query, key, value = list(net.values)
     scores = net.raw("Mul", [net.raw("MatMul", [query, key])[0], net.constant(np.float32(e**-0.5))])[0]
-    weights = net.quantise(net.raw("Softmax", [scores], axis=-1)[0], (1, heads, s, t), (1 / 256, np.array(-128, np.int8)))
+    weights = net.quantise(
+        net.raw("Softmax", [scores], axis=-1)[0], (1, heads, s, t), (1 / 256, np.array(-128, np.int8))
+    )
     net.node("MatMul", [weights, value], [(1, heads, s, f)])
     return True
 
@@ -262,7 +315,8 @@ def integer_matmul(net: OpCases) -> bool:
 
 
 def dynamic_matmul(net: OpCases) -> bool:
-    """A float product whose rows become bytes at run time: rows of zeros, of one sign, of halves of steps, far apart in size."""
+    """A float product whose rows become bytes at run time: rows of zeros, of one sign, of halves of steps, far apart
+    in size."""
     r, shape, name = net.rng, matrix(net), f"x{len(net.inputs)}"
     g.Network.add_input(net, shape)
     net.values.pop(name)
@@ -293,22 +347,45 @@ def integer_conv(net: OpCases) -> bool:
     dtype = net.rng.choice([np.int8, np.uint8])
     weights = net.array_rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, (m, c, 3, 3)).astype(dtype)
     point = np.array(net.rng.randint(np.iinfo(dtype).min, np.iinfo(dtype).max), dtype)
-    y = net.raw("ConvInteger", [values, net.constant(weights), net.constant(zero), net.constant(point)], pads=[pad] * 4)[0]
+    y = net.raw(
+        "ConvInteger", [values, net.constant(weights), net.constant(zero), net.constant(point)], pads=[pad] * 4
+    )[0]
     net.wide[y] = (np.dtype(np.int32), (n, m, h + 2 * pad - 2, w + 2 * pad - 2))
     return True
 
 
 FAMILIES: dict[str, Callable[[OpCases], bool]] = {
-    "conv": make_conv("plain"), "grouped conv": make_conv("grouped"), "dilated conv": make_conv("dilated"),
-    "depthwise conv": make_conv("depthwise"), "transposed conv": one(image, g.conv_transpose),
-    "matmul": one(matrix, g.matmul), "matmul of activations": two_activations, "gemm": one(lambda net: matrix(net)[-2:], g.gemm),
-    "max pool": one(image, q.max_pool), "average pool": one(image, average_pool),
-    "add": binary("Add"), "sub": binary("Sub"), "mul": binary("Mul"), "div": one(any_shape, divide), "max": binary("Max"),
-    "concat": concat, "nearest resize": resize("nearest"), "linear resize": resize("linear"), "reduce": one(any_shape, reduce),
-    "softmax": one(any_shape, softmax), "layer norm": one(any_shape, layer_norm), "rms norm": one(any_shape, rms_norm),
-    "activation": one(any_shape, activation), "attention": attention, "gather": one(any_shape, g.gather),
-    "pad": one(image, g.pad), "slice": one(any_shape, g.slice_), "transpose": one(any_shape, g.transpose),
-    "integer matmul": integer_matmul, "integer conv": one(image, integer_conv), "dynamic matmul": dynamic_matmul,
+    "conv": make_conv("plain"),
+    "grouped conv": make_conv("grouped"),
+    "dilated conv": make_conv("dilated"),
+    "depthwise conv": make_conv("depthwise"),
+    "transposed conv": one(image, g.conv_transpose),
+    "matmul": one(matrix, g.matmul),
+    "matmul of activations": two_activations,
+    "gemm": one(lambda net: matrix(net)[-2:], g.gemm),
+    "max pool": one(image, q.max_pool),
+    "average pool": one(image, average_pool),
+    "add": binary("Add"),
+    "sub": binary("Sub"),
+    "mul": binary("Mul"),
+    "div": one(any_shape, divide),
+    "max": binary("Max"),
+    "concat": concat,
+    "nearest resize": resize("nearest"),
+    "linear resize": resize("linear"),
+    "reduce": one(any_shape, reduce),
+    "softmax": one(any_shape, softmax),
+    "layer norm": one(any_shape, layer_norm),
+    "rms norm": one(any_shape, rms_norm),
+    "activation": one(any_shape, activation),
+    "attention": attention,
+    "gather": one(any_shape, g.gather),
+    "pad": one(image, g.pad),
+    "slice": one(any_shape, g.slice_),
+    "transpose": one(any_shape, g.transpose),
+    "integer matmul": integer_matmul,
+    "integer conv": one(image, integer_conv),
+    "dynamic matmul": dynamic_matmul,
 }
 # Of the compiler, for both engines.
 OPTIONS = {"dynamic matmul": ("--quantize", "DYNAMIC_INT8")}
@@ -322,18 +399,28 @@ def make_cases(family: str, number: int, count: int) -> tuple[onnx.ModelProto, O
         net.begin(family)
         made = FAMILIES[family](net)
         if not made:
-            del net.nodes[state[0]:], net.initializers[state[1]:]
+            del net.nodes[state[0] :], net.initializers[state[1] :]
             net.inputs = state[2]
             continue
         # What the graph's inputs became is known; the rest is what the op made.
-        given = {name for name in net.values if any(node.op_type == "QuantizeLinear" and node.output[0] == net.integers[name]
-                                                    and node.input[0] in net.inputs for node in net.nodes[state[0]:])}
+        given = {
+            name
+            for name in net.values
+            if any(
+                node.op_type == "QuantizeLinear"
+                and node.output[0] == net.integers[name]
+                and node.input[0] in net.inputs
+                for node in net.nodes[state[0] :]
+            )
+        }
         net.end(given)
     outputs = [(name, ONNX_TYPES[dtype], shape) for case in net.cases for name, (dtype, shape) in case.items()]
     return g.finish(net, number, outputs), net
 
 
-def run_model(task: tuple[str, int, int, tuple[str, ...], Path | None]) -> tuple[str, int, int, list[str], dict[str, int]]:
+def run_model(
+    task: tuple[str, int, int, tuple[str, ...], Path | None]
+) -> tuple[str, int, int, list[str], dict[str, int]]:
     """Family, cases, elements, faults, and differing elements by variant, of one model on some variants."""
     family, number, count, variants, keep = task
     compiler, faults, wrong, elements = g.compiler_of_process(), [], dict.fromkeys(variants, 0), 0
@@ -362,13 +449,23 @@ def run_model(task: tuple[str, int, int, tuple[str, ...], Path | None]) -> tuple
                     wrong[variant] += differing
                     if differing:
                         at = tuple(map(int, np.argwhere(got[name] != want[name])[0]))
-                        faults.append(f"{family} {number}, case {i} ({name}) on {variant}: {differing} of {want[name].size} elements "
-                                      f"differ, first at {at}: {got[name][at]}, reference {want[name][at]}")
+                        faults.append(
+                            f"{family} {number}, case {i} ({name}) on {variant}: {differing} of {want[name].size} "
+                            "elements "
+                            f"differ, first at {at}: {got[name][at]}, reference {want[name][at]}"
+                        )
     return family, count, elements, faults, wrong
 
 
-def run_cases(cases: int, jobs: int, variants: Sequence[str] = VARIANTS, families: Sequence[str] = tuple(FAMILIES),
-              keep: Path | None = None, per_model: int = CASES_PER_MODEL, rotate: bool = False):
+def run_cases(
+    cases: int,
+    jobs: int,
+    variants: Sequence[str] = VARIANTS,
+    families: Sequence[str] = tuple(FAMILIES),
+    keep: Path | None = None,
+    per_model: int = CASES_PER_MODEL,
+    rotate: bool = False,
+):
     """run_model's results for at least `cases` cases in all; with `rotate` a model sees one variant, in turns."""
     each = -(-cases // len(families))
     tasks = []
@@ -393,8 +490,9 @@ def main() -> int:
     elements: collections.Counter[str] = collections.Counter()
     wrong: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     faults = 0
-    for family, count, size, found, by_variant in run_cases(options.cases, options.jobs, variants, options.family or tuple(FAMILIES),
-                                                            options.keep):
+    for family, count, size, found, by_variant in run_cases(
+        options.cases, options.jobs, variants, options.family or tuple(FAMILIES), options.keep
+    ):
         cases[family] += count
         elements[family] += size
         wrong[family].update(by_variant)
@@ -403,9 +501,14 @@ def main() -> int:
             print(fault, flush=True)
     print(f"{'family':<22}{'cases':>7}{'elements':>10}  differing on " + " ".join(f"{v:>15}" for v in variants))
     for family in cases:
-        print(f"{family:<22}{cases[family]:>7}{elements[family]:>10}               "
-              + " ".join(f"{wrong[family][v]:>15}" for v in variants))
-    print(f"{sum(cases.values())} cases, {sum(elements.values())} elements, {faults} faults, {time.monotonic() - start:.0f} s")
+        print(
+            f"{family:<22}{cases[family]:>7}{elements[family]:>10}               "
+            + " ".join(f"{wrong[family][v]:>15}" for v in variants)
+        )
+    print(
+        f"{sum(cases.values())} cases, {sum(elements.values())} elements, {faults} faults, "
+        f"{time.monotonic() - start:.0f} s"
+    )
     return 1 if faults else 0
 
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random small quantised networks: every instruction set, and every NPU with its host, gives the integers of the device reference, to the bit.
+"""Random small quantised networks: every instruction set, and every NPU with its host, gives the integers of the
+device reference, to the bit.
 
-Networks of quantise/dequantise pairs with odd shapes, channel tails, zero points anywhere, saturating values, per-channel
-weights, results that stay float, 16-bit activations, channel shuffles; in every third one products of two activations (batched,
-broadcast, masked, einsum), which mostly sum floats; every mode of requantisation. On 1 and 2 threads. What the Top reference computes in float for the same network may
-differ by a rounding, now and then: that is counted, and must stay rare.
-    build/bin/tessera-python regression/conformance/random_quantized.py --seeds 0:500 [--isa x86-v2|npu-base] [--keep FOLDER]
+Networks of quantise/dequantise pairs with odd shapes, channel tails, zero points anywhere, saturating values,
+per-channel weights, results that stay float, 16-bit activations, channel shuffles; in every third one products of two
+activations (batched, broadcast, masked, einsum), which mostly sum floats; every mode of requantisation. On 1 and 2
+threads. What the Top reference computes in float for the same network may differ by a rounding, now and then: that is
+counted, and must stay rare.
+    build/bin/tessera-python regression/conformance/random_quantized.py --seeds 0:500 [--isa x86-v2|npu-base] [--keep
+    FOLDER]
 """
 from __future__ import annotations
 
@@ -29,15 +32,37 @@ MAX_FAR = 0.02
 # The last one is all that this machine has: other products of bytes than the named ones where it has VNNI.
 VARIANTS = (*supported_isas(), "x86")
 NPUS = ("npu-edge", "npu-base", "npu-pro")  # requantise in float alone
-ELEMENTS = {np.int8: TensorProto.INT8, np.uint8: TensorProto.UINT8, np.int16: TensorProto.INT16, np.uint16: TensorProto.UINT16}
+ELEMENTS = {
+    np.int8: TensorProto.INT8,
+    np.uint8: TensorProto.UINT8,
+    np.int16: TensorProto.INT16,
+    np.uint16: TensorProto.UINT16,
+}
 MODES = ("float", "float", "fixed", "tflite")  # of requantisation
 WEIGHT_AXES = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": None}
-MOVES = {"Concat", "Slice", "Split", "Transpose", "Reshape", "Pad", "Resize", "DepthToSpace", "SpaceToDepth", "MaxPool",
-         "GlobalMaxPool", "Gather", "Relu", "Clip", "ReduceMax", "ReduceMin"}
+MOVES = {
+    "Concat",
+    "Slice",
+    "Split",
+    "Transpose",
+    "Reshape",
+    "Pad",
+    "Resize",
+    "DepthToSpace",
+    "SpaceToDepth",
+    "MaxPool",
+    "GlobalMaxPool",
+    "Gather",
+    "Relu",
+    "Clip",
+    "ReduceMax",
+    "ReduceMin",
+}
 
 
 class QuantisedNetwork(random_graphs.Network):
-    """As its base, but every result is quantised and dequantised; `integers` are the quantised tensors behind `values`."""
+    """As its base, but every result is quantised and dequantised; `integers` are the quantised tensors behind
+    `values`."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -96,7 +121,9 @@ class QuantisedNetwork(random_graphs.Network):
         if not per_channel and self.rng.random() < 0.3:
             # Unsigned; with another zero point than 128 matrix products multiply floats.
             zero = 128 if op.startswith("Conv") else self.rng.choice([128, self.rng.randint(100, 150)])
-            integers, zeros = np.clip(integers.astype(np.int16) + zero, 0, 255).astype(np.uint8), np.array(zero, np.uint8)
+            integers, zeros = np.clip(integers.astype(np.int16) + zero, 0, 255).astype(np.uint8), np.array(
+                zero, np.uint8
+            )
         operands = [self.constant(integers), self.constant(scale), self.constant(zeros)]
         return self.raw("DequantizeLinear", operands, **more)[0], scale
 
@@ -111,8 +138,11 @@ class QuantisedNetwork(random_graphs.Network):
                 scale = (np.float32(self.parameters[x][0]) * scales).astype(np.float32)
                 integers = np.rint(bias / scale).astype(np.int32)
                 more = {"axis": 0} if scale.ndim else {}
-                operands[2] = self.raw("DequantizeLinear", [self.constant(integers), self.constant(scale),
-                                                            self.constant(np.zeros(scale.shape, np.int32))], **more)[0]
+                operands[2] = self.raw(
+                    "DequantizeLinear",
+                    [self.constant(integers), self.constant(scale), self.constant(np.zeros(scale.shape, np.int32))],
+                    **more,
+                )[0]
         outputs = self.raw(op, operands, len(shapes), **attributes)
         results = []
         for output, shape in zip(outputs, shapes):
@@ -126,7 +156,9 @@ class QuantisedNetwork(random_graphs.Network):
         """What may stand between a product and its quantisation."""
         kind = self.rng.choice(["Relu", "Clip", "LeakyRelu", "Add", "Mul"])
         if kind == "Clip":
-            return self.raw(kind, [value, self.constant(np.array(-0.25, np.float32)), self.constant(np.array(1.5, np.float32))])[0]
+            return self.raw(
+                kind, [value, self.constant(np.array(-0.25, np.float32)), self.constant(np.array(1.5, np.float32))]
+            )[0]
         if kind == "Add":
             other = self.pick(lambda s: s == shape)
             return self.raw(kind, [value, other])[0] if other else value
@@ -174,8 +206,13 @@ def nearest(net: random_graphs.Network) -> bool:
     target = (n, c, h * net.rng.randint(1, 3), w * net.rng.randint(1, 2))
     if np.prod(target) > MAX_ELEMENTS:
         return False
-    net.node("Resize", [x, "", "", net.ints(*target)], [target], mode="nearest",
-             coordinate_transformation_mode=net.rng.choice(["asymmetric", "half_pixel"]))
+    net.node(
+        "Resize",
+        [x, "", "", net.ints(*target)],
+        [target],
+        mode="nearest",
+        coordinate_transformation_mode=net.rng.choice(["asymmetric", "half_pixel"]),
+    )
     return True
 
 
@@ -194,16 +231,22 @@ def second_factor(net: QuantisedNetwork, left: Shape) -> tuple[str, Shape, bool]
     """A value whose next to last dim, or with True whose last one, is what `left` sums over, and whose leading dims
     broadcast to those of `left`."""
     r, depth = net.rng, left[-1]
-    fits = [(name, shape, turned) for name, shape in net.values.items() for turned in (False, True)
-            if len(shape) >= 2 and shape[-1 if turned else -2] == depth and len(shape) <= len(left)
-            and all(d in (1, whole) for d, whole in zip(shape[:-2][::-1], left[:-2][::-1]))]
+    fits = [
+        (name, shape, turned)
+        for name, shape in net.values.items()
+        for turned in (False, True)
+        if len(shape) >= 2
+        and shape[-1 if turned else -2] == depth
+        and len(shape) <= len(left)
+        and all(d in (1, whole) for d, whole in zip(shape[:-2][::-1], left[:-2][::-1]))
+    ]
     if fits and r.random() < 0.7:
         return r.choice(fits)
     # One of any shape, cut and reshaped.
     x = net.pick(lambda s: int(np.prod(s)) >= depth)
     if not x:
         return None
-    lead = tuple(d if r.random() < 0.6 else 1 for d in left[:-2])[r.choice([0, 0, len(left) - 2]):]
+    lead = tuple(d if r.random() < 0.6 else 1 for d in left[:-2])[r.choice([0, 0, len(left) - 2]) :]
     if int(np.prod(lead)) * depth > int(np.prod(net.values[x])):
         lead = ()
     columns = int(np.prod(net.values[x])) // (int(np.prod(lead)) * depth)
@@ -214,7 +257,8 @@ def second_factor(net: QuantisedNetwork, left: Shape) -> tuple[str, Shape, bool]
 
 
 def activation_product(net: QuantisedNetwork) -> bool:
-    """Two tensors computed at run time, batched and broadcast, of rank 2 to 5; now and then attention's two products."""
+    """Two tensors computed at run time, batched and broadcast, of rank 2 to 5; now and then attention's two
+    products."""
     r = net.rng
     a = net.pick(lambda s: 2 <= len(s) <= 5)
     if not a:
@@ -252,7 +296,8 @@ def activation_product(net: QuantisedNetwork) -> bool:
 
 
 def einsum(net: QuantisedNetwork) -> bool:
-    """Two tensors whose letters are drawn: of batches, sums, and those that only one has; some of these are summed, too."""
+    """Two tensors whose letters are drawn: of batches, sums, and those that only one has; some of these are summed,
+    too."""
     r = net.rng
     a = net.pick(lambda s: 2 <= len(s) <= 4)
     if not a:
@@ -280,8 +325,11 @@ def einsum(net: QuantisedNetwork) -> bool:
     result = tuple(letters[c] for c in kept)
     if int(np.prod(list(letters.values()))) > 3_000_000 or int(np.prod(result)) > MAX_ELEMENTS:
         return False
-    y = net.raw("Einsum", [in_float(net, a, shape), in_float(net, b, tuple(letters[c] for c in second))],
-                equation=f"{first},{''.join(second)}->{''.join(kept)}")[0]
+    y = net.raw(
+        "Einsum",
+        [in_float(net, a, shape), in_float(net, b, tuple(letters[c] for c in second))],
+        equation=f"{first},{''.join(second)}->{''.join(kept)}",
+    )[0]
     net.quantise(y, result)
     return True
 
@@ -300,7 +348,8 @@ def shuffle_channels(net: QuantisedNetwork) -> bool:
 
 
 def volume(net: random_graphs.Network) -> bool:
-    """Three spatial dims: a convolution or a maximum of what has them, or of an image whose channels become planes, too."""
+    """Three spatial dims: a convolution or a maximum of what has them, or of an image whose channels become planes,
+    too."""
     r = net.rng
     x = net.pick(lambda shape: len(shape) == 5) if r.random() < 0.6 else None
     if not x:
@@ -312,12 +361,18 @@ def volume(net: random_graphs.Network) -> bool:
         x = net.node("Reshape", [image, net.ints(n, c // depth, depth, h, w)], [(n, c // depth, depth, h, w)])[0]
     n, c, *sizes = net.values[x]
     op = r.choice(["Conv", "Conv", "Conv", "MaxPool"])
-    kernel = r.choice([(1, 1, 1), (3, 3, 3), (3, 1, 1), (1, 3, 3), (2, 3, 1)] if op == "Conv" else [(2, 2, 2), (1, 2, 3), (3, 2, 2)])
+    kernel = r.choice(
+        [(1, 1, 1), (3, 3, 3), (3, 1, 1), (1, 3, 3), (2, 3, 1)] if op == "Conv" else [(2, 2, 2), (1, 2, 3), (3, 2, 2)]
+    )
     strides = [r.choice([1, 1, 2]) for _ in kernel]
     dilations = [r.choice([1, 1, 2]) if op == "Conv" else 1 for _ in kernel]
     pads = [r.randint(0, k // 2) for k in kernel * 2]
-    places = [_window(size, k, stride, (begin, end), dilation) for size, k, stride, begin, end, dilation
-              in zip(sizes, kernel, strides, pads[:3], pads[3:], dilations, strict=True)]
+    places = [
+        _window(size, k, stride, (begin, end), dilation)
+        for size, k, stride, begin, end, dilation in zip(
+            sizes, kernel, strides, pads[:3], pads[3:], dilations, strict=True
+        )
+    ]
     group = r.choice([1, 1, c, r.choice([g for g in range(1, c + 1) if c % g == 0])])
     m = group * r.randint(1, max(1, 40 // group)) if op == "Conv" else c
     if min(places) < 1 or n * m * np.prod(places) > MAX_ELEMENTS:
@@ -332,9 +387,35 @@ def volume(net: random_graphs.Network) -> bool:
 
 
 g = random_graphs
-OPS = [g.conv] * 8 + [g.binary] * 4 + [g.unary] * 3 + [g.concat] * 3 + [g.matmul] * 3 + [
-    g.slice_, g.transpose, g.reshape, g.conv_transpose, g.conv_transpose, g.clip, g.swish, g.split, g.pad, g.depth_to_space,
-    g.gemm, g.gather, g.binary_constant, max_pool, max_pool, mean, mean, mean, nearest, shuffle_channels]
+OPS = (
+    [g.conv] * 8
+    + [g.binary] * 4
+    + [g.unary] * 3
+    + [g.concat] * 3
+    + [g.matmul] * 3
+    + [
+        g.slice_,
+        g.transpose,
+        g.reshape,
+        g.conv_transpose,
+        g.conv_transpose,
+        g.clip,
+        g.swish,
+        g.split,
+        g.pad,
+        g.depth_to_space,
+        g.gemm,
+        g.gather,
+        g.binary_constant,
+        max_pool,
+        max_pool,
+        mean,
+        mean,
+        mean,
+        nearest,
+        shuffle_channels,
+    ]
+)
 PRODUCTS = [activation_product] * 8 + [einsum] * 3  # of two activations: most of them are sums of floats
 
 
@@ -344,8 +425,10 @@ def make_network(seed: int, steps: int | None = None) -> tuple[onnx.ModelProto, 
     ops = OPS + [volume] * 10 if seed % 4 == 2 else OPS  # others have three dims nowhere
     random_graphs.grow(net, ops + PRODUCTS if seed % 3 == 1 else ops, (1, 7), steps)
     # The integers themselves are compared.
-    outputs = [(net.integers[name], ELEMENTS[net.parameters[name][1].dtype.type],
-                net.values[name]) for name in random_graphs.choose_outputs(net, seed, net.values)]
+    outputs = [
+        (net.integers[name], ELEMENTS[net.parameters[name][1].dtype.type], net.values[name])
+        for name in random_graphs.choose_outputs(net, seed, net.values)
+    ]
     return random_graphs.finish(net, seed, outputs), net.inputs
 
 
@@ -358,7 +441,9 @@ def _reference(compiler: Compiler, mlir: Path, inputs: dict[str, np.ndarray], *o
 
 def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Path | None) -> tuple[int, int]:
     """Elements compared, and those of them where the float simulation is more than one step off. Nothing is
-    compared where the compiler says that the bits of a node differ between engines: a convolution whose sums could leave 32 bits."""
+    compared where the compiler says that the bits of a node differ between engines: a convolution whose sums could
+    leave 32 bits.
+    """
     model, inputs = make_network(seed, steps)
     with tempfile.TemporaryDirectory() as temporary:
         folder = keep or Path(temporary)
@@ -376,28 +461,39 @@ def _check(compiler: Compiler, seed: int, steps: int | None, isa: str, keep: Pat
     elements = far = 0
     for name, expected in want.items():
         if got[name].shape != expected.shape or got[name].dtype != expected.dtype:
-            raise StageError("compare", f"'{name}' is {got[name].dtype}{got[name].shape}, the reference "
-                             f"{expected.dtype}{expected.shape}")
+            raise StageError(
+                "compare",
+                f"'{name}' is {got[name].dtype}{got[name].shape}, the reference " f"{expected.dtype}{expected.shape}",
+            )
         wrong = np.argwhere(got[name] != expected)
         if len(wrong):
             worst = tuple(map(int, wrong[0]))
-            raise StageError("compare", f"'{name}' {expected.shape}: {len(wrong)} integers differ, first at {worst}: "
-                             f"{got[name][worst]}, reference {expected[worst]}")
+            raise StageError(
+                "compare",
+                f"'{name}' {expected.shape}: {len(wrong)} integers differ, first at {worst}: "
+                f"{got[name][worst]}, reference {expected[worst]}",
+            )
         elements += expected.size
         far += int((np.abs(simulated[name].astype(np.int32) - expected) > 1).sum())
     return elements, far
 
 
 def run_seed(seed: int, isa: str, keep: Path | None = None) -> tuple[str, int, int]:
-    """What is wrong with the network of a seed ("" if nothing is), elements compared, and those far from the simulation."""
+    """What is wrong with the network of a seed ("" if nothing is), elements compared, and those far from the
+    simulation."""
     try:
         return ("", *_check(random_graphs.compiler_of_process(), seed, None, isa, None))
     except StageError as fault:
         return random_graphs.shortest_fault(fault, _check, make_network, seed, isa, keep), 0, 0
 
 
-def run_seeds(seeds: Sequence[int], jobs: int, isa: str | None = None, keep: Path | None = None,
-              variants: Sequence[str] = VARIANTS) -> Iterator[tuple[str, int, int]]:
+def run_seeds(
+    seeds: Sequence[int],
+    jobs: int,
+    isa: str | None = None,
+    keep: Path | None = None,
+    variants: Sequence[str] = VARIANTS,
+) -> Iterator[tuple[str, int, int]]:
     """run_seed's results of many seeds. Without `isa` the variants take turns."""
     return random_graphs.map_seeds(run_seed, variants, seeds, jobs, isa, keep)
 
@@ -409,8 +505,11 @@ def main() -> int:
         if fault:
             print(fault, flush=True)
         faults, elements, far = faults + bool(fault), elements + compared, far + off
-    print(f"{faults} of {len(arguments.seeds)} networks fail; {elements} elements equal, {far} of them more than one step from the "
-          f"float simulation; nodes: {random_graphs.count_operators(make_network, arguments.seeds)}")
+    print(
+        f"{faults} of {len(arguments.seeds)} networks fail; {elements} elements equal, {far} of them more than one "
+        "step from the "
+        f"float simulation; nodes: {random_graphs.count_operators(make_network, arguments.seeds)}"
+    )
     return 1 if faults or far > MAX_FAR * elements else 0
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every ONNX backend test on the reference and on x86, with TESSERA_NPU_SURVEY=all on an NPU and its host: it passes, or it is refused as refused.txt says.
+"""Every ONNX backend test on the reference and on x86, with TESSERA_NPU_SURVEY=all on an NPU and its host: it passes,
+or it is refused as refused.txt says.
 
 A refusal that is not in the table fails, and so does one in the table that passes: the table stays true.
 """
@@ -59,10 +60,15 @@ def test_tables_name_real_tests() -> None:
 def test_the_readme_tells_how_many() -> None:
     """By the tables, to which test_backend holds every test."""
     text = (Path(__file__).with_name("README.md")).read_text(encoding="utf-8")
-    total, least = (int(re.search(pattern, text)[1].replace(",", "")) for pattern in (r"\(([\d,]+) models", r"At least ([\d,]+) of them pass on x86"))
+    total, least = (
+        int(re.search(pattern, text)[1].replace(",", ""))
+        for pattern in (r"\(([\d,]+) models", r"At least ([\d,]+) of them pass on x86")
+    )
     tables = [conformance.read_table(table) for table in (conformance.REFUSED, conformance.DEVIATIONS)]
     passing = [name for name in TESTS if not any(conformance.expected(table, name, ENGINES[1]) for table in tables)]
-    assert len(TESTS) == total and least <= len(passing) < least + 150, f"{len(passing)} of {len(TESTS)} pass: say so in README.md"
+    assert (
+        len(TESTS) == total and least <= len(passing) < least + 150
+    ), f"{len(passing)} of {len(TESTS)} pass: say so in README.md"
 
 
 @needs_data
@@ -75,8 +81,13 @@ def test_the_readme_tells_how_many_pass_as_they_are(outcomes: dict[str, dict[str
 def test_compare_notices_a_wrong_answer() -> None:
     want = {"y": np.array([1.0, 2.0], np.float32)}
     compare(want, want)
-    for wrong in ({}, {"y": want["y"][:1]}, {"y": want["y"].astype(np.float64)}, {"y": want["y"] + 0.01},
-                  {"y": want["y"] * np.float32(np.nan)}):
+    for wrong in (
+        {},
+        {"y": want["y"][:1]},
+        {"y": want["y"].astype(np.float64)},
+        {"y": want["y"] + 0.01},
+        {"y": want["y"] * np.float32(np.nan)},
+    ):
         with pytest.raises(StageError):
             compare(wrong, want)
     with pytest.raises(StageError):

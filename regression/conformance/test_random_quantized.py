@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random quantised networks give the device reference's integers on every instruction set; more: random_quantized.py."""
+"""Random quantised networks give the device reference's integers on every instruction set; more:
+random_quantized.py."""
 from __future__ import annotations
 
 import os

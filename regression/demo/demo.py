@@ -24,9 +24,19 @@ from tessera.files import load_npz
 MODEL = Path(__file__).resolve().parents[1] / "models" / "mobilenetv1_0.25_128"
 NAME = "mobilenetv1_0.25_128"
 TOLERANCE = compare.Tolerance(0.99999, None, 1e-3)
-PREPROCESS = ["--resize_dims", "146,146", "--keep_aspect_ratio", "--keep_ratio_mode", "short_side_scale",
-              "--pixel_format", "rgb", "--mean", "127.5,127.5,127.5",
-              "--scale", "0.00784313725490196,0.00784313725490196,0.00784313725490196"]
+PREPROCESS = [
+    "--resize_dims",
+    "146,146",
+    "--keep_aspect_ratio",
+    "--keep_ratio_mode",
+    "short_side_scale",
+    "--pixel_format",
+    "rgb",
+    "--mean",
+    "127.5,127.5,127.5",
+    "--scale",
+    "0.00784313725490196,0.00784313725490196,0.00784313725490196",
+]
 
 
 def tool(*arguments: object) -> None:
@@ -74,12 +84,39 @@ def demo(folder: Path) -> int:
     labels = (MODEL / "labels.txt").read_text(encoding="utf-8").splitlines()
     onnx = MODEL / f"{NAME}.onnx"
     mlir, output = folder / f"{NAME}_top.mlir", folder / f"{NAME}_x86_f32.bmodel"
-    print(f"MobileNetV1 0.25, 1000 ImageNet classes: {onnx.stat().st_size / 1e6:.1f} MB of ONNX to one .bmodel, "
-          f"then {len(pictures)} photos.")
-    tool("model_transform", "--model_name", NAME, "--model_def", onnx, *PREPROCESS, "--test_input", pictures[0],
-         "--test_result", folder / "top_outputs.npz", "--mlir", mlir)
-    tool("model_deploy", "--mlir", mlir, "--chip", "x86", "--quantize", "F32", "--test_input",
-         folder / f"{NAME}_in_f32.npz", "--test_reference", folder / "top_outputs.npz", "--model", output)
+    print(
+        f"MobileNetV1 0.25, 1000 ImageNet classes: {onnx.stat().st_size / 1e6:.1f} MB of ONNX to one .bmodel, "
+        f"then {len(pictures)} photos."
+    )
+    tool(
+        "model_transform",
+        "--model_name",
+        NAME,
+        "--model_def",
+        onnx,
+        *PREPROCESS,
+        "--test_input",
+        pictures[0],
+        "--test_result",
+        folder / "top_outputs.npz",
+        "--mlir",
+        mlir,
+    )
+    tool(
+        "model_deploy",
+        "--mlir",
+        mlir,
+        "--chip",
+        "x86",
+        "--quantize",
+        "F32",
+        "--test_input",
+        folder / f"{NAME}_in_f32.npz",
+        "--test_reference",
+        folder / "top_outputs.npz",
+        "--model",
+        output,
+    )
     tool("model_runner", "--model", output, "--input", pictures[0], "--output", folder / "out.npz")
 
     print("\nAll photos through the .bmodel:")
@@ -92,7 +129,9 @@ def demo(folder: Path) -> int:
         arrays = {spec.name: spec.preprocess.apply(picture, spec.shape)}
         scores = net.run(arrays)[net.outputs[0].name]
         agree += show_picture(picture.stem, scores, golden[picture.stem], labels)
-    times = ", ".join(f"{latency(bmodel.open_net(output, t), arrays):.2f} ms on {t} thread{'s' if t > 1 else ''}" for t in (1, 2))
+    times = ", ".join(
+        f"{latency(bmodel.open_net(output, t), arrays):.2f} ms on {t} thread{'s' if t > 1 else ''}" for t in (1, 2)
+    )
     print(f"\n{agree} of {len(pictures)} photos agree with onnxruntime; latency {times}")
     return 0 if agree == len(pictures) else 3
 

@@ -14,8 +14,7 @@ config.excludes = ["Inputs", "CMakeLists.txt", "lit.cfg.py"]
 # Our programs and FileCheck, not, count, split-file of LLVM 22 come first on PATH, so RUN lines name
 # them plainly: `tessera-opt %s | FileCheck %s`.
 bin_dir = os.path.join(config.tessera_build_dir, "bin")
-config.environment["PATH"] = os.pathsep.join(
-    [bin_dir, config.llvm_tools_dir, os.environ.get("PATH", "")])
+config.environment["PATH"] = os.pathsep.join([bin_dir, config.llvm_tools_dir, os.environ.get("PATH", "")])
 config.environment["PYTHONPATH"] = os.path.join(config.tessera_build_dir, "python")
 config.environment["FILECHECK_OPTS"] = "--dump-input-filter=all"
 for name in ("TESSERA_DATA", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command with arguments that make it do what it is for, on a model so small that it takes as long as the command needs to
+"""Every command with arguments that make it do what it is for, on a model so small that it takes as long as the
+command needs to
 start: for tests of what holds for all of them."""
 from __future__ import annotations
 
@@ -13,12 +14,67 @@ from tessera.files import save_npz
 
 # {out}: a folder for what they write; relative paths are those of make_files().
 COMMANDS: dict[str, list[str]] = {
-    "transform": ["model_transform", "--model_def", "m.onnx", "--mlir", "{out}/n_top.mlir", "--test_result", "{out}/all.npz"],
-    "calibrate": ["run_calibration", "m_top.mlir", "--dataset", "data", "-o", "{out}/c.json", "--workers", "1", "--cache_dir", "none"],
-    "workers": ["run_calibration", "m_top.mlir", "--dataset", "data", "-o", "{out}/c.json", "--workers", "2", "--cache_dir", "none"],
-    "deploy": ["model_deploy", "--mlir", "m_top.mlir", "--model", "{out}/n.bmodel", "--cache_dir", "none", "--device_mlir", "{out}/n.mlir"],
-    "npu": ["model_deploy", "--mlir", "m_top.mlir", "--chip", "npu-edge", "--quantize", "INT8", "--calibration_table", "cali.json",
-            "--model", "{out}/n.bmodel", "--plan_out", "{out}/plan.json", "--report", "{out}/report"],
+    "transform": [
+        "model_transform",
+        "--model_def",
+        "m.onnx",
+        "--mlir",
+        "{out}/n_top.mlir",
+        "--test_result",
+        "{out}/all.npz",
+    ],
+    "calibrate": [
+        "run_calibration",
+        "m_top.mlir",
+        "--dataset",
+        "data",
+        "-o",
+        "{out}/c.json",
+        "--workers",
+        "1",
+        "--cache_dir",
+        "none",
+    ],
+    "workers": [
+        "run_calibration",
+        "m_top.mlir",
+        "--dataset",
+        "data",
+        "-o",
+        "{out}/c.json",
+        "--workers",
+        "2",
+        "--cache_dir",
+        "none",
+    ],
+    "deploy": [
+        "model_deploy",
+        "--mlir",
+        "m_top.mlir",
+        "--model",
+        "{out}/n.bmodel",
+        "--cache_dir",
+        "none",
+        "--device_mlir",
+        "{out}/n.mlir",
+    ],
+    "npu": [
+        "model_deploy",
+        "--mlir",
+        "m_top.mlir",
+        "--chip",
+        "npu-edge",
+        "--quantize",
+        "INT8",
+        "--calibration_table",
+        "cali.json",
+        "--model",
+        "{out}/n.bmodel",
+        "--plan_out",
+        "{out}/plan.json",
+        "--report",
+        "{out}/report",
+    ],
     "run": ["model_runner", "--model", "m.bmodel", "--input", "data/0.npz", "--output", "{out}/o.npz"],
     "reference": ["model_runner", "--model", "m_top.mlir", "--input", "data/0.npz", "--output", "{out}/o.npz"],
     "info": ["model_tool", "info", "m.bmodel"],
@@ -38,12 +94,38 @@ def make_files(folder: Path) -> Path:
     small_models.conv_relu(folder / "m.onnx")
     (folder / "data").mkdir()
     for index in range(2):
-        save_npz(folder / "data" / f"{index}.npz", {"x": np.random.default_rng(index).normal(size=(1, 3, 8, 8)).astype(np.float32)})
+        save_npz(
+            folder / "data" / f"{index}.npz",
+            {"x": np.random.default_rng(index).normal(size=(1, 3, 8, 8)).astype(np.float32)},
+        )
     int8 = ["--quantize", "INT8", "--calibration_table", "cali.json"]
-    for command in (["model_transform", "--model_def", "m.onnx", "--mlir", "m_top.mlir", "--not_inference"],
-                    ["run_calibration", "m_top.mlir", "--dataset", "data", "-o", "cali.json", "--workers", "1", "--methods", "none"],
-                    ["model_deploy", "--mlir", "m_top.mlir", "--model", "m.bmodel", "--skip_validation"],
-                    ["model_deploy", "--mlir", "m_top.mlir", "--chip", "npu-edge", *int8, "--model", "npu.bmodel", "--skip_validation"]):
+    for command in (
+        ["model_transform", "--model_def", "m.onnx", "--mlir", "m_top.mlir", "--not_inference"],
+        [
+            "run_calibration",
+            "m_top.mlir",
+            "--dataset",
+            "data",
+            "-o",
+            "cali.json",
+            "--workers",
+            "1",
+            "--methods",
+            "none",
+        ],
+        ["model_deploy", "--mlir", "m_top.mlir", "--model", "m.bmodel", "--skip_validation"],
+        [
+            "model_deploy",
+            "--mlir",
+            "m_top.mlir",
+            "--chip",
+            "npu-edge",
+            *int8,
+            "--model",
+            "npu.bmodel",
+            "--skip_validation",
+        ],
+    ):
         check(run_tool(*command, cwd=folder))
     return folder
 

@@ -53,7 +53,10 @@ class Graph:
 def mask_decoder(path: Path) -> Path:
     """Queries that attend to pixels, then masks as products of queries and pixels (MaskFormer)."""
     g = Graph()
-    features = g.node("Relu", [g.node("Conv", [g.input(1, 3, 20, 22), g.weights(16, 3, 3, 3), g.weights(16)], strides=[2, 2], pads=[1] * 4)])
+    features = g.node(
+        "Relu",
+        [g.node("Conv", [g.input(1, 3, 20, 22), g.weights(16, 3, 3, 3), g.weights(16)], strides=[2, 2], pads=[1] * 4)],
+    )
     pixels = g.node("Conv", [features, g.weights(16, 16, 3, 3), g.weights(16)], pads=[1] * 4)
     memory = g.node("Transpose", [g.reshape(features, 1, 16, 110)], perm=[0, 2, 1])
     queries = g.node("Add", [g.weights(7, 16), g.node("ReduceMean", [memory], axes=[1], keepdims=1)])
@@ -69,22 +72,34 @@ def mask_decoder(path: Path) -> Path:
 
 
 def decoder_block(path: Path) -> Path:
-    """Causal attention of four heads, whose scores get a mask and a term of the relative position, and the layers around it."""
+    """Causal attention of four heads, whose scores get a mask and a term of the relative position, and the layers
+    around it."""
     g = Graph()
     tokens, width, heads = 13, 24, 4
     x = g.node("LayerNormalization", [g.input(2, tokens, width), g.constant(np.ones(width))], axis=-1)
 
     def head(order: Sequence[int]) -> str:
-        return g.node("Transpose", [g.reshape(g.node("MatMul", [x, g.weights(width, width)]), 2, tokens, heads, width // heads)], perm=order)
+        return g.node(
+            "Transpose",
+            [g.reshape(g.node("MatMul", [x, g.weights(width, width)]), 2, tokens, heads, width // heads)],
+            perm=order,
+        )
 
     queries = head([0, 2, 1, 3])
     scores = g.node("MatMul", [queries, head([0, 2, 3, 1])])
-    scores = g.node("Add", [scores, g.node("Einsum", [queries, g.weights(tokens, tokens, width // heads)], equation="bhtd,tsd->bhts")])
+    scores = g.node(
+        "Add",
+        [scores, g.node("Einsum", [queries, g.weights(tokens, tokens, width // heads)], equation="bhtd,tsd->bhts")],
+    )
     hidden = g.constant(np.triu(np.full((tokens, tokens), -1e4), 1))
-    attention = g.node("Softmax", [g.node("Add", [g.node("Div", [scores, g.constant((width // heads) ** 0.5)]), hidden])], axis=-1)
+    attention = g.node(
+        "Softmax", [g.node("Add", [g.node("Div", [scores, g.constant((width // heads) ** 0.5)]), hidden])], axis=-1
+    )
     mixed = g.node("Transpose", [g.node("MatMul", [attention, head([0, 2, 1, 3])])], perm=[0, 2, 1, 3])
     y = g.node("Add", [x, g.node("MatMul", [g.reshape(mixed, 2, tokens, width), g.weights(width, width)])])
-    return g.save(path, [g.node("MatMul", [g.node("Tanh", [g.node("MatMul", [y, g.weights(width, 40)])]), g.weights(40, 11)])])
+    return g.save(
+        path, [g.node("MatMul", [g.node("Tanh", [g.node("MatMul", [y, g.weights(width, 40)])]), g.weights(40, 11)])]
+    )
 
 
 def contractions(path: Path) -> Path:
@@ -94,8 +109,14 @@ def contractions(path: Path) -> Path:
     gram = g.node("MatMul", [g.node("Transpose", [x], perm=[0, 1, 3, 2]), x])
     both = g.node("Einsum", [x, g.node("Sigmoid", [x])], equation="bijk,bljk->bil")
     broadcast = g.node("MatMul", [x, g.node("ReduceMean", [gram], axes=[0], keepdims=1)])
-    return g.save(path, [g.node("MatMul", [gram, g.weights(9, 8)]), g.node("MatMul", [both, g.weights(5, 4)]),
-                         g.node("MatMul", [broadcast, g.weights(9, 3)])])
+    return g.save(
+        path,
+        [
+            g.node("MatMul", [gram, g.weights(9, 8)]),
+            g.node("MatMul", [both, g.weights(5, 4)]),
+            g.node("MatMul", [broadcast, g.weights(9, 3)]),
+        ],
+    )
 
 
 def quantised_words(path: Path, channels: int = 8) -> Path:
@@ -109,7 +130,11 @@ def quantised_words(path: Path, channels: int = 8) -> Path:
     def weights(*shape: int) -> str:
         integers = g.rng.integers(-127, 128, shape)
         scales = np.full(shape[0], 0.02 * float(np.prod(shape[1:])) ** -0.5)
-        return g.node("DequantizeLinear", [g.constant(integers, np.int8), g.constant(scales), g.constant(np.zeros(shape[0]), np.int8)], axis=0)
+        return g.node(
+            "DequantizeLinear",
+            [g.constant(integers, np.int8), g.constant(scales), g.constant(np.zeros(shape[0]), np.int8)],
+            axis=0,
+        )
 
     x = pair(g.input(1, channels, 9, 11), 9, 30011)
     y = pair(g.node("Relu", [g.node("Conv", [x, weights(16, channels, 3, 3), g.weights(16)], pads=[1] * 4)]), 7, 0)
@@ -119,7 +144,9 @@ def quantised_words(path: Path, channels: int = 8) -> Path:
     scores = pair(g.node("MatMul", [rows, g.node("Transpose", [rows], perm=[0, 2, 1])]), 30, 32000)
     mixed = pair(g.node("MatMul", [pair(g.node("Softmax", [scores], axis=-1), 0.6, 0), rows]), 8, 32768)
     mean = g.reshape(pair(g.node("GlobalAveragePool", [z]), 3, 32768), 1, 12)
-    return g.save(path, [mixed, pair(g.node("Gemm", [mean, weights(5, 12), g.weights(5)], transB=1), 4, 32768)], opset=21)
+    return g.save(
+        path, [mixed, pair(g.node("Gemm", [mean, weights(5, 12), g.weights(5)], transB=1), 4, 32768)], opset=21
+    )
 
 
 def recurrent(path: Path) -> Path:

@@ -29,24 +29,37 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-# Two, and of each command's runs every other by the second: each has its own hash seed, so that an order of sets differs from one
-# run to the next.
+# Two, and of each command's runs every other by the second: each has its own hash seed, so that an order of sets
+# differs from one run to the next.
 _servers: list[ForkServer] = []
 _runs: Counter[str] = Counter()
 
 
-def run_tool(name: str, *arguments: object, cwd: Path | None = None, timeout: int = 600,
-             **more: object) -> subprocess.CompletedProcess[str]:
+def run_tool(
+    name: str, *arguments: object, cwd: Path | None = None, timeout: int = 600, **more: object
+) -> subprocess.CompletedProcess[str]:
     """Runs a command of build/bin as a user would; see fork_server.py."""
-    if name in MODULES and not more and "TESSERA_TEST_EXEC" not in os.environ and threading.current_thread() is threading.main_thread():
+    if (
+        name in MODULES
+        and not more
+        and "TESSERA_TEST_EXEC" not in os.environ
+        and threading.current_thread() is threading.main_thread()
+    ):
         if not _servers:
             _servers.extend(ForkServer(BUILD / "bin" / "tessera-python") for _ in range(2))
         _runs[name] += 1
         server = _servers[_runs[name] % 2]
         if server.suits():
             return server.run(name, [str(word) for word in arguments], str(cwd or os.getcwd()), timeout)
-    return subprocess.run([str(BUILD / "bin" / name), *map(str, arguments)], cwd=cwd, text=True, errors="replace",
-                          capture_output=True, timeout=timeout, **more)  # type: ignore[call-overload]
+    return subprocess.run(
+        [str(BUILD / "bin" / name), *map(str, arguments)],
+        cwd=cwd,
+        text=True,
+        errors="replace",
+        capture_output=True,
+        timeout=timeout,
+        **more,
+    )  # type: ignore[call-overload]
 
 
 def check(result: subprocess.CompletedProcess[str]) -> str:
@@ -69,8 +82,24 @@ class Builder:
             folder.mkdir()
             flags = list(case.transform) + (["--input_shapes", case.input_shapes] if case.input_shapes else [])
             flags += [] if case.validate else ["--not_inference"]
-            made_once(folder, [model, Path(__file__)], ["top", case.name, *flags], lambda out: check(run_tool(
-                "model_transform", "--model_name", case.name, "--model_def", model, "--mlir", mlir, *flags, cwd=out)))
+            made_once(
+                folder,
+                [model, Path(__file__)],
+                ["top", case.name, *flags],
+                lambda out: check(
+                    run_tool(
+                        "model_transform",
+                        "--model_name",
+                        case.name,
+                        "--model_def",
+                        model,
+                        "--mlir",
+                        mlir,
+                        *flags,
+                        cwd=out,
+                    )
+                ),
+            )
             self._done[case.name] = folder / mlir
         return self._done[case.name]
 
@@ -81,14 +110,20 @@ class Builder:
             mlir = self.top(case)
             output = mlir.with_name(f"{case.name}_{isa}.bmodel")
             flags = ["--chip", isa, "--quantize", "F32", *([] if case.validate else ["--skip_validation"])]
-            made_once(mlir.parent, [data_path(case.model), Path(__file__)], ["bmodel", case, *flags], lambda out: check(run_tool(
-                "model_deploy", "--mlir", mlir, "--model", out / output.name, *flags, cwd=out)))
+            made_once(
+                mlir.parent,
+                [data_path(case.model), Path(__file__)],
+                ["bmodel", case, *flags],
+                lambda out: check(
+                    run_tool("model_deploy", "--mlir", mlir, "--model", out / output.name, *flags, cwd=out)
+                ),
+            )
             self._done[key] = output
         return self._done[key]
 
     def table(self, case: Case, folder: Path) -> tuple[Path, list[dict]]:
-        """A table of ranges over noise in `folder`, and what the inputs are. Weights are rounded by themselves, since choosing
-        them takes longer than all else and any will do."""
+        """A table of ranges over noise in `folder`, and what the inputs are. Weights are rounded by themselves, since
+        choosing them takes longer than all else and any will do."""
         top = self.top(case)
         made_once(folder, [data_path(case.model), Path(__file__)], ["table", case], lambda out: calibrate(top, out))
         return folder / "table.json", json.loads((folder / "inputs.json").read_text())
@@ -102,20 +137,37 @@ def inputs_of(top: Path) -> list[dict]:
 def samples(specs: list[dict], seed: int) -> dict[str, np.ndarray]:
     """Noise for the inputs."""
     generator = np.random.default_rng(seed)
-    return {spec["name"]: (generator.standard_normal(spec["shape"]) * 0.7).astype(np.float32) if spec["dtype"].startswith("float")
-            else generator.integers(0, 2, spec["shape"]).astype(spec["dtype"]) for spec in specs}
+    return {
+        spec["name"]: (generator.standard_normal(spec["shape"]) * 0.7).astype(np.float32)
+        if spec["dtype"].startswith("float")
+        else generator.integers(0, 2, spec["shape"]).astype(spec["dtype"])
+        for spec in specs
+    }
 
 
 def calibrate(top: Path, folder: Path, *flags: object) -> tuple[Path, list[dict]]:
-    """table.json in `folder`, of the ranges of two samples of noise (data/0.npz and 1.npz), and what the inputs are, which inputs.json
-    tells, too."""
+    """table.json in `folder`, of the ranges of two samples of noise (data/0.npz and 1.npz), and what the inputs are,
+    which inputs.json tells, too."""
     specs = inputs_of(top)
     (folder / "inputs.json").write_text(json.dumps(specs))
     (folder / "data").mkdir()
     for seed in range(2):
         save_npz(folder / "data" / f"{seed}.npz", samples(specs, seed))
-    check(run_tool("run_calibration", top, "--dataset", folder / "data", "--cali_method", "max", "-o", folder / "table.json",
-                   "--workers", "1", *(flags or ("--methods", "none"))))  # more take longer to start than two samples take
+    check(
+        run_tool(
+            "run_calibration",
+            top,
+            "--dataset",
+            folder / "data",
+            "--cali_method",
+            "max",
+            "-o",
+            folder / "table.json",
+            "--workers",
+            "1",
+            *(flags or ("--methods", "none")),
+        )
+    )  # more take longer to start than two samples take
     return folder / "table.json", specs
 
 
@@ -127,11 +179,13 @@ def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
 @pytest.fixture
 def need() -> Callable[[str], Path]:
     """need("data:…"): the file, or a skip that names what is missing."""
+
     def path(text: str) -> Path:
         try:
             return data_path(text)
         except DataMissing as missing:
             pytest.skip(str(missing))
+
     return path
 
 

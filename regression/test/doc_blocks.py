@@ -9,8 +9,9 @@ A comment before a fence tells what a reader need not see:
     <!-- prints: COMMAND -->         what the block shows is found in the output of that command
     <!-- figures within 2 -->        and its numbers are within that factor (without it numbers may be any)
 
-`sh` blocks must end with exit code 0, blocks that begin with `$` show commands and what is found in their output, in that order;
-`…` stands for anything. json and toml are parsed. A block without a language and without `$` is a drawing.
+`sh` blocks must end with exit code 0, blocks that begin with `$` show commands and what is found in their output, in
+that order; `…` stands for anything. json and toml are parsed. A block without a language and without `$` is a
+drawing.
 """
 from __future__ import annotations
 
@@ -49,16 +50,19 @@ class Block:
 
 
 def blocks_of(path: Path) -> Iterator[Block]:
-    """Every fenced block with the comments right before it. Raises ValueError for a comment that looks like one and is none."""
+    """Every fenced block with the comments right before it. Raises ValueError for a comment that looks like one and
+    is none."""
     text = path.read_text(encoding="utf-8")
-    pattern = re.compile(r"<!--(?P<comment>.*?)-->|^ *```(?P<language>[\w+]*)\n(?P<body>.*?)^ *```$|(?P<other>\S[^\n]*)", re.S | re.M)
+    pattern = re.compile(
+        r"<!--(?P<comment>.*?)-->|^ *```(?P<language>[\w+]*)\n(?P<body>.*?)^ *```$|(?P<other>\S[^\n]*)", re.S | re.M
+    )
     told: dict[str, str] = {}
     for found in pattern.finditer(text):
         if found["comment"] is not None:
             words = found["comment"].strip()
             name = next((name for name in DIRECTIVES if words.startswith(name)), "")
             if name:
-                told[name] = words[len(name):].lstrip(":").strip()
+                told[name] = words[len(name) :].lstrip(":").strip()
                 if not told[name]:
                     raise ValueError(f"{path}: '{name}' says nothing")
         elif found["body"] is not None:
@@ -105,6 +109,7 @@ def _parse(block: Block, where: str) -> None:
             json.loads(block.text)
         else:
             import tomllib
+
             tomllib.loads(block.text)
     except ValueError as error:
         raise Failed(f"{where}: is no {block.language}: {error}") from error
@@ -124,7 +129,14 @@ def _sessions(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _shell(script: str, folder: Path, environment: Mapping[str, str], where: str) -> str:
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=dict(environment), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     if done.returncode:
         raise Failed(f"{where}: exit code {done.returncode} of\n{script}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}")
     return done.stdout + done.stderr
@@ -145,24 +157,31 @@ def must_show(output: str, shown: Sequence[str], where: str, within: float | Non
 def _pattern(line: str) -> str:
     """Numbers are groups, … anything, and runs of dots, dashes and bars of any length."""
     parts = re.split(rf"(…|{NUMBER}|[.─█-]{{2,}})", line)
+
     def one(part: str) -> str:
         if part == "…":
             return ".*"
         if re.fullmatch(NUMBER, part):
             return f"({NUMBER})"
         return r"[.─█▏▎▍▌▋▊▉ -]*" if re.fullmatch(r"[.─█-]{2,}", part) else re.escape(part)
+
     return "".join(map(one, parts))
 
 
 def _compare(wanted: str, found: re.Match[str], line: str, where: str, within: float | None) -> None:
-    numbers = [part for part in re.findall(rf"…|{NUMBER}|[.─█-]{{2,}}", " ".join(wanted.split())) if re.fullmatch(NUMBER, part)]
+    numbers = [
+        part for part in re.findall(rf"…|{NUMBER}|[.─█-]{{2,}}", " ".join(wanted.split())) if re.fullmatch(NUMBER, part)
+    ]
     for said, is_now in zip(numbers, found.groups()):
         try:
             a, b = float(said), float(is_now)
         except ValueError:
             continue
         if within is not None and not (a == b or (a * b > 0 and 1 / within <= a / b <= within)):
-            raise Failed(f"{where}: the page says {said}, it is {is_now} now (allowed: a factor of {within:g}):\n{wanted}\n{line}")
+            raise Failed(
+                f"{where}: the page says {said}, it is {is_now} now (allowed: a factor of "
+                f"{within:g}):\n{wanted}\n{line}"
+            )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs commands of build/bin that are Python modules as forks of a process that has numpy and the standard library's modules.
+"""Runs commands of build/bin that are Python modules as forks of a process that has numpy and the standard library's
+modules.
 
-Half of a short command's time is the start of Python and the import of those. Each run still imports all of Tessera's modules by
-itself, in a process of its own, with the environment, folder, arguments and signals that the launcher in build/bin gives it. What
-depends on the launcher and on the interpreter's start is tested by commands that are started as users start them: those of
-test_interrupts.py, test_wheel.py, test_docs.py and test_limits.py, and all of them with TESSERA_TEST_EXEC=1.
+Half of a short command's time is the start of Python and the import of those. Each run still imports all of Tessera's
+modules by itself, in a process of its own, with the environment, folder, arguments and signals that the launcher in
+build/bin gives it. What depends on the launcher and on the interpreter's start is tested by commands that are started
+as users start them: those of test_interrupts.py, test_wheel.py, test_docs.py and test_limits.py, and all of them with
+TESSERA_TEST_EXEC=1.
 """
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import selectors
@@ -20,7 +23,18 @@ import time
 from pathlib import Path
 from typing import Sequence
 
-MODULES = {name: f"tessera.cli.{name}" for name in ("model_transform", "run_calibration", "model_deploy", "model_runner", "model_tool", "npz_tool", "tessera")}
+MODULES = {
+    name: f"tessera.cli.{name}"
+    for name in (
+        "model_transform",
+        "run_calibration",
+        "model_deploy",
+        "model_runner",
+        "model_tool",
+        "npz_tool",
+        "tessera",
+    )
+}
 _FROM_LAUNCHER = ("PYTHONPATH", "ORT_DISABLE_TELEMETRY")
 
 
@@ -32,8 +46,12 @@ class ForkServer:
         self._start = {key: value for key, value in os.environ.items() if key.startswith("PYTHON")}
         with theirs:
             # Pipes, as those of the commands will be: Python's streams differ for files.
-            self._process = subprocess.Popen([launcher, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self._process = subprocess.Popen(
+                [launcher, __file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
         atexit.register(self.close)
 
     def close(self) -> None:
@@ -47,7 +65,9 @@ class ForkServer:
     def run(self, name: str, arguments: Sequence[str], cwd: str, timeout: float) -> subprocess.CompletedProcess[str]:
         """As subprocess.run() with captured text."""
         pipes = [os.pipe(), os.pipe()]
-        request = json.dumps({"module": MODULES[name], "arguments": arguments, "cwd": cwd, "environment": dict(os.environ)})
+        request = json.dumps(
+            {"module": MODULES[name], "arguments": arguments, "cwd": cwd, "environment": dict(os.environ)}
+        )
         try:
             socket.send_fds(self._channel, [request.encode()], [write for _, write in pipes])
         finally:
@@ -110,14 +130,15 @@ def _serve(channel: socket.socket) -> dict:
         channel.send(str(os.waitpid(child, 0)[1]).encode())
 
 
+# What every command imports, besides Tessera's own modules.
+IMPORTED = """argparse base64 concurrent.futures contextlib ctypes dataclasses datetime enum functools hashlib
+importlib.util inspect io itertools logging math pickle queue re runpy shutil struct tempfile textwrap threading typing
+urllib.parse weakref zipfile numpy"""
+
+
 def main() -> None:
-    # What every command imports, besides Tessera's own modules.
-    import argparse, base64, concurrent.futures, contextlib, ctypes, dataclasses, datetime, enum, functools, hashlib, importlib.util  # noqa: E401, F401
-    import inspect, io, itertools, logging, math, pickle, queue, re, runpy, shutil, struct, tempfile, textwrap, threading, typing  # noqa: E401, F401
-    import urllib.parse, weakref, zipfile  # noqa: E401, F401
-
-    import numpy  # noqa: F401
-
+    for module in IMPORTED.split():
+        importlib.import_module(module)
     request = _serve(socket.socket(fileno=int(sys.argv[1])))
     kept = {key: os.environ[key] for key in _FROM_LAUNCHER if key in os.environ}
     os.environ.clear()

@@ -3,10 +3,11 @@
 
   interrupt_everywhere.py SIGNAL POINTS FOLDER COMMAND ARGUMENTS...
 
-A step is a call or a return, of Python or C: there the interpreter looks for signals. POINTS of them are taken, evenly. In the
-arguments {out} is a folder that is empty at the start of each run. Prints a line for each run that left something there although it
-was interrupted, or other than a whole run leaves although it was not, left a temporary folder, printed a stack trace or had another exit code than 0, 130 or the
-signal's; ends with 1 where there was one, or where no run was interrupted.
+A step is a call or a return, of Python or C: there the interpreter looks for signals. POINTS of them are taken,
+evenly. In the arguments {out} is a folder that is empty at the start of each run. Prints a line for each run that
+left something there although it was interrupted, or other than a whole run leaves although it was not, left a
+temporary folder, printed a stack trace or had another exit code than 0, 130 or the signal's; ends with 1 where there
+was one, or where no run was interrupted.
 """
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ class Run:
             nonlocal steps
             steps += 1
             if steps == at:
-                os.write(log, f"interrupted in {frame.f_code.co_filename}:{frame.f_lineno}, {event} {argument}\n".encode())
+                os.write(
+                    log, f"interrupted in {frame.f_code.co_filename}:{frame.f_lineno}, {event} {argument}\n".encode()
+                )
                 os.kill(os.getpid(), self._number)
 
         sys.setprofile(step)
@@ -79,7 +82,9 @@ class Run:
         if code not in (0, 130, -self._number):
             faults.append(f"exit code {code}")
         if left != (whole if code == 0 else {}):
-            faults.append(f"left {[name if left[name] == whole.get(name) else name + ' (other bytes)' for name in left]}")
+            faults.append(
+                f"left {[name if left[name] == whole.get(name) else name + ' (other bytes)' for name in left]}"
+            )
         if temporary:
             faults.append(f"left in the folder for temporary files {temporary}")
         if "Traceback" in text or "Exception ignored" in text:
@@ -104,7 +109,10 @@ def main() -> int:
         if faults := run.faults(code, whole):
             faulty += 1
             print(f"step {at} of {steps}: " + "; ".join(faults))
-    print(f"{points} runs of {steps} steps, {interrupted} interrupted, {faulty} faulty; left by a whole run: {sorted(whole)}")
+    print(
+        f"{points} runs of {steps} steps, {interrupted} interrupted, {faulty} faulty; left by a whole run: "
+        f"{sorted(whole)}"
+    )
     return int(faulty > 0 or interrupted == 0 or not whole)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that several suites need and one command makes: made once a build and copied, in build/test-models.
 
-They are found by what they are made of: the tools of this build, the model's file and the arguments. ./dev test empties the folder
-first, so that one run makes each file once, and checks what making it checks.
+They are found by what they are made of: the tools of this build, the model's file and the arguments. ./dev test
+empties the folder first, so that one run makes each file once, and checks what making it checks.
 """
 from __future__ import annotations
 
@@ -27,14 +27,21 @@ def _state(path: Path) -> str:
 @functools.cache
 def _tools() -> str:
     """What this build's commands are made of."""
-    files = [*(BUILD / "python").rglob("*.py"), *(BUILD / "python").rglob("*.so"), *(BUILD / "bin").iterdir(), *(BUILD / "lib").glob("*.so*")]
+    files = [
+        *(BUILD / "python").rglob("*.py"),
+        *(BUILD / "python").rglob("*.so"),
+        *(BUILD / "bin").iterdir(),
+        *(BUILD / "lib").glob("*.so*"),
+    ]
     return "\n".join(sorted(_state(path) for path in files if path.is_file()))
 
 
 def made_once(folder: Path, sources: list[Path], arguments: object, make: Callable[[Path], None]) -> None:
-    """Fills `folder`, which is there, with the files that `make` leaves in an empty folder. They depend on nothing but the
-    contents of `sources` and `arguments`, which repr() tells apart."""
-    text = "\n".join([_tools(), *(_state(path.resolve()) for path in sources), repr(arguments), os.environ.get("TESSERA_DATA", "")])
+    """Fills `folder`, which is there, with the files that `make` leaves in an empty folder. They depend on nothing
+    but the contents of `sources` and `arguments`, which repr() tells apart."""
+    text = "\n".join(
+        [_tools(), *(_state(path.resolve()) for path in sources), repr(arguments), os.environ.get("TESSERA_DATA", "")]
+    )
     kept = FOLDER / hashlib.sha256(text.encode()).hexdigest()[:32]
     FOLDER.mkdir(parents=True, exist_ok=True)
     with open(kept.with_suffix(".lock"), "w", encoding="utf-8") as lock:

@@ -12,8 +12,11 @@ from conftest import Builder, check, run_tool
 from PIL import Image
 
 CASE = next(case for case in all_cases() if case.name == "resnet8_cifar10")
-SCORER = "def score(model, data):\n    import numpy as np\n    spec = model.inputs[0]\n    " \
-         "return {'largest': float(model.run({spec.name: np.full(spec.shape, 128, np.float32)})[model.outputs[0].name].max())}\n"
+SCORER = (
+    "def score(model, data):\n    import numpy as np\n    spec = model.inputs[0]\n    "
+    "return {'largest': float(model.run({spec.name: np.full(spec.shape, 128, "
+    "np.float32)})[model.outputs[0].name].max())}\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,9 @@ def accuracy(*arguments: object) -> tuple[dict, str]:
 
 
 def test_scores_stand_beside_their_drop(bmodel: Path, builder: Builder, pictures: Path) -> None:
-    document, screen = accuracy(bmodel, builder.top(CASE), "--task", "classification", "--data", pictures, "--max_drop", 0)
+    document, screen = accuracy(
+        bmodel, builder.top(CASE), "--task", "classification", "--data", pictures, "--max_drop", 0
+    )
     first, second = document["models"]
     assert document["exit_code"] == 0 and first["figures"]["n"] == 10 and first["figures"] == second["figures"]
     assert second["drop_points"] == 0 and "drop of top1" in screen
@@ -56,38 +61,48 @@ def test_own_scorer_counts_and_a_drop_fails(bmodel: Path, tmp_path: Path) -> Non
     (tmp_path / "s.py").write_text(SCORER)
     document, _ = accuracy(bmodel, "--scorer", tmp_path / "s.py", "--data", "x")
     assert 0 < document["models"][0]["figures"]["largest"] <= 1
-    (tmp_path / "worse.py").write_text("calls = []\ndef score(model, data):\n    calls.append(0)\n    return -len(calls)\n")
+    (tmp_path / "worse.py").write_text(
+        "calls = []\ndef score(model, data):\n    calls.append(0)\n    return -len(calls)\n"
+    )
     document, screen = accuracy(bmodel, bmodel, "--scorer", tmp_path / "worse.py", "--data", "x", "--max_drop", 0.5)
     assert document["exit_code"] == 3 and "loses 1.000 points" in document["error"]["message"]
     assert "+1.000 points" in screen
 
 
-@pytest.mark.parametrize("code, text", [
-    ("x = 1\n", "defines no function score()"),
-    ("def score(model, data):\n    return 1 / 0\n", "ZeroDivisionError"),
-    ("def score(model, data):\n    return 'good'\n", "returned 'good'"),
-    ("def score(model, data):\n    return {}\n", "returned {}"),
-])
+@pytest.mark.parametrize(
+    "code, text",
+    [
+        ("x = 1\n", "defines no function score()"),
+        ("def score(model, data):\n    return 1 / 0\n", "ZeroDivisionError"),
+        ("def score(model, data):\n    return 'good'\n", "returned 'good'"),
+        ("def score(model, data):\n    return {}\n", "returned {}"),
+    ],
+)
 def test_bad_scorer_is_told(bmodel: Path, tmp_path: Path, code: str, text: str) -> None:
     (tmp_path / "s.py").write_text(code)
     document, _ = accuracy(bmodel, "--scorer", tmp_path / "s.py", "--data", "x")
     assert document["exit_code"] == 1 and text in document["error"]["message"]
 
 
-@pytest.mark.parametrize("task, file, content, text", [
-    ("classification", None, None, "labels.csv is missing"),
-    ("classification", "labels.csv", "file,name\na.png,dog\n", "has the columns"),
-    ("classification", "labels.csv", "file,index\na.png,dog\n", "labels.csv:2"),
-    ("classification", "labels.csv", "file,index\n", "has no rows"),
-    ("classification", "labels.csv", "file,index\na.png,1\n", "a.png"),
-    ("detection", "annotations.json", "[1]", "is no COCO annotation file"),
-    ("segmentation", "annotations.json", '{"images": [], "annotations": [], "categories": []}', "no photo"),
-    ("super_resolution", None, None, "is not [1,1,h,w]"),
-    ("language", None, None, "0 *.bin and 0 *.txt"),
-    ("tracking", "pairs.csv", "template,search\n", "wanted: template, search"),
-    ("agreement", None, None, "it is empty"),
-])
-def test_bad_data_is_told(bmodel: Path, tmp_path: Path, task: str, file: str | None, content: str | None, text: str) -> None:
+@pytest.mark.parametrize(
+    "task, file, content, text",
+    [
+        ("classification", None, None, "labels.csv is missing"),
+        ("classification", "labels.csv", "file,name\na.png,dog\n", "has the columns"),
+        ("classification", "labels.csv", "file,index\na.png,dog\n", "labels.csv:2"),
+        ("classification", "labels.csv", "file,index\n", "has no rows"),
+        ("classification", "labels.csv", "file,index\na.png,1\n", "a.png"),
+        ("detection", "annotations.json", "[1]", "is no COCO annotation file"),
+        ("segmentation", "annotations.json", '{"images": [], "annotations": [], "categories": []}', "no photo"),
+        ("super_resolution", None, None, "is not [1,1,h,w]"),
+        ("language", None, None, "0 *.bin and 0 *.txt"),
+        ("tracking", "pairs.csv", "template,search\n", "wanted: template, search"),
+        ("agreement", None, None, "it is empty"),
+    ],
+)
+def test_bad_data_is_told(
+    bmodel: Path, tmp_path: Path, task: str, file: str | None, content: str | None, text: str
+) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     if file:
@@ -97,13 +112,20 @@ def test_bad_data_is_told(bmodel: Path, tmp_path: Path, task: str, file: str | N
 
 
 def test_wrong_flags(bmodel: Path, pictures: Path) -> None:
-    for flags in (["--task", "classification", "--data", pictures, "--max_drop", 1], ["--data", pictures],
-                  ["--task", "classification", "--data", pictures, "--threads", 0], ["--task", "no", "--data", pictures]):
+    for flags in (
+        ["--task", "classification", "--data", pictures, "--max_drop", 1],
+        ["--data", pictures],
+        ["--task", "classification", "--data", pictures, "--threads", 0],
+        ["--task", "no", "--data", pictures],
+    ):
         assert run_tool("tessera", "accuracy", bmodel, *flags).returncode == 2
 
 
 def test_an_onnx_takes_preprocessing_from_the_bmodel(bmodel: Path, pictures: Path) -> None:
     pytest.importorskip("onnxruntime")
     from case_file import data_path
-    result = check(run_tool("tessera", "accuracy", data_path(CASE.model), bmodel, "--task", "classification", "--data", pictures))
+
+    result = check(
+        run_tool("tessera", "accuracy", data_path(CASE.model), bmodel, "--task", "classification", "--data", pictures)
+    )
     assert "drop of top1" in result and "+0.000 points" in result

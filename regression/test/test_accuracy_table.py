@@ -51,13 +51,16 @@ def boxes(*found: tuple[float, float, float]) -> Says:
     return Says(lambda _: {"scores": scores, "boxes": places})
 
 
-@pytest.mark.parametrize("found, agreement", [
-    (((0.9, 0, 1), (0.8, 5, 1)), 1.0),
-    (((0.9, 0, 1), (0.6, 5, 1)), 2 / 3),                # one below the score
-    (((0.9, 0, 1), (0.8, 5, 1), (0.75, 5.05, 1)), 1.0), # the third is suppressed
-    (((0.9, 0.9, 1), (0.8, 5, 1)), 0.5),                # one is elsewhere
-    (((0.9, 0, 1), (0.85, 0.6, 1), (0.8, 5, 1)), 0.8),  # one too many: overlaps too little to be suppressed
-])
+@pytest.mark.parametrize(
+    "found, agreement",
+    [
+        (((0.9, 0, 1), (0.8, 5, 1)), 1.0),
+        (((0.9, 0, 1), (0.6, 5, 1)), 2 / 3),  # one below the score
+        (((0.9, 0, 1), (0.8, 5, 1), (0.75, 5.05, 1)), 1.0),  # the third is suppressed
+        (((0.9, 0.9, 1), (0.8, 5, 1)), 0.5),  # one is elsewhere
+        (((0.9, 0, 1), (0.85, 0.6, 1), (0.8, 5, 1)), 0.8),  # one too many: overlaps too little to be suppressed
+    ],
+)
 def test_faces(photo: Path, found: tuple, agreement: float) -> None:
     like = boxes((0.9, 0, 1), (0.8, 5, 1))
     figures = judges.faces(boxes(*found), like, photo)
@@ -67,6 +70,7 @@ def test_faces(photo: Path, found: tuple, agreement: float) -> None:
 def test_text_map(photo: Path) -> None:
     def shows(count: int) -> Says:
         return Says(lambda _: {"y": (np.arange(8) < count).astype(np.float32)[None] * 0.5})
+
     assert judges.text_map(shows(4), shows(4), photo)["iou"] == 1
     assert judges.text_map(shows(3), shows(6), photo) == {"iou": 0.5, "pixels": 6}
 
@@ -78,7 +82,13 @@ def test_speech_feeds_the_state_back(tmp_path: Path) -> None:
         out.writeframes((np.sin(np.arange(16000 * 21) * 0.1) * 9000).astype("<i2").tobytes())
 
     def adds(noise: float) -> Says:
-        return Says(lambda a: {"conv1d_3": a["input_4"] + a["input_5"].ravel()[0] + noise, "tf_op_layer_stack_5": a["input_5"] + 1})
+        return Says(
+            lambda a: {
+                "conv1d_3": a["input_4"] + a["input_5"].ravel()[0] + noise,
+                "tf_op_layer_stack_5": a["input_5"] + 1,
+            }
+        )
+
     same, other = judges.speech(adds(0), adds(0), file), judges.speech(adds(5), adds(0), file)
     assert same["cos"] == pytest.approx(1) and other["cos"] < same["cos"] and same["snr"] > 100 > other["snr"]
     assert judges.denoised(adds(0), judges.speech_frames(file, 20, 21))[-1] > 100  # states have been counted up
@@ -91,15 +101,23 @@ def test_mel_filters_cover_the_band_once() -> None:
 
 
 def table(*arguments: object) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([BUILD / "bin/tessera-python", FOLDER / "accuracy.py", *map(str, arguments)], capture_output=True, text=True)
+    return subprocess.run(
+        [BUILD / "bin/tessera-python", FOLDER / "accuracy.py", *map(str, arguments)], capture_output=True, text=True
+    )
 
 
 def test_a_row(need: Callable[[str], Path], tmp_path: Path) -> None:
     need("data:images/pets_calib")
-    done = table("resnet8", "--columns", "F32,INT8", "--no_peers", "--json", tmp_path / "t.json", "--markdown", tmp_path / "t.md")
+    done = table(
+        "resnet8", "--columns", "F32,INT8", "--no_peers", "--json", tmp_path / "t.json", "--markdown", tmp_path / "t.md"
+    )
     assert done.returncode == 0, done.stderr
     f32, int8 = json.loads((tmp_path / "t.json").read_text())["resnet8_cifar10"]
-    assert f32["figures"]["top1"] == 0.576 and f32["drop"] == 0 and int8["drop"] == pytest.approx(57.6 - 100 * int8["figures"]["top1"])
+    assert (
+        f32["figures"]["top1"] == 0.576
+        and f32["drop"] == 0
+        and int8["drop"] == pytest.approx(57.6 - 100 * int8["figures"]["top1"])
+    )
     assert int8["bytes"] < f32["bytes"] / 2 and "100.0 %" in int8["note"] and "0.5760 (+0.00)" in done.stdout
     assert (tmp_path / "t.md").read_text().count("\n") == 3
 

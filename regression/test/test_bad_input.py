@@ -24,7 +24,9 @@ MNIST = REGRESSION / "models" / "mnist" / "mnist-8.onnx"
 def assert_refused(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
     """Ended with `code`, said all `words`, showed no stack trace and no crash."""
     text = result.stderr
-    assert result.returncode == code, f"exit code {result.returncode}, not {code}\n{result.stdout[-2000:]}\n{text[-2000:]}"
+    assert (
+        result.returncode == code
+    ), f"exit code {result.returncode}, not {code}\n{result.stdout[-2000:]}\n{text[-2000:]}"
     for bad in ("Traceback", "Assertion", "Stack dump", "LLVM ERROR", "terminate called", "reproducer"):
         assert bad not in text, text
     for word in words:
@@ -32,7 +34,9 @@ def assert_refused(result: subprocess.CompletedProcess[str], code: int, *words: 
 
 
 def transform(onnx: Path, *flags: object) -> subprocess.CompletedProcess[str]:
-    return run_tool("model_transform", "--model_def", onnx, "--mlir", onnx.with_name("m_top.mlir"), *flags, cwd=onnx.parent)
+    return run_tool(
+        "model_transform", "--model_def", onnx, "--mlir", onnx.with_name("m_top.mlir"), *flags, cwd=onnx.parent
+    )
 
 
 def outputs_of(folder: Path) -> list[str]:
@@ -46,8 +50,21 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("good")
     onnx = small_models.conv_relu(folder / "m.onnx")
     check(transform(onnx, "--not_inference"))
-    check(run_tool("model_deploy", "--mlir", "m_top.mlir", "--chip", "x86", "--quantize", "F32", "--model", "m.bmodel",
-                   "--skip_validation", cwd=folder))
+    check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            "m_top.mlir",
+            "--chip",
+            "x86",
+            "--quantize",
+            "F32",
+            "--model",
+            "m.bmodel",
+            "--skip_validation",
+            cwd=folder,
+        )
+    )
     save_npz(folder / "in.npz", {"x": np.ones((1, 3, 8, 8), np.float32)})
     return folder
 
@@ -91,8 +108,11 @@ def test_missing_and_folder(tmp_path: Path) -> None:
 
 
 def import_only(onnx: Path, output: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([BUILD / "bin" / "tessera-compile", "import", "--onnx", onnx, "--output", output],
-                          capture_output=True, timeout=600)
+    return subprocess.run(
+        [BUILD / "bin" / "tessera-compile", "import", "--onnx", onnx, "--output", output],
+        capture_output=True,
+        timeout=600,
+    )
 
 
 def test_truncated_onnx(tmp_path: Path) -> None:
@@ -100,7 +120,11 @@ def test_truncated_onnx(tmp_path: Path) -> None:
     for length in [1, 7, 100, *range(1000, len(data) - 1, 2503), len(data) - 1]:
         (tmp_path / "m.onnx").write_bytes(data[:length])
         result = import_only(tmp_path / "m.onnx", tmp_path / "m_top.mlir")
-        assert result.returncode == 1 and b'"event":"error"' in result.stdout, (length, result.returncode, result.stderr[-500:])
+        assert result.returncode == 1 and b'"event":"error"' in result.stdout, (
+            length,
+            result.returncode,
+            result.stderr[-500:],
+        )
     assert outputs_of(tmp_path) == []
 
 
@@ -118,10 +142,18 @@ def test_bit_flipped_onnx(tmp_path: Path) -> None:
         assert result.returncode in (0, 1, 4), (place, result.returncode, result.stderr[-500:])
 
 
-@pytest.mark.parametrize("shapes, code, words", [
-    ("nope=1x3x8x8", 1, ("nope", "x")), ("x=1x3x8", 1, ("x", "3", "4")), ("x=1x5x8x8", 1, ("5", "3")),
-    ("x=-2x3x8x8", 1, ("-2",)), ("x=axb", 2, ("axb",)), ("[[1,3,8,8],[1]]", 1, ("2", "1")), ("[[1,3,8", 2, ()),
-])
+@pytest.mark.parametrize(
+    "shapes, code, words",
+    [
+        ("nope=1x3x8x8", 1, ("nope", "x")),
+        ("x=1x3x8", 1, ("x", "3", "4")),
+        ("x=1x5x8x8", 1, ("5", "3")),
+        ("x=-2x3x8x8", 1, ("-2",)),
+        ("x=axb", 2, ("axb",)),
+        ("[[1,3,8,8],[1]]", 1, ("2", "1")),
+        ("[[1,3,8", 2, ()),
+    ],
+)
 def test_wrong_input_shapes(tmp_path: Path, shapes: str, code: int, words: tuple[str, ...]) -> None:
     result = transform(small_models.conv_relu(tmp_path / "m.onnx", batch="N"), "--input_shapes", shapes)
     assert result.returncode in ((code, 2) if code == 1 else (code,))
@@ -130,7 +162,9 @@ def test_wrong_input_shapes(tmp_path: Path, shapes: str, code: int, words: tuple
 
 
 def test_open_dims_are_named(tmp_path: Path) -> None:
-    assert_refused(transform(small_models.conv_relu(tmp_path / "m.onnx", batch="N")), 1, "'x'", "--input_shapes x=1x3x8x8")
+    assert_refused(
+        transform(small_models.conv_relu(tmp_path / "m.onnx", batch="N")), 1, "'x'", "--input_shapes x=1x3x8x8"
+    )
 
 
 def test_proposed_sizes_can_be_copied(tmp_path: Path) -> None:
@@ -142,7 +176,9 @@ def test_proposed_sizes_can_be_copied(tmp_path: Path) -> None:
 
 
 def test_shapes_without_a_name(tmp_path: Path) -> None:
-    result = transform(small_models.conv_relu(tmp_path / "m.onnx", batch="N"), "--input_shapes", "2x3x8x8", "--not_inference")
+    result = transform(
+        small_models.conv_relu(tmp_path / "m.onnx", batch="N"), "--input_shapes", "2x3x8x8", "--not_inference"
+    )
     check(result)
     assert "[2, 4, 8, 8]" in result.stdout + result.stderr
 
@@ -162,18 +198,27 @@ def test_old_opset_is_converted(tmp_path: Path) -> None:
     result = transform(small_models.opset6(tmp_path / "m.onnx"))
     check(result)
     assert "converted from opset 6 to 7" in result.stdout + result.stderr
-    assert "not compared with the framework" in result.stdout + result.stderr or "not installed" in result.stdout + result.stderr
+    assert (
+        "not compared with the framework" in result.stdout + result.stderr
+        or "not installed" in result.stdout + result.stderr
+    )
 
 
 def test_pipes_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.onnx")
     os.mkfifo(tmp_path / "pipe.npz")
     assert_refused(transform(tmp_path / "pipe.onnx"), 1, "pipe.onnx", "no regular file")
-    assert_refused(transform(small_models.conv_relu(tmp_path / "m.onnx"), "--test_input", tmp_path / "pipe.npz"), 1, "no regular file")
+    assert_refused(
+        transform(small_models.conv_relu(tmp_path / "m.onnx"), "--test_input", tmp_path / "pipe.npz"),
+        1,
+        "no regular file",
+    )
 
 
 def test_constants_that_grow_are_bounded(tmp_path: Path) -> None:
-    assert_refused(transform(small_models.doubling(tmp_path / "m.onnx"), "--memory_limit", "0.01"), 1, "double", "--memory_limit")
+    assert_refused(
+        transform(small_models.doubling(tmp_path / "m.onnx"), "--memory_limit", "0.01"), 1, "double", "--memory_limit"
+    )
 
 
 @pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "sub/../../secret.bin", "missing.bin", ""])
@@ -194,13 +239,20 @@ def test_external_data_link_out_of_the_folder(tmp_path: Path) -> None:
     assert_refused(result, 1, "w")
 
 
-@pytest.mark.parametrize("flags, code, word", [
-    (["--mean", "1,2"], 2, "--mean"), (["--resize_dims", "a,b"], 2, "--resize_dims"), (["--tolerance", "x"], 2, "--tolerance"),
-    (["--no_such_flag"], 2, "no_such_flag"), (["--test_input", "none.npz"], 1, "none.npz"),
-    (["--excepts", "no_tensor"], 1, "no_tensor"), (["--output_names", "no_tensor"], 1, "no_tensor"),
-    (["--model_def"], 2, "--model_def"),
-    (["--pixel_format", "gray"], 1, "no input takes such pictures"),
-])
+@pytest.mark.parametrize(
+    "flags, code, word",
+    [
+        (["--mean", "1,2"], 2, "--mean"),
+        (["--resize_dims", "a,b"], 2, "--resize_dims"),
+        (["--tolerance", "x"], 2, "--tolerance"),
+        (["--no_such_flag"], 2, "no_such_flag"),
+        (["--test_input", "none.npz"], 1, "none.npz"),
+        (["--excepts", "no_tensor"], 1, "no_tensor"),
+        (["--output_names", "no_tensor"], 1, "no_tensor"),
+        (["--model_def"], 2, "--model_def"),
+        (["--pixel_format", "gray"], 1, "no input takes such pictures"),
+    ],
+)
 def test_wrong_flags(tmp_path: Path, flags: list[str], code: int, word: str) -> None:
     onnx = small_models.conv_relu(tmp_path / "m.onnx")
     if flags[0] == "--excepts":
@@ -229,17 +281,27 @@ def test_changed_weights(good: Path) -> None:
     assert not (good / "o.bmodel").exists()
 
 
-@pytest.mark.parametrize("text", ["", "not mlir", "module { func.func @main(%a: tensor<1xf32>) { return }", "module {}"])
+@pytest.mark.parametrize(
+    "text", ["", "not mlir", "module { func.func @main(%a: tensor<1xf32>) { return }", "module {}"]
+)
 def test_bad_mlir(good: Path, text: str) -> None:
     (good / "m_top.mlir").write_text(text)
     assert_refused(deploy(good), 1)
 
 
-@pytest.mark.parametrize("flags, code, word", [
-    (["--quantize", "INT8"], 2, "--calibration_table"), (["--quantize", "INT4"], 4, "INT4"),
-    (["--quantize", "INT9"], 2, "INT9"), (["--strict"], 2, "--strict"), (["--chip", "z80"], 2, "z80"), (["--calibration_table", "t.json"], 2, "calibration_table"),
-    (["--test_reference", "r.npz"], 2, "--test_input"), (["--threads", "0"], 2, "--threads"),
-])
+@pytest.mark.parametrize(
+    "flags, code, word",
+    [
+        (["--quantize", "INT8"], 2, "--calibration_table"),
+        (["--quantize", "INT4"], 4, "INT4"),
+        (["--quantize", "INT9"], 2, "INT9"),
+        (["--strict"], 2, "--strict"),
+        (["--chip", "z80"], 2, "z80"),
+        (["--calibration_table", "t.json"], 2, "calibration_table"),
+        (["--test_reference", "r.npz"], 2, "--test_input"),
+        (["--threads", "0"], 2, "--threads"),
+    ],
+)
 def test_what_deploy_does_not_do(good: Path, flags: list[str], code: int, word: str) -> None:
     assert_refused(deploy(good, *flags), code, word)
     assert not (good / "o.bmodel").exists()
@@ -258,25 +320,41 @@ def test_comparison_below_tolerance_fails_with_3(good: Path) -> None:
 X = np.ones((1, 3, 8, 8), np.float32)
 
 
-@pytest.mark.parametrize("arrays, words", [
-    ({"z": X}, ("'z'", "'x'")), ({"x": X, "z": X}, ("'z'",)), ({}, ("'x'", "missing")),
-    ({"x": X[:, :, :4]}, ("[1, 3, 4, 8]", "[1, 3, 8, 8]")), ({"x": X[0]}, ("[3, 8, 8]",)),
-    ({"x": X.astype(np.int64)}, ("int64", "float32")), ({"x": X.astype(np.uint8)}, ("uint8",)),
-])
+@pytest.mark.parametrize(
+    "arrays, words",
+    [
+        ({"z": X}, ("'z'", "'x'")),
+        ({"x": X, "z": X}, ("'z'",)),
+        ({}, ("'x'", "missing")),
+        ({"x": X[:, :, :4]}, ("[1, 3, 4, 8]", "[1, 3, 8, 8]")),
+        ({"x": X[0]}, ("[3, 8, 8]",)),
+        ({"x": X.astype(np.int64)}, ("int64", "float32")),
+        ({"x": X.astype(np.uint8)}, ("uint8",)),
+    ],
+)
 def test_wrong_npz(good: Path, arrays: dict, words: tuple[str, ...]) -> None:
     save_npz(good / "bad.npz", arrays)
     for model in ("m.bmodel", "m_top.mlir"):
-        assert_refused(run_tool("model_runner", "--model", model, "--input", "bad.npz", "--output", "o.npz", cwd=good), 1, *words)
+        assert_refused(
+            run_tool("model_runner", "--model", model, "--input", "bad.npz", "--output", "o.npz", cwd=good), 1, *words
+        )
     assert not (good / "o.npz").exists()
 
 
-@pytest.mark.parametrize("name, data, word", [
-    ("in.npz", b"PK\x03\x04 not really", "in.npz"), ("in.jpg", b"no picture", "in.jpg"), ("in.npy", b"\x93NUMPY?", "in.npy"),
-    ("in.xyz", b"?", "in.xyz"),
-])
+@pytest.mark.parametrize(
+    "name, data, word",
+    [
+        ("in.npz", b"PK\x03\x04 not really", "in.npz"),
+        ("in.jpg", b"no picture", "in.jpg"),
+        ("in.npy", b"\x93NUMPY?", "in.npy"),
+        ("in.xyz", b"?", "in.xyz"),
+    ],
+)
 def test_bad_input_file(good: Path, name: str, data: bytes, word: str) -> None:
     (good / name).write_bytes(data)
-    assert_refused(run_tool("model_runner", "--model", "m.bmodel", "--input", name, "--output", "o.npz", cwd=good), 1, word)
+    assert_refused(
+        run_tool("model_runner", "--model", "m.bmodel", "--input", name, "--output", "o.npz", cwd=good), 1, word
+    )
 
 
 def test_wrong_kind_of_model(good: Path) -> None:
@@ -322,8 +400,12 @@ print(refused, same)
 
 def test_altered_bmodel_every_64th_byte(good: Path) -> None:
     """An altered file is refused: a flip that is not noticed would be a hole in the hashes."""
-    result = subprocess.run([BUILD / "bin" / "tessera-python", "-c", FLIP, good / "m.bmodel", "64"],
-                            capture_output=True, text=True, timeout=600)
+    result = subprocess.run(
+        [BUILD / "bin" / "tessera-python", "-c", FLIP, good / "m.bmodel", "64"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert result.returncode == 0, result.stderr[-2000:]
     refused, same = map(int, result.stdout.split())
     assert refused > 0 and same == 0
@@ -337,15 +419,33 @@ def test_altered_real_bmodel_trusted_and_checked(tmp_path: Path) -> None:
     flips = -(-(tmp_path / "m.bmodel").stat().st_size // 64)
     assert out.startswith(f"{flips} flips: {flips} refused, 0 with the same answer"), out
     # Fields of its tables altered, and all hashes recomputed: refused, or no byte outside of its tensors is touched.
-    check(run_tool("model_deploy", "--mlir", "m_top.mlir", "--model", "n.bmodel", "--chip", "npu-edge", "--quantize", "BF16",
-                   "--skip_validation", cwd=tmp_path))
+    check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            "m_top.mlir",
+            "--model",
+            "n.bmodel",
+            "--chip",
+            "npu-edge",
+            "--quantize",
+            "BF16",
+            "--skip_validation",
+            cwd=tmp_path,
+        )
+    )
     check(run_tool("bmrt_reseal", "m.bmodel", "n.bmodel", "--count", "300", cwd=tmp_path))
 
 
-@pytest.mark.parametrize("flags", [["model_transform", "--model_def", "m.onnx", "--mlir", "/proc/none/m_top.mlir"],
-                                   ["model_transform", "--model_def", "m.onnx", "--mlir", "n_top.mlir", "--test_result", "/proc/none/r.npz"],
-                                   ["model_deploy", "--mlir", "m_top.mlir", "--model", "/proc/none/m.bmodel"],
-                                   ["model_runner", "--model", "m.bmodel", "--input", "in.npz", "--output", "/proc/none/o.npz"]])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["model_transform", "--model_def", "m.onnx", "--mlir", "/proc/none/m_top.mlir"],
+        ["model_transform", "--model_def", "m.onnx", "--mlir", "n_top.mlir", "--test_result", "/proc/none/r.npz"],
+        ["model_deploy", "--mlir", "m_top.mlir", "--model", "/proc/none/m.bmodel"],
+        ["model_runner", "--model", "m.bmodel", "--input", "in.npz", "--output", "/proc/none/o.npz"],
+    ],
+)
 def test_unwritable_folder(good: Path, flags: list[str]) -> None:
     assert_refused(run_tool(*flags, cwd=good), 1, "/proc/none")
 
@@ -356,10 +456,19 @@ def limit_file_size() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
 
 
-@pytest.mark.parametrize("flags, absent", [
-    (["model_transform", "--model_def", "big.onnx", "--mlir", "b_top.mlir", "--not_inference"], ["b_top.mlir", "b_weights.safetensors"]),
-    (["model_deploy", "--mlir", "m_top.mlir", "--model", "o.bmodel", "--skip_validation", "--cache_dir", "none"], ["o.bmodel"]),
-])
+@pytest.mark.parametrize(
+    "flags, absent",
+    [
+        (
+            ["model_transform", "--model_def", "big.onnx", "--mlir", "b_top.mlir", "--not_inference"],
+            ["b_top.mlir", "b_weights.safetensors"],
+        ),
+        (
+            ["model_deploy", "--mlir", "m_top.mlir", "--model", "o.bmodel", "--skip_validation", "--cache_dir", "none"],
+            ["o.bmodel"],
+        ),
+    ],
+)
 def test_full_disk(good: Path, flags: list[str], absent: list[str]) -> None:
     small_models.deep_chain(good / "big.onnx", 4)
     before = set(os.listdir(good))
@@ -374,5 +483,3 @@ def test_runtime_refuses_a_wrong_call_in_words(good: Path) -> None:
     code = "import tessera.runtime as rt, numpy as np; rt.load('m.bmodel').net()({'nope': np.zeros(3)})"
     result = subprocess.run([BUILD / "bin" / "tessera-python", "-c", code], cwd=good, capture_output=True, text=True)
     assert result.returncode == 1 and "nope" in result.stderr and "'x'" in result.stderr
-
-

@@ -20,8 +20,13 @@ from tessera.files import save_npz  # noqa: E402
 
 CHIPS = (*supported_isas(), "npu-edge", "npu-base", "npu-pro")
 EQUAL = "bit-equal on all chips and instruction sets"
-SHAPES = {models.mask_decoder: (1, 3, 20, 22), models.decoder_block: (2, 13, 24), models.contractions: (2, 5, 7, 9),
-          models.recurrent: (1, 6, 9), models.quantised_words: (1, 8, 9, 11)}
+SHAPES = {
+    models.mask_decoder: (1, 3, 20, 22),
+    models.decoder_block: (2, 13, 24),
+    models.contractions: (2, 5, 7, 9),
+    models.recurrent: (1, 6, 9),
+    models.quantised_words: (1, 8, 9, 11),
+}
 
 
 def sample(make: Callable, seed: int) -> dict[str, np.ndarray]:
@@ -35,15 +40,31 @@ def quantised(make: Callable[[Path], Path], folder: Path) -> tuple[Path, Path]:
     (folder / "data").mkdir()
     for seed in range(2):
         save_npz(folder / "data" / f"{seed}.npz", sample(make, seed))
-    check(run_tool("run_calibration", top, "--dataset", folder / "data", "--cali_method", "max", "--methods", "none",
-                   "-o", folder / "table.json"))
+    check(
+        run_tool(
+            "run_calibration",
+            top,
+            "--dataset",
+            folder / "data",
+            "--cali_method",
+            "max",
+            "--methods",
+            "none",
+            "-o",
+            folder / "table.json",
+        )
+    )
     return top, folder / "table.json"
 
 
 def reference(top: Path, inputs: dict[str, np.ndarray], *flags: object) -> dict[str, np.ndarray]:
     given, results = top.with_name("in.safetensors"), top.with_name("out.safetensors")
     safetensors_io.save(given, inputs)
-    check(run_tool("tessera-compile", "reference", "--device", "--mlir", top, *flags, "--input", given, "--output", results))
+    check(
+        run_tool(
+            "tessera-compile", "reference", "--device", "--mlir", top, *flags, "--input", given, "--output", results
+        )
+    )
     return safetensors_io.load(results)
 
 
@@ -71,7 +92,9 @@ def run(model: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return runtime.load(str(model)).net()(inputs)
 
 
-@pytest.mark.parametrize("make", [models.mask_decoder, models.decoder_block, models.contractions], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make", [models.mask_decoder, models.decoder_block, models.contractions], ids=lambda make: make.__name__
+)
 def test_products_of_activations(make: Callable[[Path], Path], tmp_path: Path) -> None:
     top, table = quantised(make, tmp_path)
     assert_equal_everywhere(top, make, "--quantize", "INT8", "--calibration-table", table)
@@ -85,24 +108,63 @@ def test_unsigned_words_of_an_imported_model(tmp_path: Path) -> None:
 
 def test_words_whose_sums_leave_32_bits_are_named(tmp_path: Path) -> None:
     top = tmp_path / "m_top.mlir"
-    check(run_tool("tessera-compile", "import", "--onnx", models.quantised_words(tmp_path / "m.onnx", channels=300), "--output", top))
+    check(
+        run_tool(
+            "tessera-compile",
+            "import",
+            "--onnx",
+            models.quantised_words(tmp_path / "m.onnx", channels=300),
+            "--output",
+            top,
+        )
+    )
     assert deploy(top, "x86")[1] == deploy(top, "npu-base")[1] == ["Conv_3+Relu_4"]
 
 
 def test_nodes_that_differ_are_named(tmp_path: Path) -> None:
     top, table = quantised(models.recurrent, tmp_path)
     choices = tmp_path / "q.json"
-    choices.write_text(json.dumps({"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "Conv_0", "type": "F32"}]}))
+    choices.write_text(
+        json.dumps({"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "Conv_0", "type": "F32"}]})
+    )
     files = {}
     for chip in ("x86", "npu-base"):
         files[chip] = tmp_path / f"{chip}.bmodel"
-        told = check(run_tool("model_deploy", "--mlir", top, "--chip", chip, "--quantize", "INT8", "--calibration_table", table,
-                              "--quantize_table", choices, "--model", files[chip]))
-        warnings = told[told.index("== Warnings =="):]
+        told = check(
+            run_tool(
+                "model_deploy",
+                "--mlir",
+                top,
+                "--chip",
+                chip,
+                "--quantize",
+                "INT8",
+                "--calibration_table",
+                table,
+                "--quantize_table",
+                choices,
+                "--model",
+                files[chip],
+            )
+        )
+        warnings = told[told.index("== Warnings ==") :]
         expected = f"{EQUAL} except 2 ops whose sums stay float ('Conv_0', 'LSTM_4') and what reads them"
         assert expected in " ".join(warnings.split()), warnings
         assert expected in check(run_tool("model_tool", "info", files[chip]))
-    check(run_tool("model_deploy", "--mlir", top, "--chip", "x86", "--quantize", "F32", "--model", tmp_path / "f32.bmodel", "--skip_validation"))
+    check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            top,
+            "--chip",
+            "x86",
+            "--quantize",
+            "F32",
+            "--model",
+            tmp_path / "f32.bmodel",
+            "--skip_validation",
+        )
+    )
     assert "bit-equal" not in check(run_tool("model_tool", "info", tmp_path / "f32.bmodel"))
     # A file of several: what all of its parts promise.
     for other, promised in (("x86", True), ("f32", False)):
@@ -113,7 +175,20 @@ def test_nodes_that_differ_are_named(tmp_path: Path) -> None:
 
 def test_a_model_without_such_nodes_says_so(tmp_path: Path) -> None:
     top, table = quantised(models.contractions, tmp_path)
-    told = check(run_tool("model_deploy", "--mlir", top, "--chip", "x86", "--quantize", "INT8", "--calibration_table", table,
-                          "--model", tmp_path / "m.bmodel"))
+    told = check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            top,
+            "--chip",
+            "x86",
+            "--quantize",
+            "INT8",
+            "--calibration_table",
+            table,
+            "--model",
+            tmp_path / "m.bmodel",
+        )
+    )
     assert f"{EQUAL}\n" in told and f"{EQUAL} except" not in told
     assert f"  {EQUAL}\n" in check(run_tool("model_tool", "info", tmp_path / "m.bmodel"))

@@ -40,8 +40,21 @@ def samples():
 @pytest.fixture(scope="session")
 def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("calibration")
-    check(run_tool("model_transform", "--model_def", MODEL, "--model_name", "r8", "--pixel_format", "rgb", "--not_inference",
-                   "--mlir", "r8_top.mlir", cwd=folder))
+    check(
+        run_tool(
+            "model_transform",
+            "--model_def",
+            MODEL,
+            "--model_name",
+            "r8",
+            "--pixel_format",
+            "rgb",
+            "--not_inference",
+            "--mlir",
+            "r8_top.mlir",
+            cwd=folder,
+        )
+    )
     return folder / "r8_top.mlir"
 
 
@@ -82,8 +95,18 @@ def test_statistics_are_those_of_the_reference(top: Path, tmp_path: Path) -> Non
     array = np.random.default_rng(0).uniform(0, 255, (1, 3, 32, 32)).astype(np.float32)
     save_npz(tmp_path / "in.npz", {"input": array})
     check(calibrate(top, tmp_path / "in.npz", tmp_path / "t.json", "--cali_method", "max"))
-    check(run_tool("model_runner", "--model", top, "--input", tmp_path / "in.npz", "--output", tmp_path / "all.npz",
-                   "--dump_all_tensors"))
+    check(
+        run_tool(
+            "model_runner",
+            "--model",
+            top,
+            "--input",
+            tmp_path / "in.npz",
+            "--output",
+            tmp_path / "all.npz",
+            "--dump_all_tensors",
+        )
+    )
     reference = np.load(tmp_path / "all.npz")
     found = entries(tmp_path / "t.json")
     compared = [name for name in found if name in reference.files]
@@ -104,7 +127,9 @@ def test_kinds_of_data_give_the_same_table(top: Path, tmp_path: Path) -> None:
     save_npz(tmp_path / "all.npz", {"input": arrays})
     np.save(tmp_path / "stack.npy", arrays)
     (tmp_path / "list.txt").write_text("# samples\n" + "".join(f"npz/{i:02}.npz\n" for i in range(12)))
-    (tmp_path / "make.py").write_text(f"import numpy as np\ndef samples():\n    yield from np.load({str(tmp_path / 'stack.npy')!r})[:, None]\n")
+    (tmp_path / "make.py").write_text(
+        f"import numpy as np\ndef samples():\n    yield from np.load({str(tmp_path / 'stack.npy')!r})[:, None]\n"
+    )
     tables = []
     for i, data in enumerate((folder, tmp_path / "all.npz", tmp_path / "list.txt", tmp_path / "make.py")):
         check(calibrate(top, data, tmp_path / f"t{i}.json", "--workers", 1 + i % 2, "--tune_num", "2"))
@@ -115,7 +140,20 @@ def test_kinds_of_data_give_the_same_table(top: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["max", "kl", "mse", "aciq", "percentile9999", "percentile"])
 def test_methods_and_schemes(top: Path, pictures: Path, tmp_path: Path, method: str) -> None:
     for scheme in ("--symmetric", "--asymmetric"):
-        check(calibrate(top, pictures, tmp_path / "t.json", "--cali_method", method, scheme, "--input_num", "4", "--workers", "1"))
+        check(
+            calibrate(
+                top,
+                pictures,
+                tmp_path / "t.json",
+                "--cali_method",
+                method,
+                scheme,
+                "--input_num",
+                "4",
+                "--workers",
+                "1",
+            )
+        )
         found = entries(tmp_path / "t.json").values()
         assert {entry["symmetric"] for entry in found} == {scheme == "--symmetric"}
         assert {entry["method"] for entry in found} == {method}
@@ -151,8 +189,13 @@ def test_resume_over_other_samples_is_refused(top: Path, tmp_path: Path) -> None
     flags = ["--input_num", "40", "--workers", "1", "--checkpoint_every", "0"]
     assert calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags).returncode == -signal.SIGKILL
     flags[1] = "39"
-    assert_refused(calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags, "--resume"), 1,
-                   "t.json.partial", "other samples", "without --resume")
+    assert_refused(
+        calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags, "--resume"),
+        1,
+        "t.json.partial",
+        "other samples",
+        "without --resume",
+    )
     (tmp_path / "t.json.partial").write_bytes(b"nonsense")
     assert_refused(calibrate(top, tmp_path / "make.py", tmp_path / "t.json", *flags, "--resume"), 1, "t.json.partial")
 
@@ -165,16 +208,46 @@ def dask_address(tmp_path: Path) -> Iterator[str]:
     common = {"env": environment, "cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     # The system chooses the port: one that was free a moment ago may be another test's by now.
     told = tmp_path / "scheduler.json"
-    started = [subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
-                                 "--no-dashboard", "--scheduler-file", told], **common)]
+    started = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_scheduler",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--no-dashboard",
+                "--scheduler-file",
+                told,
+            ],
+            **common,
+        )
+    ]
     try:
         from distributed import Client
+
         while not told.exists() or not told.read_text().endswith("}"):
             assert started[0].poll() is None, "the scheduler ended"
             time.sleep(0.1)
         address = json.loads(told.read_text())["address"]
-        started += [subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard",
-                                      "--no-nanny"], **common) for _ in range(2)]
+        started += [
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "distributed.cli.dask_worker",
+                    address,
+                    "--nthreads",
+                    "1",
+                    "--no-dashboard",
+                    "--no-nanny",
+                ],
+                **common,
+            )
+            for _ in range(2)
+        ]
         with Client(address, timeout=300, set_as_default=False) as client:
             client.wait_for_workers(2, timeout=300)
         yield address
@@ -193,10 +266,13 @@ def test_dask_gives_the_same_table(top: Path, pictures: Path, tmp_path: Path, da
 
 def test_no_dask_scheduler(top: Path, pictures: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    assert_refused(calibrate(top, pictures, tmp_path / "t.json", "--distributed", "tcp://127.0.0.1:9"), 1, "127.0.0.1:9")
+    assert_refused(
+        calibrate(top, pictures, tmp_path / "t.json", "--distributed", "tcp://127.0.0.1:9"), 1, "127.0.0.1:9"
+    )
 
 
 # Bad data.
+
 
 def test_folders_without_samples(top: Path, tmp_path: Path) -> None:
     empty, other, mixed = tmp_path / "empty", tmp_path / "other", tmp_path / "mixed"
@@ -205,8 +281,13 @@ def test_folders_without_samples(top: Path, tmp_path: Path) -> None:
     (other / "readme.md").write_text("x")
     Image.new("RGB", (32, 32)).save(mixed / "a.png")
     save_npz(mixed / "b.npz", {"input": np.zeros((1, 3, 32, 32), np.float32)})
-    for data, words in ((empty, ("empty", "no picture")), (other, ("1 other file(s)", "readme.md")), (tmp_path / "none", ("none", "no such file")),
-                        (mixed, ("1 picture(s)", "1 .npz")), (other / "readme.md", ("unknown kind",))):
+    for data, words in (
+        (empty, ("empty", "no picture")),
+        (other, ("1 other file(s)", "readme.md")),
+        (tmp_path / "none", ("none", "no such file")),
+        (mixed, ("1 picture(s)", "1 .npz")),
+        (other / "readme.md", ("unknown kind",)),
+    ):
         assert_refused(calibrate(top, data, tmp_path / "t.json"), 1, *words)
     assert not (tmp_path / "t.json").exists()
 
@@ -218,7 +299,9 @@ def test_unreadable_pictures_are_left_out_and_named(top: Path, pictures: Path, t
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     assert sorted(document["table"]["skipped"]) == ["p03.png", "p07.png"] and document["table"]["samples"] == 14
-    assert any("2 of 16 samples could not be read" in text and "'p03.png', 'p07.png'" in text for text in document["warnings"])
+    assert any(
+        "2 of 16 samples could not be read" in text and "'p03.png', 'p07.png'" in text for text in document["warnings"]
+    )
     for path in pictures.iterdir():
         path.write_bytes(b"no picture")
     assert_refused(calibrate(top, pictures, tmp_path / "u.json"), 1, "no sample could be read", "p00.png")
@@ -228,9 +311,13 @@ def test_grey_alpha_palette_and_sixteen_bits(top: Path, tmp_path: Path) -> None:
     """All are the same picture, so all give the same table."""
     grey = (np.arange(32 * 32, dtype=np.uint16).reshape(32, 32) % 256).astype(np.uint8)
     rgb = np.repeat(grey[:, :, None], 3, axis=2)
-    made = {"rgb": Image.fromarray(rgb), "grey": Image.fromarray(grey),
-            "rgba": Image.fromarray(np.dstack([rgb, np.full_like(grey, 255)])),
-            "sixteen": Image.fromarray(grey.astype(np.uint16) * 257), "palette": Image.fromarray(grey).convert("P")}
+    made = {
+        "rgb": Image.fromarray(rgb),
+        "grey": Image.fromarray(grey),
+        "rgba": Image.fromarray(np.dstack([rgb, np.full_like(grey, 255)])),
+        "sixteen": Image.fromarray(grey.astype(np.uint16) * 257),
+        "palette": Image.fromarray(grey).convert("P"),
+    }
     tables = {}
     for name, image in made.items():
         (tmp_path / name).mkdir()
@@ -242,8 +329,12 @@ def test_grey_alpha_palette_and_sixteen_bits(top: Path, tmp_path: Path) -> None:
 
 def test_arrays_that_are_not_the_models(top: Path, tmp_path: Path) -> None:
     good = np.zeros((1, 3, 32, 32), np.float32)
-    bad = {"name": ({"data": good}, ("'data' is no input", "'input'")), "shape": ({"input": good[:, :, :16]}, ("[1, 3, 16, 32]", "[1, 3, 32, 32]")),
-           "type": ({"input": good.astype(np.int64)}, ("int64", "float32")), "more": ({"input": good, "extra": good}, ("'extra'",))}
+    bad = {
+        "name": ({"data": good}, ("'data' is no input", "'input'")),
+        "shape": ({"input": good[:, :, :16]}, ("[1, 3, 16, 32]", "[1, 3, 32, 32]")),
+        "type": ({"input": good.astype(np.int64)}, ("int64", "float32")),
+        "more": ({"input": good, "extra": good}, ("'extra'",)),
+    }
     for name, (arrays, words) in bad.items():
         folder = tmp_path / name
         folder.mkdir()
@@ -259,15 +350,27 @@ def test_lists_and_generators_with_faults(top: Path, tmp_path: Path) -> None:
     (tmp_path / "none.py").write_text("x = 1\n")
     (tmp_path / "syntax.py").write_text("def samples(:\n")
     (tmp_path / "raises.py").write_text("def samples():\n    yield from []\n    raise KeyError('photo')\n")
-    for name, words in (("empty.txt", ("names no file",)), ("many.txt", ("many.txt:1", "2 files for 1 input")), ("gone.txt", ("gone.png",)),
-                        ("none.py", ("samples()",)), ("syntax.py", ("syntax.py:1", "SyntaxError")), ("raises.py", ("raises.py:3", "KeyError", "photo"))):
+    for name, words in (
+        ("empty.txt", ("names no file",)),
+        ("many.txt", ("many.txt:1", "2 files for 1 input")),
+        ("gone.txt", ("gone.png",)),
+        ("none.py", ("samples()",)),
+        ("syntax.py", ("syntax.py:1", "SyntaxError")),
+        ("raises.py", ("raises.py:3", "KeyError", "photo")),
+    ):
         assert_refused(calibrate(top, tmp_path / name, tmp_path / "t.json", "--workers", "1"), 1, *words)
 
 
 def test_nan_and_infinity_name_tensor_and_sample(tmp_path: Path) -> None:
-    model = small_models.save(tmp_path / "m.onnx", [onnx.helper.make_node("Log", ["x"], ["logarithm"], name="log"),
-                                                    onnx.helper.make_node("Neg", ["logarithm"], ["y"], name="neg")],
-                              [small_models.tensor("x", [1, 8])], [small_models.tensor("y", [1, 8])])
+    model = small_models.save(
+        tmp_path / "m.onnx",
+        [
+            onnx.helper.make_node("Log", ["x"], ["logarithm"], name="log"),
+            onnx.helper.make_node("Neg", ["logarithm"], ["y"], name="neg"),
+        ],
+        [small_models.tensor("x", [1, 8])],
+        [small_models.tensor("y", [1, 8])],
+    )
     check(run_tool("model_transform", "--model_def", model, "--not_inference", "--mlir", "m_top.mlir", cwd=tmp_path))
     arrays = np.linspace(1, 2, 80, dtype=np.float32).reshape(10, 1, 8)
     arrays[6, 0, 3], arrays[8, 0, :2] = -1.0, 0.0
@@ -294,23 +397,31 @@ def test_tables_of_another_model_and_edited_ones(top: Path, pictures: Path, tmp_
     check(calibrate(top, pictures, path, "--cali_method", "max", "--input_num", "2", "--workers", "1"))
     whole = path.read_text()
     text = "\n".join(line for line in whole.splitlines() if '"network"' not in line)
-    for old, new, words in (('"name": "input"', '"name": "inputs"', ("no tensor 'inputs'", "is it 'input'?")),
-                            ('"model_hash": "', '"network": "", "model_hash": "0', ("of another model",)),
-                            ('"threshold": ', '"threshold": -', ("tensor 'input'", "is not positive")),
-                            ('"min": ', '"min": 1e9, "mim": ', ("unknown key \"mim\"",))):
+    for old, new, words in (
+        ('"name": "input"', '"name": "inputs"', ("no tensor 'inputs'", "is it 'input'?")),
+        ('"model_hash": "', '"network": "", "model_hash": "0', ("of another model",)),
+        ('"threshold": ', '"threshold": -', ("tensor 'input'", "is not positive")),
+        ('"min": ', '"min": 1e9, "mim": ', ('unknown key "mim"',)),
+    ):
         path.write_text(text.replace(old, new, 1))
         assert_refused(run_tool("run_calibration", top, "--check_table", path), 1, "t.json", *words)
     path.write_text(whole)
     check(run_tool("run_calibration", top, "--export_table", path, "-o", tmp_path / "cali_table"))
     check(run_tool("run_calibration", top, "--import_table", tmp_path / "cali_table", "-o", tmp_path / "u.json"))
     again, first = entries(tmp_path / "u.json"), entries(path)
-    assert {name: entry["symmetric"] for name, entry in again.items()} == {name: entry["symmetric"] for name, entry in first.items()}
+    assert {name: entry["symmetric"] for name, entry in again.items()} == {
+        name: entry["symmetric"] for name, entry in first.items()
+    }
 
 
 def test_wrong_flags(top: Path, pictures: Path, tmp_path: Path) -> None:
-    for flags, words in ((["--input_num", "0"], "--input_num 0"), (["--percentile", "12"], "--percentile 12"),
-                         (["--workers", "2", "--distributed", "x"], "--distributed"), (["--symmetric", "--asymmetric"], "not allowed"),
-                         (["--cali_method", "best"], "invalid choice")):
+    for flags, words in (
+        (["--input_num", "0"], "--input_num 0"),
+        (["--percentile", "12"], "--percentile 12"),
+        (["--workers", "2", "--distributed", "x"], "--distributed"),
+        (["--symmetric", "--asymmetric"], "not allowed"),
+        (["--cali_method", "best"], "invalid choice"),
+    ):
         assert_refused(calibrate(top, pictures, tmp_path / "t.json", *flags), 2, words)
     assert_refused(run_tool("run_calibration", top, "--dataset", pictures), 2, "-o FILE")
     assert_refused(run_tool("run_calibration", top, "-o", "t.json", cwd=tmp_path), 2, "--dataset")
@@ -323,12 +434,34 @@ def test_memory_does_not_grow_with_samples(top: Path, tmp_path: Path) -> None:
     for count in (40, 400):
         (tmp_path / "make.py").write_text(
             f"import numpy as np\ndef samples():\n    g = np.random.default_rng(0)\n"
-            f"    for i in range({count}): yield g.uniform(0, 255, (1, 3, 32, 32)).astype(np.float32)\n")
-        code = ("import resource, sys; from tessera.cli.run_calibration import main; code = main(sys.argv[1:]);"
-                "print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss); sys.exit(code)")
-        result = subprocess.run([BUILD / "bin" / "tessera-python", "-c", code, top, "--dataset", tmp_path / "make.py", "--input_num", "400",
-                                 "--workers", "1", "--tune_num", "2", "-o", tmp_path / "t.json"], capture_output=True, text=True,
-                                env={**os.environ, "PYTHONPATH": str(BUILD / "python")}, timeout=300)
+            f"    for i in range({count}): yield g.uniform(0, 255, (1, 3, 32, 32)).astype(np.float32)\n"
+        )
+        code = (
+            "import resource, sys; from tessera.cli.run_calibration import main; code = main(sys.argv[1:]);"
+            "print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss); sys.exit(code)"
+        )
+        result = subprocess.run(
+            [
+                BUILD / "bin" / "tessera-python",
+                "-c",
+                code,
+                top,
+                "--dataset",
+                tmp_path / "make.py",
+                "--input_num",
+                "400",
+                "--workers",
+                "1",
+                "--tune_num",
+                "2",
+                "-o",
+                tmp_path / "t.json",
+            ],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(BUILD / "python")},
+            timeout=300,
+        )
         peaks.append(int(check(result).split("peak ")[1]))
     assert peaks[1] <= 1.05 * peaks[0], peaks
 
@@ -339,5 +472,20 @@ def test_products_of_two_activations_have_no_weights_to_learn(tmp_path: Path) ->
     save_npz(tmp_path / "x.npz", {"x": np.linspace(-1, 1, 40, dtype=np.float32).reshape(1, 5, 8)})
     check(calibrate(tmp_path / "m_top.mlir", tmp_path / "x.npz", tmp_path / "t.json"))
     assert {"query", "key", "y"} <= entries(tmp_path / "t.json").keys()
-    check(run_tool("model_deploy", "--mlir", tmp_path / "m_top.mlir", "--chip", "x86", "--quantize", "INT8", "--calibration_table",
-                   tmp_path / "t.json", "--model", tmp_path / "m.bmodel", "--test_input", tmp_path / "x.npz"))
+    check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            tmp_path / "m_top.mlir",
+            "--chip",
+            "x86",
+            "--quantize",
+            "INT8",
+            "--calibration_table",
+            tmp_path / "t.json",
+            "--model",
+            tmp_path / "m.bmodel",
+            "--test_input",
+            tmp_path / "x.npz",
+        )
+    )

@@ -17,8 +17,10 @@ from tessera.tasks import language
 
 CASES = all_cases()
 ISAS = machine_isas()
-ALL_ISAS = [isa if isa in ISAS else pytest.param(isa, marks=pytest.mark.skip(reason=f"this machine cannot execute {isa}"))
-            for isa in ("x86-v2", "x86-avx2", "x86-avx512")]
+ALL_ISAS = [
+    isa if isa in ISAS else pytest.param(isa, marks=pytest.mark.skip(reason=f"this machine cannot execute {isa}"))
+    for isa in ("x86-v2", "x86-avx2", "x86-avx512")
+]
 
 
 def case_inputs(case: Case, specs: list[InputSpec]) -> dict[str, np.ndarray]:
@@ -32,8 +34,11 @@ def run_case(case: Case, net: Net) -> tuple[dict[str, np.ndarray], dict[str, np.
     expected = {name: load_array(file) for name, file in case.outputs.items()}
     if case.sequence is None:
         return net.run(given), expected
-    state = {spec.name: np.zeros(spec.shape, spec.dtype) for spec in net.inputs
-             if spec.name in case.sequence.feedback.values()}
+    state = {
+        spec.name: np.zeros(spec.shape, spec.dtype)
+        for spec in net.inputs
+        if spec.name in case.sequence.feedback.values()
+    }
     frames: dict[str, list[np.ndarray]] = {name: [] for name in expected}
     for t in range(case.sequence.frames):
         out = net.run({**{n: a[t] for n, a in given.items()}, **state})
@@ -49,6 +54,7 @@ def run_case(case: Case, net: Net) -> tuple[dict[str, np.ndarray], dict[str, np.
 def skip_if_missing(case: Case) -> None:
     if case.needs_data:
         from case_file import DataMissing
+
         try:
             data_path(case.model)
         except DataMissing as missing:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of model_transform and model_deploy: rounding that ops enlarge is a warning, a fault never; a broken quantised model is an error."""
+"""The checks of model_transform and model_deploy: rounding that ops enlarge is a warning, a fault never; a broken
+quantised model is an error."""
 from __future__ import annotations
 
 import json
@@ -25,32 +26,58 @@ def matrices(count: int, spread: float = 0.2) -> list[np.ndarray]:
 
 
 def cancelling_norms(path: Path) -> Path:
-    """Products of one matrix row after row, so nearly equal values far from zero, normalised; the result is added to what it is small beside."""
+    """Products of one matrix row after row, so nearly equal values far from zero, normalised; the result is added to
+    what it is small beside."""
     generator = np.random.default_rng(1)
     first, second = matrices(2)
     wide = (8 + 1e-4 * generator.normal(size=(1, WIDTH))).astype(np.float32)
-    values = {"w": first * np.float32(1e-4), "wide": wide, "gain": np.ones(WIDTH, np.float32), "zero": np.zeros(WIDTH, np.float32),
-              "m": second * np.float32(0.01), "five": np.full(1, 5, np.float32)}
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"], "product"), helper.make_node("Add", ["p", "wide"], ["s"], "shift"),
-             helper.make_node("LayerNormalization", ["s", "gain", "zero"], ["n"], "norm", axis=-1, epsilon=1e-12),
-             helper.make_node("MatMul", ["n", "m"], ["q"], "after"), helper.make_node("Add", ["q", "five"], ["y"], "out")]
-    return save(path, nodes, [tensor("x", [32, WIDTH])], [tensor("y", [32, WIDTH])],
-                [numpy_helper.from_array(v, name) for name, v in values.items()], opset=17)
+    values = {
+        "w": first * np.float32(1e-4),
+        "wide": wide,
+        "gain": np.ones(WIDTH, np.float32),
+        "zero": np.zeros(WIDTH, np.float32),
+        "m": second * np.float32(0.01),
+        "five": np.full(1, 5, np.float32),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"], "product"),
+        helper.make_node("Add", ["p", "wide"], ["s"], "shift"),
+        helper.make_node("LayerNormalization", ["s", "gain", "zero"], ["n"], "norm", axis=-1, epsilon=1e-12),
+        helper.make_node("MatMul", ["n", "m"], ["q"], "after"),
+        helper.make_node("Add", ["q", "five"], ["y"], "out"),
+    ]
+    return save(
+        path,
+        nodes,
+        [tensor("x", [32, WIDTH])],
+        [tensor("y", [32, WIDTH])],
+        [numpy_helper.from_array(v, name) for name, v in values.items()],
+        opset=17,
+    )
 
 
 def rounding_chain(path: Path, layers: int = 8) -> Path:
-    """Products with halves, each rounded to u8 and back: half of the sums lie in the middle between two steps but for what float32 rounds."""
+    """Products with halves, each rounded to u8 and back: half of the sums lie in the middle between two steps but for
+    what float32 rounds."""
     generator = np.random.default_rng(3)
     values: dict[str, object] = {"scale": np.float32(0.15), "point": np.uint8(128)}
     nodes, last = [], "x"
     for i in range(layers):
         values[f"w{i}"] = generator.choice(np.float32([-0.5, 0, 0.5]), (WIDTH, WIDTH), p=[0.04, 0.92, 0.04])
-        nodes += [helper.make_node("MatMul", [last, f"w{i}"], [f"p{i}"], f"product{i}"),
-                  helper.make_node("QuantizeLinear", [f"p{i}", "scale", "point"], [f"q{i}"], f"quantise{i}"),
-                  helper.make_node("DequantizeLinear", [f"q{i}", "scale", "point"], [f"d{i}"], f"dequantise{i}")]
+        nodes += [
+            helper.make_node("MatMul", [last, f"w{i}"], [f"p{i}"], f"product{i}"),
+            helper.make_node("QuantizeLinear", [f"p{i}", "scale", "point"], [f"q{i}"], f"quantise{i}"),
+            helper.make_node("DequantizeLinear", [f"q{i}", "scale", "point"], [f"d{i}"], f"dequantise{i}"),
+        ]
         last = f"d{i}"
-    return save(path, nodes, [tensor("x", [32, WIDTH])], [tensor(last, [32, WIDTH])],
-                [numpy_helper.from_array(np.asarray(v), name) for name, v in values.items()], opset=17)
+    return save(
+        path,
+        nodes,
+        [tensor("x", [32, WIDTH])],
+        [tensor(last, [32, WIDTH])],
+        [numpy_helper.from_array(np.asarray(v), name) for name, v in values.items()],
+        opset=17,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +91,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def transform(folder: Path, name: str, *flags: object) -> subprocess.CompletedProcess[str]:
-    return run_tool("model_transform", "--model_def", f"{name}.onnx", "--mlir", f"{name}_top.mlir", "--test_input", "x.npz", "--test_result",
-                    f"{name}_ref.npz", *flags, cwd=folder)
+    return run_tool(
+        "model_transform",
+        "--model_def",
+        f"{name}.onnx",
+        "--mlir",
+        f"{name}_top.mlir",
+        "--test_input",
+        "x.npz",
+        "--test_result",
+        f"{name}_ref.npz",
+        *flags,
+        cwd=folder,
+    )
 
 
 def deploy(folder: Path, name: str, *flags: object) -> subprocess.CompletedProcess[str]:
-    return run_tool("model_deploy", "--mlir", f"{name}_top.mlir", "--test_input", "x.npz", "--model", f"{name}.bmodel", *flags, cwd=folder)
+    return run_tool(
+        "model_deploy",
+        "--mlir",
+        f"{name}_top.mlir",
+        "--test_input",
+        "x.npz",
+        "--model",
+        f"{name}.bmodel",
+        *flags,
+        cwd=folder,
+    )
 
 
 @pytest.mark.parametrize("name", ["norms", "chain"])
@@ -100,15 +148,25 @@ def faulty(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name, where", [("norms", "'n'"), ("chain", "4'")])
-def test_a_small_fault_beside_onnxruntime_is_found(folder: Path, tmp_path: Path, name: str, where: str, monkeypatch: pytest.MonkeyPatch,
-                                                   capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_small_fault_beside_onnxruntime_is_found(
+    folder: Path,
+    tmp_path: Path,
+    name: str,
+    where: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     from tessera import onnx_runner
     from tessera.cli import model_transform
 
     wrong, load = faulty(folder / f"{name}.onnx"), onnx_runner.OnnxModel.__init__
-    monkeypatch.setattr(onnx_runner.OnnxModel, "__init__", lambda self, path, *rest, **named: load(self, wrong, *rest, **named))
+    monkeypatch.setattr(
+        onnx_runner.OnnxModel, "__init__", lambda self, path, *rest, **named: load(self, wrong, *rest, **named)
+    )
     monkeypatch.chdir(tmp_path)
-    code = model_transform.main(["--model_def", str(folder / f"{name}.onnx"), "--mlir", "m_top.mlir", "--test_input", str(folder / "x.npz")])
+    code = model_transform.main(
+        ["--model_def", str(folder / f"{name}.onnx"), "--mlir", "m_top.mlir", "--test_input", str(folder / "x.npz")]
+    )
     text = capsys.readouterr()
     assert code == 3 and f"{where} is wrong by itself" in text.out, text.out
 
@@ -117,7 +175,29 @@ def test_a_small_fault_beside_onnxruntime_is_found(folder: Path, tmp_path: Path,
 def test_a_small_fault_of_the_model_is_found(folder: Path, tmp_path: Path, name: str, where: str) -> None:
     """The reference is of the right network, what is deployed of the other one."""
     check(transform(folder, name))
-    check(run_tool("model_transform", "--model_def", faulty(folder / f"{name}.onnx"), "--mlir", "m_top.mlir", "--not_inference", cwd=tmp_path))
-    result = run_tool("model_deploy", "--mlir", "m_top.mlir", "--test_input", folder / "x.npz", "--test_reference", folder / f"{name}_ref.npz",
-                      "--model", "m.bmodel", cwd=tmp_path)
-    assert result.returncode == 3 and "is wrong by itself" in result.stdout and where in result.stderr + result.stdout, result.stdout + result.stderr
+    check(
+        run_tool(
+            "model_transform",
+            "--model_def",
+            faulty(folder / f"{name}.onnx"),
+            "--mlir",
+            "m_top.mlir",
+            "--not_inference",
+            cwd=tmp_path,
+        )
+    )
+    result = run_tool(
+        "model_deploy",
+        "--mlir",
+        "m_top.mlir",
+        "--test_input",
+        folder / "x.npz",
+        "--test_reference",
+        folder / f"{name}_ref.npz",
+        "--model",
+        "m.bmodel",
+        cwd=tmp_path,
+    )
+    assert (
+        result.returncode == 3 and "is wrong by itself" in result.stdout and where in result.stderr + result.stdout
+    ), (result.stdout + result.stderr)

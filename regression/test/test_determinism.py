@@ -13,19 +13,60 @@ from case_file import Case, DataMissing, all_cases, data_path
 from conftest import BUILD, check, run_tool
 
 # Light networks of every kind: what could differ (order of kernels, names, hashes) does not grow with size.
-CASES = [case for case in all_cases() if case.name in (
-    "mnist", "resnet8_cifar10", "mobilenetv1_0.25_128", "light_squeezenet", "toycar_autoencoder", "ultraface_rfb_320",
-    "vittrack", "dtln_model_2", "stories260k", "super_resolution_x3")]
+CASES = [
+    case
+    for case in all_cases()
+    if case.name
+    in (
+        "mnist",
+        "resnet8_cifar10",
+        "mobilenetv1_0.25_128",
+        "light_squeezenet",
+        "toycar_autoencoder",
+        "ultraface_rfb_320",
+        "vittrack",
+        "dtln_model_2",
+        "stories260k",
+        "super_resolution_x3",
+    )
+]
 
 
 def build(case: Case, folder: Path, *flags: object) -> dict[str, bytes]:
     """All files that the two commands leave in `folder`, by name."""
     folder.mkdir(parents=True)
     shapes = ["--input_shapes", case.input_shapes] if case.input_shapes else []
-    check(run_tool("model_transform", "--model_name", case.name, "--model_def", data_path(case.model), "--mlir", "m_top.mlir",
-                   "--not_inference", *case.transform, *shapes, cwd=folder))
-    check(run_tool("model_deploy", "--mlir", "m_top.mlir", "--chip", "x86-v2", "--quantize", "F32", "--model", "m.bmodel",
-                   "--skip_validation", *flags, cwd=folder))
+    check(
+        run_tool(
+            "model_transform",
+            "--model_name",
+            case.name,
+            "--model_def",
+            data_path(case.model),
+            "--mlir",
+            "m_top.mlir",
+            "--not_inference",
+            *case.transform,
+            *shapes,
+            cwd=folder,
+        )
+    )
+    check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            "m_top.mlir",
+            "--chip",
+            "x86-v2",
+            "--quantize",
+            "F32",
+            "--model",
+            "m.bmodel",
+            "--skip_validation",
+            *flags,
+            cwd=folder,
+        )
+    )
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -39,7 +80,10 @@ def test_same_bytes(case: Case, tmp_path: Path) -> None:
     first = build(case, tmp_path / "a", "--jobs", 1, "--cache_dir", cache)
     assert {"m_top.mlir", "m.bmodel"} <= set(first)
     assert any(cache.rglob("*")), "the kernel cache was not used: cold and warm are the same"
-    others = {"two jobs, warm cache": ("--jobs", 2, "--cache_dir", cache), "no cache": ("--jobs", 2, "--cache_dir", "none")}
+    others = {
+        "two jobs, warm cache": ("--jobs", 2, "--cache_dir", cache),
+        "no cache": ("--jobs", 2, "--cache_dir", "none"),
+    }
     for i, (how, flags) in enumerate(others.items()):
         again = build(case, tmp_path / f"another folder {i}", *flags)
         assert set(again) == set(first)
@@ -51,8 +95,12 @@ def test_kernels_of_another_build_are_not_used(tmp_path: Path) -> None:
     """Any folder of the sources may decide what a kernel reads; the compiler's build id is what tells builds apart."""
     small_models.conv_relu(tmp_path / "m.onnx")
     compiler = BUILD / "bin" / "tessera-compile"
-    build_id = bytes.fromhex(re.search(r"Build ID: ([0-9a-f]{40})", subprocess.run(["readelf", "-n", compiler], capture_output=True, text=True,
-                                                                                  check=True).stdout)[1])
+    build_id = bytes.fromhex(
+        re.search(
+            r"Build ID: ([0-9a-f]{40})",
+            subprocess.run(["readelf", "-n", compiler], capture_output=True, text=True, check=True).stdout,
+        )[1]
+    )
     other = tmp_path / "other-compile"
     code = compiler.read_bytes()
     assert code.count(build_id) == 1
@@ -60,7 +108,9 @@ def test_kernels_of_another_build_are_not_used(tmp_path: Path) -> None:
     other.chmod(0o755)
 
     def run(program: Path, *arguments: object) -> dict:
-        result = subprocess.run([program, *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+        result = subprocess.run(
+            [program, *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, timeout=600
+        )
         assert result.returncode == 0, result.stdout + result.stderr
         return json.loads(result.stdout.splitlines()[-1])
 

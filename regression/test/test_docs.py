@@ -11,14 +11,30 @@ from conftest import BUILD
 from doc_blocks import Block, Failed, blocks_of, must_show, run
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("[a-z]*/README.md")), *sorted(ROOT.glob("[a-z]*/[a-z]*/README.md"))]
-WITH_BLOCKS = [page for page in PAGES if "build" not in page.relative_to(ROOT).parts[:1] and "```" in page.read_text(encoding="utf-8")]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted(ROOT.glob("[a-z]*/README.md")),
+    *sorted(ROOT.glob("[a-z]*/[a-z]*/README.md")),
+]
+WITH_BLOCKS = [
+    page
+    for page in PAGES
+    if "build" not in page.relative_to(ROOT).parts[:1] and "```" in page.read_text(encoding="utf-8")
+]
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page(page: Path, tmp_path: Path) -> None:
-    environment = {**os.environ, "REPO": str(ROOT), "PATH": f"{BUILD / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(BUILD / "python"),
-                   "XDG_CACHE_HOME": str(tmp_path / "cache"), "COLUMNS": "160"}
+    environment = {
+        **os.environ,
+        "REPO": str(ROOT),
+        "PATH": f"{BUILD / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(BUILD / "python"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "COLUMNS": "160",
+    }
     folder = tmp_path / "work"
     folder.mkdir()
     for block in blocks_of(page):
@@ -42,9 +58,17 @@ def test_few_blocks_are_not_run() -> None:
 def test_a_block_that_lies_fails(tmp_path: Path) -> None:
     environment = dict(os.environ)
     page = tmp_path / "page.md"
-    for text in ("```sh\nfalse\n```\n", "```sh\ntrue\nmissing-command\n```\n", "```json\n{\n```\n", "```\n$ echo one 2 three\none 2 four\n```\n",
-                 "```\n$ echo b; echo a\na\nb\n```\n", "<!-- figures within 1.5 -->\n```\n$ echo 4.5 us\n1.5 us\n```\n", "```rust\nfn main() {}\n```\n",
-                 "<!-- prints: echo other -->\n```\nsomething\n```\n", "<!-- prepare: exit 3 -->\n```sh\ntrue\n```\n"):
+    for text in (
+        "```sh\nfalse\n```\n",
+        "```sh\ntrue\nmissing-command\n```\n",
+        "```json\n{\n```\n",
+        "```\n$ echo one 2 three\none 2 four\n```\n",
+        "```\n$ echo b; echo a\na\nb\n```\n",
+        "<!-- figures within 1.5 -->\n```\n$ echo 4.5 us\n1.5 us\n```\n",
+        "```rust\nfn main() {}\n```\n",
+        "<!-- prints: echo other -->\n```\nsomething\n```\n",
+        "<!-- prepare: exit 3 -->\n```sh\ntrue\n```\n",
+    ):
         page.write_text(text)
         with pytest.raises(Failed):
             for block in blocks_of(page):
@@ -57,8 +81,12 @@ def test_a_block_that_lies_fails(tmp_path: Path) -> None:
 
 def test_a_block_that_holds_passes(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# Title\n\n<!-- prepare: echo 5 >five -->\n\n```sh\ntest $(cat five) = 5   # made before\n```\n\n```\n$ echo 'took  4.5 us'; echo done\n"
-                    "took 9.1 us\n…\n$ echo 'step ....... 3 of 7'\nstep .. 1 of 7\n```\n\n<!-- not run: it would take an hour -->\n```sh\nfalse\n```\n\n```\na drawing\n```\n")
+    page.write_text(
+        "# Title\n\n<!-- prepare: echo 5 >five -->\n\n```sh\ntest $(cat five) = 5   # made before\n```\n\n```\n$ "
+        "echo 'took  4.5 us'; echo done\n"
+        "took 9.1 us\n…\n$ echo 'step ....... 3 of 7'\nstep .. 1 of 7\n```\n\n<!-- not run: it would take an hour "
+        "-->\n```sh\nfalse\n```\n\n```\na drawing\n```\n"
+    )
     blocks = list(blocks_of(page))
     assert [block.kind for block in blocks] == ["run", "run", "not run", "drawing"] and blocks[0].line == 5
     for block in blocks:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DYNAMIC_INT8 as users have it: no table, near f32, smaller, each row by itself; what is no such matmul is told or refused.
+"""DYNAMIC_INT8 as users have it: no table, near f32, smaller, each row by itself; what is no such matmul is told or
+refused.
 
 Equal bits on every engine: test_exact_models.py (whole models) and regression/conformance/random_ops.py.
 """
@@ -20,7 +21,9 @@ CASES = {case.name: case for case in all_cases()}
 
 
 def deploy(mlir: Path, output: Path, *flags: object) -> dict:
-    return json.loads(check(run_tool("model_deploy", "--mlir", mlir, "--model", output, "--skip_validation", "--json", *flags)))
+    return json.loads(
+        check(run_tool("model_deploy", "--mlir", mlir, "--model", output, "--skip_validation", "--json", *flags))
+    )
 
 
 def run(bmodel: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -34,7 +37,9 @@ def relative_error(got: np.ndarray, wanted: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("name, error, size", [("stories260k", 0.03, 0.6), ("toycar_autoencoder", 0.03, 0.5)])
-def test_models_of_matmuls_stay_near_and_get_small(builder: Builder, tmp_path: Path, name: str, error: float, size: float) -> None:
+def test_models_of_matmuls_stay_near_and_get_small(
+    builder: Builder, tmp_path: Path, name: str, error: float, size: float
+) -> None:
     case: Case = CASES[name]
     skip_if_missing(case)
     small, of_bytes = tmp_path / "d.bmodel", tmp_path / "v.bmodel"
@@ -52,37 +57,60 @@ def test_models_of_matmuls_stay_near_and_get_small(builder: Builder, tmp_path: P
 def make_product(folder: Path, rows: int) -> Path:
     rng = np.random.default_rng(1)
     weights = (rng.standard_normal((70, 33)) * 10.0 ** rng.integers(-2, 3, 33)).astype(np.float32)
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], "g",
-                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 70])],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, 33])], [numpy_helper.from_array(weights, "w")])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / f"p{rows}.onnx")
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 70])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, 33])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / f"p{rows}.onnx"
+    )
     mlir = folder / f"p{rows}_top.mlir"
-    check(run_tool("model_transform", "--model_name", f"p{rows}", "--model_def", folder / f"p{rows}.onnx", "--mlir", mlir, "--not_inference"))
+    check(
+        run_tool(
+            "model_transform",
+            "--model_name",
+            f"p{rows}",
+            "--model_def",
+            folder / f"p{rows}.onnx",
+            "--mlir",
+            mlir,
+            "--not_inference",
+        )
+    )
     return mlir
 
 
 def test_a_row_does_not_depend_on_the_others(tmp_path: Path) -> None:
     """A token gives the same bits alone and beside others, however large these are."""
-    x = np.random.default_rng(2).standard_normal((5, 70)).astype(np.float32) * np.float32([[1], [1e4], [1e-4], [0], [3]])
+    x = np.random.default_rng(2).standard_normal((5, 70)).astype(np.float32) * np.float32(
+        [[1], [1e4], [1e-4], [0], [3]]
+    )
     for rows in (1, 5):
         deploy(make_product(tmp_path, rows), tmp_path / f"{rows}.bmodel", "--quantize", "DYNAMIC_INT8")
     together = run(tmp_path / "5.bmodel", {"x": x})["y"]
     for i, row in enumerate(together):
-        assert np.array_equal(row, run(tmp_path / "1.bmodel", {"x": x[i:i + 1]})["y"][0])
+        assert np.array_equal(row, run(tmp_path / "1.bmodel", {"x": x[i : i + 1]})["y"][0])
     weights = numpy_helper.to_array(onnx.load(tmp_path / "p5.onnx").graph.initializer[0])
     exact = x.astype(np.float64) @ weights
     assert not together[3].any() and all(relative_error(together[i], exact[i]) < 0.02 for i in (0, 1, 2, 4))
 
 
 def test_what_is_no_matmul_stays_f32_and_says_so(builder: Builder, tmp_path: Path) -> None:
-    told = deploy(builder.top(CASES["resnet8_cifar10"]), tmp_path / "m.bmodel", "--quantize", "DYNAMIC_INT8")["model"]["quantization"]
+    told = deploy(builder.top(CASES["resnet8_cifar10"]), tmp_path / "m.bmodel", "--quantize", "DYNAMIC_INT8")["model"][
+        "quantization"
+    ]
     assert told["integer_ops"] == 1
     assert {op["reason"] for op in told["float_ops"]} == {"top.conv is not quantised at run time, only top.matmul is"}
 
 
 def qtable(folder: Path, name: str) -> Path:
     table = folder / "q.json"
-    table.write_text(json.dumps({"format": "tessera-quantize-table", "version": 1, "ops": [{"name": name, "type": "DYNAMIC_INT8"}]}))
+    table.write_text(
+        json.dumps({"format": "tessera-quantize-table", "version": 1, "ops": [{"name": name, "type": "DYNAMIC_INT8"}]})
+    )
     return table
 
 
@@ -96,15 +124,19 @@ def test_refused(builder: Builder, tmp_path: Path) -> None:
     mlir = builder.top(CASES["resnet8_cifar10"])
     info = json.loads(check(run_tool("tessera-compile", "info", "--mlir", mlir, "--tensors")).splitlines()[-1])
     conv = qtable(tmp_path, info["tensors"][1])
-    result = run_tool("model_deploy", "--mlir", mlir, "--model", tmp_path / "m.bmodel", "--quantize", "W8", "--quantize_table", conv)
+    result = run_tool(
+        "model_deploy", "--mlir", mlir, "--model", tmp_path / "m.bmodel", "--quantize", "W8", "--quantize_table", conv
+    )
     assert result.returncode == 1 and "cannot be DYNAMIC_INT8: top.conv is not quantised at run time" in result.stderr
     assert not (tmp_path / "m.bmodel").exists()
     result = run_tool("model_deploy", "--mlir", mlir, "--model", tmp_path / "m.bmodel", "--quantize", "DYNAMIC_INT4")
     assert result.returncode == 2 and "DYNAMIC_INT8" in result.stderr
 
+
 @pytest.mark.parametrize("chip", ["npu-edge", "npu-base", "npu-pro"])
 def test_npus_run_all_of_it(builder: Builder, tmp_path: Path, chip: str) -> None:
-    """Zero points of rows come back from sums that are known to stay below 2^24, by maps of more operands than a command has."""
+    """Zero points of rows come back from sums that are known to stay below 2^24, by maps of more operands than a
+    command has."""
     top = builder.top(CASES["stories260k_kv"])
     skip_if_missing(CASES["stories260k_kv"])
     deploy(top, tmp_path / "x86.bmodel", "--quantize", "DYNAMIC_INT8")
@@ -117,14 +149,24 @@ def test_npus_run_all_of_it(builder: Builder, tmp_path: Path, chip: str) -> None
 def test_sums_that_npus_cannot_hold_stay_on_the_host(tmp_path: Path) -> None:
     """Rows so long that their sums may go beyond 2^24: what takes the zero points back is refused."""
     weights = np.where(np.random.default_rng(3).standard_normal((3000, 8)) < 0, -1, 1).astype(np.float32)
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], "g",
-                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 3000])],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 8])], [numpy_helper.from_array(weights, "w")])
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 3000])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 8])],
+        [numpy_helper.from_array(weights, "w")],
+    )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "p.onnx")
     top = tmp_path / "p_top.mlir"
-    check(run_tool("model_transform", "--model_name", "p", "--model_def", tmp_path / "p.onnx", "--mlir", top, "--not_inference"))
+    check(
+        run_tool(
+            "model_transform", "--model_name", "p", "--model_def", tmp_path / "p.onnx", "--mlir", top, "--not_inference"
+        )
+    )
     deploy(top, tmp_path / "x86.bmodel", "--quantize", "DYNAMIC_INT8")
-    told = deploy(top, tmp_path / "npu.bmodel", "--quantize", "DYNAMIC_INT8", "--chip", "npu-base")["model"]["partition"]
+    told = deploy(top, tmp_path / "npu.bmodel", "--quantize", "DYNAMIC_INT8", "--chip", "npu-base")["model"][
+        "partition"
+    ]
     assert any("beyond 2^24" in op["reason"] for op in told["host_ops"]), told
     x = np.random.default_rng(4).standard_normal((4, 3000)).astype(np.float32)
     assert np.array_equal(run(tmp_path / "x86.bmodel", {"x": x})["y"], run(tmp_path / "npu.bmodel", {"x": x})["y"])

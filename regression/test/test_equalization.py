@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross-layer equalisation and SmoothQuant on real networks whose channels were scaled apart: the same function, ruined by int8."""
+"""Cross-layer equalisation and SmoothQuant on real networks whose channels were scaled apart: the same function,
+ruined by int8."""
 from __future__ import annotations
 
 import json
@@ -65,14 +66,19 @@ class Scaler:
                 self.multiply(after[0].input[1], factors, 1)
 
     def scale_norms(self) -> None:
-        """Between a norm's scale and shift and the matmuls that alone read them, as large language models come out of training."""
+        """Between a norm's scale and shift and the matmuls that alone read them, as large language models come out of
+        training."""
         for shift in [node for node in self.graph.node if node.op_type == "Add"]:
             made = {output: node for node in self.graph.node for output in node.output}
             scale = next((made[i] for i in shift.input if i in made and made[i].op_type == "Mul"), None)
             constants = [next((i for i in node.input if i in self._weights), "") for node in (scale, shift) if node]
             after = self.readers(shift.output[0])
-            if len(constants) == 2 and all(constants) and after and all(
-                    node.op_type == "MatMul" and node.input[1] in self._weights for node in after):
+            if (
+                len(constants) == 2
+                and all(constants)
+                and after
+                and all(node.op_type == "MatMul" and node.input[1] in self._weights for node in after)
+            ):
                 factors = self.factors(self._weights[constants[0]].dims[0])
                 for name in constants:
                     self.multiply(name, 1 / factors, 0)
@@ -82,7 +88,19 @@ class Scaler:
 
 def transformed(model: onnx.ModelProto, folder: Path) -> Path:
     onnx.save(model, folder / "m.onnx")
-    check(run_tool("model_transform", "--model_def", folder / "m.onnx", "--model_name", "m", "--not_inference", "--mlir", "m_top.mlir", cwd=folder))
+    check(
+        run_tool(
+            "model_transform",
+            "--model_def",
+            folder / "m.onnx",
+            "--model_name",
+            "m",
+            "--not_inference",
+            "--mlir",
+            "m_top.mlir",
+            cwd=folder,
+        )
+    )
     return folder / "m_top.mlir"
 
 
@@ -96,10 +114,24 @@ def output_error(top: Path, table: Path, folder: Path) -> float:
     """Of int8, relative, on an input that is no sample."""
     outputs = []
     for flags in (["F32"], ["INT8", "--calibration_table", table]):
-        check(run_tool("model_deploy", "--mlir", top, "--quantize", *flags, "--model", folder / "m.bmodel", "--skip_validation", cwd=folder))
+        check(
+            run_tool(
+                "model_deploy",
+                "--mlir",
+                top,
+                "--quantize",
+                *flags,
+                "--model",
+                folder / "m.bmodel",
+                "--skip_validation",
+                cwd=folder,
+            )
+        )
         net = bmodel.open_net(folder / "m.bmodel", 1)
         generator = np.random.default_rng(9)
-        outputs.append(net.run({spec.name: generator.uniform(-1, 1, spec.shape).astype(np.float32) for spec in net.inputs}))
+        outputs.append(
+            net.run({spec.name: generator.uniform(-1, 1, spec.shape).astype(np.float32) for spec in net.inputs})
+        )
     golden, got = outputs
     return max(float(np.linalg.norm(golden[name] - got[name]) / np.linalg.norm(golden[name])) for name in golden)
 
@@ -148,8 +180,23 @@ def test_scaled_tensors_are_compared_with_the_models(apart: tuple[Path, Path], t
     assert any(name.endswith(":factors") for name in safetensors_io.load(tmp_path / "a.safetensors"))
     spec = top_model.open_top(top, Report(1, quiet=True)).inputs[0]
     save_npz(tmp_path / "in.npz", {spec.name: np.random.default_rng(9).uniform(-1, 1, spec.shape).astype(np.float32)})
-    told = check(run_tool("model_deploy", "--mlir", top, "--quantize", "INT8", "--calibration_table", tmp_path / "a.json", "--model",
-                          tmp_path / "a.bmodel", "--test_input", tmp_path / "in.npz", "--json", cwd=tmp_path))
+    told = check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            top,
+            "--quantize",
+            "INT8",
+            "--calibration_table",
+            tmp_path / "a.json",
+            "--model",
+            tmp_path / "a.bmodel",
+            "--test_input",
+            tmp_path / "in.npz",
+            "--json",
+            cwd=tmp_path,
+        )
+    )
     rows = json.loads(told)["comparison"]["tensors"]
     assert len(rows) >= 12 and min(row["cosine"] for row in rows) > 0.95  # 0.4 without factors
     own = [row["own_rel_l2"] for row in rows if row["own_rel_l2"] is not None]
@@ -163,8 +210,23 @@ def test_engines_agree_on_scaled_models(apart: tuple[Path, Path], tmp_path: Path
     generator, outputs = np.random.default_rng(9), []
     for chip in ("x86", "x86-avx2", "x86-v2"):
         if bmodel.can_run(chip):
-            check(run_tool("model_deploy", "--mlir", top, "--chip", chip, "--quantize", "INT8", "--calibration_table", tmp_path / "a.json",
-                           "--model", tmp_path / "a.bmodel", "--skip_validation", cwd=tmp_path))
+            check(
+                run_tool(
+                    "model_deploy",
+                    "--mlir",
+                    top,
+                    "--chip",
+                    chip,
+                    "--quantize",
+                    "INT8",
+                    "--calibration_table",
+                    tmp_path / "a.json",
+                    "--model",
+                    tmp_path / "a.bmodel",
+                    "--skip_validation",
+                    cwd=tmp_path,
+                )
+            )
             net = bmodel.open_net(tmp_path / "a.bmodel", 1)
             if not outputs:
                 inputs = {spec.name: generator.uniform(-1, 1, spec.shape).astype(np.float32) for spec in net.inputs}

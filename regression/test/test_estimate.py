@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera estimate: times of a model on NPUs without data are those of the calibrated model; what cannot run is named."""
+"""tessera estimate: times of a model on NPUs without data are those of the calibrated model; what cannot run is
+named."""
 from __future__ import annotations
 
 import json
@@ -32,7 +33,20 @@ def test_floats_need_no_ranges(builder: Builder, tmp_path: Path) -> None:
     top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
     result = run_tool("tessera", "estimate", top, "--chip", "npu-base", "--quantize", "bf16", "--json")
     estimate = json.loads(check(result))["estimates"][0]["report"]
-    told = check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", "npu-base", "--quantize", "BF16", "--output", tmp_path / "m.bmodel"))
+    told = check(
+        run_tool(
+            "tessera-compile",
+            "deploy",
+            "--mlir",
+            top,
+            "--chip",
+            "npu-base",
+            "--quantize",
+            "BF16",
+            "--output",
+            tmp_path / "m.bmodel",
+        )
+    )
     real = json.loads(told.splitlines()[-1])["estimate"]
     assert estimate["cycles"] == real["cycles"] and "made-up" not in result.stderr
 
@@ -43,18 +57,41 @@ def test_the_table_and_its_files(builder: Builder, tmp_path: Path) -> None:
     rows = [line.split() for line in text.splitlines() if line.startswith("npu-")]
     assert [row[0] for row in rows] == ["npu-pro", "npu-edge"] and float(rows[0][1]) < float(rows[1][1])
     assert "made-up ranges" in text
-    assert (tmp_path / "r" / "npu-pro" / "layers.csv").is_file() and (tmp_path / "r" / "npu-edge" / "local.svg").is_file()
-    slow = json.loads(check(run_tool("tessera", "estimate", top, "--chip", "npu-edge", "--chip_set", "clock_ghz=0.1",
-                                     "--chip_set", "memories.ddr.gbps=0.4", "--json")))["estimates"][0]["report"]
+    assert (tmp_path / "r" / "npu-pro" / "layers.csv").is_file() and (
+        tmp_path / "r" / "npu-edge" / "local.svg"
+    ).is_file()
+    slow = json.loads(
+        check(
+            run_tool(
+                "tessera",
+                "estimate",
+                top,
+                "--chip",
+                "npu-edge",
+                "--chip_set",
+                "clock_ghz=0.1",
+                "--chip_set",
+                "memories.ddr.gbps=0.4",
+                "--json",
+            )
+        )
+    )["estimates"][0]["report"]
     assert slow["microseconds"] == pytest.approx(10 * float(rows[1][1]), rel=0.01)
 
 
 def sums_along(tmp_path: Path) -> Path:
     """y = relu(x), then summed up along the last axis, which no NPU does; x has an open size."""
-    nodes = [helper.make_node("Relu", ["x"], ["r"], name="relu_1"), helper.make_node("CumSum", ["r", "axis"], ["y"], name="sums_2")]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8, 16])],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8, 16])],
-                              [helper.make_tensor("axis", TensorProto.INT64, [], [2])])
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"], name="relu_1"),
+        helper.make_node("CumSum", ["r", "axis"], ["y"], name="sums_2"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8, 16])],
+        [helper.make_tensor("axis", TensorProto.INT64, [], [2])],
+    )
     path = tmp_path / "m.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8), path)
     return path
@@ -65,7 +102,10 @@ def test_what_the_host_runs_is_named(tmp_path: Path) -> None:
     result = run_tool("tessera", "estimate", model)
     assert result.returncode == 1 and "--input_shapes x=1x8x16" in result.stderr, result.stderr
     text = check(run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16"))
-    assert "on the host of npu-edge, npu-base, npu-pro: 'sums_2': has no form on the NPU" in text and "by a rough model" in text
+    assert (
+        "on the host of npu-edge, npu-base, npu-pro: 'sums_2': has no form on the NPU" in text
+        and "by a rough model" in text
+    )
     told = json.loads(check(run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16", "--json")))
     for each in told["estimates"]:
         partition, report = each["report"]["partition"], each["report"]
@@ -77,7 +117,10 @@ def test_strictly_it_is_unsupported(tmp_path: Path) -> None:
     model = sums_along(tmp_path)
     result = run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16", "--strict")
     assert result.returncode == 4 and "none of the chips can run this model" in result.stderr, result.stderr
-    assert "npu-edge, npu-base, npu-pro: --strict: the chip cannot run the whole model" in result.stdout and "'sums_2'" in result.stdout
+    assert (
+        "npu-edge, npu-base, npu-pro: --strict: the chip cannot run the whole model" in result.stdout
+        and "'sums_2'" in result.stdout
+    )
     assert "x86 can: tessera run tells" in result.stderr, result.stderr
     result = run_tool("tessera", "estimate", model, "--input_shapes", "x=1x8x16", "--json", "--strict")
     told = json.loads(result.stdout)
@@ -88,23 +131,36 @@ def test_strictly_it_is_unsupported(tmp_path: Path) -> None:
 def test_what_x86_refuses_too_is_not_sent_there(tmp_path: Path) -> None:
     """Which branch is taken is known when the model runs: no chip has a form for that."""
     value = [helper.make_tensor_value_info("b", TensorProto.FLOAT, [4, 4])]
-    branches = {name: helper.make_graph([helper.make_node(op, ["x"], ["b"])], name, [], value)
-                for name, op in (("then_branch", "Relu"), ("else_branch", "Neg"))}
-    graph = helper.make_graph([helper.make_node("If", ["c"], ["y"], name="choice", **branches)], "g",
-                              [helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 4])],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 4])])
+    branches = {
+        name: helper.make_graph([helper.make_node(op, ["x"], ["b"])], name, [], value)
+        for name, op in (("then_branch", "Relu"), ("else_branch", "Neg"))
+    }
+    graph = helper.make_graph(
+        [helper.make_node("If", ["c"], ["y"], name="choice", **branches)],
+        "g",
+        [
+            helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 4]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 4])],
+    )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
     result = run_tool("tessera", "estimate", tmp_path / "m.onnx", "--quantize", "F32")
-    assert result.returncode == 4 and "x86 cannot run it either: " in result.stderr and "'choice'" in result.stderr, result.stderr
+    assert (
+        result.returncode == 4 and "x86 cannot run it either: " in result.stderr and "'choice'" in result.stderr
+    ), result.stderr
     assert "tessera run tells" not in result.stderr
 
 
-@pytest.mark.parametrize(("arguments", "code", "message"), [
-    (("--chip", "x86"), 2, "--chip 'x86': expected all, npu-edge, npu-base, npu-pro"),
-    (("--chip", "npu-base,,npu-pro"), 2, "--chip ''"),
-    (("--chip", "missing.json"), 1, "cannot read 'missing.json'"),
-    (("--chip_set", "lanes=0"), 2, "lanes is 0, allowed are 1 to 1024"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--chip", "x86"), 2, "--chip 'x86': expected all, npu-edge, npu-base, npu-pro"),
+        (("--chip", "npu-base,,npu-pro"), 2, "--chip ''"),
+        (("--chip", "missing.json"), 1, "cannot read 'missing.json'"),
+        (("--chip_set", "lanes=0"), 2, "lanes is 0, allowed are 1 to 1024"),
+    ],
+)
 def test_bad_arguments_say_why(builder: Builder, arguments: tuple[str, ...], code: int, message: str) -> None:
     top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
     result = run_tool("tessera", "estimate", top, *arguments)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every quantised model, whole: the device reference's bits on every instruction set, on 1 and 2 threads.
 
-Softmax, norms, attention, means and functions that stay float inside of it included; outputs too. A network whose convolutions,
-products or recurrent ops stay in a float type may differ in the last digits: none of these has such.
+Softmax, norms, attention, means and functions that stay float inside of it included; outputs too. A network whose
+convolutions, products or recurrent ops stay in a float type may differ in the last digits: none of these has such.
 """
 from __future__ import annotations
 
@@ -23,13 +23,20 @@ from tessera import safetensors_io  # noqa: E402
 
 VARIANTS = supported_isas("x86-avx512vnni")
 # Beside INT8, which every model is tested in; the others in models whose convolutions and products all become integers.
-MORE = {"INT16": ("resnet8_cifar10", "mobilenetv1_0.25_128"), "DYNAMIC_INT8": ("stories260k", "stories260k_kv", "toycar_autoencoder")}
+MORE = {
+    "INT16": ("resnet8_cifar10", "mobilenetv1_0.25_128"),
+    "DYNAMIC_INT8": ("stories260k", "stories260k_kv", "toycar_autoencoder"),
+}
 # Topologies with constants as weights, minutes of compiling: only with TESSERA_EXACT=all.
 LARGE = ("light_vgg19", "light_densenet121", "light_inception_v2")
 # Recurrent cells stay in float: the reference sums in double, x86 in f32.
 FLOAT_PARTS = ("dtln_model_1",)
-TESTED = [(case, precision) for case in all_cases() for precision in ("INT8", *MORE)
-          if case.name in MORE.get(precision, (case.name,)) and case.name not in FLOAT_PARTS]
+TESTED = [
+    (case, precision)
+    for case in all_cases()
+    for precision in ("INT8", *MORE)
+    if case.name in MORE.get(precision, (case.name,)) and case.name not in FLOAT_PARTS
+]
 
 
 @pytest.mark.parametrize("case, precision", TESTED, ids=[f"{case.name}-{precision}" for case, precision in TESTED])
@@ -41,11 +48,27 @@ def test_same_bits_on_every_engine(case: Case, precision: str, builder: Builder,
         pytest.skip(f"{case.name} takes minutes; set TESSERA_EXACT=all")
     top = builder.top(case)
     specs = inputs_of(top)
-    flags = ["--quantize", precision, *([] if precision == "DYNAMIC_INT8" else ["--calibration-table", builder.table(case, tmp_path)[0]])]
+    flags = [
+        "--quantize",
+        precision,
+        *([] if precision == "DYNAMIC_INT8" else ["--calibration-table", builder.table(case, tmp_path)[0]]),
+    ]
     inputs = samples(specs, 7)
     safetensors_io.save(tmp_path / "in.safetensors", inputs)
-    check(run_tool("tessera-compile", "reference", "--device", "--mlir", top, *flags, "--input", tmp_path / "in.safetensors",
-                   "--output", tmp_path / "out.safetensors"))
+    check(
+        run_tool(
+            "tessera-compile",
+            "reference",
+            "--device",
+            "--mlir",
+            top,
+            *flags,
+            "--input",
+            tmp_path / "in.safetensors",
+            "--output",
+            tmp_path / "out.safetensors",
+        )
+    )
     want = safetensors_io.load(tmp_path / "out.safetensors")
     assert want and all(np.isfinite(array).all() for array in want.values())
     for variant in VARIANTS:

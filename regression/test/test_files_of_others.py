@@ -11,8 +11,22 @@ from conftest import check, run_tool
 
 TRANSFORM = ["model_transform", "--model_def", "m.onnx", "--not_inference", "--mlir"]
 CALIBRATE = ["run_calibration", "m_top.mlir", "--dataset", "data", "--workers", "1", "--cali_method", "max", "-o"]
-SEARCH = ["model_deploy", "--mlir", "m_top.mlir", "--quantize", "INT8", "--calibration_table", "cali.json", "--target", "cos>=0.5", "--data", "data",
-          "--skip_validation", "--json", "--model"]
+SEARCH = [
+    "model_deploy",
+    "--mlir",
+    "m_top.mlir",
+    "--quantize",
+    "INT8",
+    "--calibration_table",
+    "cali.json",
+    "--target",
+    "cos>=0.5",
+    "--data",
+    "data",
+    "--skip_validation",
+    "--json",
+    "--model",
+]
 
 
 @pytest.fixture
@@ -25,7 +39,9 @@ def test_target_keeps_an_edited_table(files: Path) -> None:
     check(run_tool(*SEARCH, "o.bmodel", cwd=files))
     found = table.read_bytes()
     again = json.loads(check(run_tool(*SEARCH, "o.bmodel", cwd=files)))
-    assert not kept.exists() and not [text for text in again["warnings"] if "qtable" in text], "the same table was there"
+    assert not kept.exists() and not [
+        text for text in again["warnings"] if "qtable" in text
+    ], "the same table was there"
     table.write_text("my own work")
     warnings = json.loads(check(run_tool(*SEARCH, "o.bmodel", cwd=files)))["warnings"]
     assert kept.read_text() == "my own work" and table.read_bytes() == found

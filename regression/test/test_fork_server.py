@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that are forked give what commands that are started give: output, exit code, environment, folder; each with modules of its own."""
+"""Commands that are forked give what commands that are started give: output, exit code, environment, folder; each
+with modules of its own."""
 from __future__ import annotations
 
 import re
@@ -11,9 +12,15 @@ import small_models
 from conftest import BUILD, check
 from fork_server import ForkServer
 
-WORDS = {"model_transform": ("--model_def", "m.onnx", "--mlir", "m_top.mlir"), "model_deploy": ("--mlir", "m_top.mlir", "--model", "m.bmodel", "--json"),
-         "model_tool": ("info", "m.bmodel"), "npz_tool": ("dump", "none\udcff.npz"), "model_runner": ("--help",), "run_calibration": ("--nonsense",),
-         "tessera": ("estimate", "m.onnx", "--chip", "x86")}
+WORDS = {
+    "model_transform": ("--model_def", "m.onnx", "--mlir", "m_top.mlir"),
+    "model_deploy": ("--mlir", "m_top.mlir", "--model", "m.bmodel", "--json"),
+    "model_tool": ("info", "m.bmodel"),
+    "npz_tool": ("dump", "none\udcff.npz"),
+    "model_runner": ("--help",),
+    "run_calibration": ("--nonsense",),
+    "tessera": ("estimate", "m.onnx", "--chip", "x86"),
+}
 
 
 def words_alone(text: str) -> str:
@@ -34,19 +41,30 @@ def test_the_same_as_started(server: ForkServer, tmp_path: Path) -> None:
     codes = set()
     for name, words in WORDS.items():
         forked = server.run(name, list(words), str(folders[0]), 600)
-        started = subprocess.run([BUILD / "bin" / name, *words], cwd=folders[1], capture_output=True, text=True, errors="replace")
+        started = subprocess.run(
+            [BUILD / "bin" / name, *words], cwd=folders[1], capture_output=True, text=True, errors="replace"
+        )
         assert forked.returncode == started.returncode, forked.stderr + started.stderr
-        assert words_alone(forked.stdout) == words_alone(started.stdout) and words_alone(forked.stderr) == words_alone(started.stderr)
+        assert words_alone(forked.stdout) == words_alone(started.stdout) and words_alone(forked.stderr) == words_alone(
+            started.stderr
+        )
         codes.add(forked.returncode)
     assert codes == {0, 1, 2}
     assert {path.name for path in folders[0].iterdir()} == {path.name for path in folders[1].iterdir()}
 
 
-def test_the_environment_is_that_of_the_call(server: ForkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_that_of_the_call(
+    server: ForkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small_models.conv_relu(tmp_path / "m.onnx")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
     result = server.run("model_transform", ["--model_def", "m.onnx", "--mlir", "m_top.mlir"], str(tmp_path), 600)
-    alone = subprocess.run([BUILD / "bin" / "model_transform", "--model_def", "m.onnx", "--mlir", "m_top.mlir"], cwd=tmp_path, capture_output=True, text=True)
+    alone = subprocess.run(
+        [BUILD / "bin" / "model_transform", "--model_def", "m.onnx", "--mlir", "m_top.mlir"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
     assert result.returncode == alone.returncode and words_alone(result.stderr) == words_alone(alone.stderr)
     assert server.suits()
     monkeypatch.setenv("PYTHONOPTIMIZE", "1")
@@ -55,5 +73,10 @@ def test_the_environment_is_that_of_the_call(server: ForkServer, tmp_path: Path,
 
 def test_one_that_hangs_is_ended(server: ForkServer, tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
-        server.run("model_transform", ["--model_def", str(small_models.deep_chain(tmp_path / "big.onnx", 60, 256)), "--mlir", "b_top.mlir"], str(tmp_path), 0.2)
+        server.run(
+            "model_transform",
+            ["--model_def", str(small_models.deep_chain(tmp_path / "big.onnx", 60, 256)), "--mlir", "b_top.mlir"],
+            str(tmp_path),
+            0.2,
+        )
     check(server.run("npz_tool", ["--help"], str(tmp_path), 600))

@@ -18,16 +18,24 @@ DATA = [6, 5, 8]
 AXIS = 1
 # Shape of the indices, whether there are updates, and the sizes that the entries of an index are of.
 OPERATORS = {
-    "Gather": ([3, 4], False, [DATA[AXIS]]), "GatherElements": ([6, 7, 8], False, [DATA[AXIS]]), "GatherND": ([9, 2], False, DATA[:2]),
-    "ScatterElements": ([6, 2, 8], True, [DATA[AXIS]]), "ScatterND": ([3, 2], True, DATA[:2]),
+    "Gather": ([3, 4], False, [DATA[AXIS]]),
+    "GatherElements": ([6, 7, 8], False, [DATA[AXIS]]),
+    "GatherND": ([9, 2], False, DATA[:2]),
+    "ScatterElements": ([6, 2, 8], True, [DATA[AXIS]]),
+    "ScatterND": ([3, 2], True, DATA[:2]),
 }
 
 
 def model(operator: str, path: Path) -> Path:
     shape, is_scatter, sizes = OPERATORS[operator]
-    values = [helper.make_tensor_value_info("x", TensorProto.FLOAT, DATA), helper.make_tensor_value_info("i", TensorProto.INT64, shape)]
+    values = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, DATA),
+        helper.make_tensor_value_info("i", TensorProto.INT64, shape),
+    ]
     if is_scatter:
-        values.append(helper.make_tensor_value_info("u", TensorProto.FLOAT, shape if len(sizes) == 1 else [shape[0], DATA[2]]))
+        values.append(
+            helper.make_tensor_value_info("u", TensorProto.FLOAT, shape if len(sizes) == 1 else [shape[0], DATA[2]])
+        )
     attributes = {"axis": AXIS} if len(sizes) == 1 else {}
     node = helper.make_node(operator, [value.name for value in values], ["y"], name="op", **attributes)
     return save(path, [node], values, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
@@ -69,4 +77,6 @@ def test_outside_is_the_nearest_inside(operator: str, compiler: Compiler, tmp_pa
         bmodel = deploy(compiler, mlir, chip)
         clamped = run_bmodel(bmodel, {**x, "i": inside}, [])["y"]
         wanted = clamped if wanted is None else wanted
-        assert np.array_equal(clamped, wanted) and np.array_equal(run_bmodel(bmodel, {**x, "i": indices}, [])["y"], wanted), chip
+        assert np.array_equal(clamped, wanted) and np.array_equal(
+            run_bmodel(bmodel, {**x, "i": indices}, [])["y"], wanted
+        ), chip

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_deploy --fuse_preprocess, --quant_input, --quant_output: the same answers as without, from pixels and in integers."""
+"""model_deploy --fuse_preprocess, --quant_input, --quant_output: the same answers as without, from pixels and in
+integers."""
 from __future__ import annotations
 
 import json
@@ -21,15 +22,45 @@ MEAN, SCALE = np.float32([3, 7.5, 11]), np.float32([0.9, 1.0, 1.1])
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Top model with pre-processing, smooth pictures, a table made from them."""
     folder = tmp_path_factory.mktemp("pixels")
-    check(run_tool("model_transform", "--model_def", MODEL, "--model_name", "r8", "--pixel_format", "rgb", "--mean", "3,7.5,11",
-                   "--scale", "0.9,1.0,1.1", "--not_inference", "--mlir", "r8_top.mlir", cwd=folder))
+    check(
+        run_tool(
+            "model_transform",
+            "--model_def",
+            MODEL,
+            "--model_name",
+            "r8",
+            "--pixel_format",
+            "rgb",
+            "--mean",
+            "3,7.5,11",
+            "--scale",
+            "0.9,1.0,1.1",
+            "--not_inference",
+            "--mlir",
+            "r8_top.mlir",
+            cwd=folder,
+        )
+    )
     (folder / "pictures").mkdir()
     generator = np.random.default_rng(5)
     for i in range(8):
         small = Image.fromarray(generator.integers(0, 256, (6, 6, 3), np.uint8))
         small.resize((32, 32), Image.BILINEAR).save(folder / "pictures" / f"{i}.png")
-    check(run_tool("run_calibration", "r8_top.mlir", "--dataset", "pictures", "--cali_method", "max", "--methods", "none", "-o", "r8_cali.json",
-                   cwd=folder))
+    check(
+        run_tool(
+            "run_calibration",
+            "r8_top.mlir",
+            "--dataset",
+            "pictures",
+            "--cali_method",
+            "max",
+            "--methods",
+            "none",
+            "-o",
+            "r8_cali.json",
+            cwd=folder,
+        )
+    )
     return folder
 
 
@@ -59,7 +90,9 @@ def test_pixels_give_the_same_bits(folder: Path, tmp_path: Path, form: str, int8
     check(deploy(folder, tmp_path / "a.bmodel", "--skip_validation", int8=int8))
     check(deploy(folder, tmp_path / "b.bmodel", "--skip_validation", "--fuse_preprocess", form, int8=int8))
     plain, fused = load(tmp_path / "a.bmodel"), load(tmp_path / "b.bmodel")
-    assert fused.inputs[0].type == "u8" and fused.inputs[0].shape == ((1, 3, 32, 32) if "planar" in form else (1, 32, 32, 3))
+    assert fused.inputs[0].type == "u8" and fused.inputs[0].shape == (
+        (1, 3, 32, 32) if "planar" in form else (1, 32, 32, 3)
+    )
     for pixels in pixels_of(folder):
         given = pixels[..., ::-1] if form.startswith("bgr") else pixels
         given = np.ascontiguousarray(given.transpose(0, 3, 1, 2) if "planar" in form else given)
@@ -73,8 +106,22 @@ def test_tools_feed_pixels(folder: Path, tmp_path: Path) -> None:
     text = check(deploy(folder, tmp_path / "b.bmodel", "--fuse_preprocess", "--test_input", picture, int8=False))
     assert "FAIL" not in text
     check(deploy(folder, tmp_path / "a.bmodel", "--skip_validation", int8=False))
-    document = json.loads(check(run_tool("tessera", "accuracy", tmp_path / "a.bmodel", tmp_path / "b.bmodel", "--scorer", "s.py", "--data",
-                                         folder / "pictures", "--json", cwd=_scorer(tmp_path))))
+    document = json.loads(
+        check(
+            run_tool(
+                "tessera",
+                "accuracy",
+                tmp_path / "a.bmodel",
+                tmp_path / "b.bmodel",
+                "--scorer",
+                "s.py",
+                "--data",
+                folder / "pictures",
+                "--json",
+                cwd=_scorer(tmp_path),
+            )
+        )
+    )
     first, second = (model["figures"]["sum"] for model in document["models"])
     assert first == pytest.approx(second, abs=1e-5) and first != 0
 
@@ -82,14 +129,26 @@ def test_tools_feed_pixels(folder: Path, tmp_path: Path) -> None:
 def _scorer(folder: Path) -> Path:
     (folder / "s.py").write_text(
         "from pathlib import Path\nimport numpy as np\nfrom tessera.tasks import read_picture\n"
-        "def score(model, data):\n    spec = model.inputs[0]\n    outputs = [model.run({spec.name: read_picture(spec, p)})['output'].ravel() "
-        "for p in sorted(Path(data).iterdir())]\n    return {'sum': float(np.stack(outputs) @ np.arange(10) @ np.arange(len(outputs)))}\n")
+        "def score(model, data):\n    spec = model.inputs[0]\n    outputs = [model.run({spec.name: "
+        "read_picture(spec, p)})['output'].ravel() "
+        "for p in sorted(Path(data).iterdir())]\n    return {'sum': float(np.stack(outputs) @ np.arange(10) @ "
+        "np.arange(len(outputs)))}\n"
+    )
     return folder
 
 
 def test_integers_in_and_out(folder: Path, tmp_path: Path) -> None:
     check(deploy(folder, tmp_path / "a.bmodel", "--skip_validation"))
-    text = check(deploy(folder, tmp_path / "b.bmodel", "--quant_input", "--quant_output", "--test_input", folder / "pictures" / "0.png"))
+    text = check(
+        deploy(
+            folder,
+            tmp_path / "b.bmodel",
+            "--quant_input",
+            "--quant_output",
+            "--test_input",
+            folder / "pictures" / "0.png",
+        )
+    )
     assert "stays f32" not in text
     plain, integers = load(tmp_path / "a.bmodel"), load(tmp_path / "b.bmodel")
     into, out = integers.inputs[0], integers.outputs[0]
@@ -106,7 +165,11 @@ def test_integers_in_and_out(folder: Path, tmp_path: Path) -> None:
 
 
 def test_pixels_and_integers_together(folder: Path, tmp_path: Path) -> None:
-    check(deploy(folder, tmp_path / "b.bmodel", "--fuse_preprocess", "--quant_input", "--quant_output", "--skip_validation"))
+    check(
+        deploy(
+            folder, tmp_path / "b.bmodel", "--fuse_preprocess", "--quant_input", "--quant_output", "--skip_validation"
+        )
+    )
     net = load(tmp_path / "b.bmodel")
     assert net.inputs[0].type == "u8" and net.outputs[0].type == "i8"
 
@@ -115,19 +178,51 @@ def test_what_has_no_range_stays_f32_and_is_told(folder: Path, tmp_path: Path) -
     table = json.loads((folder / "r8_cali.json").read_text())
     table["tensors"] = [line for line in table["tensors"] if line["name"] not in ("input", "output")]
     (tmp_path / "t.json").write_text(json.dumps(table))
-    text = check(run_tool("model_deploy", "--mlir", folder / "r8_top.mlir", "--quantize", "INT8", "--calibration_table", tmp_path / "t.json",
-                          "--quant_input", "--quant_output", "--skip_validation", "--model", tmp_path / "m.bmodel"))
+    text = check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            folder / "r8_top.mlir",
+            "--quantize",
+            "INT8",
+            "--calibration_table",
+            tmp_path / "t.json",
+            "--quant_input",
+            "--quant_output",
+            "--skip_validation",
+            "--model",
+            tmp_path / "m.bmodel",
+        )
+    )
     assert "input 'input' stays f32" in text and "output 'output' stays f32" in text
     assert load(tmp_path / "m.bmodel").inputs[0].type == "f32"
 
 
-@pytest.mark.parametrize("flags, code, words", [
-    (["--fuse_preprocess", "rgba"], 2, ["rgba"]), (["--quant_input"], 2, ["quantised models"]), (["--quant_output"], 2, ["quantised models"])])
+@pytest.mark.parametrize(
+    "flags, code, words",
+    [
+        (["--fuse_preprocess", "rgba"], 2, ["rgba"]),
+        (["--quant_input"], 2, ["quantised models"]),
+        (["--quant_output"], 2, ["quantised models"]),
+    ],
+)
 def test_bad_flags(folder: Path, tmp_path: Path, flags: list[str], code: int, words: list[str]) -> None:
     assert_refused(deploy(folder, tmp_path / "m.bmodel", *flags, int8=False), code, *words)
 
 
 def test_a_model_without_pre_processing(folder: Path, tmp_path: Path) -> None:
-    check(run_tool("model_transform", "--model_def", MODEL, "--model_name", "r8", "--not_inference", "--mlir", "r8_top.mlir", cwd=tmp_path))
+    check(
+        run_tool(
+            "model_transform",
+            "--model_def",
+            MODEL,
+            "--model_name",
+            "r8",
+            "--not_inference",
+            "--mlir",
+            "r8_top.mlir",
+            cwd=tmp_path,
+        )
+    )
     result = run_tool("model_deploy", "--mlir", "r8_top.mlir", "--fuse_preprocess", "--model", "m.bmodel", cwd=tmp_path)
     assert_refused(result, 1, "no pre-processing", "model_transform")

@@ -35,29 +35,84 @@ def outputs_of(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir() if p.suffix != ".onnx")
 
 
-@pytest.mark.parametrize("number, points, command", [
-    ("SIGINT", 160, ["model_transform", "--model_def", "m.onnx", "--mlir", "{out}/b_top.mlir", "--not_inference"]),
-    ("SIGTERM", 80, ["model_transform", "--model_def", "m.onnx", "--mlir", "{out}/b_top.mlir", "--not_inference"]),
-    ("SIGINT", 20, ["model_transform", "--model_def", "m.onnx", "--mlir", "{out}/b_top.mlir", "--test_result", "{out}/all.npz"]),
-    ("SIGINT", 60, ["model_deploy", "--mlir", "m_top.mlir", "--model", "{out}/o.bmodel", "--cache_dir", "none", "--device_mlir", "{out}/d.mlir"]),
-    ("SIGINT", 20, ["run_calibration", "m_top.mlir", "--dataset", "data", "-o", "{out}/o.json",
-                    "--checkpoint_every", "100000"]),  # on a busy machine one would be due, which --resume goes on from
-    ("SIGINT", 40, ["model_runner", "--model", "m_top.mlir", "--input", "data/0.npz", "--output", "{out}/o.npz"]),
-    ("SIGINT", 100, ["npz_tool", "rename", "data/0.npz", "{out}/o.npz", "x=z"]),
-    ("SIGTERM", 20, ["tessera", "run", "m.onnx", "--output_dir", "{out}/kept"]),
-], ids=lambda value: value[0] if isinstance(value, list) else str(value))
-def test_interrupt_at_any_step(good: Path, tmp_path_factory: pytest.TempPathFactory, number: str, points: int, command: list[str]) -> None:
+@pytest.mark.parametrize(
+    "number, points, command",
+    [
+        ("SIGINT", 160, ["model_transform", "--model_def", "m.onnx", "--mlir", "{out}/b_top.mlir", "--not_inference"]),
+        ("SIGTERM", 80, ["model_transform", "--model_def", "m.onnx", "--mlir", "{out}/b_top.mlir", "--not_inference"]),
+        (
+            "SIGINT",
+            20,
+            [
+                "model_transform",
+                "--model_def",
+                "m.onnx",
+                "--mlir",
+                "{out}/b_top.mlir",
+                "--test_result",
+                "{out}/all.npz",
+            ],
+        ),
+        (
+            "SIGINT",
+            60,
+            [
+                "model_deploy",
+                "--mlir",
+                "m_top.mlir",
+                "--model",
+                "{out}/o.bmodel",
+                "--cache_dir",
+                "none",
+                "--device_mlir",
+                "{out}/d.mlir",
+            ],
+        ),
+        (
+            "SIGINT",
+            20,
+            [
+                "run_calibration",
+                "m_top.mlir",
+                "--dataset",
+                "data",
+                "-o",
+                "{out}/o.json",
+                "--checkpoint_every",
+                "100000",
+            ],
+        ),  # on a busy machine one would be due, which --resume goes on from
+        ("SIGINT", 40, ["model_runner", "--model", "m_top.mlir", "--input", "data/0.npz", "--output", "{out}/o.npz"]),
+        ("SIGINT", 100, ["npz_tool", "rename", "data/0.npz", "{out}/o.npz", "x=z"]),
+        ("SIGTERM", 20, ["tessera", "run", "m.onnx", "--output_dir", "{out}/kept"]),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else str(value),
+)
+def test_interrupt_at_any_step(
+    good: Path, tmp_path_factory: pytest.TempPathFactory, number: str, points: int, command: list[str]
+) -> None:
     """Deterministic: at steps of the command that are spread over it evenly."""
     folder = tmp_path_factory.mktemp("runs")
-    result = subprocess.run([BUILD / "bin" / "tessera-python", EVERYWHERE, number, str(points // THINNED), folder, *command], cwd=good,
-                            capture_output=True, text=True)
+    result = subprocess.run(
+        [BUILD / "bin" / "tessera-python", EVERYWHERE, number, str(points // THINNED), folder, *command],
+        cwd=good,
+        capture_output=True,
+        text=True,
+    )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_leaves_nothing_half_written(tmp_path: Path, number: int) -> None:
     onnx = small_models.deep_chain(tmp_path / "big.onnx", 60, 256)
-    command = [BUILD / "bin" / "model_transform", "--model_def", onnx, "--mlir", tmp_path / "b_top.mlir", "--not_inference"]
+    command = [
+        BUILD / "bin" / "model_transform",
+        "--model_def",
+        onnx,
+        "--mlir",
+        tmp_path / "b_top.mlir",
+        "--not_inference",
+    ]
     begin = time.monotonic()
     check(subprocess.run(command, capture_output=True, text=True))
     whole = time.monotonic() - begin

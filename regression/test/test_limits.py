@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where memory or disk run out, or a command is killed: its own message and code, whole outputs or none, nothing left for ever."""
+"""Where memory or disk run out, or a command is killed: its own message and code, whole outputs or none, nothing left
+for ever."""
 from __future__ import annotations
 
 import os
@@ -15,7 +16,8 @@ import small_models
 from all_commands import COMMANDS, arguments, make_files
 from conftest import BUILD, check, run_tool
 
-# MiB of address space: where the interpreter just starts, where the compiler does not, and in between. TESSERA_LIMITS=100:900:10 for more.
+# MiB of address space: where the interpreter just starts, where the compiler does not, and in between.
+# TESSERA_LIMITS=100:900:10 for more.
 LIMITS = range(*map(int, os.environ.get("TESSERA_LIMITS", "150:900:350").split(":")))
 OUT_OF_MEMORY, KILLED = 71, -signal.SIGKILL
 
@@ -39,8 +41,12 @@ def test_out_of_memory(name: str, files: Path, tmp_path: Path) -> None:
     for mebibytes in LIMITS:
         out = tmp_path / str(mebibytes)
         out.mkdir()
-        result = run_tool(*arguments(name, out), cwd=files, preexec_fn=limited(resource.RLIMIT_AS, mebibytes << 20),
-                          env={**os.environ, "TMPDIR": str(tmp_path)})
+        result = run_tool(
+            *arguments(name, out),
+            cwd=files,
+            preexec_fn=limited(resource.RLIMIT_AS, mebibytes << 20),
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        )
         said = f"{mebibytes} MiB: exit code {result.returncode}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
         # 127: not even the program's libraries fit.
         assert result.returncode in (0, 71, 127), said
@@ -53,12 +59,25 @@ def test_out_of_memory(name: str, files: Path, tmp_path: Path) -> None:
 
 def test_the_compiler_says_what_it_did(files: Path) -> None:
     """By itself as well, with the step, what it has, and the limit."""
-    program = [BUILD / "bin" / "tessera-compile", "deploy", "--mlir", "m_top.mlir", "--output", "/dev/null/x.bmodel", "--cache-dir", "none"]
+    program = [
+        BUILD / "bin" / "tessera-compile",
+        "deploy",
+        "--mlir",
+        "m_top.mlir",
+        "--output",
+        "/dev/null/x.bmodel",
+        "--cache-dir",
+        "none",
+    ]
     for mebibytes in range(300, 1200, 20):
-        result = subprocess.run(program, cwd=files, capture_output=True, text=True,
-                                preexec_fn=limited(resource.RLIMIT_AS, mebibytes << 20))
+        result = subprocess.run(
+            program, cwd=files, capture_output=True, text=True, preexec_fn=limited(resource.RLIMIT_AS, mebibytes << 20)
+        )
         if result.returncode == OUT_OF_MEMORY and "' " in result.stdout or "':" in result.stdout:
-            assert re.search(rf'"code":71,.*out of memory in \'\w+\'.*\d+ MiB of address space.*{mebibytes} MiB \(ulimit -v\)', result.stdout)
+            assert re.search(
+                rf'"code":71,.*out of memory in \'\w+\'.*\d+ MiB of address space.*{mebibytes} MiB \(ulimit -v\)',
+                result.stdout,
+            )
             return
         assert result.returncode in (OUT_OF_MEMORY, 127, 1), result.stdout + result.stderr
     pytest.fail("no limit ended it within a step")
@@ -77,13 +96,35 @@ def slow_compile(folder: Path) -> list[str]:
     """A command whose compiler takes seconds."""
     if not (folder / "s_top.mlir").exists():
         small_models.deep_chain(folder / "s.onnx", 150, 128)
-        check(run_tool("model_transform", "--model_def", "s.onnx", "--mlir", "s_top.mlir", "--not_inference", cwd=folder))
-    return ["model_deploy", "--mlir", "s_top.mlir", "--chip", "npu-base", "--quantize", "BF16", "--opt", "3", "--model", "s.bmodel", "--skip_validation"]
+        check(
+            run_tool("model_transform", "--model_def", "s.onnx", "--mlir", "s_top.mlir", "--not_inference", cwd=folder)
+        )
+    return [
+        "model_deploy",
+        "--mlir",
+        "s_top.mlir",
+        "--chip",
+        "npu-base",
+        "--quantize",
+        "BF16",
+        "--opt",
+        "3",
+        "--model",
+        "s.bmodel",
+        "--skip_validation",
+    ]
 
 
 def started(command: list[str], folder: Path) -> "subprocess.Popen[str]":
-    return subprocess.Popen([BUILD / "bin" / command[0], *command[1:]], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                            text=True, start_new_session=True, env={**os.environ, "TMPDIR": str(folder)})
+    return subprocess.Popen(
+        [BUILD / "bin" / command[0], *command[1:]],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
 
 
 def children_of(parent: int) -> list[tuple[int, str]]:
@@ -132,8 +173,11 @@ def test_a_killed_command_leaves_no_process_and_no_folder(tmp_path: Path) -> Non
     assert abandoned, "it was killed too early: the test tests nothing"
     mine = tmp_path / ".tessera-notebook"  # the same form, but nobody's scratch folder
     mine.mkdir()
-    check(run_tool("npz_tool", "merge", "x.npz", tmp_path / "s_in.npz", cwd=tmp_path) if (tmp_path / "s_in.npz").exists() else
-          run_tool("model_runner", "--model", "s_top.mlir", "--input", "random", "--output", "x.npz", cwd=tmp_path))
+    check(
+        run_tool("npz_tool", "merge", "x.npz", tmp_path / "s_in.npz", cwd=tmp_path)
+        if (tmp_path / "s_in.npz").exists()
+        else run_tool("model_runner", "--model", "s_top.mlir", "--input", "random", "--output", "x.npz", cwd=tmp_path)
+    )
     assert [path for path in abandoned if path.exists()] == [] and mine.is_dir()
 
 
@@ -154,13 +198,32 @@ def test_a_running_command_keeps_its_folder(tmp_path: Path) -> None:
 
 
 def test_workers_end_with_their_command(files: Path, tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text("import time\nimport numpy as np\n\n\ndef samples():\n    for i in range(1000):\n"
-                                      "        time.sleep(0.05)\n        yield {'x': np.full((1, 3, 8, 8), i, np.float32)}\n")
-    with started(["run_calibration", str(files / "m_top.mlir"), "--dataset", "slow.py", "--input_num", "1000", "-o", "c.json", "--workers", "2"],
-                 tmp_path) as command:
+    (tmp_path / "slow.py").write_text(
+        "import time\nimport numpy as np\n\n\ndef samples():\n    for i in range(1000):\n"
+        "        time.sleep(0.05)\n        yield {'x': np.full((1, 3, 8, 8), i, np.float32)}\n"
+    )
+    with started(
+        [
+            "run_calibration",
+            str(files / "m_top.mlir"),
+            "--dataset",
+            "slow.py",
+            "--input_num",
+            "1000",
+            "-o",
+            "c.json",
+            "--workers",
+            "2",
+        ],
+        tmp_path,
+    ) as command:
         workers: list[int] = []
         for _ in range(600):
-            workers = [pid for pid, _ in children_of(command.pid) if b"multiprocessing.spawn" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+            workers = [
+                pid
+                for pid, _ in children_of(command.pid)
+                if b"multiprocessing.spawn" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            ]
             if len(workers) == 2:
                 break
             time.sleep(0.05)
@@ -171,22 +234,37 @@ def test_workers_end_with_their_command(files: Path, tmp_path: Path) -> None:
         assert all(is_gone(worker) for worker in workers)
 
 
-@pytest.mark.parametrize("name, output, like", [("transform", "n_top.mlir", ""), ("deploy", "n.bmodel", "m.bmodel"), ("run", "o.npz", ""),
-                                                ("npu", "n.bmodel", "npu.bmodel"), ("combine", "both.bmodel", "")])
+@pytest.mark.parametrize(
+    "name, output, like",
+    [
+        ("transform", "n_top.mlir", ""),
+        ("deploy", "n.bmodel", "m.bmodel"),
+        ("run", "o.npz", ""),
+        ("npu", "n.bmodel", "npu.bmodel"),
+        ("combine", "both.bmodel", ""),
+    ],
+)
 def test_full_disk(name: str, output: str, like: str, files: Path, tmp_path: Path) -> None:
-    """Told by the user's name for the file, with what to do; a limit on files fails at the same places as a full disk."""
+    """Told by the user's name for the file, with what to do; a limit on files fails at the same places as a full
+    disk."""
     limit = (files / like).stat().st_size - 1 if like else 256
     result = run_tool(*arguments(name, tmp_path), cwd=files, preexec_fn=limited(resource.RLIMIT_FSIZE, limit))
     assert result.returncode == 1, result.stdout + result.stderr
-    assert f"write '{tmp_path / output}'" in result.stderr or f"write {tmp_path / output}" in result.stderr, result.stderr
+    assert (
+        f"write '{tmp_path / output}'" in result.stderr or f"write {tmp_path / output}" in result.stderr
+    ), result.stderr
     assert "File too large" in result.stderr and f"{limit} bytes" in result.stderr, result.stderr
     if output != "n_top.mlir":  # text, whose size nobody knows before
-        assert re.search(rf"it has {limit + 1} bytes|, \d+ bytes" if like else r"\d+ bytes", result.stderr), result.stderr
+        assert re.search(
+            rf"it has {limit + 1} bytes|, \d+ bytes" if like else r"\d+ bytes", result.stderr
+        ), result.stderr
     assert left_in(tmp_path) == []
 
 
 def test_a_compiler_that_cannot_say_anything(files: Path) -> None:
     """Its own output goes to a full disk."""
     with open("/dev/full", "w", encoding="ascii") as full:
-        result = subprocess.run([BUILD / "bin" / "tessera-compile", "info", "--mlir", "m_top.mlir"], cwd=files, stdout=full)
+        result = subprocess.run(
+            [BUILD / "bin" / "tessera-compile", "info", "--mlir", "m_top.mlir"], cwd=files, stdout=full
+        )
     assert result.returncode == 1

@@ -14,7 +14,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 from engines import Compiler, deploy, run_bmodel, supported_isas  # noqa: E402
 from small_models import save  # noqa: E402
 
-KINDS = {TensorProto.INT8: np.int8, TensorProto.UINT8: np.uint8, TensorProto.INT16: np.int16, TensorProto.UINT16: np.uint16}
+KINDS = {
+    TensorProto.INT8: np.int8,
+    TensorProto.UINT8: np.uint8,
+    TensorProto.INT16: np.int16,
+    TensorProto.UINT16: np.uint16,
+}
 SHAPE = [2, 16, 5, 7]  # channels in a block, and a tail of positions
 
 
@@ -27,6 +32,7 @@ def compiler():
 
 def quotient(path: Path, kind: int, zero: int, rectified: bool, convolved: bool) -> Path:
     """Quantise(a / b), a rectified or convolved in between: 0 / 0 is NaN."""
+
     def value(name: str, of: int, shape: list[int]):
         return helper.make_tensor_value_info(name, of, shape)
 
@@ -39,19 +45,43 @@ def quotient(path: Path, kind: int, zero: int, rectified: bool, convolved: bool)
         last = "r"
     nodes.append(helper.make_node("QuantizeLinear", [last, "s", "z"], ["y"], name="y"))
     weights = np.random.default_rng(2).standard_normal((16, 16, 1, 1)).astype(np.float32)
-    constants = [numpy_helper.from_array(np.float32(0.05), "s"), numpy_helper.from_array(np.array(zero, KINDS[kind]), "z")]
+    constants = [
+        numpy_helper.from_array(np.float32(0.05), "s"),
+        numpy_helper.from_array(np.array(zero, KINDS[kind]), "z"),
+    ]
     constants += [numpy_helper.from_array(weights, "w")] if convolved else []
-    return save(path, nodes, [value("a", TensorProto.FLOAT, SHAPE), value("b", TensorProto.FLOAT, SHAPE)], [value("y", kind, SHAPE)], constants, opset=21)
+    return save(
+        path,
+        nodes,
+        [value("a", TensorProto.FLOAT, SHAPE), value("b", TensorProto.FLOAT, SHAPE)],
+        [value("y", kind, SHAPE)],
+        constants,
+        opset=21,
+    )
 
 
-@pytest.mark.parametrize("kind, zero", [(TensorProto.INT8, 0), (TensorProto.INT8, 5), (TensorProto.INT8, -128), (TensorProto.UINT8, 0),
-                                        (TensorProto.UINT8, 200), (TensorProto.INT16, 0), (TensorProto.UINT16, 300)])
+@pytest.mark.parametrize(
+    "kind, zero",
+    [
+        (TensorProto.INT8, 0),
+        (TensorProto.INT8, 5),
+        (TensorProto.INT8, -128),
+        (TensorProto.UINT8, 0),
+        (TensorProto.UINT8, 200),
+        (TensorProto.INT16, 0),
+        (TensorProto.UINT16, 300),
+    ],
+)
 @pytest.mark.parametrize("rectified, convolved", [(False, False), (True, False), (False, True), (True, True)])
-def test_it_is_stored_as_0(kind: int, zero: int, rectified: bool, convolved: bool, compiler: Compiler, tmp_path: Path) -> None:
+def test_it_is_stored_as_0(
+    kind: int, zero: int, rectified: bool, convolved: bool, compiler: Compiler, tmp_path: Path
+) -> None:
     path, mlir = quotient(tmp_path / "m.onnx", kind, zero, rectified, convolved), tmp_path / "m_top.mlir"
     compiler("import", "import", "--onnx", path, "--output", mlir)
     rng = np.random.default_rng(1)
-    given = {name: np.where(rng.random(SHAPE) < 0.02, 0, rng.standard_normal(SHAPE)).astype(np.float32) for name in "ab"}
+    given = {
+        name: np.where(rng.random(SHAPE) < 0.02, 0, rng.standard_normal(SHAPE)).astype(np.float32) for name in "ab"
+    }
     given["a"][:, :, 2, 3] = given["b"][:, :, 2, 3] = 0
     with np.errstate(all="ignore"):
         is_nan = np.isnan(given["a"] / given["b"])

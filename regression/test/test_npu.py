@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantised models on the NPU's simulator: every built-in chip gives x86's bits; what it cannot run is refused by name."""
+"""Quantised models on the NPU's simulator: every built-in chip gives x86's bits; what it cannot run is refused by
+name."""
 from __future__ import annotations
 
 import json
@@ -14,19 +15,53 @@ from small_models import save, tensor
 from test_cases import skip_if_missing
 
 CHIPS = ("npu-edge", "npu-base", "npu-pro")
-WHOLE = ("mnist", "resnet8_cifar10", "mobilenetv1_0.25_128", "mobilenetv2_1.0_224", "ultraface_rfb_320", "yolox_nano_416",
-         "vittrack", "dtln_model_2", "deeplabv3_mnv2_dm05_257", "ppocrv3_det",
-         "stories260k", "stories260k_kv")
+WHOLE = (
+    "mnist",
+    "resnet8_cifar10",
+    "mobilenetv1_0.25_128",
+    "mobilenetv2_1.0_224",
+    "ultraface_rfb_320",
+    "yolox_nano_416",
+    "vittrack",
+    "dtln_model_2",
+    "deeplabv3_mnv2_dm05_257",
+    "ppocrv3_det",
+    "stories260k",
+    "stories260k_kv",
+)
 
-FLOATS = ("resnet20_cifar10", "mobilenetv1_0.25_128", "yolox_nano_416", "ultraface_rfb_320", "deeplabv3_mnv2_dm05_257", "vittrack")
-# Channels scaled and weights chosen by the samples, as is run_calibration's default; the others' table is shared by suites.
+FLOATS = (
+    "resnet20_cifar10",
+    "mobilenetv1_0.25_128",
+    "yolox_nano_416",
+    "ultraface_rfb_320",
+    "deeplabv3_mnv2_dm05_257",
+    "vittrack",
+)
+# Channels scaled and weights chosen by the samples, as is run_calibration's default; the others' table is shared by
+# suites.
 CHOSEN = ("resnet8_cifar10", "mobilenetv1_0.25_128", "stories260k")
 SIXTEEN = ("resnet20_cifar10", "mobilenetv2_1.0_224", "squeezenet1.0_227")
 
 
 def deploy(top: Path, table: Path, chip: str, output: Path, *more: str, quantize: str = "INT8") -> dict:
-    text = check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, "--quantize", quantize, "--calibration-table", table,
-                          "--output", output, *more))
+    text = check(
+        run_tool(
+            "tessera-compile",
+            "deploy",
+            "--mlir",
+            top,
+            "--chip",
+            chip,
+            "--quantize",
+            quantize,
+            "--calibration-table",
+            table,
+            "--output",
+            output,
+            *more,
+        )
+    )
     return json.loads(text.splitlines()[-1])
 
 
@@ -36,7 +71,9 @@ def test_chips_give_the_bits_of_x86(case: Case, builder: Builder, tmp_path: Path
 
     skip_if_missing(case)
     top = builder.top(case)
-    table, specs = calibrate(top, tmp_path, "--methods", "auto") if case.name in CHOSEN else builder.table(case, tmp_path)
+    table, specs = (
+        calibrate(top, tmp_path, "--methods", "auto") if case.name in CHOSEN else builder.table(case, tmp_path)
+    )
     deploy(top, table, "x86", tmp_path / "x86.bmodel")
     inputs = [samples(specs, seed) for seed in range(7, 10)]
     net = runtime.load(str(tmp_path / "x86.bmodel")).net()
@@ -48,7 +85,11 @@ def test_chips_give_the_bits_of_x86(case: Case, builder: Builder, tmp_path: Path
         assert told["estimate"]["microseconds"] < alone["estimate"]["microseconds"]
         bytes_between = [each["estimate"]["ddr_bytes"]["intermediate"]["moved"] for each in (told, alone)]
         assert bytes_between[0] < bytes_between[1]
-        assert (told["plan"]["whole"] or told["plan"]["groups"]) and not alone["plan"]["whole"] and not alone["plan"]["groups"]
+        assert (
+            (told["plan"]["whole"] or told["plan"]["groups"])
+            and not alone["plan"]["whole"]
+            and not alone["plan"]["groups"]
+        )
         net = runtime.load(str(tmp_path / f"{chip}.bmodel")).net()
         for given, expected in zip(inputs, want, strict=True):
             for name, array in net(given).items():
@@ -67,10 +108,19 @@ def test_sixteen_bits_are_those_of_x86(case: Case, builder: Builder, tmp_path: P
     told = deploy(top, table, "x86", tmp_path / "x86.bmodel")["quantization"]["ops"]
     products = [op["name"] for op in told if op["products"]]
     some = tmp_path / "some.json"
-    some.write_text(json.dumps({"format": "tessera-quantize-table", "version": 1,
-                                "ops": [{"name": name, "type": "INT16"} for name in products[1::3]]}))
+    some.write_text(
+        json.dumps(
+            {
+                "format": "tessera-quantize-table",
+                "version": 1,
+                "ops": [{"name": name, "type": "INT16"} for name in products[1::3]],
+            }
+        )
+    )
     for quantize, more in (("INT16", ()), ("INT8", ("--quantize-table", str(some)))):
-        wide = deploy(top, table, "x86", tmp_path / "x86.bmodel", *more, quantize=quantize)["quantization"]["wide_products"]
+        wide = deploy(top, table, "x86", tmp_path / "x86.bmodel", *more, quantize=quantize)["quantization"][
+            "wide_products"
+        ]
         assert wide > 0
         want = {name: array.copy() for name, array in runtime.load(str(tmp_path / "x86.bmodel")).net()(given).items()}
         for chip in CHIPS:
@@ -116,8 +166,23 @@ def test_floats_are_near_those_of_x86(case: Case, quantize: str, builder: Builde
     given = samples(specs, 7)
     got = {}
     for chip in ("x86", "npu-base", "npu-pro"):
-        check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, "--quantize", quantize, "--output", tmp_path / "m.bmodel"))
-        got[chip] = {name: array.copy() for name, array in runtime.load(str(tmp_path / "m.bmodel")).net()(given).items()}
+        check(
+            run_tool(
+                "tessera-compile",
+                "deploy",
+                "--mlir",
+                top,
+                "--chip",
+                chip,
+                "--quantize",
+                quantize,
+                "--output",
+                tmp_path / "m.bmodel",
+            )
+        )
+        got[chip] = {
+            name: array.copy() for name, array in runtime.load(str(tmp_path / "m.bmodel")).net()(given).items()
+        }
     for name, want in got["x86"].items():
         a, b = got["npu-base"][name].astype(np.float64).ravel(), want.astype(np.float64).ravel()
         least = {"BF16": 0.999, "F16": 0.99999, "F32": 1 - 1e-7}[quantize]
@@ -131,12 +196,24 @@ def test_products_whose_columns_are_taken_apart(quantize: str, tmp_path: Path) -
 
     rng = np.random.default_rng(8)
     weights, bias = rng.standard_normal((16, 24)).astype(np.float32), rng.standard_normal(24).astype(np.float32)
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"], name="qkv"), helper.make_node("Add", ["m", "b"], ["s"], name="bias"),
-             helper.make_node("Split", ["s", "sizes"], ["q", "k", "v"], name="split", axis=2),
-             helper.make_node("Transpose", ["k"], ["t"], name="turned", perm=[0, 2, 1])]
-    constants = [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(bias, "b"), numpy_helper.from_array(np.array([4, 12, 8]), "sizes")]
-    model = save(tmp_path / "m.onnx", nodes, [tensor("x", [1, 40, 16])], [tensor("q", [1, 40, 4]), tensor("t", [1, 12, 40]), tensor("v", [1, 40, 8])],
-                 constants)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"], name="qkv"),
+        helper.make_node("Add", ["m", "b"], ["s"], name="bias"),
+        helper.make_node("Split", ["s", "sizes"], ["q", "k", "v"], name="split", axis=2),
+        helper.make_node("Transpose", ["k"], ["t"], name="turned", perm=[0, 2, 1]),
+    ]
+    constants = [
+        numpy_helper.from_array(weights, "w"),
+        numpy_helper.from_array(bias, "b"),
+        numpy_helper.from_array(np.array([4, 12, 8]), "sizes"),
+    ]
+    model = save(
+        tmp_path / "m.onnx",
+        nodes,
+        [tensor("x", [1, 40, 16])],
+        [tensor("q", [1, 40, 4]), tensor("t", [1, 12, 40]), tensor("v", [1, 40, 8])],
+        constants,
+    )
     top = tmp_path / "m_top.mlir"
     check(run_tool("model_transform", "--model_name", "m", "--model_def", model, "--mlir", top, "--not_inference"))
     table, specs = calibrate(top, tmp_path)
@@ -161,30 +238,65 @@ def small(builder: Builder, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
 
 def test_what_if_changes_the_estimate(small: tuple[Path, Path], tmp_path: Path) -> None:
     top, table = small
-    slow, fast = (deploy(top, table, "npu-base", tmp_path / "m.bmodel", "--chip-set", f"memories.ddr.gbps={gbps}")["estimate"]
-                  for gbps in (2, 64))
+    slow, fast = (
+        deploy(top, table, "npu-base", tmp_path / "m.bmodel", "--chip-set", f"memories.ddr.gbps={gbps}")["estimate"]
+        for gbps in (2, 64)
+    )
     assert slow["microseconds"] > 2 * fast["microseconds"]
-    assert slow["ddr_bytes"]["weights"] == fast["ddr_bytes"]["weights"]  # the plan of other tensors depends on the speed
+    assert (
+        slow["ddr_bytes"]["weights"] == fast["ddr_bytes"]["weights"]
+    )  # the plan of other tensors depends on the speed
 
 
-@pytest.mark.parametrize(("arguments", "code", "message"), [
-    (("--chip", "npu-base", "--chip-set", "lanes=0"), 2, "lanes is 0, allowed are 1 to 1024"),
-    (("--chip", "npu-base", "--chip-set", "speed=3"), 2, "'speed' is no field of the chip"),
-    (("--chip", "x86", "--chip-set", "lanes=4"), 2, "--chip-set changes the description of a chip: 'x86' has none"),
-    (("--chip", "npu-huge"), 2, "unknown chip 'npu-huge'"),
-    (("--chip", "missing.json"), 1, "cannot read 'missing.json'"),
-    (("--chip", "npu-edge", "--requantize", "fixed"), 4, "npu-edge requantises in float"),
-    (("--chip", "npu-edge", "--strict", "--chip-set", 'types=["int8"]'), 4, "computes with f32, which the chip does not"),
-    (("--chip", "npu-edge", "--strict", "--chip-set", "local_memory.bytes_per_lane=1024", "--chip-set", "lanes=1"), 4,
-     "needs more than the 1024 bytes of a lane"),
-    (("--chip", "x86", "--strict"), 2, "--strict is for chips that need a host"),
-    (("--chip", "x86-v2", "--host-chip", "x86-v2"), 2, "--host-chip is for chips that need a host"),
-    (("--chip", "npu-edge", "--host-chip", "z80"), 2, "--host-chip: unknown chip 'z80'"),
-])
-def test_refusals_say_why(small: tuple[Path, Path], tmp_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--chip", "npu-base", "--chip-set", "lanes=0"), 2, "lanes is 0, allowed are 1 to 1024"),
+        (("--chip", "npu-base", "--chip-set", "speed=3"), 2, "'speed' is no field of the chip"),
+        (("--chip", "x86", "--chip-set", "lanes=4"), 2, "--chip-set changes the description of a chip: 'x86' has none"),
+        (("--chip", "npu-huge"), 2, "unknown chip 'npu-huge'"),
+        (("--chip", "missing.json"), 1, "cannot read 'missing.json'"),
+        (("--chip", "npu-edge", "--requantize", "fixed"), 4, "npu-edge requantises in float"),
+        (
+            ("--chip", "npu-edge", "--strict", "--chip-set", 'types=["int8"]'),
+            4,
+            "computes with f32, which the chip does not",
+        ),
+        (
+            (
+                "--chip",
+                "npu-edge",
+                "--strict",
+                "--chip-set",
+                "local_memory.bytes_per_lane=1024",
+                "--chip-set",
+                "lanes=1",
+            ),
+            4,
+            "needs more than the 1024 bytes of a lane",
+        ),
+        (("--chip", "x86", "--strict"), 2, "--strict is for chips that need a host"),
+        (("--chip", "x86-v2", "--host-chip", "x86-v2"), 2, "--host-chip is for chips that need a host"),
+        (("--chip", "npu-edge", "--host-chip", "z80"), 2, "--host-chip: unknown chip 'z80'"),
+    ],
+)
+def test_refusals_say_why(
+    small: tuple[Path, Path], tmp_path: Path, arguments: tuple[str, ...], code: int, message: str
+) -> None:
     top, table = small
-    result = run_tool("tessera-compile", "deploy", "--mlir", top, "--quantize", "INT8", "--calibration-table", table,
-                      "--output", tmp_path / "m.bmodel", *arguments)
+    result = run_tool(
+        "tessera-compile",
+        "deploy",
+        "--mlir",
+        top,
+        "--quantize",
+        "INT8",
+        "--calibration-table",
+        table,
+        "--output",
+        tmp_path / "m.bmodel",
+        *arguments,
+    )
     assert result.returncode == code and message in result.stdout, result.stdout
     assert not (tmp_path / "m.bmodel").exists()
 
@@ -192,13 +304,53 @@ def test_refusals_say_why(small: tuple[Path, Path], tmp_path: Path, arguments: t
 def test_model_deploy_checks_and_estimates(small: tuple[Path, Path], tmp_path: Path) -> None:
     top, table = small
     model = tmp_path / "m.bmodel"
-    text = check(run_tool("model_deploy", "--mlir", top, "--chip", "npu-pro", "--quantize", "INT8", "--calibration_table", table, "--model", model))
+    text = check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            top,
+            "--chip",
+            "npu-pro",
+            "--quantize",
+            "INT8",
+            "--calibration_table",
+            table,
+            "--model",
+            model,
+        )
+    )
     assert "commands, estimated" in text and "run m.bmodel" in text.replace(str(tmp_path) + "/", "")
     for quantize in ("BF16", "W8", "W4"):
-        check(run_tool("model_deploy", "--mlir", top, "--chip", "npu-pro", "--quantize", quantize, "--strict", "--model", tmp_path / "narrow.bmodel"))
-    for chip, quantize, reason in (("npu-edge", "F16", "computes with f16, which the chip does not"),
-                                   ("npu-edge", "F32", "multiplies floats, which the chip's matrix unit does not")):
-        refused = run_tool("model_deploy", "--mlir", top, "--chip", chip, "--quantize", quantize, "--strict", "--model", tmp_path / "other.bmodel")
+        check(
+            run_tool(
+                "model_deploy",
+                "--mlir",
+                top,
+                "--chip",
+                "npu-pro",
+                "--quantize",
+                quantize,
+                "--strict",
+                "--model",
+                tmp_path / "narrow.bmodel",
+            )
+        )
+    for chip, quantize, reason in (
+        ("npu-edge", "F16", "computes with f16, which the chip does not"),
+        ("npu-edge", "F32", "multiplies floats, which the chip's matrix unit does not"),
+    ):
+        refused = run_tool(
+            "model_deploy",
+            "--mlir",
+            top,
+            "--chip",
+            chip,
+            "--quantize",
+            quantize,
+            "--strict",
+            "--model",
+            tmp_path / "other.bmodel",
+        )
         assert refused.returncode == 4 and reason in refused.stderr, refused.stderr
 
 
@@ -207,7 +359,11 @@ def ghost_bottleneck(path: Path) -> Path:
     rng, nodes, weights = np.random.default_rng(0), [], []
 
     def conv(x: str, y: str, shape: tuple[int, ...], relu: bool = True, **more: object) -> str:
-        weights.append(numpy_helper.from_array((rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32), f"{y}_w"))
+        weights.append(
+            numpy_helper.from_array(
+                (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32), f"{y}_w"
+            )
+        )
         nodes.append(helper.make_node("Conv", [x, f"{y}_w"], [f"{y}_c" if relu else y], y, **more))
         if relu:
             nodes.append(helper.make_node("Relu", [f"{y}_c"], [y]))
@@ -216,7 +372,14 @@ def ghost_bottleneck(path: Path) -> Path:
     stem = last = conv("x", "stem", (16, 3, 3, 3), pads=[1, 1, 1, 1], strides=[2, 2])
     for name, relu in (("first", True), ("second", False)):
         half = conv(last, f"{name}_a", (8, 16, 1, 1), relu)
-        nodes.append(helper.make_node("Concat", [half, conv(half, f"{name}_b", (8, 1, 3, 3), relu, pads=[1, 1, 1, 1], group=8)], [name], axis=1))
+        nodes.append(
+            helper.make_node(
+                "Concat",
+                [half, conv(half, f"{name}_b", (8, 1, 3, 3), relu, pads=[1, 1, 1, 1], group=8)],
+                [name],
+                axis=1,
+            )
+        )
         last = name
     nodes.append(helper.make_node("Add", [last, stem], ["y"], "shortcut"))
     return save(path, nodes, [tensor("x", [1, 3, 224, 224])], [tensor("y", [1, 16, 112, 112])], weights)
@@ -225,5 +388,11 @@ def ghost_bottleneck(path: Path) -> Path:
 @pytest.mark.parametrize("chip", ["npu-base", "npu-pro"])
 def test_parts_of_a_concatenation_begin_in_other_lanes(tmp_path: Path, chip: str) -> None:
     top = tmp_path / "m_top.mlir"
-    check(run_tool("model_transform", "--model_def", ghost_bottleneck(tmp_path / "m.onnx"), "--mlir", top, "--not_inference"))
-    check(run_tool("model_deploy", "--mlir", top, "--chip", chip, "--quantize", "BF16", "--model", tmp_path / "m.bmodel"))
+    check(
+        run_tool(
+            "model_transform", "--model_def", ghost_bottleneck(tmp_path / "m.onnx"), "--mlir", top, "--not_inference"
+        )
+    )
+    check(
+        run_tool("model_deploy", "--mlir", top, "--chip", chip, "--quantize", "BF16", "--model", tmp_path / "m.bmodel")
+    )

@@ -22,19 +22,34 @@ def weights(name: str, *shape: int) -> object:
 
 def mixed(path: Path) -> Path:
     """conv -> running sums -> conv, largest channels of the first one, and results that are others' or the input's."""
-    nodes = [helper.make_node("Conv", ["x", "w1"], ["c1"], name="first", pads=[1, 1, 1, 1]),
-             helper.make_node("Relu", ["c1"], ["r1"], name="relu"),
-             helper.make_node("CumSum", ["r1", "axis"], ["sums"], name="sums"),
-             helper.make_node("Conv", ["sums", "w2"], ["y"], name="second", pads=[1, 1, 1, 1]),
-             helper.make_node("ArgMax", ["r1"], ["largest"], name="largest", axis=1, keepdims=0),
-             helper.make_node("Flatten", ["sums"], ["flat"], name="flat"),
-             helper.make_node("Identity", ["y"], ["again"], name="again"),
-             helper.make_node("Identity", ["x"], ["same"], name="same"),
-             helper.make_node("Sigmoid", ["y"], ["s"], name="sigmoid")]
-    outputs = [tensor("y", [1, 64, 32, 32]), tensor("largest", [1, 32, 32], TensorProto.INT64), tensor("flat", [1, 64 * 1024]),
-               tensor("again", [1, 64, 32, 32]), tensor("same", [1, 8, 32, 32]), tensor("s", [1, 64, 32, 32])]
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c1"], name="first", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c1"], ["r1"], name="relu"),
+        helper.make_node("CumSum", ["r1", "axis"], ["sums"], name="sums"),
+        helper.make_node("Conv", ["sums", "w2"], ["y"], name="second", pads=[1, 1, 1, 1]),
+        helper.make_node("ArgMax", ["r1"], ["largest"], name="largest", axis=1, keepdims=0),
+        helper.make_node("Flatten", ["sums"], ["flat"], name="flat"),
+        helper.make_node("Identity", ["y"], ["again"], name="again"),
+        helper.make_node("Identity", ["x"], ["same"], name="same"),
+        helper.make_node("Sigmoid", ["y"], ["s"], name="sigmoid"),
+    ]
+    outputs = [
+        tensor("y", [1, 64, 32, 32]),
+        tensor("largest", [1, 32, 32], TensorProto.INT64),
+        tensor("flat", [1, 64 * 1024]),
+        tensor("again", [1, 64, 32, 32]),
+        tensor("same", [1, 8, 32, 32]),
+        tensor("s", [1, 64, 32, 32]),
+    ]
     axis = helper.make_tensor("axis", TensorProto.INT64, [], [3])
-    return save(path, nodes, [tensor("x", [1, 8, 32, 32])], outputs, [weights("w1", 64, 8, 3, 3), weights("w2", 64, 64, 3, 3), axis], opset=14)
+    return save(
+        path,
+        nodes,
+        [tensor("x", [1, 8, 32, 32])],
+        outputs,
+        [weights("w1", 64, 8, 3, 3), weights("w2", 64, 64, 3, 3), axis],
+        opset=14,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +57,18 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[di
     """The Top module, its table and its inputs."""
     folder = tmp_path_factory.mktemp("host")
     top = folder / "m_top.mlir"
-    check(run_tool("model_transform", "--model_name", "m", "--model_def", mixed(folder / "m.onnx"), "--mlir", top, "--not_inference"))
+    check(
+        run_tool(
+            "model_transform",
+            "--model_name",
+            "m",
+            "--model_def",
+            mixed(folder / "m.onnx"),
+            "--mlir",
+            top,
+            "--not_inference",
+        )
+    )
     return top, *calibrate(top, folder)
 
 
@@ -52,8 +78,12 @@ def outputs(model: Path, given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: array.copy() for name, array in runtime.load(str(model)).net()(given).items()}
 
 
-@pytest.mark.parametrize("flags", [(), ("--opt", "0"), ("--host-chip", "x86-v2")], ids=["groups", "op by op", "other host"])
-def test_both_sides_give_the_bits_of_x86(small: tuple[Path, Path, list[dict]], tmp_path: Path, flags: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "flags", [(), ("--opt", "0"), ("--host-chip", "x86-v2")], ids=["groups", "op by op", "other host"]
+)
+def test_both_sides_give_the_bits_of_x86(
+    small: tuple[Path, Path, list[dict]], tmp_path: Path, flags: tuple[str, ...]
+) -> None:
     top, table, specs = small
     deploy(top, table, "x86", tmp_path / "x86.bmodel")
     for chip in CHIPS:
@@ -71,16 +101,35 @@ def test_both_sides_give_the_bits_of_x86(small: tuple[Path, Path, list[dict]], t
 
 def test_the_table_tells_why(small: tuple[Path, Path, list[dict]], tmp_path: Path) -> None:
     top, table, _ = small
-    command = ["model_deploy", "--mlir", top, "--chip", "npu-base", "--quantize", "INT8", "--calibration_table", table, "--model", tmp_path / "m.bmodel"]
+    command = [
+        "model_deploy",
+        "--mlir",
+        top,
+        "--chip",
+        "npu-base",
+        "--quantize",
+        "INT8",
+        "--calibration_table",
+        table,
+        "--model",
+        tmp_path / "m.bmodel",
+    ]
     text = check(run_tool(*command, "--report", tmp_path / "r"))  # compared layer by layer with the reference, too
     assert "npu_0" in text and "host_1" in text and "'" not in text.split("on the host")[1].split("\n")[0]
-    assert any(line.split()[:2] == ["largest", "device.arg_reduce"] and "has no form on the NPU" in line for line in text.splitlines()), text
+    assert any(
+        line.split()[:2] == ["largest", "device.arg_reduce"] and "has no form on the NPU" in line
+        for line in text.splitlines()
+    ), text
     assert "by a rough model of a small host" in text and "the host runs" in text
     assert {"local.svg", "local-2.svg", "layers.csv"} <= {path.name for path in (tmp_path / "r").iterdir()}
     told = json.loads(check(run_tool(*command, "--json", "--skip_validation")))
     partition, perf = told["model"]["partition"], told["perf"]
     assert perf["total_microseconds"] == pytest.approx(partition["total_microseconds"], abs=0.01)
-    assert perf["microseconds"] == pytest.approx(partition["npu_microseconds"], abs=0.01) == pytest.approx(told["model"]["estimate"]["microseconds"], abs=0.01)
+    assert (
+        perf["microseconds"]
+        == pytest.approx(partition["npu_microseconds"], abs=0.01)
+        == pytest.approx(told["model"]["estimate"]["microseconds"], abs=0.01)
+    )
     assert len([layer for layer in perf["layers"] if layer["compute"]["commands"]]) >= 2
     info = check(run_tool("model_tool", "info", tmp_path / "m.bmodel"))
     assert "subnet 'host_1' Host" in info and "'largest' has no form on the NPU" in info
@@ -93,37 +142,82 @@ def test_the_table_tells_why(small: tuple[Path, Path, list[dict]], tmp_path: Pat
 @pytest.mark.parametrize("chip", [*CHIPS, "x86"])
 def test_strict(small: tuple[Path, Path, list[dict]], tmp_path: Path, chip: str) -> None:
     top, table, _ = small
-    result = run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, "--quantize", "INT8", "--calibration-table", table,
-                      "--output", tmp_path / "m.bmodel", "--strict")
+    result = run_tool(
+        "tessera-compile",
+        "deploy",
+        "--mlir",
+        top,
+        "--chip",
+        chip,
+        "--quantize",
+        "INT8",
+        "--calibration-table",
+        table,
+        "--output",
+        tmp_path / "m.bmodel",
+        "--strict",
+    )
     message = json.loads(result.stdout.splitlines()[-1])["message"]
     assert result.returncode == (2 if chip == "x86" else 4) and not (tmp_path / "m.bmodel").exists()
     if chip != "x86":
-        assert message.startswith(f"--strict: chip '{chip}' cannot run the whole model") and "'sums': " in message and "'largest': " in message
+        assert (
+            message.startswith(f"--strict: chip '{chip}' cannot run the whole model")
+            and "'sums': " in message
+            and "'largest': " in message
+        )
         assert "'second'" not in message
 
 
 def test_a_layer_too_large_for_local_memory(tmp_path: Path) -> None:
     """Its smallest tile has no room: it runs on the host, with the reason, and --strict refuses it by name."""
-    nodes = [helper.make_node("Conv", ["x", "w1"], ["c"], name="first", pads=[1, 1, 1, 1]),
-             helper.make_node("Relu", ["c"], ["r"], name="relu"),
-             helper.make_node("Flatten", ["r"], ["f"], name="flat"),
-             helper.make_node("Gemm", ["f", "w2"], ["y"], name="wide")]
-    model = save(tmp_path / "m.onnx", nodes, [tensor("x", [1, 8, 32, 32])], [tensor("y", [1, 4])], [weights("w1", 32, 8, 3, 3), weights("w2", 32 * 1024, 4)])
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c"], name="first", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"], name="relu"),
+        helper.make_node("Flatten", ["r"], ["f"], name="flat"),
+        helper.make_node("Gemm", ["f", "w2"], ["y"], name="wide"),
+    ]
+    model = save(
+        tmp_path / "m.onnx",
+        nodes,
+        [tensor("x", [1, 8, 32, 32])],
+        [tensor("y", [1, 4])],
+        [weights("w1", 32, 8, 3, 3), weights("w2", 32 * 1024, 4)],
+    )
     top = tmp_path / "m_top.mlir"
     check(run_tool("model_transform", "--model_name", "m", "--model_def", model, "--mlir", top, "--not_inference"))
     table, specs = calibrate(top, tmp_path)
     small = ("--chip-set", "local_memory.bytes_per_lane=4096", "--chip-set", "local_memory.banks=4")
     told = deploy(top, table, "npu-edge", tmp_path / "m.bmodel", *small)["partition"]
     refused = [op for op in told["host_ops"] if op["refused"]]
-    assert [op["name"].split("+")[0] for op in refused] == ["wide"] and "needs more than the 4096 bytes of a lane" in refused[0]["reason"], told
+    assert [op["name"].split("+")[0] for op in refused] == [
+        "wide"
+    ] and "needs more than the 4096 bytes of a lane" in refused[0]["reason"], told
     assert told["npu_products"] > 0
     deploy(top, table, "x86", tmp_path / "x86.bmodel")
     given = samples(specs, 3)
     want, got = outputs(tmp_path / "x86.bmodel", given), outputs(tmp_path / "m.bmodel", given)
     assert want["y"].tobytes() == got["y"].tobytes()
-    result = run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", "npu-edge", "--quantize", "INT8", "--calibration-table", table,
-                      "--output", tmp_path / "s.bmodel", "--strict", *small)
-    assert result.returncode == 4 and "'wide" in result.stdout and "needs more than the 4096 bytes of a lane" in result.stdout
+    result = run_tool(
+        "tessera-compile",
+        "deploy",
+        "--mlir",
+        top,
+        "--chip",
+        "npu-edge",
+        "--quantize",
+        "INT8",
+        "--calibration-table",
+        table,
+        "--output",
+        tmp_path / "s.bmodel",
+        "--strict",
+        *small,
+    )
+    assert (
+        result.returncode == 4
+        and "'wide" in result.stdout
+        and "needs more than the 4096 bytes of a lane" in result.stdout
+    )
 
 
 def with_the_bits_of_x86(model: Path, folder: Path) -> dict:
@@ -140,21 +234,37 @@ def with_the_bits_of_x86(model: Path, folder: Path) -> dict:
 
 def test_products_do_not_follow_their_epilogues(tmp_path: Path) -> None:
     """A sine behind a convolution is fused with it; the chip has no sine, but keeps the convolution."""
-    nodes = [helper.make_node("Conv", ["x", "w1"], ["c"], name="first", pads=[1, 1, 1, 1]), helper.make_node("Sin", ["c"], ["s"], name="wave"),
-             helper.make_node("Conv", ["s", "w2"], ["y"], name="second", pads=[1, 1, 1, 1])]
-    model = save(tmp_path / "m.onnx", nodes, [tensor("x", [1, 8, 32, 32])], [tensor("y", [1, 64, 32, 32])],
-                 [weights("w1", 64, 8, 3, 3), weights("w2", 64, 64, 3, 3)])
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c"], name="first", pads=[1, 1, 1, 1]),
+        helper.make_node("Sin", ["c"], ["s"], name="wave"),
+        helper.make_node("Conv", ["s", "w2"], ["y"], name="second", pads=[1, 1, 1, 1]),
+    ]
+    model = save(
+        tmp_path / "m.onnx",
+        nodes,
+        [tensor("x", [1, 8, 32, 32])],
+        [tensor("y", [1, 64, 32, 32])],
+        [weights("w1", 64, 8, 3, 3), weights("w2", 64, 64, 3, 3)],
+    )
     told = with_the_bits_of_x86(model, tmp_path)
     assert told["npu_products"] == told["products"] and [op["op"] for op in told["host_ops"]] == ["device.map"], told
 
 
 def test_pools_do_not_follow_their_epilogues(tmp_path: Path) -> None:
     """A mean less its input is one op on x86; the chip computes it as two."""
-    nodes = [helper.make_node("Conv", ["x", "w1"], ["c"], name="first", pads=[1, 1, 1, 1]),
-             helper.make_node("AveragePool", ["c"], ["p"], name="mean", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
-             helper.make_node("Sub", ["p", "c"], ["d"], name="less"), helper.make_node("Conv", ["d", "w2"], ["y"], name="second", pads=[1, 1, 1, 1])]
-    model = save(tmp_path / "m.onnx", nodes, [tensor("x", [1, 8, 16, 16])], [tensor("y", [1, 64, 16, 16])],
-                 [weights("w1", 64, 8, 3, 3), weights("w2", 64, 64, 3, 3)])
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c"], name="first", pads=[1, 1, 1, 1]),
+        helper.make_node("AveragePool", ["c"], ["p"], name="mean", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("Sub", ["p", "c"], ["d"], name="less"),
+        helper.make_node("Conv", ["d", "w2"], ["y"], name="second", pads=[1, 1, 1, 1]),
+    ]
+    model = save(
+        tmp_path / "m.onnx",
+        nodes,
+        [tensor("x", [1, 8, 16, 16])],
+        [tensor("y", [1, 64, 16, 16])],
+        [weights("w1", 64, 8, 3, 3), weights("w2", 64, 64, 3, 3)],
+    )
     told = with_the_bits_of_x86(model, tmp_path)
     assert [subnet["device"] for subnet in told["subnets"]] == ["npu"] and not told["host_ops"], told
 
@@ -198,8 +308,19 @@ def test_the_shared_library_runs_both_sides(small: tuple[Path, Path, list[dict]]
     np.save(tmp_path / "x.npy", given["x"])
     for i, array in enumerate(want.values()):
         np.save(tmp_path / f"{i}.npy", array)
-    result = subprocess.run([sys.executable, "-c", ON_THE_SHARED_LIBRARY, str(BUILD / "lib" / "libbmrt.so"), str(tmp_path / "m.bmodel"),
-                             str(tmp_path), str(len(want))], capture_output=True, text=True)
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            ON_THE_SHARED_LIBRARY,
+            str(BUILD / "lib" / "libbmrt.so"),
+            str(tmp_path / "m.bmodel"),
+            str(tmp_path),
+            str(len(want)),
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert result.stdout == "alike\n", result.stderr
 
 
@@ -223,8 +344,17 @@ def test_altered_files_are_refused(small: tuple[Path, Path, list[dict]], tmp_pat
 
 def test_bytes_of_every_part_altered(tmp_path: Path) -> None:
     """Of a model with one host op bits are flipped everywhere: each file is refused or gives the same answer."""
-    nodes = [helper.make_node("Conv", ["x", "w1"], ["c"], name="conv"), helper.make_node("ArgMax", ["c"], ["y"], name="largest", axis=1, keepdims=0)]
-    model = save(tmp_path / "m.onnx", nodes, [tensor("x", [1, 8, 32, 32])], [tensor("y", [1, 30, 30], TensorProto.INT64)], [weights("w1", 32, 8, 3, 3)])
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c"], name="conv"),
+        helper.make_node("ArgMax", ["c"], ["y"], name="largest", axis=1, keepdims=0),
+    ]
+    model = save(
+        tmp_path / "m.onnx",
+        nodes,
+        [tensor("x", [1, 8, 32, 32])],
+        [tensor("y", [1, 30, 30], TensorProto.INT64)],
+        [weights("w1", 32, 8, 3, 3)],
+    )
     top = tmp_path / "m_top.mlir"
     check(run_tool("model_transform", "--model_name", "m", "--model_def", model, "--mlir", top, "--not_inference"))
     table, _ = calibrate(top, tmp_path)
@@ -237,8 +367,13 @@ def test_bytes_of_every_part_altered(tmp_path: Path) -> None:
 def test_the_table_of_operators_tells_the_same(small: tuple[Path, Path, list[dict]], tmp_path: Path) -> None:
     """docs/generated/supported-ops.md is made of these rows."""
     top, table, _ = small
-    reasons = {op["name"]: op["reason"] for op in deploy(top, table, "npu-base", tmp_path / "m.bmodel")["partition"]["host_ops"]}
-    rows = json.loads(check(run_tool("tessera-compile", "supported-ops", "--chip", "npu-base")).splitlines()[-1])["chips"]
+    reasons = {
+        op["name"]: op["reason"]
+        for op in deploy(top, table, "npu-base", tmp_path / "m.bmodel")["partition"]["host_ops"]
+    }
+    rows = json.loads(check(run_tool("tessera-compile", "supported-ops", "--chip", "npu-base")).splitlines()[-1])[
+        "chips"
+    ]
     told = {row["operator"]: row["reasons"] for row in rows if row["precision"] == "INT8"}
     assert told["Conv"] == [] and told["CumSum"] == [reasons["sums"]] and told["ArgMax, ArgMin"] == [reasons["largest"]]
     assert len(told) > 80 and {row["precision"] for row in rows} == {"INT8", "INT16", "BF16", "F16", "F32"}
@@ -248,11 +383,32 @@ def test_the_table_of_operators_tells_the_same(small: tuple[Path, Path, list[dic
 
 def test_outputs_that_nothing_computes_are_copied_whatever_their_type(tmp_path: Path) -> None:
     sizes = helper.make_tensor("sizes", TensorProto.INT64, [2], [8, -(1 << 40)])
-    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Identity", ["sizes"], ["constant"]), helper.make_node("Identity", ["ids"], ["same"])]
-    model = save(tmp_path / "m.onnx", nodes, [tensor("x", [1, 8]), tensor("ids", [3], TensorProto.INT64)],
-                 [tensor("y", [1, 8]), tensor("constant", [2], TensorProto.INT64), tensor("same", [3], TensorProto.INT64)], [sizes])
+    nodes = [
+        helper.make_node("Relu", ["x"], ["y"]),
+        helper.make_node("Identity", ["sizes"], ["constant"]),
+        helper.make_node("Identity", ["ids"], ["same"]),
+    ]
+    model = save(
+        tmp_path / "m.onnx",
+        nodes,
+        [tensor("x", [1, 8]), tensor("ids", [3], TensorProto.INT64)],
+        [tensor("y", [1, 8]), tensor("constant", [2], TensorProto.INT64), tensor("same", [3], TensorProto.INT64)],
+        [sizes],
+    )
     check(run_tool("model_transform", "--model_def", model, "--mlir", tmp_path / "m_top.mlir", "--not_inference"))
-    check(run_tool("model_deploy", "--mlir", tmp_path / "m_top.mlir", "--chip", "npu-base", "--quantize", "F32", "--strict",
-                   "--model", tmp_path / "m.bmodel"))
+    check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            tmp_path / "m_top.mlir",
+            "--chip",
+            "npu-base",
+            "--quantize",
+            "F32",
+            "--strict",
+            "--model",
+            tmp_path / "m.bmodel",
+        )
+    )
     got = outputs(tmp_path / "m.bmodel", {"x": np.ones((1, 8), np.float32), "ids": np.array([-1, 2, 1 << 50])})
     assert got["constant"].tolist() == [8, -(1 << 40)] and got["same"].tolist() == [-1, 2, 1 << 50]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queues of an NPU may run as they like within what commands wait for: 20 legal orders of real models give the same,
-and no wait can be lowered without the check of the stream telling."""
+"""The queues of an NPU may run as they like within what commands wait for: 20 legal orders of real models give the
+same, and no wait can be lowered without the check of the stream telling."""
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,15 @@ from test_cases import skip_if_missing
 from test_npu import deploy
 
 ORDERS = 20
-MODELS = ("resnet8_cifar10", "mobilenetv1_0.25_128", "squeezenet1.0_227", "ultraface_rfb_320", "yolox_nano_416", "mobilenetv2_1.0_224", "vittrack")
+MODELS = (
+    "resnet8_cifar10",
+    "mobilenetv1_0.25_128",
+    "squeezenet1.0_227",
+    "ultraface_rfb_320",
+    "yolox_nano_416",
+    "mobilenetv2_1.0_224",
+    "vittrack",
+)
 
 
 @pytest.mark.parametrize("case", [case for case in all_cases() if case.name in MODELS], ids=lambda case: case.name)
@@ -33,7 +41,21 @@ def test_orders_in_other_precisions(quantize: str, builder: Builder, tmp_path: P
     case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
     top, (table, _) = builder.top(case), builder.table(case, tmp_path)
     flags = ["--calibration-table", table] if quantize == "INT16" else []
-    check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", "npu-base", "--quantize", quantize, "--output", tmp_path / "m.bmodel", *flags))
+    check(
+        run_tool(
+            "tessera-compile",
+            "deploy",
+            "--mlir",
+            top,
+            "--chip",
+            "npu-base",
+            "--quantize",
+            quantize,
+            "--output",
+            tmp_path / "m.bmodel",
+            *flags,
+        )
+    )
     text = check(run_tool("bmrt_npu_orders", tmp_path / "m.bmodel", ORDERS))
     assert f"{ORDERS} orders alike" in text and "waits lowered, each refused" in text, text
 

@@ -17,7 +17,17 @@ SMALL = ("--chip", "npu-edge", "--chip_set", "local_memory.bytes_per_lane=16384"
 class Model:
     def __init__(self, top: Path, table: Path, specs: list[dict], folder: Path) -> None:
         self.folder = folder
-        self._command = ["model_deploy", "--mlir", top, *SMALL, "--quantize", "INT8", "--calibration_table", table, "--skip_validation"]
+        self._command = [
+            "model_deploy",
+            "--mlir",
+            top,
+            *SMALL,
+            "--quantize",
+            "INT8",
+            "--calibration_table",
+            table,
+            "--skip_validation",
+        ]
         self._inputs = samples(specs, 3)
 
     def deploy(self, *flags: object, name: str = "m.bmodel") -> Any:
@@ -28,6 +38,7 @@ class Model:
 
     def outputs(self, name: str = "m.bmodel") -> dict[str, np.ndarray]:
         import tessera.runtime as runtime
+
         return {key: array.copy() for key, array in runtime.load(str(self.folder / name)).net()(self._inputs).items()}
 
 
@@ -66,26 +77,40 @@ def test_an_edited_plan_is_followed(model: Model) -> None:
     kept = {"whole": [{"first": each["first"], "last": each["last"]} for each in plan["whole"][:2]], "groups": []}
     (model.folder / "edited.json").write_text(json.dumps(kept))
     edited = model.told("--plan", "edited.json", name="edited.bmodel")
-    assert [(each["first"], each["last"]) for each in edited["plan"]["whole"]] == [(each["first"], each["last"]) for each in kept["whole"]]
+    assert [(each["first"], each["last"]) for each in edited["plan"]["whole"]] == [
+        (each["first"], each["last"]) for each in kept["whole"]
+    ]
     assert edited["plan"]["groups"] == [] and edited["estimate"]["microseconds"] > whole["estimate"]["microseconds"]
     for name, array in model.outputs("edited.bmodel").items():
         assert np.array_equal(array, expected[name])
 
 
-@pytest.mark.parametrize("edit, words", [
-    (lambda plan: "[", ("is no JSON",)),
-    (lambda plan: "[]", ("'whole' and 'groups'",)),
-    (lambda plan: json.dumps({**plan, "tiles": []}), ("unknown key 'tiles'",)),
-    (lambda plan: json.dumps({"whole": 3}), ("'whole' is no list",)),
-    (lambda plan: json.dumps({"whole": [3]}), ("'whole', entry 0", "no object")),
-    (lambda plan: json.dumps({"whole": [{**plan["whole"][0], "bank": 1}]}), ("'whole', entry 0", "unknown key 'bank'")),
-    (lambda plan: json.dumps({"whole": [{"first": -1, "last": 2}]}), ("'first'", "whole number")),
-    (lambda plan: json.dumps({"groups": [{"first": 3, "last": 2, "slices": 2}]}), ("'groups', entry 0", "'last' is before 'first'")),
-    (lambda plan: json.dumps({"whole": [{**plan["whole"][0], "from": "elsewhere"}]}), ("'elsewhere'", "another model, chip or version")),
-    (lambda plan: json.dumps({"whole": [{"first": 0, "last": 20}]}), ("layer 0 to 20", "no value")),
-    (lambda plan: json.dumps({"whole": [{"first": 5000, "last": 5001}]}), ("layer 5000", "layers")),
-    (lambda plan: json.dumps({"groups": [{"first": 0, "last": 20, "slices": 2}]}), ("layers 0 to 20 in 2 slices",)),
-])
+@pytest.mark.parametrize(
+    "edit, words",
+    [
+        (lambda plan: "[", ("is no JSON",)),
+        (lambda plan: "[]", ("'whole' and 'groups'",)),
+        (lambda plan: json.dumps({**plan, "tiles": []}), ("unknown key 'tiles'",)),
+        (lambda plan: json.dumps({"whole": 3}), ("'whole' is no list",)),
+        (lambda plan: json.dumps({"whole": [3]}), ("'whole', entry 0", "no object")),
+        (
+            lambda plan: json.dumps({"whole": [{**plan["whole"][0], "bank": 1}]}),
+            ("'whole', entry 0", "unknown key 'bank'"),
+        ),
+        (lambda plan: json.dumps({"whole": [{"first": -1, "last": 2}]}), ("'first'", "whole number")),
+        (
+            lambda plan: json.dumps({"groups": [{"first": 3, "last": 2, "slices": 2}]}),
+            ("'groups', entry 0", "'last' is before 'first'"),
+        ),
+        (
+            lambda plan: json.dumps({"whole": [{**plan["whole"][0], "from": "elsewhere"}]}),
+            ("'elsewhere'", "another model, chip or version"),
+        ),
+        (lambda plan: json.dumps({"whole": [{"first": 0, "last": 20}]}), ("layer 0 to 20", "no value")),
+        (lambda plan: json.dumps({"whole": [{"first": 5000, "last": 5001}]}), ("layer 5000", "layers")),
+        (lambda plan: json.dumps({"groups": [{"first": 0, "last": 20, "slices": 2}]}), ("layers 0 to 20 in 2 slices",)),
+    ],
+)
 def test_plans_that_do_not_suit_are_refused(model: Model, edit: Callable[[dict], str], words: tuple[str, ...]) -> None:
     plan = model.told()["plan"]
     (model.folder / "bad.json").write_text(edit(plan))
@@ -96,7 +121,11 @@ def test_plans_that_do_not_suit_are_refused(model: Model, edit: Callable[[dict],
 
 
 def test_flags_that_contradict(model: Model) -> None:
-    for flags, word in ((("--plan", "plan.json", "--opt", "1"), "--opt"), (("--chip", "x86", "--opt", "1"), "NPUs"), (("--opt", "4"), "--opt")):
+    for flags, word in (
+        (("--plan", "plan.json", "--opt", "1"), "--opt"),
+        (("--chip", "x86", "--opt", "1"), "NPUs"),
+        (("--opt", "4"), "--opt"),
+    ):
         result = model.deploy(*flags)
         assert result.returncode == 2 and word in result.stderr, result.stderr
     missing = model.deploy("--plan", "none.json")

@@ -29,8 +29,25 @@ def deployed(builder: Builder, tmp_path_factory: pytest.TempPathFactory) -> tupl
     top = builder.top(case)
     table, _ = builder.table(case, folder)
     model = folder / "m.bmodel"
-    text = check(run_tool("model_deploy", "--mlir", top, "--chip", "npu-edge", "--quantize", "INT8", "--calibration_table", table,
-                          "--model", model, "--report", folder / "new" / "report", "--skip_validation", "--json"))
+    text = check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            top,
+            "--chip",
+            "npu-edge",
+            "--quantize",
+            "INT8",
+            "--calibration_table",
+            table,
+            "--model",
+            model,
+            "--report",
+            folder / "new" / "report",
+            "--skip_validation",
+            "--json",
+        )
+    )
     return model, json.loads(text), str(folder / "new" / "report")
 
 
@@ -43,15 +60,28 @@ def test_the_parts_add_up(deployed: tuple[Path, dict, str]) -> None:
     assert layers == pytest.approx(report["cycles"], abs=0.1)
     moved = sum(traffic["moved"] for traffic in report["ddr_bytes"].values())
     assert moved == report["ddr_moved_bytes"] >= report["ddr_lower_bound_bytes"] > 0
-    assert 0 < report["local_memory"]["peak_bytes"] <= report["local_memory"]["top_bytes"] <= report["local_memory"]["bytes_per_lane"]
+    assert (
+        0
+        < report["local_memory"]["peak_bytes"]
+        <= report["local_memory"]["top_bytes"]
+        <= report["local_memory"]["bytes_per_lane"]
+    )
     assert any(layer["name"] for layer in report["layers"])
     roofline = report["roofline"]
-    assert roofline["ratio"] == pytest.approx(report["cycles"] / max(roofline["compute_cycles"], roofline["ddr_cycles"]), abs=1e-3) and roofline["ratio"] > 1
-    assert sum(roofline[part] for part in ("dense_cycles", "depthwise_cycles", "vector_cycles")) == pytest.approx(roofline["compute_cycles"], abs=0.01)
+    assert (
+        roofline["ratio"]
+        == pytest.approx(report["cycles"] / max(roofline["compute_cycles"], roofline["ddr_cycles"]), abs=1e-3)
+        and roofline["ratio"] > 1
+    )
+    assert sum(roofline[part] for part in ("dense_cycles", "depthwise_cycles", "vector_cycles")) == pytest.approx(
+        roofline["compute_cycles"], abs=0.01
+    )
 
 
-NAMES = """bound_cycles chip compute cycles ddr_bytes ddr_lower_bound_bytes ddr_moved_bytes dma layers local_memory mac_utilisation
-    microseconds products report_version roofline runs_per_second time_cycles workspace roofline.compute_cycles roofline.ddr_cycles
+NAMES = """bound_cycles chip compute cycles ddr_bytes ddr_lower_bound_bytes ddr_moved_bytes dma layers local_memory
+mac_utilisation
+    microseconds products report_version roofline runs_per_second time_cycles workspace roofline.compute_cycles
+roofline.ddr_cycles
     roofline.dense_cycles roofline.depthwise_cycles roofline.ratio roofline.vector_cycles local_memory.bytes_per_lane
     local_memory.peak_bytes local_memory.top_bytes"""
 
@@ -69,15 +99,29 @@ def test_a_tool_of_another_build_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
     old.chmod(0o755)
     monkeypatch.setattr(programs, "find_program", lambda name: str(old))
     monkeypatch.setattr(npu_perf, "find_program", lambda name: str(old))
-    with pytest.raises(TesseraError, match="npu-perf writes reports of version 0, these tools read version 1: they are of two builds"):
+    with pytest.raises(
+        TesseraError, match="npu-perf writes reports of version 0, these tools read version 1: they are of two builds"
+    ):
         npu_perf.measure("m.bmodel")
 
 
 def test_what_is_beyond_the_roofline_adds_up() -> None:
-    told = {"microseconds": 100.0, "cycles": 1000, "time_cycles": {"multiply": 600, "output": 100, "vector": 150, "ddr": 90, "idle": 60},
-            "roofline": {"compute_cycles": 500, "dense_cycles": 300, "depthwise_cycles": 100, "vector_cycles": 100, "ddr_cycles": 200}}
-    assert beyond(told) == ("roofline: 50.0 us of computation (dense 30.0, depthwise 10.0, vector 10.0), 20.0 us of DDR; "
-                            "beyond it: matrix unit 30.0, ddr 9.0, idle 6.0, vector unit 5.0\n")
+    told = {
+        "microseconds": 100.0,
+        "cycles": 1000,
+        "time_cycles": {"multiply": 600, "output": 100, "vector": 150, "ddr": 90, "idle": 60},
+        "roofline": {
+            "compute_cycles": 500,
+            "dense_cycles": 300,
+            "depthwise_cycles": 100,
+            "vector_cycles": 100,
+            "ddr_cycles": 200,
+        },
+    }
+    assert beyond(told) == (
+        "roofline: 50.0 us of computation (dense 30.0, depthwise 10.0, vector 10.0), 20.0 us of DDR; "
+        "beyond it: matrix unit 30.0, ddr 9.0, idle 6.0, vector unit 5.0\n"
+    )
     told["roofline"]["ddr_cycles"] = 700
     assert "beyond it: matrix unit 70.0, vector unit 15.0, idle 6.0\n" in beyond(told)
 
@@ -91,7 +135,9 @@ def test_the_files_can_be_read(deployed: tuple[Path, dict, str]) -> None:
     assert sorted(row["name"] for row in rows) == sorted(layer["name"] for layer in report["layers"])
     assert sum(float(row["microseconds"]) for row in rows) <= report["microseconds"] + 0.1
     assert sum(int(row["products"]) for row in rows) == report["products"]
-    events = [event for event in json.loads((Path(folder) / "trace.json").read_text())["traceEvents"] if event["ph"] == "X"]
+    events = [
+        event for event in json.loads((Path(folder) / "trace.json").read_text())["traceEvents"] if event["ph"] == "X"
+    ]
     assert len(events) == told["model"]["commands"]
     for name in ("local.svg", "ddr.svg"):
         picture = xml.parse(Path(folder) / name).getroot()
@@ -105,7 +151,9 @@ def test_perf_of_a_file_is_that_of_its_deployment(deployed: tuple[Path, dict, st
     text = check(run_tool("model_tool", "perf", model, "--report", tmp_path / "r"))
     assert "us a run" in text and "of a lane at once" in text and "times the least" in text
     assert (tmp_path / "r" / "trace.json").is_file()
-    slow = json.loads(check(run_tool("model_tool", "perf", model, "--json", "--chip_set", "memories.ddr.gbps=0.1")))["report"]
+    slow = json.loads(check(run_tool("model_tool", "perf", model, "--json", "--chip_set", "memories.ddr.gbps=0.1")))[
+        "report"
+    ]
     assert slow["cycles"] > 2 * told["perf"]["cycles"] and slow["ddr_bytes"] == told["perf"]["ddr_bytes"]
 
 
@@ -113,18 +161,25 @@ def test_commands_are_told_with_their_layers(deployed: tuple[Path, dict, str]) -
     model, told, _ = deployed
     lines = json.loads(check(run_tool("model_tool", "disasm", model, "--json")))["commands"]
     assert len(lines) == told["model"]["commands"]
-    layer = next(layer["name"] for layer in told["perf"]["layers"] if layer["compute"]["commands"] and layer["name"].startswith("Conv"))
+    layer = next(
+        layer["name"]
+        for layer in told["perf"]["layers"]
+        if layer["compute"]["commands"] and layer["name"].startswith("Conv")
+    )
     only = check(run_tool("model_tool", "disasm", model, f"# {layer}")).splitlines()
     assert only and set(only) < set(lines) and any(line.startswith("conv id=") for line in only)
     result = run_tool("model_tool", "disasm", model, "no such thing")
     assert result.returncode == 1 and "no command whose line contains 'no such thing'" in result.stderr
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ("lanes=16", "lanes=16 makes it a chip that the program was not made for"),
-    ("speed=3", "'speed' is no field of the chip"),
-    ("clock_ghz=0", "clock_ghz is 0, allowed are"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("lanes=16", "lanes=16 makes it a chip that the program was not made for"),
+        ("speed=3", "'speed' is no field of the chip"),
+        ("clock_ghz=0", "clock_ghz is 0, allowed are"),
+    ],
+)
 def test_changes_that_are_none_are_refused(deployed: tuple[Path, dict, str], change: str, message: str) -> None:
     result = run_tool("model_tool", "perf", deployed[0], "--chip_set", change)
     assert result.returncode == 2 and message in result.stderr, result.stderr
@@ -138,29 +193,80 @@ def test_a_chip_of_ones_own(builder: Builder, tmp_path: Path) -> None:
     chip["name"], chip["lanes"] = "npu-mine", 12
     (tmp_path / "mine.json").write_text(json.dumps(chip))
     outputs = []
-    for flags in (("--chip", "x86"), ("--chip", tmp_path / "mine.json"), ("--chip", tmp_path / "mine.json", "--chip_set", "lanes=24")):
-        told = json.loads(check(run_tool("model_deploy", "--mlir", top, "--quantize", "INT8", "--calibration_table", table, "--model",
-                                         tmp_path / "m.bmodel", "--skip_validation", "--json", *flags)))
+    for flags in (
+        ("--chip", "x86"),
+        ("--chip", tmp_path / "mine.json"),
+        ("--chip", tmp_path / "mine.json", "--chip_set", "lanes=24"),
+    ):
+        told = json.loads(
+            check(
+                run_tool(
+                    "model_deploy",
+                    "--mlir",
+                    top,
+                    "--quantize",
+                    "INT8",
+                    "--calibration_table",
+                    table,
+                    "--model",
+                    tmp_path / "m.bmodel",
+                    "--skip_validation",
+                    "--json",
+                    *flags,
+                )
+            )
+        )
         assert told.get("perf", {"chip": "npu-mine"})["chip"] == "npu-mine"
-        check(run_tool("model_runner", "--model", tmp_path / "m.bmodel", "--input", tmp_path / "data" / "0.npz", "--output", tmp_path / "out.npz"))
+        check(
+            run_tool(
+                "model_runner",
+                "--model",
+                tmp_path / "m.bmodel",
+                "--input",
+                tmp_path / "data" / "0.npz",
+                "--output",
+                tmp_path / "out.npz",
+            )
+        )
         outputs.append({name: array.tobytes() for name, array in np.load(tmp_path / "out.npz").items()})
     assert outputs[0] == outputs[1] == outputs[2]
-    for flags, message in ((("--chip", "x86", "--chip_set", "lanes=4"), "--chip_set is for NPUs"),
-                           (("--chip", tmp_path / "mine.json", "--chip_set", "lanes=0"), "lanes is 0")):
-        result = run_tool("model_deploy", "--mlir", top, "--quantize", "INT8", "--calibration_table", table, "--model", tmp_path / "m.bmodel", *flags)
+    for flags, message in (
+        (("--chip", "x86", "--chip_set", "lanes=4"), "--chip_set is for NPUs"),
+        (("--chip", tmp_path / "mine.json", "--chip_set", "lanes=0"), "lanes is 0"),
+    ):
+        result = run_tool(
+            "model_deploy",
+            "--mlir",
+            top,
+            "--quantize",
+            "INT8",
+            "--calibration_table",
+            table,
+            "--model",
+            tmp_path / "m.bmodel",
+            *flags,
+        )
         assert result.returncode == 2 and message in result.stderr, result.stderr
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda chip: chip.update(turbo=3), "turbo is no field of a chip"),
-    (lambda chip: chip["vector_unit"].update(colour=3), "vector_unit.colour is no field of a chip"),
-    (lambda chip: chip.pop("vector_unit"), "vector_unit.bytes is missing"),
-    (lambda chip: chip["local_memory"].update(bytes_per_lane=7), "local_memory.bytes_per_lane is 7, allowed are 1024 to"),
-    (lambda chip: chip["local_memory"].update(banks=3), "no multiple of banks * port_bytes = 48"),
-    (lambda chip: chip.update(lanes="many"), 'lanes is "many", expected a whole number'),
-    (lambda chip: chip.update(types=["int8", "int3"]), "types has 'int3', allowed are"),
-])
-def test_bad_chip_files_are_refused(builder: Builder, tmp_path: Path, change: Callable[[dict], object], message: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda chip: chip.update(turbo=3), "turbo is no field of a chip"),
+        (lambda chip: chip["vector_unit"].update(colour=3), "vector_unit.colour is no field of a chip"),
+        (lambda chip: chip.pop("vector_unit"), "vector_unit.bytes is missing"),
+        (
+            lambda chip: chip["local_memory"].update(bytes_per_lane=7),
+            "local_memory.bytes_per_lane is 7, allowed are 1024 to",
+        ),
+        (lambda chip: chip["local_memory"].update(banks=3), "no multiple of banks * port_bytes = 48"),
+        (lambda chip: chip.update(lanes="many"), 'lanes is "many", expected a whole number'),
+        (lambda chip: chip.update(types=["int8", "int3"]), "types has 'int3', allowed are"),
+    ],
+)
+def test_bad_chip_files_are_refused(
+    builder: Builder, tmp_path: Path, change: Callable[[dict], object], message: str
+) -> None:
     top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
     chip = json.loads((ROOT / "device_dialect" / "chips" / "npu-edge.json").read_text())
     change(chip)
@@ -188,14 +294,41 @@ def test_the_simulators_time_is_no_latency(builder: Builder, tmp_path: Path) -> 
     """bmrt_bench and tessera run tell the estimate first, and what a clock says by another name."""
     top = builder.top(next(case for case in all_cases() if case.name == "resnet8_cifar10"))
     model = tmp_path / "m.bmodel"
-    check(run_tool("model_deploy", "--mlir", top, "--chip", "npu-base", "--quantize", "BF16", "--skip_validation", "--model", model))
+    check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            top,
+            "--chip",
+            "npu-base",
+            "--quantize",
+            "BF16",
+            "--skip_validation",
+            "--model",
+            model,
+        )
+    )
     told = json.loads(check(run_tool("npu-perf", model)))
     bench = json.loads(check(run_tool("bmrt_bench", model, "--iters", "1", "--warmup", "0", "--json", "--profile")))
     assert bench["estimated_ms"] == pytest.approx(told.get("total_microseconds", told["microseconds"]) / 1e3, abs=1e-5)
     assert bench["simulator_median_ms"] > 0 and "median_ms" not in bench and "simulator_min_us" in bench["steps"][0]
     text = check(run_tool("bmrt_bench", model, "--iters", "1", "--warmup", "0"))
-    assert text.split(": ")[1].startswith(f"estimated {bench['estimated_ms']:.3f} ms a run") and "which is no latency" in text
-    run = json.loads(check(run_tool("tessera", "run", data_path("repo:models/resnet8_cifar10/resnet8_cifar10.onnx"), "--chip", "npu-base", "--json")))
+    assert (
+        text.split(": ")[1].startswith(f"estimated {bench['estimated_ms']:.3f} ms a run")
+        and "which is no latency" in text
+    )
+    run = json.loads(
+        check(
+            run_tool(
+                "tessera",
+                "run",
+                data_path("repo:models/resnet8_cifar10/resnet8_cifar10.onnx"),
+                "--chip",
+                "npu-base",
+                "--json",
+            )
+        )
+    )
     assert "tessera" not in run["latency_ms"] and 0 < run["estimated_ms"]["tessera"] < run["simulator_ms"]
     step = next(step for step in run["steps"] if step["name"] == "estimate")
     assert "ms a run on npu-base" in step["note"] and "no latency" in step["note"]

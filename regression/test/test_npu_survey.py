@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every model that x86 runs, on every chip: compiled and run; in INT8 with x86's bits, in BF16 close to them; whatever part the host has.
+"""Every model that x86 runs, on every chip: compiled and run; in INT8 with x86's bits, in BF16 close to them;
+whatever part the host has.
 
 A few models by default; all with TESSERA_NPU_SURVEY=all (about ten minutes). What runs where is written to
 build/test-results/npu-survey.csv.
@@ -19,12 +20,42 @@ from conftest import BUILD, Builder, check, inputs_of, run_tool, samples
 from test_cases import skip_if_missing
 from test_npu import CHIPS, deploy
 
-SMALL = ("dtln_model_1", "dtln_model_2", "mnist", "ppocrv3_text", "resnet8_cifar10", "stories260k_kv", "toycar_autoencoder")
+SMALL = (
+    "dtln_model_1",
+    "dtln_model_2",
+    "mnist",
+    "ppocrv3_text",
+    "resnet8_cifar10",
+    "stories260k_kv",
+    "toycar_autoencoder",
+)
 # Ops that no NPU is to run, by kind; any other op on a host of a built-in chip is a step back.
-ON_HOSTS = {"device.arg_reduce", "device.copy", "device.cumsum", "device.gather", "device.map", "device.recurrent", "device.resize", "device.scatter",
-            "device.topk"}
-COLUMNS = ("model", "chip", "npu_subnets", "host_subnets", "npu_ops", "host_ops", "refused", "share_of_products", "transferred_bytes",
-           "npu_us", "host_us", "hand_over_us", "on_the_host")
+ON_HOSTS = {
+    "device.arg_reduce",
+    "device.copy",
+    "device.cumsum",
+    "device.gather",
+    "device.map",
+    "device.recurrent",
+    "device.resize",
+    "device.scatter",
+    "device.topk",
+}
+COLUMNS = (
+    "model",
+    "chip",
+    "npu_subnets",
+    "host_subnets",
+    "npu_ops",
+    "host_ops",
+    "refused",
+    "share_of_products",
+    "transferred_bytes",
+    "npu_us",
+    "host_us",
+    "hand_over_us",
+    "on_the_host",
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +74,21 @@ def table() -> Iterator[list[dict]]:
 def row(model: str, chip: str, told: dict) -> dict:
     subnets = {side: [subnet for subnet in told["subnets"] if subnet["device"] == side] for side in ("npu", "host")}
     reasons = {f"{op['op']}: {op['reason']}" for op in told["host_ops"] if op["refused"]}
-    return {"model": model, "chip": chip, "npu_subnets": len(subnets["npu"]), "host_subnets": len(subnets["host"]),
-            "npu_ops": sum(subnet["ops"] for subnet in subnets["npu"]), "host_ops": len(told["host_ops"]),
-            "refused": sum(op["refused"] for op in told["host_ops"]),
-            "share_of_products": round(told["npu_products"] / told["products"], 4) if told["products"] else 1,
-            "transferred_bytes": told["transferred_bytes"], "npu_us": told["npu_microseconds"], "host_us": told["host_microseconds"],
-            "hand_over_us": told["hand_over_microseconds"], "on_the_host": "; ".join(sorted(reasons))}
+    return {
+        "model": model,
+        "chip": chip,
+        "npu_subnets": len(subnets["npu"]),
+        "host_subnets": len(subnets["host"]),
+        "npu_ops": sum(subnet["ops"] for subnet in subnets["npu"]),
+        "host_ops": len(told["host_ops"]),
+        "refused": sum(op["refused"] for op in told["host_ops"]),
+        "share_of_products": round(told["npu_products"] / told["products"], 4) if told["products"] else 1,
+        "transferred_bytes": told["transferred_bytes"],
+        "npu_us": told["npu_microseconds"],
+        "host_us": told["host_microseconds"],
+        "hand_over_us": told["hand_over_microseconds"],
+        "on_the_host": "; ".join(sorted(reasons)),
+    }
 
 
 def skip_if_large(case: Case) -> None:
@@ -74,7 +114,9 @@ def test_every_chip_runs_it(case: Case, builder: Builder, table: list[dict], tmp
         for name, array in want.items():
             assert array.tobytes() == got[name].tobytes(), f"{chip}: '{name}' differs from x86"
         refused = sum(op["products"] for op in told["host_ops"] if op["refused"])
-        assert told["npu_products"] >= 0.9 * (told["products"] - refused) or refused > 0.5 * told["products"], f"{chip}: {told['host_ops']}"
+        assert (
+            told["npu_products"] >= 0.9 * (told["products"] - refused) or refused > 0.5 * told["products"]
+        ), f"{chip}: {told['host_ops']}"
         assert {op["op"] for op in told["host_ops"] if op["refused"]} <= ON_HOSTS, told["host_ops"]
         assert all(op["name"] and op["reason"] for op in told["host_ops"]), told["host_ops"]
 
@@ -89,8 +131,24 @@ def test_in_bf16(case: Case, builder: Builder, table: list[dict], tmp_path: Path
     specs = inputs_of(top)
     given = samples(specs, 11)
     for chip in ("x86", "npu-base", "npu-pro"):
-        text = check(run_tool("tessera-compile", "deploy", "--mlir", top, "--chip", chip, "--quantize", "BF16", "--output", tmp_path / "m.bmodel"))
-        got = {name: array.astype(np.float64).ravel() for name, array in runtime.load(str(tmp_path / "m.bmodel")).net()(given).items()}
+        text = check(
+            run_tool(
+                "tessera-compile",
+                "deploy",
+                "--mlir",
+                top,
+                "--chip",
+                chip,
+                "--quantize",
+                "BF16",
+                "--output",
+                tmp_path / "m.bmodel",
+            )
+        )
+        got = {
+            name: array.astype(np.float64).ravel()
+            for name, array in runtime.load(str(tmp_path / "m.bmodel")).net()(given).items()
+        }
         if chip == "x86":
             want = got
             continue

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that were quantised before they reached Tessera: the integers that onnxruntime computes, op by op.
 
-`models/quantised`: models of onnxruntime's quantiser, cut at their 8-bit tensors (conformance/onnx_quantised.py), with inputs and
-onnxruntime's results; docs/quantised-import.md explains every difference that is allowed here.
+`models/quantised`: models of onnxruntime's quantiser, cut at their 8-bit tensors (conformance/onnx_quantised.py),
+with inputs and onnxruntime's results; docs/quantised-import.md explains every difference that is allowed here.
 """
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def test_golden_integers(name: str, compiler: Compiler, tmp_path: Path) -> None:
         compared = quantised.differences(pieces, got, want)
         assert sum(count for count, _, _ in compared.values()) > 1000
         for operator, (count, wrong, most) in compared.items():
-            assert wrong <= OFF_BY_ONE[name].get(operator, 0) and most <= 1, f"{engine}: {wrong} of {count} of {operator} differ by {most}"
+            assert (
+                wrong <= OFF_BY_ONE[name].get(operator, 0) and most <= 1
+            ), f"{engine}: {wrong} of {count} of {operator} differ by {most}"
         for output, expected in want.items():
             if expected.dtype == np.float32:
                 assert np.abs(got[output] - expected).max() <= 1e-4 * np.abs(expected).max(), (engine, output)
@@ -54,7 +56,9 @@ def test_golden_integers(name: str, compiler: Compiler, tmp_path: Path) -> None:
             device = got
         elif engine != "top" and name != "mnist_dynamic":  # whose last product is float
             for output, expected in device.items():
-                assert np.array_equal(got[output], expected), f"{engine} differs from the device reference in '{output}'"
+                assert np.array_equal(
+                    got[output], expected
+                ), f"{engine} differs from the device reference in '{output}'"
 
 
 def test_every_form_of_onnxruntimes_quantiser(compiler: Compiler, tmp_path: Path) -> None:
@@ -72,7 +76,9 @@ def test_every_form_of_onnxruntimes_quantiser(compiler: Compiler, tmp_path: Path
             got = quantised.run_tessera(compiler, folder / "cut.onnx", pieces.inputs, engine)
             for operator, (count, wrong, most) in quantised.differences(pieces, got, want).items():
                 bound = 0.3 * count if operator == "Softmax" else 1e-4 * count
-                assert wrong <= bound and most <= 1, f"{form}, {engine}: {wrong} of {count} of {operator} differ by {most}"
+                assert (
+                    wrong <= bound and most <= 1
+                ), f"{form}, {engine}: {wrong} of {count} of {operator} differ by {most}"
                 total += count
         forms += 1
     assert forms >= 10 and total > 1_000_000

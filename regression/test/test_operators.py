@@ -33,14 +33,21 @@ def floats(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 # Each gives nodes, inputs, constants and the opset; the outputs are those that no node reads.
 
+
 def dft(rng: np.random.Generator):
     pairs, inverse = bool(rng.integers(2)), bool(rng.integers(2))
     shape = (int(rng.integers(1, 3)), int(rng.choice([7, 16, 30, 101])), int(rng.integers(1, 9)))
     axis = int(rng.integers(1, 3))
-    constants = {"n": np.int64(rng.integers(4, 60)), "axis": np.int64(axis)} if rng.integers(2) else {"axis": np.int64(axis)}
+    constants = (
+        {"n": np.int64(rng.integers(4, 60)), "axis": np.int64(axis)} if rng.integers(2) else {"axis": np.int64(axis)}
+    )
     onesided = int(not pairs and not inverse and rng.integers(2))
-    return ([node("DFT", ["x", "n" if "n" in constants else "", "axis"], ["y"], inverse=int(inverse), onesided=onesided)],
-            {"x": floats(rng, *shape, 2 if pairs else 1)}, constants, 20)
+    return (
+        [node("DFT", ["x", "n" if "n" in constants else "", "axis"], ["y"], inverse=int(inverse), onesided=onesided)],
+        {"x": floats(rng, *shape, 2 if pairs else 1)},
+        constants,
+        20,
+    )
 
 
 def stft(rng: np.random.Generator):
@@ -54,7 +61,12 @@ def stft(rng: np.random.Generator):
 
 
 def run_time_window(rng: np.random.Generator):
-    return ([node("STFT", ["x", "step", "w"], ["y"])], {"x": floats(rng, 1, 100, 1), "w": floats(rng, 20)}, {"step": np.int64(10)}, 17)
+    return (
+        [node("STFT", ["x", "step", "w"], ["y"])],
+        {"x": floats(rng, 1, 100, 1), "w": floats(rng, 20)},
+        {"step": np.int64(10)},
+        17,
+    )
 
 
 def suppression(rng: np.random.Generator):
@@ -67,8 +79,12 @@ def suppression(rng: np.random.Generator):
     if rng.integers(2):
         limits["least"] = np.float32([rng.choice([0.2, 0.7, 2.0])])
     at_run_time = bool(rng.integers(2))
-    return ([node("NonMaxSuppression", ["boxes", "scores", *limits], ["y"], center_point_box=center)],
-            {"boxes": boxes, "scores": scores, **(limits if at_run_time else {})}, {} if at_run_time else limits, 13)
+    return (
+        [node("NonMaxSuppression", ["boxes", "scores", *limits], ["y"], center_point_box=center)],
+        {"boxes": boxes, "scores": scores, **(limits if at_run_time else {})},
+        {} if at_run_time else limits,
+        13,
+    )
 
 
 def detections(rng: np.random.Generator):
@@ -76,17 +92,32 @@ def detections(rng: np.random.Generator):
     count = 50
     corner = rng.random((1, count, 2)).astype(np.float32)
     boxes = np.concatenate([corner, corner + 0.3 * rng.random((1, count, 2)).astype(np.float32)], 2)
-    constants = {"most": np.int64([10]), "iou": np.float32([0.4]), "least": np.float32([0.3]), "flat": np.int64([-1]),
-                 "whole": np.int64([count, 4]), "which": np.int64([0, 2, 1])}
-    return ([node("NonMaxSuppression", ["boxes", "scores", "most", "iou", "least"], ["chosen"]),
-             helper.make_node("Gather", ["chosen", "last"], ["column"], axis=1), helper.make_node("Squeeze", ["column", "one"], ["number"]),
-             helper.make_node("Reshape", ["boxes", "whole"], ["flat_boxes"]), helper.make_node("Gather", ["flat_boxes", "number"], ["picked"]),
-             helper.make_node("Cast", ["number"], ["number_f"], to=TensorProto.FLOAT),
-             helper.make_node("Transpose", ["scores"], ["scores_t"], perm=[0, 2, 1]), helper.make_node("Gather", ["chosen", "which"], ["tuples"], axis=1),
-             helper.make_node("GatherND", ["scores_t", "tuples"], ["score"]),
-             helper.make_node("Mul", ["picked", "size"], ["box"]), helper.make_node("Identity", ["number_f"], ["label"])],
-            {"boxes": boxes, "scores": rng.random((1, 3, count)).astype(np.float32)},
-            {**constants, "last": np.int64([2]), "one": np.int64([1]), "size": np.float32([640, 480, 640, 480])}, 13)
+    constants = {
+        "most": np.int64([10]),
+        "iou": np.float32([0.4]),
+        "least": np.float32([0.3]),
+        "flat": np.int64([-1]),
+        "whole": np.int64([count, 4]),
+        "which": np.int64([0, 2, 1]),
+    }
+    return (
+        [
+            node("NonMaxSuppression", ["boxes", "scores", "most", "iou", "least"], ["chosen"]),
+            helper.make_node("Gather", ["chosen", "last"], ["column"], axis=1),
+            helper.make_node("Squeeze", ["column", "one"], ["number"]),
+            helper.make_node("Reshape", ["boxes", "whole"], ["flat_boxes"]),
+            helper.make_node("Gather", ["flat_boxes", "number"], ["picked"]),
+            helper.make_node("Cast", ["number"], ["number_f"], to=TensorProto.FLOAT),
+            helper.make_node("Transpose", ["scores"], ["scores_t"], perm=[0, 2, 1]),
+            helper.make_node("Gather", ["chosen", "which"], ["tuples"], axis=1),
+            helper.make_node("GatherND", ["scores_t", "tuples"], ["score"]),
+            helper.make_node("Mul", ["picked", "size"], ["box"]),
+            helper.make_node("Identity", ["number_f"], ["label"]),
+        ],
+        {"boxes": boxes, "scores": rng.random((1, 3, count)).astype(np.float32)},
+        {**constants, "last": np.int64([2]), "one": np.int64([1]), "size": np.float32([640, 480, 640, 480])},
+        13,
+    )
 
 
 def unique(rng: np.random.Generator):
@@ -102,7 +133,12 @@ def unique(rng: np.random.Generator):
 
 def non_zero(rng: np.random.Generator):
     shape = tuple(int(d) for d in rng.integers(1, 6, rng.integers(1, 4)))
-    return [node("NonZero", ["x"], ["y"])], {"x": rng.integers(-1, 2, shape).astype(rng.choice([np.float32, np.int64]))}, {}, 13
+    return (
+        [node("NonZero", ["x"], ["y"])],
+        {"x": rng.integers(-1, 2, shape).astype(rng.choice([np.float32, np.int64]))},
+        {},
+        13,
+    )
 
 
 def compress(rng: np.random.Generator):
@@ -116,18 +152,29 @@ def batch_norm(rng: np.random.Generator):
     channels = int(rng.integers(1, 20))
     constants = {name: rng.random(channels).astype(np.float32) + 0.5 for name in ("scale", "bias", "mean", "variance")}
     shape = (int(rng.integers(1, 4)), channels, *(int(d) for d in rng.integers(2, 7, rng.integers(0, 3))))
-    return ([node("BatchNormalization", ["x", *constants], ["y", "m", "v"], training_mode=1, momentum=0.7)], {"x": floats(rng, *(max(2, d) if i == 0 and len(shape) == 2 else d for i, d in enumerate(shape)))},
-            constants, 15)
+    return (
+        [node("BatchNormalization", ["x", *constants], ["y", "m", "v"], training_mode=1, momentum=0.7)],
+        {"x": floats(rng, *(max(2, d) if i == 0 and len(shape) == 2 else d for i, d in enumerate(shape)))},
+        constants,
+        15,
+    )
 
 
 def losses(rng: np.random.Generator):
     shape = (3, 5, *(int(d) for d in rng.integers(1, 5, rng.integers(0, 3))))
     target = rng.integers(0, 5, (3, *shape[2:]))
     target.reshape(-1)[0] = 1
-    options = {"reduction": str(rng.choice(["none", "mean", "sum"])), **({"ignore_index": 2} if rng.integers(2) else {})}
+    options = {
+        "reduction": str(rng.choice(["none", "mean", "sum"])),
+        **({"ignore_index": 2} if rng.integers(2) else {}),
+    }
     operands = ["x", "target", "w"] if rng.integers(2) else ["x", "target"]
-    return ([node("SoftmaxCrossEntropyLoss", operands, ["y", "log"], **options)], {"x": floats(rng, *shape), "target": target},
-            {"w": rng.random(5).astype(np.float32) + 0.5}, 13)
+    return (
+        [node("SoftmaxCrossEntropyLoss", operands, ["y", "log"], **options)],
+        {"x": floats(rng, *shape), "target": target},
+        {"w": rng.random(5).astype(np.float32) + 0.5},
+        13,
+    )
 
 
 CASES = [dft, stft, run_time_window, suppression, detections, unique, non_zero, compress, batch_norm, losses]
@@ -136,10 +183,19 @@ CASES = [dft, stft, run_time_window, suppression, detections, unique, non_zero, 
 def build(nodes: list, inputs: dict, constants: dict, opset: int, path: Path) -> Path:
     kinds = {name: numpy_helper.from_array(array).data_type for name, array in inputs.items()}
     read = {name for n in nodes for name in n.input}
-    outputs = [helper.make_empty_tensor_value_info(name) for n in nodes for name in n.output if name and name not in read]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(n, kinds[n], a.shape) for n, a in inputs.items()],
-                              outputs, [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)], ir_version=9)
+    outputs = [
+        helper.make_empty_tensor_value_info(name) for n in nodes for name in n.output if name and name not in read
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(n, kinds[n], a.shape) for n, a in inputs.items()],
+        outputs,
+        [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()],
+    )
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)], ir_version=9
+    )
     path.write_bytes(model.SerializeToString())
     return path
 
@@ -209,8 +265,15 @@ def quantised_lstm(rng: np.random.Generator) -> tuple[list, dict, dict, dict]:
         plain[name] = ((bytes_ - (0 if signed else 128)) * wide).transpose(0, 2, 1).astype(np.float32)
     constants["b"] = plain["b"] = floats(rng, directions, 8 * hidden) * np.float32(0.1)
     attributes = dict(hidden_size=hidden, direction="bidirectional" if directions == 2 else "forward")
-    nodes = [node("DynamicQuantizeLSTM", ["x", "w", "r", "b", "", "", "", "", "w_scale", "w_zero", "r_scale", "r_zero"],
-                  ["y", "h", "c"], domain="com.microsoft", **attributes)]
+    nodes = [
+        node(
+            "DynamicQuantizeLSTM",
+            ["x", "w", "r", "b", "", "", "", "", "w_scale", "w_zero", "r_scale", "r_zero"],
+            ["y", "h", "c"],
+            domain="com.microsoft",
+            **attributes,
+        )
+    ]
     floating = [node("LSTM", ["x", "w", "r", "b"], ["y", "h", "c"], **attributes)]
     return nodes, floating, constants, plain
 
@@ -237,6 +300,8 @@ def test_transform_says_what_is_padded(tmp_path: Path) -> None:
     nodes, inputs, constants, opset = detections(np.random.default_rng(0))
     path = build(nodes, inputs, constants, opset, tmp_path / "m.onnx")
     np.savez(tmp_path / "in.npz", **inputs)
-    told = check(run_tool("model_transform", "--model_def", path, "--mlir", "m_top.mlir", "--test_input", "in.npz", cwd=tmp_path))
+    told = check(
+        run_tool("model_transform", "--model_def", path, "--mlir", "m_top.mlir", "--test_input", "in.npz", cwd=tmp_path)
+    )
     for name in ("box", "score", "label"):
         assert f"the size of output '{name}' along axis 0 is known at run time only" in told.replace("\n", " ")

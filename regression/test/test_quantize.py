@@ -25,23 +25,61 @@ SAMPLES = 24
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Top model, samples that are smooth as pictures are, and a table made from them."""
     folder = tmp_path_factory.mktemp("quantize")
-    check(run_tool("model_transform", "--model_def", MODEL, "--model_name", "r8", "--not_inference", "--mlir", "r8_top.mlir", cwd=folder))
+    check(
+        run_tool(
+            "model_transform",
+            "--model_def",
+            MODEL,
+            "--model_name",
+            "r8",
+            "--not_inference",
+            "--mlir",
+            "r8_top.mlir",
+            cwd=folder,
+        )
+    )
     generator = np.random.default_rng(7)
     coarse = generator.uniform(0, 255, (SAMPLES, 3, 5, 5)).astype(np.float32)
     save_npz(folder / "samples.npz", {"input": np.repeat(np.repeat(coarse, 7, 2), 7, 3)[:, :, :32, :32]})
-    check(run_tool("run_calibration", "r8_top.mlir", "--dataset", "samples.npz", "--tune_num", "2", "--methods", "none",
-                   "-o", "r8_cali.json", cwd=folder))
+    check(
+        run_tool(
+            "run_calibration",
+            "r8_top.mlir",
+            "--dataset",
+            "samples.npz",
+            "--tune_num",
+            "2",
+            "--methods",
+            "none",
+            "-o",
+            "r8_cali.json",
+            cwd=folder,
+        )
+    )
     return folder
 
 
-def deploy(folder: Path, output: Path, *flags: object, table: object = "r8_cali.json",
-           quantize: str = "INT8") -> subprocess.CompletedProcess[str]:
-    return run_tool("model_deploy", "--mlir", "r8_top.mlir", "--quantize", quantize, "--calibration_table", table, "--model", output,
-                    *flags, cwd=folder)
+def deploy(
+    folder: Path, output: Path, *flags: object, table: object = "r8_cali.json", quantize: str = "INT8"
+) -> subprocess.CompletedProcess[str]:
+    return run_tool(
+        "model_deploy",
+        "--mlir",
+        "r8_top.mlir",
+        "--quantize",
+        quantize,
+        "--calibration_table",
+        table,
+        "--model",
+        output,
+        *flags,
+        cwd=folder,
+    )
 
 
 def told(folder: Path, output: Path, *flags: object, **choice: object) -> dict:
-    return json.loads(check(deploy(folder, output, "--skip_validation", "--json", *flags, **choice)))["model"]["quantization"]  # type: ignore[arg-type]
+    told = check(deploy(folder, output, "--skip_validation", "--json", *flags, **choice))  # type: ignore[arg-type]
+    return json.loads(told)["model"]["quantization"]
 
 
 def similarity(a: np.ndarray, b: np.ndarray) -> float:
@@ -52,7 +90,9 @@ def outputs_of(folder: Path, model: Path) -> np.ndarray:
     import tessera.runtime as runtime
 
     net = runtime.load(str(model), threads=1).net()
-    return np.stack([net({"input": sample[None]})["output"].ravel() for sample in np.load(folder / "samples.npz")["input"]])
+    return np.stack(
+        [net({"input": sample[None]})["output"].ravel() for sample in np.load(folder / "samples.npz")["input"]]
+    )
 
 
 def test_runs_on_integers_and_answers_as_f32(folder: Path, tmp_path: Path) -> None:
@@ -60,7 +100,11 @@ def test_runs_on_integers_and_answers_as_f32(folder: Path, tmp_path: Path) -> No
     assert report["integer_products"] == report["products"] > 10_000_000
     assert report["integer_ops"] >= 10
     assert all(op["reason"] and op["products"] == 0 for op in report["float_ops"])
-    check(run_tool("model_deploy", "--mlir", "r8_top.mlir", "--model", tmp_path / "f.bmodel", "--skip_validation", cwd=folder))
+    check(
+        run_tool(
+            "model_deploy", "--mlir", "r8_top.mlir", "--model", tmp_path / "f.bmodel", "--skip_validation", cwd=folder
+        )
+    )
     f32, int8 = outputs_of(folder, tmp_path / "f.bmodel"), outputs_of(folder, tmp_path / "m.bmodel")
     assert (f32.argmax(1) == int8.argmax(1)).mean() >= 0.8
     assert similarity(f32, int8) >= 0.98
@@ -72,7 +116,11 @@ def test_int16_activations_are_more_accurate(folder: Path, tmp_path: Path) -> No
     assert report["wide_products"] == report["integer_products"] == report["products"]
     assert {op["reason"] for op in report["wide_ops"]} == {"INT16 is asked for"}
     told(folder, tmp_path / "m.bmodel")
-    check(run_tool("model_deploy", "--mlir", "r8_top.mlir", "--model", tmp_path / "f.bmodel", "--skip_validation", cwd=folder))
+    check(
+        run_tool(
+            "model_deploy", "--mlir", "r8_top.mlir", "--model", tmp_path / "f.bmodel", "--skip_validation", cwd=folder
+        )
+    )
     f32, int8, int16 = (outputs_of(folder, tmp_path / f"{name}.bmodel") for name in "fmw")
     assert 1 - similarity(f32, int16) < 0.7 * (1 - similarity(f32, int8))  # what is left is the weights'
 
@@ -86,7 +134,9 @@ def test_sensitive_tensors_get_int16(folder: Path, tmp_path: Path) -> None:
     report = told(folder, tmp_path / "m.bmodel", table=tmp_path / "t.json")
     [first] = [op for op in report["wide_ops"] if op["op"] == "top.conv"]
     assert "'input' alone would change the outputs by 50% in int8, allowed are 20%" in first["reason"]
-    assert 0 < report["wide_products"] == first["products"] < 0.1 * report["products"] == 0.1 * report["integer_products"]
+    assert (
+        0 < report["wide_products"] == first["products"] < 0.1 * report["products"] == 0.1 * report["integer_products"]
+    )
     text = check(deploy(folder, tmp_path / "m.bmodel", "--skip_validation", table=tmp_path / "t.json"))
     assert "int16 activations (" in text and "reads int16" in text
     # A line of the quantise table asks for the same, or says that 8 bits will do.
@@ -95,38 +145,105 @@ def test_sensitive_tensors_get_int16(folder: Path, tmp_path: Path) -> None:
         (tmp_path / "q.json").write_text(json.dumps({"format": "tessera-quantize-table", "version": 1, "ops": lines}))
         cali = tmp_path / ("calm.json" if expected else "t.json")
         asked = told(folder, tmp_path / "m.bmodel", "--quantize_table", tmp_path / "q.json", table=cali)
-        assert [op["reason"] for op in asked["wide_ops"] if op["products"]] == ["the quantise table says INT16: try"] * expected
+        assert [op["reason"] for op in asked["wide_ops"] if op["products"]] == [
+            "the quantise table says INT16: try"
+        ] * expected
 
 
 @pytest.fixture(scope="module")
 def logits(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with t_top.mlir, the model up to its logits, and t_cali.json, its table by the default methods."""
     made = tmp_path_factory.mktemp("logits")
-    check(run_tool("model_transform", "--model_def", MODEL, "--model_name", "logits", "--output_names", "t22", "--not_inference",
-                   "--mlir", "t_top.mlir", cwd=made))
-    check(run_tool("run_calibration", "t_top.mlir", "--dataset", folder / "samples.npz", "--tune_num", "1", "-o", "t_cali.json", cwd=made))
+    check(
+        run_tool(
+            "model_transform",
+            "--model_def",
+            MODEL,
+            "--model_name",
+            "logits",
+            "--output_names",
+            "t22",
+            "--not_inference",
+            "--mlir",
+            "t_top.mlir",
+            cwd=made,
+        )
+    )
+    check(
+        run_tool(
+            "run_calibration",
+            "t_top.mlir",
+            "--dataset",
+            folder / "samples.npz",
+            "--tune_num",
+            "1",
+            "-o",
+            "t_cali.json",
+            cwd=made,
+        )
+    )
     return made
 
 
-@pytest.mark.parametrize("quantize, requantize", [("INT8", "float"), ("INT16", "float"), ("INT8", "fixed"), ("INT16", "tflite")])
-def test_whole_model_gives_the_same_bits_everywhere(folder: Path, logits: Path, tmp_path: Path, quantize: str, requantize: str) -> None:
-    """The device reference, every instruction set, 1 and 2 threads. Up to the logits: the softmax behind them is float."""
+@pytest.mark.parametrize(
+    "quantize, requantize", [("INT8", "float"), ("INT16", "float"), ("INT8", "fixed"), ("INT16", "tflite")]
+)
+def test_whole_model_gives_the_same_bits_everywhere(
+    folder: Path, logits: Path, tmp_path: Path, quantize: str, requantize: str
+) -> None:
+    """The device reference, every instruction set, 1 and 2 threads. Up to the logits: the softmax behind them is
+    float."""
     import tessera.runtime as runtime
 
     shutil.copytree(logits, tmp_path, dirs_exist_ok=True)
     samples = np.load(folder / "samples.npz")["input"][:3]
     for index, sample in enumerate(samples):
         safetensors_io.save(tmp_path / "in.safetensors", {"input": sample[None]})
-        check(run_tool("tessera-compile", "reference", "--mlir", "t_top.mlir", "--calibration-table", "t_cali.json", "--device",
-                       "--input", "in.safetensors", "--output", "out.safetensors", "--requantize", requantize,
-                       *(["--int16"] if quantize == "INT16" else []), cwd=tmp_path))
+        check(
+            run_tool(
+                "tessera-compile",
+                "reference",
+                "--mlir",
+                "t_top.mlir",
+                "--calibration-table",
+                "t_cali.json",
+                "--device",
+                "--input",
+                "in.safetensors",
+                "--output",
+                "out.safetensors",
+                "--requantize",
+                requantize,
+                *(["--int16"] if quantize == "INT16" else []),
+                cwd=tmp_path,
+            )
+        )
         want = safetensors_io.load(tmp_path / "out.safetensors")["t22"]
         for isa in machine_isas():
             if index == 0:
-                check(run_tool("model_deploy", "--mlir", "t_top.mlir", "--quantize", quantize, "--calibration_table", "t_cali.json",
-                               "--chip", isa, "--model", f"{isa}.bmodel", "--skip_validation", "--requantize", requantize, cwd=tmp_path))
+                check(
+                    run_tool(
+                        "model_deploy",
+                        "--mlir",
+                        "t_top.mlir",
+                        "--quantize",
+                        quantize,
+                        "--calibration_table",
+                        "t_cali.json",
+                        "--chip",
+                        isa,
+                        "--model",
+                        f"{isa}.bmodel",
+                        "--skip_validation",
+                        "--requantize",
+                        requantize,
+                        cwd=tmp_path,
+                    )
+                )
             for threads in (1, 2):
-                got = runtime.load(str(tmp_path / f"{isa}.bmodel"), threads=threads).net()({"input": sample[None]})["t22"]
+                got = runtime.load(str(tmp_path / f"{isa}.bmodel"), threads=threads).net()({"input": sample[None]})[
+                    "t22"
+                ]
                 assert got.tobytes() == want.tobytes(), (isa, threads, np.abs(got - want).max())
 
 
@@ -140,37 +257,105 @@ def test_no_sum_of_int16_overflows(tmp_path: Path) -> None:
     channels = 2500
     signs = np.where(np.random.default_rng(3).random((4, channels, 1, 1)) < 0.5, -1, 1).astype(np.float32)
     graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["y"], name="long")], "long",
+        [helper.make_node("Conv", ["x", "w"], ["y"], name="long")],
+        "long",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, 2, 2])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 2, 2])], [onnx.numpy_helper.from_array(signs, "w")])
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 2, 2])],
+        [onnx.numpy_helper.from_array(signs, "w")],
+    )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "long.onnx")
-    check(run_tool("model_transform", "--model_def", "long.onnx", "--model_name", "long", "--not_inference", "--mlir", "long_top.mlir",
-                   cwd=tmp_path))
+    check(
+        run_tool(
+            "model_transform",
+            "--model_def",
+            "long.onnx",
+            "--model_name",
+            "long",
+            "--not_inference",
+            "--mlir",
+            "long_top.mlir",
+            cwd=tmp_path,
+        )
+    )
     x = np.broadcast_to(3 * signs[1:2], (1, channels, 2, 2)).copy()  # all products of channel 1 have one sign
     x[..., 1] *= -1
     x[..., 1, :] *= 3  # more than was seen, and than there is room for: twice that
     save_npz(tmp_path / "x.npz", {"x": np.clip(x, -3, 3)})
-    check(run_tool("run_calibration", "long_top.mlir", "--dataset", "x.npz", "--cali_method", "max", "-o", "cali.json", cwd=tmp_path))
+    check(
+        run_tool(
+            "run_calibration",
+            "long_top.mlir",
+            "--dataset",
+            "x.npz",
+            "--cali_method",
+            "max",
+            "-o",
+            "cali.json",
+            cwd=tmp_path,
+        )
+    )
     safetensors_io.save(tmp_path / "in.safetensors", {"x": x})
-    check(run_tool("tessera-compile", "reference", "--mlir", "long_top.mlir", "--calibration-table", "cali.json", "--device", "--int16",
-                   "--input", "in.safetensors", "--output", "out.safetensors", cwd=tmp_path))
+    check(
+        run_tool(
+            "tessera-compile",
+            "reference",
+            "--mlir",
+            "long_top.mlir",
+            "--calibration-table",
+            "cali.json",
+            "--device",
+            "--int16",
+            "--input",
+            "in.safetensors",
+            "--output",
+            "out.safetensors",
+            cwd=tmp_path,
+        )
+    )
     want = safetensors_io.load(tmp_path / "out.safetensors")["y"]
     assert np.abs(want[:, 1] / np.array([[3, -3], [6, -6]]) / channels - 1).max() < 1e-3
     for isa in machine_isas():
-        check(run_tool("model_deploy", "--mlir", "long_top.mlir", "--quantize", "INT16", "--calibration_table", "cali.json", "--chip", isa,
-                       "--model", f"{isa}.bmodel", "--skip_validation", "--device_mlir", "device.mlir", cwd=tmp_path))
+        check(
+            run_tool(
+                "model_deploy",
+                "--mlir",
+                "long_top.mlir",
+                "--quantize",
+                "INT16",
+                "--calibration_table",
+                "cali.json",
+                "--chip",
+                isa,
+                "--model",
+                f"{isa}.bmodel",
+                "--skip_validation",
+                "--device_mlir",
+                "device.mlir",
+                cwd=tmp_path,
+            )
+        )
         assert np.array_equal(runtime.load(str(tmp_path / f"{isa}.bmodel")).net()({"x": x})["y"], want), isa
-    bound = int(re.search(r"sumBound = (\d+)", (tmp_path / "device.mlir").read_text()).group(1))  # type: ignore[union-attr]
-    assert 0.98 * 2 ** 31 < bound < 2 ** 31
+    bound = int(re.search(r"sumBound = (\d+)", (tmp_path / "device.mlir").read_text()).group(1))  # type: ignore
+    assert 0.98 * 2**31 < bound < 2**31
 
 
 def test_is_compared_with_the_float_reference(folder: Path, tmp_path: Path) -> None:
     save_npz(tmp_path / "in.npz", {"input": np.load(folder / "samples.npz")["input"][:1]})
     text = check(deploy(folder, tmp_path / "m.bmodel", "--test_input", tmp_path / "in.npz"))
-    assert "ops are quantised" in text and "100.0 % of the multiplications have int8 weights" in text and "'output'" not in text
-    rows = json.loads(check(deploy(folder, tmp_path / "m.bmodel", "--test_input", tmp_path / "in.npz", "--json")))["comparison"]["tensors"]
-    assert len(rows) >= 10 and all(row["cosine"] > 0.95 and not row["note"] for row in rows)  # integers as what they stand for
-    strict = deploy(folder, tmp_path / "n.bmodel", "--test_input", tmp_path / "in.npz", "--tolerance", "0.9999999,0.9999")
+    assert (
+        "ops are quantised" in text
+        and "100.0 % of the multiplications have int8 weights" in text
+        and "'output'" not in text
+    )
+    rows = json.loads(check(deploy(folder, tmp_path / "m.bmodel", "--test_input", tmp_path / "in.npz", "--json")))[
+        "comparison"
+    ]["tensors"]
+    assert len(rows) >= 10 and all(
+        row["cosine"] > 0.95 and not row["note"] for row in rows
+    )  # integers as what they stand for
+    strict = deploy(
+        folder, tmp_path / "n.bmodel", "--test_input", tmp_path / "in.npz", "--tolerance", "0.9999999,0.9999"
+    )
     assert_refused(strict, 3, "outside the tolerance")
 
 
@@ -185,7 +370,6 @@ def test_own_errors_stand_beside_the_inherited_ones(folder: Path, tmp_path: Path
     assert "own error" in check(deploy(folder, tmp_path / "m.bmodel"))
 
 
-
 def test_checks_without_an_input_take_a_calibration_sample(folder: Path, tmp_path: Path) -> None:
     """Random values in [-1, 1) are no picture of 0 to 255: their check would tell of errors that no picture shows."""
     for name in ("r8_cali.json", "r8_cali_sample.npz"):
@@ -195,7 +379,11 @@ def test_checks_without_an_input_take_a_calibration_sample(folder: Path, tmp_pat
 
     def note_of_check() -> tuple[str, int]:
         document = json.loads(check(deploy(folder, tmp_path / "m.bmodel", "--json", table=tmp_path / "r8_cali.json")))
-        return next(step["note"] for step in document["steps"] if step["name"] == "Top reference"), document["comparison"]["failed"]
+        return (
+            next(step["note"] for step in document["steps"] if step["name"] == "Top reference"),
+            document["comparison"]["failed"],
+        )
+
     note, failed = note_of_check()
     assert note == "r8_cali_sample.npz, a calibration sample" and failed == 0
     save_npz(tmp_path / "r8_cali_sample.npz", {"input": kept + 1})  # of another table, or edited
@@ -206,16 +394,32 @@ def test_checks_without_an_input_take_a_calibration_sample(folder: Path, tmp_pat
 
 
 def test_deploys_time_lies_in_the_range_of_the_estimate(folder: Path, tmp_path: Path) -> None:
-    """After the default calibration, which gives sensitive tensors int16; and where nearly all are sensitive, below the end of the range."""
-    document = json.loads(check(run_tool("tessera", "estimate", "r8_top.mlir", "--chip", "npu-base", "--json", cwd=folder)))
+    """After the default calibration, which gives sensitive tensors int16; and where nearly all are sensitive, below
+    the end of the range."""
+    document = json.loads(
+        check(run_tool("tessera", "estimate", "r8_top.mlir", "--chip", "npu-base", "--json", cwd=folder))
+    )
     times = document["estimates"][0]["report"]["range"]
     assert times["low"] < times["likely_high"] < times["high"]
     text = check(run_tool("tessera", "estimate", "r8_top.mlir", "--chip", "npu-base", cwd=folder))
     assert f"{times['low']:.1f} .. {times['likely_high']:.1f}" in text and "the likely mix" in text
 
     def deployed(quantize: str) -> float:
-        made = json.loads(check(deploy(folder, tmp_path / "m.bmodel", "--chip", "npu-base", "--skip_validation", "--json", quantize=quantize)))
+        made = json.loads(
+            check(
+                deploy(
+                    folder,
+                    tmp_path / "m.bmodel",
+                    "--chip",
+                    "npu-base",
+                    "--skip_validation",
+                    "--json",
+                    quantize=quantize,
+                )
+            )
+        )
         return made["model"]["partition"]["total_microseconds"]
+
     assert 0.99 * times["low"] <= deployed("INT8") <= 1.01 * times["likely_high"]
     assert deployed("INT16") <= 1.01 * times["high"]
 
@@ -242,8 +446,15 @@ def test_a_broken_quantised_model_is_an_error_unless_accepted(folder: Path, tmp_
     given = ("--test_input", tmp_path / "in.npz")
     result = deploy(folder, tmp_path / "m.bmodel", *given, "--json", table=table)
     document = json.loads(result.stdout)
-    assert result.returncode == 3 and "is no use as it is" in document["error"]["message"] and "--accept_loss" in document["error"]["hint"]
-    assert document["comparison"]["failed"] > len(document["comparison"]["tensors"]) / 2 and (tmp_path / "m.bmodel").is_file()
+    assert (
+        result.returncode == 3
+        and "is no use as it is" in document["error"]["message"]
+        and "--accept_loss" in document["error"]["hint"]
+    )
+    assert (
+        document["comparison"]["failed"] > len(document["comparison"]["tensors"]) / 2
+        and (tmp_path / "m.bmodel").is_file()
+    )
     assert "are outside" in check(deploy(folder, tmp_path / "m.bmodel", *given, "--accept_loss", table=table))
     check(deploy(folder, tmp_path / "m.bmodel", *given, "--tolerance", "-1", table=table))
     result = deploy(folder, tmp_path / "m.bmodel", "--accept_loss", quantize="F32", table=table)
@@ -256,23 +467,38 @@ def test_same_bytes_twice(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "a.bmodel").read_bytes() == (tmp_path / "b.bmodel").read_bytes()
 
 
-@pytest.mark.parametrize("precision, name, cosine, size", [("BF16", "BF16", 0.999, 0.7), ("F16", "F16", 0.9999, 0.7), ("W8", "W8F32", 0.99, 0.5),
-                                                           ("W4", "w4f32", 0.6, 0.4)])
-def test_smaller_floats_and_weights_alone_need_no_table(folder: Path, tmp_path: Path, precision: str, name: str, cosine: float,
-                                                        size: float) -> None:
-    """By either name, on every instruction set: near f32, and smaller. The check against the float reference runs too."""
+@pytest.mark.parametrize(
+    "precision, name, cosine, size",
+    [("BF16", "BF16", 0.999, 0.7), ("F16", "F16", 0.9999, 0.7), ("W8", "W8F32", 0.99, 0.5), ("W4", "w4f32", 0.6, 0.4)],
+)
+def test_smaller_floats_and_weights_alone_need_no_table(
+    folder: Path, tmp_path: Path, precision: str, name: str, cosine: float, size: float
+) -> None:
+    """By either name, on every instruction set: near f32, and smaller. The check against the float reference runs
+    too."""
+
     def made(output: Path, *flags: object) -> Path:
         check(run_tool("model_deploy", "--mlir", "r8_top.mlir", "--model", output, *flags, cwd=folder))
         return output
+
     f32 = made(tmp_path / "f.bmodel", "--skip_validation")
     wanted = outputs_of(folder, f32)
     for isa in machine_isas():
         # Four bits a channel are coarse for so small a network: most inner tensors are outside.
-        small = made(tmp_path / f"{isa}.bmodel", "--quantize", precision, "--chip", isa, *(["--accept_loss"] if precision == "W4" else []))
+        small = made(
+            tmp_path / f"{isa}.bmodel",
+            "--quantize",
+            precision,
+            "--chip",
+            isa,
+            *(["--accept_loss"] if precision == "W4" else []),
+        )
         got = outputs_of(folder, small)
         assert (wanted * got).sum() / np.sqrt((wanted * wanted).sum() * (got * got).sum()) >= cosine
         assert not np.array_equal(wanted, got)
-    assert small.stat().st_size < size * f32.stat().st_size  # code that widens without such instructions is longer than this model
+    assert (
+        small.stat().st_size < size * f32.stat().st_size
+    )  # code that widens without such instructions is longer than this model
     again = made(tmp_path / "again.bmodel", "--quantize", name, "--chip", machine_isas()[-1], "--skip_validation")
     assert again.read_bytes() == small.read_bytes()
 
@@ -280,7 +506,9 @@ def test_smaller_floats_and_weights_alone_need_no_table(folder: Path, tmp_path: 
 def test_quantize_table_keeps_ops(folder: Path, tmp_path: Path) -> None:
     report = told(folder, tmp_path / "m.bmodel")
     tensors = json.loads((folder / "r8_cali.json").read_text())["tensors"]
-    info = json.loads(check(run_tool("tessera-compile", "info", "--mlir", folder / "r8_top.mlir", "--tensors")).splitlines()[-1])
+    info = json.loads(
+        check(run_tool("tessera-compile", "info", "--mlir", folder / "r8_top.mlir", "--tensors")).splitlines()[-1]
+    )
     assert {line["name"] for line in tensors} <= set(info["tensors"])
     table = tmp_path / "q.json"
     line = {"name": "output", "type": "F32", "reason": "the head"}
@@ -294,7 +522,9 @@ def test_ops_without_a_line_stay_float(folder: Path, tmp_path: Path) -> None:
     table = json.loads((folder / "r8_cali.json").read_text())
     table["tensors"] = [line for line in table["tensors"] if line["name"] != "input"]
     (tmp_path / "t.json").write_text(json.dumps(table))
-    result = json.loads(check(deploy(folder, tmp_path / "m.bmodel", "--skip_validation", "--json", table=tmp_path / "t.json")))
+    result = json.loads(
+        check(deploy(folder, tmp_path / "m.bmodel", "--skip_validation", "--json", table=tmp_path / "t.json"))
+    )
     kept = result["model"]["quantization"]["float_ops"]
     assert [op["reason"] for op in kept if op["products"]] == ["tensor 'input' has no line in the calibration table"]
 
@@ -308,17 +538,37 @@ def edited(folder: Path, tmp_path: Path, **changes: object) -> Path:
 def test_table_of_another_model_is_refused(folder: Path, tmp_path: Path) -> None:
     table = edited(folder, tmp_path, model_hash="0" * 32, network="", model="other")
     assert_refused(deploy(folder, tmp_path / "m.bmodel", table=table), 1, "edited.json", "of another model", "0" * 32)
-    compiled = run_tool("tessera-compile", "deploy", "--mlir", "r8_top.mlir", "--quantize", "INT8", "--calibration-table", table,
-                        "--output", tmp_path / "m.bmodel", cwd=folder)
+    compiled = run_tool(
+        "tessera-compile",
+        "deploy",
+        "--mlir",
+        "r8_top.mlir",
+        "--quantize",
+        "INT8",
+        "--calibration-table",
+        table,
+        "--output",
+        tmp_path / "m.bmodel",
+        cwd=folder,
+    )
     assert compiled.returncode == 1 and "is of another model" in compiled.stdout
     assert not (tmp_path / "m.bmodel").exists()
 
 
-@pytest.mark.parametrize("content, words", [
-    ("{", ["q.json", "no JSON"]),
-    ('{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "outptu", "type": "F32"}]}', ["'outptu'", "'output'"]),
-    ('{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "output", "type": "INT2"}]}', ["'output'", "INT2", "F32, INT8, INT16"]),
-])
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ("{", ["q.json", "no JSON"]),
+        (
+            '{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "outptu", "type": "F32"}]}',
+            ["'outptu'", "'output'"],
+        ),
+        (
+            '{"format": "tessera-quantize-table", "version": 1, "ops": [{"name": "output", "type": "INT2"}]}',
+            ["'output'", "INT2", "F32, INT8, INT16"],
+        ),
+    ],
+)
 def test_bad_quantize_table(folder: Path, tmp_path: Path, content: str, words: list[str]) -> None:
     (tmp_path / "q.json").write_text(content)
     assert_refused(deploy(folder, tmp_path / "m.bmodel", "--quantize_table", tmp_path / "q.json"), 1, *words)

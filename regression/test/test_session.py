@@ -100,8 +100,17 @@ def test_changed_files_are_read_again(folder: Path) -> None:
 
 def test_requests_side_by_side(folder: Path) -> None:
     def deploy(index: int) -> dict:
-        return ask("deploy", "--mlir", folder / "m_top.mlir", "--output", folder / f"{index}.bmodel", "--quantize",
-                   ("F32", "W8", "W4")[index % 3], "--cache-dir", "none")
+        return ask(
+            "deploy",
+            "--mlir",
+            folder / "m_top.mlir",
+            "--output",
+            folder / f"{index}.bmodel",
+            "--quantize",
+            ("F32", "W8", "W4")[index % 3],
+            "--cache-dir",
+            "none",
+        )
 
     with compile_session.session():
         jobs = [lambda index=index: deploy(index) for index in range(3)]
@@ -129,12 +138,17 @@ def test_a_compiler_outlives_the_thread_that_asked_first(folder: Path) -> None:
 
 
 def test_a_killed_command_leaves_no_compiler(folder: Path) -> None:
-    script = ("import os, sys; from tessera import compile_session as s; from tessera.compile_driver import run_compile; "
-              "from tessera.progress import Report; session = s.session(); session.__enter__(); "
-              "run_compile(['info', '--mlir', sys.argv[1]], Report(0)); print(s._open._process.pid, flush=True); "
-              "os.kill(os.getpid(), 9)")
-    killed = subprocess.run([str(BUILD / "bin" / "tessera-python"), "-c", script, str(folder / "m_top.mlir")],
-                            capture_output=True, text=True)
+    script = (
+        "import os, sys; from tessera import compile_session as s; from tessera.compile_driver import run_compile; "
+        "from tessera.progress import Report; session = s.session(); session.__enter__(); "
+        "run_compile(['info', '--mlir', sys.argv[1]], Report(0)); print(s._open._process.pid, flush=True); "
+        "os.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run(
+        [str(BUILD / "bin" / "tessera-python"), "-c", script, str(folder / "m_top.mlir")],
+        capture_output=True,
+        text=True,
+    )
     wait_for_end(int(killed.stdout))
 
 
@@ -147,6 +161,7 @@ def wait_for_end(pid: int) -> None:
 
 def in_the_middle(act: Callable[[compile_driver._Child], None]) -> threading.Thread:
     """Does something to the request that runs, once there is one."""
+
     def wait() -> None:
         while not any(child._process is not None for child in list(compile_driver._running)):
             time.sleep(0.001)
@@ -170,8 +185,16 @@ def test_a_crash_is_one_requests(folder: Path, tmp_path: Path, whole: bool) -> N
         first = info(folder)
         thread = in_the_middle(crash)
         with pytest.raises(TesseraError, match="fault in Tessera") as caught:
-            ask("deploy", "--mlir", folder / "m_top.mlir", "--output", tmp_path / "o.bmodel", "--cache-dir", "none",
-                beside=tmp_path)
+            ask(
+                "deploy",
+                "--mlir",
+                folder / "m_top.mlir",
+                "--output",
+                tmp_path / "o.bmodel",
+                "--cache-dir",
+                "none",
+                beside=tmp_path,
+            )
         thread.join()
         assert caught.value.code == ExitCode.INTERNAL
         saved = next(tmp_path.glob("tessera-reproducer*"))
@@ -186,8 +209,10 @@ def test_nothing_is_left_running(folder: Path) -> None:
         opened = compile_session._open
         assert opened is not None and opened._process is not None
         compiler = opened._process.pid
-        request = opened.start(str(BUILD / "bin" / "tessera-compile"),
-                               ["deploy", "--mlir", str(folder / "m_top.mlir"), "--output", str(folder / "o.bmodel")])
+        request = opened.start(
+            str(BUILD / "bin" / "tessera-compile"),
+            ["deploy", "--mlir", str(folder / "m_top.mlir"), "--output", str(folder / "o.bmodel")],
+        )
         while request._find("pid") is None:
             request.poll()
         pid = request._find("pid")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several shapes of one network in one file: each gives the bits of its own file, weights are stored once, what does not go together is told."""
+"""Several shapes of one network in one file: each gives the bits of its own file, weights are stored once, what does
+not go together is told."""
 from __future__ import annotations
 
 import json
@@ -21,7 +22,20 @@ CASES = {case.name: case for case in all_cases()}
 
 
 def transform(source: Path, shapes: str, mlir: Path, name: str = "net") -> Path:
-    check(run_tool("model_transform", "--model_name", name, "--model_def", source, "--input_shapes", shapes, "--mlir", mlir, "--not_inference"))
+    check(
+        run_tool(
+            "model_transform",
+            "--model_name",
+            name,
+            "--model_def",
+            source,
+            "--input_shapes",
+            shapes,
+            "--mlir",
+            mlir,
+            "--not_inference",
+        )
+    )
     return mlir
 
 
@@ -42,8 +56,12 @@ def net(bmodel: Path):
 
 def samples(of, seed: int = 3) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return {info.name: rng.standard_normal(info.shape).astype(info.dtype) if info.dtype.kind == "f" else
-            rng.integers(0, 9, info.shape).astype(info.dtype) for info in of.inputs}
+    return {
+        info.name: rng.standard_normal(info.shape).astype(info.dtype)
+        if info.dtype.kind == "f"
+        else rng.integers(0, 9, info.shape).astype(info.dtype)
+        for info in of.inputs
+    }
 
 
 def check_equals_single_files(combined: Path, singles: list[Path]) -> None:
@@ -69,16 +87,33 @@ def test_deploy_takes_several_shapes_and_one_table(chip: str, tmp_path: Path) ->
     for i in range(2):
         save_npz(tmp_path / "data" / f"{i}.npz", {"input": rng.standard_normal((1, 3, 32, 32)).astype(np.float32)})
     table = tmp_path / "cali.json"
-    check(run_tool("run_calibration", tops[0], "--dataset", tmp_path / "data", "--cali_method", "max", "--methods", "none", "-o", table))
+    check(
+        run_tool(
+            "run_calibration",
+            tops[0],
+            "--dataset",
+            tmp_path / "data",
+            "--cali_method",
+            "max",
+            "--methods",
+            "none",
+            "-o",
+            table,
+        )
+    )
     flags = ("--quantize", "INT8", "--calibration_table", table, "--accept_loss")  # of noise through a table of noise
     both = tmp_path / "both.bmodel"
-    result = json.loads(check(run_tool("model_deploy", "--mlir", *tops, "--chip", chip, "--model", both, "--json", *flags)))
+    result = json.loads(
+        check(run_tool("model_deploy", "--mlir", *tops, "--chip", chip, "--model", both, "--json", *flags))
+    )
     told = result["model"]
     assert [stage["mlir"] for stage in told["stages"]] == list(map(str, tops)) and told["bytes"] == both.stat().st_size
     assert all(stage["quantization"]["integer_ops"] > 0 and stage["comparison"] for stage in told["stages"])
     assert told["stored_bytes"] < 0.53 * told["constant_bytes"]
     check_equals_single_files(both, [deploy(top, chip, tmp_path / f"{i}.bmodel", *flags) for i, top in enumerate(tops)])
-    check_equals_single_files(both, [deploy(top, "x86-v2", tmp_path / f"v{i}.bmodel", *flags) for i, top in enumerate(tops)])
+    check_equals_single_files(
+        both, [deploy(top, "x86-v2", tmp_path / f"v{i}.bmodel", *flags) for i, top in enumerate(tops)]
+    )
     document = json.loads(table.read_text())
     table.write_text(json.dumps({**document, "network": "0" * 32}))
     result = run_tool("model_deploy", "--mlir", *tops, "--chip", chip, "--model", both, *flags)
@@ -88,10 +123,23 @@ def test_deploy_takes_several_shapes_and_one_table(chip: str, tmp_path: Path) ->
 def test_weights_beside_the_file_are_of_the_network(tmp_path: Path) -> None:
     """One table serves all shapes of it as well, and none of the same file with other weights."""
     source = tmp_path / "n.onnx"
-    onnx.save_model(onnx.load(conv_relu(source, "N")), str(source), save_as_external_data=True, location="w.bin", size_threshold=0)
+    onnx.save_model(
+        onnx.load(conv_relu(source, "N")), str(source), save_as_external_data=True, location="w.bin", size_threshold=0
+    )
     tops = [transform(source, f"x={n}x3x8x8", tmp_path / f"n{n}_top.mlir") for n in (1, 2)]
     save_npz(tmp_path / "in.npz", {"x": np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)})
-    check(run_tool("run_calibration", tops[0], "--dataset", tmp_path / "in.npz", "--cali_method", "max", "-o", tmp_path / "c.json"))
+    check(
+        run_tool(
+            "run_calibration",
+            tops[0],
+            "--dataset",
+            tmp_path / "in.npz",
+            "--cali_method",
+            "max",
+            "-o",
+            tmp_path / "c.json",
+        )
+    )
     flags = ("--quantize", "INT8", "--calibration_table", tmp_path / "c.json", "--skip_validation")
     check(run_tool("model_deploy", "--mlir", *tops, "--chip", "x86", "--model", tmp_path / "n.bmodel", *flags))
     weights = np.fromfile(tmp_path / "w.bin", np.float32)
@@ -105,15 +153,22 @@ def test_weights_beside_the_file_are_of_the_network(tmp_path: Path) -> None:
 def test_transform_takes_several_shapes(tmp_path: Path) -> None:
     source = conv_relu(tmp_path / "n.onnx", "N")
     flags = ("--model_def", source, "--mlir", tmp_path / "n_top.mlir")
-    told = json.loads(check(run_tool("model_transform", *flags, "--input_shapes", "x=1x3x8x8", "[[2,3,8,8]]", "--json")))
+    told = json.loads(
+        check(run_tool("model_transform", *flags, "--input_shapes", "x=1x3x8x8", "[[2,3,8,8]]", "--json"))
+    )
     tops = [Path(entry["mlir"]) for entry in told["models"]]
     assert [top.name for top in tops] == ["n_1x3x8x8_top.mlir", "n_2x3x8x8_top.mlir"]
     assert all(entry["comparison"] and Path(entry["weights"]).exists() for entry in told["models"])
     text = check(run_tool("model_deploy", "--mlir", *tops, "--chip", "x86", "--model", tmp_path / "n.bmodel"))
     assert "combine" in text and [stage.inputs[0].shape[0] for stage in net(tmp_path / "n.bmodel").stages] == [1, 2]
-    for more, words in ((("--input_shapes", "x=1x3x8x8", "[[1,3,8,8]]"), "the same shapes twice"),
-                        (("--input_shapes", "x=1x3x8x8", "x=2x3x8x8", "--test_result", tmp_path / "r.npz"), "--test_result is for one model"),
-                        (("--input_shapes", "x=1x3x8x8", "x=2x3x8x8", "--test_input", tmp_path / "in.npz"), "has one shape")):
+    for more, words in (
+        (("--input_shapes", "x=1x3x8x8", "[[1,3,8,8]]"), "the same shapes twice"),
+        (
+            ("--input_shapes", "x=1x3x8x8", "x=2x3x8x8", "--test_result", tmp_path / "r.npz"),
+            "--test_result is for one model",
+        ),
+        (("--input_shapes", "x=1x3x8x8", "x=2x3x8x8", "--test_input", tmp_path / "in.npz"), "has one shape"),
+    ):
         result = run_tool("model_transform", *flags, *more)
         assert result.returncode == 2 and words in result.stderr
 
@@ -122,14 +177,27 @@ def test_several_models_outside_their_tolerance_leave_the_file(tmp_path: Path) -
     """Exit code 3, as of one model: the file is there to be looked into, with all of its stages."""
     source = conv_relu(tmp_path / "n.onnx", "N")
     tops = [transform(source, f"x={n}x3x8x8", tmp_path / f"n{n}_top.mlir") for n in (1, 2)]
-    result = run_tool("model_deploy", "--mlir", *tops, "--quantize", "BF16", "--tolerance", "1,1", "--model", tmp_path / "n.bmodel")
+    result = run_tool(
+        "model_deploy", "--mlir", *tops, "--quantize", "BF16", "--tolerance", "1,1", "--model", tmp_path / "n.bmodel"
+    )
     assert result.returncode == 3 and "outside" in result.stderr, result.stderr
     assert [stage.inputs[0].shape[0] for stage in net(tmp_path / "n.bmodel").stages] == [1, 2]
 
 
 def test_several_models_take_no_flags_of_one(tmp_path: Path) -> None:
     for flag in ("--test_input", "--plan_out", "--device_mlir"):
-        result = run_tool("model_deploy", "--mlir", "a_top.mlir", "b_top.mlir", "--chip", "npu-base", "--model", tmp_path / "m.bmodel", flag, "x")
+        result = run_tool(
+            "model_deploy",
+            "--mlir",
+            "a_top.mlir",
+            "b_top.mlir",
+            "--chip",
+            "npu-base",
+            "--model",
+            tmp_path / "m.bmodel",
+            flag,
+            "x",
+        )
         assert result.returncode == 2 and f"{flag} is for one model; --mlir names 2" in result.stderr
 
 
@@ -137,23 +205,67 @@ def test_the_tools_tell_of_every_stage(tmp_path: Path) -> None:
     source = conv_relu(tmp_path / "n.onnx", "N")
     tops = [transform(source, f"x={n}x3x8x8", tmp_path / f"n{n}_top.mlir") for n in (1, 2)]
     both = tmp_path / "both.bmodel"
-    check(run_tool("model_deploy", "--mlir", *tops, "--chip", "npu-base", "--quantize", "BF16", "--model", both, "--report", tmp_path / "report"))
+    check(
+        run_tool(
+            "model_deploy",
+            "--mlir",
+            *tops,
+            "--chip",
+            "npu-base",
+            "--quantize",
+            "BF16",
+            "--model",
+            both,
+            "--report",
+            tmp_path / "report",
+        )
+    )
     assert (tmp_path / "report/stage-0/layers.csv").exists() and (tmp_path / "report/stage-1/layers.csv").exists()
     perf = json.loads(check(run_tool("model_tool", "perf", both, "--json")))["stages"]
     assert [entry["stage"] for entry in perf] == [0, 1] and perf[0]["report"]["cycles"] < perf[1]["report"]["cycles"]
     text = check(run_tool("model_tool", "info", both))
-    assert "stage 0 '1x3x8x8' for npu-base" in text and "stage 1 '2x3x8x8' for npu-base" in text and "of them those of stages above" in text
+    assert (
+        "stage 0 '1x3x8x8' for npu-base" in text
+        and "stage 1 '2x3x8x8' for npu-base" in text
+        and "of them those of stages above" in text
+    )
     text = check(run_tool("model_tool", "disasm", both))
     assert "stage 0, 1x3x8x8 on npu-base\n" in text and "stage 1, 2x3x8x8 on npu-base\n" in text
     for n in (1, 2):
         save_npz(tmp_path / "in.npz", {"x": np.ones((n, 3, 8, 8), np.float32)})
-        text = check(run_tool("model_runner", "--model", both, "--input", tmp_path / "in.npz", "--output", tmp_path / "out.npz"))
+        text = check(
+            run_tool("model_runner", "--model", both, "--input", tmp_path / "in.npz", "--output", tmp_path / "out.npz")
+        )
         assert f"stage {n - 1} of 2, npu-base" in text and load_npz(tmp_path / "out.npz")["y"].shape == (n, 4, 8, 8)
-    check(run_tool("model_runner", "--model", both, "--input", "random", "--input_shapes", "x=2x3x8x8", "--output", tmp_path / "out.npz"))
+    check(
+        run_tool(
+            "model_runner",
+            "--model",
+            both,
+            "--input",
+            "random",
+            "--input_shapes",
+            "x=2x3x8x8",
+            "--output",
+            tmp_path / "out.npz",
+        )
+    )
     assert load_npz(tmp_path / "out.npz")["y"].shape == (2, 4, 8, 8)
-    result = run_tool("model_runner", "--model", both, "--input", "random", "--input_shapes", "x=3x3x8x8", "--output", tmp_path / "out.npz")
+    result = run_tool(
+        "model_runner",
+        "--model",
+        both,
+        "--input",
+        "random",
+        "--input_shapes",
+        "x=3x3x8x8",
+        "--output",
+        tmp_path / "out.npz",
+    )
     assert result.returncode == 1 and "there are 1x3x8x8 (npu-base); 2x3x8x8 (npu-base)" in result.stderr
-    result = run_tool("model_runner", "--model", both, "--input", "random", "--chip", "x86", "--output", tmp_path / "out.npz")
+    result = run_tool(
+        "model_runner", "--model", both, "--input", "random", "--chip", "x86", "--output", tmp_path / "out.npz"
+    )
     assert result.returncode == 1 and "no such stage for chip 'x86'" in result.stderr
     bench = json.loads(check(run_tool("bmrt_bench", both, "--shape", "x=2x3x8x8", "--iters", "1", "--json")))
     assert bench["stage"] == 1
@@ -163,11 +275,16 @@ def test_the_tools_tell_of_every_stage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("chip", ["x86", "npu-base"])
-@pytest.mark.parametrize("name, shapes", [("resnet20_cifar10", ("1x3x32x32", "4x3x32x32")), ("ppocrv3_det", ("1x3x320x320", "1x3x160x224"))])
+@pytest.mark.parametrize(
+    "name, shapes", [("resnet20_cifar10", ("1x3x32x32", "4x3x32x32")), ("ppocrv3_det", ("1x3x320x320", "1x3x160x224"))]
+)
 def test_two_shapes_share_their_weights(name: str, shapes: tuple[str, str], chip: str, tmp_path: Path) -> None:
     case: Case = CASES[name]
     skip_if_missing(case)
-    tops = [transform(data_path(case.model), f"{case.input_shapes.split('=')[0]}={text}", tmp_path / f"m{text}_top.mlir") for text in shapes]
+    tops = [
+        transform(data_path(case.model), f"{case.input_shapes.split('=')[0]}={text}", tmp_path / f"m{text}_top.mlir")
+        for text in shapes
+    ]
     singles = [deploy(top, chip, tmp_path / f"{i}.bmodel") for i, top in enumerate(tops)]
     told = combine(tmp_path / "both.bmodel", *singles)
     shared = told["constant_bytes"] - told["stored_bytes"]
@@ -183,7 +300,8 @@ def test_two_shapes_share_their_weights(name: str, shapes: tuple[str, str], chip
 
 
 def test_models_on_both_sides(tmp_path: Path) -> None:
-    """Streams and kernels have constants of their own, and both are shared; whatever byte is altered, no answer changes."""
+    """Streams and kernels have constants of their own, and both are shared; whatever byte is altered, no answer
+    changes."""
     model = onnx.load(mixed(tmp_path / "m.onnx"))
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "N"
@@ -195,7 +313,10 @@ def test_models_on_both_sides(tmp_path: Path) -> None:
     both = tmp_path / "both.bmodel"
     told = combine(both, *singles)
     assert told["stored_bytes"] < 0.55 * told["constant_bytes"]
-    kinds = [[subnet["kind"] for subnet in stage["subnets"]] for stage in json.loads(check(run_tool("bmodel-dump", both)))["nets"][0]["stages"]]
+    kinds = [
+        [subnet["kind"] for subnet in stage["subnets"]]
+        for stage in json.loads(check(run_tool("bmodel-dump", both)))["nets"][0]["stages"]
+    ]
     assert all({"Npu", "Host", "Control"} == set(each) for each in kinds)
     check_equals_single_files(both, singles)
     check(run_tool("bmrt_alter_check", both, both.stat().st_size // 200))
@@ -226,10 +347,22 @@ def test_the_runtime_tells_what_shapes_there_are(tmp_path: Path) -> None:
     combine(tmp_path / "both.bmodel", *singles, deploy(tops[1], "x86-v2", tmp_path / "x86.bmodel"))
     model = runtime.load(str(tmp_path / "both.bmodel"))
     united = model.net()
-    assert [(stage.name, stage.chip) for stage in united.stages] == [("1x3x8x8", "npu-base"), ("2x3x8x8", "npu-base"), ("1x3x8x8", "x86-v2")]
-    with pytest.raises(runtime.Error, match=r"no stage of the net takes inputs of 3x3x8x8; there are 1x3x8x8 \(npu-base\); 2x3x8x8 \(npu-base\); 1x3x8x8 \(x86-v2\)"):
+    assert [(stage.name, stage.chip) for stage in united.stages] == [
+        ("1x3x8x8", "npu-base"),
+        ("2x3x8x8", "npu-base"),
+        ("1x3x8x8", "x86-v2"),
+    ]
+    with pytest.raises(
+        runtime.Error,
+        match=r"no stage of the net takes inputs of 3x3x8x8; there are 1x3x8x8 \(npu-base\); 2x3x8x8 \(npu-base\); "
+        r"1x3x8x8 \(x86-v2\)",
+    ):
         united({"x": np.zeros((3, 3, 8, 8), np.float32)})
-    assert united.stage == 0 and united({"x": np.ones((2, 3, 8, 8), np.float32)})["y"].shape == (2, 4, 8, 8) and united.stage == 1
+    assert (
+        united.stage == 0
+        and united({"x": np.ones((2, 3, 8, 8), np.float32)})["y"].shape == (2, 4, 8, 8)
+        and united.stage == 1
+    )
     united.use({"x": (1, 3, 8, 8)})
     assert united.inputs[0].shape == (1, 3, 8, 8)
     for chip in ("x86", "x86-v2"):
@@ -245,15 +378,25 @@ def test_constants_are_in_memory_once(tmp_path: Path) -> None:
     """Both stages have run: of the file's pages no more are there than it has, and one context has them all."""
     case = CASES["resnet20_cifar10"]
     skip_if_missing(case)
-    singles = [deploy(transform(data_path(case.model), f"input={n}x3x32x32", tmp_path / f"n{n}_top.mlir"), "npu-base", tmp_path / f"{n}.bmodel")
-               for n in (1, 4)]
+    singles = [
+        deploy(
+            transform(data_path(case.model), f"input={n}x3x32x32", tmp_path / f"n{n}_top.mlir"),
+            "npu-base",
+            tmp_path / f"{n}.bmodel",
+        )
+        for n in (1, 4)
+    ]
     both = tmp_path / "both.bmodel"
     combine(both, *singles)
     united = net(both)
     for single in singles:
         united(samples(net(single)))
     maps = Path("/proc/self/smaps").read_text().split("\n")
-    resident = [int(maps[i + 4].split()[1]) for i, line in enumerate(maps) if line.endswith(str(both)) and maps[i + 4].startswith("Rss:")]
+    resident = [
+        int(maps[i + 4].split()[1])
+        for i, line in enumerate(maps)
+        if line.endswith(str(both)) and maps[i + 4].startswith("Rss:")
+    ]
     assert resident and 0 < sum(resident) * 1024 <= both.stat().st_size
 
 
@@ -268,12 +411,23 @@ def test_what_does_not_go_together_is_told(tmp_path: Path) -> None:
     out = tmp_path / "out.bmodel"
     top = transform(source, "x=1x3x8x8", tmp_path / "n1_top.mlir")
     one = deploy(top, "npu-base", tmp_path / "one.bmodel")
-    assert refused(out, one, one)[0] == 1 and "has a stage for npu-base and inputs of 1x3x8x8" in refused(out, one, one)[1]
+    assert (
+        refused(out, one, one)[0] == 1 and "has a stage for npu-base and inputs of 1x3x8x8" in refused(out, one, one)[1]
+    )
     other = transform(source, "x=2x3x8x8", tmp_path / "o_top.mlir", name="other")
     code, text = refused(out, one, deploy(other, "npu-base", tmp_path / "other.bmodel"))
     assert code == 1 and "holds network 'other'" in text and "only files of one network" in text
-    renamed = save(tmp_path / "r.onnx", [helper.make_node("Relu", ["z"], ["y"])], [tensor("z", [1, 3, 8, 9])], [tensor("y", [1, 3, 8, 9])])
-    code, text = refused(out, one, deploy(transform(renamed, "z=1x3x8x9", tmp_path / "r_top.mlir"), "npu-base", tmp_path / "renamed.bmodel"))
+    renamed = save(
+        tmp_path / "r.onnx",
+        [helper.make_node("Relu", ["z"], ["y"])],
+        [tensor("z", [1, 3, 8, 9])],
+        [tensor("y", [1, 3, 8, 9])],
+    )
+    code, text = refused(
+        out,
+        one,
+        deploy(transform(renamed, "z=1x3x8x9", tmp_path / "r_top.mlir"), "npu-base", tmp_path / "renamed.bmodel"),
+    )
     assert code == 1 and "has the inputs z (f32, 4 dims)" in text and "x (f32, 4 dims)" in text
     two = transform(source, "x=2x3x8x8", tmp_path / "n2_top.mlir")
     narrow = deploy(two, "npu-base", tmp_path / "narrow.bmodel", "--chip_set", "lanes=16")

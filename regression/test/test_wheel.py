@@ -38,27 +38,81 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, source / name)
     for folder in ("python_tools/tessera", "bmruntime/python/tessera"):
         shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    check(subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-q",
-                          "-w", output, "."], cwd=source, capture_output=True, text=True,
-                         env={**os.environ, "TESSERA_WHEEL_PREBUILT": str(BUILD), "PYTHONPATH": ""}))
+    check(
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "wheel",
+                "--no-build-isolation",
+                "--no-deps",
+                "--no-index",
+                "-q",
+                "-w",
+                output,
+                ".",
+            ],
+            cwd=source,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "TESSERA_WHEEL_PREBUILT": str(BUILD), "PYTHONPATH": ""},
+        )
+    )
     return next(output.glob("*.whl"))
 
 
 @pytest.mark.parametrize("python", interpreters())
 def test_console_scripts(python: str, wheel: Path, tmp_path: Path) -> None:
-    has_pip = subprocess.run([python, "-c", "import pip"], capture_output=True).returncode == 0  # visible in the environment, too
-    check(subprocess.run([python, "-m", "venv", "--system-site-packages", *(["--without-pip"] if has_pip else []), tmp_path / "venv"],
-                         capture_output=True, text=True))
+    has_pip = (
+        subprocess.run([python, "-c", "import pip"], capture_output=True).returncode == 0
+    )  # visible in the environment, too
+    check(
+        subprocess.run(
+            [
+                python,
+                "-m",
+                "venv",
+                "--system-site-packages",
+                *(["--without-pip"] if has_pip else []),
+                tmp_path / "venv",
+            ],
+            capture_output=True,
+            text=True,
+        )
+    )
     bin_folder = tmp_path / "venv" / "bin"
-    check(subprocess.run([bin_folder / "python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel],
-                         capture_output=True, text=True))
+    check(
+        subprocess.run(
+            [bin_folder / "python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel],
+            capture_output=True,
+            text=True,
+        )
+    )
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}  # nothing of the build is on it
 
     def run(name: str, *arguments: object) -> str:
-        return check(subprocess.run([bin_folder / name, *map(str, arguments)], cwd=tmp_path, env=clean, text=True,
-                                    capture_output=True, timeout=600))
+        return check(
+            subprocess.run(
+                [bin_folder / name, *map(str, arguments)],
+                cwd=tmp_path,
+                env=clean,
+                text=True,
+                capture_output=True,
+                timeout=600,
+            )
+        )
 
-    run("model_transform", "--model_name", "m", "--model_def", MNIST / "mnist-8.onnx", "--mlir", "m_top.mlir", "--not_inference")
+    run(
+        "model_transform",
+        "--model_name",
+        "m",
+        "--model_def",
+        MNIST / "mnist-8.onnx",
+        "--mlir",
+        "m_top.mlir",
+        "--not_inference",
+    )
     run("model_deploy", "--mlir", "m_top.mlir", "--chip", "x86", "--quantize", "F32", "--model", "m.bmodel")
     np.savez(tmp_path / "in.npz", Input3=np.load(MNIST / "in_Input3.npy"))
     run("model_runner", "--model", "m.bmodel", "--input", "in.npz", "--output", "out.npz")

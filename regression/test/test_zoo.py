@@ -33,7 +33,9 @@ def test_a_small_network_is_right_and_equal(tmp_path: Path) -> None:
     result = judged(small_models.conv_relu(tmp_path / "m.onnx"), tmp_path)
     assert (result.verdict, result.equal, result.host_subnets) == ("right", "equal", 0), result
     assert result.cosine_f32 > 0.9999 and result.cosine_int8 > 0.99 and result.peak_mb > 10
-    assert set(result.steps) == {"transform", "f32", "calibrate", "int8", "npu", "outcome"} and not any(s["exit"] for s in result.steps.values())
+    assert set(result.steps) == {"transform", "f32", "calibrate", "int8", "npu", "outcome"} and not any(
+        s["exit"] for s in result.steps.values()
+    )
 
 
 def test_what_is_refused_says_why(tmp_path: Path) -> None:
@@ -42,17 +44,31 @@ def test_what_is_refused_says_why(tmp_path: Path) -> None:
 
 
 def test_a_wrong_answer_is_seen(tmp_path: Path) -> None:
-    """The compiled models of one network beside the ONNX file of another, as if the compiler had made something else."""
+    """The compiled models of one network beside the ONNX file of another, as if the compiler had made something
+    else."""
     result = judged(small_models.conv_relu(tmp_path / "m.onnx"), tmp_path)
     assert result.verdict == "right"
     import onnx
+
     other = onnx.load(str(tmp_path / "m.onnx"))
     weight = onnx.numpy_helper.to_array(other.graph.initializer[0])
     other.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(-weight[::-1].copy(), "w"))
     onnx.save(other, str(tmp_path / "other.onnx"))
     scratch = tmp_path / "scratch"
-    told = Tools(BUILD, 60).run(scratch, "tessera-python", ROOT / "regression/zoo/outcome.py", f"onnx={tmp_path / 'other.onnx'}", "f32=f32.bmodel",
-                                "int8=int8.bmodel", "npu=f32.bmodel", "4.npz").document
+    told = (
+        Tools(BUILD, 60)
+        .run(
+            scratch,
+            "tessera-python",
+            ROOT / "regression/zoo/outcome.py",
+            f"onnx={tmp_path / 'other.onnx'}",
+            "f32=f32.bmodel",
+            "int8=int8.bmodel",
+            "npu=f32.bmodel",
+            "4.npz",
+        )
+        .document
+    )
     assert told["reference_f32"] < 0.99 and told["f32_int8"] > 0.99 and told["different"] > 0.5 * told["elements"]
 
 
@@ -60,20 +76,23 @@ def step(code: int, message: str = "", **document: object) -> Step:
     return Step(code, 1.0, 10.0, message, document)
 
 
-@pytest.mark.parametrize("steps, cosine, wanted", [
-    ({"transform": step(0), "f32": step(0)}, 1.0, "right"),
-    ({"transform": step(0), "f32": step(0)}, 0.9, "silent"),
-    ({"transform": step(0), "f32": step(3, "2 tensors")}, 0.9, "wrong, told"),
-    ({"transform": step(0), "f32": step(0), "int8": step(3, "no use as it is")}, 1.0, "right"),
-    ({"transform": step(4, "NonZero")}, None, "refused"),
-    ({"transform": step(1, "no such file")}, None, "refused"),
-    ({"transform": step(1, "Traceback (most recent call last): ...")}, None, "exit 70"),
-    ({"transform": step(124)}, None, "too long"),
-    ({"transform": step(3, "flips"), "npu": step(70, "a fault")}, 1.0, "exit 70"),
-    ({"transform": step(-11)}, None, "exit 70"),
-    ({"transform": step(0), "f32": step(0), "outcome": step(-6)}, None, "exit 70"),
-    ({"transform": step(0), "f32": step(0), "outcome": step(1, "failed to run the model")}, None, "exit 70"),
-])
+@pytest.mark.parametrize(
+    "steps, cosine, wanted",
+    [
+        ({"transform": step(0), "f32": step(0)}, 1.0, "right"),
+        ({"transform": step(0), "f32": step(0)}, 0.9, "silent"),
+        ({"transform": step(0), "f32": step(3, "2 tensors")}, 0.9, "wrong, told"),
+        ({"transform": step(0), "f32": step(0), "int8": step(3, "no use as it is")}, 1.0, "right"),
+        ({"transform": step(4, "NonZero")}, None, "refused"),
+        ({"transform": step(1, "no such file")}, None, "refused"),
+        ({"transform": step(1, "Traceback (most recent call last): ...")}, None, "exit 70"),
+        ({"transform": step(124)}, None, "too long"),
+        ({"transform": step(3, "flips"), "npu": step(70, "a fault")}, 1.0, "exit 70"),
+        ({"transform": step(-11)}, None, "exit 70"),
+        ({"transform": step(0), "f32": step(0), "outcome": step(-6)}, None, "exit 70"),
+        ({"transform": step(0), "f32": step(0), "outcome": step(1, "failed to run the model")}, None, "exit 70"),
+    ],
+)
 def test_verdicts(steps: dict[str, Step], cosine: float | None, wanted: str) -> None:
     assert verdict_of(Result("n", "e", "f", cosine_f32=cosine), steps, False)[0] == wanted
 
@@ -81,12 +100,16 @@ def test_verdicts(steps: dict[str, Step], cosine: float | None, wanted: str) -> 
 def test_int8_that_nobody_complains_of() -> None:
     result = Result("n", "e", "f", cosine_f32=1.0, cosine_int8=0.1)
     assert verdict_of(result, {"f32": step(0), "int8": step(0, warnings=[])}, False)[0] == "silent"
-    assert verdict_of(result, {"f32": step(0), "int8": step(0, warnings=["3 tensors are outside"])}, False)[0] == "right"
+    assert (
+        verdict_of(result, {"f32": step(0), "int8": step(0, warnings=["3 tensors are outside"])}, False)[0] == "right"
+    )
 
 
 def test_a_difference_that_is_named_is_said() -> None:
     """By what model_deploy --json tells, not by words of a warning: test_bit_equal.py holds the key."""
-    assert said_unequal({"model": {"bit_equal_except": ["conv"]}}) and not said_unequal({"model": {"bit_equal_except": []}})
+    assert said_unequal({"model": {"bit_equal_except": ["conv"]}}) and not said_unequal(
+        {"model": {"bit_equal_except": []}}
+    )
     assert not said_unequal({"model": {"bit_equal_except": None}}) and not said_unequal({})
 
 
@@ -95,14 +118,27 @@ def test_comparisons_can_fail() -> None:
     assert outcome.different({"y": a}, {"y": a.copy()}) == (0, 3)
     assert outcome.different({"y": a}, {"y": np.array([1.0, np.nan, 0.0], np.float32)}) == (1, 3)
     assert outcome.different({"y": a}, {"y": a[:2]}) == (3, 3) and outcome.different({"y": a}, {}) == (3, 3)
-    assert outcome.agreement(a, a) == 1 and outcome.agreement(a, np.ones(3, np.float32)) == -1 and outcome.agreement(a[:1], a) == -1
+    assert (
+        outcome.agreement(a, a) == 1
+        and outcome.agreement(a, np.ones(3, np.float32)) == -1
+        and outcome.agreement(a[:1], a) == -1
+    )
     assert outcome.agreement(np.array([1, 2, 3]), np.array([1, 2, 4])) == pytest.approx(2 / 3)
-    assert outcome.agreement(np.float32([1, -1]), np.float32([-1, 1])) == pytest.approx(-1) and outcome.worst({}, {"y": a}) == -1
+    assert (
+        outcome.agreement(np.float32([1, -1]), np.float32([-1, 1])) == pytest.approx(-1)
+        and outcome.worst({}, {"y": a}) == -1
+    )
 
 
 def test_entries_behind_the_real_ones_are_left_out() -> None:
     wanted = {"y": np.ones((2, 4), np.float32)}
-    assert outcome.worst(outcome.leading({"y": np.vstack([np.ones((2, 4), np.float32), -np.ones((3, 4), np.float32)])}, wanted), wanted) == 1
+    assert (
+        outcome.worst(
+            outcome.leading({"y": np.vstack([np.ones((2, 4), np.float32), -np.ones((3, 4), np.float32)])}, wanted),
+            wanted,
+        )
+        == 1
+    )
     assert outcome.worst(outcome.leading({"y": np.ones((1, 4), np.float32)}, wanted), wanted) == -1
     assert outcome.worst(outcome.leading({"y": -np.ones((5, 4), np.float32)}, wanted), wanted) < 0
 
@@ -123,13 +159,27 @@ def test_the_page_is_what_the_script_writes() -> None:
     known = {network.name: network for network in registry.all_networks()}
     for row in rows:
         name, family, exporter, *_ = row.cells
-        assert len(row.cells) == len(table.HEADER) and row.verdict in VERDICTS and row.cells[5] in table.EQUAL.values(), row
+        assert (
+            len(row.cells) == len(table.HEADER) and row.verdict in VERDICTS and row.cells[5] in table.EQUAL.values()
+        ), row
         assert known[name].family == family and exporter in known[name].exporters, row
-    assert len({row.cells[0] for row in rows}) >= 120 and len({(row.cells[0], row.cells[2]) for row in rows}) == len(rows)
+    assert len({row.cells[0] for row in rows}) >= 120 and len({(row.cells[0], row.cells[2]) for row in rows}) == len(
+        rows
+    )
 
 
 def test_without_torch_it_is_skipped_by_name() -> None:
-    done = subprocess.run([sys.executable, "-c", "import sys; sys.modules['torch'] = None; sys.path.insert(0, 'regression/zoo'); sys.argv = ['zoo.py']; "
-                           "import importlib.util as u; old = u.find_spec; u.find_spec = lambda name: None if name == 'torch' else old(name); "
-                           "import zoo; sys.exit(zoo.main())"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.modules['torch'] = None; sys.path.insert(0, 'regression/zoo'); sys.argv = ['zoo.py']; "
+            "import importlib.util as u; old = u.find_spec; u.find_spec = lambda name: None if name == 'torch' else "
+            "old(name); "
+            "import zoo; sys.exit(zoo.main())",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0 and "zoo: skipped: not installed: torch" in done.stdout, done.stderr

@@ -36,6 +36,7 @@ def awaken(module) -> None:
     """Gives what initialisation leaves constant (norms, biases, layer scales, running statistics) values of a trained
     network's size, so that no part of the network is dead or the identity."""
     import torch
+
     generator = torch.Generator().manual_seed(1)
 
     def noise(like, spread: float):
@@ -62,6 +63,7 @@ def awaken(module) -> None:
 def export(network: registry.Network, exporter: str, folder: Path) -> None:
     """Raises whatever building or exporting raises."""
     import torch
+
     torch.manual_seed(seed_of(network.name))
     module = network.build().eval().requires_grad_(False)
     awaken(module)
@@ -71,13 +73,26 @@ def export(network: registry.Network, exporter: str, folder: Path) -> None:
     path = folder / "model.onnx"
     names = list(network.inputs)
     if exporter == "torchscript":
-        torch.onnx.export(module, tensors, str(path), input_names=names, opset_version=min(network.opset, 17), dynamo=False)
+        torch.onnx.export(
+            module, tensors, str(path), input_names=names, opset_version=min(network.opset, 17), dynamo=False
+        )
     else:
-        torch.onnx.export(module, tensors, str(path), input_names=names, opset_version=network.opset, dynamo=True, external_data=False, verbose=False)
+        torch.onnx.export(
+            module,
+            tensors,
+            str(path),
+            input_names=names,
+            opset_version=network.opset,
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
     must_run(path, dict(zip(names, arrays)))
     if network.after:
         plain = path.rename(folder / "float.onnx")
-        samples = [dict(zip(names, [made.sample(generator) for made in network.inputs.values()])) for _ in range(SAMPLES)]
+        samples = [
+            dict(zip(names, [made.sample(generator) for made in network.inputs.values()])) for _ in range(SAMPLES)
+        ]
         registry.resolve(network.after)(plain, path, samples)
         for left in ("float.onnx", "prepared.onnx"):
             (folder / left).unlink(missing_ok=True)
@@ -86,6 +101,7 @@ def export(network: registry.Network, exporter: str, folder: Path) -> None:
 def must_run(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """Raises where onnxruntime cannot run the file: an exporter's fault then, and nothing to judge Tessera by."""
     import onnxruntime
+
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     session.run(None, {given.name: arrays[given.name] for given in session.get_inputs()})
 
@@ -99,7 +115,9 @@ def one(name: str, exporter: str, networks: dict[str, registry.Network], root: P
     signal.alarm(LIMIT_SECONDS)
     try:
         export(network, exporter, folder)
-        (folder / "inputs.json").write_text(json.dumps({key: asdict(value) for key, value in network.inputs.items()}, indent=1))
+        (folder / "inputs.json").write_text(
+            json.dumps({key: asdict(value) for key, value in network.inputs.items()}, indent=1)
+        )
         return ""
     except Exception as error:  # a library may fail in any way; the others go on
         (folder / "model.onnx").unlink(missing_ok=True)
@@ -120,6 +138,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     import logging
     import torch
+
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     torch.backends.mha.set_fastpath_enabled(False)  # fused layers that no exporter knows

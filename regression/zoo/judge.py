@@ -24,7 +24,8 @@ VERDICTS = ("right", "wrong, told", "refused", "too long", "exit 70", "silent")
 
 @dataclass
 class Step:
-    """exit: the command's code, negative for a signal, 124 where it took too long. document: what it said with --json."""
+    """exit: the command's code, negative for a signal, 124 where it took too long. document: what it said with
+    --json."""
 
     exit: int
     seconds: float
@@ -35,7 +36,8 @@ class Step:
 
 @dataclass
 class Result:
-    """What became of a network from one exporter. equal: "equal", "said" (not, and the tools say so), "differs", or "" where it was not asked."""
+    """What became of a network from one exporter. equal: "equal", "said" (not, and the tools say so), "differs", or
+    "" where it was not asked."""
 
     network: str
     exporter: str
@@ -62,14 +64,26 @@ class Tools:
     def __init__(self, build: Path, limit_seconds: float) -> None:
         self._bin, self._limit = build / "bin", limit_seconds
         python_path = os.pathsep.join(filter(None, (str(build / "python"), os.environ.get("PYTHONPATH", ""))))
-        self._environment = {**os.environ, "PYTHONPATH": python_path, "PATH": f"{self._bin}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": python_path,
+            "PATH": f"{self._bin}{os.pathsep}{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
+        }
 
     def run(self, folder: Path, name: str, *arguments: object) -> Step:
         """A command in `folder`; its JSON is parsed where it prints one."""
         start = time.monotonic()
         with (folder / "stdout").open("wb+") as out, (folder / "stderr").open("wb+") as err:
-            process = subprocess.Popen([str(self._bin / name), *map(str, arguments)], cwd=folder, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
-                                       env=self._environment, start_new_session=True)
+            process = subprocess.Popen(
+                [str(self._bin / name), *map(str, arguments)],
+                cwd=folder,
+                stdout=out,
+                stderr=err,
+                stdin=subprocess.DEVNULL,
+                env=self._environment,
+                start_new_session=True,
+            )
             code, peak = self._wait(process, start + self._limit)
             texts = []
             for file in (out, err):
@@ -114,16 +128,26 @@ def _json(text: str) -> dict:
 def make_samples(inputs: Mapping[str, object], folder: Path, seed: int) -> list[Path]:
     """One .npz a sample: the first CALIBRATED ones are for calibration."""
     from registry import Input
+
     generator, made = np.random.default_rng(seed), []
     (folder / "samples").mkdir(exist_ok=True)
     for number in range(CALIBRATED + TRIED):
         path = folder / ("samples" if number < CALIBRATED else "") / f"{number}.npz"
-        np.savez(path, **{name: Input(**{**told, "shape": tuple(told["shape"])}).sample(generator) for name, told in inputs.items()})  # type: ignore[dict-item]
+        made = {name: Input(**{**told, "shape": tuple(told["shape"])}) for name, told in inputs.items()}
+        np.savez(path, **{name: one.sample(generator) for name, one in made.items()})  # type: ignore[dict-item]
         made.append(path)
     return made
 
 
-def judge(result: Result, model: Path, inputs: Mapping[str, object], folder: Path, tools: Tools, columns: Sequence[str] = COLUMNS, seed: int = 1) -> Result:
+def judge(
+    result: Result,
+    model: Path,
+    inputs: Mapping[str, object],
+    folder: Path,
+    tools: Tools,
+    columns: Sequence[str] = COLUMNS,
+    seed: int = 1,
+) -> Result:
     """Fills in `result`; everything made lies in `folder`."""
     samples = make_samples(inputs, folder, seed)
     quantised = result.family == "quantised"
@@ -134,26 +158,106 @@ def judge(result: Result, model: Path, inputs: Mapping[str, object], folder: Pat
         return steps[step].exit in (0, 3)
 
     int8 = [] if quantised else ["--quantize", "INT8", "--calibration_table", "m_cali.json"]
-    if run("transform", "model_transform", "--model_name", "m", "--model_def", model, "--mlir", "m_top.mlir", "--test_input", samples[-1]):
+    if run(
+        "transform",
+        "model_transform",
+        "--model_name",
+        "m",
+        "--model_def",
+        model,
+        "--mlir",
+        "m_top.mlir",
+        "--test_input",
+        samples[-1],
+    ):
         if "f32" in columns:
-            run("f32", "model_deploy", "--mlir", "m_top.mlir", "--chip", "x86", "--test_input", samples[-1], "--model", "f32.bmodel")
-        if quantised or (set(columns) & {"int8", "npu"} and run("calibrate", "run_calibration", "m_top.mlir", "--dataset", "samples", "--cali_method", "max",
-                                                                "--methods", "none", "--workers", 1, "-o", "m_cali.json")):
+            run(
+                "f32",
+                "model_deploy",
+                "--mlir",
+                "m_top.mlir",
+                "--chip",
+                "x86",
+                "--test_input",
+                samples[-1],
+                "--model",
+                "f32.bmodel",
+            )
+        if quantised or (
+            set(columns) & {"int8", "npu"}
+            and run(
+                "calibrate",
+                "run_calibration",
+                "m_top.mlir",
+                "--dataset",
+                "samples",
+                "--cali_method",
+                "max",
+                "--methods",
+                "none",
+                "--workers",
+                1,
+                "-o",
+                "m_cali.json",
+            )
+        ):
             if "int8" in columns:
-                run("int8", "model_deploy", "--mlir", "m_top.mlir", "--chip", "x86", *int8, "--test_input", samples[-1], "--model", "int8.bmodel")
+                run(
+                    "int8",
+                    "model_deploy",
+                    "--mlir",
+                    "m_top.mlir",
+                    "--chip",
+                    "x86",
+                    *int8,
+                    "--test_input",
+                    samples[-1],
+                    "--model",
+                    "int8.bmodel",
+                )
             if "npu" in columns:
-                run("npu", "model_deploy", "--mlir", "m_top.mlir", "--chip", "npu-base", *int8, "--skip_validation", "--model", "npu.bmodel")
+                run(
+                    "npu",
+                    "model_deploy",
+                    "--mlir",
+                    "m_top.mlir",
+                    "--chip",
+                    "npu-base",
+                    *int8,
+                    "--skip_validation",
+                    "--model",
+                    "npu.bmodel",
+                )
         _compare(result, model, folder, tools, samples[CALIBRATED:], steps, quantised)
     _tell(result, steps, quantised)
     return result
 
 
-def _compare(result: Result, model: Path, folder: Path, tools: Tools, samples: Sequence[Path], steps: dict[str, Step], quantised: bool) -> None:
-    files = {name: folder / f"{name}.bmodel" for name in COLUMNS if name in steps and steps[name].exit in (0, 3) and (folder / f"{name}.bmodel").exists()}
+def _compare(
+    result: Result,
+    model: Path,
+    folder: Path,
+    tools: Tools,
+    samples: Sequence[Path],
+    steps: dict[str, Step],
+    quantised: bool,
+) -> None:
+    files = {
+        name: folder / f"{name}.bmodel"
+        for name in COLUMNS
+        if name in steps and steps[name].exit in (0, 3) and (folder / f"{name}.bmodel").exists()
+    }
     if not files:
         return
-    steps["outcome"] = tools.run(folder, "tessera-python", Path(__file__).with_name("outcome.py"), f"onnx={model}", *(f"{k}={v}" for k, v in files.items()),
-                                 f"padded={'yes' if told_padded(steps['transform'].document) else 'no'}", *samples)
+    steps["outcome"] = tools.run(
+        folder,
+        "tessera-python",
+        Path(__file__).with_name("outcome.py"),
+        f"onnx={model}",
+        *(f"{k}={v}" for k, v in files.items()),
+        f"padded={'yes' if told_padded(steps['transform'].document) else 'no'}",
+        *samples,
+    )
     told = steps["outcome"].document
     result.cosine_f32, result.cosine_int8 = told.get("reference_f32"), told.get("f32_int8")
     result.told_int8 = "int8" in steps and steps["int8"].exit == 3
@@ -182,7 +286,9 @@ def _tell(result: Result, steps: Mapping[str, Step], quantised: bool) -> None:
         result.host_ops, result.ops = len(partition.get("host_ops", [])), sum(subnet["ops"] for subnet in subnets)
     result.seconds = round(sum(step.seconds for step in steps.values()), 1)
     result.peak_mb = round(max(step.peak_mb for step in steps.values()))
-    result.steps = {name: {key: value for key, value in asdict(step).items() if key != "document"} for name, step in steps.items()}
+    result.steps = {
+        name: {key: value for key, value in asdict(step).items() if key != "document"} for name, step in steps.items()
+    }
     result.verdict, result.reason = verdict_of(result, steps, quantised)
 
 
@@ -190,13 +296,24 @@ def verdict_of(result: Result, steps: Mapping[str, Step], quantised: bool) -> tu
     """(one of VERDICTS, why), the worst first."""
     bad = {name: step for name, step in steps.items() if step.exit}
     for name, step in bad.items():
-        if step.exit == 70 or "Traceback (most recent call last)" in step.message or step.exit < 0 or step.exit > 130 or (name == "outcome" and step.exit not in (0, 124)):
+        if (
+            step.exit == 70
+            or "Traceback (most recent call last)" in step.message
+            or step.exit < 0
+            or step.exit > 130
+            or (name == "outcome" and step.exit not in (0, 124))
+        ):
             return "exit 70", f"{name}: {step.message or f'exit code {step.exit}'}"
     least = LEAST["quantised" if quantised else "f32"]
     if not {"transform", "f32"} & set(bad) and result.cosine_f32 is not None and result.cosine_f32 < least:
         return "silent", f"F32 differs from onnxruntime, agreement {result.cosine_f32:.4f}"
-    if "int8" in steps and not steps["int8"].exit and not steps["int8"].document.get("warnings") and result.cosine_int8 is not None \
-            and result.cosine_int8 < LEAST_INT8:
+    if (
+        "int8" in steps
+        and not steps["int8"].exit
+        and not steps["int8"].document.get("warnings")
+        and result.cosine_int8 is not None
+        and result.cosine_int8 < LEAST_INT8
+    ):
         return "silent", f"INT8 differs from F32, agreement {result.cosine_int8:.4f}"
     for name, step in bad.items():
         if name == "int8" and step.exit == 3:

@@ -3,10 +3,10 @@
 
     outcome.py onnx=FILE f32=FILE int8=FILE npu=FILE SAMPLE.npz [SAMPLE.npz ..]
 
-Any of the four may be left out. padded=yes: the command told that outputs have the greatest size there can be. Prints one JSON object:
-  reference_f32   agreement of f32 with onnxruntime, worst output of all samples
-  f32_int8        agreement of int8 with f32 (with onnxruntime where there is no f32)
-  different       elements of all outputs in which int8 and npu differ; elements: how many there are
+Any of the four may be left out. padded=yes: the command told that outputs have the greatest size there can be. Prints
+  one JSON object: reference_f32   agreement of f32 with onnxruntime, worst output of all samples f32_int8
+  agreement of int8 with f32 (with onnxruntime where there is no f32) different       elements of all outputs in which
+  int8 and npu differ; elements: how many there are
 """
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def agreement(got: np.ndarray, wanted: np.ndarray) -> float:
-    """Cosine of what is finite in both; of integers and of constants the share that is equal; -1 where shapes or non-finite places differ."""
+    """Cosine of what is finite in both; of integers and of constants the share that is equal; -1 where shapes or
+    non-finite places differ."""
     if got.shape != wanted.shape:
         return -1.0
     if not got.size:
@@ -36,7 +37,7 @@ def agreement(got: np.ndarray, wanted: np.ndarray) -> float:
     if not np.array_equal(np.isfinite(a), np.isfinite(b)):
         return -1.0
     a, b = a[np.isfinite(a)], b[np.isfinite(b)]
-    if not a.size or np.abs(a - b).max() <= 2.0 ** -22:
+    if not a.size or np.abs(a - b).max() <= 2.0**-22:
         return 1.0
     norms = float(np.linalg.norm(a) * np.linalg.norm(b))
     if not norms:
@@ -45,7 +46,8 @@ def agreement(got: np.ndarray, wanted: np.ndarray) -> float:
 
 
 def leading(got: Arrays, wanted: Arrays) -> dict[str, np.ndarray]:
-    """`got` without the entries behind the real ones, which outputs have whose size the data decides (docs/quickstart.md)."""
+    """`got` without the entries behind the real ones, which outputs have whose size the data decides
+    (docs/quickstart.md)."""
     cut = dict(got)
     for name in got.keys() & wanted.keys():
         a, b = got[name], wanted[name]
@@ -70,7 +72,9 @@ def different(a: Arrays, b: Arrays) -> tuple[int, int]:
             count += x.size
         else:
             bits = np.dtype(f"u{x.dtype.itemsize}")
-            same = x.view(bits) == y.view(bits) if x.ndim else np.atleast_1d(x).view(bits) == np.atleast_1d(y).view(bits)
+            same = (
+                x.view(bits) == y.view(bits) if x.ndim else np.atleast_1d(x).view(bits) == np.atleast_1d(y).view(bits)
+            )
             both_nan = (x != x) & (y != y) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
             count += int((~(same | both_nan)).sum())
     return count, total
@@ -88,9 +92,15 @@ def main() -> int:
     for path in samples:
         with np.load(Path(path)) as file:
             arrays = dict(file)
-        found = {key: {name: np.ascontiguousarray(value) for name, value in run(arrays).items()} for key, run in models.items()}
+        found = {
+            key: {name: np.ascontiguousarray(value) for name, value in run(arrays).items()}
+            for key, run in models.items()
+        }
         if "onnx" in found and "f32" in found:
-            told["reference_f32"] = min(told.get("reference_f32", 1.0), worst(leading(found["f32"], found["onnx"]) if padded else found["f32"], found["onnx"]))
+            told["reference_f32"] = min(
+                told.get("reference_f32", 1.0),
+                worst(leading(found["f32"], found["onnx"]) if padded else found["f32"], found["onnx"]),
+            )
         like = found.get("f32", found.get("onnx"))
         if like is not None and "int8" in found:
             told["f32_int8"] = min(told.get("f32_int8", 1.0), worst(found["int8"], like))

@@ -13,7 +13,8 @@ EXPORTERS = ("torchscript", "dynamo")
 
 @dataclass(frozen=True)
 class Input:
-    """shape; kind: normal, uniform (0 to 1), ids (below `high`), ones, zeros or positions (0, 1, 2, ..); integers are i64."""
+    """shape; kind: normal, uniform (0 to 1), ids (below `high`), ones, zeros or positions (0, 1, 2, ..); integers are
+    i64."""
 
     shape: tuple[int, ...]
     kind: str = "normal"
@@ -75,20 +76,27 @@ def image(size: int, channels: int = 3, batch: int = 1) -> dict[str, Input]:
 
 def timm(name: str, size: int, family: str, channels: int = 3, **arguments: Any) -> Network:
     """A model of timm with random weights; `arguments` make it smaller."""
+
     def build() -> Any:
         import timm as library
+
         return library.create_model(name, pretrained=False, num_classes=10, **arguments)
+
     return Network(f"timm-{name}", family, build, image(size, channels))
 
 
-def torchvision(path: str, family: str, inputs: Mapping[str, Input], label: str = "", wrap: str = "", **arguments: Any) -> Network:
+def torchvision(
+    path: str, family: str, inputs: Mapping[str, Input], label: str = "", wrap: str = "", **arguments: Any
+) -> Network:
     """A model of torchvision by its path, "segmentation.lraspp_mobilenet_v3_large", say."""
+
     def build() -> Any:
         model = importlib.import_module("torchvision.models")
         for part in path.split("."):
             model = getattr(model, part)
         made = model(weights=None, **({"weights_backbone": None} if _takes_backbone(path) else {}), **arguments)
         return resolve(wrap)(made) if wrap else made
+
     return Network(f"torchvision-{label or path.rpartition('.')[2]}", family, build, inputs)
 
 
@@ -96,16 +104,28 @@ def _takes_backbone(path: str) -> bool:
     return path.startswith(("segmentation.", "detection."))
 
 
-def transformer(label: str, family: str, config: str, model: str, inputs: Mapping[str, Input], outputs: Sequence[str],
-                **arguments: Any) -> Network:
+def transformer(
+    label: str,
+    family: str,
+    config: str,
+    model: str,
+    inputs: Mapping[str, Input],
+    outputs: Sequence[str],
+    **arguments: Any,
+) -> Network:
     """A model of transformers from a configuration of small sizes."""
+
     def build() -> Any:
         import transformers as library
         from networks.wrap import Picked
+
         settings = getattr(library, config)(**arguments)
         settings._attn_implementation = "eager"
-        settings._experts_implementation = "batched_mm"  # a mixture of experts as one product, not as a loop whose length depends on values
+        settings._experts_implementation = (
+            "batched_mm"  # a mixture of experts as one product, not as a loop whose length depends on values
+        )
         return Picked(getattr(library, model)(settings), list(inputs), list(outputs))
+
     return Network(f"hf-{label}", family, build, inputs)
 
 
@@ -122,6 +142,7 @@ def quantised(label: str, of: Network, after: str, exporter: str = "torchscript"
 def all_networks() -> list[Network]:
     """Every description, by family."""
     from networks import audio_text, generative, vision
+
     found = [*vision.NETWORKS, *audio_text.NETWORKS, *generative.NETWORKS]
     names = [network.name for network in found]
     if twice := {name for name in names if names.count(name) > 1}:

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """./dev zoo: do networks that nobody tried before work? Rebuilds, exports, compiles, runs and compares them.
 
-    ./dev zoo [--only PART[,PART ..]] [--family FAMILY ..] [--exporters torchscript,dynamo] [--columns f32,int8,npu] [--jobs N] [--write]
+    ./dev zoo [--only PART[,PART ..]] [--family FAMILY ..] [--exporters torchscript,dynamo] [--columns f32,int8,npu]
+    [--jobs N] [--write]
 
-What a network came to is kept in build/zoo and taken from there while neither its file nor the build has changed; --fresh asks again.
+What a network came to is kept in build/zoo and taken from there while neither its file nor the build has changed;
+--fresh asks again.
 """
 from __future__ import annotations
 
@@ -42,14 +44,22 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="PART,..", help="networks whose names contain one of these")
     parser.add_argument("--family", default="", metavar="FAMILY,..", help="networks of these families")
     parser.add_argument("--exporters", default=",".join(EXPORTERS), help="(default: %(default)s)")
-    parser.add_argument("--columns", default=",".join(COLUMNS), help="what is compiled: f32 on x86, int8 on x86, npu for int8 on npu-base (default: %(default)s)")
+    parser.add_argument(
+        "--columns",
+        default=",".join(COLUMNS),
+        help="what is compiled: f32 on x86, int8 on x86, npu for int8 on npu-base (default: %(default)s)",
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="networks at once (default: %(default)s)")
-    parser.add_argument("--limit", type=float, default=300, metavar="SECONDS", help="for each command (default: %(default)s)")
+    parser.add_argument(
+        "--limit", type=float, default=300, metavar="SECONDS", help="for each command (default: %(default)s)"
+    )
     parser.add_argument("--fresh", action="store_true", help="take nothing from earlier runs but exported files")
     parser.add_argument("--export_again", action="store_true", help="export anew")
     parser.add_argument("--keep", metavar="DIR", help="leave everything that the commands make there")
     parser.add_argument("--list", action="store_true", help="only names and families")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)} from all results there are")
+    parser.add_argument(
+        "--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)} from all results there are"
+    )
     args = parser.parse_args(argv)
     args.columns, args.exporters = args.columns.split(","), args.exporters.split(",")
     for flag, given, there in (("--columns", args.columns, COLUMNS), ("--exporters", args.exporters, EXPORTERS)):
@@ -61,7 +71,11 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def chosen(args: argparse.Namespace) -> list[tuple[Network, str]]:
     """Networks and exporters that are asked for, all of the first exporter first."""
     parts, families = (list(filter(None, text.split(","))) for text in (args.only, args.family))
-    networks = [n for n in all_networks() if (not parts or any(part in n.name for part in parts)) and (not families or n.family in families)]
+    networks = [
+        n
+        for n in all_networks()
+        if (not parts or any(part in n.name for part in parts)) and (not families or n.family in families)
+    ]
     return [(network, exporter) for exporter in args.exporters for network in networks if exporter in network.exporters]
 
 
@@ -71,18 +85,27 @@ def folder_of(network: Network, exporter: str) -> Path:
 
 def export_all(pairs: Iterable[tuple[Network, str]], again: bool, jobs: int) -> None:
     """Makes the files that are not there, some networks a process."""
-    todo = [f"{n.name}:{e}" for n, e in pairs
-            if again or not ((folder_of(n, e) / "inputs.json").exists() or (folder_of(n, e) / "error.txt").exists())]
-    batches = [todo[i:i + BATCH] for i in range(0, len(todo), BATCH)]
+    todo = [
+        f"{n.name}:{e}"
+        for n, e in pairs
+        if again or not ((folder_of(n, e) / "inputs.json").exists() or (folder_of(n, e) / "error.txt").exists())
+    ]
+    batches = [todo[i : i + BATCH] for i in range(0, len(todo), BATCH)]
 
     def one(batch: list[str]) -> None:
-        process = subprocess.Popen([sys.executable, str(HERE / "export.py"), str(BUILD / "zoo" / "onnx"), *batch], stdout=subprocess.PIPE,
-                                   stderr=subprocess.DEVNULL, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"})
+        process = subprocess.Popen(
+            [sys.executable, str(HERE / "export.py"), str(BUILD / "zoo" / "onnx"), *batch],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        )
         assert process.stdout
         for line in process.stdout:
             if line.startswith(tuple(batch)):
                 print(f"export {line.strip()}", flush=True)
         process.wait()
+
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         list(pool.map(one, batches))
 
@@ -91,7 +114,12 @@ def fingerprint() -> str:
     """Of the programs that are judged."""
     digest = hashlib.sha256()
     python = sorted((ROOT / "python_tools" / "tessera").rglob("*.py"))
-    for path in [BUILD / "bin" / "tessera-compile", *sorted((BUILD / "python").rglob("*.so*")), *python, *sorted(HERE.glob("[jo]u*.py"))]:
+    for path in [
+        BUILD / "bin" / "tessera-compile",
+        *sorted((BUILD / "python").rglob("*.so*")),
+        *python,
+        *sorted(HERE.glob("[jo]u*.py")),
+    ]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -162,8 +190,13 @@ def main() -> int:
         result, known = judged(*pair, tools_print, args)
         with lock:
             rows.append(table.row_of(result))
-            print(f"{len(rows)}/{len(pairs)} {result.network} {result.exporter} {'(known) ' if known else ''}{result.seconds:.0f} s "
-                  f"{table.EQUAL[result.equal]} {result.verdict} {table.short(result.reason)}", flush=True)
+            print(
+                f"{len(rows)}/{len(pairs)} {result.network} {result.exporter} "
+                f"{'(known) ' if known else ''}{result.seconds:.0f} s "
+                f"{table.EQUAL[result.equal]} {result.verdict} {table.short(result.reason)}",
+                flush=True,
+            )
+
     with ThreadPoolExecutor(max(1, args.jobs)) as pool:
         list(pool.map(one, pairs))
     print("\n".join(table.totals(rows)))

@@ -123,8 +123,16 @@ class Net:
     @property
     def stages(self) -> list[StageInfo]:
         """All there are in the file, in its order; runs of several shapes go from one to another."""
-        return [StageInfo(stage["name"], stage["chip"], stage["runnable"], [_tensor_info(info) for info in stage["inputs"]],
-                          [_tensor_info(info) for info in stage["outputs"]]) for stage in self._stages]
+        return [
+            StageInfo(
+                stage["name"],
+                stage["chip"],
+                stage["runnable"],
+                [_tensor_info(info) for info in stage["inputs"]],
+                [_tensor_info(info) for info in stage["outputs"]],
+            )
+            for stage in self._stages
+        ]
 
     @property
     def stage(self) -> int:
@@ -133,7 +141,9 @@ class Net:
 
     def use(self, shapes: Mapping[str, Sequence[int]]) -> None:
         """Goes to the stage for inputs of these shapes, of which inputs, outputs, chip and memory tell from here on."""
-        self._stage = self._context.choose([list(shapes[info["name"]]) for info in self._check_given(shapes, self._stage)])
+        self._stage = self._context.choose(
+            [list(shapes[info["name"]]) for info in self._check_given(shapes, self._stage)]
+        )
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -153,8 +163,9 @@ class Net:
     def memory(self) -> dict[str, int]:
         """Bytes of constants (mapped), workspace (and the least any plan could need) and state."""
         stage = self._stages[self._stage]
-        return {key: stage[key] for key in
-                ("constant_bytes", "workspace_bytes", "workspace_lower_bound", "state_bytes")}
+        return {
+            key: stage[key] for key in ("constant_bytes", "workspace_bytes", "workspace_lower_bound", "state_bytes")
+        }
 
     def __call__(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Runs once; the arrays returned are new."""
@@ -165,8 +176,9 @@ class Net:
         may run again; without a run in flight nothing happens."""
         self._context.cancel()
 
-    def run_with_dump(self, inputs: Mapping[str, Any], keep: Callable[[str, np.ndarray], None] | None = None,
-                      ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def run_with_dump(
+        self, inputs: Mapping[str, Any], keep: Callable[[str, np.ndarray], None] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Runs once; returns the outputs and all tensors of the ONNX graph that the run computed
         (fusion makes some of them vanish), row-major whatever their layout; quantised ones and bfloat16
         as the real numbers that they stand for. With `keep` those are given to it instead, each as soon as it is
@@ -226,7 +238,7 @@ def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:
     size = math.prod(shape) * kind.itemsize
     storage = np.empty(size + _ALIGNMENT, np.uint8)
     start = -storage.ctypes.data % _ALIGNMENT
-    return storage[start:start + size].view(kind).reshape(shape)
+    return storage[start : start + size].view(kind).reshape(shape)
 
 
 def _real(array: np.ndarray, info: dict[str, Any]) -> np.ndarray:
@@ -246,13 +258,14 @@ def _real(array: np.ndarray, info: dict[str, Any]) -> np.ndarray:
 
 def _front(array: np.ndarray, shape: list[int]) -> np.ndarray:
     """The tensor of `shape` at the front of an array that has room for its largest size."""
-    return array if list(array.shape) == shape else array.reshape(-1)[:math.prod(shape)].reshape(shape)
+    return array if list(array.shape) == shape else array.reshape(-1)[: math.prod(shape)].reshape(shape)
 
 
 @dataclass(frozen=True)
 class StepTensor:
-    """A tensor that a step wrote. `data` is a writable flat view of its elements as stored, in whatever order; valid while
-    the probe is. `padded`: more elements are stored than the tensor has; the others are zero and must stay so."""
+    """A tensor that a step wrote. `data` is a writable flat view of its elements as stored, in whatever order; valid
+    while the probe is. `padded`: more elements are stored than the tensor has; the others are zero and must stay
+    so."""
 
     names: tuple[str, ...]
     step: int
@@ -284,9 +297,17 @@ class Probe:
         """Of all steps, in their order; after the first run."""
         if self._tensors is None:
             self._tensors = [
-                StepTensor(tuple(w["onnx_names"]), step, index, tuple(w["shape"]),
-                           np.frombuffer(w["data"], w["dtype"]), w["padded"])
-                for step in range(self.steps) for index, w in enumerate(self._context.writes(step))]
+                StepTensor(
+                    tuple(w["onnx_names"]),
+                    step,
+                    index,
+                    tuple(w["shape"]),
+                    np.frombuffer(w["data"], w["dtype"]),
+                    w["padded"],
+                )
+                for step in range(self.steps)
+                for index, w in enumerate(self._context.writes(step))
+            ]
         return self._tensors
 
     def row_major(self, tensor: StepTensor) -> np.ndarray:
@@ -303,8 +324,10 @@ class Probe:
 
     def outputs(self) -> dict[str, np.ndarray]:
         """Copies of the outputs as the last run, whole or of some steps, left them."""
-        return {info["name"]: np.frombuffer(self._context.output_bytes(i), info["dtype"]).reshape(info["shape"]).copy()
-                for i, info in enumerate(self._stage["outputs"])}
+        return {
+            info["name"]: np.frombuffer(self._context.output_bytes(i), info["dtype"]).reshape(info["shape"]).copy()
+            for i, info in enumerate(self._stage["outputs"])
+        }
 
 
 def _check_threads(threads: int) -> int:
@@ -323,18 +346,23 @@ def _as_array(name: str, value: Any) -> np.ndarray:
 
 def _check_array(info: dict[str, Any], array: np.ndarray) -> np.ndarray:
     if not _shape_fits(info, array.shape):
-        raise Error(f"input '{info['name']}' has shape {_shape_text(array.shape)}, "
-                    f"the model takes {_shape_text(info['shape'])}")
+        raise Error(
+            f"input '{info['name']}' has shape {_shape_text(array.shape)}, "
+            f"the model takes {_shape_text(info['shape'])}"
+        )
     if array.dtype != np.dtype(info["dtype"]):
-        raise Error(f"input '{info['name']}' is {array.dtype}, the model takes {info['dtype']}; "
-                    f"convert it with .astype('{info['dtype']}')")
+        raise Error(
+            f"input '{info['name']}' is {array.dtype}, the model takes {info['dtype']}; "
+            f"convert it with .astype('{info['dtype']}')"
+        )
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def _shape_fits(info: dict[str, Any], shape: tuple[int, ...]) -> bool:
     wanted, limit = info["shape"], info["max_shape"]
     return len(shape) == len(wanted) and all(
-        size == want or (want < 0 and size <= most) for size, want, most in zip(shape, wanted, limit))
+        size == want or (want < 0 and size <= most) for size, want, most in zip(shape, wanted, limit)
+    )
 
 
 def _shape_text(shape: tuple[int, ...] | list[int]) -> str:
@@ -356,10 +384,17 @@ def _tensor_info(info: dict[str, Any]) -> TensorInfo:
         scale, zero_point = info["scales"][0], info["zero_points"][0]
     elif info["scales"]:
         scale, zero_point = np.array(info["scales"], np.float32), np.array(info["zero_points"], np.int64)
-    return TensorInfo(name=info["name"], shape=tuple(None if size < 0 else size for size in info["shape"]),
-                      max_shape=tuple(info["max_shape"]), dtype=np.dtype(info["dtype"]), type=info["type"],
-                      scale=scale, zero_point=zero_point, axis=None if info["axis"] < 0 else info["axis"],
-                      preprocess=_parse_record(info["name"], info["preprocess"]) if info["preprocess"] else None)
+    return TensorInfo(
+        name=info["name"],
+        shape=tuple(None if size < 0 else size for size in info["shape"]),
+        max_shape=tuple(info["max_shape"]),
+        dtype=np.dtype(info["dtype"]),
+        type=info["type"],
+        scale=scale,
+        zero_point=zero_point,
+        axis=None if info["axis"] < 0 else info["axis"],
+        preprocess=_parse_record(info["name"], info["preprocess"]) if info["preprocess"] else None,
+    )
 
 
 def _parse_record(name: str, text: str) -> dict[str, Any]:

@@ -44,7 +44,8 @@ def test_run(models, x, threads, trust):
 def test_infos(models):
     net = rt.load(str(models / "add_relu.bmodel")).net("main")
     assert [(i.name, i.shape, i.dtype, i.scale, i.zero_point) for i in net.inputs] == [
-        ("x", (1, 1024), np.dtype("float32"), None, None)]
+        ("x", (1, 1024), np.dtype("float32"), None, None)
+    ]
     assert [o.name for o in net.outputs] == ["y"]
     assert net.chip == "x86"
     assert net.memory["workspace_bytes"] == 4096
@@ -124,7 +125,9 @@ def test_profile_and_trace(models, x, tmp_path):
     net = rt.load(models / "add_relu.bmodel").net()
     steps = net.profile({"x": x}, runs=3)
     assert [(s.kind, s.symbol, s.onnx_nodes, s.runs) for s in steps] == [
-        ("launch", "add", ["Add_0"], 3), ("launch", "relu", ["Relu_0"], 3)]
+        ("launch", "add", ["Add_0"], 3),
+        ("launch", "relu", ["Relu_0"], 3),
+    ]
     assert all(0 < s.min_ns <= s.last_ns <= s.total_ns for s in steps)
     net.write_trace(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
@@ -136,15 +139,18 @@ def test_trace_needs_a_profile(models):
         rt.load(models / "add_relu.bmodel").net().write_trace("/tmp/never.json")
 
 
-@pytest.mark.parametrize("inputs, message", [
-    ({}, r"input 'x' \(float32 1x1024\) is missing"),
-    ({"x": np.zeros((1, 1024), np.float32), "z": 1}, "the model has no input 'z'; it has 'x'"),
-    ({"x": np.zeros((1, 1023), np.float32)}, "input 'x' has shape 1x1023, the model takes 1x1024"),
-    ({"x": np.zeros((1024,), np.float32)}, "input 'x' has shape 1024, the model takes 1x1024"),
-    ({"x": np.zeros((1, 1024))}, "input 'x' is float64, the model takes float32"),
-    ({"x": [1, 2]}, "input 'x' must be a numpy array or offer __dlpack__, not list"),
-    (np.zeros((1, 1024), np.float32), "inputs must be a dict of arrays by name .'x'., not ndarray"),
-])
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        ({}, r"input 'x' \(float32 1x1024\) is missing"),
+        ({"x": np.zeros((1, 1024), np.float32), "z": 1}, "the model has no input 'z'; it has 'x'"),
+        ({"x": np.zeros((1, 1023), np.float32)}, "input 'x' has shape 1x1023, the model takes 1x1024"),
+        ({"x": np.zeros((1024,), np.float32)}, "input 'x' has shape 1024, the model takes 1x1024"),
+        ({"x": np.zeros((1, 1024))}, "input 'x' is float64, the model takes float32"),
+        ({"x": [1, 2]}, "input 'x' must be a numpy array or offer __dlpack__, not list"),
+        (np.zeros((1, 1024), np.float32), "inputs must be a dict of arrays by name .'x'., not ndarray"),
+    ],
+)
 def test_wrong_inputs(models, inputs, message):
     net = rt.load(models / "add_relu.bmodel").net()
     with pytest.raises(rt.Error, match=message):
@@ -233,8 +239,12 @@ def test_shapes_choose_the_stage(models):
     for _ in range(2):
         assert np.array_equal(net({"x": x})["y"], np.maximum(x + weights(1024), 0)) and net.stage == 0
         small = x[:, :512].reshape(2, 256)
-        assert np.array_equal(net({"x": small})["y"].ravel(), np.maximum(x[0, :512] + weights(512), 0)) and net.stage == 1
-    with pytest.raises(rt.Error, match=r"no stage of the net takes inputs of 3x3; there are 1x1024 \(x86\); 2x256 \(x86\)"):
+        assert (
+            np.array_equal(net({"x": small})["y"].ravel(), np.maximum(x[0, :512] + weights(512), 0)) and net.stage == 1
+        )
+    with pytest.raises(
+        rt.Error, match=r"no stage of the net takes inputs of 3x3; there are 1x1024 \(x86\); 2x256 \(x86\)"
+    ):
         net({"x": np.zeros((3, 3), np.float32)})
     net.use({"x": (1, 1024)})
     assert net.stage == 0 and net.inputs[0].shape == (1, 1024)
@@ -276,8 +286,13 @@ net({"x": np.zeros((1, 1024), np.float32)})
 
 
 def test_ctrl_c_ends_a_run(models):
-    result = subprocess.run([sys.executable, "-c", INTERRUPTED, models / "endless.bmodel"], capture_output=True, text=True, timeout=60,
-                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    result = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, models / "endless.bmodel"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     assert result.returncode == 0, result.stderr
     assert float(result.stdout) < 5  # 0.2 s where the machine has nothing else to do
 
@@ -295,7 +310,9 @@ def test_cancel_from_another_thread(models):
     np.testing.assert_array_equal(net({"x": zeros})["y"], np.maximum(zeros + weights(1024), 0))
 
 
-@pytest.mark.parametrize("text, words", [("[" * 100000, "nested too deep"), ("{", "is no JSON"), ("[1]", "is no JSON object")])
+@pytest.mark.parametrize(
+    "text, words", [("[" * 100000, "nested too deep"), ("{", "is no JSON"), ("[1]", "is no JSON object")]
+)
 def test_records_that_are_no_records(text, words):
     with pytest.raises(rt.Error, match=words):
         rt._parse_record("x", text)

@@ -65,13 +65,23 @@ def candidates_for(histogram: "_calibration.Histogram", method: str, scheme: str
 
 def _alike(a: Choice, b: Choice) -> bool:
     x, y = a.candidate(), b.candidate()
-    return a.symmetric == b.symmetric and abs(math.log(x.scale / y.scale)) < SAME_SCALE and abs(x.zero_point - y.zero_point) <= 2
+    return (
+        a.symmetric == b.symmetric
+        and abs(math.log(x.scale / y.scale)) < SAME_SCALE
+        and abs(x.zero_point - y.zero_point) <= 2
+    )
 
 
-def measure(engine: Engine, dataset: Dataset, numbers: Sequence[int], count: int,
-            options: dict[str, list[Choice]], progress: Callable[[int, int], None]) -> dict[str, Choice]:
-    """Of each source's options the one with the least output error, measured on `count` of the samples `numbers`: all options on
-    SCREENED of them, the FINALISTS best ones on all; sources without a choice on SCREENED.
+def measure(
+    engine: Engine,
+    dataset: Dataset,
+    numbers: Sequence[int],
+    count: int,
+    options: dict[str, list[Choice]],
+    progress: Callable[[int, int], None],
+) -> dict[str, Choice]:
+    """Of each source's options the one with the least output error, measured on `count` of the samples `numbers`: all
+    options on SCREENED of them, the FINALISTS best ones on all; sources without a choice on SCREENED.
 
     The error of an option is that of these samples together, added in their order, so that it does not depend on who
     measured which.
@@ -84,7 +94,9 @@ def measure(engine: Engine, dataset: Dataset, numbers: Sequence[int], count: int
     left = {source: choices for source, choices in options.items() if len(choices) > 1}
     finalists = {source: _finalists(choices, [_error(e) for e in first[source]]) for source, choices in left.items()}
     left = {source: [left[source][i] for i in finalists[source]] for source in left}
-    more = _errors(engine, dataset, set(wanted) - screened, left, lambda done: progress(len(screened) + done, len(wanted)))
+    more = _errors(
+        engine, dataset, set(wanted) - screened, left, lambda done: progress(len(screened) + done, len(wanted))
+    )
     for source, choices in left.items():
         errors = [_error({**first[source][i], **more[source][place]}) for place, i in enumerate(finalists[source])]
         best = widest_of_the_best(choices, errors)
@@ -96,11 +108,12 @@ def _finalists(choices: Sequence[Choice], errors: Sequence[float]) -> list[int]:
     """The widest of the good options and the best others."""
     widest = widest_of_the_best(choices, errors)
     others = [int(i) for i in np.argsort(errors, kind="stable") if i != widest]
-    return sorted([widest, *others[:FINALISTS - 1]])
+    return sorted([widest, *others[: FINALISTS - 1]])
 
 
 def widest_of_the_best(choices: Sequence[Choice], errors: Sequence[float]) -> int:
-    """Which of the options hardly worse than the best has the widest range: other inputs than the samples may need it."""
+    """Which of the options hardly worse than the best has the widest range: other inputs than the samples may need
+    it."""
     good = [i for i, error in enumerate(errors) if error <= CLEARLY * min(errors)]
     return max(good, key=lambda i: choices[i].candidate().scale)
 
@@ -110,11 +123,18 @@ def _error(samples: Mapping[int, np.ndarray]) -> float:
     return math.sqrt(relative(samples[number] for number in sorted(samples)))
 
 
-def _errors(engine: Engine, dataset: Dataset, wanted: set[int], options: dict[str, list[Choice]],
-            progress: Callable[[int], None]) -> dict[str, list[dict[int, np.ndarray]]]:
-    """Of every option in every sample `wanted`. Where the workers would not all have the same number of samples, each sample's
-    options are split among several of them."""
-    found: dict[str, list[dict[int, np.ndarray]]] = {source: [{} for _ in choices] for source, choices in options.items()}
+def _errors(
+    engine: Engine,
+    dataset: Dataset,
+    wanted: set[int],
+    options: dict[str, list[Choice]],
+    progress: Callable[[int], None],
+) -> dict[str, list[dict[int, np.ndarray]]]:
+    """Of every option in every sample `wanted`. Where the workers would not all have the same number of samples, each
+    sample's options are split among several of them."""
+    found: dict[str, list[dict[int, np.ndarray]]] = {
+        source: [{} for _ in choices] for source, choices in options.items()
+    }
     if not options or not wanted:
         return found
     candidates = [(source, [choice.candidate() for choice in choices]) for source, choices in options.items()]

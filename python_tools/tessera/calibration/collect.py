@@ -25,7 +25,8 @@ LARGEST_CHUNK = 16
 
 @dataclass
 class State:
-    """What the samples taken so far have shown. Merging is order-independent: integers are added, dicts are by number."""
+    """What the samples taken so far have shown. Merging is order-independent: integers are added, dicts are by
+    number."""
 
     histograms: dict[str, "_calibration.Histogram"]
     digests: dict[int, str] = field(default_factory=dict)
@@ -57,7 +58,11 @@ class Checkpoint:
     """The state in a file beside the table while a run goes on; removed at its end. identity: of model and samples."""
 
     def __init__(self, path: Path, identity: str, every: float) -> None:
-        self.path, self._identity, self._every = path, hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest(), every
+        self.path, self._identity, self._every = (
+            path,
+            hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest(),
+            every,
+        )
         self._last = time.monotonic()
 
     def load(self, sources: Sequence[str]) -> State | None:
@@ -68,8 +73,10 @@ class Checkpoint:
         try:
             meta = json.loads(arrays["meta"].tobytes())
             if meta["identity"] != self._identity:
-                raise TesseraError(f"{self.path} is of an interrupted run over another model or other samples",
-                                   hint="run without --resume to start again")
+                raise TesseraError(
+                    f"{self.path} is of an interrupted run over another model or other samples",
+                    hint="run without --resume to start again",
+                )
             state = State.empty(sources)
             for i, source in enumerate(sources):
                 histogram = _calibration.Histogram.__new__(_calibration.Histogram)
@@ -79,8 +86,9 @@ class Checkpoint:
                 setattr(state, name, {int(number): text for number, text in meta[name].items()})
             return state
         except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-            raise TesseraError(f"{self.path} is no checkpoint of run_calibration: {error}",
-                               hint="run without --resume to start again") from error
+            raise TesseraError(
+                f"{self.path} is no checkpoint of run_calibration: {error}", hint="run without --resume to start again"
+            ) from error
 
     def save_sometimes(self, state: State) -> None:
         if time.monotonic() - self._last < self._every:
@@ -90,8 +98,13 @@ class Checkpoint:
             *small, (indices, counts) = histogram.__getstate__()
             numbers.append(small)
             arrays[f"i{i}"], arrays[f"c{i}"] = np.frombuffer(indices, np.uint32), np.frombuffer(counts, np.uint64)
-        meta = {"identity": self._identity, "numbers": numbers, "digests": state.digests, "names": state.names,
-                "skipped": state.skipped}
+        meta = {
+            "identity": self._identity,
+            "numbers": numbers,
+            "digests": state.digests,
+            "names": state.names,
+            "skipped": state.skipped,
+        }
         arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
         save_npz(self.path, arrays)
         self._last = time.monotonic()
@@ -107,8 +120,9 @@ def chunks(samples: Iterator[Sample], size: int) -> Iterator[list[Sample]]:
         yield chunk
 
 
-def collect(engine: Engine, dataset: Dataset, state: State, checkpoint: Checkpoint,
-            progress: Callable[[int], None]) -> State:
+def collect(
+    engine: Engine, dataset: Dataset, state: State, checkpoint: Checkpoint, progress: Callable[[int], None]
+) -> State:
     """Adds all samples of the data set to the state that are not in it yet. progress is told how many are done."""
     done = state.done
     todo = (sample for sample in dataset.samples() if sample.number not in done)

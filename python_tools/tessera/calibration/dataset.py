@@ -34,8 +34,8 @@ class Sample:
     arrays: Mapping[str, np.ndarray] | None = None
 
     def load(self, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
-        """Input arrays of the model's exact types. Raises Unreadable for a file that is no good, TesseraError for arrays
-        that are not the model's inputs."""
+        """Input arrays of the model's exact types. Raises Unreadable for a file that is no good, TesseraError for
+        arrays that are not the model's inputs."""
         arrays = self.arrays
         if arrays is None:
             arrays = {}
@@ -71,7 +71,9 @@ class Dataset:
     kind: str
 
 
-def readable(dataset: Dataset, numbers: Collection[int], specs: Sequence[InputSpec]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+def readable(
+    dataset: Dataset, numbers: Collection[int], specs: Sequence[InputSpec]
+) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """Those of the samples `numbers` that can be read, in the data set's order: (number, arrays)."""
     for sample in dataset.samples():
         if sample.number in numbers:
@@ -96,8 +98,10 @@ def open_dataset(given: str, specs: Sequence[InputSpec], input_num: int) -> Data
         return _from_files(_read_list(path, specs), input_num, specs, "list")
     if is_picture(path):
         return _from_files([Sample(0, path.name, _one_file(str(path), specs))], input_num, specs, "picture")
-    raise TesseraError(f"--dataset {path}: unknown kind of file",
-                       hint="give a folder of pictures or .npz files, a list (.txt), one .npz, or a Python file (.py)")
+    raise TesseraError(
+        f"--dataset {path}: unknown kind of file",
+        hint="give a folder of pictures or .npz files, a list (.txt), one .npz, or a Python file (.py)",
+    )
 
 
 def spread(count: int, wanted: int) -> list[int]:
@@ -126,11 +130,15 @@ def _list_folder(folder: Path, specs: Sequence[InputSpec]) -> list[Sample]:
     pictures, arrays = [p for p in files if is_picture(p)], [p for p in files if p.suffix == ".npz"]
     if not pictures and not arrays:
         seen = f"; it holds {len(files)} other file(s), e.g. {files[0].name}" if files else ": it is empty"
-        raise TesseraError(f"--dataset {folder}: no picture and no .npz file in the folder{seen}",
-                           hint="pictures are found by their suffix: .jpg, .png, .bmp, ...")
+        raise TesseraError(
+            f"--dataset {folder}: no picture and no .npz file in the folder{seen}",
+            hint="pictures are found by their suffix: .jpg, .png, .bmp, ...",
+        )
     if pictures and arrays:
-        raise TesseraError(f"--dataset {folder}: holds both {len(pictures)} picture(s) and {len(arrays)} .npz file(s)",
-                           hint="give a folder with one kind, or a list file")
+        raise TesseraError(
+            f"--dataset {folder}: holds both {len(pictures)} picture(s) and {len(arrays)} .npz file(s)",
+            hint="give a folder with one kind, or a list file",
+        )
     return [Sample(0, p.relative_to(folder).as_posix(), _one_file(str(p), specs)) for p in pictures or arrays]
 
 
@@ -138,14 +146,17 @@ def _one_file(file: str, specs: Sequence[InputSpec]) -> tuple[tuple[str, str], .
     if Path(file).suffix == ".npz":
         return (("", file),)
     if len(specs) != 1:
-        raise TesseraError(f"one file ({Path(file).name}) for a model of {len(specs)} inputs",
-                           hint="use .npz files with one array per input, or a list with NAME=FILE,NAME=FILE lines",
-                           details=["the model's inputs are: " + ", ".join(map(str, specs))])
+        raise TesseraError(
+            f"one file ({Path(file).name}) for a model of {len(specs)} inputs",
+            hint="use .npz files with one array per input, or a list with NAME=FILE,NAME=FILE lines",
+            details=["the model's inputs are: " + ", ".join(map(str, specs))],
+        )
     return ((specs[0].name, file),)
 
 
 def _read_list(path: Path, specs: Sequence[InputSpec]) -> list[Sample]:
-    """One sample a line: FILE, or NAME=FILE,NAME=FILE, or FILE,FILE in the order of the inputs; relative to the list."""
+    """One sample a line: FILE, or NAME=FILE,NAME=FILE, or FILE,FILE in the order of the inputs; relative to the
+    list."""
     samples = []
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         text = line.strip()
@@ -160,8 +171,10 @@ def _read_list(path: Path, specs: Sequence[InputSpec]) -> list[Sample]:
         elif len(parts) == len(specs):
             files = tuple((spec.name, str(path.parent / part)) for spec, part in zip(specs, parts))
         else:
-            raise TesseraError(f"{path}:{number}: {len(parts)} files for {len(specs)} input(s)",
-                               details=["the model's inputs are: " + ", ".join(map(str, specs))])
+            raise TesseraError(
+                f"{path}:{number}: {len(parts)} files for {len(specs)} input(s)",
+                details=["the model's inputs are: " + ", ".join(map(str, specs))],
+            )
         samples.append(Sample(0, text, files))
     if not samples:
         raise TesseraError(f"--dataset {path}: the list names no file")
@@ -174,8 +187,10 @@ def _from_npz(path: Path, specs: Sequence[InputSpec], input_num: int) -> Dataset
     counts = {spec.name: _rows(arrays.get(spec.name), spec) for spec in specs}
     if set(arrays) != set(counts) or len(set(counts.values())) != 1 or None in counts.values():
         check_inputs(arrays, specs, f"--dataset {path}")  # says what is wrong with one sample
-        raise TesseraError(f"--dataset {path}: the arrays hold different numbers of samples: "
-                           + ", ".join(f"'{name}' {count}" for name, count in counts.items()))
+        raise TesseraError(
+            f"--dataset {path}: the arrays hold different numbers of samples: "
+            + ", ".join(f"'{name}' {count}" for name, count in counts.items())
+        )
     available = next(iter(counts.values())) or 0
     if available == 0:
         raise TesseraError(f"--dataset {path}: the arrays hold no sample")
@@ -183,8 +198,12 @@ def _from_npz(path: Path, specs: Sequence[InputSpec], input_num: int) -> Dataset
 
     def samples() -> Iterator[Sample]:
         for number, row in enumerate(rows):
-            yield Sample(number, f"{path.name}[{row}]", arrays={
-                spec.name: arrays[spec.name].reshape(available, *spec.shape)[row] for spec in specs})
+            yield Sample(
+                number,
+                f"{path.name}[{row}]",
+                arrays={spec.name: arrays[spec.name].reshape(available, *spec.shape)[row] for spec in specs},
+            )
+
     return Dataset(samples, len(rows), available, f"{path.name} {path.stat().st_size} {rows}", "npz")
 
 
@@ -196,14 +215,19 @@ def _rows(array: np.ndarray | None, spec: InputSpec) -> int | None:
         return 1
     if array.ndim == len(spec.shape) + 1 and array.shape[1:] == spec.shape:
         return array.shape[0]
-    if array.ndim == len(spec.shape) and array.ndim and array.shape[1:] == spec.shape[1:] and array.shape[0] % spec.shape[0] == 0:
+    if (
+        array.ndim == len(spec.shape)
+        and array.ndim
+        and array.shape[1:] == spec.shape[1:]
+        and array.shape[0] % spec.shape[0] == 0
+    ):
         return array.shape[0] // spec.shape[0]
     return None
 
 
 def _from_generator(path: Path, specs: Sequence[InputSpec], input_num: int) -> Dataset:
     """A Python file with a function samples() that yields dicts of arrays, or arrays where there is one input."""
-    function = user_function(path, "--dataset", f"{GENERATOR_FUNCTION}()", "def samples(): yield {\"input\": array}")
+    function = user_function(path, "--dataset", f"{GENERATOR_FUNCTION}()", 'def samples(): yield {"input": array}')
 
     def samples() -> Iterator[Sample]:
         try:
@@ -219,11 +243,13 @@ def _from_generator(path: Path, specs: Sequence[InputSpec], input_num: int) -> D
             raise
         except Exception as error:
             raise user_fault(path, error) from error
+
     return Dataset(samples, input_num, input_num, f"{path.name} {path.read_text(errors='replace')}", "generator")
 
 
 def user_function(path: Path, flag: str, wanted: str, example: str) -> Callable[..., Any]:
-    """The function `wanted`, "NAME(...)", of a user's Python file, which `flag` names. Raises TesseraError, where the file fails too."""
+    """The function `wanted`, "NAME(...)", of a user's Python file, which `flag` names. Raises TesseraError, where the
+    file fails too."""
     try:
         function = runpy.run_path(str(path)).get(wanted.partition("(")[0])
     except Exception as error:

@@ -72,7 +72,8 @@ class Distribution:
         return Distribution(low[order], high[order], self.counts[order], least, most)
 
     def quantile(self, fraction: float) -> float:
-        """The smallest x with at least `fraction` of the values at or below it; inside a bin values are taken as uniform."""
+        """The smallest x with at least `fraction` of the values at or below it; inside a bin values are taken as
+        uniform."""
         cumulative = np.cumsum(self.counts)
         wanted = fraction * cumulative[-1]
         i = min(int(np.searchsorted(cumulative, wanted, side="left")), len(self.counts) - 1)
@@ -84,8 +85,8 @@ class Distribution:
         return float(self.counts[np.abs(self.centres) > threshold].sum() / self.total) if self.total else 0.0
 
     def on_grid(self, edges: np.ndarray) -> np.ndarray:
-        """Counts in the intervals between ascending edges; values are uniform inside a bin, a bin without width is a point
-        and belongs to the interval that begins at or before it."""
+        """Counts in the intervals between ascending edges; values are uniform inside a bin, a bin without width is a
+        point and belongs to the interval that begins at or before it."""
         points = self.high <= self.low
         grid = np.histogram(self.low[points], edges, weights=self.counts[points])[0]
         wide = ~points

@@ -28,8 +28,8 @@ class Engine:
         self._job = job
 
     def run(self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates] = OBSERVE) -> Iterator[Result]:
-        """One result for each chunk with each of the parts, in whatever order they are done. Raises the first failure a worker
-        reports."""
+        """One result for each chunk with each of the parts, in whatever order they are done. Raises the first failure
+        a worker reports."""
         for chunk, part in _tasks(chunks, parts):
             yield _checked(run_chunk(self._job, chunk, part))
 
@@ -38,12 +38,15 @@ class Engine:
         return map(function, items)
 
 
-def _tasks(chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates]) -> Iterator[tuple[Sequence[Sample], Candidates]]:
+def _tasks(
+    chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates]
+) -> Iterator[tuple[Sequence[Sample], Candidates]]:
     return ((chunk, part) for chunk in chunks for part in parts)
 
 
 class PoolEngine(Engine):
-    """On worker processes of this machine. Few chunks are under way at once, so memory does not grow with their number."""
+    """On worker processes of this machine. Few chunks are under way at once, so memory does not grow with their
+    number."""
 
     def __init__(self, job: Job, pool: Pool) -> None:
         super().__init__(job)
@@ -65,21 +68,29 @@ class DaskEngine(Engine):
         try:
             from distributed import Client
         except ImportError as error:
-            raise TesseraError("--distributed needs Dask, which is not installed",
-                               hint="apt install python3-distributed, or pip install distributed") from error
+            raise TesseraError(
+                "--distributed needs Dask, which is not installed",
+                hint="apt install python3-distributed, or pip install distributed",
+            ) from error
         super().__init__(replace(job, model=Path(job.model).read_bytes()))
         try:
             _knock(address)
             self._client = Client(address, timeout=60, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
-            raise TesseraError(f"--distributed {address}: no Dask scheduler answers there: {error}",
-                               hint="start one: dask scheduler; and workers: dask worker ADDRESS") from error
-        self.workers = len(self._client.scheduler_info(n_workers=-1)["workers"]) if _has_n_workers() else len(
-            self._client.scheduler_info()["workers"])
+            raise TesseraError(
+                f"--distributed {address}: no Dask scheduler answers there: {error}",
+                hint="start one: dask scheduler; and workers: dask worker ADDRESS",
+            ) from error
+        self.workers = (
+            len(self._client.scheduler_info(n_workers=-1)["workers"])
+            if _has_n_workers()
+            else len(self._client.scheduler_info()["workers"])
+        )
         if self.workers == 0:
             self._client.close()
-            raise TesseraError(f"--distributed {address}: the scheduler has no worker",
-                               hint=f"start some: dask worker {address}")
+            raise TesseraError(
+                f"--distributed {address}: the scheduler has no worker", hint=f"start some: dask worker {address}"
+            )
 
     def run(self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates] = OBSERVE) -> Iterator[Result]:
         job = self._client.scatter(self._job, broadcast=True, hash=False)
@@ -98,15 +109,18 @@ class DaskEngine(Engine):
         except TesseraError:
             raise
         except Exception as error:
-            raise TesseraError(f"a Dask worker failed: {type(error).__name__}: {error}",
-                               hint="the workers need this version of Tessera in their Python path") from error
+            raise TesseraError(
+                f"a Dask worker failed: {type(error).__name__}: {error}",
+                hint="the workers need this version of Tessera in their Python path",
+            ) from error
 
     def close(self) -> None:
         self._client.close()
 
 
 def _knock(address: str, seconds: float = 5) -> None:
-    """Raises OSError where a TCP address refuses for so long: Dask would go on asking for as long as it waits for a slow network."""
+    """Raises OSError where a TCP address refuses for so long: Dask would go on asking for as long as it waits for a
+    slow network."""
     scheme, _, place = address.rpartition("://")
     host, _, port = place.rpartition(":")
     if scheme not in ("", "tcp", "tls") or not port.isdigit():
@@ -126,10 +140,16 @@ def _has_n_workers() -> bool:
     import inspect
 
     from distributed import Client
+
     return "n_workers" in inspect.signature(Client.scheduler_info).parameters
 
 
 def _checked(result: Result) -> Result:
     if result.failure:
-        raise TesseraError(result.failure["message"], ExitCode(result.failure["code"]), hint=result.failure["hint"], details=result.failure["details"])
+        raise TesseraError(
+            result.failure["message"],
+            ExitCode(result.failure["code"]),
+            hint=result.failure["hint"],
+            details=result.failure["details"],
+        )
     return result

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Channels of a tensor brought to like ranges, where that lowers the error of int8: their factors go into the weights around."""
+"""Channels of a tensor brought to like ranges, where that lowers the error of int8: their factors go into the weights
+around."""
 from __future__ import annotations
 
 import math
@@ -33,8 +34,8 @@ SAMPLES = 12
 LEAST_GAIN = 0.9
 """Expected noise with factors at most this part of that without, else they are not tried."""
 CLEARLY = 0.8
-"""So much smaller must the output error be: channels that the samples hardly use have less head room with factors, and other
-inputs may need it."""
+"""So much smaller must the output error be: channels that the samples hardly use have less head room with factors,
+and other inputs may need it."""
 EXACT_ENOUGH = 0.03
 """With an output error below this there is no risk to be taken."""
 LEARNED = 0.75
@@ -44,8 +45,8 @@ activations, where nothing else costs much, shows how much that is."""
 
 @dataclass(frozen=True)
 class Found:
-    """observed: the model with factors, None: they are left out. tensors: that are scaled. without, with_them: output errors, where
-    they were measured; failure: why they could not be."""
+    """observed: the model with factors, None: they are left out. tensors: that are scaled. without, with_them: output
+    errors, where they were measured; failure: why they could not be."""
 
     observed: Observed | None
     tensors: int = 0
@@ -57,10 +58,18 @@ class Found:
 Histograms = Mapping[str, "_calibration.Histogram"]
 
 
-def equalize(observed: Observed, dataset: Dataset, state: State, kinds: Sequence[str], always: bool, flags: Sequence[str], folder: Path,
-             progress: Callable[[int, int], None]) -> Found:
-    """The model with factors for the inputs of `kinds` (values of METHODS) of products; unless `always` only if that lowers the
-    quantised model's output error clearly. state: what was seen of the model without them."""
+def equalize(
+    observed: Observed,
+    dataset: Dataset,
+    state: State,
+    kinds: Sequence[str],
+    always: bool,
+    flags: Sequence[str],
+    folder: Path,
+    progress: Callable[[int, int], None],
+) -> Found:
+    """The model with factors for the inputs of `kinds` (values of METHODS) of products; unless `always` only if that
+    lowers the quantised model's output error clearly. state: what was seen of the model without them."""
     if not (always or is_coarsened(observed)):
         return Found(None)
     numbers = sorted(state.digests)
@@ -76,11 +85,15 @@ def equalize(observed: Observed, dataset: Dataset, state: State, kinds: Sequence
         return Found(None)
     if always:
         return Found(scaled, told["tensors"])
-    ways = [Way(_plain_table(observed, state.histograms), {}, {}),
-            Way(_plain_table(scaled, _histograms(scaled, dataset, wanted)), {}, scaled.factors)]
+    ways = [
+        Way(_plain_table(observed, state.histograms), {}, {}),
+        Way(_plain_table(scaled, _histograms(scaled, dataset, wanted)), {}, scaled.factors),
+    ]
     try:
-        eight, sixteen = (Trial(observed.model, precision, tuple(flags), folder).output_errors(observed.job(), dataset, wanted, ways)
-                          for precision in ("INT8", "INT16"))
+        eight, sixteen = (
+            Trial(observed.model, precision, tuple(flags), folder).output_errors(observed.job(), dataset, wanted, ways)
+            for precision in ("INT8", "INT16")
+        )
     except TesseraError as error:
         return Found(None, failure=error.message)
     without, with_them = (math.sqrt(max(a * a - LEARNED * b * b, 0.0)) for a, b in zip(eight, sixteen))
@@ -90,15 +103,21 @@ def equalize(observed: Observed, dataset: Dataset, state: State, kinds: Sequence
 
 
 def is_coarsened(observed: Observed) -> bool:
-    """Whether int8 rounds most weights. It holds those of a model that was quantised before as they are: factors would end that."""
+    """Whether int8 rounds most weights. It holds those of a model that was quantised before as they are: factors
+    would end that."""
     products = read_products(observed.info["products"], observed.weights)
     return share_of([product for product in products if not is_exact(product)], products) > 0.5
 
 
 def _channels(observed: Observed, dataset: Dataset, wanted: set[int]) -> dict[str, np.ndarray]:
-    """Lowest, highest and mean square of the channels of what products read and make; not of tensors that are not finite."""
+    """Lowest, highest and mean square of the channels of what products read and make; not of tensors that are not
+    finite."""
     shapes, sources = observed.shape_of, observed.source_of
-    places = {name: (sources[name], shapes[name], axis) for name, axis in observed.info["channels"].items() if sources.get(name)}
+    places = {
+        name: (sources[name], shapes[name], axis)
+        for name, axis in observed.info["channels"].items()
+        if sources.get(name)
+    }
     found: dict[str, np.ndarray] = {}
     worker, seen = Worker(observed.job()), 0
     for _, arrays in readable(dataset, wanted, observed.model.inputs):
@@ -106,13 +125,23 @@ def _channels(observed: Observed, dataset: Dataset, wanted: set[int]) -> dict[st
         seen += 1
         for name, (source, shape, axis) in places.items():
             rows = np.moveaxis(worker.array(source).reshape(shape), axis, 0).reshape(shape[axis], -1)
-            least, most, square = rows.min(1), rows.max(1), np.einsum("cr,cr->c", rows, rows) / np.float32(rows.shape[1])
+            least, most, square = (
+                rows.min(1),
+                rows.max(1),
+                np.einsum("cr,cr->c", rows, rows) / np.float32(rows.shape[1]),
+            )
             found[f"{name}:low"] = np.minimum(found.get(f"{name}:low", least), least)
             found[f"{name}:high"] = np.maximum(found.get(f"{name}:high", most), most)
             found[f"{name}:power"] = found.get(f"{name}:power", np.float32(0)) + square
-    kept = [name for name in places if seen and all(np.isfinite(found[f"{name}:{what}"]).all() for what in ("low", "high", "power"))]
-    return {**{f"{name}:{what}": found[f"{name}:{what}"] for name in kept for what in ("low", "high")},
-            **{f"{name}:power": found[f"{name}:power"] / np.float32(seen) for name in kept}}
+    kept = [
+        name
+        for name in places
+        if seen and all(np.isfinite(found[f"{name}:{what}"]).all() for what in ("low", "high", "power"))
+    ]
+    return {
+        **{f"{name}:{what}": found[f"{name}:{what}"] for name in kept for what in ("low", "high")},
+        **{f"{name}:power": found[f"{name}:power"] / np.float32(seen) for name in kept},
+    }
 
 
 def _histograms(observed: Observed, dataset: Dataset, wanted: set[int]) -> Histograms:
@@ -122,18 +151,28 @@ def _histograms(observed: Observed, dataset: Dataset, wanted: set[int]) -> Histo
     return histograms
 
 
-def _compile(observed: Observed, channels: Mapping[str, np.ndarray], kinds: Sequence[str], flags: Sequence[str], folder: Path) -> Observed:
+def _compile(
+    observed: Observed, channels: Mapping[str, np.ndarray], kinds: Sequence[str], flags: Sequence[str], folder: Path
+) -> Observed:
     statistics, factors = folder / "channels.safetensors", folder / "factors.safetensors"
     safetensors_io.save(statistics, channels)
     extra = ["--channel-statistics", str(statistics), "--factors", str(factors), "--equalize", ",".join(kinds), *flags]
     scaled = Observed.compile(observed.model, folder / "equalized", Report(1, quiet=True), extra)
-    names = {tensor["name"] for tensor in observed.info["tensors"]}  # a factor's own multiplication reads one that has no name
+    names = {
+        tensor["name"] for tensor in observed.info["tensors"]
+    }  # a factor's own multiplication reads one that has no name
     tensors = [tensor for tensor in scaled.info["tensors"] if tensor["name"] in names]
-    return replace(scaled, info={**scaled.info, "tensors": tensors}, factors={name.removesuffix(":factors"): values for name, values in safetensors_io.load(factors).items()})
+    return replace(
+        scaled,
+        info={**scaled.info, "tensors": tensors},
+        factors={name.removesuffix(":factors"): values for name, values in safetensors_io.load(factors).items()},
+    )
 
 
 def _plain_table(observed: Observed, histograms: Histograms) -> Table:
     """Ranges without trials."""
-    choices = {source: choice_by("mse", Distribution.from_histogram(histogram), "best", DEFAULT_PERCENTILE)
-               for source, histogram in histograms.items()}
+    choices = {
+        source: choice_by("mse", Distribution.from_histogram(histogram), "best", DEFAULT_PERCENTILE)
+        for source, histogram in histograms.items()
+    }
     return Table("", observed.info["model_hash"], "mse", 0, "", entries_of(observed, histograms, choices))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights chosen with the samples: the model runs once more, each op's inputs are summed up, its weights rounded by that."""
+"""Weights chosen with the samples: the model runs once more, each op's inputs are summed up, its weights rounded by
+that."""
 from __future__ import annotations
 
 import contextlib
@@ -35,9 +36,15 @@ def read_products(entries: Sequence[Mapping[str, object]], weights: Path) -> lis
     return [Product.make(entry, arrays[str(entry["name"])]) for entry in entries]
 
 
-def to_round(products: Sequence[Product], shape_of: Mapping[str, tuple[int, ...]], count: int, precision: str) -> list[Product]:
+def to_round(
+    products: Sequence[Product], shape_of: Mapping[str, tuple[int, ...]], count: int, precision: str
+) -> list[Product]:
     """Those on whose roundings `count` samples have a say."""
-    return [p for p in products if p.input in shape_of and may_round(p, count * p.rows(shape_of[p.input]), precision == "W4")]
+    return [
+        p
+        for p in products
+        if p.input in shape_of and may_round(p, count * p.rows(shape_of[p.input]), precision == "W4")
+    ]
 
 
 def share_of(some: Sequence[Product], products: Sequence[Product]) -> float:
@@ -45,16 +52,32 @@ def share_of(some: Sequence[Product], products: Sequence[Product]) -> float:
     return sum(p.weight.size for p in some) / max(sum(p.weight.size for p in products), 1)
 
 
-def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, products: Sequence[Product], rounded: Sequence[Product],
-          choices: Mapping[str, Choice], source_of: Mapping[str, str], shape_of: Mapping[str, tuple[int, ...]],
-          ways: Sequence[Collection[str]], precision: str, progress: Callable[[int, int], None]) -> list[dict[str, Rounded]]:
-    """For each of `ways`, sets of methods, the weights by the products' names. samples: `count` of them. rounded: those of the
-    products that to_round() gave. precision: W8 and W4 have integers as weights alone. Left out are products whose input
-    has no range, and those whose weights need no choice if their bias is not asked for."""
+def learn(
+    job: Job,
+    samples: Callable[[], Iterator[Sample]],
+    count: int,
+    products: Sequence[Product],
+    rounded: Sequence[Product],
+    choices: Mapping[str, Choice],
+    source_of: Mapping[str, str],
+    shape_of: Mapping[str, tuple[int, ...]],
+    ways: Sequence[Collection[str]],
+    precision: str,
+    progress: Callable[[int, int], None],
+) -> list[dict[str, Rounded]]:
+    """For each of `ways`, sets of methods, the weights by the products' names. samples: `count` of them. rounded:
+    those of the products that to_round() gave. precision: W8 and W4 have integers as weights alone. Left out are
+    products whose input has no range, and those whose weights need no choice if their bias is not asked for."""
     alone = precision != "INT8"
     second = {product.name for product in rounded}
-    batches = _batches([p for p in products if source_of.get(p.input) in choices
-                        and (p.name in second or any("bias_correction" in way for way in ways) and not alone)])
+    batches = _batches(
+        [
+            p
+            for p in products
+            if source_of.get(p.input) in choices
+            and (p.name in second or any("bias_correction" in way for way in ways) and not alone)
+        ]
+    )
     worker, done = Worker(job), 0
     result: list[dict[str, Rounded]] = [{} for _ in ways]
     for batch in batches:
@@ -69,6 +92,7 @@ def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, product
                 source = source_of[product.input]
                 x = worker.array(source).reshape(shape_of[product.input])
                 statistics[product.name].add(x, sample.number, None if alone else choices[source].candidate())
+
             each(add, batch)  # what takes long holds no interpreter lock
             done += 1
             progress(done, (count + 1) * len(batches))
@@ -76,7 +100,11 @@ def learn(job: Job, samples: Callable[[], Iterator[Sample]], count: int, product
 
         def choose(product: Product) -> list[Rounded]:
             mine = statistics[product.name]
-            return [round_alone(product, mine, precision == "W4") if alone else round_weights(product, mine, way) for way in ways]
+            return [
+                round_alone(product, mine, precision == "W4") if alone else round_weights(product, mine, way)
+                for way in ways
+            ]
+
         for product, found in zip(clean, each(choose, clean)):
             for way, weights, rounded in zip(ways, result, found):
                 if product.name in second or "bias_correction" in way:
@@ -97,7 +125,9 @@ def _batches(products: Sequence[Product]) -> list[list[Product]]:
     return [batch for batch in batches if batch]
 
 
-def pick(dataset: Dataset, numbers: Sequence[int], apart: Collection[int]) -> tuple[Callable[[], Iterator[Sample]], int]:
+def pick(
+    dataset: Dataset, numbers: Sequence[int], apart: Collection[int]
+) -> tuple[Callable[[], Iterator[Sample]], int]:
     """At most SAMPLES of the samples `numbers`, spread over them; not those `apart` where enough others are left."""
     others = [number for number in sorted(numbers) if number not in apart]
     pool = others if len(others) >= 2 * len(apart) else sorted(numbers)
@@ -121,8 +151,8 @@ def tried(numbers: Sequence[int]) -> set[int]:
 
 
 def save(path: Path, table: Table, weights: Mapping[str, Rounded], factors: Mapping[str, np.ndarray]) -> Table:
-    """Writes a table and, beside it, the file with weights and factors that it names, where there are any; returns the table. Both are
-    new."""
+    """Writes a table and, beside it, the file with weights and factors that it names, where there are any; returns
+    the table. Both are new."""
     arrays: dict[str, np.ndarray] = {f"{name}:factors": values for name, values in factors.items()}
     for name, rounded in weights.items():
         suffix = "4wide" if rounded.wide else str(rounded.bits or "")
@@ -138,7 +168,8 @@ def save(path: Path, table: Table, weights: Mapping[str, Rounded], factors: Mapp
 
 
 def check_beside(path: Path) -> None:
-    """Raises TesseraError where the file beside table `path`, which a new table may replace or remove, is not that of the one there."""
+    """Raises TesseraError where the file beside table `path`, which a new table may replace or remove, is not that of
+    the one there."""
     beside = path.with_suffix(".safetensors")
     if not beside.exists():
         return
@@ -147,5 +178,7 @@ def check_beside(path: Path) -> None:
     except TesseraError:
         known = ""
     if known != hashlib.sha256(beside.read_bytes()).hexdigest():
-        raise TesseraError(f"failed to write {path}: its weights would go to {beside}, which is there and does not belong to it",
-                           hint="choose another name for -o, or move that file")
+        raise TesseraError(
+            f"failed to write {path}: its weights would go to {beside}, which is there and does not belong to it",
+            hint="choose another name for -o, or move that file",
+        )

@@ -31,7 +31,9 @@ class Observed:
         """Into `folder`; flags: of tessera-compile."""
         folder.mkdir(exist_ok=True)
         bmodel, weights = folder / "observed.bmodel", folder / "weights.safetensors"
-        info = top_model.deploy(model, bmodel, report, chip="x86", quantize="F32", extra=["--observe", "--weights", str(weights), *flags])
+        info = top_model.deploy(
+            model, bmodel, report, chip="x86", quantize="F32", extra=["--observe", "--weights", str(weights), *flags]
+        )
         return Observed(model, bmodel, weights, info, tuple(flags))
 
     def compile_again(self, bmodel: Path, weights: Path) -> None:
@@ -41,8 +43,13 @@ class Observed:
 
     def job(self) -> Job:
         """For workers that look at it."""
-        return Job(f"{self.info['model_hash']} {self.bmodel}", str(self.bmodel), self.model.inputs, tuple(self.sources),
-                   self.model.probabilities)
+        return Job(
+            f"{self.info['model_hash']} {self.bmodel}",
+            str(self.bmodel),
+            self.model.inputs,
+            tuple(self.sources),
+            self.model.probabilities,
+        )
 
     @property
     def sources(self) -> list[str]:

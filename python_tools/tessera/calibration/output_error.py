@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far a model's outputs are from those of the f32 model, over several samples together.
 
-Norms are summed over all samples before they are divided: an answer that is empty in most samples (no text, no face: values
-near zero) is judged by those where there is something, not by relative errors of nothing. Norms and not their squares, so
-that one sample gone astray does not outweigh all others.
+Norms are summed over all samples before they are divided: an answer that is empty in most samples (no text, no face:
+values near zero) is judged by those where there is something, not by relative errors of nothing. Norms and not their
+squares, so that one sample gone astray does not outweigh all others.
 
 Probabilities p count as log(p / (1 - p)), what the sigmoid or softmax saw: there every sample tells how exact the
 network is, also one whose answer is beyond doubt. Below 1e-9 and above 1 - 1e-7 f32 does not tell them apart.
@@ -17,9 +17,11 @@ import numpy as np
 _SMALLEST, _LARGEST = 1e-9, 1 - 1e-7
 
 
-def squares(golden: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray], probabilities: Collection[str] = ()) -> np.ndarray:
-    """Of one sample, float64 [float outputs, 4]: sum of |got - golden|^2, sum of |golden|^2, what to subtract a mean by: sum
-    and number of the values of golden, 0 and 1 where zero is the answer that says nothing.
+def squares(
+    golden: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray], probabilities: Collection[str] = ()
+) -> np.ndarray:
+    """Of one sample, float64 [float outputs, 4]: sum of |got - golden|^2, sum of |golden|^2, what to subtract a mean
+    by: sum and number of the values of golden, 0 and 1 where zero is the answer that says nothing.
 
     Values that are not finite in either are left out. probabilities: names of outputs.
     """
@@ -30,7 +32,13 @@ def squares(golden: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray], pro
             want, have = (_logit(x.astype(np.float64)) if chance else x.astype(np.float64) for x in (want, got[name]))
             usable = np.isfinite(want) & np.isfinite(have)
             want, have = want[usable], have[usable]
-            found.append((np.sum(np.square(have - want)), np.sum(np.square(want)), *((want.sum(), want.size) if chance else (0, 1))))
+            found.append(
+                (
+                    np.sum(np.square(have - want)),
+                    np.sum(np.square(want)),
+                    *((want.sum(), want.size) if chance else (0, 1)),
+                )
+            )
     return np.array(found, np.float64).reshape(-1, 4)
 
 
@@ -40,8 +48,8 @@ def _logit(p: np.ndarray) -> np.ndarray:
 
 
 def relative(samples: Iterable[np.ndarray]) -> float:
-    """The square of |got - golden| / |golden|, both added over the samples in their order; the mean over the outputs. Of
-    probabilities the divisor is how much they vary."""
+    """The square of |got - golden| / |golden|, both added over the samples in their order; the mean over the outputs.
+    Of probabilities the divisor is how much they vary."""
     noise, power, total, count = np.stack(list(samples)).transpose(2, 0, 1)
     power = np.maximum(power - np.square(total) / np.maximum(count, 1), 0)
     noise, power = np.sqrt(noise).sum(0), np.sqrt(power).sum(0)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worker processes on this machine, each at the other end of a pipe.
 
-The parent has one thread and no locks: it sends a worker its next task once the answer to the last one is there, so no pipe is
-ever written to from both ends, and waits for pipes alone. A worker that ends, whatever ended it, is the end of its pipe. (Of
-concurrent.futures' pool the thread that distributes the work can wait for ever: for the rest of an answer whose worker was killed,
-for a queue that nobody reads any more, for a lock that an interrupt left behind.)
+The parent has one thread and no locks: it sends a worker its next task once the answer to the last one is there, so
+no pipe is ever written to from both ends, and waits for pipes alone. A worker that ends, whatever ended it, is the
+end of its pipe. (Of concurrent.futures' pool the thread that distributes the work can wait for ever: for the rest of
+an answer whose worker was killed, for a queue that nobody reads any more, for a lock that an interrupt left behind.)
 """
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ R = TypeVar("R")
 
 @contextlib.contextmanager
 def _without_sigint() -> Iterator[None]:
-    """What starts in this block never gets SIGINT: a terminal sends it to all processes, and the parent ends its workers, which
-    would print a stack trace each, most of them while they still load. To the parent itself it comes after the block."""
+    """What starts in this block never gets SIGINT: a terminal sends it to all processes, and the parent ends its
+    workers, which would print a stack trace each, most of them while they still load. To the parent itself it comes
+    after the block.
+    """
     resource_tracker.ensure_running()  # multiprocessing starts it with the first process and unblocks SIGINT behind it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -40,6 +42,7 @@ def _serve(tasks: Connection, parent: int) -> None:
     """In the worker: answers until the parent closes the pipe; ends with it where it is killed."""
     end_with_parent(parent)
     import tessera.runtime  # noqa: F401: what takes longest to load
+
     try:
         while True:
             function, arguments = tasks.recv()
@@ -60,8 +63,11 @@ def _told_of_its_end() -> Iterator[None]:
     try:
         yield
     except (EOFError, OSError) as error:
-        raise TesseraError("a worker process was ended from outside, most likely for lack of memory", ExitCode.OUT_OF_MEMORY,
-                           hint="use fewer --workers, then --resume") from error
+        raise TesseraError(
+            "a worker process was ended from outside, most likely for lack of memory",
+            ExitCode.OUT_OF_MEMORY,
+            hint="use fewer --workers, then --resume",
+        ) from error
 
 
 class Pool:
@@ -81,9 +87,9 @@ class Pool:
                 self._processes[ours] = process
 
     def run(self, function: Callable[..., R], tasks: Iterable[tuple]) -> Iterator[tuple[int, R]]:
-        """The function of each task's arguments, in whatever order they are done; with the task's number. What goes to and fro must be
-        picklable. Raises what the function raised; TesseraError where a worker has ended. The next task is taken beforehand, so
-        workers need not wait while it is made."""
+        """The function of each task's arguments, in whatever order they are done; with the task's number. What goes
+        to and fro must be picklable. Raises what the function raised; TesseraError where a worker has ended. The next
+        task is taken beforehand, so workers need not wait while it is made."""
         left = enumerate(tasks)
         under_way: dict[Connection, int] = {}
         free, upcoming = list(self._processes), next(left, None)

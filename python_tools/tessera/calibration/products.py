@@ -12,13 +12,16 @@ from tessera import _calibration
 from .worker import Candidate
 
 ROWS = {"conv": 256, "matmul": 512}
-"""Output positions of one op that are looked at in one sample, evenly spread. Neighbours in a picture are much alike."""
+"""Output positions of one op that are looked at in one sample, evenly spread. Neighbours in a picture are much
+alike."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """A convolution or matmul as the compiler describes it. weight: [OC, C / groups, K...], or [K, N] ([N, K] with trans_b).
-    bits, group: of its weights in W4; so many of the C / groups or K share a scale. wide: W4 was told to keep 8 bits."""
+    """A convolution or matmul as the compiler describes it. weight: [OC, C / groups, K...], or [K, N] ([N, K] with
+    trans_b). bits, group: of its weights in W4; so many of the C / groups or K share a scale. wide: W4 was told to
+    keep 8 bits.
+    """
 
     name: str
     input: str
@@ -51,8 +54,12 @@ class Product:
     def restored(self, integers: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """What integers [as the weight lies] with scales [output channels, runs of weights] stand for."""
         matrix = self._matrix_of(integers).astype(np.float32)
-        run = -(-matrix.shape[2] // scales.shape[1]) if scales.shape[1] == 1 else self.group * (self.depth // self.reduced)
-        steps = np.repeat(scales.reshape(*matrix.shape[:2], -1), run, axis=2)[:, :, :matrix.shape[2]]
+        run = (
+            -(-matrix.shape[2] // scales.shape[1])
+            if scales.shape[1] == 1
+            else self.group * (self.depth // self.reduced)
+        )
+        steps = np.repeat(scales.reshape(*matrix.shape[:2], -1), run, axis=2)[:, :, : matrix.shape[2]]
         return self.like_weight(matrix * steps)
 
     def like_weight(self, matrix: np.ndarray) -> np.ndarray:
@@ -90,7 +97,8 @@ def _positions(count: int, rows: int, shift: int) -> list[int]:
 
 
 class Statistics:
-    """Of what one op reads, over all samples; the size does not depend on their number. second: whether moments are wanted."""
+    """Of what one op reads, over all samples; the size does not depend on their number. second: whether moments are
+    wanted."""
 
     def __init__(self, product: Product, second: bool = True) -> None:
         self._product = product
@@ -100,11 +108,16 @@ class Statistics:
         self._moments = _calibration.Moments(product.groups, self._k, second)
 
     def add(self, x: np.ndarray, shift: int, way: Candidate | None) -> None:
-        """x: the op's input in one sample. shift: turns which of the output positions are looked at. way: how it is quantised."""
+        """x: the op's input in one sample. shift: turns which of the output positions are looked at. way: how it is
+        quantised."""
         patches = self._product.patches(x.shape)
         self._finite = self._finite and bool(np.isfinite(x).all())
-        self._moments.add(patches, np.ascontiguousarray(x, np.float32), _positions(patches.positions, self._product.rows(x.shape), shift),
-                          way and (way.scale, way.zero_point, way.lowest))
+        self._moments.add(
+            patches,
+            np.ascontiguousarray(x, np.float32),
+            _positions(patches.positions, self._product.rows(x.shape), shift),
+            way and (way.scale, way.zero_point, way.lowest),
+        )
 
     @property
     def count(self) -> int:
@@ -149,8 +162,13 @@ class Lack:
         patches = self._product.patches(x.shape)
         lack = np.ascontiguousarray(wanted - x, np.float32)
         self._finite = self._finite and bool(np.isfinite(lack).all())
-        self._moments.add(patches, lack, patches, np.ascontiguousarray(x, np.float32),
-                          _positions(patches.positions, self._product.rows(x.shape), shift))
+        self._moments.add(
+            patches,
+            lack,
+            patches,
+            np.ascontiguousarray(x, np.float32),
+            _positions(patches.positions, self._product.rows(x.shape), shift),
+        )
 
     @property
     def moments(self) -> np.ndarray:
@@ -165,4 +183,4 @@ class Lack:
 
 def bytes_of(product: Product) -> int:
     """What its statistics take."""
-    return product.groups * product.depth ** 2 * 4
+    return product.groups * product.depth**2 * 4

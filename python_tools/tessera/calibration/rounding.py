@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights to int8 with regard to what they are multiplied with: scale search, rounding with error feedback, bias correction.
+"""Weights to int8 with regard to what they are multiplied with: scale search, rounding with error feedback, bias
+correction.
 
-All work on a matrix [groups, OC / groups, K] and the second moments H [groups, K, K] of its inputs: the squared error that a
-weight error e causes in the output is e H e'.
+All work on a matrix [groups, OC / groups, K] and the second moments H [groups, K, K] of its inputs: the squared error
+that a weight error e causes in the output is e H e'.
 """
 from __future__ import annotations
 
@@ -17,20 +18,21 @@ from .products import Lack, Product, Statistics
 
 METHODS = ("gptq", "clip_weights", "bias_correction")
 """gptq: each column's rounding error is made up for by the columns not rounded yet (Frantar et al. 2022).
-clip_weights: per channel the scale with the least output error. bias_correction: the mean error of each output channel goes
-into its bias."""
+clip_weights: per channel the scale with the least output error. bias_correction: the mean error of each output
+channel goes into its bias."""
 ALONE = {"W8": ("gptq",), "W4": ("gptq", "in_order", "keep_wide")}
-"""Of weights alone. in_order: for what the ops before make with their weights rounded (sequence.py); keep_wide: those that are most
-sensitive for their size keep 8 bits."""
+"""Of weights alone. in_order: for what the ops before make with their weights rounded (sequence.py); keep_wide: those
+that are most sensitive for their size keep 8 bits."""
 LARGEST_K = 2400
 """Longer sums keep the default rounding: the inverse of their moments would take longer than all the rest."""
 LEAST_ROWS = 2
-"""With fewer rows than this for each of K moments hold for the samples alone: only the bias is corrected by them. A classifier
-on a pooled picture has one row a sample."""
+"""With fewer rows than this for each of K moments hold for the samples alone: only the bias is corrected by them. A
+classifier on a pooled picture has one row a sample."""
 LIMIT = 127
 DAMPING = 0.01
 TOWARDS = 0.5
-"""So much of what the inputs lack is made up for by the weights: all of it would be made up for on the samples alone."""
+"""So much of what the inputs lack is made up for by the weights: all of it would be made up for on the samples
+alone."""
 SHARES = (1.0, 0.95, 0.9, 0.8, 0.7)
 GROUP_SHARES = tuple(0.4 + 0.05 * i for i in range(15))
 CLEARLY = 0.97
@@ -40,9 +42,10 @@ ON_GRID = 1e-3
 
 @dataclass(frozen=True)
 class Rounded:
-    """integers: as the op's weight lies; scales, bias: one per output channel; bias is added to the op's, None: nothing is.
-    bits: of weights alone, which have scales [output channels, groups]; 0 where the inputs are integers too. wide: as of the
-    product. loss: mean squared error of the outputs, where it is known."""
+    """integers: as the op's weight lies; scales, bias: one per output channel; bias is added to the op's, None:
+    nothing is.
+    bits: of weights alone, which have scales [output channels, groups]; 0 where the inputs are integers too. wide: as
+    of the product. loss: mean squared error of the outputs, where it is known."""
 
     integers: np.ndarray
     scales: np.ndarray
@@ -53,7 +56,8 @@ class Rounded:
 
 
 def is_exact(product: Product) -> bool:
-    """Whether int8 holds the weights as they are, as those of a model that was quantised before: nothing is to be chosen."""
+    """Whether int8 holds the weights as they are, as those of a model that was quantised before: nothing is to be
+    chosen."""
     weights = product.matrix
     steps = weights / _largest_scales(weights)[..., None]
     return bool(np.abs(steps - np.rint(steps)).max() < ON_GRID)
@@ -81,7 +85,8 @@ def round_weights(product: Product, statistics: Statistics, methods: Collection[
 
 
 def round_alone(product: Product, statistics: Statistics, four_bits: bool, lack: Lack | None = None) -> Rounded:
-    """The weights alone, their inputs float: 8 bits and a scale a channel or, with `four_bits`, what the compiler wants of W4.
+    """The weights alone, their inputs float: 8 bits and a scale a channel or, with `four_bits`, what the compiler
+    wants of W4.
     lack: of inputs that are not what they should be."""
     weights, taps = product.matrix.astype(np.float32), product.depth // product.reduced
     bits, group = (product.bits, product.group) if four_bits else (8, product.reduced)
@@ -89,9 +94,16 @@ def round_alone(product: Product, statistics: Statistics, four_bits: bool, lack:
     if lack:
         weights += np.float32(TOWARDS) * _solve(moments, np.matmul(weights, lack.moments))
     scales = _group_scales(weights, np.einsum("gkk->gk", moments), bits, run)
-    integers, losses = round_groups(weights, moments, scales[None], -(1 << (bits - 1)), (1 << (bits - 1)) - 1, clip_first=False, run=run)
-    return Rounded(product.like_weight(integers[0]), scales.reshape(-1, scales.shape[-1]), bits=bits, wide=product.wide,
-                   loss=float(losses.mean()))
+    integers, losses = round_groups(
+        weights, moments, scales[None], -(1 << (bits - 1)), (1 << (bits - 1)) - 1, clip_first=False, run=run
+    )
+    return Rounded(
+        product.like_weight(integers[0]),
+        scales.reshape(-1, scales.shape[-1]),
+        bits=bits,
+        wide=product.wide,
+        loss=float(losses.mean()),
+    )
 
 
 def _solve(moments: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -105,8 +117,10 @@ def _damping(moments: np.ndarray) -> np.ndarray:
 
 
 def _group_scales(weights: np.ndarray, power: np.ndarray, bits: int, run: int) -> np.ndarray:
-    """[groups, rows, K / run]: the scale of each run of weights with the least squared error, an input's `power` [groups, K] being
-    what an error of its weight costs. A negative scale makes the largest weight the lowest integer, of which there is one more."""
+    """[groups, rows, K / run]: the scale of each run of weights with the least squared error, an input's `power`
+    [groups, K] being what an error of its weight costs. A negative scale makes the largest weight the lowest integer,
+    of which there is one more.
+    """
     groups, rows, k = weights.shape
     fill = -k % run
     w = np.pad(weights, [(0, 0), (0, 0), (0, fill)]).reshape(groups, rows, -1, run)
@@ -123,15 +137,18 @@ def _group_scales(weights: np.ndarray, power: np.ndarray, bits: int, run: int) -
     return best.astype(np.float32)
 
 
-def _by_moments(product: Product, weights: np.ndarray, scales: np.ndarray, statistics: Statistics, methods: Collection[str]
-                ) -> tuple[np.ndarray, np.ndarray]:
+def _by_moments(
+    product: Product, weights: np.ndarray, scales: np.ndarray, statistics: Statistics, methods: Collection[str]
+) -> tuple[np.ndarray, np.ndarray]:
     """Scales and integers with the least error of the outputs."""
     moments = statistics.moments
     if "bias_correction" in methods:  # the mean's share is the bias's
         mean = statistics.rounded.astype(np.float32)
         moments -= mean[:, :, None] * mean[:, None, :]
         variances = np.einsum("gkk->gk", moments)
-        np.maximum(variances, 0, out=variances)  # of inputs that hardly change only the rounding of the difference is left
+        np.maximum(
+            variances, 0, out=variances
+        )  # of inputs that hardly change only the rounding of the difference is left
     ways = np.stack([scales * np.float32(share) for share in (SHARES if "clip_weights" in methods else SHARES[:1])])
     if "gptq" in methods:
         integers, losses = round_groups(weights, moments, ways[..., None], -LIMIT, LIMIT, clip_first=False)
@@ -143,8 +160,8 @@ def _by_moments(product: Product, weights: np.ndarray, scales: np.ndarray, stati
 
 
 def _by_themselves(product: Product, weights: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """To the nearest, but so that sums of kernels stay: an error of theirs shifts a whole region of the output, and the next ops
-    add that up, while what changes along a region evens out."""
+    """To the nearest, but so that sums of kernels stay: an error of theirs shifts a whole region of the output, and
+    the next ops add that up, while what changes along a region evens out."""
     taps = product.weight[0, 0].size if product.kind == "conv" else 1
     if taps == 1 or is_exact(product):
         return np.clip(np.rint(weights / scales[..., None]), -LIMIT, LIMIT).astype(np.int8)
@@ -160,20 +177,34 @@ def _largest_scales(weights: np.ndarray) -> np.ndarray:
     return np.where(largest > 0, np.maximum(largest / LIMIT, np.finfo(np.float32).tiny), 1.0).astype(np.float32)
 
 
-def round_groups(weights: np.ndarray, moments: np.ndarray, ways: np.ndarray, lowest: int, highest: int,
-                 clip_first: bool, run: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """weights [groups, rows, K] in every one of the scales `ways` [ways, groups, rows, steps], each for `run` weights (0: all).
-    Returns integers [ways, groups, rows, K] and their errors [ways, groups, rows]."""
+def round_groups(
+    weights: np.ndarray,
+    moments: np.ndarray,
+    ways: np.ndarray,
+    lowest: int,
+    highest: int,
+    clip_first: bool,
+    run: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """weights [groups, rows, K] in every one of the scales `ways` [ways, groups, rows, steps], each for `run` weights
+    (0: all). Returns integers [ways, groups, rows, K] and their errors [ways, groups, rows]."""
     integers, losses = _calibration.round_groups(
-        np.ascontiguousarray(weights, np.float32), moments, _damping(moments), np.ascontiguousarray(ways), run or weights.shape[2],
-        lowest, highest, clip_first)
+        np.ascontiguousarray(weights, np.float32),
+        moments,
+        _damping(moments),
+        np.ascontiguousarray(ways),
+        run or weights.shape[2],
+        lowest,
+        highest,
+        clip_first,
+    )
     shape = (len(ways), *weights.shape)
     return np.frombuffer(integers, np.int8).reshape(shape), np.frombuffer(losses, np.float64).reshape(shape[:-1])
 
 
 def _best(ways: np.ndarray, integers: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Per channel the scale, and its integers, with the least error; the first one unless another is clearly better: the
-    samples are not all there is."""
+    """Per channel the scale, and its integers, with the least error; the first one unless another is clearly better:
+    the samples are not all there is."""
     chosen, least = np.zeros(losses.shape[1:], int), losses[0]
     for way in range(1, len(ways)):
         better = losses[way] < CLEARLY * least

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of a calibration table's samples, in NAME_cali_sample.npz beside NAME_cali.json: what checks of the quantised model run on.
+"""One of a calibration table's samples, in NAME_cali_sample.npz beside NAME_cali.json: what checks of the quantised
+model run on.
 
-A quantised model clips what lies outside of the ranges that its table saw, and what is random is not what the network was made for: checks
-on either tell of errors that real data does not have.
+A quantised model clips what lies outside of the ranges that its table saw, and what is random is not what the network
+was made for: checks on either tell of errors that real data does not have.
 """
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def sample_path(table: str | Path) -> Path:
 
 
 def save(path: str | Path, dataset: Dataset, used: Mapping[int, str], specs: Sequence[InputSpec]) -> None:
-    """Writes the first of the samples numbered in `used` beside the table `path`; nothing where it is large, and no older one stays."""
+    """Writes the first of the samples numbered in `used` beside the table `path`; nothing where it is large, and no
+    older one stays."""
     beside = sample_path(path)
     first = min(used)
     for sample in dataset.samples():
@@ -43,8 +45,8 @@ def save(path: str | Path, dataset: Dataset, used: Mapping[int, str], specs: Seq
 
 
 def default_input(path: str | Path, specs: Sequence[InputSpec]) -> tuple[dict[str, np.ndarray], str]:
-    """Inputs for a check where none are given, and what they are: the table's sample, where it fits `specs` and is one of those the
-    table was made from; else random ones in the ranges that the table has."""
+    """Inputs for a check where none are given, and what they are: the table's sample, where it fits `specs` and is
+    one of those the table was made from; else random ones in the ranges that the table has."""
     table = tables.load(path)
     beside = sample_path(path)
     if beside.is_file():
@@ -52,7 +54,7 @@ def default_input(path: str | Path, specs: Sequence[InputSpec]) -> tuple[dict[st
             arrays = check_inputs(load_npz(beside), specs, str(beside))
         except TesseraError:  # of other shapes, say: the table serves them too
             arrays = None
-        if arrays is not None and digest(arrays, specs)[:tables.DIGEST_LENGTH] in table.sample_digests:
+        if arrays is not None and digest(arrays, specs)[: tables.DIGEST_LENGTH] in table.sample_digests:
             return arrays, f"{beside.name}, a calibration sample"
     ranges = {entry.name: (entry.min, entry.max) for entry in table.tensors}
     return random_inputs(specs, ranges=ranges), "random input in the ranges of the calibration table"

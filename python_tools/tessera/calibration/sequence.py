@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights alone, rounded one after the other: what an op reads is what the ops before it make with their weights rounded already.
+"""Weights alone, rounded one after the other: what an op reads is what the ops before it make with their weights
+rounded already.
 
-Each stage of ops is rounded with the moments of these inputs, towards the weights that would make of them what the float model
-makes of its own (with second moments H of the rounded model's inputs x' and C = (x - x') x'' they are W + W C / H).
+Each stage of ops is rounded with the moments of these inputs, towards the weights that would make of them what the
+float model makes of its own (with second moments H of the rounded model's inputs x' and C = (x - x') x'' they are W +
+W C / H).
 """
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from .rounding import Rounded, round_alone
 from .worker import Job, Worker
 
 STAGES = 24
-"""At most, unless statistics of one would take more than BUDGET: each is a model to be compiled and run on all samples."""
+"""At most, unless statistics of one would take more than BUDGET: each is a model to be compiled and run on all
+samples."""
 BUDGET = 64 << 20
 """Bytes of second moments at a time."""
 WIDE_SHARE = 0.1
@@ -47,10 +50,15 @@ def stages_of(products: Sequence[Product]) -> list[list[Product]]:
     return stages
 
 
-def round_in_order(job: Job, observed: Observed, samples: Callable[[], Iterator[Sample]], products: Sequence[Product],
-                   progress: Callable[[int, int], None]) -> dict[str, Rounded]:
-    """The weights of `products` in integers, by name. observed: the float model that `job` runs. Left out are products that
-    read NaN or infinity on the samples."""
+def round_in_order(
+    job: Job,
+    observed: Observed,
+    samples: Callable[[], Iterator[Sample]],
+    products: Sequence[Product],
+    progress: Callable[[int, int], None],
+) -> dict[str, Rounded]:
+    """The weights of `products` in integers, by name. observed: the float model that `job` runs. Left out are
+    products that read NaN or infinity on the samples."""
     exact, found, weights = Worker(job), {}, {}
     stages = stages_of(products)
     for number, stage in enumerate(stages):
@@ -62,6 +70,7 @@ def round_in_order(job: Job, observed: Observed, samples: Callable[[], Iterator[
             if not mine.is_finite or not lack.is_finite:
                 return None
             return round_alone(product, mine, four_bits=True, lack=lack if current is not exact else None)
+
         for product, rounded in zip(stage, each(choose, stage)):
             if rounded:
                 found[product.name], weights[product.name] = rounded, product.restored(rounded.integers, rounded.scales)
@@ -77,8 +86,14 @@ def _with_weights(job: Job, observed: Observed, weights: Mapping[str, np.ndarray
     return Worker(replace(job, key=f"{job.key} {len(weights)}", model=str(bmodel)))
 
 
-def _observe(exact: Worker, current: Worker, job: Job, observed: Observed, samples: Callable[[], Iterator[Sample]],
-             stage: Sequence[Product]) -> dict[str, tuple[Statistics, Lack]]:
+def _observe(
+    exact: Worker,
+    current: Worker,
+    job: Job,
+    observed: Observed,
+    samples: Callable[[], Iterator[Sample]],
+    stage: Sequence[Product],
+) -> dict[str, tuple[Statistics, Lack]]:
     """What the ops read in the model so far, and how it differs from what they should."""
     statistics = {product.name: (Statistics(product), Lack(product)) for product in stage}
     for sample in samples():
@@ -97,16 +112,26 @@ def _observe(exact: Worker, current: Worker, job: Job, observed: Observed, sampl
             mine.add(x, sample.number, None)
             if current is not exact:
                 lack.add(x, wanted, sample.number)
+
         each(add, stage)
     return statistics
 
 
-def most_sensitive(job: Job, observed: Observed, samples: Callable[[], Iterator[Sample]], products: Sequence[Product],
-                   rounded: Mapping[str, Rounded]) -> list[Product]:
-    """Those whose rounding to 4 bits does most to the outputs for the bytes that it saves, together at most WIDE_SHARE of all
-    weights. Their errors are put into the float model as noise of the same power."""
+def most_sensitive(
+    job: Job,
+    observed: Observed,
+    samples: Callable[[], Iterator[Sample]],
+    products: Sequence[Product],
+    rounded: Mapping[str, Rounded],
+) -> list[Product]:
+    """Those whose rounding to 4 bits does most to the outputs for the bytes that it saves, together at most
+    WIDE_SHARE of all weights. Their errors are put into the float model as noise of the same power."""
     worker, squares = Worker(job), {}
-    sources = {p.name: observed.source_of[p.name] for p in products if p.bits == 4 and p.name in rounded and observed.source_of.get(p.name)}
+    sources = {
+        p.name: observed.source_of[p.name]
+        for p in products
+        if p.bits == 4 and p.name in rounded and observed.source_of.get(p.name)
+    }
     power = {sources[name]: rounded[name].loss for name in sources}
     for sample in samples():
         with contextlib.suppress(Unreadable):

@@ -9,8 +9,8 @@
 threshold is the magnitude that symmetric quantisation keeps (scale = threshold / 127), [min, max] the range
 that asymmetric quantisation keeps (scale = (max - min) / 255). To change one, delete scale and zero_point in
 its line: they are derived. largest is the magnitude of all values seen: what int16 keeps. error, where it was measured,
-is the relative error of the outputs with this tensor alone in int8: deploy gives tensors of large error int16, and those
-whose error is deleted not.
+is the relative error of the outputs with this tensor alone in int8: deploy gives tensors of large error int16, and
+those whose error is deleted not.
 """
 from __future__ import annotations
 
@@ -61,13 +61,32 @@ class Entry:
     error: float | None = None
 
     @staticmethod
-    def make(name: str, threshold: float, low: float, high: float, symmetric: bool, method: str,
-             error: float | None = None, largest: float | None = None) -> "Entry":
-        """With the scale and zero point that follow. Numbers are rounded to float32, as the quantised model uses them."""
+    def make(
+        name: str,
+        threshold: float,
+        low: float,
+        high: float,
+        symmetric: bool,
+        method: str,
+        error: float | None = None,
+        largest: float | None = None,
+    ) -> "Entry":
+        """With the scale and zero point that follow. Numbers are rounded to float32, as the quantised model uses
+        them."""
         threshold, low, high = _single(threshold), _single(low), _single(high)
         scale, zero_point = symmetric_quant(threshold) if symmetric else asymmetric_quant(low, high)
-        return Entry(name, threshold, low, high, symmetric, _single(scale), zero_point, method,
-                     largest=None if largest is None else _single(largest), error=None if error is None else float(f"{error:.4g}"))
+        return Entry(
+            name,
+            threshold,
+            low,
+            high,
+            symmetric,
+            _single(scale),
+            zero_point,
+            method,
+            largest=None if largest is None else _single(largest),
+            error=None if error is None else float(f"{error:.4g}"),
+        )
 
 
 @dataclass(frozen=True)
@@ -76,7 +95,9 @@ class Table:
     network: of the network, whatever the shapes of its inputs: the table serves them all; "" where that is not known.
     sample_digests: of each sample, shortened, so that it can be told whether a model is scored on them; may be missing.
     tensors_hash: of the lines as they were written: where it is another one, somebody has edited the table.
-    weights_hash: SHA-256 of the file beside the table (its name with .safetensors) with weights chosen by the samples; "" without one."""
+    weights_hash: SHA-256 of the file beside the table (its name with .safetensors) with weights chosen by the
+    samples; "" without one.
+    """
 
     model: str
     model_hash: str
@@ -92,11 +113,19 @@ class Table:
 
     def save(self, path: str | Path) -> None:
         """One tensor a line, so that tables can be compared with diff."""
-        head = {"format": FORMAT, "version": VERSION, "tensors_hash": _hash_of(self.tensors),
-                **{f.name: getattr(self, f.name) for f in fields(self)
-                   if f.name not in ("tensors", "sample_digests", "tensors_hash") and (getattr(self, f.name) or f.name not in _MAY_MISS)}}
+        head = {
+            "format": FORMAT,
+            "version": VERSION,
+            "tensors_hash": _hash_of(self.tensors),
+            **{
+                f.name: getattr(self, f.name)
+                for f in fields(self)
+                if f.name not in ("tensors", "sample_digests", "tensors_hash")
+                and (getattr(self, f.name) or f.name not in _MAY_MISS)
+            },
+        }
         text = json.dumps(head, indent=1)[:-2]
-        text += ",\n \"sample_digests\": " + json.dumps(self.sample_digests) if self.sample_digests else ""
+        text += ',\n "sample_digests": ' + json.dumps(self.sample_digests) if self.sample_digests else ""
         text += ',\n "tensors": [\n'
         text += ",\n".join("  " + _line(entry) for entry in self.tensors) + "\n ]\n}\n"
         with atomic_write(path) as file:
@@ -116,14 +145,26 @@ def may_be_edited(path: str | Path) -> bool:
     return table.tensors_hash != _hash_of(table.tensors)
 
 
-def entries_of(observed: "Observed", histograms: Mapping[str, "_calibration.Histogram"], choices: Mapping[str, "Choice"]) -> tuple[Entry, ...]:
+def entries_of(
+    observed: "Observed", histograms: Mapping[str, "_calibration.Histogram"], choices: Mapping[str, "Choice"]
+) -> tuple[Entry, ...]:
     """A line for every tensor of the model whose source has a range; histograms: of the sources."""
     entries = []
     for tensor in observed.info["tensors"]:
         if (choice := choices.get(tensor["source"])) is not None:
             r, seen = choice.asymmetric_range, histograms[tensor["source"]].summary()
-            entries.append(Entry.make(tensor["name"], choice.symmetric_range.threshold, r.low, r.high, choice.symmetric, choice.method,
-                                      choice.error, largest=max(-seen["min"], seen["max"], 0.0)))
+            entries.append(
+                Entry.make(
+                    tensor["name"],
+                    choice.symmetric_range.threshold,
+                    r.low,
+                    r.high,
+                    choice.symmetric,
+                    choice.method,
+                    choice.error,
+                    largest=max(-seen["min"], seen["max"], 0.0),
+                )
+            )
     return tuple(entries)
 
 
@@ -142,23 +183,25 @@ def load(path: str | Path) -> Table:
     path = Path(path)
     document = load_json(path, "calibration table", _REDO)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise TesseraError(f"{path} is no calibration table: its \"format\" is not \"{FORMAT}\"", hint=_REDO)
+        raise TesseraError(f'{path} is no calibration table: its "format" is not "{FORMAT}"', hint=_REDO)
     if document.get("version") != VERSION:
-        raise TesseraError(f"{path}: version {document.get('version')!r}, this tool reads version {VERSION}", hint=_REDO)
+        raise TesseraError(
+            f"{path}: version {document.get('version')!r}, this tool reads version {VERSION}", hint=_REDO
+        )
     allowed = {f.name: f.type for f in fields(Table)}
     _check_keys(document, {"format", "version", *allowed}, set(allowed) - set(_MAY_MISS), f"{path}")
     for key in ("model", "model_hash", "method", "sample_hash", "tool", "weights_hash", "network", "tensors_hash"):
         document.setdefault(key, "")
         if not isinstance(document[key], str):
-            raise TesseraError(f"{path}: \"{key}\" is {document[key]!r}, expected a string")
+            raise TesseraError(f'{path}: "{key}" is {document[key]!r}, expected a string')
     if not _is_integer(document["samples"]) or document["samples"] < 0:
         raise TesseraError(f"{path}: \"samples\" is {document['samples']!r}, expected a number from 0")
     digests = document.setdefault("sample_digests", [])
     if not isinstance(digests, list) or not all(isinstance(text, str) for text in digests):
-        raise TesseraError(f"{path}: \"sample_digests\" is no list of strings")
+        raise TesseraError(f'{path}: "sample_digests" is no list of strings')
     document["sample_digests"] = tuple(digests)
     if not isinstance(document["tensors"], list):
-        raise TesseraError(f"{path}: \"tensors\" is no list")
+        raise TesseraError(f'{path}: "tensors" is no list')
     entries = tuple(_entry(record, i, path) for i, record in enumerate(document["tensors"]))
     seen: set[str] = set()
     for entry in entries:
@@ -172,20 +215,26 @@ _REDO = "make a new one with run_calibration"
 
 
 def check_model(table: Table, path: str | Path, info: Mapping[str, Any]) -> None:
-    """Raises TesseraError unless the table is of this model (info: see top_model.describe) and names none but its tensors (those without
-    a line stay float), or is of the same network with inputs of other shapes, where some tensors may not be."""
+    """Raises TesseraError unless the table is of this model (info: see top_model.describe) and names none but its
+    tensors (those without a line stay float), or is of the same network with inputs of other shapes, where some
+    tensors may not be."""
     model_hash, tensors = str(info["model_hash"]), [str(name) for name in info["tensors"]]
     if table.model_hash != model_hash and table.network and table.network == info.get("network"):
         return
     if table.model_hash != model_hash:
-        raise TesseraError(f"{path} is of another model: its model_hash is {table.model_hash} ('{table.model}'), "
-                           f"the model's is {model_hash}", hint="run run_calibration for this model")
+        raise TesseraError(
+            f"{path} is of another model: its model_hash is {table.model_hash} ('{table.model}'), "
+            f"the model's is {model_hash}",
+            hint="run run_calibration for this model",
+        )
     known = set(tensors)
     for entry in table.tensors:
         if entry.name not in known:
             near = difflib.get_close_matches(entry.name, tensors, 1)
-            raise TesseraError(f"{path}: the model has no tensor '{entry.name}'" + (f"; is it '{near[0]}'?" if near else ""),
-                               hint="names are those of the ONNX file; see tessera-compile info --tensors")
+            raise TesseraError(
+                f"{path}: the model has no tensor '{entry.name}'" + (f"; is it '{near[0]}'?" if near else ""),
+                hint="names are those of the ONNX file; see tessera-compile info --tensors",
+            )
 
 
 def _check_keys(record: Mapping[str, Any], allowed: set[str], required: set[str], where: str) -> None:
@@ -193,12 +242,12 @@ def _check_keys(record: Mapping[str, Any], allowed: set[str], required: set[str]
         if key not in allowed:
             raise TesseraError(f"{where}: unknown key \"{key}\"; allowed are {', '.join(sorted(allowed))}")
     for key in sorted(required - set(record)):
-        raise TesseraError(f"{where}: \"{key}\" is missing")
+        raise TesseraError(f'{where}: "{key}" is missing')
 
 
 def _entry(record: Any, index: int, path: Path) -> Entry:
     if not isinstance(record, dict) or not isinstance(record.get("name"), str):
-        raise TesseraError(f"{path}: entry {index} of \"tensors\" has no name")
+        raise TesseraError(f'{path}: entry {index} of "tensors" has no name')
     where = f"{path}: tensor '{record['name']}'"
     names = {f.name for f in fields(Entry)}
     _check_keys(record, names, names - set(_DERIVED) - set(_OPTIONAL), where)
@@ -225,19 +274,31 @@ def _entry(record: Any, index: int, path: Path) -> Entry:
 
 def _with_quant(record: dict[str, Any], where: str) -> Entry:
     """Derives scale and zero point where they were deleted, and refuses those that contradict the range."""
-    derived = Entry.make(record["name"], record["threshold"], record["min"], record["max"], record["symmetric"], record["method"],
-                         record.get("error"), record.get("largest"))
+    derived = Entry.make(
+        record["name"],
+        record["threshold"],
+        record["min"],
+        record["max"],
+        record["symmetric"],
+        record["method"],
+        record.get("error"),
+        record.get("largest"),
+    )
     zero_point = record.get("zero_point", derived.zero_point)
     if not _is_integer(zero_point) or not -128 <= zero_point <= 127:
         raise TesseraError(f"{where}: zero_point is {zero_point!r}, expected a whole number from -128 to 127")
     scale = record.get("scale", derived.scale)
     rule = "threshold / 127" if record["symmetric"] else "(max - min) / 255"
     if abs(scale - derived.scale) > _TOLERANCE * derived.scale:
-        raise TesseraError(f"{where}: scale {scale} is not {rule} = {derived.scale}",
-                           hint="after changing threshold, min or max delete scale and zero_point of the line: they are derived")
+        raise TesseraError(
+            f"{where}: scale {scale} is not {rule} = {derived.scale}",
+            hint="after changing threshold, min or max delete scale and zero_point of the line: they are derived",
+        )
     if abs(zero_point - derived.zero_point) > (0 if record["symmetric"] else 1):
-        raise TesseraError(f"{where}: zero_point {zero_point} does not follow from the range, {derived.zero_point} does",
-                           hint="after changing threshold, min or max delete scale and zero_point of the line: they are derived")
+        raise TesseraError(
+            f"{where}: zero_point {zero_point} does not follow from the range, {derived.zero_point} does",
+            hint="after changing threshold, min or max delete scale and zero_point of the line: they are derived",
+        )
     return replace(derived, scale=scale, zero_point=zero_point)
 
 

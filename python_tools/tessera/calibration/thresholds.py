@@ -102,8 +102,10 @@ def mse_range(values: Distribution, symmetric: bool) -> Range:
     """
     full = max_range(values, symmetric)
     if symmetric:
+
         def error(t: np.ndarray) -> np.ndarray:
             return _squared_error(values.magnitudes, np.zeros_like(t), t, 127)
+
         most = _search(error, full.high)
         return Range(-most, most)
     low, high = full.low, full.high
@@ -128,7 +130,9 @@ def _squared_error(values: Distribution, low: np.ndarray, high: np.ndarray, step
     x = values.centres
     scales = np.maximum((high - low) / steps, np.finfo(np.float64).tiny)
     errors = np.empty((len(scales), len(x)))
-    for error, least, most, scale in zip(errors, low, high, scales):  # in place: temporaries would cost more than the arithmetic
+    for error, least, most, scale in zip(
+        errors, low, high, scales
+    ):  # in place: temporaries would cost more than the arithmetic
         np.clip(x, least, most, out=error)
         error /= scale
         np.rint(error, out=error)
@@ -168,8 +172,13 @@ def kl_range(values: Distribution, symmetric: bool) -> Range:
 
 def _one_side(values: Distribution, positive: bool) -> Distribution:
     keep = values.centres > 0 if positive else values.centres < 0
-    part = Distribution(values.low[keep], values.high[keep], values.counts[keep],
-                        0.0 if positive else values.minimum, values.maximum if positive else 0.0)
+    part = Distribution(
+        values.low[keep],
+        values.high[keep],
+        values.counts[keep],
+        0.0 if positive else values.minimum,
+        values.maximum if positive else 0.0,
+    )
     return part.magnitudes
 
 
@@ -207,14 +216,15 @@ def _divergence(histogram: np.ndarray, end: int, levels: int) -> float:
 
 # Analytical clipping.
 
+
 def aciq_range(values: Distribution, symmetric: bool) -> Range:
     """The optimum for a Gaussian or Laplace distribution of the same spread, whichever fits the values better.
 
     Banner et al., "Post training 4-bit quantization of convolutional networks" (NeurIPS 2019): minimises rounding
     error step^2 / 12 plus the clipped tail's expected squared error. Laplace with mean deviation b: alpha / b = x with
-    x e^x = 3 * 4^bits (bits 8: 9.897, 9: 11.163); Gauss: alpha = 3.924 sigma for 8 bits. The fit is judged by E|x - m| / sigma,
-    1/sqrt(2) for Laplace and sqrt(2/pi) for Gauss. A tensor on one side of zero is a folded distribution; an
-    asymmetric range then has one bit more for it.
+    x e^x = 3 * 4^bits (bits 8: 9.897, 9: 11.163); Gauss: alpha = 3.924 sigma for 8 bits. The fit is judged by E|x -
+    m| / sigma, 1/sqrt(2) for Laplace and sqrt(2/pi) for Gauss. A tensor on one side of zero is a folded distribution;
+    an asymmetric range then has one bit more for it.
     """
     full = max_range(values, symmetric)
     one_sided = not full.low < 0 < full.high or values.minimum >= 0 or values.maximum <= 0
@@ -250,11 +260,14 @@ def laplace_factor(bits: int) -> float:
 
 
 def gauss_factor(bits: int) -> float:
-    """alpha / sigma: where the derivative of a^2 / (3 * 4^bits) + 2 [(1 + a^2) Q(a) - a phi(a)] is zero, by bisection."""
+    """alpha / sigma: where the derivative of a^2 / (3 * 4^bits) + 2 [(1 + a^2) Q(a) - a phi(a)] is zero, by
+    bisection."""
+
     def derivative(a: float) -> float:
         tail = 0.5 * math.erfc(a / math.sqrt(2))
         density = math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
-        return 2 * a / (3 * 4 ** bits) + 4 * (a * tail - density)
+        return 2 * a / (3 * 4**bits) + 4 * (a * tail - density)
+
     low, high = 0.1, 20.0
     for _ in range(100):
         middle = (low + high) / 2
@@ -263,4 +276,8 @@ def gauss_factor(bits: int) -> float:
 
 
 _FINDERS: dict[str, Callable[[Distribution, bool], Range]] = {
-    "max": max_range, "kl": kl_range, "mse": mse_range, "aciq": aciq_range}
+    "max": max_range,
+    "kl": kl_range,
+    "mse": mse_range,
+    "aciq": aciq_range,
+}

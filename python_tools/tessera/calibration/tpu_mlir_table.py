@@ -16,12 +16,18 @@ UNKNOWN_SAMPLES = ""
 
 def export_text(table: Table, path: str | Path) -> None:
     """Writes `table`. A name with white space has no form there: TesseraError."""
-    lines = [f"# work_mode:{table.method} of {table.tool}", f"# sample number: {table.samples}", "###",
-             "# op_name    threshold    min    max"]
+    lines = [
+        f"# work_mode:{table.method} of {table.tool}",
+        f"# sample number: {table.samples}",
+        "###",
+        "# op_name    threshold    min    max",
+    ]
     for entry in table.tensors:
         if len(entry.name.split()) != 1 or entry.name.startswith("#"):
-            raise TesseraError(f"tensor '{entry.name}': a name with white space or a leading # cannot stand in tpu-mlir's table",
-                               hint="rename the tensor in the ONNX file")
+            raise TesseraError(
+                f"tensor '{entry.name}': a name with white space or a leading # cannot stand in tpu-mlir's table",
+                hint="rename the tensor in the ONNX file",
+            )
         lines.append(f"{entry.name} {entry.threshold:.7g} {entry.min:.7g} {entry.max:.7g}")
     asymmetric = [entry.name for entry in table.tensors if not entry.symmetric]
     lines += [_ASYMMETRIC, *asymmetric] if asymmetric else []
@@ -62,9 +68,11 @@ def import_text(path: str | Path, model: str, model_hash: str, tensors: Sequence
             found[name] = (threshold, low, high)
     missing = [name for name in tensors if name not in found]
     if missing:
-        raise TesseraError(f"{path}: no line for {len(missing)} of the model's {len(tensors)} tensors: "
-                           + ", ".join(f"'{name}'" for name in missing[:5]),
-                           details=[f"it has {len(unknown)} names that the model has not, e.g. '{unknown[0]}'"] if unknown else [])
+        raise TesseraError(
+            f"{path}: no line for {len(missing)} of the model's {len(tensors)} tensors: "
+            + ", ".join(f"'{name}'" for name in missing[:5]),
+            details=[f"it has {len(unknown)} names that the model has not, e.g. '{unknown[0]}'"] if unknown else [],
+        )
     if unknown:
         notes.append(f"{path}: {len(unknown)} name(s) that the model has not were left aside, e.g. '{unknown[0]}'")
     entries = tuple(Entry.make(name, *found[name], name not in asymmetric, "imported") for name in tensors)
@@ -84,6 +92,8 @@ def _numbers(words: list[str], path: Path, number: int) -> tuple[float, float, f
     except ValueError:
         raise TesseraError(f"{path}:{number}: expected 'name threshold min max', got '{' '.join(words)}'") from None
     if not all(map(math.isfinite, (threshold, low, high))) or threshold <= 0 or low > high:
-        raise TesseraError(f"{path}:{number}: '{words[0]}': threshold {threshold:g}, min {low:g}, max {high:g}: "
-                           "the threshold must be positive and min not above max")
+        raise TesseraError(
+            f"{path}:{number}: '{words[0]}': threshold {threshold:g}, min {low:g}, max {high:g}: "
+            "the threshold must be positive and min not above max"
+        )
     return threshold, low, high

@@ -55,6 +55,12 @@ class Trial:
     def _open(self, name: str, way: Way) -> Net:
         path = self.folder / f"{name}.json"
         save(path, way.table, way.weights, way.factors)
-        top_model.deploy(self.model, path.with_suffix(".bmodel"), Report(1, quiet=True), chip="x86", quantize=self.precision,
-                         extra=["--calibration-table", str(path), *self.flags])
+        top_model.deploy(
+            self.model,
+            path.with_suffix(".bmodel"),
+            Report(1, quiet=True),
+            chip="x86",
+            quantize=self.precision,
+            extra=["--calibration-table", str(path), *self.flags],
+        )
         return Net(path.with_suffix(".bmodel"))

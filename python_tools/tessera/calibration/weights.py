@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether weights chosen by the samples are worth it: they are learned, compiled, and tried on the model beside those without."""
+"""Whether weights chosen by the samples are worth it: they are learned, compiled, and tried on the model beside those
+without."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
@@ -24,9 +25,9 @@ WORTH_ROUNDING = 0.1
 
 @dataclass(frozen=True)
 class Request:
-    """What weights are to be chosen for. numbers: of the samples that there are. methods: of rounding.METHODS; auto: as many of
-    them as lower the measured output error, maybe none. precision: as for model_deploy. flags: of tessera-compile. folder: for
-    files that nobody needs later."""
+    """What weights are to be chosen for. numbers: of the samples that there are. methods: of rounding.METHODS; auto:
+    as many of them as lower the measured output error, maybe none. precision: as for model_deploy. flags: of
+    tessera-compile. folder: for files that nobody needs later."""
 
     job: Job
     observed: Observed
@@ -51,9 +52,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Found:
-    """weights: by the products' names; left_out: why they are empty. methods: those tried that did best, if any were, of how many
-    ops and by how many samples; without, with_them: the output errors. wide: ops that are to keep 8 bits in W4, and their share of
-    the weights. failure: why they could not be tried."""
+    """weights: by the products' names; left_out: why they are empty. methods: those tried that did best, if any were,
+    of how many ops and by how many samples; without, with_them: the output errors. wide: ops that are to keep 8 bits
+    in W4, and their share of the weights. failure: why they could not be tried."""
 
     weights: dict[str, Rounded] = field(default_factory=dict)
     left_out: str = ""
@@ -67,7 +68,9 @@ class Found:
     failure: str = ""
 
 
-def choose(request: Request, choices: Mapping[str, Choice], table: Table, progress: Callable[[int, int], None]) -> Found:
+def choose(
+    request: Request, choices: Mapping[str, Choice], table: Table, progress: Callable[[int, int], None]
+) -> Found:
     """Weights by the samples, for the ranges `choices` that `table` holds; with auto only those that are worth it."""
     tried = learn.tried(request.numbers)
     samples, count = learn.pick(request.dataset, request.numbers, tried)
@@ -88,20 +91,49 @@ def choose(request: Request, choices: Mapping[str, Choice], table: Table, progre
             raise
         return Found(left_out="left out: the quantised model cannot be tried", failure=error.message)
     best = errors.index(min(errors))
-    wide = [p for p in to_round if p.name in learned[best] and learned[best][p.name].wide] if request.precision == "W4" else []
-    found = Found(learned[best], "", request.ways[best], len(learned[best]), count, without, errors[best],
-                  tuple(p.name for p in wide), learn.share_of(wide, products))
+    wide = (
+        [p for p in to_round if p.name in learned[best] and learned[best][p.name].wide]
+        if request.precision == "W4"
+        else []
+    )
+    found = Found(
+        learned[best],
+        "",
+        request.ways[best],
+        len(learned[best]),
+        count,
+        without,
+        errors[best],
+        tuple(p.name for p in wide),
+        learn.share_of(wide, products),
+    )
     if request.auto and not found.with_them < without:
         return replace(found, weights={}, left_out="left out", wide=())
     return found
 
 
-def _learn(request: Request, samples: Callable[[], Iterator[Sample]], count: int, products: Sequence[Product],
-           to_round: Sequence[Product], choices: Mapping[str, Choice], progress: Callable[[int, int], None]) -> list[dict[str, Rounded]]:
+def _learn(
+    request: Request,
+    samples: Callable[[], Iterator[Sample]],
+    count: int,
+    products: Sequence[Product],
+    to_round: Sequence[Product],
+    choices: Mapping[str, Choice],
+    progress: Callable[[int, int], None],
+) -> list[dict[str, Rounded]]:
     """For each of the request's ways the weights by the products' names."""
     observed, ways = request.observed, request.ways
-    at_once = partial(learn.learn, request.job, samples, count, choices=choices, source_of=observed.source_of,
-                      shape_of=observed.shape_of, precision=request.precision, progress=progress)
+    at_once = partial(
+        learn.learn,
+        request.job,
+        samples,
+        count,
+        choices=choices,
+        source_of=observed.source_of,
+        shape_of=observed.shape_of,
+        precision=request.precision,
+        progress=progress,
+    )
     if request.precision != "W4":
         return at_once(products, to_round, ways=ways)
     (first,) = at_once(to_round, to_round, ways=[("gptq",)])

@@ -58,8 +58,9 @@ class Result:
 _open_workers: dict[str, "Worker"] = {}
 
 
-def run_chunk(job: Job, samples: Sequence[Sample],
-              candidates: "Sequence[tuple[str, Sequence[Candidate]]] | None" = None) -> Result:
+def run_chunk(
+    job: Job, samples: Sequence[Sample], candidates: "Sequence[tuple[str, Sequence[Candidate]]] | None" = None
+) -> Result:
     """Observes the samples, or with `candidates` (source, ways to quantise it) measures their errors.
 
     A TesseraError travels in the result: exceptions with fields of their own do not survive every transport.
@@ -83,7 +84,12 @@ def run_chunk(job: Job, samples: Sequence[Sample],
             else:
                 result.errors[sample.number] = worker.measure(arrays, candidates)
     except TesseraError as error:
-        result.failure = {"message": error.message, "code": int(error.code), "hint": error.hint, "details": error.details}
+        result.failure = {
+            "message": error.message,
+            "code": int(error.code),
+            "hint": error.hint,
+            "details": error.details,
+        }
     return result
 
 
@@ -128,8 +134,9 @@ class Worker:
                 for name in tensor.names:
                     self._places.setdefault(name, tensor)
 
-    def observe(self, arrays: Mapping[str, np.ndarray], number: int,
-                histograms: dict[str, "_calibration.Histogram"]) -> None:
+    def observe(
+        self, arrays: Mapping[str, np.ndarray], number: int, histograms: dict[str, "_calibration.Histogram"]
+    ) -> None:
         """Runs one sample and adds all its tensors."""
         self.run(arrays)
         for source in self._sources:
@@ -138,7 +145,8 @@ class Worker:
             histograms[source].observe(np.ascontiguousarray(self.values(source), np.float32), number)
 
     def values(self, source: str) -> np.ndarray:
-        """A tensor's elements without padding, in any order, as the last run left them; to be read before the next one."""
+        """A tensor's elements without padding, in any order, as the last run left them; to be read before the next
+        one."""
         if source in self._inputs:
             return self._probe.input(source)
         tensor = self._places[source]
@@ -152,9 +160,11 @@ class Worker:
         """Copies of the outputs."""
         return self._probe.outputs()
 
-    def measure(self, arrays: Mapping[str, np.ndarray],
-                candidates: Sequence[tuple[str, Sequence[Candidate]]]) -> dict[str, list[np.ndarray]]:
-        """The outputs' squares (output_error.py) with one tensor quantised and all others float, for every candidate of each source.
+    def measure(
+        self, arrays: Mapping[str, np.ndarray], candidates: Sequence[tuple[str, Sequence[Candidate]]]
+    ) -> dict[str, list[np.ndarray]]:
+        """The outputs' squares (output_error.py) with one tensor quantised and all others float, for every candidate
+        of each source.
 
         Works from the last tensor to the first: a tensor has memory of its own, so everything before it is still as the
         float run left it, and only the steps after it run again.
@@ -178,8 +188,8 @@ class Worker:
         return found
 
     def disturb(self, arrays: Mapping[str, np.ndarray], power: Mapping[str, float]) -> dict[str, np.ndarray]:
-        """The outputs' squares (output_error.py) with noise of such a power added to one tensor and all others as they are, by
-        the tensors' sources. Those that hold no f32 are left out."""
+        """The outputs' squares (output_error.py) with noise of such a power added to one tensor and all others as
+        they are, by the tensors' sources. Those that hold no f32 are left out."""
         self.run(arrays)
         golden, found, random = self._probe.outputs(), {}, np.random.default_rng(0)
         for source in sorted(power, key=lambda source: -self._step(source)):

@@ -4,10 +4,22 @@ import _signal  # not signal, which makes enumerations first: until the lines be
 import os
 import sys
 
-COMMANDS = ("model_transform", "model_deploy", "model_runner", "model_tool", "npz_tool", "run_calibration",
-            "tessera", "bmrt_bench", "tessera-compile")
+COMMANDS = (
+    "model_transform",
+    "model_deploy",
+    "model_runner",
+    "model_tool",
+    "npz_tool",
+    "run_calibration",
+    "tessera",
+    "bmrt_bench",
+    "tessera-compile",
+)
 
-if os.path.basename(sys.argv[0]) in ("-m", *COMMANDS) and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+if (
+    os.path.basename(sys.argv[0]) in ("-m", *COMMANDS)
+    and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+):
     # While a command still imports its modules, Ctrl-C ends it at once and in silence; numpy would turn
     # the exception into pages about a broken installation. run_command takes over.
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)

@@ -13,10 +13,14 @@ from ..tasks.detection_heads import DECODER_FUNCTION
 from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, make_scorer
 from .common import Context, Parser
 
-EPILOG = """--data by --task:
-""" + "\n".join(f"  {name:17} {task.data}" for name, task in TASKS.items()) + f"""
+EPILOG = (
+    """--data by --task:
+"""
+    + "\n".join(f"  {name:17} {task.data}" for name, task in TASKS.items())
+    + f"""
   {AGREEMENT:17} samples as of run_calibration --dataset; no labels: compared with the first model
-  --scorer FILE.py  whatever the file's function {SCORER_FUNCTION}(model, data) makes of it: model.run({{name: array}}) gives
+  --scorer FILE.py  whatever the file's function {SCORER_FUNCTION}(model, data) makes of it:
+                    model.run({{name: array}}) gives
                     the outputs by name, model.inputs their names and shapes; it returns a number, or a dict of numbers
                     of which the first counts; higher is better
 
@@ -24,31 +28,56 @@ An .onnx takes pre-processing and open sizes from the other models.
 
 examples:
   tessera accuracy m_f32.bmodel m_int8.bmodel --task classification --data pictures/
-  tessera accuracy m.onnx m_int8.bmodel --task {AGREEMENT} --data pictures/ --max_drop 1""".replace("{AGREEMENT}", AGREEMENT)
+  tessera accuracy m.onnx m_int8.bmodel --task {AGREEMENT} --data pictures/ --max_drop 1""".replace(
+        "{AGREEMENT}", AGREEMENT
+    )
+)
 
 
 def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds `accuracy` with its flags."""
-    verb = verbs.add_parser("accuracy", help="score models on a task", allow_abbrev=False, epilog=EPILOG,
-                            formatter_class=argparse.RawDescriptionHelpFormatter,
-                            description="Scores models on a task and tells what the others lose against the first.")
-    verb.add_argument("models", nargs="+", metavar="MODEL", help=".bmodel, .onnx (onnxruntime) or NAME_top.mlir (slow reference)")
+    verb = verbs.add_parser(
+        "accuracy",
+        help="score models on a task",
+        allow_abbrev=False,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Scores models on a task and tells what the others lose against the first.",
+    )
+    verb.add_argument(
+        "models", nargs="+", metavar="MODEL", help=".bmodel, .onnx (onnxruntime) or NAME_top.mlir (slow reference)"
+    )
     how = verb.add_mutually_exclusive_group(required=True)
     how.add_argument("--task", choices=(*TASKS, AGREEMENT), help="what is scored, see below")
     how.add_argument("--scorer", metavar="FILE.py", help="a scoring function of your own, see below")
     add_decoder(verb)
     verb.add_argument("--data", required=True, metavar="PATH", help="see below")
-    verb.add_argument("--input_num", type=int, default=100, metavar="N", help=f"most samples of --task {AGREEMENT} (default: %(default)s)")
-    verb.add_argument("--max_drop", type=float, metavar="POINTS",
-                      help="fail (exit code 3) where a model loses more points than this against the first")
+    verb.add_argument(
+        "--input_num",
+        type=int,
+        default=100,
+        metavar="N",
+        help=f"most samples of --task {AGREEMENT} (default: %(default)s)",
+    )
+    verb.add_argument(
+        "--max_drop",
+        type=float,
+        metavar="POINTS",
+        help="fail (exit code 3) where a model loses more points than this against the first",
+    )
     verb.add_argument("--threads", type=int, default=1, metavar="N", help="default: %(default)s")
     return verb
 
 
 def add_decoder(parser: argparse._ActionsContainer) -> None:
     """The flag --decoder, here and for model_deploy --target."""
-    parser.add_argument("--decoder", metavar="FILE.py", help=f"--task detection: a function {DECODER_FUNCTION}(outputs) of your own; of the outputs by name it makes "
-                        "boxes [n,4] (x1, y1, x2, y2 in pixels of the input), scores [n], classes [n] (from 0, in the order of the category ids)")
+    parser.add_argument(
+        "--decoder",
+        metavar="FILE.py",
+        help=f"--task detection: a function {DECODER_FUNCTION}(outputs) of your own; of the outputs by name it makes "
+        "boxes [n,4] (x1, y1, x2, y2 in pixels of the input), scores [n], classes [n] (from 0, in the order of the "
+        "category ids)",
+    )
 
 
 def check_decoder(args: argparse.Namespace) -> None:
@@ -75,29 +104,44 @@ def work(context: Context) -> None:
             rows.append(figures)
     figure = scorer.figure or next(iter(rows[0]))
     drops = [(rows[0][figure] - row[figure]) * scorer.points for row in rows]
-    context.result["models"] = [{"file": str(model.path), "figures": row, "drop_points": drop}
-                                for model, row, drop in zip(models, rows, drops)]
+    context.result["models"] = [
+        {"file": str(model.path), "figures": row, "drop_points": drop} for model, row, drop in zip(models, rows, drops)
+    ]
     report.say(_table(models, rows, figure, drops))
     report.finish([])
-    lost = [(model, drop) for model, drop in zip(models[1:], drops[1:]) if args.max_drop is not None and drop > args.max_drop]
+    lost = [
+        (model, drop)
+        for model, drop in zip(models[1:], drops[1:])
+        if args.max_drop is not None and drop > args.max_drop
+    ]
     if lost:
-        raise TesseraError(f"{lost[0][0].path} loses {lost[0][1]:.3f} points of {figure} against {models[0].path}; "
-                           f"allowed: {args.max_drop:g}", ExitCode.ACCURACY,
-                           details=[f"{model.path} loses {drop:.3f}" for model, drop in lost[1:]])
+        raise TesseraError(
+            f"{lost[0][0].path} loses {lost[0][1]:.3f} points of {figure} against {models[0].path}; "
+            f"allowed: {args.max_drop:g}",
+            ExitCode.ACCURACY,
+            details=[f"{model.path} loses {drop:.3f}" for model, drop in lost[1:]],
+        )
 
 
 def open_models(context: Context) -> list[AnyModel]:
     """All models; what an .onnx leaves open is taken from the first of the others that says it."""
     args, report = context.args, context.report
-    whole = {path: any_model.open_model(path, report, args.threads) for path in args.models if Path(path).suffix != ".onnx"}
+    whole = {
+        path: any_model.open_model(path, report, args.threads) for path in args.models if Path(path).suffix != ".onnx"
+    }
     like = next((model for model in whole.values() if any(spec.preprocess for spec in model.inputs)), None) or next(
-        iter(whole.values()), None)
+        iter(whole.values()), None
+    )
     shapes = {spec.name: spec.shape for spec in like.inputs} if like else {}
-    models = [whole.get(path) or any_model.open_model(path, report, args.threads, shapes=shapes) for path in args.models]
+    models = [
+        whole.get(path) or any_model.open_model(path, report, args.threads, shapes=shapes) for path in args.models
+    ]
     for model in models:
         if model.assumed:
-            raise TesseraError(f"{model.path}: input {model.assumed[0]} has open dims",
-                               hint="score it beside a .bmodel of the same model, whose sizes are taken")
+            raise TesseraError(
+                f"{model.path}: input {model.assumed[0]} has open dims",
+                hint="score it beside a .bmodel of the same model, whose sizes are taken",
+            )
     return [model.preprocessed_like(like) if like else model for model in models]
 
 
@@ -105,5 +149,7 @@ def _table(models: list[AnyModel], rows: list[dict[str, float]], figure: str, dr
     names = list(rows[0])
     lines = [("model", *names, f"drop of {figure}")]
     for model, row, drop in zip(models, rows, drops):
-        lines.append((model.path.name, *(f"{row.get(name, float('nan')):.6g}" for name in names), f"{drop:+.3f} points"))
+        lines.append(
+            (model.path.name, *(f"{row.get(name, float('nan')):.6g}" for name in names), f"{drop:+.3f} points")
+        )
     return compare.align(lines, right=tuple(range(1, len(names) + 2)))

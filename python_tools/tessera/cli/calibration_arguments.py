@@ -34,35 +34,72 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, PURPOSE, EPILOG)
     parser.add_argument("mlir", metavar="NAME_top.mlir", help="from model_transform")
     parser.add_argument("--dataset", "--data_list", metavar="DATA", help="the samples, see below")
-    parser.add_argument("--input_num", type=int, default=100, metavar="N",
-                        help="most samples to use, spread over all there are (default: %(default)s)")
-    parser.add_argument("--cali_method", choices=("auto", *METHODS, "percentile"), default="auto",
-                        help="auto: per tensor the method with the least measured output error (default: %(default)s)")
-    parser.add_argument("--percentile", type=float, default=DEFAULT_PERCENTILE, metavar="P",
-                        help="share of values kept by --cali_method percentile, in %% (default: %(default)s)")
-    parser.add_argument("--methods", default="auto", metavar="A,B",
-                        help=f"how channels are scaled and weights chosen by the samples: of {', '.join((*EQUALIZATION, *WEIGHT_METHODS))} (for W4 "
-                        f"of {', '.join(ALONE['W4'])}, for W8 {', '.join(ALONE['W8'])}); none: weights are rounded by themselves; auto: "
-                        "those that lower the measured output error "
-                        "(default: %(default)s)")
-    parser.add_argument("--quantize", choices=("INT8", "W8", "W4"), default="INT8", type=str.upper,
-                        help="precision that weights are chosen for, as for model_deploy (default: %(default)s)")
+    parser.add_argument(
+        "--input_num",
+        type=int,
+        default=100,
+        metavar="N",
+        help="most samples to use, spread over all there are (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--cali_method",
+        choices=("auto", *METHODS, "percentile"),
+        default="auto",
+        help="auto: per tensor the method with the least measured output error (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--percentile",
+        type=float,
+        default=DEFAULT_PERCENTILE,
+        metavar="P",
+        help="share of values kept by --cali_method percentile, in %% (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--methods",
+        default="auto",
+        metavar="A,B",
+        help="how channels are scaled and weights chosen by the samples: of "
+        f"{', '.join((*EQUALIZATION, *WEIGHT_METHODS))} (for W4 "
+        f"of {', '.join(ALONE['W4'])}, for W8 {', '.join(ALONE['W8'])}); none: weights are rounded by themselves; "
+        "auto: "
+        "those that lower the measured output error "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--quantize",
+        choices=("INT8", "W8", "W4"),
+        default="INT8",
+        type=str.upper,
+        help="precision that weights are chosen for, as for model_deploy (default: %(default)s)",
+    )
     parser.add_argument("--group_size", type=int, metavar="N", help="W4: as for model_deploy (default: 32)")
     scheme = parser.add_mutually_exclusive_group()
     scheme.add_argument("--symmetric", action="store_true", help="zero point 0 for all tensors")
-    scheme.add_argument("--asymmetric", action="store_true", help="a zero point for all tensors (default for both: where it pays)")
-    parser.add_argument("--tune_num", type=int, metavar="N",
-                        help=f"samples on which auto measures (default: {TUNED}, or a quarter of all where that is less)")
+    scheme.add_argument(
+        "--asymmetric", action="store_true", help="a zero point for all tensors (default for both: where it pays)"
+    )
+    parser.add_argument(
+        "--tune_num",
+        type=int,
+        metavar="N",
+        help=f"samples on which auto measures (default: {TUNED}, or a quarter of all where that is less)",
+    )
     parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
     parser.add_argument("--distributed", metavar="ADDRESS", help="use the workers of a Dask scheduler instead")
-    parser.add_argument("--resume", action="store_true", help="go on where an interrupted run with the same arguments was")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on where an interrupted run with the same arguments was"
+    )
     parser.add_argument("--checkpoint_every", type=float, default=5.0, metavar="SECONDS", help="(default: %(default)s)")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
     other = parser.add_argument_group("instead of calibrating").add_mutually_exclusive_group()
-    other.add_argument("--check_table", metavar="FILE", help="tell whether a table, e.g. an edited one, is good for the model")
+    other.add_argument(
+        "--check_table", metavar="FILE", help="tell whether a table, e.g. an edited one, is good for the model"
+    )
     other.add_argument("--import_table", metavar="FILE", help="make the table from a tpu-mlir text table")
     other.add_argument("--export_table", metavar="FILE", help="write a table as tpu-mlir's text")
-    parser.add_argument("-o", "--calibration_table", "--output", dest="output", metavar="FILE", help="output, NAME_cali.json")
+    parser.add_argument(
+        "-o", "--calibration_table", "--output", dest="output", metavar="FILE", help="output, NAME_cali.json"
+    )
     return parser.add_common().parse_args(argv)
 
 
@@ -87,14 +124,18 @@ def check_usage(args: argparse.Namespace) -> None:
 
 
 def chosen_methods(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What --methods names: for choosing weights, and the kinds of products whose inputs are equalised; auto as all of the
-    precision's. Raises TesseraError for what there is not."""
+    """What --methods names: for choosing weights, and the kinds of products whose inputs are equalised; auto as all
+    of the precision's. Raises TesseraError for what there is not."""
     scaling = EQUALIZATION if args.quantize == "INT8" else {}
     allowed = (*scaling, *ALONE.get(args.quantize, WEIGHT_METHODS))
     names = {"none": (), "auto": allowed}.get(args.methods, tuple(args.methods.split(",")))
     for name in names:
         if name not in allowed:
             near = difflib.get_close_matches(name, allowed, 1)
-            raise usage_error(f"--methods: there is no '{name}' for {args.quantize}" + (f"; is it '{near[0]}'?" if near else ""),
-                              hint=f"allowed: auto, none, or a list of {', '.join(allowed)}")
-    return tuple(name for name in names if name not in scaling), tuple(kind for name, kind in scaling.items() if name in names)
+            raise usage_error(
+                f"--methods: there is no '{name}' for {args.quantize}" + (f"; is it '{near[0]}'?" if near else ""),
+                hint=f"allowed: auto, none, or a list of {', '.join(allowed)}",
+            )
+    return tuple(name for name in names if name not in scaling), tuple(
+        kind for name, kind in scaling.items() if name in names
+    )

@@ -24,8 +24,8 @@ from ..scratch import without_scratch
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with our exit code for wrong flags, no guessing of abbreviated ones, '-' as good as '_' in their names, and --version.
-    Parsers of verbs are of the same class."""
+    """argparse with our exit code for wrong flags, no guessing of abbreviated ones, '-' as good as '_' in their
+    names, and --version. Parsers of verbs are of the same class."""
 
     def __init__(self, prog: str, description: str = "", epilog: str = "", **more: Any) -> None:
         more.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -39,13 +39,16 @@ class Parser(argparse.ArgumentParser):
         return self
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Of flags that this parser has under the other spelling the name is changed; --a-b and --a_b are the same flag."""
+        """Of flags that this parser has under the other spelling the name is changed; --a-b and --a_b are the same
+        flag."""
         names = {name.replace("-", "_"): name for name in self._option_string_actions if name.startswith("--")}
         words, is_flag = [], True
         for word in sys.argv[1:] if args is None else args:
             is_flag = is_flag and word != "--"
             name, equals, value = word.partition("=")
-            words.append(names.get(name.replace("-", "_"), name) + equals + value if is_flag and word.startswith("--") else word)
+            words.append(
+                names.get(name.replace("-", "_"), name) + equals + value if is_flag and word.startswith("--") else word
+            )
         return super().parse_known_args(words, namespace)
 
 
@@ -59,8 +62,15 @@ class _Changes(argparse.Action):
 
 def add_chip_set(parser: argparse.ArgumentParser, text: str) -> None:
     """The flag --chip_set; text: what the changes are for."""
-    parser.add_argument("--chip_set", "--chip-set", action=_Changes, default=[], metavar="FIELD=VALUE[,…]",
-                        help=f"{text}: lanes=16,memories.ddr.gbps=8, say; may be given several times; docs/generated/npu-chips.md lists the fields")
+    parser.add_argument(
+        "--chip_set",
+        "--chip-set",
+        action=_Changes,
+        default=[],
+        metavar="FIELD=VALUE[,…]",
+        help=f"{text}: lanes=16,memories.ddr.gbps=8, say; may be given several times; docs/generated/npu-chips.md "
+        "lists the fields",
+    )
 
 
 @dataclass
@@ -79,15 +89,21 @@ class Context:
         return Context(name, args, Report(steps, stream, quiet=args.quiet))
 
 
-def run_command(name: str, parse: Callable[[Sequence[str] | None], argparse.Namespace],
-                work: Callable[[Context], int | None], steps: int = 1, argv: Sequence[str] | None = None) -> int:
+def run_command(
+    name: str,
+    parse: Callable[[Sequence[str] | None], argparse.Namespace],
+    work: Callable[[Context], int | None],
+    steps: int = 1,
+    argv: Sequence[str] | None = None,
+) -> int:
     """Parses, works, turns every outcome into an exit code and, with --json, into one JSON object.
 
     `work` returns an exit code (None: 0) or raises TesseraError. Anything else it raises is a fault
-    of ours: exit code 70 with the stack trace saved in a file, not on the screen. The outputs appear where the code is 0 or 3.
+    of ours: exit code 70 with the stack trace saved in a file, not on the screen. The outputs appear where the code
+    is 0 or 3.
     """
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # names of files and tensors may be no UTF-8
+        stream.reconfigure(errors="backslashreplace")  # type: ignore # names of files and tensors may be no UTF-8
     try:
         args = parse(argv)
     except SystemExit as end:  # argparse: 0 after --help, 2 after a wrong flag
@@ -105,7 +121,8 @@ def run_command(name: str, parse: Callable[[Sequence[str] | None], argparse.Name
 
 
 def _flushed(code: int) -> int:
-    """The code, once all is written; where nobody reads it any more, so that the interpreter's end has nothing to complain of."""
+    """The code, once all is written; where nobody reads it any more, so that the interpreter's end has nothing to
+    complain of."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -160,10 +177,13 @@ def _bytes_of(fault: UnicodeError) -> str:
 
 
 def _for_people(error: TesseraError) -> TesseraError:
-    """The same about the user's files, not those that stand for them until the end; with what to do where there is no room."""
+    """The same about the user's files, not those that stand for them until the end; with what to do where there is no
+    room."""
     named = re.search(r"failed to write '?([^':]+)", error.message)
     hint = error.hint or room_hint(named.group(1) if named else Path.cwd(), error.message)
-    return TesseraError(without_scratch(error.message), error.code, without_scratch(hint), list(map(without_scratch, error.details)))
+    return TesseraError(
+        without_scratch(error.message), error.code, without_scratch(hint), list(map(without_scratch, error.details))
+    )
 
 
 def print_error(name: str, error: TesseraError) -> None:
@@ -187,14 +207,23 @@ def _internal(name: str, fault: BaseException) -> TesseraError:
     except OSError as error:  # the disk is full, say
         os.unlink(path)
         path = f"the command and its input (its trace could not be saved: {error.strerror})"
-    return TesseraError(f"a fault in Tessera itself: {type(fault).__name__}: {fault}", ExitCode.INTERNAL,
-                        hint=f"please report it with {path}")
+    return TesseraError(
+        f"a fault in Tessera itself: {type(fault).__name__}: {fault}",
+        ExitCode.INTERNAL,
+        hint=f"please report it with {path}",
+    )
 
 
 def _print_json(context: Context, code: int, error: TesseraError | None) -> None:
     document = {
-        "schema_version": 1, "tool": context.name, "tool_version": __version__, "exit_code": int(code),
-        "status": "ok" if code == 0 else "error", "error": error.as_dict() if error else None,
-        "warnings": context.report.warnings, "steps": context.report.steps, **context.result,
+        "schema_version": 1,
+        "tool": context.name,
+        "tool_version": __version__,
+        "exit_code": int(code),
+        "status": "ok" if code == 0 else "error",
+        "error": error.as_dict() if error else None,
+        "warnings": context.report.warnings,
+        "steps": context.report.steps,
+        **context.result,
     }
     print(json.dumps(document, indent=1, allow_nan=False, default=str))

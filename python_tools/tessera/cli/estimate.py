@@ -16,11 +16,12 @@ from ..top_model import TopModel
 from .common import Context, Parser, add_chip_set
 
 REASONS_SHOWN = 5
-# Times depend on no values. Zero points are a matter of ranges, and with one here and there a command comes or goes; a range
-# like that of an activation is within half a per cent.
+# Times depend on no values. Zero points are a matter of ranges, and with one here and there a command comes or goes;
+# a range like that of an activation is within half a per cent.
 LOW, HIGH = -1.0, 4.0
-# What calibration finds to be sensitive gets int16 activations, which take twice the time and bytes; which ops that are only data tell.
-# Deploy's time after the default calibration lay within this share of the way from all-int8 to all-int16 (python_tools/RATIONALE.md).
+# What calibration finds to be sensitive gets int16 activations, which take twice the time and bytes; which ops that
+# are only data tell. Deploy's time after the default calibration lay within this share of the way from all-int8 to
+# all-int16 (python_tools/RATIONALE.md).
 LIKELY = 1 / 3
 EPILOG = """examples:
   tessera estimate model.onnx
@@ -29,19 +30,37 @@ EPILOG = """examples:
 
 def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds 'estimate' to the verbs of `tessera`."""
-    sub = verbs.add_parser("estimate", help="time, traffic and what is unsupported on NPUs, without data", allow_abbrev=False,
-                           description="Compiles a model for NPUs and tells how long it takes on each, how much DDR traffic it "
-                                       "makes and what binds it. Ranges are made up: times depend on no values, but in INT8 on how much is "
-                                       "sensitive and gets int16 activations, so that a range is told. What a chip "
-                                       "cannot run is left to its host, and named.",
-                           epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = verbs.add_parser(
+        "estimate",
+        help="time, traffic and what is unsupported on NPUs, without data",
+        allow_abbrev=False,
+        description="Compiles a model for NPUs and tells how long it takes on each, how much DDR traffic it "
+        "makes and what binds it. Ranges are made up: times depend on no values, but in INT8 on how much is "
+        "sensitive and gets int16 activations, so that a range is told. What a chip "
+        "cannot run is left to its host, and named.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     sub.add_argument("model", help="the .onnx file, or a NAME_top.mlir from model_transform")
-    chip = sub.add_argument("--chip", default="all", metavar="A,B", help="%(npus)s, the .json of another NPU, or all (default: %(default)s)")
+    chip = sub.add_argument(
+        "--chip", default="all", metavar="A,B", help="%(npus)s, the .json of another NPU, or all (default: %(default)s)"
+    )
     chip.npus = Names("npu")  # type: ignore[attr-defined] # of its help
-    sub.add_argument("--quantize", default="INT8", type=str.upper, help="precision of results: INT8, F32 and the like (default: %(default)s)")
+    sub.add_argument(
+        "--quantize",
+        default="INT8",
+        type=str.upper,
+        help="precision of results: INT8, F32 and the like (default: %(default)s)",
+    )
     add_chip_set(sub, "what if the chips were different")
-    sub.add_argument("--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'")
-    sub.add_argument("--strict", action="store_true", help="a chip that cannot run the whole model is unsupported; exit code 4 where none can")
+    sub.add_argument(
+        "--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'"
+    )
+    sub.add_argument(
+        "--strict",
+        action="store_true",
+        help="a chip that cannot run the whole model is unsupported; exit code 4 where none can",
+    )
     sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} to DIR/CHIP")
     return sub
 
@@ -62,8 +81,10 @@ def chosen(text: str) -> list[str]:
     chips = list(dict.fromkeys(npus if text == "all" else text.split(",")))
     for chip in chips:
         if not targets().is_npu(chip):
-            raise usage_error(f"--chip '{chip}': expected all, {', '.join(npus)} or the .json of another NPU; "
-                              "what x86 takes, bmrt_bench measures")
+            raise usage_error(
+                f"--chip '{chip}': expected all, {', '.join(npus)} or the .json of another NPU; "
+                "what x86 takes, bmrt_bench measures"
+            )
     return chips
 
 
@@ -81,8 +102,13 @@ def needs_table(quantize: str) -> bool:
 def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Path) -> None:
     args, report = context.args, context.report
     with report.step("import and optimise"):
-        model = (top_model.open_top(path, report) if path.suffix == ".mlir" else
-                 top_model.import_onnx(path, folder / "m_top.mlir", report, model_name=path.stem, input_shapes=args.input_shapes)[0])
+        model = (
+            top_model.open_top(path, report)
+            if path.suffix == ".mlir"
+            else top_model.import_onnx(
+                path, folder / "m_top.mlir", report, model_name=path.stem, input_shapes=args.input_shapes
+            )[0]
+        )
         if needs_table(args.quantize):
             made_up_table(model, folder / "table.json", context)
     told: dict[str, dict[str, Any]] = {}
@@ -97,17 +123,27 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
                 extra += ["--strict"] * args.strict
                 made = top_model.deploy(model, output, report, chip=chip, quantize=args.quantize, extra=extra)
                 # Changed chips stand in the file: nothing is left to change.
-                told[chip] = npu_perf.measure(output, folder=context.outputs.folder(Path(args.report) / Path(chip).stem) if args.report else None)
+                told[chip] = npu_perf.measure(
+                    output, folder=context.outputs.folder(Path(args.report) / Path(chip).stem) if args.report else None
+                )
                 told[chip]["partition"] = made["partition"]
-                told[chip]["range"] = times = time_range(model, folder, chip, args.quantize, extra, made["partition"]["total_microseconds"], report)
+                told[chip]["range"] = times = time_range(
+                    model, folder, chip, args.quantize, extra, made["partition"]["total_microseconds"], report
+                )
                 step.note = f"{span(times)} us"
             except TesseraError as error:
                 if error.code != ExitCode.UNSUPPORTED:
                     raise
                 refused[chip] = error.message
                 step.note = "cannot run it"
-    context.result["estimates"] = [{"chip": chip, "supported": chip in told, **({"report": told[chip]} if chip in told else {"reason": refused[chip]})}
-                                   for chip in chips]
+    context.result["estimates"] = [
+        {
+            "chip": chip,
+            "supported": chip in told,
+            **({"report": told[chip]} if chip in told else {"reason": refused[chip]}),
+        }
+        for chip in chips
+    ]
     tell(context, chips, told, refused, "" if told else _on_x86(model, folder, report))
 
 
@@ -120,9 +156,11 @@ def _on_x86(model: TopModel, folder: Path, report: Report) -> str:
     return "x86 can: tessera run tells how it does there"
 
 
-def time_range(model: TopModel, folder: Path, chip: str, quantize: str, extra: Sequence[str], least: float, report: Report) -> dict[str, float]:
-    """Microseconds a run: 'low', where all activations are of 8 bits, 'likely_high', 'high', where all have 16; all the same unless
-    `quantize` is INT8."""
+def time_range(
+    model: TopModel, folder: Path, chip: str, quantize: str, extra: Sequence[str], least: float, report: Report
+) -> dict[str, float]:
+    """Microseconds a run: 'low', where all activations are of 8 bits, 'likely_high', 'high', where all have 16; all
+    the same unless `quantize` is INT8."""
     high = least
     if quantize == "INT8":
         wide = top_model.deploy(model, folder / "wide.bmodel", report, chip=chip, quantize="INT16", extra=extra)
@@ -131,7 +169,7 @@ def time_range(model: TopModel, folder: Path, chip: str, quantize: str, extra: S
 
 
 def span(times: Mapping[str, float]) -> str:
-    """ '13.2' or '13.2 .. 17.1'."""
+    """'13.2' or '13.2 .. 17.1'."""
     low, high = f"{times['low']:.1f}", f"{times['likely_high']:.1f}"
     return low if low == high else f"{low} .. {high}"
 
@@ -143,21 +181,35 @@ def made_up_table(model: TopModel, path: Path, context: Context) -> None:
     tables.Table(str(info["model_name"]), str(info["model_hash"]), "made up", 0, "", entries).save(path)
 
 
-def tell(context: Context, chips: Sequence[str], told: dict[str, dict[str, Any]], refused: dict[str, str], on_x86: str) -> None:
+def tell(
+    context: Context, chips: Sequence[str], told: dict[str, dict[str, Any]], refused: dict[str, str], on_x86: str
+) -> None:
     """The table, and why a chip cannot run the model; raises where none can, with what x86 makes of it."""
     report = context.report
-    rows = [("chip", "us", "host", "runs/s", "of MAC peak", "x roofline", "DDR MB", "x least", "local memory", "bound by")]
+    rows = [
+        ("chip", "us", "host", "runs/s", "of MAC peak", "x roofline", "DDR MB", "x least", "local memory", "bound by")
+    ]
     for chip in chips:
         name = Path(chip).stem
-        rows.append(_row(name, told[chip]) if chip in told else (name, "-", "-", "-", "-", "-", "-", "-", "-", "unsupported, see below"))
+        rows.append(
+            _row(name, told[chip])
+            if chip in told
+            else (name, "-", "-", "-", "-", "-", "-", "-", "-", "unsupported, see below")
+        )
     report.say(compare.align(rows, right=(1, 2, 3, 4, 5, 6, 7, 8)))
     _tell_hosts({Path(chip).stem: told[chip]["partition"] for chip in chips if chip in told}, report)
     if needs_table(context.args.quantize):
-        report.warn("made-up ranges: times depend on no values; they are those of a calibrated model of the same precisions and say nothing of accuracy")
+        report.warn(
+            "made-up ranges: times depend on no values; they are those of a calibrated model of the same precisions "
+            "and say nothing of accuracy"
+        )
     if any(report_of["range"]["high"] > report_of["range"]["low"] for report_of in told.values()):
         every = ", ".join(f"{Path(chip).stem} {told[chip]['range']['high']:.1f}" for chip in told)
-        report.warn("times run from all activations in int8 to the likely mix: which tensors are sensitive and get int16 only data tell. The mix "
-                    f"is put at a third of the way to all in int16 ({every} us); the other columns are those of int8")
+        report.warn(
+            "times run from all activations in int8 to the likely mix: which tensors are sensitive and get int16 "
+            "only data tell. The mix "
+            f"is put at a third of the way to all in int16 ({every} us); the other columns are those of int8"
+        )
     by_reason: dict[str, list[str]] = {}
     for chip, text in refused.items():
         # The compiler names the chip; what follows is often the same for all.
@@ -169,7 +221,9 @@ def tell(context: Context, chips: Sequence[str], told: dict[str, dict[str, Any]]
     if not told:
         raise TesseraError("none of the chips can run this model", ExitCode.UNSUPPORTED, hint=on_x86)
     first = "run_calibration, then " if needs_table(context.args.quantize) else ""
-    report.finish([f"{first}model_deploy --chip {Path(chip).stem} --quantize {context.args.quantize}" for chip in list(told)[:1]])
+    report.finish(
+        [f"{first}model_deploy --chip {Path(chip).stem} --quantize {context.args.quantize}" for chip in list(told)[:1]]
+    )
 
 
 def _tell_hosts(partitions: dict[str, dict[str, Any]], report: Report) -> None:
@@ -189,8 +243,15 @@ def _row(name: str, told: dict[str, Any]) -> tuple[str, ...]:
     total = told["partition"]["total_microseconds"]
     shares = sorted(told.get("time_cycles", {}).items(), key=lambda share: -share[1])[:2]
     least, local = told["ddr_lower_bound_bytes"], told["local_memory"]
-    return (name, span(told["range"]), f"{npu_perf.percent(total - told['microseconds'], total)} %", f"{1e6 / total:.0f}" if total else "-", f"{100 * told['mac_utilisation']:.0f} %",
-            f"{told['roofline']['ratio']:.2f}",
-            f"{told['ddr_moved_bytes'] / 1e6:.2f}", f"{told['ddr_moved_bytes'] / least:.2f}" if least else "-",
-            f"{npu_perf.percent(local['peak_bytes'], local['bytes_per_lane'])} %",
-            ", ".join(f"{bound} {npu_perf.percent(cycles, told['cycles'])} %" for bound, cycles in shares) or "-")
+    return (
+        name,
+        span(told["range"]),
+        f"{npu_perf.percent(total - told['microseconds'], total)} %",
+        f"{1e6 / total:.0f}" if total else "-",
+        f"{100 * told['mac_utilisation']:.0f} %",
+        f"{told['roofline']['ratio']:.2f}",
+        f"{told['ddr_moved_bytes'] / 1e6:.2f}",
+        f"{told['ddr_moved_bytes'] / least:.2f}" if least else "-",
+        f"{npu_perf.percent(local['peak_bytes'], local['bytes_per_lane'])} %",
+        ", ".join(f"{bound} {npu_perf.percent(cycles, told['cycles'])} %" for bound, cycles in shares) or "-",
+    )

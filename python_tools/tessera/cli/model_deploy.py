@@ -35,53 +35,133 @@ EPILOG = """examples:
       --task classification --data pictures/ --model m_int8.bmodel
   model_deploy --mlir m_top.mlir --chip x86-avx2 --quantize F32 --test_input m_in_f32.npz \\
       --test_reference m_top_outputs.npz --tolerance 0.9999,0.999 --model m.bmodel
-  model_deploy --mlir m_b1_top.mlir m_b4_top.mlir --chip npu-base --quantize INT8 --calibration_table m_cali.json --model m.bmodel"""
+  model_deploy --mlir m_b1_top.mlir m_b4_top.mlir --chip npu-base --quantize INT8 --calibration_table m_cali.json \\
+               --model m.bmodel"""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
-    parser.add_argument("--mlir", required=True, metavar="FILE", nargs="+", dest="mlirs", help="NAME_top.mlir from model_transform; several of one network with inputs of "
-                        "other shapes become stages of one file, which holds equal weights once")
-    chip = parser.add_argument("--chip", "--processor", default="x86", help="%(chips)s or the .json of another NPU; x86 is this machine's best "
-                               "(default: %(default)s)")
+    parser.add_argument(
+        "--mlir",
+        required=True,
+        metavar="FILE",
+        nargs="+",
+        dest="mlirs",
+        help="NAME_top.mlir from model_transform; several of one network with inputs of "
+        "other shapes become stages of one file, which holds equal weights once",
+    )
+    chip = parser.add_argument(
+        "--chip",
+        "--processor",
+        default="x86",
+        help="%(chips)s or the .json of another NPU; x86 is this machine's best " "(default: %(default)s)",
+    )
     chip.chips = Names()  # type: ignore[attr-defined] # of its help
-    parser.add_argument("--quantize", default="F32", type=str.upper, help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, W8 or W4 (W8F32, W4F32): integer weights alone, or DYNAMIC_INT8: matmuls in int8, each row of their inputs quantised as it comes (default: %(default)s)")
-    parser.add_argument("--group_size", type=int, metavar="N", help="W4: products that share a scale, a multiple of 16 (default: 32)")
+    parser.add_argument(
+        "--quantize",
+        default="F32",
+        type=str.upper,
+        help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, W8 or "
+        "W4 (W8F32, W4F32): integer weights alone, or DYNAMIC_INT8: matmuls in int8, each row of their inputs "
+        "quantised as it comes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--group_size", type=int, metavar="N", help="W4: products that share a scale, a multiple of 16 (default: 32)"
+    )
     parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
     parser.add_argument("--jobs", type=int, metavar="N", help="compile jobs at once (default: one per core)")
     add_chip_set(parser, "for NPUs: a chip that differs")
-    parser.add_argument("--strict", action="store_true", help="for NPUs: what the chip cannot run is an error (exit code 4); else the host runs it")
-    parser.add_argument("--host_chip", metavar="CHIP", help="for NPUs: the x86 variant that the host's part is compiled for (default: this machine's best)")
-    parser.add_argument("--opt", type=int, choices=range(4), help="for NPUs: 0 op by op, 1 keeps tensors in local memory from op to op, 2 takes the best of several such plans, 3 searches for better ones (default: 2)")
-    parser.add_argument("--plan", metavar="FILE", help="for NPUs: follow this plan, which --plan_out wrote and you may have edited")
-    parser.add_argument("--plan_out", metavar="FILE", help="for NPUs: write the plan there: which tensors stay in local memory, and which layers run slice by slice")
-    parser.add_argument("--report", metavar="DIR", help=f"for NPUs: write {', '.join(npu_perf.FILES)} there: time, traffic and memories, layer by layer")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="for NPUs: what the chip cannot run is an error (exit code 4); else the host runs it",
+    )
+    parser.add_argument(
+        "--host_chip",
+        metavar="CHIP",
+        help="for NPUs: the x86 variant that the host's part is compiled for (default: this machine's best)",
+    )
+    parser.add_argument(
+        "--opt",
+        type=int,
+        choices=range(4),
+        help="for NPUs: 0 op by op, 1 keeps tensors in local memory from op to op, 2 takes the best of several such "
+        "plans, 3 searches for better ones (default: 2)",
+    )
+    parser.add_argument(
+        "--plan", metavar="FILE", help="for NPUs: follow this plan, which --plan_out wrote and you may have edited"
+    )
+    parser.add_argument(
+        "--plan_out",
+        metavar="FILE",
+        help="for NPUs: write the plan there: which tensors stay in local memory, and which layers run slice by slice",
+    )
+    parser.add_argument(
+        "--report",
+        metavar="DIR",
+        help=f"for NPUs: write {', '.join(npu_perf.FILES)} there: time, traffic and memories, layer by layer",
+    )
     parser.add_argument("--device_mlir", metavar="FILE", help="also write the device-level IR")
-    parser.add_argument("--fuse_preprocess", nargs="?", const="packed", choices=PIXELS, metavar="FORMAT",
-                        help="take u8 pixels instead of f32; mean, scale and channel order become part of the model. "
-                        f"{', '.join(PIXELS)}: packed is [1,H,W,C], planar [1,C,H,W]; without rgb_ or bgr_ the model's own order "
-                        "(default: %(const)s)")
-    parser.add_argument("--quant_input", action="store_true", help="for quantised models: inputs are integers; model_tool info tells scale and zero point")
+    parser.add_argument(
+        "--fuse_preprocess",
+        nargs="?",
+        const="packed",
+        choices=PIXELS,
+        metavar="FORMAT",
+        help="take u8 pixels instead of f32; mean, scale and channel order become part of the model. "
+        f"{', '.join(PIXELS)}: packed is [1,H,W,C], planar [1,C,H,W]; without rgb_ or bgr_ the model's own order "
+        "(default: %(const)s)",
+    )
+    parser.add_argument(
+        "--quant_input",
+        action="store_true",
+        help="for quantised models: inputs are integers; model_tool info tells scale and zero point",
+    )
     parser.add_argument("--quant_output", action="store_true", help="for quantised models: outputs are integers")
-    parser.add_argument("--calibration_table", metavar="FILE", help="NAME_cali.json from run_calibration: needed for INT8 and INT16; tells F16 what it cannot hold, BF16 what it is too coarse for")
+    parser.add_argument(
+        "--calibration_table",
+        metavar="FILE",
+        help="NAME_cali.json from run_calibration: needed for INT8 and INT16; tells F16 what it cannot hold, BF16 "
+        "what it is too coarse for",
+    )
     parser.add_argument("--quantize_table", metavar="FILE", help="NAME_qtable.json, precision per op")
-    parser.add_argument("--requantize", choices=("float", "fixed", "tflite"),
-                        help="how integer sums become integers of few bits: in single precision, by a 31-bit multiplier and a "
-                        "shift, or as TensorFlow Lite does (default: as the chip prefers it, most in single precision)")
+    parser.add_argument(
+        "--requantize",
+        choices=("float", "fixed", "tflite"),
+        help="how integer sums become integers of few bits: in single precision, by a 31-bit multiplier and a "
+        "shift, or as TensorFlow Lite does (default: as the chip prefers it, most in single precision)",
+    )
     precision.add_flags(parser)
     check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
-    check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: a sample that run_calibration kept "
-                       "beside --calibration_table, else random in the table's ranges, without a table in [-1, 1))")
-    check.add_argument("--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)")
-    check.add_argument("--tolerance", metavar=tolerances.METAVAR, help="least cosine and euclidean similarity of each tensor, or a precision, whose tolerance it is: "
-                       f"{tolerances.ALL}. Given, every tensor outside is an error (exit code 3). Default: that of --quantize; then F32 knows excuses for "
-                       "rounding (docs/numerics.md), and for the others it is an error only where a float output lies below cosine "
-                       f"{tolerances.LEAST_OUTPUT_COSINE:g} or most tensors are outside")
-    check.add_argument("--accept_loss", action="store_true", help="such a quantised model is no error but a warning (as with --target, which judges by itself)")
+    check.add_argument(
+        "--test_input",
+        metavar="FILE",
+        help=".npz, .npy, a picture, or NAME=FILE,… (default: a sample that run_calibration kept "
+        "beside --calibration_table, else random in the table's ranges, without a table in [-1, 1))",
+    )
+    check.add_argument(
+        "--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)"
+    )
+    check.add_argument(
+        "--tolerance",
+        metavar=tolerances.METAVAR,
+        help="least cosine and euclidean similarity of each tensor, or a precision, whose tolerance it is: "
+        f"{tolerances.ALL}. Given, every tensor outside is an error (exit code 3). Default: that of --quantize; then "
+        "F32 knows excuses for "
+        "rounding (docs/numerics.md), and for the others it is an error only where a float output lies below cosine "
+        f"{tolerances.LEAST_OUTPUT_COSINE:g} or most tensors are outside",
+    )
+    check.add_argument(
+        "--accept_loss",
+        action="store_true",
+        help="such a quantised model is no error but a warning (as with --target, which judges by itself)",
+    )
     check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
     check.add_argument("--compare_all", action="store_true", help="show every tensor in the table, not only the worst")
-    check.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)")
+    check.add_argument(
+        "--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)"
+    )
     check.add_argument("--skip_validation", action="store_true", help="no check at all")
     args = parser.add_common().parse_args(argv)
     args.mlir = args.mlirs[0]
@@ -97,22 +177,33 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
 
     def is_foreign(flag: str) -> bool:
         return known.family(args.chip) not in known.flags[flag]
+
     if args.report and is_foreign("report"):
         raise usage_error(f"--report is for NPUs; for --chip {args.chip} bmrt_bench measures")
     if args.plan and args.opt is not None:
         raise usage_error("--plan says all that --opt would decide: give one of them")
     if args.chip_set and is_foreign("chip_set"):
         raise usage_error(f"--chip_set is for NPUs; --chip {args.chip} is none")
-    for flag, given in (("--strict", args.strict or None), ("--host_chip", args.host_chip), ("--opt", args.opt), ("--plan", args.plan),
-                        ("--plan_out", args.plan_out)):
+    for flag, given in (
+        ("--strict", args.strict or None),
+        ("--host_chip", args.host_chip),
+        ("--opt", args.opt),
+        ("--plan", args.plan),
+        ("--plan_out", args.plan_out),
+    ):
         if given is not None and is_foreign(flag[2:]):
             raise usage_error(f"{flag} is for NPUs; --chip {args.chip} runs everything itself")
     if wanted.needs_table and not args.calibration_table:
-        raise TesseraError(f"--quantize {args.quantize} needs --calibration_table", ExitCode.USAGE,
-                           hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json")
+        raise TesseraError(
+            f"--quantize {args.quantize} needs --calibration_table",
+            ExitCode.USAGE,
+            hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json",
+        )
     for flag in ("calibration_table", "quantize_table"):
         if getattr(args, flag) and args.quantize == "F32":
-            raise TesseraError(f"--{flag} is for quantised models; --quantize {args.quantize} uses none", ExitCode.USAGE)
+            raise TesseraError(
+                f"--{flag} is for quantised models; --quantize {args.quantize} uses none", ExitCode.USAGE
+            )
     if args.quantize == "F32" and (args.quant_input or args.quant_output):
         raise usage_error("--quant_input and --quant_output are for quantised models")
     precision.check_usage(args)
@@ -123,8 +214,11 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
     if len(args.mlirs) > 1:
         for flag in ("device_mlir", "plan", "plan_out", "target", "test_input", "test_reference"):
             if getattr(args, flag):
-                raise TesseraError(f"--{flag} is for one model; --mlir names {len(args.mlirs)}", ExitCode.USAGE,
-                                   hint="deploy each by itself, then: model_tool combine A.bmodel B.bmodel -o OUT.bmodel")
+                raise TesseraError(
+                    f"--{flag} is for one model; --mlir names {len(args.mlirs)}",
+                    ExitCode.USAGE,
+                    hint="deploy each by itself, then: model_tool combine A.bmodel B.bmodel -o OUT.bmodel",
+                )
     if args.test_reference and not args.test_input:
         raise usage_error("--test_reference needs the --test_input it was made from")
     if args.accept_loss and args.quantize == "F32":
@@ -149,15 +243,20 @@ def work(context: Context) -> None:
     several = len(args.mlirs) > 1
     report.total = (2 if args.skip_validation else 5) * len(args.mlirs) + (2 if args.target else 0) + several
     missed = _deploy_stages(context, staged, tolerance) if several else _deploy(context, staged, tolerance)
-    report.finish([f"model_runner --model {output} --input {args.test_input or 'INPUT.npz'} --output out.npz",
-                   f"model_tool perf {output} --report DIR" if targets().is_npu(args.chip) else f"bmrt_bench {output}", f"model_tool info {output}"])
+    report.finish(
+        [
+            f"model_runner --model {output} --input {args.test_input or 'INPUT.npz'} --output out.npz",
+            f"model_tool perf {output} --report DIR" if targets().is_npu(args.chip) else f"bmrt_bench {output}",
+            f"model_tool info {output}",
+        ]
+    )
     if missed:
         raise missed
 
 
 def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance) -> TesseraError | None:
-    """Each model by itself, checked; then all as one file. What the first missed that lies outside its tolerance: the file
-    is there all the same, as that of one model is."""
+    """Each model by itself, checked; then all as one file. What the first missed that lies outside its tolerance: the
+    file is there all the same, as that of one model is."""
     args, report = context.args, context.report
     told: list[dict[str, object]] = []
     missed: TesseraError | None = None
@@ -180,11 +279,18 @@ def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance)
         with report.step("combine") as step:
             shared = stages.combine(files, output, report, args.mlirs)
             taken, stored = (sum(entry[key] for entry in shared) for key in ("constant_bytes", "new_bytes"))
-            step.note = f"{output.stat().st_size / 1e6:.2f} MB of {sum(file.stat().st_size for file in files) / 1e6:.2f} MB"
+            step.note = (
+                f"{output.stat().st_size / 1e6:.2f} MB of {sum(file.stat().st_size for file in files) / 1e6:.2f} MB"
+            )
     for stage in told:
         del stage["bmodel"]
-    context.result["model"] = {"bmodel": args.model, "bytes": output.stat().st_size, "constant_bytes": taken, "stored_bytes": stored,
-                               "stages": told}
+    context.result["model"] = {
+        "bmodel": args.model,
+        "bytes": output.stat().st_size,
+        "constant_bytes": taken,
+        "stored_bytes": stored,
+        "stages": told,
+    }
     return missed
 
 
@@ -195,7 +301,9 @@ def _deploy(context: Context, output: Path, tolerance: compare.Tolerance) -> Tes
         model = _open(args, report)
     missed: TesseraError | None = None
     if args.target:
-        args.quantize_table, missed = precision.run(context, model, _compiler_flags(args, ("cache_dir", "jobs", "calibration_table")))
+        args.quantize_table, missed = precision.run(
+            context, model, _compiler_flags(args, ("cache_dir", "jobs", "calibration_table"))
+        )
     with _reference_meanwhile(context, model) as reference:
         _compile(context, model, output)
         if args.skip_validation:
@@ -220,7 +328,22 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
     """The .bmodel, and what there is to say of it."""
     args, report = context.args, context.report
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:
-        extra = [*_compiler_flags(args, ("cache_dir", "jobs", "device_mlir", "group_size", "calibration_table", "quantize_table", "requantize", "opt", "plan"))]
+        extra = [
+            *_compiler_flags(
+                args,
+                (
+                    "cache_dir",
+                    "jobs",
+                    "device_mlir",
+                    "group_size",
+                    "calibration_table",
+                    "quantize_table",
+                    "requantize",
+                    "opt",
+                    "plan",
+                ),
+            )
+        ]
         for change in args.chip_set:
             extra += ["--chip-set", change]
         extra += ["--strict"] * args.strict + (["--host-chip", args.host_chip] if args.host_chip else [])
@@ -231,15 +354,22 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
         if "kernels" in result:
             step.note += f", {result['kernels']} kernels ({result.get('cache_hits', 0)} from the cache)"
         if "estimate" in result:
-            step.note += f", {result['commands']} commands, estimated {result['partition']['total_microseconds']:.0f} us"
-    context.result["model"] = {"bmodel": args.model, "bytes": output.stat().st_size,
-                               **{k: v for k, v in result.items() if k not in ("event", "bmodel", "inputs", "outputs")}}
+            step.note += (
+                f", {result['commands']} commands, estimated {result['partition']['total_microseconds']:.0f} us"
+            )
+    context.result["model"] = {
+        "bmodel": args.model,
+        "bytes": output.stat().st_size,
+        **{k: v for k, v in result.items() if k not in ("event", "bmodel", "inputs", "outputs")},
+    }
     if targets().is_npu(args.chip):
         partition.tell(report, result["partition"], result["chip"])
         if args.plan_out:
             with atomic_write(args.plan_out) as file:
                 file.write((json.dumps(result["plan"], indent=1) + "\n").encode())
-        context.result["perf"] = told = npu_perf.measure(output, folder=args.report and context.outputs.folder(args.report))
+        context.result["perf"] = told = npu_perf.measure(
+            output, folder=args.report and context.outputs.folder(args.report)
+        )
         npu_perf.tell(report, told, args.report)
     _tell_exactness(context, result.get("bit_equal_except"))
     if "quantization" in result:
@@ -253,8 +383,8 @@ Reference = tuple[dict[str, np.ndarray], str, Background[dict[str, np.ndarray]]]
 
 @contextlib.contextmanager
 def _reference_meanwhile(context: Context, model: TopModel) -> Iterator[Reference | None]:
-    """Evaluates the Top reference while the block goes on: its inputs and what will be its tensors. None where there is nothing to
-    evaluate, or where only the finished .bmodel tells what its inputs are."""
+    """Evaluates the Top reference while the block goes on: its inputs and what will be its tensors. None where there
+    is nothing to evaluate, or where only the finished .bmodel tells what its inputs are."""
     args = context.args
     if args.skip_validation or args.test_reference or args.fuse_preprocess or not bmodel.can_run(args.chip):
         yield None
@@ -300,11 +430,16 @@ def _tell_quantization(context: Context, told: Mapping[str, object]) -> None:
         return f"{100 * products / told['products']:.1f} %" if told["products"] else "none"  # type: ignore[operator]
 
     if told["narrow_ops"]:
-        context.report.say(f"{told['narrow_ops']} ops hold weights and results in 16-bit floats, {share(told['narrow_products'])} of the multiplications")
+        context.report.say(
+            f"{told['narrow_ops']} ops hold weights and results in 16-bit floats, {share(told['narrow_products'])} "
+            "of the multiplications"
+        )
     if told["weight_ops"]:
         context.report.say(f"{told['weight_ops']} ops have integer weights and compute in float")
-    text = (f"{told['integer_ops']} ops are quantised, {len(kept)} stay float; "  # type: ignore[arg-type]
-            f"{share(told['integer_products'])} of the multiplications have int8 weights")
+    text = (
+        f"{told['integer_ops']} ops are quantised, {len(kept)} stay float; "  # type: ignore[arg-type]
+        f"{share(told['integer_products'])} of the multiplications have int8 weights"
+    )
     if wide:
         text += f", {share(told['wide_products'])} int16 activations ({len(wide)} ops)"  # type: ignore[arg-type]
     if told["integer_ops"] or not (told["narrow_ops"] or told["weight_ops"]):
@@ -324,7 +459,9 @@ def _tell_ops(context: Context, title: str, ops: Sequence[Mapping[str, object]])
         context.report.say(f"… and {len(ops) - OPS_SHOWN} more (--json names all)")
 
 
-def _check(context: Context, model: TopModel, output: Path, tolerance: compare.Tolerance, meanwhile: Reference | None) -> None:
+def _check(
+    context: Context, model: TopModel, output: Path, tolerance: compare.Tolerance, meanwhile: Reference | None
+) -> None:
     """Runs reference and .bmodel on the same input and compares all tensors both have."""
     args, report = context.args, context.report
     net = bmodel.open_net(output, args.threads)
@@ -335,17 +472,22 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
             reference = load_npz(args.test_reference, "--test_reference")
             step.note = args.test_reference
         else:
-            reference = meanwhile[2].result() if meanwhile else top_model.evaluate(model, arrays, report, every_tensor=True)
+            reference = (
+                meanwhile[2].result() if meanwhile else top_model.evaluate(model, arrays, report, every_tensor=True)
+            )
             step.note = what
     lost = [spec.name for spec in model.outputs if spec.name not in reference]
     if lost:
-        raise TesseraError(f"--test_reference {args.test_reference} has no output '{lost[0]}' of the model",
-                           hint="make it anew with model_transform --test_result")
+        raise TesseraError(
+            f"--test_reference {args.test_reference} has no output '{lost[0]}' of the model",
+            hint="make it anew with model_transform --test_result",
+        )
 
     def run_net(take: Callable[[str, np.ndarray], None]) -> None:
         """Runs the .bmodel; its tensors are taken as they are computed, so that none stays in memory."""
         for name, array in net.run_every_tensor(given, take).items():
             take(name, array)
+
     with _own_errors_meanwhile(context, model, arrays, reference) as own:
         with report.step(f"run {output.name} on {args.threads} thread(s)") as step:
             comparing, names = compare.Comparing(tolerance, args.excepts.split(",")), {}
@@ -354,6 +496,7 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
                 names[name] = None
                 if name in reference:
                     comparing.add(name, array, reference[name])
+
             run_net(take)
             step.note = f"{len(names)} tensors, compared as they came"
         with report.step("compare") as step:
@@ -373,19 +516,30 @@ def _check(context: Context, model: TopModel, output: Path, tolerance: compare.T
         comparison.require_passed(f"{args.model} against the Top reference")
         return
     comparison.require_rows(f"{args.model} against the Top reference")
-    if (broken := verdict.unusable(comparison, {spec.name for spec in model.outputs})) and not (args.accept_loss or args.target):
-        raise TesseraError(f"{args.model} is no use as it is: {broken}", ExitCode.ACCURACY,
-                           hint="give --test_input data like the calibration's; find where it begins by the own errors above, keep those ops float "
-                           "(--quantize_table) or search with --target; --accept_loss makes this a warning")
+    if (broken := verdict.unusable(comparison, {spec.name for spec in model.outputs})) and not (
+        args.accept_loss or args.target
+    ):
+        raise TesseraError(
+            f"{args.model} is no use as it is: {broken}",
+            ExitCode.ACCURACY,
+            hint="give --test_input data like the calibration's; find where it begins by the own errors above, keep "
+            "those ops float "
+            "(--quantize_table) or search with --target; --accept_loss makes this a warning",
+        )
     if comparison.failed:
-        report.warn(f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; what that costs is told by "
-                    f"'tessera accuracy', and --tolerance makes it an error")
+        report.warn(
+            f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; what that costs is "
+            "told by "
+            f"'tessera accuracy', and --tolerance makes it an error"
+        )
 
 
 @contextlib.contextmanager
-def _own_errors_meanwhile(context: Context, model: TopModel, arrays: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray],
-                          ) -> Iterator[Background[dict[str, np.ndarray]] | None]:
-    """What each op of a quantised model makes of operands as they are in the reference, evaluated while the block goes on."""
+def _own_errors_meanwhile(
+    context: Context, model: TopModel, arrays: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray]
+) -> Iterator[Background[dict[str, np.ndarray]] | None]:
+    """What each op of a quantised model makes of operands as they are in the reference, evaluated while the block
+    goes on."""
     args = context.args
     if args.quantize == "F32":
         yield None

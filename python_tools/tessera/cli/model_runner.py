@@ -25,13 +25,27 @@ EPILOG = """examples:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     parser.add_argument("--model", required=True, metavar="FILE", help=".bmodel, NAME_top.mlir or .onnx")
-    parser.add_argument("--input", required=True, metavar="FILE",
-                        help=".npz with one array per input, .npy, a picture, NAME=FILE,NAME=FILE, or random")
+    parser.add_argument(
+        "--input",
+        required=True,
+        metavar="FILE",
+        help=".npz with one array per input, .npy, a picture, NAME=FILE,NAME=FILE, or random",
+    )
     parser.add_argument("--output", required=True, metavar="FILE", help="output .npz")
-    parser.add_argument("--dump_all_tensors", action="store_true", help="write every named tensor, not only the outputs")
-    parser.add_argument("--input_shapes", metavar="SHAPES", help="of a .bmodel for several shapes: x=4x3x224x224,y=4x8 chooses the stage for pictures and random "
-                        "input (default: that of the arrays in --input, else the first)")
-    parser.add_argument("--chip", metavar="CHIP", help="of a .bmodel for several chips: only its stages for that one, by name or family (default: any)")
+    parser.add_argument(
+        "--dump_all_tensors", action="store_true", help="write every named tensor, not only the outputs"
+    )
+    parser.add_argument(
+        "--input_shapes",
+        metavar="SHAPES",
+        help="of a .bmodel for several shapes: x=4x3x224x224,y=4x8 chooses the stage for pictures and random "
+        "input (default: that of the arrays in --input, else the first)",
+    )
+    parser.add_argument(
+        "--chip",
+        metavar="CHIP",
+        help="of a .bmodel for several chips: only its stages for that one, by name or family (default: any)",
+    )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads (default: %(default)s)")
     return parser.add_common().parse_args(argv)
 
@@ -39,8 +53,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def open_model(context: Context) -> any_model.AnyModel:
     """The model; dims that an .onnx leaves open, and the stage of a .bmodel, are those of the arrays that are given."""
     args = context.args
-    takes = Path(args.model).suffix in (".onnx", ".bmodel") and Path(args.input).suffix == ".npz" and not args.input_shapes
-    shapes: dict[str, tuple[int, ...]] = {name: array.shape for name, array in (load_npz(args.input, "--input") if takes else {}).items()}
+    takes = (
+        Path(args.model).suffix in (".onnx", ".bmodel") and Path(args.input).suffix == ".npz" and not args.input_shapes
+    )
+    shapes: dict[str, tuple[int, ...]] = {
+        name: array.shape for name, array in (load_npz(args.input, "--input") if takes else {}).items()
+    }
     if args.input_shapes:
         first = any_model.open_model(args.model, context.report, chip=args.chip)
         shapes = parse_shapes(args.input_shapes, [spec.name for spec in first.inputs])
@@ -48,8 +66,9 @@ def open_model(context: Context) -> any_model.AnyModel:
     if args.input_shapes and any(spec.shape != shapes[spec.name] for spec in model.inputs):
         raise TesseraError(f"--input_shapes {args.input_shapes}: the model takes {', '.join(map(str, model.inputs))}")
     if model.assumed and args.input == "random":
-        raise TesseraError(f"input {model.assumed[0]} has dynamic dims: random input needs a fixed shape",
-                           hint="give --input FILE.npz")
+        raise TesseraError(
+            f"input {model.assumed[0]} has dynamic dims: random input needs a fixed shape", hint="give --input FILE.npz"
+        )
     return model
 
 

@@ -30,13 +30,21 @@ EPILOG = """examples:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name, text in (("info", "inputs, outputs, memory and steps"), ("check", "every hash and digest of the file"),
-                       ("disasm", "the machine code of the kernels, or the commands of an NPU"),
-                       ("perf", "of a model for an NPU: time, what binds it, traffic, memories; nothing is run"),
-                       ("combine", "files of one network for several shapes or chips become one, which holds equal constants once")):
+    for name, text in (
+        ("info", "inputs, outputs, memory and steps"),
+        ("check", "every hash and digest of the file"),
+        ("disasm", "the machine code of the kernels, or the commands of an NPU"),
+        ("perf", "of a model for an NPU: time, what binds it, traffic, memories; nothing is run"),
+        ("combine", "files of one network for several shapes or chips become one, which holds equal constants once"),
+    ):
         sub = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name == "combine":
-            sub.add_argument("models", nargs="+", metavar="model", help="the .bmodel files; of stages for the same shapes the runtime takes the first that can run")
+            sub.add_argument(
+                "models",
+                nargs="+",
+                metavar="model",
+                help="the .bmodel files; of stages for the same shapes the runtime takes the first that can run",
+            )
             sub.add_argument("-o", "--output", required=True, metavar="FILE", help="output, the .bmodel")
         else:
             sub.add_argument("model", help="the .bmodel file")
@@ -48,7 +56,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
             sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} there")
             add_chip_set(sub, "what if the chip were faster or slower")
         if name == "disasm":
-            sub.add_argument("kernel", nargs="?", default="", help="only kernels whose name contains this; of an NPU, only commands whose line does")
+            sub.add_argument(
+                "kernel",
+                nargs="?",
+                default="",
+                help="only kernels whose name contains this; of an NPU, only commands whose line does",
+            )
     return parser.parse_args(argv)
 
 
@@ -56,11 +69,16 @@ def dump(*arguments: str) -> str:
     """Output of bmodel-dump. Raises TesseraError with its message."""
     result = run_program("bmodel-dump", *arguments)
     if result.returncode == ExitCode.ERROR:
-        raise TesseraError(f"{arguments[-1] if arguments[0] != '--segment' else arguments[2]}: {result.stderr.strip()}",
-                           hint="get a fresh copy of the file, or compile it again")
+        raise TesseraError(
+            f"{arguments[-1] if arguments[0] != '--segment' else arguments[2]}: {result.stderr.strip()}",
+            hint="get a fresh copy of the file, or compile it again",
+        )
     if result.returncode != 0:
-        raise TesseraError(f"bmodel-dump ended with exit code {result.returncode}", ExitCode.INTERNAL,
-                           details=result.stderr.splitlines()[-5:])
+        raise TesseraError(
+            f"bmodel-dump ended with exit code {result.returncode}",
+            ExitCode.INTERNAL,
+            details=result.stderr.splitlines()[-5:],
+        )
     return result.stdout
 
 
@@ -76,9 +94,11 @@ def stages(model: dict[str, Any]) -> Iterator[tuple[dict, dict]]:
 
 def npu_stages(model: dict[str, Any]) -> dict[int, str]:
     """Stages for an NPU by their number in the file, and what to call them."""
-    return {number: f"stage {number}, {stage.get('name') or 'all shapes'} on {model['chips'][stage['chip']]['name']}"
-            for number, (_, stage) in enumerate(stages(model))
-            if any(subnet["kind"] in ("Npu", "Host") for subnet in stage.get("subnets", []))}
+    return {
+        number: f"stage {number}, {stage.get('name') or 'all shapes'} on {model['chips'][stage['chip']]['name']}"
+        for number, (_, stage) in enumerate(stages(model))
+        if any(subnet["kind"] in ("Npu", "Host") for subnet in stage.get("subnets", []))
+    }
 
 
 def shape(tensor: dict[str, Any]) -> str:
@@ -115,15 +135,30 @@ def info(context: Context) -> None:
         chip = model["chips"][stage["chip"]]
         say(f"\nnet '{net['name']}' stage {number} '{stage.get('name', '')}' for {chip['name']}")
         say_tensors(context, stage)
-        constants = {(t["place_index"], t["offset"]): t["bytes"] for t in stage.get("tensors", []) if t["place"] == "Segment" and t["view_of"] < 0}
+        constants = {
+            (t["place_index"], t["offset"]): t["bytes"]
+            for t in stage.get("tensors", [])
+            if t["place"] == "Segment" and t["view_of"] < 0
+        }
         shared = sum(count for place, count in constants.items() if place in known)
         known |= constants.keys()
-        types = _by_type({(t["place_index"], t["offset"]): (t["dtype"], t["bytes"]) for t in stage.get("tensors", [])
-                          if t["place"] == "Segment" and t["view_of"] < 0}.values())
-        say(f"  constants: {size(sum(constants.values()))}"
-            + (f" ({', '.join(f'{dtype} {size(count)}' for dtype, count in types)})" if types else "") + (f", {size(shared)} of them those of stages above" if shared else ""))
+        types = _by_type(
+            {
+                (t["place_index"], t["offset"]): (t["dtype"], t["bytes"])
+                for t in stage.get("tensors", [])
+                if t["place"] == "Segment" and t["view_of"] < 0
+            }.values()
+        )
+        say(
+            f"  constants: {size(sum(constants.values()))}"
+            + (f" ({', '.join(f'{dtype} {size(count)}' for dtype, count in types)})" if types else "")
+            + (f", {size(shared)} of them those of stages above" if shared else "")
+        )
         for index, space in enumerate(stage.get("workspaces", [])):
-            say(f"  workspace {index} {space['memory']}: {size(space['bytes'])} (lower bound {size(space['lower_bound'])})")
+            say(
+                f"  workspace {index} {space['memory']}: {size(space['bytes'])} (lower bound "
+                f"{size(space['lower_bound'])})"
+            )
         if stage["state_bytes"]:
             say(f"  state: {size(stage['state_bytes'])}")
         for subnet in stage.get("subnets", []):
@@ -148,14 +183,17 @@ def say_tensors(context: Context, stage: dict[str, Any]) -> None:
             if tensor.get("preprocess"):
                 note = Preprocess.from_json(tensor["preprocess"]).describe()
             if quant := tensor.get("quant"):
-                note += f"{'; ' if note else ''}scale {_some(quant['scales'])}, zero point {_some(quant.get('zero_points') or [0])}"
+                zero_points = _some(quant.get("zero_points") or [0])
+                note += f"{'; ' if note else ''}scale {_some(quant['scales'])}, zero point {zero_points}"
             rows.append((role[:-1], tensor["name"], tensor["dtype"], shape(tensor), note))
     context.report.say(_indent(compare.align(rows)))
     if context.args.tensors:
         rows = [("slot", "name", "type", "shape", "layout", "role", "offset", "bytes")]
         for slot, t in enumerate(tensors):
             layout = t["layout"] if t["layout"] != "ChannelBlocked" else f"c{t['block']} axis {t['block_axis']}"
-            rows.append((str(slot), t["name"], t["dtype"], shape(t), layout, t["role"], str(t["offset"]), str(t["bytes"])))
+            rows.append(
+                (str(slot), t["name"], t["dtype"], shape(t), layout, t["role"], str(t["offset"]), str(t["bytes"]))
+            )
         context.report.say(_indent(compare.align(rows, right=(6, 7))))
 
 
@@ -167,8 +205,10 @@ def say_subnet(context: Context, stage: dict[str, Any], subnet: dict[str, Any]) 
     plan, kernels, tensors = subnet.get("plan", []), subnet.get("kernels", []), stage.get("tensors", [])
     reason = f": {subnet['reason']}" if subnet.get("reason") else ""
     needs = dump("--cpu-features", str(subnet["cpu_features"])).strip() if subnet["cpu_features"] else ""
-    context.report.say(f"  subnet '{subnet['name']}' {subnet['kind']} {subnet.get('isa', '')}: "
-                       f"{len(plan)} steps, {len(kernels)} kernels{reason}")
+    context.report.say(
+        f"  subnet '{subnet['name']}' {subnet['kind']} {subnet.get('isa', '')}: "
+        f"{len(plan)} steps, {len(kernels)} kernels{reason}"
+    )
     results = _by_type((tensors[slot]["dtype"], 1) for step in plan for slot in step.get("writes", [])[:1])
     if kernels and results:
         context.report.say("    results of its steps: " + ", ".join(f"{count} {dtype}" for dtype, count in results))
@@ -181,8 +221,15 @@ def say_subnet(context: Context, stage: dict[str, Any], subnet: dict[str, Any]) 
         op, debug = step["op"], step.get("debug", {})
         launch = step.get("op_type") == "LaunchDef"
         name = kernels[op["kernel"]]["symbol"] if launch else step.get("op_type", "").removesuffix("Def")
-        rows.append((str(index), name, str(op["tile_count"]) if launch else "", debug.get("device_op", ""),
-                     ", ".join(debug.get("onnx_nodes", []))))
+        rows.append(
+            (
+                str(index),
+                name,
+                str(op["tile_count"]) if launch else "",
+                debug.get("device_op", ""),
+                ", ".join(debug.get("onnx_nodes", [])),
+            )
+        )
     context.report.say(_indent(compare.align(rows, right=(2,))))
 
 
@@ -212,8 +259,14 @@ def disasm(context: Context) -> None:
         if not shown:
             raise TesseraError(f"{path} has no command whose line contains '{context.args.kernel}'")
         return
-    objdump = next((p for p in ("llvm-objdump-22", "/usr/lib/llvm-22/bin/llvm-objdump", "llvm-objdump", "objdump")
-                    if shutil.which(p)), None)
+    objdump = next(
+        (
+            p
+            for p in ("llvm-objdump-22", "/usr/lib/llvm-22/bin/llvm-objdump", "llvm-objdump", "objdump")
+            if shutil.which(p)
+        ),
+        None,
+    )
     if objdump is None:
         raise TesseraError("disasm needs llvm-objdump or objdump", hint="apt install llvm-22 or binutils")
     for _, stage in stages(model):
@@ -222,8 +275,10 @@ def disasm(context: Context) -> None:
                 shown += _disassemble(context, objdump, path, subnet)
     if not shown:
         names = [k["symbol"] for _, s in stages(model) for n in s.get("subnets", []) for k in n.get("kernels", [])]
-        raise TesseraError(f"{path} has no x86 kernel whose name contains '{context.args.kernel}'",
-                           details=[f"it has: {', '.join(names[:20])}"])
+        raise TesseraError(
+            f"{path} has no x86 kernel whose name contains '{context.args.kernel}'",
+            details=[f"it has: {', '.join(names[:20])}"],
+        )
 
 
 def _tell_commands(context: Context, path: Path) -> int:
@@ -245,7 +300,9 @@ def _disassemble(context: Context, objdump: str, path: Path, subnet: dict[str, A
     with scratch_folder() as folder:
         code = folder / "code.o"
         dump("--segment", str(subnet["code_segment"]), str(path), str(code))
-        result = subprocess.run([objdump, "-d", "--no-show-raw-insn", "-M", "intel", str(code)], capture_output=True, text=True)
+        result = subprocess.run(
+            [objdump, "-d", "--no-show-raw-insn", "-M", "intel", str(code)], capture_output=True, text=True
+        )
     if result.returncode != 0:
         raise TesseraError(f"{objdump} failed: {result.stderr.strip()}")
     shown = 0
@@ -262,7 +319,9 @@ def perf(context: Context) -> None:
     args = context.args
     known = npu_stages(read_model(path))
     if len(known) < 2:
-        context.result["report"] = told = npu_perf.measure(path, args.chip_set, args.report and context.outputs.folder(args.report))
+        context.result["report"] = told = npu_perf.measure(
+            path, args.chip_set, args.report and context.outputs.folder(args.report)
+        )
         npu_perf.tell(context.report, told, args.report)
         return
     context.result["stages"] = []
@@ -286,14 +345,25 @@ def combine(context: Context) -> None:
     told = combine_files(files, staged, context.report)
     model = read_model(staged)
     rows = [("stage", "chip", "inputs")]
-    rows += [(str(index), model["chips"][stage["chip"]]["name"], stage["name"])
-             for net in model["nets"] for index, stage in enumerate(net["stages"])]
+    rows += [
+        (str(index), model["chips"][stage["chip"]]["name"], stage["name"])
+        for net in model["nets"]
+        for index, stage in enumerate(net["stages"])
+    ]
     taken, stored = (sum(entry[key] for entry in told) for key in ("constant_bytes", "new_bytes"))
     before = sum(path.stat().st_size for path in files)
-    context.result["model"] = {"bmodel": str(output), "bytes": staged.stat().st_size, "constant_bytes": taken, "stored_bytes": stored,
-                               "files": told}
+    context.result["model"] = {
+        "bmodel": str(output),
+        "bytes": staged.stat().st_size,
+        "constant_bytes": taken,
+        "stored_bytes": stored,
+        "files": told,
+    }
     say(_indent(compare.align(rows, right=(0,))))
-    say(f"{output}: {size(staged.stat().st_size)} of {size(before)}; {size(stored)} of {size(taken)} of constants stored, the others are shared")
+    say(
+        f"{output}: {size(staged.stat().st_size)} of {size(before)}; {size(stored)} of {size(taken)} of constants "
+        "stored, the others are shared"
+    )
 
 
 def work(context: Context) -> None:

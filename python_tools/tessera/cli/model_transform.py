@@ -32,33 +32,60 @@ EPILOG = """examples:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     parser.add_argument("--model_def", required=True, metavar="FILE", help="the .onnx file")
-    parser.add_argument("--mlir", required=True, metavar="FILE", help="output, NAME_top.mlir; the weights are put beside it")
+    parser.add_argument(
+        "--mlir", required=True, metavar="FILE", help="output, NAME_top.mlir; the weights are put beside it"
+    )
     parser.add_argument("--model_name", help="name inside the model (default: the .onnx file's name)")
-    parser.add_argument("--input_shapes", metavar="SHAPES", nargs="+", default=[None],
-                        help="fixes dynamic dims: 1x3x224x224,1x8 or '[[1,3,224,224],[1,8]]' in input order, or x=1x3x224x224,y=1x8,z=scalar. "
-                        "Several: a model each, NAME_1x3x224x224_1x8_top.mlir, which model_deploy makes one file of")
-    parser.add_argument("--input_values", metavar="NAME=VALUE", nargs="+", default=[],
-                        help="makes inputs constants: sr=16000, flag=true, x=[1,2,3]. They are no inputs of the model any more, and what depends on "
-                        "them alone is computed now: of an If, say, only the branch that is taken is kept")
-    parser.add_argument("--memory_limit", metavar="GIB", type=float,
-                        help="GiB that a tensor, and all constants together that are computed here, may take (default: a tensor: this machine's "
-                        "memory; constants: 2 GiB and four times those of the file)")
+    parser.add_argument(
+        "--input_shapes",
+        metavar="SHAPES",
+        nargs="+",
+        default=[None],
+        help="fixes dynamic dims: 1x3x224x224,1x8 or '[[1,3,224,224],[1,8]]' in input order, or "
+        "x=1x3x224x224,y=1x8,z=scalar. "
+        "Several: a model each, NAME_1x3x224x224_1x8_top.mlir, which model_deploy makes one file of",
+    )
+    parser.add_argument(
+        "--input_values",
+        metavar="NAME=VALUE",
+        nargs="+",
+        default=[],
+        help="makes inputs constants: sr=16000, flag=true, x=[1,2,3]. They are no inputs of the model any more, and "
+        "what depends on "
+        "them alone is computed now: of an If, say, only the branch that is taken is kept",
+    )
+    parser.add_argument(
+        "--memory_limit",
+        metavar="GIB",
+        type=float,
+        help="GiB that a tensor, and all constants together that are computed here, may take (default: a tensor: "
+        "this machine's "
+        "memory; constants: 2 GiB and four times those of the file)",
+    )
     parser.add_argument("--output_names", metavar="A,B", help="tensors to end the network at (default: its outputs)")
     preprocess.add_arguments(parser)
     check = parser.add_argument_group("check of the Top model against onnxruntime, tensor by tensor")
-    check.add_argument("--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,NAME=FILE (default: seeded random)")
+    check.add_argument(
+        "--test_input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,NAME=FILE (default: seeded random)"
+    )
     check.add_argument("--test_result", metavar="FILE", help="write every tensor of the Top reference to this .npz")
-    check.add_argument("--tolerance", metavar=tolerances.METAVAR, help="least cosine and euclidean similarity of each tensor, without the excuses that "
-                       f"docs/numerics.md knows for rounding, or a precision, whose tolerance it is: {tolerances.ALL} (default: F32's, with them)")
+    check.add_argument(
+        "--tolerance",
+        metavar=tolerances.METAVAR,
+        help="least cosine and euclidean similarity of each tensor, without the excuses that "
+        f"docs/numerics.md knows for rounding, or a precision, whose tolerance it is: {tolerances.ALL} (default: "
+        "F32's, with them)",
+    )
     check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
     check.add_argument("--not_inference", "--skip_validation", dest="skip", action="store_true", help="no check at all")
     return parser.add_common().parse_args(argv)
 
 
-def run_onnxruntime(model: TopModel, arrays: dict[str, np.ndarray], sizes: Mapping[str, int],
-                    framework: onnx_runner.OnnxModel) -> Iterator[tuple[str, np.ndarray]]:
-    """onnxruntime's tensors that the Top reference has too, one by one; sizes: bytes of the reference's. Every model output must be
-    among them. arrays: also those of inputs that were made constants."""
+def run_onnxruntime(
+    model: TopModel, arrays: dict[str, np.ndarray], sizes: Mapping[str, int], framework: onnx_runner.OnnxModel
+) -> Iterator[tuple[str, np.ndarray]]:
+    """onnxruntime's tensors that the Top reference has too, one by one; sizes: bytes of the reference's. Every model
+    output must be among them. arrays: also those of inputs that were made constants."""
     known = {spec.name for spec in framework.outputs}
     wanted = {name: size for name, size in sizes.items() if name in known}
     lost = [spec.name for spec in model.outputs if spec.name not in wanted]
@@ -92,7 +119,9 @@ def _transform_each(context: Context, name: str, mlir: Path, tolerance: compare.
     if args.test_result:
         raise usage_error("--test_result is for one model; --input_shapes names several")
     if args.test_input and not is_picture(args.test_input):
-        raise usage_error(f"--test_input {args.test_input} has one shape; --input_shapes names several: give a picture, or nothing")
+        raise usage_error(
+            f"--test_input {args.test_input} has one shape; --input_shapes names several: give a picture, or nothing"
+        )
     given = args.test_input
     labels = [_label(shapes) for shapes in args.input_shapes]
     if len(set(labels)) < len(labels):
@@ -106,32 +135,53 @@ def _transform_each(context: Context, name: str, mlir: Path, tolerance: compare.
         _transform(context, name, path, shapes, f"{name}_{label}", tolerance)
         made.append({**context.result.pop("model"), "comparison": context.result.pop("comparison", None)})
     context.result["models"] = made
-    return [f"model_deploy --mlir {' '.join(entry['mlir'] for entry in made)} --chip x86 --quantize F32 --model {mlir.with_name(name + '_x86_f32.bmodel')}"]
+    return [
+        f"model_deploy --mlir {' '.join(entry['mlir'] for entry in made)} --chip x86 --quantize F32 --model "
+        f"{mlir.with_name(name + '_x86_f32.bmodel')}"
+    ]
 
 
 def _label(shapes: str) -> str:
-    """"x=1x3x224x224,y=1x8" or "[[1,3,224,224],[1,8]]" as a part of a file's name: "1x3x224x224_1x8"."""
-    groups = re.findall(r"\[([-\d,\s]+)\]", shapes) if shapes.lstrip().startswith("[") else [part.rpartition("=")[2] for part in shapes.split(",")]
+    """ "x=1x3x224x224,y=1x8" or "[[1,3,224,224],[1,8]]" as a part of a file's name: "1x3x224x224_1x8"."""
+    groups = (
+        re.findall(r"\[([-\d,\s]+)\]", shapes)
+        if shapes.lstrip().startswith("[")
+        else [part.rpartition("=")[2] for part in shapes.split(",")]
+    )
     return "_".join("x".join(re.findall(r"\d+", group)) for group in groups)
 
 
-def _transform(context: Context, name: str, mlir: Path, shapes: str | None, label: str, tolerance: compare.Tolerance) -> list[str]:
+def _transform(
+    context: Context, name: str, mlir: Path, shapes: str | None, label: str, tolerance: compare.Tolerance
+) -> list[str]:
     """One model, checked; what to do next. label: for the file that holds the inputs used."""
     args, report = context.args, context.report
     model_def, weights = Path(args.model_def), weights_path(mlir)
     check_weights_free(mlir)
     with report.step("import and optimise") as step:
         context.outputs.path(weights)  # before the .mlir that names them, which must never stand alone
-        model, result = top_model.import_onnx(model_def, context.outputs.path(mlir), report, model_name=name, input_shapes=shapes,
-                                              output_names=args.output_names, preprocess=preprocess.from_arguments(args),
-                                              input_values=args.input_values, memory_limit=args.memory_limit)
+        model, result = top_model.import_onnx(
+            model_def,
+            context.outputs.path(mlir),
+            report,
+            model_name=name,
+            input_shapes=shapes,
+            output_names=args.output_names,
+            preprocess=preprocess.from_arguments(args),
+            input_values=args.input_values,
+            memory_limit=args.memory_limit,
+        )
         if "ops" in result:
             step.note = f"{result['ops']} ops"
     fixed = top_model.fixed_inputs(result)
     if model.weights.exists() and not top_model.names_weights(mlir):
         _warn_of_other(context, weights)
-    context.result["model"] = {"mlir": str(mlir), "weights": str(weights),
-                               "inputs": [str(i) for i in model.inputs], "outputs": [str(o) for o in model.outputs]}
+    context.result["model"] = {
+        "mlir": str(mlir),
+        "weights": str(weights),
+        "inputs": [str(i) for i in model.inputs],
+        "outputs": [str(o) for o in model.outputs],
+    }
     test_input = args.test_input
     if args.skip:
         report.warn("not checked: --not_inference was given")
@@ -158,10 +208,11 @@ def _warn_of_other(context: Context, path: Path) -> None:
         context.report.warn(text)
 
 
-def _check(context: Context, model: TopModel, input_path: Path, tolerance: compare.Tolerance,
-           fixed: dict[str, np.ndarray]) -> str:
-    """Runs reference and framework; returns the file that holds the inputs used: `input_path` where the user gave none. fixed: what
-    inputs of the framework alone get."""
+def _check(
+    context: Context, model: TopModel, input_path: Path, tolerance: compare.Tolerance, fixed: dict[str, np.ndarray]
+) -> str:
+    """Runs reference and framework; returns the file that holds the inputs used: `input_path` where the user gave
+    none. fixed: what inputs of the framework alone get."""
     args, report = context.args, context.report
     with report.step("test input") as step:
         if args.test_input:
@@ -181,10 +232,15 @@ def _check(context: Context, model: TopModel, input_path: Path, tolerance: compa
             got = top_model.evaluate(model, arrays, report, every_tensor=True)
             step.note = f"{len(got)} tensors"
             if args.test_result:
-                save_npz(context.outputs.path(args.test_result), ChainMap(got, {s.name: arrays[s.name] for s in model.inputs}))
+                save_npz(
+                    context.outputs.path(args.test_result),
+                    ChainMap(got, {s.name: arrays[s.name] for s in model.inputs}),
+                )
     if not onnx_runner.available():
-        report.warn("not compared with the framework: onnxruntime is not installed (pip install onnxruntime); "
-                    "the numbers of this model are unchecked")
+        report.warn(
+            "not compared with the framework: onnxruntime is not installed (pip install onnxruntime); "
+            "the numbers of this model are unchecked"
+        )
         context.result["comparison"] = None
         return input_file
     try:

@@ -32,20 +32,35 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
             sub.add_argument(file)
         return sub.add_common()
 
-    sub = verb("compare", "compare all tensors both files have; exit code 3 where one misses the tolerance", "target", "reference")
-    sub.add_argument("--tolerance", metavar=tolerances.METAVAR, help="least cosine and euclidean similarity of each tensor, or a precision, "
-                     f"whose tolerance it is: {tolerances.ALL} (default: F32's)")
+    sub = verb(
+        "compare",
+        "compare all tensors both files have; exit code 3 where one misses the tolerance",
+        "target",
+        "reference",
+    )
+    sub.add_argument(
+        "--tolerance",
+        metavar=tolerances.METAVAR,
+        help="least cosine and euclidean similarity of each tensor, or a precision, "
+        f"whose tolerance it is: {tolerances.ALL} (default: F32's)",
+    )
     sub.add_argument("--excepts", default="", metavar="A,B", help="names to leave out")
     sub.add_argument("--save", metavar="CSV", help="write the whole table as CSV")
     sub.add_argument("--per_channel", metavar="NAME", help="of this tensor also a table of its channels, worst first")
-    sub.add_argument("--heat_map", metavar="FILE.png", help="picture of the error of --per_channel's tensor, else of the worst one")
-    sub.add_argument("--axis", type=int, default=1, metavar="N", help="which dim the channels are (default: %(default)s)")
+    sub.add_argument(
+        "--heat_map", metavar="FILE.png", help="picture of the error of --per_channel's tensor, else of the worst one"
+    )
+    sub.add_argument(
+        "--axis", type=int, default=1, metavar="N", help="which dim the channels are (default: %(default)s)"
+    )
     sub.add_argument("-v", "--verbose", action="count", default=0, help="show every tensor, not only the worst")
     sub = verb("print_diff", "the places where one tensor differs most", "target", "reference", "name")
     sub.add_argument("--top", type=int, default=10, metavar="N", help="how many places (default: %(default)s)")
     sub = verb("dump", "names, shapes, types and ranges; with NAME its values", "file")
     sub.add_argument("name", nargs="?")
-    sub.add_argument("--count", type=int, default=32, metavar="N", help="how many values (-1: all; default: %(default)s)")
+    sub.add_argument(
+        "--count", type=int, default=32, metavar="N", help="how many values (-1: all; default: %(default)s)"
+    )
     verb("statistic", "minimum, maximum, mean, standard deviation, NaN and infinity of every tensor", "file")
     verb("check_nan_inf", "exit code 1 where a tensor holds NaN or infinity", "file")
     verb("extract", "write the named tensors to a new file", "file", "output", "names")
@@ -82,7 +97,9 @@ def compare_files(context: Context) -> None:
     context.report.say(compare.format_table(result, None if args.verbose else 15))
     for names, text in ((result.missing, "only in the reference"), (result.extra, "only in the target")):
         if names:
-            context.report.say(f"{text}, not compared ({len(names)}): {', '.join(names[:10])}{' …' if len(names) > 10 else ''}")
+            context.report.say(
+                f"{text}, not compared ({len(names)}): {', '.join(names[:10])}{' …' if len(names) > 10 else ''}"
+            )
     if args.save:
         with atomic_write(context.outputs.path(args.save)) as file:
             file.write(compare.to_csv(result).encode(errors="backslashreplace"))
@@ -91,8 +108,9 @@ def compare_files(context: Context) -> None:
     result.require_passed(what)
 
 
-def show_channels(context: Context, result: compare.Comparison, target: dict[str, np.ndarray],
-                  reference: dict[str, np.ndarray]) -> None:
+def show_channels(
+    context: Context, result: compare.Comparison, target: dict[str, np.ndarray], reference: dict[str, np.ndarray]
+) -> None:
     """The table of one tensor's channels, and the picture of its error, as the flags ask for them."""
     args = context.args
     if not args.per_channel and not args.heat_map:
@@ -101,16 +119,29 @@ def show_channels(context: Context, result: compare.Comparison, target: dict[str
     got, ref = pick(target, name, args.target), pick(reference, name, args.reference)
     if args.per_channel:
         rows = channels.by_channel(name, got, ref, args.axis, result.tolerance)
-        context.result["channels"] = [{"channel": int(row.name), "cosine": row.cosine, "rel_l2": row.rel_l2, "max_abs": row.max_abs}
-                                      for row in rows]
+        context.result["channels"] = [
+            {"channel": int(row.name), "cosine": row.cosine, "rel_l2": row.rel_l2, "max_abs": row.max_abs}
+            for row in rows
+        ]
         shown = rows if args.verbose else rows[:CHANNELS_SHOWN]
         context.report.say(f"\n'{name}' {list(ref.shape)}, {len(rows)} channels along dim {args.axis}, worst first:")
-        context.report.say(compare.align([("channel", "cos", "rel L2", "SQNR dB", "max|e|"), *(
-            (row.name, f"{row.cosine:.7f}", f"{row.rel_l2:.2e}", f"{row.sqnr_db:.1f}", f"{row.max_abs:.2e}") for row in shown)],
-            right=(0, 1, 2, 3, 4)))
+        context.report.say(
+            compare.align(
+                [
+                    ("channel", "cos", "rel L2", "SQNR dB", "max|e|"),
+                    *(
+                        (row.name, f"{row.cosine:.7f}", f"{row.rel_l2:.2e}", f"{row.sqnr_db:.1f}", f"{row.max_abs:.2e}")
+                        for row in shown
+                    ),
+                ],
+                right=(0, 1, 2, 3, 4),
+            )
+        )
     if args.heat_map:
         channels.save_heat_map(context.outputs.path(args.heat_map), channels.heat_map(name, got, ref, args.axis))
-        context.report.say(f"error of '{name}' by channel: {args.heat_map} (black: none, white: {result_max(result, name):.3g})")
+        context.report.say(
+            f"error of '{name}' by channel: {args.heat_map} (black: none, white: {result_max(result, name):.3g})"
+        )
 
 
 def result_max(result: compare.Comparison, name: str) -> float:
@@ -127,7 +158,7 @@ def print_diff(context: Context) -> None:
         raise TesseraError(f"'{args.name}': {row.note}", ExitCode.ACCURACY)
     context.report.say(f"'{args.name}' {ref.dtype}{list(ref.shape)}: {compare.describe(row)}")
     error = np.abs(got.astype(np.float64) - ref.astype(np.float64))
-    order = np.argsort(np.nan_to_num(error, nan=np.inf), axis=None)[::-1][:max(args.top, 0)]
+    order = np.argsort(np.nan_to_num(error, nan=np.inf), axis=None)[::-1][: max(args.top, 0)]
     cells = [("index", "target", "reference", "difference")]
     for flat in order:
         index = np.unravel_index(flat, ref.shape)
@@ -142,7 +173,7 @@ def dump(context: Context) -> None:
     context.result["tensors"] = {n: {"shape": list(t.shape), "dtype": str(t.dtype)} for n, t in tensors.items()}
     if args.name is not None:
         tensor = pick(tensors, args.name, args.file)
-        flat = tensor.ravel() if args.count < 0 else tensor.ravel()[:args.count]
+        flat = tensor.ravel() if args.count < 0 else tensor.ravel()[: args.count]
         context.report.say(f"'{args.name}' {tensor.dtype}{list(tensor.shape)}")
         context.report.say(np.array2string(flat, threshold=flat.size + 1, max_line_width=110))
         return
@@ -159,9 +190,15 @@ def statistic(context: Context) -> None:
         values = tensor.astype(np.float64).ravel()
         finite = values[np.isfinite(values)]
         numbers = (finite.min(), finite.max(), finite.mean(), finite.std()) if finite.size else ()
-        cells.append((name, "x".join(map(str, tensor.shape)) or "scalar",
-                      *([f"{n:.6g}" for n in numbers] or ["-"] * 4),
-                      str(np.count_nonzero(np.isnan(values))), str(np.count_nonzero(np.isinf(values)))))
+        cells.append(
+            (
+                name,
+                "x".join(map(str, tensor.shape)) or "scalar",
+                *([f"{n:.6g}" for n in numbers] or ["-"] * 4),
+                str(np.count_nonzero(np.isnan(values))),
+                str(np.count_nonzero(np.isinf(values))),
+            )
+        )
     context.report.say(compare.align(cells, right=(2, 3, 4, 5, 6, 7)))
     context.result["tensors"] = [dict(zip(cells[0], row)) for row in cells[1:]]
 
@@ -204,12 +241,19 @@ def edit(context: Context) -> None:
         for old, new in pairs.items():
             pick(tensors, old, args.file)
             if not new or (new in tensors and new not in pairs):
-                raise TesseraError(f"cannot rename '{old}' to '{new}'", hint="write OLD=NEW with a new name that is free")
+                raise TesseraError(
+                    f"cannot rename '{old}' to '{new}'", hint="write OLD=NEW with a new name that is free"
+                )
         save(context, {pairs.get(n, n): t for n, t in tensors.items()})
 
 
-WORK = {"compare": compare_files, "print_diff": print_diff, "dump": dump, "statistic": statistic,
-        "check_nan_inf": check_nan_inf}
+WORK = {
+    "compare": compare_files,
+    "print_diff": print_diff,
+    "dump": dump,
+    "statistic": statistic,
+    "check_nan_inf": check_nan_inf,
+}
 
 
 def work(context: Context) -> None:

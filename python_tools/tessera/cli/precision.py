@@ -36,15 +36,32 @@ FAR = 0.3
 def add_flags(parser: Parser) -> None:
     group = parser.add_argument_group(
         "search for the cheapest mixed precision that meets a target",
-        "Measures on the compiled quantised model which ops need more than 8 bits, and writes them to NAME_qtable.json.")
-    group.add_argument("--target", metavar="CONDITION", help="'cos>=0.999': mean cosine of the outputs with those of f32; "
-                       "'drop<=0.5': points that --task or --scorer loses against f32")
-    group.add_argument("--task", choices=(*TASKS, AGREEMENT), help="what drop is measured by, see tessera accuracy --help")
-    group.add_argument("--scorer", metavar="FILE.py", help=f"a function {SCORER_FUNCTION}(model, data) of your own instead, see there")
+        "Measures on the compiled quantised model which ops need more than 8 bits, and writes them to "
+        "NAME_qtable.json.",
+    )
+    group.add_argument(
+        "--target",
+        metavar="CONDITION",
+        help="'cos>=0.999': mean cosine of the outputs with those of f32; "
+        "'drop<=0.5': points that --task or --scorer loses against f32",
+    )
+    group.add_argument(
+        "--task", choices=(*TASKS, AGREEMENT), help="what drop is measured by, see tessera accuracy --help"
+    )
+    group.add_argument(
+        "--scorer", metavar="FILE.py", help=f"a function {SCORER_FUNCTION}(model, data) of your own instead, see there"
+    )
     add_decoder(group)
     group.add_argument("--data", metavar="PATH", help="what is scored; other samples than those of the calibration")
-    group.add_argument("--input_num", type=int, default=100, metavar="N", help="most samples of 'cos' (default: %(default)s)")
-    group.add_argument("--search_table", metavar="FILE", help="where the table goes (default: NAME_qtable.json beside --model; another file of that name is kept as NAME_qtable.json.1)")
+    group.add_argument(
+        "--input_num", type=int, default=100, metavar="N", help="most samples of 'cos' (default: %(default)s)"
+    )
+    group.add_argument(
+        "--search_table",
+        metavar="FILE",
+        help="where the table goes (default: NAME_qtable.json beside --model; another file of that name is kept as "
+        "NAME_qtable.json.1)",
+    )
 
 
 def check_usage(args: argparse.Namespace) -> None:
@@ -79,12 +96,15 @@ class Scored:
 
 
 def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, TesseraError | None]:
-    """The search. Returns the file with the table, and what is to be raised at the end where the target was not reached."""
+    """The search. Returns the file with the table, and what is to be raised at the end where the target was not
+    reached."""
     args, report = context.args, context.report
     target, output = Target.parse(args.target), _table_path(args)
     if not bmodel.can_run(args.chip):
-        raise TesseraError(f"--target runs the model, and this machine cannot execute {args.chip} code",
-                           hint="search on a machine that can, or for x86, and give its table with --quantize_table")
+        raise TesseraError(
+            f"--target runs the model, and this machine cannot execute {args.chip} code",
+            hint="search on a machine that can, or for x86, and give its table with --quantize_table",
+        )
     lines = qtable.load(args.quantize_table) if args.quantize_table else []
     begin = time.perf_counter()
     with scratch_folder() as folder:
@@ -94,14 +114,24 @@ def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, 
         _warn_of_samples(context, scored)
         setup = Setup(model, args.chip, extra, lines, folder, args.threads)
         with Journal(output.with_name(output.name + ".partial"), _identity(context, scored)) as journal:
-            bench = CompiledBench(setup, scored.scorer, target, scored.figure, scored.figures[scored.figure],
-                                  scored.recorder.guides(), journal)
+            bench = CompiledBench(
+                setup,
+                scored.scorer,
+                target,
+                scored.figure,
+                scored.figures[scored.figure],
+                scored.recorder.guides(),
+                journal,
+            )
             with report.step(f"search for {target}") as step:
                 found = Search(bench, LADDER, lambda what, done, of: step.progress(done, of, what)).run(
-                    units_of([op for op in bench.ops({}) if op.name not in {line.name for line in lines}]))
+                    units_of([op for op in bench.ops({}) if op.name not in {line.name for line in lines}])
+                )
                 again = f", {journal.resumed} known from the interrupted run" if journal.resumed else ""
-                step.note = (f"{bench.errors_measured} output errors on {len(bench.guides)} samples, {bench.scores_taken} scores"
-                             f"{again}: {found.verdict}")
+                step.note = (
+                    f"{bench.errors_measured} output errors on {len(bench.guides)} samples, {bench.scores_taken} scores"
+                    f"{again}: {found.verdict}"
+                )
             chosen = _lines(found, bench)
             table = context.outputs.path(output)
             qtable.save(table, Path(args.mlir).stem.removesuffix("_top"), [*lines, *chosen])
@@ -111,8 +141,11 @@ def run(context: Context, model: TopModel, extra: Sequence[str]) -> tuple[Path, 
         context.outputs.remove(journal.path)
     if found.verdict.met:
         return table, None
-    return table, TesseraError(f"--target {target} was not reached: the best found is {found.verdict}", ExitCode.ACCURACY,
-                                hint=f"it is in {output} and in {args.model}")
+    return table, TesseraError(
+        f"--target {target} was not reached: the best found is {found.verdict}",
+        ExitCode.ACCURACY,
+        hint=f"it is in {output} and in {args.model}",
+    )
 
 
 def _table_path(args: argparse.Namespace) -> Path:
@@ -134,7 +167,9 @@ def _score_golden(context: Context, model: TopModel, target: Target, folder: Pat
     figure = scorer.figure or next(iter(figures))
     check_figures(figures, figure, "--target")
     if not recorder.digests:
-        raise TesseraError("--target: scoring did not run the model once", hint="score(model, data) must call model.run")
+        raise TesseraError(
+            "--target: scoring did not run the model once", hint="score(model, data) must call model.run"
+        )
     return Scored(scorer, figures, figure, recorder)
 
 
@@ -149,10 +184,12 @@ def _identity(context: Context, scored: Scored) -> str:
 def _warn_of_samples(context: Context, scored: Scored) -> None:
     table = tables.load(context.args.calibration_table)
     used = set(table.sample_digests)
-    both = sum(digest[:tables.DIGEST_LENGTH] in used for digest in dict.fromkeys(scored.recorder.digests))
+    both = sum(digest[: tables.DIGEST_LENGTH] in used for digest in dict.fromkeys(scored.recorder.digests))
     if both:
-        context.report.warn(f"{both} of the {len(scored.recorder.digests)} scored samples were calibrated with: the score is too good; "
-                            "score other samples")
+        context.report.warn(
+            f"{both} of the {len(scored.recorder.digests)} scored samples were calibrated with: the score is too good; "
+            "score other samples"
+        )
 
 
 def _lines(found: Found, bench: CompiledBench) -> list[qtable.Line]:
@@ -162,38 +199,72 @@ def _lines(found: Found, bench: CompiledBench) -> list[qtable.Line]:
     for stretch, rung in sorted(found.chosen, key=lambda entry: -entry[0].error):
         ops = [op for unit in stretch.units for op in unit if op.name in stretch.types(rung)]
         beside = f", with {len(ops) - 1} ops beside it," if len(ops) > 1 else ""
-        measured = f"its 8 bits alone{beside} change the outputs by {stretch.error ** 0.5:.2%}" if stretch.error else "not measured alone"
-        reason = (f"{measured}, all-INT8 by {base:.2%}; {figure} {found.base_verdict.figures[figure]:.5g} in INT8, "
-                  f"{found.verdict.figures[figure]:.5g} with this table")
+        measured = (
+            f"its 8 bits alone{beside} change the outputs by {stretch.error ** 0.5:.2%}"
+            if stretch.error
+            else "not measured alone"
+        )
+        reason = (
+            f"{measured}, all-INT8 by {base:.2%}; {figure} {found.base_verdict.figures[figure]:.5g} in INT8, "
+            f"{found.verdict.figures[figure]:.5g} with this table"
+        )
         lines += [qtable.Line(op.name, rung, reason) for op in ops]
     return lines
 
 
-def _tell(context: Context, found: Found, bench: CompiledBench, lines: Sequence[qtable.Line], output: Path, seconds: float) -> None:
+def _tell(
+    context: Context, found: Found, bench: CompiledBench, lines: Sequence[qtable.Line], output: Path, seconds: float
+) -> None:
     report = context.report
     ops = bench.ops(found.types)
     f32 = total(ops, bench.chip, {op.name: "F32" for op in ops})
     cost, base = bench.cost(found.types), bench.cost({})
     share = _float_share(ops)
     report.say(f"all-INT8: {found.base_verdict}; chosen: {found.verdict}")
-    report.say(f"{len(lines)} ops above INT8 by this search; {share:.1%} of the multiplications are not INT8; estimated time "
-               f"{cost / base:.2f} of all-INT8, {cost / f32:.2f} of f32")
-    report.say(f"{bench.errors_measured + bench.scores_taken} evaluations of {bench.compiled} compiled models in {seconds:.0f} s; written to {output}")
+    report.say(
+        f"{len(lines)} ops above INT8 by this search; {share:.1%} of the multiplications are not INT8; estimated time "
+        f"{cost / base:.2f} of all-INT8, {cost / f32:.2f} of f32"
+    )
+    report.say(
+        f"{bench.errors_measured + bench.scores_taken} evaluations of {bench.compiled} compiled models in "
+        f"{seconds:.0f} s; written to {output}"
+    )
     by_name = {op.name: op for op in ops}
     if lines:
         rows = [("op", "kind", "type", "products", "because")]
-        rows += [(line.name, by_name[line.name].op, line.type, str(by_name[line.name].products or "-"), line.reason.split(";")[0])
-                 for line in lines[:SHOWN] if line.name in by_name]
+        rows += [
+            (
+                line.name,
+                by_name[line.name].op,
+                line.type,
+                str(by_name[line.name].products or "-"),
+                line.reason.split(";")[0],
+            )
+            for line in lines[:SHOWN]
+            if line.name in by_name
+        ]
         report.say(compare.align(rows, right=(3,)))
         if len(lines) > SHOWN:
             report.say(f"… and {len(lines) - SHOWN} more in {output}")
     _warn_of_risk(context, found, bench)
     context.result["search"] = {
-        "target": str(found.verdict.target), "met": found.verdict.met, "value": found.verdict.value,
-        "figures": found.verdict.figures, "f32": found.verdict.golden, "int8": found.base_verdict.figures,
-        "output_errors": bench.errors_measured, "scores": bench.scores_taken, "compiled": bench.compiled, "seconds": round(seconds, 2),
-        "resumed": bench.journal.resumed, "not_int8_products": share, "time_of_int8": cost / base, "time_of_f32": cost / f32,
-        "table": str(output), "ops": [vars(line) for line in lines]}
+        "target": str(found.verdict.target),
+        "met": found.verdict.met,
+        "value": found.verdict.value,
+        "figures": found.verdict.figures,
+        "f32": found.verdict.golden,
+        "int8": found.base_verdict.figures,
+        "output_errors": bench.errors_measured,
+        "scores": bench.scores_taken,
+        "compiled": bench.compiled,
+        "seconds": round(seconds, 2),
+        "resumed": bench.journal.resumed,
+        "not_int8_products": share,
+        "time_of_int8": cost / base,
+        "time_of_f32": cost / f32,
+        "table": str(output),
+        "ops": [vars(line) for line in lines],
+    }
 
 
 def _float_share(ops: Sequence[Op]) -> float:
@@ -208,10 +279,16 @@ def _warn_of_risk(context: Context, found: Found, bench: CompiledBench) -> None:
     if verdict.target.metric == "drop" and abs(verdict.points) == 100 and count:
         one = 100 / count
         if verdict.met and verdict.value + one > verdict.target.limit:
-            warn(f"at risk: with {count} samples one of them is {one:.2f} points, more than the {verdict.target.limit - verdict.value:.2f} "
-                 "left to the target; more data makes it certain")
+            warn(
+                f"at risk: with {count} samples one of them is {one:.2f} points, more than the "
+                f"{verdict.target.limit - verdict.value:.2f} "
+                "left to the target; more data makes it certain"
+            )
     elif verdict.met and verdict.target.metric == "drop" and verdict.value > 0.9 * verdict.target.limit > 0:
-        warn(f"at risk: {verdict.value:.3f} of the allowed {verdict.target.limit:g} points are used up on the data that the choice was made by")
+        warn(
+            f"at risk: {verdict.value:.3f} of the allowed {verdict.target.limit:g} points are used up on the data "
+            "that the choice was made by"
+        )
     error = bench.measure(found.types).error ** 0.5
     if verdict.met and error > FAR:
         warn(f"at risk: the score holds, but the outputs differ from those of f32 by {error:.0%}")

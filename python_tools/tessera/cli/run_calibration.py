@@ -52,7 +52,9 @@ def _convert(context: Context) -> None:
     names = [str(name) for name in info["tensors"]]
     with report.step("table") as step:
         if args.import_table:
-            table, notes = tpu_mlir_table.import_text(args.import_table, str(info["model_name"]), str(info["model_hash"]), names)
+            table, notes = tpu_mlir_table.import_text(
+                args.import_table, str(info["model_name"]), str(info["model_hash"]), names
+            )
             for note in notes:
                 report.warn(note)
             table.save(context.outputs.path(args.output))
@@ -95,8 +97,17 @@ def _calibrate(context: Context) -> None:
             state = _collect(context, engine, dataset, observed, output)
         choices = _choose(context, engine, dataset, state)
         table = _table(args, observed, state, choices)
-        request = weights.Request(observed.job(), observed, dataset, tuple(state.digests), methods, args.methods == "auto", args.quantize,
-                                  tuple(_compiler_flags(args)), folder)
+        request = weights.Request(
+            observed.job(),
+            observed,
+            dataset,
+            tuple(state.digests),
+            methods,
+            args.methods == "auto",
+            args.quantize,
+            tuple(_compiler_flags(args)),
+            folder,
+        )
         learned = _learn(context, request, choices, table) if methods else {}
     with report.step("write table") as step:
         context.outputs.path(output.with_suffix(".safetensors"))
@@ -110,8 +121,12 @@ def _calibrate(context: Context) -> None:
         step.note = str(output)
     _warn(context, dataset, observed, state, choices)
     _results(context, dataset, table, state, choices)
-    report.finish([f"model_deploy --mlir {args.mlir} --chip x86 --quantize {args.quantize} --calibration_table {output} "
-                   f"--model {Path(args.mlir).stem.removesuffix('_top')}_x86_{args.quantize.lower()}.bmodel"])
+    report.finish(
+        [
+            f"model_deploy --mlir {args.mlir} --chip x86 --quantize {args.quantize} --calibration_table {output} "
+            f"--model {Path(args.mlir).stem.removesuffix('_top')}_x86_{args.quantize.lower()}.bmodel"
+        ]
+    )
 
 
 def _keep_sample(context: Context, output: Path, dataset: Dataset, state: State, specs: Sequence[InputSpec]) -> None:
@@ -164,20 +179,28 @@ def _partial(output: Path, equalized: bool) -> Path:
 def _collect(context: Context, engine: Engine, dataset: Dataset, observed: Observed, output: Path) -> State:
     args, report = context.args, context.report
     factors = [array.tobytes() for array in observed.factors.values()]
-    identity = f"{observed.info['model_hash']}\n{args.input_num}\n{dataset.identity}\n{hashlib.sha256(b''.join(factors)).hexdigest()}"
+    of_factors = hashlib.sha256(b"".join(factors)).hexdigest()
+    identity = f"{observed.info['model_hash']}\n{args.input_num}\n{dataset.identity}\n{of_factors}"
     checkpoint = Checkpoint(_partial(output, bool(observed.factors)), identity, args.checkpoint_every)
     state = checkpoint.load(observed.sources) if args.resume else None
     resumed = len(state.done) if state else 0
     with report.step(f"observe on {engine.workers} worker(s)") as step:
         step.progress(resumed, dataset.count)
-        state = collect(engine, dataset, state or State.empty(observed.sources), checkpoint,
-                        lambda done: step.progress(done, dataset.count))
+        state = collect(
+            engine,
+            dataset,
+            state or State.empty(observed.sources),
+            checkpoint,
+            lambda done: step.progress(done, dataset.count),
+        )
         step.note = f"{len(state.digests)} samples"
         step.note += f" of {dataset.available}" if dataset.available > dataset.count else ""
         step.note += f", {resumed} of them before the interruption" if resumed else ""
     if not state.digests:
-        raise TesseraError(f"--dataset {args.dataset}: no sample could be read",
-                           details=[text for _, text in sorted(state.skipped.items())][:NAMED])
+        raise TesseraError(
+            f"--dataset {args.dataset}: no sample could be read",
+            details=[text for _, text in sorted(state.skipped.items())][:NAMED],
+        )
     return state
 
 
@@ -205,28 +228,43 @@ def _choose(context: Context, engine: Engine, dataset: Dataset, state: State) ->
 def _table(args: argparse.Namespace, observed: Observed, state: State, choices: dict[str, Choice]) -> tables.Table:
     method = f"percentile {args.percentile:g}" if args.cali_method == "percentile" else args.cali_method
     name = Path(args.mlir).stem.removesuffix("_top")
-    return tables.Table(name, observed.info["model_hash"], method, len(state.digests), state.sample_hash(),
-                        tables.entries_of(observed, state.histograms, choices),
-                        sample_digests=tuple(state.digests[number][:tables.DIGEST_LENGTH] for number in sorted(state.digests)),
-                        network=str(observed.info.get("network", "")))
+    return tables.Table(
+        name,
+        observed.info["model_hash"],
+        method,
+        len(state.digests),
+        state.sample_hash(),
+        tables.entries_of(observed, state.histograms, choices),
+        sample_digests=tuple(state.digests[number][: tables.DIGEST_LENGTH] for number in sorted(state.digests)),
+        network=str(observed.info.get("network", "")),
+    )
 
 
-def _equalize(context: Context, observed: Observed, dataset: Dataset, state: State, kinds: Sequence[str], folder: Path) -> Observed | None:
+def _equalize(
+    context: Context, observed: Observed, dataset: Dataset, state: State, kinds: Sequence[str], folder: Path
+) -> Observed | None:
     """The model with like ranges of channels, where that is asked for or lowers the output error."""
     args, report = context.args, context.report
     with report.step("equalise channels") as step:
-        found = equalization.equalize(observed, dataset, state, kinds, args.methods != "auto", _compiler_flags(args), folder, step.progress)
+        found = equalization.equalize(
+            observed, dataset, state, kinds, args.methods != "auto", _compiler_flags(args), folder, step.progress
+        )
         step.note = f"{found.tensors} tensors" if found.observed else "left out"
         if found.without:
             step.note += f": output error {found.without:.4f} without, {found.with_them:.4f} with it"
     if found.failure:
         report.warn(f"channels were not equalised: {found.failure}")
-    context.result["equalization"] = {"tensors": found.tensors if found.observed else 0, "error_without": found.without or None,
-                                      "error_with": found.with_them or None}
+    context.result["equalization"] = {
+        "tensors": found.tensors if found.observed else 0,
+        "error_without": found.without or None,
+        "error_with": found.with_them or None,
+    }
     return found.observed
 
 
-def _learn(context: Context, request: weights.Request, choices: dict[str, Choice], table: tables.Table) -> dict[str, Rounded]:
+def _learn(
+    context: Context, request: weights.Request, choices: dict[str, Choice], table: tables.Table
+) -> dict[str, Rounded]:
     """Weights chosen by the samples; empty where auto finds them worse than weights rounded by themselves."""
     args, report = context.args, context.report
     with report.step("weights by the samples") as step:
@@ -240,17 +278,30 @@ def _learn(context: Context, request: weights.Request, choices: dict[str, Choice
         step.note += f"output error {found.without:.4f} without, {found.with_them:.4f} with"
         step.note += f": {found.left_out}" if found.left_out else ""
     if found.wide:
-        report.say(f"{len(found.wide)} ops keep 8 bits, {found.wide_share:.1%} of the weights: those whose rounding to 4 bits does most to "
-                   f"the outputs for their size: {_names(list(found.wide))}")
-    context.result["methods"] = {"methods": list(found.methods), "ops": found.ops, "wide": list(found.wide), "error_without": found.without,
-                                 "error_with": found.with_them}
+        report.say(
+            f"{len(found.wide)} ops keep 8 bits, {found.wide_share:.1%} of the weights: those whose rounding to 4 "
+            "bits does most to "
+            f"the outputs for their size: {_names(list(found.wide))}"
+        )
+    context.result["methods"] = {
+        "methods": list(found.methods),
+        "ops": found.ops,
+        "wide": list(found.wide),
+        "error_without": found.without,
+        "error_with": found.with_them,
+    }
     if found.with_them > found.without and not request.auto:
-        report.warn(f"--methods {args.methods} raises the measured output error from {found.without:.4f} to {found.with_them:.4f}")
+        report.warn(
+            f"--methods {args.methods} raises the measured output error from {found.without:.4f} to "
+            f"{found.with_them:.4f}"
+        )
     return found.weights
 
 
 def _names(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return ", ".join(f"'{name}'" for name in names[:NAMED]) + (
+        f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    )
 
 
 def _warn(context: Context, dataset: Dataset, observed: Observed, state: State, choices: dict[str, Choice]) -> None:
@@ -261,11 +312,16 @@ def _warn(context: Context, dataset: Dataset, observed: Observed, state: State, 
     for source, summary in summaries.items():
         if summary["nan"] or summary["infinite"]:
             sample = state.names[summary["first_bad_sample"]]
-            warn(f"tensor '{source}' has {summary['nan']} NaN and {summary['infinite']} infinite values, "
-                 f"first in sample {sample}; its range is that of the {summary['finite']} others")
+            warn(
+                f"tensor '{source}' has {summary['nan']} NaN and {summary['infinite']} infinite values, "
+                f"first in sample {sample}; its range is that of the {summary['finite']} others"
+            )
     constant = [source for source, s in summaries.items() if s["finite"] and s["min"] == s["max"]]
     if constant:
-        warn(f"{len(constant)} tensor(s) have the same value everywhere: {_names(constant)}; do the samples suit the model?")
+        warn(
+            f"{len(constant)} tensor(s) have the same value everywhere: {_names(constant)}; do the samples suit the "
+            "model?"
+        )
     clipped = [source for source, choice in choices.items() if _clipped(state, source, choice) > MANY_CLIPPED]
     if clipped:
         warn(f"{len(clipped)} tensor(s) have more than {MANY_CLIPPED:.0%} of their values clipped: {_names(clipped)}")
@@ -279,12 +335,23 @@ def _warn_of_samples(context: Context, dataset: Dataset, observed: Observed, sta
     if state.skipped:
         skipped = [state.names[number] for number in sorted(state.skipped)]
         first = state.skipped[min(state.skipped)]
-        warn(f"{len(skipped)} of {dataset.count} samples could not be read and were left out: {_names(skipped)} ({first})")
+        warn(
+            f"{len(skipped)} of {dataset.count} samples could not be read and were left out: {_names(skipped)} "
+            f"({first})"
+        )
     if len(state.digests) < FEW_SAMPLES:
-        warn(f"only {len(state.digests)} sample(s): ranges are less certain with fewer than {FEW_SAMPLES}, 100 are usual")
-    if any(s.preprocess is None and len(s.shape) == 4 for s in observed.model.inputs) and dataset.kind in ("folder", "picture"):
+        warn(
+            f"only {len(state.digests)} sample(s): ranges are less certain with fewer than {FEW_SAMPLES}, 100 are usual"
+        )
+    if any(s.preprocess is None and len(s.shape) == 4 for s in observed.model.inputs) and dataset.kind in (
+        "folder",
+        "picture",
+    ):
         if any(Path(name).suffix != ".npz" for name in state.names.values()):
-            warn("the model has no pre-processing: pictures were fed as BGR 0..255; see model_transform --mean, --scale, --pixel_format")
+            warn(
+                "the model has no pre-processing: pictures were fed as BGR 0..255; see model_transform --mean, "
+                "--scale, --pixel_format"
+            )
 
 
 def _clipped(state: State, source: str, choice: Choice) -> float:
@@ -302,13 +369,20 @@ def _results(context: Context, dataset: Dataset, table: tables.Table, state: Sta
     measured = {source: choice.error for source, choice in choices.items() if choice.error is not None}
     worst = sorted(measured.items(), key=lambda item: -item[1])[:NAMED]
     context.result["table"] = {
-        "file": str(context.args.output), "tensors": len(table.tensors), "samples": table.samples,
+        "file": str(context.args.output),
+        "tensors": len(table.tensors),
+        "samples": table.samples,
         "skipped": {state.names[n]: text for n, text in sorted(state.skipped.items())},
-        "model_hash": table.model_hash, "sample_hash": table.sample_hash,
-        "methods": {c.name: c.method for c in table.tensors}, "measured_error": measured}
+        "model_hash": table.model_hash,
+        "sample_hash": table.sample_hash,
+        "methods": {c.name: c.method for c in table.tensors},
+        "measured_error": measured,
+    }
     if worst:
-        context.report.say("most sensitive, relative error of the outputs with only this tensor in int8: "
-                           + ", ".join(f"'{name}' {error:.2%}" for name, error in worst))
+        context.report.say(
+            "most sensitive, relative error of the outputs with only this tensor in int8: "
+            + ", ".join(f"'{name}' {error:.2%}" for name, error in worst)
+        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -28,15 +28,25 @@ MEASURE_SECONDS = 1.0
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    run = verbs.add_parser("run", help="compile, run, compare and measure a model", allow_abbrev=False,
-                           description="Compiles an ONNX model for this machine, runs it, compares it with onnxruntime "
-                                       "(or the Top reference), measures it, and says whether all is well.")
+    run = verbs.add_parser(
+        "run",
+        help="compile, run, compare and measure a model",
+        allow_abbrev=False,
+        description="Compiles an ONNX model for this machine, runs it, compares it with onnxruntime "
+        "(or the Top reference), measures it, and says whether all is well.",
+    )
     run.add_argument("model", help="the .onnx file")
     run.add_argument("--input", metavar="FILE", help=".npz, .npy, a picture, or NAME=FILE,… (default: seeded random)")
-    run.add_argument("--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'")
+    run.add_argument(
+        "--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8 or '[[1,3,224,224]]'"
+    )
     run.add_argument("--chip", default="x86", help="default: %(default)s")
     run.add_argument("--threads", type=int, default=1, metavar="N", help="default: %(default)s")
-    run.add_argument("--tolerance", metavar=tolerances.METAVAR, help=f"least similarity of each output: {tolerances.ALL} (default: F32's)")
+    run.add_argument(
+        "--tolerance",
+        metavar=tolerances.METAVAR,
+        help=f"least similarity of each output: {tolerances.ALL} (default: F32's)",
+    )
     run.add_argument("--output_dir", metavar="DIR", help="keep the files here (default: none is kept)")
     preprocess.add_arguments(run)
     for verb in (run, accuracy.add_verb(verbs), estimate.add_verb(verbs)):
@@ -70,8 +80,14 @@ def run(context: Context, folder: Path) -> None:
     name = Path(args.model).stem
     tolerance = tolerances.parse(args.tolerance)
     with report.step("import and optimise") as step:
-        model, _ = top_model.import_onnx(Path(args.model), folder / f"{name}_top.mlir", report, model_name=name,
-                                         input_shapes=args.input_shapes, preprocess=preprocess.from_arguments(args))
+        model, _ = top_model.import_onnx(
+            Path(args.model),
+            folder / f"{name}_top.mlir",
+            report,
+            model_name=name,
+            input_shapes=args.input_shapes,
+            preprocess=preprocess.from_arguments(args),
+        )
         step.note = ", ".join(map(str, model.inputs[:3]))
     with report.step(f"compile for {args.chip}") as step:
         output = folder / f"{name}_x86_f32.bmodel"
@@ -92,22 +108,37 @@ def run(context: Context, folder: Path) -> None:
     verdict = "PASS" if comparison.passed else "FAIL"
     context.result["verdict"] = verdict
     report.say(f"\nverdict: {verdict}: {len(comparison.rows)} output(s) compared with {source}, {tolerance}")
-    kept = f"--model {Path(args.output_dir) / output.name}" if args.output_dir else f"# keep the files with --output_dir; then: model_runner --model {output.name}"
+    kept = (
+        f"--model {Path(args.output_dir) / output.name}"
+        if args.output_dir
+        else f"# keep the files with --output_dir; then: model_runner --model {output.name}"
+    )
     report.finish([f"model_runner {kept} --input INPUT.npz --output out.npz" if args.output_dir else kept])
     comparison.require_passed(f"{name} against {source}")
 
 
 def measure(context: Context, model: Path, ours: Callable[[], object], theirs: Callable[[], object] | None) -> None:
-    """The times of a run, ours and onnxruntime's. For an NPU it is an estimate: what could be measured is the chip's simulator."""
+    """The times of a run, ours and onnxruntime's. For an NPU it is an estimate: what could be measured is the chip's
+    simulator."""
     args, report = context.args, context.report
     with report.step("estimate" if targets().is_npu(args.chip) else "measure") as step:
         other = median_ms(theirs) if theirs else None
-        beside = f", onnxruntime {other:.3f} ms" + (" on this machine" if targets().is_npu(args.chip) else "") if other else ""
+        beside = (
+            f", onnxruntime {other:.3f} ms" + (" on this machine" if targets().is_npu(args.chip) else "")
+            if other
+            else ""
+        )
         if targets().is_npu(args.chip):
             told, simulated = npu_perf.measure(model), median_ms(ours)
             estimated = told.get("total_microseconds", told["microseconds"]) / 1e3
-            step.note = f"{estimated:.3f} ms a run on {told['chip']}{beside}; its simulator took {simulated:.3f} ms, which is no latency"
-            context.result["estimated_ms"], context.result["simulator_ms"] = {"tessera": estimated, "chip": told["chip"]}, simulated
+            step.note = (
+                f"{estimated:.3f} ms a run on {told['chip']}{beside}; "
+                f"its simulator took {simulated:.3f} ms, which is no latency"
+            )
+            context.result["estimated_ms"], context.result["simulator_ms"] = {
+                "tessera": estimated,
+                "chip": told["chip"],
+            }, simulated
             context.result["latency_ms"] = {"onnxruntime": other, "threads": args.threads}
             return
         milliseconds = median_ms(ours)

@@ -123,7 +123,9 @@ class CompiledBench:
         return self._ops[key]
 
     def _error(self, net: AnyModel) -> float:
-        error = relative(squares(wanted, net.run(arrays), self.setup.model.probabilities) for arrays, wanted in self.guides)
+        error = relative(
+            squares(wanted, net.run(arrays), self.setup.model.probabilities) for arrays, wanted in self.guides
+        )
         return error if math.isfinite(error) else 1e30
 
     def _open(self, types: Types) -> AnyModel:
@@ -136,8 +138,14 @@ class CompiledBench:
         lines = [*self.setup.lines, *(qtable.Line(name, type_) for name, type_ in types.items())]
         qtable.save(table, "candidate", lines)
         try:
-            result = top_model.deploy(self.setup.model, output, Report(1, quiet=True), chip=self.setup.chip, quantize="INT8",
-                                      extra=[*self.setup.extra, "--quantize-table", str(table)])
+            result = top_model.deploy(
+                self.setup.model,
+                output,
+                Report(1, quiet=True),
+                chip=self.setup.chip,
+                quantize="INT8",
+                extra=[*self.setup.extra, "--quantize-table", str(table)],
+            )
         except TesseraError as error:
             if types and error.code in (ExitCode.ERROR, ExitCode.UNSUPPORTED, ExitCode.USAGE):
                 raise Impossible(error.message) from error

@@ -2,8 +2,9 @@
 """What an op costs on a chip in each precision: the one place that says which of two precisions is cheaper.
 
 An op takes max(arithmetic, memory), as a roofline has it: its multiplications at the rate of the type on one core, and
-the bytes it reads and writes. Only ratios matter to a search. The rates are those of the kernels' inner loops (docs/numerics.md
-tells which instructions these are); what a chip lacks costs what it is emulated with. A new chip is a line here.
+the bytes it reads and writes. Only ratios matter to a search. The rates are those of the kernels' inner loops
+(docs/numerics.md tells which instructions these are); what a chip lacks costs what it is emulated with. A new chip is
+a line here.
 """
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from ..files import atomic_write
 
 
 class Journal:
-    """One JSON object a line. identity: of everything the measurements depend on; a file of something else starts anew."""
+    """One JSON object a line. identity: of everything the measurements depend on; a file of something else starts
+    anew."""
 
     def __init__(self, path: Path, identity: str) -> None:
         self.path = path

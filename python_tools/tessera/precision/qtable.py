@@ -32,10 +32,14 @@ class Line:
 def save(path: str | Path, model: str, lines: Sequence[Line]) -> None:
     """One op a line, so that tables can be compared with diff."""
     head = {"format": FORMAT, "version": VERSION, "model": model, "tool": f"tessera {__version__}"}
-    records = [{"name": line.name, "type": line.type, **({"reason": line.reason} if line.reason else {})} for line in lines]
+    records = [
+        {"name": line.name, "type": line.type, **({"reason": line.reason} if line.reason else {})} for line in lines
+    ]
     body = ",\n".join("  " + json.dumps(record, ensure_ascii=False) for record in records)
     with atomic_write(path) as file:
-        file.write((json.dumps(head, indent=1)[:-2] + ',\n "ops": [\n' + body + ("\n" if body else "") + " ]\n}\n").encode())
+        file.write(
+            (json.dumps(head, indent=1)[:-2] + ',\n "ops": [\n' + body + ("\n" if body else "") + " ]\n}\n").encode()
+        )
 
 
 def load(path: str | Path) -> list[Line]:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search: which ops need more than 8 bits. It knows no model: a bench measures what it asks for.
 
-1. Halving finds where the output error comes from: one stretch of the program is in int8, everything else on the ladder's
-   last rung; the stretches that hurt most are halved until the error is accounted for. Measured so, errors of stretches add up.
-2. Stretches are ordered by the error they cause for what it costs to be rid of it. Longer and longer beginnings of that list
-   are scored, on the first rung on which the whole list meets the target: a score of few samples goes up and down, so that
-   bisection alone would often end far above the shortest beginning that does.
+1. Halving finds where the output error comes from: one stretch of the program is in int8, everything else on the
+   ladder's last rung; the stretches that hurt most are halved until the error is accounted for. Measured so, errors
+   of stretches add up.
+2. Stretches are ordered by the error they cause for what it costs to be rid of it. Longer and longer beginnings of
+   that list are scored, on the first rung on which the whole list meets the target: a score of few samples goes up
+   and down, so that bisection alone would often end far above the shortest beginning that does.
 3. Each chosen stretch is tried on lower rungs, the most expensive first, and kept there if the target is still met.
 """
 from __future__ import annotations
@@ -45,14 +46,20 @@ class Impossible(Exception):
 class Bench(Protocol):
     """Compiles and runs the model with `types` of ops by name; others are what the quantiser makes of them."""
 
-    def measure(self, types: Types) -> Measure: ...
-    def verdict(self, types: Types) -> Verdict: ...
-    def cost(self, types: Types) -> float: ...
+    def measure(self, types: Types) -> Measure:
+        ...
+
+    def verdict(self, types: Types) -> Verdict:
+        ...
+
+    def cost(self, types: Types) -> float:
+        ...
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Ops that change together. error: of the outputs with it alone in int8; cost: of having it on the last rung instead."""
+    """Ops that change together. error: of the outputs with it alone in int8; cost: of having it on the last rung
+    instead."""
 
     units: tuple[tuple[Op, ...], ...]
     error: float = 0.0
@@ -81,7 +88,8 @@ class Found:
 
 
 def units_of(ops: Sequence[Op]) -> list[tuple[Op, ...]]:
-    """Integer ops in program order: each convolution or matmul with what follows it; what only moves values follows anyway."""
+    """Integer ops in program order: each convolution or matmul with what follows it; what only moves values follows
+    anyway."""
     units: list[list[Op]] = []
     for op in ops:
         if op.type.startswith("INT") and not op.moves:
@@ -92,7 +100,8 @@ def units_of(ops: Sequence[Op]) -> list[tuple[Op, ...]]:
 
 
 class Search:
-    """One search. ladder: types above INT8, cheapest first. said: called with what is being done, and (done, of about)."""
+    """One search. ladder: types above INT8, cheapest first. said: called with what is being done, and (done, of
+    about)."""
 
     def __init__(self, bench: Bench, ladder: Sequence[str], said: Callable[[str, int, int], None]) -> None:
         self._bench, self._ladder, self._said = bench, list(ladder), said
@@ -161,7 +170,7 @@ class Search:
         while queue and trials < MOST_TRIALS:
             stretch, rung = entry = queue.pop(0)
             others = [e for e in chosen if e is not entry]
-            for lower in [None, *self._ladder[:self._ladder.index(rung)]]:
+            for lower in [None, *self._ladder[: self._ladder.index(rung)]]:
                 trials += 1
                 self._said("step down", trials, MOST_TRIALS)
                 candidate = others + ([(stretch, lower)] if lower else [])

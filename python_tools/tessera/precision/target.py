@@ -31,8 +31,10 @@ class Target:
         metric, sign, number = match.groups()
         if metric not in METRICS:
             near = difflib.get_close_matches(metric, METRICS, 1)
-            raise usage_error(f"--target '{text}': unknown metric '{metric}'" + (f"; is it '{near[0]}'?" if near else ""),
-                              hint=f"allowed are {allowed}")
+            raise usage_error(
+                f"--target '{text}': unknown metric '{metric}'" + (f"; is it '{near[0]}'?" if near else ""),
+                hint=f"allowed are {allowed}",
+            )
         if sign != METRICS[metric]:
             raise usage_error(f"--target '{text}': '{metric}' is compared with {METRICS[metric]}, not {sign}")
         try:
@@ -84,7 +86,9 @@ class Verdict:
 def check_figures(figures: dict[str, float], figure: str, what: str) -> None:
     """Raises TesseraError unless the figure that counts is there and finite."""
     if figure not in figures:
-        raise TesseraError(f"{what}: no figure '{figure}' this time; it had: {', '.join(figures)}",
-                           hint="a scorer must return the same figures for every model")
+        raise TesseraError(
+            f"{what}: no figure '{figure}' this time; it had: {', '.join(figures)}",
+            hint="a scorer must return the same figures for every model",
+        )
     if not math.isfinite(figures[figure]):
         raise TesseraError(f"{what}: {figure} of the f32 model is {figures[figure]}: nothing can be held against it")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores of real tasks (top-1, mAP, mIoU, PSNR, perplexity, ...) for anything that maps input arrays to output arrays."""
+"""Scores of real tasks (top-1, mAP, mIoU, PSNR, perplexity, ...) for anything that maps input arrays to output
+arrays."""
 from __future__ import annotations
 
 import importlib
@@ -41,9 +42,19 @@ class Task:
 
 
 TASKS = {
-    "classification": Task("classification", "folder with labels.csv (columns file and one ending in 'index')", "top1", 100),
-    "detection": Task("detection", "folder with COCO's annotations.json; the model is a YOLOX, gives boxes and scores as SSD does, or has a --decoder", "mAP50", 100),
-    "segmentation": Task("segmentation", "folder with COCO's annotations.json; the classes are those of PASCAL VOC", "mIoU", 100),
+    "classification": Task(
+        "classification", "folder with labels.csv (columns file and one ending in 'index')", "top1", 100
+    ),
+    "detection": Task(
+        "detection",
+        "folder with COCO's annotations.json; the model is a YOLOX, gives boxes and scores as SSD does, or has a "
+        "--decoder",
+        "mAP50",
+        100,
+    ),
+    "segmentation": Task(
+        "segmentation", "folder with COCO's annotations.json; the classes are those of PASCAL VOC", "mIoU", 100
+    ),
     "super_resolution": Task("super_resolution", "folder of photos; the model enlarges luminance", "psnr", 1),
     "language": Task("language", "folder with *.txt and a llama2.c tokenizer *.bin", "ppl", -1),
     "tracking": Task("tracking", "folder with pairs.csv (template, search, ..., w, h)", "hit", 100),
@@ -53,9 +64,11 @@ TASKS = {
 def only_input(model: Model, task: str) -> InputSpec:
     """The model's input. Raises TesseraError where it has several."""
     if len(model.inputs) != 1:
-        raise TesseraError(f"--task {task} is for models of one input; this one has {len(model.inputs)}",
-                           details=["its inputs are: " + ", ".join(map(str, model.inputs))],
-                           hint="score it with a function of your own: --scorer FILE.py")
+        raise TesseraError(
+            f"--task {task} is for models of one input; this one has {len(model.inputs)}",
+            details=["its inputs are: " + ", ".join(map(str, model.inputs))],
+            hint="score it with a function of your own: --scorer FILE.py",
+        )
     return model.inputs[0]
 
 

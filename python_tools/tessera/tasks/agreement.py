@@ -33,5 +33,9 @@ def score(model: Model, golden: Model, samples: Iterable[Mapping[str, np.ndarray
                 same, positions = same + int(equal.sum()), positions + equal.size
     if not cosines:
         raise TesseraError("the data holds no sample: nothing was compared")
-    return {"n": len(cosines), "cos": float(np.mean(cosines)), "rel_l2": float(np.mean(distances)),
-            **({"same_top": same / positions} if positions else {})}
+    return {
+        "n": len(cosines),
+        "cos": float(np.mean(cosines)),
+        "rel_l2": float(np.mean(distances)),
+        **({"same_top": same / positions} if positions else {}),
+    }

@@ -20,7 +20,9 @@ def read_labels(folder: Path) -> list[tuple[Path, int]]:
         reader = csv.DictReader(file)
         column = next((name for name in reader.fieldnames or [] if name.endswith("index")), None)
         if column is None or "file" not in (reader.fieldnames or []):
-            raise TesseraError(f"{table}: has the columns {reader.fieldnames}; wanted: file, and one that ends in 'index'")
+            raise TesseraError(
+                f"{table}: has the columns {reader.fieldnames}; wanted: file, and one that ends in 'index'"
+            )
         try:
             labels = [(folder / row["file"], int(row[column])) for row in reader]
         except (TypeError, ValueError) as error:

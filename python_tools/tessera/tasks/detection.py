@@ -55,14 +55,17 @@ def suppress(boxes: np.ndarray, scores: np.ndarray, threshold: float) -> list[in
     while order.size:
         best, rest = order[0], order[1:]
         keep.append(int(best))
-        order = rest[overlaps(boxes[best:best + 1], boxes[rest])[0] <= threshold] if rest.size else rest
+        order = rest[overlaps(boxes[best : best + 1], boxes[rest])[0] <= threshold] if rest.size else rest
     return keep
 
 
 def detect(found: detection_heads.Found, nms: float = 0.65) -> Detections:
     """The best of what a decoder found, without boxes that overlap a better one of their class."""
     boxes, scores, classes = found
-    keep = [np.flatnonzero(classes == cls)[suppress(boxes[classes == cls], scores[classes == cls], nms)] for cls in np.unique(classes)]
+    keep = [
+        np.flatnonzero(classes == cls)[suppress(boxes[classes == cls], scores[classes == cls], nms)]
+        for cls in np.unique(classes)
+    ]
     if not keep:
         return Detections(np.zeros((0, 4)), np.zeros(0), np.zeros(0, int))
     best = np.concatenate(keep)
@@ -71,13 +74,17 @@ def detect(found: detection_heads.Found, nms: float = 0.65) -> Detections:
 
 
 def to_picture(boxes: np.ndarray, spec: InputSpec, width: int, height: int) -> np.ndarray:
-    """Boxes in pixels of the input, in those of the picture that the pre-processing put there. Raises TesseraError where it was cut."""
+    """Boxes in pixels of the input, in those of the picture that the pre-processing put there. Raises TesseraError
+    where it was cut."""
     how = spec.preprocess or Preprocess()
     if not how.keep_aspect_ratio:
         return boxes * np.float32([width / spec.shape[3], height / spec.shape[2]] * 2)
     if how.keep_ratio_mode != "letterbox":
-        raise TesseraError(f"--task {NAME}: the pre-processing crops pictures ({how.keep_ratio_mode}), so boxes at their borders are lost",
-                           hint="model_transform with --keep_ratio_mode letterbox, or without --keep_aspect_ratio")
+        raise TesseraError(
+            f"--task {NAME}: the pre-processing crops pictures ({how.keep_ratio_mode}), so boxes at their borders "
+            "are lost",
+            hint="model_transform with --keep_ratio_mode letterbox, or without --keep_aspect_ratio",
+        )
     ratio = min(spec.shape[2] / height, spec.shape[3] / width)
     centred = how.pad_type == "center"
     left, top = ((spec.shape[3] - width * ratio) / 2, (spec.shape[2] - height * ratio) / 2) if centred else (0, 0)
@@ -155,8 +162,8 @@ def read_annotations(folder: Path, task: str) -> dict:
 
 
 def score(model: Model, data: Path, decoder: detection_heads.Decoder | None = None) -> dict[str, float]:
-    """{'n', 'mAP50', 'mAP'} over the pictures of a COCO-style folder; the outputs are what `decoder` takes, else one that their shapes
-    speak for (detection_heads.py)."""
+    """{'n', 'mAP50', 'mAP'} over the pictures of a COCO-style folder; the outputs are what `decoder` takes, else one
+    that their shapes speak for (detection_heads.py)."""
     from PIL import Image
 
     spec = only_input(model, NAME)

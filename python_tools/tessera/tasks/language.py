@@ -41,7 +41,7 @@ class Tokenizer:
                 score, size = struct.unpack_from("<fi", data, at)
                 if not 0 <= size <= len(data) - at - 8:
                     raise struct.error(f"a token of {size} bytes")
-                tokens.append(data[at + 8:at + 8 + size])
+                tokens.append(data[at + 8 : at + 8 + size])
                 scores.append(score)
                 at += 8 + size
         except struct.error as error:
@@ -62,7 +62,7 @@ class Tokenizer:
                     best, place = self.scores[joined], i
             if place < 0:
                 return [BOS, *ids]
-            ids[place:place + 2] = [self.ids[self.tokens[ids[place]] + self.tokens[ids[place + 1]]]]
+            ids[place : place + 2] = [self.ids[self.tokens[ids[place]] + self.tokens[ids[place + 1]]]]
 
 
 def greedy(run: Callable[[np.ndarray], np.ndarray], length: int, prompt: Sequence[int], count: int) -> list[int]:
@@ -70,7 +70,7 @@ def greedy(run: Callable[[np.ndarray], np.ndarray], length: int, prompt: Sequenc
     ids = np.zeros((1, length), np.int64)
     known = list(prompt)
     while len(known) < min(count, length):
-        ids[0, :len(known)] = known
+        ids[0, : len(known)] = known
         known.append(int(np.argmax(run(ids)[0, len(known) - 1])))
     return known
 
@@ -90,18 +90,20 @@ def score(model: Model, data: Path) -> dict[str, float]:
     spec, output = only_input(model, NAME), model.outputs[0].name
     tokenizers, texts = sorted(require_data(data, NAME).rglob("*.bin")), sorted(data.rglob("*.txt"))
     if len(tokenizers) != 1 or not texts:
-        raise TesseraError(f"--task {NAME}: {data} has {len(tokenizers)} *.bin and {len(texts)} *.txt",
-                           hint="wanted: one tokenizer and at least one text")
+        raise TesseraError(
+            f"--task {NAME}: {data} has {len(tokenizers)} *.bin and {len(texts)} *.txt",
+            hint="wanted: one tokenizer and at least one text",
+        )
     tokenizer = Tokenizer.load(tokenizers[0])
     total, hits, count, length = 0.0, 0, 0, spec.shape[1]
     for text in texts:
         for part in _read(text).split(SEPARATOR):
-            known = tokenizer.encode(part.strip())[:length + 1]
+            known = tokenizer.encode(part.strip())[: length + 1]
             if len(known) < 2:
                 continue
             ids = np.zeros(spec.shape, np.int64)
-            ids[0, :min(len(known), length)] = known[:length]
-            logits = model.run({spec.name: ids})[output][0, :len(known) - 1].astype(np.float64)
+            ids[0, : min(len(known), length)] = known[:length]
+            logits = model.run({spec.name: ids})[output][0, : len(known) - 1].astype(np.float64)
             wanted = np.array(known[1:])
             shifted = logits - logits.max(axis=1, keepdims=True)
             likelihood = shifted[np.arange(len(wanted)), wanted] - np.log(np.exp(shifted).sum(axis=1))

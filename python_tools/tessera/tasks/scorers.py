@@ -25,9 +25,17 @@ class Scorer:
     points: float
 
 
-def make_scorer(task: str | None, scorer: str | None, data: str, input_num: int, golden: AnyModel,
-                warn: Callable[[str], None], decoder: str | None = None) -> Scorer:
-    """By one of `task` and `scorer` (a file). decoder: a file, for detection. golden: what agreement compares with, on at most `input_num` samples."""
+def make_scorer(
+    task: str | None,
+    scorer: str | None,
+    data: str,
+    input_num: int,
+    golden: AnyModel,
+    warn: Callable[[str], None],
+    decoder: str | None = None,
+) -> Scorer:
+    """By one of `task` and `scorer` (a file). decoder: a file, for detection. golden: what agreement compares with,
+    on at most `input_num` samples."""
     if scorer:
         return Scorer(_user_function(Path(scorer), data), "", 1)
     if task != AGREEMENT:
@@ -45,6 +53,7 @@ def make_scorer(task: str | None, scorer: str | None, data: str, input_num: int,
                 if sample.name not in skipped:
                     skipped.add(sample.name)
                     warn(f"left out: {error}")
+
     return Scorer(lambda model: _numbers(agreement.score(model, golden, samples())), "cos", 100)
 
 
@@ -54,7 +63,9 @@ def _numbers(figures: Mapping[str, float]) -> dict[str, float]:
 
 def _user_function(path: Path, data: str) -> Callable[[AnyModel], dict[str, float]]:
     require_file(path, "scorer")
-    function = user_function(path, "--scorer", f"{SCORER_FUNCTION}()", f"def {SCORER_FUNCTION}(model, data): return 0.75")
+    function = user_function(
+        path, "--scorer", f"{SCORER_FUNCTION}()", f"def {SCORER_FUNCTION}(model, data): return 0.75"
+    )
 
     def score(model: AnyModel) -> dict[str, float]:
         try:
@@ -68,7 +79,10 @@ def _user_function(path: Path, data: str) -> Callable[[AnyModel], dict[str, floa
         except (TypeError, ValueError):
             numbers = {}
         if not numbers:
-            raise TesseraError(f"--scorer {path}: {SCORER_FUNCTION}() returned {result!r}",
-                               hint="it must return a number, or a dict of numbers that is not empty")
+            raise TesseraError(
+                f"--scorer {path}: {SCORER_FUNCTION}() returned {result!r}",
+                hint="it must return a number, or a dict of numbers that is not empty",
+            )
         return numbers
+
     return score

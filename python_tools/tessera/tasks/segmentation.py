@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mean intersection over union of a network with the 21 classes of PASCAL VOC, against COCO's polygons.
 
-Objects of VOC's classes are painted from the largest to the smallest; the class scores are enlarged bilinearly to the photo; only photos
-with more than 2 % of their pixels in a VOC class count.
+Objects of VOC's classes are painted from the largest to the smallest; the class scores are enlarged bilinearly to the
+photo; only photos with more than 2 % of their pixels in a VOC class count.
 """
 from __future__ import annotations
 
@@ -16,8 +16,28 @@ from .detection import read_annotations
 
 NAME = "segmentation"
 CLASSES = 21
-VOC_OF_COCO = {5: 1, 2: 2, 16: 3, 9: 4, 44: 5, 6: 6, 3: 7, 17: 8, 62: 9, 21: 10, 67: 11, 18: 12, 19: 13, 4: 14, 1: 15,
-               64: 16, 20: 17, 63: 18, 7: 19, 72: 20}
+VOC_OF_COCO = {
+    5: 1,
+    2: 2,
+    16: 3,
+    9: 4,
+    44: 5,
+    6: 6,
+    3: 7,
+    17: 8,
+    62: 9,
+    21: 10,
+    67: 11,
+    18: 12,
+    19: 13,
+    4: 14,
+    1: 15,
+    64: 16,
+    20: 17,
+    63: 18,
+    7: 19,
+    72: 20,
+}
 LEAST_SHARE = 0.02
 
 
@@ -48,7 +68,10 @@ def enlarge(scores: np.ndarray, height: int, width: int) -> np.ndarray:
     """[C,h,w] class scores to the class of every pixel of height x width."""
     from PIL import Image
 
-    planes = [np.asarray(Image.fromarray(plane.astype(np.float32)).resize((width, height), Image.BILINEAR)) for plane in scores]
+    planes = [
+        np.asarray(Image.fromarray(plane.astype(np.float32)).resize((width, height), Image.BILINEAR))
+        for plane in scores
+    ]
     return np.argmax(np.stack(planes), axis=0)
 
 
@@ -59,19 +82,29 @@ def score(model: Model, data: Path) -> dict[str, float]:
     table = np.zeros((CLASSES, CLASSES), np.int64)
     right: list[float] = []
     for entry in annotations["images"]:
-        truth = paint([a for a in annotations["annotations"] if a["image_id"] == entry["id"]], entry["height"], entry["width"])
+        truth = paint(
+            [a for a in annotations["annotations"] if a["image_id"] == entry["id"]], entry["height"], entry["width"]
+        )
         if np.mean(truth > 0) <= LEAST_SHARE:
             continue
         scores = model.run({spec.name: read_picture(spec, data / entry["file_name"])})[output]
         if scores.ndim != 4 or scores.shape[1] != CLASSES:
-            raise TesseraError(f"--task {NAME}: output '{output}' {list(scores.shape)} is not [1,{CLASSES},h,w]",
-                               hint="score it with a function of your own: --scorer FILE.py")
+            raise TesseraError(
+                f"--task {NAME}: output '{output}' {list(scores.shape)} is not [1,{CLASSES},h,w]",
+                hint="score it with a function of your own: --scorer FILE.py",
+            )
         found = enlarge(scores[0], *truth.shape)
-        table += np.bincount(CLASSES * truth.ravel().astype(np.int64) + found.ravel(), minlength=CLASSES ** 2).reshape(CLASSES, CLASSES)
+        table += np.bincount(CLASSES * truth.ravel().astype(np.int64) + found.ravel(), minlength=CLASSES**2).reshape(
+            CLASSES, CLASSES
+        )
         right.append(float(np.mean(found == truth)))
     if not right:
         raise TesseraError(f"--task {NAME}: no photo of {data} shows enough of a VOC class")
     present = np.flatnonzero(table.sum(axis=1))
     union = table.sum(axis=0) + table.sum(axis=1) - np.diag(table)
-    return {"n": len(right), "classes": len(present), "mIoU": float(np.mean((np.diag(table) / np.maximum(union, 1))[present])),
-            "pixel_acc": float(np.mean(right))}
+    return {
+        "n": len(right),
+        "classes": len(present),
+        "mIoU": float(np.mean((np.diag(table) / np.maximum(union, 1))[present])),
+        "pixel_acc": float(np.mean(right)),
+    }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peak signal-to-noise ratio of a network that enlarges the luminance of photos.
 
-The largest box at the photo's top left with the output's proportions is brought to the output's size, shrunk bicubically
-to the input's size, enlarged by the network and compared with what it was; values 0..1.
+The largest box at the photo's top left with the output's proportions is brought to the output's size, shrunk
+bicubically to the input's size, enlarged by the network and compared with what it was; values 0..1.
 """
 from __future__ import annotations
 

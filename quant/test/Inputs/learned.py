@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""learned.py TABLE FOLDER: copies the table with weights beside it that run_calibration might have chosen, and faulty copies."""
+"""learned.py TABLE FOLDER: copies the table with weights beside it that run_calibration might have chosen, and faulty
+copies."""
 import hashlib
 import json
 import struct
@@ -55,7 +56,11 @@ write("alone_wide", wide)
 write("alone_wide_scales", {**wide, "y:scale4wide": ("F32", [2, 2], [0.5, 0.25, 0.125, 2.0])})
 
 # Factors of channels; the table has no ranges, so that everything stays float.
-factors = {"a:factors": ("F32", [2], [0.5, 0.25]), "s:factors": ("F32", [1], [0.125]), "n:factors": ("F32", [2], [2.0, 4.0])}
+factors = {
+    "a:factors": ("F32", [2], [0.5, 0.25]),
+    "s:factors": ("F32", [1], [0.125]),
+    "n:factors": ("F32", [2], [2.0, 4.0]),
+}
 write("factors", factors, tensors=[])
 write("factors_count", {**factors, "a:factors": ("F32", [3], [0.5, 0.25, 1.0])}, tensors=[])
 write("factors_zero", {**factors, "a:factors": ("F32", [2], [0.5, 0.0])}, tensors=[])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration samples of the second DTLN network: speech before what is scored, with the states that the network makes."""
+"""Calibration samples of the second DTLN network: speech before what is scored, with the states that the network
+makes."""
 import os
 from pathlib import Path
 

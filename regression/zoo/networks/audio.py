@@ -15,10 +15,19 @@ class Demucs(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         widths = [2, 16, 32]
-        self.down = nn.ModuleList([nn.Sequential(nn.Conv1d(a, b, 8, 4, 2), nn.ReLU(), nn.Conv1d(b, 2 * b, 1), nn.GLU(1)) for a, b in zip(widths, widths[1:])])
+        self.down = nn.ModuleList(
+            [
+                nn.Sequential(nn.Conv1d(a, b, 8, 4, 2), nn.ReLU(), nn.Conv1d(b, 2 * b, 1), nn.GLU(1))
+                for a, b in zip(widths, widths[1:])
+            ]
+        )
         self.lstm, self.linear = nn.LSTM(32, 16, bidirectional=True, batch_first=True), nn.Linear(32, 32)
-        self.up = nn.ModuleList([nn.Sequential(nn.Conv1d(b, 2 * b, 3, 1, 1), nn.GLU(1), nn.ConvTranspose1d(b, a, 8, 4, 2))
-                                 for a, b in zip(widths[::-1][1:], widths[::-1])])
+        self.up = nn.ModuleList(
+            [
+                nn.Sequential(nn.Conv1d(b, 2 * b, 3, 1, 1), nn.GLU(1), nn.ConvTranspose1d(b, a, 8, 4, 2))
+                for a, b in zip(widths[::-1][1:], widths[::-1])
+            ]
+        )
 
     def forward(self, wave: Tensor) -> Tensor:
         x, kept = wave, []
@@ -37,8 +46,20 @@ class ConvTasNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.encoder, self.decoder = nn.Conv1d(1, 32, 16, 8, bias=False), nn.ConvTranspose1d(32, 1, 16, 8, bias=False)
-        self.blocks = nn.ModuleList([nn.Sequential(nn.Conv1d(32, 48, 1), nn.PReLU(), nn.GroupNorm(1, 48), nn.Conv1d(48, 48, 3, 1, 2 ** i, 2 ** i, 48), nn.PReLU(),
-                                                   nn.GroupNorm(1, 48), nn.Conv1d(48, 32, 1)) for i in range(3)])
+        self.blocks = nn.ModuleList(
+            [
+                nn.Sequential(
+                    nn.Conv1d(32, 48, 1),
+                    nn.PReLU(),
+                    nn.GroupNorm(1, 48),
+                    nn.Conv1d(48, 48, 3, 1, 2**i, 2**i, 48),
+                    nn.PReLU(),
+                    nn.GroupNorm(1, 48),
+                    nn.Conv1d(48, 32, 1),
+                )
+                for i in range(3)
+            ]
+        )
         self.mask = nn.Conv1d(32, 64, 1)
 
     def forward(self, wave: Tensor) -> Tensor:
@@ -51,13 +72,21 @@ class ConvTasNet(nn.Module):
 
 
 class VoiceActivity(nn.Module):
-    """Silero-like: a short-time transform as a convolution, magnitudes, a convolutional encoder, one step of an LSTM whose state goes round outside."""
+    """Silero-like: a short-time transform as a convolution, magnitudes, a convolutional encoder, one step of an LSTM
+    whose state goes round outside."""
 
     def __init__(self) -> None:
         super().__init__()
         angles = 2 * math.pi * torch.arange(33)[:, None] * torch.arange(64)[None] / 64
         self.register_buffer("basis", torch.cat([angles.cos(), -angles.sin()])[:, None] * torch.hann_window(64))
-        self.encoder = nn.Sequential(nn.Conv1d(33, 32, 3, 1, 1), nn.ReLU(), nn.Conv1d(32, 32, 3, 2, 1), nn.ReLU(), nn.Conv1d(32, 32, 3, 2, 1), nn.ReLU())
+        self.encoder = nn.Sequential(
+            nn.Conv1d(33, 32, 3, 1, 1),
+            nn.ReLU(),
+            nn.Conv1d(32, 32, 3, 2, 1),
+            nn.ReLU(),
+            nn.Conv1d(32, 32, 3, 2, 1),
+            nn.ReLU(),
+        )
         self.cell, self.head = nn.LSTMCell(32, 32), nn.Conv1d(32, 1, 1)
 
     def forward(self, wave: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -74,7 +103,15 @@ class MelClassifier(nn.Module):
         super().__init__()
         self.register_buffer("window", torch.hann_window(128))
         self.register_buffer("mel", torch.rand(16, 65, generator=torch.Generator().manual_seed(1)))
-        self.layers = nn.Sequential(nn.Conv2d(1, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 16, 3, 2, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5))
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 8, 3, 2, 1),
+            nn.ReLU(),
+            nn.Conv2d(8, 16, 3, 2, 1),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(16, 5),
+        )
 
     def forward(self, wave: Tensor) -> Tensor:
         spectrum = torch.stft(wave, 128, 64, window=self.window, center=False, return_complex=False)
@@ -87,10 +124,28 @@ class DsCnn(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
+
         def block() -> list[nn.Module]:
-            return [nn.Conv2d(24, 24, 3, 1, 1, groups=24), nn.BatchNorm2d(24), nn.ReLU(), nn.Conv2d(24, 24, 1), nn.BatchNorm2d(24), nn.ReLU()]
-        self.layers = nn.Sequential(nn.Conv2d(1, 24, (10, 4), 2, (4, 1)), nn.BatchNorm2d(24), nn.ReLU(), *block(), *block(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-                                    nn.Linear(24, 12), nn.Softmax(1))
+            return [
+                nn.Conv2d(24, 24, 3, 1, 1, groups=24),
+                nn.BatchNorm2d(24),
+                nn.ReLU(),
+                nn.Conv2d(24, 24, 1),
+                nn.BatchNorm2d(24),
+                nn.ReLU(),
+            ]
+
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 24, (10, 4), 2, (4, 1)),
+            nn.BatchNorm2d(24),
+            nn.ReLU(),
+            *block(),
+            *block(),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(24, 12),
+            nn.Softmax(1),
+        )
 
     def forward(self, features: Tensor) -> Tensor:
         return self.layers(features)
@@ -102,14 +157,14 @@ class WaveNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.Conv1d(1, 16, 1)
-        self.gates = nn.ModuleList([nn.Conv1d(16, 32, 2, dilation=2 ** i) for i in range(4)])
+        self.gates = nn.ModuleList([nn.Conv1d(16, 32, 2, dilation=2**i) for i in range(4)])
         self.skips = nn.ModuleList([nn.Conv1d(16, 32, 1) for _ in range(4)])
         self.last = nn.Sequential(nn.ReLU(), nn.Conv1d(32, 32, 1), nn.ReLU(), nn.Conv1d(32, 64, 1))
 
     def forward(self, wave: Tensor) -> Tensor:
         x, total = self.first(wave), 0
         for i, (gate, skip) in enumerate(zip(self.gates, self.skips)):
-            a, b = gate(F.pad(x, (2 ** i, 0))).chunk(2, 1)
+            a, b = gate(F.pad(x, (2**i, 0))).chunk(2, 1)
             y = torch.tanh(a) * torch.sigmoid(b)
             x, total = x + y, total + skip(y)
         return F.log_softmax(self.last(total), 1)
@@ -122,7 +177,9 @@ class HifiGan(nn.Module):
         super().__init__()
         self.first, self.last = nn.Conv1d(16, 32, 7, 1, 3), nn.Conv1d(8, 1, 7, 1, 3)
         self.ups = nn.ModuleList([nn.ConvTranspose1d(32, 16, 8, 4, 2), nn.ConvTranspose1d(16, 8, 8, 4, 2)])
-        self.fields = nn.ModuleList([nn.ModuleList([nn.Conv1d(c, c, k, 1, (k - 1) // 2 * d, d) for k, d in ((3, 1), (5, 3))]) for c in (16, 8)])
+        self.fields = nn.ModuleList(
+            [nn.ModuleList([nn.Conv1d(c, c, k, 1, (k - 1) // 2 * d, d) for k, d in ((3, 1), (5, 3))]) for c in (16, 8)]
+        )
 
     def forward(self, mel: Tensor) -> Tensor:
         x = self.first(mel)
@@ -133,16 +190,27 @@ class HifiGan(nn.Module):
 
 
 class Conformer(nn.Module):
-    """Subsampling, half feed-forwards, attention with relative positions (shifted by padding and reshaping), a gated convolution."""
+    """Subsampling, half feed-forwards, attention with relative positions (shifted by padding and reshaping), a gated
+    convolution."""
 
     def __init__(self) -> None:
         super().__init__()
         self.subsample = nn.Sequential(nn.Conv2d(1, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 8, 3, 2, 1), nn.ReLU())
         self.linear = nn.Linear(64, 64)
-        self.half1, self.half2 = (nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 128), nn.SiLU(), nn.Linear(128, 64)) for _ in range(2))
+        self.half1, self.half2 = (
+            nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 128), nn.SiLU(), nn.Linear(128, 64)) for _ in range(2)
+        )
         self.norm, self.qkv, self.out = nn.LayerNorm(64), nn.Linear(64, 192), nn.Linear(64, 64)
-        self.position, self.u, self.v = nn.Parameter(torch.randn(4, 31, 16) * 0.1), nn.Parameter(torch.randn(4, 1, 16) * 0.1), nn.Parameter(torch.randn(4, 1, 16) * 0.1)
-        self.norm2, self.wide, self.depth = nn.LayerNorm(64), nn.Conv1d(64, 128, 1), nn.Conv1d(64, 64, 7, 1, 3, groups=64)
+        self.position, self.u, self.v = (
+            nn.Parameter(torch.randn(4, 31, 16) * 0.1),
+            nn.Parameter(torch.randn(4, 1, 16) * 0.1),
+            nn.Parameter(torch.randn(4, 1, 16) * 0.1),
+        )
+        self.norm2, self.wide, self.depth = (
+            nn.LayerNorm(64),
+            nn.Conv1d(64, 128, 1),
+            nn.Conv1d(64, 64, 7, 1, 3, groups=64),
+        )
         self.batch, self.back, self.head = nn.BatchNorm1d(64), nn.Conv1d(64, 64, 1), nn.Linear(64, 20)
 
     def forward(self, mel: Tensor) -> Tensor:

@@ -10,7 +10,9 @@ from networks.generators import conv_block
 
 
 def conv_silu(inner: int, outer: int, kernel: int = 3, stride: int = 1) -> nn.Sequential:
-    return nn.Sequential(nn.Conv2d(inner, outer, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outer), nn.SiLU())
+    return nn.Sequential(
+        nn.Conv2d(inner, outer, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outer), nn.SiLU()
+    )
 
 
 class Csp(nn.Module):
@@ -32,7 +34,9 @@ class Neck(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Sequential(conv_silu(3, 16, 3, 2), conv_silu(16, 16, 3, 2))
-        self.p3, self.p4 = nn.Sequential(conv_silu(16, 32, 3, 2), Csp(32)), nn.Sequential(conv_silu(32, 32, 3, 2), Csp(32))
+        self.p3, self.p4 = nn.Sequential(conv_silu(16, 32, 3, 2), Csp(32)), nn.Sequential(
+            conv_silu(32, 32, 3, 2), Csp(32)
+        )
         self.p5, self.spp = nn.Sequential(conv_silu(32, 32, 3, 2), Csp(32)), conv_silu(128, 32, 1)
         self.up4, self.up3 = Csp(64), Csp(64)
         self.out4, self.out3 = conv_silu(64, 32, 1), conv_silu(64, 32, 1)
@@ -50,13 +54,19 @@ class Neck(nn.Module):
 
 
 class Yolo(nn.Module):
-    """YOLOv5-like: three anchors a cell, decoded; with_nms: torchvision's suppression of the 16 best boxes behind it."""
+    """YOLOv5-like: three anchors a cell, decoded; with_nms: torchvision's suppression of the 16 best boxes behind
+    it."""
 
     def __init__(self, with_nms: bool) -> None:
         super().__init__()
         self.neck, self.with_nms = Neck(), with_nms
         self.heads = nn.ModuleList([nn.Conv2d(32, 3 * 9, 1) for _ in range(3)])
-        self.register_buffer("anchors", torch.tensor([[[10.0, 13], [16, 30], [33, 23]], [[30, 61], [62, 45], [59, 59]], [[56, 60], [66, 88], [90, 80]]]))
+        self.register_buffer(
+            "anchors",
+            torch.tensor(
+                [[[10.0, 13], [16, 30], [33, 23]], [[30, 61], [62, 45], [59, 59]], [[56, 60], [66, 88], [90, 80]]]
+            ),
+        )
 
     def forward(self, image: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         found = []
@@ -65,13 +75,14 @@ class Yolo(nn.Module):
             y = head(x).reshape(b, 3, 9, h, w).permute(0, 1, 3, 4, 2).sigmoid()
             rows, columns = torch.meshgrid(torch.arange(h), torch.arange(w), indexing="ij")
             grid = torch.stack([columns, rows], -1).float()[None, None]
-            xy = (y[..., :2] * 2 - 0.5 + grid) * (8 * 2 ** level)
+            xy = (y[..., :2] * 2 - 0.5 + grid) * (8 * 2**level)
             wh = (y[..., 2:4] * 2) ** 2 * self.anchors[level][None, :, None, None]
             found.append(torch.cat([xy, wh, y[..., 4:]], -1).reshape(b, -1, 9))
         boxes = torch.cat(found, 1)
         if not self.with_nms:
             return boxes
         import torchvision
+
         boxes = boxes[0]
         scores = boxes[:, 4] * boxes[:, 5:].amax(1)
         corners = torch.cat([boxes[:, :2] - boxes[:, 2:4] / 2, boxes[:, :2] + boxes[:, 2:4] / 2], 1)
@@ -100,8 +111,24 @@ class YoloDfl(nn.Module):
             angle = (self.angle[level](x).flatten(2).sigmoid() - 0.25) * torch.pi
             size = high - low
             middle = (low + high) / 2 - centre
-            turned = torch.cat([middle[:, :1] * angle.cos() - middle[:, 1:] * angle.sin(), middle[:, :1] * angle.sin() + middle[:, 1:] * angle.cos()], 1)
-            outputs.append(torch.cat([(turned + centre) * (8 * 2 ** level), size * (8 * 2 ** level), self.kind[level](x).flatten(2).sigmoid(), angle], 1))
+            turned = torch.cat(
+                [
+                    middle[:, :1] * angle.cos() - middle[:, 1:] * angle.sin(),
+                    middle[:, :1] * angle.sin() + middle[:, 1:] * angle.cos(),
+                ],
+                1,
+            )
+            outputs.append(
+                torch.cat(
+                    [
+                        (turned + centre) * (8 * 2**level),
+                        size * (8 * 2**level),
+                        self.kind[level](x).flatten(2).sigmoid(),
+                        angle,
+                    ],
+                    1,
+                )
+            )
         return torch.cat(outputs, 2)
 
 
@@ -110,7 +137,9 @@ class Ssd(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem = nn.Sequential(conv_block(3, 16, stride=2), conv_block(16, 32, stride=2), conv_block(32, 32, stride=2))
+        self.stem = nn.Sequential(
+            conv_block(3, 16, stride=2), conv_block(16, 32, stride=2), conv_block(32, 32, stride=2)
+        )
         self.more = nn.ModuleList([conv_block(32, 32, stride=2), conv_block(32, 32, stride=2)])
         self.kind, self.box = (nn.ModuleList([nn.Conv2d(32, n, 3, 1, 1) for _ in range(3)]) for n in (4 * 5, 4 * 4))
         total = 4 * (12 * 12 + 6 * 6 + 3 * 3)
@@ -121,7 +150,9 @@ class Ssd(nn.Module):
         levels = [x]
         for layer in self.more:
             levels.append(layer(levels[-1]))
-        scores = torch.cat([kind(x).permute(0, 2, 3, 1).reshape(1, -1, 5) for kind, x in zip(self.kind, levels)], 1).softmax(-1)
+        scores = torch.cat(
+            [kind(x).permute(0, 2, 3, 1).reshape(1, -1, 5) for kind, x in zip(self.kind, levels)], 1
+        ).softmax(-1)
         offsets = torch.cat([box(x).permute(0, 2, 3, 1).reshape(1, -1, 4) for box, x in zip(self.box, levels)], 1)
         centre = self.defaults[:, :2] + offsets[..., :2] * 0.1 * self.defaults[:, 2:]
         size = self.defaults[:, 2:] * torch.exp(offsets[..., 2:] * 0.2)
@@ -151,7 +182,9 @@ class MaskDecoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.features, self.pixels = nn.Sequential(conv_block(3, 16, stride=2), conv_block(16, 32, stride=2)), nn.Conv2d(32, 32, 1)
+        self.features, self.pixels = nn.Sequential(
+            conv_block(3, 16, stride=2), conv_block(16, 32, stride=2)
+        ), nn.Conv2d(32, 32, 1)
         self.queries = nn.Parameter(torch.randn(1, 8, 32))
         self.layers = nn.ModuleList([nn.TransformerDecoderLayer(32, 4, 64, 0.0, batch_first=True) for _ in range(2)])
         self.kind, self.mask = nn.Linear(32, 5), nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32))
@@ -171,9 +204,16 @@ class BiSeNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.spatial = nn.Sequential(conv_block(3, 16, stride=2), conv_block(16, 32, stride=2))
-        self.context = nn.Sequential(conv_block(3, 16, stride=2), conv_block(16, 32, stride=2), conv_block(32, 32, stride=2), conv_block(32, 32, stride=2))
+        self.context = nn.Sequential(
+            conv_block(3, 16, stride=2),
+            conv_block(16, 32, stride=2),
+            conv_block(32, 32, stride=2),
+            conv_block(32, 32, stride=2),
+        )
         self.refine = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(32, 32, 1), nn.Sigmoid())
-        self.fuse, self.gate = conv_block(64, 32), nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(32, 32, 1), nn.Sigmoid())
+        self.fuse, self.gate = conv_block(64, 32), nn.Sequential(
+            nn.AdaptiveAvgPool2d(1), nn.Conv2d(32, 32, 1), nn.Sigmoid()
+        )
         self.head = nn.Conv2d(32, 5, 1)
 
     def forward(self, image: Tensor) -> Tensor:
@@ -181,4 +221,6 @@ class BiSeNet(nn.Module):
         context = context * self.refine(context) + context.mean((2, 3), keepdim=True)
         context = F.interpolate(context, scale_factor=4.0, mode="bilinear", align_corners=True)
         x = self.fuse(torch.cat([self.spatial(image), context], 1))
-        return F.interpolate(self.head(x + x * self.gate(x)), scale_factor=4.0, mode="bilinear", align_corners=False).argmax(1)
+        return F.interpolate(
+            self.head(x + x * self.gate(x)), scale_factor=4.0, mode="bilinear", align_corners=False
+        ).argmax(1)

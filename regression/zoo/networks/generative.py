@@ -6,7 +6,12 @@ from networks import audio_text, vision
 from registry import Network, image, normal, own, quantised, transformer
 
 GENERATIVE = [
-    own("unet-diffusion", "generative", "networks.generators:DiffusionUNet", {"image": normal(1, 3, 32, 32), "time": normal(1)}),
+    own(
+        "unet-diffusion",
+        "generative",
+        "networks.generators:DiffusionUNet",
+        {"image": normal(1, 3, 32, 32), "time": normal(1)},
+    ),
     own("vae", "generative", "networks.generators:Vae", {"image": normal(1, 3, 32, 32), "noise": normal(1, 16)}),
     own("vqvae", "generative", "networks.generators:VqVae", {"image": normal(1, 3, 32, 32)}),
     own("dcgan", "generative", "networks.generators:DcGan", {"noise": normal(1, 32, 1, 1)}),
@@ -22,12 +27,29 @@ GENERATIVE = [
     own("imdn", "super-resolution", "networks.generators:Imdn", image(24)),
     own("nafnet", "super-resolution", "networks.generators:NafNet", image(32)),
     own("restormer", "super-resolution", "networks.generators:Restormer", image(32)),
-    transformer("swin2sr", "super-resolution", "Swin2SRConfig", "Swin2SRForImageSuperResolution", {"pixel_values": normal(1, 3, 32, 32)}, ["reconstruction"],
-                image_size=32, embed_dim=32, depths=[2], num_heads=[4], window_size=8, upscale=2),
+    transformer(
+        "swin2sr",
+        "super-resolution",
+        "Swin2SRConfig",
+        "Swin2SRForImageSuperResolution",
+        {"pixel_values": normal(1, 3, 32, 32)},
+        ["reconstruction"],
+        image_size=32,
+        embed_dim=32,
+        depths=[2],
+        num_heads=[4],
+        window_size=8,
+        upscale=2,
+    ),
     own("spatial-transformer", "geometry", "networks.generators:SpatialTransformer", image(28, 1)),
     own("capsules", "geometry", "networks.generators:Capsules", image(28, 1)),
     own("hourglass", "geometry", "networks.generators:Hourglass", image(64)),
-    own("siamese-correlation", "geometry", "networks.generators:Siamese", {"template": normal(1, 3, 32, 32), "search": normal(1, 3, 64, 64)}),
+    own(
+        "siamese-correlation",
+        "geometry",
+        "networks.generators:Siamese",
+        {"template": normal(1, 3, 32, 32), "search": normal(1, 3, 64, 64)},
+    ),
     own("deformable", "geometry", "networks.generators:Deformable", image(32)),
     own("neural-ode", "geometry", "networks.generators:NeuralOde", {"x": normal(1, 8)}),
 ]

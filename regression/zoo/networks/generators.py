@@ -18,7 +18,9 @@ class UNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.down = nn.ModuleList([nn.Sequential(conv_block(a, b), conv_block(b, b)) for a, b in ((3, 16), (16, 32), (32, 64))])
+        self.down = nn.ModuleList(
+            [nn.Sequential(conv_block(a, b), conv_block(b, b)) for a, b in ((3, 16), (16, 32), (32, 64))]
+        )
         self.up = nn.ModuleList([nn.ConvTranspose2d(b, a, 2, 2) for a, b in ((32, 64), (16, 32))])
         self.after = nn.ModuleList([conv_block(2 * a, a) for a in (32, 16)])
         self.head = nn.Conv2d(16, 4, 1)
@@ -99,9 +101,13 @@ class Vae(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = nn.Sequential(conv_block(3, 16, stride=2), conv_block(16, 32, stride=2), nn.Flatten(), nn.Linear(32 * 64, 32))
+        self.encoder = nn.Sequential(
+            conv_block(3, 16, stride=2), conv_block(16, 32, stride=2), nn.Flatten(), nn.Linear(32 * 64, 32)
+        )
         self.first = nn.Linear(16, 32 * 64)
-        self.decoder = nn.Sequential(nn.ConvTranspose2d(32, 16, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(16, 3, 4, 2, 1), nn.Sigmoid())
+        self.decoder = nn.Sequential(
+            nn.ConvTranspose2d(32, 16, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(16, 3, 4, 2, 1), nn.Sigmoid()
+        )
 
     def forward(self, image: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         mean, log_variance = self.encoder(image).chunk(2, 1)
@@ -160,10 +166,37 @@ class CycleGan(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.first = nn.Sequential(nn.ReflectionPad2d(3), nn.Conv2d(3, 16, 7), nn.InstanceNorm2d(16), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.InstanceNorm2d(32), nn.ReLU())
-        self.blocks = nn.ModuleList([nn.Sequential(nn.ReflectionPad2d(1), nn.Conv2d(32, 32, 3), nn.InstanceNorm2d(32), nn.ReLU(), nn.ReflectionPad2d(1),
-                                                   nn.Conv2d(32, 32, 3), nn.InstanceNorm2d(32)) for _ in range(2)])
-        self.last = nn.Sequential(nn.ConvTranspose2d(32, 16, 3, 2, 1, 1), nn.InstanceNorm2d(16), nn.ReLU(), nn.ReflectionPad2d(3), nn.Conv2d(16, 3, 7), nn.Tanh())
+        self.first = nn.Sequential(
+            nn.ReflectionPad2d(3),
+            nn.Conv2d(3, 16, 7),
+            nn.InstanceNorm2d(16),
+            nn.ReLU(),
+            nn.Conv2d(16, 32, 3, 2, 1),
+            nn.InstanceNorm2d(32),
+            nn.ReLU(),
+        )
+        self.blocks = nn.ModuleList(
+            [
+                nn.Sequential(
+                    nn.ReflectionPad2d(1),
+                    nn.Conv2d(32, 32, 3),
+                    nn.InstanceNorm2d(32),
+                    nn.ReLU(),
+                    nn.ReflectionPad2d(1),
+                    nn.Conv2d(32, 32, 3),
+                    nn.InstanceNorm2d(32),
+                )
+                for _ in range(2)
+            ]
+        )
+        self.last = nn.Sequential(
+            nn.ConvTranspose2d(32, 16, 3, 2, 1, 1),
+            nn.InstanceNorm2d(16),
+            nn.ReLU(),
+            nn.ReflectionPad2d(3),
+            nn.Conv2d(16, 3, 7),
+            nn.Tanh(),
+        )
 
     def forward(self, image: Tensor) -> Tensor:
         x = self.first(image)
@@ -182,7 +215,9 @@ class Dit(nn.Module):
         self.modulation = nn.ModuleList([nn.Linear(64, 6 * 64) for _ in range(2)])
         self.qkv = nn.ModuleList([nn.Linear(64, 192) for _ in range(2)])
         self.out = nn.ModuleList([nn.Linear(64, 64) for _ in range(2)])
-        self.mlp = nn.ModuleList([nn.Sequential(nn.Linear(64, 128), nn.GELU(approximate="tanh"), nn.Linear(128, 64)) for _ in range(2)])
+        self.mlp = nn.ModuleList(
+            [nn.Sequential(nn.Linear(64, 128), nn.GELU(approximate="tanh"), nn.Linear(128, 64)) for _ in range(2)]
+        )
         self.head = nn.Linear(64, 64)
 
     def forward(self, image: Tensor, time: Tensor) -> Tensor:
@@ -233,7 +268,14 @@ class Nerf(nn.Module):
 class Espcn(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Conv2d(1, 32, 5, 1, 2), nn.Tanh(), nn.Conv2d(32, 16, 3, 1, 1), nn.Tanh(), nn.Conv2d(16, 9, 3, 1, 1), nn.PixelShuffle(3))
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 32, 5, 1, 2),
+            nn.Tanh(),
+            nn.Conv2d(32, 16, 3, 1, 1),
+            nn.Tanh(),
+            nn.Conv2d(16, 9, 3, 1, 1),
+            nn.PixelShuffle(3),
+        )
 
     def forward(self, image: Tensor) -> Tensor:
         return self.layers(image)
@@ -242,8 +284,17 @@ class Espcn(nn.Module):
 class Fsrcnn(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Conv2d(1, 32, 5, 1, 2), nn.PReLU(32), nn.Conv2d(32, 12, 1), nn.PReLU(12), nn.Conv2d(12, 12, 3, 1, 1), nn.PReLU(12),
-                                    nn.Conv2d(12, 32, 1), nn.PReLU(32), nn.ConvTranspose2d(32, 1, 9, 3, 4, 2))
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 32, 5, 1, 2),
+            nn.PReLU(32),
+            nn.Conv2d(32, 12, 1),
+            nn.PReLU(12),
+            nn.Conv2d(12, 12, 3, 1, 1),
+            nn.PReLU(12),
+            nn.Conv2d(12, 32, 1),
+            nn.PReLU(32),
+            nn.ConvTranspose2d(32, 1, 9, 3, 4, 2),
+        )
 
     def forward(self, image: Tensor) -> Tensor:
         return self.layers(image)
@@ -253,7 +304,9 @@ class Edsr(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.Conv2d(3, 32, 3, 1, 1)
-        self.blocks = nn.ModuleList([nn.Sequential(nn.Conv2d(32, 32, 3, 1, 1), nn.ReLU(), nn.Conv2d(32, 32, 3, 1, 1)) for _ in range(3)])
+        self.blocks = nn.ModuleList(
+            [nn.Sequential(nn.Conv2d(32, 32, 3, 1, 1), nn.ReLU(), nn.Conv2d(32, 32, 3, 1, 1)) for _ in range(3)]
+        )
         self.last = nn.Sequential(nn.Conv2d(32, 128, 3, 1, 1), nn.PixelShuffle(2), nn.Conv2d(32, 3, 3, 1, 1))
 
     def forward(self, image: Tensor) -> Tensor:
@@ -270,7 +323,9 @@ class Rrdb(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.Conv2d(3, 16, 3, 1, 1)
-        self.dense = nn.ModuleList([nn.ModuleList([nn.Conv2d(16 + 8 * i, 8 if i < 4 else 16, 3, 1, 1) for i in range(5)]) for _ in range(2)])
+        self.dense = nn.ModuleList(
+            [nn.ModuleList([nn.Conv2d(16 + 8 * i, 8 if i < 4 else 16, 3, 1, 1) for i in range(5)]) for _ in range(2)]
+        )
         self.last = nn.Sequential(nn.Conv2d(16, 16, 3, 1, 1), nn.LeakyReLU(0.2), nn.Conv2d(16, 3, 3, 1, 1))
 
     def forward(self, image: Tensor) -> Tensor:
@@ -290,7 +345,9 @@ class Imdn(nn.Module):
         super().__init__()
         self.first = nn.Conv2d(3, 32, 3, 1, 1)
         self.steps = nn.ModuleList([nn.Conv2d(32 if i == 0 else 24, 32, 3, 1, 1) for i in range(3)])
-        self.join, self.squeeze = nn.Conv2d(8 * 2 + 32, 32, 1), nn.Sequential(nn.Conv2d(32, 4, 1), nn.ReLU(), nn.Conv2d(4, 32, 1), nn.Sigmoid())
+        self.join, self.squeeze = nn.Conv2d(8 * 2 + 32, 32, 1), nn.Sequential(
+            nn.Conv2d(32, 4, 1), nn.ReLU(), nn.Conv2d(4, 32, 1), nn.Sigmoid()
+        )
         self.last = nn.Sequential(nn.Conv2d(32, 12, 3, 1, 1), nn.PixelShuffle(2))
 
     def forward(self, image: Tensor) -> Tensor:
@@ -323,7 +380,11 @@ class NafNet(nn.Module):
         super().__init__()
         self.first, self.last = nn.Conv2d(3, 16, 3, 1, 1), nn.Conv2d(16, 3, 3, 1, 1)
         self.norm1, self.norm2 = LayerNorm2d(16), LayerNorm2d(16)
-        self.wide, self.depth, self.back = nn.Conv2d(16, 32, 1), nn.Conv2d(32, 32, 3, 1, 1, groups=32), nn.Conv2d(16, 16, 1)
+        self.wide, self.depth, self.back = (
+            nn.Conv2d(16, 32, 1),
+            nn.Conv2d(32, 32, 3, 1, 1, groups=32),
+            nn.Conv2d(16, 16, 1),
+        )
         self.attention = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(16, 16, 1))
         self.wide2, self.back2 = nn.Conv2d(16, 32, 1), nn.Conv2d(16, 16, 1)
 
@@ -363,7 +424,9 @@ class SpatialTransformer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.where = nn.Sequential(nn.Conv2d(1, 8, 7), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 121, 6))
-        self.classify = nn.Sequential(conv_block(1, 16, stride=2), conv_block(16, 16, stride=2), nn.Flatten(), nn.Linear(16 * 49, 10))
+        self.classify = nn.Sequential(
+            conv_block(1, 16, stride=2), conv_block(16, 16, stride=2), nn.Flatten(), nn.Linear(16 * 49, 10)
+        )
 
     def forward(self, image: Tensor) -> Tensor:
         start = torch.tensor([[1.0, 0, 0, 0, 1, 0]])
@@ -426,7 +489,9 @@ class Siamese(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.features = nn.Sequential(conv_block(3, 16, stride=2), conv_block(16, 32, stride=2), conv_block(32, 32, stride=2))
+        self.features = nn.Sequential(
+            conv_block(3, 16, stride=2), conv_block(16, 32, stride=2), conv_block(32, 32, stride=2)
+        )
         self.score, self.box = nn.Conv2d(32, 2, 1), nn.Conv2d(32, 4, 1)
 
     def forward(self, template: Tensor, search: Tensor) -> tuple[Tensor, Tensor]:

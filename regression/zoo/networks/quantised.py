@@ -22,7 +22,15 @@ class _Reader(ort.CalibrationDataReader):
 def _static(source: Path, target: Path, samples: Samples, form: Any, activation: Any, **more: Any) -> None:
     prepared = source.with_name("prepared.onnx")
     ort.quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
-    ort.quantize_static(str(prepared), str(target), _Reader(samples), quant_format=form, activation_type=activation, weight_type=ort.QuantType.QInt8, **more)
+    ort.quantize_static(
+        str(prepared),
+        str(target),
+        _Reader(samples),
+        quant_format=form,
+        activation_type=activation,
+        weight_type=ort.QuantType.QInt8,
+        **more,
+    )
 
 
 def qdq(source: Path, target: Path, samples: Samples) -> None:
@@ -36,7 +44,8 @@ def qdq_u16(source: Path, target: Path, samples: Samples) -> None:
 
 
 def qlinear(source: Path, target: Path, samples: Samples) -> None:
-    """QLinearConv and friends; weights of 7 bits, since onnxruntime saturates sums of u8 x s8 products in 16 bits on machines without VNNI."""
+    """QLinearConv and friends; weights of 7 bits, since onnxruntime saturates sums of u8 x s8 products in 16 bits on
+    machines without VNNI."""
     _static(source, target, samples, ort.QuantFormat.QOperator, ort.QuantType.QUInt8, reduce_range=True)
 
 

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 class Tcn(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.convs = nn.ModuleList([nn.Conv1d(4 if i == 0 else 16, 16, 3, dilation=2 ** i) for i in range(4)])
+        self.convs = nn.ModuleList([nn.Conv1d(4 if i == 0 else 16, 16, 3, dilation=2**i) for i in range(4)])
         self.skip, self.head = nn.Conv1d(4, 16, 1), nn.Linear(16, 3)
 
     def forward(self, series: Tensor) -> Tensor:
         x = series
         for i, conv in enumerate(self.convs):
-            y = F.relu(conv(F.pad(x, (2 * 2 ** i, 0))))
+            y = F.relu(conv(F.pad(x, (2 * 2**i, 0))))
             x = y + (self.skip(x) if i == 0 else x)
         return self.head(x[:, :, -1])
 
@@ -24,7 +24,12 @@ class Tcn(nn.Module):
 class NBeats(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList([nn.Sequential(nn.Linear(48, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 48 + 12)) for _ in range(3)])
+        self.blocks = nn.ModuleList(
+            [
+                nn.Sequential(nn.Linear(48, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 48 + 12))
+                for _ in range(3)
+            ]
+        )
 
     def forward(self, series: Tensor) -> Tensor:
         forecast = torch.zeros(series.shape[0], 12)
@@ -37,7 +42,12 @@ class NBeats(nn.Module):
 class GatedResidual(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.first, self.second, self.gate, self.norm = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, 2 * width), nn.LayerNorm(width)
+        self.first, self.second, self.gate, self.norm = (
+            nn.Linear(width, width),
+            nn.Linear(width, width),
+            nn.Linear(width, 2 * width),
+            nn.LayerNorm(width),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return self.norm(x + F.glu(self.gate(self.second(F.elu(self.first(x)))), -1))
@@ -49,11 +59,15 @@ class Tft(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embed, self.select = nn.ModuleList([nn.Linear(1, 16) for _ in range(6)]), nn.Linear(96, 6)
-        self.lstm, self.residual1, self.residual2 = nn.LSTM(16, 16, batch_first=True), GatedResidual(16), GatedResidual(16)
+        self.lstm, self.residual1, self.residual2 = (
+            nn.LSTM(16, 16, batch_first=True),
+            GatedResidual(16),
+            GatedResidual(16),
+        )
         self.attention, self.head = nn.MultiheadAttention(16, 4, batch_first=True), nn.Linear(16, 3)
 
     def forward(self, series: Tensor) -> Tensor:
-        parts = torch.stack([embed(series[..., i:i + 1]) for i, embed in enumerate(self.embed)], -2)
+        parts = torch.stack([embed(series[..., i : i + 1]) for i, embed in enumerate(self.embed)], -2)
         weights = torch.softmax(self.select(parts.flatten(-2)), -1)
         x = self.residual1(self.lstm((parts * weights[..., None]).sum(-2))[0])
         mask = torch.triu(torch.ones(24, 24, dtype=torch.bool), 1)
@@ -104,7 +118,11 @@ class FtTransformer(nn.Module):
         self.weight, self.bias = nn.Parameter(torch.randn(10, 32)), nn.Parameter(torch.randn(10, 32))
         self.kinds, self.first = nn.Embedding(4 * 8, 32), nn.Parameter(torch.randn(1, 1, 32))
         self.register_buffer("offset", torch.arange(4) * 8)
-        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, 0.0, "gelu", batch_first=True, norm_first=True), 2, enable_nested_tensor=False)
+        self.layers = nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(32, 4, 64, 0.0, "gelu", batch_first=True, norm_first=True),
+            2,
+            enable_nested_tensor=False,
+        )
         self.head = nn.Linear(32, 2)
 
     def forward(self, numbers: Tensor, kinds: Tensor) -> Tensor:
@@ -117,7 +135,11 @@ class TabNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.masks, self.steps = nn.Linear(16, 24), nn.ModuleList([nn.Linear(12, 16) for _ in range(2)]), nn.ModuleList([nn.Linear(16, 48) for _ in range(2)])
+        self.first, self.masks, self.steps = (
+            nn.Linear(16, 24),
+            nn.ModuleList([nn.Linear(12, 16) for _ in range(2)]),
+            nn.ModuleList([nn.Linear(16, 48) for _ in range(2)]),
+        )
         self.head = nn.Linear(12, 3)
 
     @staticmethod
@@ -144,7 +166,9 @@ class Dlrm(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tables, self.bottom = nn.ModuleList([nn.Embedding(50, 16) for _ in range(5)]), nn.Sequential(nn.Linear(8, 16), nn.ReLU())
+        self.tables, self.bottom = nn.ModuleList([nn.Embedding(50, 16) for _ in range(5)]), nn.Sequential(
+            nn.Linear(8, 16), nn.ReLU()
+        )
         self.top = nn.Sequential(nn.Linear(16 + 15, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid())
         rows, columns = torch.triu_indices(6, 6, 1).unbind(0)
         self.register_buffer("rows", rows)
@@ -188,11 +212,18 @@ class Gat(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.linear, self.left, self.right, self.head = nn.Linear(8, 32), nn.Parameter(torch.randn(4, 8)), nn.Parameter(torch.randn(4, 8)), nn.Linear(32, 4)
+        self.linear, self.left, self.right, self.head = (
+            nn.Linear(8, 32),
+            nn.Parameter(torch.randn(4, 8)),
+            nn.Parameter(torch.randn(4, 8)),
+            nn.Linear(32, 4),
+        )
 
     def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
         h = self.linear(nodes).reshape(1, 20, 4, 8).transpose(1, 2)
-        scores = F.leaky_relu((h * self.left[:, None]).sum(-1)[..., None] + (h * self.right[:, None]).sum(-1)[..., None, :], 0.2)
+        scores = F.leaky_relu(
+            (h * self.left[:, None]).sum(-1)[..., None] + (h * self.right[:, None]).sum(-1)[..., None, :], 0.2
+        )
         scores = scores.masked_fill((edges < 0.5)[:, None], -1e9)
         return self.head(F.elu(scores.softmax(-1) @ h).transpose(1, 2).flatten(2))
 
@@ -202,8 +233,16 @@ class PointNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
+
         def shared(*widths: int) -> nn.Sequential:
-            return nn.Sequential(*[layer for a, b in zip(widths, widths[1:]) for layer in (nn.Conv1d(a, b, 1), nn.BatchNorm1d(b), nn.ReLU())])
+            return nn.Sequential(
+                *[
+                    layer
+                    for a, b in zip(widths, widths[1:])
+                    for layer in (nn.Conv1d(a, b, 1), nn.BatchNorm1d(b), nn.ReLU())
+                ]
+            )
+
         self.transform, self.matrix = shared(3, 16, 32), nn.Linear(32, 9)
         self.layers, self.head = shared(3, 32, 64), nn.Linear(64, 5)
 

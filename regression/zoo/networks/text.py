@@ -8,12 +8,15 @@ from torch import Tensor, nn
 
 
 class Experts(nn.Module):
-    """Mixture of experts, every expert computed and weighed by the two best gates; weights are gathered by the gate's choice."""
+    """Mixture of experts, every expert computed and weighed by the two best gates; weights are gathered by the gate's
+    choice."""
 
     def __init__(self, width: int, experts: int = 4) -> None:
         super().__init__()
         self.gate = nn.Linear(width, experts, bias=False)
-        self.up, self.down = nn.Parameter(torch.randn(experts, width, 2 * width) * 0.1), nn.Parameter(torch.randn(experts, width, width) * 0.1)
+        self.up, self.down = nn.Parameter(torch.randn(experts, width, 2 * width) * 0.1), nn.Parameter(
+            torch.randn(experts, width, width) * 0.1
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, x.shape[-1])
@@ -89,7 +92,11 @@ class Performer(nn.Module):
 class LstmLanguageModel(nn.Module):
     def __init__(self, words: int) -> None:
         super().__init__()
-        self.words, self.lstm, self.head = nn.Embedding(words, 32), nn.LSTM(32, 48, 2, batch_first=True), nn.Linear(48, words)
+        self.words, self.lstm, self.head = (
+            nn.Embedding(words, 32),
+            nn.LSTM(32, 48, 2, batch_first=True),
+            nn.Linear(48, words),
+        )
 
     def forward(self, tokens: Tensor) -> Tensor:
         return self.head(self.lstm(self.words(tokens))[0])
@@ -98,7 +105,11 @@ class LstmLanguageModel(nn.Module):
 class GruTagger(nn.Module):
     def __init__(self, words: int) -> None:
         super().__init__()
-        self.words, self.gru, self.head = nn.Embedding(words, 32), nn.GRU(32, 24, bidirectional=True, batch_first=True), nn.Linear(48, 9)
+        self.words, self.gru, self.head = (
+            nn.Embedding(words, 32),
+            nn.GRU(32, 24, bidirectional=True, batch_first=True),
+            nn.Linear(48, 9),
+        )
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         found, last = self.gru(self.words(tokens))
@@ -119,8 +130,18 @@ class Crnn(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.convs = nn.Sequential(nn.Conv2d(1, 16, 3, 1, 1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3, 1, 1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d((2, 1)),
-                                   nn.Conv2d(32, 32, 3, 1, 1), nn.ReLU(), nn.MaxPool2d((8, 1)))
+        self.convs = nn.Sequential(
+            nn.Conv2d(1, 16, 3, 1, 1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, 1, 1),
+            nn.BatchNorm2d(32),
+            nn.ReLU(),
+            nn.MaxPool2d((2, 1)),
+            nn.Conv2d(32, 32, 3, 1, 1),
+            nn.ReLU(),
+            nn.MaxPool2d((8, 1)),
+        )
         self.lstm, self.head = nn.LSTM(32, 24, 2, bidirectional=True), nn.Linear(48, 30)
 
     def forward(self, image: Tensor) -> Tensor:
@@ -149,7 +170,11 @@ class Seq2Seq(nn.Module):
 
     def __init__(self, words: int) -> None:
         super().__init__()
-        self.words, self.encoder, self.decoder = nn.Embedding(words, 32), nn.GRU(32, 32, batch_first=True), nn.GRU(32, 32, batch_first=True)
+        self.words, self.encoder, self.decoder = (
+            nn.Embedding(words, 32),
+            nn.GRU(32, 32, batch_first=True),
+            nn.GRU(32, 32, batch_first=True),
+        )
         self.score, self.head = nn.Linear(32, 32, bias=False), nn.Linear(64, words)
 
     def forward(self, tokens: Tensor, answers: Tensor) -> Tensor:

@@ -69,11 +69,30 @@ class LastFlow(nn.Module):
 def maskformer() -> nn.Module:
     """MaskFormer of transformers on a small Swin."""
     import transformers
-    swin = transformers.SwinConfig(image_size=64, embed_dim=16, depths=[1, 1, 1, 1], num_heads=[1, 2, 4, 4], window_size=4,
-                                   out_features=["stage1", "stage2", "stage3", "stage4"])
-    detr = transformers.DetrConfig(use_timm_backbone=False, use_pretrained_backbone=False, d_model=32, encoder_layers=1, decoder_layers=2, encoder_attention_heads=4,
-                                   decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, num_queries=8)
-    config = transformers.MaskFormerConfig(fpn_feature_size=32, mask_feature_size=32, backbone_config=swin, decoder_config=detr)
+
+    swin = transformers.SwinConfig(
+        image_size=64,
+        embed_dim=16,
+        depths=[1, 1, 1, 1],
+        num_heads=[1, 2, 4, 4],
+        window_size=4,
+        out_features=["stage1", "stage2", "stage3", "stage4"],
+    )
+    detr = transformers.DetrConfig(
+        use_timm_backbone=False,
+        use_pretrained_backbone=False,
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        num_queries=8,
+    )
+    config = transformers.MaskFormerConfig(
+        fpn_feature_size=32, mask_feature_size=32, backbone_config=swin, decoder_config=detr
+    )
     config._attn_implementation = "eager"
     model = transformers.MaskFormerForInstanceSegmentation(config)
     return Picked(model, ["pixel_values"], ["class_queries_logits", "masks_queries_logits"])

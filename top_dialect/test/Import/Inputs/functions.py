@@ -14,8 +14,15 @@ LIB = "my.lib"
 
 def function(name, inputs, outputs, nodes, attributes=(), opset=13, defaults=(), domain=LIB):
     """defaults: attributes with a default. onnx 1.12 has no field for them; it keeps what it does not know."""
-    made = helper.make_function(domain, name, inputs, outputs, nodes,
-                                [helper.make_opsetid("", opset), helper.make_opsetid(LIB, 1)], list(attributes))
+    made = helper.make_function(
+        domain,
+        name,
+        inputs,
+        outputs,
+        nodes,
+        [helper.make_opsetid("", opset), helper.make_opsetid(LIB, 1)],
+        list(attributes),
+    )
     data = made.SerializeToString()
     for default in defaults:
         text = default.SerializeToString()
@@ -38,12 +45,23 @@ def with_functions(made, functions):
 
 def good():
     number = reference(models.node("Constant", [], ["t"]), "value_float", "factor", AttributeProto.FLOAT)
-    scale = function("Scale", ["x"], ["y"], [number, models.node("Mul", ["x", "t"], ["y"], "mul")],
-                     defaults=[helper.make_attribute("factor", 3.0)])
+    scale = function(
+        "Scale",
+        ["x"],
+        ["y"],
+        [number, models.node("Mul", ["x", "t"], ["y"], "mul")],
+        defaults=[helper.make_attribute("factor", 3.0)],
+    )
     # A call within a call; the inner names are those of the function around it.
-    both = function("Both", ["x"], ["y"],
-                    [models.node("Scale", ["x"], ["t"], "first", domain=LIB, factor=2.0),
-                     models.node("Scale", ["t"], ["y"], "second", domain=LIB)])
+    both = function(
+        "Both",
+        ["x"],
+        ["y"],
+        [
+            models.node("Scale", ["x"], ["t"], "first", domain=LIB, factor=2.0),
+            models.node("Scale", ["t"], ["y"], "second", domain=LIB),
+        ],
+    )
     # Softmax of opset 11 flattens.
     flat = function("Flat", ["x"], ["y"], [models.node("Softmax", ["x"], ["y"], "softmax", axis=1)], opset=11)
     # An input that calls may leave out.
@@ -55,27 +73,43 @@ def good():
     yes = models.node("Constant", [], ["yes"], value=models.constant("", np.bool_(True)))
     pair = function("Pair", ["x"], ["y", "x"], [yes, branch], attributes=["add"])
     one = models.constant("t", np.float32([0.0]))
-    made = models.model([models.node("Both", ["x"], ["both"], "both_call", domain=LIB),
-                         models.node("Flat", ["x"], ["flat"], "flat_call", domain=LIB),
-                         models.node("Bound", ["x", "t"], ["bound"], "bound_call", domain=LIB),
-                         models.node("Bound", ["x"], ["free"], "free_call", domain=LIB),
-                         models.node("Pair", ["x"], ["plus", "same"], "pair_call", domain=LIB, add=5.0),
-                         models.node("Identity", ["same"], ["as_is"], "id")],
-                        [models.tensor("x", [2, 3, 4])],
-                        [models.tensor(name, [2, 3, 4]) for name in ("both", "flat", "bound", "free", "plus", "as_is")],
-                        [one])
+    made = models.model(
+        [
+            models.node("Both", ["x"], ["both"], "both_call", domain=LIB),
+            models.node("Flat", ["x"], ["flat"], "flat_call", domain=LIB),
+            models.node("Bound", ["x", "t"], ["bound"], "bound_call", domain=LIB),
+            models.node("Bound", ["x"], ["free"], "free_call", domain=LIB),
+            models.node("Pair", ["x"], ["plus", "same"], "pair_call", domain=LIB, add=5.0),
+            models.node("Identity", ["same"], ["as_is"], "id"),
+        ],
+        [models.tensor("x", [2, 3, 4])],
+        [models.tensor(name, [2, 3, 4]) for name in ("both", "flat", "bound", "free", "plus", "as_is")],
+        [one],
+    )
     return with_functions(made, [scale, both, flat, bound, pair])
 
 
 def expected(x):
     powers = np.exp(x - x.max(axis=(1, 2), keepdims=True))
-    return {"both": x * 6, "flat": powers / powers.sum(axis=(1, 2), keepdims=True), "bound": np.maximum(x, 0), "free": x,
-            "plus": x + 5, "as_is": x}
+    return {
+        "both": x * 6,
+        "flat": powers / powers.sum(axis=(1, 2), keepdims=True),
+        "bound": np.maximum(x, 0),
+        "free": x,
+        "plus": x + 5,
+        "as_is": x,
+    }
 
 
 def call(name, functions, inputs=("x",), outputs=("y",)):
-    return with_functions(models.model([models.node(name, list(inputs), list(outputs), "call", domain=LIB)],
-                                       [models.tensor("x", [4])], [models.tensor("y", None)]), functions)
+    return with_functions(
+        models.model(
+            [models.node(name, list(inputs), list(outputs), "call", domain=LIB)],
+            [models.tensor("x", [4])],
+            [models.tensor("y", None)],
+        ),
+        functions,
+    )
 
 
 def recursive():
@@ -86,8 +120,17 @@ def doubling():
     """2^40 nodes in all."""
     functions = [function("F0", ["x"], ["y"], [models.node("Neg", ["x"], ["y"])])]
     for i in range(40):
-        functions.append(function(f"F{i + 1}", ["x"], ["y"], [models.node(f"F{i}", ["x"], ["t"], "a", domain=LIB),
-                                                             models.node(f"F{i}", ["t"], ["y"], "b", domain=LIB)]))
+        functions.append(
+            function(
+                f"F{i + 1}",
+                ["x"],
+                ["y"],
+                [
+                    models.node(f"F{i}", ["x"], ["t"], "a", domain=LIB),
+                    models.node(f"F{i}", ["t"], ["y"], "b", domain=LIB),
+                ],
+            )
+        )
     return call("F40", functions)
 
 

@@ -12,8 +12,11 @@ import models
 from tessera import safetensors_io
 
 KERNELS, PADDINGS = ("nearest", "linear", "cubic"), ("zeros", "border", "reflection")
-CASES = [(rank, mode, padding, align) for rank, mode, padding, align in itertools.product((2, 3), KERNELS, PADDINGS, (0, 1))
-         if rank == 2 or mode != "cubic"]
+CASES = [
+    (rank, mode, padding, align)
+    for rank, mode, padding, align in itertools.product((2, 3), KERNELS, PADDINGS, (0, 1))
+    if rank == 2 or mode != "cubic"
+]
 SPATIAL = {2: (5, 7), 3: (3, 4, 5)}
 POINTS = {2: (4, 3), 3: (2, 3, 2)}
 
@@ -79,10 +82,24 @@ def naive(x, grid, mode, padding, align):
 
 
 def make(folder):
-    nodes = [helper.make_node("GridSample", [f"x{case[0]}", f"g{case[0]}"], [name_of(case)], name=name_of(case), mode=case[1],
-                              padding_mode=case[2], align_corners=case[3]) for case in CASES]
-    made = models.model(nodes, [models.tensor(name, array.shape) for name, array in inputs().items()],
-                        [models.tensor(name_of(case), None) for case in CASES], opset=20)
+    nodes = [
+        helper.make_node(
+            "GridSample",
+            [f"x{case[0]}", f"g{case[0]}"],
+            [name_of(case)],
+            name=name_of(case),
+            mode=case[1],
+            padding_mode=case[2],
+            align_corners=case[3],
+        )
+        for case in CASES
+    ]
+    made = models.model(
+        nodes,
+        [models.tensor(name, array.shape) for name, array in inputs().items()],
+        [models.tensor(name_of(case), None) for case in CASES],
+        opset=20,
+    )
     (folder / "m.onnx").write_bytes(made.SerializeToString())
     safetensors_io.save(folder / "in.safetensors", inputs())
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that ask for too much, or choose by what an input is: limits.py FOLDER; or limits.py edit MODULE, which makes a name no UTF-8."""
+"""Models that ask for too much, or choose by what an input is: limits.py FOLDER; or limits.py edit MODULE, which
+makes a name no UTF-8."""
 import pathlib
 import sys
 
@@ -15,31 +16,48 @@ node, tensor, constant = models.node, models.tensor, models.constant
 def concat_bomb():
     """34 doublings of 1 KiB are 16 TiB; each result goes into the next node."""
     nodes = [node("Concat", [f"k{i}", f"k{i}"], [f"k{i + 1}"], f"double{i}", axis=0) for i in range(34)]
-    return models.model([*nodes, node("Add", ["x", "k34"], ["y"])], [tensor("x", [1])], [tensor("y", None)],
-                        [constant("k0", np.zeros(256, np.float32))])
+    return models.model(
+        [*nodes, node("Add", ["x", "k34"], ["y"])],
+        [tensor("x", [1])],
+        [tensor("y", None)],
+        [constant("k0", np.zeros(256, np.float32))],
+    )
 
 
 def two_concat_bomb():
     """The same of two different constants each time."""
     nodes = []
     for i in range(34):
-        nodes += [node("Concat", [f"a{i}", f"b{i}"], [f"a{i + 1}"], f"left{i}", axis=0),
-                  node("Concat", [f"b{i}", f"a{i}"], [f"b{i + 1}"], f"right{i}", axis=0)]
-    return models.model([*nodes, node("Add", ["x", "a34"], ["y"])], [tensor("x", [1])], [tensor("y", None)],
-                        [constant("a0", np.zeros(256, np.float32)), constant("b0", np.ones(256, np.float32))])
+        nodes += [
+            node("Concat", [f"a{i}", f"b{i}"], [f"a{i + 1}"], f"left{i}", axis=0),
+            node("Concat", [f"b{i}", f"a{i}"], [f"b{i + 1}"], f"right{i}", axis=0),
+        ]
+    return models.model(
+        [*nodes, node("Add", ["x", "a34"], ["y"])],
+        [tensor("x", [1])],
+        [tensor("y", None)],
+        [constant("a0", np.zeros(256, np.float32)), constant("b0", np.ones(256, np.float32))],
+    )
 
 
 def many_tiles():
     """1,000 constants of 4 MiB."""
     nodes = [node("Tile", ["k", "n"], [f"t{i}"], f"tile{i}") for i in range(1000)]
-    return models.model([*nodes, node("Sum", ["x", *(f"t{i}" for i in range(1000))], ["y"])], [tensor("x", [1])], [tensor("y", None)],
-                        [constant("k", np.zeros(1024, np.float32)), constant("n", np.int64([1024]))])
+    return models.model(
+        [*nodes, node("Sum", ["x", *(f"t{i}" for i in range(1000))], ["y"])],
+        [tensor("x", [1])],
+        [tensor("y", None)],
+        [constant("k", np.zeros(1024, np.float32)), constant("n", np.int64([1024]))],
+    )
 
 
 def one_hot():
-    return models.model([node("OneHot", ["x", "depth", "values"], ["hot"], "hot"), node("Relu", ["hot"], ["y"])],
-                        [tensor("x", [1], I64)], [tensor("y", None)],
-                        [constant("depth", np.int64(10**10)), constant("values", np.float32([0, 1]))])
+    return models.model(
+        [node("OneHot", ["x", "depth", "values"], ["hot"], "hot"), node("Relu", ["hot"], ["y"])],
+        [tensor("x", [1], I64)],
+        [tensor("y", None)],
+        [constant("depth", np.int64(10**10)), constant("values", np.float32([0, 1]))],
+    )
 
 
 def wide_input():
@@ -47,8 +65,12 @@ def wide_input():
 
 
 def rank17():
-    return models.model([node("Reshape", ["x", "s"], ["y"], "deep")], [tensor("x", [4])], [tensor("y", None)],
-                        [constant("s", np.int64([1] * 16 + [4]))])
+    return models.model(
+        [node("Reshape", ["x", "s"], ["y"], "deep")],
+        [tensor("x", [4])],
+        [tensor("y", None)],
+        [constant("s", np.int64([1] * 16 + [4]))],
+    )
 
 
 def rank17_input():
@@ -56,18 +78,30 @@ def rank17_input():
 
 
 def gather():
-    return models.model([node("Gather", ["x", "i"], ["y"], "pick", axis=1)], [tensor("x", [2, 5])], [tensor("y", None)],
-                        [constant("i", np.int64([0, -5, 5]))])
+    return models.model(
+        [node("Gather", ["x", "i"], ["y"], "pick", axis=1)],
+        [tensor("x", [2, 5])],
+        [tensor("y", None)],
+        [constant("i", np.int64([0, -5, 5]))],
+    )
 
 
 def gather_nd():
-    return models.model([node("GatherND", ["x", "i"], ["y"], "pick")], [tensor("x", [2, 5])], [tensor("y", None)],
-                        [constant("i", np.int64([[1, 4], [-3, 0]]))])
+    return models.model(
+        [node("GatherND", ["x", "i"], ["y"], "pick")],
+        [tensor("x", [2, 5])],
+        [tensor("y", None)],
+        [constant("i", np.int64([[1, 4], [-3, 0]]))],
+    )
 
 
 def scatter():
-    return models.model([node("ScatterElements", ["x", "i", "u"], ["y"], "put", axis=0)], [tensor("x", [2])], [tensor("y", None)],
-                        [constant("i", np.int64([2])), constant("u", np.float32([1]))])
+    return models.model(
+        [node("ScatterElements", ["x", "i", "u"], ["y"], "put", axis=0)],
+        [tensor("x", [2])],
+        [tensor("y", None)],
+        [constant("i", np.int64([2])), constant("u", np.float32([1]))],
+    )
 
 
 def five_inputs():
@@ -79,12 +113,17 @@ def two_outputs():
 
 
 def odd_attribute():
-    return models.model([node("Relu", ["x"], ["a"], "act1", alpha=0.1), node("Relu", ["a"], ["y"], "act2", alpha=0.1)],
-                        [tensor("x", [4])], [tensor("y", [4])])
+    return models.model(
+        [node("Relu", ["x"], ["a"], "act1", alpha=0.1), node("Relu", ["a"], ["y"], "act2", alpha=0.1)],
+        [tensor("x", [4])],
+        [tensor("y", [4])],
+    )
 
 
 def only_ml():
-    made = models.model([node("Scaler", ["x"], ["y"], "scale", domain="ai.onnx.ml")], [tensor("x", [4])], [tensor("y", [4])])
+    made = models.model(
+        [node("Scaler", ["x"], ["y"], "scale", domain="ai.onnx.ml")], [tensor("x", [4])], [tensor("y", [4])]
+    )
     del made.opset_import[:]
     made.opset_import.add(domain="ai.onnx.ml", version=3)
     return made
@@ -95,13 +134,19 @@ def branch(name, nodes):
 
 
 def rates():
-    """Two rates, as in a voice detector: the branch for the other one fits other sizes only, and has an operator nobody knows."""
+    """Two rates, as in a voice detector: the branch for the other one fits other sizes only, and has an operator
+    nobody knows."""
     fits = branch("fits", [node("Reshape", ["x", "good"], ["t"], "as_frames")])
     never = branch("never", [node("Wobble", ["x"], ["w"], "wobble"), node("Reshape", ["x", "bad"], ["e"], "as_others")])
-    return models.model([node("Equal", ["sr", "rate"], ["is16k"], "compare"),
-                         node("If", ["is16k"], ["y"], "by_rate", then_branch=fits, else_branch=never)],
-                        [tensor("x", [1, 512]), tensor("sr", [], I64)], [tensor("y", None)],
-                        [constant("rate", np.int64(16000)), constant("good", np.int64([8, 64])), constant("bad", np.int64([7, 64]))])
+    return models.model(
+        [
+            node("Equal", ["sr", "rate"], ["is16k"], "compare"),
+            node("If", ["is16k"], ["y"], "by_rate", then_branch=fits, else_branch=never),
+        ],
+        [tensor("x", [1, 512]), tensor("sr", [], I64)],
+        [tensor("y", None)],
+        [constant("rate", np.int64(16000)), constant("good", np.int64([8, 64])), constant("bad", np.int64([7, 64]))],
+    )
 
 
 def sizes():
@@ -114,28 +159,53 @@ def sizes():
 
 def ranks():
     """Branches of rank 1 and 2."""
-    return models.model([node("If", ["c"], ["y"], "choice", then_branch=models.branch("Neg", "x"),
-                              else_branch=branch("flat", [node("Flatten", ["x"], ["f"])]))],
-                        [tensor("x", [4]), tensor("c", [], BOOL)], [tensor("y", None)])
+    return models.model(
+        [
+            node(
+                "If",
+                ["c"],
+                ["y"],
+                "choice",
+                then_branch=models.branch("Neg", "x"),
+                else_branch=branch("flat", [node("Flatten", ["x"], ["f"])]),
+            )
+        ],
+        [tensor("x", [4]), tensor("c", [], BOOL)],
+        [tensor("y", None)],
+    )
 
 
 def typed():
     """An input of each kind that a value may be given for."""
     nodes = [node("Cast", [name], [name + "_f"], to=F32) for name in ("i", "b", "v")]
-    return models.model([*nodes, node("Sum", ["x", "f", "i_f", "b_f", "v_f"], ["y"])],
-                        [tensor("x", [3]), tensor("f", [1]), tensor("i", [], TensorProto.INT8), tensor("b", [], BOOL),
-                         tensor("v", ["n"], I64)], [tensor("y", [3])])
+    return models.model(
+        [*nodes, node("Sum", ["x", "f", "i_f", "b_f", "v_f"], ["y"])],
+        [
+            tensor("x", [3]),
+            tensor("f", [1]),
+            tensor("i", [], TensorProto.INT8),
+            tensor("b", [], BOOL),
+            tensor("v", ["n"], I64),
+        ],
+        [tensor("y", [3])],
+    )
 
 
 def empty_dim():
-    return models.model([node("Concat", ["x", "z"], ["y"], "join", axis=0)], [tensor("x", [2, 3]), tensor("z", [0, 3])],
-                        [tensor("y", None)])
+    return models.model(
+        [node("Concat", ["x", "z"], ["y"], "join", axis=0)],
+        [tensor("x", [2, 3]), tensor("z", [0, 3])],
+        [tensor("y", None)],
+    )
 
 
 def pictures():
-    return models.model([node("Conv", ["image", "w"], ["y"], "conv"), node("Relu", ["ids"], ["z"])],
-                        [tensor("image", [None, 3, None, None]), tensor("ids", ["batch_size", "sequence_length"])],
-                        [tensor("y", None), tensor("z", None)], [constant("w", np.ones((4, 3, 33, 33), np.float32))])
+    return models.model(
+        [node("Conv", ["image", "w"], ["y"], "conv"), node("Relu", ["ids"], ["z"])],
+        [tensor("image", [None, 3, None, None]), tensor("ids", ["batch_size", "sequence_length"])],
+        [tensor("y", None), tensor("z", None)],
+        [constant("w", np.ones((4, 3, 33, 33), np.float32))],
+    )
 
 
 def shapeless():
@@ -146,19 +216,56 @@ def shapeless():
 
 def bad_names():
     """Names that are no UTF-8: bytes of equal length are put into the file's."""
-    made = models.model([node("Neg", ["xxA"], ["xxB"], "nnA"), node("Exp", ["xxB"], ["xxC"], "nnB"),
-                         node("Abs", ["xxC"], ["yyA"], "x" * 100000)], [tensor("xxA", [4])], [tensor("yyA", [4])], name="ggA")
+    made = models.model(
+        [
+            node("Neg", ["xxA"], ["xxB"], "nnA"),
+            node("Exp", ["xxB"], ["xxC"], "nnB"),
+            node("Abs", ["xxC"], ["yyA"], "x" * 100000),
+        ],
+        [tensor("xxA", [4])],
+        [tensor("yyA", [4])],
+        name="ggA",
+    )
     made.graph.doc_string = "ddA"
     data = made.SerializeToString()
-    for old, new in ((b"xxA", b"x\xffA"), (b"xxB", b"x\xfeB"), (b"xxC", b"x\x00C"), (b"yyA", b"y\xc3("), (b"nnA", b"n\x80A"),
-                     (b"ggA", b"g\xf5A"), (b"ddA", b"d\xe2A")):
+    for old, new in (
+        (b"xxA", b"x\xffA"),
+        (b"xxB", b"x\xfeB"),
+        (b"xxC", b"x\x00C"),
+        (b"yyA", b"y\xc3("),
+        (b"nnA", b"n\x80A"),
+        (b"ggA", b"g\xf5A"),
+        (b"ddA", b"d\xe2A"),
+    ):
         assert old in data
         data = data.replace(old, new)
     return data
 
 
-MODELS = (concat_bomb, two_concat_bomb, many_tiles, one_hot, wide_input, rank17, rank17_input, gather, gather_nd, scatter, five_inputs,
-          two_outputs, odd_attribute, only_ml, rates, sizes, ranks, typed, empty_dim, pictures, shapeless, bad_names)
+MODELS = (
+    concat_bomb,
+    two_concat_bomb,
+    many_tiles,
+    one_hot,
+    wide_input,
+    rank17,
+    rank17_input,
+    gather,
+    gather_nd,
+    scatter,
+    five_inputs,
+    two_outputs,
+    odd_attribute,
+    only_ml,
+    rates,
+    sizes,
+    ranks,
+    typed,
+    empty_dim,
+    pictures,
+    shapeless,
+    bad_names,
+)
 
 
 def main():

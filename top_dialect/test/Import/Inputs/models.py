@@ -29,66 +29,100 @@ def node(kind, inputs, outputs, name="", **attributes):
 
 # --- models that import ---------------------------------------------------------------
 
+
 def conv():
     """Names, an initializer that is also an input, a bias, a constant that is used twice."""
     w = constant("w", np.arange(16 * 3 * 3 * 3, dtype=np.float32).reshape(16, 3, 3, 3))
     twin = constant("twin", np.arange(16 * 3 * 3 * 3, dtype=np.float32).reshape(16, 3, 3, 3))
     b = constant("b", np.ones(16, np.float32))
-    return model([node("Conv", ["x", "w", "b"], ["c1"], "conv1", pads=[1, 1, 1, 1]),
-                  node("Conv", ["x", "twin"], ["c2"], "conv2", auto_pad="SAME_UPPER"),
-                  node("Add", ["c1", "c2"], ["sum"]),
-                  node("Relu", ["sum"], ["y"], "act")],
-                 [tensor("x", [1, 3, 8, 8]), tensor("w", [16, 3, 3, 3])], [tensor("y", [1, 16, 8, 8])], [w, twin, b])
+    return model(
+        [
+            node("Conv", ["x", "w", "b"], ["c1"], "conv1", pads=[1, 1, 1, 1]),
+            node("Conv", ["x", "twin"], ["c2"], "conv2", auto_pad="SAME_UPPER"),
+            node("Add", ["c1", "c2"], ["sum"]),
+            node("Relu", ["sum"], ["y"], "act"),
+        ],
+        [tensor("x", [1, 3, 8, 8]), tensor("w", [16, 3, 3, 3])],
+        [tensor("y", [1, 16, 8, 8])],
+        [w, twin, b],
+    )
 
 
 def unsorted():
-    return model([node("Relu", ["b"], ["y"], "second"), node("Neg", ["x"], ["b"], "first")],
-                 [tensor("x", [4])], [tensor("y", [4])])
+    return model(
+        [node("Relu", ["b"], ["y"], "second"), node("Neg", ["x"], ["b"], "first")],
+        [tensor("x", [4])],
+        [tensor("y", [4])],
+    )
 
 
 def shape_arithmetic():
     """x [batch, 2, 3] flattened as exporters write it: Shape, Gather, Concat, Reshape."""
-    return model([node("Shape", ["x"], ["s"], "shape"),
-                  node("Gather", ["s", "zero"], ["batch"], "gather", axis=0),
-                  node("Unsqueeze", ["batch", "axes"], ["batch1"], "unsqueeze"),
-                  node("Concat", ["batch1", "rest"], ["target"], "concat", axis=0),
-                  node("Reshape", ["x", "target"], ["y"], "reshape")],
-                 [tensor("x", ["batch", 2, 3])], [tensor("y", ["batch", 6])],
-                 [constant("zero", np.int64(0)), constant("axes", np.int64([0])), constant("rest", np.int64([-1]))])
+    return model(
+        [
+            node("Shape", ["x"], ["s"], "shape"),
+            node("Gather", ["s", "zero"], ["batch"], "gather", axis=0),
+            node("Unsqueeze", ["batch", "axes"], ["batch1"], "unsqueeze"),
+            node("Concat", ["batch1", "rest"], ["target"], "concat", axis=0),
+            node("Reshape", ["x", "target"], ["y"], "reshape"),
+        ],
+        [tensor("x", ["batch", 2, 3])],
+        [tensor("y", ["batch", 6])],
+        [constant("zero", np.int64(0)), constant("axes", np.int64([0])), constant("rest", np.int64([-1]))],
+    )
 
 
 def two_inputs():
-    return model([node("Add", ["a", "b"], ["y"], "add")],
-                 [tensor("a", ["n", 4]), tensor("b", ["n", 1])], [tensor("y", ["n", 4])])
+    return model(
+        [node("Add", ["a", "b"], ["y"], "add")], [tensor("a", ["n", 4]), tensor("b", ["n", 1])], [tensor("y", ["n", 4])]
+    )
 
 
 def branch(kind, source):
-    return helper.make_graph([node(kind, [source], ["out_" + kind], "inner_" + kind)], kind, [],
-                             [tensor("out_" + kind, None)])
+    return helper.make_graph(
+        [node(kind, [source], ["out_" + kind], "inner_" + kind)], kind, [], [tensor("out_" + kind, None)]
+    )
 
 
 def if_constant():
-    return model([node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "x"), else_branch=branch("Exp", "x"))],
-                 [tensor("x", [4])], [tensor("y", [4])], [constant("cond", np.bool_(False))])
+    return model(
+        [node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "x"), else_branch=branch("Exp", "x"))],
+        [tensor("x", [4])],
+        [tensor("y", [4])],
+        [constant("cond", np.bool_(False))],
+    )
 
 
 def if_run_time():
-    return model([node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "w"), else_branch=branch("Exp", "w")),
-                  node("Add", ["y", "w"], ["z"], "after")],
-                 [tensor("cond", [], TensorProto.BOOL)], [tensor("z", [4])],
-                 [constant("w", np.ones(4, np.float32))])
+    return model(
+        [
+            node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "w"), else_branch=branch("Exp", "w")),
+            node("Add", ["y", "w"], ["z"], "after"),
+        ],
+        [tensor("cond", [], TensorProto.BOOL)],
+        [tensor("z", [4])],
+        [constant("w", np.ones(4, np.float32))],
+    )
 
 
 def loop():
     """A carried value that grows: its dim opens. One scanned value."""
-    body = helper.make_graph([node("Concat", ["carried", "one"], ["next"], "grow", axis=0),
-                              node("Identity", ["cond_in"], ["cond_out"], "keep"),
-                              node("Cast", ["i"], ["scan"], "count", to=F32)],
-                             "body", [tensor("i", [], I64), tensor("cond_in", [], TensorProto.BOOL), tensor("carried", [1])],
-                             [tensor("cond_out", [], TensorProto.BOOL), tensor("next", None), tensor("scan", [])],
-                             [constant("one", np.ones(1, np.float32))])
-    return model([node("Loop", ["trips", "", "x"], ["y", "all"], "loop", body=body)],
-                 [tensor("trips", [], I64), tensor("x", [1])], [tensor("y", ["n"]), tensor("all", ["m"])])
+    body = helper.make_graph(
+        [
+            node("Concat", ["carried", "one"], ["next"], "grow", axis=0),
+            node("Identity", ["cond_in"], ["cond_out"], "keep"),
+            node("Cast", ["i"], ["scan"], "count", to=F32),
+        ],
+        "body",
+        [tensor("i", [], I64), tensor("cond_in", [], TensorProto.BOOL), tensor("carried", [1])],
+        [tensor("cond_out", [], TensorProto.BOOL), tensor("next", None), tensor("scan", [])],
+        [constant("one", np.ones(1, np.float32))],
+    )
+    return model(
+        [node("Loop", ["trips", "", "x"], ["y", "all"], "loop", body=body)],
+        [tensor("trips", [], I64), tensor("x", [1])],
+        [tensor("y", ["n"]), tensor("all", ["m"])],
+    )
 
 
 def endless_loop():
@@ -108,21 +142,34 @@ def always_true_loop():
 
 def lstm():
     weight = lambda name, *shape: constant(name, np.ones(shape, np.float32))
-    return model([node("LSTM", ["x", "w", "r"], ["y", "yh"], "lstm", hidden_size=5, direction="reverse")],
-                 [tensor("x", [7, 2, 3])], [tensor("y", None), tensor("yh", None)],
-                 [weight("w", 1, 20, 3), weight("r", 1, 20, 5)])
+    return model(
+        [node("LSTM", ["x", "w", "r"], ["y", "yh"], "lstm", hidden_size=5, direction="reverse")],
+        [tensor("x", [7, 2, 3])],
+        [tensor("y", None), tensor("yh", None)],
+        [weight("w", 1, 20, 3), weight("r", 1, 20, 5)],
+    )
 
 
 def typed_fields():
     """Constants of all element types, in typed fields and raw."""
-    cases = [("f16", TensorProto.FLOAT16, [1.0, -2.0]), ("f64", TensorProto.DOUBLE, [1.5, 2.5]),
-             ("i8", TensorProto.INT8, [-1, 2]), ("u8", TensorProto.UINT8, [255, 2]),
-             ("i32", TensorProto.INT32, [-5, 6]), ("i64", I64, [-7, 8]), ("flag", TensorProto.BOOL, [1, 0])]
+    cases = [
+        ("f16", TensorProto.FLOAT16, [1.0, -2.0]),
+        ("f64", TensorProto.DOUBLE, [1.5, 2.5]),
+        ("i8", TensorProto.INT8, [-1, 2]),
+        ("u8", TensorProto.UINT8, [255, 2]),
+        ("i32", TensorProto.INT32, [-5, 6]),
+        ("i64", I64, [-7, 8]),
+        ("flag", TensorProto.BOOL, [1, 0]),
+    ]
     tensors = [helper.make_tensor(name, kind, [2], values) for name, kind, values in cases]
     tensors.append(helper.make_tensor("bf16", TensorProto.BFLOAT16, [2], [1.0, 3.0]))
     names = [t.name for t in tensors]
-    return model([node("Identity", [name], ["out_" + name]) for name in names], [tensor("x", [1])],
-                 [tensor("out_" + t.name, [2], t.data_type) for t in tensors], tensors)
+    return model(
+        [node("Identity", [name], ["out_" + name]) for name in names],
+        [tensor("x", [1])],
+        [tensor("out_" + t.name, [2], t.data_type) for t in tensors],
+        tensors,
+    )
 
 
 def chain(count=20000):
@@ -134,8 +181,12 @@ def wide(count=20000):
     """Nodes that nothing joins but their input, which so has as many uses; each is an output's only way."""
     nodes = [node("Mul", ["x", f"w{i}"], [f"p{i}"], f"n{i}") for i in range(count)]
     nodes.append(node("Sum", [f"p{i}" for i in range(count)], ["y"], "sum"))
-    return model(nodes, [tensor("x", [1, 8])], [tensor("y", [1, 8])],
-                 [constant(f"w{i}", np.full(8, i, np.float32)) for i in range(count)])
+    return model(
+        nodes,
+        [tensor("x", [1, 8])],
+        [tensor("y", [1, 8])],
+        [constant(f"w{i}", np.full(8, i, np.float32)) for i in range(count)],
+    )
 
 
 def fan_out(count=20000):
@@ -152,29 +203,55 @@ def mixed(count=5000):
     nodes = []
     for i in range(count):
         at, then = f"t{i}", f"t{i + 1}"
-        nodes += [node("Concat", [at, "x"], [f"c{i}"], f"concat{i}", axis=0),
-                  node("Slice", [f"c{i}", "begin", "end", "axes"], [f"h{i}"], f"slice{i}"),
-                  node("Transpose", [f"h{i}"], [f"a{i}"], f"there{i}", perm=[1, 0]),
-                  node("Add", [f"a{i}", "bias"], [f"b{i}"], f"add{i}"),
-                  node("Transpose", [f"b{i}"], [then], f"back{i}", perm=[1, 0])]
-    return model(nodes, [tensor("t0", [2, 4]), tensor("x", [2, 4])], [tensor(f"t{count}", [2, 4])],
-                 [constant("begin", np.int64([1])), constant("end", np.int64([3])), constant("axes", np.int64([0])),
-                  constant("bias", np.ones((4, 1), np.float32))])
+        nodes += [
+            node("Concat", [at, "x"], [f"c{i}"], f"concat{i}", axis=0),
+            node("Slice", [f"c{i}", "begin", "end", "axes"], [f"h{i}"], f"slice{i}"),
+            node("Transpose", [f"h{i}"], [f"a{i}"], f"there{i}", perm=[1, 0]),
+            node("Add", [f"a{i}", "bias"], [f"b{i}"], f"add{i}"),
+            node("Transpose", [f"b{i}"], [then], f"back{i}", perm=[1, 0]),
+        ]
+    return model(
+        nodes,
+        [tensor("t0", [2, 4]), tensor("x", [2, 4])],
+        [tensor(f"t{count}", [2, 4])],
+        [
+            constant("begin", np.int64([1])),
+            constant("end", np.int64([3])),
+            constant("axes", np.int64([0])),
+            constant("bias", np.ones((4, 1), np.float32)),
+        ],
+    )
 
 
 def space_to_depth():
     """Channels 0, 1 of 2x2 blocks: CRD keeps a channel's block together, DCR the channels of a place."""
     x = constant("x", np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2))
-    return model([node("SpaceToDepth", ["x"], ["dcr"], "dcr", blocksize=2),
-                  node("SpaceToDepth", ["x"], ["crd"], "crd", blocksize=2, mode="CRD")],
-                 [tensor("unused", [1])], [tensor("dcr", [1, 8, 1, 1]), tensor("crd", [1, 8, 1, 1])], [x], opset=28)
+    return model(
+        [
+            node("SpaceToDepth", ["x"], ["dcr"], "dcr", blocksize=2),
+            node("SpaceToDepth", ["x"], ["crd"], "crd", blocksize=2, mode="CRD"),
+        ],
+        [tensor("unused", [1])],
+        [tensor("dcr", [1, 8, 1, 1]), tensor("crd", [1, 8, 1, 1])],
+        [x],
+        opset=28,
+    )
 
 
 # --- models that do not -----------------------------------------------------------------
 
+
 def cyclic():
-    return model([node("Add", ["x", "c"], ["a"], "one"), node("Neg", ["a"], ["b"], "two"), node("Relu", ["b"], ["c"], "three"),
-                  node("Exp", ["c"], ["y"], "four")], [tensor("x", [4])], [tensor("y", [4])])
+    return model(
+        [
+            node("Add", ["x", "c"], ["a"], "one"),
+            node("Neg", ["a"], ["b"], "two"),
+            node("Relu", ["b"], ["c"], "three"),
+            node("Exp", ["c"], ["y"], "four"),
+        ],
+        [tensor("x", [4])],
+        [tensor("y", [4])],
+    )
 
 
 def dangling():
@@ -182,14 +259,25 @@ def dangling():
 
 
 def unknown():
-    return model([node("Frobnicate", ["x"], ["a"], "frob1"), node("Frobnicate", ["a"], ["b"], "frob2"),
-                  node("Blend", ["b"], ["y"], "blend", domain="acme")],
-                 [tensor("x", [4])], [tensor("y", [4])], domains=["acme"])
+    return model(
+        [
+            node("Frobnicate", ["x"], ["a"], "frob1"),
+            node("Frobnicate", ["a"], ["b"], "frob2"),
+            node("Blend", ["b"], ["y"], "blend", domain="acme"),
+        ],
+        [tensor("x", [4])],
+        [tensor("y", [4])],
+        domains=["acme"],
+    )
 
 
 def type_mismatch():
-    return model([node("Add", ["x", "w"], ["y"], "add")], [tensor("x", [4])], [tensor("y", [4])],
-                 [constant("w", np.ones(4, np.int64))])
+    return model(
+        [node("Add", ["x", "w"], ["y"], "add")],
+        [tensor("x", [4])],
+        [tensor("y", [4])],
+        [constant("w", np.ones(4, np.int64))],
+    )
 
 
 def declared_type():
@@ -201,12 +289,21 @@ def huge_input():
 
 
 def huge_result():
-    return model([node("ConstantOfShape", ["s"], ["big"], "fill"), node("Add", ["x", "big"], ["y"], "add")],
-                 [tensor("x", [1])], [tensor("y", None)], [constant("s", np.int64([1 << 20, 1 << 20]))])
+    return model(
+        [node("ConstantOfShape", ["s"], ["big"], "fill"), node("Add", ["x", "big"], ["y"], "add")],
+        [tensor("x", [1])],
+        [tensor("y", None)],
+        [constant("s", np.int64([1 << 20, 1 << 20]))],
+    )
 
 
 def overflow():
-    made = model([node("Add", ["x", "w"], ["y"], "add")], [tensor("x", [1])], [tensor("y", None)], [constant("w", np.float32([1]))])
+    made = model(
+        [node("Add", ["x", "w"], ["y"], "add")],
+        [tensor("x", [1])],
+        [tensor("y", None)],
+        [constant("w", np.float32([1]))],
+    )
     made.graph.initializer[0].dims[:] = [1 << 40, 1 << 40]
     return made
 
@@ -218,7 +315,9 @@ def short_data():
 
 
 def duplicate_tensor():
-    return model([node("Neg", ["x"], ["y"], "one"), node("Exp", ["x"], ["y"], "two")], [tensor("x", [4])], [tensor("y", [4])])
+    return model(
+        [node("Neg", ["x"], ["y"], "one"), node("Exp", ["x"], ["y"], "two")], [tensor("x", [4])], [tensor("y", [4])]
+    )
 
 
 def duplicate_input():
@@ -226,8 +325,12 @@ def duplicate_input():
 
 
 def duplicate_initializer():
-    return model([node("Add", ["x", "w"], ["y"], "one")], [tensor("x", [4])], [tensor("y", [4])],
-                 [constant("w", np.float32([1])), constant("w", np.float32([2]))])
+    return model(
+        [node("Add", ["x", "w"], ["y"], "one")],
+        [tensor("x", [4])],
+        [tensor("y", [4])],
+        [constant("w", np.float32([1])), constant("w", np.float32([2]))],
+    )
 
 
 def missing_output():
@@ -253,13 +356,19 @@ def duplicate_output():
 
 
 def subgraph_dangling():
-    return model([node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "x"), else_branch=branch("Exp", "nowhere"))],
-                 [tensor("cond", [], TensorProto.BOOL), tensor("x", [4])], [tensor("y", [4])])
+    return model(
+        [node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "x"), else_branch=branch("Exp", "nowhere"))],
+        [tensor("cond", [], TensorProto.BOOL), tensor("x", [4])],
+        [tensor("y", [4])],
+    )
 
 
 def subgraph_output():
-    made = model([node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "x"), else_branch=branch("Exp", "x"))],
-                 [tensor("cond", [], TensorProto.BOOL), tensor("x", [4])], [tensor("y", [4])])
+    made = model(
+        [node("If", ["cond"], ["y"], "choice", then_branch=branch("Neg", "x"), else_branch=branch("Exp", "x"))],
+        [tensor("cond", [], TensorProto.BOOL), tensor("x", [4])],
+        [tensor("y", [4])],
+    )
     made.graph.node[0].attribute[0].g.output[0].name = "nowhere"
     return made
 
@@ -282,23 +391,41 @@ def bare_split():
 
 
 def scalar_pad():
-    return model([node("Pad", ["x", "pads", "", "axes"], ["y"], "pad")], [tensor("x", [])], [tensor("y", None)],
-                 [constant("pads", np.int64([1, 1])), constant("axes", np.int64([0]))], opset=18)
+    return model(
+        [node("Pad", ["x", "pads", "", "axes"], ["y"], "pad")],
+        [tensor("x", [])],
+        [tensor("y", None)],
+        [constant("pads", np.int64([1, 1])), constant("axes", np.int64([0]))],
+        opset=18,
+    )
 
 
 def scalar_resize():
-    return model([node("Resize", ["x", "", "", "sizes"], ["y"], "resize", axes=[0])], [tensor("x", [])], [tensor("y", None)],
-                 [constant("sizes", np.int64([3]))], opset=18)
+    return model(
+        [node("Resize", ["x", "", "", "sizes"], ["y"], "resize", axes=[0])],
+        [tensor("x", [])],
+        [tensor("y", None)],
+        [constant("sizes", np.int64([3]))],
+        opset=18,
+    )
 
 
 def absurd_scale():
-    return model([node("Resize", ["x", "", "scales"], ["y"], "resize")], [tensor("x", [4])], [tensor("y", None)],
-                 [constant("scales", np.float32([1e30]))])
+    return model(
+        [node("Resize", ["x", "", "scales"], ["y"], "resize")],
+        [tensor("x", [4])],
+        [tensor("y", None)],
+        [constant("scales", np.float32([1e30]))],
+    )
 
 
 def grid_batch():
-    return model([node("GridSample", ["x", "g"], ["y"], "sample")], [tensor("x", [1, 3, 8, 8]), tensor("g", [2, 4, 4, 2])],
-                 [tensor("y", None)], opset=16)
+    return model(
+        [node("GridSample", ["x", "g"], ["y"], "sample")],
+        [tensor("x", [1, 3, 8, 8]), tensor("g", [2, 4, 4, 2])],
+        [tensor("y", None)],
+        opset=16,
+    )
 
 
 def wrong_attribute():
@@ -312,8 +439,12 @@ def bad_axis():
 
 
 def bad_kernel():
-    return model([node("Conv", ["x", "w"], ["y"], "conv")], [tensor("x", [1, 3, 8, 8])], [tensor("y", None)],
-                 [constant("w", np.ones((8, 4, 3, 3), np.float32))])
+    return model(
+        [node("Conv", ["x", "w"], ["y"], "conv")],
+        [tensor("x", [1, 3, 8, 8])],
+        [tensor("y", None)],
+        [constant("w", np.ones((8, 4, 3, 3), np.float32))],
+    )
 
 
 def external(location="weights.bin", offset=None, length=None):
@@ -351,6 +482,7 @@ def external_no_number():
 
 # --- files that are no models ---------------------------------------------------------------
 
+
 def truncated():
     return conv().SerializeToString()[:-100]
 
@@ -375,9 +507,11 @@ def no_graph():
     return made
 
 
-BAD = """endless_loop always_true_loop cyclic dangling unknown type_mismatch declared_type huge_input huge_result overflow short_data duplicate_tensor
+BAD = """endless_loop always_true_loop cyclic dangling unknown type_mismatch declared_type huge_input huge_result
+overflow short_data duplicate_tensor
 duplicate_input duplicate_initializer missing_output old_opset new_opset no_opset duplicate_output subgraph_dangling
-subgraph_output bare_hardmax bare_reshape bare_split scalar_pad scalar_resize absurd_scale grid_batch wrong_attribute bad_axis
+subgraph_output bare_hardmax bare_reshape bare_split scalar_pad scalar_resize absurd_scale grid_batch wrong_attribute
+bad_axis
 bad_kernel external external_parent external_absolute external_link external_short external_no_number truncated
 flipped text empty no_graph""".split()
 

@@ -17,30 +17,136 @@ import legacy
 import limits
 import models
 
-OPERATORS = """Add Sub Mul Div Pow Mod Sum Mean Min Max And Not BitShift BitwiseNot Equal Less Where IsInf Abs Sign Round Relu Gelu
-LeakyRelu Elu Selu HardSigmoid Shrink PRelu Clip Cast CastLike Identity Dropout Conv ConvTranspose MatMul Gemm MaxPool AveragePool
-LpPool GridSample GlobalAveragePool GlobalMaxPool GlobalLpPool ReduceSum ReduceMean ReduceMax ReduceLogSumExp ArgMax ArgMin CumSum TopK Softmax
-LogSoftmax Hardmax BatchNormalization LayerNormalization RMSNormalization GroupNormalization InstanceNormalization LRN LpNormalization
-MeanVarianceNormalization Constant ConstantOfShape Shape Size Range EyeLike Reshape Flatten Squeeze Unsqueeze Transpose Concat Slice
-Split Pad Expand Tile Trilu DepthToSpace SpaceToDepth Gather GatherElements GatherND ScatterElements ScatterND OneHot NonZero Einsum
-NonMaxSuppression Compress Unique DFT STFT HannWindow CenterCropPad Det SplitToSequence SequenceAt SequenceInsert SequenceErase ConcatFromSequence
+OPERATORS = """Add Sub Mul Div Pow Mod Sum Mean Min Max And Not BitShift BitwiseNot Equal Less Where IsInf Abs Sign
+Round Relu Gelu
+LeakyRelu Elu Selu HardSigmoid Shrink PRelu Clip Cast CastLike Identity Dropout Conv ConvTranspose MatMul Gemm
+MaxPool AveragePool
+LpPool GridSample GlobalAveragePool GlobalMaxPool GlobalLpPool ReduceSum ReduceMean ReduceMax ReduceLogSumExp ArgMax
+ArgMin CumSum TopK Softmax
+LogSoftmax Hardmax BatchNormalization LayerNormalization RMSNormalization GroupNormalization InstanceNormalization
+LRN LpNormalization
+MeanVarianceNormalization Constant ConstantOfShape Shape Size Range EyeLike Reshape Flatten Squeeze Unsqueeze
+Transpose Concat Slice
+Split Pad Expand Tile Trilu DepthToSpace SpaceToDepth Gather GatherElements GatherND ScatterElements ScatterND OneHot
+NonZero Einsum
+NonMaxSuppression Compress Unique DFT STFT HannWindow CenterCropPad Det SplitToSequence SequenceAt SequenceInsert
+SequenceErase ConcatFromSequence
 SequenceConstruct OptionalHasElement NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss RoiAlign MaxUnpool
 Resize Upsample If Loop LSTM GRU RNN""".split()
 INTS = [-(1 << 63), -(1 << 40), -3, -2, -1, 0, 0, 1, 1, 1, 2, 2, 3, 7, 16, 1 << 31, 1 << 40, (1 << 63) - 1]
 FLOATS = [0.0, 1.0, -1.0, 0.5, 2.0, float("nan"), float("inf"), -float("inf"), 1e30, 1e-30]
-STRINGS = ["", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", "constant", "reflect", "edge", "wrap", "nearest", "linear", "cubic",
-           "align_corners", "tf_crop_and_resize", "half_pixel", "not_larger", "forward", "bidirectional", "LEFT", "CRD", "tanh", "add",
-           "ij,jk->ik", "...i,...i", "i...->...", "->", ",", "ab->ba", "junk"]
-INT_NAMES = ["axis", "group", "keepdims", "blocksize", "to", "k", "p", "size", "transA", "transB", "ceil_mode", "count_include_pad",
-             "hidden_size", "layout", "num_groups", "batch_dims", "largest", "allowzero", "start", "end", "exclusive", "reverse",
-             "upper", "num_outputs", "dtype", "select_last_index", "value_int", "antialias", "noop_with_empty_axes"]
-LIST_NAMES = ["axes", "pads", "strides", "dilations", "kernel_shape", "perm", "split", "starts", "ends", "output_padding", "output_shape",
-              "value_ints"]
+STRINGS = [
+    "",
+    "NOTSET",
+    "SAME_UPPER",
+    "SAME_LOWER",
+    "VALID",
+    "constant",
+    "reflect",
+    "edge",
+    "wrap",
+    "nearest",
+    "linear",
+    "cubic",
+    "align_corners",
+    "tf_crop_and_resize",
+    "half_pixel",
+    "not_larger",
+    "forward",
+    "bidirectional",
+    "LEFT",
+    "CRD",
+    "tanh",
+    "add",
+    "ij,jk->ik",
+    "...i,...i",
+    "i...->...",
+    "->",
+    ",",
+    "ab->ba",
+    "junk",
+]
+INT_NAMES = [
+    "axis",
+    "group",
+    "keepdims",
+    "blocksize",
+    "to",
+    "k",
+    "p",
+    "size",
+    "transA",
+    "transB",
+    "ceil_mode",
+    "count_include_pad",
+    "hidden_size",
+    "layout",
+    "num_groups",
+    "batch_dims",
+    "largest",
+    "allowzero",
+    "start",
+    "end",
+    "exclusive",
+    "reverse",
+    "upper",
+    "num_outputs",
+    "dtype",
+    "select_last_index",
+    "value_int",
+    "antialias",
+    "noop_with_empty_axes",
+]
+LIST_NAMES = [
+    "axes",
+    "pads",
+    "strides",
+    "dilations",
+    "kernel_shape",
+    "perm",
+    "split",
+    "starts",
+    "ends",
+    "output_padding",
+    "output_shape",
+    "value_ints",
+]
 FLOAT_NAMES = ["alpha", "beta", "epsilon", "min", "max", "bias", "value_float", "cubic_coeff_a", "clip"]
-STRING_NAMES = ["mode", "auto_pad", "direction", "equation", "coordinate_transformation_mode", "nearest_mode", "reduction", "approximate",
-                "keep_aspect_ratio_policy"]
-TYPES = [TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.FLOAT16, TensorProto.UINT8, TensorProto.DOUBLE]
-SHAPES = [[], [0], [1], [2], [3, 4], [2, 3], [1, 4, 6], [1, 4, 8, 8], [2, 1, 3, 3], [None, 4], [1, 4, None, 8], [1, 4, 3, 3, 3], [1 << 40]]
+STRING_NAMES = [
+    "mode",
+    "auto_pad",
+    "direction",
+    "equation",
+    "coordinate_transformation_mode",
+    "nearest_mode",
+    "reduction",
+    "approximate",
+    "keep_aspect_ratio_policy",
+]
+TYPES = [
+    TensorProto.FLOAT,
+    TensorProto.INT64,
+    TensorProto.INT32,
+    TensorProto.BOOL,
+    TensorProto.FLOAT16,
+    TensorProto.UINT8,
+    TensorProto.DOUBLE,
+]
+SHAPES = [
+    [],
+    [0],
+    [1],
+    [2],
+    [3, 4],
+    [2, 3],
+    [1, 4, 6],
+    [1, 4, 8, 8],
+    [2, 1, 3, 3],
+    [None, 4],
+    [1, 4, None, 8],
+    [1, 4, 3, 3, 3],
+    [1 << 40],
+]
 OPSETS = [1, 4, 6, 7, 9, 10, 11, 13, 18, 21]
 
 
@@ -56,9 +162,12 @@ def random_constant(rng, name):
 
 def random_attributes(rng):
     made = {}
-    for names, value in ((INT_NAMES, lambda: rng.choice(INTS)), (FLOAT_NAMES, lambda: rng.choice(FLOATS)),
-                         (STRING_NAMES, lambda: rng.choice(STRINGS)),
-                         (LIST_NAMES, lambda: [rng.choice(INTS) for _ in range(rng.randrange(1, 7))])):
+    for names, value in (
+        (INT_NAMES, lambda: rng.choice(INTS)),
+        (FLOAT_NAMES, lambda: rng.choice(FLOATS)),
+        (STRING_NAMES, lambda: rng.choice(STRINGS)),
+        (LIST_NAMES, lambda: [rng.choice(INTS) for _ in range(rng.randrange(1, 7))]),
+    ):
         for name in names:
             if rng.random() < 0.2:
                 made[name] = value()
@@ -82,18 +191,43 @@ def random_operator(rng):
     attributes = random_attributes(rng)
     kind = rng.choice(OPERATORS)
     if kind in ("If", "Loop"):
-        attributes.update({name: models.branch("Neg", names[-1] if names else "o9") for name in ("then_branch", "else_branch", "body")})
+        attributes.update(
+            {
+                name: models.branch("Neg", names[-1] if names else "o9")
+                for name in ("then_branch", "else_branch", "body")
+            }
+        )
     made = helper.make_node(kind, names, outputs, name="n", **attributes)
-    return models.model([made], inputs, [models.tensor(name, None) for name in outputs], initializers, opset=rng.choice(OPSETS))
+    return models.model(
+        [made], inputs, [models.tensor(name, None) for name in outputs], initializers, opset=rng.choice(OPSETS)
+    )
 
 
 def legacy_model():
     nodes, constants, wanted = legacy.opset6()
-    return models.model(nodes, [models.tensor("x", legacy.X.shape)], [models.tensor(name, None) for name in wanted], constants, opset=6)
+    return models.model(
+        nodes, [models.tensor("x", legacy.X.shape)], [models.tensor(name, None) for name in wanted], constants, opset=6
+    )
 
 
-GOOD = [models.conv, models.shape_arithmetic, models.if_run_time, models.loop, models.lstm, models.typed_fields, functions.good, functions.doubling,
-        legacy_model, limits.concat_bomb, limits.two_concat_bomb, limits.rates, limits.sizes, limits.typed, limits.pictures, limits.empty_dim]
+GOOD = [
+    models.conv,
+    models.shape_arithmetic,
+    models.if_run_time,
+    models.loop,
+    models.lstm,
+    models.typed_fields,
+    functions.good,
+    functions.doubling,
+    legacy_model,
+    limits.concat_bomb,
+    limits.two_concat_bomb,
+    limits.rates,
+    limits.sizes,
+    limits.typed,
+    limits.pictures,
+    limits.empty_dim,
+]
 
 
 def changed_function(rng, made):
@@ -126,7 +260,7 @@ def changed_model(rng):
         graph.node[0].op_type = rng.choice(OPERATORS)
     elif target == 2:
         node = rng.choice([each for each in graph.node if each.input])
-        del node.input[rng.randrange(len(node.input)):]
+        del node.input[rng.randrange(len(node.input)) :]
     elif target == 3:
         node = rng.choice([each for each in graph.node if each.input])
         node.input[rng.randrange(len(node.input))] = rng.choice(graph.node).output[0]
@@ -148,9 +282,9 @@ def altered(rng, data):
         elif kind == 1:
             data[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
         elif kind == 2 and len(data) > size:
-            del data[at:at + size]
+            del data[at : at + size]
         else:
-            data[at:at] = data[at:at + size]
+            data[at:at] = data[at : at + size]
     return bytes(data)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators between integers of a scale, and products with integer results, against numpy: qlinear.py make|check FOLDER."""
+"""Operators between integers of a scale, and products with integer results, against numpy: qlinear.py make|check
+FOLDER."""
 import pathlib
 import sys
 
@@ -11,8 +12,12 @@ from tessera import safetensors_io
 
 RNG = np.random.default_rng(11)
 MICROSOFT = "com.microsoft"
-TYPES = {np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int32): TensorProto.INT32,
-         np.dtype(np.float32): TensorProto.FLOAT}
+TYPES = {
+    np.dtype(np.int8): TensorProto.INT8,
+    np.dtype(np.uint8): TensorProto.UINT8,
+    np.dtype(np.int32): TensorProto.INT32,
+    np.dtype(np.float32): TensorProto.FLOAT,
+}
 
 
 class Model:
@@ -117,15 +122,26 @@ def add_integer_results(m):
     wide = a.astype(np.int32) @ b.astype(np.int32)
     assert wide.min() > 1 << 24
     m.node("MatMulInteger", ["a", m.constant(b)], wide)
-    m.node("MatMulInteger", ["a", m.constant(b), m.constant(np.uint8(7)), m.constant(np.array([1, 2, 3, 200], np.uint8))],
-           (a.astype(np.int32) - 7) @ (b.astype(np.int32) - [1, 2, 3, 200]).astype(np.int32))
+    m.node(
+        "MatMulInteger",
+        ["a", m.constant(b), m.constant(np.uint8(7)), m.constant(np.array([1, 2, 3, 200], np.uint8))],
+        (a.astype(np.int32) - 7) @ (b.astype(np.int32) - [1, 2, 3, 200]).astype(np.int32),
+    )
     x, w = RNG.integers(0, 256, (1, 2, 5, 5)).astype(np.uint8), RNG.integers(-128, 128, (3, 2, 3, 3)).astype(np.int8)
     m.inputs |= {"x": x, "zero": np.array(17, np.uint8)}
-    m.node("ConvInteger", ["x", m.constant(w), "zero"], convolve(x.astype(np.int32) - 17, w.astype(np.int32), 1).astype(np.int32),
-           pads=[1, 1, 1, 1])
+    m.node(
+        "ConvInteger",
+        ["x", m.constant(w), "zero"],
+        convolve(x.astype(np.int32) - 17, w.astype(np.int32), 1).astype(np.int32),
+        pads=[1, 1, 1, 1],
+    )
     bias, scale = RNG.standard_normal(4).astype(np.float32), np.array([0.01, 0.02, 0.03, 0.04], np.float32)
-    m.node("MatMulIntegerToFloat", ["a", m.constant(b), m.constant(np.float32(0.5)), m.constant(scale), "", "", m.constant(bias)],
-           (wide * (0.5 * scale.astype(np.float64)) + bias), MICROSOFT)
+    m.node(
+        "MatMulIntegerToFloat",
+        ["a", m.constant(b), m.constant(np.float32(0.5)), m.constant(scale), "", "", m.constant(bias)],
+        (wide * (0.5 * scale.astype(np.float64)) + bias),
+        MICROSOFT,
+    )
     real = RNG.standard_normal((3, 9)).astype(np.float32)
     weights, zero = RNG.integers(0, 256, (9, 4)).astype(np.uint8), np.array([120, 130, 128, 0], np.uint8)
     m.inputs["real"] = real
@@ -134,8 +150,12 @@ def add_integer_results(m):
     point = np.clip(np.rint(-low / step), 0, 255)
     integers = np.clip(np.rint(real / step) + point, 0, 255)
     sums = (integers - point) @ (weights - zero.astype(np.float64))
-    m.node("DynamicQuantizeMatMul", ["real", m.constant(weights), m.constant(scale), m.constant(zero), m.constant(bias)],
-           sums * (float(step) * scale) + bias, MICROSOFT)
+    m.node(
+        "DynamicQuantizeMatMul",
+        ["real", m.constant(weights), m.constant(scale), m.constant(zero), m.constant(bias)],
+        sums * (float(step) * scale) + bias,
+        MICROSOFT,
+    )
 
 
 def build():
@@ -155,7 +175,9 @@ def main():
         outputs = [value(k, dtype(v), v.shape) for k, v in m.expected.items()]
         graph = helper.make_graph(m.nodes, "g", inputs, outputs, m.constants)
         opsets = [helper.make_opsetid("", 13), helper.make_opsetid(MICROSOFT, 1)]
-        (folder / "m.onnx").write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=7).SerializeToString())
+        (folder / "m.onnx").write_bytes(
+            helper.make_model(graph, opset_imports=opsets, ir_version=7).SerializeToString()
+        )
         safetensors_io.save(folder / "in.safetensors", m.inputs)
         return
     got = safetensors_io.load(folder / sys.argv[3])

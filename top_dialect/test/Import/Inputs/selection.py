@@ -15,8 +15,18 @@ from tessera import safetensors_io
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 value, node = helper.make_tensor_value_info, helper.make_node
-SHAPES = {"boxes": (2, 6, 4), "scores": (2, 2, 6), "data": (5, 3), "row": (6,), "signal": (2, 40, 1), "pairs": (2, 12, 2),
-          "long": (1, 1536, 1), "logits": (4, 3, 2), "image": (3, 2, 4, 4), "steps": (5, 1, 3)}
+SHAPES = {
+    "boxes": (2, 6, 4),
+    "scores": (2, 2, 6),
+    "data": (5, 3),
+    "row": (6,),
+    "signal": (2, 40, 1),
+    "pairs": (2, 12, 2),
+    "long": (1, 1536, 1),
+    "logits": (4, 3, 2),
+    "image": (3, 2, 4, 4),
+    "steps": (5, 1, 3),
+}
 PREDICT = {"row": lambda rng: rng.integers(0, 3, 6).astype(np.float32)}
 OUTPUT_BOXES = 3
 
@@ -31,14 +41,19 @@ def inputs():
     return made
 
 
-WEIGHTS = {"w8": np.random.default_rng(1).integers(-127, 128, (1, 3, 16)).astype(np.int8),
-           "r8": np.random.default_rng(2).integers(0, 256, (1, 4, 16)).astype(np.uint8),
-           "w_scale": np.float32([0.004]), "w_zero": np.int8([3]),
-           "r_scale": np.linspace(0.002, 0.004, 16, dtype=np.float32)[None], "r_zero": np.full((1, 16), 128, np.uint8),
-           "lstm_b": np.random.default_rng(3).standard_normal((1, 32)).astype(np.float32)}
+WEIGHTS = {
+    "w8": np.random.default_rng(1).integers(-127, 128, (1, 3, 16)).astype(np.int8),
+    "r8": np.random.default_rng(2).integers(0, 256, (1, 4, 16)).astype(np.uint8),
+    "w_scale": np.float32([0.004]),
+    "w_zero": np.int8([3]),
+    "r_scale": np.linspace(0.002, 0.004, 16, dtype=np.float32)[None],
+    "r_zero": np.full((1, 16), 128, np.uint8),
+    "lstm_b": np.random.default_rng(3).standard_normal((1, 32)).astype(np.float32),
+}
 
 
 # --- definitions ------------------------------------------------------------------------
+
 
 def area(b):
     return abs(b[2] - b[0]) * abs(b[3] - b[1])
@@ -83,7 +98,7 @@ def fourier(x, n=None, axis=1, inverse=False, onesided=False):
 
 def stft(x, step, window, onesided=True):
     frames = (x.shape[1] - len(window)) // step + 1
-    cut = np.stack([x[:, f * step:f * step + len(window)] * window[:, None] for f in range(frames)], 1)
+    cut = np.stack([x[:, f * step : f * step + len(window)] * window[:, None] for f in range(frames)], 1)
     return fourier(cut, axis=2, onesided=onesided)
 
 
@@ -126,7 +141,12 @@ def max_pool(x, kernel=(3, 2), strides=(2, 1), pads=(1, 0, 1, 1)):
     out = [(x.shape[d + 2] - kernel[d]) // strides[d] + 1 for d in (0, 1)]
     best, place = np.zeros((*x.shape[:2], *out), np.float32), np.zeros((*x.shape[:2], *out), np.int64)
     for n, c, i, j in np.ndindex(*best.shape):
-        window = (n, c, slice(i * strides[0], i * strides[0] + kernel[0]), slice(j * strides[1], j * strides[1] + kernel[1]))
+        window = (
+            n,
+            c,
+            slice(i * strides[0], i * strides[0] + kernel[0]),
+            slice(j * strides[1], j * strides[1] + kernel[1]),
+        )
         best[n, c, i, j], place[n, c, i, j] = x[window].max(), numbers[window].ravel()[x[window].argmax()]
     return best, place
 
@@ -142,15 +162,25 @@ def roi_align(x, height=2, width=3, samples=2, scale=0.5):
         i, j = int(y), int(across)
         dy, dx = y - i, across - j
         i1, j1 = min(i + 1, 3), min(j + 1, 3)
-        return ((1 - dy) * (1 - dx) * image[:, i, j] + (1 - dy) * dx * image[:, i, j1] + dy * (1 - dx) * image[:, i1, j]
-                + dy * dx * image[:, i1, j1])
+        return (
+            (1 - dy) * (1 - dx) * image[:, i, j]
+            + (1 - dy) * dx * image[:, i, j1]
+            + dy * (1 - dx) * image[:, i1, j]
+            + dy * dx * image[:, i1, j1]
+        )
 
     result = np.zeros((len(REGIONS), x.shape[1], height, width))
     for r, (region, entry) in enumerate(zip(REGIONS, ENTRIES)):
         left, top, right, bottom = region * scale - 0.5
         for i, j in np.ndindex(height, width):
-            points = [sample(x[entry], top + (bottom - top) * (i + (a + 0.5) / samples) / height,
-                             left + (right - left) * (j + (b + 0.5) / samples) / width) for a, b in np.ndindex(samples, samples)]
+            points = [
+                sample(
+                    x[entry],
+                    top + (bottom - top) * (i + (a + 0.5) / samples) / height,
+                    left + (right - left) * (j + (b + 0.5) / samples) / width,
+                )
+                for a, b in np.ndindex(samples, samples)
+            ]
             result[r, :, i, j] = np.mean(points, 0)
     return result
 
@@ -159,11 +189,32 @@ def roi_align(x, height=2, width=3, samples=2, scale=0.5):
 
 HANN = np.float32(0.5 - 0.5 * np.cos(2 * np.pi * np.arange(12) / 12))
 SCALE, BIAS, CLASS_WEIGHT = np.float32([1.5, 0.5]), np.float32([0.1, -0.2]), np.float32([0.2, 0.3, 0.5])
-CONSTANTS = {"most": np.int64(OUTPUT_BOXES), "iou": np.float32(0.4), "least": np.float32(-0.5), "third": np.int64([2]),
-             "step": np.int64(4), "hop": np.int64(5), "hann": HANN, "n7": np.int64(7), "n16": np.int64(16), "length": np.int64(12), "scale": SCALE, "bias": BIAS,
-             "mean": np.float32([0.5, 0.5]), "variance": np.float32([2, 2]), "class_weight": CLASS_WEIGHT,
-             "table": np.float32([3, 1, 3, 2, 1]), "two": np.int64(2), "one": np.int64(1), "size": np.int64(9),
-             "flags": np.array([True, False, True, False, True]), "crop": np.int64([7, 1]), "regions": REGIONS, "entries": ENTRIES, **WEIGHTS}
+CONSTANTS = {
+    "most": np.int64(OUTPUT_BOXES),
+    "iou": np.float32(0.4),
+    "least": np.float32(-0.5),
+    "third": np.int64([2]),
+    "step": np.int64(4),
+    "hop": np.int64(5),
+    "hann": HANN,
+    "n7": np.int64(7),
+    "n16": np.int64(16),
+    "length": np.int64(12),
+    "scale": SCALE,
+    "bias": BIAS,
+    "mean": np.float32([0.5, 0.5]),
+    "variance": np.float32([2, 2]),
+    "class_weight": CLASS_WEIGHT,
+    "table": np.float32([3, 1, 3, 2, 1]),
+    "two": np.int64(2),
+    "one": np.int64(1),
+    "size": np.int64(9),
+    "flags": np.array([True, False, True, False, True]),
+    "crop": np.int64([7, 1]),
+    "regions": REGIONS,
+    "entries": ENTRIES,
+    **WEIGHTS,
+}
 
 
 def padded():
@@ -172,21 +223,32 @@ def padded():
     rows = suppress(a["boxes"], a["scores"], OUTPUT_BOXES, 0.4, -0.5)
     y, first, inverse, counts = unique(a["row"])
     y2, first2, inverse2, counts2 = unique(a["row"], ordered=False)
-    nodes = [node("NonMaxSuppression", ["boxes", "scores", "most", "iou", "least"], ["kept"], "nms"),
-             node("Gather", ["kept", "third"], ["column"], "column", axis=1),
-             node("Squeeze", ["column", "one_axis"], ["numbers"], "numbers"),
-             node("Gather", ["data_wide", "numbers"], ["picked"], "picked", axis=0),
-             node("Shape", ["kept"], ["shape"], "shape"),
-             node("NonZero", ["data"], ["where"], "where"),
-             node("GreaterOrEqual", ["row", "one_f"], ["mask"], "mask"),
-             node("Compress", ["boxes", "mask"], ["pressed"], "pressed", axis=1),
-             node("Unique", ["row"], ["y", "first", "inverse", "counts"], "unique"),
-             node("Unique", ["row"], ["y2", "", "inverse2", "counts2"], "unique2", sorted=0)]
+    nodes = [
+        node("NonMaxSuppression", ["boxes", "scores", "most", "iou", "least"], ["kept"], "nms"),
+        node("Gather", ["kept", "third"], ["column"], "column", axis=1),
+        node("Squeeze", ["column", "one_axis"], ["numbers"], "numbers"),
+        node("Gather", ["data_wide", "numbers"], ["picked"], "picked", axis=0),
+        node("Shape", ["kept"], ["shape"], "shape"),
+        node("NonZero", ["data"], ["where"], "where"),
+        node("GreaterOrEqual", ["row", "one_f"], ["mask"], "mask"),
+        node("Compress", ["boxes", "mask"], ["pressed"], "pressed", axis=1),
+        node("Unique", ["row"], ["y", "first", "inverse", "counts"], "unique"),
+        node("Unique", ["row"], ["y2", "", "inverse2", "counts2"], "unique2", sorted=0),
+    ]
     wide = np.arange(12, dtype=np.float32).reshape(6, 2) - 3
-    wanted = {"kept": (rows, 0), "picked": (wide[rows[:, 2]], 0), "shape": (np.int64(rows.shape), None),
-              "where": (np.array(np.nonzero(a["data"])), 1), "pressed": (a["boxes"][:, a["row"] >= 1], 1),
-              "y": (y, 0), "first": (first, 0), "inverse": (inverse, None), "counts": (counts, 0),
-              "y2": (y2, 0), "inverse2": (inverse2, None)}
+    wanted = {
+        "kept": (rows, 0),
+        "picked": (wide[rows[:, 2]], 0),
+        "shape": (np.int64(rows.shape), None),
+        "where": (np.array(np.nonzero(a["data"])), 1),
+        "pressed": (a["boxes"][:, a["row"] >= 1], 1),
+        "y": (y, 0),
+        "first": (first, 0),
+        "inverse": (inverse, None),
+        "counts": (counts, 0),
+        "y2": (y2, 0),
+        "inverse2": (inverse2, None),
+    }
     constants = {"data_wide": wide, "one_axis": np.int64([1]), "one_f": np.float32(1)}
     return nodes, wanted, constants
 
@@ -215,7 +277,13 @@ def exact():
     add("stft", "STFT", ["signal", "step", "hann"], stft(a["signal"], 4, HANN))
     add("stft_hop", "STFT", ["signal", "hop", "", "length"], stft(a["signal"], 5, np.ones(12)))
     add("stft_pairs", "STFT", ["pairs", "step", "hann"], stft(a["pairs"][..., :2], 4, HANN, onesided=False), onesided=0)
-    add("cropped", "CenterCropPad", ["image", "crop"], np.pad(a["image"], ((0, 0), (0, 0), (1, 2), (0, 0)))[..., 1:2], axes=[2, -1])
+    add(
+        "cropped",
+        "CenterCropPad",
+        ["image", "crop"],
+        np.pad(a["image"], ((0, 0), (0, 0), (1, 2), (0, 0)))[..., 1:2],
+        axes=[2, -1],
+    )
     add("determinant", "Det", ["image"], np.linalg.det(a["image"].astype(np.float64)))
     pooled, places = max_pool(a["image"])
     add("pool", "MaxPool", ["image"], (pooled, places), kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
@@ -223,26 +291,63 @@ def exact():
     unpooled = np.zeros(a["image"].size)
     unpooled[corners.ravel()] = square.ravel()
     add("corner", "MaxPool", ["image"], (square, corners), kernel_shape=[2, 2], strides=[2, 2])
-    add("unpooled", "MaxUnpool", ["corner0", "corner1"], unpooled.reshape(a["image"].shape), kernel_shape=[2, 2], strides=[2, 2])
-    add("aligned", "RoiAlign", ["image", "regions", "entries"], roi_align(a["image"]), output_height=2, output_width=3, sampling_ratio=2,
-        spatial_scale=0.5)
+    add(
+        "unpooled",
+        "MaxUnpool",
+        ["corner0", "corner1"],
+        unpooled.reshape(a["image"].shape),
+        kernel_shape=[2, 2],
+        strides=[2, 2],
+    )
+    add(
+        "aligned",
+        "RoiAlign",
+        ["image", "regions", "entries"],
+        roi_align(a["image"]),
+        output_height=2,
+        output_width=3,
+        sampling_ratio=2,
+        spatial_scale=0.5,
+    )
     angle = 2 * np.pi * np.arange(9) / 9
     add("hann9", "HannWindow", ["size"], 0.5 - 0.5 * np.cos(angle))
     add("hamming9", "HammingWindow", ["size"], 25 / 46 - 21 / 46 * np.cos(angle * 9 / 8), periodic=0)
     add("blackman9", "BlackmanWindow", ["size"], 0.42 - 0.5 * np.cos(angle) + 0.08 * np.cos(2 * angle))
-    add("nll", "NegativeLogLikelihoodLoss", ["logits", "labels", "class_weight"],
-        likelihood(a["logits"], a["labels"], CLASS_WEIGHT), ignore_index=-1)
-    add("sce", "SoftmaxCrossEntropyLoss", ["logits", "labels"], (likelihood(logs, a["labels"], np.ones(3)), logs), ignore_index=-1)
+    add(
+        "nll",
+        "NegativeLogLikelihoodLoss",
+        ["logits", "labels", "class_weight"],
+        likelihood(a["logits"], a["labels"], CLASS_WEIGHT),
+        ignore_index=-1,
+    )
+    add(
+        "sce",
+        "SoftmaxCrossEntropyLoss",
+        ["logits", "labels"],
+        (likelihood(logs, a["labels"], np.ones(3)), logs),
+        ignore_index=-1,
+    )
     add("bn", "BatchNormalization", ["image", "scale", "bias", "mean", "variance"], bn, training_mode=1)
-    add("lstm", "DynamicQuantizeLSTM", ["steps", "w8", "r8", "lstm_b", "", "", "", "", "w_scale", "w_zero", "r_scale", "r_zero"],
-        lstm(a["steps"]), domain="com.microsoft", hidden_size=4, outputs=["", "lstm"])
+    add(
+        "lstm",
+        "DynamicQuantizeLSTM",
+        ["steps", "w8", "r8", "lstm_b", "", "", "", "", "w_scale", "w_zero", "r_scale", "r_zero"],
+        lstm(a["steps"]),
+        domain="com.microsoft",
+        hidden_size=4,
+        outputs=["", "lstm"],
+    )
     y, first, inverse, counts = unique(CONSTANTS["table"])
     add("constant", "Unique", ["table"], (y, first, inverse, counts))
     add("pressed_constant", "Compress", ["data", "flags"], a["data"][[0, 2, 4]], axis=0)
-    nodes.extend([node("SplitToSequence", ["data", "two"], ["parts"], "parts", axis=0),
-                  node("SequenceInsert", ["parts", "data", "one"], ["more"], "more"),
-                  node("SequenceErase", ["more"], ["fewer"], "fewer"),
-                  node("SplitToSequence", ["data"], ["rows"], "rows", keepdims=0)])
+    nodes.extend(
+        [
+            node("SplitToSequence", ["data", "two"], ["parts"], "parts", axis=0),
+            node("SequenceInsert", ["parts", "data", "one"], ["more"], "more"),
+            node("SequenceErase", ["more"], ["fewer"], "fewer"),
+            node("SplitToSequence", ["data"], ["rows"], "rows", keepdims=0),
+        ]
+    )
     add("at", "SequenceAt", ["fewer", "two"], a["data"][2:4])
     add("count", "SequenceLength", ["fewer"], np.int64(3))
     add("joined", "ConcatFromSequence", ["fewer"], np.concatenate([a["data"][:2], a["data"], a["data"][2:4]]), axis=0)
@@ -253,9 +358,13 @@ def exact():
 def graph(nodes, wanted, more, opset=18):
     shapes = [value(name, F32, shape) for name, shape in SHAPES.items()] + [value("labels", I64, [4, 2])]
     constants = [models.constant(name, array) for name, array in {**CONSTANTS, **more}.items()]
-    outputs = [value(name, I64 if np.asarray(array).dtype == np.int64 else F32, None) for name, (array, _) in wanted.items()]
+    outputs = [
+        value(name, I64 if np.asarray(array).dtype == np.int64 else F32, None) for name, (array, _) in wanted.items()
+    ]
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(helper.make_graph(nodes, "g", shapes, outputs, constants), opset_imports=opsets, ir_version=10)
+    return helper.make_model(
+        helper.make_graph(nodes, "g", shapes, outputs, constants), opset_imports=opsets, ir_version=10
+    )
 
 
 def check(which, folder):
@@ -276,51 +385,116 @@ def check(which, folder):
 
 # --- what is refused --------------------------------------------------------------------
 
+
 def refusals():
     """Name -> nodes, inputs, output, constants, opset."""
     nms = [node("NonMaxSuppression", ["boxes", "scores", "most"], ["kept"], "nms")]
     after = lambda kind, operands, **a: nms + [node(kind, operands, ["y"], "after", **a)]
     boxes = [value("boxes", F32, [1, 6, 4]), value("scores", F32, [1, 1, 6])]
-    most = {"most": np.int64([3]), "zero": np.int64([0]), "tail": np.int64([-2]), "end": np.int64([9]),
-            "rows": np.int64([[0, 0, 1]] * 3), "k": np.int64([1])}
+    most = {
+        "most": np.int64([3]),
+        "zero": np.int64([0]),
+        "tail": np.int64([-2]),
+        "end": np.int64([9]),
+        "rows": np.int64([[0, 0, 1]] * 3),
+        "k": np.int64([1]),
+    }
     branch = lambda name: helper.make_graph([node("Identity", ["kept"], [name])], name, [], [value(name, I64, None)])
     flag = value("flag", BOOL, [])
-    listed = lambda name: helper.make_graph([node("SequenceConstruct", ["x"], [name])], name, [],
-                                            [helper.make_tensor_sequence_value_info(name, F32, None)])
+    listed = lambda name: helper.make_graph(
+        [node("SequenceConstruct", ["x"], [name])], name, [], [helper.make_tensor_sequence_value_info(name, F32, None)]
+    )
     x = [value("x", F32, [1, 10, 1])]
     return {
         "mean": (after("ReduceMean", ["kept"], axes=[0]), boxes, I64, most, 17),
-        "topk": (after("TopK", ["kept", "k"], axis=0)[:-1] + [node("TopK", ["kept", "k"], ["y", "i"], "after", axis=0)], boxes, I64, most, 17),
+        "topk": (
+            after("TopK", ["kept", "k"], axis=0)[:-1] + [node("TopK", ["kept", "k"], ["y", "i"], "after", axis=0)],
+            boxes,
+            I64,
+            most,
+            17,
+        ),
         "concat": (after("Concat", ["kept", "rows"], axis=0), boxes, I64, most, 17),
         "row": (after("Gather", ["kept", "zero"], axis=0), boxes, I64, most, 17),
         "last": (after("Slice", ["kept", "tail", "end", "zero"]), boxes, I64, most, 17),
-        "two_lists": (nms + [node("NonMaxSuppression", ["boxes", "scores", "most"], ["other"], "nms2"),
-                             node("Add", ["kept", "other"], ["y"], "after")], boxes, I64, most, 17),
+        "two_lists": (
+            nms
+            + [
+                node("NonMaxSuppression", ["boxes", "scores", "most"], ["other"], "nms2"),
+                node("Add", ["kept", "other"], ["y"], "after"),
+            ],
+            boxes,
+            I64,
+            most,
+            17,
+        ),
         "static_rows": (after("Add", ["kept", "rows"]), boxes, I64, most, 17),
-        "branch": (nms + [node("If", ["flag"], ["y"], "after", then_branch=branch("a"), else_branch=branch("b"))],
-                   boxes + [flag], I64, most, 17),
-        "boxes_rank": (nms[:1] + [node("Identity", ["kept"], ["y"])], [value("boxes", F32, [6, 4]), boxes[1]], I64, most, 17),
+        "branch": (
+            nms + [node("If", ["flag"], ["y"], "after", then_branch=branch("a"), else_branch=branch("b"))],
+            boxes + [flag],
+            I64,
+            most,
+            17,
+        ),
+        "boxes_rank": (
+            nms[:1] + [node("Identity", ["kept"], ["y"])],
+            [value("boxes", F32, [6, 4]), boxes[1]],
+            I64,
+            most,
+            17,
+        ),
         "dft_last_axis": ([node("DFT", ["x"], ["y"], "dft", axis=2)], x, F32, {}, 17),
         "dft_onesided": ([node("DFT", ["x"], ["y"], "dft", onesided=1, inverse=1)], x, F32, {}, 17),
         "dft_prime": ([node("DFT", ["x", "n"], ["y"], "dft")], x, F32, {"n": np.int64(8209)}, 17),
-        "stft_long": ([node("STFT", ["x", "step", "hann"], ["y"], "stft")], x, F32, {"step": np.int64(4), "hann": HANN}, 17),
-        "sequence_place": ([node("SequenceConstruct", ["x", "x"], ["s"]), node("SequenceAt", ["s", "two"], ["y"], "at")],
-                           x, F32, {"two": np.int64(2)}, 17),
-        "sequence_output": ([node("SequenceConstruct", ["x", "x"], ["s"]), node("Identity", ["x"], ["y"])], x, "s", {}, 17),
-        "sequence_branch": ([node("If", ["flag"], ["s"], "choice", then_branch=listed("a"), else_branch=listed("b")),
-                             node("Identity", ["x"], ["y"])], x + [flag], F32, {}, 17),
+        "stft_long": (
+            [node("STFT", ["x", "step", "hann"], ["y"], "stft")],
+            x,
+            F32,
+            {"step": np.int64(4), "hann": HANN},
+            17,
+        ),
+        "sequence_place": (
+            [node("SequenceConstruct", ["x", "x"], ["s"]), node("SequenceAt", ["s", "two"], ["y"], "at")],
+            x,
+            F32,
+            {"two": np.int64(2)},
+            17,
+        ),
+        "sequence_output": (
+            [node("SequenceConstruct", ["x", "x"], ["s"]), node("Identity", ["x"], ["y"])],
+            x,
+            "s",
+            {},
+            17,
+        ),
+        "sequence_branch": (
+            [
+                node("If", ["flag"], ["s"], "choice", then_branch=listed("a"), else_branch=listed("b")),
+                node("Identity", ["x"], ["y"]),
+            ],
+            x + [flag],
+            F32,
+            {},
+            17,
+        ),
         "wide_unique": ([node("Unique", ["w"], ["y"], "unique", axis=0)], [value("w", F32, [2, 65])], F32, {}, 17),
     }
 
 
 def refuse(folder, tool):
     for name, (nodes, given, kind, constants, opset) in refusals().items():
-        output = (helper.make_tensor_sequence_value_info("s", F32, None) if kind == "s" else value("y", kind, None))
-        made = helper.make_model(helper.make_graph(nodes, "g", given, [output], [models.constant(n, a) for n, a in constants.items()]),
-                                 opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+        output = helper.make_tensor_sequence_value_info("s", F32, None) if kind == "s" else value("y", kind, None)
+        made = helper.make_model(
+            helper.make_graph(nodes, "g", given, [output], [models.constant(n, a) for n, a in constants.items()]),
+            opset_imports=[helper.make_opsetid("", opset)],
+            ir_version=10,
+        )
         (folder / "bad.onnx").write_bytes(made.SerializeToString())
-        done = subprocess.run([tool, "import", "--onnx", folder / "bad.onnx", "--output", folder / "bad_top.mlir"],
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            [tool, "import", "--onnx", folder / "bad.onnx", "--output", folder / "bad_top.mlir"],
+            capture_output=True,
+            text=True,
+        )
         events = [json.loads(line) for line in done.stdout.splitlines()]
         message = next((event["message"] for event in events if event["event"] == "error"), done.stderr[-300:])
         print(name, done.returncode, message.replace("\n", " "))
