@@ -50,8 +50,8 @@ def test_result_and_warnings(compiler, tmp_path: Path) -> None:
 
 def test_flags_are_told_as_users_type_them(compiler, tmp_path: Path) -> None:
     compiler(
-        """echo '{"event":"error","message":"--chip-set lanes=0: one-by-one","hint":"give --input-shapes, or cut with
-        --outputs; not a--b-c"}'; exit 2"""
+        'echo \'{"event":"error","message":"--chip-set lanes=0: one-by-one",'
+        '"hint":"give --input-shapes, or cut with --outputs; not a--b-c"}\'; exit 2'
     )
     with pytest.raises(TesseraError) as caught:
         run(tmp_path)

@@ -14,6 +14,7 @@ import atexit
 import importlib
 import json
 import os
+import runpy
 import selectors
 import signal
 import socket
