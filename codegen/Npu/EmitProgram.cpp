@@ -131,10 +131,10 @@ FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &c
 }
 
 LogicalResult finishStream(func::FuncOp function, const Stream &stream, const Overlap &overlap,
-                           ArrayRef<hw::Descriptor> assembled, const std::function<void(ModuleOp)> &observe) {
+                           ArrayRef<hw::Descriptor> assembled, const codegen::IrObserver &observer) {
   ProgramFrame frame{function.getName().str(), function.getNumArguments(), function.getNumResults(), overlap};
   OwningOpRef<ModuleOp> module = buildProgram(function.getContext(), stream, frame);
-  FailureOr<std::vector<hw::Descriptor>> commands = finishProgram(*module, observe);
+  FailureOr<std::vector<hw::Descriptor>> commands = finishProgram(*module, observer);
   if (failed(commands)) {
     return function.emitError("internal error: the program is not finished");
   }

@@ -48,11 +48,11 @@ struct ScheduledStream {
 mlir::FailureOr<ScheduledStream> streamOfSchedule(mlir::func::FuncOp function, const Chip &chip, Constants &constants,
                                                   std::vector<Refusal> &refusals);
 
-/// Makes the commands of an assembled stream as the passes on its IR do. |observe|: NpuOptions::observe. An error at
+/// Makes the commands of an assembled stream as the passes on its IR do. |observer|: NpuOptions::observeIr. An error at
 /// the function where they are not |assembled|, which the stream was chosen for.
 mlir::LogicalResult finishStream(mlir::func::FuncOp function, const Stream &stream, const Overlap &overlap,
                                  llvm::ArrayRef<bmodel::npu::Descriptor> assembled,
-                                 const std::function<void(mlir::ModuleOp)> &observe);
+                                 const codegen::IrObserver &observer);
 
 /// The program that the schedule on the ops makes, once. Failure with refusals, or with an error where the schedule is
 /// none, or has no room.

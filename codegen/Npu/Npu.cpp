@@ -5,6 +5,7 @@
 #include "codegen/Npu/Emission/FunctionEmission.h"
 #include "codegen/Npu/Passes.h"
 #include "codegen/Npu/ScheduleSearch.h"
+#include "codegen/Target/IrDump.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "device_dialect/Transforms/Pipeline.h"
@@ -53,8 +54,9 @@ void buildForms(OpPassManager &manager, const Chip &chip) {
 }
 
 /// The phases before the schedule, on one function.
-static LogicalResult chooseForms(func::FuncOp function, const Chip &chip) {
+static LogicalResult chooseForms(func::FuncOp function, const Chip &chip, const codegen::IrObserver &observer) {
   PassManager passes(function.getContext(), func::FuncOp::getOperationName());
+  codegen::watch(passes, "emit", observer);
   buildForms(passes, chip);
   return passes.run(function);
 }
@@ -73,7 +75,7 @@ static hw::RegionSizes sizesOf(func::FuncOp function, size_t constants) {
 }
 
 std::vector<Refusal> surveyProgram(func::FuncOp function, const hw::Chip &chip) {
-  if (failed(chooseForms(function, chip))) {
+  if (failed(chooseForms(function, chip, {}))) {
     return {{nullptr, "internal error: no forms can be chosen"}};
   }
   Constants constants;
@@ -107,7 +109,7 @@ static FailureOr<NpuProgram> finish(func::FuncOp function, const hw::Chip &chip,
 
 FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, const NpuOptions &options,
                                   Constants &known, std::vector<Refusal> &refusals) {
-  if (failed(chooseForms(function, chip))) {
+  if (failed(chooseForms(function, chip, options.observeIr))) {
     return failure();
   }
   NpuProgram program;

@@ -5,6 +5,7 @@
 
 #include "bmodel/npu/check.h"
 #include "codegen/Npu/Decisions.h"
+#include "codegen/Target/Phases.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <functional>
@@ -48,8 +49,7 @@ struct NpuOptions {
   uint32_t firstLayer = 0;            ///< the number of the function's first layer there
   /// Is told of ops as they are emitted: by plan |part| of about |parts|.
   std::function<void(size_t done, size_t total, size_t part, size_t parts)> progress = {};
-  /// Is shown the module of the npu.program behind each phase, from staged to numbered.
-  std::function<void(mlir::ModuleOp module)> observe = {};
+  codegen::IrObserver observeIr = {}; ///< is shown the IR behind every phase
 };
 
 /// Attaches what the NPU computes to device ops, and loads the npu dialect, when the device dialect is loaded: what all

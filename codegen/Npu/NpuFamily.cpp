@@ -203,8 +203,8 @@ llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<cod
   auto progress = [&](size_t done, size_t total, size_t part, size_t parts) {
     observer.progress({done, total, part, parts});
   };
-  FailureOr<NpuProgram> stream =
-      emitProgram(function, chip, {options.opt, plan, uint32_t(layers.size()), progress}, constants, refused);
+  FailureOr<NpuProgram> stream = emitProgram(
+      function, chip, {options.opt, plan, uint32_t(layers.size()), progress, options.observeIr}, constants, refused);
   if (succeeded(stream)) {
     append(subnet, std::move(*stream));
     return true;

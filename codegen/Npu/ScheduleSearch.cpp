@@ -269,10 +269,13 @@ LogicalResult ScheduleSearch::run(NpuProgram &program, std::vector<Refusal> &ref
     refused = std::move(refusals);
     return failure();
   }
-  if (failed(finishStream(function, *best->stream, best->overlap, best->program.commands, options.observe))) {
+  writeSchedule(function, surveyed, best->schedule, options.opt);
+  if (options.observeIr) {
+    options.observeIr(function->getParentOfType<ModuleOp>(), "emit-npu-schedule");
+  }
+  if (failed(finishStream(function, *best->stream, best->overlap, best->program.commands, options.observeIr))) {
     return failure();
   }
-  writeSchedule(function, surveyed, best->schedule, options.opt);
   program = std::move(best->program);
   return success();
 }

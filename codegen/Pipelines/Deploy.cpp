@@ -4,6 +4,7 @@
 
 #include "codegen/Partition/Outline.h"
 #include "codegen/Pipelines/StagePlanner.h"
+#include "codegen/Target/IrDump.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/Transforms/Addresses.h"
@@ -73,6 +74,7 @@ llvm::Error Deployment::outline(const partition::Partition &partition, std::vect
       holder.emplace(*each.module);
     }
     PassManager passes(function.getContext());
+    watch(passes, options.targets[subnet.target]->name() + "-" + subnet.name, options.compile.observeIr);
     options.targets[subnet.target]->buildPasses(passes, options.compile);
     if (failed(passes.run(*each.module))) {
       return llvm::createStringError("failed to bring the model into the form of " +
@@ -271,9 +273,16 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
     return function.takeError();
   }
   std::optional<top::SoleHolder> holder(std::in_place, module);
+  const IrObserver &observeIr = options.compile.observeIr;
+  if (observeIr) {
+    observeIr(module, "top");
+  }
   auto quantization = prepareModel(*function, options.quantization, options.inputsOutputs, observer);
   if (!quantization) {
     return quantization.takeError();
+  }
+  if (observeIr) {
+    observeIr(module, "prepared");
   }
   DeployResult result;
   result.quantization = std::move(*quantization);
@@ -284,6 +293,7 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
       result.observed = listObserved(*function);
     }
     PassManager passes(module.getContext());
+    watch(passes, "lower", observeIr);
     if (!result.quantization) { // else the narrow floats there are, are wanted
       passes.addPass(top::createWidenFloatsPass());
     }

@@ -3,6 +3,7 @@
 #ifndef TESSERA_CODEGEN_TARGET_PHASES_H
 #define TESSERA_CODEGEN_TARGET_PHASES_H
 
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <functional>
@@ -20,6 +21,10 @@ struct PhaseObserver {
   std::function<void()> end = [] {};
   std::function<void(const Progress &at)> progress = [](const Progress &) {};
 };
+
+/// Is shown the module behind a pass or another step that has changed it; |phase| names the step for a file name. None:
+/// nobody looks.
+using IrObserver = std::function<void(mlir::ModuleOp module, llvm::StringRef phase)>;
 
 /// Ends the observer's phase when it goes out of scope.
 class Phase {

@@ -18,7 +18,6 @@ class OpPassManager;
 } // namespace mlir
 
 namespace tessera::codegen {
-
 /// An op that a chip cannot run, and the constraint that failed, with actual and allowed value; null: the function as a
 /// whole.
 struct Refusal {
@@ -40,6 +39,7 @@ struct CompileOptions {
   std::optional<std::string> cacheFolder; ///< of compiled kernels; empty: none; not set: the family's own
   bool observe = false; ///< every Top result stays in memory of its own, which no later step overwrites
   bool layers = false;  ///< the report tells of every layer
+  IrObserver observeIr; ///< is shown the IR behind every phase
 };
 
 /// The user asks a chip for what there is not: a mistake in the command, not in the model.

@@ -1,6 +1,7 @@
 //===- Deploy.cpp - The deploy subcommand: NAME_top.mlir to .bmodel --------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/Deploy.h"
+#include "codegen/Target/IrDump.h"
 #include "codegen/Target/Registry.h"
 #include "codegen/tools/DeployReport.h"
 #include "codegen/tools/Equalization.h"
@@ -38,6 +39,7 @@ struct Options {
   int64_t groupSize = quant::kGroupSize;
   unsigned jobs = 0;
   std::string weights, replacedWeights;
+  std::string dumpIr; ///< folder; empty: none
   EqualizationOptions equalization{"", "", {"conv", "matmul"}};
   codegen::DeployOptions deploy; ///< but for targets and quantization, which are made of the others
 };
@@ -291,9 +293,16 @@ llvm::Error Deployment::run() {
       return error;
     }
   }
+  codegen::IrDump dump(options.dumpIr);
+  if (!options.dumpIr.empty()) {
+    deploy.compile.observeIr = std::ref(dump);
+  }
   llvm::Expected<codegen::DeployResult> result = codegen::deploy(module, deploy, observer);
   if (!result) {
     return explain(result.takeError(), diagnostics);
+  }
+  if (llvm::Error error = dump.check()) {
+    return error;
   }
   llvm::json::Object told = describeResult(*result, deploy);
   if (deploy.compile.observe) {
@@ -349,6 +358,8 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
       "Folder of compiled kernels, or none");
   sub->add_option("--jobs", options->jobs, "Threads that compile, 0: one per core");
   sub->add_option("--device-mlir", deploy.deviceMlir, "Also write the device IR to this file");
+  sub->add_option("--dump-ir", options->dumpIr,
+                  "Also write the IR behind every pass to this folder, for tessera-opt to go on with");
   sub->add_option("--weights", options->weights,
                   "With --observe: also write the weights of convolutions and matmuls here");
   sub->add_option("--opt", compile.opt,

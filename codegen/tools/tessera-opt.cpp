@@ -10,20 +10,89 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Quant/IR/Quant.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "quant/Transforms/Passes.h"
+#include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/Transforms/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+namespace {
+
+/// What becomes of the weights of a module: they stand in a file beside it.
+class WeightsPass : public PassWrapper<WeightsPass, OperationPass<ModuleOp>> {
+public:
+  using Work = std::function<llvm::Error(ModuleOp)>;
+  explicit WeightsPass(Work work) : work(std::move(work)) {}
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WeightsPass)
+
+private:
+  StringRef getName() const override { return "Weights"; }
+  void runOnOperation() override {
+    if (llvm::Error error = work(getOperation())) {
+      emitError(getOperation().getLoc()) << llvm::toString(std::move(error)); // without the whole module behind it
+      signalPassFailure();
+    }
+  }
+
+  Work work;
+};
+
+/// Around the passes of the command line: weights are read from the file beside the input, and written beside the
+/// output where that is a file.
+MlirOptMainConfig withWeights(const MlirOptMainConfig &given, const std::string &input, const std::string &output) {
+  MlirOptMainConfig config = given;
+  config.setPassPipelineSetupFn([given, input, output](PassManager &passes) {
+    passes.addPass(std::make_unique<WeightsPass>([input](ModuleOp module) {
+      return module->hasAttr(tessera::top::TopDialect::kWeightFileAttr) ? tessera::top::loadWeights(module, input)
+                                                                        : llvm::Error::success();
+    }));
+    if (failed(given.setupPassPipeline(passes))) {
+      return failure();
+    }
+    passes.addPass(std::make_unique<WeightsPass>([output](ModuleOp module) {
+      bool isFile = output != "-" && llvm::sys::path::parent_path(output) != "/dev";
+      return isFile ? tessera::top::writeWeights(module, output) : llvm::Error::success();
+    }));
+    return success();
+  });
+  return config;
+}
+
+LogicalResult run(int argc, char **argv, DialectRegistry &registry) {
+  auto [input, output] = registerAndParseCLIOptions(argc, argv, "Tessera optimizer driver\n", registry);
+  MlirOptMainConfig config = withWeights(MlirOptMainConfig::createFromCLOptions(), input, output);
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> text = openInputFile(input, &message);
+  std::unique_ptr<llvm::ToolOutputFile> file = text ? openOutputFile(output, &message) : nullptr;
+  if (!file) {
+    llvm::errs() << message << "\n";
+    return failure();
+  }
+  if (failed(MlirOptMain(file->os(), std::move(text), registry, config))) {
+    return failure();
+  }
+  file->keep(); // it may be incomplete before
+  return success();
+}
+
+} // namespace
 
 int main(int argc, char **argv) {
   bmodel::program::begin("tessera-opt", argc, argv);
-  mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect,
-                  mlir::quant::QuantDialect, tessera::device::DeviceDialect, tessera::top::TopDialect>();
+  DialectRegistry registry;
+  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, quant::QuantDialect,
+                  tessera::device::DeviceDialect, tessera::top::TopDialect>();
   tessera::codegen::registerFamilies(registry);
-  mlir::registerCanonicalizerPass();
-  mlir::registerCSEPass();
+  registerCanonicalizerPass();
+  registerCSEPass();
   tessera::top::registerTopTransforms();
   tessera::quant::registerQuantTransforms();
   tessera::device::registerTopToDevicePasses();
@@ -32,5 +101,5 @@ int main(int argc, char **argv) {
   for (const tessera::codegen::Family *family : tessera::codegen::families()) {
     family->registerPasses();
   }
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tessera optimizer driver\n", registry));
+  return asMainReturnCode(run(argc, argv, registry));
 }

@@ -43,7 +43,7 @@ _UNITS = {
 }  # by the compiler's name of a phase
 _KEEP_STDERR = 200  # lines
 _MAX_REPRODUCER_FILE = 256 << 20
-_OUTPUT_FLAGS = ("--output", "--device-mlir", "--factors")
+_OUTPUT_FLAGS = ("--output", "--device-mlir", "--dump-ir", "--factors")
 _running: "set[_Child]" = set()
 
 T = TypeVar("T")

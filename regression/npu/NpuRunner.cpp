@@ -138,7 +138,11 @@ RunResult checkOnNpu(func::FuncOp function, const bmodel::npu::Chip &chip, const
   RunResult result;
   std::vector<std::string> phases;
   NpuOptions observed = options;
-  observed.observe = [&](ModuleOp module) { llvm::raw_string_ostream(phases.emplace_back()) << module; };
+  observed.observeIr = [&](ModuleOp module, StringRef phase) {
+    if (phase.starts_with("emit-npu-program-")) {
+      llvm::raw_string_ostream(phases.emplace_back()) << module;
+    }
+  };
   FailureOr<NpuProgram> program = emitProgram(function, chip, observed);
   if (failed(program)) {
     result.fault = "is not emitted";

@@ -131,29 +131,78 @@ llvm::Expected<OwningOpRef<ModuleOp>> tessera::top::readModule(StringRef mlirPat
   return module;
 }
 
-llvm::Error tessera::top::writeModule(ModuleOp module, StringRef mlirPath) {
-  WeightStore &store = module.getContext()->getOrLoadDialect<TopDialect>()->getWeightStore();
+static SmallVector<StringRef> weightKeys(ModuleOp module) {
   SmallVector<StringRef> keys;
   module.walk([&](WeightOp op) { keys.push_back(op.getKey()); });
-  std::string weightPath = weightPathFor(mlirPath);
-  auto weights = store.save(weightPath, keys);
+  return keys;
+}
+
+static void nameWeightFile(ModuleOp module, StringRef name, StringRef hash) {
+  Builder builder(module.getContext());
+  module->setAttr(TopDialect::kWeightFileAttr, builder.getStringAttr(name));
+  module->setAttr(TopDialect::kWeightHashAttr, builder.getStringAttr(hash));
+}
+
+static void nameNoWeightFile(ModuleOp module) {
+  module->removeAttr(TopDialect::kWeightFileAttr);
+  module->removeAttr(TopDialect::kWeightHashAttr);
+}
+
+static llvm::Expected<PendingFile> pendingText(ModuleOp module, StringRef path) {
+  return PendingFile::write(
+      path, [&](llvm::raw_ostream &os) { module->print(os, OpPrintingFlags().enableDebugInfo()), os << "\n"; });
+}
+
+/// The weights of the module, which names their file, beside `mlirPath`.
+static llvm::Expected<SavedWeights> pendingWeights(ModuleOp module, StringRef mlirPath) {
+  WeightStore &store = module.getContext()->getOrLoadDialect<TopDialect>()->getWeightStore();
+  std::string path = weightPathFor(mlirPath);
+  auto weights = store.save(path, weightKeys(module));
+  if (weights) {
+    nameWeightFile(module, llvm::sys::path::filename(path), weights->hash);
+  }
+  return weights;
+}
+
+/// Puts files in their places, that of the weights among them.
+static llvm::Error keep(MutableArrayRef<PendingFile> files, StringRef mlirPath, StringRef hash) {
+  if (llvm::Error error = PendingFile::keep(files)) {
+    return error;
+  }
+  if (std::optional<FileIdentity> written = FileIdentity::of(weightPathFor(mlirPath))) {
+    rememberHash(*written, hash.str());
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error tessera::top::writeModule(ModuleOp module, StringRef mlirPath) {
+  auto weights = pendingWeights(module, mlirPath);
   if (!weights) {
     return weights.takeError();
   }
-  Builder builder(module.getContext());
-  module->setAttr(TopDialect::kWeightFileAttr, builder.getStringAttr(llvm::sys::path::filename(weightPath)));
-  module->setAttr(TopDialect::kWeightHashAttr, builder.getStringAttr(weights->hash));
-  auto text = PendingFile::write(
-      mlirPath, [&](llvm::raw_ostream &os) { module->print(os, OpPrintingFlags().enableDebugInfo()), os << "\n"; });
+  auto text = pendingText(module, mlirPath);
   if (!text) {
     return text.takeError();
   }
   PendingFile both[] = {std::move(weights->file), std::move(*text)};
-  if (llvm::Error error = PendingFile::keep(both)) {
-    return error;
+  return keep(both, mlirPath, weights->hash);
+}
+
+llvm::Error tessera::top::writeWeights(ModuleOp module, StringRef mlirPath, WeightFiles *known) {
+  if (weightKeys(module).empty()) {
+    nameNoWeightFile(module);
+    return llvm::Error::success();
   }
-  if (std::optional<FileIdentity> written = FileIdentity::of(weightPath)) {
-    rememberHash(*written, weights->hash);
+  auto weights = pendingWeights(module, mlirPath);
+  if (!weights) {
+    return weights.takeError();
   }
-  return llvm::Error::success();
+  if (known) {
+    auto [found, isNew] = known->try_emplace(weights->hash, llvm::sys::path::filename(weightPathFor(mlirPath)).str());
+    if (!isNew) {
+      nameWeightFile(module, found->second, weights->hash);
+      return llvm::Error::success();
+    }
+  }
+  return keep(weights->file, mlirPath, weights->hash);
 }

@@ -31,14 +31,14 @@ class Encode : public impl::EncodePassBase<Encode> {
 
 } // namespace
 
-FailureOr<std::vector<Descriptor>> finishProgram(ModuleOp module, const std::function<void(ModuleOp)> &observe) {
+FailureOr<std::vector<Descriptor>> finishProgram(ModuleOp module, const codegen::IrObserver &observer) {
   using Create = std::unique_ptr<Pass> (*)();
   const Create phases[] = {[] { return createAllocateLocalPass(); }, [] { return createOrderCommandsPass(); },
                            [] { return createAssignWaitsPass(); }};
   ProgramOp program = *module.getOps<ProgramOp>().begin();
   while (true) {
-    if (observe) {
-      observe(module);
+    if (observer) {
+      observer(module, ("emit-npu-program-" + stringifyPhase(program.getPhase())).str());
     }
     if (program.getPhase() == Phase::numbered) {
       return encodeProgram(program);

@@ -5,6 +5,7 @@
 
 #include "codegen/Npu/IR/NpuOps.h"
 #include "codegen/Npu/PlanMemory.h"
+#include "codegen/Target/Phases.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <functional>
@@ -48,10 +49,9 @@ void setAddresses(const MemoryPlan &plan, llvm::ArrayRef<BufferOp> buffers);
 /// The commands of an ordered or numbered program, with all addresses.
 std::vector<Descriptor> encodeProgram(ProgramOp program);
 
-/// Runs the passes that are left until the program of a module is numbered, and returns its commands. |observe|, if
+/// Runs the passes that are left until the program of a module is numbered, and returns its commands. |observer|, if
 /// any, is shown the module before the first pass and behind each.
-mlir::FailureOr<std::vector<Descriptor>> finishProgram(mlir::ModuleOp module,
-                                                       const std::function<void(mlir::ModuleOp)> &observe = {});
+mlir::FailureOr<std::vector<Descriptor>> finishProgram(mlir::ModuleOp module, const codegen::IrObserver &observer = {});
 
 } // namespace tessera::npu
 

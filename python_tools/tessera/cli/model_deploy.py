@@ -104,6 +104,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--device_mlir", metavar="FILE", help="also write the device-level IR")
     parser.add_argument(
+        "--dump_ir", metavar="DIR", help="also write the IR behind every pass there, for tessera-opt to go on with"
+    )
+    parser.add_argument(
         "--fuse_preprocess",
         nargs="?",
         const="packed",
@@ -212,7 +215,7 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
     if args.group_size is not None and (args.group_size < 16 or args.group_size % 16):
         raise usage_error(f"--group_size {args.group_size}: expected a multiple of 16")
     if len(args.mlirs) > 1:
-        for flag in ("device_mlir", "plan", "plan_out", "target", "test_input", "test_reference"):
+        for flag in ("device_mlir", "dump_ir", "plan", "plan_out", "target", "test_input", "test_reference"):
             if getattr(args, flag):
                 raise TesseraError(
                     f"--{flag} is for one model; --mlir names {len(args.mlirs)}",
@@ -335,6 +338,7 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
                     "cache_dir",
                     "jobs",
                     "device_mlir",
+                    "dump_ir",
                     "group_size",
                     "calibration_table",
                     "quantize_table",
