@@ -1,6 +1,6 @@
 //===- Folds.cpp - Copies and maps that other ops do on the way -----------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/Folds.h"
+#include "codegen/Npu/Emission/RowFusionInterface.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -46,7 +46,7 @@ int64_t Seen::at(int64_t index) const {
 
 Folds::Folds(func::FuncOp function, const bmodel::npu::Chip &) {
   for (Operation &op : function.getBody().front()) {
-    if (fusion::worksOnRows(&op)) {
+    if (auto each = dyn_cast<RowFusionInterface>(op); each && each.worksOnRows()) {
       readTail(&op);
     }
   }

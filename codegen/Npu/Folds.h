@@ -75,8 +75,10 @@ namespace fusion {
 /// The attribute; null where the op is not fused.
 FusedAttr getFused(mlir::Operation *op);
 
-/// Whether an op works on rows, and so can read, compute and store on behalf of others.
-bool worksOnRows(mlir::Operation *op);
+/// Whether |rows| rows of |size| elements lie evenly, and so do the elements of a row.
+bool hasEvenRows(const Seen &view, int64_t rows, int64_t size);
+/// Whether the rows of each matrix of the value do, which are its last two dims.
+bool hasEvenMatrices(const Seen &view, mlir::Value value);
 
 /// What reads a value, reshapes left out.
 void findReaders(mlir::Value value, llvm::SmallVectorImpl<mlir::OpOperand *> &readers);
@@ -91,12 +93,9 @@ std::optional<Seen> resultOf(device::CopyOp copy);
 
 /// Whether an op can read one of its operands so.
 bool canRead(mlir::OpOperand &use, const Seen &view);
-/// Whether the elements of an op's result go to evenly lying rows.
-bool canStore(mlir::Operation *op, const Seen &view);
 
-/// The only reader of an op's result, where that is a map which the op itself can compute: the other operands are there
-/// before it, and broadcast to its rows. |mapped|: the operand that is the result.
-device::MapOp findMap(mlir::Operation *op, const bmodel::npu::Chip &chip, mlir::Value &mapped);
+/// The only reader of the result of an op that works on rows, where that is a map which the op can compute.
+device::MapOp findMap(mlir::Operation *op, const bmodel::npu::Chip &chip);
 /// The map as a program of the vector unit. The error says what has no form there.
 llvm::Expected<Instructions> programOfMap(device::MapOp map);
 

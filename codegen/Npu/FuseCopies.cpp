@@ -1,7 +1,7 @@
 //===- FuseCopies.cpp - Which copies and maps other ops do on the way -----===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChipPass.h"
-#include "codegen/Npu/Folds.h"
+#include "codegen/Npu/Emission/RowFusionInterface.h"
 #include "codegen/Npu/Schedule.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -16,9 +16,6 @@ using namespace mlir;
 
 namespace tessera::npu {
 namespace {
-
-/// Bytes of bursts that an operand may cost to read as it lies, over its own: a copy would read and write it once more.
-constexpr int64_t kMostWasted = 2;
 
 void setFused(Operation *op, FusedInto into, int64_t target = -1) {
   op->setAttr(NpuDialect::kFusedAttr, FusedAttr::get(op->getContext(), into, target));
@@ -37,35 +34,16 @@ struct FuseCopies : ChipPass<impl::FuseCopiesPassBase<FuseCopies>> {
       fuseIntoReaders(copy);
     }
     for (Operation &op : body) {
-      if (fusion::worksOnRows(&op)) {
-        fuseBehind(&op);
+      if (auto each = dyn_cast<RowFusionInterface>(op); each && each.worksOnRows()) {
+        fuseBehind(each);
       }
     }
   }
 
 private:
-  /// Whether an op reads an operand as it lies at no more than a copy would cost.
-  bool paysToRead(OpOperand &use, const Seen &view) const {
-    Operation *user = use.getOwner();
-    RankedTensorType type = typeOf(use.get());
-    int64_t burst = chip().burstBytes;
-    if (auto product = dyn_cast<device::MatMulOp>(user)) {
-      bool isExtra = llvm::is_contained(product.getExtras(), use.get());
-      int64_t columns = typeOf(isExtra ? product.getY() : product.getA()).getShape().back();
-      int64_t rows = type.getNumElements() / columns, size = type.getElementTypeBitWidth() / 8;
-      int64_t together = *view.strideOf(columns, rows) == 1 ? rows : *view.strideOf(1, columns) == 1 ? columns : 1;
-      return together * size >= burst;
-    }
-    if (!isa<device::AttentionOp>(user)) {
-      return true;
-    }
-    int64_t columns = type.getShape().back();
-    int64_t bytes = columns * int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
-    int64_t apart = bytes % burst == 0 ? 0 : burst; // a row that begins inside a burst
-    return *view.strideOf(1, columns) == 1 && int64_t(llvm::alignTo(bytes, burst)) + apart <= kMostWasted * bytes;
+  bool reads(OpOperand *use, const Seen &view) const {
+    return fusion::canRead(*use, view) && cast<RowFusionInterface>(use->getOwner()).paysToRead(*use, view, chip());
   }
-
-  bool reads(OpOperand *use, const Seen &view) const { return fusion::canRead(*use, view) && paysToRead(*use, view); }
 
   void fuseIntoReaders(device::CopyOp copy) {
     SmallVector<OpOperand *> readers;
@@ -80,9 +58,9 @@ private:
     }
   }
 
-  void fuseBehind(Operation *op) {
-    Value result = op->getResult(0), mapped;
-    device::MapOp map = fusion::findMap(op, chip(), mapped);
+  void fuseBehind(RowFusionInterface op) {
+    Value result = op->getResult(0);
+    device::MapOp map = fusion::findMap(op, chip());
     if (map && !map->hasAttr(NpuDialect::kFusedAttr)) {
       llvm::Expected<Instructions> program = fusion::programOfMap(map);
       if (program) {
@@ -97,7 +75,7 @@ private:
   }
 
   /// The result has bytes of its own where others read it who do not find it in one of the copies.
-  void fuseCopiesOf(Operation *op, Value result) {
+  void fuseCopiesOf(RowFusionInterface op, Value result) {
     SmallVector<OpOperand *> readers, others;
     fusion::findReaders(result, readers);
     SmallVector<std::pair<device::CopyOp, Seen>> copies;
@@ -105,7 +83,7 @@ private:
       auto copy = dyn_cast<device::CopyOp>(use->getOwner());
       bool isFree = copy && fusion::isView(copy) && !fusion::getFused(copy);
       std::optional<Seen> view = isFree ? fusion::resultOf(copy) : std::nullopt;
-      if (view && fusion::canStore(op, *view)) {
+      if (view && op.canStore(*view)) {
         copies.emplace_back(copy, std::move(*view));
       } else {
         others.push_back(use);
@@ -113,8 +91,8 @@ private:
     }
     bool isFound =
         !copies.empty() && llvm::all_of(others, [&](OpOperand *use) { return reads(use, copies.front().second); });
-    if (!isa<device::NormOp>(op) && (!isFound || copies.size() != 1)) {
-      return; // attention and products store their results once
+    if (!op.storesTwice() && (!isFound || copies.size() != 1)) {
+      return;
     }
     for (auto [index, copy] : llvm::enumerate(copies)) {
       setFused(copy.first, FusedInto::producer, int64_t(index) + !isFound);
@@ -144,13 +122,13 @@ std::string reasonAgainst(Operation *op, FusedAttr fused) {
 }
 
 /// Checks what an op does for those behind it; these are taken out of |left|.
-LogicalResult verifyBehind(Operation *op, const Chip &chip, llvm::DenseSet<Operation *> &left) {
-  Value result = op->getResult(0), mapped;
+LogicalResult verifyBehind(RowFusionInterface op, const Chip &chip, llvm::DenseSet<Operation *> &left) {
+  Value result = op->getResult(0);
   if (device::MapOp map = fusion::fusedMapOf(op)) {
     llvm::Expected<Instructions> program = fusion::programOfMap(map);
     bool hasProgram = bool(program);
     llvm::consumeError(program.takeError());
-    if (fusion::findMap(op, chip, mapped) != map || !hasProgram) {
+    if (fusion::findMap(op, chip) != map || !hasProgram) {
       return map.emitError("is fused into '") << op->getName() << "', which cannot compute it";
     }
     left.erase(map);
@@ -164,12 +142,12 @@ LogicalResult verifyBehind(Operation *op, const Chip &chip, llvm::DenseSet<Opera
                                          << std::min<int64_t>(first, 1) + int64_t(index);
     }
     std::optional<Seen> view = fusion::isView(copy) ? fusion::resultOf(copy) : std::nullopt;
-    if (!view || !fusion::canStore(op, *view)) {
+    if (!view || !op.canStore(*view)) {
       return copy.emitError("is fused into '") << op->getName() << "', which cannot store its result so";
     }
     left.erase(copy);
   }
-  if (!copies.empty() && !isa<device::NormOp>(op) &&
+  if (!copies.empty() && !op.storesTwice() &&
       (copies.size() != 1 || fusion::getFused(copies.front()).getTarget() != 0)) {
     return copies.front().emitError("is fused into '")
            << op->getName() << "', which stores its result once: one copy can be it, as place 0";
@@ -202,7 +180,8 @@ LogicalResult verifyFused(func::FuncOp function, const Chip &chip) {
     }
   }
   for (Operation &op : function.getBody().front()) {
-    if (fusion::worksOnRows(&op) && failed(verifyBehind(&op, chip, left))) {
+    auto each = dyn_cast<RowFusionInterface>(op);
+    if (each && each.worksOnRows() && failed(verifyBehind(each, chip, left))) {
       return failure();
     }
   }

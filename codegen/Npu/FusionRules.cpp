@@ -1,6 +1,6 @@
 //===- FusionRules.cpp - What can be done on the way ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/Folds.h"
+#include "codegen/Npu/Emission/RowFusionInterface.h"
 
 #include "bmodel/npu/isa.h"
 #include "device_dialect/Transforms/Addresses.h"
@@ -14,27 +14,6 @@ namespace {
 
 int64_t countOf(Value value) { return typeOf(value).getNumElements(); }
 
-/// Elements of a row of a norm.
-int64_t rowOf(device::NormOp norm) {
-  return ShapedType::getNumElements(typeOf(norm.getX()).getShape().drop_front(norm.getAxis()));
-}
-
-/// A product by constant weights, all leading dims of which are rows.
-bool isProductOfRows(device::MatMulOp product) {
-  return !product.getTransA() && typeOf(product.getB()).getRank() == 2 && device::getConstantRoot(product.getB());
-}
-
-/// Whether rows lie evenly, and so do the elements of a row.
-bool hasEvenRows(const Seen &view, int64_t rows, int64_t size) {
-  return view.strideOf(size, rows) && view.strideOf(1, size);
-}
-
-/// Whether the rows of each matrix do.
-bool hasEvenMatrices(const Seen &view, Value value) {
-  ArrayRef<int64_t> dims = typeOf(value).getShape();
-  return dims.size() >= 2 && hasEvenRows(view, dims[dims.size() - 2], dims.back());
-}
-
 /// Whether a result of the model takes the place of another operand than |result|: others may read that until the map's
 /// turn.
 bool overwritesAnother(device::MapOp map, Value result) {
@@ -43,22 +22,17 @@ bool overwritesAnother(device::MapOp map, Value result) {
   return inplace && address && address->memory != 0 && map.getInputs()[size_t(inplace.getInt())] != result;
 }
 
-/// Whether what a map reads beside the rows of a norm is there before it, as a number, a row, or rows.
-bool canReadBeside(device::NormOp norm, Value input) {
-  Operation *maker = input.getDefiningOp();
-  bool isThere = !maker || device::getConstantRoot(input) || maker->isBeforeInBlock(norm);
-  int64_t count = countOf(input), last = typeOf(input).getRank() ? typeOf(input).getShape().back() : 1;
-  bool isRow = count == last && last == rowOf(norm);
-  return isThere && (count == 1 || isRow || count == countOf(norm.getY()));
-}
-
 } // namespace
 
 FusedAttr getFused(Operation *op) { return op->getAttrOfType<FusedAttr>(NpuDialect::kFusedAttr); }
 
-bool worksOnRows(Operation *op) {
-  auto product = dyn_cast<device::MatMulOp>(op);
-  return isa<device::NormOp, device::AttentionOp>(op) || (product && isProductOfRows(product));
+bool hasEvenRows(const Seen &view, int64_t rows, int64_t size) {
+  return view.strideOf(size, rows) && view.strideOf(1, size);
+}
+
+bool hasEvenMatrices(const Seen &view, Value value) {
+  ArrayRef<int64_t> dims = typeOf(value).getShape();
+  return dims.size() >= 2 && hasEvenRows(view, dims[dims.size() - 2], dims.back());
 }
 
 void findReaders(Value value, SmallVectorImpl<OpOperand *> &readers) {
@@ -121,38 +95,12 @@ std::optional<Seen> resultOf(device::CopyOp copy) {
 }
 
 bool canRead(OpOperand &use, const Seen &view) {
-  Operation *user = use.getOwner();
-  Value operand = use.get();
-  if (auto norm = dyn_cast<device::NormOp>(user)) {
-    return &use == &norm.getXMutable() && hasEvenRows(view, countOf(norm.getX()) / rowOf(norm), rowOf(norm));
-  }
-  if (auto product = dyn_cast<device::MatMulOp>(user)) {
-    bool isExtra = llvm::is_contained(product.getExtras(), operand),
-         isWhole = countOf(operand) == countOf(product.getY());
-    int64_t columns = typeOf(isExtra ? product.getY() : product.getA()).getShape().back();
-    return isProductOfRows(product) && (isExtra ? isWhole : operand == product.getA()) &&
-           hasEvenRows(view, countOf(operand) / columns, columns);
-  }
-  auto attention = dyn_cast<device::AttentionOp>(user);
-  return attention && operand != attention.getMask() && hasEvenMatrices(view, operand);
+  auto user = dyn_cast<RowFusionInterface>(use.getOwner());
+  return user && user.worksOnRows() && user.canRead(use, view);
 }
 
-bool canStore(Operation *op, const Seen &view) {
-  if (isa<device::MatMulOp>(op)) {
-    int64_t columns = typeOf(op->getResult(0)).getShape().back();
-    return hasEvenRows(view, countOf(op->getResult(0)) / columns, columns);
-  }
-  if (auto norm = dyn_cast<device::NormOp>(op)) {
-    return hasEvenRows(view, countOf(norm.getY()) / rowOf(norm), rowOf(norm));
-  }
-  return hasEvenMatrices(view, op->getResult(0));
-}
-
-device::MapOp findMap(Operation *op, const bmodel::npu::Chip &chip, Value &mapped) {
+device::MapOp findMap(Operation *op, const bmodel::npu::Chip &chip) {
   Value result = op->getResult(0);
-  if (isa<device::MatMulOp>(op) || !typeOf(result).getElementType().isF32()) {
-    return {}; // it has an epilogue for that; what the map reads has been rounded
-  }
   SmallVector<OpOperand *> readers;
   findReaders(result, readers);
   auto map = readers.empty() ? device::MapOp() : dyn_cast<device::MapOp>(readers.front()->getOwner());
@@ -162,18 +110,7 @@ device::MapOp findMap(Operation *op, const bmodel::npu::Chip &chip, Value &mappe
       })) {
     return {};
   }
-  auto norm = dyn_cast<device::NormOp>(op);
-  if (llvm::any_of(map.getInputs(),
-                   [&](Value input) { return input != readers[0]->get() && (!norm || !canReadBeside(norm, input)); })) {
-    return {};
-  }
-  // Rows of all operands and of the result are in a lane at once.
-  size_t held = norm ? norm->getNumOperands() + map.getInputs().size() : 0;
-  if (norm && held * size_t(rowOf(norm)) * sizeof(float) > chip.laneBytes) {
-    return {};
-  }
-  mapped = readers[0]->get();
-  return map;
+  return cast<RowFusionInterface>(op).canCompute(map, readers[0]->get(), chip) ? map : device::MapOp();
 }
 
 llvm::Expected<Instructions> programOfMap(device::MapOp map) {

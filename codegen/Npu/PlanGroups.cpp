@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/PlanGroups.h"
 
-#include "device_dialect/IR/DeviceOps.h"
+#include "codegen/Npu/Emission/EmissionInterface.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -22,21 +22,8 @@ constexpr double kFilled = 0.9;
 using Family = ValuePlan::Family;
 using Use = ValuePlan::Use;
 
-/// Rows of an operand of |size| rows that an op reads for rows |y| of its result.
 RowRange rowsRead(Operation *op, Value operand, uint32_t size, RowRange y) {
-  auto window = [&](int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
-    int64_t first = int64_t(y.begin) * stride - pad, last = int64_t(y.end - 1) * stride - pad + (kernel - 1) * dilation;
-    first = std::clamp<int64_t>(first, 0, size - 1), last = std::clamp<int64_t>(last, first, size - 1);
-    return RowRange{uint32_t(first), uint32_t(last + 1)};
-  };
-  if (auto conv = dyn_cast<device::ConvOp>(op); conv && operand == conv.getX()) {
-    int64_t kernel = cast<RankedTensorType>(conv.getW().getType()).getDimSize(2);
-    return window(kernel, conv.getStrides()[0], conv.getDilations()[0], conv.getPads()[0]);
-  }
-  if (auto pool = dyn_cast<device::PoolOp>(op)) {
-    return window(pool.getKernel()[0], pool.getStrides()[0], pool.getDilations()[0], pool.getPads()[0]);
-  }
-  return y;
+  return cast<EmissionInterface>(op).rowsRead(operand, size, y);
 }
 
 /// Bytes of a lane in a row of all channels and images.
@@ -60,12 +47,19 @@ bool seesPlanes(const Use &use, const Family &family, const Chip &chip) {
 
 } // namespace
 
+RowRange rowsOfWindows(RowRange y, uint32_t size, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
+  int64_t first = int64_t(y.begin) * stride - pad, last = int64_t(y.end - 1) * stride - pad + (kernel - 1) * dilation;
+  first = std::clamp<int64_t>(first, 0, size - 1), last = std::clamp<int64_t>(last, first, size - 1);
+  return RowRange{uint32_t(first), uint32_t(last + 1)};
+}
+
 uint32_t GroupPlan::rowsOf(uint32_t op) const { return plan.ops()[op].whole.dims[2]; }
 
 /// Ops that make rows of their result of rows of their operands, seen as n, c, h, w.
 bool GroupPlan::canSlice(uint32_t number) const {
   const ValuePlan::OpUses &op = plan.ops()[number];
-  if (!op.op || !isa<device::ConvOp, device::PoolOp, device::MapOp, device::LutOp>(op.op) || op.appends != 1) {
+  auto model = dyn_cast_or_null<EmissionInterface>(op.op);
+  if (!model || !model.runsInSlices() || op.appends != 1) {
     return false;
   }
   auto type = cast<RankedTensorType>(op.op->getResult(0).getType());

@@ -19,6 +19,9 @@ struct RowRange {
   bool isEmpty() const { return begin >= end; }
 };
 
+/// The rows, of |size|, that windows over rows |y| of a result see: at least one.
+RowRange rowsOfWindows(RowRange y, uint32_t size, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad);
+
 /// What an op does in one slice.
 struct SlicePart {
   RowRange computes; ///< rows of its result

@@ -11,6 +11,7 @@
 #include "codegen/X86/Models.h"
 #include "codegen/X86/Reduction.h"
 #include "codegen/X86/Rows.h"
+#include "device_dialect/IR/DeviceComputeOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -18,8 +19,9 @@ using namespace mlir;
 
 namespace tessera::x86 {
 
-AttentionShape::AttentionShape(KernelBuilder &kb, device::AttentionOp op)
-    : kb(kb), op(op), q(kb.operandType(0)), k(kb.operandType(1)), v(kb.operandType(2)), y(kb.resultType()) {
+AttentionShape::AttentionShape(KernelBuilder &kb, double scale, bool isMasked)
+    : kb(kb), scale(scale), isMasked(isMasked), q(kb.operandType(0)), k(kb.operandType(1)), v(kb.operandType(2)),
+      y(kb.resultType()) {
   int64_t rank = q.getRank();
   queries = q.getDimSize(rank - 2);
   depth = q.getDimSize(rank - 1);
@@ -58,8 +60,8 @@ namespace {
 /// For every element type.
 class AttentionEmitter : AttentionShape {
 public:
-  AttentionEmitter(KernelBuilder &kb, device::AttentionOp op)
-      : AttentionShape(kb, op), rowsAtOnce(kb.exact && kb.target.hasMasks() ? 8 : 4), element(y.getElementType()),
+  explicit AttentionEmitter(const AttentionShape &shape)
+      : AttentionShape(shape), rowsAtOnce(kb.exact && kb.target.hasMasks() ? 8 : 4), element(y.getElementType()),
         type(registerType(element)) {
     lanes = kb.exact ? kExactLanes : 2 * kb.target.lanes(type.getIntOrFloatBitWidth());
     keysPadded = llvm::alignTo(keys, lanes);
@@ -117,10 +119,10 @@ private:
         return next;
       });
       Value mask = keys % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(keys), t)) : Value();
-      Value scale = kb.floatConstant(vectorType(), op.getScale().convertToDouble());
+      Value scales = kb.floatConstant(vectorType(), scale);
       for (int64_t r = 0; r < rowsAtOnce; ++r) {
-        Value score = arith::MulFOp::create(kb.b, sums[r], scale);
-        if (op.getMask()) {
+        Value score = arith::MulFOp::create(kb.b, sums[r], scales);
+        if (isMasked) {
           score = arith::AddFOp::create(kb.b, score, loadMask(at, clampedRow(row, r), t, lanes, mask));
         }
         kb.store(score, scores, kb.add(t, r * keysPadded));
@@ -189,13 +191,14 @@ struct AttentionModel : KernelInterface::ExternalModel<AttentionModel, device::A
       return failure();
     }
     auto attention = cast<device::AttentionOp>(op);
+    AttentionShape shape(kb, attention.getScale().convertToDouble(), attention.getMask() != nullptr);
     bool single = llvm::all_of(op->getOperandTypes(),
                                [](Type type) { return cast<RankedTensorType>(type).getElementType().isF32(); });
     // The register tile adds fused products, whose order depends on it.
     if (single && !kb.exact) {
-      emitMicroAttention(attention, kb);
+      emitMicroAttention(shape);
     } else {
-      AttentionEmitter(kb, attention).emit();
+      AttentionEmitter(shape).emit();
     }
     return success();
   }

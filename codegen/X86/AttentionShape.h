@@ -5,14 +5,12 @@
 
 #include "codegen/X86/KernelBuilder.h"
 
-#include "device_dialect/IR/DeviceComputeOps.h"
-
 namespace tessera::x86 {
 
 /// The operands of an attention op: y [..., queries, features] = softmax(scale q k^T + mask) v with q [..., queries,
 /// depth], k [..., keys, depth], v [..., keys, features]; batch dims of size 1 broadcast.
 struct AttentionShape {
-  AttentionShape(KernelBuilder &kb, device::AttentionOp op);
+  AttentionShape(KernelBuilder &kb, double scale, bool isMasked);
 
   /// Element offset of the matrix of |tensor| at the batch indices |at|.
   mlir::Value matrixBase(mlir::RankedTensorType tensor, llvm::ArrayRef<mlir::Value> at) const;
@@ -21,13 +19,14 @@ struct AttentionShape {
                        mlir::Value active) const;
 
   KernelBuilder &kb;
-  device::AttentionOp op;
+  double scale;
+  bool isMasked; ///< operand 3 is a mask
   mlir::RankedTensorType q, k, v, y;
   int64_t queries, depth, keys, features;
 };
 
 /// The kernel on register tiles; every operand is f32.
-void emitMicroAttention(device::AttentionOp op, KernelBuilder &kb);
+void emitMicroAttention(const AttentionShape &shape);
 
 } // namespace tessera::x86
 

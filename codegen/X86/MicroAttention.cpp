@@ -22,9 +22,9 @@ namespace {
 
 class MicroAttention {
 public:
-  MicroAttention(device::AttentionOp op, KernelBuilder &kb)
-      : kb(kb), s(kb, op), masked(op.getMask() != nullptr), panelBlocks(kb.target.hasMasks() ? 2 : 1),
-        lanes(2 * kb.target.lanes(32)), keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
+  explicit MicroAttention(const AttentionShape &shape)
+      : kb(shape.kb), s(shape), panelBlocks(kb.target.hasMasks() ? 2 : 1), lanes(2 * kb.target.lanes(32)),
+        keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
         // A stride of whole pages would put all rows into the same cache sets.
         scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), featuresPadded(llvm::alignTo(s.features, kBlock)),
         rows(s.queries, maxTileRows(kb.target, panelBlocks)), tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
@@ -46,7 +46,6 @@ private:
 
   KernelBuilder &kb;
   AttentionShape s;
-  bool masked;
   int64_t panelBlocks;
   unsigned lanes;
   int64_t keysPadded, scoreStride, featuresPadded;
@@ -180,9 +179,9 @@ void MicroAttention::emitRows(Value first, int64_t count) {
 
 /// Scores of keys |i|... of the row whose products stand at |base|.
 Value MicroAttention::score(Value row, Value base, Value i, Value mask) {
-  Value scale = kb.floatConstant(vectorType(), s.op.getScale().convertToDouble());
+  Value scale = kb.floatConstant(vectorType(), s.scale);
   Value value = arith::MulFOp::create(kb.b, kb.load(vectorType(), scores, kb.add(base, i)), scale);
-  return masked ? Value(arith::AddFOp::create(kb.b, value, s.loadMask(at, row, i, lanes, mask))) : value;
+  return s.isMasked ? Value(arith::AddFOp::create(kb.b, value, s.loadMask(at, row, i, lanes, mask))) : value;
 }
 
 /// Replaces the products at |base| by e^(score - maximum); stores 1 / their sum.
@@ -215,6 +214,6 @@ void MicroAttention::scaleResult(Value to, Value factor) {
 
 } // namespace
 
-void emitMicroAttention(device::AttentionOp op, KernelBuilder &kb) { MicroAttention(op, kb).emit(); }
+void emitMicroAttention(const AttentionShape &shape) { MicroAttention(shape).emit(); }
 
 } // namespace tessera::x86

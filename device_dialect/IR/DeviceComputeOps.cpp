@@ -421,6 +421,13 @@ LogicalResult AttentionOp::verify() {
   return verify::dims(*this, getY(), result, "result", "attention_c4");
 }
 
+int64_t AttentionOp::countFlops() { return 2 * countProducts(); }
+
+int64_t AttentionOp::countProducts() {
+  int64_t keys = tensorType(getK()).getShape().drop_back().back();
+  return keys * (tensorType(getQ()).getNumElements() + tensorType(getY()).getNumElements());
+}
+
 /// Gates of a cell, 0 for an unknown kind.
 static int64_t gateCount(StringRef kind) {
   return llvm::StringSwitch<int64_t>(kind).Case("rnn", 1).Case("gru", 3).Case("lstm", 4).Default(0);

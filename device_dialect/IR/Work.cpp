@@ -22,7 +22,6 @@ int64_t countRegionFlops(Operation *op) {
 
 int64_t ConvOp::countFlops() { return 2 * countProducts(); }
 int64_t MatMulOp::countFlops() { return 2 * countProducts(); }
-int64_t AttentionOp::countFlops() { return 2 * countProducts(); }
 int64_t RecurrentOp::countFlops() { return 2 * countProducts(); }
 
 int64_t ConvOp::countProducts() {
@@ -36,11 +35,6 @@ int64_t ConvOp::countProducts() {
 int64_t MatMulOp::countProducts() {
   RankedTensorType a = typeOf(getA());
   return a.getDimSize(a.getRank() - (getTransA() ? 2 : 1)) * typeOf(getY()).getNumElements();
-}
-
-int64_t AttentionOp::countProducts() {
-  RankedTensorType k = typeOf(getK());
-  return k.getDimSize(k.getRank() - 2) * (typeOf(getQ()).getNumElements() + typeOf(getY()).getNumElements());
 }
 
 int64_t RecurrentOp::countProducts() {

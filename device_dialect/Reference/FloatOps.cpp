@@ -250,17 +250,18 @@ void matmulF32(MatMulOp op, Inputs inputs, HostTensor &y) {
   });
 }
 
-void attentionF32(AttentionOp op, Inputs inputs, HostTensor &y) {
+void attentionF32(float factorOfScores, Inputs inputs, HostTensor &y) {
   const HostTensor &q = *inputs[0], &k = *inputs[1], &v = *inputs[2];
   ref::DimsRef batch = q.getShape().drop_back(2);
   int64_t queries = q.getShape()[batch.size()], depth = q.getShape().back();
   int64_t keys = k.getShape()[k.getShape().size() - 2], features = v.getShape().back();
   ref::Dims scoreShape(batch);
   scoreShape.append({queries, keys});
-  std::vector<double> masks = op.getMask() ? ref::readBroadcast<double>(*inputs[3], scoreShape) : std::vector<double>();
+  bool isMasked = inputs.size() > 3;
+  std::vector<double> masks = isMasked ? ref::readBroadcast<double>(*inputs[3], scoreShape) : std::vector<double>();
   ref::Dims kBatch = ref::broadcastStrides(k.getShape().drop_back(2), batch);
   ref::Dims vBatch = ref::broadcastStrides(v.getShape().drop_back(2), batch);
-  Single scale{static_cast<float>(op.getScale().convertToDouble())};
+  Single scale{factorOfScores};
   std::vector<float> scores(keys);
   int64_t row = 0; // of all batches' queries
   ref::forEachIndex(batch, [&](ref::DimsRef index) {
@@ -273,7 +274,7 @@ void attentionF32(AttentionOp op, Inputs inputs, HostTensor &y) {
           sum = mulAdd(Single{floats(q)[row * depth + e]}, Single{keyRows[t * depth + e]}, sum);
         }
         sum = sum * scale;
-        scores[t] = (op.getMask() ? sum + Single{static_cast<float>(masks[row * keys + t])} : sum).v;
+        scores[t] = (isMasked ? sum + Single{static_cast<float>(masks[row * keys + t])} : sum).v;
       }
       Single factor = Single{1.0f} / powers(scores.data(), scores.data(), keys, 1, largest(scores.data(), keys, 1));
       for (int64_t f = 0; f < features; ++f) {

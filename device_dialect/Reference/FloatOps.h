@@ -44,8 +44,9 @@ void averagePoolF32(PoolOp op, const top::HostTensor &x, top::HostTensor &y);
 void resizeF32(const top::HostTensor &x, top::HostTensor &y, llvm::ArrayRef<int64_t> axes, Inputs tables);
 /// a b + bias of floats: each sum starts at 0 and takes the fused products in the order of k, the bias comes last.
 void matmulF32(MatMulOp op, Inputs inputs, top::HostTensor &y);
-/// Both products are sequential sums; the softmax between them has 16 partial sums, its factor scales the result.
-void attentionF32(AttentionOp op, Inputs inputs, top::HostTensor &y);
+/// softmax(scale q k^T + mask) v of q, k, v and a mask, if any, with batch dims before the matrices. Both products are
+/// sequential sums; the softmax between them has 16 partial sums, its factor scales the result.
+void attentionF32(float scale, Inputs inputs, top::HostTensor &y);
 
 } // namespace tessera::device::reference
 

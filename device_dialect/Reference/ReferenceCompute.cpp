@@ -206,7 +206,8 @@ LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
 
 LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
   if (fitSingle(inputs)) {
-    inSingle(outputs[0], [&](HostTensor &y) { attentionF32(*this, Singles(inputs), y); });
+    auto scale = static_cast<float>(getScale().convertToDouble());
+    inSingle(outputs[0], [&](HostTensor &y) { attentionF32(scale, Singles(inputs), y); });
     return success();
   }
   return evaluateAs<top::AttentionOp>(*this, inputs, outputs, getQ(), getK(), getV(), getMask(), getScaleAttr());

@@ -6,6 +6,7 @@
 #include "codegen/Npu/Attention.h"
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
+#include "codegen/Npu/Emission/RowFusionInterface.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -328,8 +329,31 @@ struct AttentionModel : EmissionInterface::ExternalModel<AttentionModel, device:
   bool spreadsRows(Operation *) const { return true; }
 };
 
+/// Bytes of bursts that an operand may cost to read as it lies, over its own: a copy would read and write it once more.
+constexpr int64_t kMostWasted = 2;
+
+struct AttentionFusion : RowFusionInterface::ExternalModel<AttentionFusion, device::AttentionOp> {
+  bool canRead(Operation *op, OpOperand &use, const Seen &view) const {
+    return use.get() != cast<device::AttentionOp>(op).getMask() && fusion::hasEvenMatrices(view, use.get());
+  }
+  bool paysToRead(Operation *, OpOperand &use, const Seen &view, const Chip &chip) const {
+    RankedTensorType type = npu::typeOf(use.get());
+    int64_t columns = type.getShape().back(), burst = chip.burstBytes;
+    int64_t bytes = columns * int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
+    int64_t apart = bytes % burst == 0 ? 0 : burst; // a row that begins inside a burst
+    return *view.strideOf(1, columns) == 1 && int64_t(llvm::alignTo(bytes, burst)) + apart <= kMostWasted * bytes;
+  }
+  bool canStore(Operation *op, const Seen &view) const { return fusion::hasEvenMatrices(view, op->getResult(0)); }
+  bool canCompute(Operation *op, device::MapOp map, Value mapped, const Chip &) const {
+    return npu::typeOf(op->getResult(0)).getElementType().isF32() &&
+           llvm::all_of(map.getInputs(), [&](Value input) { return input == mapped; });
+  }
+};
+
 } // namespace
 
-void attachAttentionModels(MLIRContext *context) { device::AttentionOp::attachInterface<AttentionModel>(*context); }
+void attachAttentionModels(MLIRContext *context) {
+  device::AttentionOp::attachInterface<AttentionModel, AttentionFusion>(*context);
+}
 
 } // namespace tessera::npu

@@ -156,6 +156,15 @@ struct ConvModel : EmissionInterface::ExternalModel<ConvModel, device::ConvOp> {
     return llvm::Error::success();
   }
   bool storesImages(Operation *) const { return true; }
+  bool runsInSlices(Operation *) const { return true; }
+  RowRange rowsRead(Operation *op, Value operand, uint32_t size, RowRange y) const {
+    auto conv = cast<device::ConvOp>(op);
+    if (operand != conv.getX()) {
+      return y; // an addend
+    }
+    int64_t kernel = npu::typeOf(conv.getW()).getDimSize(2);
+    return rowsOfWindows(y, size, kernel, conv.getStrides()[0], conv.getDilations()[0], conv.getPads()[0]);
+  }
 };
 
 } // namespace

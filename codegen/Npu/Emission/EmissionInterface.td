@@ -27,6 +27,14 @@ def EmissionInterface : OpInterface<"EmissionInterface"> {
       is reported at the op.
     }], "::llvm::Error", "emit", (ins "::tessera::npu::EmissionContext &":$context)>,
     InterfaceMethod<[{
+      Whether rows of a result [n, c, rows, columns] are made of rows of operands, so that the op can run for some of them
+      at a time.
+    }], "bool", "runsInSlices", (ins), "", [{ return false; }]>,
+    InterfaceMethod<[{
+      Of an op that runs in slices: the rows of an operand, which has |size| of them, that rows |y| of the result need.
+    }], "::tessera::npu::RowRange", "rowsRead",
+      (ins "::mlir::Value":$operand, "uint32_t":$size, "::tessera::npu::RowRange":$y), "", [{ return y; }]>,
+    InterfaceMethod<[{
       Whether each tile of the result is stored as n, c, h, w of a tensor of four dims, so that it can be stored to
       another place of another order instead.
     }], "bool", "storesImages", (ins), "", [{ return false; }]>,

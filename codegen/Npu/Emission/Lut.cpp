@@ -38,6 +38,7 @@ llvm::Error emitLut(device::LutOp op, EmissionContext &context) {
 
 struct LutModel : EmissionInterface::ExternalModel<LutModel, device::LutOp> {
   llvm::Error emit(Operation *op, EmissionContext &context) const { return emitLut(cast<device::LutOp>(op), context); }
+  bool runsInSlices(Operation *) const { return true; }
 };
 
 } // namespace

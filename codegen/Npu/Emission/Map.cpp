@@ -56,6 +56,7 @@ llvm::Error emitMap(device::MapOp op, EmissionContext &context) {
 
 struct MapModel : EmissionInterface::ExternalModel<MapModel, device::MapOp> {
   llvm::Error emit(Operation *op, EmissionContext &context) const { return emitMap(cast<device::MapOp>(op), context); }
+  bool runsInSlices(Operation *) const { return true; }
 };
 
 } // namespace

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
+#include "codegen/Npu/Emission/RowFusionInterface.h"
 #include "codegen/Npu/Product.h"
 
 #include "device_dialect/Transforms/Addresses.h"
@@ -189,8 +190,42 @@ struct MatMulModel : EmissionInterface::ExternalModel<MatMulModel, device::MatMu
   }
 };
 
+/// Of products by constant weights, all leading dims are rows. Maps behind them are their epilogues.
+struct MatMulFusion : RowFusionInterface::ExternalModel<MatMulFusion, device::MatMulOp> {
+  bool worksOnRows(Operation *op) const {
+    auto product = cast<device::MatMulOp>(op);
+    return !product.getTransA() && npu::typeOf(product.getB()).getRank() == 2 &&
+           device::getConstantRoot(product.getB());
+  }
+  bool canRead(Operation *op, OpOperand &use, const Seen &view) const {
+    auto product = cast<device::MatMulOp>(op);
+    bool isExtra = llvm::is_contained(product.getExtras(), use.get());
+    int64_t count = npu::typeOf(use.get()).getNumElements(), columns = columnsOf(product, use);
+    bool isWhole = count == npu::typeOf(product.getY()).getNumElements();
+    return (isExtra ? isWhole : use.get() == product.getA()) && fusion::hasEvenRows(view, count / columns, columns);
+  }
+  bool paysToRead(Operation *op, OpOperand &use, const Seen &view, const Chip &chip) const {
+    RankedTensorType type = npu::typeOf(use.get());
+    int64_t columns = columnsOf(cast<device::MatMulOp>(op), use), rows = type.getNumElements() / columns;
+    int64_t together = *view.strideOf(columns, rows) == 1 ? rows : *view.strideOf(1, columns) == 1 ? columns : 1;
+    return together * (type.getElementTypeBitWidth() / 8) >= chip.burstBytes;
+  }
+  bool canStore(Operation *op, const Seen &view) const {
+    RankedTensorType type = npu::typeOf(op->getResult(0));
+    return fusion::hasEvenRows(view, type.getNumElements() / type.getShape().back(), type.getShape().back());
+  }
+
+private:
+  static int64_t columnsOf(device::MatMulOp product, OpOperand &use) {
+    bool isExtra = llvm::is_contained(product.getExtras(), use.get());
+    return npu::typeOf(isExtra ? product.getY() : product.getA()).getShape().back();
+  }
+};
+
 } // namespace
 
-void attachMatMulModels(MLIRContext *context) { device::MatMulOp::attachInterface<MatMulModel>(*context); }
+void attachMatMulModels(MLIRContext *context) {
+  device::MatMulOp::attachInterface<MatMulModel, MatMulFusion>(*context);
+}
 
 } // namespace tessera::npu

@@ -3,12 +3,14 @@
 #include "codegen/Npu/Emission/Models.h"
 
 #include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/RowFusionInterface.h"
 #include "codegen/Npu/IR/NpuOps.h"
 #include "codegen/Npu/Npu.h"
 
 #include "device_dialect/IR/DeviceDialect.h"
 
 #include "codegen/Npu/Emission/EmissionInterface.cpp.inc"
+#include "codegen/Npu/Emission/RowFusionInterface.cpp.inc"
 
 using namespace mlir;
 

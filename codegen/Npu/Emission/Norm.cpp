@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
+#include "codegen/Npu/Emission/RowFusionInterface.h"
+#include "device_dialect/Transforms/Addresses.h"
 
 using namespace mlir;
 
@@ -204,8 +206,45 @@ struct NormModel : EmissionInterface::ExternalModel<NormModel, device::NormOp> {
   }
 };
 
+/// Elements of a row.
+int64_t rowOf(device::NormOp norm) {
+  return ShapedType::getNumElements(npu::typeOf(norm.getX()).getShape().drop_front(norm.getAxis()));
+}
+
+int64_t countOf(Value value) { return npu::typeOf(value).getNumElements(); }
+
+/// Whether what a map reads beside the rows of a norm is there before it, as a number, a row, or rows.
+bool canReadBeside(device::NormOp norm, Value input) {
+  Operation *maker = input.getDefiningOp();
+  bool isThere = !maker || device::getConstantRoot(input) || maker->isBeforeInBlock(norm);
+  int64_t count = countOf(input), last = npu::typeOf(input).getRank() ? npu::typeOf(input).getShape().back() : 1;
+  bool isRow = count == last && last == rowOf(norm);
+  return isThere && (count == 1 || isRow || count == countOf(norm.getY()));
+}
+
+struct NormFusion : RowFusionInterface::ExternalModel<NormFusion, device::NormOp> {
+  bool canRead(Operation *op, OpOperand &use, const Seen &view) const {
+    auto norm = cast<device::NormOp>(op);
+    return &use == &norm.getXMutable() && fusion::hasEvenRows(view, countOf(norm.getX()) / rowOf(norm), rowOf(norm));
+  }
+  bool canStore(Operation *op, const Seen &view) const {
+    auto norm = cast<device::NormOp>(op);
+    return fusion::hasEvenRows(view, countOf(norm.getY()) / rowOf(norm), rowOf(norm));
+  }
+  bool storesTwice(Operation *) const { return true; }
+  bool canCompute(Operation *op, device::MapOp map, Value mapped, const Chip &chip) const {
+    auto norm = cast<device::NormOp>(op);
+    bool isBeside =
+        llvm::all_of(map.getInputs(), [&](Value input) { return input == mapped || canReadBeside(norm, input); });
+    // Rows of all operands and of the result are in a lane at once.
+    size_t held = norm->getNumOperands() + map.getInputs().size();
+    return isBeside && npu::typeOf(norm.getY()).getElementType().isF32() &&
+           held * size_t(rowOf(norm)) * sizeof(float) <= chip.laneBytes;
+  }
+};
+
 } // namespace
 
-void attachNormModels(MLIRContext *context) { device::NormOp::attachInterface<NormModel>(*context); }
+void attachNormModels(MLIRContext *context) { device::NormOp::attachInterface<NormModel, NormFusion>(*context); }
 
 } // namespace tessera::npu

@@ -132,6 +132,11 @@ struct PoolModel : EmissionInterface::ExternalModel<PoolModel, device::PoolOp> {
     return emitPool(cast<device::PoolOp>(op), context);
   }
   bool storesImages(Operation *) const { return true; }
+  bool runsInSlices(Operation *) const { return true; }
+  RowRange rowsRead(Operation *op, Value, uint32_t size, RowRange y) const {
+    auto pool = cast<device::PoolOp>(op);
+    return rowsOfWindows(y, size, pool.getKernel()[0], pool.getStrides()[0], pool.getDilations()[0], pool.getPads()[0]);
+  }
 };
 
 } // namespace
