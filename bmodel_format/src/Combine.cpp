@@ -69,13 +69,13 @@ private:
   void keepPromises();
   MaybeRefusal addStage(CombinedFile &file, NetDefT &net, std::unique_ptr<StageDefT> stage);
   uint32_t segmentOf(const Target &target) const;
-  uint64_t takenBytes() const { return streamConstants.takenBytes + kernelConstants.takenBytes; }
-  uint64_t storedBytes() const { return streamConstants.storedBytes + kernelConstants.storedBytes; }
+  uint64_t takenBytes() const { return namedConstants.takenBytes + tensorConstants.takenBytes; }
+  uint64_t storedBytes() const { return namedConstants.storedBytes + tensorConstants.storedBytes; }
 
   std::deque<CombinedFile> files;
   std::unique_ptr<ModelDefT> made = std::make_unique<ModelDefT>();
   std::vector<SegmentContents> code, blobs;
-  SharedConstants streamConstants, kernelConstants;
+  SharedConstants namedConstants, tensorConstants;
   std::unordered_map<std::string_view, Target> knownSegments; ///< code and blobs, by their bytes
   std::deque<std::vector<char>> rewritten;
 };
@@ -143,10 +143,10 @@ MaybeRefusal Combiner::uniteChips(CombinedFile &file) {
 void Combiner::placeSegments(CombinedFile &file) {
   for (uint32_t i = 0; i < file.targets.size(); ++i) { // before code, which names their places
     if (file.model->segments[i]->kind == SegmentKind::Constants) {
-      const bool isStreams = int64_t(i) == file.streamConstants;
+      const bool isNamed = int64_t(i) == file.namedConstants;
       file.constants[i].close();
-      (isStreams ? streamConstants : kernelConstants).take(file.constants[i], file.view.segment(i));
-      file.targets[i] = {SegmentKind::Constants, isStreams ? 0u : 1u};
+      (isNamed ? namedConstants : tensorConstants).take(file.constants[i], file.view.segment(i));
+      file.targets[i] = {SegmentKind::Constants, isNamed ? 0u : 1u};
     }
   }
   for (uint32_t i = 0; i < file.targets.size(); ++i) {
@@ -155,8 +155,8 @@ void Combiner::placeSegments(CombinedFile &file) {
       continue;
     }
     std::span<const char> bytes(reinterpret_cast<const char *>(file.view.segment(i)), file.model->segments[i]->bytes);
-    if (file.isStreams[i]) {
-      rewritten.push_back(file.moveStreams(i));
+    if (file.namesConstants[i]) {
+      rewritten.push_back(file.moveCode(i));
       bytes = {rewritten.back().data(), rewritten.back().size()};
     }
     std::vector<SegmentContents> &all = kind == SegmentKind::Code ? code : blobs;
@@ -170,18 +170,18 @@ void Combiner::placeSegments(CombinedFile &file) {
   }
 }
 
-/// Code, constants of streams where there are any, constants of kernels, blobs: streams read the first constants.
+/// Code, constants that code names where there are any, those that are tensors, blobs: code names the first constants.
 uint32_t Combiner::segmentOf(const Target &target) const {
-  const uint32_t codes = uint32_t(code.size()), streams = streamConstants.isUsed;
+  const uint32_t codes = uint32_t(code.size()), named = namedConstants.isUsed;
   switch (target.kind) {
   case SegmentKind::Code:
     return target.index;
   case SegmentKind::Constants:
-    return codes + (target.index == 0 ? 0 : streams);
+    return codes + (target.index == 0 ? 0 : named);
   case SegmentKind::Blob:
     break;
   }
-  return codes + streams + kernelConstants.isUsed + target.index;
+  return codes + named + tensorConstants.isUsed + target.index;
 }
 
 static bool isPromise(const PropertyDefT &property) {
@@ -262,7 +262,7 @@ MaybeRefusal Combiner::run(const std::string &path, CombineResult &result) {
     RETURN_IF_REFUSED(uniteChips(file));
   }
   for (CombinedFile &file : files) {
-    RETURN_IF_REFUSED(file.readStreams());
+    RETURN_IF_REFUSED(file.readCode());
     file.readTensors();
     const uint64_t taken = takenBytes(), stored = storedBytes();
     placeSegments(file);
@@ -275,7 +275,7 @@ MaybeRefusal Combiner::run(const std::string &path, CombineResult &result) {
   keepPromises();
   std::vector<SegmentContents> segments = std::move(code);
   code.resize(segments.size(), SegmentContents(SegmentKind::Code));
-  for (SharedConstants *constants : {&streamConstants, &kernelConstants}) {
+  for (SharedConstants *constants : {&namedConstants, &tensorConstants}) {
     if (constants->isUsed) {
       segments.push_back(std::move(constants->segment));
     }

@@ -3,25 +3,12 @@
 #ifndef BMODEL_COMBINEDFILE_H
 #define BMODEL_COMBINEDFILE_H
 
-#include "SharedConstants.h"
+#include "CodeRelocation.h"
 #include "bmodel/combine.h"
-#include "bmodel/npu/chip.h"
 
 #include <memory>
-#include <optional>
 
 namespace bmodel {
-
-struct Refusal {
-  Fault fault;
-  std::string message;
-};
-using MaybeRefusal = std::optional<Refusal>;
-
-#define RETURN_IF_REFUSED(expression)                                                                                  \
-  if (MaybeRefusal refusal = (expression)) {                                                                           \
-    return refusal;                                                                                                    \
-  }
 
 /// Where a segment of a file goes: which of the segments of its kind.
 struct Target {
@@ -33,12 +20,12 @@ struct Target {
 struct CombinedFile {
   explicit CombinedFile(const NamedModel &given);
 
-  /// Notes what commands read of the constants, and which segments are commands.
-  MaybeRefusal readStreams();
+  /// Notes what code names of the constants, and which segments are such code.
+  MaybeRefusal readCode();
   /// Notes which constants are tensors.
   void readTensors();
-  /// The commands of a segment, which read constants where they are placed now.
-  std::vector<char> moveStreams(uint32_t segment) const;
+  /// The code of a segment, which names constants where they are placed now.
+  std::vector<char> moveCode(uint32_t segment) const;
 
   std::string name; ///< in quotes
   ModelView view;
@@ -46,13 +33,9 @@ struct CombinedFile {
   std::vector<uint32_t> chips;           ///< by its number in the file: that in the result
   std::vector<ConstantPieces> constants; ///< by segment
   std::vector<Target> targets;           ///< likewise
-  int64_t streamConstants = -1;          ///< the segment that commands read, if there are any
-  std::vector<bool> isStreams;           ///< by segment: commands of the NPU
+  int64_t namedConstants = -1;           ///< the segment that code names, if there is such code
+  std::vector<bool> namesConstants;      ///< by segment: code that does
   bool hasKnownChip = false;             ///< a file before it has one of its chips
-
-private:
-  MaybeRefusal readStream(const StageDef &stage, const SubnetDef &subnet, const StreamCall &call);
-  MaybeRefusal findChip(const SubnetDef &subnet, npu::Chip &chip) const;
 };
 
 } // namespace bmodel

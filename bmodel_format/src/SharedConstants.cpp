@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
 namespace bmodel {
 
@@ -13,18 +12,6 @@ void ConstantPieces::add(uint64_t begin, uint64_t end) {
     // Where a piece begins stays as much aligned as it was: bursts and vectors count on it.
     pieces.push_back({begin & ~(kTensorAlignment - 1), end});
   }
-}
-
-void ConstantPieces::add(const npu::Operand &operand) {
-  if (operand.tensor.region != npu::Region::constants) {
-    return;
-  }
-  int64_t begin = int64_t(operand.tensor.offset), last = begin;
-  for (int i = 0; i < 4; ++i) {
-    const int64_t way = (int64_t(operand.shape.dims[i]) - 1) * operand.tensor.strides[i];
-    (way < 0 ? begin : last) += way;
-  }
-  add(uint64_t(begin), uint64_t(last) + npu::sizeOf(operand.tensor.type));
 }
 
 void ConstantPieces::close() {
@@ -58,21 +45,6 @@ void SharedConstants::take(ConstantPieces &pieces, const unsigned char *data) {
     }
     piece.place = entry->second;
     takenBytes += bytes.size();
-  }
-}
-
-void relocate(npu::Descriptor &command, const ConstantPieces &pieces) {
-  const npu::CommandText *text = npu::findCommand(command.header.opcode);
-  for (const npu::FieldText &field : text->fields) {
-    if (std::string_view(field.type) != "Tensor") {
-      continue;
-    }
-    npu::Tensor tensor;
-    std::memcpy(&tensor, command.body + field.offset, sizeof tensor);
-    if (tensor.region == npu::Region::constants) {
-      tensor.offset = pieces.relocate(tensor.offset);
-      std::memcpy(command.body + field.offset, &tensor, sizeof tensor);
-    }
   }
 }
 

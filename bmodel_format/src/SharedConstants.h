@@ -3,7 +3,6 @@
 #ifndef BMODEL_SHAREDCONSTANTS_H
 #define BMODEL_SHAREDCONSTANTS_H
 
-#include "bmodel/npu/isa.h"
 #include "bmodel/writer.h"
 
 #include <string_view>
@@ -11,7 +10,7 @@
 
 namespace bmodel {
 
-/// The constants of one segment of one file, cut where no tensor and no command goes across.
+/// The constants of one segment of one file, cut where neither a tensor nor what code reads goes across.
 class ConstantPieces {
 public:
   struct Piece {
@@ -21,8 +20,6 @@ public:
 
   /// [begin, end) is read as one.
   void add(uint64_t begin, uint64_t end);
-  /// What an operand reads, where it reads constants.
-  void add(const npu::Operand &operand);
   /// Makes pieces of all that was added.
   void close();
 
@@ -45,9 +42,6 @@ public:
 private:
   std::unordered_map<std::string_view, uint64_t> known; ///< bytes -> place
 };
-
-/// Moves the places of constants in a command.
-void relocate(npu::Descriptor &command, const ConstantPieces &pieces);
 
 } // namespace bmodel
 
