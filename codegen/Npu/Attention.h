@@ -37,7 +37,7 @@ public:
 
   // n, c, h: batches, queries, those of a group; or 1, batches, all queries of a group; or 1, blocks of all batches,
   // queries of a block. Keys are [depth, keys]. One place for all n, or one for each; of blocks one for each batch.
-  llvm::SmallVector<Place> q, y, keys, values, masks;
+  llvm::SmallVector<TileView> q, y, keys, values, masks;
   Shape whole;               ///< n, c, h of all
   Instructions mapped;       ///< what is computed of the result, or nothing
   size_t mappedOperands = 1; ///< how many of its operands are the result: all
@@ -46,31 +46,33 @@ public:
   bool choose();
   std::vector<Tile> make();
   /// Bytes of a lane: of what was chosen, and below which work gets slow.
-  uint64_t need() const { return needOf(size, chunk); }
-  uint64_t least() const;
+  uint64_t requirement() const { return requirementOf(size, chunk); }
+  uint64_t minimum() const;
 
 private:
   /// Whether sums, which are f32, are no result.
   bool sumsAreApart() const { return !mapped.empty() || y[0].tensor.type != bmodel::npu::Type::f32; }
-  uint64_t needOf(const Shape &tile, uint32_t chunk) const;
+  uint64_t requirementOf(const Shape &tile, uint32_t chunk) const;
   bool shrink();
   void makeTile(const Shape &begin, const Shape &part);
-  Place partOf(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, bool hasRows) const;
-  Place loadChunk(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, unsigned dim, uint32_t key,
-                  uint32_t count, Tile &tile);
+  TileView partOf(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, bool hasRows) const;
+  TileView loadChunk(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim, uint32_t key,
+                     uint32_t count, Tile &tile);
 
-  Place loadChunkOfBlocks(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, unsigned dim, uint32_t key,
-                          uint32_t count, Tile &tile);
-  Place blockOf(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, uint32_t row) const;
-  void moveBlocks(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, const Place &local, bool stores,
-                  Tile &tile) const;
-  Place loadQueries(const Shape &begin, const Shape &part, Area &area, Tile &tile);
-  void finish(const Place &result, const Place &total, const Shape &begin, const Shape &part, Area &area, Tile &tile);
-  Place loadMaskOfBlocks(const Shape &begin, const Shape &part, Area &area, Tile &tile);
+  TileView loadChunkOfBlocks(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim,
+                             uint32_t key, uint32_t count, Tile &tile);
+  TileView blockOf(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, uint32_t row) const;
+  void moveBlocks(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, const TileView &local,
+                  bool stores, Tile &tile) const;
+  TileView loadQueries(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile);
+  void finish(const TileView &result, const TileView &total, const Shape &begin, const Shape &part,
+              LocalBudget &localBudget, Tile &tile);
+  TileView loadMaskOfBlocks(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile);
 
-  Place loadRows(llvm::ArrayRef<Place> of, const Shape &begin, const Shape &part, Area &area, Tile &tile);
-  void multiplyAll(const Place &y, const Place &a, const Place &b, float factor, Tile &tile);
-  void addPowers(const Place &scores, const Place &best, const Place &total, Tile &tile);
+  TileView loadRows(llvm::ArrayRef<TileView> of, const Shape &begin, const Shape &part, LocalBudget &localBudget,
+                    Tile &tile);
+  void multiplyAll(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile);
+  void addPowers(const TileView &scores, const TileView &best, const TileView &total, Tile &tile);
 
   const AttentionSizes &sizes;
   bool byMatrix, byBatch;
@@ -84,7 +86,7 @@ private:
   Shape size;
   uint32_t chunk = 0;
   uint16_t lane = 0;
-  std::optional<Place> mask; ///< of the tile, where the next one may have the same
+  std::optional<TileView> mask; ///< of the tile, where the next one may have the same
   std::vector<Tile> tiles;
 };
 

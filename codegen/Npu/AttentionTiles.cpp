@@ -25,7 +25,7 @@ constexpr uint32_t kGoodChunk = 64;
 constexpr uint32_t kGoodTiles = 4, kGoodBytes = 16384;
 
 /// y[n,c,h,w] (+)= sum over k of a[n,c,h,k] * b[n,c,k,w].
-void dot(const Place &y, const Place &a, const Place &b, bool goesOn, Tile &tile) {
+void dot(const TileView &y, const TileView &a, const TileView &b, bool goesOn, Tile &tile) {
   hw::dot_command command;
   command.y = y.tensor, command.a = a.tensor, command.b = b.tensor, command.shape = y.shape;
   command.s = goesOn ? y.tensor : Tensor(), command.steps = b.dim(2);
@@ -34,7 +34,7 @@ void dot(const Place &y, const Place &a, const Place &b, bool goesOn, Tile &tile
 
 /// The same of one n and h by the matrix unit, which gets b's rows from the lanes that they are in: y[c,w] = factor
 /// times the sum over k of a[c,k] * b[k,w], fused as in dot.
-void multiply(const Place &y, const Place &a, const Place &b, float factor, Tile &tile) {
+void multiply(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile) {
   hw::conv_command command;
   command.y = y.tensor, command.w = a.tensor, command.x = b.tensor;
   command.y.strides[2] = y.tensor.strides[3], command.shape = {{1, y.dim(1), y.dim(3), 1}};
@@ -49,7 +49,7 @@ struct Run {
   int64_t distance; ///< in bytes
 };
 
-SmallVector<Run> runsOf(uint32_t rows, llvm::function_ref<Place(uint32_t)> placeOf) {
+SmallVector<Run> runsOf(uint32_t rows, llvm::function_ref<TileView(uint32_t)> placeOf) {
   SmallVector<Run> runs;
   auto distance = [&](uint32_t row) {
     return int64_t(placeOf(row).tensor.offset) - int64_t(placeOf(row - 1).tensor.offset);
@@ -67,7 +67,7 @@ SmallVector<Run> runsOf(uint32_t rows, llvm::function_ref<Place(uint32_t)> place
 
 } // namespace
 
-uint64_t AttentionTiles::needOf(const Shape &tile, uint32_t chunk) const {
+uint64_t AttentionTiles::requirementOf(const Shape &tile, uint32_t chunk) const {
   uint64_t groups = llvm::divideCeil(tile.dims[1], chip.lanes), rows = tile.dims[0] * groups * tile.dims[2];
   uint64_t chunks = overlaps ? 2 : 1; // of what is loaded, the next one beside the one in use
   uint64_t held = rows * uint64_t(chunks * sizes.depth + (sumsAreApart() ? 2 : 1) * sizes.features + sizes.keys + 2);
@@ -98,9 +98,9 @@ bool AttentionTiles::shrink() {
          halve(size.dims[1], chip.lanes, chip.lanes) || halve(chunk, std::max(1u, all), 1) || halve(size.dims[2], 1, 1);
 }
 
-uint64_t AttentionTiles::least() const {
+uint64_t AttentionTiles::minimum() const {
   Shape small{{1, std::min(whole.dims[1], chip.lanes), whole.dims[2], 0}};
-  return needOf(small, byMatrix ? uint32_t(sizes.keys) : std::min(uint32_t(sizes.keys), kGoodChunk));
+  return requirementOf(small, byMatrix ? uint32_t(sizes.keys) : std::min(uint32_t(sizes.keys), kGoodChunk));
 }
 
 bool AttentionTiles::choose() {
@@ -108,7 +108,7 @@ bool AttentionTiles::choose() {
   bool isOne = llvm::any_of(ArrayRef({&q, &y, &keys, &values, &masks}), // each of n has its own
                             [](const auto *each) { return each->size() > 1; });
   size.dims[0] = isOne ? 1 : size.dims[0];
-  while (needOf(size, chunk) > budget) {
+  while (requirementOf(size, chunk) > budget) {
     if (!shrink()) {
       return false;
     }
@@ -121,9 +121,9 @@ bool AttentionTiles::choose() {
 }
 
 /// What a tile sees of an operand, with the rows of the tile or those that all of them see.
-Place AttentionTiles::partOf(ArrayRef<Place> of, const Shape &begin, const Shape &part, bool hasRows) const {
+TileView AttentionTiles::partOf(ArrayRef<TileView> of, const Shape &begin, const Shape &part, bool hasRows) const {
   bool isOne = of.size() > 1;
-  Place made = slice(of[isOne ? begin.dims[0] : 0], 0, isOne ? 0 : begin.dims[0], part.dims[0], chip);
+  TileView made = slice(of[isOne ? begin.dims[0] : 0], 0, isOne ? 0 : begin.dims[0], part.dims[0], chip);
   if (hasRows || byBatch) {
     made = slice(made, 1, begin.dims[1], part.dims[1], chip);
   }
@@ -131,15 +131,15 @@ Place AttentionTiles::partOf(ArrayRef<Place> of, const Shape &begin, const Shape
 }
 
 /// Keys [key, key + count) along |dim|: all lanes have the same, or each those of its batches.
-Place AttentionTiles::loadChunk(ArrayRef<Place> of, const Shape &begin, const Shape &part, unsigned dim, uint32_t key,
-                                uint32_t count, Tile &tile) {
+TileView AttentionTiles::loadChunk(ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim,
+                                   uint32_t key, uint32_t count, Tile &tile) {
   if (blocks) {
     return loadChunkOfBlocks(of, begin, part, dim, key, count, tile);
   }
-  Place from = slice(partOf(of, begin, part, false), dim, key, count, chip);
+  TileView from = slice(partOf(of, begin, part, false), dim, key, count, chip);
   Shape shape = from.shape;
   shape.dims[1] = byBatch ? part.dims[1] : chip.lanes;
-  Place made = stream.addLocal(shape, Type::f32, byBatch ? lane : uint16_t(0));
+  TileView made = stream.addLocal(shape, Type::f32, byBatch ? lane : uint16_t(0));
   hw::copy_command copy;
   copy.y = made.tensor, copy.x = from.tensor, copy.shape = shape;
   tile.loads.push_back(hw::encode(copy));
@@ -150,30 +150,31 @@ Place AttentionTiles::loadChunk(ArrayRef<Place> of, const Shape &begin, const Sh
 }
 
 /// Rows of keys' depth or of values, spread over lanes as channels.
-Place AttentionTiles::loadRows(ArrayRef<Place> of, const Shape &begin, const Shape &part, Area &area, Tile &tile) {
-  Place from = partOf(of, begin, part, false);
+TileView AttentionTiles::loadRows(ArrayRef<TileView> of, const Shape &begin, const Shape &part,
+                                  LocalBudget &localBudget, Tile &tile) {
+  TileView from = partOf(of, begin, part, false);
   for (int dim : {1, 2}) {
     from.shape.dims[dim] = from.shape.dims[dim + 1], from.tensor.strides[dim] = from.tensor.strides[dim + 1];
   }
   from.shape.dims[3] = 1, from.tensor.strides[3] = int32_t(kFloat);
-  return load(from, area, tile);
+  return load(from, localBudget, tile);
 }
 
-void AttentionTiles::multiplyAll(const Place &y, const Place &a, const Place &b, float factor, Tile &tile) {
+void AttentionTiles::multiplyAll(const TileView &y, const TileView &a, const TileView &b, float factor, Tile &tile) {
   for (uint32_t n = 0; n < y.dim(0); ++n) {
     for (uint32_t h = 0; h < y.dim(2); ++h) {
-      auto one = [&](const Place &of) { return slice(slice(of, 0, n, 1, chip), 2, h, 1, chip); };
+      auto one = [&](const TileView &of) { return slice(slice(of, 0, n, 1, chip), 2, h, 1, chip); };
       multiply(one(y), one(a), slice(b, 0, n, 1, chip), factor, tile);
     }
   }
 }
 
 /// Blocks one after another whose keys are evenly apart, or the same, get these by one command.
-Place AttentionTiles::loadChunkOfBlocks(ArrayRef<Place> of, const Shape &begin, const Shape &part, unsigned dim,
-                                        uint32_t key, uint32_t count, Tile &tile) {
+TileView AttentionTiles::loadChunkOfBlocks(ArrayRef<TileView> of, const Shape &begin, const Shape &part, unsigned dim,
+                                           uint32_t key, uint32_t count, Tile &tile) {
   Shape shape = of[0].shape;
   shape.dims[1] = part.dims[1], shape.dims[dim] = count;
-  Place made = stream.addLocal(shape, Type::f32, lane);
+  TileView made = stream.addLocal(shape, Type::f32, lane);
   auto placeOf = [&](uint32_t row) { return slice(of[(begin.dims[1] + row) / blocks], dim, key, count, chip); };
   for (const Run &run : runsOf(part.dims[1], placeOf)) {
     hw::copy_command copy;
@@ -185,20 +186,20 @@ Place AttentionTiles::loadChunkOfBlocks(ArrayRef<Place> of, const Shape &begin, 
 }
 
 /// Rows of a block of a batch that has a place of its own.
-Place AttentionTiles::blockOf(ArrayRef<Place> of, const Shape &begin, const Shape &part, uint32_t row) const {
+TileView AttentionTiles::blockOf(ArrayRef<TileView> of, const Shape &begin, const Shape &part, uint32_t row) const {
   uint32_t at = begin.dims[1] + row;
   return slice(slice(of[at / blocks], 1, at % blocks, 1, chip), 2, begin.dims[2], part.dims[2], chip);
 }
 
 /// What batches have in common comes from the lanes of the first of them.
-Place AttentionTiles::loadMaskOfBlocks(const Shape &begin, const Shape &part, Area &area, Tile &tile) {
+TileView AttentionTiles::loadMaskOfBlocks(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
   Shape shape = part;
   shape.dims[3] = uint32_t(sizes.keys);
-  Place made = area.allocate(shape, Type::f32);
+  TileView made = localBudget.allocate(shape, Type::f32);
   auto placeOf = [&](uint32_t row) { return blockOf(masks, begin, part, row); };
   std::map<std::tuple<uint64_t, uint32_t, int64_t>, uint32_t> known; // of runs -> row
   for (const Run &run : runsOf(part.dims[1], placeOf)) {
-    Place to = slice(made, 1, run.row, run.count, chip), from = placeOf(run.row);
+    TileView to = slice(made, 1, run.row, run.count, chip), from = placeOf(run.row);
     auto [same, isNew] = known.try_emplace({from.tensor.offset, run.count, run.distance}, run.row);
     from.tensor.strides[1] = int32_t(run.distance);
     hw::copy_command copy;
@@ -210,11 +211,11 @@ Place AttentionTiles::loadMaskOfBlocks(const Shape &begin, const Shape &part, Ar
 }
 
 /// Rows of blocks between |local| and where each batch has its own: those that lie evenly by one command.
-void AttentionTiles::moveBlocks(ArrayRef<Place> of, const Shape &begin, const Shape &part, const Place &local,
+void AttentionTiles::moveBlocks(ArrayRef<TileView> of, const Shape &begin, const Shape &part, const TileView &local,
                                 bool stores, Tile &tile) const {
   auto placeOf = [&](uint32_t row) { return blockOf(of, begin, part, row); };
   for (const Run &run : runsOf(part.dims[1], placeOf)) {
-    Place outside = placeOf(run.row), inside = slice(local, 1, run.row, run.count, chip);
+    TileView outside = placeOf(run.row), inside = slice(local, 1, run.row, run.count, chip);
     outside.tensor.strides[1] = int32_t(run.distance);
     hw::copy_command copy;
     copy.x = stores ? inside.tensor : outside.tensor, copy.y = stores ? outside.tensor : inside.tensor;
@@ -223,30 +224,30 @@ void AttentionTiles::moveBlocks(ArrayRef<Place> of, const Shape &begin, const Sh
   }
 }
 
-Place AttentionTiles::loadQueries(const Shape &begin, const Shape &part, Area &area, Tile &tile) {
+TileView AttentionTiles::loadQueries(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
   if (!blocks || q.size() == 1) {
-    return load(partOf(q, begin, part, true), area, tile);
+    return load(partOf(q, begin, part, true), localBudget, tile);
   }
   Shape shape = part;
   shape.dims[3] = uint32_t(sizes.depth);
-  Place made = area.allocate(shape, Type::f32);
+  TileView made = localBudget.allocate(shape, Type::f32);
   moveBlocks(q, begin, part, made, false, tile);
   return made;
 }
 
 /// Divides the sums of values, computes the map behind them, and stores that.
-void AttentionTiles::finish(const Place &sums, const Place &total, const Shape &begin, const Shape &part, Area &area,
-                            Tile &tile) {
+void AttentionTiles::finish(const TileView &sums, const TileView &total, const Shape &begin, const Shape &part,
+                            LocalBudget &localBudget, Tile &tile) {
   const Instructions times = {{Op::mul, 4, 0, 1, 0}};
   bool areApart = blocks && y.size() > 1;
-  Place to = areApart ? y[0] : partOf(y, begin, part, true), result = sums;
+  TileView to = areApart ? y[0] : partOf(y, begin, part, true), result = sums;
   to.shape = sums.shape;
   if (sumsAreApart()) {
-    result = areApart ? area.allocate(to.shape, to.tensor.type) : resultOf(to, area);
+    result = areApart ? localBudget.allocate(to.shape, to.tensor.type) : resultOf(to, localBudget);
   }
   compute(stream, times, mapped.empty() ? result : sums, {sums, repeated(total)}, tile);
   if (!mapped.empty()) {
-    compute(stream, mapped, result, SmallVector<Place>(mappedOperands, sums), tile);
+    compute(stream, mapped, result, SmallVector<TileView>(mappedOperands, sums), tile);
   }
   if (areApart) {
     moveBlocks(y, begin, part, result, true, tile);
@@ -256,37 +257,37 @@ void AttentionTiles::finish(const Place &sums, const Place &total, const Shape &
 }
 
 void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
-  Place to = blocks && y.size() > 1 ? y[0] : partOf(y, begin, part, true);
+  TileView to = blocks && y.size() > 1 ? y[0] : partOf(y, begin, part, true);
   lane = laneOf({to, blocks && q.size() > 1 ? q[0] : partOf(q, begin, part, true)});
-  Area area(stream);
-  area.lane = lane;
+  LocalBudget localBudget(stream);
+  localBudget.lane = lane;
   Tile first;
-  Place from = loadQueries(begin, part, area, first);
+  TileView from = loadQueries(begin, part, localBudget, first);
   Shape all = part, row = part, of = part;
   all.dims[3] = uint32_t(sizes.keys), row.dims[3] = 1, of.dims[3] = uint32_t(sizes.features);
-  Place scores = area.allocate(all, Type::f32);
-  Place best = area.allocate(row, Type::f32), total = area.allocate(row, Type::f32);
-  Place result = !sumsAreApart() && to.isLocal() ? to : area.allocate(of, Type::f32);
-  SmallVector<Place> operands = {scores};
+  TileView scores = localBudget.allocate(all, Type::f32);
+  TileView best = localBudget.allocate(row, Type::f32), total = localBudget.allocate(row, Type::f32);
+  TileView result = !sumsAreApart() && to.isLocal() ? to : localBudget.allocate(of, Type::f32);
+  SmallVector<TileView> operands = {scores};
   if (!masks.empty()) {
     bool isSame = mask && begin.dims[0] > 0 && masks.size() == 1 && masks[0].tensor.strides[0] == 0;
     if (blocks) {
-      mask = loadMaskOfBlocks(begin, part, area, first);
+      mask = loadMaskOfBlocks(begin, part, localBudget, first);
     } else if (!isSame) {
-      mask = load(partOf(masks, begin, part, true), area, first);
+      mask = load(partOf(masks, begin, part, true), localBudget, first);
     }
     mask->shape = scores.shape;
     operands.push_back(*mask);
   }
   tiles.push_back(std::move(first));
   if (byMatrix) {
-    Place rows = loadRows(keys, begin, part, area, tiles.back());
+    TileView rows = loadRows(keys, begin, part, localBudget, tiles.back());
     multiplyAll(scores, from, rows, masks.empty() ? scale : 1, tiles.back());
   }
   for (uint32_t key = 0; key < sizes.keys && !byMatrix; key += chunk) {
     uint32_t count = std::min(chunk, uint32_t(sizes.keys) - key);
     Tile &tile = key ? tiles.emplace_back() : tiles.back();
-    Place some = loadChunk(keys, begin, part, 3, key, count, tile);
+    TileView some = loadChunk(keys, begin, part, 3, key, count, tile);
     dot(slice(scores, 3, key, count, chip), from, some, false, tile);
   }
   if (!byMatrix || !masks.empty()) {
@@ -295,19 +296,19 @@ void AttentionTiles::makeTile(const Shape &begin, const Shape &part) {
   addPowers(scores, best, total, tiles.back());
   if (byMatrix) {
     Tile &tile = tiles.emplace_back();
-    multiplyAll(result, scores, loadRows(values, begin, part, area, tile), 1, tile);
+    multiplyAll(result, scores, loadRows(values, begin, part, localBudget, tile), 1, tile);
   }
   for (uint32_t key = 0; key < sizes.keys && !byMatrix; key += chunk) {
     uint32_t count = std::min(chunk, uint32_t(sizes.keys) - key);
     Tile &tile = tiles.emplace_back();
-    Place some = loadChunk(values, begin, part, 2, key, count, tile);
+    TileView some = loadChunk(values, begin, part, 2, key, count, tile);
     dot(result, slice(scores, 3, key, count, chip), some, key > 0, tile);
   }
-  finish(result, total, begin, part, area, tiles.back());
+  finish(result, total, begin, part, localBudget, tiles.back());
 }
 
 /// The exponentials of scores, and what their sums are divided by.
-void AttentionTiles::addPowers(const Place &scores, const Place &best, const Place &total, Tile &tile) {
+void AttentionTiles::addPowers(const TileView &scores, const TileView &best, const TileView &total, Tile &tile) {
   const Instructions one = {{Op::constant, 4, 0, 0, llvm::bit_cast<uint32_t>(1.0f)}, {Op::div, 4, 4, 0, 0}};
   const Instructions powers = {{Op::sub, 4, 0, 1, 0}, {Op::expNegative, 4, 4, 0, 0}};
   reduce(best, scores, Reduction::largest, tile);

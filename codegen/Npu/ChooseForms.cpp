@@ -22,10 +22,10 @@ struct ChooseForms : ChipPass<impl::ChooseFormsPassBase<ChooseForms>> {
     Tiler tiler(scratch);
     tiler.surveys = true;
     ValuePlan plan(function, chip());
-    const Folds folds(function, chip());
-    OperandPlacer operands(function, scratch, plan, folds, /*surveys=*/true);
+    const FusedOps fusedOps(function, chip());
+    OperandPlacer operands(function, scratch, plan, fusedOps, /*surveys=*/true);
     const EarlyCopies copies(function, chip());
-    EmissionContext context{chip(), scratch, tiler, operands, plan, folds, copies};
+    EmissionContext context{chip(), scratch, tiler, operands, plan, fusedOps, copies};
     for (Operation &op : function.getBody().front()) {
       op.removeAttr(NpuDialect::kTapsAttr);
       op.removeAttr(NpuDialect::kAttentionAttr);

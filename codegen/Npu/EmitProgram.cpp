@@ -11,7 +11,7 @@ using namespace mlir;
 namespace tessera::npu {
 namespace hw = bmodel::npu;
 
-LogicalResult survey(func::FuncOp function, Constants &constants, const Chip &chip, ValuePlan &plan, bool mayStay,
+LogicalResult survey(func::FuncOp function, Constants &constants, const Chip &chip, ValuePlan &plan, bool mayBeResident,
                      Observe observe, std::vector<Refusal> &refusals) {
   Stream scratch(chip, constants);
   FunctionEmission emitter(function, scratch, plan, nullptr);
@@ -20,7 +20,7 @@ LogicalResult survey(func::FuncOp function, Constants &constants, const Chip &ch
     refusals = std::move(emitter.refusals);
     return failure();
   }
-  plan.settle(mayStay);
+  plan.analyzeResidency(mayBeResident);
   return success();
 }
 
@@ -29,9 +29,9 @@ void placeOutside(ValuePlan &plan, const GroupPlan &groups) {
   SmallVector<unsigned> sliced;
   for (const SliceGroup &group : groups.groups()) {
     ranges.push_back({group.first, group.last});
-    for (unsigned family : group.families) {
-      if (plan.families()[family].last <= group.last) {
-        sliced.push_back(family);
+    for (unsigned aliasSet : group.aliasSets) {
+      if (plan.aliasSets()[aliasSet].last <= group.last) {
+        sliced.push_back(aliasSet);
       }
     }
   }
@@ -62,7 +62,7 @@ static void take(const MemoryPlan &memory, const Overlap &overlap, const hw::Chi
 }
 
 Assembly assemble(Stream &stream, uint32_t inputs, unsigned effort) {
-  stream.findFreeSteps();
+  stream.findIndependentStages();
   Overlap overlap{.prefetch = effort > 0};
   std::optional<MemoryPlan> memory;
   for (bool apart : {true, false}) {
@@ -90,7 +90,7 @@ Assembly assemble(Stream &stream, uint32_t inputs, unsigned effort) {
 Refusal refusalOf(ArrayRef<MemoryPlan::Misfit> misfits, const ValuePlan &plan, const Stream &stream) {
   const ValuePlan::OpUses *worst = nullptr;
   for (const MemoryPlan::Misfit &each : misfits) {
-    for (uint32_t op = stream.steps[each.first].layer; op <= stream.steps[each.last].layer; ++op) {
+    for (uint32_t op = stream.stages[each.first].layer; op <= stream.stages[each.last].layer; ++op) {
       if (op < plan.ops().size() && plan.ops()[op].op && (!worst || plan.ops()[op].used > worst->used)) {
         worst = &plan.ops()[op];
       }
@@ -126,7 +126,7 @@ FailureOr<ScheduledStream> streamOfSchedule(func::FuncOp function, const Chip &c
     return failure();
   }
   made.workspaceBytes = plan.workspaceBytes, made.workspaceLowerBound = plan.workspaceLowerBound;
-  made.decisions = describe(plan, Schedule(plan, groups));
+  made.layerSchedule = describe(plan, Schedule(plan, groups));
   return made;
 }
 
@@ -154,7 +154,7 @@ LogicalResult emitScheduled(func::FuncOp function, const Chip &chip, Constants &
   program.commands = std::move(made->assembly.commands), program.localPeak = made->assembly.localPeak;
   program.layers = std::move(made->stream->layers);
   program.sizes.workspace = made->workspaceBytes, program.workspaceLowerBound = made->workspaceLowerBound;
-  program.decisions = std::move(made->decisions);
+  program.layerSchedule = std::move(made->layerSchedule);
   return success();
 }
 

@@ -15,9 +15,9 @@ class FunctionEmission;
 using Observe = llvm::function_ref<void(FunctionEmission &emitter)>;
 
 /// Tells |plan| how every layer sees its values and what room it needs; then what may stay in local memory is known.
-/// |mayStay|: anything may. Failure with refusals of ops that have no form on the chip.
+/// |mayBeResident|: anything may. Failure with refusals of ops that have no form on the chip.
 mlir::LogicalResult survey(mlir::func::FuncOp function, Constants &constants, const Chip &chip, ValuePlan &plan,
-                           bool mayStay, Observe observe, std::vector<Refusal> &refusals);
+                           bool mayBeResident, Observe observe, std::vector<Refusal> &refusals);
 
 /// Gives addresses outside the chip to the values that need them.
 void placeOutside(ValuePlan &plan, const GroupPlan &groups);
@@ -42,7 +42,7 @@ struct ScheduledStream {
   std::unique_ptr<Stream> stream;
   Assembly assembly;
   uint64_t workspaceBytes = 0, workspaceLowerBound = 0;
-  Decisions decisions;
+  LayerSchedule layerSchedule;
 };
 /// Failure with refusals, or with an error where the schedule is none, or has no room.
 mlir::FailureOr<ScheduledStream> streamOfSchedule(mlir::func::FuncOp function, const Chip &chip, Constants &constants,

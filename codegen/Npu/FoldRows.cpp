@@ -31,7 +31,7 @@ double multiplyCycles(const Product &product, uint64_t channels, uint64_t taps, 
 }
 
 /// The same dense in local memory; only what it costs there is of interest.
-Place denseOf(Place place) {
+TileView denseOf(TileView place) {
   uint64_t size = sizeOf(place.tensor.type);
   place.tensor.region = Region::local, place.tensor.offset = 0, place.tensor.lane = 0;
   place.tensor.strides[3] = int32_t(size), place.tensor.strides[2] = int32_t(size * place.dim(3));
@@ -40,15 +40,15 @@ Place denseOf(Place place) {
 }
 
 /// Cycles of moving a place into dense local memory.
-double copyCycles(const Place &from, const Chip &chip) {
+double copyCycles(const TileView &from, const Chip &chip) {
   copy_command copy;
   copy.x = from.tensor, copy.y = denseOf(from).tensor, copy.shape = from.shape;
   return costOf(encode(copy), chip).cycles;
 }
 
 /// Every |step|-th row, |rows| of them.
-Place everyRow(Place x, uint32_t begin, uint32_t step, uint32_t rows, const Chip &chip) {
-  Place made = slice(x, 2, begin, rows, chip);
+TileView everyRow(TileView x, uint32_t begin, uint32_t step, uint32_t rows, const Chip &chip) {
+  TileView made = slice(x, 2, begin, rows, chip);
   made.tensor.strides[2] *= int32_t(step);
   return made;
 }
@@ -70,7 +70,7 @@ static bool canFoldColumns(const Product &product) {
 
 /// Cycles of moving rows that are folded to where their columns are.
 static double columnCycles(const Product &product, uint32_t rows, const Chip &chip) {
-  Place block = product.x;
+  TileView block = product.x;
   block.shape.dims[1] *= product.window.kernel[0];
   block.shape.dims[2] = rows, block.shape.dims[3] = reachOf(product, 1);
   return (product.window.kernel[1] - 1) * copyCycles(denseOf(block), chip);
@@ -123,7 +123,7 @@ Fold planFold(const Product &product, const Chip &chip) {
   }
   // Of most rows each is seen from as many rows of the result as the kernel has rows; the others do not count here.
   uint32_t rows = std::min(product.y.dim(2), llvm::divideCeil(product.x.dim(2), uint32_t(product.window.step[0])));
-  auto rowCycles = [&](const Place &x) {
+  auto rowCycles = [&](const TileView &x) {
     return kernel * copyCycles(everyRow(x, 0, product.window.step[0], rows, chip), chip);
   };
   constexpr double kLeastGain = 1.15; // of columns: the DMA has other work, too
@@ -158,8 +158,8 @@ Fold planFold(const Product &product, const Chip &chip) {
   return best;
 }
 
-Place loadFolded(const Product &product, const Shape &begin, const Shape &size, const Chip &chip, Area &area,
-                 Tile &tile) {
+TileView loadFolded(const Product &product, const Shape &begin, const Shape &size, const Chip &chip,
+                    LocalBudget &localBudget, Tile &tile) {
   const Window &window = product.window;
   uint32_t channels = product.x.dim(1), rows = size.dims[2];
   bool folds = product.fold.columns;
@@ -167,17 +167,17 @@ Place loadFolded(const Product &product, const Shape &begin, const Shape &size, 
   uint32_t width = folds ? reachOf(product, columns) : product.x.dim(3), left = folds ? window.padding[1] : 0;
   uint32_t seenColumns = std::min(product.x.dim(3), width - left);
   Shape shape{{size.dims[0], block * columns, rows, width}};
-  uint16_t lane = area.lane;
-  area.lane = 0; // the matrix unit takes x from any lane
-  Place x = slice(product.x, 0, begin.dims[0], size.dims[0], chip);
+  uint16_t lane = localBudget.lane;
+  localBudget.lane = 0; // the matrix unit takes x from any lane
+  TileView x = slice(product.x, 0, begin.dims[0], size.dims[0], chip);
   Rows seen = rowsOf(window, product.x.dim(2), begin.dims[2], rows);
   uint32_t dropped = 0; // rows of x that |x| begins behind
   if (product.fold.rows == FoldRows::inside && !x.isLocal()) {
-    x = load(slice(x, 2, seen.begin, seen.size, chip), area, tile);
+    x = load(slice(x, 2, seen.begin, seen.size, chip), localBudget, tile);
     dropped = seen.begin;
   }
-  Place made = area.allocate(shape, product.x.tensor.type);
-  area.lane = lane;
+  TileView made = localBudget.allocate(shape, product.x.tensor.type);
+  localBudget.lane = lane;
   size_t at = tile.loads.size();
   bool isPadded = left > 0 || left + seenColumns < width;
   for (uint32_t k = 0; k < window.kernel[0]; ++k) {
@@ -191,8 +191,8 @@ Place loadFolded(const Product &product, const Shape &begin, const Shape &size, 
       continue;
     }
     uint32_t count = uint32_t(end - low), row = uint32_t(first + low * window.step[0]) - dropped;
-    Place from = slice(everyRow(x, row, window.step[0], count, chip), 3, 0, seenColumns, chip);
-    Place to = slice(slice(made, 1, k * channels, channels, chip), 2, uint32_t(low), count, chip);
+    TileView from = slice(everyRow(x, row, window.step[0], count, chip), 3, 0, seenColumns, chip);
+    TileView to = slice(slice(made, 1, k * channels, channels, chip), 2, uint32_t(low), count, chip);
     to = slice(to, 3, left, seenColumns, chip);
     copy_command copy;
     copy.x = from.tensor, copy.y = to.tensor, copy.shape = to.shape;
@@ -209,7 +209,7 @@ Place loadFolded(const Product &product, const Shape &begin, const Shape &size, 
   }
   made.shape.dims[3] = reachOf(product, 1);
   for (uint32_t f = 1; f < columns; ++f) {
-    Place from = slice(made, 1, 0, block, chip), to = slice(made, 1, f * block, block, chip);
+    TileView from = slice(made, 1, 0, block, chip), to = slice(made, 1, f * block, block, chip);
     copy_command copy;
     copy.x = slice(from, 3, f * window.dilation[1], from.dim(3), chip).tensor, copy.y = to.tensor,
     copy.shape = to.shape;

@@ -41,7 +41,7 @@ struct FuseCopies : ChipPass<impl::FuseCopiesPassBase<FuseCopies>> {
   }
 
 private:
-  bool reads(OpOperand *use, const Seen &view) const {
+  bool reads(OpOperand *use, const StridedView &view) const {
     return fusion::canRead(*use, view) && cast<RowFusionInterface>(use->getOwner()).paysToRead(*use, view, chip());
   }
 
@@ -51,7 +51,7 @@ private:
     if (!fusion::isView(copy) || readers.empty()) {
       return;
     }
-    Seen source = fusion::sourceOf(copy);
+    StridedView source = fusion::sourceOf(copy);
     if (llvm::all_of(readers, [&](OpOperand *use) { return reads(use, source); })) {
       setFused(copy, FusedInto::readers);
       ++numCopies;
@@ -78,11 +78,11 @@ private:
   void fuseCopiesOf(RowFusionInterface op, Value result) {
     SmallVector<OpOperand *> readers, others;
     fusion::findReaders(result, readers);
-    SmallVector<std::pair<device::CopyOp, Seen>> copies;
+    SmallVector<std::pair<device::CopyOp, StridedView>> copies;
     for (OpOperand *use : readers) {
       auto copy = dyn_cast<device::CopyOp>(use->getOwner());
-      bool isFree = copy && fusion::isView(copy) && !fusion::getFused(copy);
-      std::optional<Seen> view = isFree ? fusion::resultOf(copy) : std::nullopt;
+      bool isIndependent = copy && fusion::isView(copy) && !fusion::getFused(copy);
+      std::optional<StridedView> view = isIndependent ? fusion::resultOf(copy) : std::nullopt;
       if (view && op.canStore(*view)) {
         copies.emplace_back(copy, std::move(*view));
       } else {
@@ -112,7 +112,7 @@ std::string reasonAgainst(Operation *op, FusedAttr fused) {
   }
   SmallVector<OpOperand *> readers;
   fusion::findReaders(copy.getY(), readers);
-  Seen source = fusion::sourceOf(copy);
+  StridedView source = fusion::sourceOf(copy);
   auto cannot = llvm::find_if(readers, [&](OpOperand *use) { return !fusion::canRead(*use, source); });
   return cannot == readers.end()
              ? ""
@@ -141,7 +141,7 @@ LogicalResult verifyBehind(RowFusionInterface op, const Chip &chip, llvm::DenseS
       return copy.emitError("is place ") << target << " of what '" << op->getName() << "' stores, expected "
                                          << std::min<int64_t>(first, 1) + int64_t(index);
     }
-    std::optional<Seen> view = fusion::isView(copy) ? fusion::resultOf(copy) : std::nullopt;
+    std::optional<StridedView> view = fusion::isView(copy) ? fusion::resultOf(copy) : std::nullopt;
     if (!view || !op.canStore(*view)) {
       return copy.emitError("is fused into '") << op->getName() << "', which cannot store its result so";
     }

@@ -26,11 +26,11 @@ bool overwritesAnother(device::MapOp map, Value result) {
 
 FusedAttr getFused(Operation *op) { return op->getAttrOfType<FusedAttr>(NpuDialect::kFusedAttr); }
 
-bool hasEvenRows(const Seen &view, int64_t rows, int64_t size) {
+bool hasEvenRows(const StridedView &view, int64_t rows, int64_t size) {
   return view.strideOf(size, rows) && view.strideOf(1, size);
 }
 
-bool hasEvenMatrices(const Seen &view, Value value) {
+bool hasEvenMatrices(const StridedView &view, Value value) {
   ArrayRef<int64_t> dims = typeOf(value).getShape();
   return dims.size() >= 2 && hasEvenRows(view, dims[dims.size() - 2], dims.back());
 }
@@ -54,11 +54,11 @@ bool isView(device::CopyOp copy) {
   return (!address || address->memory == 0) && llvm::all_of(piece.getSrcDims(), [](int64_t dim) { return dim >= 0; });
 }
 
-Seen sourceOf(device::CopyOp copy) {
+StridedView sourceOf(device::CopyOp copy) {
   auto piece = cast<device::PieceAttr>(copy.getPieces()[0]);
   Value source = copy.getSources()[piece.getSource()];
-  Nest from = broadcastNest({typeOf(source).getShape()});
-  Seen made{source, 0, {}};
+  LoopNest from = broadcastNest({typeOf(source).getShape()});
+  StridedView made{source, 0, {}};
   for (auto [offset, stride] : llvm::zip_equal(piece.getSrcOffsets(), from.strides[0])) {
     made.offset += offset * stride;
   }
@@ -71,14 +71,14 @@ Seen sourceOf(device::CopyOp copy) {
   return made;
 }
 
-std::optional<Seen> resultOf(device::CopyOp copy) {
+std::optional<StridedView> resultOf(device::CopyOp copy) {
   auto piece = cast<device::PieceAttr>(copy.getPieces()[0]);
   Value source = copy.getSources()[piece.getSource()];
   if (countOf(source) != countOf(copy.getY())) {
     return std::nullopt; // of as many elements as it has, none is there twice
   }
-  Nest to = broadcastNest({typeOf(copy.getY()).getShape()});
-  Seen made{copy.getY(), 0, {}};
+  LoopNest to = broadcastNest({typeOf(copy.getY()).getShape()});
+  StridedView made{copy.getY(), 0, {}};
   made.nest.sizes.assign(typeOf(source).getShape().begin(), typeOf(source).getShape().end());
   made.nest.strides.assign(1, SmallVector<int64_t>(made.nest.sizes.size(), 0));
   for (auto [d, dim] : llvm::enumerate(piece.getSrcDims())) {
@@ -94,7 +94,7 @@ std::optional<Seen> resultOf(device::CopyOp copy) {
   return made;
 }
 
-bool canRead(OpOperand &use, const Seen &view) {
+bool canRead(OpOperand &use, const StridedView &view) {
   auto user = dyn_cast<RowFusionInterface>(use.getOwner());
   return user && user.worksOnRows() && user.canRead(use, view);
 }

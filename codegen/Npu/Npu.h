@@ -4,7 +4,7 @@
 #define TESSERA_CODEGEN_NPU_NPU_H
 
 #include "bmodel/npu/check.h"
-#include "codegen/Npu/Decisions.h"
+#include "codegen/Npu/LayerSchedule.h"
 #include "codegen/Target/Phases.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -38,15 +38,15 @@ struct NpuProgram {
   uint64_t localPeak = 0;           ///< most bytes of a lane in use at once
   uint64_t workspaceLowerBound = 0; ///< of sizes.workspace
 
-  Decisions decisions; ///< of its plan
+  LayerSchedule layerSchedule; ///< of its plan
 };
 
 struct NpuOptions {
   /// 0: op by op. 1: values stay in local memory from op to op, and weights are loaded ahead. 2: the best of several
   /// such plans. 3: its decisions are changed one by one as long as that makes it faster.
   unsigned opt = 2;
-  std::optional<Decisions> plan = {}; ///< is followed instead
-  uint32_t firstLayer = 0;            ///< the number of the function's first layer there
+  std::optional<LayerSchedule> plan = {}; ///< is followed instead
+  uint32_t firstLayer = 0;                ///< the number of the function's first layer there
   /// Is told of ops as they are emitted: by plan |part| of about |parts|.
   std::function<void(size_t done, size_t total, size_t part, size_t parts)> progress = {};
   codegen::IrObserver observeIr = {}; ///< is shown the IR behind every phase

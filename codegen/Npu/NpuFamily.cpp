@@ -99,7 +99,7 @@ private:
 llvm::Error NpuChip::check(const codegen::CompileOptions &options) const {
   codegen::CompileOptions others = options;
   if (!options.plan.empty()) {
-    llvm::Expected<Decisions> plan = readPlan(options.plan);
+    llvm::Expected<LayerSchedule> plan = readPlan(options.plan);
     if (!plan) {
       return plan.takeError();
     }
@@ -173,7 +173,7 @@ public:
   llvm::Expected<bool> add(const codegen::Subnet &subnet, std::vector<codegen::Refusal> &refusals);
   llvm::Expected<Program> finish();
 
-  std::optional<Decisions> plan; ///< is followed
+  std::optional<LayerSchedule> plan; ///< is followed
 
 private:
   llvm::Error checkPlan() const;
@@ -187,7 +187,7 @@ private:
   Program program;
   // Of all streams:
   std::vector<std::string> layers;
-  Decisions decisions;
+  LayerSchedule layerSchedule;
   hw::Report report;
   size_t commands = 0;
   uint64_t localPeak = 0;
@@ -223,7 +223,7 @@ void Streams::append(const codegen::Subnet &subnet, NpuProgram stream) {
   func::FuncOp function = subnet.function;
   auto first = uint32_t(layers.size());
   double before = report.cycles;
-  decisions.append(stream.decisions, first);
+  layerSchedule.append(stream.layerSchedule, first);
   hw::append(report, estimate(stream, chip), first);
   llvm::append_range(layers, stream.layers);
   commands += stream.commands.size(), localPeak = std::max(localPeak, stream.localPeak);
@@ -289,7 +289,7 @@ llvm::Expected<llvm::json::Object> Streams::tell() const {
   }
   return llvm::json::Object{{"commands", int64_t(commands)},
                             {"local_peak_bytes", int64_t(localPeak)},
-                            {"plan", describePlan(decisions)},
+                            {"plan", describePlan(layerSchedule)},
                             {"estimate", std::move(estimate)}};
 }
 
@@ -316,7 +316,7 @@ llvm::Expected<std::optional<Program>> NpuChip::compile(ArrayRef<codegen::Subnet
   codegen::Phase phase(observer, "emit");
   Streams streams(chip, options, observer);
   if (!options.plan.empty()) {
-    llvm::Expected<Decisions> plan = readPlan(options.plan);
+    llvm::Expected<LayerSchedule> plan = readPlan(options.plan);
     if (!plan) {
       return plan.takeError();
     }

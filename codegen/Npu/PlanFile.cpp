@@ -16,8 +16,8 @@ llvm::Error wrong(const llvm::Twine &what) { return llvm::createStringError(what
 /// One list of a plan: objects of known keys.
 class List {
 public:
-  List(const llvm::json::Object &plan, llvm::StringRef name, Decisions &decisions)
-      : plan(plan), name(name), decisions(decisions) {}
+  List(const llvm::json::Object &plan, llvm::StringRef name, LayerSchedule &layerSchedule)
+      : plan(plan), name(name), layerSchedule(layerSchedule) {}
 
   llvm::Error read(llvm::ArrayRef<llvm::StringRef> numbers, llvm::ArrayRef<llvm::StringRef> told,
                    llvm::function_ref<void(llvm::ArrayRef<uint32_t>)> add) {
@@ -62,7 +62,7 @@ private:
     }
     for (auto [key, layer] : {std::pair("from", values[0]), std::pair("to", values[1])}) {
       if (std::optional<llvm::StringRef> text = entry.getString(key)) {
-        decisions.names[layer] = text->str();
+        layerSchedule.names[layer] = text->str();
       }
     }
     add(values);
@@ -71,30 +71,31 @@ private:
 
   const llvm::json::Object &plan;
   llvm::StringRef name;
-  Decisions &decisions;
+  LayerSchedule &layerSchedule;
 };
 
-llvm::Error read(const llvm::json::Object &plan, Decisions &decisions) {
+llvm::Error read(const llvm::json::Object &plan, LayerSchedule &layerSchedule) {
   for (const auto &each : plan) {
     if (each.first != "whole" && each.first != "groups") {
       return wrong("unknown key '" + llvm::StringRef(each.first) + "'");
     }
   }
-  if (llvm::Error error =
-          List(plan, "whole", decisions)
-              .read({"first", "last"}, {"from", "to", "bytes_per_lane", "stored"},
-                    [&](llvm::ArrayRef<uint32_t> numbers) { decisions.whole.push_back({numbers[0], numbers[1]}); })) {
+  if (llvm::Error error = List(plan, "whole", layerSchedule)
+                              .read({"first", "last"}, {"from", "to", "bytes_per_lane", "stored"},
+                                    [&](llvm::ArrayRef<uint32_t> numbers) {
+                                      layerSchedule.whole.push_back({numbers[0], numbers[1]});
+                                    })) {
     return error;
   }
-  return List(plan, "groups", decisions)
+  return List(plan, "groups", layerSchedule)
       .read({"first", "last", "slices"}, {"from", "to"}, [&](llvm::ArrayRef<uint32_t> numbers) {
-        decisions.groups.push_back({numbers[0], numbers[1], numbers[2]});
+        layerSchedule.groups.push_back({numbers[0], numbers[1], numbers[2]});
       });
 }
 
 } // namespace
 
-llvm::json::Object describePlan(const Decisions &plan) {
+llvm::json::Object describePlan(const LayerSchedule &plan) {
   auto range = [&](uint32_t first, uint32_t last) {
     return llvm::json::Object{{"first", int64_t(first)},
                               {"last", int64_t(last)},
@@ -102,12 +103,12 @@ llvm::json::Object describePlan(const Decisions &plan) {
                               {"to", llvm::json::fixUTF8(plan.names.at(last))}};
   };
   llvm::json::Array whole, groups;
-  for (const Decisions::Stay &stay : plan.whole) {
+  for (const LayerSchedule::ResidentValue &stay : plan.whole) {
     llvm::json::Object entry = range(stay.first, stay.last);
     entry["bytes_per_lane"] = int64_t(stay.bytes), entry["stored"] = stay.stored;
     whole.push_back(std::move(entry));
   }
-  for (const Decisions::Group &group : plan.groups) {
+  for (const LayerSchedule::Group &group : plan.groups) {
     llvm::json::Object entry = range(group.first, group.last);
     entry["slices"] = int64_t(group.slices);
     groups.push_back(std::move(entry));
@@ -115,7 +116,7 @@ llvm::json::Object describePlan(const Decisions &plan) {
   return llvm::json::Object{{"whole", std::move(whole)}, {"groups", std::move(groups)}};
 }
 
-llvm::Expected<Decisions> readPlan(llvm::StringRef path) {
+llvm::Expected<LayerSchedule> readPlan(llvm::StringRef path) {
   auto file = top::readRegularFile(path);
   if (!file) {
     return wrong("cannot read the plan '" + path + "': " + llvm::toString(file.takeError()));
@@ -123,18 +124,18 @@ llvm::Expected<Decisions> readPlan(llvm::StringRef path) {
   return parsePlan((*file)->getBuffer(), path);
 }
 
-llvm::Expected<Decisions> parsePlan(llvm::StringRef text, llvm::StringRef where) {
+llvm::Expected<LayerSchedule> parsePlan(llvm::StringRef text, llvm::StringRef where) {
   llvm::Expected<llvm::json::Value> json = top::parseJson(text);
   if (!json) {
     return wrong("the plan '" + where + "' is no JSON: " + llvm::toString(json.takeError()));
   }
-  Decisions decisions;
+  LayerSchedule layerSchedule;
   llvm::Error error =
-      json->getAsObject() ? read(*json->getAsObject(), decisions) : wrong("is no object with 'whole' and 'groups'");
+      json->getAsObject() ? read(*json->getAsObject(), layerSchedule) : wrong("is no object with 'whole' and 'groups'");
   if (error) {
     return wrong("the plan '" + where + "': " + llvm::toString(std::move(error)));
   }
-  return decisions;
+  return layerSchedule;
 }
 
 } // namespace tessera::npu

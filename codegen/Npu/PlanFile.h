@@ -3,7 +3,7 @@
 #ifndef TESSERA_CODEGEN_NPU_PLANFILE_H
 #define TESSERA_CODEGEN_NPU_PLANFILE_H
 
-#include "codegen/Npu/Decisions.h"
+#include "codegen/Npu/LayerSchedule.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
@@ -11,13 +11,13 @@ namespace tessera::npu {
 
 /// {"whole": [{"first": layer, "last": layer, "from": name, "to": name, "bytes_per_lane", "stored"}], "groups":
 /// [{"first", "last", "from", "to", "slices"}]}; layers by number, with their ONNX names.
-llvm::json::Object describePlan(const Decisions &plan);
+llvm::json::Object describePlan(const LayerSchedule &plan);
 
 /// The same read back, perhaps edited: "bytes_per_lane" and "stored" tell and are not read, names may be left out. The
 /// error says what is wrong where.
-llvm::Expected<Decisions> readPlan(llvm::StringRef path);
+llvm::Expected<LayerSchedule> readPlan(llvm::StringRef path);
 /// The same of text that |where| names in errors.
-llvm::Expected<Decisions> parsePlan(llvm::StringRef text, llvm::StringRef where);
+llvm::Expected<LayerSchedule> parsePlan(llvm::StringRef text, llvm::StringRef where);
 
 } // namespace tessera::npu
 

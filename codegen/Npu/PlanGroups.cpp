@@ -19,7 +19,7 @@ constexpr uint32_t kSlices[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 /// Part of the room that a group may be estimated to need.
 constexpr double kFilled = 0.9;
 
-using Family = ValuePlan::Family;
+using AliasSet = ValuePlan::AliasSet;
 using Use = ValuePlan::Use;
 
 RowRange rowsRead(Operation *op, Value operand, uint32_t size, RowRange y) {
@@ -27,9 +27,9 @@ RowRange rowsRead(Operation *op, Value operand, uint32_t size, RowRange y) {
 }
 
 /// Bytes of a lane in a row of all channels and images.
-uint64_t rowBytes(const Family &family, const Chip &chip) {
-  const int64_t *sizes = family.view.sizes;
-  return uint64_t(sizes[3]) * hw::sizeOf(family.type) * llvm::divideCeil(uint64_t(sizes[1]), chip.lanes) *
+uint64_t rowBytes(const AliasSet &aliasSet, const Chip &chip) {
+  const int64_t *sizes = aliasSet.view.sizes;
+  return uint64_t(sizes[3]) * hw::sizeOf(aliasSet.type) * llvm::divideCeil(uint64_t(sizes[1]), chip.lanes) *
          uint64_t(sizes[0]);
 }
 
@@ -37,9 +37,9 @@ RowRange unionOf(RowRange a, RowRange b) {
   return a.isEmpty() ? b : b.isEmpty() ? a : RowRange{std::min(a.begin, b.begin), std::max(a.end, b.end)};
 }
 
-/// Whether a use sees whole planes of a family, from the first lane on.
-bool seesPlanes(const Use &use, const Family &family, const Chip &chip) {
-  const View &a = use.view, &b = family.view;
+/// Whether a use sees whole planes of an alias set, from the first lane on.
+bool seesPlanes(const Use &use, const AliasSet &aliasSet, const Chip &chip) {
+  const View &a = use.view, &b = aliasSet.view;
   bool images = a.sizes[0] == b.sizes[0] && (a.sizes[0] == 1 || a.strides[0] == b.strides[0]);
   return images && std::equal(a.sizes + 2, a.sizes + 4, b.sizes + 2) &&
          std::equal(a.strides + 2, a.strides + 4, b.strides + 2) && use.channel % chip.lanes == 0;
@@ -66,57 +66,58 @@ bool GroupPlan::canSlice(uint32_t number) const {
   return type.getRank() == 4 && op.uses.front().access == Access::write &&
          llvm::all_of(llvm::seq(0, 4), [&](int i) { return int64_t(op.whole.dims[i]) == type.getDimSize(i); }) &&
          llvm::all_of(op.uses, [&](const Use &use) {
-           return use.access != Access::write || use.fits || !plan.families()[use.family].canStay;
+           return use.access != Access::write || use.fits || !plan.aliasSets()[use.aliasSet].canBeResident;
          });
 }
 
-/// Whether a family is there when |op| of the group reads it: all of its channels are made in the group, before.
-bool GroupPlan::isWritten(const SliceGroup &group, unsigned family, uint32_t op) const {
+/// Whether an alias set is there when |op| of the group reads it: all of its channels are made in the group, before.
+bool GroupPlan::isWritten(const SliceGroup &group, unsigned aliasSet, uint32_t op) const {
   uint32_t writers = 0;
   for (uint32_t before = group.first; before < op; ++before) {
     for (const Use &use : plan.ops()[before].uses) {
-      if (use.family == family && use.access == Access::write) {
+      if (use.aliasSet == aliasSet && use.access == Access::write) {
         ++writers;
-        if (!use.fits || !seesPlanes(use, plan.families()[family], chip)) {
+        if (!use.fits || !seesPlanes(use, plan.aliasSets()[aliasSet], chip)) {
           return false;
         }
       }
     }
   }
-  return writers == plan.families()[family].writers && (parts || writers == 1);
+  return writers == plan.aliasSets()[aliasSet].writers && (parts || writers == 1);
 }
 
 /// Which values stay slice by slice; false where one that is made and read in the group cannot.
-bool GroupPlan::findFamilies(SliceGroup &group) const {
-  group.families.clear();
+bool GroupPlan::findAliasSets(SliceGroup &group) const {
+  group.aliasSets.clear();
   llvm::SmallVector<unsigned> leaving;
   for (uint32_t op = group.first; op <= group.last; ++op) {
     const Use &made = plan.ops()[op].uses.front();
     for (const Use &use : plan.ops()[op].uses) {
-      const Family &family = plan.families()[use.family];
+      const AliasSet &aliasSet = plan.aliasSets()[use.aliasSet];
       // What is read by the op that makes it is a piece of a result, which leaves when the group is through.
-      if (use.access != Access::write && made.access == Access::write && made.family == use.family && !family.stays) {
-        leaving.push_back(use.family);
+      if (use.access != Access::write && made.access == Access::write && made.aliasSet == use.aliasSet &&
+          !aliasSet.isResident) {
+        leaving.push_back(use.aliasSet);
         continue;
       }
-      bool madeInside = family.first >= group.first && family.first <= group.last;
-      if (use.access == Access::write || !madeInside || family.stays) {
-        if (use.access != Access::write && family.stays && !use.fits) {
+      bool madeInside = aliasSet.first >= group.first && aliasSet.first <= group.last;
+      if (use.access == Access::write || !madeInside || aliasSet.isResident) {
+        if (use.access != Access::write && aliasSet.isResident && !use.fits) {
           return false; // reads outside what may not be there yet
         }
         continue;
       }
-      if (!use.fits || !family.canStay || !family.dense || !seesPlanes(use, family, chip) ||
-          !isWritten(group, use.family, op)) {
+      if (!use.fits || !aliasSet.canBeResident || !aliasSet.dense || !seesPlanes(use, aliasSet, chip) ||
+          !isWritten(group, use.aliasSet, op)) {
         return false;
       }
-      if (!group.holds(use.family)) {
-        group.families.push_back(use.family);
+      if (!group.holds(use.aliasSet)) {
+        group.aliasSets.push_back(use.aliasSet);
       }
     }
   }
-  bool areGone = llvm::any_of(leaving, [&](unsigned family) { return group.holds(family); });
-  return !group.families.empty() && !areGone;
+  bool areGone = llvm::any_of(leaving, [&](unsigned aliasSet) { return group.holds(aliasSet); });
+  return !group.aliasSets.empty() && !areGone;
 }
 
 void GroupPlan::findParts(SliceGroup &group, uint32_t slices) const {
@@ -124,19 +125,20 @@ void GroupPlan::findParts(SliceGroup &group, uint32_t slices) const {
   group.slices = slices, group.parts.assign(slices, std::vector<SlicePart>(count));
   std::vector<uint32_t> done(count, 0);
   for (uint32_t slice = 0; slice < slices; ++slice) {
-    llvm::DenseMap<unsigned, RowRange> needs; // by family
+    llvm::DenseMap<unsigned, RowRange> needs; // by alias set
     for (uint32_t k = count; k-- > 0;) {
       const ValuePlan::OpUses &op = plan.ops()[group.first + k];
       uint32_t rows = rowsOf(group.first + k);
-      unsigned result = op.uses.front().family;
-      const Family &family = plan.families()[result];
+      unsigned result = op.uses.front().aliasSet;
+      const AliasSet &aliasSet = plan.aliasSets()[result];
       auto needed = needs.find(result);
-      bool isRead = family.stays ? family.last > group.first + k && family.last <= group.last : group.holds(result);
+      bool isRead =
+          aliasSet.isResident ? aliasSet.last > group.first + k && aliasSet.last <= group.last : group.holds(result);
       // What nobody inside reads sets the pace; what others read must be whole in the end.
       RowRange holds = needed != needs.end() ? needed->second : RowRange{done[k], done[k]};
       if (!isRead) {
         holds = {done[k], uint32_t(uint64_t(rows) * (slice + 1) / slices)};
-      } else if (slice + 1 == slices && (family.stored || family.last > group.last)) {
+      } else if (slice + 1 == slices && (aliasSet.stored || aliasSet.last > group.last)) {
         holds.end = rows;
       }
       // Windows that step over rows leave none out: what was computed follows on what was.
@@ -147,9 +149,9 @@ void GroupPlan::findParts(SliceGroup &group, uint32_t slices) const {
         continue;
       }
       for (const Use &use : op.uses) {
-        uint32_t height = uint32_t(plan.families()[use.family].view.sizes[2]);
-        if (use.access != Access::write && (group.holds(use.family) || plan.families()[use.family].stays)) {
-          RowRange &need = needs[use.family];
+        uint32_t height = uint32_t(plan.aliasSets()[use.aliasSet].view.sizes[2]);
+        if (use.access != Access::write && (group.holds(use.aliasSet) || plan.aliasSets()[use.aliasSet].isResident)) {
+          RowRange &need = needs[use.aliasSet];
           need = unionOf(need, rowsRead(op.op, use.value, height, part.computes));
         }
       }
@@ -162,8 +164,8 @@ uint64_t GroupPlan::temporariesOf(uint32_t number) const {
   const ValuePlan::OpUses &op = plan.ops()[number];
   uint64_t values = 0;
   for (const Use &use : op.uses) {
-    const Family &family = plan.families()[use.family];
-    values += rowBytes(family, chip) * uint64_t(family.view.sizes[2]);
+    const AliasSet &aliasSet = plan.aliasSets()[use.aliasSet];
+    values += rowBytes(aliasSet, chip) * uint64_t(aliasSet.view.sizes[2]);
   }
   return op.used > values ? (op.used - values) / rowsOf(number) : 0;
 }
@@ -173,7 +175,7 @@ uint64_t GroupPlan::bytesOf(const SliceGroup &group) const {
   uint64_t bytes = 0, temporaries = 0;
   for (uint32_t k = 0; k <= group.last - group.first; ++k) {
     const ValuePlan::OpUses &op = plan.ops()[group.first + k];
-    bytes += op.kept;
+    bytes += op.liveAcross;
     uint32_t holds = 0, computes = 0;
     for (const std::vector<SlicePart> &slice : group.parts) {
       // While rows move to the next buffer, both are there.
@@ -183,17 +185,17 @@ uint64_t GroupPlan::bytesOf(const SliceGroup &group) const {
     }
     temporaries = std::max(temporaries, temporariesOf(group.first + k) * computes);
     for (const Use &use : op.uses) {
-      const Family &family = plan.families()[use.family];
+      const AliasSet &aliasSet = plan.aliasSets()[use.aliasSet];
       bool isWrite = use.access == Access::write;
-      if (family.stays || (group.holds(use.family) && !isWrite)) {
+      if (aliasSet.isResident || (group.holds(use.aliasSet) && !isWrite)) {
         continue;
       }
-      if (isWrite && group.holds(use.family) && family.first != group.first + k) {
+      if (isWrite && group.holds(use.aliasSet) && aliasSet.first != group.first + k) {
         continue; // its channels are in the buffer of the first
       }
       const RowRange inside{1u << 10, (1u << 10) + computes};
       uint32_t tile = isWrite ? computes : rowsRead(op.op, use.value, 1u << 20, inside).size();
-      bytes += (group.holds(use.family) ? holds : 2 * tile) * rowBytes(family, chip); // two tiles on their way
+      bytes += (group.holds(use.aliasSet) ? holds : 2 * tile) * rowBytes(aliasSet, chip); // two tiles on their way
     }
   }
   return bytes + temporaries;
@@ -204,20 +206,20 @@ double GroupPlan::sparedBy(const SliceGroup &group) const {
   double bytes = 0, cycles = 0;
   for (uint32_t op = group.first; op <= group.last; ++op) {
     for (const Use &use : plan.ops()[op].uses) {
-      const Family &family = plan.families()[use.family];
-      if (group.holds(use.family)) {
-        bytes += use.access == Access::write ? (family.stored || family.last > group.last ? 0 : double(use.bytes))
+      const AliasSet &aliasSet = plan.aliasSets()[use.aliasSet];
+      if (group.holds(use.aliasSet)) {
+        bytes += use.access == Access::write ? (aliasSet.stored || aliasSet.last > group.last ? 0 : double(use.bytes))
                                              : double(use.bytes);
       }
     }
     cycles += double(group.slices) * (chip.issueCycles + chip.matrixFill);
-    unsigned result = plan.ops()[op].uses.front().family;
-    bool opens = group.holds(result) && plan.families()[result].first == op;
+    unsigned result = plan.ops()[op].uses.front().aliasSet;
+    bool opens = group.holds(result) && plan.aliasSets()[result].first == op;
     for (uint32_t slice = 1; opens && slice < group.slices; ++slice) {
       const SlicePart &part = group.parts[slice][op - group.first];
       double again = double(part.computes.begin) - double(std::min(part.holds.begin, part.computes.begin));
       cycles +=
-          again > 0 ? chip.dmaLatency + again * double(rowBytes(plan.families()[result], chip)) / chip.portBytes : 0;
+          again > 0 ? chip.dmaLatency + again * double(rowBytes(plan.aliasSets()[result], chip)) / chip.portBytes : 0;
     }
   }
   return bytes / chip.ddrBytesPerCycle() - cycles;
@@ -249,11 +251,11 @@ GroupPlan::GroupPlan(const ValuePlan &plan, const Chip &chip, bool parts) : plan
   std::vector<std::optional<SliceGroup>> ending(count + 1);
   for (uint32_t end = 1; end <= count; ++end) {
     best[end] = best[end - 1];
-    uint64_t kept = 0;
+    uint64_t liveAcross = 0;
     for (uint32_t first = end; first-- > 0 && end - first <= kMostOps && canSlice(first);) {
-      kept += plan.ops()[first].kept;
+      liveAcross += plan.ops()[first].liveAcross;
       SliceGroup group{first, end - 1};
-      if (kept > chip.laneBytes || !findFamilies(group) || !fits(group, 0)) {
+      if (liveAcross > chip.laneBytes || !findAliasSets(group) || !fits(group, 0)) {
         continue;
       }
       double spared = sparedBy(group);
@@ -272,16 +274,16 @@ GroupPlan::GroupPlan(const ValuePlan &plan, const Chip &chip, bool parts) : plan
   }
 }
 
-GroupPlan::GroupPlan(const ValuePlan &plan, const Chip &chip, llvm::ArrayRef<Decisions::Group> groups)
+GroupPlan::GroupPlan(const ValuePlan &plan, const Chip &chip, llvm::ArrayRef<LayerSchedule::Group> groups)
     : plan(plan), chip(chip) {
-  for (const Decisions::Group &each : groups) {
+  for (const LayerSchedule::Group &each : groups) {
     SliceGroup group{each.first, each.last};
-    bool isFree = llvm::none_of(
+    bool isIndependent = llvm::none_of(
         chosen, [&](const SliceGroup &other) { return each.first <= other.last && other.first <= each.last; });
     bool inside = each.first <= each.last && each.last < plan.ops().size() && each.slices > 1;
-    if (isFree && inside &&
+    if (isIndependent && inside &&
         llvm::all_of(llvm::seq(each.first, each.last + 1), [&](uint32_t op) { return canSlice(op); }) &&
-        findFamilies(group) && fits(group, each.slices)) {
+        findAliasSets(group) && fits(group, each.slices)) {
       chosen.push_back(std::move(group));
     }
   }
@@ -289,7 +291,7 @@ GroupPlan::GroupPlan(const ValuePlan &plan, const Chip &chip, llvm::ArrayRef<Dec
 
 bool GroupPlan::add(SliceGroup group) {
   bool canRun = llvm::all_of(llvm::seq(group.first, group.last + 1), [&](uint32_t op) { return canSlice(op); });
-  if (!canRun || !findFamilies(group)) {
+  if (!canRun || !findAliasSets(group)) {
     return false;
   }
   chosen.push_back(std::move(group));
@@ -298,14 +300,14 @@ bool GroupPlan::add(SliceGroup group) {
 
 bool GroupPlan::hasParts() const {
   return llvm::any_of(chosen, [&](const SliceGroup &group) {
-    return llvm::any_of(group.families, [&](unsigned family) { return plan.families()[family].writers > 1; });
+    return llvm::any_of(group.aliasSets, [&](unsigned aliasSet) { return plan.aliasSets()[aliasSet].writers > 1; });
   });
 }
 
 void GroupPlan::recheck() {
   llvm::erase_if(chosen, [&](const SliceGroup &group) {
     SliceGroup now{group.first, group.last};
-    return !findFamilies(now) || now.families != group.families;
+    return !findAliasSets(now) || now.aliasSets != group.aliasSets;
   });
 }
 

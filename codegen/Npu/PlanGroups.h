@@ -7,7 +7,7 @@
 #ifndef TESSERA_CODEGEN_NPU_PLANGROUPS_H
 #define TESSERA_CODEGEN_NPU_PLANGROUPS_H
 
-#include "codegen/Npu/Decisions.h"
+#include "codegen/Npu/LayerSchedule.h"
 #include "codegen/Npu/PlanValues.h"
 
 namespace tessera::npu {
@@ -31,10 +31,10 @@ struct SlicePart {
 struct SliceGroup {
   uint32_t first = 0, last = 0; ///< ops, by number
   uint32_t slices = 0;
-  std::vector<unsigned> families = {};            ///< of values that stay slice by slice
+  std::vector<unsigned> aliasSets = {};           ///< of values that stay slice by slice
   std::vector<std::vector<SlicePart>> parts = {}; ///< by slice, then op
 
-  bool holds(unsigned family) const { return llvm::is_contained(families, family); }
+  bool holds(unsigned aliasSet) const { return llvm::is_contained(aliasSets, aliasSet); }
 };
 
 class GroupPlan {
@@ -43,16 +43,16 @@ public:
   /// most time. |parts|: values that several ops make may stay slice by slice, too.
   GroupPlan(const ValuePlan &plan, const Chip &chip, bool parts = true);
   /// These groups, as far as they can run so and fit.
-  GroupPlan(const ValuePlan &plan, const Chip &chip, llvm::ArrayRef<Decisions::Group> groups);
+  GroupPlan(const ValuePlan &plan, const Chip &chip, llvm::ArrayRef<LayerSchedule::Group> groups);
 
   /// The groups of another plan of the same values.
   GroupPlan(const ValuePlan &plan, const GroupPlan &other)
       : plan(plan), chip(other.chip), parts(other.parts), chosen(other.chosen) {}
   /// No groups: before add().
   static GroupPlan none(const ValuePlan &plan, const Chip &chip) {
-    return GroupPlan(plan, chip, llvm::ArrayRef<Decisions::Group>());
+    return GroupPlan(plan, chip, llvm::ArrayRef<LayerSchedule::Group>());
   }
-  /// A group whose slices are known, and finds its families; false where its layers cannot run slice by slice.
+  /// A group whose slices are known, and finds its alias sets; false where its layers cannot run slice by slice.
   bool add(SliceGroup group);
 
   const std::vector<SliceGroup> &groups() const { return chosen; }
@@ -70,8 +70,8 @@ public:
 
 private:
   bool canSlice(uint32_t op) const;
-  bool findFamilies(SliceGroup &group) const;
-  bool isWritten(const SliceGroup &group, unsigned family, uint32_t op) const;
+  bool findAliasSets(SliceGroup &group) const;
+  bool isWritten(const SliceGroup &group, unsigned aliasSet, uint32_t op) const;
   void findParts(SliceGroup &group, uint32_t slices) const;
   uint64_t temporariesOf(uint32_t op) const;
   uint64_t bytesOf(const SliceGroup &group) const;

@@ -49,7 +49,7 @@ void subtract(std::vector<Range> &gaps, const Range &range, uint64_t bytes) {
 
 MemoryPlan::MemoryPlan(const Stream &stream, uint32_t inputs, const Overlap &overlap)
     : stream(stream), inputs(inputs), overlap(overlap), uses(std::max<size_t>(stream.buffers.size(), 1)),
-      alive(stream.steps.size()) {
+      alive(stream.stages.size()) {
   findUses();
 }
 
@@ -95,7 +95,7 @@ bool MemoryPlan::isGiven(const Descriptor &command) const {
 
 size_t MemoryPlan::positionOf(const Descriptor &load, size_t step) const {
   uint64_t target = targetOf(load);
-  return target && uses[target].movable ? uses[target].loadAt : step - (isEarly(step) ? 1 : 0);
+  return target && uses[target].movable ? uses[target].loadAt : step - (hoistsLoads(step) ? 1 : 0);
 }
 
 /// |given|: it is a load that depends on nothing.
@@ -114,18 +114,18 @@ void MemoryPlan::touch(const Descriptor &command, size_t position, bool given) {
 void MemoryPlan::findUses() {
   // First who may move, then where the loads of the others stand.
   for (bool known : {false, true}) {
-    for (size_t step = 0; step < stream.steps.size(); ++step) {
-      const Step &each = stream.steps[step];
+    for (size_t step = 0; step < stream.stages.size(); ++step) {
+      const Stage &each = stream.stages[step];
       for (const Descriptor &load : each.loads) {
         uint64_t target = targetOf(load);
         bool moves = known && target && uses[target].movable;
-        touch(load, moves || !known ? step : step - (isEarly(step) ? 1 : 0), isGiven(load));
+        touch(load, moves || !known ? step : step - (hoistsLoads(step) ? 1 : 0), isGiven(load));
       }
       for (const Descriptor &command : each.computes) {
         touch(command, step, false);
       }
       // While it is stored, the tile behind it is computed.
-      bool overlaps = overlap.apart && step + 1 < stream.steps.size() && isEarly(step + 1);
+      bool overlaps = overlap.apart && step + 1 < stream.stages.size() && hoistsLoads(step + 1);
       for (const Descriptor &command : each.stores) {
         touch(command, step, false);
         touch(command, step + (overlaps ? 1 : 0), false);
@@ -209,11 +209,11 @@ double MemoryPlan::cyclesOf(const std::vector<Descriptor> &commands) const {
 
 void MemoryPlan::hoistLoads() {
   double computeFree = 0;
-  begins.assign(stream.steps.size(), 0);
-  for (size_t step = 0; step < stream.steps.size(); ++step) {
+  begins.assign(stream.stages.size(), 0);
+  for (size_t step = 0; step < stream.stages.size(); ++step) {
     begins[step] = computeFree;
     double loaded = 0;
-    for (const Descriptor &load : stream.steps[step].loads) {
+    for (const Descriptor &load : stream.stages[step].loads) {
       uint64_t target = targetOf(load);
       Use *use = target && uses[target].movable ? &uses[target] : nullptr;
       if (use && use->first == step && use->loadAt == step) {
@@ -224,23 +224,23 @@ void MemoryPlan::hoistLoads() {
       loaded = dmaFree;
     }
     begins[step] = std::max(computeFree, loaded);
-    computeFree = begins[step] + cyclesOf(stream.steps[step].computes);
-    dmaFree += cyclesOf(stream.steps[step].stores);
+    computeFree = begins[step] + cyclesOf(stream.stages[step].computes);
+    dmaFree += cyclesOf(stream.stages[step].stores);
   }
 }
 
 void MemoryPlan::eachInOrder(llvm::function_ref<void(size_t, const Descriptor &)> visit) const {
-  std::vector<std::vector<std::pair<size_t, const Descriptor *>>> loads(stream.steps.size());
-  for (size_t step = 0; step < stream.steps.size(); ++step) {
-    for (const Descriptor &load : stream.steps[step].loads) {
+  std::vector<std::vector<std::pair<size_t, const Descriptor *>>> loads(stream.stages.size());
+  for (size_t step = 0; step < stream.stages.size(); ++step) {
+    for (const Descriptor &load : stream.stages[step].loads) {
       loads[positionOf(load, step)].push_back({step, &load});
     }
   }
-  for (size_t step = 0; step < stream.steps.size(); ++step) {
+  for (size_t step = 0; step < stream.stages.size(); ++step) {
     for (auto [from, load] : loads[step]) {
       visit(from, *load);
     }
-    for (const auto *part : {&stream.steps[step].computes, &stream.steps[step].stores}) {
+    for (const auto *part : {&stream.stages[step].computes, &stream.stages[step].stores}) {
       for (const Descriptor &command : *part) {
         visit(step, command);
       }
@@ -252,7 +252,7 @@ std::vector<Descriptor> MemoryPlan::commands() const {
   std::vector<Descriptor> made;
   eachInOrder([&](size_t step, const Descriptor &command) {
     Descriptor &added = made.emplace_back(command);
-    added.header.layer = stream.steps[step].layer;
+    added.header.layer = stream.stages[step].layer;
     for (const FieldText &field : findCommand(command.header.opcode)->fields) {
       Tensor tensor;
       if (llvm::StringRef(field.type) != "Tensor") {

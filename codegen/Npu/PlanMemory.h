@@ -71,7 +71,9 @@ private:
   std::vector<Range> gapsOf(size_t first, size_t last, uint64_t bytes) const;
   void subtractStep(std::vector<Range> &gaps, size_t step, uint64_t bytes) const;
   uint64_t sizeOf(uint64_t buffer) const;
-  bool isEarly(size_t step) const { return stream.steps[step].early || (overlap.across && stream.steps[step].isFree); }
+  bool hoistsLoads(size_t step) const {
+    return stream.stages[step].hoisted || (overlap.across && stream.stages[step].isIndependent);
+  }
   bool isGiven(const Descriptor &command) const;
   size_t positionOf(const Descriptor &load, size_t step) const;
 

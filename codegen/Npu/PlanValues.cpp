@@ -49,7 +49,7 @@ ValuePlan::ValuePlan(func::FuncOp function, const Chip &chip) : function(functio
     }
   }
   for (auto &[value, member] : members) {
-    member.offset -= known[member.family].begin;
+    member.offset -= known[member.aliasSet].begin;
   }
 }
 
@@ -62,22 +62,22 @@ bool ValuePlan::add(Value value) {
   auto type = cast<RankedTensorType>(value.getType()); // a truth value is a byte, too
   int64_t bytes = type.getNumElements() * int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
   members[value] = {unsigned(known.size()), address->offset};
-  Family family;
-  family.memory = address->memory, family.begin = address->offset, family.end = address->offset + bytes;
-  known.push_back(family);
+  AliasSet aliasSet;
+  aliasSet.memory = address->memory, aliasSet.begin = address->offset, aliasSet.end = address->offset + bytes;
+  known.push_back(aliasSet);
   return true;
 }
 
 void ValuePlan::join(Value a, Value b) {
-  if (!members.contains(a) || !members.contains(b) || members[a].family == members[b].family) {
+  if (!members.contains(a) || !members.contains(b) || members[a].aliasSet == members[b].aliasSet) {
     return;
   }
-  unsigned from = members[a].family, to = members[b].family;
+  unsigned from = members[a].aliasSet, to = members[b].aliasSet;
   known[to].begin = std::min(known[to].begin, known[from].begin);
   known[to].end = std::max(known[to].end, known[from].end);
   known[from].end = known[from].begin;
   for (auto &[value, member] : members) {
-    member.family = member.family == from ? to : member.family;
+    member.aliasSet = member.aliasSet == from ? to : member.aliasSet;
   }
 }
 
@@ -86,43 +86,43 @@ void ValuePlan::note(uint32_t op, Value value, const View &view, int64_t offset,
   if (member == members.end()) {
     return;
   }
-  Family &family = known[member->second.family];
-  family.type = type, family.isRead = family.isRead || access != Access::write;
+  AliasSet &aliasSet = known[member->second.aliasSet];
+  aliasSet.type = type, aliasSet.isRead = aliasSet.isRead || access != Access::write;
   requests.push_back({op, value, plain(view), offset, access});
 }
 
 void ValuePlan::keepOutside(Value value) {
   if (auto member = members.find(value); member != members.end()) {
-    known[member->second.family].isApart = true;
+    known[member->second.aliasSet].neverResident = true;
   }
 }
 
-void ValuePlan::addOutlet(Value value, const Outlet &outlet) {
-  outlets[value].push_back(outlet);
-  known[members.lookup(value).family].leaves = true;
+void ValuePlan::addDirectStore(Value value, const DirectStore &directStore) {
+  directStores[value].push_back(directStore);
+  known[members.lookup(value).aliasSet].storedDirectly = true;
 }
 
-ArrayRef<Outlet> ValuePlan::outletsOf(Value value) const {
-  auto found = outlets.find(value);
-  return found == outlets.end() ? ArrayRef<Outlet>() : ArrayRef<Outlet>(found->second);
+ArrayRef<DirectStore> ValuePlan::directStoresOf(Value value) const {
+  auto found = directStores.find(value);
+  return found == directStores.end() ? ArrayRef<DirectStore>() : ArrayRef<DirectStore>(found->second);
 }
 
-bool ValuePlan::onlyLeaves(Value value) const {
+bool ValuePlan::onlyStoredDirectly(Value value) const {
   auto member = members.find(value);
-  return member != members.end() && onlyLeaves(known[member->second.family]);
+  return member != members.end() && onlyStoredDirectly(known[member->second.aliasSet]);
 }
 
-void ValuePlan::noteOp(uint32_t number, Operation *op, const Shape &whole, uint32_t appends, uint64_t need,
-                       uint64_t used, uint64_t kept) {
+void ValuePlan::noteOp(uint32_t number, Operation *op, const Shape &whole, uint32_t appends, uint64_t requirement,
+                       uint64_t used, uint64_t liveAcross) {
   byOp.resize(std::max<size_t>(byOp.size(), number + 1));
-  byOp[number] = {op, whole, appends, need, used, kept, {}};
+  byOp[number] = {op, whole, appends, requirement, used, liveAcross, {}};
 }
 
-/// Whether a view, |offset| bytes into the family, can be had of its local form.
-bool ValuePlan::matches(const Family &family, int64_t offset, const View &view, bool isWrite) const {
-  int64_t size = int64_t(hw::sizeOf(family.type));
-  const View &whole = family.view;
-  if (!family.dense) {
+/// Whether a view, |offset| bytes into the alias set, can be had of its local form.
+bool ValuePlan::matches(const AliasSet &aliasSet, int64_t offset, const View &view, bool isWrite) const {
+  int64_t size = int64_t(hw::sizeOf(aliasSet.type));
+  const View &whole = aliasSet.view;
+  if (!aliasSet.dense) {
     return offset == 0 && llvm::all_of(llvm::seq(0, 4), [&](int i) {
              bool repeats = !isWrite && i != 1 && view.strides[i] == 0;
              return repeats || (view.sizes[i] == whole.sizes[i] && view.strides[i] == whole.strides[i]);
@@ -137,85 +137,86 @@ bool ValuePlan::matches(const Family &family, int64_t offset, const View &view, 
   return channels && images && forward && last < plane && channel + view.sizes[1] <= whole.sizes[1];
 }
 
-/// Finds the local form of a family, and who uses it; false where it cannot stay.
-bool ValuePlan::settle(unsigned index, ArrayRef<Request> all) {
-  Family &family = known[index];
-  int64_t size = int64_t(hw::sizeOf(family.type)), total = (family.end - family.begin) / size;
+/// Finds the local form of an alias set, and who uses it; false where it cannot stay.
+bool ValuePlan::analyzeResidency(unsigned index, ArrayRef<Request> all) {
+  AliasSet &aliasSet = known[index];
+  int64_t size = int64_t(hw::sizeOf(aliasSet.type)), total = (aliasSet.end - aliasSet.begin) / size;
   // Of an op that writes a part of each plane only, another one has filled the rest before.
   auto write = llvm::find_if(all, [](const Request &each) { return each.access == Access::write; });
-  if (write == all.end() || family.isApart) {
+  if (write == all.end() || aliasSet.neverResident) {
     return false;
   }
-  family.view = write->view;
+  aliasSet.view = write->view;
   int64_t plane = planeOf(write->view);
-  family.dense = plane && (write->view.sizes[1] == 1 || write->view.strides[1] == plane);
-  if (family.dense) {
+  aliasSet.dense = plane && (write->view.sizes[1] == 1 || write->view.strides[1] == plane);
+  if (aliasSet.dense) {
     int64_t images = write->view.sizes[0], channels = total / (images * plane);
-    family.view.sizes[1] = channels, family.view.strides[1] = channels == 1 ? 0 : plane;
-    family.view.strides[0] = images == 1 ? 0 : channels * plane;
+    aliasSet.view.sizes[1] = channels, aliasSet.view.strides[1] = channels == 1 ? 0 : plane;
+    aliasSet.view.strides[0] = images == 1 ? 0 : channels * plane;
   }
-  family.stored = family.memory > 0, family.first = UINT32_MAX, family.last = 0, family.spared = 0, family.writers = 0;
+  aliasSet.stored = aliasSet.memory > 0, aliasSet.first = UINT32_MAX, aliasSet.last = 0, aliasSet.spared = 0,
+  aliasSet.writers = 0;
   bool isRead = false;
   for (const Request &each : all) {
     bool fits =
-        each.access != Access::readOutside && matches(family, members.lookup(each.value).offset + each.offset * size,
+        each.access != Access::readOutside && matches(aliasSet, members.lookup(each.value).offset + each.offset * size,
                                                       each.view, each.access == Access::write);
-    uint64_t bytes = uint64_t(bytesOf(each.value, family.type));
+    uint64_t bytes = uint64_t(bytesOf(each.value, aliasSet.type));
     if (each.access == Access::write) {
       if (!fits) {
         return false;
       }
-      family.first = std::min(family.first, each.op), family.last = std::max(family.last, each.op);
-      ++family.writers;
+      aliasSet.first = std::min(aliasSet.first, each.op), aliasSet.last = std::max(aliasSet.last, each.op);
+      ++aliasSet.writers;
     } else if (fits) {
       isRead = true;
-      family.last = std::max(family.last, each.op), family.spared += bytes;
+      aliasSet.last = std::max(aliasSet.last, each.op), aliasSet.spared += bytes;
     } else {
-      family.stored = true;
+      aliasSet.stored = true;
     }
   }
-  const int64_t *sizes = family.view.sizes;
-  family.bytes = llvm::alignTo(uint64_t(sizes[2] * sizes[3] * size) * llvm::divideCeil(sizes[1], chip.lanes) * sizes[0],
-                               chip.portBytes);
-  family.spared += family.stored ? 0 : uint64_t(total * size);
+  const int64_t *sizes = aliasSet.view.sizes;
+  aliasSet.bytes = llvm::alignTo(
+      uint64_t(sizes[2] * sizes[3] * size) * llvm::divideCeil(sizes[1], chip.lanes) * sizes[0], chip.portBytes);
+  aliasSet.spared += aliasSet.stored ? 0 : uint64_t(total * size);
   return isRead;
 }
 
-void ValuePlan::keep(Family &family, bool stays) {
-  family.stays = stays;
-  for (uint32_t op = family.first; op <= family.last; ++op) {
-    live[op] += stays ? family.bytes : -family.bytes;
+void ValuePlan::keep(AliasSet &aliasSet, bool isResident) {
+  aliasSet.isResident = isResident;
+  for (uint32_t op = aliasSet.first; op <= aliasSet.last; ++op) {
+    live[op] += isResident ? aliasSet.bytes : -aliasSet.bytes;
   }
 }
 
-void ValuePlan::settle(bool mayStay) {
+void ValuePlan::analyzeResidency(bool mayBeResident) {
   std::vector<std::vector<Request>> byFamily(known.size());
   for (const Request &each : requests) {
-    byFamily[members.lookup(each.value).family].push_back(each);
+    byFamily[members.lookup(each.value).aliasSet].push_back(each);
   }
   live.assign(byOp.size(), 0);
   for (unsigned index = 0; index < known.size(); ++index) {
-    known[index].canStay = settle(index, byFamily[index]) && mayStay;
+    known[index].canBeResident = analyzeResidency(index, byFamily[index]) && mayBeResident;
   }
   findUses();
 }
 
-bool ValuePlan::hasRoom(const Family &family, uint64_t reserve) const {
-  return llvm::all_of(llvm::seq(family.first, family.last + 1), [&](uint32_t op) {
-    return live[op] + family.bytes + std::max(reserve, 2 * byOp[op].need) <= chip.laneBytes;
+bool ValuePlan::hasRoom(const AliasSet &aliasSet, uint64_t reserve) const {
+  return llvm::all_of(llvm::seq(aliasSet.first, aliasSet.last + 1), [&](uint32_t op) {
+    return live[op] + aliasSet.bytes + std::max(reserve, 2 * byOp[op].requirement) <= chip.laneBytes;
   });
 }
 
 void ValuePlan::choose(double share) {
   std::vector<unsigned> order;
   for (unsigned index = 0; index < known.size(); ++index) {
-    if (known[index].canStay) {
+    if (known[index].canBeResident) {
       order.push_back(index);
     }
   }
   auto worth = [&](unsigned index) {
-    const Family &family = known[index];
-    return double(family.spared) / (double(family.bytes) * (family.last - family.first + 1));
+    const AliasSet &aliasSet = known[index];
+    return double(aliasSet.spared) / (double(aliasSet.bytes) * (aliasSet.last - aliasSet.first + 1));
   };
   llvm::stable_sort(order, [&](unsigned a, unsigned b) { return worth(a) > worth(b); });
   for (unsigned index : order) {
@@ -225,17 +226,17 @@ void ValuePlan::choose(double share) {
   }
 }
 
-void ValuePlan::choose(ArrayRef<unsigned> families) {
-  for (unsigned index : families) {
-    if (known[index].canStay && hasRoom(known[index], 0)) {
+void ValuePlan::choose(ArrayRef<unsigned> aliasSets) {
+  for (unsigned index : aliasSets) {
+    if (known[index].canBeResident && hasRoom(known[index], 0)) {
       keep(known[index], true);
     }
   }
 }
 
-/// Of a channel; a family that is not dense is seen as a whole only.
-static int64_t planeBytes(const ValuePlan::Family &family) {
-  return family.dense ? planeOf(family.view) * int64_t(hw::sizeOf(family.type)) : INT64_MAX;
+/// Of a channel; an alias set that is not dense is seen as a whole only.
+static int64_t planeBytes(const ValuePlan::AliasSet &aliasSet) {
+  return aliasSet.dense ? planeOf(aliasSet.view) * int64_t(hw::sizeOf(aliasSet.type)) : INT64_MAX;
 }
 
 void ValuePlan::findUses() {
@@ -245,26 +246,27 @@ void ValuePlan::findUses() {
         continue;
       }
       Member member = members.lookup(each.value);
-      const Family &family = known[member.family];
-      int64_t at = member.offset + each.offset * int64_t(hw::sizeOf(family.type));
-      bool fits = family.canStay && each.access != Access::readOutside && matches(family, at, each.view, writes);
-      int64_t channel = fits ? at / planeBytes(family) : 0;
-      byOp[each.op].uses.push_back({each.value, each.view, member.family, each.access, fits, channel,
-                                    uint64_t(bytesOf(each.value, family.type))});
+      const AliasSet &aliasSet = known[member.aliasSet];
+      int64_t at = member.offset + each.offset * int64_t(hw::sizeOf(aliasSet.type));
+      bool fits =
+          aliasSet.canBeResident && each.access != Access::readOutside && matches(aliasSet, at, each.view, writes);
+      int64_t channel = fits ? at / planeBytes(aliasSet) : 0;
+      byOp[each.op].uses.push_back({each.value, each.view, member.aliasSet, each.access, fits, channel,
+                                    uint64_t(bytesOf(each.value, aliasSet.type))});
     }
   }
 }
 
 int64_t ValuePlan::channelOf(Value value, int64_t offset) const {
   Member member = members.lookup(value);
-  const Family &family = known[member.family];
-  int64_t size = int64_t(hw::sizeOf(family.type));
-  return (member.offset + offset * size) / (planeOf(family.view) * size);
+  const AliasSet &aliasSet = known[member.aliasSet];
+  int64_t size = int64_t(hw::sizeOf(aliasSet.type));
+  return (member.offset + offset * size) / (planeOf(aliasSet.view) * size);
 }
 
-std::optional<unsigned> ValuePlan::familyOf(Value value) const {
+std::optional<unsigned> ValuePlan::aliasSetOf(Value value) const {
   auto member = members.find(value);
-  return member == members.end() ? std::nullopt : std::optional(member->second.family);
+  return member == members.end() ? std::nullopt : std::optional(member->second.aliasSet);
 }
 
 void ValuePlan::placeOutside(ArrayRef<std::pair<uint32_t, uint32_t>> ranges, ArrayRef<unsigned> sliced) {
@@ -273,16 +275,16 @@ void ValuePlan::placeOutside(ArrayRef<std::pair<uint32_t, uint32_t>> ranges, Arr
     auto range = llvm::find_if(ranges, [&](auto each) { return each.first <= op && op <= each.second; });
     int64_t first = range == ranges.end() ? op : range->first, last = range == ranges.end() ? op : range->second;
     for (const Use &use : byOp[op].uses) {
-      device::Buffer &life = lives[use.family];
+      device::Buffer &life = lives[use.aliasSet];
       life.first = std::min(life.first, first), life.last = std::max(life.last, last);
     }
   }
   std::vector<device::Buffer> needed;
   std::vector<unsigned> order;
-  for (auto [index, family] : llvm::enumerate(known)) {
-    bool isInside = (family.stays || llvm::is_contained(sliced, index)) && !family.stored;
-    if (family.memory == 0 && lives[index].last >= 0 && !isInside && !onlyLeaves(family)) {
-      needed.push_back({family.end - family.begin, lives[index].first, lives[index].last});
+  for (auto [index, aliasSet] : llvm::enumerate(known)) {
+    bool isInside = (aliasSet.isResident || llvm::is_contained(sliced, index)) && !aliasSet.stored;
+    if (aliasSet.memory == 0 && lives[index].last >= 0 && !isInside && !onlyStoredDirectly(aliasSet)) {
+      needed.push_back({aliasSet.end - aliasSet.begin, lives[index].first, lives[index].last});
       order.push_back(unsigned(index));
     }
   }
@@ -296,30 +298,31 @@ void ValuePlan::placeOutside(ArrayRef<std::pair<uint32_t, uint32_t>> ranges, Arr
 
 std::optional<uint64_t> ValuePlan::outsideOf(Value value) const {
   auto member = members.find(value);
-  if (member == members.end() || known[member->second.family].memory != 0) {
+  if (member == members.end() || known[member->second.aliasSet].memory != 0) {
     return std::nullopt;
   }
-  return known[member->second.family].placed + uint64_t(member->second.offset);
+  return known[member->second.aliasSet].placed + uint64_t(member->second.offset);
 }
 
-std::optional<ValuePlan::Stay> ValuePlan::find(Value value, const View &view, int64_t offset, Access access) const {
+std::optional<ValuePlan::Resident> ValuePlan::find(Value value, const View &view, int64_t offset, Access access) const {
   auto member = members.find(value);
-  if (member == members.end() || !known[member->second.family].stays || access == Access::readOutside) {
+  if (member == members.end() || !known[member->second.aliasSet].isResident || access == Access::readOutside) {
     return std::nullopt;
   }
-  const Family &family = known[member->second.family];
-  int64_t at = member->second.offset + offset * int64_t(hw::sizeOf(family.type));
-  if (!matches(family, at, plain(view), access == Access::write)) {
+  const AliasSet &aliasSet = known[member->second.aliasSet];
+  int64_t at = member->second.offset + offset * int64_t(hw::sizeOf(aliasSet.type));
+  if (!matches(aliasSet, at, plain(view), access == Access::write)) {
     return std::nullopt;
   }
-  return Stay{member->second.family, at / planeBytes(family), at % planeBytes(family)};
+  return Resident{member->second.aliasSet, at / planeBytes(aliasSet), at % planeBytes(aliasSet)};
 }
 
 bool ValuePlan::drop(uint32_t first, uint32_t last) {
-  Family *largest = nullptr;
-  for (Family &family : known) {
-    if (family.stays && family.first <= last && family.last >= first && (!largest || family.bytes > largest->bytes)) {
-      largest = &family;
+  AliasSet *largest = nullptr;
+  for (AliasSet &aliasSet : known) {
+    if (aliasSet.isResident && aliasSet.first <= last && aliasSet.last >= first &&
+        (!largest || aliasSet.bytes > largest->bytes)) {
+      largest = &aliasSet;
     }
   }
   if (largest) {

@@ -15,23 +15,23 @@ namespace tessera::npu {
 namespace {
 
 /// The results [low, end) of those from some one on that see a position of x with a tap, and that which the first sees.
-struct Seen {
+struct StridedView {
   uint32_t low = 0, end = 0, position = 0;
 
   uint32_t count() const { return end - low; }
 };
 
 /// |size|: positions of x; |tap|: how far that of the tap is from the first one of a window, less the padding.
-Seen seenWith(int64_t tap, uint32_t begin, uint32_t count, uint32_t step, uint32_t size) {
+StridedView seenWith(int64_t tap, uint32_t begin, uint32_t count, uint32_t step, uint32_t size) {
   int64_t first = int64_t(begin) * step + tap;
   int64_t low = first >= 0 ? 0 : int64_t(llvm::divideCeil(uint64_t(-first), uint64_t(step)));
   int64_t end = first >= size ? 0 : std::min<int64_t>(count, (int64_t(size) - 1 - first) / step + 1);
-  return low < end ? Seen{uint32_t(low), uint32_t(end), uint32_t(first + low * step)} : Seen();
+  return low < end ? StridedView{uint32_t(low), uint32_t(end), uint32_t(first + low * step)} : StridedView();
 }
 
 /// Every |step|-th of one dim, |count| of them.
-Place every(Place place, unsigned dim, uint32_t begin, uint32_t step, uint32_t count, const Chip &chip) {
-  Place made = slice(place, dim, begin, count, chip);
+TileView every(TileView place, unsigned dim, uint32_t begin, uint32_t step, uint32_t count, const Chip &chip) {
+  TileView made = slice(place, dim, begin, count, chip);
   made.tensor.strides[dim] *= int32_t(step);
   return made;
 }
@@ -39,11 +39,11 @@ Place every(Place place, unsigned dim, uint32_t begin, uint32_t step, uint32_t c
 /// Makes what a tile's windows see of x.
 class PlaneLoader {
 public:
-  PlaneLoader(const Product &product, Place x, const Shape &begin, const Shape &size, const Chip &chip, Area &area,
-              Tile &tile)
-      : product(product), x(x), begin(begin), size(size), chip(chip), area(area), tile(tile) {}
+  PlaneLoader(const Product &product, TileView x, const Shape &begin, const Shape &size, const Chip &chip,
+              LocalBudget &localBudget, Tile &tile)
+      : product(product), x(x), begin(begin), size(size), chip(chip), localBudget(localBudget), tile(tile) {}
 
-  Place run() {
+  TileView run() {
     const Depth &depth = product.depth;
     uint32_t planes = depth.kernel, channels = x.dim(1);
     rows = rowsOf(product.window, x.dim(2), begin.dims[2], size.dims[2]);
@@ -51,17 +51,17 @@ public:
     uint32_t taps = planes * product.window.kernel[0];
     Shape shape{
         {size.dims[0], byRows ? channels : channels * planes, byRows ? size.dims[2] * taps : rows.size, x.dim(3)}};
-    uint16_t lane = area.lane;
-    area.lane = byRows ? lane : 0; // the matrix unit takes x from any lane
+    uint16_t lane = localBudget.lane;
+    localBudget.lane = byRows ? lane : 0; // the matrix unit takes x from any lane
     if (!x.isLocal() && (planes > depth.step || byRows)) {
       loadOncePerTile();
     }
-    made = area.allocate(shape, x.tensor.type);
-    area.lane = lane;
+    made = localBudget.allocate(shape, x.tensor.type);
+    localBudget.lane = lane;
     at = tile.loads.size();
     for (uint32_t k = 0; k < planes; ++k) {
-      Seen seen = seenWith(int64_t(k) * depth.dilation - depth.padding, begin.dims[0], size.dims[0], depth.step,
-                           product.x.dim(0));
+      StridedView seen = seenWith(int64_t(k) * depth.dilation - depth.padding, begin.dims[0], size.dims[0], depth.step,
+                                  product.x.dim(0));
       isPadded = isPadded || seen.count() < size.dims[0];
       if (seen.count()) {
         byRows ? addRows(k, seen) : addChannels(k, seen);
@@ -78,29 +78,29 @@ private:
     along.kernel[0] = uint8_t(product.depth.kernel), along.step[0] = uint8_t(product.depth.step);
     along.dilation[0] = uint8_t(product.depth.dilation), along.padding[0] = int16_t(product.depth.padding);
     Rows seen = rowsOf(along, x.dim(0), begin.dims[0], size.dims[0]);
-    x = load(slice(slice(x, 0, seen.begin, seen.size, chip), 2, rows.begin, rows.size, chip), area, tile);
+    x = load(slice(slice(x, 0, seen.begin, seen.size, chip), 2, rows.begin, rows.size, chip), localBudget, tile);
     droppedPlanes = seen.begin, droppedRows = rows.begin;
   }
 
-  void addChannels(uint32_t k, Seen seen) {
+  void addChannels(uint32_t k, StridedView seen) {
     uint32_t planes = product.depth.kernel, channels = product.x.dim(1) / product.groups;
-    Place from = every(x, 0, seen.position - droppedPlanes, product.depth.step, seen.count(), chip);
+    TileView from = every(x, 0, seen.position - droppedPlanes, product.depth.step, seen.count(), chip);
     from = slice(from, 2, rows.begin - droppedRows, rows.size, chip);
-    Place to = slice(made, 0, seen.low, seen.count(), chip);
+    TileView to = slice(made, 0, seen.low, seen.count(), chip);
     for (uint32_t group = 0; group * channels < x.dim(1); ++group) {
       copy(slice(to, 1, (group * planes + k) * channels, channels, chip),
            slice(from, 1, group * channels, channels, chip));
     }
   }
 
-  void addRows(uint32_t k, Seen seen) {
+  void addRows(uint32_t k, StridedView seen) {
     const Window &window = product.window;
     uint32_t kernel = window.kernel[0], taps = product.depth.kernel * kernel;
-    Place planes = every(x, 0, seen.position - droppedPlanes, product.depth.step, seen.count(), chip);
-    Place to = slice(made, 0, seen.low, seen.count(), chip);
+    TileView planes = every(x, 0, seen.position - droppedPlanes, product.depth.step, seen.count(), chip);
+    TileView to = slice(made, 0, seen.low, seen.count(), chip);
     for (uint32_t i = 0; i < kernel; ++i) {
-      Seen row = seenWith(int64_t(i) * window.dilation[0] - window.padding[0], begin.dims[2], size.dims[2],
-                          window.step[0], product.x.dim(2));
+      StridedView row = seenWith(int64_t(i) * window.dilation[0] - window.padding[0], begin.dims[2], size.dims[2],
+                                 window.step[0], product.x.dim(2));
       isPadded = isPadded || row.count() < size.dims[2];
       if (row.count()) {
         copy(every(to, 2, row.low * taps + k * kernel + i, taps, row.count(), chip),
@@ -109,7 +109,7 @@ private:
     }
   }
 
-  void copy(const Place &to, const Place &from) {
+  void copy(const TileView &to, const TileView &from) {
     copy_command command;
     command.x = from.tensor, command.y = to.tensor, command.shape = to.shape;
     tile.loads.push_back(encode(command));
@@ -126,10 +126,10 @@ private:
   }
 
   const Product &product;
-  Place x, made;
+  TileView x, made;
   const Shape &begin, &size;
   const Chip &chip;
-  Area &area;
+  LocalBudget &localBudget;
   Tile &tile;
   Rows rows = {};
   uint32_t droppedPlanes = 0, droppedRows = 0; ///< of x, which is then in local memory
@@ -139,9 +139,9 @@ private:
 
 } // namespace
 
-Place loadPlanes(const Product &product, const Place &x, const Shape &begin, const Shape &size, const Chip &chip,
-                 Area &area, Tile &tile) {
-  return PlaneLoader(product, x, begin, size, chip, area, tile).run();
+TileView loadPlanes(const Product &product, const TileView &x, const Shape &begin, const Shape &size, const Chip &chip,
+                    LocalBudget &localBudget, Tile &tile) {
+  return PlaneLoader(product, x, begin, size, chip, localBudget, tile).run();
 }
 
 Window windowOfPlanes(const Product &product) {

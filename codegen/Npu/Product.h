@@ -37,13 +37,13 @@ struct Fold {
 
 /// A product as the matrix unit sees it.
 struct Product {
-  Place x, y;
+  TileView x, y;
   Shape weights; ///< 1, outputs, taps, channels of a group; where depthwise 1, outputs, kernel rows, columns
   bmodel::npu::Type weightType = bmodel::npu::Type::i8;
-  std::vector<char> ordered;   ///< weights in that order; empty where the record is known
-  std::optional<Place> second; ///< weights that are no constant, as 1, outputs, 1, channels
-  uint64_t *record = nullptr;  ///< where weights, bias and factor of each output are among the constants
-  bmodel::npu::Window window;  ///< paddings of the whole x
+  std::vector<char> ordered;      ///< weights in that order; empty where the record is known
+  std::optional<TileView> second; ///< weights that are no constant, as 1, outputs, 1, channels
+  uint64_t *record = nullptr;     ///< where weights, bias and factor of each output are among the constants
+  bmodel::npu::Window window;     ///< paddings of the whole x
   Depth depth;
   uint32_t groups = 1;
   Fold fold; ///< then weights have taps of columns alone, or a single one, and channels of all that is folded
@@ -51,19 +51,19 @@ struct Product {
 
   // How sums become results: by the output stage ...
   std::optional<bmodel::npu::Output> stage;
-  std::vector<int32_t> factors;  ///< one per output, where the stage has it so: the bits of f32, or mantissas
-  std::vector<int32_t> gains;    ///< the same, behind the function; or shifts
-  std::optional<Place> residual; ///< its second addend
+  std::vector<int32_t> factors;     ///< one per output, where the stage has it so: the bits of f32, or mantissas
+  std::vector<int32_t> gains;       ///< the same, behind the function; or shifts
+  std::optional<TileView> residual; ///< its second addend
   // ... or by a program on raw sums and what broadcasts to y.
   Instructions program;
-  llvm::SmallVector<Place> extras;
+  llvm::SmallVector<TileView> extras;
 
   bool sumsFloats() const { return bmodel::npu::isFloat(x.tensor.type); }
   bool isDepthwise() const { return groups > 1 && groups == x.dim(1) && groups == y.dim(1); }
 };
 
 /// The place of an operand of an epilogue, broadcast to y.
-using PlaceExtra = llvm::function_ref<llvm::Expected<Place>(mlir::Value)>;
+using PlaceExtra = llvm::function_ref<llvm::Expected<TileView>(mlir::Value)>;
 
 /// Fills in how sums become results stored as |result|. The error says what of the epilogue cannot be computed.
 llvm::Error setEpilogue(Product &product, mlir::Region &epilogue, mlir::ValueRange extras, mlir::Type result,
@@ -99,12 +99,12 @@ TapsAttr chooseTaps(const Product &product, mlir::MLIRContext *context, const Ch
 /// What was chosen, for x where it is. The error says why it cannot be.
 llvm::Expected<Fold> foldOf(TapsAttr taps, const Product &product);
 /// x of a tile, laid out so: as many rows as the tile has.
-Place loadFolded(const Product &product, const Shape &begin, const Shape &size, const Chip &chip, Area &area,
-                 Tile &tile);
+TileView loadFolded(const Product &product, const Shape &begin, const Shape &size, const Chip &chip,
+                    LocalBudget &localBudget, Tile &tile);
 
 /// |x| of a tile, as many channels as it has, with the planes that a window sees as channels or rows.
-Place loadPlanes(const Product &product, const Place &x, const Shape &begin, const Shape &size, const Chip &chip,
-                 Area &area, Tile &tile);
+TileView loadPlanes(const Product &product, const TileView &x, const Shape &begin, const Shape &size, const Chip &chip,
+                    LocalBudget &localBudget, Tile &tile);
 /// The window over what loadPlanes makes; padding of rows that stay rows is as it was.
 bmodel::npu::Window windowOfPlanes(const Product &product);
 

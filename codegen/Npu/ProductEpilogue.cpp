@@ -14,17 +14,17 @@ using bmodel::npu::Output;
 
 namespace {
 
-bool isRepeated(const Place &place, unsigned dim) {
+bool isRepeated(const TileView &place, unsigned dim) {
   return place.tensor.strides[dim] == 0 && place.shape.dims[dim] > 1;
 }
 
 /// Each element of y has one of its own.
-bool isWhole(const Place &place) {
+bool isWhole(const TileView &place) {
   return llvm::none_of(llvm::seq(0u, 4u), [&](unsigned dim) { return isRepeated(place, dim); });
 }
 
 /// One value for each channel.
-bool isPerChannel(const Place &place) {
+bool isPerChannel(const TileView &place) {
   const int32_t *strides = place.tensor.strides;
   return strides[0] == 0 && strides[2] == 0 && strides[3] == 0 && !isRepeated(place, 1);
 }
@@ -35,7 +35,7 @@ llvm::Expected<std::vector<int32_t>> perChannel(ValueRange extras, int index, co
   if (index < 0) {
     return std::vector<int32_t>();
   }
-  llvm::Expected<Place> place = placeExtra(extras[index]);
+  llvm::Expected<TileView> place = placeExtra(extras[index]);
   if (!place) {
     return place.takeError();
   }
@@ -76,7 +76,7 @@ llvm::Expected<bool> useStage(Product &product, mlir::Region &epilogue, ValueRan
     *numbers = std::move(*values);
   }
   if (form->residualExtra >= 0) {
-    llvm::Expected<Place> residual = placeExtra(extras[form->residualExtra]);
+    llvm::Expected<TileView> residual = placeExtra(extras[form->residualExtra]);
     if (!residual) {
       return residual.takeError();
     }
@@ -120,7 +120,7 @@ llvm::Error setEpilogue(Product &product, mlir::Region &epilogue, ValueRange ext
                                                 : intervalOfSums(epilogue.getParentOp())};
   for (Value extra : extras) {
     intervals.push_back(intervalOf(extra));
-    llvm::Expected<Place> place = placeExtra(extra);
+    llvm::Expected<TileView> place = placeExtra(extra);
     if (!place) {
       return place.takeError();
     }

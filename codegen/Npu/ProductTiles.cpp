@@ -22,9 +22,10 @@ public:
 
   llvm::Error run() {
     record = placeRecord();
-    return tiler.append(
-        product.y.shape, Shape{{1, outputsAtLeast(), 1, 0}},
-        [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) { build(begin, size, area, tile); });
+    return tiler.append(product.y.shape, Shape{{1, outputsAtLeast(), 1, 0}},
+                        [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
+                          build(begin, size, localBudget, tile);
+                        });
   }
 
 private:
@@ -47,7 +48,7 @@ private:
   }
 
   /// What one load brings of an output: its weights, then its parameters.
-  Place placeRecord() {
+  TileView placeRecord() {
     uint32_t outputs = product.y.dim(1), size = uint32_t(hw::sizeOf(product.weightType));
     uint32_t weights = product.second ? 0 : product.weights.dims[2] * product.weights.dims[3] * size;
     parametersAt = uint32_t(llvm::alignTo(weights, sizeof(int32_t)));
@@ -64,7 +65,7 @@ private:
       }
       *product.record = stream.addConstant(table);
     }
-    Place made;
+    TileView made;
     made.shape = {{1, outputs, 1, bytes}};
     made.tensor = {
         .offset = *product.record, .strides = {0, int32_t(bytes), 0, 1}, .region = Region::constants, .type = Type::i8};
@@ -72,7 +73,7 @@ private:
   }
 
   /// The weights in a record in local memory.
-  Place weightsOf(Place local) const {
+  TileView weightsOf(TileView local) const {
     local.shape.dims[2] = product.weights.dims[2], local.shape.dims[3] = product.weights.dims[3];
     int32_t size = int32_t(hw::sizeOf(product.weightType));
     local.tensor.type = product.weightType;
@@ -80,7 +81,7 @@ private:
     return local;
   }
 
-  std::optional<Place> parametersOf(Place local) const {
+  std::optional<TileView> parametersOf(TileView local) const {
     if (!parameters()) {
       return std::nullopt;
     }
@@ -89,23 +90,23 @@ private:
     return local;
   }
 
-  void build(const Shape &begin, const Shape &size, Area &area, Tile &tile) {
-    area.lane = laneOfTile(begin, size);
-    Place x = loadX(begin, size, area, tile);
-    auto [w, p] = loadWeights(begin, size, area, tile);
-    Place to = tileOf(product.y, begin, size, chip);
-    Place y = resultOf(to, area), sums = y;
-    std::optional<Place> r;
-    llvm::SmallVector<Place> operands;
+  void build(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
+    localBudget.lane = laneOfTile(begin, size);
+    TileView x = loadX(begin, size, localBudget, tile);
+    auto [w, p] = loadWeights(begin, size, localBudget, tile);
+    TileView to = tileOf(product.y, begin, size, chip);
+    TileView y = resultOf(to, localBudget), sums = y;
+    std::optional<TileView> r;
+    llvm::SmallVector<TileView> operands;
     if (product.stage) {
       if (product.residual) {
-        r = load(tileOf(*product.residual, begin, size, chip), area, tile);
+        r = load(tileOf(*product.residual, begin, size, chip), localBudget, tile);
       }
     } else {
-      sums = area.allocate(to.shape, product.sumsFloats() ? Type::f32 : Type::i32);
+      sums = localBudget.allocate(to.shape, product.sumsFloats() ? Type::f32 : Type::i32);
       operands.push_back(sums);
-      for (const Place &extra : product.extras) {
-        operands.push_back(load(tileOf(extra, begin, size, chip), area, tile));
+      for (const TileView &extra : product.extras) {
+        operands.push_back(load(tileOf(extra, begin, size, chip), localBudget, tile));
       }
     }
     multiply(x, w, p, r, sums, begin.dims[1], windowOf(begin, size), tile);
@@ -117,7 +118,7 @@ private:
 
   /// The lane that the channels of the tile begin in, as far as they are in local memory already.
   uint16_t laneOfTile(const Shape &begin, const Shape &size) const {
-    llvm::SmallVector<Place> whole = {product.y};
+    llvm::SmallVector<TileView> whole = {product.y};
     if (product.isDepthwise()) {
       whole.push_back(product.x);
     }
@@ -125,17 +126,17 @@ private:
       whole.push_back(*product.residual);
     }
     whole.append(product.extras);
-    for (Place &each : whole) {
+    for (TileView &each : whole) {
       each = slice(each, 1, begin.dims[1], size.dims[1], chip);
     }
     return laneOf(whole);
   }
 
   /// What the tile sees of x, in local memory.
-  Place loadX(const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+  TileView loadX(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
     uint32_t outputs = size.dims[1], firstOutput = begin.dims[1];
-    bool hasPlanes = !product.depth.isPlain(), folds = bool(product.fold);
-    Place x = product.x;
+    bool hasPlanes = !product.depth.isPlain(), fusedOps = bool(product.fold);
+    TileView x = product.x;
     if (!hasPlanes) {
       Rows rows = rowsOf(product.window, product.x.dim(2), begin.dims[2], size.dims[2]);
       x = slice(slice(x, 0, begin.dims[0], size.dims[0], chip), 2, rows.begin, rows.size, chip);
@@ -145,24 +146,26 @@ private:
       uint32_t group = firstOutput / perGroup, end = llvm::divideCeil(firstOutput + outputs, perGroup);
       x = slice(x, 1, group * channels, (end - group) * channels, chip);
     }
-    auto loadTo = [&](Area &from) {
+    auto loadTo = [&](LocalBudget &from) {
       return hasPlanes               ? loadPlanes(product, x, begin, size, chip, from, tile)
-             : folds                 ? loadFolded(product, begin, size, chip, from, tile)
+             : fusedOps              ? loadFolded(product, begin, size, chip, from, tile)
              : product.isDepthwise() ? load(x, from, tile)
                                      : loadAnyLane(x, from, tile);
     };
-    return seesAllOfX(size) && !area.shared ? loadFixed(begin, loadTo, area) : loadTo(area);
+    return seesAllOfX(size) && !localBudget.shared ? loadFixed(begin, loadTo, localBudget) : loadTo(localBudget);
   }
 
   /// Weights and parameters of the tile's outputs.
-  std::pair<Place, std::optional<Place>> loadWeights(const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+  std::pair<TileView, std::optional<TileView>> loadWeights(const Shape &begin, const Shape &size,
+                                                           LocalBudget &localBudget, Tile &tile) {
     uint32_t outputs = size.dims[1], firstOutput = begin.dims[1];
-    std::pair<Place, std::optional<Place>> made;
+    std::pair<TileView, std::optional<TileView>> made;
     if (product.second) {
-      made.first = loadOnce(slice(*product.second, 1, firstOutput, outputs, chip), begin, area, tile, keptSecond);
+      made.first =
+          loadOnce(slice(*product.second, 1, firstOutput, outputs, chip), begin, localBudget, tile, keptSecond);
     }
     if (!product.second || parameters()) {
-      Place local = loadOnce(slice(record, 1, firstOutput, outputs, chip), begin, area, tile, kept);
+      TileView local = loadOnce(slice(record, 1, firstOutput, outputs, chip), begin, localBudget, tile, liveAcross);
       made.second = parametersOf(local), made.first = product.second ? made.first : weightsOf(local);
     }
     return made;
@@ -193,18 +196,19 @@ private:
   }
 
   /// x for all such tiles, loaded by the first.
-  Place loadFixed(const Shape &begin, llvm::function_ref<Place(Area &)> loadX, Area &area) {
+  TileView loadFixed(const Shape &begin, llvm::function_ref<TileView(LocalBudget &)> loadX, LocalBudget &localBudget) {
     if (begin.dims[1] == 0) {
-      Area own(stream);
+      LocalBudget own(stream);
       fixedX = loadX(own), fixedBytes = own.used;
     }
-    area.fixed += fixedBytes;
+    localBudget.fixed += fixedBytes;
     return *fixedX;
   }
 
   /// The command, or one for each group. The tile's outputs are those from |firstOutput| on.
-  void multiply(const Place &x, const Place &w, const std::optional<Place> &p, const std::optional<Place> &r,
-                const Place &y, uint32_t firstOutput, const hw::Window &window, Tile &tile) {
+  void multiply(const TileView &x, const TileView &w, const std::optional<TileView> &p,
+                const std::optional<TileView> &r, const TileView &y, uint32_t firstOutput, const hw::Window &window,
+                Tile &tile) {
     Output sums{.flags = uint8_t(!product.sumsFloats()     ? Output::raw
                                  : product.factors.empty() ? 0
                                                            : Output::perChannel)};
@@ -230,8 +234,8 @@ private:
     for (uint32_t done = 0, size = 0; done < y.dim(1); done += size) {
       uint32_t group = (firstOutput + done) / perGroup;
       size = std::min(y.dim(1) - done, (group + 1) * perGroup - firstOutput - done);
-      auto part = [&](const Place &place) { return slice(place, 1, done, size, chip); };
-      auto optionalPart = [&](const std::optional<Place> &place) {
+      auto part = [&](const TileView &place) { return slice(place, 1, done, size, chip); };
+      auto optionalPart = [&](const std::optional<TileView> &place) {
         return place ? std::optional(part(*place)) : std::nullopt;
       };
       hw::conv_command c;
@@ -243,8 +247,8 @@ private:
   }
 
   template <typename Command>
-  void fill(Command &c, const Place &x, const Place &w, const std::optional<Place> &p, const std::optional<Place> &r,
-            const Place &y, const hw::Window &window, const Output &output) {
+  void fill(Command &c, const TileView &x, const TileView &w, const std::optional<TileView> &p,
+            const std::optional<TileView> &r, const TileView &y, const hw::Window &window, const Output &output) {
     c.x = x.tensor, c.w = w.tensor, c.y = y.tensor, c.shape = y.shape;
     c.p = p ? p->tensor : Tensor(), c.r = r ? r->tensor : Tensor();
     c.rows = uint16_t(x.dim(2)), c.columns = uint16_t(x.dim(3)), c.window = window, c.output = output;
@@ -254,11 +258,11 @@ private:
   Tiler &tiler;
   Stream &stream;
   const Chip &chip;
-  Place record;                    ///< of all outputs, among the constants
-  uint32_t parametersAt = 0;       ///< in a record
-  std::optional<Place> keptSecond; ///< weights of the same, where they are no constant
-  std::optional<Place> kept;       ///< records of the outputs of the tile, in local memory
-  std::optional<Place> fixedX;     ///< of all outputs
+  TileView record;                    ///< of all outputs, among the constants
+  uint32_t parametersAt = 0;          ///< in a record
+  std::optional<TileView> keptSecond; ///< weights of the same, where they are no constant
+  std::optional<TileView> liveAcross; ///< records of the outputs of the tile, in local memory
+  std::optional<TileView> fixedX;     ///< of all outputs
   uint64_t fixedBytes = 0;
 };
 

@@ -63,8 +63,8 @@ std::vector<char> orderWeights(std::vector<char> bytes, size_t outputs, size_t c
 /// Scales of one number for each output are factors of the sums; the bias comes before these.
 bool ProductConstants::setFactors(Product &product, llvm::ArrayRef<float> scales) const {
   std::vector<int32_t> bias = product.bias, factors;
-  bool isFree = !product.stage || (product.stage->factor == 1 && !(product.stage->flags & Output::perChannel));
-  if (order.groups() != 1 || !isFree) {
+  bool isIndependent = !product.stage || (product.stage->factor == 1 && !(product.stage->flags & Output::perChannel));
+  if (order.groups() != 1 || !isIndependent) {
     return false;
   }
   for (auto [o, scale] : llvm::enumerate(scales)) {

@@ -12,8 +12,8 @@ using namespace mlir;
 namespace tessera::npu {
 
 Schedule::Schedule(const ValuePlan &plan, const GroupPlan &groups) : groups(groups.groups()) {
-  for (auto [index, family] : llvm::enumerate(plan.families())) {
-    if (family.stays) {
+  for (auto [index, aliasSet] : llvm::enumerate(plan.aliasSets())) {
+    if (aliasSet.isResident) {
       resident.push_back(unsigned(index));
     }
   }
@@ -24,8 +24,8 @@ Schedule::Schedule(const ValuePlan &plan, const GroupPlan &groups) : groups(grou
   }
 }
 
-static ResidentAttr residentOf(const ValuePlan::Family &family, MLIRContext *context) {
-  return ResidentAttr::get(context, family.first, family.last, family.bytes, family.dense, family.stored);
+static ResidentAttr residentOf(const ValuePlan::AliasSet &aliasSet, MLIRContext *context) {
+  return ResidentAttr::get(context, aliasSet.first, aliasSet.last, aliasSet.bytes, aliasSet.dense, aliasSet.stored);
 }
 
 /// What layer |k| of a group does in each slice.
@@ -52,9 +52,9 @@ void writeSchedule(func::FuncOp function, const ValuePlan &surveyed, const Sched
   function->setAttr(NpuDialect::kEffortAttr, builder.getI32IntegerAttr(int32_t(effort)));
   for (const ValuePlan::OpUses &op : surveyed.ops()) {
     for (const ValuePlan::Use &use : op.uses) {
-      if (use.access == Access::write && llvm::is_contained(schedule.resident, use.family)) {
+      if (use.access == Access::write && llvm::is_contained(schedule.resident, use.aliasSet)) {
         use.value.getDefiningOp()->setAttr(NpuDialect::kResidentAttr,
-                                           residentOf(surveyed.families()[use.family], builder.getContext()));
+                                           residentOf(surveyed.aliasSets()[use.aliasSet], builder.getContext()));
       }
     }
   }
@@ -98,8 +98,8 @@ public:
 
 private:
   LogicalResult readResidents() {
-    std::vector<Attribute> said(plan.families().size()); // by all writers of a family the same
-    std::vector<bool> isRead(plan.families().size(), false);
+    std::vector<Attribute> said(plan.aliasSets().size()); // by all writers of an alias set the same
+    std::vector<bool> isRead(plan.aliasSets().size(), false);
     llvm::DenseSet<Operation *> writers;
     for (const ValuePlan::OpUses &layer : plan.ops()) {
       for (const ValuePlan::Use &use : layer.uses) {
@@ -108,12 +108,12 @@ private:
         }
         Operation *op = use.value.getDefiningOp();
         Attribute says = op->getAttr(NpuDialect::kResidentAttr);
-        if (isRead[use.family] && says != said[use.family]) {
+        if (isRead[use.aliasSet] && says != said[use.aliasSet]) {
           return op->emitError("shares bytes with a value of another npu.resident: both stay alike, or neither does");
         }
-        said[use.family] = says, isRead[use.family] = true;
+        said[use.aliasSet] = says, isRead[use.aliasSet] = true;
         writers.insert(op);
-        if (says && failed(check(op, cast<ResidentAttr>(says), plan.families()[use.family]))) {
+        if (says && failed(check(op, cast<ResidentAttr>(says), plan.aliasSets()[use.aliasSet]))) {
           return failure();
         }
       }
@@ -137,13 +137,13 @@ private:
     return success();
   }
 
-  LogicalResult check(Operation *op, ResidentAttr says, const ValuePlan::Family &family) {
-    if (!family.canStay) {
+  LogicalResult check(Operation *op, ResidentAttr says, const ValuePlan::AliasSet &aliasSet) {
+    if (!aliasSet.canBeResident) {
       return op->emitError(
           "has npu.resident, but its result cannot stay in local memory: nobody reads it there, or it is "
           "written in another way than it is read");
     }
-    ResidentAttr expected = residentOf(family, op->getContext());
+    ResidentAttr expected = residentOf(aliasSet, op->getContext());
     if (says != expected) {
       return op->emitError("has npu.resident = ") << says << ", but what it writes is used as " << expected;
     }
@@ -213,22 +213,22 @@ std::string nameOfLayer(const ValuePlan &plan, uint32_t layer) {
   return op ? top::getDisplayName(op->getLoc()) : "output";
 }
 
-Decisions describe(const ValuePlan &plan, const Schedule &schedule) {
-  Decisions decisions;
+LayerSchedule describe(const ValuePlan &plan, const Schedule &schedule) {
+  LayerSchedule layerSchedule;
   auto note = [&](uint32_t first, uint32_t last) {
-    decisions.names[first] = nameOfLayer(plan, first), decisions.names[last] = nameOfLayer(plan, last);
+    layerSchedule.names[first] = nameOfLayer(plan, first), layerSchedule.names[last] = nameOfLayer(plan, last);
   };
   for (unsigned index : schedule.resident) {
-    const ValuePlan::Family &family = plan.families()[index];
-    decisions.whole.push_back({family.first, family.last, family.bytes, family.stored});
-    note(family.first, family.last);
+    const ValuePlan::AliasSet &aliasSet = plan.aliasSets()[index];
+    layerSchedule.whole.push_back({aliasSet.first, aliasSet.last, aliasSet.bytes, aliasSet.stored});
+    note(aliasSet.first, aliasSet.last);
   }
   for (const SliceGroup &group : schedule.groups) {
-    decisions.groups.push_back({group.first, group.last, group.slices});
+    layerSchedule.groups.push_back({group.first, group.last, group.slices});
     note(group.first, group.last);
   }
-  llvm::sort(decisions.groups, [](const auto &a, const auto &b) { return a.first < b.first; });
-  return decisions;
+  llvm::sort(layerSchedule.groups, [](const auto &a, const auto &b) { return a.first < b.first; });
+  return layerSchedule;
 }
 
 } // namespace tessera::npu

@@ -13,7 +13,7 @@ namespace tessera::npu {
 
 /// Decisions about the values and layers that a survey has found (ValuePlan).
 struct Schedule {
-  std::vector<unsigned> resident;    ///< families that stay whole
+  std::vector<unsigned> resident;    ///< alias sets that stay whole
   std::vector<SliceGroup> groups;    ///< layers that run slice by slice
   std::set<uint32_t> singleBuffered; ///< layers no two tiles of which are in local memory at once
 
@@ -27,7 +27,7 @@ void writeSchedule(mlir::func::FuncOp function, const ValuePlan &surveyed, const
 /// Takes the schedule off the ops.
 void eraseSchedule(mlir::func::FuncOp function);
 
-/// Chooses in the plans what the ops say. |plan| is settled, nothing is chosen yet. Failure with an error at the op
+/// Chooses in the plans what the ops say. |plan| is analyzed, nothing is chosen yet. Failure with an error at the op
 /// that says what cannot be.
 mlir::LogicalResult readSchedule(mlir::func::FuncOp function, const Chip &chip, ValuePlan &plan, GroupPlan &groups);
 /// npu.effort; nothing where the function has no schedule.
@@ -36,7 +36,7 @@ std::optional<unsigned> effortOf(mlir::func::FuncOp function);
 /// The name of a layer for people.
 std::string nameOfLayer(const ValuePlan &plan, uint32_t layer);
 /// The schedule by layer, as --plan tells it.
-Decisions describe(const ValuePlan &plan, const Schedule &schedule);
+LayerSchedule describe(const ValuePlan &plan, const Schedule &schedule);
 
 } // namespace tessera::npu
 

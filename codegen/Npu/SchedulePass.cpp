@@ -19,7 +19,7 @@ struct SchedulePass : ChipPass<impl::SchedulePassBase<SchedulePass>> {
     func::FuncOp function = getOperation();
     NpuOptions options{effort};
     if (!plan.empty()) {
-      llvm::Expected<Decisions> read = readPlan(plan);
+      llvm::Expected<LayerSchedule> read = readPlan(plan);
       if (!read) {
         function.emitError() << llvm::toString(read.takeError());
         return signalPassFailure();

@@ -13,8 +13,8 @@ static constexpr unsigned kMostTries = 96;
 /// Shares of local memory that values may take whole: what they leave is for values that stay slice by slice.
 static constexpr double kShares[] = {0.75, 0.5, 0.25, 0.0};
 
-void Decisions::append(const Decisions &other, uint32_t first) {
-  for (Stay stay : other.whole) {
+void LayerSchedule::append(const LayerSchedule &other, uint32_t first) {
+  for (LayerSchedule::ResidentValue stay : other.whole) {
     stay.first += first, stay.last += first;
     whole.push_back(stay);
   }
@@ -31,7 +31,7 @@ static bool makeRoom(ValuePlan &plan, GroupPlan &groups, ArrayRef<MemoryPlan::Mi
   std::set<uint32_t> crowded;
   for (const MemoryPlan::Misfit &each : misfits) {
     for (size_t step = each.first; step <= each.last; ++step) {
-      crowded.insert(stream.steps[step].layer);
+      crowded.insert(stream.stages[step].layer);
     }
   }
   if (groups.refine(crowded)) {
@@ -39,7 +39,7 @@ static bool makeRoom(ValuePlan &plan, GroupPlan &groups, ArrayRef<MemoryPlan::Mi
   }
   bool changed = false;
   for (const MemoryPlan::Misfit &each : misfits) {
-    uint32_t first = stream.steps[each.first].layer, last = stream.steps[each.last].layer;
+    uint32_t first = stream.stages[each.first].layer, last = stream.stages[each.last].layer;
     if (plan.drop(first, last)) {
       changed = true;
       continue;
@@ -123,7 +123,7 @@ LogicalResult ScheduleSearch::tryGroups(const ValuePlan &chosen, const GroupPlan
   }
   if (!best || trial.cycles < best->cycles) {
     trial.schedule = Schedule(plan, groups);
-    trial.program.decisions = describe(plan, trial.schedule);
+    trial.program.layerSchedule = describe(plan, trial.schedule);
     best = std::move(trial);
   }
   return success();
@@ -147,8 +147,8 @@ LogicalResult ScheduleSearch::refuse(const Twine &why) {
 }
 
 /// Names guard against a plan of another model.
-LogicalResult ScheduleSearch::checkNames(const Decisions &decisions) {
-  for (const auto &[layer, name] : decisions.names) {
+LogicalResult ScheduleSearch::checkNames(const LayerSchedule &layerSchedule) {
+  for (const auto &[layer, name] : layerSchedule.names) {
     std::string own = isOwn(layer) ? nameOfLayer(surveyed, layer - options.firstLayer) : name;
     if (own != name) {
       return refuse("says '" + name + "' where layer " + Twine(layer) + " is '" + own +
@@ -158,21 +158,21 @@ LogicalResult ScheduleSearch::checkNames(const Decisions &decisions) {
   return success();
 }
 
-/// The families of values that are to stay whole. The error is what the plan does wrong.
-llvm::Expected<std::vector<unsigned>> ScheduleSearch::findFamilies(const Decisions &decisions) const {
+/// The alias sets of values that are to stay whole. The error is what the plan does wrong.
+llvm::Expected<std::vector<unsigned>> ScheduleSearch::findAliasSets(const LayerSchedule &layerSchedule) const {
   std::vector<unsigned> whole;
-  for (const Decisions::Stay &stay : decisions.whole) {
+  for (const LayerSchedule::ResidentValue &stay : layerSchedule.whole) {
     if (!isOwn(stay.first)) {
       continue; // of another stream
     }
     auto matches = [&](unsigned index) {
-      const ValuePlan::Family &family = surveyed.families()[index];
-      return family.canStay && family.first + options.firstLayer == stay.first &&
-             family.last + options.firstLayer == stay.last && !llvm::is_contained(whole, index);
+      const ValuePlan::AliasSet &aliasSet = surveyed.aliasSets()[index];
+      return aliasSet.canBeResident && aliasSet.first + options.firstLayer == stay.first &&
+             aliasSet.last + options.firstLayer == stay.last && !llvm::is_contained(whole, index);
     };
-    auto families = llvm::seq<unsigned>(0, unsigned(surveyed.families().size()));
-    auto found = llvm::find_if(families, matches);
-    if (found == families.end()) {
+    auto aliasSets = llvm::seq<unsigned>(0, unsigned(surveyed.aliasSets().size()));
+    auto found = llvm::find_if(aliasSets, matches);
+    if (found == aliasSets.end()) {
       return llvm::createStringError("lets a value stay from layer " + Twine(stay.first) + " to " + Twine(stay.last) +
                                      ", but no value that could is made and last read there");
     }
@@ -182,17 +182,17 @@ llvm::Expected<std::vector<unsigned>> ScheduleSearch::findFamilies(const Decisio
 }
 
 /// Takes the decisions for these layers as they are, as far as there is room.
-LogicalResult ScheduleSearch::follow(const Decisions &decisions) {
-  if (failed(checkNames(decisions))) {
+LogicalResult ScheduleSearch::follow(const LayerSchedule &layerSchedule) {
+  if (failed(checkNames(layerSchedule))) {
     return failure();
   }
-  llvm::Expected<std::vector<unsigned>> whole = findFamilies(decisions);
+  llvm::Expected<std::vector<unsigned>> whole = findAliasSets(layerSchedule);
   if (!whole) {
     return refuse(llvm::toString(whole.takeError()));
   }
   uint32_t begin = options.firstLayer;
   Groups groups;
-  for (const Decisions::Group &group : decisions.groups) {
+  for (const LayerSchedule::Group &group : layerSchedule.groups) {
     if (isOwn(group.first)) {
       groups.push_back({group.first - begin, group.last - begin, group.slices});
     }
@@ -200,7 +200,7 @@ LogicalResult ScheduleSearch::follow(const Decisions &decisions) {
   ValuePlan plan = surveyed;
   plan.choose(*whole);
   GroupPlan checked(plan, chip, groups);
-  for (const Decisions::Group &group : groups) {
+  for (const LayerSchedule::Group &group : groups) {
     if (checked.groups().size() < groups.size() && !checked.at(group.first)) {
       return refuse("has a group of layers " + Twine(group.first + begin) + " to " + Twine(group.last + begin) +
                     " in " + Twine(group.slices) + " slices, which cannot run so or does not fit");
@@ -227,20 +227,20 @@ void ScheduleSearch::refine() {
   };
   auto changeGroup = [&](size_t index, bool drop) {
     std::vector<unsigned> whole = best->schedule.resident;
-    Groups groups = best->program.decisions.groups;
+    Groups groups = best->program.layerSchedule.groups;
     drop ? (void)groups.erase(groups.begin() + int64_t(index)) : (void)++groups[index].slices;
     (void)tryThese(whole, &groups);
   };
   for (bool found = true; found && tries < kMostTries;) {
     found = false;
-    for (unsigned index = 0; index < surveyed.families().size() && tries < kMostTries; ++index) {
-      if (surveyed.families()[index].canStay) {
+    for (unsigned index = 0; index < surveyed.aliasSets().size() && tries < kMostTries; ++index) {
+      if (surveyed.aliasSets()[index].canBeResident) {
         found |= improves([&] { toggle(index); });
       }
     }
-    for (size_t index = 0; index < best->program.decisions.groups.size() && tries < kMostTries; ++index) {
+    for (size_t index = 0; index < best->program.layerSchedule.groups.size() && tries < kMostTries; ++index) {
       for (bool drop : {false, true}) {
-        if (index < best->program.decisions.groups.size()) {
+        if (index < best->program.layerSchedule.groups.size()) {
           found |= improves([&] { changeGroup(index, drop); });
         }
       }

@@ -25,16 +25,16 @@ private:
     std::unique_ptr<Stream> stream; ///< what the program's commands are made of
     Overlap overlap;                ///< of these
   };
-  using Groups = std::vector<Decisions::Group>;
+  using Groups = std::vector<LayerSchedule::Group>;
 
   mlir::LogicalResult tryShare(double share);
   mlir::LogicalResult tryThese(llvm::ArrayRef<unsigned> whole, const Groups *groups);
   mlir::LogicalResult tryPlan(const ValuePlan &plan, const Groups *groups);
   mlir::LogicalResult tryGroups(const ValuePlan &plan, const GroupPlan &groups);
   mlir::LogicalResult emit(ValuePlan &plan, GroupPlan &groups, Trial &trial);
-  mlir::LogicalResult follow(const Decisions &decisions);
-  llvm::Expected<std::vector<unsigned>> findFamilies(const Decisions &decisions) const;
-  mlir::LogicalResult checkNames(const Decisions &decisions);
+  mlir::LogicalResult follow(const LayerSchedule &layerSchedule);
+  llvm::Expected<std::vector<unsigned>> findAliasSets(const LayerSchedule &layerSchedule) const;
+  mlir::LogicalResult checkNames(const LayerSchedule &layerSchedule);
   mlir::LogicalResult refuse(const llvm::Twine &why);
   void refine();
   bool improves(llvm::function_ref<void()> attempt);

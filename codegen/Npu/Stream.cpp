@@ -13,7 +13,7 @@ namespace tessera::npu {
 /// Of constants: a burst of every chip begins there.
 constexpr uint64_t kAlignment = 64;
 
-Place slice(Place place, unsigned dim, uint32_t begin, uint32_t size, const Chip &chip) {
+TileView slice(TileView place, unsigned dim, uint32_t begin, uint32_t size, const Chip &chip) {
   place.shape.dims[dim] = size, place.at[dim] += begin;
   place.copy.offset += place.copy.region == Region::none ? 0 : int64_t(begin) * place.copy.strides[dim];
   Tensor &tensor = place.tensor;
@@ -62,9 +62,9 @@ struct Dense {
   }
 };
 
-Place Stream::addLocal(const Shape &shape, Type type, uint16_t lane) {
+TileView Stream::addLocal(const Shape &shape, Type type, uint16_t lane) {
   Dense dense(shape, type, lane, chip);
-  Place made;
+  TileView made;
   made.shape = shape;
   made.tensor.offset = addBuffer({dense.bytes, shape, type, lane});
   uint64_t strides[] = {dense.image, dense.plane, dense.row, sizeOf(type)};
@@ -86,7 +86,7 @@ void Stream::setProgram(map_command &map, const Instructions &program) {
 
 void Stream::append(std::vector<Tile> tiles, bool overlap) {
   for (size_t i = 0; i < tiles.size(); ++i) {
-    steps.push_back({std::move(tiles[i]), layer, overlap && i > 0});
+    stages.push_back({std::move(tiles[i]), layer, overlap && i > 0});
   }
 }
 
@@ -107,7 +107,7 @@ static bool meet(const Operand &a, const Operand &b) {
 }
 
 /// Whether a load reads outside memory, and neither bytes that the step before stores nor buffers that it works with.
-static bool readsOthers(const Descriptor &load, const Step &before) {
+static bool readsOthers(const Descriptor &load, const Stage &before) {
   if (load.header.opcode != Opcode::copy && load.header.opcode != Opcode::fill) {
     return false;
   }
@@ -132,23 +132,23 @@ static bool readsOthers(const Descriptor &load, const Step &before) {
   return true;
 }
 
-void Stream::findFreeSteps() {
-  for (size_t i = 1; i < steps.size(); ++i) {
-    steps[i].isFree =
-        !steps[i].early && steps[i].layer != steps[i - 1].layer &&
-        llvm::all_of(steps[i].loads, [&](const Descriptor &load) { return readsOthers(load, steps[i - 1]); });
+void Stream::findIndependentStages() {
+  for (size_t i = 1; i < stages.size(); ++i) {
+    stages[i].isIndependent =
+        !stages[i].hoisted && stages[i].layer != stages[i - 1].layer &&
+        llvm::all_of(stages[i].loads, [&](const Descriptor &load) { return readsOthers(load, stages[i - 1]); });
   }
 }
 
-Place Area::allocate(const Shape &shape, Type type) {
-  Place made = stream.addLocal(shape, type, lane);
+TileView LocalBudget::allocate(const Shape &shape, Type type) {
+  TileView made = stream.addLocal(shape, type, lane);
   used += llvm::alignTo(stream.buffers.back().bytes, stream.chip.portBytes);
   return made;
 }
 
-Place Area::keep(const Shape &shape, Type type) {
-  Place made = stream.addLocal(shape, type, lane);
-  kept += llvm::alignTo(stream.buffers.back().bytes, stream.chip.portBytes);
+TileView LocalBudget::keep(const Shape &shape, Type type) {
+  TileView made = stream.addLocal(shape, type, lane);
+  liveAcross += llvm::alignTo(stream.buffers.back().bytes, stream.chip.portBytes);
   return made;
 }
 

@@ -25,22 +25,22 @@ using bmodel::npu::Region;
 using bmodel::npu::Shape;
 using bmodel::npu::Tensor;
 
-struct Outlet;
+struct DirectStore;
 
 /// A tensor with its dims n, c, h, w, outside the chip or in local memory.
-struct Place {
-  Tensor tensor; ///< of results that only leave through outlets: region none
+struct TileView {
+  Tensor tensor; ///< of results that only leave through direct stores: region none
   Shape shape;
-  Tensor copy;                    ///< of results in local memory: where they are stored too; region none: nowhere
-  llvm::ArrayRef<Outlet> outlets; ///< of results
-  int64_t at[4] = {0, 0, 0, 0};   ///< where the place begins in its value
+  Tensor copy; ///< of results in local memory: where they are stored too; region none: nowhere
+  llvm::ArrayRef<DirectStore> directStores; ///< of results
+  int64_t at[4] = {0, 0, 0, 0};             ///< where the place begins in its value
 
   uint32_t dim(unsigned index) const { return shape.dims[index]; }
   bool isLocal() const { return tensor.region == Region::local; }
 };
 
 /// [begin, begin + size) of one dim. Of local tensors c moves from lane to lane.
-Place slice(Place place, unsigned dim, uint32_t begin, uint32_t size, const Chip &chip);
+TileView slice(TileView place, unsigned dim, uint32_t begin, uint32_t size, const Chip &chip);
 
 /// Offsets of local tensors hold the number of their buffer above this bit, and how far they are into it below.
 inline constexpr unsigned kBufferShift = 40;
@@ -59,10 +59,10 @@ struct LocalBuffer {
 struct Tile {
   std::vector<Descriptor> loads, computes, stores;
 };
-struct Step : Tile {
+struct Stage : Tile {
   uint32_t layer = 0;
-  bool early = false;  ///< its loads may stand before the computation of the step before it
-  bool isFree = false; ///< the same of a step of another op: where there is room for both
+  bool hoisted = false;       ///< its loads may stand before the computation of the step before it
+  bool isIndependent = false; ///< the same of a step of another op: where there is room for both
 };
 
 /// What commands read that is known before they run; equal bytes are kept once.
@@ -98,7 +98,7 @@ public:
   /// The offset at which the buffer begins.
   uint64_t addBuffer(const LocalBuffer &buffer);
   /// A dense tensor in a buffer of its own, from |lane| on.
-  Place addLocal(const Shape &shape, bmodel::npu::Type type, uint16_t lane);
+  TileView addLocal(const Shape &shape, bmodel::npu::Type type, uint16_t lane);
 
   /// The fields of a map command that say what it computes.
   void setProgram(bmodel::npu::map_command &map, const Instructions &program);
@@ -111,14 +111,14 @@ public:
   /// Goes back to a layer.
   void enterLayer(uint32_t number) { layer = number; }
   /// Finds the steps whose loads read nothing that the step before them makes.
-  void findFreeSteps();
+  void findIndependentStages();
 
   /// Appends tiles. |overlap|: the loads of each may come before the computation of the one before it.
   void append(std::vector<Tile> tiles, bool overlap);
 
   const Chip &chip;
   Constants &constants;
-  std::vector<Step> steps;
+  std::vector<Stage> stages;
   std::vector<LocalBuffer> buffers; ///< number 0 is none
   std::vector<std::string> layers;
 
@@ -127,20 +127,20 @@ private:
 };
 
 /// What a tile may use of local memory.
-class Area {
+class LocalBudget {
 public:
-  explicit Area(Stream &stream) : stream(stream) {}
+  explicit LocalBudget(Stream &stream) : stream(stream) {}
 
   /// A dense tensor from lane |lane| on, for this tile.
-  Place allocate(const Shape &shape, bmodel::npu::Type type);
+  TileView allocate(const Shape &shape, bmodel::npu::Type type);
   /// The same for this and the tiles behind it of the same channels.
-  Place keep(const Shape &shape, bmodel::npu::Type type);
+  TileView keep(const Shape &shape, bmodel::npu::Type type);
 
-  uint64_t used = 0, kept = 0; ///< bytes of a lane
-  uint64_t fixed = 0;          ///< the same of what all tiles of the op share
-  uint16_t lane = 0;           ///< in which all operands begin
+  uint64_t used = 0, liveAcross = 0; ///< bytes of a lane
+  uint64_t fixed = 0;                ///< the same of what all tiles of the op share
+  uint16_t lane = 0;                 ///< in which all operands begin
   /// Of ops that run slice by slice: what its slices share, filled by the first of them.
-  std::vector<Place> *shared = nullptr;
+  std::vector<TileView> *shared = nullptr;
   bool fillsShared = false;
   size_t nextShared = 0;
 

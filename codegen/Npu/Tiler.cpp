@@ -3,7 +3,7 @@
 #include "codegen/Npu/Tiler.h"
 
 #include "bmodel/npu/latency.h"
-#include "codegen/Npu/Outlets.h"
+#include "codegen/Npu/DirectStore.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -68,29 +68,30 @@ bool isWhole(const Shape &whole, const Shape &step) {
 
 Tiler::Fit Tiler::tryTile(const Shape &size, BuildTile build) {
   size_t buffers = stream.buffers.size();
-  Area area(stream);
+  LocalBudget localBudget(stream);
   Tile tile;
-  build(Shape{{0, 0, 0, 0}}, size, area, tile);
+  build(Shape{{0, 0, 0, 0}}, size, localBudget, tile);
   stream.buffers.resize(buffers);
   double moves = 0;
   for (const auto *part : {&tile.loads, &tile.stores}) {
     for (const Descriptor &command : *part) {
-      moves += area.used ? costOf(command, stream.chip).cycles : 0;
+      moves += localBudget.used ? costOf(command, stream.chip).cycles : 0;
     }
   }
-  return {area.used, area.kept, area.fixed, moves};
+  return {localBudget.used, localBudget.liveAcross, localBudget.fixed, moves};
 }
 
 /// Makes all tiles of one size; false if one does not fit.
 bool Tiler::makeTiles(const Shape &whole, const Shape &step, bool two, BuildTile build, std::vector<Tile> &tiles) {
   size_t buffers = stream.buffers.size();
-  uint64_t used = 0, kept = 0, fixed = 0;
+  uint64_t used = 0, liveAcross = 0, fixed = 0;
   eachTile(whole, step, [&](const Shape &begin, const Shape &size) {
-    Area area(stream);
-    build(begin, size, area, tiles.emplace_back());
-    used = std::max(used, area.used), kept = std::max(kept, area.kept), fixed = std::max(fixed, area.fixed);
+    LocalBudget localBudget(stream);
+    build(begin, size, localBudget, tiles.emplace_back());
+    used = std::max(used, localBudget.used), liveAcross = std::max(liveAcross, localBudget.liveAcross),
+    fixed = std::max(fixed, localBudget.fixed);
   });
-  bool fits = fixed + kept + (two && tiles.size() > 1 ? 2 : 1) * used <= budget;
+  bool fits = fixed + liveAcross + (two && tiles.size() > 1 ? 2 : 1) * used <= budget;
   if (!fits) {
     tiles.clear(), stream.buffers.resize(buffers);
   }
@@ -130,9 +131,9 @@ std::vector<Tile> Tiler::cut(const Shape &whole, const Shape &granule, bool two,
     // Weights that leave room for the next ones can be loaded while these are in use.
     Shape fewer = step;
     uint64_t room = budget > fit.fixed ? budget - fit.fixed : budget;
-    bool keepsLess = two && fit.kept > room / (fit.used ? 2 : 4) && shrink(fewer, granule, {1});
+    bool keepsLess = two && fit.liveAcross > room / (fit.used ? 2 : 4) && shrink(fewer, granule, {1});
     bool cutsMore = two && fit.fixed == 0; // else all tiles see the same rows
-    if (fit.fixed + fit.kept + (halves ? 2 : 1) * fit.used <= budget && !keepsLess &&
+    if (fit.fixed + fit.liveAcross + (halves ? 2 : 1) * fit.used <= budget && !keepsLess &&
         makeTiles(whole, cutsMore ? inParts(whole, step, granule, build) : step, two, build, tiles)) {
       return tiles;
     }
@@ -181,16 +182,16 @@ bool Tiler::appendCut(const Shape &whole, const Shape &granule, bool two, BuildT
 void Tiler::appendTurn(const Shape &whole, BuildTile build) {
   Shape begin{{0, 0, turn->begin, 0}}, size = whole;
   size.dims[2] = turn->end - turn->begin;
-  Area area(stream);
-  area.shared = &turn->shared, area.fillsShared = turn->isFirst;
+  LocalBudget localBudget(stream);
+  localBudget.shared = &turn->shared, localBudget.fillsShared = turn->isFirst;
   Tile tile;
-  build(begin, size, area, tile);
-  bool early = !turn->isAlone && llvm::all_of(tile.loads, [](const Descriptor &load) {
+  build(begin, size, localBudget, tile);
+  bool hoisted = !turn->isAlone && llvm::all_of(tile.loads, [](const Descriptor &load) {
     return load.header.opcode == Opcode::copy && load.as<copy_command>().x.region != Region::local;
   });
   tile.loads.insert(tile.loads.begin(), turn->before.begin(), turn->before.end());
   stream.append({tile}, false);
-  stream.steps.back().early = early;
+  stream.stages.back().hoisted = hoisted;
 }
 
 llvm::Error Tiler::append(const Shape &whole, const Shape &granule, BuildTile build) {
@@ -201,7 +202,7 @@ llvm::Error Tiler::append(const Shape &whole, const Shape &granule, BuildTile bu
     }
     Fit fit = tryTile(smallest, build);
     Fit all = tryTile(whole, build);
-    least = std::max(least, fit.used + fit.kept + fit.fixed), used += all.used, kept += all.kept;
+    minimum = std::max(minimum, fit.used + fit.liveAcross + fit.fixed), used += all.used, liveAcross += all.liveAcross;
     this->whole = whole, ++appends;
     return llvm::Error::success();
   }
@@ -219,7 +220,7 @@ llvm::Error Tiler::append(const Shape &whole, const Shape &granule, BuildTile bu
 void Tiler::appendTiles(std::vector<Tile> tiles, uint64_t atLeast, uint64_t bytes) {
   if (surveys) {
     // An op that cuts itself runs in no group: it counts as cut twice.
-    least = std::max(least, atLeast), used += bytes, appends += 2;
+    minimum = std::max(minimum, atLeast), used += bytes, appends += 2;
     return;
   }
   stream.append(std::move(tiles), overlaps);
@@ -232,15 +233,15 @@ Rows rowsOf(const Window &window, uint32_t rows, uint32_t begin, uint32_t size) 
   return {uint32_t(from), uint32_t(to - from + 1), int16_t(from - first)};
 }
 
-Place tileOf(Place place, const Shape &begin, const Shape &size, const Chip &chip) {
+TileView tileOf(TileView place, const Shape &begin, const Shape &size, const Chip &chip) {
   for (unsigned dim = 0; dim < 4; ++dim) {
     place = slice(place, dim, begin.dims[dim], size.dims[dim], chip);
   }
   return place;
 }
 
-uint16_t laneOf(ArrayRef<Place> places) {
-  for (const Place &place : places) {
+uint16_t laneOf(ArrayRef<TileView> places) {
+  for (const TileView &place : places) {
     if (place.isLocal()) {
       return place.tensor.lane;
     }
@@ -248,15 +249,15 @@ uint16_t laneOf(ArrayRef<Place> places) {
   return 0;
 }
 
-Place load(const Place &from, Area &area, Tile &tile, bool keep) {
-  if (from.isLocal() && from.tensor.lane == area.lane) {
+TileView load(const TileView &from, LocalBudget &localBudget, Tile &tile, bool keep) {
+  if (from.isLocal() && from.tensor.lane == localBudget.lane) {
     return from;
   }
   Shape shape = from.shape;
   for (int i : {0, 2, 3}) {
     shape.dims[i] = from.tensor.strides[i] ? shape.dims[i] : 1;
   }
-  Place to = keep ? area.keep(shape, from.tensor.type) : area.allocate(shape, from.tensor.type);
+  TileView to = keep ? localBudget.keep(shape, from.tensor.type) : localBudget.allocate(shape, from.tensor.type);
   copy_command copy;
   copy.y = to.tensor, copy.x = from.tensor, copy.shape = shape;
   tile.loads.push_back(encode(copy));
@@ -267,39 +268,44 @@ Place load(const Place &from, Area &area, Tile &tile, bool keep) {
   return to;
 }
 
-Place loadAnyLane(const Place &from, Area &area, Tile &tile) { return from.isLocal() ? from : load(from, area, tile); }
-
-Place loadOnce(const Place &from, const Shape &begin, Area &area, Tile &tile, std::optional<Place> &kept) {
-  if (area.shared) {
-    if (area.fillsShared) {
-      area.shared->push_back(load(from, area, tile, true));
-      return area.shared->back();
-    }
-    return (*area.shared)[area.nextShared++];
-  }
-  if (begin.dims[0] == 0 && begin.dims[2] == 0 && begin.dims[3] == 0) {
-    kept = load(from, area, tile, true);
-  }
-  return *kept;
+TileView loadAnyLane(const TileView &from, LocalBudget &localBudget, Tile &tile) {
+  return from.isLocal() ? from : load(from, localBudget, tile);
 }
 
-Place loadPerLane(const Place &from, const Shape &begin, uint32_t channels, const Chip &chip, Area &area, Tile &tile,
-                  std::optional<Place> &kept) {
-  Place each = from;
-  uint16_t lane = std::exchange(area.lane, 0); // from there on channels would not lie in one plane
+TileView loadOnce(const TileView &from, const Shape &begin, LocalBudget &localBudget, Tile &tile,
+                  std::optional<TileView> &liveAcross) {
+  if (localBudget.shared) {
+    if (localBudget.fillsShared) {
+      localBudget.shared->push_back(load(from, localBudget, tile, true));
+      return localBudget.shared->back();
+    }
+    return (*localBudget.shared)[localBudget.nextShared++];
+  }
+  if (begin.dims[0] == 0 && begin.dims[2] == 0 && begin.dims[3] == 0) {
+    liveAcross = load(from, localBudget, tile, true);
+  }
+  return *liveAcross;
+}
+
+TileView loadPerLane(const TileView &from, const Shape &begin, uint32_t channels, const Chip &chip,
+                     LocalBudget &localBudget, Tile &tile, std::optional<TileView> &liveAcross) {
+  TileView each = from;
+  uint16_t lane = std::exchange(localBudget.lane, 0); // from there on channels would not lie in one plane
   each.shape.dims[1] = lane ? chip.lanes : std::min(channels, chip.lanes);
-  Place made = loadOnce(each, begin, area, tile, kept);
-  area.lane = made.tensor.lane = lane;
+  TileView made = loadOnce(each, begin, localBudget, tile, liveAcross);
+  localBudget.lane = made.tensor.lane = lane;
   made.tensor.strides[1] = 0, made.shape.dims[1] = channels;
   return made;
 }
 
-Place resultOf(const Place &to, Area &area) { return to.isLocal() ? to : area.allocate(to.shape, to.tensor.type); }
+TileView resultOf(const TileView &to, LocalBudget &localBudget) {
+  return to.isLocal() ? to : localBudget.allocate(to.shape, to.tensor.type);
+}
 
-void store(Place local, const Place &to, Tile &tile) {
+void store(TileView local, const TileView &to, Tile &tile) {
   local.shape = to.shape;
-  for (const Outlet &outlet : to.outlets) {
-    llvm::append_range(tile.stores, outlet.commands(local, to.at));
+  for (const DirectStore &directStore : to.directStores) {
+    llvm::append_range(tile.stores, directStore.commands(local, to.at));
   }
   const Tensor &target = to.isLocal() ? to.copy : to.tensor;
   if (target.region == Region::none) {
@@ -310,7 +316,7 @@ void store(Place local, const Place &to, Tile &tile) {
   tile.stores.push_back(encode(copy));
 }
 
-void storeToo(Place local, const Place &to, Tile &tile) {
+void storeToo(TileView local, const TileView &to, Tile &tile) {
   if (to.isLocal()) {
     copy_command copy;
     copy.y = to.tensor, copy.x = local.tensor, copy.shape = to.shape;
@@ -320,18 +326,18 @@ void storeToo(Place local, const Place &to, Tile &tile) {
   store(local, to, tile);
 }
 
-Place repeated(Place place) {
+TileView repeated(TileView place) {
   place.tensor.strides[3] = 0;
   return place;
 }
 
-void reduce(const Place &y, const Place &of, Reduction kind, Tile &tile) {
+void reduce(const TileView &y, const TileView &of, Reduction kind, Tile &tile) {
   reduce_command command;
   command.y = y.tensor, command.x = of.tensor, command.shape = of.shape, command.kind = uint8_t(kind);
   tile.computes.push_back(encode(command));
 }
 
-void compute(Stream &stream, const Instructions &program, const Place &y, ArrayRef<Place> operands, Tile &tile) {
+void compute(Stream &stream, const Instructions &program, const TileView &y, ArrayRef<TileView> operands, Tile &tile) {
   map_command map;
   Tensor *fields[] = {&map.a, &map.b, &map.c, &map.d};
   for (auto [field, operand] : llvm::zip(fields, operands)) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/ChipPass.h"
 #include "codegen/Npu/EmitProgram.h"
-#include "codegen/Npu/Folds.h"
+#include "codegen/Npu/FusedOps.h"
 #include "codegen/Npu/Stream.h"
 
 namespace tessera::npu {
@@ -40,7 +40,7 @@ private:
     GroupPlan groups = GroupPlan::none(plan, chip());
     std::vector<Refusal> refusals;
     auto ignore = [](FunctionEmission &) {};
-    if (failed(survey(function, constants, chip(), plan, /*mayStay=*/true, ignore, refusals))) {
+    if (failed(survey(function, constants, chip(), plan, /*mayBeResident=*/true, ignore, refusals))) {
       report(function, refusals);
       return failure();
     }

@@ -42,13 +42,13 @@ bool canFold(device::ConvOp conv) {
 /// Sums of a convolution: tap by tap, in each the channels, products and sums fused; those of single channels not.
 class Convolution {
 public:
-  Convolution(device::ConvOp conv, ArrayRef<const HostTensor *> inputs, bool folds)
+  Convolution(device::ConvOp conv, ArrayRef<const HostTensor *> inputs, bool fusedOps)
       : conv(conv), x(floatsOf(*inputs[0])), w(floatsOf(*inputs[1])), xDims(inputs[0]->getShape()),
         wDims(inputs[1]->getShape()), fuses(!isDepthwise(conv)) {
     bias = conv.getBias() ? floatsOf(*inputs[2]) : std::vector<float>();
     SmallVector<int64_t> kernel(wDims.drop_front(2));
     ref::forEachIndex(kernel, [&](ref::DimsRef tap) { taps.emplace_back(tap); });
-    if (folds) { // columns outside, rows inside
+    if (fusedOps) { // columns outside, rows inside
       llvm::sort(taps, [](ref::DimsRef a, ref::DimsRef b) { return std::pair(a[1], a[0]) < std::pair(b[1], b[0]); });
     }
   }
@@ -96,9 +96,9 @@ private:
   std::vector<ref::Dims> taps;
 };
 
-LogicalResult evaluate(device::ConvOp conv, ArrayRef<const HostTensor *> inputs, bool folds, HostTensor &y) {
+LogicalResult evaluate(device::ConvOp conv, ArrayRef<const HostTensor *> inputs, bool fusedOps, HostTensor &y) {
   HostTensor sums(conv.getAccumulatorType(), y.getShape());
-  Convolution(conv, inputs, folds).run(sums);
+  Convolution(conv, inputs, fusedOps).run(sums);
   SmallVector<const HostTensor *> arguments{&sums};
   llvm::append_range(arguments, inputs.take_back(conv.getExtras().size()));
   return device::runScalarRegion(conv.getEpilogue(), arguments, y);
@@ -133,9 +133,9 @@ FailureOr<top::TensorMap> evaluateAsNpu(func::FuncOp function, const top::Tensor
     }
     SmallVector<HostTensor> results;
     if (device::ConvOp conv = floatConvolution(op)) {
-      bool folds = canFold(conv) && (folded >> foldable++ & 1);
+      bool fusedOps = canFold(conv) && (folded >> foldable++ & 1);
       results.emplace_back(cast<RankedTensorType>(conv.getY().getType()));
-      if (failed(evaluate(conv, operands, folds, results[0]))) {
+      if (failed(evaluate(conv, operands, fusedOps, results[0]))) {
         return failure();
       }
     } else if (failed(top::Evaluator().runOp(&op, operands, results))) {

@@ -153,7 +153,8 @@ RunResult checkOnNpu(func::FuncOp function, const bmodel::npu::Chip &chip, const
     result.fault = reenter(phases, program->commands, function.getContext());
   }
   const auto &commands = program->commands;
-  result.commands = commands.size(), result.groups = program->decisions.groups.size(), result.layers = program->layers;
+  result.commands = commands.size(), result.groups = program->layerSchedule.groups.size(),
+  result.layers = program->layers;
   std::vector<bmodel::npu::Cost> costs;
   for (const bmodel::npu::Descriptor &command : commands) {
     result.programs += command.header.opcode == bmodel::npu::Opcode::map;

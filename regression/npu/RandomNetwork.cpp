@@ -526,12 +526,12 @@ bool RandomNetwork::attention() {
 
 RandomNetwork::RandomNetwork(uint64_t seed, unsigned steps, Store store) : store(std::move(store)), generator(seed) {
   using N = RandomNetwork;
-  const std::vector<Step> moves = {&N::reshape, &N::reshape, &N::slice,     &N::slice,  &N::slice,  &N::split,
-                                   &N::split,   &N::concat,  &N::transpose, &N::concat, &N::expand, &N::pad};
-  const std::vector<Step> computations = {&N::conv,  &N::conv,     &N::conv1d, &N::matmul,   &N::matmul,  &N::products,
-                                          &N::gemv,  &N::products, &N::pool,   &N::reduce,   &N::softmax, &N::norm,
-                                          &N::unary, &N::unary,    &N::binary, &N::binary,   &N::binary,  &N::scale,
-                                          &N::scale, &N::gather,   &N::resize, &N::attention};
+  const std::vector<Stage> moves = {&N::reshape, &N::reshape, &N::slice,     &N::slice,  &N::slice,  &N::split,
+                                    &N::split,   &N::concat,  &N::transpose, &N::concat, &N::expand, &N::pad};
+  const std::vector<Stage> computations = {&N::conv,  &N::conv,     &N::conv1d, &N::matmul,   &N::matmul,  &N::products,
+                                           &N::gemv,  &N::products, &N::pool,   &N::reduce,   &N::softmax, &N::norm,
+                                           &N::unary, &N::unary,    &N::binary, &N::binary,   &N::binary,  &N::scale,
+                                           &N::scale, &N::gather,   &N::resize, &N::attention};
   addInput(drawDims(between(1, 6)));
   if (oneIn(2)) {
     addInput(drawDims(between(1, 5)));
@@ -548,7 +548,7 @@ std::string RandomNetwork::text() const {
     std::string named = " {top.name = \"" + value.name.substr(1) + "\"}";
     if (value.isInput) {
       arguments += (arguments.empty() ? "" : ", ") + value.name + ": " + typeOf(value.dims) + named;
-    } else if (!value.isRead || value.leaves) {
+    } else if (!value.isRead || value.storedDirectly) {
       results += (results.empty() ? "" : ", ") + typeOf(value.dims) + named;
       returned += (returned.empty() ? "" : ", ") + value.name;
       types += (types.empty() ? "" : ", ") + typeOf(value.dims);

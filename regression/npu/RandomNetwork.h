@@ -34,10 +34,10 @@ private:
   struct Value {
     std::string name;
     Dims dims;
-    bool isInput = false, leaves = false; ///< leaves: is a result, though others read it
+    bool isInput = false, storedDirectly = false; ///< it is a result, though others read it
     bool isRead = false;
   };
-  using Step = bool (RandomNetwork::*)();
+  using Stage = bool (RandomNetwork::*)();
 
   int64_t between(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(generator); }
   bool oneIn(int64_t count) { return between(1, count) == 1; }

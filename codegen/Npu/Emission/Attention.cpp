@@ -54,7 +54,7 @@ struct Matrices {
 };
 
 /// |of|: the value that |seen| tells of, as the op has it.
-Matrices matricesOf(const Seen &seen, Value of, ArrayRef<int64_t> batch) {
+Matrices matricesOf(const StridedView &seen, Value of, ArrayRef<int64_t> batch) {
   SmallVector<int64_t> dims(npu::typeOf(of).getShape());
   dims.insert(dims.begin(), dims.size() < 2 ? 2 - dims.size() : 0, 1);
   int64_t height = dims[dims.size() - 2], width = dims.back();
@@ -114,16 +114,16 @@ private:
   bool canWorkByBatch() const;
   bool worksByBatch() const;
   llvm::Error placeKeys(AttentionTiles &tiles);
-  llvm::Error placeAll(SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at, const Layout &layout);
-  llvm::Error placeRows(SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at, int64_t byRow,
+  llvm::Error placeAll(SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at, const Layout &layout);
+  llvm::Error placeRows(SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at, int64_t byRow,
                         int64_t width);
-  llvm::Error placeEachBatch(SmallVector<Place> &to, const Matrices &of, int64_t width);
-  llvm::Error addRows(SmallVector<Place> &to, const Matrices &of, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides,
+  llvm::Error placeEachBatch(SmallVector<TileView> &to, const Matrices &of, int64_t width);
+  llvm::Error addRows(SmallVector<TileView> &to, const Matrices &of, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides,
                       int64_t offset, bool outside);
 
   device::AttentionOp op;
   EmissionContext &context;
-  const Folds::Tail *tail;
+  const FusedOps::FusedConsumers *consumers;
   Matrices q, k, v, mask{}, y;
   AttentionSizes sizes;
   int64_t group = 1, outer = 1; ///< batches that share keys, and how many such groups there are
@@ -135,11 +135,11 @@ private:
 };
 
 AttentionEmission::AttentionEmission(device::AttentionOp op, EmissionContext &context)
-    : op(op), context(context), tail(context.folds.tailOf(op)) {
+    : op(op), context(context), consumers(context.fusedOps.consumersOf(op)) {
   ArrayRef<int64_t> qDims = npu::typeOf(op.getQ()).getShape(), batch = qDims.drop_back(2);
-  auto matrices = [&](Value value) { return matricesOf(context.folds.seen(value), value, batch); };
+  auto matrices = [&](Value value) { return matricesOf(context.fusedOps.viewOf(value), value, batch); };
   q = matrices(op.getQ()), k = matrices(op.getK()), v = matrices(op.getV());
-  y = tail ? matricesOf(tail->targets.front(), op.getY(), batch) : matrices(op.getY());
+  y = consumers ? matricesOf(consumers->targets.front(), op.getY(), batch) : matrices(op.getY());
   ArrayRef<int64_t> kDims = npu::typeOf(op.getK()).getShape();
   sizes = {.batches = ShapedType::getNumElements(batch),
            .queries = qDims[batch.size()],
@@ -183,14 +183,14 @@ bool AttentionEmission::worksByBatch() const {
 }
 
 /// By n, c, h, w: what batches share has no stride there.
-llvm::Error AttentionEmission::placeAll(SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at,
+llvm::Error AttentionEmission::placeAll(SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at,
                                         const Layout &layout) {
   at = isBlocked ? std::nullopt : at;
   int64_t count = at ? 1 : isBlocked ? sizes.batches : outer;
   for (int64_t n = 0; n < count; ++n) {
     SmallVector<int64_t> view = {byBatch || !at ? 1 : outer}, steps = {byBatch || !at ? 0 : at->byOuter};
     llvm::append_range(view, layout.sizes), llvm::append_range(steps, layout.strides);
-    llvm::Expected<Place> placed =
+    llvm::Expected<TileView> placed =
         context.operands.placeOutside(of.value, view, steps, at ? at->base : of.begins[size_t(n)]);
     if (!placed) {
       return placed.takeError();
@@ -222,11 +222,11 @@ llvm::Error AttentionEmission::placeKeys(AttentionTiles &tiles) {
   return placeAll(tiles.masks, mask, maskAt, {{rows, inner, sizes.keys}, {byC, byH, mask.byColumn}});
 }
 
-llvm::Error AttentionEmission::addRows(SmallVector<Place> &to, const Matrices &of, ArrayRef<int64_t> view,
+llvm::Error AttentionEmission::addRows(SmallVector<TileView> &to, const Matrices &of, ArrayRef<int64_t> view,
                                        ArrayRef<int64_t> steps, int64_t offset, bool outside) {
-  llvm::Expected<Place> placed = outside && !context.operands.makes(of.value)
-                                     ? context.operands.placeOutside(of.value, view, steps, offset)
-                                     : context.operands.place(of.value, view, steps, offset);
+  llvm::Expected<TileView> placed = outside && !context.operands.makes(of.value)
+                                        ? context.operands.placeOutside(of.value, view, steps, offset)
+                                        : context.operands.place(of.value, view, steps, offset);
   if (placed) {
     to.push_back(*placed);
   }
@@ -234,7 +234,7 @@ llvm::Error AttentionEmission::addRows(SmallVector<Place> &to, const Matrices &o
 }
 
 /// Queries or results: evenly lying batches are one place; others have one each, outside the chip.
-llvm::Error AttentionEmission::placeRows(SmallVector<Place> &to, const Matrices &of, std::optional<Affine> at,
+llvm::Error AttentionEmission::placeRows(SmallVector<TileView> &to, const Matrices &of, std::optional<Affine> at,
                                          int64_t byRow, int64_t width) {
   if (byBatch) {
     return addRows(to, of, {1, outer, inner, width}, {0, at->byOuter, byRow, of.byColumn}, at->base, false);
@@ -252,7 +252,7 @@ llvm::Error AttentionEmission::placeRows(SmallVector<Place> &to, const Matrices 
   return placeEachBatch(to, of, width);
 }
 
-llvm::Error AttentionEmission::placeEachBatch(SmallVector<Place> &to, const Matrices &of, int64_t width) {
+llvm::Error AttentionEmission::placeEachBatch(SmallVector<TileView> &to, const Matrices &of, int64_t width) {
   if (context.operands.makes(of.value) && context.surveys()) {
     context.plan.keepOutside(of.value);
   }
@@ -285,8 +285,8 @@ llvm::Error AttentionEmission::run() {
     return refuse("has an npu.attention that its batches or queries do not allow");
   }
   AttentionTiles tiles(sizes, way, uint32_t(blocks), tiler, float(op.getScale().convertToDouble()));
-  if (device::MapOp map = tail ? tail->map : device::MapOp()) {
-    tiles.mapped = tail->program, tiles.mappedOperands = map.getInputs().size();
+  if (device::MapOp map = consumers ? consumers->map : device::MapOp()) {
+    tiles.mapped = consumers->program, tiles.mappedOperands = map.getInputs().size();
   }
   rows = byBatch ? outer : sizes.queries, inner = byBatch ? group * sizes.queries : group;
   if (isBlocked) {
@@ -306,7 +306,7 @@ llvm::Error AttentionEmission::run() {
   if (!tiles.choose()) {
     return refuse("needs more than the " + llvm::Twine(tiler.budget) + " bytes of a lane for all scores of a query");
   }
-  tiler.appendTiles(tiler.surveys ? std::vector<Tile>() : tiles.make(), tiles.least(), tiles.need());
+  tiler.appendTiles(tiler.surveys ? std::vector<Tile>() : tiles.make(), tiles.minimum(), tiles.requirement());
   return llvm::Error::success();
 }
 
@@ -333,17 +333,19 @@ struct AttentionModel : EmissionInterface::ExternalModel<AttentionModel, device:
 constexpr int64_t kMostWasted = 2;
 
 struct AttentionFusion : RowFusionInterface::ExternalModel<AttentionFusion, device::AttentionOp> {
-  bool canRead(Operation *op, OpOperand &use, const Seen &view) const {
+  bool canRead(Operation *op, OpOperand &use, const StridedView &view) const {
     return use.get() != cast<device::AttentionOp>(op).getMask() && fusion::hasEvenMatrices(view, use.get());
   }
-  bool paysToRead(Operation *, OpOperand &use, const Seen &view, const Chip &chip) const {
+  bool paysToRead(Operation *, OpOperand &use, const StridedView &view, const Chip &chip) const {
     RankedTensorType type = npu::typeOf(use.get());
     int64_t columns = type.getShape().back(), burst = chip.burstBytes;
     int64_t bytes = columns * int64_t(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
     int64_t apart = bytes % burst == 0 ? 0 : burst; // a row that begins inside a burst
     return *view.strideOf(1, columns) == 1 && int64_t(llvm::alignTo(bytes, burst)) + apart <= kMostWasted * bytes;
   }
-  bool canStore(Operation *op, const Seen &view) const { return fusion::hasEvenMatrices(view, op->getResult(0)); }
+  bool canStore(Operation *op, const StridedView &view) const {
+    return fusion::hasEvenMatrices(view, op->getResult(0));
+  }
   bool canCompute(Operation *op, device::MapOp map, Value mapped, const Chip &) const {
     return npu::typeOf(op->getResult(0)).getElementType().isF32() &&
            llvm::all_of(map.getInputs(), [&](Value input) { return input == mapped; });

@@ -62,11 +62,11 @@ llvm::Error setWeights(Product &product, device::ConvOp op, int64_t volume, cons
     return fold.takeError();
   }
   product.fold = *fold;
-  bool folds = bool(product.fold);
-  uint32_t outputs = product.y.dim(1), rows = folds ? product.window.kernel[0] : planes;
-  uint32_t taps = product.window.kernel[0] * product.window.kernel[1] / (folds ? rows : 1);
+  bool fusedOps = bool(product.fold);
+  uint32_t outputs = product.y.dim(1), rows = fusedOps ? product.window.kernel[0] : planes;
+  uint32_t taps = product.window.kernel[0] * product.window.kernel[1] / (fusedOps ? rows : 1);
   auto &records = context.stream.constants.weights;
-  auto [known, isNew] = records.try_emplace({op.getOperation(), folds, volume});
+  auto [known, isNew] = records.try_emplace({op.getOperation(), fusedOps, volume});
   if (isNew) {
     llvm::Expected<std::vector<char>> weights = constants.weights(product.weightType);
     if (!weights) {
@@ -93,8 +93,8 @@ ProductConstants constantsOf(device::ConvOp op) {
 /// All but the weights of one volume, whose planes are images, or of all images.
 llvm::Error setProduct(Product &product, device::ConvOp op, int64_t volume, EmissionContext &context) {
   RankedTensorType yType = npu::typeOf(op.getY());
-  llvm::Expected<Place> x = context.operands.placeImages(op.getX(), volume);
-  llvm::Expected<Place> y = context.operands.placeImages(op.getY(), volume);
+  llvm::Expected<TileView> x = context.operands.placeImages(op.getX(), volume);
+  llvm::Expected<TileView> y = context.operands.placeImages(op.getY(), volume);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }

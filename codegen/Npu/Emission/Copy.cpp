@@ -13,7 +13,8 @@ using bmodel::npu::Type;
 
 Walk walkOf(device::CopyOp op, device::PieceAttr piece) {
   ArrayRef<int64_t> dims = npu::typeOf(op.getY()).getShape();
-  Nest from = broadcastNest({npu::typeOf(op.getSources()[piece.getSource()]).getShape()}), to = broadcastNest({dims});
+  LoopNest from = broadcastNest({npu::typeOf(op.getSources()[piece.getSource()]).getShape()}),
+           to = broadcastNest({dims});
   Walk walk;
   walk.nest.sizes.assign(piece.getSizes().begin(), piece.getSizes().end());
   walk.nest.strides.resize(2);
@@ -33,7 +34,7 @@ Walk walkOf(device::CopyOp op, device::PieceAttr piece) {
 namespace {
 
 /// Dims of a nest such that the source's elements lie as close as possible in w, and as many rows as possible in c.
-SmallVector<size_t> orderForLanes(const Nest &nest) {
+SmallVector<size_t> orderForLanes(const LoopNest &nest) {
   SmallVector<size_t> order(llvm::to_vector(llvm::seq<size_t>(0, nest.sizes.size())));
   if (order.empty()) {
     return order; // one element
@@ -56,14 +57,14 @@ SmallVector<size_t> orderForLanes(const Nest &nest) {
 
 /// Through local memory, where that makes of single elements runs of bytes; else at once. The sources of |moves| are
 /// the same but for their first elements, which stand together in one row.
-llvm::Error emitMoves(ArrayRef<Move> moves, EmissionContext &context) {
+llvm::Error emitMoves(ArrayRef<Transfer> moves, EmissionContext &context) {
   const Chip &chip = context.chip;
-  const Place to = moves.front().to, from = moves.front().from;
+  const TileView to = moves.front().to, from = moves.front().from;
   int32_t size = int32_t(hw::sizeOf(to.tensor.type)), spread = from.tensor.strides[3] / size;
   uint64_t first = from.tensor.offset, last = first;
   std::vector<Descriptor> commands;
-  for (const Move &move : moves) {
-    const Place &y = move.to, &x = move.from;
+  for (const Transfer &move : moves) {
+    const TileView &y = move.to, &x = move.from;
     hw::copy_command copy;
     copy.y = y.tensor, copy.x = x.tensor, copy.shape = y.shape;
     commands.push_back(hw::encode(copy));
@@ -73,15 +74,15 @@ llvm::Error emitMoves(ArrayRef<Move> moves, EmissionContext &context) {
     }
     first = std::min(first, x.tensor.offset), last = std::max(last, x.tensor.offset);
   }
-  auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
-    Place row = tileOf(from, begin, part, chip);
+  auto build = [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+    TileView row = tileOf(from, begin, part, chip);
     row.tensor.offset -= from.tensor.offset - first, row.tensor.strides[3] = size;
     row.shape.dims[3] = (part.dims[3] - 1) * uint32_t(spread) + 1 + uint32_t((last - first) / uint64_t(size));
-    Place local = load(row, area, tile);
+    TileView local = load(row, localBudget, tile);
     local.tensor.strides[3] *= spread;
-    for (const Move &move : moves) {
-      const Place &y = move.to, &x = move.from;
-      Place each = local;
+    for (const Transfer &move : moves) {
+      const TileView &y = move.to, &x = move.from;
+      TileView each = local;
       each.tensor.offset += x.tensor.offset - first;
       store(each, tileOf(y, begin, part, chip), tile);
     }
@@ -100,15 +101,15 @@ llvm::Error emitMoves(ArrayRef<Move> moves, EmissionContext &context) {
 }
 
 /// Whether two moves read the same rows, from other elements on.
-bool sharesRows(const Move &a, const Move &b) {
+bool sharesRows(const Transfer &a, const Transfer &b) {
   return haveSameLayout(a.from, b.from) && haveSameLayout(a.to, b.to) && !a.to.isLocal() && !a.from.isLocal() &&
          apart(a.from, b.from) < uint64_t(std::max(a.from.tensor.strides[3], 0));
 }
 
 /// Nothing where address assignment has put the piece where it belongs.
-llvm::Expected<std::vector<Move>> placePiece(device::CopyOp op, device::PieceAttr piece, OperandPlacer &operands) {
+llvm::Expected<std::vector<Transfer>> placePiece(device::CopyOp op, device::PieceAttr piece, OperandPlacer &operands) {
   constexpr int kDims[] = {3, 1, 2, 0}; // from the last: w, c, h, n
-  std::vector<Move> moves;
+  std::vector<Transfer> moves;
   Walk walk = walkOf(op, piece);
   for (const auto &[nest, offsets] : cutToFour(walk.nest)) {
     SmallVector<size_t> order = orderForLanes(nest);
@@ -120,14 +121,14 @@ llvm::Expected<std::vector<Move>> placePiece(device::CopyOp op, device::PieceAtt
       strides[0][to] = nest.strides[0][dim], strides[1][to] = nest.strides[1][dim];
     }
     Value source = op.getSources()[piece.getSource()];
-    llvm::Expected<Place> y = operands.place(op.getY(), sizes, strides[0], walk.offsets[0] + offsets[0]),
-                          x = operands.place(source, sizes, strides[1], walk.offsets[1] + offsets[1]);
+    llvm::Expected<TileView> y = operands.place(op.getY(), sizes, strides[0], walk.offsets[0] + offsets[0]),
+                             x = operands.place(source, sizes, strides[1], walk.offsets[1] + offsets[1]);
     if (!x || !y) {
       return llvm::joinErrors(x.takeError(), y.takeError());
     }
     const Tensor &to = y->tensor, &from = x->tensor;
     if (to.region != from.region || to.offset != from.offset || to.lane != from.lane) {
-      Move move{*y, *x};
+      Transfer move{*y, *x};
       if (int64_t pitch = strides[1][1]; pitch > 0) {
         int64_t first = walk.offsets[1] + offsets[1];
         move.inRow = first % pitch;
@@ -145,7 +146,7 @@ llvm::Error emitFill(device::CopyOp op, EmissionContext &context) {
   ArrayRef<int64_t> dims = npu::typeOf(op.getY()).getShape();
   int64_t count = ShapedType::getNumElements(dims);
   bool planes = dims.size() == 4;
-  llvm::Expected<Place> whole =
+  llvm::Expected<TileView> whole =
       planes ? context.operands.place(op.getY(), dims, {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1})
              : context.operands.place(op.getY(), {1, 1, 1, count}, {0, 0, 0, 1});
   if (!whole) {
@@ -179,7 +180,7 @@ struct CopyModel : EmissionInterface::ExternalModel<CopyModel, device::CopyOp> {
     }
     SmallVector<unsigned> left;
     for (unsigned index = 0; index < copy.getPieces().size(); ++index) {
-      if (!context.copies.isEarly(copy, index)) {
+      if (!context.copies.hoistsLoads(copy, index)) {
         left.push_back(index);
       }
     }
@@ -190,9 +191,9 @@ struct CopyModel : EmissionInterface::ExternalModel<CopyModel, device::CopyOp> {
 } // namespace
 
 llvm::Error emitPieces(device::CopyOp op, ArrayRef<unsigned> indices, EmissionContext &context) {
-  std::vector<Move> all;
+  std::vector<Transfer> all;
   for (unsigned index : indices) {
-    llvm::Expected<std::vector<Move>> moves =
+    llvm::Expected<std::vector<Transfer>> moves =
         placePiece(op, cast<device::PieceAttr>(op.getPieces()[index]), context.operands);
     if (!moves) {
       return moves.takeError();
@@ -205,12 +206,12 @@ llvm::Error emitPieces(device::CopyOp op, ArrayRef<unsigned> indices, EmissionCo
   if (llvm::Error error = emitRows(all, context)) {
     return error;
   }
-  std::vector<std::vector<Move>> groups;
-  for (const Move &move : all) {
-    auto shared = llvm::find_if(groups, [&](ArrayRef<Move> group) { return sharesRows(group.front(), move); });
+  std::vector<std::vector<Transfer>> groups;
+  for (const Transfer &move : all) {
+    auto shared = llvm::find_if(groups, [&](ArrayRef<Transfer> group) { return sharesRows(group.front(), move); });
     (shared == groups.end() ? groups.emplace_back() : *shared).push_back(move);
   }
-  for (ArrayRef<Move> group : groups) {
+  for (ArrayRef<Transfer> group : groups) {
     if (llvm::Error error = emitMoves(group, context)) {
       return error;
     }

@@ -12,37 +12,37 @@ namespace hw = bmodel::npu;
 namespace tessera::npu {
 namespace {
 
-int32_t sizeOf(const Place &place) { return int32_t(hw::sizeOf(place.tensor.type)); }
+int32_t sizeOf(const TileView &place) { return int32_t(hw::sizeOf(place.tensor.type)); }
 
 /// Those of |moves| from |first| on that fill the same rows with it, each element once; none where some are left over.
-std::vector<Move> rowsWith(ArrayRef<Move> moves, const Move &first) {
+std::vector<Transfer> rowsWith(ArrayRef<Transfer> moves, const Transfer &first) {
   int32_t stride = first.to.tensor.strides[3];
-  std::vector<Move> found;
+  std::vector<Transfer> found;
   llvm::SmallDenseSet<uint64_t> places;
-  for (const Move &move : moves) {
+  for (const Transfer &move : moves) {
     if (haveSameLayout(move.to, first.to) && apart(move.to, first.to) < uint64_t(std::max(stride, 0)) &&
         places.insert(move.to.tensor.offset).second) {
       found.push_back(move);
     }
   }
-  llvm::sort(found, [](const Move &a, const Move &b) { return a.to.tensor.offset < b.to.tensor.offset; });
+  llvm::sort(found, [](const Transfer &a, const Transfer &b) { return a.to.tensor.offset < b.to.tensor.offset; });
   bool isWhole = found.size() > 1 && int64_t(found.size()) * sizeOf(first.to) == stride &&
                  apart(found.back().to, found.front().to) == uint64_t(stride - sizeOf(first.to));
-  return isWhole ? found : std::vector<Move>();
+  return isWhole ? found : std::vector<Transfer>();
 }
 
 /// Sources of moves that look into the same row outside the chip, which is read once.
 struct Row {
   Region of;
   uint64_t first, last; ///< where the elements of the first and the last of them begin
-  std::optional<Place> local;
+  std::optional<TileView> local;
 };
 
 /// Where |of|'s row begins and ends among all sources.
-Row rowOf(const Place &of, ArrayRef<Move> moves) {
+Row rowOf(const TileView &of, ArrayRef<Transfer> moves) {
   Row row{of.tensor.region, of.tensor.offset, of.tensor.offset, std::nullopt};
-  for (const Move &move : moves) {
-    const Place &other = move.from;
+  for (const Transfer &move : moves) {
+    const TileView &other = move.from;
     if (haveSameLayout(of, other) && apart(of, other) < uint64_t(std::max(of.tensor.strides[3], 0))) {
       row.first = std::min(row.first, other.tensor.offset), row.last = std::max(row.last, other.tensor.offset);
     }
@@ -51,35 +51,35 @@ Row rowOf(const Place &of, ArrayRef<Move> moves) {
 }
 
 /// The part |of| of a source whose first element begins |shift| bytes behind that of the whole.
-Place loadFrom(Row &row, const Place &of, uint64_t shift, Area &area, Tile &tile) {
+TileView loadFrom(Row &row, const TileView &of, uint64_t shift, LocalBudget &localBudget, Tile &tile) {
   int32_t size = sizeOf(of), spread = of.tensor.strides[3] / size;
   uint64_t length = row.last - row.first;
   if (of.isLocal() || spread < 1 || spread > kMostSpread || length >= uint64_t(of.tensor.strides[3])) {
-    return loadAnyLane(of, area, tile);
+    return loadAnyLane(of, localBudget, tile);
   }
   if (!row.local) {
-    Place whole = of;
+    TileView whole = of;
     whole.tensor.offset = row.first + shift, whole.tensor.strides[3] = size;
     whole.shape.dims[3] = (of.dim(3) - 1) * uint32_t(spread) + 1 + uint32_t(length / uint64_t(size));
-    row.local = load(whole, area, tile);
+    row.local = load(whole, localBudget, tile);
   }
-  Place made = *row.local;
+  TileView made = *row.local;
   made.tensor.strides[3] *= spread, made.shape = of.shape;
   made.tensor.offset += of.tensor.offset - row.first - shift;
   return made;
 }
 
 /// A single row outside the chip as several, one a lane.
-void spreadOverLanes(MutableArrayRef<Move> moves, uint32_t lanes) {
+void spreadOverLanes(MutableArrayRef<Transfer> moves, uint32_t lanes) {
   uint32_t length = moves[0].to.dim(3), rows = std::min(lanes, length);
   while (length % rows) {
     --rows;
   }
-  if (moves[0].to.dim(1) > 1 || llvm::any_of(moves, [](const Move &move) { return move.from.isLocal(); })) {
+  if (moves[0].to.dim(1) > 1 || llvm::any_of(moves, [](const Transfer &move) { return move.from.isLocal(); })) {
     return;
   }
-  for (Move &move : moves) {
-    for (Place *place : {&move.to, &move.from}) {
+  for (Transfer &move : moves) {
+    for (TileView *place : {&move.to, &move.from}) {
       place->shape.dims[1] = rows, place->shape.dims[3] = length / rows;
       place->tensor.strides[1] = place->tensor.strides[3] * int32_t(length / rows);
     }
@@ -88,22 +88,22 @@ void spreadOverLanes(MutableArrayRef<Move> moves, uint32_t lanes) {
 
 } // namespace
 
-llvm::Error emitInterleaved(std::vector<Move> &moves, EmissionContext &context) {
+llvm::Error emitInterleaved(std::vector<Transfer> &moves, EmissionContext &context) {
   const Chip &chip = context.chip;
   Tiler &tiler = context.tiler;
   for (size_t i = 0; i < moves.size();) {
-    std::vector<Move> rows = rowsWith(ArrayRef(moves).drop_front(i), moves[i]);
+    std::vector<Transfer> rows = rowsWith(ArrayRef(moves).drop_front(i), moves[i]);
     if (rows.empty() || rows[0].to.isLocal()) {
       ++i;
       continue;
     }
-    const std::vector<Move> known = rows;
+    const std::vector<Transfer> known = rows;
     spreadOverLanes(rows, chip.lanes);
-    Place to = rows[0].to;
-    auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
-      Place target = tileOf(to, begin, part, chip);
+    TileView to = rows[0].to;
+    auto build = [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+      TileView target = tileOf(to, begin, part, chip);
       target.tensor.strides[3] = sizeOf(to), target.shape.dims[3] *= uint32_t(rows.size());
-      Place whole = area.allocate(target.shape, to.tensor.type);
+      TileView whole = localBudget.allocate(target.shape, to.tensor.type);
       SmallVector<Row> loaded;
       for (auto [k, move] : llvm::enumerate(rows)) {
         Row row = rowOf(move.from, rows);
@@ -111,9 +111,9 @@ llvm::Error emitInterleaved(std::vector<Move> &moves, EmissionContext &context) 
           return each.first == row.first && each.last == row.last && each.of == move.from.tensor.region;
         });
         same = same == loaded.end() ? &loaded.emplace_back(row) : same;
-        Place from = tileOf(move.from, begin, part, chip);
+        TileView from = tileOf(move.from, begin, part, chip);
         hw::copy_command copy;
-        copy.x = loadFrom(*same, from, from.tensor.offset - move.from.tensor.offset, area, tile).tensor;
+        copy.x = loadFrom(*same, from, from.tensor.offset - move.from.tensor.offset, localBudget, tile).tensor;
         copy.y = whole.tensor, copy.y.offset += k * uint64_t(sizeOf(to));
         copy.y.strides[3] *= int32_t(rows.size()), copy.shape = part;
         tile.stores.push_back(hw::encode(copy));
@@ -127,8 +127,8 @@ llvm::Error emitInterleaved(std::vector<Move> &moves, EmissionContext &context) 
     if (llvm::Error error = tiler.append(to.shape, Shape{{1, chip.lanes, 1, 1}}, build)) {
       return error;
     }
-    llvm::erase_if(moves, [&](const Move &move) {
-      return llvm::any_of(known, [&](const Move &each) {
+    llvm::erase_if(moves, [&](const Transfer &move) {
+      return llvm::any_of(known, [&](const Transfer &each) {
         return each.to.tensor.offset == move.to.tensor.offset && haveSameLayout(each.to, move.to);
       });
     });

@@ -18,13 +18,13 @@ namespace {
 /// What it must spare of the direct way to be worth local memory.
 constexpr double kLeastSpared = 1.5;
 
-int64_t sizeOf(const Place &place) { return int64_t(hw::sizeOf(place.tensor.type)); }
-bool isDense(const Place &place) { return place.tensor.strides[1] == int64_t(place.dim(3)) * sizeOf(place); }
+int64_t sizeOf(const TileView &place) { return int64_t(hw::sizeOf(place.tensor.type)); }
+bool isDense(const TileView &place) { return place.tensor.strides[1] == int64_t(place.dim(3)) * sizeOf(place); }
 
 /// Whether a move takes a run of elements of each row to another row: rows are the channels of its places.
-bool movesRows(const Move &move) {
+bool movesRows(const Transfer &move) {
   const auto &[to, from, inRow, spare] = move;
-  auto isRows = [](const Place &place) {
+  auto isRows = [](const TileView &place) {
     const int32_t *strides = place.tensor.strides;
     int64_t bytes = int64_t(place.dim(3)) * sizeOf(place);
     return place.dim(0) == 1 && place.dim(2) == 1 && place.dim(1) > 1 &&
@@ -33,37 +33,37 @@ bool movesRows(const Move &move) {
   bool canRead = from.isLocal()
                      ? !to.isLocal()
                      : isDense(from) || (spare && from.tensor.strides[1] <= kMostSpread * from.dim(3) * sizeOf(from));
-  return isRows(to) && isRows(from) && canRead && to.outlets.empty() && to.tensor.type == from.tensor.type;
+  return isRows(to) && isRows(from) && canRead && to.directStores.empty() && to.tensor.type == from.tensor.type;
 }
 
 /// Moves to the same rows.
 class RowTiles {
 public:
-  RowTiles(ArrayRef<Move> moves, const Chip &chip) : moves(moves), chip(chip) {
-    const Place &front = moves.front().to;
+  RowTiles(ArrayRef<Transfer> moves, const Chip &chip) : moves(moves), chip(chip) {
+    const TileView &front = moves.front().to;
     int64_t end = int64_t(front.tensor.offset);
-    for (const Move &move : moves) {
+    for (const Transfer &move : moves) {
       covers = covers && !move.to.isLocal() && int64_t(move.to.tensor.offset) == end;
       end += int64_t(move.to.dim(3)) * sizeOf(move.to);
     }
     covers = covers && end - int64_t(front.tensor.offset) == front.tensor.strides[1];
   }
 
-  void build(const Shape &begin, const Shape &size, Area &area, Tile &tile) const {
-    auto cut = [&](const Place &place) { return slice(place, 1, begin.dims[1], size.dims[1], chip); };
-    Place whole = cut(moves.front().to), rows; // put together
+  void build(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) const {
+    auto cut = [&](const TileView &place) { return slice(place, 1, begin.dims[1], size.dims[1], chip); };
+    TileView whole = cut(moves.front().to), rows; // put together
     if (covers) {
       whole.shape.dims[3] = uint32_t(whole.tensor.strides[1] / sizeOf(whole));
-      rows = area.allocate(whole.shape, whole.tensor.type);
+      rows = localBudget.allocate(whole.shape, whole.tensor.type);
     }
-    for (const Move &move : moves) {
-      Place from = cut(move.from), to = cut(move.to);
+    for (const Transfer &move : moves) {
+      TileView from = cut(move.from), to = cut(move.to);
       if (covers) {
         uint64_t at = (to.tensor.offset - whole.tensor.offset) / uint64_t(sizeOf(to));
         to = slice(rows, 3, uint32_t(at), to.dim(3), chip);
       }
       if (!from.isLocal() && (!covers || !isDense(from))) {
-        from = taken(from, move.inRow, area, tile);
+        from = taken(from, move.inRow, localBudget, tile);
       }
       copy(from, to.tensor, covers ? tile.loads : tile.stores);
       if (to.copy.region != Region::none) {
@@ -77,30 +77,30 @@ public:
 
 private:
   /// Whole rows are loaded.
-  Place taken(Place from, int64_t inRow, Area &area, Tile &tile) const {
+  TileView taken(TileView from, int64_t inRow, LocalBudget &localBudget, Tile &tile) const {
     uint32_t length = from.dim(3);
     if (!isDense(from)) {
       from.tensor.offset -= uint64_t(inRow * sizeOf(from));
       from.tensor.strides[3] = int32_t(sizeOf(from));
       from.shape.dims[3] = uint32_t(from.tensor.strides[1] / sizeOf(from));
-      return slice(load(from, area, tile), 3, uint32_t(inRow), length, chip);
+      return slice(load(from, localBudget, tile), 3, uint32_t(inRow), length, chip);
     }
-    return load(from, area, tile);
+    return load(from, localBudget, tile);
   }
 
-  static void copy(const Place &from, const Tensor &to, std::vector<Descriptor> &commands) {
+  static void copy(const TileView &from, const Tensor &to, std::vector<Descriptor> &commands) {
     hw::copy_command command;
     command.x = from.tensor, command.y = to, command.shape = from.shape;
     commands.push_back(hw::encode(command));
   }
 
-  ArrayRef<Move> moves;
+  ArrayRef<Transfer> moves;
   const Chip &chip;
   bool covers = true; ///< the moves make up the whole rows
 };
 
 /// Whether two moves go to the same rows.
-bool sharesTarget(const Move &a, const Move &b) {
+bool sharesTarget(const Transfer &a, const Transfer &b) {
   const Tensor &x = a.to.tensor, &y = b.to.tensor;
   return !a.to.isLocal() && a.to.dim(1) == b.to.dim(1) && x.region == y.region && x.strides[1] == y.strides[1] &&
          apart(a.to, b.to) < uint64_t(x.strides[1]);
@@ -109,12 +109,12 @@ bool sharesTarget(const Move &a, const Move &b) {
 } // namespace
 
 /// Emits those of the moves that are better made row by row, and takes them out of |moves|.
-llvm::Error emitRows(std::vector<Move> &moves, EmissionContext &context) {
+llvm::Error emitRows(std::vector<Transfer> &moves, EmissionContext &context) {
   const Chip &chip = context.chip;
   Tiler &tiler = context.tiler;
-  std::vector<std::vector<Move>> sets;
-  std::vector<Move> others;
-  for (const Move &move : moves) {
+  std::vector<std::vector<Transfer>> sets;
+  std::vector<Transfer> others;
+  for (const Transfer &move : moves) {
     if (!movesRows(move)) {
       others.push_back(move);
       continue;
@@ -123,12 +123,12 @@ llvm::Error emitRows(std::vector<Move> &moves, EmissionContext &context) {
     (found == sets.end() ? sets.emplace_back() : *found).push_back(move);
   }
   moves = std::move(others);
-  for (std::vector<Move> &set : sets) {
-    llvm::sort(set, [](const Move &a, const Move &b) { return a.to.tensor.offset < b.to.tensor.offset; });
+  for (std::vector<Transfer> &set : sets) {
+    llvm::sort(set, [](const Transfer &a, const Transfer &b) { return a.to.tensor.offset < b.to.tensor.offset; });
     RowTiles tiles(set, chip);
     const Shape &shape = set.front().to.shape;
-    auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
-      tiles.build(begin, size, area, tile);
+    auto build = [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
+      tiles.build(begin, size, localBudget, tile);
     };
     if (tiler.cyclesToMove(shape, build) * kLeastSpared > directCycles(set, chip)) {
       llvm::append_range(moves, set);

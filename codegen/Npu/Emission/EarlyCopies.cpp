@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/EarlyCopies.h"
 
-#include "codegen/Npu/DirectStores.h"
+#include "codegen/Npu/ChooseDirectStores.h"
 #include "codegen/Npu/Emission/Copies.h"
 #include "codegen/Npu/IR/NpuDialect.h"
 
@@ -18,7 +18,8 @@ static PieceTime timeOf(device::CopyOp copy, unsigned piece) {
 EarlyCopies::EarlyCopies(func::FuncOp function, const Chip &) : function(function) {
   for (auto copy : function.getBody().front().getOps<device::CopyOp>()) {
     for (auto [index, piece] : llvm::enumerate(copy.getPieces().getAsRange<device::PieceAttr>())) {
-      Operation *writer = isEarly(copy, unsigned(index)) ? lastWriterOf(copy.getSources()[piece.getSource()]) : nullptr;
+      Operation *writer =
+          hoistsLoads(copy, unsigned(index)) ? lastWriterOf(copy.getSources()[piece.getSource()]) : nullptr;
       if (writer) {
         behind[writer].push_back({copy, unsigned(index)});
       }
@@ -26,7 +27,9 @@ EarlyCopies::EarlyCopies(func::FuncOp function, const Chip &) : function(functio
   }
 }
 
-bool EarlyCopies::isEarly(device::CopyOp copy, unsigned piece) const { return timeOf(copy, piece) != PieceTime::turn; }
+bool EarlyCopies::hoistsLoads(device::CopyOp copy, unsigned piece) const {
+  return timeOf(copy, piece) != PieceTime::turn;
+}
 
 llvm::Error EarlyCopies::emitBehind(Operation *op, uint32_t number, EmissionContext &context) const {
   for (auto [each, index] : behind.lookup(op)) {
@@ -48,12 +51,12 @@ llvm::Error EarlyCopies::emitBehind(Operation *op, uint32_t number, EmissionCont
 /// Tells the plan what the ops that make a piece's source store, which are known by now.
 llvm::Error EarlyCopies::planStores(device::CopyOp copy, unsigned index, EmissionContext &context) const {
   auto piece = cast<device::PieceAttr>(copy.getPieces()[index]);
-  auto stores = directStoresOf(function, copy, piece, context.chip);
+  auto stores = directStoreCosts(function, copy, piece, context.chip);
   if (!stores) {
     return refuse("has a piece in npu.pieces that the ops which make it cannot store");
   }
-  for (const DirectStore &store : *stores) {
-    context.plan.addOutlet(store.value, store.outlet);
+  for (const DirectStoreCost &store : *stores) {
+    context.plan.addDirectStore(store.value, store.directStore);
   }
   return llvm::Error::success();
 }

@@ -20,7 +20,7 @@ public:
   EarlyCopies(mlir::func::FuncOp function, const Chip &chip);
 
   /// Whether a piece does not wait for the copy's turn.
-  bool isEarly(device::CopyOp copy, unsigned piece) const;
+  bool hoistsLoads(device::CopyOp copy, unsigned piece) const;
   /// Emits the pieces of results that can be moved out as soon as |op|, or what is folded into op |number|, has run:
   /// nobody writes there again.
   llvm::Error emitBehind(mlir::Operation *op, uint32_t number, EmissionContext &context) const;

@@ -13,7 +13,7 @@ namespace {
 
 /// Values of [1, 1, rows, columns] with the rows over lanes, as attention of one head has them.
 SmallVector<View> rowViewsOf(ArrayRef<ArrayRef<int64_t>> shapes) {
-  Nest nest = broadcastNest(shapes);
+  LoopNest nest = broadcastNest(shapes);
   SmallVector<View> views;
   for (const auto &strides : nest.strides) {
     views.push_back({{1, nest.sizes[2], 1, nest.sizes[3]}, {0, strides[2], 0, strides[3]}});
@@ -35,7 +35,7 @@ std::optional<SmallVector<View>> viewsOf(ArrayRef<Value> values) {
   if (rank == 4 && isOfRows && shapes[0][0] == 1 && shapes[0][1] == 1) {
     return rowViewsOf(shapes);
   }
-  Nest nest = broadcastNest(shapes);
+  LoopNest nest = broadcastNest(shapes);
   bool isOne = rank > 0 && shapes[0][0] == 1;
   if (rank != 2 && rank != 4 && (rank < 3 || rank > 5 || !isOne)) {
     return std::nullopt;
@@ -67,7 +67,7 @@ bool paysOverChannels(ArrayRef<Value> values, const View &view, double cyclesEac
 llvm::Expected<PlacedParts> placeWhole(ArrayRef<Value> values, ArrayRef<View> views, OperandPlacer &operands) {
   PlacedParts made(1);
   for (auto [value, view] : llvm::zip(values, views)) {
-    llvm::Expected<Place> placed = operands.place(value, view.sizes, view.strides);
+    llvm::Expected<TileView> placed = operands.place(value, view.sizes, view.strides);
     if (!placed) {
       return placed.takeError();
     }
@@ -81,10 +81,10 @@ llvm::Expected<PlacedParts> placeWhole(ArrayRef<Value> values, ArrayRef<View> vi
 llvm::Expected<PlacedParts> placeParts(ArrayRef<Value> values, double cyclesEach, EmissionContext &context) {
   std::optional<SmallVector<View>> views = viewsOf(values);
   if (views && paysOverChannels(values, views->front(), cyclesEach, context.chip)) {
-    bool stays = context.surveys() || llvm::any_of(llvm::zip(values, *views), [&](auto both) {
-                   return context.operands.isResident(std::get<0>(both), std::get<1>(both));
-                 });
-    if (stays) {
+    bool isResident = context.surveys() || llvm::any_of(llvm::zip(values, *views), [&](auto both) {
+                        return context.operands.isResident(std::get<0>(both), std::get<1>(both));
+                      });
+    if (isResident) {
       return placeWhole(values, *views, context.operands);
     }
   }
@@ -92,7 +92,7 @@ llvm::Expected<PlacedParts> placeParts(ArrayRef<Value> values, double cyclesEach
   for (Value value : values) {
     shapes.push_back(npu::typeOf(value).getShape());
   }
-  Nest nest = broadcastNest(shapes).simplified();
+  LoopNest nest = broadcastNest(shapes).simplified();
   if (nest.sizes.empty()) {
     nest.sizes = {1};
     nest.strides.assign(values.size(), {1});
@@ -101,7 +101,7 @@ llvm::Expected<PlacedParts> placeParts(ArrayRef<Value> values, double cyclesEach
   for (const Part &part : partsOf(nest, context.chip.lanes)) {
     made.emplace_back();
     for (auto [index, value] : llvm::enumerate(values)) {
-      llvm::Expected<Place> placed =
+      llvm::Expected<TileView> placed =
           context.operands.place(value, part.sizes, part.strides[index], part.offsets[index]);
       if (!placed) {
         return placed.takeError();

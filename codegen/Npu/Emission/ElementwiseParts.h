@@ -8,7 +8,7 @@
 namespace tessera::npu {
 
 /// Places of a result and of what broadcasts to it, one row of places a part.
-using PlacedParts = llvm::SmallVector<llvm::SmallVector<Place>>;
+using PlacedParts = llvm::SmallVector<llvm::SmallVector<TileView>>;
 
 /// Places |values|, the result first, cut into parts that have n, c, h, w dims: by channels where some of the values
 /// stay in local memory so, else such that all lanes have work. |cyclesEach|: of the vector unit, a vector.

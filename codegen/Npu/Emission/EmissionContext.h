@@ -17,7 +17,7 @@ struct EmissionContext {
   Tiler &tiler;              ///< cuts the work of an op into what fits local memory
   OperandPlacer &operands;   ///< where the op's operands and results are
   ValuePlan &plan;           ///< which values stay in local memory; is told of needs by a survey
-  const Folds &folds;        ///< copies and maps that the op does on the way
+  const FusedOps &fusedOps;  ///< copies and maps that the op does on the way
   const EarlyCopies &copies; ///< parts of copies that do not wait for the copy's turn
 
   /// Whether nothing is appended: the plan is told how ops see their values and what room they need.

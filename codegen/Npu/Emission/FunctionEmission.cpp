@@ -24,17 +24,17 @@ static std::string reasonsOf(llvm::Error error) {
 }
 
 FunctionEmission::FunctionEmission(func::FuncOp function, Stream &stream, ValuePlan &plan, const GroupPlan *groups)
-    : function(function), stream(stream), plan(plan), groups(groups), folds(function, stream.chip), tiler(stream),
-      operands(function, stream, plan, folds, /*surveys=*/!groups), copies(function, stream.chip),
-      context{stream.chip, stream, tiler, operands, plan, folds, copies} {
+    : function(function), stream(stream), plan(plan), groups(groups), fusedOps(function, stream.chip), tiler(stream),
+      operands(function, stream, plan, fusedOps, /*surveys=*/!groups), copies(function, stream.chip),
+      context{stream.chip, stream, tiler, operands, plan, fusedOps, copies} {
   tiler.surveys = !groups;
 }
 
 std::string FunctionEmission::nameOf(Operation *op) const {
-  SmallVector<Operation *> ops = folds.readThrough(op);
+  SmallVector<Operation *> ops = fusedOps.readThrough(op);
   ops.push_back(op);
-  if (const Folds::Tail *tail = folds.tailOf(op)) {
-    llvm::append_range(ops, tail->ops);
+  if (const FusedOps::FusedConsumers *consumers = fusedOps.consumersOf(op)) {
+    llvm::append_range(ops, consumers->ops);
   }
   SmallVector<std::string> names;
   for (Operation *each : ops) {
@@ -76,7 +76,7 @@ llvm::Error FunctionEmission::emitOutputs() {
 llvm::Error FunctionEmission::emitOutput(unsigned index, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   std::optional<Type> bytes = npu::typeOf(type.getElementType()) ? std::nullopt : std::optional(Type::u8);
-  llvm::Expected<Place> from = operands.placeFlat(value, bytes ? top::byteSize(type) : type.getNumElements(), bytes);
+  llvm::Expected<TileView> from = operands.placeFlat(value, bytes ? top::byteSize(type) : type.getNumElements(), bytes);
   if (!from) {
     return from.takeError();
   }
@@ -94,12 +94,12 @@ llvm::Error FunctionEmission::emitOutput(unsigned index, Value value) {
 /// Emits one op with what the plan leaves it of local memory.
 llvm::Error FunctionEmission::emitWith(Operation *op, llvm::function_ref<llvm::Error()> emit) {
   operands.enter(op, number);
-  tiler.least = tiler.used = tiler.kept = tiler.appends = 0;
+  tiler.minimum = tiler.used = tiler.liveAcross = tiler.appends = 0;
   tiler.budget = stream.chip.laneBytes - plan.bytesAt(number);
   tiler.overlaps = !plan.isTight(number);
   llvm::Error error = emit();
   if (tiler.surveys) {
-    plan.noteOp(number, op, tiler.whole, tiler.appends, tiler.least, tiler.used, tiler.kept);
+    plan.noteOp(number, op, tiler.whole, tiler.appends, tiler.minimum, tiler.used, tiler.liveAcross);
   } else if (error && findRoom(number)) {
     llvm::consumeError(std::move(error));
     error = llvm::Error::success();
@@ -111,7 +111,7 @@ llvm::Error FunctionEmission::emitGroup(const SliceGroup &group, ArrayRef<Operat
   for (Operation *op : ops) {
     stream.beginLayer(top::getDisplayName(op->getLoc()));
   }
-  std::vector<std::vector<Place>> shared(ops.size());
+  std::vector<std::vector<TileView>> shared(ops.size());
   std::vector<bool> begun(ops.size(), false);
   uint32_t before = ~0u;
   operands.openGroup(group.last);
@@ -147,8 +147,8 @@ llvm::Error FunctionEmission::emitGroup(const SliceGroup &group, ArrayRef<Operat
 /// Parts of results behind an op and what is folded into it.
 llvm::Error FunctionEmission::emitCopiesBehind(Operation *op) {
   SmallVector<Operation *> ops = {op};
-  if (const Folds::Tail *tail = folds.tailOf(op)) {
-    llvm::append_range(ops, tail->ops);
+  if (const FusedOps::FusedConsumers *consumers = fusedOps.consumersOf(op)) {
+    llvm::append_range(ops, consumers->ops);
   }
   for (Operation *each : ops) {
     if (llvm::Error error = copies.emitBehind(each, number, context)) {
@@ -163,7 +163,7 @@ SmallVector<Operation *> FunctionEmission::emittedOps() {
   SmallVector<Operation *> ops;
   for (Operation &op : function.getBody().front().without_terminator()) {
     bool isConstant = op.getNumResults() == 1 && device::getConstantRoot(op.getResult(0));
-    if (!isConstant && !device::isElided(&op) && !folds.isFolded(&op)) {
+    if (!isConstant && !device::isElided(&op) && !fusedOps.isFused(&op)) {
       ops.push_back(&op);
     }
   }

@@ -42,7 +42,7 @@ private:
   Stream &stream;
   ValuePlan &plan;
   const GroupPlan *groups;
-  const Folds folds;
+  const FusedOps fusedOps;
   Tiler tiler;
   OperandPlacer operands;
   EarlyCopies copies;

@@ -60,8 +60,8 @@ std::vector<int32_t> clampKnown(const top::TensorData &data, bool wide, int64_t 
 
 /// Indices into |rows| rows: known ones among the constants, already clamped; else i32 as they come, i64 as two halves.
 struct GatherIndices {
-  std::optional<Place> known;
-  SmallVector<Place> halves;
+  std::optional<TileView> known;
+  SmallVector<TileView> halves;
 };
 
 llvm::Expected<GatherIndices> placeIndices(device::GatherOp op, int64_t rows, EmissionContext &context) {
@@ -80,7 +80,7 @@ llvm::Expected<GatherIndices> placeIndices(device::GatherOp op, int64_t rows, Em
     return made;
   }
   for (int64_t half = 0; half < (wide ? 2 : 1); ++half) {
-    llvm::Expected<Place> placed =
+    llvm::Expected<TileView> placed =
         context.operands.placeOutside(op.getIndices(), {1, count, 1, 1}, {0, wide ? 2 : 1, 0, 0}, half, Type::i32);
     if (!placed) {
       return placed.takeError();
@@ -100,9 +100,10 @@ llvm::Error emitGather(device::GatherOp op, EmissionContext &context) {
   if (rows > kExact) {
     return refuse("gathers from more rows than the vector unit can count, 2^24");
   }
-  llvm::Expected<Place> x =
+  llvm::Expected<TileView> x =
       context.operands.placeOutside(op.getX(), {outer, rows, 1, inner}, {rows * inner, inner, 0, 1});
-  llvm::Expected<Place> y = context.operands.place(op.getY(), {outer, count, 1, inner}, {count * inner, inner, 0, 1});
+  llvm::Expected<TileView> y =
+      context.operands.place(op.getY(), {outer, count, 1, inner}, {count * inner, inner, 0, 1});
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
@@ -111,18 +112,18 @@ llvm::Error emitGather(device::GatherOp op, EmissionContext &context) {
     return indices.takeError();
   }
   const Instructions program = clampIndex(rows, npu::typeOf(op.getIndices()).getElementType().isInteger(64));
-  auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
-    Place to = tileOf(*y, begin, size, chip);
-    area.lane = laneOf(to);
-    Place index;
+  auto build = [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
+    TileView to = tileOf(*y, begin, size, chip);
+    localBudget.lane = laneOf(to);
+    TileView index;
     if (indices->known) {
       index = slice(*indices->known, 1, begin.dims[1], size.dims[1], chip);
     } else {
-      SmallVector<Place> operands;
-      for (const Place &half : indices->halves) {
-        operands.push_back(load(slice(half, 1, begin.dims[1], size.dims[1], chip), area, tile));
+      SmallVector<TileView> operands;
+      for (const TileView &half : indices->halves) {
+        operands.push_back(load(slice(half, 1, begin.dims[1], size.dims[1], chip), localBudget, tile));
       }
-      index = area.allocate(operands[0].shape, Type::i32);
+      index = localBudget.allocate(operands[0].shape, Type::i32);
       compute(context.stream, program, index, operands, tile);
     }
     hw::gather_command gather;

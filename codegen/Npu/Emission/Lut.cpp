@@ -13,17 +13,18 @@ namespace {
 llvm::Error emitLut(device::LutOp op, EmissionContext &context) {
   const Chip &chip = context.chip;
   auto parts = placeParts({op.getY(), op.getX()}, 1, context);
-  llvm::Expected<Place> table = context.operands.place(op.getTable(), {1, 1, 1, 256}, {0, 0, 0, 1});
+  llvm::Expected<TileView> table = context.operands.place(op.getTable(), {1, 1, 1, 256}, {0, 0, 0, 1});
   if (!parts || !table) {
     return llvm::joinErrors(parts.takeError(), table.takeError());
   }
-  for (ArrayRef<Place> part : *parts) {
-    std::optional<Place> kept;
-    auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
-      Place to = tileOf(part[0], begin, size, chip), from = tileOf(part[1], begin, size, chip);
-      area.lane = laneOf({to, from});
-      Place x = load(from, area, tile); // one table a lane, whatever the number of channels in it
-      Place local = loadPerLane(*table, begin, size.dims[1], chip, area, tile, kept), y = resultOf(to, area);
+  for (ArrayRef<TileView> part : *parts) {
+    std::optional<TileView> liveAcross;
+    auto build = [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
+      TileView to = tileOf(part[0], begin, size, chip), from = tileOf(part[1], begin, size, chip);
+      localBudget.lane = laneOf({to, from});
+      TileView x = load(from, localBudget, tile); // one table a lane, whatever the number of channels in it
+      TileView local = loadPerLane(*table, begin, size.dims[1], chip, localBudget, tile, liveAcross),
+               y = resultOf(to, localBudget);
       hw::lut_command lut;
       lut.y = y.tensor, lut.x = x.tensor, lut.table = local.tensor, lut.shape = to.shape;
       tile.computes.push_back(hw::encode(lut));

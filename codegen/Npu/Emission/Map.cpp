@@ -31,19 +31,19 @@ llvm::Error emitMap(device::MapOp op, EmissionContext &context) {
   if (!parts) {
     return parts.takeError();
   }
-  for (ArrayRef<Place> part : *parts) {
-    auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
-      SmallVector<Place> operands;
-      for (const Place &each : part) {
+  for (ArrayRef<TileView> part : *parts) {
+    auto build = [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
+      SmallVector<TileView> operands;
+      for (const TileView &each : part) {
         operands.push_back(tileOf(each, begin, size, chip));
       }
-      area.lane = laneOf(operands);
-      Place to = operands.front();
+      localBudget.lane = laneOf(operands);
+      TileView to = operands.front();
       operands.erase(operands.begin());
-      for (Place &operand : operands) {
-        operand = load(operand, area, tile);
+      for (TileView &operand : operands) {
+        operand = load(operand, localBudget, tile);
       }
-      Place y = resultOf(to, area);
+      TileView y = resultOf(to, localBudget);
       compute(context.stream, *program, y, operands, tile);
       store(y, to, tile);
     };

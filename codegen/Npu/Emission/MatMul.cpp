@@ -18,16 +18,16 @@ namespace hw = bmodel::npu;
 namespace tessera::npu {
 namespace {
 
-llvm::Expected<Place> placeColumns(const Seen &seen, int64_t columns, int64_t rows, OperandPlacer &operands) {
+llvm::Expected<TileView> placeColumns(const StridedView &seen, int64_t columns, int64_t rows, OperandPlacer &operands) {
   return operands.place(seen.value, {1, columns, rows, 1},
                         {0, *seen.strideOf(1, columns), *seen.strideOf(columns, rows), 1}, seen.offset);
 }
 
 /// An operand of the epilogue. All leading dims are rows: what broadcasts over some of them only has no stride.
-llvm::Expected<Place> placeExtraOf(Value value, int64_t rows, int64_t outputs, EmissionContext &context) {
+llvm::Expected<TileView> placeExtraOf(Value value, int64_t rows, int64_t outputs, EmissionContext &context) {
   RankedTensorType type = npu::typeOf(value);
   int64_t count = type.getNumElements(), last = type.getRank() ? type.getShape().back() : 1;
-  Seen seen = context.folds.seen(value); // also where one row, or one column, is all of a result
+  StridedView seen = context.fusedOps.viewOf(value); // also where one row, or one column, is all of a result
   if (count == 1 || (last == outputs && count == outputs)) {
     return context.operands.place(seen.value, {1, outputs, rows, 1},
                                   {0, count == 1 ? 0 : *seen.strideOf(1, outputs), 0, 0}, seen.offset);
@@ -70,11 +70,11 @@ llvm::Error emitByWeights(device::MatMulOp op, EmissionContext &context) {
   if (rows > UINT16_MAX) {
     return refuse("has more rows than a command can hold");
   }
-  const Folds &folds = context.folds;
-  const Folds::Tail *tail = folds.tailOf(op);
-  llvm::Expected<Place> x = placeColumns(folds.seen(op.getA()), inner, rows, context.operands);
-  llvm::Expected<Place> y =
-      placeColumns(tail ? tail->targets.front() : folds.seen(op.getY()), outputs, rows, context.operands);
+  const FusedOps &fusedOps = context.fusedOps;
+  const FusedOps::FusedConsumers *consumers = fusedOps.consumersOf(op);
+  llvm::Expected<TileView> x = placeColumns(fusedOps.viewOf(op.getA()), inner, rows, context.operands);
+  llvm::Expected<TileView> y = placeColumns(consumers ? consumers->targets.front() : fusedOps.viewOf(op.getY()),
+                                            outputs, rows, context.operands);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
@@ -109,7 +109,7 @@ public:
 
 private:
   llvm::Error emitOne(int64_t index, int64_t aBatch, int64_t bBatch);
-  llvm::Expected<Place> placeExtra(Value value, int64_t index);
+  llvm::Expected<TileView> placeExtra(Value value, int64_t index);
 
   device::MatMulOp op;
   EmissionContext &context;
@@ -147,11 +147,12 @@ llvm::Error BatchedProducts::emit() {
 llvm::Error BatchedProducts::emitOne(int64_t index, int64_t aBatch, int64_t bBatch) {
   OperandPlacer &operands = context.operands;
   auto [down, across] = op.getTransA() ? std::pair(int64_t(1), rows) : std::pair(inner, int64_t(1));
-  llvm::Expected<Place> x = operands.place(op.getA(), {1, inner, rows, 1}, {0, across, down, 1}, aBatch * rows * inner);
-  llvm::Expected<Place> y =
+  llvm::Expected<TileView> x =
+      operands.place(op.getA(), {1, inner, rows, 1}, {0, across, down, 1}, aBatch * rows * inner);
+  llvm::Expected<TileView> y =
       operands.place(op.getY(), {1, outputs, rows, 1}, {0, 1, outputs, 1}, index * rows * outputs);
   int64_t byOutput = op.getTransB() ? inner : 1, byChannel = op.getTransB() ? 1 : outputs;
-  llvm::Expected<Place> w =
+  llvm::Expected<TileView> w =
       operands.placeOutside(op.getB(), {1, outputs, 1, inner}, {0, byOutput, 0, byChannel}, bBatch * inner * outputs);
   if (!x || !y || !w) {
     return llvm::joinErrors(llvm::joinErrors(x.takeError(), y.takeError()), w.takeError());
@@ -169,7 +170,7 @@ llvm::Error BatchedProducts::emitOne(int64_t index, int64_t aBatch, int64_t bBat
 }
 
 /// What an operand of the epilogue has for the batch |index|.
-llvm::Expected<Place> BatchedProducts::placeExtra(Value value, int64_t index) {
+llvm::Expected<TileView> BatchedProducts::placeExtra(Value value, int64_t index) {
   SmallVector<int64_t> strides = broadcastNest({dims, npu::typeOf(value).getShape()}).strides[1];
   int64_t offset = 0, left = index;
   for (size_t dim = batch.size(); dim-- > 0; left /= batch[dim]) {
@@ -197,20 +198,20 @@ struct MatMulFusion : RowFusionInterface::ExternalModel<MatMulFusion, device::Ma
     return !product.getTransA() && npu::typeOf(product.getB()).getRank() == 2 &&
            device::getConstantRoot(product.getB());
   }
-  bool canRead(Operation *op, OpOperand &use, const Seen &view) const {
+  bool canRead(Operation *op, OpOperand &use, const StridedView &view) const {
     auto product = cast<device::MatMulOp>(op);
     bool isExtra = llvm::is_contained(product.getExtras(), use.get());
     int64_t count = npu::typeOf(use.get()).getNumElements(), columns = columnsOf(product, use);
     bool isWhole = count == npu::typeOf(product.getY()).getNumElements();
     return (isExtra ? isWhole : use.get() == product.getA()) && fusion::hasEvenRows(view, count / columns, columns);
   }
-  bool paysToRead(Operation *op, OpOperand &use, const Seen &view, const Chip &chip) const {
+  bool paysToRead(Operation *op, OpOperand &use, const StridedView &view, const Chip &chip) const {
     RankedTensorType type = npu::typeOf(use.get());
     int64_t columns = columnsOf(cast<device::MatMulOp>(op), use), rows = type.getNumElements() / columns;
     int64_t together = *view.strideOf(columns, rows) == 1 ? rows : *view.strideOf(1, columns) == 1 ? columns : 1;
     return together * (type.getElementTypeBitWidth() / 8) >= chip.burstBytes;
   }
-  bool canStore(Operation *op, const Seen &view) const {
+  bool canStore(Operation *op, const StridedView &view) const {
     RankedTensorType type = npu::typeOf(op->getResult(0));
     return fusion::hasEvenRows(view, type.getNumElements() / type.getShape().back(), type.getShape().back());
   }

@@ -9,7 +9,7 @@ class MLIRContext;
 
 namespace tessera::npu {
 
-/// Each attaches the emission of one family; registerNpuModels calls them all.
+/// Each attaches the emission of one family of ops; registerNpuModels calls them all.
 void attachAttentionModels(mlir::MLIRContext *context);
 void attachConvModels(mlir::MLIRContext *context);
 void attachCopyModels(mlir::MLIRContext *context);

@@ -37,17 +37,17 @@ struct NormPrograms {
 
 /// What a map folded into a norm reads: the norm's result, where it has no place; rows, or a row for all of them.
 struct RowsOperand {
-  std::optional<Place> place;
+  std::optional<TileView> place;
   bool hasRows;
 };
 
 /// What the map behind a norm reads beside it: of each row a number, of all the same row, or one number.
-llvm::Expected<SmallVector<RowsOperand>> placeMapped(const Folds::Tail &tail, int64_t rows, int64_t size,
-                                                     OperandPlacer &operands) {
+llvm::Expected<SmallVector<RowsOperand>> placeMapped(const FusedOps::FusedConsumers &consumers, int64_t rows,
+                                                     int64_t size, OperandPlacer &operands) {
   SmallVector<RowsOperand> made;
-  device::MapOp map = tail.map;
+  device::MapOp map = consumers.map;
   for (Value input : map ? ValueRange(map.getInputs()) : ValueRange()) {
-    if (input == tail.mapped) {
+    if (input == consumers.mapped) {
       made.push_back({std::nullopt, false});
       continue;
     }
@@ -63,11 +63,11 @@ llvm::Expected<SmallVector<RowsOperand>> placeMapped(const Folds::Tail &tail, in
   return made;
 }
 
-llvm::Expected<SmallVector<Place>> placeTargets(ArrayRef<Seen> targets, int64_t rows, int64_t size,
-                                                OperandPlacer &operands) {
-  SmallVector<Place> made;
-  for (const Seen &target : targets) {
-    llvm::Expected<Place> placed = operands.placeRows(target, rows, size);
+llvm::Expected<SmallVector<TileView>> placeTargets(ArrayRef<StridedView> targets, int64_t rows, int64_t size,
+                                                   OperandPlacer &operands) {
+  SmallVector<TileView> made;
+  for (const StridedView &target : targets) {
+    llvm::Expected<TileView> placed = operands.placeRows(target, rows, size);
     if (!placed) {
       return placed.takeError();
     }
@@ -77,12 +77,12 @@ llvm::Expected<SmallVector<Place>> placeTargets(ArrayRef<Seen> targets, int64_t 
 }
 
 /// Scale and bias, as far as there are some.
-llvm::Expected<SmallVector<Place>> placeParameters(device::NormOp op, int64_t rows, int64_t size,
-                                                   OperandPlacer &operands) {
-  SmallVector<Place> made;
+llvm::Expected<SmallVector<TileView>> placeParameters(device::NormOp op, int64_t rows, int64_t size,
+                                                      OperandPlacer &operands) {
+  SmallVector<TileView> made;
   for (Value each : {op.getScale(), op.getBias()}) {
     if (each) {
-      llvm::Expected<Place> placed = operands.placeOutside(each, {1, rows, 1, size}, {0, 0, 0, 1});
+      llvm::Expected<TileView> placed = operands.placeOutside(each, {1, rows, 1, size}, {0, 0, 0, 1});
       if (!placed) {
         return placed.takeError();
       }
@@ -101,90 +101,90 @@ public:
   /// Places all that is read and written.
   llvm::Error placeAll(device::NormOp op, int64_t rows, int64_t size, EmissionContext &context);
 
-  void build(const Shape &begin, const Shape &part, Area &area, Tile &tile);
+  void build(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile);
   const Shape &whole() const { return targets.front().shape; }
 
 private:
-  void computeMapped(const Place &normed, const Place &result, const Shape &begin, const Shape &part, Area &area,
-                     Tile &tile);
+  void computeMapped(const TileView &normed, const TileView &result, const Shape &begin, const Shape &part,
+                     LocalBudget &localBudget, Tile &tile);
 
   const NormPrograms programs;
   const bool isRms;
   Stream &stream;
   const Chip &chip;
-  Place x;
-  SmallVector<Place> targets;    ///< where the result goes
-  SmallVector<Place> parameters; ///< scale, bias
+  TileView x;
+  SmallVector<TileView> targets;    ///< where the result goes
+  SmallVector<TileView> parameters; ///< scale, bias
   SmallVector<RowsOperand> mapped;
   std::optional<Instructions> program; ///< of the map behind the norm
-  std::array<std::optional<Place>, 2> kept;
-  std::array<std::optional<Place>, bmodel::npu::kMapOperands> keptOfMap;
+  std::array<std::optional<TileView>, 2> liveAcross;
+  std::array<std::optional<TileView>, bmodel::npu::kMapOperands> keptOfMap;
 };
 
 llvm::Error NormTiles::placeAll(device::NormOp op, int64_t rows, int64_t size, EmissionContext &context) {
-  Folds::Tail tail;
-  if (const Folds::Tail *known = context.folds.tailOf(op)) {
-    tail = *known;
+  FusedOps::FusedConsumers consumers;
+  if (const FusedOps::FusedConsumers *known = context.fusedOps.consumersOf(op)) {
+    consumers = *known;
   } else {
-    tail.targets.push_back(context.folds.seen(op.getY()));
+    consumers.targets.push_back(context.fusedOps.viewOf(op.getY()));
   }
-  llvm::Expected<Place> from = context.operands.placeRows(context.folds.seen(op.getX()), rows, size);
-  llvm::Expected<SmallVector<Place>> to = placeTargets(tail.targets, rows, size, context.operands);
-  llvm::Expected<SmallVector<RowsOperand>> others = placeMapped(tail, rows, size, context.operands);
+  llvm::Expected<TileView> from = context.operands.placeRows(context.fusedOps.viewOf(op.getX()), rows, size);
+  llvm::Expected<SmallVector<TileView>> to = placeTargets(consumers.targets, rows, size, context.operands);
+  llvm::Expected<SmallVector<RowsOperand>> others = placeMapped(consumers, rows, size, context.operands);
   if (!from || !to || !others) {
     return llvm::joinErrors(llvm::joinErrors(from.takeError(), to.takeError()), others.takeError());
   }
-  llvm::Expected<SmallVector<Place>> numbers = placeParameters(op, rows, size, context.operands);
+  llvm::Expected<SmallVector<TileView>> numbers = placeParameters(op, rows, size, context.operands);
   if (!numbers) {
     return numbers.takeError();
   }
   x = *from, targets = std::move(*to), mapped = std::move(*others), parameters = std::move(*numbers);
-  if (tail.map) {
-    program = tail.program;
+  if (consumers.map) {
+    program = consumers.program;
   }
   return llvm::Error::success();
 }
 
-void NormTiles::build(const Shape &begin, const Shape &part, Area &area, Tile &tile) {
-  Place from = tileOf(x, begin, part, chip), to = tileOf(targets.front(), begin, part, chip);
-  area.lane = laneOf({to, from});
+void NormTiles::build(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+  TileView from = tileOf(x, begin, part, chip), to = tileOf(targets.front(), begin, part, chip);
+  localBudget.lane = laneOf({to, from});
   bool isOwn = !from.isLocal() && from.tensor.type == Type::f32; // what it is loaded to
-  from = load(from, area, tile);
+  from = load(from, localBudget, tile);
   Shape row = {{1, part.dims[1], 1, 1}};
-  Place total = area.allocate(row, Type::f32), result = resultOf(to, area), centred = from;
+  TileView total = localBudget.allocate(row, Type::f32), result = resultOf(to, localBudget), centred = from;
   bool inResult = result.tensor.type == Type::f32;
   if (!isRms) {
     reduce(total, from, Reduction::sum, tile);
     compute(stream, programs.mean, total, {total}, tile);
-    centred = inResult ? result : isOwn ? from : area.allocate(part, Type::f32);
+    centred = inResult ? result : isOwn ? from : localBudget.allocate(part, Type::f32);
     compute(stream, programs.centre, centred, {from, repeated(total)}, tile);
   }
   reduce(total, centred, Reduction::squares, tile);
   compute(stream, programs.factor, total, {total}, tile);
-  SmallVector<Place> operands = {centred, repeated(total)};
+  SmallVector<TileView> operands = {centred, repeated(total)};
   for (auto [index, parameter] : llvm::enumerate(parameters)) {
-    operands.push_back(loadPerLane(parameter, begin, part.dims[1], chip, area, tile, kept[index]));
+    operands.push_back(loadPerLane(parameter, begin, part.dims[1], chip, localBudget, tile, liveAcross[index]));
   }
   bool ownsRows = isOwn || !isRms;
-  Place normed = inResult || !program ? result : ownsRows ? centred : area.allocate(part, Type::f32);
+  TileView normed = inResult || !program ? result : ownsRows ? centred : localBudget.allocate(part, Type::f32);
   compute(stream, programs.finish, normed, operands, tile);
   if (program) {
-    computeMapped(normed, result, begin, part, area, tile);
+    computeMapped(normed, result, begin, part, localBudget, tile);
   }
   store(result, to, tile);
-  for (const Place &other : llvm::drop_begin(targets)) {
+  for (const TileView &other : llvm::drop_begin(targets)) {
     storeToo(result, tileOf(other, begin, part, chip), tile);
   }
 }
 
-void NormTiles::computeMapped(const Place &normed, const Place &result, const Shape &begin, const Shape &part,
-                              Area &area, Tile &tile) {
-  SmallVector<Place> operands;
+void NormTiles::computeMapped(const TileView &normed, const TileView &result, const Shape &begin, const Shape &part,
+                              LocalBudget &localBudget, Tile &tile) {
+  SmallVector<TileView> operands;
   for (auto [index, each] : llvm::enumerate(mapped)) {
     operands.push_back(!each.place ? normed
                        : each.hasRows
-                           ? load(tileOf(*each.place, begin, part, chip), area, tile)
-                           : loadPerLane(*each.place, begin, part.dims[1], chip, area, tile, keptOfMap[index]));
+                           ? load(tileOf(*each.place, begin, part, chip), localBudget, tile)
+                           : loadPerLane(*each.place, begin, part.dims[1], chip, localBudget, tile, keptOfMap[index]));
   }
   compute(stream, *program, result, operands, tile);
 }
@@ -199,8 +199,8 @@ struct NormModel : EmissionInterface::ExternalModel<NormModel, device::NormOp> {
     if (llvm::Error error = tiles.placeAll(norm, rows, size, context)) {
       return error;
     }
-    auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
-      tiles.build(begin, part, area, tile);
+    auto build = [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+      tiles.build(begin, part, localBudget, tile);
     };
     return context.tiler.append(tiles.whole(), Shape{{0, context.chip.lanes, 0, 0}}, build);
   }
@@ -223,11 +223,11 @@ bool canReadBeside(device::NormOp norm, Value input) {
 }
 
 struct NormFusion : RowFusionInterface::ExternalModel<NormFusion, device::NormOp> {
-  bool canRead(Operation *op, OpOperand &use, const Seen &view) const {
+  bool canRead(Operation *op, OpOperand &use, const StridedView &view) const {
     auto norm = cast<device::NormOp>(op);
     return &use == &norm.getXMutable() && fusion::hasEvenRows(view, countOf(norm.getX()) / rowOf(norm), rowOf(norm));
   }
-  bool canStore(Operation *op, const Seen &view) const {
+  bool canStore(Operation *op, const StridedView &view) const {
     auto norm = cast<device::NormOp>(op);
     return fusion::hasEvenRows(view, countOf(norm.getY()) / rowOf(norm), rowOf(norm));
   }

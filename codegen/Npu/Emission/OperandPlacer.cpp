@@ -13,8 +13,8 @@ namespace tessera::npu {
 using bmodel::npu::Type;
 
 const OperandPlacer::Slice *OperandPlacer::sliceOf(Value value) const {
-  std::optional<unsigned> family = plan.familyOf(value);
-  auto found = family ? slices.find(*family) : slices.end();
+  std::optional<unsigned> aliasSet = plan.aliasSetOf(value);
+  auto found = aliasSet ? slices.find(*aliasSet) : slices.end();
   return found == slices.end() ? nullptr : &found->second;
 }
 
@@ -24,9 +24,9 @@ bool OperandPlacer::isResident(Value value, const View &view) const {
 }
 
 bool OperandPlacer::makes(Value value) const {
-  const Folds::Tail *tail = current ? folds.tailOf(current) : nullptr;
-  return tail ? llvm::any_of(tail->targets, [&](const Seen &target) { return target.value == value; })
-              : value.getDefiningOp() == current;
+  const FusedOps::FusedConsumers *consumers = current ? fusedOps.consumersOf(current) : nullptr;
+  return consumers ? llvm::any_of(consumers->targets, [&](const StridedView &target) { return target.value == value; })
+                   : value.getDefiningOp() == current;
 }
 
 std::optional<Tensor> OperandPlacer::outsideOf(Value value) {
@@ -59,54 +59,54 @@ llvm::Expected<Tensor> OperandPlacer::baseOf(Value value) {
   return *outside;
 }
 
-Place OperandPlacer::placeInSlice(Value value, const Slice &slice, const View &view, int64_t offset, Access access,
-                                  const Tensor &outside) const {
-  Place made = slice.place;
+TileView OperandPlacer::placeInSlice(Value value, const Slice &slice, const View &view, int64_t offset, Access access,
+                                     const Tensor &outside) const {
+  TileView made = slice.place;
   made.tensor.offset -= uint64_t(slice.rows.begin) * uint64_t(made.tensor.strides[2]);
   made = npu::slice(made, 1, uint32_t(plan.channelOf(value, offset)), uint32_t(view.sizes[1]), chip);
   std::copy(std::begin(view.sizes), std::end(view.sizes), made.shape.dims);
   std::fill(std::begin(made.at), std::end(made.at), 0);
-  const ValuePlan::Family &family = plan.families()[*plan.familyOf(value)];
-  if (access == Access::write && (family.stored || family.last > groupEnd)) {
+  const ValuePlan::AliasSet &aliasSet = plan.aliasSets()[*plan.aliasSetOf(value)];
+  if (access == Access::write && (aliasSet.stored || aliasSet.last > groupEnd)) {
     made.copy = outside;
   }
   return made;
 }
 
 /// The place in local memory, where the plan has one.
-std::optional<Place> OperandPlacer::placeLocal(Value value, const View &view, int64_t offset, Access access,
-                                               const Tensor &outside) {
+std::optional<TileView> OperandPlacer::placeLocal(Value value, const View &view, int64_t offset, Access access,
+                                                  const Tensor &outside) {
   if (const Slice *slice = access == Access::readOutside ? nullptr : sliceOf(value)) {
     return placeInSlice(value, *slice, view, offset, access, outside);
   }
-  std::optional<ValuePlan::Stay> stay = plan.find(value, view, offset, access);
+  std::optional<ValuePlan::Resident> stay = plan.find(value, view, offset, access);
   if (!stay) {
     return std::nullopt;
   }
-  const ValuePlan::Family &family = plan.families()[stay->family];
-  auto [entry, isNew] = locals.try_emplace(stay->family);
+  const ValuePlan::AliasSet &aliasSet = plan.aliasSets()[stay->aliasSet];
+  auto [entry, isNew] = locals.try_emplace(stay->aliasSet);
   if (isNew) {
     Shape shape;
-    std::copy(std::begin(family.view.sizes), std::end(family.view.sizes), shape.dims);
-    entry->second = stream.addLocal(shape, family.type, 0);
+    std::copy(std::begin(aliasSet.view.sizes), std::end(aliasSet.view.sizes), shape.dims);
+    entry->second = stream.addLocal(shape, aliasSet.type, 0);
   }
-  Place made = entry->second;
-  int64_t size = int64_t(hw::sizeOf(family.type));
+  TileView made = entry->second;
+  int64_t size = int64_t(hw::sizeOf(aliasSet.type));
   for (int i = 0; i < 4; ++i) {
     bool repeats = view.sizes[i] > 1 && view.strides[i] == 0;
-    bool asOutside = family.dense && i >= 2;
+    bool asOutside = aliasSet.dense && i >= 2;
     made.shape.dims[i] = uint32_t(view.sizes[i]);
     made.tensor.strides[i] = repeats ? 0 : asOutside ? int32_t(view.strides[i] * size) : made.tensor.strides[i];
   }
   made = slice(made, 1, uint32_t(stay->channel), uint32_t(view.sizes[1]), chip);
   made.tensor.offset += uint64_t(stay->inPlane);
-  if (access == Access::write && family.stored) {
+  if (access == Access::write && aliasSet.stored) {
     made.copy = outside;
   }
   return made;
 }
 
-llvm::Expected<Place> OperandPlacer::placeAs(Value value, const Request &request) {
+llvm::Expected<TileView> OperandPlacer::placeAs(Value value, const Request &request) {
   mlir::Type type = npu::typeOf(value).getElementType();
   std::optional<Type> element = request.as ? request.as : npu::typeOf(type);
   if (!element) {
@@ -118,7 +118,7 @@ llvm::Expected<Place> OperandPlacer::placeAs(Value value, const Request &request
   if (!base) {
     return base.takeError();
   }
-  Place made;
+  TileView made;
   made.tensor = *base, made.tensor.type = *element;
   View view;
   for (int i = 0; i < 4; ++i) {
@@ -139,13 +139,13 @@ llvm::Expected<Place> OperandPlacer::placeAs(Value value, const Request &request
   made = placeLocal(value, view, request.offset, access, made.tensor).value_or(made);
   if (access == Access::write) {
     std::fill(std::begin(made.at), std::end(made.at), 0);
-    made.outlets = plan.outletsOf(value);
-    made.tensor.region = plan.onlyLeaves(value) ? Region::none : made.tensor.region;
+    made.directStores = plan.directStoresOf(value);
+    made.tensor.region = plan.onlyStoredDirectly(value) ? Region::none : made.tensor.region;
   }
   return made;
 }
 
-llvm::Expected<Place> OperandPlacer::placeBroadcastImages(Value value, ArrayRef<int64_t> dims, int64_t volume) {
+llvm::Expected<TileView> OperandPlacer::placeBroadcastImages(Value value, ArrayRef<int64_t> dims, int64_t volume) {
   SmallVector<int64_t> strides = broadcastNest({dims, npu::typeOf(value).getShape()}).strides[1];
   if (dims.size() == 4) {
     return place(value, dims, strides);
@@ -155,7 +155,7 @@ llvm::Expected<Place> OperandPlacer::placeBroadcastImages(Value value, ArrayRef<
 }
 
 std::vector<Descriptor> OperandPlacer::openSlice(const SliceGroup &group, Operation *op, RowRange rows) {
-  std::optional<unsigned> index = plan.familyOf(op->getResult(0));
+  std::optional<unsigned> index = plan.aliasSetOf(op->getResult(0));
   if (!index || !group.holds(*index)) {
     return {};
   }
@@ -164,17 +164,17 @@ std::vector<Descriptor> OperandPlacer::openSlice(const SliceGroup &group, Operat
   if (!isNew && old.rows.begin <= rows.begin && rows.end <= old.rows.end) {
     return {};
   }
-  const ValuePlan::Family &family = plan.families()[*index];
+  const ValuePlan::AliasSet &aliasSet = plan.aliasSets()[*index];
   Shape shape;
-  std::copy(std::begin(family.view.sizes), std::end(family.view.sizes), shape.dims);
+  std::copy(std::begin(aliasSet.view.sizes), std::end(aliasSet.view.sizes), shape.dims);
   shape.dims[2] = rows.size();
-  slice->second = {stream.addLocal(shape, family.type, 0), rows};
+  slice->second = {stream.addLocal(shape, aliasSet.type, 0), rows};
   RowRange again = {std::max(rows.begin, old.rows.begin), std::min(rows.end, old.rows.end)};
   if (isNew || again.isEmpty()) {
     return {};
   }
   hw::copy_command copy;
-  Place to = npu::slice(slice->second.place, 2, again.begin - rows.begin, again.size(), chip);
+  TileView to = npu::slice(slice->second.place, 2, again.begin - rows.begin, again.size(), chip);
   copy.y = to.tensor, copy.shape = to.shape;
   copy.x = npu::slice(old.place, 2, again.begin - old.rows.begin, again.size(), chip).tensor;
   return {hw::encode(copy)};

@@ -29,7 +29,7 @@ std::vector<int64_t> tapsAlong(device::PoolOp op, unsigned axis, int64_t size, i
 }
 
 /// What the sums of a mean are divided by, the same for all images and channels.
-Place placeCounts(device::PoolOp op, const Place &y, Stream &stream) {
+TileView placeCounts(device::PoolOp op, const TileView &y, Stream &stream) {
   RankedTensorType xType = npu::typeOf(op.getX());
   std::vector<float> counts;
   std::vector<int64_t> columns = tapsAlong(op, 1, xType.getDimSize(3), y.dim(3));
@@ -38,7 +38,7 @@ Place placeCounts(device::PoolOp op, const Place &y, Stream &stream) {
       counts.push_back(float(rows * column));
     }
   }
-  Place made;
+  TileView made;
   made.shape = y.shape;
   made.tensor = {.offset = stream.addConstant({reinterpret_cast<const char *>(counts.data()), counts.size() * 4}),
                  .strides = {0, 0, int32_t(4 * y.dim(3)), 4},
@@ -62,7 +62,7 @@ llvm::Expected<hw::Window> windowOf(device::PoolOp op) {
   return window;
 }
 
-llvm::Expected<Place> placeImages(Value value, OperandPlacer &operands) {
+llvm::Expected<TileView> placeImages(Value value, OperandPlacer &operands) {
   ArrayRef<int64_t> dims = npu::typeOf(value).getShape();
   return operands.place(value, dims, {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1});
 }
@@ -83,11 +83,11 @@ llvm::Error emitPool(device::PoolOp op, EmissionContext &context) {
   if (!program) {
     return program.takeError();
   }
-  llvm::Expected<Place> x = placeImages(op.getX(), context.operands), y = placeImages(op.getY(), context.operands);
+  llvm::Expected<TileView> x = placeImages(op.getX(), context.operands), y = placeImages(op.getY(), context.operands);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
-  std::optional<Place> counts;
+  std::optional<TileView> counts;
   if (isMean) {
     counts = placeCounts(op, *y, stream);
   }
@@ -96,17 +96,17 @@ llvm::Error emitPool(device::PoolOp op, EmissionContext &context) {
   if (!window) {
     return window.takeError();
   }
-  auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+  auto build = [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
     Rows rows = rowsOf(*window, x->dim(2), begin.dims[2], size.dims[2]);
-    Place from = slice(slice(slice(*x, 0, begin.dims[0], size.dims[0], chip), 1, begin.dims[1], size.dims[1], chip), 2,
-                       rows.begin, rows.size, chip);
-    Place to = tileOf(*y, begin, size, chip);
-    area.lane = laneOf({to, from});
-    Place local = load(from, area, tile), result = resultOf(to, area);
+    TileView from = slice(slice(slice(*x, 0, begin.dims[0], size.dims[0], chip), 1, begin.dims[1], size.dims[1], chip),
+                          2, rows.begin, rows.size, chip);
+    TileView to = tileOf(*y, begin, size, chip);
+    localBudget.lane = laneOf({to, from});
+    TileView local = load(from, localBudget, tile), result = resultOf(to, localBudget);
     // Sums are f32; what a program works on has the room of its own.
     Type narrow = isMean ? Type::f32 : x->tensor.type;
     bool isOwn = !program->empty() || narrow != result.tensor.type;
-    Place value = isOwn ? area.allocate(to.shape, narrow) : result;
+    TileView value = isOwn ? localBudget.allocate(to.shape, narrow) : result;
     hw::pool_command pool;
     pool.y = value.tensor, pool.x = local.tensor, pool.shape = to.shape, pool.window = *window;
     pool.window.padding[0] = rows.padding, pool.largest = !isMean;
@@ -114,10 +114,10 @@ llvm::Error emitPool(device::PoolOp op, EmissionContext &context) {
     pool.rows = uint16_t(local.dim(2)), pool.columns = uint16_t(local.dim(3));
     tile.computes.push_back(hw::encode(pool));
     if (counts) {
-      Place part = slice(slice(slice(*counts, 0, 0, size.dims[0], chip), 1, 0, size.dims[1], chip), 2, begin.dims[2],
-                         size.dims[2], chip);
-      Place mean = program->empty() ? result : value;
-      compute(stream, divide, mean, {value, load(part, area, tile)}, tile);
+      TileView part = slice(slice(slice(*counts, 0, 0, size.dims[0], chip), 1, 0, size.dims[1], chip), 2, begin.dims[2],
+                            size.dims[2], chip);
+      TileView mean = program->empty() ? result : value;
+      compute(stream, divide, mean, {value, load(part, localBudget, tile)}, tile);
     }
     if (!program->empty()) {
       compute(stream, *program, result, value, tile);

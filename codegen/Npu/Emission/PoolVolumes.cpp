@@ -36,7 +36,7 @@ llvm::Expected<VolumeWindows> windowsOf(device::PoolOp op) {
 }
 
 /// The largest of |from| over a window.
-void pool(const Place &to, const Shape &shape, const Place &from, const hw::Window &over, const Chip &chip,
+void pool(const TileView &to, const Shape &shape, const TileView &from, const hw::Window &over, const Chip &chip,
           Tile &tile) {
   hw::pool_command command;
   command.y = to.tensor, command.x = from.tensor, command.shape = shape, command.window = over;
@@ -46,7 +46,7 @@ void pool(const Place &to, const Shape &shape, const Place &from, const hw::Wind
 }
 
 /// Planes as rows of an image as wide as they are.
-Place asRows(Place place) {
+TileView asRows(TileView place) {
   place.shape = {{1, place.dim(1), place.dim(0), place.dim(2) * place.dim(3)}};
   place.tensor.strides[2] = place.tensor.strides[0], place.tensor.strides[0] = 0;
   return place;
@@ -55,25 +55,25 @@ Place asRows(Place place) {
 llvm::Error emitVolume(device::PoolOp op, int64_t volume, const VolumeWindows &windows, const Instructions &program,
                        EmissionContext &context) {
   const Chip &chip = context.chip;
-  llvm::Expected<Place> x = context.operands.placeImages(op.getX(), volume);
-  llvm::Expected<Place> y = context.operands.placeImages(op.getY(), volume);
+  llvm::Expected<TileView> x = context.operands.placeImages(op.getX(), volume);
+  llvm::Expected<TileView> y = context.operands.placeImages(op.getY(), volume);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
-  auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+  auto build = [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
     Rows seen = rowsOf(windows.planes, x->dim(0), begin.dims[0], size.dims[0]);
     Rows rows = rowsOf(windows.window, x->dim(2), begin.dims[2], size.dims[2]);
-    Place from = slice(slice(slice(*x, 0, seen.begin, seen.size, chip), 1, begin.dims[1], size.dims[1], chip), 2,
-                       rows.begin, rows.size, chip);
-    Place to = tileOf(*y, begin, size, chip);
-    area.lane = laneOf({to, from});
-    Place local = load(from, area, tile), result = resultOf(to, area);
-    Place each = area.allocate(Shape{{seen.size, size.dims[1], size.dims[2], size.dims[3]}}, x->tensor.type);
-    Place largest = program.empty() ? result : area.allocate(to.shape, x->tensor.type);
+    TileView from = slice(slice(slice(*x, 0, seen.begin, seen.size, chip), 1, begin.dims[1], size.dims[1], chip), 2,
+                          rows.begin, rows.size, chip);
+    TileView to = tileOf(*y, begin, size, chip);
+    localBudget.lane = laneOf({to, from});
+    TileView local = load(from, localBudget, tile), result = resultOf(to, localBudget);
+    TileView each = localBudget.allocate(Shape{{seen.size, size.dims[1], size.dims[2], size.dims[3]}}, x->tensor.type);
+    TileView largest = program.empty() ? result : localBudget.allocate(to.shape, x->tensor.type);
     hw::Window inPlane = windows.window, over = windows.planes;
     inPlane.padding[0] = rows.padding, over.padding[0] = seen.padding;
     pool(each, each.shape, local, inPlane, chip, tile);
-    Place all = asRows(largest);
+    TileView all = asRows(largest);
     pool(all, all.shape, asRows(each), over, chip, tile);
     if (!program.empty()) {
       compute(context.stream, program, result, largest, tile);

@@ -104,15 +104,15 @@ llvm::Expected<ReducePrograms> programsOf(device::ReduceOp op, double size, bool
 }
 
 /// Operands of the epilogue as the view has the result: one number, or one for each row.
-llvm::Expected<SmallVector<Place>> placeExtras(device::ReduceOp op, const RowsView &view, ArrayRef<int64_t> sizes,
-                                               OperandPlacer &operands) {
-  SmallVector<Place> extras;
+llvm::Expected<SmallVector<TileView>> placeExtras(device::ReduceOp op, const RowsView &view, ArrayRef<int64_t> sizes,
+                                                  OperandPlacer &operands) {
+  SmallVector<TileView> extras;
   for (Value extra : op.getExtras()) {
     int64_t count = npu::typeOf(extra).getNumElements(), zeros[4] = {0, 0, 0, 0};
     if (count != 1 && count != npu::typeOf(op.getY()).getNumElements()) {
       return refuse("has an epilogue that broadcasts to some of the dims, which is not emitted yet");
     }
-    llvm::Expected<Place> placed =
+    llvm::Expected<TileView> placed =
         operands.place(extra, sizes, count == 1 ? zeros : view.y, count == 1 ? 0 : view.resultOffset);
     if (!placed) {
       return placed.takeError();
@@ -126,33 +126,34 @@ llvm::Expected<SmallVector<Place>> placeExtras(device::ReduceOp op, const RowsVi
 llvm::Error emitView(device::ReduceOp op, const RowsView &view, bool byRows, const ReducePrograms &programs,
                      EmissionContext &context) {
   const Chip &chip = context.chip;
-  llvm::Expected<Place> x = context.operands.place(op.getX(), view.sizes, view.x, view.offset);
+  llvm::Expected<TileView> x = context.operands.place(op.getX(), view.sizes, view.x, view.offset);
   int64_t sizes[] = {view.sizes[0], view.sizes[1], 1, byRows ? 1 : view.sizes[3]};
-  llvm::Expected<Place> y = context.operands.place(op.getY(), sizes, view.y, view.resultOffset);
+  llvm::Expected<TileView> y = context.operands.place(op.getY(), sizes, view.y, view.resultOffset);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
-  llvm::Expected<SmallVector<Place>> extras = placeExtras(op, view, sizes, context.operands);
+  llvm::Expected<SmallVector<TileView>> extras = placeExtras(op, view, sizes, context.operands);
   if (!extras) {
     return extras.takeError();
   }
-  auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
-    Place from = slice(slice(*x, 0, begin.dims[0], part.dims[0], chip), 1, begin.dims[1], part.dims[1], chip);
+  auto build = [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+    TileView from = slice(slice(*x, 0, begin.dims[0], part.dims[0], chip), 1, begin.dims[1], part.dims[1], chip);
     from = byRows ? from : slice(from, 3, begin.dims[3], part.dims[3], chip);
-    Place to = tileOf(*y, begin, part, chip);
-    area.lane = laneOf({to, from});
-    from = load(from, area, tile);
-    Place out = resultOf(to, area), total = programs.epilogue.empty() ? out : area.allocate(to.shape, Type::f32);
+    TileView to = tileOf(*y, begin, part, chip);
+    localBudget.lane = laneOf({to, from});
+    from = load(from, localBudget, tile);
+    TileView out = resultOf(to, localBudget),
+             total = programs.epilogue.empty() ? out : localBudget.allocate(to.shape, Type::f32);
     if (!programs.prologue.empty()) {
-      Place made = area.allocate(from.shape, Type::f32);
+      TileView made = localBudget.allocate(from.shape, Type::f32);
       compute(context.stream, programs.prologue, made, from, tile);
       from = made;
     }
     auto kind = Reduction(uint8_t(op.getKind()));
     byRows ? reduce(total, from, kind, tile) : reduceRows(total, from, kind, tile);
-    SmallVector<Place> operands = {total};
-    for (const Place &extra : *extras) {
-      operands.push_back(load(tileOf(extra, begin, part, chip), area, tile));
+    SmallVector<TileView> operands = {total};
+    for (const TileView &extra : *extras) {
+      operands.push_back(load(tileOf(extra, begin, part, chip), localBudget, tile));
     }
     if (!programs.epilogue.empty()) {
       compute(context.stream, programs.epilogue, out, operands, tile);
@@ -208,8 +209,8 @@ SumWindow windowOf(device::ReduceOp op, int64_t first) {
 llvm::Error emitByWindow(device::ReduceOp op, const SumWindow &window, EmissionContext &context) {
   const Chip &chip = context.chip;
   auto [rows, size, height, width] = window;
-  llvm::Expected<Place> x = context.operands.place(op.getX(), {1, rows, height, width}, {0, size, width, 1});
-  llvm::Expected<Place> y = context.operands.place(op.getY(), {1, rows, 1, 1}, {0, 1, 0, 0});
+  llvm::Expected<TileView> x = context.operands.place(op.getX(), {1, rows, height, width}, {0, size, width, 1});
+  llvm::Expected<TileView> y = context.operands.place(op.getY(), {1, rows, 1, 1}, {0, 1, 0, 0});
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
@@ -219,11 +220,12 @@ llvm::Error emitByWindow(device::ReduceOp op, const SumWindow &window, EmissionC
   if (!program) {
     return program.takeError();
   }
-  auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
-    Place from = slice(*x, 1, begin.dims[1], part.dims[1], chip), to = slice(*y, 1, begin.dims[1], part.dims[1], chip);
-    area.lane = laneOf({to, from});
-    Place local = load(from, area, tile), result = resultOf(to, area);
-    Place total = program->empty() ? result : area.allocate(to.shape, Type::i32);
+  auto build = [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+    TileView from = slice(*x, 1, begin.dims[1], part.dims[1], chip),
+             to = slice(*y, 1, begin.dims[1], part.dims[1], chip);
+    localBudget.lane = laneOf({to, from});
+    TileView local = load(from, localBudget, tile), result = resultOf(to, localBudget);
+    TileView total = program->empty() ? result : localBudget.allocate(to.shape, Type::i32);
     hw::pool_command pool;
     pool.y = total.tensor, pool.x = local.tensor, pool.shape = to.shape, pool.output.flags = Output::raw;
     pool.window.kernel[0] = uint8_t(window.height), pool.window.kernel[1] = uint8_t(window.width);

@@ -23,7 +23,7 @@ constexpr uint32_t kMostRepetitions = 16;
 struct Axis {
   std::vector<int32_t> indices;
   uint32_t taps = 1, size = 0;
-  std::optional<Place> weights; ///< [size, taps], outside; none: there is one tap, of weight 1
+  std::optional<TileView> weights; ///< [size, taps], outside; none: there is one tap, of weight 1
 
   int32_t at(uint32_t place, uint32_t tap) const { return indices[size_t(place) * taps + tap]; }
   /// How often it repeats each element, if it does so for all |from|; 0: it does not.
@@ -87,24 +87,24 @@ class ResizeTiles {
 public:
   ResizeTiles(Stream &stream) : stream(stream), chip(stream.chip) {}
 
-  Place x, y;
+  TileView x, y;
   Axis rows, columns;
 
-  void build(const Shape &begin, const Shape &size, Area &area, Tile &tile);
+  void build(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile);
   void prepare();
 
 private:
   /// The columns that one tap of the result sees: rows are those of |from|.
-  Place columnsOf(const Place &from, uint32_t tap, const Shape &begin, Area &area, Tile &tile);
-  void addTap(const RowRun &run, uint32_t rowTap, uint32_t columnTap, const Place &picked, const Place &result,
+  TileView columnsOf(const TileView &from, uint32_t tap, const Shape &begin, LocalBudget &localBudget, Tile &tile);
+  void addTap(const RowRun &run, uint32_t rowTap, uint32_t columnTap, const TileView &picked, const TileView &result,
               Tile &tile);
 
   Stream &stream;
   const Chip &chip;
-  SmallVector<std::optional<Place>> tables;                    ///< by tap of columns, outside
-  SmallVector<std::optional<Place>> keptTables;                ///< the same in local memory
-  std::optional<Place> keptColumns, rowWeights, columnWeights; ///< weights of the tile, in local memory
-  uint32_t firstSource = 0, firstResult = 0;                   ///< rows of the tile
+  SmallVector<std::optional<TileView>> tables;                    ///< by tap of columns, outside
+  SmallVector<std::optional<TileView>> keptTables;                ///< the same in local memory
+  std::optional<TileView> keptColumns, rowWeights, columnWeights; ///< weights of the tile, in local memory
+  uint32_t firstSource = 0, firstResult = 0;                      ///< rows of the tile
 };
 
 void ResizeTiles::prepare() {
@@ -113,7 +113,7 @@ void ResizeTiles::prepare() {
     for (uint32_t place = 0; place < columns.size; ++place) {
       table.push_back(columns.at(place, tap));
     }
-    Place &made = tables.emplace_back(Place()).value();
+    TileView &made = tables.emplace_back(TileView()).value();
     made.shape = {{1, 1, 1, columns.size}};
     made.tensor = {.offset = stream.addConstant({reinterpret_cast<const char *>(table.data()), table.size() * 4}),
                    .strides = {0, 0, 0, 4},
@@ -123,8 +123,9 @@ void ResizeTiles::prepare() {
   keptTables.resize(columns.taps);
 }
 
-Place ResizeTiles::columnsOf(const Place &from, uint32_t tap, const Shape &begin, Area &area, Tile &tile) {
-  Place made = from;
+TileView ResizeTiles::columnsOf(const TileView &from, uint32_t tap, const Shape &begin, LocalBudget &localBudget,
+                                Tile &tile) {
+  TileView made = from;
   made.shape.dims[3] = columns.size;
   if (from.dim(3) == 1) {
     made.tensor.strides[3] = 0;
@@ -133,35 +134,35 @@ Place ResizeTiles::columnsOf(const Place &from, uint32_t tap, const Shape &begin
   if (columns.factorOf(from.dim(3)) == 1) {
     return made;
   }
-  made = area.allocate(made.shape, from.tensor.type);
+  made = localBudget.allocate(made.shape, from.tensor.type);
   hw::pick_command pick;
   pick.y = made.tensor, pick.x = from.tensor, pick.shape = made.shape, pick.columns = from.dim(3);
-  pick.index = loadPerLane(*tables[tap], begin, made.dim(1), chip, area, tile, keptTables[tap]).tensor;
+  pick.index = loadPerLane(*tables[tap], begin, made.dim(1), chip, localBudget, tile, keptTables[tap]).tensor;
   tile.computes.push_back(hw::encode(pick));
   return made;
 }
 
 /// Adds what one tap of rows and one of columns see, times the product of their weights.
-void ResizeTiles::addTap(const RowRun &run, uint32_t rowTap, uint32_t columnTap, const Place &picked,
-                         const Place &result, Tile &tile) {
-  Place to = result, from = picked;
+void ResizeTiles::addTap(const RowRun &run, uint32_t rowTap, uint32_t columnTap, const TileView &picked,
+                         const TileView &result, Tile &tile) {
+  TileView to = result, from = picked;
   to.shape.dims[2] = from.shape.dims[2] = run.count;
   to.tensor.offset += uint64_t(run.first - firstResult) * uint64_t(to.tensor.strides[2]);
   to.tensor.strides[2] *= int32_t(run.step);
   from.tensor.offset += uint64_t(rows.at(run.first, rowTap) - int32_t(firstSource)) * uint64_t(from.tensor.strides[2]);
   from.tensor.strides[2] *= run.strides[rowTap];
   bool isFirst = rowTap == 0 && columnTap == 0;
-  SmallVector<Place> operands = {from};
+  SmallVector<TileView> operands = {from};
   uint8_t weight = 0; // register of it
   if (rowWeights) {
-    Place each = *rowWeights;
+    TileView each = *rowWeights;
     each.tensor.offset += (uint64_t(run.first - firstResult) * rows.taps + rowTap) * sizeof(float);
     each.tensor.strides[2] *= int32_t(run.step), each.tensor.strides[3] = 0;
     weight = uint8_t(operands.size()), operands.push_back(each);
   }
   Instructions program;
   if (columnWeights) {
-    Place each = *columnWeights;
+    TileView each = *columnWeights;
     each.tensor.offset += columnTap * sizeof(float);
     if (weight) {
       program.push_back({Op::mul, 4, weight, uint8_t(operands.size()), 0});
@@ -179,37 +180,37 @@ void ResizeTiles::addTap(const RowRun &run, uint32_t rowTap, uint32_t columnTap,
   compute(stream, program, to, operands, tile);
 }
 
-void ResizeTiles::build(const Shape &begin, const Shape &size, Area &area, Tile &tile) {
+void ResizeTiles::build(const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
   firstResult = begin.dims[2];
   uint32_t end = firstResult + size.dims[2];
   auto bounds = std::minmax_element(rows.indices.begin() + size_t(firstResult) * rows.taps,
                                     rows.indices.begin() + size_t(end) * rows.taps);
   firstSource = uint32_t(*bounds.first);
-  Place from = slice(slice(x, 0, begin.dims[0], size.dims[0], chip), 1, begin.dims[1], size.dims[1], chip);
+  TileView from = slice(slice(x, 0, begin.dims[0], size.dims[0], chip), 1, begin.dims[1], size.dims[1], chip);
   from = slice(from, 2, firstSource, uint32_t(*bounds.second) - firstSource + 1, chip);
-  Place to = tileOf(y, begin, size, chip);
-  area.lane = laneOf({to, from});
-  Place local = load(from, area, tile), result = resultOf(to, area);
+  TileView to = tileOf(y, begin, size, chip);
+  localBudget.lane = laneOf({to, from});
+  TileView local = load(from, localBudget, tile), result = resultOf(to, localBudget);
   rowWeights.reset(), columnWeights.reset();
   if (columns.weights) {
-    columnWeights = loadPerLane(*columns.weights, begin, size.dims[1], chip, area, tile, keptColumns);
+    columnWeights = loadPerLane(*columns.weights, begin, size.dims[1], chip, localBudget, tile, keptColumns);
     int32_t *strides = columnWeights->tensor.strides;
     strides[0] = strides[2] = 0, strides[3] *= int32_t(columns.taps);
   }
   if (rows.weights) {
-    Place part = slice(*rows.weights, 2, firstResult, size.dims[2], chip);
-    std::optional<Place> own;
-    Area alone(stream);
-    alone.lane = area.lane;
+    TileView part = slice(*rows.weights, 2, firstResult, size.dims[2], chip);
+    std::optional<TileView> own;
+    LocalBudget alone(stream);
+    alone.lane = localBudget.lane;
     rowWeights = loadPerLane(part, Shape{{0, begin.dims[1], 0, 0}}, size.dims[1], chip, alone, tile, own);
-    area.used += alone.kept, rowWeights->tensor.strides[0] = 0;
+    localBudget.used += alone.liveAcross, rowWeights->tensor.strides[0] = 0;
   }
-  SmallVector<Place> picked;
+  SmallVector<TileView> picked;
   for (uint32_t tap = 0; tap < columns.taps; ++tap) {
-    picked.push_back(columnsOf(local, tap, begin, area, tile));
+    picked.push_back(columnsOf(local, tap, begin, localBudget, tile));
   }
   bool rounds = (columnWeights || rowWeights) && result.tensor.type != Type::f32; // once, behind the sum
-  Place sums = rounds ? area.allocate(to.shape, Type::f32) : result;
+  TileView sums = rounds ? localBudget.allocate(to.shape, Type::f32) : result;
   for (const RowRun &run : fewestRuns(rows, firstResult, end)) {
     for (uint32_t rowTap = 0; rowTap < rows.taps; ++rowTap) {
       for (uint32_t columnTap = 0; columnTap < columns.taps; ++columnTap) {
@@ -224,7 +225,7 @@ void ResizeTiles::build(const Shape &begin, const Shape &size, Area &area, Tile 
 }
 
 /// Every |factor|-th element along a dim, from |first| on.
-Place everyOther(Place place, unsigned dim, uint32_t factor, uint32_t first) {
+TileView everyOther(TileView place, unsigned dim, uint32_t factor, uint32_t first) {
   place.tensor.offset += int64_t(first) * place.tensor.strides[dim];
   place.tensor.strides[dim] *= int32_t(factor);
   place.shape.dims[dim] /= factor;
@@ -236,17 +237,17 @@ llvm::Error appendRepetitions(const ResizeTiles &resize, uint32_t rows, uint32_t
   const Chip &chip = tiler.stream.chip;
   const uint32_t factors[4] = {1, 1, rows, columns};
   const Instructions same = {{Op::maximum, 4, 0, 0, 0}};
-  auto build = [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) {
-    Place from = resize.x, to = resize.y;
+  auto build = [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
+    TileView from = resize.x, to = resize.y;
     for (unsigned dim = 0; dim < 4; ++dim) {
       from = slice(from, dim, begin.dims[dim] / factors[dim], size.dims[dim] / factors[dim], chip);
       to = slice(to, dim, begin.dims[dim], size.dims[dim], chip);
     }
-    area.lane = laneOf({to, from});
-    Place local = load(from, area, tile), result = resultOf(to, area);
+    localBudget.lane = laneOf({to, from});
+    TileView local = load(from, localBudget, tile), result = resultOf(to, localBudget);
     for (uint32_t row = 0; row < rows; ++row) {
       for (uint32_t column = 0; column < columns; ++column) {
-        Place part = everyOther(everyOther(result, 2, rows, row), 3, columns, column);
+        TileView part = everyOther(everyOther(result, 2, rows, row), 3, columns, column);
         compute(tiler.stream, same, part, local, tile);
       }
     }
@@ -285,7 +286,7 @@ llvm::Error readTables(device::ResizeOp op, size_t i, bool isLast, bool moves, A
   if (isLast) { // they lie together
     sizes = {1, 1, 1, axis.size * taps}, strides = {0, 0, 0, 1};
   }
-  llvm::Expected<Place> weights = operands.placeOutside(op.getTables()[2 * i + 1], sizes, strides);
+  llvm::Expected<TileView> weights = operands.placeOutside(op.getTables()[2 * i + 1], sizes, strides);
   if (!indices || !weights) {
     return llvm::joinErrors(indices.takeError(), weights.takeError());
   }
@@ -307,8 +308,8 @@ llvm::Error emitResize(device::ResizeOp op, EmissionContext &context) {
     return refuse("interpolates integers, or moves such of 32 bits, which is not emitted yet");
   }
   View xView = viewOf(xType.getShape()), yView = viewOf(yType.getShape());
-  llvm::Expected<Place> x = context.operands.place(op.getX(), xView.sizes, xView.strides);
-  llvm::Expected<Place> y = context.operands.place(op.getY(), yView.sizes, yView.strides);
+  llvm::Expected<TileView> x = context.operands.place(op.getX(), xView.sizes, xView.strides);
+  llvm::Expected<TileView> y = context.operands.place(op.getY(), yView.sizes, yView.strides);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
@@ -330,9 +331,10 @@ llvm::Error emitResize(device::ResizeOp op, EmissionContext &context) {
     return appendRepetitions(resize, rowFactor, columnFactor, context.tiler);
   }
   resize.prepare();
-  return context.tiler.append(
-      y->shape, Shape{{1, context.chip.lanes, 1, 0}},
-      [&](const Shape &begin, const Shape &size, Area &area, Tile &tile) { resize.build(begin, size, area, tile); });
+  return context.tiler.append(y->shape, Shape{{1, context.chip.lanes, 1, 0}},
+                              [&](const Shape &begin, const Shape &size, LocalBudget &localBudget, Tile &tile) {
+                                resize.build(begin, size, localBudget, tile);
+                              });
 }
 
 struct ResizeModel : EmissionInterface::ExternalModel<ResizeModel, device::ResizeOp> {

@@ -18,15 +18,15 @@ def RowFusionInterface : OpInterface<"RowFusionInterface"> {
     }], "bool", "worksOnRows", (ins), "", [{ return true; }]>,
     InterfaceMethod<[{
       Whether it can read an operand so.
-    }], "bool", "canRead", (ins "::mlir::OpOperand &":$use, "const ::tessera::npu::Seen &":$view)>,
+    }], "bool", "canRead", (ins "::mlir::OpOperand &":$use, "const ::tessera::npu::StridedView &":$view)>,
     InterfaceMethod<[{
       Of one that it can read: whether that costs no more than a copy would.
     }], "bool", "paysToRead",
-      (ins "::mlir::OpOperand &":$use, "const ::tessera::npu::Seen &":$view, "const ::tessera::npu::Chip &":$chip), "",
+      (ins "::mlir::OpOperand &":$use, "const ::tessera::npu::StridedView &":$view, "const ::tessera::npu::Chip &":$chip), "",
       [{ return true; }]>,
     InterfaceMethod<[{
       Whether it can store its result so.
-    }], "bool", "canStore", (ins "const ::tessera::npu::Seen &":$view)>,
+    }], "bool", "canStore", (ins "const ::tessera::npu::StridedView &":$view)>,
     InterfaceMethod<[{
       Whether it can store its result to several places.
     }], "bool", "storesTwice", (ins), "", [{ return false; }]>,

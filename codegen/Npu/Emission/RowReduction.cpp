@@ -43,15 +43,15 @@ SmallVector<RowsView> rowsViews(const ReducedExtent &extent, bool byRows, int64_
 }
 
 /// Rows as columns.
-static Place turned(Place place) {
+static TileView turned(TileView place) {
   std::swap(place.shape.dims[2], place.shape.dims[3]);
   std::swap(place.tensor.strides[2], place.tensor.strides[3]);
   return place;
 }
 
-void reduceRows(const Place &y, const Place &x, Reduction kind, Tile &tile) {
+void reduceRows(const TileView &y, const TileView &x, Reduction kind, Tile &tile) {
   if (kind != Reduction::sum) {
-    Place to = turned(y);
+    TileView to = turned(y);
     reduce(to, turned(x), kind, tile);
     return;
   }
@@ -60,7 +60,7 @@ void reduceRows(const Place &y, const Place &x, Reduction kind, Tile &tile) {
   tile.computes.push_back(hw::encode(command));
 }
 
-Place repeatedRow(Place place) {
+TileView repeatedRow(TileView place) {
   place.tensor.strides[2] = 0;
   return place;
 }

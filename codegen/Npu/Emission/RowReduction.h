@@ -28,10 +28,10 @@ struct RowsView {
 llvm::SmallVector<RowsView> rowsViews(const ReducedExtent &extent, bool byRows, int64_t lanes);
 
 /// y[n,c,0,w] = over h of x[n,c,h,w]. |y| is f32 where it is a sum.
-void reduceRows(const Place &y, const Place &x, Reduction kind, Tile &tile);
+void reduceRows(const TileView &y, const TileView &x, Reduction kind, Tile &tile);
 
 /// |place| with one row for all of them.
-Place repeatedRow(Place place);
+TileView repeatedRow(TileView place);
 
 } // namespace tessera::npu
 

@@ -25,19 +25,20 @@ struct SoftmaxPrograms {
 llvm::Error emitInRows(device::SoftmaxOp op, int64_t rows, int64_t size, EmissionContext &context) {
   const Chip &chip = context.chip;
   Stream &stream = context.stream;
-  llvm::Expected<Place> x = context.operands.place(op.getX(), {1, rows, 1, size}, {0, size, 0, 1});
-  llvm::Expected<Place> y = context.operands.place(op.getY(), {1, rows, 1, size}, {0, size, 0, 1});
+  llvm::Expected<TileView> x = context.operands.place(op.getX(), {1, rows, 1, size}, {0, size, 0, 1});
+  llvm::Expected<TileView> y = context.operands.place(op.getY(), {1, rows, 1, size}, {0, size, 0, 1});
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
   const SoftmaxPrograms programs;
-  auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
-    Place from = tileOf(*x, begin, part, chip), to = tileOf(*y, begin, part, chip);
-    area.lane = laneOf({to, from});
-    from = load(from, area, tile);
+  auto build = [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+    TileView from = tileOf(*x, begin, part, chip), to = tileOf(*y, begin, part, chip);
+    localBudget.lane = laneOf({to, from});
+    from = load(from, localBudget, tile);
     Shape row = {{1, part.dims[1], 1, 1}};
-    Place best = area.allocate(row, Type::f32), power = area.allocate(part, Type::f32),
-          total = area.allocate(row, Type::f32), divisor = area.allocate(row, Type::f32), result = resultOf(to, area);
+    TileView best = localBudget.allocate(row, Type::f32), power = localBudget.allocate(part, Type::f32),
+             total = localBudget.allocate(row, Type::f32), divisor = localBudget.allocate(row, Type::f32),
+             result = resultOf(to, localBudget);
     reduce(best, from, Reduction::largest, tile);
     compute(stream, programs.powers, power, {from, repeated(best)}, tile);
     reduce(total, power, Reduction::sum, tile);
@@ -56,20 +57,20 @@ llvm::Error emitInRows(device::SoftmaxOp op, int64_t rows, int64_t size, Emissio
 llvm::Error emitAcrossRows(device::SoftmaxOp op, const RowsView &view, EmissionContext &context) {
   const Chip &chip = context.chip;
   Stream &stream = context.stream;
-  llvm::Expected<Place> x = context.operands.place(op.getX(), view.sizes, view.x, view.offset);
-  llvm::Expected<Place> y = context.operands.place(op.getY(), view.sizes, view.x, view.offset);
+  llvm::Expected<TileView> x = context.operands.place(op.getX(), view.sizes, view.x, view.offset);
+  llvm::Expected<TileView> y = context.operands.place(op.getY(), view.sizes, view.x, view.offset);
   if (!x || !y) {
     return llvm::joinErrors(x.takeError(), y.takeError());
   }
   const SoftmaxPrograms programs;
-  auto build = [&](const Shape &begin, const Shape &part, Area &area, Tile &tile) {
-    Place from = tileOf(*x, begin, part, chip), to = tileOf(*y, begin, part, chip);
-    area.lane = laneOf({to, from});
-    from = load(from, area, tile);
+  auto build = [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+    TileView from = tileOf(*x, begin, part, chip), to = tileOf(*y, begin, part, chip);
+    localBudget.lane = laneOf({to, from});
+    from = load(from, localBudget, tile);
     Shape row = part;
     row.dims[2] = 1;
-    Place best = area.allocate(row, Type::f32), power = area.allocate(part, Type::f32),
-          total = area.allocate(row, Type::f32), out = resultOf(to, area);
+    TileView best = localBudget.allocate(row, Type::f32), power = localBudget.allocate(part, Type::f32),
+             total = localBudget.allocate(row, Type::f32), out = resultOf(to, localBudget);
     reduceRows(best, from, Reduction::largest, tile);
     compute(stream, programs.powers, power, {from, repeatedRow(best)}, tile);
     reduceRows(total, power, Reduction::sum, tile);

@@ -62,8 +62,8 @@ void Builder::build(ModuleOp module, const ProgramFrame &frame) {
   }
   builder.setInsertionPointToStart(body);
   addBuffers();
-  for (const Step &step : stream.steps) {
-    auto stage = StageOp::create(builder, locations[step.layer], step.early, step.isFree);
+  for (const Stage &step : stream.stages) {
+    auto stage = StageOp::create(builder, locations[step.layer], step.hoisted, step.isIndependent);
     addCommands(step.loads, step.layer, stage.getLoads());
     addCommands(step.computes, step.layer, stage.getComputes());
     addCommands(step.stores, step.layer, stage.getStores());
@@ -74,7 +74,7 @@ void Builder::build(ModuleOp module, const ProgramFrame &frame) {
 /// Those that commands use, in the order of their numbers.
 void Builder::addBuffers() {
   std::vector<bool> used(values.size(), false);
-  for (const Step &step : stream.steps) {
+  for (const Stage &step : stream.stages) {
     for (const auto *part : {&step.loads, &step.computes, &step.stores}) {
       for (Descriptor command : *part) {
         eachTensor(command, [&](const char *, Tensor &tensor) {
@@ -161,8 +161,8 @@ StagedProgram::StagedProgram(ProgramOp program)
   }
   auto begin = [&](Value buffer) { return begins.lookup(buffer); };
   for (auto stage : program.getBody().getOps<StageOp>()) {
-    Step &step = stream.steps.emplace_back();
-    step.early = stage.getOverlapped(), step.isFree = stage.getIndependent();
+    Stage &step = stream.stages.emplace_back();
+    step.hoisted = stage.getOverlapped(), step.isIndependent = stage.getIndependent();
     std::vector<Descriptor> *parts[] = {&step.loads, &step.computes, &step.stores};
     for (auto [part, region] : llvm::zip_equal(parts, stage->getRegions())) {
       for (auto command : region.getOps<CommandOp>()) {

@@ -37,7 +37,7 @@ class OrderCommands : public impl::OrderCommandsPassBase<OrderCommands> {
   static void order(StagedProgram &staged, const MemoryPlan &plan) {
     llvm::DenseMap<const Descriptor *, CommandOp> ops;
     size_t next = 0;
-    for (const Step &step : staged.stream.steps) {
+    for (const Stage &step : staged.stream.stages) {
       for (const auto *part : {&step.loads, &step.computes, &step.stores}) {
         for (const Descriptor &command : *part) {
           ops[&command] = staged.commands[next++];

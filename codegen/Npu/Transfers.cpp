@@ -1,6 +1,6 @@
-//===- Moves.cpp - What the DMA moves -------------------------------------===//
+//===- Transfers.cpp - What the DMA moves -------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/Moves.h"
+#include "codegen/Npu/Transfers.h"
 
 #include "bmodel/npu/latency.h"
 
@@ -8,9 +8,9 @@ namespace hw = bmodel::npu;
 
 namespace tessera::npu {
 
-double directCycles(llvm::ArrayRef<Move> moves, const Chip &chip) {
+double directCycles(llvm::ArrayRef<Transfer> moves, const Chip &chip) {
   double cycles = 0;
-  for (const Move &move : moves) {
+  for (const Transfer &move : moves) {
     hw::copy_command copy;
     copy.y = move.to.tensor, copy.x = move.from.tensor, copy.shape = move.to.shape;
     cycles += hw::costOf(hw::encode(copy), chip).cycles;
@@ -18,13 +18,13 @@ double directCycles(llvm::ArrayRef<Move> moves, const Chip &chip) {
   return cycles;
 }
 
-bool haveSameLayout(const Place &a, const Place &b) {
+bool haveSameLayout(const TileView &a, const TileView &b) {
   return std::equal(std::begin(a.shape.dims), std::end(a.shape.dims), std::begin(b.shape.dims)) &&
          std::equal(std::begin(a.tensor.strides), std::end(a.tensor.strides), std::begin(b.tensor.strides)) &&
          a.tensor.region == b.tensor.region;
 }
 
-uint64_t apart(const Place &a, const Place &b) {
+uint64_t apart(const TileView &a, const TileView &b) {
   return std::max(a.tensor.offset, b.tensor.offset) - std::min(a.tensor.offset, b.tensor.offset);
 }
 

@@ -1,6 +1,6 @@
-//===- Outlets.cpp - Results that leave the chip as they are made ---------===//
+//===- DirectStore.cpp - Results that leave the chip as they are made ---------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/Outlets.h"
+#include "codegen/Npu/DirectStore.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -17,7 +17,7 @@ struct Loop {
 };
 
 /// Steps i of a dim that, from |begin| on, are in [low, high).
-std::pair<int64_t, int64_t> within(const Outlet::Dim &dim, int64_t begin, int64_t low, int64_t high) {
+std::pair<int64_t, int64_t> within(const DirectStore::Dim &dim, int64_t begin, int64_t low, int64_t high) {
   int64_t first = std::max<int64_t>(0, llvm::divideCeilSigned(low - begin, dim.step));
   int64_t end = std::min(dim.size, llvm::divideCeilSigned(high - begin, dim.step));
   return {first, std::max(first, end)};
@@ -26,7 +26,7 @@ std::pair<int64_t, int64_t> within(const Outlet::Dim &dim, int64_t begin, int64_
 /// Walks along all |loops| but the innermost ones, which make a command's dims.
 class Walker {
 public:
-  Walker(const Place &local, const Tensor &to, hw::copy_command frame, const Chip &chip)
+  Walker(const TileView &local, const Tensor &to, hw::copy_command frame, const Chip &chip)
       : local(local), to(to), frame(frame), chip(chip) {}
 
   void walk(llvm::ArrayRef<Loop> lanes, llvm::ArrayRef<Loop> others, int64_t lane, int64_t inLane, int64_t result) {
@@ -38,7 +38,7 @@ public:
       }
       return;
     }
-    Place from = slice(local, 1, uint32_t(lane), frame.shape.dims[1], chip);
+    TileView from = slice(local, 1, uint32_t(lane), frame.shape.dims[1], chip);
     hw::copy_command copy = frame;
     copy.x.offset = uint64_t(int64_t(from.tensor.offset) + inLane), copy.x.lane = from.tensor.lane;
     copy.y.offset = uint64_t(int64_t(to.offset) + result);
@@ -48,7 +48,7 @@ public:
   std::vector<Descriptor> made;
 
 private:
-  const Place &local;
+  const TileView &local;
   const Tensor &to;
   hw::copy_command frame;
   const Chip &chip;
@@ -57,10 +57,11 @@ private:
 } // namespace
 
 /// A tile that cuts what several dims make: one of them step by step.
-static std::vector<Descriptor> stepByStep(const Outlet &outlet, int d, const Place &local, const int64_t *at) {
+static std::vector<Descriptor> stepByStep(const DirectStore &directStore, int d, const TileView &local,
+                                          const int64_t *at) {
   std::vector<Descriptor> made;
-  Outlet part = outlet;
-  Outlet::Dim dim = part.dims[d].pop_back_val();
+  DirectStore part = directStore;
+  DirectStore::Dim dim = part.dims[d].pop_back_val();
   for (int64_t i = 0; i < dim.size; ++i) {
     llvm::append_range(made, part.commands(local, at));
     part.begin[d] += dim.step, part.to.offset += uint64_t(dim.stride);
@@ -68,7 +69,7 @@ static std::vector<Descriptor> stepByStep(const Outlet &outlet, int d, const Pla
   return made;
 }
 
-std::vector<Descriptor> Outlet::commands(const Place &local, const int64_t *at) const {
+std::vector<Descriptor> DirectStore::commands(const TileView &local, const int64_t *at) const {
   SmallVector<Loop> lanes, others;
   int64_t lane = 0, inLane = 0, result = 0;
   for (int d = 0; d < 4; ++d) {
@@ -119,10 +120,10 @@ std::vector<Descriptor> Outlet::commands(const Place &local, const int64_t *at) 
   return walker.made;
 }
 
-std::optional<Outlet> makeOutlet(const Nest &nest, llvm::ArrayRef<int64_t> offsets, const Tensor &to,
-                                 llvm::ArrayRef<int64_t> shape, int64_t first, const Chip &chip) {
+std::optional<DirectStore> makeDirectStore(const LoopNest &nest, llvm::ArrayRef<int64_t> offsets, const Tensor &to,
+                                           llvm::ArrayRef<int64_t> shape, int64_t first, const Chip &chip) {
   int64_t bytes = int64_t(hw::sizeOf(to.type)), width = shape[3], plane = shape[2] * width, image = shape[1] * plane;
-  Outlet made;
+  DirectStore made;
   made.chip = &chip;
   made.to = to, made.to.offset += uint64_t(offsets[0] * bytes);
   int64_t from = offsets[1] - first;
@@ -148,7 +149,7 @@ std::optional<Outlet> makeOutlet(const Nest &nest, llvm::ArrayRef<int64_t> offse
   }
   for (int d : {1, 2, 3}) { // what leaves its image, plane or row has other dims than these
     int64_t last = made.begin[d];
-    for (const Outlet::Dim &dim : made.dims[d]) {
+    for (const DirectStore::Dim &dim : made.dims[d]) {
       last += (dim.size - 1) * dim.step;
     }
     if (last >= shape[size_t(d)] && (d > 1 || shape[0] > 1)) {

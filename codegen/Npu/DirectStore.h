@@ -1,9 +1,9 @@
-//===- Outlets.h - Results that leave the chip as they are made -*- C++ -*-===//
+//===- DirectStore.h - Results that leave the chip as they are made -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_NPU_OUTLETS_H
-#define TESSERA_CODEGEN_NPU_OUTLETS_H
+#ifndef TESSERA_CODEGEN_NPU_DIRECTSTORE_H
+#define TESSERA_CODEGEN_NPU_DIRECTSTORE_H
 
-#include "codegen/Npu/Nest.h"
+#include "codegen/Npu/LoopNest.h"
 #include "codegen/Npu/Stream.h"
 #include <optional>
 
@@ -11,7 +11,7 @@ namespace tessera::npu {
 
 /// Elements of a value that a later copy would take from outside the chip to a result of the model, in another order:
 /// each tile that makes some of them stores them there.
-struct Outlet {
+struct DirectStore {
   struct Dim {
     int64_t size;
     int64_t step;   ///< of the value, along one of its dims
@@ -23,14 +23,14 @@ struct Outlet {
   const Chip *chip;
 
   /// The commands that store what |local| holds: the part of the value from |at| on.
-  std::vector<Descriptor> commands(const Place &local, const int64_t *at) const;
+  std::vector<Descriptor> commands(const TileView &local, const int64_t *at) const;
 };
 
 /// |nest|: strides of the result, then of the source. Both begin |offsets| elements into theirs; |to| is the result.
 /// The value has the dims |shape| and lies dense at the source's element |first|. Nothing where its dims do not show.
-std::optional<Outlet> makeOutlet(const Nest &nest, llvm::ArrayRef<int64_t> offsets, const Tensor &to,
-                                 llvm::ArrayRef<int64_t> shape, int64_t first, const Chip &chip);
+std::optional<DirectStore> makeDirectStore(const LoopNest &nest, llvm::ArrayRef<int64_t> offsets, const Tensor &to,
+                                           llvm::ArrayRef<int64_t> shape, int64_t first, const Chip &chip);
 
 } // namespace tessera::npu
 
-#endif // TESSERA_CODEGEN_NPU_OUTLETS_H
+#endif // TESSERA_CODEGEN_NPU_DIRECTSTORE_H

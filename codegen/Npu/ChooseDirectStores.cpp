@@ -1,6 +1,6 @@
-//===- DirectStores.cpp - Results stored as they are made -----------------===//
+//===- ChooseDirectStores.cpp - Results stored as they are made -----------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/DirectStores.h"
+#include "codegen/Npu/ChooseDirectStores.h"
 
 #include "bmodel/npu/latency.h"
 #include "codegen/Npu/ChipPass.h"
@@ -37,7 +37,7 @@ bool onlyReturned(Operation *op) {
 bool leavesTogether(device::CopyOp copy, const Chip &chip) {
   std::optional<Type> type = npu::typeOf(npu::typeOf(copy.getY()).getElementType());
   auto isShort = [&](device::PieceAttr piece) {
-    Nest nest = walkOf(copy, piece).nest;
+    LoopNest nest = walkOf(copy, piece).nest;
     for (auto [size, stride] : llvm::zip_equal(nest.sizes, nest.strides[0])) {
       if (stride == 1 && size * int64_t(hw::sizeOf(*type)) >= int64_t(chip.burstBytes)) {
         return false;
@@ -55,16 +55,16 @@ struct Leaf {
 };
 
 /// The values that make up |value|, in order; false where one of them is not made by a single op.
-bool findLeaves(Value value, int64_t origin, int64_t bytes, SmallVectorImpl<Leaf> &leaves) {
+bool findLeaves(Value value, int64_t origin, int64_t bytes, SmallVectorImpl<Leaf> &storedDirectly) {
   Operation *op = value.getDefiningOp();
   std::optional<device::Address> address = device::getAddress(value);
   if (!op || !address || address->memory != 0) {
     return false;
   }
   if (device::isElided(op)) {
-    return llvm::all_of(op->getOperands(), [&](Value each) { return findLeaves(each, origin, bytes, leaves); });
+    return llvm::all_of(op->getOperands(), [&](Value each) { return findLeaves(each, origin, bytes, storedDirectly); });
   }
-  leaves.push_back({value, (address->offset - origin) / bytes});
+  storedDirectly.push_back({value, (address->offset - origin) / bytes});
   auto model = dyn_cast<EmissionInterface>(op);
   return model && model.storesImages();
 }
@@ -79,8 +79,8 @@ double movingCycles(ArrayRef<Descriptor> commands, const Chip &chip) {
 }
 
 /// A leaf's result as it is in local memory, dense, as far as its costs are concerned.
-Place denseOf(ArrayRef<int64_t> shape, Type type, const Chip &chip) {
-  Place local;
+TileView denseOf(ArrayRef<int64_t> shape, Type type, const Chip &chip) {
+  TileView local;
   local.tensor.region = Region::local, local.tensor.type = type;
   for (int64_t d = 3, stride = int64_t(hw::sizeOf(type)); d >= 0; --d) {
     local.shape.dims[d] = uint32_t(shape[size_t(d)]), local.tensor.strides[d] = int32_t(stride);
@@ -98,23 +98,23 @@ Tensor resultOf(func::FuncOp function, const device::Address &address, Type type
 }
 
 /// Nothing where the leaf has too many commands, or other dims than an image.
-std::optional<DirectStore> storeOf(const Leaf &leaf, const Walk &walk, const Tensor &to, const Chip &chip) {
+std::optional<DirectStoreCost> storeOf(const Leaf &leaf, const Walk &walk, const Tensor &to, const Chip &chip) {
   ArrayRef<int64_t> shape = npu::typeOf(leaf.value).getShape();
-  std::optional<Outlet> outlet =
-      shape.size() == 4 ? makeOutlet(walk.nest, walk.offsets, to, shape, leaf.first, chip) : std::nullopt;
-  if (!outlet) {
+  std::optional<DirectStore> directStore =
+      shape.size() == 4 ? makeDirectStore(walk.nest, walk.offsets, to, shape, leaf.first, chip) : std::nullopt;
+  if (!directStore) {
     return std::nullopt;
   }
-  Place local = denseOf(shape, to.type, chip);
+  TileView local = denseOf(shape, to.type, chip);
   const int64_t at[4] = {0, 0, 0, 0};
-  std::vector<Descriptor> commands = outlet->commands(local, at);
+  std::vector<Descriptor> commands = directStore->commands(local, at);
   if (commands.size() > kMostCommands) {
     return std::nullopt;
   }
   hw::copy_command copy;
   copy.x = local.tensor, copy.y = local.tensor, copy.y.region = Region::workspace, copy.shape = local.shape;
   copy.y.strides[0] = int32_t(shape[1]) * copy.y.strides[1];
-  return DirectStore{leaf.value, *outlet, movingCycles(commands, chip), movingCycles(hw::encode(copy), chip)};
+  return DirectStoreCost{leaf.value, *directStore, movingCycles(commands, chip), movingCycles(hw::encode(copy), chip)};
 }
 
 struct ChooseDirectStores : ChipPass<impl::ChooseDirectStoresPassBase<ChooseDirectStores>> {
@@ -142,12 +142,12 @@ struct ChooseDirectStores : ChipPass<impl::ChooseDirectStoresPassBase<ChooseDire
 private:
   /// Whether storing a piece's source as the piece wants it takes about as long as storing it as it is.
   bool pays(device::CopyOp copy, device::PieceAttr piece) {
-    auto stores = directStoresOf(getOperation(), copy, piece, chip());
+    auto stores = directStoreCosts(getOperation(), copy, piece, chip());
     if (!stores) {
       return false;
     }
     double through = 0, own = 0;
-    for (const DirectStore &store : *stores) {
+    for (const DirectStoreCost &store : *stores) {
       through += store.cycles, own += store.ownCycles;
     }
     // What is too large to stay in local memory would come back from outside.
@@ -173,20 +173,20 @@ Operation *lastWriterOf(Value value) {
   return last;
 }
 
-std::optional<std::vector<DirectStore>> directStoresOf(func::FuncOp function, device::CopyOp copy,
-                                                       device::PieceAttr piece, const Chip &chip) {
+std::optional<std::vector<DirectStoreCost>> directStoreCosts(func::FuncOp function, device::CopyOp copy,
+                                                             device::PieceAttr piece, const Chip &chip) {
   Value source = copy.getSources()[piece.getSource()];
   std::optional<device::Address> address = device::getAddress(source), to = device::getAddress(copy.getY());
   std::optional<Type> type = npu::typeOf(npu::typeOf(source).getElementType());
-  SmallVector<Leaf> leaves;
+  SmallVector<Leaf> storedDirectly;
   if (!address || !to || to->memory <= 0 || !type ||
-      !findLeaves(source, address->offset, int64_t(hw::sizeOf(*type)), leaves)) {
+      !findLeaves(source, address->offset, int64_t(hw::sizeOf(*type)), storedDirectly)) {
     return std::nullopt;
   }
   Walk walk = walkOf(copy, piece);
-  std::vector<DirectStore> stores;
-  for (const Leaf &leaf : leaves) {
-    std::optional<DirectStore> store = storeOf(leaf, walk, resultOf(function, *to, *type), chip);
+  std::vector<DirectStoreCost> stores;
+  for (const Leaf &leaf : storedDirectly) {
+    std::optional<DirectStoreCost> store = storeOf(leaf, walk, resultOf(function, *to, *type), chip);
     if (!store) {
       return std::nullopt;
     }

@@ -1,6 +1,6 @@
-//===- Nest.cpp - Walks over several tensors at once ----------------------===//
+//===- LoopNest.cpp - Walks over several tensors at once ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/Npu/Nest.h"
+#include "codegen/Npu/LoopNest.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -9,8 +9,8 @@ using llvm::SmallVector;
 
 namespace tessera::npu {
 
-Nest Nest::simplified() const {
-  Nest made;
+LoopNest LoopNest::simplified() const {
+  LoopNest made;
   made.strides.resize(strides.size());
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
     if (sizes[dim] == 1) {
@@ -35,8 +35,8 @@ Nest Nest::simplified() const {
   return made;
 }
 
-Nest broadcastNest(ArrayRef<ArrayRef<int64_t>> shapes) {
-  Nest nest;
+LoopNest broadcastNest(ArrayRef<ArrayRef<int64_t>> shapes) {
+  LoopNest nest;
   nest.sizes.assign(shapes[0].begin(), shapes[0].end());
   for (ArrayRef<int64_t> shape : shapes) {
     SmallVector<int64_t> strides(nest.sizes.size(), 0);
@@ -56,7 +56,7 @@ static Part emptyPart(size_t tensors) {
 }
 
 /// A row of elements over the lanes, and what is left of it.
-static SmallVector<Part> spread(const Nest &nest, int64_t lanes) {
+static SmallVector<Part> spread(const LoopNest &nest, int64_t lanes) {
   SmallVector<Part> parts;
   int64_t count = nest.sizes[0], columns = count / lanes, rest = count % lanes;
   size_t tensors = nest.strides.size();
@@ -77,7 +77,7 @@ static SmallVector<Part> spread(const Nest &nest, int64_t lanes) {
 }
 
 SmallVector<int64_t> batchesOf(ArrayRef<int64_t> of, ArrayRef<int64_t> batch) {
-  Nest nest = broadcastNest({batch, of});
+  LoopNest nest = broadcastNest({batch, of});
   SmallVector<int64_t> numbers = {0};
   for (auto [size, stride] : llvm::zip(nest.sizes, nest.strides[1])) {
     SmallVector<int64_t> next;
@@ -91,14 +91,14 @@ SmallVector<int64_t> batchesOf(ArrayRef<int64_t> of, ArrayRef<int64_t> batch) {
   return numbers;
 }
 
-SmallVector<NestPart> cutToFour(const Nest &whole) {
-  SmallVector<NestPart> parts = {{whole, SmallVector<int64_t>(whole.strides.size(), 0)}};
+SmallVector<LoopNestPart> cutToFour(const LoopNest &whole) {
+  SmallVector<LoopNestPart> parts = {{whole, SmallVector<int64_t>(whole.strides.size(), 0)}};
   while (parts.front().nest.sizes.size() > 4) {
-    SmallVector<NestPart> next;
-    for (const NestPart &part : parts) {
+    SmallVector<LoopNestPart> next;
+    for (const LoopNestPart &part : parts) {
       size_t dim = llvm::min_element(part.nest.sizes) - part.nest.sizes.begin();
       for (int64_t i = 0; i < part.nest.sizes[dim]; ++i) {
-        NestPart &made = next.emplace_back(part);
+        LoopNestPart &made = next.emplace_back(part);
         made.nest.sizes.erase(made.nest.sizes.begin() + dim);
         for (size_t t = 0; t < whole.strides.size(); ++t) {
           made.offsets[t] += i * part.nest.strides[t][dim];
@@ -111,7 +111,7 @@ SmallVector<NestPart> cutToFour(const Nest &whole) {
   return parts;
 }
 
-SmallVector<Part> partsOf(const Nest &whole, int64_t lanes) {
+SmallVector<Part> partsOf(const LoopNest &whole, int64_t lanes) {
   if (whole.sizes.size() == 1) {
     return spread(whole, lanes);
   }

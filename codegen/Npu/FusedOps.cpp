@@ -1,4 +1,4 @@
-//===- Folds.cpp - Copies and maps that other ops do on the way -----------===//
+//===- FusedOps.cpp - Copies and maps that other ops do on the way -----------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/RowFusionInterface.h"
 
@@ -9,7 +9,7 @@ using namespace mlir;
 namespace tessera::npu {
 
 /// A value as it lies in itself.
-static Seen itself(Value value) { return {value, 0, broadcastNest({typeOf(value).getShape()}).simplified()}; }
+static StridedView itself(Value value) { return {value, 0, broadcastNest({typeOf(value).getShape()}).simplified()}; }
 
 static Value withoutReshapes(Value value) {
   while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
@@ -18,7 +18,7 @@ static Value withoutReshapes(Value value) {
   return value;
 }
 
-std::optional<int64_t> Seen::strideOf(int64_t step, int64_t count) const {
+std::optional<int64_t> StridedView::strideOf(int64_t step, int64_t count) const {
   if (count == 1) {
     return 0;
   }
@@ -34,7 +34,7 @@ std::optional<int64_t> Seen::strideOf(int64_t step, int64_t count) const {
   return std::nullopt;
 }
 
-int64_t Seen::at(int64_t index) const {
+int64_t StridedView::at(int64_t index) const {
   int64_t place = offset;
   for (size_t back = 1; back <= nest.sizes.size(); ++back) {
     size_t dim = nest.sizes.size() - back;
@@ -44,41 +44,42 @@ int64_t Seen::at(int64_t index) const {
   return place;
 }
 
-Folds::Folds(func::FuncOp function, const bmodel::npu::Chip &) {
+FusedOps::FusedOps(func::FuncOp function, const bmodel::npu::Chip &) {
   for (Operation &op : function.getBody().front()) {
     if (auto each = dyn_cast<RowFusionInterface>(op); each && each.worksOnRows()) {
-      readTail(&op);
+      readConsumers(&op);
     }
   }
 }
 
-void Folds::readTail(Operation *op) {
-  Tail tail;
+void FusedOps::readConsumers(Operation *op) {
+  FusedConsumers consumers;
   Value result = op->getResult(0);
-  tail.map = fusion::fusedMapOf(op);
-  if (tail.map) {
-    tail.mapped = *llvm::find_if(tail.map.getInputs(), [&](Value input) { return withoutReshapes(input) == result; });
-    tail.program = llvm::cantFail(fusion::programOfMap(tail.map));
-    tail.ops.push_back(tail.map);
-    result = tail.map.getY();
+  consumers.map = fusion::fusedMapOf(op);
+  if (consumers.map) {
+    consumers.mapped =
+        *llvm::find_if(consumers.map.getInputs(), [&](Value input) { return withoutReshapes(input) == result; });
+    consumers.program = llvm::cantFail(fusion::programOfMap(consumers.map));
+    consumers.ops.push_back(consumers.map);
+    result = consumers.map.getY();
   }
   SmallVector<device::CopyOp> copies = fusion::fusedCopiesOf(result);
   for (device::CopyOp copy : copies) {
-    tail.targets.push_back(*fusion::resultOf(copy));
-    tail.ops.push_back(copy);
+    consumers.targets.push_back(*fusion::resultOf(copy));
+    consumers.ops.push_back(copy);
   }
-  if (tail.ops.empty()) {
+  if (consumers.ops.empty()) {
     return;
   }
   if (copies.empty() || fusion::getFused(copies.front()).getTarget() != 0) {
-    tail.targets.insert(tail.targets.begin(), itself(result));
+    consumers.targets.insert(consumers.targets.begin(), itself(result));
   } else {
-    aliases.try_emplace(result, tail.targets.front());
+    aliases.try_emplace(result, consumers.targets.front());
   }
-  tails.try_emplace(op, std::move(tail));
+  consumersByOp.try_emplace(op, std::move(consumers));
 }
 
-Seen Folds::seen(Value operand) const {
+StridedView FusedOps::viewOf(Value operand) const {
   Value value = withoutReshapes(operand);
   if (auto alias = aliases.find(value); alias != aliases.end()) {
     return alias->second;
@@ -88,15 +89,15 @@ Seen Folds::seen(Value operand) const {
   return fused && fused.getInto() == FusedInto::readers ? fusion::sourceOf(copy) : itself(operand);
 }
 
-const Folds::Tail *Folds::tailOf(Operation *op) const {
-  auto found = tails.find(op);
-  return found == tails.end() ? nullptr : &found->second;
+const FusedOps::FusedConsumers *FusedOps::consumersOf(Operation *op) const {
+  auto found = consumersByOp.find(op);
+  return found == consumersByOp.end() ? nullptr : &found->second;
 }
 
-SmallVector<Operation *> Folds::readThrough(Operation *op) const {
+SmallVector<Operation *> FusedOps::readThrough(Operation *op) const {
   SmallVector<Operation *> copies;
   for (Value operand : op->getOperands()) {
-    if (Operation *copy = withoutReshapes(operand).getDefiningOp(); copy && isFolded(copy)) {
+    if (Operation *copy = withoutReshapes(operand).getDefiningOp(); copy && isFused(copy)) {
       copies.push_back(copy);
     }
   }

@@ -1,14 +1,14 @@
-//===- Moves.h - What the DMA moves -----------------------------*- C++ -*-===//
+//===- Transfers.h - What the DMA moves -----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_NPU_MOVES_H
-#define TESSERA_CODEGEN_NPU_MOVES_H
+#ifndef TESSERA_CODEGEN_NPU_TRANSFERS_H
+#define TESSERA_CODEGEN_NPU_TRANSFERS_H
 
 #include "codegen/Npu/Stream.h"
 
 namespace tessera::npu {
 
-struct Move {
-  Place to, from;
+struct Transfer {
+  TileView to, from;
   int64_t inRow = 0;  ///< elements of the source's row before the first one that is moved; channels are rows
   bool spare = false; ///< whole rows of the source may be read
 };
@@ -17,12 +17,12 @@ struct Move {
 inline constexpr int64_t kMostSpread = 16;
 
 /// Cycles of the moves, each by a command of its own.
-double directCycles(llvm::ArrayRef<Move> moves, const Chip &chip);
+double directCycles(llvm::ArrayRef<Transfer> moves, const Chip &chip);
 
 /// Whether places of one region differ at most in where they begin; and by how many bytes.
-bool haveSameLayout(const Place &a, const Place &b);
-uint64_t apart(const Place &a, const Place &b);
+bool haveSameLayout(const TileView &a, const TileView &b);
+uint64_t apart(const TileView &a, const TileView &b);
 
 } // namespace tessera::npu
 
-#endif // TESSERA_CODEGEN_NPU_MOVES_H
+#endif // TESSERA_CODEGEN_NPU_TRANSFERS_H

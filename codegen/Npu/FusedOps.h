@@ -1,18 +1,18 @@
-//===- Folds.h - Copies and maps that other ops do on the way ---*- C++ -*-===//
+//===- FusedOps.h - Copies and maps that other ops do on the way ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Norms, attention and products by constant weights work on rows. What turns rows before them, quantises theirs and
 // turns these again would pass outside memory once more for each step: instead they read their operands as these lie,
 // compute the map behind them on what is in local memory, and store it as the copies behind that want it.
 //
-// FuseCopies.cpp decides it and writes npu.fused on the copies and maps; Folds reads that.
+// FuseCopies.cpp decides it and writes npu.fused on the copies and maps; FusedOps reads that.
 //===----------------------------------------------------------------------===//
-#ifndef TESSERA_CODEGEN_NPU_FOLDS_H
-#define TESSERA_CODEGEN_NPU_FOLDS_H
+#ifndef TESSERA_CODEGEN_NPU_FUSEDOPS_H
+#define TESSERA_CODEGEN_NPU_FUSEDOPS_H
 
 #include "bmodel/npu/chip.h"
 #include "codegen/Npu/IR/NpuDialect.h"
-#include "codegen/Npu/Nest.h"
+#include "codegen/Npu/LoopNest.h"
 #include "codegen/Npu/VectorProgram.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,10 +26,10 @@ inline mlir::RankedTensorType typeOf(mlir::Value tensor) {
 }
 
 /// Elements of a tensor, in order, as they lie in another value (or in that tensor itself).
-struct Seen {
+struct StridedView {
   mlir::Value value;
   int64_t offset = 0; ///< of the first one, in elements of |value|
-  Nest nest;          ///< strides of |value|, simplified
+  LoopNest nest;      ///< strides of |value|, simplified
 
   /// The distance of elements begin, begin + step, begin + 2 * step ..., |count| of them, wherever |begin| is a
   /// multiple of step * count; nothing where they do not lie evenly.
@@ -39,34 +39,34 @@ struct Seen {
 };
 
 /// What the function's npu.fused attributes say, found by the ops that do the work.
-class Folds {
+class FusedOps {
 public:
   /// The attributes are consistent (verifyFused).
-  Folds(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
+  FusedOps(mlir::func::FuncOp function, const bmodel::npu::Chip &chip);
 
   /// Whether other ops do what the op does.
-  bool isFolded(mlir::Operation *op) const { return op->hasAttr(NpuDialect::kFusedAttr); }
+  bool isFused(mlir::Operation *op) const { return op->hasAttr(NpuDialect::kFusedAttr); }
   /// How the reader of an operand finds it.
-  Seen seen(mlir::Value operand) const;
+  StridedView viewOf(mlir::Value operand) const;
 
   /// What becomes of an op's result.
-  struct Tail {
+  struct FusedConsumers {
     device::MapOp map;                           ///< or null
     mlir::Value mapped;                          ///< the operand of |map| that is the result
     Instructions program;                        ///< of |map|
-    llvm::SmallVector<Seen, 2> targets;          ///< where it goes: the elements of the result there
+    llvm::SmallVector<StridedView, 2> targets;   ///< where it goes: the elements of the result there
     llvm::SmallVector<mlir::Operation *, 2> ops; ///< that are folded
   };
   /// Null: the result is all that is stored.
-  const Tail *tailOf(mlir::Operation *op) const;
+  const FusedConsumers *consumersOf(mlir::Operation *op) const;
   /// Copies through which an op reads.
   llvm::SmallVector<mlir::Operation *> readThrough(mlir::Operation *op) const;
 
 private:
-  void readTail(mlir::Operation *op);
+  void readConsumers(mlir::Operation *op);
 
-  llvm::DenseMap<mlir::Value, Seen> aliases; ///< values that are found in copies of them only
-  llvm::DenseMap<mlir::Operation *, Tail> tails;
+  llvm::DenseMap<mlir::Value, StridedView> aliases; ///< values that are found in copies of them only
+  llvm::DenseMap<mlir::Operation *, FusedConsumers> consumersByOp;
 };
 
 /// What decides and verifies npu.fused shares these.
@@ -76,9 +76,9 @@ namespace fusion {
 FusedAttr getFused(mlir::Operation *op);
 
 /// Whether |rows| rows of |size| elements lie evenly, and so do the elements of a row.
-bool hasEvenRows(const Seen &view, int64_t rows, int64_t size);
+bool hasEvenRows(const StridedView &view, int64_t rows, int64_t size);
 /// Whether the rows of each matrix of the value do, which are its last two dims.
-bool hasEvenMatrices(const Seen &view, mlir::Value value);
+bool hasEvenMatrices(const StridedView &view, mlir::Value value);
 
 /// What reads a value, reshapes left out.
 void findReaders(mlir::Value value, llvm::SmallVectorImpl<mlir::OpOperand *> &readers);
@@ -87,12 +87,12 @@ void findReaders(mlir::Value value, llvm::SmallVectorImpl<mlir::OpOperand *> &re
 /// shares the bytes of another value, have ways of their own.
 bool isView(device::CopyOp copy);
 /// The result of such a copy as it lies in its source.
-Seen sourceOf(device::CopyOp copy);
+StridedView sourceOf(device::CopyOp copy);
 /// The source of such a copy as it lies in the result; nothing where it is not all there.
-std::optional<Seen> resultOf(device::CopyOp copy);
+std::optional<StridedView> resultOf(device::CopyOp copy);
 
 /// Whether an op can read one of its operands so.
-bool canRead(mlir::OpOperand &use, const Seen &view);
+bool canRead(mlir::OpOperand &use, const StridedView &view);
 
 /// The only reader of the result of an op that works on rows, where that is a map which the op can compute.
 device::MapOp findMap(mlir::Operation *op, const bmodel::npu::Chip &chip);
@@ -111,4 +111,4 @@ mlir::LogicalResult verifyFused(mlir::func::FuncOp function, const bmodel::npu::
 
 } // namespace tessera::npu
 
-#endif // TESSERA_CODEGEN_NPU_FOLDS_H
+#endif // TESSERA_CODEGEN_NPU_FUSEDOPS_H
