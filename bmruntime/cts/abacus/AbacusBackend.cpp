@@ -43,9 +43,7 @@ void close(bmrt_device_t *device) { delete device; }
 
 bmrt_code_t allocate(bmrt_device_t *device, uint64_t bytes, void **out, bmrt_status_t *status) {
   *out = device->memory.allocate(bytes);
-  return *out ? BMRT_OK
-              : fail(status, BMRT_NO_MEMORY, "an Abacus has no memory for %llu bytes",
-                     static_cast<unsigned long long>(bytes));
+  return *out ? BMRT_OK : fail(status, BMRT_NO_MEMORY, "an Abacus has no memory for %ju bytes", uintmax_t(bytes));
 }
 
 void release(bmrt_device_t *device, void *address) { device->memory.release(static_cast<char *>(address)); }
@@ -73,13 +71,14 @@ std::vector<Command> commandsOf(const bmrt_stream_t &stream) {
 
 bmrt_code_t verify(bmrt_program_t *, const bmrt_stream_t *stream, bmrt_status_t *status) {
   const uint32_t tensors = stream->input_count + stream->output_count;
+  std::vector<uint64_t> bytes(stream->tensor_bytes, stream->tensor_bytes + tensors);
+  bytes.push_back(stream->workspace_bytes);
   const std::vector<Command> commands = commandsOf(*stream);
   if (stream->bytes != commands.size() * sizeof(Command)) {
-    return fail(status, BMRT_CORRUPT, "a program of %llu bytes is no list of commands",
-                static_cast<unsigned long long>(stream->bytes));
+    return fail(status, BMRT_CORRUPT, "a program of %ju bytes is no list of commands", uintmax_t(stream->bytes));
   }
   for (size_t i = 0; i < commands.size(); ++i) {
-    if (const char *fault = faultOf(commands[i], stream->tensor_bytes, stream->input_count, tensors)) {
+    if (const char *fault = faultOf(commands[i], bytes.data(), stream->input_count, tensors + 1)) {
       return fail(status, BMRT_CORRUPT, "command %zu%s%.60s: %s", i, stream->layer_count ? " of " : "",
                   stream->layer_count ? stream->layers[0] : "", fault);
     }
@@ -116,6 +115,7 @@ bmrt_code_t run(bmrt_queue_t *queue, bmrt_program_t *, const bmrt_stream_t *stre
       return fail(status, BMRT_INVALID_ARGUMENT, "tensor %u is not in the memory of an Abacus", i);
     }
   }
+  tensors.push_back(memoryOf(queue).contentsOf(stream->workspace, stream->workspace_bytes));
   for (const Command &command : commandsOf(*stream)) {
     if (stream->interrupt->is_requested(stream->interrupt->user)) {
       return fail(status, BMRT_CANCELLED, "the run was cancelled");

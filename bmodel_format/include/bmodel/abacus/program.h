@@ -5,7 +5,8 @@
 // memory of its own, which the host cannot touch, and does one thing: nests of up to six loops over f32 tensors.
 //
 // A stream (RunStreamOnDef) is a list of commands, done one after another. Tensors are numbered as the step lists them,
-// what it reads first; constants are among those. Little endian.
+// what it reads first; constants are among those. Behind them comes the streams' own workspace, as one more that may be
+// written. Little endian.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BMODEL_ABACUS_PROGRAM_H

@@ -1,0 +1,176 @@
+//===- AbacusTarget.cpp - The smallest family of chips --------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "AbacusTarget.h"
+
+#include "Commands.h"
+#include "codegen/Target/Tensors.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/Transforms/Addresses.h"
+#include "device_dialect/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace tessera::abacus {
+namespace {
+
+using codegen::Program;
+
+enum Section : uint32_t { kCode, kConstants };
+
+/// What an Abacus has nothing to do for: bytes that lie elsewhere.
+bool isFree(Operation *op) { return isa<device::ReshapeOp>(op) || op->hasTrait<OpTrait::ConstantLike>(); }
+
+/// A subnet as one step, whose tensors are what it reads (arguments, then constants), its results, and the workspace.
+class SubnetEmitter {
+public:
+  SubnetEmitter(const codegen::Subnet &subnet, Program &program)
+      : function(subnet.function), arguments(function.getNumArguments()), results(function.getNumResults()),
+        program(program), made(program.subnets.emplace_back()) {}
+
+  llvm::Error emit() {
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      if (llvm::Error error = isFree(&op) ? llvm::Error::success() : commands.add(&op)) {
+        return error;
+      }
+    }
+    auto bytes = function->getAttrOfType<IntegerAttr>(device::DeviceDialect::kWorkspaceBytesAttr);
+    made.workspaceBytes = made.workspaceLowerBound = bytes ? uint64_t(bytes.getInt()) : 0;
+    made.ops = commands.commands.size();
+    made.subnet.kind = bmodel::SubnetKind::Device, made.subnet.kernel_abi = bmodel::abacus::kVersion;
+    made.subnet.code_segment = int32_t(kCode);
+    return addStep();
+  }
+
+private:
+  /// Turns values in the commands' views into tensors of the step.
+  llvm::Error link() {
+    auto constants = uint32_t(llvm::count_if(commands.values, device::getConstantRoot));
+    std::vector<std::pair<uint32_t, uint64_t>> places; // tensor and first element, by value
+    for (Value value : commands.values) {
+      if (Value root = device::getConstantRoot(value)) {
+        places.emplace_back(arguments + uint32_t(made.tensors.size()), 0);
+        if (llvm::Error error = addConstant(value, root)) {
+          return error;
+        }
+        continue;
+      }
+      device::Address address = *device::getAddress(value);
+      uint32_t tensor = address.memory < 0 ? uint32_t(-address.memory - 1)
+                        : address.memory   ? arguments + constants + uint32_t(address.memory - 1)
+                                           : arguments + constants + results;
+      places.emplace_back(tensor, uint64_t(address.offset) / sizeof(float));
+    }
+    for (bmodel::abacus::Command &command : commands.commands) {
+      std::tie(command.result.tensor, command.result.offset) = places[command.result.tensor];
+      for (bmodel::abacus::View &view : MutableArrayRef(command.operands).take_front(command.operandCount)) {
+        std::tie(view.tensor, view.offset) = places[view.tensor];
+      }
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error addConstant(Value value, Value root) {
+    std::optional<top::TensorData> data = top::getConstantData(root);
+    auto tensor = codegen::describeTensor(cast<RankedTensorType>(value.getType()), "");
+    if (!data || !tensor) {
+      return llvm::createStringError("internal error: the weight store lacks a constant");
+    }
+    tensor->role = bmodel::TensorRole::Constant, tensor->place = bmodel::Place::Segment;
+    tensor->place_index = kConstants;
+    tensor->offset = program.sections[kConstants].append(data->bytes);
+    program.constants.push_back(*data); // whose bytes the section points to
+    made.tensors.push_back(std::move(*tensor));
+    return llvm::Error::success();
+  }
+
+  llvm::Error addStep() {
+    if (llvm::Error error = link()) {
+      return error;
+    }
+    bmodel::RunStreamOnDefT run;
+    for (uint32_t slot = 0; slot < arguments + results + made.tensors.size(); ++slot) { // arguments, results, constants
+      bool isResult = slot >= arguments && slot < arguments + results;
+      (isResult ? run.outputs : run.inputs).push_back(slot);
+    }
+    const auto *first = reinterpret_cast<const char *>(commands.commands.data());
+    program.memory.emplace_back(first, first + made.ops * sizeof(bmodel::abacus::Command));
+    run.offset = program.sections[kCode].append(program.memory.back()), run.bytes = program.memory.back().size();
+    auto step = std::make_unique<bmodel::StepDefT>();
+    step->writes = run.outputs;
+    step->op.Set(std::move(run));
+    made.subnet.plan.push_back(std::move(step));
+    return llvm::Error::success();
+  }
+
+  func::FuncOp function;
+  uint32_t arguments, results;
+  Program &program;
+  codegen::SubnetProgram &made;
+  Commands commands;
+};
+
+class AbacusChip final : public codegen::Target {
+public:
+  StringRef family() const override { return "abacus"; }
+  bmodel::ChipDefT describe() const override {
+    bmodel::ChipDefT told;
+    told.name = told.family = "abacus", told.memory = bmodel::MemoryKind::Device;
+    return told;
+  }
+
+  std::vector<codegen::Refusal> survey(func::FuncOp function) const override {
+    std::vector<codegen::Refusal> told;
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      if (llvm::Error error = isFree(&op) ? llvm::Error::success() : Commands().add(&op)) {
+        told.push_back({&op, llvm::toString(std::move(error))});
+      }
+    }
+    return told;
+  }
+  /// A host does the same in as many microseconds.
+  double secondsOf(Operation *) const override { return 1e-9; }
+  double transferSeconds(int64_t bytes) const override { return double(bytes) * 1e-15; }
+  double handOverSeconds() const override { return 1e-12; }
+
+  /// Each value has bytes of its own: the sums of a product lie in its result before the epilogue has read its
+  /// operands, so none of them may be written over.
+  void buildPasses(OpPassManager &manager, const codegen::CompileOptions &) const override {
+    OpPassManager &functions = manager.nest<func::FuncOp>();
+    functions.addPass(device::createAssignAddressesPass({.separate = true}));
+    functions.addPass(device::createVerifyAddressesPass());
+  }
+
+  llvm::Expected<std::optional<Program>> compile(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &,
+                                                 const codegen::PhaseObserver &observer,
+                                                 std::vector<codegen::Refusal> &) const override {
+    codegen::Phase phase(observer, "emit");
+    Program program;
+    program.sections.emplace_back(bmodel::SegmentKind::Code);
+    program.sections.emplace_back(bmodel::SegmentKind::Constants);
+    for (const codegen::Subnet &subnet : subnets) {
+      if (llvm::Error error = SubnetEmitter(subnet, program).emit()) {
+        return std::move(error);
+      }
+    }
+    return std::move(program);
+  }
+};
+
+llvm::Expected<std::unique_ptr<codegen::Target>> create(const codegen::ChipRequest &) {
+  return std::make_unique<AbacusChip>();
+}
+
+} // namespace
+
+const codegen::Family kFamily = {.name = "abacus",
+                                 .chips = [] { return std::vector<std::string>{"abacus"}; },
+                                 .isHost = false,
+                                 .hasDescriptions = false,
+                                 .flags = {},
+                                 .create = create,
+                                 .registerDialects = [](DialectRegistry &) {},
+                                 .registerPasses = [] {}};
+
+} // namespace tessera::abacus
