@@ -7,6 +7,7 @@ A comment before a fence tells what a reader need not see:
     <!-- prepare: SHELL COMMANDS --> run before, in the same folder; $REPO is the checkout
     <!-- with: PYTHON -->            lines before those of a python block
     <!-- prints: COMMAND -->         what the block shows is found in the output of that command
+    <!-- quote: FILE -->             the block's lines stand in that file of the checkout, one after another
     <!-- figures within 2 -->        and its numbers are within that factor (without it numbers may be any)
 
 `sh` blocks must end with exit code 0, blocks that begin with `$` show commands and what is found in their output, in
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Iterator, Mapping, Sequence
 
 NUMBER = r"[-+]?\d+(?:\.\d+)*(?:e[-+]?\d+)?"
-DIRECTIVES = ("not run", "prepare", "with", "prints", "figures within")
+DIRECTIVES = ("not run", "prepare", "with", "prints", "quote", "figures within")
 
 
 @dataclass
@@ -39,9 +40,10 @@ class Block:
 
     @property
     def kind(self) -> str:
-        """not run, drawing, data, or run."""
-        if "not run" in self.told:
-            return "not run"
+        """not run, quote, drawing, data, or run."""
+        for kind in ("not run", "quote"):
+            if kind in self.told:
+                return kind
         if self.language in ("json", "toml"):
             return "data"
         if not self.language and "prints" not in self.told and not self.text.lstrip().startswith("$ "):
@@ -83,6 +85,8 @@ def run(block: Block, folder: Path, environment: Mapping[str, str]) -> None:
     if block.kind == "data":
         _parse(block, where)
         return
+    if block.kind == "quote":
+        _check_quote(block, Path(environment["REPO"]) / block.told["quote"], where)
     if block.kind != "run":
         return
     if "prepare" in block.told:
@@ -101,6 +105,11 @@ def run(block: Block, folder: Path, environment: Mapping[str, str]) -> None:
             must_show(_shell(command, folder, environment, where), shown, where, within)
     else:
         raise Failed(f"{where}: no way to run {block.language}: say '<!-- not run: WHY -->'")
+
+
+def _check_quote(block: Block, source: Path, where: str) -> None:
+    if not source.is_file() or block.text not in source.read_text(encoding="utf-8"):
+        raise Failed(f"{where}: {block.told['quote']} does not have these lines")
 
 
 def _parse(block: Block, where: str) -> None:

@@ -56,7 +56,7 @@ def test_few_blocks_are_not_run() -> None:
 
 
 def test_a_block_that_lies_fails(tmp_path: Path) -> None:
-    environment = dict(os.environ)
+    environment = {**os.environ, "REPO": str(ROOT)}
     page = tmp_path / "page.md"
     for text in (
         "```sh\nfalse\n```\n",
@@ -67,6 +67,8 @@ def test_a_block_that_lies_fails(tmp_path: Path) -> None:
         "<!-- figures within 1.5 -->\n```\n$ echo 4.5 us\n1.5 us\n```\n",
         "```rust\nfn main() {}\n```\n",
         "<!-- prints: echo other -->\n```\nsomething\n```\n",
+        "<!-- quote: docs/README.md -->\n```md\n# Some other title\n```\n",
+        "<!-- quote: docs/none.md -->\n```md\n# Documentation\n```\n",
         "<!-- prepare: exit 3 -->\n```sh\ntrue\n```\n",
     ):
         page.write_text(text)
