@@ -40,9 +40,11 @@ private:
   bool improves(llvm::function_ref<void()> attempt);
   size_t expectedTries() const;
   void observe(FunctionEmission &emitter) const;
-  /// Whether a layer of the model is one of this function.
+  /// Whether a layer of the model is an op of this function: the last one surveyed stands for what is copied into its
+  /// results, which may be no layer, and of which plans say nothing.
   bool isOwn(uint32_t layer) const {
-    return layer >= options.firstLayer && layer - options.firstLayer < surveyed.ops().size();
+    const std::vector<ValuePlan::OpUses> &ops = surveyed.ops();
+    return layer >= options.firstLayer && layer - options.firstLayer < ops.size() && ops[layer - options.firstLayer].op;
   }
 
   mlir::func::FuncOp function;
