@@ -2,10 +2,12 @@
 //===- npu-perf.cpp - What a model for an NPU does with its time ------------===//
 //
 //   npu-perf FILE.bmodel [--stage N] [--chip-set FIELD=VALUE]... [--report FOLDER]
-//   npu-perf FILE.bmodel [--stage N] --commands
+//   npu-perf FILE.bmodel [--stage N] --commands [--numbered]
 //
 // N: of all the file's stages, from 0; else it is the first that is for an NPU.
-// The second one prints the commands, one a line, with the layer behind. The first prints the report as JSON, and with
+// The second one prints the commands, one a line, with the layer behind; --numbered puts the number of the stream, that
+// of the layer in it and that of the command in it before each, and a tab. The first prints the report as JSON, and
+// with
 // --report writes it with the layers as CSV, a Chrome trace and pictures of the memories into a folder that is there.
 // Where the host runs a part of the model, the streams of the others are told as one, each behind the one before it.
 // Nothing runs: times depend on no data. Exit code 0, 1 with a message on stderr, 2 for wrong arguments. model_tool and
@@ -22,6 +24,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <optional>
 
 using namespace bmodel;
 using namespace bmodel::npu;
@@ -74,13 +77,17 @@ std::string chooseStage(const ModelView &view, const std::string &number, const 
                        : "stage " + number + " of the file is for no NPU; those are: " + known;
 }
 
-int tellCommands(const ModelStream &stream) {
+/// |number|: of the stream, to be told with each command; none: it is not.
+int tellCommands(const ModelStream &stream, std::optional<size_t> number) {
   Status status;
   if (!verifyStream(stream.commands, stream.count, status)) {
     return fail(status.message);
   }
   for (size_t i = 0; i < stream.count; ++i) {
     uint32_t layer = stream.commands[i].header.layer;
+    if (number) {
+      std::cout << *number << " " << layer << " " << i << "\t";
+    }
     std::cout << disassemble(stream.commands[i]) << (layer < stream.layers.size() ? "  # " + stream.layers[layer] : "")
               << "\n";
   }
@@ -183,7 +190,7 @@ int report(const std::vector<ModelStream> &streams, const HostShare &host, const
 int main(int argc, char **argv) {
   std::string path, folder;
   std::vector<std::string> changes;
-  bool commands = false;
+  bool commands = false, numbered = false;
   std::string number;
   const std::vector<std::string> arguments = program::begin("npu-perf", argc, argv);
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -197,11 +204,13 @@ int main(int argc, char **argv) {
       number = arguments[++i];
     } else if (word == "--commands") {
       commands = true;
+    } else if (word == "--numbered") {
+      numbered = true;
     } else if (path.empty() && word.rfind("--", 0) != 0) {
       path = word;
     } else {
-      std::cerr
-          << "usage: npu-perf FILE.bmodel [--stage N] [--chip-set FIELD=VALUE]... [--report FOLDER] | --commands\n";
+      std::cerr << "usage: npu-perf FILE.bmodel [--stage N] [--chip-set FIELD=VALUE]... [--report FOLDER] | --commands "
+                   "[--numbered]\n";
       return 2;
     }
   }
@@ -224,8 +233,8 @@ int main(int argc, char **argv) {
   }
   if (message.empty() && commands) {
     int code = 0;
-    for (const ModelStream &stream : streams) {
-      code = code ? code : tellCommands(stream);
+    for (size_t i = 0; i < streams.size(); ++i) {
+      code = code ? code : tellCommands(streams[i], numbered ? std::optional(i) : std::nullopt);
     }
     return code;
   }

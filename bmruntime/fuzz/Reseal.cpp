@@ -2,6 +2,10 @@
 //===- Reseal.cpp - Alters the tables of a .bmodel, seals it anew, runs it ===//
 //
 // bmrt_reseal MODEL... [--count N] [--seed S] [--only I] [--verbose]
+// bmrt_reseal MODEL --segment N --flip OFFSET --bits BITS --output FILE
+//
+// The second one changes bits of a byte of a segment (code or constants) and writes a file with right hashes: a model
+// that is broken on purpose. The first one:
 //
 // Each mutation alters up to three fields of the flatbuffer of a good model, any that the schema has, and recomputes
 // all hashes, as somebody could who wants to harm. The code stays as it is. The result must be refused, or run: no byte
@@ -355,8 +359,26 @@ extern "C" void __sanitizer_set_death_callback(void (*callback)());
 #endif
 #endif
 
+/// Writes the model with |bits| of the byte at |offset| of a segment changed; false where there is no such byte.
+bool writeFlipped(Seed seed, const TableFields &fields, uint64_t segment, uint64_t offset, uint64_t bits,
+                  const std::string &output) {
+  if (segment >= seed.segments.size() || offset >= seed.segments[segment].size()) {
+    return false;
+  }
+  char &byte = seed.segments[segment][offset];
+  byte = char(uint8_t(byte) ^ uint8_t(bits));
+  std::vector<uint8_t> table = seed.table;
+  Guarded file = seal(seed, table, fields, /*segmentsAltered=*/true);
+  std::ofstream out(output, std::ios::binary);
+  out.write(file.data(), std::streamsize(seed.fileBytes));
+  out.close();
+  return bool(out);
+}
+
 int main(int argc, char **argv) {
   std::vector<std::string> paths;
+  std::string output;
+  uint64_t segment = 0, flip = 0, bits = 0;
   uint64_t count = 1000, seedNumber = 1;
   int64_t only = -1;
   bool verbose = false;
@@ -366,6 +388,10 @@ int main(int argc, char **argv) {
     argument == "--count"     ? void(count = number())
     : argument == "--seed"    ? void(seedNumber = number())
     : argument == "--only"    ? void(only = int64_t(number()))
+    : argument == "--segment" ? void(segment = number())
+    : argument == "--flip"    ? void(flip = number())
+    : argument == "--bits"    ? void(bits = number())
+    : argument == "--output"  ? void(output = i + 1 < argc ? argv[++i] : "")
     : argument == "--verbose" ? void(verbose = true)
                               : paths.push_back(argument);
   }
@@ -382,6 +408,12 @@ int main(int argc, char **argv) {
 #endif
   (void)bmrt_register_backend(&bmrt_backend, nullptr);
   const std::string schema = readFile(BMODEL_BINARY_SCHEMA);
+  if (!output.empty()) {
+    const Seed seed = readSeed(paths.front());
+    const bool isFlipped = writeFlipped(seed, TableFields(schema, seed.table), segment, flip, bits, output);
+    fprintf(stderr, "%s", isFlipped ? "" : "error: no segment has that byte, or the file cannot be written\n");
+    return isFlipped ? 0 : 1;
+  }
   Watch watch;
   bool good = true;
   for (const std::string &path : paths) {

@@ -112,6 +112,9 @@ FailureOr<NpuProgram> emitProgram(func::FuncOp function, const hw::Chip &chip, c
   if (failed(chooseForms(function, chip, options.observeIr))) {
     return failure();
   }
+  if (options.keepLayers) {
+    function->setAttr(NpuDialect::kKeptAttr, UnitAttr::get(function.getContext()));
+  }
   NpuProgram program;
   LogicalResult emitted = ScheduleSearch(function, chip, options, known).run(program, refusals);
   known.weights.clear(); // they are known by ops, which need not outlive this

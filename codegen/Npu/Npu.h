@@ -4,6 +4,7 @@
 #define TESSERA_CODEGEN_NPU_NPU_H
 
 #include "bmodel/npu/check.h"
+#include "codegen/Npu/KeptValues.h"
 #include "codegen/Npu/LayerSchedule.h"
 #include "codegen/Target/Phases.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -39,6 +40,7 @@ struct NpuProgram {
   uint64_t workspaceLowerBound = 0; ///< of sizes.workspace
 
   LayerSchedule layerSchedule; ///< of its plan
+  std::vector<KeptValue> kept; ///< with NpuOptions::keepLayers
 };
 
 struct NpuOptions {
@@ -47,6 +49,7 @@ struct NpuOptions {
   unsigned opt = 2;
   std::optional<LayerSchedule> plan = {}; ///< is followed instead
   uint32_t firstLayer = 0;                ///< the number of the function's first layer there
+  bool keepLayers = false;                ///< what layers make stays outside the chip: NpuProgram::kept
   /// Is told of ops as they are emitted: by plan |part| of about |parts|.
   std::function<void(size_t done, size_t total, size_t part, size_t parts)> progress = {};
   codegen::IrObserver observeIr = {}; ///< is shown the IR behind every phase

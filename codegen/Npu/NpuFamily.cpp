@@ -191,6 +191,7 @@ private:
   hw::Report report;
   size_t commands = 0;
   uint64_t localPeak = 0;
+  llvm::json::Array kept;
 };
 
 llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<codegen::Refusal> &refusals) {
@@ -204,7 +205,8 @@ llvm::Expected<bool> Streams::add(const codegen::Subnet &subnet, std::vector<cod
     observer.progress({done, total, part, parts});
   };
   FailureOr<NpuProgram> stream = emitProgram(
-      function, chip, {options.opt, plan, uint32_t(layers.size()), progress, options.observeIr}, constants, refused);
+      function, chip, {options.opt, plan, uint32_t(layers.size()), options.keepLayers, progress, options.observeIr},
+      constants, refused);
   if (succeeded(stream)) {
     append(subnet, std::move(*stream));
     return true;
@@ -242,7 +244,11 @@ void Streams::append(const codegen::Subnet &subnet, NpuProgram stream) {
   run.offset = program.sections[kCommands].append(bytes);
   run.bytes = bytes.size();
   auto step = std::make_unique<bmodel::StepDefT>();
+  addKept(stream.kept, {function, stream.layers, uint32_t(program.subnets.size() - 1)}, made.tensors, kept);
   step->writes = run.outputs;
+  for (uint32_t tensor = 0; tensor < made.tensors.size(); ++tensor) {
+    step->writes.push_back(uint32_t(run.inputs.size() + run.outputs.size()) + tensor);
+  }
   step->op.Set(std::move(run));
   step->debug = std::make_unique<bmodel::StepDebugDefT>();
   step->debug->onnx_nodes = stream.layers; // entry i: of the commands of layer i
@@ -287,10 +293,14 @@ llvm::Expected<llvm::json::Object> Streams::tell() const {
   if (!options.layers) {
     estimate.erase("layers");
   }
-  return llvm::json::Object{{"commands", int64_t(commands)},
-                            {"local_peak_bytes", int64_t(localPeak)},
-                            {"plan", describePlan(layerSchedule)},
-                            {"estimate", std::move(estimate)}};
+  llvm::json::Object all{{"commands", int64_t(commands)},
+                         {"local_peak_bytes", int64_t(localPeak)},
+                         {"plan", describePlan(layerSchedule)},
+                         {"estimate", std::move(estimate)}};
+  if (options.keepLayers) {
+    all["kept"] = llvm::json::Array(kept);
+  }
+  return all;
 }
 
 llvm::Expected<Program> Streams::finish() {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/PlanValues.h"
 
+#include "codegen/Npu/IR/NpuDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/Transforms/Addresses.h"
 #include "device_dialect/Transforms/PlaceBuffers.h"
@@ -36,7 +37,8 @@ int64_t planeOf(const View &view) {
 
 } // namespace
 
-ValuePlan::ValuePlan(func::FuncOp function, const Chip &chip) : function(function), chip(chip) {
+ValuePlan::ValuePlan(func::FuncOp function, const Chip &chip)
+    : function(function), chip(chip), keepsAll(function->hasAttr(NpuDialect::kKeptAttr)) {
   for (Operation &op : function.getBody().front()) {
     for (Value result : op.getResults()) {
       add(result);
@@ -154,8 +156,8 @@ bool ValuePlan::analyzeResidency(unsigned index, ArrayRef<Request> all) {
     aliasSet.view.sizes[1] = channels, aliasSet.view.strides[1] = channels == 1 ? 0 : plane;
     aliasSet.view.strides[0] = images == 1 ? 0 : channels * plane;
   }
-  aliasSet.stored = aliasSet.memory > 0, aliasSet.first = UINT32_MAX, aliasSet.last = 0, aliasSet.spared = 0,
-  aliasSet.writers = 0;
+  aliasSet.stored = aliasSet.memory > 0 || keepsAll, aliasSet.first = UINT32_MAX, aliasSet.last = 0,
+  aliasSet.spared = 0, aliasSet.writers = 0;
   bool isRead = false;
   for (const Request &each : all) {
     bool fits =
@@ -276,7 +278,7 @@ void ValuePlan::placeOutside(ArrayRef<std::pair<uint32_t, uint32_t>> ranges, Arr
     int64_t first = range == ranges.end() ? op : range->first, last = range == ranges.end() ? op : range->second;
     for (const Use &use : byOp[op].uses) {
       device::Buffer &life = lives[use.aliasSet];
-      life.first = std::min(life.first, first), life.last = std::max(life.last, last);
+      life.first = std::min(life.first, first), life.last = keepsAll ? INT64_MAX : std::max(life.last, last);
     }
   }
   std::vector<device::Buffer> needed;

@@ -151,6 +151,7 @@ private:
 
   mlir::func::FuncOp function;
   const Chip &chip;
+  bool keepsAll; ///< npu.kept: every alias set is stored, and no other one gets its place
   std::vector<AliasSet> known;
   llvm::DenseMap<mlir::Value, Member> members;
   std::vector<Request> requests;

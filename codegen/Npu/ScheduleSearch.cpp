@@ -124,6 +124,7 @@ LogicalResult ScheduleSearch::tryGroups(const ValuePlan &chosen, const GroupPlan
   if (!best || trial.cycles < best->cycles) {
     trial.schedule = Schedule(plan, groups);
     trial.program.layerSchedule = describe(plan, trial.schedule);
+    trial.program.kept = options.keepLayers ? keptValues(function, plan) : std::vector<KeptValue>();
     best = std::move(trial);
   }
   return success();

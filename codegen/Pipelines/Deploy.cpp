@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/Deploy.h"
 
+#include "bmodel/properties.h"
 #include "codegen/Partition/Outline.h"
 #include "codegen/Pipelines/StagePlanner.h"
 #include "codegen/Target/IrDump.h"
@@ -253,6 +254,10 @@ llvm::Error Deployment::run(DeployResult &result) {
   }
   result.exceptions = device::exceptionsOf(function);
   addExactness(planned->model, result.exceptions);
+  if (options.compile.keepLayers) {
+    planned->model.properties.push_back(std::make_unique<bmodel::PropertyDefT>());
+    planned->model.properties.back()->key = bmodel::kLayers, planned->model.properties.back()->value = "kept";
+  }
   std::string message = bmodel::writeModel(planned->model, planned->segments, options.output);
   if (!message.empty()) {
     return llvm::createStringError("failed to write '" + options.output + "': " + message);
@@ -302,6 +307,12 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
       return llvm::createStringError("failed to lower the model to device operations");
     }
     top::dropUnheldWeights(module);
+    if (options.compile.keepLayers) {
+      nameEveryLayer(*function);
+    }
+  }
+  if (llvm::Error error = options.onLowered ? options.onLowered(module) : llvm::Error::success()) {
+    return std::move(error);
   }
   holder.reset(); // subnets are cut out
   if (llvm::Error error = Deployment(*function, options, observer).run(result)) {

@@ -21,7 +21,10 @@ struct DeployOptions {
   bool strict = false;                      ///< whatever the first target cannot run is an error
   std::optional<Quantization> quantization; ///< none: F32
   quant::InputsOutputs inputsOutputs;       ///< integers only with |quantization|
-  std::string requantisation;               ///< one of the first target's; empty: the one that it prefers
+  /// Is shown the device ops before they are cut into subnets, all tensors named where layers are kept; an error ends
+  /// the deployment.
+  std::function<llvm::Error(mlir::ModuleOp module)> onLowered;
+  std::string requantisation; ///< one of the first target's; empty: the one that it prefers
 };
 
 /// A part of the model that runs on one target.

@@ -9,6 +9,7 @@
 #include "top_dialect/IR/TopDialect.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -79,6 +80,28 @@ std::vector<ObservedTensor> listObserved(func::FuncOp function) {
     }
   }
   return observed;
+}
+
+void nameEveryLayer(func::FuncOp function) {
+  llvm::StringSet<> known;
+  for (BlockArgument argument : function.getArguments()) {
+    known.insert(inputName(function, argument.getArgNumber()));
+  }
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    SmallVector<std::string> names;
+    for (OpResult result : op.getResults()) {
+      std::string name = top::getTensorName(result).str(), nodes = top::getDisplayName(op.getLoc());
+      if (name.empty()) {
+        name = nodes.empty() ? op.getName().getStringRef().str() : nodes;
+      }
+      std::string wanted = name;
+      for (unsigned count = 2; !top::isConstant(result) && !known.insert(name).second; ++count) {
+        name = wanted + "#" + std::to_string(count);
+      }
+      names.push_back(top::isConstant(result) ? "" : name);
+    }
+    top::setTensorNames(&op, SmallVector<StringRef>(names.begin(), names.end()));
+  }
 }
 
 void findSources(func::FuncOp function, std::vector<ObservedTensor> &observed) {

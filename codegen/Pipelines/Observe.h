@@ -22,6 +22,10 @@ struct ObservedTensor {
 /// sources, but for inputs.
 std::vector<ObservedTensor> listObserved(mlir::func::FuncOp function);
 
+/// Gives every result of the function that is no constant a tensor name that no other one has: its own, or that of its
+/// ONNX nodes. The same function always gets the same names.
+void nameEveryLayer(mlir::func::FuncOp function);
+
 /// Fills in the sources from the lowered function, and names the tensors they need. A tensor that the lowering left no
 /// trace of keeps an empty source.
 void findSources(mlir::func::FuncOp function, std::vector<ObservedTensor> &observed);

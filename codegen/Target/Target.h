@@ -39,6 +39,9 @@ struct CompileOptions {
   std::optional<std::string> cacheFolder; ///< of compiled kernels; empty: none; not set: the family's own
   bool observe = false; ///< every Top result stays in memory of its own, which no later step overwrites
   bool layers = false;  ///< the report tells of every layer
+  /// What every step of an accelerator makes leaves the chip for memory of its own, and is a tensor of the file; the
+  /// steps are those of the model without. The report lists them as "kept".
+  bool keepLayers = false;
   IrObserver observeIr; ///< is shown the IR behind every phase
 };
 

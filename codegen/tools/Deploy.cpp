@@ -40,6 +40,7 @@ struct Options {
   unsigned jobs = 0;
   std::string weights, replacedWeights;
   std::string dumpIr; ///< folder; empty: none
+  std::string layers; ///< file; empty: none
   EqualizationOptions equalization{"", "", {"conv", "matmul"}};
   codegen::DeployOptions deploy; ///< but for targets and quantization, which are made of the others
 };
@@ -293,6 +294,10 @@ llvm::Error Deployment::run() {
       return error;
     }
   }
+  if (!options.layers.empty()) {
+    deploy.compile.keepLayers = true;
+    deploy.onLowered = [&](ModuleOp lowered) { return top::writeModule(lowered, options.layers); };
+  }
   codegen::IrDump dump(options.dumpIr);
   if (!options.dumpIr.empty()) {
     deploy.compile.observeIr = std::ref(dump);
@@ -371,6 +376,9 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   sub->add_flag("--strict", deploy.strict, "What the chip cannot run is an error; else it runs on the host");
   sub->add_option("--host-chip", options->hostChip, "The chip that runs what the other cannot");
   sub->add_flag("--layers", compile.layers, "Tell the estimate of each layer");
+  sub->add_option("--keep-layers", options->layers,
+                  "What each layer makes leaves the chip, too, and is a tensor of the model, for people to look at; "
+                  "the device ops are written to this .mlir, for the reference");
   sub->add_option("--replaced-weights", options->replacedWeights,
                   "With --observe: f32 weights in place of the model's, as --weights writes them");
   sub->add_flag("--quant-input", deploy.inputsOutputs.quantInputs, "Inputs that integer ops read are integers");

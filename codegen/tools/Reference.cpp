@@ -1,11 +1,11 @@
 //===- Reference.cpp - The reference subcommand: evaluates a NAME_top.mlir ---===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/tools/Evaluate.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/ModuleInfo.h"
 #include "codegen/tools/OpenModule.h"
 #include "codegen/tools/QuantTables.h"
 #include "codegen/tools/Subcommand.h"
-#include "codegen/tools/TensorFile.h"
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
 #include "device_dialect/Conversion/TopToDevice/TopToDevice.h"
 #include "device_dialect/IR/DeviceDialect.h"
@@ -14,13 +14,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "quant/Transforms/Isolate.h"
 #include "top_dialect/IR/ModuleIO.h"
-#include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/IR/WeightStore.h"
-#include "top_dialect/Reference/Evaluator.h"
-
-#include <set>
 
 using namespace mlir;
 using namespace tessera::tool;
@@ -36,24 +32,11 @@ struct Options {
   std::string quantize, calibrationTable, quantizeTable;
   int64_t groupSize = tessera::quant::kGroupSize;
   std::string isolate;
+  std::string operands;
   std::string requantize = "float";
   bool int16 = false;
 };
 } // namespace
-
-/// Adds the tensors of the store for arguments `begin` .. `end` of the network.
-static llvm::Error readInputs(func::FuncOp network, const std::string &path, const WeightStore &store, unsigned begin,
-                              unsigned end, TensorMap &inputs) {
-  for (unsigned i = begin; i < end; ++i) {
-    auto name = network.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr);
-    const auto tensor = name ? store.lookup(name.getValue()) : std::nullopt;
-    if (!tensor) {
-      return llvm::createStringError("%s has no tensor for input '%s'", path.c_str(), name ? name.str().c_str() : "?");
-    }
-    inputs.emplace(name.str(), HostTensor(RankedTensorType::get(tensor->shape, tensor->elementType), tensor->bytes));
-  }
-  return llvm::Error::success();
-}
 
 /// The tensors that the network evaluates: of `input`, and, where ops are to be isolated, of that file too.
 static llvm::Expected<TensorMap> readTensors(func::FuncOp network, const Options &options,
@@ -67,6 +50,18 @@ static llvm::Expected<TensorMap> readTensors(func::FuncOp network, const Options
   if (llvm::Error error = readInputs(network, options.input, given, 0, count, inputs)) {
     return error;
   }
+  if (!options.operands.empty()) {
+    WeightStore operands(network.getContext());
+    if (llvm::Error error = operands.open(options.operands)) {
+      return error;
+    }
+    if (llvm::Error error = giveOperands(network, options.operands, operands)) {
+      return error;
+    }
+    if (llvm::Error error = readInputs(network, options.operands, operands, count, network.getNumArguments(), inputs)) {
+      return error;
+    }
+  }
   if (options.isolate.empty()) {
     return inputs;
   }
@@ -79,73 +74,6 @@ static llvm::Expected<TensorMap> readTensors(func::FuncOp network, const Options
     return error;
   }
   return inputs;
-}
-
-/// Room in the file's header for every tensor that `network` may give.
-static uint64_t headerBytes(func::FuncOp network, bool all) {
-  uint64_t bytes = 0;
-  auto add = [&](StringRef name, Type type) {
-    bytes += name.empty() ? 0 : TensorFileWriter::headerBytes(name, cast<RankedTensorType>(type).getRank());
-  };
-  for (unsigned i = 0; i < network.getNumResults(); ++i) {
-    auto name = network.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr);
-    add(name ? name.getValue() : "result" + std::to_string(i), network.getResultTypes()[i]);
-  }
-  network.walk([&](Operation *op) {
-    for (OpResult result : op->getResults()) {
-      if (all && isa<RankedTensorType>(result.getType())) {
-        add(getTensorName(result), result.getType());
-      }
-    }
-  });
-  return bytes;
-}
-
-/// Writes the network's outputs behind, with `all`, every named tensor in the order of evaluation; each as it is
-/// computed, so that no tensor is held longer than the network needs it. Gives how many.
-static llvm::Expected<int64_t> evaluate(func::FuncOp network, const TensorMap &inputs, const Options &options) {
-  TensorFileWriter file;
-  if (llvm::Error error = file.create(options.output, headerBytes(network, options.all))) {
-    return error;
-  }
-  std::set<std::string, std::less<>> seen;
-  llvm::Error failure = llvm::Error::success();
-  auto keep = [&](llvm::StringRef name, const HostTensor &tensor) {
-    if (!name.empty() && seen.insert(name.str()).second) {
-      failure = llvm::joinErrors(std::move(failure), file.append(name, tensor));
-    }
-  };
-  std::string messages;
-  ScopedDiagnosticHandler handler(network.getContext(), [&](Diagnostic &diagnostic) {
-    llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic.getLocation() << ": "
-                                       << diagnostic;
-  });
-  size_t done = 0, total = 0;
-  network.walk([&](Operation *op) {
-    auto names = op->getAttrOfType<ArrayAttr>(TopDialect::kOutputsAttr);
-    total += names ? names.size() : 0;
-  });
-  Evaluator evaluator([&](llvm::StringRef name, const HostTensor &tensor) {
-    reportProgress(std::min(++done, total), total); // bodies of loops are gone through more than once
-    if (options.all) {
-      keep(name, tensor);
-    }
-  });
-  auto outputs = evaluator.run(network, inputs);
-  if (failed(outputs)) {
-    llvm::consumeError(std::move(failure));
-    return llvm::createStringError("the reference evaluation failed: %s", messages.c_str());
-  }
-  for (auto &[name, tensor] : *outputs) {
-    keep(name, tensor);
-  }
-  if (failure) {
-    return std::move(failure);
-  }
-  if (llvm::Error error = file.finish()) {
-    return error;
-  }
-  return int64_t(seen.size());
 }
 
 /// Top ops become the device ops that every chip starts from.
@@ -207,7 +135,7 @@ static llvm::Error run(const Options &options) {
   llvm::Expected<int64_t> count = 0;
   {
     Step step("reference", *tables ? 2 : 1);
-    count = evaluate(network, *inputs, options);
+    count = evaluate(network, *inputs, options.output, options.all);
   }
   if (!count) {
     return count.takeError();
@@ -234,6 +162,9 @@ std::function<llvm::Error()> tessera::tool::addReference(CLI::App &app) {
          "--isolate", options->isolate,
          "safetensors file of what tensors should be: every op reads them instead, each tensor's own value is written")
       ->excludes("--device");
+  sub->add_option("--operands", options->operands,
+                  "safetensors file of tensors by name: ops read these in place of what the ops before them make")
+      ->excludes("--isolate");
   sub->add_flag("--all", options->all, "Write every named tensor, not only the outputs");
   return [options] { return run(*options); };
 }

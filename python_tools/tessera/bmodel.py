@@ -90,6 +90,20 @@ class Net:
             raise told(error, "failed to run the model") from error
         return {**tensors, **self._reals(outputs)}
 
+    def run_stored(
+        self, arrays: Mapping[str, np.ndarray], keep: Callable[[str, np.ndarray], None]
+    ) -> dict[str, np.ndarray]:
+        """Runs on inputs as stored() gives them; outputs, and all tensors that are given to `keep`, as the model stores
+        them."""
+        try:
+            return self._net.run_with_dump(arrays, keep, stored=True)[0]
+        except self._error as error:
+            raise told(error, "failed to run the model") from error
+
+    def stored(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Inputs as the model takes them: quantised ones as their integers."""
+        return self._integers(check_inputs(arrays, self.inputs, "the input"))
+
     def _integers(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Quantised inputs as their integers."""
         result = dict(arrays)

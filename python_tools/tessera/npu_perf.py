@@ -49,6 +49,13 @@ def commands(model: str | Path, stage: int) -> list[str]:
     return _run(model, "--stage", str(stage), "--commands").splitlines()
 
 
+def numbered_commands(model: str | Path, stage: int | None = None) -> list[tuple[int, int, int, str]]:
+    """The same with numbers: of the program among the stage's, of the layer in it, of the command in it."""
+    lines = _run(model, *([] if stage is None else ["--stage", str(stage)]), "--commands", "--numbered").splitlines()
+    split = (line.split("\t", 1) for line in lines)
+    return [(*map(int, numbers.split()), text) for numbers, text in split]  # type: ignore[misc]
+
+
 def _run(model: str | Path, *arguments: str) -> str:
     result = run_program("npu-perf", str(model), *arguments)
     if result.returncode == ExitCode.ERROR:

@@ -10,6 +10,8 @@ inline constexpr const char *kBitEqual = "bit_equal";
 /// One for each ONNX node whose sums of floats may differ between engines, and with them what reads them; all else is
 /// equal to the bit.
 inline constexpr const char *kBitEqualExcept = "bit_equal_except";
+/// Of a model for people to look at: what its layers make are tensors of the file ("kept").
+inline constexpr const char *kLayers = "layers";
 
 } // namespace bmodel
 

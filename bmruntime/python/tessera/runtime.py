@@ -105,11 +105,16 @@ class Model:
 class _Sink:
     """Where a run puts the tensors it computes: as real numbers."""
 
-    def __init__(self, keep: Callable[[str, np.ndarray], None]) -> None:
-        self._keep = keep
+    def __init__(self, keep: Callable[[str, np.ndarray], None], stored: bool) -> None:
+        self._keep, self._stored = keep, stored
 
     def __setitem__(self, name: str, entry: Any) -> None:
-        self._keep(name, _real(*entry) if isinstance(entry, tuple) else entry)
+        array, info = entry if isinstance(entry, tuple) else (entry, None)
+        if self._stored and info and info["type"] == "bf16":
+            array = _widen(array)
+        elif not self._stored and info:
+            array = _real(array, info)
+        self._keep(name, array)
 
 
 class Net:
@@ -177,14 +182,15 @@ class Net:
         self._context.cancel()
 
     def run_with_dump(
-        self, inputs: Mapping[str, Any], keep: Callable[[str, np.ndarray], None] | None = None
+        self, inputs: Mapping[str, Any], keep: Callable[[str, np.ndarray], None] | None = None, stored: bool = False
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Runs once; returns the outputs and all tensors of the ONNX graph that the run computed
         (fusion makes some of them vanish), row-major whatever their layout; quantised ones and bfloat16
         as the real numbers that they stand for. With `keep` those are given to it instead, each as soon as it is
-        computed: what it does not keep takes no memory. What it raises is raised when the run has ended."""
+        computed: what it does not keep takes no memory. What it raises is raised when the run has ended. With `stored`
+        they are the numbers that the model computes with: integers stay integers."""
         tensors: dict[str, np.ndarray] = {}
-        return self._run(inputs, _Sink(keep or tensors.__setitem__)), tensors
+        return self._run(inputs, _Sink(keep or tensors.__setitem__, stored)), tensors
 
     def profile(self, inputs: Mapping[str, Any] | None = None, runs: int = 10) -> list[StepProfile]:
         """Times every step over `runs` runs (after one that is not counted); without `inputs` on zeros."""
@@ -241,10 +247,15 @@ def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:
     return storage[start : start + size].view(kind).reshape(shape)
 
 
+def _widen(array: np.ndarray) -> np.ndarray:
+    """bfloat16, as 16-bit integers, as float32."""
+    return (array.astype(np.uint32) << 16).view(np.float32)
+
+
 def _real(array: np.ndarray, info: dict[str, Any]) -> np.ndarray:
     """The float32 numbers that a tensor of integers or bfloat16, or one that is scaled, stands for."""
     if info["type"] == "bf16":
-        array = (array.astype(np.uint32) << 16).view(np.float32)
+        array = _widen(array)
     if not info["scales"]:
         return array
     shape = [1] * array.ndim

@@ -150,7 +150,7 @@ LogicalResult NpuDialect::verifyOperationAttribute(Operation *op, NamedAttribute
   if (attribute.getName() == kSlicesAttr) {
     return isa<SlicesAttr>(attribute.getValue()) ? success() : wrongType("#npu.slices");
   }
-  if (attribute.getName() == kSingleBufferedAttr) {
+  if (attribute.getName() == kSingleBufferedAttr || attribute.getName() == kKeptAttr) {
     return isa<UnitAttr>(attribute.getValue()) ? success() : wrongType("nothing");
   }
   if (attribute.getName() == kEffortAttr) {

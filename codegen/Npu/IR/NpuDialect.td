@@ -22,6 +22,7 @@ def Npu_Dialect : Dialect {
     | `npu.resident` | ops whose results stay in local memory | from which layer to which | `npu-schedule` |
     | `npu.slices` | ops of a slice group | the rows of each slice | `npu-schedule` |
     | `npu.single_buffered` | any | no two tiles of the op are in local memory at once | `npu-schedule` |
+    | `npu.kept` | function | what layers make is stored too, each in memory of its own, for people to look at | the user |
     | `npu.effort` | function | the effort of the search, which later phases share | `npu-schedule` |
 
     Layers are the ops that are neither constants, views nor fused into others, counted from 0 in the order of the function.
@@ -49,6 +50,7 @@ def Npu_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kResidentAttr = "npu.resident";
     static constexpr ::llvm::StringLiteral kSlicesAttr = "npu.slices";
     static constexpr ::llvm::StringLiteral kSingleBufferedAttr = "npu.single_buffered";
+    static constexpr ::llvm::StringLiteral kKeptAttr = "npu.kept";
     static constexpr ::llvm::StringLiteral kEffortAttr = "npu.effort";
     /// The types and ops of NpuOps.td.
     void addPrograms();

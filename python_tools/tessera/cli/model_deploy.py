@@ -11,7 +11,8 @@ from typing import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .. import bmodel, compare, exactness, inputs, npu_perf, partition, stages, tolerances, top_model, verdict
+from .. import bmodel, compare, exactness, inputs, layers, npu_perf, partition, safetensors_io, stages
+from .. import tolerances, top_model, verdict
 from ..background import Background
 from ..calibration import sample
 from ..calibration import table as tables
@@ -19,6 +20,7 @@ from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import atomic_write, load_npz, require_file, staging_folder
 from ..progress import Report
+from ..scratch import scratch_folder
 from ..targets import Names, targets
 from ..top_model import TopModel
 from . import precision
@@ -161,7 +163,19 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="such a quantised model is no error but a warning (as with --target, which judges by itself)",
     )
     check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
-    check.add_argument("--compare_all", action="store_true", help="show every tensor in the table, not only the worst")
+    check.add_argument(
+        "--compare_all",
+        action="store_true",
+        help="show every tensor in the table, not only the worst; for NPUs also compile the model so that what its "
+        "layers make leaves the chip, and compare layer by layer: the first wrong one is named with its commands (exit "
+        "code 3)",
+    )
+    check.add_argument(
+        "--layers",
+        metavar="DIR",
+        help=f"for NPUs: do that, show wrong layers only, and write {layers.MODEL} and what it is compared with there, "
+        "for 'model_tool layers DIR' and 'model_runner --dump_all_tensors'",
+    )
     check.add_argument(
         "--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)"
     )
@@ -183,6 +197,8 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
 
     if args.report and is_foreign("report"):
         raise usage_error(f"--report is for NPUs; for --chip {args.chip} bmrt_bench measures")
+    if args.layers and is_foreign("plan"):
+        raise usage_error(f"--layers is for NPUs; for --chip {args.chip} --compare_all shows every tensor there is")
     if args.plan and args.opt is not None:
         raise usage_error("--plan says all that --opt would decide: give one of them")
     if args.chip_set and is_foreign("chip_set"):
@@ -226,8 +242,8 @@ def refuse_unsupported(args: argparse.Namespace) -> None:
         raise usage_error("--test_reference needs the --test_input it was made from")
     if args.accept_loss and args.quantize == "F32":
         raise usage_error("--accept_loss is for quantised models; --quantize F32 loses nothing")
-    if args.skip_validation and (args.test_input or args.test_reference):
-        raise usage_error("--skip_validation contradicts --test_input and --test_reference")
+    if args.skip_validation and (args.test_input or args.test_reference or args.layers):
+        raise usage_error("--skip_validation contradicts --test_input, --test_reference and --layers")
     if args.threads < 1:
         raise usage_error(f"--threads {args.threads}: at least 1")
 
@@ -263,13 +279,14 @@ def _deploy_stages(context: Context, output: Path, tolerance: compare.Tolerance)
     args, report = context.args, context.report
     told: list[dict[str, object]] = []
     missed: TesseraError | None = None
-    folder = args.report
+    folder, looked_at = args.report, args.layers
     with staging_folder(output) as staging:
         files = [staging / f"{output.stem}-{index}.bmodel" for index in range(len(args.mlirs))]
         for index, (args.mlir, file) in enumerate(zip(args.mlirs, files)):
             before = set(context.result)
             report.say(f"{args.mlir}:")
             args.report = folder and str(Path(folder) / f"stage-{index}")
+            args.layers = looked_at and str(Path(looked_at) / f"stage-{index}")
             try:
                 _deploy(context, file, tolerance)
             except TesseraError as outside:
@@ -331,28 +348,8 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
     """The .bmodel, and what there is to say of it."""
     args, report = context.args, context.report
     with report.step(f"compile for {args.chip}, {args.quantize}") as step:
-        extra = [
-            *_compiler_flags(
-                args,
-                (
-                    "cache_dir",
-                    "jobs",
-                    "device_mlir",
-                    "dump_ir",
-                    "group_size",
-                    "calibration_table",
-                    "quantize_table",
-                    "requantize",
-                    "opt",
-                    "plan",
-                ),
-            )
-        ]
-        for change in args.chip_set:
-            extra += ["--chip-set", change]
-        extra += ["--strict"] * args.strict + (["--host-chip", args.host_chip] if args.host_chip else [])
-        extra += ["--pixels", args.fuse_preprocess] if args.fuse_preprocess else []
-        extra += ["--quant-input"] * args.quant_input + ["--quant-output"] * args.quant_output
+        extra = _deploy_flags(args)
+        extra += _compiler_flags(args, ("device_mlir", "plan", "dump_ir"))
         result = top_model.deploy(model, output, report, chip=args.chip, quantize=args.quantize, extra=extra)
         step.note = f"{output.stat().st_size / 1e6:.2f} MB"
         if "kernels" in result:
@@ -380,6 +377,17 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
         _tell_quantization(context, result["quantization"])
         for text in result["quantization"].get("float_inputs_outputs", []):
             report.warn(text)
+
+
+def _deploy_flags(args: argparse.Namespace) -> list[str]:
+    """All that decides what the model is, but for a plan."""
+    names = ("cache_dir", "jobs", "group_size", "calibration_table", "quantize_table", "requantize", "opt")
+    extra = _compiler_flags(args, names)
+    for change in args.chip_set:
+        extra += ["--chip-set", change]
+    extra += ["--strict"] * args.strict + (["--host-chip", args.host_chip] if args.host_chip else [])
+    extra += ["--pixels", args.fuse_preprocess] if args.fuse_preprocess else []
+    return extra + ["--quant-input"] * args.quant_input + ["--quant-output"] * args.quant_output
 
 
 Reference = tuple[dict[str, np.ndarray], str, Background[dict[str, np.ndarray]]]
@@ -513,6 +521,8 @@ def _check(
     context.result["comparison"] = comparison.as_dict()
     strict = args.quantize == "F32" or args.tolerance or comparison.broken
     report.say(compare.format_table(comparison, None if args.compare_all else 10, "FAIL" if strict else "below"))
+    if targets().is_npu(args.chip) and (args.compare_all or args.layers):
+        _look_at_layers(context, model, net, given)
     fused = [n for n in comparison.missing]
     if fused:
         report.say(f"{len(fused)} tensors of the reference live inside fused steps and are not visible one by one")
@@ -536,6 +546,31 @@ def _check(
             "told by "
             f"'tessera accuracy', and --tolerance makes it an error"
         )
+
+
+def _look_at_layers(context: Context, model: TopModel, net: bmodel.Net, given: Mapping[str, np.ndarray]) -> None:
+    """Of a model for an NPU, which shows nothing but its outputs: each layer against the reference. Raises TesseraError
+    that names the first wrong one."""
+    args, report = context.args, context.report
+    if "plan" not in context.result["model"]:
+        report.say(f"no layer runs on {args.chip}: the tensors above are all that there are")
+        return
+    report.total += 2
+    with scratch_folder() as scratch:
+        folder = context.outputs.folder(args.layers) if args.layers else scratch
+        stored = net.stored(given)
+        with report.step("compile what shows its layers") as step:
+            layers.write(folder, model, report, context.result["model"], args.chip, args.quantize, _deploy_flags(args))
+            safetensors_io.save(folder / layers.INPUT, stored)
+            step.note = args.layers or ""
+        with report.step("each layer by itself") as step:
+            tolerance = tolerances.parse(args.tolerance, args.quantize) if args.tolerance else None
+            looked = layers.look(folder, report, tolerance)
+            step.note = f"{len(looked.layers)} tensors, {len(looked.wrong)} wrong"
+        context.result["layers"] = looked.as_dict()
+        layers.tell(report, looked, args.compare_all)
+        layers.require_right(looked, args.model)
+        layers.require_same(looked, net.run_stored(stored, lambda name, array: None), args.model)
 
 
 @contextlib.contextmanager

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Sequence
+from typing import Any, Sequence
 
 import numpy as np
 
-from .. import any_model, compare, inputs
+from .. import any_model, compare, inputs, layers
 from ..errors import TesseraError, usage_error
 from ..files import load_npz, save_npz
 from ..stages import parse_shapes
 from .common import Context, Parser, run_command
+from .model_tool import read_model
 
 NAME = "model_runner"
 EPILOG = """examples:
@@ -33,7 +34,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--output", required=True, metavar="FILE", help="output .npz")
     parser.add_argument(
-        "--dump_all_tensors", action="store_true", help="write every named tensor, not only the outputs"
+        "--dump_all_tensors",
+        action="store_true",
+        help="write every named tensor, not only the outputs; of an NPU those of layers.bmodel, which "
+        "'model_deploy --layers' makes",
     )
     parser.add_argument(
         "--input_shapes",
@@ -72,6 +76,14 @@ def open_model(context: Context) -> any_model.AnyModel:
     return model
 
 
+def _hides_layers(model: dict[str, Any]) -> bool:
+    """Of what bmodel-dump tells: whether an NPU runs some of it, and shows nothing but outputs."""
+    shows = any(entry == {"key": "layers", "value": "kept"} for entry in model.get("properties", []))
+    return not shows and any(
+        subnet["kind"] == "Npu" for net in model["nets"] for stage in net["stages"] for subnet in stage["subnets"]
+    )
+
+
 def work(context: Context) -> None:
     args, report = context.args, context.report
     if Path(args.output).suffix != ".npz":
@@ -92,6 +104,11 @@ def work(context: Context) -> None:
         results = model.run(arrays)
         step.note = f"{len(results)} tensors"
     save_npz(output, results)
+    if args.dump_all_tensors and Path(args.model).suffix == ".bmodel" and _hides_layers(read_model(Path(args.model))):
+        report.warn(
+            f"{args.model} keeps what its layers make on the NPU; 'model_deploy --layers DIR' makes {layers.MODEL}, "
+            "which computes the same and shows them"
+        )
     context.result["outputs"] = {n: {"shape": list(v.shape), "dtype": str(v.dtype)} for n, v in results.items()}
     non_finite = [n for n, v in results.items() if v.dtype.kind == "f" and not np.isfinite(v).all()]
     if non_finite:

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Sequence
 
-from .. import compare, exactness, npu_perf
+from .. import compare, exactness, layers, npu_perf
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, scratch_folder
 from ..preprocess import Preprocess
@@ -35,6 +35,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         ("check", "every hash and digest of the file"),
         ("disasm", "the machine code of the kernels, or the commands of an NPU"),
         ("perf", "of a model for an NPU: time, what binds it, traffic, memories; nothing is run"),
+        ("layers", "what model_deploy --layers wrote: each layer against the reference, the first wrong one by name"),
         ("combine", "files of one network for several shapes or chips become one, which holds equal constants once"),
     ):
         sub = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
@@ -46,6 +47,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
                 help="the .bmodel files; of stages for the same shapes the runtime takes the first that can run",
             )
             sub.add_argument("-o", "--output", required=True, metavar="FILE", help="output, the .bmodel")
+        elif name == "layers":
+            sub.add_argument("folder", metavar="DIR", help="the folder: its layers.bmodel is run on the input there")
         else:
             sub.add_argument("model", help="the .bmodel file")
         sub.add_common()
@@ -366,8 +369,17 @@ def combine(context: Context) -> None:
     )
 
 
+def look_at_layers(context: Context) -> None:
+    folder = Path(context.args.folder)
+    looked = layers.look(folder, context.report)
+    context.result["layers"] = looked.as_dict()
+    layers.tell(context.report, looked)
+    layers.require_right(looked, str(folder / layers.MODEL))
+
+
 def work(context: Context) -> None:
-    {"info": info, "check": check, "disasm": disasm, "perf": perf, "combine": combine}[context.args.verb](context)
+    verbs = {"info": info, "check": check, "disasm": disasm, "perf": perf, "layers": look_at_layers, "combine": combine}
+    verbs[context.args.verb](context)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

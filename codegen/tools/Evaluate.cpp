@@ -1,0 +1,115 @@
+//===- Evaluate.cpp - Evaluates a function from file to file ---===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/tools/Evaluate.h"
+
+#include "codegen/tools/Events.h"
+#include "codegen/tools/TensorFile.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopDialect.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace tessera::tool;
+using namespace tessera::top;
+
+llvm::Error tessera::tool::readInputs(func::FuncOp network, const std::string &path, const WeightStore &store,
+                                      unsigned begin, unsigned end, TensorMap &inputs) {
+  for (unsigned i = begin; i < end; ++i) {
+    auto name = network.getArgAttrOfType<StringAttr>(i, TopDialect::kNameAttr);
+    const auto tensor = name ? store.lookup(name.getValue()) : std::nullopt;
+    if (!tensor) {
+      return llvm::createStringError("%s has no tensor for input '%s'", path.c_str(), name ? name.str().c_str() : "?");
+    }
+    inputs.emplace(name.str(), HostTensor(RankedTensorType::get(tensor->shape, tensor->elementType), tensor->bytes));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error tessera::tool::giveOperands(func::FuncOp network, const std::string &path, const WeightStore &store) {
+  Builder builder(network.getContext());
+  Operation *terminator = network.getBody().front().getTerminator();
+  for (Operation &op : network.getBody().front().without_terminator()) {
+    for (OpResult result : op.getResults()) {
+      llvm::StringRef name = getTensorName(result);
+      const auto given = name.empty() ? std::nullopt : store.lookup(name);
+      if (!given) {
+        continue;
+      }
+      if (RankedTensorType::get(given->shape, given->elementType) != result.getType()) {
+        return llvm::createStringError("%s has another type or shape for '%s'", path.c_str(), name.str().c_str());
+      }
+      unsigned index = network.getNumArguments();
+      auto named = builder.getNamedAttr(TopDialect::kNameAttr, builder.getStringAttr(name));
+      (void)network.insertArgument(index, result.getType(), builder.getDictionaryAttr(named), op.getLoc());
+      result.replaceAllUsesExcept(network.getArgument(index), terminator);
+    }
+  }
+  return llvm::Error::success();
+}
+
+/// Room in the file's header for every tensor that `network` may give.
+static uint64_t headerBytes(func::FuncOp network, bool all) {
+  uint64_t bytes = 0;
+  auto add = [&](StringRef name, Type type) {
+    bytes += name.empty() ? 0 : TensorFileWriter::headerBytes(name, cast<RankedTensorType>(type).getRank());
+  };
+  for (unsigned i = 0; i < network.getNumResults(); ++i) {
+    auto name = network.getResultAttrOfType<StringAttr>(i, TopDialect::kNameAttr);
+    add(name ? name.getValue() : "result" + std::to_string(i), network.getResultTypes()[i]);
+  }
+  network.walk([&](Operation *op) {
+    for (OpResult result : op->getResults()) {
+      if (all && isa<RankedTensorType>(result.getType())) {
+        add(getTensorName(result), result.getType());
+      }
+    }
+  });
+  return bytes;
+}
+
+llvm::Expected<int64_t> tessera::tool::evaluate(func::FuncOp network, const TensorMap &inputs,
+                                                const std::string &output, bool all) {
+  TensorFileWriter file;
+  if (llvm::Error error = file.create(output, headerBytes(network, all))) {
+    return error;
+  }
+  std::set<std::string, std::less<>> seen;
+  llvm::Error failure = llvm::Error::success();
+  auto keep = [&](llvm::StringRef name, const HostTensor &tensor) {
+    if (!name.empty() && seen.insert(name.str()).second) {
+      failure = llvm::joinErrors(std::move(failure), file.append(name, tensor));
+    }
+  };
+  std::string messages;
+  ScopedDiagnosticHandler handler(network.getContext(), [&](Diagnostic &diagnostic) {
+    llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic.getLocation() << ": "
+                                       << diagnostic;
+  });
+  size_t done = 0, total = 0;
+  network.walk([&](Operation *op) {
+    auto names = op->getAttrOfType<ArrayAttr>(TopDialect::kOutputsAttr);
+    total += names ? names.size() : 0;
+  });
+  Evaluator evaluator([&](llvm::StringRef name, const HostTensor &tensor) {
+    reportProgress(std::min(++done, total), total); // bodies of loops are gone through more than once
+    if (all) {
+      keep(name, tensor);
+    }
+  });
+  auto outputs = evaluator.run(network, inputs);
+  if (failed(outputs)) {
+    llvm::consumeError(std::move(failure));
+    return llvm::createStringError("the reference evaluation failed: %s", messages.c_str());
+  }
+  for (auto &[name, tensor] : *outputs) {
+    keep(name, tensor);
+  }
+  if (failure) {
+    return std::move(failure);
+  }
+  if (llvm::Error error = file.finish()) {
+    return error;
+  }
+  return int64_t(seen.size());
+}
