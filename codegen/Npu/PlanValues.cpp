@@ -35,6 +35,15 @@ int64_t planeOf(const View &view) {
   return columns && rows ? view.sizes[2] * view.sizes[3] : 0;
 }
 
+/// What a write is a part of: elements that lie between those of others belong to planes of images.
+View wholeOf(const View &write, Value value) {
+  ArrayRef<int64_t> dims = cast<RankedTensorType>(value.getType()).getShape();
+  if (planeOf(write) || dims.size() != 4) {
+    return write;
+  }
+  return plain({{dims[0], dims[1], dims[2], dims[3]}, {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1}});
+}
+
 } // namespace
 
 ValuePlan::ValuePlan(func::FuncOp function, const Chip &chip)
@@ -148,11 +157,11 @@ bool ValuePlan::analyzeResidency(unsigned index, ArrayRef<Request> all) {
   if (write == all.end() || aliasSet.neverResident) {
     return false;
   }
-  aliasSet.view = write->view;
-  int64_t plane = planeOf(write->view);
-  aliasSet.dense = plane && (write->view.sizes[1] == 1 || write->view.strides[1] == plane);
+  aliasSet.view = wholeOf(write->view, write->value);
+  int64_t plane = planeOf(aliasSet.view);
+  aliasSet.dense = plane && (aliasSet.view.sizes[1] == 1 || aliasSet.view.strides[1] == plane);
   if (aliasSet.dense) {
-    int64_t images = write->view.sizes[0], channels = total / (images * plane);
+    int64_t images = aliasSet.view.sizes[0], channels = total / (images * plane);
     aliasSet.view.sizes[1] = channels, aliasSet.view.strides[1] = channels == 1 ? 0 : plane;
     aliasSet.view.strides[0] = images == 1 ? 0 : channels * plane;
   }

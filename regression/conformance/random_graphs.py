@@ -97,21 +97,28 @@ def conv(net: Network) -> bool:
 
 
 def conv_transpose(net: Network) -> bool:
+    """Strides that the kernel holds once, twice, or not at all; in groups; now and then of an up-scaler's shape."""
     x = net.pick_image()
     if not x:
         return False
+    r = net.rng
     n, c, h, w = net.values[x]
-    k, stride, m = net.rng.randint(2, 4), net.rng.randint(1, 3), net.rng.randint(1, 20)
-    pad = net.rng.randint(0, 1)
-    oh, ow = stride * (h - 1) + k - 2 * pad, stride * (w - 1) + k - 2 * pad
-    if min(oh, ow) < 1 or n * m * oh * ow > MAX_ELEMENTS:
+    k, stride = (4, 2) if r.random() < 0.4 else (r.randint(1, 5), r.randint(1, 4))
+    group = r.choice([g for g in (1, 1, 1, 2, 3, c) if c % g == 0])
+    m = r.choice([r.randint(1, 20), r.randint(30, 130)]) if group == 1 else r.randint(1, max(1, 40 // group))
+    pads = [r.randint(0, min(2, k - 1)) for _ in range(4)]
+    more = [r.randint(0, stride - 1) if r.random() < 0.4 else 0 for _ in range(2)]
+    oh, ow = (stride * (s - 1) + k - pads[i] - pads[i + 2] + more[i] for i, s in enumerate((h, w)))
+    if min(oh, ow) < 1 or n * m * group * oh * ow > MAX_ELEMENTS:
         return False
     net.node(
         "ConvTranspose",
-        [x, net.weights(c, m, k, k, scale=(c * k) ** -0.5), net.weights(m)],
-        [(n, m, oh, ow)],
+        [x, net.weights(c, m, k, k, scale=(c * k) ** -0.5), net.weights(m * group)],
+        [(n, m * group, oh, ow)],
         strides=[stride] * 2,
-        pads=[pad] * 4,
+        pads=pads,
+        output_padding=more,
+        group=group,
     )
     return True
 

@@ -66,17 +66,19 @@ struct Source {
             0};
   }
 
-  /// Every channel `count` times.
-  void repeatChannels(Lowering &lower, int64_t count) {
+  /// Every channel `count` times, one behind the other, or all channels `count` times.
+  void repeatChannels(Lowering &lower, int64_t count, bool together = true) {
     if (bias) {
       int64_t channels = Lowering::dims(bias)[0];
-      bias = lower.reshape(lower.expand(lower.reshape(bias, {channels, 1}), {channels, count}), {channels * count});
+      Dims one = together ? Dims{channels, 1} : Dims{1, channels};
+      Dims all = together ? Dims{channels, count} : Dims{count, channels};
+      bias = lower.reshape(lower.expand(lower.reshape(bias, one), all), {channels * count});
     }
     if (form) {
-      form->repeat(count);
+      form->repeat(count, together);
       std::vector<int64_t> repeated;
-      for (int64_t value : integerBias) {
-        repeated.insert(repeated.end(), count, value);
+      for (size_t i = 0, channels = integerBias.size(); i < channels * size_t(count); ++i) {
+        repeated.push_back(integerBias[together ? i / size_t(count) : i % channels]);
       }
       integerBias = repeated;
     }
@@ -181,14 +183,140 @@ struct LowerConvOp : OpRewritePattern<top::ConvOp> {
   }
 };
 
+/// Transposed convolution without what meets zeros alone: result o is tap r + s j of x[Q - j], where Q and r are
+/// quotient and remainder of o + pad by the stride s. So each r, a phase, is a convolution of every s-th tap over x as
+/// it is, and all phases are channels of one. The results of a row lie between each other then.
+class TransposedPhases {
+public:
+  TransposedPhases(Lowering &lower, top::ConvTransposeOp op, const Source &source)
+      : lowering(lower), op(op), source(source), strides(op.getStrides()), groups(op.getGroups()) {
+    for (int64_t stride : strides) {
+      phases *= stride;
+    }
+    for (size_t d = 0; d < strides.size(); ++d) {
+      taps.push_back(llvm::divideCeil(Lowering::dims(op.getW())[d + 2], strides[d]));
+    }
+  }
+
+  Value lower() {
+    Geometry geometry{Dims(strides.size(), 1), Dims(2 * strides.size()), Dims(strides.size(), 1), groups};
+    for (size_t d = 0; d < strides.size(); ++d) {
+      int64_t pad = op.getPads()[d], input = Lowering::dims(op.getX())[d + 2];
+      int64_t last = quotients(d) - 1 + (strides[d] - 1 + pad) / strides[d];
+      // A convolution cannot pad by less than nothing: it computes what nobody takes.
+      first.push_back(std::min(pad / strides[d], taps[d] - 1));
+      geometry.pads[d] = taps[d] - 1 - first[d];
+      geometry.pads[d + strides.size()] = std::max<int64_t>(last - (input - 1), 0);
+    }
+    source.repeatChannels(lowering, phases, !phasesOutside());
+    return interleaved(buildConv(lowering, source.x, weights(), source, geometry));
+  }
+
+private:
+  /// Whether channels are by phase, then by channel: the other way round where groups are to stay together.
+  bool phasesOutside() const { return groups == 1; }
+  /// Of the result's elements along a dim, those of all phases counted once.
+  int64_t quotients(size_t d) { return llvm::divideCeil(Lowering::dims(op.getY())[d + 2], strides[d]); }
+
+  Dims phaseOf(int64_t number) const {
+    Dims phase(strides.size());
+    for (size_t d = strides.size(); d-- > 0; number /= strides[d]) {
+      phase[d] = number % strides[d];
+    }
+    return phase;
+  }
+
+  /// Taps of a phase are fewer than two strides' worth, in three dims.
+  static constexpr int64_t kMostGrowth = 8;
+
+  /// [g, C/g, OC/g, K] -> [g, S, OC/g, C/g, J], or OC/g before S; taps of a phase backwards, zeros before the first.
+  Value weights() {
+    ArrayRef<int64_t> wDims = Lowering::dims(op.getW()), kernel = wDims.drop_front(2);
+    size_t spatial = strides.size(), phaseAt = phasesOutside() ? 1 : 2, channelAt = phasesOutside() ? 1 + spatial : 1;
+    Dims split{groups, wDims[0] / groups, wDims[1]}, dims(3 + spatial, 1);
+    llvm::append_range(split, kernel);
+    dims[0] = groups, dims[channelAt] = wDims[1], dims[2 + spatial] = wDims[0] / groups;
+    llvm::copy(strides, dims.begin() + phaseAt);
+    llvm::append_range(dims, taps);
+    std::vector<Piece> pieces;
+    for (int64_t number = 0; number < phases; ++number) {
+      Dims phase = phaseOf(number);
+      Piece piece = Piece::identity(0, dims);
+      piece.srcDims.assign(dims.size(), -1);
+      piece.srcOffsets.assign(split.size(), 0);
+      piece.srcDims[0] = 0, piece.srcDims[channelAt] = 2, piece.srcDims[2 + spatial] = 1;
+      for (size_t d = 0; d < spatial; ++d) {
+        int64_t count = phase[d] < kernel[d] ? llvm::divideCeil(kernel[d] - phase[d], strides[d]) : 0;
+        piece.sizes[phaseAt + d] = 1, piece.dstOffsets[phaseAt + d] = phase[d];
+        piece.srcDims[3 + spatial + d] = int64_t(3 + d), piece.sizes[3 + spatial + d] = count;
+        piece.srcSteps[3 + spatial + d] = -strides[d], piece.dstOffsets[3 + spatial + d] = taps[d] - count;
+        piece.srcOffsets[3 + d] = phase[d] + strides[d] * (count - 1);
+      }
+      if (llvm::all_of(piece.sizes, [](int64_t size) { return size > 0; })) {
+        pieces.push_back(piece);
+      }
+    }
+    Dims flat{groups * wDims[1] * phases, wDims[0] / groups};
+    llvm::append_range(flat, taps);
+    return lowering.reshape(lowering.copy(lowering.reshape(source.w, split), pieces, dims, 0.0, kMostGrowth), flat);
+  }
+
+  /// The phases of |y| where they belong.
+  Value interleaved(Value y) {
+    size_t spatial = strides.size();
+    Dims dims(Lowering::dims(op.getY()).take_front(2)), sizes = dims;
+    for (size_t d = 0; d < spatial; ++d) {
+      dims.push_back(quotients(d) * strides[d]), sizes.push_back(quotients(d));
+    }
+    std::vector<Piece> pieces;
+    for (int64_t number = 0; number < phases; ++number) {
+      Piece piece = Piece::identity(0, sizes);
+      Dims at = phaseOf(number); // in the result
+      int64_t phase = 0;
+      for (size_t d = 0; d < spatial; ++d) {
+        int64_t padded = at[d] + op.getPads()[d];
+        phase = phase * strides[d] + padded % strides[d];
+        piece.srcOffsets[d + 2] = padded / strides[d] - first[d];
+        piece.dstOffsets[d + 2] = at[d], piece.dstSteps[d + 2] = strides[d];
+      }
+      piece.srcOffsets[1] = phasesOutside() ? phase * dims[1] : phase;
+      piece.srcSteps[1] = phasesOutside() ? 1 : phases;
+      pieces.push_back(piece);
+    }
+    Value whole = lowering.copy(y, pieces, dims);
+    Dims result(Lowering::dims(op.getY()));
+    return lowering.slice(whole, Dims(dims.size(), 0), result, Dims(dims.size(), 1));
+  }
+
+  Lowering &lowering;
+  top::ConvTransposeOp op;
+  Source source;
+  ArrayRef<int64_t> strides;
+  int64_t groups, phases = 1;
+  Dims taps;  ///< of a phase
+  Dims first; ///< the quotient that the convolution begins with
+};
+
 /// Transposed convolution y[o] = sum of x[d] w[k] over d stride + k dilation = o + pad.
 class TransposedConv {
 public:
   static Value lower(Lowering &lower, top::ConvTransposeOp op, const Source &source) {
-    return tilesExactly(op) ? lowerTiles(lower, op, source) : lowerSpread(lower, op, source);
+    return tilesExactly(op) ? lowerTiles(lower, op, source)
+           : hasPhases(op)  ? TransposedPhases(lower, op, source).lower()
+                            : lowerSpread(lower, op, source);
   }
 
 private:
+  /// Whether x is spread at all, by few enough phases, each of which has a tap.
+  static bool hasPhases(top::ConvTransposeOp op) {
+    constexpr int64_t kMostPhases = 64; // each is a piece of a copy
+    int64_t phases = 1;
+    for (auto [stride, size] : llvm::zip_equal(op.getStrides(), Lowering::dims(op.getW()).drop_front(2))) {
+      phases *= stride <= size ? stride : kMostPhases + 1;
+    }
+    return llvm::all_equal(op.getDilations()) && op.getDilations()[0] == 1 && phases > 1 && phases <= kMostPhases;
+  }
+
   /// Every output element gets exactly one tap: the kernel tiles the result.
   static bool tilesExactly(top::ConvTransposeOp op) {
     auto zero = [](int64_t value) { return value == 0; };

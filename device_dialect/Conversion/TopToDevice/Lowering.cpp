@@ -97,8 +97,8 @@ static std::vector<char> foldCopy(ArrayRef<top::TensorData> sources, ArrayRef<Pi
   return bytes;
 }
 
-Value Lowering::copy(ValueRange sources, ArrayRef<Piece> pieces, ArrayRef<int64_t> newDims,
-                     std::optional<double> fill) {
+Value Lowering::copy(ValueRange sources, ArrayRef<Piece> pieces, ArrayRef<int64_t> newDims, std::optional<double> fill,
+                     int64_t growth) {
   auto result = RankedTensorType::get(newDims, element(sources.front()));
   SmallVector<PieceAttr> attrs;
   for (const Piece &piece : pieces) {
@@ -108,7 +108,7 @@ Value Lowering::copy(ValueRange sources, ArrayRef<Piece> pieces, ArrayRef<int64_
   int64_t sourceBytes = kMaxGrownBytes;
   for (Value source : sources) {
     if (std::optional<top::TensorData> one = top::getConstantData(source)) {
-      sourceBytes = std::max<int64_t>(sourceBytes, one->bytes.size());
+      sourceBytes = std::max<int64_t>(sourceBytes, one->bytes.size() * growth);
       data.push_back(std::move(*one));
     }
   }

@@ -38,9 +38,10 @@ public:
   /// Joins along `axis`.
   mlir::Value concat(mlir::ValueRange inputs, int64_t axis);
 
-  /// A copy of dims `dims`; elements outside the pieces hold `fill`.
+  /// A copy of dims `dims`; elements outside the pieces hold `fill`. Of constants it is one where it is small, or at
+  /// most `growth` times as large as the largest of them.
   mlir::Value copy(mlir::ValueRange sources, llvm::ArrayRef<Piece> pieces, llvm::ArrayRef<int64_t> dims,
-                   std::optional<double> fill = std::nullopt);
+                   std::optional<double> fill = std::nullopt, int64_t growth = 1);
 
   /// An elementwise computation; `body` gets one scalar per input. One-element constants among the
   /// inputs become constants of the body.

@@ -36,10 +36,10 @@ bool ProductForm::oneFactor() const { return llvm::all_equal(factors); }
 
 bool ProductForm::inIntegers() const { return quantised && requantisation != Requantisation::Float; }
 
-void ProductForm::repeat(int64_t count) {
+void ProductForm::repeat(int64_t count, bool together) {
   SmallVector<double> repeated;
-  for (double factor : factors) {
-    repeated.append(count, factor);
+  for (size_t i = 0, channels = factors.size(); i < channels * size_t(count); ++i) {
+    repeated.push_back(factors[together ? i / size_t(count) : i % channels]);
   }
   factors = repeated;
 }

@@ -81,8 +81,8 @@ struct ProductForm {
   Requantisation requantisation; ///< where quantised
 
   ProductForm(const ProductTail &tail, llvm::ArrayRef<double> scales, Requantisation requantisation);
-  /// Each factor `count` times.
-  void repeat(int64_t count);
+  /// Each factor `count` times, one behind the other, or all of them `count` times.
+  void repeat(int64_t count, bool together);
   /// What the epilogue reads beside sums of several channels: constants of dims `dims`, one entry a channel. None where
   /// one factor does for all.
   llvm::SmallVector<mlir::Value> operands(Lowering &lower, llvm::ArrayRef<int64_t> dims) const;

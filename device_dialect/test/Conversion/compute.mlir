@@ -45,15 +45,32 @@ func.func @conv_transpose_tiles(%x: tensor<1x2x5x5xf32>, %w: tensor<2x3x2x2xf32>
   return %y : tensor<1x3x10x10xf32>
 }
 
-// Otherwise x is spread by the strides and convolved with the flipped kernel.
+// Where a stride holds less than the kernel, results a stride apart see the same taps: 2 x 2 of 3 x 3 here. They are
+// channels of one convolution, four for each of the result's.
+// CHECK-LABEL: func.func @conv_transpose_phases
+// CHECK: device.conv %arg0
+// CHECK-SAME: pads = array<i64: 1, 1, 1, 1>
+// CHECK-SAME: -> tensor<1x12x6x6xf32>
+// CHECK: device.copy
+// CHECK-SAME: dst_steps = [1, 1, 2, 2], {{.*}}src_offsets = [0, 9, 0, 0]
+// CHECK-SAME: dst_offsets = [0, 0, 0, 1], dst_steps = [1, 1, 2, 2], {{.*}}src_offsets = [0, 6, 0, 1]
+// CHECK-SAME: -> tensor<1x3x10x10xf32>
+func.func @conv_transpose_phases(%x: tensor<1x2x5x5xf32>) -> tensor<1x3x10x10xf32> {
+  %w = top.constant dense<1.0> : tensor<2x3x3x3xf32> : tensor<2x3x3x3xf32>
+  %y = top.conv_transpose %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, outputPadding = array<i64: 1, 1>} : (tensor<1x2x5x5xf32>, tensor<2x3x3x3xf32>) -> tensor<1x3x10x10xf32>
+  return %y : tensor<1x3x10x10xf32>
+}
+
+// Where a kernel's taps lie apart x is spread by the strides and convolved with the flipped kernel.
 // CHECK-LABEL: func.func @conv_transpose_spread
 // CHECK-DAG: device.copy %arg0 {fill = 0.000000e+00 : f64{{.*}}dst_steps = [1, 1, 2, 2]
 // CHECK-DAG: device.copy %{{.*}}src_dims = [0, 2, 1, 3, 4]{{.*}}src_steps = [1, 1, 1, -1, -1]
 // CHECK: device.conv
-// CHECK-SAME: pads = array<i64: 1, 1, 2, 2>
-func.func @conv_transpose_spread(%x: tensor<1x2x5x5xf32>, %w: tensor<2x3x3x3xf32>) -> tensor<1x3x10x10xf32> {
-  %y = top.conv_transpose %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, outputPadding = array<i64: 1, 1>} : (tensor<1x2x5x5xf32>, tensor<2x3x3x3xf32>) -> tensor<1x3x10x10xf32>
-  return %y : tensor<1x3x10x10xf32>
+// CHECK-SAME: dilations = array<i64: 2, 2>
+// CHECK-SAME: pads = array<i64: 3, 3, 3, 3>
+func.func @conv_transpose_spread(%x: tensor<1x2x5x5xf32>, %w: tensor<2x3x3x3xf32>) -> tensor<1x3x11x11xf32> {
+  %y = top.conv_transpose %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 2, 2>, outputPadding = array<i64: 0, 0>} : (tensor<1x2x5x5xf32>, tensor<2x3x3x3xf32>) -> tensor<1x3x11x11xf32>
+  return %y : tensor<1x3x11x11xf32>
 }
 
 // A mean is a sum and a division; dropped dims are a reshape.
