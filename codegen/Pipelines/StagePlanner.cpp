@@ -275,6 +275,10 @@ llvm::Error StagePlanner::addPorts() {
 /// Sees to it that a value lies in a memory when a subnet begins.
 void StagePlanner::bring(Value value, int32_t memory, int64_t subnet, std::vector<std::pair<Copy, Copy>> &copies) {
   Copy wanted(value, memory), source(value, home.at(value));
+  if (source.second != memory && source.second != kHostMemory && memory != kHostMemory) {
+    bring(value, kHostMemory, subnet, copies); // no chip reaches into the memory of another
+    source.second = kHostMemory;
+  }
   if (available.insert(wanted).second) {
     copies.emplace_back(source, wanted);
     if (!slots.contains(wanted)) {

@@ -49,21 +49,60 @@ private:
   std::filesystem::path path;
 };
 
+/// An Abacus of another name, with a memory of its own, that does one kind of op only.
+class Specialist final : public codegen::Target {
+public:
+  Specialist(std::string chip, StringRef op) : chip(std::move(chip)), op(op) {}
+
+  StringRef family() const override { return abacus->family(); }
+  bmodel::ChipDefT describe() const override {
+    bmodel::ChipDefT told = abacus->describe();
+    told.name = chip;
+    return told;
+  }
+  std::optional<unsigned> mostMapOperands() const override { return abacus->mostMapOperands(); }
+  std::vector<codegen::Refusal> survey(func::FuncOp function) const override {
+    std::vector<codegen::Refusal> refusals = abacus->survey(function);
+    for (Operation &other : function.getBody().front()) {
+      if (other.getName().getStringRef() != op) {
+        refusals.push_back({&other, "is nothing for " + chip});
+      }
+    }
+    return refusals;
+  }
+  double secondsOf(Operation *each) const override { return abacus->secondsOf(each); }
+  double transferSeconds(int64_t bytes) const override { return abacus->transferSeconds(bytes); }
+  double handOverSeconds() const override { return abacus->handOverSeconds(); }
+  void buildPasses(OpPassManager &manager, const codegen::CompileOptions &options) const override {
+    abacus->buildPasses(manager, options);
+  }
+  llvm::Expected<std::optional<codegen::Program>> compile(ArrayRef<codegen::Subnet> subnets,
+                                                          const codegen::CompileOptions &options,
+                                                          const codegen::PhaseObserver &observer,
+                                                          std::vector<codegen::Refusal> &refusals) const override {
+    return abacus->compile(subnets, options, observer, refusals);
+  }
+
+private:
+  std::unique_ptr<codegen::Target> abacus = llvm::cantFail(abacus::kFamily.create({}));
+  std::string chip;
+  StringRef op;
+};
+
 struct Deployed {
   std::string path;
   codegen::DeployResult result;
 };
 
-Deployed deploy(const std::string &text, const std::string &path, bool onAbacus) {
+using Targets = ArrayRef<const codegen::Target *>;
+
+Deployed deploy(const std::string &text, const std::string &path, Targets targets) {
   auto context = createContext();
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, context.get());
   EXPECT_TRUE(module) << text;
-  auto host = llvm::cantFail(codegen::createTarget({.name = "x86-v2", .description = "", .fields = {}}));
-  auto chip = llvm::cantFail(abacus::kFamily.create({}));
   codegen::DeployOptions options;
   options.output = path, options.compile.cacheFolder = "";
-  const codegen::Target *targets[] = {chip.get(), host.get()};
-  options.targets = ArrayRef(targets).drop_front(onAbacus ? 0 : 1);
+  options.targets = targets;
   llvm::Expected<codegen::DeployResult> made = codegen::deploy(*module, options, {});
   if (!made) {
     ADD_FAILURE() << llvm::toString(made.takeError()) << "\n" << text;
@@ -123,9 +162,10 @@ std::vector<std::string> subnetsOf(const codegen::DeployResult &result) {
 class Abacus : public testing::Test {
 protected:
   /// Both ways; what ran where.
-  codegen::DeployResult check(const std::string &text) {
-    Deployed alone = deploy(text, scratch.file("host.bmodel"), false);
-    Deployed both = deploy(text, scratch.file("abacus.bmodel"), true);
+  codegen::DeployResult check(const std::string &text) { return check(text, {chip.get(), host.get()}); }
+  codegen::DeployResult check(const std::string &text, Targets targets) {
+    Deployed alone = deploy(text, scratch.file("host.bmodel"), targets.back());
+    Deployed both = deploy(text, scratch.file("abacus.bmodel"), targets);
     if (!alone.path.empty() && !both.path.empty()) {
       std::string fault = compare(run(both.path), run(alone.path));
       EXPECT_EQ(fault, "") << text;
@@ -133,6 +173,10 @@ protected:
     return std::move(both.result);
   }
 
+  std::unique_ptr<codegen::Target> chip = llvm::cantFail(abacus::kFamily.create({}));
+  std::unique_ptr<codegen::Target> host =
+      llvm::cantFail(codegen::createTarget({.name = "x86-v2", .description = "", .fields = {}}));
+  const Specialist maps{"maps", "device.map"}, products{"products", "device.matmul"};
   Scratch scratch;
 };
 
@@ -299,6 +343,34 @@ TEST_F(Abacus, RunsRandomGraphs) {
     mixed += check(RandomGraph(seed).make()).subnets.size() > 2;
   }
   EXPECT_GT(mixed, (end - first) / 5) << "graphs that go to and fro";
+}
+
+/// What one chip makes and another reads goes by way of the host's memory.
+TEST_F(Abacus, HandsOverToAnotherChip) {
+  codegen::DeployResult result = check(R"(
+func.func @main(%x: tensor<3x4xf32> {top.name = "x"}) -> (tensor<3x3xf32> {top.name = "y"}) {
+  %a = top.abs %x : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %p = top.matmul %a, %x {transB = true} : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x3xf32>
+  %n = top.neg %p : (tensor<3x3xf32>) -> tensor<3x3xf32>
+  %y = top.matmul %n, %p : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  return %y : tensor<3x3xf32>
+})",
+                                       {&maps, &products, host.get()});
+  ASSERT_EQ(result.subnets.size(), 4u);
+  for (uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(result.subnets[i].target, i % 2);
+  }
+}
+
+TEST_F(Abacus, RunsRandomGraphsOnTwoChips) {
+  size_t mixed = 0;
+  for (unsigned seed = 1000; seed < 1030 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    codegen::DeployResult result = check(RandomGraph(seed).make(), {&maps, &products, host.get()});
+    mixed += llvm::any_of(result.subnets, [](const codegen::SubnetResult &subnet) { return subnet.target == 0; }) &&
+             llvm::any_of(result.subnets, [](const codegen::SubnetResult &subnet) { return subnet.target == 1; });
+  }
+  EXPECT_GT(mixed, 6u) << "graphs that run on both";
 }
 
 /// docs/adding-a-target.md says how little the smallest family is: lines of code, what makes its memory inaccessible
