@@ -100,6 +100,21 @@ void softmaxF32(const HostTensor &x, HostTensor &y, int64_t axis, bool log) {
   }
 }
 
+void cumulateF32(const HostTensor &x, HostTensor &y, int64_t axis, bool exclusive, bool reverse) {
+  ref::AxisView view(x.getShape(), axis);
+  for (int64_t o = 0; o < view.outer; ++o) {
+    for (int64_t i = 0; i < view.inner; ++i) {
+      Single sum{0.0f};
+      for (int64_t k = 0; k < view.size; ++k) {
+        int64_t at = view.at(o, reverse ? view.size - 1 - k : k, i);
+        Single next = sum + Single{floats(x)[size_t(at)]};
+        floats(y)[size_t(at)] = (exclusive ? sum : next).v;
+        sum = next;
+      }
+    }
+  }
+}
+
 void normF32(NormOp op, Inputs inputs, HostTensor &y) {
   ArrayRef<float> x = floats(*inputs[0]);
   const float *scale = op.getScale() ? floats(*inputs[1]).data() : nullptr;

@@ -32,6 +32,8 @@ bool fitSingle(Inputs inputs);
 void inSingle(top::HostTensor &y, llvm::function_ref<void(top::HostTensor &single)> compute);
 /// Along the dims from which on all are of size 1 the sum has 16 partial sums; along others it is sequential.
 void softmaxF32(const top::HostTensor &x, top::HostTensor &y, int64_t axis, bool log);
+/// Each sum is that of the element before and one more element, from the first one on, or from the last one back.
+void cumulateF32(const top::HostTensor &x, top::HostTensor &y, int64_t axis, bool exclusive, bool reverse);
 /// Over the dims from the op's axis on, whose means have 16 partial sums.
 void normF32(NormOp op, Inputs inputs, top::HostTensor &y);
 /// Sum or product into `y`, whose reduced dims are 1. If the last dim is reduced, 16 partial results over the trailing

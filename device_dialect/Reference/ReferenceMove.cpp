@@ -158,5 +158,12 @@ LogicalResult NonMaxSuppressionOp::evaluate(Inputs inputs, Outputs outputs) {
 }
 
 LogicalResult CumSumOp::evaluate(Inputs inputs, Outputs outputs) {
+  if (fitSingle(inputs)) {
+    inSingle(outputs[0], [&](HostTensor &y) {
+      Singles x(inputs);
+      cumulateF32(*Inputs(x)[0], y, getAxis(), getExclusive(), getReverse());
+    });
+    return success();
+  }
   return evaluateAs<top::CumSumOp>(*this, inputs, outputs, getX(), getAxisAttr(), getExclusiveAttr(), getReverseAttr());
 }
