@@ -51,9 +51,16 @@ private:
     for (Value value : commands.values) {
       if (Value root = device::getConstantRoot(value)) {
         places.emplace_back(arguments + uint32_t(made.tensors.size()), 0);
-        if (llvm::Error error = addConstant(value, root)) {
-          return error;
+        std::optional<top::TensorData> data = top::getConstantData(root);
+        auto tensor = codegen::describeTensor(cast<RankedTensorType>(value.getType()), "");
+        if (!data || !tensor) {
+          return llvm::createStringError("internal error: the weight store lacks a constant");
         }
+        tensor->role = bmodel::TensorRole::Constant, tensor->place = bmodel::Place::Segment;
+        tensor->place_index = kConstants;
+        tensor->offset = program.sections[kConstants].append(data->bytes);
+        program.constants.push_back(*data); // whose bytes the section points to
+        made.tensors.push_back(std::move(*tensor));
         continue;
       }
       device::Address address = *device::getAddress(value);
@@ -68,20 +75,6 @@ private:
         std::tie(view.tensor, view.offset) = places[view.tensor];
       }
     }
-    return llvm::Error::success();
-  }
-
-  llvm::Error addConstant(Value value, Value root) {
-    std::optional<top::TensorData> data = top::getConstantData(root);
-    auto tensor = codegen::describeTensor(cast<RankedTensorType>(value.getType()), "");
-    if (!data || !tensor) {
-      return llvm::createStringError("internal error: the weight store lacks a constant");
-    }
-    tensor->role = bmodel::TensorRole::Constant, tensor->place = bmodel::Place::Segment;
-    tensor->place_index = kConstants;
-    tensor->offset = program.sections[kConstants].append(data->bytes);
-    program.constants.push_back(*data); // whose bytes the section points to
-    made.tensors.push_back(std::move(*tensor));
     return llvm::Error::success();
   }
 
@@ -101,6 +94,13 @@ private:
     step->writes = run.outputs;
     step->op.Set(std::move(run));
     made.subnet.plan.push_back(std::move(step));
+    auto slotOf = [&](int64_t memory) { return uint32_t(memory < 0 ? -memory - 1 : arguments + memory - 1); };
+    for (OpOperand &result : function.getBody().front().getTerminator()->getOpOperands()) {
+      int64_t memory = device::getAddress(result.get())->memory, wanted = int64_t(result.getOperandNumber()) + 1;
+      if (memory != wanted) { // a view of an argument or of another result
+        made.subnet.plan.push_back(codegen::copyStep(slotOf(memory), slotOf(wanted)));
+      }
+    }
     return llvm::Error::success();
   }
 

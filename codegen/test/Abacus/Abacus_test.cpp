@@ -226,6 +226,19 @@ TEST_F(Abacus, SaysWhatItCannotCompute) {
   EXPECT_NE(result.movedOps[0].reason.find("which an Abacus has not"), std::string::npos) << result.movedOps[0].reason;
 }
 
+/// Results that are the same bytes under other dims: of another result, and of an argument.
+TEST_F(Abacus, ReturnsViews) {
+  codegen::DeployResult result = check(R"(
+func.func @main(%x: tensor<3x4xf32> {top.name = "x"})
+    -> (tensor<3x4xf32> {top.name = "y"}, tensor<2x6xf32> {top.name = "z"}, tensor<12xf32> {top.name = "v"}) {
+  %y = top.neg %x : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %z = top.reshape %y {shape = array<i64: 2, 6>} : (tensor<3x4xf32>) -> tensor<2x6xf32>
+  %v = top.reshape %x {shape = array<i64: 12>} : (tensor<3x4xf32>) -> tensor<12xf32>
+  return %y, %z, %v : tensor<3x4xf32>, tensor<2x6xf32>, tensor<12xf32>
+})");
+  EXPECT_EQ(subnetsOf(result), std::vector<std::string>{"abacus"});
+}
+
 /// A graph of |ops| ops, any of which may read any value so far, an input or a constant; several are results.
 class RandomGraph {
 public:

@@ -125,13 +125,12 @@ llvm::Error Commands::addProduct(Operation *op) {
   if (shape.size() >= kLoops || product.getScales()) {
     return refuse("has ", shape.size(), " dims, or scales of weights; allowed are ", kLoops - 1, " dims and none");
   }
-  ArrayRef<int64_t> a = typeOf(product.getA()).getShape();
   Command sum = {};
   sum.kind = Kind::sum, sum.operandCount = 2;
   if (llvm::Error error = setViews(sum, product.getY(), {product.getA(), product.getB()}, kLoops - 2)) {
     return error;
   }
-  sum.sizes[kLoops - 1] = uint64_t(a[a.size() - (product.getTransA() ? 2 : 1)]);
+  sum.sizes[kLoops - 1] = uint64_t(typeOf(product.getA()).getShape().take_back(product.getTransA() ? 2 : 1).front());
   // Loops are rows, columns, sum: a has no columns, b no rows.
   auto turn = [](View &view, bool isSwapped, unsigned kept, unsigned summed) {
     uint64_t strides[2] = {view.strides[kLoops - 3], view.strides[kLoops - 2]};
