@@ -109,7 +109,7 @@ void bmrt::abacus::run(const Command &command, char *const *tensors) {
       registers[command.operandCount + i] = compute(command.steps[i], registers);
     }
     if (command.kind == Kind::sum) {
-      sum = (index[kLoops - 1] ? sum : 0) + registers[0] * registers[1];
+      sum = std::fma(registers[0], registers[1], index[kLoops - 1] ? sum : 0);
     }
     *elementOf(command.result, index, tensors) =
         command.kind == Kind::sum ? sum : registers[command.operandCount + command.stepCount - 1];

@@ -3,7 +3,6 @@
 #include "Commands.h"
 
 #include "device_dialect/IR/DeviceOps.h"
-#include "device_dialect/IR/Exact.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -51,8 +50,8 @@ llvm::Error Commands::setViews(Command &command, Value result, ArrayRef<Value> o
     Value value = i ? operands[i - 1] : result;
     View &view = i ? command.operands[i - 1] : command.result;
     RankedTensorType type = typeOf(value);
-    if (!type.getElementType().isF32()) {
-      return refuse("has elements of ", type.getElementType(), ", allowed f32");
+    if (!type.getElementType().isF32() || type.getNumElements() == 0) {
+      return refuse("has an operand or a result of ", type, ", allowed are elements of f32, at least one");
     }
     values.insert(value);
     view.tensor = uint32_t(std::distance(values.begin(), llvm::find(values, value)));
@@ -119,9 +118,6 @@ llvm::Error Commands::addMap(Region &body, Value result, ArrayRef<Value> operand
 llvm::Error Commands::addProduct(Operation *op) {
   auto product = cast<device::MatMulOp>(op);
   ArrayRef<int64_t> shape = typeOf(product.getY()).getShape();
-  if (device::isExact(op)) {
-    return refuse("has to add fused products: an Abacus rounds each");
-  }
   if (shape.size() >= kLoops || product.getScales()) {
     return refuse("has ", shape.size(), " dims, or scales of weights; allowed are ", kLoops - 1, " dims and none");
   }

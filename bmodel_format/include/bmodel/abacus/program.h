@@ -44,7 +44,7 @@ struct View {
 
 enum class Kind : uint32_t {
   map, ///< result = the last register; registers are the operands, then what the steps have written
-  sum  ///< result = operand 0 * operand 1, summed over the last loop from 0 up, each product and each sum rounded
+  sum  ///< result = operand 0 * operand 1, summed over the last loop from 0 up, fused: the order of numerics_float.h
 };
 
 /// Loops that are not used have size 1 and stride 0. A sum's result has stride 0 in the last loop.
