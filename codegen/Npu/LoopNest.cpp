@@ -55,20 +55,22 @@ static Part emptyPart(size_t tensors) {
   return {{1, 1, 1, 1}, SmallVector<std::array<int64_t, 4>>(tensors, {0, 0, 0, 0}), SmallVector<int64_t>(tensors, 0)};
 }
 
-/// A row of elements over the lanes, and what is left of it.
+/// Rows of elements over the lanes, row by row, and what is left of each.
 static SmallVector<Part> spread(const LoopNest &nest, int64_t lanes) {
   SmallVector<Part> parts;
-  int64_t count = nest.sizes[0], columns = count / lanes, rest = count % lanes;
+  bool hasRows = nest.sizes.size() > 1;
+  int64_t count = nest.sizes.back(), columns = count / lanes, rest = count % lanes;
   size_t tensors = nest.strides.size();
   for (bool isRest : {false, true}) {
     if (isRest ? rest == 0 : columns == 0) {
       continue;
     }
     Part part = emptyPart(tensors);
+    part.sizes[0] = hasRows ? nest.sizes[0] : 1;
     part.sizes[1] = isRest ? rest : lanes, part.sizes[3] = isRest ? 1 : columns;
     for (size_t t = 0; t < tensors; ++t) {
-      int64_t step = nest.strides[t][0];
-      part.strides[t] = {0, isRest ? step : step * columns, 0, step};
+      int64_t step = nest.strides[t].back();
+      part.strides[t] = {hasRows ? nest.strides[t][0] : 0, isRest ? step : step * columns, 0, step};
       part.offsets[t] = isRest ? step * columns * lanes : 0;
     }
     parts.push_back(part);
@@ -112,7 +114,9 @@ SmallVector<LoopNestPart> cutToFour(const LoopNest &whole) {
 }
 
 SmallVector<Part> partsOf(const LoopNest &whole, int64_t lanes) {
-  if (whole.sizes.size() == 1) {
+  // Few long rows, as channels of pixels are, leave most lanes without work.
+  bool isFewRows = whole.sizes.size() == 2 && whole.sizes[0] <= lanes / 2 && whole.sizes[1] >= lanes * lanes;
+  if (whole.sizes.size() == 1 || isFewRows) {
     return spread(whole, lanes);
   }
   constexpr int kDim[] = {3, 1, 2, 0}; // from the last: w, c, h, n

@@ -31,8 +31,8 @@ struct LoopNestPart {
 /// Parts of at most four dims that are the nest together: the smallest dims are taken one by one.
 llvm::SmallVector<LoopNestPart> cutToFour(const LoopNest &whole);
 
-/// Parts of a nest as n, c, h, w: the last dim is w, the one before it c. A single dim is spread over |lanes|, which
-/// may leave a rest.
+/// Parts of a nest as n, c, h, w: the last dim is w, the one before it c. A single dim, or the last of two
+/// whose first is short, is spread over |lanes|, which may leave a rest.
 struct Part {
   int64_t sizes[4];
   llvm::SmallVector<std::array<int64_t, 4>> strides; ///< by tensor
