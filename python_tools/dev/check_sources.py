@@ -45,7 +45,8 @@ def tracked_files(root: Path) -> list[str]:
 
 def long_functions(lines: list[str], most: int) -> list[tuple[int, int]]:
     """(line, length) of the functions of clang-formatted C++ that are longer than |most| lines."""
-    found, starts = [], {}  # starts: indentation -> where the last statement there began
+    found = []
+    starts: dict[int, int] = {}  # indentation -> where the last statement there began
     for number, line in enumerate(lines, 1):
         indent = len(line) - len(line.lstrip())
         text = line.strip()

@@ -15,7 +15,7 @@ from .inputs import InputSpec
 from .preprocess import Preprocess
 from .progress import Report
 
-Runner = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+Runner = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,10 @@ def open_model(
         net = bmodel.open_net(path, threads, chip)
         if shapes and {spec.name for spec in net.inputs} == set(shapes):
             net.use(shapes)
-        return AnyModel(
-            path,
-            tuple(net.inputs),
-            tuple(net.outputs),
-            net.run_every_tensor if every_tensor else net.run,
-            stage=net.stage,
-        )
+        run: Runner = net.run
+        if every_tensor:
+            run = net.run_every_tensor
+        return AnyModel(path, tuple(net.inputs), tuple(net.outputs), run, stage=net.stage)
     if path.suffix == ".mlir":
         top = top_model.open_top(path, report)
         return AnyModel(
@@ -70,12 +67,12 @@ def open_model(
         )
     if path.suffix == ".onnx":
         model = onnx_runner.OnnxModel(path, threads, every_tensor=every_tensor)
-        fixed = [
+        inputs, outputs = (
             tuple(_fix(spec, (shapes or {}).get(spec.name, ())) for spec in specs)
             for specs in (model.inputs, model.outputs)
-        ]
+        )
         assumed = tuple(str(spec) for spec in model.inputs if None in spec.shape and spec.name not in (shapes or {}))
-        return AnyModel(path, *fixed, model.run, assumed)
+        return AnyModel(path, inputs, outputs, model.run, assumed)
     raise usage_error(f"{path}: expected .bmodel, .mlir or .onnx")
 
 

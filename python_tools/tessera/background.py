@@ -15,7 +15,8 @@ from typing import Callable, Generic, Iterable, Iterator, Sequence, TypeVar
 
 from . import interrupts
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def usable_cores() -> int:

@@ -65,7 +65,7 @@ def _colours(values: np.ndarray) -> np.ndarray:
     return np.stack([np.clip(values * 3 - i, 0, 1) * 255 for i in range(3)], axis=-1).round().astype(np.uint8)
 
 
-def save_heat_map(path: str, picture: np.ndarray) -> None:
+def save_heat_map(path: str | Path, picture: np.ndarray) -> None:
     """Writes a picture file; the kind by the name's suffix."""
     from PIL import Image
 

@@ -68,7 +68,7 @@ class Session:
             # of the socket; as a program that ends with its parent it would end with this thread, which may only make
             # one request.
             self._process = subprocess.Popen(
-                [program, "session"], stdin=theirs, stdout=stdout, stderr=stderr, start_new_session=True
+                [program, "session"], stdin=theirs.fileno(), stdout=stdout, stderr=stderr, start_new_session=True
             )
 
     def close(self) -> None:

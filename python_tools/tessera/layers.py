@@ -126,7 +126,7 @@ def look(folder: Path, report: Report, tolerance: compare.Tolerance | None = Non
             layer = Layer(**known.get(name, {"tensor": name, "nodes": []}))
             promised = _is_promised(layer, record["bit_equal_except"], own[name].dtype)
             dtype = "bfloat16" if name in narrow else own[name].dtype.name
-            limit = tolerance or ROUNDING.get(dtype, FLOAT32_ROUNDING)
+            limit = tolerance if tolerance is not None else ROUNDING.get(dtype, FLOAT32_ROUNDING)
             _judge(layer, operands[name], own[name], limit, promised)
             layer.whole = compare.compare_tensor(name, operands[name], whole[name], limit)
             looked.layers.append(layer)

@@ -53,8 +53,8 @@ def run_program(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]
         )
     except OSError as error:
         raise failed_start(name, error) from error
-    if error := lack_of_memory(name, result.returncode, result.stderr):
-        raise error
+    if lack := lack_of_memory(name, result.returncode, result.stderr):
+        raise lack
     if result.returncode not in (ExitCode.OK, ExitCode.ERROR, ExitCode.USAGE, ExitCode.UNSUPPORTED):
         raise TesseraError(
             f"{name} {how_it_ended(result.returncode)}", ExitCode.INTERNAL, details=result.stderr.splitlines()[-5:]

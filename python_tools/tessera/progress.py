@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from typing import IO, Callable, Iterator
+from typing import IO, Any, Callable, Iterator
 
 from . import interrupts
 
@@ -92,7 +92,7 @@ class _Screen:
 
     def __init__(self, report: "Report", step: Step) -> None:
         self._report, self._step = report, step
-        self._bar: "object | None" = None
+        self._bar: Any = None  # rich's, where there is one
         self._is_plain = False
         with interrupts.held():
             self._ticker = _Ticker(self._show, _SCREEN_EVERY if report.terminal else LOG_EVERY)
@@ -101,7 +101,7 @@ class _Screen:
         with interrupts.held():
             self._ticker.stop()
             if self._bar is not None:
-                self._bar.stop()  # type: ignore[attr-defined]
+                self._bar.stop()
 
     def _show(self) -> None:
         at = self._step.at or self._report.behind
@@ -118,7 +118,7 @@ class _Screen:
         else:
             self._bar.update(
                 self._bar.task_ids[0],
-                total=1.0 if at and at.total else None,  # type: ignore[attr-defined]
+                total=1.0 if at and at.total else None,
                 completed=at.fraction if at else 0.0,
                 description=f"{seconds:.0f} s   {text}",
             )

@@ -11,7 +11,7 @@ import mmap
 import struct
 import tempfile
 from pathlib import Path
-from typing import Collection, Iterator, Mapping
+from typing import Any, Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -171,9 +171,9 @@ class Spool(Mapping[str, np.ndarray]):
         self._file.close()
 
 
-def _tensor(name: str, entry: Mapping[str, object], data: memoryview) -> np.ndarray:
-    begin, end = entry["data_offsets"]  # type: ignore[misc]
-    shape = tuple(entry["shape"])  # type: ignore[arg-type]
+def _tensor(name: str, entry: Mapping[str, Any], data: memoryview) -> np.ndarray:
+    begin, end = entry["data_offsets"]
+    shape = tuple(entry["shape"])
     code = entry["dtype"]
     if not 0 <= begin <= end <= len(data):
         raise ValueError(f"tensor '{name}' lies outside the file")
@@ -181,4 +181,4 @@ def _tensor(name: str, entry: Mapping[str, object], data: memoryview) -> np.ndar
         return from_bfloat16(np.frombuffer(data[begin:end], "<u2")).reshape(shape)
     if code not in _DTYPES:
         raise ValueError(f"tensor '{name}' has the unknown type {code}")
-    return np.frombuffer(data[begin:end], _DTYPES[code]).reshape(shape)  # type: ignore[index]
+    return np.frombuffer(data[begin:end], _DTYPES[code]).reshape(shape)

@@ -34,7 +34,7 @@ def combine(
                 ExitCode.INTERNAL,
                 details=result.stderr.splitlines()[-5:],
             )
-        told = [{"file": name, **entry} for name, entry in zip(names, json.loads(result.stdout))]
+        told: list[dict[str, Any]] = [{"file": name, **entry} for name, entry in zip(names, json.loads(result.stdout))]
         staged.replace(output)
     for entry in told:
         if entry.pop("known_chip") and entry["new_bytes"] > (1 - LEAST_SHARED) * entry["constant_bytes"]:

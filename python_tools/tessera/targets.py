@@ -44,7 +44,7 @@ class Targets:
 
     def family(self, chip: str) -> str:
         """Of a chip or of the description of one in a file; "" where it is neither."""
-        return self.families.get(chip) or self.chip_files.get(Path(chip).suffix, "")
+        return self.families.get(chip, "") or self.chip_files.get(Path(chip).suffix, "")
 
     def is_npu(self, chip: str) -> bool:
         return self.family(chip) == "npu"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Iterator, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -135,12 +135,12 @@ def import_onnx(
     return model, result
 
 
-def fixed_inputs(result: Mapping[str, object]) -> dict[str, np.ndarray]:
+def fixed_inputs(result: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The inputs that the importer made constants, with their values, from its result."""
     return {
         str(entry["name"]): np.frombuffer(base64.b64decode(entry["base64"]), entry["dtype"]).reshape(entry["shape"])
         for entry in result.get("fixed", [])
-    }  # type: ignore[attr-defined]
+    }
 
 
 def open_top(mlir: str | Path, report: Report) -> TopModel:
@@ -162,16 +162,16 @@ def describe(mlir: str | Path, report: Report) -> dict:
     return run_compile(["info", "--mlir", str(path), "--tensors"], report, inputs=[path])
 
 
-def _from_result(path: Path, result: Mapping[str, object]) -> TopModel:
+def _from_result(path: Path, result: Mapping[str, Any]) -> TopModel:
     """From what tessera-compile tells of a module. Raises TesseraError where an input's size is open."""
     inputs, outputs = result["inputs"], result["outputs"]
     model = TopModel(
         path,
         tuple(map(_spec, inputs)),
-        tuple(map(_spec, outputs)),  # type: ignore[arg-type]
-        frozenset(str(entry["name"]) for entry in outputs if entry.get("probability")),  # type: ignore[attr-defined]
+        tuple(map(_spec, outputs)),
+        frozenset(str(entry["name"]) for entry in outputs if entry.get("probability")),
         {str(entry["name"]): int(entry["padded_axis"]) for entry in outputs if "padded_axis" in entry},
-    )  # type: ignore[attr-defined]
+    )
     open_dims = [spec for spec in model.inputs if any(dim < 0 for dim in spec.shape)]
     if open_dims:
         raise TesseraError(
@@ -181,12 +181,12 @@ def _from_result(path: Path, result: Mapping[str, object]) -> TopModel:
     return model
 
 
-def _spec(entry: Mapping[str, object]) -> InputSpec:
+def _spec(entry: Mapping[str, Any]) -> InputSpec:
     text = entry.get("preprocess")
     return InputSpec(
         str(entry["name"]),
         tuple(entry["shape"]),
-        str(entry["dtype"]),  # type: ignore[arg-type]
+        str(entry["dtype"]),
         Preprocess.from_json(str(text)) if text else None,
     )
 

@@ -7,15 +7,16 @@ import time
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, Sequence, TypeVar
+from typing import Callable, Iterable, Iterator, Optional, Sequence, TypeVar, cast
 
 from ..errors import ExitCode, TesseraError
 from .dataset import Sample
 from .pool import Pool
 from .worker import Candidate, Job, Result, run_chunk
 
-T, R = TypeVar("T"), TypeVar("R")
-Candidates = "Sequence[tuple[str, Sequence[Candidate]]] | None"
+T = TypeVar("T")
+R = TypeVar("R")
+Candidates = Optional[Sequence[tuple[str, Sequence[Candidate]]]]
 OBSERVE: tuple[None] = (None,)
 
 
@@ -72,7 +73,7 @@ class DaskEngine(Engine):
                 "--distributed needs Dask, which is not installed",
                 hint="apt install python3-distributed, or pip install distributed",
             ) from error
-        super().__init__(replace(job, model=Path(job.model).read_bytes()))
+        super().__init__(replace(job, model=Path(cast(str, job.model)).read_bytes()))
         try:
             _knock(address)
             self._client = Client(address, timeout=60, set_as_default=False)

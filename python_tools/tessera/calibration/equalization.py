@@ -145,7 +145,8 @@ def _channels(observed: Observed, dataset: Dataset, wanted: set[int]) -> dict[st
 
 
 def _histograms(observed: Observed, dataset: Dataset, wanted: set[int]) -> Histograms:
-    worker, histograms = Worker(observed.job()), {}
+    worker = Worker(observed.job())
+    histograms: dict[str, _calibration.Histogram] = {}
     for number, arrays in readable(dataset, wanted, observed.model.inputs):
         worker.observe(arrays, number, histograms)
     return histograms

@@ -106,9 +106,9 @@ def learn(
             ]
 
         for product, found in zip(clean, each(choose, clean)):
-            for way, weights, rounded in zip(ways, result, found):
+            for way, weights, chosen in zip(ways, result, found):
                 if product.name in second or "bias_correction" in way:
-                    weights[product.name] = rounded
+                    weights[product.name] = chosen
         done += 1
     return result
 

@@ -15,7 +15,7 @@ import signal
 import traceback
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import Callable, Iterable, Iterator, TypeVar
+from typing import Callable, Iterable, Iterator, TypeVar, cast
 
 from .. import interrupts
 from ..errors import ExitCode, TesseraError
@@ -101,7 +101,7 @@ class Pool:
                     pipe.send((function, arguments))
                 under_way[pipe] = number
                 upcoming = next(left, None)
-            for pipe in wait(list(under_way)):
+            for pipe in cast("list[Connection]", wait(list(under_way))):
                 with _told_of_its_end():
                     succeeded, answer = pipe.recv()
                 number = under_way.pop(pipe)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -59,7 +59,8 @@ def round_in_order(
 ) -> dict[str, Rounded]:
     """The weights of `products` in integers, by name. observed: the float model that `job` runs. Left out are
     products that read NaN or infinity on the samples."""
-    exact, found, weights = Worker(job), {}, {}
+    exact, found = Worker(job), {}
+    weights: dict[str, Any] = {}
     stages = stages_of(products)
     for number, stage in enumerate(stages):
         current = _with_weights(job, observed, weights) if weights else exact
@@ -126,7 +127,8 @@ def most_sensitive(
 ) -> list[Product]:
     """Those whose rounding to 4 bits does most to the outputs for the bytes that it saves, together at most
     WIDE_SHARE of all weights. Their errors are put into the float model as noise of the same power."""
-    worker, squares = Worker(job), {}
+    worker = Worker(job)
+    squares: dict[str, Any] = {}
     sources = {
         p.name: observed.source_of[p.name]
         for p in products

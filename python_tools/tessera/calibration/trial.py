@@ -44,7 +44,8 @@ class Trial:
     def output_errors(self, job: Job, dataset: Dataset, numbers: Collection[int], ways: Sequence[Way]) -> list[float]:
         """Relative errors of the outputs against f32 on the samples `numbers`, one for each way."""
         nets = side_by_side([partial(self._open, f"trial{i}", way) for i, way in enumerate(ways)])
-        worker, errors = Worker(job), [[] for _ in nets]
+        worker = Worker(job)
+        errors: list[list[np.ndarray]] = [[] for _ in nets]
         for _, arrays in readable(dataset, numbers, job.specs):
             worker.run(arrays)
             golden = worker.outputs()

@@ -84,7 +84,8 @@ def choose(
         return Found(left_out="none is to be chosen")
     try:
         trial = Trial(request.observed.model, request.precision, request.flags, request.folder)
-        ways = [Way(table, weights, request.observed.factors) for weights in ({}, *learned)]
+        nothing_and_learned: list[Mapping[str, Rounded]] = [{}, *learned]
+        ways = [Way(table, weights, request.observed.factors) for weights in nothing_and_learned]
         without, *errors = trial.output_errors(request.job, request.dataset, tried, ways)
     except TesseraError as error:
         if not request.auto:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands; each module has a `main()` that a console script calls."""
-import _signal  # not signal, which makes enumerations first: until the lines below have run, Ctrl-C ends in a traceback
+# Not signal, which makes enumerations first: until the lines below have run, Ctrl-C ends in a traceback.
+import _signal  # type: ignore[import]
 import os
 import sys
 

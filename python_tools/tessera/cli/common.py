@@ -28,8 +28,8 @@ class Parser(argparse.ArgumentParser):
     names, and --version. Parsers of verbs are of the same class."""
 
     def __init__(self, prog: str, description: str = "", epilog: str = "", **more: Any) -> None:
-        more.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(prog=prog, description=description, epilog=epilog, **{**more, "allow_abbrev": False})
+        more = {"formatter_class": argparse.RawDescriptionHelpFormatter, **more, "allow_abbrev": False}
+        super().__init__(prog=prog, description=description, epilog=epilog, **more)
         self.add_argument("-V", "--version", action="version", version=f"{prog.split()[0]} {__version__}")
 
     def add_common(self) -> "Parser":
@@ -80,7 +80,7 @@ class Context:
     name: str
     args: argparse.Namespace
     report: Report
-    result: dict[str, object] = field(default_factory=dict)
+    result: dict[str, Any] = field(default_factory=dict)
     outputs: Outputs = field(default_factory=Outputs)
 
     @staticmethod
@@ -196,7 +196,9 @@ def print_error(name: str, error: TesseraError) -> None:
 
 
 def _internal(name: str, fault: BaseException) -> TesseraError:
-    text = f"{name} {__version__}\narguments: {sys.argv[1:]}\n\n" + "".join(traceback.format_exception(fault))
+    text = f"{name} {__version__}\narguments: {sys.argv[1:]}\n\n" + "".join(
+        traceback.format_exception(type(fault), fault, fault.__traceback__)
+    )
     try:
         handle, path = tempfile.mkstemp(prefix=f"tessera-{name}-", suffix=".txt", dir=Path.cwd())
     except OSError:

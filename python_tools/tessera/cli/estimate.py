@@ -140,7 +140,7 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
         {
             "chip": chip,
             "supported": chip in told,
-            **({"report": told[chip]} if chip in told else {"reason": refused[chip]}),
+            **({"report": told[chip]} if chip in told else dict[str, Any](reason=refused[chip])),
         }
         for chip in chips
     ]
@@ -186,7 +186,7 @@ def tell(
 ) -> None:
     """The table, and why a chip cannot run the model; raises where none can, with what x86 makes of it."""
     report = context.report
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("chip", "us", "host", "runs/s", "of MAC peak", "x roofline", "DDR MB", "x least", "local memory", "bound by")
     ]
     for chip in chips:

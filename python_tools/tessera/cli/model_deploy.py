@@ -7,7 +7,7 @@ import contextlib
 import json
 from functools import partial
 from pathlib import Path
-from typing import Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -390,7 +390,7 @@ def _deploy_flags(args: argparse.Namespace) -> list[str]:
     return extra + ["--quant-input"] * args.quant_input + ["--quant-output"] * args.quant_output
 
 
-Reference = tuple[dict[str, np.ndarray], str, Background[dict[str, np.ndarray]]]
+Reference = tuple[dict[str, np.ndarray], str, Background[safetensors_io.MappedTensors]]
 
 
 @contextlib.contextmanager
@@ -481,7 +481,7 @@ def _check(
     arrays = _as_top_inputs(model, net, given)
     with report.step("Top reference") as step:
         if args.test_reference:
-            reference = load_npz(args.test_reference, "--test_reference")
+            reference: Mapping[str, np.ndarray] = load_npz(args.test_reference, "--test_reference")
             step.note = args.test_reference
         else:
             reference = (
@@ -502,7 +502,8 @@ def _check(
 
     with _own_errors_meanwhile(context, model, arrays, reference) as own:
         with report.step(f"run {output.name} on {args.threads} thread(s)") as step:
-            comparing, names = compare.Comparing(tolerance, args.excepts.split(",")), {}
+            comparing = compare.Comparing(tolerance, args.excepts.split(","))
+            names: dict[str, Any] = {}
 
             def take(name: str, array: np.ndarray) -> None:
                 names[name] = None
@@ -576,7 +577,7 @@ def _look_at_layers(context: Context, model: TopModel, net: bmodel.Net, given: M
 @contextlib.contextmanager
 def _own_errors_meanwhile(
     context: Context, model: TopModel, arrays: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray]
-) -> Iterator[Background[dict[str, np.ndarray]] | None]:
+) -> Iterator[Background[safetensors_io.MappedTensors] | None]:
     """What each op of a quantised model makes of operands as they are in the reference, evaluated while the block
     goes on."""
     args = context.args

@@ -177,7 +177,7 @@ def _by_type(entries: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def say_tensors(context: Context, stage: dict[str, Any]) -> None:
-    rows = [("", "name", "type", "shape", "notes")]
+    rows: list[tuple[str, ...]] = [("", "name", "type", "shape", "notes")]
     tensors = stage.get("tensors", [])
     for role in ("inputs", "outputs"):
         for slot in stage.get(role, []):

@@ -7,7 +7,7 @@ import re
 from collections import ChainMap
 from functools import partial
 from pathlib import Path
-from typing import Iterator, Mapping, Sequence
+from typing import Iterator, Mapping, MutableMapping, Sequence, cast
 
 import numpy as np
 
@@ -234,7 +234,9 @@ def _check(
             if args.test_result:
                 save_npz(
                     context.outputs.path(args.test_result),
-                    ChainMap(got, {s.name: arrays[s.name] for s in model.inputs}),
+                    ChainMap(
+                        cast("MutableMapping[str, np.ndarray]", got), {s.name: arrays[s.name] for s in model.inputs}
+                    ),
                 )
     if not onnx_runner.available():
         report.warn(

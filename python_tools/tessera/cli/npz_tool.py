@@ -83,7 +83,11 @@ def save(context: Context, tensors: dict[str, np.ndarray]) -> None:
     path = context.args.output
     if not tensors:
         raise TesseraError(f"failed to write {path}: no tensor is left")
-    (safetensors_io.save if Path(path).suffix == ".safetensors" else save_npz)(context.outputs.path(path), tensors)
+    target = context.outputs.path(path)
+    if Path(path).suffix == ".safetensors":
+        safetensors_io.save(target, tensors)
+    else:
+        save_npz(target, tensors)
 
 
 def compare_files(context: Context) -> None:
@@ -185,7 +189,7 @@ def dump(context: Context) -> None:
 
 
 def statistic(context: Context) -> None:
-    cells = [("tensor", "shape", "min", "max", "mean", "std", "NaN", "inf")]
+    cells: list[tuple[str, ...]] = [("tensor", "shape", "min", "max", "mean", "std", "NaN", "inf")]
     for name, tensor in load_tensors(context.args.file).items():
         values = tensor.astype(np.float64).ravel()
         finite = values[np.isfinite(values)]

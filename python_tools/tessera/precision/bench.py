@@ -39,10 +39,10 @@ class Recorder:
         self.model = replace(model, run=self._run)
         self._golden = model
         self.digests: list[str] = []
-        self._kept: list[tuple[Arrays, dict[str, np.ndarray]]] = []
+        self._kept: list[tuple[Arrays, Mapping[str, np.ndarray]]] = []
         self._stride = 1
 
-    def _run(self, arrays: Arrays) -> dict[str, np.ndarray]:
+    def _run(self, arrays: Arrays) -> Mapping[str, np.ndarray]:
         checked = check_inputs(arrays, self._golden.inputs, "the input")
         outputs = self._golden.run(checked)
         if len(self.digests) % self._stride == 0:
@@ -53,7 +53,7 @@ class Recorder:
         self.digests.append(digest(checked, self._golden.inputs))
         return outputs
 
-    def guides(self) -> list[tuple[Arrays, dict[str, np.ndarray]]]:
+    def guides(self) -> list[tuple[Arrays, Mapping[str, np.ndarray]]]:
         """At most GUIDES of them, evenly spread."""
         count = min(GUIDES, len(self._kept))
         return [self._kept[i * len(self._kept) // count] for i in range(count)]
@@ -80,7 +80,7 @@ class CompiledBench:
     target: Target
     figure: str
     golden: float
-    guides: Sequence[tuple[Arrays, dict[str, np.ndarray]]]
+    guides: Sequence[tuple[Arrays, Mapping[str, np.ndarray]]]
     journal: Journal
     errors_measured: int = 0
     scores_taken: int = 0

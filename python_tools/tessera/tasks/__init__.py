@@ -18,10 +18,15 @@ from ..preprocess import Preprocess
 class Model(Protocol):
     """What is scored; a `tessera.bmodel.Net` is one. outputs: in the model's order; only their names count."""
 
-    inputs: Sequence[InputSpec]
-    outputs: Sequence[InputSpec]
+    @property
+    def inputs(self) -> Sequence[InputSpec]:
+        ...
 
-    def run(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    @property
+    def outputs(self) -> Sequence[InputSpec]:
+        ...
+
+    def run(self, arrays: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Outputs by name."""
 
 

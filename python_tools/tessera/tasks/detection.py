@@ -78,7 +78,7 @@ def to_picture(boxes: np.ndarray, spec: InputSpec, width: int, height: int) -> n
     where it was cut."""
     how = spec.preprocess or Preprocess()
     if not how.keep_aspect_ratio:
-        return boxes * np.float32([width / spec.shape[3], height / spec.shape[2]] * 2)
+        return boxes * np.array([width / spec.shape[3], height / spec.shape[2]] * 2, np.float32)
     if how.keep_ratio_mode != "letterbox":
         raise TesseraError(
             f"--task {NAME}: the pre-processing crops pictures ({how.keep_ratio_mode}), so boxes at their borders "
@@ -88,7 +88,7 @@ def to_picture(boxes: np.ndarray, spec: InputSpec, width: int, height: int) -> n
     ratio = min(spec.shape[2] / height, spec.shape[3] / width)
     centred = how.pad_type == "center"
     left, top = ((spec.shape[3] - width * ratio) / 2, (spec.shape[2] - height * ratio) / 2) if centred else (0, 0)
-    return (boxes - np.float32([left, top] * 2)) / ratio
+    return np.divide(boxes - np.array([left, top] * 2, np.float32), ratio)
 
 
 def match(found: np.ndarray, truth: np.ndarray, crowd: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:

@@ -98,7 +98,7 @@ def boxes_and_scores(boxes: np.ndarray, scores: np.ndarray, head: Head) -> Found
             + ", ".join(f"{value:.4g}" for value in corners[0]),
             hint=ADVICE,
         )
-    return corners * np.float32([head.width, head.height, head.width, head.height]), found[1], found[2]
+    return corners * np.array([head.width, head.height, head.width, head.height], np.float32), found[1], found[2]
 
 
 def users(file: str | Path) -> Decoder:
