@@ -133,8 +133,8 @@ def make_samples(inputs: Mapping[str, object], folder: Path, seed: int) -> list[
     (folder / "samples").mkdir(exist_ok=True)
     for number in range(CALIBRATED + TRIED):
         path = folder / ("samples" if number < CALIBRATED else "") / f"{number}.npz"
-        made = {name: Input(**{**told, "shape": tuple(told["shape"])}) for name, told in inputs.items()}
-        np.savez(path, **{name: one.sample(generator) for name, one in made.items()})  # type: ignore[dict-item]
+        drawn = {name: Input(**{**told, "shape": tuple(told["shape"])}) for name, told in inputs.items()}
+        np.savez(path, **{name: one.sample(generator) for name, one in drawn.items()})  # type: ignore[dict-item]
         made.append(path)
     return made
 
