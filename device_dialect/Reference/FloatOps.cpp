@@ -278,6 +278,8 @@ void attentionF32(float factorOfScores, Inputs inputs, HostTensor &y) {
   ref::Dims vBatch = ref::broadcastStrides(v.getShape().drop_back(2), batch);
   Single scale{factorOfScores};
   std::vector<float> scores(keys);
+  const float *queryRows = floats(q).data();
+  float *result = floats(y).data();
   int64_t row = 0; // of all batches' queries
   ref::forEachIndex(batch, [&](ref::DimsRef index) {
     const float *keyRows = floats(k).data() + ref::dot(index, kBatch) * keys * depth;
@@ -286,7 +288,7 @@ void attentionF32(float factorOfScores, Inputs inputs, HostTensor &y) {
       for (int64_t t = 0; t < keys; ++t) {
         Single sum{0.0f};
         for (int64_t e = 0; e < depth; ++e) {
-          sum = mulAdd(Single{floats(q)[row * depth + e]}, Single{keyRows[t * depth + e]}, sum);
+          sum = mulAdd(Single{queryRows[row * depth + e]}, Single{keyRows[t * depth + e]}, sum);
         }
         sum = sum * scale;
         scores[t] = (isMasked ? sum + Single{static_cast<float>(masks[row * keys + t])} : sum).v;
@@ -297,7 +299,7 @@ void attentionF32(float factorOfScores, Inputs inputs, HostTensor &y) {
         for (int64_t t = 0; t < keys; ++t) {
           sum = mulAdd(Single{scores[t]}, Single{valueRows[t * features + f]}, sum);
         }
-        floats(y)[row * features + f] = (sum * factor).v;
+        result[row * features + f] = (sum * factor).v;
       }
     }
   });

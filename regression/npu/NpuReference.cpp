@@ -42,13 +42,14 @@ bool canFold(device::ConvOp conv) {
 /// Sums of a convolution: tap by tap, in each the channels, products and sums fused; those of single channels not.
 class Convolution {
 public:
-  Convolution(device::ConvOp conv, ArrayRef<const HostTensor *> inputs, bool fusedOps)
-      : conv(conv), x(floatsOf(*inputs[0])), w(floatsOf(*inputs[1])), xDims(inputs[0]->getShape()),
-        wDims(inputs[1]->getShape()), fuses(!isDepthwise(conv)) {
+  Convolution(device::ConvOp conv, ArrayRef<const HostTensor *> inputs, bool folds)
+      : x(floatsOf(*inputs[0])), w(floatsOf(*inputs[1])), xDims(inputs[0]->getShape()), wDims(inputs[1]->getShape()),
+        strides(conv.getStrides()), dilations(conv.getDilations()), pads(conv.getPads()),
+        groups(int64_t(conv.getGroups())), fuses(!isDepthwise(conv)) {
     bias = conv.getBias() ? floatsOf(*inputs[2]) : std::vector<float>();
     SmallVector<int64_t> kernel(wDims.drop_front(2));
     ref::forEachIndex(kernel, [&](ref::DimsRef tap) { taps.emplace_back(tap); });
-    if (fusedOps) { // columns outside, rows inside
+    if (folds) { // columns outside, rows inside
       llvm::sort(taps, [](ref::DimsRef a, ref::DimsRef b) { return std::pair(a[1], a[0]) < std::pair(b[1], b[0]); });
     }
   }
@@ -62,14 +63,15 @@ public:
 private:
   float sumAt(ref::DimsRef at) const {
     int64_t channels = wDims[1], plane = ref::product(xDims.drop_front(2)), size = int64_t(taps.size());
-    int64_t group = at[1] / (wDims[0] / int64_t(conv.getGroups()));
+    int64_t group = at[1] / (wDims[0] / groups);
     const float *from = &x[(at[0] * xDims[1] + group * channels) * plane], *weights = &w[at[1] * channels * size];
-    ref::Dims strides = ref::rowMajorStrides(xDims.drop_front(2)), places = ref::rowMajorStrides(wDims.drop_front(2));
+    ref::Dims steps = ref::rowMajorStrides(xDims.drop_front(2)), places = ref::rowMajorStrides(wDims.drop_front(2));
     float sum = 0;
     for (const ref::Dims &tap : taps) {
-      std::optional<int64_t> offset = offsetOf(at.drop_front(2), tap, strides);
+      std::optional<int64_t> offset = offsetOf(at.drop_front(2), tap, steps);
+      const float *ofTap = weights + ref::dot(tap, places);
       for (int64_t c = 0; offset && c < channels; ++c) {
-        float a = from[c * plane + *offset], b = weights[c * size + ref::dot(tap, places)];
+        float a = from[c * plane + *offset], b = ofTap[c * size];
         sum = fuses ? std::fma(a, b, sum) : sum + a * b;
       }
     }
@@ -77,28 +79,28 @@ private:
   }
 
   /// Of what a tap sees; nothing outside.
-  std::optional<int64_t> offsetOf(ref::DimsRef at, ref::DimsRef tap, ref::DimsRef strides) const {
+  std::optional<int64_t> offsetOf(ref::DimsRef at, ref::DimsRef tap, ref::DimsRef steps) const {
     int64_t offset = 0;
     for (size_t d = 0; d < at.size(); ++d) {
-      int64_t place = at[d] * conv.getStrides()[d] + tap[d] * conv.getDilations()[d] - conv.getPads()[d];
+      int64_t place = at[d] * strides[d] + tap[d] * dilations[d] - pads[d];
       if (place < 0 || place >= xDims[2 + d]) {
         return std::nullopt;
       }
-      offset += place * strides[d];
+      offset += place * steps[d];
     }
     return offset;
   }
 
-  mutable device::ConvOp conv; // its accessors are not const
   std::vector<float> x, w, bias;
-  ref::DimsRef xDims, wDims;
+  ref::DimsRef xDims, wDims, strides, dilations, pads;
+  int64_t groups;
   bool fuses;
   std::vector<ref::Dims> taps;
 };
 
-LogicalResult evaluate(device::ConvOp conv, ArrayRef<const HostTensor *> inputs, bool fusedOps, HostTensor &y) {
+LogicalResult evaluate(device::ConvOp conv, ArrayRef<const HostTensor *> inputs, bool folds, HostTensor &y) {
   HostTensor sums(conv.getAccumulatorType(), y.getShape());
-  Convolution(conv, inputs, fusedOps).run(sums);
+  Convolution(conv, inputs, folds).run(sums);
   SmallVector<const HostTensor *> arguments{&sums};
   llvm::append_range(arguments, inputs.take_back(conv.getExtras().size()));
   return device::runScalarRegion(conv.getEpilogue(), arguments, y);
@@ -133,9 +135,9 @@ FailureOr<top::TensorMap> evaluateAsNpu(func::FuncOp function, const top::Tensor
     }
     SmallVector<HostTensor> results;
     if (device::ConvOp conv = floatConvolution(op)) {
-      bool fusedOps = canFold(conv) && (folded >> foldable++ & 1);
+      bool folds = canFold(conv) && (folded >> foldable++ & 1);
       results.emplace_back(cast<RankedTensorType>(conv.getY().getType()));
-      if (failed(evaluate(conv, operands, fusedOps, results[0]))) {
+      if (failed(evaluate(conv, operands, folds, results[0]))) {
         return failure();
       }
     } else if (failed(top::Evaluator().runOp(&op, operands, results))) {
