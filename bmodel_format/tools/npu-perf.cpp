@@ -147,6 +147,9 @@ std::string join(const ModelStream &stream, const Chip &chip, Joined &joinedStre
   all.roofline.dense += roofline.dense, all.roofline.depthwise += roofline.depthwise;
   all.roofline.vector += roofline.vector;
   all.memory.ddrLowerBound += memory.ddrLowerBound;
+  for (auto [each, bytes] : memory.leastDdrBytes) {
+    all.memory.leastDdrBytes[layer + each] = bytes;
+  }
   for (auto [to, from] : {std::pair(&all.memory.local, &memory.local), {&all.memory.workspace, &memory.workspace}}) {
     to->peak = std::max(to->peak, from->peak), to->top = std::max(to->top, from->top);
   }

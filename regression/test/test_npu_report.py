@@ -67,6 +67,8 @@ def test_the_parts_add_up(deployed: tuple[Path, dict, str]) -> None:
         <= report["local_memory"]["bytes_per_lane"]
     )
     assert any(layer["name"] for layer in report["layers"])
+    for layer in report["layers"]:
+        assert layer["ddr_least_bytes"] <= sum(traffic["moved"] for traffic in layer["ddr_bytes"].values())
     roofline = report["roofline"]
     assert (
         roofline["ratio"]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every model that x86 runs, on every chip: compiled and run; in INT8 with x86's bits, in BF16 close to them;
-whatever part the host has.
+whatever part the host has. No layer moves more than four times the DDR bytes that it cannot do without, but for a
+reason that the chip gives.
 
 A few models by default; all with TESSERA_NPU_SURVEY=all (about ten minutes). What runs where is written to
-build/test-results/npu-survey.csv.
+build/test-results/npu-survey.csv, layers that move much more than they need to npu-traffic.csv beside it.
 """
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ from case_file import Case, all_cases
 from conftest import BUILD, Builder, check, inputs_of, run_tool, samples
 from test_cases import skip_if_missing
 from test_npu import CHIPS, deploy
+
+from tessera import npu_perf
 
 SMALL = (
     "dtln_model_1",
@@ -56,6 +59,9 @@ COLUMNS = (
     "hand_over_us",
     "on_the_host",
 )
+MOST_TRAFFIC = 4  # times the least
+MOST_SHARE = 0.1  # of a model's time in layers whose short runs each cost a burst
+TRAFFIC_COLUMNS = ("model", "chip", "layer", "moved_bytes", "asked_bytes", "least_bytes", "share", "bound", "reason")
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +69,60 @@ def table() -> Iterator[list[dict]]:
     """Rows of the survey, written when all models are through."""
     rows: list[dict] = []
     yield rows
-    path = BUILD / "test-results" / "npu-survey.csv"
+    write_table("npu-survey.csv", COLUMNS, rows)
+
+
+@pytest.fixture(scope="module")
+def traffic() -> Iterator[list[dict]]:
+    """Layers far above their least traffic, written when all models are through."""
+    rows: list[dict] = []
+    yield rows
+    write_table("npu-traffic.csv", TRAFFIC_COLUMNS, rows)
+
+
+def write_table(name: str, columns: tuple[str, ...], rows: list[dict]) -> None:
+    path = BUILD / "test-results" / name
     path.parent.mkdir(exist_ok=True)
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)
+
+
+def far_above_the_least(model: str, chip: str, report: dict) -> list[dict]:
+    """The layers that move more than MOST_TRAFFIC times the least, each with the reason that the chip gives, if any."""
+    rows = []
+    for layer in report["layers"]:
+        moved, asked = (sum(part[of] for part in layer["ddr_bytes"].values()) for of in ("moved", "asked"))
+        least = layer["ddr_least_bytes"]
+        if moved <= MOST_TRAFFIC * least:
+            continue
+        reason = ""
+        if asked <= MOST_TRAFFIC * least:
+            reason = "runs shorter than a burst of DDR, which moves whole bursts"
+        elif layer["bound"] != "ddr":
+            reason = f"hidden: the layer waits for {layer['bound']}, and what it reads again saves that time"
+        share = layer["cycles"] / report["cycles"]
+        values = (model, chip, layer["name"], moved, asked, least, round(share, 4), layer["bound"], reason)
+        rows.append(dict(zip(TRAFFIC_COLUMNS, values)))
+    return rows
+
+
+def check_traffic(model: str, chip: str, file: Path, table: list[dict]) -> None:
+    rows = far_above_the_least(model, chip, npu_perf.measure(file))
+    table += rows
+    assert not [row for row in rows if not row["reason"]], f"{chip}: layers move more than {MOST_TRAFFIC} x the least"
+    assert sum(row["share"] for row in rows if row["bound"] == "ddr") <= MOST_SHARE, f"{chip}: {rows}"
+
+
+def test_traffic_without_a_reason_is_told() -> None:
+    def layer(moved: int, asked: int, bound: str) -> dict:
+        ddr = {"input": {"asked": asked, "moved": moved}, "output": {"asked": 0, "moved": 0}}
+        return {"name": "n", "cycles": 5, "bound": bound, "ddr_least_bytes": 100, "ddr_bytes": ddr}
+
+    layers = [layer(400, 400, "ddr"), layer(401, 400, "ddr"), layer(500, 500, "ddr"), layer(500, 500, "multiply")]
+    rows = far_above_the_least("m", "npu-edge", {"cycles": 100, "layers": layers})
+    assert [row["reason"].partition(":")[0].partition(" ")[0] for row in rows] == ["runs", "", "hidden"]
 
 
 def row(model: str, chip: str, told: dict) -> dict:
@@ -98,7 +152,7 @@ def skip_if_large(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", list(all_cases()), ids=lambda case: case.name)
-def test_every_chip_runs_it(case: Case, builder: Builder, table: list[dict], tmp_path: Path) -> None:
+def test_every_chip_runs_it(case: Case, builder: Builder, table: list[dict], traffic: list[dict], tmp_path: Path) -> None:
     import tessera.runtime as runtime
 
     skip_if_large(case)
@@ -110,6 +164,7 @@ def test_every_chip_runs_it(case: Case, builder: Builder, table: list[dict], tmp
     for chip in CHIPS:
         told = deploy(top, ranges, chip, tmp_path / "npu.bmodel")["partition"]
         table.append(row(case.name, chip, told))
+        check_traffic(case.name, chip, tmp_path / "npu.bmodel", traffic)
         got = runtime.load(str(tmp_path / "npu.bmodel")).net()(given)
         for name, array in want.items():
             assert array.tobytes() == got[name].tobytes(), f"{chip}: '{name}' differs from x86"

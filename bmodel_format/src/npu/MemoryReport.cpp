@@ -47,9 +47,13 @@ std::vector<Interval> bytesOf(const Operand &operand, const Chip &chip) {
 /// Bytes with the rectangle that lies there now; sorted, apart from each other.
 class Living {
 public:
-  void read(Interval bytes, double end) {
+  /// visit(rectangle, its bytes that are read) of each.
+  template <typename Visit>
+  void read(Interval bytes, double end, Visit visit) {
     eachIn(bytes, [&](auto at) {
-      at->second.to = std::max(at->second.to, end);
+      Rectangle &each = at->second;
+      each.to = std::max(each.to, end);
+      visit(each, Interval{std::max(each.begin, bytes.begin), std::min(each.end, bytes.end)});
       return std::next(at);
     });
   }
@@ -133,6 +137,41 @@ private:
   std::vector<Interval> all;
 };
 
+/// What each layer has to move at the least.
+class LeastTraffic {
+public:
+  /// One operand of a DMA command of |layer| outside the chip, but for what it reads of the workspace.
+  void touch(uint32_t layer, Region region, bool writes, Interval bytes) { seen[{layer, region, writes}].add(bytes); }
+
+  /// Bytes of a value of the workspace; those that the layer itself has put there need not have left the chip.
+  void readValue(uint32_t layer, const Descriptor &writer, Rectangle &value, Interval bytes) {
+    if (writer.header.layer != layer) {
+      value.isReadByOthers = true;
+      touch(layer, Region::workspace, false, bytes);
+    }
+  }
+
+  /// The layers that wrote these have to, where another one reads them.
+  void addValues(const std::vector<Rectangle> &values, const Descriptor *commands) {
+    for (const Rectangle &value : values) {
+      if (value.isReadByOthers) {
+        touch(commands[value.command].header.layer, Region::workspace, true, {value.begin, value.end});
+      }
+    }
+  }
+
+  std::map<uint32_t, uint64_t> count() {
+    std::map<uint32_t, uint64_t> bytes;
+    for (auto &[where, each] : seen) {
+      bytes[std::get<0>(where)] += each.count();
+    }
+    return bytes;
+  }
+
+private:
+  std::map<std::tuple<uint32_t, Region, bool>, Seen> seen;
+};
+
 } // namespace
 
 MemoryUse joined(MemoryUse use, const Descriptor *commands) {
@@ -156,24 +195,38 @@ MemoryUse joined(MemoryUse use, const Descriptor *commands) {
 
 MemoryReport memoryReportOf(const Descriptor *commands, const Span *spans, size_t count, const Chip &chip) {
   Living local, workspace;
+  LeastTraffic least;
   std::map<std::pair<Region, uint32_t>, Seen> once; // constants by layer
+  auto touch = [&](size_t i, const Operand &operand, Interval bytes) {
+    Region region = operand.tensor.region;
+    uint32_t layer = commands[i].header.layer;
+    if (region != Region::local && region != Region::workspace) {
+      once[{region, region == Region::constants ? layer : 0}].add(bytes);
+      least.touch(layer, region, operand.written, bytes);
+      return;
+    }
+    Living &memory = region == Region::local ? local : workspace;
+    if (operand.written) {
+      memory.write(bytes, spans[i], i);
+      return;
+    }
+    memory.read(bytes, spans[i].end, [&](Rectangle &value, Interval part) {
+      if (region == Region::workspace) {
+        least.readValue(layer, commands[value.command], value, part);
+      }
+    });
+  };
   for (size_t i = 0; i < count; ++i) {
     Operand operands[kMostOperands];
     size_t number = operandsOf(commands[i], operands);
     bool isDma = findCommand(commands[i].header.opcode)->queue == Queue::dma;
     for (bool writes : {false, true}) {
       for (size_t k = 0; k < number; ++k) {
-        Region region = operands[k].tensor.region;
-        if (operands[k].written != writes || (region == Region::constants && !isDma)) {
+        if (operands[k].written != writes || (operands[k].tensor.region == Region::constants && !isDma)) {
           continue;
         }
         for (Interval bytes : bytesOf(operands[k], chip)) {
-          if (region == Region::local || region == Region::workspace) {
-            Living &memory = region == Region::local ? local : workspace;
-            writes ? memory.write(bytes, spans[i], i) : memory.read(bytes, spans[i].end);
-          } else {
-            once[{region, region == Region::constants ? commands[i].header.layer : 0}].add(bytes);
-          }
+          touch(i, operands[k], bytes);
         }
       }
     }
@@ -182,6 +235,8 @@ MemoryReport memoryReportOf(const Descriptor *commands, const Span *spans, size_
   for (auto &[where, seen] : once) {
     report.ddrLowerBound += seen.count();
   }
+  least.addValues(report.workspace.rectangles, commands);
+  report.leastDdrBytes = least.count();
   return report;
 }
 

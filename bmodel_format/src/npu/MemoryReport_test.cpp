@@ -133,6 +133,32 @@ TEST(MemoryReport, TheLowerBoundCountsEachByteOnce) {
   EXPECT_EQ(Timed(commands, chip).report.ddrLowerBound, 1024u + 512 + 512);
 }
 
+TEST(MemoryReport, LayersNeedEachByteOfOthersOnce) {
+  Chip chip = chipNamed("npu-edge");
+  std::vector<Descriptor> commands;
+  auto copy = [&](uint32_t layer, Region to, uint64_t toOffset, Region from, uint64_t fromOffset) {
+    auto dense = [](Region region, uint64_t offset) {
+      return Tensor{.offset = offset, .strides = {0, 64, 64, 1}, .region = region, .type = Type::i8};
+    };
+    commands.push_back(
+        encode(copy_command{.y = dense(to, toOffset), .x = dense(from, fromOffset), .shape = {{1, 8, 1, 64}}}));
+    commands.back().header.layer = layer;
+  };
+  Region output = Region(int(Region::io) + 1);
+  copy(0, Region::local, 0, Region::constants, 0);
+  copy(0, Region::local, 64, Region::constants, 256); // half of it again
+  copy(0, Region::workspace, 0, Region::local, 0);    // for itself
+  copy(0, Region::local, 128, Region::workspace, 0);  // counts as nothing
+  copy(0, Region::workspace, 512, Region::local, 0);  // for layer 1, which reads it twice
+  copy(1, Region::local, 192, Region::workspace, 512);
+  copy(1, Region::local, 256, Region::workspace, 512);
+  copy(1, output, 0, Region::local, 192);
+  copy(1, output, 0, Region::local, 256); // the same bytes again
+  assignWaits(commands, chip);
+  Timed timed(commands, chip);
+  EXPECT_EQ(timed.report.leastDdrBytes, (std::map<uint32_t, uint64_t>{{0, 768 + 512}, {1, 512 + 512}}));
+}
+
 TEST(MemoryReport, JoinedTilesAreTensors) {
   std::vector<Descriptor> commands(3);
   commands[2].header.layer = 1;

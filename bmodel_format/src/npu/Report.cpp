@@ -243,6 +243,12 @@ std::string reportJson(const Report &report, const Chip &chip, const std::vector
                   {"end_cycle", rounded(counters.end)},
                   {"mac_utilisation", utilisation(counters.products, counters.cycles(), chip)}};
     entry.update(jsonOf(counters));
+    if (memory) {
+      auto least = memory->leastDdrBytes.find(layer);
+      // A gather is asked for less than the table that it may touch.
+      entry["ddr_least_bytes"] =
+          least == memory->leastDdrBytes.end() ? 0 : std::min(least->second, counters.ddrBytes());
+    }
     made["layers"].push_back(std::move(entry));
   }
   return made.dump(2) + "\n";

@@ -5,6 +5,7 @@
 
 #include "bmodel/npu/latency.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace bmodel::npu {
 struct Rectangle {
   uint64_t begin = 0, end = 0;
   double from = 0, to = 0;
-  size_t command = 0; ///< the writer
+  size_t command = 0;          ///< the writer
+  bool isReadByOthers = false; ///< of the workspace: a layer reads it that did not write it
 };
 
 /// One memory during a stream.
@@ -30,6 +32,10 @@ struct MemoryReport {
   /// Each byte of the caller's buffers that is touched, once, and each byte of constants once for every layer that
   /// reads it: layers whose weights happen to be equal share their bytes in the file, and read them all the same.
   uint64_t ddrLowerBound = 0;
+  /// By layer, the bytes of DDR that it cannot do without: each byte that it reads of the caller's buffers, of
+  /// constants and of other layers' values once, and each that it writes for the caller or for other layers once.
+  /// Values that a layer parks in DDR for itself count as nothing.
+  std::map<uint32_t, uint64_t> leastDdrBytes;
 };
 
 /// Of a stream that checkStream has passed, with the spans that schedule gave.
