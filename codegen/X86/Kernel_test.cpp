@@ -170,10 +170,10 @@ TEST(Map, NarrowTails) {
 TEST(Lut, Bytes) {
   CheckOptions bytes;
   bytes.low = -255, bytes.high = 256;
-  auto text = [](const std::string &x, const std::string &y, const char *element) {
-    return formatv("(%x: {0}, %t: tensor<256x{1}>) -> {2} {{ %y = device.lut %x, %t : ({0}, tensor<256x{1}>) -> {2} "
-                   "return %y : {2} }",
-                   x, element, y)
+  auto text = [](const std::string &x, const std::string &y, const std::string &element, const char *tables = "") {
+    return formatv("(%x: {0}, %t: tensor<{3}256x{1}>) -> {2} {{ %y = device.lut %x, %t : ({0}, tensor<{3}256x{1}>) -> "
+                   "{2} return %y : {2} }",
+                   x, element, y, tables)
         .str();
   };
   for (int64_t size : {1, 15, 16, 17, 1000, 70000}) {
@@ -181,7 +181,11 @@ TEST(Lut, Bytes) {
     check(text(tensor({size}, "ui8"), tensor({size}, "i8"), "i8"), bytes);
   }
   for (int64_t c : {1, 16, 19, 67}) {
-    check(text(tensor({2, c, 3, 5}, "i8", true), tensor({2, c, 3, 5}, "i8", true), "i8"), bytes);
+    for (bool blocked : {false, true}) {
+      std::string x = tensor({2, c, 3, 5}, "i8", blocked);
+      check(text(x, x, "i8"), bytes);
+      check(text(x, x, "i8", formatv("{0}x", c).str().c_str()), bytes);
+    }
   }
 }
 

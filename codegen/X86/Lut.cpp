@@ -20,7 +20,7 @@ constexpr int64_t kAtOnce = 16;
 
 class LutEmitter {
 public:
-  explicit LutEmitter(KernelBuilder &kb) : kb(kb), y(kb.resultType()) {}
+  LutEmitter(KernelBuilder &kb, bool perChannel) : kb(kb), y(kb.resultType()), perChannel(perChannel) {}
 
   LogicalResult emit() {
     int64_t count = physicalElements(y), perTile = 64 * 1024;
@@ -44,25 +44,46 @@ private:
   void lookUp(Value i, int64_t lane, Value start) {
     Type byte = kb.b.getI8Type();
     Value index = arith::ExtUIOp::create(kb.b, kb.b.getI64Type(), kb.load(byte, kb.operand(0), i));
-    Value value = kb.load(byte, kb.operand(1), index);
     device::BlockedAttr layout = device::getBlockedLayout(y);
     int64_t block = layout ? layout.getBlock() : 1, used = layout ? y.getDimSize(1) % block : 0;
+    if (perChannel) {
+      index = kb.add(index, kb.mul(channelOf(layout ? start : i, lane), 256));
+    }
+    Value value = kb.load(byte, kb.operand(1), index);
     if (used && lane % block >= used) {
       // Padding lanes of the last block stay zero.
-      int64_t blocks = llvm::divideCeil(y.getDimSize(1), block), inner = physicalElements(y) / y.getDimSize(0) / blocks;
-      Value current = kb.rem(kb.div(start, inner), blocks);
+      int64_t blocks = llvm::divideCeil(y.getDimSize(1), block);
+      Value current = kb.rem(kb.div(start, elementsOfBlock()), blocks);
       Value isLast = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, current, kb.constant(blocks - 1));
       value = arith::SelectOp::create(kb.b, isLast, kb.zero(byte), value);
     }
     kb.store(value, kb.result(), i);
   }
 
+  /// The elements that share the channels of a block, of one image.
+  int64_t elementsOfBlock() const {
+    device::BlockedAttr layout = device::getBlockedLayout(y);
+    int64_t blocks = layout ? llvm::divideCeil(y.getDimSize(1), layout.getBlock()) : y.getDimSize(1);
+    return physicalElements(y) / y.getDimSize(0) / blocks;
+  }
+
+  /// Of an element |i|; where y is blocked, of the |lane|-th from |i| on. Padding lanes read the last channel's table.
+  Value channelOf(Value i, int64_t lane) {
+    device::BlockedAttr layout = device::getBlockedLayout(y);
+    int64_t channels = y.getDimSize(1), block = layout ? layout.getBlock() : 1;
+    Value current = kb.rem(kb.div(i, elementsOfBlock()), llvm::divideCeil(channels, block));
+    return layout ? kb.min(kb.add(kb.mul(current, block), lane % block), kb.constant(channels - 1)) : current;
+  }
+
   KernelBuilder &kb;
   RankedTensorType y;
+  bool perChannel;
 };
 
 struct LutModel : KernelInterface::ExternalModel<LutModel, device::LutOp> {
-  LogicalResult emitKernel(Operation *, KernelBuilder &kb) const { return LutEmitter(kb).emit(); }
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    return LutEmitter(kb, cast<device::LutOp>(op).hasTablePerChannel()).emit();
+  }
 };
 
 } // namespace

@@ -324,7 +324,12 @@ LogicalResult LutOp::verify() {
     return emitOpError() << "table has elements " << tensorType(getTable()).getElementType()
                          << ", expected the result's " << element << " (lut_c2)";
   }
-  return success(succeeded(verify::dims(*this, getTable(), {256}, "table", "lut_c2")) &&
+  ArrayRef<int64_t> x = tensorType(getX()).getShape();
+  SmallVector<int64_t> table = {256};
+  if (x.size() == 4 && hasTablePerChannel()) {
+    table.insert(table.begin(), x[1]);
+  }
+  return success(succeeded(verify::dims(*this, getTable(), table, "table", "lut_c2")) &&
                  succeeded(verify::dims(*this, getY(), tensorType(getX()).getShape(), "result", "lut_c3")));
 }
 

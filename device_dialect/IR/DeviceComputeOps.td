@@ -101,11 +101,16 @@ def Device_MapOp : Device_Op<"map", [SingleBlock, IsolatedFromAbove, DeclareOpIn
 def Device_LutOp : Device_Op<"lut", [DeclareOpInterfaceMethods<LayoutInterface>]> {
   let summary = "Function of one byte by a table";
   let description = [{
-    y[i] = table[the bits of x[i] as a number from 0 to 255]. (C1) elements of x and y are i8 or ui8. (C2) table: 256 elements of y's type.
-    (C3) x and y have the same dims.
+    y[i] = table[the bits of x[i] as a number from 0 to 255]; with a table for each channel (dim 1), that of i's. (C1) elements of x and y
+    are i8 or ui8. (C2) table: 256 elements of y's type, or [C, 256] where x has four dims, C of them channels. (C3) x and y have the same
+    dims.
   }];
   let arguments = (ins Device_Tensor:$x, Device_Tensor:$table);
   let results = (outs Device_Tensor:$y);
+  let extraClassDeclaration = [{
+    /// Whether each channel has a table of its own.
+    bool hasTablePerChannel() { return ::mlir::cast<::mlir::RankedTensorType>(getTable().getType()).getRank() == 2; }
+  }];
 }
 
 def Device_YieldOp : Op<Device_Dialect, "yield", [Pure, ReturnLike, Terminator]> {

@@ -139,8 +139,10 @@ LogicalResult MapOp::evaluate(Inputs inputs, Outputs outputs) { return runScalar
 LogicalResult LutOp::evaluate(Inputs inputs, Outputs outputs) {
   ArrayRef<char> x = inputs[0]->getBytes(), table = inputs[1]->getBytes();
   MutableArrayRef<char> y = outputs[0].getBytes();
+  ArrayRef<int64_t> dims = inputs[0]->getShape();
+  size_t channels = hasTablePerChannel() ? size_t(dims[1]) : 1, inner = hasTablePerChannel() ? dims[2] * dims[3] : 1;
   for (size_t i = 0; i < x.size(); ++i) {
-    y[i] = table[static_cast<uint8_t>(x[i])];
+    y[i] = table[i / inner % channels * 256 + static_cast<uint8_t>(x[i])];
   }
   return success();
 }

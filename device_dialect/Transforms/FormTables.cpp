@@ -25,17 +25,37 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 
 bool isByte(Value value) { return typeOf(value).getElementType().isInteger(8); }
 
+/// A constant as an operand of a function of bytes: of one element where all are equal, else [channels, 1].
+HostTensor operandOf(const top::TensorData &data) {
+  size_t size = top::elementBytes(data.type.getElementType());
+  ArrayRef<char> first = data.bytes.take_front(size);
+  bool isSplat = true;
+  for (size_t at = size; at < data.bytes.size() && isSplat; at += size) {
+    isSplat = data.bytes.slice(at, size) == first;
+  }
+  Type element = data.type.getElementType();
+  return isSplat ? HostTensor(RankedTensorType::get({1}, element), first)
+                 : HostTensor(RankedTensorType::get({data.type.getNumElements(), 1}, element), data.bytes);
+}
+
 /// A map of bytes and everything it computes them from, down to one tensor of bytes.
 class Function {
 public:
-  explicit Function(MapOp root) : root(root) { valid = visit(root) && argument; }
+  Function(MapOp root, bool perChannel) : root(root), perChannel(perChannel) {
+    valid =
+        visit(root) && argument && channels * 256 * 4 <= std::max<int64_t>(typeOf(root.getY()).getNumElements(), 1024);
+  }
 
   bool isTable() const { return valid; }
   Value getArgument() const { return argument; }
 
-  /// The results for the bytes 0 to 255; failure emits an error.
+  /// The results for the bytes 0 to 255, by channel where they differ; failure emits an error.
   FailureOr<HostTensor> evaluate() {
     DenseMap<Value, HostTensor> values;
+    SmallVector<int64_t> dims = {256};
+    if (channels > 1) {
+      dims.insert(dims.begin(), channels);
+    }
     HostTensor &bytes = values[argument] = HostTensor(typeOf(argument).getElementType(), {256});
     for (int i = 0; i < 256; ++i) {
       bytes.getBytes()[i] = static_cast<char>(i);
@@ -46,13 +66,12 @@ public:
       for (Value input : map.getInputs()) {
         // The argument may be a constant too, of any size.
         std::optional<top::TensorData> data = values.contains(input) ? std::nullopt : top::getConstantData(input);
-        operands.push_back(data ? HostTensor(RankedTensorType::get({1}, data->type.getElementType()), data->bytes)
-                                : values.lookup(input));
+        operands.push_back(data ? operandOf(*data) : values.lookup(input));
       }
       for (const HostTensor &operand : operands) {
         pointers.push_back(&operand);
       }
-      HostTensor result(typeOf(map.getY()).getElementType(), {256});
+      HostTensor result(typeOf(map.getY()).getElementType(), dims);
       if (failed(runScalarRegion(map.getBody(), pointers, result))) {
         return failure();
       }
@@ -79,6 +98,11 @@ private:
     if (type.getNumElements() == 1 && top::isConstant(input)) {
       return true;
     }
+    if (perChannel && isOfChannels(input)) {
+      bool isSplat = operandOf(*top::getConstantData(input)).getRank() == 1;
+      channels = isSplat ? channels : type.getNumElements();
+      return true;
+    }
     if (type.getShape() != typeOf(root.getY()).getShape()) {
       return false;
     }
@@ -91,7 +115,19 @@ private:
     return map && (maps.contains(map) || visit(map));
   }
 
+  /// Whether the value is a constant with an element for each channel of four dims.
+  bool isOfChannels(Value value) {
+    ArrayRef<int64_t> y = typeOf(root.getY()).getShape(), dims = typeOf(value).getShape();
+    if (y.size() != 4 || dims.size() < 3 || !top::getConstantData(value)) {
+      return false;
+    }
+    dims = dims.take_back(3);
+    return typeOf(value).getNumElements() == y[1] && dims[0] == y[1];
+  }
+
   MapOp root;
+  bool perChannel;
+  int64_t channels = 1; ///< that differ
   Value argument;
   llvm::SetVector<MapOp> maps;
   bool valid = false;
@@ -109,7 +145,7 @@ public:
       }
     });
     for (MapOp root : roots) {
-      Function function(root);
+      Function function(root, perChannel);
       if (!function.isTable()) {
         continue;
       }

@@ -33,8 +33,10 @@ def FormTablesPass : Pass<"device-form-tables", "::mlir::func::FuncOp"> {
   let summary = "Turn functions of one byte into tables";
   let description = [{
     Before: every elementwise op is a `device.map`. After: maps with 8-bit results that are computed, through any number of maps,
-    from one 8-bit tensor of the same dims and constants alone are `device.lut`; their 256 values come from the reference
-    evaluation. Maps that only they read are gone. So dequantise, sigmoid, quantise is one lookup, and exact on every chip.
+    from one 8-bit tensor of the same dims and constants of one element alone are `device.lut`; their 256 values come from the
+    reference evaluation. With `per-channel`, constants may have a value for each channel (dim 1 of four) as well: each gets a table of its
+    own, where all of them are smaller than a quarter of the tensor. Maps that only they read are gone. So dequantise, sigmoid, quantise is
+    one lookup, and exact on every chip.
 
     ```mlir
     %y = device.map(%x) {
@@ -48,6 +50,7 @@ def FormTablesPass : Pass<"device-form-tables", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::top::TopDialect"];
+  let options = [Option<"perChannel", "per-channel", "bool", "false", "Form tables of channels, too">];
   let statistics = [Statistic<"numTables", "tables", "Maps replaced by tables">];
 }
 

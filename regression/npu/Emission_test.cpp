@@ -505,6 +505,17 @@ TEST_F(Emission, TablesSoftmaxPoolsAndSums) {
             "\n %y = \"device.lut\"(%x, %t) : (tensor<1x40x9x7xi8>, tensor<256xi8>) -> tensor<1x40x9x7xi8>\n return %y "
             ": tensor<1x40x9x7xi8>\n}\n"),
       "");
+  for (const char *dims : {"3x9x70", "67x9x7", "1x5x300"}) { // fewer channels than lanes, and more
+    int64_t channels = std::atoll(dims);
+    std::string tables = constantText<int8_t>({channels, 256}, "i8", [] { return int8_t(between(-128, 127)); });
+    EXPECT_EQ(
+        check(formatv("func.func @main(%x: tensor<2x{0}xui8> {{top.name = \"x\"}) -> (tensor<2x{0}xi8> {{top.name = "
+                      "\"y\"}) attributes {{device.exact} {{\n %t = {1}\n %y = \"device.lut\"(%x, %t) : "
+                      "(tensor<2x{0}xui8>, tensor<{2}x256xi8>) -> tensor<2x{0}xi8>\n return %y : "
+                      "tensor<2x{0}xi8>\n}\n",
+                      dims, tables, channels)),
+        "");
+  }
   for (const char *log : {"false", "true"}) {
     EXPECT_EQ(
         check(formatv("func.func @main(%x: tensor<5x101xf32> {{top.name = \"x\"}) -> (tensor<5x101xf32> {{top.name "

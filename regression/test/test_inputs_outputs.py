@@ -100,6 +100,27 @@ def test_pixels_give_the_same_bits(folder: Path, tmp_path: Path, form: str, int8
         assert got.tobytes() == want.tobytes() if int8 else np.allclose(got, want, atol=1e-6)
 
 
+@pytest.mark.parametrize("chip", ["npu-edge", "npu-base", "npu-pro"])
+def test_pixels_cost_an_npu_nothing(folder: Path, tmp_path: Path, chip: str) -> None:
+    """A table for each channel turns them into the model's integers; of pictures as small as these packed ones may cost
+    the latency of one more transfer."""
+    check(deploy(folder, tmp_path / "x86.bmodel", "--skip_validation"))
+    told = {}
+    for form in ("", "packed", "bgr_planar"):
+        flags = ["--fuse_preprocess", form] if form else []
+        text = check(
+            deploy(folder, tmp_path / f"{form or chip}.bmodel", "--skip_validation", "--json", "--chip", chip, *flags)
+        )
+        told[form] = json.loads(text)["perf"]["microseconds"]
+    assert told["packed"] <= 1.02 * told[""] and told["bgr_planar"] <= 1.02 * told[""], told
+    nets = {form: load(tmp_path / f"{form}.bmodel") for form in ("x86", "packed", "bgr_planar")}
+    for pixels in pixels_of(folder):
+        want = nets["x86"]({"input": floats_of(pixels)})["output"]
+        planar = np.ascontiguousarray(pixels[..., ::-1].transpose(0, 3, 1, 2))
+        for form, given in (("packed", pixels), ("bgr_planar", planar)):
+            assert nets[form]({"input": given})["output"].tobytes() == want.tobytes(), form
+
+
 def test_tools_feed_pixels(folder: Path, tmp_path: Path) -> None:
     """Checks, runs and scores of a fused model are those of the plain one, from the same pictures."""
     picture = folder / "pictures" / "0.png"

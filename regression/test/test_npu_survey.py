@@ -152,7 +152,9 @@ def skip_if_large(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", list(all_cases()), ids=lambda case: case.name)
-def test_every_chip_runs_it(case: Case, builder: Builder, table: list[dict], traffic: list[dict], tmp_path: Path) -> None:
+def test_every_chip_runs_it(
+    case: Case, builder: Builder, table: list[dict], traffic: list[dict], tmp_path: Path
+) -> None:
     import tessera.runtime as runtime
 
     skip_if_large(case)

@@ -431,6 +431,22 @@ func.func @lut_c2_size(%x: tensor<3xi8>, %t: tensor<128xi8>) -> tensor<3xi8> {
 
 // -----
 
+func.func @lut_c2_channels(%x: tensor<1x3x2x2xi8>, %t: tensor<2x256xi8>) -> tensor<1x3x2x2xi8> {
+  // expected-error @+1 {{table has dims 2x256, expected 3x256 (lut_c2)}}
+  %y = device.lut %x, %t : (tensor<1x3x2x2xi8>, tensor<2x256xi8>) -> tensor<1x3x2x2xi8>
+  return %y : tensor<1x3x2x2xi8>
+}
+
+// -----
+
+func.func @lut_c2_rank(%x: tensor<1x3x2xi8>, %t: tensor<3x256xi8>) -> tensor<1x3x2xi8> {
+  // expected-error @+1 {{table has dims 3x256, expected 256 (lut_c2)}}
+  %y = device.lut %x, %t : (tensor<1x3x2xi8>, tensor<3x256xi8>) -> tensor<1x3x2xi8>
+  return %y : tensor<1x3x2xi8>
+}
+
+// -----
+
 func.func @lut_c3(%x: tensor<3xi8>, %t: tensor<256xi8>) -> tensor<4xi8> {
   // expected-error @+1 {{result has dims 4, expected 3 (lut_c3)}}
   %y = device.lut %x, %t : (tensor<3xi8>, tensor<256xi8>) -> tensor<4xi8>
