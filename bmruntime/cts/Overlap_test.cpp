@@ -300,6 +300,60 @@ TEST(Overlap, AnAbacusWorksWhileTheHostDoes) {
   EXPECT_TRUE(seen);
 }
 
+/// Steps on tensors of the host, slots[0], and of two chips, slots[1] and [2], and what each tensor holds behind them.
+struct StepsOfTwoChips : TwoChips {
+  StepsOfTwoChips() : first(model, segments, "abacus"), second(model, segments, "later") {
+    slots[0] = {a, b, add("c"), add("d")};
+    for (uint32_t memory : {1u, 2u}) {
+      const uint32_t workspace = parts[memory]->addWorkspace(stage(), 3 * 4096);
+      for (uint32_t i = 0; i < 3; ++i) {
+        slots[memory].push_back(add((std::to_string(memory) + "." + std::to_string(i)).c_str()));
+        tensor(slots[memory][i]).place_index = workspace, tensor(slots[memory][i]).offset = i * 4096;
+      }
+    }
+    values[x] = someInput(1024);
+    for (const auto &list : slots) { // workspaces hold what they hold before
+      for (uint32_t slot : list) {
+        copy(x, slot);
+      }
+    }
+  }
+
+  void copy(uint32_t from, uint32_t to) {
+    AbacusParts::addCopy(*stage().subnets[0], from, to);
+    values[to] = values[from];
+  }
+
+  void sum(uint32_t p, uint32_t q, uint32_t to) {
+    sumOnHost(p, q, to);
+    values[to] = combined(p, q, [](float a, float b) { return a + b; });
+  }
+
+  void difference(uint32_t memory, uint32_t p, uint32_t q, uint32_t to) {
+    SubnetDefT &device = parts[memory]->addSubnet(stage(), "map");
+    parts[memory]->addStream(device, {mapCommand(bmodel::abacus::Op::sub, 2, 0, 1, 1024)}, {p, q}, {to});
+    AbacusParts::addCall(*stage().subnets[0], uint32_t(stage().subnets.size() - 1));
+    values[to] = combined(p, q, [](float a, float b) { return a - b; });
+  }
+
+  void increment(uint32_t chip, uint32_t from, uint32_t to) {
+    stream(chip, from, to, atOnce);
+    values[to] = combined(from, from, [](float a, float) { return a + 1; });
+  }
+
+  template <typename Function>
+  std::vector<float> combined(uint32_t p, uint32_t q, Function function) {
+    std::vector<float> made(1024);
+    std::transform(values[p].begin(), values[p].end(), values[q].begin(), made.begin(), function);
+    return made;
+  }
+
+  AbacusParts first, second;
+  AbacusParts *parts[3] = {nullptr, &first, &second};
+  std::vector<uint32_t> slots[3];
+  std::map<uint32_t, std::vector<float>> values;
+};
+
 /// Steps of the host and of two chips at random, on few tensors so that many depend on each other: as one after
 /// another.
 class RandomSteps : public testing::TestWithParam<int> {};
@@ -307,67 +361,36 @@ INSTANTIATE_TEST_SUITE_P(Overlap, RandomSteps, testing::Range(0, 40));
 
 TEST_P(RandomSteps, ComputeWhatTheirOrderSays) {
   std::minstd_rand random(unsigned(GetParam() + 1));
-  auto pick = [&](uint32_t n) { return uint32_t(random() >> 8) % n; };
-  TwoChips test;
-  AbacusParts first(test.model, test.segments, "abacus"), second(test.model, test.segments, "later");
-  std::vector<uint32_t> slots[3] = {{test.a, test.b, test.add("c"), test.add("d")}, {}, {}};
-  AbacusParts *parts[] = {nullptr, &first, &second};
-  for (uint32_t memory : {1u, 2u}) {
-    const uint32_t workspace = parts[memory]->addWorkspace(test.stage(), 3 * 4096);
-    for (uint32_t i = 0; i < 3; ++i) {
-      slots[memory].push_back(test.add((std::to_string(memory) + "." + std::to_string(i)).c_str()));
-      test.tensor(slots[memory][i]).place_index = workspace, test.tensor(slots[memory][i]).offset = i * 4096;
-    }
-  }
-  SubnetDefT &main = *test.stage().subnets[0];
-  std::map<uint32_t, std::vector<float>> values;
-  values[test.x] = someInput(1024);
-  auto copy = [&](uint32_t from, uint32_t to) {
-    AbacusParts::addCopy(main, from, to);
-    values[to] = values[from];
-  };
-  for (const auto &list : slots) { // workspaces hold what they hold before
-    for (uint32_t slot : list) {
-      copy(test.x, slot);
-    }
-  }
+  auto pick = [&](size_t n) { return uint32_t(random() >> 8) % uint32_t(n); };
+  StepsOfTwoChips test;
   for (int step = 0; step < 40; ++step) {
     const uint32_t memory = pick(3);
-    const std::vector<uint32_t> &own = slots[memory];
-    const uint32_t p = own[pick(uint32_t(own.size()))], q = own[pick(uint32_t(own.size()))];
-    const uint32_t to = own[pick(uint32_t(own.size()))];
-    const std::vector<float> left = values[p], right = values[q];
+    const std::vector<uint32_t> &own = test.slots[memory];
+    const uint32_t p = own[pick(own.size())], q = own[pick(own.size())], to = own[pick(own.size())];
     if (memory > 0 && pick(3) == 0) {
-      const uint32_t host = slots[0][pick(4)];
-      pick(2) ? copy(host, p) : copy(p, host);
+      const uint32_t host = test.slots[0][pick(4)];
+      pick(2) ? test.copy(host, p) : test.copy(p, host);
     } else if (memory == 0 && pick(2) == 0 && p != to) {
-      test.stream(1 + pick(2), p, to, atOnce);
-      std::transform(left.begin(), left.end(), values[to].begin(), [](float a) { return a + 1; });
+      test.increment(1 + pick(2), p, to);
     } else if (memory == 0) {
-      test.sumOnHost(p, q, to);
-      std::transform(left.begin(), left.end(), right.begin(), values[to].begin(),
-                     [](float a, float b) { return a + b; });
+      test.sum(p, q, to);
     } else {
-      SubnetDefT &device = parts[memory]->addSubnet(test.stage(), "map");
-      parts[memory]->addStream(device, {mapCommand(bmodel::abacus::Op::sub, 2, 0, 1, 1024)}, {p, q}, {to});
-      AbacusParts::addCall(main, uint32_t(test.stage().subnets.size() - 1));
-      std::transform(left.begin(), left.end(), right.begin(), values[to].begin(),
-                     [](float a, float b) { return a - b; });
+      test.difference(memory, p, q, to);
     }
   }
   for (uint32_t memory : {1u, 2u}) {
-    copy(slots[memory][0], slots[0][memory]);
+    test.copy(test.slots[memory][0], test.slots[0][memory]);
   }
-  copy(slots[0][0], test.y);
-  for (uint32_t slot : slots[0]) {
+  test.copy(test.slots[0][0], test.y);
+  for (uint32_t slot : test.slots[0]) {
     test.stage().outputs.push_back(slot);
   }
   Net net(openWritten(test, "random.bmodel"), {.threads = 2});
   for (int run = 0; run < 3; ++run) {
-    EXPECT_EQ(resultOf(net, values[test.x]), values[test.y]);
-    for (uint32_t slot : slots[0]) {
+    EXPECT_EQ(resultOf(net, test.values[test.x]), test.values[test.y]);
+    for (uint32_t slot : test.slots[0]) {
       const float *found = net.output<float>(test.tensor(slot).name);
-      ASSERT_EQ(std::vector<float>(found, found + 1024), values[slot]) << test.tensor(slot).name;
+      ASSERT_EQ(std::vector<float>(found, found + 1024), test.values[slot]) << test.tensor(slot).name;
     }
   }
 }

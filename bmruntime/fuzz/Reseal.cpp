@@ -375,30 +375,35 @@ bool writeFlipped(Seed seed, const TableFields &fields, uint64_t segment, uint64
   return bool(out);
 }
 
-int main(int argc, char **argv) {
+namespace {
+struct Arguments {
   std::vector<std::string> paths;
   std::string output;
   uint64_t segment = 0, flip = 0, bits = 0;
-  uint64_t count = 1000, seedNumber = 1;
-  int64_t only = -1;
+  uint64_t count = 1000, seed = 1;
+  int64_t only = -1; ///< the one mutation to run; -1: all
   bool verbose = false;
+};
+
+Arguments readArguments(int argc, char **argv) {
+  Arguments made;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     auto number = [&] { return i + 1 < argc ? strtoull(argv[++i], nullptr, 10) : 0; };
-    argument == "--count"     ? void(count = number())
-    : argument == "--seed"    ? void(seedNumber = number())
-    : argument == "--only"    ? void(only = int64_t(number()))
-    : argument == "--segment" ? void(segment = number())
-    : argument == "--flip"    ? void(flip = number())
-    : argument == "--bits"    ? void(bits = number())
-    : argument == "--output"  ? void(output = i + 1 < argc ? argv[++i] : "")
-    : argument == "--verbose" ? void(verbose = true)
-                              : paths.push_back(argument);
+    argument == "--count"     ? void(made.count = number())
+    : argument == "--seed"    ? void(made.seed = number())
+    : argument == "--only"    ? void(made.only = int64_t(number()))
+    : argument == "--segment" ? void(made.segment = number())
+    : argument == "--flip"    ? void(made.flip = number())
+    : argument == "--bits"    ? void(made.bits = number())
+    : argument == "--output"  ? void(made.output = i + 1 < argc ? argv[++i] : "")
+    : argument == "--verbose" ? void(made.verbose = true)
+                              : made.paths.push_back(argument);
   }
-  if (paths.empty()) {
-    fprintf(stderr, "usage: bmrt_reseal MODEL... [--count N] [--seed S] [--only I] [--verbose]\n");
-    return 2;
-  }
+  return made;
+}
+
+void tellCrashes() {
 #ifdef RESEAL_ASAN
   __sanitizer_set_death_callback(sayWhere);
 #else
@@ -406,61 +411,87 @@ int main(int argc, char **argv) {
     signal(number, onCrash);
   }
 #endif
+}
+
+/// Opens and runs the model with mutation |index| of its fields; mutation 0 is the model as it is. False where that
+/// one is refused.
+bool tryMutation(const Arguments &arguments, const Seed &seed, const TableFields &fields, uint64_t index, Watch &watch,
+                 Counts &counts) {
+  std::vector<const std::pair<const std::string, std::vector<Spot>> *> byField;
+  for (const auto &entry : fields.spots) {
+    byField.push_back(&entry);
+  }
+  currentMutation = index;
+  Random random(arguments.seed * 1000003 + index);
+  std::vector<uint8_t> table = seed.table;
+  bool segmentsAltered = false;
+  for (uint64_t k = index == 0 ? 0 : 1 + random() % 3; k > 0; --k) {
+    const auto &[name, spots] = *byField[random() % byField.size()];
+    alterSpot(spots, table, random);
+    segmentsAltered |= name.find("SegmentDef") != std::string::npos;
+    if (arguments.verbose) {
+      printf("%llu: %s\n", static_cast<unsigned long long>(index), name.c_str());
+    }
+  }
+  Guarded file = seal(seed, table, fields, segmentsAltered);
+  const bmrt_open_options_t options = {sizeof options, /*trust_constants=*/random() % 8 != 0};
+  bmrt_model_t *model = nullptr;
+  bmrt_status_t status;
+  if (bmrt_model_open_memory(file.data(), seed.fileBytes, &options, &model, &status) != BMRT_OK) {
+    ++counts.refused;
+    if (index == 0) {
+      fprintf(stderr, "error: '%s' is refused even unaltered: %s\n", currentModel, status.message);
+    }
+    return index != 0;
+  }
+  runModel(model, random, watch, counts);
+  bmrt_model_release(model);
+  return true;
+}
+
+/// All mutations of one model. False where it is refused unaltered, never ran, or was too slow.
+bool tryModel(const Arguments &arguments, const std::string &path, const std::string &schema, Watch &watch) {
+  const Seed seed = readSeed(path);
+  const TableFields fields(schema, seed.table);
+  currentModel = path.c_str();
+  Counts counts;
+  const bool all = arguments.only < 0;
+  const uint64_t begin = all ? 0 : uint64_t(arguments.only), end = all ? arguments.count : begin + 1;
+  for (uint64_t i = begin; i < end; ++i) {
+    if (!tryMutation(arguments, seed, fields, i, watch, counts)) {
+      return false;
+    }
+  }
+  const double longest = std::chrono::duration<double>(counts.longest).count();
+  printf("%s: %zu fields; %llu refused, %llu ran, %llu ended in an error, %llu were cancelled, the slowest within "
+         "%.3f s\n",
+         path.c_str(), fields.spots.size(), static_cast<unsigned long long>(counts.refused),
+         static_cast<unsigned long long>(counts.ran), static_cast<unsigned long long>(counts.failed),
+         static_cast<unsigned long long>(counts.cancelled), longest);
+  return counts.longest < kAnswerWithin && (!all || counts.ran > 0);
+}
+} // namespace
+
+int main(int argc, char **argv) {
+  const Arguments arguments = readArguments(argc, argv);
+  if (arguments.paths.empty()) {
+    fprintf(stderr, "usage: bmrt_reseal MODEL... [--count N] [--seed S] [--only I] [--verbose]\n");
+    return 2;
+  }
+  tellCrashes();
   (void)bmrt_register_backend(&bmrt_backend, nullptr);
   const std::string schema = readFile(BMODEL_BINARY_SCHEMA);
-  if (!output.empty()) {
-    const Seed seed = readSeed(paths.front());
-    const bool isFlipped = writeFlipped(seed, TableFields(schema, seed.table), segment, flip, bits, output);
+  if (!arguments.output.empty()) {
+    const Seed seed = readSeed(arguments.paths.front());
+    const bool isFlipped = writeFlipped(seed, TableFields(schema, seed.table), arguments.segment, arguments.flip,
+                                        arguments.bits, arguments.output);
     fprintf(stderr, "%s", isFlipped ? "" : "error: no segment has that byte, or the file cannot be written\n");
     return isFlipped ? 0 : 1;
   }
   Watch watch;
   bool good = true;
-  for (const std::string &path : paths) {
-    const Seed seed = readSeed(path);
-    const TableFields fields(schema, seed.table);
-    std::vector<const std::pair<const std::string, std::vector<Spot>> *> byField;
-    for (const auto &entry : fields.spots) {
-      byField.push_back(&entry);
-    }
-    currentModel = path.c_str();
-    Counts counts;
-    for (uint64_t i = only < 0 ? 0 : uint64_t(only); i < (only < 0 ? count : uint64_t(only) + 1); ++i) {
-      currentMutation = i;
-      Random random(seedNumber * 1000003 + i);
-      std::vector<uint8_t> table = seed.table;
-      bool segmentsAltered = false;
-      // The first is the model as it was, which must run.
-      for (uint64_t k = i == 0 ? 0 : 1 + random() % 3; k > 0; --k) {
-        const auto &[name, spots] = *byField[random() % byField.size()];
-        alterSpot(spots, table, random);
-        segmentsAltered |= name.find("SegmentDef") != std::string::npos;
-        if (verbose) {
-          printf("%llu: %s\n", static_cast<unsigned long long>(i), name.c_str());
-        }
-      }
-      Guarded file = seal(seed, table, fields, segmentsAltered);
-      const bmrt_open_options_t options = {sizeof options, /*trust_constants=*/random() % 8 != 0};
-      bmrt_model_t *model = nullptr;
-      bmrt_status_t status;
-      if (bmrt_model_open_memory(file.data(), seed.fileBytes, &options, &model, &status) != BMRT_OK) {
-        ++counts.refused;
-        if (i == 0) {
-          fprintf(stderr, "error: '%s' is refused even unaltered: %s\n", path.c_str(), status.message);
-          return 1;
-        }
-        continue;
-      }
-      runModel(model, random, watch, counts);
-      bmrt_model_release(model);
-    }
-    const double longest = std::chrono::duration<double>(counts.longest).count();
-    printf("%s: %zu fields; %llu refused, %llu ran, %llu ended in an error, %llu were cancelled, the slowest within "
-           "%.3f s\n",
-           path.c_str(), byField.size(), static_cast<unsigned long long>(counts.refused),
-           static_cast<unsigned long long>(counts.ran), static_cast<unsigned long long>(counts.failed),
-           static_cast<unsigned long long>(counts.cancelled), longest);
-    good = good && counts.longest < kAnswerWithin && (only >= 0 || counts.ran > 0);
+  for (const std::string &path : arguments.paths) {
+    good = tryModel(arguments, path, schema, watch) && good;
   }
   return good ? 0 : 1;
 }

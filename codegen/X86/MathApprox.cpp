@@ -540,6 +540,28 @@ Value expandPattern(KernelBuilder &kb, Operation &op, const IRMapping &mapping) 
   return end ? emitRequantise(kb, *end, mapping.lookup(end->value)) : Value();
 }
 
+/// Of f64 in f32.
+static Value expandErf(KernelBuilder &kb, Value x) {
+  if (Float value{&kb, x}; !value.isF64()) {
+    return bmodel::numerics::erf(value).v;
+  }
+  Type single = kb.b.getF32Type();
+  if (auto vector = dyn_cast<VectorType>(x.getType())) {
+    single = VectorType::get(vector.getShape(), single);
+  }
+  Float narrow{&kb, arith::TruncFOp::create(kb.b, single, x)};
+  return arith::ExtFOp::create(kb.b, x.getType(), bmodel::numerics::erf(narrow).v);
+}
+
+/// A float to the power of an integer, in f64.
+static Value expandPowOfInteger(KernelBuilder &kb, Value x, Value n) {
+  Type type = x.getType(), doubles = f64Like(type);
+  Value exponent = arith::SIToFPOp::create(kb.b, doubles, n);
+  Value base = type == doubles ? x : Value(arith::ExtFOp::create(kb.b, doubles, x));
+  Value power = powF64(Float{&kb, base}, Float{&kb, exponent}).v;
+  return type == doubles ? power : Value(arith::TruncFOp::create(kb.b, type, power));
+}
+
 Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
   auto arg = [&](unsigned i) { return Float{&kb, operands[i]}; };
   auto wide = [&](Float (*function)(Float)) { return inDouble(kb, function, operands[0]); };
@@ -548,18 +570,7 @@ Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
       .Case([&](math::ExpOp) { return exp(arg(0)).v; })
       .Case([&](math::LogOp) { return log(arg(0)).v; })
       .Case([&](math::TanhOp) { return tanh(arg(0)).v; })
-      .Case([&](math::ErfOp) {
-        if (!arg(0).isF64()) {
-          return bmodel::numerics::erf(arg(0)).v;
-        }
-        Type type = operands[0].getType();
-        Type single = kb.b.getF32Type();
-        if (auto vector = dyn_cast<VectorType>(type)) {
-          single = VectorType::get(vector.getShape(), single);
-        }
-        Float narrow{&kb, arith::TruncFOp::create(kb.b, single, operands[0])};
-        return Value(arith::ExtFOp::create(kb.b, type, bmodel::numerics::erf(narrow).v));
-      })
+      .Case([&](math::ErfOp) { return expandErf(kb, operands[0]); })
       .Case([&](math::ErfcOp erfc) {
         return (1.0 - Float{&kb, expandMath(kb, math::ErfOp::create(kb.b, operands[0]), operands)}).v;
       })
@@ -588,13 +599,7 @@ Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
       .Case([&](math::CbrtOp) { return wide(cbrt); })
       .Case([&](math::PowFOp) { return expandPow(kb, operands[0], operands[1]); })
       .Case([&](math::IPowIOp) { return expandIntegerPow(kb, operands[0], operands[1]); })
-      .Case([&](math::FPowIOp) {
-        Value exponent = arith::SIToFPOp::create(kb.b, f64Like(operands[0].getType()), operands[1]);
-        Type type = operands[0].getType(), doubles = f64Like(type);
-        Value base = type == doubles ? operands[0] : Value(arith::ExtFOp::create(kb.b, doubles, operands[0]));
-        Value power = powF64(Float{&kb, base}, Float{&kb, exponent}).v;
-        return type == doubles ? power : Value(arith::TruncFOp::create(kb.b, type, power));
-      })
+      .Case([&](math::FPowIOp) { return expandPowOfInteger(kb, operands[0], operands[1]); })
       .Case([&](arith::MaximumFOp) { return extremum(arg(0), arg(1), false, ordersZeros).v; })
       .Case([&](arith::MinimumFOp) { return extremum(arg(0), arg(1), true, ordersZeros).v; })
       .Case([&](math::RsqrtOp) { return (1.0 / sqrt(arg(0))).v; })

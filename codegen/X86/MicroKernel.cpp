@@ -363,6 +363,24 @@ private:
   SmallVector<std::string> lines;
 };
 
+/// What the code of a tile overwrites beside its outputs, as constraints of inline assembly; |letter| is that of the
+/// vector registers.
+void addClobbers(const X86Target &target, const TileShape &shape, char letter, int64_t accumulators,
+                 SmallVectorImpl<std::string> &constraints) {
+  if (shape.runsPerScale) {
+    constraints.push_back("~{rcx}");
+    constraints.push_back("~{rax}");
+  }
+  constraints.push_back("~{r10}");
+  constraints.push_back("~{r11}");
+  for (int64_t i = accumulators; i < static_cast<int64_t>(target.vectorRegisters()); ++i) {
+    constraints.push_back(llvm::formatv("~{{{0}mm{1}}", letter, i));
+  }
+  for (StringRef name : {"memory", "dirflag", "fpsr", "flags"}) {
+    constraints.push_back(llvm::formatv("~{{{0}}", name));
+  }
+}
+
 } // namespace
 
 SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, Value a, Value b, Value bias,
@@ -405,18 +423,7 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
     inputs.push_back(bias);
     constraints.push_back("{rdx}");
   }
-  if (shape.runsPerScale) {
-    constraints.push_back("~{rcx}");
-    constraints.push_back("~{rax}");
-  }
-  constraints.push_back("~{r10}");
-  constraints.push_back("~{r11}");
-  for (int64_t i = accumulators; i < static_cast<int64_t>(kb.target.vectorRegisters()); ++i) {
-    constraints.push_back(llvm::formatv("~{{{0}mm{1}}", letter, i));
-  }
-  for (StringRef name : {"memory", "dirflag", "fpsr", "flags"}) {
-    constraints.push_back(llvm::formatv("~{{{0}}", name));
-  }
+  addClobbers(kb.target, shape, letter, accumulators, constraints);
 
   Type result = LLVM::LLVMStructType::getLiteral(kb.b.getContext(), types);
   auto tile =

@@ -335,6 +335,38 @@ llvm::Error run(const Options &options) {
   }
   return Deployment(options, *targets, *precision).run();
 }
+/// Flags of how a chip with local memory is planned, and of what else runs beside it.
+void addPlanning(CLI::App &sub, Options &options) {
+  sub.add_option("--opt", options.deploy.compile.opt,
+                 "Effort of chips that are planned: 0 op by op, 1 keeps tensors in local memory from op to op, 2 "
+                 "takes the best of "
+                 "several such plans, 3 searches for better ones")
+      ->check(CLI::Range(0, 3));
+  sub.add_option("--plan", options.deploy.compile.plan, "Follow this plan, as 'plan' in the result tells it");
+  sub.add_flag("--strict", options.deploy.strict, "What the chip cannot run is an error; else it runs on the host");
+  sub.add_option("--host-chip", options.hostChip, "The chip that runs what the other cannot");
+  sub.add_flag("--layers", options.deploy.compile.layers, "Tell the estimate of each layer");
+  sub.add_option("--keep-layers", options.layers,
+                 "What each layer makes leaves the chip, too, and is a tensor of the model, for people to look at; "
+                 "the device ops are written to this .mlir, for the reference");
+}
+
+/// Flags of calibration, which looks at a model's tensors and tries other weights.
+void addObservation(CLI::App &sub, Options &options) {
+  sub.add_option("--weights", options.weights,
+                 "With --observe: also write the weights of convolutions and matmuls here");
+  sub.add_option("--replaced-weights", options.replacedWeights,
+                 "With --observe: f32 weights in place of the model's, as --weights writes them");
+  sub.add_flag("--observe", options.deploy.compile.observe,
+               "Keep every float tensor of the Top module in memory of its own and list them: for calibration");
+  EqualizationOptions &equalization = options.equalization;
+  sub.add_option("--channel-statistics", equalization.statistics,
+                 "With --observe: equalise channels by these; TENSOR:low, :high and :power, f32 vectors (safetensors)");
+  sub.add_option("--factors", equalization.factors, "With --channel-statistics: also write the factors here");
+  sub.add_option("--equalize", equalization.kinds, "With --channel-statistics: the inputs of what, conv or matmul")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"conv", "matmul"}));
+}
 } // namespace
 
 std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
@@ -365,36 +397,12 @@ std::function<llvm::Error()> tessera::tool::addDeploy(CLI::App &app) {
   sub->add_option("--device-mlir", deploy.deviceMlir, "Also write the device IR to this file");
   sub->add_option("--dump-ir", options->dumpIr,
                   "Also write the IR behind every pass to this folder, for tessera-opt to go on with");
-  sub->add_option("--weights", options->weights,
-                  "With --observe: also write the weights of convolutions and matmuls here");
-  sub->add_option("--opt", compile.opt,
-                  "Effort of chips that are planned: 0 op by op, 1 keeps tensors in local memory from op to op, 2 "
-                  "takes the best of "
-                  "several such plans, 3 searches for better ones")
-      ->check(CLI::Range(0, 3));
-  sub->add_option("--plan", compile.plan, "Follow this plan, as 'plan' in the result tells it");
-  sub->add_flag("--strict", deploy.strict, "What the chip cannot run is an error; else it runs on the host");
-  sub->add_option("--host-chip", options->hostChip, "The chip that runs what the other cannot");
-  sub->add_flag("--layers", compile.layers, "Tell the estimate of each layer");
-  sub->add_option("--keep-layers", options->layers,
-                  "What each layer makes leaves the chip, too, and is a tensor of the model, for people to look at; "
-                  "the device ops are written to this .mlir, for the reference");
-  sub->add_option("--replaced-weights", options->replacedWeights,
-                  "With --observe: f32 weights in place of the model's, as --weights writes them");
   sub->add_flag("--quant-input", deploy.inputsOutputs.quantInputs, "Inputs that integer ops read are integers");
   sub->add_flag("--quant-output", deploy.inputsOutputs.quantOutputs, "f32 outputs with a range are integers");
   sub->add_option(
       "--pixels", deploy.inputsOutputs.pixels,
       "Inputs with pre-processing are u8 pixels: packed or planar, with rgb_ or bgr_ before it for another order");
-  sub->add_flag("--observe", compile.observe,
-                "Keep every float tensor of the Top module in memory of its own and list them: for calibration");
-  EqualizationOptions &equalization = options->equalization;
-  sub->add_option(
-      "--channel-statistics", equalization.statistics,
-      "With --observe: equalise channels by these; TENSOR:low, :high and :power, f32 vectors (safetensors)");
-  sub->add_option("--factors", equalization.factors, "With --channel-statistics: also write the factors here");
-  sub->add_option("--equalize", equalization.kinds, "With --channel-statistics: the inputs of what, conv or matmul")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"conv", "matmul"}));
+  addPlanning(*sub, *options);
+  addObservation(*sub, *options);
   return [options] { return run(*options); };
 }

@@ -6,6 +6,7 @@ Exit code 0: clean; 1: violations, one a line with what to do.
 """
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -13,8 +14,8 @@ from pathlib import Path
 
 MAX_LINES = 1000
 MAX_COLUMNS = 120  # of Python: black leaves comments and strings alone
-# Folders whose files and functions are held to a screen or two: lines of a file, of a function.
-SMALL = {"codegen/Npu/": (400, 60)}
+MAX_LINES_OF_FUNCTION = 60
+SMALL = {"codegen/Npu/": 400}  # folders whose files are held to fewer lines
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 CODE = {".h", ".hpp", ".c", ".cpp", ".cc", ".cu", ".td", ".py", ".fbs"}
 TEXT = CODE | {".md", ".txt", ".cmake", ".json", ".toml", ".mlir", ".test", ".sh", ".inc", ".in"}
@@ -43,8 +44,8 @@ def tracked_files(root: Path) -> list[str]:
     ]
 
 
-def long_functions(lines: list[str], most: int) -> list[tuple[int, int]]:
-    """(line, length) of the functions of clang-formatted C++ that are longer than |most| lines."""
+def cpp_functions(lines: list[str]) -> list[tuple[int, int]]:
+    """(line, length) of the functions of clang-formatted C++."""
     found = []
     starts: dict[int, int] = {}  # indentation -> where the last statement there began
     for number, line in enumerate(lines, 1):
@@ -53,25 +54,40 @@ def long_functions(lines: list[str], most: int) -> list[tuple[int, int]]:
         if not text or text.startswith("//") or line.startswith("#"):
             continue
         start = starts.get(indent)
-        if text == "}" and start and not BLOCK.match(lines[start - 1]) and number - start + 1 > most:
+        if text == "}" and start and not BLOCK.match(lines[start - 1]):
             found.append((start, number - start + 1))
         starts[indent] = number
     return found
 
 
+def python_functions(lines: list[str]) -> list[tuple[int, int]]:
+    """The same of Python; none of what is no Python: black tells of that."""
+    try:
+        nodes = ast.walk(ast.parse("\n".join(lines)))
+    except SyntaxError:
+        return []
+    return [
+        (node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1)
+        for node in nodes
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+
+
+FUNCTIONS = {".h": cpp_functions, ".cpp": cpp_functions, ".py": python_functions}
+
+
 def check_size(name: str, lines: list[str]) -> list[str]:
-    """Violations of the limits of the folder that a file is in."""
-    most, most_of_function = next(
-        (limits for folder, limits in SMALL.items() if name.startswith(folder)), (MAX_LINES, None)
-    )
+    """Violations of the limits of files and functions."""
+    most = next((lines_of_file for folder, lines_of_file in SMALL.items() if name.startswith(folder)), MAX_LINES)
     found = []
     if len(lines) > most:
         found.append(f"{name}: {len(lines)} lines, at most {most} allowed: split it by topic")
-    if most_of_function and Path(name).suffix in {".h", ".cpp"}:
-        found += [
-            f"{name}:{start}: a function of {length} lines, at most {most_of_function} allowed: split it"
-            for start, length in long_functions(lines, most_of_function)
-        ]
+    functions = FUNCTIONS.get(Path(name).suffix)
+    found += [
+        f"{name}:{start}: a function of {length} lines, at most {MAX_LINES_OF_FUNCTION} allowed: split it"
+        for start, length in (functions(lines) if functions else ())
+        if length > MAX_LINES_OF_FUNCTION
+    ]
     return found
 
 

@@ -91,10 +91,11 @@ def test_an_empty_tree_is_no_success(tmp_path: Path) -> None:
             SPDX + "void f(int a,\n       int b) {\n" + "  a = b;\n" * 58 + "}\n",
             "a.cpp:2: a function of 61",
         ),
+        ("quant/a.h", SPDX + "struct A {\n  int f() {\n" + "    if (a) {\n    }\n" * 30 + "  }\n};\n", "a.h:3:"),
         (
-            "codegen/Npu/a.cpp",
-            SPDX + "struct A {\n  int f() {\n" + "    if (a) {\n    }\n" * 30 + "  }\n};\n",
-            "a.cpp:3:",
+            "a.py",
+            f"# {SPDX[3:]}" + "class A:\n    def f():\n        return (\n" + "            1,\n" * 58 + "        )\n",
+            "a.py:3: a function of 61",
         ),
     ],
 )
@@ -107,5 +108,6 @@ def test_source_violation_is_found(tmp_path: Path, name: str, text: str, message
 def test_functions_of_allowed_length_are_clean(tmp_path: Path) -> None:
     body = "  for (;;) {\n" + "    a();\n" * 56 + "  }\n"
     write(tmp_path, "codegen/Npu/a.cpp", SPDX + "namespace {\nvoid f() {\n" + body + "}\n" + "int a;\n" * 20 + "}\n")
+    write(tmp_path, "b.py", f"# {SPDX[3:]}def f():\n" + "    a()\n" * 59)
     result = run("check_sources.py", tmp_path)
     assert result.returncode == 0, result.stdout

@@ -258,11 +258,52 @@ void gemm(NodeImporter &n) {
   n.setOutput(0, c && !bias ? n.create<AddOp>(y, c) : y);
 }
 
-/// Where in |x| the maxima |y| of the windows |w| stand, numbered over the whole tensor: the tap that is largest, of
-/// equal ones the first, turned into a place by tables.
+/// |x| with -inf around it as far as the windows |w| of a result of shape |out| reach; those of ceil_mode may reach
+/// beyond the end padding.
+Value padForWindows(NodeImporter &n, Value x, const Window &w, const Ints &out) {
+  Ints in(NodeImporter::shape(x));
+  size_t rank = in.size();
+  Ints pads(2 * rank, 0);
+  for (size_t d = 0; d + 2 < rank; ++d) {
+    int64_t reach = (out[d + 2] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
+    pads[d + 2] = w.pads[d];
+    pads[rank + d + 2] = std::max<int64_t>(reach - in[d + 2] - w.pads[d], 0);
+  }
+  return n.create<PadOp>(x, pads, PadMode::constant, llvm::APFloat(-std::numeric_limits<double>::infinity()));
+}
+
+/// Of each window |w| of |x| the place in its channel of the tap that is largest, of equal ones the first, less that of
+/// the window's first tap. |taps|: of a window.
+Value largestTaps(NodeImporter &n, Value x, const Window &w, const Ints &out, int64_t taps) {
+  Ints in(NodeImporter::shape(x)), steps(in.size(), 1), offsets, one(out);
+  size_t spatial = in.size() - 2;
+  for (size_t d = 0; d < spatial; ++d) {
+    steps[d + 2] = w.strides[d];
+  }
+  one.insert(one.begin(), 1);
+  Value padded = padForWindows(n, x, w, out);
+  llvm::SmallVector<Value> parts;
+  for (int64_t tap = 0; tap < taps && !n.failed(); ++tap) {
+    Ints starts(in.size(), 0);
+    int64_t rest = tap, stride = 1, offset = 0;
+    for (size_t d = spatial; d-- > 0;) {
+      starts[d + 2] = rest % w.kernel[d] * w.dilations[d];
+      offset += starts[d + 2] * stride;
+      rest /= w.kernel[d];
+      stride *= in[d + 2];
+    }
+    parts.push_back(n.reshape(n.create<SliceOp>(padded, starts, out, steps), one));
+    offsets.push_back(offset);
+  }
+  Value tap = n.create<ArgReduceOp>(n.create<ConcatOp>(parts, 0), 0, false, false, false);
+  return n.create<GatherOp>(n.intVector(offsets), tap, 0);
+}
+
+/// Where in |x| the maxima |y| of the windows |w| stand, numbered over the whole tensor: the tap that is largest,
+/// turned into a place by tables.
 Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
   Ints in(NodeImporter::shape(x)), out(NodeImporter::shape(y));
-  size_t rank = in.size(), spatial = rank - 2;
+  size_t spatial = in.size() - 2;
   int64_t taps = 1, image = 1;
   for (size_t d = 0; d < spatial; ++d) {
     taps *= w.kernel[d];
@@ -275,32 +316,7 @@ Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
         kMostTaps));
     return y;
   }
-  // Windows of ceil_mode may reach beyond the end padding.
-  Ints pads(2 * rank, 0), steps(rank, 1), places(1, 0), dims(rank, 1);
-  for (size_t d = 0; d < spatial; ++d) {
-    int64_t reach = (out[d + 2] - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
-    pads[d + 2] = w.pads[d];
-    pads[rank + d + 2] = std::max<int64_t>(reach - in[d + 2] - w.pads[d], 0);
-    steps[d + 2] = w.strides[d];
-  }
-  Value padded = n.create<PadOp>(x, pads, PadMode::constant, llvm::APFloat(-std::numeric_limits<double>::infinity()));
-  llvm::SmallVector<Value> parts;
-  Ints offsets, one(out);
-  one.insert(one.begin(), 1);
-  for (int64_t tap = 0; tap < taps && !n.failed(); ++tap) {
-    Ints starts(rank, 0);
-    int64_t rest = tap, stride = 1, offset = 0;
-    for (size_t d = spatial; d-- > 0;) {
-      starts[d + 2] = rest % w.kernel[d] * w.dilations[d];
-      offset += starts[d + 2] * stride;
-      rest /= w.kernel[d];
-      stride *= in[d + 2];
-    }
-    parts.push_back(n.reshape(n.create<SliceOp>(padded, starts, out, steps), one));
-    offsets.push_back(offset);
-  }
-  Value tap = n.create<ArgReduceOp>(n.create<ConcatOp>(parts, 0), 0, false, false, false);
-  Value place = n.create<GatherOp>(n.intVector(offsets), tap, 0);
+  Value place = largestTaps(n, x, w, out, taps);
   // The window's first place, which may lie in the padding, and the channel's.
   for (size_t d = 0; d < spatial; ++d) {
     int64_t stride = 1;
@@ -314,7 +330,7 @@ Value maxPlaces(NodeImporter &n, Value x, Value y, const Window &w) {
     shape[0] = out[d + 2];
     place = n.create<AddOp>(place, n.reshape(n.intVector(firsts), shape));
   }
-  Ints channels;
+  Ints channels, dims(in.size(), 1);
   for (int64_t c = 0; c < in[0] * in[1]; ++c) {
     channels.push_back(c * image);
   }
