@@ -83,6 +83,13 @@ public:
     return chip.secondsOf(2 * double(bytes) / chip.ddrBytesPerCycle() + 2 * chip.dmaLatency);
   }
   double handOverSeconds() const override { return kHandOver; }
+  /// Of a dense convolution, which keeps the matrix unit busy.
+  codegen::Rates rates() const override {
+    const double int8 = double(chip.lanes) * chip.reduction * chip.pixels * chip.clockGhz;
+    const double floats = int8 / chip.floatDivisor;
+    return {{{"INT8", int8}, {"INT16", int8 / chip.int16Divisor}, {"BF16", floats}, {"F16", floats}, {"F32", floats}},
+            chip.ddrGbps * chip.ddrEfficiency};
+  }
 
   void buildPasses(OpPassManager &manager, const codegen::CompileOptions &) const override { buildAddresses(manager); }
 

@@ -57,6 +57,13 @@ private:
   std::string text;
 };
 
+/// What a search for precisions compares types by; only ratios matter.
+struct Rates {
+  /// Multiply-adds a nanosecond, by quant::Precision's name of the activations; one that is not there runs as F32 does.
+  std::vector<std::pair<llvm::StringRef, double>> products = {{"F32", 1}};
+  double bytes = 1; ///< of memory traffic a nanosecond
+};
+
 class Target {
 public:
   virtual ~Target() = default;
@@ -95,6 +102,9 @@ public:
   virtual double transferSeconds(int64_t bytes) const = 0;
   /// Seconds that it costs to begin a subnet behind one of another target, or the other way round.
   virtual double handOverSeconds() const = 0;
+
+  /// Of one core or of the whole accelerator, as a roofline has them.
+  virtual Rates rates() const { return {}; }
 
   /// Appends the way from shared device ops to what compile() emits: layouts, packing, addresses, decisions. On
   /// modules.

@@ -52,6 +52,7 @@ public:
 
   std::vector<Refusal> survey(func::FuncOp function) const override;
   double secondsOf(Operation *op) const override;
+  codegen::Rates rates() const override;
   /// It reads and writes the memory of its neighbours, which know what that costs.
   double transferSeconds(int64_t) const override { return 0; }
   double handOverSeconds() const override { return 0; }
@@ -73,6 +74,20 @@ private:
 
   X86Target variant;
 };
+
+/// Those of the kernels' inner loops at about 4 GHz (docs/numerics.md tells which instructions these are); what a
+/// variant lacks costs what it is emulated with.
+codegen::Rates X86Chip::rates() const {
+  switch (variant.isa) {
+  case Isa::Avx512: // vpdpbusd, vpdpwssd, vfmadd on 512 bits
+    return {{{"INT8", 480}, {"INT16", 240}, {"BF16", 240}, {"F16", 110}, {"F32", 120}}, 20};
+  case Isa::Avx2: // vpmaddwd of bytes widened to words; fma
+    return {{{"INT8", 100}, {"INT16", 110}, {"BF16", 55}, {"F16", 55}, {"F32", 60}}, 20};
+  case Isa::V2: // pmaddwd; mulps and addps
+    return {{{"INT8", 45}, {"INT16", 50}, {"BF16", 14}, {"F16", 14}, {"F32", 15}}, 15};
+  }
+  llvm_unreachable("covered switch");
+}
 
 std::vector<Refusal> X86Chip::survey(func::FuncOp function) const {
   std::vector<Refusal> refusals;

@@ -50,6 +50,14 @@ llvm::json::Object describe(const quant::QuantizeReport &report) {
                             {"float_ops", describe(report.kept)}};
 }
 
+llvm::json::Object describe(const codegen::Rates &rates) {
+  llvm::json::Object products;
+  for (const auto &[precision, rate] : rates.products) {
+    products[precision] = rate;
+  }
+  return llvm::json::Object{{"products", std::move(products)}, {"bytes", rates.bytes}};
+}
+
 double micro(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 /// Which part of the model runs where, and why. "host" is the last target. Times that no target tells exactly are those
@@ -119,6 +127,7 @@ llvm::json::Object describeResult(const codegen::DeployResult &result, const cod
       result.exceptions ? llvm::json::Value(llvm::json::Array(*result.exceptions)) : llvm::json::Value(nullptr);
   if (result.quantization) {
     told["quantization"] = describe(*result.quantization);
+    told["quantization"].getAsObject()->try_emplace("rates", describe(options.targets.front()->rates()));
   }
   return told;
 }

@@ -116,6 +116,12 @@ def test_cosine_is_reached_and_the_table_is_good_to_use_again(folder: Path, tmp_
     assert (tmp_path / "again.bmodel").read_bytes() == (tmp_path / "m.bmodel").read_bytes()
 
 
+def test_an_npu_is_searched_for_by_its_own_rates(folder: Path, tmp_path: Path) -> None:
+    flags = ("--chip", "npu-base", "--chip_set", "lanes=8", "--data", "scored.npz", "--json")
+    result = found(search(folder, tmp_path / "m.bmodel", "--target", "cos>=0.9", *flags))
+    assert result["met"] and result["time_of_int8"] == 1 and result["time_of_f32"] < 1
+
+
 def test_drop_by_a_scorer_of_ones_own(folder: Path, tmp_path: Path) -> None:
     flags = ("--scorer", "near.py", "--data", "labelled.npz")
     int8 = found(search(folder, tmp_path / "a.bmodel", "--target", "drop<=1000", *flags, "--json"))["value"]

@@ -16,7 +16,7 @@ from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, require_writable_folder, scratch_folder
 from ..precision import qtable
 from ..precision.bench import CompiledBench, Recorder, Setup
-from ..precision.cost import Op, total
+from ..precision.cost import Op
 from ..precision.journal import Journal
 from ..precision.search import Found, Search, units_of
 from ..precision.target import Target, check_figures
@@ -217,7 +217,7 @@ def _tell(
 ) -> None:
     report = context.report
     ops = bench.ops(found.types)
-    f32 = total(ops, bench.chip, {op.name: "F32" for op in ops})
+    f32 = bench.cost_of(ops, {op.name: "F32" for op in ops})
     cost, base = bench.cost(found.types), bench.cost({})
     share = _float_share(ops)
     report.say(f"all-INT8: {found.base_verdict}; chosen: {found.verdict}")

@@ -19,7 +19,7 @@ from ..progress import Report
 from ..tasks.scorers import Scorer
 from ..top_model import TopModel
 from . import qtable
-from .cost import Op, ops_of, total
+from .cost import Op, Rates, ops_of, rates_of, total
 from .journal import Journal
 from .search import Impossible, Measure, Types
 from .target import Target, Verdict, check_figures
@@ -85,7 +85,8 @@ class CompiledBench:
     errors_measured: int = 0
     scores_taken: int = 0
     compiled: int = 0
-    chip: str = ""
+    rates: Rates | None = None
+    """Of the chip, once something is compiled."""
     _ready: "tuple[dict[str, str], Path] | None" = None
     _ops: dict[str, list[Op]] = field(default_factory=dict)
 
@@ -113,7 +114,12 @@ class CompiledBench:
         for kind in ("error", "score"):
             if known := self.journal.get(kind, types):
                 return float(known[1])
-        return total(self.ops(types), self.chip, {})
+        return self.cost_of(self.ops(types), {})
+
+    def cost_of(self, ops: Sequence[Op], types: Types) -> float:
+        """Estimated time on the chip of ops that were compiled; types: by name where they differ from the ops'."""
+        assert self.rates
+        return total(ops, self.rates, types)
 
     def ops(self, types: Types) -> list[Op]:
         """What the compiler made of the types."""
@@ -151,7 +157,7 @@ class CompiledBench:
                 raise Impossible(error.message) from error
             raise
         self.compiled += 1
-        self.chip = str(result["chip"])
+        self.rates = rates_of(result["quantization"])
         self._ops[repr(sorted(types.items()))] = ops_of(result["quantization"])
         self._ready = dict(types), output
         return output
