@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/KernelCache.h"
 
+#include "top_dialect/IR/PendingFile.h"
+
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -89,36 +91,22 @@ void KernelCache::insert(StringRef key, const Kernel &kernel) {
   memcpy(file.data(), &header, sizeof(header));
 
   std::string target = path(key);
-  SmallString<128> temporary;
-  int descriptor;
-  std::error_code error = sys::fs::create_directories(sys::path::parent_path(target));
-  if (!error) {
-    error = sys::fs::createUniqueFile(target + ".%%%%%%.tmp", descriptor, temporary);
-  }
-  if (error) {
-    noteFault("cannot write to the folder", error);
+  if (std::error_code error = sys::fs::create_directories(sys::path::parent_path(target))) {
+    noteFault(error.message());
     return;
   }
-  raw_fd_ostream os(descriptor, /*shouldClose=*/true);
-  os << file;
-  os.close();
-  error = os.error();
-  if (!error) {
-    error = sys::fs::rename(temporary, target);
-  }
-  if (error) {
-    os.clear_error();
-    sys::fs::remove(temporary);
-    noteFault("cannot write to the folder", error);
+  Expected<top::PendingFile> pending = top::PendingFile::write(target, [&](raw_ostream &os) { os << file; });
+  if (Error error = pending ? top::PendingFile::keep(*pending) : pending.takeError()) {
+    noteFault(toString(std::move(error)));
     return;
   }
   changed = true;
 }
 
-void KernelCache::noteFault(const Twine &what, std::error_code error) {
+void KernelCache::noteFault(const Twine &why) {
   std::lock_guard<std::mutex> lock(mutex);
   if (firstFault.empty()) {
-    firstFault = (what + " '" + folder + "': " + error.message()).str();
+    firstFault = ("cannot write to the folder '" + folder + "': " + why).str();
   }
 }
 

@@ -39,7 +39,7 @@ public:
   }
 
 private:
-  void noteFault(const llvm::Twine &what, std::error_code error);
+  void noteFault(const llvm::Twine &why);
   std::string path(llvm::StringRef key) const;
 
   std::string folder, build;

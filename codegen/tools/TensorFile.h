@@ -3,10 +3,10 @@
 #pragma once
 
 #include "top_dialect/IR/HostTensor.h"
+#include "top_dialect/IR/PendingFile.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/raw_ostream.h"
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,10 +17,6 @@ namespace tessera::tool {
 /// when it is finished, not before; without that nothing stays. Unlike the weight store it keeps equal tensors apart.
 class TensorFileWriter {
 public:
-  TensorFileWriter() = default;
-  TensorFileWriter(const TensorFileWriter &) = delete;
-  ~TensorFileWriter();
-
   /// Bytes that the header needs at most for a tensor of that name and rank.
   static uint64_t headerBytes(llvm::StringRef name, int64_t rank);
 
@@ -30,9 +26,9 @@ public:
   llvm::Error finish();
 
 private:
-  std::string path, partial, header;
+  std::string header;
   uint64_t reserved = 0, offset = 0;
-  std::unique_ptr<llvm::raw_fd_ostream> file;
+  std::optional<top::PendingFile> file;
 };
 
 using NamedTensor = std::pair<std::string, top::HostTensor>;

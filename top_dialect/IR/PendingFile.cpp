@@ -35,27 +35,55 @@ static llvm::Expected<llvm::sys::fs::TempFile> createTemporary(llvm::StringRef p
   return llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
 }
 
-llvm::Expected<PendingFile> PendingFile::write(llvm::StringRef path,
-                                               llvm::function_ref<void(llvm::raw_ostream &)> write) {
+PendingFile::PendingFile(llvm::StringRef path, llvm::sys::fs::TempFile temporary)
+    : path(path), temporary(std::move(temporary)),
+      os(std::make_unique<llvm::raw_fd_ostream>(this->temporary.FD, /*shouldClose=*/false)) {}
+
+llvm::Expected<PendingFile> PendingFile::create(llvm::StringRef path) {
   auto temporary = createTemporary(path);
   if (!temporary) {
     return fail(path, llvm::toString(temporary.takeError()));
   }
-  PendingFile file(path, std::move(*temporary));
-  llvm::raw_fd_ostream os(file.temporary.FD, /*shouldClose=*/false);
-  write(os);
-  os.flush();
-  if (os.has_error()) {
-    std::string message = os.error().message();
-    os.clear_error();
-    return fail(path, message);
+  return PendingFile(path, std::move(*temporary));
+}
+
+llvm::Expected<PendingFile> PendingFile::write(llvm::StringRef path,
+                                               llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  llvm::Expected<PendingFile> file = create(path);
+  if (!file) {
+    return file.takeError();
+  }
+  write(*file->os);
+  if (llvm::Error error = file->flush()) {
+    return std::move(error);
   }
   return file;
 }
 
-PendingFile::~PendingFile() { llvm::consumeError(temporary.discard()); }
+llvm::Error PendingFile::flush() {
+  os->flush();
+  if (!os->has_error()) {
+    return llvm::Error::success();
+  }
+  std::string message = os->error().message();
+  os->clear_error();
+  return fail(path, message);
+}
+
+PendingFile::~PendingFile() {
+  if (os) {
+    os->flush();
+    os->clear_error();
+  }
+  llvm::consumeError(temporary.discard());
+}
 
 llvm::Error PendingFile::keep(llvm::MutableArrayRef<PendingFile> files) {
+  for (PendingFile &file : files) {
+    if (llvm::Error error = file.flush()) {
+      return error;
+    }
+  }
   SignalsHeld held;
   for (PendingFile &file : files) {
     if (llvm::Error error = file.temporary.keep(file.path)) {

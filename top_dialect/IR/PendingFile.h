@@ -8,6 +8,9 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <memory>
+#include <string>
+
 namespace tessera::top {
 
 /// A temporary file beside |path|, which it replaces once it is kept. Else it is removed, also where a signal ends the
@@ -16,17 +19,24 @@ class PendingFile {
 public:
   /// What |write| writes. Errors name the path.
   static llvm::Expected<PendingFile> write(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write);
+  /// An empty one, for what is written piece by piece to stream().
+  static llvm::Expected<PendingFile> create(llvm::StringRef path);
   PendingFile(PendingFile &&) = default;
   ~PendingFile();
+
+  llvm::raw_fd_ostream &stream() { return *os; }
 
   /// All of them appear before a signal (SIGINT, SIGTERM, SIGHUP) may end the process.
   static llvm::Error keep(llvm::MutableArrayRef<PendingFile> files);
 
 private:
-  PendingFile(llvm::StringRef path, llvm::sys::fs::TempFile temporary) : path(path), temporary(std::move(temporary)) {}
+  PendingFile(llvm::StringRef path, llvm::sys::fs::TempFile temporary);
+  /// Error where not all that was written has room.
+  llvm::Error flush();
 
   std::string path;
   llvm::sys::fs::TempFile temporary;
+  std::unique_ptr<llvm::raw_fd_ostream> os; ///< null once the file is moved away
 };
 
 } // namespace tessera::top

@@ -4,6 +4,7 @@
 
 #include "top_dialect/IR/KnownHashes.h"
 #include "top_dialect/IR/RegularFile.h"
+#include "top_dialect/IR/Safetensors.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "top_dialect/IR/Constants.h"
@@ -31,29 +32,6 @@ using namespace mlir;
 using namespace tessera::top;
 
 namespace {
-struct DtypeName {
-  const char *name;
-  Type (*make)(MLIRContext *);
-};
-template <unsigned Width, IntegerType::SignednessSemantics Sign>
-Type makeInt(MLIRContext *context) {
-  return IntegerType::get(context, Width, Sign);
-}
-template <typename T>
-Type makeFloat(MLIRContext *context) {
-  return T::get(context);
-}
-
-constexpr auto kSignless = IntegerType::Signless;
-constexpr auto kUnsigned = IntegerType::Unsigned;
-// Wider elements first: in this order without gaps every tensor is aligned to its element.
-constexpr DtypeName kDtypes[] = {
-    {"F64", makeFloat<Float64Type>}, {"I64", makeInt<64, kSignless>},   {"U64", makeInt<64, kUnsigned>},
-    {"F32", makeFloat<Float32Type>}, {"I32", makeInt<32, kSignless>},   {"U32", makeInt<32, kUnsigned>},
-    {"F16", makeFloat<Float16Type>}, {"BF16", makeFloat<BFloat16Type>}, {"I16", makeInt<16, kSignless>},
-    {"U16", makeInt<16, kUnsigned>}, {"I8", makeInt<8, kSignless>},     {"U8", makeInt<8, kUnsigned>},
-    {"BOOL", makeInt<1, kSignless>},
-};
 constexpr size_t kDataAlignment = 64;
 constexpr uint64_t kMaxHeaderBytes = 100u << 20;
 /// Of a large file that is hashed: what is read at once, and how many of them before they are hashed.
@@ -68,15 +46,6 @@ std::string hexHash(XXH128_hash_t hash) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, hash);
   return llvm::toHex(ArrayRef<uint8_t>(canonical.digest, sizeof(canonical.digest)), /*LowerCase=*/true);
-}
-
-size_t dtypeIndex(Type type) {
-  for (size_t i = 0; i < std::size(kDtypes); ++i) {
-    if (kDtypes[i].make(type.getContext()) == type) {
-      return i;
-    }
-  }
-  return std::size(kDtypes);
 }
 } // namespace
 
@@ -165,11 +134,7 @@ static llvm::Expected<HeaderTensor> parseTensor(MLIRContext *context, StringRef 
     return fail("tensor '{0}' lacks dtype, shape or data_offsets", name);
   }
   HeaderTensor tensor;
-  for (const DtypeName &known : kDtypes) {
-    if (*dtype == known.name) {
-      tensor.elementType = known.make(context);
-    }
-  }
+  tensor.elementType = safetensorsType(context, *dtype);
   if (!tensor.elementType) {
     return fail("tensor '{0}' has unknown dtype '{1}'", name, *dtype);
   }
@@ -349,26 +314,15 @@ uint64_t WeightStore::bytesInMemory() const {
 //===----------------------------------------------------------------------===//
 
 static std::string makeHeader(ArrayRef<std::pair<StringRef, WeightStore::TensorView>> tensors) {
-  std::string header;
-  llvm::raw_string_ostream os(header);
-  llvm::json::OStream json(os);
+  std::string header = "{";
   uint64_t offset = 0;
-  json.object([&] {
-    for (const auto &[key, view] : tensors) {
-      json.attributeObject(key, [&] {
-        json.attribute("dtype", kDtypes[dtypeIndex(view.elementType)].name);
-        json.attributeArray("shape", [&] {
-          for (int64_t dim : view.shape) {
-            json.value(dim);
-          }
-        });
-        json.attributeArray("data_offsets", [&] {
-          json.value(offset);
-          json.value(offset += view.bytes.size());
-        });
-      });
-    }
-  });
+  for (const auto &[key, view] : tensors) {
+    const uint64_t end = offset + view.bytes.size();
+    header += (header.size() > 1 ? "," : "") +
+              safetensorsEntry(key, safetensorsName(view.elementType), view.shape, offset, end);
+    offset = end;
+  }
+  header += "}";
   header.append(llvm::offsetToAlignment(header.size() + sizeof(uint64_t), llvm::Align(kDataAlignment)), ' ');
   return header;
 }
@@ -380,14 +334,14 @@ llvm::Expected<SavedWeights> WeightStore::save(StringRef path, ArrayRef<StringRe
     if (!view) {
       return fail("the weight store has no tensor '{0}'", key);
     }
-    if (dtypeIndex(view->elementType) == std::size(kDtypes)) {
+    if (safetensorsName(view->elementType).empty()) {
       return fail("weight '{0}' has element type {1}, which a weight file cannot hold", key, view->elementType);
     }
     tensors.emplace_back(key, *view);
   }
   llvm::sort(tensors, [](const auto &a, const auto &b) {
-    return std::make_pair(dtypeIndex(a.second.elementType), a.first) <
-           std::make_pair(dtypeIndex(b.second.elementType), b.first);
+    return std::make_pair(safetensorsRank(a.second.elementType), a.first) <
+           std::make_pair(safetensorsRank(b.second.elementType), b.first);
   });
   tensors.erase(llvm::unique(tensors, [](const auto &a, const auto &b) { return a.first == b.first; }), tensors.end());
 

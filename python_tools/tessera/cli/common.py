@@ -179,7 +179,7 @@ def _bytes_of(fault: UnicodeError) -> str:
 def _for_people(error: TesseraError) -> TesseraError:
     """The same about the user's files, not those that stand for them until the end; with what to do where there is no
     room."""
-    named = re.search(r"failed to write '?([^':]+)", error.message)
+    named = re.search(r"(?:failed to|cannot) write '?([^':]+)", error.message)
     hint = error.hint or room_hint(named.group(1) if named else Path.cwd(), error.message)
     return TesseraError(
         without_scratch(error.message), error.code, without_scratch(hint), list(map(without_scratch, error.details))
