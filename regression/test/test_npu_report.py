@@ -194,60 +194,24 @@ def test_a_chip_of_ones_own(builder: Builder, tmp_path: Path) -> None:
     chip = json.loads((ROOT / "device_dialect" / "chips" / "npu-edge.json").read_text())
     chip["name"], chip["lanes"] = "npu-mine", 12
     (tmp_path / "mine.json").write_text(json.dumps(chip))
+    model, answers = tmp_path / "m.bmodel", tmp_path / "out.npz"
+    deploy = ("model_deploy", "--mlir", top, "--quantize", "INT8", "--calibration_table", table, "--model", model)
     outputs = []
     for flags in (
         ("--chip", "x86"),
         ("--chip", tmp_path / "mine.json"),
         ("--chip", tmp_path / "mine.json", "--chip_set", "lanes=24"),
     ):
-        told = json.loads(
-            check(
-                run_tool(
-                    "model_deploy",
-                    "--mlir",
-                    top,
-                    "--quantize",
-                    "INT8",
-                    "--calibration_table",
-                    table,
-                    "--model",
-                    tmp_path / "m.bmodel",
-                    "--skip_validation",
-                    "--json",
-                    *flags,
-                )
-            )
-        )
+        told = json.loads(check(run_tool(*deploy, "--skip_validation", "--json", *flags)))
         assert told.get("perf", {"chip": "npu-mine"})["chip"] == "npu-mine"
-        check(
-            run_tool(
-                "model_runner",
-                "--model",
-                tmp_path / "m.bmodel",
-                "--input",
-                tmp_path / "data" / "0.npz",
-                "--output",
-                tmp_path / "out.npz",
-            )
-        )
-        outputs.append({name: array.tobytes() for name, array in np.load(tmp_path / "out.npz").items()})
+        check(run_tool("model_runner", "--model", model, "--input", tmp_path / "data" / "0.npz", "--output", answers))
+        outputs.append({name: array.tobytes() for name, array in np.load(answers).items()})
     assert outputs[0] == outputs[1] == outputs[2]
     for flags, message in (
         (("--chip", "x86", "--chip_set", "lanes=4"), "--chip_set is for NPUs"),
         (("--chip", tmp_path / "mine.json", "--chip_set", "lanes=0"), "lanes is 0"),
     ):
-        result = run_tool(
-            "model_deploy",
-            "--mlir",
-            top,
-            "--quantize",
-            "INT8",
-            "--calibration_table",
-            table,
-            "--model",
-            tmp_path / "m.bmodel",
-            *flags,
-        )
+        result = run_tool(*deploy, *flags)
         assert result.returncode == 2 and message in result.stderr, result.stderr
 
 

@@ -19,6 +19,8 @@ from tessera.files import save_npz
 
 MODEL = REGRESSION / "models" / "resnet8_cifar10" / "resnet8_cifar10.onnx"
 SAMPLES = 24
+LONG = 2500
+"""Channels whose products of int16 sum up to almost 2^31."""
 
 
 @pytest.fixture(scope="session")
@@ -247,93 +249,47 @@ def test_whole_model_gives_the_same_bits_everywhere(
                 assert got.tobytes() == want.tobytes(), (isa, threads, np.abs(got - want).max())
 
 
-def test_no_sum_of_int16_overflows(tmp_path: Path) -> None:
-    """As many levels as the weights allow: the largest sum that there can be is right to the bit, and near 2^31."""
+def long_convolution(folder: Path) -> np.ndarray:
+    """A convolution over many channels with weights 1 and -1, calibrated for values up to 3, in `folder`: the input
+    with which all products of channel 1 have one sign, and which is more than was seen."""
     import onnx
     from onnx import TensorProto, helper
 
-    import tessera.runtime as runtime
-
-    channels = 2500
-    signs = np.where(np.random.default_rng(3).random((4, channels, 1, 1)) < 0.5, -1, 1).astype(np.float32)
+    signs = np.where(np.random.default_rng(3).random((4, LONG, 1, 1)) < 0.5, -1, 1).astype(np.float32)
     graph = helper.make_graph(
         [helper.make_node("Conv", ["x", "w"], ["y"], name="long")],
         "long",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, 2, 2])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, LONG, 2, 2])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 2, 2])],
         [onnx.numpy_helper.from_array(signs, "w")],
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "long.onnx")
-    check(
-        run_tool(
-            "model_transform",
-            "--model_def",
-            "long.onnx",
-            "--model_name",
-            "long",
-            "--not_inference",
-            "--mlir",
-            "long_top.mlir",
-            cwd=tmp_path,
-        )
-    )
-    x = np.broadcast_to(3 * signs[1:2], (1, channels, 2, 2)).copy()  # all products of channel 1 have one sign
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), folder / "long.onnx")
+    definition = ("--model_def", "long.onnx", "--model_name", "long", "--mlir", "long_top.mlir")
+    check(run_tool("model_transform", *definition, "--not_inference", cwd=folder))
+    x = np.broadcast_to(3 * signs[1:2], (1, LONG, 2, 2)).copy()
     x[..., 1] *= -1
-    x[..., 1, :] *= 3  # more than was seen, and than there is room for: twice that
-    save_npz(tmp_path / "x.npz", {"x": np.clip(x, -3, 3)})
-    check(
-        run_tool(
-            "run_calibration",
-            "long_top.mlir",
-            "--dataset",
-            "x.npz",
-            "--cali_method",
-            "max",
-            "-o",
-            "cali.json",
-            cwd=tmp_path,
-        )
-    )
+    x[..., 1, :] *= 3  # there is room for twice what was seen
+    save_npz(folder / "x.npz", {"x": np.clip(x, -3, 3)})
+    ranges = ("--dataset", "x.npz", "--cali_method", "max", "-o", "cali.json")
+    check(run_tool("run_calibration", "long_top.mlir", *ranges, cwd=folder))
+    return x
+
+
+def test_no_sum_of_int16_overflows(tmp_path: Path) -> None:
+    """As many levels as the weights allow: the largest sum that there can be is right to the bit, and near 2^31."""
+    import tessera.runtime as runtime
+
+    x = long_convolution(tmp_path)
     safetensors_io.save(tmp_path / "in.safetensors", {"x": x})
-    check(
-        run_tool(
-            "tessera-compile",
-            "reference",
-            "--mlir",
-            "long_top.mlir",
-            "--calibration-table",
-            "cali.json",
-            "--device",
-            "--int16",
-            "--input",
-            "in.safetensors",
-            "--output",
-            "out.safetensors",
-            cwd=tmp_path,
-        )
-    )
+    files = ("--mlir", "long_top.mlir", "--input", "in.safetensors", "--output", "out.safetensors")
+    table = ("--calibration-table", "cali.json")
+    check(run_tool("tessera-compile", "reference", *files, *table, "--device", "--int16", cwd=tmp_path))
     want = safetensors_io.load(tmp_path / "out.safetensors")["y"]
-    assert np.abs(want[:, 1] / np.array([[3, -3], [6, -6]]) / channels - 1).max() < 1e-3
+    assert np.abs(want[:, 1] / np.array([[3, -3], [6, -6]]) / LONG - 1).max() < 1e-3
+    quantised = ("--quantize", "INT16", "--calibration_table", "cali.json", "--device_mlir", "device.mlir")
     for isa in machine_isas():
-        check(
-            run_tool(
-                "model_deploy",
-                "--mlir",
-                "long_top.mlir",
-                "--quantize",
-                "INT16",
-                "--calibration_table",
-                "cali.json",
-                "--chip",
-                isa,
-                "--model",
-                f"{isa}.bmodel",
-                "--skip_validation",
-                "--device_mlir",
-                "device.mlir",
-                cwd=tmp_path,
-            )
-        )
+        flags = ("--mlir", "long_top.mlir", "--chip", isa, "--model", f"{isa}.bmodel", "--skip_validation")
+        check(run_tool("model_deploy", *flags, *quantised, cwd=tmp_path))
         assert np.array_equal(runtime.load(str(tmp_path / f"{isa}.bmodel")).net()({"x": x})["y"], want), isa
     bound = int(re.search(r"sumBound = (\d+)", (tmp_path / "device.mlir").read_text()).group(1))  # type: ignore
     assert 0.98 * 2**31 < bound < 2**31

@@ -201,77 +201,50 @@ def test_several_models_take_no_flags_of_one(tmp_path: Path) -> None:
         assert result.returncode == 2 and f"{flag} is for one model; --mlir names 2" in result.stderr
 
 
-def test_the_tools_tell_of_every_stage(tmp_path: Path) -> None:
-    source = conv_relu(tmp_path / "n.onnx", "N")
-    tops = [transform(source, f"x={n}x3x8x8", tmp_path / f"n{n}_top.mlir") for n in (1, 2)]
-    both = tmp_path / "both.bmodel"
-    check(
-        run_tool(
-            "model_deploy",
-            "--mlir",
-            *tops,
-            "--chip",
-            "npu-base",
-            "--quantize",
-            "BF16",
-            "--model",
-            both,
-            "--report",
-            tmp_path / "report",
-        )
-    )
-    assert (tmp_path / "report/stage-0/layers.csv").exists() and (tmp_path / "report/stage-1/layers.csv").exists()
-    perf = json.loads(check(run_tool("model_tool", "perf", both, "--json")))["stages"]
+@pytest.fixture(scope="module")
+def two_stages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A .bmodel with stages for one and for two pictures, its report beside it."""
+    folder = tmp_path_factory.mktemp("two_stages")
+    source = conv_relu(folder / "n.onnx", "N")
+    tops = [transform(source, f"x={n}x3x8x8", folder / f"n{n}_top.mlir") for n in (1, 2)]
+    both = folder / "both.bmodel"
+    flags = ("--chip", "npu-base", "--quantize", "BF16", "--model", both, "--report", folder / "report")
+    check(run_tool("model_deploy", "--mlir", *tops, *flags))
+    return both
+
+
+def test_the_tools_tell_of_every_stage(two_stages: Path) -> None:
+    report = two_stages.parent / "report"
+    assert (report / "stage-0/layers.csv").exists() and (report / "stage-1/layers.csv").exists()
+    perf = json.loads(check(run_tool("model_tool", "perf", two_stages, "--json")))["stages"]
     assert [entry["stage"] for entry in perf] == [0, 1] and perf[0]["report"]["cycles"] < perf[1]["report"]["cycles"]
-    text = check(run_tool("model_tool", "info", both))
+    text = check(run_tool("model_tool", "info", two_stages))
     assert (
         "stage 0 '1x3x8x8' for npu-base" in text
         and "stage 1 '2x3x8x8' for npu-base" in text
         and "of them those of stages above" in text
     )
-    text = check(run_tool("model_tool", "disasm", both))
+    text = check(run_tool("model_tool", "disasm", two_stages))
     assert "stage 0, 1x3x8x8 on npu-base\n" in text and "stage 1, 2x3x8x8 on npu-base\n" in text
-    for n in (1, 2):
-        save_npz(tmp_path / "in.npz", {"x": np.ones((n, 3, 8, 8), np.float32)})
-        text = check(
-            run_tool("model_runner", "--model", both, "--input", tmp_path / "in.npz", "--output", tmp_path / "out.npz")
-        )
-        assert f"stage {n - 1} of 2, npu-base" in text and load_npz(tmp_path / "out.npz")["y"].shape == (n, 4, 8, 8)
-    check(
-        run_tool(
-            "model_runner",
-            "--model",
-            both,
-            "--input",
-            "random",
-            "--input_shapes",
-            "x=2x3x8x8",
-            "--output",
-            tmp_path / "out.npz",
-        )
-    )
-    assert load_npz(tmp_path / "out.npz")["y"].shape == (2, 4, 8, 8)
-    result = run_tool(
-        "model_runner",
-        "--model",
-        both,
-        "--input",
-        "random",
-        "--input_shapes",
-        "x=3x3x8x8",
-        "--output",
-        tmp_path / "out.npz",
-    )
-    assert result.returncode == 1 and "there are 1x3x8x8 (npu-base); 2x3x8x8 (npu-base)" in result.stderr
-    result = run_tool(
-        "model_runner", "--model", both, "--input", "random", "--chip", "x86", "--output", tmp_path / "out.npz"
-    )
-    assert result.returncode == 1 and "no such stage for chip 'x86'" in result.stderr
-    bench = json.loads(check(run_tool("bmrt_bench", both, "--shape", "x=2x3x8x8", "--iters", "1", "--json")))
+    bench = json.loads(check(run_tool("bmrt_bench", two_stages, "--shape", "x=2x3x8x8", "--iters", "1", "--json")))
     assert bench["stage"] == 1
     for wrong, words in (("x=3x3x8x8", "there are"), ("x=2x", "takes NAME="), ("z=2", "has no input")):
-        result = run_tool("bmrt_bench", both, "--shape", wrong, "--iters", "1")
+        result = run_tool("bmrt_bench", two_stages, "--shape", wrong, "--iters", "1")
         assert result.returncode == 1 and words in result.stderr
+
+
+def test_the_runner_takes_the_stage_of_the_inputs(two_stages: Path, tmp_path: Path) -> None:
+    files = ("--model", two_stages, "--output", tmp_path / "out.npz")
+    for n in (1, 2):
+        save_npz(tmp_path / "in.npz", {"x": np.ones((n, 3, 8, 8), np.float32)})
+        text = check(run_tool("model_runner", *files, "--input", tmp_path / "in.npz"))
+        assert f"stage {n - 1} of 2, npu-base" in text and load_npz(tmp_path / "out.npz")["y"].shape == (n, 4, 8, 8)
+    check(run_tool("model_runner", *files, "--input", "random", "--input_shapes", "x=2x3x8x8"))
+    assert load_npz(tmp_path / "out.npz")["y"].shape == (2, 4, 8, 8)
+    result = run_tool("model_runner", *files, "--input", "random", "--input_shapes", "x=3x3x8x8")
+    assert result.returncode == 1 and "there are 1x3x8x8 (npu-base); 2x3x8x8 (npu-base)" in result.stderr
+    result = run_tool("model_runner", *files, "--input", "random", "--chip", "x86")
+    assert result.returncode == 1 and "no such stage for chip 'x86'" in result.stderr
 
 
 @pytest.mark.parametrize("chip", ["x86", "npu-base"])

@@ -62,57 +62,28 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(output.glob("*.whl"))
 
 
+def environment_with(wheel: Path, python: str, folder: Path) -> Path:
+    """Where the commands are of a virtual environment in `folder` that has the wheel."""
+    has_pip = subprocess.run([python, "-c", "import pip"], capture_output=True).returncode == 0  # is visible in it, too
+    without = ["--without-pip"] if has_pip else []
+    make = [python, "-m", "venv", "--system-site-packages", *without, folder]
+    check(subprocess.run(make, capture_output=True, text=True))
+    install = [folder / "bin" / "python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel]
+    check(subprocess.run(install, capture_output=True, text=True))
+    return folder / "bin"
+
+
 @pytest.mark.parametrize("python", interpreters())
 def test_console_scripts(python: str, wheel: Path, tmp_path: Path) -> None:
-    has_pip = (
-        subprocess.run([python, "-c", "import pip"], capture_output=True).returncode == 0
-    )  # visible in the environment, too
-    check(
-        subprocess.run(
-            [
-                python,
-                "-m",
-                "venv",
-                "--system-site-packages",
-                *(["--without-pip"] if has_pip else []),
-                tmp_path / "venv",
-            ],
-            capture_output=True,
-            text=True,
-        )
-    )
-    bin_folder = tmp_path / "venv" / "bin"
-    check(
-        subprocess.run(
-            [bin_folder / "python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel],
-            capture_output=True,
-            text=True,
-        )
-    )
+    bin_folder = environment_with(wheel, python, tmp_path / "venv")
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}  # nothing of the build is on it
 
     def run(name: str, *arguments: object) -> str:
-        return check(
-            subprocess.run(
-                [bin_folder / name, *map(str, arguments)],
-                cwd=tmp_path,
-                env=clean,
-                text=True,
-                capture_output=True,
-                timeout=600,
-            )
-        )
+        command = [bin_folder / name, *map(str, arguments)]
+        return check(subprocess.run(command, cwd=tmp_path, env=clean, text=True, capture_output=True, timeout=600))
 
-    run(
-        "model_transform",
-        "--model_name",
-        "m",
-        "--model_def",
-        MNIST / "mnist-8.onnx",
-        "--mlir",
-        "m_top.mlir",
-        "--not_inference",
-    )
+    definition = ("--model_name", "m", "--model_def", MNIST / "mnist-8.onnx", "--mlir", "m_top.mlir")
+    run("model_transform", *definition, "--not_inference")
     run("model_deploy", "--mlir", "m_top.mlir", "--chip", "x86", "--quantize", "F32", "--model", "m.bmodel")
     np.savez(tmp_path / "in.npz", Input3=np.load(MNIST / "in_Input3.npy"))
     run("model_runner", "--model", "m.bmodel", "--input", "in.npz", "--output", "out.npz")

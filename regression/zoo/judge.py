@@ -9,7 +9,7 @@ import subprocess
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -157,80 +157,31 @@ def judge(
         steps[step] = tools.run(folder, name, *arguments, "--json")
         return steps[step].exit in (0, 3)
 
-    int8 = [] if quantised else ["--quantize", "INT8", "--calibration_table", "m_cali.json"]
-    if run(
-        "transform",
-        "model_transform",
-        "--model_name",
-        "m",
-        "--model_def",
-        model,
-        "--mlir",
-        "m_top.mlir",
-        "--test_input",
-        samples[-1],
-    ):
-        if "f32" in columns:
-            run(
-                "f32",
-                "model_deploy",
-                "--mlir",
-                "m_top.mlir",
-                "--chip",
-                "x86",
-                "--test_input",
-                samples[-1],
-                "--model",
-                "f32.bmodel",
-            )
-        if quantised or (
-            set(columns) & {"int8", "npu"}
-            and run(
-                "calibrate",
-                "run_calibration",
-                "m_top.mlir",
-                "--dataset",
-                "samples",
-                "--cali_method",
-                "max",
-                "--methods",
-                "none",
-                "--workers",
-                1,
-                "-o",
-                "m_cali.json",
-            )
-        ):
-            if "int8" in columns:
-                run(
-                    "int8",
-                    "model_deploy",
-                    "--mlir",
-                    "m_top.mlir",
-                    "--chip",
-                    "x86",
-                    *int8,
-                    "--test_input",
-                    samples[-1],
-                    "--model",
-                    "int8.bmodel",
-                )
-            if "npu" in columns:
-                run(
-                    "npu",
-                    "model_deploy",
-                    "--mlir",
-                    "m_top.mlir",
-                    "--chip",
-                    "npu-base",
-                    *int8,
-                    "--skip_validation",
-                    "--model",
-                    "npu.bmodel",
-                )
+    definition = ("--model_name", "m", "--model_def", model, "--mlir", "m_top.mlir")
+    if run("transform", "model_transform", *definition, "--test_input", samples[-1]):
+        _deploy(run, columns, samples[-1], quantised)
         _compare(result, model, folder, tools, samples[CALIBRATED:], steps, quantised)
     _tell(result, steps, quantised)
     return result
+
+
+def _deploy(run: Callable[..., bool], columns: Sequence[str], sample: Path, quantised: bool) -> None:
+    """The models of the columns by `run`, which is given the step, the command and its arguments; int8 and npu from
+    one table, unless the network is quantised itself."""
+    deploy = ("model_deploy", "--mlir", "m_top.mlir", "--chip")
+    if "f32" in columns:
+        run("f32", *deploy, "x86", "--test_input", sample, "--model", "f32.bmodel")
+    flags = []
+    if not quantised:
+        quickly = ("--cali_method", "max", "--methods", "none", "--workers", 1)
+        calibrate = ("run_calibration", "m_top.mlir", "--dataset", "samples", *quickly, "-o", "m_cali.json")
+        if not set(columns) & {"int8", "npu"} or not run("calibrate", *calibrate):
+            return
+        flags = ["--quantize", "INT8", "--calibration_table", "m_cali.json"]
+    if "int8" in columns:
+        run("int8", *deploy, "x86", *flags, "--test_input", sample, "--model", "int8.bmodel")
+    if "npu" in columns:
+        run("npu", *deploy, "npu-base", *flags, "--skip_validation", "--model", "npu.bmodel")
 
 
 def _compare(

@@ -54,6 +54,17 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="P",
         help="share of values kept by --cali_method percentile, in %% (default: %(default)s)",
     )
+    _add_weights(parser)
+    _add_running(parser)
+    _add_table_tools(parser)
+    parser.add_argument(
+        "-o", "--calibration_table", "--output", dest="output", metavar="FILE", help="output, NAME_cali.json"
+    )
+    return parser.add_common().parse_args(argv)
+
+
+def _add_weights(parser: Parser) -> None:
+    """How weights and channels are chosen, and the kind of ranges."""
     parser.add_argument(
         "--methods",
         default="auto",
@@ -61,9 +72,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="how channels are scaled and weights chosen by the samples: of "
         f"{', '.join((*EQUALIZATION, *WEIGHT_METHODS))} (for W4 "
         f"of {', '.join(ALONE['W4'])}, for W8 {', '.join(ALONE['W8'])}); none: weights are rounded by themselves; "
-        "auto: "
-        "those that lower the measured output error "
-        "(default: %(default)s)",
+        "auto: those that lower the measured output error (default: %(default)s)",
     )
     parser.add_argument(
         "--quantize",
@@ -78,6 +87,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     scheme.add_argument(
         "--asymmetric", action="store_true", help="a zero point for all tensors (default for both: where it pays)"
     )
+
+
+def _add_running(parser: Parser) -> None:
+    """How the work is spread and taken up again."""
     parser.add_argument(
         "--tune_num",
         type=int,
@@ -91,16 +104,16 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--checkpoint_every", type=float, default=5.0, metavar="SECONDS", help="(default: %(default)s)")
     parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
+
+
+def _add_table_tools(parser: Parser) -> None:
+    """What is done with tables that are there."""
     other = parser.add_argument_group("instead of calibrating").add_mutually_exclusive_group()
     other.add_argument(
         "--check_table", metavar="FILE", help="tell whether a table, e.g. an edited one, is good for the model"
     )
     other.add_argument("--import_table", metavar="FILE", help="make the table from a tpu-mlir text table")
     other.add_argument("--export_table", metavar="FILE", help="write a table as tpu-mlir's text")
-    parser.add_argument(
-        "-o", "--calibration_table", "--output", dest="output", metavar="FILE", help="output, NAME_cali.json"
-    )
-    return parser.add_common().parse_args(argv)
 
 
 def check_usage(args: argparse.Namespace) -> None:

@@ -21,231 +21,14 @@ from ..errors import ExitCode, TesseraError, usage_error
 from ..files import atomic_write, load_npz, require_file, staging_folder
 from ..progress import Report
 from ..scratch import scratch_folder
-from ..targets import Names, targets
+from ..targets import targets
 from ..top_model import TopModel
 from . import precision
-from .common import Context, Parser, add_chip_set, run_command
+from .common import Context, run_command
+from .deploy_arguments import NAME, parse, refuse_unsupported
 from .single_check import check_each_op
 
-NAME = "model_deploy"
 OPS_SHOWN = 8
-PIXELS = ("packed", "planar", "rgb_packed", "rgb_planar", "bgr_packed", "bgr_planar")
-EPILOG = """examples:
-  model_deploy --mlir m_top.mlir --chip x86 --quantize F32 --model m.bmodel
-  model_deploy --mlir m_top.mlir --chip x86 --quantize INT8 --calibration_table m_cali.json --model m_int8.bmodel
-  model_deploy --mlir m_top.mlir --quantize INT8 --calibration_table m_cali.json --target "drop<=0.5" \\
-      --task classification --data pictures/ --model m_int8.bmodel
-  model_deploy --mlir m_top.mlir --chip x86-avx2 --quantize F32 --test_input m_in_f32.npz \\
-      --test_reference m_top_outputs.npz --tolerance 0.9999,0.999 --model m.bmodel
-  model_deploy --mlir m_b1_top.mlir m_b4_top.mlir --chip npu-base --quantize INT8 --calibration_table m_cali.json \\
-               --model m.bmodel"""
-
-
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(NAME, __doc__.split(": ", 1)[1], EPILOG)
-    parser.add_argument(
-        "--mlir",
-        required=True,
-        metavar="FILE",
-        nargs="+",
-        dest="mlirs",
-        help="NAME_top.mlir from model_transform; several of one network with inputs of "
-        "other shapes become stages of one file, which holds equal weights once",
-    )
-    chip = parser.add_argument(
-        "--chip",
-        "--processor",
-        default="x86",
-        help="%(chips)s or the .json of another NPU; x86 is this machine's best " "(default: %(default)s)",
-    )
-    chip.chips = Names()  # type: ignore[attr-defined] # of its help
-    parser.add_argument(
-        "--quantize",
-        default="F32",
-        type=str.upper,
-        help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, W8 or "
-        "W4 (W8F32, W4F32): integer weights alone, or DYNAMIC_INT8: matmuls in int8, each row of their inputs "
-        "quantised as it comes (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--group_size", type=int, metavar="N", help="W4: products that share a scale, a multiple of 16 (default: 32)"
-    )
-    parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
-    parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
-    parser.add_argument("--jobs", type=int, metavar="N", help="compile jobs at once (default: one per core)")
-    add_chip_set(parser, "for NPUs: a chip that differs")
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="for NPUs: what the chip cannot run is an error (exit code 4); else the host runs it",
-    )
-    parser.add_argument(
-        "--host_chip",
-        metavar="CHIP",
-        help="for NPUs: the x86 variant that the host's part is compiled for (default: this machine's best)",
-    )
-    parser.add_argument(
-        "--opt",
-        type=int,
-        choices=range(4),
-        help="for NPUs: 0 op by op, 1 keeps tensors in local memory from op to op, 2 takes the best of several such "
-        "plans, 3 searches for better ones (default: 2)",
-    )
-    parser.add_argument(
-        "--plan", metavar="FILE", help="for NPUs: follow this plan, which --plan_out wrote and you may have edited"
-    )
-    parser.add_argument(
-        "--plan_out",
-        metavar="FILE",
-        help="for NPUs: write the plan there: which tensors stay in local memory, and which layers run slice by slice",
-    )
-    parser.add_argument(
-        "--report",
-        metavar="DIR",
-        help=f"for NPUs: write {', '.join(npu_perf.FILES)} there: time, traffic and memories, layer by layer",
-    )
-    parser.add_argument("--device_mlir", metavar="FILE", help="also write the device-level IR")
-    parser.add_argument(
-        "--dump_ir", metavar="DIR", help="also write the IR behind every pass there, for tessera-opt to go on with"
-    )
-    parser.add_argument(
-        "--fuse_preprocess",
-        nargs="?",
-        const="packed",
-        choices=PIXELS,
-        metavar="FORMAT",
-        help="take u8 pixels instead of f32; mean, scale and channel order become part of the model. "
-        f"{', '.join(PIXELS)}: packed is [1,H,W,C], planar [1,C,H,W]; without rgb_ or bgr_ the model's own order "
-        "(default: %(const)s)",
-    )
-    parser.add_argument(
-        "--quant_input",
-        action="store_true",
-        help="for quantised models: inputs are integers; model_tool info tells scale and zero point",
-    )
-    parser.add_argument("--quant_output", action="store_true", help="for quantised models: outputs are integers")
-    parser.add_argument(
-        "--calibration_table",
-        metavar="FILE",
-        help="NAME_cali.json from run_calibration: needed for INT8 and INT16; tells F16 what it cannot hold, BF16 "
-        "what it is too coarse for",
-    )
-    parser.add_argument("--quantize_table", metavar="FILE", help="NAME_qtable.json, precision per op")
-    parser.add_argument(
-        "--requantize",
-        choices=("float", "fixed", "tflite"),
-        help="how integer sums become integers of few bits: in single precision, by a 31-bit multiplier and a "
-        "shift, or as TensorFlow Lite does (default: as the chip prefers it, most in single precision)",
-    )
-    precision.add_flags(parser)
-    check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
-    check.add_argument(
-        "--test_input",
-        metavar="FILE",
-        help=".npz, .npy, a picture, or NAME=FILE,… (default: a sample that run_calibration kept "
-        "beside --calibration_table, else random in the table's ranges, without a table in [-1, 1))",
-    )
-    check.add_argument(
-        "--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)"
-    )
-    check.add_argument(
-        "--tolerance",
-        metavar=tolerances.METAVAR,
-        help="least cosine and euclidean similarity of each tensor, or a precision, whose tolerance it is: "
-        f"{tolerances.ALL}. Given, every tensor outside is an error (exit code 3). Default: that of --quantize; then "
-        "F32 knows excuses for "
-        "rounding (docs/numerics.md), and for the others it is an error only where a float output lies below cosine "
-        f"{tolerances.LEAST_OUTPUT_COSINE:g} or most tensors are outside",
-    )
-    check.add_argument(
-        "--accept_loss",
-        action="store_true",
-        help="such a quantised model is no error but a warning (as with --target, which judges by itself)",
-    )
-    check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
-    check.add_argument(
-        "--compare_all",
-        action="store_true",
-        help="show every tensor in the table, not only the worst; for NPUs also compile the model so that what its "
-        "layers make leaves the chip, and compare layer by layer: the first wrong one is named with its commands (exit "
-        "code 3)",
-    )
-    check.add_argument(
-        "--layers",
-        metavar="DIR",
-        help=f"for NPUs: do that, show wrong layers only, and write {layers.MODEL} and what it is compared with there, "
-        "for 'model_tool layers DIR' and 'model_runner --dump_all_tensors'",
-    )
-    check.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)"
-    )
-    check.add_argument("--skip_validation", action="store_true", help="no check at all")
-    args = parser.add_common().parse_args(argv)
-    args.mlir = args.mlirs[0]
-    return args
-
-
-def refuse_unsupported(args: argparse.Namespace) -> None:
-    """Names what is planned but not there (exit code 4), and what is no choice at all (exit code 2)."""
-    known = targets()
-    known.require_chip(args.chip)
-    wanted = known.precision(args.quantize)
-    args.quantize = wanted.name
-
-    def is_foreign(flag: str) -> bool:
-        return known.family(args.chip) not in known.flags[flag]
-
-    if args.report and is_foreign("report"):
-        raise usage_error(f"--report is for NPUs; for --chip {args.chip} bmrt_bench measures")
-    if args.layers and is_foreign("plan"):
-        raise usage_error(f"--layers is for NPUs; for --chip {args.chip} --compare_all shows every tensor there is")
-    if args.plan and args.opt is not None:
-        raise usage_error("--plan says all that --opt would decide: give one of them")
-    if args.chip_set and is_foreign("chip_set"):
-        raise usage_error(f"--chip_set is for NPUs; --chip {args.chip} is none")
-    for flag, given in (
-        ("--strict", args.strict or None),
-        ("--host_chip", args.host_chip),
-        ("--opt", args.opt),
-        ("--plan", args.plan),
-        ("--plan_out", args.plan_out),
-    ):
-        if given is not None and is_foreign(flag[2:]):
-            raise usage_error(f"{flag} is for NPUs; --chip {args.chip} runs everything itself")
-    if wanted.needs_table and not args.calibration_table:
-        raise TesseraError(
-            f"--quantize {args.quantize} needs --calibration_table",
-            ExitCode.USAGE,
-            hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json",
-        )
-    for flag in ("calibration_table", "quantize_table"):
-        if getattr(args, flag) and args.quantize == "F32":
-            raise TesseraError(
-                f"--{flag} is for quantised models; --quantize {args.quantize} uses none", ExitCode.USAGE
-            )
-    if args.quantize == "F32" and (args.quant_input or args.quant_output):
-        raise usage_error("--quant_input and --quant_output are for quantised models")
-    precision.check_usage(args)
-    if args.requantize not in (None, "float") and args.quantize == "F32":
-        raise usage_error(f"--requantize {args.requantize} is for quantised models; --quantize F32 has no integers")
-    if args.group_size is not None and (args.group_size < 16 or args.group_size % 16):
-        raise usage_error(f"--group_size {args.group_size}: expected a multiple of 16")
-    if len(args.mlirs) > 1:
-        for flag in ("device_mlir", "dump_ir", "plan", "plan_out", "target", "test_input", "test_reference"):
-            if getattr(args, flag):
-                raise TesseraError(
-                    f"--{flag} is for one model; --mlir names {len(args.mlirs)}",
-                    ExitCode.USAGE,
-                    hint="deploy each by itself, then: model_tool combine A.bmodel B.bmodel -o OUT.bmodel",
-                )
-    if args.test_reference and not args.test_input:
-        raise usage_error("--test_reference needs the --test_input it was made from")
-    if args.accept_loss and args.quantize == "F32":
-        raise usage_error("--accept_loss is for quantised models; --quantize F32 loses nothing")
-    if args.skip_validation and (args.test_input or args.test_reference or args.layers):
-        raise usage_error("--skip_validation contradicts --test_input, --test_reference and --layers")
-    if args.threads < 1:
-        raise usage_error(f"--threads {args.threads}: at least 1")
 
 
 def work(context: Context) -> None:
@@ -475,18 +258,18 @@ def _check(
     context: Context, model: TopModel, output: Path, tolerance: compare.Tolerance, meanwhile: Reference | None
 ) -> None:
     """Runs reference and .bmodel on the same input and compares all tensors both have."""
-    args, report = context.args, context.report
+    args = context.args
     net = bmodel.open_net(output, args.threads)
     given, what = meanwhile[:2] if meanwhile else _test_input(args, net.inputs)
     arrays = _as_top_inputs(model, net, given)
-    with report.step("Top reference") as step:
+    with context.report.step("Top reference") as step:
         if args.test_reference:
             reference: Mapping[str, np.ndarray] = load_npz(args.test_reference, "--test_reference")
             step.note = args.test_reference
+        elif meanwhile:
+            reference, step.note = meanwhile[2].result(), what
         else:
-            reference = (
-                meanwhile[2].result() if meanwhile else top_model.evaluate(model, arrays, report, every_tensor=True)
-            )
+            reference = top_model.evaluate(model, arrays, context.report, every_tensor=True)
             step.note = what
     lost = [spec.name for spec in model.outputs if spec.name not in reference]
     if lost:
@@ -501,51 +284,74 @@ def _check(
             take(name, array)
 
     with _own_errors_meanwhile(context, model, arrays, reference) as own:
-        with report.step(f"run {output.name} on {args.threads} thread(s)") as step:
-            comparing = compare.Comparing(tolerance, args.excepts.split(","))
-            names: dict[str, Any] = {}
-
-            def take(name: str, array: np.ndarray) -> None:
-                names[name] = None
-                if name in reference:
-                    comparing.add(name, array, reference[name])
-
-            run_net(take)
-            step.note = f"{len(names)} tensors, compared as they came"
-        with report.step("compare") as step:
-            comparison = comparing.result(names, reference)
-            if own:
-                compare.add_own_errors(comparison, own.result(), reference)
-            step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"
+        comparison = _compared(context, output, run_net, reference, tolerance, own)
     if args.quantize == "F32":
         check_each_op(context, model, arrays, comparison, run_net, [reference] if args.test_reference else [])
     context.result["comparison"] = comparison.as_dict()
     strict = args.quantize == "F32" or args.tolerance or comparison.broken
-    report.say(compare.format_table(comparison, None if args.compare_all else 10, "FAIL" if strict else "below"))
+    context.report.say(
+        compare.format_table(comparison, None if args.compare_all else 10, "FAIL" if strict else "below")
+    )
     if targets().is_npu(args.chip) and (args.compare_all or args.layers):
         _look_at_layers(context, model, net, given)
-    fused = [n for n in comparison.missing]
-    if fused:
-        report.say(f"{len(fused)} tensors of the reference live inside fused steps and are not visible one by one")
+    _judge(context, model, comparison, tolerance, bool(strict))
+
+
+def _compared(
+    context: Context,
+    output: Path,
+    run_net: Callable[[Callable[[str, np.ndarray], None]], None],
+    reference: Mapping[str, np.ndarray],
+    tolerance: compare.Tolerance,
+    own: Background[safetensors_io.MappedTensors] | None,
+) -> compare.Comparison:
+    """The tensors that `run_net` gives with those of the reference, and each op's own error where there is one."""
+    args, report = context.args, context.report
+    with report.step(f"run {output.name} on {args.threads} thread(s)") as step:
+        comparing = compare.Comparing(tolerance, args.excepts.split(","))
+        names: dict[str, Any] = {}
+
+        def take(name: str, array: np.ndarray) -> None:
+            names[name] = None
+            if name in reference:
+                comparing.add(name, array, reference[name])
+
+        run_net(take)
+        step.note = f"{len(names)} tensors, compared as they came"
+    with report.step("compare") as step:
+        comparison = comparing.result(names, reference)
+        if own:
+            compare.add_own_errors(comparison, own.result(), reference)
+        step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"
+    return comparison
+
+
+def _judge(
+    context: Context, model: TopModel, comparison: compare.Comparison, tolerance: compare.Tolerance, strict: bool
+) -> None:
+    """Whether the model is good enough. Raises TesseraError (exit code 3) where it is not; where it is not `strict`,
+    a model of use with some tensors outside is warned of."""
+    args, report = context.args, context.report
+    if comparison.missing:
+        report.say(
+            f"{len(comparison.missing)} tensors of the reference live inside fused steps and are not visible one by one"
+        )
     if strict:
         comparison.require_passed(f"{args.model} against the Top reference")
         return
     comparison.require_rows(f"{args.model} against the Top reference")
-    if (broken := verdict.unusable(comparison, {spec.name for spec in model.outputs})) and not (
-        args.accept_loss or args.target
-    ):
+    broken = verdict.unusable(comparison, {spec.name for spec in model.outputs})
+    if broken and not (args.accept_loss or args.target):
         raise TesseraError(
             f"{args.model} is no use as it is: {broken}",
             ExitCode.ACCURACY,
             hint="give --test_input data like the calibration's; find where it begins by the own errors above, keep "
-            "those ops float "
-            "(--quantize_table) or search with --target; --accept_loss makes this a warning",
+            "those ops float (--quantize_table) or search with --target; --accept_loss makes this a warning",
         )
     if comparison.failed:
         report.warn(
             f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; what that costs is "
-            "told by "
-            f"'tessera accuracy', and --tolerance makes it an error"
+            "told by 'tessera accuracy', and --tolerance makes it an error"
         )
 
 

@@ -253,45 +253,56 @@ def padded():
     return nodes, wanted, constants
 
 
-def exact():
-    a = inputs()
-    logs = log_softmax(a["logits"])
-    bn = batch_norm(a["image"], SCALE, BIAS)
-    nodes, wanted = [], {}
+class Wanted:
+    """Nodes, and what is wanted of their outputs, as padded() gives them; none is padded."""
 
-    def add(name, kind, operands, reference, domain="", **attributes):
+    def __init__(self):
+        self.nodes, self.outputs = [], {}
+
+    def add(self, name, kind, operands, reference, domain="", **attributes):
         outputs = [name] if not isinstance(reference, tuple) else [f"{name}{i}" for i in range(len(reference))]
         outputs = attributes.pop("outputs", outputs)
-        nodes.append(node(kind, operands, outputs, name, domain=domain, **attributes))
+        self.nodes.append(node(kind, operands, outputs, name, domain=domain, **attributes))
         values = reference if isinstance(reference, tuple) else (reference,)
         for output, array in zip([o for o in outputs if o], values):
             if array is not None:
-                wanted[output] = (array, None)
+                self.outputs[output] = (array, None)
 
-    add("dft", "DFT", ["signal"], fourier(a["signal"]), axis=1)
-    add("dft_one", "DFT", ["signal", "n16"], fourier(a["signal"], 16, onesided=True), onesided=1)
-    add("dft_batch", "DFT", ["signal"], fourier(a["signal"], axis=0), axis=0)
-    add("dft_pad", "DFT", ["pairs", "n16"], fourier(a["pairs"], 16), axis=-2)
-    add("dft_inverse", "DFT", ["pairs"], fourier(a["pairs"], inverse=True), inverse=1)
-    add("dft_long", "DFT", ["long"], fourier(a["long"]))
-    add("stft", "STFT", ["signal", "step", "hann"], stft(a["signal"], 4, HANN))
-    add("stft_hop", "STFT", ["signal", "hop", "", "length"], stft(a["signal"], 5, np.ones(12)))
-    add("stft_pairs", "STFT", ["pairs", "step", "hann"], stft(a["pairs"][..., :2], 4, HANN, onesided=False), onesided=0)
-    add(
+
+def add_transforms(made, a):
+    made.add("dft", "DFT", ["signal"], fourier(a["signal"]), axis=1)
+    made.add("dft_one", "DFT", ["signal", "n16"], fourier(a["signal"], 16, onesided=True), onesided=1)
+    made.add("dft_batch", "DFT", ["signal"], fourier(a["signal"], axis=0), axis=0)
+    made.add("dft_pad", "DFT", ["pairs", "n16"], fourier(a["pairs"], 16), axis=-2)
+    made.add("dft_inverse", "DFT", ["pairs"], fourier(a["pairs"], inverse=True), inverse=1)
+    made.add("dft_long", "DFT", ["long"], fourier(a["long"]))
+    made.add("stft", "STFT", ["signal", "step", "hann"], stft(a["signal"], 4, HANN))
+    made.add("stft_hop", "STFT", ["signal", "hop", "", "length"], stft(a["signal"], 5, np.ones(12)))
+    made.add(
+        "stft_pairs", "STFT", ["pairs", "step", "hann"], stft(a["pairs"][..., :2], 4, HANN, onesided=False), onesided=0
+    )
+    angle = 2 * np.pi * np.arange(9) / 9
+    made.add("hann9", "HannWindow", ["size"], 0.5 - 0.5 * np.cos(angle))
+    made.add("hamming9", "HammingWindow", ["size"], 25 / 46 - 21 / 46 * np.cos(angle * 9 / 8), periodic=0)
+    made.add("blackman9", "BlackmanWindow", ["size"], 0.42 - 0.5 * np.cos(angle) + 0.08 * np.cos(2 * angle))
+
+
+def add_images(made, a):
+    made.add(
         "cropped",
         "CenterCropPad",
         ["image", "crop"],
         np.pad(a["image"], ((0, 0), (0, 0), (1, 2), (0, 0)))[..., 1:2],
         axes=[2, -1],
     )
-    add("determinant", "Det", ["image"], np.linalg.det(a["image"].astype(np.float64)))
+    made.add("determinant", "Det", ["image"], np.linalg.det(a["image"].astype(np.float64)))
     pooled, places = max_pool(a["image"])
-    add("pool", "MaxPool", ["image"], (pooled, places), kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
+    made.add("pool", "MaxPool", ["image"], (pooled, places), kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
     square, corners = max_pool(a["image"], (2, 2), (2, 2), (0, 0, 0, 0))
     unpooled = np.zeros(a["image"].size)
     unpooled[corners.ravel()] = square.ravel()
-    add("corner", "MaxPool", ["image"], (square, corners), kernel_shape=[2, 2], strides=[2, 2])
-    add(
+    made.add("corner", "MaxPool", ["image"], (square, corners), kernel_shape=[2, 2], strides=[2, 2])
+    made.add(
         "unpooled",
         "MaxUnpool",
         ["corner0", "corner1"],
@@ -299,7 +310,7 @@ def exact():
         kernel_shape=[2, 2],
         strides=[2, 2],
     )
-    add(
+    made.add(
         "aligned",
         "RoiAlign",
         ["image", "regions", "entries"],
@@ -309,26 +320,27 @@ def exact():
         sampling_ratio=2,
         spatial_scale=0.5,
     )
-    angle = 2 * np.pi * np.arange(9) / 9
-    add("hann9", "HannWindow", ["size"], 0.5 - 0.5 * np.cos(angle))
-    add("hamming9", "HammingWindow", ["size"], 25 / 46 - 21 / 46 * np.cos(angle * 9 / 8), periodic=0)
-    add("blackman9", "BlackmanWindow", ["size"], 0.42 - 0.5 * np.cos(angle) + 0.08 * np.cos(2 * angle))
-    add(
+
+
+def add_training(made, a):
+    logs = log_softmax(a["logits"])
+    bn = batch_norm(a["image"], SCALE, BIAS)
+    made.add(
         "nll",
         "NegativeLogLikelihoodLoss",
         ["logits", "labels", "class_weight"],
         likelihood(a["logits"], a["labels"], CLASS_WEIGHT),
         ignore_index=-1,
     )
-    add(
+    made.add(
         "sce",
         "SoftmaxCrossEntropyLoss",
         ["logits", "labels"],
         (likelihood(logs, a["labels"], np.ones(3)), logs),
         ignore_index=-1,
     )
-    add("bn", "BatchNormalization", ["image", "scale", "bias", "mean", "variance"], bn, training_mode=1)
-    add(
+    made.add("bn", "BatchNormalization", ["image", "scale", "bias", "mean", "variance"], bn, training_mode=1)
+    made.add(
         "lstm",
         "DynamicQuantizeLSTM",
         ["steps", "w8", "r8", "lstm_b", "", "", "", "", "w_scale", "w_zero", "r_scale", "r_zero"],
@@ -337,10 +349,13 @@ def exact():
         hidden_size=4,
         outputs=["", "lstm"],
     )
+
+
+def add_lists(made, a):
     y, first, inverse, counts = unique(CONSTANTS["table"])
-    add("constant", "Unique", ["table"], (y, first, inverse, counts))
-    add("pressed_constant", "Compress", ["data", "flags"], a["data"][[0, 2, 4]], axis=0)
-    nodes.extend(
+    made.add("constant", "Unique", ["table"], (y, first, inverse, counts))
+    made.add("pressed_constant", "Compress", ["data", "flags"], a["data"][[0, 2, 4]], axis=0)
+    made.nodes.extend(
         [
             node("SplitToSequence", ["data", "two"], ["parts"], "parts", axis=0),
             node("SequenceInsert", ["parts", "data", "one"], ["more"], "more"),
@@ -348,11 +363,19 @@ def exact():
             node("SplitToSequence", ["data"], ["rows"], "rows", keepdims=0),
         ]
     )
-    add("at", "SequenceAt", ["fewer", "two"], a["data"][2:4])
-    add("count", "SequenceLength", ["fewer"], np.int64(3))
-    add("joined", "ConcatFromSequence", ["fewer"], np.concatenate([a["data"][:2], a["data"], a["data"][2:4]]), axis=0)
-    add("stacked", "ConcatFromSequence", ["rows"], a["data"].T, axis=1, new_axis=1)
-    return nodes, wanted, {}
+    made.add("at", "SequenceAt", ["fewer", "two"], a["data"][2:4])
+    made.add("count", "SequenceLength", ["fewer"], np.int64(3))
+    made.add(
+        "joined", "ConcatFromSequence", ["fewer"], np.concatenate([a["data"][:2], a["data"], a["data"][2:4]]), axis=0
+    )
+    made.add("stacked", "ConcatFromSequence", ["rows"], a["data"].T, axis=1, new_axis=1)
+
+
+def exact():
+    made, a = Wanted(), inputs()
+    for part in (add_transforms, add_images, add_training, add_lists):
+        part(made, a)
+    return made.nodes, made.outputs, {}
 
 
 def graph(nodes, wanted, more, opset=18):
@@ -386,8 +409,11 @@ def check(which, folder):
 # --- what is refused --------------------------------------------------------------------
 
 
-def refusals():
-    """Name -> nodes, inputs, output, constants, opset."""
+FLAG = value("flag", BOOL, [])
+
+
+def refused_behind_nms():
+    """What may not follow boxes whose number is known at run time."""
     nms = [node("NonMaxSuppression", ["boxes", "scores", "most"], ["kept"], "nms")]
     after = lambda kind, operands, **a: nms + [node(kind, operands, ["y"], "after", **a)]
     boxes = [value("boxes", F32, [1, 6, 4]), value("scores", F32, [1, 1, 6])]
@@ -400,11 +426,6 @@ def refusals():
         "k": np.int64([1]),
     }
     branch = lambda name: helper.make_graph([node("Identity", ["kept"], [name])], name, [], [value(name, I64, None)])
-    flag = value("flag", BOOL, [])
-    listed = lambda name: helper.make_graph(
-        [node("SequenceConstruct", ["x"], [name])], name, [], [helper.make_tensor_sequence_value_info(name, F32, None)]
-    )
-    x = [value("x", F32, [1, 10, 1])]
     return {
         "mean": (after("ReduceMean", ["kept"], axes=[0]), boxes, I64, most, 17),
         "topk": (
@@ -431,7 +452,7 @@ def refusals():
         "static_rows": (after("Add", ["kept", "rows"]), boxes, I64, most, 17),
         "branch": (
             nms + [node("If", ["flag"], ["y"], "after", then_branch=branch("a"), else_branch=branch("b"))],
-            boxes + [flag],
+            boxes + [FLAG],
             I64,
             most,
             17,
@@ -443,6 +464,16 @@ def refusals():
             most,
             17,
         ),
+    }
+
+
+def refused_forms():
+    """Transforms, sequences and lists in forms that are not supported."""
+    listed = lambda name: helper.make_graph(
+        [node("SequenceConstruct", ["x"], [name])], name, [], [helper.make_tensor_sequence_value_info(name, F32, None)]
+    )
+    x = [value("x", F32, [1, 10, 1])]
+    return {
         "dft_last_axis": ([node("DFT", ["x"], ["y"], "dft", axis=2)], x, F32, {}, 17),
         "dft_onesided": ([node("DFT", ["x"], ["y"], "dft", onesided=1, inverse=1)], x, F32, {}, 17),
         "dft_prime": ([node("DFT", ["x", "n"], ["y"], "dft")], x, F32, {"n": np.int64(8209)}, 17),
@@ -472,13 +503,18 @@ def refusals():
                 node("If", ["flag"], ["s"], "choice", then_branch=listed("a"), else_branch=listed("b")),
                 node("Identity", ["x"], ["y"]),
             ],
-            x + [flag],
+            x + [FLAG],
             F32,
             {},
             17,
         ),
         "wide_unique": ([node("Unique", ["w"], ["y"], "unique", axis=0)], [value("w", F32, [2, 65])], F32, {}, 17),
     }
+
+
+def refusals():
+    """Name -> nodes, inputs, output, constants, opset."""
+    return {**refused_behind_nms(), **refused_forms()}
 
 
 def refuse(folder, tool):

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user may ask model_deploy for, and what of it does not go together."""
+from __future__ import annotations
+
+import argparse
+from typing import Sequence
+
+from .. import layers, npu_perf, tolerances
+from ..errors import ExitCode, TesseraError, usage_error
+from ..targets import Names, Targets, targets
+from . import precision
+from .common import Parser, add_chip_set
+
+NAME = "model_deploy"
+PURPOSE = "NAME_top.mlir becomes one .bmodel for a chip, checked layer by layer against the Top reference."
+PIXELS = ("packed", "planar", "rgb_packed", "rgb_planar", "bgr_packed", "bgr_planar")
+EPILOG = """examples:
+  model_deploy --mlir m_top.mlir --chip x86 --quantize F32 --model m.bmodel
+  model_deploy --mlir m_top.mlir --chip x86 --quantize INT8 --calibration_table m_cali.json --model m_int8.bmodel
+  model_deploy --mlir m_top.mlir --quantize INT8 --calibration_table m_cali.json --target "drop<=0.5" \\
+      --task classification --data pictures/ --model m_int8.bmodel
+  model_deploy --mlir m_top.mlir --chip x86-avx2 --quantize F32 --test_input m_in_f32.npz \\
+      --test_reference m_top_outputs.npz --tolerance 0.9999,0.999 --model m.bmodel
+  model_deploy --mlir m_b1_top.mlir m_b4_top.mlir --chip npu-base --quantize INT8 --calibration_table m_cali.json \\
+               --model m.bmodel"""
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = Parser(NAME, PURPOSE, EPILOG)
+    parser.add_argument(
+        "--mlir",
+        required=True,
+        metavar="FILE",
+        nargs="+",
+        dest="mlirs",
+        help="NAME_top.mlir from model_transform; several of one network with inputs of "
+        "other shapes become stages of one file, which holds equal weights once",
+    )
+    chip = parser.add_argument(
+        "--chip",
+        "--processor",
+        default="x86",
+        help="%(chips)s or the .json of another NPU; x86 is this machine's best " "(default: %(default)s)",
+    )
+    chip.chips = Names()  # type: ignore[attr-defined] # of its help
+    parser.add_argument(
+        "--quantize",
+        default="F32",
+        type=str.upper,
+        help="precision: F32, BF16, F16, INT8 or INT16 (activations; weights are int8) by a calibration table, W8 or "
+        "W4 (W8F32, W4F32): integer weights alone, or DYNAMIC_INT8: matmuls in int8, each row of their inputs "
+        "quantised as it comes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--group_size", type=int, metavar="N", help="W4: products that share a scale, a multiple of 16 (default: 32)"
+    )
+    parser.add_argument("--model", required=True, metavar="FILE", help="output, the .bmodel")
+    parser.add_argument("--cache_dir", metavar="DIR|none", help="kernel cache (default: the user's cache folder)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="compile jobs at once (default: one per core)")
+    _add_planning(parser)
+    _add_forms(parser)
+    _add_quantisation(parser)
+    precision.add_flags(parser)
+    _add_check(parser)
+    args = parser.add_common().parse_args(argv)
+    args.mlir = args.mlirs[0]
+    return args
+
+
+def _add_planning(parser: Parser) -> None:
+    """What NPUs are told: another chip, the host's part, how much is planned."""
+    add_chip_set(parser, "for NPUs: a chip that differs")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="for NPUs: what the chip cannot run is an error (exit code 4); else the host runs it",
+    )
+    parser.add_argument(
+        "--host_chip",
+        metavar="CHIP",
+        help="for NPUs: the x86 variant that the host's part is compiled for (default: this machine's best)",
+    )
+    parser.add_argument(
+        "--opt",
+        type=int,
+        choices=range(4),
+        help="for NPUs: 0 op by op, 1 keeps tensors in local memory from op to op, 2 takes the best of several such "
+        "plans, 3 searches for better ones (default: 2)",
+    )
+    parser.add_argument(
+        "--plan", metavar="FILE", help="for NPUs: follow this plan, which --plan_out wrote and you may have edited"
+    )
+    parser.add_argument(
+        "--plan_out",
+        metavar="FILE",
+        help="for NPUs: write the plan there: which tensors stay in local memory, and which layers run slice by slice",
+    )
+    parser.add_argument(
+        "--report",
+        metavar="DIR",
+        help=f"for NPUs: write {', '.join(npu_perf.FILES)} there: time, traffic and memories, layer by layer",
+    )
+
+
+def _add_forms(parser: Parser) -> None:
+    """Further outputs, and in which form inputs and outputs of the model are."""
+    parser.add_argument("--device_mlir", metavar="FILE", help="also write the device-level IR")
+    parser.add_argument(
+        "--dump_ir", metavar="DIR", help="also write the IR behind every pass there, for tessera-opt to go on with"
+    )
+    parser.add_argument(
+        "--fuse_preprocess",
+        nargs="?",
+        const="packed",
+        choices=PIXELS,
+        metavar="FORMAT",
+        help="take u8 pixels instead of f32; mean, scale and channel order become part of the model. "
+        f"{', '.join(PIXELS)}: packed is [1,H,W,C], planar [1,C,H,W]; without rgb_ or bgr_ the model's own order "
+        "(default: %(const)s)",
+    )
+    parser.add_argument(
+        "--quant_input",
+        action="store_true",
+        help="for quantised models: inputs are integers; model_tool info tells scale and zero point",
+    )
+    parser.add_argument("--quant_output", action="store_true", help="for quantised models: outputs are integers")
+
+
+def _add_quantisation(parser: Parser) -> None:
+    """The tables of quantised models, and how their integers are rounded."""
+    parser.add_argument(
+        "--calibration_table",
+        metavar="FILE",
+        help="NAME_cali.json from run_calibration: needed for INT8 and INT16; tells F16 what it cannot hold, BF16 "
+        "what it is too coarse for",
+    )
+    parser.add_argument("--quantize_table", metavar="FILE", help="NAME_qtable.json, precision per op")
+    parser.add_argument(
+        "--requantize",
+        choices=("float", "fixed", "tflite"),
+        help="how integer sums become integers of few bits: in single precision, by a 31-bit multiplier and a "
+        "shift, or as TensorFlow Lite does (default: as the chip prefers it, most in single precision)",
+    )
+
+
+def _add_check(parser: Parser) -> None:
+    """The check of what was made."""
+    check = parser.add_argument_group("check of the .bmodel against the Top reference, layer by layer")
+    check.add_argument(
+        "--test_input",
+        metavar="FILE",
+        help=".npz, .npy, a picture, or NAME=FILE,… (default: a sample that run_calibration kept "
+        "beside --calibration_table, else random in the table's ranges, without a table in [-1, 1))",
+    )
+    check.add_argument(
+        "--test_reference", metavar="FILE", help=".npz of model_transform --test_result (default: evaluated now)"
+    )
+    check.add_argument(
+        "--tolerance",
+        metavar=tolerances.METAVAR,
+        help="least cosine and euclidean similarity of each tensor, or a precision, whose tolerance it is: "
+        f"{tolerances.ALL}. Given, every tensor outside is an error (exit code 3). Default: that of --quantize; then "
+        "F32 knows excuses for "
+        "rounding (docs/numerics.md), and for the others it is an error only where a float output lies below cosine "
+        f"{tolerances.LEAST_OUTPUT_COSINE:g} or most tensors are outside",
+    )
+    check.add_argument(
+        "--accept_loss",
+        action="store_true",
+        help="such a quantised model is no error but a warning (as with --target, which judges by itself)",
+    )
+    check.add_argument("--excepts", default="", metavar="A,B", help="tensors to leave out of the check")
+    check.add_argument(
+        "--compare_all",
+        action="store_true",
+        help="show every tensor in the table, not only the worst; for NPUs also compile the model so that what its "
+        "layers make leaves the chip, and compare layer by layer: the first wrong one is named with its commands (exit "
+        "code 3)",
+    )
+    check.add_argument(
+        "--layers",
+        metavar="DIR",
+        help=f"for NPUs: do that, show wrong layers only, and write {layers.MODEL} and what it is compared with there, "
+        "for 'model_tool layers DIR' and 'model_runner --dump_all_tensors'",
+    )
+    check.add_argument(
+        "--threads", type=int, default=1, metavar="N", help="threads of the check (default: %(default)s)"
+    )
+    check.add_argument("--skip_validation", action="store_true", help="no check at all")
+
+
+def refuse_unsupported(args: argparse.Namespace) -> None:
+    """Names what is planned but not there (exit code 4), and what is no choice at all (exit code 2)."""
+    known = targets()
+    known.require_chip(args.chip)
+    wanted = known.precision(args.quantize)
+    args.quantize = wanted.name
+    _refuse_foreign(args, known)
+    if wanted.needs_table and not args.calibration_table:
+        raise TesseraError(
+            f"--quantize {args.quantize} needs --calibration_table",
+            ExitCode.USAGE,
+            hint=f"make one: run_calibration {args.mlir} --dataset DATA -o cali.json",
+        )
+    if args.quantize == "F32":
+        _refuse_for_f32(args)
+    precision.check_usage(args)
+    if args.group_size is not None and (args.group_size < 16 or args.group_size % 16):
+        raise usage_error(f"--group_size {args.group_size}: expected a multiple of 16")
+    if len(args.mlirs) > 1:
+        _refuse_for_several(args)
+    if args.test_reference and not args.test_input:
+        raise usage_error("--test_reference needs the --test_input it was made from")
+    if args.skip_validation and (args.test_input or args.test_reference or args.layers):
+        raise usage_error("--skip_validation contradicts --test_input, --test_reference and --layers")
+    if args.threads < 1:
+        raise usage_error(f"--threads {args.threads}: at least 1")
+
+
+def _refuse_foreign(args: argparse.Namespace, known: Targets) -> None:
+    """What is for chips of another family."""
+
+    def is_foreign(flag: str) -> bool:
+        return known.family(args.chip) not in known.flags[flag]
+
+    if args.report and is_foreign("report"):
+        raise usage_error(f"--report is for NPUs; for --chip {args.chip} bmrt_bench measures")
+    if args.layers and is_foreign("plan"):
+        raise usage_error(f"--layers is for NPUs; for --chip {args.chip} --compare_all shows every tensor there is")
+    if args.plan and args.opt is not None:
+        raise usage_error("--plan says all that --opt would decide: give one of them")
+    if args.chip_set and is_foreign("chip_set"):
+        raise usage_error(f"--chip_set is for NPUs; --chip {args.chip} is none")
+    for flag, given in (
+        ("--strict", args.strict or None),
+        ("--host_chip", args.host_chip),
+        ("--opt", args.opt),
+        ("--plan", args.plan),
+        ("--plan_out", args.plan_out),
+    ):
+        if given is not None and is_foreign(flag[2:]):
+            raise usage_error(f"{flag} is for NPUs; --chip {args.chip} runs everything itself")
+
+
+def _refuse_for_f32(args: argparse.Namespace) -> None:
+    """What says how a model is quantised."""
+    for flag in ("calibration_table", "quantize_table"):
+        if getattr(args, flag):
+            raise usage_error(f"--{flag} is for quantised models; --quantize F32 uses none")
+    if args.quant_input or args.quant_output:
+        raise usage_error("--quant_input and --quant_output are for quantised models")
+    if args.requantize not in (None, "float"):
+        raise usage_error(f"--requantize {args.requantize} is for quantised models; --quantize F32 has no integers")
+    if args.accept_loss:
+        raise usage_error("--accept_loss is for quantised models; --quantize F32 loses nothing")
+
+
+def _refuse_for_several(args: argparse.Namespace) -> None:
+    """What is about one model."""
+    for flag in ("device_mlir", "dump_ir", "plan", "plan_out", "target", "test_input", "test_reference"):
+        if getattr(args, flag):
+            raise TesseraError(
+                f"--{flag} is for one model; --mlir names {len(args.mlirs)}",
+                ExitCode.USAGE,
+                hint="deploy each by itself, then: model_tool combine A.bmodel B.bmodel -o OUT.bmodel",
+            )
