@@ -233,8 +233,7 @@ public:
       chips.push_back(target.get());
     }
     deploy.targets = chips;
-    observer.begin = [&](StringRef name) { step.emplace(name, ++index); };
-    observer.end = [&] { step.reset(); };
+    observer.begin = reportPhase;
     observer.progress = [](const codegen::Progress &at) { reportProgress(at.done, at.total, at.part, at.parts); };
   }
 
@@ -249,8 +248,6 @@ private:
   codegen::DeployOptions deploy;
   llvm::DefaultThreadPool threads;
   codegen::PhaseObserver observer;
-  std::optional<Step> step;
-  int index = 0;
 };
 
 /// What calibration wants of a model that is observed.

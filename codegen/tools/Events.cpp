@@ -6,8 +6,10 @@
 
 #include "llvm/Support/raw_ostream.h"
 
+#include <chrono>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <unistd.h>
 
 using namespace tessera::tool;
@@ -17,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
 
 std::mutex mutex;         ///< of all below, and of stdout
-std::string phase;        ///< the name of the step that runs
-Clock::time_point toldAt; ///< when its progress was reported
+std::string phase;        ///< what runs
+Clock::time_point toldAt; ///< when progress in it was reported
 } // namespace
 
 static void print(llvm::json::Object event) {
@@ -75,16 +77,11 @@ void tessera::tool::reportResult(llvm::json::Object fields) {
   print(std::move(fields));
 }
 
-Step::Step(llvm::StringRef name, int index) : name(name), index(index), start(Clock::now()) {
-  bmodel::program::setDoing(this->name.c_str());
+void tessera::tool::reportPhase(llvm::StringRef name) {
   {
     std::lock_guard<std::mutex> lock(mutex);
-    phase = this->name;
+    phase = name.str();
+    bmodel::program::setDoing(phase.c_str());
   }
   print(llvm::json::Object{{"event", "phase"}, {"name", name}});
-}
-
-Step::~Step() {
-  std::chrono::duration<double> elapsed = Clock::now() - start;
-  print(llvm::json::Object{{"event", "step"}, {"name", name}, {"index", index}, {"seconds", elapsed.count()}});
 }

@@ -4,9 +4,6 @@
 
 #include "llvm/Support/JSON.h"
 
-#include <chrono>
-#include <string>
-
 namespace tessera::tool {
 
 /// {"event":"warning","message":...}
@@ -21,19 +18,7 @@ void reportProgress(size_t done, size_t total, size_t part = 1, size_t parts = 1
 /// {"event":"result",...}
 void reportResult(llvm::json::Object fields);
 
-/// Times one numbered step; reports {"event":"phase","name":...} at its beginning and
-/// {"event":"step","name":...,"index":...,"seconds":...} at its end.
-class Step {
-public:
-  Step(llvm::StringRef name, int index);
-  ~Step();
-  Step(const Step &) = delete;
-  Step &operator=(const Step &) = delete;
-
-private:
-  std::string name;
-  int index;
-  std::chrono::steady_clock::time_point start;
-};
+/// {"event":"phase","name":...}: what runs from now on.
+void reportPhase(llvm::StringRef name);
 
 } // namespace tessera::tool

@@ -140,7 +140,7 @@ static llvm::Expected<OwningOpRef<ModuleOp>> importModel(const Options &options,
   for (StringRef output : outputs) {
     importOptions.outputs.push_back(output.trim().str());
   }
-  Step step("import", 1);
+  reportPhase("import");
   return importOnnx(options.onnx, importOptions, context);
 }
 
@@ -161,13 +161,13 @@ static llvm::Error run(const Options &options) {
   }
   warnOfPadding(**module);
   if (!options.noOptimise) {
-    Step step("optimise", 2);
+    reportPhase("optimise");
     if (llvm::Error error = optimise(**module)) {
       return error;
     }
   }
   {
-    Step step("write", 3);
+    reportPhase("write");
     if (llvm::Error error = writeModule(**module, options.output)) {
       return error;
     }

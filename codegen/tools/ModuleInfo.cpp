@@ -8,7 +8,6 @@
 #include "codegen/tools/Subcommand.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Quant/IR/Quant.h"
 #include "top_dialect/IR/ModuleIO.h"
 #include "top_dialect/IR/TensorNames.h"
 #include "top_dialect/IR/TopOps.h"

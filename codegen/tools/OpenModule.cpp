@@ -8,7 +8,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Quant/IR/Quant.h"
 #include "mlir/IR/MLIRContext.h"
 
 using namespace mlir;
@@ -37,7 +36,7 @@ Preloaded &preloaded() {
 llvm::Expected<OpenModule> readAnew(const std::string &path) {
   DialectRegistry registry;
   codegen::registerFamilies(registry);
-  registry.insert<arith::ArithDialect, func::FuncDialect, mlir::quant::QuantDialect>();
+  registry.insert<arith::ArithDialect, func::FuncDialect>();
   OpenModule opened;
   opened.context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   opened.context->loadAllAvailableDialects();

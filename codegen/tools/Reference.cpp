@@ -117,7 +117,7 @@ static llvm::Error run(const Options &options) {
   tessera::quant::TensorFactors factors;
   if (*tables) {
     (*tables)->groupSize = options.groupSize;
-    Step step("quantize", 1);
+    reportPhase("quantize");
     auto report = tessera::codegen::quantizeModel(network, **tables,
                                                   [](size_t done, size_t total) { reportProgress(done, total); });
     if (!report) {
@@ -134,7 +134,7 @@ static llvm::Error run(const Options &options) {
   }
   llvm::Expected<int64_t> count = 0;
   {
-    Step step("reference", *tables ? 2 : 1);
+    reportPhase("reference");
     count = evaluate(network, *inputs, options.output, options.all);
   }
   if (!count) {

@@ -9,7 +9,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Quant/IR/Quant.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -88,8 +87,8 @@ LogicalResult run(int argc, char **argv, DialectRegistry &registry) {
 int main(int argc, char **argv) {
   bmodel::program::begin("tessera-opt", argc, argv);
   DialectRegistry registry;
-  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, quant::QuantDialect,
-                  tessera::device::DeviceDialect, tessera::top::TopDialect>();
+  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, tessera::device::DeviceDialect,
+                  tessera::top::TopDialect>();
   tessera::codegen::registerFamilies(registry);
   registerCanonicalizerPass();
   registerCSEPass();

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs tessera-compile as a child process: follows its progress, maps its end to an exit code.
 
-The child prints one JSON object a line on stdout ('phase', 'step', 'progress', 'warning', 'error', 'result')
+The child prints one JSON object a line on stdout ('phase', 'progress', 'warning', 'error', 'result')
 and diagnostics on stderr. Its outputs are written into a staging folder and renamed into place after
 it ended well, so an interrupt or a crash leaves no half-written file. A crash becomes exit code 70
 with a folder that holds everything needed to run it again.

@@ -12,7 +12,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Quant/IR/Quant.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -32,7 +31,7 @@ namespace {
 std::unique_ptr<MLIRContext> createContext() {
   DialectRegistry registry;
   codegen::registerFamilies(registry);
-  registry.insert<arith::ArithDialect, math::MathDialect, func::FuncDialect, mlir::quant::QuantDialect>();
+  registry.insert<arith::ArithDialect, math::MathDialect, func::FuncDialect>();
   auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
   return context;
