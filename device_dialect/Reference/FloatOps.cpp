@@ -203,10 +203,17 @@ namespace {
 
 /// One element of a resize: walks the taps of all axes.
 struct ResizeSum {
+  /// Of one axis: which elements an element of the result sees, and by which weights.
+  struct Taps {
+    int64_t count; ///< of one element of the result
+    const int32_t *indices;
+    const float *weights;
+  };
+
   const float *x;
   ref::DimsRef at, strides;
   llvm::ArrayRef<int64_t> axes;
-  Inputs tables;
+  llvm::ArrayRef<Taps> taps; ///< by axis
   std::optional<Single> sum;
 
   void walk(size_t axis, int64_t offset, std::optional<Single> weight) {
@@ -214,10 +221,10 @@ struct ResizeSum {
       sum = sum ? mulAdd(Single{x[offset]}, *weight, *sum) : Single{x[offset]} * *weight;
       return;
     }
-    int64_t d = axes[axis], taps = tables[2 * axis]->getShape()[1];
-    for (int64_t t = at[d] * taps; t < (at[d] + 1) * taps; ++t) {
-      Single factor{tables[2 * axis + 1]->data<float>()[t]};
-      walk(axis + 1, offset + tables[2 * axis]->data<int32_t>()[t] * strides[d], weight ? *weight * factor : factor);
+    int64_t d = axes[axis], count = taps[axis].count;
+    for (int64_t t = at[d] * count; t < (at[d] + 1) * count; ++t) {
+      Single factor{taps[axis].weights[t]};
+      walk(axis + 1, offset + taps[axis].indices[t] * strides[d], weight ? *weight * factor : factor);
     }
   }
 };
@@ -226,15 +233,22 @@ struct ResizeSum {
 
 void resizeF32(const HostTensor &x, HostTensor &y, ArrayRef<int64_t> axes, Inputs tables) {
   ref::Dims strides = ref::rowMajorStrides(x.getShape());
+  llvm::SmallVector<ResizeSum::Taps> taps;
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    const HostTensor &indices = *tables[2 * axis];
+    taps.push_back({indices.getShape()[1], indices.data<int32_t>().data(), tables[2 * axis + 1]->data<float>().data()});
+  }
+  const float *values = floats(x).data();
+  float *results = floats(y).data();
   int64_t next = 0;
   ref::forEachIndex(y.getShape(), [&](ref::DimsRef at) {
     int64_t offset = 0;
     for (size_t d = 0; d < at.size(); ++d) {
       offset += llvm::is_contained(axes, static_cast<int64_t>(d)) ? 0 : at[d] * strides[d];
     }
-    ResizeSum sum{floats(x).data(), at, strides, axes, tables, std::nullopt};
+    ResizeSum sum{values, at, strides, axes, taps, std::nullopt};
     sum.walk(0, offset, std::nullopt);
-    floats(y)[next++] = sum.sum->v;
+    results[next++] = sum.sum->v;
   });
 }
 

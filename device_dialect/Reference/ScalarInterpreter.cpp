@@ -39,8 +39,9 @@ public:
       readBroadcast(begin, size, column);
     }
     if (!isFloat) {
+      const Wrapping wrapped(tensor.getElementType());
       for (int64_t &value : column.i) {
-        value = wrapTo(tensor.getElementType(), value);
+        value = wrapped(value);
       }
     }
   }

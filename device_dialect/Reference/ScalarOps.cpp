@@ -14,26 +14,15 @@ using namespace mlir;
 
 namespace tessera::device::reference {
 
-double roundTo(Type type, double value) {
-  if (type.isF32()) {
-    return static_cast<float>(value);
-  }
-  if (type.isF16()) {
+double Rounding::toOther(double value) const {
+  switch (to) {
+  case f16:
     return static_cast<double>(top::reference::Float16(value));
-  }
-  if (type.isBF16()) {
+  case bf16:
     return static_cast<double>(top::reference::BFloat16(value));
-  }
-  return value;
-}
-
-int64_t wrapTo(Type type, int64_t value) {
-  unsigned width = type.getIntOrFloatBitWidth();
-  if (width >= 64) {
+  default:
     return value;
   }
-  auto low = static_cast<uint64_t>(value) & ((uint64_t(1) << width) - 1);
-  return width == 1 ? static_cast<int64_t>(low) : static_cast<int64_t>(low << (64 - width)) >> (64 - width);
 }
 
 namespace {
@@ -309,38 +298,39 @@ ColumnFunction perElement(Element element) {
 
 ColumnFunction getCast(Operation *op) {
   Type from = op->getNumOperands() ? op->getOperand(0).getType() : Type(), to = op->getResult(0).getType();
+  Rounding rounded(to);
+  Wrapping wrapped(to);
+  bool fromBool = from && from.isInteger(1);
+  unsigned fromWidth = from && from.isIntOrFloat() ? from.getIntOrFloatBitWidth() : 64;
   using Cast = std::function<void(ArrayRef<const Column *>, Column &, size_t)>;
   const std::pair<StringRef, Cast> casts[] = {
       {"arith.extf", [=](auto in, Column &out, size_t k) { out.f[k] = in[0]->f[k]; }},
-      {"arith.truncf", [=](auto in, Column &out, size_t k) { out.f[k] = roundTo(to, in[0]->f[k]); }},
+      {"arith.truncf", [=](auto in, Column &out, size_t k) { out.f[k] = rounded(in[0]->f[k]); }},
       {"arith.sitofp",
        [=](auto in, Column &out, size_t k) {
-         int64_t value = from.isInteger(1) ? -in[0]->i[k] : in[0]->i[k];
+         int64_t value = fromBool ? -in[0]->i[k] : in[0]->i[k];
          // A float holds fewer bits than an int64: round once, not twice.
-         out.f[k] = to.isF32() ? static_cast<float>(value) : roundTo(to, static_cast<double>(value));
+         out.f[k] = rounded.isToSingle() ? static_cast<float>(value) : rounded(static_cast<double>(value));
        }},
       {"arith.uitofp",
        [=](auto in, Column &out, size_t k) {
-         uint64_t value = asUnsigned(in[0]->i[k], from.getIntOrFloatBitWidth());
-         out.f[k] = to.isF32() ? static_cast<float>(value) : roundTo(to, static_cast<double>(value));
+         uint64_t value = asUnsigned(in[0]->i[k], fromWidth);
+         out.f[k] = rounded.isToSingle() ? static_cast<float>(value) : rounded(static_cast<double>(value));
        }},
-      {"arith.fptosi", [=](auto in, Column &out, size_t k) { out.i[k] = wrapTo(to, toSigned(in[0]->f[k])); }},
-      {"arith.fptoui", [=](auto in, Column &out, size_t k) { out.i[k] = wrapTo(to, toUnsigned(in[0]->f[k])); }},
+      {"arith.fptosi", [=](auto in, Column &out, size_t k) { out.i[k] = wrapped(toSigned(in[0]->f[k])); }},
+      {"arith.fptoui", [=](auto in, Column &out, size_t k) { out.i[k] = wrapped(toUnsigned(in[0]->f[k])); }},
       {"arith.extsi",
-       [=](auto in, Column &out, size_t k) { out.i[k] = wrapTo(to, from.isInteger(1) ? -in[0]->i[k] : in[0]->i[k]); }},
-      {"arith.extui",
-       [=](auto in, Column &out, size_t k) {
-         out.i[k] = wrapTo(to, static_cast<int64_t>(asUnsigned(in[0]->i[k], from.getIntOrFloatBitWidth())));
-       }},
-      {"arith.trunci", [=](auto in, Column &out, size_t k) { out.i[k] = wrapTo(to, in[0]->i[k]); }},
+       [=](auto in, Column &out, size_t k) { out.i[k] = wrapped(fromBool ? -in[0]->i[k] : in[0]->i[k]); }},
+      {"arith.extui", [=](auto in, Column &out,
+                          size_t k) { out.i[k] = wrapped(static_cast<int64_t>(asUnsigned(in[0]->i[k], fromWidth))); }},
+      {"arith.trunci", [=](auto in, Column &out, size_t k) { out.i[k] = wrapped(in[0]->i[k]); }},
       {"arith.bitcast",
        [=](auto in, Column &out, size_t k) {
-         uint64_t bits =
-             isa<FloatType>(from) ? bitsOf(from, in[0]->f[k]) : asUnsigned(in[0]->i[k], from.getIntOrFloatBitWidth());
+         uint64_t bits = isa<FloatType>(from) ? bitsOf(from, in[0]->f[k]) : asUnsigned(in[0]->i[k], fromWidth);
          if (isa<FloatType>(to)) {
            out.f[k] = fromBits(to, bits);
          } else {
-           out.i[k] = wrapTo(to, static_cast<int64_t>(bits));
+           out.i[k] = wrapped(static_cast<int64_t>(bits));
          }
        }},
   };
@@ -358,10 +348,9 @@ ColumnFunction getSpecial(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     bool isFloat = isa<FloatAttr>(constant.getValue());
     double f = isFloat ? cast<FloatAttr>(constant.getValue()).getValueAsDouble() : 0;
-    int64_t i = isFloat
-                    ? 0
-                    : wrapTo(constant.getType(),
-                             static_cast<int64_t>(cast<IntegerAttr>(constant.getValue()).getValue().getSExtValue()));
+    int64_t i = isFloat ? 0
+                        : Wrapping(constant.getType())(
+                              static_cast<int64_t>(cast<IntegerAttr>(constant.getValue()).getValue().getSExtValue()));
     return perElement([=](auto, Column &out, size_t k) { isFloat ? void(out.f[k] = f) : void(out.i[k] = i); });
   }
   if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
@@ -383,22 +372,23 @@ ColumnFunction getSpecial(Operation *op) {
     });
   }
   Type type = op->getNumResults() ? op->getResult(0).getType() : Type();
+  Rounding rounded(type);
+  Wrapping wrapped(type);
   if (name == "math.fma") {
     return perElement([=](auto in, Column &out, size_t k) {
       double a = in[0]->f[k], b = in[1]->f[k], c = in[2]->f[k];
-      out.f[k] = type.isF32() ? std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))
-                              : roundTo(type, std::fma(a, b, c));
+      out.f[k] = rounded.isToSingle() ? std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))
+                                      : rounded(std::fma(a, b, c));
     });
   }
   if (name == "math.fpowi") {
     return perElement([=](auto in, Column &out, size_t k) {
-      out.f[k] = roundTo(type, std::pow(in[0]->f[k], static_cast<double>(in[1]->i[k])));
+      out.f[k] = rounded(std::pow(in[0]->f[k], static_cast<double>(in[1]->i[k])));
     });
   }
   if (name == "math.absi") {
     return perElement([=](auto in, Column &out, size_t k) {
-      out.i[k] =
-          wrapTo(type, in[0]->i[k] < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(in[0]->i[k])) : in[0]->i[k]);
+      out.i[k] = wrapped(in[0]->i[k] < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(in[0]->i[k])) : in[0]->i[k]);
     });
   }
   if (name == "math.isnan" || name == "math.isinf" || name == "math.isfinite") {
@@ -416,9 +406,9 @@ ColumnFunction getSpecial(Operation *op) {
 ColumnFunction getColumnFunction(Operation *op) {
   StringRef name = op->getName().getStringRef();
   if (Single1 function = singleUnary().lookup(name); function && !op->getResult(0).getType().isF64()) {
-    Type type = op->getResult(0).getType();
+    Rounding rounded(op->getResult(0).getType());
     return perElement([=](auto in, Column &out, size_t k) {
-      out.f[k] = roundTo(type, function(Single{static_cast<float>(in[0]->f[k])}).v);
+      out.f[k] = rounded(function(Single{static_cast<float>(in[0]->f[k])}).v);
     });
   }
   if (isCube(op) && op->getResult(0).getType().isF32()) {
@@ -428,19 +418,19 @@ ColumnFunction getColumnFunction(Operation *op) {
     });
   }
   if (Float1 function = floatUnary().lookup(name)) {
-    Type type = op->getResult(0).getType();
-    return perElement([=](auto in, Column &out, size_t k) { out.f[k] = roundTo(type, function(in[0]->f[k])); });
+    Rounding rounded(op->getResult(0).getType());
+    return perElement([=](auto in, Column &out, size_t k) { out.f[k] = rounded(function(in[0]->f[k])); });
   }
   if (Float2 function = floatBinary().lookup(name)) {
-    Type type = op->getResult(0).getType();
-    return perElement(
-        [=](auto in, Column &out, size_t k) { out.f[k] = roundTo(type, function(in[0]->f[k], in[1]->f[k])); });
+    Rounding rounded(op->getResult(0).getType());
+    return perElement([=](auto in, Column &out, size_t k) { out.f[k] = rounded(function(in[0]->f[k], in[1]->f[k])); });
   }
   if (Int2 function = intBinary().lookup(name)) {
     Type type = op->getResult(0).getType();
+    Wrapping wrapped(type);
     unsigned width = type.getIntOrFloatBitWidth();
     return perElement(
-        [=](auto in, Column &out, size_t k) { out.i[k] = wrapTo(type, function(in[0]->i[k], in[1]->i[k], width)); });
+        [=](auto in, Column &out, size_t k) { out.i[k] = wrapped(function(in[0]->i[k], in[1]->i[k], width)); });
   }
   ColumnFunction special = getSpecial(op);
   return special ? special : getCast(op);

@@ -22,10 +22,37 @@ struct Column {
 };
 
 /// Rounds to a float type, once, to nearest even.
-double roundTo(mlir::Type type, double value);
+class Rounding {
+public:
+  explicit Rounding(mlir::Type type)
+      : to(!type           ? wider
+           : type.isF32()  ? f32
+           : type.isF16()  ? f16
+           : type.isBF16() ? bf16
+                           : wider) {} // asked once, not by element
+  bool isToSingle() const { return to == f32; }
+  double operator()(double value) const { return to == f32 ? static_cast<float>(value) : toOther(value); }
 
-/// Wraps to the width of an integer type.
-int64_t wrapTo(mlir::Type type, int64_t value);
+private:
+  double toOther(double value) const;
+  enum { f16, bf16, f32, wider } to;
+};
+
+/// Wraps to the width of an integer type; nothing where the type is no number.
+class Wrapping {
+public:
+  explicit Wrapping(mlir::Type type) : width(type && type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 64) {}
+  int64_t operator()(int64_t value) const {
+    if (width >= 64) {
+      return value;
+    }
+    auto low = static_cast<uint64_t>(value) & ((uint64_t(1) << width) - 1);
+    return width == 1 ? static_cast<int64_t>(low) : static_cast<int64_t>(low << (64 - width)) >> (64 - width);
+  }
+
+private:
+  unsigned width;
+};
 
 /// Computes `size` elements of an op's result, already rounded.
 using ColumnFunction = std::function<void(llvm::ArrayRef<const Column *> operands, Column &result, size_t size)>;
