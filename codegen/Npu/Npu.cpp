@@ -40,11 +40,6 @@ void buildLowering(OpPassManager &manager, const std::string &requantise) {
   device::buildLoweringPipeline(manager, options, addForms);
 }
 
-void buildNpuPipeline(OpPassManager &manager, const std::string &requantise) {
-  buildLowering(manager, requantise);
-  buildAddresses(manager);
-}
-
 void buildForms(OpPassManager &manager, const Chip &chip) {
   OpPassManager &functions =
       manager.getOpAnchorName() == func::FuncOp::getOperationName() ? manager : manager.nest<func::FuncOp>();

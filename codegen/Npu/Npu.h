@@ -68,8 +68,6 @@ void buildAddresses(mlir::OpPassManager &manager);
 /// What the chip does with each op, written on the ops as attributes (codegen/Npu/Passes.td): what emitProgram begins
 /// with.
 void buildForms(mlir::OpPassManager &manager, const bmodel::npu::Chip &chip);
-/// Lowering and addresses.
-void buildNpuPipeline(mlir::OpPassManager &manager, const std::string &requantise);
 
 /// Every op of the function that has no form on the chip, as far as that is known before memory is planned. Forms are
 /// written on the ops.

@@ -21,10 +21,10 @@ struct RunResult {
   size_t groups = 0;                            ///< of ops that run slice by slice
 };
 
-/// Emits |function| (buildNpuPipeline has run) for the chip, runs it on |inputs| in the order of the stream and in
-/// |orders| other legal ones, and compares all results with the reference, bit by bit; where convolutions sum floats,
-/// with what the matrix unit makes of them (NpuReference.h). Each phase of the program, read again from its text, must
-/// become the same commands.
+/// Emits |function| (buildLowering and buildAddresses have run) for the chip, runs it on |inputs| in the order of the
+/// stream and in |orders| other legal ones, and compares all results with the reference, bit by bit; where convolutions
+/// sum floats, with what the matrix unit makes of them (NpuReference.h). Each phase of the program, read again from its
+/// text, must become the same commands.
 RunResult checkOnNpu(mlir::func::FuncOp function, const bmodel::npu::Chip &chip, const top::TensorMap &inputs,
                      int orders, const NpuOptions &options = {});
 

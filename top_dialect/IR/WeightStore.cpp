@@ -100,18 +100,11 @@ static XXH128_hash_t hashMapped(StringRef content) {
   return XXH3_128bits_digest(state.get());
 }
 
+/// XXH3-128 of a file as 32 hex digits.
 static std::string hashOf(const llvm::MemoryBuffer &file) {
   StringRef content = file.getBuffer();
   bool isLarge = isMapped(file) && content.size() > 2 * kPieceBytes;
   return hexHash(isLarge ? hashMapped(content) : XXH3_128bits(content.data(), content.size()));
-}
-
-llvm::Expected<std::string> tessera::top::hashFile(StringRef path) {
-  auto buffer = mapFile(path);
-  if (!buffer) {
-    return buffer.takeError();
-  }
-  return hashOf(**buffer);
 }
 
 namespace {

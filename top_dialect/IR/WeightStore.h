@@ -98,7 +98,4 @@ private:
   const void *soleHolder = nullptr;
 };
 
-/// XXH3-128 of a file as 32 hex digits.
-llvm::Expected<std::string> hashFile(llvm::StringRef path);
-
 } // namespace tessera::top
