@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of docs/numerics.md are those of the code."""
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from tessera import compare, tolerances, verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "numerics.md").read_text()
+SIMILARITIES = re.compile(r"cos ≥ ([\d.]+), euclid ≥ ([\d.]+)")
+
+
+def rows() -> list[list[str]]:
+    """Cells of the table of tolerances."""
+    table = PAGE[PAGE.index("## Tolerances") : PAGE.index("### Rounding")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines() if "|" in line]
+
+
+def test_tolerances_of_every_precision() -> None:
+    found: dict[str, set[tuple[float, float]]] = {}
+    for precisions, _, bound, where in (row for row in rows() if len(row) == 4):
+        if "model_deploy" not in where and "model_transform" not in where:
+            continue
+        pairs = [(float(cosine), float(euclid)) for cosine, euclid in SIMILARITIES.findall(bound)]
+        names = precisions.split(", ")
+        assert len(pairs) == len(names), precisions
+        for name, pair in zip(names, pairs):
+            found.setdefault(name, set()).add(pair)
+    assert found == {name: {(one.cosine, one.euclid)} for name, one in tolerances.DEFAULT.items()}
+
+
+def test_what_is_broken_and_what_is_excused() -> None:
+    assert compare.FLOAT32_FLOOR == 2**-22 and "at most 2^-22 (2.4e-7) passes" in PAGE
+    assert f"below cosine {tolerances.LEAST_OUTPUT_COSINE:g}, or more than half" in PAGE
+    assert tolerances.MOST_OUTSIDE == verdict.UNCOVERED == 0.5 and "most half of those changes' norm" in PAGE
+    assert f"at most {verdict.TIMES_NOISE:g} times (integers: once)" in PAGE
+    assert (
+        verdict.PERTURBATIONS == 3
+        and verdict.PERTURBATION == 2**-23
+        and "three runs on operands moved by 2^-23" in PAGE
+    )
+
+
+def test_bounds_of_random_networks_in_few_bits() -> None:
+    source = (ROOT / "regression" / "conformance" / "random_narrow.py").read_text()
+    line = re.search(r"^TOLERANCE = (.*)$", source, re.M)
+    assert line
+    names, bounds = next((row[0], row[2]) for row in rows() if "random_narrow.py" in row[-1])
+    told = [float(share) / 100 for share in re.findall(r"([\d.]+) %", bounds)]
+    assert dict(zip(names.split(", "), told)) == ast.literal_eval(line[1])
