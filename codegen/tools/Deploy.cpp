@@ -3,11 +3,11 @@
 #include "codegen/Pipelines/Deploy.h"
 #include "codegen/Target/IrDump.h"
 #include "codegen/Target/Registry.h"
+#include "codegen/tools/Contractions.h"
 #include "codegen/tools/DeployReport.h"
 #include "codegen/tools/Equalization.h"
 #include "codegen/tools/Events.h"
 #include "codegen/tools/OpenModule.h"
-#include "codegen/tools/Products.h"
 #include "codegen/tools/QuantTables.h"
 #include "codegen/tools/Subcommand.h"
 #include "top_dialect/IR/ModuleIO.h"
@@ -198,14 +198,14 @@ llvm::Expected<llvm::json::Array> exchangeProducts(ModuleOp module, const Option
   }
   top::nameEveryTensor(function);
   if (!options.weights.empty()) {
-    llvm::Expected<llvm::json::Array> written = writeProducts(function, options.weights, options.groupSize);
+    llvm::Expected<llvm::json::Array> written = writeContractionWeights(function, options.weights, options.groupSize);
     if (!written) {
       return written.takeError();
     }
     products = std::move(*written);
   }
   if (!options.replacedWeights.empty()) {
-    if (llvm::Error error = replaceProducts(function, options.replacedWeights)) {
+    if (llvm::Error error = replaceContractionWeights(function, options.replacedWeights)) {
       return std::move(error);
     }
   }

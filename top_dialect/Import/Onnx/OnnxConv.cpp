@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top_dialect/IR/ShapeInference.h"
 #include "top_dialect/Import/Onnx/NodeImporter.h"
-#include "top_dialect/Import/Onnx/Products.h"
+#include "top_dialect/Import/Onnx/OpBuilders.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

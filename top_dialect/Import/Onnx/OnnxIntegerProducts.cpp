@@ -4,7 +4,7 @@
 // They become products of i32 tensors, widened from bytes and less their zero points: exact whatever the zero points
 // are, which may be computed at run time. The lowering multiplies the bytes behind them.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
-#include "top_dialect/Import/Onnx/Products.h"
+#include "top_dialect/Import/Onnx/OpBuilders.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

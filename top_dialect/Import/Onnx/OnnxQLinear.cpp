@@ -4,7 +4,7 @@
 // Each becomes dequantize, the float op, quantize: the form that QDQ models have, from which the lowering makes integer
 // ops. So what an operator computes is said once, and does not depend on how the model spells it.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
-#include "top_dialect/Import/Onnx/Products.h"
+#include "top_dialect/Import/Onnx/OpBuilders.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

@@ -3,7 +3,7 @@
 //
 // They become quantize and dequantize ops, the form that the quantiser writes too; nothing here decides precisions.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
-#include "top_dialect/Import/Onnx/Products.h"
+#include "top_dialect/Import/Onnx/OpBuilders.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

@@ -4,7 +4,7 @@
 // Losses, and batch normalisation by the statistics of the batch: exporters write the latter where a module keeps no
 // running statistics, or normalises its own weights.
 #include "top_dialect/Import/Onnx/NodeImporter.h"
-#include "top_dialect/Import/Onnx/Products.h"
+#include "top_dialect/Import/Onnx/OpBuilders.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

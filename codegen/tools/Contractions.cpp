@@ -1,6 +1,6 @@
-//===- Products.cpp - Convolutions and matmuls for tools that choose weights ===//
+//===- Contractions.cpp - Convolutions and matmuls for tools that choose weights ===//
 // SPDX-License-Identifier: Apache-2.0
-#include "codegen/tools/Products.h"
+#include "codegen/tools/Contractions.h"
 #include "codegen/tools/TensorFile.h"
 #include "quant/Transforms/OpKinds.h"
 #include "quant/Transforms/WeightOnly.h"
@@ -45,8 +45,8 @@ bool isOffered(Operation *op) {
 
 } // namespace
 
-llvm::Expected<llvm::json::Array> tessera::tool::writeProducts(func::FuncOp function, StringRef path,
-                                                               int64_t groupSize) {
+llvm::Expected<llvm::json::Array> tessera::tool::writeContractionWeights(func::FuncOp function, StringRef path,
+                                                                         int64_t groupSize) {
   llvm::json::Array list;
   llvm::DenseSet<Operation *> last = quant::lastProducts(function);
   std::vector<NamedTensor> weights;
@@ -74,7 +74,7 @@ llvm::Expected<llvm::json::Array> tessera::tool::writeProducts(func::FuncOp func
   return list;
 }
 
-llvm::Error tessera::tool::replaceProducts(func::FuncOp function, StringRef path) {
+llvm::Error tessera::tool::replaceContractionWeights(func::FuncOp function, StringRef path) {
   top::WeightStore given(function.getContext());
   if (llvm::Error error = given.open(path)) {
     return error;

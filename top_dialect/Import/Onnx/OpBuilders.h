@@ -1,4 +1,4 @@
-//===- Products.h - Ops that several operators are made of ---*- C++ -*-===//
+//===- OpBuilders.h - Ops that several operators are made of -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // Geometry and options come from the attributes of the node, which quantised operators share with the float ones.
