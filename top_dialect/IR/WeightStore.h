@@ -85,7 +85,7 @@ private:
     std::shared_ptr<const void> owner; ///< null: dropped
     uint64_t hash = 0;
     bool isMapped = false;
-    Digest digest; ///< of the bytes, once they are dropped
+    Digest digest = {}; ///< of the bytes, once they are dropped
   };
   static Digest digestOf(llvm::ArrayRef<char> bytes);
 
