@@ -13,8 +13,8 @@ namespace tessera::codegen {
 
 /// A chip that the user asks for.
 struct ChipRequest {
-  std::string name;                ///< a built-in one, or the path of a description
-  std::string description = {};    ///< JSON of the file at |name|; empty: a built-in chip is meant
+  std::string name;                     ///< a built-in one, or the path of a description
+  std::string description = {};         ///< JSON of the file at |name|; empty: a built-in chip is meant
   std::vector<std::string> fields = {}; ///< "memories.ddr.gbps=8": fields of the description that are changed
 };
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from types import FrameType
 
 _holds = 0  # of `held()` blocks that the main thread is in
 _pending = 0  # the signal that waits; 0 is none
 _seen = False
-_hooks = 0  # of calls of `_unraisable` that the main thread is in
 _AGAIN = 0.01  # seconds
 
 
@@ -29,10 +29,17 @@ def _on_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _receive(number: int, frame: object) -> None:
+def _in_hook(frame: FrameType | None) -> bool:
+    """Whether the main thread is in `_unraisable`, up to its very last step: a counter would have been set back."""
+    while frame and frame.f_code is not _unraisable.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _receive(number: int, frame: FrameType | None) -> None:
     global _pending, _seen
     _seen = True
-    if _hooks:  # what is raised in there is lost as well
+    if _in_hook(frame):  # what is raised in there is lost as well
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)
     elif _holds:
         _pending = number
@@ -123,12 +130,7 @@ class caught:
 def _unraisable(fault: sys.UnraisableHookArgs) -> None:
     """An interrupt that met a finaliser or a weak reference's callback would be lost there: it comes again a moment
     later."""
-    global _hooks
-    _hooks += 1
-    try:
-        if fault.exc_type is KeyboardInterrupt:
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN)
-        else:
-            sys.__unraisablehook__(fault)
-    finally:
-        _hooks -= 1
+    if fault.exc_type is KeyboardInterrupt:
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+    else:
+        sys.__unraisablehook__(fault)

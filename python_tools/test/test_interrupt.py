@@ -69,6 +69,38 @@ def test_interrupt_that_comes_again_too_early_is_not_lost() -> None:
     assert end.stdout == 5 * "arrived False\n" and end.stderr == "", end.stderr
 
 
+COMES_AT_THE_HOOKS_END = """
+import signal, sys, time, weakref
+from tessera import interrupts
+
+class Thing: pass
+
+def trace(frame, event, argument):
+    # The alarm comes between the hook's last line and the end of its call.
+    if event == 'return' and frame.f_code is interrupts._unraisable.__code__:
+        sys.settrace(None)
+        signal.raise_signal(signal.SIGALRM)
+    return trace
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+try:
+    with interrupts.caught(), interrupts.raised():
+        thing = Thing()
+        reference = weakref.ref(thing, lambda _: (signal.raise_signal(signal.SIGINT), time.sleep(0)))
+        sys.settrace(trace)
+        del thing
+        time.sleep(5)
+        print('lost')
+except KeyboardInterrupt:
+    print('arrived')
+"""
+
+
+def test_interrupt_at_the_end_of_the_hook_is_not_lost() -> None:
+    end = subprocess.run([sys.executable, "-c", COMES_AT_THE_HOOKS_END], capture_output=True, text=True, timeout=300)
+    assert (end.stdout, end.stderr) == ("arrived\n", "")
+
+
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
 def test_a_model_that_runs_for_ever_is_ended_by_a_signal(which: signal.Signals, tmp_path: Path) -> None:
     subprocess.run([BUILD / "bin" / "bmrt_make_test_models", tmp_path], check=True)
