@@ -1,6 +1,7 @@
 //===- Norm.cpp - Normalisation of rows on the NPU ------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/LongNorm.h"
 #include "codegen/Npu/Emission/Models.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
 #include "device_dialect/Transforms/Addresses.h"
@@ -8,32 +9,8 @@
 using namespace mlir;
 
 namespace tessera::npu {
-using bmodel::npu::Op;
 using bmodel::npu::Type;
 namespace {
-
-bmodel::npu::Instruction number(uint8_t to, double value) {
-  return {Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(float(value))};
-}
-
-/// What a norm computes row by row, in the order of roundings that numerics_float.h and the reference have.
-struct NormPrograms {
-  Instructions mean, centre, factor, finish;
-
-  NormPrograms(device::NormOp op, int64_t size) {
-    mean = {number(4, double(size)), {Op::div, 4, 0, 4, 0}};
-    centre = {{Op::sub, 4, 0, 1, 0}};
-    factor = {number(4, double(size)), {Op::div, 4, 0, 4, 0},  number(5, op.getEpsilon().convertToDouble()),
-              {Op::add, 4, 4, 5, 0},   {Op::sqrt, 4, 4, 0, 0}, number(5, 1),
-              {Op::div, 4, 5, 4, 0}};
-    finish = {{Op::mul, 4, 0, 1, 0}};
-    if (op.getScale() && op.getBias()) {
-      finish.push_back({Op::mulAdd, 4, 4, 2, 3});
-    } else if (op.getScale() || op.getBias()) {
-      finish.push_back({op.getScale() ? Op::mul : Op::add, 4, 4, 2, 0});
-    }
-  }
-};
 
 /// What a map folded into a norm reads: the norm's result, where it has no place; rows, or a row for all of them.
 struct RowsOperand {
@@ -102,6 +79,11 @@ public:
   llvm::Error placeAll(device::NormOp op, int64_t rows, int64_t size, EmissionContext &context);
 
   void build(const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile);
+  /// The same, rows cut into pieces; not with a map behind the norm.
+  std::optional<LongNorm> inPieces() const {
+    return program ? std::nullopt
+                   : std::optional<LongNorm>(LongNorm{programs, isRms, x, targets, parameters, stream, chip});
+  }
   const Shape &whole() const { return targets.front().shape; }
 
 private:
@@ -189,6 +171,14 @@ void NormTiles::computeMapped(const TileView &normed, const TileView &result, co
   compute(stream, *program, result, operands, tile);
 }
 
+/// Whether the rows of one tile, one in each lane, fit.
+bool fits(const Shape &whole, BuildTile build, EmissionContext &context) {
+  Tiler survey(context.stream);
+  survey.surveys = true;
+  llvm::cantFail(survey.append(whole, Shape{{0, context.chip.lanes, 0, 0}}, build)); // surveys refuse nothing
+  return survey.minimum <= context.chip.laneBytes;
+}
+
 struct NormModel : EmissionInterface::ExternalModel<NormModel, device::NormOp> {
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     auto norm = cast<device::NormOp>(op);
@@ -202,6 +192,12 @@ struct NormModel : EmissionInterface::ExternalModel<NormModel, device::NormOp> {
     auto build = [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
       tiles.build(begin, part, localBudget, tile);
     };
+    std::optional<LongNorm> inPieces = tiles.inPieces();
+    if (inPieces && !fits(tiles.whole(), build, context)) {
+      uint64_t bytes = inPieces->bytesAtOnce();
+      context.tiler.appendTiles(context.tiler.surveys ? std::vector<Tile>() : inPieces->make(), bytes, bytes);
+      return llvm::Error::success();
+    }
     return context.tiler.append(tiles.whole(), Shape{{0, context.chip.lanes, 0, 0}}, build);
   }
 };
