@@ -1,0 +1,48 @@
+//===- AsyncCopies.h - cp.async before its wait ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a copy are read when it is issued and written when its thread waits for it: no earlier, though a GPU
+// may write them at any time in between.
+#ifndef TESSERA_REGRESSION_CUDA_MACHINE_ASYNCCOPIES_H
+#define TESSERA_REGRESSION_CUDA_MACHINE_ASYNCCOPIES_H
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace ptx {
+
+class AsyncCopies {
+public:
+  struct Copy {
+    uint32_t to;
+    uint8_t bytes;
+    uint8_t data[16];
+  };
+
+  AsyncCopies(uint64_t sharedBytes, unsigned threads) : threads(threads), pending(sharedBytes / 4 + 4) {}
+
+  void begin();
+  void issue(unsigned thread, const Copy &copy);
+  void commit(unsigned thread);
+  /// Takes out the copies of all but the last |groups| groups of |thread|; of all, and of those not committed, if
+  /// |all|.
+  void take(unsigned thread, unsigned groups, bool all, std::vector<Copy> &done);
+  /// Whether a copy is under way to any of the bytes.
+  bool isPending(uint64_t at, unsigned bytes) const;
+  bool any() const { return count != 0; }
+
+private:
+  struct Thread {
+    std::vector<Copy> open;
+    std::deque<std::vector<Copy>> groups;
+  };
+  void finish(const std::vector<Copy> &copies, std::vector<Copy> &done);
+
+  std::vector<Thread> threads;
+  std::vector<uint16_t> pending; ///< copies to each word
+  uint64_t count = 0;
+};
+
+} // namespace ptx
+
+#endif // TESSERA_REGRESSION_CUDA_MACHINE_ASYNCCOPIES_H

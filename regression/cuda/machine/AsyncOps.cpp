@@ -1,0 +1,121 @@
+//===- AsyncOps.cpp - cp.async ----------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "regression/cuda/machine/Lanes.h"
+#include "regression/cuda/machine/MemoryOps.h"
+
+namespace ptx {
+namespace {
+
+/// a + immediate is the destination, b + target the source, c the bytes to read if there are fewer.
+void copyLanes(Warp &warp, const Instruction &in, Mask mask) {
+  Addresses to, from;
+  Pointers source;
+  addressesOf(warp, in, to);
+  const auto *base = warp.reg<uint64_t>(in.b);
+  Mask reading = 0;
+  unsigned bytes[kLanes];
+  for (unsigned i = 0; i < kLanes; ++i) {
+    from.lane[i] = base[i] + uint64_t(int64_t(int32_t(in.target)));
+    bytes[i] = in.c == kNone ? in.elementBytes : warp.reg<uint32_t>(in.c)[i];
+    reading |= Mask(bytes[i] != 0) << i;
+  }
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    auto lane = unsigned(__builtin_ctz(rest));
+    if (bytes[lane] > in.elementBytes) {
+      warp.block->fault(warp, lane,
+                        "cp.async: src-size is " + std::to_string(bytes[lane]) + " of " +
+                            std::to_string(in.elementBytes) + " bytes");
+    }
+    // Lanes that read less than all do so by themselves.
+    if (bytes[lane] != 0 && bytes[lane] != in.elementBytes) {
+      for (unsigned byte = 0; byte < bytes[lane]; ++byte) {
+        Addresses one = from;
+        one.lane[lane] += byte;
+        warp.block->resolveGlobal(warp, one, 1u << lane, 1, Access::Read, source);
+      }
+      reading &= ~(1u << lane);
+    }
+  }
+  if ((reading & mask) != 0) {
+    warp.block->resolveGlobal(warp, from, reading & mask, in.elementBytes, Access::Read, source);
+  }
+  warp.block->issueCopies(warp, to, from, bytes, mask, in.elementBytes);
+}
+
+void commitLanes(Warp &warp, const Instruction &, Mask mask) {
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    warp.block->copies.commit(warp.thread(unsigned(__builtin_ctz(rest))));
+  }
+}
+
+void waitLanes(Warp &warp, const Instruction &in, Mask mask) {
+  std::vector<AsyncCopies::Copy> done;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    auto lane = unsigned(__builtin_ctz(rest));
+    done.clear();
+    warp.block->copies.take(warp.thread(lane), unsigned(in.immediate), in.flags != 0, done);
+    for (const AsyncCopies::Copy &each : done) {
+      warp.block->writeShared(warp, lane, each.to, each.data, each.bytes);
+    }
+  }
+}
+
+void decodeCopy(Decoding &d) {
+  d.made.kind = Kind::AsyncCopy;
+  if (d.has("commit_group")) {
+    d.made.run = commitLanes;
+  } else if (d.has("wait_group") || d.has("wait_all")) {
+    d.made.run = waitLanes;
+    d.made.flags = d.has("wait_all");
+    d.made.immediate = d.has("wait_all") ? 0 : d.literal(0);
+  } else {
+    if (!d.has("shared") && !d.has("shared::cta")) {
+      d.refuse();
+    }
+    bool isWhole = d.has("cg");
+    if (!d.has("global") || (!isWhole && !d.has("ca"))) {
+      d.refuse();
+    }
+    for (const char *each : {"L2::64B", "L2::128B", "L2::256B"}) {
+      d.has(each);
+    }
+    d.made.run = copyLanes;
+    d.address(d.operand(1));
+    if (d.made.addressBytes != 8) {
+      d.refuse("expects 64 bits in its source address");
+    }
+    d.made.b = d.made.a;
+    d.made.target = uint32_t(d.made.immediate);
+    d.address(d.operand(0));
+    d.made.elementBytes = uint8_t(d.literal(2));
+    bool isSize = d.made.elementBytes == 16 || (!isWhole && (d.made.elementBytes == 4 || d.made.elementBytes == 8));
+    if (!isSize) {
+      d.refuse("has a size that there is not");
+    }
+    if (d.operands() > 3) {
+      if (d.operand(3).variable && d.operand(3).variable->type == "pred") {
+        d.refuse("with ignore-src is not supported by the PTX machine");
+      }
+      d.made.c = d.source(3, "b32");
+    }
+  }
+}
+
+void cp(Decoding &d) {
+  if (!d.has("async")) {
+    d.refuse();
+  }
+  if (d.has("bulk") || d.has("mbarrier")) {
+    d.refuse();
+  }
+  decodeCopy(d);
+}
+
+} // namespace
+
+const DecodeTable &asyncInstructions() {
+  static const DecodeTable table = {{"cp", cp}};
+  return table;
+}
+
+} // namespace ptx

@@ -1,0 +1,108 @@
+//===- ControlOps.cpp - Exits, barriers and traps --------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "regression/cuda/machine/BarrierFlags.h"
+#include "regression/cuda/machine/Block.h"
+#include "regression/cuda/machine/Lanes.h"
+
+namespace ptx {
+
+void warpBarrierLanes(Warp &warp, const Instruction &in, Mask mask);
+
+namespace {
+
+void leave(Decoding &d) {
+  d.has("uni");
+  d.made.kind = Kind::Control;
+  d.made.flow = Flow::Exit;
+}
+
+void trapLanes(Warp &warp, const Instruction &, Mask mask) {
+  warp.block->fault(warp, unsigned(__builtin_ctz(mask)), "the kernel trapped", Fault::Trap);
+}
+
+void trap(Decoding &d) {
+  d.made.kind = Kind::Control;
+  d.made.run = trapLanes;
+}
+
+void nothing(Warp &, const Instruction &, Mask) {}
+
+void ignored(Decoding &d) {
+  if (d.base() == "nanosleep") {
+    d.type();
+  }
+  d.made.kind = Kind::Control;
+  d.made.run = nothing;
+}
+
+/// brx.idx: the index stands in a, the table's number in target.
+void brx(Decoding &d) {
+  if (!d.has("idx")) {
+    d.refuse();
+  }
+  d.has("uni");
+  d.made.kind = Kind::Control;
+  d.made.flow = Flow::BranchTable;
+  d.made.a = d.source(0, "u32");
+  d.made.target = d.decoder.addBranchTable(d.operand(1).name, d.statement);
+}
+
+void decodeReduction(Decoding &d) {
+  std::string type = d.type();
+  uint32_t flags = kBarrierReduction;
+  flags |= d.has("popc") ? uint32_t(kBarrierPopc) : d.has("and") ? uint32_t(kBarrierAnd) : 0;
+  if (!(flags & (kBarrierPopc | kBarrierAnd)) && !d.has("or")) {
+    d.refuse();
+  }
+  d.made.to = flags & kBarrierPopc ? d.destination(0, 4) : d.predicate(d.operand(0));
+  d.made.a = d.source(1, "u32");
+  size_t count = d.operands();
+  d.made.b = count > 3 ? d.source(2, "u32") : kNone;
+  bool isNegated = false;
+  d.made.c = d.predicateSource(d.operand(count - 1), isNegated);
+  d.made.flags |= flags | (isNegated ? kBarrierNegated : 0);
+}
+
+/// bar.sync and barrier.sync: a is the barrier, b the number of threads if it is given.
+void bar(Decoding &d) {
+  d.made.kind = Kind::Barrier;
+  d.has("cta");
+  if (d.has("warp")) {
+    if (!d.has("sync")) {
+      d.refuse();
+    }
+    d.made.kind = Kind::Warp;
+    d.made.run = warpBarrierLanes;
+    d.made.a = d.source(0, "b32");
+    return;
+  }
+  if (d.has("cluster")) {
+    d.refuse();
+  }
+  bool isAligned = d.has("aligned") || d.base() == "bar";
+  d.made.flow = Flow::Barrier;
+  d.made.flags = isAligned ? uint32_t(kBarrierAligned) : 0;
+  if (d.has("red")) {
+    return decodeReduction(d);
+  }
+  bool isArrive = d.has("arrive");
+  if (!isArrive && !d.has("sync")) {
+    d.refuse();
+  }
+  d.made.flags |= isArrive ? uint32_t(kBarrierArrive) : 0;
+  d.made.a = d.source(0, "u32");
+  d.made.b = d.operands() > 1 ? d.source(1, "u32") : kNone;
+  if (isArrive && d.made.b == kNone) {
+    d.refuse("has to say how many threads take part");
+  }
+}
+
+} // namespace
+
+const DecodeTable &controlInstructions() {
+  static const DecodeTable table = {{"exit", leave},        {"ret", leave}, {"trap", trap}, {"brkpt", trap},
+                                    {"nanosleep", ignored}, {"brx", brx},   {"bar", bar},   {"barrier", bar}};
+  return table;
+}
+
+} // namespace ptx

@@ -1,0 +1,46 @@
+//===- Counts.h - What a kernel cost ---------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_REGRESSION_CUDA_MACHINE_COUNTS_H
+#define TESSERA_REGRESSION_CUDA_MACHINE_COUNTS_H
+
+#include "regression/cuda/machine/Program.h"
+
+#include <map>
+#include <mutex>
+
+namespace ptx {
+
+/// Of one launch, or of one host thread's share of it.
+struct Counts {
+  uint64_t launches = 0, blocks = 0, warps = 0;
+  std::vector<uint64_t> executed;               ///< of each instruction, by warps
+  uint64_t tensorProducts = 0;                  ///< multiply-adds of mma
+  uint64_t loadSectors = 0, storeSectors = 0;   ///< of 32 bytes, asked for by warp instructions
+  uint64_t dramSectors = 0;                     ///< distinct ones of each launch: all other accesses hit in L2
+  uint64_t sharedPasses = 0, bankConflicts = 0; ///< a conflict is a pass beyond what the bytes need
+  uint64_t barriers = 0;
+
+  void add(const Counts &other);
+};
+
+/// Sums by kernel name; thread-safe.
+class CountTable {
+public:
+  void add(const Kernel &kernel, const Counts &counts);
+  std::string json() const;
+  void clear();
+
+private:
+  struct Entry {
+    Counts counts;
+    uint64_t kinds[size_t(Kind::Count)] = {};
+    std::map<std::string, uint64_t> opcodes;
+    uint32_t registers = 0, sharedBytes = 0, localBytes = 0;
+  };
+  mutable std::mutex mutex;
+  std::map<std::string, Entry> entries;
+};
+
+} // namespace ptx
+
+#endif // TESSERA_REGRESSION_CUDA_MACHINE_COUNTS_H

@@ -1,0 +1,69 @@
+//===- Launch.h - A kernel's grid ------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_REGRESSION_CUDA_MACHINE_LAUNCH_H
+#define TESSERA_REGRESSION_CUDA_MACHINE_LAUNCH_H
+
+#include "regression/cuda/machine/Counts.h"
+#include "regression/cuda/machine/Memory.h"
+#include "regression/cuda/machine/Options.h"
+#include "regression/cuda/machine/Program.h"
+
+#include <atomic>
+
+namespace ptx {
+
+/// What a GPU would not forgive; ends the kernel.
+struct Fault {
+  enum Code : uint8_t { IllegalAddress, Misaligned, IllegalInstruction, LaunchFailed, Trap } code;
+  std::string text;
+};
+
+/// When blocks released what they wrote and acquired what others did; times are of one clock of the launch.
+class BlockOrder {
+public:
+  explicit BlockOrder(uint64_t blocks) : blocks(blocks) {}
+  /// A fence of |block| at the scope of the device.
+  void fence(uint64_t block);
+  /// How often |block| has fenced.
+  uint32_t fences(uint64_t block) const { return blocks[block].fences.load(std::memory_order_relaxed); }
+  /// Whether |block| can rely on what |other| did when it had fenced |fences| times.
+  bool isOrdered(uint64_t other, uint32_t fences, uint64_t block) const;
+
+private:
+  struct State {
+    std::atomic<uint32_t> fences{0};
+    std::vector<uint64_t> times;
+  };
+  mutable std::mutex mutex;
+  uint64_t clock = 0;
+  std::vector<State> blocks;
+};
+
+/// One execution of a kernel. Everything but |order| and |steps| is constant while it runs.
+struct Launch {
+  std::shared_ptr<const Kernel> kernel;
+  uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  uint32_t dynamicShared = 0;
+  std::vector<uint8_t> parameters;
+
+  std::vector<AllocationRef> allocations; ///< that the kernel may use, sorted by address
+  uint32_t sms = 1;
+
+  // Filled in by execute().
+  Options options;
+  uint32_t id = 0; ///< counts launches, from 1
+  std::unique_ptr<BlockOrder> order;
+  std::atomic<uint64_t> steps{0};
+  std::atomic<bool> isCancelled{false};
+
+  uint64_t blocks() const { return uint64_t(grid[0]) * grid[1] * grid[2]; }
+  uint32_t threads() const { return block[0] * block[1] * block[2]; }
+  uint32_t sharedBytes() const { return (kernel->sharedBytes + 15) / 16 * 16 + dynamicShared; }
+};
+
+/// Runs all blocks on |options.threads| host threads. Throws Fault.
+void execute(Launch &launch, const Options &options, uint32_t residentBlocks, CountTable &counts);
+
+} // namespace ptx
+
+#endif // TESSERA_REGRESSION_CUDA_MACHINE_LAUNCH_H

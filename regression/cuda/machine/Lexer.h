@@ -1,0 +1,26 @@
+//===- Lexer.h - Words of PTX ----------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_REGRESSION_CUDA_MACHINE_LEXER_H
+#define TESSERA_REGRESSION_CUDA_MACHINE_LEXER_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ptx {
+
+struct Token {
+  enum Kind : uint8_t { Word, Integer, Single, Double, Text, Mark, End };
+  Kind kind = End;
+  unsigned line = 0;
+  size_t begin = 0, end = 0; ///< in the source
+  std::string text;          ///< of Word (with its leading dot, if any), Text and Mark
+  uint64_t bits = 0;
+};
+
+/// The last token is an End. Throws LoadError.
+std::vector<Token> tokenize(const std::string &source);
+
+} // namespace ptx
+
+#endif // TESSERA_REGRESSION_CUDA_MACHINE_LEXER_H

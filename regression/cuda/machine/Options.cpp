@@ -1,0 +1,57 @@
+//===- Options.cpp - What the environment asks of the machine --------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "regression/cuda/machine/Options.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+namespace ptx {
+namespace {
+
+uint64_t number(const char *name, uint64_t otherwise) {
+  const char *text = std::getenv(name);
+  return text && *text ? std::strtoull(text, nullptr, 0) : otherwise;
+}
+
+/// 80 of "8.0", "80" and "8".
+int capability(const char *name, int otherwise) {
+  const char *text = std::getenv(name);
+  if (!text || !*text) {
+    return otherwise;
+  }
+  char *end = nullptr;
+  long major = std::strtol(text, &end, 10);
+  if (*end == '.') {
+    return int(10 * major + std::strtol(end + 1, nullptr, 10));
+  }
+  return int(major < 10 ? 10 * major : major);
+}
+
+} // namespace
+
+Options readOptions() {
+  Options made;
+  bool checks = number("PTX_MACHINE_CHECKS", 1) != 0;
+  made.bounds = number("PTX_MACHINE_CHECK_BOUNDS", checks) != 0;
+  made.initialised = number("PTX_MACHINE_CHECK_INITIALISED", checks) != 0;
+  made.alignment = number("PTX_MACHINE_CHECK_ALIGNMENT", checks) != 0;
+  made.races = number("PTX_MACHINE_CHECK_RACES", checks) != 0;
+  made.divergence = number("PTX_MACHINE_CHECK_DIVERGENCE", checks) != 0;
+  made.async = number("PTX_MACHINE_CHECK_ASYNC", checks) != 0;
+  made.seed = number("PTX_MACHINE_SEED", made.seed);
+  made.threads = unsigned(number("PTX_MACHINE_THREADS", std::clamp(std::thread::hardware_concurrency(), 1u, 16u)));
+  made.stepLimit = number("PTX_MACHINE_STEP_LIMIT", uint64_t(1) << 36);
+  made.memoryBytes = number("PTX_MACHINE_MEMORY", uint64_t(16) << 30);
+  made.failAllocation = number("PTX_MACHINE_FAIL_ALLOC", 0);
+  made.failLaunch = number("PTX_MACHINE_FAIL_LAUNCH", 0);
+  made.devices = int(number("PTX_MACHINE_DEVICES", 1));
+  made.hasDevice = number("PTX_MACHINE_NO_DEVICE", 0) == 0 && made.devices > 0;
+  made.driverVersion = int(number("PTX_MACHINE_DRIVER_VERSION", uint64_t(made.driverVersion)));
+  made.capability = capability("PTX_MACHINE_COMPUTE_CAPABILITY", made.capability);
+  const char *counts = std::getenv("PTX_MACHINE_COUNTS");
+  made.countsFile = counts ? counts : "";
+  return made;
+}
+
+} // namespace ptx
