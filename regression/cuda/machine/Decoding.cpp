@@ -176,7 +176,7 @@ int64_t Decoding::literal(size_t index) const {
 }
 
 void Decoding::address(const Operand &operand) {
-  if (operand.kind != Operand::Address) {
+  if (operand.kind != Operand::Address || operand.parts.size() != 1) {
     refuse("expects an address");
   }
   const Operand &base = operand.parts[0];

@@ -1,7 +1,9 @@
 //===- DriverDevices.cpp - Devices and contexts ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "regression/cuda/machine/Driver.h"
+#include "regression/cuda/machine/PtxMachine.h"
 
+#include <cstdio>
 #include <cstring>
 
 namespace ptx {
@@ -153,6 +155,10 @@ void destroyContext(CUcontext context) {
 using namespace ptx;
 
 CUresult cuInit(unsigned int flags) {
+  if (!ptxMachineProcessorSuffices()) { // before anything that is compiled for such a processor
+    std::fprintf(stderr, "PTX machine: needs a processor with AVX2, FMA and F16C\n");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   Driver &machine = driver();
   Lock lock(machine.mutex);
   if (flags != 0) {
@@ -172,6 +178,9 @@ CUresult cuInit(unsigned int flags) {
 CUresult cuDriverGetVersion(int *version) {
   if (!version) {
     return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!ptxMachineProcessorSuffices()) {
+    return CUDA_ERROR_NOT_SUPPORTED;
   }
   *version = driver().isInitialised ? driver().options.driverVersion : readOptions().driverVersion;
   return CUDA_SUCCESS;

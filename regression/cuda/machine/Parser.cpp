@@ -398,6 +398,9 @@ private:
       result.kind = Operand::Address;
       result.parts.push_back(operand());
       std::swap(result.offset, result.parts[0].offset);
+      while (take(',')) { // textures: refused by name later
+        result.parts.push_back(operand());
+      }
       expect(']');
       return result;
     }

@@ -5,6 +5,9 @@
 
 extern "C" {
 
+/// Whether the processor has what the machine is compiled for (x86-64-v3). If not, cuInit fails and no other call may
+/// be made.
+__attribute__((visibility("default"))) bool ptxMachineProcessorSuffices(void);
 /// The last finding or load error, "" if there was none. Valid until the thread's next call.
 __attribute__((visibility("default"))) const char *ptxMachineLastFinding(void);
 __attribute__((visibility("default"))) void ptxMachineClearFinding(void);
