@@ -19,7 +19,8 @@ struct Touch {
   static Touch unpack(uint64_t word) {
     return {word >> 40, word >> 16 & 0xffffff, word >> 5 & 0x7ff, (word >> 4 & 1) != 0, word & 15};
   }
-  uint64_t pack() const {
+  uint64_t pack() const { return pack(bytes); }
+  uint64_t pack(uint64_t bytes) const {
     return launch << 40 | block << 16 | std::min<uint64_t>(fences, 0x7ff) << 5 | uint64_t(isStrong) << 4 | bytes;
   }
 };
@@ -37,7 +38,12 @@ public:
 
   /// The other block, or -1.
   int64_t touch(WordAccess &word, uint64_t bytes) {
-    Touch writer = Touch::unpack(load(word.writer));
+    uint64_t written = load(word.writer);
+    bool isNoted = !writes(access) && written >> 40 != mine.launch && load(word.reader) == mine.pack(bytes);
+    if (isNoted) { // read again, most often
+      return -1;
+    }
+    Touch writer = Touch::unpack(written);
     if (conflicts(writer, bytes)) {
       return int64_t(writer.block);
     }
@@ -210,11 +216,6 @@ void Block::globalInAllocation(Warp &warp, Allocation &allocation, const Address
     checkGlobalRaces(warp, allocation, addresses, mask, bytes, access);
   }
   if (writes(access) && !allocation.isHost) {
-    uint64_t highest = 0, low = lowest(addresses, mask, highest);
-    if (highest + bytes - low == uint64_t(__builtin_popcount(mask)) * bytes && mask == kAllLanes) {
-      // Rows, or all lanes to few places: either way each lane is marked, most often by one word.
-      allocation.written.add(low - allocation.base, bytes);
-    }
     for (Mask rest = mask; rest != 0; rest &= rest - 1) {
       allocation.written.add(addresses.lane[__builtin_ctz(rest)] - allocation.base, bytes);
     }

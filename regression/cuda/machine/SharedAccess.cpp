@@ -68,8 +68,13 @@ void Block::countBanks(const Addresses &addresses, Mask mask, unsigned bytes) {
     uint32_t distinct[32][4]; // words of each bank; beyond four the count is enough
     uint8_t count[32] = {};
     unsigned passes = 1;
+    uint64_t previous = ~uint64_t(0);
     for (Mask rest = part; rest != 0; rest &= rest - 1) {
       uint64_t at = addresses.lane[begin + unsigned(__builtin_ctz(rest))];
+      if (at == previous) { // a broadcast
+        continue;
+      }
+      previous = at;
       for (uint64_t word = at / 4; word * 4 < at + bytes; ++word) {
         unsigned bank = word % 32;
         bool isKnown = false;

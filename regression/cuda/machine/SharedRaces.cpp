@@ -65,6 +65,11 @@ unsigned SharedRaces::readCell(Cell &cell, unsigned thread) {
   if (!knows(thread, cell.writer, cell.writeTime)) {
     return cell.writer;
   }
+  unsigned warp = thread / 32;
+  bool isNoted = cell.reader == kMany && (cell.readers >> warp & 1) && cell.readTime >= seen[warp * warps + warp];
+  if (isNoted) {
+    return kNoRace;
+  }
   bool isNew = cell.reader == kNobody || lastReader(cell, thread) == kNoRace;
   if (isNew) { // who is ordered after this reader is ordered after those before it
     cell.reader = uint16_t(thread);
@@ -74,7 +79,7 @@ unsigned SharedRaces::readCell(Cell &cell, unsigned thread) {
       cell.readers = 1u << (cell.reader / 32);
       cell.reader = kMany;
     }
-    cell.readers |= 1u << (thread / 32);
+    cell.readers |= 1u << warp;
   }
   return kNoRace;
 }
