@@ -3,7 +3,7 @@
 #ifndef TESSERA_CODEGEN_X86_CONTRACT_H
 #define TESSERA_CODEGEN_X86_CONTRACT_H
 
-#include "codegen/X86/KernelBuilder.h"
+#include "codegen/X86/X86KernelBuilder.h"
 #include "llvm/IR/Module.h"
 
 namespace tessera::x86 {

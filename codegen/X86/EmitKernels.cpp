@@ -1,7 +1,7 @@
 //===- EmitKernels.cpp - Shows the kernels that device ops become ---------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/KernelInterface.h"
 #include "codegen/X86/KernelCompiler.h"
-#include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/KernelCache.h"
 
-#include "codegen/X86/KernelInterface.h"
+#include "codegen/Kernels/KernelInterface.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "top_dialect/IR/TopDialect.h"

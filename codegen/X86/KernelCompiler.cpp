@@ -2,22 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/KernelCompiler.h"
 
+#include "codegen/Kernels/KernelInterface.h"
 #include "codegen/X86/Contract.h"
-#include "codegen/X86/KernelInterface.h"
+#include "codegen/X86/IR/X86Dialect.h"
+#include "codegen/X86/Micro.h"
+#include "device_dialect/IR/DeviceDialect.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
-#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
-#include "mlir/IR/Verifier.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/DialectConversion.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -36,37 +27,26 @@ using namespace mlir;
 
 namespace tessera::x86 {
 
-FailureOr<OwningOpRef<ModuleOp>> emitKernelModule(Operation *op, const X86Target &target, StringRef symbol,
-                                                  KernelFrame &frame) {
-  auto interface = dyn_cast<KernelInterface>(op);
-  if (!interface) {
-    return op->emitError("has no x86 kernel: '") << op->getName() << "' does not implement KernelInterface";
-  }
-  KernelBuilder kb(target, op, symbol);
-  if (failed(interface.emitKernel(kb))) {
-    return failure();
-  }
-  frame = kb.frame();
-  OwningOpRef<ModuleOp> module = kb.takeModule();
-  if (frame.tiles < 1 || failed(verify(*module))) {
-    return op->emitError("internal error: the kernel emitted for '") << op->getName() << "' is malformed";
-  }
-  return module;
+void registerX86Kernels(DialectRegistry &registry) {
+  kernels::registerKernels(registry);
+  registry.insert<X86Dialect>();
+  registry.addExtension(+[](MLIRContext *context, device::DeviceDialect *) {
+    context->loadDialect<X86Dialect>(); // kernels are built on worker threads, which may not load dialects
+  });
 }
 
-LogicalResult lowerKernelModule(ModuleOp module) {
-  MLIRContext *context = module.getContext();
-  LLVMTypeConverter types(context);
-  RewritePatternSet patterns(context);
-  populateSCFToControlFlowConversionPatterns(patterns);
-  arith::populateArithToLLVMConversionPatterns(types, patterns);
-  populateMathToLLVMConversionPatterns(types, patterns);
-  populateVectorToLLVMConversionPatterns(types, patterns);
-  cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
-  populateFuncToLLVMConversionPatterns(types, patterns);
-  LLVMConversionTarget target(*context);
-  target.addLegalOp<ModuleOp>();
-  return applyFullConversion(module, target, std::move(patterns));
+std::string kernelKey(Operation *op, const X86Target &target) {
+  return kernels::kernelKey(op, target.llvmCpu().str() + target.llvmFeatures());
+}
+
+FailureOr<OwningOpRef<ModuleOp>> emitKernelModule(Operation *op, const X86Target &target, StringRef symbol,
+                                                  KernelFrame &frame) {
+  X86KernelBuilder kb(target, op, symbol);
+  FailureOr<bool> isMicro = emitMicroKernel(op, kb);
+  if (failed(isMicro) || (!*isMicro && failed(kernels::emitLoops(kb)))) {
+    return failure();
+  }
+  return kernels::takeKernel(kb, frame);
 }
 
 static void initializeBackend() {
@@ -143,7 +123,7 @@ FailureOr<Kernel> compileKernel(Operation *op, const X86Target &target, StringRe
   if (failed(module)) {
     return failure();
   }
-  if (failed(lowerKernelModule(**module))) {
+  if (failed(kernels::lowerKernelModule(**module))) {
     return op->emitError("internal error: the kernel of '") << op->getName() << "' does not lower to LLVM";
   }
   llvm::LLVMContext context;

@@ -3,7 +3,7 @@
 #ifndef TESSERA_CODEGEN_X86_KERNELCOMPILER_H
 #define TESSERA_CODEGEN_X86_KERNELCOMPILER_H
 
-#include "codegen/X86/KernelBuilder.h"
+#include "codegen/X86/X86KernelBuilder.h"
 
 namespace tessera::x86 {
 
@@ -13,9 +13,8 @@ struct Kernel {
   std::vector<char> object;
 };
 
-/// Content address of the kernel of |op|: hash of op name, attributes, regions, operand and result
-/// types and target; locations, addresses and names do not enter. What the compiler makes of it depends on the
-/// compiler, too (BuildIdentity.h). 32 hex digits.
+/// Content address of the kernel of |op| for |target|. What the compiler makes of it depends on the compiler, too
+/// (BuildIdentity.h). 32 hex digits.
 std::string kernelKey(mlir::Operation *op, const X86Target &target);
 
 /// Emits the kernel of |op| as MLIR (func.func @symbol ...). Errors are emitted at the op.
@@ -26,8 +25,8 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> emitKernelModule(mlir::Operat
 /// one context with multithreading enabled.
 mlir::FailureOr<Kernel> compileKernel(mlir::Operation *op, const X86Target &target, llvm::StringRef symbol);
 
-/// Lowers |module| (arith, math, vector, scf, cf, func, llvm) to the llvm dialect.
-llvm::LogicalResult lowerKernelModule(mlir::ModuleOp module);
+/// Lets every device op emit its kernel when the device dialect is loaded.
+void registerX86Kernels(mlir::DialectRegistry &registry);
 
 } // namespace tessera::x86
 

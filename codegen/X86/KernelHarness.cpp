@@ -3,9 +3,9 @@
 #include "codegen/X86/KernelHarness.h"
 
 #include "bmodel/kernel_abi.h"
+#include "codegen/Kernels/KernelInterface.h"
 #include "codegen/X86/IR/PackedWeights.h"
 #include "codegen/X86/KernelCompiler.h"
-#include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/Linker.h"
 #include "codegen/X86/Transforms/Pipeline.h"
 #include "device_dialect/IR/DeviceDialect.h"

@@ -3,7 +3,8 @@
 #ifndef TESSERA_CODEGEN_X86_MICRO_H
 #define TESSERA_CODEGEN_X86_MICRO_H
 
-#include "codegen/X86/KernelBuilder.h"
+#include "codegen/Kernels/AttentionShape.h"
+#include "codegen/X86/X86KernelBuilder.h"
 
 namespace tessera::device {
 class ConvOp;
@@ -12,13 +13,18 @@ class MatMulOp;
 
 namespace tessera::x86 {
 
-/// Emit the kernel of an op whose weights are packed. Conv.cpp and MatMul.cpp call these for ops with
-/// `packed` (or a conv algorithm other than `generic`) and emit the naive kernel for all others.
+/// Emits the micro-kernel of |op|, if there is one for it: of convolutions and matrix products with packed weights, of
+/// products of two computed matrices, of attention. False: the kernel of loops does it.
+mlir::FailureOr<bool> emitMicroKernel(mlir::Operation *op, X86KernelBuilder &kb);
+
 llvm::LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb);
 llvm::LogicalResult emitMicroMatMul(device::MatMulOp op, KernelBuilder &kb);
 
 /// Whether emitMicroMatMul() takes |op| though its right side is not packed.
 bool hasMicroMatMul(device::MatMulOp op);
+
+/// Attention on register tiles; every operand is f32.
+void emitMicroAttention(const AttentionShape &shape);
 
 } // namespace tessera::x86
 

@@ -4,13 +4,13 @@
 // A tile of the launch is some rows of q under one k and v. It packs k transposed into panels, then walks its rows in
 // groups of one register tile: scores = q k^T, softmax without the final factor, y = scores v, and y times the factor.
 //===----------------------------------------------------------------------===//
-#include "codegen/X86/AttentionShape.h"
-#include "codegen/X86/LoopNest.h"
-#include "codegen/X86/MathApprox.h"
+#include "codegen/Kernels/AttentionShape.h"
+#include "codegen/Kernels/LoopNest.h"
+#include "codegen/Kernels/MathApprox.h"
+#include "codegen/Kernels/Reduction.h"
+#include "codegen/Kernels/Rows.h"
+#include "codegen/Kernels/Transpose.h"
 #include "codegen/X86/MicroShape.h"
-#include "codegen/X86/Reduction.h"
-#include "codegen/X86/Rows.h"
-#include "codegen/X86/Transpose.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -23,11 +23,11 @@ namespace {
 class MicroAttention {
 public:
   explicit MicroAttention(const AttentionShape &shape)
-      : kb(shape.kb), s(shape), panelBlocks(kb.target.hasMasks() ? 2 : 1), lanes(2 * kb.target.lanes(32)),
+      : kb(shape.kb), s(shape), panelBlocks(targetOf(kb).hasMasks() ? 2 : 1), lanes(2 * targetOf(kb).lanes(32)),
         keysPadded(llvm::alignTo(s.keys, panelBlocks * kBlock)),
         // A stride of whole pages would put all rows into the same cache sets.
         scoreStride(llvm::alignTo(keysPadded, lanes) + kBlock), featuresPadded(llvm::alignTo(s.features, kBlock)),
-        rows(s.queries, maxTileRows(kb.target, panelBlocks)), tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
+        rows(s.queries, maxTileRows(targetOf(kb), panelBlocks)), tiles(kb, noEpilogue, {}, TileFunctions::Bias::None) {}
 
   void emit();
 

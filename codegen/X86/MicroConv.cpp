@@ -27,7 +27,7 @@ public:
         signedDots(s.kind == TileKind::S8 && packing.getStep() == PackedStep::i8x4),
         copied(s.padded() || !blockedInput || s.widens || (signedDots && s.groupOc() >= kWorthCopying)),
         lanesOfX(blockedInput ? kBlock : 1), elementBytes(s.aBytes * lanesOfX),
-        weights(kb.target, panelsOfConv(packing, s.groups)), extraKinds(extras),
+        weights(targetOf(kb), panelsOfConv(packing, s.groups)), extraKinds(extras),
         panelBlocks(weights.panels.panelBlocks),
         // A 1x1 kernel sees no rows: all positions are one long row.
         flat(s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 &&
@@ -389,7 +389,7 @@ LogicalResult emitMicroConv(device::ConvOp op, KernelBuilder &kb) {
                             << op.getExtras()[unsupported].getType()
                             << "; allowed: the result's type, one value per channel, one value";
   }
-  if (failed(checkPacking(op, kb.target))) {
+  if (failed(checkPacking(op, targetOf(kb)))) {
     return failure();
   }
   switch (packingOf(op).getOrder()) {

@@ -78,8 +78,8 @@ void Depthwise::emitBlock(Value image, Value block, Value rowBegin, Value rowEnd
   }
   channels.clear();
   if (s.c % kBlock) {
-    int64_t lanes = kb.target.lanes(32);
-    for (int64_t part = 0; part < vectorsPerBlock(kb.target); ++part) {
+    int64_t lanes = targetOf(kb).lanes(32);
+    for (int64_t part = 0; part < vectorsPerBlock(targetOf(kb)); ++part) {
       Value first = kb.add(kb.mul(block, kBlock), part * lanes);
       channels.push_back(kb.maskBelow(lanes, kb.sub(kb.constant(s.c), first)));
     }
@@ -134,10 +134,10 @@ void Depthwise::emitRow(Value row) {
 /// |width| positions whose first tap reads |input|. |first|: their first column when it is known (a
 /// border may cut columns), absent when no column is cut. |allRows|: no kernel row is cut.
 void Depthwise::emitTile(Value input, Value position, int64_t width, std::optional<int64_t> first, bool allRows) {
-  int64_t lanes = kb.target.lanes(32);
+  int64_t lanes = targetOf(kb).lanes(32);
   auto vector = VectorType::get({lanes}, kb.b.getF32Type());
   Value zero = kb.constant(0);
-  for (int64_t part = 0; part < vectorsPerBlock(kb.target); ++part) {
+  for (int64_t part = 0; part < vectorsPerBlock(targetOf(kb)); ++part) {
     Value firstLane = kb.constant(part * lanes);
     SmallVector<Value> sums(width, bias ? kb.load(vector, bias, firstLane) : kb.zero(vector));
     auto addKernelRow = [&](Value tapRow, ValueRange before) {
@@ -155,7 +155,7 @@ void Depthwise::emitTile(Value input, Value position, int64_t width, std::option
           }
           int64_t at = (column * s.strideW + tap * s.dilationW) * xBlock();
           Value value = kb.loadElements(s.xElement, lanes, byteOffset(kb, row, at), firstLane);
-          sums[column] = kb.target.hasFma()
+          sums[column] = targetOf(kb).hasFma()
                              ? Value(vector::FMAOp::create(kb.b, value, weight, sums[column]))
                              : arith::AddFOp::create(kb.b, sums[column], arith::MulFOp::create(kb.b, value, weight));
         }

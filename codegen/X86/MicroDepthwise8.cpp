@@ -46,7 +46,7 @@ private:
   /// Of a position in scratch without windows: 32 bits a channel.
   VectorType laneType() {
     Type element = words ? Type(kb.b.getI32Type()) : kb.b.getF32Type();
-    return VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, element);
+    return VectorType::get({static_cast<int64_t>(targetOf(kb).lanes(32))}, element);
   }
   Value lanesOf(int64_t value) {
     VectorType vector = laneType();
@@ -182,7 +182,7 @@ void Depthwise8::fillRow(Value to) {
     return fillBytes(kb, to, pitch, padValue() ^ (isSigned ? 0x80 : 0));
   }
   Value padding = lanesOf(padValue());
-  kb.forLoop(0, pitch, kb.target.vectorBytes(),
+  kb.forLoop(0, pitch, targetOf(kb).vectorBytes(),
              [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
 }
 
@@ -242,12 +242,12 @@ void Depthwise8::prepareWindows(Value from, Value to) {
 }
 
 void Depthwise8::prepareLanes(Value from, Value to) {
-  int64_t lanes = kb.target.lanes(32), inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
+  int64_t lanes = targetOf(kb).lanes(32), inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
   auto narrow = VectorType::get({lanes}, kb.b.getIntegerType(8 * s.xBytes));
   auto wide = VectorType::get({lanes}, kb.b.getI32Type());
   Value padding = lanesOf(padValue());
   auto pad = [&](int64_t begin, int64_t end) {
-    kb.forLoop(begin * kBlockBytes, end * kBlockBytes, kb.target.vectorBytes(),
+    kb.forLoop(begin * kBlockBytes, end * kBlockBytes, targetOf(kb).vectorBytes(),
                [&](Value at) { kb.store(padding, byteOffset(kb, to, at), kb.constant(0)); });
   };
   pad(0, std::min(s.padLeft, width));
@@ -324,10 +324,10 @@ SmallVector<Value> Depthwise8::sumWindows(Value from, int64_t width) {
 /// Exact either way: floats are integers below 2^24.
 Value Depthwise8::multiplyAdd(Value value, Value weight, Value sum) {
   if (!words) {
-    return kb.target.hasFma() ? Value(vector::FMAOp::create(kb.b, value, weight, sum))
-                              : arith::AddFOp::create(kb.b, sum, arith::MulFOp::create(kb.b, value, weight));
+    return targetOf(kb).hasFma() ? Value(vector::FMAOp::create(kb.b, value, weight, sum))
+                                 : arith::AddFOp::create(kb.b, sum, arith::MulFOp::create(kb.b, value, weight));
   }
-  int64_t bytes = kb.target.vectorBytes();
+  int64_t bytes = targetOf(kb).vectorBytes();
   const char *name = bytes == 64   ? "llvm.x86.avx512.pmaddw.d.512"
                      : bytes == 32 ? "llvm.x86.avx2.pmadd.wd"
                                    : "llvm.x86.sse2.pmadd.wd";
@@ -340,7 +340,7 @@ Value Depthwise8::multiplyAdd(Value value, Value weight, Value sum) {
 }
 
 SmallVector<Value> Depthwise8::sumLanes(Value from, int64_t width) {
-  int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target), bytes = kb.target.vectorBytes();
+  int64_t lanes = targetOf(kb).lanes(32), parts = vectorsPerBlock(targetOf(kb)), bytes = targetOf(kb).vectorBytes();
   VectorType vector = laneType(), integers = VectorType::get({lanes}, kb.b.getI32Type());
   Value zero = kb.constant(0);
   SmallVector<Value> totals(width * parts, kb.zero(vector));

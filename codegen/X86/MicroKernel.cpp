@@ -385,18 +385,18 @@ void addClobbers(const X86Target &target, const TileShape &shape, char letter, i
 
 SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, Value a, Value b, Value bias,
                                     Value table, Value prefetch) {
-  assert(static_cast<int64_t>(shape.rows.size()) <= maxTileRows(kb.target, shape.blocks) &&
+  assert(static_cast<int64_t>(shape.rows.size()) <= maxTileRows(targetOf(kb), shape.blocks) &&
          "tile exceeds the registers");
-  assert((stepBits(shape.step) >= 32 || kb.target.hasFma()) && "SSE widens nothing");
+  assert((stepBits(shape.step) >= 32 || targetOf(kb).hasFma()) && "SSE widens nothing");
   auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
   Type sum = shape.kind == TileKind::F32 ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
-  Type vector = VectorType::get({static_cast<int64_t>(kb.target.lanes(32))}, sum);
-  TileAsm code(kb.target, shape, static_cast<bool>(bias), static_cast<bool>(table), static_cast<bool>(prefetch));
+  Type vector = VectorType::get({static_cast<int64_t>(targetOf(kb).lanes(32))}, sum);
+  TileAsm code(targetOf(kb), shape, static_cast<bool>(bias), static_cast<bool>(table), static_cast<bool>(prefetch));
   std::string text = code.text();
   int64_t accumulators = code.accumulators();
 
   // Outputs: the accumulators and the pointers, which the loop moves; inputs: the pointers, tied to them.
-  char letter = kb.target.hasMasks() ? 'z' : kb.target.hasFma() ? 'y' : 'x';
+  char letter = targetOf(kb).hasMasks() ? 'z' : targetOf(kb).hasFma() ? 'y' : 'x';
   SmallVector<std::string> constraints;
   SmallVector<Type> types(accumulators, vector);
   for (int64_t i = 0; i < accumulators; ++i) {
@@ -423,7 +423,7 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
     inputs.push_back(bias);
     constraints.push_back("{rdx}");
   }
-  addClobbers(kb.target, shape, letter, accumulators, constraints);
+  addClobbers(targetOf(kb), shape, letter, accumulators, constraints);
 
   Type result = LLVM::LLVMStructType::getLiteral(kb.b.getContext(), types);
   auto tile =

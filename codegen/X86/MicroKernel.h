@@ -9,7 +9,7 @@
 #define TESSERA_CODEGEN_X86_MICROKERNEL_H
 
 #include "codegen/X86/IR/PackedWeights.h"
-#include "codegen/X86/KernelBuilder.h"
+#include "codegen/X86/X86KernelBuilder.h"
 
 namespace tessera::x86 {
 

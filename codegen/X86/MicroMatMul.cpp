@@ -90,7 +90,7 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
     : op(op), kb(kb), extraKinds(extras), packed(op.getPacking().has_value()),
       kind(*tileKindOf(getElementTypeOrSelf(op.getA().getType()))), aElement(getElementTypeOrSelf(op.getA().getType())),
       bElement(getElementTypeOrSelf(op.getB().getType())), yElement(getElementTypeOrSelf(op.getY().getType())),
-      weights(kb.target, panelsOf(op, kb.target)) {
+      weights(targetOf(kb), panelsOf(op, targetOf(kb))) {
   ArrayRef<int64_t> a = cast<RankedTensorType>(op.getA().getType()).getShape();
   ArrayRef<int64_t> b = op.getWeightShape();
   ArrayRef<int64_t> y = cast<RankedTensorType>(op.getY().getType()).getShape();
@@ -122,7 +122,7 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   panelBlocks = weights.panels.panelBlocks;
   panels = ceilDiv(columnBlocks, panelBlocks);
   lastBlocks = columnBlocks - (panels - 1) * panelBlocks;
-  rows = std::make_unique<EvenSplit>(m, packed ? packingOf(op).getRows() : maxTileRows(kb.target, panelBlocks));
+  rows = std::make_unique<EvenSplit>(m, packed ? packingOf(op).getRows() : maxTileRows(targetOf(kb), panelBlocks));
 }
 
 /// Element offset of the operand's matrix that belongs to |index| of the result's batches.
@@ -142,8 +142,8 @@ Value MatMul::batchOffset(Value index, ArrayRef<int64_t> dims, int64_t matrix) {
 
 /// Packs the |blocks| blocks of |panel| of an activation B at |matrix| to |to|; columns beyond N are zero.
 void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
-  int64_t lanes = kb.target.lanes(32);
-  for (int64_t part = 0; part < blocks * vectorsPerBlock(kb.target); ++part) {
+  int64_t lanes = targetOf(kb).lanes(32);
+  for (int64_t part = 0; part < blocks * vectorsPerBlock(targetOf(kb)); ++part) {
     Value column = kb.add(kb.mul(panel, panelBlocks * kBlock), part * lanes);
     Value mask = kb.maskBelow(lanes, kb.sub(kb.constant(n), column));
     if (!op.getTransB()) {
@@ -338,7 +338,7 @@ LogicalResult emitMicroMatMul(device::MatMulOp op, KernelBuilder &kb) {
                             << op.getExtras()[unsupported].getType()
                             << "; allowed: the result's type, one value per column, one per row, one value";
   }
-  if (op.getPacking() && failed(checkPacking(op, kb.target))) {
+  if (op.getPacking() && failed(checkPacking(op, targetOf(kb)))) {
     return failure();
   }
   MatMul(op, kb, *extras).emit();

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/MicroTile.h"
 
-#include "codegen/X86/Requantise.h"
+#include "codegen/X86/RequantiseBytes.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -112,9 +112,9 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   bool last = bias == Bias::Last;
   SmallVector<Value> sums = emitRegisterTile(kb, shape, body->getArgument(0), body->getArgument(1),
                                              last ? Value() : biasPointer, offsets, prefetch);
-  int64_t width = shape.blocks * vectorsPerBlock(kb.target);
+  int64_t width = shape.blocks * vectorsPerBlock(targetOf(kb));
   for (int64_t i = 0; last && i < static_cast<int64_t>(sums.size()); ++i) {
-    Value from = byteOffset(kb, biasPointer, i % width * kb.target.vectorBytes());
+    Value from = byteOffset(kb, biasPointer, i % width * targetOf(kb).vectorBytes());
     sums[i] = arith::AddFOp::create(kb.b, sums[i], kb.load(sums[i].getType(), from, kb.constant(0)));
   }
   emitEpilogue(shape, result, sums, body->getArgument(2), ValueRange(body->getArguments()).drop_front(next));
@@ -124,7 +124,7 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
 
 /// Lanes of part |part| of a block of which |tail| columns exist, as a mask constant.
 static Value tailMask(KernelBuilder &kb, int64_t part, int64_t tail) {
-  int64_t lanes = kb.target.lanes(32);
+  int64_t lanes = targetOf(kb).lanes(32);
   SmallVector<bool> mask;
   for (int64_t lane = 0; lane < lanes; ++lane) {
     mask.push_back(part * lanes + lane < tail);
@@ -182,8 +182,8 @@ static Value keepChannels(KernelBuilder &kb, Value value, int64_t tail) {
 
 void emitPositions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extras, ValueRange bases,
                    ArrayRef<Value> sums, VectorPlace first, Value to, Type element, int64_t tail) {
-  int64_t elementBytes = device::elementBytes(element), lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target),
-          count = sums.size() / parts, together = 4 / parts;
+  int64_t elementBytes = device::elementBytes(element), lanes = targetOf(kb).lanes(32),
+          parts = vectorsPerBlock(targetOf(kb)), count = sums.size() / parts, together = 4 / parts;
   std::optional<Requantise> end = elementBytes == 1 ? packedEnd(epilogue) : std::nullopt;
   auto value = [&](int64_t position, int64_t part, Value wanted) {
     VectorPlace place{first.element + position * kBlock + part * lanes, first.column + part * lanes,
@@ -209,7 +209,7 @@ void emitPositions(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra> extr
 }
 
 void storeBlockVector(KernelBuilder &kb, Type element, Value value, Value to, int64_t part, int64_t tail) {
-  int64_t lanes = kb.target.lanes(32);
+  int64_t lanes = targetOf(kb).lanes(32);
   if (tail <= part * lanes) {
     value = kb.zero(value.getType());
   } else if (tail < (part + 1) * lanes) {
@@ -230,7 +230,7 @@ static int64_t epilogueOps(Region &epilogue) {
 
 void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
                                  ValueRange extraPointers) {
-  int64_t rows = shape.rows.size(), width = shape.blocks * vectorsPerBlock(kb.target);
+  int64_t rows = shape.rows.size(), width = shape.blocks * vectorsPerBlock(targetOf(kb));
   int64_t stride = rows > 1 ? result.rows[1] : 0;
   bool even = llvm::all_of(llvm::enumerate(result.rows),
                            [&](auto row) { return row.value() == static_cast<int64_t>(row.index()) * stride; });
@@ -250,7 +250,7 @@ void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &resul
       kb.b, pointer, kb.b.getI8Type(),
       LLVM::ConstantOp::create(kb.b, kb.b.getI64Type(), kb.b.getI64IntegerAttr(rows * shape.blocks * kBlockBytes)),
       /*alignment=*/64);
-  int64_t bytes = kb.target.vectorBytes();
+  int64_t bytes = targetOf(kb).vectorBytes();
   for (auto [index, sum] : llvm::enumerate(sums)) {
     kb.store(sum, byteOffset(kb, stack, index * bytes), kb.constant(0));
   }
@@ -271,7 +271,7 @@ void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &resul
 /// The epilogue of a blocked result of bytes: runs of rows that are consecutive positions, block by block.
 void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
                                        ValueRange extraPointers) {
-  int64_t rows = shape.rows.size(), parts = vectorsPerBlock(kb.target);
+  int64_t rows = shape.rows.size(), parts = vectorsPerBlock(targetOf(kb));
   for (int64_t block = 0; block < shape.blocks; ++block) {
     for (int64_t row = 0; row < rows;) {
       SmallVector<Value> run;
@@ -290,7 +290,7 @@ void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult 
 /// The epilogue of one row, |rowOffset| elements and |row| rows behind what the pointers point at.
 void TileFunctions::emitEpilogueRow(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
                                     ValueRange extraPointers, int64_t rowOffset, int64_t row) {
-  int64_t lanes = kb.target.lanes(32), parts = vectorsPerBlock(kb.target);
+  int64_t lanes = targetOf(kb).lanes(32), parts = vectorsPerBlock(targetOf(kb));
   for (int64_t block = 0; block < shape.blocks; ++block) {
     for (int64_t part = 0; part < parts; ++part) {
       int64_t tail = block + 1 == shape.blocks ? result.tailLanes : kBlock;

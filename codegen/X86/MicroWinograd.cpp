@@ -26,7 +26,8 @@ public:
   Value scale(double factor, Value x) { return arith::MulFOp::create(kb.b, constant(factor), x); }
   /// factor * x + y
   Value addScaled(Value y, double factor, Value x) {
-    return kb.target.hasFma() ? Value(vector::FMAOp::create(kb.b, constant(factor), x, y)) : add(y, scale(factor, x));
+    return targetOf(kb).hasFma() ? Value(vector::FMAOp::create(kb.b, constant(factor), x, y))
+                                 : add(y, scale(factor, x));
   }
 
 private:
@@ -95,7 +96,7 @@ private:
 };
 
 Winograd::Winograd(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-    : op(op), kb(kb), s(op), tileRows(packingOf(op).getRows()), weights(kb.target, panelsOfConv(packingOf(op), 1)),
+    : op(op), kb(kb), s(op), tileRows(packingOf(op).getRows()), weights(targetOf(kb), panelsOfConv(packingOf(op), 1)),
       extraKinds(extras), m(packingOf(op).getOutputTile()), window(m + 2), points(window * window) {
   tilesH = ceilDiv(s.oh, m), tilesW = ceilDiv(s.ow, m);
   panelBlocks = weights.panels.panelBlocks;
@@ -159,7 +160,7 @@ void Winograd::emit() {
 }
 
 void Winograd::transformInput(Value image, Value tileRow, Value tileRows) {
-  int64_t lanes = kb.target.lanes(32);
+  int64_t lanes = targetOf(kb).lanes(32);
   auto vector = VectorType::get({lanes}, kb.b.getF32Type());
   // A line of zeros stands for the rows above and below the image.
   Value zeros = byteOffset(kb, kb.scratch(), zeroOffset);
@@ -202,7 +203,7 @@ void Winograd::transformInput(Value image, Value tileRow, Value tileRows) {
 
 void Winograd::transformInputTile(Value plane, Value firstRow, Value column, std::optional<int64_t> knownColumn,
                                   Value to) {
-  int64_t lanes = kb.target.lanes(32);
+  int64_t lanes = targetOf(kb).lanes(32);
   auto vector = VectorType::get({lanes}, kb.b.getF32Type());
   Value zero = kb.constant(0), zeros = byteOffset(kb, kb.scratch(), zeroOffset);
   int64_t xBlock = kBlock * s.xBytes;
@@ -214,7 +215,7 @@ void Winograd::transformInputTile(Value plane, Value firstRow, Value column, std
     Value inside = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, row, kb.constant(s.h));
     rows.push_back(arith::SelectOp::create(kb.b, inside, from, zeros));
   }
-  for (int64_t part = 0; part < vectorsPerBlock(kb.target); ++part) {
+  for (int64_t part = 0; part < vectorsPerBlock(targetOf(kb)); ++part) {
     VectorMath math(kb, vector);
     SmallVector<Line> half; // [column][row of the transform]
     for (int64_t x = 0; x < window; ++x) {
@@ -340,7 +341,7 @@ void Winograd::transformOutput(Value image, Value tileRow, Value tileRows, Value
 
 void Winograd::transformOutputTile(Value from, Value image, Value block, Value tileRow, Value tileColumn,
                                    int64_t validColumns, int64_t tail) {
-  int64_t lanes = kb.target.lanes(32);
+  int64_t lanes = targetOf(kb).lanes(32);
   auto vector = VectorType::get({lanes}, kb.b.getF32Type());
   Value zero = kb.constant(0);
   Value row = kb.mul(tileRow, m);
@@ -355,7 +356,7 @@ void Winograd::transformOutputTile(Value from, Value image, Value block, Value t
                                                       : pointer);
   }
   Value bias = op.getBias() ? byteOffset(kb, kb.operand(2), kb.mul(channel, 4)) : Value();
-  for (int64_t part = 0; part < vectorsPerBlock(kb.target); ++part) {
+  for (int64_t part = 0; part < vectorsPerBlock(targetOf(kb)); ++part) {
     VectorMath math(kb, vector);
     int64_t offset = part * lanes * 4;
     SmallVector<Line> half; // [column][row of the result]

@@ -3,8 +3,8 @@
 #include "codegen/X86/PlanSubnet.h"
 
 #include "bmodel/kernel_abi.h"
+#include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Target/Tensors.h"
-#include "codegen/X86/KernelInterface.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/DeviceInterfaces.h"
 #include "device_dialect/IR/Layout.h"
@@ -18,30 +18,11 @@ namespace tessera::x86 {
 
 bool needsKernel(Operation *op) { return isa<KernelInterface>(op) && !device::isElided(op); }
 
-void ConstantSection::place(const top::TensorData &data, bmodel::TensorDefT &tensor) {
-  uint64_t *known;
-  bool isNew;
-  if (data.owner || data.bytes.size() <= size_t(top::kMaxInlineBytes)) {
-    auto [it, inserted] = small.try_emplace(StringRef(data.bytes.data(), data.bytes.size()), 0);
-    known = &it->second, isNew = inserted;
-  } else {
-    auto [it, inserted] = weights.try_emplace(data.bytes.data(), 0);
-    known = &it->second, isNew = inserted;
-  }
-  if (isNew) {
-    *known = program.sections[section].append({data.bytes.data(), data.bytes.size()});
-    program.constants.push_back(data);
-  }
-  tensor.place = bmodel::Place::Segment;
-  tensor.place_index = section;
-  tensor.offset = *known;
-}
-
 namespace {
 
 class SubnetPlanner {
 public:
-  SubnetPlanner(func::FuncOp function, const KernelSet &kernels, ConstantSection &constants,
+  SubnetPlanner(func::FuncOp function, const KernelSet &kernels, codegen::ConstantSection &constants,
                 std::function<double(Operation *)> secondsOf, codegen::SubnetProgram &planned)
       : function(function), kernels(kernels), constants(constants), secondsOf(std::move(secondsOf)), planned(planned),
         ports(function.getNumArguments() + function.getNumResults()) {}
@@ -65,7 +46,7 @@ private:
 
   func::FuncOp function;
   const KernelSet &kernels;
-  ConstantSection &constants;
+  codegen::ConstantSection &constants;
   std::function<double(Operation *)> secondsOf;
   codegen::SubnetProgram &planned;
   const uint32_t ports; ///< slots before those of |planned|
@@ -255,7 +236,7 @@ LogicalResult SubnetPlanner::addCopies() {
 
 } // namespace
 
-LogicalResult planSubnet(func::FuncOp function, const KernelSet &kernels, ConstantSection &constants,
+LogicalResult planSubnet(func::FuncOp function, const KernelSet &kernels, codegen::ConstantSection &constants,
                          std::function<double(Operation *)> secondsOf, codegen::SubnetProgram &planned) {
   return SubnetPlanner(function, kernels, constants, std::move(secondsOf), planned).plan();
 }

@@ -1,8 +1,8 @@
 //===- X86Family.cpp - x86 processors as targets --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel/kernel_abi.h"
+#include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Target/Registry.h"
-#include "codegen/X86/KernelInterface.h"
 #include "codegen/X86/KernelSet.h"
 #include "codegen/X86/Passes.h"
 #include "codegen/X86/PlanSubnet.h"
@@ -69,7 +69,7 @@ public:
 private:
   llvm::Error compileKernels(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,
                              const codegen::PhaseObserver &observer, KernelSet &kernels, Program &program) const;
-  llvm::Error plan(const codegen::Subnet &subnet, const KernelSet &kernels, ConstantSection &constants,
+  llvm::Error plan(const codegen::Subnet &subnet, const KernelSet &kernels, codegen::ConstantSection &constants,
                    Program &program) const;
 
   X86Target variant;
@@ -147,7 +147,7 @@ llvm::Error X86Chip::compileKernels(ArrayRef<codegen::Subnet> subnets, const cod
   return llvm::Error::success();
 }
 
-llvm::Error X86Chip::plan(const codegen::Subnet &subnet, const KernelSet &kernels, ConstantSection &constants,
+llvm::Error X86Chip::plan(const codegen::Subnet &subnet, const KernelSet &kernels, codegen::ConstantSection &constants,
                           Program &program) const {
   SubnetProgram &made = program.subnets.emplace_back();
   made.subnet.kind = subnet.isWhole ? bmodel::SubnetKind::X86 : bmodel::SubnetKind::Host;
@@ -176,7 +176,7 @@ llvm::Expected<std::optional<Program>> X86Chip::compile(ArrayRef<codegen::Subnet
     return std::move(error);
   }
   codegen::Phase phase(observer, "plan");
-  ConstantSection constants(*program, kConstants);
+  codegen::ConstantSection constants(*program, kConstants);
   size_t steps = 0;
   for (const codegen::Subnet &subnet : subnets) {
     if (llvm::Error error = plan(subnet, kernels, constants, *program)) {

@@ -3,6 +3,8 @@
 #ifndef TESSERA_CODEGEN_X86_X86TARGET_H
 #define TESSERA_CODEGEN_X86_X86TARGET_H
 
+#include "codegen/Kernels/VectorTarget.h"
+
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <optional>
@@ -28,6 +30,8 @@ struct X86Target {
   unsigned lanes(unsigned elementBits) const { return vectorBytes() * 8 / elementBits; }
   bool hasFma() const { return isa >= Isa::Avx2; }
   bool hasMasks() const { return isa == Isa::Avx512; }
+  /// What kernels of loops ask for.
+  kernels::VectorTarget vectors() const { return {.bytes = vectorBytes(), .fma = hasFma(), .masks = hasMasks()}; }
 
   /// LLVM -mcpu and -mattr.
   llvm::StringRef llvmCpu() const;

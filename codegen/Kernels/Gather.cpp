@@ -1,0 +1,126 @@
+//===- Gather.cpp - Kernels that read by index ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/Indexing.h"
+#include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/LoopNest.h"
+#include "codegen/Kernels/Models.h"
+#include "codegen/Kernels/Rows.h"
+
+#include "device_dialect/IR/DeviceMoveOps.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+
+Value loadIndex(KernelBuilder &kb, unsigned operand, Value offset, int64_t size) {
+  Type type = kb.operandType(operand).getElementType();
+  Value index = kb.loadElements(type, 0, kb.operand(operand), offset);
+  if (!index.getType().isInteger(64)) {
+    index = arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), index);
+  }
+  Value wrapped = arith::SelectOp::create(kb.b, kb.less(index, kb.constant(0)), kb.add(index, size), index);
+  return kb.max(kb.min(wrapped, kb.constant(size - 1)), kb.constant(0));
+}
+
+Type storageElement(KernelBuilder &kb, Type elementType) {
+  return kb.b.getIntegerType(8 * device::elementBytes(elementType));
+}
+
+void copyRow(KernelBuilder &kb, Type elementType, int64_t size, Value from, Value fromOffset, Value to,
+             Value toOffset) {
+  Type storage = storageElement(kb, elementType);
+  if (size < 4) {
+    return kb.forLoop(
+        0, size, 1, [&](Value i) { kb.store(kb.load(storage, from, kb.add(fromOffset, i)), to, kb.add(toOffset, i)); });
+  }
+  unsigned lanes = std::min<int64_t>(kb.target.lanes(storage.getIntOrFloatBitWidth()), llvm::PowerOf2Ceil(size));
+  overRow(kb, size, lanes, [&](Value i, Value mask) {
+    kb.storeElements(storage, kb.loadElements(storage, lanes, from, kb.add(fromOffset, i), mask), to,
+                     kb.add(toOffset, i), mask);
+  });
+}
+
+Value tupleOffset(KernelBuilder &kb, unsigned operand, Value start, int64_t count, ArrayRef<int64_t> sizes,
+                  ArrayRef<int64_t> strides) {
+  Value offset = kb.constant(0);
+  for (int64_t i = 0; i < count; ++i) {
+    Value index = loadIndex(kb, operand, kb.add(start, i), sizes[i]);
+    offset = kb.add(offset, kb.mul(index, strides[i]));
+  }
+  return offset;
+}
+
+namespace {
+
+struct GatherModel : KernelInterface::ExternalModel<GatherModel, device::GatherOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    if (failed(requireRowMajor(op))) {
+      return failure();
+    }
+    int64_t axis = cast<device::GatherOp>(op).getAxis();
+    ArrayRef<int64_t> shape = kb.operandType(0).getShape();
+    int64_t outer = product(shape.take_front(axis)), size = shape[axis], inner = product(shape.drop_front(axis + 1));
+    int64_t indices = kb.operandType(1).getNumElements();
+    forItems(kb, outer * indices, inner, 16384, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, {outer, indices});
+      Value row = kb.add(kb.mul(at[0], size), loadIndex(kb, 1, at[1], size));
+      copyRow(kb, kb.resultType().getElementType(), inner, kb.operand(0), kb.mul(row, inner), kb.result(),
+              kb.mul(item, inner));
+    });
+    return success();
+  }
+};
+
+struct GatherElementsModel : KernelInterface::ExternalModel<GatherElementsModel, device::GatherElementsOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    if (failed(requireRowMajor(op))) {
+      return failure();
+    }
+    int64_t axis = cast<device::GatherElementsOp>(op).getAxis();
+    RankedTensorType x = kb.operandType(0), y = kb.resultType();
+    Type storage = storageElement(kb, y.getElementType());
+    forItems(kb, y.getNumElements(), 1, 4096, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, y.getShape());
+      at[axis] = loadIndex(kb, 1, item, x.getDimSize(axis));
+      kb.store(kb.load(storage, kb.operand(0), Strides(x).offset(kb, at)), kb.result(), item);
+    });
+    return success();
+  }
+};
+
+struct GatherNdModel : KernelInterface::ExternalModel<GatherNdModel, device::GatherNdOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    if (failed(requireRowMajor(op))) {
+      return failure();
+    }
+    int64_t batchDims = cast<device::GatherNdOp>(op).getBatchDims();
+    RankedTensorType x = kb.operandType(0), indices = kb.operandType(1);
+    int64_t tuple = indices.getShape().back();
+    int64_t inner = product(x.getShape().drop_front(batchDims + tuple));
+    int64_t batches = product(x.getShape().take_front(batchDims));
+    int64_t perBatch = indices.getNumElements() / std::max<int64_t>(1, tuple) / std::max<int64_t>(1, batches);
+    int64_t batchStride = product(x.getShape().drop_front(batchDims));
+    Strides strides(x);
+    forItems(kb, batches * perBatch, inner, 16384, [&](Value item) {
+      Value batch = kb.div(item, perBatch);
+      Value offset = tupleOffset(kb, 1, kb.mul(item, tuple), tuple, x.getShape().drop_front(batchDims),
+                                 ArrayRef(strides.dims).drop_front(batchDims));
+      copyRow(kb, x.getElementType(), inner, kb.operand(0), kb.add(kb.mul(batch, batchStride), offset), kb.result(),
+              kb.mul(item, inner));
+    });
+    return success();
+  }
+};
+
+} // namespace
+
+void attachGatherModels(MLIRContext *context) {
+  device::GatherOp::attachInterface<GatherModel>(*context);
+  device::GatherElementsOp::attachInterface<GatherElementsModel>(*context);
+  device::GatherNdOp::attachInterface<GatherNdModel>(*context);
+}
+
+} // namespace tessera::kernels

@@ -1,0 +1,27 @@
+//===- Indexing.h - Indices that come from tensors --------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_KERNELS_INDEXING_H
+#define TESSERA_CODEGEN_KERNELS_INDEXING_H
+
+#include "codegen/Kernels/KernelBuilder.h"
+
+namespace tessera::kernels {
+
+/// Element |offset| of index operand |operand| (i32 or i64) as i64: negative values count from
+/// |size|, those out of range are clamped into it.
+mlir::Value loadIndex(KernelBuilder &kb, unsigned operand, mlir::Value offset, int64_t size);
+
+/// Sum of strides[i] * index i over a tuple of |count| indices that starts at |start|.
+mlir::Value tupleOffset(KernelBuilder &kb, unsigned operand, mlir::Value start, int64_t count,
+                        llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides);
+
+/// The integer as wide as |elementType|: moves keep all bits.
+mlir::Type storageElement(KernelBuilder &kb, mlir::Type elementType);
+
+/// Copies |size| contiguous elements.
+void copyRow(KernelBuilder &kb, mlir::Type elementType, int64_t size, mlir::Value from, mlir::Value fromOffset,
+             mlir::Value to, mlir::Value toOffset);
+
+} // namespace tessera::kernels
+
+#endif // TESSERA_CODEGEN_KERNELS_INDEXING_H

@@ -1,0 +1,271 @@
+//===- KernelBuilder.cpp - The frame one kernel is emitted into -----------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/KernelBuilder.h"
+
+#include "device_dialect/IR/Exact.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+
+int64_t physicalElements(RankedTensorType type) {
+  return device::physicalBytes(type) / device::elementBytes(type.getElementType());
+}
+
+KernelBuilder::KernelBuilder(const VectorTarget &target, Operation *op, StringRef symbol)
+    : target(target), exact(device::isExact(op)), b(UnknownLoc::get(op->getContext()), op->getContext()), sourceOp(op) {
+  kernelFrame.symbol = symbol.str();
+  module = ModuleOp::create(b.getLoc());
+  b.setInsertionPointToEnd(module->getBody());
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type i64 = b.getI64Type();
+  auto function = func::FuncOp::create(b, symbol, b.getFunctionType({pointer, i64, i64, pointer}, {}));
+  Block *body = function.addEntryBlock();
+  b.setInsertionPointToEnd(body);
+  auto end = func::ReturnOp::create(b);
+  b.setInsertionPoint(end);
+  begin = body->getArgument(1);
+  this->end = body->getArgument(2);
+  scratchPointer = body->getArgument(3);
+  for (unsigned i = 0, e = op->getNumOperands() + op->getNumResults(); i < e; ++i) {
+    Value slot = LLVM::GEPOp::create(b, pointer, pointer, body->getArgument(0), ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    pointers.push_back(LLVM::LoadOp::create(b, pointer, slot));
+  }
+}
+
+OwningOpRef<ModuleOp> KernelBuilder::takeModule() { return std::move(module); }
+
+RankedTensorType KernelBuilder::operandType(unsigned index) const {
+  return cast<RankedTensorType>(sourceOp->getOperand(index).getType());
+}
+
+RankedTensorType KernelBuilder::resultType(unsigned index) const {
+  return cast<RankedTensorType>(sourceOp->getResult(index).getType());
+}
+
+void KernelBuilder::setScratchBytes(int64_t bytes) {
+  kernelFrame.scratchBytes = std::max(kernelFrame.scratchBytes, bytes);
+}
+
+void KernelBuilder::forTiles(int64_t tiles, function_ref<void(Value)> body) {
+  setTiles(tiles);
+  forLoop(begin, end, 1, body);
+}
+
+//===----------------------------------------------------------------------===//
+// i64 and loops
+//===----------------------------------------------------------------------===//
+
+Value KernelBuilder::constant(int64_t value) { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); }
+
+static std::optional<int64_t> constantOf(Value value) {
+  APInt result;
+  if (matchPattern(value, m_ConstantInt(&result))) {
+    return result.getSExtValue();
+  }
+  return std::nullopt;
+}
+
+Value KernelBuilder::add(Value x, Value y) { return b.createOrFold<arith::AddIOp>(x, y); }
+Value KernelBuilder::sub(Value x, Value y) { return b.createOrFold<arith::SubIOp>(x, y); }
+Value KernelBuilder::mul(Value x, Value y) { return b.createOrFold<arith::MulIOp>(x, y); }
+Value KernelBuilder::min(Value x, Value y) { return b.createOrFold<arith::MinSIOp>(x, y); }
+Value KernelBuilder::max(Value x, Value y) { return b.createOrFold<arith::MaxSIOp>(x, y); }
+
+Value KernelBuilder::div(Value x, int64_t y) {
+  assert(y > 0 && "division by a positive constant only");
+  return y == 1 ? x : b.createOrFold<arith::DivUIOp>(x, constant(y));
+}
+
+Value KernelBuilder::rem(Value x, int64_t y) {
+  assert(y > 0 && "remainder of a positive constant only");
+  return y == 1 ? constant(0) : b.createOrFold<arith::RemUIOp>(x, constant(y));
+}
+
+Value KernelBuilder::less(Value x, Value y) { return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, x, y); }
+
+void KernelBuilder::forLoop(Value lower, Value upper, int64_t step, function_ref<void(Value)> body) {
+  forLoop(lower, upper, step, ValueRange(), [&](Value i, ValueRange) {
+    body(i);
+    return SmallVector<Value>();
+  });
+}
+
+void KernelBuilder::forLoop(int64_t lower, int64_t upper, int64_t step, function_ref<void(Value)> body) {
+  forLoop(constant(lower), constant(upper), step, body);
+}
+
+SmallVector<Value> KernelBuilder::forLoop(Value lower, Value upper, int64_t step, ValueRange init,
+                                          function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  std::optional<int64_t> low = constantOf(lower), high = constantOf(upper);
+  if (low && high && *low >= *high) {
+    return llvm::to_vector(init);
+  }
+  if (low && high && *low + step >= *high) {
+    return body(lower, init);
+  }
+  auto loop = scf::ForOp::create(b, lower, upper, constant(step), init);
+  OpBuilder::InsertionGuard guard(b);
+  Block *block = loop.getBody();
+  if (!block->empty()) { // without carried values the terminator is there already
+    block->back().erase();
+  }
+  b.setInsertionPointToEnd(block);
+  SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  scf::YieldOp::create(b, next);
+  return SmallVector<Value>(loop.getResults());
+}
+
+void KernelBuilder::ifThen(Value condition, function_ref<void()> then) {
+  if (std::optional<int64_t> known = constantOf(condition)) {
+    if (*known) {
+      then();
+    }
+    return;
+  }
+  auto branch = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenYield());
+  then();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// How elements of |type| lie in memory: i1 as a byte, everything else as it is.
+static Type memoryType(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  if (!element.isInteger(1)) {
+    return type;
+  }
+  Type byte = IntegerType::get(type.getContext(), 8);
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? Type(VectorType::get(vector.getShape(), byte)) : byte;
+}
+
+static Value fromMemory(KernelBuilder &kb, Type type, Value loaded) {
+  if (loaded.getType() == type) {
+    return loaded;
+  }
+  return arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, loaded, kb.zero(loaded.getType()));
+}
+
+static Value toMemory(KernelBuilder &kb, Value value) {
+  Type type = memoryType(value.getType());
+  return type == value.getType() ? value : arith::ExtUIOp::create(kb.b, type, value);
+}
+
+static unsigned naturalAlignment(Type type, unsigned alignment) {
+  return alignment ? alignment : device::elementBytes(getElementTypeOrSelf(type));
+}
+
+Value KernelBuilder::element(Type elementType, Value base, Value index) {
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  return LLVM::GEPOp::create(b, pointer, memoryType(elementType), base, ArrayRef<LLVM::GEPArg>{index});
+}
+
+Value KernelBuilder::load(Type type, Value base, Value index, unsigned alignment) {
+  Value address = element(getElementTypeOrSelf(type), base, index);
+  return fromMemory(*this, type, LLVM::LoadOp::create(b, memoryType(type), address, naturalAlignment(type, alignment)));
+}
+
+void KernelBuilder::store(Value value, Value base, Value index, unsigned alignment) {
+  Value address = element(getElementTypeOrSelf(value.getType()), base, index);
+  LLVM::StoreOp::create(b, toMemory(*this, value), address, naturalAlignment(value.getType(), alignment));
+}
+
+Value KernelBuilder::maskedLoad(VectorType type, Value base, Value index, Value mask) {
+  Value address = element(type.getElementType(), base, index);
+  Type memory = memoryType(type);
+  Value loaded = LLVM::MaskedLoadOp::create(b, memory, address, mask, zero(memory), naturalAlignment(type, 0));
+  return fromMemory(*this, type, loaded);
+}
+
+/// |value| behind an empty asm statement. LLVM 22 joins a truncation with the masked store behind it and then, when the
+/// mask is known to have one lane, stores that lane untruncated, over its neighbours. Where lanes are zeroed, it
+/// computes the others of 64 bits by an instruction that does not exist.
+static Value keepTruncationApart(KernelBuilder &kb, Value value) {
+  auto vector = cast<VectorType>(value.getType());
+  int64_t width = vector.getElementTypeBitWidth(), bits = width * vector.getNumElements();
+  if (!kb.target.hasMasks() || !vector.getElementType().isInteger() || width > 32 || bits < 128 || bits > 512) {
+    return value;
+  }
+  return LLVM::InlineAsmOp::create(kb.b, kb.b.getLoc(), value.getType(), value, "", "=v,0", /*has_side_effects=*/false,
+                                   /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+                                   LLVM::AsmDialectAttr(), ArrayAttr())
+      .getRes();
+}
+
+Value KernelBuilder::zeroOutside(Value mask, Value value) {
+  return arith::SelectOp::create(b, mask, keepTruncationApart(*this, value), zero(value.getType()));
+}
+
+void KernelBuilder::maskedStore(Value value, Value base, Value index, Value mask) {
+  Value address = element(getElementTypeOrSelf(value.getType()), base, index);
+  Value stored = keepTruncationApart(*this, toMemory(*this, value));
+  LLVM::MaskedStoreOp::create(b, stored, address, mask, naturalAlignment(value.getType(), 0));
+}
+
+Value KernelBuilder::gather(VectorType type, Value base, Value index, Value offsets, Value mask) {
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type memory = memoryType(type);
+  Type element = getElementTypeOrSelf(memory);
+  Value start = this->element(type.getElementType(), base, index);
+  auto pointers = LLVM::GEPOp::create(b, VectorType::get(type.getShape(), pointer), element, start,
+                                      ArrayRef<LLVM::GEPArg>{offsets});
+  if (!mask) {
+    auto ones = DenseElementsAttr::get(VectorType::get(type.getShape(), b.getI1Type()), true);
+    mask = arith::ConstantOp::create(b, ones);
+  }
+  Value loaded = LLVM::masked_gather::create(b, memory, pointers, mask, ValueRange{zero(memory)},
+                                             b.getI32IntegerAttr(naturalAlignment(type, 0)));
+  return fromMemory(*this, type, loaded);
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors
+//===----------------------------------------------------------------------===//
+
+Value KernelBuilder::maskBelow(unsigned lanes, Value count) {
+  // 32-bit lane numbers: half the registers of 64-bit ones, and |count| - tail sizes - is small.
+  auto type = VectorType::get({int64_t(lanes)}, b.getI32Type());
+  SmallVector<int32_t> numbers(lanes);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  Value iota = arith::ConstantOp::create(b, DenseElementsAttr::get(type, ArrayRef<int32_t>(numbers)));
+  Value limit = splat(arith::TruncIOp::create(b, b.getI32Type(), count), lanes);
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, iota, limit);
+}
+
+Value KernelBuilder::splat(Value scalar, unsigned lanes) {
+  Attribute constant;
+  auto type = VectorType::get({int64_t(lanes)}, scalar.getType());
+  if (matchPattern(scalar, m_Constant(&constant))) {
+    return arith::ConstantOp::create(b, DenseElementsAttr::get(type, constant));
+  }
+  return vector::BroadcastOp::create(b, type, scalar);
+}
+
+Value KernelBuilder::floatConstant(Type type, double value) {
+  auto element = cast<FloatType>(getElementTypeOrSelf(type));
+  APFloat number(value);
+  bool inexact;
+  number.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+  TypedAttr attribute = FloatAttr::get(element, number);
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    attribute = DenseElementsAttr::get(vector, Attribute(attribute));
+  }
+  return arith::ConstantOp::create(b, attribute);
+}
+
+Value KernelBuilder::zero(Type type) { return arith::ConstantOp::create(b, b.getZeroAttr(type)); }
+
+} // namespace tessera::kernels

@@ -1,0 +1,73 @@
+//===- KernelKey.cpp - Content address of a kernel ------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/KernelInterface.h"
+
+#include "device_dialect/IR/Exact.h"
+#include "top_dialect/IR/Constants.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+
+namespace {
+/// Writes ops as text in which every value is a number in order of appearance.
+class KeyWriter {
+public:
+  explicit KeyWriter(llvm::raw_ostream &os) : os(os) {}
+
+  void write(Operation *op) {
+    os << op->getName() << '(';
+    for (Value operand : op->getOperands()) {
+      os << number(operand) << (top::isConstant(operand) ? "=" : ":") << operand.getType() << ',';
+    }
+    os << ')';
+    for (NamedAttribute attribute : op->getAttrDictionary()) {
+      if (isPartOfKernel(attribute)) {
+        os << attribute.getName().strref() << '=' << attribute.getValue() << ',';
+      }
+    }
+    os << "->";
+    for (Value result : op->getResults()) {
+      os << number(result) << ':' << result.getType() << ',';
+    }
+    for (Region &region : op->getRegions()) {
+      os << '{';
+      for (Block &block : region) {
+        for (BlockArgument argument : block.getArguments()) {
+          os << number(argument) << ':' << argument.getType() << ',';
+        }
+        for (Operation &inner : block) {
+          os << '\n';
+          write(&inner);
+        }
+      }
+      os << '}';
+    }
+  }
+
+private:
+  /// Names and addresses do not change the code; inherent attributes have no dot in their name.
+  static bool isPartOfKernel(NamedAttribute attribute) { return !attribute.getName().strref().contains('.'); }
+
+  unsigned number(Value value) { return numbers.try_emplace(value, numbers.size()).first->second; }
+
+  llvm::raw_ostream &os;
+  llvm::DenseMap<Value, unsigned> numbers;
+};
+} // namespace
+
+std::string kernelKey(Operation *op, StringRef machine) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << machine << (device::isExact(op) ? " exact\n" : "\n");
+  KeyWriter(os).write(op);
+  llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(text));
+  return llvm::utohexstr(hash.high64, /*LowerCase=*/true, 16) + llvm::utohexstr(hash.low64, true, 16);
+}
+
+} // namespace tessera::kernels

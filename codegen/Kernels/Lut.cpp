@@ -1,0 +1,93 @@
+//===- Lut.cpp - Table lookup kernels -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Byte by byte through a table that stays in the first cache: 16 independent lookups at a time.
+//===----------------------------------------------------------------------===//
+#include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/Models.h"
+
+#include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+namespace {
+
+constexpr int64_t kAtOnce = 16;
+
+class LutEmitter {
+public:
+  LutEmitter(KernelBuilder &kb, bool perChannel) : kb(kb), y(kb.resultType()), perChannel(perChannel) {}
+
+  LogicalResult emit() {
+    int64_t count = physicalElements(y), perTile = kb.target.tileIsThread ? kAtOnce : 64 * 1024;
+    kb.forTiles(std::max<int64_t>(1, llvm::divideCeil(count, perTile)), [&](Value tile) {
+      Value first = kb.mul(tile, perTile), last = kb.min(kb.add(first, perTile), kb.constant(count));
+      kb.forLoop(first, kb.add(last, 1 - kAtOnce), kAtOnce, [&](Value i) {
+        for (int64_t lane = 0; lane < kAtOnce; ++lane) {
+          lookUp(kb.add(i, lane), lane, i);
+        }
+      });
+      if (int64_t rest = count % kAtOnce) { // a blocked tensor has none
+        kb.ifThen(kb.less(kb.constant(count - 1), last),
+                  [&] { kb.forLoop(count - rest, count, 1, [&](Value i) { lookUp(i, 0, i); }); });
+      }
+    });
+    return success();
+  }
+
+private:
+  /// Element |i|, which is |lane| of the lanes from |start| on.
+  void lookUp(Value i, int64_t lane, Value start) {
+    Type byte = kb.b.getI8Type();
+    Value index = arith::ExtUIOp::create(kb.b, kb.b.getI64Type(), kb.load(byte, kb.operand(0), i));
+    device::BlockedAttr layout = device::getBlockedLayout(y);
+    int64_t block = layout ? layout.getBlock() : 1, used = layout ? y.getDimSize(1) % block : 0;
+    if (perChannel) {
+      index = kb.add(index, kb.mul(channelOf(layout ? start : i, lane), 256));
+    }
+    Value value = kb.load(byte, kb.operand(1), index);
+    if (used && lane % block >= used) {
+      // Padding lanes of the last block stay zero.
+      int64_t blocks = llvm::divideCeil(y.getDimSize(1), block);
+      Value current = kb.rem(kb.div(start, elementsOfBlock()), blocks);
+      Value isLast = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, current, kb.constant(blocks - 1));
+      value = arith::SelectOp::create(kb.b, isLast, kb.zero(byte), value);
+    }
+    kb.store(value, kb.result(), i);
+  }
+
+  /// The elements that share the channels of a block, of one image.
+  int64_t elementsOfBlock() const {
+    device::BlockedAttr layout = device::getBlockedLayout(y);
+    int64_t blocks = layout ? llvm::divideCeil(y.getDimSize(1), layout.getBlock()) : y.getDimSize(1);
+    return physicalElements(y) / y.getDimSize(0) / blocks;
+  }
+
+  /// Of an element |i|; where y is blocked, of the |lane|-th from |i| on. Padding lanes read the last channel's table.
+  Value channelOf(Value i, int64_t lane) {
+    device::BlockedAttr layout = device::getBlockedLayout(y);
+    int64_t channels = y.getDimSize(1), block = layout ? layout.getBlock() : 1;
+    Value current = kb.rem(kb.div(i, elementsOfBlock()), llvm::divideCeil(channels, block));
+    return layout ? kb.min(kb.add(kb.mul(current, block), lane % block), kb.constant(channels - 1)) : current;
+  }
+
+  KernelBuilder &kb;
+  RankedTensorType y;
+  bool perChannel;
+};
+
+struct LutModel : KernelInterface::ExternalModel<LutModel, device::LutOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    return LutEmitter(kb, cast<device::LutOp>(op).hasTablePerChannel()).emit();
+  }
+};
+
+} // namespace
+
+void attachLutModels(MLIRContext *context) { device::LutOp::attachInterface<LutModel>(*context); }
+
+} // namespace tessera::kernels

@@ -1,0 +1,56 @@
+//===- Map.cpp - Elementwise kernels --------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/LoopNest.h"
+#include "codegen/Kernels/Models.h"
+
+#include "device_dialect/IR/DeviceComputeOps.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+namespace {
+
+/// Lanes that suit all element types of the kernel: two registers of f32, so that consecutive
+/// polynomials overlap.
+unsigned mapLanes(const VectorTarget &target) { return 2 * target.lanes(32); }
+
+/// Memory-bound bodies take larger tiles than those with polynomials.
+int64_t elementsPerTile(Region &body) {
+  bool heavy = false;
+  body.walk([&](Operation *op) { heavy |= isa<math::MathDialect>(op->getDialect()); });
+  return heavy ? 4096 : 16384;
+}
+
+struct MapModel : KernelInterface::ExternalModel<MapModel, device::MapOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    auto map = cast<device::MapOp>(op);
+    SmallVector<RankedTensorType> operands;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      operands.push_back(kb.operandType(i));
+    }
+    RankedTensorType result = kb.resultType();
+    SmallVector<LoopNest> nests = elementwiseNests(operands, result);
+    emitVectorNests(
+        kb, nests, mapLanes(kb.target), elementsPerTile(map.getBody()),
+        {[&](unsigned t, int64_t laneStride, const VectorStep &step) {
+           return loadLanes(kb, operands[t].getElementType(), kb.operand(t), laneStride, step, step.offsets[t]);
+         },
+         [&](ValueRange values, const VectorStep &step) {
+           Value value = emitScalarRegion(kb, map.getBody(), values, beforeRounding(map.getBody()));
+           return isa<VectorType>(value.getType()) ? value : kb.splat(value, step.lanes);
+         },
+         [&](Value value, int64_t laneStride, const VectorStep &step) {
+           storeLanes(kb, result.getElementType(), value, kb.result(), laneStride, step, step.offsets.back());
+         }});
+    return success();
+  }
+};
+
+} // namespace
+
+void attachMapModels(MLIRContext *context) { device::MapOp::attachInterface<MapModel>(*context); }
+
+} // namespace tessera::kernels

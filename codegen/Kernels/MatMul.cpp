@@ -1,0 +1,146 @@
+//===- MatMul.cpp - Matrix product kernels --------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any batch dims and element types, both sides in logical order.
+//===----------------------------------------------------------------------===//
+#include "codegen/Kernels/Epilogue.h"
+#include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/MathApprox.h"
+#include "codegen/Kernels/Models.h"
+#include "codegen/Kernels/Rows.h"
+
+#include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/IR/Exact.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+namespace {
+
+/// Blocks of kRows rows by one vector of columns (two registers) accumulate over K.
+class GenericMatMul {
+public:
+  static constexpr int64_t kRows = 4;
+
+  GenericMatMul(KernelBuilder &kb, device::MatMulOp op)
+      : kb(kb), op(op), a(kb.operandType(0)), b(kb.operandType(1)), y(kb.resultType()),
+        epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())) {
+    int64_t rank = y.getRank();
+    rows = y.getDimSize(rank - 2);
+    columns = y.getDimSize(rank - 1);
+    depth = a.getDimSize(a.getRank() - (op.getTransA() ? 2 : 1));
+    lanes = 2 * kb.target.lanes(32);
+  }
+
+  void emit() {
+    SmallVector<int64_t> space(y.getShape().drop_back(2));
+    int64_t batch = 1;
+    for (int64_t size : space) {
+      batch *= size;
+    }
+    int64_t rowBlocks = llvm::divideCeil(rows, kRows), columnBlocks = llvm::divideCeil(columns, lanes);
+    space.append({rowBlocks, columnBlocks});
+    int64_t count = batch * rowBlocks * columnBlocks;
+    int64_t work = kRows * lanes * depth;
+    forItems(kb, count, work, 262144, [&](Value block) { emitBlock(delinearize(kb, block, space)); });
+  }
+
+private:
+  /// Offset of matrix |type| at the batch |indices| of the result, and strides of its last two dims.
+  struct Matrix {
+    Value base;
+    int64_t rowStride, columnStride;
+  };
+  Matrix matrixAt(RankedTensorType type, ArrayRef<Value> indices, bool transposed) {
+    Strides strides(type);
+    int64_t rank = type.getRank(), missing = y.getRank() - rank;
+    Value base = kb.constant(0);
+    for (int64_t d = 0; d + 2 < rank; ++d) {
+      if (type.getDimSize(d) != 1) {
+        base = kb.add(base, kb.mul(indices[d + missing], strides.dims[d]));
+      }
+    }
+    int64_t last = strides.dims[rank - 1], before = strides.dims[rank - 2];
+    return transposed ? Matrix{base, last, before} : Matrix{base, before, last};
+  }
+
+  void emitBlock(SmallVector<Value> indices) {
+    Value row = kb.mul(indices[indices.size() - 2], kRows), column = kb.mul(indices.back(), lanes);
+    Matrix left = matrixAt(a, indices, op.getTransA()), right = matrixAt(b, indices, op.getTransB());
+    Value mask = columns % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(columns), column)) : Value();
+    VectorStep step{{}, mask, lanes};
+    // Rows beyond the last repeat it; they are not stored.
+    SmallVector<Value> rowOffsets;
+    for (int64_t r = 0; r < kRows; ++r) {
+      Value clamped = kb.min(kb.add(row, r), kb.constant(rows - 1));
+      rowOffsets.push_back(kb.add(left.base, kb.mul(clamped, left.rowStride)));
+    }
+    Value columnOffset = kb.add(right.base, kb.mul(column, right.columnStride));
+    // The bias comes last where the order of the sums is stated.
+    bool ordered = device::isOrderedProduct(op), lastBias = ordered && op.getBias();
+    Value zeros = kb.zero(VectorType::get({int64_t(lanes)}, accumulator)), start = initial(column, step);
+    SmallVector<Value> sums(kRows, lastBias ? zeros : start);
+    sums = kb.forLoop(kb.constant(0), kb.constant(depth), 1, sums, [&](Value k, ValueRange old) {
+      Value offset = kb.add(columnOffset, kb.mul(k, right.rowStride));
+      Value vector = loadLanes(kb, b.getElementType(), kb.operand(1), right.columnStride, step, offset);
+      vector = convertElement(kb, vector, b.getElementType(), accumulator);
+      SmallVector<Value> next;
+      for (int64_t r = 0; r < kRows; ++r) {
+        Value scalar =
+            kb.loadElements(a.getElementType(), 0, kb.operand(0), kb.add(rowOffsets[r], kb.mul(k, left.columnStride)));
+        scalar = convertElement(kb, scalar, a.getElementType(), accumulator);
+        Value factor = kb.splat(scalar, lanes);
+        next.push_back(ordered ? emitFma(kb, factor, vector, old[r]) : emitMultiplyAdd(kb, factor, vector, old[r]));
+      }
+      return next;
+    });
+    for (int64_t r = 0; r < kRows; ++r) {
+      if (lastBias) {
+        sums[r] = arith::AddFOp::create(kb.b, sums[r], start);
+      }
+      Value at = kb.add(row, r);
+      auto store = [&] {
+        SmallVector<Value> where(indices.begin(), indices.end() - 2);
+        where.append({at, column});
+        epilogue.store(sums[r], where, y.getRank() - 1, mask);
+      };
+      rows % kRows ? kb.ifThen(kb.less(at, kb.constant(rows)), store) : store();
+    }
+  }
+
+  Value initial(Value column, const VectorStep &step) {
+    if (!op.getBias()) {
+      return kb.zero(VectorType::get({int64_t(lanes)}, accumulator));
+    }
+    Type type = cast<RankedTensorType>(op.getBias().getType()).getElementType();
+    return convertElement(kb, loadLanes(kb, type, kb.operand(2), 1, step, column), type, accumulator);
+  }
+
+  KernelBuilder &kb;
+  device::MatMulOp op;
+  RankedTensorType a, b, y;
+  EpilogueStore epilogue;
+  Type accumulator;
+  int64_t rows, columns, depth;
+  unsigned lanes;
+};
+
+struct MatMulModel : KernelInterface::ExternalModel<MatMulModel, device::MatMulOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    auto matmul = cast<device::MatMulOp>(op);
+    if (matmul.getPacking()) {
+      return op->emitError("internal error: no loops for packed weights");
+    }
+    GenericMatMul(kb, matmul).emit();
+    return success();
+  }
+};
+
+} // namespace
+
+void attachMatMulModels(MLIRContext *context) { device::MatMulOp::attachInterface<MatMulModel>(*context); }
+
+} // namespace tessera::kernels

@@ -1,0 +1,618 @@
+//===- MathApprox.cpp - Math functions as instructions --------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/MathApprox.h"
+
+#include "bmodel/numerics_float.h"
+#include "codegen/Kernels/Reduction.h"
+#include "codegen/Kernels/Requantise.h"
+#include "device_dialect/IR/ScalarPatterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+namespace {
+
+/// Arithmetic on values of one float type (scalar or vector), written as formulas.
+struct Float {
+  KernelBuilder *kb;
+  Value v;
+
+  Type type() const { return v.getType(); }
+  Float make(Value value) const { return {kb, value}; }
+  Float lit(double number) const { return make(kb->floatConstant(type(), number)); }
+  bool isF64() const { return getElementTypeOrSelf(type()).isF64(); }
+};
+
+Float operator+(Float x, Float y) { return x.make(arith::AddFOp::create(x.kb->b, x.v, y.v)); }
+Float operator-(Float x, Float y) { return x.make(arith::SubFOp::create(x.kb->b, x.v, y.v)); }
+Float operator*(Float x, Float y) { return x.make(arith::MulFOp::create(x.kb->b, x.v, y.v)); }
+Float operator/(Float x, Float y) { return x.make(arith::DivFOp::create(x.kb->b, x.v, y.v)); }
+Float operator+(Float x, double y) { return x + x.lit(y); }
+Float operator-(Float x, double y) { return x - x.lit(y); }
+Float operator*(Float x, double y) { return x * x.lit(y); }
+Float operator-(double x, Float y) { return y.lit(x) - y; }
+Float operator/(double x, Float y) { return y.lit(x) / y; }
+Float operator-(Float x) { return x.make(arith::NegFOp::create(x.kb->b, x.v)); }
+Float fma(Float x, Float y, Float z) { return x.make(emitFma(*x.kb, x.v, y.v, z.v)); }
+Float abs(Float x) { return x.make(math::AbsFOp::create(x.kb->b, x.v)); }
+Float sqrt(Float x) { return x.make(math::SqrtOp::create(x.kb->b, x.v)); }
+Float trunc(Float x) { return x.make(math::TruncOp::create(x.kb->b, x.v)); }
+Float mulAdd(Float x, Float y, Float z) { return fma(x, y, z); }
+Float roundEven(Float x) { return x.make(math::RoundEvenOp::create(x.kb->b, x.v)); }
+Float copySign(Float x, Float sign) { return x.make(math::CopySignOp::create(x.kb->b, x.v, sign.v)); }
+
+Value compare(arith::CmpFPredicate predicate, Float x, Float y) {
+  return arith::CmpFOp::create(x.kb->b, predicate, x.v, y.v);
+}
+Value operator<(Float x, Float y) { return compare(arith::CmpFPredicate::OLT, x, y); }
+Value operator>(Float x, Float y) { return compare(arith::CmpFPredicate::OGT, x, y); }
+Value operator==(Float x, Float y) { return compare(arith::CmpFPredicate::OEQ, x, y); }
+Value operator<(Float x, double y) { return x < x.lit(y); }
+Value operator>(Float x, double y) { return x > x.lit(y); }
+Value operator==(Float x, double y) { return x == x.lit(y); }
+Float select(Value condition, Float x, Float y) {
+  return x.make(arith::SelectOp::create(x.kb->b, condition, x.v, y.v));
+}
+/// NaN stays NaN.
+Float clamp(Float x, double low, double high) {
+  Float upper = select(x > high, x.lit(high), x);
+  return select(upper < low, x.lit(low), upper);
+}
+
+/// coefficients[0] x^n + ... + coefficients[n]
+Float horner(Float x, ArrayRef<double> coefficients) {
+  Float sum = x.lit(coefficients.front());
+  for (double coefficient : coefficients.drop_front()) {
+    sum = fma(sum, x, x.lit(coefficient));
+  }
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Bits of floats
+//===----------------------------------------------------------------------===//
+
+Type integerLike(Type type) {
+  Type integer = IntegerType::get(type.getContext(), getElementTypeOrSelf(type).getIntOrFloatBitWidth());
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? Type(VectorType::get(vector.getShape(), integer)) : integer;
+}
+Value integer(KernelBuilder &kb, Type type, int64_t value) {
+  TypedAttr attribute = kb.b.getIntegerAttr(getElementTypeOrSelf(type), value);
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    attribute = DenseElementsAttr::get(vector, Attribute(attribute));
+  }
+  return arith::ConstantOp::create(kb.b, attribute);
+}
+Value bits(Float x) { return arith::BitcastOp::create(x.kb->b, integerLike(x.type()), x.v); }
+Float fromBits(Float like, Value value) { return like.make(arith::BitcastOp::create(like.kb->b, like.type(), value)); }
+unsigned mantissaBits(Float x) { return x.isF64() ? 52 : 23; }
+int64_t exponentBias(Float x) { return x.isF64() ? 1023 : 127; }
+
+/// 2^n for an integer n within the exponents of normal numbers.
+Float powerOfTwo(Float like, Value n) {
+  KernelBuilder &kb = *like.kb;
+  Value biased = arith::AddIOp::create(kb.b, n, integer(kb, n.getType(), exponentBias(like)));
+  return fromBits(like, arith::ShLIOp::create(kb.b, biased, integer(kb, n.getType(), mantissaBits(like))));
+}
+
+/// x * 2^n, n an integral float; in two steps, so that results may be subnormal or overflow.
+Float scaleByPower(Float x, Float n) {
+  KernelBuilder &kb = *x.kb;
+  Value whole = arith::FPToSIOp::create(kb.b, integerLike(x.type()), n.v);
+  Value half = arith::ShRSIOp::create(kb.b, whole, integer(kb, whole.getType(), 1));
+  Value rest = arith::SubIOp::create(kb.b, whole, half);
+  return x * powerOfTwo(x, half) * powerOfTwo(x, rest);
+}
+
+/// x = mantissa 2^exponent with mantissa in [sqrt(1/2), sqrt(2)), for positive finite x.
+std::pair<Float, Float> splitExponent(Float x) {
+  KernelBuilder &kb = *x.kb;
+  double lift = x.isF64() ? 0x1p54 : 0x1p25; // subnormals become normal
+  Value small = x < (x.isF64() ? 0x1p-1022 : 0x1p-126);
+  Float normal = select(small, x * lift, x);
+  Value raw = bits(normal);
+  Type type = raw.getType();
+  // Subtracting the bits of sqrt(1/2) makes the exponent change at sqrt(1/2) instead of 1.
+  Value base = integer(kb, type, x.isF64() ? 0x3fe6a09e667f3bcd : 0x3f3504f3);
+  Value shifted = arith::SubIOp::create(kb.b, raw, base);
+  Value exponent = arith::ShRSIOp::create(kb.b, shifted, integer(kb, type, mantissaBits(x)));
+  Value scaled = arith::ShLIOp::create(kb.b, exponent, integer(kb, type, mantissaBits(x)));
+  Float mantissa = fromBits(x, arith::SubIOp::create(kb.b, raw, scaled));
+  Float count = x.make(arith::SIToFPOp::create(kb.b, x.type(), exponent));
+  return {mantissa, select(small, count - (x.isF64() ? 54.0 : 25.0), count)};
+}
+
+//===----------------------------------------------------------------------===//
+// f32 functions: those of bmodel/numerics_float.h, on registers
+//===----------------------------------------------------------------------===//
+
+/// Bits of f32 values.
+struct Int {
+  KernelBuilder *kb;
+  Value v;
+};
+template <typename Op>
+Int make(Int x, Value y) {
+  return {x.kb, Op::create(x.kb->b, x.v, y)};
+}
+Int operator+(Int x, Int y) { return make<arith::AddIOp>(x, y.v); }
+Int operator-(Int x, Int y) { return make<arith::SubIOp>(x, y.v); }
+Int operator+(Int x, int32_t y) { return make<arith::AddIOp>(x, integer(*x.kb, x.v.getType(), y)); }
+Int operator-(Int x, int32_t y) { return make<arith::SubIOp>(x, integer(*x.kb, x.v.getType(), y)); }
+Int operator<<(Int x, int by) { return make<arith::ShLIOp>(x, integer(*x.kb, x.v.getType(), by)); }
+Int operator>>(Int x, int by) { return make<arith::ShRSIOp>(x, integer(*x.kb, x.v.getType(), by)); }
+Int toInt(Float x) { return {x.kb, arith::FPToSIOp::create(x.kb->b, integerLike(x.type()), x.v)}; }
+Int toBits(Float x) { return {x.kb, bits(x)}; }
+Float fromBits(Float like, Int x) { return fromBits(like, x.v); }
+Float toFloat(Float like, Int x) { return like.make(arith::SIToFPOp::create(x.kb->b, like.type(), x.v)); }
+
+/// 1 / x for a finite normal x whose inverse is normal: where bits do not matter and there is an instruction of 14
+/// bits, that and one step of Newton.
+Float inverse(Float x) {
+  bool estimate = !x.kb->exact && x.kb->target.hasMasks() && isa<VectorType>(x.type()) && !x.isF64();
+  auto flags = estimate ? arith::FastMathFlags::arcp : arith::FastMathFlags::none;
+  return x.make(arith::DivFOp::create(x.kb->b, x.lit(1.0).v, x.v, flags));
+}
+
+/// What a logarithm gives outside of the positive finite numbers.
+Float logSpecials(Float x, Float result) {
+  double infinity = std::numeric_limits<double>::infinity();
+  result = select(x == infinity, x, result);
+  result = select(x == 0.0, x.lit(-infinity), result);
+  Value invalid = compare(arith::CmpFPredicate::ULT, x, x.lit(0.0)); // negative or NaN
+  return select(invalid, x.lit(std::numeric_limits<double>::quiet_NaN()), result);
+}
+
+//===----------------------------------------------------------------------===//
+// f64 functions, after Cephes
+//===----------------------------------------------------------------------===//
+
+Float expF64(Float x) {
+  Float bounded = clamp(x, -746.0, 710.0);
+  Float n = roundEven(bounded * 1.4426950408889634074);
+  Float r = bounded - n * 6.93145751953125e-1 - n * 1.42860682030941723212e-6;
+  Float square = r * r;
+  Float p = r * horner(square, {1.26177193074810590878e-4, 3.02994407707441961300e-2, 9.99999999999999999910e-1});
+  Float q = horner(square, {3.00198505138664455042e-6, 2.52448340349684104192e-3, 2.27265548208155028766e-1, 2.0});
+  return scaleByPower((p / (q - p)) * 2.0 + 1.0, n);
+}
+
+Float logF64(Float x) {
+  auto [mantissa, exponent] = splitExponent(x);
+  Float z = mantissa - 1.0;
+  Float p = horner(z, {1.01875663804580931796e-4, 4.97494994976747001425e-1, 4.70579119878881725854e0,
+                       1.44989225341610930846e1, 1.79368678507819816313e1, 7.70838733755885391666e0});
+  Float q = horner(z, {1.0, 1.12873587189167450590e1, 4.52279145837532221105e1, 8.29875266912776603211e1,
+                       7.11544750618563894466e1, 2.31251620126765340583e1});
+  Float y = z * (z * z * p / q) - exponent * 2.121944400546905827679e-4 - z * z * 0.5;
+  return logSpecials(x, z + y + exponent * 0.693359375);
+}
+
+Float exp(Float x) { return x.isF64() ? expF64(x) : bmodel::numerics::exp(x); }
+Float log(Float x) { return x.isF64() ? logF64(x) : bmodel::numerics::log(x); }
+
+/// e^x - 1 without cancellation (W. Kahan).
+Float expm1(Float x) {
+  Float u = exp(x);
+  Float result = (u - 1.0) * x / log(u);
+  result = select(u == 1.0, x, result);
+  result = select(u - 1.0 == -1.0, x.lit(-1.0), result);
+  return select(u == std::numeric_limits<double>::infinity(), u, result);
+}
+
+Float log1p(Float x) {
+  Float u = x + 1.0;
+  Float result = select(u == 1.0, x, log(u) * x / (u - 1.0));
+  return select(u == std::numeric_limits<double>::infinity(), u, result);
+}
+
+Float tanh(Float x) {
+  if (!x.isF64()) {
+    return bmodel::numerics::tanh(x);
+  }
+  Float e = expm1(clamp(abs(x) * 2.0, 0.0, 80.0));
+  return copySign(e / (e + 2.0), x);
+}
+
+struct SinCos {
+  Float sin, cos;
+};
+
+SinCos sinCos(Float x) {
+  KernelBuilder &kb = *x.kb;
+  Float n = roundEven(x * 0.63661977236758134308);
+  // pi/2 in three parts, each product exact for |n| < 2^20.
+  Float r = x - n * (2 * 7.85398125648498535156e-1) - n * (2 * 3.77489470793079817668e-8) -
+            n * (2 * 2.69515142907905952645e-15);
+  Float s = r * r;
+  Float sine = fma(r * s,
+                   horner(s, {1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6,
+                              -1.98412698295895385996e-4, 8.33333333332211858878e-3, -1.66666666666666307295e-1}),
+                   r);
+  Float cosine = 1.0 - s * 0.5 +
+                 s * s *
+                     horner(s, {-1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7,
+                                2.48015872888517045348e-5, -1.38888888888730564116e-3, 4.16666666666665929218e-2});
+  Value quadrant = arith::FPToSIOp::create(kb.b, integerLike(x.type()), n.v);
+  auto bitSet = [&](Value value, int64_t bit) -> Value {
+    Value masked = arith::AndIOp::create(kb.b, value, integer(kb, value.getType(), bit));
+    return arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, masked, integer(kb, value.getType(), 0));
+  };
+  Value odd = bitSet(quadrant, 1);
+  Value next = arith::AddIOp::create(kb.b, quadrant, integer(kb, quadrant.getType(), 1));
+  Float sinBase = select(odd, cosine, sine), cosBase = select(odd, sine, cosine);
+  return {select(bitSet(quadrant, 2), -sinBase, sinBase), select(bitSet(next, 2), -cosBase, cosBase)};
+}
+
+Float atan(Float x) {
+  Float t = abs(x);
+  Value large = t > 2.41421356237309504880, middle = t > 0.66;
+  Float reduced = select(large, -1.0 / t, select(middle, (t - 1.0) / (t + 1.0), t));
+  Float base = select(large, t.lit(1.57079632679489661923), select(middle, t.lit(0.78539816339744830962), t.lit(0.0)));
+  Float z = reduced * reduced;
+  Float p = horner(z, {-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
+                       -1.228866684490136173410e2, -6.485021904942025371773e1});
+  Float q = horner(z, {1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
+                       4.853903996359136964868e2, 1.945506571482613964425e2});
+  return copySign(base + fma(z * p / q, reduced, reduced), x);
+}
+
+Float atan2(Float y, Float x) {
+  constexpr double pi = 3.14159265358979323846;
+  Value bothZero = arith::AndIOp::create(x.kb->b, x == 0.0, y == 0.0);
+  double infinity = std::numeric_limits<double>::infinity();
+  Value bothInfinite = arith::AndIOp::create(x.kb->b, abs(x) == infinity, abs(y) == infinity);
+  Float ratio = select(bothInfinite, x.lit(1.0), abs(y) / abs(x));
+  Float angle = atan(select(bothZero, x.lit(0.0), ratio));
+  Value negative = copySign(x.lit(1.0), x) < 0.0;
+  return copySign(select(negative, pi - angle, angle), y);
+}
+
+/// x^y for f64, with the special cases of IEEE pow.
+Float powF64(Float x, Float y) {
+  KernelBuilder &kb = *x.kb;
+  Float magnitude = exp(y * log(abs(x)));
+  Value integral = roundEven(y) == y;
+  Float half = y * 0.5;
+  Value even = roundEven(half) == half;
+  Value odd = arith::AndIOp::create(kb.b, integral, arith::XOrIOp::create(kb.b, even, integer(kb, even.getType(), 1)));
+  Float result = select(odd, copySign(magnitude, x), magnitude);
+  double infinity = std::numeric_limits<double>::infinity();
+  Value fraction = arith::XOrIOp::create(kb.b, integral, integer(kb, even.getType(), 1));
+  Value finite = abs(x) < infinity;
+  Value invalid = arith::AndIOp::create(kb.b, arith::AndIOp::create(kb.b, x < 0.0, fraction), finite);
+  result = select(invalid, x.lit(std::numeric_limits<double>::quiet_NaN()), result);
+  // (-1)^(+-inf) is 1, as 1^y (even for NaN) and x^0 are.
+  Value minusOne = arith::AndIOp::create(kb.b, x == -1.0, abs(y) == infinity);
+  Value one = arith::OrIOp::create(kb.b, arith::OrIOp::create(kb.b, x == 1.0, y == 0.0), minusOne);
+  return select(one, x.lit(1.0), result);
+}
+
+/// 1.5 -> 2, -1.5 -> -2, and 0.49999997 -> 0.
+Float roundAway(Float x) {
+  Float down = trunc(x);
+  Float rest = abs(x - down);
+  Value up = compare(arith::CmpFPredicate::OGE, rest, x.lit(0.5));
+  return select(up, down + copySign(x.lit(1.0), x), down);
+}
+
+/// C's fmod: sign of x.
+Float remainderF64(Float x, Float y) {
+  Float magnitude = abs(x), divisor = abs(y);
+  Float r = magnitude - trunc(magnitude / divisor) * divisor;
+  r = select(r < 0.0, r + divisor, r);
+  Value exceeds = compare(arith::CmpFPredicate::OGE, r, divisor);
+  r = select(exceeds, r - divisor, r);
+  // A finite x is its own remainder by infinity; inf * 0 above made it NaN.
+  Value infinite = arith::AndIOp::create(x.kb->b, divisor == std::numeric_limits<double>::infinity(),
+                                         magnitude < std::numeric_limits<double>::infinity());
+  return copySign(select(infinite, magnitude, r), x);
+}
+
+//===----------------------------------------------------------------------===//
+// The table of ops
+//===----------------------------------------------------------------------===//
+
+Type f64Like(Type type) {
+  Type f64 = Float64Type::get(type.getContext());
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? Type(VectorType::get(vector.getShape(), f64)) : f64;
+}
+
+/// Computes |function| in f64 and returns to the type of the operands.
+template <typename Function, typename... Operands>
+Value inDouble(KernelBuilder &kb, Function function, Value first, Operands... rest) {
+  Type type = first.getType(), wide = f64Like(type);
+  auto widen = [&](Value value) -> Float {
+    return {&kb, wide == type ? value : Value(arith::ExtFOp::create(kb.b, wide, value))};
+  };
+  Float result = function(widen(first), widen(rest)...);
+  return wide == type ? result.v : Value(arith::TruncFOp::create(kb.b, type, result.v));
+}
+
+Float sinh(Float x) {
+  Float e = expm1(abs(x));
+  Float moderate = (e + e / (e + 1.0)) * 0.5;
+  // Beyond 700 e^x alone may overflow where half of it does not.
+  Float large = exp(abs(x) - 0.693147180559945309417);
+  return copySign(select(abs(x) > 30.0, large, moderate), x);
+}
+Float cosh(Float x) {
+  Float e = exp(abs(x) - 0.693147180559945309417);
+  return e + 0.25 / e;
+}
+Float asinh(Float x) {
+  Float t = abs(x);
+  Float moderate = log1p(t + t * t / (sqrt(t * t + 1.0) + 1.0));
+  return copySign(select(t > 1e9, log(t) + 0.693147180559945309417, moderate), x);
+}
+Float acosh(Float x) {
+  Float moderate = log1p((x - 1.0) + sqrt((x - 1.0) * (x + 1.0)));
+  return select(x > 1e9, log(x) + 0.693147180559945309417, moderate);
+}
+Float atanh(Float x) { return log1p((x + x) / (1.0 - x)) * 0.5; }
+Float asin(Float x) { return atan(x / sqrt((1.0 - x) * (x + 1.0))); }
+Float acos(Float x) { return atan(sqrt((1.0 - x) / (x + 1.0))) * 2.0; }
+Float cbrt(Float x) { return copySign(select(x == 0.0, abs(x), exp(log(abs(x)) * (1.0 / 3.0))), x); }
+
+/// The value, when it is the same constant in all lanes.
+std::optional<double> constantFloat(Value value) {
+  Attribute attribute;
+  if (!matchPattern(value, m_Constant(&attribute))) {
+    return std::nullopt;
+  }
+  if (auto number = dyn_cast<FloatAttr>(attribute)) {
+    return number.getValueAsDouble();
+  }
+  auto elements = dyn_cast<DenseFPElementsAttr>(attribute);
+  return elements && elements.isSplat() ? std::optional(elements.getSplatValue<APFloat>().convertToDouble())
+                                        : std::nullopt;
+}
+
+/// Maximum or minimum in which a NaN wins. The selects are the maxps and minps of SSE, which take either of -0 and +0:
+/// where that is seen, |ordersZeros|.
+Float extremum(Float x, Float y, bool smallest, bool ordersZeros) {
+  auto better = [&](Float p, Float q) { return smallest ? p < q : p > q; };
+  if (constantFloat(x.v)) {
+    std::swap(x, y);
+  }
+  Float chosen = select(better(y, x), y, x); // y for a better y, x for NaN in either
+  if (std::optional<double> constant = constantFloat(y.v); constant && !std::isnan(*constant)) {
+    bool wins = ordersZeros && *constant == 0 && std::signbit(*constant) == smallest; // against the other zero
+    auto least = smallest ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OLE;
+    return wins ? select(compare(least, x, y), y, x) : chosen;
+  }
+  chosen = select(compare(arith::CmpFPredicate::UNO, y, y), y, chosen);
+  return ordersZeros ? Float{x.kb, orderZeros(*x.kb, x.v, y.v, chosen.v, smallest)} : chosen;
+}
+
+Value expandPow(KernelBuilder &kb, Value base, Value exponent) {
+  Float x{&kb, base};
+  if (std::optional<double> constant = constantFloat(exponent)) {
+    if (*constant == 1.0) {
+      return base;
+    }
+    if (*constant == 2.0) {
+      return (x * x).v;
+    }
+    if (*constant == 3.0) {
+      return (x * x * x).v;
+    }
+    if (*constant == -1.0) {
+      return (1.0 / x).v;
+    }
+  }
+  return inDouble(kb, powF64, base, exponent);
+}
+
+/// Integer power by squaring, for exponents of any size; negative ones give 1 / x^n truncated.
+Value expandIntegerPow(KernelBuilder &kb, Value x, Value y) {
+  ImplicitLocOpBuilder &b = kb.b;
+  Type type = x.getType();
+  Value zero = integer(kb, type, 0), one = integer(kb, type, 1);
+  Value result = one, power = x, rest = y;
+  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  // An exponent of 2^6 or more overflows every base but 0, 1 and -1, for which these bits suffice.
+  for (unsigned i = 0; i < std::min(width, 7u); ++i) {
+    Value bit = arith::AndIOp::create(b, rest, one);
+    Value set = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, bit, zero);
+    result = arith::SelectOp::create(b, set, arith::MulIOp::create(b, result, power), result);
+    power = arith::MulIOp::create(b, power, power);
+    rest = arith::ShRUIOp::create(b, rest, one);
+  }
+  Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, y, zero);
+  Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, one);
+  Value isMinusOne = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, integer(kb, type, -1));
+  Value unit = arith::OrIOp::create(b, isOne, isMinusOne);
+  Value reciprocal = arith::SelectOp::create(b, unit, result, zero);
+  return arith::SelectOp::create(b, negative, reciprocal, result);
+}
+
+/// Division that never traps: x / 0 = x % 0 = 0, and INT_MIN / -1 wraps.
+template <typename Division, bool isSigned, bool isRemainder>
+Value safeDivision(KernelBuilder &kb, Value x, Value y) {
+  ImplicitLocOpBuilder &b = kb.b;
+  Type type = x.getType();
+  Value one = integer(kb, type, 1);
+  auto equals = [&](int64_t value) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, y, integer(kb, type, value));
+  };
+  Value isZero = equals(0);
+  Value divisor = arith::SelectOp::create(b, isZero, one, y);
+  Value zero = integer(kb, type, 0);
+  if (!isSigned) {
+    Value result = Division::create(b, x, divisor);
+    return arith::SelectOp::create(b, isZero, zero, result);
+  }
+  Value isMinusOne = equals(-1);
+  divisor = arith::SelectOp::create(b, isMinusOne, one, divisor);
+  Value result = Division::create(b, x, divisor);
+  if (isRemainder) {
+    return result; // the remainder by 1, 0, is that by -1 and by 0 too
+  }
+  Value negated = arith::SubIOp::create(b, zero, x);
+  return arith::SelectOp::create(b, isZero, zero, arith::SelectOp::create(b, isMinusOne, negated, result));
+}
+
+/// Division rounding down (or up) from the truncating one.
+Value roundedDivision(KernelBuilder &kb, Value x, Value y, bool up) {
+  ImplicitLocOpBuilder &b = kb.b;
+  Type type = x.getType();
+  Value zero = integer(kb, type, 0), one = integer(kb, type, 1);
+  Value quotient = safeDivision<arith::DivSIOp, true, false>(kb, x, y);
+  Value rest = arith::SubIOp::create(b, x, arith::MulIOp::create(b, quotient, y));
+  Value inexact = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, rest, zero);
+  Value signs = arith::XOrIOp::create(b, x, y);
+  auto predicate = up ? arith::CmpIPredicate::sge : arith::CmpIPredicate::slt;
+  Value adjust = arith::AndIOp::create(b, inexact, arith::CmpIOp::create(b, predicate, signs, zero));
+  Value other = up ? Value(arith::AddIOp::create(b, quotient, one)) : Value(arith::SubIOp::create(b, quotient, one));
+  return arith::SelectOp::create(b, adjust, other, quotient);
+}
+
+} // namespace
+
+/// x y + z rounded once, without the instruction: the product is exact in f64; its sum with z is rounded to odd there,
+/// so that the rounding to f32 still sees on which side of a tie it lies (S. Boldo, G. Melquiond).
+static Value emulateFma(KernelBuilder &kb, Value x, Value y, Value z) {
+  ImplicitLocOpBuilder &b = kb.b;
+  Type wide = f64Like(x.getType());
+  Float product{&kb, arith::MulFOp::create(b, arith::ExtFOp::create(b, wide, x), arith::ExtFOp::create(b, wide, y))};
+  Float addend{&kb, arith::ExtFOp::create(b, wide, z)}, sum = product + addend;
+  // What the sum lost (D. Knuth); NaN where there are infinities.
+  Float part = sum - product, lost = (product - (sum - part)) + (addend - part);
+  Value raw = bits(sum);
+  auto literal = [&](int64_t value) { return integer(kb, raw.getType(), value); };
+  Value even =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, arith::AndIOp::create(b, raw, literal(1)), literal(0));
+  Value adjust = arith::AndIOp::create(b, even, compare(arith::CmpFPredicate::ONE, lost, lost.lit(0.0)));
+  // The odd neighbour on the side of what was lost.
+  Value sameSign =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sge, arith::XOrIOp::create(b, raw, bits(lost)), literal(0));
+  Value step = arith::SelectOp::create(b, sameSign, literal(1), literal(-1));
+  Value odd = arith::SelectOp::create(b, adjust, arith::AddIOp::create(b, raw, step), raw);
+  return arith::TruncFOp::create(b, x.getType(), fromBits(sum, odd).v);
+}
+
+Value emitFma(KernelBuilder &kb, Value x, Value y, Value z) {
+  bool single = getElementTypeOrSelf(x.getType()).isF32();
+  // Functions in f64 are rounded to f32 in the end: there, exact means only that all variants do the same.
+  if (kb.target.hasFma() && (single || !kb.exact)) {
+    return math::FmaOp::create(kb.b, x, y, z);
+  }
+  if (kb.exact && single) {
+    return emulateFma(kb, x, y, z);
+  }
+  return arith::AddFOp::create(kb.b, arith::MulFOp::create(kb.b, x, y), z);
+}
+
+Value emitMultiplyAdd(KernelBuilder &kb, Value x, Value y, Value sum) {
+  if (isa<FloatType>(getElementTypeOrSelf(sum.getType()))) {
+    return kb.target.hasFma() ? Value(math::FmaOp::create(kb.b, x, y, sum))
+                              : Value(arith::AddFOp::create(kb.b, arith::MulFOp::create(kb.b, x, y), sum));
+  }
+  return arith::AddIOp::create(kb.b, arith::MulIOp::create(kb.b, x, y), sum);
+}
+
+Value emitExp(KernelBuilder &kb, Value x) { return exp(Float{&kb, x}).v; }
+Value emitLog(KernelBuilder &kb, Value x) { return log(Float{&kb, x}).v; }
+Value emitTanh(KernelBuilder &kb, Value x) { return tanh(Float{&kb, x}).v; }
+Value emitSigmoid(KernelBuilder &kb, Value x) {
+  Float value{&kb, x};
+  return value.isF64() ? (1.0 / (exp(-value) + 1.0)).v : bmodel::numerics::sigmoid(value).v;
+}
+Value emitExpOfNegative(KernelBuilder &kb, Value x) {
+  Float value{&kb, x};
+  return value.isF64() ? exp(value).v : bmodel::numerics::expOfNegative(value).v;
+}
+
+Value expandPattern(KernelBuilder &kb, Operation &op, const IRMapping &mapping) {
+  if (Value x = device::matchSigmoid(dyn_cast<arith::DivFOp>(op))) {
+    return emitSigmoid(kb, mapping.lookup(x));
+  }
+  std::optional<Requantise> end = isa<arith::TruncIOp>(op) ? matchRequantise(op.getResult(0)) : std::nullopt;
+  return end ? emitRequantise(kb, *end, mapping.lookup(end->value)) : Value();
+}
+
+/// Of f64 in f32.
+static Value expandErf(KernelBuilder &kb, Value x) {
+  if (Float value{&kb, x}; !value.isF64()) {
+    return bmodel::numerics::erf(value).v;
+  }
+  Type single = kb.b.getF32Type();
+  if (auto vector = dyn_cast<VectorType>(x.getType())) {
+    single = VectorType::get(vector.getShape(), single);
+  }
+  Float narrow{&kb, arith::TruncFOp::create(kb.b, single, x)};
+  return arith::ExtFOp::create(kb.b, x.getType(), bmodel::numerics::erf(narrow).v);
+}
+
+/// A float to the power of an integer, in f64.
+static Value expandPowOfInteger(KernelBuilder &kb, Value x, Value n) {
+  Type type = x.getType(), doubles = f64Like(type);
+  Value exponent = arith::SIToFPOp::create(kb.b, doubles, n);
+  Value base = type == doubles ? x : Value(arith::ExtFOp::create(kb.b, doubles, x));
+  Value power = powF64(Float{&kb, base}, Float{&kb, exponent}).v;
+  return type == doubles ? power : Value(arith::TruncFOp::create(kb.b, type, power));
+}
+
+Value expandMath(KernelBuilder &kb, Operation *op, ValueRange operands) {
+  auto arg = [&](unsigned i) { return Float{&kb, operands[i]}; };
+  auto wide = [&](Float (*function)(Float)) { return inDouble(kb, function, operands[0]); };
+  bool ordersZeros = kb.exact && op->getNumResults() == 1 && device::showsSignOfZero(op->getResult(0));
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::ExpOp) { return exp(arg(0)).v; })
+      .Case([&](math::LogOp) { return log(arg(0)).v; })
+      .Case([&](math::TanhOp) { return tanh(arg(0)).v; })
+      .Case([&](math::ErfOp) { return expandErf(kb, operands[0]); })
+      .Case([&](math::ErfcOp erfc) {
+        return (1.0 - Float{&kb, expandMath(kb, math::ErfOp::create(kb.b, operands[0]), operands)}).v;
+      })
+      .Case([&](math::Exp2Op) { return wide([](Float x) { return exp(x * 0.693147180559945309417); }); })
+      .Case([&](math::ExpM1Op) { return wide(expm1); })
+      .Case([&](math::Log2Op) { return wide([](Float x) { return log(x) * 1.44269504088896340736; }); })
+      .Case([&](math::Log10Op) { return wide([](Float x) { return log(x) * 0.434294481903251827651; }); })
+      .Case([&](math::Log1pOp) { return wide(log1p); })
+      .Case([&](math::SinOp) { return wide([](Float x) { return sinCos(x).sin; }); })
+      .Case([&](math::CosOp) { return wide([](Float x) { return sinCos(x).cos; }); })
+      .Case([&](math::TanOp) {
+        return wide([](Float x) {
+          SinCos both = sinCos(x);
+          return both.sin / both.cos;
+        });
+      })
+      .Case([&](math::SinhOp) { return wide(sinh); })
+      .Case([&](math::CoshOp) { return wide(cosh); })
+      .Case([&](math::AsinhOp) { return wide(asinh); })
+      .Case([&](math::AcoshOp) { return wide(acosh); })
+      .Case([&](math::AtanhOp) { return wide(atanh); })
+      .Case([&](math::AsinOp) { return wide(asin); })
+      .Case([&](math::AcosOp) { return wide(acos); })
+      .Case([&](math::AtanOp) { return wide(atan); })
+      .Case([&](math::Atan2Op) { return inDouble(kb, atan2, operands[0], operands[1]); })
+      .Case([&](math::CbrtOp) { return wide(cbrt); })
+      .Case([&](math::PowFOp) { return expandPow(kb, operands[0], operands[1]); })
+      .Case([&](math::IPowIOp) { return expandIntegerPow(kb, operands[0], operands[1]); })
+      .Case([&](math::FPowIOp) { return expandPowOfInteger(kb, operands[0], operands[1]); })
+      .Case([&](arith::MaximumFOp) { return extremum(arg(0), arg(1), false, ordersZeros).v; })
+      .Case([&](arith::MinimumFOp) { return extremum(arg(0), arg(1), true, ordersZeros).v; })
+      .Case([&](math::RsqrtOp) { return (1.0 / sqrt(arg(0))).v; })
+      .Case([&](math::RoundOp) { return roundAway(arg(0)).v; })
+      .Case([&](math::FmaOp) { return emitFma(kb, operands[0], operands[1], operands[2]); })
+      .Case([&](arith::RemFOp) { return inDouble(kb, remainderF64, operands[0], operands[1]); })
+      .Case([&](arith::DivSIOp) { return safeDivision<arith::DivSIOp, true, false>(kb, operands[0], operands[1]); })
+      .Case([&](arith::DivUIOp) { return safeDivision<arith::DivUIOp, false, false>(kb, operands[0], operands[1]); })
+      .Case([&](arith::RemSIOp) { return safeDivision<arith::RemSIOp, true, true>(kb, operands[0], operands[1]); })
+      .Case([&](arith::RemUIOp) { return safeDivision<arith::RemUIOp, false, true>(kb, operands[0], operands[1]); })
+      .Case([&](arith::FloorDivSIOp) { return roundedDivision(kb, operands[0], operands[1], false); })
+      .Case([&](arith::CeilDivSIOp) { return roundedDivision(kb, operands[0], operands[1], true); })
+      .Default([](Operation *) { return Value(); });
+}
+
+} // namespace tessera::kernels

@@ -1,0 +1,175 @@
+//===- Order.cpp - Kernels that depend on the order of elements -----------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// ArgMax, TopK and running sums along one axis of [outer, axis, inner].
+//===----------------------------------------------------------------------===//
+#include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/LoopNest.h"
+#include "codegen/Kernels/Models.h"
+#include "codegen/Kernels/Rows.h"
+
+#include "device_dialect/IR/DeviceMoveOps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+namespace {
+
+struct AxisView {
+  int64_t outer, axis, inner;
+  AxisView(RankedTensorType type, int64_t dim)
+      : outer(product(type.getShape().take_front(dim))), axis(type.getDimSize(dim)),
+        inner(product(type.getShape().drop_front(dim + 1))) {}
+};
+
+/// Whether |x| comes before |y| in descending (or ascending) order; NaN counts as largest.
+Value comesBefore(KernelBuilder &kb, Type elementType, Value x, Value y, bool descending) {
+  ImplicitLocOpBuilder &b = kb.b;
+  if (!isa<FloatType>(x.getType())) {
+    bool isUnsigned = elementType.isUnsignedInteger() || elementType.isInteger(1);
+    auto predicate = descending ? (isUnsigned ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt)
+                                : (isUnsigned ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt);
+    return arith::CmpIOp::create(b, predicate, x, y);
+  }
+  Value better = arith::CmpFOp::create(b, descending ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, x, y);
+  Value xNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, x, x),
+        yNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, y, y);
+  Value numberBeforeNan = descending ? Value(arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, xNan, yNan))
+                                     : Value(arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, yNan, xNan));
+  return arith::OrIOp::create(b, better, numberBeforeNan);
+}
+
+struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::ArgReduceOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    if (failed(requireRowMajor(op))) {
+      return failure();
+    }
+    auto arg = cast<device::ArgReduceOp>(op);
+    Type element = kb.operandType(0).getElementType();
+    AxisView view(kb.operandType(0), arg.getAxis());
+    forItems(kb, view.outer * view.inner, view.axis, 16384, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, {view.outer, view.inner});
+      Value base = kb.add(kb.mul(at[0], view.axis * view.inner), at[1]);
+      auto load = [&](Value k) {
+        return kb.loadElements(element, 0, kb.operand(0), kb.add(base, kb.mul(k, view.inner)));
+      };
+      SmallVector<Value> best = {load(kb.constant(0)), kb.constant(0)};
+      best = kb.forLoop(kb.constant(1), kb.constant(view.axis), 1, best, [&](Value k, ValueRange old) {
+        Value value = load(k);
+        Value better = isBetter(kb, element, value, old[0], arg.getMin(), arg.getSelectLast());
+        return SmallVector<Value>{arith::SelectOp::create(kb.b, better, value, old[0]),
+                                  arith::SelectOp::create(kb.b, better, k, old[1])};
+      });
+      kb.store(best[1], kb.result(), item);
+    });
+    return success();
+  }
+
+  static Value isBetter(KernelBuilder &kb, Type element, Value value, Value old, bool min, bool orEqual) {
+    if (isa<FloatType>(value.getType())) {
+      auto predicate = min ? (orEqual ? arith::CmpFPredicate::OLE : arith::CmpFPredicate::OLT)
+                           : (orEqual ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT);
+      return arith::CmpFOp::create(kb.b, predicate, value, old);
+    }
+    using P = arith::CmpIPredicate;
+    bool isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
+    P strict = min ? (isUnsigned ? P::ult : P::slt) : (isUnsigned ? P::ugt : P::sgt);
+    P weak = min ? (isUnsigned ? P::ule : P::sle) : (isUnsigned ? P::uge : P::sge);
+    return arith::CmpIOp::create(kb.b, orEqual ? weak : strict, value, old);
+  }
+};
+
+/// Keeps the best k so far, sorted, in the results; a candidate better than the last is put in its place.
+struct TopKModel : KernelInterface::ExternalModel<TopKModel, device::TopKOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    if (failed(requireRowMajor(op))) {
+      return failure();
+    }
+    auto topk = cast<device::TopKOp>(op);
+    Type element = kb.operandType(0).getElementType();
+    AxisView view(kb.operandType(0), topk.getAxis());
+    int64_t k = topk.getK();
+    forItems(kb, view.outer * view.inner, view.axis * 8, 16384, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, {view.outer, view.inner});
+      Value from = kb.add(kb.mul(at[0], view.axis * view.inner), at[1]);
+      Value to = kb.add(kb.mul(at[0], k * view.inner), at[1]);
+      auto slot = [&](Value place) { return kb.add(to, kb.mul(place, view.inner)); };
+      kb.forLoop(0, view.axis, 1, [&](Value i) {
+        Value value = kb.loadElements(element, 0, kb.operand(0), kb.add(from, kb.mul(i, view.inner)));
+        Value count = kb.min(i, kb.constant(k));
+        // Places whose element stays in front: all up to the first that comes after |value|.
+        auto before = [&](Value place) {
+          Value held = kb.loadElements(element, 0, kb.result(0), slot(place));
+          return comesBefore(kb, element, value, held, topk.getLargest());
+        };
+        Value full = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::sge, i, kb.constant(k));
+        Value last = kb.max(kb.sub(count, kb.constant(1)), kb.constant(0));
+        // With a full list only a candidate that beats its last element matters.
+        auto isBetter = scf::IfOp::create(kb.b, kb.b.getI1Type(), full, /*addElseBlock=*/true);
+        kb.b.setInsertionPointToEnd(&isBetter.getThenRegion().front());
+        scf::YieldOp::create(kb.b, before(last));
+        kb.b.setInsertionPointToEnd(&isBetter.getElseRegion().front());
+        scf::YieldOp::create(kb.b, Value(arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(true))));
+        kb.b.setInsertionPointAfter(isBetter);
+        Value enters = isBetter.getResult(0);
+        kb.ifThen(enters, [&] { insert(kb, element, value, i, count, k, slot, before); });
+      });
+    });
+    return success();
+  }
+
+  static void insert(KernelBuilder &kb, Type element, Value value, Value index, Value count, int64_t k,
+                     function_ref<Value(Value)> slot, function_ref<Value(Value)> before) {
+    SmallVector<Value> place = kb.forLoop(kb.constant(0), count, 1, kb.constant(0), [&](Value p, ValueRange old) {
+      Value stays = arith::SelectOp::create(kb.b, before(p), kb.constant(0), kb.constant(1));
+      return SmallVector<Value>{kb.add(old[0], stays)};
+    });
+    Value end = kb.min(count, kb.constant(k - 1));
+    kb.forLoop(kb.constant(0), kb.sub(end, place[0]), 1, [&](Value step) {
+      Value to = kb.sub(end, step), from = kb.sub(to, kb.constant(1));
+      kb.storeElements(element, kb.loadElements(element, 0, kb.result(0), slot(from)), kb.result(0), slot(to));
+      kb.store(kb.load(kb.b.getI64Type(), kb.result(1), slot(from)), kb.result(1), slot(to));
+    });
+    kb.storeElements(element, value, kb.result(0), slot(place[0]));
+    kb.store(index, kb.result(1), slot(place[0]));
+  }
+};
+
+struct CumSumModel : KernelInterface::ExternalModel<CumSumModel, device::CumSumOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    if (failed(requireRowMajor(op))) {
+      return failure();
+    }
+    auto cumsum = cast<device::CumSumOp>(op);
+    Type element = kb.operandType(0).getElementType();
+    Type type = registerType(element);
+    AxisView view(kb.operandType(0), cumsum.getAxis());
+    forItems(kb, view.outer * view.inner, view.axis, 8192, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, {view.outer, view.inner});
+      Value base = kb.add(kb.mul(at[0], view.axis * view.inner), at[1]);
+      kb.forLoop(kb.constant(0), kb.constant(view.axis), 1, kb.zero(type), [&](Value step, ValueRange old) {
+        Value k = cumsum.getReverse() ? kb.sub(kb.constant(view.axis - 1), step) : step;
+        Value offset = kb.add(base, kb.mul(k, view.inner));
+        Value value = kb.loadElements(element, 0, kb.operand(0), offset);
+        Value sum = isa<FloatType>(type) ? Value(arith::AddFOp::create(kb.b, old[0], value))
+                                         : Value(arith::AddIOp::create(kb.b, old[0], value));
+        kb.storeElements(element, cumsum.getExclusive() ? old[0] : sum, kb.result(), offset);
+        return SmallVector<Value>{sum};
+      });
+    });
+    return success();
+  }
+};
+
+} // namespace
+
+void attachOrderModels(MLIRContext *context) {
+  device::ArgReduceOp::attachInterface<ArgReduceModel>(*context);
+  device::TopKOp::attachInterface<TopKModel>(*context);
+  device::CumSumOp::attachInterface<CumSumModel>(*context);
+}
+
+} // namespace tessera::kernels

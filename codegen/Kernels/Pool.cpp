@@ -1,0 +1,250 @@
+//===- Pool.cpp - Pooling kernels -----------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocked tensors: the lanes are channels, and borders are cut from the tap loops. Row-major ones: the
+// lanes are output columns, and taps outside of the input are masked off.
+//===----------------------------------------------------------------------===//
+#include "codegen/Kernels/Epilogue.h"
+#include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/Models.h"
+#include "codegen/Kernels/Reduction.h"
+#include "codegen/Kernels/Rows.h"
+#include "codegen/Kernels/Window.h"
+
+#include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+
+namespace {
+
+class PoolEmitter {
+public:
+  PoolEmitter(KernelBuilder &kb, device::PoolOp op)
+      : kb(kb), op(op), x(kb.operandType(0)), y(kb.resultType()), epilogue(kb, cast<device::EpilogueInterface>(*op)),
+        accumulator(registerType(op.getAccumulatorType())), isMax(op.getKind() == device::PoolKind::max) {
+    windows = windowDims(x, y, op.getKernel(), op.getStrides(), op.getPads(), op.getDilations());
+    blocked = device::isBlocked(x) && device::isBlocked(y);
+    lanes = blocked ? device::getBlockedLayout(y).getBlock() : kb.target.lanes(32);
+  }
+
+  void emit() {
+    channels = y.getDimSize(1);
+    SmallVector<int64_t> rows = {y.getDimSize(0), blocked ? int64_t(llvm::divideCeil(channels, lanes)) : channels};
+    for (const WindowDim &window : ArrayRef(windows).drop_back()) {
+      rows.push_back(window.output);
+    }
+    int64_t count = 1;
+    for (int64_t size : rows) {
+      count *= size;
+    }
+    int64_t work = windows.back().output * (blocked ? lanes : 1);
+    for (const WindowDim &window : windows) {
+      work *= window.kernel;
+    }
+    forItems(kb, count, work, 32768, [&](Value row) {
+      SmallVector<Value> indices = delinearize(kb, row, rows);
+      blocked ? blockedRow(indices) : plainRow(indices);
+    });
+  }
+
+private:
+  VectorType vectorOf(Type element) { return VectorType::get({int64_t(lanes)}, element); }
+
+  Value initial() {
+    Type type = vectorOf(accumulator);
+    return isMax ? lowestValue(kb, x.getElementType(), type, false) : kb.zero(type);
+  }
+
+  Value combine(Value sum, Value value) {
+    if (isMax) {
+      return emitExtremum(kb, x.getElementType(), sum, value, false, kb.exact);
+    }
+    value = convertElement(kb, value, x.getElementType(), accumulator);
+    return isa<FloatType>(accumulator) ? Value(arith::AddFOp::create(kb.b, sum, value))
+                                       : Value(arith::AddIOp::create(kb.b, sum, value));
+  }
+
+  //--- lanes are channels ---
+
+  void blockedRow(SmallVector<Value> indices) {
+    Value block = indices[1];
+    indices[1] = kb.mul(block, lanes);
+    Value mask;
+    if (channels % lanes) {
+      mask = kb.maskBelow(lanes, kb.sub(kb.constant(channels), indices[1]));
+    }
+    const WindowDim &window = windows.back();
+    auto [first, last] = window.interior();
+    auto range = [&](int64_t from, int64_t to, bool interior) {
+      kb.forLoop(from, to, 1, [&](Value column) {
+        SmallVector<Value> at = indices;
+        at.push_back(column);
+        blockedElement(at, mask, interior);
+      });
+    };
+    range(0, first, false);
+    range(first, last, true);
+    range(last, window.output, false);
+  }
+
+  void blockedElement(ArrayRef<Value> at, Value mask, bool interior) {
+    SmallVector<Value> input = {at[0], at[1]};
+    Value sum = blockedTaps(0, at, input, initial(), interior);
+    if (!isMax) {
+      sum = divide(sum, kb.splat(divisor(at), lanes));
+    }
+    epilogue.store(sum, at, 1, mask, /*padding=*/true);
+  }
+
+  Value blockedTaps(unsigned d, ArrayRef<Value> at, SmallVector<Value> input, Value sum, bool interior) {
+    const WindowDim &window = windows[d];
+    bool isColumn = d + 1 == windows.size();
+    auto body = [&](Value tap, Value old) {
+      SmallVector<Value> next = input;
+      next.push_back(window.inputAt(kb, at[d + 2], tap));
+      if (!isColumn) {
+        return blockedTaps(d + 1, at, next, old, interior);
+      }
+      return combine(old, kb.loadElements(x.getElementType(), lanes, kb.operand(0), Strides(x).offset(kb, next)));
+    };
+    if (isColumn && interior && window.kernel <= 8) {
+      for (int64_t tap = 0; tap < window.kernel; ++tap) {
+        sum = body(kb.constant(tap), sum);
+      }
+      return sum;
+    }
+    auto [first, last] =
+        isColumn && interior ? std::pair(kb.constant(0), kb.constant(window.kernel)) : window.validTaps(kb, at[d + 2]);
+    return kb.forLoop(first, last, 1, sum,
+                      [&](Value tap, ValueRange sums) { return SmallVector<Value>{body(tap, sums[0])}; })[0];
+  }
+
+  /// Positions that a mean at |at| divides by (i64).
+  Value divisor(ArrayRef<Value> at) {
+    Value product = kb.constant(1);
+    for (auto [d, window] : llvm::enumerate(windows)) {
+      auto [first, last] = window.validTaps(kb, at[d + 2]);
+      product = kb.mul(product, op.getCountIncludePad() ? window.paddedTaps(kb, at[d + 2]) : kb.sub(last, first));
+    }
+    return product;
+  }
+
+  Value divide(Value sum, Value count) {
+    if (isa<FloatType>(accumulator)) {
+      return arith::DivFOp::create(kb.b, sum, arith::SIToFPOp::create(kb.b, sum.getType(), count));
+    }
+    Value narrow = accumulator.isInteger(64) ? count : Value(arith::TruncIOp::create(kb.b, sum.getType(), count));
+    return arith::DivSIOp::create(kb.b, sum, narrow);
+  }
+
+  //--- lanes are output columns ---
+
+  void plainRow(SmallVector<Value> indices) {
+    int64_t width = windows.back().output;
+    kb.forLoop(0, llvm::alignTo(width, lanes), lanes, [&](Value column) {
+      SmallVector<Value> at = indices;
+      at.push_back(column);
+      Value outputMask = kb.maskBelow(lanes, kb.sub(kb.constant(width), column));
+      SmallVector<Value> input = {at[0], at[1]};
+      SmallVector<Value> sums = {initial(), kb.zero(vectorOf(kb.b.getI64Type()))};
+      sums = plainTaps(0, at, input, sums);
+      Value sum = isMax ? sums[0] : divide(sums[0], plainDivisor(at, sums[1]));
+      epilogue.store(sum, at, at.size() - 1, outputMask);
+    });
+  }
+
+  SmallVector<Value> plainTaps(unsigned d, ArrayRef<Value> at, SmallVector<Value> input, SmallVector<Value> sums) {
+    const WindowDim &window = windows[d];
+    bool isColumn = d + 1 == windows.size();
+    Value first = kb.constant(0), last = kb.constant(window.kernel);
+    if (!isColumn) {
+      std::tie(first, last) = window.validTaps(kb, at[d + 2]);
+    }
+    return kb.forLoop(first, last, 1, sums, [&](Value tap, ValueRange old) {
+      SmallVector<Value> next = input;
+      next.push_back(window.inputAt(kb, at[d + 2], tap));
+      return isColumn ? plainTap(next, old) : plainTaps(d + 1, at, next, llvm::to_vector(old));
+    });
+  }
+
+  SmallVector<Value> plainTap(ArrayRef<Value> input, ValueRange old) {
+    const WindowDim &window = windows.back();
+    Value inside = columnsInside(input.back(), 0, window.input);
+    Value counted =
+        op.getCountIncludePad() ? columnsInside(input.back(), -window.padBegin, window.input + window.padEnd) : inside;
+    SmallVector<Value> start(input);
+    start.back() = kb.constant(0);
+    int64_t columnStride = laneStride(x, x.getRank() - 1);
+    Value offset = kb.add(Strides(x).offset(kb, start), kb.mul(input.back(), columnStride));
+    Value value = loadLanes(kb, x.getElementType(), kb.operand(0), columnStride * window.stride,
+                            VectorStep{{}, inside, lanes}, offset);
+    Value next = arith::SelectOp::create(kb.b, inside, combine(old[0], value), old[0]);
+    Value one = arith::ExtUIOp::create(kb.b, old[1].getType(), counted);
+    return {next, arith::AddIOp::create(kb.b, old[1], one)};
+  }
+
+  /// |counted|: taps of the valid rows whose column counts. With padding the rows outside count too.
+  Value plainDivisor(ArrayRef<Value> at, Value counted) {
+    if (!op.getCountIncludePad()) {
+      return counted;
+    }
+    // counted = columns * valid rows; exchange the valid rows for the padded ones.
+    Value valid = kb.constant(1), padded = kb.constant(1);
+    for (auto [d, window] : llvm::enumerate(ArrayRef(windows).drop_back())) {
+      auto [first, last] = window.validTaps(kb, at[d + 2]);
+      valid = kb.mul(valid, kb.sub(last, first));
+      padded = kb.mul(padded, window.paddedTaps(kb, at[d + 2]));
+    }
+    // A window without a valid row sums to zero; any divisor does.
+    valid = kb.max(valid, kb.constant(1));
+    Value columns = arith::DivUIOp::create(kb.b, counted, kb.splat(valid, lanes));
+    Value product = arith::MulIOp::create(kb.b, columns, kb.splat(padded, lanes));
+    return arith::MaxSIOp::create(kb.b, product, kb.splat(kb.constant(1), lanes));
+  }
+
+  /// Lanes l with low <= column + l * stride < high.
+  Value columnsInside(Value column, int64_t low, int64_t high) {
+    auto type = vectorOf(kb.b.getI32Type());
+    SmallVector<int32_t> steps;
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      steps.push_back(lane * windows.back().stride);
+    }
+    Value iota = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, ArrayRef<int32_t>(steps)));
+    Value start = kb.splat(arith::TruncIOp::create(kb.b, kb.b.getI32Type(), kb.sub(column, kb.constant(low))), lanes);
+    Value columns = arith::AddIOp::create(kb.b, start, iota);
+    Value width = kb.splat(arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(high - low)), lanes);
+    return arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ult, columns, width); // negative is large
+  }
+
+  KernelBuilder &kb;
+  device::PoolOp op;
+  RankedTensorType x, y;
+  EpilogueStore epilogue;
+  Type accumulator;
+  bool isMax, blocked;
+  unsigned lanes;
+  int64_t channels = 0;
+  SmallVector<WindowDim> windows;
+};
+
+struct PoolModel : KernelInterface::ExternalModel<PoolModel, device::PoolOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    auto pool = cast<device::PoolOp>(op);
+    if (device::isBlocked(pool.getX().getType()) != device::isBlocked(pool.getY().getType())) {
+      return op->emitError("internal error: pool with operand and result in different layouts");
+    }
+    PoolEmitter(kb, pool).emit();
+    return success();
+  }
+};
+
+} // namespace
+
+void attachPoolModels(MLIRContext *context) { device::PoolOp::attachInterface<PoolModel>(*context); }
+
+} // namespace tessera::kernels

@@ -1,0 +1,280 @@
+//===- Recurrent.cpp - Kernels of RNN, GRU and LSTM -----------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A tile is one sequence in one direction. Per step: all gates' sums by dot products of rows, then the
+// activations in vectors over the hidden units. State and gates lie in scratch.
+//===----------------------------------------------------------------------===//
+#include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/LoopNest.h"
+#include "codegen/Kernels/MathApprox.h"
+#include "codegen/Kernels/Models.h"
+#include "codegen/Kernels/Reduction.h"
+#include "codegen/Kernels/Rows.h"
+
+#include "device_dialect/IR/DeviceComputeOps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+namespace {
+
+class RecurrentEmitter {
+public:
+  RecurrentEmitter(KernelBuilder &kb, device::RecurrentOp op)
+      : kb(kb), op(op), element(kb.operandType(0).getElementType()) {
+    type = registerType(element);
+    ArrayRef<int64_t> shape = kb.operandType(0).getShape();
+    steps = shape[0], batch = shape[1], inputs = shape[2], hidden = op.getHiddenSize();
+    directions = op.getDirection() == "bidirectional" ? 2 : 1;
+    isLstm = op.getKind() == "lstm", isGru = op.getKind() == "gru";
+    gates = isLstm ? 4 : isGru ? 3 : 1;
+    lanes = kb.target.lanes(type.getIntOrFloatBitWidth());
+    for (unsigned i = 0; i < 8; ++i) {
+      auto [first, length] = op.getODSOperandIndexAndLength(i);
+      operands[i] = length ? int(first) : -1;
+    }
+  }
+
+  void emit() {
+    // Rows of scratch, each of |hidden| rounded up to whole vectors: h, c, reset * h, then two per gate.
+    rowSize = llvm::alignTo(hidden, lanes);
+    kb.setScratchBytes((3 + 2 * gates) * rowSize * (type.getIntOrFloatBitWidth() / 8));
+    kb.forTiles(directions * batch, [&](Value tile) {
+      SmallVector<Value> at = delinearize(kb, tile, {directions, batch});
+      direction = at[0], sequence = at[1];
+      emitSequence();
+    });
+  }
+
+private:
+  enum Operand { kX, kW, kR, kBias, kLens, kInitialH, kInitialC, kPeephole };
+  enum Row { kH, kC, kResetH, kInputSums };
+
+  VectorType vectorType() { return VectorType::get({int64_t(lanes)}, type); }
+  Value rowAt(int64_t row, Value i) { return kb.add(i, row * rowSize); }
+  Value loadRow(int64_t row, Value i) { return kb.load(vectorType(), kb.scratch(), rowAt(row, i)); }
+  void storeRow(Value value, int64_t row, Value i) { kb.store(value, kb.scratch(), rowAt(row, i)); }
+  int64_t inputRow(int64_t gate) { return kInputSums + gate; }
+  int64_t hiddenRow(int64_t gate) { return kInputSums + gates + gate; }
+  Value loadOperand(Operand which, Value offset, Value mask) {
+    return kb.loadElements(kb.operandType(operands[which]).getElementType(), lanes, kb.operand(operands[which]), offset,
+                           mask);
+  }
+  Value plus(Value a, Value b) { return arith::AddFOp::create(kb.b, a, b); }
+  Value times(Value a, Value b) { return arith::MulFOp::create(kb.b, a, b); }
+
+  void emitSequence() {
+    for (int64_t row = 0; hidden % lanes && row < 3 + 2 * gates; ++row) { // lanes beyond |hidden| are read, too
+      storeRow(kb.zero(vectorType()), row, kb.constant(rowSize - lanes));
+    }
+    Value state = kb.mul(kb.add(kb.mul(direction, batch), sequence), hidden); // in [directions, batch, hidden]
+    loadState(kInitialH, kH, state);
+    loadState(kInitialC, kC, state);
+    Value length = kb.constant(steps);
+    if (operands[kLens] >= 0) {
+      Type lensType = kb.operandType(operands[kLens]).getElementType();
+      length = kb.loadElements(lensType, 0, kb.operand(operands[kLens]), sequence);
+      if (!length.getType().isInteger(64)) {
+        length = arith::ExtSIOp::create(kb.b, kb.b.getI64Type(), length);
+      }
+      length = kb.max(kb.min(length, kb.constant(steps)), kb.constant(0));
+    }
+    kb.forLoop(kb.constant(0), length, 1, [&](Value step) {
+      Value backward = kb.sub(kb.sub(length, kb.constant(1)), step);
+      Value time = op.getDirection() == "reverse" ? backward : step;
+      if (directions == 2) {
+        Value second = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, direction, kb.constant(1));
+        time = arith::SelectOp::create(kb.b, second, backward, step);
+      }
+      emitStep(time);
+    });
+    kb.forLoop(length, kb.constant(steps), 1, [&](Value time) {
+      overRow(kb, hidden, lanes, [&](Value i, Value mask) {
+        kb.storeElements(element, kb.zero(vectorType()), kb.result(0), kb.add(outputRow(time), i), mask);
+      });
+    });
+    overRow(kb, hidden, lanes, [&](Value i, Value mask) {
+      kb.storeElements(element, loadRow(kH, i), kb.result(1), kb.add(state, i), mask);
+      kb.storeElements(element, loadRow(isLstm ? kC : kH, i), kb.result(2), kb.add(state, i), mask);
+    });
+  }
+
+  void loadState(Operand which, int64_t row, Value state) {
+    overRow(kb, hidden, lanes, [&](Value i, Value mask) {
+      storeRow(operands[which] >= 0 ? loadOperand(which, kb.add(state, i), mask) : kb.zero(vectorType()), row, i);
+    });
+  }
+
+  /// Offset in y [steps, directions, batch, hidden].
+  Value outputRow(Value time) {
+    return kb.mul(kb.add(kb.mul(kb.add(kb.mul(time, directions), direction), batch), sequence), hidden);
+  }
+
+  void emitStep(Value time) {
+    Value x = kb.mul(kb.add(kb.mul(time, batch), sequence), inputs);
+    for (int64_t gate = 0; gate < gates; ++gate) {
+      gateSums(gate, kW, inputs, inputRow(gate),
+               [&](Value i, Value mask) { return loadOperand(kX, kb.add(x, i), mask); });
+      bool afterReset = isGru && gate == 2 && !op.getLinearBeforeReset();
+      if (!afterReset) {
+        gateSums(gate, kR, hidden, hiddenRow(gate), [&](Value i, Value) { return loadRow(kH, i); });
+      }
+    }
+    if (isGru && !op.getLinearBeforeReset()) {
+      overRow(kb, hidden, lanes, [&](Value i, Value) {
+        storeRow(times(activate(1, 0, plus(loadRow(inputRow(1), i), loadRow(hiddenRow(1), i))), loadRow(kH, i)),
+                 kResetH, i);
+      });
+      gateSums(2, kR, hidden, hiddenRow(2), [&](Value i, Value) { return loadRow(kResetH, i); });
+    }
+    overRow(kb, hidden, lanes, [&](Value i, Value mask) {
+      Value next = isLstm ? lstmUnits(i, mask) : isGru ? gruUnits(i) : activate(0, 0, sumOf(0, i));
+      storeRow(next, kH, i);
+      kb.storeElements(element, next, kb.result(0), kb.add(outputRow(time), i), mask);
+    });
+  }
+
+  Value sumOf(int64_t gate, Value i) { return plus(loadRow(inputRow(gate), i), loadRow(hiddenRow(gate), i)); }
+
+  /// row[u] = bias + sum over i of weights[direction][gate * hidden + u][i] * vector(i).
+  void gateSums(int64_t gate, Operand weights, int64_t depth, int64_t row, function_ref<Value(Value, Value)> vector) {
+    Value first = kb.add(kb.mul(direction, gates * hidden), gate * hidden);
+    kb.forLoop(0, hidden, 1, [&](Value u) {
+      Value base = kb.mul(kb.add(first, u), depth);
+      Value sum = overRow(kb, depth, lanes, kb.zero(vectorType()), [&](Value i, Value mask, ValueRange old) {
+        // The vector's lanes beyond |depth| are undefined in scratch: masked weights alone would keep their NaN.
+        Value values = keepActive(kb, mask, vector(i, mask), kb.zero(vectorType()));
+        return SmallVector<Value>{emitMultiplyAdd(kb, loadOperand(weights, kb.add(base, i), mask), values, old[0])};
+      })[0];
+      Value total = reduceLanes(kb, sum, [&](Value a, Value b) { return plus(a, b); });
+      if (operands[kBias] >= 0) {
+        // bias [directions, 2 * gates * hidden]: input biases, then hidden ones.
+        Value offset =
+            kb.add(kb.mul(direction, 2 * gates * hidden), (weights == kR ? gates * hidden : 0) + gate * hidden);
+        Type biasType = kb.operandType(operands[kBias]).getElementType();
+        total = plus(total, kb.loadElements(biasType, 0, kb.operand(operands[kBias]), kb.add(offset, u)));
+      }
+      kb.store(total, kb.scratch(), kb.add(u, row * rowSize));
+    });
+  }
+
+  Value gruUnits(Value i) {
+    Value update = activate(0, 0, sumOf(0, i));
+    Value recurrent = loadRow(hiddenRow(2), i);
+    if (op.getLinearBeforeReset()) {
+      recurrent = times(activate(1, 0, sumOf(1, i)), recurrent);
+    }
+    Value candidate = activate(2, 1, plus(loadRow(inputRow(2), i), recurrent));
+    Value one = kb.floatConstant(vectorType(), 1.0);
+    return plus(times(arith::SubFOp::create(kb.b, one, update), candidate), times(update, loadRow(kH, i)));
+  }
+
+  Value lstmUnits(Value i, Value mask) {
+    enum { kInput, kOutput, kForget, kCell };
+    auto peep = [&](int64_t gate, Value sum, Value cell) {
+      if (operands[kPeephole] < 0) {
+        return sum;
+      }
+      Value offset = kb.add(kb.add(kb.mul(direction, 3 * hidden), gate * hidden), i);
+      return plus(sum, times(loadOperand(kPeephole, offset, mask), cell));
+    };
+    Value cell = loadRow(kC, i);
+    Value input = activate(kInput, 0, peep(kInput, sumOf(kInput, i), cell));
+    Value forget = activate(kForget, 0, peep(kForget, sumOf(kForget, i), cell));
+    Value next = plus(times(forget, cell), times(input, activate(kCell, 1, sumOf(kCell, i))));
+    storeRow(next, kC, i);
+    Value output = activate(kOutput, 0, peep(kOutput, sumOf(kOutput, i), next));
+    return times(output, activation(2, next));
+  }
+
+  /// Clips the sum of a gate and applies activation |function| of the direction.
+  Value activate(int64_t gate, unsigned function, Value sum) {
+    double clip = op.getClip().convertToDouble();
+    if (clip > 0) {
+      Value low = kb.floatConstant(vectorType(), -clip), high = kb.floatConstant(vectorType(), clip);
+      sum = arith::MinimumFOp::create(kb.b, arith::MaximumFOp::create(kb.b, sum, low), high);
+    }
+    return activation(function, sum);
+  }
+
+  Value activation(unsigned function, Value x) {
+    unsigned perDirection = isLstm ? 3 : isGru ? 2 : 1;
+    auto nameOf = [&](unsigned d) {
+      return cast<StringAttr>(op.getActivations()[d * perDirection + function]).getValue();
+    };
+    Value first = apply(nameOf(0), x);
+    if (directions == 1 || nameOf(0) == nameOf(1)) {
+      return first;
+    }
+    Value second = apply(nameOf(1), x);
+    Value isFirst = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, direction, kb.constant(0));
+    return arith::SelectOp::create(kb.b, isFirst, first, second);
+  }
+
+  Value apply(StringRef name, Value x) {
+    ImplicitLocOpBuilder &b = kb.b;
+    auto lit = [&](double value) { return kb.floatConstant(x.getType(), value); };
+    auto positive = [&]() -> Value { return arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, lit(0)); };
+    auto select = [&](Value c, Value p, Value q) -> Value { return arith::SelectOp::create(b, c, p, q); };
+    std::string lower = name.lower();
+    if (lower == "sigmoid") {
+      return emitSigmoid(kb, x);
+    }
+    if (lower == "tanh" || lower == "scaledtanh") {
+      return emitTanh(kb, x);
+    }
+    if (lower == "relu") {
+      return arith::MaximumFOp::create(b, x, lit(0));
+    }
+    if (lower == "leakyrelu") {
+      return select(positive(), x, times(x, lit(0.01)));
+    }
+    if (lower == "thresholdedrelu") {
+      return select(arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, lit(1)), x, lit(0));
+    }
+    if (lower == "elu") {
+      return select(positive(), x, arith::SubFOp::create(b, emitExp(kb, x), lit(1)));
+    }
+    if (lower == "hardsigmoid") {
+      Value line = emitFma(kb, x, lit(0.2), lit(0.5));
+      return arith::MinimumFOp::create(b, arith::MaximumFOp::create(b, line, lit(0)), lit(1));
+    }
+    if (lower == "softsign") {
+      return arith::DivFOp::create(b, x, plus(lit(1), math::AbsFOp::create(b, x)));
+    }
+    if (lower == "softplus") {
+      Value magnitude = math::AbsFOp::create(b, x);
+      Value tail = emitLog(kb, plus(lit(1), emitExp(kb, arith::NegFOp::create(b, magnitude))));
+      return plus(tail, arith::MaximumFOp::create(b, x, lit(0)));
+    }
+    return x; // Affine with its defaults; the verifier admits no other name
+  }
+
+  KernelBuilder &kb;
+  device::RecurrentOp op;
+  Type element, type;
+  int64_t steps, batch, inputs, hidden, directions, gates, rowSize = 0;
+  bool isLstm, isGru;
+  unsigned lanes;
+  int operands[8];
+  Value direction, sequence;
+};
+
+struct RecurrentModel : KernelInterface::ExternalModel<RecurrentModel, device::RecurrentOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    if (failed(requireRowMajor(op))) {
+      return failure();
+    }
+    RecurrentEmitter(kb, cast<device::RecurrentOp>(op)).emit();
+    return success();
+  }
+};
+
+} // namespace
+
+void attachRecurrentModels(MLIRContext *context) { device::RecurrentOp::attachInterface<RecurrentModel>(*context); }
+
+} // namespace tessera::kernels

@@ -1,0 +1,271 @@
+//===- Reduce.cpp - Reduction kernels -------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lanes are neighbouring results where these are contiguous in x (channels of a block, or a kept
+// innermost dim), else neighbouring terms of one result, else there is one lane.
+//===----------------------------------------------------------------------===//
+#include "codegen/Kernels/Epilogue.h"
+#include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/Models.h"
+#include "codegen/Kernels/Reduction.h"
+#include "codegen/Kernels/Rows.h"
+
+#include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+namespace {
+
+class ReduceEmitter {
+public:
+  ReduceEmitter(KernelBuilder &kb, device::ReduceOp op)
+      : kb(kb), op(op), x(kb.operandType(0)), y(kb.resultType()), epilogue(kb, cast<device::EpilogueInterface>(*op)),
+        accumulator(registerType(op.getAccumulatorType())), accumulatorElement(op.getAccumulatorType()) {
+    reduced.assign(x.getRank(), false);
+    for (int64_t axis : op.getAxes()) {
+      reduced[axis] = true;
+    }
+  }
+
+  void emit() {
+    int64_t last = x.getRank() - 1;
+    bool ordered = op.getKind() == device::ReduceKind::sum || op.getKind() == device::ReduceKind::prod;
+    if (kb.exact && ordered && isa<FloatType>(accumulator) && last >= 0 && reduced[last]) {
+      bool byChannel = device::isBlocked(x) && !reduced[1];
+      return device::isBlocked(x) || device::isBlocked(y) ? inOrder(byChannel) : alongTerms();
+    }
+    if (device::isBlocked(x) && !reduced[1]) {
+      return acrossResults(1, Strides(x).block);
+    }
+    if (!device::isBlocked(x) && !device::isBlocked(y) && last >= 0) {
+      if (reduced[last]) {
+        return alongTerms();
+      }
+      if (y.getDimSize(last) > 1) {
+        return acrossResults(last, 2 * kb.target.lanes(32));
+      }
+    }
+    scalar();
+  }
+
+private:
+  Type valueType(unsigned lanes) { return lanes ? Type(VectorType::get({int64_t(lanes)}, accumulator)) : accumulator; }
+
+  Value neutral(Type type) {
+    switch (op.getKind()) {
+    case device::ReduceKind::sum:
+      return kb.zero(type);
+    case device::ReduceKind::prod:
+      return one(type);
+    case device::ReduceKind::max:
+    case device::ReduceKind::min:
+      return lowestValue(kb, orderType(), type, op.getKind() == device::ReduceKind::min);
+    }
+    llvm_unreachable("covered switch");
+  }
+
+  Value one(Type type) {
+    if (isa<FloatType>(accumulator)) {
+      return kb.floatConstant(type, 1.0);
+    }
+    TypedAttr attribute = IntegerAttr::get(accumulator, 1);
+    if (auto vector = dyn_cast<VectorType>(type)) {
+      attribute = DenseElementsAttr::get(vector, Attribute(attribute));
+    }
+    return arith::ConstantOp::create(kb.b, attribute);
+  }
+
+  /// Whether integers compare with or without sign follows x, if there is no prologue.
+  Type orderType() { return op.getPrologue().empty() ? x.getElementType() : accumulatorElement; }
+
+  Value combine(Value a, Value b) {
+    bool isFloat = isa<FloatType>(accumulator);
+    switch (op.getKind()) {
+    case device::ReduceKind::sum:
+      return isFloat ? Value(arith::AddFOp::create(kb.b, a, b)) : Value(arith::AddIOp::create(kb.b, a, b));
+    case device::ReduceKind::prod:
+      return isFloat ? Value(arith::MulFOp::create(kb.b, a, b)) : Value(arith::MulIOp::create(kb.b, a, b));
+    case device::ReduceKind::max:
+    case device::ReduceKind::min:
+      return emitExtremum(kb, orderType(), a, b, op.getKind() == device::ReduceKind::min, kb.exact);
+    }
+    llvm_unreachable("covered switch");
+  }
+
+  Value term(Value loaded) { return emitScalarRegion(kb, op.getPrologue(), loaded); }
+
+  /// Loops over the reduced dims from |d| on, with |indices| of all dims (reduced ones filled in).
+  Value overTerms(int64_t d, SmallVector<Value> &indices, Value sum, function_ref<Value(Value)> body) {
+    while (d < x.getRank() && !reduced[d]) {
+      ++d;
+    }
+    if (d == x.getRank()) {
+      return body(sum);
+    }
+    return kb.forLoop(kb.constant(0), kb.constant(x.getDimSize(d)), 1, sum, [&](Value i, ValueRange old) {
+      indices[d] = i;
+      return SmallVector<Value>{overTerms(d + 1, indices, old[0], body)};
+    })[0];
+  }
+
+  /// The result's indices of |item|, counting dim |laneDim| in units of |lanes|.
+  SmallVector<Value> resultIndices(Value item, int64_t laneDim, int64_t lanes) {
+    SmallVector<int64_t> sizes(y.getShape());
+    if (laneDim >= 0) {
+      sizes[laneDim] = llvm::divideCeil(sizes[laneDim], lanes);
+    }
+    SmallVector<Value> indices = delinearize(kb, item, sizes);
+    if (laneDim >= 0) {
+      indices[laneDim] = kb.mul(indices[laneDim], lanes);
+    }
+    return indices;
+  }
+
+  int64_t terms() { return x.getNumElements() / std::max<int64_t>(1, y.getNumElements()); }
+
+  void acrossResults(int64_t laneDim, int64_t lanes) {
+    SmallVector<int64_t> sizes(y.getShape());
+    int64_t extent = sizes[laneDim];
+    sizes[laneDim] = llvm::divideCeil(extent, lanes);
+    forItems(kb, product(sizes), terms() * lanes, 32768, [&](Value item) {
+      SmallVector<Value> at = resultIndices(item, laneDim, lanes);
+      Value mask = extent % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim])) : Value();
+      SmallVector<Value> indices = at;
+      // Lanes beyond the extent are padding of x's block, or masked off.
+      Value loadMask = device::isBlocked(x) ? Value() : mask;
+      Value sum = overTerms(0, indices, neutral(valueType(lanes)), [&](Value old) {
+        Value loaded =
+            kb.loadElements(x.getElementType(), lanes, kb.operand(0), Strides(x).offset(kb, indices), loadMask);
+        return combine(old, term(loaded));
+      });
+      epilogue.store(sum, at, laneDim, mask, /*padding=*/device::isBlocked(y));
+    });
+  }
+
+  /// The innermost dims are reduced: their joint extent is one contiguous row.
+  void alongTerms() {
+    int64_t row = 1, first = x.getRank();
+    while (first > 0 && reduced[first - 1]) {
+      row *= x.getDimSize(--first);
+    }
+    unsigned lanes = kb.exact ? kExactLanes : 4 * kb.target.lanes(32);
+    forItems(kb, y.getNumElements(), terms(), 32768, [&](Value item) {
+      SmallVector<Value> at = resultIndices(item, -1, 1);
+      SmallVector<Value> indices = at;
+      Value start = neutral(valueType(lanes));
+      // Reduced dims before |first| are looped over, the row is walked in vectors.
+      std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
+      std::swap(reduced, outer);
+      reduced.resize(x.getRank(), false);
+      Value sum = overTerms(0, indices, start, [&](Value old) {
+        Value base = Strides(x).offset(kb, indices);
+        return overRow(kb, row, lanes, old, [&](Value i, Value mask, ValueRange sums) {
+          Value value = term(kb.loadElements(x.getElementType(), lanes, kb.operand(0), kb.add(base, i), mask));
+          return SmallVector<Value>{combine(sums[0], keepActive(kb, mask, value, start))};
+        })[0];
+      });
+      std::swap(reduced, outer);
+      Value total = reduceLanes(kb, sum, [&](Value a, Value b) { return combine(a, b); });
+      epilogue.store(total, at, -1, Value());
+    });
+  }
+
+  /// The order of alongTerms where the row is not contiguous: 16 partial sums one after the other. Lanes are channels
+  /// of a block, if there are any.
+  void inOrder(bool byChannel) {
+    int64_t lanes = byChannel ? Strides(x).block : 0, laneDim = byChannel ? 1 : -1, first = x.getRank();
+    while (first > 0 && reduced[first - 1]) {
+      --first;
+    }
+    SmallVector<int64_t> sizes(y.getShape());
+    int64_t extent = byChannel ? sizes[1] : 0;
+    if (byChannel) {
+      sizes[1] = llvm::divideCeil(extent, lanes);
+    }
+    SmallVector<int64_t> run(x.getShape().drop_front(first));
+    std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
+    outer.resize(x.getRank(), false);
+    forItems(kb, product(sizes), terms() * std::max<int64_t>(lanes, 1), 32768, [&](Value item) {
+      SmallVector<Value> at = resultIndices(item, laneDim, std::max<int64_t>(lanes, 1));
+      SmallVector<Value> partial;
+      for (int64_t p = 0; p < kExactLanes; ++p) {
+        SmallVector<Value> indices = at;
+        std::swap(reduced, outer);
+        partial.push_back(overTerms(0, indices, neutral(valueType(lanes)), [&](Value old) {
+          return kb.forLoop(kb.constant(p), kb.constant(product(run)), kExactLanes, old, [&](Value i, ValueRange sums) {
+            llvm::copy(delinearize(kb, i, run), indices.begin() + first);
+            Value loaded = kb.loadElements(x.getElementType(), lanes, kb.operand(0), Strides(x).offset(kb, indices));
+            return SmallVector<Value>{combine(sums[0], term(loaded))};
+          })[0];
+        }));
+        std::swap(reduced, outer);
+      }
+      for (unsigned half = kExactLanes / 2; half > 0; half /= 2) {
+        for (unsigned i = 0; i < half; ++i) {
+          partial[i] = combine(partial[i], partial[i + half]);
+        }
+      }
+      Value mask =
+          byChannel && extent % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim])) : Value();
+      epilogue.store(partial[0], at, laneDim, mask, /*padding=*/device::isBlocked(y));
+      if (!byChannel) {
+        storePadding(at);
+      }
+    });
+  }
+
+  void scalar() {
+    forItems(kb, y.getNumElements(), terms(), 8192, [&](Value item) {
+      SmallVector<Value> at = resultIndices(item, -1, 1);
+      SmallVector<Value> indices = at;
+      Value sum = overTerms(0, indices, neutral(accumulator), [&](Value old) {
+        return combine(old,
+                       term(kb.loadElements(x.getElementType(), 0, kb.operand(0), Strides(x).offset(kb, indices))));
+      });
+      epilogue.store(sum, at, -1, Value());
+      storePadding(at);
+    });
+  }
+
+  /// The padding lanes of a blocked result, written with its last channel.
+  void storePadding(ArrayRef<Value> at) {
+    if (!device::isBlocked(y) || y.getDimSize(1) % Strides(y).block == 0) {
+      return;
+    }
+    int64_t channels = y.getDimSize(1);
+    Value isLast = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, at[1], kb.constant(channels - 1));
+    kb.ifThen(isLast, [&] {
+      for (int64_t c = channels; c % Strides(y).block; ++c) {
+        SmallVector<Value> padding(at);
+        padding[1] = kb.constant(c);
+        kb.storeElements(y.getElementType(), kb.zero(registerType(y.getElementType())), kb.result(),
+                         Strides(y).offset(kb, padding));
+      }
+    });
+  }
+
+  KernelBuilder &kb;
+  device::ReduceOp op;
+  RankedTensorType x, y;
+  EpilogueStore epilogue;
+  Type accumulator, accumulatorElement;
+  std::vector<bool> reduced;
+};
+
+struct ReduceModel : KernelInterface::ExternalModel<ReduceModel, device::ReduceOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    ReduceEmitter(kb, cast<device::ReduceOp>(op)).emit();
+    return success();
+  }
+};
+
+} // namespace
+
+void attachReduceModels(MLIRContext *context) { device::ReduceOp::attachInterface<ReduceModel>(*context); }
+
+} // namespace tessera::kernels

@@ -1,0 +1,237 @@
+//===- Resize.cpp - Kernels of separable interpolation --------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/Epilogue.h"
+#include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/LoopNest.h"
+#include "codegen/Kernels/MathApprox.h"
+#include "codegen/Kernels/Models.h"
+#include "codegen/Kernels/Rows.h"
+
+#include "device_dialect/IR/DeviceMoveOps.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+namespace {
+
+/// Lanes are channels of a block, or else columns. Per result vector the taps of all axes are unrolled.
+class ResizeEmitter {
+public:
+  static constexpr int64_t kMostScratch = 1 << 20;
+
+  ResizeEmitter(KernelBuilder &kb, device::ResizeOp op)
+      : kb(kb), op(op), x(kb.operandType(0)), y(kb.resultType()), element(x.getElementType()),
+        type(registerType(element)) {
+    byChannel = device::isBlocked(x);
+    laneDim = byChannel ? 1 : y.getRank() - 1;
+    lanes = byChannel ? Strides(x).block : kb.target.lanes(32);
+    for (auto [i, axis] : llvm::enumerate(op.getAxes())) {
+      axes[axis] = i;
+    }
+  }
+
+  void emit() { isSeparable() ? emitPlanes() : emitItems(); }
+
+private:
+  //--- row-major images, weighted: first all rows are stretched into scratch, then mixed ---
+
+  bool isSeparable() {
+    int64_t rank = x.getRank();
+    if (kb.exact || byChannel || !type.isF32() || isNearest() || axes.size() != 2 || rank < 2 ||
+        !axes.count(rank - 2) || !axes.count(rank - 1)) {
+      return false;
+    }
+    // Stretching pays where rows are used several times; the scratch stays in L2.
+    int64_t stretched = x.getDimSize(rank - 2) * y.getDimSize(rank - 1);
+    return stretched <= y.getDimSize(rank - 2) * y.getDimSize(rank - 1) && stretched * 4 <= kMostScratch;
+  }
+
+  void emitPlanes() {
+    int64_t rank = x.getRank(), rowsIn = x.getDimSize(rank - 2), rowsOut = y.getDimSize(rank - 2);
+    width = y.getDimSize(rank - 1), widthIn = x.getDimSize(rank - 1);
+    int64_t planes = product(y.getShape().drop_back(2));
+    // Few planes: the rows of the result are cut too, at the price of stretching all rows again.
+    int64_t parts =
+        std::clamp<int64_t>(8 / std::max<int64_t>(1, planes), 1, std::max<int64_t>(1, rowsOut / (4 * rowsIn)));
+    parts = rowsOut * width < 16384 ? 1 : parts;
+    lanes = 2 * kb.target.lanes(32);
+    kb.setScratchBytes(rowsIn * width * 4);
+    kb.forTiles(planes * parts, [&](Value tile) {
+      Value plane = kb.div(tile, parts), part = kb.rem(tile, parts);
+      stretchRows(kb.mul(plane, rowsIn * widthIn), rowsIn);
+      Value to = kb.mul(plane, rowsOut * width);
+      kb.forLoop(kb.div(kb.mul(part, rowsOut), parts), kb.div(kb.mul(kb.add(part, 1), rowsOut), parts), 1,
+                 [&](Value row) { mixRow(row, kb.add(to, kb.mul(row, width))); });
+    });
+  }
+
+  /// scratch[row][column] of the plane of x at element |from|.
+  void stretchRows(Value from, int64_t rows) {
+    unsigned table = 1 + 2 * axes[x.getRank() - 1];
+    int64_t count = taps(axes[x.getRank() - 1]);
+    overRow(kb, width, lanes, [&](Value column, Value active) {
+      VectorStep step{{}, active, lanes};
+      SmallVector<Value> indices, factors;
+      for (int64_t tap = 0; tap < count; ++tap) {
+        Value entry = kb.add(kb.mul(column, count), tap);
+        Value index = loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry);
+        indices.push_back(toIndex(index, widthIn));
+        factors.push_back(loadLanes(kb, kb.b.getF32Type(), kb.operand(table + 1), count, step, entry));
+      }
+      kb.forLoop(0, rows, 1, [&](Value row) {
+        Value total, base = kb.add(from, kb.mul(row, widthIn));
+        for (auto [index, factor] : llvm::zip_equal(indices, factors)) {
+          total = plus(total, kb.gatherElements(element, lanes, kb.operand(0), base, index, active), factor);
+        }
+        kb.storeElements(type, total, kb.scratch(), kb.add(kb.mul(row, width), column), active);
+      });
+    });
+  }
+
+  /// The result's |row|, to element |to|.
+  void mixRow(Value row, Value to) {
+    unsigned table = 1 + 2 * axes[x.getRank() - 2];
+    int64_t count = taps(axes[x.getRank() - 2]);
+    SmallVector<Value> rows, factors;
+    for (int64_t tap = 0; tap < count; ++tap) {
+      Value entry = kb.add(kb.mul(row, count), tap);
+      Value index = toIndex(kb.load(kb.b.getI32Type(), kb.operand(table), entry), x.getShape()[x.getRank() - 2]);
+      rows.push_back(kb.mul(index, width));
+      factors.push_back(kb.splat(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry), lanes));
+    }
+    overRow(kb, width, lanes, [&](Value column, Value active) {
+      Value total;
+      for (auto [from, factor] : llvm::zip_equal(rows, factors)) {
+        total = plus(total, kb.loadElements(type, lanes, kb.scratch(), kb.add(from, column), active), factor);
+      }
+      kb.storeElements(y.getElementType(), total, kb.result(), kb.add(to, column), active);
+    });
+  }
+
+  /// Entries of an index table (i32, scalar or lanes) as i64 below |size|: a table comes from the file like any tensor,
+  /// and must not lead outside of x.
+  Value toIndex(Value entries, int64_t size) {
+    Type wide = kb.b.getI64Type();
+    Value last = arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(int32_t(size - 1)));
+    Value first = kb.zero(entries.getType());
+    if (auto vector = dyn_cast<VectorType>(entries.getType())) {
+      wide = VectorType::get(vector.getShape(), wide);
+      last = kb.splat(last, vector.getNumElements());
+    }
+    entries = arith::MaxSIOp::create(kb.b, arith::MinSIOp::create(kb.b, entries, last), first);
+    return arith::ExtSIOp::create(kb.b, wide, entries);
+  }
+
+  /// total + value * factor; a null total is nothing.
+  Value plus(Value total, Value value, Value factor) {
+    return total ? emitFma(kb, value, factor, total) : Value(arith::MulFOp::create(kb.b, value, factor));
+  }
+
+  //--- everything else, vector by vector ---
+
+  void emitItems() {
+    SmallVector<int64_t> sizes(y.getShape());
+    int64_t extent = sizes[laneDim];
+    sizes[laneDim] = llvm::divideCeil(extent, lanes);
+    forItems(kb, product(sizes), lanes * allTaps(), 16384, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, sizes);
+      at[laneDim] = kb.mul(at[laneDim], lanes);
+      mask = extent % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim])) : Value();
+      sum = Value();
+      overTaps(0, at, kb.constant(0), Value(), Value());
+      // The padding lanes of a block are zero in x, and so in any combination of its elements.
+      Value storeMask = byChannel ? Value() : mask;
+      storeLanes(kb, y.getElementType(), sum, kb.result(), 1, VectorStep{{}, storeMask, lanes},
+                 Strides(y).offset(kb, at));
+    });
+  }
+
+  int64_t taps(unsigned axis) { return kb.operandType(1 + 2 * axis).getDimSize(1); }
+  int64_t allTaps() {
+    int64_t count = 1;
+    for (unsigned a = 0; a < op.getAxes().size(); ++a) {
+      count *= taps(a);
+    }
+    return count;
+  }
+  bool weighted() { return isa<FloatType>(type) && !isNearest(); }
+  bool isNearest() { return allTaps() == 1; }
+
+  /// |offset|: of the dims before |d|; |lanesOffset|: per lane, where the columns are resized; |weight|: scalar or
+  /// vector so far, null = 1.
+  void overTaps(int64_t d, ArrayRef<Value> at, Value offset, Value lanesOffset, Value weight) {
+    if (d == x.getRank()) {
+      return accumulate(offset, lanesOffset, weight);
+    }
+    int64_t stride = Strides(x).dims[d];
+    auto axis = axes.find(d);
+    if (axis == axes.end()) {
+      Value index = byChannel && d == 1 ? kb.div(at[d], lanes) : at[d];
+      return overTaps(d + 1, at, kb.add(offset, kb.mul(index, stride)), lanesOffset, weight);
+    }
+    unsigned table = 1 + 2 * axis->second;
+    int64_t count = taps(axis->second);
+    for (int64_t tap = 0; tap < count; ++tap) {
+      Value entry = kb.add(kb.mul(at[d], count), tap);
+      if (d != laneDim) {
+        Value index = toIndex(kb.load(kb.b.getI32Type(), kb.operand(table), entry), x.getDimSize(d));
+        Value factor =
+            weighted() ? kb.splat(toType(kb.load(kb.b.getF32Type(), kb.operand(table + 1), entry)), lanes) : Value();
+        overTaps(d + 1, at, kb.add(offset, kb.mul(index, stride)), lanesOffset, times(weight, factor));
+        continue;
+      }
+      VectorStep step{{}, mask, lanes};
+      Value indices = toIndex(loadLanes(kb, kb.b.getI32Type(), kb.operand(table), count, step, entry), x.getDimSize(d));
+      Value factor =
+          weighted() ? toType(loadLanes(kb, kb.b.getF32Type(), kb.operand(table + 1), count, step, entry)) : Value();
+      overTaps(d + 1, at, offset, indices, times(weight, factor));
+    }
+  }
+
+  /// A weight in the type of the computation.
+  Value toType(Value weight) { return type.isF64() ? convertElement(kb, weight, kb.b.getF32Type(), type) : weight; }
+
+  Value times(Value a, Value b) { return a && b ? Value(arith::MulFOp::create(kb.b, a, b)) : a ? a : b; }
+
+  void accumulate(Value offset, Value lanesOffset, Value weight) {
+    Value value = lanesOffset ? kb.gatherElements(element, lanes, kb.operand(0), offset, lanesOffset, mask)
+                              : kb.loadElements(element, lanes, kb.operand(0), offset, byChannel ? Value() : mask);
+    if (!weight) {
+      sum = value;
+    } else {
+      sum = plus(sum, value, weight);
+    }
+  }
+
+  KernelBuilder &kb;
+  device::ResizeOp op;
+  RankedTensorType x, y;
+  Type element, type;
+  bool byChannel;
+  int64_t laneDim;
+  unsigned lanes;
+  std::map<int64_t, unsigned> axes;
+  Value mask, sum;
+  int64_t width = 0, widthIn = 0; ///< of a plane, with isSeparable()
+};
+
+struct ResizeModel : KernelInterface::ExternalModel<ResizeModel, device::ResizeOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    auto resize = cast<device::ResizeOp>(op);
+    bool blocked = device::isBlocked(kb.operandType(0));
+    if (blocked != device::isBlocked(kb.resultType()) || (blocked && llvm::is_contained(resize.getAxes(), 1))) {
+      return op->emitError("internal error: resize of these layouts has no kernel");
+    }
+    ResizeEmitter(kb, resize).emit();
+    return success();
+  }
+};
+
+} // namespace
+
+void attachResizeModels(MLIRContext *context) { device::ResizeOp::attachInterface<ResizeModel>(*context); }
+
+} // namespace tessera::kernels

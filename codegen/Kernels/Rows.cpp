@@ -1,0 +1,68 @@
+//===- Rows.cpp - Vectorised walks along contiguous rows ------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/Rows.h"
+
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+
+SmallVector<Value> overRow(KernelBuilder &kb, int64_t size, unsigned lanes, ArrayRef<Value> carried,
+                           function_ref<SmallVector<Value>(Value, Value, ValueRange)> body) {
+  int64_t whole = size / lanes * lanes;
+  SmallVector<Value> values = kb.forLoop(kb.constant(0), kb.constant(whole), lanes, carried,
+                                         [&](Value i, ValueRange old) { return body(i, Value(), old); });
+  if (whole < size) {
+    values = body(kb.constant(whole), kb.maskBelow(lanes, kb.constant(size - whole)), values);
+  }
+  return values;
+}
+
+void overRow(KernelBuilder &kb, int64_t size, unsigned lanes, function_ref<void(Value, Value)> body) {
+  overRow(kb, size, lanes, {}, [&](Value i, Value mask, ValueRange) {
+    body(i, mask);
+    return SmallVector<Value>();
+  });
+}
+
+int64_t itemsPerTile(const KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile) {
+  if (kb.target.tileIsThread) {
+    return 1;
+  }
+  int64_t perTile = std::max<int64_t>(1, workPerTile / std::max<int64_t>(1, workPerItem));
+  return std::max<int64_t>(perTile, llvm::divideCeil(count, 256)); // more tiles than that only cost
+}
+
+void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile,
+              function_ref<void(Value)> body) {
+  int64_t perTile = itemsPerTile(kb, count, workPerItem, workPerTile);
+  kb.forTiles(std::max<int64_t>(1, llvm::divideCeil(count, perTile)), [&](Value tile) {
+    Value first = kb.mul(tile, perTile);
+    kb.forLoop(first, kb.min(kb.add(first, perTile), kb.constant(count)), 1, body);
+  });
+}
+
+int64_t product(ArrayRef<int64_t> sizes) {
+  int64_t result = 1;
+  for (int64_t size : sizes) {
+    result *= size;
+  }
+  return result;
+}
+
+LogicalResult requireRowMajor(Operation *op) {
+  auto isBlocked = [](Type type) { return device::isBlocked(type); };
+  if (llvm::any_of(op->getOperandTypes(), isBlocked) || llvm::any_of(op->getResultTypes(), isBlocked)) {
+    return op->emitError("internal error: the kernel of '") << op->getName() << "' needs row-major tensors";
+  }
+  return success();
+}
+
+Value keepActive(KernelBuilder &kb, Value mask, Value value, Value other) {
+  return mask ? Value(arith::SelectOp::create(kb.b, mask, value, other)) : value;
+}
+
+} // namespace tessera::kernels

@@ -1,0 +1,262 @@
+//===- ScalarRegion.cpp - Elements in registers, and scalar regions -------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/KernelBuilder.h"
+#include "codegen/Kernels/MathApprox.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+
+/// |element| with the lanes of |like|.
+static Type withLanesOf(Type element, Type like) {
+  auto vector = dyn_cast<VectorType>(like);
+  return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
+}
+
+static Type withLanes(Type element, unsigned lanes) {
+  return lanes ? Type(VectorType::get({int64_t(lanes)}, element)) : element;
+}
+
+static Type signless(Type element) {
+  auto integer = dyn_cast<IntegerType>(element);
+  return integer && !integer.isSignless() ? IntegerType::get(integer.getContext(), integer.getWidth()) : element;
+}
+
+using device::isNarrowFloat;
+
+Type registerType(Type elementType) {
+  return isNarrowFloat(elementType) ? Type(Float32Type::get(elementType.getContext())) : signless(elementType);
+}
+
+//===----------------------------------------------------------------------===//
+// f16 and bf16 as bits: conversions without a call to the compiler's runtime library
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Integer formulas on i32 lanes.
+struct Bits {
+  KernelBuilder &kb;
+  Type type; ///< i32 or vector of i32
+
+  Value lit(int64_t value) const {
+    TypedAttr attribute = kb.b.getI32IntegerAttr(int32_t(value));
+    if (auto vector = dyn_cast<VectorType>(type)) {
+      attribute = DenseElementsAttr::get(vector, Attribute(attribute));
+    }
+    return arith::ConstantOp::create(kb.b, attribute);
+  }
+  template <typename Op>
+  Value make(Value x, int64_t y) const {
+    return Op::create(kb.b, x, lit(y));
+  }
+  Value compare(arith::CmpIPredicate predicate, Value x, int64_t y) const {
+    return arith::CmpIOp::create(kb.b, predicate, x, lit(y));
+  }
+  Value select(Value condition, Value x, Value y) const { return arith::SelectOp::create(kb.b, condition, x, y); }
+};
+} // namespace
+
+static Bits bitsOf(KernelBuilder &kb, Type like) { return {kb, withLanesOf(kb.b.getI32Type(), like)}; }
+
+static Value asFloat(KernelBuilder &kb, Value bits) {
+  return arith::BitcastOp::create(kb.b, withLanesOf(kb.b.getF32Type(), bits.getType()), bits);
+}
+
+/// i16 bits of bf16 -> f32.
+static Value bf16ToF32(KernelBuilder &kb, Value bits) {
+  Bits i32 = bitsOf(kb, bits.getType());
+  Value wide = arith::ExtUIOp::create(kb.b, i32.type, bits);
+  return asFloat(kb, i32.make<arith::ShLIOp>(wide, 16));
+}
+
+/// f32 -> i16 bits of bf16, to nearest even; NaN stays (quiet) NaN.
+static Value f32ToBf16(KernelBuilder &kb, Value value) {
+  Bits i32 = bitsOf(kb, value.getType());
+  Value raw = arith::BitcastOp::create(kb.b, i32.type, value);
+  Value odd = i32.make<arith::AndIOp>(i32.make<arith::ShRUIOp>(raw, 16), 1);
+  Value rounded = arith::AddIOp::create(kb.b, i32.make<arith::AddIOp>(raw, 0x7fff), odd);
+  Value nan = arith::CmpFOp::create(kb.b, arith::CmpFPredicate::UNO, value, value);
+  Value kept = i32.select(nan, i32.make<arith::OrIOp>(raw, 0x400000), rounded);
+  Value high = i32.make<arith::ShRUIOp>(kept, 16);
+  return arith::TruncIOp::create(kb.b, withLanesOf(kb.b.getI16Type(), value.getType()), high);
+}
+
+/// i16 bits of f16 -> f32. Multiplying by 2^112 moves the exponent and makes subnormals normal.
+static Value f16ToF32(KernelBuilder &kb, Value bits) {
+  Bits i32 = bitsOf(kb, bits.getType());
+  Value wide = arith::ExtUIOp::create(kb.b, i32.type, bits);
+  Value sign = i32.make<arith::ShLIOp>(i32.make<arith::AndIOp>(wide, 0x8000), 16);
+  Value magnitude = i32.make<arith::ShLIOp>(i32.make<arith::AndIOp>(wide, 0x7fff), 13);
+  Value moved = asFloat(kb, magnitude);
+  Value scaled = arith::MulFOp::create(kb.b, moved, kb.floatConstant(moved.getType(), 0x1p112));
+  Value raw = arith::BitcastOp::create(kb.b, i32.type, scaled);
+  Value special = i32.compare(arith::CmpIPredicate::uge, magnitude, 0x7c00 << 13);
+  raw = i32.select(special, i32.make<arith::OrIOp>(magnitude, 0x7f800000), raw);
+  return asFloat(kb, arith::OrIOp::create(kb.b, raw, sign));
+}
+
+/// f32 -> i16 bits of f16, to nearest even.
+static Value f32ToF16(KernelBuilder &kb, Value value) {
+  Bits i32 = bitsOf(kb, value.getType());
+  Value raw = arith::BitcastOp::create(kb.b, i32.type, value);
+  Value sign = i32.make<arith::ShRUIOp>(i32.make<arith::AndIOp>(raw, 0x80000000), 16);
+  Value magnitude = i32.make<arith::AndIOp>(raw, 0x7fffffff);
+  // Normal: add half of the last kept bit (minus one for ties to even), rebias 127 -> 15.
+  Value odd = i32.make<arith::AndIOp>(i32.make<arith::ShRUIOp>(magnitude, 13), 1);
+  Value rounded = arith::AddIOp::create(kb.b, i32.make<arith::AddIOp>(magnitude, 0xfff - (112 << 23)), odd);
+  Value normal = i32.make<arith::ShRUIOp>(rounded, 13);
+  // Subnormal: adding 0.5 lets the float adder round at the right bit.
+  Value shifted = arith::AddFOp::create(kb.b, asFloat(kb, magnitude), kb.floatConstant(value.getType(), 0.5));
+  Value small = i32.make<arith::SubIOp>(arith::BitcastOp::create(kb.b, i32.type, shifted), 0x3f000000);
+  Value result = i32.select(i32.compare(arith::CmpIPredicate::ult, magnitude, 113 << 23), small, normal);
+  Value overflow = i32.compare(arith::CmpIPredicate::uge, magnitude, 0x477ff000);
+  result = i32.select(overflow, i32.lit(0x7c00), result);
+  Value nan = i32.compare(arith::CmpIPredicate::ugt, magnitude, 0x7f800000);
+  result = i32.select(nan, i32.lit(0x7e00), result);
+  result = arith::OrIOp::create(kb.b, result, sign);
+  return arith::TruncIOp::create(kb.b, withLanesOf(kb.b.getI16Type(), value.getType()), result);
+}
+
+static Value narrowToF32(KernelBuilder &kb, Type elementType, Value bits) {
+  if (elementType.isBF16()) {
+    return bf16ToF32(kb, bits);
+  }
+  if (!kb.target.hasFma()) { // F16C comes with the same level
+    return f16ToF32(kb, bits);
+  }
+  Value half = arith::BitcastOp::create(kb.b, withLanesOf(elementType, bits.getType()), bits);
+  return arith::ExtFOp::create(kb.b, withLanesOf(kb.b.getF32Type(), bits.getType()), half);
+}
+
+static Value f32ToNarrow(KernelBuilder &kb, Type elementType, Value value) {
+  if (elementType.isBF16()) {
+    return f32ToBf16(kb, value);
+  }
+  if (!kb.target.hasFma()) {
+    return f32ToF16(kb, value);
+  }
+  Value half = arith::TruncFOp::create(kb.b, withLanesOf(elementType, value.getType()), value);
+  return arith::BitcastOp::create(kb.b, withLanesOf(kb.b.getI16Type(), value.getType()), half);
+}
+
+Value roundToElement(KernelBuilder &kb, Value value, Type elementType) {
+  return isNarrowFloat(elementType) ? narrowToF32(kb, elementType, f32ToNarrow(kb, elementType, value)) : value;
+}
+
+//===----------------------------------------------------------------------===//
+// Loads and stores of elements
+//===----------------------------------------------------------------------===//
+
+Value KernelBuilder::loadElements(Type elementType, unsigned lanes, Value base, Value index, Value mask) {
+  bool narrow = isNarrowFloat(elementType);
+  Type type = withLanes(narrow ? b.getI16Type() : signless(elementType), lanes);
+  Value loaded = mask ? maskedLoad(cast<VectorType>(type), base, index, mask) : load(type, base, index);
+  return narrow ? narrowToF32(*this, elementType, loaded) : loaded;
+}
+
+Value KernelBuilder::gatherElements(Type elementType, unsigned lanes, Value base, Value index, Value offsets,
+                                    Value mask) {
+  bool narrow = isNarrowFloat(elementType);
+  auto type = cast<VectorType>(withLanes(narrow ? b.getI16Type() : signless(elementType), lanes));
+  Value loaded = gather(type, base, index, offsets, mask);
+  return narrow ? narrowToF32(*this, elementType, loaded) : loaded;
+}
+
+void KernelBuilder::storeElements(Type elementType, Value value, Value base, Value index, Value mask) {
+  Value stored = isNarrowFloat(elementType) ? f32ToNarrow(*this, elementType, value) : value;
+  if (mask) {
+    maskedStore(stored, base, index, mask);
+  } else {
+    store(stored, base, index);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Scalar regions
+//===----------------------------------------------------------------------===//
+
+static Value cloneConstant(KernelBuilder &kb, arith::ConstantOp op, Type like) {
+  Type element = registerType(op.getType());
+  if (auto number = dyn_cast<FloatAttr>(op.getValue())) {
+    return kb.floatConstant(withLanesOf(element, like), number.getValueAsDouble());
+  }
+  auto vector = dyn_cast<VectorType>(like);
+  if (!vector) {
+    return arith::ConstantOp::create(kb.b, op.getValue());
+  }
+  auto type = VectorType::get(vector.getShape(), element);
+  return arith::ConstantOp::create(kb.b, DenseElementsAttr::get(type, Attribute(op.getValue())));
+}
+
+/// Casts between floats of which one lives in f32 registers; null for other ops.
+static Value castNarrow(KernelBuilder &kb, Operation &op, Value operand) {
+  if (!isa<arith::ExtFOp, arith::TruncFOp>(op)) {
+    return {};
+  }
+  Type to = op.getResult(0).getType();
+  Type from = op.getOperand(0).getType();
+  if (!isNarrowFloat(from) && !isNarrowFloat(to)) {
+    return {};
+  }
+  Type wanted = withLanesOf(registerType(to), operand.getType());
+  Value value = operand;
+  if (wanted != value.getType()) {
+    value = to.isF64() ? Value(arith::ExtFOp::create(kb.b, wanted, value))
+                       : Value(arith::TruncFOp::create(kb.b, wanted, value));
+  }
+  return roundToElement(kb, value, to);
+}
+
+Value beforeRounding(Region &region) {
+  if (region.empty()) {
+    return {};
+  }
+  Value yielded = region.front().getTerminator()->getOperand(0);
+  auto round = yielded.getDefiningOp<arith::TruncFOp>();
+  return round && isNarrowFloat(round.getType()) && round.getIn().getType().isF32() ? round.getIn() : yielded;
+}
+
+Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments, Value wanted) {
+  if (region.empty()) {
+    return arguments.front();
+  }
+  Block &block = region.front();
+  IRMapping mapping;
+  mapping.map(block.getArguments(), arguments);
+  Type like = arguments.empty() ? Type(kb.b.getI64Type()) : arguments.front().getType();
+  for (Operation &op : block.without_terminator()) {
+    if (wanted && mapping.contains(wanted)) {
+      break;
+    }
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      mapping.map(constant.getResult(), cloneConstant(kb, constant, like));
+      continue;
+    }
+    SmallVector<Value> operands;
+    for (Value operand : op.getOperands()) {
+      operands.push_back(mapping.lookup(operand));
+    }
+    Value expanded = castNarrow(kb, op, operands.empty() ? Value() : operands[0]);
+    if (!expanded) {
+      expanded = expandPattern(kb, op, mapping);
+    }
+    if (!expanded) {
+      expanded = expandMath(kb, &op, operands);
+    }
+    if (expanded) {
+      mapping.map(op.getResult(0), expanded);
+      continue;
+    }
+    Operation *clone = kb.b.clone(op, mapping);
+    for (OpResult result : clone->getResults()) {
+      result.setType(withLanesOf(registerType(result.getType()), like));
+    }
+  }
+  return mapping.lookup(wanted ? wanted : block.getTerminator()->getOperand(0));
+}
+
+} // namespace tessera::kernels

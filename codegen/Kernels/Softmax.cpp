@@ -1,0 +1,146 @@
+//===- Softmax.cpp - Softmax kernels --------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/LoopNest.h"
+#include "codegen/Kernels/MathApprox.h"
+#include "codegen/Kernels/Models.h"
+#include "codegen/Kernels/Reduction.h"
+#include "codegen/Kernels/Rows.h"
+
+#include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+namespace {
+
+/// y over x [outer, axis, inner]. With inner = 1 the lanes are elements of one row, else neighbours
+/// in |inner| with a softmax each. Three passes: maximum; e^(x - max), kept in y, and their sum; scaling.
+class SoftmaxEmitter {
+public:
+  SoftmaxEmitter(KernelBuilder &kb, device::SoftmaxOp op)
+      : kb(kb), element(kb.operandType(0).getElementType()), log(op.getLog()) {
+    type = registerType(element);
+    ArrayRef<int64_t> shape = kb.operandType(0).getShape();
+    for (int64_t d = 0; d < int64_t(shape.size()); ++d) {
+      (d < int64_t(op.getAxis()) ? outer : d == int64_t(op.getAxis()) ? axis : inner) *= shape[d];
+    }
+    lanes = kb.exact ? kExactLanes : kb.target.lanes(type.getIntOrFloatBitWidth());
+  }
+
+  void emit() {
+    int64_t columns = inner == 1 ? 1 : llvm::divideCeil(inner, lanes);
+    int64_t count = outer * columns;
+    int64_t work = axis * (inner == 1 ? 1 : lanes);
+    forItems(kb, count, work, 4096,
+             [&](Value index) { inner == 1 ? row(kb.mul(index, axis)) : column(index, columns); });
+  }
+
+private:
+  Value maximum(Value x, Value y) { return emitExtremum(kb, element, x, y, false); }
+  Value sum(Value x, Value y) { return arith::AddFOp::create(kb.b, x, y); }
+  Value load(Value offset, Value mask) { return kb.loadElements(element, lanes, kb.operand(0), offset, mask); }
+  VectorType vectorType() { return VectorType::get({int64_t(lanes)}, type); }
+
+  /// Calls |body| for the vectors of a row; the last one is masked.
+  Value overRow(Value base, Value carried, function_ref<Value(Value offset, Value mask, Value carried)> body) {
+    int64_t whole = axis / lanes * lanes;
+    carried = kb.forLoop(kb.constant(0), kb.constant(whole), lanes, carried, [&](Value i, ValueRange old) {
+      return SmallVector<Value>{body(kb.add(base, i), Value(), old[0])};
+    })[0];
+    if (whole < axis) {
+      carried = body(kb.add(base, whole), kb.maskBelow(lanes, kb.constant(axis - whole)), carried);
+    }
+    return carried;
+  }
+
+  void row(Value base) {
+    auto keep = [&](Value mask, Value value, Value neutral) -> Value {
+      return mask ? Value(arith::SelectOp::create(kb.b, mask, value, neutral)) : value;
+    };
+    Value lowest = lowestValue(kb, element, vectorType(), false), zeros = kb.zero(vectorType());
+    Value best = overRow(base, lowest, [&](Value offset, Value mask, Value old) {
+      return maximum(old, keep(mask, load(offset, mask), lowest));
+    });
+    best = kb.splat(reduceLanes(kb, best, [&](Value x, Value y) { return maximum(x, y); }), lanes);
+    Value total = overRow(base, zeros, [&](Value offset, Value mask, Value old) {
+      Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, load(offset, mask), best));
+      if (!log) {
+        kb.storeElements(element, power, kb.result(), offset, mask);
+      }
+      return sum(old, keep(mask, power, zeros));
+    });
+    total = reduceLanes(kb, total, [&](Value x, Value y) { return sum(x, y); });
+    Value last = kb.splat(finalFactor(total), lanes);
+    overRow(base, zeros, [&](Value offset, Value mask, Value old) {
+      finish(offset, mask, best, last);
+      return old;
+    });
+  }
+
+  void column(Value index, int64_t columns) {
+    SmallVector<Value> at = delinearize(kb, index, {outer, columns});
+    Value lane = kb.mul(at[1], lanes);
+    Value base = kb.add(kb.mul(at[0], axis * inner), lane);
+    Value mask = inner % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(inner), lane)) : Value();
+    auto overAxis = [&](Value carried, function_ref<Value(Value, Value)> body) {
+      return kb.forLoop(kb.constant(0), kb.constant(axis), 1, carried, [&](Value i, ValueRange old) {
+        return SmallVector<Value>{body(kb.add(base, kb.mul(i, inner)), old[0])};
+      })[0];
+    };
+    Value best = overAxis(lowestValue(kb, element, vectorType(), false),
+                          [&](Value offset, Value old) { return maximum(old, load(offset, mask)); });
+    Value total = overAxis(kb.zero(vectorType()), [&](Value offset, Value old) {
+      Value power = emitExpOfNegative(kb, arith::SubFOp::create(kb.b, load(offset, mask), best));
+      if (!log) {
+        kb.storeElements(element, power, kb.result(), offset, mask);
+      }
+      return sum(old, power);
+    });
+    Value last = finalFactor(total);
+    overAxis(last, [&](Value offset, Value old) {
+      finish(offset, mask, best, last);
+      return old;
+    });
+  }
+
+  /// 1 / sum, or log(sum).
+  Value finalFactor(Value total) {
+    return log ? emitLog(kb, total) : Value(arith::DivFOp::create(kb.b, kb.floatConstant(total.getType(), 1.0), total));
+  }
+
+  void finish(Value offset, Value mask, Value best, Value factor) {
+    Value result;
+    if (log) {
+      result = arith::SubFOp::create(kb.b, arith::SubFOp::create(kb.b, load(offset, mask), best), factor);
+    } else {
+      result = arith::MulFOp::create(kb.b, kb.loadElements(element, lanes, kb.result(), offset, mask), factor);
+    }
+    kb.storeElements(element, result, kb.result(), offset, mask);
+  }
+
+  KernelBuilder &kb;
+  Type element, type;
+  bool log;
+  int64_t outer = 1, axis = 1, inner = 1;
+  unsigned lanes;
+};
+
+struct SoftmaxModel : KernelInterface::ExternalModel<SoftmaxModel, device::SoftmaxOp> {
+  LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
+    if (device::isBlocked(kb.operandType(0)) || device::isBlocked(kb.resultType())) {
+      return op->emitError("internal error: softmax of a blocked tensor");
+    }
+    SoftmaxEmitter(kb, cast<device::SoftmaxOp>(op)).emit();
+    return success();
+  }
+};
+
+} // namespace
+
+void attachSoftmaxModels(MLIRContext *context) { device::SoftmaxOp::attachInterface<SoftmaxModel>(*context); }
+
+} // namespace tessera::kernels

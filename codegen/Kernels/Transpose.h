@@ -1,0 +1,24 @@
+//===- Transpose.h - Moving strided rectangles ------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_KERNELS_TRANSPOSE_H
+#define TESSERA_CODEGEN_KERNELS_TRANSPOSE_H
+
+#include "codegen/Kernels/LoopNest.h"
+
+namespace tessera::kernels {
+
+/// A move cut into tiles; body(t) moves tile t in [0, tiles).
+struct TiledMove {
+  int64_t tiles;
+  std::function<void(mlir::Value)> body;
+};
+
+/// Copies the rectangle of |nest| (tensors: from, to). Elements keep their bits.
+TiledMove planMove(KernelBuilder &kb, const LoopNest &nest, mlir::Value from, mlir::Value to, mlir::Type elementType);
+
+/// Stores the scalar |value| (register type) to the rectangle of |nest| (tensors: to).
+TiledMove planFill(KernelBuilder &kb, const LoopNest &nest, mlir::Value value, mlir::Value to, mlir::Type elementType);
+
+} // namespace tessera::kernels
+
+#endif // TESSERA_CODEGEN_KERNELS_TRANSPOSE_H

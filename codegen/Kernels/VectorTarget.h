@@ -1,0 +1,25 @@
+//===- VectorTarget.h - The machine that kernels of loops run on -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_KERNELS_VECTORTARGET_H
+#define TESSERA_CODEGEN_KERNELS_VECTORTARGET_H
+
+namespace tessera::kernels {
+
+/// What the emitters of kernels need to know of a machine.
+struct VectorTarget {
+  unsigned bytes = 16;       ///< of a vector register
+  bool fma = false;          ///< fused multiply-add, and conversions between f16 and f32
+  bool masks = false;        ///< registers of masks: loads and stores of some lanes
+  bool hasLrint = true;      ///< an instruction that rounds a float to an integer to nearest even
+  bool tileIsThread = false; ///< each tile of a launch runs on a thread of its own, of which there are thousands
+
+  unsigned vectorBytes() const { return bytes; }
+  /// Elements of |elementBits| bits in one register, at least one.
+  unsigned lanes(unsigned elementBits) const { return bytes * 8 > elementBits ? bytes * 8 / elementBits : 1; }
+  bool hasFma() const { return fma; }
+  bool hasMasks() const { return masks; }
+};
+
+} // namespace tessera::kernels
+
+#endif // TESSERA_CODEGEN_KERNELS_VECTORTARGET_H

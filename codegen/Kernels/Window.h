@@ -1,0 +1,35 @@
+//===- Window.h - Sliding windows of convolutions and pools -----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_KERNELS_WINDOW_H
+#define TESSERA_CODEGEN_KERNELS_WINDOW_H
+
+#include "codegen/Kernels/KernelBuilder.h"
+
+namespace tessera::kernels {
+
+/// One spatial dim of a sliding window.
+struct WindowDim {
+  int64_t input, output, kernel, stride, dilation, padBegin, padEnd;
+
+  /// Taps [first, last) of the window at output |position| (i64) that fall inside the input.
+  std::pair<mlir::Value, mlir::Value> validTaps(KernelBuilder &kb, mlir::Value position) const;
+  /// Taps inside the padded input; what an average that includes padding divides by.
+  mlir::Value paddedTaps(KernelBuilder &kb, mlir::Value position) const;
+  /// Output positions [first, second) whose window lies inside the input.
+  std::pair<int64_t, int64_t> interior() const;
+  /// Input position of |tap| of the window at |position|; may lie outside of the input.
+  mlir::Value inputAt(KernelBuilder &kb, mlir::Value position, mlir::Value tap) const;
+
+private:
+  std::pair<mlir::Value, mlir::Value> tapsBelow(KernelBuilder &kb, mlir::Value position, int64_t low,
+                                                int64_t high) const;
+};
+
+/// The spatial dims of x [N, C, D...] and y with |kernel| etc. as in device.conv and device.pool.
+llvm::SmallVector<WindowDim> windowDims(mlir::RankedTensorType x, mlir::RankedTensorType y,
+                                        llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> strides,
+                                        llvm::ArrayRef<int64_t> pads, llvm::ArrayRef<int64_t> dilations);
+
+} // namespace tessera::kernels
+
+#endif // TESSERA_CODEGEN_KERNELS_WINDOW_H

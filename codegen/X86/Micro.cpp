@@ -1,0 +1,46 @@
+//===- Micro.cpp - Which ops have a micro-kernel --------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/Micro.h"
+
+#include "codegen/Kernels/Rows.h"
+#include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/IR/Exact.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+namespace {
+
+bool isMicro(device::MatMulOp op, const X86Target &target) {
+  // Without the instruction the register tile does not fuse.
+  bool fuses = target.hasFma() || !device::isOrderedProduct(op);
+  return op.getPacking() || (fuses && hasMicroMatMul(op));
+}
+
+/// The register tile adds fused products, whose order depends on it.
+bool isMicro(device::AttentionOp op, const KernelBuilder &kb) {
+  auto isSingle = [](Type type) { return cast<RankedTensorType>(type).getElementType().isF32(); };
+  return !kb.exact && llvm::all_of(op->getOperandTypes(), isSingle);
+}
+
+} // namespace
+
+FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
+  if (auto conv = dyn_cast<device::ConvOp>(op); conv && conv.getPacking()) {
+    return failed(emitMicroConv(conv, kb)) ? FailureOr<bool>(failure()) : true;
+  }
+  if (auto matmul = dyn_cast<device::MatMulOp>(op); matmul && isMicro(matmul, kb.x86)) {
+    return failed(emitMicroMatMul(matmul, kb)) ? FailureOr<bool>(failure()) : true;
+  }
+  auto attention = dyn_cast<device::AttentionOp>(op);
+  if (!attention || !isMicro(attention, kb)) {
+    return false;
+  }
+  if (failed(requireRowMajor(op))) {
+    return failure();
+  }
+  emitMicroAttention(AttentionShape(kb, attention.getScale().convertToDouble(), attention.getMask() != nullptr));
+  return true;
+}
+
+} // namespace tessera::x86
