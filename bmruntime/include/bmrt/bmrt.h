@@ -43,7 +43,7 @@ typedef enum bmrt_code_t {
   BMRT_OK = 0,
   BMRT_INVALID_ARGUMENT = 1,    /* an argument is wrong: correct the call */
   BMRT_NOT_FOUND = 2,           /* no such net, stage or name: the message lists what there is */
-  BMRT_IO = 3,                  /* the operating system refused: see the message */
+  BMRT_IO = 3,                  /* the operating system or a driver refused: see the message */
   BMRT_CORRUPT = 4,             /* not a model, truncated or altered: get a fresh copy */
   BMRT_UNSUPPORTED = 5,         /* made for another machine or a newer runtime: compile again */
   BMRT_NO_MEMORY = 6,           /* try again with less */

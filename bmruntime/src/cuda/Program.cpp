@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Program.cpp - Reads what the compiler wrote ------------------------===//
+#include "Program.h"
+
+#include "../core/Status.h"
+
+#include <cinttypes>
+#include <cstring>
+
+namespace bmrt::cuda {
+
+using namespace bmodel::cuda;
+
+namespace {
+
+/// What every GPU since compute capability 5.0 takes.
+constexpr uint32_t kMostThreads = 1024, kMostGridX = 0x7fffffff, kMostGrid = 65535, kMostArguments = 512;
+constexpr uint32_t kMostImages = 64, kMostKernels = 1 << 20;
+
+/// Reads values one after another, none beyond the end.
+class Cursor {
+public:
+  Cursor(const unsigned char *begin, uint64_t bytes) : at(begin), rest(bytes) {}
+
+  template <typename T>
+  bool read(T &value) {
+    if (rest < sizeof value) {
+      return false;
+    }
+    memcpy(&value, at, sizeof value);
+    at += sizeof value, rest -= sizeof value;
+    return true;
+  }
+  bool isAtEnd() const { return rest == 0; }
+
+private:
+  const unsigned char *at;
+  uint64_t rest;
+};
+
+const char *layerOf(const bmrt_stream_t &stream, const Launch &launch) {
+  return launch.layer < stream.layer_count ? stream.layers[launch.layer] : "a layer without a name";
+}
+
+const char *faultOf(const Launch &launch) {
+  uint64_t threads = uint64_t(launch.block[0]) * launch.block[1] * launch.block[2];
+  if (launch.block[0] > kMostThreads || launch.block[1] > kMostThreads || threads == 0 || threads > kMostThreads) {
+    return "a block has no thread, or more than 1024";
+  }
+  if (!launch.grid[0] || !launch.grid[1] || !launch.grid[2] || launch.grid[0] > kMostGridX ||
+      launch.grid[1] > kMostGrid || launch.grid[2] > kMostGrid) {
+    return "the grid is empty, or larger than a GPU takes";
+  }
+  return nullptr;
+}
+
+const char *faultOf(const Argument &argument, const bmrt_stream_t &stream) {
+  uint32_t tensors = stream.input_count + stream.output_count;
+  switch (argument.kind) {
+  case ArgumentKind::pointer: {
+    if (argument.index > tensors) {
+      return "an argument is a tensor that the step does not list";
+    }
+    uint64_t bytes = argument.index == tensors ? stream.workspace_bytes : stream.tensor_bytes[argument.index];
+    return argument.value > bytes || argument.reach > bytes - argument.value ? "an argument reaches past its tensor"
+                                                                             : nullptr;
+  }
+  case ArgumentKind::dim:
+    return argument.index < stream.dim_count ? nullptr : "an argument is a dim that the step does not list";
+  case ArgumentKind::value32:
+  case ArgumentKind::value64:
+    return nullptr;
+  }
+  return "an argument is of no known kind";
+}
+
+} // namespace
+
+bmrt_code_t readTables(const unsigned char *code, uint64_t bytes, Tables &out, bmrt_status_t *status) {
+  Cursor cursor(code, bytes);
+  Directory head;
+  if (!cursor.read(head) || head.magic != kMagic || head.version != kVersion) {
+    return BMRT_FAIL(status, CORRUPT, "a segment of %" PRIu64 " bytes is no code of family cuda, version %" PRIu32,
+                     bytes, kVersion);
+  }
+  if (head.imageCount == 0 || head.imageCount > kMostImages || head.kernelCount > kMostKernels) {
+    return BMRT_FAIL(status, CORRUPT, "code of family cuda has %" PRIu32 " images and %" PRIu32 " kernels",
+                     head.imageCount, head.kernelCount);
+  }
+  for (uint32_t i = 0; i < head.imageCount; ++i) {
+    Image image;
+    bool isGood = cursor.read(image) && image.offset < bytes && image.bytes > 0 && image.bytes <= bytes - image.offset;
+    if (!isGood || (!image.isMachineCode && code[image.offset + image.bytes - 1] != 0)) {
+      return BMRT_FAIL(status, CORRUPT, "image %" PRIu32 " of code of family cuda is cut off", i);
+    }
+    out.images.push_back(image);
+  }
+  for (uint32_t i = 0; i < head.kernelCount; ++i) {
+    Kernel kernel;
+    if (!cursor.read(kernel) || kernel.nameOffset >= bytes || kernel.argumentCount > kMostArguments ||
+        !memchr(code + kernel.nameOffset, 0, bytes - kernel.nameOffset)) {
+      return BMRT_FAIL(status, CORRUPT, "kernel %" PRIu32 " of code of family cuda is cut off", i);
+    }
+    out.kernels.push_back(kernel);
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t readCommands(const bmrt_stream_t &stream, std::vector<Command> &out, bmrt_status_t *status) {
+  Cursor cursor(stream.code + stream.offset, stream.bytes);
+  while (!cursor.isAtEnd()) {
+    Command &command = out.emplace_back();
+    bool isWhole = cursor.read(command.launch) && command.launch.argumentCount <= kMostArguments;
+    for (uint32_t i = 0; isWhole && i < command.launch.argumentCount; ++i) {
+      isWhole = cursor.read(command.arguments.emplace_back());
+    }
+    if (!isWhole) {
+      return BMRT_FAIL(status, CORRUPT, "launch %zu of a stream of %" PRIu64 " bytes is cut off", out.size() - 1,
+                       stream.bytes);
+    }
+  }
+  return BMRT_OK;
+}
+
+bmrt_code_t verifyStream(const Tables &tables, const bmrt_stream_t &stream, bmrt_status_t *status) {
+  std::vector<Command> commands;
+  BMRT_RETURN_IF_ERROR(readCommands(stream, commands, status));
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const Launch &launch = commands[i].launch;
+    const char *fault = launch.kernel >= tables.kernels.size() ? "the kernel is not in the code"
+                        : launch.argumentCount != tables.kernels[launch.kernel].argumentCount
+                            ? "the kernel has another number of arguments"
+                            : faultOf(launch);
+    for (size_t a = 0; !fault && a < commands[i].arguments.size(); ++a) {
+      fault = faultOf(commands[i].arguments[a], stream);
+    }
+    if (fault) {
+      return BMRT_FAIL(status, CORRUPT, "launch %zu of %.80s: %s", i, layerOf(stream, launch), fault);
+    }
+  }
+  return BMRT_OK;
+}
+
+} // namespace bmrt::cuda
