@@ -81,7 +81,6 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeTargets() {
   }
   return Object{{"chips", std::move(*chips)},
                 {"chip_files", std::move(files)},
-                {"planned_chips", Array{"cuda-sm80", "cuda-sm90"}},
                 {"precisions", describePrecisions()},
                 {"planned_precisions", Array{"INT4", "W8F16", "W8BF16", "W4F16", "W4BF16", "QDQ"}},
                 {"flags", std::move(flags)},

@@ -25,14 +25,13 @@ class Precision:
 @dataclass(frozen=True)
 class Targets:
     """families: of each chip. chip_files: of descriptions, by the file's suffix. spellings: precisions by all names.
-    flags: those of model_deploy that are for some families only. planned_...: refused as not there yet."""
+    flags: those of model_deploy that are for some families only. planned_precisions: refused as not there yet."""
 
     families: Mapping[str, str]
     chip_files: Mapping[str, str]
     runs_here: Mapping[str, bool]
     spellings: Mapping[str, Precision]
     flags: Mapping[str, tuple[str, ...]]
-    planned_chips: tuple[str, ...]
     planned_precisions: tuple[str, ...]
 
     @property
@@ -50,12 +49,12 @@ class Targets:
         return self.family(chip) == "npu"
 
     def require_chip(self, chip: str) -> None:
-        """Raises TesseraError for one that is planned (exit code 4), and for one that is none (2)."""
+        """Raises TesseraError (exit code 2) for one that is none."""
         if not self.family(chip):
-            raise _refused("--chip", chip, self.planned_chips, list(self.families))
+            raise usage_error(f"--chip '{chip}': expected one of {', '.join(self.families)}")
 
     def precision(self, name: str) -> Precision:
-        """By any of its names. Raises TesseraError as require_chip."""
+        """By any of its names. Raises TesseraError for one that is planned (exit code 4), and for one that is none (2)."""
         if name.upper() not in self.spellings:
             raise _refused("--quantize", name, self.planned_precisions, [known.name for known in self.precisions])
         return self.spellings[name.upper()]
@@ -83,7 +82,6 @@ def targets() -> Targets:
         {chip["name"]: chip["runs_here"] for chip in told["chips"]},
         spellings,
         {flag: tuple(families) for flag, families in told["flags"].items()},
-        tuple(told["planned_chips"]),
         tuple(told["planned_precisions"]),
     )
 

@@ -31,7 +31,6 @@ def test_precisions() -> None:
 @pytest.mark.parametrize(
     "ask, code",
     [
-        (lambda known: known.require_chip("cuda-sm80"), ExitCode.UNSUPPORTED),
         (lambda known: known.require_chip("tpu"), ExitCode.USAGE),
         (lambda known: known.precision("INT4"), ExitCode.UNSUPPORTED),
         (lambda known: known.precision("INT3"), ExitCode.USAGE),

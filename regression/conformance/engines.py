@@ -202,6 +202,9 @@ def run_bmodel(
     return first
 
 
+GPUS = ("cuda",)  # run on NVIDIA's driver, or on the PTX machine where BMRT_LIBCUDA names it
+
+
 def supported_isas(*more: str) -> list[str]:
     """The instruction sets of ISAS, and of `more`, that this machine has, the widest last."""
     try:

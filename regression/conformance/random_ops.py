@@ -24,7 +24,7 @@ import numpy as np
 import onnx
 import random_graphs as g
 import random_quantized as q
-from engines import StageError, deploy, run_bmodel, supported_isas
+from engines import GPUS, StageError, deploy, run_bmodel, supported_isas
 from onnx import TensorProto, helper
 from random_graphs import MAX_ELEMENTS, Shape, _window
 
@@ -481,7 +481,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--family", choices=FAMILIES, action="append")
-    parser.add_argument("--isa", choices=VARIANTS, action="append")
+    parser.add_argument("--isa", choices=(*VARIANTS, *GPUS), action="append")
     parser.add_argument("--keep", type=Path, help="leave the files here")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()

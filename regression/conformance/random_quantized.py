@@ -21,7 +21,7 @@ from typing import Iterator, Sequence
 import numpy as np
 import onnx
 import random_graphs
-from engines import Compiler, StageError, deploy, run_bmodel, supported_isas
+from engines import GPUS, Compiler, StageError, deploy, run_bmodel, supported_isas
 from onnx import TensorProto, helper
 from random_graphs import MAX_ELEMENTS, Shape, _window
 
@@ -499,7 +499,7 @@ def run_seeds(
 
 
 def main() -> int:
-    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS))
+    arguments = random_graphs.parse_arguments(__doc__, (*VARIANTS, *NPUS, *GPUS))
     faults = elements = far = 0
     for fault, compared, off in run_seeds(arguments.seeds, arguments.jobs, arguments.isa, arguments.keep):
         if fault:

@@ -1,0 +1,162 @@
+//===- PtxKernels.cpp - The kernels of a program as PTX -------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Cuda/PtxKernels.h"
+
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include <mutex>
+
+using namespace mlir;
+
+namespace tessera::cuda {
+namespace {
+
+/// Each tile of a launch is a thread. Two registers of two f32 are the 16 bytes that a thread loads at once.
+kernels::VectorTarget threads() {
+  return {.bytes = 8, .fma = true, .masks = false, .hasLrint = false, .tileIsThread = true};
+}
+
+std::unique_ptr<llvm::TargetMachine> createTargetMachine(unsigned computeCapability) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string error;
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // numerics_float.h says what is fused
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, ("sm_" + llvm::Twine(computeCapability)).str(), "+ptx80", options,
+                                  std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
+}
+
+/// The entry of a kernel whose loops are |body| (KernelBuilder.h): its thread's tile, arguments and scratch.
+void addEntry(llvm::Function &body, const PtxKernel &kernel) {
+  llvm::Module &module = *body.getParent();
+  llvm::LLVMContext &context = module.getContext();
+  body.setName(kernel.frame.symbol + ".body");
+  body.setLinkage(llvm::GlobalValue::InternalLinkage);
+  body.addFnAttr(llvm::Attribute::AlwaysInline);
+  llvm::IRBuilder<> b(context);
+  llvm::Type *pointer = b.getPtrTy();
+  SmallVector<llvm::Type *> types(kernel.argumentCount(), pointer);
+  auto *entry = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+                                       llvm::GlobalValue::ExternalLinkage, kernel.frame.symbol, module);
+  entry->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  entry->setDoesNotThrow();
+  entry->addFnAttr("nvvm.maxntid", std::to_string(kBlock));
+  auto *start = llvm::BasicBlock::Create(context, "", entry), *work = llvm::BasicBlock::Create(context, "", entry),
+       *done = llvm::BasicBlock::Create(context, "", entry);
+  b.SetInsertPoint(start);
+  auto special = [&](llvm::Intrinsic::ID id) {
+    return b.CreateZExt(b.CreateIntrinsic(b.getInt32Ty(), id, {}), b.getInt64Ty());
+  };
+  llvm::Value *block = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x),
+              *thread = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
+  llvm::Value *tile = b.CreateAdd(b.CreateMul(block, b.getInt64(kBlock)), thread);
+  unsigned pointers = kernel.argumentCount() - 1;
+  llvm::Value *arguments = b.CreateAlloca(llvm::ArrayType::get(pointer, std::max(pointers, 1U)));
+  b.CreateCondBr(b.CreateICmpSLT(tile, b.getInt64(kernel.frame.tiles)), work, done);
+  b.SetInsertPoint(work);
+  for (unsigned i = 0; i < pointers; ++i) {
+    b.CreateStore(entry->getArg(i), b.CreateConstInBoundsGEP1_64(pointer, arguments, i));
+  }
+  llvm::Value *scratch =
+      b.CreatePtrAdd(entry->getArg(pointers), b.CreateMul(tile, b.getInt64(kernel.frame.scratchBytes)));
+  b.CreateCall(&body, {arguments, tile, b.CreateAdd(tile, b.getInt64(1)), scratch});
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+  b.CreateRetVoid();
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = false;
+  tuning.LoopUnrolling = false; // the emitters unroll where it pays
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1).run(module, modules);
+}
+
+} // namespace
+
+void PtxKernels::add(Operation *op) {
+  std::string key = kernels::kernelKey(op, "ptx");
+  auto [it, isNew] = byKey.try_emplace(key, kernels.size());
+  if (isNew) {
+    kernels.push_back({key, op, {}});
+  }
+  indices[op] = it->second;
+}
+
+llvm::Error PtxKernels::addTo(llvm::Module &module, PtxKernel &kernel) const {
+  auto fail = [&](const char *how) {
+    kernel.op->emitError("internal error: the kernel of '") << kernel.op->getName() << "' does not " << how;
+    return llvm::createStringError("failed to compile kernels");
+  };
+  std::string symbol = (kernel.op->getName().stripDialect() + "_" + StringRef(kernel.key).take_front(16)).str();
+  kernels::KernelBuilder kb(threads(), kernel.op, symbol);
+  if (failed(kernels::emitLoops(kb))) {
+    return llvm::createStringError("failed to compile kernels");
+  }
+  FailureOr<OwningOpRef<ModuleOp>> loops = kernels::takeKernel(kb, kernel.frame);
+  if (failed(loops)) {
+    return llvm::createStringError("failed to compile kernels");
+  }
+  if (failed(kernels::lowerKernelModule(**loops))) {
+    return fail("lower to LLVM");
+  }
+  std::unique_ptr<llvm::Module> own = translateModuleToLLVMIR(**loops, module.getContext(), symbol);
+  if (!own) {
+    return fail("translate to LLVM IR");
+  }
+  own->setTargetTriple(module.getTargetTriple());
+  own->setDataLayout(module.getDataLayout());
+  addEntry(*own->getFunction(symbol), kernel);
+  return llvm::Linker::linkModules(module, std::move(own)) ? fail("link") : llvm::Error::success();
+}
+
+llvm::Expected<std::string> PtxKernels::compile(llvm::function_ref<void(const codegen::Progress &)> progress) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(computeCapability);
+  llvm::Module module("kernels", context);
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  for (auto [i, kernel] : llvm::enumerate(kernels)) {
+    if (llvm::Error error = addTo(module, kernel)) {
+      return std::move(error);
+    }
+    progress({.done = i + 1, .total = kernels.size()});
+  }
+  optimize(module, *machine);
+  SmallVector<char, 0> text;
+  llvm::raw_svector_ostream os(text);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+    return llvm::createStringError("internal error: LLVM cannot emit PTX");
+  }
+  passes.run(module);
+  return std::string(text.begin(), text.end());
+}
+
+} // namespace tessera::cuda

@@ -1,0 +1,64 @@
+//===- PtxKernels.h - The kernels of a program as PTX -----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_CUDA_PTXKERNELS_H
+#define TESSERA_CODEGEN_CUDA_PTXKERNELS_H
+
+#include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Target/Phases.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
+
+namespace tessera::cuda {
+
+/// Threads of a block.
+inline constexpr unsigned kBlock = 128;
+
+/// A kernel of the program:
+///
+///   .entry symbol(.u64 operand 0, .., .u64 result 0, .., .u64 scratch)
+///
+/// Each thread computes one tile of the loops that the op emits, on its own frame.scratchBytes behind |scratch|.
+struct PtxKernel {
+  std::string key;
+  mlir::Operation *op; ///< the first one that needs it
+  kernels::KernelFrame frame;
+
+  unsigned argumentCount() const { return op->getNumOperands() + op->getNumResults() + 1; }
+};
+
+/// The kernels that ops need, equal ones once, in order of first use.
+class PtxKernels {
+public:
+  /// PTX for devices of |computeCapability| and newer.
+  explicit PtxKernels(unsigned computeCapability) : computeCapability(computeCapability) {}
+
+  void add(mlir::Operation *op);
+  const PtxKernel &operator[](size_t index) const { return kernels[index]; }
+  size_t indexOf(mlir::Operation *op) const { return indices.at(op); }
+  size_t size() const { return kernels.size(); }
+
+  /// The text of one module with all of them. Errors in an op are emitted there.
+  llvm::Expected<std::string> compile(llvm::function_ref<void(const codegen::Progress &)> progress);
+
+private:
+  llvm::Error addTo(llvm::Module &module, PtxKernel &kernel) const;
+
+  unsigned computeCapability;
+  std::vector<PtxKernel> kernels;
+  llvm::StringMap<size_t> byKey;
+  llvm::DenseMap<mlir::Operation *, size_t> indices;
+};
+
+/// Machine code of |ptx| by NVIDIA's assembler, if it is found (`ptxas` on the path); nothing where there is none.
+llvm::Expected<std::optional<std::string>> assemble(llvm::StringRef ptx, unsigned computeCapability);
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_CODEGEN_CUDA_PTXKERNELS_H

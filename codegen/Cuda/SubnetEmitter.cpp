@@ -1,0 +1,184 @@
+//===- SubnetEmitter.cpp - A placed function as a stream of launches ------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Cuda/SubnetEmitter.h"
+
+#include "bmodel/cuda/program.h"
+#include "codegen/Target/Tensors.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/DeviceInterfaces.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/Addresses.h"
+#include "top_dialect/IR/Names.h"
+
+using namespace mlir;
+
+namespace tessera::cuda {
+
+bool needsKernel(Operation *op) { return isa<kernels::KernelInterface>(op) && !device::isElided(op); }
+
+namespace {
+
+using bmodel::cuda::Argument;
+using bmodel::cuda::ArgumentKind;
+using bmodel::cuda::Launch;
+
+/// Tensors of the step are the subnet's arguments, its constants, its results, and behind them the workspace.
+class SubnetEmitter {
+public:
+  SubnetEmitter(const codegen::Subnet &subnet, const PtxKernels &kernels, codegen::ConstantSection &constants,
+                codegen::Program &program)
+      : function(subnet.function), kernels(kernels), constants(constants), program(program),
+        made(program.subnets.emplace_back()), arguments(function.getNumArguments()), results(function.getNumResults()) {
+  }
+
+  llvm::Error emit() {
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      if (llvm::Error error = needsKernel(&op) ? addConstants(&op) : llvm::Error::success()) {
+        return error;
+      }
+    }
+    auto bytesOf = [&](StringRef name) {
+      auto bytes = function->getAttrOfType<IntegerAttr>(name);
+      return bytes ? uint64_t(bytes.getInt()) : 0;
+    };
+    placed = llvm::alignTo(bytesOf(device::DeviceDialect::kWorkspaceBytesAttr), device::kAddressAlignment);
+    made.workspaceBytes = placed;
+    made.workspaceLowerBound = bytesOf(device::DeviceDialect::kWorkspaceLowerBoundAttr);
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      if (needsKernel(&op)) {
+        addLaunch(&op);
+      }
+    }
+    made.subnet.kind = bmodel::SubnetKind::Device, made.subnet.kernel_abi = bmodel::cuda::kVersion;
+    made.subnet.code_segment = int32_t(kCode);
+    if (made.ops > 0) {
+      addStep();
+    }
+    addCopies();
+    return llvm::Error::success();
+  }
+
+private:
+  llvm::Error addConstants(Operation *op) {
+    for (Value operand : op->getOperands()) {
+      Value root = device::getConstantRoot(operand);
+      if (!root || slots.contains(root)) {
+        continue;
+      }
+      std::optional<top::TensorData> data = top::getConstantData(root);
+      auto tensor = codegen::describeTensor(cast<RankedTensorType>(root.getType()), top::getTensorName(root));
+      if (!data || !tensor) {
+        return llvm::createStringError("internal error: the weight store lacks a constant");
+      }
+      tensor->role = bmodel::TensorRole::Constant;
+      constants.place(*data, *tensor);
+      slots[root] = uint32_t(made.tensors.size());
+      made.tensors.push_back(std::move(*tensor));
+    }
+    return llvm::Error::success();
+  }
+
+  /// What a kernel reads or writes of a value.
+  Argument pointerTo(Value value) {
+    uint64_t reach = uint64_t(device::physicalBytes(cast<RankedTensorType>(value.getType())));
+    if (Value root = device::getConstantRoot(value)) {
+      return {ArgumentKind::pointer, arguments + slots.at(root), 0, reach};
+    }
+    device::Address address = *device::getAddress(value);
+    auto count = uint32_t(made.tensors.size());
+    uint32_t tensor = address.memory < 0 ? uint32_t(-address.memory - 1)
+                      : address.memory   ? arguments + count + uint32_t(address.memory - 1)
+                                         : arguments + count + results;
+    return {ArgumentKind::pointer, tensor, uint64_t(address.offset), reach};
+  }
+
+  template <typename T>
+  void append(const T &value) {
+    stream.insert(stream.end(), reinterpret_cast<const char *>(&value),
+                  reinterpret_cast<const char *>(&value) + sizeof(T));
+  }
+
+  uint32_t layerOf(Operation *op) {
+    SmallVector<StringRef> names = top::getNodeNames(op->getLoc());
+    if (names.empty()) {
+      return bmodel::cuda::kNoLayer;
+    }
+    layers.push_back(llvm::join(names, " "));
+    return uint32_t(layers.size() - 1);
+  }
+
+  void addLaunch(Operation *op) {
+    size_t index = kernels.indexOf(op);
+    const kernels::KernelFrame &frame = kernels[index].frame;
+    uint64_t scratch = uint64_t(frame.tiles) * uint64_t(frame.scratchBytes);
+    Launch launch = {};
+    launch.kernel = uint32_t(index), launch.argumentCount = kernels[index].argumentCount();
+    launch.grid[0] = uint32_t(llvm::divideCeil(frame.tiles, kBlock));
+    launch.grid[1] = launch.grid[2] = launch.block[1] = launch.block[2] = 1;
+    launch.block[0] = kBlock;
+    launch.layer = layerOf(op);
+    append(launch);
+    for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults()))) {
+      append(pointerTo(value));
+    }
+    auto workspace = uint32_t(arguments + made.tensors.size() + results);
+    append(scratch ? Argument{ArgumentKind::pointer, workspace, placed, scratch}
+                   : Argument{ArgumentKind::value64, 0, 0, 0});
+    made.workspaceBytes = std::max(made.workspaceBytes, placed + scratch);
+    auto work = cast<device::WorkInterface>(op);
+    flops += uint64_t(work.countFlops());
+    ++made.ops;
+  }
+
+  void addStep() {
+    bmodel::RunStreamOnDefT run;
+    for (uint32_t slot = 0; slot < arguments + results + made.tensors.size(); ++slot) {
+      bool isResult = slot >= arguments && slot < arguments + results;
+      (isResult ? run.outputs : run.inputs).push_back(slot);
+    }
+    program.memory.push_back(std::move(stream));
+    run.offset = program.sections[kCode].append(program.memory.back()), run.bytes = program.memory.back().size();
+    auto step = std::make_unique<bmodel::StepDefT>();
+    step->writes = run.outputs;
+    step->op.Set(std::move(run));
+    step->debug = std::make_unique<bmodel::StepDebugDefT>();
+    step->debug->onnx_nodes = std::move(layers);
+    step->debug->flops = flops;
+    made.subnet.plan.push_back(std::move(step));
+  }
+
+  void addCopies() {
+    for (OpOperand &result : function.getBody().front().getTerminator()->getOpOperands()) {
+      Argument from = pointerTo(result.get());
+      int64_t wanted = int64_t(result.getOperandNumber()) + 1;
+      std::optional<device::Address> address = device::getAddress(result.get());
+      if (address && address->memory == wanted) {
+        continue;
+      }
+      uint32_t slot = from.index < arguments
+                          ? from.index
+                          : from.index - uint32_t(made.tensors.size()); // arguments first, then results
+      made.subnet.plan.push_back(codegen::copyStep(slot, arguments + uint32_t(result.getOperandNumber())));
+    }
+  }
+
+  func::FuncOp function;
+  const PtxKernels &kernels;
+  codegen::ConstantSection &constants;
+  codegen::Program &program;
+  codegen::SubnetProgram &made;
+  const uint32_t arguments, results;
+  uint64_t placed = 0, flops = 0;
+  std::vector<char> stream;
+  std::vector<std::string> layers;
+  DenseMap<Value, uint32_t> slots; ///< of constants, in made.tensors
+};
+
+} // namespace
+
+llvm::Error emitSubnet(const codegen::Subnet &subnet, const PtxKernels &kernels, codegen::ConstantSection &constants,
+                       codegen::Program &program) {
+  return SubnetEmitter(subnet, kernels, constants, program).emit();
+}
+
+} // namespace tessera::cuda

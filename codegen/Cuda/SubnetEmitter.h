@@ -1,0 +1,24 @@
+//===- SubnetEmitter.h - A placed function as a stream of launches -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_CUDA_SUBNETEMITTER_H
+#define TESSERA_CODEGEN_CUDA_SUBNETEMITTER_H
+
+#include "codegen/Cuda/PtxKernels.h"
+#include "codegen/Target/ConstantSection.h"
+#include "codegen/Target/Target.h"
+
+namespace tessera::cuda {
+
+/// Sections of the program.
+enum Section : uint32_t { kCode, kConstants };
+
+/// Whether a kernel computes |op|: not a constant, a view or a terminator.
+bool needsKernel(mlir::Operation *op);
+
+/// Adds the subnet to |program|: one step, which launches the kernels of its ops, and copies of results that are views.
+llvm::Error emitSubnet(const codegen::Subnet &subnet, const PtxKernels &kernels, codegen::ConstantSection &constants,
+                       codegen::Program &program);
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_CODEGEN_CUDA_SUBNETEMITTER_H
