@@ -137,8 +137,20 @@ private:
       values = arith::SelectOp::create(kb.b, mask, values, kb.splat(padding, lanes));
     }
     Value factor = kb.loadElements(w.getElementType(), 0, kb.operand(1), Strides(w).offset(kb, weight));
-    return emitMultiplyAdd(kb, convertElement(kb, values, x.getElementType(), accumulator),
-                           kb.splat(convertElement(kb, factor, w.getElementType(), accumulator), lanes), sum);
+    factor = scaled(convertElement(kb, factor, w.getElementType(), accumulator), weight);
+    return emitMultiplyAdd(kb, convertElement(kb, values, x.getElementType(), accumulator), kb.splat(factor, lanes),
+                           sum);
+  }
+
+  /// A weight times its scale, where it is an integer beside floats. |at|: output channel, input channel, ..
+  Value scaled(Value factor, ArrayRef<Value> at) {
+    if (!op.getScales()) {
+      return factor;
+    }
+    Value row = kb.div(at[1], std::max<int64_t>(1, op.getWeightGroup()));
+    Value scale = kb.loadElements(cast<RankedTensorType>(op.getScales().getType()).getElementType(), 0,
+                                  kb.operand(op->getNumOperands() - 1), kb.add(kb.mul(row, w.getDimSize(0)), at[0]));
+    return arith::MulFOp::create(kb.b, factor, scale);
   }
 
   /// Lanes l with 0 <= column + l * stride < input width.

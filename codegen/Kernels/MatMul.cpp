@@ -86,7 +86,7 @@ private:
     sums = kb.forLoop(kb.constant(0), kb.constant(depth), 1, sums, [&](Value k, ValueRange old) {
       Value offset = kb.add(columnOffset, kb.mul(k, right.rowStride));
       Value vector = loadLanes(kb, b.getElementType(), kb.operand(1), right.columnStride, step, offset);
-      vector = convertElement(kb, vector, b.getElementType(), accumulator);
+      vector = scaled(convertElement(kb, vector, b.getElementType(), accumulator), k, column, step);
       SmallVector<Value> next;
       for (int64_t r = 0; r < kRows; ++r) {
         Value scalar =
@@ -109,6 +109,17 @@ private:
       };
       rows % kRows ? kb.ifThen(kb.less(at, kb.constant(rows)), store) : store();
     }
+  }
+
+  /// Weights of row |k| times their scales, where they are integers beside floats.
+  Value scaled(Value weights, Value k, Value column, const VectorStep &step) {
+    if (!op.getScales()) {
+      return weights;
+    }
+    Value row = kb.div(k, std::max<int64_t>(1, op.getWeightGroup()));
+    Value scales = loadLanes(kb, cast<RankedTensorType>(op.getScales().getType()).getElementType(),
+                             kb.operand(op->getNumOperands() - 1), 1, step, kb.add(kb.mul(row, columns), column));
+    return arith::MulFOp::create(kb.b, weights, scales);
   }
 
   Value initial(Value column, const VectorStep &step) {
