@@ -11,24 +11,25 @@
 namespace tessera::cuda {
 namespace {
 
-/// A file of its own, removed with its guard.
-llvm::Expected<llvm::FileRemover> makeFile(llvm::StringRef suffix, llvm::SmallVectorImpl<char> &path,
-                                           llvm::StringRef contents = "") {
-  int descriptor;
-  if (std::error_code error = llvm::sys::fs::createTemporaryFile("kernels", suffix, descriptor, path)) {
-    return llvm::createStringError(error, "cannot make a file for ptxas");
-  }
-  llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
-  os << contents;
-  os.close();
-  llvm::FileRemover remover(path);
-  if (os.has_error()) {
+/// A file of its own, which ends with its object.
+struct TemporaryFile {
+  llvm::Error make(llvm::StringRef suffix, llvm::StringRef contents = "") {
+    int descriptor;
+    if (std::error_code error = llvm::sys::fs::createTemporaryFile("kernels", suffix, descriptor, path)) {
+      return llvm::createStringError(error, "cannot make a file for ptxas");
+    }
+    remover.setFile(path);
+    llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
+    os << contents;
+    os.close();
     std::error_code error = os.error();
     os.clear_error();
-    return llvm::createStringError(error, "cannot write a file for ptxas");
+    return error ? llvm::createStringError(error, "cannot write a file for ptxas") : llvm::Error::success();
   }
-  return std::move(remover);
-}
+
+  llvm::SmallString<128> path;
+  llvm::FileRemover remover;
+};
 
 std::string contentsOf(llvm::StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
@@ -42,27 +43,21 @@ llvm::Expected<std::optional<std::string>> assemble(llvm::StringRef ptx, unsigne
   if (!program) {
     return std::nullopt;
   }
-  llvm::SmallString<128> input, output, log;
-  auto inputFile = makeFile("ptx", input, ptx), outputFile = makeFile("cubin", output), logFile = makeFile("log", log);
-  for (auto *file : {&inputFile, &outputFile, &logFile}) {
-    if (!*file) {
-      llvm::Error error = file->takeError();
-      for (auto *other : {&inputFile, &outputFile, &logFile}) {
-        if (other != file && !*other) {
-          llvm::consumeError(other->takeError());
-        }
-      }
-      return std::move(error);
-    }
+  TemporaryFile input, output, log;
+  if (llvm::Error error = input.make("ptx", ptx)) {
+    return std::move(error);
+  }
+  if (llvm::Error error = llvm::joinErrors(output.make("cubin"), log.make("log"))) {
+    return std::move(error);
   }
   std::string arch = "-arch=sm_" + std::to_string(computeCapability);
-  llvm::StringRef arguments[] = {*program, arch, input, "-o", output};
-  std::optional<llvm::StringRef> redirects[] = {std::nullopt, llvm::StringRef(log), llvm::StringRef(log)};
+  llvm::StringRef arguments[] = {*program, arch, input.path, "-o", output.path};
+  std::optional<llvm::StringRef> redirects[] = {std::nullopt, llvm::StringRef(log.path), llvm::StringRef(log.path)};
   std::string error;
   if (llvm::sys::ExecuteAndWait(*program, arguments, std::nullopt, redirects, 0, 0, &error) != 0) {
-    return llvm::createStringError("internal error: ptxas refuses the kernels: " + error + contentsOf(log));
+    return llvm::createStringError("internal error: ptxas refuses the kernels: " + error + contentsOf(log.path));
   }
-  return contentsOf(output);
+  return contentsOf(output.path);
 }
 
 } // namespace tessera::cuda

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which part of a model runs on an NPU and which on its host, and why; for people."""
+"""Which part of a model runs on an accelerator and which on its host, and why; for people."""
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +23,7 @@ def tell(report: Report, told: dict[str, Any], chip: str) -> None:
     rows += [
         (
             subnet["name"],
-            chip if subnet["device"] == "npu" else "host",
+            chip if subnet["device"] != "host" else "host",
             str(subnet["ops"]),
             f"{percent(subnet['products'], told['products'])} %",
             f"{subnet['input_bytes'] / 1024:.1f}",
@@ -46,11 +46,12 @@ def tell(report: Report, told: dict[str, Any], chip: str) -> None:
 
 def summary(told: dict[str, Any], chip: str) -> str:
     """Shares and times, in two lines."""
+    family = next((subnet["device"] for subnet in told["subnets"] if subnet["device"] != "host"), None)
+    products, microseconds = (told[f"{family}_{what}"] if family else 0 for what in ("products", "microseconds"))
     return (
-        f"{percent(told['npu_products'], told['products'])} % of the multiplications run on {chip}; "
-        f"{told['transferred_bytes'] / 1024:.1f} KiB go from "
-        "one side to the other, in memory that both read\n"
-        f"{told['total_microseconds']:.0f} us a run: {chip} {told['npu_microseconds']:.0f}, host "
+        f"{percent(products, told['products'])} % of the multiplications run on {chip}; "
+        f"{told['transferred_bytes'] / 1024:.1f} KiB go from one side to the other\n"
+        f"{told['total_microseconds']:.0f} us a run: {chip} {microseconds:.0f}, host "
         f"{told['host_microseconds']:.0f} *, "
         f"hand-overs {told['hand_over_microseconds']:.0f} *   (* by a rough model of a small host: docs/partition.md)"
     )

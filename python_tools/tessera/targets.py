@@ -54,7 +54,7 @@ class Targets:
             raise usage_error(f"--chip '{chip}': expected one of {', '.join(self.families)}")
 
     def precision(self, name: str) -> Precision:
-        """By any of its names. Raises TesseraError for one that is planned (exit code 4), and for one that is none (2)."""
+        """By any of its names. Raises TesseraError for a planned one (exit code 4), and for one that is none (2)."""
         if name.upper() not in self.spellings:
             raise _refused("--quantize", name, self.planned_precisions, [known.name for known in self.precisions])
         return self.spellings[name.upper()]

@@ -194,13 +194,19 @@ bool runs(const bmrt_device_t &device, const Image &image) {
                              : device.computeCapability >= wanted;
 }
 
-bmrt_code_t loadImage(bmrt_program_t &program, const unsigned char *code, const Image &image, bmrt_status_t *status) {
+/// Loads the image; |hasNoBinary|: it is machine code that the driver has no use for after all.
+bmrt_code_t loadImage(bmrt_program_t &program, const unsigned char *code, const Image &image, bool &hasNoBinary,
+                      bmrt_status_t *status) {
   constexpr int kLog = 5, kLogBytes = 6; // CU_JIT_ERROR_LOG_BUFFER, .._SIZE_BYTES
   char log[400] = "";
   int options[] = {kLog, kLogBytes};
   void *values[] = {log, reinterpret_cast<void *>(sizeof log - 1)};
   const bmrt_device_t &device = program.device;
   CUresult error = device.driver.cuModuleLoadDataEx(&program.module, code + image.offset, 2, options, values);
+  hasNoBinary = error == CUDA_ERROR_NO_BINARY_FOR_GPU && image.isMachineCode;
+  if (hasNoBinary) {
+    return BMRT_UNSUPPORTED; // without a message: PTX is tried
+  }
   return error ? BMRT_FAIL(status, IO, "%.60s does not take the model's %s: %s%s%.300s", device.name.c_str(),
                            image.isMachineCode ? "machine code" : "PTX", device.driver.textOf(error), *log ? ": " : "",
                            log)
@@ -215,28 +221,30 @@ void unload(bmrt_program_t *program) {
   delete program;
 }
 
-/// Machine code where the device runs it, for it needs no compiler; else PTX; null: neither.
-const Image *imageFor(const bmrt_device_t &device, const std::vector<Image> &images) {
-  const Image *best = nullptr;
-  for (const Image &image : images) {
-    if (runs(device, image) && (!best || image.isMachineCode > best->isMachineCode)) {
-      best = &image;
+/// Machine code where the device runs it, for it needs no compiler; else PTX, which the driver compiles.
+bmrt_code_t loadModule(bmrt_program_t &program, const unsigned char *code, bmrt_status_t *status) {
+  const bmrt_device_t &device = program.device;
+  for (uint32_t isMachineCode : {1, 0}) {
+    for (const Image &image : program.tables.images) {
+      if (image.isMachineCode != isMachineCode || !runs(device, image)) {
+        continue;
+      }
+      bool hasNoBinary = false;
+      if (bmrt_code_t result = loadImage(program, code, image, hasNoBinary, status); !hasNoBinary) {
+        return result;
+      }
     }
   }
-  return best;
+  unsigned wanted = program.tables.images[0].computeCapability;
+  return BMRT_FAIL(status, UNSUPPORTED, "%.60s has compute capability %d.%d, the model's code is for %u.%u",
+                   device.name.c_str(), device.computeCapability / 10, device.computeCapability % 10, wanted / 10,
+                   wanted % 10);
 }
 
 bmrt_code_t loadProgram(bmrt_program_t &program, const unsigned char *code, uint64_t bytes, bmrt_status_t *status) {
-  BMRT_RETURN_IF_ERROR(readTables(code, bytes, program.tables, status));
   const bmrt_device_t &device = program.device;
-  const Image *image = imageFor(device, program.tables.images);
-  if (!image) {
-    unsigned wanted = program.tables.images[0].computeCapability;
-    return BMRT_FAIL(status, UNSUPPORTED, "%.60s has compute capability %d.%d, the model's code is for %u.%u",
-                     device.name.c_str(), device.computeCapability / 10, device.computeCapability % 10, wanted / 10,
-                     wanted % 10);
-  }
-  BMRT_RETURN_IF_ERROR(loadImage(program, code, *image, status));
+  BMRT_RETURN_IF_ERROR(readTables(code, bytes, program.tables, status));
+  BMRT_RETURN_IF_ERROR(loadModule(program, code, status));
   for (const bmodel::cuda::Kernel &kernel : program.tables.kernels) {
     const char *name = reinterpret_cast<const char *>(code + kernel.nameOffset);
     CUfunction function = nullptr;

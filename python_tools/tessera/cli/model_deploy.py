@@ -146,8 +146,9 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
         "bytes": output.stat().st_size,
         **{k: v for k, v in result.items() if k not in ("event", "bmodel", "inputs", "outputs")},
     }
-    if targets().is_npu(args.chip):
+    if "partition" in result:
         partition.tell(report, result["partition"], result["chip"])
+    if targets().is_npu(args.chip):
         if args.plan_out:
             with atomic_write(args.plan_out) as file:
                 file.write((json.dumps(result["plan"], indent=1) + "\n").encode())
