@@ -461,3 +461,15 @@ TEST_F(Emission, NormsOfRowsLargerThanALane) {
     }
   }
 }
+
+/// A softmax of rows that no lane holds: the bits of one piece.
+TEST_F(Emission, SoftmaxOfRowsLargerThanALane) {
+  auto text = [](const Dims &dims, bool log) {
+    return functionText({dims}, dims,
+                        formatv("  %y = \"device.softmax\"(%a0) {{axis = {0} : i64, log = {1}} : ({2}) -> {2}",
+                                dims.size() - 1, log ? "true" : "false", typeText(dims, "f32")));
+  };
+  EXPECT_EQ(check(text({2, 70003}, false)), "");
+  EXPECT_EQ(check(text({2, 70003}, true)), "");
+  EXPECT_EQ(check(text({66, 1, 66000}, false)), ""); // more rows than lanes
+}

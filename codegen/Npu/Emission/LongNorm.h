@@ -28,8 +28,6 @@ struct LongNorm {
   const Chip &chip;
 
   std::vector<Tile> make() const;
-  /// Of a lane, by the pieces that are being loaded and computed.
-  uint64_t bytesAtOnce() const;
 };
 
 } // namespace tessera::npu

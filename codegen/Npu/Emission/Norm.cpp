@@ -4,6 +4,7 @@
 #include "codegen/Npu/Emission/LongNorm.h"
 #include "codegen/Npu/Emission/Models.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
+#include "codegen/Npu/Emission/RowPieces.h"
 #include "device_dialect/Transforms/Addresses.h"
 
 using namespace mlir;
@@ -171,14 +172,6 @@ void NormTiles::computeMapped(const TileView &normed, const TileView &result, co
   compute(stream, *program, result, operands, tile);
 }
 
-/// Whether the rows of one tile, one in each lane, fit.
-bool fits(const Shape &whole, BuildTile build, EmissionContext &context) {
-  Tiler survey(context.stream);
-  survey.surveys = true;
-  llvm::cantFail(survey.append(whole, Shape{{0, context.chip.lanes, 0, 0}}, build)); // surveys refuse nothing
-  return survey.minimum <= context.chip.laneBytes;
-}
-
 struct NormModel : EmissionInterface::ExternalModel<NormModel, device::NormOp> {
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     auto norm = cast<device::NormOp>(op);
@@ -193,9 +186,8 @@ struct NormModel : EmissionInterface::ExternalModel<NormModel, device::NormOp> {
       tiles.build(begin, part, localBudget, tile);
     };
     std::optional<LongNorm> inPieces = tiles.inPieces();
-    if (inPieces && !fits(tiles.whole(), build, context)) {
-      uint64_t bytes = inPieces->bytesAtOnce();
-      context.tiler.appendTiles(context.tiler.surveys ? std::vector<Tile>() : inPieces->make(), bytes, bytes);
+    if (inPieces && !rowsFit(tiles.whole(), build, context)) {
+      RowPieces::append(context.tiler, [&] { return inPieces->make(); });
       return llvm::Error::success();
     }
     return context.tiler.append(tiles.whole(), Shape{{0, context.chip.lanes, 0, 0}}, build);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
+#include "codegen/Npu/Emission/RowPieces.h"
 #include "codegen/Npu/Emission/RowReduction.h"
 
 using namespace mlir;
@@ -18,7 +19,63 @@ struct SoftmaxPrograms {
   const Instructions inverse = {{Op::constant, 4, 0, 0, llvm::bit_cast<uint32_t>(1.0f)}, {Op::div, 4, 4, 0, 0}};
   const Instructions logarithm = {{Op::log, 4, 0, 0, 0}};
   const Instructions scale = {{Op::mul, 4, 0, 1, 0}};
+  const Instructions scaledPowers = {{Op::sub, 4, 0, 1, 0}, {Op::expNegative, 4, 4, 0, 0}, {Op::mul, 4, 4, 2, 0}};
+  const Instructions larger = {{Op::maximum, 4, 0, 1, 0}};
   const Instructions difference = {{Op::sub, 4, 0, 1, 0}, {Op::sub, 4, 4, 2, 0}};
+};
+
+/// Rows that no lane holds, read three times: for the largest element, for the sum of powers, and for the result, which
+/// computes them again.
+class LongSoftmax {
+public:
+  LongSoftmax(const TileView &x, const TileView &y, bool isLog, Stream &stream)
+      : x(x), y(y), isLog(isLog), stream(stream), chip(stream.chip),
+        pieces(y.shape, sizeof(float) + sizeof(float) + bmodel::npu::sizeOf(y.tensor.type), stream) {}
+
+  std::vector<Tile> make() {
+    pieces.eachRows([&](RowPieces::Rows rows) { makeRows(rows); });
+    return std::move(pieces.tiles);
+  }
+
+private:
+  TileView largestOf(RowPieces::Rows rows) {
+    TileView best = pieces.keep(rows, 1), ofPiece = pieces.keep(rows, 1);
+    pieces.eachPiece(rows, [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+      bool isFirst = begin.dims[3] == 0;
+      TileView from = load(tileOf(x, begin, part, chip), localBudget, tile);
+      reduce(isFirst ? best : ofPiece, from, Reduction::largest, tile);
+      if (!isFirst) {
+        compute(stream, programs.larger, best, {best, ofPiece}, tile);
+      }
+    });
+    return best;
+  }
+
+  void makeRows(RowPieces::Rows rows) {
+    TileView best = largestOf(rows);
+    auto powers = [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+      TileView power = localBudget.allocate(part, Type::f32);
+      compute(stream, programs.powers, power, {load(tileOf(x, begin, part, chip), localBudget, tile), repeated(best)},
+              tile);
+      return power;
+    };
+    TileView divisor = pieces.sum(rows, false, powers);
+    compute(stream, isLog ? programs.logarithm : programs.inverse, divisor, {divisor}, pieces.tiles.back());
+    pieces.eachPiece(rows, [&](const Shape &begin, const Shape &part, LocalBudget &localBudget, Tile &tile) {
+      TileView from = load(tileOf(x, begin, part, chip), localBudget, tile), to = tileOf(y, begin, part, chip);
+      TileView result = resultOf(to, localBudget);
+      compute(stream, isLog ? programs.difference : programs.scaledPowers, result,
+              {from, repeated(best), repeated(divisor)}, tile);
+      store(result, to, tile);
+    });
+  }
+
+  const SoftmaxPrograms programs;
+  const TileView &x, &y;
+  const bool isLog;
+  Stream &stream;
+  const Chip &chip;
+  RowPieces pieces;
 };
 
 /// Rows over lanes, reduced inside: what is divided by stands once a row.
@@ -50,6 +107,10 @@ llvm::Error emitInRows(device::SoftmaxOp op, int64_t rows, int64_t size, Emissio
     }
     store(result, to, tile);
   };
+  if (!rowsFit(y->shape, build, context)) {
+    RowPieces::append(context.tiler, [&] { return LongSoftmax(*x, *y, op.getLog(), stream).make(); });
+    return llvm::Error::success();
+  }
   return context.tiler.append(y->shape, Shape{{0, chip.lanes, 0, 0}}, build);
 }
 
