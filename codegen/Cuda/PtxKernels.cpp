@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/PtxKernels.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -19,9 +21,28 @@ using namespace mlir;
 namespace tessera::cuda {
 namespace {
 
+/// A warp holds the threads of two rows, of which one may have ended.
+Value shuffle(kernels::KernelBuilder &kb, Value value, unsigned distance) {
+  auto i32 = [&](int64_t number) -> Value {
+    return LLVM::ConstantOp::create(kb.b, kb.b.getI32Type(), kb.b.getI32IntegerAttr(int32_t(number)));
+  };
+  Value isUpper = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne,
+                                        arith::AndIOp::create(kb.b, kb.tileBegin(), kb.constant(kernels::kRowThreads)),
+                                        kb.constant(0));
+  Value members = arith::SelectOp::create(kb.b, isUpper, i32(0xffff0000), i32(0xffff));
+  Value bits = arith::BitcastOp::create(kb.b, kb.b.getI32Type(), value);
+  constexpr int64_t kSegment = (32 - kernels::kRowThreads) << 8;
+  Value got = LLVM::CallIntrinsicOp::create(
+                  kb.b, kb.b.getI32Type(),
+                  kb.b.getStringAttr(distance ? "llvm.nvvm.shfl.sync.down.i32" : "llvm.nvvm.shfl.sync.idx.i32"),
+                  ValueRange{members, bits, i32(distance), i32(kSegment | 0x1f)})
+                  .getResult(0);
+  return arith::BitcastOp::create(kb.b, value.getType(), got);
+}
+
 /// Each tile of a launch is a thread. Two registers of two f32 are the 16 bytes that a thread loads at once.
 kernels::VectorTarget threads() {
-  return {.bytes = 8, .fma = true, .masks = false, .hasLrint = false, .tileIsThread = true};
+  return {.bytes = 8, .fma = true, .masks = false, .hasLrint = false, .tileIsThread = true, .shuffle = shuffle};
 }
 
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(unsigned computeCapability) {

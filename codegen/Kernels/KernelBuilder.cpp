@@ -60,6 +60,18 @@ void KernelBuilder::forTiles(int64_t tiles, function_ref<void(Value)> body) {
   forLoop(begin, end, 1, body);
 }
 
+void KernelBuilder::forSharedRows(int64_t count, function_ref<void(Value)> body) {
+  forTiles(std::max<int64_t>(1, count * kRowThreads), [&](Value tile) {
+    lane = rem(tile, kRowThreads);
+    body(div(tile, kRowThreads));
+    lane = nullptr;
+  });
+}
+
+Type KernelBuilder::lanesOf(Type element, unsigned lanes) const {
+  return lane ? element : VectorType::get({int64_t(lanes)}, element);
+}
+
 //===----------------------------------------------------------------------===//
 // i64 and loops
 //===----------------------------------------------------------------------===//
@@ -235,7 +247,20 @@ Value KernelBuilder::gather(VectorType type, Value base, Value index, Value offs
 // Vectors
 //===----------------------------------------------------------------------===//
 
+Value KernelBuilder::ifElse(Value condition, function_ref<Value()> then, Value otherwise) {
+  auto chosen = scf::IfOp::create(b, otherwise.getType(), condition, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(&chosen.getThenRegion().front());
+  scf::YieldOp::create(b, then());
+  b.setInsertionPointToEnd(&chosen.getElseRegion().front());
+  scf::YieldOp::create(b, otherwise);
+  return chosen.getResult(0);
+}
+
 Value KernelBuilder::maskBelow(unsigned lanes, Value count) {
+  if (lane) {
+    return less(lane, count);
+  }
   // 32-bit lane numbers: half the registers of 64-bit ones, and |count| - tail sizes - is small.
   auto type = VectorType::get({int64_t(lanes)}, b.getI32Type());
   SmallVector<int32_t> numbers(lanes);
@@ -246,6 +271,9 @@ Value KernelBuilder::maskBelow(unsigned lanes, Value count) {
 }
 
 Value KernelBuilder::splat(Value scalar, unsigned lanes) {
+  if (lane) {
+    return scalar;
+  }
   Attribute constant;
   auto type = VectorType::get({int64_t(lanes)}, scalar.getType());
   if (matchPattern(scalar, m_Constant(&constant))) {

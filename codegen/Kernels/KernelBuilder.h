@@ -59,6 +59,14 @@ public:
   /// setTiles(|tiles|) and the loop over this call's tiles; |body| gets the tile (i64).
   void forTiles(int64_t tiles, llvm::function_ref<void(mlir::Value tile)> body);
 
+  /// The loop over |count| rows that kRowThreads threads compute together, each one lane of all vectors: loads and
+  /// stores of that many lanes are this thread's then, and registers hold scalars. Needs target.shuffle.
+  void forSharedRows(int64_t count, llvm::function_ref<void(mlir::Value row)> body);
+  /// This thread's lane (i64) within forSharedRows(); null elsewhere.
+  mlir::Value sharedLane() const { return lane; }
+  /// |lanes| values of |element| in registers: a vector, or this thread's.
+  mlir::Type lanesOf(mlir::Type element, unsigned lanes) const;
+
   //--- i64 and loop helpers; constants fold while building ---
   mlir::Value constant(int64_t value); ///< i64
   mlir::Value add(mlir::Value x, mlir::Value y);
@@ -79,6 +87,8 @@ public:
   forLoop(mlir::Value lower, mlir::Value upper, int64_t step, mlir::ValueRange init,
           llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
   void ifThen(mlir::Value condition, llvm::function_ref<void()> then);
+  /// condition ? then() : otherwise, where |then| is only computed if the condition holds.
+  mlir::Value ifElse(mlir::Value condition, llvm::function_ref<mlir::Value()> then, mlir::Value otherwise);
 
   //--- memory ---
   /// |type|: scalar or 1-D vector in registers, integers signless; i1 is converted from and to bytes 0 and 1.
@@ -116,7 +126,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   KernelFrame kernelFrame;
   llvm::SmallVector<mlir::Value> pointers;
-  mlir::Value begin, end, scratchPointer;
+  mlir::Value begin, end, scratchPointer, lane;
 };
 
 /// Type that an element is computed in: f16 and bf16 in f32, integers without sign, others as they are.

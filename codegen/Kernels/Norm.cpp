@@ -32,11 +32,11 @@ public:
   }
 
   void emit() {
-    forItems(kb, rows, row, 8192, [&](Value item) { emitRow(kb.mul(item, row)); });
+    forRows(kb, rows, row, 8192, type, lanes, [&](Value item) { emitRow(kb.mul(item, row)); });
   }
 
 private:
-  VectorType vectorType() { return VectorType::get({int64_t(lanes)}, type); }
+  Type vectorType() { return kb.lanesOf(type, lanes); }
   Value load(Value offset, Value mask) { return kb.loadElements(element, lanes, kb.operand(0), offset, mask); }
 
   Value meanOver(Value base, function_ref<Value(Value offset, Value mask, Value sum)> accumulate) {

@@ -11,7 +11,6 @@
 #include "device_dialect/IR/DeviceMoveOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -108,13 +107,8 @@ struct TopKModel : KernelInterface::ExternalModel<TopKModel, device::TopKOp> {
         Value full = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::sge, i, kb.constant(k));
         Value last = kb.max(kb.sub(count, kb.constant(1)), kb.constant(0));
         // With a full list only a candidate that beats its last element matters.
-        auto isBetter = scf::IfOp::create(kb.b, kb.b.getI1Type(), full, /*addElseBlock=*/true);
-        kb.b.setInsertionPointToEnd(&isBetter.getThenRegion().front());
-        scf::YieldOp::create(kb.b, before(last));
-        kb.b.setInsertionPointToEnd(&isBetter.getElseRegion().front());
-        scf::YieldOp::create(kb.b, Value(arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(true))));
-        kb.b.setInsertionPointAfter(isBetter);
-        Value enters = isBetter.getResult(0);
+        Value enters =
+            kb.ifElse(full, [&] { return before(last); }, arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(true)));
         kb.ifThen(enters, [&] { insert(kb, element, value, i, count, k, slot, before); });
       });
     });

@@ -52,6 +52,12 @@ Value emitExtremum(KernelBuilder &kb, Type elementType, Value x, Value y, bool s
 }
 
 Value reduceLanes(KernelBuilder &kb, Value vector, function_ref<Value(Value, Value)> combine) {
+  if (kb.sharedLane()) {
+    for (unsigned distance = kRowThreads / 2; distance > 0; distance /= 2) {
+      vector = combine(vector, kb.target.shuffle(kb, vector, distance));
+    }
+    return kb.target.shuffle(kb, vector, 0);
+  }
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
   assert(llvm::isPowerOf2_64(lanes) && "vectors are halved");
   while (lanes > 1) {

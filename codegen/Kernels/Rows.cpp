@@ -45,6 +45,15 @@ void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t wor
   });
 }
 
+void forRows(KernelBuilder &kb, int64_t count, int64_t workPerRow, int64_t workPerTile, Type element, unsigned &lanes,
+             function_ref<void(Value)> body) {
+  if (!kb.target.shuffle || element.getIntOrFloatBitWidth() != 32 || count == 0) {
+    return forItems(kb, count, workPerRow, workPerTile, body);
+  }
+  lanes = kRowThreads;
+  kb.forSharedRows(count, body);
+}
+
 int64_t product(ArrayRef<int64_t> sizes) {
   int64_t result = 1;
   for (int64_t size : sizes) {

@@ -23,6 +23,11 @@ int64_t itemsPerTile(const KernelBuilder &kb, int64_t count, int64_t workPerItem
 void forItems(KernelBuilder &kb, int64_t count, int64_t workPerItem, int64_t workPerTile,
               llvm::function_ref<void(mlir::Value item)> body);
 
+/// The same for |count| rows of |element|s in registers, which threads share where they can: vectors have |lanes|
+/// lanes, which becomes kRowThreads then.
+void forRows(KernelBuilder &kb, int64_t count, int64_t workPerRow, int64_t workPerTile, mlir::Type element,
+             unsigned &lanes, llvm::function_ref<void(mlir::Value row)> body);
+
 /// Product of |sizes|.
 int64_t product(llvm::ArrayRef<int64_t> sizes);
 

@@ -152,6 +152,10 @@ Value roundToElement(KernelBuilder &kb, Value value, Type elementType) {
 //===----------------------------------------------------------------------===//
 
 Value KernelBuilder::loadElements(Type elementType, unsigned lanes, Value base, Value index, Value mask) {
+  if (lane && lanes) {
+    auto own = [&] { return loadElements(elementType, 0, base, add(index, lane)); };
+    return mask ? ifElse(mask, own, zero(registerType(elementType))) : own();
+  }
   bool narrow = isNarrowFloat(elementType);
   Type type = withLanes(narrow ? b.getI16Type() : signless(elementType), lanes);
   Value loaded = mask ? maskedLoad(cast<VectorType>(type), base, index, mask) : load(type, base, index);
@@ -168,6 +172,10 @@ Value KernelBuilder::gatherElements(Type elementType, unsigned lanes, Value base
 
 void KernelBuilder::storeElements(Type elementType, Value value, Value base, Value index, Value mask) {
   Value stored = isNarrowFloat(elementType) ? f32ToNarrow(*this, elementType, value) : value;
+  if (lane) {
+    auto own = [&] { store(stored, base, add(index, lane)); };
+    return mask ? ifThen(mask, own) : own();
+  }
   if (mask) {
     maskedStore(stored, base, index, mask);
   } else {

@@ -32,18 +32,18 @@ public:
   }
 
   void emit() {
-    int64_t columns = inner == 1 ? 1 : llvm::divideCeil(inner, lanes);
-    int64_t count = outer * columns;
-    int64_t work = axis * (inner == 1 ? 1 : lanes);
-    forItems(kb, count, work, 4096,
-             [&](Value index) { inner == 1 ? row(kb.mul(index, axis)) : column(index, columns); });
+    if (inner == 1) {
+      return forRows(kb, outer, axis, 4096, type, lanes, [&](Value index) { row(kb.mul(index, axis)); });
+    }
+    int64_t columns = llvm::divideCeil(inner, lanes);
+    forItems(kb, outer * columns, axis * lanes, 4096, [&](Value index) { column(index, columns); });
   }
 
 private:
   Value maximum(Value x, Value y) { return emitExtremum(kb, element, x, y, false); }
   Value sum(Value x, Value y) { return arith::AddFOp::create(kb.b, x, y); }
   Value load(Value offset, Value mask) { return kb.loadElements(element, lanes, kb.operand(0), offset, mask); }
-  VectorType vectorType() { return VectorType::get({int64_t(lanes)}, type); }
+  Type vectorType() { return kb.lanesOf(type, lanes); }
 
   /// Calls |body| for the vectors of a row; the last one is masked.
   Value overRow(Value base, Value carried, function_ref<Value(Value offset, Value mask, Value carried)> body) {

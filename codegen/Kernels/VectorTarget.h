@@ -3,7 +3,16 @@
 #ifndef TESSERA_CODEGEN_KERNELS_VECTORTARGET_H
 #define TESSERA_CODEGEN_KERNELS_VECTORTARGET_H
 
+namespace mlir {
+class Value;
+} // namespace mlir
+
 namespace tessera::kernels {
+
+class KernelBuilder;
+
+/// Threads that share a row where each tile is one: as many as an ordered sum has partial sums (kExactLanes).
+inline constexpr unsigned kRowThreads = 16;
 
 /// What the emitters of kernels need to know of a machine.
 struct VectorTarget {
@@ -12,6 +21,10 @@ struct VectorTarget {
   bool masks = false;        ///< registers of masks: loads and stores of some lanes
   bool hasLrint = true;      ///< an instruction that rounds a float to an integer to nearest even
   bool tileIsThread = false; ///< each tile of a launch runs on a thread of its own, of which there are thousands
+
+  /// Emits what |value|, of 32 bits, is in the thread |distance| above among those of a row, or with 0 in the first
+  /// one. Null: threads do not see each other's registers.
+  mlir::Value (*shuffle)(KernelBuilder &kb, mlir::Value value, unsigned distance) = nullptr;
 
   unsigned vectorBytes() const { return bytes; }
   /// Elements of |elementBits| bits in one register, at least one.
