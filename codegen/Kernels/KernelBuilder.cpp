@@ -68,6 +68,16 @@ void KernelBuilder::forSharedRows(int64_t count, function_ref<void(Value)> body)
   });
 }
 
+void KernelBuilder::inFirstThread(function_ref<void()> body) {
+  if (!lane) {
+    return body();
+  }
+  Value own = lane;
+  lane = nullptr;
+  ifThen(less(own, constant(1)), body);
+  lane = own;
+}
+
 Type KernelBuilder::lanesOf(Type element, unsigned lanes) const {
   return lane ? element : VectorType::get({int64_t(lanes)}, element);
 }

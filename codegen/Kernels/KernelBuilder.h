@@ -64,6 +64,8 @@ public:
   void forSharedRows(int64_t count, llvm::function_ref<void(mlir::Value row)> body);
   /// This thread's lane (i64) within forSharedRows(); null elsewhere.
   mlir::Value sharedLane() const { return lane; }
+  /// What one thread of a shared row does alone, as outside of forSharedRows(); elsewhere |body| as it is.
+  void inFirstThread(llvm::function_ref<void()> body);
   /// |lanes| values of |element| in registers: a vector, or this thread's.
   mlir::Type lanesOf(mlir::Type element, unsigned lanes) const;
 

@@ -154,10 +154,10 @@ private:
       row *= x.getDimSize(--first);
     }
     unsigned lanes = kb.exact ? kExactLanes : 4 * kb.target.lanes(32);
-    forItems(kb, y.getNumElements(), terms(), 32768, [&](Value item) {
+    forRows(kb, y.getNumElements(), terms(), 32768, accumulator, lanes, [&](Value item) {
       SmallVector<Value> at = resultIndices(item, -1, 1);
       SmallVector<Value> indices = at;
-      Value start = neutral(valueType(lanes));
+      Value start = neutral(kb.sharedLane() ? accumulator : valueType(lanes));
       // Reduced dims before |first| are looped over, the row is walked in vectors.
       std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
       std::swap(reduced, outer);
@@ -171,7 +171,7 @@ private:
       });
       std::swap(reduced, outer);
       Value total = reduceLanes(kb, sum, [&](Value a, Value b) { return combine(a, b); });
-      epilogue.store(total, at, -1, Value());
+      kb.inFirstThread([&] { epilogue.store(total, at, -1, Value()); });
     });
   }
 
