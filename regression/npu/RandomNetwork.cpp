@@ -86,6 +86,16 @@ size_t RandomNetwork::pickOfRank(int64_t rank) {
   return reshaped(value, factorise(countOf(values[value].dims), rank));
 }
 
+size_t RandomNetwork::pickRows() {
+  size_t value = pick();
+  if (kind == Kind::any || oneIn(4)) {
+    return value;
+  }
+  int64_t count = countOf(values[value].dims), rows = between(1, 12);
+  rows = count % rows ? 1 : rows;
+  return reshaped(value, oneIn(2) ? Dims{rows, count / rows} : Dims{1, rows, count / rows});
+}
+
 size_t RandomNetwork::addInput(Dims dims) {
   values.push_back({"%x" + std::to_string(values.size()), std::move(dims), true});
   return values.size() - 1;
@@ -403,15 +413,15 @@ bool RandomNetwork::reduce() {
 }
 
 bool RandomNetwork::softmax() {
-  size_t value = pick();
+  size_t value = pickRows();
   const Dims dims = values[value].dims;
-  int64_t axis = oneIn(2) ? int64_t(dims.size()) - 1 : between(0, int64_t(dims.size()) - 1);
+  int64_t axis = kind == Kind::longRows || oneIn(2) ? int64_t(dims.size()) - 1 : between(0, int64_t(dims.size()) - 1);
   add("softmax", {value}, "", "axis = " + std::to_string(axis) + " : i64", dims);
   return true;
 }
 
 bool RandomNetwork::norm() {
-  size_t value = pick();
+  size_t value = pickRows();
   const Dims dims = values[value].dims;
   int64_t axis = oneIn(3) ? between(0, int64_t(dims.size()) - 1) : int64_t(dims.size()) - 1;
   Dims row(dims.begin() + axis, dims.end());
@@ -524,15 +534,19 @@ bool RandomNetwork::attention() {
   return true;
 }
 
-RandomNetwork::RandomNetwork(uint64_t seed, unsigned steps, Store store) : store(std::move(store)), generator(seed) {
+RandomNetwork::RandomNetwork(uint64_t seed, unsigned steps, Kind kind, Store store)
+    : kind(kind), store(std::move(store)), generator(seed) {
   using N = RandomNetwork;
   const std::vector<Stage> moves = {&N::reshape, &N::reshape, &N::slice,     &N::slice,  &N::slice,  &N::split,
                                     &N::split,   &N::concat,  &N::transpose, &N::concat, &N::expand, &N::pad};
-  const std::vector<Stage> computations = {&N::conv,  &N::conv,     &N::conv1d, &N::matmul,   &N::matmul,  &N::products,
-                                           &N::gemv,  &N::products, &N::pool,   &N::reduce,   &N::softmax, &N::norm,
-                                           &N::unary, &N::unary,    &N::binary, &N::binary,   &N::binary,  &N::scale,
-                                           &N::scale, &N::gather,   &N::resize, &N::attention};
-  addInput(drawDims(between(1, 6)));
+  const std::vector<Stage> all = {&N::conv,  &N::conv,     &N::conv1d, &N::matmul,   &N::matmul,  &N::products,
+                                  &N::gemv,  &N::products, &N::pool,   &N::reduce,   &N::softmax, &N::norm,
+                                  &N::unary, &N::unary,    &N::binary, &N::binary,   &N::binary,  &N::scale,
+                                  &N::scale, &N::gather,   &N::resize, &N::attention};
+  const std::vector<Stage> ofRows = {&N::norm,  &N::norm,  &N::norm,   &N::softmax, &N::softmax,
+                                     &N::unary, &N::scale, &N::binary, &N::gather};
+  const std::vector<Stage> &computations = kind == Kind::any ? all : ofRows;
+  addInput(kind == Kind::any ? drawDims(between(1, 6)) : Dims{between(1, 12), between(100, 1000)});
   if (oneIn(2)) {
     addInput(drawDims(between(1, 5)));
   }

@@ -21,8 +21,11 @@ public:
   /// Keeps a constant; the name of its top.weight.
   using Store = std::function<std::string(const Dims &dims, const std::vector<float> &numbers)>;
 
+  /// What is computed in a network: everything, or norms and softmax of long rows, and maps behind them.
+  enum class Kind { any, longRows };
+
   /// The first |steps| steps of the network of a seed.
-  RandomNetwork(uint64_t seed, unsigned steps, Store store);
+  RandomNetwork(uint64_t seed, unsigned steps, Kind kind, Store store);
 
   std::string text() const;
   /// A short line for each op: what a report shows.
@@ -53,6 +56,8 @@ private:
   size_t pick();
   /// A value of |rank|, reshaped where it has another one.
   size_t pickOfRank(int64_t rank);
+  /// A value to compute rows of; mostly as few long ones, where the network is of those.
+  size_t pickRows();
   size_t addInput(Dims dims);
   std::string constant(const Dims &dims, double low, double high);
   size_t add(const std::string &op, const std::vector<size_t> &operands, const std::string &constants,
@@ -83,6 +88,7 @@ private:
   bool resize();
   bool attention();
 
+  const Kind kind;
   Store store;
   std::mt19937_64 generator;
   std::vector<Value> values;

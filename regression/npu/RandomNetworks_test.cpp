@@ -33,6 +33,8 @@ namespace {
 using bmodel::npu::Chip;
 using quant::Precision;
 
+using Kind = RandomNetwork::Kind;
+
 constexpr StringLiteral kNumber = "number_of_op";
 
 /// What became of a network.
@@ -64,11 +66,26 @@ const std::vector<Chip> &chips() {
   return all;
 }
 
+/// The same chips with lanes that hold few rows of a thousand numbers, or none.
+const std::vector<Chip> &chipsOfShortLanes() {
+  static const std::vector<Chip> all = [] {
+    std::vector<Chip> made = chips();
+    for (size_t i = 0; i < made.size(); ++i) {
+      uint64_t unit = uint64_t(made[i].banks) * made[i].portBytes;
+      made[i].laneBytes = llvm::divideCeil(i % 2 ? 8192 : 4096, unit) * unit;
+      made[i].name += "-short";
+    }
+    return made;
+  }();
+  return all;
+}
+
 /// The network of a seed on its chip.
 class Trial {
 public:
-  Trial(uint64_t seed, unsigned steps)
-      : chip(chips()[seed % chips().size()]), generator(seed + 1), context(MLIRContext::Threading::DISABLED) {
+  Trial(uint64_t seed, unsigned steps, Kind kind = Kind::any)
+      : chip((kind == Kind::any ? chips() : chipsOfShortLanes())[seed % chips().size()]), generator(seed + 1),
+        context(MLIRContext::Threading::DISABLED) {
     constexpr Precision kPrecisions[] = {Precision::INT8, Precision::F32,   Precision::INT8, Precision::BF16,
                                          Precision::INT8, Precision::INT16, Precision::F16};
     precision = kPrecisions[seed / chips().size() % std::size(kPrecisions)];
@@ -78,7 +95,7 @@ public:
     context.appendDialectRegistry(registry);
     context.loadDialect<func::FuncDialect, top::TopDialect, device::DeviceDialect>();
     top::WeightStore &store = context.getLoadedDialect<top::TopDialect>()->getWeightStore();
-    network.emplace(seed, steps, [&](const Dims &dims, const std::vector<float> &numbers) {
+    network.emplace(seed, steps, kind, [&](const Dims &dims, const std::vector<float> &numbers) {
       auto *bytes = reinterpret_cast<const char *>(numbers.data());
       return store.add("c", Float32Type::get(&context), dims, std::vector<char>(bytes, bytes + 4 * numbers.size()));
     });
@@ -242,14 +259,35 @@ private:
 };
 
 /// What is wrong with the shortest beginning of the network of a seed that fails.
-std::string shortestFault(uint64_t seed) {
+std::string shortestFault(uint64_t seed, Kind kind) {
   for (unsigned steps = 1; steps <= RandomNetwork::kMostSteps; ++steps) {
-    Trial trial(seed, steps);
+    Trial trial(seed, steps, kind);
     if (Outcome outcome = trial.run(); !outcome.fault.empty()) {
       return llvm::formatv("seed {0}, {1} steps, on {2}{3}", seed, steps, trial.name(), outcome.fault);
     }
   }
   return llvm::formatv("seed {0}: fails as a whole only", seed);
+}
+
+/// All networks of |end| seeds, or of those that the environment names.
+void runNetworks(Kind kind, unsigned end) {
+  unsigned first = 0;
+  const char *wanted = std::getenv("TESSERA_NPU_NETWORKS");
+  if (wanted && std::sscanf(wanted, "%u:%u", &first, &end) != 2) {
+    FAIL() << "TESSERA_NPU_NETWORKS is '" << wanted << "' instead of FIRST:END";
+  }
+  size_t computed = 0, refused = 0, large = 0;
+  for (unsigned seed = first; seed < end; ++seed) {
+    Outcome outcome = Trial(seed, RandomNetwork::kMostSteps, kind).run();
+    if (!outcome.fault.empty()) {
+      ADD_FAILURE() << shortestFault(seed, kind);
+    }
+    computed += outcome.computed, refused += outcome.refused, large += outcome.isTooLarge;
+  }
+  std::printf("%u networks: %zu ops computed, %zu left out, %zu networks too large\n", end - first, computed, refused,
+              large);
+  EXPECT_GT(computed, 5 * refused);
+  EXPECT_LT(10 * large, end - first);
 }
 
 /// An element was copied behind the value that it is of, to the same offset of another lane: that was taken for where
@@ -261,24 +299,9 @@ TEST(RandomNetworks, MapsBehindNormsOverwriteNothing) {
   EXPECT_EQ(Trial(37536, RandomNetwork::kMostSteps).run().fault, "");
 }
 
-TEST(RandomNetworks, GiveTheNumbersOfTheReference) {
-  unsigned first = 0, end = 150;
-  const char *wanted = std::getenv("TESSERA_NPU_NETWORKS");
-  if (wanted && std::sscanf(wanted, "%u:%u", &first, &end) != 2) {
-    FAIL() << "TESSERA_NPU_NETWORKS is '" << wanted << "' instead of FIRST:END";
-  }
-  size_t computed = 0, refused = 0, large = 0;
-  for (unsigned seed = first; seed < end; ++seed) {
-    Outcome outcome = Trial(seed, RandomNetwork::kMostSteps).run();
-    if (!outcome.fault.empty()) {
-      ADD_FAILURE() << shortestFault(seed);
-    }
-    computed += outcome.computed, refused += outcome.refused, large += outcome.isTooLarge;
-  }
-  std::printf("%u networks: %zu ops computed, %zu left out, %zu networks too large\n", end - first, computed, refused,
-              large);
-  EXPECT_GT(computed, 5 * refused);
-  EXPECT_LT(10 * large, end - first);
-}
+TEST(RandomNetworks, GiveTheNumbersOfTheReference) { runNetworks(Kind::any, 150); }
+
+/// Norms and softmax of rows larger than a lane, on every chip.
+TEST(RandomNetworks, OfRowsLargerThanALane) { runNetworks(Kind::longRows, 100); }
 
 } // namespace
