@@ -144,6 +144,30 @@ def SplitMapsPass : Pass<"device-split-maps", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::device::DeviceDialect"];
 }
 
+def ExpandLog1pPass : Pass<"device-expand-log1p", "::mlir::func::FuncOp"> {
+  let summary = "Compute log1p of f32 by a logarithm and a division";
+  let description = [{
+    Before: fused ops, tables formed. After: no `math.log1p` of f32 in the body of any op, for vector units that have no such function.
+    With u = 1 + x rounded, log1p(x) is log(u) * (x / (u - 1)), which makes up for what u lost of x; x where nothing of it is left in u,
+    and log(u) where u is x. That is within three units in the last place of the function.
+
+    ```mlir
+    %y = math.log1p %x : f32
+    // becomes
+    %u = arith.addf %x, %one : f32
+    %d = arith.subf %u, %one : f32
+    %q = arith.divf %x, %d : f32
+    %l = math.log %u : f32
+    %p = arith.mulf %l, %q : f32
+    %n = arith.cmpf oeq, %d, %zero : f32
+    %s = arith.select %n, %x, %p : f32
+    %i = arith.cmpf oeq, %u, %x : f32
+    %y = arith.select %i, %l, %s : f32
+    ```
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def CopyBeforeProductsPass : Pass<"device-copy-before-products", "::mlir::func::FuncOp"> {
   let summary = "Move rows before a product rather than behind it";
   let description = [{

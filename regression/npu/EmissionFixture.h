@@ -82,6 +82,7 @@ protected:
       return messages + text;
     }
     mlir::PassManager passes(&context);
+    passes.nest<func::FuncOp>().addPass(device::createExpandLog1pPass());
     passes.nest<func::FuncOp>().addPass(device::createAssignAddressesPass());
     if (mlir::failed(passes.run(*module))) {
       return messages;

@@ -180,6 +180,19 @@ TEST_F(Emission, MapsRoundToNarrowFloatsAndBack) {
 }
 
 /// What is computed in f32 and stored in less, and a map that reads what was stored.
+/// log1p is a logarithm, a division and two choices: of numbers of either sign (NaN below -1), and in softplus.
+TEST_F(Emission, LogarithmsOfOneMore) {
+  for (const char *argument :
+       {"    %t = math.absf %a : f32\n", "    %t = arith.addf %a, %a : f32\n",
+        "    %s = math.absf %a : f32\n    %n = arith.negf %s : f32\n    %t = math.exp %n : f32\n"}) {
+    EXPECT_EQ(check(formatv("func.func @main(%x: {0} {{top.name = \"x\"}) -> ({0} {{top.name = \"y\"}) attributes "
+                            "{{device.exact} {{\n  %y = device.map(%x) {{\n  ^bb0(%a: f32):\n{1}    %r = math.log1p "
+                            "%t : f32\n    device.yield %r : f32\n  } : ({0}) -> {0}\n  return %y : {0}\n}",
+                            typeText({3, 40, 70}, "f32"), argument)),
+              "");
+  }
+}
+
 TEST_F(Emission, NormsAndAttentionMakeNarrowFloats) {
   chips.erase(chips.begin()); // npu-edge computes with none
   const std::string x = typeText({1, 9, 32}, "f32");
