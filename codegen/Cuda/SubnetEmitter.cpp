@@ -22,6 +22,8 @@ using bmodel::cuda::Argument;
 using bmodel::cuda::ArgumentKind;
 using bmodel::cuda::Launch;
 
+constexpr uint32_t kMostBlocks = 0x7fffffff; ///< of a launch, along the first dim of its grid
+
 /// Tensors of the step are the subnet's arguments, its constants, its results, and behind them the workspace.
 class SubnetEmitter {
 public:
@@ -45,8 +47,8 @@ public:
     made.workspaceBytes = placed;
     made.workspaceLowerBound = bytesOf(device::DeviceDialect::kWorkspaceLowerBoundAttr);
     for (Operation &op : function.getBody().front().without_terminator()) {
-      if (needsKernel(&op)) {
-        addLaunch(&op);
+      if (llvm::Error error = needsKernel(&op) ? addLaunch(&op) : llvm::Error::success()) {
+        return error;
       }
     }
     made.subnet.kind = bmodel::SubnetKind::Device, made.subnet.kernel_abi = bmodel::cuda::kVersion;
@@ -107,9 +109,13 @@ private:
     return uint32_t(layers.size() - 1);
   }
 
-  void addLaunch(Operation *op) {
+  llvm::Error addLaunch(Operation *op) {
     size_t index = kernels.indexOf(op);
     const kernels::KernelFrame &frame = kernels[index].frame;
+    if (frame.tiles > int64_t(kMostBlocks) * kBlock) {
+      return llvm::createStringError("%s: %lld threads are more than a GPU starts at once",
+                                     top::getDisplayName(op->getLoc()).c_str(), (long long)frame.tiles);
+    }
     uint64_t scratch = uint64_t(frame.tiles) * uint64_t(frame.scratchBytes);
     Launch launch = {};
     launch.kernel = uint32_t(index), launch.argumentCount = kernels[index].argumentCount();
@@ -128,6 +134,7 @@ private:
     auto work = cast<device::WorkInterface>(op);
     flops += uint64_t(work.countFlops());
     ++made.ops;
+    return llvm::Error::success();
   }
 
   void addStep() {

@@ -40,8 +40,8 @@ private:
 
   bool isSeparable() {
     int64_t rank = x.getRank();
-    if (kb.exact || byChannel || !type.isF32() || isNearest() || axes.size() != 2 || rank < 2 ||
-        !axes.count(rank - 2) || !axes.count(rank - 1)) {
+    if (kb.exact || kb.target.tileIsThread || byChannel || !type.isF32() || isNearest() || axes.size() != 2 ||
+        rank < 2 || !axes.count(rank - 2) || !axes.count(rank - 1)) {
       return false;
     }
     // Stretching pays where rows are used several times; the scratch stays in L2.
