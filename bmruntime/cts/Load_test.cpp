@@ -131,9 +131,10 @@ TEST(Load, AStageForAnotherMachineDoesNotCondemnTheFile) {
 
 TEST(Load, BackEndsThisLibraryLacks) {
   AddRelu test(kernelCode(), 1024);
-  test.subnet().kind = bmodel::SubnetKind::Cuda;
-  EXPECT_TRUE(contains(writeAndOpen(test, BMRT_UNSUPPORTED), "family 'cuda' need the back end libbmrt_cuda.so beside"));
   test.subnet().kind = bmodel::SubnetKind::Device;
+  test.model.chips[0]->family = "sextant";
+  EXPECT_TRUE(
+      contains(writeAndOpen(test, BMRT_UNSUPPORTED), "family 'sextant' need the back end libbmrt_sextant.so beside"));
   test.model.chips[0]->family = "../elsewhere";
   EXPECT_TRUE(contains(writeAndOpen(test, BMRT_UNSUPPORTED), "'../elsewhere' is no name of a family"));
 }
