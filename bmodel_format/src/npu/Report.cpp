@@ -109,6 +109,8 @@ Json jsonOf(const Counters &counters) {
     made[kQueues[queue]] = {{"commands", counters.commands[queue]}, {"busy_cycles", rounded(counters.busy[queue])}};
   }
   made["dma"]["stalled_cycles"] = rounded(counters.stalled);
+  // A layer that costs nothing has none of either: the keys are there, for readers ask for them.
+  made["bound_cycles"] = made["time_cycles"] = Json::object();
   for (int bound = 0; bound < kBounds; ++bound) {
     if (counters.boundCycles[bound] > 0) {
       made["bound_cycles"][nameOf(Bound(bound))] = rounded(counters.boundCycles[bound]);

@@ -8,6 +8,8 @@
 #ifndef BMODEL_NPU_CHIP_H
 #define BMODEL_NPU_CHIP_H
 
+#include "bmodel/chip_json.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -52,15 +54,7 @@ bool setField(std::string &json, std::string_view assignment, std::string &error
 /// result; speeds are not among them.
 std::string fingerprint(const Chip &chip);
 
-/// One field, for documentation and the JSON schema.
-struct FieldInfo {
-  const char *path;
-  const char *type;    ///< "integer", "number", "words" or "word"
-  double low, high;    ///< of numbers
-  const char *allowed; ///< of words, with commas
-  bool validity;       ///< part of the fingerprint
-  const char *meaning;
-};
+using FieldInfo = ChipField;
 const std::vector<FieldInfo> &chipFields();
 /// A chip's values as text, in the order of chipFields().
 std::vector<std::string> valuesOf(const Chip &chip);
