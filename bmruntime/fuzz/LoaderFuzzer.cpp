@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
   // The hash of the code is checked in any case, and a fuzzer would not guess it: most inputs end
   // there. ElfImage_test covers the code beyond.
-  const bmrt_open_options_t options = {sizeof(options), /*trust_constants=*/true};
+  const bmrt_open_options_t options = {sizeof(options), /*trust_constants=*/true, /*device=*/nullptr};
   bmrt_model_t *model = nullptr;
   bmrt_status_t status;
   if (bmrt_model_open_memory(image.bytes, fileBytes, &options, &model, &status) == BMRT_OK) {

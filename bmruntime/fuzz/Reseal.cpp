@@ -434,7 +434,7 @@ bool tryMutation(const Arguments &arguments, const Seed &seed, const TableFields
     }
   }
   Guarded file = seal(seed, table, fields, segmentsAltered);
-  const bmrt_open_options_t options = {sizeof options, /*trust_constants=*/random() % 8 != 0};
+  const bmrt_open_options_t options = {sizeof options, /*trust_constants=*/random() % 8 != 0, /*device=*/nullptr};
   bmrt_model_t *model = nullptr;
   bmrt_status_t status;
   if (bmrt_model_open_memory(file.data(), seed.fileBytes, &options, &model, &status) != BMRT_OK) {

@@ -7,10 +7,12 @@
 // module does not depend on numpy's binary interface and works with numpy 1 and 2 alike.
 //
 //===----------------------------------------------------------------------===//
+#include "DlPack.h"
 #include "bmrt/bmrt.hpp"
 
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <pybind11/pybind11.h>
@@ -120,26 +122,36 @@ public:
     return net.stage();
   }
 
-  /// Runs |stage| with |inputs| (contiguous, in order); returns [(output, shape)]. |allocate|(dtype,
-  /// shape) makes an array. An output of symbolic shape is allocated with its largest size: the result
-  /// of |shape| lies at its front. |dump|, unless it is None, is given every tensor of the ONNX graph that a
-  /// step wrote, as soon as it is there: dump[name] = array, of quantised ones (array, info).
-  py::list run(uint32_t stage, const std::vector<py::buffer> &inputs, const py::object &allocate,
-               const py::object &dump) {
+  /// Runs do their chips' work in that stream; 0: in streams of the context's own.
+  void setStream(uintptr_t stream) {
+    const std::unique_lock<std::timed_mutex> lock = take();
+    bmrt::check(bmrt_context_set_stream, net.get(), reinterpret_cast<void *>(stream));
+  }
+
+  /// Runs |stage| with |inputs| (contiguous, in order: arrays, or DLPack capsules of GPU |gpu|'s memory); returns
+  /// [(output, shape)]. |allocate|(dtype, shape) makes an array. An output of symbolic shape is allocated with its
+  /// largest size: the result of |shape| lies at its front. |dump|, unless it is None, is given every tensor of the
+  /// ONNX graph that a step wrote, as soon as it is there: dump[name] = array, of quantised ones (array, info). With
+  /// |onGpu| outputs are GpuTensor objects, and |allocate| is not called.
+  py::list run(uint32_t stage, const std::vector<py::object> &inputs, const py::object &allocate,
+               const py::object &dump, int32_t gpu, bool onGpu) {
     const std::unique_lock<std::timed_mutex> lock = take();
     bmrt::check(bmrt_context_set_stage, net.get(), stage);
     allocator = allocate;
     dumped = dump;
-    const std::vector<Buffer> bound(inputs.begin(), inputs.end());
-    bindInputs(bound);
-    std::vector<Buffer> targets;
-    const py::list arrays = bindOutputs(targets);
+    std::deque<Buffer> bound, targets;
+    std::deque<dlpack::Borrowed> borrowed;
+    bindInputs(inputs, gpu, bound, borrowed);
+    const py::list arrays = onGpu ? bindGpuOutputs(gpu) : bindOutputs(targets);
     bmrt_context_set_step_hook(net.get(), dump.is_none() ? nullptr : dumpStep, this);
     runUnbinding();
     py::list results;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
       bmrt_tensor_info_t info;
       bmrt::check(bmrt_context_output_info, net.get(), i, &info);
+      if (onGpu) {
+        arrays[i].cast<dlpack::Output &>().setShape(std::vector<int64_t>(info.shape, info.shape + info.rank));
+      }
       results.append(py::make_tuple(arrays[i], shapeOf(info, info.shape)));
     }
     dumped = py::none();
@@ -296,21 +308,47 @@ private:
     return data;
   }
 
-  void bindInputs(const std::vector<Buffer> &inputs) {
-    if (inputs.size() != bmrt_context_input_count(net.get())) {
+  void bindInputs(const std::vector<py::object> &inputs, int32_t gpu, std::deque<Buffer> &bound,
+                  std::deque<dlpack::Borrowed> &borrowed) {
+    const std::vector<bmrt_tensor_info_t> infos = net.inputs();
+    if (inputs.size() != infos.size()) {
       throw py::value_error("wrong number of inputs");
     }
+    std::vector<std::pair<const void *, uint64_t>> places;
     for (uint32_t i = 0; i < inputs.size(); ++i) {
-      const std::vector<int64_t> shape(inputs[i].info.shape.begin(), inputs[i].info.shape.end());
+      std::vector<int64_t> shape;
+      if (PyCapsule_CheckExact(inputs[i].ptr())) {
+        const dlpack::Borrowed &each = borrowed.emplace_back(inputs[i], infos[i], gpu);
+        shape = each.shape();
+        places.emplace_back(each.data(), each.bytes());
+      } else {
+        const Buffer &each = bound.emplace_back(inputs[i].cast<py::buffer>());
+        shape.assign(each.info.shape.begin(), each.info.shape.end());
+        places.emplace_back(each.info.ptr, each.bytes());
+      }
       bmrt::check(bmrt_context_set_input_shape, net.get(), i, shape.data(), uint32_t(shape.size()));
     }
     for (uint32_t i = 0; i < inputs.size(); ++i) {
-      bmrt::check(bmrt_context_bind_input, net.get(), i, static_cast<const void *>(inputs[i].info.ptr),
-                  inputs[i].bytes());
+      const bool isOnGpu = PyCapsule_CheckExact(inputs[i].ptr());
+      bmrt::check(isOnGpu ? bmrt_context_bind_chip_input : bmrt_context_bind_input, net.get(), i, places[i].first,
+                  places[i].second);
     }
   }
 
-  py::list bindOutputs(std::vector<Buffer> &targets) {
+  py::list bindGpuOutputs(int32_t gpu) {
+    py::list outputs;
+    for (const bmrt_tensor_info_t &info : net.outputs()) {
+      bmrt_chip_buffer_t *buffer = nullptr;
+      const uint32_t index = uint32_t(outputs.size());
+      bmrt::check(bmrt_context_allocate_chip_output, net.get(), index, &buffer);
+      dlpack::Output output(buffer, info, gpu);
+      bmrt::check(bmrt_context_bind_chip_output, net.get(), index, output.data(), info.bytes);
+      outputs.append(py::cast(std::move(output)));
+    }
+    return outputs;
+  }
+
+  py::list bindOutputs(std::deque<Buffer> &targets) {
     py::list arrays;
     for (const bmrt_tensor_info_t &info : net.outputs()) {
       const py::buffer array = allocator(numpyName(info.dtype), shapeOf(info, info.max_shape));
@@ -446,8 +484,8 @@ PYBIND11_MODULE(_runtime, module) {
     }
   });
   py::class_<bmrt::Model>(module, "Model")
-      .def(py::init<const std::string &, bool>(), py::arg("path"), py::arg("trust"),
-           py::call_guard<py::gil_scoped_release>())
+      .def(py::init<const std::string &, bool, const std::string &>(), py::arg("path"), py::arg("trust"),
+           py::arg("device"), py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("net_names",
                              [](const bmrt::Model &model) {
                                std::vector<std::string> names;
@@ -458,10 +496,20 @@ PYBIND11_MODULE(_runtime, module) {
                              })
       .def("stage_count", &bmrt::Model::stageCount)
       .def("stage", describeStage);
+  py::class_<dlpack::Output>(module, "GpuTensor", "An output in a GPU's memory: torch.from_dlpack(tensor), cupy ..")
+      .def_property_readonly("shape",
+                             [](const dlpack::Output &output) { return py::tuple(py::cast(output.getShape())); })
+      .def_property_readonly("data_ptr",
+                             [](const dlpack::Output &output) { return reinterpret_cast<uintptr_t>(output.data()); })
+      .def("__dlpack_device__",
+           [](const dlpack::Output &output) { return py::make_tuple(output.device().type, output.device().id); })
+      // A run has ended when its outputs are there: no stream has to be waited for.
+      .def("__dlpack__", [](const dlpack::Output &output, const py::kwargs &) { return output.lend(); });
   py::class_<Context>(module, "Context")
       .def(py::init<const bmrt::Model &, uint32_t, const std::string &, uint32_t>())
       .def("stage", &Context::stage)
       .def("choose", &Context::choose)
+      .def("set_stream", &Context::setStream)
       .def("run", &Context::run)
       .def("run_keeping", &Context::runKeeping)
       .def("run_steps", &Context::runSteps)

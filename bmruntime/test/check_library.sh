@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_library.sh LIBBMRT STRIP: the promises about the shared library as it is shipped: its size,
-# what it links to, and what it exports.
+# check_library.sh LIBRARY STRIP KIB EXPORTS: the promises about a shared library as it is shipped: its size,
+# what it links to, and that it exports bmrt_* alone, at least EXPORTS of them.
 set -eu
 library=$1
 strip=$2
-limit=$((400 * 1024))
+limit=$(($3 * 1024))
+least=$4
 status=0
 
 stripped=$(mktemp)
@@ -36,9 +37,9 @@ if [ -n "$foreign" ]; then
   echo "error: exports what is not bmrt_*:" $foreign
   status=1
 fi
-count=$(nm -D --defined-only "$library" | grep -c ' T bmrt_')
-echo "exports: $count functions"
-if [ "$count" -lt 20 ]; then
+count=$(nm -D --defined-only "$library" | grep -c ' [TDR] bmrt_')
+echo "exports: $count names"
+if [ "$count" -lt "$least" ]; then
   echo "error: the interface is not exported"
   status=1
 fi

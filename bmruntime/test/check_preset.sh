@@ -3,7 +3,7 @@
 # check_preset.sh MAKE_MODELS SOURCE BUILD CC CXX: the preset `runtime`, built by these compilers and installed as
 # its users do it: the libraries, the headers and the bench are there, and a C program compiled against the installed
 # folder alone runs models for x86 and for the NPU. BUILD stays, so that the next run builds what has changed.
-# With TESSERA_PRESET_TESTS the tests are built as well, and run.
+# With TESSERA_PRESET_TESTS the tools and the tests are built as well, and the tests run.
 set -eu
 make_models=$1
 source=$2
@@ -12,12 +12,19 @@ cc=$4
 cxx=$5
 prefix=$build/installed
 launcher=$(command -v ccache || true)
+launcher=${launcher:+env;CCACHE_SLOPPINESS=pch_defines,time_macros;$launcher}
+if [ -n "${TESSERA_PRESET_TESTS:-}" ]; then
+  targets=all
+else
+  targets="bmrt bmrt_npu bmrt_cuda bmrt_bench" # what is installed
+fi
 
 cd "$source"
 build_preset() {
+  # shellcheck disable=SC2086 # several targets
   cmake --preset runtime -B "$build" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" -DCMAKE_C_COMPILER_LAUNCHER="$launcher" \
-    -DTESSERA_BUILD_TESTS="${TESSERA_PRESET_TESTS:+ON}" && ninja -C "$build"
+    -DTESSERA_BUILD_TESTS="${TESSERA_PRESET_TESTS:+ON}" && ninja -C "$build" $targets
 }
 if ! build_preset > "$build.log" 2>&1; then
   tail -n 40 "$build.log"

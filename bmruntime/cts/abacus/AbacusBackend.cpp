@@ -146,4 +146,5 @@ extern "C" BMRT_API const bmrt_backend_t bmrt_backend = {.abi = BMRT_BACKEND_ABI
                                                          .copy = copy,
                                                          .run = run,
                                                          .launch = nullptr,
-                                                         .wait = nullptr};
+                                                         .wait = nullptr,
+                                                         .use_stream = nullptr};

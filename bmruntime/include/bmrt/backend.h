@@ -55,6 +55,7 @@ typedef struct bmrt_chip_t {
   const char *name, *family;
   const char *description; /* the chip's JSON */
   const char *fingerprint; /* of what its code relies on */
+  uint32_t ordinal;        /* which one of those that this machine has, from 1; 0: as the back end likes */
 } bmrt_chip_t;
 
 /* What a part of a model asks of those who run it; no string is NULL. */
@@ -162,6 +163,10 @@ typedef struct bmrt_backend_t {
   /* Returns when all commands given so far are done, with the first error among them; then the queue takes new ones.
    * |interrupt| may be NULL. NULL: commands are done when their functions return. */
   bmrt_code_t (*wait)(bmrt_queue_t *queue, const bmrt_interrupt_t *interrupt, bmrt_status_t *status);
+
+  /* From now on commands are done in a stream of the caller's, a handle of the driver's, behind what it has been given;
+   * NULL: in the queue's own again. No command is in flight. NULL: the family has no such streams. */
+  bmrt_code_t (*use_stream)(bmrt_queue_t *queue, void *stream, bmrt_status_t *status);
 } bmrt_backend_t;
 
 /* Makes a back end known to this process, for models that are opened from now on; |backend| stays where it is. An error

@@ -134,6 +134,8 @@ BMRT_API bmrt_code_t bmrt_tensor_to_row_major(const bmrt_tensor_view_t *view, vo
 typedef struct bmrt_open_options_t {
   size_t struct_size;   /* sizeof(bmrt_open_options_t) */
   bool trust_constants; /* skip the hashes of the constants; structure and code are checked always */
+  const char *device;   /* "family:n": chips of that family are the n-th of this machine, from 0; "family"
+                           or NULL: as the back end likes. Read while the model is opened only */
 } bmrt_open_options_t;
 
 /* Opens, verifies and maps |path|; weights are not copied. The file must not be changed in place
@@ -245,6 +247,38 @@ BMRT_API bmrt_code_t bmrt_context_input_buffer(bmrt_context_t *context, uint32_t
 /* Where the last run left an output; valid until the next run or bind. */
 BMRT_API bmrt_code_t bmrt_context_output_data(bmrt_context_t *context, uint32_t output, const void **out_data,
                                               bmrt_status_t *out_status);
+
+/*===- Memory and streams of a chip -----------------------------------------===*/
+/*
+ * For callers who have their data where the chip has its own, as in a GPU's memory. A tensor can be there if all that
+ * the stage does with it is one copy to or from the chip; else BMRT_UNSUPPORTED.
+ */
+
+/* Uses |data|, |bytes| = info.bytes in the memory of the chip, as the input of later runs. The chip reads it in place
+ * if it is aligned to BMRT_ALIGNMENT, else through a copy of its own. It is not checked that it is of that chip. NULL
+ * returns to the context's own buffer, and so does bmrt_context_set_input_shape with another shape. */
+BMRT_API bmrt_code_t bmrt_context_bind_chip_input(bmrt_context_t *context, uint32_t input, const void *data,
+                                                  uint64_t bytes, bmrt_status_t *out_status);
+/* Likewise for results; bmrt_context_output_data then tells that address. Step hooks cannot look at either. */
+BMRT_API bmrt_code_t bmrt_context_bind_chip_output(bmrt_context_t *context, uint32_t output, void *data, uint64_t bytes,
+                                                   bmrt_status_t *out_status);
+
+/* Runs of the context do their chips' work in |stream| (a handle of their driver's), behind what it
+ * has been given; they still return when they are done. NULL: in streams of the context's own, which nothing else waits
+ * for. BMRT_UNSUPPORTED if a chip of the stage has no streams. */
+BMRT_API bmrt_code_t bmrt_context_set_stream(bmrt_context_t *context, void *stream, bmrt_status_t *out_status);
+
+/* Bytes in a chip's memory. It keeps the model. */
+typedef struct bmrt_chip_buffer_t bmrt_chip_buffer_t;
+
+/* Room for output |output| in the memory of its chip, of undefined contents: for bmrt_context_bind_chip_output. */
+BMRT_API bmrt_code_t bmrt_context_allocate_chip_output(bmrt_context_t *context, uint32_t output,
+                                                       bmrt_chip_buffer_t **out_buffer, bmrt_status_t *out_status);
+BMRT_API void *bmrt_chip_buffer_data(const bmrt_chip_buffer_t *buffer);
+/* From any thread, once no run uses it. NULL is ignored. */
+BMRT_API void bmrt_chip_buffer_release(bmrt_chip_buffer_t *buffer);
+
+/*===- Runs -----------------------------------------------------------------===*/
 
 /* Runs the net once and returns when it is done. */
 BMRT_API bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status);

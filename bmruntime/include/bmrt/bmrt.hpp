@@ -44,8 +44,12 @@ void check(Function function, Args... args) {
 /// An opened file; copies share it.
 class Model {
 public:
-  explicit Model(const std::string &path, bool trustConstants = false) {
-    const bmrt_open_options_t options = {sizeof(options), trustConstants};
+  /// |device|: as in bmrt_open_options_t; empty: as the back ends like.
+  explicit Model(const std::string &path, bool trustConstants = false, const std::string &device = {}) {
+    bmrt_open_options_t options = {};
+    options.struct_size = sizeof(options);
+    options.trust_constants = trustConstants;
+    options.device = device.empty() ? nullptr : device.c_str();
     bmrt_model_t *opened = nullptr;
     check(bmrt_model_open, path.c_str(), &options, &opened);
     handle.reset(opened, bmrt_model_release);
@@ -149,6 +153,16 @@ public:
     check(bmrt_context_output_data, get(), findOutput(name), &data);
     return static_cast<const T *>(data);
   }
+
+  /// In the memory of the chip; see bmrt_context_bind_chip_input.
+  void bindChipInput(const std::string &name, const void *data, uint64_t bytes) {
+    check(bmrt_context_bind_chip_input, get(), findInput(name), data, bytes);
+  }
+  void bindChipOutput(const std::string &name, void *data, uint64_t bytes) {
+    check(bmrt_context_bind_chip_output, get(), findOutput(name), data, bytes);
+  }
+  /// Null: streams of its own.
+  void setStream(void *stream) { check(bmrt_context_set_stream, get(), stream); }
 
   void run() { check(bmrt_context_run, get()); }
   void launch() { check(bmrt_context_launch, get()); }

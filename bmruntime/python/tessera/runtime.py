@@ -7,9 +7,10 @@
 
 Arrays go in and come out as dicts by ONNX name. Of a file with stages for several shapes or chips the first
 runs that can run here and takes the arrays. Inputs may be numpy arrays or anything with
-`__dlpack__` (e.g. torch tensors on the CPU); contiguous inputs at a multiple of 64 bytes are read in
-place, and the interpreter lock is released during runs. bfloat16 travels as uint16 bits. Ctrl-C ends a
-run of the main thread with KeyboardInterrupt, `Net.cancel` that of any thread.
+`__dlpack__` (e.g. torch tensors; those on a GPU are read where they are by a model for that GPU);
+contiguous inputs at a multiple of 64 bytes are read in place, and the interpreter lock is released
+during runs. bfloat16 travels as uint16 bits. Ctrl-C ends a run of the main thread with
+KeyboardInterrupt, `Net.cancel` that of any thread.
 """
 from __future__ import annotations
 
@@ -24,6 +25,8 @@ import numpy as np
 from tessera import _runtime
 
 _ALIGNMENT = _runtime.ALIGNMENT
+_CUDA = 2  # kDLCUDA of DLPack
+_DEFAULT_STREAM = 1  # the legacy default stream, of CUDA and of DLPack
 
 Error = _runtime.Error
 """What every failure here raises: a ValueError whose text says what, where, actual and allowed."""
@@ -79,18 +82,22 @@ class StepProfile:
     last_ns: int
 
 
-def load(path: str | os.PathLike[str], threads: int = 1, trust: bool = False) -> Model:
+def load(path: str | os.PathLike[str], threads: int = 1, trust: bool = False, device: str | None = None) -> Model:
     """Opens and verifies a file. `trust` skips the hashes of the constants (structure and code are
-    checked always); `threads` is the default of `Model.net`: at most as many run as the process may use processors."""
-    return Model(path, threads, trust)
+    checked always); `threads` is the default of `Model.net`: at most as many run as the process may use processors.
+    `device` says which of several chips of a family: "cuda:1"."""
+    return Model(path, threads, trust, device)
 
 
 class Model:
     """An opened file; any number of nets may be made from it, on any thread."""
 
-    def __init__(self, path: str | os.PathLike[str], threads: int = 1, trust: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], threads: int = 1, trust: bool = False, device: str | None = None
+    ) -> None:
         self._threads = _check_threads(threads)
-        self._model = _runtime.Model(os.fsencode(path), trust)  # names need not be UTF-8
+        self._model = _runtime.Model(os.fsencode(path), trust, device or "")  # names need not be UTF-8
+        self._gpu = _gpu_number(device)
         self.nets: list[str] = self._model.net_names
 
     def net(self, name: str | None = None, threads: int | None = None, chip: str | None = None) -> Net:
@@ -99,7 +106,15 @@ class Model:
         if name is not None and name not in self.nets:
             raise Error(f"the model has no net '{name}'; it has {_quoted(self.nets)}")
         index = 0 if name is None else self.nets.index(name)
-        return Net(self._model, index, self._threads if threads is None else _check_threads(threads), chip)
+        return Net(self._model, index, self._threads if threads is None else _check_threads(threads), chip, self._gpu)
+
+
+@dataclass(frozen=True)
+class _Lent:
+    """An input in a GPU's memory."""
+
+    capsule: Any
+    shape: tuple[int, ...]
 
 
 class _Sink:
@@ -120,10 +135,13 @@ class _Sink:
 class Net:
     """One place to run a net. Threads may share it, but their runs take turns."""
 
-    def __init__(self, model: _runtime.Model, net: int, threads: int, chip: str | None = None) -> None:
+    def __init__(self, model: _runtime.Model, net: int, threads: int, chip: str | None = None, gpu: int = 0) -> None:
         self._stages = [model.stage(net, i) for i in range(model.stage_count(net))]
         self._context = _runtime.Context(model, net, chip or "", threads)
         self._stage: int = self._context.stage()
+        self._gpu = gpu
+        self._wanted_stream: int | None = None
+        self._stream = 0  # that the context has been told
 
     @property
     def stages(self) -> list[StageInfo]:
@@ -176,6 +194,17 @@ class Net:
         """Runs once; the arrays returned are new."""
         return self._run(inputs)
 
+    def run_on_gpu(self, inputs: Mapping[str, Any]) -> dict[str, _runtime.GpuTensor]:
+        """Runs once; the outputs stay in the GPU's memory, for anything that takes `__dlpack__`:
+        `torch.from_dlpack(outputs["y"])`. Inputs may be there too, or arrays as ever."""
+        return self._run(inputs, on_gpu=True)
+
+    def use_stream(self, stream: int | None) -> None:
+        """Runs do the GPU's work in that stream (`torch.cuda.current_stream().cuda_stream`), behind what it has been
+        given; they still return when they are done. None: in streams of the net's own, but in the default stream where
+        an input is on the GPU."""
+        self._wanted_stream = stream
+
     def cancel(self) -> None:
         """Ends the run that is in flight, from any thread: there it raises an Error whose code is "cancelled". The net
         may run again; without a run in flight nothing happens."""
@@ -211,17 +240,34 @@ class Net:
         """For looking at, and changing, the tensors between the steps. The net must not be run meanwhile."""
         return Probe(self._stages[self._stage], self._context)
 
-    def _run(self, inputs: Mapping[str, Any], dump: _Sink | None = None) -> dict[str, np.ndarray]:
+    def _run(self, inputs: Mapping[str, Any], dump: _Sink | None = None, on_gpu: bool = False) -> dict[str, Any]:
         number = self._stage  # another thread may change it
         wanted = self._check_given(inputs, number)
-        arrays = {name: _as_array(name, value) for name, value in inputs.items()}
+        stream = self._enter_stream(inputs, on_gpu)
+        arrays = {name: _as_array(name, value, stream) for name, value in inputs.items()}
         if len(self._stages) > 1 and not all(_shape_fits(info, arrays[info["name"]].shape) for info in wanted):
             number = self._context.choose([list(arrays[info["name"]].shape) for info in wanted])
         stage = self._stages[number]
         ordered = [_check_array(info, arrays[info["name"]]) for info in stage["inputs"]]
-        outputs = self._context.run(number, ordered, _aligned_empty, dump)
+        outputs = self._context.run(number, ordered, _aligned_empty, dump, self._gpu, on_gpu)
         self._stage = number
-        return {info["name"]: _front(array, shape) for info, (array, shape) in zip(stage["outputs"], outputs)}
+        return {
+            info["name"]: array if on_gpu else _front(array, shape)
+            for info, (array, shape) in zip(stage["outputs"], outputs)
+        }
+
+    def _enter_stream(self, inputs: Mapping[str, Any], on_gpu: bool) -> int:
+        """The stream in which the run's GPU works: what is there must be written before it."""
+        there = [name for name, value in inputs.items() if _is_on_gpu(value)]
+        if (there or on_gpu) and not self.chip.startswith("cuda"):
+            raise Error(
+                f"the net runs on {self.chip}: " + (f"input {_quoted(there)} must be on the CPU" if there else "no GPU")
+            )
+        stream = self._wanted_stream or (_DEFAULT_STREAM if there else 0)
+        if stream != self._stream:
+            self._context.set_stream(stream)
+            self._stream = stream
+        return stream
 
     def _check_given(self, inputs: Mapping[str, Any], stage: int) -> list[dict[str, Any]]:
         """The stage's inputs, for all of which there is something."""
@@ -347,7 +393,20 @@ def _check_threads(threads: int) -> int:
     return threads
 
 
-def _as_array(name: str, value: Any) -> np.ndarray:
+def _gpu_number(device: str | None) -> int:
+    """Of the GPU that a model is opened for; the library has checked the text."""
+    _, _, number = (device or "").partition(":")
+    return int(number or os.environ.get("BMRT_CUDA_DEVICE") or 0)
+
+
+def _is_on_gpu(value: Any) -> bool:
+    return hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] == _CUDA
+
+
+def _as_array(name: str, value: Any, stream: int) -> Any:
+    """An array, or of what is on a GPU a DLPack capsule, which work in `stream` may read."""
+    if _is_on_gpu(value):
+        return _Lent(value.__dlpack__(stream=stream), tuple(value.shape))
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
     if hasattr(value, "__dlpack__"):
@@ -355,12 +414,14 @@ def _as_array(name: str, value: Any) -> np.ndarray:
     raise Error(f"input '{name}' must be a numpy array or offer __dlpack__, not {type(value).__name__}")
 
 
-def _check_array(info: dict[str, Any], array: np.ndarray) -> np.ndarray:
+def _check_array(info: dict[str, Any], array: Any) -> Any:
     if not _shape_fits(info, array.shape):
         raise Error(
             f"input '{info['name']}' has shape {_shape_text(array.shape)}, "
             f"the model takes {_shape_text(info['shape'])}"
         )
+    if isinstance(array, _Lent):
+        return array.capsule
     if array.dtype != np.dtype(info["dtype"]):
         raise Error(
             f"input '{info['name']}' is {array.dtype}, the model takes {info['dtype']}; "

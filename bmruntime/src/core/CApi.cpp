@@ -36,7 +36,7 @@ bmrt_code_t openModel(MappedFile file, const char *name, const bmrt_open_options
   if (!model) {
     return BMRT_FAIL(status, NO_MEMORY, "failed to load '%.200s': no memory", name);
   }
-  const bmrt_code_t code = model->open(std::move(file), name, options.trust_constants, status);
+  const bmrt_code_t code = model->open(std::move(file), name, options, status);
   if (code != BMRT_OK) {
     destroyObject(model);
     return code;

@@ -114,6 +114,9 @@ bmrt_code_t bmrt_context_t::reserveFor(const StageProgram &program, uint64_t scr
   for (uint32_t i = 0; i < program.devices.size(); ++i) {
     if (program.devices[i] && !queues[i].isOpen()) {
       BMRT_RETURN_IF_ERROR(queues[i].open(*program.devices[i], status));
+      if (stream) {
+        BMRT_RETURN_IF_ERROR(queues[i].useStream(stream, status));
+      }
     }
     const uint64_t onChip = bmrt::core::workspaceBytes(stage, int32_t(i));
     if (onChip > chipWorkspaces[i].bytes()) {
@@ -139,6 +142,16 @@ bmrt_code_t bmrt_context_t::reserveFor(const StageProgram &program, uint64_t scr
     }
   }
   return pool.reserveScratch(scratchBytes, status);
+}
+
+bmrt_code_t bmrt_context_t::setStream(void *newStream, bmrt_status_t *status) {
+  for (Queue &queue : queues) {
+    if (queue.isOpen() && (newStream || stream)) {
+      BMRT_RETURN_IF_ERROR(queue.useStream(newStream, status));
+    }
+  }
+  stream = newStream;
+  return BMRT_OK;
 }
 
 bmrt_code_t bmrt_context_t::enter(const StageProgram &program, bmrt_status_t *status) {

@@ -25,6 +25,8 @@ struct bmrt_context_t {
   bmrt_code_t setStage(uint32_t index, bmrt_status_t *status);
   bmrt_code_t setInputShape(uint32_t input, const int64_t *shape, uint32_t rank, bmrt_status_t *status);
   bmrt_code_t setInputShapes(const int64_t *const *shapes, const uint32_t *ranks, bmrt_status_t *status);
+  /// Of the queues of all chips that the current stage uses, and of those that come later.
+  bmrt_code_t setStream(void *newStream, bmrt_status_t *status);
   bmrt_code_t setProfiling(bool enabled, bmrt_status_t *status);
 
   // For its stages.
@@ -63,6 +65,7 @@ private:
   bmrt::core::Array<bmrt::core::Queue> queues;          ///< by chip; likewise
   bmrt::core::Array<bmrt::core::DeviceBuffer> chipWorkspaces;
   bmrt::core::Array<char> chipName;
+  void *stream = nullptr; ///< the caller's, for the chips' work
   const bmrt_interrupt_t callersInterrupt, othersInterrupt;
   char *workspace = nullptr;
   bmrt::core::Buffer ownWorkspace;

@@ -24,10 +24,11 @@ Device::~Device() {
   }
 }
 
-bmrt_code_t Device::open(const bmrt_backend_t &newBackend, const bmodel::ChipDef &def, bmrt_status_t *status) {
+bmrt_code_t Device::open(const bmrt_backend_t &newBackend, const bmodel::ChipDef &def, uint32_t ordinal,
+                         bmrt_status_t *status) {
   if (newBackend.open) {
-    const bmrt_chip_t chip = {sizeof(chip), text(def.name()), text(def.family()), text(def.description()),
-                              text(def.fingerprint())};
+    const bmrt_chip_t chip = {
+        sizeof(chip), text(def.name()), text(def.family()), text(def.description()), text(def.fingerprint()), ordinal};
     BMRT_RETURN_IF_ERROR(newBackend.open(&chip, &handle, StatusOrOwn(status)));
   }
   backend = &newBackend;
@@ -82,6 +83,14 @@ bmrt_code_t Queue::open(const Device &newDevice, bmrt_status_t *status) {
   }
   device = &newDevice;
   return BMRT_OK;
+}
+
+bmrt_code_t Queue::useStream(void *stream, bmrt_status_t *status) {
+  if (!device->backend->use_stream) {
+    return BMRT_FAIL(status, UNSUPPORTED, "chips of family '%.40s' have no streams of the caller's",
+                     device->backend->family);
+  }
+  return device->backend->use_stream(handle, stream, StatusOrOwn(status));
 }
 
 bmrt_code_t Queue::run(bmrt_program_t *program, const bmrt_stream_t &stream, bmrt_status_t *status) {

@@ -22,7 +22,9 @@ public:
   Device &operator=(const Device &) = delete;
   ~Device();
 
-  bmrt_code_t open(const bmrt_backend_t &newBackend, const bmodel::ChipDef &chip, bmrt_status_t *status);
+  /// |ordinal|: as in bmrt_chip_t.
+  bmrt_code_t open(const bmrt_backend_t &newBackend, const bmodel::ChipDef &chip, uint32_t ordinal,
+                   bmrt_status_t *status);
   bool isOpen() const { return backend; }
 
   const bmrt_backend_t *backend = nullptr;
@@ -60,6 +62,9 @@ public:
   bmrt_code_t open(const Device &newDevice, bmrt_status_t *status);
   bool isOpen() const { return device; }
   const Device &getDevice() const { return *device; }
+
+  /// Gives its work to a stream of the caller's, or to its own again (null). BMRT_UNSUPPORTED of a family without any.
+  bmrt_code_t useStream(void *stream, bmrt_status_t *status);
 
   bmrt_code_t run(bmrt_program_t *program, const bmrt_stream_t &stream, bmrt_status_t *status);
   bmrt_code_t launch(const bmrt_launch_t &launch, bmrt_status_t *status);

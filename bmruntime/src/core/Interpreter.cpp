@@ -197,9 +197,12 @@ bmrt_code_t StageContext::copy(Lane &lane, const Step &step, bmrt_status_t *stat
     memmove(data[def.to()], data[def.from()], to.bytes());
     return BMRT_OK;
   }
-  const bmrt_copy_t direction = memoryOf(*stage, from) == kHostMemory ? BMRT_COPY_TO_CHIP
-                                : memoryOf(*stage, to) == kHostMemory ? BMRT_COPY_FROM_CHIP
-                                                                      : BMRT_COPY_ON_CHIP;
+  if ((isOnChip[def.from()] || isOnChip[def.to()]) && data[def.to()] == data[def.from()]) {
+    return BMRT_OK; // the caller's memory is the chip's tensor
+  }
+  const bool isFromHost = memoryOf(*stage, from) == kHostMemory && !isOnChip[def.from()];
+  const bool isToHost = memoryOf(*stage, to) == kHostMemory && !isOnChip[def.to()];
+  const bmrt_copy_t direction = isFromHost ? BMRT_COPY_TO_CHIP : isToHost ? BMRT_COPY_FROM_CHIP : BMRT_COPY_ON_CHIP;
   lane.pending = step.agent;
   return context.queueOf(step.agent).copy(direction, data[def.to()], data[def.from()], to.bytes(), status);
 }

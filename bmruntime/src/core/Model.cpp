@@ -16,13 +16,47 @@ bmrt_model_t::~bmrt_model_t() {
   }
 }
 
-bmrt_code_t bmrt_model_t::open(MappedFile mapped, const char *name, bool trustConstants, bmrt_status_t *status) {
+bmrt_code_t bmrt_model_t::open(MappedFile mapped, const char *name, const bmrt_open_options_t &options,
+                               bmrt_status_t *status) {
   file = std::move(mapped);
   bmodel::Status cause;
-  if (!bmodel::openModel(file.data(), file.bytes(), view, cause) || !checkIntegrity(view, trustConstants, cause)) {
+  if (!bmodel::openModel(file.data(), file.bytes(), view, cause) ||
+      !checkIntegrity(view, options.trust_constants, cause)) {
     return fail(status, cause, name);
   }
+  BMRT_RETURN_IF_ERROR(chooseDevices(options.device, status));
   return loadStages(name, status);
+}
+
+/// Which of the machine's chips of a family the model's are: |wanted| is bmrt_open_options_t.device.
+bmrt_code_t bmrt_model_t::chooseDevices(const char *wanted, bmrt_status_t *status) {
+  constexpr unsigned long kMostDevices = 4096;
+  if (!ordinals.allocate(count(view.model->chips()))) {
+    return BMRT_FAIL(status, NO_MEMORY, "no memory for the model's chips");
+  }
+  if (!wanted || !*wanted) {
+    return BMRT_OK;
+  }
+  const char *colon = strchr(wanted, ':');
+  const size_t length = colon ? size_t(colon - wanted) : strlen(wanted);
+  char *end = nullptr;
+  const unsigned long number = colon ? strtoul(colon + 1, &end, 10) : 0;
+  if (colon && (colon[1] < '0' || colon[1] > '9' || *end || number >= kMostDevices)) {
+    return BMRT_FAIL(status, INVALID_ARGUMENT, "the device is '%.60s', and should be a family, a colon and a number",
+                     wanted);
+  }
+  bool isFound = false;
+  for (uint32_t i = 0; i < ordinals.size(); ++i) {
+    const flatbuffers::String *family = view.model->chips()->Get(i)->family();
+    if (family && family->size() == length && memcmp(family->c_str(), wanted, length) == 0) {
+      ordinals[i] = colon ? uint32_t(number) + 1 : 0;
+      isFound = true;
+    }
+  }
+  return isFound ? BMRT_OK
+                 : BMRT_FAIL(status, INVALID_ARGUMENT,
+                             "no chip of the model is of the device '%.60s': its first one is '%s'", wanted,
+                             ordinals.size() ? view.model->chips()->Get(0)->name()->c_str() : "");
 }
 
 bmrt_code_t bmrt_model_t::loadStages(const char *name, bmrt_status_t *status) {
@@ -150,7 +184,7 @@ bmrt_code_t bmrt_model_t::openDevice(uint32_t chip, const bmrt_backend_t &backen
   Device &device = devices[chip];
   const bmodel::ChipDef &def = *view.model->chips()->Get(chip);
   if (!device.isOpen()) {
-    BMRT_RETURN_IF_ERROR(device.open(backend, def, status));
+    BMRT_RETURN_IF_ERROR(device.open(backend, def, ordinals[chip], status));
   } else if (device.backend != &backend) {
     return BMRT_FAIL(status, CORRUPT, "chip '%.60s' is said to be of the families '%s' and '%s'", def.name()->c_str(),
                      device.backend->family, backend.family);

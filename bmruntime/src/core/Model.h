@@ -58,7 +58,8 @@ struct bmrt_model_t {
   ~bmrt_model_t();
 
   /// Verifies |mapped| and loads its code. |name| is for messages.
-  bmrt_code_t open(bmrt::core::MappedFile mapped, const char *name, bool trustConstants, bmrt_status_t *status);
+  bmrt_code_t open(bmrt::core::MappedFile mapped, const char *name, const bmrt_open_options_t &options,
+                   bmrt_status_t *status);
 
   const bmodel::NetDef *net(uint32_t index) const;
   /// Null if out of range.
@@ -81,6 +82,7 @@ struct bmrt_model_t {
   std::atomic<uint32_t> references = 1;
 
 private:
+  bmrt_code_t chooseDevices(const char *wanted, bmrt_status_t *status);
   bmrt_code_t loadStages(const char *name, bmrt_status_t *status);
   bmrt_code_t loadStage(bmrt::core::StageProgram &stage, bmrt_status_t *status);
   bmrt_code_t loadSubnet(bmrt::core::StageProgram &stage, bmrt::core::SubnetProgram &subnet, bmrt_status_t *status);
@@ -104,6 +106,7 @@ private:
 
   bmrt::core::MappedFile file;
   bmrt::core::Array<bmrt::core::Device> devices; ///< by chip
+  bmrt::core::Array<uint32_t> ordinals;          ///< by chip: bmrt_chip_t's
   bmrt::core::DeviceConstants constants;
   bmrt::core::Array<bmrt::core::StageProgram> stages;
   bmrt::core::Array<Code> loaded;

@@ -49,8 +49,9 @@ bmrt_code_t StageContext::create(const StageProgram &newProgram, bmrt_status_t *
   program = &newProgram;
   stage = program->def;
   BMRT_RETURN_IF_ERROR(plan.build(*program, context.pool.threads(), status));
-  if (!data.allocate(count(stage->tensors())) || !dims.allocate(count(stage->dims())) ||
-      !workspaceData.allocate(count(stage->workspaces())) || !workspaceUsed.allocate(program->devices.size() + 1)) {
+  if (!data.allocate(count(stage->tensors())) || !isOnChip.allocate(count(stage->tensors())) ||
+      !dims.allocate(count(stage->dims())) || !workspaceData.allocate(count(stage->workspaces())) ||
+      !workspaceUsed.allocate(program->devices.size() + 1)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory for %" PRIu32 " tensors", count(stage->tensors()));
   }
   for (uint32_t i = 0; i < dims.size(); ++i) {
@@ -198,6 +199,7 @@ bmrt_code_t StageContext::setInputShape(Port &input, const int64_t *shape, uint3
   for (Port &port : inputs) {
     if (changed && isSymbolic(*port.def)) {
       port.bound = nullptr;
+      port.isOnChip = false;
       addressesCurrent = false;
     }
   }
@@ -219,8 +221,9 @@ bmrt_code_t StageContext::bind(Port &port, void *pointer, uint64_t bytes, uint64
     return BMRT_FAIL(status, INVALID_ARGUMENT, "buffer for tensor '%.100s' has %" PRIu64 " bytes, needs %" PRIu64,
                      port.def->name()->c_str(), bytes, expected);
   }
-  addressesCurrent &= port.bound == pointer;
+  addressesCurrent &= port.bound == pointer && !port.isOnChip;
   port.bound = static_cast<char *>(pointer);
+  port.isOnChip = false;
   return BMRT_OK;
 }
 
@@ -260,7 +263,12 @@ void StageContext::placeTensors() {
   for (Array<Port> *ports : {&inputs, &outputs}) {
     for (Port &port : *ports) {
       if (port.ownsPlace) {
-        data[port.slot] = port.bound && isAligned(port.bound) ? port.bound : port.own.data();
+        const bool isUsed = port.bound && (port.isOnChip || isAligned(port.bound));
+        data[port.slot] = isUsed ? port.bound : port.own.data();
+        isOnChip[port.slot] = port.isOnChip;
+      }
+      if (port.isOnChip && port.twin >= 0) {
+        data[size_t(port.twin)] = port.bound;
       }
     }
   }
@@ -276,7 +284,7 @@ void StageContext::placeTensors() {
 bmrt_code_t StageContext::resolveAddresses(bmrt_status_t *status) {
   for (Array<Port> *ports : {&inputs, &outputs}) {
     for (Port &port : *ports) {
-      if (port.ownsPlace && !(port.bound && isAligned(port.bound))) {
+      if (port.ownsPlace && !port.isOnChip && !(port.bound && isAligned(port.bound))) {
         BMRT_RETURN_IF_ERROR(ensureOwn(port, status));
       }
     }
@@ -367,6 +375,10 @@ bmrt_code_t StageContext::storeTensor(uint32_t slot, const char *bytes, bmrt_sta
 bmrt_code_t StageContext::look(uint32_t slot, bool isKept, void **out, bmrt_status_t *status) {
   if (!data[slot]) {
     return BMRT_FAIL(status, FAILED_PRECONDITION, "the context has not run");
+  }
+  if (isOnChip[slot]) {
+    return BMRT_FAIL(status, FAILED_PRECONDITION, "tensor '%.100s' is in the caller's memory of a chip",
+                     tensor(slot).name()->c_str());
   }
   char *bytes = data[slot];
   if (memoryOf(*stage, tensor(slot)) != kHostMemory) {

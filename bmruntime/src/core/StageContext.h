@@ -18,6 +18,8 @@ struct Port {
   const bmodel::TensorDef *def = nullptr;
   char *bound = nullptr;  ///< the caller's memory, if any
   bool ownsPlace = false; ///< the slot lives in the caller's memory, not elsewhere (an alias)
+  bool isOnChip = false;  ///< |bound| is in the memory of the chip that the port is copied to or from
+  int32_t twin = -1;      ///< the chip's tensor that lives in |bound| then, so that nothing is copied; -1: none
   bool hasOwn = false;
   Buffer own;
 };
@@ -54,6 +56,10 @@ public:
   /// All of those that are known, or none.
   bmrt_code_t setInputShapes(const InputShapes &shapes, bmrt_status_t *status);
   bmrt_code_t bind(Port &port, void *data, uint64_t bytes, uint64_t expected, bmrt_status_t *status);
+  /// The same with memory of the chip that the port is copied to or from (ChipPorts.cpp).
+  bmrt_code_t bindOnChip(Port &port, void *data, uint64_t bytes, bmrt_status_t *status);
+  /// That chip; null for a port that cannot be there.
+  const Device *chipOfPort(const Port &port) const;
   bmrt_code_t ensureOwn(Port &port, bmrt_status_t *status);
   bmrt_code_t resetState(bmrt_status_t *status);
   bmrt_code_t run(bmrt_status_t *status);
@@ -108,6 +114,7 @@ private:
   Buffer state;
   Array<DeviceBuffer> chipStates; ///< by chip
   Array<char *> data;             ///< address by tensor slot, in the tensor's memory
+  Array<bool> isOnChip;           ///< by slot: of the host's tensors those that the caller has in a chip's memory
   Mirrors mirrors;
   bool addressesCurrent = false;
   bool stateIsFresh = true; ///< nothing has written to it since it was allocated or reset

@@ -1,107 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- CudaBackend.cpp - Runs models on NVIDIA's GPUs ---------------------===//
 //
-// One primary context a device, shared with whatever else of the process uses it; a stream a queue. The launches of a
-// step are captured into a graph when it first runs, and again when its tensors lie elsewhere.
+// One primary context a device, shared with whatever else of the process uses it; a stream a queue (Queue.cpp).
 //
 //===----------------------------------------------------------------------===//
-#include "../core/Status.h"
-#include "Driver.h"
-#include "Program.h"
-#include "bmrt/backend.h"
+#include "Objects.h"
 
 #include <cinttypes>
 #include <cstdlib>
-#include <map>
 #include <memory>
-#include <new>
-#include <string>
 
 using namespace bmrt::cuda;
-using bmodel::cuda::Argument;
-using bmodel::cuda::ArgumentKind;
 using bmodel::cuda::Image;
 using bmodel::cuda::Launch;
 
-struct bmrt_device_t {
-  const Driver &driver;
-  CUdevice device;
-  CUcontext context;
-  std::string name;
-  int computeCapability;
-};
-
-struct bmrt_program_t {
-  bmrt_device_t &device;
-  Tables tables;
-  CUmodule module = nullptr;
-  std::vector<CUfunction> functions;
-};
-
-namespace {
-
-/// What a graph was captured from.
-struct Captured {
-  std::vector<uint64_t> bindings; ///< addresses and dims
-  CUgraphExec graph;
-};
-
-} // namespace
-
-struct bmrt_queue_t {
-  bmrt_device_t &device;
-  CUstream stream = nullptr;
-  std::map<std::pair<const bmrt_program_t *, uint64_t>, Captured> graphs; ///< by the stream's offset
-  std::string last;                                                       ///< what a fault may have happened in
-};
-
-namespace {
-
-/// Makes the device's context the thread's for a while.
-class Current {
-public:
-  explicit Current(const bmrt_device_t &device) : driver(device.driver) {
-    isPushed = driver.cuCtxPushCurrent_v2(device.context) == CUDA_SUCCESS;
-  }
-  ~Current() {
-    CUcontext popped;
-    if (isPushed) {
-      driver.cuCtxPopCurrent_v2(&popped);
-    }
-  }
-  Current(const Current &) = delete;
-  Current &operator=(const Current &) = delete;
-
-private:
-  const Driver &driver;
-  bool isPushed;
-};
-
-/// |body|'s code, or that there is no memory of the host's.
-template <typename Body>
-bmrt_code_t guarded(bmrt_status_t *status, Body body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc &) {
-    return BMRT_FAIL(status, NO_MEMORY, "no memory of the host's for the back end of family cuda");
+bool bmrt::cuda::isFault(CUresult error) {
+  switch (error) {
+  case CUDA_ERROR_ILLEGAL_ADDRESS:
+  case CUDA_ERROR_LAUNCH_TIMEOUT:
+  case CUDA_ERROR_ASSERT:
+  case CUDA_ERROR_HARDWARE_STACK_ERROR:
+  case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+  case CUDA_ERROR_MISALIGNED_ADDRESS:
+  case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+  case CUDA_ERROR_INVALID_PC:
+  case CUDA_ERROR_LAUNCH_FAILED:
+    return true;
+  default:
+    return false;
   }
 }
 
-bool isFault(CUresult error) { return error >= CUDA_ERROR_ILLEGAL_ADDRESS && error <= CUDA_ERROR_LAUNCH_FAILED; }
-
-bmrt_code_t failDriver(bmrt_status_t *status, const bmrt_device_t &device, const char *what, CUresult error) {
+bmrt_code_t bmrt::cuda::failDriver(bmrt_status_t *status, const bmrt_device_t &device, const char *what,
+                                   CUresult error) {
   return BMRT_FAIL(status, IO, "%.300s on %.60s: %s%s", what, device.name.c_str(), device.driver.textOf(error),
                    isFault(error) ? ". The GPU's context is lost: nothing more runs on it in this process" : "");
 }
 
-/// As failDriver; a fault of a kernel that ran before is told by whatever comes behind it.
-bmrt_code_t failQueue(bmrt_status_t *status, const bmrt_queue_t &queue, const char *what, CUresult error) {
-  if (!isFault(error) || queue.last.empty()) {
-    return failDriver(status, queue.device, what, error);
-  }
-  std::string text = "one of the layers " + queue.last + " failed (BMRT_CUDA_BLOCKING=1 tells which)";
-  return failDriver(status, queue.device, text.c_str(), error);
-}
+namespace {
 
 bmrt_code_t describeDevice(const Driver &driver, CUdevice device, std::string &name, int &capability,
                            bmrt_status_t *status) {
@@ -121,8 +57,9 @@ bmrt_code_t describeDevice(const Driver &driver, CUdevice device, std::string &n
 bmrt_code_t openDevice(const bmrt_chip_t *chip, bmrt_device_t **out, bmrt_status_t *status) {
   const Driver *driver = nullptr;
   BMRT_RETURN_IF_ERROR(loadDriver(&driver, status));
-  const char *wanted = getenv("BMRT_CUDA_DEVICE");
-  int count = 0, ordinal = wanted ? atoi(wanted) : 0;
+  const uint32_t asked = chip->struct_size >= sizeof *chip ? chip->ordinal : 0; // an older runtime does not ask
+  const char *wanted = asked ? nullptr : getenv("BMRT_CUDA_DEVICE");
+  int count = 0, ordinal = asked ? int(asked) - 1 : wanted ? atoi(wanted) : 0;
   if (CUresult error = driver->cuDeviceGetCount(&count); error || ordinal < 0 || ordinal >= count) {
     return BMRT_FAIL(status, UNSUPPORTED, "chip '%.60s' wants GPU %d, and this machine has %d%s", chip->name, ordinal,
                      count, wanted ? " (BMRT_CUDA_DEVICE)" : "");
@@ -143,7 +80,10 @@ bmrt_code_t openDevice(const bmrt_chip_t *chip, bmrt_device_t **out, bmrt_status
   if (CUresult error = driver->cuDevicePrimaryCtxRetain(&context, device)) {
     return BMRT_FAIL(status, UNSUPPORTED, "%.60s gives no context: %s", name.c_str(), driver->textOf(error));
   }
-  *out = new bmrt_device_t{*driver, device, context, std::move(name), capability};
+  auto made = std::make_unique<bmrt_device_t>(
+      bmrt_device_t{*driver, device, context, std::move(name), capability, nullptr, nullptr});
+  openPool(*made);
+  *out = made.release();
   return BMRT_OK;
 }
 
@@ -152,30 +92,9 @@ bmrt_code_t open(const bmrt_chip_t *chip, bmrt_device_t **out, bmrt_status_t *st
 }
 
 void close(bmrt_device_t *device) {
+  closePool(*device);
   device->driver.cuDevicePrimaryCtxRelease_v2(device->device);
   delete device;
-}
-
-bmrt_code_t allocate(bmrt_device_t *device, uint64_t bytes, void **out, bmrt_status_t *status) {
-  Current current(*device);
-  CUdeviceptr address = 0;
-  CUresult error = device->driver.cuMemAlloc_v2(&address, bytes ? bytes : 1);
-  if (error == CUDA_ERROR_OUT_OF_MEMORY) {
-    size_t available = 0, total = 0;
-    device->driver.cuMemGetInfo_v2(&available, &total);
-    return BMRT_FAIL(status, NO_MEMORY, "%.60s has no memory for %" PRIu64 " bytes: %zu of its %zu are free",
-                     device->name.c_str(), bytes, available, total);
-  }
-  if (error) {
-    return failDriver(status, *device, "memory cannot be allocated", error);
-  }
-  *out = reinterpret_cast<void *>(address);
-  return BMRT_OK;
-}
-
-void release(bmrt_device_t *device, void *address) {
-  Current current(*device);
-  device->driver.cuMemFree_v2(reinterpret_cast<CUdeviceptr>(address));
 }
 
 bmrt_code_t check(bmrt_device_t *, const bmrt_subnet_t *subnet, bmrt_status_t *status) {
@@ -253,6 +172,7 @@ bmrt_code_t loadProgram(bmrt_program_t &program, const unsigned char *code, uint
                        device.driver.textOf(error));
     }
     program.functions.push_back(function);
+    program.sharedBytes.push_back(0);
   }
   return BMRT_OK;
 }
@@ -261,7 +181,7 @@ bmrt_code_t load(bmrt_device_t *device, const unsigned char *code, uint64_t byte
                  bmrt_status_t *status) {
   return guarded(status, [&] {
     Current current(*device);
-    auto program = std::make_unique<bmrt_program_t>(bmrt_program_t{*device, {}, nullptr, {}});
+    auto program = std::make_unique<bmrt_program_t>(bmrt_program_t{*device, {}, nullptr, {}, {}});
     bmrt_code_t result = loadProgram(*program, code, bytes, status);
     bmrt_program_t *made = program.release();
     result == BMRT_OK ? void(*out = made) : unload(made);
@@ -269,161 +189,49 @@ bmrt_code_t load(bmrt_device_t *device, const unsigned char *code, uint64_t byte
   });
 }
 
-bmrt_code_t verify(bmrt_program_t *program, const bmrt_stream_t *stream, bmrt_status_t *status) {
-  return guarded(status, [&] { return verifyStream(program->tables, *stream, status); });
-}
-
-bmrt_code_t makeQueue(bmrt_device_t *device, bmrt_queue_t **out, bmrt_status_t *status) {
-  return guarded(status, [&] {
-    constexpr unsigned kNonBlocking = 1; // CU_STREAM_NON_BLOCKING
-    Current current(*device);
-    auto queue = std::make_unique<bmrt_queue_t>(bmrt_queue_t{*device, nullptr, {}, {}});
-    if (CUresult error = device->driver.cuStreamCreate(&queue->stream, kNonBlocking)) {
-      return failDriver(status, *device, "a stream cannot be made", error);
-    }
-    *out = queue.release();
-    return BMRT_OK;
-  });
-}
-
-void destroyQueue(bmrt_queue_t *queue) {
-  const Driver &driver = queue->device.driver;
-  Current current(queue->device);
-  driver.cuStreamSynchronize(queue->stream);
-  for (auto &[key, captured] : queue->graphs) {
-    driver.cuGraphExecDestroy(captured.graph);
-  }
-  driver.cuStreamDestroy_v2(queue->stream);
-  delete queue;
-}
-
-bmrt_code_t copy(bmrt_queue_t *queue, bmrt_copy_t direction, void *to, const void *from, uint64_t bytes,
-                 bmrt_status_t *status) {
-  const Driver &driver = queue->device.driver;
-  Current current(queue->device);
-  if (bytes == 0) {
+/// Lets |launch| give its blocks the shared memory that it asks for: a kernel has to be told of more than 48 KiB.
+bmrt_code_t allowShared(bmrt_program_t &program, const Launch &launch, const char *layer, bmrt_status_t *status) {
+  constexpr int kStatic = 1, kMostDynamic = 8; // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, .._MAX_DYNAMIC_SHARED_SIZE_BYTES
+  constexpr int kMostOfBlock = 97;             // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+  const bmrt_device_t &device = program.device;
+  const CUfunction function = program.functions[launch.kernel];
+  uint32_t &allowed = program.sharedBytes[launch.kernel];
+  if (launch.sharedBytes <= allowed) {
     return BMRT_OK;
   }
-  auto target = reinterpret_cast<CUdeviceptr>(to), source = reinterpret_cast<CUdeviceptr>(from);
-  CUresult error = direction == BMRT_COPY_TO_CHIP ? driver.cuMemcpyHtoDAsync_v2(target, from, bytes, queue->stream)
-                   : direction == BMRT_COPY_FROM_CHIP
-                       ? driver.cuMemcpyDtoHAsync_v2(to, source, bytes, queue->stream)
-                       : driver.cuMemcpyDtoDAsync_v2(target, source, bytes, queue->stream);
-  return error ? failQueue(status, *queue, "a copy failed", error) : BMRT_OK;
-}
-
-uint64_t valueOf(const Argument &argument, const bmrt_stream_t &stream) {
-  if (argument.kind == ArgumentKind::dim) {
-    return uint64_t(stream.dims[argument.index]);
+  int own = 0, most = 0;
+  CUresult error = device.driver.cuFuncGetAttribute(&own, kStatic, function);
+  error = error ? error : device.driver.cuDeviceGetAttribute(&most, kMostOfBlock, device.device);
+  const uint64_t needed = uint64_t(launch.sharedBytes) + uint64_t(own);
+  if (!error && needed <= 48 << 10) {
+    return BMRT_OK;
   }
-  if (argument.kind != ArgumentKind::pointer) {
-    return argument.value;
+  if (!error && needed > uint64_t(most)) {
+    return BMRT_FAIL(status, UNSUPPORTED,
+                     "layer %.100s needs %" PRIu64
+                     " bytes of shared memory a block, and %.60s has %d: deploy the model "
+                     "for its compute capability",
+                     layer, needed, device.name.c_str(), most);
   }
-  bool isWorkspace = argument.index == stream.input_count + stream.output_count;
-  return reinterpret_cast<uint64_t>(isWorkspace ? stream.workspace : stream.tensors[argument.index]) + argument.value;
-}
-
-bool blocks() {
-  const char *variable = getenv("BMRT_CUDA_BLOCKING");
-  return variable && *variable && *variable != '0';
-}
-
-/// Gives the queue's stream all launches. |waits|: for each of them, so that a fault is known to be its.
-bmrt_code_t launchAll(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream, bool waits,
-                      bmrt_status_t *status) {
-  const Driver &driver = queue.device.driver;
-  std::vector<Command> commands;
-  BMRT_RETURN_IF_ERROR(readCommands(stream, commands, status));
-  for (const Command &command : commands) {
-    const Launch &l = command.launch;
-    std::vector<uint64_t> values;
-    std::vector<void *> parameters;
-    for (const Argument &argument : command.arguments) {
-      values.push_back(valueOf(argument, stream));
-    }
-    for (uint64_t &value : values) {
-      parameters.push_back(&value);
-    }
-    CUresult error =
-        driver.cuLaunchKernel(program.functions[l.kernel], l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1],
-                              l.block[2], l.sharedBytes, queue.stream, parameters.data(), nullptr);
-    error = error || !waits ? error : driver.cuStreamSynchronize(queue.stream);
-    if (error) {
-      std::string what =
-          std::string("layer ") + (l.layer < stream.layer_count ? stream.layers[l.layer] : "?") + " failed";
-      return failDriver(status, queue.device, what.c_str(), error);
-    }
+  error = error ? error : device.driver.cuFuncSetAttribute(function, kMostDynamic, int(launch.sharedBytes));
+  if (error) {
+    return failDriver(status, device, "a kernel's shared memory cannot be set", error);
   }
+  allowed = launch.sharedBytes;
   return BMRT_OK;
 }
 
-/// Captures the launches of a stream into a graph.
-bmrt_code_t capture(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream, CUgraphExec &out,
-                    bmrt_status_t *status) {
-  constexpr int kThreadLocal = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-  const Driver &driver = queue.device.driver;
-  if (CUresult error = driver.cuStreamBeginCapture_v2(queue.stream, kThreadLocal)) {
-    return failDriver(status, queue.device, "a graph cannot be captured", error);
-  }
-  bmrt_code_t launched = launchAll(queue, program, stream, /*waits=*/false, status);
-  CUgraph graph = nullptr;
-  CUresult error = driver.cuStreamEndCapture(queue.stream, &graph);
-  if (launched == BMRT_OK && !error) {
-    error = driver.cuGraphInstantiateWithFlags(&out, graph, 0);
-  }
-  if (graph) {
-    driver.cuGraphDestroy(graph);
-  }
-  BMRT_RETURN_IF_ERROR(launched);
-  return error ? failDriver(status, queue.device, "a graph cannot be captured", error) : BMRT_OK;
-}
-
-bmrt_code_t runStream(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream,
-                      bmrt_status_t *status) {
-  if (blocks()) {
-    return launchAll(queue, program, stream, /*waits=*/true, status);
-  }
-  std::vector<uint64_t> bindings;
-  for (uint32_t i = 0; i < stream.input_count + stream.output_count; ++i) {
-    bindings.push_back(reinterpret_cast<uint64_t>(stream.tensors[i]));
-  }
-  bindings.push_back(reinterpret_cast<uint64_t>(stream.workspace));
-  for (uint32_t i = 0; i < stream.dim_count; ++i) {
-    bindings.push_back(uint64_t(stream.dims[i]));
-  }
-  auto known = queue.graphs.find({&program, stream.offset});
-  if (known != queue.graphs.end() && known->second.bindings != bindings) {
-    queue.device.driver.cuGraphExecDestroy(known->second.graph); // one that still runs is freed when it is done
-    queue.graphs.erase(known);
-    known = queue.graphs.end();
-  }
-  if (known == queue.graphs.end()) {
-    CUgraphExec graph = nullptr;
-    BMRT_RETURN_IF_ERROR(capture(queue, program, stream, graph, status));
-    known = queue.graphs.try_emplace({&program, stream.offset}, Captured{std::move(bindings), graph}).first;
-  }
-  queue.last = stream.layer_count
-                   ? std::string("of ") + stream.layers[0] + " .. " + stream.layers[stream.layer_count - 1]
-                   : "without names";
-  CUresult error = queue.device.driver.cuGraphLaunch(known->second.graph, queue.stream);
-  return error ? failDriver(status, queue.device, "a graph cannot be launched", error) : BMRT_OK;
-}
-
-bmrt_code_t run(bmrt_queue_t *queue, bmrt_program_t *program, const bmrt_stream_t *stream, bmrt_status_t *status) {
+bmrt_code_t verify(bmrt_program_t *program, const bmrt_stream_t *stream, bmrt_status_t *status) {
   return guarded(status, [&] {
-    Current current(queue->device);
-    if (stream->interrupt && stream->interrupt->is_requested(stream->interrupt->user)) {
-      return bmrt::core::failCancelled(status);
+    Current current(program->device);
+    std::vector<Command> commands;
+    BMRT_RETURN_IF_ERROR(verifyStream(program->tables, *stream, status));
+    BMRT_RETURN_IF_ERROR(readCommands(*stream, commands, status));
+    for (const Command &command : commands) {
+      const char *layer = command.launch.layer < stream->layer_count ? stream->layers[command.launch.layer] : "?";
+      BMRT_RETURN_IF_ERROR(allowShared(*program, command.launch, layer, status));
     }
-    return runStream(*queue, *program, *stream, status);
-  });
-}
-
-bmrt_code_t wait(bmrt_queue_t *queue, const bmrt_interrupt_t *, bmrt_status_t *status) {
-  return guarded(status, [&] {
-    Current current(queue->device);
-    CUresult error = queue->device.driver.cuStreamSynchronize(queue->stream);
-    return error ? failQueue(status, *queue, "a wait failed", error) : BMRT_OK;
+    return bmrt_code_t(BMRT_OK);
   });
 }
 
@@ -448,4 +256,5 @@ extern "C" BMRT_API const bmrt_backend_t bmrt_backend = {.abi = BMRT_BACKEND_ABI
                                                          .copy = copy,
                                                          .run = run,
                                                          .launch = nullptr,
-                                                         .wait = wait};
+                                                         .wait = wait,
+                                                         .use_stream = useStream};

@@ -21,6 +21,7 @@ using CUcontext = struct CUctx_st *;
 using CUmodule = struct CUmod_st *;
 using CUfunction = struct CUfunc_st *;
 using CUstream = struct CUstream_st *;
+using CUmemoryPool = struct CUmemPoolHandle_st *;
 using CUgraph = struct CUgraph_st *;
 using CUgraphExec = struct CUgraphExec_st *;
 
@@ -30,12 +31,31 @@ enum CUresult : int {
   CUDA_ERROR_OUT_OF_MEMORY = 2,
   CUDA_ERROR_NO_DEVICE = 100,
   CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
-  CUDA_ERROR_ILLEGAL_ADDRESS = 700, ///< from here to 719: a kernel faulted, and its context is lost
+  // A kernel faulted, and its context is lost.
+  CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+  CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+  CUDA_ERROR_ASSERT = 710,
+  CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
+  CUDA_ERROR_ILLEGAL_INSTRUCTION = 715,
+  CUDA_ERROR_MISALIGNED_ADDRESS = 716,
+  CUDA_ERROR_INVALID_ADDRESS_SPACE = 717,
+  CUDA_ERROR_INVALID_PC = 718,
   CUDA_ERROR_LAUNCH_FAILED = 719,
 };
 
 /// 12.0: the first whose compiler reads the PTX that models have (ISA 8.0).
 inline constexpr int kOldestDriver = 12000;
+
+/// As the driver has it.
+struct CUmemPoolProps {
+  int allocType, handleTypes;
+  int locationType, locationId;
+  void *securityAttributes;
+  size_t maxSize;
+  unsigned short usage;
+  unsigned char reserved[54];
+};
+static_assert(sizeof(CUmemPoolProps) == 88);
 
 struct Driver {
 #define CUDA_FUNCTION(name, ...) CUresult (*name)(__VA_ARGS__);

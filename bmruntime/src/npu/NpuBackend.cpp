@@ -159,4 +159,5 @@ const bmrt_backend_t npu::backend = {.abi = BMRT_BACKEND_ABI,
                                      .copy = nullptr,
                                      .run = run,
                                      .launch = nullptr,
-                                     .wait = nullptr};
+                                     .wait = nullptr,
+                                     .use_stream = nullptr};

@@ -92,4 +92,5 @@ const bmrt_backend_t x86::backend = {.abi = BMRT_BACKEND_ABI,
                                      .copy = nullptr,
                                      .run = nullptr,
                                      .launch = nullptr,
-                                     .wait = nullptr};
+                                     .wait = nullptr,
+                                     .use_stream = nullptr};

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Queue.cpp - Copies and launches on a stream of a GPU ---------------===//
+//
+// The launches of a step are captured into a graph when it first runs, and again when its tensors lie elsewhere.
+//
+//===----------------------------------------------------------------------===//
+#include "Objects.h"
+
+#include <cstdlib>
+#include <memory>
+
+using namespace bmrt::cuda;
+using bmodel::cuda::Argument;
+using bmodel::cuda::ArgumentKind;
+using bmodel::cuda::Launch;
+
+namespace {
+
+/// As failDriver; a fault of a kernel that ran before is told by whatever comes behind it.
+bmrt_code_t failQueue(bmrt_status_t *status, const bmrt_queue_t &queue, const char *what, CUresult error) {
+  if (!isFault(error) || queue.last.empty()) {
+    return failDriver(status, queue.device, what, error);
+  }
+  std::string text = "one of the layers " + queue.last + " failed (BMRT_CUDA_BLOCKING=1 tells which)";
+  return failDriver(status, queue.device, text.c_str(), error);
+}
+
+uint64_t valueOf(const Argument &argument, const bmrt_stream_t &stream) {
+  if (argument.kind == ArgumentKind::dim) {
+    return uint64_t(stream.dims[argument.index]);
+  }
+  if (argument.kind != ArgumentKind::pointer) {
+    return argument.value;
+  }
+  bool isWorkspace = argument.index == stream.input_count + stream.output_count;
+  return reinterpret_cast<uint64_t>(isWorkspace ? stream.workspace : stream.tensors[argument.index]) + argument.value;
+}
+
+bool blocks() {
+  const char *variable = getenv("BMRT_CUDA_BLOCKING");
+  return variable && *variable && *variable != '0';
+}
+
+/// Launches all of |stream|. |waits|: for each of them, so that a fault is known to be its; else they are captured.
+bmrt_code_t launchAll(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream, bool waits,
+                      bmrt_status_t *status) {
+  const Driver &driver = queue.device.driver;
+  const CUstream target = waits ? queue.target : queue.stream;
+  std::vector<Command> commands;
+  BMRT_RETURN_IF_ERROR(readCommands(stream, commands, status));
+  for (const Command &command : commands) {
+    const Launch &l = command.launch;
+    std::vector<uint64_t> values;
+    std::vector<void *> parameters;
+    for (const Argument &argument : command.arguments) {
+      values.push_back(valueOf(argument, stream));
+    }
+    for (uint64_t &value : values) {
+      parameters.push_back(&value);
+    }
+    CUresult error = driver.cuLaunchKernel(program.functions[l.kernel], l.grid[0], l.grid[1], l.grid[2], l.block[0],
+                                           l.block[1], l.block[2], l.sharedBytes, target, parameters.data(), nullptr);
+    error = error || !waits ? error : driver.cuStreamSynchronize(target);
+    if (error) {
+      std::string what =
+          std::string("layer ") + (l.layer < stream.layer_count ? stream.layers[l.layer] : "?") + " failed";
+      return failDriver(status, queue.device, what.c_str(), error);
+    }
+  }
+  return BMRT_OK;
+}
+
+/// Captures the launches of a stream into a graph.
+bmrt_code_t capture(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream, CUgraphExec &out,
+                    bmrt_status_t *status) {
+  constexpr int kThreadLocal = 1; // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+  const Driver &driver = queue.device.driver;
+  if (CUresult error = driver.cuStreamBeginCapture_v2(queue.stream, kThreadLocal)) {
+    return failDriver(status, queue.device, "a graph cannot be captured", error);
+  }
+  bmrt_code_t launched = launchAll(queue, program, stream, /*waits=*/false, status);
+  CUgraph graph = nullptr;
+  CUresult error = driver.cuStreamEndCapture(queue.stream, &graph);
+  if (launched == BMRT_OK && !error) {
+    error = driver.cuGraphInstantiateWithFlags(&out, graph, 0);
+  }
+  if (graph) {
+    driver.cuGraphDestroy(graph);
+  }
+  BMRT_RETURN_IF_ERROR(launched);
+  return error ? failDriver(status, queue.device, "a graph cannot be captured", error) : BMRT_OK;
+}
+
+bmrt_code_t runStream(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream,
+                      bmrt_status_t *status) {
+  if (blocks()) {
+    return launchAll(queue, program, stream, /*waits=*/true, status);
+  }
+  std::vector<uint64_t> bindings;
+  for (uint32_t i = 0; i < stream.input_count + stream.output_count; ++i) {
+    bindings.push_back(reinterpret_cast<uint64_t>(stream.tensors[i]));
+  }
+  bindings.push_back(reinterpret_cast<uint64_t>(stream.workspace));
+  for (uint32_t i = 0; i < stream.dim_count; ++i) {
+    bindings.push_back(uint64_t(stream.dims[i]));
+  }
+  auto known = queue.graphs.find({&program, stream.offset});
+  if (known != queue.graphs.end() && known->second.bindings != bindings) {
+    queue.device.driver.cuGraphExecDestroy(known->second.graph); // one that still runs is freed when it is done
+    queue.graphs.erase(known);
+    known = queue.graphs.end();
+  }
+  if (known == queue.graphs.end()) {
+    CUgraphExec graph = nullptr;
+    BMRT_RETURN_IF_ERROR(capture(queue, program, stream, graph, status));
+    known = queue.graphs.try_emplace({&program, stream.offset}, Captured{std::move(bindings), graph}).first;
+  }
+  queue.last = stream.layer_count
+                   ? std::string("of ") + stream.layers[0] + " .. " + stream.layers[stream.layer_count - 1]
+                   : "without names";
+  CUresult error = queue.device.driver.cuGraphLaunch(known->second.graph, queue.target);
+  return error ? failDriver(status, queue.device, "a graph cannot be launched", error) : BMRT_OK;
+}
+
+} // namespace
+
+bmrt_code_t bmrt::cuda::makeQueue(bmrt_device_t *device, bmrt_queue_t **out, bmrt_status_t *status) {
+  return guarded(status, [&] {
+    constexpr unsigned kNonBlocking = 1; // CU_STREAM_NON_BLOCKING
+    Current current(*device);
+    auto queue = std::make_unique<bmrt_queue_t>(bmrt_queue_t{*device, nullptr, nullptr, {}, {}});
+    if (CUresult error = device->driver.cuStreamCreate(&queue->stream, kNonBlocking)) {
+      return failDriver(status, *device, "a stream cannot be made", error);
+    }
+    queue->target = queue->stream;
+    *out = queue.release();
+    return BMRT_OK;
+  });
+}
+
+void bmrt::cuda::destroyQueue(bmrt_queue_t *queue) {
+  const Driver &driver = queue->device.driver;
+  Current current(queue->device);
+  driver.cuStreamSynchronize(queue->stream); // the caller's may be gone, and has been waited for
+  for (auto &[key, captured] : queue->graphs) {
+    driver.cuGraphExecDestroy(captured.graph);
+  }
+  driver.cuStreamDestroy_v2(queue->stream);
+  delete queue;
+}
+
+bmrt_code_t bmrt::cuda::copy(bmrt_queue_t *queue, bmrt_copy_t direction, void *to, const void *from, uint64_t bytes,
+                             bmrt_status_t *status) {
+  const Driver &driver = queue->device.driver;
+  Current current(queue->device);
+  if (bytes == 0) {
+    return BMRT_OK;
+  }
+  auto target = reinterpret_cast<CUdeviceptr>(to), source = reinterpret_cast<CUdeviceptr>(from);
+  CUresult error = direction == BMRT_COPY_TO_CHIP ? driver.cuMemcpyHtoDAsync_v2(target, from, bytes, queue->target)
+                   : direction == BMRT_COPY_FROM_CHIP
+                       ? driver.cuMemcpyDtoHAsync_v2(to, source, bytes, queue->target)
+                       : driver.cuMemcpyDtoDAsync_v2(target, source, bytes, queue->target);
+  return error ? failQueue(status, *queue, "a copy failed", error) : BMRT_OK;
+}
+
+bmrt_code_t bmrt::cuda::run(bmrt_queue_t *queue, bmrt_program_t *program, const bmrt_stream_t *stream,
+                            bmrt_status_t *status) {
+  return guarded(status, [&] {
+    Current current(queue->device);
+    if (stream->interrupt && stream->interrupt->is_requested(stream->interrupt->user)) {
+      return bmrt::core::failCancelled(status);
+    }
+    return runStream(*queue, *program, *stream, status);
+  });
+}
+
+bmrt_code_t bmrt::cuda::wait(bmrt_queue_t *queue, const bmrt_interrupt_t *, bmrt_status_t *status) {
+  return guarded(status, [&] {
+    Current current(queue->device);
+    CUresult error = queue->device.driver.cuStreamSynchronize(queue->target);
+    return error ? failQueue(status, *queue, "a wait failed", error) : BMRT_OK;
+  });
+}
+
+bmrt_code_t bmrt::cuda::useStream(bmrt_queue_t *queue, void *stream, bmrt_status_t *) {
+  queue->target = stream ? static_cast<CUstream>(stream) : queue->stream;
+  return BMRT_OK;
+}
