@@ -168,6 +168,23 @@ def ExpandLog1pPass : Pass<"device-expand-log1p", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tessera::device::DeviceDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def ExpandScatterPass : Pass<"device-expand-scatter", "::mlir::func::FuncOp"> {
+  let summary = "Write one slice by an index as a choice at every position";
+  let description = [{
+    Before: device ops. After: no `device.scatter` without reduction that writes one slice along one axis (a row of a cache), or one element of each row,
+    by an index that is only known at run time; of floats and integers up to 16 bits. A map takes the update at
+    the position that the index means, clamped as by the scatter, and x at others. For chips that cannot store by index.
+
+    ```mlir
+    %y = device.scatter %x, %i, %u {axis = 1 : i64} : (tensor<4x16x8xf32>, tensor<4x1x8xi64>, tensor<4x1x8xf32>) -> tensor<4x16x8xf32>
+    // becomes
+    %p = top.constant dense<[[[0], [1], ...]]> : tensor<1x16x1xi64>
+    %y = device.map(%x, %u, %i, %p) {... arith.select %isMeant, %u, %x} : ... -> tensor<4x16x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::mlir::arith::ArithDialect"];
+}
+
 def CopyBeforeProductsPass : Pass<"device-copy-before-products", "::mlir::func::FuncOp"> {
   let summary = "Move rows before a product rather than behind it";
   let description = [{

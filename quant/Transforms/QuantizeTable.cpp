@@ -11,28 +11,42 @@ using namespace llvm;
 
 namespace tessera::quant {
 
-static constexpr std::pair<StringLiteral, Precision> kPrecisions[] = {
-    {"F32", Precision::F32},     {"INT8", Precision::INT8},
-    {"INT16", Precision::INT16}, {"BF16", Precision::BF16},
-    {"F16", Precision::F16},     {"W8", Precision::W8},
-    {"W4", Precision::W4},       {"DYNAMIC_INT8", Precision::DYNAMIC_INT8}};
+namespace {
+
+struct KnownPrecision {
+  StringLiteral name;
+  Precision precision;
+  Widths widths;
+};
+
+constexpr KnownPrecision kPrecisions[] = {
+    {"F32", Precision::F32, {32, 32}},    {"INT8", Precision::INT8, {8, 8}},
+    {"INT16", Precision::INT16, {16, 8}}, {"BF16", Precision::BF16, {16, 16}},
+    {"F16", Precision::F16, {16, 16}},    {"W8", Precision::W8, {32, 8}},
+    {"W4", Precision::W4, {32, 4}},       {"DYNAMIC_INT8", Precision::DYNAMIC_INT8, {32, 8}}};
+
+const KnownPrecision &known(Precision precision) {
+  return *find_if(kPrecisions, [&](const KnownPrecision &entry) { return entry.precision == precision; });
+}
+
+} // namespace
 
 std::optional<Precision> parsePrecision(StringRef name) {
-  for (auto [known, precision] : kPrecisions) {
-    if (name == known) {
-      return precision;
+  for (const KnownPrecision &entry : kPrecisions) {
+    if (name == entry.name) {
+      return entry.precision;
     }
   }
   return std::nullopt;
 }
 
 std::string precisionNames() {
-  return join(map_range(kPrecisions, [](auto &entry) { return entry.first; }), ", ");
+  return join(map_range(kPrecisions, [](const KnownPrecision &entry) { return entry.name; }), ", ");
 }
 
-StringRef toString(Precision precision) {
-  return find_if(kPrecisions, [&](auto &entry) { return entry.second == precision; })->first;
-}
+StringRef toString(Precision precision) { return known(precision).name; }
+
+Widths widthsOf(Precision precision) { return known(precision).widths; }
 
 Expected<QuantizeTable> QuantizeTable::load(StringRef path) {
   Expected<json::Object> document =

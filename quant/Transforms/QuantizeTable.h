@@ -22,6 +22,12 @@ std::string precisionNames();
 /// As tables and flags spell it.
 llvm::StringRef toString(Precision precision);
 
+/// Bits of an element of what an op makes, and of one of its weights.
+struct Widths {
+  unsigned activation, weight;
+};
+Widths widthsOf(Precision precision);
+
 /// One line: the user, or a search, decided about an op.
 struct Choice {
   std::string name; ///< of an ONNX node, or of a tensor that an op makes

@@ -118,6 +118,38 @@ Value padded(Lowering &lower, Value x, ArrayRef<int64_t> pads, int64_t value) {
   return lower.copy(x, piece, sizes, static_cast<double>(value));
 }
 
+/// Results along dim |d| of a convolution.
+int64_t resultExtent(const Geometry &geometry, size_t d, int64_t input, int64_t kernel) {
+  int64_t extent = geometry.dilations[d] * (kernel - 1) + 1;
+  return (input + geometry.pads[d] + geometry.pads[d + geometry.spatial()] - extent) / geometry.strides[d] + 1;
+}
+
+/// Constant weights |w| without the first and last taps of each dim that meet padding alone, as those of far dilated
+/// kernels on small images do; the pads shrink with them.
+Value dropUnseenTaps(Lowering &lower, Value x, Value w, Geometry &geometry) {
+  if (!top::isConstant(w)) {
+    return w;
+  }
+  Dims starts(Lowering::dims(w).size(), 0), sizes(Lowering::dims(w));
+  for (size_t d = 0; d < geometry.spatial(); ++d) {
+    int64_t input = Lowering::dims(x)[d + 2], kernel = sizes[d + 2], &before = geometry.pads[d],
+            &behind = geometry.pads[d + geometry.spatial()], dilation = geometry.dilations[d];
+    int64_t reach = (resultExtent(geometry, d, input, kernel) - 1) * geometry.strides[d];
+    int64_t first = 0, last = kernel - 1;
+    // A tap sees the positions tap * dilation - before, up to reach more. No pad becomes negative.
+    while (first < last && first * dilation - before + reach < 0 && before >= (first + 1) * dilation) {
+      ++first;
+    }
+    while (last > first && last * dilation - before >= input && behind >= (kernel - last) * dilation) {
+      --last;
+    }
+    before -= first * dilation, behind -= (kernel - 1 - last) * dilation;
+    starts[d + 2] = first, sizes[d + 2] = last - first + 1;
+    geometry.dilations[d] = first == last ? 1 : dilation;
+  }
+  return lower.slice(w, starts, sizes, Dims(sizes.size(), 1));
+}
+
 /// The convolution's result, of dims [N, OC, O...]; `x` and `w` have rank 3 to 5.
 Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometry geometry) {
   bool oneDim = geometry.spatial() == 1;
@@ -130,11 +162,10 @@ Value buildConv(Lowering &lower, Value x, Value w, const Source &source, Geometr
     x = padded(lower, x, geometry.pads, source.zero);
     llvm::fill(geometry.pads, 0);
   }
+  w = dropUnseenTaps(lower, x, w, geometry);
   Dims dims{Lowering::dims(x)[0], Lowering::dims(w)[0]};
   for (size_t d = 0; d < geometry.spatial(); ++d) {
-    int64_t extent = geometry.dilations[d] * (Lowering::dims(w)[d + 2] - 1) + 1;
-    int64_t padded = Lowering::dims(x)[d + 2] + geometry.pads[d] + geometry.pads[d + geometry.spatial()];
-    dims.push_back((padded - extent) / geometry.strides[d] + 1);
+    dims.push_back(resultExtent(geometry, d, Lowering::dims(x)[d + 2], Lowering::dims(w)[d + 2]));
   }
   Value bias = source.form ? correctedBias(lower, source, w) : source.bias;
   SmallVector<Value> extras;

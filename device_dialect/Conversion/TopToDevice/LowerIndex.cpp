@@ -40,52 +40,53 @@ std::optional<SmallVector<IndexRun>> splitRuns(ArrayRef<int64_t> indices) {
   return runs;
 }
 
+/// Slices of `x` by constant indices, as copies; none where these are not known or in too many runs.
+Value gatherRuns(Lowering &lower, Value x, Value indexValue, int64_t axis, ArrayRef<int64_t> result) {
+  // Long lists are no slices, and reading them costs.
+  std::optional<SmallVector<int64_t>> indices = top::getConstantInts(indexValue);
+  if (!indices || indices->empty()) {
+    return {};
+  }
+  Dims dims(Lowering::dims(x));
+  int64_t size = dims[axis];
+  for (int64_t &index : *indices) {
+    index += index < 0 ? size : 0;
+    if (index < 0 || index >= size) {
+      return {};
+    }
+  }
+  std::optional<SmallVector<IndexRun>> runs = splitRuns(*indices);
+  if (!runs) {
+    return {};
+  }
+  dims[axis] = indices->size();
+  std::vector<Piece> pieces;
+  int64_t at = 0;
+  for (const IndexRun &run : *runs) {
+    Piece piece = Piece::identity(0, dims);
+    piece.sizes[axis] = run.size;
+    piece.dstOffsets[axis] = at;
+    piece.srcOffsets[axis] = run.start;
+    piece.srcSteps[axis] = run.step;
+    pieces.push_back(piece);
+    at += run.size;
+  }
+  bool identity = pieces.size() == 1 && dims == Lowering::dims(x) && runs->front().step == 1;
+  Value moved = identity ? x : lower.copy(x, pieces, dims);
+  return lower.reshape(moved, result);
+}
+
+Value gather(Lowering &lower, Value x, Value indices, int64_t axis, RankedTensorType result) {
+  Value y = gatherRuns(lower, x, indices, axis, result.getShape());
+  return y ? y : GatherOp::create(lower.rewriter, lower.loc, result, x, indices, axis).getY();
+}
+
 struct LowerGatherOp : OpRewritePattern<top::GatherOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(top::GatherOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
-    Value y = lowerSlices(lower, op);
-    if (!y) {
-      y = GatherOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getIndices(), op.getAxis());
-    }
-    return lower.replace(y);
-  }
-
-private:
-  static Value lowerSlices(Lowering &lower, top::GatherOp op) {
-    // Long lists are no slices, and reading them costs.
-    std::optional<SmallVector<int64_t>> indices = top::getConstantInts(op.getIndices());
-    if (!indices || indices->empty()) {
-      return {};
-    }
-    Dims dims(Lowering::dims(op.getX()));
-    int64_t axis = op.getAxis(), size = dims[axis];
-    for (int64_t &index : *indices) {
-      index += index < 0 ? size : 0;
-      if (index < 0 || index >= size) {
-        return {};
-      }
-    }
-    std::optional<SmallVector<IndexRun>> runs = splitRuns(*indices);
-    if (!runs) {
-      return {};
-    }
-    dims[axis] = indices->size();
-    std::vector<Piece> pieces;
-    int64_t at = 0;
-    for (const IndexRun &run : *runs) {
-      Piece piece = Piece::identity(0, dims);
-      piece.sizes[axis] = run.size;
-      piece.dstOffsets[axis] = at;
-      piece.srcOffsets[axis] = run.start;
-      piece.srcSteps[axis] = run.step;
-      pieces.push_back(piece);
-      at += run.size;
-    }
-    bool identity = pieces.size() == 1 && dims == Lowering::dims(op.getX()) && runs->front().step == 1;
-    Value moved = identity ? op.getX() : lower.copy(op.getX(), pieces, dims);
-    return lower.reshape(moved, Lowering::dims(op.getY()));
+    return lower.replace(gather(lower, op.getX(), op.getIndices(), op.getAxis(), Lowering::type(op.getY())));
   }
 };
 
@@ -99,35 +100,62 @@ struct LowerGatherElementsOp : OpRewritePattern<top::GatherElementsOp> {
   }
 };
 
+/// A gather of slices where the indices of a tuple are known, or only one of them can differ from 0: that into a dim of
+/// one element is clamped to it.
 struct LowerGatherNdOp : OpRewritePattern<top::GatherNdOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(top::GatherNdOp op, PatternRewriter &rewriter) const override {
     Lowering lower(rewriter, op);
+    if (Value y = lowerToGather(lower, op)) {
+      return lower.replace(y);
+    }
     return lower.replace(
         GatherNdOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getIndices(), op.getBatchDims())
             .getY());
   }
-};
 
-struct LowerScatterElementsOp : OpRewritePattern<top::ScatterElementsOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(top::ScatterElementsOp op, PatternRewriter &rewriter) const override {
-    Lowering lower(rewriter, op);
-    return lower.replace(ScatterOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getIndices(),
-                                           op.getUpdates(), /*nd=*/false, op.getAxis(),
-                                           top::stringifyScatterReduction(op.getReduction()))
-                             .getY());
+private:
+  static Value lowerToGather(Lowering &lower, top::GatherNdOp op) {
+    ArrayRef<int64_t> dims = Lowering::dims(op.getX()), indexDims = Lowering::dims(op.getIndices());
+    int64_t batch = op.getBatchDims(), columns = indexDims.back();
+    if (columns == 0 || llvm::any_of(dims.take_front(batch), [](int64_t dim) { return dim != 1; })) {
+      return {};
+    }
+    ArrayRef<int64_t> bounds = dims.slice(batch, columns);
+    int64_t rows = ShapedType::getNumElements(bounds);
+    Value indices = joinIndices(lower, op.getIndices(), bounds);
+    if (!indices) {
+      return {};
+    }
+    Dims inner(dims.drop_front(batch + columns)), count{Lowering::type(indices).getNumElements()};
+    Dims from{rows}, to = count;
+    from.append(inner), to.append(inner);
+    auto type = RankedTensorType::get(to, Lowering::element(op.getX()));
+    return lower.reshape(gather(lower, lower.reshape(op.getX(), from), indices, 0, type), Lowering::dims(op.getY()));
   }
-};
 
-struct LowerScatterNdOp : OpRewritePattern<top::ScatterNdOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(top::ScatterNdOp op, PatternRewriter &rewriter) const override {
-    Lowering lower(rewriter, op);
-    return lower.replace(ScatterOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getIndices(),
-                                           op.getUpdates(), /*nd=*/true, /*axis=*/0,
-                                           top::stringifyScatterReduction(op.getReduction()))
-                             .getY());
+  /// One index instead of each tuple, into the dims that `bounds` are as one; none where it would have to be computed.
+  static Value joinIndices(Lowering &lower, Value indices, ArrayRef<int64_t> bounds) {
+    int64_t columns = bounds.size(), count = Lowering::type(indices).getNumElements() / columns;
+    if (std::optional<SmallVector<int64_t>> known = top::getConstantInts(indices)) {
+      SmallVector<int64_t> joined;
+      for (int64_t place = 0; place < count; ++place) {
+        int64_t at = 0;
+        for (auto [column, bound] : llvm::enumerate(bounds)) {
+          int64_t index = (*known)[size_t(place * columns) + column];
+          at = at * bound + std::clamp<int64_t>(index < 0 ? index + bound : index, 0, bound - 1);
+        }
+        joined.push_back(at);
+      }
+      return top::createIntVector(lower.rewriter, lower.loc, joined);
+    }
+    auto isLong = [](int64_t bound) { return bound != 1; };
+    if (llvm::count_if(bounds, isLong) > 1) {
+      return {};
+    }
+    int64_t column = std::min<int64_t>(llvm::find_if(bounds, isLong) - bounds.begin(), columns - 1);
+    Value flat = lower.reshape(indices, {count, columns});
+    return lower.reshape(columns == 1 ? flat : lower.slice(flat, {0, column}, {count, 1}, {1, 1}), count);
   }
 };
 
@@ -213,8 +241,8 @@ struct LowerShapeOp : OpRewritePattern<top::ShapeOp> {
 } // namespace
 
 void populateIndexPatterns(RewritePatternSet &patterns) {
-  patterns.add<LowerGatherOp, LowerGatherElementsOp, LowerGatherNdOp, LowerScatterElementsOp, LowerScatterNdOp,
-               LowerOneHotOp, LowerTriluOp, LowerShapeOp>(patterns.getContext());
+  patterns.add<LowerGatherOp, LowerGatherElementsOp, LowerGatherNdOp, LowerOneHotOp, LowerTriluOp, LowerShapeOp>(
+      patterns.getContext());
 }
 
 } // namespace tessera::device

@@ -57,6 +57,7 @@ struct ConvertTopToDevice : impl::ConvertTopToDevicePassBase<ConvertTopToDevice>
     populateNormPatterns(set);
     populateMovePatterns(set);
     populateIndexPatterns(set);
+    populateScatterPatterns(set);
     populateResizePatterns(set);
     populateSequencePatterns(set);
     patterns = FrozenRewritePatternSet(std::move(set));

@@ -34,6 +34,16 @@ func.func @conv_1d(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) -> tensor<1x4x4
   return %y : tensor<1x4x4xf32>
 }
 
+// Outer taps that meet padding alone are dropped, with their padding: of the rows here only the middle one is left.
+// CHECK-LABEL: func.func @unseen_taps
+// CHECK: %[[W:.*]] = top.constant dense<{{\[\[\[\[}}4.000000e+00, 5.000000e+00, 6.000000e+00]]]]> : tensor<1x1x1x3xf32>
+// CHECK: device.conv %arg0, %[[W]] {dilations = array<i64: 1, 4>, pads = array<i64: 0, 4, 0, 4>, strides = array<i64: 1, 1>}
+func.func @unseen_taps(%x: tensor<1x1x6x6xf32>) -> tensor<1x1x6x6xf32> {
+  %w = top.constant dense<[[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]]]> : tensor<1x1x3x3xf32> : tensor<1x1x3x3xf32>
+  %z = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 6, 4, 6, 4>, dilations = array<i64: 6, 4>} : (tensor<1x1x6x6xf32>, tensor<1x1x3x3xf32>) -> tensor<1x1x6x6xf32>
+  return %z : tensor<1x1x6x6xf32>
+}
+
 // Kernel = stride: a 1x1 convolution and a permutation.
 // CHECK-LABEL: func.func @conv_transpose_tiles
 // CHECK: device.conv

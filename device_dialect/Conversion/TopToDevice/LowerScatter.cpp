@@ -1,0 +1,187 @@
+//===- LowerScatter.cpp - Writing by index --------------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// Slices that are assigned to (boxes decoded in place, a cache's rows) come as scatters whose constant indices tell a
+// rectangle. Such are copies: of the updates, and of what lies around them.
+//===----------------------------------------------------------------------===//
+#include "device_dialect/Conversion/TopToDevice/Lowering.h"
+#include "device_dialect/IR/DeviceMoveOps.h"
+#include "top_dialect/IR/TopShapeOps.h"
+
+using namespace mlir;
+
+namespace tessera::device {
+namespace {
+
+/// Most elements from one that is written to the next: what lies between them is a copy each.
+constexpr int64_t kMostStep = 8;
+
+/// Where a dim of the result is written: size indices from first on, step apart, by the updates' dim `from`, or by all
+/// of them alike where that is -1 (then there is one).
+struct Span {
+  int64_t first = 0, step = 1, size = 1, from = -1;
+};
+
+/// The indices, those that count from the end from the beginning; none where they are not known, or outside.
+std::optional<SmallVector<int64_t>> knownIndices(Value indices, ArrayRef<int64_t> bounds) {
+  std::optional<SmallVector<int64_t>> known = top::getConstantInts(indices);
+  if (!known || known->empty()) {
+    return std::nullopt;
+  }
+  for (auto [place, index] : llvm::enumerate(*known)) {
+    int64_t bound = bounds[place % bounds.size()];
+    index += index < 0 ? bound : 0;
+    if (index < 0 || index >= bound) {
+      return std::nullopt;
+    }
+  }
+  return known;
+}
+
+/// The span of an index that `known` holds at `column`, `columns` apart, for each place of a grid; none where it is not
+/// an arithmetic progression along one dim of it at most.
+std::optional<Span> spanOf(ArrayRef<int64_t> known, int64_t column, int64_t columns, ArrayRef<int64_t> grid) {
+  Span made{known[size_t(column)]};
+  int64_t count = ShapedType::getNumElements(grid), inner = count, along = count;
+  for (auto [dim, size] : llvm::enumerate(grid)) {
+    inner /= size;
+    int64_t step = size > 1 ? known[size_t(inner * columns + column)] - made.first : 0;
+    if (step != 0) {
+      if (made.from >= 0) {
+        return std::nullopt;
+      }
+      made = {made.first, step, size, int64_t(dim)}, along = inner;
+    }
+  }
+  for (int64_t place = 0; place < count; ++place) {
+    int64_t expected = made.first + (made.from < 0 ? 0 : place / along % made.size * made.step);
+    if (known[size_t(place * columns + column)] != expected) {
+      return std::nullopt;
+    }
+  }
+  return made.step >= 1 && made.step <= kMostStep ? std::optional(made) : std::nullopt;
+}
+
+/// Elements of one dim that no span holds: `size` from `first` on, `step` apart.
+SmallVector<Span> complementOf(const Span &span, int64_t dim) {
+  int64_t end = span.first + (span.size - 1) * span.step + 1;
+  SmallVector<Span> made{{0, 1, span.first}, {end, 1, dim - end}};
+  for (int64_t rest = 1; rest < span.step; ++rest) {
+    made.push_back({span.first + rest, span.step, span.size - 1});
+  }
+  llvm::erase_if(made, [](const Span &each) { return each.size == 0; });
+  return made;
+}
+
+/// `x` with the rectangle that `spans`, one a dim, tell written by `updates`.
+Value writeRectangle(Lowering &lower, Value x, Value updates, ArrayRef<Span> spans) {
+  ArrayRef<int64_t> dims = Lowering::dims(x);
+  std::vector<Piece> pieces;
+  Piece rest = Piece::identity(0, dims), written = Piece::identity(1, dims);
+  written.srcOffsets.assign(Lowering::dims(updates).size(), 0);
+  for (auto [d, span] : llvm::enumerate(spans)) {
+    for (const Span &each : complementOf(span, dims[d])) {
+      Piece piece = rest;
+      piece.sizes[d] = each.size;
+      piece.dstOffsets[d] = piece.srcOffsets[d] = each.first;
+      piece.dstSteps[d] = piece.srcSteps[d] = each.step;
+      pieces.push_back(piece);
+    }
+    for (Piece *piece : {&rest, &written}) { // from here on inside this dim's span
+      piece->sizes[d] = span.size, piece->dstOffsets[d] = span.first, piece->dstSteps[d] = span.step;
+    }
+    rest.srcOffsets[d] = span.first, rest.srcSteps[d] = span.step;
+    written.srcDims[d] = span.from;
+  }
+  pieces.push_back(written);
+  return lower.copy({x, updates}, pieces, dims);
+}
+
+struct LowerScatterElementsOp : OpRewritePattern<top::ScatterElementsOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::ScatterElementsOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    if (Value y = writeSlice(lower, op)) {
+      return lower.replace(y);
+    }
+    return lower.replace(ScatterOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getIndices(),
+                                           op.getUpdates(), /*nd=*/false, op.getAxis(),
+                                           top::stringifyScatterReduction(op.getReduction()))
+                             .getY());
+  }
+
+private:
+  static Value writeSlice(Lowering &lower, top::ScatterElementsOp op) {
+    ArrayRef<int64_t> dims = Lowering::dims(op.getX()), grid = Lowering::dims(op.getIndices());
+    int64_t axis = op.getAxis();
+    if (op.getReduction() != top::ScatterReduction::none || Lowering::dims(op.getUpdates()) != grid) {
+      return {};
+    }
+    std::optional<SmallVector<int64_t>> known = knownIndices(op.getIndices(), dims[axis]);
+    std::optional<Span> along = known ? spanOf(*known, 0, 1, grid) : std::nullopt;
+    if (!along || (grid[axis] > 1 && along->from != axis)) {
+      return {};
+    }
+    SmallVector<Span> spans;
+    for (auto [d, size] : llvm::enumerate(grid)) {
+      spans.push_back(int64_t(d) == axis ? Span{along->first, along->step, size, axis} : Span{0, 1, size, int64_t(d)});
+    }
+    bool writesTwice = along->from >= 0 && along->from != axis; // along another dim, never a rectangle
+    return writesTwice ? Value() : writeRectangle(lower, op.getX(), op.getUpdates(), spans);
+  }
+};
+
+struct LowerScatterNdOp : OpRewritePattern<top::ScatterNdOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(top::ScatterNdOp op, PatternRewriter &rewriter) const override {
+    Lowering lower(rewriter, op);
+    if (Value y = writeBox(lower, op)) {
+      return lower.replace(y);
+    }
+    return lower.replace(ScatterOp::create(rewriter, lower.loc, op.getY().getType(), op.getX(), op.getIndices(),
+                                           op.getUpdates(), /*nd=*/true, /*axis=*/0,
+                                           top::stringifyScatterReduction(op.getReduction()))
+                             .getY());
+  }
+
+private:
+  static Value writeBox(Lowering &lower, top::ScatterNdOp op) {
+    ArrayRef<int64_t> dims = Lowering::dims(op.getX()), indexDims = Lowering::dims(op.getIndices());
+    ArrayRef<int64_t> grid = indexDims.drop_back();
+    int64_t columns = indexDims.back();
+    if (op.getReduction() != top::ScatterReduction::none || columns == 0) {
+      return {};
+    }
+    std::optional<SmallVector<int64_t>> known = knownIndices(op.getIndices(), dims.take_front(columns));
+    if (!known) {
+      return {};
+    }
+    SmallVector<Span> spans;
+    SmallVector<int64_t> left(llvm::to_vector(llvm::seq<int64_t>(0, grid.size()))); // dims that no index follows
+    for (int64_t column = 0; column < columns; ++column) {
+      std::optional<Span> span = spanOf(*known, column, columns, grid);
+      if (!span || (span->from >= 0 && !llvm::is_contained(left, span->from))) {
+        return {};
+      }
+      llvm::erase(left, span->from);
+      spans.push_back(*span);
+    }
+    if (llvm::any_of(left, [&](int64_t dim) { return grid[dim] > 1; })) {
+      return {}; // the same place is written again and again
+    }
+    for (size_t d = size_t(columns); d < dims.size(); ++d) {
+      spans.push_back({0, 1, dims[d], int64_t(grid.size() + d) - columns});
+    }
+    return writeRectangle(lower, op.getX(), op.getUpdates(), spans);
+  }
+};
+
+} // namespace
+
+void populateScatterPatterns(RewritePatternSet &patterns) {
+  patterns.add<LowerScatterElementsOp, LowerScatterNdOp>(patterns.getContext());
+}
+
+} // namespace tessera::device
