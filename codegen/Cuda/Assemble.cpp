@@ -4,9 +4,11 @@
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
 
 namespace tessera::cuda {
 namespace {
@@ -36,28 +38,64 @@ std::string contentsOf(llvm::StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
+/// What |program| prints; it is an error if that fails.
+llvm::Expected<std::string> run(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments) {
+  TemporaryFile log;
+  if (llvm::Error error = log.make("log")) {
+    return std::move(error);
+  }
+  llvm::SmallVector<llvm::StringRef> all = {program};
+  llvm::append_range(all, arguments);
+  std::optional<llvm::StringRef> redirects[] = {std::nullopt, llvm::StringRef(log.path), llvm::StringRef(log.path)};
+  std::string error;
+  if (llvm::sys::ExecuteAndWait(program, all, std::nullopt, redirects, 0, 0, &error) != 0) {
+    return llvm::createStringError(error + contentsOf(log.path));
+  }
+  return contentsOf(log.path);
+}
+
+/// All that decides the machine code. "" where the assembler does not tell its version: then nothing is kept.
+std::string keyOf(llvm::StringRef ptx, llvm::StringRef arch, llvm::StringRef program) {
+  llvm::Expected<std::string> version = run(program, {"--version"});
+  if (!version) {
+    llvm::consumeError(version.takeError());
+    return "";
+  }
+  std::string text = *version + arch.str() + '\0' + ptx.str();
+  llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(text));
+  return llvm::formatv("{0:x-16}{1:x-16}-cubin", hash.high64, hash.low64);
+}
+
 } // namespace
 
-llvm::Expected<std::optional<std::string>> assemble(llvm::StringRef ptx, unsigned computeCapability) {
+llvm::Expected<std::optional<std::string>> assemble(llvm::StringRef ptx, unsigned computeCapability,
+                                                    codegen::FileCache &cache) {
   llvm::ErrorOr<std::string> program = llvm::sys::findProgramByName("ptxas");
   if (!program) {
     return std::nullopt;
   }
-  TemporaryFile input, output, log;
+  const std::string arch = "-arch=sm_" + std::to_string(computeCapability);
+  const std::string key = cache.isOff() ? "" : keyOf(ptx, arch, *program);
+  if (std::optional<std::string> known = key.empty() ? std::nullopt : cache.lookup(key)) {
+    return known;
+  }
+  TemporaryFile input, output;
   if (llvm::Error error = input.make("ptx", ptx)) {
     return std::move(error);
   }
-  if (llvm::Error error = llvm::joinErrors(output.make("cubin"), log.make("log"))) {
+  if (llvm::Error error = output.make("cubin")) {
     return std::move(error);
   }
-  std::string arch = "-arch=sm_" + std::to_string(computeCapability);
-  llvm::StringRef arguments[] = {*program, arch, input.path, "-o", output.path};
-  std::optional<llvm::StringRef> redirects[] = {std::nullopt, llvm::StringRef(log.path), llvm::StringRef(log.path)};
-  std::string error;
-  if (llvm::sys::ExecuteAndWait(*program, arguments, std::nullopt, redirects, 0, 0, &error) != 0) {
-    return llvm::createStringError("internal error: ptxas refuses the kernels: " + error + contentsOf(log.path));
+  llvm::Expected<std::string> told = run(*program, {arch, input.path, "-o", output.path});
+  if (!told) {
+    return llvm::createStringError("internal error: ptxas refuses the kernels: " + llvm::toString(told.takeError()));
   }
-  return contentsOf(output.path);
+  std::string code = contentsOf(output.path);
+  if (!key.empty()) {
+    cache.insert(key, code);
+    cache.prune();
+  }
+  return code;
 }
 
 } // namespace tessera::cuda

@@ -3,26 +3,37 @@
 #ifndef TESSERA_CODEGEN_CUDA_CUDACHIP_H
 #define TESSERA_CODEGEN_CUDA_CUDACHIP_H
 
-#include "llvm/ADT/ArrayRef.h"
+#include "bmodel/chip_json.h"
+
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
 
 namespace tessera::cuda {
 
-/// What programs are made for, and the card whose figures decide where ops run.
+/// What programs are made for, and the card whose figures price them: a description of device_dialect/chips.
 struct CudaChip {
-  llvm::StringRef name;
-  unsigned computeCapability; ///< 80 for 8.0
-  bool wantsMachineCode;      ///< beside PTX, where NVIDIA's assembler is found
-  double flops;               ///< of f32, a second: multiplications and additions
-  double bandwidth;           ///< of DRAM, bytes a second
+  std::string name;
+  std::string description;
+#define CUDA_CHIP_NUMBER(path, type, member, low, high, validity, meaning) type member = {};
+#include "codegen/Cuda/CudaChip.inc"
+  /// Field path -> where its value comes from.
+  std::vector<std::pair<std::string, std::string>> sources;
+
+  /// Multiply-adds a second of the whole card, of |rate| an SM and cycle.
+  double perSecond(double rate) const { return rate * sms * clockGhz * 1e9; }
+  /// Bytes a second that DRAM gives at its best.
+  double dramBytesPerSecond() const { return dramGbps * dramEfficiency * 1e9; }
 };
 
-/// Figures as NVIDIA publishes them: A100 40 GB, RTX 3090, L4, H100 SXM. PTX alone is priced as the smallest of them.
-inline constexpr CudaChip kChips[] = {{"cuda", 80, false, 19.5e12, 300e9},
-                                      {"cuda-sm80", 80, true, 19.5e12, 1555e9},
-                                      {"cuda-sm86", 86, true, 35.6e12, 936e9},
-                                      {"cuda-sm89", 89, true, 30.3e12, 300e9},
-                                      {"cuda-sm90", 90, true, 66.9e12, 3352e9}};
+const std::vector<bmodel::ChipField> &chipFields();
+
+std::vector<std::string> builtinChips();
+
+/// The JSON description of a built-in chip ("cuda-sm80"); nothing where there is none of that name.
+std::optional<std::string> findBuiltinChip(llvm::StringRef name);
+
+/// The chip that |json| describes. The error says what is wrong, behind |where|.
+llvm::Expected<CudaChip> parseChip(llvm::StringRef json, llvm::StringRef where);
 
 } // namespace tessera::cuda
 

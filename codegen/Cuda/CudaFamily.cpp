@@ -1,9 +1,10 @@
 //===- CudaFamily.cpp - NVIDIA's GPUs as targets --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "bmodel/cuda/program.h"
-#include "codegen/Cuda/CudaChip.h"
+#include "codegen/Cuda/CostReport.h"
 #include "codegen/Cuda/HostDevice.h"
 #include "codegen/Cuda/SubnetEmitter.h"
+#include "codegen/Cuda/Transforms/Passes.h"
 #include "codegen/Target/Registry.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -22,12 +23,13 @@ using codegen::Refusal;
 
 class CudaTarget final : public codegen::Target {
 public:
-  explicit CudaTarget(const CudaChip &chip) : chip(chip) {}
+  CudaTarget(CudaChip chip, std::string description) : chip(std::move(chip)), description(std::move(description)) {}
 
   StringRef family() const override { return "cuda"; }
   bmodel::ChipDefT describe() const override {
     bmodel::ChipDefT told;
-    told.name = chip.name.str(), told.family = family().str(), told.memory = bmodel::MemoryKind::Device;
+    told.name = chip.name, told.family = family().str(), told.memory = bmodel::MemoryKind::Device;
+    told.description = description;
     return told;
   }
 
@@ -45,24 +47,18 @@ public:
     return told;
   }
 
-  /// A roofline with what a launch within a graph costs.
-  double secondsOf(Operation *op) const override {
-    if (isa<device::ReshapeOp>(op)) {
-      return 0;
-    }
-    double bytes = 0;
-    for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults()))) {
-      bytes += double(device::physicalBytes(cast<RankedTensorType>(value.getType())));
-    }
-    double flops = double(cast<device::WorkInterface>(op).countFlops());
-    return 1e-6 + std::max(flops / chip.flops, bytes / chip.bandwidth);
-  }
-  /// PCI Express 4.0 with 16 lanes.
-  double transferSeconds(int64_t bytes) const override { return double(bytes) / 25e9; }
-  double handOverSeconds() const override { return 1e-5; }
+  double secondsOf(Operation *op) const override { return isa<device::ReshapeOp>(op) ? 0 : costOf(op, chip).seconds(); }
+  double transferSeconds(int64_t bytes) const override { return double(bytes) / (chip.linkGbps * 1e9); }
+  double handOverSeconds() const override { return chip.linkMicros * 1e-6; }
 
   void buildPasses(OpPassManager &manager, const codegen::CompileOptions &) const override {
     OpPassManager &functions = manager.nest<func::FuncOp>();
+    functions.addPass(createAssignLayoutsPass());
+    functions.addPass(device::createVerifyLayoutsPass());
+    functions.addPass(createChooseTilesPass({.multiprocessors = chip.sms,
+                                             .int8Rate = int64_t(chip.tensorInt8 * chip.mmaSync),
+                                             .f16Rate = int64_t(chip.tensorF16 * chip.mmaSync)}));
+    functions.addPass(createPackWeightsPass());
     functions.addPass(device::createAssignAddressesPass());
     functions.addPass(device::createVerifyAddressesPass());
   }
@@ -72,17 +68,20 @@ public:
                                                  std::vector<Refusal> &) const override;
 
 private:
-  llvm::Expected<std::vector<char>> directoryOf(const PtxKernels &kernels, const std::string &ptx) const;
+  llvm::Expected<std::vector<char>> directoryOf(const PtxKernels &kernels, const std::string &ptx,
+                                                codegen::FileCache &cache) const;
 
   CudaChip chip;
+  std::string description; ///< JSON, of which |chip| was read
 };
 
 /// Directory, images and kernels, as bmodel/cuda/program.h has them.
-llvm::Expected<std::vector<char>> CudaTarget::directoryOf(const PtxKernels &kernels, const std::string &ptx) const {
+llvm::Expected<std::vector<char>> CudaTarget::directoryOf(const PtxKernels &kernels, const std::string &ptx,
+                                                          codegen::FileCache &cache) const {
   std::vector<std::pair<bmodel::cuda::Image, std::string>> images;
   images.push_back({{chip.computeCapability, 0, 0, 0}, ptx + '\0'});
-  if (chip.wantsMachineCode) {
-    llvm::Expected<std::optional<std::string>> code = assemble(ptx, chip.computeCapability);
+  if (chip.machineCode) {
+    llvm::Expected<std::optional<std::string>> code = assemble(ptx, chip.computeCapability, cache);
     if (!code) {
       return code.takeError();
     }
@@ -120,33 +119,43 @@ llvm::Expected<std::vector<char>> CudaTarget::directoryOf(const PtxKernels &kern
   return bytes;
 }
 
+/// The report as a blob of the file, for `model_tool perf`.
+void addReport(const llvm::json::Object &report, Program &program) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::json::Value(llvm::json::Object(report));
+  program.memory.emplace_back(text.begin(), text.end());
+  program.sections.emplace_back(bmodel::SegmentKind::Blob);
+  program.sections[kReport].append(program.memory.back());
+  program.blobs.emplace_back(kReportBlob.str(), kReport);
+}
+
 llvm::Expected<std::optional<Program>> CudaTarget::compile(ArrayRef<codegen::Subnet> subnets,
-                                                           const codegen::CompileOptions &,
+                                                           const codegen::CompileOptions &options,
                                                            const codegen::PhaseObserver &observer,
                                                            std::vector<Refusal> &) const {
   std::optional<Program> program(std::in_place);
   PtxKernels kernels(chip.computeCapability);
-  std::string ptx;
-  {
-    codegen::Phase phase(observer, "kernels");
-    for (const codegen::Subnet &subnet : subnets) {
-      func::FuncOp function = subnet.function;
-      for (Operation &op : function.getBody().front().without_terminator()) {
-        if (needsKernel(&op)) {
-          kernels.add(&op);
-        }
+  observer.begin("kernels");
+  for (const codegen::Subnet &subnet : subnets) {
+    func::FuncOp function = subnet.function;
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      if (needsKernel(&op)) {
+        kernels.add(&op);
       }
     }
-    llvm::Expected<std::string> compiled = kernels.compile(observer.progress);
-    if (!compiled) {
-      return compiled.takeError();
-    }
-    ptx = std::move(*compiled);
   }
-  codegen::Phase phase(observer, "emit");
-  llvm::Expected<std::vector<char>> directory = directoryOf(kernels, ptx);
+  llvm::Expected<std::string> compiled = kernels.compile(observer.progress);
+  if (!compiled) {
+    return compiled.takeError();
+  }
+  observer.begin("emit");
+  codegen::FileCache cache(options.cacheFolder.value_or(codegen::FileCache::defaultFolder()));
+  llvm::Expected<std::vector<char>> directory = directoryOf(kernels, *compiled, cache);
   if (!directory) {
     return directory.takeError();
+  }
+  if (std::string fault = cache.fault(); !fault.empty() && !subnets.empty()) {
+    emitWarning(UnknownLoc::get(mlir::func::FuncOp(subnets.front().function).getContext())) << fault;
   }
   program->sections.emplace_back(bmodel::SegmentKind::Code);
   program->sections.emplace_back(bmodel::SegmentKind::Constants);
@@ -158,27 +167,38 @@ llvm::Expected<std::optional<Program>> CudaTarget::compile(ArrayRef<codegen::Sub
     if (llvm::Error error = emitSubnet(subnet, kernels, constants, *program)) {
       return std::move(error);
     }
+    program->subnets.back().seconds = cuda::secondsOf(subnet, chip);
     launches += program->subnets.back().ops;
   }
-  program->report = llvm::json::Object{{"steps", int64_t(launches)}, {"kernels", int64_t(kernels.size())}};
+  llvm::json::Object report = costReport(subnets, kernels, chip);
+  addReport(report, *program);
+  if (!options.layers) {
+    report.erase("layers");
+  }
+  program->report = llvm::json::Object{
+      {"steps", int64_t(launches)}, {"kernels", int64_t(kernels.size())}, {"estimate", std::move(report)}};
   return program;
 }
 
-std::vector<std::string> chipNames() {
-  std::vector<std::string> names;
-  for (const CudaChip &chip : kChips) {
-    names.push_back(chip.name.str());
+llvm::Expected<std::unique_ptr<codegen::Target>> createChip(const codegen::ChipRequest &request) {
+  std::string description = findBuiltinChip(request.name).value_or(request.description), error;
+  for (const std::string &assignment : request.fields) {
+    if (!bmodel::setChipField(description, assignment, chipFields(), error)) {
+      return llvm::make_error<codegen::UsageError>("--chip-set " + error);
+    }
   }
-  return names;
+  llvm::Expected<CudaChip> chip = parseChip(description, request.name);
+  if (!chip) {
+    std::string text = llvm::toString(chip.takeError());
+    return request.fields.empty() ? llvm::createStringError(text) : llvm::make_error<codegen::UsageError>(text);
+  }
+  return std::make_unique<CudaTarget>(std::move(*chip), std::move(description));
 }
 
-llvm::Expected<std::unique_ptr<codegen::Target>> createChip(const codegen::ChipRequest &request) {
-  return std::make_unique<CudaTarget>(
-      *llvm::find_if(kChips, [&](const CudaChip &c) { return c.name == request.name; }));
-}
+constexpr StringRef kFlags[] = {"chip_set"};
 
 void registerDialects(DialectRegistry &registry) {
-  registry.insert<device::DeviceDialect, top::TopDialect, func::FuncDialect>();
+  registry.insert<CudaDialect, device::DeviceDialect, top::TopDialect, func::FuncDialect>();
   kernels::registerKernels(registry);
 }
 
@@ -186,12 +206,12 @@ void registerDialects(DialectRegistry &registry) {
 
 extern const codegen::Family kFamily;
 const codegen::Family kFamily = {.name = "cuda",
-                                 .chips = chipNames,
+                                 .chips = builtinChips,
                                  .isHost = false,
-                                 .hasDescriptions = false,
-                                 .flags = {},
+                                 .hasDescriptions = true,
+                                 .flags = kFlags,
                                  .create = createChip,
                                  .registerDialects = registerDialects,
-                                 .registerPasses = [] {}};
+                                 .registerPasses = [] { registerCudaTransformsPasses(); }};
 
 } // namespace tessera::cuda

@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/PtxKernels.h"
 
+#include "codegen/Cuda/Depthwise.h"
+#include "codegen/Cuda/IR/CudaDialect.h"
+#include "codegen/Cuda/TensorProduct.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -21,28 +25,47 @@ using namespace mlir;
 namespace tessera::cuda {
 namespace {
 
-/// A warp holds the threads of two rows, of which one may have ended.
-Value shuffle(kernels::KernelBuilder &kb, Value value, unsigned distance) {
-  auto i32 = [&](int64_t number) -> Value {
-    return LLVM::ConstantOp::create(kb.b, kb.b.getI32Type(), kb.b.getI32IntegerAttr(int32_t(number)));
-  };
-  Value isUpper = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne,
-                                        arith::AndIOp::create(kb.b, kb.tileBegin(), kb.constant(kernels::kRowThreads)),
-                                        kb.constant(0));
-  Value members = arith::SelectOp::create(kb.b, isUpper, i32(0xffff0000), i32(0xffff));
+Value constant32(kernels::KernelBuilder &kb, int64_t number) {
+  return LLVM::ConstantOp::create(kb.b, kb.b.getI32Type(), kb.b.getI32IntegerAttr(int32_t(number)));
+}
+
+/// |value| of another thread of the row. All threads of a warp name each other, those of its other row too: where the
+/// members are no constant, ptxas calls a function for sm_80 to sm_89. Those that have ended count as there.
+Value exchange(kernels::KernelBuilder &kb, StringRef intrinsic, Value value, Value which) {
   Value bits = arith::BitcastOp::create(kb.b, kb.b.getI32Type(), value);
   constexpr int64_t kSegment = (32 - kernels::kRowThreads) << 8;
-  Value got = LLVM::CallIntrinsicOp::create(
-                  kb.b, kb.b.getI32Type(),
-                  kb.b.getStringAttr(distance ? "llvm.nvvm.shfl.sync.down.i32" : "llvm.nvvm.shfl.sync.idx.i32"),
-                  ValueRange{members, bits, i32(distance), i32(kSegment | 0x1f)})
-                  .getResult(0);
+  Value got =
+      LLVM::CallIntrinsicOp::create(kb.b, kb.b.getI32Type(), kb.b.getStringAttr(intrinsic),
+                                    ValueRange{constant32(kb, -1), bits, which, constant32(kb, kSegment | 0x1f)})
+          .getResult(0);
   return arith::BitcastOp::create(kb.b, value.getType(), got);
+}
+
+Value shuffle(kernels::KernelBuilder &kb, Value value, unsigned distance) {
+  return exchange(kb, "llvm.nvvm.shfl.sync.down.i32", value, constant32(kb, distance));
+}
+
+Value broadcast(kernels::KernelBuilder &kb, Value value, Value thread) {
+  return exchange(kb, "llvm.nvvm.shfl.sync.idx.i32", value, arith::TruncIOp::create(kb.b, kb.b.getI32Type(), thread));
+}
+
+static_assert(kBlock == kernels::kBlockRows * kernels::kRowThreads, "a barrier is one of a block");
+
+void barrier(kernels::KernelBuilder &kb) {
+  LLVM::CallIntrinsicOp::create(kb.b, kb.b.getStringAttr("llvm.nvvm.barrier.cta.sync.aligned.all"),
+                                ValueRange{constant32(kb, 0)});
 }
 
 /// Each tile of a launch is a thread. Two registers of two f32 are the 16 bytes that a thread loads at once.
 kernels::VectorTarget threads() {
-  return {.bytes = 8, .fma = true, .masks = false, .hasLrint = false, .tileIsThread = true, .shuffle = shuffle};
+  return {.bytes = 8,
+          .fma = true,
+          .masks = false,
+          .hasLrint = false,
+          .tileIsThread = true,
+          .shuffle = shuffle,
+          .broadcast = broadcast,
+          .barrier = barrier};
 }
 
 std::unique_ptr<llvm::TargetMachine> createTargetMachine(unsigned computeCapability) {
@@ -63,7 +86,7 @@ std::unique_ptr<llvm::TargetMachine> createTargetMachine(unsigned computeCapabil
                                   std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
-/// The entry of a kernel whose loops are |body| (KernelBuilder.h): its thread's tile, arguments and scratch.
+/// The entry of a kernel whose loops are |body| (KernelBuilder.h): its thread's or block's tile, arguments and scratch.
 void addEntry(llvm::Function &body, const PtxKernel &kernel) {
   llvm::Module &module = *body.getParent();
   llvm::LLVMContext &context = module.getContext();
@@ -77,16 +100,17 @@ void addEntry(llvm::Function &body, const PtxKernel &kernel) {
                                        llvm::GlobalValue::ExternalLinkage, kernel.frame.symbol, module);
   entry->setCallingConv(llvm::CallingConv::PTX_Kernel);
   entry->setDoesNotThrow();
-  entry->addFnAttr("nvvm.maxntid", std::to_string(kBlock));
+  entry->addFnAttr("nvvm.maxntid", std::to_string(kernel.threads()));
   auto *start = llvm::BasicBlock::Create(context, "", entry), *work = llvm::BasicBlock::Create(context, "", entry),
        *done = llvm::BasicBlock::Create(context, "", entry);
   b.SetInsertPoint(start);
   auto special = [&](llvm::Intrinsic::ID id) {
     return b.CreateZExt(b.CreateIntrinsic(b.getInt32Ty(), id, {}), b.getInt64Ty());
   };
-  llvm::Value *block = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x),
-              *thread = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
-  llvm::Value *tile = b.CreateAdd(b.CreateMul(block, b.getInt64(kBlock)), thread);
+  llvm::Value *tile = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
+  if (!kernel.frame.blockThreads) {
+    tile = b.CreateAdd(b.CreateMul(tile, b.getInt64(kBlock)), special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
+  }
   unsigned pointers = kernel.argumentCount() - 1;
   llvm::Value *arguments = b.CreateAlloca(llvm::ArrayType::get(pointer, std::max(pointers, 1U)));
   b.CreateCondBr(b.CreateICmpSLT(tile, b.getInt64(kernel.frame.tiles)), work, done);
@@ -122,7 +146,11 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
 } // namespace
 
 void PtxKernels::add(Operation *op) {
-  std::string key = kernels::kernelKey(op, "ptx");
+  std::string machine = "ptx";
+  if (TileAttr tile = tileOf(op)) {
+    llvm::raw_string_ostream(machine) << ' ' << tile;
+  }
+  std::string key = kernels::kernelKey(op, machine);
   auto [it, isNew] = byKey.try_emplace(key, kernels.size());
   if (isNew) {
     kernels.push_back({key, op, {}});
@@ -137,7 +165,12 @@ llvm::Error PtxKernels::addTo(llvm::Module &module, PtxKernel &kernel) const {
   };
   std::string symbol = (kernel.op->getName().stripDialect() + "_" + StringRef(kernel.key).take_front(16)).str();
   kernels::KernelBuilder kb(threads(), kernel.op, symbol);
-  if (failed(kernels::emitLoops(kb))) {
+  PackingAttr packing = packingOf(kernel.op);
+  if (tileOf(kernel.op)) {
+    emitTensorProduct(kb);
+  } else if (packing && packing.getOrder() == PackedOrder::depthwise) {
+    emitDepthwise(kb);
+  } else if (failed(kernels::emitLoops(kb))) {
     return llvm::createStringError("failed to compile kernels");
   }
   FailureOr<OwningOpRef<ModuleOp>> loops = kernels::takeKernel(kb, kernel.frame);

@@ -4,6 +4,7 @@
 #define TESSERA_CODEGEN_CUDA_PTXKERNELS_H
 
 #include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Target/FileCache.h"
 #include "codegen/Target/Phases.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -17,20 +18,24 @@ class Module;
 
 namespace tessera::cuda {
 
-/// Threads of a block.
+/// Threads of a block whose threads compute a tile each.
 inline constexpr unsigned kBlock = 128;
 
 /// A kernel of the program:
 ///
 ///   .entry symbol(.u64 operand 0, .., .u64 result 0, .., .u64 scratch)
 ///
-/// Each thread computes one tile of the loops that the op emits, on its own frame.scratchBytes behind |scratch|.
+/// Each thread computes one tile of the loops that the op emits, on its own frame.scratchBytes behind |scratch|; or
+/// each block of frame.blockThreads.
 struct PtxKernel {
   std::string key;
   mlir::Operation *op; ///< the first one that needs it
   kernels::KernelFrame frame;
 
   unsigned argumentCount() const { return op->getNumOperands() + op->getNumResults() + 1; }
+  /// Of a block.
+  unsigned threads() const { return frame.blockThreads ? frame.blockThreads : kBlock; }
+  int64_t blocks() const { return frame.blockThreads ? frame.tiles : (frame.tiles + kBlock - 1) / kBlock; }
 };
 
 /// The kernels that ops need, equal ones once, in order of first use.
@@ -56,8 +61,10 @@ private:
   llvm::DenseMap<mlir::Operation *, size_t> indices;
 };
 
-/// Machine code of |ptx| by NVIDIA's assembler, if it is found (`ptxas` on the path); nothing where there is none.
-llvm::Expected<std::optional<std::string>> assemble(llvm::StringRef ptx, unsigned computeCapability);
+/// Machine code of |ptx| by NVIDIA's assembler, if it is found (`ptxas` on the path); nothing where there is none. What
+/// the same version has made of the same text comes from |cache|.
+llvm::Expected<std::optional<std::string>> assemble(llvm::StringRef ptx, unsigned computeCapability,
+                                                    codegen::FileCache &cache);
 
 } // namespace tessera::cuda
 

@@ -112,16 +112,16 @@ private:
   llvm::Error addLaunch(Operation *op) {
     size_t index = kernels.indexOf(op);
     const kernels::KernelFrame &frame = kernels[index].frame;
-    if (frame.tiles > int64_t(kMostBlocks) * kBlock) {
-      return llvm::createStringError("%s: %lld threads are more than a GPU starts at once",
-                                     top::getDisplayName(op->getLoc()).c_str(), (long long)frame.tiles);
+    if (kernels[index].blocks() > int64_t(kMostBlocks)) {
+      return llvm::createStringError("%s: %lld blocks of threads are more than a GPU starts at once",
+                                     top::getDisplayName(op->getLoc()).c_str(), (long long)kernels[index].blocks());
     }
     uint64_t scratch = uint64_t(frame.tiles) * uint64_t(frame.scratchBytes);
     Launch launch = {};
     launch.kernel = uint32_t(index), launch.argumentCount = kernels[index].argumentCount();
-    launch.grid[0] = uint32_t(llvm::divideCeil(frame.tiles, kBlock));
+    launch.grid[0] = uint32_t(kernels[index].blocks());
     launch.grid[1] = launch.grid[2] = launch.block[1] = launch.block[2] = 1;
-    launch.block[0] = kBlock;
+    launch.block[0] = kernels[index].threads(), launch.sharedBytes = uint32_t(frame.sharedBytes);
     launch.layer = layerOf(op);
     append(launch);
     for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults()))) {

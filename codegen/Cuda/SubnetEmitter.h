@@ -10,7 +10,7 @@
 namespace tessera::cuda {
 
 /// Sections of the program.
-enum Section : uint32_t { kCode, kConstants };
+enum Section : uint32_t { kCode, kConstants, kReport };
 
 /// Whether a kernel computes |op|: not a constant, a view or a terminator.
 bool needsKernel(mlir::Operation *op);

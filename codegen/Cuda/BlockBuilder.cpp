@@ -1,0 +1,152 @@
+//===- BlockBuilder.cpp - What the threads of a block do together ---------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Cuda/BlockBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace tessera::cuda {
+
+namespace {
+constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
+constexpr const char *kSharedName = "shared_memory";
+
+Type pointerIn(OpBuilder &b, unsigned space) { return LLVM::LLVMPointerType::get(b.getContext(), space); }
+} // namespace
+
+Value BlockBuilder::constant(int64_t value) {
+  return arith::ConstantOp::create(kb.b, kb.b.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+Value BlockBuilder::add(Value x, Value y) { return kb.b.createOrFold<arith::AddIOp>(x, y); }
+Value BlockBuilder::sub(Value x, Value y) { return kb.b.createOrFold<arith::SubIOp>(x, y); }
+Value BlockBuilder::mul(Value x, int64_t y) { return kb.b.createOrFold<arith::MulIOp>(x, constant(y)); }
+Value BlockBuilder::div(Value x, int64_t y) { return y == 1 ? x : kb.b.createOrFold<arith::DivUIOp>(x, constant(y)); }
+Value BlockBuilder::rem(Value x, int64_t y) {
+  return y == 1 ? constant(0) : kb.b.createOrFold<arith::RemUIOp>(x, constant(y));
+}
+Value BlockBuilder::exclusiveOr(Value x, Value y) { return kb.b.createOrFold<arith::XOrIOp>(x, y); }
+Value BlockBuilder::less(Value x, int64_t y) {
+  return kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, x, constant(y));
+}
+Value BlockBuilder::below(Value x, int64_t limit) {
+  return kb.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ult, x, constant(limit));
+}
+Value BlockBuilder::both(Value x, Value y) { return !x ? y : !y ? x : kb.b.createOrFold<arith::AndIOp>(x, y); }
+Value BlockBuilder::toIndex(Value x) { return kb.b.createOrFold<arith::ExtUIOp>(kb.b.getI64Type(), x); }
+Value BlockBuilder::fromIndex(Value x) { return kb.b.createOrFold<arith::TruncIOp>(kb.b.getI32Type(), x); }
+
+//===----------------------------------------------------------------------===//
+// The block
+//===----------------------------------------------------------------------===//
+
+Value BlockBuilder::intrinsic(StringRef name, Type type, ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(kb.b, type, kb.b.getStringAttr(name), operands).getResult(0);
+}
+
+void BlockBuilder::intrinsic(StringRef name, ValueRange operands) {
+  LLVM::CallIntrinsicOp::create(kb.b, kb.b.getStringAttr(name), operands);
+}
+
+Value BlockBuilder::thread() {
+  if (!threadNumber) {
+    Value number = intrinsic("llvm.nvvm.read.ptx.sreg.tid.x", kb.b.getI32Type(), {});
+    // What the launch keeps to, told to LLVM.
+    threadNumber = arith::AndIOp::create(kb.b, number, constant(int64_t(llvm::PowerOf2Ceil(threads)) - 1));
+  }
+  return threadNumber;
+}
+
+Value BlockBuilder::tile() { return fromIndex(kb.tileBegin()); }
+
+void BlockBuilder::barrier() { intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all", constant(0)); }
+
+Value BlockBuilder::sharedMemory(int64_t bytes) {
+  kb.setSharedBytes(bytes);
+  auto module = kb.b.getBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  Type array = LLVM::LLVMArrayType::get(kb.b.getI8Type(), 0);
+  OpBuilder outside = OpBuilder::atBlockBegin(module.getBody());
+  LLVM::GlobalOp::create(outside, kb.b.getLoc(), array, /*isConstant=*/false, LLVM::Linkage::External, kSharedName,
+                         Attribute(), /*alignment=*/128, kSharedSpace);
+  return LLVM::AddressOfOp::create(kb.b, pointerIn(kb.b, kSharedSpace), kSharedName);
+}
+
+Value BlockBuilder::at(Value shared, Value byte) {
+  return LLVM::GEPOp::create(kb.b, shared.getType(), kb.b.getI8Type(), shared, ArrayRef<LLVM::GEPArg>{byte});
+}
+
+Value BlockBuilder::loadShared(Type type, Value address, int64_t alignment) {
+  return LLVM::LoadOp::create(kb.b, type, address, alignment);
+}
+
+void BlockBuilder::storeShared(Value value, Value address, int64_t alignment) {
+  LLVM::StoreOp::create(kb.b, value, address, alignment);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies and tensor cores
+//===----------------------------------------------------------------------===//
+
+void BlockBuilder::copyChunk(Value shared, Value global, Value valid, uint8_t fill) {
+  Value from = LLVM::AddrSpaceCastOp::create(kb.b, pointerIn(kb.b, kGlobalSpace), global);
+  if (!valid) {
+    return intrinsic("llvm.nvvm.cp.async.cg.shared.global.16", {shared, from});
+  }
+  if (!fill) {
+    Value bytes = arith::SelectOp::create(kb.b, valid, constant(kChunk), constant(0));
+    return intrinsic("llvm.nvvm.cp.async.cg.shared.global.16.s", {shared, from, bytes});
+  }
+  // Predicates instead of branches: the threads of a warp stay together for the tensor cores.
+  Value filled = constant(static_cast<int32_t>(0x01010101u * fill));
+  LLVM::InlineAsmOp::create(kb.b, kb.b.getLoc(), TypeRange(), {shared, from, filled, valid},
+                            "@$3 cp.async.cg.shared.global [$0], [$1], 16;\n\t"
+                            "@!$3 st.shared.v4.b32 [$0], {$2, $2, $2, $2};",
+                            "l,l,r,b,~{memory}", /*has_side_effects=*/true, /*is_align_stack=*/false,
+                            LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
+void BlockBuilder::commitCopies() { intrinsic("llvm.nvvm.cp.async.commit.group", ValueRange()); }
+
+void BlockBuilder::waitForCopies(int64_t groups) { intrinsic("llvm.nvvm.cp.async.wait.group", constant(groups)); }
+
+static std::array<Value, 4> fieldsOf(kernels::KernelBuilder &kb, Value record) {
+  std::array<Value, 4> fields;
+  for (int64_t i = 0; i < 4; ++i) {
+    fields[i] = LLVM::ExtractValueOp::create(kb.b, record, i);
+  }
+  return fields;
+}
+
+static Type fourOf(Type type) { return LLVM::LLVMStructType::getLiteral(type.getContext(), {type, type, type, type}); }
+
+std::array<Value, 4> BlockBuilder::loadMatrices(Value address) {
+  return fieldsOf(kb, intrinsic("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16", fourOf(kb.b.getI32Type()), address));
+}
+
+std::array<Value, 4> BlockBuilder::multiply(Type elementA, Type elementB, std::array<Value, 4> a,
+                                            std::array<Value, 2> b, std::array<Value, 4> sums) {
+  SmallVector<Value> operands(a.begin(), a.end());
+  operands.append(b.begin(), b.end());
+  if (elementA.isF16()) {
+    Type pair = VectorType::get({2}, elementA);
+    for (Value &operand : operands) {
+      operand = LLVM::BitcastOp::create(kb.b, pair, operand);
+    }
+  }
+  operands.append(sums.begin(), sums.end());
+  std::string name = "32.row.col.";
+  if (elementA.isF16()) {
+    name = "16.row.col.f32.f32";
+  } else if (elementA.isBF16()) {
+    name = "16.row.col.bf16";
+  } else {
+    bool unsignedA = elementA.isUnsignedInteger(), unsignedB = elementB.isUnsignedInteger();
+    name += unsignedA ? "u8" : "s8";
+    name += unsignedA == unsignedB ? "" : unsignedB ? ".u8" : ".s8";
+  }
+  return fieldsOf(kb, intrinsic("llvm.nvvm.mma.m16n8k" + name, fourOf(sums[0].getType()), operands));
+}
+
+} // namespace tessera::cuda

@@ -1,0 +1,76 @@
+//===- BlockBuilder.h - What the threads of a block do together -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_CUDA_BLOCKBUILDER_H
+#define TESSERA_CODEGEN_CUDA_BLOCKBUILDER_H
+
+#include "codegen/Kernels/KernelBuilder.h"
+
+#include <array>
+
+namespace tessera::cuda {
+
+/// Bytes of one asynchronous copy, and of a row of a matrix that ldmatrix reads.
+inline constexpr int64_t kChunk = 16;
+
+/// Emits a kernel whose tiles are blocks of threads: shared memory, barriers, asynchronous copies and tensor cores.
+/// Integers are i32 unless they say otherwise. Pointers to shared memory are !llvm.ptr<3>.
+class BlockBuilder {
+public:
+  using Value = mlir::Value;
+
+  BlockBuilder(kernels::KernelBuilder &kb, unsigned threads) : kb(kb), threads(threads) {}
+
+  kernels::KernelBuilder &kb;
+  const unsigned threads;
+
+  //--- i32; constants fold while building ---
+  Value constant(int64_t value);
+  Value add(Value x, Value y);
+  Value add(Value x, int64_t y) { return add(x, constant(y)); }
+  Value sub(Value x, Value y);
+  Value mul(Value x, int64_t y);
+  Value div(Value x, int64_t y); ///< x >= 0, y > 0
+  Value rem(Value x, int64_t y); ///< x >= 0, y > 0
+  Value exclusiveOr(Value x, Value y);
+  Value less(Value x, int64_t y);      ///< signed, i1
+  Value below(Value x, int64_t limit); ///< 0 <= x < limit, i1
+  Value both(Value x, Value y);        ///< i1; null stands for true
+  Value toIndex(Value x);              ///< i64 of a value that is not negative
+  Value fromIndex(Value x);            ///< of an i64 that fits
+
+  //--- the block ---
+  Value thread(); ///< number of this thread, below |threads|
+  Value tile();   ///< number of this block
+  void barrier();
+  /// The launch's shared memory, aligned to 128 bytes. Once for a kernel.
+  Value sharedMemory(int64_t bytes);
+  Value at(Value shared, Value byte); ///< address |byte| of shared memory
+  Value loadShared(mlir::Type type, Value address, int64_t alignment);
+  void storeShared(Value value, Value address, int64_t alignment);
+
+  //--- asynchronous copies ---
+  /// Copies kChunk bytes from global memory, of an address that is a multiple of that; |fill| in each byte unless
+  /// |valid| (i1; null: it is), complete no sooner than the copies.
+  void copyChunk(Value shared, Value global, Value valid, uint8_t fill = 0);
+  void commitCopies();                ///< what was started since the last one is a group
+  void waitForCopies(int64_t groups); ///< until at most |groups| of this thread's are under way
+
+  //--- tensor cores ---
+  /// Four matrices of 8 rows of kChunk bytes. Threads 8 i to 8 i + 7 of a warp give the rows of matrix i; thread
+  /// 4 g + t gets bytes 4 t to 4 t + 3 of row g of each, as i32.
+  std::array<Value, 4> loadMatrices(Value address);
+  /// sums + a * b of a warp: 16 x 8 sums of 32 bytes of K of elements |a| and |b| (i8, ui8, f16 or bf16) of PTX's
+  /// fragments for m16n8k32 and m16n8k16.
+  std::array<Value, 4> multiply(mlir::Type elementA, mlir::Type elementB, std::array<Value, 4> a,
+                                std::array<Value, 2> b, std::array<Value, 4> sums);
+
+private:
+  Value intrinsic(llvm::StringRef name, mlir::Type type, mlir::ValueRange operands);
+  void intrinsic(llvm::StringRef name, mlir::ValueRange operands);
+
+  Value threadNumber;
+};
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_CODEGEN_CUDA_BLOCKBUILDER_H

@@ -1,0 +1,37 @@
+//===- ColumnStore.h - Sums of neighbouring columns -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_CUDA_COLUMNSTORE_H
+#define TESSERA_CODEGEN_CUDA_COLUMNSTORE_H
+
+#include "codegen/Cuda/BlockBuilder.h"
+#include "codegen/Kernels/Epilogue.h"
+
+namespace tessera::cuda {
+
+/// Stores what a thread has summed of a convolution (columns: channels) or matrix product, through bias and epilogue.
+class ColumnStore {
+public:
+  using Value = mlir::Value;
+
+  explicit ColumnStore(BlockBuilder &b);
+
+  /// |sums| (vector) of the columns from |column| (i32, a multiple of their number) on at |indices| (i64) of the
+  /// result, of which that of the column is set here, as far as there are such columns; zeros in the lanes beyond of a
+  /// channel-blocked result. No thread has a column from |end| on.
+  void store(llvm::SmallVector<Value> indices, Value column, Value sums, int64_t end);
+
+private:
+  Value addBias(Value sums, Value column, unsigned lanes);
+  void storeZeros(llvm::ArrayRef<Value> indices, Value column, int64_t lanes, int64_t end);
+
+  BlockBuilder &b;
+  kernels::KernelBuilder &kb;
+  mlir::Value bias; ///< null without one
+  int64_t dim;      ///< of columns
+  int64_t columns;
+  kernels::EpilogueStore epilogue;
+};
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_CODEGEN_CUDA_COLUMNSTORE_H

@@ -1,0 +1,110 @@
+//===- CostReport.cpp - What a model costs on a GPU, by launch ------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Cuda/CostReport.h"
+
+#include "codegen/Cuda/SubnetEmitter.h"
+#include "device_dialect/IR/DeviceDialect.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/Transforms/Addresses.h"
+#include "top_dialect/IR/Names.h"
+
+#include "llvm/ADT/SetVector.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace tessera::cuda {
+namespace {
+
+using llvm::json::Array, llvm::json::Object;
+
+/// In microseconds with three digits behind the point: a file is to be read, and the same on every machine.
+double micros(double seconds) { return std::round(seconds * 1e9) / 1e3; }
+
+int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorType>(value.getType())); }
+
+struct Sums {
+  Array layers;
+  double seconds = 0, compute = 0, byBound[5] = {};
+  int64_t products = 0, dramBytes = 0, leastBytes = 0;
+
+  void add(const codegen::Subnet &subnet, const PtxKernels &kernels, const CudaChip &chip) {
+    func::FuncOp function = subnet.function;
+    llvm::SmallSetVector<Value, 16> must; // is read from DRAM or written there, whatever is fused
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      if (!needsKernel(&op)) {
+        continue;
+      }
+      add(&op, costOf(&op, chip), kernels);
+      for (Value operand : op.getOperands()) {
+        if (Value root = device::getConstantRoot(operand)) {
+          must.insert(root);
+        }
+      }
+    }
+    must.insert_range(function.getArguments());
+    must.insert_range(function.getBody().front().getTerminator()->getOperands());
+    for (Value value : must) {
+      leastBytes += bytesOf(value);
+    }
+  }
+
+  void add(Operation *op, const Cost &cost, const PtxKernels &kernels) {
+    seconds += cost.seconds(), compute += cost.compute, byBound[int(cost.bound())] += cost.seconds();
+    products += cost.products, dramBytes += cost.dramBytes;
+    layers.push_back(Object{{"layer", int64_t(layers.size())},
+                            {"name", top::getDisplayName(op->getLoc())},
+                            {"op", op->getName().stripDialect()},
+                            {"kernel", kernels[kernels.indexOf(op)].frame.symbol},
+                            {"microseconds", micros(cost.seconds())},
+                            {"bound", nameOf(cost.bound())},
+                            {"unit", cost.onTensor ? "tensor cores" : "cores"},
+                            {"compute_microseconds", micros(cost.compute)},
+                            {"grid_microseconds", micros(cost.grid)},
+                            {"dram_microseconds", micros(cost.dram)},
+                            {"launch_microseconds", micros(cost.launch)},
+                            {"products", cost.products},
+                            {"dram_bytes", cost.dramBytes}});
+  }
+};
+
+} // namespace
+
+double secondsOf(const codegen::Subnet &subnet, const CudaChip &chip) {
+  func::FuncOp function = subnet.function;
+  double seconds = 0;
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    seconds += needsKernel(&op) ? costOf(&op, chip).seconds() : 0;
+  }
+  return seconds;
+}
+
+Object costReport(ArrayRef<codegen::Subnet> subnets, const PtxKernels &kernels, const CudaChip &chip) {
+  Sums sums;
+  for (const codegen::Subnet &subnet : subnets) {
+    sums.add(subnet, kernels, chip);
+  }
+  Object shares;
+  for (Bound bound : {Bound::tensor, Bound::cores, Bound::grid, Bound::dram, Bound::launch}) {
+    if (sums.byBound[int(bound)] > 0) {
+      shares[nameOf(bound)] = micros(sums.byBound[int(bound)]);
+    }
+  }
+  const double dram = double(sums.leastBytes) / chip.dramBytesPerSecond(), roofline = std::max(sums.compute, dram);
+  return Object{{"report_version", kReportVersion},
+                {"chip", chip.name},
+                {"microseconds", micros(sums.seconds)},
+                {"launches", int64_t(sums.layers.size())},
+                {"kernels", int64_t(kernels.size())},
+                {"products", sums.products},
+                {"dram_bytes", sums.dramBytes},
+                {"dram_least_bytes", sums.leastBytes},
+                {"time_microseconds", std::move(shares)},
+                {"roofline", Object{{"compute_microseconds", micros(sums.compute)},
+                                    {"dram_microseconds", micros(dram)},
+                                    {"ratio", roofline > 0 ? std::round(sums.seconds / roofline * 1e3) / 1e3 : 0}}},
+                {"layers", std::move(sums.layers)}};
+}
+
+} // namespace tessera::cuda

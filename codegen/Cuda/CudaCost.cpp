@@ -1,0 +1,69 @@
+//===- CudaCost.cpp - What an op costs on a GPU ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Cuda/CudaCost.h"
+
+#include "codegen/Cuda/TileCost.h"
+#include "device_dialect/IR/DeviceInterfaces.h"
+#include "device_dialect/IR/Layout.h"
+
+using namespace mlir;
+
+namespace tessera::cuda {
+namespace {
+
+Type elementType(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+
+/// Multiply-adds of |op| that tensor cores do in one cycle of an SM.
+double tensorRate(Operation *op, const CudaChip &chip) {
+  return (elementType(op->getOperand(0)).isInteger(8) ? chip.tensorInt8 : chip.tensorF16) * chip.mmaSync;
+}
+
+double secondsOfCores(Operation *op, int64_t products, const CudaChip &chip) {
+  bool isInteger = op->getNumOperands() > 0 && !isa<FloatType>(elementType(op->getOperand(0)));
+  double rate = isInteger && products ? chip.int32 : chip.f32;
+  // A multiply-add is one instruction of a core and counts two operations; other operations are one each.
+  double others = double(cast<device::WorkInterface>(op).countFlops() - 2 * products);
+  return (double(products) + std::max(0.0, others)) / chip.perSecond(rate);
+}
+
+double secondsOfGrid(Operation *op, TileAttr tile, const CudaChip &chip) {
+  auto bytes = double(device::elementBytes(elementType(op->getOperand(0))));
+  double cycles = cyclesOf(TensorProduct::of(op), tile, {chip.sms, tensorRate(op, chip) * bytes});
+  return cycles / (chip.clockGhz * 1e9);
+}
+
+} // namespace
+
+StringRef nameOf(Bound bound) {
+  constexpr StringRef names[] = {"tensor cores", "cores", "grid", "dram", "launch"};
+  return names[int(bound)];
+}
+
+double Cost::seconds() const { return launch + std::max({compute, grid, dram}); }
+
+Bound Cost::bound() const {
+  double most = std::max({compute, grid, dram, launch});
+  return launch == most                                ? Bound::launch
+         : dram == most                                ? Bound::dram
+         : grid == most && grid > kGridBound * compute ? Bound::grid
+         : onTensor                                    ? Bound::tensor
+                                                       : Bound::cores;
+}
+
+Cost costOf(Operation *op, const CudaChip &chip) {
+  Cost cost;
+  for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults()))) {
+    cost.dramBytes += device::physicalBytes(cast<RankedTensorType>(value.getType()));
+  }
+  cost.products = cast<device::WorkInterface>(op).countProducts();
+  TileAttr tile = tileOf(op);
+  cost.onTensor = tile || fitsTensorCores(op);
+  cost.compute = cost.onTensor ? double(cost.products) / chip.perSecond(tensorRate(op, chip))
+                               : secondsOfCores(op, cost.products, chip);
+  cost.grid = tile ? secondsOfGrid(op, tile, chip) : 0;
+  cost.dram = double(cost.dramBytes) / chip.dramBytesPerSecond();
+  cost.launch = chip.launchMicros * 1e-6;
+  return cost;
+}
+
+} // namespace tessera::cuda

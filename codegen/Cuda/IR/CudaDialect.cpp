@@ -1,0 +1,166 @@
+//===- CudaDialect.cpp - Registration and attributes ----------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Cuda/IR/CudaDialect.h"
+
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Exact.h"
+#include "device_dialect/IR/Layout.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "top_dialect/IR/Constants.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/InterleavedRange.h"
+
+using namespace mlir;
+using namespace tessera::cuda;
+
+#include "codegen/Cuda/IR/CudaDialect.cpp.inc"
+#include "codegen/Cuda/IR/CudaEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "codegen/Cuda/IR/CudaAttrs.cpp.inc"
+
+void CudaDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "codegen/Cuda/IR/CudaAttrs.cpp.inc"
+      >();
+}
+
+LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  using namespace tessera::device;
+  if (attribute.getName() == kTileAttr && (!isa<ConvOp, MatMulOp>(op) || !isa<TileAttr>(attribute.getValue()))) {
+    return op->emitOpError() << "has " << attribute.getName() << " = " << attribute.getValue()
+                             << ", allowed a #cuda.tile on a device.conv or device.matmul";
+  }
+  if (attribute.getName() == kTileAttr && !fitsTensorCores(op)) {
+    return op->emitOpError()
+           << "has " << kTileAttr << ", allowed for products of bytes, and of f16 or bf16 whose order "
+           << "of sums is not stated, of one group, with constant weights of a convolution, and of at "
+           << "most 1 GiB an operand";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+bool tessera::cuda::fitsTensorCores(Operation *op) {
+  constexpr int64_t kMostBytes = int64_t(1) << 30; // offsets are of 32 bits
+  using namespace tessera;
+  auto conv = dyn_cast<device::ConvOp>(op);
+  auto matmul = dyn_cast<device::MatMulOp>(op);
+  if (!conv && !matmul) {
+    return false;
+  }
+  if (conv ? conv.getGroups() != 1 || conv.getScales() || !top::isConstant(conv.getW()) : bool(matmul.getScales())) {
+    return false;
+  }
+  Type a = tensorType(op->getOperand(0)).getElementType(), b = tensorType(op->getOperand(1)).getElementType();
+  bool integers = a.isInteger(8) && b.isInteger(8);
+  bool floats = device::isNarrowFloat(a) && a == b && !device::isOrderedProduct(op);
+  auto isSmall = [](Value value) {
+    return tensorType(value).getNumElements() > 0 && device::physicalBytes(tensorType(value)) < kMostBytes;
+  };
+  return (integers || floats) && llvm::all_of(op->getOperands(), isSmall) && isSmall(op->getResult(0));
+}
+
+int64_t TileAttr::sharedBytes() const {
+  constexpr int64_t kSumBytes = 4;
+  return std::max(getStages() * stageBytes(), (getWarpK() - 1) * getRows() * getColumns() * kSumBytes);
+}
+
+LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t columns,
+                               int64_t kBytes, int64_t warpRows, int64_t warpColumns, int64_t warpK, int64_t stages) {
+  constexpr int64_t kMostWarps = 16, kMostShared = 48 << 10;
+  int64_t warps = warpRows * warpColumns * warpK;
+  if (warpRows < 1 || warpColumns < 1 || warpK < 1 || warps > kMostWarps) { // tile_c3
+    return emitError() << "warps = " << warpRows << "x" << warpColumns << "x" << warpK
+                       << ", allowed positive numbers and 16 in all (tile_c3)";
+  }
+  int64_t ownRows = rows / warpRows, ownColumns = columns / warpColumns;
+  bool fits = rows > 0 && columns > 0 && rows % (16 * warpRows) == 0 && columns % warpColumns == 0 && ownRows <= 64 &&
+              (ownColumns == 16 || ownColumns == 32 || ownColumns == 64);
+  if (!fits) { // tile_c1
+    return emitError() << rows << "x" << columns << " sums for " << warpRows << "x" << warpColumns
+                       << " warps, allowed for each a multiple of 16 rows up to 64 and 16, 32 or 64 columns (tile_c1)";
+  }
+  if ((kBytes != 32 && kBytes != 64 && kBytes != 128 && kBytes != 256) || kBytes % (32 * warpK)) { // tile_c2
+    return emitError() << "k_bytes = " << kBytes << " for " << warpK
+                       << " warps along K, allowed 32, 64, 128 or 256 and a multiple of 32 for each (tile_c2)";
+  }
+  int64_t rowsAtOnce = 32 * warps * 16 / kBytes;
+  if (rows % rowsAtOnce || columns % rowsAtOnce) { // tile_c5
+    return emitError() << rows << "x" << columns << " sums, allowed multiples of the " << rowsAtOnce
+                       << " rows of k_bytes that all threads copy at once (tile_c5)";
+  }
+  int64_t shared = std::max(stages * (rows + columns) * kBytes, (warpK - 1) * rows * columns * 4);
+  if (stages < 2 || stages > 8 || shared > kMostShared) { // tile_c4
+    return emitError() << "stages = " << stages << " with " << shared
+                       << " bytes of shared memory, allowed 2 to 8 and 49152 bytes (tile_c4)";
+  }
+  return success();
+}
+
+TileAttr tessera::cuda::tileOf(Operation *op) { return op->getAttrOfType<TileAttr>(CudaDialect::kTileAttr); }
+
+//===----------------------------------------------------------------------===//
+// Packed weights
+//===----------------------------------------------------------------------===//
+
+PackingAttr tessera::cuda::packingOf(Operation *op) { return op->getAttrOfType<PackingAttr>("packing"); }
+
+LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, PackedOrder, ArrayRef<int64_t> shape) {
+  if (shape.size() < 2 || llvm::any_of(shape, [](int64_t dim) { return dim < 0; })) { // packing_c1
+    return emitError() << "shape [" << llvm::interleaved(shape)
+                       << "], allowed 2 or more dims, none negative (packing_c1)";
+  }
+  return success();
+}
+
+RankedTensorType tessera::cuda::packedType(PackingAttr packing, Operation *op, Type element) {
+  ArrayRef<int64_t> shape = packing.getShape();
+  auto matmul = dyn_cast<device::MatMulOp>(op);
+  if (matmul) {
+    int64_t n = shape[shape.size() - (matmul.getTransB() ? 2 : 1)];
+    int64_t k = shape[shape.size() - (matmul.getTransB() ? 1 : 2)];
+    return RankedTensorType::get({n, int64_t(llvm::alignTo(k, 16 / device::elementBytes(element)))}, element);
+  }
+  int64_t taps = 1;
+  for (int64_t dim : shape.drop_front(2)) {
+    taps *= dim;
+  }
+  switch (packing.getOrder()) {
+  case PackedOrder::depthwise:
+    return RankedTensorType::get({taps, int64_t(llvm::alignTo(shape[0], kBlockChannels))}, element);
+  case PackedOrder::taps:
+    return RankedTensorType::get({shape[0], taps * int64_t(llvm::alignTo(shape[1], kBlockChannels))}, element);
+  case PackedOrder::rows:
+    break;
+  }
+  return RankedTensorType::get({shape[0], int64_t(llvm::alignTo(taps * shape[1], 16 / device::elementBytes(element)))},
+                               element);
+}
+
+LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights) const {
+  auto refuse = [&] { return op->emitOpError() << "has " << *this << ", but "; };
+  auto conv = dyn_cast<device::ConvOp>(op);
+  bool blocked = device::isBlocked(op->getOperand(0).getType());
+  if (getOrder() != PackedOrder::rows && (!conv || !blocked)) {
+    return refuse() << "only convolutions of channel-blocked tensors read that order";
+  }
+  if (conv && getOrder() == PackedOrder::rows && blocked) {
+    return refuse() << "it is a convolution of a channel-blocked tensor, which reads taps";
+  }
+  if (conv && getOrder() != PackedOrder::depthwise && conv.getGroups() != 1) {
+    return refuse() << "it is a convolution of " << conv.getGroups() << " groups";
+  }
+  RankedTensorType expected = packedType(*this, op, weights.getElementType());
+  if (weights != expected) {
+    return refuse() << "they are " << weights << ", expected " << expected;
+  }
+  return success();
+}

@@ -1,0 +1,37 @@
+//===- CudaDialect.h - How tensor cores are used ----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_CUDA_IR_CUDADIALECT_H
+#define TESSERA_CODEGEN_CUDA_IR_CUDADIALECT_H
+
+#include "device_dialect/IR/DeviceInterfaces.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include <optional>
+
+#include "codegen/Cuda/IR/CudaDialect.h.inc"
+#include "codegen/Cuda/IR/CudaEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "codegen/Cuda/IR/CudaAttrs.h.inc"
+
+namespace tessera::cuda {
+
+/// Channels of a block of channel-blocked tensors.
+inline constexpr int64_t kBlockChannels = 32;
+
+/// Dims of the constant that |packing| makes of weights of |element|s.
+mlir::RankedTensorType packedType(PackingAttr packing, mlir::Operation *op, mlir::Type element);
+
+/// Whether tensor cores can compute |op| with constant weights packed for them, if it has some: a convolution of one
+/// group or a product of 8-bit integers, or of f16 or bf16 whose order of sums is not stated.
+bool fitsTensorCores(mlir::Operation *op);
+
+/// The tile of an op that tensor cores compute; null for others.
+TileAttr tileOf(mlir::Operation *op);
+
+/// The packing of an op whose weights are packed; null for others.
+PackingAttr packingOf(mlir::Operation *op);
+
+} // namespace tessera::cuda
+
+#endif // TESSERA_CODEGEN_CUDA_IR_CUDADIALECT_H

@@ -1,0 +1,73 @@
+//===- CudaDialect.td - How tensor cores are used --------------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CUDA_DIALECT
+#define CUDA_DIALECT
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "device_dialect/IR/PackingInterface.td"
+
+def Cuda_Dialect : Dialect {
+  let name = "cuda";
+  let cppNamespace = "::tessera::cuda";
+  let summary = "Decisions about device ops that only the family of NVIDIA's GPUs takes";
+  let description = [{
+    No ops: attributes of device ops. `cuda.tile` on a `device.conv` or `device.matmul` says that tensor cores compute it, and how.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kTileAttr = "cuda.tile";
+  }];
+}
+
+def Cuda_TileAttr : AttrDef<Cuda_Dialect, "Tile"> {
+  let mnemonic = "tile";
+  let summary = "The part of a product that a block of threads computes";
+  let description = [{
+    `rows` x `columns` sums of `kBytes` bytes of K a step, of which `stages` are on their way or in use in shared memory. Warps share
+    rows, columns and K as `warps` says.
+
+    (C1) each warp has a multiple of 16 rows, at most 64, and 16, 32 or 64 columns. (C2) kBytes is 32, 64, 128 or 256, a multiple
+    of 32 for each warp along K. (C3) at most 16 warps. (C4) 2 to 8 stages, and 48 KiB of shared memory suffice for them and
+    for the sums of warps along K. (C5) rows and columns are multiples of the rows that all threads copy at once, 16 bytes each.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$kBytes, "int64_t":$warpRows, "int64_t":$warpColumns,
+      "int64_t":$warpK, "int64_t":$stages);
+  let assemblyFormat = [{
+    `<` $rows `x` $columns `,` `k_bytes` `=` $kBytes `,` `warps` `=` $warpRows `x` $warpColumns `x` $warpK `,` `stages` `=` $stages `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t threads() const { return 32 * getWarpRows() * getWarpColumns() * getWarpK(); }
+    int64_t stageBytes() const { return (getRows() + getColumns()) * getKBytes(); }
+    /// Of shared memory.
+    int64_t sharedBytes() const;
+  }];
+}
+
+def Cuda_PackedOrder : I32EnumAttr<"PackedOrder", "the order of K in packed weights", [
+    I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"taps", 1>, I32EnumAttrCase<"depthwise", 2>]> {
+  let cppNamespace = "::tessera::cuda";
+  let genSpecializedAttr = 0;
+}
+
+def Cuda_PackingAttr : AttrDef<Cuda_Dialect, "Packing", [DeclareAttrInterfaceMethods<PackingInterface>]> {
+  let mnemonic = "packing";
+  let summary = "The order in which a kernel reads constant weights";
+  let description = [{
+    `shape`: the logical dims of the weights. They lie as
+    - `rows`: [N][K], K of a matrix, or (channel, kernel position) of a convolution that reads row-major x;
+    - `taps`: [N][K], K being (kernel position, channel) with channels up to a multiple of the block of a channel-blocked x;
+    - `depthwise`: [kernel position][channel], channels up to a multiple of a block.
+    Rows of the first two are padded with zeros to a multiple of 16 bytes.
+
+    (C1) shape: 2 or more dims, none negative.
+  }];
+  let parameters = (ins EnumParameter<Cuda_PackedOrder>:$order, ArrayRefParameter<"int64_t">:$shape);
+  let assemblyFormat = "`<` $order `,` `shape` `=` `[` $shape `]` `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // CUDA_DIALECT

@@ -1,0 +1,101 @@
+//===- OperandWalk.cpp - Where the factors of a product lie ---------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Cuda/OperandWalk.h"
+
+#include "device_dialect/IR/Layout.h"
+
+using namespace mlir;
+
+namespace tessera::cuda {
+
+OperandWalk::Place MatrixWalk::row(BlockBuilder &b, Value batch, Value row) const {
+  Value offset = b.mul(row, rowBytes);
+  int64_t inner = 1;
+  for (auto [size, stride] : llvm::reverse(batches)) {
+    if (stride) {
+      offset = b.add(offset, b.mul(b.rem(b.div(batch, inner), size), stride));
+    }
+    inner *= size;
+  }
+  return {offset, {}, b.below(row, rows)};
+}
+
+OperandWalk::Place MatrixWalk::unit(BlockBuilder &b, Value unit) const {
+  return {b.mul(unit, unitStride), {}, b.below(unit, units)};
+}
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+WindowWalk::WindowWalk(Operation *op) : OperandWalk(kChunk, false) {
+  auto conv = cast<device::ConvOp>(op);
+  RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
+  windows = kernels::windowDims(x, y, conv.getWeightShape().drop_front(2), conv.getStrides(), conv.getPads(),
+                                conv.getDilations());
+  int64_t bytes = device::elementBytes(x.getElementType()), positions = 1;
+  rows = y.getDimSize(0);
+  for (const kernels::WindowDim &dim : windows) {
+    rows *= dim.output, taps *= dim.kernel, positions *= dim.input;
+  }
+  device::BlockedAttr layout = device::getBlockedLayout(x);
+  blocked = static_cast<bool>(layout);
+  int64_t block = blocked ? layout.getBlock() : 1, blocks = llvm::divideCeil(x.getDimSize(1), block);
+  if (!blocked) {
+    bytesOfUnit = bytes, byRows = true;
+  }
+  positionBytes = block * bytes, blockBytes = positions * positionBytes, imageBytes = blocks * blockBytes;
+  unitsOfBlock = positionBytes / bytesOfUnit, channelUnits = blocks * unitsOfBlock;
+}
+
+OperandWalk::Place WindowWalk::row(BlockBuilder &b, Value, Value row) const {
+  Place place{b.constant(0), {}, b.below(row, rows)};
+  Value rest = row;
+  int64_t stride = positionBytes;
+  for (const kernels::WindowDim &dim : llvm::reverse(windows)) {
+    Value position = b.add(b.mul(b.rem(rest, dim.output), dim.stride), -dim.padBegin);
+    place.positions.insert(place.positions.begin(), position);
+    place.offset = b.add(place.offset, b.mul(position, stride));
+    rest = b.div(rest, dim.output), stride *= dim.input;
+  }
+  place.offset = b.add(place.offset, b.mul(rest, imageBytes));
+  return place;
+}
+
+/// How far |kernelPosition| is from the first one.
+OperandWalk::Place WindowWalk::tap(BlockBuilder &b, Value kernelPosition) const {
+  Place place{b.constant(0), {}, nullptr};
+  int64_t stride = positionBytes;
+  for (const kernels::WindowDim &dim : llvm::reverse(windows)) {
+    Value position = b.mul(b.rem(kernelPosition, dim.kernel), dim.dilation);
+    place.positions.insert(place.positions.begin(), position);
+    place.offset = b.add(place.offset, b.mul(position, stride));
+    kernelPosition = b.div(kernelPosition, dim.kernel), stride *= dim.input;
+  }
+  return place;
+}
+
+OperandWalk::Place WindowWalk::unit(BlockBuilder &b, Value unit) const {
+  if (!blocked) { // (channel, kernel position)
+    Place place = tap(b, b.rem(unit, taps));
+    place.offset = b.add(place.offset, b.mul(b.div(unit, taps), blockBytes));
+    place.valid = b.below(unit, channelUnits * taps);
+    return place;
+  }
+  Value channel = b.rem(unit, channelUnits);
+  Place place = tap(b, b.div(unit, channelUnits));
+  Value within = b.add(b.mul(b.div(channel, unitsOfBlock), blockBytes), b.mul(b.rem(channel, unitsOfBlock), kChunk));
+  place.offset = b.add(place.offset, within);
+  place.valid = b.below(unit, channelUnits * taps);
+  return place;
+}
+
+Value WindowWalk::isInside(BlockBuilder &b, const Place &row, const Place &unit) const {
+  Value inside;
+  for (auto [i, dim] : llvm::enumerate(windows)) {
+    if (dim.interior() != std::pair<int64_t, int64_t>(0, dim.output)) {
+      inside = b.both(inside, b.below(b.add(row.positions[i], unit.positions[i]), dim.input));
+    }
+  }
+  return inside;
+}
+
+} // namespace tessera::cuda

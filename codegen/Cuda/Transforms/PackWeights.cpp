@@ -1,0 +1,150 @@
+//===- PackWeights.cpp - Weights into the order their kernels read --------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Cuda/Depthwise.h"
+#include "codegen/Cuda/Transforms/Passes.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Layout.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/WeightLifetime.h"
+
+#include "mlir/IR/Threading.h"
+
+namespace tessera::cuda {
+#define GEN_PASS_DEF_PACKWEIGHTSPASS
+#include "codegen/Cuda/Transforms/Passes.h.inc"
+} // namespace tessera::cuda
+
+using namespace mlir;
+
+namespace tessera::cuda {
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Where weight [n, c, tap] of a convolution, or [n, c] of a matrix, lies in logical order, and goes.
+struct Order {
+  int64_t columns, channels, taps;
+  int64_t fromColumn, fromChannel, fromTap; ///< strides
+  int64_t toColumn, toChannel, toTap;
+};
+
+Order orderOf(Operation *op, PackingAttr packing, RankedTensorType packed) {
+  ArrayRef<int64_t> shape = packing.getShape();
+  if (auto matmul = dyn_cast<device::MatMulOp>(op)) {
+    int64_t rank = shape.size(), last = shape[rank - 1], before = shape[rank - 2];
+    return matmul.getTransB() ? Order{before, last, 1, last, 1, 0, packed.getDimSize(1), 1, 0}
+                              : Order{last, before, 1, 1, last, 0, packed.getDimSize(1), 1, 0};
+  }
+  int64_t taps = 1;
+  for (int64_t dim : shape.drop_front(2)) {
+    taps *= dim;
+  }
+  Order order{shape[0], shape[1], taps, shape[1] * taps, taps, 1, packed.getDimSize(1), 1, packed.getDimSize(1) / taps};
+  if (packing.getOrder() == PackedOrder::rows) {
+    order.toChannel = taps, order.toTap = 1;
+  } else if (packing.getOrder() == PackedOrder::depthwise) {
+    order.toColumn = 1, order.toChannel = 0, order.toTap = packed.getDimSize(1);
+  }
+  return order;
+}
+
+template <typename Element>
+void move(const Order &order, const char *from, char *to) {
+  const auto *source = reinterpret_cast<const Element *>(from);
+  auto *target = reinterpret_cast<Element *>(to);
+  for (int64_t n = 0; n < order.columns; ++n) {
+    for (int64_t c = 0; c < order.channels; ++c) {
+      for (int64_t tap = 0; tap < order.taps; ++tap) {
+        target[n * order.toColumn + c * order.toChannel + tap * order.toTap] =
+            source[n * order.fromColumn + c * order.fromChannel + tap * order.fromTap];
+      }
+    }
+  }
+}
+
+/// One weight tensor on its way: packed in parallel, put into the module in order.
+struct Job {
+  Operation *op;
+  top::TensorData data; ///< logical
+  PackingAttr packing;
+  RankedTensorType type; ///< of the packed weights
+  std::vector<char> packed;
+
+  void run() {
+    int64_t bytes = device::elementBytes(type.getElementType());
+    packed.assign(size_t(type.getNumElements() * bytes), 0);
+    Order order = orderOf(op, packing, type);
+    bytes == 1 ? move<uint8_t>(order, data.bytes.data(), packed.data())
+               : move<uint16_t>(order, data.bytes.data(), packed.data());
+  }
+};
+
+class PackWeights : public impl::PackWeightsPassBase<PackWeights> {
+public:
+  using PackWeightsPassBase::PackWeightsPassBase;
+
+  void runOnOperation() override {
+    SmallVector<Job> jobs;
+    getOperation().walk([&](Operation *op) {
+      if (std::optional<Job> job = plan(op)) {
+        jobs.push_back(std::move(*job));
+      }
+    });
+    // A few at a time: each needs its own copy of the weights until it stands in the store.
+    size_t atOnce = std::max<size_t>(2, getContext().getNumThreads());
+    for (size_t begin = 0; begin < jobs.size(); begin += atOnce) {
+      MutableArrayRef<Job> batch = MutableArrayRef(jobs).slice(begin, std::min(atOnce, jobs.size() - begin));
+      parallelForEach(&getContext(), batch, [](Job &job) { job.run(); });
+      llvm::for_each(batch, [&](Job &job) { install(job); });
+      top::dropUnheldWeights(getOperation());
+    }
+  }
+
+private:
+  /// The order in which the kernel of |op| reads its weights; nothing if these are not packed.
+  static std::optional<PackedOrder> orderFor(Operation *op) {
+    if (auto conv = dyn_cast<device::ConvOp>(op); conv && !conv.getPacking()) {
+      bool blocked = device::isBlocked(conv.getX().getType());
+      return tileOf(op)                   ? std::optional(blocked ? PackedOrder::taps : PackedOrder::rows)
+             : blocked && isDepthwise(op) ? std::optional(PackedOrder::depthwise)
+                                          : std::nullopt;
+    }
+    auto matmul = dyn_cast<device::MatMulOp>(op);
+    if (!matmul || matmul.getPacking() || !tileOf(op)) {
+      return std::nullopt;
+    }
+    auto batch = typeOf(matmul.getB()).getShape().drop_back(2); // one matrix for all of it
+    bool isOne = llvm::all_of(batch, [](int64_t dim) { return dim == 1; });
+    return isOne ? std::optional(PackedOrder::rows) : std::nullopt;
+  }
+
+  std::optional<Job> plan(Operation *op) {
+    std::optional<PackedOrder> order = orderFor(op);
+    std::optional<top::TensorData> data = order ? top::getConstantData(op->getOperand(1)) : std::nullopt;
+    if (!data) {
+      return std::nullopt;
+    }
+    auto packing = PackingAttr::get(&getContext(), *order, data->type.getShape());
+    return Job{op, *data, packing, packedType(packing, op, data->type.getElementType()), {}};
+  }
+
+  void install(Job &job) {
+    OpBuilder builder(job.op);
+    Value old = job.op->getOperand(1);
+    std::string hint = "packed";
+    if (auto key = old.getDefiningOp()->getAttrOfType<StringAttr>("key")) {
+      hint = key.str() + ".packed";
+    }
+    job.op->setOperand(1, top::createConstant(builder, old.getLoc(), job.type, std::move(job.packed), hint));
+    job.op->setAttr("packing", job.packing);
+    job.data = {};
+    top::releaseWeight(old);
+    if (old.use_empty()) {
+      old.getDefiningOp()->erase();
+    }
+    ++numPacked;
+  }
+};
+
+} // namespace
+} // namespace tessera::cuda

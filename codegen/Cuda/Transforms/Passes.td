@@ -1,0 +1,48 @@
+//===- Passes.td - Layouts, tiles and packed weights of cuda ---*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef CUDA_TRANSFORMS_PASSES
+#define CUDA_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def AssignLayoutsPass : Pass<"cuda-assign-layouts", "::mlir::func::FuncOp"> {
+  let summary = "Choose channel-blocked or row-major per tensor";
+  let description = [{
+    Before: all tensors row-major. After: convolutions that fit tensor cores write channel blocks of 32 (NC/32HW32), as do depthwise
+    ones of such tensors; pools, maps, resizes, spatial reductions and channel concatenations between them are blocked too; everything
+    else, the function's arguments and its results are row-major. Where a consumer wants the other layout there is one identity
+    `device.copy` (or a `device.reshape` where the bytes agree) per tensor. A convolution over few channels reads its row-major
+    input as it is.
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::cuda::CudaDialect"];
+  let statistics = [Statistic<"numCopies", "layout-copies", "Layout changes inserted">,
+                    Statistic<"numBlocked", "blocked-tensors", "Results made channel-blocked">];
+}
+
+def ChooseTilesPass : Pass<"cuda-choose-tiles", "::mlir::func::FuncOp"> {
+  let summary = "Choose the tile by which tensor cores compute a product";
+  let description = [{
+    Before: layouts are assigned, weights lie in logical order. After: convolutions and matrix products that fit tensor cores carry
+    `cuda.tile`, the one of a list of shapes that a model of the chip finds fastest: products, copies to shared memory and the
+    latency of a step, on as many multiprocessors as there are blocks.
+  }];
+  let options = [
+    Option<"multiprocessors", "multiprocessors", "int64_t", "108", "Of the chip">,
+    Option<"int8Rate", "int8-rate", "int64_t", "2048", "Products of bytes that a multiprocessor computes in a cycle">,
+    Option<"f16Rate", "f16-rate", "int64_t", "1024", "The same of f16 and bf16">,
+  ];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::cuda::CudaDialect"];
+  let statistics = [Statistic<"numTiles", "tiles", "Products on tensor cores">];
+}
+
+def PackWeightsPass : Pass<"cuda-pack-weights", "::mlir::func::FuncOp"> {
+  let summary = "Put constant weights into the order their kernels read";
+  let description = [{
+    Before: products on tensor cores carry their tile, weights lie in logical order. After: constant weights of these lie
+    as `packing = #cuda.packing<...>` of their op says; the logical ones are dropped from the module.
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::cuda::CudaDialect", "::tessera::top::TopDialect"];
+  let statistics = [Statistic<"numPacked", "packed-weights", "Weights packed">];
+}
+
+#endif // CUDA_TRANSFORMS_PASSES

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tessera-opt %s --verify-diagnostics --split-input-file
+
+// expected-error @below {{40x32 sums for 1x1 warps, allowed for each a multiple of 16 rows up to 64 and 16, 32 or 64 columns (tile_c1)}}
+func.func @tile_c1() attributes {a = #cuda.tile<40 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 2>} { return }
+
+// -----
+
+// expected-error @below {{k_bytes = 64 for 4 warps along K, allowed 32, 64, 128 or 256 and a multiple of 32 for each (tile_c2)}}
+func.func @tile_c2() attributes {a = #cuda.tile<64 x 32, k_bytes = 64, warps = 1 x 1 x 4, stages = 2>} { return }
+
+// -----
+
+// expected-error @below {{warps = 4x4x2, allowed positive numbers and 16 in all (tile_c3)}}
+func.func @tile_c3() attributes {a = #cuda.tile<64 x 64, k_bytes = 64, warps = 4 x 4 x 2, stages = 2>} { return }
+
+// -----
+
+// expected-error @below {{stages = 4 with 65536 bytes of shared memory, allowed 2 to 8 and 49152 bytes (tile_c4)}}
+func.func @tile_c4() attributes {a = #cuda.tile<128 x 128, k_bytes = 64, warps = 2 x 2 x 1, stages = 4>} { return }
+
+// -----
+
+// expected-error @below {{16x64 sums, allowed multiples of the 32 rows of k_bytes that all threads copy at once (tile_c5)}}
+func.func @tile_c5() attributes {a = #cuda.tile<16 x 64, k_bytes = 64, warps = 1 x 2 x 2, stages = 2>} { return }
+
+// -----
+
+// expected-error @below {{shape [4], allowed 2 or more dims, none negative (packing_c1)}}
+func.func @packing_c1() attributes {a = #cuda.packing<rows, shape = [4]>} { return }
+
+// -----
+
+func.func @no_product(%x: tensor<4xi8>) -> tensor<4xi8> {
+  // expected-error @below {{allowed a #cuda.tile on a device.conv or device.matmul}}
+  %y = device.softmax %x {axis = 0 : i64, cuda.tile = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4>} : (tensor<4xi8>) -> tensor<4xi8>
+  return %y : tensor<4xi8>
+}
+
+// -----
+
+func.func @not_theirs(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf32> {
+  // expected-error @below {{has cuda.tile, allowed for products of bytes, and of f16 or bf16 whose order of sums is not stated}}
+  %y = device.matmul %x, %w {cuda.tile = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4>} : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// -----
+
+func.func @too_short(%x: tensor<4x17xi8>) -> tensor<4x2xi32> {
+  %w = top.constant dense<1> : tensor<2x17xi8> : tensor<2x17xi8>
+  // expected-error @below {{has #cuda.packing<rows, shape = [17, 2]>, but they are 'tensor<2x17xi8>', expected 'tensor<2x32xi8>'}}
+  %y = device.matmul %x, %w {packing = #cuda.packing<rows, shape = [17, 2]>} : (tensor<4x17xi8>, tensor<2x17xi8>) -> tensor<4x2xi32>
+  return %y : tensor<4x2xi32>
+}
+
+// -----
+
+func.func @taps_of_rows(%x: tensor<1x2x4x4xi8>) -> tensor<1x1x4x4xi32> {
+  %w = top.constant dense<1> : tensor<1x32xi8> : tensor<1x32xi8>
+  // expected-error @below {{but only convolutions of channel-blocked tensors read that order}}
+  %y = device.conv %x, %w {packing = #cuda.packing<taps, shape = [1, 2, 1, 1]>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x4x4xi8>, tensor<1x32xi8>) -> tensor<1x1x4x4xi32>
+  return %y : tensor<1x1x4x4xi32>
+}

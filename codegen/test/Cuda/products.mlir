@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tessera-opt %s --cuda-choose-tiles --cuda-pack-weights --split-input-file | FileCheck %s
+// RUN: tessera-opt %s "--cuda-choose-tiles=multiprocessors=1" --split-input-file | FileCheck %s --check-prefix=ONE
+
+// A matrix becomes rows of K, each padded with zeros to 16 bytes.
+// CHECK-LABEL: func.func @matrix
+// CHECK: %[[W:.*]] = top.constant dense<{{\[}}[1, 3, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], [2, 4, 6, 0, {{.*}}]]> : tensor<2x16xi8>
+// CHECK: device.matmul %arg0, %[[W]] {cuda.tile = #cuda.tile<{{.*}}>, packing = #cuda.packing<rows, shape = [3, 2]>}
+func.func @matrix(%x: tensor<4x3xi8>) -> tensor<4x2xi32> {
+  %w = top.constant dense<[[1, 2], [3, 4], [5, 6]]> : tensor<3x2xi8> : tensor<3x2xi8>
+  %y = device.matmul %x, %w : (tensor<4x3xi8>, tensor<3x2xi8>) -> tensor<4x2xi32>
+  return %y : tensor<4x2xi32>
+}
+
+// -----
+
+// Weights of a channel-blocked x: a kernel position is a block of channels, as x has them.
+// CHECK-LABEL: func.func @taps
+// CHECK: %[[W:.*]] = top.constant dense<{{\[}}[1, 3, 0, {{.*}} 0, 2, 4, 0, {{.*}}]]> : tensor<1x64xi8>
+// CHECK: device.conv %arg0, %[[W]] {cuda.tile = {{.*}}packing = #cuda.packing<taps, shape = [1, 2, 1, 2]>
+func.func @taps(%x: tensor<1x2x4x4xi8, #device.blocked<32>>) -> tensor<1x1x4x3xi32, #device.blocked<32>> {
+  %w = top.constant dense<[[[[1, 2]], [[3, 4]]]]> : tensor<1x2x1x2xi8> : tensor<1x2x1x2xi8>
+  %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x4x4xi8, #device.blocked<32>>, tensor<1x2x1x2xi8>) -> tensor<1x1x4x3xi32, #device.blocked<32>>
+  return %y : tensor<1x1x4x3xi32, #device.blocked<32>>
+}
+
+// -----
+
+// A depthwise filter of f16: kernel positions outermost.
+// CHECK-LABEL: func.func @depthwise
+// CHECK: top.constant dense<{{\[}}[1.000000e+00, 3.000000e+00, 0.000000e+00, {{.*}}], [2.000000e+00, 4.000000e+00, {{.*}}]]> : tensor<2x32xf16>
+// CHECK: packing = #cuda.packing<depthwise, shape = [2, 1, 1, 2]>
+func.func @depthwise(%x: tensor<1x2x4x4xf16, #device.blocked<32>>) -> tensor<1x2x4x3xf32, #device.blocked<32>> {
+  %w = top.constant dense<[[[[1.0, 2.0]]], [[[3.0, 4.0]]]]> : tensor<2x1x1x2xf16> : tensor<2x1x1x2xf16>
+  %y = device.conv %x, %w {groups = 2 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x2x4x4xf16, #device.blocked<32>>, tensor<2x1x1x2xf16>) -> tensor<1x2x4x3xf32, #device.blocked<32>>
+  return %y : tensor<1x2x4x3xf32, #device.blocked<32>>
+}
+
+// -----
+
+// Products of two activations have a tile and nothing to pack; a long product of few sums has warps along K.
+// CHECK-LABEL: func.func @activations
+// CHECK: device.matmul %arg0, %arg1 {cuda.tile = #cuda.tile<16 x 32, {{.*}} x 8, stages = {{.*}}>}
+func.func @activations(%x: tensor<4x4096xbf16>, %w: tensor<4096x8xbf16>) -> tensor<4x8xf32> {
+  %y = device.matmul %x, %w : (tensor<4x4096xbf16>, tensor<4096x8xbf16>) -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+// Of many sums, a small chip takes the tile that reads its operands least, a large one what keeps all of it busy.
+// CHECK-LABEL: func.func @large
+// CHECK-NOT: <128 x 128
+// ONE-LABEL: func.func @large
+// ONE: cuda.tile = #cuda.tile<128 x 128
+func.func @large(%x: tensor<512x512xi8>, %w: tensor<512x512xi8>) -> tensor<512x512xi32> {
+  %y = device.matmul %x, %w : (tensor<512x512xi8>, tensor<512x512xi8>) -> tensor<512x512xi32>
+  return %y : tensor<512x512xi32>
+}
+
+// -----
+
+// A stated order of sums, f32, and groups are no tensor core's.
+// CHECK-LABEL: func.func @others
+// CHECK-NOT: cuda.tile
+func.func @others(%x: tensor<4x8xf16>, %f: tensor<4x8xf32>, %i: tensor<1x4x4x4xi8>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<1x4x4x4xi32>) attributes {device.exact} {
+  %w = top.constant dense<1.0> : tensor<8x4xf16> : tensor<8x4xf16>
+  %v = top.constant dense<1.0> : tensor<8x4xf32> : tensor<8x4xf32>
+  %u = top.constant dense<1> : tensor<4x2x1x1xi8> : tensor<4x2x1x1xi8>
+  %y = device.matmul %x, %w : (tensor<4x8xf16>, tensor<8x4xf16>) -> tensor<4x4xf32>
+  %z = device.matmul %f, %v : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+  %g = device.conv %i, %u {groups = 2 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x4x4x4xi8>, tensor<4x2x1x1xi8>) -> tensor<1x4x4x4xi32>
+  return %y, %z, %g : tensor<4x4xf32>, tensor<4x4xf32>, tensor<1x4x4x4xi32>
+}
