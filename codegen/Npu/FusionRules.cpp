@@ -1,5 +1,6 @@
 //===- FusionRules.cpp - What can be done on the way ----------------------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/ElementTypes.h"
 #include "codegen/Npu/Emission/RowFusionInterface.h"
 
 #include "bmodel/npu/isa.h"
@@ -21,6 +22,9 @@ bool overwritesAnother(device::MapOp map, Value result) {
   std::optional<device::Address> address = device::getAddress(map.getY());
   return inplace && address && address->memory != 0 && map.getInputs()[size_t(inplace.getInt())] != result;
 }
+
+/// Whether the chip has no such elements: a map of them is an op of its own.
+bool hasNoElement(Type type) { return !npu::typeOf(cast<RankedTensorType>(type).getElementType()); }
 
 } // namespace
 
@@ -105,9 +109,10 @@ device::MapOp findMap(Operation *op, const bmodel::npu::Chip &chip) {
   findReaders(result, readers);
   auto map = readers.empty() ? device::MapOp() : dyn_cast<device::MapOp>(readers.front()->getOwner());
   if (!map || map.getInputs().size() > bmodel::npu::kMapOperands || countOf(map.getY()) != countOf(result) ||
-      overwritesAnother(map, readers.front()->get()) || llvm::any_of(readers, [&](OpOperand *use) {
-        return use->getOwner() != map || use->get() != readers[0]->get();
-      })) {
+      overwritesAnother(map, readers.front()->get()) ||
+      llvm::any_of(readers,
+                   [&](OpOperand *use) { return use->getOwner() != map || use->get() != readers[0]->get(); }) ||
+      llvm::any_of(map->getOperandTypes(), hasNoElement) || hasNoElement(map.getY().getType())) {
     return {};
   }
   return cast<RowFusionInterface>(op).canCompute(map, readers[0]->get(), chip) ? map : device::MapOp();

@@ -1,8 +1,8 @@
 //===- Intervals.cpp - What numbers tensors hold --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// Integers of 32 bits are exact in a register only up to 2^24. Their type does not tell, but often what makes them
-// does.
+// Integers of 32 or 64 bits are exact in a register only up to 2^24. Their type does not tell, but often what makes
+// them does.
 //===----------------------------------------------------------------------===//
 #include "codegen/Npu/Intervals.h"
 
@@ -27,15 +27,16 @@ bool eachInteger(Value value, llvm::function_ref<void(int64_t, int64_t)> visit) 
   Value root = device::getConstantRoot(value);
   std::optional<top::TensorData> data = root ? top::getConstantData(root) : std::nullopt;
   auto integer = dyn_cast<IntegerType>(elementOf(value));
-  if (!data || !integer || (integer.getWidth() != 8 && integer.getWidth() != 16 && integer.getWidth() != 32)) {
+  constexpr unsigned kWidths[] = {8, 16, 32, 64};
+  if (!data || !integer || !llvm::is_contained(kWidths, integer.getWidth())) {
     return false;
   }
   size_t size = integer.getWidth() / 8;
   for (size_t i = 0; i * size < data->bytes.size(); ++i) {
-    uint32_t bits = 0;
+    uint64_t bits = 0;
     std::copy_n(data->bytes.data() + i * size, size, reinterpret_cast<char *>(&bits));
-    unsigned shift = 32 - integer.getWidth();
-    visit(int64_t(i), integer.isUnsigned() ? int64_t(bits) : int64_t(int32_t(bits << shift) >> shift));
+    unsigned shift = 64 - integer.getWidth();
+    visit(int64_t(i), integer.isUnsigned() ? int64_t(bits) : int64_t(bits << shift) >> shift);
   }
   return true;
 }
@@ -73,7 +74,7 @@ Interval withBias(Interval sums, Value bias) {
 Interval follow(Value value, unsigned steps) {
   Interval made = intervalOf(elementOf(value));
   std::optional<Interval> known;
-  if (!elementOf(value).isSignlessInteger(32)) {
+  if (!elementOf(value).isSignlessInteger(32) && !elementOf(value).isSignlessInteger(64)) {
     return made;
   }
   if (eachInteger(value, [&](int64_t, int64_t number) {
@@ -95,6 +96,10 @@ Interval follow(Value value, unsigned steps) {
       arguments.push_back(follow(input, steps - 1));
     }
     return boundsOf(map.getBody(), arguments).value_or(made);
+  }
+  if (auto sums = dyn_cast<device::CumSumOp>(op)) {
+    Interval all = intervalOfRunningSums(sums);
+    return all.within(made.low, made.high) ? all : made;
   }
   auto producer = dyn_cast<device::EpilogueInterface>(op);
   return producer && producer.getEpilogueRegion().empty() ? intervalOfSums(op) : made;
@@ -123,6 +128,12 @@ Interval intervalOfSums(Operation *op) {
   }
   Interval made = withBias(*sums, bias);
   return made.within(all.low, all.high) ? made : all;
+}
+
+Interval intervalOfRunningSums(device::CumSumOp op) {
+  Interval each = follow(op.getX(), kMostSteps - 1);
+  double size = double(cast<RankedTensorType>(op.getX().getType()).getDimSize(int64_t(op.getAxis())));
+  return {std::min(each.low * size, 0.0), std::max(each.high * size, 0.0)};
 }
 
 Interval intervalOf(Value value) { return follow(value, kMostSteps); }

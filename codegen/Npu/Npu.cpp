@@ -21,6 +21,7 @@ void addForms(OpPassManager &functions) {
   // Rows are moved by transfers that a product could do itself, and the vector unit reads few operands.
   functions.addPass(device::createFormTablesPass({.perChannel = true})); // each lane has room for a table of its own
   functions.addPass(device::createExpandLog1pPass());                    // behind tables, which have any function
+  functions.addPass(device::createExpandScatterPass());                  // the DMA stores nowhere by index
   functions.addPass(device::createCopyBeforeProductsPass());
   functions.addPass(device::createFuseEpiloguesPass()); // what was behind the copies
   functions.addPass(device::createSplitMapsPass({.most = bmodel::npu::kMapOperands}));

@@ -330,7 +330,7 @@ llvm::Expected<std::optional<Program>> NpuChip::compile(ArrayRef<codegen::Subnet
                                                         const codegen::CompileOptions &options,
                                                         const codegen::PhaseObserver &observer,
                                                         std::vector<codegen::Refusal> &refusals) const {
-  codegen::Phase phase(observer, "emit");
+  observer.begin("emit");
   Streams streams(chip, options, observer);
   if (!options.plan.empty()) {
     llvm::Expected<LayerSchedule> plan = readPlan(options.plan);

@@ -184,7 +184,8 @@ llvm::Error ScalarTranslator::translateCompare(arith::CmpFOp op) {
   return llvm::Error::success();
 }
 
-/// Whole numbers that f32 holds; taken without sign only where none is negative.
+/// Whole numbers; taken without sign only where none is negative. A register holds the f32 next to an integer, which
+/// is on the same side of each whole number below 2^24: one of the two must be such a number.
 llvm::Error ScalarTranslator::translateCompare(arith::CmpIOp op) {
   using arith::CmpIPredicate;
   unsigned a = places[op.getLhs()], b = places[op.getRhs()];
@@ -192,10 +193,15 @@ llvm::Error ScalarTranslator::translateCompare(arith::CmpIOp op) {
   bool isEquality = predicate == CmpIPredicate::eq || predicate == CmpIPredicate::ne;
   bool isUnsigned = predicate >= CmpIPredicate::ult;
   bool isTruth = op.getLhs().getType().isInteger(1); // with a sign it would be 0 or -1
+  bool isExact = true, hasSmall = false;
   for (const Interval &each : {nodes[a].interval, nodes[b].interval}) {
-    if (!each.within(isUnsigned ? 0 : -kExact, kExact) || (isTruth && !isUnsigned && !isEquality)) {
-      return refuse(op, "compares whole numbers beyond 2^24, or negative ones as if they were not");
+    isExact = isExact && each.within(-kExact, kExact), hasSmall = hasSmall || each.within(1 - kExact, kExact - 1);
+    if ((isUnsigned && each.low < 0) || (isTruth && !isUnsigned && !isEquality)) {
+      return refuse(op, "compares negative numbers as if they were not");
     }
+  }
+  if (!isExact && !hasSmall) {
+    return refuse(op, "compares whole numbers beyond 2^24");
   }
   bool swaps = predicate == CmpIPredicate::sgt || predicate == CmpIPredicate::sge || predicate == CmpIPredicate::ugt ||
                predicate == CmpIPredicate::uge;

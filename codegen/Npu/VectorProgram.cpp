@@ -14,6 +14,8 @@ using namespace mlir;
 namespace tessera::npu {
 using bmodel::npu::Op;
 
+constexpr double kExact = 1 << 24; // whole numbers of f32
+
 static llvm::Error refuse(Operation *op, const llvm::Twine &why) {
   return llvm::createStringError("'" + op->getName().getStringRef() + "' " + why);
 }
@@ -80,10 +82,13 @@ llvm::Expected<Instructions> ScalarTranslator::run(Region &region, ArrayRef<Inte
   Block &block = region.front();
   unsigned result = places[block.getTerminator()->getOperand(0)];
   Interval allowed = intervalOf(type);
+  bool isLong =
+      isa<IntegerType>(type) && type.getIntOrFloatBitWidth() > 24; // a register may hold the number next to it
+  allowed = isLong ? Interval{-kExact, kExact} : allowed;
   if (isa<IntegerType>(type) && !nodes[result].interval.within(allowed.low, allowed.high)) {
     return refuse(block.getTerminator(), "of numbers that its type may not hold");
   }
-  result = isa<IntegerType>(type) && !type.isInteger(1) ? withoutBounds(result, allowed) : result;
+  result = isa<IntegerType>(type) && !type.isInteger(1) ? withoutBounds(result, intervalOf(type)) : result;
   if (nodes[result].op == (type.isBF16() ? Op::roundBf16 : Op::roundF16) && type.isFloat(16)) {
     result = nodes[result].operands[0]; // storing rounds
   }

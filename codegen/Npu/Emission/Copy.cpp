@@ -4,6 +4,7 @@
 #include "codegen/Npu/Emission/EarlyCopies.h"
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
+#include "codegen/Npu/Emission/WideIntegers.h"
 
 using namespace mlir;
 namespace hw = bmodel::npu;
@@ -106,11 +107,32 @@ bool sharesRows(const Transfer &a, const Transfer &b) {
          apart(a.from, b.from) < uint64_t(std::max(a.from.tensor.strides[3], 0));
 }
 
+/// The walk of elements of 64 bits, by their halves.
+Walk byHalves(Walk walk) {
+  for (int64_t &offset : walk.offsets) {
+    offset *= 2;
+  }
+  for (auto &strides : walk.nest.strides) {
+    for (int64_t &stride : strides) {
+      stride *= 2;
+    }
+    strides.push_back(1);
+  }
+  walk.nest.sizes.push_back(2);
+  walk.nest = walk.nest.simplified();
+  return walk;
+}
+
 /// Nothing where address assignment has put the piece where it belongs.
-llvm::Expected<std::vector<Transfer>> placePiece(device::CopyOp op, device::PieceAttr piece, OperandPlacer &operands) {
+llvm::Expected<std::vector<Transfer>> placePiece(device::CopyOp op, device::PieceAttr piece, EmissionContext &context) {
   constexpr int kDims[] = {3, 1, 2, 0}; // from the last: w, c, h, n
   std::vector<Transfer> moves;
-  Walk walk = walkOf(op, piece);
+  const bool wide = isWide(op.getY());
+  Walk walk = wide ? byHalves(walkOf(op, piece)) : walkOf(op, piece);
+  auto place = [&](Value value, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides, int64_t offset) {
+    return wide ? placeHalves(value, sizes, strides, offset, context)
+                : context.operands.place(value, sizes, strides, offset);
+  };
   for (const auto &[nest, offsets] : cutToFour(walk.nest)) {
     SmallVector<size_t> order = orderForLanes(nest);
     int64_t sizes[4] = {1, 1, 1, 1}, strides[2][4] = {};
@@ -121,8 +143,8 @@ llvm::Expected<std::vector<Transfer>> placePiece(device::CopyOp op, device::Piec
       strides[0][to] = nest.strides[0][dim], strides[1][to] = nest.strides[1][dim];
     }
     Value source = op.getSources()[piece.getSource()];
-    llvm::Expected<TileView> y = operands.place(op.getY(), sizes, strides[0], walk.offsets[0] + offsets[0]),
-                             x = operands.place(source, sizes, strides[1], walk.offsets[1] + offsets[1]);
+    llvm::Expected<TileView> y = place(op.getY(), sizes, strides[0], walk.offsets[0] + offsets[0]),
+                             x = place(source, sizes, strides[1], walk.offsets[1] + offsets[1]);
     if (!x || !y) {
       return llvm::joinErrors(x.takeError(), y.takeError());
     }
@@ -132,8 +154,9 @@ llvm::Expected<std::vector<Transfer>> placePiece(device::CopyOp op, device::Piec
       if (int64_t pitch = strides[1][1]; pitch > 0) {
         int64_t first = walk.offsets[1] + offsets[1];
         move.inRow = first % pitch;
-        move.spare = move.inRow + sizes[3] <= pitch && first - move.inRow + sizes[1] * pitch <=
-                                                           ShapedType::getNumElements(npu::typeOf(source).getShape());
+        move.spare = move.inRow + sizes[3] <= pitch &&
+                     first - move.inRow + sizes[1] * pitch <=
+                         ShapedType::getNumElements(npu::typeOf(source).getShape()) * (wide ? 2 : 1);
       }
       moves.push_back(move);
     }
@@ -194,7 +217,7 @@ llvm::Error emitPieces(device::CopyOp op, ArrayRef<unsigned> indices, EmissionCo
   std::vector<Transfer> all;
   for (unsigned index : indices) {
     llvm::Expected<std::vector<Transfer>> moves =
-        placePiece(op, cast<device::PieceAttr>(op.getPieces()[index]), context.operands);
+        placePiece(op, cast<device::PieceAttr>(op.getPieces()[index]), context);
     if (!moves) {
       return moves.takeError();
     }

@@ -3,6 +3,7 @@
 #include "codegen/Npu/Emission/ElementwiseParts.h"
 
 #include "codegen/Npu/Emission/EmissionInterface.h"
+#include "codegen/Npu/Emission/WideIntegers.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -63,11 +64,17 @@ bool paysOverChannels(ArrayRef<Value> values, const View &view, double cyclesEac
   return (lane - count / chip.lanes) * cyclesEach * 4 / chip.vectorBytes < bytes / chip.ddrBytesPerCycle();
 }
 
+llvm::Expected<TileView> placeAny(Value value, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides, int64_t offset,
+                                  EmissionContext &context) {
+  return isWide(value) ? placeWide(value, sizes, strides, offset, context)
+                       : context.operands.place(value, sizes, strides, offset);
+}
+
 /// The values as they are seen by |views|, one part.
-llvm::Expected<PlacedParts> placeWhole(ArrayRef<Value> values, ArrayRef<View> views, OperandPlacer &operands) {
+llvm::Expected<PlacedParts> placeWhole(ArrayRef<Value> values, ArrayRef<View> views, EmissionContext &context) {
   PlacedParts made(1);
   for (auto [value, view] : llvm::zip(values, views)) {
-    llvm::Expected<TileView> placed = operands.place(value, view.sizes, view.strides);
+    llvm::Expected<TileView> placed = placeAny(value, view.sizes, view.strides, 0, context);
     if (!placed) {
       return placed.takeError();
     }
@@ -85,7 +92,7 @@ llvm::Expected<PlacedParts> placeParts(ArrayRef<Value> values, double cyclesEach
                         return context.operands.isResident(std::get<0>(both), std::get<1>(both));
                       });
     if (isResident) {
-      return placeWhole(values, *views, context.operands);
+      return placeWhole(values, *views, context);
     }
   }
   SmallVector<ArrayRef<int64_t>> shapes;
@@ -101,8 +108,7 @@ llvm::Expected<PlacedParts> placeParts(ArrayRef<Value> values, double cyclesEach
   for (const Part &part : partsOf(nest, context.chip.lanes)) {
     made.emplace_back();
     for (auto [index, value] : llvm::enumerate(values)) {
-      llvm::Expected<TileView> placed =
-          context.operands.place(value, part.sizes, part.strides[index], part.offsets[index]);
+      llvm::Expected<TileView> placed = placeAny(value, part.sizes, part.strides[index], part.offsets[index], context);
       if (!placed) {
         return placed.takeError();
       }

@@ -3,6 +3,7 @@
 #include "codegen/Npu/Emission/ElementwiseParts.h"
 #include "codegen/Npu/Emission/EmissionInterface.h"
 #include "codegen/Npu/Emission/Models.h"
+#include "codegen/Npu/Emission/WideIntegers.h"
 #include "codegen/Npu/Intervals.h"
 
 using namespace mlir;
@@ -40,12 +41,18 @@ llvm::Error emitMap(device::MapOp op, EmissionContext &context) {
       localBudget.lane = laneOf(operands);
       TileView to = operands.front();
       operands.erase(operands.begin());
-      for (TileView &operand : operands) {
-        operand = load(operand, localBudget, tile);
+      for (auto [value, operand] : llvm::zip_equal(op.getInputs(), operands)) {
+        operand =
+            isWide(value) ? loadWide(operand, context.stream, localBudget, tile) : load(operand, localBudget, tile);
       }
-      TileView y = resultOf(to, localBudget);
+      bool widens = isWide(op.getY());
+      TileView y = widens ? resultOfWide(to, localBudget) : resultOf(to, localBudget);
       compute(context.stream, *program, y, operands, tile);
-      store(y, to, tile);
+      if (widens) {
+        storeWide(y, to, context.stream, tile);
+      } else {
+        store(y, to, tile);
+      }
     };
     if (llvm::Error error = context.tiler.append(part.front().shape, elementwiseGranule(chip), build)) {
       return error;

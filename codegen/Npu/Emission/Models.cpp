@@ -54,6 +54,7 @@ void registerNpuModels(DialectRegistry &registry) {
     attachAttentionModels(context);
     attachConvModels(context);
     attachCopyModels(context);
+    attachCumSumModels(context);
     attachGatherModels(context);
     attachLutModels(context);
     attachMapModels(context);

@@ -13,6 +13,7 @@ namespace tessera::npu {
 void attachAttentionModels(mlir::MLIRContext *context);
 void attachConvModels(mlir::MLIRContext *context);
 void attachCopyModels(mlir::MLIRContext *context);
+void attachCumSumModels(mlir::MLIRContext *context);
 void attachGatherModels(mlir::MLIRContext *context);
 void attachLutModels(mlir::MLIRContext *context);
 void attachMapModels(mlir::MLIRContext *context);

@@ -6,6 +6,7 @@
 #include "codegen/Npu/Emission/RowFusionInterface.h"
 #include "codegen/Npu/Emission/RowPieces.h"
 #include "device_dialect/Transforms/Addresses.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -224,10 +225,11 @@ struct NormFusion : RowFusionInterface::ExternalModel<NormFusion, device::NormOp
     auto norm = cast<device::NormOp>(op);
     bool isBeside =
         llvm::all_of(map.getInputs(), [&](Value input) { return input == mapped || canReadBeside(norm, input); });
-    // Rows of all operands and of the result are in a lane at once.
+    // Rows of all operands and of the result are in a lane at once, and the row's sum beside them.
     size_t held = norm->getNumOperands() + map.getInputs().size();
+    uint64_t rowBytes = llvm::alignTo(uint64_t(rowOf(norm)) * sizeof(float), chip.portBytes);
     return isBeside && npu::typeOf(norm.getY()).getElementType().isF32() &&
-           held * size_t(rowOf(norm)) * sizeof(float) <= chip.laneBytes;
+           held * rowBytes + chip.portBytes <= chip.laneBytes;
   }
 };
 

@@ -1,0 +1,159 @@
+//===- WideIntegers.cpp - Integers of 64 bits on the NPU ------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Npu/Emission/WideIntegers.h"
+
+#include "codegen/Npu/Intervals.h"
+
+using namespace mlir;
+namespace hw = bmodel::npu;
+
+namespace tessera::npu {
+using hw::Op;
+using hw::Type;
+namespace {
+
+constexpr int32_t kBytes = 8;
+
+/// Whether the elements of a row lie one after another outside, all of each together; a single one does.
+bool isDense(const TileView &place) { return place.tensor.strides[3] == kBytes || place.dim(3) == 1; }
+
+/// The rows of a dense place as their parts.
+TileView partsOfRows(TileView place) {
+  int32_t size = int32_t(hw::sizeOf(place.tensor.type));
+  place.shape.dims[3] *= uint32_t(kBytes / size);
+  place.tensor.strides[3] = size;
+  return place;
+}
+
+/// The |k|-th part of each element of |rows|, which holds the parts of |of|'s rows.
+TileView partOf(TileView rows, const TileView &of, uint32_t k) {
+  rows.tensor.offset += k * hw::sizeOf(of.tensor.type);
+  rows.tensor.strides[3] = kBytes;
+  rows.shape = of.shape;
+  return rows;
+}
+
+/// Four parts of 16 bits, the lowest in register 0, as the f32 nearest to the whole, which is rounded once: it is t *
+/// 2^39
+/// + r * 2^16 + u with 25 bits (with the sign), 23 and 16. Up to 2^40 t and r add up exactly. Beyond, a half of the
+/// last place is 2^16 at least, so that of u only matters whether there is any: it stands for it as 2^15.
+Instructions roundParts() {
+  enum : uint8_t { u0, u1, u2, t, zero, number, negative, r, sticky, far, near, least };
+  Instructions made;
+  auto constant = [&](uint8_t to, float value) {
+    made.push_back({Op::constant, to, 0, 0, llvm::bit_cast<uint32_t>(value)});
+  };
+  auto times = [&](uint8_t to, uint8_t from, float value) {
+    constant(number, value);
+    made.push_back({Op::mul, to, from, number, 0});
+  };
+  constant(zero, 0);
+  for (uint8_t part : {u0, u1, u2}) { // they are without a sign
+    made.push_back({Op::less, negative, part, zero, 0});
+    times(negative, negative, 0x1p16f);
+    made.push_back({Op::add, part, part, negative, 0});
+  }
+  times(far, u2, 0x1p-7f);
+  made.push_back({Op::floor, far, far, 0, 0});
+  times(t, t, 512);
+  made.push_back({Op::add, t, t, far, 0});
+  times(far, far, 128);
+  made.push_back({Op::sub, r, u2, far, 0});
+  times(r, r, 0x1p16f);
+  made.push_back({Op::add, r, r, u1, 0});
+  times(r, r, 0x1p16f);
+  made.push_back({Op::less, sticky, zero, u0, 0});
+  times(sticky, sticky, 0x1p15f);
+  constant(least, -2);
+  made.push_back({Op::lessEqual, negative, least, t, 0});
+  constant(least, 1);
+  made.push_back({Op::lessEqual, least, t, least, 0});
+  made.push_back({Op::mul, negative, negative, least, 0}); // 1 up to 2^40
+  times(t, t, 0x1p39f);
+  made.push_back({Op::add, far, r, sticky, 0});
+  made.push_back({Op::add, far, t, far, 0});
+  made.push_back({Op::add, near, t, r, 0});
+  made.push_back({Op::add, near, near, u0, 0});
+  made.push_back({Op::select, near, negative, near, far});
+  return made;
+}
+
+} // namespace
+
+bool isWide(Value value) { return npu::typeOf(value).getElementType().isSignlessInteger(64); }
+
+llvm::Expected<TileView> placeWide(Value value, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides, int64_t offset,
+                                   EmissionContext &context) {
+  bool isNarrow = context.operands.makes(value) || intervalOf(value).within(INT32_MIN, INT32_MAX);
+  int64_t parts = isNarrow ? 2 : 4;
+  SmallVector<int64_t> scaled;
+  for (int64_t stride : strides) {
+    scaled.push_back(stride * parts);
+  }
+  context.plan.keepOutside(value);
+  return context.operands.placeOutside(value, sizes, scaled, offset * parts, isNarrow ? Type::i32 : Type::i16);
+}
+
+llvm::Expected<TileView> placeHalves(Value value, ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides, int64_t offset,
+                                     EmissionContext &context) {
+  context.plan.keepOutside(value);
+  return context.operands.placeOutside(value, sizes, strides, offset, Type::i32);
+}
+
+TileView loadWide(const TileView &from, Stream &stream, LocalBudget &localBudget, Tile &tile) {
+  TileView single = from; // what w repeats is there once
+  single.shape.dims[3] = from.tensor.strides[3] ? from.dim(3) : 1;
+  unsigned count = from.tensor.type == Type::i32 ? 1 : 4;
+  SmallVector<TileView> parts;
+  if (isDense(single)) {
+    TileView rows = load(partsOfRows(single), localBudget, tile);
+    for (unsigned k = 0; k < count; ++k) {
+      parts.push_back(partOf(rows, single, k));
+    }
+  } else {
+    for (unsigned k = 0; k < count; ++k) {
+      TileView part = single;
+      part.tensor.offset += k * hw::sizeOf(from.tensor.type);
+      parts.push_back(load(part, localBudget, tile));
+    }
+  }
+  TileView made = parts.front();
+  if (count > 1) {
+    for (int dim : {0, 2}) { // each number is made once
+      made.shape.dims[dim] = from.tensor.strides[dim] ? from.dim(unsigned(dim)) : 1;
+    }
+    made = localBudget.allocate(made.shape, Type::f32);
+    compute(stream, roundParts(), made, parts, tile);
+  }
+  for (int dim : {0, 2, 3}) {
+    bool repeats = from.dim(unsigned(dim)) > 1 && from.tensor.strides[dim] == 0;
+    made.tensor.strides[dim] = repeats ? 0 : made.tensor.strides[dim];
+  }
+  made.shape = from.shape;
+  return made;
+}
+
+TileView resultOfWide(const TileView &to, LocalBudget &localBudget) {
+  Shape rows = to.shape;
+  rows.dims[3] *= 2;
+  return partOf(localBudget.allocate(rows, Type::i32), to, 0);
+}
+
+void storeWide(const TileView &local, const TileView &to, Stream &stream, Tile &tile) {
+  TileView high = local;
+  high.tensor.offset += 4;
+  const Instructions sign = {{Op::constant, 1, 0, 0, 0}, {Op::less, 1, 0, 1, 0}, {Op::neg, 1, 1, 0, 0}};
+  compute(stream, sign, high, {local}, tile);
+  if (isDense(to)) {
+    TileView rows = local;
+    rows.tensor.strides[3] = 4;
+    store(rows, partsOfRows(to), tile);
+    return;
+  }
+  TileView above = to;
+  above.tensor.offset += 4;
+  store(local, to, tile);
+  store(high, above, tile);
+}
+
+} // namespace tessera::npu
