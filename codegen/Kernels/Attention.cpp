@@ -192,7 +192,11 @@ struct AttentionModel : KernelInterface::ExternalModel<AttentionModel, device::A
     }
     auto attention = cast<device::AttentionOp>(op);
     AttentionShape shape(kb, attention.getScale().convertToDouble(), attention.getMask() != nullptr);
-    AttentionEmitter(shape).emit();
+    if (kb.target.shuffle && shape.y.getNumElements() * shape.keys * shape.depth > 0) {
+      emitSharedAttention(shape);
+    } else {
+      AttentionEmitter(shape).emit();
+    }
     return success();
   }
 };

@@ -25,6 +25,10 @@ struct AttentionShape {
   int64_t queries, depth, keys, features;
 };
 
+/// Emits the attention with each row of q shared by kRowThreads threads (KernelBuilder::forSharedRows). Sizes are not
+/// 0.
+void emitSharedAttention(const AttentionShape &shape);
+
 } // namespace tessera::kernels
 
 #endif // TESSERA_CODEGEN_KERNELS_ATTENTIONSHAPE_H

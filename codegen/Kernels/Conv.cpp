@@ -3,6 +3,7 @@
 //
 // Any rank, groups, dilation, element type and layout, weights in logical order.
 //===----------------------------------------------------------------------===//
+#include "codegen/Kernels/ConvThreads.h"
 #include "codegen/Kernels/Epilogue.h"
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/MathApprox.h"
@@ -11,6 +12,7 @@
 #include "codegen/Kernels/Window.h"
 
 #include "device_dialect/IR/DeviceComputeOps.h"
+#include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -183,7 +185,13 @@ struct ConvModel : KernelInterface::ExternalModel<ConvModel, device::ConvOp> {
     if (conv.getPacking()) {
       return op->emitError("internal error: no loops for packed weights");
     }
-    GenericConv(kb, conv).emit();
+    bool isPlain = !device::isBlocked(kb.operandType(0)) && !device::isBlocked(kb.resultType());
+    int64_t products = kb.operandType(1).getNumElements() * kb.resultType().getNumElements();
+    if (kb.target.tileIsThread && isPlain && products > 0) {
+      emitConvByThreads(kb, conv);
+    } else {
+      GenericConv(kb, conv).emit();
+    }
     return success();
   }
 };

@@ -37,7 +37,7 @@ int64_t laneStride(RankedTensorType type, int64_t dim) {
 
 EpilogueStore::EpilogueStore(KernelBuilder &kb, device::EpilogueInterface op) : kb(kb), op(op) {}
 
-Value EpilogueStore::loadExtra(unsigned operand, ArrayRef<Value> indices, int64_t laneDim, unsigned lanes, Value mask) {
+Value EpilogueStore::loadExtra(unsigned operand, ArrayRef<Value> indices, int64_t laneDim, const VectorStep &step) {
   RankedTensorType type = kb.operandType(operand);
   int64_t missing = indices.size() - type.getRank();
   SmallVector<Value> own;
@@ -50,17 +50,18 @@ Value EpilogueStore::loadExtra(unsigned operand, ArrayRef<Value> indices, int64_
   if (laneDim < 0) {
     return kb.loadElements(type.getElementType(), 0, kb.operand(operand), offset);
   }
-  return loadLanes(kb, type.getElementType(), kb.operand(operand), stride, VectorStep{{}, mask, lanes}, offset);
+  return loadLanes(kb, type.getElementType(), kb.operand(operand), stride, step, offset);
 }
 
-void EpilogueStore::store(Value accumulators, ArrayRef<Value> indices, int64_t laneDim, Value mask, bool padding) {
+void EpilogueStore::store(Value accumulators, ArrayRef<Value> indices, int64_t laneDim, Value mask, bool padding,
+                          bool aligned) {
   RankedTensorType type = kb.resultType();
   auto vector = dyn_cast<VectorType>(accumulators.getType());
-  unsigned lanes = vector ? vector.getNumElements() : 0;
+  VectorStep step{{}, mask, vector ? unsigned(vector.getNumElements()) : 0, aligned};
   SmallVector<Value> arguments = {accumulators};
   OperandRange extras = op.getEpilogueOperands();
   for (unsigned i = 0; i < extras.size() && !op.getEpilogueRegion().empty(); ++i) {
-    arguments.push_back(loadExtra(extras.getBeginOperandIndex() + i, indices, laneDim, lanes, mask));
+    arguments.push_back(loadExtra(extras.getBeginOperandIndex() + i, indices, laneDim, step));
   }
   Value value = emitScalarRegion(kb, op.getEpilogueRegion(), arguments, beforeRounding(op.getEpilogueRegion()));
   Value offset = Strides(type).offset(kb, indices);
@@ -69,10 +70,9 @@ void EpilogueStore::store(Value accumulators, ArrayRef<Value> indices, int64_t l
   }
   if (padding && mask) {
     value = kb.zeroOutside(mask, value);
-    mask = nullptr;
+    step.mask = nullptr;
   }
-  storeLanes(kb, type.getElementType(), value, kb.result(), laneStride(type, laneDim), VectorStep{{}, mask, lanes},
-             offset);
+  storeLanes(kb, type.getElementType(), value, kb.result(), laneStride(type, laneDim), step, offset);
 }
 
 } // namespace tessera::kernels

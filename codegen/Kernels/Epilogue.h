@@ -17,13 +17,13 @@ public:
   /// Passes |accumulators| (register type) through the epilogue and stores them at the logical
   /// |indices|. With a |laneDim| >= 0 they are a vector whose lanes move along that dim from there, and
   /// |mask| (may be null) tells the active ones. With |padding| lanes beyond the mask are stored as
-  /// zeros: for the last channel block of a blocked result with lanes along dim 1.
+  /// zeros: for the last channel block of a blocked result with lanes along dim 1. |aligned|: lanes begin at multiples
+  /// of their number, rows too.
   void store(mlir::Value accumulators, llvm::ArrayRef<mlir::Value> indices, int64_t laneDim, mlir::Value mask,
-             bool padding = false);
+             bool padding = false, bool aligned = false);
 
 private:
-  mlir::Value loadExtra(unsigned operand, llvm::ArrayRef<mlir::Value> indices, int64_t laneDim, unsigned lanes,
-                        mlir::Value mask);
+  mlir::Value loadExtra(unsigned operand, llvm::ArrayRef<mlir::Value> indices, int64_t laneDim, const VectorStep &step);
 
   KernelBuilder &kb;
   device::EpilogueInterface op;

@@ -190,6 +190,43 @@ static unsigned naturalAlignment(Type type, unsigned alignment) {
   return alignment ? alignment : device::elementBytes(getElementTypeOrSelf(type));
 }
 
+/// A power of two, at most 16, that |index| is a multiple of.
+static uint64_t knownMultiple(Value index, unsigned depth = 0) {
+  constexpr uint64_t kMost = 16;
+  auto lowestBit = [&](uint64_t number) { return number ? std::min(number & -number, kMost) : kMost; };
+  if (std::optional<int64_t> number = constantOf(index)) {
+    return lowestBit(uint64_t(*number));
+  }
+  auto loop = isa<BlockArgument>(index) ? dyn_cast<scf::ForOp>(index.getParentBlock()->getParentOp()) : scf::ForOp();
+  if (depth == 24) {
+    return 1;
+  }
+  auto of = [&](Value operand) { return knownMultiple(operand, depth + 1); };
+  if (loop && index == loop.getInductionVar()) {
+    return std::min(of(loop.getLowerBound()), of(loop.getStep()));
+  }
+  Operation *op = index.getDefiningOp();
+  if (isa_and_nonnull<arith::MulIOp>(op)) {
+    return std::min(of(op->getOperand(0)) * of(op->getOperand(1)), kMost);
+  }
+  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::RemUIOp, arith::MinSIOp, arith::MaxSIOp>(op)) {
+    return std::min(of(op->getOperand(0)), of(op->getOperand(1)));
+  }
+  return 1;
+}
+
+/// Bytes that the elements of |type| from |index| on behind |base| are known to be aligned to, where it pays to know: a
+/// GPU's thread loads 16 of them at once, or each element by itself.
+unsigned KernelBuilder::alignmentAt(Type type, Value base, Value index, unsigned alignment) const {
+  unsigned natural = naturalAlignment(type, alignment);
+  auto vector = dyn_cast<VectorType>(type);
+  if (!target.tileIsThread || !vector || alignment || !llvm::is_contained(pointers, base)) {
+    return natural;
+  }
+  uint64_t bytes = llvm::bit_floor(uint64_t(natural) * vector.getNumElements());
+  return unsigned(std::max<uint64_t>(natural, std::min({knownMultiple(index) * natural, bytes, uint64_t(16)})));
+}
+
 Value KernelBuilder::element(Type elementType, Value base, Value index) {
   Type pointer = LLVM::LLVMPointerType::get(b.getContext());
   return LLVM::GEPOp::create(b, pointer, memoryType(elementType), base, ArrayRef<LLVM::GEPArg>{index});
@@ -197,12 +234,14 @@ Value KernelBuilder::element(Type elementType, Value base, Value index) {
 
 Value KernelBuilder::load(Type type, Value base, Value index, unsigned alignment) {
   Value address = element(getElementTypeOrSelf(type), base, index);
-  return fromMemory(*this, type, LLVM::LoadOp::create(b, memoryType(type), address, naturalAlignment(type, alignment)));
+  unsigned aligned = alignmentAt(type, base, index, alignment);
+  return fromMemory(*this, type, LLVM::LoadOp::create(b, memoryType(type), address, aligned));
 }
 
 void KernelBuilder::store(Value value, Value base, Value index, unsigned alignment) {
   Value address = element(getElementTypeOrSelf(value.getType()), base, index);
-  LLVM::StoreOp::create(b, toMemory(*this, value), address, naturalAlignment(value.getType(), alignment));
+  unsigned aligned = alignmentAt(value.getType(), base, index, alignment);
+  LLVM::StoreOp::create(b, toMemory(*this, value), address, aligned);
 }
 
 Value KernelBuilder::maskedLoad(VectorType type, Value base, Value index, Value mask) {

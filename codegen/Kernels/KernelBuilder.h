@@ -18,8 +18,10 @@ int64_t physicalElements(mlir::RankedTensorType type);
 /// Everything that stays of a kernel besides its code.
 struct KernelFrame {
   std::string symbol;
-  int64_t tiles = 0;        ///< independent tiles of the launch
-  int64_t scratchBytes = 0; ///< per thread
+  int64_t tiles = 0;         ///< independent tiles of the launch
+  int64_t scratchBytes = 0;  ///< per thread
+  unsigned blockThreads = 0; ///< of a block of a GPU that computes a tile together; 0: a tile is a thread's
+  int64_t sharedBytes = 0;   ///< that such a block shares
 };
 
 /// Builds the MLIR module of one kernel:
@@ -55,6 +57,10 @@ public:
   void setTiles(int64_t tiles) { kernelFrame.tiles = tiles; }
   /// Bytes of scratch(); several calls keep the largest.
   void setScratchBytes(int64_t bytes);
+
+  /// Each tile is computed by |threads| threads together (target.tileIsThread), which share memory.
+  void setBlocks(int64_t tiles, unsigned threads) { kernelFrame.tiles = tiles, kernelFrame.blockThreads = threads; }
+  void setSharedBytes(int64_t bytes) { kernelFrame.sharedBytes = bytes; }
 
   /// setTiles(|tiles|) and the loop over this call's tiles; |body| gets the tile (i64).
   void forTiles(int64_t tiles, llvm::function_ref<void(mlir::Value tile)> body);
@@ -108,13 +114,19 @@ public:
   mlir::Value element(mlir::Type elementType, mlir::Value base, mlir::Value index);
 
   /// Elements of a tensor of |elementType|, converted from and to registerType(elementType), so that
-  /// f16 and bf16 are reached as f32. |lanes| 0: a scalar. |mask| as above, may be null.
+  /// f16 and bf16 are reached as f32. |lanes| 0: a scalar. |mask| as above, may be null. |alignment| in bytes as above,
+  /// without a mask.
   mlir::Value loadElements(mlir::Type elementType, unsigned lanes, mlir::Value base, mlir::Value index,
-                           mlir::Value mask = nullptr);
+                           mlir::Value mask = nullptr, unsigned alignment = 0);
+  /// |lanes| neighbours, a power of two, from a multiple of |lanes| on, in this thread's registers even within
+  /// forSharedRows().
+  mlir::Value loadRun(mlir::Type elementType, unsigned lanes, mlir::Value base, mlir::Value index);
+  /// Stores |values|, scalars, as such neighbours.
+  void storeRun(mlir::Type elementType, mlir::ValueRange values, mlir::Value base, mlir::Value index);
   mlir::Value gatherElements(mlir::Type elementType, unsigned lanes, mlir::Value base, mlir::Value index,
                              mlir::Value offsets, mlir::Value mask = nullptr);
   void storeElements(mlir::Type elementType, mlir::Value value, mlir::Value base, mlir::Value index,
-                     mlir::Value mask = nullptr);
+                     mlir::Value mask = nullptr, unsigned alignment = 0);
 
   //--- vectors ---
   /// Lanes |l| with l < |count| (i64).
@@ -124,6 +136,8 @@ public:
   mlir::Value zero(mlir::Type type);                        ///< any scalar or vector type
 
 private:
+  unsigned alignmentAt(mlir::Type type, mlir::Value base, mlir::Value index, unsigned alignment) const;
+
   mlir::Operation *sourceOp;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   KernelFrame kernelFrame;

@@ -25,6 +25,17 @@ Strides::Strides(RankedTensorType type) {
   }
 }
 
+unsigned channelLanes(const KernelBuilder &kb, RankedTensorType blocked) {
+  constexpr int64_t kLanesOfThread = 4;
+  int64_t block = Strides(blocked).block;
+  return unsigned(kb.target.tileIsThread ? std::min(block, kLanesOfThread) : block);
+}
+
+int64_t paddedChannels(RankedTensorType type) {
+  int64_t block = Strides(type).block, channels = type.getDimSize(1);
+  return block ? int64_t(llvm::alignTo(channels, block)) : channels;
+}
+
 Value Strides::offset(KernelBuilder &kb, ValueRange indices) const {
   Value sum = kb.constant(0);
   for (auto [d, index] : llvm::enumerate(indices)) {
@@ -168,7 +179,8 @@ SmallVector<LoopNest> elementwiseNests(ArrayRef<RankedTensorType> operands, Rank
 
 LoopNest cutForTiles(const KernelBuilder &kb, const LoopNest &nest, int64_t lanes) {
   LoopNest cut = nest;
-  if (!kb.target.tileIsThread || nest.dims.empty() || nest.size() == 0) {
+  // Lanes that are padded are written at once.
+  if (!kb.target.tileIsThread || nest.dims.empty() || nest.size() == 0 || nest.paddedLanes) {
     return cut;
   }
   int64_t size = nest.dims.back().size, kept = std::min(size, lanes);
@@ -244,10 +256,15 @@ SmallVector<Value> delinearize(KernelBuilder &kb, Value i, ArrayRef<int64_t> siz
 // Vectors along the innermost dim
 //===----------------------------------------------------------------------===//
 
+unsigned VectorStep::alignment(Type element) const {
+  auto bytes = static_cast<unsigned>(lanes * device::elementBytes(element));
+  return aligned && !mask && llvm::isPowerOf2_32(bytes) ? bytes : 0;
+}
+
 Value loadLanes(KernelBuilder &kb, Type elementType, Value base, int64_t laneStride, const VectorStep &step,
                 Value offset) {
   if (laneStride == 1) {
-    return kb.loadElements(elementType, step.lanes, base, offset, step.mask);
+    return kb.loadElements(elementType, step.lanes, base, offset, step.mask, step.alignment(elementType));
   }
   if (laneStride == 0) {
     return kb.splat(kb.loadElements(elementType, 0, base, offset), step.lanes);
@@ -275,7 +292,7 @@ Value loadLanes(KernelBuilder &kb, Type elementType, Value base, int64_t laneStr
 void storeLanes(KernelBuilder &kb, Type elementType, Value value, Value base, int64_t laneStride,
                 const VectorStep &step, Value offset) {
   if (laneStride == 1) {
-    return kb.storeElements(elementType, value, base, offset, step.mask);
+    return kb.storeElements(elementType, value, base, offset, step.mask, step.alignment(elementType));
   }
   for (unsigned lane = 0; lane < step.lanes; ++lane) {
     auto storeOne = [&] {

@@ -23,6 +23,11 @@ struct Strides {
   mlir::Value offset(KernelBuilder &kb, mlir::ValueRange indices) const;
 };
 
+/// Channels of a channel-blocked tensor that a vector holds: a block, or a few of it where a tile is a thread.
+unsigned channelLanes(const KernelBuilder &kb, mlir::RankedTensorType blocked);
+/// Channels of |type| and the padding of its last block, if it has blocks.
+int64_t paddedChannels(mlir::RankedTensorType type);
+
 struct NestDim {
   int64_t size;
   llvm::SmallVector<int64_t, 4> strides; ///< one per tensor of the nest
@@ -69,6 +74,10 @@ struct VectorStep {
   llvm::SmallVector<mlir::Value, 4> offsets; ///< per tensor, of the first lane
   mlir::Value mask;                          ///< null: all lanes are active
   unsigned lanes;
+  bool aligned = false; ///< lanes begin at a multiple of their number, where they are neighbours and none is masked
+
+  /// Bytes that the address of such lanes of |element| is a multiple of; 0: one element's.
+  unsigned alignment(mlir::Type element) const;
 };
 
 /// Callbacks of emitVectorNest. |invariant| lists the tensors (reads only) whose value is the same in

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/Epilogue.h"
 #include "codegen/Kernels/KernelInterface.h"
+#include "codegen/Kernels/MatMulThreads.h"
 #include "codegen/Kernels/MathApprox.h"
 #include "codegen/Kernels/Models.h"
 #include "codegen/Kernels/Rows.h"
@@ -145,8 +146,20 @@ struct MatMulModel : KernelInterface::ExternalModel<MatMulModel, device::MatMulO
     if (matmul.getPacking()) {
       return op->emitError("internal error: no loops for packed weights");
     }
-    GenericMatMul(kb, matmul).emit();
+    if (kb.target.tileIsThread && isPlain(kb)) {
+      emitMatMulByThreads(kb, matmul);
+    } else {
+      GenericMatMul(kb, matmul).emit();
+    }
     return success();
+  }
+
+  /// Row-major, not empty, and of whole bytes.
+  static bool isPlain(KernelBuilder &kb) {
+    return llvm::all_of(
+        ArrayRef<RankedTensorType>{kb.operandType(0), kb.operandType(1), kb.resultType()}, [](RankedTensorType type) {
+          return !device::isBlocked(type) && type.getNumElements() > 0 && type.getElementTypeBitWidth() >= 8;
+        });
   }
 };
 

@@ -3,28 +3,22 @@
 //
 // ArgMax, TopK and running sums along one axis of [outer, axis, inner].
 //===----------------------------------------------------------------------===//
+#include "codegen/Kernels/Order.h"
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/LoopNest.h"
 #include "codegen/Kernels/Models.h"
 #include "codegen/Kernels/Rows.h"
-
-#include "device_dialect/IR/DeviceMoveOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 
 namespace tessera::kernels {
-namespace {
 
-struct AxisView {
-  int64_t outer, axis, inner;
-  AxisView(RankedTensorType type, int64_t dim)
-      : outer(product(type.getShape().take_front(dim))), axis(type.getDimSize(dim)),
-        inner(product(type.getShape().drop_front(dim + 1))) {}
-};
+AxisView::AxisView(RankedTensorType type, int64_t dim)
+    : outer(product(type.getShape().take_front(dim))), axis(type.getDimSize(dim)),
+      inner(product(type.getShape().drop_front(dim + 1))) {}
 
-/// Whether |x| comes before |y| in descending (or ascending) order; NaN counts as largest.
 Value comesBefore(KernelBuilder &kb, Type elementType, Value x, Value y, bool descending) {
   ImplicitLocOpBuilder &b = kb.b;
   if (!isa<FloatType>(x.getType())) {
@@ -41,12 +35,30 @@ Value comesBefore(KernelBuilder &kb, Type elementType, Value x, Value y, bool de
   return arith::OrIOp::create(b, better, numberBeforeNan);
 }
 
+Value isBetter(KernelBuilder &kb, Type element, Value value, Value old, bool min, bool orEqual) {
+  if (isa<FloatType>(value.getType())) {
+    auto predicate = min ? (orEqual ? arith::CmpFPredicate::OLE : arith::CmpFPredicate::OLT)
+                         : (orEqual ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT);
+    return arith::CmpFOp::create(kb.b, predicate, value, old);
+  }
+  using P = arith::CmpIPredicate;
+  bool isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
+  P strict = min ? (isUnsigned ? P::ult : P::slt) : (isUnsigned ? P::ugt : P::sgt);
+  P weak = min ? (isUnsigned ? P::ule : P::sle) : (isUnsigned ? P::uge : P::sge);
+  return arith::CmpIOp::create(kb.b, orEqual ? weak : strict, value, old);
+}
+
+namespace {
+
 struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::ArgReduceOp> {
   LogicalResult emitKernel(Operation *op, KernelBuilder &kb) const {
     if (failed(requireRowMajor(op))) {
       return failure();
     }
     auto arg = cast<device::ArgReduceOp>(op);
+    if (emitSharedArgReduce(kb, arg)) {
+      return success();
+    }
     Type element = kb.operandType(0).getElementType();
     AxisView view(kb.operandType(0), arg.getAxis());
     forItems(kb, view.outer * view.inner, view.axis, 16384, [&](Value item) {
@@ -66,19 +78,6 @@ struct ArgReduceModel : KernelInterface::ExternalModel<ArgReduceModel, device::A
     });
     return success();
   }
-
-  static Value isBetter(KernelBuilder &kb, Type element, Value value, Value old, bool min, bool orEqual) {
-    if (isa<FloatType>(value.getType())) {
-      auto predicate = min ? (orEqual ? arith::CmpFPredicate::OLE : arith::CmpFPredicate::OLT)
-                           : (orEqual ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT);
-      return arith::CmpFOp::create(kb.b, predicate, value, old);
-    }
-    using P = arith::CmpIPredicate;
-    bool isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
-    P strict = min ? (isUnsigned ? P::ult : P::slt) : (isUnsigned ? P::ugt : P::sgt);
-    P weak = min ? (isUnsigned ? P::ule : P::sle) : (isUnsigned ? P::uge : P::sge);
-    return arith::CmpIOp::create(kb.b, orEqual ? weak : strict, value, old);
-  }
 };
 
 /// Keeps the best k so far, sorted, in the results; a candidate better than the last is put in its place.
@@ -88,6 +87,9 @@ struct TopKModel : KernelInterface::ExternalModel<TopKModel, device::TopKOp> {
       return failure();
     }
     auto topk = cast<device::TopKOp>(op);
+    if (emitRankedTopK(kb, topk)) {
+      return success();
+    }
     Type element = kb.operandType(0).getElementType();
     AxisView view(kb.operandType(0), topk.getAxis());
     int64_t k = topk.getK();
@@ -138,6 +140,9 @@ struct CumSumModel : KernelInterface::ExternalModel<CumSumModel, device::CumSumO
       return failure();
     }
     auto cumsum = cast<device::CumSumOp>(op);
+    if (emitSharedCumSum(kb, cumsum)) {
+      return success();
+    }
     Type element = kb.operandType(0).getElementType();
     Type type = registerType(element);
     AxisView view(kb.operandType(0), cumsum.getAxis());

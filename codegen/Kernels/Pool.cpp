@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Blocked tensors: the lanes are channels, and borders are cut from the tap loops. Row-major ones: the
-// lanes are output columns, and taps outside of the input are masked off.
+// lanes are columns. A maximum is that of the columns of the windows first, in scratch, then along the row; for means
+// taps outside of the input are masked off.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/Epilogue.h"
 #include "codegen/Kernels/KernelInterface.h"
@@ -29,11 +30,14 @@ public:
         accumulator(registerType(op.getAccumulatorType())), isMax(op.getKind() == device::PoolKind::max) {
     windows = windowDims(x, y, op.getKernel(), op.getStrides(), op.getPads(), op.getDilations());
     blocked = device::isBlocked(x) && device::isBlocked(y);
-    lanes = blocked ? device::getBlockedLayout(y).getBlock() : kb.target.lanes(32);
+    lanes = blocked ? channelLanes(kb, y) : kb.target.lanes(32);
   }
 
   void emit() {
     channels = y.getDimSize(1);
+    if (blocked && kb.target.tileIsThread) {
+      return emitThreads();
+    }
     SmallVector<int64_t> rows = {y.getDimSize(0), blocked ? int64_t(llvm::divideCeil(channels, lanes)) : channels};
     for (const WindowDim &window : ArrayRef(windows).drop_back()) {
       rows.push_back(window.output);
@@ -48,7 +52,7 @@ public:
     }
     forItems(kb, count, work, 32768, [&](Value row) {
       SmallVector<Value> indices = delinearize(kb, row, rows);
-      blocked ? blockedRow(indices) : plainRow(indices);
+      blocked ? blockedRow(indices) : isSeparable() ? separableRow(indices) : plainRow(indices);
     });
   }
 
@@ -70,6 +74,24 @@ private:
   }
 
   //--- lanes are channels ---
+
+  /// A thread for each vector; those of a block are neighbours, then come positions.
+  void emitThreads() {
+    int64_t block = Strides(y).block;
+    SmallVector<int64_t> sizes = {y.getDimSize(0), paddedChannels(y) / block};
+    for (const WindowDim &window : windows) {
+      sizes.push_back(window.output);
+    }
+    sizes.push_back(block / lanes);
+    bool interior = windows.back().interior() == std::pair<int64_t, int64_t>(0, windows.back().output);
+    forItems(kb, product(sizes), 1, 1, [&](Value item) {
+      SmallVector<Value> at = delinearize(kb, item, sizes);
+      Value within = kb.mul(at.pop_back_val(), lanes);
+      at[1] = kb.add(kb.mul(at[1], block), within);
+      Value left = kb.sub(kb.constant(channels), at[1]);
+      blockedElement(at, channels % block ? kb.maskBelow(lanes, left) : Value(), interior);
+    });
+  }
 
   void blockedRow(SmallVector<Value> indices) {
     Value block = indices[1];
@@ -112,14 +134,10 @@ private:
       }
       return combine(old, kb.loadElements(x.getElementType(), lanes, kb.operand(0), Strides(x).offset(kb, next)));
     };
-    if (isColumn && interior && window.kernel <= 8) {
-      for (int64_t tap = 0; tap < window.kernel; ++tap) {
-        sum = body(kb.constant(tap), sum);
-      }
-      return sum;
+    if (isColumn && interior) {
+      return overTaps(window.kernel, sum, body);
     }
-    auto [first, last] =
-        isColumn && interior ? std::pair(kb.constant(0), kb.constant(window.kernel)) : window.validTaps(kb, at[d + 2]);
+    auto [first, last] = window.validTaps(kb, at[d + 2]);
     return kb.forLoop(first, last, 1, sum,
                       [&](Value tap, ValueRange sums) { return SmallVector<Value>{body(tap, sums[0])}; })[0];
   }
@@ -142,7 +160,65 @@ private:
     return arith::DivSIOp::create(kb.b, sum, narrow);
   }
 
-  //--- lanes are output columns ---
+  //--- lanes are columns of a maximum ---
+
+  bool isSeparable() const { return isMax && !device::isBlocked(x) && !kb.target.tileIsThread; }
+
+  void separableRow(SmallVector<Value> indices) {
+    const WindowDim &window = windows.back();
+    int64_t reach =
+        (llvm::alignTo(window.output, lanes) - 1) * window.stride + (window.kernel - 1) * window.dilation + 1;
+    int64_t row = window.padBegin + llvm::alignTo(window.input, lanes),
+            length = llvm::alignTo(std::max(reach, row), lanes);
+    kb.setScratchBytes(length * accumulator.getIntOrFloatBitWidth() / 8);
+    kb.forLoop(0, length, lanes, [&](Value at) { kb.store(initial(), kb.scratch(), at); });
+    kb.forLoop(0, window.input, lanes, [&](Value column) {
+      Value mask = window.input % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(window.input), column)) : Value();
+      Value best = columnMaximum(0, indices, {indices[0], indices[1]}, column, mask, initial());
+      best = mask ? keepActive(kb, mask, best, initial()) : best;
+      kb.store(best, kb.scratch(), kb.add(column, window.padBegin));
+    });
+    kb.forLoop(0, llvm::alignTo(window.output, lanes), lanes, [&](Value column) {
+      SmallVector<Value> at = indices;
+      at.push_back(column);
+      auto body = [&](Value tap, Value old) {
+        Value offset = kb.add(kb.mul(column, window.stride), kb.mul(tap, window.dilation));
+        return combine(old, loadLanes(kb, accumulator, kb.scratch(), window.stride, VectorStep{{}, {}, lanes}, offset));
+      };
+      Value mask = kb.maskBelow(lanes, kb.sub(kb.constant(window.output), column));
+      epilogue.store(overTaps(window.kernel, initial(), body), at, at.size() - 1, mask);
+    });
+  }
+
+  /// |sum| with all taps in turn.
+  Value overTaps(int64_t count, Value sum, llvm::function_ref<Value(Value, Value)> body) {
+    constexpr int64_t kMostUnrolled = 8;
+    if (count > kMostUnrolled) {
+      return kb.forLoop(kb.constant(0), kb.constant(count), 1, sum,
+                        [&](Value tap, ValueRange old) { return SmallVector<Value>{body(tap, old[0])}; })[0];
+    }
+    for (int64_t tap = 0; tap < count; ++tap) {
+      sum = body(kb.constant(tap), sum);
+    }
+    return sum;
+  }
+
+  /// The largest of the windows' rows and planes in the columns |column|...
+  Value columnMaximum(unsigned d, ArrayRef<Value> at, SmallVector<Value> input, Value column, Value mask, Value best) {
+    if (d + 1 == windows.size()) {
+      input.push_back(column);
+      return combine(best,
+                     kb.loadElements(x.getElementType(), lanes, kb.operand(0), Strides(x).offset(kb, input), mask));
+    }
+    auto [first, last] = windows[d].validTaps(kb, at[d + 2]);
+    return kb.forLoop(first, last, 1, best, [&](Value tap, ValueRange old) {
+      SmallVector<Value> next = input;
+      next.push_back(windows[d].inputAt(kb, at[d + 2], tap));
+      return SmallVector<Value>{columnMaximum(d + 1, at, next, column, mask, old[0])};
+    })[0];
+  }
+
+  //--- lanes are output columns of a mean ---
 
   void plainRow(SmallVector<Value> indices) {
     int64_t width = windows.back().output;

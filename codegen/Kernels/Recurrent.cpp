@@ -3,6 +3,8 @@
 //
 // A tile is one sequence in one direction. Per step: all gates' sums by dot products of rows, then the
 // activations in vectors over the hidden units. State and gates lie in scratch.
+// Where threads share rows, a sequence has the threads of kBlockRows rows: units are dealt out to the rows, and
+// barriers stand between what one row stores and others load.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/LoopNest.h"
@@ -14,6 +16,7 @@
 #include "device_dialect/IR/DeviceComputeOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -39,12 +42,19 @@ public:
   }
 
   void emit() {
-    // Rows of scratch, each of |hidden| rounded up to whole vectors: h, c, reset * h, then two per gate.
-    rowSize = llvm::alignTo(hidden, lanes);
-    kb.setScratchBytes((3 + 2 * gates) * rowSize * (type.getIntOrFloatBitWidth() / 8));
+    bool isShared = kb.target.shuffle && directions * batch > 0;
+    lanes = isShared ? kRowThreads : lanes;
+    // Rows of scratch, each of |hidden| rounded up to whole vectors: h, c, reset * h, then two per gate. One vector a
+    // row of threads, so that all of them go the same way.
+    rowSize = llvm::alignTo(hidden, isShared ? kBlockRows * lanes : lanes);
+    int64_t numbers = (3 + 2 * gates) * rowSize, bytes = type.getIntOrFloatBitWidth() / 8;
+    if (isShared) {
+      return emitShared(llvm::divideCeil(numbers, kBlockRows * kRowThreads), bytes);
+    }
+    kb.setScratchBytes(numbers * bytes);
     kb.forTiles(directions * batch, [&](Value tile) {
       SmallVector<Value> at = delinearize(kb, tile, {directions, batch});
-      direction = at[0], sequence = at[1];
+      direction = at[0], sequence = at[1], rows = kb.scratch();
       emitSequence();
     });
   }
@@ -53,10 +63,52 @@ private:
   enum Operand { kX, kW, kR, kBias, kLens, kInitialH, kInitialC, kPeephole };
   enum Row { kH, kC, kResetH, kInputSums };
 
-  VectorType vectorType() { return VectorType::get({int64_t(lanes)}, type); }
-  Value rowAt(int64_t row, Value i) { return kb.add(i, row * rowSize); }
-  Value loadRow(int64_t row, Value i) { return kb.load(vectorType(), kb.scratch(), rowAt(row, i)); }
-  void storeRow(Value value, int64_t row, Value i) { kb.store(value, kb.scratch(), rowAt(row, i)); }
+  /// |numbers| of scratch for each thread, of |bytes| each.
+  void emitShared(int64_t numbers, int64_t bytes) {
+    kb.setScratchBytes(numbers * bytes);
+    kb.forSharedRows(directions * batch * kBlockRows, [&](Value row) {
+      SmallVector<Value> at = delinearize(kb, row, {directions, batch, kBlockRows});
+      direction = at[0], sequence = at[1], team = at[2];
+      Value thread = kb.add(kb.mul(team, kRowThreads), kb.sharedLane());
+      rows = kb.element(type, kb.scratch(), kb.mul(thread, -numbers)); // the scratch of the block's first thread
+      emitSequence();
+    });
+  }
+
+  /// Where a vector of units of an operand begins; those of a team without units are the last one.
+  Value unitsAt(Value base, Value i) { return kb.add(base, team ? kb.min(i, kb.constant(hidden - 1)) : i); }
+  /// Stores units; threads without one store in the place that they have in scratch, without a branch.
+  void storeUnits(Value value, Value base, Value offset, Value i, Value mask) {
+    if (!team || !mask) {
+      return kb.storeElements(element, value, base, kb.add(offset, i), mask);
+    }
+    Value target = kb.element(element, base, kb.add(kb.add(offset, i), kb.sharedLane()));
+    Value spare = kb.element(type, rows, rowAt(kInputSums, i));
+    kb.storeRun(element, value, LLVM::SelectOp::create(kb.b, mask, target, spare), kb.constant(0));
+  }
+
+  Type vectorType() { return kb.lanesOf(type, lanes); }
+  Value rowAt(int64_t row, Value i) {
+    Value at = kb.add(i, row * rowSize);
+    return team ? kb.add(at, kb.sharedLane()) : at;
+  }
+  Value loadRow(int64_t row, Value i) { return kb.load(vectorType(), rows, rowAt(row, i)); }
+  void storeRow(Value value, int64_t row, Value i) { kb.store(value, rows, rowAt(row, i)); }
+  void barrier() {
+    if (team) {
+      kb.target.barrier(kb);
+    }
+  }
+  /// Vectors of hidden units, those of this thread's row where threads share the sequence.
+  void overUnits(function_ref<void(Value i, Value mask)> body) {
+    if (!team) {
+      return overRow(kb, hidden, lanes, body);
+    }
+    kb.forLoop(0, rowSize, kBlockRows * kRowThreads, [&](Value first) {
+      Value i = kb.add(first, kb.mul(team, kRowThreads));
+      body(i, rowSize > hidden ? kb.maskBelow(lanes, kb.sub(kb.constant(hidden), i)) : Value());
+    });
+  }
   int64_t inputRow(int64_t gate) { return kInputSums + gate; }
   int64_t hiddenRow(int64_t gate) { return kInputSums + gates + gate; }
   Value loadOperand(Operand which, Value offset, Value mask) {
@@ -67,8 +119,12 @@ private:
   Value times(Value a, Value b) { return arith::MulFOp::create(kb.b, a, b); }
 
   void emitSequence() {
-    for (int64_t row = 0; hidden % lanes && row < 3 + 2 * gates; ++row) { // lanes beyond |hidden| are read, too
+    for (int64_t row = 0; hidden % lanes && !team && row < 3 + 2 * gates;
+         ++row) { // lanes beyond |hidden| are read, too
       storeRow(kb.zero(vectorType()), row, kb.constant(rowSize - lanes));
+    }
+    for (int64_t row = 0; team && row < 3 + 2 * gates; ++row) {
+      overUnits([&](Value i, Value) { storeRow(kb.zero(vectorType()), row, i); });
     }
     Value state = kb.mul(kb.add(kb.mul(direction, batch), sequence), hidden); // in [directions, batch, hidden]
     loadState(kInitialH, kH, state);
@@ -82,6 +138,7 @@ private:
       }
       length = kb.max(kb.min(length, kb.constant(steps)), kb.constant(0));
     }
+    barrier();
     kb.forLoop(kb.constant(0), length, 1, [&](Value step) {
       Value backward = kb.sub(kb.sub(length, kb.constant(1)), step);
       Value time = op.getDirection() == "reverse" ? backward : step;
@@ -92,19 +149,18 @@ private:
       emitStep(time);
     });
     kb.forLoop(length, kb.constant(steps), 1, [&](Value time) {
-      overRow(kb, hidden, lanes, [&](Value i, Value mask) {
-        kb.storeElements(element, kb.zero(vectorType()), kb.result(0), kb.add(outputRow(time), i), mask);
-      });
+      overUnits(
+          [&](Value i, Value mask) { storeUnits(kb.zero(vectorType()), kb.result(0), outputRow(time), i, mask); });
     });
-    overRow(kb, hidden, lanes, [&](Value i, Value mask) {
-      kb.storeElements(element, loadRow(kH, i), kb.result(1), kb.add(state, i), mask);
-      kb.storeElements(element, loadRow(isLstm ? kC : kH, i), kb.result(2), kb.add(state, i), mask);
+    overUnits([&](Value i, Value mask) {
+      storeUnits(loadRow(kH, i), kb.result(1), state, i, mask);
+      storeUnits(loadRow(isLstm ? kC : kH, i), kb.result(2), state, i, mask);
     });
   }
 
   void loadState(Operand which, int64_t row, Value state) {
-    overRow(kb, hidden, lanes, [&](Value i, Value mask) {
-      storeRow(operands[which] >= 0 ? loadOperand(which, kb.add(state, i), mask) : kb.zero(vectorType()), row, i);
+    overUnits([&](Value i, Value mask) {
+      storeRow(operands[which] >= 0 ? loadOperand(which, unitsAt(state, i), mask) : kb.zero(vectorType()), row, i);
     });
   }
 
@@ -115,50 +171,78 @@ private:
 
   void emitStep(Value time) {
     Value x = kb.mul(kb.add(kb.mul(time, batch), sequence), inputs);
-    for (int64_t gate = 0; gate < gates; ++gate) {
-      gateSums(gate, kW, inputs, inputRow(gate),
-               [&](Value i, Value mask) { return loadOperand(kX, kb.add(x, i), mask); });
-      bool afterReset = isGru && gate == 2 && !op.getLinearBeforeReset();
-      if (!afterReset) {
-        gateSums(gate, kR, hidden, hiddenRow(gate), [&](Value i, Value) { return loadRow(kH, i); });
+    bool resetsFirst = isGru && !op.getLinearBeforeReset();
+    auto input = [&](Value i, Value mask) { return loadOperand(kX, kb.add(x, i), mask); };
+    auto state = [&](Value i, Value) { return loadRow(kH, i); };
+    if (team) {
+      gateSums(0, gates, kW, inputs, inputRow(0), input);
+      gateSums(0, resetsFirst ? 2 : gates, kR, hidden, hiddenRow(0), state);
+      barrier();
+    }
+    for (int64_t gate = 0; gate < gates && !team; ++gate) {
+      gateSums(gate, 1, kW, inputs, inputRow(gate), input);
+      if (!resetsFirst || gate != 2) {
+        gateSums(gate, 1, kR, hidden, hiddenRow(gate), state);
       }
     }
-    if (isGru && !op.getLinearBeforeReset()) {
-      overRow(kb, hidden, lanes, [&](Value i, Value) {
+    if (resetsFirst) {
+      overUnits([&](Value i, Value) {
         storeRow(times(activate(1, 0, plus(loadRow(inputRow(1), i), loadRow(hiddenRow(1), i))), loadRow(kH, i)),
                  kResetH, i);
       });
-      gateSums(2, kR, hidden, hiddenRow(2), [&](Value i, Value) { return loadRow(kResetH, i); });
+      barrier();
+      gateSums(2, 1, kR, hidden, hiddenRow(2), [&](Value i, Value) { return loadRow(kResetH, i); });
+      barrier();
     }
-    overRow(kb, hidden, lanes, [&](Value i, Value mask) {
+    overUnits([&](Value i, Value mask) {
       Value next = isLstm ? lstmUnits(i, mask) : isGru ? gruUnits(i) : activate(0, 0, sumOf(0, i));
       storeRow(next, kH, i);
-      kb.storeElements(element, next, kb.result(0), kb.add(outputRow(time), i), mask);
+      storeUnits(next, kb.result(0), outputRow(time), i, mask);
     });
+    barrier();
   }
 
   Value sumOf(int64_t gate, Value i) { return plus(loadRow(inputRow(gate), i), loadRow(hiddenRow(gate), i)); }
 
-  /// row[u] = bias + sum over i of weights[direction][gate * hidden + u][i] * vector(i).
-  void gateSums(int64_t gate, Operand weights, int64_t depth, int64_t row, function_ref<Value(Value, Value)> vector) {
+  /// row[u] = bias + sum over i of weights[direction][gate * hidden + u][i] * vector(i), for |count| gates from |gate|
+  /// on, whose rows follow |row|.
+  void gateSums(int64_t gate, int64_t count, Operand weights, int64_t depth, int64_t row,
+                function_ref<Value(Value, Value)> vector) {
     Value first = kb.add(kb.mul(direction, gates * hidden), gate * hidden);
-    kb.forLoop(0, hidden, 1, [&](Value u) {
-      Value base = kb.mul(kb.add(first, u), depth);
-      Value sum = overRow(kb, depth, lanes, kb.zero(vectorType()), [&](Value i, Value mask, ValueRange old) {
+    kb.forLoop(0, hidden, team ? kBlockRows : 1, [&](Value u) {
+      u = team ? kb.min(kb.add(u, team), kb.constant(hidden - 1)) : u; // teams without a unit repeat the last one
+      SmallVector<Value> bases, sums(count, kb.zero(vectorType()));
+      for (int64_t g = 0; g < count; ++g) {
+        bases.push_back(kb.mul(kb.add(kb.add(first, g * hidden), u), depth));
+      }
+      sums = overRow(kb, depth, lanes, sums, [&](Value i, Value mask, ValueRange old) {
         // The vector's lanes beyond |depth| are undefined in scratch: masked weights alone would keep their NaN.
         Value values = keepActive(kb, mask, vector(i, mask), kb.zero(vectorType()));
-        return SmallVector<Value>{emitMultiplyAdd(kb, loadOperand(weights, kb.add(base, i), mask), values, old[0])};
-      })[0];
-      Value total = reduceLanes(kb, sum, [&](Value a, Value b) { return plus(a, b); });
-      if (operands[kBias] >= 0) {
-        // bias [directions, 2 * gates * hidden]: input biases, then hidden ones.
-        Value offset =
-            kb.add(kb.mul(direction, 2 * gates * hidden), (weights == kR ? gates * hidden : 0) + gate * hidden);
-        Type biasType = kb.operandType(operands[kBias]).getElementType();
-        total = plus(total, kb.loadElements(biasType, 0, kb.operand(operands[kBias]), kb.add(offset, u)));
+        SmallVector<Value> next;
+        for (int64_t g = 0; g < count; ++g) {
+          next.push_back(emitMultiplyAdd(kb, loadOperand(weights, kb.add(bases[g], i), mask), values, old[g]));
+        }
+        return next;
+      });
+      for (Value &sum : sums) {
+        sum = reduceLanes(kb, sum, [&](Value a, Value b) { return plus(a, b); });
       }
-      kb.store(total, kb.scratch(), kb.add(u, row * rowSize));
+      // Threads of a shared row store the same number: a branch would part them ahead of the next exchange.
+      for (int64_t g = 0; g < count; ++g) {
+        storeSum(sums[g], gate + g, weights, row + g, u);
+      }
     });
+  }
+
+  void storeSum(Value total, int64_t gate, Operand weights, int64_t row, Value u) {
+    if (operands[kBias] >= 0) {
+      // bias [directions, 2 * gates * hidden]: input biases, then hidden ones.
+      Value offset =
+          kb.add(kb.mul(direction, 2 * gates * hidden), (weights == kR ? gates * hidden : 0) + gate * hidden);
+      Type biasType = kb.operandType(operands[kBias]).getElementType();
+      total = plus(total, kb.loadElements(biasType, 0, kb.operand(operands[kBias]), kb.add(offset, u)));
+    }
+    kb.store(total, rows, kb.add(u, row * rowSize));
   }
 
   Value gruUnits(Value i) {
@@ -178,7 +262,7 @@ private:
       if (operands[kPeephole] < 0) {
         return sum;
       }
-      Value offset = kb.add(kb.add(kb.mul(direction, 3 * hidden), gate * hidden), i);
+      Value offset = unitsAt(kb.add(kb.mul(direction, 3 * hidden), gate * hidden), i);
       return plus(sum, times(loadOperand(kPeephole, offset, mask), cell));
     };
     Value cell = loadRow(kC, i);
@@ -261,6 +345,8 @@ private:
   unsigned lanes;
   int operands[8];
   Value direction, sequence;
+  Value team; ///< of the rows of threads that share the sequence; null: one thread has it
+  Value rows; ///< base of the rows in scratch
 };
 
 struct RecurrentModel : KernelInterface::ExternalModel<RecurrentModel, device::RecurrentOp> {

@@ -14,6 +14,7 @@
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -37,10 +38,13 @@ public:
     bool ordered = op.getKind() == device::ReduceKind::sum || op.getKind() == device::ReduceKind::prod;
     if (kb.exact && ordered && isa<FloatType>(accumulator) && last >= 0 && reduced[last]) {
       bool byChannel = device::isBlocked(x) && !reduced[1];
+      if (byChannel && kb.target.shuffle && accumulator.isF32() && y.getNumElements() > 0) {
+        return inOrderByThreads();
+      }
       return device::isBlocked(x) || device::isBlocked(y) ? inOrder(byChannel) : alongTerms();
     }
     if (device::isBlocked(x) && !reduced[1]) {
-      return acrossResults(1, Strides(x).block);
+      return acrossResults(1, channelLanes(kb, x));
     }
     if (!device::isBlocked(x) && !device::isBlocked(y) && last >= 0) {
       if (reduced[last]) {
@@ -113,12 +117,10 @@ private:
     })[0];
   }
 
-  /// The result's indices of |item|, counting dim |laneDim| in units of |lanes|.
-  SmallVector<Value> resultIndices(Value item, int64_t laneDim, int64_t lanes) {
-    SmallVector<int64_t> sizes(y.getShape());
-    if (laneDim >= 0) {
-      sizes[laneDim] = llvm::divideCeil(sizes[laneDim], lanes);
-    }
+  SmallVector<Value> resultIndices(Value item) { return delinearize(kb, item, y.getShape()); }
+
+  /// The result's indices of |item| of |sizes|, which count dim |laneDim| in units of |lanes|.
+  SmallVector<Value> resultIndices(Value item, ArrayRef<int64_t> sizes, int64_t laneDim, int64_t lanes) {
     SmallVector<Value> indices = delinearize(kb, item, sizes);
     if (laneDim >= 0) {
       indices[laneDim] = kb.mul(indices[laneDim], lanes);
@@ -130,11 +132,12 @@ private:
 
   void acrossResults(int64_t laneDim, int64_t lanes) {
     SmallVector<int64_t> sizes(y.getShape());
-    int64_t extent = sizes[laneDim];
-    sizes[laneDim] = llvm::divideCeil(extent, lanes);
+    int64_t extent = sizes[laneDim], written = device::isBlocked(y) ? paddedChannels(y) : extent;
+    sizes[laneDim] = llvm::divideCeil(written, lanes);
     forItems(kb, product(sizes), terms() * lanes, 32768, [&](Value item) {
-      SmallVector<Value> at = resultIndices(item, laneDim, lanes);
-      Value mask = extent % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim])) : Value();
+      SmallVector<Value> at = resultIndices(item, sizes, laneDim, lanes);
+      Value mask = written % lanes || written != extent ? kb.maskBelow(lanes, kb.sub(kb.constant(extent), at[laneDim]))
+                                                        : Value();
       SmallVector<Value> indices = at;
       // Lanes beyond the extent are padding of x's block, or masked off.
       Value loadMask = device::isBlocked(x) ? Value() : mask;
@@ -155,7 +158,7 @@ private:
     }
     unsigned lanes = kb.exact ? kExactLanes : 4 * kb.target.lanes(32);
     forRows(kb, y.getNumElements(), terms(), 32768, accumulator, lanes, [&](Value item) {
-      SmallVector<Value> at = resultIndices(item, -1, 1);
+      SmallVector<Value> at = resultIndices(item);
       SmallVector<Value> indices = at;
       Value start = neutral(kb.sharedLane() ? accumulator : valueType(lanes));
       // Reduced dims before |first| are looped over, the row is walked in vectors.
@@ -191,7 +194,7 @@ private:
     std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
     outer.resize(x.getRank(), false);
     forItems(kb, product(sizes), terms() * std::max<int64_t>(lanes, 1), 32768, [&](Value item) {
-      SmallVector<Value> at = resultIndices(item, laneDim, std::max<int64_t>(lanes, 1));
+      SmallVector<Value> at = resultIndices(item, sizes, laneDim, std::max<int64_t>(lanes, 1));
       SmallVector<Value> partial;
       for (int64_t p = 0; p < kExactLanes; ++p) {
         SmallVector<Value> indices = at;
@@ -219,9 +222,52 @@ private:
     });
   }
 
+  /// inOrder of the channels of a block where threads share rows: kExactLanes have a partial sum each of some channels.
+  void inOrderByThreads() {
+    const int64_t run = channelLanes(kb, x);
+    int64_t first = x.getRank();
+    while (first > 0 && reduced[first - 1]) {
+      --first;
+    }
+    SmallVector<int64_t> sizes(y.getShape()), row(x.getShape().drop_front(first));
+    sizes[1] = llvm::divideCeil(sizes[1], run);
+    std::vector<bool> outer(reduced.begin(), reduced.begin() + first);
+    outer.resize(x.getRank(), false);
+    unsigned lanes = kExactLanes;
+    forRows(kb, product(sizes), 1, 1, accumulator, lanes, [&](Value item) {
+      SmallVector<Value> at = resultIndices(item, sizes, 1, run), indices = at;
+      Value start = neutral(valueType(run));
+      std::swap(reduced, outer);
+      Value sum = overTerms(0, indices, start, [&](Value old) {
+        return overRow(kb, product(row), lanes, old, [&](Value i, Value mask, ValueRange sums) {
+          Value position = kb.add(i, kb.sharedLane()), last = kb.constant(product(row) - 1);
+          llvm::copy(delinearize(kb, mask ? kb.min(position, last) : position, row), indices.begin() + first);
+          Value value = term(kb.loadRun(x.getElementType(), run, kb.operand(0), Strides(x).offset(kb, indices)));
+          return SmallVector<Value>{combine(sums[0], keepActive(kb, mask, value, start))};
+        })[0];
+      });
+      std::swap(reduced, outer);
+      SmallVector<Value> totals;
+      for (int64_t i = 0; i < run; ++i) {
+        Value own = vector::ExtractOp::create(kb.b, sum, i);
+        totals.push_back(reduceLanes(kb, own, [&](Value a, Value b) { return combine(a, b); }));
+      }
+      kb.inFirstThread([&] {
+        for (auto [i, total] : llvm::enumerate(totals)) {
+          SmallVector<Value> place = at;
+          place[1] = kb.add(at[1], int64_t(i));
+          kb.ifThen(kb.less(place[1], kb.constant(y.getDimSize(1))), [&, sum = total] {
+            epilogue.store(sum, place, -1, Value());
+            storePadding(place);
+          });
+        }
+      });
+    });
+  }
+
   void scalar() {
     forItems(kb, y.getNumElements(), terms(), 8192, [&](Value item) {
-      SmallVector<Value> at = resultIndices(item, -1, 1);
+      SmallVector<Value> at = resultIndices(item);
       SmallVector<Value> indices = at;
       Value sum = overTerms(0, indices, neutral(accumulator), [&](Value old) {
         return combine(old,

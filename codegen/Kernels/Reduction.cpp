@@ -56,7 +56,7 @@ Value reduceLanes(KernelBuilder &kb, Value vector, function_ref<Value(Value, Val
     for (unsigned distance = kRowThreads / 2; distance > 0; distance /= 2) {
       vector = combine(vector, kb.target.shuffle(kb, vector, distance));
     }
-    return kb.target.shuffle(kb, vector, 0);
+    return kb.target.broadcast(kb, vector, kb.constant(0));
   }
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
   assert(llvm::isPowerOf2_64(lanes) && "vectors are halved");

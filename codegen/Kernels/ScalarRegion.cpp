@@ -5,6 +5,7 @@
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -151,15 +152,31 @@ Value roundToElement(KernelBuilder &kb, Value value, Type elementType) {
 // Loads and stores of elements
 //===----------------------------------------------------------------------===//
 
-Value KernelBuilder::loadElements(Type elementType, unsigned lanes, Value base, Value index, Value mask) {
+Value KernelBuilder::loadElements(Type elementType, unsigned lanes, Value base, Value index, Value mask,
+                                  unsigned alignment) {
   if (lane && lanes) {
-    auto own = [&] { return loadElements(elementType, 0, base, add(index, lane)); };
-    return mask ? ifElse(mask, own, zero(registerType(elementType))) : own();
+    // The first lane is active; the others read its element rather than none, so that no branch parts the threads.
+    Value own = mask ? Value(arith::SelectOp::create(b, mask, lane, constant(0))) : lane;
+    Value loaded = loadElements(elementType, 0, base, add(index, own));
+    return mask ? Value(arith::SelectOp::create(b, mask, loaded, zero(loaded.getType()))) : loaded;
   }
   bool narrow = isNarrowFloat(elementType);
   Type type = withLanes(narrow ? b.getI16Type() : signless(elementType), lanes);
-  Value loaded = mask ? maskedLoad(cast<VectorType>(type), base, index, mask) : load(type, base, index);
+  Value loaded = mask ? maskedLoad(cast<VectorType>(type), base, index, mask) : load(type, base, index, alignment);
   return narrow ? narrowToF32(*this, elementType, loaded) : loaded;
+}
+
+Value KernelBuilder::loadRun(Type elementType, unsigned lanes, Value base, Value index) {
+  bool narrow = isNarrowFloat(elementType);
+  Type type = withLanes(narrow ? b.getI16Type() : signless(elementType), lanes);
+  Value loaded = load(type, base, index, std::min<int64_t>(lanes * device::elementBytes(elementType), 16));
+  return narrow ? narrowToF32(*this, elementType, loaded) : loaded;
+}
+
+void KernelBuilder::storeRun(Type elementType, ValueRange values, Value base, Value index) {
+  Value run = vector::FromElementsOp::create(b, withLanes(values[0].getType(), values.size()), values);
+  run = isNarrowFloat(elementType) ? f32ToNarrow(*this, elementType, run) : run;
+  store(run, base, index, std::min<int64_t>(values.size() * device::elementBytes(elementType), 16));
 }
 
 Value KernelBuilder::gatherElements(Type elementType, unsigned lanes, Value base, Value index, Value offsets,
@@ -170,7 +187,8 @@ Value KernelBuilder::gatherElements(Type elementType, unsigned lanes, Value base
   return narrow ? narrowToF32(*this, elementType, loaded) : loaded;
 }
 
-void KernelBuilder::storeElements(Type elementType, Value value, Value base, Value index, Value mask) {
+void KernelBuilder::storeElements(Type elementType, Value value, Value base, Value index, Value mask,
+                                  unsigned alignment) {
   Value stored = isNarrowFloat(elementType) ? f32ToNarrow(*this, elementType, value) : value;
   if (lane) {
     auto own = [&] { store(stored, base, add(index, lane)); };
@@ -179,7 +197,7 @@ void KernelBuilder::storeElements(Type elementType, Value value, Value base, Val
   if (mask) {
     maskedStore(stored, base, index, mask);
   } else {
-    store(stored, base, index);
+    store(stored, base, index, alignment);
   }
 }
 

@@ -1,7 +1,8 @@
 //===- Scatter.cpp - Kernels that write by index --------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// One tile: updates may meet the same element, and they apply in order.
+// One tile: updates may meet the same element, and they apply in order. Where each tile is a thread, there is one for
+// each element of the result, which looks for its updates.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/Indexing.h"
 #include "codegen/Kernels/KernelInterface.h"
@@ -25,6 +26,19 @@ public:
       : kb(kb), op(op), y(kb.resultType()), updates(kb.operandType(2)), element(y.getElementType()) {}
 
   void emit() {
+    int64_t axis = op.getAxis(), tuple = op.getNd() ? kb.operandType(1).getShape().back() : 0;
+    int64_t count = !op.getNd() ? updates.getDimSize(axis)
+                    : tuple > 0 ? kb.operandType(1).getNumElements() / tuple
+                                : kMostUpdates + 1;
+    if (kb.target.tileIsThread && y.getNumElements() > 0 && count <= kMostUpdates) {
+      element =
+          op.getReduction() == "none" ? storageElement(kb, element) : element; // what is only moved keeps all bits
+      return forItems(kb, y.getNumElements(), 1, 1, [&](Value item) {
+        Value value = kb.loadElements(element, 0, kb.operand(0), item);
+        kb.storeElements(element, op.getNd() ? updatedSlice(item, value, count) : updatedElement(item, value, count),
+                         kb.result(), item);
+      });
+    }
     kb.forTiles(1, [&](Value) {
       copyRow(kb, element, y.getNumElements(), kb.operand(0), kb.constant(0), kb.result(), kb.constant(0));
       op.getNd() ? scatterSlices() : scatterElements();
@@ -32,6 +46,50 @@ public:
   }
 
 private:
+  /// Of one element, which a thread of its own looks for; with more, one thread goes through them once.
+  static constexpr int64_t kMostUpdates = 4096;
+
+  /// Element |item| of the result, which was |value|, after the |count| updates along the axis.
+  Value updatedElement(Value item, Value value, int64_t count) {
+    int64_t axis = op.getAxis();
+    SmallVector<Value> at = delinearize(kb, item, y.getShape());
+    Value inside = arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(true)), target = at[axis];
+    for (int64_t d = 0; d < y.getRank(); ++d) {
+      if (d != axis && updates.getDimSize(d) < y.getDimSize(d)) {
+        inside = arith::AndIOp::create(kb.b, inside, kb.less(at[d], kb.constant(updates.getDimSize(d))));
+      }
+    }
+    auto walk = [&] {
+      return kb.forLoop(kb.constant(0), kb.constant(count), 1, value, [&](Value k, ValueRange old) {
+        at[axis] = k;
+        Value from = Strides(updates).offset(kb, at);
+        return SmallVector<Value>{updateIf(loadIndex(kb, 1, from, y.getDimSize(axis)), target, from, old[0])};
+      })[0];
+    };
+    return kb.ifElse(inside, walk, value);
+  }
+
+  /// The same after |count| updates of slices.
+  Value updatedSlice(Value item, Value value, int64_t count) {
+    int64_t tuple = kb.operandType(1).getShape().back(), inner = product(y.getShape().drop_front(tuple));
+    Strides strides(y);
+    Value place = kb.rem(item, inner), target = kb.sub(item, place);
+    return kb.forLoop(kb.constant(0), kb.constant(count), 1, value, [&](Value k, ValueRange old) {
+      Value offset = tupleOffset(kb, 1, kb.mul(k, tuple), tuple, y.getShape(), strides.dims);
+      return SmallVector<Value>{updateIf(offset, target, kb.add(kb.mul(k, inner), place), old[0])};
+    })[0];
+  }
+
+  /// |value| with update |from|, if that is for |target|.
+  Value updateIf(Value offset, Value target, Value from, Value value) {
+    Value isMine = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, offset, target);
+    auto updated = [&] {
+      Value update = kb.loadElements(element, 0, kb.operand(2), from);
+      return op.getReduction() == "none" ? update : combine(value, update);
+    };
+    return kb.ifElse(isMine, updated, value);
+  }
+
   void scatterElements() {
     int64_t axis = op.getAxis();
     kb.forLoop(0, updates.getNumElements(), 1, [&](Value item) {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One item per batch entry and class. A list in scratch holds the candidates left, in the order of their numbers; each
-// trip over it takes out what overlaps the box chosen last, and finds the best of the rest.
+// trip over it takes out what overlaps the box chosen last, and finds the best of the rest. Where threads share rows,
+// an item has the threads of kBlockRows rows: each keeps flags of its candidates, and its best one enters that of all.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/Models.h"
@@ -38,6 +39,9 @@ public:
         k(op.getK()), f32(b.getF32Type()) {}
 
   void emit() {
+    if (kb.target.shuffle && kb.operandType(1).getNumElements() > 0) {
+      return emitShared();
+    }
     kb.setScratchBytes(count * static_cast<int64_t>(sizeof(int64_t)));
     forItems(kb, kb.operandType(1).getDimSize(0) * classes, count * 4, 16384, [&](Value item) {
       scores = kb.mul(item, count);
@@ -71,18 +75,116 @@ private:
             select(better, score, old[2])};
   }
 
-  /// The list of all candidates.
-  SmallVector<Value> collect() {
+  /// What makes a candidate: a score above |least|, or any number where that is -infinity.
+  struct Threshold {
+    Value least, infinity, all;
+  };
+  Threshold threshold() {
     Value least = loadFloat(4, kb.constant(0));
     Value infinity = kb.floatConstant(f32, -std::numeric_limits<double>::infinity());
-    Value all = compare(Float::OEQ, least, infinity);
+    return {least, infinity, compare(Float::OEQ, least, infinity)};
+  }
+  Value isAbove(const Threshold &t, Value score) {
+    return arith::OrIOp::create(b, compare(Float::OGT, score, t.least),
+                                both(t.all, compare(Float::OEQ, score, t.infinity)));
+  }
+
+  /// The list of all candidates.
+  SmallVector<Value> collect() {
+    Threshold above = threshold();
     return kb.forLoop(kb.constant(0), kb.constant(count), 1, start(), [&](Value j, ValueRange old) {
-      Value score = loadFloat(1, kb.add(scores, j));
-      Value stays =
-          arith::OrIOp::create(b, compare(Float::OGT, score, least), both(all, compare(Float::OEQ, score, infinity)));
-      return append(j, stays, old);
+      return append(j, isAbove(above, loadFloat(1, kb.add(scores, j))), old);
     });
   }
+
+  //--- by the threads of a block ---
+
+  static constexpr int64_t kThreads = kBlockRows * kRowThreads;
+  static constexpr int64_t kPlaces = 2 * kBlockRows; ///< where rows leave their best ones, those of two trips
+
+  void emitShared() {
+    int64_t each = llvm::alignTo(llvm::divideCeil(count, kThreads) + kPlaces * 8 / kThreads, 8);
+    kb.setScratchBytes(each);
+    kb.forSharedRows(kb.operandType(1).getDimSize(0) * classes * kBlockRows, [&](Value row) {
+      Value item = kb.div(row, kBlockRows), to = kb.mul(item, k);
+      scores = kb.mul(item, count);
+      boxes = kb.mul(kb.div(item, classes), count * 4);
+      team = kb.rem(row, kBlockRows);
+      thread = kb.add(kb.mul(team, kRowThreads), kb.sharedLane());
+      places = kb.element(f32, kb.scratch(), kb.mul(thread, -each / 4)); // the scratch of the block's first thread
+      flags = kb.element(b.getI8Type(), places, kb.constant(kPlaces * 8));
+      // Threads beyond the last place store there what it has anyway: no branch parts those of a warp.
+      kb.forLoop(0, k, kThreads, [&](Value p) {
+        kb.store(kb.constant(-1), kb.result(), kb.add(to, kb.min(kb.add(p, thread), kb.constant(k - 1))));
+      });
+      Threshold above = threshold();
+      Best best = bestOfAll(kb.constant(1), [&](Value, Value score) { return isAbove(above, score); });
+      Value iou = loadFloat(3, kb.constant(0));
+      Value limit = kb.min(kb.load(b.getI64Type(), kb.operand(2), kb.constant(0)), kb.constant(k));
+      kb.forLoop(kb.constant(0), limit, 1, {best.index, best.score}, [&](Value p, ValueRange old) {
+        Value chosen = arith::ExtSIOp::create(b, b.getI64Type(), old[0]);
+        kb.store(chosen, kb.result(), kb.add(to, p));
+        Box box = loadBox(kb.max(chosen, kb.constant(0)));
+        Best next = bestOfAll(p, [&](Value j, Value) {
+          Value other = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, j, chosen);
+          Value apart = arith::XOrIOp::create(b, overlaps(box, loadBox(clamped(j)), iou), truth());
+          return both(kb.load(b.getI1Type(), flags, j), both(other, apart));
+        });
+        return SmallVector<Value>{next.index, next.score};
+      });
+    });
+  }
+
+  struct Best {
+    Value index, score; ///< i32, -1: none
+  };
+
+  Value truth() { return arith::ConstantOp::create(b, b.getBoolAttr(true)); }
+  Value clamped(Value j) { return kb.min(j, kb.constant(count - 1)); }
+
+  /// Flags those of this thread's candidates that |stays| says to; the best one of all threads, the first of equal
+  /// ones. |trip|: of its parity are the places where rows leave theirs, so that one barrier a trip is enough.
+  Best bestOfAll(Value trip, function_ref<Value(Value j, Value score)> stays) {
+    Value none = arith::TruncIOp::create(b, b.getI32Type(), kb.constant(-1));
+    SmallVector<Value> start = {none, kb.zero(f32)};
+    SmallVector<Value> found =
+        kb.forLoop(kb.constant(0), kb.constant(count), kThreads, start, [&](Value i, ValueRange old) {
+          Value j = kb.add(i, thread), score = loadFloat(1, kb.add(scores, clamped(j)));
+          Value isThere = both(kb.less(j, kb.constant(count)), stays(j, score));
+          kb.store(isThere, flags, j);
+          Value index = arith::TruncIOp::create(b, b.getI32Type(), j);
+          Best best = better({old[0], old[1]}, {select(isThere, index, none), score});
+          return SmallVector<Value>{best.index, best.score};
+        });
+    Best best = {found[0], found[1]};
+    for (unsigned distance = kRowThreads / 2; distance > 0; distance /= 2) {
+      best = better(best, {kb.target.shuffle(kb, best.index, distance), kb.target.shuffle(kb, best.score, distance)});
+    }
+    best = {kb.target.broadcast(kb, best.index, kb.constant(0)), kb.target.broadcast(kb, best.score, kb.constant(0))};
+    Value place = kb.mul(kb.rem(trip, 2), kPlaces);
+    auto at = [&](Value row) { return kb.add(place, kb.mul(row, 2)); };
+    kb.store(best.index, places, at(team));
+    kb.store(best.score, places, kb.add(at(team), 1));
+    kb.target.barrier(kb);
+    for (int64_t row = 0; row < kBlockRows; ++row) {
+      Value from = at(kb.constant(row));
+      Best other = {kb.load(b.getI32Type(), places, from), kb.load(f32, places, kb.add(from, 1))};
+      best = row ? better(best, other) : other;
+    }
+    return best;
+  }
+
+  Best better(Best p, Best q) {
+    Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
+    auto less = [&](Value x, Value y) -> Value { return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, x, y); };
+    Value tie = both(compare(Float::OEQ, q.score, p.score), less(q.index, p.index));
+    Value ahead = arith::OrIOp::create(b, compare(Float::OGT, q.score, p.score), tie);
+    Value isThere = arith::XOrIOp::create(b, less(q.index, zero), truth());
+    Value isTaken = both(isThere, arith::OrIOp::create(b, less(p.index, zero), ahead));
+    return {select(isTaken, q.index, p.index), select(isTaken, q.score, p.score)};
+  }
+
+  //--- by one thread ---
 
   /// The list without |best| and what overlaps it; it is rewritten in place.
   SmallVector<Value> suppress(Value size, Value best) {
@@ -144,6 +246,8 @@ private:
   const int64_t classes, count, k;
   const Type f32;
   Value scores, boxes; ///< of the item: offsets of its first score and of its batch entry's first box
+  Value team, thread;  ///< this thread's row of the item's, and its number among the item's threads
+  Value places, flags; ///< in the item's scratch: kPlaces pairs of index and score, and a byte a candidate
 };
 
 struct NonMaxSuppressionModel : KernelInterface::ExternalModel<NonMaxSuppressionModel, device::NonMaxSuppressionOp> {

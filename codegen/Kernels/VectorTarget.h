@@ -14,6 +14,9 @@ class KernelBuilder;
 /// Threads that share a row where each tile is one: as many as an ordered sum has partial sums (kExactLanes).
 inline constexpr unsigned kRowThreads = 16;
 
+/// Rows whose threads a barrier waits for.
+inline constexpr unsigned kBlockRows = 8;
+
 /// What the emitters of kernels need to know of a machine.
 struct VectorTarget {
   unsigned bytes = 16;       ///< of a vector register
@@ -22,9 +25,14 @@ struct VectorTarget {
   bool hasLrint = true;      ///< an instruction that rounds a float to an integer to nearest even
   bool tileIsThread = false; ///< each tile of a launch runs on a thread of its own, of which there are thousands
 
-  /// Emits what |value|, of 32 bits, is in the thread |distance| above among those of a row, or with 0 in the first
-  /// one. Null: threads do not see each other's registers.
+  /// Emits what |value|, of 32 bits, is in the thread |distance| above among those of a row. Null: threads do not see
+  /// each other's registers.
   mlir::Value (*shuffle)(KernelBuilder &kb, mlir::Value value, unsigned distance) = nullptr;
+  /// Emits what |value|, of 32 bits, is in |thread| (i64) of a row. There where |shuffle| is.
+  mlir::Value (*broadcast)(KernelBuilder &kb, mlir::Value value, mlir::Value thread) = nullptr;
+  /// Emits the wait of all threads of kBlockRows rows, from a multiple of that on, for each other; each sees what the
+  /// others stored before. There where |shuffle| is.
+  void (*barrier)(KernelBuilder &kb) = nullptr;
 
   unsigned vectorBytes() const { return bytes; }
   /// Elements of |elementBits| bits in one register, at least one.

@@ -5,6 +5,7 @@
 #include "codegen/X86/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace tessera::x86 {
 
@@ -19,8 +20,7 @@ struct EmitKernelsPass : impl::EmitKernelsPassBase<EmitKernelsPass> {
   void runOnOperation() override {
     std::optional<X86Target> target = X86Target::parse(chip);
     if (!target) {
-      getOperation().emitError("unknown chip '")
-          << chip << "': allowed are x86, x86-v2, x86-avx2, x86-avx512, x86-avx512vnni";
+      getOperation().emitError("unknown chip '") << chip << "': allowed are " << llvm::join(X86Target::chips(), ", ");
       return signalPassFailure();
     }
     mlir::OpBuilder builder(&getContext());

@@ -78,7 +78,7 @@ double relativeError(const std::string &y) { return y == "bf16" ? 8e-3 : y == "f
 void check(const std::string &text, double relative) {
   CheckOptions options;
   options.low = -1, options.high = 1, options.relative = relative;
-  for (const X86Target &target : runnableTargets()) {
+  for (const X86Target &target : targetsFor(text)) {
     EXPECT_EQ(checkPackedKernel(text, target, options), "") << target.name().str() << "\n" << text;
   }
 }
@@ -135,6 +135,55 @@ TEST(NarrowMatMul, Shapes) {
         check(matMulText(1 + (k + n) % 31, k, n, n % 2, types), relativeError(types.y));
       }
     }
+  }
+}
+
+/// Sums of pairs of bf16, which nothing rounds or changes, against their arithmetic.
+void checkPairs(const std::string &text, double largest) {
+  const X86Target target{Isa::Avx512, /*vnni=*/true, /*bf16=*/true};
+  CheckOptions options;
+  options.low = -largest, options.high = largest, options.relative = 0, options.exactPairs = true;
+  EXPECT_EQ(checkPackedKernel(text, target, options), "") << text;
+}
+
+/// Large ones, and products and operands around the smallest normal number.
+constexpr double kLargest[] = {1, 3e18, 2e-19, 4e-38};
+
+std::string plain(const std::string &text) {
+  std::string region = epilogue({"", "", "", "f32"});
+  return std::string(text).replace(text.find(region), region.size(), "^bb0(%acc: f32): device.yield %acc : f32");
+}
+
+class Bf16Pairs : public testing::Test {
+  void SetUp() override {
+    if (!X86Target::native().bf16) {
+      GTEST_SKIP() << "this machine does not multiply bf16";
+    }
+  }
+};
+
+TEST_F(Bf16Pairs, MatMul) {
+  for (double largest : kLargest) {
+    for (int64_t k : {1, 2, 17, 64, 131}) {
+      for (int64_t n : {1, 16, 33, 70, 200}) {
+        checkPairs(plain(matMulText(1 + (k + n) % 31, k, n, n % 2, {"bf16", "bf16", "", "f32"})), largest);
+      }
+    }
+  }
+}
+
+TEST_F(Bf16Pairs, Conv) {
+  std::mt19937 random(7);
+  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  for (int64_t i = 0; i < 60; ++i) {
+    ConvCase s{pick(1, 2), pick(16, 67), pick(7, 16), pick(7, 40), pick(1, 67),
+               pick(1, 3), pick(1, 2),   pick(1, 2),  pick(0, 2),  1};
+    if (i % 4 == 0) { // rows of an image
+      s.c = pick(1, 4), s.k = 2 * pick(1, 2), s.dilation = 1;
+    } else if (i % 4 == 1) {
+      s.c = s.oc = 64, s.groups = pick(1, 2) * 2;
+    }
+    checkPairs(plain(convText(s, {"bf16", "bf16", "", "f32"})), kLargest[i % std::size(kLargest)]);
   }
 }
 

@@ -9,6 +9,8 @@
 
 #include "codegen/X86/X86Target.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 #include <string>
 
 namespace tessera::x86 {
@@ -20,6 +22,7 @@ struct CheckOptions {
   bool negativeIndices = true; ///< whether they may be negative, too
   bool allBytes = false;       ///< i8 and ui8 operands hold any byte, extreme ones often
   bool signedZeros = false;    ///< floats are -1, -0, 0 and 1; the function is exact, the result so to the bit
+  bool exactPairs = false;     ///< products of bf16 pairs are those that docs/numerics.md states, to the bit
   int64_t largest16 = 0;       ///< with allBytes: i16 operands hold any value up to that magnitude, extreme ones often
 };
 
@@ -38,8 +41,13 @@ std::string checkPackedKernel(const std::string &text, const X86Target &target, 
 /// Seconds that the packed op takes on one core, the best of several runs; negative when it cannot be run.
 double timePackedKernel(const std::string &text, const X86Target &target);
 
-/// The variants this machine can run.
-llvm::ArrayRef<X86Target> runnableTargets();
+/// Whether TESSERA_KERNELS=all asks for every case on every variant.
+bool takesAllVariants();
+
+/// The variants to test the running test's next case on, of those that this machine can run: LLVM takes most of these
+/// tests' time. A test's first four cases go to all variants, each of the others to one without AVX-512 and to one
+/// with it, which its |text| chooses.
+llvm::SmallVector<X86Target> targetsFor(llvm::StringRef text);
 
 } // namespace tessera::x86
 

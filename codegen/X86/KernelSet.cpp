@@ -51,9 +51,7 @@ LogicalResult KernelSet::compile(KernelCache &cache, llvm::function_ref<void(con
   });
   cache.prune();
   if (std::string fault = cache.fault(); !fault.empty()) {
-    emitWarning(UnknownLoc::get(missing.front()->op->getContext()))
-        << "compiled kernels are not kept for the next time: " << fault
-        << "; --cache_dir names another folder, or none";
+    emitWarning(UnknownLoc::get(missing.front()->op->getContext())) << fault;
   }
   return result;
 }

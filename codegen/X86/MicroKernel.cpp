@@ -124,7 +124,7 @@ private:
       }
       if (shape.kind == TileKind::S16) {
         emitStepWords(k);
-      } else if (shape.kind != TileKind::F32) {
+      } else if (!sumsFloats(shape.kind)) {
         shape.step == PackedStep::i8x4 ? emitStepVnni(k) : emitStepPairs(k);
       } else if (target.hasMasks()) {
         emitStepAvx512(k);
@@ -161,12 +161,12 @@ private:
     return llvm::formatv("{0}(%rsi)", k * shape.panelRowBytes + column * vectorBytes);
   }
 
-  /// The vectors of B of one step, as f32, in the registers behind the accumulators.
+  /// The vectors of B of one step, as they are multiplied, in the registers behind the accumulators.
   void emitLoadsOfB(int64_t k) {
     for (int64_t column = 0; column < width; ++column) {
       std::string from = bAt(column, k), to = reg(accumulators() + column);
       switch (shape.step) {
-      default: // f32
+      default: // f32, pairs of bf16
         line(llvm::formatv("vmovups {0}, {1}", from, to));
         break;
       case PackedStep::bf16:
@@ -196,15 +196,16 @@ private:
 
   void emitStepAvx512(int64_t k) {
     int64_t firstB = accumulators(), a = firstB + width;
+    const char *multiply = shape.kind == TileKind::BF16 ? "vdpbf16ps" : "vfmadd231ps";
     emitLoadsOfB(k);
     for (int64_t row = 0; row < rows; ++row) {
       if (width == 1) {
-        line(llvm::formatv("vfmadd231ps {0}{{1to16}, {1}, {2}", aAt(row, k), reg(firstB), reg(row)));
+        line(llvm::formatv("{0} {1}{{1to16}, {2}, {3}", multiply, aAt(row, k), reg(firstB), reg(row)));
         continue;
       }
       line(llvm::formatv("vbroadcastss {0}, {1}", aAt(row, k), reg(a)));
       for (int64_t column = 0; column < width; ++column) {
-        line(llvm::formatv("vfmadd231ps {0}, {1}, {2}", reg(firstB + column), reg(a), reg(row * width + column)));
+        line(llvm::formatv("{0} {1}, {2}, {3}", multiply, reg(firstB + column), reg(a), reg(row * width + column)));
       }
     }
   }
@@ -389,7 +390,7 @@ SmallVector<Value> emitRegisterTile(KernelBuilder &kb, const TileShape &shape, V
          "tile exceeds the registers");
   assert((stepBits(shape.step) >= 32 || targetOf(kb).hasFma()) && "SSE widens nothing");
   auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
-  Type sum = shape.kind == TileKind::F32 ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
+  Type sum = sumsFloats(shape.kind) ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
   Type vector = VectorType::get({static_cast<int64_t>(targetOf(kb).lanes(32))}, sum);
   TileAsm code(targetOf(kb), shape, static_cast<bool>(bias), static_cast<bool>(table), static_cast<bool>(prefetch));
   std::string text = code.text();

@@ -23,21 +23,24 @@ inline int64_t ceilDiv(int64_t x, int64_t y) { return (x + y - 1) / y; }
 /// hardware prefetching starts anew on every page.
 inline int64_t streamAhead(int64_t weightBytes) { return weightBytes > 1024 * 1024 ? 4096 : 0; }
 
-/// What is multiplied. A K step takes 32 bits of every row of A: one f32, or four 8-bit or two 16-bit integers, whose
-/// exact products are summed in i32.
+/// What is multiplied. A K step takes 32 bits of every row of A: one f32, two bf16, or four 8-bit or two 16-bit
+/// integers, whose exact products are summed in i32.
 enum class TileKind {
   F32,
   U8,  ///< A unsigned
   S8,  ///< A signed; A + 128 is what is multiplied by PackedStep::i8x4
   S16, ///< A i16
+  BF16 ///< A and B bf16, summed in f32: of each pair the second product first, each product and sum rounded once
 };
+
+inline bool sumsFloats(TileKind kind) { return kind == TileKind::F32 || kind == TileKind::BF16; }
 
 /// Bytes of B in one K step of 16 columns.
 inline int64_t stepBytesOfB(PackedStep step) { return kBlock * stepBits(step) / 8; }
 
 /// Multiplications that one of f32 takes the time of.
 inline int64_t productsPerStep(PackedStep step) {
-  return step == PackedStep::i8x4 ? 4 : step == PackedStep::i16x2 ? 2 : 1;
+  return step == PackedStep::i8x4 ? 4 : step == PackedStep::i16x2 || step == PackedStep::bf16x2 ? 2 : 1;
 }
 
 /// What a register tile reads. All offsets are in bytes.

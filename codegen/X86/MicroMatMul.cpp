@@ -88,9 +88,9 @@ Panels panelsOf(device::MatMulOp op, const X86Target &target) {
 
 MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
     : op(op), kb(kb), extraKinds(extras), packed(op.getPacking().has_value()),
-      kind(*tileKindOf(getElementTypeOrSelf(op.getA().getType()))), aElement(getElementTypeOrSelf(op.getA().getType())),
-      bElement(getElementTypeOrSelf(op.getB().getType())), yElement(getElementTypeOrSelf(op.getY().getType())),
-      weights(targetOf(kb), panelsOf(op, targetOf(kb))) {
+      kind(*tileKindOf(getElementTypeOrSelf(op.getA().getType()), packingOf(op))),
+      aElement(getElementTypeOrSelf(op.getA().getType())), bElement(getElementTypeOrSelf(op.getB().getType())),
+      yElement(getElementTypeOrSelf(op.getY().getType())), weights(targetOf(kb), panelsOf(op, targetOf(kb))) {
   ArrayRef<int64_t> a = cast<RankedTensorType>(op.getA().getType()).getShape();
   ArrayRef<int64_t> b = op.getWeightShape();
   ArrayRef<int64_t> y = cast<RankedTensorType>(op.getY().getType()).getShape();
@@ -235,6 +235,9 @@ void MatMul::copyRows(Value matrix, Value first, Value last) {
       flipBytes(kb, from, to, kb.constant(k * aBytes));
     } else {
       LLVM::MemcpyOp::create(kb.b, to, from, kb.constant(k * aBytes), /*isVolatile=*/false);
+      if (kind == TileKind::BF16) { // nothing times a zero weight has to be zero
+        kb.store(kb.zero(kb.b.getI16Type()), to, kb.constant(k));
+      }
     }
   });
 }

@@ -25,7 +25,7 @@ ConvShape::ConvShape(device::ConvOp op) {
   groups = op.getGroups();
   xElement = getElementTypeOrSelf(op.getX().getType()), wElement = getElementTypeOrSelf(op.getW().getType());
   yElement = getElementTypeOrSelf(op.getY().getType());
-  kind = tileKindOf(xElement).value_or(TileKind::F32);
+  kind = tileKindOf(xElement, packingOf(op)).value_or(TileKind::F32);
   xBytes = device::elementBytes(xElement);
   yBytes = device::elementBytes(yElement);
   widens = kind == TileKind::F32 && xBytes < 4;
@@ -40,6 +40,10 @@ LogicalResult checkPacking(Operation *op, const X86Target &target) {
   if (packing.getStep() == PackedStep::i8x4 && !target.vnni) {
     return op->emitOpError() << "has weights packed as " << packing << ", but " << target.name()
                              << " has no dot products of bytes";
+  }
+  if (packing.getStep() == PackedStep::bf16x2 && !target.bf16) {
+    return op->emitOpError() << "has weights packed as " << packing << ", but " << target.name()
+                             << " has no dot products of bf16";
   }
   bool depthwise = packing.getOrder() == PackedOrder::depthwise || packing.getOrder() == PackedOrder::windows;
   if (int64_t most = maxTileRows(target, packing.getColumns() / kBlock); !depthwise && packing.getRows() > most) {
@@ -108,7 +112,10 @@ void TileWeights::copyIntegers(KernelBuilder &kb, Value from, Value to, int64_t 
   }
 }
 
-std::optional<TileKind> tileKindOf(Type x) {
+std::optional<TileKind> tileKindOf(Type x, PackingAttr packing) {
+  if (packing && packing.getStep() == PackedStep::bf16x2) {
+    return TileKind::BF16;
+  }
   if (x.isF32() || x.isF16() || x.isBF16()) {
     return TileKind::F32;
   }

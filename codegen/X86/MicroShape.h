@@ -27,8 +27,9 @@ struct ConvShape {
   int64_t flops() const { return 2 * n * oc * oh * ow * groupC() * kh * kw; }
 };
 
-/// How elements of |x| are multiplied; nothing for types without a register tile.
-std::optional<TileKind> tileKindOf(mlir::Type x);
+/// How elements of |x| are multiplied with weights of |packing|, null where they are not packed; nothing for types
+/// without a register tile.
+std::optional<TileKind> tileKindOf(mlir::Type x, PackingAttr packing = {});
 
 /// Whether kernels of |target| can read what the packing of |op| says; reports why not.
 llvm::LogicalResult checkPacking(mlir::Operation *op, const X86Target &target);

@@ -135,7 +135,7 @@ CheckOptions options(int64_t depth) {
 }
 
 void check(const std::string &text, int64_t depth) {
-  for (const X86Target &target : runnableTargets()) {
+  for (const X86Target &target : targetsFor(text)) {
     EXPECT_EQ(checkPackedKernel(text, target, options(depth)), "")
         << target.name().str() << (target.vnni ? " vnni" : "") << "\n"
         << text;

@@ -80,7 +80,7 @@ private:
 codegen::Rates X86Chip::rates() const {
   switch (variant.isa) {
   case Isa::Avx512: // vpdpbusd, vpdpwssd, vfmadd on 512 bits
-    return {{{"INT8", 480}, {"INT16", 240}, {"BF16", 240}, {"F16", 110}, {"F32", 120}}, 20};
+    return {{{"INT8", 480}, {"INT16", 240}, {"BF16", variant.bf16 ? 240.0 : 110.0}, {"F16", 110}, {"F32", 120}}, 20};
   case Isa::Avx2: // vpmaddwd of bytes widened to words; fma
     return {{{"INT8", 100}, {"INT16", 110}, {"BF16", 55}, {"F16", 55}, {"F32", 60}}, 20};
   case Isa::V2: // pmaddwd; mulps and addps
@@ -117,24 +117,22 @@ double X86Chip::secondsOf(Operation *op) const {
 llvm::Error X86Chip::compileKernels(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &options,
                                     const codegen::PhaseObserver &observer, KernelSet &kernels,
                                     Program &program) const {
-  {
-    codegen::Phase phase(observer, "kernels");
-    for (const codegen::Subnet &subnet : subnets) {
-      func::FuncOp function = subnet.function;
-      for (Operation &op : function.getBody().front()) {
-        if (needsKernel(&op)) {
-          kernels.add(&op);
-        }
+  observer.begin("kernels");
+  for (const codegen::Subnet &subnet : subnets) {
+    func::FuncOp function = subnet.function;
+    for (Operation &op : function.getBody().front()) {
+      if (needsKernel(&op)) {
+        kernels.add(&op);
       }
     }
-    KernelCache cache(options.cacheFolder.value_or(KernelCache::defaultFolder()));
-    if (failed(kernels.compile(cache, observer.progress))) {
-      return llvm::createStringError("failed to compile kernels");
-    }
+  }
+  KernelCache cache(options.cacheFolder.value_or(codegen::FileCache::defaultFolder()));
+  if (failed(kernels.compile(cache, observer.progress))) {
+    return llvm::createStringError("failed to compile kernels");
   }
   program.memory.emplace_back();
   if (kernels.size()) {
-    codegen::Phase phase(observer, "link");
+    observer.begin("link");
     llvm::Expected<std::vector<char>> linked = kernels.link();
     if (!linked) {
       return linked.takeError();
@@ -175,7 +173,7 @@ llvm::Expected<std::optional<Program>> X86Chip::compile(ArrayRef<codegen::Subnet
   if (llvm::Error error = compileKernels(subnets, options, observer, kernels, *program)) {
     return std::move(error);
   }
-  codegen::Phase phase(observer, "plan");
+  observer.begin("plan");
   codegen::ConstantSection constants(*program, kConstants);
   size_t steps = 0;
   for (const codegen::Subnet &subnet : subnets) {
@@ -188,8 +186,6 @@ llvm::Expected<std::optional<Program>> X86Chip::compile(ArrayRef<codegen::Subnet
       {"steps", int64_t(steps)}, {"kernels", int64_t(kernels.size())}, {"cache_hits", int64_t(kernels.cacheHits())}};
   return program;
 }
-
-std::vector<std::string> chipNames() { return {"x86", "x86-v2", "x86-avx2", "x86-avx512", "x86-avx512vnni"}; }
 
 llvm::Expected<std::unique_ptr<codegen::Target>> createChip(const codegen::ChipRequest &request) {
   return std::make_unique<X86Chip>(*X86Target::parse(request.name));
@@ -210,7 +206,7 @@ void registerPasses() {
 
 extern const codegen::Family kFamily;
 const codegen::Family kFamily = {.name = "x86",
-                                 .chips = chipNames,
+                                 .chips = X86Target::chips,
                                  .isHost = true,
                                  .hasDescriptions = false,
                                  .flags = {},

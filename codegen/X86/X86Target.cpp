@@ -4,10 +4,13 @@
 
 #include "bmodel/cpu_features.h"
 
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 
 namespace tessera::x86 {
+
+/// This machine's level.
+static constexpr char kNative[] = "x86";
 
 llvm::StringRef X86Target::name() const {
   switch (isa) {
@@ -60,16 +63,33 @@ X86Target X86Target::native() {
   return target;
 }
 
+namespace {
+struct NamedLevel {
+  llvm::StringRef name;
+  X86Target target;
+};
+} // namespace
+
+static constexpr NamedLevel kLevels[] = {{"x86-v2", {Isa::V2}},
+                                         {"x86-avx2", {Isa::Avx2}},
+                                         {"x86-avx512", {Isa::Avx512}},
+                                         {"x86-avx512vnni", {Isa::Avx512, /*vnni=*/true}},
+                                         {"x86-avx512bf16", {Isa::Avx512, /*vnni=*/true, /*bf16=*/true}}};
+
 std::optional<X86Target> X86Target::parse(llvm::StringRef chip) {
-  if (chip == "x86") {
+  if (chip == kNative) {
     return native();
   }
-  return llvm::StringSwitch<std::optional<X86Target>>(chip)
-      .Case("x86-v2", X86Target{Isa::V2})
-      .Case("x86-avx2", X86Target{Isa::Avx2})
-      .Case("x86-avx512", X86Target{Isa::Avx512})
-      .Case("x86-avx512vnni", X86Target{Isa::Avx512, /*vnni=*/true})
-      .Default(std::nullopt);
+  const auto *level = llvm::find_if(kLevels, [&](const NamedLevel &each) { return each.name == chip; });
+  return level == std::end(kLevels) ? std::nullopt : std::optional(level->target);
+}
+
+std::vector<std::string> X86Target::chips() {
+  std::vector<std::string> names{kNative};
+  for (const NamedLevel &level : kLevels) {
+    names.push_back(level.name.str());
+  }
+  return names;
 }
 
 } // namespace tessera::x86

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tessera::x86 {
 
@@ -39,10 +40,13 @@ struct X86Target {
   /// Bits of bmodel/cpu_features.inc that a machine needs to run the code.
   uint64_t cpuFeatureBits() const;
 
-  /// "x86" is this machine's level, "x86-v2|-avx2|-avx512|-avx512vnni" the one named; nothing for other names.
-  /// The named levels use VNNI only where they say so, and never BF16: they mean the same on every machine.
+  /// "x86" is this machine's level, "x86-v2|-avx2|-avx512|-avx512vnni|-avx512bf16" the one named; nothing
+  /// for other names. The named levels use VNNI and BF16 only where they say so (BF16 says both): they mean the same on
+  /// every machine.
   static std::optional<X86Target> parse(llvm::StringRef chip);
   static X86Target native();
+  /// All names that parse() takes.
+  static std::vector<std::string> chips();
 };
 
 } // namespace tessera::x86

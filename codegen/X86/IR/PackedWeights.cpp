@@ -22,6 +22,7 @@ int64_t stepElements(PackedStep step) {
   case PackedStep::i16x4:
     return 4;
   case PackedStep::i16x2:
+  case PackedStep::bf16x2:
     return 2;
   default:
     return 1;
@@ -40,6 +41,7 @@ int64_t stepBits(PackedStep step) {
   case PackedStep::f32:
   case PackedStep::i8x4:
   case PackedStep::i16x2:
+  case PackedStep::bf16x2:
     return 32;
   case PackedStep::i16x4:
     return 64;
@@ -166,11 +168,13 @@ static int64_t packedBytes(Operation *op, PackingAttr packing) {
 RankedTensorType packedType(Operation *op, PackingAttr packing) {
   Builder builder(op->getContext());
   // What integers are multiplied with is bytes, whatever they mean.
-  bool floats = isa<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType())) && isFloatStep(packing.getStep());
-  Type element = !floats                                 ? Type(builder.getI8Type())
-                 : packing.getStep() == PackedStep::f32  ? Type(builder.getF32Type())
-                 : packing.getStep() == PackedStep::bf16 ? Type(builder.getBF16Type())
-                                                         : Type(builder.getF16Type());
+  PackedStep step = packing.getStep();
+  bool bf16 = step == PackedStep::bf16 || step == PackedStep::bf16x2;
+  bool floats = isa<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType())) && (bf16 || isFloatStep(step));
+  Type element = !floats                   ? Type(builder.getI8Type())
+                 : step == PackedStep::f32 ? Type(builder.getF32Type())
+                 : bf16                    ? Type(builder.getBF16Type())
+                                           : Type(builder.getF16Type());
   return RankedTensorType::get({packedBytes(op, packing) * 8 / element.getIntOrFloatBitWidth()}, element);
 }
 

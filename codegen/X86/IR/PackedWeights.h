@@ -25,6 +25,7 @@ ConvWeightDims weightDims(device::ConvOp conv);
 
 //--- K steps ---
 
+/// One float.
 inline bool isFloatStep(PackedStep step) {
   return step == PackedStep::f32 || step == PackedStep::f16 || step == PackedStep::bf16;
 }

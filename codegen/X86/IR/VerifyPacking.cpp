@@ -18,6 +18,9 @@ InFlightDiagnostic refuse(Operation *op, PackingAttr packing) {
 /// Whether kernels multiply elements |x| with what a K step holds.
 bool fitsElement(PackingAttr packing, Type x) {
   PackedStep step = packing.getStep();
+  if (step == PackedStep::bf16x2) {
+    return x.isBF16();
+  }
   if (isa<FloatType>(x)) {
     return isFloatStep(step) || isScaledStep(step);
   }

@@ -61,7 +61,7 @@ static bool hasKernel(PackedOrder order, PackedStep step) {
   case PackedOrder::apart:
     return true;
   case PackedOrder::winograd:
-    return step == PackedStep::f32 || step == PackedStep::f16 || step == PackedStep::bf16;
+    return isFloatStep(step);
   case PackedOrder::depthwise: // of an integer x: values as f32, or as i16 beside zeros
     return isFloatStep(step) || step == PackedStep::i8 || step == PackedStep::i16x2;
   case PackedOrder::windows:

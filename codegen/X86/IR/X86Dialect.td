@@ -56,7 +56,8 @@ def X86_PackedOrder : X86_Enum<"PackedOrder", "what the kernel computes and in w
 
 def X86_PackedStep : X86_Enum<"PackedStep", "what one K step of one column holds", [
     I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"bf16", 1>, I32EnumAttrCase<"f16", 2>, I32EnumAttrCase<"i8", 3>, I32EnumAttrCase<"i4", 4>,
-    I32EnumAttrCase<"i8x4", 5>, I32EnumAttrCase<"i16x4", 6>, I32EnumAttrCase<"i16x2", 7>]>;
+    I32EnumAttrCase<"i8x4", 5>, I32EnumAttrCase<"i16x4", 6>, I32EnumAttrCase<"i16x2", 7>,
+    I32EnumAttrCase<"bf16x2", 8>]>;
 
 def X86_PackingAttr : AttrDef<X86_Dialect, "Packing", [DeclareAttrInterfaceMethods<PackingInterface>]> {
   let mnemonic = "packing";
@@ -76,7 +77,8 @@ def X86_PackingAttr : AttrDef<X86_Dialect, "Packing", [DeclareAttrInterfaceMetho
 
     `step`, of one column: one float (`f32`, `f16`, `bf16`), one integer that a float multiplies (`i8`, `i4`: two K steps share a
     byte), four i8 for dot products of bytes (`i8x4`: signed x is multiplied as x + 128, and the bias is lowered by 128 * sum(w)), i16
-    (k0, k2) and (k1, k3) (`i16x4`), or i16 (k0, k1) (`i16x2`).
+    (k0, k2) and (k1, k3) (`i16x4`), i16 (k0, k1) (`i16x2`), or bf16 (k0, k1) for dot products of bf16
+    (`bf16x2`).
 
     `shape`: the logical dims of the weights. `tile`: rows x columns of the register tile; the last panel is as narrow as the columns left.
     `scale_group`: entries of K (input channels of a convolution) that share a scale, in rows behind the integers of each panel; 0: the scales

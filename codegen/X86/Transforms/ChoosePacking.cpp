@@ -21,9 +21,13 @@ static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(valu
 // The choice
 //===----------------------------------------------------------------------===//
 
-/// What a K step of a register tile holds of |weights| that elements |x| are multiplied with.
-static PackedStep stepOf(Type x, const top::TensorData &weights, PackingTarget target) {
+/// What a K step of a register tile or depthwise kernel holds of |weights| that elements |x| are multiplied with.
+/// |pairs|: whether elements of x that follow each other in K do so in memory, and no more than those are read.
+static PackedStep stepOf(Type x, const top::TensorData &weights, PackingTarget target, bool pairs) {
   Type w = weights.type.getElementType();
+  if (pairs && hasBf16Dots(x, w, target)) {
+    return PackedStep::bf16x2;
+  }
   if (isByte(x)) {
     return target.byteDots ? PackedStep::i8x4 : PackedStep::i16x4;
   }
@@ -47,7 +51,7 @@ static PackingAttr packDepthwiseAs(device::ConvOp conv, const top::TensorData &w
   } else if (isByte(w) && !integers) {
     step = PackedStep::i8; // the scales are in the epilogue
   } else if (!isByte(x)) {
-    step = stepOf(x, weights, target);
+    step = stepOf(x, weights, target, /*pairs=*/false);
   }
   return PackingAttr::get(conv.getContext(), order, step, weights.type.getShape(),
                           depthwiseTileRows(target.vectorBytes, integers), kBlock, 0, 0);
@@ -64,8 +68,10 @@ PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, P
                       : conv.getDilations().back() != 1          ? PackedOrder::apart
                                                                  : PackedOrder::taps;
   Type x = typeOf(conv.getX()).getElementType();
-  PackedStep step = winograd ? PackedStep::f32 : stepOf(x, weights, target);
-  int64_t blocks = choosePanelBlocks(conv, {algorithm.getValue(), algorithm.getOutputTile()}, target.vectorBytes);
+  // Zero weights make no zero of an infinity that is read beside an odd number of taps.
+  bool pairs = order == PackedOrder::blocks || (order == PackedOrder::taps && conv.getWeightShape().back() % 2 == 0);
+  PackedStep step = winograd ? PackedStep::f32 : stepOf(x, weights, target, pairs);
+  int64_t blocks = choosePanelBlocks(conv, {algorithm.getValue(), algorithm.getOutputTile()}, target);
   return PackingAttr::get(conv.getContext(), order, step, weights.type.getShape(),
                           maxTileRows(target.vectorBytes, blocks), blocks * kBlock, algorithm.getOutputTile(),
                           static_cast<int64_t>(conv.getWeightGroup()));
@@ -88,7 +94,7 @@ bool hasRegisterTile(device::MatMulOp matmul, PackingTarget target) {
 PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weights, PackingTarget target) {
   RankedTensorType a = typeOf(matmul.getA()), b = typeOf(matmul.getB()), y = typeOf(matmul.getY());
   int64_t k = b.getDimSize(b.getRank() - (matmul.getTransB() ? 1 : 2)), n = y.getShape().back();
-  PackedStep step = stepOf(a.getElementType(), weights, target);
+  PackedStep step = stepOf(a.getElementType(), weights, target, /*pairs=*/true);
   int64_t rows = matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : y.getNumElements() / n;
   TiledProduct product{1, rows, int64_t(llvm::divideCeil(k, stepElements(step))), n};
   int64_t blocks = choosePanelBlocks(target.vectorBytes, product);
@@ -115,6 +121,7 @@ static Packer onFloats(PackedStep step, Function function) {
 }
 
 static const int8_t *asIntegers(const char *from) { return reinterpret_cast<const int8_t *>(from); }
+static const uint16_t *asHalves(const char *from) { return reinterpret_cast<const uint16_t *>(from); }
 
 /// The constant scales of |op|, none where it has none.
 template <typename OpTy>
@@ -160,8 +167,11 @@ Packer packerOf(device::ConvOp conv, PackingAttr packing) {
       packIntegerConv(panels, dims, blocked, asIntegers(from), scales.data(), to);
     };
   }
+  if (panels.step == PackedStep::bf16x2) {
+    return [=](const char *from, char *to) { packConvSteps(panels, dims, order, asHalves(from), to); };
+  }
   if (!isFloatStep(panels.step)) {
-    return [=](const char *from, char *to) { packConv8(panels, dims, order, asIntegers(from), to); };
+    return [=](const char *from, char *to) { packConvSteps(panels, dims, order, asIntegers(from), to); };
   }
   return onFloats(panels.step, [=](auto *from, auto *to) { packConv(dims, panels.panelBlocks, blocked, from, to); });
 }
@@ -175,8 +185,11 @@ Packer packerOf(device::MatMulOp matmul, PackingAttr packing) {
       packIntegerMatMul(panels, k, transposed, asIntegers(from), scales.data(), to);
     };
   }
+  if (panels.step == PackedStep::bf16x2) {
+    return [=](const char *from, char *to) { packMatMulSteps(panels, k, transposed, asHalves(from), to); };
+  }
   if (!isFloatStep(panels.step)) {
-    return [=](const char *from, char *to) { packMatMul8(panels, k, transposed, asIntegers(from), to); };
+    return [=](const char *from, char *to) { packMatMulSteps(panels, k, transposed, asIntegers(from), to); };
   }
   return onFloats(panels.step,
                   [=](auto *from, auto *to) { packMatMul(k, n, transposed, panels.panelBlocks, from, to); });

@@ -3,18 +3,12 @@
 #ifndef TESSERA_CODEGEN_X86_TRANSFORMS_CHOOSEPACKING_H
 #define TESSERA_CODEGEN_X86_TRANSFORMS_CHOOSEPACKING_H
 
-#include "codegen/X86/IR/PackedWeights.h"
+#include "codegen/X86/Transforms/ConvAlgorithm.h"
 #include "top_dialect/IR/Constants.h"
 
 #include <functional>
 
 namespace tessera::x86 {
-
-/// What of a chip decides how weights are packed.
-struct PackingTarget {
-  int64_t vectorBytes; ///< of a register
-  bool byteDots;       ///< multiplies unsigned by signed bytes and sums four products
-};
 
 /// The packing of |conv| with constant |weights|, whose algorithm is chosen. Scales that are left go into the panels.
 PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, PackingTarget target);

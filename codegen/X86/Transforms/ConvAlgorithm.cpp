@@ -48,13 +48,19 @@ int64_t groupsToMerge(device::ConvOp conv) {
   return 0;
 }
 
+/// Elements of x that a K step of a register tile takes.
+static int64_t elementsPerStep(device::ConvOp conv, PackingTarget target) {
+  Type x = typeOf(conv.getX()).getElementType(), w = typeOf(conv.getW()).getElementType();
+  return isByte(x) ? 4 : isIntegerOperand(x) || hasBf16Dots(x, w, target) ? 2 : 1;
+}
+
 /// The convolution as a product of positions and channels.
-static TiledProduct directProduct(device::ConvOp conv) {
+static TiledProduct directProduct(device::ConvOp conv, PackingTarget target) {
   ConvWeightDims d = weightDims(conv);
   ArrayRef<int64_t> y = typeOf(conv.getY()).getShape();
   bool flat = d.kh == 1 && d.kw == 1 && llvm::all_of(conv.getStrides(), [](int64_t s) { return s == 1; }) &&
               llvm::all_of(conv.getPads(), [](int64_t p) { return p == 0; });
-  int64_t products = d.groupC * d.kh * d.kw, perStep = elementsPerStep(typeOf(conv.getX()).getElementType());
+  int64_t products = d.groupC * d.kh * d.kw, perStep = elementsPerStep(conv, target);
   return {flat ? 1 : y[2], flat ? y[2] * y[3] : y[3], int64_t(llvm::divideCeil(products, perStep)), d.oc / d.groups};
 }
 
@@ -64,12 +70,12 @@ static TiledProduct winogradProduct(device::ConvOp conv, int64_t tile) {
   return {1, int64_t(llvm::divideCeil(y[2], tile) * llvm::divideCeil(y[3], tile)), d.groupC, d.oc};
 }
 
-int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, int64_t vectorBytes) {
+int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget target) {
   switch (choice.algorithm) {
   case ConvAlgorithm::direct:
-    return choosePanelBlocks(vectorBytes, directProduct(conv));
+    return choosePanelBlocks(target.vectorBytes, directProduct(conv, target));
   case ConvAlgorithm::winograd:
-    return choosePanelBlocks(vectorBytes, winogradProduct(conv, choice.outputTile));
+    return choosePanelBlocks(target.vectorBytes, winogradProduct(conv, choice.outputTile));
   case ConvAlgorithm::depthwise:
     break;
   }
@@ -77,12 +83,12 @@ int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, int64_t vector
 }
 
 /// Cycles of one image, weights coming from beyond L2 at kStreamBytes a cycle.
-static double directCycles(device::ConvOp conv, int64_t vectorBytes) {
+static double directCycles(device::ConvOp conv, PackingTarget target) {
   constexpr double kStreamBytes = 8;
-  TiledProduct product = directProduct(conv);
-  int64_t panel = choosePanelBlocks(vectorBytes, product);
+  TiledProduct product = directProduct(conv, target);
+  int64_t panel = choosePanelBlocks(target.vectorBytes, product);
   double weights = 4.0 * product.steps * product.columns;
-  return std::max(tileCycles(vectorBytes, panel, product), weights / kStreamBytes);
+  return std::max(tileCycles(target.vectorBytes, panel, product), weights / kStreamBytes);
 }
 
 static double winogradCycles(device::ConvOp conv, int64_t vectorBytes, int64_t tile) {
@@ -99,7 +105,7 @@ static double winogradCycles(device::ConvOp conv, int64_t vectorBytes, int64_t t
   return products + transforms + 0.6 * weights / kStreamBytes;
 }
 
-std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, int64_t vectorBytes, bool winograd) {
+std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget target, bool winograd) {
   RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
   bool integers = isIntegerOperand(x.getElementType());
   // Integer weights of a float x are multiplied as floats.
@@ -124,12 +130,12 @@ std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, int64_t vecto
       !ones(conv.getDilations()) || d.groupC < kBlock || d.oc < kBlock) {
     return best;
   }
-  double cycles = directCycles(conv, vectorBytes);
+  double cycles = directCycles(conv, target);
   // F(4 x 4) enlarges what is lost by storing transformed weights in 16 bits 6 to 12 times, F(2 x 2) 1.6 times.
   int64_t largest = device::isNarrowFloat(w) ? 2 : 4;
   for (int64_t tile = 2; tile <= largest; tile += 2) {
     // The gain has to be clear: Winograd rounds more coarsely.
-    double other = winogradCycles(conv, vectorBytes, tile) * 1.1;
+    double other = winogradCycles(conv, target.vectorBytes, tile) * 1.1;
     if (other < cycles) {
       cycles = other;
       best = {ConvAlgorithm::winograd, tile};

@@ -9,6 +9,13 @@
 
 namespace tessera::x86 {
 
+/// What of a chip decides which kernel multiplies and how weights are packed.
+struct PackingTarget {
+  int64_t vectorBytes = 64; ///< of a register
+  bool byteDots = false;    ///< multiplies unsigned by signed bytes and sums four products
+  bool bf16Dots = false;    ///< multiplies bf16 and sums two products in f32
+};
+
 /// The decision for one convolution.
 struct ConvChoice {
   ConvAlgorithm algorithm;
@@ -20,14 +27,17 @@ bool isByte(mlir::Type type);
 
 /// What i8 weights are multiplied with exactly: bytes, four at a time, or i16, two at a time.
 bool isIntegerOperand(mlir::Type type);
-inline int64_t elementsPerStep(mlir::Type type) { return isByte(type) ? 4 : isIntegerOperand(type) ? 2 : 1; }
+
+/// Whether |x| and |w| (element types) are multiplied two at a time as they are, without being widened.
+inline bool hasBf16Dots(mlir::Type x, mlir::Type w, PackingTarget target) {
+  return target.bf16Dots && x.isBF16() && w.isBF16();
+}
 
 /// Types of register-tiled products of |x| and |w| (element types), |bias| and |y|; |bias| may be null.
 bool hasTileTypes(mlir::Value x, mlir::Type w, mlir::Value bias, mlir::Value y);
 
-/// What |conv| costs least with on a chip with registers of |vectorBytes|; nothing when no fast kernel takes it. Its
-/// weights are not packed.
-std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, int64_t vectorBytes, bool winograd);
+/// What |conv| costs least with on |target|; nothing when no fast kernel takes it. Its weights are not packed.
+std::optional<ConvChoice> chooseConvAlgorithm(device::ConvOp conv, PackingTarget target, bool winograd);
 
 /// The algorithm that x86-assign-layouts chose; null for a generic convolution and once the weights are packed.
 inline AlgorithmAttr algorithmOf(device::ConvOp conv) {
@@ -38,7 +48,7 @@ inline AlgorithmAttr algorithmOf(device::ConvOp conv) {
 bool hasIntegerWeights(mlir::Operation *op);
 
 /// Output channel blocks per panel of the weights for |choice|.
-int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, int64_t vectorBytes);
+int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget target);
 
 /// Number of neighbouring groups that together fill whole blocks; 1 when groups do already, 0 when none fit.
 int64_t groupsToMerge(device::ConvOp conv);

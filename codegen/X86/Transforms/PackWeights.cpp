@@ -156,7 +156,7 @@ public:
   }
 
 private:
-  PackingTarget target() const { return {vectorBytes, byteDots}; }
+  PackingTarget target() const { return {vectorBytes, byteDots, bf16Dots}; }
 
   /// Whether the weights of |op| will be packed, before its scales have found their place.
   bool canPack(Operation *op) {

@@ -5,6 +5,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FlattenVolumesPass : Pass<"x86-flatten-volumes", "::mlir::func::FuncOp"> {
+  let summary = "Make 2-D convolutions and pools of those of volumes";
+  let description = [{
+    Before: all tensors row-major, weights in logical order. After: a convolution of [N, C, D, H, W] with constant weights is one of images.
+    Where its kernel has one row and one column the depth becomes the height of [N, C, D, H * W], the same bytes; else a result's frames, N * OD
+    images, have the input channels of all taps along the depth (a `device.copy`, and one back). A maximum over volumes is one over frames, then
+    one along the depth. Integers give the same bits; sums of floats have another order.
+
+    Leaves alone depthwise kernels of several taps along the depth, means, epilogues whose operands are neither the result's nor by channel.
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::top::TopDialect"];
+  let statistics = [Statistic<"numFlattened", "flattened", "Ops on volumes made ops on images">];
+}
+
+def ConvToMatMulPass : Pass<"x86-conv-to-matmul", "::mlir::func::FuncOp"> {
+  let summary = "Make matrix products of convolutions whose weights are no constants";
+  let description = [{
+    Before: all tensors row-major. After: a 2-D convolution of floats whose weights are computed or given at run time is a product of them with
+    what the windows see (a `device.copy`; of one tap that sees every position, the input itself), for the kernel packs the right side of a
+    product as it goes. The bias is added in the epilogue. Depthwise ones stay.
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numReplaced", "replaced", "Convolutions made matrix products">];
+}
+
 def AssignLayoutsPass : Pass<"x86-assign-layouts", "::mlir::func::FuncOp"> {
   let summary = "Choose channel-blocked or row-major per tensor and an algorithm per convolution";
   let description = [{
@@ -15,10 +40,11 @@ def AssignLayoutsPass : Pass<"x86-assign-layouts", "::mlir::func::FuncOp"> {
     A first convolution over few channels reads its row-major input as it is. Weights stay as they are
     (x86-pack-weights).
 
-    Does not touch 3-D convolutions or types other than f32, i8 and ui8.
+    Does not touch convolutions of volumes (x86-flatten-volumes) or types other than f32, i8 and ui8.
   }];
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register of the chip: 16, 32 or 64">,
+    Option<"bf16Dots", "bf16-dots", "bool", "false", "The chip multiplies bf16 and sums two products in f32">,
     Option<"winograd", "winograd", "bool", "true", "Allow Winograd for 3x3 convolutions where it is faster">,
   ];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::x86::X86Dialect"];
@@ -47,6 +73,7 @@ def PackWeightsPass : Pass<"x86-pack-weights", "::mlir::func::FuncOp"> {
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register of the chip: 16, 32 or 64">,
     Option<"byteDots", "byte-dots", "bool", "false", "The chip multiplies unsigned by signed bytes and sums four products">,
+    Option<"bf16Dots", "bf16-dots", "bool", "false", "The chip multiplies bf16 and sums two products in f32">,
   ];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::x86::X86Dialect", "::tessera::top::TopDialect"];
   let statistics = [Statistic<"numPacked", "packed-weights", "Weights packed">];

@@ -17,10 +17,12 @@ namespace tessera::x86 {
 void buildPackingPipeline(OpPassManager &manager, const X86Target &target) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
   int64_t bytes = target.vectorBytes();
-  functions.addPass(createAssignLayoutsPass({.vectorBytes = bytes}));
+  functions.addPass(createFlattenVolumesPass());
+  functions.addPass(createConvToMatMulPass());
+  functions.addPass(createAssignLayoutsPass({.vectorBytes = bytes, .bf16Dots = target.bf16}));
   functions.addPass(device::createVerifyLayoutsPass());
   functions.addPass(createVerifyKernelLayoutsPass());
-  functions.addPass(createPackWeightsPass({.vectorBytes = bytes, .byteDots = target.vnni}));
+  functions.addPass(createPackWeightsPass({.vectorBytes = bytes, .byteDots = target.vnni, .bf16Dots = target.bf16}));
   functions.addPass(createVerifyPackingPass());
 }
 
@@ -38,6 +40,7 @@ struct PlacementOptions : PassPipelineOptions<PlacementOptions> {
                                    clEnumValN(Isa::Avx512, "avx512", "AVX-512")),
                   llvm::cl::init(Isa::Avx512)};
   Option<bool> vnni{*this, "vnni", llvm::cl::desc("Dot products of bytes; with avx512"), llvm::cl::init(false)};
+  Option<bool> bf16{*this, "bf16", llvm::cl::desc("Dot products of bf16; with avx512"), llvm::cl::init(false)};
   Option<bool> separate{*this, "separate", llvm::cl::desc("Every tensor keeps bytes of its own"),
                         llvm::cl::init(false)};
 };
@@ -47,7 +50,8 @@ void registerPlacementPipeline() {
   PassPipelineRegistration<PlacementOptions>(
       "x86-placement", "Layouts, packed weights and addresses for the kernels of an x86 chip",
       [](OpPassManager &manager, const PlacementOptions &options) {
-        buildPlacementPipeline(manager, {options.isa, options.vnni && options.isa == Isa::Avx512}, options.separate);
+        bool wide = options.isa == Isa::Avx512;
+        buildPlacementPipeline(manager, {options.isa, options.vnni && wide, options.bf16 && wide}, options.separate);
       });
 }
 

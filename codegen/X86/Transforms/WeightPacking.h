@@ -41,16 +41,19 @@ void packIntegerMatMul(const Panels &panels, int64_t k, bool transposed, const i
 void packIntegerConv(const Panels &panels, const ConvWeightDims &dims, bool blockedInput, const int8_t *weights,
                      const float *scales, char *packed);
 
-//--- 8-bit weights of integers: PackedStep::i8x4, i16x4 and i16x2 ---
+//--- steps of several elements: PackedStep::i8x4, i16x4, i16x2 and bf16x2 ---
 // A K step of the register tile takes 32 bits of A, so K is cut into steps of four 8-bit elements or two 16-bit ones;
 // elements that do not exist have zero weights. Per step and block of 16 columns lie
-//   i8x4:  i8 [column][k0, k1, k2, k3], for dot products of four bytes
-//   i16x4: i16 [k0, k2][column], then [k1, k3][column], as [2][column][2]: for sums of two 16-bit products
-//   i16x2: i16 [column][k0, k1]: the same with A of i16
+//   i8x4:   i8 [column][k0, k1, k2, k3], for dot products of four bytes
+//   i16x4:  i16 [k0, k2][column], then [k1, k3][column], as [2][column][2]: for sums of two 16-bit products
+//   i16x2:  i16 [column][k0, k1]: the same with A of i16
+//   bf16x2: bf16 [column][k0, k1]
+// T is int8_t, or uint16_t for the bits of bf16.
 
-void packConv8(const Panels &panels, const ConvWeightDims &dims, PackedOrder order, const int8_t *weights,
-               char *packed);
-void packMatMul8(const Panels &panels, int64_t k, bool transposed, const int8_t *weights, char *packed);
+template <typename T>
+void packConvSteps(const Panels &panels, const ConvWeightDims &dims, PackedOrder order, const T *weights, char *packed);
+template <typename T>
+void packMatMulSteps(const Panels &panels, int64_t k, bool transposed, const T *weights, char *packed);
 
 /// PackedOrder::windows; or PackedOrder::depthwise, whose weights are f32, or i16x2 of which one is zero.
 void packWindows(const ConvWeightDims &dims, int64_t strideW, const int8_t *weights, char *packed);

@@ -145,7 +145,7 @@ public:
   llvm::Expected<std::optional<Program>> compile(ArrayRef<codegen::Subnet> subnets, const codegen::CompileOptions &,
                                                  const codegen::PhaseObserver &observer,
                                                  std::vector<codegen::Refusal> &) const override {
-    codegen::Phase phase(observer, "emit");
+    observer.begin("emit");
     Program program;
     program.sections.emplace_back(bmodel::SegmentKind::Code);
     program.sections.emplace_back(bmodel::SegmentKind::Constants);

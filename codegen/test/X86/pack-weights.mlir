@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --x86-assign-layouts --x86-pack-weights --split-input-file | FileCheck %s
 // RUN: tessera-opt %s --x86-assign-layouts "--x86-pack-weights=byte-dots=true" --split-input-file | FileCheck %s --check-prefix=DOTS
+// RUN: tessera-opt %s --x86-assign-layouts=bf16-dots=true --x86-pack-weights=bf16-dots=true --split-input-file | FileCheck %s --check-prefix=PAIRS
 // RUN: tessera-opt %s --x86-assign-layouts --x86-pack-weights --split-input-file | tessera-opt --split-input-file --x86-verify-packing | FileCheck %s
 
 // A matrix becomes one panel [K][16] with zeros beyond its columns.
@@ -128,4 +129,38 @@ func.func @apart(%x: tensor<1x1x9x9xf32>, %b: tensor<1x16x8x8xi8>) -> (tensor<1x
   %v = top.constant dense<1> : tensor<16x1x3x3xi8> : tensor<16x1x3x3xi8>
   %z = device.conv %b, %v {groups = 16 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x16x8x8xi8>, tensor<16x1x3x3xi8>) -> tensor<1x16x6x6xi32>
   return %y, %z : tensor<1x16x5x5xf32>, tensor<1x16x6x6xi32>
+}
+
+// -----
+
+// Pairs of K lie together where bf16 meets bf16, an odd one beside zero; what is f32 or widened stays single.
+// PAIRS-LABEL: func.func @bf16_pairs
+// PAIRS: top.constant dense<[1.000000e+00, 4.000000e+00, 2.000000e+00, 5.000000e+00, 3.000000e+00, 6.000000e+00, 0.000000e+00, {{.*}} 7.000000e+00, 0.000000e+00, 8.000000e+00, 0.000000e+00, 9.000000e+00, 0.000000e+00,{{.*}}> : tensor<64xbf16>
+// PAIRS: packing = #x86.packing<matrix, bf16x2, shape = [3, 3], tile = 28 x 16>
+// PAIRS: packing = #x86.packing<matrix, bf16, shape = [3, 3], tile = 28 x 16>
+// CHECK-LABEL: func.func @bf16_pairs
+// CHECK-COUNT-2: packing = #x86.packing<matrix, bf16, shape = [3, 3], tile = 28 x 16>
+func.func @bf16_pairs(%x: tensor<4x3xbf16>, %f: tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) {
+  %w = top.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]> : tensor<3x3xbf16> : tensor<3x3xbf16>
+  %y = device.matmul %x, %w : (tensor<4x3xbf16>, tensor<3x3xbf16>) -> tensor<4x3xf32>
+  %z = device.matmul %f, %w : (tensor<4x3xf32>, tensor<3x3xbf16>) -> tensor<4x3xf32>
+  return %y, %z : tensor<4x3xf32>, tensor<4x3xf32>
+}
+
+// -----
+
+// Rows of an image are read in pairs where the kernel has an even number of columns: a pair that begins in an odd one
+// would end in the next pixel.
+// PAIRS-LABEL: func.func @bf16_rows
+// PAIRS: packing = #x86.packing<taps, bf16x2, shape = [16, 3, 2, 2]
+// PAIRS: packing = #x86.packing<taps, bf16, shape = [16, 3, 3, 3]
+// PAIRS: packing = #x86.packing<blocks, bf16x2, shape = [16, 16, 1, 2]
+func.func @bf16_rows(%x: tensor<1x3x8x8xbf16>, %d: tensor<1x16x6x6xbf16>) -> (tensor<1x16x7x7xf32>, tensor<1x16x6x6xf32>, tensor<1x16x6x5xf32>) {
+  %w2 = top.constant dense<1.0> : tensor<16x3x2x2xbf16> : tensor<16x3x2x2xbf16>
+  %w3 = top.constant dense<1.0> : tensor<16x3x3x3xbf16> : tensor<16x3x3x3xbf16>
+  %w = top.constant dense<1.0> : tensor<16x16x1x2xbf16> : tensor<16x16x1x2xbf16>
+  %a = device.conv %x, %w2 {groups = 1 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x3x8x8xbf16>, tensor<16x3x2x2xbf16>) -> tensor<1x16x7x7xf32>
+  %b = device.conv %x, %w3 {groups = 1 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x3x8x8xbf16>, tensor<16x3x3x3xbf16>) -> tensor<1x16x6x6xf32>
+  %c = device.conv %d, %w {groups = 1 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x16x6x6xbf16>, tensor<16x16x1x2xbf16>) -> tensor<1x16x6x5xf32>
+  return %a, %b, %c : tensor<1x16x7x7xf32>, tensor<1x16x6x6xf32>, tensor<1x16x6x5xf32>
 }

@@ -16,3 +16,12 @@ func.func @tile(%a: tensor<2x4xf32>) -> tensor<2x16xf32> {
   %y = device.matmul %a, %b {packing = #x86.packing<matrix, f32, shape = [4, 16], tile = 28 x 16>} : (tensor<2x4xf32>, tensor<64xf32>) -> tensor<2x16xf32>
   return %y : tensor<2x16xf32>
 }
+
+// -----
+
+// CHECK: has weights packed as #x86.packing<matrix, bf16x2, shape = [4, 16], tile = 6 x 16>, but x86-avx2 has no dot products of bf16
+func.func @pairs(%a: tensor<2x4xbf16>) -> tensor<2x16xf32> {
+  %b = top.constant dense<1.0> : tensor<64xbf16> : tensor<64xbf16>
+  %y = device.matmul %a, %b {packing = #x86.packing<matrix, bf16x2, shape = [4, 16], tile = 6 x 16>} : (tensor<2x4xbf16>, tensor<64xbf16>) -> tensor<2x16xf32>
+  return %y : tensor<2x16xf32>
+}

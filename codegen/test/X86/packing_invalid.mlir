@@ -164,3 +164,17 @@ func.func @twice(%x: tensor<1x16x2x2xf32, #device.blocked<16>>) {
   %y = device.conv %x, %w {x86.algorithm = #x86.algorithm<direct>, packing = #x86.packing<blocks, f32, shape = [16, 16, 1, 1], tile = 28 x 16>, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x16x2x2xf32, #device.blocked<16>>, tensor<256xf32>) -> tensor<1x16x2x2xf32, #device.blocked<16>>
   return
 }
+
+// -----
+
+// expected-error @below {{no kernel reads bf16x2 in the order winograd (packing_c4)}}
+func.func private @packing_c4_pairs() attributes {p = #x86.packing<winograd, bf16x2, shape = [16, 16, 3, 3], tile = 28 x 16, output_tile = 2>}
+
+// -----
+
+func.func @pairs_of_f32(%a: tensor<2x4xf32>) -> tensor<2x16xf32> {
+  %b = top.constant dense<1.0> : tensor<64xbf16> : tensor<64xbf16>
+  // expected-error @below {{has weights packed as #x86.packing<matrix, bf16x2, shape = [4, 16], tile = 28 x 16>, but multiplies 'f32'}}
+  %y = device.matmul %a, %b {packing = #x86.packing<matrix, bf16x2, shape = [4, 16], tile = 28 x 16>} : (tensor<2x4xf32>, tensor<64xbf16>) -> tensor<2x16xf32>
+  return %y : tensor<2x16xf32>
+}

@@ -1,4 +1,4 @@
-//===- WeightPacking8.cpp - 8-bit weights in the order kernels read them --===//
+//===- WeightPackingSteps.cpp - Steps of several weights ------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/WeightPacking.h"
 
@@ -31,15 +31,17 @@ public:
     begin = (first * steps + block - first) * kBlock * stepBytes;
   }
 
-  void set(int64_t step, int64_t lane, int8_t weight) {
+  /// weight: of 8 bits, or those of a bf16.
+  template <typename T>
+  void set(int64_t step, int64_t lane, T weight) {
     char *at = packed + begin + step * ofStep;
     if (panels.step == PackedStep::i8x4) {
       at[inBlock * 4 + lane] = static_cast<char>(weight);
       return;
     }
-    bool words = panels.step == PackedStep::i16x2;
+    bool words = stepElements(panels.step) == 2;
     int64_t pair = words ? inBlock * 2 + lane : lane % 2 * kBlock * 2 + inBlock * 2 + lane / 2;
-    int16_t wide = weight;
+    auto wide = static_cast<int16_t>(weight);
     std::memcpy(at + pair * 2, &wide, sizeof(wide));
   }
 
@@ -51,19 +53,20 @@ private:
 };
 } // namespace
 
-void packConv8(const Panels &panels, const ConvWeightDims &d, PackedOrder order, const int8_t *weights, char *packed) {
+template <typename T>
+void packConvSteps(const Panels &panels, const ConvWeightDims &d, PackedOrder order, const T *weights, char *packed) {
   int64_t taps = d.kh * d.kw, perStep = stepElements(panels.step);
   for (int64_t group = 0; group < d.groups; ++group) {
     GroupWriter writer(panels, packed);
     for (int64_t column = 0; column < panels.columns; ++column) {
       writer.startColumn(column);
-      const int8_t *filter = weights + (group * panels.columns + column) * d.groupC * taps;
+      const T *filter = weights + (group * panels.columns + column) * d.groupC * taps;
       for (int64_t channel = 0; channel < d.groupC; ++channel) {
         int64_t block = channel / kBlock, lane = channel % kBlock;
         int64_t perTap = stepsOf(std::min(kBlock, d.groupC - block * kBlock), perStep);
         int64_t before = block * taps * (kBlock / perStep);
         for (int64_t tap = 0; tap < taps; ++tap) {
-          int8_t weight = filter[channel * taps + tap];
+          T weight = filter[channel * taps + tap];
           int64_t row = channel * d.kh + tap / d.kw, x = tap % d.kw;
           if (order == PackedOrder::blocks) {
             writer.set(before + tap * perTap + lane / perStep, lane % perStep, weight);
@@ -104,7 +107,8 @@ void packWindows(const ConvWeightDims &d, int64_t strideW, const int8_t *weights
   }
 }
 
-void packMatMul8(const Panels &panels, int64_t k, bool transposed, const int8_t *weights, char *packed) {
+template <typename T>
+void packMatMulSteps(const Panels &panels, int64_t k, bool transposed, const T *weights, char *packed) {
   int64_t perStep = stepElements(panels.step), n = panels.columns;
   GroupWriter writer(panels, packed);
   for (int64_t column = 0; column < n; ++column) {
@@ -114,5 +118,10 @@ void packMatMul8(const Panels &panels, int64_t k, bool transposed, const int8_t 
     }
   }
 }
+
+template void packConvSteps(const Panels &, const ConvWeightDims &, PackedOrder, const int8_t *, char *);
+template void packConvSteps(const Panels &, const ConvWeightDims &, PackedOrder, const uint16_t *, char *);
+template void packMatMulSteps(const Panels &, int64_t, bool, const int8_t *, char *);
+template void packMatMulSteps(const Panels &, int64_t, bool, const uint16_t *, char *);
 
 } // namespace tessera::x86

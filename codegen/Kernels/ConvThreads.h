@@ -1,0 +1,16 @@
+//===- ConvThreads.h - Convolutions of machines of many threads -*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_KERNELS_CONVTHREADS_H
+#define TESSERA_CODEGEN_KERNELS_CONVTHREADS_H
+
+#include "codegen/Kernels/KernelBuilder.h"
+#include "device_dialect/IR/DeviceComputeOps.h"
+
+namespace tessera::kernels {
+
+/// Emits |conv| of row-major tensors, none of them empty, where each tile is a thread.
+void emitConvByThreads(KernelBuilder &kb, device::ConvOp conv);
+
+} // namespace tessera::kernels
+
+#endif // TESSERA_CODEGEN_KERNELS_CONVTHREADS_H

@@ -1,0 +1,235 @@
+//===- MatMulThreads.cpp - Products on machines of many threads -----------===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// A thread sums some rows of some neighbouring columns in registers, and its neighbour the next columns, so that a
+// warp's loads of b are runs and those of a one address. Where that makes few threads, or b is transposed, the threads
+// of a shared row deal out the terms of a sum, unless its order is stated.
+//===----------------------------------------------------------------------===//
+#include "codegen/Kernels/MatMulThreads.h"
+#include "codegen/Kernels/Epilogue.h"
+#include "codegen/Kernels/LoopNest.h"
+#include "codegen/Kernels/MathApprox.h"
+#include "codegen/Kernels/Reduction.h"
+#include "codegen/Kernels/Rows.h"
+
+#include "device_dialect/IR/Exact.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace tessera::kernels {
+namespace {
+
+constexpr int64_t kWantedThreads = 16384; ///< before a thread takes several results
+constexpr int64_t kFewThreads = 8192;     ///< of one result each: the threads of shared rows do better
+constexpr int64_t kMostRows = 8, kMostColumns = 4;
+
+class ThreadMatMul {
+public:
+  ThreadMatMul(KernelBuilder &kb, device::MatMulOp op)
+      : kb(kb), op(op), a(kb.operandType(0)), b(kb.operandType(1)), y(kb.resultType()),
+        epilogue(kb, cast<device::EpilogueInterface>(*op)), accumulator(registerType(op.getAccumulatorType())),
+        isOrdered(device::isOrderedProduct(op)), rows(y.getDimSize(y.getRank() - 2)),
+        columns(y.getDimSize(y.getRank() - 1)), depth(a.getDimSize(a.getRank() - (op.getTransA() ? 2 : 1))) {
+    choose();
+  }
+
+  void emit() {
+    SmallVector<int64_t> space(y.getShape().drop_back(2));
+    space.append({int64_t(llvm::divideCeil(rows, ownRows)), columns / ownColumns});
+    if (isShared) {
+      return kb.forSharedRows(product(space), [&](Value item) {
+        place(delinearize(kb, item, space));
+        sumInRow();
+      });
+    }
+    kb.forTiles(product(space), [&](Value tile) {
+      place(delinearize(kb, tile, space));
+      Value start = kb.constant(0);
+      Values sums = kb.forLoop(start, kb.constant(depth), unrolled, Values(ownRows * ownColumns, kb.zero(accumulator)),
+                               [&](Value k, ValueRange old) { return addTerms(k, old); });
+      store(sums);
+    });
+  }
+
+private:
+  using Values = SmallVector<Value>;
+  struct Matrix {
+    Value base;
+    int64_t rowStride, columnStride;
+  };
+
+  void choose() {
+    int64_t batch = product(y.getShape().drop_back(2));
+    isShared = kb.target.shuffle && !isOrdered && accumulator.getIntOrFloatBitWidth() == 32 &&
+               depth >= 2 * kRowThreads && (op.getTransB() || batch * rows * columns < kFewThreads);
+    auto grow = [&](int64_t &size, int64_t most, bool fits) {
+      size *= 2;
+      int64_t threads = batch * llvm::divideCeil(rows, ownRows) * (columns / ownColumns) * (isShared ? kRowThreads : 1);
+      // The two rows of a warp read a whole sector of b where each has four columns.
+      bool isSector = isShared && !op.getTransB() && &size == &ownColumns;
+      if (size > most || !fits || (threads < kWantedThreads && !isSector)) {
+        size /= 2;
+        return false;
+      }
+      return true;
+    };
+    bool grows = true;
+    while (grows) {
+      grows = grow(ownColumns, kMostColumns, columns % (2 * ownColumns) == 0);
+      grows |= grow(ownRows, isShared ? kMostRows / 2 : kMostRows, ownRows < rows);
+    }
+    int64_t step = isShared ? 4 * kRowThreads : 4;
+    bool isAlong = !isShared || (op.getTransB() && !op.getTransA()); // terms that a thread loads are neighbours
+    unrolled = depth % step == 0 && isAlong && op.getWeightGroup() % 4 == 0 ? 4 : 1;
+  }
+
+  Matrix matrixAt(RankedTensorType type, ArrayRef<Value> indices, bool transposed) {
+    Strides strides(type);
+    int64_t rank = type.getRank(), missing = y.getRank() - rank;
+    Value base = kb.constant(0);
+    for (int64_t d = 0; d + 2 < rank; ++d) {
+      if (type.getDimSize(d) != 1) {
+        base = kb.add(base, kb.mul(indices[d + missing], strides.dims[d]));
+      }
+    }
+    int64_t last = strides.dims[rank - 1], before = strides.dims[rank - 2];
+    return transposed ? Matrix{base, last, before} : Matrix{base, before, last};
+  }
+
+  /// Sets what this thread computes, from its |indices| in the space of tiles.
+  void place(Values indices) {
+    left = matrixAt(a, indices, op.getTransA()), right = matrixAt(b, indices, op.getTransB());
+    column = kb.mul(indices.pop_back_val(), ownColumns), row = kb.mul(indices.pop_back_val(), ownRows);
+    outer = indices;
+  }
+
+  /// Rows beyond the last repeat it; they are not stored.
+  Value rowAt(int64_t r) {
+    Value at = kb.add(row, r);
+    return rows % ownRows ? kb.min(at, kb.constant(rows - 1)) : at;
+  }
+
+  /// |count| elements of an operand from |at| on, |stride| apart, as accumulators are.
+  Values load(unsigned operand, int64_t count, Value at, int64_t stride) {
+    Type type = kb.operandType(operand).getElementType();
+    Values elements;
+    if (stride == 1 && count > 1) {
+      Value run = convertElement(kb, kb.loadRun(type, count, kb.operand(operand), at), type, accumulator);
+      for (int64_t i = 0; i < count; ++i) {
+        elements.push_back(vector::ExtractOp::create(kb.b, run, i));
+      }
+      return elements;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      Value element = kb.loadElements(type, 0, kb.operand(operand), kb.add(at, i * stride));
+      elements.push_back(convertElement(kb, element, type, accumulator));
+    }
+    return elements;
+  }
+
+  /// b's elements at the terms from |k| on and this thread's columns: [term][column].
+  SmallVector<Values> loadRight(Value k) {
+    SmallVector<Values> terms(unrolled);
+    Value at = kb.add(right.base, kb.add(kb.mul(k, right.rowStride), kb.mul(column, right.columnStride)));
+    if (op.getTransB()) {
+      for (int64_t c = 0; c < ownColumns; ++c) {
+        for (auto [i, value] : llvm::enumerate(load(1, unrolled, kb.add(at, c * right.columnStride), 1))) {
+          terms[i].push_back(value);
+        }
+      }
+    } else {
+      for (int64_t i = 0; i < unrolled; ++i) {
+        terms[i] = load(1, ownColumns, kb.add(at, i * right.rowStride), 1);
+      }
+    }
+    if (op.getScales()) {
+      unsigned scales = op->getNumOperands() - 1;
+      Value group = kb.div(k, std::max<int64_t>(1, op.getWeightGroup()));
+      Values factors = load(scales, ownColumns, kb.add(kb.mul(group, columns), column), 1);
+      for (Values &term : terms) {
+        for (auto [value, factor] : llvm::zip_equal(term, factors)) {
+          value = arith::MulFOp::create(kb.b, value, factor);
+        }
+      }
+    }
+    return terms;
+  }
+
+  /// |sums|, [row][column], and the terms from |k| on.
+  Values addTerms(Value k, ValueRange sums) {
+    SmallVector<Values> terms = loadRight(k);
+    Values next(sums);
+    for (int64_t r = 0; r < ownRows; ++r) {
+      Value at = kb.add(left.base, kb.add(kb.mul(rowAt(r), left.rowStride), kb.mul(k, left.columnStride)));
+      for (auto [i, factor] : llvm::enumerate(load(0, unrolled, at, left.columnStride))) {
+        for (int64_t c = 0; c < ownColumns; ++c) {
+          Value &sum = next[r * ownColumns + c];
+          sum = isOrdered ? emitFma(kb, factor, terms[i][c], sum) : emitMultiplyAdd(kb, factor, terms[i][c], sum);
+        }
+      }
+    }
+    return next;
+  }
+
+  void sumInRow() {
+    Values sums(ownRows * ownColumns, kb.zero(accumulator));
+    sums = overRow(kb, depth, kRowThreads * unrolled, sums, [&](Value i, Value mask, ValueRange old) {
+      Value k = kb.add(i, kb.mul(kb.sharedLane(), unrolled));
+      Values next = addTerms(mask ? kb.min(k, kb.constant(depth - 1)) : k, old);
+      for (auto [value, before] : llvm::zip_equal(next, old)) {
+        value = keepActive(kb, mask, value, before);
+      }
+      return next;
+    });
+    for (Value &sum : sums) {
+      sum = reduceLanes(kb, sum, [&](Value x, Value y) { return add(x, y); });
+    }
+    kb.inFirstThread([&] { store(sums); });
+  }
+
+  Value add(Value x, Value y) {
+    return isa<FloatType>(accumulator) ? Value(arith::AddFOp::create(kb.b, x, y))
+                                       : Value(arith::AddIOp::create(kb.b, x, y));
+  }
+
+  void store(ArrayRef<Value> sums) {
+    Values bias = op.getBias() ? load(2, ownColumns, column, 1) : Values();
+    for (int64_t r = 0; r < ownRows; ++r) {
+      auto storeRow = [&] {
+        Values results(sums.slice(r * ownColumns, ownColumns)), where = outer;
+        for (auto [result, start] : llvm::zip(results, bias)) {
+          result = add(result, start); // last, where the order of the sums is stated
+        }
+        where.append({kb.add(row, r), column});
+        auto type = VectorType::get({ownColumns}, accumulator);
+        ownColumns == 1
+            ? epilogue.store(results[0], where, -1, Value())
+            : epilogue.store(vector::FromElementsOp::create(kb.b, type, results), where, y.getRank() - 1, Value());
+      };
+      rows % ownRows ? kb.ifThen(kb.less(kb.add(row, r), kb.constant(rows)), storeRow) : storeRow();
+    }
+  }
+
+  KernelBuilder &kb;
+  device::MatMulOp op;
+  RankedTensorType a, b, y;
+  EpilogueStore epilogue;
+  Type accumulator;
+  const bool isOrdered;
+  const int64_t rows, columns, depth;
+  bool isShared = false;
+  int64_t ownRows = 1, ownColumns = 1; ///< of a thread, or of a shared row
+  int64_t unrolled = 1;                ///< neighbouring terms that a thread loads at once
+  Matrix left, right;
+  Value row, column;
+  Values outer; ///< indices in the batch dims
+};
+
+} // namespace
+
+void emitMatMulByThreads(KernelBuilder &kb, device::MatMulOp matmul) { ThreadMatMul(kb, matmul).emit(); }
+
+} // namespace tessera::kernels

@@ -1,0 +1,31 @@
+//===- Order.h - What kernels of ordered elements share ---------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TESSERA_CODEGEN_KERNELS_ORDER_H
+#define TESSERA_CODEGEN_KERNELS_ORDER_H
+
+#include "codegen/Kernels/KernelBuilder.h"
+#include "device_dialect/IR/DeviceMoveOps.h"
+
+namespace tessera::kernels {
+
+/// A row-major tensor as [outer, axis, inner].
+struct AxisView {
+  AxisView(mlir::RankedTensorType type, int64_t dim);
+  int64_t outer, axis, inner;
+};
+
+/// Whether |x| comes before |y| in descending (or ascending) order; NaN counts as largest.
+mlir::Value comesBefore(KernelBuilder &kb, mlir::Type elementType, mlir::Value x, mlir::Value y, bool descending);
+
+/// Whether |value| is larger than |old| (smaller with |min|), or with |orEqual| no smaller. Not, if one is NaN.
+mlir::Value isBetter(KernelBuilder &kb, mlir::Type elementType, mlir::Value value, mlir::Value old, bool min,
+                     bool orEqual);
+
+/// The kernels of many threads (VectorTarget::tileIsThread); false where one thread an item is right.
+bool emitSharedArgReduce(KernelBuilder &kb, device::ArgReduceOp op);
+bool emitRankedTopK(KernelBuilder &kb, device::TopKOp op);
+bool emitSharedCumSum(KernelBuilder &kb, device::CumSumOp op);
+
+} // namespace tessera::kernels
+
+#endif // TESSERA_CODEGEN_KERNELS_ORDER_H
