@@ -4,6 +4,7 @@
 
 #include "bmodel/properties.h"
 #include "codegen/Partition/Outline.h"
+#include "codegen/Pipelines/PlantFault.h"
 #include "codegen/Pipelines/StagePlanner.h"
 #include "codegen/Target/IrDump.h"
 #include "device_dialect/IR/DeviceOps.h"
@@ -128,14 +129,11 @@ llvm::Expected<bool> Deployment::compileTarget(uint32_t target, partition::Parti
 
 llvm::Error Deployment::compile(partition::Partition &partition, std::vector<ObservedTensor> &observed) {
   for (bool done = false; !done;) {
-    {
-      std::optional<Phase> phase;
-      if (hasChoice()) {
-        phase.emplace(observer, "partition");
-      }
-      if (llvm::Error error = partition.decide()) {
-        return error;
-      }
+    if (hasChoice()) {
+      observer.begin("partition");
+    }
+    if (llvm::Error error = partition.decide()) {
+      return error;
     }
     if (llvm::Error error = checkStrict(partition)) {
       return error;
@@ -230,21 +228,17 @@ void Deployment::tell(const partition::Partition &partition, const PlannedModel 
 }
 
 llvm::Error Deployment::run(DeployResult &result) {
-  std::optional<partition::Partition> partition;
-  {
-    std::optional<Phase> phase;
-    if (hasChoice()) {
-      phase.emplace(observer, "survey");
-    }
-    partition.emplace(function, options.targets);
+  if (hasChoice()) {
+    observer.begin("survey");
   }
+  std::optional<partition::Partition> partition(std::in_place, function, options.targets);
   if (llvm::Error error = compile(*partition, result.observed)) {
     return error;
   }
   if (llvm::Error error = writeDeviceMlir(*partition)) {
     return error;
   }
-  Phase phase(observer, "write");
+  observer.begin("write");
   llvm::Expected<PlannedModel> planned = planStage(function, *partition, std::move(programs));
   if (!planned) {
     return planned.takeError();
@@ -291,27 +285,28 @@ llvm::Expected<DeployResult> deploy(ModuleOp module, const DeployOptions &option
   }
   DeployResult result;
   result.quantization = std::move(*quantization);
-  {
-    Phase phase(observer, "lower");
-    if (options.compile.observe) {
-      top::nameEveryTensor(*function);
-      result.observed = listObserved(*function);
-    }
-    PassManager passes(module.getContext());
-    watch(passes, "lower", observeIr);
-    if (!result.quantization) { // else the narrow floats there are, are wanted
-      passes.addPass(top::createWidenFloatsPass());
-    }
-    buildLowering(passes, *options.targets.front(), requantisationOf(options), options.compile.observe);
-    if (failed(passes.run(module))) {
-      return llvm::createStringError("failed to lower the model to device operations");
-    }
-    top::dropUnheldWeights(module);
-    if (options.compile.keepLayers) {
-      nameEveryLayer(*function);
-    }
+  observer.begin("lower");
+  if (options.compile.observe) {
+    top::nameEveryTensor(*function);
+    result.observed = listObserved(*function);
+  }
+  PassManager passes(module.getContext());
+  watch(passes, "lower", observeIr);
+  if (!result.quantization) { // else the narrow floats there are, are wanted
+    passes.addPass(top::createWidenFloatsPass());
+  }
+  buildLowering(passes, *options.targets.front(), requantisationOf(options), options.compile.observe);
+  if (failed(passes.run(module))) {
+    return llvm::createStringError("failed to lower the model to device operations");
+  }
+  top::dropUnheldWeights(module);
+  if (options.compile.keepLayers) {
+    nameEveryLayer(*function);
   }
   if (llvm::Error error = options.onLowered ? options.onLowered(module) : llvm::Error::success()) {
+    return std::move(error);
+  }
+  if (llvm::Error error = plantFault(*function)) { // behind onLowered: what is written there stays right
     return std::move(error);
   }
   holder.reset(); // subnets are cut out

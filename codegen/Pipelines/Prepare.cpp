@@ -50,7 +50,7 @@ llvm::Expected<std::optional<quant::QuantizeReport>> prepareModel(func::FuncOp f
                                                                   const PhaseObserver &observer) {
   std::optional<quant::QuantizeReport> made;
   if (quantization) {
-    Phase phase(observer, "quantize");
+    observer.begin("quantize");
     llvm::Expected<quant::QuantizeReport> report =
         quantizeModel(function, *quantization, [&](size_t done, size_t total) { observer.progress({done, total}); });
     if (!report) {

@@ -177,6 +177,10 @@ void StagePlanner::link(uint32_t target, const bmodel::ChipDefT &chip) {
   to.memory = chip.memory == bmodel::MemoryKind::Host ? kHostMemory : int32_t(to.chip);
   to.workspace = createWorkspace(to.memory);
   llvm::append_range(planned.segments, given[target]->sections);
+  for (const auto &[name, section] : given[target]->blobs) {
+    bmodel::BlobDefT &blob = *planned.model.blobs.emplace_back(std::make_unique<bmodel::BlobDefT>());
+    blob.name = name, blob.segment = to.section + section;
+  }
   for (const SubnetProgram &program : given[target]->subnets) {
     bmodel::WorkspaceDefT &workspace = *stage->workspaces[to.workspace];
     workspace.bytes = std::max(workspace.bytes, program.workspaceBytes);

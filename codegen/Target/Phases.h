@@ -15,28 +15,15 @@ struct Progress {
   size_t done = 0, total = 0, part = 1, parts = 1;
 };
 
-/// Called around each phase: begin(name), then end(); progress in between, from any thread.
+/// Called as each phase begins, which ends the one before; progress in between, from any thread.
 struct PhaseObserver {
   std::function<void(llvm::StringRef name)> begin = [](llvm::StringRef) {};
-  std::function<void()> end = [] {};
   std::function<void(const Progress &at)> progress = [](const Progress &) {};
 };
 
 /// Is shown the module behind a pass or another step that has changed it; |phase| names the step for a file name. None:
 /// nobody looks.
 using IrObserver = std::function<void(mlir::ModuleOp module, llvm::StringRef phase)>;
-
-/// Ends the observer's phase when it goes out of scope.
-class Phase {
-public:
-  Phase(const PhaseObserver &observer, llvm::StringRef name) : observer(observer) { observer.begin(name); }
-  ~Phase() { observer.end(); }
-  Phase(const Phase &) = delete;
-  Phase &operator=(const Phase &) = delete;
-
-private:
-  const PhaseObserver &observer;
-};
 
 } // namespace tessera::codegen
 

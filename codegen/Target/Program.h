@@ -39,8 +39,9 @@ struct Program {
   std::deque<std::vector<char>> memory;
   std::vector<top::TensorData> constants;
   std::vector<bmodel::TensorDefT> tensors; ///< constants that steps do not name, for people and for model_tool combine
-  std::vector<SubnetProgram> subnets;      ///< in the order in which they were given
-  llvm::json::Object report;               ///< what the user is told of it, beside what every target has in common
+  std::vector<std::pair<std::string, uint32_t>> blobs; ///< sections for tools alone (SegmentKind::Blob), by name
+  std::vector<SubnetProgram> subnets;                  ///< in the order in which they were given
+  llvm::json::Object report; ///< what the user is told of it, beside what every target has in common
 };
 
 } // namespace tessera::codegen

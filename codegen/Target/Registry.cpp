@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Target/Registry.h"
 
+#include "top_dialect/IR/Json.h"
+
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 
 #define TESSERA_FAMILY(NAMESPACE)                                                                                      \
   namespace tessera::NAMESPACE {                                                                                       \
@@ -45,23 +48,41 @@ static const Family *familyOf(llvm::StringRef chip) {
   return nullptr;
 }
 
+/// The family that a description names; of one that cannot be read the first that takes any, which says what is wrong.
+static llvm::Expected<const Family *> describedFamily(const ChipRequest &request) {
+  std::vector<const Family *> described;
+  llvm::copy_if(families(), std::back_inserter(described), [](const Family *each) { return each->hasDescriptions; });
+  llvm::Expected<llvm::json::Value> json = top::parseJson(request.description);
+  std::optional<llvm::StringRef> named;
+  if (!json) {
+    llvm::consumeError(json.takeError());
+  } else if (const llvm::json::Object *object = json->getAsObject()) {
+    named = object->getString("family");
+  }
+  if (!named) {
+    return described.front();
+  }
+  auto found = llvm::find_if(described, [&](const Family *each) { return each->name == *named; });
+  if (found != described.end()) {
+    return *found;
+  }
+  std::vector<llvm::StringRef> names;
+  llvm::transform(described, std::back_inserter(names), [](const Family *each) { return each->name; });
+  return llvm::createStringError(request.name + ": family is \"" + named->str() + "\", allowed are " +
+                                 llvm::join(names, ", "));
+}
+
 llvm::Expected<std::unique_ptr<Target>> createTarget(const ChipRequest &request) {
   if (!request.description.empty()) {
-    for (const Family *family : families()) {
-      llvm::Expected<std::unique_ptr<Target>> made =
-          family->hasDescriptions ? family->create(request) : std::unique_ptr<Target>();
-      if (!made || *made) {
-        return made;
-      }
-    }
-    return llvm::createStringError("'" + request.name + "' describes a chip of a family that there is not");
+    llvm::Expected<const Family *> family = describedFamily(request);
+    return family ? (*family)->create(request) : family.takeError();
   }
   const Family *family = familyOf(request.name);
   if (!family) {
     return llvm::make_error<UsageError>("unknown chip '" + request.name + "': allowed are " +
                                         llvm::join(knownChips(), ", ") + " and the path of a description, .json");
   }
-  if (!request.fields.empty() && !family->hasDescriptions) {
+  if (!request.fields.empty() && !llvm::is_contained(family->flags, "chip_set")) {
     return llvm::make_error<UsageError>("--chip-set changes the description of a chip: '" + request.name +
                                         "' has none");
   }

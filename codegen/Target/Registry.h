@@ -26,12 +26,12 @@ struct Family {
   /// Whether its chips run every device op (Target::runsEverything), and the one of the family's own name is this
   /// machine.
   bool isHost;
-  /// Whether chips have a description, of which files and --chip-set can be made.
+  /// Whether users may describe chips of their own in files. Where |flags| has chip_set, --chip-set changes built-in
+  /// chips too.
   bool hasDescriptions;
   /// Flags of model_deploy (without dashes) that its chips understand and those of other families need not.
   llvm::ArrayRef<llvm::StringRef> flags;
-  /// The chip of one of these names, or of a description. Null: the description is another family's. Errors tell what
-  /// is wrong with it.
+  /// The chip of one of these names, or of a description. Errors tell what is wrong with it.
   llvm::Expected<std::unique_ptr<Target>> (*create)(const ChipRequest &request);
   /// Dialects, and interfaces of device ops, that its passes and compile() need.
   void (*registerDialects)(mlir::DialectRegistry &registry);

@@ -4,6 +4,7 @@
 
 #include "codegen/tools/Events.h"
 #include "codegen/tools/Subcommand.h"
+#include "top_dialect/IR/Json.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -17,7 +18,7 @@ using namespace tessera::tool;
 
 /// The strings of a JSON array; nothing if |line| is something else.
 static std::optional<std::vector<std::string>> parseArguments(const std::string &line) {
-  auto json = llvm::json::parse(line);
+  auto json = tessera::top::parseJson(line);
   if (!json) {
     llvm::consumeError(json.takeError());
     return std::nullopt;

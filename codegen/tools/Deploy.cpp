@@ -270,7 +270,6 @@ llvm::Error Deployment::observe(ModuleOp module, llvm::json::Object &told) {
 llvm::Error Deployment::run() {
   observer.begin("read");
   llvm::Expected<OpenModule> opened = openModule(options.mlir);
-  observer.end();
   if (!opened) {
     return opened.takeError();
   }

@@ -4,10 +4,10 @@
 
 #include "codegen/tools/OpenModule.h"
 #include "codegen/tools/Subcommand.h"
+#include "top_dialect/IR/Json.h"
 #include "top_dialect/IR/KnownHashes.h"
 
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <array>
@@ -56,7 +56,7 @@ void tell(int status, const std::string &text) {
 }
 
 std::optional<std::vector<std::string>> parseArguments(llvm::StringRef text) {
-  auto json = llvm::json::parse(text);
+  auto json = tessera::top::parseJson(text);
   if (!json) {
     llvm::consumeError(json.takeError());
     return std::nullopt;

@@ -26,11 +26,13 @@ llvm::Expected<llvm::json::Array> describeChips() {
   return chips;
 }
 
-/// |activations|: the type that results are held in. |needsTable|: of ranges, from run_calibration.
+/// "activations": the type that results are held in, and "activation_bits" and "weight_bits" of an element.
+/// "needs_table": of ranges, from run_calibration.
 llvm::json::Object describe(quant::Precision precision) {
   using quant::Precision;
   bool weightsAlone = precision == Precision::W8 || precision == Precision::W4;
   llvm::StringRef name = quant::toString(precision);
+  const quant::Widths widths = quant::widthsOf(precision);
   llvm::json::Array aliases;
   if (weightsAlone) {
     aliases.push_back((name + "F32").str());
@@ -38,6 +40,8 @@ llvm::json::Object describe(quant::Precision precision) {
   return llvm::json::Object{{"name", name},
                             {"aliases", std::move(aliases)},
                             {"activations", weightsAlone || precision == Precision::DYNAMIC_INT8 ? "F32" : name},
+                            {"activation_bits", widths.activation},
+                            {"weight_bits", widths.weight},
                             {"needs_table", precision == Precision::INT8 || precision == Precision::INT16}};
 }
 
@@ -69,14 +73,15 @@ llvm::Expected<llvm::json::Object> tessera::tool::describeTargets() {
   if (!chips) {
     return chips.takeError();
   }
-  Object flags, files;
+  Object flags;
+  Array files;
   for (const codegen::Family *family : codegen::families()) {
     for (llvm::StringRef flag : family->flags) {
       Object::iterator known = flags.try_emplace(flag, Array()).first;
       known->second.getAsArray()->push_back(family->name);
     }
     if (family->hasDescriptions) {
-      files.try_emplace(".json", family->name);
+      files.push_back(family->name);
     }
   }
   return Object{{"chips", std::move(*chips)},

@@ -7,10 +7,10 @@
 
 namespace tessera::tool {
 
-/// What the Python tools know of targets: "chips" with family and whether this machine runs them, "chip_files" (suffix
-/// of a description -> family), "precisions" with other spellings, the type of activations, and whether they need a
-/// table of ranges; "flags" of model_deploy that are for some families only; "defaults"; "planned_chips" and
-/// "planned_precisions", which are refused as not there yet.
+/// What the Python tools know of targets: "chips" with family and whether this machine runs them, "chip_files"
+/// (families of which a .json file may describe a chip), "precisions" with other spellings, the type of activations,
+/// bits of an element, and whether they need a table of ranges; "flags" of model_deploy that are for some families
+/// only; "defaults"; "planned_chips" and "planned_precisions", which are refused as not there yet.
 llvm::Expected<llvm::json::Object> describeTargets();
 
 } // namespace tessera::tool
