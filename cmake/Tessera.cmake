@@ -3,7 +3,9 @@
 # The warnings every target of ours is built with.
 function(tessera_target_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-unused-parameter)
-  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+  # Of this build only: what is installed has include/bmrt.
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                              $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>)
   if(TESSERA_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer
                                             -fno-sanitize-recover=all)
@@ -15,12 +17,24 @@ function(tessera_target_options target)
   endif()
 endfunction()
 
-# A gtest binary: tessera_gtest(name SOURCES a_test.cpp LIBS x y)
+# Headers that most sources of a target include, parsed once for it: tessera_precompile(bmrt_core <algorithm> <vector>)
+# Sources include what they use all the same. Off: to find missing includes, or where several trees share one ccache.
+option(TESSERA_PCH "Precompile headers" ON)
+function(tessera_precompile target)
+  # gcc takes longer to precompile them than it saves.
+  if(TESSERA_PCH AND CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    # Without the time stamp ccache can tell that the header has not changed.
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+endfunction()
+
+# A gtest binary: tessera_gtest(name SOURCES a_test.cpp LIBS x y PRECOMPILE <headers beside gtest's>)
 function(tessera_gtest name)
   if(NOT TESSERA_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;PRECOMPILE" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   tessera_target_options(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gtest_main)
@@ -29,6 +43,11 @@ function(tessera_gtest name)
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name} PRIVATE -fPIC)
     tessera_use_pch(${name})
+  else()
+    list(LENGTH ARG_SOURCES sources)
+    if(sources GREATER 3)
+      tessera_precompile(${name} <gtest/gtest.h> <algorithm> <string> <vector> ${ARG_PRECOMPILE})
+    endif()
   endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${TESSERA_TEST_ENVIRONMENT}")

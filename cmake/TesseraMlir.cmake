@@ -13,19 +13,15 @@ set(TESSERA_LLVM_TOOLS_DIR ${LLVM_TOOLS_BINARY_DIR})
 find_program(LLVM_EXTERNAL_LIT lit HINTS ${TESSERA_LLVM_TOOLS_DIR} NO_DEFAULT_PATH REQUIRED)
 
 # Parsing MLIR's headers is half of a build; they are precompiled once, and once more for a target with flags of
-# its own (OWN). Off: to find missing includes, or where several trees share one ccache.
-option(TESSERA_PCH "Precompile MLIR's headers" ON)
+# its own (OWN). TESSERA_PCH_OF: whose precompiled header the targets of a folder and those below it have.
+set(TESSERA_PCH_OF TesseraMlirPch)
 function(tessera_use_pch target)
   cmake_parse_arguments(ARG "OWN" "" "" ${ARGN})
-  if(NOT TESSERA_PCH)
-    return()
-  endif()
-  # Without the time stamp ccache can tell that the header has not changed.
-  target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   if(ARG_OWN)
-    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/MlirPch.h)
-  else()
-    target_precompile_headers(${target} REUSE_FROM TesseraMlirPch)
+    tessera_precompile(${target} ${PROJECT_SOURCE_DIR}/cmake/MlirPch.h)
+  elseif(TESSERA_PCH)
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+    target_precompile_headers(${target} REUSE_FROM ${TESSERA_PCH_OF})
   endif()
 endfunction()
 
@@ -48,6 +44,13 @@ function(tessera_compiler_library name)
     tessera_use_pch(${name})
   endif()
 endfunction()
+
+# MLIR's headers and those of a dialect that nearly every source of a folder includes: tessera_dialect_pch(TesseraTopPch
+# top_dialect/IR/TopOps.h DEPENDS TesseraTopIncGen). With TESSERA_PCH_OF.
+function(tessera_dialect_pch name header)
+  tessera_compiler_library(${name} OWN_FLAGS SOURCES ${PROJECT_SOURCE_DIR}/cmake/MlirPch.cpp ${ARGN})
+  tessera_precompile(${name} ${PROJECT_SOURCE_DIR}/${header})
+endfunction()
 tessera_compiler_library(TesseraMlirPch OWN_FLAGS SOURCES ${PROJECT_SOURCE_DIR}/cmake/MlirPch.cpp)
 
 # A compiler executable over the libraries above.
@@ -65,4 +68,29 @@ function(tessera_tablegen td out)
   set(LLVM_TARGET_DEFINITIONS ${td})
   mlir_tablegen(${out} ${ARGN} EXTRA_INCLUDES ${PROJECT_SOURCE_DIR} ${MLIR_INCLUDE_DIRS})
   set(TABLEGEN_OUTPUT ${TABLEGEN_OUTPUT} PARENT_SCOPE)
+endfunction()
+
+# lld's archives name libLLVM.so and libzstd.so as what they need; not so in a program that has LLVM inside.
+set(not_static $<NOT:$<BOOL:$<TARGET_PROPERTY:TESSERA_STATIC_LLVM>>>)
+set_target_properties(lldCommon PROPERTIES INTERFACE_LINK_LIBRARIES "$<${not_static}:LLVM>")
+set_target_properties(lldELF PROPERTIES
+  INTERFACE_LINK_LIBRARIES "lldCommon;$<${not_static}:ZLIB::ZLIB>;$<${not_static}:zstd::libzstd_shared>;$<${not_static}:LLVM>")
+
+# The objects of the program `like`, linked to the archives of MLIR and LLVM, with what nothing calls left out: one file that
+# needs no LLVM where it runs. tessera_static_compiler(name like LIBS x y)
+function(tessera_static_compiler name like)
+  cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
+  # The linker takes what is needed. Archives that only tools for other jobs are made of are left out by name.
+  file(GLOB archives ${LLVM_LIBRARY_DIR}/libMLIR*.a ${LLVM_LIBRARY_DIR}/libLLVM*.a)
+  list(FILTER archives EXCLUDE REGEX "CAPI|libMLIRTest|BOLT|Exegesis")
+  add_executable(${name} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/NoPolly.cpp $<TARGET_OBJECTS:${like}>)
+  tessera_target_options(${name})
+  target_include_directories(${name} SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
+  set_target_properties(${name} PROPERTIES
+    TESSERA_STATIC_LLVM ON OUTPUT_NAME ${like} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/static
+    # DT_RPATH, which serves the libraries of its libraries, too: a wheel has them in lib/ beside bin/.
+    SKIP_BUILD_RPATH ON)
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} ${archives} libz.a libzstd.a)
+  target_link_options(${name} PRIVATE -Wl,--gc-sections -Wl,--strip-all -static-libgcc
+                                      -Wl,--disable-new-dtags "-Wl,-rpath,$ORIGIN/../lib")
 endfunction()

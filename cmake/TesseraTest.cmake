@@ -23,11 +23,11 @@ set(TESSERA_TEST_SECONDS
     bmrt_preset_gcc=50 bmrt_preset_clang=50 pytest-regression-stages=30 pytest-regression-determinism=30 pytest-regression-target=30
     pytest-regression-quantize=25 pytest-regression-borders=25 pytest-regression-equalization=25
     pytest-regression-x86-avx2=25 pytest-regression-x86-avx512=25 pytest-regression-limits=25
-    pytest-regression-docs=22 npu_emission_test=20 pytest-regression-interrupts=20 pytest-regression-bad_input=20
+    pytest-regression-docs=22 pytest-regression-examples=22 npu_emission_test=20 pytest-regression-interrupts=20 pytest-regression-bad_input=20
     pytest-regression-estimate=20 pytest-regression-npu_orders=16 pytest-regression-npu_survey=16
-    pytest-regression-bit_equal=16 pytest-regression-tasks=15 pytest-regression-wheel=12
+    pytest-regression-bit_equal=16 pytest-regression-tasks=15 pytest-regression-wheel=20
     pytest-regression-npu_plan=11 pytest-regression-inputs_outputs=10 pytest-regression-files_of_others=10
-    pytest-regression-npu_host=10 pytest-regression-check_verdicts=8 pytest-regression-onnx_quantised=8
+    pytest-regression-npu_host=10 pytest-regression-advice=8 pytest-regression-check_verdicts=8 pytest-regression-onnx_quantised=8
     pytest-regression-npu_report=7 pytest-regression-zoo=6 pytest-regression-accuracy=5)
 # The same of tests that are `fast` nevertheless: what one runs after an edit.
 set(TESSERA_FAST_TEST_SECONDS check-top-import=30 pytest-python_tools=25 pytest-regression-dynamic=8)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Makes the pages of docs/generated from the code: ops, passes, commands, supported ONNX operators, the NPU's
-commands and chips.
+commands, chips.
 
 --check changes nothing and tells which pages are out of date (exit code 1); a test runs it.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import functools
 import json
 import os
 import re
@@ -39,6 +40,7 @@ TABLEGEN_PAGES = {
     "top-ops.md": ("Operators of the Top dialect", "-gen-op-doc", ("top_dialect/IR/TopOps.td",)),
     "device-ops.md": ("Operators of the Device dialect", "-gen-op-doc", ("device_dialect/IR/DeviceOps.td",)),
     "x86-attributes.md": ("Attributes of the x86 family", "-gen-attrdef-doc", ("codegen/X86/IR/X86Dialect.td",)),
+    "cuda-attributes.md": ("Attributes of the cuda family", "-gen-attrdef-doc", ("codegen/Cuda/IR/CudaDialect.td",)),
     "passes.md": (
         "Passes",
         "-gen-pass-doc",
@@ -48,6 +50,7 @@ TABLEGEN_PAGES = {
             "device_dialect/Transforms/Passes.td",
             "device_dialect/Conversion/TopToDevice/Passes.td",
             "codegen/X86/Transforms/Passes.td",
+            "codegen/Cuda/Transforms/Passes.td",
             "codegen/Npu/Passes.td",
         ),
     ),
@@ -196,9 +199,27 @@ def npu_pages(build: Path) -> dict[str, str]:
     return made
 
 
+def gpu_page() -> str:
+    """The descriptions of GPUs, and what their fields mean."""
+    text = (ROOT / "codegen" / "Cuda" / "CudaChip.inc").read_text()
+    pattern = r'^CUDA_CHIP_NUMBER\("([^"]+)", .*, (true|false), "([^"]+)"\)$'
+    fields = {path: (decides, meaning) for path, decides, meaning in re.findall(pattern, text, re.M)}
+    parts = ["## Fields\n\n| field | decides whether a program fits | meaning |\n|---|---|---|\n"]
+    for path, (decides, meaning) in fields.items():
+        parts.append(f"| `{path}` | {'yes' if decides == 'true' else 'no'} | {meaning} |\n")
+    for file in sorted((ROOT / "device_dialect" / "chips").glob("cuda*.json")):
+        chip = json.loads(file.read_text())
+        parts.append(f"\n## {chip['name']}\n\n{chip['description']}\n\n")
+        parts.append("| field | value | where it comes from |\n|---|---|---|\n")
+        for path in fields:
+            value = functools.reduce(lambda node, key: node[key], path.split("."), chip)
+            parts.append(f"| `{path}` | {value} | {chip['sources'][path]} |\n")
+    return f"# Descriptions of NVIDIA's GPUs\n\n{NOTE}" + "".join(parts)
+
+
 def pages(build: Path) -> dict[str, str]:
     """All pages that can be made here."""
-    made: dict[str, str] = {"commands.md": commands_page(build), **npu_pages(build)}
+    made: dict[str, str] = {"commands.md": commands_page(build), "cuda-chips.md": gpu_page(), **npu_pages(build)}
     tblgen = find_tblgen()
     if tblgen is None:
         raise SystemExit("gen_docs: mlir-tblgen of LLVM 22 was not found; run ./dev setup")
