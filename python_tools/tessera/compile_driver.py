@@ -45,6 +45,7 @@ _KEEP_STDERR = 200  # lines
 _MAX_REPRODUCER_FILE = 256 << 20
 _OUTPUT_FLAGS = ("--output", "--device-mlir", "--dump-ir", "--factors")
 _running: "set[_Child]" = set()
+_saves_reproducers = True
 
 T = TypeVar("T")
 
@@ -73,6 +74,8 @@ def run_compile(
     if error := lack_of_memory(f"tessera-compile {arguments[0]}", code, "\n".join(child.stderr)):
         raise error
     said = [str(event.get("message", "")) for event in child.errors]
+    if not _saves_reproducers:
+        raise TesseraError(f"tessera-compile {arguments[0]} {how_it_ended(code)}", ExitCode.INTERNAL, details=said)
     folder = save_reproducer(command, code, child.log, [*child.stderr, *said], inputs, reproducer_beside)
     raise TesseraError(
         f"tessera-compile {arguments[0]} {how_it_ended(code)}: this is a fault in Tessera",
@@ -80,6 +83,17 @@ def run_compile(
         hint=f"please report it with the reproducer saved in {folder}",
         details=said,
     )
+
+
+@contextlib.contextmanager
+def without_reproducers() -> Iterator[None]:
+    """During the block a crash saves none: for who expects crashes."""
+    global _saves_reproducers
+    before, _saves_reproducers = _saves_reproducers, False
+    try:
+        yield
+    finally:
+        _saves_reproducers = before
 
 
 @contextlib.contextmanager

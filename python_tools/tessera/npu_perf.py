@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any, Sequence
 
-from . import compare
+from . import advice, compare
 from .programs import find_program, run_program
 from .errors import ExitCode, TesseraError
 from .progress import Report
 
 LAYERS_SHOWN = 8
+ADVICE_SHOWN = 4
 REPORT_VERSION = 1  # bmodel/npu/report.h: kReportVersion
 FILES = ("report.json", "layers.csv", "trace.json", "local.svg", "ddr.svg")
 
@@ -93,6 +94,8 @@ def tell(report: Report, told: dict[str, Any], folder: str | None = None) -> Non
     report.say(compare.align(rows, right=(1, 2, 4, 5)))
     if len(told["layers"]) > len(shown):
         report.say(f"… and {len(told['layers']) - len(shown)} more layers (--json names all, --report writes them)")
+    for line in advice.lines(advice.of_perf(told))[:ADVICE_SHOWN]:
+        report.say(line)
     if folder:
         report.say(f"{folder}: {', '.join(FILES)}")
 

@@ -36,7 +36,7 @@ def run(
     except Exception as error:
         raise NotCut from error
     pieces = _cut(list(model.graph.node), wanted, budget)
-    reads = [set().union(*(_names_read(node) for node in piece)) for piece in pieces]
+    reads = [set().union(*(names_read(node) for node in piece)) for piece in pieces]
     alive = dict(inputs)
     for index, piece in enumerate(pieces):
         later = set().union(*reads[index + 1 :]) if index + 1 < len(pieces) else set()
@@ -73,14 +73,14 @@ def _cut(nodes: list, wanted: Mapping[str, int], budget: int) -> list[list]:
     return pieces
 
 
-def _names_read(node: object) -> set[str]:
+def names_read(node: object) -> set[str]:
     """What a node reads, from within its subgraphs too."""
     names = {name for name in node.input if name}  # type: ignore[attr-defined]
     for attribute in node.attribute:  # type: ignore[attr-defined]
         for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
             inside: set[str] = {value.name for value in graph.input} | {value.name for value in graph.initializer}
             for inner in graph.node:
-                names |= _names_read(inner) - inside
+                names |= names_read(inner) - inside
                 inside |= set(inner.output)
             names |= {value.name for value in graph.output} - inside
     return names
@@ -90,7 +90,7 @@ def _model_of(model: object, nodes: list, given: Mapping[str, np.ndarray], outpu
     import onnx
     from onnx import helper, numpy_helper
 
-    read = set().union(*(_names_read(node) for node in nodes))
+    read = set().union(*(names_read(node) for node in nodes))
     piece = onnx.ModelProto()
     piece.ir_version = model.ir_version  # type: ignore[attr-defined]
     piece.opset_import.extend(model.opset_import)  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ running step is shown with how far it is and what is left, with a bar where `ric
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -154,7 +155,8 @@ class Report:
         self.total = total
         self.stream = stream if stream is not None else sys.stdout
         self.quiet = quiet
-        self.terminal = not quiet and self.stream.isatty()
+        # A dumb terminal has no way to write a line anew.
+        self.terminal = not quiet and self.stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
         self.warnings: list[str] = []
         self.steps: list[dict[str, object]] = []
         self.running: Step | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Mapping
@@ -15,20 +16,24 @@ from .progress import Report
 
 @dataclass(frozen=True)
 class Precision:
-    """activations: the type that results are held in. needs_table: of ranges, from run_calibration."""
+    """activations: the type that results are held in. activation_bits, weight_bits: of an element. needs_table: of
+    ranges, from run_calibration."""
 
     name: str
     activations: str
+    activation_bits: int
+    weight_bits: int
     needs_table: bool
 
 
 @dataclass(frozen=True)
 class Targets:
-    """families: of each chip. chip_files: of descriptions, by the file's suffix. spellings: precisions by all names.
-    flags: those of model_deploy that are for some families only. planned_precisions: refused as not there yet."""
+    """families: of each chip. chip_files: families of which a .json file may describe a chip. spellings: precisions by
+    all names. flags: those of model_deploy that are for some families only. planned_precisions: refused as not there
+    yet."""
 
     families: Mapping[str, str]
-    chip_files: Mapping[str, str]
+    chip_files: tuple[str, ...]
     runs_here: Mapping[str, bool]
     spellings: Mapping[str, Precision]
     flags: Mapping[str, tuple[str, ...]]
@@ -43,7 +48,14 @@ class Targets:
 
     def family(self, chip: str) -> str:
         """Of a chip or of the description of one in a file; "" where it is neither."""
-        return self.families.get(chip, "") or self.chip_files.get(Path(chip).suffix, "")
+        if chip in self.families or Path(chip).suffix != ".json":
+            return self.families.get(chip, "")
+        try:
+            named = json.loads(Path(chip).read_text(encoding="utf-8"))["family"]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            named = None
+        # What is wrong with a description the compiler tells.
+        return str(named) if named in self.chip_files else self.chip_files[0]
 
     def is_npu(self, chip: str) -> bool:
         return self.family(chip) == "npu"
@@ -74,11 +86,12 @@ def targets() -> Targets:
     told = run_compile(["targets"], Report(1, io.StringIO(), quiet=True))
     spellings = {}
     for entry in told["precisions"]:
-        precision = Precision(entry["name"], entry["activations"], entry["needs_table"])
-        spellings.update({name: precision for name in (precision.name, *entry["aliases"])})
+        aliases = entry.pop("aliases")
+        precision = Precision(**entry)
+        spellings.update({name: precision for name in (precision.name, *aliases)})
     return Targets(
         {chip["name"]: chip["family"] for chip in told["chips"]},
-        told["chip_files"],
+        tuple(told["chip_files"]),
         {chip["name"]: chip["runs_here"] for chip in told["chips"]},
         spellings,
         {flag: tuple(families) for flag, families in told["flags"].items()},

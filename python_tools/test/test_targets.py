@@ -26,6 +26,9 @@ def test_precisions() -> None:
     known = targets()
     assert known.precision("w8f32") is known.precision("W8") and known.precision("W8").activations == "F32"
     assert [entry.name for entry in known.precisions if entry.needs_table] == ["INT8", "INT16"]
+    bits = {name: (entry.activation_bits, entry.weight_bits) for name, entry in known.spellings.items()}
+    assert bits["INT8"] == (8, 8) and bits["INT16"] == (16, 8) and bits["BF16"] == bits["F16"] == (16, 16)
+    assert bits["F32"] == (32, 32) and bits["DYNAMIC_INT8"] == bits["W8"] == (32, 8) and bits["W4F32"] == (32, 4)
 
 
 @pytest.mark.parametrize(

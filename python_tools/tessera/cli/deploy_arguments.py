@@ -69,7 +69,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _add_planning(parser: Parser) -> None:
     """What NPUs are told: another chip, the host's part, how much is planned."""
-    add_chip_set(parser, "for NPUs: a chip that differs")
+    add_chip_set(parser, "for NPUs and GPUs: a chip that differs")
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -230,7 +230,7 @@ def _refuse_foreign(args: argparse.Namespace, known: Targets) -> None:
     if args.plan and args.opt is not None:
         raise usage_error("--plan says all that --opt would decide: give one of them")
     if args.chip_set and is_foreign("chip_set"):
-        raise usage_error(f"--chip_set is for NPUs; --chip {args.chip} is none")
+        raise usage_error(f"--chip_set is for NPUs and GPUs; --chip {args.chip} is neither")
     for flag, given in (
         ("--strict", args.strict or None),
         ("--host_chip", args.host_chip),

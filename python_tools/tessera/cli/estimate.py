@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera estimate: how long a model takes on NPUs, from the ONNX file alone: no data, no chip, nothing is run."""
+"""tessera estimate: how long a model takes on NPUs and GPUs, from the ONNX file alone: no data, no chip, nothing is
+run."""
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from .. import compare, npu_perf, partition, top_model
+from .. import advice, compare, cuda_perf, npu_perf, partition, top_model
 from ..calibration import table as tables
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, scratch_folder
@@ -32,19 +33,23 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
     """Adds 'estimate' to the verbs of `tessera`."""
     sub = verbs.add_parser(
         "estimate",
-        help="time, traffic and what is unsupported on NPUs, without data",
+        help="time, traffic and what is unsupported on NPUs and GPUs, without data",
         allow_abbrev=False,
-        description="Compiles a model for NPUs and tells how long it takes on each, how much DDR traffic it "
+        description="Compiles a model for NPUs or GPUs and tells how long it takes on each, how much DRAM traffic it "
         "makes and what binds it. Ranges are made up: times depend on no values, but in INT8 on how much is "
         "sensitive and gets int16 activations, so that a range is told. What a chip "
-        "cannot run is left to its host, and named.",
+        "cannot run is left to its host, and named. Times of GPUs are a roofline of every launch.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     sub.add_argument("model", help="the .onnx file, or a NAME_top.mlir from model_transform")
     chip = sub.add_argument(
-        "--chip", default="all", metavar="A,B", help="%(npus)s, the .json of another NPU, or all (default: %(default)s)"
+        "--chip",
+        default="all",
+        metavar="A,B",
+        help="%(npus)s, the .json of another NPU, all (of these), or %(gpus)s (default: %(default)s)",
     )
+    chip.gpus = Names("cuda")  # type: ignore[attr-defined] # of its help
     chip.npus = Names("npu")  # type: ignore[attr-defined] # of its help
     sub.add_argument(
         "--quantize",
@@ -80,9 +85,10 @@ def chosen(text: str) -> list[str]:
     npus = targets().chips_of("npu")
     chips = list(dict.fromkeys(npus if text == "all" else text.split(",")))
     for chip in chips:
-        if not targets().is_npu(chip):
+        if targets().family(chip) not in ("npu", "cuda"):
             raise usage_error(
-                f"--chip '{chip}': expected all, {', '.join(npus)} or the .json of another NPU; "
+                f"--chip '{chip}': expected all, {', '.join(npus)}, the .json of another NPU or "
+                f"{', '.join(targets().chips_of('cuda'))}; "
                 "what x86 takes, bmrt_bench measures"
             )
     return chips
@@ -123,9 +129,9 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
                 extra += ["--strict"] * args.strict
                 made = top_model.deploy(model, output, report, chip=chip, quantize=args.quantize, extra=extra)
                 # Changed chips stand in the file: nothing is left to change.
-                told[chip] = npu_perf.measure(
-                    output, folder=context.outputs.folder(Path(args.report) / Path(chip).stem) if args.report else None
-                )
+                written = context.outputs.folder(Path(args.report) / Path(chip).stem) if args.report else None
+                perf = npu_perf if targets().is_npu(chip) else cuda_perf
+                told[chip] = perf.measure(output, folder=written)
                 told[chip]["partition"] = made["partition"]
                 told[chip]["range"] = times = time_range(
                     model, folder, chip, args.quantize, extra, made["partition"]["total_microseconds"], report
@@ -140,6 +146,7 @@ def estimate_all(context: Context, path: Path, chips: Sequence[str], folder: Pat
         {
             "chip": chip,
             "supported": chip in told,
+            "advice": [each.as_dict() for each in advice.of_perf(told[chip])] if chip in told else [],
             **({"report": told[chip]} if chip in told else dict[str, Any](reason=refused[chip])),
         }
         for chip in chips
@@ -197,6 +204,12 @@ def tell(
             else (name, "-", "-", "-", "-", "-", "-", "-", "-", "unsupported, see below")
         )
     report.say(compare.align(rows, right=(1, 2, 3, 4, 5, 6, 7, 8)))
+    for chip in chips:
+        if chip in told and not targets().is_npu(chip):
+            cuda_perf.tell(report, told[chip])
+    for chip in (each for each in chips if each in told and targets().is_npu(each)):
+        for line in advice.lines(advice.of_perf(told[chip]))[: npu_perf.ADVICE_SHOWN]:
+            report.say(f"advice for {Path(chip).stem}: {line}")
     _tell_hosts({Path(chip).stem: told[chip]["partition"] for chip in chips if chip in told}, report)
     if needs_table(context.args.quantize):
         report.warn(
@@ -240,6 +253,28 @@ def _tell_hosts(partitions: dict[str, dict[str, Any]], report: Report) -> None:
 
 
 def _row(name: str, told: dict[str, Any]) -> tuple[str, ...]:
+    return _row_of_npu(name, told) if "cycles" in told else _row_of_gpu(name, told)
+
+
+def _row_of_gpu(name: str, told: dict[str, Any]) -> tuple[str, ...]:
+    total = told["partition"]["total_microseconds"]
+    shares = sorted(told["time_microseconds"].items(), key=lambda share: -share[1])[:2]
+    least = told["dram_least_bytes"]
+    return (
+        name,
+        span(told["range"]),
+        f"{npu_perf.percent(max(0.0, total - told['microseconds']), total)} %",
+        f"{1e6 / total:.0f}" if total else "-",
+        "-",
+        f"{told['roofline']['ratio']:.2f}",
+        f"{told['dram_bytes'] / 1e6:.2f}",
+        f"{told['dram_bytes'] / least:.2f}" if least else "-",
+        "-",
+        ", ".join(f"{bound} {npu_perf.percent(time, told['microseconds'])} %" for bound, time in shares) or "-",
+    )
+
+
+def _row_of_npu(name: str, told: dict[str, Any]) -> tuple[str, ...]:
     total = told["partition"]["total_microseconds"]
     shares = sorted(told.get("time_cycles", {}).items(), key=lambda share: -share[1])[:2]
     least, local = told["ddr_lower_bound_bytes"], told["local_memory"]

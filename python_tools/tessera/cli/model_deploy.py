@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from .. import bmodel, compare, exactness, inputs, layers, npu_perf, partition, safetensors_io, stages
+from .. import advice, bmodel, compare, exactness, inputs, layers, npu_perf, partition, safetensors_io, stages
 from .. import tolerances, top_model, verdict
 from ..background import Background
 from ..calibration import sample
@@ -137,7 +137,7 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
         step.note = f"{output.stat().st_size / 1e6:.2f} MB"
         if "kernels" in result:
             step.note += f", {result['kernels']} kernels ({result.get('cache_hits', 0)} from the cache)"
-        if "estimate" in result:
+        if "commands" in result:
             step.note += (
                 f", {result['commands']} commands, estimated {result['partition']['total_microseconds']:.0f} us"
             )
@@ -156,6 +156,7 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
             output, folder=args.report and context.outputs.folder(args.report)
         )
         npu_perf.tell(report, told, args.report)
+        _tell_advice(context, told, result.get("quantization", {}))
     _tell_exactness(context, result.get("bit_equal_except"))
     if "quantization" in result:
         _tell_quantization(context, result["quantization"])
@@ -354,6 +355,15 @@ def _judge(
             f"{len(comparison.failed)} of {len(comparison.rows)} tensors are outside {tolerance}; what that costs is "
             "told by 'tessera accuracy', and --tolerance makes it an error"
         )
+
+
+def _tell_advice(context: Context, told: Mapping[str, Any], precisions: Mapping[str, Any]) -> None:
+    """Of a model for an NPU; what its times tell stands below them."""
+    table = context.args.calibration_table
+    found = advice.of_quantization(precisions) + (advice.of_table(tables.load(table).samples) if table else [])
+    for line in advice.lines(found):
+        context.report.say(line)
+    context.result["advice"] = [each.as_dict() for each in [*advice.of_perf(told), *found]]
 
 
 def _look_at_layers(context: Context, model: TopModel, net: bmodel.Net, given: Mapping[str, np.ndarray]) -> None:

@@ -8,9 +8,9 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, Iterable, Iterator, Sequence
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-from .. import compare, exactness, layers, npu_perf
+from .. import advice, compare, cuda_perf, exactness, layers, npu_perf
 from ..errors import ExitCode, TesseraError, usage_error
 from ..files import require_file, scratch_folder
 from ..preprocess import Preprocess
@@ -23,7 +23,7 @@ EPILOG = """examples:
   model_tool info m.bmodel            what is in it: inputs, outputs, memory, steps
   model_tool check m.bmodel           every byte against its hash; exit code 1 where one differs
   model_tool disasm m.bmodel conv     machine code of the kernels whose name contains 'conv'
-  model_tool perf m.bmodel --report reports/    what a model for an NPU does with its time
+  model_tool perf m.bmodel --report reports/    what a model for an NPU or a GPU does with its time
   model_tool combine m_224.bmodel m_320.bmodel -o m.bmodel    one file for both sizes, weights stored once"""
 
 
@@ -57,7 +57,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
             sub.add_argument("--tensors", action="store_true", help="list every tensor")
         if name == "perf":
             sub.add_argument("--report", metavar="DIR", help=f"write {', '.join(npu_perf.FILES)} there")
-            add_chip_set(sub, "what if the chip were faster or slower")
+            add_chip_set(sub, "for NPUs: what if the chip were faster or slower")
+            sub.add_argument(
+                "--counts", metavar="FILE", help="for GPUs: what the PTX machine counted (PTX_MACHINE_COUNTS=FILE)"
+            )
         if name == "disasm":
             sub.add_argument(
                 "kernel",
@@ -320,20 +323,47 @@ def _disassemble(context: Context, objdump: str, path: Path, subnet: dict[str, A
 def perf(context: Context) -> None:
     path = require_file(context.args.model, "model")
     args = context.args
-    known = npu_stages(read_model(path))
+    model = read_model(path)
+    known = npu_stages(model)
+    if not known and cuda_perf.stages(model):
+        _perf_of_gpu(context, path, cuda_perf.stages(model))
+        return
+    if args.counts:
+        raise usage_error(f"--counts is for GPUs; {path} has no stage for one")
     if len(known) < 2:
         context.result["report"] = told = npu_perf.measure(
             path, args.chip_set, args.report and context.outputs.folder(args.report)
         )
+        context.result["advice"] = [each.as_dict() for each in advice.of_perf(told)]
         npu_perf.tell(context.report, told, args.report)
         return
     context.result["stages"] = []
     for number, title in known.items():
         folder = args.report and str(Path(args.report) / f"stage-{number}")
         told = npu_perf.measure(path, args.chip_set, folder and context.outputs.folder(folder), number)
-        context.result["stages"].append({"stage": number, "report": told})
+        found = [each.as_dict() for each in advice.of_perf(told)]
+        context.result["stages"].append({"stage": number, "report": told, "advice": found})
         context.report.say(f"{title}:")
         npu_perf.tell(context.report, told, folder)
+
+
+def _perf_of_gpu(context: Context, path: Path, known: Mapping[int, str]) -> None:
+    args = context.args
+    if args.chip_set:
+        raise usage_error("--chip_set: the estimate of a GPU is made by model_deploy, which has this flag too")
+    if args.counts and len(known) > 1:
+        raise usage_error(f"--counts: {path} has {len(known)} stages, whose kernels are counted together")
+    context.result["stages"] = []
+    for number, title in known.items():
+        folder = args.report and str(Path(args.report) / f"stage-{number}" if len(known) > 1 else Path(args.report))
+        told = cuda_perf.measure(path, folder and context.outputs.folder(folder), number, args.counts)
+        if len(known) > 1:
+            context.result["stages"].append({"stage": number, "report": told})
+            context.report.say(f"{title}:")
+        else:
+            del context.result["stages"]
+            context.result["report"] = told
+        cuda_perf.tell(context.report, told, folder)
 
 
 def combine(context: Context) -> None:

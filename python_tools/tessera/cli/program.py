@@ -26,3 +26,7 @@ def bmrt_bench() -> int:
 
 def tessera_compile() -> int:
     return become("tessera-compile")
+
+
+def npu_describe() -> int:
+    return become("npu-describe")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tessera: from an ONNX file to a verdict in one command, scores of models on tasks, times on NPUs."""
+"""tessera: from an ONNX file to a verdict in one command, scores of models on tasks, times on NPUs, failures made
+small."""
 from __future__ import annotations
 
 import argparse
@@ -9,7 +10,8 @@ from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
-from . import accuracy, estimate
+from . import accuracy, estimate, explain, reduce
+from . import report as reports
 from .. import bmodel, compare, inputs, npu_perf, onnx_runner, preprocess, tolerances, top_model
 from ..errors import TesseraError, usage_error
 from ..files import require_file, scratch_folder
@@ -21,6 +23,9 @@ EPILOG = """examples:
   tessera run model.onnx
   tessera run model.onnx --input_shapes x=1x3x224x224 --input cat.jpg --pixel_format rgb --threads 2
   tessera estimate model.onnx --chip all
+  tessera explain model.bmodel conv1
+  tessera reduce model.onnx --mode x86-vs-ort
+  tessera report model.bmodel -o report.html
   tessera accuracy model.onnx model.bmodel --task classification --data pictures/"""
 MEASURE_SECONDS = 1.0
 
@@ -49,18 +54,20 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     run.add_argument("--output_dir", metavar="DIR", help="keep the files here (default: none is kept)")
     preprocess.add_arguments(run)
-    for verb in (run, accuracy.add_verb(verbs), estimate.add_verb(verbs)):
+    for verb in (run, *(each.add_verb(verbs) for each in (accuracy, estimate, reduce, reports, explain))):
         verb.add_common()
     return parser.parse_args(argv)
 
 
 def work(context: Context) -> None:
-    if context.args.verb == "accuracy":
-        accuracy.work(context)
-    elif context.args.verb == "estimate":
-        estimate.work(context)
-    else:
-        work_run(context)
+    verbs = {
+        "accuracy": accuracy.work,
+        "estimate": estimate.work,
+        "explain": explain.work,
+        "reduce": reduce.work,
+        "report": reports.work,
+    }
+    verbs.get(context.args.verb, work_run)(context)
 
 
 def work_run(context: Context) -> None:

@@ -2,16 +2,14 @@
 """What an op costs in each precision: the one place that says which of two precisions is cheaper.
 
 An op takes max(arithmetic, memory), as a roofline has it: its multiplications at the chip's rate of the type, and the
-bytes it reads and writes. Only ratios matter to a search. The compiler tells a chip's rates.
+bytes it reads and writes. Only ratios matter to a search. The compiler tells a chip's rates and how wide each type is.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Mapping, Sequence
 
-BYTES = {"INT8": 1, "INT16": 2, "BF16": 2, "F16": 2, "F32": 4}
-"""Of one activation. Weights of INT16 ops are int8."""
-WEIGHT_BYTES = {**BYTES, "INT16": 1}
+from ..targets import targets
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,9 @@ def rates_of(quantization: Mapping[str, object]) -> Rates:
 
 def nanoseconds(op: Op, precision: str, rates: Rates) -> float:
     """Estimated time of an op. A type without a rate costs what F32 does."""
-    known = precision if precision in rates.products and precision in BYTES else "F32"
-    moved = (op.reads + op.writes) * BYTES[known] + op.weights * WEIGHT_BYTES[known]
-    return max(op.products / rates.products[known], moved / rates.bytes)
+    known = targets().precision(precision if precision in rates.products else "F32")
+    moved = ((op.reads + op.writes) * known.activation_bits + op.weights * known.weight_bits) / 8
+    return max(op.products / rates.products[known.name], moved / rates.bytes)
 
 
 def total(ops: Sequence[Op], rates: Rates, types: Mapping[str, str]) -> float:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tessera explain: what became of one layer of a compiled model, and what it costs."""
+from __future__ import annotations
+
+import argparse
+import difflib
+from pathlib import Path
+from typing import Any, Mapping
+
+from .. import npu_perf
+from ..errors import TesseraError
+from ..files import require_file
+from ..report.gather import gather
+from .common import Context, Parser
+from .model_tool import read_model, size
+
+COMMANDS_SHOWN = 8
+
+
+def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
+    """Adds 'explain' to the verbs of `tessera`."""
+    sub = verbs.add_parser(
+        "explain",
+        help="what became of a layer: where it runs, how long, what binds it, its commands",
+        allow_abbrev=False,
+        description="Tells of one layer of a compiled model which ONNX nodes it is made of, where it runs and why, its "
+        "time with what binds it, its traffic beside the least, and its commands. Times are estimates, of NPUs only.",
+    )
+    sub.add_argument("model", help="the .bmodel file")
+    sub.add_argument("layer", metavar="LAYER", help="the name of an ONNX node or a layer, or a part of it")
+    return sub
+
+
+def work(context: Context) -> None:
+    path, wanted = require_file(context.args.model, "model"), context.args.layer
+    told = gather(path, read_model(path), {}, None)
+    found = find(told, wanted)
+    context.result["layers"] = []
+    for number, index in found:
+        stage = told["stages"][number]
+        layer = dict(stage["layers"][index])
+        layer["reasons"] = [each["reason"] for each in stage["subnets"] if each["reason"] and layer["on"] == "host"]
+        layer["advice"] = [each for each in told["advice"] if each["layer"] == layer["name"]]
+        layer["commands"] = _commands(path, stage, number, index)
+        context.result["layers"].append(layer)
+        _tell(context, stage, layer)
+
+
+def find(told: Mapping[str, Any], wanted: str) -> list[tuple[int, int]]:
+    """(stage, layer) of those that are meant: of the very name, else with such a node, else with it in their names.
+    Raises TesseraError with names that are like it."""
+    every = [(n, i, layer) for n, stage in enumerate(told["stages"]) for i, layer in enumerate(stage["layers"])]
+    for is_meant in (
+        lambda layer: layer["name"] == wanted,
+        lambda layer: wanted in layer["nodes"],
+        lambda layer: wanted in layer["name"],
+    ):
+        found = [(number, index) for number, index, layer in every if is_meant(layer)]
+        if found:
+            return found
+    names = [node for *_, layer in every for node in (layer["nodes"] or [layer["name"]])]
+    near = difflib.get_close_matches(wanted, dict.fromkeys(names), 5, 0.3)
+    raise TesseraError(
+        f"{told['file']} has no layer '{wanted}'",
+        hint=f"there are {', '.join(near)}" if near else "model_tool info --steps lists them",
+    )
+
+
+def _commands(path: Path, stage: Mapping[str, Any], number: int, index: int) -> list[str]:
+    """Of an NPU's layer."""
+    if not stage["perf"] or index >= len(stage["perf"]["layers"]):
+        return []
+    name = stage["perf"]["layers"][index]["name"]
+    return [line for line in npu_perf.commands(path, number) if line.partition("#")[2].strip() == name]
+
+
+def _tell(context: Context, stage: Mapping[str, Any], layer: Mapping[str, Any]) -> None:
+    say = context.report.say
+    say(f"{layer['name']}: on {layer['on']} ({stage['name'] or 'all shapes'}), {layer['op']}")
+    say(f"  ONNX nodes: {', '.join(layer['nodes']) or 'none'}")
+    for reason in layer["reasons"]:
+        say(f"  on the host for: {reason}")
+    if layer["us"] is not None:
+        share = npu_perf.percent(layer["us"], stage["perf"]["microseconds"])
+        say(
+            f"  {layer['us']:.2f} us, {share} % of a run, bound by {layer['bound']}; {layer['products']} "
+            f"multiplications, {100 * layer['mac_utilisation']:.1f} % of the peak"
+        )
+    least = f", {layer['moved'] / layer['least']:.2f} times the least" if layer["least"] else ""
+    say(f"  {size(layer['moved'])} {'to and from DDR' if layer['us'] is not None else 'read and written'}{least}")
+    for each in layer["advice"]:
+        say(f"  {each['code']}: {each['text']}; try {each['command']}")
+    for line in layer["commands"][:COMMANDS_SHOWN]:
+        say(f"    {line}")
+    if len(layer["commands"]) > COMMANDS_SHOWN:
+        say(f"    … and {len(layer['commands']) - COMMANDS_SHOWN} more (--json names all)")

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tessera reduce: the smallest ONNX model and inputs that still show a failure."""
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .. import inputs, onnx_runner, reduction_checks
+from ..errors import TesseraError, usage_error
+from ..files import require_file, save_npz, scratch_folder
+from ..inputs import InputSpec
+from ..onnx_runner import OnnxModel
+from ..progress import Report
+from ..reduction import Candidate, Network, Reducer
+from ..targets import targets
+from .common import Context, Parser
+
+EPILOG = """examples:
+  tessera reduce model.onnx --mode x86-vs-ort
+  tessera reduce model.onnx --mode npu-vs-reference --chip npu-base --quantize INT8 --input cat.npz
+  tessera reduce model.onnx --check "python3 mine.py {model} {inputs}" -o small.onnx"""
+SECONDS = 600.0
+
+
+def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
+    """Adds 'reduce' to the verbs of `tessera`."""
+    sub = verbs.add_parser(
+        "reduce",
+        help="the smallest part of a model that still shows a failure",
+        allow_abbrev=False,
+        description="Cuts an ONNX model, by bisection and delta debugging, to the fewest nodes and the plainest inputs "
+        "that still show a failure; names stay. What the nodes left read is recorded from a run in onnxruntime.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.add_argument("model", help="the .onnx file")
+    shown = sub.add_mutually_exclusive_group(required=True)
+    shown.add_argument(
+        "--check",
+        metavar="CMD",
+        help="a command that fails (exit code not 0) where the failure shows; {model} and {inputs} in it are an .onnx "
+        "and an .npz file (default: its last two arguments)",
+    )
+    shown.add_argument(
+        "--mode",
+        choices=reduction_checks.MODES,
+        help="x86-vs-ort: the outputs are not onnxruntime's; npu-vs-reference: a layer is not what the reference makes "
+        "of its operands; deploy-fails: the compiler fails, with the same message",
+    )
+    sub.add_argument("--chip", metavar="CHIP", help="of --mode (default: npu-base for npu-vs-reference, else x86)")
+    sub.add_argument(
+        "--quantize",
+        type=str.upper,
+        metavar="PRECISION",
+        help="of --mode (default: INT8 for npu-vs-reference, else F32); ranges are those of the one input",
+    )
+    sub.add_argument("--input", metavar="FILE", help=".npz, .npy, or NAME=FILE,… (default: seeded random)")
+    sub.add_argument("--input_shapes", metavar="SHAPES", help="fixes dynamic dims: x=1x3x224x224,y=1x8")
+    sub.add_argument(
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        help="then the smallest part that was found yet is written (default: %(default)g)",
+    )
+    sub.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the .onnx; the inputs go to FILE_inputs.npz (default: NAME_reduced.onnx)",
+    )
+    return sub
+
+
+def work(context: Context) -> None:
+    args, report = context.args, context.report
+    path = require_file(args.model, "model")
+    output = Path(args.output or f"{path.stem}_reduced.onnx")
+    if output.suffix != ".onnx":
+        raise usage_error(f"--output {output}: the name must end in .onnx")
+    report.total = 2
+    with scratch_folder() as folder:
+        with report.step("run it in onnxruntime") as step:
+            network = _open(context, path, folder)
+            count = len(network.model.graph.node)
+            step.note = f"{count} nodes, {len(network.values)} tensors"
+        check = _check(context, network)
+        with report.step("reduce") as step:
+            reducer = Reducer(network, check, args.seconds)
+            found = reducer.run()
+            step.note = f"{reducer.checks} candidates"
+    if found is None:
+        raise TesseraError(
+            f"{path} does not show the failure on this input",
+            hint="give the input that does with --input; --mode x86-vs-ort, npu-vs-reference and deploy-fails are "
+            "different failures",
+        )
+    if reducer.out_of_time:
+        report.warn(f"not finished within {args.seconds:g} seconds: raise --seconds for less")
+    _write(context, found, output, count, check.seen, reducer.checks)
+
+
+def _open(context: Context, path: Path, folder: Path) -> Network:
+    """The network with its values; dims that are open are fixed as --input_shapes says."""
+    args = context.args
+    if not onnx_runner.available():
+        raise TesseraError("reducing a model needs onnxruntime", hint="pip install onnx onnxruntime")
+    specs = []
+    wanted = _shapes(args.input_shapes)
+    for spec in OnnxModel(path, optimise=False).inputs:
+        shape = wanted.get(spec.name, spec.shape)
+        if any(dim is None for dim in shape):
+            raise TesseraError(f"the model does not fix the size of input {spec}", hint="give --input_shapes")
+        specs.append(InputSpec(spec.name, tuple(int(dim or 0) for dim in shape), spec.dtype))
+    values = inputs.load_inputs(args.input, specs) if args.input else inputs.random_inputs(specs)
+    return Network.open(path, values)
+
+
+def _shapes(text: str | None) -> dict[str, tuple[int, ...]]:
+    try:
+        pairs = [part.split("=") for part in (text or "").split(",") if part]
+        return {name: tuple(map(int, dims.split("x"))) for name, dims in pairs}
+    except ValueError as error:
+        raise usage_error(f"--input_shapes '{text}': expected NAME=1x3x224x224,…") from error
+
+
+def _check(context: Context, network: Network) -> reduction_checks.Check:
+    args = context.args
+    if args.check:
+        if args.chip or args.quantize:
+            raise usage_error("--chip and --quantize are of --mode; --check's command compiles by itself")
+        return reduction_checks.of_command(args.check)
+    is_npu = args.mode == "npu-vs-reference"
+    chip = args.chip or ("npu-base" if is_npu else "x86")
+    if is_npu and not targets().is_npu(chip):
+        raise usage_error(f"--mode npu-vs-reference: --chip '{chip}' is no NPU")
+    how = reduction_checks.Compiled(chip, args.quantize or ("INT8" if is_npu else "F32"), network.values)
+    targets().precision(how.quantize)
+    return reduction_checks.of_mode(args.mode, how, Report(1, sys.stderr, quiet=True))
+
+
+def _write(context: Context, found: Candidate, output: Path, before: int, seen: str, checks: int) -> None:
+    report, beside = context.report, output.with_name(f"{output.stem}_inputs.npz")
+    context.outputs.path(output).write_bytes(found.model.SerializeToString())
+    save_npz(context.outputs.path(beside), found.inputs)
+    nodes = [{"name": node.name, "op": node.op_type, "outputs": list(node.output)} for node in found.model.graph.node]
+    context.result["reduced"] = {
+        "nodes": nodes,
+        "nodes_before": before,
+        "checks": checks,
+        "failure": seen,
+        "inputs": {name: list(value.shape) for name, value in found.inputs.items()},
+        "model": str(output),
+        "input_file": str(beside),
+    }
+    report.say(f"{seen}\n{len(nodes)} of {before} nodes show it:")
+    for node in nodes:
+        report.say(f"  {node['op']:<20} {node['name'] or node['outputs'][0]}")
+    report.finish([f"the model is {output}, its inputs are {beside}"])

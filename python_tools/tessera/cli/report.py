@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tessera report: one HTML file about compiled models."""
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from ..calibration import table as tables
+from ..errors import usage_error
+from ..files import require_file
+from ..report.gather import gather, read_told
+from ..report.page import page
+from .common import Context, Parser
+from .model_tool import read_model
+
+EPILOG = """examples:
+  tessera report m.bmodel -o report.html
+  tessera report a.bmodel b.bmodel --accuracy told_a.json,told_b.json -o report.html"""
+
+
+def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
+    """Adds 'report' to the verbs of `tessera`."""
+    sub = verbs.add_parser(
+        "report",
+        help="one HTML file about compiled models: layers, times, memory, accuracy, advice",
+        allow_abbrev=False,
+        description="Writes one HTML file that needs no network: what is in compiled models, where each layer runs and "
+        "why, how long it takes and what binds it, what the memories hold, and what is odd. Several models are "
+        "compared.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.add_argument("models", nargs="+", metavar="model", help="the .bmodel files")
+    sub.add_argument("-o", "--output", default="report.html", metavar="FILE", help="default: %(default)s")
+    sub.add_argument(
+        "--accuracy",
+        metavar="FILE[,…]",
+        help="what 'model_deploy --json' or 'model_tool layers --json' printed, for each model",
+    )
+    sub.add_argument(
+        "--measure",
+        type=int,
+        default=0,
+        metavar="RUNS",
+        help="time the layers of what wholly runs on x86 here: the mean of RUNS runs of one thread, on zeros",
+    )
+    sub.add_argument("--calibration_table", metavar="FILE", help="the table: whether it is of enough samples")
+    return sub
+
+
+def work(context: Context) -> None:
+    args, report = context.args, context.report
+    output = Path(args.output)
+    if output.suffix not in (".html", ".htm"):
+        raise usage_error(f"--output {output}: the name must end in .html")
+    if args.measure < 0:
+        raise usage_error(f"--measure {args.measure}: a number of runs")
+    given = args.accuracy.split(",") if args.accuracy else []
+    if len(given) > len(args.models):
+        raise usage_error(f"--accuracy: {len(given)} files for {len(args.models)} models")
+    samples = tables.load(args.calibration_table).samples if args.calibration_table else None
+    models = []
+    for index, name in enumerate(args.models):
+        path = require_file(name, "model")
+        told = read_told(given[index] if index < len(given) else None)
+        made = told.get("model", {})
+        if made.get("bmodel") and Path(made["bmodel"]).name != path.name:
+            report.warn(f"{given[index]} is of {made['bmodel']}, not of {path}")
+        models.append(gather(path, read_model(path), told, samples, args.measure))
+    context.outputs.path(output).write_text(page(models), encoding="utf-8")
+    context.result["report"] = {"html": str(output), "advice": [model["advice"] for model in models]}
+    for model in models:
+        for each in model["advice"]:
+            report.say(f"{each['code']} {each['layer'] or model['file']}: {each['text']}; try {each['command']}")
+    report.say(f"{output}: {len(models)} models, {len(json.dumps(models)) // 1024} KiB of data")

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model for a GPU costs: by the compiler's model of time, and by what its kernels executed on the PTX machine;
+for people."""
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any, Iterable, Mapping, Sequence
+
+from . import compare
+from .errors import ExitCode, TesseraError
+from .files import load_json, scratch_folder
+from .npu_perf import percent
+from .programs import run_program
+from .progress import Report
+
+LAYERS_SHOWN = 8
+REPORT_VERSION = 1  # codegen/Cuda/CostReport.h: kReportVersion
+BLOB = "cuda estimate"  # and kReportBlob
+FILES = ("report.json", "layers.csv")
+SECTOR = 32  # bytes of DRAM that are moved at once
+
+
+def stages(model: Mapping[str, Any]) -> dict[int, str]:
+    """Stages with kernels for a GPU by their number in the file, and what to call them. model: of bmodel-dump."""
+    chips = model.get("chips", [])
+    every = [stage for net in model.get("nets", []) for stage in net.get("stages", [])]
+    return {
+        number: f"stage {number}, {stage.get('name') or 'all shapes'} on {chips[stage['chip']]['name']}"
+        for number, stage in enumerate(every)
+        if any(chips[subnet["chip"]].get("family") == "cuda" for subnet in stage.get("subnets", []))
+    }
+
+
+def measure(
+    model: str | Path, folder: str | Path | None = None, stage: int | None = None, counts: str | Path | None = None
+) -> dict[str, Any]:
+    """The compiler's report on a .bmodel, as docs/cuda.md describes it; with `folder` its FILES are written there.
+    stage: of all in the file, from 0; default: the first for a GPU. counts: a file that the PTX machine wrote for runs
+    of this model, joined to the report as "counted". Raises TesseraError, also for a file without a GPU's program."""
+    view = json.loads(_dump(str(model)))
+    known = list(stages(view))
+    blobs = [blob["segment"] for blob in view.get("blobs", []) if blob["name"] == BLOB]
+    if not known or len(blobs) != len(known):
+        raise TesseraError(f"{model}: holds no estimate for a GPU", hint="make the file again with model_deploy")
+    number = known[0] if stage is None else stage
+    if number not in known:
+        raise TesseraError(f"{model}: stage {number} is not for a GPU", ExitCode.USAGE)
+    with scratch_folder() as temporary:
+        _dump("--segment", str(blobs[known.index(number)]), str(model), str(temporary / "report.json"))
+        told: dict[str, Any] = json.loads((temporary / "report.json").read_bytes())
+    if told.get("report_version") != REPORT_VERSION:
+        raise TesseraError(
+            f"{model}: its estimate is of version {told.get('report_version', 0)}, these tools read {REPORT_VERSION}"
+        )
+    if counts is not None:
+        chip = json.loads(next(chip["description"] for chip in view["chips"] if chip["name"] == told["chip"]))
+        told["counted"] = count(told, read_counts(counts), chip)
+    if folder:
+        _write(Path(folder), told)
+    return told
+
+
+def _dump(*arguments: str) -> str:
+    result = run_program("bmodel-dump", *arguments)
+    if result.returncode != 0:
+        raise TesseraError(result.stderr.strip() or f"bmodel-dump ended with exit code {result.returncode}")
+    return result.stdout
+
+
+def read_counts(path: str | Path) -> dict[str, Any]:
+    """By kernel, as the variable PTX_MACHINE_COUNTS lets the PTX machine write them."""
+    hint = "let the PTX machine write them: PTX_MACHINE_COUNTS=FILE"
+    counts = load_json(path, "--counts file", hint)
+    if not isinstance(counts, dict) or not all(
+        isinstance(entry, dict) and {"launches", "kinds"} <= entry.keys() for entry in counts.values()
+    ):
+        raise TesseraError(f"--counts {path}: no counts of the PTX machine", hint=hint)
+    return counts
+
+
+def count(told: Mapping[str, Any], counts: Mapping[str, Any], chip: Mapping[str, Any]) -> dict[str, Any]:
+    """What was executed in one run, beside what is needed: of the whole and by kernel."""
+    needed: dict[str, list[dict[str, Any]]] = {}
+    for layer in told["layers"]:
+        needed.setdefault(layer["kernel"], []).append(layer)
+    missing = [kernel for kernel in needed if kernel not in counts]
+    if missing:
+        raise TesseraError(
+            f"the counts do not have kernel '{missing[0]}' of the model: they are of another one",
+            hint="run this file with PTX_MACHINE_COUNTS=FILE",
+        )
+    kernels = [_kernel(name, layers, counts[name], chip) for name, layers in needed.items()]
+    total = _sum("all", kernels)
+    return {**total, **_ratios(total), "by_kernel": kernels}
+
+
+def _kernel(name: str, layers: Sequence[Mapping[str, Any]], entry: Mapping[str, Any], chip: Mapping[str, Any]) -> dict:
+    runs = entry["launches"] / len(layers)
+    made = {
+        "kernel": name,
+        "launches": len(layers),
+        "microseconds": sum(layer["microseconds"] for layer in layers),
+        "tensor_products": entry["tensor_products"] / runs,
+        "tensor_products_needed": sum(layer["products"] for layer in layers if entry["tensor_products"]),
+        "dram_bytes": SECTOR * entry["dram_sectors"] / runs,
+        "dram_bytes_needed": sum(layer["dram_bytes"] for layer in layers),
+        "shared_passes": entry["shared_passes"] / runs,
+        "bank_conflicts": entry["bank_conflicts"] / runs,
+        "barriers": entry["barriers"] / runs,
+        "warp_instructions": {kind: number / runs for kind, number in entry["kinds"].items() if number},
+    }
+    issued = sum(made["warp_instructions"].values())
+    # Every scheduler of the card issues in every cycle: what no arrangement of these instructions is faster than.
+    made["issue_microseconds"] = issued / (chip["sms"] * chip["sm"]["schedulers"] * chip["clock_ghz"] * 1e3)
+    return {**made, **_ratios(made)}
+
+
+def _sum(name: str, kernels: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    total: dict[str, Any] = {"kernel": name, "warp_instructions": {}}
+    for kernel in kernels:
+        for key, value in kernel.items():
+            if key == "warp_instructions":
+                for kind, number in value.items():
+                    total[key][kind] = total[key].get(kind, 0) + number
+            elif key not in ("kernel", *_RATIOS):
+                total[key] = total.get(key, 0) + value
+    return total
+
+
+_RATIOS = ("tensor_products_ratio", "dram_ratio")
+
+
+def _ratios(made: Mapping[str, Any]) -> dict[str, Any]:
+    """Issued over needed; null where nothing is."""
+    return {
+        "tensor_products_ratio": _over(made.get("tensor_products", 0), made.get("tensor_products_needed", 0)),
+        "dram_ratio": _over(made.get("dram_bytes", 0), made.get("dram_bytes_needed", 0)),
+    }
+
+
+def _over(part: float, whole: float) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def _write(folder: Path, told: Mapping[str, Any]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / FILES[0]).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        with (folder / FILES[1]).open("w", newline="", encoding="utf-8") as file:
+            rows = csv.DictWriter(file, list(told["layers"][0]) if told["layers"] else ["layer"])
+            rows.writeheader()
+            rows.writerows(told["layers"])
+    except OSError as error:
+        raise TesseraError(f"--report {folder}: {error.strerror}") from error
+
+
+def tell(report: Report, told: Mapping[str, Any], folder: str | None = None) -> None:
+    """The report's main figures, the layers that take most of the time, and what was counted."""
+    report.say(summary(told))
+    shown = sorted(told["layers"], key=lambda layer: -layer["microseconds"])[:LAYERS_SHOWN]
+    rows = [("layer", "us", "share", "bound by", "unit", "products", "DRAM KiB")]
+    rows += [
+        (
+            layer["name"] or f"layer {layer['layer']}",
+            f"{layer['microseconds']:.1f}",
+            f"{percent(layer['microseconds'], told['microseconds'])} %",
+            layer["bound"],
+            layer["unit"],
+            str(layer["products"]),
+            f"{layer['dram_bytes'] / 1024:.1f}",
+        )
+        for layer in shown
+    ]
+    report.say(compare.align(rows, right=(1, 2, 5, 6)))
+    if len(told["layers"]) > len(shown):
+        report.say(f"… and {len(told['layers']) - len(shown)} more layers (--json names all, --report writes them)")
+    if "counted" in told:
+        report.say(_counted(told["counted"]))
+    if folder:
+        report.say(f"{folder}: {', '.join(FILES)}")
+
+
+def summary(told: Mapping[str, Any]) -> str:
+    """Time, what binds it, and how far it is from the roofline: two lines."""
+    shares = sorted(told["time_microseconds"].items(), key=lambda share: -share[1])
+    bound = ", ".join(f"{name} {percent(time, told['microseconds'])} %" for name, time in shares)
+    least = told["dram_least_bytes"]
+    ratio = f", {told['dram_bytes'] / least:.2f} times the least" if least else ""
+    return (
+        f"{told['chip']}: about {told['microseconds']:.1f} us a run by a roofline of each launch, "
+        f"{told['roofline']['ratio']:.2f} times that of the whole; {told['launches']} launches of "
+        f"{told['kernels']} kernels\n"
+        f"time: {bound or 'none'}; DRAM: {told['dram_bytes'] / 1e6:.2f} MB{ratio}"
+    )
+
+
+def _counted(counted: Mapping[str, Any]) -> str:
+    kinds = sorted(counted["warp_instructions"].items(), key=lambda kind: -kind[1])
+    ratio = counted["tensor_products_ratio"]
+    return (
+        "counted by the PTX machine, a run:\n"
+        f"  instructions of warps: {', '.join(f'{kind} {number:.0f}' for kind, number in kinds)}; "
+        f"{counted['issue_microseconds']:.1f} us to issue\n"
+        f"  products of tensor cores: {counted['tensor_products']:.0f} issued, "
+        + (f"{ratio:.3f} times what is needed\n" if ratio else "no op uses them\n")
+        + f"  DRAM: {counted['dram_bytes'] / 1e6:.2f} MB, "
+        f"{counted['dram_ratio'] or 0:.3f} times the least of its launches\n"
+        f"  bank conflicts: {counted['bank_conflicts']:.0f} of {counted['shared_passes']:.0f} passes; "
+        f"barriers: {counted['barriers']:.0f}; launches: {counted['launches']}"
+    )

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a candidate of a reduction shows the failure that is looked for: of the compiler, of its answers, or of a
+command of the user's."""
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Mapping
+
+import numpy as np
+
+from . import bmodel, compare, layers, onnx_runner, safetensors_io, tolerances, top_model
+from .calibration import table as tables
+from .compile_driver import without_reproducers
+from .errors import ExitCode, TesseraError
+from .files import save_npz, scratch_folder
+from .progress import Report
+from .reduction import Candidate
+from .targets import targets
+
+MODES = ("x86-vs-ort", "npu-vs-reference", "deploy-fails")
+RANGE = (-1.0, 4.0)  # of tensors that the compiler made
+NOT_RUN = (126, 127)  # what a shell ends with where the command cannot be run
+
+
+@dataclass
+class Compiled:
+    """How candidates are compiled. values: of the whole network's tensors, for the ranges of quantised models."""
+
+    chip: str
+    quantize: str
+    values: Mapping[str, np.ndarray]
+
+    def top(self, candidate: Candidate, folder: Path, report: Report) -> top_model.TopModel:
+        path = folder / "m.onnx"
+        path.write_bytes(candidate.model.SerializeToString())
+        return top_model.import_onnx(path, folder / "m_top.mlir", report, model_name="m")[0]
+
+    def flags(self, model: top_model.TopModel, folder: Path, report: Report) -> list[str]:
+        """Those of the calibration table, where the precision wants one."""
+        if not targets().precision(self.quantize).needs_table:
+            return []
+        info, entries = top_model.describe(model.path, report), []
+        for name in map(str, info["tensors"]):
+            value = self.values.get(name)
+            low, high = RANGE if value is None or not value.size else (float(value.min()), float(value.max()))
+            most = max(abs(low), abs(high)) or 1.0
+            entries.append(tables.Entry.make(name, most, min(low, 0.0), max(high, 1e-6), False, "one input"))
+        path = folder / "table.json"
+        tables.Table(str(info["model_name"]), str(info["model_hash"]), "max", 1, "", tuple(entries)).save(path)
+        return ["--calibration-table", str(path)]
+
+    def deploy(self, candidate: Candidate, folder: Path, report: Report) -> tuple[top_model.TopModel, dict, list[str]]:
+        """The model in Top, what the compiler told, and its flags; folder/m.bmodel."""
+        model = self.top(candidate, folder, report)
+        flags = self.flags(model, folder, report)
+        told = top_model.deploy(model, folder / "m.bmodel", report, chip=self.chip, quantize=self.quantize, extra=flags)
+        return model, told, flags
+
+
+class Check:
+    """Called with a candidate: whether it shows the failure. `seen`: the failure of the last one that did."""
+
+    def __init__(self, failure: Callable[[Candidate, Path], str]) -> None:
+        self._failure = failure
+        self.seen = ""
+        self._kind = ""
+
+    def __call__(self, candidate: Candidate) -> bool:
+        with scratch_folder() as folder, without_reproducers():
+            said = self._failure(candidate, folder)
+        if not said or (self._kind and _kind(said) != self._kind):
+            return False
+        self.seen, self._kind = said, _kind(said)
+        return True
+
+
+def _kind(said: str) -> str:
+    """A message without names and numbers, which differ from one candidate to the next."""
+    return re.sub(r"'[^']*'|\d+", "_", said.splitlines()[0])
+
+
+def of_mode(mode: str, how: Compiled, report: Report) -> Check:
+    failures = {"x86-vs-ort": _against_onnxruntime, "npu-vs-reference": _against_reference, "deploy-fails": _of_deploy}
+    return Check(lambda candidate, folder: failures[mode](candidate, folder, how, report))
+
+
+def of_command(command: str) -> Check:
+    """A command that fails (its exit code is not 0) shows it. It is given the model and the inputs: as {model} and
+    {inputs}, or behind its arguments."""
+
+    def failure(candidate: Candidate, folder: Path) -> str:
+        model, inputs = folder / "model.onnx", folder / "inputs.npz"
+        model.write_bytes(candidate.model.SerializeToString())
+        save_npz(inputs, candidate.inputs)
+        names = {"{model}": str(model), "{inputs}": str(inputs)}
+        given = [] if "{model}" in command else [str(model), str(inputs)]
+        words = [_replaced(word, names) for word in shlex.split(command)] + given
+        try:
+            code = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+        except OSError as error:
+            raise TesseraError(f"--check {words[0]}: {error.strerror}", ExitCode.USAGE) from error
+        if code in NOT_RUN:
+            raise TesseraError(f"--check {command}: the command was not run (exit code {code})", ExitCode.USAGE)
+        return f"the command fails: {command}" if code else ""
+
+    return Check(failure)
+
+
+def _replaced(word: str, names: Mapping[str, str]) -> str:
+    for name, path in names.items():
+        word = word.replace(name, path)
+    return word
+
+
+def _of_deploy(candidate: Candidate, folder: Path, how: Compiled, report: Report) -> str:
+    try:
+        how.deploy(candidate, folder, report)
+    except TesseraError as error:
+        if error.code == ExitCode.OUT_OF_MEMORY:
+            raise
+        return error.message
+    return ""
+
+
+def _against_onnxruntime(candidate: Candidate, folder: Path, how: Compiled, report: Report) -> str:
+    try:
+        how.deploy(candidate, folder, report)
+        expected = onnx_runner.OnnxModel(folder / "m.onnx").run(candidate.inputs)
+        got = bmodel.open_net(folder / "m.bmodel").run(candidate.inputs)
+    except TesseraError:
+        return ""
+    compared = compare.compare(got, expected, tolerances.parse(None, how.quantize))
+    wrong = [row for row in compared.rows if not row.passed]
+    return f"'{wrong[0].name}' is not onnxruntime's: {compare.describe(wrong[0])}".split(":")[0] if wrong else ""
+
+
+def _against_reference(candidate: Candidate, folder: Path, how: Compiled, report: Report) -> str:
+    """Of each layer, on the operands that the chip had."""
+    try:
+        model, told, flags = how.deploy(candidate, folder, report)
+        if "plan" not in told:  # no layer runs there
+            return ""
+        net = bmodel.open_net(folder / "m.bmodel")
+        stored = net.stored(candidate.inputs)
+        shown = folder / "layers"
+        shown.mkdir()
+        layers.write(shown, model, report, told, how.chip, how.quantize, flags)
+        safetensors_io.save(shown / layers.INPUT, stored)
+        looked = layers.look(shown, report)
+        outputs = net.run_stored(stored, lambda name, array: None)
+    except TesseraError:
+        return ""
+    if not looked.layers:
+        return ""
+    try:
+        layers.require_right(looked, "the model")
+        layers.require_same(looked, outputs, "the model")
+    except TesseraError as error:
+        return error.message.split("(")[0]
+    return ""

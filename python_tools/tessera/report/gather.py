@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report tells, as one JSON-ready object a model: from the file, the estimate of its time, and what other
+commands wrote with --json."""
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from .. import advice, cuda_perf, npu_perf
+from ..errors import TesseraError
+from ..files import load_json, scratch_folder
+
+QUEUES = ("dma", "compute")
+
+
+def gather(
+    path: Path, dump: Mapping[str, Any], told: Mapping[str, Any], samples: int | None, runs: int = 0
+) -> dict[str, Any]:
+    """dump: the file's, of bmodel-dump. told: what model_deploy or model_tool layers printed with --json, or {}. runs:
+    of what wholly runs on this machine's processor, to time each layer; 0: none."""
+    stages = [_stage(path, dump, stage, number, runs) for number, stage in enumerate(_stages(dump))]
+    model = told["model"] if isinstance(told.get("model"), dict) else {}
+    partition = model.get("partition", {})
+    found = [each for stage in stages for each in advice.of_perf(stage["perf"] or {})]
+    found += advice.of_quantization(model.get("quantization", {})) + (
+        [] if samples is None else advice.of_table(samples)
+    )
+    return {
+        "file": path.name,
+        "bytes": path.stat().st_size,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "name": dump.get("name", ""),
+        "producer": dump.get("producer", ""),
+        "schema_hash": dump.get("schema_hash", ""),
+        "properties": dump.get("properties", []),
+        "chips": [{key: chip.get(key, "") for key in ("name", "family", "fingerprint")} for chip in dump["chips"]],
+        "stages": stages,
+        "accuracy": accuracy(told),
+        "verdict": _verdict(told),
+        "partition": partition,
+        "advice": [each.as_dict() for each in found],
+    }
+
+
+def _verdict(told: Mapping[str, Any]) -> str:
+    if not accuracy(told):
+        return "not checked"
+    return "right" if told.get("exit_code") == 0 else f"wrong: exit code {told.get('exit_code')}"
+
+
+def read_told(path: str | Path | None) -> dict[str, Any]:
+    """An object that a command printed with --json; {} for None. Raises TesseraError."""
+    if path is None:
+        return {}
+    told = load_json(path, "--accuracy file", "make it with model_deploy --json > FILE")
+    if not isinstance(told, dict) or "tool" not in told:
+        raise TesseraError(f"{path} is not what a command prints with --json")
+    return told
+
+
+def accuracy(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row a tensor: whole, its error with what it inherits, and own, without."""
+    looked = told.get("layers", {})
+    rows = [
+        {"name": "+".join(layer["nodes"]) or layer["tensor"], "tensor": layer["tensor"], "whole": layer["whole"],
+         "own": layer["own"], "wrong": layer["wrong"]}
+        for layer in (looked.get("layers", []) if isinstance(looked, dict) else [])
+    ]  # fmt: skip
+    comparison = told.get("comparison") or {}
+    known = {row["tensor"] for row in rows}
+    for row in comparison.get("tensors", comparison.get("rows", [])):
+        if row["name"] not in known:
+            rows.append({"name": row["name"], "tensor": row["name"], "whole": row, "own": None,
+                         "wrong": not row["passed"]})  # fmt: skip
+    return rows
+
+
+def _stages(dump: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [stage for net in dump.get("nets", []) for stage in net.get("stages", [])]
+
+
+def _stage(path: Path, dump: Mapping[str, Any], stage: Mapping[str, Any], number: int, runs: int) -> dict[str, Any]:
+    tensors, subnets = stage.get("tensors", []), stage.get("subnets", [])
+    on_npu = any(subnet["kind"] == "Npu" for subnet in subnets)
+    perf, drawn = _perf(path, number) if on_npu else (None, {})
+    gpu = cuda_perf.measure(path, stage=number) if number in cuda_perf.stages(dump) else None
+    on_host = all(subnet["kind"] in ("X86", "Host") for subnet in subnets)
+    times = _measure(path, stage, tensors, runs) if runs and on_host else []
+    constants: Counter[str] = Counter()
+    for tensor in tensors:
+        if tensor["place"] == "Segment" and tensor["view_of"] < 0:
+            constants[tensor["dtype"]] += tensor["bytes"]
+    return {
+        "name": stage.get("name", ""),
+        "chip": dump["chips"][stage["chip"]]["name"],
+        "constants": dict(constants),
+        "results": dict(
+            Counter(tensors[step["writes"][0]]["dtype"] for _, step in _steps(subnets) if step.get("writes"))
+        ),
+        "inputs": [_tensor(tensors[slot]) for slot in stage.get("inputs", [])],
+        "outputs": [_tensor(tensors[slot]) for slot in stage.get("outputs", [])],
+        "workspaces": stage.get("workspaces", []),
+        "subnets": [_subnet(subnet) for subnet in subnets],
+        "layers": _layers(perf, gpu, [subnet for subnet in subnets if not _on_gpu(dump, subnet)], times),
+        "time": _time(perf, gpu, times, runs),
+        "perf": perf,
+        **drawn,
+    }
+
+
+def _tensor(tensor: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": tensor["name"],
+        "dtype": tensor["dtype"],
+        "shape": [dim["value"] for dim in tensor.get("shape", [])],
+    }
+
+
+def _subnet(subnet: Mapping[str, Any]) -> dict[str, Any]:
+    nodes = [node for step in subnet.get("plan", []) for node in step.get("debug", {}).get("onnx_nodes", [])]
+    return {"name": subnet["name"], "kind": subnet["kind"], "isa": subnet.get("isa", ""),
+            "reason": subnet.get("reason", ""), "steps": len(subnet.get("plan", [])), "nodes": len(nodes)}  # fmt: skip
+
+
+def _steps(subnets: Any) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    return [(subnet, step) for subnet in subnets for step in subnet.get("plan", [])]
+
+
+def _on_gpu(dump: Mapping[str, Any], subnet: Mapping[str, Any]) -> bool:
+    return bool(dump["chips"][subnet["chip"]].get("family") == "cuda")
+
+
+def _measure(path: Path, stage: Mapping[str, Any], tensors: Any, runs: int) -> list[float]:
+    """Microseconds of each step of a run on zeros by one thread, mean of `runs`, in the order of the plan."""
+    from .. import runtime
+
+    net = runtime.load(path).net()
+    types = {info.name: info.dtype for info in net.inputs}
+    given = [tensors[slot] for slot in stage.get("inputs", [])]
+    zeros = {
+        each["name"]: np.zeros([dim["value"] for dim in each.get("shape", [])], types[each["name"]]) for each in given
+    }
+    return [step.total_ns / step.runs / 1e3 if step.runs else 0.0 for step in net.profile(zeros, runs)]
+
+
+def _time(
+    perf: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None, times: Sequence[float], runs: int
+) -> dict[str, Any] | None:
+    """Of a whole run: how it is known, microseconds, and what bounds it in shares of the time."""
+    if perf:
+        shares = {name: cycles / perf["cycles"] for name, cycles in perf["time_cycles"].items() if perf["cycles"]}
+        return {"how": "estimated", "us": perf.get("total_microseconds", perf["microseconds"]), "shares": shares}
+    if gpu:
+        shares = {name: us / gpu["microseconds"] for name, us in gpu["time_microseconds"].items()}
+        return {"how": "estimated", "us": gpu["microseconds"], "shares": shares}
+    return {"how": f"measured, mean of {runs} runs, 1 thread", "us": sum(times), "shares": {}} if times else None
+
+
+def _layers(
+    perf: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None, subnets: Any, times: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Of an NPU's commands or a GPU's launches as its estimate has them, behind them the steps of hosts and of other
+    chips. times: of all steps, or []."""
+    layers = []
+    micro = perf["microseconds"] / perf["cycles"] if perf and perf["cycles"] else 0.0
+    for layer in perf["layers"] if perf else []:
+        layers.append(
+            {
+                "name": layer["name"] or f"layer {layer['layer']}",
+                "nodes": layer["name"].split("+") if layer["name"] else [],
+                "on": perf["chip"] if perf else "",
+                "op": f"{layer['compute']['commands']} compute, {layer['dma']['commands']} dma commands",
+                "us": layer["cycles"] * micro,
+                "bound": layer["bound"],
+                "mac_utilisation": layer["mac_utilisation"],
+                "products": layer["products"],
+                "moved": sum(traffic["moved"] for traffic in layer["ddr_bytes"].values()),
+                "least": layer.get("ddr_least_bytes"),
+            }
+        )
+    for layer in gpu["layers"] if gpu else []:
+        layers.append(
+            {"name": layer["name"] or f"launch {layer['layer']}", "nodes": layer["name"].split("+") if layer["name"]
+             else [], "on": gpu["chip"] if gpu else "", "op": f"{layer['op']}, {layer['unit']}",
+             "us": layer["microseconds"], "bound": layer["bound"], "mac_utilisation": None,
+             "products": layer["products"], "moved": layer["dram_bytes"], "least": None}
+        )  # fmt: skip
+    for index, (subnet, step) in enumerate(_steps(subnets)):
+        if subnet["kind"] != "Npu":
+            debug = step.get("debug", {})
+            nodes = debug.get("onnx_nodes", [])
+            name = "+".join(nodes) or step.get("op_type", "").removesuffix("Def")
+            layers.append(
+                {"name": name, "nodes": nodes, "on": "host" if subnet["kind"] == "Host" else subnet["kind"].lower(),
+                 "op": debug.get("device_op", ""), "us": times[index] if times else None, "bound": "",
+                 "mac_utilisation": None, "products": debug.get("flops", 0) // 2, "moved": debug.get("bytes", 0),
+                 "least": None}
+            )  # fmt: skip
+    return layers
+
+
+def _perf(path: Path, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The estimate, and what is drawn of it: every command, local memory and DDR over time."""
+    with scratch_folder() as folder:
+        perf = npu_perf.measure(path, folder=folder, stage=number)
+        trace = json.loads((folder / "trace.json").read_text())
+        events = [
+            [event["tid"], event["name"].split(" ")[0], event["args"]["layer"], event["ts"], event["dur"],
+             event["args"]["id"], event["args"]["wait"], event["args"]["bound"]]
+            for event in trace["traceEvents"]
+            if event["ph"] == "X" and event.get("tid", 9) < len(QUEUES) and "id" in event["args"]
+        ]  # fmt: skip
+        return perf, {
+            "trace": events,
+            "local_svg": _themed(folder / "local.svg"),
+            "ddr_svg": _themed(folder / "ddr.svg"),
+        }
+
+
+def _themed(path: Path) -> str:
+    """A drawing that is as wide as its place, in the colours of the page."""
+    text = path.read_text()
+    for old, new in (
+        ('<rect width="100%" height="100%" fill="white"/>', ""),
+        ('stroke="#ddd"', 'stroke="#8884"'),
+        ('stroke="#bbb"', 'stroke="#8884"'),
+        ('width="1290" height="560"', 'viewBox="0 0 1290 560"'),
+    ):
+        text = text.replace(old, new, 1 if "rect" in old else -1)
+    return text

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page: one HTML file that asks nobody for anything."""
+from __future__ import annotations
+
+import html
+import json
+import math
+from typing import Any, Sequence
+
+from .. import __version__
+from .script import SCRIPT
+from .style import CSS
+
+# Nothing is fetched, whatever stands in a name.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+
+
+def page(models: Sequence[dict[str, Any]]) -> str:
+    """The file for what gather() gives."""
+    title = ", ".join(model["name"] or model["file"] for model in models)
+    data = json.dumps(_finite(models), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{CSS}</style></head>\n"
+        f"<body><header><h1>{html.escape(title)}</h1>"
+        f"<p>{html.escape(', '.join(model['file'] for model in models))} · tessera {__version__}</p>"
+        '<p id="choice"></p></header><nav role="tablist" aria-label="what to see"></nav><main></main>\n'
+        '<div id="picked" role="status" hidden></div>\n'
+        f'<script type="application/json" id="data">{data}</script>\n<script>{SCRIPT}</script></body></html>\n'
+    )
+
+
+def _finite(value: Any) -> Any:
+    """NaN and infinity as text, which JSON has no numbers for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, (list, tuple)) else value

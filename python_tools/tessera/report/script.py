@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes a report move: it draws the tabs from the JSON in the page, and nothing else."""
+
+SCRIPT = r"""
+'use strict';
+const models = JSON.parse(document.getElementById('data').textContent);
+const SVG = 'http://www.w3.org/2000/svg', HUES = {multiply: 210, output: 190, vector: 140, ddr: 20, latency: 0,
+  'bank port': 280, 'dma local': 50};
+let which = 0, stage = 0, picked = null;
+const model = () => models[which], here = () => model().stages[stage];
+function el(name, attributes, ...inside) {
+  const drawn = ['svg', 'rect', 'line', 'circle', 'text', 'path', 'title', 'g'].includes(name);
+  const node = drawn ? document.createElementNS(SVG, name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (key === 'onclick' || key === 'oninput' || key === 'onchange') node[key] = value;
+    else if (value !== null && value !== false) node.setAttribute(key, value);
+  }
+  node.append(...inside.filter(each => each !== null && each !== undefined).map(each =>
+    each instanceof Node ? each : document.createTextNode(String(each))));
+  return node;
+}
+const bytes = n => n < 1024 ? n + ' B' : n < 1048576 ?
+  (n / 1024).toFixed(1) + ' KiB' : (n / 1048576).toFixed(2) + ' MiB';
+const fixed = (n, digits) => n === null || n === undefined || n === 'nan' ? '–' : Number(n).toFixed(digits);
+const exact = n => n === null || n === undefined ? '–' : Math.abs(n) > 0 && Math.abs(n) < 1e-3 ?
+  Number(n).toExponential(2)
+  : Number(n).toFixed(4);
+const hue = bound => HUES[bound] === undefined ? 90 : HUES[bound];
+const card = (label, value) => el('div', {class: 'card'}, el('span', {}, label), el('b', {}, value));
+const note = text => el('p', {class: 'soft'}, text);
+
+function pick(index) {
+  picked = index;
+  for (const node of document.querySelectorAll('[data-layer]'))
+    node.classList.toggle('picked', Number(node.dataset.layer) === index);
+  const bar = document.getElementById('picked'), layer = here().layers[index];
+  bar.hidden = !layer;
+  if (!layer) return;
+  const rows = model().accuracy.filter(row => row.name === layer.name);
+  bar.textContent = layer.name + ' · ' + layer.on + (layer.us === null ?
+    '' : ' · ' + layer.us.toFixed(2) + ' us, bound by ' +
+    layer.bound) + ' · ' + bytes(layer.moved) + ' moved' + (rows.length && rows[0].whole ? ' · cos ' +
+    fixed(rows[0].whole.cosine, 6) : '');
+  const row = document.querySelector('section:not([hidden]) tr.picked');
+  if (row) row.scrollIntoView({block: 'nearest'});
+}
+
+// columns: [title, value of a row, text of a value, class]; a click on a title sorts.
+function table(columns, rows, layerOf, name) {
+  const body = el('tbody', {}), order = rows.map((row, index) => index);
+  let sorted = -1, up = false;
+  const fill = () => body.replaceChildren(...order.map(index => {
+    const layer = layerOf ? layerOf(rows[index], index) : -1;
+    const line = el('tr', layer >= 0 ? {'data-layer': layer, tabindex: 0, onclick: () => pick(layer)} : {});
+    if (layer >= 0) {
+      if (layer === picked) line.classList.add('picked');
+      line.onkeydown = event => { if (event.key === 'Enter') pick(layer); };
+    }
+    for (const [, value, text, kind] of columns) {
+      const raw = value(rows[index]), shown = text ? text(raw, rows[index]) : raw;
+      line.append(el('td', {class: kind || '', 'data-value': raw === null || raw === undefined ? '' : raw}, shown));
+    }
+    return line;
+  }));
+  const head = el('tr', {}, ...columns.map(([title, value, , kind], at) => el('th', {class: kind || ''},
+    el('button', {onclick: () => {
+      up = sorted === at ? !up : kind !== 'num';
+      sorted = at;
+      const key = index => { const v = value(rows[index]); return v === null || v === undefined ? -Infinity : v; };
+      order.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : a - b) * (up ? 1 : -1));
+      fill();
+    }}, title))));
+  fill();
+  return el('div', {class: 'wide'}, el('table', {id: name}, el('thead', {}, head), body));
+}
+
+function overview() {
+  const m = model(), s = here(), p = s.perf;
+  const total = Object.values(s.constants).reduce((a, b) => a + b, 0);
+  const shares = Object.entries(s.constants).sort((a, b) => b[1] - a[1])
+    .map(([type, count]) => type + ' ' + (100 * count / total).toFixed(1) + ' %').join(', ');
+  return [el('div', {class: 'cards'}, card('verdict', m.verdict), card('file', bytes(m.bytes)), card('chip', s.chip),
+    s.time ? card(s.time.how.split(',')[0] + ' time', fixed(s.time.us, 1) + ' us') : null,
+    p ? card('of the peak of products', (100 * p.mac_utilisation).toFixed(1) + ' %') : null,
+    p ? card('DDR traffic', (p.ddr_moved_bytes / 1e6).toFixed(2) + ' MB') : null,
+    p ? card('local memory of a lane', bytes(p.local_memory.peak_bytes)) : null,
+    ...s.workspaces.map(space => card('workspace, ' + space.memory, bytes(space.bytes))),
+    card('constants', bytes(total)), card('layers', s.layers.length), card('advice', m.advice.length)),
+    el('h2', {}, 'Types of constants'), note((shares || 'no constants') + (p ?
+      '; those packed for an NPU are bytes (I8)' : '')),
+    el('h2', {}, 'Inputs and outputs'), table([['', r => r.way], ['name', r => r.name], ['type', r => r.dtype],
+      ['shape', r => r.shape.join('×')]], [...s.inputs.map(t => ({way: 'input', ...t})),
+      ...s.outputs.map(t => ({way: 'output', ...t}))]),
+    el('h2', {}, 'Versions and hashes'), table([['', r => r[0]], ['value', r => r[1], null, 'long']],
+      [['made by', m.producer], ['schema', m.schema_hash], ['SHA-256', m.sha256],
+       ...m.chips.map(chip => ['chip ' + chip.name, chip.fingerprint || '–']), ...m.properties.map(e => [e.key,
+         e.value || ''])])];
+}
+
+// ONNX nodes, the device's layer, and what it is made of, side by side; wheel or buttons zoom.
+function graph() {
+  const layers = here().layers, rows = [], width = 1000, high = 24;
+  let y = 30, above = 0;
+  const parts = [];
+  layers.forEach((layer, index) => {
+    const nodes = layer.nodes.length ? layer.nodes : ['(none)'], tall = nodes.length * high,
+      middle = y + tall / 2 - 4;
+    const off = layer.on === 'host', fill = off ? 'hsl(25 80% 55%)' : 'hsl(' + hue(layer.bound) + ' 45% 55%)';
+    nodes.forEach((node, at) => {
+      const top = y + at * high;
+      parts.push(el('text', {x: 12, y: top + 11}, node.length > 44 ? '…' + node.slice(-43) : node, el('title', {},
+        node)),
+        el('path', {d: `M330 ${top + 7}C365 ${top + 7} 365 ${middle} 400 ${middle}`, fill: 'none', stroke: '#8888'}));
+    });
+    if (index) parts.push(el('line', {x1: 404, x2: 404, y1: above + 9, y2: middle - 9, stroke: '#8888'}));
+    above = middle;
+    parts.push(el('rect', {x: 400, y: middle - 9, width: 9, height: 18, fill, 'data-layer': index,
+      onclick: () => pick(index)}, el('title', {}, layer.name)),
+      el('text', {x: 418, y: middle + 4, 'data-layer': index, onclick: () => pick(index), class: off ? 'host' : ''},
+        (off ? 'host: ' : '') + (layer.name.length > 40 ? layer.name.slice(0, 39) + '…' : layer.name)),
+      el('text', {x: 730, y: middle + 4}, layer.op.length > 42 ? layer.op.slice(0, 41) + '…' : layer.op));
+    y += tall + 8;
+  });
+  for (const [x, text] of [[12, 'ONNX nodes'], [418, 'layer of the device'], [730, 'device op, commands']])
+    parts.push(el('text', {x, y: 16, 'font-weight': 600}, text));
+  const svg = el('svg', {viewBox: `0 0 ${width} ${y}`, role: 'img', 'aria-label': 'graph'}, ...parts);
+  let scale = 1;
+  const zoom = by => { scale = Math.min(4, Math.max(0.3, scale * by)); svg.style.width = 100 * scale + '%';
+    svg.style.minWidth = 640 * scale + 'px'; };
+  return [el('div', {class: 'tools'}, el('button', {onclick: () => zoom(1.25)}, 'larger'),
+    el('button', {onclick: () => zoom(0.8)}, 'smaller'), el('span', {class: 'soft'}, 'orange: on the host')),
+    el('div', {class: 'draw'}, svg)];
+}
+
+function accuracyTab() {
+  const rows = model().accuracy;
+  if (!rows.length) return [note('Nothing was given: model_deploy --json > told.json with --test_input and ' +
+    '--test_reference, or model_tool layers DIR --json > told.json, then tessera report --accuracy told.json')];
+  const most = Math.max(1e-30, ...rows.map(row => row.whole ? row.whole.rel_l2 || 0 : 0));
+  const of = (row, side, key) => row[side] && typeof row[side][key] === 'number' ? row[side][key] : null;
+  const heat = value => value === null ? '–' : el('span', {}, el('span', {class: 'bar',
+    style: `width:${Math.round(70 * Math.sqrt(value / most))}px` +
+      `;background:hsl(${120 - 120 * Math.sqrt(value / most)} 65% 45%)`}),
+    exact(value));
+  return [table([['layer', r => r.name, null, 'long'], ['tensor', r => r.tensor],
+    ['cosine', r => of(r, 'whole', 'cosine'), v => fixed(v, 7), 'num'],
+    ['error, with inherited', r => of(r, 'whole', 'rel_l2'), heat], ['own error', r => of(r, 'own', 'rel_l2'),
+      exact, 'num'],
+    ['max|e|', r => of(r, 'whole', 'max_abs'), exact, 'num'], ['', r => r.wrong ? 'wrong' : 'ok']], rows,
+    row => here().layers.findIndex(layer => layer.name === row.name), 'accuracy-table')];
+}
+
+function partitionTab() {
+  const told = model().partition, parts = [table([['subnet', r => r.name], ['on', r => r.kind], ['', r => r.isa],
+    ['steps', r => r.steps, null, 'num'], ['ONNX nodes', r => r.nodes, null, 'num'], ['why', r => r.reason || '',
+      null, 'long']],
+    here().subnets)];
+  if (told.host_ops && told.host_ops.length) parts.push(el('h2', {}, 'Ops on the host, and why'), table([
+    ['op', r => r.name || r.op, null, 'long'], ['reason', r => r.reason, null, 'long'],
+    ['multiplications', r => r.products, null, 'num']], told.host_ops));
+  return parts;
+}
+
+function roofline() {
+  const s = here(), p = s.perf, dots = s.layers.map((l, i) => [l, i]).filter(([l]) => l.us && l.products && l.moved);
+  if (!p || !dots.length) return note('no layer of an NPU with multiplications and traffic');
+  // The roofs: of all layers' multiplications and bytes, what the estimate of the roofline takes.
+  const micro = p.microseconds / p.cycles, peak = Math.max(...dots.map(([l]) => l.mac_utilisation ?
+    l.products / l.us / l.mac_utilisation : 0));
+  const rate = p.roofline.ddr_cycles ? p.ddr_lower_bound_bytes / (p.roofline.ddr_cycles * micro) : 1;
+  const xs = dots.map(([l]) => l.products / l.moved), ys = dots.map(([l]) => l.products / l.us);
+  const low = v => Math.floor(Math.log10(v)), x0 = low(Math.min(...xs)), x1 = low(Math.max(...xs, peak / rate)) + 1;
+  const y0 = low(Math.min(...ys)), y1 = low(peak) + 1, X = v => 70 + 880 * (Math.log10(v) - x0) / (x1 - x0);
+  const Y = v => 330 - 300 * (Math.log10(v) - y0) / (y1 - y0), parts = [];
+  for (let e = x0; e <= x1; ++e) parts.push(el('line', {x1: X(10 ** e), x2: X(10 ** e), y1: 30, y2: 330,
+    stroke: '#8883'}),
+    el('text', {x: X(10 ** e), y: 348, 'text-anchor': 'middle'}, e < -2 || e > 3 ? '1e' + e : 10 ** e));
+  for (let e = y0; e <= y1; ++e) parts.push(el('line', {y1: Y(10 ** e), y2: Y(10 ** e), x1: 70, x2: 950,
+    stroke: '#8883'}),
+    el('text', {x: 62, y: Y(10 ** e) + 4, 'text-anchor': 'end'}, '1e' + (e - 3)));
+  const knee = peak / rate, left = Math.max(10 ** x0, 10 ** y0 / rate);
+  parts.push(el('path', {d: `M${X(left)} ${Y(left * rate)}L${X(knee)} ${Y(peak)}L${X(10 ** x1)} ${Y(peak)}`,
+    fill: 'none',
+    stroke: 'currentColor', 'stroke-width': 2}));
+  for (const [l, i] of dots) parts.push(el('circle', {cx: X(l.products / l.moved), cy: Y(l.products / l.us),
+    'data-layer': i,
+    r: 3 + 11 * Math.sqrt(l.us / p.microseconds), fill: `hsl(${hue(l.bound)} 60% 50% / .75)`, onclick: () => pick(i)},
+    el('title', {}, `${l.name}: ${l.us.toFixed(2)} us, bound by ${l.bound}`)));
+  parts.push(el('text', {x: 510, y: 368, 'text-anchor': 'middle'}, 'multiplications a byte of DDR traffic'),
+    el('text', {x: 70, y: 18},
+      '10⁹ multiplications a second; area: time; above the slope: loaded while earlier layers ran'));
+  return el('div', {class: 'draw'}, el('svg', {viewBox: '0 0 980 380', role: 'img', 'aria-label': 'roofline'},
+    ...parts));
+}
+
+function performanceTab() {
+  const s = here(), timed = s.layers.some(layer => layer.us !== null), most = Math.max(0,
+    ...s.layers.map(l => l.us || 0));
+  const time = v => v === null ? '–' : el('span', {}, el('span', {class: 'bar', style: `width:${60 * v / most}px`}),
+    v.toFixed(2));
+  const shares = s.time ? Object.entries(s.time.shares).sort((a, b) => b[1] - a[1]) : [];
+  const bounds = s.time ? [s.time.how, ...shares.map(([name, share]) => name + ' ' + (100 * share).toFixed(1) + ' %')]
+    .join(', ') : '';
+  return [timed ? s.perf ? roofline() : null : note('No times: tessera report --measure 20 times x86.'),
+    bounds ? note('time: ' + bounds) : null,
+    table([['layer', r => r.name, null, 'long'], ['on', r => r.on], ['us', r => r.us, time], ['bound by',
+      r => r.bound],
+    ['of MAC peak', r => r.mac_utilisation, v => v === null ? '–' : (100 * v).toFixed(1) + ' %', 'num'],
+    ['multiplications', r => r.products, null, 'num'], ['bytes moved', r => r.moved, null, 'num'],
+    ['× least', r => r.least ? r.moved / r.least : null, v => fixed(v, 2), 'num'], ['what', r => r.op, null, 'long']],
+    s.layers, (row, index) => index, 'layers-table')].filter(Boolean);
+}
+
+function timelineTab() {
+  const s = here(), events = s.trace || [];
+  if (!events.length) return [note('No timeline: of this chip no command is simulated.')];
+  const end = Math.max(...events.map(e => e[3] + e[4])), byId = {}, holder = el('div', {class: 'draw'});
+  events.forEach(e => { byId[e[0] + '.' + e[5]] = e; });
+  const draw = zoom => {
+    const width = 1200 * zoom, X = t => 70 + (width - 90) * t / end, ticks = 8 * zoom;
+    const arrow = el('path', {fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5});
+    const parts = ['dma', 'compute'].map((name, q) => el('text', {x: 4, y: 58 + 70 * q}, name));
+    for (let i = 0; i <= ticks; ++i) parts.push(
+      el('line', {x1: X(end * i / ticks), x2: X(end * i / ticks), y1: 22, y2: 150, stroke: '#8883'}),
+      el('text', {x: X(end * i / ticks), y: 14, 'text-anchor': i === ticks ? 'end' : 'middle'},
+        (end * i / ticks).toFixed(1) + ' us'));
+    for (const e of events) {
+      const [queue, what, layer, begin, long, id, wait, bound] = e, name = s.layers[layer] ?
+        s.layers[layer].name : '';
+      const bar = el('rect', {x: X(begin), y: 30 + 70 * queue, width: Math.max(0.4, X(long) - X(0)), height: 46,
+        fill: `hsl(${hue(bound)} 55% 52%)`, 'data-layer': layer, onclick: () => pick(layer)}, el('title', {},
+        `${what} ${name}: ${begin} us, ${long} us, ${bound}` + (wait ?
+          `; waits for command ${wait} of the other queue` : '')));
+      bar.onmouseenter = () => { const from = byId[(1 - queue) + '.' + wait]; arrow.setAttribute('d', from ?
+        `M${X(from[3] + from[4])} ${from[0] ? 100 : 76}L${X(begin)} ${queue ? 100 : 76}` : ''); };
+      parts.push(bar);
+    }
+    holder.replaceChildren(el('svg', {viewBox: `0 0 ${width} 156`,
+      style: `width:${100 * zoom}%;min-width:${900 * zoom}px`,
+      role: 'img', 'aria-label': 'timeline'}, ...parts, arrow));
+    if (picked !== null) pick(picked);
+  };
+  draw(1);
+  const range = el('input', {type: 'range', min: 1, max: 24, value: 1, 'aria-label': 'zoom',
+    onchange: event => draw(Number(event.target.value))});
+  return [el('div', {class: 'tools'}, el('label', {}, 'zoom ', range), ...Object.keys(s.perf.time_cycles).map(bound =>
+    el('span', {}, el('span', {class: 'bar', style: `width:12px;background:hsl(${hue(bound)} 55% 52%)`}), bound))),
+      holder];
+}
+
+function memoryTab() {
+  const s = here(), parts = [];
+  for (const [title, text] of [['Local memory of a lane', s.local_svg], ['Intermediate results in DDR', s.ddr_svg]]) {
+    if (!text || text.includes(': 0 of 0 bytes')) continue;
+    const holder = el('div', {class: 'draw'});
+    holder.innerHTML = text;
+    parts.push(el('h2', {}, title), holder);
+  }
+  return parts.concat([el('h2', {}, 'Workspaces'), table([['memory', r => r.memory], ['bytes', r => r.bytes, null,
+    'num'],
+    ['lower bound', r => r.lower_bound, null, 'num']], s.workspaces)]);
+}
+
+function adviceTab() {
+  return model().advice.length ? [table([['code', r => r.code], ['layer', r => r.layer, null, 'long'],
+    ['what is odd', r => r.text, null, 'long'], ['costs at most, us', r => r.microseconds, v => fixed(v, 1), 'num'],
+    ['try', r => r.command, null, 'long']], model().advice,
+      row => here().layers.findIndex(l => l.name === row.layer && row.layer),
+    'advice-table'), note('docs/advice.md explains each code')] : [note('Nothing odd was found.')];
+}
+
+function comparisonTab() {
+  const time = m => m.stages[0].time ? m.stages[0].time.us : null;
+  const all = [['file, bytes', m => m.bytes], ['time, us', time],
+    ['DDR traffic, bytes', m => m.stages[0].perf ? m.stages[0].perf.ddr_moved_bytes : null],
+    ['layers', m => m.stages[0].layers.length], ['advice', m => m.advice.length]];
+  const rows = all.map(([name, value]) => ({name, values: models.map(value)}));
+  const show = v => v === null ? '–' : Number.isInteger(v) ? v : v.toFixed(2);
+  const column = (i, of) => [models[i].file, r => of(r)[i], show, 'num'];
+  const names = [...new Set(models.flatMap(m => m.stages[0].layers.map(l => l.name)))];
+  const layers = names.map(name => ({name, values: models.map(m => {
+    const found = m.stages[0].layers.find(l => l.name === name);
+    return found && found.us !== null ? found.us : null; })})).filter(row => row.values.some(v => v !== null));
+  return [table([['', r => r.name], ...models.map((m, i) => column(i, r => r.values))], rows),
+    el('h2', {}, 'Layers, us'), table([['layer', r => r.name, null, 'long'], ...models.map((m, i) => column(i,
+      r => r.values)),
+    ['last − first', r => r.values[0] === null || r.values.at(-1) === null ? null : r.values.at(-1) - r.values[0],
+      v =>
+      fixed(v, 2), 'num']], layers)];
+}
+
+const TABS = {Overview: overview, Graph: graph, Accuracy: accuracyTab, Partition: partitionTab,
+  Performance: performanceTab,
+  Timeline: timelineTab, Memory: memoryTab, Advice: adviceTab, ...(models.length > 1 ?
+    {Comparison: comparisonTab} : {})};
+function show(name) {
+  for (const [each, draw] of Object.entries(TABS)) {
+    const section = document.getElementById('tab-' + each), is = each === name;
+    section.hidden = !is;
+    document.getElementById('to-' + each).setAttribute('aria-selected', is);
+    document.getElementById('to-' + each).tabIndex = is ? 0 : -1;
+    if (is) document.getElementById('to-' + each).scrollIntoView({block: 'nearest', inline: 'center'});
+    if (is && !section.dataset.drawn) { section.replaceChildren(...draw().filter(Boolean)); section.dataset.drawn = 1; }
+  }
+  history.replaceState(null, '', '#' + name);
+  if (picked !== null) pick(picked);
+}
+function restart() {
+  for (const section of document.querySelectorAll('section')) delete section.dataset.drawn;
+  pick(null);
+  show(decodeURIComponent(location.hash.slice(1)) in TABS ? decodeURIComponent(location.hash.slice(1)) : 'Overview');
+}
+const choices = models.flatMap((m, i) => m.stages.map((s, j) => [i, j, m.file + (m.stages.length > 1 ?
+  ', ' + (s.name || 'stage ' + j) : '')]));
+if (choices.length > 1) document.getElementById('choice').append(el('select', {'aria-label': 'model',
+  onchange: event => {
+  [which, stage] = choices[event.target.value]; restart(); }}, ...choices.map(([, , text], at) => el('option',
+    {value: at}, text))));
+for (const name of Object.keys(TABS)) {
+  document.querySelector('nav').append(el('button', {id: 'to-' + name, role: 'tab', 'aria-controls': 'tab-' + name,
+    onclick: () => show(name)}, name));
+  document.querySelector('main').append(el('section', {id: 'tab-' + name, role: 'tabpanel',
+    'aria-labelledby': 'to-' + name}));
+}
+document.querySelector('nav').onkeydown = event => {
+  const names = Object.keys(TABS), at = names.findIndex(name => document.activeElement.id === 'to-' + name);
+  const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+  if (at < 0 || !step) return;
+  const next = names[(at + step + names.length) % names.length];
+  show(next);
+  document.getElementById('to-' + next).focus();
+};
+restart();
+if (location.search === '?all') for (const [name, draw] of Object.entries(TABS)) {
+  const section = document.getElementById('tab-' + name);
+  section.replaceChildren(...draw().filter(Boolean));
+  section.hidden = false;
+}
+"""
