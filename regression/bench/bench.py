@@ -18,10 +18,11 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Iterator, Mapping
 
 import numpy as np
 
-from tessera import compare, top_model
+from tessera import compare, tolerances, top_model
 from tessera.errors import TesseraError
 from tessera.files import load_npz, save_npz
 from tessera.inputs import random_inputs
@@ -33,9 +34,12 @@ DEFAULT_MODELS = (
     "det/yolox_nano_416.onnx",
     "transformer/vittrack.onnx",
 )
-ENGINES = ("tessera", "onnxruntime", "openvino")
+# Those that multiply in a precision; onnxruntime has no kernels of bf16 on CPUs.
+ENGINES = {"f32": ("tessera", "onnxruntime", "openvino"), "bf16": ("tessera", "openvino")}
 WORKER = Path(__file__).with_name("worker.py")
 ROUND_SECONDS = 0.25
+HEADER = ("model", "precision", "threads", "engine", "median ms", "vs best peer", "prepare ms", "peak MiB", "")
+RIGHT = (2, 4, 5, 6, 7)  # columns of numbers
 
 
 @dataclass
@@ -57,11 +61,20 @@ class Result:
 class Worker:
     """An engine in a child process; talks in JSON lines."""
 
-    def __init__(self, result: Result, model: Path, inputs: Path, outputs: Path, threads: int) -> None:
+    def __init__(self, result: Result, model: Path, inputs: Path, outputs: Path, threads: int, precision: str) -> None:
         self.result, self._outputs = result, outputs
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
         self._process = subprocess.Popen(
-            [sys.executable, str(WORKER), result.engine, str(model), str(inputs), str(outputs), str(threads)],
+            [
+                sys.executable,
+                str(WORKER),
+                result.engine,
+                str(model),
+                str(inputs),
+                str(outputs),
+                str(threads),
+                precision,
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -99,10 +112,14 @@ class Worker:
         self._process.wait()
 
 
-def measure(files: dict[str, Path], inputs: Path, folder: Path, threads: int, rounds: int) -> list[Result]:
+def measure(
+    files: dict[str, Path], inputs: Path, folder: Path, threads: int, precision: str, rounds: int
+) -> list[Result]:
     """All engines on one model, interleaved."""
     results = [Result(engine) for engine in files]
-    workers = [Worker(r, files[r.engine], inputs, folder / f"{r.engine}_{threads}.npz", threads) for r in results]
+    workers = [
+        Worker(r, files[r.engine], inputs, folder / f"{r.engine}_{threads}.npz", threads, precision) for r in results
+    ]
     for turn in range(rounds):
         # Each round starts with another engine, so that no one always runs on a warmer machine.
         for worker in workers[turn % len(workers) :] + workers[: turn % len(workers)]:
@@ -112,28 +129,34 @@ def measure(files: dict[str, Path], inputs: Path, folder: Path, threads: int, ro
     return results
 
 
-def prepare_model(onnx: Path, folder: Path, shapes: str | None, chip: str) -> tuple[Path, Path]:
+def prepare_model(onnx: Path, folder: Path, shapes: str | None, chip: str, precision: str) -> tuple[Path, Path]:
     """(.bmodel, input .npz) of an ONNX file."""
     quiet = Report(1, sys.stderr, quiet=True)
     model, _ = top_model.import_onnx(
         onnx, folder / f"{onnx.stem}_top.mlir", quiet, model_name=onnx.stem, input_shapes=shapes
     )
     output = folder / f"{onnx.stem}.bmodel"
-    top_model.deploy(model, output, quiet, chip=chip, quantize="F32")
+    top_model.deploy(model, output, quiet, chip=chip, quantize=precision.upper())
     inputs = folder / "in.npz"
     save_npz(inputs, random_inputs(model.inputs))
     return output, inputs
 
 
-def agreement(results: list[Result]) -> str:
-    """How far Tessera's outputs are from the first peer's, in words."""
-    ours = next((r for r in results if r.engine == "tessera" and r.outputs), None)
-    peer = next((r for r in results if r.engine != "tessera" and r.outputs), None)
-    if ours is None or peer is None:
+def answer_in_f32(onnx: Path, inputs: Path, folder: Path) -> dict[str, np.ndarray]:
+    """The first peer's outputs in f32, what everyone's are compared with; {} without a peer."""
+    engine = next((engine for engine in ENGINES["f32"][1:] if importlib.util.find_spec(engine)), "")
+    if not engine:
+        return {}
+    result = Result(engine)
+    Worker(result, onnx, inputs, folder / "answer.npz", 2, "f32").close()
+    return result.outputs
+
+
+def agreement(result: Result, answer: dict[str, np.ndarray], precision: str) -> str:
+    """How far an engine's outputs are from the answer, in words."""
+    if not result.outputs or not answer:
         return "not compared"
-    comparison = compare.compare(
-        ours.outputs, peer.outputs, compare.Tolerance(0.9999, 0.999, floor=compare.FLOAT32_FLOOR)
-    )
+    comparison = compare.compare(result.outputs, answer, tolerances.DEFAULT[precision.upper()])
     if not comparison.rows:
         return "nothing in common"
     return (
@@ -141,25 +164,28 @@ def agreement(results: list[Result]) -> str:
     ) + f" (worst cos {comparison.rows[0].cosine:.6f})"
 
 
-def table_rows(name: str, threads: int, results: list[Result]) -> list[tuple[str, ...]]:
+def table_rows(
+    name: str, precision: str, threads: int, results: list[Result], told: Mapping[str, str]
+) -> list[tuple[str, ...]]:
     peers = [r.median for r in results if r.engine != "tessera" and r.times]
     best = min(peers) if peers else float("nan")
     rows = []
     for r in results:
         if r.error:
-            rows.append((name, str(threads), r.engine, "-", "-", "-", "-", r.error[:60]))
+            rows.append((name, precision, str(threads), r.engine, "-", "-", "-", "-", r.error[:60]))
             continue
         ratio = f"{r.median / best:.2f}" if peers else "-"
         rows.append(
             (
                 name,
+                precision,
                 str(threads),
                 r.engine,
                 f"{r.median * 1e3:.3f}",
                 ratio,
                 f"{r.prepare * 1e3:.0f}",
                 f"{r.peak_mib:.0f}",
-                agreement(results) if r.engine == "tessera" else "",
+                told.get(r.engine, ""),
             )
         )
     return rows
@@ -175,6 +201,37 @@ def find_models(given: list[str]) -> list[Path]:
     return [m for m in models if m.is_file()]
 
 
+def bench_model(
+    path: Path, precision: str, args: argparse.Namespace
+) -> Iterator[tuple[int, list[Result], dict[str, str]]]:
+    """What is measured at each thread count, and how each engine's answer is. path: FILE or FILE:SHAPES. Raises
+    TesseraError for a model that cannot be deployed."""
+    name, _, shapes = str(path).partition(":")
+    onnx = Path(name)
+    with tempfile.TemporaryDirectory(prefix="tessera-bench-") as folder:
+        output, inputs = prepare_model(onnx, Path(folder), shapes or None, args.chip, precision)
+        peers = [e for e in ENGINES[precision][1:] if importlib.util.find_spec(e)]
+        files = {"tessera": output, **{e: onnx for e in peers}}
+        answer = answer_in_f32(onnx, inputs, Path(folder))
+        for threads in map(int, args.threads.split(",")):
+            results = measure(files, inputs, Path(folder), threads, precision, args.rounds)
+            yield threads, results, {r.engine: agreement(r, answer, precision) for r in results}
+
+
+def figures_of(model: str, precision: str, threads: int, result: Result) -> dict[str, Any]:
+    return {
+        "model": model,
+        "precision": precision,
+        "threads": threads,
+        "engine": result.engine,
+        "median_ms": result.median * 1e3,
+        "runs": len(result.times),
+        "prepare_ms": result.prepare * 1e3,
+        "peak_mib": result.peak_mib,
+        "error": result.error,
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -183,52 +240,36 @@ def main() -> int:
         help="ONNX files, each with :SHAPES where dims are dynamic, e.g. "
         "m.onnx:x=1x3x320x320 (default: the four of the shared data)",
     )
+    parser.add_argument("--precision", default="f32", help="of f32 and bf16 those to measure (default: %(default)s)")
     parser.add_argument("--threads", default="1,2", help="thread counts (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=12, help="turns of each engine (default: %(default)s)")
     parser.add_argument("--chip", default="x86", help="default: %(default)s")
     parser.add_argument("--json", metavar="FILE", help="write all figures here")
     args = parser.parse_args()
-    absent = [e for e in ENGINES[1:] if importlib.util.find_spec(e) is None]
-    for engine in absent:
-        print(f"not measured: {engine} is not installed")
-    header = ("model", "threads", "engine", "median ms", "vs best peer", "prepare ms", "peak MiB", "")
+    precisions = args.precision.split(",")
+    if unknown := [p for p in precisions if p not in ENGINES]:
+        parser.error(f"--precision {unknown[0]}: allowed are {', '.join(ENGINES)}")
+    for engine in dict.fromkeys(e for p in precisions for e in ENGINES[p][1:]):
+        if importlib.util.find_spec(engine) is None:
+            print(f"not measured: {engine} is not installed")
     rows, figures, failed = [], [], False
     for path in find_models(args.models):
-        name, _, shapes = str(path).partition(":")
-        onnx = Path(name)
-        with tempfile.TemporaryDirectory(prefix="tessera-bench-") as folder:
+        for precision in precisions:
             try:
-                output, inputs = prepare_model(onnx, Path(folder), shapes or None, args.chip)
+                for threads, results, told in bench_model(path, precision, args):
+                    name = Path(str(path).partition(":")[0]).stem
+                    new = table_rows(name, precision, threads, results, told)
+                    print(compare.align([HEADER, *new], right=RIGHT) + "\n", flush=True)
+                    rows += new
+                    figures += [figures_of(name, precision, threads, r) for r in results]
+                    failed |= any(r.error for r in results) or "DIFFERENT" in told["tessera"]
             except TesseraError as error:
-                print(f"{onnx.stem}: {error.message}", file=sys.stderr)
+                print(f"{path}: {error.message}", file=sys.stderr)
                 failed = True
-                continue
-            files = {"tessera": output, **{e: onnx for e in ENGINES[1:] if e not in absent}}
-            for threads in map(int, args.threads.split(",")):
-                results = measure(files, inputs, Path(folder), threads, args.rounds)
-                rows += table_rows(onnx.stem, threads, results)
-                figures += [
-                    {
-                        "model": onnx.stem,
-                        "threads": threads,
-                        "engine": r.engine,
-                        "median_ms": r.median * 1e3,
-                        "runs": len(r.times),
-                        "prepare_ms": r.prepare * 1e3,
-                        "peak_mib": r.peak_mib,
-                        "error": r.error,
-                    }
-                    for r in results
-                ]
-                failed |= any(r.error for r in results) or "DIFFERENT" in agreement(results)
-                print(
-                    compare.align([header, *table_rows(onnx.stem, threads, results)], right=(1, 3, 4, 5, 6)) + "\n",
-                    flush=True,
-                )
     if args.json:
         Path(args.json).write_text(json.dumps(figures, indent=1) + "\n")
-    if len(rows) > len(ENGINES):
-        print(compare.align([header, *rows], right=(1, 3, 4, 5, 6)))
+    if len(rows) > len(ENGINES[precisions[0]]):
+        print(compare.align([HEADER, *rows], right=RIGHT))
     return 1 if failed or not rows else 0
 
 

@@ -98,7 +98,9 @@ def main() -> int:
     args = parser.parse_args()
     check = Path(__file__).resolve().parents[2] / "bmruntime" / "test" / "check_library.sh"
     print(
-        subprocess.run([check, args.build / "lib" / "libbmrt.so", "strip"], capture_output=True, text=True).stdout,
+        subprocess.run(
+            [check, args.build / "lib" / "libbmrt.so", "strip", "400", "20"], capture_output=True, text=True
+        ).stdout,
         end="",
     )
     for name, trust in (("checked", False), ("trusted", True)):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One engine in its own process for bench.py: prepares, then runs in rounds as told on stdin.
 
-Arguments: engine, model, inputs .npz, outputs .npz, threads. Prints one JSON line after preparing
+Arguments: engine, model, inputs .npz, outputs .npz, threads, precision. Prints one JSON line after preparing
 (with the outputs of the first run saved), one per round, and one with the peak memory at the end.
 """
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 Run = Callable[[], dict[str, np.ndarray]]
 
 
-def open_tessera(model: str, inputs: dict[str, np.ndarray], threads: int) -> Run:
+def open_tessera(model: str, inputs: dict[str, np.ndarray], threads: int, precision: str) -> Run:
     import tessera.runtime as rt
 
     net = rt.load(model, threads=threads).net()
     return lambda: net(inputs)
 
 
-def open_onnxruntime(model: str, inputs: dict[str, np.ndarray], threads: int) -> Run:
+def open_onnxruntime(model: str, inputs: dict[str, np.ndarray], threads: int, precision: str) -> Run:
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -35,19 +35,19 @@ def open_onnxruntime(model: str, inputs: dict[str, np.ndarray], threads: int) ->
     return lambda: dict(zip(names, session.run(None, inputs)))
 
 
-def open_openvino(model: str, inputs: dict[str, np.ndarray], threads: int) -> Run:
+def open_openvino(model: str, inputs: dict[str, np.ndarray], threads: int, precision: str) -> Run:
     import openvino as ov
 
     core = ov.Core()
     network = core.read_model(model)
     network.reshape({name: ov.PartialShape(list(array.shape)) for name, array in inputs.items()})
-    # f32 like the others: OpenVINO would choose bf16 by itself where the machine has it.
+    # Told, because OpenVINO would choose bf16 by itself where the machine has it.
     compiled = core.compile_model(
         network,
         "CPU",
         {
             "INFERENCE_NUM_THREADS": threads,
-            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_PRECISION_HINT": precision,
             "PERFORMANCE_HINT": "LATENCY",
             "NUM_STREAMS": 1,
         },
@@ -79,11 +79,11 @@ def peak_mib() -> float:
 def main() -> None:
     from tessera.files import load_npz, save_npz
 
-    engine, model, inputs_file, outputs_file, threads = sys.argv[1:]
+    engine, model, inputs_file, outputs_file, threads, precision = sys.argv[1:]
     inputs = load_npz(inputs_file)
     try:
         begin = time.perf_counter()
-        run = ENGINES[engine](model, inputs, int(threads))
+        run = ENGINES[engine](model, inputs, int(threads), precision)
         outputs = run()
         prepare = time.perf_counter() - begin
         save_npz(outputs_file, {name: np.array(value) for name, value in outputs.items()})

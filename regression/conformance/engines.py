@@ -218,4 +218,5 @@ def supported_isas(*more: str) -> list[str]:
         "x86-avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"},
     }
     needs["x86-avx512vnni"] = needs["x86-avx512"] | {"avx512_vnni"}
+    needs["x86-avx512bf16"] = needs["x86-avx512vnni"] | {"avx512_bf16"}
     return [isa for isa in (*ISAS, *more) if needs[isa] <= flags]

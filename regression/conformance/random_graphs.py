@@ -96,6 +96,112 @@ def conv(net: Network) -> bool:
     return True
 
 
+def far_conv(net: Network) -> bool:
+    """Dilated until some or all of its outer taps see padding alone."""
+    x = net.pick_image()
+    if not x:
+        return False
+    n, c, h, w = net.values[x]
+    r = net.rng
+    dilation, stride, m = r.randint(2, 14), r.choice([1, 1, 2]), r.randint(1, 40)
+    pads = [max(0, dilation + r.choice([0, 0, -2, -1, 1])) for _ in range(4)]
+    oh, ow = (_window(s, 3, stride, (pads[i], pads[i + 2]), dilation) for i, s in enumerate((h, w)))
+    if min(oh, ow) < 1 or n * m * oh * ow > MAX_ELEMENTS:
+        return False
+    operands = [x, net.weights(m, c, 3, 3, scale=(9 * c) ** -0.5), net.weights(m)]
+    net.node("Conv", operands, [(n, m, oh, ow)], strides=[stride] * 2, pads=pads, dilations=[dilation] * 2)
+    return True
+
+
+def open_conv(net: Network) -> bool:
+    """Its weights, and now and then its bias, are no constants."""
+    x = net.pick_image()
+    if not x:
+        return False
+    n, c, h, w = net.values[x]
+    r = net.rng
+    kh, kw = r.choice([(1, 1), (1, 1), (3, 3), (1, 3), (4, 2)])
+    stride, dilation = r.choice([1, 1, 2]), r.choice([1, 1, 2])
+    pads = [r.randint(0, k // 2 + 1) for k in (kh, kw, kh, kw)]
+    oh, ow = (_window(s, k, stride, (pads[i], pads[i + 2]), dilation) for i, (s, k) in enumerate(((h, kh), (w, kw))))
+    group = r.choice([1, 1, c, r.choice([g for g in range(1, c + 1) if c % g == 0])])
+    m = group * r.randint(1, max(1, 40 // group))
+    if min(oh, ow) < 1 or n * m * oh * ow > MAX_ELEMENTS:
+        return False
+    operands = [x, f"x{len(net.inputs)}"]
+    net.add_input((m, c // group, kh, kw))
+    operands += [net.weights(m)] if r.random() < 0.6 else []
+    (y,) = net.node(
+        "Conv", operands, [(n, m, oh, ow)], strides=[stride] * 2, pads=pads, dilations=[dilation] * 2, group=group
+    )
+    if r.random() < 0.4:
+        net.node("Relu", [y], [(n, m, oh, ow)])
+    return True
+
+
+def volume_window(r: random.Random, sizes: Shape) -> tuple[dict[str, list[int]], Shape] | None:
+    """kernel_shape, strides, pads and dilations over three dims, and the result's extents."""
+    kernel = r.choice(
+        [(1, 1, 1), (3, 3, 3), (3, 3, 3), (1, 3, 3), (3, 1, 1), (2, 1, 1), (2, 2, 2), (1, 1, 3), (3, 5, 2)]
+    )
+    strides = r.choice([[1, 1, 1], [1, 1, 1], [2, 2, 2], [1, 2, 2], [2, 1, 1], [kernel[0], 1, 2]])
+    dilations = [r.choice([1, 1, 1, 2]) for _ in kernel]
+    pads = [r.randint(0, k // 2) for k in (*kernel, *kernel)]
+    out = tuple(_window(s, kernel[i], strides[i], (pads[i], pads[i + 3]), dilations[i]) for i, s in enumerate(sizes))
+    if min(out) < 1:
+        return None
+    return {"kernel_shape": list(kernel), "strides": list(strides), "pads": pads, "dilations": dilations}, out
+
+
+def volume_conv_of(net: Network, x: str) -> str:
+    """A convolution of the volumes `x`, "" where none fits."""
+    r = net.rng
+    n, c, *sizes = net.values[x]
+    window = volume_window(r, tuple(sizes))
+    group = r.choice([1, 1, c, r.choice([g for g in range(1, c + 1) if c % g == 0])])
+    m = group * r.randint(1, max(1, 40 // group))
+    if not window or n * m * int(np.prod(window[1])) > MAX_ELEMENTS:
+        return ""
+    attributes, out = window
+    kernel = attributes["kernel_shape"]
+    operands = [x, net.weights(m, c // group, *kernel, scale=(c // group * int(np.prod(kernel))) ** -0.5)]
+    operands += [net.weights(m)] if r.random() < 0.6 else []
+    return net.node("Conv", operands, [(n, m, *out)], group=group, **attributes)[0]
+
+
+def volume_pool_of(net: Network, x: str) -> str:
+    window = volume_window(net.rng, net.values[x][2:])
+    if not window:
+        return ""
+    attributes, out = window
+    limits = [k * d for k, d in zip(attributes["kernel_shape"], attributes["dilations"])] * 2
+    if any(p >= limit for p, limit in zip(attributes["pads"], limits)):
+        return ""  # a window without a position
+    return net.node("MaxPool", [x], [(*net.values[x][:2], *out)], **attributes)[0]
+
+
+def volumes(net: Network) -> bool:
+    """Some ops on volumes, which are an image's channels in two dims, and back."""
+    x = net.pick_image()
+    if not x:
+        return False
+    r = net.rng
+    n, c, h, w = net.values[x]
+    depth = r.choice([d for d in range(1, c + 1) if c % d == 0])
+    shape = (n, c // depth, depth, h, w)
+    (y,) = net.node("Reshape", [x, net.ints(*shape)], [shape])
+    for _ in range(r.randint(1, 3)):
+        made = r.choice([volume_conv_of, volume_conv_of, volume_pool_of])(net, y)
+        if made and r.random() < 0.3 and net.values[made] == net.values[y]:
+            made = net.node("Add", [made, y], [net.values[made]])[0]
+        y = made or y
+        if r.random() < 0.3:
+            y = net.node("Relu", [y], [net.values[y]])[0]
+    n, c, d, h, w = net.values[y]
+    net.node("Reshape", [y, net.ints(n, c * d, h, w)], [(n, c * d, h, w)])
+    return True
+
+
 def conv_transpose(net: Network) -> bool:
     """Strides that the kernel holds once, twice, or not at all; in groups; now and then of an up-scaler's shape."""
     x = net.pick_image()
@@ -441,6 +547,8 @@ OPS = (
     + [concat] * 3
     + [binary_constant] * 3
     + [slice_, transpose, reshape, matmul] * 2
+    + [volumes] * 2
+    + [far_conv, open_conv]
     + [conv_transpose, pool, clip, swish, split, pad, resize, depth_to_space, reduce, softmax, norm, norm, gemm, gather]
 )
 

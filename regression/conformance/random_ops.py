@@ -88,6 +88,13 @@ def image(net: OpCases) -> Shape:
     return (r.choice([1, 1, 1, 2]), r.randint(1, 67), r.randint(1, 13), r.randint(1, 13))
 
 
+def image_of_fewer_channels(net: OpCases) -> Shape:
+    """Of so few, where activations may have 16 bits, that all taps of 5x5 windows sum exactly in 32: of more the
+    compiler leaves a float product, which sums in an order of each engine's own."""
+    n, c, h, w = image(net)
+    return (n, min(c, 20) if net.words else c, h, w)
+
+
 def matrix(net: OpCases) -> Shape:
     r = net.rng
     return r.choice(
@@ -140,6 +147,19 @@ def make_conv(kind: str) -> Callable[[OpCases], bool]:
         return True
 
     return one(image, conv)
+
+
+def volume(net: OpCases) -> Shape:
+    r = net.rng
+    return (r.choice([1, 1, 1, 2]), r.randint(1, 40), r.randint(1, 6), r.randint(1, 9), r.randint(1, 9))
+
+
+def volume_conv(net: OpCases) -> bool:
+    return bool(g.volume_conv_of(net, net.given()[0]))
+
+
+def volume_pool(net: OpCases) -> bool:
+    return bool(g.volume_pool_of(net, net.given()[0]))
 
 
 def two_activations(net: OpCases) -> bool:
@@ -359,7 +379,10 @@ FAMILIES: dict[str, Callable[[OpCases], bool]] = {
     "grouped conv": make_conv("grouped"),
     "dilated conv": make_conv("dilated"),
     "depthwise conv": make_conv("depthwise"),
-    "transposed conv": one(image, g.conv_transpose),
+    "transposed conv": one(image_of_fewer_channels, g.conv_transpose),
+    "far conv": one(image, g.far_conv),
+    "volume conv": one(volume, volume_conv),
+    "volume max pool": one(volume, volume_pool),
     "matmul": one(matrix, g.matmul),
     "matmul of activations": two_activations,
     "gemm": one(lambda net: matrix(net)[-2:], g.gemm),

@@ -54,6 +54,7 @@ inline MLIRContext &testContext() {
 
 inline mlir::Type elementOf(int8_t) { return mlir::IntegerType::get(&testContext(), 8); }
 inline mlir::Type elementOf(int32_t) { return mlir::IntegerType::get(&testContext(), 32); }
+inline mlir::Type elementOf(int64_t) { return mlir::IntegerType::get(&testContext(), 64); }
 inline mlir::Type elementOf(float) { return mlir::Float32Type::get(&testContext()); }
 
 template <typename T>
@@ -83,6 +84,7 @@ protected:
     }
     mlir::PassManager passes(&context);
     passes.nest<func::FuncOp>().addPass(device::createExpandLog1pPass());
+    passes.nest<func::FuncOp>().addPass(device::createExpandScatterPass());
     passes.nest<func::FuncOp>().addPass(device::createAssignAddressesPass());
     if (mlir::failed(passes.run(*module))) {
       return messages;

@@ -79,19 +79,34 @@ std::string compare(func::FuncOp function, const top::TensorMap &expected, const
   return "";
 }
 
-/// Compares with what the NPU may make of the convolutions of floats: their rows of taps are channels or not.
-std::string compareInAnyOrder(func::FuncOp function, const top::TensorMap &inputs, const std::vector<Bytes> &io) {
-  std::string fault;
-  for (uint64_t folded = 0; folded < uint64_t(1) << countFoldable(function); ++folded) {
-    FailureOr<top::TensorMap> expected = evaluateAsNpu(function, inputs, folded);
-    std::string difference = failed(expected) ? "has no reference" : compare(function, *expected, io);
-    if (difference.empty()) {
-      return "";
+/// Compares with what the NPU may make of the convolutions of floats: their rows of taps are channels or not. Each form
+/// is evaluated once, for it takes longer than a run.
+class References {
+public:
+  References(func::FuncOp function, const top::TensorMap &inputs) : function(function), inputs(inputs) {}
+
+  /// "" when the results are those of one form.
+  std::string compareWith(const std::vector<Bytes> &io) {
+    std::string fault;
+    for (uint64_t folded = 0; folded < uint64_t(1) << countFoldable(function); ++folded) {
+      if (folded == forms.size()) {
+        forms.push_back(evaluateAsNpu(function, inputs, folded));
+      }
+      const FailureOr<top::TensorMap> &expected = forms[folded];
+      std::string difference = failed(expected) ? "has no reference" : compare(function, *expected, io);
+      if (difference.empty()) {
+        return "";
+      }
+      fault = fault.empty() ? difference : fault;
     }
-    fault = fault.empty() ? difference : fault;
+    return fault;
   }
-  return fault;
-}
+
+private:
+  func::FuncOp function;
+  const top::TensorMap &inputs;
+  std::vector<FailureOr<top::TensorMap>> forms; ///< by which convolutions are folded, as far as they were needed
+};
 
 /// Whether the schedule on the ops makes the same stream again.
 std::string emitAgain(func::FuncOp function, const bmodel::npu::Chip &chip, const NpuProgram &program) {
@@ -167,6 +182,7 @@ RunResult checkOnNpu(func::FuncOp function, const bmodel::npu::Chip &chip, const
   }
   std::vector<bmodel::npu::Span> spans = schedule(commands.data(), costs.data(), commands.size(), chip);
   result.report = reportOf(commands.data(), costs.data(), spans.data(), commands.size(), program->sizes.inputs);
+  References references(function, inputs);
   for (int turn = -1; turn < orders && result.fault.empty(); ++turn) {
     std::vector<Bytes> io;
     for (uint64_t size : program->sizes.io) {
@@ -178,7 +194,7 @@ RunResult checkOnNpu(func::FuncOp function, const bmodel::npu::Chip &chip, const
     }
     std::vector<size_t> order = bmodel::npu::legalOrder(commands.data(), commands.size(), uint64_t(turn));
     result.fault = run(*program, chip, io, turn < 0 ? nullptr : order.data());
-    result.fault = result.fault.empty() ? compareInAnyOrder(function, inputs, io) : result.fault;
+    result.fault = result.fault.empty() ? references.compareWith(io) : result.fault;
   }
   return result;
 }

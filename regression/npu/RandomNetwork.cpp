@@ -88,7 +88,7 @@ size_t RandomNetwork::pickOfRank(int64_t rank) {
 
 size_t RandomNetwork::pickRows() {
   size_t value = pick();
-  if (kind == Kind::any || oneIn(4)) {
+  if (kind != Kind::longRows || oneIn(4)) {
     return value;
   }
   int64_t count = countOf(values[value].dims), rows = between(1, 12);
@@ -475,6 +475,65 @@ bool RandomNetwork::scale() {
   return true;
 }
 
+bool RandomNetwork::runningSum() {
+  size_t value = pick();
+  const Dims dims = values[value].dims;
+  std::string attributes = "axis = " + std::to_string(between(0, int64_t(dims.size()) - 1)) + " : i64";
+  attributes += std::string(oneIn(3) ? ", exclusive = true" : "") + (oneIn(3) ? ", reverse = true" : "");
+  add("cumsum", {value}, "", attributes, dims);
+  return true;
+}
+
+/// A value where an argument of i64, which broadcasts to it, compares so with a number; else another number.
+bool RandomNetwork::mask() {
+  size_t value = pick();
+  const Dims dims = values[value].dims;
+  Dims seen(dims.begin() + between(0, int64_t(dims.size()) - 1), dims.end());
+  for (int64_t &dim : seen) {
+    dim = oneIn(3) ? 1 : dim;
+  }
+  std::string number = std::to_string(masks.size()), given = "%m" + number, type = typeOf(seen, "i64"),
+              truth = typeOf(seen, "i1");
+  masks.push_back(seen);
+  body +=
+      "  %n" + number + " = top.constant dense<" + std::to_string(between(-20, 20)) + "> : tensor<i64> : tensor<i64>\n";
+  body += "  %z" + number + " = top.constant dense<-2.0> : tensor<f32> : tensor<f32>\n";
+  body += "  %b" + number + " = top.compare " + given + ", %n" + number + " {kind = " + std::to_string(between(0, 5)) +
+          " : i32} : (" + type + ", tensor<i64>) -> " + truth + "\n";
+  std::string made = "t" + std::to_string(values.size());
+  names += made + typeOf(dims).substr(6) + " = mask(" + values[value].name + ")\n";
+  body += "  %" + made + " = top.where %b" + number + ", " + values[value].name + ", %z" + number +
+          " {top.outputs = [\"" + made + "\"]} : (" + truth + ", " + typeOf(dims) + ", tensor<f32>) -> " +
+          typeOf(dims) + "\n";
+  values[value].isRead = true;
+  values.push_back({"%" + made, dims, false, oneIn(8)});
+  return true;
+}
+
+/// A value, some slices of which are constants.
+bool RandomNetwork::writeRows() {
+  size_t value = pick();
+  const Dims dims = values[value].dims;
+  int64_t step = between(1, 3), count = between(1, std::min<int64_t>((dims[0] - 1) / step + 1, 100));
+  int64_t first = between(0, dims[0] - 1 - (count - 1) * step);
+  std::string indices;
+  for (int64_t i = 0; i < count; ++i) {
+    indices += (i ? ", [" : "[") + std::to_string(first + i * step) + "]";
+  }
+  Dims written = dims, tuples{count, 1};
+  written[0] = count;
+  std::string type = typeOf(tuples, "i64"), name = "%c" + std::to_string(constants++);
+  body += "  " + name + " = top.constant dense<[" + indices + "]> : " + type + " : " + type + "\n";
+  std::string updates = constant(written, -1, 1), made = "t" + std::to_string(values.size());
+  names += made + typeOf(dims).substr(6) + " = write(" + values[value].name + ")\n";
+  body += "  %" + made + " = top.scatter_nd " + values[value].name + ", " + name + ", " + updates +
+          " {top.outputs = [\"" + made + "\"]} : (" + typeOf(dims) + ", " + type + ", " + typeOf(written) + ") -> " +
+          typeOf(dims) + "\n";
+  values[value].isRead = true;
+  values.push_back({"%" + made, dims, false, oneIn(8)});
+  return true;
+}
+
 bool RandomNetwork::gather() {
   size_t value = pick();
   Dims dims = values[value].dims;
@@ -545,8 +604,11 @@ RandomNetwork::RandomNetwork(uint64_t seed, unsigned steps, Kind kind, Store sto
                                   &N::scale, &N::gather,   &N::resize, &N::attention};
   const std::vector<Stage> ofRows = {&N::norm,  &N::norm,  &N::norm,   &N::softmax, &N::softmax,
                                      &N::unary, &N::scale, &N::binary, &N::gather};
-  const std::vector<Stage> &computations = kind == Kind::any ? all : ofRows;
-  addInput(kind == Kind::any ? drawDims(between(1, 6)) : Dims{between(1, 12), between(100, 1000)});
+  const std::vector<Stage> ofIndices = {&N::runningSum, &N::runningSum, &N::mask,      &N::mask,
+                                        &N::mask,       &N::writeRows,  &N::writeRows, &N::gather,
+                                        &N::softmax,    &N::binary,     &N::scale,     &N::matmul};
+  const std::vector<Stage> &computations = kind == Kind::any ? all : kind == Kind::indices ? ofIndices : ofRows;
+  addInput(kind != Kind::longRows ? drawDims(between(1, 6)) : Dims{between(1, 12), between(100, 1000)});
   if (oneIn(2)) {
     addInput(drawDims(between(1, 5)));
   }
@@ -558,6 +620,10 @@ RandomNetwork::RandomNetwork(uint64_t seed, unsigned steps, Kind kind, Store sto
 
 std::string RandomNetwork::text() const {
   std::string arguments, results, types, returned;
+  for (size_t i = 0; i < masks.size(); ++i) {
+    std::string number = std::to_string(i);
+    arguments += (i ? ", %m" : "%m") + number + ": " + typeOf(masks[i], "i64") + " {top.name = \"m" + number + "\"}";
+  }
   for (const Value &value : values) {
     std::string named = " {top.name = \"" + value.name.substr(1) + "\"}";
     if (value.isInput) {

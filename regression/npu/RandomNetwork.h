@@ -21,8 +21,9 @@ public:
   /// Keeps a constant; the name of its top.weight.
   using Store = std::function<std::string(const Dims &dims, const std::vector<float> &numbers)>;
 
-  /// What is computed in a network: everything, or norms and softmax of long rows, and maps behind them.
-  enum class Kind { any, longRows };
+  /// What is computed in a network: everything, or norms and softmax of long rows, and maps behind them, or what
+  /// depends on indices and on masks of i64.
+  enum class Kind { any, longRows, indices };
 
   /// The first |steps| steps of the network of a seed.
   RandomNetwork(uint64_t seed, unsigned steps, Kind kind, Store store);
@@ -85,6 +86,9 @@ private:
   bool binary();
   bool scale();
   bool gather();
+  bool runningSum();
+  bool mask();
+  bool writeRows();
   bool resize();
   bool attention();
 
@@ -92,6 +96,7 @@ private:
   Store store;
   std::mt19937_64 generator;
   std::vector<Value> values;
+  std::vector<Dims> masks; ///< arguments %m0, %m1 ... of i64
   std::string body, names;
   unsigned constants = 0;
 };

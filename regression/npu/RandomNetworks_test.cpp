@@ -84,7 +84,7 @@ const std::vector<Chip> &chipsOfShortLanes() {
 class Trial {
 public:
   Trial(uint64_t seed, unsigned steps, Kind kind = Kind::any)
-      : chip((kind == Kind::any ? chips() : chipsOfShortLanes())[seed % chips().size()]), generator(seed + 1),
+      : chip((kind != Kind::longRows ? chips() : chipsOfShortLanes())[seed % chips().size()]), generator(seed + 1),
         context(MLIRContext::Threading::DISABLED) {
     constexpr Precision kPrecisions[] = {Precision::INT8, Precision::F32,   Precision::INT8, Precision::BF16,
                                          Precision::INT8, Precision::INT16, Precision::F16};
@@ -303,5 +303,8 @@ TEST(RandomNetworks, GiveTheNumbersOfTheReference) { runNetworks(Kind::any, 150)
 
 /// Norms and softmax of rows larger than a lane, on every chip.
 TEST(RandomNetworks, OfRowsLargerThanALane) { runNetworks(Kind::longRows, 100); }
+
+/// Running sums, masks of i64 and slices that are written.
+TEST(RandomNetworks, OfIndices) { runNetworks(Kind::indices, 100); }
 
 } // namespace

@@ -254,6 +254,30 @@ TEST_F(Emission, NormsOfLargeRowsLeaveMapsToOthers) {
             "");
 }
 
+/// With the map behind them, rows fill a lane to the last byte, so that what is summed of them has no room.
+TEST_F(Emission, NormsOfRowsThatFillALaneLeaveMapsToOthers) {
+  for (int64_t lane : {64 << 10, 128 << 10, 256 << 10}) { // of one of the chips each
+    for (int64_t less : {0, 1, 16, 64}) {
+      Dims two = {3, lane / 8 - less}, three = {3, lane / 12 - less};
+      EXPECT_EQ(check(functionText({two}, two,
+                                   normOfRowsText(two) + formatv("  %y = device.map(%n) {{\n  ^bb0(%p: f32):\n"
+                                                                 "    %g = arith.mulf %p, %p : f32\n"
+                                                                 "    device.yield %g : f32\n  } : ({0}) -> {0}",
+                                                                 typeText(two, "f32"))
+                                                             .str())),
+                "");
+      EXPECT_EQ(check(functionText({three, three}, three,
+                                   normOfRowsText(three) + formatv("  %y = device.map(%n, %a1) {{\n"
+                                                                   "  ^bb0(%p: f32, %q: f32):\n"
+                                                                   "    %g = arith.addf %p, %q : f32\n"
+                                                                   "    device.yield %g : f32\n  } : ({0}, {0}) -> {0}",
+                                                                   typeText(three, "f32"))
+                                                               .str())),
+                "");
+    }
+  }
+}
+
 /// What has as many elements as the row, but is a column: the map makes more than the norm.
 TEST_F(Emission, NormsBroadcastBehind) {
   std::string row = typeText({1, 40}, "f32"), column = typeText({40, 1}, "f32");
@@ -450,26 +474,40 @@ TEST_F(Emission, SoftmaxAlongAnyDim) {
             "");
 }
 
+namespace {
+
+/// More rows than it has lanes, none of which one holds: little to compute on a chip of small lanes, as many as the
+/// widest of the others has.
+const Dims kManyLongRows = {66, 1, 4500};
+bmodel::npu::Chip chipOfSmallLanes() {
+  return bmodel::npu::changedEdge({"name=small", "lanes=64", "local_memory.bytes_per_lane=16384"});
+}
+
+std::string softmaxText(const Dims &dims, bool log) {
+  return functionText({dims}, dims,
+                      formatv("  %y = \"device.softmax\"(%a0) {{axis = {0} : i64, log = {1}} : ({2}) -> {2}",
+                              dims.size() - 1, log ? "true" : "false", typeText(dims, "f32")));
+}
+
+} // namespace
+
 /// Rows that no lane holds are normalised piece by piece, to the same bits.
 TEST_F(Emission, NormsOfRowsLargerThanALane) {
-  for (const Dims &dims : {Dims{2, 70003}, {1, 3, 270, 258}, {66, 1, 66000}}) {
-    bool isLarge = dims[0] > 2;
+  for (const Dims &dims : {Dims{2, 70003}, {1, 3, 270, 258}}) {
     for (bool rms : {false, true}) {
-      if (!isLarge || rms) {
-        EXPECT_EQ(check(normText(dims, 1, !isLarge, !rms && !isLarge, rms)), "");
-      }
+      EXPECT_EQ(check(normText(dims, 1, true, !rms, rms)), "");
     }
+  }
+  chips = {chipOfSmallLanes()};
+  for (bool rms : {false, true}) {
+    EXPECT_EQ(check(normText(kManyLongRows, 1, false, false, rms)), "");
   }
 }
 
 /// A softmax of rows that no lane holds: the bits of one piece.
 TEST_F(Emission, SoftmaxOfRowsLargerThanALane) {
-  auto text = [](const Dims &dims, bool log) {
-    return functionText({dims}, dims,
-                        formatv("  %y = \"device.softmax\"(%a0) {{axis = {0} : i64, log = {1}} : ({2}) -> {2}",
-                                dims.size() - 1, log ? "true" : "false", typeText(dims, "f32")));
-  };
-  EXPECT_EQ(check(text({2, 70003}, false)), "");
-  EXPECT_EQ(check(text({2, 70003}, true)), "");
-  EXPECT_EQ(check(text({66, 1, 66000}, false)), ""); // more rows than lanes
+  EXPECT_EQ(check(softmaxText({2, 70003}, false)), "");
+  EXPECT_EQ(check(softmaxText({2, 70003}, true)), "");
+  chips = {chipOfSmallLanes()};
+  EXPECT_EQ(check(softmaxText(kManyLongRows, false)), "");
 }

@@ -114,6 +114,7 @@ def test_json_of_users(content: str, files: Path, tmp_path: Path) -> None:
         [*calibrated, "--target", "cos>=0.9", "--data", "data", "--quantize_table", str(bad)],
         ["run_calibration", "m_top.mlir", "--check_table", str(bad)],
         ["tessera", "estimate", "m.onnx", "--chip", str(bad)],
+        ["tessera", "report", "m.bmodel", "-o", str(tmp_path / "r.html"), "--accuracy", str(bad)],
         ["tessera", "accuracy", "m.bmodel", "--task", "detection", "--data", str(tmp_path)],
     ):
         result = run_tool(*words, cwd=files)

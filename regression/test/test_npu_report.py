@@ -68,6 +68,7 @@ def test_the_parts_add_up(deployed: tuple[Path, dict, str]) -> None:
     )
     assert any(layer["name"] for layer in report["layers"])
     for layer in report["layers"]:
+        assert isinstance(layer["time_cycles"], dict) and isinstance(layer["bound_cycles"], dict), layer["name"]
         assert layer["ddr_least_bytes"] <= sum(traffic["moved"] for traffic in layer["ddr_bytes"].values())
     roofline = report["roofline"]
     assert (
@@ -208,7 +209,7 @@ def test_a_chip_of_ones_own(builder: Builder, tmp_path: Path) -> None:
         outputs.append({name: array.tobytes() for name, array in np.load(answers).items()})
     assert outputs[0] == outputs[1] == outputs[2]
     for flags, message in (
-        (("--chip", "x86", "--chip_set", "lanes=4"), "--chip_set is for NPUs"),
+        (("--chip", "x86", "--chip_set", "lanes=4"), "--chip_set is for NPUs and GPUs"),
         (("--chip", tmp_path / "mine.json", "--chip_set", "lanes=0"), "lanes is 0"),
     ):
         result = run_tool(*deploy, *flags)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel of `pip install .`: its console scripts work in fresh environments, with numpy 1 and 2."""
+"""The wheels: the console scripts work in fresh environments, with numpy 1 and 2, and nothing stays behind."""
 from __future__ import annotations
 
 import os
@@ -13,7 +13,10 @@ import pytest
 from case_file import REGRESSION
 from conftest import BUILD, check
 
-ROOT = REGRESSION.parent
+sys.path.insert(0, str(REGRESSION.parent / "python_tools" / "dev"))
+
+import package  # noqa: E402
+
 MNIST = REGRESSION / "models" / "mnist"
 
 
@@ -29,53 +32,36 @@ def interpreters() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this build, made from a copy of the sources: setuptools writes beside them."""
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Both wheels of this build; the compiler's is linked to this machine's LLVM."""
     if subprocess.run([sys.executable, "-c", "import wheel, setuptools, pip"], capture_output=True).returncode:
         pytest.skip("pip, setuptools or wheel is not installed")
-    source, output = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source / name)
-    for folder in ("python_tools/tessera", "bmruntime/python/tessera"):
-        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    check(
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pip",
-                "wheel",
-                "--no-build-isolation",
-                "--no-deps",
-                "--no-index",
-                "-q",
-                "-w",
-                output,
-                ".",
-            ],
-            cwd=source,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "TESSERA_WHEEL_PREBUILT": str(BUILD), "PYTHONPATH": ""},
-        )
-    )
-    return next(output.glob("*.whl"))
+    source, output = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheels")
+    package.stage_sources(source)
+    return [
+        package.make_wheel(source / "bmruntime" / "python", BUILD, output),
+        package.make_wheel(source, BUILD, output, TESSERA_WHEEL_SHARED="1"),
+    ]
 
 
-def environment_with(wheel: Path, python: str, folder: Path) -> Path:
-    """Where the commands are of a virtual environment in `folder` that has the wheel."""
+def environment_with(wheels: list[Path], python: str, folder: Path) -> Path:
+    """Where the commands are of a virtual environment in `folder` that has the wheels."""
     has_pip = subprocess.run([python, "-c", "import pip"], capture_output=True).returncode == 0  # is visible in it, too
     without = ["--without-pip"] if has_pip else []
     make = [python, "-m", "venv", "--system-site-packages", *without, folder]
     check(subprocess.run(make, capture_output=True, text=True))
-    install = [folder / "bin" / "python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel]
-    check(subprocess.run(install, capture_output=True, text=True))
+    pip(folder, "install", "-q", "--no-deps", "--no-index", *wheels)
     return folder / "bin"
 
 
+def pip(folder: Path, *arguments: object) -> str:
+    command = [str(word) for word in (folder / "bin" / "python", "-m", "pip", *arguments)]
+    return check(subprocess.run(command, capture_output=True, text=True))
+
+
 @pytest.mark.parametrize("python", interpreters())
-def test_console_scripts(python: str, wheel: Path, tmp_path: Path) -> None:
-    bin_folder = environment_with(wheel, python, tmp_path / "venv")
+def test_console_scripts(python: str, wheels: list[Path], tmp_path: Path) -> None:
+    bin_folder = environment_with(wheels, python, tmp_path / "venv")
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}  # nothing of the build is on it
 
     def run(name: str, *arguments: object) -> str:
@@ -95,3 +81,19 @@ def test_console_scripts(python: str, wheel: Path, tmp_path: Path) -> None:
     assert "median" in run("bmrt_bench", "m.bmodel", "--iters", "2")
     assert "verdict: PASS" in run("tessera", "run", MNIST / "mnist-8.onnx")
     assert "import" in run("tessera-compile", "--help")
+
+
+def test_the_runtime_alone(wheels: list[Path], tmp_path: Path) -> None:
+    """Small, no program in it, runs models; and when both wheels are uninstalled nothing of them is left."""
+    download, installed = package.size(wheels[0])
+    assert download < package.LIMITS["tessera_runtime"][0] and installed < package.LIMITS["tessera_runtime"][1]
+    environment_with(wheels[:1], sys.executable, tmp_path / "venv")
+    script = "import tessera.runtime as rt; rt.load('none.bmodel')"
+    command = [tmp_path / "venv" / "bin" / "python", "-c", script]
+    result = subprocess.run(command, cwd=tmp_path, env={"PATH": "/usr/bin"}, capture_output=True, text=True)
+    assert "tessera._runtime.Error" in result.stderr and "none.bmodel" in result.stderr
+
+    pip(tmp_path / "venv", "install", "-q", "--no-deps", "--no-index", wheels[1])
+    pip(tmp_path / "venv", "uninstall", "-q", "-y", "tessera", "tessera-runtime")
+    assert not list((tmp_path / "venv").glob("lib/python*/site-packages/tessera*"))
+    assert not (tmp_path / "venv" / "bin" / "model_deploy").exists()

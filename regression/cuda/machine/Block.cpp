@@ -195,7 +195,13 @@ void Block::branch(Warp &warp, const Instruction &instruction, Mask taken) {
     ++warp.pc;
   } else {
     warp.settle(warp.active & ~taken, warp.pc + 1);
-    warp.settle(taken, instruction.target);
+    const Instruction &target = kernel.code[instruction.target];
+    if (target.flow == Flow::Exit && target.guard == kNone) { // at once: nobody waits for threads that end
+      warp.alive &= ~taken;
+      ++counts.executed[instruction.target], ++executed;
+    } else {
+      warp.settle(taken, instruction.target);
+    }
     warp.regroup();
   }
 }

@@ -108,6 +108,22 @@ void setpLanes(Warp &warp, const Instruction &in, Mask mask) {
   warp.writePred(in.to, combine(warp, in, compared), mask);
 }
 
+/// f16x2 and bf16x2: p compares the low halves, q the high ones.
+template <class T, Comparison kWhich>
+void setpHalves(Warp &warp, const Instruction &in, Mask mask) {
+  const uint32_t *a = warp.reg<uint32_t>(in.a), *b = warp.reg<uint32_t>(in.b);
+  Mask results[2] = {};
+  for (unsigned i = 0; i < kLanes; ++i) {
+    for (unsigned half = 0; half < 2; ++half) {
+      T x{uint16_t(a[i] >> 16 * half)}, y{uint16_t(b[i] >> 16 * half)};
+      results[half] |= Mask(compare<float, kWhich>(x.get(), y.get())) << i;
+    }
+  }
+  Mask low = combine(warp, in, results[0]), high = combine(warp, in, results[1]);
+  warp.writePred(in.to, low, mask);
+  warp.writePred(in.more[0], high, mask);
+}
+
 template <class T, Comparison kWhich>
 void setLanes(Warp &warp, const Instruction &in, Mask mask) {
   Mask result = combine(warp, in, compareLanes<T, kWhich>(warp, in));
@@ -128,6 +144,12 @@ Run pick(int which) {
   return pick<T, kSet>(which, std::make_integer_sequence<int, Comparisons>());
 }
 
+template <class T, int... kWhich>
+Run pickHalves(int which, std::integer_sequence<int, kWhich...>) {
+  static const Run runs[] = {setpHalves<T, Comparison(kWhich)>...};
+  return runs[which];
+}
+
 template <bool kSet>
 Run runFor(const std::string &type, int which) {
   if (type == "f32") {
@@ -141,6 +163,12 @@ Run runFor(const std::string &type, int which) {
   }
   if (type == "bf16") {
     return pick<Bf16Lane, kSet>(which);
+  }
+  if (!kSet && type == "f16x2") {
+    return pickHalves<F16Lane>(which, std::make_integer_sequence<int, Comparisons>());
+  }
+  if (!kSet && type == "bf16x2") {
+    return pickHalves<Bf16Lane>(which, std::make_integer_sequence<int, Comparisons>());
   }
   if (type == "s16") {
     return pick<int16_t, kSet>(which);
@@ -204,6 +232,9 @@ void setp(Decoding &d) {
     d.made.to = d.predicate(to);
   }
   d.made.kind = isFloatType(type) ? Kind::Float : Kind::Integer;
+  if ((type == "f16x2" || type == "bf16x2") && d.made.more[0] == kNone) {
+    d.refuse("needs two predicates for the halves of its operands");
+  }
   decodeCompare<false>(d, type);
 }
 

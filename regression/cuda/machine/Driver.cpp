@@ -128,7 +128,10 @@ CUresult finishAll(CUcontext context) {
 CUresult refuseInCapture(CUcontext context) {
   Lock lock(driver().mutex);
   for (CUstream each : context->streams) {
-    if (each->capture && each->isOrigin && each->mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+    bool isConcerned =
+        each->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ||
+        (each->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL && each->capturing == std::this_thread::get_id());
+    if (each->capture && each->isOrigin && isConcerned) {
       each->isInvalidated = true;
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
@@ -159,6 +162,10 @@ CUresult findStream(CUcontext context, CUstream &stream) {
 
 void runKernel(CUcontext context, const KernelCall &call) {
   Driver &machine = driver();
+  if (++machine.executed == machine.options.faultLaunch) {
+    throw Fault{Fault::IllegalAddress,
+                "kernel '" + call.function->kernel->name + "' faults by PTX_MACHINE_FAULT_LAUNCH"};
+  }
   Launch launch;
   launch.kernel = call.function->kernel;
   std::copy(call.grid, call.grid + 3, launch.grid);

@@ -76,6 +76,7 @@ struct CUstream_st {
   std::vector<CUgraphNode> frontier;
   bool isOrigin = false, isInvalidated = false;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::thread::id capturing; ///< the thread that began the capture
 };
 
 struct CUevent_st {
@@ -138,7 +139,8 @@ struct Driver {
   std::map<uint64_t, CUcontext> owners; ///< of device memory
   std::string lastFinding;
   uint64_t allocations = 0, launches = 0;
-  Scheduler scheduler; ///< last, so that it ends first
+  std::atomic<uint64_t> executed{0}; ///< kernels
+  Scheduler scheduler;               ///< last, so that it ends first
 };
 
 Driver &driver();
@@ -163,7 +165,8 @@ CUresult enqueue(CUstream stream, Task task, WorkRef *work = nullptr);
 WorkRef submit(CUcontext context, const std::vector<WorkRef> &dependencies, std::shared_ptr<Task> task);
 /// Work that an operation of |stream| has to wait for.
 std::vector<WorkRef> dependenciesOf(CUstream stream);
-/// Fails calls that may not be made while any stream captures, and invalidates the capture, as the driver does.
+/// Fails calls that may not be made while a stream captures (of another thread's captures only those of mode GLOBAL
+/// count), and invalidates the capture, as the driver does.
 CUresult refuseInCapture(CUcontext context);
 /// Waits outside of the lock, and answers what became of the context.
 CUresult finish(CUcontext context, const WorkRef &work);

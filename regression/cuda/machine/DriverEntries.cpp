@@ -159,4 +159,5 @@ void ptxMachineReadOptions(void) {
   driver().options = readOptions();
   driver().scheduler.setSeed(driver().options.seed);
   driver().allocations = driver().launches = 0;
+  driver().executed = 0;
 }

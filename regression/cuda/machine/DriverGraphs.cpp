@@ -47,6 +47,7 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
   stream->isOrigin = true;
   stream->isInvalidated = false;
   stream->mode = mode;
+  stream->capturing = std::this_thread::get_id();
   return CUDA_SUCCESS;
 }
 

@@ -194,9 +194,17 @@ CUmemoryPool defaultPool(CUdevice device) {
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
   CUcontext context = nullptr;
   CUresult result = currentContext(context);
+  if (result != CUDA_SUCCESS) {
+    return result;
+  }
+  constexpr uint64_t kPage = 512; // what Memory hands out
+  uint64_t used = 0;              // of this device
+  for (const AllocationRef &each : driver().memory.all()) {
+    used += !each->isHost && each->device == context->device ? (each->bytes + kPage - 1) / kPage * kPage : 0;
+  }
   *total = driver().options.memoryBytes;
-  *available = *total - std::min<uint64_t>(*total, driver().memory.used());
-  return result;
+  *available = *total - std::min<uint64_t>(*total, used);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {

@@ -45,6 +45,7 @@ Options readOptions() {
   made.memoryBytes = number("PTX_MACHINE_MEMORY", uint64_t(16) << 30);
   made.failAllocation = number("PTX_MACHINE_FAIL_ALLOC", 0);
   made.failLaunch = number("PTX_MACHINE_FAIL_LAUNCH", 0);
+  made.faultLaunch = number("PTX_MACHINE_FAULT_LAUNCH", 0);
   made.devices = int(number("PTX_MACHINE_DEVICES", 1));
   made.hasDevice = number("PTX_MACHINE_NO_DEVICE", 0) == 0 && made.devices > 0;
   made.driverVersion = int(number("PTX_MACHINE_DRIVER_VERSION", uint64_t(made.driverVersion)));

@@ -16,6 +16,7 @@ struct Options {
   uint64_t stepLimit = 0;   ///< instructions of a warp in one launch, beyond which the kernel is said not to end
   uint64_t memoryBytes = 0; ///< of a device
   uint64_t failAllocation = 0, failLaunch = 0; ///< which one fails, from 1; 0 for none
+  uint64_t faultLaunch = 0;                    ///< which kernel faults when it is executed, likewise
   bool hasDevice = true;
   int devices = 1;
   int driverVersion = 13000;

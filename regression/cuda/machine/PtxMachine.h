@@ -14,7 +14,7 @@ __attribute__((visibility("default"))) void ptxMachineClearFinding(void);
 /// Counts of all kernels so far, as JSON. Valid until the thread's next call.
 __attribute__((visibility("default"))) const char *ptxMachineCounts(void);
 __attribute__((visibility("default"))) void ptxMachineClearCounts(void);
-/// Reads the environment again and counts allocations and launches anew; for tests.
+/// Reads the environment again and counts allocations, launches and kernels anew; for tests.
 __attribute__((visibility("default"))) void ptxMachineReadOptions(void);
 
 } // extern "C"

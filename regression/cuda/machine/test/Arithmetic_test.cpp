@@ -140,6 +140,12 @@ TEST(Halves, calculateInPairs) {
   EXPECT_EQ(evaluate("add.rn.f16x2 %d, %a, %b;", {0x3c004000}, {0x3c003c00}), (Words{0x40004200}));
   EXPECT_EQ(evaluate("fma.rn.f16x2 %d, %a, %b, %c;", {0x40004000}, {0x42003c00}, {0x3c003c00}), (Words{0x47004200}));
   EXPECT_EQ(evaluate("fma.rn.bf16x2 %d, %a, %b, %c;", {0x40004000}, {0x40403f80}, {0x3f803f80}), (Words{0x40e04040}));
+  EXPECT_EQ(evaluate("setp.lt.f16x2 %p|%q, %a, %b; selp.b32 %d, 1, 2, %p;", {0x3c004000, 0x40003c00},
+                     {0x3c013c00, 0x3c004000}),
+            (Words{2, 1})); // the low halves: 2 < 1, 1 < 2
+  EXPECT_EQ(evaluate("setp.nan.f16x2 %p|%q, %a, %b; selp.b32 %d, 1, 2, %q;", {0x7e003c00, 0x3c007e00}, {0, 0}),
+            (Words{1, 2}));
+  EXPECT_EQ(evaluate("setp.gt.bf16x2 %p|%q, %a, %b; selp.b32 %d, 1, 2, %q;", {0x40000000}, {0x3f800000}), (Words{1}));
   EXPECT_EQ(evaluate("max.f16x2 %d, %a, %b;", {0x3c00fc00}, {0x4000bc00}), (Words{0x4000bc00}));
 }
 

@@ -218,8 +218,12 @@ TEST(Divergence, ofWarpInstructions) {
   expectNone(run(mma, 32, 1, declare));
   expectFinding(run("setp.lt.u32 %c, %t, 5; @%c bra $end;" + mma + "\n$end:", 32, 1, declare), CUDA_ERROR_LAUNCH_FAILED,
                 "divergence");
-  expectFinding(run("setp.lt.u32 %c, %t, 5; @%c bra $end; shfl.sync.idx.b32 %v, %t, 0, 31, -1;\n$end:"),
+  expectFinding(run("setp.lt.u32 %c, %t, 5; @%c bra $on; shfl.sync.idx.b32 %v, %t, 31, 31, -1;\n$on: mov.b32 %v1, 0;"),
                 CUDA_ERROR_LAUNCH_FAILED, "divergence");
+  // Threads that have ended are waited for no longer, and have nothing to give.
+  expectNone(run("setp.lt.u32 %c, %t, 5; @%c bra $end; shfl.sync.idx.b32 %v, %t, 31, 31, -1;\n$end:"));
+  expectFinding(run("setp.lt.u32 %c, %t, 5; @%c bra $end; shfl.sync.idx.b32 %v, %t, 0, 31, -1;\n$end:"),
+                CUDA_ERROR_LAUNCH_FAILED, "reads lane 0, which does not take part");
   expectFinding(run("setp.lt.u32 %c, %t, 5; @%c ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%v}, [s];", 32, 1, declare),
                 CUDA_ERROR_LAUNCH_FAILED, "divergence");
 }

@@ -282,6 +282,24 @@ TEST(Contexts, areManyOneAfterTheOther) {
   }
 }
 
+TEST(Graphs, concernOtherThreadsInModeGlobalAlone) {
+  Gpu gpu;
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  for (CUstreamCaptureMode mode : {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_GLOBAL}) {
+    bool isOthers = mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    ASSERT_EQ(cuStreamBeginCapture_v2(stream, mode), CUDA_SUCCESS);
+    std::thread other([&] {
+      CUdeviceptr address = 0;
+      ASSERT_EQ(cuCtxPushCurrent_v2(gpu.context), CUDA_SUCCESS);
+      EXPECT_EQ(cuMemAlloc_v2(&address, 64), isOthers ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    });
+    other.join();
+    EXPECT_EQ(cuStreamEndCapture(stream, &graph), isOthers ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  }
+}
+
 TEST(Counts, areKeptByKernel) {
   Gpu gpu;
   gpu.load(R"(

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes cases for on_device.py of .onnx models: a folder for each model and precision, with a .bmodel for each chip.
+
+    build/bin/tessera-python regression/cuda/make_cases.py --output cases --chips cuda,cuda-sm80 a.onnx b.onnx
+
+Expected are x86's outputs on noise: in INT8 the same integers, else the same values within a tolerance. A TorchScript
+model.pt, to be timed beside a case, has to be put there by hand.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Sequence
+
+import numpy as np
+
+# Of the largest value: sums are added in another order, and narrow types are rounded at other places.
+TOLERANCES = {"F32": 1e-4, "F16": 5e-3, "BF16": 4e-2, "INT8": None}
+SAMPLES = 2  # of the calibration, whose ranges matter less here than that they are the same for all chips
+
+
+class Failed(Exception):
+    """A command that failed, and why."""
+
+
+def tool(*words: object) -> str:
+    """The output of a command of build/bin."""
+    told = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+    if told.returncode != 0:
+        raise Failed(f"{' '.join(map(str, words))}\n{(told.stderr or told.stdout)[-2000:]}")
+    return told.stdout
+
+
+def noise(top: Path, seed: int) -> dict[str, np.ndarray]:
+    """Inputs of the model: floats around zero, integers 0 and 1, which are valid where an index is meant."""
+    generator = np.random.default_rng(seed)
+    specs = json.loads(tool("tessera-compile", "info", "--mlir", top).splitlines()[-1])["inputs"]
+    return {
+        spec["name"]: (
+            (generator.standard_normal(spec["shape"]) * 0.7).astype(spec["dtype"])
+            if spec["dtype"].startswith("float")
+            else generator.integers(0, 2, spec["shape"]).astype(spec["dtype"])
+        )
+        for spec in specs
+    }
+
+
+def make(model: Path, output: Path, chips: Sequence[str], precisions: Sequence[str], work: Path) -> None:
+    """All cases of one model."""
+    top, table = work / f"{model.stem}_top.mlir", work / f"{model.stem}_cali.json"
+    tool(*("model_transform", "--model_name", model.stem, "--model_def", model, "--mlir", top, "--not_inference"))
+    if "INT8" in precisions:
+        data = work / model.stem
+        data.mkdir()
+        for seed in range(SAMPLES):
+            np.savez(data / f"{seed}.npz", **noise(top, seed))
+        tool("run_calibration", top, "--dataset", data, "--input_num", SAMPLES, "-o", table)
+    for precision in precisions:
+        folder = output / f"{model.stem}_{precision.lower()}"
+        folder.mkdir(parents=True, exist_ok=True)
+        flags = ["--quantize", precision, *(["--calibration_table", table] if precision == "INT8" else [])]
+        for chip in ("x86", *chips):
+            to = work / "x86.bmodel" if chip == "x86" else folder / f"{chip}.bmodel"
+            tool("model_deploy", "--mlir", top, "--chip", chip, *flags, "--model", to, "--skip_validation")
+        np.savez(folder / "inputs.npz", **noise(top, SAMPLES))
+        files = ("--input", folder / "inputs.npz", "--output", folder / "expected.npz")
+        tool("model_runner", "--model", work / "x86.bmodel", *files)
+        (folder / "case.json").write_text(json.dumps({"tolerance": TOLERANCES[precision]}) + "\n")
+        print(folder, flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Makes cases for on_device.py.", allow_abbrev=False)
+    parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.onnx")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--chips", default="cuda", metavar="A,B", help="default: %(default)s")
+    parser.add_argument("--precisions", default="F32,F16,INT8", metavar="A,B", help="default: %(default)s")
+    args = parser.parse_args(argv)
+    precisions = args.precisions.upper().split(",")
+    unknown = [precision for precision in precisions if precision not in TOLERANCES]
+    if unknown:
+        parser.error(f"--precisions '{unknown[0]}': expected some of {', '.join(TOLERANCES)}")
+    with tempfile.TemporaryDirectory() as work:
+        for model in args.models:
+            try:
+                make(model, args.output, args.chips.split(","), precisions, Path(work))
+            except Failed as error:
+                print(f"make_cases: {model}: {error}", file=sys.stderr)
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,431 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs models on a real GPU: are the answers right, how long does a run take, and how far is it from the estimate.
+
+Needs Python, numpy, libbmrt.so with libbmrt_cuda.so beside it, and NVIDIA's driver; nothing else of Tessera. A case is
+a folder (make_cases.py makes them):
+
+    *.bmodel        what is run; each is a row of the result
+    inputs.npz      arrays by name
+    expected.npz    the outputs; they must be equal to the bit, unless
+    case.json       {"tolerance": 1e-3} allows so much of an output's largest value
+    model.pt        TorchScript, may be absent: PyTorch is timed beside it where torch with CUDA is installed
+
+    on_device.py --library build/lib/libbmrt.so --json result.json cases/*
+
+BMRT_LIBCUDA names another driver, as for the runtime. Exit code 1 where a case failed, 2 where there is none.
+"""
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import platform
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+RANK = 16
+ALIGNMENT = 64
+FIRST_RUNNABLE_STAGE = 0xFFFFFFFF
+DTYPES = ("f4", "f2", "u2", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")  # bmrt_dtype_t; bf16 as its bits
+BF16 = 2
+WARM_UP_SECONDS = 0.5
+
+
+class Status(ctypes.Structure):
+    _fields_ = [
+        ("code", ctypes.c_int),
+        ("line", ctypes.c_int32),
+        ("file", ctypes.c_char_p),
+        ("message", ctypes.c_char * 496),
+    ]
+
+
+class TensorInfo(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_int),
+        ("layout", ctypes.c_int),
+        ("block", ctypes.c_uint32),
+        ("block_axis", ctypes.c_uint32),
+        ("rank", ctypes.c_uint32),
+        ("shape", ctypes.c_int64 * RANK),
+        ("max_shape", ctypes.c_int64 * RANK),
+        ("bytes", ctypes.c_uint64),
+        ("onnx_name_count", ctypes.c_uint32),
+        ("scale_count", ctypes.c_uint32),
+        ("quant_axis", ctypes.c_int32),
+        ("scales", ctypes.c_void_p),
+        ("zero_points", ctypes.c_void_p),
+        ("preprocess", ctypes.c_char_p),
+        ("definition", ctypes.c_void_p),
+    ]
+
+
+class ContextOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("net", ctypes.c_char_p),
+        ("stage", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32),
+        ("workspace", ctypes.c_void_p),
+        ("workspace_bytes", ctypes.c_uint64),
+        ("chip", ctypes.c_char_p),
+    ]
+
+
+class CaseError(Exception):
+    """A case cannot be run, and why."""
+
+
+class Library:
+    """libbmrt.so; calls raise CaseError with the runtime's message."""
+
+    def __init__(self, path: str) -> None:
+        self._library = ctypes.CDLL(path)
+        self._library.bmrt_version.restype = ctypes.c_char_p
+        self._library.bmrt_context_input_count.restype = ctypes.c_uint32
+        self._library.bmrt_context_output_count.restype = ctypes.c_uint32
+        self.version = self._library.bmrt_version().decode()
+
+    def call(self, name: str, *arguments: Any) -> None:
+        status = Status()
+        if getattr(self._library, name)(*arguments, ctypes.byref(status)) != 0:
+            raise CaseError(status.message.decode(errors="replace"))
+
+    def plain(self, name: str, *arguments: Any) -> int:
+        """A function that cannot fail."""
+        return int(getattr(self._library, name)(*arguments) or 0)
+
+
+def aligned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """Uninitialised, at an address that the runtime reads and writes in place."""
+    count = int(np.prod(shape, dtype=np.int64))
+    raw = np.empty(count * dtype.itemsize + ALIGNMENT, np.uint8)
+    begin = -raw.ctypes.data % ALIGNMENT
+    return raw[begin : begin + count * dtype.itemsize].view(dtype).reshape(shape)
+
+
+class Net:
+    """A .bmodel on the GPU, with its inputs and outputs bound to arrays."""
+
+    def __init__(self, library: Library, path: Path, inputs: Mapping[str, np.ndarray]) -> None:
+        self._library = library
+        self._model, self._context = ctypes.c_void_p(), ctypes.c_void_p()
+        self.inputs: dict[str, np.ndarray] = {}
+        self.outputs: dict[str, np.ndarray] = {}
+        self.types: dict[str, int] = {}
+        library.call("bmrt_model_open", os.fsencode(path), None, ctypes.byref(self._model))
+        options = ContextOptions(ctypes.sizeof(ContextOptions), None, FIRST_RUNNABLE_STAGE, 1, None, 0, b"cuda")
+        library.call("bmrt_context_create", self._model, ctypes.byref(options), ctypes.byref(self._context))
+        for index in range(library.plain("bmrt_context_input_count", self._context)):
+            self._bind("input", index, self.inputs)
+        for name, array in self.inputs.items():
+            if name not in inputs:
+                raise CaseError(f"inputs.npz lacks '{name}'; it has {', '.join(inputs)}")
+            if inputs[name].shape != array.shape:
+                raise CaseError(f"input '{name}' is of shape {inputs[name].shape}, the model's of {array.shape}")
+            array[...] = inputs[name]
+        for index in range(library.plain("bmrt_context_output_count", self._context)):
+            self._bind("output", index, self.outputs)
+
+    def _bind(self, what: str, index: int, arrays: dict[str, np.ndarray]) -> None:
+        info = TensorInfo()
+        self._library.call(f"bmrt_context_{what}_info", self._context, index, ctypes.byref(info))
+        shape = list(info.max_shape[: info.rank])
+        if any(size < 0 for size in shape):
+            raise CaseError(f"{what} '{info.name.decode()}' has a shape that is not fixed")
+        array = aligned(shape, np.dtype(DTYPES[info.dtype]))
+        address = ctypes.c_void_p(array.ctypes.data)
+        self._library.call(f"bmrt_context_bind_{what}", self._context, index, address, ctypes.c_uint64(info.bytes))
+        arrays[info.name.decode()] = array
+        self.types[info.name.decode()] = info.dtype
+
+    def run(self) -> None:
+        self._library.call("bmrt_context_run", self._context)
+
+    def close(self) -> None:
+        self._library.plain("bmrt_context_destroy", self._context)
+        self._library.plain("bmrt_model_release", self._model)
+
+
+class Driver:
+    """NVIDIA's driver, for what the runtime does not tell: which device, and events."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(os.environ.get("BMRT_LIBCUDA") or "libcuda.so.1")
+        self.call("cuInit", 0)
+        self._device = ctypes.c_int()
+        self.call("cuDeviceGet", ctypes.byref(self._device), int(os.environ.get("BMRT_CUDA_DEVICE") or 0))
+
+    def call(self, name: str, *arguments: Any) -> None:
+        code = getattr(self._library, name)(*arguments)
+        if code != 0:
+            raise CaseError(f"{name} returns {code}")
+
+    def describe(self) -> dict[str, Any]:
+        name, version, size = ctypes.create_string_buffer(256), ctypes.c_int(), ctypes.c_size_t()
+        self.call("cuDeviceGetName", name, 256, self._device)
+        self.call("cuDriverGetVersion", ctypes.byref(version))
+        self.call("cuDeviceTotalMem_v2", ctypes.byref(size), self._device)
+        told: dict[str, Any] = {"name": name.value.decode(), "driver": version.value, "bytes": size.value}
+        attributes = {"sms": 16, "clock_khz": 13, "memory_clock_khz": 36, "memory_bus_bits": 37, "l2_bytes": 38}
+        for key, attribute in {**attributes, "major": 75, "minor": 76}.items():
+            value = ctypes.c_int()
+            if self._library.cuDeviceGetAttribute(ctypes.byref(value), attribute, self._device) == 0:
+                told[key] = value.value
+        return told
+
+    @contextmanager
+    def events(self) -> Iterator[Callable[[Callable[[], None]], float]]:
+        """Gives a function that tells the microseconds of a call between two events of the null stream."""
+        context, begin, end = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device)
+        self.call("cuCtxPushCurrent_v2", context)
+        for event in (begin, end):
+            self.call("cuEventCreate", ctypes.byref(event), 0)
+
+        def measured(run: Callable[[], None]) -> float:
+            elapsed = ctypes.c_float()
+            self.call("cuEventRecord", begin, None)
+            run()
+            self.call("cuEventRecord", end, None)
+            self.call("cuEventSynchronize", end)
+            self.call("cuEventElapsedTime", ctypes.byref(elapsed), begin, end)
+            return elapsed.value * 1e3
+
+        try:
+            yield measured
+        finally:
+            for event in (begin, end):
+                self.call("cuEventDestroy_v2", event)
+            self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+            self.call("cuDevicePrimaryCtxRelease_v2", self._device)
+
+
+def widened(array: np.ndarray, dtype: int) -> np.ndarray:
+    """As f64, bf16 from its bits; integers as they are."""
+    if dtype == BF16:
+        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def compared(got: np.ndarray, want: np.ndarray, dtype: int, tolerance: float | None) -> dict[str, Any]:
+    """Of one output: how many elements differ, and by how much of the largest value."""
+    if got.shape != want.shape:
+        return {"passed": False, "reason": f"shape {got.shape}, expected {want.shape}"}
+    if want.dtype != got.dtype and dtype == BF16 and want.dtype.kind == "f":
+        want = (want.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    same_bits = got.dtype == want.dtype and got.tobytes() == want.tobytes()
+    ours, theirs = widened(got, dtype), widened(want.astype(got.dtype), dtype)
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(ours.astype(np.float64) - theirs.astype(np.float64))
+    both_nan = np.isnan(ours) & np.isnan(theirs) if ours.dtype.kind == "f" else np.zeros(ours.shape, bool)
+    differing = int(((ours != theirs) & ~both_nan).sum())
+    difference = np.where((ours == theirs) | both_nan, 0.0, difference)
+    largest = float(np.abs(np.where(both_nan, 0, theirs).astype(np.float64)).max(initial=0)) or 1.0
+    worst = float(difference.max(initial=0)) / largest
+    passed = same_bits if tolerance is None else worst <= tolerance  # NaN of one side is no number: never passed
+    return {
+        "passed": bool(passed),
+        "elements": int(want.size),
+        "differing": differing,
+        "worst": worst if np.isfinite(worst) else None,
+    }
+
+
+def percentiles(times: Sequence[float]) -> dict[str, float]:
+    """Of microseconds."""
+    p50, p90, p99 = np.percentile(times, (50, 90, 99))
+    told = {"min": min(times), "p50": p50, "p90": p90, "p99": p99, "mean": float(np.mean(times))}
+    return {"runs": len(times), **{key: round(float(value), 3) for key, value in told.items()}}
+
+
+def timed(run: Callable[[], None], runs: int, seconds: float) -> list[float]:
+    """Microseconds of up to `runs` runs, behind some that are not counted; at least one."""
+    end = time.perf_counter() + min(WARM_UP_SECONDS, seconds)
+    for _ in range(runs):
+        run()
+        if time.perf_counter() > end:
+            break
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < runs and (not times or time.perf_counter() < end):
+        begin = time.perf_counter_ns()
+        run()
+        times.append((time.perf_counter_ns() - begin) / 1e3)
+    return times
+
+
+def estimate_of(path: Path) -> float | None:
+    """Microseconds, as the compiler has written them into the file (the blob 'cuda estimate')."""
+    data = path.read_bytes()
+    at = data.find(b'"dram_least_bytes":')
+    begin = data.rfind(b'{"chip":', 0, at) if at >= 0 else -1
+    if begin < 0:
+        return None
+    try:
+        told, _ = json.JSONDecoder().raw_decode(data[begin : begin + (1 << 26)].decode("utf-8", "replace"))
+    except ValueError:
+        return None
+    return float(told["microseconds"]) if "microseconds" in told else None
+
+
+def beside_torch(path: Path, inputs: Sequence[np.ndarray], runs: int, seconds: float) -> dict[str, Any] | None:
+    """PyTorch's times of a TorchScript module on the same GPU, call by call and as a CUDA graph."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    if not torch.cuda.is_available():
+        return None
+    module = torch.jit.load(str(path)).cuda().eval()
+    arrays = [torch.from_numpy(np.ascontiguousarray(array)).cuda() for array in inputs]
+
+    def eager() -> None:
+        module(*arrays)
+        torch.cuda.synchronize()
+
+    with torch.no_grad():
+        told: dict[str, Any] = {"version": torch.__version__, "eager_us": percentiles(timed(eager, runs, seconds))}
+        try:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                module(*arrays)
+
+            def replay() -> None:
+                graph.replay()
+                torch.cuda.synchronize()
+
+            told["graph_us"] = percentiles(timed(replay, runs, seconds))
+        except RuntimeError as error:
+            told["graph_error"] = str(error).splitlines()[0]
+    return told
+
+
+def run_model(library: Library, driver: Driver, path: Path, case: Mapping[str, Any], args: Any) -> dict[str, Any]:
+    """One .bmodel of a case."""
+    net = Net(library, path, case["inputs"])
+    try:
+        net.run()
+        outputs = {
+            name: (
+                compared(net.outputs[name], want, net.types[name], case["tolerance"])
+                if name in net.outputs
+                else {"passed": False, "reason": "the model has no such output"}
+            )
+            for name, want in case["expected"].items()
+        }
+        told = {"passed": all(each["passed"] for each in outputs.values()), "outputs": outputs}
+        told["wall_us"] = percentiles(timed(net.run, args.runs, args.seconds))
+        with driver.events() as measured:
+            told["event_us"] = percentiles([measured(net.run) for _ in range(min(args.runs, 100))])
+    finally:
+        net.close()
+    estimate = estimate_of(path)
+    if estimate:
+        told["estimate_us"] = estimate
+        told["measured_over_estimate"] = round(told["event_us"]["p50"] / estimate, 3)
+    return told
+
+
+def load_case(folder: Path) -> dict[str, Any]:
+    settings = json.loads((folder / "case.json").read_text()) if (folder / "case.json").exists() else {}
+    case: dict[str, Any] = {"tolerance": settings.get("tolerance")}
+    for key in ("inputs", "expected"):
+        try:
+            with np.load(folder / f"{key}.npz") as arrays:
+                case[key] = dict(arrays)
+        except OSError as error:
+            raise CaseError(f"{folder / key}.npz: {error}") from error
+    if not case["expected"]:
+        raise CaseError(f"{folder / 'expected.npz'} holds no output")
+    return case
+
+
+def run_case(library: Library, driver: Driver, folder: Path, args: Any) -> Iterator[dict[str, Any]]:
+    models = sorted(folder.glob("*.bmodel"))
+    if not models:
+        yield {"case": folder.name, "passed": False, "error": f"{folder} holds no .bmodel"}
+    for path in models:
+        row: dict[str, Any] = {"case": folder.name, "model": path.name}
+        try:
+            case = load_case(folder)
+            row.update(run_model(library, driver, path, case, args))
+            if (folder / "model.pt").exists():
+                row["torch"] = beside_torch(folder / "model.pt", list(case["inputs"].values()), args.runs, args.seconds)
+        except (CaseError, ValueError) as error:
+            row.update({"passed": False, "error": str(error)})
+        yield row
+
+
+def tell(row: Mapping[str, Any]) -> None:
+    name = f"{row['case']}/{row.get('model', '')}"
+    if "error" in row:
+        print(f"FAIL  {name}: {row['error']}", flush=True)
+        return
+    wall, event = row["wall_us"], row["event_us"]
+    more = f", {row['measured_over_estimate']} times the estimate" if "estimate_us" in row else ""
+    torch = row.get("torch") or {}
+    for key in ("eager_us", "graph_us"):
+        more += f", torch {key[:-3]} {torch[key]['p50']:.1f} us" if key in torch else ""
+    print(
+        f"{'ok  ' if row['passed'] else 'FAIL'}  {name}: {event['p50']:.1f} us between events, {wall['p50']:.1f} us a "
+        f"call (p90 {wall['p90']:.1f}, p99 {wall['p99']:.1f}){more}",
+        flush=True,
+    )
+    for output, told in row["outputs"].items():
+        if not told["passed"]:
+            reason = told.get("reason") or f"{told['differing']} of {told['elements']} differ, worst {told['worst']}"
+            print(f"      output '{output}': {reason}", flush=True)
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Runs cases on a GPU: right, and how fast.", allow_abbrev=False)
+    parser.add_argument("cases", nargs="+", type=Path, metavar="FOLDER", help="cases, see the head of this file")
+    parser.add_argument("--library", default="libbmrt.so", metavar="FILE", help="the runtime (default: %(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
+    parser.add_argument("--runs", type=int, default=1000, metavar="N", help="timed runs at most (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=2, metavar="S", help="and this long (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=10, metavar="M", help="begin no case later than this")
+    args = parser.parse_args(argv)
+    if args.runs < 1 or args.seconds < 0:
+        parser.error("--runs: at least 1; --seconds: at least 0")
+    return args
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse(argv)
+    try:
+        library, driver = Library(args.library), Driver()
+        device = driver.describe()
+    except (OSError, CaseError, AttributeError) as error:
+        print(f"on_device: {error}", file=sys.stderr)
+        return 2
+    print(f"{device['name']}, driver {device['driver']}; libbmrt {library.version}", flush=True)
+    end = time.monotonic() + 60 * args.minutes
+    rows: list[dict[str, Any]] = []
+    for folder in args.cases:
+        if time.monotonic() > end:
+            rows.append({"case": folder.name, "passed": False, "error": f"not begun within {args.minutes:g} minutes"})
+            tell(rows[-1])
+            continue
+        for row in run_case(library, driver, folder, args):
+            rows.append(row)
+            tell(row)
+    passed = sum(row["passed"] for row in rows)
+    if args.json:
+        told = {"device": device, "libbmrt": library.version, "host": platform.machine(), "cases": rows}
+        args.json.write_text(json.dumps({"passed": passed == len(rows), **told}, indent=1) + "\n")
+    print(f"{passed} of {len(rows)} passed", flush=True)
+    return 0 if passed == len(rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

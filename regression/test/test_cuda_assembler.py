@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's assembler takes every kernel of the models for every compute capability, and spills no register.
+
+What each kernel takes (registers of a thread, shared memory ..) is written to test-results/cuda_kernels.json of
+the build. TESSERA_CUDA=all: of every model of TESSERA_DATA.
+"""
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+from case_file import Case
+from conftest import Builder, check, run_tool
+from test_cases import skip_if_missing
+from test_cuda import CASES, IS_WHOLE, deploy
+
+BUILD = Path(os.environ["TESSERA_BUILD_DIR"])
+RESULTS = BUILD / "test-results" / "cuda_kernels.json"
+CHIPS = ("cuda-sm80", "cuda-sm86", "cuda-sm89", "cuda-sm90")
+PRECISIONS = ("F32", "INT8", "F16") if IS_WHOLE else ("F32", "INT8")
+# ptxas keeps a value or two of a whole kernel in memory, outside of loops, where that saves a step of registers and
+# more warps fit (32, 40, 72, 80, 96 registers). Where it has run out of registers there are more of both.
+MOST_BYTES_OF_CHOICE, MOST_REGISTERS_OF_CHOICE = 24, 128
+
+pytestmark = pytest.mark.skipif(
+    not shutil.which("ptxas"), reason="ptxas (CUDA toolkit, or PyPI's nvidia-cuda-nvcc) is not on the path"
+)
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Iterator[dict[str, dict[str, Any]]]:
+    """What was found, by model and precision, then by kernel and architecture: written at the end."""
+    found: dict[str, dict[str, Any]] = {}
+    yield found
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+
+
+def ptx_of(model: Path, folder: Path) -> Path:
+    """The text in the file's segment of code: from its version on, to the zero byte."""
+    view = json.loads(check(run_tool("bmodel-dump", model)))
+    segment = view["nets"][0]["stages"][0]["subnets"][-1]["code_segment"]
+    check(run_tool("bmodel-dump", "--segment", segment, model, folder / "code"))
+    code = (folder / "code").read_bytes()
+    begin = code.index(b".version")
+    (folder / "kernels.ptx").write_bytes(code[begin : code.index(b"\0", begin)])
+    return folder / "kernels.ptx"
+
+
+def assembled(ptx: Path, chip: str) -> dict[str, dict[str, int]]:
+    """What ptxas says of every kernel."""
+    arch = f"sm_{chip.removeprefix('cuda-sm')}"
+    told = subprocess.run(
+        ["ptxas", "-v", f"-arch={arch}", ptx, "-o", ptx.with_suffix(".cubin")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    text = told.stdout + told.stderr
+    assert told.returncode == 0, f"{arch}: {text[-2000:]}"
+    found = {}
+    for name, body in re.findall(rf"Compiling entry function '(\S+)' for '{arch}'\n(.*?)(?=Compiling|\Z)", text, re.S):
+        numbers = {
+            key: int(match.group(1)) if (match := re.search(pattern, body)) else 0
+            for key, pattern in {
+                "registers": r"Used (\d+) registers",
+                "frame_bytes": r"(\d+) bytes stack frame",
+                "spill_store_bytes": r"(\d+) bytes spill stores",
+                "spill_load_bytes": r"(\d+) bytes spill loads",
+                "shared_bytes": r"(\d+) bytes smem",
+                "constant_bytes": r"(\d+) bytes cmem",
+            }.items()
+        }
+        found[name] = numbers
+    return found
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_every_kernel_fits(
+    case: Case, precision: str, builder: Builder, tmp_path: Path, kernels: dict[str, dict[str, Any]]
+) -> None:
+    skip_if_missing(case)
+    flags: tuple[str | Path, ...] = ("--quantize", precision)
+    if precision == "INT8":
+        flags = (*flags, "--calibration-table", builder.table(case, tmp_path)[0])
+    told = deploy(builder.top(case), "cuda", tmp_path / "m.bmodel", *flags)
+    ptx = ptx_of(tmp_path / "m.bmodel", tmp_path)
+    listed = kernels.setdefault(f"{case.name} {precision}", {})
+    for chip in CHIPS:
+        found = assembled(ptx, chip)
+        assert len(found) == told["kernels"], f"{chip}: {len(found)} of {told['kernels']} kernels are told of"
+        for name, numbers in found.items():
+            listed.setdefault(name, {})[chip] = numbers
+        spilled = {
+            name: numbers
+            for name, numbers in found.items()
+            if numbers["spill_store_bytes"] > MOST_BYTES_OF_CHOICE
+            or (numbers["spill_store_bytes"] and numbers["registers"] > MOST_REGISTERS_OF_CHOICE)
+        }
+        assert not spilled, f"{chip}: registers are spilled: {spilled}"
+        assert all(0 < numbers["registers"] <= 255 for numbers in found.values())
+
+
+def test_the_second_compilation_assembles_nothing(builder: Builder, tmp_path: Path) -> None:
+    """ptxas on the path is one that counts its runs; a damaged file of the cache counts as absent."""
+    skip_if_missing(CASES[0])
+    real, runs, cache = shutil.which("ptxas"), tmp_path / "runs", tmp_path / "cache"
+    (tmp_path / "ptxas").write_text(f'#!/bin/sh\ncase "$1" in -arch*) echo $1 >>{runs};; esac\nexec {real} "$@"\n')
+    (tmp_path / "ptxas").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    made = []
+
+    def compiled(chip: str, folder: Path | str) -> list[str]:
+        made.append(tmp_path / f"{len(made)}.bmodel")
+        flags = ("--chip", chip, "--output", made[-1], "--cache-dir", folder)
+        check(run_tool("tessera-compile", "deploy", "--mlir", builder.top(CASES[0]), *flags, env=environment))
+        return runs.read_text().split()
+
+    assert compiled("cuda-sm80", cache) == compiled("cuda-sm80", cache) == ["-arch=sm_80"]
+    assert compiled("cuda-sm90", cache) == ["-arch=sm_80", "-arch=sm_90"]
+    assert len(compiled("cuda-sm80", "")) == 3, "without a cache"
+    assert made[0].read_bytes() == made[1].read_bytes() == made[3].read_bytes()
+    for kept in [path for path in cache.rglob("*") if path.is_file()]:
+        kept.write_bytes(kept.read_bytes()[:-1] + b"?")
+    assert len(compiled("cuda-sm80", cache)) == 4, "a damaged file"
+    assert made[0].read_bytes() == made[4].read_bytes()
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_machine_code_is_in_the_file(chip: str, builder: Builder, tmp_path: Path) -> None:
+    skip_if_missing(CASES[0])
+    deploy(builder.top(CASES[0]), chip, tmp_path / "m.bmodel")
+    ptx_of(tmp_path / "m.bmodel", tmp_path)
+    assert b"\x7fELF" in (tmp_path / "code").read_bytes()

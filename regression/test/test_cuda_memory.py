@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs and outputs in a GPU's memory, in the caller's stream: what torch.cuda would hand over, made by hand.
+
+The PTX machine (regression/cuda/machine) is the driver; what it lends is of CUDA's device type, so no library
+here reads it: the driver's own copies do.
+"""
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_cuda_faults import SHAPE, Machine, close, driver, machine, model, want, x  # noqa: F401  # fixtures
+
+import tessera.runtime as runtime
+
+# pylint: disable=redefined-outer-name
+
+
+class DlTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_uint64),
+    ]
+
+
+Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class DlManaged(ctypes.Structure):
+    _fields_ = [("tensor", DlTensor), ("owner", ctypes.c_void_p), ("deleter", Deleter)]
+
+
+class Current:
+    """The primary context of GPU 0."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine, self.context = machine, ctypes.c_void_p()
+
+    def __enter__(self) -> Any:
+        library = self.machine.library
+        self.machine.check(library.cuDevicePrimaryCtxRetain(ctypes.byref(self.context), 0))
+        self.machine.check(library.cuCtxPushCurrent_v2(self.context))
+        return library
+
+    def __exit__(self, *_: Any) -> None:
+        popped = ctypes.c_void_p()
+        self.machine.check(self.machine.library.cuCtxPopCurrent_v2(ctypes.byref(popped)))
+        self.machine.check(self.machine.library.cuDevicePrimaryCtxRelease_v2(0))
+
+
+class GpuArray:
+    """As torch's tensors on a GPU: memory of its own, lent by __dlpack__."""
+
+    def __init__(self, machine: Machine, values: np.ndarray, offset: int = 0, device: int = 0) -> None:
+        self.machine, self.shape, self.offset, self.device = machine, values.shape, offset, device
+        self.kept = Current(machine)
+        self.kept.__enter__()
+        self.address, self.streams, self.deleted = ctypes.c_uint64(), [], 0
+        library = machine.library
+        machine.check(library.cuMemAlloc_v2(ctypes.byref(self.address), ctypes.c_size_t(values.nbytes + offset)))
+        self.data = ctypes.c_uint64(self.address.value + offset)
+        machine.check(library.cuMemcpyHtoD_v2(self.data, values.ctypes.data_as(ctypes.c_void_p), values.nbytes))
+        self.dtype = values.dtype
+        self.strides: list[int] | None = None
+
+    def close(self) -> None:
+        self.machine.check(self.machine.library.cuMemFree_v2(self.address))
+        self.kept.__exit__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self.device
+
+    def __dlpack__(self, stream: int | None = None) -> object:
+        self.streams.append(stream)
+        rank = len(self.shape)
+        shape = (ctypes.c_int64 * rank)(*self.shape)
+        strides = (ctypes.c_int64 * rank)(*self.strides) if self.strides else None
+        code = {"f": 2, "i": 0, "u": 1}[self.dtype.kind]
+        bits = 8 * self.dtype.itemsize
+        tensor = DlTensor(self.address.value, 2, self.device, rank, code, bits, 1, shape, strides, self.offset)
+        self.managed = DlManaged(tensor, None, Deleter(self._delete))
+        self.shapes = shape, strides
+        make = ctypes.pythonapi.PyCapsule_New
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return make(ctypes.addressof(self.managed), b"dltensor", None)
+
+    def _delete(self, _: int) -> None:
+        self.deleted += 1
+
+
+def fetched(machine: Machine, address: int, shape: tuple[int, ...]) -> np.ndarray:
+    values = np.empty(shape, np.float32)
+    with Current(machine) as library:
+        target = values.ctypes.data_as(ctypes.c_void_p)
+        machine.check(library.cuMemcpyDtoH_v2(target, ctypes.c_uint64(address), ctypes.c_size_t(values.nbytes)))
+    return values
+
+
+@pytest.fixture
+def net(machine: Machine, model: Path) -> runtime.Net:
+    return runtime.load(str(model / "cuda.bmodel")).net()
+
+
+@pytest.mark.parametrize("offset", [0, 4])
+def test_an_input_on_the_gpu(machine: Machine, net: runtime.Net, x: np.ndarray, want: np.ndarray, offset: int) -> None:
+    """At an address that kernels cannot work at, too."""
+    lent = GpuArray(machine, x, offset)
+    for _ in range(3):
+        close(net({"x": lent})["y"], want)
+    assert lent.streams == [1, 1, 1] and lent.deleted == 3
+    close(net({"x": x})["y"], want)  # and from the host's memory again
+    np.testing.assert_array_equal(fetched(machine, lent.data.value, SHAPE), x)
+    lent.close()
+
+
+def test_an_input_is_read_in_place(machine: Machine, net: runtime.Net, x: np.ndarray) -> None:
+    """What nobody has written is found by the kernel that reads it, in the caller's allocation."""
+    lent = GpuArray(machine, x)
+    with Current(machine) as library:
+        machine.check(library.cuMemFree_v2(lent.address))
+        machine.check(library.cuMemAlloc_v2(ctypes.byref(lent.address), ctypes.c_size_t(x.nbytes)))
+    with pytest.raises(runtime.Error, match="context is lost"):
+        net({"x": lent})
+    finding = machine.library.ptxMachineLastFinding
+    finding.restype = ctypes.c_char_p
+    text = finding().decode()
+    assert "kernel" in text and hex(lent.address.value) in text, text
+    lent.kept.__exit__()  # the context goes, lost as it is, with the last of its users
+
+
+def test_outputs_on_the_gpu(machine: Machine, net: runtime.Net, x: np.ndarray, want: np.ndarray) -> None:
+    lent = GpuArray(machine, x)
+    before = machine.free_bytes()
+    for given in (x, lent):
+        y = net.run_on_gpu({"x": given})["y"]
+        assert y.shape == SHAPE and y.__dlpack_device__() == (2, 0)
+        close(fetched(machine, y.data_ptr, SHAPE), want)
+        close(net({"x": y})["y"], net({"x": fetched(machine, y.data_ptr, SHAPE)})["y"])  # out and in again
+        capsule = y.__dlpack__(stream=None)
+        del y
+        assert machine.free_bytes() < before, "the capsule keeps it"
+        del capsule
+        assert machine.free_bytes() == before
+    lent.close()
+
+
+def test_the_callers_stream(machine: Machine, net: runtime.Net, x: np.ndarray, want: np.ndarray) -> None:
+    """Runs wait for what the stream was given before: here for the input's values."""
+    lent = GpuArray(machine, np.zeros_like(x))
+    stream = ctypes.c_void_p()
+    with Current(machine) as library:
+        machine.check(library.cuStreamCreate(ctypes.byref(stream), 1))
+        assert stream.value
+        net.use_stream(stream.value)
+        for values in (x, np.zeros_like(x), x):
+            source = values.ctypes.data_as(ctypes.c_void_p)
+            machine.check(library.cuMemcpyHtoDAsync_v2(lent.data, source, ctypes.c_size_t(values.nbytes), stream))
+            got = net({"x": lent})["y"]
+            if values is x:
+                close(got, want)
+        assert set(lent.streams) == {stream.value}
+        net.use_stream(None)
+        close(net({"x": lent})["y"], want)
+        machine.check(library.cuStreamDestroy_v2(stream))
+    lent.close()
+
+
+def test_what_does_not_fit_is_told(machine: Machine, model: Path, net: runtime.Net, x: np.ndarray) -> None:
+    lent = GpuArray(machine, x)
+    lent.device = 1
+    with pytest.raises(ValueError, match="'x' is on device 1, the model runs on GPU 0"):
+        net({"x": lent})
+    lent.device, lent.strides = 0, [1, 1, 1, 1]
+    with pytest.raises(ValueError, match="not contiguous"):
+        net({"x": lent})
+    lent.strides, lent.dtype = None, np.dtype(np.int32)
+    with pytest.raises(ValueError, match="another type than the model takes, f32"):
+        net({"x": lent})
+    lent.dtype = x.dtype
+    host = runtime.load(str(model / "x86.bmodel")).net()
+    with pytest.raises(runtime.Error, match="runs on x86.*'x' must be on the CPU"):
+        host({"x": lent})
+    with pytest.raises(runtime.Error, match="no GPU"):
+        host.run_on_gpu({"x": x})
+    lent.close()

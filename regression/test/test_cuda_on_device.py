@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""regression/cuda/on_device.py, which real GPUs are for, on the PTX machine: what it finds right and wrong."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from case_file import all_cases, data_path
+from test_cases import skip_if_missing
+from test_cuda import MACHINE, has_machine
+
+SCRIPT = Path(__file__).resolve().parents[1] / "cuda" / "on_device.py"
+LIBRARY = Path(os.environ["TESSERA_BUILD_DIR"]) / "lib" / "libbmrt.so"
+
+pytestmark = pytest.mark.skipif(
+    not has_machine(), reason="the PTX machine is not built or this processor lacks AVX2, FMA or F16C"
+)
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of two cases by make_cases.py: integers, to the bit of x86's; floats, within a tolerance."""
+    case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
+    skip_if_missing(case)
+    folder = tmp_path_factory.mktemp("cases")
+    tools = os.environ | {"PATH": f"{LIBRARY.parents[1] / 'bin'}:{os.environ['PATH']}"}
+    words = [sys.executable, SCRIPT.with_name("make_cases.py"), "--output", folder, "--precisions", "F32,INT8"]
+    subprocess.run([*words, data_path(case.model)], env=tools, check=True)
+    for precision in ("int8", "f32"):
+        (folder / f"{case.name}_{precision}").rename(folder / precision)
+    return folder
+
+
+def on_device(*arguments: object, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """In a Python that has nothing of Tessera on its path."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return subprocess.run(
+        [sys.executable, SCRIPT, "--library", LIBRARY, "--runs", "3", "--seconds", "1", *map(str, arguments)],
+        env=environment | {"BMRT_LIBCUDA": str(MACHINE)} | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def results(cases: Path, tmp_path: Path, *names: str) -> tuple[int, list[dict[str, Any]]]:
+    told = on_device("--json", tmp_path / "r.json", *(cases / name for name in names))
+    assert told.returncode in (0, 1), told.stderr
+    return told.returncode, json.loads((tmp_path / "r.json").read_text())["cases"]
+
+
+def altered(cases: Path, tmp_path: Path, name: str) -> Path:
+    """A copy of a case whose second element is expected to be larger."""
+    shutil.copytree(cases / name, tmp_path / "cases" / name)
+    expected = dict(np.load(cases / name / "expected.npz"))
+    output = next(iter(expected))
+    expected[output].reshape(-1)[1] += np.abs(expected[output]).max()
+    np.savez(tmp_path / "cases" / name / "expected.npz", **expected)
+    return tmp_path / "cases"
+
+
+def test_right_answers_pass_and_are_timed(cases: Path, tmp_path: Path) -> None:
+    code, (int8, f32) = results(cases, tmp_path, "int8", "f32")
+    assert code == 0 and int8["passed"] and f32["passed"], (int8, f32)
+    assert all(output["differing"] == 0 for output in int8["outputs"].values())
+    for row in (int8, f32):
+        assert 0 < row["wall_us"]["min"] <= row["wall_us"]["p50"] <= row["wall_us"]["p99"]
+        assert row["event_us"]["runs"] == 3 and row["estimate_us"] > 0 and row["measured_over_estimate"] > 0
+    told = json.loads((tmp_path / "r.json").read_text())
+    assert told["passed"] and told["device"]["major"] >= 8
+
+
+@pytest.mark.parametrize("name", ["int8", "f32"])
+def test_wrong_answers_fail(name: str, cases: Path, tmp_path: Path) -> None:
+    code, (row,) = results(altered(cases, tmp_path, name), tmp_path, name)
+    assert code == 1 and not row["passed"]
+    assert [output["differing"] >= 1 and not output["passed"] for output in row["outputs"].values()][0]
+
+
+def test_not_a_number_never_passes(cases: Path, tmp_path: Path) -> None:
+    shutil.copytree(cases / "f32", tmp_path / "f32")
+    expected = dict(np.load(cases / "f32" / "expected.npz"))
+    expected[next(iter(expected))].reshape(-1)[0] = np.nan
+    np.savez(tmp_path / "f32" / "expected.npz", **expected)
+    code, (row,) = results(tmp_path, tmp_path, "f32")
+    assert code == 1 and not row["passed"]
+
+
+def test_what_cannot_run_is_told(cases: Path, tmp_path: Path) -> None:
+    shutil.copytree(cases / "int8", tmp_path / "broken")
+    (tmp_path / "broken" / "cuda.bmodel").write_bytes(b"no model")
+    np.savez(tmp_path / "broken" / "inputs.npz", other=np.zeros(1))
+    shutil.copytree(cases / "int8", tmp_path / "named")
+    np.savez(tmp_path / "named" / "inputs.npz", other=np.zeros(1))
+    (tmp_path / "empty").mkdir()
+    code, rows = results(tmp_path, tmp_path, "broken", "named", "empty")
+    assert code == 1 and [row["passed"] for row in rows] == [False] * 3
+    assert rows[0]["error"] and "inputs.npz lacks" in rows[1]["error"] and "holds no .bmodel" in rows[2]["error"]
+    told = on_device(cases / "int8", PTX_MACHINE_FAIL_LAUNCH="2")
+    assert told.returncode == 1 and "FAIL" in told.stdout and "failed on" in told.stdout, told.stdout + told.stderr
+
+
+def test_without_a_driver(cases: Path) -> None:
+    told = on_device(cases / "int8", BMRT_LIBCUDA="/no/such/libcuda.so.1")
+    assert told.returncode == 2 and "libcuda" in told.stderr and "Traceback" not in told.stderr

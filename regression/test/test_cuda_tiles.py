@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products on tensor cores: every tile that a chip may choose gives x86's bits, and does what the counts say."""
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Iterator
+
+import numpy as np
+import pytest
+from conftest import check, run_tool
+from onnx import TensorProto, helper, numpy_helper
+from small_models import save, tensor
+from test_cuda import MACHINE, deploy, has_machine, run
+
+IS_WHOLE = os.environ.get("TESSERA_CUDA") == "all"
+SOURCE = Path(__file__).resolve().parents[2] / "codegen/Cuda/Transforms/ChooseTiles.cpp"
+# Rows, K and columns of products; the chips that take them differ in their multiprocessors.
+SHAPES = [(130, 96, 130), (300, 520, 70), (61, 333, 190), (40, 1100, 33), (7, 2050, 65), (16, 64, 24), (300, 100, 9)]
+SHAPES += [(190, 90, 9), (4, 60, 90), (3, 60, 250), (30, 100, 120), (120, 60, 10), (3, 100, 120), (30, 250, 20)]
+SHAPES += [(250, 250, 250), (100, 90, 7), (100, 30, 90)]
+CHIPS = (1, 12, 108)
+chosen: set[tuple[str, ...]] = set()
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_machine():
+        pytest.skip("the PTX machine is not built or this processor lacks AVX2, FMA or F16C")
+    monkeypatch.setenv("BMRT_LIBCUDA", os.environ.get("BMRT_LIBCUDA") or str(MACHINE))
+
+
+def tiles_in(folder: Path) -> Iterator[tuple[str, ...]]:
+    for file in folder.glob("*.mlir"):
+        yield from (tuple(re.findall(r"\d+", tile)) for tile in re.findall(r"#cuda\.tile<([^>]*)>", file.read_text()))
+
+
+def import_model(folder: Path, nodes: list, x: np.ndarray, w: np.ndarray, dtype: int) -> None:
+    results = [helper.make_tensor_value_info("y", dtype, None)]
+    given = [tensor("x", x.shape, numpy_helper.from_array(x).data_type)]
+    save(folder / "m.onnx", nodes, given, results, [numpy_helper.from_array(w, "w")], opset=18)
+    flags = ("--model_name", "m", "--model_def", "m.onnx", "--mlir", "m_top.mlir", "--not_inference")
+    check(run_tool("model_transform", *flags, cwd=folder))
+
+
+def answers(folder: Path, x: np.ndarray, multiprocessors: int, *flags: str) -> list[np.ndarray]:
+    """Of x86 and of a GPU of so many multiprocessors."""
+    deploy(folder / "m_top.mlir", "x86", folder / "x86.bmodel", *flags)
+    own = ("--chip-set", f"sms={multiprocessors}", "--dump-ir", folder / "ir")
+    deploy(folder / "m_top.mlir", "cuda-sm80", folder / "cuda.bmodel", *flags, *own)
+    return [next(iter(run(folder / f"{chip}.bmodel", {"x": x}).values())) for chip in ("x86", "cuda")]
+
+
+@pytest.mark.parametrize("multiprocessors", CHIPS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_matrices_of_bytes(shape: tuple[int, int, int], multiprocessors: int, tmp_path: Path) -> None:
+    rng, (m, k, n) = np.random.default_rng([multiprocessors, *shape]), shape
+    types = [(np.int8, np.uint8)[i] for i in rng.integers(2, size=2)]
+    x, w = (
+        rng.integers(np.iinfo(t).min, np.iinfo(t).max + 1, size).astype(t) for t, size in zip(types, ((m, k), (k, n)))
+    )
+    import_model(tmp_path, [helper.make_node("MatMulInteger", ["x", "w"], ["y"])], x, w, TensorProto.INT32)
+    want, got = answers(tmp_path, x, multiprocessors)
+    np.testing.assert_array_equal(want, x.astype(np.int64) @ w.astype(np.int64))
+    np.testing.assert_array_equal(got, want)
+    used = set(tiles_in(tmp_path / "ir"))
+    assert len(used) == 1, "a matrix of bytes is no product of tensor cores"
+    chosen.update(used)
+
+
+@pytest.mark.parametrize("precision", ["F16", "BF16"])
+@pytest.mark.parametrize("multiprocessors", CHIPS if IS_WHOLE else CHIPS[:2])
+def test_floats_without_rounding(precision: str, multiprocessors: int, tmp_path: Path) -> None:
+    """Small integers, whose sums are exact in any order."""
+    rng = np.random.default_rng(multiprocessors)
+    x, w = (rng.integers(-8, 9, size).astype(np.float32) for size in ((2, 24, 17, 9), (40, 24, 3, 3)))
+    nodes = [
+        helper.make_node("Neg", ["x"], ["narrow"]),
+        helper.make_node("Conv", ["narrow", "w"], ["y"], pads=[1, 0, 1, 2], strides=[2, 1], dilations=[1, 2]),
+    ]
+    import_model(tmp_path, nodes, x, w, TensorProto.FLOAT)
+    want, got = answers(tmp_path, x, multiprocessors, "--quantize", precision)
+    np.testing.assert_array_equal(got, want)
+    assert set(tiles_in(tmp_path / "ir"))
+
+
+def test_every_tile_was_chosen() -> None:
+    """By the tests above."""
+    table = re.search(r"kShapes\[\] = \{(.*?)\n\};", SOURCE.read_text(), re.S)
+    shapes = {tuple(re.findall(r"\d+", row)) for row in re.findall(r"\{([^{}]*)\}", table.group(1))} if table else set()
+    assert len(shapes) > 5 and chosen <= shapes
+    assert chosen == shapes, f"never chosen: {sorted(shapes - chosen)}"

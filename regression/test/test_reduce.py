@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failures planted in networks of 60 to 400 nodes (TESSERA_PLANTED_FAULT: codegen/Pipelines/PlantFault.h), made small
+by `tessera reduce`."""
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from conftest import check, run_tool
+from onnx import helper, numpy_helper
+from small_models import save, tensor
+
+pytest.importorskip("onnxruntime")
+MOST_NODES, MOST_SECONDS = 5, 120
+
+
+class Net:
+    """Ops one after the other on x [1,8,8,8], of random weights."""
+
+    def __init__(self) -> None:
+        self.nodes: list = []
+        self.weights: list = []
+        self.now = "x"
+        self._random = np.random.default_rng(0)
+
+    def op(self, kind: str, *inputs: str, **attributes: object) -> str:
+        name = f"{kind.lower()}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, list(inputs or [self.now]), [f"{name}_out"], name=name, **attributes))
+        self.now = f"{name}_out"
+        return self.now
+
+    def conv(self, side: int = 3, channels: int = 8, **attributes: object) -> str:
+        weight, now = f"w{len(self.nodes)}", self.now
+        array = self._random.standard_normal((channels, 8, side, side)) * (1.5 / (8 * side * side)) ** 0.5
+        self.weights.append(numpy_helper.from_array(array.astype(np.float32), weight))
+        return self.op("Conv", now, weight, **{"pads": [side // 2] * 4, "kernel_shape": [side, side], **attributes})
+
+    def blocks(self, count: int) -> "Net":
+        """Residual ones of five nodes."""
+        for _ in range(count):
+            begin = self.now
+            self.conv()
+            self.op("Relu")
+            after = self.conv()
+            self.op("Add", begin, after)
+            self.op("Relu")
+        return self
+
+    def file(self, path: Path, shape: list | None = None) -> Path:
+        return save(path, self.nodes, [tensor("x", [1, 8, 8, 8])], [tensor(self.now, shape or [1, 8, 8, 8])],
+                    self.weights)  # fmt: skip
+
+
+def with_middle(blocks: int, *middle: tuple[str, dict]) -> Net:
+    """Ops between residual blocks."""
+    net = Net().blocks(blocks // 2)
+    for kind, attributes in middle:
+        net.conv(**attributes) if kind == "Conv" else net.op(kind, **attributes)
+    return net.blocks(blocks - blocks // 2)
+
+
+@dataclass
+class Planted:
+    fault: str
+    mode: str
+    blocks: int
+    middle: tuple[tuple[str, dict], ...] = ()
+    flags: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()  # kinds of nodes that have to be left
+
+
+POOL = ("MaxPool", {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1]})
+AVERAGE = ("AveragePool", {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1]})
+SOFTMAX = ("Softmax", {"axis": 1})
+F16 = ("--quantize", "F16")
+SHIFTED = "op=device.conv;contains=arith.addf;do=set pads array<i64: 2, 1, 0, 1>"
+FAULTS = {
+    "crash-pool": Planted("op=device.pool;do=crash", "deploy-fails", 12, (POOL,), (), ("MaxPool",)),
+    "refused-softmax": Planted("op=device.softmax;do=refuse", "deploy-fails", 40, (SOFTMAX,), (), ("Softmax",)),
+    "crash-pool-behind-softmax": Planted(
+        "op=device.pool;producer=device.softmax;do=crash", "deploy-fails", 79, (SOFTMAX, POOL), (), ("Softmax",)
+    ),
+    "npu-crash": Planted(
+        "op=device.softmax;do=crash", "deploy-fails", 30, (SOFTMAX,), ("--chip", "npu-base", *F16), ("Softmax",)
+    ),
+    "x86-pool-lost": Planted("op=device.pool;do=bypass", "x86-vs-ort", 20, (AVERAGE,), (), ("AveragePool",)),
+    "x86-residual-pads": Planted(SHIFTED, "x86-vs-ort", 60, (), (), ("Conv", "Add")),
+    "x86-softmax-lost": Planted("op=device.softmax;do=bypass", "x86-vs-ort", 78, (SOFTMAX,), (), ("Softmax",)),
+    "npu-softmax-lost": Planted("op=device.softmax;do=bypass", "npu-vs-reference", 12, (SOFTMAX,), F16, ("Softmax",)),
+    "npu-pool-lost": Planted("op=device.pool;do=bypass", "npu-vs-reference", 24, (POOL,), (), ("MaxPool",)),
+    "npu-residual-pads": Planted(SHIFTED, "npu-vs-reference", 14, (), F16, ("Conv",)),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted(name: str, tmp_path: Path) -> None:
+    planted = FAULTS[name]
+    net = with_middle(planted.blocks, *planted.middle)
+    assert 60 <= len(net.nodes) <= 400
+    model = net.file(tmp_path / "m.onnx")
+    begin = time.monotonic()
+    flags = ("--mode", planted.mode, "-o", tmp_path / "s.onnx", "--json", *planted.flags)
+    environment = {**os.environ, "TESSERA_PLANTED_FAULT": planted.fault}
+    told = check(run_tool("tessera", "reduce", model, *flags, env=environment, cwd=tmp_path))
+    seconds = time.monotonic() - begin
+    reduced = json.loads(told)["reduced"]
+    left = onnx.load(tmp_path / "s.onnx").graph.node
+    print(f"{name}: {len(net.nodes)} -> {len(left)} nodes, {reduced['checks']} candidates, {seconds:.1f} s")
+    assert len(left) <= MOST_NODES and seconds <= MOST_SECONDS
+    assert {node.name for node in left} <= {node.name for node in net.nodes}
+    assert set(planted.needed) <= {node.op_type for node in left}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "s.onnx", "s_inputs.npz"]
+
+
+def test_a_command_decides(tmp_path: Path) -> None:
+    """Also which values are left in the input."""
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import sys, numpy, onnx\n"
+        "kinds = [node.op_type for node in onnx.load(sys.argv[1]).graph.node]\n"
+        "values = numpy.load(sys.argv[2])\n"
+        "sys.exit('Softmax' in kinds and 'Add' in kinds and any(v.reshape(-1)[5:6].any() for v in values.values()))\n"
+    )
+    model = with_middle(12, SOFTMAX).file(tmp_path / "m.onnx")
+    check(run_tool("tessera", "reduce", model, "--check", f"{sys.executable} {script}", "-o", "s.onnx", cwd=tmp_path))
+    left = onnx.load(tmp_path / "s.onnx")
+    onnx.checker.check_model(left)
+    assert sorted(node.op_type for node in left.graph.node) == ["Add", "Softmax"]
+    inputs = np.load(tmp_path / "s_inputs.npz")
+    assert sum(int(np.count_nonzero(inputs[name])) for name in inputs) < 2000
+
+
+def test_what_it_refuses(tmp_path: Path) -> None:
+    model = Net().blocks(1).file(tmp_path / "m.onnx")
+
+    def failed(code: int, *flags: object) -> str:
+        result = run_tool("tessera", "reduce", model, *flags, cwd=tmp_path)
+        assert result.returncode == code, result.stderr
+        return result.stderr
+
+    assert "does not show the failure" in failed(1, "--mode", "x86-vs-ort")
+    assert "does not show the failure" in failed(1, "--mode", "npu-vs-reference")
+    assert "does not show the failure" in failed(1, "--check", "true")
+    assert "No such file" in failed(2, "--check", "/no/such/command")
+    assert "is no NPU" in failed(2, "--mode", "npu-vs-reference", "--chip", "x86")
+    failed(2)
+    failed(2, "--mode", "deploy-fails", "--check", "true")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
