@@ -39,8 +39,8 @@ bool canFold(device::ConvOp conv) {
   return w.getRank() == 4 && conv.getGroups() == 1 && w.getDimSize(2) > 1;
 }
 
-/// |sum| and the products of |count| numbers, of a at distances of |aStep| and of b. Compiled for processors with FMA, too:
-/// a call for each product takes longer than all else.
+/// |sum| and the products of |count| numbers, of a at distances of |aStep| and of b. Compiled for processors with FMA,
+/// too: a call for each product takes longer than all else.
 __attribute__((target_clones("default", "fma"))) float sumFused(const float *a, int64_t aStep, const float *b,
                                                                 int64_t bStep, int64_t count, float sum) {
   for (int64_t i = 0; i < count; ++i) {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every quantised model, whole: the device reference's bits on every instruction set, on 1 and 2 threads.
 
-Compiling is what takes the time, so by default a model in INT8 has two instruction sets in turn, one of them with AVX-512
-where the machine has it; TESSERA_EXACT=all takes each to all of them, and the large topologies too.
+Compiling is what takes the time, so by default a model in INT8 has two instruction sets in turn, one of them with
+AVX-512 where the machine has it; TESSERA_EXACT=all takes each to all of them, and the large topologies too.
 
 Softmax, norms, attention, means and functions that stay float inside of it included; outputs too. A network whose
 convolutions, products or recurrent ops stay in a float type may differ in the last digits: none of these has such.
