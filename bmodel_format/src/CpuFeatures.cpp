@@ -6,6 +6,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 using namespace bmodel;
 
@@ -39,6 +43,7 @@ uint64_t detect() {
   const uint64_t states = enabledStates(l1);
   const bool ymm = (states & 0x6) == 0x6;
   const bool zmm = (states & 0xe6) == 0xe6;
+  const bool tiles = (states & 0x60000) == 0x60000;
   uint64_t features = 0;
   auto add = [&](CpuFeature feature, unsigned reg, unsigned bit, bool usable = true) {
     if (usable && (reg >> bit & 1)) {
@@ -69,11 +74,24 @@ uint64_t detect() {
   add(BM_CPU_AVX512VNNI, l7.ecx, 11, zmm);
   add(BM_CPU_AVX512FP16, l7.edx, 23, zmm);
   add(BM_CPU_AVX512BF16, l71.eax, 5, zmm);
+  add(BM_CPU_AMX_BF16, l7.edx, 22, tiles);
+  add(BM_CPU_AMX_TILE, l7.edx, 24, tiles);
+  add(BM_CPU_AMX_INT8, l7.edx, 25, tiles);
   return features;
 }
 #else
 uint64_t detect() { return 0; }
 #endif
+
+/// Whether the threads of this process may use the tile registers.
+bool requestTiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
 
 const char *featureName(unsigned index) {
   switch (index) {
@@ -92,6 +110,15 @@ const char *featureName(unsigned index) {
 uint64_t bmodel::cpuFeatures() {
   static const uint64_t features = detect();
   return features;
+}
+
+uint64_t bmodel::requestCpuFeatures(uint64_t wanted) {
+  const uint64_t usable = wanted & cpuFeatures();
+  if (!(usable & kX86Amx)) {
+    return usable;
+  }
+  static const bool tiles = requestTiles();
+  return tiles ? usable : usable & ~kX86Amx;
 }
 
 const char *bmodel::cpuFeatureNames(uint64_t features, char *buffer, size_t size) {

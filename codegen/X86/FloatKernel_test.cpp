@@ -140,10 +140,14 @@ TEST(NarrowMatMul, Shapes) {
 
 /// Sums of pairs of bf16, which nothing rounds or changes, against their arithmetic.
 void checkPairs(const std::string &text, double largest) {
-  const X86Target target{Isa::Avx512, /*vnni=*/true, /*bf16=*/true};
   CheckOptions options;
   options.low = -largest, options.high = largest, options.relative = 0, options.exactPairs = true;
-  EXPECT_EQ(checkPackedKernel(text, target, options), "") << text;
+  for (bool amx : {false, true}) {
+    const X86Target target{Isa::Avx512, /*vnni=*/true, /*bf16=*/true, amx};
+    if (!amx || X86Target::native().amx) {
+      EXPECT_EQ(checkPackedKernel(text, target, options), "") << (amx ? "tiles\n" : "vectors\n") << text;
+    }
+  }
 }
 
 /// Large ones, and products and operands around the smallest normal number.

@@ -411,13 +411,39 @@ std::string pack(Operation *op, const X86Target &target, const Case &data, std::
 /// Flushed to zero where it is subnormal, keeping its sign: inputs and results of a product of bf16 pairs.
 float flush(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value; }
 
-/// |sum| with the products of a pair, the second one first (docs/numerics.md).
-float addPair(float sum, const float *x, const float *w) {
-  for (int i : {1, 0}) {
-    sum = flush(std::fma(flush(x[i]), flush(w[i]), flush(sum)));
+/// A sum of the products of bf16 pairs (docs/numerics.md): the second product of a pair first, or, of tiles of AMX, the
+/// first and the second ones of each chunk apart.
+class PairSum {
+public:
+  PairSum(PackingAttr packing, float bias) : pairsOfChunk(packing.getChunk() / 4), sum(bias) {}
+
+  void add(const float *x, const float *w) {
+    if (pairsOfChunk == 0) {
+      multiply(sum, x[1], w[1]);
+      multiply(sum, x[0], w[0]);
+      return;
+    }
+    multiply(even, x[0], w[0]);
+    multiply(odd, x[1], w[1]);
+    if (++pairs == pairsOfChunk) {
+      sum = flush(flush(sum) + flush(even + odd));
+      pairs = 0, even = odd = 0;
+    }
   }
-  return sum;
-}
+  /// All of K was added.
+  float value() {
+    for (const float zeros[2] = {}; pairs != 0;) {
+      add(zeros, zeros);
+    }
+    return sum;
+  }
+
+private:
+  static void multiply(float &sum, float x, float w) { sum = flush(std::fma(flush(x), flush(w), flush(sum))); }
+
+  int64_t pairsOfChunk, pairs = 0;
+  float sum, even = 0, odd = 0;
+};
 
 /// The numbers of |tensor|.
 std::vector<float> numbersOf(const top::HostTensor &tensor) {
@@ -434,7 +460,7 @@ std::vector<float> sumPairs(device::ConvOp conv, const Case &data) {
   ArrayRef<int64_t> in = data.inputs[0].getType().getShape(), out = data.expected[0].getType().getShape(),
                     k = conv.getWeightShape();
   int64_t perGroup = out[1] / int64_t(conv.getGroups());
-  bool blocks = packingOf(conv).getOrder() == PackedOrder::blocks;
+  PackedOrder order = packingOf(conv).getOrder();
   auto pixel = [&](int64_t n, int64_t c, int64_t h, int64_t w) {
     return c < in[1] && h >= 0 && h < in[2] && w >= 0 && w < in[3] ? x[((n * in[1] + c) * in[2] + h) * in[3] + w] : 0;
   };
@@ -445,29 +471,36 @@ std::vector<float> sumPairs(device::ConvOp conv, const Case &data) {
     int64_t ow = i % out[3], oh = i / out[3] % out[2], oc = i / out[3] / out[2] % out[1],
             n = i / out[3] / out[2] / out[1];
     int64_t first = oc / perGroup * k[1];
-    float sum = b[oc];
+    PairSum sum(packingOf(conv), b[oc]);
     auto add = [&](int64_t c, int64_t kh, int64_t kw, int64_t nextC, int64_t nextW) {
       int64_t h = oh * conv.getStrides()[0] - conv.getPads()[0] + kh * conv.getDilations()[0];
       auto column = [&](int64_t v) {
         return ow * conv.getStrides()[1] - conv.getPads()[1] + v * conv.getDilations()[1];
       };
-      float xs[] = {pixel(n, first + c, h, column(kw)), pixel(n, first + c + nextC, h, column(kw + nextW))};
+      auto input = [&](int64_t c, int64_t kw) { return c < k[1] ? pixel(n, first + c, h, column(kw)) : 0; };
+      float xs[] = {input(c, kw), input(c + nextC, kw + nextW)};
       float ws[] = {weight(oc, c, kh, kw), weight(oc, c + nextC, kh, kw + nextW)};
-      sum = addPair(sum, xs, ws);
+      sum.add(xs, ws);
     };
-    for (int64_t block = 0; blocks && block < k[1]; block += kBlock) {
+    auto addChannels = [&](int64_t tap, int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; c += 2) {
+        add(c, tap / k[3], tap % k[3], 1, 0);
+      }
+    };
+    for (int64_t block = 0; order == PackedOrder::blocks && block < k[1]; block += kBlock) {
       for (int64_t tap = 0; tap < k[2] * k[3]; ++tap) {
-        for (int64_t c = block; c < std::min(block + kBlock, k[1]); c += 2) {
-          add(c, tap / k[3], tap % k[3], 1, 0);
-        }
+        addChannels(tap, block, std::min(block + kBlock, k[1]));
       }
     }
-    for (int64_t row = 0; !blocks && row < k[1] * k[2]; ++row) {
+    for (int64_t tap = 0; order == PackedOrder::channels_last && tap < k[2] * k[3]; ++tap) {
+      addChannels(tap, 0, paddedDepth(k[1], 2, k[3], packingOf(conv).getChunk()) / 2);
+    }
+    for (int64_t row = 0; order == PackedOrder::taps && row < k[1] * k[2]; ++row) {
       for (int64_t kw = 0; kw < k[3]; kw += 2) {
         add(row / k[2], row % k[2], kw, 0, 1);
       }
     }
-    sums.push_back(sum);
+    sums.push_back(sum.value());
   }
   return sums;
 }
@@ -477,16 +510,16 @@ std::vector<float> sumPairs(device::MatMulOp matmul, const Case &data) {
   std::vector<float> a = numbersOf(data.inputs[0]), w = numbersOf(data.inputs[1]), b = numbersOf(data.inputs[2]), sums;
   int64_t k = data.inputs[0].getType().getShape().back(), n = data.expected[0].getType().getShape().back();
   for (int64_t i = 0; i < data.expected[0].getNumElements(); ++i) {
-    float sum = b[i % n];
+    PairSum sum(packingOf(matmul), b[i % n]);
     for (int64_t j = 0; j < k; j += 2) {
       float xs[2] = {}, ws[2] = {};
       for (int64_t lane = 0; lane < std::min<int64_t>(2, k - j); ++lane) {
         xs[lane] = a[i / n * k + j + lane];
         ws[lane] = matmul.getTransB() ? w[i % n * k + j + lane] : w[(j + lane) * n + i % n];
       }
-      sum = addPair(sum, xs, ws);
+      sum.add(xs, ws);
     }
-    sums.push_back(sum);
+    sums.push_back(sum.value());
   }
   return sums;
 }
@@ -577,6 +610,9 @@ static llvm::ArrayRef<X86Target> runnableTargets() {
     }
     if (native.vnni && native.bf16) {
       found.push_back({Isa::Avx512, /*vnni=*/true, /*bf16=*/true});
+    }
+    if (native.amx) {
+      found.push_back({Isa::Avx512, /*vnni=*/true, /*bf16=*/true, /*amx=*/true});
     }
     return found;
   }();

@@ -5,8 +5,9 @@
 // kernel column, channel), which the packed weights follow. A reads the blocked input where it lies; where the
 // window reaches over the border, the rows a tile needs are first copied with their zeros into scratch.
 // A row-major input (the image of a first layer, few channels) is always copied: K is then (channel, kernel row,
-// kernel column).
+// kernel column). For tiles of AMX, whose rows want K in one piece, the copy has channels last.
 //===----------------------------------------------------------------------===//
+#include "codegen/X86/MatrixTile.h"
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
 #include "device_dialect/IR/Layout.h"
@@ -22,24 +23,26 @@ namespace {
 class DirectConv {
 public:
   DirectConv(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-      : op(op), kb(kb), s(op), packing(packingOf(op)), blockedInput(packing.getOrder() == PackedOrder::blocks),
-        apart(packing.getOrder() == PackedOrder::apart),
-        signedDots(s.kind == TileKind::S8 && packing.getStep() == PackedStep::i8x4),
-        copied(s.padded() || !blockedInput || s.widens || (signedDots && s.groupOc() >= kWorthCopying)),
-        lanesOfX(blockedInput ? kBlock : 1), elementBytes(s.aBytes * lanesOfX),
+      : op(op), kb(kb), s(op), packing(packingOf(op)), channelsLast(packing.getOrder() == PackedOrder::channels_last),
+        blockedInput(packing.getOrder() == PackedOrder::blocks || channelsLast),
+        apart(packing.getOrder() == PackedOrder::apart), signedDots(s.kind == TileKind::S8 && flipsBytes(packing)),
+        copied(s.padded() || !blockedInput || channelsLast || s.widens || (signedDots && s.groupOc() >= kWorthCopying)),
+        lanesOfX(blockedInput ? kBlock : 1),
+        elementBytes(channelsLast ? paddedDepth(s.groupC(), s.aBytes, s.kw, packing.getChunk()) : s.aBytes * lanesOfX),
         weights(targetOf(kb), panelsOfConv(packing, s.groups)), extraKinds(extras),
         panelBlocks(weights.panels.panelBlocks),
         // A 1x1 kernel sees no rows: all positions are one long row.
         flat(s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 &&
-             (!copied || (s.widens && blockedInput && !s.padded()))),
-        outH(flat ? 1 : s.oh), outW(flat ? s.oh * s.ow : s.ow), columns(outW, packing.getRows()),
-        tileH(outH > 1 && columns.pieces == 1 ? std::clamp<int64_t>(packing.getRows() / outW, 1, outH) : 1),
+             (!copied || ((s.widens || channelsLast) && blockedInput && !s.padded()))),
+        outH(flat ? 1 : s.oh), outW(flat ? s.oh * s.ow : s.ow), columns(outW, packing.getRows()), tileH(rowsOfTile()),
         rowSteps(outH == 1 ? columns.pieces : ceilDiv(outH, tileH)) {}
 
   void emit();
 
 private:
   void planMemory();
+  int64_t rowsOfTile() const;
+  int64_t positionsOfRow() const;
   void copyRows(Value image, Value group, Value firstRow);
   void copyFlat(Value imageGroup, Value begin, Value end);
   void copyPositions(Value from, Value to, Value count);
@@ -63,6 +66,7 @@ private:
   /// Columns from which on it is cheaper to copy signed bytes, flipped, than to flip them for each panel in the K loop.
   static constexpr int64_t kWorthCopying = 64;
   PackingAttr packing;
+  bool channelsLast; ///< in scratch, for tiles of AMX
   bool blockedInput;
   bool apart;      ///< kernel columns of a row-major input are no neighbours
   bool signedDots; ///< signed A is multiplied as A + 128
@@ -90,12 +94,36 @@ private:
   Value partBegin;              ///< first row step of the part
 };
 
+/// Output rows of one register tile.
+int64_t DirectConv::rowsOfTile() const {
+  if (outH == 1 || columns.pieces > 1) {
+    return 1;
+  }
+  if (!channelsLast) {
+    return std::clamp<int64_t>(packing.getRows() / outW, 1, outH);
+  }
+  // Rows share a window of AMX where they and what lies between them fit.
+  int64_t between = s.strideH * positionsOfRow() / s.strideW;
+  int64_t perWindow = outW > kWindowRows ? 0 : 1 + (kWindowRows - outW) / between;
+  return std::clamp<int64_t>(2 * perWindow, 1, outH);
+}
+
+/// Positions of a row of the copy.
+int64_t DirectConv::positionsOfRow() const {
+  // The last K step of a row of narrow taps reads beyond them (their weights are zero).
+  int64_t perStep = stepElements(packing.getStep());
+  int64_t lastTap = apart ? (s.kw - 1) * s.dilationW : (s.kw - 1) / perStep * perStep;
+  int64_t reach = blockedInput ? (s.kw - 1) * s.dilationW + 1 : lastTap + perStep;
+  int64_t positions = (s.ow - 1) * s.strideW + reach;
+  return channelsLast ? int64_t(llvm::alignTo(positions, s.strideW)) : positions;
+}
+
 void DirectConv::planMemory() {
   steps = weights.panels.steps();
   panels = ceilDiv(s.ocBlocks(), panelBlocks);
   lastBlocks = s.ocBlocks() - (panels - 1) * panelBlocks;
   int64_t inBytes = s.icBlocks() * kBlock * s.aBytes * s.h * s.w;
-  int64_t flops = s.flops() / s.n / s.groups / productsPerStep(packing.getStep());
+  int64_t flops = s.flops() / s.n / s.groups / productsPerStep(packing.getStep(), packing.getChunk());
   work = splitWork(flops, rowSteps, panels, inBytes * (copied ? 2 : 1), weightsOfGroup(), s.n * s.groups);
   if (!copied) {
     pitch = s.w * elementBytes;
@@ -104,9 +132,12 @@ void DirectConv::planMemory() {
     return;
   }
   panelOffset = 0;
+  int64_t planes = channelsLast ? 1 : blockedInput ? s.icBlocks() : s.groupC();
+  // A window of AMX has all of its rows, whether the tile wants them or not.
+  int64_t behind = channelsLast ? kWindowRows * s.strideW * elementBytes : 0;
   if (flat) {
     plane = ceilDiv(rowSteps, work.rowParts) * (columns.size + (columns.wide ? 1 : 0)) * elementBytes;
-    panelOffset = plane * s.icBlocks();
+    panelOffset = plane * planes + behind;
     kb.setScratchBytes(panelOffset + panelScratch());
     return;
   }
@@ -115,13 +146,9 @@ void DirectConv::planMemory() {
     rowsOut = 1;
   }
   int64_t rowsIn = (rowsOut - 1) * s.strideH + (s.kh - 1) * s.dilationH + 1;
-  // The last K step of a row of narrow taps reads beyond them (their weights are zero).
-  int64_t perStep = stepElements(packing.getStep());
-  int64_t lastTap = apart ? (s.kw - 1) * s.dilationW : (s.kw - 1) / perStep * perStep;
-  int64_t reach = blockedInput ? (s.kw - 1) * s.dilationW + 1 : lastTap + perStep;
-  pitch = ((s.ow - 1) * s.strideW + reach) * elementBytes;
+  pitch = positionsOfRow() * elementBytes;
   plane = rowsIn * pitch;
-  panelOffset = int64_t(llvm::alignTo(plane * (blockedInput ? s.icBlocks() : s.groupC()), 64));
+  panelOffset = int64_t(llvm::alignTo(plane * planes + behind, 64));
   kb.setScratchBytes(panelOffset + panelScratch());
 }
 
@@ -130,9 +157,11 @@ SmallVector<int32_t> DirectConv::groupOffsets() const {
   if (flat) {
     return offsets; // one group per channel block, an even stride
   }
-  int64_t outer = blockedInput ? s.icBlocks() : s.groupC();
-  // Taps of one kernel row are neighbours in a row-major image: they form one group.
-  int64_t taps = blockedInput || apart ? s.kw : 1;
+  int64_t outer = channelsLast ? 1 : blockedInput ? s.icBlocks() : s.groupC();
+  // Taps of one kernel row are neighbours in a row-major image, and so are all their channels where these are last:
+  // they form one group.
+  bool neighbours = channelsLast ? s.dilationW == 1 : !blockedInput && !apart;
+  int64_t taps = neighbours ? 1 : s.kw;
   for (int64_t channel = 0; channel < outer; ++channel) {
     for (int64_t y = 0; y < s.kh; ++y) {
       for (int64_t x = 0; x < taps; ++x) {
@@ -149,6 +178,11 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
   shape.blocks = blocks;
   weights.describe(shape);
   shape.groupBytes = flat ? plane : 0;
+  if (channelsLast) {
+    int64_t taps = s.dilationW == 1 ? s.kw : 1;
+    shape.groups = {{s.kh * s.kw / taps, taps * elementBytes / 4}};
+    shape.chunk = packing.getChunk(), shape.rowStride = s.strideW * elementBytes, shape.windowRows = kWindowRows;
+  }
   for (int64_t y = 0; y < rows; ++y) {
     for (int64_t x = 0; x < width; ++x) {
       shape.rows.push_back(y * s.strideH * pitch + x * s.strideW * elementBytes);
@@ -166,7 +200,10 @@ static int8_t padByte(device::ConvOp op, bool flipped) {
 
 /// Copies |count| positions of the input as A reads them.
 void DirectConv::copyPositions(Value from, Value to, Value count) {
-  if (s.widens) {
+  if (channelsLast) {
+    int64_t inputPlane = s.h * s.w * s.xBytes * lanesOfX;
+    copyChannelsLast(kb, from, to, count, s.icBlocks(), inputPlane, s.aBytes, elementBytes);
+  } else if (s.widens) {
     widenFloats(kb, s.xElement, from, to, kb.mul(count, lanesOfX));
   } else if (signedDots) {
     flipBytes(kb, from, to, kb.mul(count, elementBytes));
@@ -179,6 +216,10 @@ void DirectConv::copyPositions(Value from, Value to, Value count) {
 void DirectConv::copyFlat(Value imageGroup, Value begin, Value end) {
   int64_t sourceBytes = s.xBytes * lanesOfX;
   Value source = byteOffset(kb, kb.operand(0), kb.mul(imageGroup, s.icBlocks() * s.h * s.w * sourceBytes));
+  if (channelsLast) {
+    return copyChannelsLast(kb, byteOffset(kb, source, kb.mul(begin, sourceBytes)), kb.scratch(), kb.sub(end, begin),
+                            s.icBlocks(), s.h * s.w * sourceBytes, s.aBytes, elementBytes);
+  }
   kb.forLoop(0, s.icBlocks(), 1, [&](Value block) {
     Value first = kb.add(kb.mul(block, s.h * s.w), begin);
     copyPositions(byteOffset(kb, source, kb.mul(first, sourceBytes)),
@@ -189,9 +230,9 @@ void DirectConv::copyFlat(Value imageGroup, Value begin, Value end) {
 /// Copies the input rows of the tile, which begin at |firstRow| (may be negative), with their borders to scratch;
 /// signed bytes for VNNI flipped.
 void DirectConv::copyRows(Value image, Value group, Value firstRow) {
-  int64_t planes = blockedInput ? s.icBlocks() : s.groupC();
+  int64_t planes = channelsLast ? 1 : blockedInput ? s.icBlocks() : s.groupC();
   int64_t sourceBytes = s.xBytes * lanesOfX, inputPlane = s.h * s.w * sourceBytes, rowsIn = plane / pitch,
-          width = pitch / elementBytes;
+          width = pitch / elementBytes, inputPlanes = blockedInput ? s.icBlocks() : s.groupC();
   int64_t inside = std::max<int64_t>(0, std::min(s.w, width - s.padLeft));
   int64_t right = width - s.padLeft - inside;
   Type byte = kb.b.getI8Type();
@@ -202,7 +243,8 @@ void DirectConv::copyRows(Value image, Value group, Value firstRow) {
                              kb.constant(bytes), /*isVolatile=*/false);
     }
   };
-  Value source = byteOffset(kb, kb.operand(0), kb.mul(kb.add(kb.mul(image, s.groups), group), planes * inputPlane));
+  Value source =
+      byteOffset(kb, kb.operand(0), kb.mul(kb.add(kb.mul(image, s.groups), group), inputPlanes * inputPlane));
   kb.forLoop(0, planes, 1, [&](Value channel) {
     Value from = byteOffset(kb, source, kb.mul(channel, inputPlane));
     Value to = byteOffset(kb, kb.scratch(), kb.mul(channel, plane));
@@ -246,6 +288,9 @@ void DirectConv::emit() {
   int64_t outImage = s.ocBlocks() * s.oh * s.ow * kBlock, parts = work.rowParts * work.panelParts;
   unsigned firstExtra = op.getBias() ? 3 : 2;
   kb.forTiles(s.n * s.groups * parts, [&](Value tile) {
+    if (channelsLast) {
+      emitTileConfig(kb, kWindowRows, packing.getChunk());
+    }
     Value rowPart = kb.rem(tile, work.rowParts), rest = kb.div(tile, work.rowParts);
     Value panelPart = kb.rem(rest, work.panelParts), imageGroup = kb.div(rest, work.panelParts);
     Value group = kb.rem(imageGroup, s.groups), image = kb.div(imageGroup, s.groups);
@@ -289,6 +334,9 @@ void DirectConv::emit() {
     if (special) {
       kb.forLoop(kb.max(panelBegin, kb.constant(panels - 1)), panelEnd, 1,
                  [&](Value panel) { emitPanel(panel, rowBegin, rowEnd, true); });
+    }
+    if (channelsLast) {
+      emitTileRelease(kb);
     }
   });
 }

@@ -39,7 +39,11 @@ inline bool sumsFloats(TileKind kind) { return kind == TileKind::F32 || kind == 
 inline int64_t stepBytesOfB(PackedStep step) { return kBlock * stepBits(step) / 8; }
 
 /// Multiplications that one of f32 takes the time of.
-inline int64_t productsPerStep(PackedStep step) {
+inline int64_t productsPerStep(PackedStep step, int64_t chunk = 0) {
+  constexpr int64_t kOfMatrixTile = 6; // of what its operands leave of eight
+  if (chunk) {
+    return productsPerStep(step) * kOfMatrixTile;
+  }
   return step == PackedStep::i8x4 ? 4 : step == PackedStep::i16x2 || step == PackedStep::bf16x2 ? 2 : 1;
 }
 
@@ -57,6 +61,9 @@ struct TileShape {
   int64_t aheadBytes = 0;               ///< how far before its use B is fetched into the first level; 0: not at all
   int64_t scalesAt = 0;                 ///< of the scales [rows][16 blocks] of integers in B, from the B pointer
   int64_t runsPerScale = 0;             ///< K groups that share a row of scales; 0: none
+  int64_t chunk = 0;                    ///< bytes of K that AMX multiplies at a time; 0: vectors do
+  int64_t rowStride = 0;                ///< with a chunk: from one row of A to the next in a tile register
+  int64_t windowRows = 0;               ///< with a chunk: rows of a tile register
 
   int64_t steps() const;
 };

@@ -6,6 +6,7 @@
 // (16-bit) A against packed weights takes four (two) elements of K a step; where K is no multiple of that, the rows of
 // a tile are first copied apart, so that no step reads beyond the operand.
 //===----------------------------------------------------------------------===//
+#include "codegen/X86/MatrixTile.h"
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
 #include "device_dialect/IR/Exact.h"
@@ -41,6 +42,7 @@ private:
   int64_t aBytes, yBytes; ///< of an element
   bool widens;            ///< A is f16 or bf16, multiplied as f32
   TileWeights weights;
+  int64_t chunk;          ///< bytes of K that tiles of AMX multiply; 0: vectors do
   int64_t steps;          ///< of K
   bool flipped;           ///< A + 128 is copied
   bool copied;            ///< the rows of A, to scratch
@@ -61,6 +63,8 @@ private:
     bool plain = kind == TileKind::F32 && weights.stepBytes == kBlockBytes;
     return plain ? n * k * 4 : columnBlocks * weights.panels.bytesOfBlock();
   }
+  /// Rows of a tile register of AMX: a product of fewer has no others to read.
+  int64_t windowRows() const { return std::min(m, kWindowRows); }
   /// Whether tiles read B from a panel in scratch.
   bool panelInScratch() const { return !packed || weights.copied; }
   /// First row of row tile |piece|.
@@ -113,9 +117,10 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   aBytes = device::elementBytes(aElement), yBytes = device::elementBytes(yElement);
   widens = kind == TileKind::F32 && aBytes < 4;
   steps = weights.panels.steps();
+  chunk = packed ? packingOf(op).getChunk() : 0;
   // Signed bytes for VNNI are flipped once where several panels read them.
-  flipped = kind == TileKind::S8 && weights.panels.step == PackedStep::i8x4 && n >= 64;
-  copied = flipped || widens || (kind != TileKind::F32 && k * aBytes % 4 != 0);
+  flipped = kind == TileKind::S8 && packed && flipsBytes(packingOf(op)) && n >= 64;
+  copied = flipped || widens || (kind != TileKind::F32 && k * aBytes % 4 != 0) || (chunk && k * aBytes != steps * 4);
   stepBytes = op.getTransA() ? m * 4 : 4;
   rowBytes = op.getTransA() ? 4 : steps * 4;
   columnBlocks = weights.panels.blocks();
@@ -167,7 +172,7 @@ void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
 }
 
 void MatMul::emit() {
-  int64_t flops = 2 * m * n * k / productsPerStep(weights.panels.step);
+  int64_t flops = 2 * m * n * k / productsPerStep(weights.panels.step, chunk);
   work = splitWork(flops, rows->pieces, panels, m * k * (widens ? 4 : aBytes), bBytes() * (packed ? 1 : 3), batch);
   int64_t panelBytes = steps * panelBlocks * weights.tileStepBytes;
   int64_t tilesPerPanel = ceilDiv(rows->pieces, work.rowParts);
@@ -188,6 +193,9 @@ void MatMul::emit() {
   tiles = std::make_unique<TileFunctions>(kb, op.getEpilogue(), extraKinds, bias);
   unsigned firstExtra = op.getBias() ? 3 : 2;
   kb.forTiles(batch * work.rowParts * work.panelParts, [&](Value tile) {
+    if (chunk) {
+      emitTileConfig(kb, windowRows(), chunk);
+    }
     Value rowPart = kb.rem(tile, work.rowParts), rest = kb.div(tile, work.rowParts);
     Value panelPart = kb.rem(rest, work.panelParts), index = kb.div(rest, work.panelParts);
     Value rowBegin = kb.div(kb.mul(rowPart, rows->pieces), work.rowParts);
@@ -221,6 +229,9 @@ void MatMul::emit() {
       kb.forLoop(kb.max(panelBegin, kb.constant(panels - 1)), panelEnd, 1,
                  [&](Value panel) { emitPanel(panel, panelBegin, rowBegin, rowEnd, true); });
     }
+    if (chunk) {
+      emitTileRelease(kb);
+    }
   });
 }
 
@@ -236,7 +247,8 @@ void MatMul::copyRows(Value matrix, Value first, Value last) {
     } else {
       LLVM::MemcpyOp::create(kb.b, to, from, kb.constant(k * aBytes), /*isVolatile=*/false);
       if (kind == TileKind::BF16) { // nothing times a zero weight has to be zero
-        kb.store(kb.zero(kb.b.getI16Type()), to, kb.constant(k));
+        int64_t behind = rowBytes - k * aBytes;
+        kb.store(kb.zero(VectorType::get({behind}, kb.b.getI8Type())), to, kb.constant(k * aBytes), 1);
       }
     }
   });
@@ -284,6 +296,10 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
   weights.describe(shape);
   shape.stepBytes = stepBytes;
   shape.groupBytes = kBlock * stepBytes;
+  if (chunk) {
+    shape.groups = {{1, steps}};
+    shape.chunk = chunk, shape.rowStride = rowBytes, shape.windowRows = windowRows();
+  }
   shape.prefetchLines = prefetchLines;
   shape.aheadBytes = streamAhead(packed ? bBytes() : 0);
   TileResult result;

@@ -37,6 +37,11 @@ LogicalResult checkPacking(Operation *op, const X86Target &target) {
   if (!packing) {
     return op->emitOpError("has weights in an order of another family");
   }
+  if (packing.getChunk()) {
+    return target.amx ? success()
+                      : op->emitOpError() << "has weights packed as " << packing << ", but " << target.name()
+                                          << " has no products of tiles";
+  }
   if (packing.getStep() == PackedStep::i8x4 && !target.vnni) {
     return op->emitOpError() << "has weights packed as " << packing << ", but " << target.name()
                              << " has no dot products of bytes";

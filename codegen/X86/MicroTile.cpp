@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/MicroTile.h"
 
+#include "codegen/X86/MatrixTile.h"
 #include "codegen/X86/RequantiseBytes.h"
 #include "device_dialect/IR/Layout.h"
 
@@ -65,6 +66,7 @@ static std::string describe(const TileShape &shape, const TileResult &result) {
       llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7} {8} {9} {10} {11}", shape.blocks, shape.stepBytes,
                     shape.groupBytes, shape.panelRowBytes, shape.prefetchLines, result.blockStride, result.tailLanes,
                     result.blocked, shape.rows.size(), shape.aheadBytes, static_cast<int>(shape.step), shape.scalesAt);
+  text += llvm::formatv(" {0} {1} {2}", shape.chunk, shape.rowStride, shape.windowRows);
   for (auto [a, c] : llvm::zip_equal(shape.rows, result.rows)) {
     text += llvm::formatv(" {0}:{1}", a, c);
   }
@@ -90,6 +92,13 @@ void TileFunctions::call(const TileShape &shape, const TileResult &result, const
   func::CallOp::create(kb.b, function, arguments);
 }
 
+/// |bytes| bytes of the stack, 64-byte aligned.
+static Value stackBytes(KernelBuilder &kb, int64_t bytes) {
+  return LLVM::AllocaOp::create(kb.b, LLVM::LLVMPointerType::get(kb.b.getContext()), kb.b.getI8Type(),
+                                LLVM::ConstantOp::create(kb.b, kb.b.getI64Type(), kb.b.getI64IntegerAttr(bytes)),
+                                /*alignment=*/64);
+}
+
 func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &result, StringRef name) {
   OpBuilder::InsertionGuard guard(kb.b);
   auto module = kb.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
@@ -109,15 +118,29 @@ func::FuncOp TileFunctions::build(const TileShape &shape, const TileResult &resu
   if (!table.empty()) {
     offsets = LLVM::AddressOfOp::create(kb.b, pointer, table);
   }
+  Value c = body->getArgument(2);
+  ValueRange extraPointers = ValueRange(body->getArguments()).drop_front(next);
+  int64_t width = shape.blocks * vectorsPerBlock(targetOf(kb));
+  if (shape.chunk) {
+    assert(bias != Bias::Last && "tiles begin with the bias");
+    TileWindows windows(shape);
+    Value memory = stackBytes(kb, matrixSumBytes(shape.blocks));
+    emitMatrixTile(kb, shape, windows, body->getArgument(0), body->getArgument(1), biasPointer, offsets, prefetch,
+                   memory);
+    Type sum = sumsFloats(shape.kind) ? Type(kb.b.getF32Type()) : kb.b.getI32Type();
+    emitEpilogue(shape, result, TileSums(memory, VectorType::get({kBlock}, sum), windows.places, width), c,
+                 extraPointers);
+    func::ReturnOp::create(kb.b);
+    return function;
+  }
   bool last = bias == Bias::Last;
   SmallVector<Value> sums = emitRegisterTile(kb, shape, body->getArgument(0), body->getArgument(1),
                                              last ? Value() : biasPointer, offsets, prefetch);
-  int64_t width = shape.blocks * vectorsPerBlock(targetOf(kb));
   for (int64_t i = 0; last && i < static_cast<int64_t>(sums.size()); ++i) {
     Value from = byteOffset(kb, biasPointer, i % width * targetOf(kb).vectorBytes());
     sums[i] = arith::AddFOp::create(kb.b, sums[i], kb.load(sums[i].getType(), from, kb.constant(0)));
   }
-  emitEpilogue(shape, result, sums, body->getArgument(2), ValueRange(body->getArguments()).drop_front(next));
+  emitEpilogue(shape, result, TileSums(sums, width), c, extraPointers);
   func::ReturnOp::create(kb.b);
   return function;
 }
@@ -228,58 +251,115 @@ static int64_t epilogueOps(Region &epilogue) {
   return count;
 }
 
-void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
+Value TileSums::at(KernelBuilder &kb, int64_t row, int64_t column) const {
+  if (!memory) {
+    return values[row * width + column];
+  }
+  return kb.load(type, memory, kb.constant((places[row] * width + column) * type.getNumElements()));
+}
+
+SmallVector<Value> TileSums::row(KernelBuilder &kb, int64_t row) const {
+  SmallVector<Value> sums;
+  for (int64_t column = 0; column < width; ++column) {
+    sums.push_back(at(kb, row, column));
+  }
+  return sums;
+}
+
+SmallVector<Value> TileSums::rowBehind(KernelBuilder &kb, int64_t first, Value index) const {
+  SmallVector<Value> sums;
+  for (int64_t column = 0; column < width; ++column) {
+    Value vector = kb.add(kb.mul(kb.add(index, places[first]), width), column);
+    sums.push_back(kb.load(type, memory, kb.mul(vector, type.getNumElements())));
+  }
+  return sums;
+}
+
+int64_t TileSums::neighbours(int64_t first, int64_t count) const {
+  int64_t rows = 1;
+  while (rows < count && places[first + rows] == places[first] + rows) {
+    ++rows;
+  }
+  return rows;
+}
+
+TileSums TileSums::spilled(KernelBuilder &kb, int64_t rows, SmallVectorImpl<int64_t> &rowPlaces) const {
+  int64_t bytes = targetOf(kb).vectorBytes();
+  Value stack = stackBytes(kb, rows * width * bytes);
+  for (auto [index, sum] : llvm::enumerate(values)) {
+    kb.store(sum, byteOffset(kb, stack, index * bytes), kb.constant(0));
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    rowPlaces.push_back(row);
+  }
+  return TileSums(stack, cast<VectorType>(values.front().getType()), rowPlaces, width);
+}
+
+/// Rows of |result| from |first| on, of |count| at most, that are an even distance apart.
+static int64_t evenRows(ArrayRef<int64_t> rows, int64_t first, int64_t count) {
+  int64_t even = std::min<int64_t>(count, 2);
+  while (even < count && rows[first + even] - rows[first + even - 1] == rows[first + 1] - rows[first]) {
+    ++even;
+  }
+  return even;
+}
+
+void TileFunctions::emitEpilogue(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
                                  ValueRange extraPointers) {
-  int64_t rows = shape.rows.size(), width = shape.blocks * vectorsPerBlock(targetOf(kb));
-  int64_t stride = rows > 1 ? result.rows[1] : 0;
-  bool even = llvm::all_of(llvm::enumerate(result.rows),
-                           [&](auto row) { return row.value() == static_cast<int64_t>(row.index()) * stride; });
+  int64_t rows = shape.rows.size();
   if (result.blocked && result.elementBytes == 1 && packedEnd(epilogue) && epilogueOps(epilogue) <= 40) {
     return emitPackedEpilogue(shape, result, sums, c, extraPointers);
   }
-  if (!even || rows * epilogueOps(epilogue) < 60) {
+  bool isShort = rows * epilogueOps(epilogue) < 60;
+  if (sums.inMemory() && !isShort) {
+    return emitRowLoops(shape, result, sums, c, extraPointers);
+  }
+  if (isShort || evenRows(result.rows, 0, rows) < rows) {
     for (int64_t row = 0; row < rows; ++row) {
-      emitEpilogueRow(shape, result, sums.slice(row * width, width), c, extraPointers, result.rows[row], row);
+      emitEpilogueRow(shape, result, sums.row(kb, row), c, extraPointers, result.rows[row], row);
     }
     return;
   }
-  // A long epilogue on all accumulators would be a long function that spills them anyway: loop over
-  // rows on the stack.
-  Type pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
-  Value stack = LLVM::AllocaOp::create(
-      kb.b, pointer, kb.b.getI8Type(),
-      LLVM::ConstantOp::create(kb.b, kb.b.getI64Type(), kb.b.getI64IntegerAttr(rows * shape.blocks * kBlockBytes)),
-      /*alignment=*/64);
-  int64_t bytes = targetOf(kb).vectorBytes();
-  for (auto [index, sum] : llvm::enumerate(sums)) {
-    kb.store(sum, byteOffset(kb, stack, index * bytes), kb.constant(0));
+  // A long epilogue on all accumulators would be a long function that spills them anyway.
+  SmallVector<int64_t> places;
+  emitRowLoops(shape, result, sums.spilled(kb, rows, places), c, extraPointers);
+}
+
+/// The epilogue of sums in memory as loops over rows.
+void TileFunctions::emitRowLoops(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
+                                 ValueRange extraPointers) {
+  int64_t rows = shape.rows.size();
+  for (int64_t first = 0, count; first < rows; first += count) {
+    count = evenRows(result.rows, first, sums.neighbours(first, rows - first));
+    int64_t stride = count > 1 ? result.rows[first + 1] - result.rows[first] : 0;
+    kb.forLoop(0, count, 1, [&](Value row) {
+      SmallVector<Value> bases;
+      for (auto [extra, base] : llvm::zip_equal(extras, extraPointers)) {
+        int64_t step = extra.kind == ExtraKind::Full ? stride : extra.kind == ExtraKind::Row ? extra.rowStride : 0;
+        bases.push_back(step ? byteOffset(kb, base, kb.mul(row, step * extra.elementBytes)) : base);
+      }
+      Value to = byteOffset(kb, c, kb.mul(row, stride * result.elementBytes));
+      emitEpilogueRow(shape, result, sums.rowBehind(kb, first, row), to, bases, result.rows[first], first);
+    });
   }
-  kb.forLoop(0, rows, 1, [&](Value row) {
-    SmallVector<Value> rowSums, bases;
-    Value from = byteOffset(kb, stack, kb.mul(row, shape.blocks * kBlockBytes));
-    for (int64_t i = 0; i < width; ++i) {
-      rowSums.push_back(kb.load(sums.front().getType(), byteOffset(kb, from, i * bytes), kb.constant(0)));
-    }
-    for (auto [extra, base] : llvm::zip_equal(extras, extraPointers)) {
-      int64_t step = extra.kind == ExtraKind::Full ? stride : extra.kind == ExtraKind::Row ? extra.rowStride : 0;
-      bases.push_back(step ? byteOffset(kb, base, kb.mul(row, step * extra.elementBytes)) : base);
-    }
-    emitEpilogueRow(shape, result, rowSums, byteOffset(kb, c, kb.mul(row, stride * result.elementBytes)), bases, 0, 0);
-  });
 }
 
 /// The epilogue of a blocked result of bytes: runs of rows that are consecutive positions, block by block.
-void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult &result, ArrayRef<Value> sums, Value c,
+void TileFunctions::emitPackedEpilogue(const TileShape &shape, const TileResult &result, const TileSums &sums, Value c,
                                        ValueRange extraPointers) {
+  constexpr int64_t kReadTogether = 8; // positions of sums in memory
   int64_t rows = shape.rows.size(), parts = vectorsPerBlock(targetOf(kb));
   for (int64_t block = 0; block < shape.blocks; ++block) {
     for (int64_t row = 0; row < rows;) {
       SmallVector<Value> run;
       int64_t begin = row;
       do {
-        llvm::append_range(run, sums.slice((row * shape.blocks + block) * parts, parts));
+        for (int64_t part = 0; part < parts; ++part) {
+          run.push_back(sums.at(kb, row, block * parts + part));
+        }
         ++row;
-      } while (row < rows && result.rows[row] == result.rows[row - 1] + kBlock);
+      } while (row < rows && result.rows[row] == result.rows[row - 1] + kBlock &&
+               !(sums.inMemory() && row - begin == kReadTogether));
       VectorPlace first{result.rows[begin] + block * result.blockStride, block * kBlock, begin};
       emitPositions(kb, epilogue, extras, extraPointers, run, first, c, result.element,
                     block + 1 == shape.blocks ? result.tailLanes : kBlock);

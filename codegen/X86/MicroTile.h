@@ -61,6 +61,34 @@ void emitPositions(KernelBuilder &kb, mlir::Region &epilogue, llvm::ArrayRef<Til
 void storeBlockVector(KernelBuilder &kb, mlir::Type element, mlir::Value value, mlir::Value to, int64_t part,
                       int64_t tail);
 
+/// The sums of a tile, in registers or in memory.
+class TileSums {
+public:
+  /// In registers, row by row, |width| vectors each.
+  TileSums(llvm::ArrayRef<mlir::Value> values, int64_t width) : values(values), width(width) {}
+  /// Rows of |width| vectors of |type| at |memory|, that of row i at |places|[i].
+  TileSums(mlir::Value memory, mlir::VectorType type, llvm::ArrayRef<int64_t> places, int64_t width)
+      : memory(memory), type(type), places(places), width(width) {}
+
+  bool inMemory() const { return static_cast<bool>(memory); }
+  /// A vector of a row; of one in memory, read at kb.b.
+  mlir::Value at(KernelBuilder &kb, int64_t row, int64_t column) const;
+  llvm::SmallVector<mlir::Value> row(KernelBuilder &kb, int64_t row) const;
+  /// Vectors of the row |index| rows behind row |first|, for an index known at run time.
+  llvm::SmallVector<mlir::Value> rowBehind(KernelBuilder &kb, int64_t first, mlir::Value index) const;
+  /// Rows from |first| on, of |count| at most, that follow each other in memory.
+  int64_t neighbours(int64_t first, int64_t count) const;
+  /// The same, |rows| rows, in memory that is taken from the stack.
+  TileSums spilled(KernelBuilder &kb, int64_t rows, llvm::SmallVectorImpl<int64_t> &places) const;
+
+private:
+  llvm::ArrayRef<mlir::Value> values;
+  mlir::Value memory;
+  mlir::VectorType type;
+  llvm::ArrayRef<int64_t> places;
+  int64_t width;
+};
+
 /// The register tiles of one kernel: each distinct tile becomes one private function
 /// (a, b, c, bias, prefetch, extras...), so that LLVM allocates its registers by itself.
 class TileFunctions {
@@ -83,10 +111,12 @@ public:
 
 private:
   mlir::func::FuncOp build(const TileShape &shape, const TileResult &result, llvm::StringRef name);
-  void emitEpilogue(const TileShape &shape, const TileResult &result, llvm::ArrayRef<mlir::Value> sums, mlir::Value c,
+  void emitEpilogue(const TileShape &shape, const TileResult &result, const TileSums &sums, mlir::Value c,
                     mlir::ValueRange extraPointers);
-  void emitPackedEpilogue(const TileShape &shape, const TileResult &result, llvm::ArrayRef<mlir::Value> sums,
-                          mlir::Value c, mlir::ValueRange extraPointers);
+  void emitRowLoops(const TileShape &shape, const TileResult &result, const TileSums &sums, mlir::Value c,
+                    mlir::ValueRange extraPointers);
+  void emitPackedEpilogue(const TileShape &shape, const TileResult &result, const TileSums &sums, mlir::Value c,
+                          mlir::ValueRange extraPointers);
   void emitEpilogueRow(const TileShape &shape, const TileResult &result, llvm::ArrayRef<mlir::Value> sums,
                        mlir::Value c, mlir::ValueRange extraPointers, int64_t rowOffset, int64_t row);
 

@@ -79,7 +79,10 @@ private:
 /// variant lacks costs what it is emulated with.
 codegen::Rates X86Chip::rates() const {
   switch (variant.isa) {
-  case Isa::Avx512: // vpdpbusd, vpdpwssd, vfmadd on 512 bits
+  case Isa::Avx512: // vpdpbusd, vpdpwssd, vfmadd on 512 bits; tdpbusd, tdpbf16ps as their operands arrive
+    if (variant.amx) {
+      return {{{"INT8", 2000}, {"INT16", 240}, {"BF16", 1000}, {"F16", 110}, {"F32", 120}}, 20};
+    }
     return {{{"INT8", 480}, {"INT16", 240}, {"BF16", variant.bf16 ? 240.0 : 110.0}, {"F16", 110}, {"F32", 120}}, 20};
   case Isa::Avx2: // vpmaddwd of bytes widened to words; fma
     return {{{"INT8", 100}, {"INT16", 110}, {"BF16", 55}, {"F16", 55}, {"F32", 60}}, 20};

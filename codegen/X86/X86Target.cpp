@@ -45,21 +45,26 @@ std::string X86Target::llvmFeatures() const {
   if (bf16) {
     features += ",+avx512bf16";
   }
+  if (amx) {
+    features += ",+amx-tile,+amx-int8,+amx-bf16";
+  }
   return features;
 }
 
 uint64_t X86Target::cpuFeatureBits() const {
   uint64_t bits = isa == Isa::Avx512 ? bmodel::kX86V4 : isa == Isa::Avx2 ? bmodel::kX86V3 : bmodel::kX86V2;
-  return bits | (vnni ? bmodel::BM_CPU_AVX512VNNI : 0) | (bf16 ? bmodel::BM_CPU_AVX512BF16 : 0);
+  return bits | (vnni ? bmodel::BM_CPU_AVX512VNNI : 0) | (bf16 ? bmodel::BM_CPU_AVX512BF16 : 0) |
+         (amx ? bmodel::kX86Amx : 0);
 }
 
 X86Target X86Target::native() {
-  uint64_t cpu = bmodel::cpuFeatures();
+  uint64_t cpu = bmodel::requestCpuFeatures(~uint64_t(0));
   auto has = [&](uint64_t bits) { return (cpu & bits) == bits; };
   X86Target target;
   target.isa = has(bmodel::kX86V4) ? Isa::Avx512 : has(bmodel::kX86V3) ? Isa::Avx2 : Isa::V2;
   target.vnni = target.isa == Isa::Avx512 && has(bmodel::BM_CPU_AVX512VNNI);
   target.bf16 = target.isa == Isa::Avx512 && has(bmodel::BM_CPU_AVX512BF16);
+  target.amx = target.vnni && target.bf16 && has(bmodel::kX86Amx);
   return target;
 }
 
@@ -74,7 +79,8 @@ static constexpr NamedLevel kLevels[] = {{"x86-v2", {Isa::V2}},
                                          {"x86-avx2", {Isa::Avx2}},
                                          {"x86-avx512", {Isa::Avx512}},
                                          {"x86-avx512vnni", {Isa::Avx512, /*vnni=*/true}},
-                                         {"x86-avx512bf16", {Isa::Avx512, /*vnni=*/true, /*bf16=*/true}}};
+                                         {"x86-avx512bf16", {Isa::Avx512, /*vnni=*/true, /*bf16=*/true}},
+                                         {"x86-amx", {Isa::Avx512, /*vnni=*/true, /*bf16=*/true, /*amx=*/true}}};
 
 std::optional<X86Target> X86Target::parse(llvm::StringRef chip) {
   if (chip == kNative) {

@@ -22,6 +22,7 @@ struct X86Target {
   Isa isa = Isa::V2;
   bool vnni = false; ///< AVX512-VNNI (vpdpbusd, vpdpwssd); only with Avx512
   bool bf16 = false; ///< AVX512-BF16 (vdpbf16ps); only with Avx512
+  bool amx = false;  ///< AMX's tiles and products of bytes and bf16; only with vnni and bf16
 
   /// Name as in --chip: "x86-v2", "x86-avx2", "x86-avx512"; the extras show in features().
   llvm::StringRef name() const;
@@ -40,9 +41,9 @@ struct X86Target {
   /// Bits of bmodel/cpu_features.inc that a machine needs to run the code.
   uint64_t cpuFeatureBits() const;
 
-  /// "x86" is this machine's level, "x86-v2|-avx2|-avx512|-avx512vnni|-avx512bf16" the one named; nothing
-  /// for other names. The named levels use VNNI and BF16 only where they say so (BF16 says both): they mean the same on
-  /// every machine.
+  /// "x86" is this machine's level, "x86-v2|-avx2|-avx512|-avx512vnni|-avx512bf16|-amx" the one named; nothing
+  /// for other names. The named levels use VNNI, BF16 and AMX only where they say so (BF16 says VNNI too, AMX all of
+  /// them): they mean the same on every machine.
   static std::optional<X86Target> parse(llvm::StringRef chip);
   static X86Target native();
   /// All names that parse() takes.

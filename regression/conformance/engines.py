@@ -219,4 +219,5 @@ def supported_isas(*more: str) -> list[str]:
     }
     needs["x86-avx512vnni"] = needs["x86-avx512"] | {"avx512_vnni"}
     needs["x86-avx512bf16"] = needs["x86-avx512vnni"] | {"avx512_bf16"}
+    needs["x86-amx"] = needs["x86-avx512bf16"] | {"amx_tile", "amx_int8", "amx_bf16"}
     return [isa for isa in (*ISAS, *more) if needs[isa] <= flags]

@@ -19,7 +19,7 @@ from engines import GPUS, Compiler, StageError, run_bmodel, supported_isas
 
 from tessera import safetensors_io
 
-VARIANTS = supported_isas("x86-avx512bf16")
+VARIANTS = supported_isas("x86-avx512bf16", "x86-amx")
 
 # Largest difference by the largest absolute value of an output.
 TOLERANCE = {"BF16": 4e-2, "F16": 5e-3, "W8": 1e-3, "W4": 1e-3}

@@ -24,7 +24,7 @@ from engines import supported_isas  # noqa: E402
 
 from tessera import safetensors_io  # noqa: E402
 
-VARIANTS = supported_isas("x86-avx512vnni")
+VARIANTS = supported_isas("x86-avx512vnni", "x86-amx")
 NARROW, WIDE = VARIANTS[:2], VARIANTS[2:]
 IS_WHOLE = os.environ.get("TESSERA_EXACT") == "all"
 # Beside INT8, which every model is tested in; the others in models whose convolutions and products all become integers.

@@ -26,9 +26,16 @@ inline constexpr uint64_t kX86V3 = kX86V2 | BM_CPU_AVX | BM_CPU_AVX2 | BM_CPU_FM
 inline constexpr uint64_t kX86V4 =
     kX86V3 | BM_CPU_AVX512F | BM_CPU_AVX512BW | BM_CPU_AVX512VL | BM_CPU_AVX512DQ | BM_CPU_AVX512CD;
 
+/// All of AMX that generated code uses: tiles of 16 rows of 64 bytes, products of bytes and of bf16.
+inline constexpr uint64_t kX86Amx = BM_CPU_AMX_TILE | BM_CPU_AMX_INT8 | BM_CPU_AMX_BF16;
+
 /// The features of this machine, usable under this operating system. Detected once; 0 elsewhere
-/// than on x86-64.
+/// than on x86-64. A process may use those of AMX once it has asked for them: requestCpuFeatures().
 uint64_t cpuFeatures();
+
+/// The features of |wanted| that this process may use. Asks Linux for the registers of AMX where |wanted| has them, for
+/// all threads and for good: from then on a signal handler's frame has 8 KiB more.
+uint64_t requestCpuFeatures(uint64_t wanted);
 
 /// Writes the names of |features| into |buffer|, separated by ", ", unknown bits as "bit 57";
 /// cut off at |size|, always terminated. Returns |buffer|.

@@ -24,7 +24,7 @@ bmrt_code_t check(bmrt_device_t *, const bmrt_subnet_t *subnet, bmrt_status_t *s
                      "anew",
                      subnet->name, subnet->code_version, BM_KERNEL_ABI_VERSION);
   }
-  const uint64_t missing = subnet->cpu_features & ~bmodel::cpuFeatures();
+  const uint64_t missing = subnet->cpu_features & ~bmodel::requestCpuFeatures(subnet->cpu_features);
   if (missing == 0) {
     return BMRT_OK;
   }
@@ -61,7 +61,7 @@ bmrt_code_t findContract(bmrt_program_t *program, const char *symbol, const void
   if (*out) {
     memcpy(&head, *out, sizeof(head));
   }
-  const uint64_t missing = head.cpu_features & ~bmodel::cpuFeatures();
+  const uint64_t missing = head.cpu_features & ~bmodel::requestCpuFeatures(head.cpu_features);
   char names[160];
   return missing == 0
              ? BMRT_OK

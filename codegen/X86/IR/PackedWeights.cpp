@@ -75,6 +75,14 @@ static SmallVector<StepRun, 2> inBlocks(int64_t steps) {
   return {{steps / kBlock, kBlock}, {rest ? 1 : 0, rest}};
 }
 
+int64_t paddedDepth(int64_t channels, int64_t elementBytes, int64_t kw, int64_t chunk) {
+  int64_t block = kBlock * elementBytes, bytes = ceilOf(channels, kBlock) * block;
+  while (kw * bytes % chunk != 0) {
+    bytes += block;
+  }
+  return bytes;
+}
+
 Panels panelsOfConv(PackingAttr packing, int64_t groups) {
   ArrayRef<int64_t> shape = packing.getShape();
   int64_t depth = shape[1], taps = shape[2] * shape[3], perStep = stepElements(packing.getStep());
@@ -90,6 +98,11 @@ Panels panelsOfConv(PackingAttr packing, int64_t groups) {
   case PackedOrder::apart:
     panels.runs = {{depth * taps, 1}};
     break;
+  case PackedOrder::channels_last: {
+    int64_t chunk = packing.getChunk();
+    panels.runs = {{taps * paddedDepth(depth, 4 / perStep, shape[3], chunk) / chunk, chunk / 4}};
+    break;
+  }
   default:
     panels.runs = inBlocks(depth);
     break;
@@ -108,6 +121,9 @@ Panels panelsOfMatMul(PackingAttr packing, bool transposed) {
   ArrayRef<int64_t> shape = packing.getShape().take_back(2);
   int64_t k = shape[transposed ? 1 : 0], n = shape[transposed ? 0 : 1];
   Panels panels = panelsOfMatrix(packing.getStep(), k, n, packing.getColumns() / kBlock);
+  if (int64_t chunk = packing.getChunk()) {
+    panels.runs = {{ceilOf(panels.steps(), chunk / 4), chunk / 4}};
+  }
   if (int64_t group = packing.getScaleGroup()) {
     panels.scaleRows = ceilOf(k, group), panels.runsPerScale = group / kBlock;
   }

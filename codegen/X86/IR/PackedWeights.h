@@ -15,6 +15,9 @@ namespace tessera::x86 {
 /// Columns of one block: the channel block of blocked tensors and the unit of panels.
 inline constexpr int64_t kBlock = 16;
 
+/// Most bytes of K that a product of AMX tiles takes, and most rows of two such tiles above each other.
+inline constexpr int64_t kMostChunk = 64, kMatrixTileRows = 32;
+
 /// Dims of logical convolution weights [OC, C / groups, KH, KW].
 struct ConvWeightDims {
   int64_t oc, groupC, kh, kw, groups;
@@ -69,8 +72,15 @@ Panels panelsOfMatMul(PackingAttr packing, bool transposed);
 /// The same of a [k, n] matrix without scales.
 Panels panelsOfMatrix(PackedStep step, int64_t k, int64_t n, int64_t panelBlocks);
 
+/// Whether signed bytes are multiplied as x + 128.
+inline bool flipsBytes(PackingAttr packing) { return packing.getStep() == PackedStep::i8x4 && packing.getChunk() == 0; }
+
 /// The packing of an op whose weights are packed; null where they are not.
 PackingAttr packingOf(mlir::Operation *op);
+
+/// Bytes of the channels of one position, or tap, of PackedOrder::channels_last, |channels| of |elementBytes| each:
+/// whole blocks of 16, the fewest with which the |kw| taps of a kernel row are whole chunks.
+int64_t paddedDepth(int64_t channels, int64_t elementBytes, int64_t kw, int64_t chunk);
 
 //--- depthwise ---
 

@@ -50,6 +50,14 @@ LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
     return refuse(conv, packing) << "its kernel columns are " << dilation << " apart: taps are neighbours";
   }
   ConvWeightDims dims = weightDims(conv);
+  if (int64_t chunk = packing.getChunk(); chunk && dilation != 1) {
+    Type x = getElementTypeOrSelf(conv.getX().getType());
+    int64_t tap = paddedDepth(dims.groupC, device::elementBytes(x), dims.kw, chunk);
+    if (tap % chunk != 0) {
+      return refuse(conv, packing) << "its kernel columns are " << dilation << " apart, and " << tap
+                                   << " bytes of one are no whole chunks";
+    }
+  }
   if (packing.getOrder() == PackedOrder::winograd && (dims.kh != 3 || dims.kw != 3 || dims.groups != 1 ||
                                                       !allOnes(conv.getStrides()) || !allOnes(conv.getDilations()))) {
     return refuse(conv, packing) << "is no dense 3x3 convolution of step 1";

@@ -66,13 +66,22 @@ static bool hasKernel(PackedOrder order, PackedStep step) {
     return isFloatStep(step) || step == PackedStep::i8 || step == PackedStep::i16x2;
   case PackedOrder::windows:
     return step == PackedStep::i8x4;
+  case PackedOrder::channels_last:
+    return step == PackedStep::i8x4 || step == PackedStep::bf16x2;
   }
   return false;
 }
 
+/// Whether tiles of AMX multiply |chunk| bytes of K at a time of such a packing.
+static bool hasMatrixTiles(PackedOrder order, PackedStep step, int64_t rows, int64_t columns, int64_t chunk) {
+  return chunk > 0 && chunk % 4 == 0 && chunk <= kMostChunk && rows <= kMatrixTileRows && columns <= 2 * kBlock &&
+         (order == PackedOrder::matrix || order == PackedOrder::channels_last) &&
+         (step == PackedStep::i8x4 || step == PackedStep::bf16x2);
+}
+
 LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, PackedOrder order, PackedStep step,
                                   ArrayRef<int64_t> shape, int64_t rows, int64_t columns, int64_t outputTile,
-                                  int64_t scaleGroup) {
+                                  int64_t scaleGroup, int64_t chunk) {
   if (shape.size() < 2 || llvm::any_of(shape, [](int64_t dim) { return dim < 0; })) { // packing_c1
     return emitError() << "shape [" << llvm::interleaved(shape)
                        << "], allowed 2 or more dims, none negative (packing_c1)";
@@ -95,6 +104,13 @@ LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
     return emitError() << "scale_group is " << scaleGroup
                        << ", allowed a multiple of 16 of i8 or i4 in the orders matrix and "
                        << "blocks (packing_c5)";
+  }
+  if (chunk == 0 ? order == PackedOrder::channels_last
+                 : !hasMatrixTiles(order, step, rows, columns, chunk)) { // packing_c6
+    return emitError() << "chunk is " << chunk << ", allowed a multiple of 4 up to " << kMostChunk
+                       << " with a tile of at most " << kMatrixTileRows << " x " << 2 * kBlock
+                       << " of i8x4 or bf16x2 in the orders matrix and channels_last, "
+                       << "which has no other kernel (packing_c6)";
   }
   return success();
 }

@@ -52,7 +52,8 @@ def X86_AlgorithmAttr : AttrDef<X86_Dialect, "Algorithm"> {
 
 def X86_PackedOrder : X86_Enum<"PackedOrder", "what the kernel computes and in which order it walks K", [
     I32EnumAttrCase<"matrix", 0>, I32EnumAttrCase<"blocks", 1>, I32EnumAttrCase<"taps", 2>, I32EnumAttrCase<"apart", 3>,
-    I32EnumAttrCase<"winograd", 4>, I32EnumAttrCase<"depthwise", 5>, I32EnumAttrCase<"windows", 6>]>;
+    I32EnumAttrCase<"winograd", 4>, I32EnumAttrCase<"depthwise", 5>, I32EnumAttrCase<"windows", 6>,
+    I32EnumAttrCase<"channels_last", 7>]>;
 
 def X86_PackedStep : X86_Enum<"PackedStep", "what one K step of one column holds", [
     I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"bf16", 1>, I32EnumAttrCase<"f16", 2>, I32EnumAttrCase<"i8", 3>, I32EnumAttrCase<"i4", 4>,
@@ -73,7 +74,9 @@ def X86_PackingAttr : AttrDef<X86_Dialect, "Packing", [DeclareAttrInterfaceMetho
     - `apart`: the same with one kernel column a step, for dilated rows;
     - `winograd`: channels, for each point of F(m x m, 3 x 3), m = `output_tile`, transformed;
     - `depthwise`: [C / 16][kernel row, kernel column][16];
-    - `windows`: depthwise by dot products of four neighbouring kernel columns, see DepthwiseWindows.
+    - `windows`: depthwise by dot products of four neighbouring kernel columns, see DepthwiseWindows;
+    - `channels_last`: (kernel row, kernel column, channel), the channels of a tap padded by paddedDepth(), for a copy of channel-blocked
+      inputs in that order.
 
     `step`, of one column: one float (`f32`, `f16`, `bf16`), one integer that a float multiplies (`i8`, `i4`: two K steps share a
     byte), four i8 for dot products of bytes (`i8x4`: signed x is multiplied as x + 128, and the bias is lowered by 128 * sum(w)), i16
@@ -83,15 +86,19 @@ def X86_PackingAttr : AttrDef<X86_Dialect, "Packing", [DeclareAttrInterfaceMetho
     `shape`: the logical dims of the weights. `tile`: rows x columns of the register tile; the last panel is as narrow as the columns left.
     `scale_group`: entries of K (input channels of a convolution) that share a scale, in rows behind the integers of each panel; 0: the scales
     are in the epilogue.
+    `chunk`: bytes of K in a row of A that one product of AMX tiles takes; 0: vectors multiply. `matrix` has its K padded to whole chunks.
+    Tiles multiply signed bytes as they are, and of `bf16x2` they sum the chunk's even and odd products apart (docs/numerics.md).
 
     (C1) shape: 2 or more dims, none negative. (C2) columns a positive multiple of 16, rows positive; 16 columns for depthwise orders.
     (C3) output_tile 2 or 4 for winograd, else 0. (C4) the order has a kernel for the step. (C5) scale_group a multiple of 16, for
-    integers in matrix or blocks alone.
+    integers in matrix or blocks alone. (C6) chunk a multiple of 4 up to 64, with a tile of at most 32 x 32, for `i8x4` and `bf16x2` in
+    `matrix` and `channels_last`, where it is not 0; 0 elsewhere.
   }];
   let parameters = (ins EnumParameter<X86_PackedOrder>:$order, EnumParameter<X86_PackedStep>:$step, ArrayRefParameter<"int64_t">:$shape,
-      "int64_t":$rows, "int64_t":$columns, DefaultValuedParameter<"int64_t", "0">:$output_tile, DefaultValuedParameter<"int64_t", "0">:$scale_group);
+      "int64_t":$rows, "int64_t":$columns, DefaultValuedParameter<"int64_t", "0">:$output_tile, DefaultValuedParameter<"int64_t", "0">:$scale_group,
+      DefaultValuedParameter<"int64_t", "0">:$chunk);
   let assemblyFormat = [{
-    `<` $order `,` $step `,` `shape` `=` `[` $shape `]` `,` `tile` `=` $rows `x` $columns (`,` struct($output_tile, $scale_group)^)? `>`
+    `<` $order `,` $step `,` `shape` `=` `[` $shape `]` `,` `tile` `=` $rows `x` $columns (`,` struct($output_tile, $scale_group, $chunk)^)? `>`
   }];
   let genVerifyDecl = 1;
 }

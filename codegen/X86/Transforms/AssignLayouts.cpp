@@ -48,7 +48,7 @@ public:
 private:
   std::optional<device::LayoutPolicy::ConvInput> chooseConv(device::ConvOp conv) {
     std::optional<ConvChoice> fast =
-        chooseConvAlgorithm(conv, {.vectorBytes = vectorBytes, .bf16Dots = bf16Dots}, winograd);
+        chooseConvAlgorithm(conv, {.vectorBytes = vectorBytes, .bf16Dots = bf16Dots, .amx = amx}, winograd);
     bool constants = top::isConstant(conv.getW()) && (!isByte(typeOf(conv.getX()).getElementType()) ||
                                                       !conv.getBias() || top::isConstant(conv.getBias()));
     if (!fast || !constants) {

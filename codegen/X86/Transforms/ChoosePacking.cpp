@@ -54,7 +54,15 @@ static PackingAttr packDepthwiseAs(device::ConvOp conv, const top::TensorData &w
     step = stepOf(x, weights, target, /*pairs=*/false);
   }
   return PackingAttr::get(conv.getContext(), order, step, weights.type.getShape(),
-                          depthwiseTileRows(target.vectorBytes, integers), kBlock, 0, 0);
+                          depthwiseTileRows(target.vectorBytes, integers), kBlock, 0, 0, 0);
+}
+
+/// The packing for tiles of AMX, of |columns| columns.
+static PackingAttr packForMatrixTiles(Operation *op, PackedOrder order, ArrayRef<int64_t> shape, Value x,
+                                      int64_t columns, int64_t chunk) {
+  PackedStep step = isByte(typeOf(x).getElementType()) ? PackedStep::i8x4 : PackedStep::bf16x2;
+  return PackingAttr::get(op->getContext(), order, step, shape, kMatrixTileRows, columns > kBlock ? 2 * kBlock : kBlock,
+                          0, 0, chunk);
 }
 
 PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, PackingTarget target) {
@@ -63,6 +71,11 @@ PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, P
     return packDepthwiseAs(conv, weights, target);
   }
   bool winograd = algorithm.getValue() == ConvAlgorithm::winograd;
+  if (std::optional<ChunkedDepth> chunks;
+      !winograd && device::isBlocked(conv.getX().getType()) && (chunks = matrixTilesOf(conv, target))) {
+    return packForMatrixTiles(conv, PackedOrder::channels_last, weights.type.getShape(), conv.getX(),
+                              weights.type.getShape()[0] / conv.getGroups(), chunks->chunk);
+  }
   PackedOrder order = winograd                                   ? PackedOrder::winograd
                       : device::isBlocked(conv.getX().getType()) ? PackedOrder::blocks
                       : conv.getDilations().back() != 1          ? PackedOrder::apart
@@ -74,7 +87,7 @@ PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, P
   int64_t blocks = choosePanelBlocks(conv, {algorithm.getValue(), algorithm.getOutputTile()}, target);
   return PackingAttr::get(conv.getContext(), order, step, weights.type.getShape(),
                           maxTileRows(target.vectorBytes, blocks), blocks * kBlock, algorithm.getOutputTile(),
-                          static_cast<int64_t>(conv.getWeightGroup()));
+                          static_cast<int64_t>(conv.getWeightGroup()), 0);
 }
 
 bool hasRegisterTile(device::MatMulOp matmul, PackingTarget target) {
@@ -98,9 +111,16 @@ PackingAttr choosePacking(device::MatMulOp matmul, const top::TensorData &weight
   int64_t rows = matmul.getTransA() ? y.getDimSize(y.getRank() - 2) : y.getNumElements() / n;
   TiledProduct product{1, rows, int64_t(llvm::divideCeil(k, stepElements(step))), n};
   int64_t blocks = choosePanelBlocks(target.vectorBytes, product);
+  constexpr int64_t kFewRows = 4; // wait for their weights alone
+  if (target.amx && rows >= kFewRows && (step == PackedStep::i8x4 || step == PackedStep::bf16x2)) {
+    ChunkedDepth chunks = chunksOfRow(product.steps * 4);
+    if (matrixTileCycles(product, chunks.count, 0) < tileCycles(target.vectorBytes, blocks, product)) {
+      return packForMatrixTiles(matmul, PackedOrder::matrix, b.getShape(), matmul.getA(), n, chunks.chunk);
+    }
+  }
   return PackingAttr::get(matmul.getContext(), PackedOrder::matrix, step, b.getShape(),
                           maxTileRows(target.vectorBytes, blocks), blocks * kBlock, 0,
-                          static_cast<int64_t>(matmul.getWeightGroup()));
+                          static_cast<int64_t>(matmul.getWeightGroup()), 0);
 }
 
 //===----------------------------------------------------------------------===//

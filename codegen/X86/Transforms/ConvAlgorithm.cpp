@@ -82,12 +82,36 @@ int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget 
   return 1;
 }
 
+/// Cycles on tiles of AMX, of all images.
+static double matrixCycles(device::ConvOp conv, TiledProduct product, ChunkedDepth chunks) {
+  RankedTensorType x = typeOf(conv.getX());
+  int64_t bytes =
+      x.getDimSize(1) / conv.getGroups() * x.getDimSize(2) * x.getDimSize(3) * device::elementBytes(x.getElementType());
+  return matrixTileCycles(product, chunks.count, bytes);
+}
+
+std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackingTarget target) {
+  Type x = typeOf(conv.getX()).getElementType(), w = typeOf(conv.getW()).getElementType();
+  if (!target.amx || (!isByte(x) && !hasBf16Dots(x, w, target))) {
+    return std::nullopt;
+  }
+  ConvWeightDims d = weightDims(conv);
+  ChunkedDepth chunks = chunksOfTaps(d.groupC, device::elementBytes(x), d.kh, d.kw, conv.getDilations().back() == 1);
+  TiledProduct product = directProduct(conv, target);
+  int64_t panel = choosePanelBlocks(target.vectorBytes, product);
+  bool faster = chunks.count && matrixCycles(conv, product, chunks) < tileCycles(target.vectorBytes, panel, product);
+  return faster ? std::optional(chunks) : std::nullopt;
+}
+
 /// Cycles of one image, weights coming from beyond L2 at kStreamBytes a cycle.
 static double directCycles(device::ConvOp conv, PackingTarget target) {
   constexpr double kStreamBytes = 8;
   TiledProduct product = directProduct(conv, target);
   int64_t panel = choosePanelBlocks(target.vectorBytes, product);
   double weights = 4.0 * product.steps * product.columns;
+  if (std::optional<ChunkedDepth> chunks = matrixTilesOf(conv, target)) {
+    return std::max(matrixCycles(conv, product, *chunks), weights / kStreamBytes);
+  }
   return std::max(tileCycles(target.vectorBytes, panel, product), weights / kStreamBytes);
 }
 

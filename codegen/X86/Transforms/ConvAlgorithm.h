@@ -4,6 +4,7 @@
 #define TESSERA_CODEGEN_X86_TRANSFORMS_CONVALGORITHM_H
 
 #include "codegen/X86/IR/PackedWeights.h"
+#include "codegen/X86/Transforms/MatrixTiles.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
 
@@ -14,6 +15,7 @@ struct PackingTarget {
   int64_t vectorBytes = 64; ///< of a register
   bool byteDots = false;    ///< multiplies unsigned by signed bytes and sums four products
   bool bf16Dots = false;    ///< multiplies bf16 and sums two products in f32
+  bool amx = false;         ///< multiplies tiles of bytes and of bf16
 };
 
 /// The decision for one convolution.
@@ -46,6 +48,10 @@ inline AlgorithmAttr algorithmOf(device::ConvOp conv) {
 
 /// Whether |op|, a conv or matmul, multiplies floats with integer weights.
 bool hasIntegerWeights(mlir::Operation *op);
+
+/// The chunks of K by which tiles of AMX multiply |conv|, a direct convolution of channel-blocked x, where they are
+/// faster than vectors.
+std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackingTarget target);
 
 /// Output channel blocks per panel of the weights for |choice|.
 int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget target);

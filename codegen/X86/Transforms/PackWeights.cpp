@@ -38,7 +38,7 @@ struct Job {
   std::vector<char> packed;
 
   /// Whether the bias is lowered by 128 * sum(w): signed bytes are multiplied as x + 128.
-  bool lowersBias() const { return packing.getStep() == PackedStep::i8x4 && !isUnsignedInput(op); }
+  bool lowersBias() const { return flipsBytes(packing) && !isUnsignedInput(op); }
   static bool isUnsignedInput(Operation *op) {
     return cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isUnsignedInteger();
   }
@@ -77,7 +77,7 @@ top::TensorData widened(const top::TensorData &data) {
 
 PackingAttr withStep(PackingAttr p, PackedStep step) {
   return PackingAttr::get(p.getContext(), p.getOrder(), step, p.getShape(), p.getRows(), p.getColumns(),
-                          p.getOutputTile(), p.getScaleGroup());
+                          p.getOutputTile(), p.getScaleGroup(), p.getChunk());
 }
 
 /// Makes packed f32 weights f16 where all of them together lose no more than the rounding of single ones would: in the
@@ -156,7 +156,7 @@ public:
   }
 
 private:
-  PackingTarget target() const { return {vectorBytes, byteDots, bf16Dots}; }
+  PackingTarget target() const { return {vectorBytes, byteDots, bf16Dots, amx}; }
 
   /// Whether the weights of |op| will be packed, before its scales have found their place.
   bool canPack(Operation *op) {

@@ -45,6 +45,7 @@ def AssignLayoutsPass : Pass<"x86-assign-layouts", "::mlir::func::FuncOp"> {
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register of the chip: 16, 32 or 64">,
     Option<"bf16Dots", "bf16-dots", "bool", "false", "The chip multiplies bf16 and sums two products in f32">,
+    Option<"amx", "amx", "bool", "false", "The chip multiplies tiles of bytes and of bf16">,
     Option<"winograd", "winograd", "bool", "true", "Allow Winograd for 3x3 convolutions where it is faster">,
   ];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::x86::X86Dialect"];
@@ -74,6 +75,7 @@ def PackWeightsPass : Pass<"x86-pack-weights", "::mlir::func::FuncOp"> {
     Option<"vectorBytes", "vector-bytes", "int64_t", "64", "Bytes of a vector register of the chip: 16, 32 or 64">,
     Option<"byteDots", "byte-dots", "bool", "false", "The chip multiplies unsigned by signed bytes and sums four products">,
     Option<"bf16Dots", "bf16-dots", "bool", "false", "The chip multiplies bf16 and sums two products in f32">,
+    Option<"amx", "amx", "bool", "false", "The chip multiplies tiles of bytes and of bf16">,
   ];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::x86::X86Dialect", "::tessera::top::TopDialect"];
   let statistics = [Statistic<"numPacked", "packed-weights", "Weights packed">];

@@ -19,10 +19,11 @@ void buildPackingPipeline(OpPassManager &manager, const X86Target &target) {
   int64_t bytes = target.vectorBytes();
   functions.addPass(createFlattenVolumesPass());
   functions.addPass(createConvToMatMulPass());
-  functions.addPass(createAssignLayoutsPass({.vectorBytes = bytes, .bf16Dots = target.bf16}));
+  functions.addPass(createAssignLayoutsPass({.vectorBytes = bytes, .bf16Dots = target.bf16, .amx = target.amx}));
   functions.addPass(device::createVerifyLayoutsPass());
   functions.addPass(createVerifyKernelLayoutsPass());
-  functions.addPass(createPackWeightsPass({.vectorBytes = bytes, .byteDots = target.vnni, .bf16Dots = target.bf16}));
+  functions.addPass(createPackWeightsPass(
+      {.vectorBytes = bytes, .byteDots = target.vnni, .bf16Dots = target.bf16, .amx = target.amx}));
   functions.addPass(createVerifyPackingPass());
 }
 
@@ -41,18 +42,22 @@ struct PlacementOptions : PassPipelineOptions<PlacementOptions> {
                   llvm::cl::init(Isa::Avx512)};
   Option<bool> vnni{*this, "vnni", llvm::cl::desc("Dot products of bytes; with avx512"), llvm::cl::init(false)};
   Option<bool> bf16{*this, "bf16", llvm::cl::desc("Dot products of bf16; with avx512"), llvm::cl::init(false)};
+  Option<bool> amx{*this, "amx", llvm::cl::desc("Products of tiles; with vnni and bf16"), llvm::cl::init(false)};
   Option<bool> separate{*this, "separate", llvm::cl::desc("Every tensor keeps bytes of its own"),
                         llvm::cl::init(false)};
 };
 } // namespace
 
 void registerPlacementPipeline() {
-  PassPipelineRegistration<PlacementOptions>(
-      "x86-placement", "Layouts, packed weights and addresses for the kernels of an x86 chip",
-      [](OpPassManager &manager, const PlacementOptions &options) {
-        bool wide = options.isa == Isa::Avx512;
-        buildPlacementPipeline(manager, {options.isa, options.vnni && wide, options.bf16 && wide}, options.separate);
-      });
+  PassPipelineRegistration<PlacementOptions>("x86-placement",
+                                             "Layouts, packed weights and addresses for the kernels of an x86 chip",
+                                             [](OpPassManager &manager, const PlacementOptions &options) {
+                                               X86Target target{options.isa};
+                                               target.vnni = options.vnni && options.isa == Isa::Avx512;
+                                               target.bf16 = options.bf16 && options.isa == Isa::Avx512;
+                                               target.amx = options.amx && target.vnni && target.bf16;
+                                               buildPlacementPipeline(manager, target, options.separate);
+                                             });
 }
 
 } // namespace tessera::x86

@@ -55,7 +55,7 @@ private:
 
 template <typename T>
 void packConvSteps(const Panels &panels, const ConvWeightDims &d, PackedOrder order, const T *weights, char *packed) {
-  int64_t taps = d.kh * d.kw, perStep = stepElements(panels.step);
+  int64_t taps = d.kh * d.kw, perStep = stepElements(panels.step), stepsOfTap = panels.steps() / taps;
   for (int64_t group = 0; group < d.groups; ++group) {
     GroupWriter writer(panels, packed);
     for (int64_t column = 0; column < panels.columns; ++column) {
@@ -70,6 +70,8 @@ void packConvSteps(const Panels &panels, const ConvWeightDims &d, PackedOrder or
           int64_t row = channel * d.kh + tap / d.kw, x = tap % d.kw;
           if (order == PackedOrder::blocks) {
             writer.set(before + tap * perTap + lane / perStep, lane % perStep, weight);
+          } else if (order == PackedOrder::channels_last) {
+            writer.set(tap * stepsOfTap + channel / perStep, channel % perStep, weight);
           } else if (order == PackedOrder::apart) {
             writer.set(row * d.kw + x, 0, weight);
           } else {

@@ -25,3 +25,12 @@ func.func @pairs(%a: tensor<2x4xbf16>) -> tensor<2x16xf32> {
   %y = device.matmul %a, %b {packing = #x86.packing<matrix, bf16x2, shape = [4, 16], tile = 6 x 16>} : (tensor<2x4xbf16>, tensor<64xbf16>) -> tensor<2x16xf32>
   return %y : tensor<2x16xf32>
 }
+
+// -----
+
+// CHECK: has weights packed as #x86.packing<matrix, i8x4, shape = [64, 16], tile = 32 x 16, chunk = 64>, but x86-avx2 has no products of tiles
+func.func @tiles(%a: tensor<32x64xi8>) -> tensor<32x16xi32> {
+  %b = top.constant dense<1> : tensor<1024xi8> : tensor<1024xi8>
+  %y = device.matmul %a, %b {packing = #x86.packing<matrix, i8x4, shape = [64, 16], tile = 32 x 16, chunk = 64>} : (tensor<32x64xi8>, tensor<1024xi8>) -> tensor<32x16xi32>
+  return %y : tensor<32x16xi32>
+}

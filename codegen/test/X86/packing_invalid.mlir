@@ -178,3 +178,33 @@ func.func @pairs_of_f32(%a: tensor<2x4xf32>) -> tensor<2x16xf32> {
   %y = device.matmul %a, %b {packing = #x86.packing<matrix, bf16x2, shape = [4, 16], tile = 28 x 16>} : (tensor<2x4xf32>, tensor<64xbf16>) -> tensor<2x16xf32>
   return %y : tensor<2x16xf32>
 }
+
+// -----
+
+// expected-error @below {{chunk is 68, allowed a multiple of 4 up to 64 with a tile of at most 32 x 32 of i8x4 or bf16x2 in the orders matrix and channels_last, which has no other kernel (packing_c6)}}
+func.func private @packing_c6_long() attributes {p = #x86.packing<matrix, i8x4, shape = [128, 16], tile = 32 x 16, chunk = 68>}
+
+// -----
+
+// expected-error @below {{(packing_c6)}}
+func.func private @packing_c6_rows() attributes {p = #x86.packing<matrix, i8x4, shape = [128, 16], tile = 33 x 16, chunk = 64>}
+
+// -----
+
+// expected-error @below {{(packing_c6)}}
+func.func private @packing_c6_columns() attributes {p = #x86.packing<matrix, i8x4, shape = [128, 64], tile = 32 x 48, chunk = 64>}
+
+// -----
+
+// expected-error @below {{(packing_c6)}}
+func.func private @packing_c6_order() attributes {p = #x86.packing<blocks, i8x4, shape = [16, 16, 1, 1], tile = 32 x 16, chunk = 16>}
+
+// -----
+
+// expected-error @below {{(packing_c6)}}
+func.func private @packing_c6_step() attributes {p = #x86.packing<matrix, f32, shape = [16, 16], tile = 32 x 16, chunk = 64>}
+
+// -----
+
+// expected-error @below {{chunk is 0, allowed}}
+func.func private @packing_c6_none() attributes {p = #x86.packing<channels_last, i8x4, shape = [16, 16, 1, 1], tile = 32 x 16>}

@@ -1,0 +1,268 @@
+//===- MatrixTile.cpp - Products on the tile registers of AMX -------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/MatrixTile.h"
+
+#include "codegen/X86/MicroTile.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace tessera::x86 {
+
+TileWindows::TileWindows(const TileShape &shape) {
+  ArrayRef<int64_t> rows = shape.rows;
+  int64_t count = rows.size(), step = shape.rowStride;
+  bool even = llvm::all_of(llvm::enumerate(rows), [&](auto row) {
+    return row.value() == rows.front() + static_cast<int64_t>(row.index()) * step;
+  });
+  for (int64_t row = 0; row < count;) {
+    // The last window of an even tile ends with it: what lies behind may be no memory.
+    int64_t start = even ? std::max<int64_t>(0, std::min(row, count - shape.windowRows)) : row;
+    int64_t window = offsets.size() * kWindowRows;
+    offsets.push_back(rows[start]);
+    for (; row < count; ++row) {
+      int64_t apart = rows[row] - rows[start];
+      if (apart % step != 0 || apart / step >= shape.windowRows) {
+        break;
+      }
+      places.push_back(window + apart / step);
+    }
+  }
+  assert(offsets.size() <= 2 && "a tile of AMX has two windows");
+}
+
+namespace {
+
+/// Registers: rdi A, rsi B, rdx bias, r8 prefetch, r9 offset table, r13 sums, rax and rcx distances of rows, r10 runs
+/// left, r11 A of the run, r12 turns left. tmm0 to 3 sums, 4 and 5 A, 6 and 7 B.
+class MatrixTileAsm {
+public:
+  MatrixTileAsm(const TileShape &shape, const TileWindows &windows, bool bias, bool table, bool prefetch)
+      : shape(shape), windows(windows), bias(bias), table(table), perRow(shape.chunk / 4 * shape.panelRowBytes) {
+    int64_t chunks = shape.steps() * 4 / shape.chunk;
+    linesPerChunk = prefetch && chunks ? ceilDiv(shape.prefetchLines, chunks) : 0;
+  }
+
+  std::string text() {
+    line(llvm::formatv("movl $${0}, %eax", shape.rowStride));
+    line(llvm::formatv("movl $${0}, %ecx", shape.panelRowBytes));
+    emitInit();
+    for (const StepRun &run : shape.groups) {
+      if (run.count > 0 && run.size > 0) {
+        emitRuns(run.count, run.size * 4 / shape.chunk);
+      }
+    }
+    line(llvm::formatv("movl $${0}, %ecx", shape.blocks * kBlockBytes));
+    forSums([&](int64_t window, int64_t block, int64_t sum) {
+      int64_t at = (window * kWindowRows * shape.blocks + block) * kBlockBytes;
+      line(llvm::formatv("tilestored %tmm{0}, {1}(%r13,%rcx,1)", sum, at));
+    });
+    return llvm::join(lines, "\n");
+  }
+
+private:
+  void line(std::string text) { lines.push_back(std::move(text)); }
+
+  void forSums(llvm::function_ref<void(int64_t, int64_t, int64_t)> body) {
+    for (int64_t window = 0; window < static_cast<int64_t>(windows.offsets.size()); ++window) {
+      for (int64_t block = 0; block < shape.blocks; ++block) {
+        body(window, block, window * shape.blocks + block);
+      }
+    }
+  }
+
+  /// Every row of the sums begins with the bias: rows at a distance of nothing.
+  void emitInit() {
+    if (bias) {
+      line("xorl %r11d, %r11d");
+    }
+    forSums([&](int64_t, int64_t block, int64_t sum) {
+      line(bias ? llvm::formatv("tileloadd {0}(%rdx,%r11,1), %tmm{1}", block * kBlockBytes, sum).str()
+                : llvm::formatv("tilezero %tmm{0}", sum).str());
+    });
+  }
+
+  void emitRuns(int64_t count, int64_t chunks) {
+    constexpr int64_t kMostUnrolled = 4;
+    if (count > 1) {
+      line(llvm::formatv("movl $${0}, %r10d", count));
+      line("1:");
+    }
+    if (table) {
+      line("movslq (%r9), %r11");
+      line("addq $$4, %r9");
+      line("addq %rdi, %r11");
+    } else {
+      line("movq %rdi, %r11");
+    }
+    int64_t unrolled = std::min(chunks, kMostUnrolled), turns = chunks / unrolled;
+    if (turns > 1) {
+      line(llvm::formatv("movl $${0}, %r12d", turns));
+      line(".p2align 5");
+      line("2:");
+    }
+    emitChunks(unrolled);
+    if (turns > 1) {
+      line("decl %r12d");
+      line("jne 2b");
+    }
+    emitChunks(chunks % unrolled);
+    if (!table && count > 1) {
+      line(llvm::formatv("addq $${0}, %rdi", shape.groupBytes));
+    }
+    if (count > 1) {
+      line("decl %r10d");
+      line("jne 1b");
+    }
+  }
+
+  /// |count| chunks, and the pointers moved behind them.
+  void emitChunks(int64_t count) {
+    if (count == 0) {
+      return;
+    }
+    for (int64_t chunk = 0; chunk < count; ++chunk) {
+      for (int64_t i = 0; i < linesPerChunk; ++i) {
+        line(llvm::formatv("prefetcht1 {0}(%r8)", (chunk * linesPerChunk + i) * 64));
+      }
+      emitProducts(chunk);
+    }
+    line(llvm::formatv("addq $${0}, %r11", count * shape.chunk));
+    line(llvm::formatv("addq $${0}, %rsi", count * perRow));
+    if (linesPerChunk) {
+      line(llvm::formatv("addq $${0}, %r8", count * linesPerChunk * 64));
+    }
+  }
+
+  void emitProducts(int64_t chunk) {
+    const char *multiply = shape.kind == TileKind::BF16 ? "tdpbf16ps"
+                           : shape.kind == TileKind::U8 ? "tdpbusd"
+                                                        : "tdpbssd";
+    for (int64_t block = 0; block < shape.blocks; ++block) {
+      line(llvm::formatv("tileloadd {0}(%rsi,%rcx,1), %tmm{1}", chunk * perRow + block * kBlockBytes, 6 + block));
+    }
+    forSums([&](int64_t window, int64_t block, int64_t sum) {
+      if (block == 0) {
+        line(llvm::formatv("tileloadd {0}(%r11,%rax,1), %tmm{1}", windows.offsets[window] + chunk * shape.chunk,
+                           4 + window));
+      }
+      line(llvm::formatv("{0} %tmm{1}, %tmm{2}, %tmm{3}", multiply, 6 + block, 4 + window, sum));
+    });
+  }
+
+  const TileShape &shape;
+  const TileWindows &windows;
+  bool bias, table;
+  int64_t perRow; ///< bytes of B in one chunk of K
+  int64_t linesPerChunk = 0;
+  SmallVector<std::string> lines;
+};
+
+void emitAsm(KernelBuilder &kb, Type result, ValueRange inputs, StringRef text, StringRef constraints) {
+  LLVM::InlineAsmOp::create(kb.b, kb.b.getLoc(), result ? TypeRange{result} : TypeRange{}, inputs, text, constraints,
+                            /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+                            LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
+} // namespace
+
+void emitMatrixTile(KernelBuilder &kb, const TileShape &shape, const TileWindows &windows, Value a, Value b, Value bias,
+                    Value table, Value prefetch, Value sums) {
+  MatrixTileAsm code(shape, windows, static_cast<bool>(bias), static_cast<bool>(table), static_cast<bool>(prefetch));
+  std::string text = code.text();
+  // The pointers that the loops move are results, too.
+  SmallVector<Value> inputs{a, b};
+  SmallVector<StringRef> registers{"rdi", "rsi"};
+  if (prefetch) {
+    inputs.push_back(prefetch);
+    registers.push_back("r8");
+  }
+  if (table) {
+    inputs.push_back(table);
+    registers.push_back("r9");
+  }
+  auto pointer = LLVM::LLVMPointerType::get(kb.b.getContext());
+  SmallVector<Type> types(registers.size(), pointer);
+  SmallVector<std::string> constraints;
+  for (StringRef name : registers) {
+    constraints.push_back(llvm::formatv("={{{0}}", name));
+  }
+  for (size_t i = 0; i < registers.size(); ++i) {
+    constraints.push_back(std::to_string(i));
+  }
+  inputs.push_back(sums);
+  constraints.push_back("{r13}");
+  if (bias) {
+    inputs.push_back(bias);
+    constraints.push_back("{rdx}");
+  }
+  for (StringRef name : {"rax", "rcx", "r10", "r11", "r12", "memory", "dirflag", "fpsr", "flags"}) {
+    constraints.push_back(llvm::formatv("~{{{0}}", name));
+  }
+  emitAsm(kb, LLVM::LLVMStructType::getLiteral(kb.b.getContext(), types), inputs, text, llvm::join(constraints, ","));
+}
+
+/// The 64 bytes that ldtilecfg reads: palette 1, then bytes of a row and rows of each register.
+static SmallVector<int8_t> tileConfig(int64_t rows, int64_t chunk) {
+  constexpr int64_t kRowBytes = 16, kRows = 48, kSums = 4, kOfA = 6, kRegisters = 8;
+  SmallVector<int8_t> bytes(64, 0);
+  bytes[0] = 1;
+  for (int64_t i = 0; i < kRegisters; ++i) {
+    bool isA = i >= kSums && i < kOfA, isB = i >= kOfA;
+    bytes[kRowBytes + 2 * i] = static_cast<int8_t>(isA ? chunk : kBlockBytes);
+    bytes[kRows + i] = static_cast<int8_t>(isB ? chunk / 4 : rows);
+  }
+  return bytes;
+}
+
+void emitTileConfig(KernelBuilder &kb, int64_t rows, int64_t chunk) {
+  SmallVector<int8_t> bytes = tileConfig(rows, chunk);
+  std::string name = kb.frame().symbol + "_tiles";
+  {
+    OpBuilder::InsertionGuard guard(kb.b);
+    auto module = kb.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+    kb.b.setInsertionPointToStart(module.getBody());
+    auto type = RankedTensorType::get({static_cast<int64_t>(bytes.size())}, kb.b.getI8Type());
+    LLVM::GlobalOp::create(kb.b, LLVM::LLVMArrayType::get(kb.b.getI8Type(), bytes.size()),
+                           /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                           DenseElementsAttr::get(type, ArrayRef<int8_t>(bytes)), /*alignment=*/64);
+  }
+  Value config = LLVM::AddressOfOp::create(kb.b, LLVM::LLVMPointerType::get(kb.b.getContext()), name);
+  emitAsm(kb, {}, config, "ldtilecfg ($0)", "r,~{memory},~{dirflag},~{fpsr},~{flags}");
+}
+
+void emitTileRelease(KernelBuilder &kb) { emitAsm(kb, {}, {}, "tilerelease", "~{memory},~{dirflag},~{fpsr},~{flags}"); }
+
+void copyChannelsLast(KernelBuilder &kb, Value from, Value to, Value count, int64_t blocks, int64_t planeBytes,
+                      int64_t elementBytes, int64_t depth) {
+  constexpr int64_t kTogether = 4; // positions
+  int64_t blockBytes = kBlock * elementBytes;
+  auto vector = VectorType::get({blockBytes}, kb.b.getI8Type());
+  Value whole = kb.mul(kb.div(count, kTogether), kTogether);
+  auto copy = [&](Value source, Value target, Value position) {
+    kb.store(kb.load(vector, source, kb.mul(position, blockBytes), 1), target, kb.mul(position, depth), 1);
+  };
+  kb.forLoop(0, blocks, 1, [&](Value block) {
+    Value source = byteOffset(kb, from, kb.mul(block, planeBytes));
+    Value target = byteOffset(kb, to, kb.mul(block, blockBytes));
+    kb.forLoop(kb.constant(0), whole, kTogether, [&](Value first) {
+      for (int64_t i = 0; i < kTogether; ++i) {
+        copy(source, target, kb.add(first, i));
+      }
+    });
+    kb.forLoop(whole, count, 1, [&](Value position) { copy(source, target, position); });
+  });
+  if (int64_t rest = depth / blockBytes - blocks; rest > 0) { // nothing times a zero weight has to be zero
+    Value zero = kb.zero(vector);
+    kb.forLoop(kb.constant(0), count, 1, [&](Value position) {
+      for (int64_t i = 0; i < rest; ++i) {
+        kb.store(zero, byteOffset(kb, to, (blocks + i) * blockBytes), kb.mul(position, depth), 1);
+      }
+    });
+  }
+}
+
+} // namespace tessera::x86

@@ -1,0 +1,46 @@
+//===- MatrixTile.h - Products on the tile registers of AMX -----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0
+//
+// The same tile of a product as MicroKernel.h has, but on AMX: one or two windows of A, of up to 16 rows each, against
+// one or two blocks of columns. A window's rows are an even distance apart, so it may hold rows in between that nobody
+// asked for. Sums go through memory to the epilogue.
+//===----------------------------------------------------------------------===//
+#ifndef TESSERA_CODEGEN_X86_MATRIXTILE_H
+#define TESSERA_CODEGEN_X86_MATRIXTILE_H
+
+#include "codegen/X86/MicroKernel.h"
+
+namespace tessera::x86 {
+
+/// Rows that a tile register of AMX holds.
+inline constexpr int64_t kWindowRows = 16;
+
+/// Where the rows of a tile are found.
+struct TileWindows {
+  /// Of a |shape| with chunks.
+  explicit TileWindows(const TileShape &shape);
+
+  llvm::SmallVector<int64_t, 2> offsets; ///< bytes from the A pointer to each window
+  llvm::SmallVector<int64_t> places;     ///< of each row of the tile among the windows' rows, kWindowRows to a window
+};
+
+/// Bytes of the sums of a tile with |blocks| blocks of columns: [2][kWindowRows][blocks][16].
+inline int64_t matrixSumBytes(int64_t blocks) { return kMatrixTileRows * blocks * kBlockBytes; }
+
+/// Says to the processor at kb.b, before any emitMatrixTile(), that windows have |rows| rows and chunks |chunk| bytes.
+void emitTileConfig(KernelBuilder &kb, int64_t rows, int64_t chunk);
+/// Behind the last one: the registers need not be saved any more.
+void emitTileRelease(KernelBuilder &kb);
+
+/// As emitRegisterTile(), with the sums written to |sums|.
+void emitMatrixTile(KernelBuilder &kb, const TileShape &shape, const TileWindows &windows, mlir::Value a, mlir::Value b,
+                    mlir::Value bias, mlir::Value table, mlir::Value prefetch, mlir::Value sums);
+
+/// Copies |count| positions of |blocks| channel blocks, |planeBytes| apart at |from|, to |to| with the channels of a
+/// position beside each other, |depth| bytes from one position to the next; what is left of |depth| becomes zero.
+void copyChannelsLast(KernelBuilder &kb, mlir::Value from, mlir::Value to, mlir::Value count, int64_t blocks,
+                      int64_t planeBytes, int64_t elementBytes, int64_t depth);
+
+} // namespace tessera::x86
+
+#endif // TESSERA_CODEGEN_X86_MATRIXTILE_H

@@ -1,0 +1,59 @@
+//===- MatrixTiles.cpp - What a product costs on AMX tiles ----------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/X86/Transforms/MatrixTiles.h"
+
+#include "codegen/X86/IR/PackedWeights.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+namespace tessera::x86 {
+
+/// Whole chunks of |bytes|, as few as there are.
+static ChunkedDepth wholeChunks(int64_t bytes) {
+  int64_t steps = bytes / 4, count = llvm::divideCeil(bytes, kMostChunk);
+  while (steps % count != 0) {
+    ++count;
+  }
+  return {bytes / count, count};
+}
+
+ChunkedDepth chunksOfRow(int64_t bytes) {
+  constexpr double kWorthCopying = 1.25; // rows that are padded are copied
+  int64_t fewest = llvm::divideCeil(bytes, kMostChunk);
+  ChunkedDepth whole = wholeChunks(bytes);
+  if (whole.count <= kWorthCopying * double(fewest)) {
+    return whole;
+  }
+  int64_t chunk = 4 * int64_t(llvm::divideCeil(bytes / 4, fewest));
+  return {chunk, fewest};
+}
+
+ChunkedDepth chunksOfTaps(int64_t channels, int64_t elementBytes, int64_t kh, int64_t kw, bool neighbours) {
+  constexpr int64_t kMostPadding = 4; // blocks of channels
+  int64_t block = kBlock * elementBytes, least = int64_t(llvm::alignTo(channels, kBlock)) * elementBytes;
+  ChunkedDepth best;
+  for (int64_t bytes = least; bytes < least + kMostPadding * block; bytes += block) {
+    ChunkedDepth chunks = wholeChunks(neighbours ? kw * bytes : bytes);
+    chunks.count *= neighbours ? kh : kh * kw;
+    bool known = paddedDepth(channels, elementBytes, kw, chunks.chunk) == bytes;
+    if (known && (best.count == 0 || chunks.count < best.count)) {
+      best = chunks;
+    }
+  }
+  return best;
+}
+
+double matrixTileCycles(const TiledProduct &product, int64_t chunks, int64_t copied) {
+  constexpr int64_t kRows = kMatrixTileRows / 2;
+  // Short rows of an image share a tile, with gaps.
+  int64_t together = std::max<int64_t>(1, (kRows + 2) / (product.rowsPerRun + 2));
+  double tiles = product.rowsPerRun < kRows ? double(llvm::divideCeil(product.rowRuns, together))
+                                            : double(product.rowRuns * llvm::divideCeil(product.rowsPerRun, kRows));
+  double blocks = double(llvm::divideCeil(product.columns, kBlock)),
+         rows = double(product.rowRuns * product.rowsPerRun);
+  // A product of tiles takes a cycle for each row; its operands come from L2 as often as not.
+  double perProduct = product.rowRuns == 1 ? std::max<double>(12, std::min<double>(20, 1.25 * product.rowsPerRun)) : 20;
+  return tiles * blocks * (double(chunks) * perProduct + 40) + 3 * rows * blocks + double(copied) / 8;
+}
+
+} // namespace tessera::x86

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tessera-opt %s --x86-assign-layouts="bf16-dots=true amx=true" --x86-pack-weights="byte-dots=true bf16-dots=true amx=true" --split-input-file | FileCheck %s
+
+// Chunks divide K where they can; signed bytes keep their bias.
+// CHECK-LABEL: func.func @products
+// CHECK-NOT: dense<-
+// CHECK: packing = #x86.packing<matrix, i8x4, shape = [80, 12], tile = 32 x 16, chunk = 40>
+// CHECK-SAME: tensor<1280xi8>
+// CHECK: packing = #x86.packing<matrix, bf16x2, shape = [96, 5], tile = 32 x 16, chunk = 64>
+func.func @products(%x: tensor<64x80xi8>, %f: tensor<64x96xbf16>) -> (tensor<64x12xi32>, tensor<64x5xf32>) {
+  %w = top.constant dense<1> : tensor<80x12xi8> : tensor<80x12xi8>
+  %v = top.constant dense<1.0> : tensor<96x5xbf16> : tensor<96x5xbf16>
+  %y = device.matmul %x, %w : (tensor<64x80xi8>, tensor<80x12xi8>) -> tensor<64x12xi32>
+  %z = device.matmul %f, %v : (tensor<64x96xbf16>, tensor<96x5xbf16>) -> tensor<64x5xf32>
+  return %y, %z : tensor<64x12xi32>, tensor<64x5xf32>
+}
+
+// -----
+
+// K of 68 bytes is padded to two chunks of 36; one row is left to vectors, whose signed bytes are multiplied as x + 128.
+// CHECK-LABEL: func.func @padded
+// CHECK: packing = #x86.packing<matrix, i8x4, shape = [68, 15], tile = 32 x 16, chunk = 36>
+// CHECK-SAME: tensor<1152xi8>
+// CHECK: packing = #x86.packing<matrix, i8x4, shape = [68, 15], tile = {{[0-9]+}} x 16>
+func.func @padded(%x: tensor<64x68xi8>, %one: tensor<1x68xi8>) -> (tensor<64x15xi32>, tensor<1x15xi32>) {
+  %w = top.constant dense<1> : tensor<68x15xi8> : tensor<68x15xi8>
+  %y = device.matmul %x, %w : (tensor<64x68xi8>, tensor<68x15xi8>) -> tensor<64x15xi32>
+  %z = device.matmul %one, %w : (tensor<1x68xi8>, tensor<68x15xi8>) -> tensor<1x15xi32>
+  return %y, %z : tensor<64x15xi32>, tensor<1x15xi32>
+}
+
+// -----
+
+// The taps of a kernel row follow each other: three times 16 channels are one chunk. Columns two apart are chunks of
+// their own.
+// CHECK-LABEL: func.func @taps
+// CHECK: packing = #x86.packing<channels_last, i8x4, shape = [7, 16, 3, 3], tile = 32 x 16, chunk = 48>
+// CHECK: packing = #x86.packing<channels_last, i8x4, shape = [1, 64, 3, 3], tile = 32 x 16, chunk = 64>
+func.func @taps(%x: tensor<1x16x16x16xi8>, %far: tensor<1x64x16x16xi8>) -> (tensor<1x7x16x16xi32>, tensor<1x1x12x12xi32>) {
+  %w = top.constant dense<1> : tensor<7x16x3x3xi8> : tensor<7x16x3x3xi8>
+  %y = device.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>} : (tensor<1x16x16x16xi8>, tensor<7x16x3x3xi8>) -> tensor<1x7x16x16xi32>
+  %v = top.constant dense<1> : tensor<1x64x3x3xi8> : tensor<1x64x3x3xi8>
+  %z = device.conv %far, %v {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 2, 2>} : (tensor<1x64x16x16xi8>, tensor<1x64x3x3xi8>) -> tensor<1x1x12x12xi32>
+  return %y, %z : tensor<1x7x16x16xi32>, tensor<1x1x12x12xi32>
+}
