@@ -237,13 +237,14 @@ void emitTileConfig(KernelBuilder &kb, int64_t rows, int64_t chunk) {
 void emitTileRelease(KernelBuilder &kb) { emitAsm(kb, {}, {}, "tilerelease", "~{memory},~{dirflag},~{fpsr},~{flags}"); }
 
 void copyChannelsLast(KernelBuilder &kb, Value from, Value to, Value count, int64_t blocks, int64_t planeBytes,
-                      int64_t elementBytes, int64_t depth) {
+                      int64_t elementBytes, int64_t depth, llvm::function_ref<Value(Value)> sourceOf) {
   constexpr int64_t kTogether = 4; // positions
   int64_t blockBytes = kBlock * elementBytes;
   auto vector = VectorType::get({blockBytes}, kb.b.getI8Type());
   Value whole = kb.mul(kb.div(count, kTogether), kTogether);
   auto copy = [&](Value source, Value target, Value position) {
-    kb.store(kb.load(vector, source, kb.mul(position, blockBytes), 1), target, kb.mul(position, depth), 1);
+    Value from = sourceOf ? sourceOf(position) : position;
+    kb.store(kb.load(vector, source, kb.mul(from, blockBytes), 1), target, kb.mul(position, depth), 1);
   };
   kb.forLoop(0, blocks, 1, [&](Value block) {
     Value source = byteOffset(kb, from, kb.mul(block, planeBytes));

@@ -38,8 +38,10 @@ void emitMatrixTile(KernelBuilder &kb, const TileShape &shape, const TileWindows
 
 /// Copies |count| positions of |blocks| channel blocks, |planeBytes| apart at |from|, to |to| with the channels of a
 /// position beside each other, |depth| bytes from one position to the next; what is left of |depth| becomes zero.
+/// |sourceOf|: which position becomes the i-th one; null for the i-th.
 void copyChannelsLast(KernelBuilder &kb, mlir::Value from, mlir::Value to, mlir::Value count, int64_t blocks,
-                      int64_t planeBytes, int64_t elementBytes, int64_t depth);
+                      int64_t planeBytes, int64_t elementBytes, int64_t depth,
+                      llvm::function_ref<mlir::Value(mlir::Value)> sourceOf = nullptr);
 
 } // namespace tessera::x86
 

@@ -31,10 +31,11 @@ public:
         elementBytes(channelsLast ? paddedDepth(s.groupC(), s.aBytes, s.kw, packing.getChunk()) : s.aBytes * lanesOfX),
         weights(targetOf(kb), panelsOfConv(packing, s.groups)), extraKinds(extras),
         panelBlocks(weights.panels.panelBlocks),
-        // A 1x1 kernel sees no rows: all positions are one long row.
-        flat(s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 &&
+        // A 1x1 kernel sees no rows: all positions are one long row; steps between them vanish in a copy.
+        flat(s.kh == 1 && s.kw == 1 && (channelsLast || (s.strideH == 1 && s.strideW == 1)) &&
              (!copied || ((s.widens || channelsLast) && blockedInput && !s.padded()))),
-        outH(flat ? 1 : s.oh), outW(flat ? s.oh * s.ow : s.ow), columns(outW, packing.getRows()), tileH(rowsOfTile()),
+        stepW(flat ? 1 : s.strideW), outH(flat ? 1 : s.oh), outW(flat ? s.oh * s.ow : s.ow),
+        columns(outW, packing.getRows()), tileH(rowsOfTile()),
         rowSteps(outH == 1 ? columns.pieces : ceilDiv(outH, tileH)) {}
 
   void emit();
@@ -50,6 +51,7 @@ private:
   Value positionOf(Value piece) {
     return kb.add(kb.mul(piece, columns.size), kb.min(piece, kb.constant(columns.wide)));
   }
+  void emitPanels(Value panelBegin, Value panelEnd, Value rowBegin, Value rowEnd);
   void emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last);
   void emitRow(Value step, int64_t rows, Value tileBegin, Value tileEnd, bool last);
   void emitTiles(Value step, Value begin, Value end, int64_t rows, int64_t width, Value a, Value c, bool last);
@@ -77,6 +79,7 @@ private:
   ArrayRef<TileExtra> extraKinds;
   int64_t panelBlocks;
   bool flat;
+  int64_t stepW; ///< positions of A from one of the result to the next
   int64_t outH, outW;
   EvenSplit columns; ///< of one output row
   int64_t tileH;     ///< output rows of one register tile
@@ -181,11 +184,11 @@ TileShape DirectConv::tileShape(int64_t rows, int64_t width, int64_t blocks) con
   if (channelsLast) {
     int64_t taps = s.dilationW == 1 ? s.kw : 1;
     shape.groups = {{s.kh * s.kw / taps, taps * elementBytes / 4}};
-    shape.chunk = packing.getChunk(), shape.rowStride = s.strideW * elementBytes, shape.windowRows = kWindowRows;
+    shape.chunk = packing.getChunk(), shape.rowStride = stepW * elementBytes, shape.windowRows = kWindowRows;
   }
   for (int64_t y = 0; y < rows; ++y) {
     for (int64_t x = 0; x < width; ++x) {
-      shape.rows.push_back(y * s.strideH * pitch + x * s.strideW * elementBytes);
+      shape.rows.push_back(y * s.strideH * pitch + x * stepW * elementBytes);
     }
   }
   shape.prefetchLines = prefetchLines;
@@ -217,8 +220,17 @@ void DirectConv::copyFlat(Value imageGroup, Value begin, Value end) {
   int64_t sourceBytes = s.xBytes * lanesOfX;
   Value source = byteOffset(kb, kb.operand(0), kb.mul(imageGroup, s.icBlocks() * s.h * s.w * sourceBytes));
   if (channelsLast) {
-    return copyChannelsLast(kb, byteOffset(kb, source, kb.mul(begin, sourceBytes)), kb.scratch(), kb.sub(end, begin),
-                            s.icBlocks(), s.h * s.w * sourceBytes, s.aBytes, elementBytes);
+    int64_t inputPlane = s.h * s.w * sourceBytes;
+    if (s.strideH == 1 && s.strideW == 1) {
+      return copyChannelsLast(kb, byteOffset(kb, source, kb.mul(begin, sourceBytes)), kb.scratch(), kb.sub(end, begin),
+                              s.icBlocks(), inputPlane, s.aBytes, elementBytes);
+    }
+    return copyChannelsLast(kb, source, kb.scratch(), kb.sub(end, begin), s.icBlocks(), inputPlane, s.aBytes,
+                            elementBytes, [&](Value index) {
+                              Value position = kb.add(begin, index), row = kb.div(position, s.ow);
+                              Value column = kb.rem(position, s.ow);
+                              return kb.add(kb.mul(row, s.strideH * s.w), kb.mul(column, s.strideW));
+                            });
   }
   kb.forLoop(0, s.icBlocks(), 1, [&](Value block) {
     Value first = kb.add(kb.mul(block, s.h * s.w), begin);
@@ -325,20 +337,25 @@ void DirectConv::emit() {
                             : column ? byteOffset(kb, pointer, kb.mul(group, s.groupOc() * extra.elementBytes))
                                      : pointer);
     }
-    // The last panel may be narrower or end inside a block, so it has tiles of its own.
-    bool special = lastBlocks != panelBlocks || s.groupOc() % kBlock;
-    Value fullEnd = special ? kb.min(panelEnd, kb.constant(panels - 1)) : panelEnd;
-    if (!special || panels > 1) {
-      kb.forLoop(panelBegin, fullEnd, 1, [&](Value panel) { emitPanel(panel, rowBegin, rowEnd, false); });
-    }
-    if (special) {
-      kb.forLoop(kb.max(panelBegin, kb.constant(panels - 1)), panelEnd, 1,
-                 [&](Value panel) { emitPanel(panel, rowBegin, rowEnd, true); });
-    }
+    emitPanels(panelBegin, panelEnd, rowBegin, rowEnd);
     if (channelsLast) {
       emitTileRelease(kb);
     }
   });
+}
+
+/// The panels [panelBegin, panelEnd) of the row steps [rowBegin, rowEnd).
+void DirectConv::emitPanels(Value panelBegin, Value panelEnd, Value rowBegin, Value rowEnd) {
+  // The last panel may be narrower or end inside a block, so it has tiles of its own.
+  bool special = lastBlocks != panelBlocks || s.groupOc() % kBlock;
+  Value fullEnd = special ? kb.min(panelEnd, kb.constant(panels - 1)) : panelEnd;
+  if (!special || panels > 1) {
+    kb.forLoop(panelBegin, fullEnd, 1, [&](Value panel) { emitPanel(panel, rowBegin, rowEnd, false); });
+  }
+  if (special) {
+    kb.forLoop(kb.max(panelBegin, kb.constant(panels - 1)), panelEnd, 1,
+               [&](Value panel) { emitPanel(panel, rowBegin, rowEnd, true); });
+  }
 }
 
 void DirectConv::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last) {
@@ -409,7 +426,7 @@ void DirectConv::emitTiles(Value step, Value begin, Value end, int64_t rows, int
   kb.forLoop(begin, end, 1, [&](Value tile) {
     Value column = narrow ? kb.add(kb.mul(tile, columns.size), columns.wide) : kb.mul(tile, width);
     TileFunctions::Pointers at = base;
-    at.a = byteOffset(kb, a, kb.mul(column, s.strideW * elementBytes));
+    at.a = byteOffset(kb, a, kb.mul(column, stepW * elementBytes));
     Value element = kb.add(c, kb.mul(column, kBlock));
     at.c = byteOffset(kb, base.c, kb.mul(element, s.yBytes));
     for (auto [extra, pointer] : llvm::zip_equal(extraKinds, at.extras)) {

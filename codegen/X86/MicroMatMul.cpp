@@ -9,11 +9,13 @@
 #include "codegen/X86/MatrixTile.h"
 #include "codegen/X86/Micro.h"
 #include "codegen/X86/MicroShape.h"
+#include "codegen/X86/Transforms/MatrixTiles.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -29,8 +31,12 @@ public:
 private:
   Value batchOffset(Value batch, ArrayRef<int64_t> dims, int64_t matrix);
   void packPanel(Value matrix, Value panel, Value to, int64_t blocks);
+  void packBytes(Value matrix, Value panel, Value to, int64_t blocks);
+  Value stepOfBytes(Value matrix, Value step, Value column, Value mask, int64_t count);
+  void storeStep(Value step, Value to, Value index, int64_t block, int64_t blocks);
   void copyRows(Value matrix, Value firstRow, Value lastRow);
-  void emitPanel(Value panel, Value slot, Value rowBegin, Value rowEnd, bool last);
+  void emitPanels(Value panelBegin, Value panelEnd, Value rowBegin, Value rowEnd);
+  void emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last);
   void emitTiles(Value begin, Value end, int64_t rows, bool last);
 
   device::MatMulOp op;
@@ -79,15 +85,33 @@ int64_t product(ArrayRef<int64_t> dims) {
   return result;
 }
 
-/// The panels of a packed B, or those that each tile of the launch packs at run time, as f32.
+/// Whether a product of bytes with an activation B is one of AMX tiles; few rows do not pay for their setting up.
+bool packsForTiles(device::MatMulOp op, const X86Target &target) {
+  constexpr int64_t kFewRows = 4;
+  auto y = cast<RankedTensorType>(op.getY().getType());
+  return target.amx && y.getDimSize(y.getRank() - 2) >= kFewRows;
+}
+
+/// The panels of a packed B, or those that each tile of the launch packs at run time: as f32, or as bytes where the
+/// chip multiplies those of A with them, else as words.
 Panels panelsOf(device::MatMulOp op, const X86Target &target) {
   if (PackingAttr packing = packingOf(op)) {
     return panelsOfMatMul(packing, op.getTransB());
   }
   ArrayRef<int64_t> shape = op.getWeightShape().take_back(2);
   int64_t columns = shape[op.getTransB() ? 0 : 1], depth = shape[op.getTransB() ? 1 : 0];
-  return panelsOfMatrix(PackedStep::f32, depth, columns,
-                        std::min<int64_t>(ceilDiv(columns, kBlock), target.hasMasks() ? 2 : 1));
+  int64_t blocks = std::min<int64_t>(ceilDiv(columns, kBlock), target.hasMasks() ? 2 : 1);
+  TileKind kind = *tileKindOf(getElementTypeOrSelf(op.getA().getType()));
+  if (kind == TileKind::F32) {
+    return panelsOfMatrix(PackedStep::f32, depth, columns, blocks);
+  }
+  bool tiles = packsForTiles(op, target), dots = tiles || (target.vnni && kind == TileKind::U8);
+  Panels panels = panelsOfMatrix(dots ? PackedStep::i8x4 : PackedStep::i16x4, depth, columns, blocks);
+  if (tiles) {
+    ChunkedDepth chunks = chunksOfRow(panels.steps() * 4);
+    panels.runs = {{chunks.count, chunks.chunk / 4}};
+  }
+  return panels;
 }
 
 MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
@@ -109,7 +133,7 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   batchA = pad(a), batchB = pad(b);
   // One matrix B for all of A: the batches are rows of one product.
   if (product(batchB) == 1 && !op.getTransA() && product(batchA) == product(batchDims) &&
-      llvm::none_of(extras, [](const TileExtra &extra) { return extra.kind == ExtraKind::Row; })) {
+      llvm::none_of(extras, [](const TileExtra &extra) { return extra.kind == ExtraKind::Row || extra.perMatrix; })) {
     m *= product(batchDims);
     batchDims.clear(), batchA.clear(), batchB.clear();
   }
@@ -117,7 +141,9 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   aBytes = device::elementBytes(aElement), yBytes = device::elementBytes(yElement);
   widens = kind == TileKind::F32 && aBytes < 4;
   steps = weights.panels.steps();
-  chunk = packed ? packingOf(op).getChunk() : 0;
+  chunk = packed                                                     ? packingOf(op).getChunk()
+          : kind != TileKind::F32 && packsForTiles(op, targetOf(kb)) ? weights.panels.runs.front().size * 4
+                                                                     : 0;
   // Signed bytes for VNNI are flipped once where several panels read them.
   flipped = kind == TileKind::S8 && packed && flipsBytes(packingOf(op)) && n >= 64;
   copied = flipped || widens || (kind != TileKind::F32 && k * aBytes % 4 != 0) || (chunk && k * aBytes != steps * 4);
@@ -127,7 +153,10 @@ MatMul::MatMul(device::MatMulOp op, KernelBuilder &kb, ArrayRef<TileExtra> extra
   panelBlocks = weights.panels.panelBlocks;
   panels = ceilDiv(columnBlocks, panelBlocks);
   lastBlocks = columnBlocks - (panels - 1) * panelBlocks;
-  rows = std::make_unique<EvenSplit>(m, packed ? packingOf(op).getRows() : maxTileRows(targetOf(kb), panelBlocks));
+  int64_t mostRows = packed  ? packingOf(op).getRows()
+                     : chunk ? kMatrixTileRows
+                             : maxTileRows(targetOf(kb), panelBlocks);
+  rows = std::make_unique<EvenSplit>(m, mostRows);
 }
 
 /// Element offset of the operand's matrix that belongs to |index| of the result's batches.
@@ -145,8 +174,72 @@ Value MatMul::batchOffset(Value index, ArrayRef<int64_t> dims, int64_t matrix) {
   return offset;
 }
 
+/// The four numbers of K from 4 |step| on of 16 columns from |column| on, as i32; |count| of them exist.
+Value MatMul::stepOfBytes(Value matrix, Value step, Value column, Value mask, int64_t count) {
+  auto words = VectorType::get({kBlock}, kb.b.getI32Type());
+  if (op.getTransB()) {
+    SmallVector<int64_t> offsets;
+    for (int64_t lane = 0; lane < kBlock; ++lane) {
+      offsets.push_back(lane * k / 4);
+    }
+    auto offsetType = VectorType::get({kBlock}, kb.b.getI64Type());
+    Value apart = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(offsetType, ArrayRef<int64_t>(offsets)));
+    return kb.gather(words, matrix, kb.add(kb.mul(column, k / 4), step), apart, mask);
+  }
+  auto bytes = VectorType::get({kBlock}, kb.b.getI8Type());
+  SmallVector<Value> rows;
+  for (int64_t i = 0; i < 4; ++i) {
+    Value at = kb.add(kb.mul(kb.add(kb.mul(step, 4), i), n), column);
+    rows.push_back(i < count ? kb.maskedLoad(bytes, matrix, at, mask) : kb.zero(bytes));
+  }
+  auto interleave = [&](Value x, Value y) -> Value {
+    int64_t lanes = cast<VectorType>(x.getType()).getNumElements();
+    SmallVector<int64_t> order;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      order.append({lane, lanes + lane});
+    }
+    return vector::ShuffleOp::create(kb.b, x, y, order);
+  };
+  Value all = interleave(interleave(rows[0], rows[2]), interleave(rows[1], rows[3]));
+  return vector::BitCastOp::create(kb.b, words, all);
+}
+
+/// Stores a step of |block|: as bytes, or the even and then the odd ones as words.
+void MatMul::storeStep(Value step, Value to, Value index, int64_t block, int64_t blocks) {
+  Value at = kb.add(kb.mul(index, blocks * weights.tileStepBytes), block * weights.tileStepBytes);
+  Value place = byteOffset(kb, to, at);
+  if (weights.tileStep == PackedStep::i8x4) {
+    return kb.store(step, place, kb.constant(0));
+  }
+  auto words = VectorType::get({2 * kBlock}, kb.b.getI16Type());
+  Value pairs = vector::BitCastOp::create(kb.b, words, step);
+  Value eight = arith::ConstantOp::create(kb.b, DenseElementsAttr::get(words, int16_t(8)));
+  Value even = arith::ShRSIOp::create(kb.b, arith::ShLIOp::create(kb.b, pairs, eight), eight);
+  kb.store(even, place, kb.constant(0));
+  kb.store(arith::ShRSIOp::create(kb.b, pairs, eight), byteOffset(kb, place, kBlockBytes), kb.constant(0));
+}
+
+/// packPanel() of bytes.
+void MatMul::packBytes(Value matrix, Value panel, Value to, int64_t blocks) {
+  auto words = VectorType::get({kBlock}, kb.b.getI32Type());
+  for (int64_t block = 0; block < blocks; ++block) {
+    Value column = kb.add(kb.mul(panel, panelBlocks * kBlock), block * kBlock);
+    Value mask = kb.maskBelow(kBlock, kb.sub(kb.constant(n), column));
+    kb.forLoop(0, k / 4, 1,
+               [&](Value step) { storeStep(stepOfBytes(matrix, step, column, mask, 4), to, step, block, blocks); });
+    if (int64_t rest = k % 4) {
+      Value last = kb.constant(k / 4);
+      storeStep(stepOfBytes(matrix, last, column, mask, rest), to, last, block, blocks);
+    }
+    kb.forLoop(ceilDiv(k, 4), steps, 1, [&](Value step) { storeStep(kb.zero(words), to, step, block, blocks); });
+  }
+}
+
 /// Packs the |blocks| blocks of |panel| of an activation B at |matrix| to |to|; columns beyond N are zero.
 void MatMul::packPanel(Value matrix, Value panel, Value to, int64_t blocks) {
+  if (kind != TileKind::F32) {
+    return packBytes(matrix, panel, to, blocks);
+  }
   int64_t lanes = targetOf(kb).lanes(32);
   for (int64_t part = 0; part < blocks * vectorsPerBlock(targetOf(kb)); ++part) {
     Value column = kb.add(kb.mul(panel, panelBlocks * kBlock), part * lanes);
@@ -217,18 +310,13 @@ void MatMul::emit() {
     }
     for (auto [position, extra] : llvm::enumerate(extraKinds)) {
       Value pointer = kb.operand(firstExtra + position);
-      int64_t matrix = extra.kind == ExtraKind::Full ? m * n : extra.kind == ExtraKind::Row ? m : 0;
+      int64_t matrix = extra.kind == ExtraKind::Full  ? m * n
+                       : extra.kind == ExtraKind::Row ? m
+                       : extra.perMatrix              ? n
+                                                      : 0;
       base.extras.push_back(byteOffset(kb, pointer, kb.mul(index, matrix * extra.elementBytes)));
     }
-    bool special = lastBlocks != panelBlocks || n % kBlock;
-    Value fullEnd = special ? kb.min(panelEnd, kb.constant(panels - 1)) : panelEnd;
-    if (!special || panels > 1) {
-      kb.forLoop(panelBegin, fullEnd, 1, [&](Value panel) { emitPanel(panel, panelBegin, rowBegin, rowEnd, false); });
-    }
-    if (special) {
-      kb.forLoop(kb.max(panelBegin, kb.constant(panels - 1)), panelEnd, 1,
-                 [&](Value panel) { emitPanel(panel, panelBegin, rowBegin, rowEnd, true); });
-    }
+    emitPanels(panelBegin, panelEnd, rowBegin, rowEnd);
     if (chunk) {
       emitTileRelease(kb);
     }
@@ -254,7 +342,20 @@ void MatMul::copyRows(Value matrix, Value first, Value last) {
   });
 }
 
-void MatMul::emitPanel(Value panel, Value, Value rowBegin, Value rowEnd, bool last) {
+/// The panels [panelBegin, panelEnd) of the row tiles [rowBegin, rowEnd).
+void MatMul::emitPanels(Value panelBegin, Value panelEnd, Value rowBegin, Value rowEnd) {
+  bool special = lastBlocks != panelBlocks || n % kBlock;
+  Value fullEnd = special ? kb.min(panelEnd, kb.constant(panels - 1)) : panelEnd;
+  if (!special || panels > 1) {
+    kb.forLoop(panelBegin, fullEnd, 1, [&](Value panel) { emitPanel(panel, rowBegin, rowEnd, false); });
+  }
+  if (special) {
+    kb.forLoop(kb.max(panelBegin, kb.constant(panels - 1)), panelEnd, 1,
+               [&](Value panel) { emitPanel(panel, rowBegin, rowEnd, true); });
+  }
+}
+
+void MatMul::emitPanel(Value panel, Value rowBegin, Value rowEnd, bool last) {
   TileFunctions::Pointers matrix = base;
   int64_t panelBytes = panelBlocks * weights.panels.bytesOfBlock();
   if (weights.copied) {
@@ -330,7 +431,25 @@ void MatMul::emitTiles(Value begin, Value end, int64_t count, bool last) {
 
 } // namespace
 
+/// Whether |op| multiplies two activations of bytes that can be packed four numbers of K at a time.
+static bool multipliesBytes(device::MatMulOp op) {
+  auto a = cast<RankedTensorType>(op.getA().getType()), b = cast<RankedTensorType>(op.getB().getType()),
+       y = cast<RankedTensorType>(op.getY().getType());
+  auto fits = [](RankedTensorType type) {
+    return type.hasStaticShape() && type.getNumElements() > 0 && !device::isBlocked(type);
+  };
+  bool bytes =
+      a.getElementType().isInteger(8) && b.getElementType().isSignlessInteger(8) && !op.getBias() && !op.getScales();
+  unsigned unsupported = 0;
+  return bytes && !op.getTransA() && llvm::all_of(ArrayRef{a, b, y}, fits) &&
+         (!op.getTransB() || b.getShape().back() % 4 == 0) && device::isEpilogueElement(y.getElementType()) &&
+         classifyExtras(op, op.getExtras(), y, unsupported).has_value();
+}
+
 bool hasMicroMatMul(device::MatMulOp op) {
+  if (multipliesBytes(op)) {
+    return true;
+  }
   for (Value value : op->getOperands()) {
     auto type = cast<RankedTensorType>(value.getType());
     if (tileKindOf(type.getElementType()) != TileKind::F32 || !type.hasStaticShape() || type.getNumElements() == 0 ||

@@ -207,6 +207,9 @@ std::optional<SmallVector<TileExtra>> classifyExtras(Operation *op, OperandRange
       extra.kind = ExtraKind::Full;
     } else if (onlyColumn && dims[columnDim] == y.getDimSize(columnDim)) {
       extra.kind = ExtraKind::Column;
+    } else if (!blocked && y.getRank() > 2 && dims.back() == y.getShape().back() && dims[y.getRank() - 2] == 1 &&
+               ArrayRef(dims).drop_back(2) == y.getShape().drop_back(2)) {
+      extra.kind = ExtraKind::Column, extra.perMatrix = true;
     } else if (!blocked && dims.back() == 1 && ArrayRef(dims).drop_back() == y.getShape().drop_back()) {
       extra.kind = ExtraKind::Row, extra.rowStride = 1;
     } else {

@@ -165,8 +165,9 @@ Value emitVectorEpilogue(KernelBuilder &kb, Region &epilogue, ArrayRef<TileExtra
     auto at = [&, base = base, bytes = extra.elementBytes](int64_t offset) {
       return byteOffset(kb, base, offset * bytes);
     };
-    if (extra.kind == ExtraKind::Full && mask) {
-      arguments.push_back(kb.loadElements(extra.element, lanes, at(place.element), zero, mask));
+    if (mask && (extra.kind == ExtraKind::Full || extra.perMatrix)) {
+      int64_t offset = extra.perMatrix ? place.column : place.element;
+      arguments.push_back(kb.loadElements(extra.element, lanes, at(offset), zero, mask));
     } else if (extra.kind == ExtraKind::Full || extra.kind == ExtraKind::Column) {
       // A vector of channels may end inside this one, but never inside its cache line.
       int64_t offset = extra.kind == ExtraKind::Full ? place.element : place.column;

@@ -31,7 +31,8 @@ struct TileExtra {
   ExtraKind kind = ExtraKind::Full;
   mlir::Type element; ///< in memory
   int64_t elementBytes = 4;
-  int64_t rowStride = 0; ///< of ExtraKind::Row, in elements
+  int64_t rowStride = 0;  ///< of ExtraKind::Row, in elements
+  bool perMatrix = false; ///< ExtraKind::Column: the columns of each matrix of a batch have their own
 };
 
 /// Offsets in elements, from the base of each kind of epilogue operand, of what belongs to one vector

@@ -339,4 +339,57 @@ TEST(QuantMatMul, Shapes) {
   }
 }
 
+/// A product of two activations, of |batch| matrices; |factors|: the shape of what multiplies the sums.
+std::string activationsText(std::vector<int64_t> batch, int64_t m, int64_t k, int64_t n, bool transposed, const char *x,
+                            const char *y, Result result, std::vector<int64_t> factors) {
+  auto matrices = [&](int64_t rows, int64_t columns) {
+    std::vector<int64_t> shape = batch;
+    shape.insert(shape.end(), {rows, columns});
+    return shape;
+  };
+  std::string yElement = result == Result::Float ? "f32" : result == Result::Sums ? "i32" : y;
+  return opText("matmul", tensorText(matrices(m, k), x), tensorText(transposed ? matrices(n, k) : matrices(k, n), "i8"),
+                "", tensorText(factors, "f32"),
+                result == Result::Residual ? tensorText(matrices(m, n), residualElement(y)) : "",
+                tensorText(matrices(m, n), yElement), epilogue(result, y, zeroOf(y), false),
+                transposed ? "transB = true" : "transB = false");
+}
+
+void checkActivations(const std::string &text, int64_t depth) {
+  for (const X86Target &target : targetsFor(text)) {
+    EXPECT_EQ(checkKernel(text, target, options(depth)), "")
+        << (target.amx ? "amx " : "") << target.name().str() << "\n"
+        << text;
+  }
+}
+
+TEST(QuantMatMul, Activations) {
+  for (const char *x : {"ui8", "i8"}) {
+    for (Result result : {Result::Requantised, Result::Residual, Result::Float, Result::Sums}) {
+      checkActivations(activationsText({1, 3}, 19, 20, 35, true, x, "ui8", result, {1, 3, 1, 35}), 20);
+      checkActivations(activationsText({1, 3}, 19, 21, 35, false, x, "i8", result, {1, 3, 19, 1}), 21);
+    }
+  }
+  checkActivations(activationsText({}, 1, 64, 16, true, "ui8", "ui8", Result::Requantised, {16}), 64);
+  checkActivations(activationsText({2}, 65, 197, 64, false, "ui8", "ui8", Result::Requantised, {1}), 197);
+  checkActivations(activationsText({2}, 3, 7, 1, false, "i8", "ui8", Result::Float, {2, 1, 1}), 7);
+}
+
+TEST(QuantMatMul, RandomActivations) {
+  std::mt19937 random(13);
+  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  for (int64_t i = 0, count = randomCases(20); i < count; ++i) {
+    int64_t batch = pick(1, 3), m = pick(1, 70), k = pick(1, 150), n = pick(1, 70), kind = pick(0, 3);
+    bool transposed = pick(0, 1);
+    k = transposed && pick(0, 3) ? (k + 3) / 4 * 4 : k;
+    std::vector<int64_t> factors = kind == 0   ? std::vector<int64_t>{1}
+                                   : kind == 1 ? std::vector<int64_t>{n}
+                                   : kind == 2 ? std::vector<int64_t>{batch, 1, n}
+                                               : std::vector<int64_t>{batch, m, 1};
+    checkActivations(activationsText({batch}, m, k, n, transposed, kElements[pick(0, 1)], kElements[pick(0, 1)],
+                                     static_cast<Result>(pick(0, 3)), factors),
+                     k);
+  }
+}
+
 } // namespace
