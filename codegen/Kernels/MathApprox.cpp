@@ -553,6 +553,17 @@ static Value expandErf(KernelBuilder &kb, Value x) {
   return arith::ExtFOp::create(kb.b, x.getType(), bmodel::numerics::erf(narrow).v);
 }
 
+Value emitErfForBf16(KernelBuilder &kb, Value x) {
+  // An odd polynomial fitted to erf on [0, kOne] for the least error, scaled so that it passes 1 there: beyond, erf
+  // has to be 1 itself, for 1 - erf may be multiplied by anything.
+  constexpr double kOne = 3.1;
+  Float bounded = bmodel::numerics::clamp(Float{&kb, x}, -kOne, kOne), square = bounded * bounded;
+  Float p =
+      bmodel::numerics::horner(square, square.lit(3.290078965e-08), -1.656996915e-06, 3.673379979e-05, -4.767471110e-04,
+                               4.081861582e-03, -2.471655048e-02, 1.105712503e-01, -3.750254512e-01, 1.128245234e+00);
+  return bmodel::numerics::clamp(p * bounded, -1.0, 1.0).v;
+}
+
 /// A float to the power of an integer, in f64.
 static Value expandPowOfInteger(KernelBuilder &kb, Value x, Value n) {
   Type type = x.getType(), doubles = f64Like(type);

@@ -5,6 +5,7 @@
 #include "device_dialect/IR/Layout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -246,10 +247,17 @@ Value beforeRounding(Region &region) {
   return round && isNarrowFloat(round.getType()) && round.getIn().getType().isF32() ? round.getIn() : yielded;
 }
 
+/// Whether all that |region| computes becomes a bf16 in the end, of which nobody compares the last bits.
+static bool endsInBf16(KernelBuilder &kb, Region &region) {
+  auto round = region.front().getTerminator()->getOperand(0).getDefiningOp<arith::TruncFOp>();
+  return !kb.exact && round && round.getType().isBF16() && round.getIn().getType().isF32();
+}
+
 Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments, Value wanted) {
   if (region.empty()) {
     return arguments.front();
   }
+  bool isCoarse = endsInBf16(kb, region);
   Block &block = region.front();
   IRMapping mapping;
   mapping.map(block.getArguments(), arguments);
@@ -269,6 +277,9 @@ Value emitScalarRegion(KernelBuilder &kb, Region &region, ValueRange arguments, 
     Value expanded = castNarrow(kb, op, operands.empty() ? Value() : operands[0]);
     if (!expanded) {
       expanded = expandPattern(kb, op, mapping);
+    }
+    if (auto erf = dyn_cast<math::ErfOp>(op); !expanded && isCoarse && erf && erf.getType().isF32()) {
+      expanded = emitErfForBf16(kb, operands[0]);
     }
     if (!expanded) {
       expanded = expandMath(kb, &op, operands);

@@ -105,6 +105,13 @@ TEST(Map, Math) {
     check(unary(tensor({517}), formatv(sigmoid, "f32")), wide);
     check(unary(tensor({37}, "f64"), formatv(sigmoid, "f64"), "f64"), wide);
   }
+  // erf in a hurry: 1 + erf(x) must become 0, whatever multiplies it.
+  const char *gelu = "%m = math.erf %e0 : f32 %one = arith.constant 1.0 : f32 %s = arith.addf %m, %one : f32 %p = "
+                     "arith.mulf %s, %e0 : f32 %t = arith.truncf %p : f32 to bf16 device.yield %t : bf16";
+  for (double reach : {0.5, 4.0, 1e4}) {
+    wide.low = -reach, wide.high = reach;
+    check(map({tensor({517})}, {"f32"}, tensor({517}, "bf16"), gelu), wide);
+  }
   CheckOptions positive;
   positive.low = 1e-6, positive.high = 50;
   for (const char *name : {"log", "log2", "log10", "log1p", "sqrt", "rsqrt"}) {
