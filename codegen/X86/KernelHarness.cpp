@@ -492,8 +492,8 @@ std::vector<float> sumPairs(device::ConvOp conv, const Case &data) {
         addChannels(tap, block, std::min(block + kBlock, k[1]));
       }
     }
-    for (int64_t tap = 0; order == PackedOrder::channels_last && tap < k[2] * k[3]; ++tap) {
-      addChannels(tap, 0, paddedDepth(k[1], 2, k[3], packingOf(conv).getChunk()) / 2);
+    for (int64_t tap = 0; hasChannelsLast(order) && tap < k[2] * k[3]; ++tap) {
+      addChannels(tap, 0, paddedDepth(order, k[1], 2, k[3], packingOf(conv).getChunk()) / 2);
     }
     for (int64_t row = 0; order == PackedOrder::taps && row < k[1] * k[2]; ++row) {
       for (int64_t kw = 0; kw < k[3]; kw += 2) {

@@ -5,6 +5,7 @@
 #include "codegen/X86/MicroTile.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -264,6 +265,41 @@ void copyChannelsLast(KernelBuilder &kb, Value from, Value to, Value count, int6
       }
     });
   }
+}
+
+Value interleave(KernelBuilder &kb, Value x, Value y) {
+  int64_t lanes = cast<VectorType>(x.getType()).getNumElements();
+  SmallVector<int64_t> order;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    order.append({lane, lanes + lane});
+  }
+  return vector::ShuffleOp::create(kb.b, x, y, order);
+}
+
+void copyPixels(KernelBuilder &kb, Value from, Value to, Value count, int64_t channels, int64_t planeBytes,
+                int64_t elementBytes) {
+  constexpr int64_t kTogether = 16; // positions
+  Type element = kb.b.getIntegerType(elementBytes * 8);
+  auto vector = VectorType::get({kTogether}, element);
+  auto planesAt = [&](Type type, Value position) {
+    SmallVector<Value> planes;
+    for (int64_t channel = 0; channel < kPixel; ++channel) {
+      planes.push_back(channel < channels ? kb.load(type, byteOffset(kb, from, channel * planeBytes), position, 1)
+                                          : kb.zero(type));
+    }
+    return planes;
+  };
+  Value whole = kb.mul(kb.div(count, kTogether), kTogether);
+  kb.forLoop(kb.constant(0), whole, kTogether, [&](Value first) {
+    SmallVector<Value> planes = planesAt(vector, first);
+    Value even = interleave(kb, planes[0], planes[2]), odd = interleave(kb, planes[1], planes[3]);
+    kb.store(interleave(kb, even, odd), to, kb.mul(first, kPixel), 1);
+  });
+  kb.forLoop(whole, count, 1, [&](Value position) {
+    for (auto [channel, value] : llvm::enumerate(planesAt(element, position))) {
+      kb.store(value, to, kb.add(kb.mul(position, kPixel), int64_t(channel)), 1);
+    }
+  });
 }
 
 } // namespace tessera::x86

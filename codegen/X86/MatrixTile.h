@@ -43,6 +43,14 @@ void copyChannelsLast(KernelBuilder &kb, mlir::Value from, mlir::Value to, mlir:
                       int64_t planeBytes, int64_t elementBytes, int64_t depth,
                       llvm::function_ref<mlir::Value(mlir::Value)> sourceOf = nullptr);
 
+/// Copies |count| positions of |channels| planes, at most kPixel, |planeBytes| apart, to |to| as pixels of kPixel
+/// elements; those of missing channels become zero.
+void copyPixels(KernelBuilder &kb, mlir::Value from, mlir::Value to, mlir::Value count, int64_t channels,
+                int64_t planeBytes, int64_t elementBytes);
+
+/// The elements of |x| and |y| in turns.
+mlir::Value interleave(KernelBuilder &kb, mlir::Value x, mlir::Value y);
+
 } // namespace tessera::x86
 
 #endif // TESSERA_CODEGEN_X86_MATRIXTILE_H

@@ -23,12 +23,13 @@ namespace {
 class DirectConv {
 public:
   DirectConv(device::ConvOp op, KernelBuilder &kb, ArrayRef<TileExtra> extras)
-      : op(op), kb(kb), s(op), packing(packingOf(op)), channelsLast(packing.getOrder() == PackedOrder::channels_last),
-        blockedInput(packing.getOrder() == PackedOrder::blocks || channelsLast),
+      : op(op), kb(kb), s(op), packing(packingOf(op)), channelsLast(hasChannelsLast(packing.getOrder())),
+        blockedInput(packing.getOrder() == PackedOrder::blocks || packing.getOrder() == PackedOrder::channels_last),
         apart(packing.getOrder() == PackedOrder::apart), signedDots(s.kind == TileKind::S8 && flipsBytes(packing)),
         copied(s.padded() || !blockedInput || channelsLast || s.widens || (signedDots && s.groupOc() >= kWorthCopying)),
         lanesOfX(blockedInput ? kBlock : 1),
-        elementBytes(channelsLast ? paddedDepth(s.groupC(), s.aBytes, s.kw, packing.getChunk()) : s.aBytes * lanesOfX),
+        elementBytes(channelsLast ? paddedDepth(packing.getOrder(), s.groupC(), s.aBytes, s.kw, packing.getChunk())
+                                  : s.aBytes * lanesOfX),
         weights(targetOf(kb), panelsOfConv(packing, s.groups)), extraKinds(extras),
         panelBlocks(weights.panels.panelBlocks),
         // A 1x1 kernel sees no rows: all positions are one long row; steps between them vanish in a copy.
@@ -116,7 +117,7 @@ int64_t DirectConv::positionsOfRow() const {
   // The last K step of a row of narrow taps reads beyond them (their weights are zero).
   int64_t perStep = stepElements(packing.getStep());
   int64_t lastTap = apart ? (s.kw - 1) * s.dilationW : (s.kw - 1) / perStep * perStep;
-  int64_t reach = blockedInput ? (s.kw - 1) * s.dilationW + 1 : lastTap + perStep;
+  int64_t reach = blockedInput || channelsLast ? (s.kw - 1) * s.dilationW + 1 : lastTap + perStep;
   int64_t positions = (s.ow - 1) * s.strideW + reach;
   return channelsLast ? int64_t(llvm::alignTo(positions, s.strideW)) : positions;
 }
@@ -203,8 +204,10 @@ static int8_t padByte(device::ConvOp op, bool flipped) {
 
 /// Copies |count| positions of the input as A reads them.
 void DirectConv::copyPositions(Value from, Value to, Value count) {
-  if (channelsLast) {
-    int64_t inputPlane = s.h * s.w * s.xBytes * lanesOfX;
+  int64_t inputPlane = s.h * s.w * s.xBytes * lanesOfX;
+  if (channelsLast && !blockedInput) {
+    copyPixels(kb, from, to, count, s.groupC(), inputPlane, s.aBytes);
+  } else if (channelsLast) {
     copyChannelsLast(kb, from, to, count, s.icBlocks(), inputPlane, s.aBytes, elementBytes);
   } else if (s.widens) {
     widenFloats(kb, s.xElement, from, to, kb.mul(count, lanesOfX));

@@ -192,15 +192,7 @@ Value MatMul::stepOfBytes(Value matrix, Value step, Value column, Value mask, in
     Value at = kb.add(kb.mul(kb.add(kb.mul(step, 4), i), n), column);
     rows.push_back(i < count ? kb.maskedLoad(bytes, matrix, at, mask) : kb.zero(bytes));
   }
-  auto interleave = [&](Value x, Value y) -> Value {
-    int64_t lanes = cast<VectorType>(x.getType()).getNumElements();
-    SmallVector<int64_t> order;
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      order.append({lane, lanes + lane});
-    }
-    return vector::ShuffleOp::create(kb.b, x, y, order);
-  };
-  Value all = interleave(interleave(rows[0], rows[2]), interleave(rows[1], rows[3]));
+  Value all = interleave(kb, interleave(kb, rows[0], rows[2]), interleave(kb, rows[1], rows[3]));
   return vector::BitCastOp::create(kb.b, words, all);
 }
 

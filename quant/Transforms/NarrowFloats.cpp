@@ -51,7 +51,7 @@ bool sumsFew(Operation *op) {
 class Narrower {
 public:
   Narrower(func::FuncOp function, const CalibrationTable &table, const Decisions &decisions, Precision precision)
-      : table(table), decisions(decisions), precision(precision), builder(function.getContext()) {
+      : function(function), table(table), decisions(decisions), precision(precision), builder(function.getContext()) {
     for (Operation &op : function.getBody().front().without_terminator()) {
       order[&op] = order.size();
       ops.push_back(&op);
@@ -84,10 +84,32 @@ public:
         }
       }
     }
+    for (BlockArgument input : function.getArguments()) {
+      // f16 might not hold it.
+      if (Type type = typeOfReaders(input); type && type.isBF16() && !isSensitive(input)) {
+        builder.setInsertionPointToStart(&function.getBody().front());
+        round(input, type);
+      }
+    }
     return std::move(result);
   }
 
 private:
+  /// What |input| of the network is rounded to: where convolutions of 16 bits alone read it. Null where it stays.
+  Type typeOfReaders(BlockArgument input) {
+    Type type;
+    for (OpOperand &use : input.getUses()) {
+      Operation *user = use.getOwner();
+      Type own = types.lookup(user);
+      bool first = use.getOperandNumber() == 0 && isa<top::ConvOp>(user);
+      if (!first || !own || (type && own != type) || sumsFew(user) || staysF32(user)) {
+        return {};
+      }
+      type = own;
+    }
+    return isF32(input) ? type : Type();
+  }
+
   /// The type that |op| is to be held in, null for others.
   Type typeOf(Operation *op) {
     bool plain = !isa<top::QuantizeOp, top::DequantizeOp, top::CastOp>(op) && isa<top::TopDialect>(op->getDialect()) &&
@@ -218,20 +240,27 @@ private:
   /// network's outputs of it, reads it as it is.
   void insertPair(Value value, Type type) {
     builder.setInsertionPointAfter(value.getDefiningOp());
-    auto wide = cast<RankedTensorType>(value.getType());
-    auto round = top::CastOp::create(builder, value.getLoc(), wide.clone(type), value, TypeAttr::get(type));
-    Value back = widened(round);
-    value.replaceUsesWithIf(back, [&](OpOperand &use) {
-      Operation *user = use.getOwner();
-      return user != round && !user->hasTrait<OpTrait::IsTerminator>() && !isa<top::QuantizeOp>(user) &&
-             !staysF32(user);
-    });
+    top::CastOp rounded = round(value, type);
     Operation *op = value.getDefiningOp();
     if (op->getNumResults() == 1 && !top::getTensorName(value).empty()) {
-      round->setAttr(top::TopDialect::kOutputsAttr, op->removeAttr(top::TopDialect::kOutputsAttr));
+      rounded->setAttr(top::TopDialect::kOutputsAttr, op->removeAttr(top::TopDialect::kOutputsAttr));
     }
   }
 
+  /// The cast to |type| of a new pair, at the insertion point.
+  top::CastOp round(Value value, Type type) {
+    auto wide = cast<RankedTensorType>(value.getType());
+    auto rounded = top::CastOp::create(builder, value.getLoc(), wide.clone(type), value, TypeAttr::get(type));
+    Value back = widened(rounded);
+    value.replaceUsesWithIf(back, [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      return user != rounded && !user->hasTrait<OpTrait::IsTerminator>() && !isa<top::QuantizeOp>(user) &&
+             !staysF32(user);
+    });
+    return rounded;
+  }
+
+  func::FuncOp function;
   const CalibrationTable &table;
   const Decisions &decisions;
   Precision precision;

@@ -4,12 +4,15 @@
 
 // BAD: precision 'BF17'; allowed: F32, INT8, INT16, BF16, F16, W8, W4, DYNAMIC_INT8
 
-// Weights are bf16 constants; what is stored between two steps is rounded, the network's input and output are not.
+// Weights are bf16 constants; what is stored between two steps is rounded, and an input that convolutions alone read;
+// the network's output is not.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[X:[^:]*]]: tensor<1x3x4x4xf32>
 // CHECK-DAG: %[[W:.*]] = top.constant dense<-6.367190e-01> : tensor<3x3x5x5xbf16>
-// CHECK: %[[WF:.*]] = top.cast %[[W]] {to = f32}
-// CHECK: %[[A:.*]] = top.conv %[[X]], %[[WF]]
+// CHECK-DAG: %[[WF:.*]] = top.cast %[[W]] {to = f32}
+// CHECK-DAG: %[[RX:.*]] = top.cast %[[X]] {to = bf16}
+// CHECK-DAG: %[[FX:.*]] = top.cast %[[RX]] {to = f32}
+// CHECK: %[[A:.*]] = top.conv %[[FX]], %[[WF]]
 // CHECK-NEXT: %[[R:.*]] = top.cast %[[A]] {to = bf16, top.outputs = ["a"]}
 // CHECK-NEXT: %[[F:.*]] = top.cast %[[R]] {to = f32}
 // CHECK: %[[Y:.*]] = top.conv %[[F]], %{{.*}}
@@ -18,6 +21,19 @@ func.func @main(%x: tensor<1x3x4x4xf32> {top.name = "x"}) -> (tensor<1x3x4x4xf32
   %w = top.constant dense<-0.637> : tensor<3x3x5x5xf32> : tensor<3x3x5x5xf32>
   %a = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 2, 2, 2, 2>, dilations = array<i64: 1, 1>, top.outputs = ["a"]} : (tensor<1x3x4x4xf32>, tensor<3x3x5x5xf32>) -> tensor<1x3x4x4xf32>
   %y = top.conv %a, %w {strides = array<i64: 1, 1>, pads = array<i64: 2, 2, 2, 2>, dilations = array<i64: 1, 1>, top.outputs = ["y"]} : (tensor<1x3x4x4xf32>, tensor<3x3x5x5xf32>) -> tensor<1x3x4x4xf32>
+  return %y : tensor<1x3x4x4xf32>
+}
+
+// -----
+
+// An input that somebody else reads, too, stays as it is.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:[^:]*]]: tensor<1x3x4x4xf32>
+// CHECK: top.conv %[[X]]
+func.func @main(%x: tensor<1x3x4x4xf32> {top.name = "x"}) -> (tensor<1x3x4x4xf32> {top.name = "y"}) {
+  %w = top.constant dense<-0.637> : tensor<3x3x5x5xf32> : tensor<3x3x5x5xf32>
+  %a = top.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 2, 2, 2, 2>, dilations = array<i64: 1, 1>, top.outputs = ["a"]} : (tensor<1x3x4x4xf32>, tensor<3x3x5x5xf32>) -> tensor<1x3x4x4xf32>
+  %y = top.add %a, %x {top.outputs = ["y"]} : (tensor<1x3x4x4xf32>, tensor<1x3x4x4xf32>) -> tensor<1x3x4x4xf32>
   return %y : tensor<1x3x4x4xf32>
 }
 

@@ -75,8 +75,9 @@ static SmallVector<StepRun, 2> inBlocks(int64_t steps) {
   return {{steps / kBlock, kBlock}, {rest ? 1 : 0, rest}};
 }
 
-int64_t paddedDepth(int64_t channels, int64_t elementBytes, int64_t kw, int64_t chunk) {
-  int64_t block = kBlock * elementBytes, bytes = ceilOf(channels, kBlock) * block;
+int64_t paddedDepth(PackedOrder order, int64_t channels, int64_t elementBytes, int64_t kw, int64_t chunk) {
+  int64_t together = order == PackedOrder::pixels ? kPixel : kBlock;
+  int64_t block = together * elementBytes, bytes = ceilOf(channels, together) * block;
   while (kw * bytes % chunk != 0) {
     bytes += block;
   }
@@ -98,9 +99,10 @@ Panels panelsOfConv(PackingAttr packing, int64_t groups) {
   case PackedOrder::apart:
     panels.runs = {{depth * taps, 1}};
     break;
-  case PackedOrder::channels_last: {
+  case PackedOrder::channels_last:
+  case PackedOrder::pixels: {
     int64_t chunk = packing.getChunk();
-    panels.runs = {{taps * paddedDepth(depth, 4 / perStep, shape[3], chunk) / chunk, chunk / 4}};
+    panels.runs = {{taps * paddedDepth(packing.getOrder(), depth, 4 / perStep, shape[3], chunk) / chunk, chunk / 4}};
     break;
   }
   default:

@@ -78,9 +78,17 @@ inline bool flipsBytes(PackingAttr packing) { return packing.getStep() == Packed
 /// The packing of an op whose weights are packed; null where they are not.
 PackingAttr packingOf(mlir::Operation *op);
 
-/// Bytes of the channels of one position, or tap, of PackedOrder::channels_last, |channels| of |elementBytes| each:
+/// Whether A is a copy with the channels of a position beside each other.
+inline bool hasChannelsLast(PackedOrder order) {
+  return order == PackedOrder::channels_last || order == PackedOrder::pixels;
+}
+
+/// Channels that pixels are padded to.
+inline constexpr int64_t kPixel = 4;
+
+/// Bytes of the channels of one position, or tap, of an |order| that has them last, |channels| of |elementBytes| each:
 /// whole blocks of 16, the fewest with which the |kw| taps of a kernel row are whole chunks.
-int64_t paddedDepth(int64_t channels, int64_t elementBytes, int64_t kw, int64_t chunk);
+int64_t paddedDepth(PackedOrder order, int64_t channels, int64_t elementBytes, int64_t kw, int64_t chunk);
 
 //--- depthwise ---
 

@@ -40,7 +40,8 @@ LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
   if (packing.getOrder() == PackedOrder::matrix || shape.size() != 4) {
     return refuse(conv, packing) << "is a convolution, which wants 4 dims and another order than matrix";
   }
-  bool rows = packing.getOrder() == PackedOrder::taps || packing.getOrder() == PackedOrder::apart;
+  bool rows = packing.getOrder() == PackedOrder::taps || packing.getOrder() == PackedOrder::apart ||
+              packing.getOrder() == PackedOrder::pixels;
   if (rows == device::isBlocked(conv.getX().getType())) {
     return refuse(conv, packing) << "reads " << conv.getX().getType() << ", allowed "
                                  << (rows ? "a row-major tensor" : "channel blocks");
@@ -52,7 +53,7 @@ LogicalResult verifyConv(device::ConvOp conv, PackingAttr packing) {
   ConvWeightDims dims = weightDims(conv);
   if (int64_t chunk = packing.getChunk(); chunk && dilation != 1) {
     Type x = getElementTypeOrSelf(conv.getX().getType());
-    int64_t tap = paddedDepth(dims.groupC, device::elementBytes(x), dims.kw, chunk);
+    int64_t tap = paddedDepth(packing.getOrder(), dims.groupC, device::elementBytes(x), dims.kw, chunk);
     if (tap % chunk != 0) {
       return refuse(conv, packing) << "its kernel columns are " << dilation << " apart, and " << tap
                                    << " bytes of one are no whole chunks";

@@ -67,6 +67,7 @@ static bool hasKernel(PackedOrder order, PackedStep step) {
   case PackedOrder::windows:
     return step == PackedStep::i8x4;
   case PackedOrder::channels_last:
+  case PackedOrder::pixels:
     return step == PackedStep::i8x4 || step == PackedStep::bf16x2;
   }
   return false;
@@ -75,7 +76,7 @@ static bool hasKernel(PackedOrder order, PackedStep step) {
 /// Whether tiles of AMX multiply |chunk| bytes of K at a time of such a packing.
 static bool hasMatrixTiles(PackedOrder order, PackedStep step, int64_t rows, int64_t columns, int64_t chunk) {
   return chunk > 0 && chunk % 4 == 0 && chunk <= kMostChunk && rows <= kMatrixTileRows && columns <= 2 * kBlock &&
-         (order == PackedOrder::matrix || order == PackedOrder::channels_last) &&
+         (order == PackedOrder::matrix || hasChannelsLast(order)) &&
          (step == PackedStep::i8x4 || step == PackedStep::bf16x2);
 }
 
@@ -105,11 +106,10 @@ LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
                        << ", allowed a multiple of 16 of i8 or i4 in the orders matrix and "
                        << "blocks (packing_c5)";
   }
-  if (chunk == 0 ? order == PackedOrder::channels_last
-                 : !hasMatrixTiles(order, step, rows, columns, chunk)) { // packing_c6
+  if (chunk == 0 ? hasChannelsLast(order) : !hasMatrixTiles(order, step, rows, columns, chunk)) { // packing_c6
     return emitError() << "chunk is " << chunk << ", allowed a multiple of 4 up to " << kMostChunk
                        << " with a tile of at most " << kMatrixTileRows << " x " << 2 * kBlock
-                       << " of i8x4 or bf16x2 in the orders matrix and channels_last, "
+                       << " of i8x4 or bf16x2 in the orders matrix, channels_last and pixels, "
                        << "which has no other kernel (packing_c6)";
   }
   return success();

@@ -53,7 +53,7 @@ def X86_AlgorithmAttr : AttrDef<X86_Dialect, "Algorithm"> {
 def X86_PackedOrder : X86_Enum<"PackedOrder", "what the kernel computes and in which order it walks K", [
     I32EnumAttrCase<"matrix", 0>, I32EnumAttrCase<"blocks", 1>, I32EnumAttrCase<"taps", 2>, I32EnumAttrCase<"apart", 3>,
     I32EnumAttrCase<"winograd", 4>, I32EnumAttrCase<"depthwise", 5>, I32EnumAttrCase<"windows", 6>,
-    I32EnumAttrCase<"channels_last", 7>]>;
+    I32EnumAttrCase<"channels_last", 7>, I32EnumAttrCase<"pixels", 8>]>;
 
 def X86_PackedStep : X86_Enum<"PackedStep", "what one K step of one column holds", [
     I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"bf16", 1>, I32EnumAttrCase<"f16", 2>, I32EnumAttrCase<"i8", 3>, I32EnumAttrCase<"i4", 4>,
@@ -76,7 +76,8 @@ def X86_PackingAttr : AttrDef<X86_Dialect, "Packing", [DeclareAttrInterfaceMetho
     - `depthwise`: [C / 16][kernel row, kernel column][16];
     - `windows`: depthwise by dot products of four neighbouring kernel columns, see DepthwiseWindows;
     - `channels_last`: (kernel row, kernel column, channel), the channels of a tap padded by paddedDepth(), for a copy of channel-blocked
-      inputs in that order.
+      inputs in that order;
+    - `pixels`: the same for row-major inputs of up to four channels.
 
     `step`, of one column: one float (`f32`, `f16`, `bf16`), one integer that a float multiplies (`i8`, `i4`: two K steps share a
     byte), four i8 for dot products of bytes (`i8x4`: signed x is multiplied as x + 128, and the bias is lowered by 128 * sum(w)), i16
@@ -92,7 +93,7 @@ def X86_PackingAttr : AttrDef<X86_Dialect, "Packing", [DeclareAttrInterfaceMetho
     (C1) shape: 2 or more dims, none negative. (C2) columns a positive multiple of 16, rows positive; 16 columns for depthwise orders.
     (C3) output_tile 2 or 4 for winograd, else 0. (C4) the order has a kernel for the step. (C5) scale_group a multiple of 16, for
     integers in matrix or blocks alone. (C6) chunk a multiple of 4 up to 64, with a tile of at most 32 x 32, for `i8x4` and `bf16x2` in
-    `matrix` and `channels_last`, where it is not 0; 0 elsewhere.
+    `matrix`, `channels_last` and `pixels`, the last two of which have no other kernel; 0 elsewhere.
   }];
   let parameters = (ins EnumParameter<X86_PackedOrder>:$order, EnumParameter<X86_PackedStep>:$step, ArrayRefParameter<"int64_t">:$shape,
       "int64_t":$rows, "int64_t":$columns, DefaultValuedParameter<"int64_t", "0">:$output_tile, DefaultValuedParameter<"int64_t", "0">:$scale_group,

@@ -65,16 +65,26 @@ static PackingAttr packForMatrixTiles(Operation *op, PackedOrder order, ArrayRef
                           0, 0, chunk);
 }
 
+/// In which order tiles of AMX could read the weights of a direct convolution.
+static std::optional<PackedOrder> orderForMatrixTiles(device::ConvOp conv) {
+  if (device::isBlocked(conv.getX().getType())) {
+    return PackedOrder::channels_last;
+  }
+  bool pixels = conv.getWeightShape()[1] <= kPixel && conv.getDilations().back() == 1;
+  return pixels ? std::optional(PackedOrder::pixels) : std::nullopt;
+}
+
 PackingAttr choosePacking(device::ConvOp conv, const top::TensorData &weights, PackingTarget target) {
   AlgorithmAttr algorithm = algorithmOf(conv);
   if (algorithm.getValue() == ConvAlgorithm::depthwise) {
     return packDepthwiseAs(conv, weights, target);
   }
   bool winograd = algorithm.getValue() == ConvAlgorithm::winograd;
-  if (std::optional<ChunkedDepth> chunks;
-      !winograd && device::isBlocked(conv.getX().getType()) && (chunks = matrixTilesOf(conv, target))) {
-    return packForMatrixTiles(conv, PackedOrder::channels_last, weights.type.getShape(), conv.getX(),
-                              weights.type.getShape()[0] / conv.getGroups(), chunks->chunk);
+  if (std::optional<PackedOrder> last = winograd ? std::nullopt : orderForMatrixTiles(conv)) {
+    if (std::optional<ChunkedDepth> chunks = matrixTilesOf(conv, *last, target)) {
+      return packForMatrixTiles(conv, *last, weights.type.getShape(), conv.getX(),
+                                weights.type.getShape()[0] / conv.getGroups(), chunks->chunk);
+    }
   }
   PackedOrder order = winograd                                   ? PackedOrder::winograd
                       : device::isBlocked(conv.getX().getType()) ? PackedOrder::blocks

@@ -90,13 +90,14 @@ static double matrixCycles(device::ConvOp conv, TiledProduct product, ChunkedDep
   return matrixTileCycles(product, chunks.count, bytes);
 }
 
-std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackingTarget target) {
+std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackedOrder order, PackingTarget target) {
   Type x = typeOf(conv.getX()).getElementType(), w = typeOf(conv.getW()).getElementType();
   if (!target.amx || (!isByte(x) && !hasBf16Dots(x, w, target))) {
     return std::nullopt;
   }
   ConvWeightDims d = weightDims(conv);
-  ChunkedDepth chunks = chunksOfTaps(d.groupC, device::elementBytes(x), d.kh, d.kw, conv.getDilations().back() == 1);
+  ChunkedDepth chunks =
+      chunksOfTaps(order, d.groupC, device::elementBytes(x), d.kh, d.kw, conv.getDilations().back() == 1);
   TiledProduct product = directProduct(conv, target);
   int64_t panel = choosePanelBlocks(target.vectorBytes, product);
   bool faster = chunks.count && matrixCycles(conv, product, chunks) < tileCycles(target.vectorBytes, panel, product);
@@ -109,7 +110,7 @@ static double directCycles(device::ConvOp conv, PackingTarget target) {
   TiledProduct product = directProduct(conv, target);
   int64_t panel = choosePanelBlocks(target.vectorBytes, product);
   double weights = 4.0 * product.steps * product.columns;
-  if (std::optional<ChunkedDepth> chunks = matrixTilesOf(conv, target)) {
+  if (std::optional<ChunkedDepth> chunks = matrixTilesOf(conv, PackedOrder::channels_last, target)) {
     return std::max(matrixCycles(conv, product, *chunks), weights / kStreamBytes);
   }
   return std::max(tileCycles(target.vectorBytes, panel, product), weights / kStreamBytes);

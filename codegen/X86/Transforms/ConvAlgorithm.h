@@ -49,9 +49,9 @@ inline AlgorithmAttr algorithmOf(device::ConvOp conv) {
 /// Whether |op|, a conv or matmul, multiplies floats with integer weights.
 bool hasIntegerWeights(mlir::Operation *op);
 
-/// The chunks of K by which tiles of AMX multiply |conv|, a direct convolution of channel-blocked x, where they are
-/// faster than vectors.
-std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackingTarget target);
+/// The chunks of K by which tiles of AMX multiply |conv|, a direct convolution whose weights are in an |order| that has
+/// channels last, where they are faster than vectors.
+std::optional<ChunkedDepth> matrixTilesOf(device::ConvOp conv, PackedOrder order, PackingTarget target);
 
 /// Output channel blocks per panel of the weights for |choice|.
 int64_t choosePanelBlocks(device::ConvOp conv, ConvChoice choice, PackingTarget target);

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/X86/Transforms/MatrixTiles.h"
 
-#include "codegen/X86/IR/PackedWeights.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
@@ -28,14 +27,16 @@ ChunkedDepth chunksOfRow(int64_t bytes) {
   return {chunk, fewest};
 }
 
-ChunkedDepth chunksOfTaps(int64_t channels, int64_t elementBytes, int64_t kh, int64_t kw, bool neighbours) {
-  constexpr int64_t kMostPadding = 4; // blocks of channels
-  int64_t block = kBlock * elementBytes, least = int64_t(llvm::alignTo(channels, kBlock)) * elementBytes;
+ChunkedDepth chunksOfTaps(PackedOrder order, int64_t channels, int64_t elementBytes, int64_t kh, int64_t kw,
+                          bool neighbours) {
+  bool pixels = order == PackedOrder::pixels;
+  int64_t together = pixels ? kPixel : kBlock, mostPadding = pixels ? 1 : 4;
+  int64_t block = together * elementBytes, least = int64_t(llvm::alignTo(channels, together)) * elementBytes;
   ChunkedDepth best;
-  for (int64_t bytes = least; bytes < least + kMostPadding * block; bytes += block) {
+  for (int64_t bytes = least; bytes < least + mostPadding * block; bytes += block) {
     ChunkedDepth chunks = wholeChunks(neighbours ? kw * bytes : bytes);
     chunks.count *= neighbours ? kh : kh * kw;
-    bool known = paddedDepth(channels, elementBytes, kw, chunks.chunk) == bytes;
+    bool known = paddedDepth(order, channels, elementBytes, kw, chunks.chunk) == bytes;
     if (known && (best.count == 0 || chunks.count < best.count)) {
       best = chunks;
     }

@@ -70,7 +70,7 @@ void packConvSteps(const Panels &panels, const ConvWeightDims &d, PackedOrder or
           int64_t row = channel * d.kh + tap / d.kw, x = tap % d.kw;
           if (order == PackedOrder::blocks) {
             writer.set(before + tap * perTap + lane / perStep, lane % perStep, weight);
-          } else if (order == PackedOrder::channels_last) {
+          } else if (hasChannelsLast(order)) {
             writer.set(tap * stepsOfTap + channel / perStep, channel % perStep, weight);
           } else if (order == PackedOrder::apart) {
             writer.set(row * d.kw + x, 0, weight);

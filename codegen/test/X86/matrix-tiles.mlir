@@ -31,6 +31,18 @@ func.func @padded(%x: tensor<64x68xi8>, %one: tensor<1x68xi8>) -> (tensor<64x15x
 
 // -----
 
+// Three channels of a row-major image are pixels of four.
+// CHECK-LABEL: func.func @image
+// CHECK: packing = #x86.packing<pixels, i8x4, shape = [6, 3, 7, 7], tile = 32 x 16, chunk = 28>
+// CHECK-SAME: tensor<3136xi8>
+func.func @image(%x: tensor<1x3x64x64xui8>) -> tensor<1x6x32x32xi32> {
+  %w = top.constant dense<1> : tensor<6x3x7x7xi8> : tensor<6x3x7x7xi8>
+  %y = device.conv %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 3, 3, 3, 3>, dilations = array<i64: 1, 1>} : (tensor<1x3x64x64xui8>, tensor<6x3x7x7xi8>) -> tensor<1x6x32x32xi32>
+  return %y : tensor<1x6x32x32xi32>
+}
+
+// -----
+
 // The taps of a kernel row follow each other: three times 16 channels are one chunk. Columns two apart are chunks of
 // their own.
 // CHECK-LABEL: func.func @taps

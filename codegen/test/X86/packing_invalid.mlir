@@ -181,7 +181,7 @@ func.func @pairs_of_f32(%a: tensor<2x4xf32>) -> tensor<2x16xf32> {
 
 // -----
 
-// expected-error @below {{chunk is 68, allowed a multiple of 4 up to 64 with a tile of at most 32 x 32 of i8x4 or bf16x2 in the orders matrix and channels_last, which has no other kernel (packing_c6)}}
+// expected-error @below {{chunk is 68, allowed a multiple of 4 up to 64 with a tile of at most 32 x 32 of i8x4 or bf16x2 in the orders matrix, channels_last and pixels, which has no other kernel (packing_c6)}}
 func.func private @packing_c6_long() attributes {p = #x86.packing<matrix, i8x4, shape = [128, 16], tile = 32 x 16, chunk = 68>}
 
 // -----
