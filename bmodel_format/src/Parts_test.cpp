@@ -119,6 +119,17 @@ TEST(CpuFeatures, Names) {
   EXPECT_LT(strlen(cpuFeatureNames(~uint64_t(0), small, 8)), 8u);
 }
 
+TEST(CpuFeatures, WhatIsRequestedIsHad) {
+  EXPECT_EQ(requestCpuFeatures(0), 0u);
+  EXPECT_EQ(requestCpuFeatures(uint64_t(1) << 63), 0u);
+  EXPECT_EQ(requestCpuFeatures(kX86V4), kX86V4 & cpuFeatures());
+  // The operating system gives all registers of AMX or none, and the same answer again.
+  const uint64_t all = requestCpuFeatures(~uint64_t(0)), tiles = all & kX86Amx;
+  EXPECT_EQ(all & ~kX86Amx, cpuFeatures() & ~kX86Amx);
+  EXPECT_TRUE(tiles == 0 || tiles == (cpuFeatures() & kX86Amx));
+  EXPECT_EQ(requestCpuFeatures(kX86Amx), tiles);
+}
+
 TEST(CpuFeatures, AgreesWithTheCompilersRuntime) {
 #if defined(__x86_64__)
   const uint64_t features = cpuFeatures();
