@@ -121,8 +121,25 @@ static std::array<Value, 4> fieldsOf(kernels::KernelBuilder &kb, Value record) {
 
 static Type fourOf(Type type) { return LLVM::LLVMStructType::getLiteral(type.getContext(), {type, type, type, type}); }
 
-std::array<Value, 4> BlockBuilder::loadMatrices(Value address) {
-  return fieldsOf(kb, intrinsic("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16", fourOf(kb.b.getI32Type()), address));
+Value BlockBuilder::fromOther(Value value, int64_t distance) {
+  constexpr int64_t kWholeWarp = 0x1f;
+  Type word = kb.b.getI32Type();
+  Value bits = arith::BitcastOp::create(kb.b, word, value);
+  Value got =
+      intrinsic("llvm.nvvm.shfl.sync.bfly.i32", word, {constant(-1), bits, constant(distance), constant(kWholeWarp)});
+  return arith::BitcastOp::create(kb.b, value.getType(), got);
+}
+
+Value BlockBuilder::roundPair(Type element, Value low, Value high) {
+  StringRef name = element.isF16() ? "llvm.nvvm.ff2f16x2.rn" : "llvm.nvvm.ff2bf16x2.rn";
+  Value both = intrinsic(name, VectorType::get({2}, element), {high, low});
+  return LLVM::BitcastOp::create(kb.b, kb.b.getI32Type(), both);
+}
+
+std::array<Value, 4> BlockBuilder::loadMatrices(Value address, bool transpose) {
+  StringRef name =
+      transpose ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16" : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16";
+  return fieldsOf(kb, intrinsic(name, fourOf(kb.b.getI32Type()), address));
 }
 
 std::array<Value, 4> BlockBuilder::multiply(Type elementA, Type elementB, std::array<Value, 4> a,

@@ -55,14 +55,22 @@ public:
   void commitCopies();                ///< what was started since the last one is a group
   void waitForCopies(int64_t groups); ///< until at most |groups| of this thread's are under way
 
+  //--- the warp ---
+  /// |value| (f32) of the thread whose number differs from this one's in the bits of |distance|.
+  Value fromOther(Value value, int64_t distance);
+
   //--- tensor cores ---
   /// Four matrices of 8 rows of kChunk bytes. Threads 8 i to 8 i + 7 of a warp give the rows of matrix i; thread
   /// 4 g + t gets bytes 4 t to 4 t + 3 of row g of each, as i32.
-  std::array<Value, 4> loadMatrices(Value address);
+  /// With |transpose|, elements of 2 bytes 2 t and 2 t + 1 of column g.
+  std::array<Value, 4> loadMatrices(Value address, bool transpose = false);
   /// sums + a * b of a warp: 16 x 8 sums of 32 bytes of K of elements |a| and |b| (i8, ui8, f16 or bf16) of PTX's
   /// fragments for m16n8k32 and m16n8k16.
   std::array<Value, 4> multiply(mlir::Type elementA, mlir::Type elementB, std::array<Value, 4> a,
                                 std::array<Value, 2> b, std::array<Value, 4> sums);
+
+  /// Two f32 rounded to |element| (f16 or bf16), as an i32 with |low| in its lower half.
+  Value roundPair(mlir::Type element, Value low, Value high);
 
 private:
   Value intrinsic(llvm::StringRef name, mlir::Type type, mlir::ValueRange operands);

@@ -57,7 +57,8 @@ Cost costOf(Operation *op, const CudaChip &chip) {
   }
   cost.products = cast<device::WorkInterface>(op).countProducts();
   TileAttr tile = tileOf(op);
-  cost.onTensor = tile || fitsTensorCores(op);
+  auto attention = dyn_cast<device::AttentionOp>(op);
+  cost.onTensor = tile || (attention ? fitsTensorCores(attention) : fitsTensorCores(op));
   cost.compute = cost.onTensor ? double(cost.products) / chip.perSecond(tensorRate(op, chip))
                                : secondsOfCores(op, cost.products, chip);
   cost.grid = tile ? secondsOfGrid(op, tile, chip) : 0;

@@ -4,6 +4,7 @@
 
 #include "codegen/Cuda/Depthwise.h"
 #include "codegen/Cuda/IR/CudaDialect.h"
+#include "codegen/Cuda/TensorAttention.h"
 #include "codegen/Cuda/TensorProduct.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -150,6 +151,9 @@ void PtxKernels::add(Operation *op) {
   if (TileAttr tile = tileOf(op)) {
     llvm::raw_string_ostream(machine) << ' ' << tile;
   }
+  if (AttentionTileAttr tile = attentionTileOf(op)) {
+    llvm::raw_string_ostream(machine) << ' ' << tile;
+  }
   std::string key = kernels::kernelKey(op, machine);
   auto [it, isNew] = byKey.try_emplace(key, kernels.size());
   if (isNew) {
@@ -168,6 +172,8 @@ llvm::Error PtxKernels::addTo(llvm::Module &module, PtxKernel &kernel) const {
   PackingAttr packing = packingOf(kernel.op);
   if (tileOf(kernel.op)) {
     emitTensorProduct(kb);
+  } else if (attentionTileOf(kernel.op)) {
+    emitTensorAttention(kb);
   } else if (packing && packing.getOrder() == PackedOrder::depthwise) {
     emitDepthwise(kb);
   } else if (failed(kernels::emitLoops(kb))) {

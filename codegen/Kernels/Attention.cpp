@@ -19,29 +19,33 @@ using namespace mlir;
 
 namespace tessera::kernels {
 
-AttentionShape::AttentionShape(KernelBuilder &kb, double scale, bool isMasked)
-    : kb(kb), scale(scale), isMasked(isMasked), q(kb.operandType(0)), k(kb.operandType(1)), v(kb.operandType(2)),
-      y(kb.resultType()) {
-  int64_t rank = q.getRank();
-  queries = q.getDimSize(rank - 2);
-  depth = q.getDimSize(rank - 1);
-  keys = k.getDimSize(k.getRank() - 2);
-  features = v.getDimSize(v.getRank() - 1);
+AttentionShape::AttentionShape(KernelBuilder &kb) : kb(kb) {
+  auto op = cast<device::AttentionOp>(kb.op());
+  scale = op.getScale().convertToDouble(), isMasked = op.getMask() != nullptr;
+  q = {op.view(0)}, k = {op.view(1)}, v = {op.view(2)}, y = {op.view(3)};
+  queries = *(q.sizes.end() - 2), depth = q.sizes.back();
+  keys = *(k.sizes.end() - 2), features = v.sizes.back();
 }
 
-Value AttentionShape::matrixBase(RankedTensorType tensor, ArrayRef<Value> at) const {
-  Strides strides(tensor);
-  int64_t missing = int64_t(at.size()) + 2 - tensor.getRank();
-  Value base = kb.constant(0);
-  for (int64_t d = 0; d + 2 < tensor.getRank(); ++d) {
-    if (tensor.getDimSize(d) != 1) {
-      base = kb.add(base, kb.mul(at[d + missing], strides.dims[d]));
+bool AttentionShape::Matrices::begin(int64_t elements) const {
+  bool is = offset % elements == 0;
+  for (size_t d = 0; d + 1 < sizes.size(); ++d) {
+    is &= sizes[d] == 1 || strides[d] % elements == 0;
+  }
+  return is;
+}
+
+Value AttentionShape::matrixBase(const Matrices &matrices, ArrayRef<Value> at) const {
+  Value base = kb.constant(matrices.offset);
+  for (auto [d, index] : llvm::enumerate(at)) {
+    if (matrices.sizes[d] != 1) {
+      base = kb.add(base, kb.mul(index, matrices.strides[d]));
     }
   }
   return base;
 }
 
-Value AttentionShape::loadMask(ArrayRef<Value> at, Value row, Value key, unsigned lanes, Value active) const {
+Value AttentionShape::maskOffset(ArrayRef<Value> at, Value row, Value key) const {
   RankedTensorType type = kb.operandType(3);
   SmallVector<Value> indices(at);
   indices.append({row, key});
@@ -50,9 +54,14 @@ Value AttentionShape::loadMask(ArrayRef<Value> at, Value row, Value key, unsigne
   for (int64_t d = 0; d < type.getRank(); ++d) {
     own.push_back(type.getDimSize(d) == 1 ? kb.constant(0) : indices[d + missing]);
   }
+  return Strides(type).offset(kb, own);
+}
+
+Value AttentionShape::loadMask(ArrayRef<Value> at, Value row, Value key, unsigned lanes, Value active) const {
+  RankedTensorType type = kb.operandType(3);
   int64_t stride = type.getRank() && type.getShape().back() != 1 ? 1 : 0;
   return loadLanes(kb, type.getElementType(), kb.operand(3), stride, VectorStep{{}, active, lanes},
-                   Strides(type).offset(kb, own));
+                   maskOffset(at, row, key));
 }
 
 namespace {
@@ -61,14 +70,14 @@ namespace {
 class AttentionEmitter : AttentionShape {
 public:
   explicit AttentionEmitter(const AttentionShape &shape)
-      : AttentionShape(shape), rowsAtOnce(kb.exact && kb.target.hasMasks() ? 8 : 4), element(y.getElementType()),
-        type(registerType(element)) {
+      : AttentionShape(shape), rowsAtOnce(kb.exact && kb.target.hasMasks() ? 8 : 4),
+        element(kb.resultType().getElementType()), type(registerType(element)) {
     lanes = kb.exact ? kExactLanes : 2 * kb.target.lanes(type.getIntOrFloatBitWidth());
     keysPadded = llvm::alignTo(keys, lanes);
   }
 
   void emit() {
-    SmallVector<int64_t> space(y.getShape().drop_back(2));
+    SmallVector<int64_t> space(batchDims());
     int64_t batch = product(space);
     // Few batches: their rows are cut too, at the price of transposing k again.
     int64_t parts = std::clamp<int64_t>(16 / std::max<int64_t>(1, batch), 1, llvm::divideCeil(queries, 4 * rowsAtOnce));
@@ -88,14 +97,15 @@ public:
 
 private:
   VectorType vectorType() { return VectorType::get({int64_t(lanes)}, type); }
+  Type elementOf(unsigned operand) { return kb.operandType(operand).getElementType(); }
 
   /// scratch[e][t] = k[t][e]; columns up to keysPadded are zero.
   void transposeKeys(Value base) {
     kb.forLoop(0, depth, 1, [&](Value e) {
       Value to = kb.mul(e, keysPadded);
       overRow(kb, keys, lanes, [&](Value t, Value mask) {
-        Value from = kb.add(base, kb.add(kb.mul(t, depth), e));
-        Value column = loadLanes(kb, element, kb.operand(1), depth, VectorStep{{}, mask, lanes}, from);
+        Value from = kb.add(base, kb.add(kb.mul(t, k.rowStride()), e));
+        Value column = loadLanes(kb, elementOf(1), kb.operand(1), k.rowStride(), VectorStep{{}, mask, lanes}, from);
         kb.store(column, kb.scratch(), kb.add(to, t));
       });
     });
@@ -112,8 +122,8 @@ private:
         Value keysVector = kb.load(vectorType(), kb.scratch(), kb.add(kb.mul(e, keysPadded), t));
         SmallVector<Value> next;
         for (int64_t r = 0; r < rowsAtOnce; ++r) {
-          Value offset = kb.add(qBase, kb.add(kb.mul(clampedRow(row, r), depth), e));
-          Value factor = kb.splat(kb.loadElements(element, 0, kb.operand(0), offset), lanes);
+          Value offset = kb.add(qBase, kb.add(kb.mul(clampedRow(row, r), q.rowStride()), e));
+          Value factor = kb.splat(kb.loadElements(elementOf(0), 0, kb.operand(0), offset), lanes);
           next.push_back(emitFma(kb, factor, keysVector, old[r]));
         }
         return next;
@@ -158,8 +168,8 @@ private:
     overRow(kb, features, lanes, [&](Value f, Value mask) {
       SmallVector<Value> sums(rowsAtOnce, kb.zero(vectorType()));
       sums = kb.forLoop(kb.constant(0), kb.constant(keys), 1, sums, [&](Value t, ValueRange old) {
-        Value values =
-            kb.loadElements(element, lanes, kb.operand(2), kb.add(vBase, kb.add(kb.mul(t, features), f)), mask);
+        Value values = kb.loadElements(elementOf(2), lanes, kb.operand(2),
+                                       kb.add(vBase, kb.add(kb.mul(t, v.rowStride()), f)), mask);
         SmallVector<Value> next;
         for (int64_t r = 0; r < rowsAtOnce; ++r) {
           Value factor = kb.splat(kb.load(type, scores, kb.add(t, r * keysPadded)), lanes);
@@ -171,7 +181,7 @@ private:
         Value target = kb.add(row, r);
         auto store = [&] {
           Value value = arith::MulFOp::create(kb.b, sums[r], kb.splat(factors[r], lanes));
-          kb.storeElements(element, value, kb.result(), kb.add(yBase, kb.add(kb.mul(target, features), f)), mask);
+          kb.storeElements(element, value, kb.result(), kb.add(yBase, kb.add(kb.mul(target, y.rowStride()), f)), mask);
         };
         queries % rowsAtOnce ? kb.ifThen(kb.less(target, kb.constant(queries)), store) : store();
       }
@@ -190,9 +200,8 @@ struct AttentionModel : KernelInterface::ExternalModel<AttentionModel, device::A
     if (failed(requireRowMajor(op))) {
       return failure();
     }
-    auto attention = cast<device::AttentionOp>(op);
-    AttentionShape shape(kb, attention.getScale().convertToDouble(), attention.getMask() != nullptr);
-    if (kb.target.shuffle && shape.y.getNumElements() * shape.keys * shape.depth > 0) {
+    AttentionShape shape(kb);
+    if (kb.target.shuffle && kb.resultType().getNumElements() * shape.keys * shape.depth > 0) {
       emitSharedAttention(shape);
     } else {
       AttentionEmitter(shape).emit();

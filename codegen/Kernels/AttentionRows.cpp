@@ -26,18 +26,18 @@ constexpr int64_t kMostRuns = 8;                       ///< of features that a t
 class SharedAttention : AttentionShape {
 public:
   explicit SharedAttention(const AttentionShape &shape)
-      : AttentionShape(shape), element(y.getElementType()), type(registerType(element)),
-        chunks(llvm::divideCeil(keys, kRowThreads)), batch(product(y.getShape().drop_back(2))) {
+      : AttentionShape(shape), element(kb.resultType().getElementType()), type(registerType(element)),
+        chunks(llvm::divideCeil(keys, kRowThreads)), batch(product(batchDims())) {
     while (rows < 4 && batch * llvm::divideCeil(queries, 2 * rows) * kRowThreads >= kWantedThreads) {
       rows *= 2;
     }
-    while (run < 4 && features % (2 * run * kRowThreads) == 0) {
+    while (run < 4 && features % (2 * run * kRowThreads) == 0 && v.begin(2 * run) && y.begin(2 * run)) {
       run *= 2;
     }
   }
 
   void emit() {
-    SmallVector<int64_t> space(y.getShape().drop_back(2));
+    SmallVector<int64_t> space(batchDims());
     space.push_back(llvm::divideCeil(queries, rows));
     int64_t perThread = rows * chunks * int64_t(sizeof(float));
     keepsScores = product(space) * kRowThreads * perThread <= kMostScoreBytes;
@@ -58,6 +58,7 @@ public:
 private:
   using Values = SmallVector<Value>;
 
+  Type elementOf(unsigned operand) { return kb.operandType(operand).getElementType(); }
   Value maximum(Value a, Value b) { return emitExtremum(kb, type, a, b, false); }
   /// Rows beyond the last repeat it; they are not stored.
   Value clampedRow(int64_t r) { return kb.min(kb.add(firstRow, r), kb.constant(queries - 1)); }
@@ -66,15 +67,15 @@ private:
   Values scoresAt(Value first, Value mask) {
     Value key = kb.add(first, kb.sharedLane());
     key = mask ? kb.min(key, kb.constant(keys - 1)) : key;
-    Value kBase = kb.add(matrixBase(k, at), kb.mul(key, depth)), qBase = matrixBase(q, at);
-    unsigned width = depth % 4 == 0 ? 4 : 1;
+    Value kBase = kb.add(matrixBase(k, at), kb.mul(key, k.rowStride())), qBase = matrixBase(q, at);
+    unsigned width = depth % 4 == 0 && q.begin(4) && k.begin(4) ? 4 : 1;
     Values sums = kb.forLoop(
         kb.constant(0), kb.constant(depth), width, Values(rows, kb.zero(type)), [&](Value e, ValueRange old) {
-          Value keyRun = kb.loadRun(element, width, kb.operand(1), kb.add(kBase, e));
+          Value keyRun = kb.loadRun(elementOf(1), width, kb.operand(1), kb.add(kBase, e));
           Values next;
           for (int64_t r = 0; r < rows; ++r) {
-            Value from = kb.add(kb.add(qBase, kb.mul(clampedRow(r), depth)), e);
-            next.push_back(addProducts(kb.loadRun(element, width, kb.operand(0), from), keyRun, width, old[r]));
+            Value from = kb.add(kb.add(qBase, kb.mul(clampedRow(r), q.rowStride())), e);
+            next.push_back(addProducts(kb.loadRun(elementOf(0), width, kb.operand(0), from), keyRun, width, old[r]));
           }
           return next;
         });
@@ -129,7 +130,7 @@ private:
           }
           int64_t count = mask ? keys % kRowThreads : kRowThreads;
           return overKeys(count, next, [&](Value j, Values &inner) {
-            Value at = kb.add(vBase, kb.mul(kb.add(t, j), features));
+            Value at = kb.add(vBase, kb.mul(kb.add(t, j), v.rowStride()));
             addKey(at, j, powers, from, runs, inner);
           });
         });
@@ -180,7 +181,7 @@ private:
       // Threads beyond the last feature repeat it.
       Value feature = featureOf(from, i);
       feature = isWhole(from, i) ? feature : kb.min(feature, kb.constant(features - 1));
-      Value values = kb.loadRun(element, run, kb.operand(2), kb.add(base, feature));
+      Value values = kb.loadRun(elementOf(2), run, kb.operand(2), kb.add(base, feature));
       for (int64_t n = 0; n < run; ++n) {
         Value value = vector::ExtractOp::create(kb.b, values, n);
         for (int64_t r = 0; r < rows; ++r) {
@@ -193,7 +194,7 @@ private:
 
   void storeRow(int64_t r, int64_t from, Value factor, ArrayRef<Value> sums) {
     Value row = kb.add(firstRow, r);
-    Value base = kb.add(matrixBase(y, at), kb.mul(row, features));
+    Value base = kb.add(matrixBase(y, at), kb.mul(row, y.rowStride()));
     auto store = [&] {
       for (int64_t i = 0; i * run < int64_t(sums.size()); ++i) {
         Value feature = featureOf(from, i);

@@ -4,24 +4,36 @@
 #define TESSERA_CODEGEN_KERNELS_ATTENTIONSHAPE_H
 
 #include "codegen/Kernels/KernelBuilder.h"
+#include "device_dialect/IR/DeviceComputeOps.h"
 
 namespace tessera::kernels {
 
 /// The operands of an attention op: y [..., queries, features] = softmax(scale q k^T + mask) v with q [..., queries,
-/// depth], k [..., keys, depth], v [..., keys, features]; batch dims of size 1 broadcast.
+/// depth], k [..., keys, depth], v [..., keys, features]; batch dims of size 1 broadcast. Elements of a row are
+/// neighbours, rows lie where the op's views say.
 struct AttentionShape {
-  AttentionShape(KernelBuilder &kb, double scale, bool isMasked);
+  explicit AttentionShape(KernelBuilder &kb);
 
-  /// Element offset of the matrix of |tensor| at the batch indices |at|.
-  mlir::Value matrixBase(mlir::RankedTensorType tensor, llvm::ArrayRef<mlir::Value> at) const;
+  /// Matrices, one for each of |sizes| but the last two.
+  struct Matrices : device::AttentionOp::View {
+    int64_t rowStride() const { return strides[strides.size() - 2]; } ///< in elements
+    /// Whether all rows begin at multiples of |elements|.
+    bool begin(int64_t elements) const;
+  };
+
+  /// Element offset of the one of |matrices| at the batch indices |at|.
+  mlir::Value matrixBase(const Matrices &matrices, llvm::ArrayRef<mlir::Value> at) const;
+  /// Element offset of the mask at (|row|, |key|).
+  mlir::Value maskOffset(llvm::ArrayRef<mlir::Value> at, mlir::Value row, mlir::Value key) const;
   /// |lanes| values of the mask at (|row|, |key|...), of which those in |active| (null: all) exist.
   mlir::Value loadMask(llvm::ArrayRef<mlir::Value> at, mlir::Value row, mlir::Value key, unsigned lanes,
                        mlir::Value active) const;
+  llvm::ArrayRef<int64_t> batchDims() const { return llvm::ArrayRef(q.sizes).drop_back(2); }
 
   KernelBuilder &kb;
   double scale;
   bool isMasked; ///< operand 3 is a mask
-  mlir::RankedTensorType q, k, v, y;
+  Matrices q, k, v, y;
   int64_t queries, depth, keys, features;
 };
 

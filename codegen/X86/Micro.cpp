@@ -20,7 +20,7 @@ bool isMicro(device::MatMulOp op, const X86Target &target) {
 /// The register tile adds fused products, whose order depends on it.
 bool isMicro(device::AttentionOp op, const KernelBuilder &kb) {
   auto isSingle = [](Type type) { return cast<RankedTensorType>(type).getElementType().isF32(); };
-  return !kb.exact && llvm::all_of(op->getOperandTypes(), isSingle);
+  return !kb.exact && !op.getViews() && llvm::all_of(op->getOperandTypes(), isSingle) && isSingle(op.getY().getType());
 }
 
 } // namespace
@@ -39,7 +39,7 @@ FailureOr<bool> emitMicroKernel(Operation *op, X86KernelBuilder &kb) {
   if (failed(requireRowMajor(op))) {
     return failure();
   }
-  emitMicroAttention(AttentionShape(kb, attention.getScale().convertToDouble(), attention.getMask() != nullptr));
+  emitMicroAttention(AttentionShape(kb));
   return true;
 }
 

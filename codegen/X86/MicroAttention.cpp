@@ -59,7 +59,7 @@ private:
 };
 
 void MicroAttention::emit() {
-  SmallVector<int64_t> space(s.y.getShape().drop_back(2));
+  SmallVector<int64_t> space(s.batchDims());
   int64_t batch = product(space);
   // Few batches: their rows are cut too, at the price of packing k again; an even number of parts suits 2 and 4
   // threads.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Layout.h"
+#include "device_dialect/IR/Pieces.h"
 #include "device_dialect/IR/Verify.h"
 #include "top_dialect/IR/Constants.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -401,9 +402,76 @@ LogicalResult NormOp::verify() {
   return verify::dims(*this, getY(), x.getShape(), "result", "norm_c3");
 }
 
+AttentionOp::View AttentionOp::view(unsigned index) {
+  RankedTensorType type = tensorType(index < 3 ? getOperand(index) : getY());
+  SmallVector<int64_t> dense = type.hasStaticShape() ? denseStrides(type.getShape()) : SmallVector<int64_t>();
+  if (!getViews()) {
+    return {SmallVector<int64_t>(type.getShape()), dense, 0};
+  }
+  auto piece = cast<PieceAttr>((*getViews())[index]);
+  size_t rank = piece.getSizes().size();
+  View view{SmallVector<int64_t>(rank), SmallVector<int64_t>(rank), 0};
+  for (size_t d = 0; d < rank; ++d) {
+    int64_t s = piece.getSrcDims()[d];
+    size_t own = index < 3 ? d : size_t(s);
+    view.sizes[own] = piece.getSizes()[d];
+    view.strides[own] = index == 3 ? dense[d] : s < 0 ? 0 : piece.getSrcSteps()[d] * dense[s];
+  }
+  for (auto [offset, stride] : llvm::zip(piece.getSrcOffsets(), dense)) {
+    view.offset += offset * stride;
+  }
+  return view;
+}
+
+/// (C5) of the view of operand |index|, or of the result (3).
+static LogicalResult verifyView(AttentionOp op, unsigned index) {
+  auto piece = cast<PieceAttr>((*op.getViews())[index]);
+  RankedTensorType type = tensorType(index < 3 ? op.getOperand(index) : op.getY());
+  size_t rank = piece.getSizes().size(), sources = index < 3 ? size_t(type.getRank()) : rank;
+  auto isZero = [](int64_t i) { return i == 0; };
+  auto isOne = [](int64_t i) { return i == 1; };
+  bool fits =
+      piece.getSource() == 0 && piece.getDstOffsets().size() == rank && piece.getDstSteps().size() == rank &&
+      piece.getSrcDims().size() == rank && piece.getSrcSteps().size() == rank && rank >= 2 &&
+      piece.getSrcOffsets().size() == sources && llvm::all_of(piece.getDstOffsets(), isZero) &&
+      llvm::all_of(piece.getDstSteps(), isOne) &&
+      llvm::all_of(piece.getSizes(), [](int64_t size) { return size >= 0; }) &&
+      llvm::all_of(piece.getSrcDims(), [&](int64_t s) { return s >= (index < 3 ? -1 : 0) && s < int64_t(sources); });
+  if (fits && index < 3) {
+    for (auto [range, size] : llvm::zip_equal(sourceRanges(piece, sources), type.getShape())) {
+      fits &= pieceElements(piece) == 0 || (range.first >= 0 && range.last < size);
+    }
+  } else if (fits) {
+    llvm::SmallDenseSet<int64_t> dims(piece.getSrcDims().begin(), piece.getSrcDims().end());
+    fits = dims.size() == rank && piece.getSizes() == type.getShape() && llvm::all_of(piece.getSrcOffsets(), isZero) &&
+           llvm::all_of(piece.getSrcSteps(), isOne);
+  }
+  AttentionOp::View view = fits ? op.view(index) : AttentionOp::View();
+  if (!fits || (view.sizes.back() > 1 && view.strides.back() != 1)) { // attention_c5
+    return op.emitOpError() << "has view " << index << " = " << piece << " of " << type
+                            << ", allowed a piece within it whose rows are neighbours (attention_c5)";
+  }
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
-  ArrayRef<int64_t> q = tensorType(getQ()).getShape(), k = tensorType(getK()).getShape();
-  ArrayRef<int64_t> v = tensorType(getV()).getShape();
+  if (getViews()) {
+    auto isPlain = [](Type type) {
+      return cast<RankedTensorType>(type).hasStaticShape() &&
+             isSummedInF32(cast<RankedTensorType>(type).getElementType());
+    };
+    if (getViews()->size() != 4 || !llvm::all_of(getOperation()->getOperandTypes(), isPlain) ||
+        !isPlain(getY().getType())) {
+      return emitOpError() << "has " << getViews()->size() << " views, allowed 4 of tensors of f32, f16 or bf16 whose "
+                           << "dims are known (attention_c5)"; // attention_c5
+    }
+    for (unsigned i = 0; i < 4; ++i) {
+      if (failed(verifyView(*this, i))) {
+        return failure();
+      }
+    }
+  }
+  SmallVector<int64_t> q = view(0).sizes, k = view(1).sizes, v = view(2).sizes;
   size_t rank = q.size();
   if (rank < 2 || k.size() != rank || v.size() != rank) { // attention_c2
     return emitOpError() << "ranks of q, k and v are " << rank << ", " << k.size() << ", " << v.size()
@@ -413,24 +481,32 @@ LogicalResult AttentionOp::verify() {
     return emitOpError() << "E of q and k are " << q[rank - 1] << " and " << k[rank - 1] << ", T of k and v are "
                          << k[rank - 2] << " and " << v[rank - 2] << " (attention_c1)";
   }
-  ArrayRef<int64_t> batch = q.drop_back(2);
+  ArrayRef<int64_t> batch = ArrayRef(q).drop_back(2);
   SmallVector<int64_t> scores(batch), result(batch);
   scores.append({q[rank - 2], k[rank - 2]});
   result.append({q[rank - 2], v[rank - 1]});
-  if (failed(verify::broadcasts(*this, k.drop_back(2), batch, "k's batch", "attention_c3")) ||
-      failed(verify::broadcasts(*this, v.drop_back(2), batch, "v's batch", "attention_c3")) ||
+  if (failed(verify::broadcasts(*this, ArrayRef(k).drop_back(2), batch, "k's batch", "attention_c3")) ||
+      failed(verify::broadcasts(*this, ArrayRef(v).drop_back(2), batch, "v's batch", "attention_c3")) ||
       (getMask() &&
        failed(verify::broadcasts(*this, tensorType(getMask()).getShape(), scores, "mask", "attention_c3")))) {
     return failure();
   }
-  return verify::dims(*this, getY(), result, "result", "attention_c4");
+  SmallVector<int64_t> y = view(3).sizes;
+  bool isResult = y.size() == rank && llvm::all_of(llvm::zip_equal(y, result), [](auto both) {
+                    return agree(std::get<0>(both), std::get<1>(both));
+                  });
+  if (!isResult) { // attention_c4
+    return emitOpError() << "result has dims " << verify::printDims(y) << ", expected " << verify::printDims(result)
+                         << " (attention_c4)";
+  }
+  return success();
 }
 
 int64_t AttentionOp::countFlops() { return 2 * countProducts(); }
 
 int64_t AttentionOp::countProducts() {
-  int64_t keys = tensorType(getK()).getShape().drop_back().back();
-  return keys * (tensorType(getQ()).getNumElements() + tensorType(getY()).getNumElements());
+  SmallVector<int64_t> q = view(0).sizes, v = view(2).sizes;
+  return ShapedType::getNumElements(ArrayRef(q).drop_back()) * v[v.size() - 2] * (q.back() + v.back());
 }
 
 /// Gates of a cell, 0 for an unknown kind.

@@ -4,6 +4,7 @@
 #define DEVICE_COMPUTE_OPS
 
 include "device_dialect/IR/DeviceBase.td"
+include "device_dialect/IR/DeviceAttrs.td"
 include "device_dialect/IR/PackingInterface.td"
 
 def Device_ConvOp : Device_EpilogueOp<"conv", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<LayoutInterface>], ["canReadExtra"], ["countFlops", "countProducts"]> {
@@ -156,9 +157,24 @@ def Device_NormOp : Device_Op<"norm", [AttrSizedOperandSegments], ["countFlops"]
 
 def Device_AttentionOp : Device_Op<"attention", [], ["countFlops", "countProducts"]> {
   let summary = "softmax(scale q k^T + mask) v";
-  let description = [{As top.attention. (C1) E and T agree. (C2) ranks. (C3) leading dims and mask broadcast to q's. (C4) result dims.}];
-  let arguments = (ins Device_Tensor:$q, Device_Tensor:$k, Device_Tensor:$v, Optional<Device_Tensor>:$mask, F64Attr:$scale);
+  let description = [{
+    As top.attention, of the matrices that `views` find in the operands and the result: of q, k and v the piece that a copy would
+    make them by, of y the piece by which a copy of it would make the result. Without `views`, the tensors themselves.
+    (C1) E and T agree. (C2) ranks. (C3) leading dims and mask broadcast to q's. (C4) result dims. (C5) views: four; those of q, k and v
+    lie within their operands and fill what they make, y's moves all of it as it permutes dims; elements of a row are neighbours.
+  }];
+  let arguments = (ins Device_Tensor:$q, Device_Tensor:$k, Device_Tensor:$v, Optional<Device_Tensor>:$mask, F64Attr:$scale,
+      OptionalAttr<Device_PieceArrayAttr>:$views);
   let results = (outs Device_Tensor:$y);
+  let extraClassDeclaration = [{
+    /// Dims of which the last two are a matrix; element i lies at |offset| + the sum of |strides| times i, in elements.
+    struct View {
+      ::llvm::SmallVector<int64_t> sizes, strides;
+      int64_t offset = 0;
+    };
+    /// Of q, k, v (0, 1, 2) and y (3).
+    View view(unsigned index);
+  }];
 }
 
 def Device_RecurrentOp : Device_Op<"recurrent", [AttrSizedOperandSegments], ["countFlops", "countProducts"]> {

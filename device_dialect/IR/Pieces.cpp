@@ -54,7 +54,7 @@ int64_t pieceElements(PieceAttr piece) {
   return count;
 }
 
-static SmallVector<int64_t> denseStrides(ArrayRef<int64_t> dims, int64_t unit) {
+SmallVector<int64_t> denseStrides(ArrayRef<int64_t> dims, int64_t unit) {
   SmallVector<int64_t> strides(dims.size());
   for (size_t d = dims.size(); d-- > 0; unit *= dims[d]) {
     strides[d] = unit;

@@ -35,6 +35,9 @@ llvm::SmallVector<Range> sourceRanges(PieceAttr piece, size_t sourceRank);
 /// Elements the piece writes.
 int64_t pieceElements(PieceAttr piece);
 
+/// Of a row-major tensor, of elements of |unit|.
+llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> dims, int64_t unit = 1);
+
 /// Moves one piece between dense row-major tensors of the given dims.
 void movePiece(PieceAttr piece, const char *source, llvm::ArrayRef<int64_t> sourceDims, char *result,
                llvm::ArrayRef<int64_t> resultDims, int64_t elementBytes);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/Exact.h"
+#include "device_dialect/IR/Pieces.h"
 #include "device_dialect/IR/WeightScales.h"
 #include "device_dialect/Reference/AsTop.h"
 #include "device_dialect/Reference/FloatOps.h"
@@ -206,7 +207,34 @@ LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
                                       getEpsilonAttr(), getRmsAttr());
 }
 
+/// What |piece| makes of |source|.
+static HostTensor viewOf(PieceAttr piece, const HostTensor &source, ArrayRef<int64_t> sizes) {
+  HostTensor made(source.getElementType(), sizes);
+  movePiece(piece, source.getBytes().data(), source.getShape(), made.getBytes().data(), sizes,
+            top::elementBytes(source.getElementType()));
+  return made;
+}
+
+/// The tensors that the views make of q, k and v, then the mask; their attention, moved to the result.
+static void evaluateViews(AttentionOp op, Inputs inputs, HostTensor &y) {
+  SmallVector<PieceAttr> pieces(op.getViews()->getAsRange<PieceAttr>());
+  std::array<HostTensor, 3> made;
+  SmallVector<const HostTensor *> own(inputs);
+  for (unsigned i = 0; i < made.size(); ++i) {
+    made[i] = viewOf(pieces[i], *inputs[i], op.view(i).sizes);
+    own[i] = &made[i];
+  }
+  HostTensor result(y.getElementType(), op.view(3).sizes);
+  auto scale = static_cast<float>(op.getScale().convertToDouble());
+  inSingle(result, [&](HostTensor &single) { attentionF32(scale, Singles(own), single); });
+  y = viewOf(pieces[3], result, y.getShape());
+}
+
 LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
+  if (getViews()) {
+    evaluateViews(*this, inputs, outputs[0]);
+    return success();
+  }
   if (fitSingle(inputs)) {
     auto scale = static_cast<float>(getScale().convertToDouble());
     inSingle(outputs[0], [&](HostTensor &y) { attentionF32(scale, Singles(inputs), y); });

@@ -18,7 +18,7 @@ namespace {
 
 constexpr float kLargestF16 = 65504;
 
-/// Up to so many products are few: their roundings to 16 bits hardly average out, and such weights are few.
+/// Up to so many products are few: their roundings to the 8 bits of bf16 hardly average out, and such weights are few.
 constexpr int64_t kFewProducts = 64;
 
 bool isF32(Value value) {
@@ -39,13 +39,6 @@ bool isMove(Operation *op) { return kindOf(op) == OpKind::move || kindOf(op) == 
 bool takesEpilogue(Operation *op) {
   OpKind kind = kindOf(op);
   return kind == OpKind::product || kind == OpKind::elementwise || isa<top::AvgPoolOp, top::ReduceOp>(op);
-}
-
-/// Whether |op| is a convolution that sums few products, as depthwise ones do. (Of matmuls, weights are what memory
-/// holds.)
-bool sumsFew(Operation *op) {
-  return kindOf(op) == OpKind::product && !isa<top::MatMulOp>(op) && top::isConstant(weightOf(op).operand->get()) &&
-         reductionLength(op) <= kFewProducts;
 }
 
 class Narrower {
@@ -108,6 +101,14 @@ private:
       type = own;
     }
     return isF32(input) ? type : Type();
+  }
+
+  /// Whether |op| is a convolution that sums few products, as depthwise ones do, and would do so in bf16. (Of matmuls,
+  /// weights are what memory holds.)
+  bool sumsFew(Operation *op) {
+    Type type = types.lookup(op);
+    return type && type.isBF16() && kindOf(op) == OpKind::product && !isa<top::MatMulOp>(op) &&
+           top::isConstant(weightOf(op).operand->get()) && reductionLength(op) <= kFewProducts;
   }
 
   /// The type that |op| is to be held in, null for others.

@@ -1,5 +1,5 @@
 // RUN: tessera-opt %s --top-quantize=precision=BF16 | FileCheck %s
-// RUN: tessera-opt %s --top-quantize=precision=F16 | sed s/f16/bf16/g | FileCheck %s
+// RUN: tessera-opt %s --top-quantize=precision=F16 | FileCheck %s --check-prefix=F16
 // SPDX-License-Identifier: Apache-2.0
 
 // A convolution that sums few products reads f32 with f32 weights, also what was only moved to it; its result is rounded as others.
@@ -12,6 +12,11 @@
 // CHECK-NEXT: %[[R:.*]] = top.cast %[[D]] {to = bf16
 // CHECK-NEXT: %[[F:.*]] = top.cast %[[R]] {to = f32}
 // CHECK: top.conv %[[F]]
+
+// f16 has the bits for them.
+// F16: %[[V:.*]] = top.constant {{.*}} : tensor<3x1x3x3xf16>
+// F16: %[[W:.*]] = top.cast %[[V]] {to = f32}
+// F16-NEXT: top.conv %{{.*}}, %[[W]] {{.*}}groups = 3
 
 func.func @main(%x: tensor<1x3x6x6xf32> {top.name = "x"}) -> (tensor<1x3x3x4xf32> {top.name = "y"}) {
   %w = top.constant dense<-0.637> : tensor<3x3x5x5xf32> : tensor<3x3x5x5xf32>

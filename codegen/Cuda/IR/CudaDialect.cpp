@@ -39,6 +39,15 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
            << "of sums is not stated, of one group, with constant weights of a convolution, and of at "
            << "most 1 GiB an operand";
   }
+  auto attention = dyn_cast<AttentionOp>(op);
+  bool ofAttention = attribute.getName() == kAttentionAttr;
+  if (ofAttention && (!attention || !isa<AttentionTileAttr>(attribute.getValue()) || !fitsTensorCores(attention))) {
+    return op->emitOpError()
+           << "has " << attribute.getName() << " = " << attribute.getValue()
+           << ", allowed a #cuda.attention on a device.attention of f16 or bf16 whose order of sums is "
+           << "not stated, with 16 or more rows of q, rows of 8 to " << kMostFeatures
+           << " elements in multiples of 8 that begin at such, and of at most 1 GiB an operand";
+  }
   return success();
 }
 
@@ -48,8 +57,12 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
 
 static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-bool tessera::cuda::fitsTensorCores(Operation *op) {
+static bool isSmall(Value value) {
   constexpr int64_t kMostBytes = int64_t(1) << 30; // offsets are of 32 bits
+  return tensorType(value).getNumElements() > 0 && tessera::device::physicalBytes(tensorType(value)) < kMostBytes;
+}
+
+bool tessera::cuda::fitsTensorCores(Operation *op) {
   using namespace tessera;
   auto conv = dyn_cast<device::ConvOp>(op);
   auto matmul = dyn_cast<device::MatMulOp>(op);
@@ -62,10 +75,42 @@ bool tessera::cuda::fitsTensorCores(Operation *op) {
   Type a = tensorType(op->getOperand(0)).getElementType(), b = tensorType(op->getOperand(1)).getElementType();
   bool integers = a.isInteger(8) && b.isInteger(8);
   bool floats = device::isNarrowFloat(a) && a == b && !device::isOrderedProduct(op);
-  auto isSmall = [](Value value) {
-    return tensorType(value).getNumElements() > 0 && device::physicalBytes(tensorType(value)) < kMostBytes;
-  };
   return (integers || floats) && llvm::all_of(op->getOperands(), isSmall) && isSmall(op->getResult(0));
+}
+
+bool tessera::cuda::fitsTensorCores(device::AttentionOp op, Type wanted) {
+  constexpr int64_t kRun = 8, kFewestRows = 16;
+  Type element = wanted ? wanted : tensorType(op.getQ()).getElementType();
+  auto isOf = [&](Value value) { return (wanted || tensorType(value).getElementType() == element) && isSmall(value); };
+  Type y = tensorType(op.getY()).getElementType();
+  if (!device::isNarrowFloat(element) || device::isExact(op) || !isOf(op.getQ()) || !isOf(op.getK()) ||
+      !isOf(op.getV()) || (y != element && !y.isF32()) || (op.getMask() && !isSmall(op.getMask()))) {
+    return false;
+  }
+  auto rowsFit = [](const device::AttentionOp::View &view) {
+    bool fits = view.sizes.back() % kRun == 0 && view.sizes.back() <= kMostFeatures && view.offset % kRun == 0;
+    for (size_t d = 0; d + 1 < view.sizes.size(); ++d) {
+      fits &= view.sizes[d] == 1 || view.strides[d] % kRun == 0;
+    }
+    return fits;
+  };
+  device::AttentionOp::View q = op.view(0);
+  return rowsFit(q) && rowsFit(op.view(1)) && rowsFit(op.view(2)) && rowsFit(op.view(3)) &&
+         q.sizes[q.sizes.size() - 2] >= kFewestRows;
+}
+
+AttentionTileAttr tessera::cuda::attentionTileOf(Operation *op) {
+  return op->getAttrOfType<AttentionTileAttr>(CudaDialect::kAttentionAttr);
+}
+
+LogicalResult AttentionTileAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t warps, int64_t keys) {
+  if (warps != 1 && warps != 2 && warps != 4) { // attention_tile_c1
+    return emitError() << "warps = " << warps << ", allowed 1, 2 or 4 (attention_tile_c1)";
+  }
+  if (keys != 32 && keys != 64) { // attention_tile_c2
+    return emitError() << "keys = " << keys << ", allowed 32 or 64 (attention_tile_c2)";
+  }
+  return success();
 }
 
 int64_t TileAttr::sharedBytes() const {

@@ -3,6 +3,7 @@
 #ifndef TESSERA_CODEGEN_CUDA_IR_CUDADIALECT_H
 #define TESSERA_CODEGEN_CUDA_IR_CUDADIALECT_H
 
+#include "device_dialect/IR/DeviceComputeOps.h"
 #include "device_dialect/IR/DeviceInterfaces.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -25,6 +26,15 @@ mlir::RankedTensorType packedType(PackingAttr packing, mlir::Operation *op, mlir
 /// Whether tensor cores can compute |op| with constant weights packed for them, if it has some: a convolution of one
 /// group or a product of 8-bit integers, or of f16 or bf16 whose order of sums is not stated.
 bool fitsTensorCores(mlir::Operation *op);
+
+/// Whether tensor cores can compute |op|: attention of f16 or bf16 whose order of sums is not stated, of rows of q
+/// enough for a tile, of up to kMostFeatures of q and of v, in whole runs of 16 bytes. With |element|: were q, k and v
+/// of that.
+bool fitsTensorCores(tessera::device::AttentionOp op, mlir::Type element = {});
+inline constexpr int64_t kMostFeatures = 128;
+
+/// The tile of an attention that tensor cores compute; null for others.
+AttentionTileAttr attentionTileOf(mlir::Operation *op);
 
 /// The tile of an op that tensor cores compute; null for others.
 TileAttr tileOf(mlir::Operation *op);

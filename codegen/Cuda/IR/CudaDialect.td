@@ -13,12 +13,14 @@ def Cuda_Dialect : Dialect {
   let cppNamespace = "::tessera::cuda";
   let summary = "Decisions about device ops that only the family of NVIDIA's GPUs takes";
   let description = [{
-    No ops: attributes of device ops. `cuda.tile` on a `device.conv` or `device.matmul` says that tensor cores compute it, and how.
+    No ops: attributes of device ops. `cuda.tile` on a `device.conv` or `device.matmul` says that tensor cores compute it, and how;
+    `cuda.attention` on a `device.attention` the same.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kTileAttr = "cuda.tile";
+    static constexpr ::llvm::StringLiteral kAttentionAttr = "cuda.attention";
   }];
 }
 
@@ -44,6 +46,23 @@ def Cuda_TileAttr : AttrDef<Cuda_Dialect, "Tile"> {
     int64_t stageBytes() const { return (getRows() + getColumns()) * getKBytes(); }
     /// Of shared memory.
     int64_t sharedBytes() const;
+  }];
+}
+
+def Cuda_AttentionTileAttr : AttrDef<Cuda_Dialect, "AttentionTile"> {
+  let mnemonic = "attention";
+  let summary = "The part of an attention that a block of threads computes";
+  let description = [{
+    `warps` warps have 16 rows of q each, and go through k and v by `keys` rows a step, of which two are on their way or in use in shared
+    memory.
+
+    (C1) 1, 2 or 4 warps. (C2) 32 or 64 keys.
+  }];
+  let parameters = (ins "int64_t":$warps, "int64_t":$keys);
+  let assemblyFormat = "`<` `warps` `=` $warps `,` `keys` `=` $keys `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t rows() const { return 16 * getWarps(); }
   }];
 }
 

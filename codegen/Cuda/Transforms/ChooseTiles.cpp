@@ -31,7 +31,11 @@ public:
 
   void runOnOperation() override {
     getOperation().walk([&](Operation *op) {
-      if (fitsTensorCores(op)) {
+      auto attention = dyn_cast<device::AttentionOp>(op);
+      if (attention && fitsTensorCores(attention)) {
+        op->setAttr(CudaDialect::kAttentionAttr, choose(attention));
+        ++numTiles;
+      } else if (fitsTensorCores(op)) {
         op->setAttr(CudaDialect::kTileAttr, choose(op));
         ++numTiles;
       }
@@ -39,6 +43,18 @@ public:
   }
 
 private:
+  AttentionTileAttr choose(device::AttentionOp op) {
+    SmallVector<int64_t> q = op.view(0).sizes, v = op.view(2).sizes;
+    int64_t batches = ShapedType::getNumElements(ArrayRef(q).drop_back(2)), queries = q[q.size() - 2], warps = 4;
+    while (warps > 1 && batches * int64_t(llvm::divideCeil(queries, 16 * warps)) < multiprocessors) {
+      warps /= 2;
+    }
+    // Wide rows, so that shared memory has two steps of them.
+    constexpr int64_t kWide = 64;
+    int64_t keys = std::max(q.back(), v.back()) > kWide ? 32 : 64;
+    return AttentionTileAttr::get(&getContext(), warps, keys);
+  }
+
   TileAttr choose(Operation *op) {
     TensorProduct product = TensorProduct::of(op);
     bool isInteger = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isInteger(8);

@@ -5,6 +5,19 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FuseAttentionPass : Pass<"cuda-fuse-attention", "::mlir::func::FuncOp"> {
+  let summary = "Let attention read and write heads where projections have them, in 16-bit floats where the model asks for these";
+  let description = [{
+    Before: row-major tensors, epilogues are fused. After: `device.attention` has `views` instead of copies that permute or slice q, k
+    and v for it or permute its result, also behind a map of the result; such a map runs on the permuted tensor. A map that only rounds
+    the result to f16 or bf16 is part of the op, and where tensor cores can then compute it, q, k and v have that type too:
+    what makes them rounds them.
+  }];
+  let dependentDialects = ["::tessera::device::DeviceDialect", "::mlir::arith::ArithDialect"];
+  let statistics = [Statistic<"numViews", "views", "Copies that attention does without">,
+                    Statistic<"numNarrow", "narrow", "Attentions made of 16-bit floats">];
+}
+
 def AssignLayoutsPass : Pass<"cuda-assign-layouts", "::mlir::func::FuncOp"> {
   let summary = "Choose channel-blocked or row-major per tensor";
   let description = [{
@@ -24,7 +37,8 @@ def ChooseTilesPass : Pass<"cuda-choose-tiles", "::mlir::func::FuncOp"> {
   let description = [{
     Before: layouts are assigned, weights lie in logical order. After: convolutions and matrix products that fit tensor cores carry
     `cuda.tile`, the one of a list of shapes that a model of the chip finds fastest: products, copies to shared memory and the
-    latency of a step, on as many multiprocessors as there are blocks.
+    latency of a step, on as many multiprocessors as there are blocks. Attention that fits them carries `cuda.attention`, of the most
+    rows of q a block with which all multiprocessors have work.
   }];
   let options = [
     Option<"multiprocessors", "multiprocessors", "int64_t", "108", "Of the chip">,

@@ -311,7 +311,8 @@ llvm::Error AttentionEmission::run() {
 }
 
 bool isOfFloats(Operation *op) {
-  return llvm::all_of(op->getOperands(), [](Value each) { return npu::typeOf(each).getElementType().isF32(); });
+  return !cast<device::AttentionOp>(op).getViews() &&
+         llvm::all_of(op->getOperands(), [](Value each) { return npu::typeOf(each).getElementType().isF32(); });
 }
 
 struct AttentionModel : EmissionInterface::ExternalModel<AttentionModel, device::AttentionOp> {
@@ -322,7 +323,7 @@ struct AttentionModel : EmissionInterface::ExternalModel<AttentionModel, device:
   }
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     if (!isOfFloats(op)) {
-      return refuse("is attention of narrow floats, or has a mask of other numbers, which is not emitted yet");
+      return refuse("is attention of narrow floats, has a mask of other numbers, or views, which is not emitted yet");
     }
     return AttentionEmission(cast<device::AttentionOp>(op), context).run();
   }

@@ -31,6 +31,24 @@ func.func @packing_c1() attributes {a = #cuda.packing<rows, shape = [4]>} { retu
 
 // -----
 
+// expected-error @below {{warps = 3, allowed 1, 2 or 4 (attention_tile_c1)}}
+func.func @attention_tile_c1() attributes {a = #cuda.attention<warps = 3, keys = 32>} { return }
+
+// -----
+
+// expected-error @below {{keys = 48, allowed 32 or 64 (attention_tile_c2)}}
+func.func @attention_tile_c2() attributes {a = #cuda.attention<warps = 1, keys = 48>} { return }
+
+// -----
+
+func.func @wide_attention(%q: tensor<2x16x8xf32>) -> tensor<2x16x8xf32> {
+  // expected-error @+1 {{allowed a #cuda.attention on a device.attention of f16 or bf16 whose order of sums is not stated}}
+  %y = device.attention %q, %q, %q {scale = 1.0, cuda.attention = #cuda.attention<warps = 1, keys = 32>} : (tensor<2x16x8xf32>, tensor<2x16x8xf32>, tensor<2x16x8xf32>) -> tensor<2x16x8xf32>
+  return %y : tensor<2x16x8xf32>
+}
+
+// -----
+
 func.func @no_product(%x: tensor<4xi8>) -> tensor<4xi8> {
   // expected-error @below {{allowed a #cuda.tile on a device.conv or device.matmul}}
   %y = device.softmax %x {axis = 0 : i64, cuda.tile = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4>} : (tensor<4xi8>) -> tensor<4xi8>

@@ -299,6 +299,34 @@ func.func @attention_c4(%q: tensor<2x3x4xf32>) -> tensor<2x4x3xf32> {
 
 // -----
 
+func.func @attention_c5_count(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  // expected-error @+1 {{has 0 views, allowed 4 of tensors of f32, f16 or bf16 whose dims are known (attention_c5)}}
+  %y = device.attention %q, %q, %q {scale = 1.0, views = []} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+#whole = #device.piece<source = 0, sizes = [2, 3, 4], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 1, 2], src_offsets = [0, 0, 0], src_steps = [1, 1, 1]>
+#beyond = #device.piece<source = 0, sizes = [2, 3, 4], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 1, 2], src_offsets = [0, 1, 0], src_steps = [1, 1, 1]>
+func.func @attention_c5_within(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  // expected-error @+1 {{has view 1 = #device.piece<source = 0, sizes = [2, 3, 4], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 1, 2], src_offsets = [0, 1, 0], src_steps = [1, 1, 1]> of 'tensor<2x3x4xf32>', allowed a piece within it whose rows are neighbours (attention_c5)}}
+  %y = device.attention %q, %q, %q {scale = 1.0, views = [#whole, #beyond, #whole, #whole]} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+#whole = #device.piece<source = 0, sizes = [2, 3, 4], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 1, 2], src_offsets = [0, 0, 0], src_steps = [1, 1, 1]>
+#columns = #device.piece<source = 0, sizes = [2, 3, 4], dst_offsets = [0, 0, 0], dst_steps = [1, 1, 1], src_dims = [0, 2, 1], src_offsets = [0, 0, 0], src_steps = [1, 1, 1]>
+func.func @attention_c5_neighbours(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  // expected-error @+1 {{has view 3 = }}
+  %y = device.attention %q, %q, %q {scale = 1.0, views = [#whole, #whole, #whole, #columns]} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
 func.func @recurrent_c1(%x: tensor<5x1x3xf32>, %w: tensor<1x8x4xf32>, %r: tensor<1x8x2xf32>) -> tensor<5x1x1x2xf32> {
   // expected-error @+1 {{w has dims 1x8x4, expected 1x8x3 (recurrent_c1)}}
   %y, %h, %c = device.recurrent %x, %w, %r {kind = "lstm", direction = "forward", hiddenSize = 2 : i64, activations = ["Sigmoid", "Tanh", "Tanh"]}

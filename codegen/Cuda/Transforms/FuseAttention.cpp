@@ -1,0 +1,335 @@
+//===- FuseAttention.cpp - Heads where projections have them --------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Cuda/IR/CudaDialect.h"
+#include "codegen/Cuda/Transforms/Passes.h"
+#include "device_dialect/IR/DeviceOps.h"
+#include "device_dialect/IR/Exact.h"
+#include "device_dialect/IR/Layout.h"
+#include "device_dialect/IR/Pieces.h"
+#include "device_dialect/Transforms/ScalarBodies.h"
+#include "top_dialect/IR/Constants.h"
+#include "top_dialect/IR/Names.h"
+#include "top_dialect/IR/TopDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace tessera::cuda {
+#define GEN_PASS_DEF_FUSEATTENTIONPASS
+#include "codegen/Cuda/Transforms/Passes.h.inc"
+} // namespace tessera::cuda
+
+using namespace mlir;
+
+namespace tessera::cuda {
+namespace {
+
+using device::PieceAttr;
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// The piece by which |copy| makes all of its result from one tensor; null if there are several, or a fill.
+PieceAttr onlyPiece(device::CopyOp copy) {
+  if (!copy || copy.getFill() || copy.getPieces().size() != 1) {
+    return {};
+  }
+  auto piece = cast<PieceAttr>(copy.getPieces()[0]);
+  device::Piece whole = device::Piece::identity(0, typeOf(copy.getY()).getShape());
+  bool isWhole = piece.getSource() == 0 && piece.getSizes() == ArrayRef(whole.sizes) &&
+                 piece.getDstOffsets() == ArrayRef(whole.dstOffsets) && piece.getDstSteps() == ArrayRef(whole.dstSteps);
+  return isWhole ? piece : PieceAttr();
+}
+
+/// For each dim of |joined| the dims of |split|, in order, whose product it is; nothing if there are no such.
+std::optional<SmallVector<SmallVector<int64_t>>> groupsOf(ArrayRef<int64_t> split, ArrayRef<int64_t> joined) {
+  SmallVector<SmallVector<int64_t>> groups(joined.size());
+  size_t next = 0;
+  for (auto [group, size] : llvm::zip_equal(groups, joined)) {
+    int64_t product = 1;
+    while (next < split.size() && (product < size || (group.empty() && split[next] == 1))) {
+      product *= split[next];
+      group.push_back(int64_t(next++));
+    }
+    if (product != size) {
+      return std::nullopt;
+    }
+  }
+  for (; next < split.size(); ++next) {
+    if (split[next] != 1 || groups.empty()) {
+      return std::nullopt;
+    }
+    groups.back().push_back(int64_t(next));
+  }
+  return groups;
+}
+
+/// |piece| with its dims split into |sizes|, if they can be.
+PieceAttr splitDims(PieceAttr piece, ArrayRef<int64_t> sizes) {
+  auto groups = groupsOf(sizes, piece.getSizes());
+  if (!groups) {
+    return {};
+  }
+  device::Piece split = device::Piece::identity(0, sizes);
+  split.srcOffsets.assign(piece.getSrcOffsets().begin(), piece.getSrcOffsets().end());
+  split.srcDims.assign(sizes.size(), -1);
+  for (auto [d, group] : llvm::enumerate(*groups)) {
+    int64_t step = piece.getSrcSteps()[d];
+    for (int64_t own : llvm::reverse(group)) {
+      split.srcDims[own] = piece.getSrcDims()[d], split.srcSteps[own] = step;
+      step *= sizes[own];
+    }
+  }
+  return split.get(piece.getContext());
+}
+
+/// Whether elements of the last dim are neighbours where |piece| reads them.
+bool keepsRows(PieceAttr piece, RankedTensorType source) {
+  return piece.getSizes().size() >= 2 && piece.getSrcDims().back() == source.getRank() - 1 &&
+         piece.getSrcSteps().back() == 1;
+}
+
+/// Whether |piece| is a permutation of a whole tensor.
+bool permutes(PieceAttr piece) {
+  llvm::SmallDenseSet<int64_t> dims(piece.getSrcDims().begin(), piece.getSrcDims().end());
+  return dims.size() == piece.getSizes().size() && !dims.contains(-1) && dims.size() == piece.getSrcOffsets().size() &&
+         llvm::all_of(piece.getSrcOffsets(), [](int64_t offset) { return offset == 0; }) &&
+         llvm::all_of(piece.getSrcSteps(), [](int64_t step) { return step == 1; });
+}
+
+/// The type to which |map| rounds its operand, if it does nothing else; null for others.
+Type roundedBy(device::MapOp map) {
+  Block &body = map.getBody().front();
+  auto round = dyn_cast<arith::TruncFOp>(body.front());
+  bool isOnly = round && round->getNextNode() == body.getTerminator() && map.getInputs().size() == 1 &&
+                round.getIn() == body.getArgument(0) && body.getTerminator()->getOperand(0) == round.getOut();
+  return isOnly && device::isNarrowFloat(round.getType()) ? round.getType() : Type();
+}
+
+/// An attention while its neighbours become part of it.
+class AttentionFuser {
+public:
+  explicit AttentionFuser(device::AttentionOp op) : op(op), operands(op->getOperands()), result(typeOf(op.getY())) {
+    for (Value value : {op.getQ(), op.getK(), op.getV(), op.getY()}) {
+      views.push_back(device::Piece::identity(0, typeOf(value).getShape()).get(op.getContext()));
+    }
+  }
+
+  /// The number of copies that are not needed any more; |fused| is the op then.
+  int64_t run(device::AttentionOp &fused) {
+    int64_t count = 0;
+    for (unsigned i = 0; i < 3; ++i) {
+      count += readThrough(i);
+    }
+    absorbRounding();
+    count += writeThrough();
+    if (count || last != op.getOperation()) {
+      replace();
+    }
+    fused = op;
+    return count;
+  }
+
+private:
+  /// Through reshapes that split dims, too.
+  bool readThrough(unsigned index) {
+    Value value = operands[index];
+    while (auto reshape = value.getDefiningOp<device::ReshapeOp>()) {
+      value = reshape.getX();
+    }
+    auto copy = value.getDefiningOp<device::CopyOp>();
+    PieceAttr piece = onlyPiece(copy);
+    piece = piece ? splitDims(piece, typeOf(operands[index]).getShape()) : piece;
+    if (!piece || !keepsRows(piece, typeOf(copy.getSources()[0]))) {
+      return false;
+    }
+    operands[index] = copy.getSources()[0], views[index] = piece;
+    return true;
+  }
+
+  template <typename Op>
+  Op onlyUserOf(Value value) {
+    return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
+  }
+
+  void absorbRounding() {
+    auto map = onlyUserOf<device::MapOp>(op.getY());
+    if (Type type = map ? roundedBy(map) : Type()) {
+      result = result.clone(type), last = map;
+    }
+  }
+
+  /// Through a copy of the result, or of what a map makes of it, which then runs behind the copy; through a reshape
+  /// that joins dims before it, which is one that joins them behind it then.
+  bool writeThrough() {
+    Value value = last->getResult(0);
+    auto map = onlyUserOf<device::MapOp>(value);
+    map = map && map.getInputs().size() == 1 && typeOf(map.getY()).getShape() == result.getShape() ? map : nullptr;
+    Value moved = map ? map.getY() : value;
+    while (auto reshape = onlyUserOf<device::ReshapeOp>(moved)) {
+      moved = reshape.getY();
+    }
+    auto copy = onlyUserOf<device::CopyOp>(moved);
+    PieceAttr piece = onlyPiece(copy);
+    auto groups = piece ? groupsOf(result.getShape(), typeOf(moved).getShape()) : std::nullopt;
+    if (!groups || !permutes(piece) || !keepsRows(piece, typeOf(moved))) {
+      return false;
+    }
+    SmallVector<int64_t> dims, sizes;
+    for (int64_t d : piece.getSrcDims()) {
+      llvm::append_range(dims, (*groups)[d]);
+    }
+    llvm::append_range(sizes, llvm::map_range(dims, [&](int64_t d) { return result.getDimSize(d); }));
+    device::Piece split = device::Piece::identity(0, sizes);
+    split.srcDims = dims;
+    result = result.clone(sizes), views[3] = split.get(op.getContext()), written = copy;
+    return true;
+  }
+
+  void replace() {
+    OpBuilder builder(last);
+    auto made = device::AttentionOp::create(builder, op.getLoc(), result, operands[0], operands[1], operands[2],
+                                            op.getMask(), op.getScaleAttr(), builder.getArrayAttr(views));
+    Value value = made.getY(), old = last->getResult(0);
+    top::copyNames(last, made);
+    if (written) {
+      made->removeAttr(top::TopDialect::kOutputsAttr); // those of the tensor before the copy
+      if (auto map = onlyUserOf<device::MapOp>(old)) {
+        IRMapping mapping;
+        mapping.map(old, value);
+        builder.setInsertionPoint(map);
+        Operation *moved = builder.clone(*map, mapping);
+        moved->removeAttr(top::TopDialect::kOutputsAttr);
+        moved->getResult(0).setType(typeOf(map.getY()).clone(result.getShape()));
+        value = moved->getResult(0);
+      }
+      builder.setInsertionPoint(written);
+      if (value.getType() != written.getY().getType()) {
+        value = device::ReshapeOp::create(builder, written.getLoc(), written.getY().getType(), value);
+      }
+      top::copyNames(written.getOperation(), value.getDefiningOp());
+      old = written.getY();
+    }
+    old.replaceAllUsesWith(value);
+    SmallVector<Value> unused(op->getOperands().take_front(3));
+    unused.push_back(written ? written.getSources()[0] : last->getResult(0));
+    if (written) {
+      written.erase();
+    }
+    llvm::for_each(unused, eraseUnused);
+    op = made;
+  }
+
+  /// |value|'s op, and those before it, as far as nobody reads them.
+  static void eraseUnused(Value value) {
+    Operation *maker = value.getDefiningOp();
+    if (maker && maker->use_empty() &&
+        isa<device::AttentionOp, device::CopyOp, device::MapOp, device::ReshapeOp>(maker)) {
+      SmallVector<Value> operands(maker->getOperands());
+      maker->erase();
+      llvm::for_each(operands, eraseUnused);
+    }
+  }
+
+  device::AttentionOp op;
+  SmallVector<Value> operands;
+  RankedTensorType result;
+  Operation *last = op;   ///< whose result the new attention makes
+  device::CopyOp written; ///< what it makes instead, perhaps behind a map; null if it does not
+  SmallVector<Attribute> views;
+};
+
+/// Whether attentions alone read |value|, as q, k or v.
+bool onlyAttentionReads(Value value) {
+  return llvm::all_of(value.getUses(), [](OpOperand &use) {
+    if (auto reshape = dyn_cast<device::ReshapeOp>(use.getOwner())) {
+      return onlyAttentionReads(reshape.getY());
+    }
+    return isa<device::AttentionOp>(use.getOwner()) && use.getOperandNumber() < 3;
+  });
+}
+
+void retype(Value value, Type element) {
+  value.setType(typeOf(value).clone(element));
+  for (Operation *user : value.getUsers()) {
+    if (auto reshape = dyn_cast<device::ReshapeOp>(user)) {
+      retype(reshape.getY(), element);
+    }
+  }
+}
+
+/// A map behind |value|, of f32, that rounds it.
+device::MapOp roundByMap(Value value, Type element) {
+  OpBuilder builder(value.getContext());
+  builder.setInsertionPointAfterValue(value);
+  auto map = device::MapOp::create(builder, value.getLoc(), typeOf(value).clone(element), value);
+  Block *body = builder.createBlock(&map.getBody(), {}, builder.getF32Type(), value.getLoc());
+  Value narrow = arith::TruncFOp::create(builder, value.getLoc(), element, body->getArgument(0));
+  device::YieldOp::create(builder, value.getLoc(), narrow);
+  return map;
+}
+
+/// Makes an operand of 16-bit floats: what makes it rounds it where attention alone reads it, or else a map behind it.
+void roundOperand(OpOperand &operand, Type element) {
+  if (typeOf(operand.get()).getElementType() == element) {
+    return;
+  }
+  Value root = operand.get();
+  while (auto reshape = root.getDefiningOp<device::ReshapeOp>()) {
+    root = reshape.getX();
+  }
+  if (!onlyAttentionReads(root)) {
+    return operand.set(roundByMap(operand.get(), element).getY());
+  }
+  device::MapOp map = roundByMap(root, element);
+  root.replaceAllUsesExcept(map.getY(), map);
+  retype(map.getY(), element);
+  if (auto sum = root.getDefiningOp<device::EpilogueInterface>()) {
+    device::appendToEpilogue(sum, map);
+  } else if (auto producer = root.getDefiningOp<device::MapOp>()) {
+    device::inlineProducer(producer, map);
+    producer.erase();
+  }
+}
+
+struct FuseAttention : impl::FuseAttentionPassBase<FuseAttention> {
+  using FuseAttentionPassBase::FuseAttentionPassBase;
+
+  void runOnOperation() override {
+    SmallVector<device::AttentionOp> ops;
+    getOperation().walk([&](device::AttentionOp op) { ops.push_back(op); });
+    for (device::AttentionOp &op : ops) {
+      if (isPlain(op)) {
+        numViews += AttentionFuser(op).run(op);
+      }
+    }
+    for (device::AttentionOp op : ops) {
+      Type type = typeOf(op.getY()).getElementType();
+      auto canRound = [&](Value value) {
+        Type element = typeOf(value).getElementType();
+        return element == type || element.isF32();
+      };
+      bool fits = device::isNarrowFloat(type) && fitsTensorCores(op, type);
+      if (!fits || !llvm::all_of(op->getOperands().take_front(3), canRound)) {
+        continue;
+      }
+      for (unsigned i = 0; i < 3; ++i) {
+        roundOperand(op->getOpOperand(i), type);
+      }
+      ++numNarrow;
+    }
+  }
+
+private:
+  /// Whether views can be of its operands.
+  static bool isPlain(device::AttentionOp op) {
+    return !op.getViews() &&
+           llvm::all_of(llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()), [](Type type) {
+             Type element = cast<RankedTensorType>(type).getElementType();
+             return cast<RankedTensorType>(type).hasStaticShape() &&
+                    (element.isF32() || device::isNarrowFloat(element));
+           });
+  }
+};
+
+} // namespace
+} // namespace tessera::cuda
