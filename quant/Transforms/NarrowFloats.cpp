@@ -18,8 +18,9 @@ namespace {
 
 constexpr float kLargestF16 = 65504;
 
-/// Up to so many products are few: their roundings to the 8 bits of bf16 hardly average out, and such weights are few.
-constexpr int64_t kFewProducts = 64;
+/// Up to so many products are few: roundings of them to 16 bits hardly average out, and such weights are few. f16's
+/// roundings are an eighth of bf16's.
+int64_t fewProducts(Type type) { return type.isBF16() ? 64 : 32; }
 
 bool isF32(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -103,12 +104,12 @@ private:
     return isF32(input) ? type : Type();
   }
 
-  /// Whether |op| is a convolution that sums few products, as depthwise ones do, and would do so in bf16. (Of matmuls,
-  /// weights are what memory holds.)
+  /// Whether |op| is a convolution that sums few products, as depthwise ones do, and would do so in 16 bits. (Of
+  /// matmuls, weights are what memory holds.)
   bool sumsFew(Operation *op) {
     Type type = types.lookup(op);
-    return type && type.isBF16() && kindOf(op) == OpKind::product && !isa<top::MatMulOp>(op) &&
-           top::isConstant(weightOf(op).operand->get()) && reductionLength(op) <= kFewProducts;
+    return type && kindOf(op) == OpKind::product && !isa<top::MatMulOp>(op) &&
+           top::isConstant(weightOf(op).operand->get()) && reductionLength(op) <= fewProducts(type);
   }
 
   /// The type that |op| is to be held in, null for others.
