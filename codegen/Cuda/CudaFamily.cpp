@@ -54,6 +54,7 @@ public:
   void buildPasses(OpPassManager &manager, const codegen::CompileOptions &) const override {
     OpPassManager &functions = manager.nest<func::FuncOp>();
     functions.addPass(createFuseAttentionPass());
+    functions.addPass(device::createFuseEpiloguesPass({.intoRows = true}));
     functions.addPass(createAssignLayoutsPass());
     functions.addPass(device::createVerifyLayoutsPass());
     functions.addPass(createChooseTilesPass({.multiprocessors = chip.sms,

@@ -263,7 +263,6 @@ void AttentionEmitter::multiplyValues(Value stage, ArrayRef<Four> powers, Mutabl
 }
 
 void AttentionEmitter::storeRows(ValueRange carried) {
-  Type result = kb.resultType().getElementType();
   Value base = s.matrixBase(s.y, at);
   for (int64_t half = 0; half < 2; ++half) {
     Value total = overQuad(carried[2 + half], [&](Value x, Value y) { return arith::AddFOp::create(kb.b, x, y); });
@@ -274,9 +273,9 @@ void AttentionEmitter::storeRows(ValueRange carried) {
       for (int64_t n = 0; n * kColumns < s.features; ++n) {
         Values two;
         for (int64_t i = 0; i < 2; ++i) {
-          two.push_back(arith::MulFOp::create(kb.b, carried[4 + 4 * n + 2 * half + i], factor));
+          two.push_back(s.stored(arith::MulFOp::create(kb.b, carried[4 + 4 * n + 2 * half + i], factor)));
         }
-        kb.storeRun(result, two, kb.result(), kb.add(first, n * kColumns));
+        kb.storeRun(s.resultElement(), two, kb.result(), kb.add(first, n * kColumns));
       }
     };
     s.queries % tile.rows() ? kb.ifThen(b.less(row, s.queries), store) : store();

@@ -5,6 +5,7 @@
 // transposes k into scratch, then per four rows: scores, softmax and the product with v, all in scratch.
 //===----------------------------------------------------------------------===//
 #include "codegen/Kernels/AttentionShape.h"
+#include "codegen/Kernels/Epilogue.h"
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/LoopNest.h"
 #include "codegen/Kernels/MathApprox.h"
@@ -25,6 +26,10 @@ AttentionShape::AttentionShape(KernelBuilder &kb) : kb(kb) {
   q = {op.view(0)}, k = {op.view(1)}, v = {op.view(2)}, y = {op.view(3)};
   queries = *(q.sizes.end() - 2), depth = q.sizes.back();
   keys = *(k.sizes.end() - 2), features = v.sizes.back();
+}
+
+Value AttentionShape::stored(Value value) const {
+  return applyEpilogue(kb, cast<device::EpilogueInterface>(*kb.op()), value);
 }
 
 bool AttentionShape::Matrices::begin(int64_t elements) const {
@@ -181,7 +186,8 @@ private:
         Value target = kb.add(row, r);
         auto store = [&] {
           Value value = arith::MulFOp::create(kb.b, sums[r], kb.splat(factors[r], lanes));
-          kb.storeElements(element, value, kb.result(), kb.add(yBase, kb.add(kb.mul(target, y.rowStride()), f)), mask);
+          kb.storeElements(resultElement(), stored(value), kb.result(),
+                           kb.add(yBase, kb.add(kb.mul(target, y.rowStride()), f)), mask);
         };
         queries % rowsAtOnce ? kb.ifThen(kb.less(target, kb.constant(queries)), store) : store();
       }

@@ -26,7 +26,7 @@ constexpr int64_t kMostRuns = 8;                       ///< of features that a t
 class SharedAttention : AttentionShape {
 public:
   explicit SharedAttention(const AttentionShape &shape)
-      : AttentionShape(shape), element(kb.resultType().getElementType()), type(registerType(element)),
+      : AttentionShape(shape), element(kb.operandType(0).getElementType()), type(registerType(element)),
         chunks(llvm::divideCeil(keys, kRowThreads)), batch(product(batchDims())) {
     while (rows < 4 && batch * llvm::divideCeil(queries, 2 * rows) * kRowThreads >= kWantedThreads) {
       rows *= 2;
@@ -201,9 +201,9 @@ private:
         auto storeRun = [&] {
           Values products;
           for (Value sum : sums.slice(i * run, run)) {
-            products.push_back(arith::MulFOp::create(kb.b, sum, factor));
+            products.push_back(stored(arith::MulFOp::create(kb.b, sum, factor)));
           }
-          kb.storeRun(element, products, kb.result(), kb.add(base, feature));
+          kb.storeRun(resultElement(), products, kb.result(), kb.add(base, feature));
         };
         isWhole(from, i) ? storeRun() : kb.ifThen(kb.less(feature, kb.constant(features)), storeRun);
       }

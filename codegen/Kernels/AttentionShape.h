@@ -30,6 +30,10 @@ struct AttentionShape {
                        mlir::Value active) const;
   llvm::ArrayRef<int64_t> batchDims() const { return llvm::ArrayRef(q.sizes).drop_back(2); }
 
+  /// What is stored of |value|, results in f32: the op's epilogue runs.
+  mlir::Value stored(mlir::Value value) const;
+  mlir::Type resultElement() const { return kb.resultType().getElementType(); }
+
   KernelBuilder &kb;
   double scale;
   bool isMasked; ///< operand 3 is a mask

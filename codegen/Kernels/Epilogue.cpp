@@ -35,6 +35,10 @@ int64_t laneStride(RankedTensorType type, int64_t dim) {
   return strides.block && dim == 1 ? 1 : strides.dims[dim];
 }
 
+Value applyEpilogue(KernelBuilder &kb, device::EpilogueInterface op, Value value) {
+  return emitScalarRegion(kb, op.getEpilogueRegion(), value, beforeRounding(op.getEpilogueRegion()));
+}
+
 EpilogueStore::EpilogueStore(KernelBuilder &kb, device::EpilogueInterface op) : kb(kb), op(op) {}
 
 Value EpilogueStore::loadExtra(unsigned operand, ArrayRef<Value> indices, int64_t laneDim, const VectorStep &step) {

@@ -29,6 +29,9 @@ private:
   device::EpilogueInterface op;
 };
 
+/// |value|, in registers, through the epilogue of an op without extra operands, but for the rounding that storing does.
+mlir::Value applyEpilogue(KernelBuilder &kb, device::EpilogueInterface op, mlir::Value value);
+
 /// |value| of |from|'s register type as |to|, a register type at least as wide; unsigned integers
 /// extend with zeros.
 mlir::Value convertElement(KernelBuilder &kb, mlir::Value value, mlir::Type from, mlir::Type to);

@@ -1,5 +1,6 @@
 //===- Norm.cpp - Layer and RMS normalisation kernels ---------------------===//
 // SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/Epilogue.h"
 #include "codegen/Kernels/KernelInterface.h"
 #include "codegen/Kernels/MathApprox.h"
 #include "codegen/Kernels/Models.h"
@@ -74,7 +75,7 @@ private:
         x = arith::SubFOp::create(kb.b, x, mean);
       }
       Value value = arith::MulFOp::create(kb.b, x, factor);
-      value = applyAffine(value, i, mask);
+      value = applyEpilogue(kb, op, applyAffine(value, i, mask));
       kb.storeElements(kb.resultType().getElementType(), value, kb.result(), kb.add(base, i), mask);
     });
   }

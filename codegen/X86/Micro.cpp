@@ -20,7 +20,8 @@ bool isMicro(device::MatMulOp op, const X86Target &target) {
 /// The register tile adds fused products, whose order depends on it.
 bool isMicro(device::AttentionOp op, const KernelBuilder &kb) {
   auto isSingle = [](Type type) { return cast<RankedTensorType>(type).getElementType().isF32(); };
-  return !kb.exact && !op.getViews() && llvm::all_of(op->getOperandTypes(), isSingle) && isSingle(op.getY().getType());
+  return !kb.exact && !op.getViews() && op.getEpilogue().empty() && llvm::all_of(op->getOperandTypes(), isSingle) &&
+         isSingle(op.getY().getType());
 }
 
 } // namespace

@@ -395,12 +395,27 @@ LogicalResult NormOp::verify() {
     }
   }
   Type y = tensorType(getY()).getElementType();
-  if (!isa<FloatType>(x.getElementType()) || !isa<FloatType>(y)) {
+  if (!isa<FloatType>(x.getElementType()) || (getEpilogue().empty() && !isa<FloatType>(y))) {
     return emitOpError() << "elements of operand and result are " << x.getElementType() << " and " << y
                          << ", allowed floats (norm_c3)";
   }
+  if (!getEpilogue().empty() && failed(verify::epilogue(*this, "norm_c4"))) {
+    return failure();
+  }
   return verify::dims(*this, getY(), x.getShape(), "result", "norm_c3");
 }
+
+Region &NormOp::getEpilogueRegion() { return getEpilogue(); }
+OperandRange NormOp::getEpilogueOperands() { return getOperation()->getOperands().take_front(0); }
+void NormOp::setEpilogueOperands(ValueRange operands) { assert(operands.empty() && "canReadExtra says so"); }
+Type NormOp::getAccumulatorType() { return sumType(tensorType(getX()).getElementType()); }
+bool NormOp::canReadExtra(Value) { return false; }
+
+Region &AttentionOp::getEpilogueRegion() { return getEpilogue(); }
+OperandRange AttentionOp::getEpilogueOperands() { return getOperation()->getOperands().take_front(0); }
+void AttentionOp::setEpilogueOperands(ValueRange operands) { assert(operands.empty() && "canReadExtra says so"); }
+Type AttentionOp::getAccumulatorType() { return sumType(tensorType(getQ()).getElementType()); }
+bool AttentionOp::canReadExtra(Value) { return false; }
 
 AttentionOp::View AttentionOp::view(unsigned index) {
   RankedTensorType type = tensorType(index < 3 ? getOperand(index) : getY());
@@ -456,20 +471,23 @@ static LogicalResult verifyView(AttentionOp op, unsigned index) {
 
 LogicalResult AttentionOp::verify() {
   if (getViews()) {
-    auto isPlain = [](Type type) {
-      return cast<RankedTensorType>(type).hasStaticShape() &&
-             isSummedInF32(cast<RankedTensorType>(type).getElementType());
-    };
-    if (getViews()->size() != 4 || !llvm::all_of(getOperation()->getOperandTypes(), isPlain) ||
-        !isPlain(getY().getType())) {
+    auto isPlain = [](Type type) { return isSummedInF32(cast<RankedTensorType>(type).getElementType()); };
+    auto isKnown = [](Type type) { return cast<RankedTensorType>(type).hasStaticShape(); };
+    Operation *op = getOperation();
+    if (getViews()->size() != 4 || !llvm::all_of(op->getOperandTypes(), isPlain) ||
+        (getEpilogue().empty() && !isPlain(getY().getType())) || !llvm::all_of(op->getOperandTypes(), isKnown) ||
+        !isKnown(getY().getType())) { // attention_c5
       return emitOpError() << "has " << getViews()->size() << " views, allowed 4 of tensors of f32, f16 or bf16 whose "
-                           << "dims are known (attention_c5)"; // attention_c5
+                           << "dims are known (attention_c5)";
     }
     for (unsigned i = 0; i < 4; ++i) {
       if (failed(verifyView(*this, i))) {
         return failure();
       }
     }
+  }
+  if (!getEpilogue().empty() && failed(verify::epilogue(*this, "attention_c6"))) {
+    return failure();
   }
   SmallVector<int64_t> q = view(0).sizes, k = view(1).sizes, v = view(2).sizes;
   size_t rank = q.size();

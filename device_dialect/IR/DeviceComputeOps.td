@@ -146,23 +146,29 @@ def Device_SoftmaxOp : Device_Op<"softmax"> {
   let results = (outs Device_Tensor:$y);
 }
 
-def Device_NormOp : Device_Op<"norm", [AttrSizedOperandSegments], ["countFlops"]> {
+def Device_NormOp : Device_EpilogueOp<"norm", [AttrSizedOperandSegments], ["canReadExtra"], ["countFlops"]> {
   let summary = "Layer or RMS normalisation over the trailing dims";
-  let description = [{As top.layer_norm: over dims axis..rank-1, scale and bias of those dims. (C1) axis in rank. (C2) scale, bias dims. (C3) same shape in and out, elements are floats.}];
+  let description = [{
+    As top.layer_norm: over dims axis..rank-1, scale and bias of those dims. (C1) axis in rank. (C2) scale, bias dims. (C3) same shape
+    in and out, elements are floats, those of the result whatever the epilogue yields. (C4) epilogue as EpilogueInterface says, without
+    extra operands.
+  }];
   let arguments = (ins Device_Tensor:$x, Optional<Device_Tensor>:$scale, Optional<Device_Tensor>:$bias, I64Attr:$axis, F64Attr:$epsilon,
       DefaultValuedAttr<BoolAttr, "false">:$rms);
   let results = (outs Device_Tensor:$y);
-  let assemblyFormat = "$x (`scale` $scale^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$x (`scale` $scale^)? (`bias` $bias^)? (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Device_AttentionOp : Device_Op<"attention", [], ["countFlops", "countProducts"]> {
+def Device_AttentionOp : Device_EpilogueOp<"attention", [], ["canReadExtra"], ["countFlops", "countProducts"]> {
   let summary = "softmax(scale q k^T + mask) v";
   let description = [{
     As top.attention, of the matrices that `views` find in the operands and the result: of q, k and v the piece that a copy would
     make them by, of y the piece by which a copy of it would make the result. Without `views`, the tensors themselves.
     (C1) E and T agree. (C2) ranks. (C3) leading dims and mask broadcast to q's. (C4) result dims. (C5) views: four; those of q, k and v
     lie within their operands and fill what they make, y's moves all of it as it permutes dims; elements of a row are neighbours.
+    (C6) epilogue as EpilogueInterface says, without extra operands.
   }];
+  let assemblyFormat = "operands (`epilogue` $epilogue^)? attr-dict `:` functional-type(operands, results)";
   let arguments = (ins Device_Tensor:$q, Device_Tensor:$k, Device_Tensor:$v, Optional<Device_Tensor>:$mask, F64Attr:$scale,
       OptionalAttr<Device_PieceArrayAttr>:$views);
   let results = (outs Device_Tensor:$y);

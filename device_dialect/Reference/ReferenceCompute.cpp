@@ -198,13 +198,25 @@ LogicalResult SoftmaxOp::evaluate(Inputs inputs, Outputs outputs) {
   return evaluateAs<top::SoftmaxOp>(*this, inputs, outputs, getX(), getAxisAttr(), getLogAttr());
 }
 
-LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
-  if (fitSingle(inputs)) {
-    inSingle(outputs[0], [&](HostTensor &y) { normF32(*this, Singles(inputs), y); });
-    return success();
+/// Calls |compute| with a tensor of the elements that |op| accumulates; its epilogue makes |y| of them.
+template <typename Op>
+static LogicalResult throughEpilogue(Op op, HostTensor &y, llvm::function_ref<LogicalResult(HostTensor &)> compute) {
+  if (op.getEpilogue().empty()) {
+    return compute(y);
   }
-  return evaluateAs<top::LayerNormOp>(*this, inputs, outputs, getX(), getScale(), getBias(), getAxisAttr(),
-                                      getEpsilonAttr(), getRmsAttr());
+  HostTensor sums(op.getAccumulatorType(), y.getShape());
+  return failed(compute(sums)) ? failure() : runScalarRegion(op.getEpilogue(), {&sums}, y);
+}
+
+LogicalResult NormOp::evaluate(Inputs inputs, Outputs outputs) {
+  return throughEpilogue(*this, outputs[0], [&](HostTensor &sums) -> LogicalResult {
+    if (fitSingle(inputs)) {
+      inSingle(sums, [&](HostTensor &y) { normF32(*this, Singles(inputs), y); });
+      return success();
+    }
+    return evaluateAs<top::LayerNormOp>(*this, inputs, sums, getX(), getScale(), getBias(), getAxisAttr(),
+                                        getEpsilonAttr(), getRmsAttr());
+  });
 }
 
 /// What |piece| makes of |source|.
@@ -231,16 +243,18 @@ static void evaluateViews(AttentionOp op, Inputs inputs, HostTensor &y) {
 }
 
 LogicalResult AttentionOp::evaluate(Inputs inputs, Outputs outputs) {
-  if (getViews()) {
-    evaluateViews(*this, inputs, outputs[0]);
-    return success();
-  }
-  if (fitSingle(inputs)) {
-    auto scale = static_cast<float>(getScale().convertToDouble());
-    inSingle(outputs[0], [&](HostTensor &y) { attentionF32(scale, Singles(inputs), y); });
-    return success();
-  }
-  return evaluateAs<top::AttentionOp>(*this, inputs, outputs, getQ(), getK(), getV(), getMask(), getScaleAttr());
+  return throughEpilogue(*this, outputs[0], [&](HostTensor &sums) -> LogicalResult {
+    if (getViews()) {
+      evaluateViews(*this, inputs, sums);
+      return success();
+    }
+    if (fitSingle(inputs)) {
+      auto scale = static_cast<float>(getScale().convertToDouble());
+      inSingle(sums, [&](HostTensor &y) { attentionF32(scale, Singles(inputs), y); });
+      return success();
+    }
+    return evaluateAs<top::AttentionOp>(*this, inputs, sums, getQ(), getK(), getV(), getMask(), getScaleAttr());
+  });
 }
 
 LogicalResult RecurrentOp::evaluate(Inputs inputs, Outputs outputs) {

@@ -44,7 +44,7 @@ public:
     SmallVector<MapOp> maps;
     getOperation().walk([&](MapOp map) { maps.push_back(map); });
     for (MapOp map : maps) {
-      fuse(map);
+      intoRows ? fuseIntoRows(map) : fuse(map);
     }
   }
 
@@ -76,6 +76,15 @@ private:
     }
   }
 
+  void fuseIntoRows(MapOp map) {
+    if (Operation *producer = findProducer(map)) {
+      appendToEpilogue(cast<EpilogueInterface>(producer), map);
+      ++numEpilogues;
+    }
+  }
+
+  static bool makesRows(Operation *op) { return isa<NormOp, AttentionOp>(op); }
+
   static bool isNarrow(Value value) {
     Type element = typeOf(value).getElementType();
     return element.isInteger(8) || element.isInteger(16) || isNarrowFloat(element);
@@ -102,20 +111,20 @@ private:
     return best;
   }
 
-  /// Kernels of integer sums convert at their end anyway, and storing rounds to narrow floats; else the kernels store
-  /// the type they compute in.
+  /// Kernels of integer sums, norms and attention convert at their end anyway, and storing rounds to narrow floats;
+  /// else the kernels store the type they compute in.
   static bool canYield(Operation *producer, Value y) {
     auto from = typeOf(producer->getResult(0));
-    bool integers =
-        isa<ConvOp, MatMulOp>(producer) && cast<EpilogueInterface>(producer).getAccumulatorType().isInteger(32);
+    bool converts = makesRows(producer) || (isa<ConvOp, MatMulOp>(producer) &&
+                                            cast<EpilogueInterface>(producer).getAccumulatorType().isInteger(32));
     bool rounds = from.getElementType().isF32() && isNarrowFloat(typeOf(y).getElementType());
-    return from == y.getType() || ((integers || rounds) && from.getShape() == typeOf(y).getShape());
+    return from == y.getType() || ((converts || rounds) && from.getShape() == typeOf(y).getShape());
   }
 
   bool canTake(Operation *producer, MapOp map) {
     auto owner = dyn_cast<EpilogueInterface>(producer);
-    if (!owner || producer->getBlock() != map->getBlock() || !canYield(producer, map.getY()) ||
-        !onlyUsedBy(producer->getResult(0), map)) {
+    if (!owner || makesRows(producer) != intoRows || producer->getBlock() != map->getBlock() ||
+        !canYield(producer, map.getY()) || !onlyUsedBy(producer->getResult(0), map)) {
       return false;
     }
     int64_t size = bodySize(map.getBody().front());
@@ -179,7 +188,8 @@ private:
         continue;
       }
       Operation *producer = reshape.getX().getDefiningOp();
-      if (producer && isa<EpilogueInterface, MapOp>(producer) && canLift(map, reshape, producer)) {
+      if (producer && isa<EpilogueInterface, MapOp>(producer) && !makesRows(producer) &&
+          canLift(map, reshape, producer)) {
         return lift(map, reshape);
       }
     }

@@ -67,6 +67,9 @@ def FuseEpiloguesPass : Pass<"device-fuse-epilogues", "::mlir::func::FuncOp"> {
     The fused op stands where the map stood, has its name, and the locations of both; values that no longer exist lose
     their names. Nothing is computed more often than before except bodies of up to four cheap operations.
 
+    Norms and attention, which make rows, take maps only where `into-rows` says so, which then is all that is done: not every
+    family has kernels of them that can.
+
     Not fused: operands that the producer's kernels cannot read beside their result (neither its shape, nor one value per
     channel or column, nor one value), results of another element type (other than behind sums of integers), broadcasts of the producer, bodies that would
     grow beyond 64 operations or ops beyond 8 operands.
@@ -86,6 +89,7 @@ def FuseEpiloguesPass : Pass<"device-fuse-epilogues", "::mlir::func::FuncOp"> {
     } {...} : (...) -> tensor<1x16x8x8xf32>
     ```
   }];
+  let options = [Option<"intoRows", "into-rows", "bool", "false", "Only maps of the results of norms and attention">];
   let dependentDialects = ["::tessera::device::DeviceDialect"];
   let statistics = [Statistic<"numEpilogues", "fused-epilogues", "Maps that became part of an epilogue">,
                     Statistic<"numMaps", "fused-maps", "Maps computed inside a map that reads them">];

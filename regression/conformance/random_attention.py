@@ -40,6 +40,7 @@ class AttentionNet:
         self.keys = self.queries if self.isSelf else r.choice([1, 7, 32, 64, 65, 100, 129, 200])
         self.depth = r.choice([4, 8, 16, 24, 32, 40, 64, 64, 72, 96, 128, 136])
         self.features = self.depth if r.random() < 0.7 else r.choice([6, 8, 24, 64, 128, 160])
+        self.isNormalised = seed % 7 == 3  # q and k
         self.result = self.build()
 
     def op(self, kind: str, *operands: str, **attributes: object) -> str:
@@ -109,8 +110,15 @@ class AttentionNet:
         hidden[..., r.randrange(self.keys)] = False
         return np.where(hidden, lowest, 0).astype(np.float32)
 
+    def normalised(self, x: str) -> str:
+        factor = self.constant(np.linspace(-1, 2, self.depth, dtype=np.float32))
+        y = self.op("LayerNormalization", x, factor, axis=-1, epsilon=1e-3)
+        return self.bytes_of(y) if self.precision == "BYTES" else y
+
     def build(self) -> str:
         q, k, v = self.operands()
+        if self.isNormalised:
+            q, k = (self.normalised(each) for each in (q, k))
         rows = (self.batch, self.heads, self.queries)
         if self.groups > 1:  # heads of a group are dims of their own beside k's
             own = self.heads // self.groups

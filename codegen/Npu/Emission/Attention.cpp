@@ -311,7 +311,8 @@ llvm::Error AttentionEmission::run() {
 }
 
 bool isOfFloats(Operation *op) {
-  return !cast<device::AttentionOp>(op).getViews() &&
+  auto attention = cast<device::AttentionOp>(op);
+  return !attention.getViews() && attention.getEpilogue().empty() &&
          llvm::all_of(op->getOperands(), [](Value each) { return npu::typeOf(each).getElementType().isF32(); });
 }
 
@@ -323,7 +324,8 @@ struct AttentionModel : EmissionInterface::ExternalModel<AttentionModel, device:
   }
   llvm::Error emit(Operation *op, EmissionContext &context) const {
     if (!isOfFloats(op)) {
-      return refuse("is attention of narrow floats, has a mask of other numbers, or views, which is not emitted yet");
+      return refuse(
+          "is attention of narrow floats, has a mask of other numbers, views or an epilogue, which is not emitted yet");
     }
     return AttentionEmission(cast<device::AttentionOp>(op), context).run();
   }

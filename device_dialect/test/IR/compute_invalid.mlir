@@ -267,6 +267,18 @@ func.func @norm_c3(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
 
 // -----
 
+func.func @norm_c4(%x: tensor<2x3xf32>) -> tensor<2x3xi8> {
+  // expected-error @+1 {{epilogue takes 2 arguments, expected 1 (norm_c4)}}
+  %y = device.norm %x epilogue {
+  ^bb0(%a: f32, %b: f32):
+    %q = arith.fptosi %a : f32 to i8
+    device.yield %q : i8
+  } {axis = 1, epsilon = 1.0e-5} : (tensor<2x3xf32>) -> tensor<2x3xi8>
+  return %y : tensor<2x3xi8>
+}
+
+// -----
+
 func.func @attention_c1(%q: tensor<2x3x4xf32>, %k: tensor<2x5x6xf32>) -> tensor<2x3x6xf32> {
   // expected-error @+1 {{E of q and k are 4 and 6, T of k and v are 5 and 5 (attention_c1)}}
   %y = device.attention %q, %k, %k {scale = 1.0} : (tensor<2x3x4xf32>, tensor<2x5x6xf32>, tensor<2x5x6xf32>) -> tensor<2x3x6xf32>
@@ -323,6 +335,17 @@ func.func @attention_c5_neighbours(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
   // expected-error @+1 {{has view 3 = }}
   %y = device.attention %q, %q, %q {scale = 1.0, views = [#whole, #whole, #whole, #columns]} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
   return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+func.func @attention_c6(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xi8> {
+  // expected-error @+1 {{(attention_c6)}}
+  %y = device.attention %q, %q, %q epilogue {
+  ^bb0(%a: f32):
+    device.yield %a : f32
+  } {scale = 1.0} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xi8>
+  return %y : tensor<2x3x4xi8>
 }
 
 // -----

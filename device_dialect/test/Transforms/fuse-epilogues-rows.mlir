@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: tessera-opt %s --device-fuse-epilogues=into-rows=true | FileCheck %s --check-prefixes=CHECK,ROWS
+// RUN: tessera-opt %s --device-fuse-epilogues | FileCheck %s --check-prefixes=CHECK,NONE
+
+// A map of a norm's result alone becomes its epilogue where that is asked for; that of what another reads as well does not.
+// CHECK-LABEL: func.func @norms
+// ROWS: %[[Y:.*]] = device.norm %arg0 scale %arg1 epilogue {
+// ROWS-NEXT: ^bb0(%[[A:.*]]: f32):
+// ROWS: device.yield %{{.*}} : i8
+// ROWS: -> tensor<2x3xi8>
+// ROWS: %[[Z:.*]] = device.norm %arg0 {
+// ROWS-NEXT: device.map(%[[Z]], %arg0)
+// NONE-COUNT-2: device.map
+func.func @norms(%x: tensor<2x3xf32>, %s: tensor<3xf32>) -> (tensor<2x3xi8>, tensor<2x3xf32>) {
+  %n = device.norm %x scale %s {axis = 1, epsilon = 1.0e-5} : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  %y = device.map(%n) {
+  ^bb0(%a: f32):
+    %q = arith.fptosi %a : f32 to i8
+    device.yield %q : i8
+  } : (tensor<2x3xf32>) -> tensor<2x3xi8>
+  %m = device.norm %x {axis = 1, epsilon = 1.0e-5} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %z = device.map(%m, %x) {
+  ^bb0(%a: f32, %b: f32):
+    %q = arith.addf %a, %b : f32
+    device.yield %q : f32
+  } : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %y, %z : tensor<2x3xi8>, tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @attention
+// ROWS: device.attention %arg0, %arg0, %arg0 epilogue {
+// ROWS: device.yield %{{.*}} : i8
+// ROWS-NOT: device.map
+// NONE: device.attention
+// NONE-NEXT: device.map
+func.func @attention(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xi8> {
+  %n = device.attention %q, %q, %q {scale = 1.0} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %y = device.map(%n) {
+  ^bb0(%a: f32):
+    %i = arith.fptosi %a : f32 to i8
+    device.yield %i : i8
+  } : (tensor<2x3x4xf32>) -> tensor<2x3x4xi8>
+  return %y : tensor<2x3x4xi8>
+}
