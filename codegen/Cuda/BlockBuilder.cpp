@@ -136,6 +136,11 @@ Value BlockBuilder::roundPair(Type element, Value low, Value high) {
   return LLVM::BitcastOp::create(kb.b, kb.b.getI32Type(), both);
 }
 
+Value BlockBuilder::roundToTf32(Value bits) {
+  Value number = arith::BitcastOp::create(kb.b, kb.b.getF32Type(), bits);
+  return intrinsic("llvm.nvvm.f2tf32.rna", kb.b.getI32Type(), number);
+}
+
 std::array<Value, 4> BlockBuilder::loadMatrices(Value address, bool transpose) {
   StringRef name =
       transpose ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16" : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16";
@@ -158,6 +163,8 @@ std::array<Value, 4> BlockBuilder::multiply(Type elementA, Type elementB, std::a
     name = "16.row.col.f32.f32";
   } else if (elementA.isBF16()) {
     name = "16.row.col.bf16";
+  } else if (elementA.isF32()) {
+    name = "8.row.col.tf32";
   } else {
     bool unsignedA = elementA.isUnsignedInteger(), unsignedB = elementB.isUnsignedInteger();
     name += unsignedA ? "u8" : "s8";

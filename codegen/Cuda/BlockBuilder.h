@@ -64,11 +64,13 @@ public:
   /// 4 g + t gets bytes 4 t to 4 t + 3 of row g of each, as i32.
   /// With |transpose|, elements of 2 bytes 2 t and 2 t + 1 of column g.
   std::array<Value, 4> loadMatrices(Value address, bool transpose = false);
-  /// sums + a * b of a warp: 16 x 8 sums of 32 bytes of K of elements |a| and |b| (i8, ui8, f16 or bf16) of PTX's
-  /// fragments for m16n8k32 and m16n8k16.
+  /// sums + a * b of a warp: 16 x 8 sums of 32 bytes of K of elements |a| and |b| (i8, ui8, f16, bf16, or f32 rounded
+  /// to tf32) of PTX's fragments for m16n8k32, m16n8k16 and m16n8k8.
   std::array<Value, 4> multiply(mlir::Type elementA, mlir::Type elementB, std::array<Value, 4> a,
                                 std::array<Value, 2> b, std::array<Value, 4> sums);
 
+  /// The bits of an f32 (i32), rounded to the 10 bits of fraction of tf32.
+  Value roundToTf32(Value bits);
   /// Two f32 rounded to |element| (f16 or bf16), as an i32 with |low| in its lower half.
   Value roundPair(mlir::Type element, Value low, Value high);
 

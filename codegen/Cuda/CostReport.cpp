@@ -26,20 +26,23 @@ int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorTyp
 
 struct Sums {
   Array layers;
-  double seconds = 0, compute = 0, byBound[5] = {};
+  double seconds = 0, compute = 0, byLaunch = 0, byBound[5] = {};
   int64_t products = 0, dramBytes = 0, leastBytes = 0;
 
   void add(const codegen::Subnet &subnet, const PtxKernels &kernels, const CudaChip &chip) {
     func::FuncOp function = subnet.function;
-    llvm::SmallSetVector<Value, 16> must; // is read from DRAM or written there, whatever is fused
+    // Are read from DRAM or written there, whatever is fused.
+    llvm::SmallSetVector<Value, 16> must;
+    llvm::DenseMap<Value, int64_t> constants;
     for (Operation &op : function.getBody().front().without_terminator()) {
       if (!needsKernel(&op)) {
         continue;
       }
       add(&op, costOf(&op, chip), kernels);
-      for (Value operand : op.getOperands()) {
-        if (Value root = device::getConstantRoot(operand)) {
-          must.insert(root);
+      for (OpOperand &operand : op.getOpOperands()) {
+        if (Value root = device::getConstantRoot(operand.get())) {
+          int64_t &bytes = constants[root];
+          bytes = std::min(bytesOf(root), std::max(bytes, bytesRead(operand)));
         }
       }
     }
@@ -48,10 +51,14 @@ struct Sums {
     for (Value value : must) {
       leastBytes += bytesOf(value);
     }
+    for (auto [constant, bytes] : constants) {
+      leastBytes += bytes;
+    }
   }
 
   void add(Operation *op, const Cost &cost, const PtxKernels &kernels) {
-    seconds += cost.seconds(), compute += cost.compute, byBound[int(cost.bound())] += cost.seconds();
+    seconds += cost.seconds(), compute += cost.compute, byLaunch += cost.roofline();
+    byBound[int(cost.bound())] += cost.seconds();
     products += cost.products, dramBytes += cost.dramBytes;
     layers.push_back(Object{{"layer", int64_t(layers.size())},
                             {"name", top::getDisplayName(op->getLoc())},
@@ -103,6 +110,7 @@ Object costReport(ArrayRef<codegen::Subnet> subnets, const PtxKernels &kernels, 
                 {"time_microseconds", std::move(shares)},
                 {"roofline", Object{{"compute_microseconds", micros(sums.compute)},
                                     {"dram_microseconds", micros(dram)},
+                                    {"by_launch_microseconds", micros(sums.byLaunch)},
                                     {"ratio", roofline > 0 ? std::round(sums.seconds / roofline * 1e3) / 1e3 : 0}}},
                 {"layers", std::move(sums.layers)}};
 }

@@ -3,7 +3,7 @@
 #include "codegen/Cuda/CudaCost.h"
 
 #include "codegen/Cuda/TileCost.h"
-#include "device_dialect/IR/DeviceInterfaces.h"
+#include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
 
 using namespace mlir;
@@ -13,9 +13,12 @@ namespace {
 
 Type elementType(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
+int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorType>(value.getType())); }
+
 /// Multiply-adds of |op| that tensor cores do in one cycle of an SM.
 double tensorRate(Operation *op, const CudaChip &chip) {
-  return (elementType(op->getOperand(0)).isInteger(8) ? chip.tensorInt8 : chip.tensorF16) * chip.mmaSync;
+  Type element = elementType(op->getOperand(0));
+  return (element.isInteger(8) ? chip.tensorInt8 : element.isF32() ? chip.tensorTf32 : chip.tensorF16) * chip.mmaSync;
 }
 
 double secondsOfCores(Operation *op, int64_t products, const CudaChip &chip) {
@@ -28,7 +31,8 @@ double secondsOfCores(Operation *op, int64_t products, const CudaChip &chip) {
 
 double secondsOfGrid(Operation *op, TileAttr tile, const CudaChip &chip) {
   auto bytes = double(device::elementBytes(elementType(op->getOperand(0))));
-  double cycles = cyclesOf(TensorProduct::of(op), tile, {chip.sms, tensorRate(op, chip) * bytes});
+  double rate = isOnTensorCores(op, tile) ? tensorRate(op, chip) : chip.f32;
+  double cycles = cyclesOf(TiledProduct::of(op), tile, {chip.sms, rate * bytes});
   return cycles / (chip.clockGhz * 1e9);
 }
 
@@ -41,6 +45,8 @@ StringRef nameOf(Bound bound) {
 
 double Cost::seconds() const { return launch + std::max({compute, grid, dram}); }
 
+double Cost::roofline() const { return launch + std::max(compute, dram); }
+
 Bound Cost::bound() const {
   double most = std::max({compute, grid, dram, launch});
   return launch == most                                ? Bound::launch
@@ -50,15 +56,27 @@ Bound Cost::bound() const {
                                                        : Bound::cores;
 }
 
+int64_t bytesRead(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  bool picks =
+      isa<device::GatherOp, device::GatherElementsOp, device::GatherNdOp>(op) && operand.getOperandNumber() == 0;
+  return picks ? std::min(bytesOf(operand.get()), bytesOf(op->getResult(0))) : bytesOf(operand.get());
+}
+
 Cost costOf(Operation *op, const CudaChip &chip) {
   Cost cost;
-  for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults()))) {
-    cost.dramBytes += device::physicalBytes(cast<RankedTensorType>(value.getType()));
+  for (OpOperand &operand : op->getOpOperands()) {
+    cost.dramBytes += bytesRead(operand);
+  }
+  for (Value result : op->getResults()) {
+    cost.dramBytes += bytesOf(result);
   }
   cost.products = cast<device::WorkInterface>(op).countProducts();
   TileAttr tile = tileOf(op);
   auto attention = dyn_cast<device::AttentionOp>(op);
-  cost.onTensor = tile || (attention ? fitsTensorCores(attention) : fitsTensorCores(op));
+  cost.onTensor = tile        ? isOnTensorCores(op, tile)
+                  : attention ? fitsTensorCores(attention)
+                              : fitsTile(op) && !elementType(op->getOperand(0)).isF32();
   cost.compute = cost.onTensor ? double(cost.products) / chip.perSecond(tensorRate(op, chip))
                                : secondsOfCores(op, cost.products, chip);
   cost.grid = tile ? secondsOfGrid(op, tile, chip) : 0;

@@ -17,7 +17,7 @@ llvm::StringRef nameOf(Bound bound);
 /// card, latency (TileCost.h). What other kernels lose so is not in it: `model_tool perf --counts` tells of that.
 struct Cost {
   int64_t products = 0;  ///< multiply-adds that the op needs
-  int64_t dramBytes = 0; ///< every operand and result once
+  int64_t dramBytes = 0; ///< every operand and result once, of what a gather picks from no more than it picks
   double compute = 0;    ///< seconds of the unit that executes it: tensor cores, or an SM's cores
   double grid = 0;       ///< seconds of the busiest SM, where the op has a tile
   double dram = 0;       ///< seconds of DRAM
@@ -25,10 +25,15 @@ struct Cost {
   bool onTensor = false; ///< |compute| is of tensor cores
 
   double seconds() const;
+  /// Were its tile no matter.
+  double roofline() const;
   /// The largest of them: the grid, where it takes more than kGridBound times what its products need.
   Bound bound() const;
   static constexpr double kGridBound = 1.25;
 };
+
+/// Bytes of |operand| that its op reads.
+int64_t bytesRead(mlir::OpOperand &operand);
 
 /// Of an op that has a kernel.
 Cost costOf(mlir::Operation *op, const CudaChip &chip);

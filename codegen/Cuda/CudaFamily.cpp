@@ -35,6 +35,7 @@ public:
 
   bool runsHere() const override { return hasDevice(chip.computeCapability); }
 
+  bool canRoundToTf32() const override { return true; }
   std::vector<std::string> requantisations() const override { return {"float", "fixed", "tflite"}; }
 
   std::vector<Refusal> survey(func::FuncOp function) const override {
@@ -51,7 +52,7 @@ public:
   double transferSeconds(int64_t bytes) const override { return double(bytes) / (chip.linkGbps * 1e9); }
   double handOverSeconds() const override { return chip.linkMicros * 1e-6; }
 
-  void buildPasses(OpPassManager &manager, const codegen::CompileOptions &) const override {
+  void buildPasses(OpPassManager &manager, const codegen::CompileOptions &options) const override {
     OpPassManager &functions = manager.nest<func::FuncOp>();
     functions.addPass(createFuseAttentionPass());
     functions.addPass(device::createFuseEpiloguesPass({.intoRows = true}));
@@ -59,7 +60,10 @@ public:
     functions.addPass(device::createVerifyLayoutsPass());
     functions.addPass(createChooseTilesPass({.multiprocessors = chip.sms,
                                              .int8Rate = int64_t(chip.tensorInt8 * chip.mmaSync),
-                                             .f16Rate = int64_t(chip.tensorF16 * chip.mmaSync)}));
+                                             .f16Rate = int64_t(chip.tensorF16 * chip.mmaSync),
+                                             .tf32Rate = int64_t(chip.tensorTf32 * chip.mmaSync),
+                                             .f32Rate = int64_t(chip.f32),
+                                             .tf32 = options.tf32}));
     functions.addPass(createPackWeightsPass());
     functions.addPass(device::createAssignAddressesPass());
     functions.addPass(device::createVerifyAddressesPass());
@@ -197,7 +201,7 @@ llvm::Expected<std::unique_ptr<codegen::Target>> createChip(const codegen::ChipR
   return std::make_unique<CudaTarget>(std::move(*chip), std::move(description));
 }
 
-constexpr StringRef kFlags[] = {"chip_set"};
+constexpr StringRef kFlags[] = {"chip_set", "tf32"};
 
 void registerDialects(DialectRegistry &registry) {
   registry.insert<CudaDialect, device::DeviceDialect, top::TopDialect, func::FuncDialect>();

@@ -26,7 +26,7 @@ bool isDepthwise(Operation *op) {
   RankedTensorType x = typeOf(conv.getX());
   Type element = x.getElementType(), weights = typeOf(conv.getW()).getElementType();
   bool integers = element.isInteger(8) && weights.isInteger(8);
-  bool floats = element == weights && device::isNarrowFloat(element);
+  bool floats = element == weights && device::isSummedInF32(element);
   int64_t channels = x.getDimSize(1);
   return (integers || floats) && channels == int64_t(conv.getGroups()) && conv.getWeightShape()[0] == channels;
 }

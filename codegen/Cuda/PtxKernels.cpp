@@ -5,7 +5,7 @@
 #include "codegen/Cuda/Depthwise.h"
 #include "codegen/Cuda/IR/CudaDialect.h"
 #include "codegen/Cuda/TensorAttention.h"
-#include "codegen/Cuda/TensorProduct.h"
+#include "codegen/Cuda/TiledProduct.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -171,7 +171,7 @@ llvm::Error PtxKernels::addTo(llvm::Module &module, PtxKernel &kernel) const {
   kernels::KernelBuilder kb(threads(), kernel.op, symbol);
   PackingAttr packing = packingOf(kernel.op);
   if (tileOf(kernel.op)) {
-    emitTensorProduct(kb);
+    emitTiledProduct(kb);
   } else if (attentionTileOf(kernel.op)) {
     emitTensorAttention(kb);
   } else if (packing && packing.getOrder() == PackedOrder::depthwise) {

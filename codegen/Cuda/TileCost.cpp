@@ -6,7 +6,7 @@
 
 namespace tessera::cuda {
 
-double cyclesOf(const TensorProduct &product, TileAttr tile, const TensorRate &rate) {
+double cyclesOf(const TiledProduct &product, TileAttr tile, const ProductRate &rate) {
   constexpr double kCopyBytes = 48;                            // that a multiprocessor gets from L2 in a cycle
   constexpr double kStepLatency = 600;                         // from the start of a copy to its bytes
   constexpr double kStart = 1500;                              // of a block: indices, first copies

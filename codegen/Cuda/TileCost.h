@@ -4,12 +4,12 @@
 #define TESSERA_CODEGEN_CUDA_TILECOST_H
 
 #include "codegen/Cuda/IR/CudaDialect.h"
-#include "codegen/Cuda/TensorProduct.h"
+#include "codegen/Cuda/TiledProduct.h"
 
 namespace tessera::cuda {
 
-/// What a product asks of a chip's tensor cores.
-struct TensorRate {
+/// What multiplies a product.
+struct ProductRate {
   int64_t multiprocessors;
   double bytes; ///< multiply-adds in a cycle of a multiprocessor, times the bytes of a factor
 };
@@ -17,7 +17,7 @@ struct TensorRate {
 /// Cycles of the chip for |product| by |tile|: of its busiest multiprocessor, or of one block behind another that waits
 /// for memory. A model, compared with no card: copies from L2, the latency of a step and of a block's begin and
 /// end are of the order that is published for an A100.
-double cyclesOf(const TensorProduct &product, TileAttr tile, const TensorRate &rate);
+double cyclesOf(const TiledProduct &product, TileAttr tile, const ProductRate &rate);
 
 } // namespace tessera::cuda
 

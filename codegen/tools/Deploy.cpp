@@ -339,6 +339,8 @@ void addPlanning(CLI::App &sub, Options &options) {
                  "several such plans, 3 searches for better ones")
       ->check(CLI::Range(0, 3));
   sub.add_option("--plan", options.deploy.compile.plan, "Follow this plan, as 'plan' in the result tells it");
+  sub.add_flag("--tf32", options.deploy.compile.tf32,
+               "Products of f32 round their factors to 10 bits of fraction, for tensor cores");
   sub.add_flag("--strict", options.deploy.strict, "What the chip cannot run is an error; else it runs on the host");
   sub.add_option("--host-chip", options.hostChip, "The chip that runs what the other cannot");
   sub.add_flag("--layers", options.deploy.compile.layers, "Tell the estimate of each layer");

@@ -28,8 +28,6 @@ static int64_t largestOf(Type elementType) {
   return elementType.isUnsignedInteger() ? (int64_t(1) << bits) - 1 : int64_t(1) << (bits - 1);
 }
 
-static bool isSummedInF32(Type type) { return type.isF32() || type.isF16() || type.isBF16(); }
-
 /// Element types of a sum of `steps` products of x and w: all alike, floats of up to 32 bits and a bias of f32, or
 /// i8/ui8/i16 x i8 + i32 in i32 without overflow.
 static LogicalResult verifyProduct(Operation *op, Value x, Value w, Value bias, bool integerWeights, int64_t steps,

@@ -38,6 +38,8 @@ bool sameBytes(mlir::RankedTensorType a, mlir::RankedTensorType b);
 
 /// f16 or bf16: stored so, computed with in f32.
 inline bool isNarrowFloat(mlir::Type type) { return type.isF16() || type.isBF16(); }
+/// Whether sums of |type| are of f32.
+inline bool isSummedInF32(mlir::Type type) { return type.isF32() || isNarrowFloat(type); }
 
 /// Whether kernels read |type| as elements of an epilogue operand.
 inline bool isEpilogueElement(mlir::Type type) {

@@ -8,6 +8,8 @@
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/Passes.h"
 #include "device_dialect/Transforms/ScalarBodies.h"
+
+#include "mlir/IR/TypeUtilities.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 
@@ -126,6 +128,10 @@ private:
     if (!owner || makesRows(producer) != intoRows || producer->getBlock() != map->getBlock() ||
         !canYield(producer, map.getY()) || !onlyUsedBy(producer->getResult(0), map)) {
       return false;
+    }
+    Type made = getElementTypeOrSelf(producer->getResult(0));
+    if (owner.getEpilogueRegion().empty() && made != owner.getAccumulatorType()) {
+      return false; // storing rounds, which the map must see
     }
     int64_t size = bodySize(map.getBody().front());
     size += owner.getEpilogueRegion().empty() ? 0 : bodySize(owner.getEpilogueRegion().front());

@@ -189,11 +189,16 @@ def summary(told: Mapping[str, Any]) -> str:
     least = told["dram_least_bytes"]
     ratio = f", {told['dram_bytes'] / least:.2f} times the least" if least else ""
     return (
-        f"{told['chip']}: about {told['microseconds']:.1f} us a run by a roofline of each launch, "
-        f"{told['roofline']['ratio']:.2f} times that of the whole; {told['launches']} launches of "
+        f"{told['chip']}: about {told['microseconds']:.1f} us a run, {_over_launches(told):.2f} times the rooflines of "
+        f"its launches, {told['roofline']['ratio']:.2f} times that of the whole; {told['launches']} launches of "
         f"{told['kernels']} kernels\n"
         f"time: {bound or 'none'}; DRAM: {told['dram_bytes'] / 1e6:.2f} MB{ratio}"
     )
+
+
+def _over_launches(told: Mapping[str, Any]) -> float:
+    least = told["roofline"]["by_launch_microseconds"]
+    return float(told["microseconds"] / least) if least else 1.0
 
 
 def _counted(counted: Mapping[str, Any]) -> str:

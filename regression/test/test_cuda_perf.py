@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from case_file import Case, all_cases
-from conftest import Builder, check, inputs_of, run_tool, samples
+from case_file import Case, all_cases, data_path
+from conftest import BUILD, Builder, check, inputs_of, run_tool, samples
 from test_cases import skip_if_missing
 from test_cuda import MACHINE, deploy, has_machine
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +41,24 @@ def test_estimate_tells_of_every_layer(case: Case, builder: Builder, tmp_path: P
         assert report["dram_bytes"] >= report["dram_least_bytes"] > 0 and report["roofline"]["ratio"] >= 1
         rows = (tmp_path / "r" / chip / "layers.csv").read_text().splitlines()
         assert len(rows) == 1 + len(report["layers"])
-    fast, slow = (entry["report"]["partition"]["total_microseconds"] for entry in told["estimates"])
+        roofline = report["roofline"]
+        assert report["microseconds"] >= roofline["by_launch_microseconds"] > roofline["dram_microseconds"]
+    fast, slow = (entry["report"]["roofline"]["by_launch_microseconds"] for entry in told["estimates"])
     assert fast < slow
     text = check(run_tool("tessera", *arguments))
     assert "cuda-sm90: about" in text and "bound by" in text
+
+
+@pytest.mark.parametrize("precision", ["INT8", "F16"])
+def test_estimates_of_the_docs_are_todays(precision: str) -> None:
+    """docs/cuda.md has estimates.py's table: one model of it is made again."""
+    model = next(case for case in all_cases() if case.name == "mobilenetv2_1.0_224")
+    skip_if_missing(model)
+    script, path = ROOT / "regression/cuda/estimates.py", os.pathsep.join([str(BUILD / "bin"), os.environ["PATH"]])
+    flags = ("--precision", precision)
+    done = run_tool("tessera-python", script, data_path(model.model), *flags, env=os.environ | {"PATH": path})
+    row = check(done).strip().splitlines()[-1]
+    assert row in (ROOT / "docs/cuda.md").read_text(), f"docs/cuda.md has no '{row}'"
 
 
 def test_faster_memory_is_told(case: Case, builder: Builder) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products on tensor cores: every tile that a chip may choose gives x86's bits, and does what the counts say."""
+"""Products by tiles: every tile that a chip may choose gives x86's bits, and does what the counts say."""
 from __future__ import annotations
 
 import json
@@ -23,6 +23,7 @@ SHAPES += [(190, 90, 9), (4, 60, 90), (3, 60, 250), (30, 100, 120), (120, 60, 10
 SHAPES += [(250, 250, 250), (100, 90, 7), (100, 30, 90)]
 CHIPS = (1, 12, 108)
 chosen: set[tuple[str, ...]] = set()
+on_cores: set[tuple[str, ...]] = set()
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def import_model(folder: Path, nodes: list, x: np.ndarray, w: np.ndarray, dtype:
 
 def answers(folder: Path, x: np.ndarray, multiprocessors: int, *flags: str) -> list[np.ndarray]:
     """Of x86 and of a GPU of so many multiprocessors."""
-    deploy(folder / "m_top.mlir", "x86", folder / "x86.bmodel", *flags)
+    deploy(folder / "m_top.mlir", "x86", folder / "x86.bmodel", *(flag for flag in flags if flag != "--tf32"))
     own = ("--chip-set", f"sms={multiprocessors}", "--dump-ir", folder / "ir")
     deploy(folder / "m_top.mlir", "cuda-sm80", folder / "cuda.bmodel", *flags, *own)
     return [next(iter(run(folder / f"{chip}.bmodel", {"x": x}).values())) for chip in ("x86", "cuda")]
@@ -70,9 +71,28 @@ def test_matrices_of_bytes(shape: tuple[int, int, int], multiprocessors: int, tm
     chosen.update(used)
 
 
-@pytest.mark.parametrize("precision", ["F16", "BF16"])
+@pytest.mark.parametrize("multiprocessors", CHIPS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_matrices_of_floats(shape: tuple[int, int, int], multiprocessors: int, tmp_path: Path) -> None:
+    """On cores. Small integers, whose sums are exact in any order."""
+    rng, (m, k, n) = np.random.default_rng([multiprocessors, *shape]), shape
+    x, w = (rng.integers(-8, 9, size).astype(np.float32) for size in ((m, k), (k, n)))
+    import_model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"])], x, w, TensorProto.FLOAT)
+    flags = ("--tf32",) if m < 10 else ()
+    _, got = answers(tmp_path, x, multiprocessors, *flags)
+    np.testing.assert_array_equal(got, x @ w)
+    (used,) = set(tiles_in(tmp_path / "ir"))
+    assert (len(used) == 8) == bool(flags), "what multiplies is not what was asked for"  # ending in tf32
+    if not flags:
+        on_cores.add(used)
+
+
+FORMS = {"F32": (), "TF32": ("--tf32",), "F16": ("--quantize", "F16"), "BF16": ("--quantize", "BF16")}
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("multiprocessors", CHIPS if IS_WHOLE else CHIPS[:2])
-def test_floats_without_rounding(precision: str, multiprocessors: int, tmp_path: Path) -> None:
+def test_floats_without_rounding(form: str, multiprocessors: int, tmp_path: Path) -> None:
     """Small integers, whose sums are exact in any order."""
     rng = np.random.default_rng(multiprocessors)
     x, w = (rng.integers(-8, 9, size).astype(np.float32) for size in ((2, 24, 17, 9), (40, 24, 3, 3)))
@@ -81,7 +101,7 @@ def test_floats_without_rounding(precision: str, multiprocessors: int, tmp_path:
         helper.make_node("Conv", ["narrow", "w"], ["y"], pads=[1, 0, 1, 2], strides=[2, 1], dilations=[1, 2]),
     ]
     import_model(tmp_path, nodes, x, w, TensorProto.FLOAT)
-    want, got = answers(tmp_path, x, multiprocessors, "--quantize", precision)
+    want, got = answers(tmp_path, x, multiprocessors, *FORMS[form])
     np.testing.assert_array_equal(got, want)
     assert set(tiles_in(tmp_path / "ir"))
 
@@ -92,3 +112,4 @@ def test_every_tile_was_chosen() -> None:
     shapes = {tuple(re.findall(r"\d+", row)) for row in re.findall(r"\{([^{}]*)\}", table.group(1))} if table else set()
     assert len(shapes) > 5 and chosen <= shapes
     assert chosen == shapes, f"never chosen: {sorted(shapes - chosen)}"
+    assert len(on_cores) > len(shapes) / 2, f"on cores only {sorted(on_cores)}"

@@ -33,11 +33,15 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError() << "has " << attribute.getName() << " = " << attribute.getValue()
                              << ", allowed a #cuda.tile on a device.conv or device.matmul";
   }
-  if (attribute.getName() == kTileAttr && !fitsTensorCores(op)) {
+  if (attribute.getName() == kTileAttr && !fitsTile(op)) {
     return op->emitOpError()
-           << "has " << kTileAttr << ", allowed for products of bytes, and of f16 or bf16 whose order "
+           << "has " << kTileAttr << ", allowed for products of bytes, and of f32, f16 or bf16 whose order "
            << "of sums is not stated, of one group, with constant weights of a convolution, and of at "
            << "most 1 GiB an operand";
+  }
+  if (attribute.getName() == kTileAttr && cast<TileAttr>(attribute.getValue()).getTf32() &&
+      !getElementTypeOrSelf(op->getOperand(0)).isF32()) { // tile_c6
+    return op->emitOpError() << "has a tile of tf32, allowed for factors of f32 (tile_c6)";
   }
   auto attention = dyn_cast<AttentionOp>(op);
   bool ofAttention = attribute.getName() == kAttentionAttr;
@@ -62,7 +66,7 @@ static bool isSmall(Value value) {
   return tensorType(value).getNumElements() > 0 && tessera::device::physicalBytes(tensorType(value)) < kMostBytes;
 }
 
-bool tessera::cuda::fitsTensorCores(Operation *op) {
+bool tessera::cuda::fitsTile(Operation *op) {
   using namespace tessera;
   auto conv = dyn_cast<device::ConvOp>(op);
   auto matmul = dyn_cast<device::MatMulOp>(op);
@@ -74,7 +78,7 @@ bool tessera::cuda::fitsTensorCores(Operation *op) {
   }
   Type a = tensorType(op->getOperand(0)).getElementType(), b = tensorType(op->getOperand(1)).getElementType();
   bool integers = a.isInteger(8) && b.isInteger(8);
-  bool floats = device::isNarrowFloat(a) && a == b && !device::isOrderedProduct(op);
+  bool floats = device::isSummedInF32(a) && a == b && !device::isOrderedProduct(op);
   return (integers || floats) && llvm::all_of(op->getOperands(), isSmall) && isSmall(op->getResult(0));
 }
 
@@ -119,7 +123,8 @@ int64_t TileAttr::sharedBytes() const {
 }
 
 LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t columns,
-                               int64_t kBytes, int64_t warpRows, int64_t warpColumns, int64_t warpK, int64_t stages) {
+                               int64_t kBytes, int64_t warpRows, int64_t warpColumns, int64_t warpK, int64_t stages,
+                               bool) {
   constexpr int64_t kMostWarps = 16, kMostShared = 48 << 10;
   int64_t warps = warpRows * warpColumns * warpK;
   if (warpRows < 1 || warpColumns < 1 || warpK < 1 || warps > kMostWarps) { // tile_c3
@@ -151,6 +156,10 @@ LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, int
 }
 
 TileAttr tessera::cuda::tileOf(Operation *op) { return op->getAttrOfType<TileAttr>(CudaDialect::kTileAttr); }
+
+bool tessera::cuda::isOnTensorCores(Operation *op, TileAttr tile) {
+  return tile.getTf32() || !getElementTypeOrSelf(op->getOperand(0)).isF32();
+}
 
 //===----------------------------------------------------------------------===//
 // Packed weights

@@ -23,9 +23,9 @@ inline constexpr int64_t kBlockChannels = 32;
 /// Dims of the constant that |packing| makes of weights of |element|s.
 mlir::RankedTensorType packedType(PackingAttr packing, mlir::Operation *op, mlir::Type element);
 
-/// Whether tensor cores can compute |op| with constant weights packed for them, if it has some: a convolution of one
-/// group or a product of 8-bit integers, or of f16 or bf16 whose order of sums is not stated.
-bool fitsTensorCores(mlir::Operation *op);
+/// Whether blocks of threads can compute |op| by tiles, with constant weights packed for that, if it has some: a
+/// convolution of one group or a product of 8-bit integers, or of f32, f16 or bf16 whose order of sums is not stated.
+bool fitsTile(mlir::Operation *op);
 
 /// Whether tensor cores can compute |op|: attention of f16 or bf16 whose order of sums is not stated, of rows of q
 /// enough for a tile, of up to kMostFeatures of q and of v, in whole runs of 16 bytes. With |element|: were q, k and v
@@ -36,8 +36,11 @@ inline constexpr int64_t kMostFeatures = 128;
 /// The tile of an attention that tensor cores compute; null for others.
 AttentionTileAttr attentionTileOf(mlir::Operation *op);
 
-/// The tile of an op that tensor cores compute; null for others.
+/// The tile of an op that is computed by tiles; null for others.
 TileAttr tileOf(mlir::Operation *op);
+
+/// Whether tensor cores compute |op|, which has |tile|: all but products of f32, unless their factors become tf32.
+bool isOnTensorCores(mlir::Operation *op, TileAttr tile);
 
 /// The packing of an op whose weights are packed; null for others.
 PackingAttr packingOf(mlir::Operation *op);

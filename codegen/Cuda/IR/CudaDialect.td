@@ -13,8 +13,8 @@ def Cuda_Dialect : Dialect {
   let cppNamespace = "::tessera::cuda";
   let summary = "Decisions about device ops that only the family of NVIDIA's GPUs takes";
   let description = [{
-    No ops: attributes of device ops. `cuda.tile` on a `device.conv` or `device.matmul` says that tensor cores compute it, and how;
-    `cuda.attention` on a `device.attention` the same.
+    No ops: attributes of device ops. `cuda.tile` on a `device.conv` or `device.matmul` says that blocks of threads compute it by tiles,
+    and how; `cuda.attention` on a `device.attention` the same.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -29,16 +29,18 @@ def Cuda_TileAttr : AttrDef<Cuda_Dialect, "Tile"> {
   let summary = "The part of a product that a block of threads computes";
   let description = [{
     `rows` x `columns` sums of `kBytes` bytes of K a step, of which `stages` are on their way or in use in shared memory. Warps share
-    rows, columns and K as `warps` says.
+    rows, columns and K as `warps` says. Tensor cores multiply, but for f32, whose products the cores add by fused multiply-adds; with
+    `tf32` the factors of those are rounded to 10 bits of fraction, and tensor cores multiply them.
 
     (C1) each warp has a multiple of 16 rows, at most 64, and 16, 32 or 64 columns. (C2) kBytes is 32, 64, 128 or 256, a multiple
     of 32 for each warp along K. (C3) at most 16 warps. (C4) 2 to 8 stages, and 48 KiB of shared memory suffice for them and
     for the sums of warps along K. (C5) rows and columns are multiples of the rows that all threads copy at once, 16 bytes each.
+    (C6, of the op) tf32 is for factors of f32.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$kBytes, "int64_t":$warpRows, "int64_t":$warpColumns,
-      "int64_t":$warpK, "int64_t":$stages);
+      "int64_t":$warpK, "int64_t":$stages, DefaultValuedParameter<"bool", "false">:$tf32);
   let assemblyFormat = [{
-    `<` $rows `x` $columns `,` `k_bytes` `=` $kBytes `,` `warps` `=` $warpRows `x` $warpColumns `x` $warpK `,` `stages` `=` $stages `>`
+    `<` $rows `x` $columns `,` `k_bytes` `=` $kBytes `,` `warps` `=` $warpRows `x` $warpColumns `x` $warpK `,` `stages` `=` $stages (`,` `tf32` `=` $tf32^)? `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -1,7 +1,7 @@
 //===- AssignLayouts.cpp - Channel-blocked or row-major, per tensor -------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/Depthwise.h"
-#include "codegen/Cuda/TensorProduct.h"
+#include "codegen/Cuda/TiledProduct.h"
 #include "codegen/Cuda/Transforms/Passes.h"
 #include "device_dialect/IR/Layout.h"
 #include "device_dialect/Transforms/LayoutAssignment.h"
@@ -29,7 +29,7 @@ std::optional<LayoutPolicy::ConvInput> chooseConv(device::ConvOp conv) {
   if (!canBlockElement(y.getElementType())) {
     return std::nullopt;
   }
-  if (fitsTensorCores(conv)) {
+  if (fitsTile(conv)) {
     // Of few channels, blocks would be mostly padding.
     constexpr int64_t kFewChannels = 8;
     bool few = conv.getWeightShape()[1] <= kFewChannels;
@@ -45,7 +45,7 @@ struct AssignLayouts : impl::AssignLayoutsPassBase<AssignLayouts> {
     LayoutPolicy policy{kBlockChannels, canBlockElement, chooseConv};
     SmallVector<device::ConvOp> convs;
     getOperation().walk([&](device::ConvOp conv) {
-      if (device::canBlock(conv.getX(), policy) && (fitsTensorCores(conv) || isDepthwise(conv))) {
+      if (device::canBlock(conv.getX(), policy) && (fitsTile(conv) || isDepthwise(conv))) {
         convs.push_back(conv);
       }
     });

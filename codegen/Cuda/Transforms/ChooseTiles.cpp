@@ -1,7 +1,10 @@
-//===- ChooseTiles.cpp - Tiles of products on tensor cores ----------------===//
+//===- ChooseTiles.cpp - Tiles of products --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/TileCost.h"
 #include "codegen/Cuda/Transforms/Passes.h"
+#include "device_dialect/IR/Layout.h"
+
+#include "mlir/IR/TypeUtilities.h"
 
 namespace tessera::cuda {
 #define GEN_PASS_DEF_CHOOSETILESPASS
@@ -35,7 +38,7 @@ public:
       if (attention && fitsTensorCores(attention)) {
         op->setAttr(CudaDialect::kAttentionAttr, choose(attention));
         ++numTiles;
-      } else if (fitsTensorCores(op)) {
+      } else if (fitsTile(op)) {
         op->setAttr(CudaDialect::kTileAttr, choose(op));
         ++numTiles;
       }
@@ -55,14 +58,32 @@ private:
     return AttentionTileAttr::get(&getContext(), warps, keys);
   }
 
+  /// Of factors of |element|, times their bytes.
+  double bytesRate(Type element) {
+    int64_t products = element.isInteger(8)             ? int8Rate
+                       : device::isNarrowFloat(element) ? f16Rate
+                       : tf32                           ? tf32Rate
+                                                        : f32Rate;
+    return double(products * device::elementBytes(element));
+  }
+
+  /// Cores need registers for more factors than tensor cores do: a thread of them has fewer sums.
+  TileAttr tileOf(const Shape &shape, bool onCores, bool asTf32) {
+    constexpr int64_t kMostSums = 64;
+    int64_t warps = shape.warpRows * shape.warpColumns, sums = shape.rows * shape.columns / (32 * warps);
+    return TileAttr::get(&getContext(), shape.rows, shape.columns, shape.kBytes,
+                         shape.warpRows * (onCores && sums > kMostSums ? 2 : 1), shape.warpColumns, shape.warpK,
+                         shape.stages, asTf32);
+  }
+
   TileAttr choose(Operation *op) {
-    TensorProduct product = TensorProduct::of(op);
-    bool isInteger = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isInteger(8);
-    TensorRate rate{multiprocessors, isInteger ? double(int8Rate) : 2.0 * double(f16Rate)};
+    TiledProduct product = TiledProduct::of(op);
+    Type element = getElementTypeOrSelf(op->getOperand(0));
+    bool asTf32 = tf32 && element.isF32();
+    ProductRate rate{multiprocessors, bytesRate(element)};
     TileAttr best;
     for (const Shape &shape : kShapes) {
-      auto tile = TileAttr::get(&getContext(), shape.rows, shape.columns, shape.kBytes, shape.warpRows,
-                                shape.warpColumns, shape.warpK, shape.stages);
+      TileAttr tile = tileOf(shape, element.isF32() && !tf32, asTf32);
       if (!best || cyclesOf(product, tile, rate) < cyclesOf(product, best, rate)) {
         best = tile;
       }

@@ -74,8 +74,9 @@ struct Job {
     int64_t bytes = device::elementBytes(type.getElementType());
     packed.assign(size_t(type.getNumElements() * bytes), 0);
     Order order = orderOf(op, packing, type);
-    bytes == 1 ? move<uint8_t>(order, data.bytes.data(), packed.data())
-               : move<uint16_t>(order, data.bytes.data(), packed.data());
+    bytes == 1   ? move<uint8_t>(order, data.bytes.data(), packed.data())
+    : bytes == 2 ? move<uint16_t>(order, data.bytes.data(), packed.data())
+                 : move<uint32_t>(order, data.bytes.data(), packed.data());
   }
 };
 

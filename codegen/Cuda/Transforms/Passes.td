@@ -21,7 +21,7 @@ def FuseAttentionPass : Pass<"cuda-fuse-attention", "::mlir::func::FuncOp"> {
 def AssignLayoutsPass : Pass<"cuda-assign-layouts", "::mlir::func::FuncOp"> {
   let summary = "Choose channel-blocked or row-major per tensor";
   let description = [{
-    Before: all tensors row-major. After: convolutions that fit tensor cores write channel blocks of 32 (NC/32HW32), as do depthwise
+    Before: all tensors row-major. After: convolutions that tiles can compute write channel blocks of 32 (NC/32HW32), as do depthwise
     ones of such tensors; pools, maps, resizes, spatial reductions and channel concatenations between them are blocked too; everything
     else, the function's arguments and its results are row-major. Where a consumer wants the other layout there is one identity
     `device.copy` (or a `device.reshape` where the bytes agree) per tensor. A convolution over few channels reads its row-major
@@ -33,9 +33,9 @@ def AssignLayoutsPass : Pass<"cuda-assign-layouts", "::mlir::func::FuncOp"> {
 }
 
 def ChooseTilesPass : Pass<"cuda-choose-tiles", "::mlir::func::FuncOp"> {
-  let summary = "Choose the tile by which tensor cores compute a product";
+  let summary = "Choose the tiles by which products are computed";
   let description = [{
-    Before: layouts are assigned, weights lie in logical order. After: convolutions and matrix products that fit tensor cores carry
+    Before: layouts are assigned, weights lie in logical order. After: convolutions and matrix products that tiles can compute carry
     `cuda.tile`, the one of a list of shapes that a model of the chip finds fastest: products, copies to shared memory and the
     latency of a step, on as many multiprocessors as there are blocks. Attention that fits them carries `cuda.attention`, of the most
     rows of q a block with which all multiprocessors have work.
@@ -44,15 +44,18 @@ def ChooseTilesPass : Pass<"cuda-choose-tiles", "::mlir::func::FuncOp"> {
     Option<"multiprocessors", "multiprocessors", "int64_t", "108", "Of the chip">,
     Option<"int8Rate", "int8-rate", "int64_t", "2048", "Products of bytes that a multiprocessor computes in a cycle">,
     Option<"f16Rate", "f16-rate", "int64_t", "1024", "The same of f16 and bf16">,
+    Option<"tf32Rate", "tf32-rate", "int64_t", "512", "The same of tf32">,
+    Option<"f32Rate", "f32-rate", "int64_t", "64", "The same of f32, by cores">,
+    Option<"tf32", "tf32", "bool", "false", "Factors of f32 are rounded to tf32">,
   ];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::cuda::CudaDialect"];
-  let statistics = [Statistic<"numTiles", "tiles", "Products on tensor cores">];
+  let statistics = [Statistic<"numTiles", "tiles", "Products by tiles">];
 }
 
 def PackWeightsPass : Pass<"cuda-pack-weights", "::mlir::func::FuncOp"> {
   let summary = "Put constant weights into the order their kernels read";
   let description = [{
-    Before: products on tensor cores carry their tile, weights lie in logical order. After: constant weights of these lie
+    Before: products by tiles carry these, weights lie in logical order. After: constant weights of these lie
     as `packing = #cuda.packing<...>` of their op says; the logical ones are dropped from the module.
   }];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::cuda::CudaDialect", "::tessera::top::TopDialect"];

@@ -57,9 +57,17 @@ func.func @no_product(%x: tensor<4xi8>) -> tensor<4xi8> {
 
 // -----
 
-func.func @not_theirs(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf32> {
-  // expected-error @below {{has cuda.tile, allowed for products of bytes, and of f16 or bf16 whose order of sums is not stated}}
+func.func @not_theirs(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf32> attributes {device.exact} {
+  // expected-error @below {{has cuda.tile, allowed for products of bytes, and of f32, f16 or bf16 whose order of sums is not stated}}
   %y = device.matmul %x, %w {cuda.tile = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4>} : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// -----
+
+func.func @tile_c6(%x: tensor<4x8xf16>, %w: tensor<8x4xf16>) -> tensor<4x4xf32> {
+  // expected-error @below {{has a tile of tf32, allowed for factors of f32 (tile_c6)}}
+  %y = device.matmul %x, %w {cuda.tile = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4, tf32 = true>} : (tensor<4x8xf16>, tensor<8x4xf16>) -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
 

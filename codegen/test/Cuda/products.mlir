@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: tessera-opt %s --cuda-choose-tiles --cuda-pack-weights --split-input-file | FileCheck %s
 // RUN: tessera-opt %s "--cuda-choose-tiles=multiprocessors=1" --split-input-file | FileCheck %s --check-prefix=ONE
+// RUN: tessera-opt %s "--cuda-choose-tiles=tf32=true" --split-input-file | FileCheck %s --check-prefix=TF32
 
 // A matrix becomes rows of K, each padded with zeros to 16 bytes.
 // CHECK-LABEL: func.func @matrix
@@ -71,4 +72,17 @@ func.func @others(%x: tensor<4x8xf16>, %f: tensor<4x8xf32>, %i: tensor<1x4x4x4xi
   %z = device.matmul %f, %v : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
   %g = device.conv %i, %u {groups = 2 : i64, strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x4x4x4xi8>, tensor<4x2x1x1xi8>) -> tensor<1x4x4x4xi32>
   return %y, %z, %g : tensor<4x4xf32>, tensor<4x4xf32>, tensor<1x4x4x4xi32>
+}
+
+// -----
+
+// Products of f32 have tiles of their own; with factors rounded to tf32, those of tensor cores.
+// CHECK-LABEL: func.func @singles
+// CHECK: cuda.tile = #cuda.tile<{{.*}}stages = {{[0-9]}}>, packing = #cuda.packing<rows, shape = [8, 16]>} : (tensor<512x8xf32>, tensor<16x8xf32>)
+// TF32-LABEL: func.func @singles
+// TF32: cuda.tile = #cuda.tile<{{.*}}, tf32 = true>
+func.func @singles(%x: tensor<512x8xf32>) -> tensor<512x16xf32> {
+  %w = top.constant dense<0.5> : tensor<8x16xf32> : tensor<8x16xf32>
+  %y = device.matmul %x, %w : (tensor<512x8xf32>, tensor<8x16xf32>) -> tensor<512x16xf32>
+  return %y : tensor<512x16xf32>
 }

@@ -27,6 +27,22 @@ func.func @norms(%x: tensor<2x3xf32>, %s: tensor<3xf32>) -> (tensor<2x3xi8>, ten
   return %y, %z : tensor<2x3xi8>, tensor<2x3xf32>
 }
 
+// What the norm rounds as it stores is not what a map would get in it.
+// CHECK-LABEL: func.func @rounded
+// CHECK: device.norm
+// CHECK-NEXT: device.map
+func.func @rounded(%x: tensor<2x3xf16>) -> tensor<2x3xf16> {
+  %n = device.norm %x {axis = 1, epsilon = 1.0e-5} : (tensor<2x3xf16>) -> tensor<2x3xf16>
+  %y = device.map(%n) {
+  ^bb0(%a: f16):
+    %w = arith.extf %a : f16 to f32
+    %s = arith.addf %w, %w : f32
+    %r = arith.truncf %s : f32 to f16
+    device.yield %r : f16
+  } : (tensor<2x3xf16>) -> tensor<2x3xf16>
+  return %y : tensor<2x3xf16>
+}
+
 // CHECK-LABEL: func.func @attention
 // ROWS: device.attention %arg0, %arg0, %arg0 epilogue {
 // ROWS: device.yield %{{.*}} : i8

@@ -71,6 +71,12 @@ def _add_planning(parser: Parser) -> None:
     """What NPUs are told: another chip, the host's part, how much is planned."""
     add_chip_set(parser, "for NPUs and GPUs: a chip that differs")
     parser.add_argument(
+        "--tf32",
+        action="store_true",
+        help="for GPUs: factors of f32 products are rounded to 10 bits of fraction, and tensor cores multiply them; "
+        "as PyTorch does with allow_tf32",
+    )
+    parser.add_argument(
         "--strict",
         action="store_true",
         help="for NPUs: what the chip cannot run is an error (exit code 4); else the host runs it",
@@ -231,6 +237,8 @@ def _refuse_foreign(args: argparse.Namespace, known: Targets) -> None:
         raise usage_error("--plan says all that --opt would decide: give one of them")
     if args.chip_set and is_foreign("chip_set"):
         raise usage_error(f"--chip_set is for NPUs and GPUs; --chip {args.chip} is neither")
+    if args.tf32 and is_foreign("tf32"):
+        raise usage_error(f"--tf32 is for GPUs; --chip {args.chip} multiplies f32 as it is")
     for flag, given in (
         ("--strict", args.strict or None),
         ("--host_chip", args.host_chip),

@@ -34,7 +34,8 @@ OPS_SHOWN = 8
 def work(context: Context) -> None:
     args, report = context.args, context.report
     refuse_unsupported(args)
-    tolerance = tolerances.parse(args.tolerance, args.quantize)
+    # TF32 has the fraction of F16.
+    tolerance = tolerances.parse(args.tolerance, "F16" if args.tf32 and args.quantize == "F32" else args.quantize)
     output = Path(args.model)
     if output.suffix != ".bmodel":
         raise usage_error(f"--model {output}: the name must end in .bmodel")
@@ -170,7 +171,11 @@ def _deploy_flags(args: argparse.Namespace) -> list[str]:
     extra = _compiler_flags(args, names)
     for change in args.chip_set:
         extra += ["--chip-set", change]
-    extra += ["--strict"] * args.strict + (["--host-chip", args.host_chip] if args.host_chip else [])
+    extra += (
+        ["--tf32"] * args.tf32
+        + ["--strict"] * args.strict
+        + (["--host-chip", args.host_chip] if args.host_chip else [])
+    )
     extra += ["--pixels", args.fuse_preprocess] if args.fuse_preprocess else []
     return extra + ["--quant-input"] * args.quant_input + ["--quant-output"] * args.quant_output
 

@@ -1,24 +1,24 @@
-//===- TensorProduct.h - Products on tensor cores ---------------*- C++ -*-===//
+//===- TiledProduct.h - Products by tiles -----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TESSERA_CODEGEN_CUDA_TENSORPRODUCT_H
-#define TESSERA_CODEGEN_CUDA_TENSORPRODUCT_H
+#ifndef TESSERA_CODEGEN_CUDA_TILEDPRODUCT_H
+#define TESSERA_CODEGEN_CUDA_TILEDPRODUCT_H
 
 #include "codegen/Cuda/OperandWalk.h"
 
 namespace tessera::cuda {
 
 /// A convolution or matrix product as rows of A times rows of B, both along K, for each of a batch.
-struct TensorProduct {
+struct TiledProduct {
   int64_t batch = 1, rows = 0, columns = 0;
   int64_t kBytes = 0;         ///< of a row of A or B, a multiple of kChunk
   int64_t columnsWritten = 0; ///< zeros beyond |columns| too, for channel-blocked results
 
-  static TensorProduct of(mlir::Operation *op);
+  static TiledProduct of(mlir::Operation *op);
 };
 
 /// Emits |kb|'s op, which has a tile (CudaDialect.h).
-void emitTensorProduct(kernels::KernelBuilder &kb);
+void emitTiledProduct(kernels::KernelBuilder &kb);
 
 } // namespace tessera::cuda
 
-#endif // TESSERA_CODEGEN_CUDA_TENSORPRODUCT_H
+#endif // TESSERA_CODEGEN_CUDA_TILEDPRODUCT_H

@@ -1,14 +1,15 @@
-//===- TensorProduct.cpp - Products on tensor cores -----------------------===//
+//===- TiledProduct.cpp - Products by tiles -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
 // A block computes a tile of the result. Steps along K come to shared memory by asynchronous copies, some of them ahead
-// of use; warps read them as fragments and keep their sums in registers, which pass through the epilogue.
+// of use; warps multiply them (WarpProduct.h) and keep their sums in registers, which pass through the epilogue.
 //===----------------------------------------------------------------------===//
-#include "codegen/Cuda/TensorProduct.h"
+#include "codegen/Cuda/TiledProduct.h"
 
 #include "codegen/Cuda/ColumnStore.h"
 #include "codegen/Cuda/IR/CudaDialect.h"
 #include "codegen/Cuda/TileLoader.h"
+#include "codegen/Cuda/WarpProduct.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
 #include "top_dialect/IR/Constants.h"
@@ -47,8 +48,8 @@ static int64_t depthOf(device::MatMulOp op) {
   return a.getDimSize(a.getRank() - (op.getTransA() ? 2 : 1));
 }
 
-TensorProduct TensorProduct::of(Operation *op) {
-  TensorProduct product;
+TiledProduct TiledProduct::of(Operation *op) {
+  TiledProduct product;
   int64_t bytes = device::elementBytes(typeOf(op->getOperand(0)).getElementType());
   if (auto conv = dyn_cast<device::ConvOp>(op)) {
     RankedTensorType x = typeOf(conv.getX()), y = typeOf(conv.getY());
@@ -113,7 +114,7 @@ std::unique_ptr<OperandWalk> walkOfA(Operation *op) {
   return matrixWalk(matmul, matmul.getA(), !matmul.getTransA(), joinsBatch(matmul));
 }
 
-std::unique_ptr<OperandWalk> walkOfB(Operation *op, const TensorProduct &product) {
+std::unique_ptr<OperandWalk> walkOfB(Operation *op, const TiledProduct &product) {
   if (packingOf(op)) {
     int64_t chunks = product.kBytes / kChunk;
     return std::make_unique<MatrixWalk>(kChunk, product.columns, chunks, product.kBytes, kChunk,
@@ -127,18 +128,13 @@ std::unique_ptr<OperandWalk> walkOfB(Operation *op, const TensorProduct &product
 // The kernel
 //===----------------------------------------------------------------------===//
 
-constexpr int64_t kWarp = 32;
-constexpr int64_t kFragmentRows = 16, kFragmentColumns = 8, kFragmentBytes = 32; ///< of one mma
-
 class ProductEmitter {
 public:
   ProductEmitter(kernels::KernelBuilder &kb, TileAttr tile)
-      : kb(kb), op(kb.op()), tile(tile), product(TensorProduct::of(op)), b(kb, unsigned(tile.threads())),
+      : kb(kb), op(kb.op()), tile(tile), product(TiledProduct::of(op)), b(kb, unsigned(tile.threads())),
         tileA{tile.getRows(), tile.getKBytes()}, tileB{tile.getColumns(), tile.getKBytes()},
-        elementA(kb.operandType(0).getElementType()), elementB(kb.operandType(1).getElementType()),
-        fragmentsM(tile.getRows() / tile.getWarpRows() / kFragmentRows),
-        fragmentsN(tile.getColumns() / tile.getWarpColumns() / kFragmentColumns),
-        joined(std::min<int64_t>(4, fragmentsN)), columns(b) {
+        elementA(kb.operandType(0).getElementType()), elementB(kb.operandType(1).getElementType()), warp(tile),
+        joined(std::min<int64_t>(4, warp.fragmentsN)), columns(b) {
     sumType = kernels::registerType(cast<device::EpilogueInterface>(*op).getAccumulatorType());
   }
 
@@ -152,12 +148,7 @@ public:
     number = b.div(number, columnTiles);
     firstRow = b.mul(b.rem(number, rowTiles), tile.getRows());
     batch = b.div(number, rowTiles);
-    Value warp = b.div(b.thread(), kWarp);
-    lane = b.rem(b.thread(), kWarp);
-    warpColumn = b.rem(warp, tile.getWarpColumns());
-    warpRow = b.rem(b.div(warp, tile.getWarpColumns()), tile.getWarpRows());
-    warpK = b.div(warp, tile.getWarpColumns() * tile.getWarpRows());
-    findFragments();
+    at = WarpPlace(b, tile);
     SmallVector<Value> sums = sumSteps();
     if (tile.getWarpK() == 1) {
       return storeSums(sums);
@@ -167,71 +158,25 @@ public:
 
 private:
   SmallVector<Value> sumSteps();
-  void findFragments();
-  SmallVector<Value> multiplyStage(Value stage, ValueRange sums);
   void joinWarps(ArrayRef<Value> sums);
   void storeSums(ArrayRef<Value> sums);
   void storeRow(Value row, function_ref<Value(int64_t fragment, int64_t i)> sum);
   SmallVector<Value> indicesOf(Value row);
 
-  /// Of a warp, in order of rows.
-  int64_t sumIndex(int64_t m, int64_t n, int64_t i) const { return (m * fragmentsN + n) * 4 + i; }
-  int64_t sumCount() const { return fragmentsM * fragmentsN * 4; }
-
   kernels::KernelBuilder &kb;
   Operation *op;
   TileAttr tile;
-  TensorProduct product;
+  TiledProduct product;
   BlockBuilder b;
   SharedTile tileA, tileB;
   Type elementA, elementB, sumType;
-  int64_t fragmentsM, fragmentsN;
+  WarpTile warp;
   int64_t joined; ///< fragments whose columns are dealt so that a thread's are neighbours
   ColumnStore columns;
   int64_t columnTiles = 1;
-  Value shared, firstColumn, firstRow, batch, lane, warpColumn, warpRow, warpK;
-  SmallVector<Value> fragmentA, fragmentB; ///< offsets in a stage of the first fragment, for each 32 bytes of K
+  Value shared, firstColumn, firstRow, batch;
+  WarpPlace at;
 };
-
-/// Where this thread's part of ldmatrix lies: A's matrices are (rows 0-7, 8-15) of the first 16 bytes, then of the
-/// second; B's are both halves of columns 0-7, then of 8-15.
-void ProductEmitter::findFragments() {
-  int64_t steps = tile.getKBytes() / tile.getWarpK() / kFragmentBytes;
-  Value within = b.rem(lane, 8), matrix = b.div(lane, 8);
-  Value low = b.rem(matrix, 2), high = b.div(matrix, 2);
-  Value rowA = b.add(b.mul(warpRow, fragmentsM * kFragmentRows), b.add(b.mul(low, 8), within));
-  Value rowB = b.add(b.mul(warpColumn, fragmentsN * kFragmentColumns), b.add(b.mul(high, 8), within));
-  for (int64_t step = 0; step < steps; ++step) {
-    Value chunk = b.add(b.mul(warpK, steps * 2), 2 * step);
-    fragmentA.push_back(tileA.offset(b, rowA, b.add(chunk, high)));
-    fragmentB.push_back(b.add(tileB.offset(b, rowB, b.add(chunk, low)), tileA.bytes()));
-  }
-}
-
-SmallVector<Value> ProductEmitter::multiplyStage(Value stage, ValueRange sums) {
-  SmallVector<Value> next(sums);
-  Value base = b.at(shared, stage);
-  for (auto [offsetA, offsetB] : llvm::zip_equal(fragmentA, fragmentB)) {
-    SmallVector<std::array<Value, 4>> left, right;
-    Value baseA = b.at(base, offsetA), baseB = b.at(base, offsetB);
-    for (int64_t m = 0; m < fragmentsM; ++m) {
-      left.push_back(b.loadMatrices(b.at(baseA, b.constant(m * kFragmentRows * tile.getKBytes()))));
-    }
-    for (int64_t n = 0; n < fragmentsN; n += 2) {
-      right.push_back(b.loadMatrices(b.at(baseB, b.constant(n * kFragmentColumns * tile.getKBytes()))));
-    }
-    for (int64_t m = 0; m < fragmentsM; ++m) {
-      for (int64_t n = 0; n < fragmentsN; ++n) {
-        const std::array<Value, 4> &pair = right[n / 2];
-        std::array<Value, 2> column{pair[n % 2 * 2], pair[n % 2 * 2 + 1]};
-        std::array<Value, 4> old;
-        std::copy_n(next.begin() + sumIndex(m, n, 0), 4, old.begin());
-        llvm::copy(b.multiply(elementA, elementB, left[m], column, old), next.begin() + sumIndex(m, n, 0));
-      }
-    }
-  }
-  return next;
-}
 
 /// The loop over K.
 SmallVector<Value> ProductEmitter::sumSteps() {
@@ -246,6 +191,7 @@ SmallVector<Value> ProductEmitter::sumSteps() {
     Value place = b.add(b.mul(b.div(column, 2), 2 * joined), b.add(b.mul(fragment, 2), b.rem(column, 2)));
     return b.add(b.mul(group, 8 * joined), place);
   });
+  std::unique_ptr<WarpProduct> multiplier = WarpProduct::create(b, tile, at, tileA, tileB, elementA, elementB);
   int64_t steps = llvm::divideCeil(product.kBytes, tile.getKBytes()), ahead = tile.getStages() - 1;
   auto load = [&](Value step, Value stage) {
     left.load(step, b.at(shared, stage));
@@ -257,16 +203,16 @@ SmallVector<Value> ProductEmitter::sumSteps() {
     }
     b.commitCopies();
   }
-  SmallVector<Value> carried(sumCount(), kb.zero(sumType));
+  SmallVector<Value> carried(warp.sumCount(), kb.zero(sumType));
   carried.append({b.constant(0), b.constant(ahead * tile.stageBytes())});
   carried = kb.forLoop(kb.constant(0), kb.constant(steps), 1, carried, [&](Value index, ValueRange old) {
-    Value reading = old[sumCount()], writing = old[sumCount() + 1];
+    Value reading = old[warp.sumCount()], writing = old[warp.sumCount() + 1];
     b.waitForCopies(ahead - 1);
     b.barrier();
     Value step = b.add(b.fromIndex(index), ahead);
     kb.ifThen(b.less(step, steps), [&] { load(step, writing); });
     b.commitCopies();
-    SmallVector<Value> next = multiplyStage(reading, old.take_front(sumCount()));
+    SmallVector<Value> next = multiplier->multiply(b.at(shared, reading), old.take_front(warp.sumCount()));
     for (Value stage : {reading, writing}) {
       Value following = b.add(stage, tile.stageBytes());
       Value isInside = b.less(following, tile.getStages() * tile.stageBytes());
@@ -274,24 +220,24 @@ SmallVector<Value> ProductEmitter::sumSteps() {
     }
     return next;
   });
-  carried.truncate(sumCount());
+  carried.truncate(warp.sumCount());
   return carried;
 }
 
 /// Adds the sums of the warps along K, in their order, in those of the first one, which stores them.
 void ProductEmitter::joinWarps(ArrayRef<Value> sums) {
   constexpr int64_t kSumBytes = 4;
-  int64_t threads = b.threads / tile.getWarpK(), part = sumCount() * threads * kSumBytes;
+  int64_t threads = b.threads / tile.getWarpK(), part = warp.sumCount() * threads * kSumBytes;
   Value thread = b.rem(b.thread(), threads);
-  auto place = [&](Value warp, int64_t i) {
-    return b.at(shared, b.add(b.mul(warp, part), b.mul(b.add(thread, i * threads), kSumBytes)));
+  auto place = [&](Value k, int64_t i) {
+    return b.at(shared, b.add(b.mul(k, part), b.mul(b.add(thread, i * threads), kSumBytes)));
   };
   b.waitForCopies(0);
   b.barrier(); // the last step is read
-  Value isFirst = b.less(warpK, 1);
-  Value isOther = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, warpK, b.constant(0));
+  Value isFirst = b.less(at.k, 1);
+  Value isOther = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::ne, at.k, b.constant(0));
   kb.ifThen(isOther, [&] {
-    Value own = b.add(warpK, -1);
+    Value own = b.add(at.k, -1);
     for (auto [i, sum] : llvm::enumerate(sums)) {
       b.storeShared(sum, place(own, int64_t(i)), kSumBytes);
     }
@@ -299,9 +245,9 @@ void ProductEmitter::joinWarps(ArrayRef<Value> sums) {
   b.barrier();
   kb.ifThen(isFirst, [&] {
     SmallVector<Value> total(sums);
-    for (int64_t warp = 0; warp + 1 < tile.getWarpK(); ++warp) {
+    for (int64_t k = 0; k + 1 < tile.getWarpK(); ++k) {
       for (auto [i, sum] : llvm::enumerate(total)) {
-        Value other = b.loadShared(sumType, place(b.constant(warp), int64_t(i)), kSumBytes);
+        Value other = b.loadShared(sumType, place(b.constant(k), int64_t(i)), kSumBytes);
         sum = sumType.isF32() ? Value(arith::AddFOp::create(kb.b, sum, other))
                               : Value(arith::AddIOp::create(kb.b, sum, other));
       }
@@ -315,11 +261,13 @@ void ProductEmitter::joinWarps(ArrayRef<Value> sums) {
 //===----------------------------------------------------------------------===//
 
 void ProductEmitter::storeSums(ArrayRef<Value> sums) {
-  Value first = b.add(b.add(firstRow, b.mul(warpRow, fragmentsM * kFragmentRows)), b.div(lane, 4));
-  for (int64_t m = 0; m < fragmentsM; ++m) {
+  Value first = b.add(b.add(firstRow, b.mul(at.row, warp.fragmentsM * kFragmentRows)), b.div(at.lane, 4));
+  for (int64_t m = 0; m < warp.fragmentsM; ++m) {
     for (int64_t half = 0; half < 2; ++half) {
       Value row = b.add(first, m * kFragmentRows + 8 * half);
-      auto store = [&] { storeRow(row, [&](int64_t n, int64_t i) { return sums[sumIndex(m, n, 2 * half + i)]; }); };
+      auto store = [&] {
+        storeRow(row, [&](int64_t n, int64_t i) { return sums[warp.sumIndex(m, n, 2 * half + i)]; });
+      };
       product.rows % tile.getRows() ? kb.ifThen(b.less(row, product.rows), store) : store();
     }
   }
@@ -352,8 +300,8 @@ void ProductEmitter::storeRow(Value row, function_ref<Value(int64_t, int64_t)> s
   SmallVector<Value> indices = indicesOf(row);
   int64_t lanes = 2 * joined;
   Value first =
-      b.add(b.add(firstColumn, b.mul(warpColumn, fragmentsN * kFragmentColumns)), b.mul(b.rem(lane, 4), lanes));
-  for (int64_t n = 0; n < fragmentsN; n += joined) {
+      b.add(b.add(firstColumn, b.mul(at.column, warp.fragmentsN * kFragmentColumns)), b.mul(b.rem(at.lane, 4), lanes));
+  for (int64_t n = 0; n < warp.fragmentsN; n += joined) {
     Value values = LLVM::UndefOp::create(kb.b, VectorType::get({lanes}, sumType));
     for (int64_t i = 0; i < lanes; ++i) {
       values = LLVM::InsertElementOp::create(kb.b, values, sum(n + i / 2, i % 2), b.constant(i));
@@ -364,6 +312,6 @@ void ProductEmitter::storeRow(Value row, function_ref<Value(int64_t, int64_t)> s
 
 } // namespace
 
-void emitTensorProduct(kernels::KernelBuilder &kb) { ProductEmitter(kb, tileOf(kb.op())).emit(); }
+void emitTiledProduct(kernels::KernelBuilder &kb) { ProductEmitter(kb, tileOf(kb.op())).emit(); }
 
 } // namespace tessera::cuda

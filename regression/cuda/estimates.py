@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What models are estimated to take on a GPU, as a table of Markdown: of each model, precision and batch the launches,
+the time, what it is over the rooflines of its launches and over that of the whole, and DRAM over the least.
+
+    build/bin/tessera-python regression/cuda/estimates.py m.onnx [m2.onnx ..] [--precision INT8,F16] [--batch 1,8,32]
+
+A batch other than the file's is written into dim 0 of all its inputs; a model that has it elsewhere too is refused.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+HEADER = ("model", "precision", "batch", "launches", "us", "over launches", "over the whole", "DRAM over least")
+
+
+def with_batch(path: Path, batch: int | None, folder: Path) -> Path:
+    """The model at `path` for so many samples at once; None: as it is."""
+    if batch is None:
+        return path
+    model = onnx.load(str(path))
+    constants = {each.name for each in model.graph.initializer}
+    for given in model.graph.input:
+        if given.name not in constants:
+            given.type.tensor_type.shape.dim[0].dim_value = batch
+    for result in model.graph.output:
+        result.type.tensor_type.ClearField("shape")
+    del model.graph.value_info[:]
+    changed = folder / f"{path.stem}.onnx"
+    onnx.save(model, str(changed))
+    return changed
+
+
+def estimate(path: Path, precision: str, chip: str) -> dict[str, Any]:
+    """The compiler's report. Raises ValueError with what it says where it makes none."""
+    command = ["tessera", "estimate", str(path), "--chip", chip, "--quantize", precision, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    told = json.loads(done.stdout or "{}")
+    if done.returncode or not told["estimates"][0]["supported"]:
+        raise ValueError(f"{path.name} in {precision}: {done.stderr.strip().splitlines()[-1]}")
+    report: dict[str, Any] = told["estimates"][0]["report"]
+    return report
+
+
+def row(name: str, precision: str, batch: int | None, told: dict[str, Any]) -> str:
+    """`batch`: None where the file's, which is taken to be 1."""
+    roofline, least = told["roofline"], told["dram_least_bytes"]
+    cells = (
+        name,
+        precision,
+        str(batch or 1),
+        str(told["launches"]),
+        f"{told['microseconds']:.0f}",
+        f"{told['microseconds'] / roofline['by_launch_microseconds']:.2f}",
+        f"{roofline['ratio']:.2f}",
+        f"{told['dram_bytes'] / least:.2f}" if least else "-",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("--precision", default="INT8,F16")
+    parser.add_argument("--batch", help="as 1,8,32 (default: the file's)")
+    parser.add_argument("--chip", default="cuda-sm80")
+    args = parser.parse_args()
+    batches = [int(batch) for batch in args.batch.split(",")] if args.batch else [None]
+    print(f"| {' | '.join(HEADER)} |\n|---|---|{'---:|' * (len(HEADER) - 2)}")
+    failed = False
+    for path in args.models:
+        for precision in args.precision.split(","):
+            for batch in batches:
+                with tempfile.TemporaryDirectory(prefix="tessera-estimates-") as folder:
+                    try:
+                        told = estimate(with_batch(path, batch, Path(folder)), precision, args.chip)
+                    except ValueError as error:
+                        print(error, file=sys.stderr)
+                        failed = True
+                        continue
+                print(row(path.stem, precision, batch, told), flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
