@@ -54,9 +54,9 @@ std::string attentionText(const Attention &a) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     names += formatv("{0}%a{1}", i ? ", " : "", i), types += (i ? ", " : "") + typeText(arguments[i], "f32");
   }
-  return functionText(arguments, y,
-                      formatv("  %y = \"device.attention\"({0}) {{scale = 0.3 : f64} : ({1}) -> {2}", names, types,
-                              typeText(y, "f32")));
+  return functionText(
+      arguments, y,
+      formatv("  %y = device.attention {0} {{scale = 0.3 : f64} : ({1}) -> {2}", names, types, typeText(y, "f32")));
 }
 
 Dims turned(const Dims &dims, const Dims &order) {
@@ -131,7 +131,7 @@ std::string headsText(const Dims &q, int64_t keys, const Dims &mask) {
   if (!mask.empty()) {
     arguments.push_back(mask), types += ", " + typeText(mask, "f32");
   }
-  body += formatv("  %z = \"device.attention\"(%q, %k, %v{0}) {{scale = 0.3 : f64} : ({1}) -> {2}\n",
+  body += formatv("  %z = device.attention %q, %k, %v{0} {{scale = 0.3 : f64} : ({1}) -> {2}\n",
                   mask.empty() ? "" : ", %a3", types, typeText(heads, "f32"));
   body += bytesText("b", "z", heads) + turnText("u", "b", heads, order, "i8") + floatsOfBytesText("y", "u", q);
   return functionText(arguments, q, body);
