@@ -23,7 +23,7 @@ from setuptools.command.build_py import build_py
 from wheel.bdist_wheel import bdist_wheel
 
 ROOT = Path(__file__).resolve().parent
-PROGRAMS = ("bmodel-combine", "bmodel-dump", "npu-perf", "npu-describe", "bmrt_bench")
+PROGRAMS = ("bmodel-combine", "bmodel-dump", "npu-perf", "npu-describe", "bmrt_bench", "bmrt_peak")
 COMPILER = "tessera-compile"
 VERSION = re.search(r'__version__ = "(.*)"', (ROOT / "python_tools/tessera/__init__.py").read_text()).group(1)
 # On every Linux that runs Python, or tied to its C library: never bundled.

@@ -31,6 +31,8 @@ COMMANDS = (
     "tessera run",
     "tessera estimate",
     "tessera accuracy",
+    "tessera bench",
+    "tessera report",
     "bmrt_bench",
 )
 

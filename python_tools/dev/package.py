@@ -28,6 +28,7 @@ TARGETS: tuple[str, ...] = (
     "bmrt_npu",
     "bmrt_cuda",
     "bmrt_bench",
+    "bmrt_peak",
     "bmodel-combine",
     "bmodel-dump",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -61,6 +61,11 @@ class Net:
         stages = self._net.stages
         return f"stage {self._net.stage} of {len(stages)}, {self._net.chip}" if len(stages) > 1 else ""
 
+    @property
+    def number(self) -> int:
+        """Of the stage that runs, among those of the net."""
+        return int(self._net.stage)
+
     def _look(self) -> None:
         """Takes note of the stage's inputs and outputs."""
         self._tensors = {
@@ -75,6 +80,18 @@ class Net:
         checked = self._integers(check_inputs(arrays, self.inputs, "the input"))
         try:
             return self._reals(self._net(checked))
+        except self._error as error:
+            raise told(error, "failed to run the model") from error
+
+    def timed(self, arrays: Mapping[str, np.ndarray]) -> Callable[[], object]:
+        """Runs on these inputs and nothing else: checked and turned into what the model stores once, here."""
+        stored, net = self.stored(arrays), self._net
+        return lambda: net(stored)
+
+    def profile(self, arrays: Mapping[str, np.ndarray], runs: int) -> Any:
+        """The time of every step over so many runs: tessera.runtime's StepProfile."""
+        try:
+            return self._net.profile(self.stored(arrays), runs)
         except self._error as error:
             raise told(error, "failed to run the model") from error
 

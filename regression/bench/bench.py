@@ -2,29 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """./dev bench: Tessera beside onnxruntime and OpenVINO, measured in one run, turn by turn.
 
-Every engine runs in a process of its own, so that peak memory is its own; the parent lets them run
-one after another in short rounds, so that a change of the machine's speed meets all of them alike.
-Reported: median latency over all rounds, ratio to the faster peer, time from file to first answer,
-peak memory. The engines answer the same random input, and the answers are compared.
+How they are measured stands in tessera/bench/measure.py, which `tessera bench` shares. Reported: median latency over
+all rounds, ratio to the faster peer, time from file to first answer, peak memory. The engines answer the same random
+input, and the answers are compared.
 """
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
-import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Iterator, Mapping
 
 import numpy as np
 
 from tessera import compare, tolerances, top_model
+from tessera.bench.engines import installed
+from tessera.bench.measure import Result, Worker, measure
 from tessera.errors import TesseraError
-from tessera.files import load_npz, save_npz
+from tessera.files import save_npz
 from tessera.inputs import random_inputs
 from tessera.progress import Report
 
@@ -36,97 +34,8 @@ DEFAULT_MODELS = (
 )
 # Those that multiply in a precision; onnxruntime has no kernels of bf16 on CPUs.
 ENGINES = {"f32": ("tessera", "onnxruntime", "openvino"), "bf16": ("tessera", "openvino")}
-WORKER = Path(__file__).with_name("worker.py")
-ROUND_SECONDS = 0.25
 HEADER = ("model", "precision", "threads", "engine", "median ms", "vs best peer", "prepare ms", "peak MiB", "")
 RIGHT = (2, 4, 5, 6, 7)  # columns of numbers
-
-
-@dataclass
-class Result:
-    """One engine on one model and thread count; times in seconds, memory in MiB."""
-
-    engine: str
-    prepare: float = float("nan")
-    times: list[float] = field(default_factory=list)
-    peak_mib: float = float("nan")
-    error: str = ""
-    outputs: dict[str, np.ndarray] = field(default_factory=dict)
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self.times)) if self.times else float("nan")
-
-
-class Worker:
-    """An engine in a child process; talks in JSON lines."""
-
-    def __init__(self, result: Result, model: Path, inputs: Path, outputs: Path, threads: int, precision: str) -> None:
-        self.result, self._outputs = result, outputs
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                str(WORKER),
-                result.engine,
-                str(model),
-                str(inputs),
-                str(outputs),
-                str(threads),
-                precision,
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment,
-        )
-        answer = self._read()
-        if "error" in answer:
-            result.error = answer["error"]
-        else:
-            result.prepare = answer["prepare"]
-            result.outputs = load_npz(outputs)
-
-    def _read(self) -> dict:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        return json.loads(line) if line else {"error": f"the process ended with code {self._process.wait()}"}
-
-    def round(self, seconds: float) -> None:
-        """Runs for about `seconds`; adds each run's time."""
-        if self.result.error:
-            return
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{seconds}\n")
-        self._process.stdin.flush()
-        answer = self._read()
-        self.result.times += answer.get("times", [])
-        self.result.error = answer.get("error", "")
-
-    def close(self) -> None:
-        if not self.result.error:
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-            self.result.peak_mib = self._read().get("peak_mib", float("nan"))
-        self._process.wait()
-
-
-def measure(
-    files: dict[str, Path], inputs: Path, folder: Path, threads: int, precision: str, rounds: int
-) -> list[Result]:
-    """All engines on one model, interleaved."""
-    results = [Result(engine) for engine in files]
-    workers = [
-        Worker(r, files[r.engine], inputs, folder / f"{r.engine}_{threads}.npz", threads, precision) for r in results
-    ]
-    for turn in range(rounds):
-        # Each round starts with another engine, so that no one always runs on a warmer machine.
-        for worker in workers[turn % len(workers) :] + workers[: turn % len(workers)]:
-            worker.round(ROUND_SECONDS)
-    for worker in workers:
-        worker.close()
-    return results
 
 
 def prepare_model(onnx: Path, folder: Path, shapes: str | None, chip: str, precision: str) -> tuple[Path, Path]:
@@ -144,7 +53,7 @@ def prepare_model(onnx: Path, folder: Path, shapes: str | None, chip: str, preci
 
 def answer_in_f32(onnx: Path, inputs: Path, folder: Path) -> dict[str, np.ndarray]:
     """The first peer's outputs in f32, what everyone's are compared with; {} without a peer."""
-    engine = next((engine for engine in ENGINES["f32"][1:] if importlib.util.find_spec(engine)), "")
+    engine = next((engine for engine in ENGINES["f32"][1:] if installed(engine)), "")
     if not engine:
         return {}
     result = Result(engine)
@@ -210,7 +119,7 @@ def bench_model(
     onnx = Path(name)
     with tempfile.TemporaryDirectory(prefix="tessera-bench-") as folder:
         output, inputs = prepare_model(onnx, Path(folder), shapes or None, args.chip, precision)
-        peers = [e for e in ENGINES[precision][1:] if importlib.util.find_spec(e)]
+        peers = [e for e in ENGINES[precision][1:] if installed(e)]
         files = {"tessera": output, **{e: onnx for e in peers}}
         answer = answer_in_f32(onnx, inputs, Path(folder))
         for threads in map(int, args.threads.split(",")):
@@ -250,7 +159,7 @@ def main() -> int:
     if unknown := [p for p in precisions if p not in ENGINES]:
         parser.error(f"--precision {unknown[0]}: allowed are {', '.join(ENGINES)}")
     for engine in dict.fromkeys(e for p in precisions for e in ENGINES[p][1:]):
-        if importlib.util.find_spec(engine) is None:
+        if not installed(engine):
             print(f"not measured: {engine} is not installed")
     rows, figures, failed = [], [], False
     for path in find_models(args.models):

@@ -10,7 +10,7 @@ from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
-from . import accuracy, estimate, explain, reduce
+from . import accuracy, bench, estimate, explain, reduce
 from . import report as reports
 from .. import bmodel, compare, inputs, npu_perf, onnx_runner, preprocess, tolerances, top_model
 from ..errors import TesseraError, usage_error
@@ -22,6 +22,7 @@ NAME = "tessera"
 EPILOG = """examples:
   tessera run model.onnx
   tessera run model.onnx --input_shapes x=1x3x224x224 --input cat.jpg --pixel_format rgb --threads 2
+  tessera bench model.onnx --against onnxruntime,openvino
   tessera estimate model.onnx --chip all
   tessera explain model.bmodel conv1
   tessera reduce model.onnx --mode x86-vs-ort
@@ -54,7 +55,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     run.add_argument("--output_dir", metavar="DIR", help="keep the files here (default: none is kept)")
     preprocess.add_arguments(run)
-    for verb in (run, *(each.add_verb(verbs) for each in (accuracy, estimate, reduce, reports, explain))):
+    for verb in (run, *(each.add_verb(verbs) for each in (accuracy, bench, estimate, reduce, reports, explain))):
         verb.add_common()
     return parser.parse_args(argv)
 
@@ -62,6 +63,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def work(context: Context) -> None:
     verbs = {
         "accuracy": accuracy.work,
+        "bench": bench.work,
         "estimate": estimate.work,
         "explain": explain.work,
         "reduce": reduce.work,

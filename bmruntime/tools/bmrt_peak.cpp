@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- bmrt_peak.cpp - What the processor can do at most ------------------===//
+//
+// Prints one JSON object: operations a second of each kind of product that the processor has (a multiplication and an
+// addition are two), and bytes a second read from buffers of several sizes; all threads together. `tessera bench --ops`
+// holds the time of each op beside them.
+//
+// Usage: bmrt_peak [THREADS]
+//
+//===----------------------------------------------------------------------===//
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+namespace {
+
+constexpr int kChains = 16; ///< products at once, more than latency times ports
+constexpr int64_t kRounds = 200000;
+constexpr int kRepeats = 7;
+
+double secondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Keeps |value| in a register and its computation alive; no function, for those would need the caller's target.
+#define KEEP(value) asm volatile("" : "+v"(value))
+
+__attribute__((target("avx2,fma"))) void multiplyAvx2() {
+  __m256 sums[kChains] = {}, factor = _mm256_set1_ps(0.5f);
+  for (int64_t i = 0; i < kRounds; ++i) {
+    for (__m256 &sum : sums) {
+      sum = _mm256_fmadd_ps(factor, factor, sum);
+      KEEP(sum);
+    }
+  }
+}
+
+__attribute__((target("avx512f"))) void multiplyAvx512() {
+  __m512 sums[kChains] = {}, factor = _mm512_set1_ps(0.5f);
+  for (int64_t i = 0; i < kRounds; ++i) {
+    for (__m512 &sum : sums) {
+      sum = _mm512_fmadd_ps(factor, factor, sum);
+      KEEP(sum);
+    }
+  }
+}
+
+__attribute__((target("avx512f,avx512vnni"))) void multiplyBytes() {
+  __m512i sums[kChains] = {}, factor = _mm512_set1_epi8(3);
+  for (int64_t i = 0; i < kRounds; ++i) {
+    for (__m512i &sum : sums) {
+      sum = _mm512_dpbusd_epi32(sum, factor, factor);
+      KEEP(sum);
+    }
+  }
+}
+
+__attribute__((target("avx512f,avx512bf16"))) void multiplyBf16() {
+  __m512 sums[kChains] = {};
+  __m512bh factor = (__m512bh)_mm512_set1_epi16(0x3f00);
+  for (int64_t i = 0; i < kRounds; ++i) {
+    for (__m512 &sum : sums) {
+      sum = _mm512_dpbf16_ps(sum, factor, factor);
+      KEEP(sum);
+    }
+  }
+}
+
+__attribute__((target("avx2"))) void readAll(const std::vector<char> &buffer, int64_t bytes) {
+  __m256i sums[4] = {};
+  const char *data = buffer.data();
+  for (int64_t done = 0; done < bytes;) {
+    for (size_t at = 0; at < buffer.size(); at += 128) {
+      for (int i = 0; i < 4; ++i) {
+        sums[i] = _mm256_xor_si256(sums[i], _mm256_loadu_si256(reinterpret_cast<const __m256i *>(data + at + 32 * i)));
+      }
+    }
+    done += int64_t(buffer.size());
+  }
+  for (__m256i &sum : sums) {
+    KEEP(sum);
+  }
+}
+
+/// Seconds that |threads| take for |body| together, at best.
+template <typename Body>
+double fastest(int threads, Body body) {
+  double best = 1e9;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    std::vector<std::thread> others;
+    const double begin = secondsNow();
+    for (int i = 1; i < threads; ++i) {
+      others.emplace_back(body, i);
+    }
+    body(0);
+    for (std::thread &other : others) {
+      other.join();
+    }
+    best = std::min(best, secondsNow() - begin);
+  }
+  return best;
+}
+
+void printProducts(int threads) {
+  struct Kind {
+    const char *name;
+    bool exists;
+    void (*multiply)();
+    int operations; ///< of one instruction
+  };
+  const bool wide = __builtin_cpu_supports("avx512f");
+  const Kind kinds[] = {
+      {"f32", wide || __builtin_cpu_supports("fma"), wide ? multiplyAvx512 : multiplyAvx2, wide ? 32 : 16},
+      {"bf16", wide && __builtin_cpu_supports("avx512bf16"), multiplyBf16, 64},
+      {"int8", wide && __builtin_cpu_supports("avx512vnni"), multiplyBytes, 128},
+  };
+  for (const Kind &kind : kinds) {
+    if (kind.exists) {
+      const double seconds = fastest(threads, [&](int) { kind.multiply(); });
+      printf("\"%s\":%.4g,", kind.name, double(threads) * kRounds * kChains * kind.operations / seconds);
+    }
+  }
+}
+
+void printReads(int threads) {
+  const int64_t sizes[] = {256 << 10, 4 << 20, 128 << 20};
+  printf("\"reads\":{");
+  for (int64_t size : sizes) {
+    std::vector<std::vector<char>> buffers(threads, std::vector<char>(size_t(size), 1));
+    const int64_t bytes = std::max<int64_t>(size, 64 << 20);
+    const double seconds = fastest(threads, [&](int i) { readAll(buffers[size_t(i)], bytes); });
+    printf("%s\"%lld\":%.4g", size == sizes[0] ? "" : ",", static_cast<long long>(size),
+           double(threads) * double(bytes) / seconds);
+  }
+  printf("}");
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const int threads = argc > 1 ? std::max(1, atoi(argv[1])) : 1;
+  printf("{");
+  printProducts(threads);
+  printReads(threads);
+  printf("}\n");
+  return 0;
+}
+#else
+int main() {
+  puts("{\"reads\":{}}");
+  return 0;
+}
+#endif

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How near each step of a model comes to what the machine can do: its products at the measured rate of their type, or
+its bytes at the measured rate of a memory that holds so many, whichever takes longer."""
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from .. import bmodel, compare
+from ..errors import TesseraError
+from ..programs import run_program
+
+RUNS = 20
+SHOWN = 20
+# The rate that products of a stored type can have at best: F16 is widened before it is multiplied, and there is no
+# product of int16 wider than half of what int8 has.
+PRODUCTS = {"I8": ("int8", 1.0), "U8": ("int8", 1.0), "I16": ("int8", 0.5), "U16": ("int8", 0.5), "BF16": ("bf16", 1.0)}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """products: operations a second by type; reads: (largest buffer, bytes a second), smallest first."""
+
+    products: Mapping[str, float]
+    reads: tuple[tuple[int, float], ...]
+
+    @staticmethod
+    def measured(threads: int) -> "Machine":
+        """Raises TesseraError where this build cannot measure it."""
+        result = run_program("bmrt_peak", str(threads))
+        if result.returncode != 0:
+            raise TesseraError(f"bmrt_peak: {result.stderr.strip()}")
+        told = json.loads(result.stdout)
+        reads = tuple(sorted((int(size), float(rate)) for size, rate in told.pop("reads").items()))
+        return Machine(told, reads)
+
+    def bound(self, flops: int, moved: int, dtype: str) -> tuple[float, str]:
+        """Seconds, and what takes them. dtype: what the operands are stored in."""
+        name, share = PRODUCTS.get(dtype, ("f32", 1.0))
+        if name not in self.products:  # no such instruction: it is made of others
+            name, share = "f32", 1.0
+        rate = share * self.products[name] if name in self.products else float("inf")
+        read = next((rate for size, rate in self.reads if moved <= size), self.reads[-1][1]) if self.reads else 0
+        products, bytes_read = flops / rate, moved / read if read else 0.0
+        return max(products, bytes_read), f"products of {name}" if products >= bytes_read else "bytes"
+
+
+def measure(
+    path: Path, dump: Mapping[str, Any], inputs: Mapping[str, np.ndarray], threads: int, runs: int = RUNS
+) -> dict[str, Any]:
+    """The machine's rates, and each step: microseconds at best over `runs`, the bound, and the share of it. dump: the
+    file's, of bmodel-dump."""
+    net, machine = bmodel.open_net(path, threads), Machine.measured(threads)
+    net.use({name: array.shape for name, array in inputs.items()})
+    types = _types(dump["nets"][0]["stages"][net.number])
+    steps = []
+    for step in net.profile(inputs, runs):
+        seconds = step.min_ns / 1e9
+        bound, by = machine.bound(step.flops, step.bytes, types[step.index] if step.index < len(types) else "")
+        steps.append(
+            {
+                "step": step.index,
+                "nodes": step.onnx_nodes,
+                "device_op": step.device_op or step.top_op or step.kind,
+                "flops": step.flops,
+                "bytes": step.bytes,
+                "us": seconds * 1e6,
+                "bound_us": bound * 1e6,
+                "of_bound": bound / seconds if seconds else None,
+                "bound": by,
+            }
+        )
+    return {"products_per_second": dict(machine.products), "bytes_per_second": dict(machine.reads), "steps": steps}
+
+
+def _types(stage: Mapping[str, Any]) -> list[str]:
+    """Of each step the type of its first operand."""
+    tensors = stage.get("tensors", [])
+    plan = [step for subnet in stage.get("subnets", []) for step in subnet.get("plan", [])]
+    return [tensors[step["reads"][0]]["dtype"] if step.get("reads") else "" for step in plan]
+
+
+def table(told: Mapping[str, Any]) -> str:
+    """The steps that lose most against their bound, and the whole as its last row."""
+    steps: Sequence[Mapping[str, Any]] = told["steps"]
+    first = sorted(steps, key=lambda step: step["bound_us"] - step["us"])[:SHOWN]
+    rows = [("step", "op", "us", "bound us", "% of bound", "by", "node")]
+    rows += [
+        (str(s["step"]), s["device_op"][:32], f"{s['us']:.1f}", f"{s['bound_us']:.1f}", _percent(s["of_bound"]),
+         s["bound"], (s["nodes"] or [""])[0][:40])
+        for s in first
+    ]  # fmt: skip
+    time, least = (sum(step[key] for step in steps) for key in ("us", "bound_us"))
+    rows.append((f"all {len(steps)}", "", f"{time:.1f}", f"{least:.1f}", _percent(least / time if time else None),
+                 "", ""))  # fmt: skip
+    return compare.align(rows, right=(2, 3, 4))
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f}"

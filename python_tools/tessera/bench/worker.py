@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One engine in a process of its own: prepares, then runs as told on stdin, a JSON line an order.
+
+Argument: a JSON object of engine, model, inputs .npz, outputs .npz, threads, precision, streams and pin. Prints one
+JSON line after preparing (with the outputs of the first run saved), one per order, and one with the peak memory at the
+end.
+"""
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+FEWEST_RUNS = 3  # of a round, whatever it takes
+WINDOW_SECONDS = 0.1  # of warming up, over which a median is taken
+WINDOWS, STEADY = 3, 1.03  # so many in a row, the largest at most so many times the least
+
+Run = Callable[[], object]
+
+
+def timed(run: Run, seconds: float) -> list[float]:
+    """Seconds of each of some runs."""
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < FEWEST_RUNS or time.perf_counter() < end:
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def warm(run: Run, limit: float) -> dict[str, Any]:
+    """Runs until its time is steady, for about `limit` seconds at most: caches, clocks and pages settle in their own
+    time, so no number of runs is right for all models."""
+    medians: list[float] = []
+    runs, begin, is_steady = 0, time.perf_counter(), False
+    while not is_steady and time.perf_counter() - begin < limit:
+        window = timed(run, min(WINDOW_SECONDS, limit))
+        runs += len(window)
+        medians.append(statistics.median(window))
+        last = medians[-WINDOWS:]
+        is_steady = len(last) == WINDOWS and max(last) <= STEADY * min(last)
+    return {"warm_runs": runs, "warm_seconds": time.perf_counter() - begin, "steady": is_steady}
+
+
+def flow(lanes: Sequence[Run], seconds: float) -> dict[str, Any]:
+    """Runs that ended while all lanes were at work, and for how long they were."""
+    ends: list[list[float]] = [[] for _ in lanes]
+    begin = time.perf_counter()
+    stop = begin + seconds
+
+    def work(run: Run, mine: list[float]) -> None:
+        while len(mine) < FEWEST_RUNS or time.perf_counter() < stop:
+            run()
+            mine.append(time.perf_counter())
+
+    threads = [threading.Thread(target=work, args=each) for each in zip(lanes, ends)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    last = min(each[-1] for each in ends)
+    return {"runs": sum(end <= last for each in ends for end in each), "seconds": last - begin}
+
+
+def say(**fields: object) -> None:
+    print(json.dumps(fields), flush=True)
+
+
+def peak_mib() -> float:
+    """Peak resident memory of this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def main() -> None:
+    told = json.loads(sys.argv[1])
+    if told["pin"]:
+        os.sched_setaffinity(0, told["pin"])  # before an engine counts the processors
+    from tessera.bench import engines
+    from tessera.files import load_npz, save_npz
+    from tessera.programs import end_with_parent
+
+    end_with_parent(told["parent"])
+
+    inputs = load_npz(told["inputs"])
+    wanted = engines.Wanted(told["threads"], told["precision"], told["streams"])
+    try:
+        begin = time.perf_counter()
+        engine = engines.OPEN[told["engine"]](told["model"], inputs, wanted)
+        engine.lanes[0]()
+        prepare = time.perf_counter() - begin
+        save_npz(told["outputs"], {name: np.array(value) for name, value in engine.answer().items()})
+    except Exception as error:  # whatever the engine raises is this engine's result
+        say(error=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        return
+    say(prepare=prepare)
+    for line in sys.stdin:
+        order, seconds = json.loads(line)
+        if order == "warm":
+            say(**warm(engine.lanes[0], seconds))
+        elif order == "flow":
+            say(**flow(engine.lanes, seconds))
+        else:
+            say(times=timed(engine.lanes[0], seconds))
+    say(peak_mib=peak_mib())
+
+
+if __name__ == "__main__":
+    main()

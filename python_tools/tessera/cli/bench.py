@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tessera bench: latency and throughput of compiled models, beside other engines, and two such measurements
+compared."""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from .. import bmodel, compare, cuda_perf, inputs, npu_perf, tolerances, top_model
+from ..bench import engines, results, statistics, steps
+from ..bench.measure import ROUND_SECONDS, WARM_SECONDS, Result, machine, measure
+from ..errors import TesseraError, usage_error
+from ..files import require_file, save_npz, scratch_folder
+from .common import Context, Parser
+from .model_tool import read_model
+
+SECONDS = 5.0
+EPILOG = """examples:
+  tessera bench m.bmodel --threads 2 --streams 2
+  tessera bench model.onnx --against onnxruntime,openvino -o new.json
+  tessera bench m_int8.bmodel m_f32.bmodel --model_def model.onnx --against openvino
+  tessera bench --compare old.json new.json"""
+
+
+def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
+    """Adds 'bench' to the verbs of `tessera`."""
+    sub = verbs.add_parser(
+        "bench",
+        help="latency and throughput, beside other engines, and two measurements compared",
+        allow_abbrev=False,
+        description="Measures compiled models on this machine, and other engines beside them: each in a process of its "
+        "own, turn by turn in short rounds, after warming up until times are steady. Of models for NPUs and GPUs the "
+        "estimated time is told: what a clock shows of those is a simulator.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.add_argument("models", nargs="*", metavar="model", help=".bmodel files, or .onnx, which is compiled first")
+    sub.add_argument(
+        "--against", default="", metavar="A,B", help=f"of {', '.join(engines.PEERS)}, those to measure too"
+    )
+    sub.add_argument("--model_def", metavar="FILE", help="the .onnx that the others run (default: the one given)")
+    sub.add_argument("--input", metavar="FILE", help=".npz, .npy, or NAME=FILE,… (default: seeded random)")
+    sub.add_argument("--input_shapes", metavar="SHAPES", help="of an .onnx: fixes dynamic dims: x=1x3x224x224")
+    sub.add_argument("--chip", default="x86", help="of an .onnx: what to compile it for (default: %(default)s)")
+    sub.add_argument("--quantize", default="F32", type=str.upper, help="of an .onnx: F32, F16 or BF16")
+    sub.add_argument("--precision", default="f32", choices=("f32", "bf16"), help="of OpenVINO's multiplications")
+    sub.add_argument("--threads", type=int, default=1, metavar="N", help="of each engine (default: %(default)s)")
+    sub.add_argument("--streams", type=int, default=0, metavar="N", help="throughput of so many runs side by side, too")
+    sub.add_argument("--pin", metavar="A,B-C", help="processors to stay on")
+    sub.add_argument("--seconds", type=float, default=SECONDS, help="of measuring, each (default: %(default)s)")
+    sub.add_argument(
+        "--warm", type=float, default=WARM_SECONDS, help="seconds of warming up at most (default: %(default)s)"
+    )
+    sub.add_argument("--ops", action="store_true", help="also each op, with its share of what the machine could do")
+    sub.add_argument("-o", "--output", metavar="FILE", help="write all figures, for --compare")
+    sub.add_argument("--compare", nargs=2, metavar=("OLD", "NEW"), help="two such files: what changed, and how sure")
+    sub.add_argument("--relative_to", default="", metavar="NAME", help="compare times as multiples of this engine's")
+    return sub
+
+
+def work(context: Context) -> None:
+    if context.args.compare:
+        return work_compare(context)
+    args = context.args
+    check_arguments(args)
+    context.report.total = sum(each.endswith(".onnx") for each in args.models) + 1 + args.ops
+    with scratch_folder() as folder:
+        models = prepare(context, folder)
+        told = bench(context, models, folder)
+    context.result["bench"] = told
+    tell(context, told)
+    if args.output:
+        context.outputs.path(args.output).write_text(json.dumps(told) + "\n")
+    failed = [each for each in told["results"] if each["error"]]
+    if failed:
+        raise TesseraError(f"{failed[0]['name']}: {failed[0]['error']}")
+
+
+def work_compare(context: Context) -> None:
+    args = context.args
+    if args.models:
+        raise usage_error("--compare takes two result files, and no models beside them")
+    old, new = map(results.read, args.compare)
+    rows = results.compare(old, new, args.relative_to)
+    context.result["comparison"] = rows
+    hardware = [told["machine"]["processor"] for told in (old, new)]
+    if hardware[0] != hardware[1]:
+        context.report.warn(f"the files are of two machines: {hardware[0]} and {hardware[1]}")
+    for row in rows:
+        text = statistics.Difference(*(row[key] for key in ("ratio", "low", "high", "verdict"))).text()
+        context.report.say(f"{row['name']}, {row['what']}: {text}")
+
+
+def check_arguments(args: argparse.Namespace) -> None:
+    """Raises TesseraError with exit code 2."""
+    if not args.models:
+        raise usage_error("give a model, or --compare OLD NEW")
+    if args.relative_to:
+        raise usage_error("--relative_to belongs to --compare")
+    for flag, least in (("threads", 1), ("streams", 0), ("seconds", 0), ("warm", 0)):
+        if getattr(args, flag) < least:
+            raise usage_error(f"--{flag} {getattr(args, flag)}: at least {least}")
+    for name in peers(args):
+        if name not in engines.PEERS:
+            raise usage_error(f"--against {name}: expected {', '.join(engines.PEERS)}")
+        if not engines.installed(name):
+            raise usage_error(f"--against {name}: it is not installed (pip install {name})")
+    onnx = [each for each in args.models if each.endswith(".onnx")]
+    if peers(args) and not args.model_def and len(onnx) != 1:
+        raise usage_error("--against: say with --model_def which .onnx the others are to run")
+    processors(args.pin)
+
+
+def peers(args: argparse.Namespace) -> list[str]:
+    return [name for name in args.against.split(",") if name]
+
+
+def processors(text: str | None) -> list[int]:
+    """Of --pin. Raises TesseraError."""
+    found: list[int] = []
+    for part in text.split(",") if text else []:
+        first, _, last = part.partition("-")
+        if not first.isdigit() or not (last or first).isdigit():
+            raise usage_error(f"--pin {text}: expected numbers of processors, such as 0,2-3")
+        found += range(int(first), int(last or first) + 1)
+    if missing := set(found) - os.sched_getaffinity(0):
+        raise usage_error(f"--pin {text}: processor {min(missing)} is not this process's to use")
+    return found
+
+
+@dataclass(frozen=True)
+class Model:
+    """One to measure. estimated: its time in milliseconds where it is for a chip that this machine is not."""
+
+    name: str
+    path: Path
+    chip: str
+    estimated: float | None
+    inputs: Mapping[str, np.ndarray]
+
+
+def prepare(context: Context, folder: Path) -> list[Model]:
+    args, made = context.args, []
+    names = [Path(each).name for each in args.models]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise usage_error(f"two models are called {twice[0]}: their results could not be told apart")
+    for given, name in zip(args.models, names):
+        path = require_file(given, "model")
+        if path.suffix == ".onnx":
+            with context.report.step(f"compile {name}"):
+                path = compile_onnx(context, path, folder)
+        made.append(look(path, name if len(names) > 1 else engines.OURS, args.input))
+    return made
+
+
+def compile_onnx(context: Context, path: Path, folder: Path) -> Path:
+    args = context.args
+    top, _ = top_model.import_onnx(
+        path, folder / f"{path.stem}.mlir", context.report, model_name=path.stem, input_shapes=args.input_shapes
+    )
+    output = folder / f"{path.stem}.bmodel"
+    top_model.deploy(top, output, context.report, chip=args.chip, quantize=args.quantize)
+    return output
+
+
+def look(path: Path, name: str, given: str | None) -> Model:
+    """What it takes, and whether it is to be measured at all."""
+    net, dump = bmodel.open_net(path), read_model(path)
+    arrays = inputs.load_inputs(given, net.inputs) if given else inputs.random_inputs(net.inputs)
+    net.use({key: array.shape for key, array in arrays.items()})
+    stage = dump["nets"][0]["stages"][net.number]
+    chip = dump["chips"][stage["chip"]]["name"]
+    if any(subnet["kind"] == "Npu" for subnet in stage["subnets"]):
+        told = npu_perf.measure(path, stage=net.number)
+        return Model(name, path, chip, told.get("total_microseconds", told["microseconds"]) / 1e3, arrays)
+    if net.number in cuda_perf.stages(dump):
+        return Model(name, path, chip, cuda_perf.measure(path, stage=net.number)["microseconds"] / 1e3, arrays)
+    return Model(name, path, chip, None, arrays)
+
+
+def bench(context: Context, models: Sequence[Model], folder: Path) -> dict[str, Any]:
+    args = context.args
+    pin = processors(args.pin)
+    here = [model for model in models if model.estimated is None]
+    files = {model.name: model.path for model in here}
+    of = {model.name: engines.OURS for model in here}
+    onnx = Path(args.model_def or next((each for each in args.models if each.endswith(".onnx")), ""))
+    for name in peers(args):
+        files[name], of[name] = require_file(onnx, "--model_def"), name
+    settings = {"threads": args.threads, "streams": args.streams, "pin": pin, "precision": args.precision}
+    found: list[dict[str, Any]] = [estimate_entry(model, settings) for model in models if model.estimated is not None]
+    if files:
+        save_npz(folder / "in.npz", dict(models[0].inputs))
+        rounds = max(statistics.FEWEST_ROUNDS, round(args.seconds / ROUND_SECONDS))
+        with context.report.step(f"measure {', '.join(files)}"):
+            measured = measure(
+                files, folder / "in.npz", folder, args.threads, args.precision, rounds, args.warm, args.streams, pin, of
+            )
+        found += [
+            {**results.entry(each, of[each.engine], files[each.engine], settings), "answer": answer(each, measured)}
+            for each in measured
+        ]
+    told = {"bench_version": results.VERSION, "machine": machine(), "results": found}
+    if args.ops:
+        with context.report.step("measure each op"):
+            with pinned(pin):
+                told["ops"] = {
+                    model.name: steps.measure(model.path, read_model(model.path), model.inputs, args.threads)
+                    for model in here
+                }
+    return told
+
+
+@contextlib.contextmanager
+def pinned(processors: Sequence[int]) -> Iterator[None]:
+    """This process on those processors; none: wherever it is."""
+    before = os.sched_getaffinity(0)
+    if processors:
+        os.sched_setaffinity(0, processors)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def estimate_entry(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "engine": engines.OURS,
+        "version": engines.version(engines.OURS),
+        "model": model.path.name,
+        **settings,
+        "kind": f"estimated for {model.chip}",
+        "error": "",
+        "p50_ms": model.estimated,
+    }
+
+
+def answer(result: Result, every: Sequence[Result]) -> str:
+    """How an engine's outputs are beside those of the last one, in words; "" of that one."""
+    other = every[-1]
+    if result is other or not result.outputs or not other.outputs:
+        return ""
+    compared = compare.compare(result.outputs, other.outputs, tolerances.DEFAULT["F32"])
+    if not compared.rows:
+        return "no output in common"
+    return f"cos {min(row.cosine for row in compared.rows):.6f} with {other.engine}"
+
+
+def tell(context: Context, told: Mapping[str, Any]) -> None:
+    """The table: latencies, throughput, preparing and memory."""
+    best = min((each["p50_ms"] for each in told["results"] if each["engine"] in engines.PEERS and "p50_ms" in each),
+               default=None)  # fmt: skip
+    rows: list[tuple[str, ...]] = [
+        ("", "p50 ms", "p90", "p99", "min", "vs best other", "runs/s", "prepare ms", "peak MiB", "")
+    ]
+    for each in told["results"]:
+        if each["error"]:
+            rows.append((each["name"], *["-"] * 8, each["error"][:70]))
+        elif each["kind"] != "measured":
+            rows.append((each["name"], f"{each['p50_ms']:.3f}", *["-"] * 7, each["kind"]))
+        else:
+            ours = best and each["engine"] == engines.OURS
+            notes = [each["answer"], "" if each.get("steady", True) else "times were not steady after warming up"]
+            rows.append(
+                (
+                    each["name"],
+                    *(f"{each[key]:.3f}" for key in ("p50_ms", "p90_ms", "p99_ms", "min_ms")),
+                    f"{each['p50_ms'] / best:.2f}" if ours else "-",
+                    f"{each['runs_per_second']:.1f}" if each["runs_per_second"] else "-",
+                    f"{each['prepare_ms']:.0f}",
+                    f"{each['peak_mib']:.0f}",
+                    "; ".join(filter(None, notes)),
+                )
+            )
+    context.report.say(compare.align(rows, right=tuple(range(1, 9))))
+    for name, ops in told.get("ops", {}).items():
+        context.report.say(f"\n{name}")
+        context.report.say(steps.table(ops))
