@@ -109,7 +109,8 @@ struct Joined {
   std::vector<std::string> layers;
   Report report;
   Roofline roofline;
-  MemoryReport memory; ///< peaks and bounds of all; no rectangles
+  MemoryReport memory;
+  std::vector<size_t> firsts; ///< commands that begin a stream
 };
 
 /// One stream's memories as pictures: text of local.svg and ddr.svg.
@@ -135,10 +136,12 @@ std::string join(const ModelStream &stream, const Chip &chip, Joined &joinedStre
                         stream.sizes.workspace, 0, commands, chip, stream.layers)};
   Joined &all = joinedStreams;
   auto layer = uint32_t(all.layers.size());
+  const double begin = all.report.cycles;
+  all.firsts.push_back(all.commands.size());
   for (size_t i = 0; i < stream.count; ++i) {
     all.commands.push_back(commands[i]);
     all.commands.back().header.layer += layer;
-    all.spans.push_back({spans[i].begin + all.report.cycles, spans[i].end + all.report.cycles, spans[i].stalled});
+    all.spans.push_back({spans[i].begin + begin, spans[i].end + begin, spans[i].stalled});
   }
   all.costs.insert(all.costs.end(), costs.begin(), costs.end());
   all.layers.insert(all.layers.end(), stream.layers.begin(), stream.layers.end());
@@ -150,8 +153,19 @@ std::string join(const ModelStream &stream, const Chip &chip, Joined &joinedStre
   for (auto [each, bytes] : memory.leastDdrBytes) {
     all.memory.leastDdrBytes[layer + each] = bytes;
   }
+  for (const auto &[each, links] : memory.links) {
+    LayerLinks &mine = all.memory.links[layer + each] = links;
+    mine.from.clear();
+    for (uint32_t from : links.from) {
+      mine.from.insert(layer + from);
+    }
+  }
   for (auto [to, from] : {std::pair(&all.memory.local, &memory.local), {&all.memory.workspace, &memory.workspace}}) {
     to->peak = std::max(to->peak, from->peak), to->top = std::max(to->top, from->top);
+    for (Rectangle each : from->rectangles) {
+      each.from += begin, each.to += begin;
+      to->rectangles.push_back(each);
+    }
   }
   return "";
 }
@@ -173,8 +187,8 @@ int report(const std::vector<ModelStream> &streams, const HostShare &host, const
   std::vector<std::pair<std::string, std::string>> files = {
       {"report.json", json},
       {"layers.csv", layersCsv(all.report, chip, all.layers)},
-      {"trace.json",
-       chromeTrace(all.commands.data(), all.costs.data(), all.spans.data(), all.commands.size(), chip, all.layers)}};
+      {"trace.json", chromeTrace(all.commands.data(), all.costs.data(), all.spans.data(), all.commands.size(), chip,
+                                 all.layers, &all.memory, all.firsts)}};
   for (size_t i = 0; i < pictures.size(); ++i) {
     std::string number = i ? "-" + std::to_string(i + 1) : "";
     files.emplace_back("local" + number + ".svg", pictures[i].first);

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import trace_reader
 from case_file import all_cases, data_path
 from conftest import Builder, check, run_tool
 from tessera.bench import engines
@@ -88,3 +89,11 @@ def test_what_it_refuses(words: tuple, code: int, message: str, tmp_path: Path) 
         pytest.skip("onnxruntime is not installed")
     result = run_tool("tessera", "bench", *words, cwd=tmp_path)
     assert result.returncode == code and message in result.stderr, result.stderr
+
+
+def test_the_runtimes_trace_is_clean(top: Path, tmp_path: Path) -> None:
+    model = tmp_path / "x86.bmodel"
+    check(run_tool("model_deploy", "--mlir", top, "--chip", "x86", "--model", model, "--skip_validation"))
+    check(run_tool("bmrt_bench", model, "--iters", 3, "--warmup", 0, "--trace", tmp_path / "t.json"))
+    (steps,) = trace_reader.read(tmp_path / "t.json").tracks.values()
+    assert len(steps) > 5 and all(step.args["device_op"] for step in steps)

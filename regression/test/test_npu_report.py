@@ -2,6 +2,7 @@
 """Reports on models for NPUs: the parts add up, the files can be read, other files are refused by name."""
 from __future__ import annotations
 
+import copy
 import csv
 import json
 import xml.etree.ElementTree as xml
@@ -10,6 +11,7 @@ from typing import Callable
 
 import numpy as np
 import pytest
+import trace_reader
 from case_file import all_cases, data_path
 from conftest import Builder, check, run_tool
 
@@ -138,13 +140,52 @@ def test_the_files_can_be_read(deployed: tuple[Path, dict, str]) -> None:
     assert sorted(row["name"] for row in rows) == sorted(layer["name"] for layer in report["layers"])
     assert sum(float(row["microseconds"]) for row in rows) <= report["microseconds"] + 0.1
     assert sum(int(row["products"]) for row in rows) == report["products"]
-    events = [
-        event for event in json.loads((Path(folder) / "trace.json").read_text())["traceEvents"] if event["ph"] == "X"
-    ]
-    assert len(events) == told["model"]["commands"]
     for name in ("local.svg", "ddr.svg"):
         picture = xml.parse(Path(folder) / name).getroot()
         assert picture.tag.endswith("svg") and (name == "ddr.svg" or len(picture.findall(".//{*}title")) > 5)
+
+
+def test_the_trace_is_clean(deployed: tuple[Path, dict, str]) -> None:
+    """Commands, arrows for their waits, layers and counters; trace_reader.py refuses what Perfetto would mend."""
+    _, told, folder = deployed
+    report, trace = told["perf"], trace_reader.read(Path(folder) / "trace.json")
+    commands = {name: trace.tracks[name] for name in ("dma", "compute")}
+    assert {name: len(each) for name, each in commands.items()} == {name: report[name]["commands"] for name in commands}
+    assert len(trace.flows) == sum(each.args["wait"] > 0 for queue in commands.values() for each in queue) > 10
+    for source, target in trace.flows:
+        assert source.args["id"] == target.args["wait"]
+    end = max(each.end for queue in commands.values() for each in queue)
+    assert end == pytest.approx(report["microseconds"] * 1000, abs=1)
+    layers = [each for name, track in trace.tracks.items() if name.startswith("layers ") for each in track]
+    assert sorted(each.args["layer"] for each in layers) == sorted(each["layer"] for each in report["layers"])
+    assert {each.name for each in layers} >= {each["name"] for each in report["layers"] if each["name"]}
+    rate = trace.counters["DDR, GB/s"]
+    moved = sum(value * (after - begin) for (begin, value), (after, _) in zip(rate, rate[1:]))
+    assert moved == pytest.approx(report["ddr_moved_bytes"], rel=0.01) and rate[-1][1] == 0
+    held = trace.counters["local memory of a lane, bytes"]
+    assert max(value for _, value in held) == report["local_memory"]["peak_bytes"] and held[-1][1] == 0
+
+
+def test_a_trace_that_is_not_clean_is_refused(deployed: tuple[Path, dict, str], tmp_path: Path) -> None:
+    good = json.loads((Path(deployed[2]) / "trace.json").read_text())
+
+    def refused(change: Callable[[list[dict]], object]) -> None:
+        bad = copy.deepcopy(good)
+        change(bad["traceEvents"])
+        (tmp_path / "bad.json").write_text(json.dumps(bad))
+        with pytest.raises((AssertionError, KeyError)):
+            trace_reader.read(tmp_path / "bad.json")
+
+    def first(events: list[dict], kind: str) -> dict:
+        return next(event for event in events if event["ph"] == kind)
+
+    trace_reader.read(Path(deployed[2]) / "trace.json")
+    refused(lambda events: first(events, "X").update(dur=1e6))
+    refused(lambda events: first(events, "X").update(ts=0.0001))
+    refused(lambda events: first(events, "X").update(tid=99))
+    refused(lambda events: events.remove(first(events, "f")))
+    refused(lambda events: first(events, "s").update(ts=1e6))
+    refused(lambda events: first(events, "C").update(ts=1e6))
 
 
 def test_perf_of_a_file_is_that_of_its_deployment(deployed: tuple[Path, dict, str], tmp_path: Path) -> None:

@@ -197,12 +197,17 @@ MemoryReport memoryReportOf(const Descriptor *commands, const Span *spans, size_
   Living local, workspace;
   LeastTraffic least;
   std::map<std::pair<Region, uint32_t>, Seen> once; // constants by layer
+  std::map<uint32_t, LayerLinks> links;
   auto touch = [&](size_t i, const Operand &operand, Interval bytes) {
     Region region = operand.tensor.region;
     uint32_t layer = commands[i].header.layer;
     if (region != Region::local && region != Region::workspace) {
       once[{region, region == Region::constants ? layer : 0}].add(bytes);
       least.touch(layer, region, operand.written, bytes);
+      if (region >= Region::io) {
+        LayerLinks &mine = links[layer];
+        (operand.written ? mine.buffersWritten : mine.buffersRead).insert(uint32_t(region) - uint32_t(Region::io));
+      }
       return;
     }
     Living &memory = region == Region::local ? local : workspace;
@@ -211,6 +216,9 @@ MemoryReport memoryReportOf(const Descriptor *commands, const Span *spans, size_
       return;
     }
     memory.read(bytes, spans[i].end, [&](Rectangle &value, Interval part) {
+      if (uint32_t writer = commands[value.command].header.layer; writer != layer) {
+        links[layer].from.insert(writer);
+      }
       if (region == Region::workspace) {
         least.readValue(layer, commands[value.command], value, part);
       }
@@ -231,12 +239,14 @@ MemoryReport memoryReportOf(const Descriptor *commands, const Span *spans, size_
       }
     }
   }
-  MemoryReport report{local.finish(), workspace.finish()};
+  MemoryReport report;
+  report.local = local.finish(), report.workspace = workspace.finish();
   for (auto &[where, seen] : once) {
     report.ddrLowerBound += seen.count();
   }
   least.addValues(report.workspace.rectangles, commands);
   report.leastDdrBytes = least.count();
+  report.links = std::move(links);
   return report;
 }
 

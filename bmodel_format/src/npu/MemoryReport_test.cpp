@@ -159,6 +159,48 @@ TEST(MemoryReport, LayersNeedEachByteOfOthersOnce) {
   EXPECT_EQ(timed.report.leastDdrBytes, (std::map<uint32_t, uint64_t>{{0, 768 + 512}, {1, 512 + 512}}));
 }
 
+TEST(MemoryReport, LinksAreWhoReadsWhoseBytes) {
+  Chip chip = chipNamed("npu-edge"), asOneLane = chip;
+  asOneLane.lanes = 1; // how bytes outside the lanes lie
+  size_t links = 0;
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    std::vector<Descriptor> commands = RandomStream(chip, seed).commands;
+    for (size_t i = 0; i < commands.size(); ++i) {
+      commands[i].header.layer = uint32_t(i / 3);
+    }
+    Timed timed(commands, chip);
+    std::map<std::pair<Region, uint64_t>, uint32_t> writers; // of each byte: the layer
+    std::map<uint32_t, std::set<uint32_t>> wanted;
+    auto touch = [&](const Operand &operand, uint32_t layer) {
+      Region region = operand.tensor.region;
+      eachByte(operand, region == Region::local ? chip : asOneLane, [&](uint64_t byte) {
+        auto writer = writers.find({region, byte});
+        if (operand.written) {
+          writers[{region, byte}] = layer;
+        } else if (writer != writers.end() && writer->second != layer) {
+          wanted[layer].insert(writer->second);
+        }
+      });
+    };
+    for (const Descriptor &command : commands) {
+      Operand operands[kMostOperands];
+      for (bool writes : {false, true}) {
+        for (size_t k = 0, number = operandsOf(command, operands); k < number; ++k) {
+          bool isKept = operands[k].tensor.region == Region::local || operands[k].tensor.region == Region::workspace;
+          if (operands[k].written == writes && isKept) {
+            touch(operands[k], command.header.layer);
+          }
+        }
+      }
+    }
+    for (uint32_t layer = 0; layer <= commands.size() / 3; ++layer) {
+      EXPECT_EQ(timed.report.links[layer].from, wanted[layer]) << "layer " << layer << ", seed " << seed;
+      links += wanted[layer].size();
+    }
+  }
+  EXPECT_GT(links, 20u);
+}
+
 TEST(MemoryReport, JoinedTilesAreTensors) {
   std::vector<Descriptor> commands(3);
   commands[2].header.layer = 1;

@@ -250,6 +250,10 @@ std::string reportJson(const Report &report, const Chip &chip, const std::vector
       // A gather is asked for less than the table that it may touch.
       entry["ddr_least_bytes"] =
           least == memory->leastDdrBytes.end() ? 0 : std::min(least->second, counters.ddrBytes());
+      auto links = memory->links.find(layer);
+      const LayerLinks &known = links == memory->links.end() ? LayerLinks() : links->second;
+      entry["reads_layers"] = known.from, entry["reads_buffers"] = known.buffersRead;
+      entry["writes_buffers"] = known.buffersWritten;
     }
     made["layers"].push_back(std::move(entry));
   }
@@ -285,37 +289,6 @@ std::string layersCsv(const Report &report, const Chip &chip, const std::vector<
     text << "\n";
   }
   return text.str();
-}
-
-std::string chromeTrace(const Descriptor *commands, const Cost *costs, const Span *spans, size_t count,
-                        const Chip &chip, const std::vector<std::string> &names) {
-  Json events = Json::array();
-  events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", 1}, {"args", {{"name", chip.name}}}});
-  for (int queue = 0; queue < 2; ++queue) {
-    events.push_back(
-        {{"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", queue}, {"args", {{"name", kQueues[queue]}}}});
-  }
-  auto micro = [&](double cycles) { return rounded(chip.secondsOf(cycles) * 1e6); };
-  for (size_t i = 0; i < count; ++i) {
-    const CommandText &text = *findCommand(commands[i].header.opcode);
-    std::string layer = nameOfLayer(commands[i].header.layer, names);
-    events.push_back({{"name", layer.empty() ? text.name : text.name + (" " + layer)},
-                      {"cat", nameOf(costs[i].bound)},
-                      {"ph", "X"},
-                      {"ts", micro(spans[i].begin)},
-                      // Of the rounded times: a duration rounded by itself may reach into the next command.
-                      {"dur", rounded(micro(spans[i].end) - micro(spans[i].begin))},
-                      {"pid", 1},
-                      {"tid", int(text.queue)},
-                      {"args",
-                       {{"id", commands[i].header.id},
-                        {"wait", commands[i].header.wait},
-                        {"layer", commands[i].header.layer},
-                        {"cycles", rounded(spans[i].end - spans[i].begin)},
-                        {"stalled", rounded(spans[i].stalled)},
-                        {"bound", nameOf(costs[i].bound)}}}});
-  }
-  return Json{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}}.dump() + "\n";
 }
 
 } // namespace bmodel::npu

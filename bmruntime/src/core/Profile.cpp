@@ -83,7 +83,7 @@ bmrt_code_t Profile::writeTrace(const bmodel::ModelDef &model, const Plan &plan,
     start = events[i].begin < start ? events[i].begin : start;
     seen |= uint64_t(1) << events[i].agent;
   }
-  for (uint32_t i = 0; seen > 1 && i < 64; ++i) {
+  for (uint32_t i = 0; i < 64; ++i) {
     if (!(seen >> i & 1)) {
       continue;
     }

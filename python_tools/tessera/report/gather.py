@@ -3,6 +3,7 @@
 commands wrote with --json."""
 from __future__ import annotations
 
+import bisect
 import hashlib
 import json
 from collections import Counter
@@ -14,8 +15,6 @@ import numpy as np
 from .. import advice, cuda_perf, npu_perf
 from ..errors import TesseraError
 from ..files import load_json, scratch_folder
-
-QUEUES = ("dma", "compute")
 
 
 def gather(
@@ -209,17 +208,34 @@ def _perf(path: Path, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
     with scratch_folder() as folder:
         perf = npu_perf.measure(path, folder=folder, stage=number)
         trace = json.loads((folder / "trace.json").read_text())
-        events = [
-            [event["tid"], event["name"].split(" ")[0], event["args"]["layer"], event["ts"], event["dur"],
-             event["args"]["id"], event["args"]["wait"], event["args"]["bound"]]
-            for event in trace["traceEvents"]
-            if event["ph"] == "X" and event.get("tid", 9) < len(QUEUES) and "id" in event["args"]
-        ]  # fmt: skip
+        events = _commands(trace["traceEvents"])
         return perf, {
             "trace": events,
             "local_svg": _themed(folder / "local.svg"),
             "ddr_svg": _themed(folder / "ddr.svg"),
         }
+
+
+def _commands(events: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """Queue, command, layer, begin, duration, number, the row of what it waited for or -1, and what bounds it; of each
+    slice of a queue's track."""
+    slices = [event for event in events if event["ph"] == "X" and "id" in event["args"]]
+    tracks = sorted({event["tid"] for event in slices})
+    starts: dict[int, list[tuple[float, int]]] = {track: [] for track in tracks}
+    for row, event in enumerate(slices):
+        starts[event["tid"]].append((event["ts"], row))
+    sources = {event["id"]: event for event in events if event["ph"] == "s"}
+    waits = {}
+    for event in events:
+        if event["ph"] == "f":
+            source = sources[event["id"]]
+            before = bisect.bisect_right(starts[source["tid"]], (source["ts"], len(slices))) - 1
+            waits[(event["tid"], event["ts"])] = starts[source["tid"]][before][1]
+    return [
+        [tracks.index(event["tid"]), event["name"].split(" ")[0], event["args"]["layer"], event["ts"], event["dur"],
+         event["args"]["id"], waits.get((event["tid"], event["ts"]), -1), event["args"]["bound"]]
+        for event in slices
+    ]  # fmt: skip
 
 
 def _themed(path: Path) -> str:

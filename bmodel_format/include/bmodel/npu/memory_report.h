@@ -6,6 +6,7 @@
 #include "bmodel/npu/latency.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ struct MemoryUse {
   uint64_t top = 0;                  ///< behind the highest byte ever in use
 };
 
+/// Where a layer's operands come from and its results go to.
+struct LayerLinks {
+  std::set<uint32_t> from; ///< other layers whose bytes it reads, in local memory or the workspace
+  std::set<uint32_t> buffersRead, buffersWritten; ///< of the caller, by number
+};
+
 struct MemoryReport {
   MemoryUse local, workspace;
   /// Each byte of the caller's buffers that is touched, once, and each byte of constants once for every layer that
@@ -36,6 +43,7 @@ struct MemoryReport {
   /// constants and of other layers' values once, and each that it writes for the caller or for other layers once.
   /// Values that a layer parks in DDR for itself count as nothing.
   std::map<uint32_t, uint64_t> leastDdrBytes;
+  std::map<uint32_t, LayerLinks> links; ///< by layer
 };
 
 /// Of a stream that checkStream has passed, with the spans that schedule gave.

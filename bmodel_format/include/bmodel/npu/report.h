@@ -81,9 +81,12 @@ std::string reportJson(const Report &report, const Chip &chip, const std::vector
 /// One line a layer, in the order in which they begin.
 std::string layersCsv(const Report &report, const Chip &chip, const std::vector<std::string> &names = {});
 
-/// For chrome://tracing and Perfetto: one row for each queue, one event a command, in microseconds.
+/// For Perfetto and chrome://tracing: a track a queue with a slice a command, arrows for what commands waited for,
+/// tracks of layers, and counters of the DDR's rate and of what the memories hold (where `memory` is given). firsts:
+/// where a stream begins behind another one, the number of its first command.
 std::string chromeTrace(const Descriptor *commands, const Cost *costs, const Span *spans, size_t count,
-                        const Chip &chip, const std::vector<std::string> &names = {});
+                        const Chip &chip, const std::vector<std::string> &names = {},
+                        const MemoryReport *memory = nullptr, const std::vector<size_t> &firsts = {});
 
 } // namespace bmodel::npu
 
