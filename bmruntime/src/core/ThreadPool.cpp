@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <ctime>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -21,6 +22,11 @@ namespace {
 /// machines.
 constexpr uint64_t kSpinNs = 250000;
 constexpr int kPausesPerClockRead = 16;
+/// Shorter launches are not looked at: whoever is put aside is away for a time slice of milliseconds.
+constexpr uint64_t kLongLaunchNs = 1000000;
+/// A rest is twice the one before where it is needed again soon. What it costs to find that out is a time slice, a few
+/// percent of the longest.
+constexpr uint64_t kShortestRestNs = 20000000, kLongestRestNs = 320000000;
 
 uint64_t nowNs() {
   timespec t;
@@ -36,6 +42,11 @@ void pauseCpu() {
 
 void futexWait(std::atomic<uint32_t> &word, uint32_t expected) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+
+void futexWaitFor(std::atomic<uint32_t> &word, uint32_t expected, uint64_t ns) {
+  const timespec limit = {time_t(ns / 1000000000u), long(ns % 1000000000u)};
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, &limit, nullptr, 0);
 }
 
 void futexWakeAll(std::atomic<uint32_t> &word) {
@@ -129,7 +140,9 @@ void ThreadPool::runShared(const Launch &launch) {
   if (sleepers.load() > 0) {
     wakeSleepers();
   }
-  runTiles(scratch[0].data(), /*isCaller=*/true);
+  if (runTiles(scratch[0].data(), /*isCaller=*/true, callers)) {
+    sendToRest(workers[workers.size() - 1]);
+  }
   uint64_t now = state.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
   for (uint32_t spins = 0; now & kJoined; ++spins) {
     pauseCpu();
@@ -141,17 +154,72 @@ void ThreadPool::runShared(const Launch &launch) {
   }
 }
 
-void ThreadPool::runTiles(void *threadScratch, bool isCaller) {
+bool ThreadPool::runTiles(void *threadScratch, bool isCaller, Account &account) {
   const Launch launch = current;
+  const uint64_t start = nowNs();
   for (;;) {
     const int64_t begin = nextTile.fetch_add(launch.grain, std::memory_order_relaxed);
     if (begin >= launch.tiles) {
-      return;
+      break;
     }
     const int64_t left = launch.tiles - begin;
     launch.kernel(launch.args, begin, begin + (left < launch.grain ? left : launch.grain), threadScratch);
     if (launch.isInterrupted(isCaller)) {
+      break;
+    }
+  }
+  return wasPutAside(account, start);
+}
+
+uint64_t ThreadPool::waitedForProcessor() {
+  const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return 0;
+  }
+  char text[96]; // time on a processor, time without one, number of turns
+  const ssize_t size = read(file, text, sizeof(text) - 1);
+  close(file);
+  text[size > 0 ? size : 0] = 0;
+  const char *second = strchr(text, ' ');
+  uint64_t waited = 0;
+  for (const char *at = second ? second + 1 : ""; *at >= '0' && *at <= '9'; ++at) {
+    waited = waited * 10 + uint64_t(*at - '0');
+  }
+  return waited;
+}
+
+bool ThreadPool::wasPutAside(Account &account, uint64_t begin) {
+  const uint64_t took = nowNs() - begin;
+  if (took < kLongLaunchNs) {
+    return false;
+  }
+  const uint64_t now = waited();
+  const pid_t thread = pid_t(syscall(SYS_gettid));
+  const bool isKnown = account.thread == thread;
+  const uint64_t lost = now - account.waited;
+  account = {thread, now};
+  return isKnown && lost > took / 4;
+}
+
+void ThreadPool::sendToRest(Worker &worker) {
+  // Two threads may do this at once; then one of the rests counts.
+  const uint64_t now = nowNs(), last = worker.restUntil.load(std::memory_order_relaxed);
+  uint64_t length = worker.restNs.load(std::memory_order_relaxed);
+  const bool isSoon = now < last + length;
+  length = !isSoon ? kShortestRestNs : length < kLongestRestNs ? 2 * length : length;
+  worker.restNs.store(length, std::memory_order_relaxed);
+  worker.restUntil.store(now + length, std::memory_order_relaxed);
+}
+
+void ThreadPool::rest(Worker &worker) {
+  while (!stopping.load()) {
+    const uint32_t ticket = wakeCount.load();
+    const uint64_t now = nowNs(), until = worker.restUntil.load(std::memory_order_relaxed);
+    if (now >= until) {
       return;
+    }
+    if (!stopping.load()) { // set before the count that is waited on changes
+      futexWaitFor(wakeCount, ticket, until - now);
     }
   }
 }
@@ -159,11 +227,11 @@ void ThreadPool::runTiles(void *threadScratch, bool isCaller) {
 void *ThreadPool::workerMain(void *argument) {
   Worker *worker = static_cast<Worker *>(argument);
   const FloatModeScope floatMode;
-  worker->pool->work(worker->index);
+  worker->pool->work(*worker);
   return nullptr;
 }
 
-void ThreadPool::work(uint32_t index) {
+void ThreadPool::work(Worker &worker) {
   uint64_t done = 0; // number of the last launch this worker took part in, or found closed
   while (!stopping.load(std::memory_order_relaxed)) {
     uint64_t seen = state.load(std::memory_order_acquire);
@@ -173,9 +241,16 @@ void ThreadPool::work(uint32_t index) {
     if (!(seen & kOpen) || seen >> 32 == done) {
       continue;
     }
+    if (const uint64_t until = worker.restUntil.load(std::memory_order_relaxed); until && until > nowNs()) {
+      rest(worker);
+      continue;
+    }
     if (state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
       done = seen >> 32;
-      runTiles(scratch[index].data(), /*isCaller=*/false); // may have grown since the last launch
+      // Scratch may have grown since the last launch.
+      if (runTiles(scratch[worker.index].data(), /*isCaller=*/false, worker.account)) {
+        sendToRest(worker);
+      }
       state.fetch_sub(1, std::memory_order_release);
     }
   }

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <pthread.h>
+#include <sys/types.h>
 
 namespace bmrt::core {
 
@@ -31,7 +32,12 @@ struct Launch {
 /// launches of one run, and the next run, follow each other without system calls, and then sleep.
 ///
 /// Workers join a launch while it is open. The caller closes it when no tile is left and waits only
-/// for those that joined, so a worker that the operating system has put aside delays nobody.
+/// for those that joined, so a worker that the operating system has put aside between two tiles delays nobody.
+///
+/// One that is put aside within a tile does delay the launch, for as long as another program has its processor. So a
+/// thread whose share of a launch was spent waiting for a processor to a good part (the system's own account says so)
+/// makes a worker rest: itself, or where it is the caller, the last one, whose processor the caller can have then.
+/// Rests become longer while that goes on, so that more threads are never slower than one for long.
 class ThreadPool {
 public:
   ThreadPool() = default;
@@ -50,6 +56,12 @@ public:
 
   uint32_t threads() const { return uint32_t(workers.size()) + 1; }
 
+  /// Nanoseconds that the calling thread has been ready and without a processor in all its life; 0 where the system
+  /// does not tell. Tests tell what they like.
+  using WaitedFn = uint64_t (*)();
+  static uint64_t waitedForProcessor();
+  void setWaited(WaitedFn function) { waited = function; }
+
   /// Runs all tiles of |launch|, or as many as had been begun when it was interrupted; returns when they are done.
   void run(const Launch &launch) {
     if (workers.size() == 0 || launch.tiles <= launch.grain) {
@@ -60,14 +72,26 @@ public:
   }
 
 private:
+  /// What a thread remembers of its time without a processor.
+  struct Account {
+    pid_t thread = 0;    ///< callers change
+    uint64_t waited = 0; ///< when last asked
+  };
   struct Worker {
     ThreadPool *pool = nullptr;
     uint32_t index = 0;
     pthread_t thread = {};
+    Account account;
+    std::atomic<uint64_t> restUntil = 0; ///< no launch is joined before this time
+    std::atomic<uint64_t> restNs = 0;    ///< of the last rest
   };
 
   static void *workerMain(void *argument);
-  void work(uint32_t index);
+  void work(Worker &worker);
+  /// Whether the thread has spent a good part of the time since |begin| waiting for a processor.
+  bool wasPutAside(Account &account, uint64_t begin);
+  static void sendToRest(Worker &worker);
+  void rest(Worker &worker);
   void runAlone(const Launch &launch) {
     for (int64_t begin = 0; begin < launch.tiles; begin += launch.grain) {
       const int64_t left = launch.tiles - begin;
@@ -78,12 +102,15 @@ private:
     }
   }
   void runShared(const Launch &launch);
-  void runTiles(void *threadScratch, bool isCaller);
+  /// Returns whether the thread was put aside meanwhile.
+  bool runTiles(void *threadScratch, bool isCaller, Account &account);
   /// Waits for a state other than |seen|, spinning first.
   uint64_t waitForChange(uint64_t seen);
   void wakeSleepers();
 
   Array<Worker> workers;
+  Account callers;
+  WaitedFn waited = waitedForProcessor;
   Array<Buffer> scratch; ///< by thread; element 0 is the caller's; null data if none is needed
   uint64_t scratchBytes = 0;
   Launch current;

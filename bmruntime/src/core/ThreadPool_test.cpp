@@ -5,7 +5,11 @@
 #include "Plan.h"
 
 #include <atomic>
+#include <chrono>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace bmrt::core;
@@ -66,6 +70,92 @@ TEST(Pool, StartsAndStopsAtOnce) {
     ThreadPool pool;
     ASSERT_EQ(pool.start(4, nullptr), BMRT_OK);
   }
+}
+
+/// Tiles that take two milliseconds; notes who ran each.
+void noteThread(void *const *args, int64_t begin, int64_t end, void *) {
+  std::atomic<pthread_t> *threads = static_cast<std::atomic<pthread_t> *>(args[0]);
+  for (int64_t i = begin; i < end; ++i) {
+    threads[i] = pthread_self();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+/// How many of 8 tiles other threads than this one have run.
+int tilesOfOthers(ThreadPool &pool) {
+  std::vector<std::atomic<pthread_t>> threads(8);
+  void *args[] = {threads.data()};
+  pool.run({noteThread, args, 8, 1});
+  int others = 0;
+  for (std::atomic<pthread_t> &thread : threads) {
+    others += !pthread_equal(thread, pthread_self());
+  }
+  return others;
+}
+
+/// An account on which the caller or the workers, whichever `isCaller` says, wait a second between any two looks.
+thread_local uint64_t secondsWaited = 0;
+thread_local bool isTheCaller = false;
+std::atomic<bool> callerWaits = false, workersWait = false;
+uint64_t waitedAsTold() {
+  secondsWaited += isTheCaller ? callerWaits : workersWait;
+  return secondsWaited * 1000000000u;
+}
+
+TEST(Rest, IsTakenWhileAThreadHasNoProcessor) {
+  isTheCaller = true;
+  for (bool caller : {true, false}) {
+    callerWaits = workersWait = false;
+    ThreadPool pool;
+    pool.setWaited(waitedAsTold);
+    ASSERT_EQ(pool.start(2, nullptr), BMRT_OK);
+    EXPECT_GT(tilesOfOthers(pool), 0);
+    EXPECT_GT(tilesOfOthers(pool), 0);
+    (caller ? callerWaits : workersWait) = true;
+    // The first launch finds that out; on a busy machine a rest may be over before the next one.
+    bool rested = false;
+    for (int i = 0; i < 20 && !rested; ++i) {
+      rested = tilesOfOthers(pool) == 0;
+    }
+    EXPECT_TRUE(rested);
+    callerWaits = workersWait = false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(400)); // the longest rest and more
+    EXPECT_GT(tilesOfOthers(pool), 0);
+    EXPECT_GT(tilesOfOthers(pool), 0);
+  }
+  isTheCaller = false;
+}
+
+TEST(Rest, EndsWithThePool) {
+  callerWaits = workersWait = true;
+  ThreadPool pool;
+  pool.setWaited(waitedAsTold);
+  ASSERT_EQ(pool.start(4, nullptr), BMRT_OK);
+  for (int i = 0; i < 4; ++i) {
+    tilesOfOthers(pool);
+  }
+}
+
+TEST(Rest, SystemTellsOfTimeWithoutAProcessor) {
+  // More threads than processors, all busy: each waits for a part of the time.
+  std::vector<std::thread> threads;
+  std::atomic<uint64_t> total = 0;
+  for (uint32_t i = 0; i < 3 * ThreadPool::availableCpus(); ++i) {
+    threads.emplace_back([&] {
+      const uint64_t before = ThreadPool::waitedForProcessor();
+      for (auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(60);
+           std::chrono::steady_clock::now() < end;) {
+      }
+      total += ThreadPool::waitedForProcessor() - before;
+    });
+  }
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+  if (access("/proc/thread-self/schedstat", R_OK) != 0) {
+    GTEST_SKIP() << "this system keeps no such account";
+  }
+  EXPECT_GT(total, 10000000u);
 }
 
 TEST(Grain, LeavesEnoughPiecesToBalance) {
