@@ -5,6 +5,7 @@
 #include "abacus/Memory.h"
 
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <thread>
@@ -140,6 +141,40 @@ TEST_P(OnChips, StepsRunAgainOnWhatWasChanged) {
   x[3] = 5;
   resultOf(net, x);
   EXPECT_EQ(static_cast<float *>(data)[3], 5);
+}
+
+/// Of a chip that works by itself the thread that launches has given it all; of another, a thread of the context works.
+TEST_P(OnChips, LaunchedRuns) {
+  auto threads = [] {
+    const std::filesystem::directory_iterator all("/proc/self/task");
+    return std::distance(begin(all), end(all));
+  };
+  AddReluOn test(GetParam());
+  Net net(openWritten(test, "launched.bmodel"));
+  const std::vector<float> x = someInput(1024);
+  EXPECT_TRUE(net.isDone()) << "nothing was launched";
+  const auto before = threads();
+  for (int run = 0; run < 20; ++run) {
+    std::vector<float> shifted = x, y(1024);
+    shifted[7] = float(run);
+    net.setInput("x", shifted.data(), 4096);
+    net.setOutput("y", y.data(), 4096);
+    net.launch();
+    EXPECT_EQ(threads() - before, std::string(GetParam()) == "later" ? 0 : 1);
+    bmrt_status_t status;
+    EXPECT_EQ(bmrt_context_launch(net.get(), &status), BMRT_FAILED_PRECONDITION);
+    EXPECT_EQ(bmrt_context_set_stream(net.get(), nullptr, &status), BMRT_FAILED_PRECONDITION);
+    while (run % 2 && !net.isDone()) {
+      std::this_thread::yield();
+    }
+    net.wait();
+    EXPECT_TRUE(net.isDone());
+    ASSERT_EQ(y, addRelu(shifted, test.weights));
+    EXPECT_EQ(bmrt_context_wait(net.get(), &status), BMRT_FAILED_PRECONDITION);
+  }
+  net.setInput("x", x.data(), 4096);
+  net.setOutput("y", nullptr, 0);
+  net.launch(); // destroyed while in flight
 }
 
 /// y = total += x, with a total that lives on the chip; from 0, or from w.

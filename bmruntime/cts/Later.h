@@ -43,6 +43,11 @@ public:
     return BMRT_OK;
   }
 
+  bool isDone() {
+    const std::lock_guard lock(mutex);
+    return work.empty();
+  }
+
   bmrt_code_t wait(const bmrt_interrupt_t *interrupt, bmrt_status_t *status) {
     std::unique_lock lock(mutex);
     while (!changed.wait_for(lock, std::chrono::milliseconds(2), [&] { return work.empty(); })) {
@@ -97,6 +102,8 @@ template <const bmrt_backend_t &Inner>
 bmrt_backend_t makeLater(const char *family) {
   bmrt_backend_t made = Inner;
   made.family = family;
+  made.flags |= BMRT_BACKEND_RETURNS_EARLY;
+  made.is_done = [](bmrt_queue_t *queue) { return reinterpret_cast<LaterQueue *>(queue)->isDone(); };
   made.make_queue = [](bmrt_device_t *device, bmrt_queue_t **out, bmrt_status_t *status) {
     bmrt_queue_t *inner = nullptr;
     const bmrt_code_t code = Inner.make_queue(device, &inner, status);

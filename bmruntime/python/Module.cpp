@@ -144,18 +144,41 @@ public:
     bindInputs(inputs, gpu, bound, borrowed);
     const py::list arrays = onGpu ? bindGpuOutputs(gpu) : bindOutputs(targets);
     bmrt_context_set_step_hook(net.get(), dump.is_none() ? nullptr : dumpStep, this);
-    runUnbinding();
-    py::list results;
-    for (uint32_t i = 0; i < arrays.size(); ++i) {
-      bmrt_tensor_info_t info;
-      bmrt::check(bmrt_context_output_info, net.get(), i, &info);
-      if (onGpu) {
-        arrays[i].cast<dlpack::Output &>().setShape(std::vector<int64_t>(info.shape, info.shape + info.rank));
-      }
-      results.append(py::make_tuple(arrays[i], shapeOf(info, info.shape)));
-    }
+    runUnbinding(bmrt_context_run);
     dumped = py::none();
-    return results;
+    return resultsOf(arrays, onGpu);
+  }
+
+  /// As |run|, but returns at once; |wait| has what it returns. Keeps what is bound until then.
+  void launch(uint32_t stage, const std::vector<py::object> &inputs, const py::object &allocate, int32_t gpu,
+              bool onGpu) {
+    const std::unique_lock<std::timed_mutex> lock = take();
+    bmrt::check(bmrt_context_set_stage, net.get(), stage);
+    auto made = std::make_unique<Launched>();
+    allocator = allocate;
+    bindInputs(inputs, gpu, made->bound, made->borrowed);
+    made->arrays = onGpu ? bindGpuOutputs(gpu) : bindOutputs(made->targets);
+    made->inputs = inputs, made->onGpu = onGpu;
+    bmrt_context_set_step_hook(net.get(), nullptr, nullptr);
+    bmrt_context_set_poll(net.get(), nullptr, nullptr);
+    bmrt::check(bmrt_context_launch, net.get());
+    launched = std::move(made);
+  }
+
+  py::list wait() {
+    const std::unique_lock<std::timed_mutex> lock = take();
+    const std::unique_ptr<Launched> ended = std::move(launched);
+    runUnbinding(bmrt_context_wait);
+    return ended ? resultsOf(ended->arrays, ended->onGpu) : py::list();
+  }
+
+  bool isDone() { return bmrt_context_is_done(net.get()); }
+
+  /// Nothing of Python's may go before the chip is done with it.
+  ~Context() {
+    if (launched) {
+      (void)bmrt_context_wait(net.get(), nullptr);
+    }
   }
 
   /// Runs on the context's own buffers, so that every tensor can be looked at afterwards.
@@ -249,6 +272,29 @@ public:
   }
 
 private:
+  /// A run in flight, and what it works on.
+  struct Launched {
+    std::vector<py::object> inputs;
+    std::deque<Buffer> bound, targets;
+    std::deque<dlpack::Borrowed> borrowed;
+    py::list arrays;
+    bool onGpu = false;
+  };
+
+  /// [(output, shape)] of what was bound as outputs, after a run.
+  py::list resultsOf(const py::list &arrays, bool onGpu) {
+    py::list results;
+    for (uint32_t i = 0; i < arrays.size(); ++i) {
+      bmrt_tensor_info_t info;
+      bmrt::check(bmrt_context_output_info, net.get(), i, &info);
+      if (onGpu) {
+        arrays[i].cast<dlpack::Output &>().setShape(std::vector<int64_t>(info.shape, info.shape + info.rank));
+      }
+      results.append(py::make_tuple(arrays[i], shapeOf(info, info.shape)));
+    }
+    return results;
+  }
+
   std::unique_lock<std::timed_mutex> take() {
     std::unique_lock<std::timed_mutex> lock(mutex, std::try_to_lock);
     while (!lock) {
@@ -359,9 +405,10 @@ private:
     return arrays;
   }
 
-  void runUnbinding() {
+  /// |run|: bmrt_context_run, or the wait for a launched one.
+  void runUnbinding(bmrt_code_t (*run)(bmrt_context_t *, bmrt_status_t *)) {
     bmrt_status_t status = {};
-    bmrt_code_t code = withSignals(bmrt_context_run, status);
+    bmrt_code_t code = withSignals(run, status);
     // The arrays belong to Python again.
     for (uint32_t i = 0; i < bmrt_context_input_count(net.get()); ++i) {
       bmrt_context_bind_input(net.get(), i, nullptr, 0, nullptr);
@@ -408,6 +455,23 @@ private:
     }
   }
 
+  py::list parts(uint32_t index) const {
+    py::list result;
+    for (uint32_t i = 0; i < bmrt_context_step_part_count(net.get(), index); ++i) {
+      const char *node = nullptr;
+      bmrt_step_time_t time;
+      bmrt::check(bmrt_context_step_part_time, net.get(), index, i, &node, &time);
+      py::dict part;
+      part["onnx_nodes"] = node;
+      part["runs"] = time.runs;
+      part["min_ns"] = time.min_ns;
+      part["total_ns"] = time.total_ns;
+      part["last_ns"] = time.last_ns;
+      result.append(part);
+    }
+    return result;
+  }
+
   py::dict step(uint32_t index, bool times) const {
     bmrt_step_info_t info;
     bmrt::check(bmrt_context_step_info, net.get(), index, &info);
@@ -434,11 +498,13 @@ private:
       result["min_ns"] = time.min_ns;
       result["total_ns"] = time.total_ns;
       result["last_ns"] = time.last_ns;
+      result["parts"] = parts(index);
     }
     return result;
   }
 
   bmrt::Net net;
+  std::unique_ptr<Launched> launched;
   std::timed_mutex mutex;
   py::object allocator;
   py::object dumped;
@@ -511,6 +577,9 @@ PYBIND11_MODULE(_runtime, module) {
       .def("choose", &Context::choose)
       .def("set_stream", &Context::setStream)
       .def("run", &Context::run)
+      .def("launch", &Context::launch)
+      .def("wait", &Context::wait)
+      .def("is_done", &Context::isDone)
       .def("run_keeping", &Context::runKeeping)
       .def("run_steps", &Context::runSteps)
       .def("cancel", &Context::cancel)

@@ -235,6 +235,23 @@ std::optional<double> estimate(const bmrt::Net &net, const std::string &path) {
   return microseconds;
 }
 
+/// What the chip timed by itself within a step, below its row, or as a member of it.
+void printParts(const bmrt::Net &net, uint32_t step, bool json) {
+  const uint32_t total = bmrt_context_step_part_count(net.get(), step);
+  for (uint32_t i = 0; i < total; ++i) {
+    const char *node = nullptr;
+    bmrt_step_time_t time;
+    bmrt::check(bmrt_context_step_part_time, net.get(), step, i, &node, &time);
+    const double least = double(time.min_ns) / 1e3;
+    if (json) {
+      printf("%s{\"node\":%s,\"min_us\":%.3f}%s", i ? "," : ",\"parts\":[", quoted(node).c_str(), least,
+             i + 1 == total ? "]" : "");
+    } else {
+      printf("%5s %9.1f %9s  %s\n", "", least, "", node);
+    }
+  }
+}
+
 /// simulator: "simulator_" or "", before the names of times.
 void printSteps(const bmrt::Net &net, bool json, const std::string &simulator) {
   const uint32_t total = bmrt_context_step_count(net.get());
@@ -250,12 +267,15 @@ void printSteps(const bmrt::Net &net, bool json, const std::string &simulator) {
     const char *node = bmrt_step_onnx_node(&info, 0);
     const double rate = time.min_ns ? double(info.flops) / double(time.min_ns) : 0;
     if (json) {
-      printf("%s{\"step\":%u,\"%smin_us\":%.3f,\"node\":%s,\"device_op\":%s,\"flops\":%llu}", i ? "," : "", i,
+      printf("%s{\"step\":%u,\"%smin_us\":%.3f,\"node\":%s,\"device_op\":%s,\"flops\":%llu", i ? "," : "", i,
              simulator.c_str(), double(time.min_ns) / 1e3, quoted(node ? node : "").c_str(),
              quoted(info.device_op).c_str(), static_cast<unsigned long long>(info.flops));
+      printParts(net, i, json);
+      fputs("}", stdout);
     } else {
       printf("%5u %9.1f %9.1f  %-28s %s\n", i, double(time.min_ns) / 1e3, rate, node ? node : info.kind,
              info.device_op);
+      printParts(net, i, json);
     }
   }
 }
@@ -328,7 +348,7 @@ int main(int argc, char **argv) {
   app.add_option("--warmup", options.warmup, "runs before those that count");
   app.add_option("--seconds", options.seconds, "go on counting at least this long");
   app.add_option("--input", options.inputs, "NAME=FILE: raw little-endian bytes of an input");
-  app.add_flag("--profile", options.profile, "print the time of every step");
+  app.add_flag("--profile", options.profile, "print the time of every step, and of a GPU's launches, done one by one");
   app.add_option("--trace", options.trace, "write the last run for chrome://tracing");
   app.add_flag("--trust", options.trust, "skip the hashes of the constants");
   app.add_flag("--json", options.json, "print one JSON object");

@@ -194,3 +194,56 @@ def test_what_does_not_fit_is_told(machine: Machine, model: Path, net: runtime.N
     with pytest.raises(runtime.Error, match="no GPU"):
         host.run_on_gpu({"x": x})
     lent.close()
+
+
+def thread_count() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def test_a_run_is_launched(machine: Machine, model: Path, net: runtime.Net, x: np.ndarray, want: np.ndarray) -> None:
+    """By the caller's thread: the machine works when somebody asks or waits."""
+    close(net({"x": x})["y"], want)  # what threads there are begin with the first run
+    threads = thread_count()
+    lent = GpuArray(machine, x)
+    for given in (x, lent):
+        run = net.launch({"x": given})
+        assert not run.done and thread_count() == threads
+        with pytest.raises(runtime.Error, match="has not been waited for"):
+            net({"x": x})
+        while not run.done:
+            pass
+        close(run.wait()["y"], want)
+        assert run.done and run.wait() is run.wait()
+    there = net.launch({"x": lent}, on_gpu=True).wait()["y"]
+    close(fetched(machine, there.data_ptr, SHAPE), want)
+    del there
+    lent.close()
+    host = runtime.load(str(model / "x86.bmodel")).net()
+    np.testing.assert_array_equal(host.launch({"x": x}).wait()["y"], want)
+
+
+def test_launched_runs_of_two_nets(machine: Machine, model: Path, x: np.ndarray, want: np.ndarray) -> None:
+    """Each in flight beside the other, of one model; one is left alone."""
+    loaded = runtime.load(str(model / "cuda.bmodel"))
+    first, second, third = (loaded.net() for _ in range(3))
+    runs = [net.launch({"x": x}) for net in (first, second, third)]
+    close(runs[1].wait()["y"], want)
+    close(runs[0].wait()["y"], want)
+    del runs, third, loaded
+
+
+def test_a_launched_run_fails_when_it_is_waited_for(machine: Machine, net: runtime.Net, x: np.ndarray) -> None:
+    machine.set(FAULT_LAUNCH=1)
+    run = net.launch({"x": x})
+    with pytest.raises(runtime.Error, match="conv.*ILLEGAL_ADDRESS.*context is lost"):
+        run.wait()
+
+
+def test_launches_have_times_of_their_own(net: runtime.Net, x: np.ndarray, want: np.ndarray, tmp_path: Path) -> None:
+    (stream,) = (step for step in net.profile({"x": x}, runs=3) if step.kind == "stream")
+    assert {"conv relu", "softmax", "add"} == {part.onnx_nodes for part in stream.parts}
+    assert all(part.runs == 3 and 0 < part.min_ns <= part.total_ns for part in stream.parts)
+    assert sum(part.min_ns for part in stream.parts) <= stream.min_ns
+    close(net({"x": x})["y"], want)
+    net.write_trace(tmp_path / "trace.json")
+    assert (tmp_path / "trace.json").stat().st_size

@@ -147,4 +147,6 @@ extern "C" BMRT_API const bmrt_backend_t bmrt_backend = {.abi = BMRT_BACKEND_ABI
                                                          .run = run,
                                                          .launch = nullptr,
                                                          .wait = nullptr,
-                                                         .use_stream = nullptr};
+                                                         .use_stream = nullptr,
+                                                         .run_timed = nullptr,
+                                                         .is_done = nullptr};

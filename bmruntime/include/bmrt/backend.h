@@ -120,6 +120,15 @@ typedef enum bmrt_copy_t {
 /* Its kernels are functions of this process (bm_kernel_fn of bmodel/kernel_abi.h), which the runtime calls on the
  * threads of a context: no queues. Only with BMRT_BACKEND_HOST_MEMORY. */
 #define BMRT_BACKEND_HOST_KERNELS 2u
+/* Commands are given to a chip that works by itself: |run|, |launch| and |copy| return before they are done. So no
+ * thread of the host is needed where a run is nothing but such commands. */
+#define BMRT_BACKEND_RETURNS_EARLY 4u
+
+/* Told the parts of a stream that a chip times each by itself, as launches of kernels, in their order. */
+typedef struct bmrt_part_sink_t {
+  void (*tell)(void *user, uint32_t layer, uint64_t ns); /* |layer|: of the stream's; UINT32_MAX: none */
+  void *user;
+} bmrt_part_sink_t;
 
 typedef struct bmrt_backend_t {
   uint32_t abi; /* BMRT_BACKEND_ABI */
@@ -167,6 +176,12 @@ typedef struct bmrt_backend_t {
   /* From now on commands are done in a stream of the caller's, a handle of the driver's, behind what it has been given;
    * NULL: in the queue's own again. No command is in flight. NULL: the family has no such streams. */
   bmrt_code_t (*use_stream)(bmrt_queue_t *queue, void *stream, bmrt_status_t *status);
+
+  /* As |run|, but returns when it is done, and tells the times of its parts. NULL: the family knows none. */
+  bmrt_code_t (*run_timed)(bmrt_queue_t *queue, bmrt_program_t *program, const bmrt_stream_t *stream,
+                           const bmrt_part_sink_t *sink, bmrt_status_t *status);
+  /* Whether |wait| would return at once, be it with an error. NULL: unknown before it has returned. */
+  bool (*is_done)(bmrt_queue_t *queue);
 } bmrt_backend_t;
 
 /* Makes a back end known to this process, for models that are opened from now on; |backend| stays where it is. An error

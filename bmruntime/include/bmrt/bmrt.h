@@ -282,9 +282,13 @@ BMRT_API void bmrt_chip_buffer_release(bmrt_chip_buffer_t *buffer);
 
 /* Runs the net once and returns when it is done. */
 BMRT_API bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status);
-/* Starts a run on a thread of the context. Until bmrt_context_wait no other function may be called
- * with the context, and bound buffers are in use. */
+/* Starts a run and returns. Until bmrt_context_wait no other function may be called with the context, and bound buffers
+ * are in use. Where all steps are commands of one chip that works by itself, as of a model that a GPU runs whole, this
+ * thread gives them to the chip, in the stream of bmrt_context_set_stream if there is one; else, and while steps are
+ * watched (a hook, a profile), a thread of the context runs them. */
 BMRT_API bmrt_code_t bmrt_context_launch(bmrt_context_t *context, bmrt_status_t *out_status);
+/* Whether the launched run is done, so that bmrt_context_wait returns at once; true without one. */
+BMRT_API bool bmrt_context_is_done(bmrt_context_t *context);
 /* Waits for the launched run and returns its result. */
 BMRT_API bmrt_code_t bmrt_context_wait(bmrt_context_t *context, bmrt_status_t *out_status);
 
@@ -354,10 +358,18 @@ typedef struct bmrt_step_time_t {
   uint64_t last_ns, min_ns, total_ns;
 } bmrt_step_time_t;
 
-/* Switching on starts from zero. Costs two clock reads a step (about 50 ns). */
+/* Switching on starts from zero; what was told stays when it is switched off. Costs two clock reads a step (about 50
+ * ns), and a wait for each step of a chip that works by itself. */
 BMRT_API bmrt_code_t bmrt_context_set_profiling(bmrt_context_t *context, bool enabled, bmrt_status_t *out_status);
 BMRT_API bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step, bmrt_step_time_t *out_time,
                                             bmrt_status_t *out_status);
+/* The parts of a step that its chip times each by itself, as a GPU the launches of a stream; 0 of other steps, and
+ * before a profiled run. They are then done one by one, so that their sum is more than the stream takes otherwise. */
+BMRT_API uint32_t bmrt_context_step_part_count(const bmrt_context_t *context, uint32_t step);
+/* |out_node|: the ONNX nodes that the part computes, "" if they are unknown. */
+BMRT_API bmrt_code_t bmrt_context_step_part_time(const bmrt_context_t *context, uint32_t step, uint32_t part,
+                                                 const char **out_node, bmrt_step_time_t *out_time,
+                                                 bmrt_status_t *out_status);
 /* Writes the steps of the last profiled run in Chrome's trace format (chrome://tracing, Perfetto).
  */
 BMRT_API bmrt_code_t bmrt_context_write_trace(const bmrt_context_t *context, const char *path,

@@ -166,6 +166,8 @@ public:
 
   void run() { check(bmrt_context_run, get()); }
   void launch() { check(bmrt_context_launch, get()); }
+  /// Whether wait() returns at once.
+  bool isDone() { return bmrt_context_is_done(get()); }
   void wait() { check(bmrt_context_wait, get()); }
   /// From any thread or signal handler: the run in flight throws an Error with code() BMRT_CANCELLED.
   void cancel() { bmrt_context_cancel(get()); }

@@ -62,6 +62,17 @@ class StageInfo:
 
 
 @dataclass(frozen=True)
+class PartProfile:
+    """A part of a step that the chip times by itself."""
+
+    onnx_nodes: str
+    runs: int
+    min_ns: int
+    total_ns: int
+    last_ns: int
+
+
+@dataclass(frozen=True)
 class StepProfile:
     """One step of the plan: what it computes, what the compiler expected, what was measured."""
 
@@ -80,6 +91,8 @@ class StepProfile:
     min_ns: int
     total_ns: int
     last_ns: int
+    parts: tuple[PartProfile, ...] = ()
+    """What the chip timed by itself within the step, one by one: a GPU the launches of its kernels."""
 
 
 def load(path: str | os.PathLike[str], threads: int = 1, trust: bool = False, device: str | None = None) -> Model:
@@ -199,6 +212,16 @@ class Net:
         `torch.from_dlpack(outputs["y"])`. Inputs may be there too, or arrays as ever."""
         return self._run(inputs, on_gpu=True)
 
+    def launch(self, inputs: Mapping[str, Any], on_gpu: bool = False) -> Launched:
+        """Starts a run and returns; `Launched.wait` has what the call, or with `on_gpu` `run_on_gpu`, would return.
+        Until then the net cannot be used otherwise, and arrays that were given must not be changed. Of a model that a
+        GPU runs whole the GPU has been given all work when this returns, in the stream of `use_stream` if there is
+        one."""
+        number, ordered = self._prepare(inputs, on_gpu)
+        self._context.launch(number, ordered, _aligned_empty, self._gpu, on_gpu)
+        self._stage = number
+        return Launched(self, self._stages[number], on_gpu)
+
     def use_stream(self, stream: int | None) -> None:
         """Runs do the GPU's work in that stream (`torch.cuda.current_stream().cuda_stream`), behind what it has been
         given; they still return when they are done. None: in streams of the net's own, but in the default stream where
@@ -230,7 +253,9 @@ class Net:
         context.set_profiling(True)
         for _ in range(runs):
             self._run(inputs)
-        return [StepProfile(**step) for step in context.steps(True)]
+        told = context.steps(True)
+        context.set_profiling(False)
+        return [StepProfile(**{**step, "parts": tuple(PartProfile(**part) for part in step["parts"])}) for step in told]
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes the last profiled run for chrome://tracing or Perfetto."""
@@ -241,20 +266,20 @@ class Net:
         return Probe(self._stages[self._stage], self._context)
 
     def _run(self, inputs: Mapping[str, Any], dump: _Sink | None = None, on_gpu: bool = False) -> dict[str, Any]:
+        number, ordered = self._prepare(inputs, on_gpu)
+        outputs = self._context.run(number, ordered, _aligned_empty, dump, self._gpu, on_gpu)
+        self._stage = number
+        return _named(self._stages[number], outputs, on_gpu)
+
+    def _prepare(self, inputs: Mapping[str, Any], on_gpu: bool) -> tuple[int, list[Any]]:
+        """The stage that takes the inputs, and they in its order."""
         number = self._stage  # another thread may change it
         wanted = self._check_given(inputs, number)
         stream = self._enter_stream(inputs, on_gpu)
         arrays = {name: _as_array(name, value, stream) for name, value in inputs.items()}
         if len(self._stages) > 1 and not all(_shape_fits(info, arrays[info["name"]].shape) for info in wanted):
             number = self._context.choose([list(arrays[info["name"]].shape) for info in wanted])
-        stage = self._stages[number]
-        ordered = [_check_array(info, arrays[info["name"]]) for info in stage["inputs"]]
-        outputs = self._context.run(number, ordered, _aligned_empty, dump, self._gpu, on_gpu)
-        self._stage = number
-        return {
-            info["name"]: array if on_gpu else _front(array, shape)
-            for info, (array, shape) in zip(stage["outputs"], outputs)
-        }
+        return number, [_check_array(info, arrays[info["name"]]) for info in self._stages[number]["inputs"]]
 
     def _enter_stream(self, inputs: Mapping[str, Any], on_gpu: bool) -> int:
         """The stream in which the run's GPU works: what is there must be written before it."""
@@ -282,6 +307,32 @@ class Net:
         if missing:
             raise Error(f"input {', '.join(missing)} is missing")
         return wanted
+
+
+class Launched:
+    """A run in flight."""
+
+    def __init__(self, net: Net, stage: dict[str, Any], on_gpu: bool) -> None:
+        self._net, self._stage, self._on_gpu = net, stage, on_gpu
+        self._outputs: dict[str, Any] | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether `wait` returns at once."""
+        return self._outputs is not None or bool(self._net._context.is_done())
+
+    def wait(self) -> dict[str, Any]:
+        """The outputs, when the run has ended; what failed in it is raised here."""
+        if self._outputs is None:
+            self._outputs = _named(self._stage, self._net._context.wait(), self._on_gpu)
+        return self._outputs
+
+
+def _named(stage: dict[str, Any], outputs: list[Any], on_gpu: bool) -> dict[str, Any]:
+    return {
+        info["name"]: array if on_gpu else _front(array, shape)
+        for info, (array, shape) in zip(stage["outputs"], outputs)
+    }
 
 
 def _aligned_empty(dtype: str, shape: list[int]) -> np.ndarray:

@@ -52,6 +52,11 @@ bmrt_code_t AsyncRunner::wait(bmrt_status_t *status) {
   return result.code;
 }
 
+bool AsyncRunner::isDone() {
+  Lock lock(mutex);
+  return !busy;
+}
+
 void AsyncRunner::stop() {
   if (!started) {
     return;

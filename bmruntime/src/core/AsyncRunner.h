@@ -25,6 +25,8 @@ public:
   bmrt_code_t wait(bmrt_status_t *status);
   /// Whether a launch has not been waited for.
   bool isPending() const { return pending; }
+  /// Whether |wait| would return at once.
+  bool isDone();
   /// Waits for a call in flight and ends the thread.
   void stop();
 

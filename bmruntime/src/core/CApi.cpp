@@ -99,9 +99,9 @@ bmrt_code_t getPort(Array<Port> &ports, const char *what, uint32_t index, Port *
 
 /// No function but wait may touch a context whose run is in flight.
 bmrt_code_t checkIdle(const bmrt_context_t *context, bmrt_status_t *status) {
-  return context->async.isPending() ? BMRT_FAIL(status, FAILED_PRECONDITION,
-                                                "a launched run has not been waited for: call bmrt_context_wait first")
-                                    : BMRT_OK;
+  return context->isPending() ? BMRT_FAIL(status, FAILED_PRECONDITION,
+                                          "a launched run has not been waited for: call bmrt_context_wait first")
+                              : BMRT_OK;
 }
 
 } // namespace
@@ -311,18 +311,15 @@ bmrt_code_t bmrt_context_run(bmrt_context_t *context, bmrt_status_t *out_status)
 }
 
 bmrt_code_t bmrt_context_launch(bmrt_context_t *context, bmrt_status_t *out_status) {
-  auto run = [](void *argument, bmrt_status_t *status) {
-    return static_cast<bmrt_context_t *>(argument)->stage().run(status);
-  };
   BMRT_RETURN_IF_ERROR(checkIdle(context, out_status));
   context->interrupt.begin(); // here, so that a cancel after this call finds a run
-  BMRT_RETURN_IF_ERROR(context->async.launch(run, context, out_status));
+  BMRT_RETURN_IF_ERROR(context->launch(out_status));
   return succeed(out_status);
 }
 
-bmrt_code_t bmrt_context_wait(bmrt_context_t *context, bmrt_status_t *out_status) {
-  return context->async.wait(out_status);
-}
+bmrt_code_t bmrt_context_wait(bmrt_context_t *context, bmrt_status_t *out_status) { return context->wait(out_status); }
+
+bool bmrt_context_is_done(bmrt_context_t *context) { return context->isDone(); }
 
 void bmrt_context_cancel(bmrt_context_t *context) { context->interrupt.request(); }
 
@@ -406,10 +403,32 @@ bmrt_code_t bmrt_context_set_profiling(bmrt_context_t *context, bool enabled, bm
 bmrt_code_t bmrt_context_step_time(const bmrt_context_t *context, uint32_t step, bmrt_step_time_t *out_time,
                                    bmrt_status_t *out_status) {
   BMRT_RETURN_IF_ERROR(checkStep(context, step, out_status));
-  if (!context->stage().profile.isEnabled()) {
+  if (!context->stage().profile.hasTimes()) {
     return BMRT_FAIL(out_status, FAILED_PRECONDITION, "no times: switch profiling on and run first");
   }
   *out_time = context->stage().profile.time(step);
+  return succeed(out_status);
+}
+
+uint32_t bmrt_context_step_part_count(const bmrt_context_t *context, uint32_t step) {
+  const StageContext &stage = context->stage();
+  return stage.profile.hasTimes() && step < stage.plan.getSteps().size() ? uint32_t(stage.profile.partsOf(step).size())
+                                                                         : 0;
+}
+
+bmrt_code_t bmrt_context_step_part_time(const bmrt_context_t *context, uint32_t step, uint32_t part,
+                                        const char **out_node, bmrt_step_time_t *out_time, bmrt_status_t *out_status) {
+  const uint32_t total = bmrt_context_step_part_count(context, step);
+  if (part >= total) {
+    return BMRT_FAIL(out_status, NOT_FOUND, "part %" PRIu32 " of step %" PRIu32 ", which has %" PRIu32, part, step,
+                     total);
+  }
+  const Profile::Part &found = context->stage().profile.partsOf(step)[part];
+  bmrt_step_info_t info;
+  describeStep(context->stage().plan, step, info);
+  const char *node = bmrt_step_onnx_node(&info, found.layer);
+  *out_node = node ? node : "";
+  *out_time = found.time;
   return succeed(out_status);
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 /// Port |index| of a context that has no run in flight.
 bmrt_code_t findPort(bmrt_context_t *context, bool isInput, uint32_t index, Port **out, bmrt_status_t *status) {
-  if (context->async.isPending()) {
+  if (context->isPending()) {
     return BMRT_FAIL(status, FAILED_PRECONDITION,
                      "a launched run has not been waited for: call bmrt_context_wait first");
   }
@@ -48,7 +48,7 @@ bmrt_code_t bmrt_context_bind_chip_output(bmrt_context_t *context, uint32_t outp
 }
 
 bmrt_code_t bmrt_context_set_stream(bmrt_context_t *context, void *stream, bmrt_status_t *out_status) {
-  if (context->async.isPending()) {
+  if (context->isPending()) {
     return BMRT_FAIL(out_status, FAILED_PRECONDITION,
                      "a launched run has not been waited for: call bmrt_context_wait first");
   }

@@ -64,6 +64,9 @@ bmrt_context_t::bmrt_context_t()
       othersInterrupt{[](void *user) { return static_cast<Interrupt *>(user)->isRequested(); }, &interrupt} {}
 
 bmrt_context_t::~bmrt_context_t() {
+  if (isLaunched) {
+    (void)current->finish(nullptr);
+  }
   async.stop();
   for (StageContext *stage : stages) {
     destroyObject(stage);
@@ -276,6 +279,25 @@ bmrt_code_t bmrt_context_t::failFitting(const InputShapes &shapes, bmrt_status_t
   }
   return BMRT_FAIL(status, INVALID_ARGUMENT, "no stage of the net takes inputs of %s; there are %s", given.get(),
                    known.get());
+}
+
+bmrt_code_t bmrt_context_t::launch(bmrt_status_t *status) {
+  if (!current->isEnqueued()) {
+    auto run = [](void *stage, bmrt_status_t *result) { return static_cast<StageContext *>(stage)->run(result); };
+    return async.launch(run, current, status);
+  }
+  BMRT_RETURN_IF_ERROR(current->enqueue(status));
+  isLaunched = true;
+  return BMRT_OK;
+}
+
+bmrt_code_t bmrt_context_t::wait(bmrt_status_t *status) {
+  if (!isLaunched) {
+    return async.wait(status);
+  }
+  isLaunched = false;
+  BMRT_RETURN_IF_ERROR(current->finish(status));
+  return succeed(status);
 }
 
 bmrt_code_t bmrt_context_t::setProfiling(bool enabled, bmrt_status_t *status) {

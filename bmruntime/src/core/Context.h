@@ -45,7 +45,13 @@ struct bmrt_context_t {
   bmrt::core::Interrupt interrupt;
   bmrt::core::TaskRunner tasks;
 
-  bmrt::core::AsyncRunner async;
+  /// Starts a run of the current stage and waits for it; see bmrt_context_launch.
+  bmrt_code_t launch(bmrt_status_t *status);
+  bmrt_code_t wait(bmrt_status_t *status);
+  bool isDone() { return isLaunched ? current->isFinished() : async.isDone(); }
+  /// Whether a launched run has not been waited for.
+  bool isPending() const { return isLaunched || async.isPending(); }
+
   bmrt_step_hook_t hook = nullptr;
   void *hookUser = nullptr;
 
@@ -60,6 +66,8 @@ private:
   const char *chip = nullptr; ///< as in bmrt_context_options_t
   bool followsShapes = false; ///< the stage was not named
   bool isProfiling = false;
+  bool isLaunched = false; ///< by this thread alone: the chip is at work
+  bmrt::core::AsyncRunner async;
   bmrt::core::StageContext *current = nullptr;
   bmrt::core::Array<bmrt::core::StageContext *> stages; ///< by their number in the model; null until asked for
   bmrt::core::Array<bmrt::core::Queue> queues;          ///< by chip; likewise

@@ -97,6 +97,11 @@ bmrt_code_t Queue::run(bmrt_program_t *program, const bmrt_stream_t &stream, bmr
   return device->backend->run(handle, program, &stream, StatusOrOwn(status));
 }
 
+bmrt_code_t Queue::runTimed(bmrt_program_t *program, const bmrt_stream_t &stream, const bmrt_part_sink_t &sink,
+                            bmrt_status_t *status) {
+  return device->backend->run_timed(handle, program, &stream, &sink, StatusOrOwn(status));
+}
+
 bmrt_code_t Queue::launch(const bmrt_launch_t &launch, bmrt_status_t *status) {
   return device->backend->launch(handle, &launch, StatusOrOwn(status));
 }

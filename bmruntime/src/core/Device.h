@@ -67,11 +67,16 @@ public:
   bmrt_code_t useStream(void *stream, bmrt_status_t *status);
 
   bmrt_code_t run(bmrt_program_t *program, const bmrt_stream_t &stream, bmrt_status_t *status);
+  /// As |run|, to its end; the chip's times of its parts. False of |tellsTimes|: there are none.
+  bmrt_code_t runTimed(bmrt_program_t *program, const bmrt_stream_t &stream, const bmrt_part_sink_t &sink,
+                       bmrt_status_t *status);
+  bool tellsTimes() const { return device->backend->run_timed; }
   bmrt_code_t launch(const bmrt_launch_t &launch, bmrt_status_t *status);
   bmrt_code_t copy(bmrt_copy_t direction, char *to, const char *from, uint64_t bytes, bmrt_status_t *status);
   bmrt_code_t fillZero(char *to, uint64_t bytes, bmrt_status_t *status);
   /// Until all of it is done; the first error of it. Nothing is in flight afterwards, whatever it returns.
   bmrt_code_t wait(const bmrt_interrupt_t *interrupt, bmrt_status_t *status);
+  bool isDone() const { return device->backend->is_done && device->backend->is_done(handle); }
 
 private:
   const Device *device = nullptr;

@@ -156,6 +156,20 @@ bmrt_code_t StageContext::runLaunch(const Step &step, bmrt_status_t *status) {
   return BMRT_OK;
 }
 
+/// A stream whose chip tells the times of its parts.
+bmrt_code_t StageContext::runTimed(const Step &step, const bmrt_stream_t &call, bmrt_status_t *status) {
+  struct Told {
+    Profile &profile;
+    uint32_t step, parts;
+  } told{profile, uint32_t(&step - plan.getSteps().data()), 0};
+  const bmrt_part_sink_t sink = {[](void *user, uint32_t layer, uint64_t ns) {
+                                   Told &to = *static_cast<Told *>(user);
+                                   to.profile.recordPart(to.step, to.parts++, layer, ns);
+                                 },
+                                 &told};
+  return context.queueOf(step.agent).runTimed(step.subnet->code, call, sink, status);
+}
+
 bmrt_code_t StageContext::runStream(Lane &lane, const Step &step, bmrt_status_t *status) {
   const Stream &stream = *step.stream;
   bmrt_stream_t call = stream.call;
@@ -167,7 +181,9 @@ bmrt_code_t StageContext::runStream(Lane &lane, const Step &step, bmrt_status_t 
     BMRT_RETURN_IF_ERROR(readDim(step.def->op_as_RunStreamOnDef()->dims()->Get(i), step.dimValues[i], status));
   }
   lane.pending = step.agent;
-  return context.queueOf(step.agent).run(step.subnet->code, call, status);
+  Queue &queue = context.queueOf(step.agent);
+  return profile.isEnabled() && queue.tellsTimes() ? runTimed(step, call, status)
+                                                   : queue.run(step.subnet->code, call, status);
 }
 
 /// A launch on a chip.

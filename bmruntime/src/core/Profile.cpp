@@ -41,26 +41,46 @@ uint64_t bmrt::core::nowNs() {
 
 bmrt_code_t Profile::enable(bool on, size_t steps, bmrt_status_t *status) {
   enabled = false;
-  eventCount = 0;
-  times.clear();
-  events.clear();
   if (!on) {
     return BMRT_OK;
   }
-  if (!times.allocate(steps) || !events.allocate(steps < kMaxEvents ? kMaxEvents : 2 * steps)) {
+  eventCount = 0;
+  times.clear();
+  parts.clear();
+  events.clear();
+  if (!times.allocate(steps) || !parts.allocate(steps) ||
+      !events.allocate(steps < kMaxEvents ? kMaxEvents : 2 * steps)) {
     return BMRT_FAIL(status, NO_MEMORY, "no memory to profile %zu steps", steps);
   }
   enabled = true;
   return BMRT_OK;
 }
 
-void Profile::record(uint32_t step, uint32_t agent, uint64_t beginNs, uint64_t endNs) {
-  bmrt_step_time_t &time = times[step];
-  const uint64_t ns = endNs - beginNs;
+static void add(bmrt_step_time_t &time, uint64_t ns) {
   time.min_ns = time.runs == 0 || ns < time.min_ns ? ns : time.min_ns;
   time.last_ns = ns;
   time.total_ns += ns;
   ++time.runs;
+}
+
+void Profile::recordPart(uint32_t step, uint32_t index, uint32_t layer, uint64_t ns) {
+  Array<Part> &all = parts[step].all;
+  if (index >= all.size()) {
+    Array<Part> larger;
+    if (!larger.allocate(index + 1)) {
+      return;
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
+      larger[i] = all[i];
+    }
+    all = std::move(larger);
+    all[index].layer = layer;
+  }
+  add(all[index].time, ns);
+}
+
+void Profile::record(uint32_t step, uint32_t agent, uint64_t beginNs, uint64_t endNs) {
+  add(times[step], endNs - beginNs);
   if (const size_t next = eventCount.fetch_add(1, std::memory_order_relaxed); next < events.size()) {
     events[next] = {step, agent, beginNs, endNs};
   }
@@ -68,7 +88,7 @@ void Profile::record(uint32_t step, uint32_t agent, uint64_t beginNs, uint64_t e
 
 bmrt_code_t Profile::writeTrace(const bmodel::ModelDef &model, const Plan &plan, const char *path,
                                 bmrt_status_t *status) const {
-  if (!enabled) {
+  if (!hasTimes()) {
     return BMRT_FAIL(status, FAILED_PRECONDITION, "no trace to write: switch profiling on and run first");
   }
   FILE *out = fopen(path, "we");

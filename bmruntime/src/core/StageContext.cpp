@@ -62,6 +62,7 @@ bmrt_code_t StageContext::create(const StageProgram &newProgram, bmrt_status_t *
   BMRT_RETURN_IF_ERROR(allocateState(status));
   BMRT_RETURN_IF_ERROR(context.reserveFor(*program, plan.getScratchBytes(), status));
   BMRT_RETURN_IF_ERROR(context.getModel().placeConstants(*program, status));
+  onlyAgent = findOnlyAgent();
   enter();
   return resetState(status);
 }
@@ -404,6 +405,45 @@ bmrt_code_t StageContext::run(bmrt_status_t *status) {
   BMRT_RETURN_IF_ERROR(mirrors.fetch(*this, status));
   copyOutputs();
   return BMRT_OK;
+}
+
+uint32_t StageContext::findOnlyAgent() const {
+  uint32_t found = kHostAgent;
+  for (const Step &step : plan.getSteps()) {
+    if (step.agent == kHostAgent || (step.agent != kNoAgent && found != kHostAgent && step.agent != found)) {
+      return kHostAgent;
+    }
+    found = step.agent == kNoAgent ? found : step.agent;
+  }
+  const bool worksByItself =
+      found != kHostAgent && (program->devices[found - 1]->backend->flags & BMRT_BACKEND_RETURNS_EARLY);
+  return worksByItself ? found : uint32_t(kHostAgent);
+}
+
+bool StageContext::isEnqueued() const { return onlyAgent != kHostAgent && !profile.isEnabled() && !context.hook; }
+
+bmrt_code_t StageContext::enqueue(bmrt_status_t *status) {
+  BMRT_RETURN_IF_ERROR(resolveAddresses(status));
+  BMRT_RETURN_IF_ERROR(copyInputs(status));
+  stateIsFresh = false;
+  const bmrt_code_t code = runRange(enqueued, plan.begin(0), plan.end(0), status);
+  if (code != BMRT_OK && enqueued.pending != kHostAgent) {
+    (void)drain(enqueued, nullptr); // the caller may free what is still in use
+  }
+  return code;
+}
+
+bmrt_code_t StageContext::finish(bmrt_status_t *status) {
+  if (enqueued.pending != kHostAgent) {
+    BMRT_RETURN_IF_ERROR(drain(enqueued, status));
+  }
+  BMRT_RETURN_IF_ERROR(mirrors.fetch(*this, status));
+  copyOutputs();
+  return BMRT_OK;
+}
+
+bool StageContext::isFinished() const {
+  return enqueued.pending == kHostAgent || context.queueOf(enqueued.pending).isDone();
 }
 
 bmrt_code_t StageContext::runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status) {

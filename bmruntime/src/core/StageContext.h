@@ -63,6 +63,12 @@ public:
   bmrt_code_t ensureOwn(Port &port, bmrt_status_t *status);
   bmrt_code_t resetState(bmrt_status_t *status);
   bmrt_code_t run(bmrt_status_t *status);
+  /// Whether a run is nothing but commands of one chip that works by itself, and nobody watches its steps.
+  bool isEnqueued() const;
+  /// Of such a run: gives the commands, and waits for them.
+  bmrt_code_t enqueue(bmrt_status_t *status);
+  bmrt_code_t finish(bmrt_status_t *status);
+  bool isFinished() const;
   bmrt_code_t runSteps(uint32_t begin, uint32_t end, bmrt_status_t *status);
   /// One step of the first subnet and what it calls, to its end: for TaskRunner.
   bmrt_code_t runTask(uint32_t step, uint32_t agent, bool isCaller, bmrt_status_t *status);
@@ -87,6 +93,7 @@ private:
   bmrt_code_t allocateState(bmrt_status_t *status);
   bmrt_code_t resetChipState(uint32_t slot, bmrt_status_t *status);
   const char *fileBytes(uint32_t constant) const;
+  uint32_t findOnlyAgent() const;
   bmrt_code_t resolveAddresses(bmrt_status_t *status);
   void placeTensors();
   bmrt_code_t copyInputs(bmrt_status_t *status);
@@ -101,6 +108,7 @@ private:
   bmrt_code_t runStep(Lane &lane, const Step &step, bmrt_status_t *status);
   bmrt_code_t runLaunch(const Step &step, bmrt_status_t *status);
   bmrt_code_t readDim(uint32_t slot, int64_t &value, bmrt_status_t *status) const;
+  bmrt_code_t runTimed(const Step &step, const bmrt_stream_t &call, bmrt_status_t *status);
   bmrt_code_t runStream(Lane &lane, const Step &step, bmrt_status_t *status);
   bmrt_code_t enqueueLaunch(Lane &lane, const Step &step, bmrt_status_t *status);
   bmrt_code_t copy(Lane &lane, const Step &step, bmrt_status_t *status);
@@ -116,6 +124,8 @@ private:
   Array<char *> data;             ///< address by tensor slot, in the tensor's memory
   Array<bool> isOnChip;           ///< by slot: of the host's tensors those that the caller has in a chip's memory
   Mirrors mirrors;
+  Lane enqueued{kHostAgent, /*isCaller=*/true}; ///< of the run that was given to a chip
+  uint32_t onlyAgent = kHostAgent;              ///< the chip that works by itself and carries out all steps; if any
   bool addressesCurrent = false;
   bool stateIsFresh = true; ///< nothing has written to it since it was allocated or reset
 };

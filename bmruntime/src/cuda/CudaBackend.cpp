@@ -238,7 +238,7 @@ bmrt_code_t verify(bmrt_program_t *program, const bmrt_stream_t *stream, bmrt_st
 } // namespace
 
 extern "C" BMRT_API const bmrt_backend_t bmrt_backend = {.abi = BMRT_BACKEND_ABI,
-                                                         .flags = 0,
+                                                         .flags = BMRT_BACKEND_RETURNS_EARLY,
                                                          .struct_size = sizeof(bmrt_backend_t),
                                                          .family = "cuda",
                                                          .open = open,
@@ -257,4 +257,6 @@ extern "C" BMRT_API const bmrt_backend_t bmrt_backend = {.abi = BMRT_BACKEND_ABI
                                                          .run = run,
                                                          .launch = nullptr,
                                                          .wait = wait,
-                                                         .use_stream = useStream};
+                                                         .use_stream = useStream,
+                                                         .run_timed = runTimed,
+                                                         .is_done = isDone};

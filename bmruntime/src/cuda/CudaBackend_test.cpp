@@ -131,15 +131,23 @@ public:
     ASSERT_NE(read, nullptr);
     read();
   }
+  template <typename Function>
+  Function *find(const char *name) const {
+    return reinterpret_cast<Function *>(dlsym(machine, name));
+  }
+  /// |body| with the GPU's context current.
+  template <typename Body>
+  void inContext(Body body) const {
+    void *context = nullptr;
+    EXPECT_EQ(find<int(void **, int)>("cuDevicePrimaryCtxRetain")(&context, 0), 0);
+    EXPECT_EQ(find<int(void *)>("cuCtxPushCurrent_v2")(context), 0);
+    body();
+    EXPECT_EQ(find<int(void **)>("cuCtxPopCurrent_v2")(&context), 0);
+    EXPECT_EQ(find<int(int)>("cuDevicePrimaryCtxRelease_v2")(0), 0);
+  }
   uint64_t freeBytes() const {
     size_t available = 0, total = 0;
-    auto get = reinterpret_cast<int (*)(size_t *, size_t *)>(dlsym(machine, "cuMemGetInfo_v2"));
-    auto retain = reinterpret_cast<int (*)(void **, int)>(dlsym(machine, "cuDevicePrimaryCtxRetain"));
-    auto release = reinterpret_cast<int (*)(int)>(dlsym(machine, "cuDevicePrimaryCtxRelease_v2"));
-    auto push = reinterpret_cast<int (*)(void *)>(dlsym(machine, "cuCtxPushCurrent_v2"));
-    auto pop = reinterpret_cast<int (*)(void **)>(dlsym(machine, "cuCtxPopCurrent_v2"));
-    void *context = nullptr;
-    EXPECT_TRUE(!retain(&context, 0) && !push(context) && !get(&available, &total) && !pop(&context) && !release(0));
+    inContext([&] { EXPECT_EQ(find<int(size_t *, size_t *)>("cuMemGetInfo_v2")(&available, &total), 0); });
     return available;
   }
 
@@ -179,12 +187,19 @@ public:
   Job &operator=(const Job &) = delete;
 
   bmrt_code_t verify() { return bmrt_backend.verify(gpu.program, &stream, &status); }
-  /// |value| in all elements of the input, then the stream; the first element of the result.
+  /// |value| in all elements of the input, then the stream; the last element of the result.
   bmrt_code_t run(uint32_t value, uint32_t &result) {
+    return run(value, result, [&] { return bmrt_backend.run(queue, gpu.program, &stream, &status); });
+  }
+  bmrt_code_t runTimed(uint32_t value, uint32_t &result, const bmrt_part_sink_t &sink) {
+    return run(value, result, [&] { return bmrt_backend.run_timed(queue, gpu.program, &stream, &sink, &status); });
+  }
+  template <typename Run>
+  bmrt_code_t run(uint32_t value, uint32_t &result, Run runStream) {
     std::vector<uint32_t> in(kThreads, value), out(kThreads);
     const uint64_t size = sizes[0];
     bmrt_code_t code = bmrt_backend.copy(queue, BMRT_COPY_TO_CHIP, tensors[0], in.data(), size, &status);
-    code = code ? code : bmrt_backend.run(queue, gpu.program, &stream, &status);
+    code = code ? code : runStream();
     code = code ? code : bmrt_backend.copy(queue, BMRT_COPY_FROM_CHIP, out.data(), tensors[1], size, &status);
     bmrt_status_t waited = {};
     const bmrt_code_t end = bmrt_backend.wait(queue, nullptr, &waited);
@@ -204,6 +219,22 @@ private:
   static constexpr const char *layers[] = {"Conv_1", "Relu_2"};
   unsigned char bytes[sizeof(Launch) + 2 * sizeof(Argument)];
   bmrt_stream_t stream = {};
+};
+
+/// As a caller may have it of the driver.
+class PinnedMemory {
+public:
+  PinnedMemory(Gpu &gpu, size_t bytes) : gpu(gpu) {
+    gpu.inContext([&] { EXPECT_EQ(gpu.find<int(void **, size_t, unsigned)>("cuMemHostAlloc")(&memory, bytes, 0), 0); });
+  }
+  ~PinnedMemory() {
+    gpu.inContext([&] { EXPECT_EQ(gpu.find<int(void *)>("cuMemFreeHost")(memory), 0); });
+  }
+  PinnedMemory(const PinnedMemory &) = delete;
+  PinnedMemory &operator=(const PinnedMemory &) = delete;
+
+  Gpu &gpu;
+  void *memory = nullptr;
 };
 
 bool isIn(const char *wanted, const std::string &text) { return text.find(wanted) != std::string::npos; }
@@ -287,6 +318,65 @@ TEST(CudaBackend, LeavesNoMemoryBehindThousandQueues) {
     ASSERT_EQ(result, i + 1);
   }
   EXPECT_EQ(gpu.freeBytes(), before);
+}
+
+TEST(CudaBackend, CopiesReturnBeforeTheyAreDone) {
+  Gpu gpu;
+  Job job(gpu);
+  uint32_t result = 0;
+  ASSERT_EQ(job.run(1, result), BMRT_OK) << job.message();
+  // More than a block of what is staged, so that later rounds have several, and more than one chunk.
+  std::vector<uint32_t> in((3 << 20) / 4), out(in.size());
+  const uint64_t bytes = 4 * in.size();
+  void *there = gpu.allocate(bytes);
+  for (uint32_t round = 0; round < 3; ++round) {
+    std::fill(in.begin(), in.end(), round + 7);
+    ASSERT_EQ(bmrt_backend.copy(job.queue, BMRT_COPY_TO_CHIP, there, in.data(), bytes, &job.status), BMRT_OK);
+    ASSERT_EQ(bmrt_backend.copy(job.queue, BMRT_COPY_FROM_CHIP, out.data(), there, bytes, &job.status), BMRT_OK);
+    std::fill(in.begin(), in.end(), 0u); // it has been staged
+    EXPECT_FALSE(bmrt_backend.is_done(job.queue));
+    EXPECT_EQ(out.front(), round ? round + 6 : 0) << "the copy back was waited for";
+    ASSERT_EQ(bmrt_backend.wait(job.queue, nullptr, &job.status), BMRT_OK) << job.message();
+    EXPECT_TRUE(bmrt_backend.is_done(job.queue));
+    EXPECT_EQ(out, std::vector<uint32_t>(in.size(), round + 7));
+  }
+  bmrt_backend.release(gpu.device, there);
+}
+
+TEST(CudaBackend, PinnedMemoryIsReadInPlace) {
+  Gpu gpu;
+  Job job(gpu);
+  uint32_t result = 0;
+  ASSERT_EQ(job.run(1, result), BMRT_OK) << job.message();
+  PinnedMemory pinned(gpu, 4 * kThreads);
+  uint32_t *values = static_cast<uint32_t *>(pinned.memory), out[kThreads] = {};
+  std::fill(values, values + kThreads, 5u);
+  ASSERT_EQ(bmrt_backend.copy(job.queue, BMRT_COPY_TO_CHIP, job.tensors[0], values, 4 * kThreads, &job.status),
+            BMRT_OK);
+  std::fill(values, values + kThreads, 6u); // before the machine has begun, which it does when somebody waits
+  ASSERT_EQ(bmrt_backend.copy(job.queue, BMRT_COPY_FROM_CHIP, out, job.tensors[0], sizeof out, &job.status), BMRT_OK);
+  ASSERT_EQ(bmrt_backend.wait(job.queue, nullptr, &job.status), BMRT_OK) << job.message();
+  EXPECT_EQ(out[3], 6u);
+}
+
+TEST(CudaBackend, TellsTheTimesOfLaunches) {
+  Gpu gpu;
+  Job job(gpu);
+  std::vector<std::pair<uint32_t, uint64_t>> told;
+  const bmrt_part_sink_t sink = {[](void *user, uint32_t layer, uint64_t ns) {
+                                   static_cast<std::vector<std::pair<uint32_t, uint64_t>> *>(user)->emplace_back(layer,
+                                                                                                                 ns);
+                                 },
+                                 &told};
+  uint32_t result = 0;
+  for (uint32_t round = 1; round < 3; ++round) {
+    ASSERT_EQ(job.runTimed(20 * round, result, sink), BMRT_OK) << job.message();
+    EXPECT_EQ(result, 20 * round + 1);
+    ASSERT_EQ(told.size(), round);
+    EXPECT_EQ(told.back().first, 0u);
+    EXPECT_GT(told.back().second, 0u);
+    EXPECT_LT(told.back().second, 5'000'000'000u);
+  }
 }
 
 TEST(CudaBackend, RunsOnQueuesOfTwoThreads) {

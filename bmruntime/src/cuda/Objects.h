@@ -6,6 +6,7 @@
 #include "../core/Status.h"
 #include "Driver.h"
 #include "Program.h"
+#include "Staging.h"
 #include "bmrt/backend.h"
 
 #include <map>
@@ -43,11 +44,16 @@ struct Captured {
 } // namespace bmrt::cuda
 
 struct bmrt_queue_t {
+  explicit bmrt_queue_t(bmrt_device_t &device) : device(device) {}
+
   bmrt_device_t &device;
   bmrt::cuda::CUstream stream = nullptr; ///< its own, in which graphs are captured
   bmrt::cuda::CUstream target = nullptr; ///< where work goes: the same, or the caller's
   std::map<std::pair<const bmrt_program_t *, uint64_t>, bmrt::cuda::Captured> graphs; ///< by the stream's offset
   std::string last; ///< what a fault may have happened in
+  bmrt::cuda::Staging staging{device.driver};
+  bool hasRun = false; ///< before that, copies are of constants and states, which are waited for anyway
+  std::vector<bmrt::cuda::CUevent> events; ///< between the launches of a stream that is timed
 };
 
 namespace bmrt::cuda {
@@ -102,6 +108,9 @@ void destroyQueue(bmrt_queue_t *queue);
 bmrt_code_t copy(bmrt_queue_t *queue, bmrt_copy_t direction, void *to, const void *from, uint64_t bytes,
                  bmrt_status_t *status);
 bmrt_code_t run(bmrt_queue_t *queue, bmrt_program_t *program, const bmrt_stream_t *stream, bmrt_status_t *status);
+bmrt_code_t runTimed(bmrt_queue_t *queue, bmrt_program_t *program, const bmrt_stream_t *stream,
+                     const bmrt_part_sink_t *sink, bmrt_status_t *status);
+bool isDone(bmrt_queue_t *queue);
 bmrt_code_t useStream(bmrt_queue_t *queue, void *stream, bmrt_status_t *status);
 bmrt_code_t wait(bmrt_queue_t *queue, const bmrt_interrupt_t *interrupt, bmrt_status_t *status);
 

@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "Objects.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 using namespace bmrt::cuda;
@@ -41,33 +43,84 @@ bool blocks() {
   return variable && *variable && *variable != '0';
 }
 
+CUresult launchOne(const bmrt_program_t &program, const bmrt_stream_t &stream, const Command &command,
+                   CUstream target) {
+  const Launch &l = command.launch;
+  std::vector<uint64_t> values;
+  std::vector<void *> parameters;
+  for (const Argument &argument : command.arguments) {
+    values.push_back(valueOf(argument, stream));
+  }
+  for (uint64_t &value : values) {
+    parameters.push_back(&value);
+  }
+  return program.device.driver.cuLaunchKernel(program.functions[l.kernel], l.grid[0], l.grid[1], l.grid[2], l.block[0],
+                                              l.block[1], l.block[2], l.sharedBytes, target, parameters.data(),
+                                              nullptr);
+}
+
+bmrt_code_t failLayer(bmrt_status_t *status, const bmrt_queue_t &queue, const bmrt_stream_t &stream,
+                      const Command &command, CUresult error) {
+  const uint32_t layer = command.launch.layer;
+  std::string what = std::string("layer ") + (layer < stream.layer_count ? stream.layers[layer] : "?") + " failed";
+  return failDriver(status, queue.device, what.c_str(), error);
+}
+
 /// Launches all of |stream|. |waits|: for each of them, so that a fault is known to be its; else they are captured.
 bmrt_code_t launchAll(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream, bool waits,
                       bmrt_status_t *status) {
-  const Driver &driver = queue.device.driver;
   const CUstream target = waits ? queue.target : queue.stream;
   std::vector<Command> commands;
   BMRT_RETURN_IF_ERROR(readCommands(stream, commands, status));
   for (const Command &command : commands) {
-    const Launch &l = command.launch;
-    std::vector<uint64_t> values;
-    std::vector<void *> parameters;
-    for (const Argument &argument : command.arguments) {
-      values.push_back(valueOf(argument, stream));
-    }
-    for (uint64_t &value : values) {
-      parameters.push_back(&value);
-    }
-    CUresult error = driver.cuLaunchKernel(program.functions[l.kernel], l.grid[0], l.grid[1], l.grid[2], l.block[0],
-                                           l.block[1], l.block[2], l.sharedBytes, target, parameters.data(), nullptr);
-    error = error || !waits ? error : driver.cuStreamSynchronize(target);
+    CUresult error = launchOne(program, stream, command, target);
+    error = error || !waits ? error : queue.device.driver.cuStreamSynchronize(target);
     if (error) {
-      std::string what =
-          std::string("layer ") + (l.layer < stream.layer_count ? stream.layers[l.layer] : "?") + " failed";
-      return failDriver(status, queue.device, what.c_str(), error);
+      return failLayer(status, queue, stream, command, error);
     }
   }
   return BMRT_OK;
+}
+
+/// One event more than |launches|.
+CUresult reserveEvents(bmrt_queue_t &queue, size_t launches) {
+  while (queue.events.size() <= launches) {
+    CUevent event = nullptr;
+    if (CUresult error = queue.device.driver.cuEventCreate(&event, 0)) {
+      return error;
+    }
+    queue.events.push_back(event);
+  }
+  return CUDA_SUCCESS;
+}
+
+/// Launches all of |commands| with an event behind each, waits, and tells what passed between them.
+bmrt_code_t timeAll(bmrt_queue_t &queue, const bmrt_program_t &program, const bmrt_stream_t &stream,
+                    const std::vector<Command> &commands, const bmrt_part_sink_t &sink, bmrt_status_t *status) {
+  const Driver &driver = queue.device.driver;
+  CUresult error = reserveEvents(queue, commands.size());
+  error = error ? error : driver.cuEventRecord(queue.events[0], queue.target);
+  for (size_t i = 0; i < commands.size() && !error; ++i) {
+    if ((error = launchOne(program, stream, commands[i], queue.target))) {
+      return failLayer(status, queue, stream, commands[i], error);
+    }
+    error = driver.cuEventRecord(queue.events[i + 1], queue.target);
+  }
+  error = error ? error : driver.cuStreamSynchronize(queue.target);
+  for (size_t i = 0; i < commands.size() && !error; ++i) {
+    float milliseconds = 0;
+    error = driver.cuEventElapsedTime(&milliseconds, queue.events[i], queue.events[i + 1]);
+    if (!error) {
+      sink.tell(sink.user, commands[i].launch.layer, uint64_t(double(milliseconds) * 1e6));
+    }
+  }
+  return error ? failQueue(status, queue, "launches cannot be timed", error) : BMRT_OK;
+}
+
+void rememberLayers(bmrt_queue_t &queue, const bmrt_stream_t &stream) {
+  queue.last = stream.layer_count
+                   ? std::string("of ") + stream.layers[0] + " .. " + stream.layers[stream.layer_count - 1]
+                   : "without names";
 }
 
 /// Captures the launches of a stream into a graph.
@@ -115,9 +168,7 @@ bmrt_code_t runStream(bmrt_queue_t &queue, const bmrt_program_t &program, const 
     BMRT_RETURN_IF_ERROR(capture(queue, program, stream, graph, status));
     known = queue.graphs.try_emplace({&program, stream.offset}, Captured{std::move(bindings), graph}).first;
   }
-  queue.last = stream.layer_count
-                   ? std::string("of ") + stream.layers[0] + " .. " + stream.layers[stream.layer_count - 1]
-                   : "without names";
+  rememberLayers(queue, stream);
   CUresult error = queue.device.driver.cuGraphLaunch(known->second.graph, queue.target);
   return error ? failDriver(status, queue.device, "a graph cannot be launched", error) : BMRT_OK;
 }
@@ -128,7 +179,7 @@ bmrt_code_t bmrt::cuda::makeQueue(bmrt_device_t *device, bmrt_queue_t **out, bmr
   return guarded(status, [&] {
     constexpr unsigned kNonBlocking = 1; // CU_STREAM_NON_BLOCKING
     Current current(*device);
-    auto queue = std::make_unique<bmrt_queue_t>(bmrt_queue_t{*device, nullptr, nullptr, {}, {}});
+    auto queue = std::make_unique<bmrt_queue_t>(*device);
     if (CUresult error = device->driver.cuStreamCreate(&queue->stream, kNonBlocking)) {
       return failDriver(status, *device, "a stream cannot be made", error);
     }
@@ -145,23 +196,53 @@ void bmrt::cuda::destroyQueue(bmrt_queue_t *queue) {
   for (auto &[key, captured] : queue->graphs) {
     driver.cuGraphExecDestroy(captured.graph);
   }
+  for (CUevent event : queue->events) {
+    driver.cuEventDestroy_v2(event);
+  }
+  queue->staging.release();
   driver.cuStreamDestroy_v2(queue->stream);
   delete queue;
 }
 
+/// Copies to or from the host's memory; the driver's way where it is pinned, or nothing is left to stage it in.
+static CUresult copyWithHost(bmrt_queue_t &queue, bool isToChip, void *to, const void *from, uint64_t bytes) {
+  constexpr uint64_t kChunk = 1 << 20; // the GPU copies one while the next is staged
+  const Driver &driver = queue.device.driver;
+  const auto chip = reinterpret_cast<CUdeviceptr>(isToChip ? to : from);
+  char *staged = queue.hasRun && !queue.staging.isPinned(isToChip ? from : to) ? queue.staging.take(bytes) : nullptr;
+  if (!isToChip) {
+    if (staged) {
+      queue.staging.deliverLater(to, staged, bytes);
+    }
+    return driver.cuMemcpyDtoHAsync_v2(staged ? staged : to, chip, bytes, queue.target);
+  }
+  if (!staged) {
+    return driver.cuMemcpyHtoDAsync_v2(chip, from, bytes, queue.target);
+  }
+  for (uint64_t at = 0; at < bytes; at += kChunk) {
+    const uint64_t part = std::min(kChunk, bytes - at);
+    memcpy(staged + at, static_cast<const char *>(from) + at, part);
+    if (CUresult error = driver.cuMemcpyHtoDAsync_v2(chip + at, staged + at, part, queue.target)) {
+      return error;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
 bmrt_code_t bmrt::cuda::copy(bmrt_queue_t *queue, bmrt_copy_t direction, void *to, const void *from, uint64_t bytes,
                              bmrt_status_t *status) {
-  const Driver &driver = queue->device.driver;
-  Current current(queue->device);
-  if (bytes == 0) {
-    return BMRT_OK;
-  }
-  auto target = reinterpret_cast<CUdeviceptr>(to), source = reinterpret_cast<CUdeviceptr>(from);
-  CUresult error = direction == BMRT_COPY_TO_CHIP ? driver.cuMemcpyHtoDAsync_v2(target, from, bytes, queue->target)
-                   : direction == BMRT_COPY_FROM_CHIP
-                       ? driver.cuMemcpyDtoHAsync_v2(to, source, bytes, queue->target)
-                       : driver.cuMemcpyDtoDAsync_v2(target, source, bytes, queue->target);
-  return error ? failQueue(status, *queue, "a copy failed", error) : BMRT_OK;
+  return guarded(status, [&] {
+    Current current(queue->device);
+    if (bytes == 0) {
+      return bmrt_code_t(BMRT_OK);
+    }
+    CUresult error =
+        direction == BMRT_COPY_ON_CHIP
+            ? queue->device.driver.cuMemcpyDtoDAsync_v2(reinterpret_cast<CUdeviceptr>(to),
+                                                        reinterpret_cast<CUdeviceptr>(from), bytes, queue->target)
+            : copyWithHost(*queue, direction == BMRT_COPY_TO_CHIP, to, from, bytes);
+    return error ? failQueue(status, *queue, "a copy failed", error) : bmrt_code_t(BMRT_OK);
+  });
 }
 
 bmrt_code_t bmrt::cuda::run(bmrt_queue_t *queue, bmrt_program_t *program, const bmrt_stream_t *stream,
@@ -171,14 +252,32 @@ bmrt_code_t bmrt::cuda::run(bmrt_queue_t *queue, bmrt_program_t *program, const 
     if (stream->interrupt && stream->interrupt->is_requested(stream->interrupt->user)) {
       return bmrt::core::failCancelled(status);
     }
+    queue->hasRun = true;
     return runStream(*queue, *program, *stream, status);
   });
+}
+
+bmrt_code_t bmrt::cuda::runTimed(bmrt_queue_t *queue, bmrt_program_t *program, const bmrt_stream_t *stream,
+                                 const bmrt_part_sink_t *sink, bmrt_status_t *status) {
+  return guarded(status, [&] {
+    Current current(queue->device);
+    std::vector<Command> commands;
+    BMRT_RETURN_IF_ERROR(readCommands(*stream, commands, status));
+    rememberLayers(*queue, *stream);
+    return timeAll(*queue, *program, *stream, commands, *sink, status);
+  });
+}
+
+bool bmrt::cuda::isDone(bmrt_queue_t *queue) {
+  Current current(queue->device);
+  return queue->device.driver.cuStreamQuery(queue->target) != CUDA_ERROR_NOT_READY;
 }
 
 bmrt_code_t bmrt::cuda::wait(bmrt_queue_t *queue, const bmrt_interrupt_t *, bmrt_status_t *status) {
   return guarded(status, [&] {
     Current current(queue->device);
     CUresult error = queue->device.driver.cuStreamSynchronize(queue->target);
+    queue->staging.finish(/*isDelivering=*/!error);
     return error ? failQueue(status, *queue, "a wait failed", error) : BMRT_OK;
   });
 }

@@ -160,4 +160,6 @@ const bmrt_backend_t npu::backend = {.abi = BMRT_BACKEND_ABI,
                                      .run = run,
                                      .launch = nullptr,
                                      .wait = nullptr,
-                                     .use_stream = nullptr};
+                                     .use_stream = nullptr,
+                                     .run_timed = nullptr,
+                                     .is_done = nullptr};

@@ -93,4 +93,6 @@ const bmrt_backend_t x86::backend = {.abi = BMRT_BACKEND_ABI,
                                      .run = nullptr,
                                      .launch = nullptr,
                                      .wait = nullptr,
-                                     .use_stream = nullptr};
+                                     .use_stream = nullptr,
+                                     .run_timed = nullptr,
+                                     .is_done = nullptr};

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//===- Staging.cpp - The host's side of a queue's copies ------------------===//
+#include "Staging.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace bmrt::cuda;
+
+namespace {
+
+constexpr uint64_t kLeastBlock = 256 << 10;
+constexpr uint64_t kMost = 256 << 20; // pinned memory is the host's that nobody else has
+constexpr uint64_t kAlignment = 256;
+
+} // namespace
+
+bool Staging::isPinned(const void *address) const {
+  constexpr int kMemoryType = 2; // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+  constexpr unsigned kHost = 1;  // CU_MEMORYTYPE_HOST
+  unsigned type = 0;
+  // Of memory that the driver has never seen it knows nothing, and fails.
+  return driver.cuPointerGetAttribute(&type, kMemoryType, reinterpret_cast<CUdeviceptr>(address)) == CUDA_SUCCESS &&
+         type == kHost;
+}
+
+char *Staging::take(uint64_t bytes) {
+  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  for (Block &block : blocks) {
+    if (block.bytes - block.used >= bytes) {
+      block.used += bytes;
+      return block.memory + block.used - bytes;
+    }
+  }
+  const uint64_t wanted = std::max({bytes, kLeastBlock, total}); // doubles what there is
+  const uint64_t size = wanted <= kMost - total ? wanted : bytes;
+  void *memory = nullptr;
+  if (size > kMost - total || driver.cuMemHostAlloc(&memory, size, 0) != CUDA_SUCCESS) {
+    return nullptr;
+  }
+  total += size;
+  blocks.push_back({static_cast<char *>(memory), size, bytes});
+  return blocks.back().memory;
+}
+
+void Staging::finish(bool isDelivering) {
+  for (const Delivery &each : deliveries) {
+    if (isDelivering) {
+      memcpy(each.to, each.from, each.bytes);
+    }
+  }
+  deliveries.clear();
+  for (Block &block : blocks) {
+    block.used = 0;
+  }
+}
+
+void Staging::release() {
+  for (const Block &block : blocks) {
+    driver.cuMemFreeHost(block.memory);
+  }
+  blocks.clear();
+}
