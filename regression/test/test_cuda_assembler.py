@@ -19,6 +19,7 @@ from case_file import Case
 from conftest import Builder, check, run_tool
 from test_cases import skip_if_missing
 from test_cuda import CASES, IS_WHOLE, deploy
+from test_cuda_sass import sass
 
 BUILD = Path(os.environ["TESSERA_BUILD_DIR"])
 RESULTS = BUILD / "test-results" / "cuda_kernels.json"
@@ -40,17 +41,6 @@ def kernels() -> Iterator[dict[str, dict[str, Any]]]:
     yield found
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
-
-
-def ptx_of(model: Path, folder: Path) -> Path:
-    """The text in the file's segment of code: from its version on, to the zero byte."""
-    view = json.loads(check(run_tool("bmodel-dump", model)))
-    segment = view["nets"][0]["stages"][0]["subnets"][-1]["code_segment"]
-    check(run_tool("bmodel-dump", "--segment", segment, model, folder / "code"))
-    code = (folder / "code").read_bytes()
-    begin = code.index(b".version")
-    (folder / "kernels.ptx").write_bytes(code[begin : code.index(b"\0", begin)])
-    return folder / "kernels.ptx"
 
 
 def assembled(ptx: Path, chip: str) -> dict[str, dict[str, int]]:
@@ -91,7 +81,7 @@ def test_every_kernel_fits(
     if precision == "INT8":
         flags = (*flags, "--calibration-table", builder.table(case, tmp_path)[0])
     told = deploy(builder.top(case), "cuda", tmp_path / "m.bmodel", *flags)
-    ptx = ptx_of(tmp_path / "m.bmodel", tmp_path)
+    ptx = sass.ptx_of(tmp_path / "m.bmodel", tmp_path)
     listed = kernels.setdefault(f"{case.name} {precision}", {})
     for chip in CHIPS:
         found = assembled(ptx, chip)
