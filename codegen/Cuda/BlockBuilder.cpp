@@ -63,6 +63,25 @@ Value BlockBuilder::tile() { return fromIndex(kb.tileBegin()); }
 
 void BlockBuilder::barrier() { intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all", constant(0)); }
 
+Value BlockBuilder::arriveLast(Value counter, int64_t count) {
+  constexpr const char *kDevice = "device";
+  auto fence = [&] { LLVM::FenceOp::create(kb.b, LLVM::AtomicOrdering::acq_rel, kb.b.getStringAttr(kDevice)); };
+  barrier();
+  // One thread orders the stores of all, which the barrier has put before its own.
+  Value isLast = kb.ifElse(
+      less(thread(), 1),
+      [&]() -> Value {
+        fence();
+        Value global = LLVM::AddrSpaceCastOp::create(kb.b, pointerIn(kb.b, kGlobalSpace), counter);
+        Value arrived = LLVM::AtomicRMWOp::create(kb.b, LLVM::AtomicBinOp::add, global, constant(1),
+                                                  LLVM::AtomicOrdering::monotonic, kDevice);
+        fence();
+        return arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, arrived, constant(count - 1));
+      },
+      arith::ConstantOp::create(kb.b, kb.b.getBoolAttr(false)));
+  return intrinsic("llvm.nvvm.barrier.cta.red.or.aligned.all", kb.b.getI1Type(), {constant(0), isLast});
+}
+
 Value BlockBuilder::sharedMemory(int64_t bytes) {
   kb.setSharedBytes(bytes);
   auto module = kb.b.getBlock()->getParentOp()->getParentOfType<ModuleOp>();

@@ -42,6 +42,9 @@ public:
   Value thread(); ///< number of this thread, below |threads|
   Value tile();   ///< number of this block
   void barrier();
+  /// Whether this block is the last one of |count| to be here at |counter| (an address in global memory, which holds 0
+  /// before the first), i1: it sees then what all of them have stored before. All threads take part.
+  Value arriveLast(Value counter, int64_t count);
   /// The launch's shared memory, aligned to 128 bytes. Once for a kernel.
   Value sharedMemory(int64_t bytes);
   Value at(Value shared, Value byte); ///< address |byte| of shared memory

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/CostReport.h"
 
+#include "codegen/Cuda/IR/CudaDialect.h"
 #include "codegen/Cuda/SubnetEmitter.h"
 #include "device_dialect/IR/DeviceDialect.h"
 #include "device_dialect/IR/Layout.h"
@@ -22,6 +23,15 @@ using llvm::json::Array, llvm::json::Object;
 /// In microseconds with three digits behind the point: a file is to be read, and the same on every machine.
 double micros(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
+/// Of the launch that clears counters; 0 without one.
+double clearingSeconds(func::FuncOp function, const CudaChip &chip) {
+  bool clears = llvm::any_of(function.getBody().front(), [](Operation &op) {
+    TileAttr tile = tileOf(&op);
+    return tile && tile.getSplitK() > 1;
+  });
+  return clears ? chip.launchMicros * 1e-6 : 0;
+}
+
 int64_t bytesOf(Value value) { return device::physicalBytes(cast<RankedTensorType>(value.getType())); }
 
 struct Sums {
@@ -31,6 +41,7 @@ struct Sums {
 
   void add(const codegen::Subnet &subnet, const PtxKernels &kernels, const CudaChip &chip) {
     func::FuncOp function = subnet.function;
+    addClearing(function, kernels, chip);
     // Are read from DRAM or written there, whatever is fused.
     llvm::SmallSetVector<Value, 16> must;
     llvm::DenseMap<Value, int64_t> constants;
@@ -54,6 +65,28 @@ struct Sums {
     for (auto [constant, bytes] : constants) {
       leastBytes += bytes;
     }
+  }
+
+  /// The launch that clears counters, if an op of |function| needs some.
+  void addClearing(func::FuncOp function, const PtxKernels &kernels, const CudaChip &chip) {
+    double launch = clearingSeconds(function, chip);
+    if (launch == 0) {
+      return;
+    }
+    seconds += launch, byLaunch += launch, byBound[int(Bound::launch)] += launch;
+    layers.push_back(Object{{"layer", int64_t(layers.size())},
+                            {"name", "clear counters"},
+                            {"op", "clear"},
+                            {"kernel", kernels[*kernels.clearing()].frame.symbol},
+                            {"microseconds", micros(launch)},
+                            {"bound", nameOf(Bound::launch)},
+                            {"unit", "cores"},
+                            {"compute_microseconds", 0},
+                            {"grid_microseconds", 0},
+                            {"dram_microseconds", 0},
+                            {"launch_microseconds", micros(launch)},
+                            {"products", 0},
+                            {"dram_bytes", 0}});
   }
 
   void add(Operation *op, const Cost &cost, const PtxKernels &kernels) {
@@ -80,7 +113,7 @@ struct Sums {
 
 double secondsOf(const codegen::Subnet &subnet, const CudaChip &chip) {
   func::FuncOp function = subnet.function;
-  double seconds = 0;
+  double seconds = clearingSeconds(function, chip);
   for (Operation &op : function.getBody().front().without_terminator()) {
     seconds += needsKernel(&op) ? costOf(&op, chip).seconds() : 0;
   }

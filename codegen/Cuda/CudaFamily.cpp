@@ -63,6 +63,7 @@ public:
                                              .f16Rate = int64_t(chip.tensorF16 * chip.mmaSync),
                                              .tf32Rate = int64_t(chip.tensorTf32 * chip.mmaSync),
                                              .f32Rate = int64_t(chip.f32),
+                                             .launchCycles = int64_t(chip.launchMicros * chip.clockGhz * 1e3),
                                              .tf32 = options.tf32}));
     functions.addPass(createPackWeightsPass());
     functions.addPass(device::createAssignAddressesPass());

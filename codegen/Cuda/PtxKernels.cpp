@@ -87,6 +87,35 @@ std::unique_ptr<llvm::TargetMachine> createTargetMachine(unsigned computeCapabil
                                   std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
+/// A kernel without code.
+llvm::Function *createEntry(llvm::Module &module, const PtxKernel &kernel) {
+  llvm::IRBuilder<> b(module.getContext());
+  SmallVector<llvm::Type *> types(kernel.argumentCount(), b.getPtrTy());
+  auto *entry = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+                                       llvm::GlobalValue::ExternalLinkage, kernel.frame.symbol, module);
+  entry->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  entry->setDoesNotThrow();
+  entry->addFnAttr("nvvm.maxntid", std::to_string(kernel.threads()));
+  return entry;
+}
+
+/// This thread's number in the launch (i64).
+llvm::Value *threadNumber(llvm::IRBuilder<> &b) {
+  auto special = [&](llvm::Intrinsic::ID id) {
+    return b.CreateZExt(b.CreateIntrinsic(b.getInt32Ty(), id, {}), b.getInt64Ty());
+  };
+  return b.CreateAdd(b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), b.getInt64(kBlock)),
+                     special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
+}
+
+/// Each thread clears a counter.
+void addClearing(llvm::Module &module, const PtxKernel &kernel) {
+  llvm::Function *entry = createEntry(module, kernel);
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(module.getContext(), "", entry));
+  b.CreateStore(b.getInt32(0), b.CreateGEP(b.getInt32Ty(), entry->getArg(0), threadNumber(b)));
+  b.CreateRetVoid();
+}
+
 /// The entry of a kernel whose loops are |body| (KernelBuilder.h): its thread's or block's tile, arguments and scratch.
 void addEntry(llvm::Function &body, const PtxKernel &kernel) {
   llvm::Module &module = *body.getParent();
@@ -96,28 +125,22 @@ void addEntry(llvm::Function &body, const PtxKernel &kernel) {
   body.addFnAttr(llvm::Attribute::AlwaysInline);
   llvm::IRBuilder<> b(context);
   llvm::Type *pointer = b.getPtrTy();
-  SmallVector<llvm::Type *> types(kernel.argumentCount(), pointer);
-  auto *entry = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
-                                       llvm::GlobalValue::ExternalLinkage, kernel.frame.symbol, module);
-  entry->setCallingConv(llvm::CallingConv::PTX_Kernel);
-  entry->setDoesNotThrow();
-  entry->addFnAttr("nvvm.maxntid", std::to_string(kernel.threads()));
+  llvm::Function *entry = createEntry(module, kernel);
   auto *start = llvm::BasicBlock::Create(context, "", entry), *work = llvm::BasicBlock::Create(context, "", entry),
        *done = llvm::BasicBlock::Create(context, "", entry);
   b.SetInsertPoint(start);
-  auto special = [&](llvm::Intrinsic::ID id) {
-    return b.CreateZExt(b.CreateIntrinsic(b.getInt32Ty(), id, {}), b.getInt64Ty());
-  };
-  llvm::Value *tile = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
-  if (!kernel.frame.blockThreads) {
-    tile = b.CreateAdd(b.CreateMul(tile, b.getInt64(kBlock)), special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
-  }
-  unsigned pointers = kernel.argumentCount() - 1;
-  llvm::Value *arguments = b.CreateAlloca(llvm::ArrayType::get(pointer, std::max(pointers, 1U)));
+  llvm::Intrinsic::ID block = llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x;
+  llvm::Value *tile = kernel.frame.blockThreads
+                          ? b.CreateZExt(b.CreateIntrinsic(b.getInt32Ty(), block, {}), b.getInt64Ty())
+                          : threadNumber(b);
+  const unsigned pointers = kernel.op->getNumOperands() + kernel.op->getNumResults();
+  llvm::Value *arguments = b.CreateAlloca(llvm::ArrayType::get(pointer, pointers + 1));
   b.CreateCondBr(b.CreateICmpSLT(tile, b.getInt64(kernel.frame.tiles)), work, done);
   b.SetInsertPoint(work);
-  for (unsigned i = 0; i < pointers; ++i) {
-    b.CreateStore(entry->getArg(i), b.CreateConstInBoundsGEP1_64(pointer, arguments, i));
+  for (unsigned i = 0; i < kernel.argumentCount(); ++i) {
+    if (i != pointers) { // scratch; counters take its place
+      b.CreateStore(entry->getArg(i), b.CreateConstInBoundsGEP1_64(pointer, arguments, std::min(i, pointers)));
+    }
   }
   llvm::Value *scratch =
       b.CreatePtrAdd(entry->getArg(pointers), b.CreateMul(tile, b.getInt64(kernel.frame.scratchBytes)));
@@ -160,9 +183,17 @@ void PtxKernels::add(Operation *op) {
     kernels.push_back({key, op, {}});
   }
   indices[op] = it->second;
+  if (TileAttr tile = tileOf(op); tile && tile.getSplitK() > 1 && !clearingIndex) {
+    clearingIndex = kernels.size();
+    kernels.push_back({"", nullptr, {.symbol = "clear_counters"}});
+  }
 }
 
 llvm::Error PtxKernels::addTo(llvm::Module &module, PtxKernel &kernel) const {
+  if (!kernel.op) {
+    addClearing(module, kernel);
+    return llvm::Error::success();
+  }
   auto fail = [&](const char *how) {
     kernel.op->emitError("internal error: the kernel of '") << kernel.op->getName() << "' does not " << how;
     return llvm::createStringError("failed to compile kernels");

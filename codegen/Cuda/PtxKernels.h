@@ -24,15 +24,18 @@ inline constexpr unsigned kBlock = 128;
 /// A kernel of the program:
 ///
 ///   .entry symbol(.u64 operand 0, .., .u64 result 0, .., .u64 scratch)
+///   .entry symbol(.u64 operand 0, .., .u64 result 0, .., .u64 scratch, .u64 counters)   if frame.counters
 ///
 /// Each thread computes one tile of the loops that the op emits, on its own frame.scratchBytes behind |scratch|; or
 /// each block of frame.blockThreads.
 struct PtxKernel {
   std::string key;
-  mlir::Operation *op; ///< the first one that needs it
+  mlir::Operation *op; ///< the first one that needs it; null: clears counters, of which each thread has one
   kernels::KernelFrame frame;
 
-  unsigned argumentCount() const { return op->getNumOperands() + op->getNumResults() + 1; }
+  unsigned argumentCount() const {
+    return op ? op->getNumOperands() + op->getNumResults() + 1 + (frame.counters > 0) : 1;
+  }
   /// Of a block.
   unsigned threads() const { return frame.blockThreads ? frame.blockThreads : kBlock; }
   int64_t blocks() const { return frame.blockThreads ? frame.tiles : (frame.tiles + kBlock - 1) / kBlock; }
@@ -47,6 +50,8 @@ public:
   void add(mlir::Operation *op);
   const PtxKernel &operator[](size_t index) const { return kernels[index]; }
   size_t indexOf(mlir::Operation *op) const { return indices.at(op); }
+  /// The kernel that clears counters, where an op needs some.
+  std::optional<size_t> clearing() const { return clearingIndex; }
   size_t size() const { return kernels.size(); }
 
   /// The text of one module with all of them. Errors in an op are emitted there.
@@ -59,6 +64,7 @@ private:
   std::vector<PtxKernel> kernels;
   llvm::StringMap<size_t> byKey;
   llvm::DenseMap<mlir::Operation *, size_t> indices;
+  std::optional<size_t> clearingIndex;
 };
 
 /// Machine code of |ptx| by NVIDIA's assembler, if it is found (`ptxas` on the path); nothing where there is none. What

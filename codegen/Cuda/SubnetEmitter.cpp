@@ -23,6 +23,7 @@ using bmodel::cuda::ArgumentKind;
 using bmodel::cuda::Launch;
 
 constexpr uint32_t kMostBlocks = 0x7fffffff; ///< of a launch, along the first dim of its grid
+constexpr uint64_t kCounterBytes = 4;
 
 /// Tensors of the step are the subnet's arguments, its constants, its results, and behind them the workspace.
 class SubnetEmitter {
@@ -45,6 +46,7 @@ public:
     };
     placed = llvm::alignTo(bytesOf(device::DeviceDialect::kWorkspaceBytesAttr), device::kAddressAlignment);
     made.workspaceBytes = placed;
+    addClearing();
     made.workspaceLowerBound = bytesOf(device::DeviceDialect::kWorkspaceLowerBoundAttr);
     for (Operation &op : function.getBody().front().without_terminator()) {
       if (llvm::Error error = needsKernel(&op) ? addLaunch(&op) : llvm::Error::success()) {
@@ -78,6 +80,31 @@ private:
       made.tensors.push_back(std::move(*tensor));
     }
     return llvm::Error::success();
+  }
+
+  /// Counters of ops lie one behind the other, before all scratch: a launch clears them at the start of each run.
+  void addClearing() {
+    counters = placed;
+    int64_t count = 0;
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      count += needsKernel(&op) ? kernels[kernels.indexOf(&op)].frame.counters : 0;
+    }
+    if (!count) {
+      return;
+    }
+    uint64_t blocks = llvm::divideCeil(uint64_t(count), kBlock), bytes = blocks * kBlock * kCounterBytes;
+    Launch launch = {};
+    launch.kernel = uint32_t(*kernels.clearing()), launch.argumentCount = 1, launch.layer = bmodel::cuda::kNoLayer;
+    launch.grid[0] = uint32_t(blocks), launch.block[0] = kBlock;
+    launch.grid[1] = launch.grid[2] = launch.block[1] = launch.block[2] = 1;
+    append(launch);
+    append(inWorkspace(counters, bytes));
+    placed = llvm::alignTo(placed + bytes, device::kAddressAlignment);
+    made.workspaceBytes = placed;
+  }
+
+  Argument inWorkspace(uint64_t offset, uint64_t bytes) {
+    return {ArgumentKind::pointer, uint32_t(arguments + made.tensors.size() + results), offset, bytes};
   }
 
   /// What a kernel reads or writes of a value.
@@ -127,9 +154,11 @@ private:
     for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults()))) {
       append(pointerTo(value));
     }
-    auto workspace = uint32_t(arguments + made.tensors.size() + results);
-    append(scratch ? Argument{ArgumentKind::pointer, workspace, placed, scratch}
-                   : Argument{ArgumentKind::value64, 0, 0, 0});
+    append(scratch ? inWorkspace(placed, scratch) : Argument{ArgumentKind::value64, 0, 0, 0});
+    if (uint64_t bytes = uint64_t(frame.counters) * kCounterBytes) {
+      append(inWorkspace(counters, bytes));
+      counters += bytes;
+    }
     made.workspaceBytes = std::max(made.workspaceBytes, placed + scratch);
     auto work = cast<device::WorkInterface>(op);
     flops += uint64_t(work.countFlops());
@@ -176,6 +205,7 @@ private:
   codegen::SubnetProgram &made;
   const uint32_t arguments, results;
   uint64_t placed = 0, flops = 0;
+  uint64_t counters = 0; ///< where those of the next op begin, in the workspace
   std::vector<char> stream;
   std::vector<std::string> layers;
   DenseMap<Value, uint32_t> slots; ///< of constants, in made.tensors

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A block computes a tile of the result. Steps along K come to shared memory by asynchronous copies, some of them ahead
-// of use; warps multiply them (WarpProduct.h) and keep their sums in registers, which pass through the epilogue.
+// of use; warps multiply them (WarpProduct.h) and keep their sums in registers, which pass through the epilogue. Blocks
+// that share a tile's steps leave their sums in scratch, and count themselves: the last one adds them.
 //===----------------------------------------------------------------------===//
 #include "codegen/Cuda/TiledProduct.h"
 
@@ -141,24 +142,37 @@ public:
   void emit() {
     int64_t rowTiles = llvm::divideCeil(product.rows, tile.getRows());
     columnTiles = llvm::divideCeil(product.columnsWritten, tile.getColumns());
-    kb.setBlocks(product.batch * rowTiles * columnTiles, b.threads);
+    tiles = product.batch * rowTiles * columnTiles;
+    kb.setBlocks(tiles * tile.getSplitK(), b.threads);
     shared = b.sharedMemory(tile.sharedBytes());
-    Value number = b.tile();
-    firstColumn = b.mul(b.rem(number, columnTiles), tile.getColumns());
-    number = b.div(number, columnTiles);
-    firstRow = b.mul(b.rem(number, rowTiles), tile.getRows());
-    batch = b.div(number, rowTiles);
+    part = b.rem(b.tile(), tile.getSplitK());
+    number = b.div(b.tile(), tile.getSplitK());
+    Value rest = number;
+    firstColumn = b.mul(b.rem(rest, columnTiles), tile.getColumns());
+    rest = b.div(rest, columnTiles);
+    firstRow = b.mul(b.rem(rest, rowTiles), tile.getRows());
+    batch = b.div(rest, rowTiles);
     at = WarpPlace(b, tile);
+    bool splits = tile.getSplitK() > 1;
     SmallVector<Value> sums = sumSteps();
-    if (tile.getWarpK() == 1) {
-      return storeSums(sums);
+    auto finish = [&](ArrayRef<Value> total) { splits ? leaveSums(total) : storeSums(total); };
+    tile.getWarpK() == 1 ? finish(sums) : joinWarps(sums, finish);
+    if (splits) {
+      joinBlocks();
     }
-    joinWarps(sums);
   }
 
 private:
   SmallVector<Value> sumSteps();
-  void joinWarps(ArrayRef<Value> sums);
+  void joinWarps(ArrayRef<Value> sums, function_ref<void(ArrayRef<Value>)> finish);
+  Value partAddress(Value block, int64_t group);
+  void leaveSums(ArrayRef<Value> sums);
+  void joinBlocks();
+  Value addSums(Value x, Value y) {
+    return sumType.isF32() ? Value(arith::AddFOp::create(kb.b, x, y)) : Value(arith::AddIOp::create(kb.b, x, y));
+  }
+  /// That have the block's sums when its warps along K have been joined.
+  int64_t summingThreads() const { return b.threads / tile.getWarpK(); }
   void storeSums(ArrayRef<Value> sums);
   void storeRow(Value row, function_ref<Value(int64_t fragment, int64_t i)> sum);
   SmallVector<Value> indicesOf(Value row);
@@ -173,8 +187,9 @@ private:
   WarpTile warp;
   int64_t joined; ///< fragments whose columns are dealt so that a thread's are neighbours
   ColumnStore columns;
-  int64_t columnTiles = 1;
+  int64_t columnTiles = 1, tiles = 1;
   Value shared, firstColumn, firstRow, batch;
+  Value number, part; ///< of the tile, and of the block among those that share it
   WarpPlace at;
 };
 
@@ -192,8 +207,11 @@ SmallVector<Value> ProductEmitter::sumSteps() {
     return b.add(b.mul(group, 8 * joined), place);
   });
   std::unique_ptr<WarpProduct> multiplier = WarpProduct::create(b, tile, at, tileA, tileB, elementA, elementB);
-  int64_t steps = llvm::divideCeil(product.kBytes, tile.getKBytes()), ahead = tile.getStages() - 1;
-  auto load = [&](Value step, Value stage) {
+  // All blocks take as many steps; those beyond K add zeros.
+  int64_t steps = tile.stepsOf(product.kBytes), ahead = tile.getStages() - 1;
+  Value firstStep = b.mul(part, steps);
+  auto load = [&](Value index, Value stage) {
+    Value step = b.add(firstStep, index);
     left.load(step, b.at(shared, stage));
     right.load(step, b.at(shared, b.add(stage, tileA.bytes())));
   };
@@ -224,10 +242,10 @@ SmallVector<Value> ProductEmitter::sumSteps() {
   return carried;
 }
 
-/// Adds the sums of the warps along K, in their order, in those of the first one, which stores them.
-void ProductEmitter::joinWarps(ArrayRef<Value> sums) {
+/// Adds the sums of the warps along K, in their order, in those of the first one, which goes on with them.
+void ProductEmitter::joinWarps(ArrayRef<Value> sums, function_ref<void(ArrayRef<Value>)> finish) {
   constexpr int64_t kSumBytes = 4;
-  int64_t threads = b.threads / tile.getWarpK(), part = warp.sumCount() * threads * kSumBytes;
+  int64_t threads = summingThreads(), part = warp.sumCount() * threads * kSumBytes;
   Value thread = b.rem(b.thread(), threads);
   auto place = [&](Value k, int64_t i) {
     return b.at(shared, b.add(b.mul(k, part), b.mul(b.add(thread, i * threads), kSumBytes)));
@@ -248,8 +266,59 @@ void ProductEmitter::joinWarps(ArrayRef<Value> sums) {
     for (int64_t k = 0; k + 1 < tile.getWarpK(); ++k) {
       for (auto [i, sum] : llvm::enumerate(total)) {
         Value other = b.loadShared(sumType, place(b.constant(k), int64_t(i)), kSumBytes);
-        sum = sumType.isF32() ? Value(arith::AddFOp::create(kb.b, sum, other))
-                              : Value(arith::AddIOp::create(kb.b, sum, other));
+        sum = addSums(sum, other);
+      }
+    }
+    finish(total);
+  });
+}
+
+/// Of this thread's sums 4 |group| to 4 |group| + 3 of a block; neighbouring threads' are neighbours.
+Value ProductEmitter::partAddress(Value block, int64_t group) {
+  constexpr int64_t kGroupBytes = 16;
+  Value thread = b.rem(b.thread(), summingThreads());
+  Value within = b.mul(b.add(thread, group * summingThreads()), kGroupBytes);
+  Value own = kb.sub(b.toIndex(block), b.toIndex(part)); // scratch() is this block's
+  Value offset = kb.add(kb.mul(own, tile.partBytes()), b.toIndex(within));
+  return kb.element(kb.b.getI8Type(), kb.scratch(), offset);
+}
+
+void ProductEmitter::leaveSums(ArrayRef<Value> sums) {
+  kb.setScratchBytes(tile.partBytes());
+  auto type = VectorType::get({4}, sumType);
+  for (int64_t group = 0; group < warp.sumCount() / 4; ++group) {
+    Value four = LLVM::UndefOp::create(kb.b, type);
+    for (int64_t i = 0; i < 4; ++i) {
+      four = LLVM::InsertElementOp::create(kb.b, four, sums[4 * group + i], b.constant(i));
+    }
+    LLVM::StoreOp::create(kb.b, four, partAddress(part, group), kChunk);
+  }
+}
+
+/// The last block of a tile to arrive adds what all have left, in the order of K whichever it is, so that floats are
+/// the same at each run.
+void ProductEmitter::joinBlocks() {
+  Value counter = kb.element(kb.b.getI32Type(), kb.counters(tiles), b.toIndex(number));
+  Value isLast = b.arriveLast(counter, tile.getSplitK());
+  if (tile.getWarpK() > 1) {
+    isLast = b.both(isLast, b.less(at.k, 1));
+  }
+  kb.ifThen(isLast, [&] {
+    auto type = VectorType::get({4}, sumType);
+    SmallVector<Value> none(warp.sumCount() / 4, kb.zero(type));
+    SmallVector<Value> fours =
+        kb.forLoop(kb.constant(0), kb.constant(tile.getSplitK()), 1, none, [&](Value block, ValueRange old) {
+          SmallVector<Value> next;
+          for (auto [group, sum] : llvm::enumerate(old)) {
+            Value address = partAddress(b.fromIndex(block), int64_t(group));
+            next.push_back(addSums(sum, LLVM::LoadOp::create(kb.b, type, address, kChunk)));
+          }
+          return next;
+        });
+    SmallVector<Value> total;
+    for (Value four : fours) {
+      for (int64_t i = 0; i < 4; ++i) {
+        total.push_back(LLVM::ExtractElementOp::create(kb.b, four, b.constant(i)));
       }
     }
     storeSums(total);

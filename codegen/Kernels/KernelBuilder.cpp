@@ -32,13 +32,24 @@ KernelBuilder::KernelBuilder(const VectorTarget &target, Operation *op, StringRe
   b.setInsertionPointToEnd(body);
   auto end = func::ReturnOp::create(b);
   b.setInsertionPoint(end);
+  arguments = body->getArgument(0);
   begin = body->getArgument(1);
   this->end = body->getArgument(2);
   scratchPointer = body->getArgument(3);
   for (unsigned i = 0, e = op->getNumOperands() + op->getNumResults(); i < e; ++i) {
-    Value slot = LLVM::GEPOp::create(b, pointer, pointer, body->getArgument(0), ArrayRef<LLVM::GEPArg>{int32_t(i)});
-    pointers.push_back(LLVM::LoadOp::create(b, pointer, slot));
+    pointers.push_back(loadPointer(i));
   }
+}
+
+Value KernelBuilder::loadPointer(unsigned index) {
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Value slot = LLVM::GEPOp::create(b, pointer, pointer, arguments, ArrayRef<LLVM::GEPArg>{int32_t(index)});
+  return LLVM::LoadOp::create(b, pointer, slot);
+}
+
+Value KernelBuilder::counters(int64_t count) {
+  kernelFrame.counters = count;
+  return loadPointer(unsigned(pointers.size()));
 }
 
 OwningOpRef<ModuleOp> KernelBuilder::takeModule() { return std::move(module); }

@@ -22,6 +22,7 @@ struct KernelFrame {
   int64_t scratchBytes = 0;  ///< per thread
   unsigned blockThreads = 0; ///< of a block of a GPU that computes a tile together; 0: a tile is a thread's
   int64_t sharedBytes = 0;   ///< that such a block shares
+  int64_t counters = 0;      ///< of the launch, of 4 bytes each, which are zero when it begins
 };
 
 /// Builds the MLIR module of one kernel:
@@ -61,6 +62,8 @@ public:
   /// Each tile is computed by |threads| threads together (target.tileIsThread), which share memory.
   void setBlocks(int64_t tiles, unsigned threads) { kernelFrame.tiles = tiles, kernelFrame.blockThreads = threads; }
   void setSharedBytes(int64_t bytes) { kernelFrame.sharedBytes = bytes; }
+  /// Address (!llvm.ptr) of |count| counters that blocks of a launch share; stands behind the results' pointers.
+  mlir::Value counters(int64_t count);
 
   /// setTiles(|tiles|) and the loop over this call's tiles; |body| gets the tile (i64).
   void forTiles(int64_t tiles, llvm::function_ref<void(mlir::Value tile)> body);
@@ -136,13 +139,14 @@ public:
   mlir::Value zero(mlir::Type type);                        ///< any scalar or vector type
 
 private:
+  mlir::Value loadPointer(unsigned index);
   unsigned alignmentAt(mlir::Type type, mlir::Value base, mlir::Value index, unsigned alignment) const;
 
   mlir::Operation *sourceOp;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   KernelFrame kernelFrame;
   llvm::SmallVector<mlir::Value> pointers;
-  mlir::Value begin, end, scratchPointer, lane;
+  mlir::Value arguments, begin, end, scratchPointer, lane;
 };
 
 /// Type that an element is computed in: f16 and bf16 in f32, integers without sign, others as they are.

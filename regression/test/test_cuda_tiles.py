@@ -23,6 +23,7 @@ SHAPES += [(190, 90, 9), (4, 60, 90), (3, 60, 250), (30, 100, 120), (120, 60, 10
 SHAPES += [(250, 250, 250), (100, 90, 7), (100, 30, 90)]
 CHIPS = (1, 12, 108)
 chosen: set[tuple[str, ...]] = set()
+splits: set[int] = set()
 on_cores: set[tuple[str, ...]] = set()
 
 
@@ -35,7 +36,11 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tiles_in(folder: Path) -> Iterator[tuple[str, ...]]:
     for file in folder.glob("*.mlir"):
-        yield from (tuple(re.findall(r"\d+", tile)) for tile in re.findall(r"#cuda\.tile<([^>]*)>", file.read_text()))
+        for tile in re.findall(r"#cuda\.tile<([^>]*)>", file.read_text()):
+            if split := re.search(r", split_k = (\d+)", tile):
+                splits.add(int(split.group(1)))
+                tile = tile.replace(split.group(0), "")
+            yield tuple(re.findall(r"\d+", tile))
 
 
 def import_model(folder: Path, nodes: list, x: np.ndarray, w: np.ndarray, dtype: int) -> None:
@@ -106,10 +111,28 @@ def test_floats_without_rounding(form: str, multiprocessors: int, tmp_path: Path
     assert set(tiles_in(tmp_path / "ir"))
 
 
+def test_long_sums_of_floats_are_the_same_at_each_run(tmp_path: Path) -> None:
+    """Blocks share a tile and arrive in any order; what the last one adds is rounded, in the order of K."""
+    rng = np.random.default_rng(3)
+    x, w = (rng.standard_normal(size).astype(np.float32) for size in ((20, 6000), (6000, 40)))
+    import_model(tmp_path, [helper.make_node("MatMul", ["x", "w"], ["y"])], x, w, TensorProto.FLOAT)
+    want, got = answers(tmp_path, x, 108)
+    assert "split_k" in "".join(file.read_text() for file in (tmp_path / "ir").glob("*.mlir"))
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-3)
+    np.savez(tmp_path / "in.npz", x=x)
+    for seed in range(1, 4):
+        flags = ("--model", tmp_path / "cuda.bmodel", "--input", tmp_path / "in.npz", "--output", tmp_path / "out.npz")
+        order = {"PTX_MACHINE_SEED": str(seed), "PTX_MACHINE_THREADS": "1"}
+        run_tool("model_runner", *flags, env=os.environ | order).check_returncode()
+        (again,) = np.load(tmp_path / "out.npz").values()
+        np.testing.assert_array_equal(again.view(np.uint32), got.view(np.uint32))
+
+
 def test_every_tile_was_chosen() -> None:
     """By the tests above."""
     table = re.search(r"kShapes\[\] = \{(.*?)\n\};", SOURCE.read_text(), re.S)
     shapes = {tuple(re.findall(r"\d+", row)) for row in re.findall(r"\{([^{}]*)\}", table.group(1))} if table else set()
     assert len(shapes) > 5 and chosen <= shapes
     assert chosen == shapes, f"never chosen: {sorted(shapes - chosen)}"
+    assert len(splits) > 2, f"blocks shared tiles as {sorted(splits)} alone"
     assert len(on_cores) > len(shapes) / 2, f"on cores only {sorted(on_cores)}"

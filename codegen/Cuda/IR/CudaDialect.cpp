@@ -15,6 +15,34 @@
 using namespace mlir;
 using namespace tessera::cuda;
 
+//===----------------------------------------------------------------------===//
+// What most tiles do without: [, split_k = n] [, tf32 = true]
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseTileOptions(AsmParser &parser, int64_t &splitK, bool &tf32) {
+  splitK = 1, tf32 = false;
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef name, truth;
+    SMLoc at = parser.getCurrentLocation();
+    bool isKnown = succeeded(parser.parseOptionalKeyword(&name, {"split_k", "tf32"})) && !parser.parseEqual();
+    if (!isKnown || (name == "split_k" ? failed(parser.parseInteger(splitK))
+                                       : failed(parser.parseOptionalKeyword(&truth, {"true", "false"})))) {
+      return parser.emitError(at, "expected 'split_k = ' and a number, or 'tf32 = ' and true or false");
+    }
+    tf32 = name == "tf32" ? truth == "true" : tf32;
+  }
+  return success();
+}
+
+static void printTileOptions(AsmPrinter &printer, int64_t splitK, bool tf32) {
+  if (splitK != 1) {
+    printer << ", split_k = " << splitK;
+  }
+  if (tf32) {
+    printer << ", tf32 = true";
+  }
+}
+
 #include "codegen/Cuda/IR/CudaDialect.cpp.inc"
 #include "codegen/Cuda/IR/CudaEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
@@ -124,8 +152,8 @@ int64_t TileAttr::sharedBytes() const {
 
 LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t columns,
                                int64_t kBytes, int64_t warpRows, int64_t warpColumns, int64_t warpK, int64_t stages,
-                               bool) {
-  constexpr int64_t kMostWarps = 16, kMostShared = 48 << 10;
+                               int64_t splitK, bool) {
+  constexpr int64_t kMostWarps = 16, kMostShared = 48 << 10, kMostSplit = 64;
   int64_t warps = warpRows * warpColumns * warpK;
   if (warpRows < 1 || warpColumns < 1 || warpK < 1 || warps > kMostWarps) { // tile_c3
     return emitError() << "warps = " << warpRows << "x" << warpColumns << "x" << warpK
@@ -151,6 +179,9 @@ LogicalResult TileAttr::verify(function_ref<InFlightDiagnostic()> emitError, int
   if (stages < 2 || stages > 8 || shared > kMostShared) { // tile_c4
     return emitError() << "stages = " << stages << " with " << shared
                        << " bytes of shared memory, allowed 2 to 8 and 49152 bytes (tile_c4)";
+  }
+  if (splitK < 1 || splitK > kMostSplit) { // tile_c7
+    return emitError() << "split_k = " << splitK << ", allowed 1 to 64 blocks for a tile (tile_c7)";
   }
   return success();
 }

@@ -7,6 +7,7 @@
 #include "device_dialect/IR/DeviceInterfaces.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
+#include "llvm/Support/MathExtras.h"
 #include <optional>
 
 #include "codegen/Cuda/IR/CudaDialect.h.inc"

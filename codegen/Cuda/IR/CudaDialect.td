@@ -30,17 +30,19 @@ def Cuda_TileAttr : AttrDef<Cuda_Dialect, "Tile"> {
   let description = [{
     `rows` x `columns` sums of `kBytes` bytes of K a step, of which `stages` are on their way or in use in shared memory. Warps share
     rows, columns and K as `warps` says. Tensor cores multiply, but for f32, whose products the cores add by fused multiply-adds; with
-    `tf32` the factors of those are rounded to 10 bits of fraction, and tensor cores multiply them.
+    `tf32` the factors of those are rounded to 10 bits of fraction, and tensor cores multiply them. `split_k` blocks share the steps of
+    a tile (1 is not printed): each leaves its sums in scratch, and the last one to arrive adds all of them, in the order of K, and
+    goes through the epilogue.
 
     (C1) each warp has a multiple of 16 rows, at most 64, and 16, 32 or 64 columns. (C2) kBytes is 32, 64, 128 or 256, a multiple
     of 32 for each warp along K. (C3) at most 16 warps. (C4) 2 to 8 stages, and 48 KiB of shared memory suffice for them and
     for the sums of warps along K. (C5) rows and columns are multiples of the rows that all threads copy at once, 16 bytes each.
-    (C6, of the op) tf32 is for factors of f32.
+    (C6, of the op) tf32 is for factors of f32. (C7) 1 to 64 blocks share a tile.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$kBytes, "int64_t":$warpRows, "int64_t":$warpColumns,
-      "int64_t":$warpK, "int64_t":$stages, DefaultValuedParameter<"bool", "false">:$tf32);
+      "int64_t":$warpK, "int64_t":$stages, DefaultValuedParameter<"int64_t", "1">:$splitK, DefaultValuedParameter<"bool", "false">:$tf32);
   let assemblyFormat = [{
-    `<` $rows `x` $columns `,` `k_bytes` `=` $kBytes `,` `warps` `=` $warpRows `x` $warpColumns `x` $warpK `,` `stages` `=` $stages (`,` `tf32` `=` $tf32^)? `>`
+    `<` $rows `x` $columns `,` `k_bytes` `=` $kBytes `,` `warps` `=` $warpRows `x` $warpColumns `x` $warpK `,` `stages` `=` $stages custom<TileOptions>($splitK, $tf32) `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -48,6 +50,15 @@ def Cuda_TileAttr : AttrDef<Cuda_Dialect, "Tile"> {
     int64_t stageBytes() const { return (getRows() + getColumns()) * getKBytes(); }
     /// Of shared memory.
     int64_t sharedBytes() const;
+    /// Of the sums that a block leaves for others.
+    int64_t partBytes() const { return getRows() * getColumns() * 4; }
+    /// Of |bytes| of K, for one block.
+    int64_t stepsOf(int64_t bytes) const {
+      return ::llvm::divideCeil(::llvm::divideCeil(bytes, getKBytes()), getSplitK());
+    }
+    TileAttr withSplit(int64_t split) const {
+      return get(getContext(), getRows(), getColumns(), getKBytes(), getWarpRows(), getWarpColumns(), getWarpK(), getStages(), split, getTf32());
+    }
   }];
 }
 

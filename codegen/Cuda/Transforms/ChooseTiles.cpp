@@ -28,24 +28,40 @@ constexpr Shape kShapes[] = {
     {16, 32, 256, 1, 1, 8, 4},  {32, 32, 64, 1, 1, 2, 4},  {16, 32, 64, 1, 1, 1, 4},
 };
 
+constexpr int64_t kSplits[] = {2, 3, 4, 6, 8, 12, 16, 24, 32};
+constexpr double kLeastGain = 0.05; ///< of a model, less is none
+
 class ChooseTiles : public impl::ChooseTilesPassBase<ChooseTiles> {
 public:
   using ChooseTilesPassBase::ChooseTilesPassBase;
 
   void runOnOperation() override {
+    double gained = 0;
+    SmallVector<Choice> choices;
     getOperation().walk([&](Operation *op) {
       auto attention = dyn_cast<device::AttentionOp>(op);
       if (attention && fitsTensorCores(attention)) {
         op->setAttr(CudaDialect::kAttentionAttr, choose(attention));
         ++numTiles;
       } else if (fitsTile(op)) {
-        op->setAttr(CudaDialect::kTileAttr, choose(op));
-        ++numTiles;
+        choices.push_back(choose(op));
+        gained += choices.back().gained;
       }
     });
+    for (Choice &choice : choices) {
+      choice.op->setAttr(CudaDialect::kTileAttr, gained > double(launchCycles) ? choice.best : choice.whole);
+      ++numTiles;
+    }
   }
 
 private:
+  /// The fastest tile of |op|, and the fastest that no blocks share.
+  struct Choice {
+    Operation *op;
+    TileAttr best, whole;
+    double gained; ///< cycles, by sharing
+  };
+
   AttentionTileAttr choose(device::AttentionOp op) {
     SmallVector<int64_t> q = op.view(0).sizes, v = op.view(2).sizes;
     int64_t batches = ShapedType::getNumElements(ArrayRef(q).drop_back(2)), queries = q[q.size() - 2], warps = 4;
@@ -73,22 +89,30 @@ private:
     int64_t warps = shape.warpRows * shape.warpColumns, sums = shape.rows * shape.columns / (32 * warps);
     return TileAttr::get(&getContext(), shape.rows, shape.columns, shape.kBytes,
                          shape.warpRows * (onCores && sums > kMostSums ? 2 : 1), shape.warpColumns, shape.warpK,
-                         shape.stages, asTf32);
+                         shape.stages, /*splitK=*/1, asTf32);
   }
 
-  TileAttr choose(Operation *op) {
+  Choice choose(Operation *op) {
     TiledProduct product = TiledProduct::of(op);
     Type element = getElementTypeOrSelf(op->getOperand(0));
     bool asTf32 = tf32 && element.isF32();
     ProductRate rate{multiprocessors, bytesRate(element)};
-    TileAttr best;
+    TileAttr whole, shared;
+    auto cycles = [&](TileAttr tile) { return cyclesOf(product, tile, rate); };
+    auto keepFaster = [&](TileAttr &best, TileAttr tile) { best = !best || cycles(tile) < cycles(best) ? tile : best; };
     for (const Shape &shape : kShapes) {
       TileAttr tile = tileOf(shape, element.isF32() && !tf32, asTf32);
-      if (!best || cyclesOf(product, tile, rate) < cyclesOf(product, best, rate)) {
-        best = tile;
+      keepFaster(whole, tile);
+      for (int64_t split : kSplits) {
+        // Each block has a step.
+        if ((split - 1) * tile.withSplit(split).stepsOf(product.kBytes) < tile.stepsOf(product.kBytes)) {
+          keepFaster(shared, tile.withSplit(split));
+        }
       }
     }
-    return best;
+    double gained = shared ? cycles(whole) - cycles(shared) : 0;
+    bool pays = gained > kLeastGain * cycles(whole);
+    return {op, pays ? shared : whole, whole, pays ? gained : 0};
   }
 };
 

@@ -37,7 +37,8 @@ def ChooseTilesPass : Pass<"cuda-choose-tiles", "::mlir::func::FuncOp"> {
   let description = [{
     Before: layouts are assigned, weights lie in logical order. After: convolutions and matrix products that tiles can compute carry
     `cuda.tile`, the one of a list of shapes that a model of the chip finds fastest: products, copies to shared memory and the
-    latency of a step, on as many multiprocessors as there are blocks. Attention that fits them carries `cuda.attention`, of the most
+    latency of a step, on as many multiprocessors as there are blocks. Where they are few, several share a tile along K (`split_k`), if the
+    function gains more by that than the launch that clears their counters takes. Attention that fits them carries `cuda.attention`, of the most
     rows of q a block with which all multiprocessors have work.
   }];
   let options = [
@@ -46,6 +47,7 @@ def ChooseTilesPass : Pass<"cuda-choose-tiles", "::mlir::func::FuncOp"> {
     Option<"f16Rate", "f16-rate", "int64_t", "1024", "The same of f16 and bf16">,
     Option<"tf32Rate", "tf32-rate", "int64_t", "512", "The same of tf32">,
     Option<"f32Rate", "f32-rate", "int64_t", "64", "The same of f32, by cores">,
+    Option<"launchCycles", "launch-cycles", "int64_t", "1410", "Cycles before a launch begins">,
     Option<"tf32", "tf32", "bool", "false", "Factors of f32 are rounded to tf32">,
   ];
   let dependentDialects = ["::tessera::device::DeviceDialect", "::tessera::cuda::CudaDialect"];

@@ -26,6 +26,11 @@ func.func @tile_c5() attributes {a = #cuda.tile<16 x 64, k_bytes = 64, warps = 1
 
 // -----
 
+// expected-error @below {{split_k = 65, allowed 1 to 64 blocks for a tile (tile_c7)}}
+func.func @tile_c7() attributes {a = #cuda.tile<16 x 32, k_bytes = 64, warps = 1 x 1 x 1, stages = 4, split_k = 65>} { return }
+
+// -----
+
 // expected-error @below {{shape [4], allowed 2 or more dims, none negative (packing_c1)}}
 func.func @packing_c1() attributes {a = #cuda.packing<rows, shape = [4]>} { return }
 

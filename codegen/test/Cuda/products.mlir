@@ -86,3 +86,15 @@ func.func @singles(%x: tensor<512x8xf32>) -> tensor<512x16xf32> {
   %y = device.matmul %x, %w : (tensor<512x8xf32>, tensor<8x16xf32>) -> tensor<512x16xf32>
   return %y : tensor<512x16xf32>
 }
+
+// -----
+
+// Where few blocks would sum along a long K, several share a tile, if that pays for the launch that clears their counters.
+// CHECK-LABEL: func.func @long
+// CHECK: cuda.tile = #cuda.tile<{{.*}}, split_k = {{[0-9]+}}>
+// ONE-LABEL: func.func @long
+// ONE-NOT: split_k
+func.func @long(%x: tensor<32x65536xf16>, %w: tensor<65536x64xf16>) -> tensor<32x64xf32> {
+  %y = device.matmul %x, %w : (tensor<32x65536xf16>, tensor<65536x64xf16>) -> tensor<32x64xf32>
+  return %y : tensor<32x64xf32>
+}

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <thread>
 
 namespace ptx {
@@ -18,7 +19,14 @@ std::atomic<uint32_t> launches{0};
 
 class Grid {
 public:
-  Grid(Launch &launch, uint32_t residentBlocks) : launch(launch), resident(std::max(residentBlocks, 1u)) {}
+  Grid(Launch &launch, uint32_t residentBlocks, uint64_t seed)
+      : launch(launch), resident(std::max(residentBlocks, 1u)), offset(seed ? seed * 0x9e3779b97f4a7c15 >> 33 : 0) {
+    // Steps of what has no common factor with their number meet all blocks.
+    step = seed ? (offset | 1) % launch.blocks() : 1;
+    while (std::gcd(step, launch.blocks()) != 1) {
+      ++step;
+    }
+  }
 
   void work(Counts &counts) {
     counts.executed.resize(launch.kernel->code.size());
@@ -66,12 +74,13 @@ private:
       block = std::move(spare.back());
       spare.pop_back();
     }
-    block->begin(index);
+    block->begin((offset + index * step) % launch.blocks());
     return block;
   }
 
   Launch &launch;
   uint32_t resident;
+  uint64_t offset, step; ///< the order in which blocks begin
   std::atomic<uint64_t> next{0};
   std::mutex mutex;
 };
@@ -83,7 +92,7 @@ void execute(Launch &launch, const Options &options, uint32_t residentBlocks, Co
   launch.id = ++launches & 0xffffff;
   launch.order = std::make_unique<BlockOrder>(launch.blocks());
   unsigned threads = unsigned(std::min<uint64_t>(std::max(options.threads, 1u), launch.blocks()));
-  Grid grid(launch, (residentBlocks + threads - 1) / threads);
+  Grid grid(launch, (residentBlocks + threads - 1) / threads, options.seed);
   std::vector<Counts> shares(threads);
   std::vector<std::thread> others;
   for (unsigned i = 1; i < threads; ++i) {

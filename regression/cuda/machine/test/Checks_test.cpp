@@ -3,6 +3,9 @@
 // Every check fires on a kernel that breaks its rule, names the place, and keeps silent on one that keeps it.
 #include "regression/cuda/machine/test/Gpu.h"
 
+#include <algorithm>
+#include <set>
+
 namespace ptx::test {
 namespace {
 
@@ -182,6 +185,24 @@ $end:)";
     CUresult result = gpu.runGrid("k", 2, 32, gpu.upload(std::vector<uint32_t>(64, 0)));
     EXPECT_EQ(result, *fence ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS) << Gpu::finding();
   }
+}
+
+TEST(Blocks, beginInTheOrderOfTheSeed) {
+  std::set<std::vector<uint32_t>> orders;
+  for (const char *seed : {"0", "1", "2", "3"}) {
+    Gpu gpu({{"PTX_MACHINE_THREADS", "1"}, {"PTX_MACHINE_SEED", seed}});
+    gpu.load(".global .align 4 .u32 flag;" +
+             kernel("mov.u64 %x, flag; atom.global.add.u32 %v, [%x], 1; mul.wide.u32 %x, %b, 4; add.u64 %x, %x, %p;"
+                    "st.global.b32 [%x], %v;"));
+    CUdeviceptr places = gpu.upload(std::vector<uint32_t>(64, 0));
+    EXPECT_EQ(gpu.runGrid("k", 12, 1, places), CUDA_SUCCESS) << Gpu::finding();
+    std::vector<uint32_t> order = gpu.download<uint32_t>(places, 12);
+    orders.insert(order);
+    EXPECT_EQ(std::is_sorted(order.begin(), order.end()), seed == std::string("0"));
+    std::sort(order.begin(), order.end());
+    EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})) << "each block runs once";
+  }
+  EXPECT_GT(orders.size(), 2u);
 }
 
 TEST(Blocks, mayWaitForLaterOnes) {
