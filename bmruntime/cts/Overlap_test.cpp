@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //===- Overlap_test.cpp - Chips that work at the same time ----------------===//
 #include "AbacusModel.h"
+#include "bmodel/cuda/program.h"
 #include "bmrt/backend.h"
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <map>
 #include <mutex>
 #include <random>
@@ -21,7 +24,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Two families, "left" and "right", on the host's memory. A stream adds 1 to what it reads; its first byte says how.
-enum Manner : unsigned char { atOnce, meeting, failing, endless };
+enum Manner : unsigned char { atOnce, meeting, failing, endless, slow };
 
 struct Meeting {
   std::mutex mutex;
@@ -65,6 +68,9 @@ bmrt_code_t runStream(bmrt_queue_t *, bmrt_program_t *, const bmrt_stream_t *str
       return failWith(status, BMRT_CANCELLED, "the run was cancelled");
     }
     std::this_thread::sleep_for(1ms);
+  }
+  if (manner == slow) {
+    std::this_thread::sleep_for(100ms);
   }
   const float *x = static_cast<const float *>(stream->tensors[0]);
   float *y = static_cast<float *>(stream->tensors[1]);
@@ -140,7 +146,7 @@ struct TwoChips : bmodel::test::AddRelu {
     AbacusParts::addCall(*stage().subnets[0], uint32_t(stage().subnets.size() - 1));
   }
 
-  static constexpr char manners[] = {atOnce, meeting, failing, endless};
+  static constexpr char manners[] = {atOnce, meeting, failing, endless, slow};
   uint32_t a, b;
 };
 
@@ -394,5 +400,103 @@ TEST_P(RandomSteps, ComputeWhatTheirOrderSays) {
     }
   }
 }
+
+#ifndef BMRT_CTS_NO_LIBRARIES
+
+/// out[i] = in[i] + 1, after a while.
+constexpr char kPtx[] = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry add(.param .u64 in, .param .u64 out)
+{
+  .reg .b32 %r<8>;
+  .reg .f32 %f<4>;
+  .reg .b64 %rd<8>;
+  .reg .pred %p<2>;
+  ld.param.u64 %rd1, [in];
+  ld.param.u64 %rd2, [out];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mad.lo.s32 %r4, %r2, %r3, %r1;
+  mul.wide.u32 %rd3, %r4, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  add.s64 %rd5, %rd2, %rd3;
+  mov.u32 %r5, 20000;
+WAIT:
+  add.s32 %r5, %r5, -1;
+  setp.ne.s32 %p1, %r5, 0;
+  @%p1 bra WAIT;
+  ld.global.f32 %f1, [%rd4];
+  add.rn.f32 %f2, %f1, 0f3F800000;
+  st.global.f32 [%rd5], %f2;
+  ret;
+}
+)";
+
+/// y = (x + 1 on a GPU) + (x + 1 on "left", slowly).
+struct GpuBesideAnother : TwoChips {
+  GpuBesideAnother() : gpu(model, segments, "cuda") {
+    using namespace bmodel::cuda;
+    constexpr uint32_t names = sizeof(Directory) + sizeof(Image) + sizeof(Kernel);
+    const Directory directory{bmodel::cuda::kMagic, kVersion, 1, 1};
+    const Image image{80, 0, names + 4, sizeof kPtx};
+    const Kernel kernel{names, 2};
+    append(code, &directory, sizeof directory), append(code, &image, sizeof image),
+        append(code, &kernel, sizeof kernel);
+    append(code, "add", 4), append(code, kPtx, sizeof kPtx);
+    segments[gpu.codeSegment].append({code.data(), code.size()});
+    const Launch launch{0, 2, {8, 1, 1}, {128, 1, 1}, 0, kNoLayer};
+    const Argument arguments[] = {{ArgumentKind::pointer, 0, 0, 4096}, {ArgumentKind::pointer, 1, 0, 4096}};
+    append(commands, &launch, sizeof launch), append(commands, arguments, sizeof arguments);
+    const uint32_t workspace = gpu.addWorkspace(stage(), 2 * 4096), there[] = {add("x there"), add("y there")};
+    for (uint32_t i = 0; i < 2; ++i) {
+      tensor(there[i]).place_index = workspace, tensor(there[i]).offset = i * 4096;
+    }
+    AbacusParts::addCopy(*stage().subnets[0], x, there[0]);
+    SubnetDefT &subnet = gpu.addSubnet(stage(), "gpu");
+    subnet.kernel_abi = kVersion;
+    RunStreamOnDefT run;
+    run.bytes = commands.size(), run.offset = segments[gpu.codeSegment].append({commands.data(), commands.size()});
+    run.inputs = {there[0]}, run.outputs = {there[1]};
+    AbacusParts::addStep(subnet, std::move(run), {there[1]});
+    AbacusParts::addCall(*stage().subnets[0], uint32_t(stage().subnets.size() - 1));
+    stream(1, x, b, slow);
+    AbacusParts::addCopy(*stage().subnets[0], there[1], a);
+    sumOnHost(a, b, y);
+  }
+
+  static void append(std::vector<char> &to, const void *from, size_t bytes) {
+    to.insert(to.end(), static_cast<const char *>(from), static_cast<const char *>(from) + bytes);
+  }
+
+  AbacusParts gpu;
+  std::vector<char> code, commands;
+};
+
+TEST(Overlap, AGpuWorksBesideAnotherChip) {
+  setenv("BMRT_LIBCUDA", PTX_MACHINE, 1);
+  void *machine = dlopen(PTX_MACHINE, RTLD_NOW);
+  auto suffices = machine ? reinterpret_cast<bool (*)()>(dlsym(machine, "ptxMachineProcessorSuffices")) : nullptr;
+  if (!suffices || !suffices()) {
+    GTEST_SKIP() << "the PTX machine is not built, or needs a processor with AVX2, FMA and F16C";
+  }
+  GpuBesideAnother test;
+  Net net(openWritten(test, "gpu.bmodel"));
+  const std::vector<float> x = someInput(1024);
+  for (bool isProfiled : {false, true}) {
+    check(bmrt_context_set_profiling, net.get(), isProfiled);
+    for (int run = 0; run < 3; ++run) {
+      const std::vector<float> y = resultOf(net, x);
+      for (size_t i = 0; i < x.size(); ++i) {
+        ASSERT_EQ(y[i], x[i] + 1 + (x[i] + 1));
+      }
+    }
+  }
+  auto rows = readTrace(net);
+  EXPECT_TRUE(overlap(rows[3], rows[5])) << "left and the GPU";
+}
+
+#endif // BMRT_CTS_NO_LIBRARIES
 
 } // namespace
