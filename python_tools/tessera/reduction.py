@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import onnx
 
 LONGEST_SHAPE = 64  # elements: integers of one dim are sizes and axes, which a compiler wants to know
+LARGEST_FILE = (1 << 31) - (1 << 20)  # bytes; of protobuf, with some for the nodes
+ASKED_AGAIN = 3  # of what was found: a check may answer by chance
 MOST_VALUE_CHECKS = 24  # of an input
 
 Shows = Callable[["Candidate"], bool]
@@ -49,6 +51,12 @@ class Network:
         except ImportError as error:
             raise TesseraError("reducing a model needs the onnx package", hint="pip install onnx") from error
         model = onnx.load(str(path))
+        if sum(each.ByteSize() for each in model.graph.initializer) > LARGEST_FILE:
+            raise TesseraError(
+                f"{path} has more than {LARGEST_FILE >> 20} MiB of constants: a part is written as one .onnx, which "
+                "holds no more",
+                hint="make it smaller first: fewer layers of the same kind",
+            )
         values = OnnxModel(path, every_tensor=True, optimise=False).run(inputs)
         network = Network(model, {**inputs, **values}, [names_read(node) for node in model.graph.node])
         constants = {each.name for each in model.graph.initializer}
@@ -106,6 +114,7 @@ class Reducer:
         self._end = time.monotonic() + seconds
         self._known: dict[tuple[int, ...], bool] = {}
         self.checks = 0
+        self.is_stable = True  # what was found shows the failure whenever it is asked
 
     @property
     def out_of_time(self) -> bool:
@@ -121,6 +130,7 @@ class Reducer:
         nodes = self._ddmin(nodes[count - rest : count])
         found = self._one_output(nodes)
         self._plainer(found)
+        self.is_stable = all(self.out_of_time or self._ask(found) for _ in range(ASKED_AGAIN))
         return found
 
     def _ask(self, candidate: Candidate) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Mapping
@@ -15,7 +16,7 @@ import numpy as np
 from . import bmodel, compare, layers, onnx_runner, safetensors_io, tolerances, top_model
 from .calibration import table as tables
 from .compile_driver import without_reproducers
-from .errors import ExitCode, TesseraError
+from .errors import ExitCode, TesseraError, usage_error
 from .files import save_npz, scratch_folder
 from .progress import Report
 from .reduction import Candidate
@@ -23,6 +24,7 @@ from .targets import targets
 
 MODES = ("x86-vs-ort", "npu-vs-reference", "deploy-fails")
 RANGE = (-1.0, 4.0)  # of tensors that the compiler made
+LONGEST = (10.0, 10.0)  # seconds that a command may take, and times what the one before took
 NOT_RUN = (126, 127)  # what a shell ends with where the command cannot be run
 
 
@@ -61,17 +63,26 @@ class Compiled:
         return model, told, flags
 
 
+class CannotTell(Exception):
+    """A candidate that cannot be judged, with the reason; it does not show the failure."""
+
+
 class Check:
-    """Called with a candidate: whether it shows the failure. `seen`: the failure of the last one that did."""
+    """Called with a candidate: whether it shows the failure. `seen`: the failure of the last one that did.
+    `not_judged`: why the last one that could not be judged could not."""
 
     def __init__(self, failure: Callable[[Candidate, Path], str]) -> None:
         self._failure = failure
-        self.seen = ""
+        self.seen, self.not_judged = "", ""
         self._kind = ""
 
     def __call__(self, candidate: Candidate) -> bool:
-        with scratch_folder() as folder, without_reproducers():
-            said = self._failure(candidate, folder)
+        try:
+            with scratch_folder() as folder, without_reproducers():
+                said = self._failure(candidate, folder)
+        except CannotTell as reason:
+            self.not_judged = str(reason)
+            return False
         if not said or (self._kind and _kind(said) != self._kind):
             return False
         self.seen, self._kind = said, _kind(said)
@@ -88,9 +99,17 @@ def of_mode(mode: str, how: Compiled, report: Report) -> Check:
     return Check(lambda candidate, folder: failures[mode](candidate, folder, how, report))
 
 
-def of_command(command: str) -> Check:
+def of_command(command: str, seconds: float) -> Check:
     """A command that fails (its exit code is not 0) shows it. It is given the model and the inputs: as {model} and
-    {inputs}, or behind its arguments."""
+    {inputs}, or behind its arguments. A run much longer than the first one is ended and shows nothing; the first one
+    has `seconds`. Raises TesseraError for what is no command."""
+    try:
+        given_words = shlex.split(command)
+    except ValueError as error:
+        raise usage_error(f"--check {command}: {error}") from error
+    if not given_words:
+        raise usage_error("--check names no command")
+    limit = [seconds]
 
     def failure(candidate: Candidate, folder: Path) -> str:
         model, inputs = folder / "model.onnx", folder / "inputs.npz"
@@ -98,13 +117,19 @@ def of_command(command: str) -> Check:
         save_npz(inputs, candidate.inputs)
         names = {"{model}": str(model), "{inputs}": str(inputs)}
         given = [] if "{model}" in command else [str(model), str(inputs)]
-        words = [_replaced(word, names) for word in shlex.split(command)] + given
+        words = [_replaced(word, names) for word in given_words] + given
+        begin = time.monotonic()
         try:
-            code = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+            code = subprocess.run(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=limit[0]
+            ).returncode
+        except subprocess.TimeoutExpired as error:
+            raise CannotTell(f"the command had not ended after {limit[0]:.0f} seconds: {command}") from error
         except OSError as error:
             raise TesseraError(f"--check {words[0]}: {error.strerror}", ExitCode.USAGE) from error
         if code in NOT_RUN:
             raise TesseraError(f"--check {command}: the command was not run (exit code {code})", ExitCode.USAGE)
+        limit[0] = min(limit[0], LONGEST[0] + LONGEST[1] * (time.monotonic() - begin))
         return f"the command fails: {command}" if code else ""
 
     return Check(failure)
@@ -131,8 +156,8 @@ def _against_onnxruntime(candidate: Candidate, folder: Path, how: Compiled, repo
         how.deploy(candidate, folder, report)
         expected = onnx_runner.OnnxModel(folder / "m.onnx").run(candidate.inputs)
         got = bmodel.open_net(folder / "m.bmodel").run(candidate.inputs)
-    except TesseraError:
-        return ""
+    except TesseraError as error:
+        raise CannotTell(error.message) from error
     compared = compare.compare(got, expected, tolerances.parse(None, how.quantize))
     wrong = [row for row in compared.rows if not row.passed]
     return f"'{wrong[0].name}' is not onnxruntime's: {compare.describe(wrong[0])}".split(":")[0] if wrong else ""
@@ -152,8 +177,8 @@ def _against_reference(candidate: Candidate, folder: Path, how: Compiled, report
         safetensors_io.save(shown / layers.INPUT, stored)
         looked = layers.look(shown, report)
         outputs = net.run_stored(stored, lambda name, array: None)
-    except TesseraError:
-        return ""
+    except TesseraError as error:
+        raise CannotTell(error.message) from error
     if not looked.layers:
         return ""
     try:

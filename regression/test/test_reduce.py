@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -13,9 +15,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from conftest import check, run_tool
+from conftest import BUILD, check, run_tool
 from onnx import helper, numpy_helper
 from small_models import save, tensor
+
+from tessera import reduction
+from tessera.errors import TesseraError
 
 pytest.importorskip("onnxruntime")
 MOST_NODES, MOST_SECONDS = 5, 120
@@ -137,6 +142,83 @@ def test_a_command_decides(tmp_path: Path) -> None:
     assert sum(int(np.count_nonzero(inputs[name])) for name in inputs) < 2000
 
 
+HAS = """import sys, onnx
+def kinds(graph):
+    for node in graph.node:
+        yield node.op_type
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from kinds(attribute.g)
+sys.exit(sys.argv[1] in set(kinds(onnx.load(sys.argv[2]).graph)))
+"""
+
+
+def reduce_to(model: Path, kind: str, folder: Path) -> onnx.ModelProto:
+    """What is left of a model where a node of a kind shows the failure; it runs in onnxruntime."""
+    import onnxruntime
+
+    script = folder / "has.py"
+    script.write_text(HAS)
+    command = f"{sys.executable} {script} {kind} {{model}}"
+    check(run_tool("tessera", "reduce", model, "--check", command, "-o", folder / "s.onnx", cwd=folder))
+    left = onnx.load(folder / "s.onnx")
+    onnx.checker.check_model(left)
+    with np.load(folder / "s_inputs.npz") as arrays:
+        onnxruntime.InferenceSession(str(folder / "s.onnx")).run(None, dict(arrays))
+    return left
+
+
+def test_constants_in_a_file_beside_the_model(tmp_path: Path) -> None:
+    whole = onnx.load(with_middle(6, SOFTMAX).file(tmp_path / "whole.onnx"))
+    onnx.save(whole, str(tmp_path / "m.onnx"), save_as_external_data=True, location="m.data", size_threshold=0)
+    assert [node.op_type for node in reduce_to(tmp_path / "m.onnx", "Softmax", tmp_path).graph.node] == ["Softmax"]
+
+
+def test_a_branch_that_reads_tensors_of_the_graph(tmp_path: Path) -> None:
+    net = Net().blocks(1)
+    read = net.now
+
+    def branch(kind: str) -> onnx.GraphProto:
+        return helper.make_graph([helper.make_node(kind, [read], ["b"])], kind, [], [tensor("b", [1, 8, 8, 8])])
+
+    net.op("ReduceMax", keepdims=0)
+    net.weights.append(numpy_helper.from_array(np.float32(0), "zero"))
+    net.op("Greater", net.now, "zero")
+    net.op("If", then_branch=branch("Softmax"), else_branch=branch("Neg"))
+    left = reduce_to(net.blocks(1).file(tmp_path / "m.onnx"), "Softmax", tmp_path)
+    assert [node.op_type for node in left.graph.node] == ["If"] and read in {each.name for each in left.graph.input}
+
+
+def test_a_check_that_answers_by_chance(tmp_path: Path) -> None:
+    """Fails whenever the whole network is given and every second time else."""
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import pathlib, sys, onnx\ncount = pathlib.Path('count')\nseen = len(count.read_text()) if count.exists() else 0\n"
+        "count.write_text('.' * (seen + 1))\nsys.exit(len(onnx.load(sys.argv[1]).graph.node) == 10 or seen % 2)\n"
+    )
+    model = Net().blocks(2).file(tmp_path / "m.onnx")
+    command = f"{sys.executable} {script}"
+    told = check(run_tool("tessera", "reduce", model, "--check", command, "-o", "s.onnx", "--json", cwd=tmp_path))
+    assert any("it differs from run to run" in warning for warning in json.loads(told)["warnings"])
+
+
+def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
+    model = Net().blocks(2).file(tmp_path / "m.onnx")
+    command = [BUILD / "bin" / "tessera", "reduce", model, "--check", "sh -c 'touch begun; sleep 60; exit 1'"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "begun").exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert "interrupted" in process.communicate(timeout=30)[1] and process.returncode == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "m.onnx"]
+
+
+def test_more_constants_than_a_file_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "LARGEST_FILE", 4000)
+    with pytest.raises(TesseraError, match="which holds no more"):
+        reduction.Network.open(Net().blocks(1).file(tmp_path / "m.onnx"), {})
+
+
 def test_what_it_refuses(tmp_path: Path) -> None:
     model = Net().blocks(1).file(tmp_path / "m.onnx")
 
@@ -150,6 +232,14 @@ def test_what_it_refuses(tmp_path: Path) -> None:
     assert "does not show the failure" in failed(1, "--check", "true")
     assert "No such file" in failed(2, "--check", "/no/such/command")
     assert "is no NPU" in failed(2, "--mode", "npu-vs-reference", "--chip", "x86")
+    assert "names no command" in failed(2, "--check", " ")
+    assert "No closing quotation" in failed(2, "--check", "echo 'open")
+    assert "more than 0" in failed(2, "--check", "false", "--seconds", "nan")
+    assert "had not ended after 1 seconds" in failed(1, "--check", "sh -c 'sleep 60'", "--seconds", "1")
+    for mode in ("deploy-fails", "x86-vs-ort"):  # a chip that is none would be a failure of every part
+        assert "--chip 'tpu'" in failed(2, "--mode", mode, "--chip", "tpu")
+        assert "no such file" in failed(1, "--mode", mode, "--chip", "tpu.json")
+    assert "the inputs are x, not 'y'" in failed(2, "--check", "false", "--input_shapes", "y=1x8")
     failed(2)
     failed(2, "--mode", "deploy-fails", "--check", "true")
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]

@@ -78,6 +78,8 @@ def work(context: Context) -> None:
     output = Path(args.output or f"{path.stem}_reduced.onnx")
     if output.suffix != ".onnx":
         raise usage_error(f"--output {output}: the name must end in .onnx")
+    if not args.seconds > 0:
+        raise usage_error(f"--seconds {args.seconds:g}: more than 0")
     report.total = 2
     with scratch_folder() as folder:
         with report.step("run it in onnxruntime") as step:
@@ -90,14 +92,24 @@ def work(context: Context) -> None:
             found = reducer.run()
             step.note = f"{reducer.checks} candidates"
     if found is None:
-        raise TesseraError(
-            f"{path} does not show the failure on this input",
-            hint="give the input that does with --input; --mode x86-vs-ort, npu-vs-reference and deploy-fails are "
-            "different failures",
-        )
+        raise _not_shown(path, check, args.check is not None)
     if reducer.out_of_time:
         report.warn(f"not finished within {args.seconds:g} seconds: raise --seconds for less")
+    if not reducer.is_stable:
+        report.warn("asked again, the check did not fail: it differs from run to run, and so does what is left")
     _write(context, found, output, count, check.seen, reducer.checks)
+
+
+def _not_shown(path: Path, check: reduction_checks.Check, is_command: bool) -> TesseraError:
+    """Why nothing was reduced."""
+    if check.not_judged:
+        hint = "give it more --seconds" if is_command else "--mode deploy-fails is for what fails to compile"
+        return TesseraError(f"{path} cannot be judged: {check.not_judged}", hint=hint)
+    return TesseraError(
+        f"{path} does not show the failure on this input",
+        hint="give the input that does with --input; --mode x86-vs-ort, npu-vs-reference and deploy-fails are "
+        "different failures",
+    )
 
 
 def _open(context: Context, path: Path, folder: Path) -> Network:
@@ -105,9 +117,9 @@ def _open(context: Context, path: Path, folder: Path) -> Network:
     args = context.args
     if not onnx_runner.available():
         raise TesseraError("reducing a model needs onnxruntime", hint="pip install onnx onnxruntime")
-    specs = []
-    wanted = _shapes(args.input_shapes)
-    for spec in OnnxModel(path, optimise=False).inputs:
+    specs, given = [], OnnxModel(path, optimise=False).inputs
+    wanted = _shapes(args.input_shapes, [spec.name for spec in given])
+    for spec in given:
         shape = wanted.get(spec.name, spec.shape)
         if any(dim is None for dim in shape):
             raise TesseraError(f"the model does not fix the size of input {spec}", hint="give --input_shapes")
@@ -116,22 +128,32 @@ def _open(context: Context, path: Path, folder: Path) -> Network:
     return Network.open(path, values)
 
 
-def _shapes(text: str | None) -> dict[str, tuple[int, ...]]:
-    try:
-        pairs = [part.split("=") for part in (text or "").split(",") if part]
-        return {name: tuple(map(int, dims.split("x"))) for name, dims in pairs}
-    except ValueError as error:
-        raise usage_error(f"--input_shapes '{text}': expected NAME=1x3x224x224,…") from error
+def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:
+    """Of --input_shapes; inputs that it does not name are as in the file."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for part in filter(None, (text or "").split(",")):
+        name, equals, dims = part.rpartition("=")
+        name = name.strip() if equals or len(names) != 1 else names[0]
+        try:
+            shapes[name] = tuple(map(int, dims.split("x")))
+        except ValueError as error:
+            raise usage_error(f"--input_shapes {text}: expected NAME=1x3x224x224,…, not '{part}'") from error
+        if name not in names:
+            raise usage_error(f"--input_shapes {text}: the inputs are {', '.join(names)}, not '{name}'")
+    return shapes
 
 
 def _check(context: Context, network: Network) -> reduction_checks.Check:
     args = context.args
-    if args.check:
+    if args.check is not None:
         if args.chip or args.quantize:
             raise usage_error("--chip and --quantize are of --mode; --check's command compiles by itself")
-        return reduction_checks.of_command(args.check)
+        return reduction_checks.of_command(args.check, args.seconds)
     is_npu = args.mode == "npu-vs-reference"
     chip = args.chip or ("npu-base" if is_npu else "x86")
+    targets().require_chip(chip)
+    if chip.endswith(".json"):
+        require_file(chip, "chip description")
     if is_npu and not targets().is_npu(chip):
         raise usage_error(f"--mode npu-vs-reference: --chip '{chip}' is no NPU")
     how = reduction_checks.Compiled(chip, args.quantize or ("INT8" if is_npu else "F32"), network.values)
