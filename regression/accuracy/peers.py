@@ -12,7 +12,7 @@ import importlib.util
 import io
 import logging
 from pathlib import Path
-from typing import Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ ORT_METHODS = ("MinMax", "Entropy", "Percentile")
 NNCF = "NNCF"
 QDQ_OPSET = 13
 Arrays = Sequence[Mapping[str, np.ndarray]]
+Shapes = Mapping[str, Sequence[int]]
 
 
 def available() -> dict[str, str]:
@@ -34,10 +35,10 @@ def available() -> dict[str, str]:
     return {**{f"ort {method}": ort for method in ORT_METHODS}, NNCF: nncf}
 
 
-def quietly(make: Callable[..., AnyModel]) -> Callable[..., AnyModel]:
+def quietly(make: Callable[..., Any]) -> Callable[..., Any]:
     """Without the progress that the peers print."""
 
-    def made(*arguments: object) -> AnyModel:
+    def made(*arguments: object) -> Any:
         logging.disable(logging.WARNING)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
@@ -53,6 +54,17 @@ def onnxruntime_static(
     onnx_file: Path, like: AnyModel, arrays: Arrays, method: str, folder: Path, report: Report
 ) -> AnyModel:
     """Quantises and opens; `like` says the sizes that the file leaves open."""
+    output = onnxruntime_file(onnx_file, _shapes(like), arrays, method, folder)
+    return any_model.open_model(output, report, 2).preprocessed_like(like)
+
+
+def _shapes(like: AnyModel) -> Shapes:
+    return {spec.name: spec.shape for spec in like.inputs}
+
+
+@quietly
+def onnxruntime_file(onnx_file: Path, shapes: Shapes, arrays: Arrays, method: str, folder: Path) -> Path:
+    """Quantises; the file is in `folder`. shapes: of the inputs."""
     from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -64,7 +76,7 @@ def onnxruntime_static(
             return dict(found) if (found := next(self._left, None)) is not None else None
 
     fixed, prepared, output = (folder / f"ort_{name}.onnx" for name in ("fixed", "prepared", method))
-    _prepare(onnx_file, like, fixed)
+    _prepare(onnx_file, shapes, fixed)
     try:
         quant_pre_process(str(fixed), str(prepared), skip_symbolic_shape=True)
     except Exception:  # its own shape inference gives up on some models; quantize_static takes them without
@@ -77,16 +89,15 @@ def onnxruntime_static(
         per_channel=True,
         calibrate_method=CalibrationMethod[method],
     )
-    return any_model.open_model(output, report, 2).preprocessed_like(like)
+    return output
 
 
-def _prepare(source: Path, like: AnyModel, target: Path) -> None:
-    """Writes the model with the sizes of `like` as its inputs', and of opset 13 at least: QDQ per channel needs it."""
+def _prepare(source: Path, shapes: Shapes, target: Path) -> None:
+    """Writes the model with inputs of these shapes, and of opset 13 at least: QDQ per channel needs it."""
     import onnx
     from onnx import version_converter
 
     model = onnx.load(str(source))
-    shapes = {spec.name: spec.shape for spec in like.inputs}
     for value in model.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ())):
             dim.dim_value = size
@@ -100,12 +111,9 @@ def _prepare(source: Path, like: AnyModel, target: Path) -> None:
 @quietly
 def nncf_default(onnx_file: Path, like: AnyModel, arrays: Arrays) -> AnyModel:
     """Quantises and compiles in memory."""
-    import nncf
     import openvino as ov
 
-    model = ov.Core().read_model(str(onnx_file))
-    model.reshape({spec.name: ov.PartialShape(list(spec.shape)) for spec in like.inputs})
-    quantised = nncf.quantize(model, nncf.Dataset([dict(a) for a in arrays]), subset_size=len(arrays))
+    quantised = nncf_network(onnx_file, _shapes(like), arrays)
     compiled = ov.Core().compile_model(
         quantised, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 2}
     )
@@ -114,3 +122,14 @@ def nncf_default(onnx_file: Path, like: AnyModel, arrays: Arrays) -> AnyModel:
         return {name: np.array(value) for port, value in compiled(dict(inputs)).items() for name in port.get_names()}
 
     return AnyModel(onnx_file, like.inputs, like.outputs, run)
+
+
+@quietly
+def nncf_network(onnx_file: Path, shapes: Shapes, arrays: Arrays) -> Any:
+    """The quantised network of OpenVINO."""
+    import nncf
+    import openvino as ov
+
+    model = ov.Core().read_model(str(onnx_file))
+    model.reshape({name: ov.PartialShape(list(shape)) for name, shape in shapes.items()})
+    return nncf.quantize(model, nncf.Dataset([dict(a) for a in arrays]), subset_size=len(arrays))

@@ -4,51 +4,35 @@
 
 How they are measured stands in tessera/bench/measure.py, which `tessera bench` shares. Reported: median latency over
 all rounds, ratio to the faster peer, time from file to first answer, peak memory. The engines answer the same random
-input, and the answers are compared.
+input, and the answers are compared. In int8 each peer runs what its own tools have made of the same samples.
 """
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Iterator, Mapping
 
+import networks
 import numpy as np
+import stored
+from networks import Measured
+from preparation import ENGINES, Preparation, installed, peers_python
 
-from tessera import compare, tolerances, top_model
-from tessera.bench.engines import installed
-from tessera.bench.measure import Result, Worker, measure
+from tessera import compare, tolerances
+from tessera.bench import steps
+from tessera.bench.measure import Result, Worker, machine, measure
+from tessera.cli.model_tool import read_model
 from tessera.errors import TesseraError
-from tessera.files import save_npz
-from tessera.inputs import random_inputs
-from tessera.progress import Report
+from tessera.files import load_npz
 
-DEFAULT_MODELS = (
-    "topology/light_resnet50.onnx",
-    "cls/mobilenetv2_1.0_224.onnx",
-    "det/yolox_nano_416.onnx",
-    "transformer/vittrack.onnx",
-)
-# Those that multiply in a precision; onnxruntime has no kernels of bf16 on CPUs.
-ENGINES = {"f32": ("tessera", "onnxruntime", "openvino"), "bf16": ("tessera", "openvino")}
+BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
 HEADER = ("model", "precision", "threads", "engine", "median ms", "vs best peer", "prepare ms", "peak MiB", "")
 RIGHT = (2, 4, 5, 6, 7)  # columns of numbers
-
-
-def prepare_model(onnx: Path, folder: Path, shapes: str | None, chip: str, precision: str) -> tuple[Path, Path]:
-    """(.bmodel, input .npz) of an ONNX file."""
-    quiet = Report(1, sys.stderr, quiet=True)
-    model, _ = top_model.import_onnx(
-        onnx, folder / f"{onnx.stem}_top.mlir", quiet, model_name=onnx.stem, input_shapes=shapes
-    )
-    output = folder / f"{onnx.stem}.bmodel"
-    top_model.deploy(model, output, quiet, chip=chip, quantize=precision.upper())
-    inputs = folder / "in.npz"
-    save_npz(inputs, random_inputs(model.inputs))
-    return output, inputs
 
 
 def answer_in_f32(onnx: Path, inputs: Path, folder: Path) -> dict[str, np.ndarray]:
@@ -57,7 +41,7 @@ def answer_in_f32(onnx: Path, inputs: Path, folder: Path) -> dict[str, np.ndarra
     if not engine:
         return {}
     result = Result(engine)
-    Worker(result, onnx, inputs, folder / "answer.npz", 2, "f32").close()
+    Worker(result, onnx, inputs, folder / "answer.npz", 2, "f32", python=peers_python()).close()
     return result.outputs
 
 
@@ -100,31 +84,25 @@ def table_rows(
     return rows
 
 
-def find_models(given: list[str]) -> list[Path]:
-    if given:
-        return [Path(g) for g in given]
-    root = os.environ.get("TESSERA_DATA", "")
-    models = [Path(root) / "models" / m for m in DEFAULT_MODELS] if root else []
-    if not any(m.is_file() for m in models):
-        return [Path(__file__).resolve().parents[1] / "models/mobilenetv1_0.25_128/mobilenetv1_0.25_128.onnx"]
-    return [m for m in models if m.is_file()]
-
-
 def bench_model(
-    path: Path, precision: str, args: argparse.Namespace
+    preparation: Preparation, onnx: Path, precision: str, args: argparse.Namespace
 ) -> Iterator[tuple[int, list[Result], dict[str, str]]]:
-    """What is measured at each thread count, and how each engine's answer is. path: FILE or FILE:SHAPES. Raises
-    TesseraError for a model that cannot be deployed."""
-    name, _, shapes = str(path).partition(":")
-    onnx = Path(name)
-    with tempfile.TemporaryDirectory(prefix="tessera-bench-") as folder:
-        output, inputs = prepare_model(onnx, Path(folder), shapes or None, args.chip, precision)
-        peers = [e for e in ENGINES[precision][1:] if installed(e)]
-        files = {"tessera": output, **{e: onnx for e in peers}}
-        answer = answer_in_f32(onnx, inputs, Path(folder))
-        for threads in map(int, args.threads.split(",")):
-            results = measure(files, inputs, Path(folder), threads, precision, args.rounds)
-            yield threads, results, {r.engine: agreement(r, answer, precision) for r in results}
+    """What is measured at each thread count, and how each engine's answer is. Raises TesseraError for a model that
+    cannot be deployed."""
+    made = preparation.prepare(precision)
+    answer = answer_in_f32(onnx, made.inputs, made.inputs.parent)
+    for threads in map(int, args.threads.split(",")):
+        folder, pythons = made.inputs.parent, {engine: peers_python() for engine in made.files if engine != "tessera"}
+        # What a peer has not quantised stays f32.
+        hint = "f32" if precision == "int8" else precision
+        results = measure(made.files, made.inputs, folder, threads, hint, args.rounds, warm=args.warm, pythons=pythons)
+        results += [Result(engine, error=reason) for engine, reason in made.told.items()]
+        yield threads, results, {r.engine: agreement(r, answer, precision) for r in results}
+        if args.ops:
+            told = steps.measure(
+                made.files["tessera"], read_model(made.files["tessera"]), load_npz(made.inputs), threads
+            )
+            print(f"{threads} thread(s), the steps that lose most against their bound:\n{steps.table(told)}\n")
 
 
 def figures_of(model: str, precision: str, threads: int, result: Result) -> dict[str, Any]:
@@ -141,45 +119,123 @@ def figures_of(model: str, precision: str, threads: int, result: Result) -> dict
     }
 
 
-def main() -> int:
+def ratio_of(results: list[Result]) -> float | None:
+    """Tessera's time to that of the best peer; None where either is missing."""
+    times = {r.engine: r.median for r in results if r.times}
+    peers = [time for engine, time in times.items() if engine != "tessera"]
+    return times["tessera"] / min(peers) if peers and "tessera" in times else None
+
+
+class Bench:
+    """All that is asked for, model by model; what was measured is kept here."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self.rows: list[tuple[str, ...]] = []
+        self.figures: list[dict[str, Any]] = []
+        self.ratios: dict[str, dict[str, dict[str, float]]] = {}
+        self.failed = False
+
+    def run(self, model: Measured) -> None:
+        with tempfile.TemporaryDirectory(prefix="tessera-bench-") as folder:
+            preparation = Preparation(
+                model, Path(folder), self._args.cache / "quantised", self._args.chip, self._args.samples
+            )
+            for precision in self._args.precision:
+                try:
+                    for measured in bench_model(preparation, model.onnx, precision, self._args):
+                        self._add(model.name, precision, *measured)
+                except TesseraError as error:
+                    print(f"{model.onnx}, {precision}: {error.message}", file=sys.stderr)
+                    self.failed = True
+
+    def _add(self, name: str, precision: str, threads: int, results: list[Result], told: dict[str, str]) -> None:
+        new = table_rows(name, precision, threads, results, told)
+        print(compare.align([HEADER, *new], right=RIGHT) + "\n", flush=True)
+        self.rows += new
+        self.figures += [figures_of(name, precision, threads, r) for r in results]
+        # How far integers are from floats on random weights says nothing; ./dev accuracy does.
+        wrong = precision != "int8" and "DIFFERENT" in told["tessera"]
+        self.failed |= wrong or any(r.error for r in results if r.engine == "tessera")
+        if (ratio := ratio_of(results)) is not None:
+            self.ratios.setdefault(precision, {}).setdefault(str(threads), {})[name] = ratio
+
+    def summary(self) -> str:
+        """Ratios to the best peer, a row a model, and their geometric means."""
+        columns = [(p, t) for p in self.ratios for t in self.ratios[p]]
+        names = list(dict.fromkeys(name for p, t in columns for name in self.ratios[p][t]))
+        rows = [("ratio to the best peer", *(f"{p} {t}T" for p, t in columns))]
+        for name in names:
+            found = (self.ratios[p][t].get(name) for p, t in columns)
+            rows.append((name, *("-" if ratio is None else f"{ratio:.2f}" for ratio in found)))
+        means = (stored.geometric_mean(list(self.ratios[p][t].values())) for p, t in columns)
+        rows.append(("geometric mean", *(f"{mean:.2f}" for mean in means)))
+        return compare.align(rows, right=tuple(range(1, len(columns) + 1)))
+
+
+def peer_versions() -> str:
+    code = "import importlib.metadata as m; print(', '.join(f'{n} {m.version(n)}' for n in %r))"
+    names = [name for name in ("onnxruntime", "openvino", "nncf") if installed(name)]
+    return subprocess.run([peers_python(), "-c", code % names], capture_output=True, text=True).stdout.strip()
+
+
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "models",
+        "files",
         nargs="*",
         help="ONNX files, each with :SHAPES where dims are dynamic, e.g. "
         "m.onnx:x=1x3x320x320 (default: the four of the shared data)",
     )
-    parser.add_argument("--precision", default="f32", help="of f32 and bf16 those to measure (default: %(default)s)")
+    parser.add_argument(
+        "--models",
+        help="zoo: ten networks at full size, exported with torch; or a folder with a model in each of its folders",
+    )
+    parser.add_argument(
+        "--precision", default="f32", help="of f32, bf16 and int8 those to measure (default: %(default)s)"
+    )
     parser.add_argument("--threads", default="1,2", help="thread counts (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=12, help="turns of each engine (default: %(default)s)")
+    parser.add_argument("--samples", type=int, default=8, help="to calibrate int8 with (default: %(default)s)")
     parser.add_argument("--chip", default="x86", help="default: %(default)s")
+    parser.add_argument("--warm", type=float, default=1.0, help="seconds at most until times are steady")
+    parser.add_argument("--ops", action="store_true", help="tell how near each step comes to the machine's peak")
+    parser.add_argument("--cache", type=Path, default=BUILD / "bench", help="for what is exported and quantised")
     parser.add_argument("--json", metavar="FILE", help="write all figures here")
+    parser.add_argument("--store", action="store_true", help="write the ratios into regression/bench/ratios.json")
+    parser.add_argument("--against-stored", action="store_true", help="fail where a ratio is worse than the stored one")
     args = parser.parse_args()
-    precisions = args.precision.split(",")
-    if unknown := [p for p in precisions if p not in ENGINES]:
+    args.precision = args.precision.split(",")
+    if unknown := [p for p in args.precision if p not in ENGINES]:
         parser.error(f"--precision {unknown[0]}: allowed are {', '.join(ENGINES)}")
-    for engine in dict.fromkeys(e for p in precisions for e in ENGINES[p][1:]):
+    return args
+
+
+def main() -> int:
+    args = parse()
+    for engine in dict.fromkeys(e for p in args.precision for e in ENGINES[p][1:]):
         if not installed(engine):
             print(f"not measured: {engine} is not installed")
-    rows, figures, failed = [], [], False
-    for path in find_models(args.models):
-        for precision in precisions:
-            try:
-                for threads, results, told in bench_model(path, precision, args):
-                    name = Path(str(path).partition(":")[0]).stem
-                    new = table_rows(name, precision, threads, results, told)
-                    print(compare.align([HEADER, *new], right=RIGHT) + "\n", flush=True)
-                    rows += new
-                    figures += [figures_of(name, precision, threads, r) for r in results]
-                    failed |= any(r.error for r in results) or "DIFFERENT" in told["tessera"]
-            except TesseraError as error:
-                print(f"{path}: {error.message}", file=sys.stderr)
-                failed = True
+    bench = Bench(args)
+    try:
+        for model in networks.choose(args.files, args.models, args.cache / "zoo"):
+            bench.run(model)
+        before = stored.load() if args.against_stored else {}
+    except TesseraError as error:
+        print(error.message, file=sys.stderr)
+        return 1
     if args.json:
-        Path(args.json).write_text(json.dumps(figures, indent=1) + "\n")
-    if len(rows) > len(ENGINES[precisions[0]]):
-        print(compare.align([HEADER, *rows], right=RIGHT))
-    return 1 if failed or not rows else 0
+        Path(args.json).write_text(json.dumps(bench.figures, indent=1) + "\n")
+    if len(bench.rows) > len(ENGINES[args.precision[0]]):
+        print(compare.align([HEADER, *bench.rows], right=RIGHT) + "\n\n" + bench.summary())
+    if args.store:
+        stored.store(
+            bench.ratios, f"{(told := machine())['processor']}, {told['processors']} processors", peer_versions()
+        )
+    worse = stored.worse(bench.ratios, before)
+    for line in worse:
+        print(f"worse than stored: {line}", file=sys.stderr)
+    return 1 if bench.failed or worse or not bench.rows else 0
 
 
 if __name__ == "__main__":

@@ -142,7 +142,8 @@ def main() -> int:
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     torch.backends.mha.set_fastpath_enabled(False)  # fused layers that no exporter knows
-    networks = {network.name: network for network in registry.all_networks()}
+    known = [*registry.all_networks(), *registry.full_size_networks()]
+    networks = {network.name: network for network in known}
     for text in sys.argv[2:]:
         name, exporter = text.split(":")
         print(f"{name}:{exporter} {one(name, exporter, networks, root) or 'exported'}", flush=True)

@@ -144,6 +144,17 @@ def all_networks() -> list[Network]:
     from networks import audio_text, generative, vision
 
     found = [*vision.NETWORKS, *audio_text.NETWORKS, *generative.NETWORKS]
+    return _named_once(found)
+
+
+def full_size_networks() -> list[Network]:
+    """What ./dev bench measures; too large for ./dev zoo to judge."""
+    from networks import full_size
+
+    return _named_once(full_size.NETWORKS)
+
+
+def _named_once(found: list[Network]) -> list[Network]:
     names = [network.name for network in found]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"the zoo names {', '.join(sorted(twice))} twice")
