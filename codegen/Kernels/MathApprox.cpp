@@ -3,6 +3,7 @@
 #include "codegen/Kernels/MathApprox.h"
 
 #include "bmodel/numerics_float.h"
+#include "codegen/Kernels/Quotient.h"
 #include "codegen/Kernels/Reduction.h"
 #include "codegen/Kernels/Requantise.h"
 #include "device_dialect/IR/ScalarPatterns.h"
@@ -535,6 +536,9 @@ Value emitExpOfNegative(KernelBuilder &kb, Value x) {
 Value expandPattern(KernelBuilder &kb, Operation &op, const IRMapping &mapping) {
   if (Value x = device::matchSigmoid(dyn_cast<arith::DivFOp>(op))) {
     return emitSigmoid(kb, mapping.lookup(x));
+  }
+  if (auto divide = dyn_cast<arith::DivFOp>(op)) {
+    return emitQuantisedQuotient(kb, divide, mapping.lookup(divide.getLhs()), mayBeNaN(divide.getLhs()));
   }
   std::optional<Requantise> end = isa<arith::TruncIOp>(op) ? matchRequantise(op.getResult(0)) : std::nullopt;
   return end ? emitRequantise(kb, *end, mapping.lookup(end->value)) : Value();

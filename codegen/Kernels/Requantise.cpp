@@ -59,9 +59,7 @@ static bool argumentMayBeNaN(BlockArgument argument) {
   return index >= op->getNumOperands() || !top::isConstant(op->getOperand(index));
 }
 
-/// Whether |value| of a scalar region may be NaN. Scales and sums that make an infinity of a 32-bit integer are not
-/// thought of: the largest there are make 2^31 * 2^40.
-static bool mayBeNaN(Value value) {
+bool mayBeNaN(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     return argumentMayBeNaN(argument);
   }

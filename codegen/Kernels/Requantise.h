@@ -18,6 +18,10 @@ mlir::Value emitRequantise(KernelBuilder &kb, const Requantise &end, mlir::Value
 /// saturates.
 mlir::Value emitRounded(KernelBuilder &kb, const Requantise &end, mlir::Value value, bool clampsLow = true);
 
+/// Whether |value| of a scalar region may be NaN or infinite. Scales and sums that make an infinity of a 32-bit integer
+/// are not thought of: the largest there are make 2^31 * 2^40.
+bool mayBeNaN(mlir::Value value);
+
 /// An integer constant of |type|, a scalar or a vector.
 mlir::Value splatLike(KernelBuilder &kb, mlir::Type type, int64_t value);
 /// A call of one of LLVM's intrinsics.

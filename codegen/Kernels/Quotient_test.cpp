@@ -1,0 +1,74 @@
+//===- Quotient_test.cpp - Two products are a division --------------------===//
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/Kernels/Quotient.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace tessera::kernels;
+
+namespace {
+
+/// 24-bit numbers whose quotient by |divisor| comes out wrong, all of them tried.
+int64_t wrongQuotients(float divisor, ReciprocalPair pair) {
+  int64_t wrong = 0;
+  for (int64_t x = 1 << 23; x < 1 << 24; ++x) {
+    float value = float(x);
+    wrong += std::fma(value, pair.high, value * pair.low) != value / divisor;
+  }
+  return wrong;
+}
+
+ReciprocalPair pairOf(float divisor) {
+  float high = 1.0f / divisor;
+  return {high, std::fma(-high, divisor, 1.0f) / divisor};
+}
+
+TEST(Quotient, AgreesWithTrialOfAllNumbers) {
+  std::mt19937 random(7);
+  int exact = 0, refused = 0;
+  for (int i = 0; i < 4000 && (exact < 8 || refused < 4); ++i) {
+    float divisor = std::ldexp(1.0f + float(random() % (1 << 23)) * 0x1p-23f, int(random() % 40) - 30);
+    std::optional<ReciprocalPair> pair = exactReciprocal(divisor);
+    if (pair && exact < 8) {
+      EXPECT_EQ(wrongQuotients(divisor, *pair), 0) << divisor;
+      ++exact;
+    } else if (!pair && refused < 4) {
+      // What is refused is wrong somewhere: nothing is refused in vain.
+      EXPECT_GT(wrongQuotients(divisor, pairOf(divisor)), 0) << divisor;
+      ++refused;
+    }
+  }
+  EXPECT_EQ(exact, 8);
+  EXPECT_EQ(refused, 4);
+}
+
+TEST(Quotient, HoldsForNearlyAllDivisorsAndRandomNumbers) {
+  std::mt19937 random(8);
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    float sign = random() % 2 ? 1.0f : -1.0f;
+    float divisor = sign * std::ldexp(1.0f + float(random() % (1 << 23)) * 0x1p-23f, int(random() % 40) - 30);
+    std::optional<ReciprocalPair> pair = exactReciprocal(divisor);
+    refused += !pair;
+    for (int j = 0; pair && j < 500; ++j) {
+      float x = std::ldexp(float(int32_t(random())), int(random() % 60) - 40);
+      ASSERT_EQ(std::fma(x, pair->high, x * pair->low), x / divisor) << x << " / " << divisor;
+    }
+  }
+  EXPECT_LT(refused, 200);
+}
+
+TEST(Quotient, OfPowersOfTwoIsAProduct) {
+  for (float divisor : {1.0f, 0.5f, -4.0f, 0x1p-30f}) {
+    std::optional<ReciprocalPair> pair = exactReciprocal(divisor);
+    ASSERT_TRUE(pair);
+    EXPECT_EQ(pair->high, 1.0f / divisor);
+    EXPECT_EQ(pair->low, 0.0f);
+  }
+  EXPECT_FALSE(exactReciprocal(0.0f) || exactReciprocal(0x1p-70f) || exactReciprocal(0x1p70f) ||
+               exactReciprocal(std::nanf("")));
+}
+
+} // namespace
