@@ -4,13 +4,15 @@
 
     build/bin/tessera-python regression/cuda/make_cases.py --output cases --chips cuda,cuda-sm80 a.onnx b.onnx
 
-Expected are x86's outputs on noise: in INT8 the same integers, else the same values within a tolerance. A TorchScript
-model.pt, to be timed beside a case, has to be put there by hand.
+--gemm 4096x4096x1024 adds such products, m x n x k, in each precision, for the comparison with cuBLAS.
+Expected are x86's outputs on noise: in INT8 the same integers, else the same values within a tolerance. What
+PyTorch is to time beside a case, model.pt2 or model.pt, has to be put there by hand.
 """
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,9 +20,12 @@ from pathlib import Path
 from typing import Sequence
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 # Of the largest value: sums are added in another order, and narrow types are rounded at other places.
 TOLERANCES = {"F32": 1e-4, "F16": 5e-3, "BF16": 4e-2, "INT8": None}
+TYPES = {"F32": "f32", "F16": "f16", "BF16": "bf16", "INT8": "i8"}  # of a product's factors
 SAMPLES = 2  # of the calibration, whose ranges matter less here than that they are the same for all chips
 
 
@@ -50,8 +55,32 @@ def noise(top: Path, seed: int) -> dict[str, np.ndarray]:
     }
 
 
-def make(model: Path, output: Path, chips: Sequence[str], precisions: Sequence[str], work: Path) -> None:
-    """All cases of one model."""
+def product(sizes: Sequence[int], path: Path) -> Path:
+    """An .onnx of a product behind a ReLU, so that its left factor is of the precision's type."""
+    m, n, k = sizes
+    weights = np.random.default_rng(0).standard_normal((k, n)).astype(np.float32) * np.float32(k**-0.5)
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("MatMul", ["r", "w"], ["y"], name="product")]
+    given, result = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", (m, k)), ("y", (m, n)))
+    )
+    graph = helper.make_graph(nodes, path.stem, [given], [result], [numpy_helper.from_array(weights, "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+    return path
+
+
+def sizes_of(texts: Sequence[str]) -> dict[str, list[int]]:
+    return {text: [int(size) for size in text.split("x")] for text in texts}
+
+
+def make(
+    model: Path,
+    output: Path,
+    chips: Sequence[str],
+    precisions: Sequence[str],
+    work: Path,
+    gemm: Sequence[int] | None = None,
+) -> None:
+    """All cases of one model. gemm: it is such a product."""
     top, table = work / f"{model.stem}_top.mlir", work / f"{model.stem}_cali.json"
     tool(*("model_transform", "--model_name", model.stem, "--model_def", model, "--mlir", top, "--not_inference"))
     if "INT8" in precisions:
@@ -70,13 +99,17 @@ def make(model: Path, output: Path, chips: Sequence[str], precisions: Sequence[s
         np.savez(folder / "inputs.npz", **noise(top, SAMPLES))
         files = ("--input", folder / "inputs.npz", "--output", folder / "expected.npz")
         tool("model_runner", "--model", work / "x86.bmodel", *files)
-        (folder / "case.json").write_text(json.dumps({"tolerance": TOLERANCES[precision]}) + "\n")
+        settings: dict[str, object] = {"tolerance": TOLERANCES[precision]}
+        if gemm:
+            settings["gemm"] = {"sizes": list(gemm), "type": TYPES[precision]}
+        (folder / "case.json").write_text(json.dumps(settings) + "\n")
         print(folder, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Makes cases for on_device.py.", allow_abbrev=False)
-    parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.onnx")
+    parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx")
+    parser.add_argument("--gemm", action="append", default=[], metavar="MxNxK", help="such a product too")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--chips", default="cuda", metavar="A,B", help="default: %(default)s")
     parser.add_argument("--precisions", default="F32,F16,INT8", metavar="A,B", help="default: %(default)s")
@@ -85,10 +118,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     unknown = [precision for precision in precisions if precision not in TOLERANCES]
     if unknown:
         parser.error(f"--precisions '{unknown[0]}': expected some of {', '.join(TOLERANCES)}")
+    if bad := [text for text in args.gemm if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", text)]:
+        parser.error(f"--gemm '{bad[0]}': expected three sizes, as 4096x4096x1024")
+    if not args.models and not args.gemm:
+        parser.error("give a MODEL.onnx or --gemm")
     with tempfile.TemporaryDirectory() as work:
-        for model in args.models:
+        gemms = {product(sizes, Path(work) / f"gemm_{text}.onnx"): sizes for text, sizes in sizes_of(args.gemm).items()}
+        for model in (*args.models, *gemms):
             try:
-                make(model, args.output, args.chips.split(","), precisions, Path(work))
+                make(model, args.output, args.chips.split(","), precisions, Path(work), gemms.get(model))
             except Failed as error:
                 print(f"make_cases: {model}: {error}", file=sys.stderr)
                 return 1

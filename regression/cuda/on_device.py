@@ -8,8 +8,13 @@ a folder (make_cases.py makes them):
     *.bmodel        what is run; each is a row of the result
     inputs.npz      arrays by name
     expected.npz    the outputs; they must be equal to the bit, unless
-    case.json       {"tolerance": 1e-3} allows so much of an output's largest value
-    model.pt        TorchScript, may be absent: PyTorch is timed beside it where torch with CUDA is installed
+    case.json       {"tolerance": 1e-3} allows so much of an output's largest value; {"gemm": {"sizes": [m, n, k],
+                    "type": "f16"}}: the case is such a product, and cuBLAS is timed beside its kernel
+    model.pt2       torch.export's file, or
+    model.pt        TorchScript; may be absent: PyTorch is timed beside it where torch with CUDA is installed, call by
+                    call, as a CUDA graph, and of a .pt2 also by torch.compile
+
+Of each model the launches are told, too, one by one: the time between events around each, and the compiler's estimate.
 
     on_device.py --library build/lib/libbmrt.so --json result.json cases/*
 
@@ -78,6 +83,10 @@ class ContextOptions(ctypes.Structure):
         ("workspace_bytes", ctypes.c_uint64),
         ("chip", ctypes.c_char_p),
     ]
+
+
+class StepTime(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("runs", "last_ns", "min_ns", "total_ns")]
 
 
 class CaseError(Exception):
@@ -149,6 +158,21 @@ class Net:
 
     def run(self) -> None:
         self._library.call("bmrt_context_run", self._context)
+
+    def launches(self, runs: int = 20) -> list[dict[str, Any]]:
+        """Every launch in its order, done one by one: the ONNX nodes that it computes, and its least microseconds."""
+        library, found = self._library, []
+        library.call("bmrt_context_set_profiling", self._context, ctypes.c_bool(True))
+        for _ in range(runs):
+            self.run()
+        for step in range(library.plain("bmrt_context_step_count", self._context)):
+            for part in range(library.plain("bmrt_context_step_part_count", self._context, step)):
+                node, told = ctypes.c_char_p(), StepTime()
+                which = (self._context, step, part, ctypes.byref(node), ctypes.byref(told))
+                library.call("bmrt_context_step_part_time", *which)
+                found.append({"node": (node.value or b"").decode(), "us": told.min_ns / 1e3})
+        library.call("bmrt_context_set_profiling", self._context, ctypes.c_bool(False))
+        return found
 
     def close(self) -> None:
         self._library.plain("bmrt_context_destroy", self._context)
@@ -263,8 +287,8 @@ def timed(run: Callable[[], None], runs: int, seconds: float) -> list[float]:
     return times
 
 
-def estimate_of(path: Path) -> float | None:
-    """Microseconds, as the compiler has written them into the file (the blob 'cuda estimate')."""
+def estimate_of(path: Path) -> dict[str, Any] | None:
+    """As the compiler has written it into the file (the blob 'cuda estimate')."""
     data = path.read_bytes()
     at = data.find(b'"dram_least_bytes":')
     begin = data.rfind(b'{"chip":', 0, at) if at >= 0 else -1
@@ -274,39 +298,101 @@ def estimate_of(path: Path) -> float | None:
         told, _ = json.JSONDecoder().raw_decode(data[begin : begin + (1 << 26)].decode("utf-8", "replace"))
     except ValueError:
         return None
-    return float(told["microseconds"]) if "microseconds" in told else None
+    return dict(told) if "microseconds" in told else None
 
 
-def beside_torch(path: Path, inputs: Sequence[np.ndarray], runs: int, seconds: float) -> dict[str, Any] | None:
-    """PyTorch's times of a TorchScript module on the same GPU, call by call and as a CUDA graph."""
+def with_estimates(launches: list[dict[str, Any]], estimate: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Each with the estimate of its layer: both are in the order of the launches."""
+    layers = estimate.get("layers", []) if estimate else []
+    if len(layers) == len(launches):
+        for launch, layer in zip(launches, layers):
+            launch.update({"estimate_us": layer["microseconds"], "bound": layer["bound"], "op": layer["op"]})
+    return launches
+
+
+def torch_of_gpu() -> Any:
+    """The module, if it has a GPU; else None."""
     try:
         import torch
     except ImportError:
         return None
-    if not torch.cuda.is_available():
+    return torch if torch.cuda.is_available() else None
+
+
+def load_torch(torch: Any, folder: Path) -> tuple[Any, bool]:
+    """The case's module on the GPU, and whether torch.compile takes it; (None, False) without one."""
+    if (folder / "model.pt2").exists():
+        return torch.export.load(str(folder / "model.pt2")).module().cuda(), True
+    if (folder / "model.pt").exists():
+        return torch.jit.load(str(folder / "model.pt")).cuda().eval(), False
+    return None, False
+
+
+def beside_torch(folder: Path, inputs: Sequence[np.ndarray], runs: int, seconds: float) -> dict[str, Any] | None:
+    """PyTorch's times of the case's module on the same GPU: call by call, compiled, and as a CUDA graph."""
+    torch = torch_of_gpu()
+    module, compiles = load_torch(torch, folder) if torch else (None, False)
+    if module is None:
         return None
-    module = torch.jit.load(str(path)).cuda().eval()
     arrays = [torch.from_numpy(np.ascontiguousarray(array)).cuda() for array in inputs]
 
-    def eager() -> None:
-        module(*arrays)
-        torch.cuda.synchronize()
+    def times_of(call: Callable[[], Any]) -> dict[str, float]:
+        def wait() -> None:
+            call()
+            torch.cuda.synchronize()
 
+        return percentiles(timed(wait, runs, seconds))
+
+    def graph() -> dict[str, float]:
+        captured = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(captured):
+            module(*arrays)
+        return times_of(captured.replay)
+
+    def compiled() -> dict[str, float]:
+        made = torch.compile(module)
+        return times_of(lambda: made(*arrays))
+
+    told: dict[str, Any] = {"version": torch.__version__}
     with torch.no_grad():
-        told: dict[str, Any] = {"version": torch.__version__, "eager_us": percentiles(timed(eager, runs, seconds))}
-        try:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                module(*arrays)
-
-            def replay() -> None:
-                graph.replay()
-                torch.cuda.synchronize()
-
-            told["graph_us"] = percentiles(timed(replay, runs, seconds))
-        except RuntimeError as error:
-            told["graph_error"] = str(error).splitlines()[0]
+        told["eager_us"] = times_of(lambda: module(*arrays))
+        for name, measure in {"graph": graph, **({"compile": compiled} if compiles else {})}.items():
+            try:
+                told[f"{name}_us"] = measure()
+            except Exception as error:  # torch's own, of many kinds: the case goes on without this figure
+                told[f"{name}_error"] = (str(error) or type(error).__name__).splitlines()[0]
     return told
+
+
+def beside_cublas(gemm: Mapping[str, Any], launches: Sequence[Mapping[str, Any]], runs: int) -> dict[str, Any] | None:
+    """The same product by cuBLAS, through torch, and how much faster it is than the slowest of our launches."""
+    torch = torch_of_gpu()
+    if torch is None or not launches:
+        return None
+    m, n, k = gemm["sizes"]
+    if gemm["type"] == "i8":
+        a, b = (torch.randint(-128, 127, size, dtype=torch.int8, device="cuda") for size in ((m, k), (n, k)))
+
+        def product() -> None:
+            torch._int_mm(a, b.t())
+
+    else:
+        types = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+        a, b = (torch.randn(size, device="cuda").to(types[gemm["type"]]) for size in ((m, k), (k, n)))
+
+        def product() -> None:
+            torch.matmul(a, b)
+
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    times = []
+    for _ in range(runs):
+        begin.record()
+        product()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end) * 1e3)
+    ours = max(launch["us"] for launch in launches)
+    return {"us": round(min(times), 3), "of_cublas": round(min(times) / ours, 3) if ours else None}
 
 
 def run_model(library: Library, driver: Driver, path: Path, case: Mapping[str, Any], args: Any) -> dict[str, Any]:
@@ -326,18 +412,22 @@ def run_model(library: Library, driver: Driver, path: Path, case: Mapping[str, A
         told["wall_us"] = percentiles(timed(net.run, args.runs, args.seconds))
         with driver.events() as measured:
             told["event_us"] = percentiles([measured(net.run) for _ in range(min(args.runs, 100))])
+        launches = net.launches(min(args.runs, 20))
     finally:
         net.close()
     estimate = estimate_of(path)
+    told["launches"] = with_estimates(launches, estimate)
     if estimate:
-        told["estimate_us"] = estimate
-        told["measured_over_estimate"] = round(told["event_us"]["p50"] / estimate, 3)
+        told["estimate_us"] = estimate["microseconds"]
+        told["measured_over_estimate"] = round(told["event_us"]["p50"] / told["estimate_us"], 3)
+    if case["gemm"]:
+        told["cublas"] = beside_cublas(case["gemm"], launches, min(args.runs, 50))
     return told
 
 
 def load_case(folder: Path) -> dict[str, Any]:
     settings = json.loads((folder / "case.json").read_text()) if (folder / "case.json").exists() else {}
-    case: dict[str, Any] = {"tolerance": settings.get("tolerance")}
+    case: dict[str, Any] = {"tolerance": settings.get("tolerance"), "gemm": settings.get("gemm")}
     for key in ("inputs", "expected"):
         try:
             with np.load(folder / f"{key}.npz") as arrays:
@@ -358,8 +448,7 @@ def run_case(library: Library, driver: Driver, folder: Path, args: Any) -> Itera
         try:
             case = load_case(folder)
             row.update(run_model(library, driver, path, case, args))
-            if (folder / "model.pt").exists():
-                row["torch"] = beside_torch(folder / "model.pt", list(case["inputs"].values()), args.runs, args.seconds)
+            row["torch"] = beside_torch(folder, list(case["inputs"].values()), args.runs, args.seconds)
         except (CaseError, ValueError) as error:
             row.update({"passed": False, "error": str(error)})
         yield row
@@ -373,8 +462,10 @@ def tell(row: Mapping[str, Any]) -> None:
     wall, event = row["wall_us"], row["event_us"]
     more = f", {row['measured_over_estimate']} times the estimate" if "estimate_us" in row else ""
     torch = row.get("torch") or {}
-    for key in ("eager_us", "graph_us"):
+    for key in ("eager_us", "compile_us", "graph_us"):
         more += f", torch {key[:-3]} {torch[key]['p50']:.1f} us" if key in torch else ""
+    if row.get("cublas"):
+        more += f", {row['cublas']['of_cublas']} of cuBLAS"
     print(
         f"{'ok  ' if row['passed'] else 'FAIL'}  {name}: {event['p50']:.1f} us between events, {wall['p50']:.1f} us a "
         f"call (p90 {wall['p90']:.1f}, p99 {wall['p99']:.1f}){more}",

@@ -32,10 +32,44 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cases")
     tools = os.environ | {"PATH": f"{LIBRARY.parents[1] / 'bin'}:{os.environ['PATH']}"}
     words = [sys.executable, SCRIPT.with_name("make_cases.py"), "--output", folder, "--precisions", "F32,INT8"]
-    subprocess.run([*words, data_path(case.model)], env=tools, check=True)
+    subprocess.run([*words, "--gemm", "96x64x40", data_path(case.model)], env=tools, check=True)
     for precision in ("int8", "f32"):
         (folder / f"{case.name}_{precision}").rename(folder / precision)
+        (folder / f"gemm_96x64x40_{precision}").rename(folder / f"gemm_{precision}")
     return folder
+
+
+# As much of torch as on_device.py calls; it works on the host.
+TORCH = """
+import contextlib, time, types
+import numpy
+__version__ = "0"
+int8, float16, bfloat16, float32 = "int8", "float16", "bfloat16", "float32"
+class Tensor:
+    def __init__(self, array): self.array = array
+    def cuda(self): return self
+    def to(self, kind): return self
+    def t(self): return Tensor(self.array.T)
+class Module:
+    def cuda(self): return self
+    def __call__(self, *arrays): assert all(isinstance(each, Tensor) for each in arrays)
+class Event:
+    def __init__(self, enable_timing): assert enable_timing
+    def record(self): self.time = time.perf_counter()
+    def synchronize(self): pass
+    def elapsed_time(self, other): return 1e3 * (other.time - self.time)
+class CUDAGraph:
+    def replay(self): pass
+cuda = types.SimpleNamespace(is_available=lambda: True, synchronize=lambda: None, Event=Event, CUDAGraph=CUDAGraph)
+cuda.graph = lambda graph: contextlib.nullcontext()
+export = types.SimpleNamespace(load=lambda path: types.SimpleNamespace(module=Module))
+no_grad, from_numpy = contextlib.nullcontext, Tensor
+def compile(module): raise RuntimeError("no compiler\\nat all")
+def randint(low, high, size, dtype, device): return Tensor(numpy.zeros(size))
+def randn(size, device): return Tensor(numpy.zeros(size))
+def matmul(a, b): a.array @ b.array
+_int_mm = matmul
+"""
 
 
 def on_device(*arguments: object, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -75,6 +109,30 @@ def test_right_answers_pass_and_are_timed(cases: Path, tmp_path: Path) -> None:
         assert row["event_us"]["runs"] == 3 and row["estimate_us"] > 0 and row["measured_over_estimate"] > 0
     told = json.loads((tmp_path / "r.json").read_text())
     assert told["passed"] and told["device"]["major"] >= 8
+
+
+def test_launches_are_timed_beside_their_estimates(cases: Path, tmp_path: Path) -> None:
+    _, (row,) = results(cases, tmp_path, "int8")
+    assert len(row["launches"]) > 5 and "Conv" in "".join(launch["node"] for launch in row["launches"])
+    assert all(launch["us"] > 0 and launch["estimate_us"] > 0 and launch["bound"] for launch in row["launches"])
+    assert sum(launch["estimate_us"] for launch in row["launches"]) == pytest.approx(row["estimate_us"], abs=0.1)
+    assert row["torch"] is None
+
+
+def test_pytorch_and_cublas_stand_beside(cases: Path, tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(TORCH)
+    for name in ("gemm_int8", "gemm_f32"):
+        shutil.copytree(cases / name, tmp_path / name)
+        (tmp_path / name / "model.pt2").write_bytes(b"")
+    folders = (tmp_path / "gemm_int8", tmp_path / "gemm_f32")
+    told = on_device("--json", tmp_path / "r.json", *folders, PYTHONPATH=str(tmp_path))
+    assert told.returncode == 0, told.stdout + told.stderr
+    for row in json.loads((tmp_path / "r.json").read_text())["cases"]:
+        assert row["torch"]["eager_us"]["p50"] > 0 and row["torch"]["graph_us"]["p50"] > 0
+        assert row["torch"]["compile_error"] == "no compiler", "of a figure that fails the others are told"
+        assert row["cublas"]["us"] > 0 and row["cublas"]["of_cublas"] > 0
+    assert "torch eager" in told.stdout and "of cuBLAS" in told.stdout
 
 
 @pytest.mark.parametrize("name", ["int8", "f32"])
