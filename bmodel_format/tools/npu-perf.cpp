@@ -155,7 +155,7 @@ std::string join(const ModelStream &stream, const Chip &chip, Joined &joinedStre
   }
   for (const auto &[each, links] : memory.links) {
     LayerLinks &mine = all.memory.links[layer + each] = links;
-    mine.from.clear();
+    mine.stream = uint32_t(all.firsts.size() - 1), mine.from.clear();
     for (uint32_t from : links.from) {
       mine.from.insert(layer + from);
     }
@@ -163,7 +163,7 @@ std::string join(const ModelStream &stream, const Chip &chip, Joined &joinedStre
   for (auto [to, from] : {std::pair(&all.memory.local, &memory.local), {&all.memory.workspace, &memory.workspace}}) {
     to->peak = std::max(to->peak, from->peak), to->top = std::max(to->top, from->top);
     for (Rectangle each : from->rectangles) {
-      each.from += begin, each.to += begin;
+      each.from += begin, each.to += begin, each.command += all.firsts.back();
       to->rectangles.push_back(each);
     }
   }
@@ -187,6 +187,7 @@ int report(const std::vector<ModelStream> &streams, const HostShare &host, const
   std::vector<std::pair<std::string, std::string>> files = {
       {"report.json", json},
       {"layers.csv", layersCsv(all.report, chip, all.layers)},
+      {"memory.json", memoryJson(all.memory, all.commands.data(), chip)},
       {"trace.json", chromeTrace(all.commands.data(), all.costs.data(), all.spans.data(), all.commands.size(), chip,
                                  all.layers, &all.memory, all.firsts)}};
   for (size_t i = 0; i < pictures.size(); ++i) {

@@ -21,6 +21,8 @@ from .errors import ExitCode, TesseraError, usage_error
 
 # Two units in the last place of 1.0 in float32: what functions with results in [0,1] differ by anyway.
 FLOAT32_FLOOR = 2.0**-22
+CHANNEL_GROUPS, WORST = 32, 5
+MOST_BY_CHANNEL = 1 << 23  # elements; of larger tensors the errors of channels are not told
 _CHUNK = 1 << 13  # elements worked on at once: their float64 copies stay in the cache, and in memory that is used again
 
 
@@ -81,6 +83,8 @@ class Row:
     missed: tuple[str, ...] = ()  # the metrics outside of the tolerance: "cos", "euclid", "max|e|", "NaN/inf"
     excuse: str = ""  # why a tensor outside of the tolerance is no fault all the same
     note: str = ""
+    channels: tuple[float, ...] = ()  # of at most CHANNEL_GROUPS groups of neighbours, the worst of each: see _channels
+    worst_channels: tuple[tuple[int, float], ...] = ()
 
     @property
     def euclid(self) -> float:
@@ -194,6 +198,8 @@ def compare_tensor(name: str, got: np.ndarray, ref: np.ndarray, tolerance: Toler
         row.note = f"type {got.dtype} cannot be compared"
         return row
     _measure(row, np.ravel(got), np.ravel(ref))
+    if row.rel_l2 > 0 and not row.non_finite and ref.size <= MOST_BY_CHANNEL:
+        _channels(row, got, ref)
     if row.non_finite:
         text = f"{row.non_finite} NaN/inf"
         text += f", {row.non_finite_differs} not equal on both sides" if row.non_finite_differs else " on both sides"
@@ -240,6 +246,23 @@ def _measure(row: Row, got: np.ndarray, ref: np.ndarray) -> None:
     # A constant reference has no range; its magnitude is what an error is measured by then.
     extent = high - low if high > low else abs(high)
     row.max_of_range = max_abs / extent if extent > 0 else math.inf
+
+
+def _channels(row: Row, got: np.ndarray, ref: np.ndarray) -> None:
+    """Where among the channels the error is: each one's, relative to what a channel holds on average. Channels are the
+    dims of axis 1, of tensors of rank 3 (tokens) those of the last one."""
+    if ref.ndim < 3:
+        return
+    axis = 2 if ref.ndim == 3 else 1
+    others = tuple(i for i in range(ref.ndim) if i != axis)
+    error = np.square(got.astype(np.float32) - ref.astype(np.float32)).sum(axis=others, dtype=np.float64)
+    whole = float(np.square(ref.astype(np.float32)).sum(dtype=np.float64))
+    if not whole > 0:
+        return
+    relative = np.sqrt(error / (whole / len(error)))
+    row.worst_channels = tuple((int(i), float(relative[i])) for i in np.argsort(-relative, kind="stable")[:WORST])
+    groups = np.array_split(relative, min(len(relative), CHANNEL_GROUPS))
+    row.channels = tuple(float(f"{group.max():.4g}") for group in groups)
 
 
 def _missed(row: Row, tolerance: Tolerance) -> tuple[str, ...]:
@@ -375,7 +398,8 @@ def align(rows: Sequence[Sequence[str]], right: Sequence[int] = (), longest: int
 def to_csv(comparison: Comparison) -> str:
     """All rows as CSV with a header line."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=[*asdict(Row("", (), "")), "euclid"], lineterminator="\n")
+    names = [name for name in asdict(Row("", (), "")) if not name.endswith("channels")]
+    writer = csv.DictWriter(out, [*names, "euclid"], lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     for row in comparison.rows:
         writer.writerow({**asdict(row), "missed": " ".join(row.missed), "euclid": row.euclid})

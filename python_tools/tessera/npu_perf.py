@@ -14,7 +14,7 @@ from .progress import Report
 LAYERS_SHOWN = 8
 ADVICE_SHOWN = 4
 REPORT_VERSION = 1  # bmodel/npu/report.h: kReportVersion
-FILES = ("report.json", "layers.csv", "trace.json", "local.svg", "ddr.svg")
+FILES = ("report.json", "layers.csv", "trace.json", "memory.json", "local.svg", "ddr.svg")
 
 
 def measure(

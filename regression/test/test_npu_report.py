@@ -20,7 +20,7 @@ from tessera.errors import TesseraError
 from tessera.npu_perf import beyond
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ("report.json", "layers.csv", "trace.json", "local.svg", "ddr.svg")
+FILES = ("report.json", "layers.csv", "trace.json", "memory.json", "local.svg", "ddr.svg")
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +140,11 @@ def test_the_files_can_be_read(deployed: tuple[Path, dict, str]) -> None:
     assert sorted(row["name"] for row in rows) == sorted(layer["name"] for layer in report["layers"])
     assert sum(float(row["microseconds"]) for row in rows) <= report["microseconds"] + 0.1
     assert sum(int(row["products"]) for row in rows) == report["products"]
+    memory = json.loads((Path(folder) / "memory.json").read_text())["local"]
+    assert memory["peak_bytes"] == report["local_memory"]["peak_bytes"] and len(memory["rectangles"]) > 5
+    for layer, begin, end, low, high in memory["rectangles"]:
+        assert layer < len(report["layers"]) and 0 <= begin <= end <= report["microseconds"] + 1e-3
+        assert low < high <= report["local_memory"]["top_bytes"]
     for name in ("local.svg", "ddr.svg"):
         picture = xml.parse(Path(folder) / name).getroot()
         assert picture.tag.endswith("svg") and (name == "ddr.svg" or len(picture.findall(".//{*}title")) > 5)

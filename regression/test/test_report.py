@@ -2,28 +2,23 @@
 """tessera report: the page's numbers are those of model_tool, it asks nobody for anything, and a browser draws it."""
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shutil
-import socket
 import subprocess
 import time
-import urllib.request
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from browser import BROWSER, ENTER, RIGHT, Driver, needs_browser, needs_driver
 from case_file import all_cases
 from conftest import Builder, check, run_tool
 from onnx import TensorProto, helper, numpy_helper
+from tessera.report.page import page
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-needs_browser = pytest.mark.skipif(not BROWSER, reason="no Chromium: apt-get install chromium")
 TABS = ["Overview", "Graph", "Accuracy", "Partition", "Performance", "Timeline", "Memory", "Advice", "Comparison"]
 
 
@@ -173,7 +168,13 @@ def test_a_browser_draws_all_tabs(made: Made, tmp_path: Path) -> None:
         (layer["name"], layer["us"], layer["products"], layer["moved"]) for layer in layers
     ]
     assert [row[2][1] for row in rows] == [f"{layer['us']:.2f}" for layer in layers]
-    assert dom.count("<circle") > 3 and 'aria-label="timeline"' in dom and "local memory of a lane" in dom
+    held = [row for row in drawn.rows["memory-table"] if row]
+    memory = made.data[0]["stages"][0]["memory"]["local"]["rectangles"]
+    assert {int(row[2][0]) for row in held} == {
+        max(high - low for number, _, _, low, high in memory if number == layer)
+        for layer in {each[0] for each in memory}
+    }
+    assert dom.count("<circle") > 3 and 'aria-label="timeline"' in dom and "Local memory of a lane" in dom
 
 
 def test_what_it_refuses(made: Made, tmp_path: Path) -> None:
@@ -190,55 +191,16 @@ def test_what_it_refuses(made: Made, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["bad.json"]
 
 
-class Driver:
-    """A window of Chromium, driven through the WebDriver protocol."""
-
-    def __init__(self, width: int) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self._process = subprocess.Popen([str(DRIVER), f"--port={port}"], stdout=subprocess.DEVNULL)
-        self._url = f"http://127.0.0.1:{port}"
-        for _ in range(100):
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"{self._url}/status", timeout=5)
-                break
-            time.sleep(0.1)
-        flags = ["--headless=new", "--no-sandbox", "--disable-gpu"]
-        size = {"deviceMetrics": {"width": width, "height": 900, "pixelRatio": 1}}
-        options = {"binary": BROWSER, "args": flags, "mobileEmulation": size}
-        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-        self._url += f"/session/{self.ask('/session', capabilities={'alwaysMatch': wanted})['sessionId']}"
-
-    def ask(self, path: str, **body: object) -> Any:
-        request = urllib.request.Request(self._url + path, json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.loads(answer.read())["value"]
-
-    def script(self, text: str) -> Any:
-        return self.ask("/execute/sync", script=f"return {text}", args=[])
-
-    def key(self, key: str) -> None:
-        down_up = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
-        self.ask("/actions", actions=[{"type": "key", "id": "keys", "actions": down_up}])
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            urllib.request.urlopen(urllib.request.Request(self._url, method="DELETE"), timeout=20)
-        self._process.terminate()
-        self._process.wait(20)
-
-
-RIGHT, TAB, ENTER = "\ue014", "\ue004", "\ue007"
-
-
-@pytest.mark.skipif(not (BROWSER and DRIVER), reason="no chromedriver: apt-get install chromium-driver")
-@pytest.mark.parametrize("width", [1280, 390])
-def test_by_keys_wide_and_narrow(made: Made, width: int) -> None:
-    window = Driver(width)
+@needs_driver
+@pytest.mark.parametrize("width, dark", [(1280, False), (390, True)])
+def test_by_keys_wide_and_narrow(made: Made, width: int, dark: bool) -> None:
+    window = Driver(width, dark)
     try:
         window.ask("/url", url=f"file://{made.page}")
         assert window.script("performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart") < 1000
+        assert window.script("performance.getEntriesByType('resource').length") == 0
+        paper = window.script("getComputedStyle(document.body).backgroundColor")
+        assert paper == ("rgb(21, 24, 28)" if dark else "rgb(255, 255, 255)")
         window.script("document.getElementById('to-Overview').focus()")
         for name in TABS:
             assert window.script("document.activeElement.id") == f"to-{name}"
@@ -250,11 +212,129 @@ def test_by_keys_wide_and_narrow(made: Made, width: int) -> None:
         window.key(ENTER)
         layer = made.data[0]["stages"][0]["layers"][1]
         assert window.script("document.getElementById('picked').textContent").startswith(layer["name"])
-        window.script("document.getElementById('to-Timeline').click()")
-        assert window.script("document.querySelectorAll('#tab-Timeline .picked').length") > 0
+        for name in ("Graph", "Timeline", "Memory"):  # what is picked is marked wherever it is drawn
+            window.script(f"document.getElementById('to-{name}').click()")
+            time.sleep(0.2)
+            marked = window.script(f"document.querySelectorAll('#tab-{name} svg .picked').length")
+            assert marked > 0, name
         assert window.ask("/se/log", type="browser") == []
     finally:
         window.close()
+
+
+def test_edges_are_those_of_the_network(made: Made) -> None:
+    """A residual network: each block's sum reads the block before it, by the bytes that commands touch."""
+    for told in made.data:
+        stage = told["stages"][0]
+        layers, edges = stage["layers"], stage["edges"]
+        assert len({tuple(edge) for edge in edges}) == len(edges) and all(a != b for a, b in edges)
+        readers = [sum(edge[0] == row for edge in edges) for row in range(len(layers))]
+        sources = [sum(edge[1] == row for edge in edges) for row in range(len(layers))]
+        assert sources.count(2) >= 3, "three sums"  # each of the three blocks
+        assert sorted(readers)[0] == 0 and readers.count(0) == 1, "one layer makes the output"
+        assert sources.count(0) == 1, "one layer reads the input"
+
+
+def network(count: int) -> list[dict]:
+    """The data of a page about a network of so many layers."""
+    layers = [
+        {"name": f"layer_{i}", "nodes": [f"layer_{i}"], "on": "x86", "top": "", "op": "device.conv", "us": i % 7 + 0.5,
+         "bound": "", "mac_utilisation": None, "products": 10, "moved": 100, "least": None}
+        for i in range(count)
+    ]  # fmt: skip
+    edges = [[i, i + 1] for i in range(count - 1)] + [[i, i + 5] for i in range(0, count - 5, 5)]
+    stage = {"name": "", "edges": edges, "chip": "x86", "constants": {}, "results": {}, "inputs": [], "outputs": [],
+             "workspaces": [], "subnets": [], "layers": layers, "time": None, "perf": None}  # fmt: skip
+    return [{"file": "m.bmodel", "bytes": 1, "sha256": "", "name": "m", "producer": "", "schema_hash": "",
+             "properties": [], "chips": [], "stages": [stage], "accuracy": [], "verdict": "", "partition": {},
+             "advice": []}]  # fmt: skip
+
+
+@needs_driver
+def test_two_thousand_layers_are_smooth(tmp_path: Path) -> None:
+    (tmp_path / "r.html").write_text(page(network(2000)))
+    window = Driver(1280)
+    try:
+        window.ask("/url", url=f"file://{tmp_path / 'r.html'}#Graph")
+        assert window.script("performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart") < 2000
+        window.script("document.querySelector('[aria-label=\"whole graph\"]').click()")
+        time.sleep(0.3)
+        drawn = "document.querySelectorAll('svg.graph path, svg.graph rect').length"
+        assert window.script(drawn) < 50  # all of it, as few shapes
+        window.script("document.querySelector('svg.graph').focus()")
+        for _ in range(3):
+            window.key("\ue015")  # down
+        time.sleep(0.3)
+        assert window.script("document.querySelector('svg.graph .picked title').textContent").startswith("layer_2")
+        assert window.script(drawn) < 200  # only what is seen
+        spent = window.script("(() => { const view = followers.view; const begin = performance.now(); "
+                              "for (let i = 0; i < 20; ++i) { view.left += 3; view.paint(); } "
+                              "return (performance.now() - begin) / 20; })()")  # fmt: skip
+        assert spent < 50, f"{spent} ms a picture"
+        assert window.ask("/se/log", type="browser") == []
+    finally:
+        window.close()
+
+
+@needs_browser
+def test_accuracy_shows_channels_and_ranges(tmp_path: Path) -> None:
+    """Of an INT8 model on x86 with what deploy and calibration told: each number is the files'."""
+    case = next(case for case in all_cases() if case.name == "resnet8_cifar10")
+    builder = Builder(tmp_path)
+    top = builder.top(case)
+    builder.table(case, tmp_path)
+    words = ("--dataset", tmp_path / "data", "--input_num", 2, "--methods", "none", "--cali_method", "mse")
+    check(run_tool("run_calibration", top, *words, "--histograms", tmp_path / "h.json", "-o", tmp_path / "c.json"))
+    deploy = ("--mlir", top, "--chip", "x86", "--quantize", "INT8", "--calibration_table", tmp_path / "c.json")
+    told = check(run_tool("model_deploy", *deploy, "--model", tmp_path / "m.bmodel", "--compare_all", "--accept_loss",
+                          "--json"))  # fmt: skip
+    (tmp_path / "told.json").write_text(told)
+    words = ("--accuracy", "told.json", "--histograms", "h.json", "--calibration_table", "c.json", "-o", "r.html")
+    check(run_tool("tessera", "report", "m.bmodel", *words, cwd=tmp_path))
+    dom, console = browse(tmp_path / "r.html", tmp_path / "browser")
+    assert not console
+    rows = {row["name"]: row for row in json.loads(told)["comparison"]["tensors"]}
+    drawn = Tables(dom)
+    table = [row for row in drawn.rows["accuracy-table"] if row]
+    assert {row[1][1] for row in table} == rows.keys()
+    for row in table:
+        assert float(row[2][0]) == rows[row[1][1]]["cosine"] and float(row[3][0]) == rows[row[1][1]]["rel_l2"]
+    channels = [row for row in drawn.rows["channels-table"] if row]
+    worst = sorted((-error for row in rows.values() for _, error in row["worst_channels"]))
+    assert [-float(row[2][0]) for row in channels] == worst[:40] and len(channels) > 5
+    seen = json.loads((tmp_path / "h.json").read_text())["tensors"]
+    ranges = [row for row in drawn.rows["ranges-table"] if row]
+    assert {row[1][0]: (float(row[2][0]), float(row[3][0])) for row in ranges} == {
+        method: (found["low"], found["high"]) for method, found in seen[0]["ranges"].items()
+    }
+    for entry in seen:
+        assert sum(entry["counts"]) == pytest.approx(entry["values"], rel=1e-3) and len(entry["ranges"]) == 5
+        assert entry["chosen_range"] == [entry["ranges"]["mse"][key] for key in ("low", "high")]
+    bad = run_tool("tessera", "report", "m.bmodel", "--histograms", "told.json", cwd=tmp_path)
+    assert bad.returncode == 1 and "not what run_calibration --histograms writes" in bad.stderr
+
+
+def test_model_explorer_gets_the_graph(made: Made, tmp_path: Path) -> None:
+    words = ("tessera", "report", made.npu, made.x86, "-o", tmp_path / "r.html", "--model_explorer", tmp_path / "me")
+    check(run_tool(*words))
+    assert {path.name for path in (tmp_path / "me").iterdir()} == {
+        f"{name}{end}.json" for name in ("npu", "x86") for end in ("", "_time", "_traffic", "_products")
+    }
+    for told, name in zip(made.data, ("npu", "x86")):
+        stage, collection = told["stages"][0], json.loads((tmp_path / "me" / f"{name}.json").read_text())
+        assert collection["label"] == name
+        (graph,) = collection["graphs"]
+        nodes = {node["id"]: node for node in graph["nodes"]}
+        assert [node["label"] for node in graph["nodes"]] == [layer["name"] for layer in stage["layers"]]
+        edges = {(edge["sourceNodeId"], id) for id, node in nodes.items() for edge in node["incomingEdges"]}
+        assert edges == {(str(source), str(target)) for source, target in stage["edges"]}
+        assert all(isinstance(each["value"], str) for node in nodes.values() for each in node["attrs"])
+        for ending, key in (("time", "us"), ("traffic", "moved"), ("products", "products")):
+            data = json.loads((tmp_path / "me" / f"{name}_{ending}.json").read_text())[graph["id"]]
+            assert {node: each["value"] for node, each in data["results"].items()} == {
+                str(row): layer[key] for row, layer in enumerate(stage["layers"]) if layer[key] is not None
+            }
+            assert data["results"].keys() <= nodes.keys() and [each["stop"] for each in data["gradient"]] == [0, 1]
 
 
 def test_explain_tells_of_one_layer(made: Made) -> None:

@@ -128,6 +128,14 @@ Json jsonOf(const Counters &counters) {
   return made;
 }
 
+void addLinks(Json &entry, const std::map<uint32_t, LayerLinks> &links, uint32_t layer) {
+  auto found = links.find(layer);
+  const LayerLinks &known = found == links.end() ? LayerLinks() : found->second;
+  entry["stream"] = known.stream;
+  entry["reads_layers"] = known.from, entry["reads_buffers"] = known.buffersRead;
+  entry["writes_buffers"] = known.buffersWritten;
+}
+
 } // namespace
 
 const char *nameOf(Purpose purpose) {
@@ -250,10 +258,7 @@ std::string reportJson(const Report &report, const Chip &chip, const std::vector
       // A gather is asked for less than the table that it may touch.
       entry["ddr_least_bytes"] =
           least == memory->leastDdrBytes.end() ? 0 : std::min(least->second, counters.ddrBytes());
-      auto links = memory->links.find(layer);
-      const LayerLinks &known = links == memory->links.end() ? LayerLinks() : links->second;
-      entry["reads_layers"] = known.from, entry["reads_buffers"] = known.buffersRead;
-      entry["writes_buffers"] = known.buffersWritten;
+      addLinks(entry, memory->links, layer);
     }
     made["layers"].push_back(std::move(entry));
   }

@@ -78,10 +78,11 @@ def measure(
 
 
 def _types(stage: Mapping[str, Any]) -> list[str]:
-    """Of each step the type of its first operand."""
+    """Of each step the type of its first operand; "" where it is none of ours."""
     tensors = stage.get("tensors", [])
     plan = [step for subnet in stage.get("subnets", []) for step in subnet.get("plan", [])]
-    return [tensors[step["reads"][0]]["dtype"] if step.get("reads") else "" for step in plan]
+    reads = [[slot for slot in step["op"].get("args", []) if slot not in step.get("writes", [])] for step in plan]
+    return [tensors[slots[0]]["dtype"] if slots else "" for slots in reads]
 
 
 def table(told: Mapping[str, Any]) -> str:

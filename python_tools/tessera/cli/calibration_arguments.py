@@ -60,6 +60,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "-o", "--calibration_table", "--output", dest="output", metavar="FILE", help="output, NAME_cali.json"
     )
+    parser.add_argument(
+        "--histograms",
+        metavar="FILE",
+        help="also write what was seen of each tensor and the range of every method, for tessera report",
+    )
     return parser.add_common().parse_args(argv)
 
 

@@ -149,6 +149,7 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
     }
     if "partition" in result:
         partition.tell(report, result["partition"], result["chip"])
+    told: dict[str, Any] = {}
     if targets().is_npu(args.chip):
         if args.plan_out:
             with atomic_write(args.plan_out) as file:
@@ -157,7 +158,7 @@ def _compile(context: Context, model: TopModel, output: Path) -> None:
             output, folder=args.report and context.outputs.folder(args.report)
         )
         npu_perf.tell(report, told, args.report)
-        _tell_advice(context, told, result.get("quantization", {}))
+    _tell_advice(context, told, result.get("quantization", {}))
     _tell_exactness(context, result.get("bit_equal_except"))
     if "quantization" in result:
         _tell_quantization(context, result["quantization"])
@@ -363,7 +364,7 @@ def _judge(
 
 
 def _tell_advice(context: Context, told: Mapping[str, Any], precisions: Mapping[str, Any]) -> None:
-    """Of a model for an NPU; what its times tell stands below them."""
+    """What the times of a model for an NPU tell stands below them."""
     table = context.args.calibration_table
     found = advice.of_quantization(precisions) + (advice.of_table(tables.load(table).samples) if table else [])
     for line in advice.lines(found):

@@ -6,9 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
-from ..calibration import table as tables
+from ..calibration import histograms, table as tables
 from ..errors import usage_error
 from ..files import require_file
+from ..report import model_explorer
 from ..report.gather import gather, read_told
 from ..report.page import page
 from .common import Context, Parser
@@ -45,6 +46,8 @@ def add_verb(verbs: "argparse._SubParsersAction[Parser]") -> Parser:
         metavar="RUNS",
         help="time the layers of what wholly runs on x86 here: the mean of RUNS runs of one thread, on zeros",
     )
+    sub.add_argument("--histograms", metavar="FILE", help="what run_calibration --histograms wrote")
+    sub.add_argument("--model_explorer", metavar="DIR", help="also write the graphs as JSON for Model Explorer")
     sub.add_argument("--calibration_table", metavar="FILE", help="the table: whether it is of enough samples")
     return sub
 
@@ -60,6 +63,7 @@ def work(context: Context) -> None:
     if len(given) > len(args.models):
         raise usage_error(f"--accuracy: {len(given)} files for {len(args.models)} models")
     samples = tables.load(args.calibration_table).samples if args.calibration_table else None
+    seen = histograms.load(args.histograms) if args.histograms else []
     models = []
     for index, name in enumerate(args.models):
         path = require_file(name, "model")
@@ -67,8 +71,12 @@ def work(context: Context) -> None:
         made = told.get("model", {})
         if made.get("bmodel") and Path(made["bmodel"]).name != path.name:
             report.warn(f"{given[index]} is of {made['bmodel']}, not of {path}")
-        models.append(gather(path, read_model(path), told, samples, args.measure))
+        models.append({**gather(path, read_model(path), told, samples, args.measure), "histograms": seen})
     context.outputs.path(output).write_text(page(models), encoding="utf-8")
+    if args.model_explorer:
+        folder = context.outputs.folder(args.model_explorer)
+        for name, text in model_explorer.files(models).items():
+            (folder / name).write_text(text, encoding="utf-8")
     context.result["report"] = {"html": str(output), "advice": [model["advice"] for model in models]}
     for model in models:
         for each in model["advice"]:

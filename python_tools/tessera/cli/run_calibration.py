@@ -12,7 +12,7 @@ from typing import Sequence
 from .. import top_model
 from ..background import usable_cores
 from ..calibration import table as tables
-from ..calibration import equalization, sample, tpu_mlir_table, weights
+from ..calibration import equalization, histograms, sample, tpu_mlir_table, weights
 from ..calibration.choose import Choice, candidates_for, measure
 from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
@@ -97,6 +97,9 @@ def _calibrate(context: Context) -> None:
             state = _collect(context, engine, dataset, observed, output)
         choices = _choose(context, engine, dataset, state)
         table = _table(args, observed, state, choices)
+        if args.histograms:
+            text = histograms.as_json(observed, state.histograms, choices)
+            context.outputs.path(args.histograms).write_text(text, encoding="utf-8")
         request = weights.Request(
             observed.job(),
             observed,

@@ -15,6 +15,7 @@ import numpy as np
 from .. import advice, cuda_perf, npu_perf
 from ..errors import TesseraError
 from ..files import load_json, scratch_folder
+from . import edges
 
 
 def gather(
@@ -75,7 +76,7 @@ def accuracy(told: Mapping[str, Any]) -> list[dict[str, Any]]:
     for row in comparison.get("tensors", comparison.get("rows", [])):
         if row["name"] not in known:
             rows.append({"name": row["name"], "tensor": row["name"], "whole": row, "own": None,
-                         "wrong": not row["passed"]})  # fmt: skip
+                         "wrong": not row["passed"] and not row.get("excuse")})  # fmt: skip
     return rows
 
 
@@ -94,8 +95,10 @@ def _stage(path: Path, dump: Mapping[str, Any], stage: Mapping[str, Any], number
     for tensor in tensors:
         if tensor["place"] == "Segment" and tensor["view_of"] < 0:
             constants[tensor["dtype"]] += tensor["bytes"]
+    before = sum(len(each["layers"]) for each in (perf, gpu) if each)
     return {
         "name": stage.get("name", ""),
+        "edges": edges.of_stage(stage, perf, _rows_of_steps(dump, subnets, before)),
         "chip": dump["chips"][stage["chip"]]["name"],
         "constants": dict(constants),
         "results": dict(
@@ -105,7 +108,7 @@ def _stage(path: Path, dump: Mapping[str, Any], stage: Mapping[str, Any], number
         "outputs": [_tensor(tensors[slot]) for slot in stage.get("outputs", [])],
         "workspaces": stage.get("workspaces", []),
         "subnets": [_subnet(subnet) for subnet in subnets],
-        "layers": _layers(perf, gpu, [subnet for subnet in subnets if not _on_gpu(dump, subnet)], times),
+        "layers": _layers(perf, gpu, [subnet for subnet in subnets if not _on_gpu(dump, subnet)], tensors, times),
         "time": _time(perf, gpu, times, runs),
         "perf": perf,
         **drawn,
@@ -128,6 +131,31 @@ def _subnet(subnet: Mapping[str, Any]) -> dict[str, Any]:
 
 def _steps(subnets: Any) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     return [(subnet, step) for subnet in subnets for step in subnet.get("plan", [])]
+
+
+def _where(subnet: Mapping[str, Any]) -> str:
+    return "host" if subnet["kind"] == "Host" else str(subnet["kind"]).lower()
+
+
+def _written(tensors: Any, step: Mapping[str, Any]) -> list[str]:
+    """Tensors of the ONNX graph that a step makes."""
+    return [name for slot in step.get("writes", []) for name in tensors[slot].get("onnx_names", [])]
+
+
+def _has_row(subnet: Mapping[str, Any], step: Mapping[str, Any]) -> bool:
+    """Whether a step is a layer of its own: neither a chip's program nor a call of other steps."""
+    return subnet["kind"] != "Npu" and step["op_type"] not in edges.CALLS
+
+
+def _rows_of_steps(dump: Mapping[str, Any], subnets: Any, first: int) -> dict[tuple[int, int], int]:
+    """By the numbers of subnet and step, the row that _layers gives it."""
+    with_rows = [
+        (number, at)
+        for number, subnet in enumerate(subnets)
+        for at, step in enumerate(subnet.get("plan", []))
+        if not _on_gpu(dump, subnet) and _has_row(subnet, step)
+    ]
+    return {where: first + row for row, where in enumerate(with_rows)}
 
 
 def _on_gpu(dump: Mapping[str, Any], subnet: Mapping[str, Any]) -> bool:
@@ -161,7 +189,7 @@ def _time(
 
 
 def _layers(
-    perf: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None, subnets: Any, times: Sequence[float]
+    perf: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None, subnets: Any, tensors: Any, times: Sequence[float]
 ) -> list[dict[str, Any]]:
     """Of an NPU's commands or a GPU's launches as its estimate has them, behind them the steps of hosts and of other
     chips. times: of all steps, or []."""
@@ -190,13 +218,14 @@ def _layers(
              "products": layer["products"], "moved": layer["dram_bytes"], "least": None}
         )  # fmt: skip
     for index, (subnet, step) in enumerate(_steps(subnets)):
-        if subnet["kind"] != "Npu":
+        if _has_row(subnet, step):
             debug = step.get("debug", {})
             nodes = debug.get("onnx_nodes", [])
             name = "+".join(nodes) or step.get("op_type", "").removesuffix("Def")
             layers.append(
-                {"name": name, "nodes": nodes, "on": "host" if subnet["kind"] == "Host" else subnet["kind"].lower(),
-                 "op": debug.get("device_op", ""), "us": times[index] if times else None, "bound": "",
+                {"name": name, "nodes": nodes, "tensors": _written(tensors, step), "on": _where(subnet),
+                 "top": debug.get("top_op", ""), "op": debug.get("device_op", ""),
+                 "us": times[index] if times else None, "bound": "",
                  "mac_utilisation": None, "products": debug.get("flops", 0) // 2, "moved": debug.get("bytes", 0),
                  "least": None}
             )  # fmt: skip
@@ -209,11 +238,7 @@ def _perf(path: Path, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
         perf = npu_perf.measure(path, folder=folder, stage=number)
         trace = json.loads((folder / "trace.json").read_text())
         events = _commands(trace["traceEvents"])
-        return perf, {
-            "trace": events,
-            "local_svg": _themed(folder / "local.svg"),
-            "ddr_svg": _themed(folder / "ddr.svg"),
-        }
+        return perf, {"trace": events, "memory": json.loads((folder / "memory.json").read_text())}
 
 
 def _commands(events: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
@@ -236,16 +261,3 @@ def _commands(events: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
          event["args"]["id"], waits.get((event["tid"], event["ts"]), -1), event["args"]["bound"]]
         for event in slices
     ]  # fmt: skip
-
-
-def _themed(path: Path) -> str:
-    """A drawing that is as wide as its place, in the colours of the page."""
-    text = path.read_text()
-    for old, new in (
-        ('<rect width="100%" height="100%" fill="white"/>', ""),
-        ('stroke="#ddd"', 'stroke="#8884"'),
-        ('stroke="#bbb"', 'stroke="#8884"'),
-        ('width="1290" height="560"', 'viewBox="0 0 1290 560"'),
-    ):
-        text = text.replace(old, new, 1 if "rect" in old else -1)
-    return text

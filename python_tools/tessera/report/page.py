@@ -8,9 +8,12 @@ import math
 from typing import Any, Sequence
 
 from .. import __version__
+from .accuracy_script import ACCURACY
+from .graph_script import GRAPH
 from .script import SCRIPT
 from .style import CSS
 
+GRAPH_HERE, ACCURACY_HERE = "/* graph */", "/* accuracy */"
 # Nothing is fetched, whatever stands in a name.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
@@ -19,6 +22,7 @@ def page(models: Sequence[dict[str, Any]]) -> str:
     """The file for what gather() gives."""
     title = ", ".join(model["name"] or model["file"] for model in models)
     data = json.dumps(_finite(models), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    script = SCRIPT.replace(GRAPH_HERE, GRAPH).replace(ACCURACY_HERE, ACCURACY)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
@@ -28,7 +32,7 @@ def page(models: Sequence[dict[str, Any]]) -> str:
         f"<p>{html.escape(', '.join(model['file'] for model in models))} · tessera {__version__}</p>"
         '<p id="choice"></p></header><nav role="tablist" aria-label="what to see"></nav><main></main>\n'
         '<div id="picked" role="status" hidden></div>\n'
-        f'<script type="application/json" id="data">{data}</script>\n<script>{SCRIPT}</script></body></html>\n'
+        f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script></body></html>\n'
     )
 
 

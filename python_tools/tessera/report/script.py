@@ -4,9 +4,10 @@
 SCRIPT = r"""
 'use strict';
 const models = JSON.parse(document.getElementById('data').textContent);
-const SVG = 'http://www.w3.org/2000/svg', HUES = {multiply: 210, output: 190, vector: 140, ddr: 20, latency: 0,
+const SVG = 'http://www.w3.org/2000/svg', HUES = {multiply: 210, output: 190, vector: 140, ddr: 48, latency: 0,
   'bank port': 280, 'dma local': 50};
 let which = 0, stage = 0, picked = null;
+const followers = new Map(); // of drawings that are not made of elements with data-layer: called with what is picked
 const model = () => models[which], here = () => model().stages[stage];
 function el(name, attributes, ...inside) {
   const drawn = ['svg', 'rect', 'line', 'circle', 'text', 'path', 'title', 'g'].includes(name);
@@ -29,6 +30,13 @@ const hue = bound => HUES[bound] === undefined ? 90 : HUES[bound];
 const card = (label, value) => el('div', {class: 'card'}, el('span', {}, label), el('b', {}, value));
 const note = text => el('p', {class: 'soft'}, text);
 
+// Rows of layers by the numbers that commands have.
+function layerRow(layer) {
+  const s = here();
+  s.rowOf ||= new Map(s.perf ? s.perf.layers.map((each, row) => [each.layer, row]) : []);
+  return s.rowOf.has(layer) ? s.rowOf.get(layer) : -1;
+}
+
 function pick(index) {
   picked = index;
   for (const node of document.querySelectorAll('[data-layer]'))
@@ -43,6 +51,7 @@ function pick(index) {
     fixed(rows[0].whole.cosine, 6) : '');
   const row = document.querySelector('section:not([hidden]) tr.picked');
   if (row) row.scrollIntoView({block: 'nearest'});
+  for (const follow of followers.values()) follow(index);
 }
 
 // columns: [title, value of a row, text of a value, class]; a click on a title sorts.
@@ -97,67 +106,45 @@ function overview() {
          e.value || ''])])];
 }
 
-// ONNX nodes, the device's layer, and what it is made of, side by side; wheel or buttons zoom.
-function graph() {
-  const layers = here().layers, rows = [], width = 1000, high = 24;
-  let y = 30, above = 0;
-  const parts = [];
-  layers.forEach((layer, index) => {
-    const nodes = layer.nodes.length ? layer.nodes : ['(none)'], tall = nodes.length * high,
-      middle = y + tall / 2 - 4;
-    const off = layer.on === 'host', fill = off ? 'hsl(25 80% 55%)' : 'hsl(' + hue(layer.bound) + ' 45% 55%)';
-    nodes.forEach((node, at) => {
-      const top = y + at * high;
-      parts.push(el('text', {x: 12, y: top + 11}, node.length > 44 ? '…' + node.slice(-43) : node, el('title', {},
-        node)),
-        el('path', {d: `M330 ${top + 7}C365 ${top + 7} 365 ${middle} 400 ${middle}`, fill: 'none', stroke: '#8888'}));
-    });
-    if (index) parts.push(el('line', {x1: 404, x2: 404, y1: above + 9, y2: middle - 9, stroke: '#8888'}));
-    above = middle;
-    parts.push(el('rect', {x: 400, y: middle - 9, width: 9, height: 18, fill, 'data-layer': index,
-      onclick: () => pick(index)}, el('title', {}, layer.name)),
-      el('text', {x: 418, y: middle + 4, 'data-layer': index, onclick: () => pick(index), class: off ? 'host' : ''},
-        (off ? 'host: ' : '') + (layer.name.length > 40 ? layer.name.slice(0, 39) + '…' : layer.name)),
-      el('text', {x: 730, y: middle + 4}, layer.op.length > 42 ? layer.op.slice(0, 41) + '…' : layer.op));
-    y += tall + 8;
-  });
-  for (const [x, text] of [[12, 'ONNX nodes'], [418, 'layer of the device'], [730, 'device op, commands']])
-    parts.push(el('text', {x, y: 16, 'font-weight': 600}, text));
-  const svg = el('svg', {viewBox: `0 0 ${width} ${y}`, role: 'img', 'aria-label': 'graph'}, ...parts);
-  let scale = 1;
-  const zoom = by => { scale = Math.min(4, Math.max(0.3, scale * by)); svg.style.width = 100 * scale + '%';
-    svg.style.minWidth = 640 * scale + 'px'; };
-  return [el('div', {class: 'tools'}, el('button', {onclick: () => zoom(1.25)}, 'larger'),
-    el('button', {onclick: () => zoom(0.8)}, 'smaller'), el('span', {class: 'soft'}, 'orange: on the host')),
-    el('div', {class: 'draw'}, svg)];
+/* graph */
+function layerOfTensor(tensor, name) {
+  const layers = here().layers, named = layers.findIndex(layer => layer.name === name);
+  return named >= 0 ? named : layers.findIndex(layer => layer.name === tensor ||
+    (layer.tensors || []).includes(tensor));
 }
 
+/* accuracy */
 function accuracyTab() {
   const rows = model().accuracy;
-  if (!rows.length) return [note('Nothing was given: model_deploy --json > told.json with --test_input and ' +
-    '--test_reference, or model_tool layers DIR --json > told.json, then tessera report --accuracy told.json')];
+  const without = note('Nothing was given: model_deploy --json > told.json with --test_input and ' +
+    '--test_reference, or model_tool layers DIR --json > told.json, then tessera report --accuracy told.json');
   const most = Math.max(1e-30, ...rows.map(row => row.whole ? row.whole.rel_l2 || 0 : 0));
   const of = (row, side, key) => row[side] && typeof row[side][key] === 'number' ? row[side][key] : null;
   const heat = value => value === null ? '–' : el('span', {}, el('span', {class: 'bar',
     style: `width:${Math.round(70 * Math.sqrt(value / most))}px` +
       `;background:hsl(${120 - 120 * Math.sqrt(value / most)} 65% 45%)`}),
     exact(value));
-  return [table([['layer', r => r.name, null, 'long'], ['tensor', r => r.tensor],
+  return [rows.length ? table([['layer', r => r.name, null, 'long'], ['tensor', r => r.tensor],
     ['cosine', r => of(r, 'whole', 'cosine'), v => fixed(v, 7), 'num'],
     ['error, with inherited', r => of(r, 'whole', 'rel_l2'), heat], ['own error', r => of(r, 'own', 'rel_l2'),
       exact, 'num'],
-    ['max|e|', r => of(r, 'whole', 'max_abs'), exact, 'num'], ['', r => r.wrong ? 'wrong' : 'ok']], rows,
-    row => here().layers.findIndex(layer => layer.name === row.name), 'accuracy-table')];
+    ['max|e|', r => of(r, 'whole', 'max_abs'), exact, 'num'],
+    ['', r => r.wrong ? 'outside' : r.whole && r.whole.excuse || 'ok']], rows,
+    row => layerOfTensor(row.tensor, row.name), 'accuracy-table') : without, ...channelsDrawing(rows),
+    ...rangesDrawing()];
 }
 
 function partitionTab() {
   const told = model().partition, parts = [table([['subnet', r => r.name], ['on', r => r.kind], ['', r => r.isa],
-    ['steps', r => r.steps, null, 'num'], ['ONNX nodes', r => r.nodes, null, 'num'], ['why', r => r.reason || '',
-      null, 'long']],
-    here().subnets)];
+    ['steps', r => r.steps, null, 'num'], ['ONNX nodes', r => r.nodes, null, 'num']],
+    here().subnets.filter(each => each.kind !== 'Control'))];
+  for (const subnet of here().subnets.filter(each => each.reason)) parts.push(
+    el('h2', {}, `Why the host runs ${subnet.name}`),
+    el('ul', {}, ...subnet.reason.split('; ').map(reason => el('li', {}, reason))));
   if (told.host_ops && told.host_ops.length) parts.push(el('h2', {}, 'Ops on the host, and why'), table([
     ['op', r => r.name || r.op, null, 'long'], ['reason', r => r.reason, null, 'long'],
-    ['multiplications', r => r.products, null, 'num']], told.host_ops));
+    ['multiplications', r => r.products, null, 'num']], told.host_ops,
+    op => here().layers.findIndex(layer => op.name && layer.nodes.includes(op.name)), 'host-table'));
   return parts;
 }
 
@@ -214,8 +201,7 @@ function performanceTab() {
 function timelineTab() {
   const s = here(), events = s.trace || [];
   if (!events.length) return [note('No timeline: of this chip no command is simulated.')];
-  const end = Math.max(...events.map(e => e[3] + e[4])), byId = {}, holder = el('div', {class: 'draw'});
-  events.forEach(e => { byId[e[0] + '.' + e[5]] = e; });
+  const end = events.reduce((most, e) => Math.max(most, e[3] + e[4]), 0), holder = el('div', {class: 'draw'});
   const draw = zoom => {
     const width = 1200 * zoom, X = t => 70 + (width - 90) * t / end, ticks = 8 * zoom;
     const arrow = el('path', {fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5});
@@ -225,13 +211,13 @@ function timelineTab() {
       el('text', {x: X(end * i / ticks), y: 14, 'text-anchor': i === ticks ? 'end' : 'middle'},
         (end * i / ticks).toFixed(1) + ' us'));
     for (const e of events) {
-      const [queue, what, layer, begin, long, id, wait, bound] = e, name = s.layers[layer] ?
+      const [queue, what, number, begin, long, id, wait, bound] = e, layer = layerRow(number), name = s.layers[layer] ?
         s.layers[layer].name : '';
       const bar = el('rect', {x: X(begin), y: 30 + 70 * queue, width: Math.max(0.4, X(long) - X(0)), height: 46,
         fill: `hsl(${hue(bound)} 55% 52%)`, 'data-layer': layer, onclick: () => pick(layer)}, el('title', {},
-        `${what} ${name}: ${begin} us, ${long} us, ${bound}` + (wait ?
-          `; waits for command ${wait} of the other queue` : '')));
-      bar.onmouseenter = () => { const from = byId[(1 - queue) + '.' + wait]; arrow.setAttribute('d', from ?
+        `${what} ${name}: ${begin} us, ${long} us, ${bound}` + (wait >= 0 ?
+          `; waits for ${events[wait][1]} ${(s.layers[layerRow(events[wait][2])] || {name: ''}).name}` : '')));
+      bar.onmouseenter = () => { const from = events[wait]; arrow.setAttribute('d', from ?
         `M${X(from[3] + from[4])} ${from[0] ? 100 : 76}L${X(begin)} ${queue ? 100 : 76}` : ''); };
       parts.push(bar);
     }
@@ -248,13 +234,46 @@ function timelineTab() {
       holder];
 }
 
+// Time from left to right, addresses upwards, a colour a layer.
+function memoryDrawing(what, memory) {
+  const s = here(), end = memory.rectangles.reduce((most, r) => Math.max(most, r[2]), 0) || 1, parts = [];
+  const X = t => 70 + 1190 * t / end, Y = byte => 400 - 380 * byte / memory.bytes;
+  for (let i = 0; i <= 8; ++i) parts.push(
+    el('line', {x1: X(end * i / 8), x2: X(end * i / 8), y1: 20, y2: 404, stroke: '#8883'}),
+    el('text', {x: X(end * i / 8), y: 420, 'text-anchor': i === 8 ? 'end' : 'middle'},
+      (end * i / 8).toFixed(end < 20 ? 2 : 0) + ' us'));
+  for (let i = 0; i <= (memory.banks || 4); ++i) {
+    const byte = memory.bytes * i / (memory.banks || 4);
+    parts.push(el('line', {x1: 70, x2: 1260, y1: Y(byte), y2: Y(byte), stroke: '#8885'}),
+      el('text', {x: 64, y: Y(byte) + 4, 'text-anchor': 'end'}, bytes(Math.round(byte))));
+  }
+  for (const [layer, from, to, low, high] of memory.rectangles) {
+    const row = layerRow(layer), name = row >= 0 ? s.layers[row].name : '';
+    parts.push(el('rect', {x: X(from), y: Y(high), width: Math.max(0.5, X(to) - X(from)), height: Y(low) - Y(high),
+      fill: `hsl(${layer * 137 % 360} 55% 60%)`, stroke: '#5558', 'stroke-width': 0.4, 'data-layer': row,
+      onclick: () => pick(row)}, el('title', {},
+      `${name}: ${high - low} bytes at ${low}, ${from} to ${to} us`)));
+  }
+  return el('div', {class: 'draw'}, el('svg', {viewBox: '0 0 1280 430', role: 'img', 'aria-label': what}, ...parts));
+}
+
 function memoryTab() {
   const s = here(), parts = [];
-  for (const [title, text] of [['Local memory of a lane', s.local_svg], ['Intermediate results in DDR', s.ddr_svg]]) {
-    if (!text || text.includes(': 0 of 0 bytes')) continue;
-    const holder = el('div', {class: 'draw'});
-    holder.innerHTML = text;
-    parts.push(el('h2', {}, title), holder);
+  for (const [title, key] of [['Local memory of a lane', 'local'], ['Intermediate results in DDR', 'workspace']]) {
+    const memory = s.memory && s.memory[key];
+    if (!memory || !memory.rectangles.length) continue;
+    parts.push(el('h2', {}, `${title}: ${bytes(memory.peak_bytes)} of ${bytes(memory.bytes)} in use at once`),
+      memoryDrawing(title, memory));
+  }
+  if (parts.length) {
+    const held = {};
+    for (const key of ['local', 'workspace']) for (const [layer, , , low, high] of s.memory[key].rectangles)
+      ((held[layer] ||= {layer, local: 0, workspace: 0})[key] = Math.max(held[layer][key], high - low));
+    parts.push(el('h2', {}, 'Largest value of each layer'), table([['', r => '', (v, r) => el('span', {class: 'bar',
+      style: `width:12px;background:hsl(${r.layer * 137 % 360} 55% 60%)`})],
+      ['layer', r => (s.layers[layerRow(r.layer)] || {name: ''}).name, null, 'long'],
+      ['bytes of a lane', r => r.local, null, 'num'], ['bytes of DDR', r => r.workspace, null, 'num']],
+    Object.values(held), r => layerRow(r.layer), 'memory-table'));
   }
   return parts.concat([el('h2', {}, 'Workspaces'), table([['memory', r => r.memory], ['bytes', r => r.bytes, null,
     'num'],
@@ -262,11 +281,19 @@ function memoryTab() {
 }
 
 function adviceTab() {
-  return model().advice.length ? [table([['code', r => r.code], ['layer', r => r.layer, null, 'long'],
-    ['what is odd', r => r.text, null, 'long'], ['costs at most, us', r => r.microseconds, v => fixed(v, 1), 'num'],
-    ['try', r => r.command, null, 'long']], model().advice,
-      row => here().layers.findIndex(l => l.name === row.layer && row.layer),
-    'advice-table'), note('docs/advice.md explains each code')] : [note('Nothing odd was found.')];
+  const costs = model().advice.filter(each => each.microseconds !== null);
+  return model().advice.length ? [note(`${model().advice.length} found, each with what it costs at most` +
+    (costs.length ? '' : ', where that is known')), ...model().advice.map(each => {
+    const layer = here().layers.findIndex(l => each.layer && l.name === each.layer);
+    const item = el('div', {class: 'card advice', ...(layer >= 0 ? {'data-layer': layer, tabindex: 0,
+      onclick: () => pick(layer)} : {})}, el('b', {}, each.code + (each.layer ? ', ' + each.layer : '')),
+    el('p', {}, each.text), el('p', {class: 'soft'}, each.microseconds === null ? 'cost not known' :
+      `costs ${fixed(each.microseconds, 1)} us at most` + (here().time ?
+      `, ${(100 * each.microseconds / here().time.us).toFixed(1)} % of a run` : '')),
+    el('p', {}, 'try: ', el('code', {}, each.command)));
+    item.onkeydown = event => { if (event.key === 'Enter' && layer >= 0) pick(layer); };
+    return item;
+  }), note('docs/advice.md has a page for each code.')] : [note('Nothing odd was found.')];
 }
 
 function comparisonTab() {
@@ -286,7 +313,8 @@ function comparisonTab() {
       r => r.values)),
     ['last − first', r => r.values[0] === null || r.values.at(-1) === null ? null : r.values.at(-1) - r.values[0],
       v =>
-      fixed(v, 2), 'num']], layers)];
+      fixed(v, 2), 'num']], layers, row => here().layers.findIndex(layer => layer.name === row.name),
+    'compared-table')];
 }
 
 const TABS = {Overview: overview, Graph: graph, Accuracy: accuracyTab, Partition: partitionTab,
@@ -307,6 +335,7 @@ function show(name) {
 }
 function restart() {
   for (const section of document.querySelectorAll('section')) delete section.dataset.drawn;
+  followers.clear();
   pick(null);
   show(decodeURIComponent(location.hash.slice(1)) in TABS ? decodeURIComponent(location.hash.slice(1)) : 'Overview');
 }

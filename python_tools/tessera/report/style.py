@@ -21,10 +21,13 @@ main{padding:6px 20px 90px;max-width:1400px}
 section[hidden]{display:none}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px;margin:12px 0}
 .card{background:var(--band);border-radius:8px;padding:10px 12px;overflow-wrap:anywhere}
+
+.advice{margin:10px 0;max-width:760px}.advice p{margin:4px 0}.advice.picked{background:var(--pick)}
+ul{padding-left:20px}li{margin:4px 0;overflow-wrap:anywhere}
 .card b{display:block;font-size:18px;font-weight:600}.card span{color:var(--soft);font-size:13px}
 .wide{overflow-x:auto;max-height:70vh;overflow-y:auto;border:1px solid var(--line);border-radius:8px}
 table{border-collapse:collapse;width:100%;font-size:13.5px}
-th,td{padding:5px 10px;text-align:left;white-space:nowrap;border-bottom:1px solid var(--line)}
+th,td{padding:5px 10px;text-align:left;vertical-align:top;white-space:nowrap;border-bottom:1px solid var(--line)}
 td.long{white-space:normal;min-width:180px;overflow-wrap:anywhere}
 th{position:sticky;top:0;background:var(--band);font-weight:600}
 th button{font:inherit;color:inherit;background:none;border:0;padding:0;cursor:pointer}
@@ -32,7 +35,12 @@ td.num,th.num{text-align:right;font-variant-numeric:tabular-nums}
 [data-layer]{cursor:pointer}tr.picked td{background:var(--pick)}svg .picked{stroke:var(--mark);stroke-width:2.5}
 svg{display:block;width:100%;height:auto}svg text{fill:var(--ink);font-size:12px}
 .draw{overflow:auto;border:1px solid var(--line);border-radius:8px;padding:6px;max-height:75vh}
-.draw svg{min-width:640px}
+.draw svg{min-width:640px}.draw svg.middle{max-width:900px}
+.draw svg.graph{min-width:0;width:100%;height:66vh;touch-action:none;cursor:grab}
+svg.graph:focus-visible{outline:2px solid var(--mark);outline-offset:2px}svg text.host{fill:var(--warm)}
+svg text.soft{fill:var(--soft)}
+figure{margin:10px 0}figcaption{font-size:13.5px;color:var(--soft)}
+svg.graph .picked rect{stroke:var(--mark);stroke-width:2.5}
 .host{color:var(--warm);font-weight:600}.soft{color:var(--soft)}
 .bar{display:inline-block;height:9px;background:var(--mark);border-radius:2px;vertical-align:middle;margin-right:6px}
 .tools{display:flex;gap:8px;flex-wrap:wrap;align-items:center;margin:8px 0}
@@ -42,5 +50,5 @@ border-radius:6px;padding:4px 9px}
 font-size:13.5px;z-index:3;overflow-wrap:anywhere}
 code{font:12.5px ui-monospace,monospace}
 @media (max-width:600px){main,header,#picked{padding-left:12px;padding-right:12px}nav{padding:0 4px}
-.cards{grid-template-columns:1fr 1fr}th,td{padding:5px 7px}.card b{font-size:16px}td.long{min-width:120px}}
+.cards{grid-template-columns:1fr 1fr}th,td{padding:5px 7px}.card b{font-size:16px}td.long{min-width:200px}}
 """

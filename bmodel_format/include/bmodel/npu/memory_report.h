@@ -30,6 +30,7 @@ struct MemoryUse {
 
 /// Where a layer's operands come from and its results go to.
 struct LayerLinks {
+  uint32_t stream = 0;     ///< of several that are told as one
   std::set<uint32_t> from; ///< other layers whose bytes it reads, in local memory or the workspace
   std::set<uint32_t> buffersRead, buffersWritten; ///< of the caller, by number
 };
@@ -57,6 +58,11 @@ MemoryUse joined(MemoryUse use, const Descriptor *commands);
 /// it is. `bytes`: of the memory.
 std::string memorySvg(const MemoryUse &use, const std::string &title, uint64_t bytes, uint32_t banks,
                       const Descriptor *commands, const Chip &chip, const std::vector<std::string> &names = {});
+
+/// The same of both memories as JSON: rows of layer, microseconds from and to, bytes begin and end. What a layer puts
+/// to the same bytes again before a gap could be seen is one row; where that leaves too many, they are as joined() has
+/// them.
+std::string memoryJson(const MemoryReport &memory, const Descriptor *commands, const Chip &chip);
 
 } // namespace bmodel::npu
 

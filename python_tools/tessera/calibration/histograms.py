@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What calibration saw of each tensor, for people: a histogram, and the range that each method would take."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Mapping
+
+import numpy as np
+
+from ..errors import TesseraError
+from ..files import load_json
+from .distribution import Distribution
+from .thresholds import METHODS, find_range
+
+if TYPE_CHECKING:
+    from tessera import _calibration
+
+    from .choose import Choice
+    from .observed import Observed
+
+FORMAT, VERSION = "tessera-histograms", 1
+BINS = 64
+
+
+def as_json(
+    observed: "Observed", histograms: Mapping[str, "_calibration.Histogram"], choices: Mapping[str, "Choice"]
+) -> str:
+    """An entry for each source that has a range, under the name of its first tensor."""
+    names: dict[str, list[str]] = {}
+    for tensor in observed.info["tensors"]:
+        names.setdefault(tensor["source"], []).append(tensor["name"])
+    entries = [
+        {"name": names.get(source, [source])[0], "tensors": names.get(source, []), **_entry(histograms[source], choice)}
+        for source, choice in choices.items()
+    ]
+    return json.dumps({"format": FORMAT, "version": VERSION, "tensors": entries}) + "\n"
+
+
+def _entry(histogram: "_calibration.Histogram", choice: "Choice") -> dict[str, Any]:
+    values = Distribution.from_histogram(histogram)
+    low, high = float(values.minimum), float(values.maximum)
+    if not low < high:
+        low, high = min(low, 0.0), max(high, 0.0, low + 1e-30)
+    counts = values.on_grid(np.linspace(low, high, BINS + 1)) if values.total else np.zeros(BINS)
+    ranges = {}
+    for method in METHODS:
+        found = find_range(method, values, choice.symmetric)
+        ranges[method] = {"low": found.low, "high": found.high, "clipped": _clipped(values, found.low, found.high)}
+    chosen = choice.symmetric_range if choice.symmetric else choice.asymmetric_range
+    return {
+        "min": low,
+        "max": high,
+        "counts": [round(float(count), 1) for count in counts],
+        "values": values.total,
+        "symmetric": choice.symmetric,
+        "chosen": choice.method,
+        "chosen_range": [chosen.low, chosen.high],
+        "ranges": ranges,
+    }
+
+
+def _clipped(values: Distribution, low: float, high: float) -> float:
+    """Share of the values beyond the range, by bin centres."""
+    beyond = (values.centres < low) | (values.centres > high)
+    return float(values.counts[beyond].sum() / values.total) if values.total else 0.0
+
+
+def load(path: str | Path) -> list[dict[str, Any]]:
+    """The entries of a file. Raises TesseraError for any other file."""
+    told = load_json(path, "--histograms file", "make it with run_calibration --histograms FILE")
+    if not isinstance(told, dict) or (told.get("format"), told.get("version")) != (FORMAT, VERSION):
+        raise TesseraError(f"{path} is not what run_calibration --histograms writes")
+    entries: list[dict[str, Any]] = told["tensors"]
+    return entries
