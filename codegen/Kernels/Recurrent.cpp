@@ -1,8 +1,9 @@
 //===- Recurrent.cpp - Kernels of RNN, GRU and LSTM -----------------------===//
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile is one sequence in one direction. Per step: all gates' sums by dot products of rows, then the
-// activations in vectors over the hidden units. State and gates lie in scratch.
+// A tile is one sequence in one direction. The products of weights and inputs of some steps come first, so that
+// a weight serves several steps; then step by step those of weights and the state, and the activations in vectors over
+// the hidden units. State and gates lie in scratch.
 // Where threads share rows, a sequence has the threads of kBlockRows rows: units are dealt out to the rows, and
 // barriers stand between what one row stores and others load.
 //===----------------------------------------------------------------------===//
@@ -11,6 +12,7 @@
 #include "codegen/Kernels/MathApprox.h"
 #include "codegen/Kernels/Models.h"
 #include "codegen/Kernels/Reduction.h"
+#include "codegen/Kernels/RowProducts.h"
 #include "codegen/Kernels/Rows.h"
 
 #include "device_dialect/IR/DeviceComputeOps.h"
@@ -44,10 +46,11 @@ public:
   void emit() {
     bool isShared = kb.target.shuffle && directions * batch > 0;
     lanes = isShared ? kRowThreads : lanes;
-    // Rows of scratch, each of |hidden| rounded up to whole vectors: h, c, reset * h, then two per gate. One vector a
-    // row of threads, so that all of them go the same way.
+    // Rows of scratch, each of |hidden| rounded up to whole vectors. One vector a row of threads, so that all of them
+    // go the same way.
     rowSize = llvm::alignTo(hidden, isShared ? kBlockRows * lanes : lanes);
-    int64_t numbers = (3 + 2 * gates) * rowSize, bytes = type.getIntOrFloatBitWidth() / 8;
+    together = isShared ? 1 : std::clamp<int64_t>(steps, 1, kb.target.hasMasks() ? 4 : 2);
+    int64_t numbers = scratchRows() * rowSize, bytes = type.getIntOrFloatBitWidth() / 8;
     if (isShared) {
       return emitShared(llvm::divideCeil(numbers, kBlockRows * kRowThreads), bytes);
     }
@@ -61,7 +64,10 @@ public:
 
 private:
   enum Operand { kX, kW, kR, kBias, kLens, kInitialH, kInitialC, kPeephole };
-  enum Row { kH, kC, kResetH, kInputSums };
+  enum Row { kH, kC, kResetH, kHiddenSums };
+
+  /// h, c, reset * h, the sums over the state, and those over the inputs of |together| steps.
+  int64_t scratchRows() const { return kHiddenSums + (1 + together) * gates; }
 
   /// |numbers| of scratch for each thread, of |bytes| each.
   void emitShared(int64_t numbers, int64_t bytes) {
@@ -83,7 +89,7 @@ private:
       return kb.storeElements(element, value, base, kb.add(offset, i), mask);
     }
     Value target = kb.element(element, base, kb.add(kb.add(offset, i), kb.sharedLane()));
-    Value spare = kb.element(type, rows, rowAt(kInputSums, i));
+    Value spare = kb.element(type, rows, rowAt(kHiddenSums, i));
     kb.storeRun(element, value, LLVM::SelectOp::create(kb.b, mask, target, spare), kb.constant(0));
   }
 
@@ -109,8 +115,13 @@ private:
       body(i, rowSize > hidden ? kb.maskBelow(lanes, kb.sub(kb.constant(hidden), i)) : Value());
     });
   }
-  int64_t inputRow(int64_t gate) { return kInputSums + gate; }
-  int64_t hiddenRow(int64_t gate) { return kInputSums + gates + gate; }
+  int64_t inputRow(int64_t gate) { return kHiddenSums + gates + gate; }
+  int64_t hiddenRow(int64_t gate) { return kHiddenSums + gate; }
+  /// The sum over the inputs of this step.
+  Value loadInputSum(int64_t gate, Value i) {
+    Value at = rowAt(inputRow(gate), i);
+    return kb.load(vectorType(), rows, stepOffset ? kb.add(at, stepOffset) : at);
+  }
   Value loadOperand(Operand which, Value offset, Value mask) {
     return kb.loadElements(kb.operandType(operands[which]).getElementType(), lanes, kb.operand(operands[which]), offset,
                            mask);
@@ -119,11 +130,11 @@ private:
   Value times(Value a, Value b) { return arith::MulFOp::create(kb.b, a, b); }
 
   void emitSequence() {
-    for (int64_t row = 0; hidden % lanes && !team && row < 3 + 2 * gates;
+    for (int64_t row = 0; hidden % lanes && !team && row < scratchRows();
          ++row) { // lanes beyond |hidden| are read, too
       storeRow(kb.zero(vectorType()), row, kb.constant(rowSize - lanes));
     }
-    for (int64_t row = 0; team && row < 3 + 2 * gates; ++row) {
+    for (int64_t row = 0; team && row < scratchRows(); ++row) {
       overUnits([&](Value i, Value) { storeRow(kb.zero(vectorType()), row, i); });
     }
     Value state = kb.mul(kb.add(kb.mul(direction, batch), sequence), hidden); // in [directions, batch, hidden]
@@ -139,15 +150,17 @@ private:
       length = kb.max(kb.min(length, kb.constant(steps)), kb.constant(0));
     }
     barrier();
-    kb.forLoop(kb.constant(0), length, 1, [&](Value step) {
-      Value backward = kb.sub(kb.sub(length, kb.constant(1)), step);
-      Value time = op.getDirection() == "reverse" ? backward : step;
-      if (directions == 2) {
-        Value second = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, direction, kb.constant(1));
-        time = arith::SelectOp::create(kb.b, second, backward, step);
-      }
-      emitStep(time);
-    });
+    if (team) {
+      kb.forLoop(kb.constant(0), length, 1, [&](Value step) { emitStep(timeOf(step, length)); });
+    } else {
+      kb.forLoop(kb.constant(0), length, together, [&](Value first) {
+        inputSums(first, length);
+        kb.forLoop(first, kb.min(kb.add(first, together), length), 1, [&](Value step) {
+          stepOffset = kb.mul(kb.sub(step, first), gates * rowSize);
+          emitStep(timeOf(step, length));
+        });
+      });
+    }
     kb.forLoop(length, kb.constant(steps), 1, [&](Value time) {
       overUnits(
           [&](Value i, Value mask) { storeUnits(kb.zero(vectorType()), kb.result(0), outputRow(time), i, mask); });
@@ -156,6 +169,56 @@ private:
       storeUnits(loadRow(kH, i), kb.result(1), state, i, mask);
       storeUnits(loadRow(isLstm ? kC : kH, i), kb.result(2), state, i, mask);
     });
+  }
+
+  Value timeOf(Value step, Value length) {
+    Value backward = kb.sub(kb.sub(length, kb.constant(1)), step);
+    if (directions == 2) {
+      Value second = arith::CmpIOp::create(kb.b, arith::CmpIPredicate::eq, direction, kb.constant(1));
+      return arith::SelectOp::create(kb.b, second, backward, step);
+    }
+    return op.getDirection() == "reverse" ? backward : step;
+  }
+
+  /// The sums over the inputs of |together| steps from |first| on; beyond the last step they are its own again.
+  void inputSums(Value first, Value length) {
+    SmallVector<Value> begins;
+    for (int64_t i = 0; i < together; ++i) {
+      Value step = kb.min(kb.add(first, i), kb.sub(length, kb.constant(1)));
+      begins.push_back(kb.mul(kb.add(kb.mul(timeOf(step, length), batch), sequence), inputs));
+    }
+    tileSums(0, gates, kW, inputs, inputRow(0), together,
+             [&](int64_t row, Value i, Value mask) { return loadOperand(kX, kb.add(begins[row], i), mask); });
+  }
+
+  /// The same sums as gateSums() where one thread has the sequence: of |left| vectors at once, the rows of one behind
+  /// those of all gates of the one before.
+  void tileSums(int64_t gate, int64_t count, Operand weights, int64_t depth, int64_t row, int64_t left,
+                RowVectorFn vector) {
+    int64_t units = rightRows(hidden, lanes, left == 1 ? 8 : 4);
+    Value first = kb.mul(direction, gates * hidden);
+    kb.forLoop(gate, gate + count, 1, [&](Value g) {
+      Value own = kb.mul(g, hidden), target = kb.mul(kb.add(kb.sub(g, kb.constant(gate)), row), rowSize);
+      kb.forLoop(0, hidden, units, [&](Value begin) {
+        Value u = kb.min(begin, kb.constant(hidden - units)); // some of the last units may be computed twice
+        Value base = kb.mul(kb.add(kb.add(first, own), u), depth);
+        SmallVector<Value> sums =
+            emitRowProducts(kb, type, {depth, lanes, left, units}, vector, [&](int64_t unit, Value i, Value mask) {
+              return loadOperand(weights, kb.add(kb.add(base, unit * depth), i), mask);
+            });
+        for (auto [index, sum] : llvm::enumerate(sums)) {
+          Value total = operands[kBias] >= 0 ? plus(sum, biasOf(weights, kb.add(own, u), units)) : sum;
+          kb.store(total, rows, kb.add(kb.add(target, u), int64_t(index) * gates * rowSize));
+        }
+      });
+    });
+  }
+
+  /// |count| biases from |unit| of all gates on; those of a direction are the input's, then the hidden ones.
+  Value biasOf(Operand weights, Value unit, int64_t count) {
+    Value offset = kb.add(kb.mul(direction, 2 * gates * hidden), weights == kR ? gates * hidden : 0);
+    Type biasType = kb.operandType(operands[kBias]).getElementType();
+    return kb.loadElements(biasType, count, kb.operand(operands[kBias]), kb.add(offset, unit));
   }
 
   void loadState(Operand which, int64_t row, Value state) {
@@ -179,19 +242,20 @@ private:
       gateSums(0, resetsFirst ? 2 : gates, kR, hidden, hiddenRow(0), state);
       barrier();
     }
-    for (int64_t gate = 0; gate < gates && !team; ++gate) {
-      gateSums(gate, 1, kW, inputs, inputRow(gate), input);
-      if (!resetsFirst || gate != 2) {
-        gateSums(gate, 1, kR, hidden, hiddenRow(gate), state);
-      }
+    if (!team) {
+      tileSums(0, resetsFirst ? 2 : gates, kR, hidden, hiddenRow(0), 1,
+               [&](int64_t, Value i, Value) { return loadRow(kH, i); });
     }
     if (resetsFirst) {
       overUnits([&](Value i, Value) {
-        storeRow(times(activate(1, 0, plus(loadRow(inputRow(1), i), loadRow(hiddenRow(1), i))), loadRow(kH, i)),
-                 kResetH, i);
+        storeRow(times(activate(1, 0, plus(loadInputSum(1, i), loadRow(hiddenRow(1), i))), loadRow(kH, i)), kResetH, i);
       });
       barrier();
-      gateSums(2, 1, kR, hidden, hiddenRow(2), [&](Value i, Value) { return loadRow(kResetH, i); });
+      if (team) {
+        gateSums(2, 1, kR, hidden, hiddenRow(2), [&](Value i, Value) { return loadRow(kResetH, i); });
+      } else {
+        tileSums(2, 1, kR, hidden, hiddenRow(2), 1, [&](int64_t, Value i, Value) { return loadRow(kResetH, i); });
+      }
       barrier();
     }
     overUnits([&](Value i, Value mask) {
@@ -202,15 +266,15 @@ private:
     barrier();
   }
 
-  Value sumOf(int64_t gate, Value i) { return plus(loadRow(inputRow(gate), i), loadRow(hiddenRow(gate), i)); }
+  Value sumOf(int64_t gate, Value i) { return plus(loadInputSum(gate, i), loadRow(hiddenRow(gate), i)); }
 
   /// row[u] = bias + sum over i of weights[direction][gate * hidden + u][i] * vector(i), for |count| gates from |gate|
-  /// on, whose rows follow |row|.
+  /// on, whose rows follow |row|; where threads share the sequence.
   void gateSums(int64_t gate, int64_t count, Operand weights, int64_t depth, int64_t row,
                 function_ref<Value(Value, Value)> vector) {
     Value first = kb.add(kb.mul(direction, gates * hidden), gate * hidden);
-    kb.forLoop(0, hidden, team ? kBlockRows : 1, [&](Value u) {
-      u = team ? kb.min(kb.add(u, team), kb.constant(hidden - 1)) : u; // teams without a unit repeat the last one
+    kb.forLoop(0, hidden, kBlockRows, [&](Value u) {
+      u = kb.min(kb.add(u, team), kb.constant(hidden - 1)); // teams without a unit repeat the last one
       SmallVector<Value> bases, sums(count, kb.zero(vectorType()));
       for (int64_t g = 0; g < count; ++g) {
         bases.push_back(kb.mul(kb.add(kb.add(first, g * hidden), u), depth));
@@ -251,7 +315,7 @@ private:
     if (op.getLinearBeforeReset()) {
       recurrent = times(activate(1, 0, sumOf(1, i)), recurrent);
     }
-    Value candidate = activate(2, 1, plus(loadRow(inputRow(2), i), recurrent));
+    Value candidate = activate(2, 1, plus(loadInputSum(2, i), recurrent));
     Value one = kb.floatConstant(vectorType(), 1.0);
     return plus(times(arith::SubFOp::create(kb.b, one, update), candidate), times(update, loadRow(kH, i)));
   }
@@ -341,12 +405,14 @@ private:
   device::RecurrentOp op;
   Type element, type;
   int64_t steps, batch, inputs, hidden, directions, gates, rowSize = 0;
+  int64_t together = 1; ///< steps whose inputs are multiplied at once
   bool isLstm, isGru;
   unsigned lanes;
   int operands[8];
   Value direction, sequence;
-  Value team; ///< of the rows of threads that share the sequence; null: one thread has it
-  Value rows; ///< base of the rows in scratch
+  Value team;       ///< of the rows of threads that share the sequence; null: one thread has it
+  Value rows;       ///< base of the rows in scratch
+  Value stepOffset; ///< from the sums over the inputs of the first step of those taken together to this one's
 };
 
 struct RecurrentModel : KernelInterface::ExternalModel<RecurrentModel, device::RecurrentOp> {

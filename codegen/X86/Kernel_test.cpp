@@ -8,6 +8,7 @@
 
 #include "llvm/Support/FormatVariadic.h"
 #include <gtest/gtest.h>
+#include <random>
 
 using namespace tessera::x86;
 using llvm::formatv;
@@ -686,6 +687,33 @@ TEST(Attention, Shapes) {
     check(formatv("(%q: {0}, %k: {1}, %v: {2}) -> {3} {{ %y = device.attention %q, %k, %v {{scale = 0.3 : f64} : ({0}, "
                   "{1}, {2}) -> {3} return %y : {3} }",
                   q, k, v, y));
+  }
+}
+
+/// Sizes around those of vectors and tiles, and sequences of their own lengths.
+TEST(Recurrent, Sizes) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 16; ++i) {
+    auto draw = [&](int64_t least, int64_t most) { return least + int64_t(random() % (most - least + 1)); };
+    bool isGru = i % 2, isReverse = random() % 2;
+    int64_t steps = draw(1, 9), batch = draw(1, 3), input = draw(1, 50), hidden = draw(1, 40), gates = isGru ? 3 : 4;
+    int64_t length = draw(0, steps);
+    const char *element = i % 5 == 4 ? "f16" : "f32";
+    std::string lengths;
+    for (int64_t b = 0; b < batch; ++b) {
+      lengths += (b ? ", " : "") + std::to_string(b ? steps : length);
+    }
+    check(formatv("(%x: {0}, %w: {1}, %r: {2}, %b: {3}) -> ({4}, {5}, {5}) {{ "
+                  "%l = top.constant dense<[{6}]> : tensor<{7}xi32> : tensor<{7}xi32> "
+                  "%y, %yh, %yc = device.recurrent %x, %w, %r bias %b lens %l {{kind = \"{8}\", direction = "
+                  "\"{9}\", hiddenSize = {10} : i64, activations = [\"Sigmoid\", \"Tanh\"{11}], "
+                  "linearBeforeReset = {12}} : ({0}, {1}, {2}, {3}, tensor<{7}xi32>) -> ({4}, {5}, {5}) "
+                  "return %y, %yh, %yc : {4}, {5}, {5} }",
+                  tensor({steps, batch, input}, element), tensor({1, gates * hidden, input}, element),
+                  tensor({1, gates * hidden, hidden}, element), tensor({1, 2 * gates * hidden}, element),
+                  tensor({steps, 1, batch, hidden}, element), tensor({1, batch, hidden}, element), lengths, batch,
+                  isGru ? "gru" : "lstm", isReverse ? "reverse" : "forward", hidden, isGru ? "" : ", \"Tanh\"",
+                  i % 4 > 1));
   }
 }
 
