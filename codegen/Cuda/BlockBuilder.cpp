@@ -155,6 +155,10 @@ Value BlockBuilder::roundPair(Type element, Value low, Value high) {
   return LLVM::BitcastOp::create(kb.b, kb.b.getI32Type(), both);
 }
 
+Value BlockBuilder::takeBytes(Value low, Value high, int64_t selector) {
+  return intrinsic("llvm.nvvm.prmt", kb.b.getI32Type(), {low, high, constant(selector)});
+}
+
 Value BlockBuilder::roundToTf32(Value bits) {
   Value number = arith::BitcastOp::create(kb.b, kb.b.getF32Type(), bits);
   return intrinsic("llvm.nvvm.f2tf32.rna", kb.b.getI32Type(), number);

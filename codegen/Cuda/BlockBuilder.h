@@ -77,6 +77,9 @@ public:
   /// Two f32 rounded to |element| (f16 or bf16), as an i32 with |low| in its lower half.
   Value roundPair(mlir::Type element, Value low, Value high);
 
+  /// The bytes that |selector| names of |low| (0 to 3) and |high| (4 to 7), the lowest by its lowest 4 bits (i32).
+  Value takeBytes(Value low, Value high, int64_t selector);
+
 private:
   Value intrinsic(llvm::StringRef name, mlir::Type type, mlir::ValueRange operands);
   void intrinsic(llvm::StringRef name, mlir::ValueRange operands);

@@ -3,6 +3,7 @@
 #include "codegen/Cuda/PtxKernels.h"
 
 #include "codegen/Cuda/Depthwise.h"
+#include "codegen/Cuda/Gemv.h"
 #include "codegen/Cuda/IR/CudaDialect.h"
 #include "codegen/Cuda/TensorAttention.h"
 #include "codegen/Cuda/TiledProduct.h"
@@ -87,6 +88,14 @@ std::unique_ptr<llvm::TargetMachine> createTargetMachine(unsigned computeCapabil
                                   std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
+/// Blocks of a multiprocessor that there have to be registers for. Left to itself, ptxas keeps a value in memory where
+/// that lets more of them fit; asked for more than these, it runs out of registers.
+unsigned residentBlocks(const PtxKernel &kernel) {
+  constexpr unsigned kOfThreads = 4; // leaves 128 registers to a thread
+  bool hoardsRegisters = kernel.frame.blockThreads || isa_and_nonnull<device::AttentionOp>(kernel.op);
+  return hoardsRegisters ? 1 : kOfThreads;
+}
+
 /// A kernel without code.
 llvm::Function *createEntry(llvm::Module &module, const PtxKernel &kernel) {
   llvm::IRBuilder<> b(module.getContext());
@@ -96,6 +105,7 @@ llvm::Function *createEntry(llvm::Module &module, const PtxKernel &kernel) {
   entry->setCallingConv(llvm::CallingConv::PTX_Kernel);
   entry->setDoesNotThrow();
   entry->addFnAttr("nvvm.maxntid", std::to_string(kernel.threads()));
+  entry->addFnAttr("nvvm.minctasm", std::to_string(residentBlocks(kernel)));
   return entry;
 }
 
@@ -177,6 +187,9 @@ void PtxKernels::add(Operation *op) {
   if (AttentionTileAttr tile = attentionTileOf(op)) {
     llvm::raw_string_ostream(machine) << ' ' << tile;
   }
+  if (GemvAttr gemv = gemvOf(op)) {
+    llvm::raw_string_ostream(machine) << ' ' << gemv;
+  }
   std::string key = kernels::kernelKey(op, machine);
   auto [it, isNew] = byKey.try_emplace(key, kernels.size());
   if (isNew) {
@@ -205,6 +218,8 @@ llvm::Error PtxKernels::addTo(llvm::Module &module, PtxKernel &kernel) const {
     emitTiledProduct(kb);
   } else if (attentionTileOf(kernel.op)) {
     emitTensorAttention(kb);
+  } else if (gemvOf(kernel.op)) {
+    emitGemv(kb);
   } else if (packing && packing.getOrder() == PackedOrder::depthwise) {
     emitDepthwise(kb);
   } else if (failed(kernels::emitLoops(kb))) {

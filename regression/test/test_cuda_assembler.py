@@ -25,9 +25,6 @@ BUILD = Path(os.environ["TESSERA_BUILD_DIR"])
 RESULTS = BUILD / "test-results" / "cuda_kernels.json"
 CHIPS = ("cuda-sm80", "cuda-sm86", "cuda-sm89", "cuda-sm90")
 PRECISIONS = ("F32", "INT8", "F16") if IS_WHOLE else ("F32", "INT8")
-# ptxas keeps a value or two of a whole kernel in memory, outside of loops, where that saves a step of registers and
-# more warps fit (32, 40, 72, 80, 96 registers). Where it has run out of registers there are more of both.
-MOST_BYTES_OF_CHOICE, MOST_REGISTERS_OF_CHOICE = 24, 128
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("ptxas"), reason="ptxas (CUDA toolkit, or PyPI's nvidia-cuda-nvcc) is not on the path"
@@ -91,8 +88,7 @@ def test_every_kernel_fits(
         spilled = {
             name: numbers
             for name, numbers in found.items()
-            if numbers["spill_store_bytes"] > MOST_BYTES_OF_CHOICE
-            or (numbers["spill_store_bytes"] and numbers["registers"] > MOST_REGISTERS_OF_CHOICE)
+            if numbers["spill_store_bytes"] or numbers["spill_load_bytes"]
         }
         assert not spilled, f"{chip}: registers are spilled: {spilled}"
         assert all(0 < numbers["registers"] <= 255 for numbers in found.values())

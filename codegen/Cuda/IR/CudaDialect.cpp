@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/IR/CudaDialect.h"
 
+#include "codegen/Cuda/IR/GemvRows.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Exact.h"
 #include "device_dialect/IR/Layout.h"
@@ -70,6 +71,12 @@ LogicalResult CudaDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (attribute.getName() == kTileAttr && cast<TileAttr>(attribute.getValue()).getTf32() &&
       !getElementTypeOrSelf(op->getOperand(0)).isF32()) { // tile_c6
     return op->emitOpError() << "has a tile of tf32, allowed for factors of f32 (tile_c6)";
+  }
+  if (attribute.getName() == kGemvAttr && (!isa<GemvAttr>(attribute.getValue()) || !fitsGemv(op))) { // gemv_c3
+    return op->emitOpError() << "has " << attribute.getName() << " = " << attribute.getValue()
+                             << ", allowed a #cuda.gemv on a device.matmul of at most " << kMostGemvRows
+                             << " rows of f32 whose order of sums is not stated, by constant integer weights of one "
+                             << "matrix with K a multiple of 32 and groups of K in whole runs (gemv_c3)";
   }
   auto attention = dyn_cast<AttentionOp>(op);
   bool ofAttention = attribute.getName() == kAttentionAttr;
@@ -196,9 +203,53 @@ bool tessera::cuda::isOnTensorCores(Operation *op, TileAttr tile) {
 // Packed weights
 //===----------------------------------------------------------------------===//
 
+GemvAttr tessera::cuda::gemvOf(Operation *op) { return op->getAttrOfType<GemvAttr>(CudaDialect::kGemvAttr); }
+
+bool tessera::cuda::fitsGemv(Operation *op) {
+  using namespace tessera;
+  constexpr int64_t kLeastDepth = 256; // fewer, and threads of a warp have nothing to sum
+  auto matmul = dyn_cast<device::MatMulOp>(op);
+  if (!matmul || matmul.getTransA() || device::isOrderedProduct(op) || !top::isConstant(matmul.getB()) ||
+      !llvm::all_of(op->getOperands(), isSmall) || !isSmall(op->getResult(0))) {
+    return false;
+  }
+  RankedTensorType a = tensorType(matmul.getA()), b = tensorType(matmul.getB()), y = tensorType(matmul.getY());
+  PackingAttr packing = packingOf(op);
+  bool isPacked = packing && (packing.getOrder() == PackedOrder::bytes || packing.getOrder() == PackedOrder::nibbles);
+  ArrayRef<int64_t> shape = matmul.getWeightShape();
+  bool isOne = ShapedType::getNumElements(shape.drop_back(2)) == 1;
+  if (!a.getElementType().isF32() || !b.getElementType().isInteger(8) || (packing && !isPacked) || !isOne ||
+      a.getShape().drop_back(2) != y.getShape().drop_back(2) ||
+      ShapedType::getNumElements(y.getShape().drop_back()) > kMostGemvRows) {
+    return false;
+  }
+  if (matmul.getScales() && !top::isConstant(matmul.getScales())) {
+    return false;
+  }
+  int64_t group = packing ? packing.getGroup() : matmul.getScales() ? matmul.getWeightGroup() : 0;
+  GemvRows rows{a.getShape().back(), packing && packing.getOrder() == PackedOrder::nibbles ? 4 : 8, group};
+  return rows.depth >= kLeastDepth && rows.lanes() > 0;
+}
+
+LogicalResult GemvAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t columns, int64_t warpColumns,
+                               int64_t warpK) {
+  if (columns != 2 && columns != 4) { // gemv_c1
+    return emitError() << "columns = " << columns << ", allowed 2 or 4 (gemv_c1)";
+  }
+  if (warpColumns < 1 || warpK < 1 || warpColumns * warpK > 8) { // gemv_c2
+    return emitError() << "warps = " << warpColumns << "x" << warpK << ", allowed 1 to 8 in all (gemv_c2)";
+  }
+  return success();
+}
+
 PackingAttr tessera::cuda::packingOf(Operation *op) { return op->getAttrOfType<PackingAttr>("packing"); }
 
-LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, PackedOrder, ArrayRef<int64_t> shape) {
+LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError, PackedOrder order,
+                                  ArrayRef<int64_t> shape, int64_t group) {
+  bool hasGroups = order == PackedOrder::bytes || order == PackedOrder::nibbles;
+  if (group < 0 || (group && !hasGroups)) { // packing_c2
+    return emitError() << "group = " << group << ", allowed of bytes and nibbles alone, not negative (packing_c2)";
+  }
   if (shape.size() < 2 || llvm::any_of(shape, [](int64_t dim) { return dim < 0; })) { // packing_c1
     return emitError() << "shape [" << llvm::interleaved(shape)
                        << "], allowed 2 or more dims, none negative (packing_c1)";
@@ -212,6 +263,10 @@ RankedTensorType tessera::cuda::packedType(PackingAttr packing, Operation *op, T
   if (matmul) {
     int64_t n = shape[shape.size() - (matmul.getTransB() ? 2 : 1)];
     int64_t k = shape[shape.size() - (matmul.getTransB() ? 1 : 2)];
+    if (packing.getOrder() == PackedOrder::bytes || packing.getOrder() == PackedOrder::nibbles) {
+      GemvRows rows{k, packing.getOrder() == PackedOrder::bytes ? 8 : 4, packing.getGroup()};
+      return RankedTensorType::get({n, rows.rowBytes()}, element);
+    }
     return RankedTensorType::get({n, int64_t(llvm::alignTo(k, 16 / device::elementBytes(element)))}, element);
   }
   int64_t taps = 1;
@@ -224,6 +279,8 @@ RankedTensorType tessera::cuda::packedType(PackingAttr packing, Operation *op, T
   case PackedOrder::taps:
     return RankedTensorType::get({shape[0], taps * int64_t(llvm::alignTo(shape[1], kBlockChannels))}, element);
   case PackedOrder::rows:
+  case PackedOrder::bytes:
+  case PackedOrder::nibbles:
     break;
   }
   return RankedTensorType::get({shape[0], int64_t(llvm::alignTo(taps * shape[1], 16 / device::elementBytes(element)))},
@@ -233,6 +290,13 @@ RankedTensorType tessera::cuda::packedType(PackingAttr packing, Operation *op, T
 LogicalResult PackingAttr::verifyWeights(Operation *op, RankedTensorType weights) const {
   auto refuse = [&] { return op->emitOpError() << "has " << *this << ", but "; };
   auto conv = dyn_cast<device::ConvOp>(op);
+  if (getOrder() == PackedOrder::bytes || getOrder() == PackedOrder::nibbles) {
+    if (!gemvOf(op)) {
+      return refuse() << "only products of few rows that have cuda.gemv read that order";
+    }
+    RankedTensorType expected = packedType(*this, op, weights.getElementType());
+    return weights == expected ? success() : refuse() << "they are " << weights << ", expected " << expected;
+  }
   bool blocked = device::isBlocked(op->getOperand(0).getType());
   if (getOrder() != PackedOrder::rows && (!conv || !blocked)) {
     return refuse() << "only convolutions of channel-blocked tensors read that order";

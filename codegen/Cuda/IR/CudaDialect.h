@@ -43,6 +43,12 @@ TileAttr tileOf(mlir::Operation *op);
 /// Whether tensor cores compute |op|, which has |tile|: all but products of f32, unless their factors become tf32.
 bool isOnTensorCores(mlir::Operation *op, TileAttr tile);
 
+/// Whether a warp can sum columns of |op| (GemvAttr).
+bool fitsGemv(mlir::Operation *op);
+
+/// How an op of few rows is computed; null for others.
+GemvAttr gemvOf(mlir::Operation *op);
+
 /// The packing of an op whose weights are packed; null for others.
 PackingAttr packingOf(mlir::Operation *op);
 

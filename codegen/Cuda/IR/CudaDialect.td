@@ -14,13 +14,14 @@ def Cuda_Dialect : Dialect {
   let summary = "Decisions about device ops that only the family of NVIDIA's GPUs takes";
   let description = [{
     No ops: attributes of device ops. `cuda.tile` on a `device.conv` or `device.matmul` says that blocks of threads compute it by tiles,
-    and how; `cuda.attention` on a `device.attention` the same.
+    and how; `cuda.attention` on a `device.attention` the same, and `cuda.gemv` on a `device.matmul` of few rows by integer weights.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kTileAttr = "cuda.tile";
     static constexpr ::llvm::StringLiteral kAttentionAttr = "cuda.attention";
+    static constexpr ::llvm::StringLiteral kGemvAttr = "cuda.gemv";
   }];
 }
 
@@ -42,7 +43,7 @@ def Cuda_TileAttr : AttrDef<Cuda_Dialect, "Tile"> {
   let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$kBytes, "int64_t":$warpRows, "int64_t":$warpColumns,
       "int64_t":$warpK, "int64_t":$stages, DefaultValuedParameter<"int64_t", "1">:$splitK, DefaultValuedParameter<"bool", "false">:$tf32);
   let assemblyFormat = [{
-    `<` $rows `x` $columns `,` `k_bytes` `=` $kBytes `,` `warps` `=` $warpRows `x` $warpColumns `x` $warpK `,` `stages` `=` $stages custom<TileOptions>($splitK, $tf32) `>`
+    `<` $rows `x` $columns `,` `k_bytes` `=` $kBytes `,` `warps` `=` $warpRows `x` $warpColumns `x` $warpK `,` `stages` `=` $stages `` custom<TileOptions>($splitK, $tf32) `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -79,8 +80,27 @@ def Cuda_AttentionTileAttr : AttrDef<Cuda_Dialect, "AttentionTile"> {
   }];
 }
 
+def Cuda_GemvAttr : AttrDef<Cuda_Dialect, "Gemv"> {
+  let mnemonic = "gemv";
+  let summary = "The part of a product of few rows that a block of threads computes";
+  let description = [{
+    A warp sums `columns` columns of all rows: its threads read 16 bytes of the weights of each at once, neighbours in memory. Warps
+    share columns and K as `warps` says.
+
+    (C1) 2 or 4 columns. (C2) 1 to 8 warps. (C3, of the op) at most 8 rows of f32, whose order of sums is not stated, by constant
+    integer weights of one matrix, packed for it or with K and weightGroup that can be.
+  }];
+  let parameters = (ins "int64_t":$columns, "int64_t":$warpColumns, "int64_t":$warpK);
+  let assemblyFormat = "`<` `columns` `=` $columns `,` `warps` `=` $warpColumns `x` $warpK `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t threads() const { return 32 * getWarpColumns() * getWarpK(); }
+  }];
+}
+
 def Cuda_PackedOrder : I32EnumAttr<"PackedOrder", "the order of K in packed weights", [
-    I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"taps", 1>, I32EnumAttrCase<"depthwise", 2>]> {
+    I32EnumAttrCase<"rows", 0>, I32EnumAttrCase<"taps", 1>, I32EnumAttrCase<"depthwise", 2>,
+    I32EnumAttrCase<"bytes", 3>, I32EnumAttrCase<"nibbles", 4>]> {
   let cppNamespace = "::tessera::cuda";
   let genSpecializedAttr = 0;
 }
@@ -92,13 +112,16 @@ def Cuda_PackingAttr : AttrDef<Cuda_Dialect, "Packing", [DeclareAttrInterfaceMet
     `shape`: the logical dims of the weights. They lie as
     - `rows`: [N][K], K of a matrix, or (channel, kernel position) of a convolution that reads row-major x;
     - `taps`: [N][K], K being (kernel position, channel) with channels up to a multiple of the block of a channel-blocked x;
-    - `depthwise`: [kernel position][channel], channels up to a multiple of a block.
-    Rows of the first two are padded with zeros to a multiple of 16 bytes.
+    - `depthwise`: [kernel position][channel], channels up to a multiple of a block;
+    - `bytes`, `nibbles`: [N][K] of integers of 8 or 4 bits in the order of `cuda.gemv` (GemvRows.h), and behind each row the
+      scales of its `group`s of K; without a group there are none.
+    Rows, but for `depthwise`, are padded with zeros to a multiple of 16 bytes.
 
-    (C1) shape: 2 or more dims, none negative.
+    (C1) shape: 2 or more dims, none negative. (C2) group: of `bytes` and `nibbles` alone, not negative.
   }];
-  let parameters = (ins EnumParameter<Cuda_PackedOrder>:$order, ArrayRefParameter<"int64_t">:$shape);
-  let assemblyFormat = "`<` $order `,` `shape` `=` `[` $shape `]` `>`";
+  let parameters = (ins EnumParameter<Cuda_PackedOrder>:$order, ArrayRefParameter<"int64_t">:$shape,
+      DefaultValuedParameter<"int64_t", "0">:$group);
+  let assemblyFormat = "`<` $order `,` `shape` `=` `[` $shape `]` (`,` `group` `=` $group^)? `>`";
   let genVerifyDecl = 1;
 }
 

@@ -43,6 +43,8 @@ public:
       if (attention && fitsTensorCores(attention)) {
         op->setAttr(CudaDialect::kAttentionAttr, choose(attention));
         ++numTiles;
+      } else if (fitsGemv(op)) {
+        op->setAttr(CudaDialect::kGemvAttr, chooseWarps(op));
       } else if (fitsTile(op)) {
         choices.push_back(choose(op));
         gained += choices.back().gained;
@@ -72,6 +74,21 @@ private:
     constexpr int64_t kWide = 64;
     int64_t keys = std::max(q.back(), v.back()) > kWide ? 32 : 64;
     return AttentionTileAttr::get(&getContext(), warps, keys);
+  }
+
+  /// Enough warps to wait for memory with: several of a multiprocessor, which share columns before they share K.
+  GemvAttr chooseWarps(Operation *op) {
+    constexpr int64_t kWarps = 16, kBlockWarps = 4, kMostAlongK = 8;
+    constexpr int64_t kShare = 1024; // of K, that a warp along it has at least
+    int64_t columns = cast<RankedTensorType>(op->getResult(0).getType()).getShape().back();
+    int64_t depth = cast<RankedTensorType>(op->getOperand(0).getType()).getShape().back();
+    int64_t wanted = kWarps * multiprocessors, own = columns / 4 >= wanted ? 4 : 2,
+            warps = llvm::divideCeil(columns, own);
+    int64_t alongK = 1;
+    while (alongK < kMostAlongK && warps * alongK < wanted && depth / (2 * alongK) >= kShare) {
+      alongK *= 2;
+    }
+    return GemvAttr::get(&getContext(), own, std::max<int64_t>(1, kBlockWarps / alongK), alongK);
   }
 
   /// Of factors of |element|, times their bytes.

@@ -1,6 +1,7 @@
 //===- PackWeights.cpp - Weights into the order their kernels read --------===//
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Cuda/Depthwise.h"
+#include "codegen/Cuda/IR/GemvRows.h"
 #include "codegen/Cuda/Transforms/Passes.h"
 #include "device_dialect/IR/DeviceOps.h"
 #include "device_dialect/IR/Layout.h"
@@ -68,15 +69,45 @@ struct Job {
   top::TensorData data; ///< logical
   PackingAttr packing;
   RankedTensorType type; ///< of the packed weights
+  std::optional<top::TensorData> scales;
   std::vector<char> packed;
 
   void run() {
     int64_t bytes = device::elementBytes(type.getElementType());
     packed.assign(size_t(type.getNumElements() * bytes), 0);
+    if (packing.getOrder() == PackedOrder::bytes || packing.getOrder() == PackedOrder::nibbles) {
+      return moveRows();
+    }
     Order order = orderOf(op, packing, type);
     bytes == 1   ? move<uint8_t>(order, data.bytes.data(), packed.data())
     : bytes == 2 ? move<uint16_t>(order, data.bytes.data(), packed.data())
                  : move<uint32_t>(order, data.bytes.data(), packed.data());
+  }
+
+private:
+  /// As cuda.gemv reads them.
+  void moveRows() {
+    auto matmul = cast<device::MatMulOp>(op);
+    ArrayRef<int64_t> shape = packing.getShape();
+    int64_t last = shape.back(), before = shape[shape.size() - 2];
+    int64_t columns = matmul.getTransB() ? before : last, depth = matmul.getTransB() ? last : before;
+    bool isNibbles = packing.getOrder() == PackedOrder::nibbles;
+    GemvRows rows{depth, isNibbles ? 4 : 8, packing.getGroup()};
+    const auto *from = reinterpret_cast<const uint8_t *>(data.bytes.data());
+    for (int64_t n = 0; n < columns; ++n) {
+      char *row = packed.data() + n * rows.rowBytes();
+      for (int64_t i = 0; i < depth; ++i) {
+        int64_t chunk = i / rows.chunkElements(), element = i % rows.chunkElements(), k = rows.depthOf(chunk, element);
+        uint8_t weight = from[matmul.getTransB() ? n * depth + k : k * columns + n];
+        // Runs of four are the lower, then the upper halves of a word's bytes.
+        int64_t word = element / 8, half = element / 4 % 2;
+        char *to = row + chunk * GemvRows::kChunkBytes + (isNibbles ? word * 4 + element % 4 : element);
+        *to = isNibbles ? char(uint8_t(*to) | (weight & 15) << (4 * half)) : char(weight);
+      }
+      for (int64_t g = 0; g < rows.groups(); ++g) {
+        memcpy(row + rows.weightBytes() + g * 4, scales->bytes.data() + (g * columns + n) * 4, 4);
+      }
+    }
   }
 };
 
@@ -119,14 +150,45 @@ private:
     return isOne ? std::optional(PackedOrder::rows) : std::nullopt;
   }
 
+  /// Of an op with cuda.gemv: in 4 bits where these hold all weights.
+  std::optional<Job> planRows(device::MatMulOp op) {
+    std::optional<top::TensorData> data = top::getConstantData(op.getB());
+    std::optional<top::TensorData> scales = op.getScales() ? top::getConstantData(op.getScales()) : std::nullopt;
+    if (!data || op.getPacking() || bool(scales) != bool(op.getScales())) {
+      return std::nullopt;
+    }
+    int64_t depth = typeOf(op.getA()).getShape().back(), group = scales ? int64_t(op.getWeightGroup()) : 0;
+    bool isNarrow = GemvRows{depth, 4, group}.lanes() > 0 && llvm::all_of(data->bytes, [](char byte) {
+                      auto weight = static_cast<signed char>(byte);
+                      return weight >= -8 && weight < 8;
+                    });
+    auto packing = PackingAttr::get(&getContext(), isNarrow ? PackedOrder::nibbles : PackedOrder::bytes,
+                                    data->type.getShape(), group);
+    return Job{op, *data, packing, packedType(packing, op, data->type.getElementType()), scales, {}};
+  }
+
   std::optional<Job> plan(Operation *op) {
+    if (gemvOf(op)) {
+      return planRows(cast<device::MatMulOp>(op));
+    }
     std::optional<PackedOrder> order = orderFor(op);
     std::optional<top::TensorData> data = order ? top::getConstantData(op->getOperand(1)) : std::nullopt;
     if (!data) {
       return std::nullopt;
     }
-    auto packing = PackingAttr::get(&getContext(), *order, data->type.getShape());
-    return Job{op, *data, packing, packedType(packing, op, data->type.getElementType()), {}};
+    auto packing = PackingAttr::get(&getContext(), *order, data->type.getShape(), 0);
+    return Job{op, *data, packing, packedType(packing, op, data->type.getElementType()), std::nullopt, {}};
+  }
+
+  /// Which are behind the rows now.
+  static void dropScales(device::MatMulOp op) {
+    Value scales = op.getScales();
+    op.getScalesMutable().clear();
+    op.setWeightGroup(0);
+    top::releaseWeight(scales);
+    if (scales.use_empty()) {
+      scales.getDefiningOp()->erase();
+    }
   }
 
   void install(Job &job) {
@@ -138,6 +200,9 @@ private:
     }
     job.op->setOperand(1, top::createConstant(builder, old.getLoc(), job.type, std::move(job.packed), hint));
     job.op->setAttr("packing", job.packing);
+    if (job.scales) {
+      dropScales(cast<device::MatMulOp>(job.op));
+    }
     job.data = {};
     top::releaseWeight(old);
     if (old.use_empty()) {

@@ -39,7 +39,7 @@ def ChooseTilesPass : Pass<"cuda-choose-tiles", "::mlir::func::FuncOp"> {
     `cuda.tile`, the one of a list of shapes that a model of the chip finds fastest: products, copies to shared memory and the
     latency of a step, on as many multiprocessors as there are blocks. Where they are few, several share a tile along K (`split_k`), if the
     function gains more by that than the launch that clears their counters takes. Attention that fits them carries `cuda.attention`, of the most
-    rows of q a block with which all multiprocessors have work.
+    rows of q a block with which all multiprocessors have work. Products of few rows by integer weights carry `cuda.gemv`.
   }];
   let options = [
     Option<"multiprocessors", "multiprocessors", "int64_t", "108", "Of the chip">,

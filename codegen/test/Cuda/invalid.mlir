@@ -31,6 +31,39 @@ func.func @tile_c7() attributes {a = #cuda.tile<16 x 32, k_bytes = 64, warps = 1
 
 // -----
 
+// expected-error @below {{columns = 3, allowed 2 or 4 (gemv_c1)}}
+func.func @gemv_c1() attributes {a = #cuda.gemv<columns = 3, warps = 4 x 1>} { return }
+
+// -----
+
+// expected-error @below {{warps = 4x4, allowed 1 to 8 in all (gemv_c2)}}
+func.func @gemv_c2() attributes {a = #cuda.gemv<columns = 2, warps = 4 x 4>} { return }
+
+// -----
+
+func.func @gemv_c3(%x: tensor<9x256xf32>) -> tensor<9x2xf32> {
+  %w = top.constant dense<1> : tensor<256x2xi8> : tensor<256x2xi8>
+  // expected-error @below {{allowed a #cuda.gemv on a device.matmul of at most 8 rows of f32}}
+  %y = device.matmul %x, %w {cuda.gemv = #cuda.gemv<columns = 2, warps = 4 x 1>} : (tensor<9x256xf32>, tensor<256x2xi8>) -> tensor<9x2xf32>
+  return %y : tensor<9x2xf32>
+}
+
+// -----
+
+func.func @bytes_without_gemv(%x: tensor<2x256xf32>) -> tensor<2x2xf32> {
+  %w = top.constant dense<1> : tensor<2x256xi8> : tensor<2x256xi8>
+  // expected-error @below {{only products of few rows that have cuda.gemv read that order}}
+  %y = device.matmul %x, %w {packing = #cuda.packing<bytes, shape = [256, 2]>} : (tensor<2x256xf32>, tensor<2x256xi8>) -> tensor<2x2xf32>
+  return %y : tensor<2x2xf32>
+}
+
+// -----
+
+// expected-error @below {{group = 32, allowed of bytes and nibbles alone, not negative (packing_c2)}}
+func.func @packing_c2() attributes {a = #cuda.packing<rows, shape = [4, 4], group = 32>} { return }
+
+// -----
+
 // expected-error @below {{shape [4], allowed 2 or more dims, none negative (packing_c1)}}
 func.func @packing_c1() attributes {a = #cuda.packing<rows, shape = [4]>} { return }
 

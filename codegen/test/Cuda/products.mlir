@@ -98,3 +98,40 @@ func.func @long(%x: tensor<32x65536xf16>, %w: tensor<65536x64xf16>) -> tensor<32
   %y = device.matmul %x, %w : (tensor<32x65536xf16>, tensor<65536x64xf16>) -> tensor<32x64xf32>
   return %y : tensor<32x64xf32>
 }
+
+// -----
+
+// Few rows of f32 by integers of 4 bits: their scales stand behind each row.
+// CHECK-LABEL: func.func @few_rows
+// CHECK-NOT: scales
+// CHECK: device.matmul %arg0, %{{.*}} {cuda.gemv = #cuda.gemv<columns = 2, warps = 4 x 1>, packing = #cuda.packing<nibbles, shape = [256, 4], group = 32>} : (tensor<3x256xf32>, tensor<4x160xi8>) -> tensor<3x4xf32>
+func.func @few_rows(%x: tensor<3x256xf32>) -> tensor<3x4xf32> {
+  %w = top.constant dense<-8> : tensor<256x4xi8> : tensor<256x4xi8>
+  %s = top.constant dense<0.5> : tensor<8x4xf32> : tensor<8x4xf32>
+  %y = device.matmul %x, %w scales %s {weightGroup = 32 : i64} : (tensor<3x256xf32>, tensor<256x4xi8>, tensor<8x4xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+
+// -----
+
+// More bits, and one scale for all of K.
+// CHECK-LABEL: func.func @bytes
+// CHECK: {cuda.gemv = #cuda.gemv<columns = 2, warps = 4 x 1>, {{.*}}packing = #cuda.packing<bytes, shape = [1, 512], group = 512>{{.*}}} : (tensor<1x512xf32>, tensor<1x528xi8>)
+func.func @bytes(%x: tensor<1x512xf32>) -> tensor<1x1xf32> {
+  %w = top.constant dense<-9> : tensor<1x512xi8> : tensor<1x512xi8>
+  %s = top.constant dense<0.5> : tensor<1x1xf32> : tensor<1x1xf32>
+  %y = device.matmul %x, %w scales %s {transB = true, weightGroup = 512 : i64} : (tensor<1x512xf32>, tensor<1x512xi8>, tensor<1x1xf32>) -> tensor<1x1xf32>
+  return %y : tensor<1x1xf32>
+}
+
+// -----
+
+// Groups that no thread's chunk is whole runs of.
+// CHECK-LABEL: func.func @odd_groups
+// CHECK-NOT: cuda.gemv
+func.func @odd_groups(%x: tensor<1x288xf32>) -> tensor<1x2xf32> {
+  %w = top.constant dense<1> : tensor<288x2xi8> : tensor<288x2xi8>
+  %s = top.constant dense<0.5> : tensor<29x2xf32> : tensor<29x2xf32>
+  %y = device.matmul %x, %w scales %s {weightGroup = 10 : i64} : (tensor<1x288xf32>, tensor<288x2xi8>, tensor<29x2xf32>) -> tensor<1x2xf32>
+  return %y : tensor<1x2xf32>
+}
