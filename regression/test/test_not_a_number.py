@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NaN that becomes an integer is stored as 0, whatever the zero point: by every engine (docs/numerics.md)."""
+"""NaN that becomes an integer is stored as 0, whatever the zero point: by every engine (docs/numerics.md). Where it
+stays a float it stays NaN."""
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 
 from engines import Compiler, deploy, run_bmodel, supported_isas  # noqa: E402
 from small_models import save  # noqa: E402
+from test_cuda import MACHINE, has_machine  # noqa: E402
 
 KINDS = {
     TensorProto.INT8: np.int8,
@@ -90,3 +93,33 @@ def test_it_is_stored_as_0(
     for chip in (*supported_isas(), "npu-base"):
         got = run_bmodel(deploy(compiler, mlir, chip), given, [])["y"]
         assert (got[is_nan] == 0).all(), f"{chip}: {np.unique(got[is_nan])}"
+
+
+FUNCTIONS = ("Sigmoid", "Tanh", "Exp", "Log", "Erf", "Softplus", "Elu", "Sin", "Sqrt", "HardSwish", "Mish", "Softmax")
+# Of no engine's own making: what arithmetic makes is 0x7fc00000 or 0xffc00000 on x86, 0x7fffffff on GPUs.
+PAYLOADS = (0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0x7FC00001, 0x7F812345)
+
+
+@pytest.mark.parametrize("engine", (supported_isas()[-1], "cuda"))
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_not_a_number_stays_so(engine: str, function: str, compiler: Compiler, tmp_path: Path) -> None:
+    """Whatever its bits, and those of the engine's own; other elements are what they are without it."""
+    if engine == "cuda" and not has_machine():
+        pytest.skip("the PTX machine is not built or this processor lacks AVX2, FMA or F16C")
+    shape = [4, 24]
+    given, result = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy")
+    nodes = [helper.make_node("Neg", ["x"], ["n"]), helper.make_node("Abs", ["n"], ["a"])]
+    nodes.append(helper.make_node(function, ["a"], ["y"], name="f"))
+    path = save(tmp_path / "m.onnx", nodes, [given], [result], [], opset=18)
+    x = np.random.default_rng(5).standard_normal(shape).astype(np.float32)
+    spoilt = x.copy()
+    spoilt[0, : len(PAYLOADS)] = np.array(PAYLOADS, np.uint32).view(np.float32)
+    compiler("import", "import", "--onnx", path, "--output", tmp_path / "m_top.mlir")
+    with pytest.MonkeyPatch.context() as patch:
+        if engine == "cuda" and "BMRT_LIBCUDA" not in os.environ:
+            patch.setenv("BMRT_LIBCUDA", str(MACHINE))
+        model = deploy(compiler, tmp_path / "m_top.mlir", engine)
+        (clean,), (got,) = (run_bmodel(model, {"x": each}).values() for each in (x, spoilt))
+    wanted = np.isnan(spoilt) if function != "Softmax" else np.isnan(spoilt).any(axis=1, keepdims=True) | (x != x)
+    np.testing.assert_array_equal(np.isnan(got), wanted)
+    np.testing.assert_array_equal(got[~wanted], clean[~wanted])

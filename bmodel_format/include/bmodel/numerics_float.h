@@ -136,7 +136,8 @@ BM_NUMERICS F expNormal(F x) {
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the lowest bits.
   F shifted = mulAdd(bounded, x.lit(1.44269504088896341), x.lit(0x1.8p23));
   F rest = expOfRest(shifted - x.lit(0x1.8p23), bounded);
-  return fromBits(x, toBits(rest) + (toBits(shifted) << 23));
+  // 2^n by its exponent, and multiplied, which is exact: of NaN the bits are anything, but |rest| is NaN.
+  return rest * fromBits(x, (toBits(shifted) << 23) + 0x3f800000);
 }
 
 /// e^x for x <= 0; results below the normal numbers are 0 (subnormals slow whatever reads them).
