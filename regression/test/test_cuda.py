@@ -26,6 +26,9 @@ import random_narrow  # noqa: E402
 import random_ops  # noqa: E402
 import random_quantized  # noqa: E402
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cuda"))
+import prove  # noqa: E402
+
 MACHINE = Path(os.environ["TESSERA_BUILD_DIR"]) / "ptx_machine/libcuda.so.1"
 IS_WHOLE = os.environ.get("TESSERA_CUDA") == "all"
 QUICK = ("resnet8_cifar10", "mobilenetv1_0.25_128", "toycar_autoencoder", "stories260k", "dtln_model_2")
@@ -98,6 +101,35 @@ def test_int8_has_x86s_bits(case: Case, builder: Builder, tmp_path: Path) -> Non
     for name, expected in want.items():
         wrong = int((got[name] != expected).sum())
         assert not wrong, f"{case.name}: '{name}' differs in {wrong} of {expected.size} elements"
+
+
+def test_the_table_of_the_docs_is_of_todays_models() -> None:
+    """regression/cuda/prove.py makes it; tests above hold some of its models to the same verdicts."""
+    lines = prove.PAGE.read_text(encoding="utf-8").splitlines()
+    heading = next(line for line in lines if line.startswith("| model |"))
+    assert heading.split(" | ")[1:-2] == list(prove.PRECISIONS)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][1:]
+    assert [row[0] for row in rows] == [case.name for case in all_cases()]
+    for name, *cells in rows:
+        for precision, cell in zip(prove.PRECISIONS, cells):
+            number = cell.rstrip("*")
+            assert number in ("-", "equal") or float(number) < 0.1, f"{name} {precision}: {cell}"
+            assert precision != "INT8" or cell in ("-", "equal") or cell.endswith("*"), f"{name}: {cell}"
+
+
+def test_a_wrong_answer_is_no_row_of_the_table() -> None:
+    want = {"y": np.linspace(-1, 1, 64, dtype=np.float32)}
+    exact, float32 = prove.tolerance_of(CASES[0], "INT8", []), prove.tolerance_of(CASES[0], "F32", [])
+    assert exact is None and prove.judge(want, want, exact) == (prove.EQUAL, 0)
+    near, far = {"y": want["y"] + np.float32(1e-5)}, {"y": want["y"] + np.float32(0.1)}
+    assert prove.judge(near, want, float32)[0] == prove.WITHIN and prove.judge(near, want, exact)[0] == prove.OUTSIDE
+    spoilt = {"y": np.where(want["y"] > 0.9, np.float32(np.nan), want["y"])}
+    for wrong in (far, spoilt, {}, {"y": want["y"].astype(np.float64)}, {"y": want["y"][1:]}):
+        verdict, worst = prove.judge(wrong, want, float32)
+        assert verdict not in prove.RIGHT, verdict
+    row = {"verdict": verdict, "worst": worst}
+    with pytest.raises(prove.Failed, match="no page"):
+        prove.write_page({CASES[0].name: {"F32": row}})
 
 
 # What the narrow types leave: they are rounded at other places, and their sums are added in another order.
