@@ -50,9 +50,12 @@ public:
     for (const WindowDim &window : windows) {
       work *= window.kernel;
     }
+    if (!blocked && isSeparable()) {
+      return emitSeparable(rows, count, work);
+    }
     forItems(kb, count, work, 32768, [&](Value row) {
       SmallVector<Value> indices = delinearize(kb, row, rows);
-      blocked ? blockedRow(indices) : isSeparable() ? separableRow(indices) : plainRow(indices);
+      blocked ? blockedRow(indices) : plainRow(indices);
     });
   }
 
@@ -164,30 +167,69 @@ private:
 
   bool isSeparable() const { return isMax && !device::isBlocked(x) && !kb.target.tileIsThread; }
 
-  void separableRow(SmallVector<Value> indices) {
+  /// Some rows at a time, first the columns of all of them, then along each: a vector that is read from two that have
+  /// just been stored has to wait for them.
+  void emitSeparable(ArrayRef<int64_t> rows, int64_t count, int64_t work) {
+    constexpr int64_t kRows = 8;
     const WindowDim &window = windows.back();
     int64_t reach =
         (llvm::alignTo(window.output, lanes) - 1) * window.stride + (window.kernel - 1) * window.dilation + 1;
     int64_t row = window.padBegin + llvm::alignTo(window.input, lanes),
             length = llvm::alignTo(std::max(reach, row), lanes);
-    kb.setScratchBytes(length * accumulator.getIntOrFloatBitWidth() / 8);
-    kb.forLoop(0, length, lanes, [&](Value at) { kb.store(initial(), kb.scratch(), at); });
-    kb.forLoop(0, window.input, lanes, [&](Value column) {
-      Value mask = window.input % lanes ? kb.maskBelow(lanes, kb.sub(kb.constant(window.input), column)) : Value();
-      Value best = columnMaximum(0, indices, {indices[0], indices[1]}, column, mask, initial());
-      best = mask ? keepActive(kb, mask, best, initial()) : best;
-      kb.store(best, kb.scratch(), kb.add(column, window.padBegin));
+    int64_t together = std::clamp<int64_t>(count, 1, kRows);
+    kb.setScratchBytes(together * length * accumulator.getIntOrFloatBitWidth() / 8);
+    forItems(kb, llvm::divideCeil(count, together), work * together, 32768, [&](Value item) {
+      Value first = kb.mul(item, together), last = kb.min(kb.add(first, together), kb.constant(count));
+      for (bool alongRows : {false, true}) {
+        kb.forLoop(first, last, 1, [&](Value row) {
+          Value place = kb.element(accumulator, kb.scratch(), kb.mul(kb.sub(row, first), length));
+          SmallVector<Value> indices = delinearize(kb, row, rows);
+          alongRows ? alongRow(indices, place) : columnsOfRow(indices, place, length);
+        });
+      }
     });
+  }
+
+  /// The largest of each column's windows, to |place|.
+  void columnsOfRow(ArrayRef<Value> indices, Value place, int64_t length) {
+    // Several vectors at once, so that a row of taps is more than one load and one maximum.
+    constexpr int64_t kTogether = 4;
+    const WindowDim &window = windows.back();
+    int64_t vectors = llvm::divideCeil(window.input, lanes), whole = window.input / lanes / kTogether * kTogether;
+    kb.forLoop(0, length, lanes, [&](Value at) { kb.store(initial(), place, at); }); // what lies around the row
+    kb.forLoop(0, whole * lanes, kTogether * lanes,
+               [&](Value column) { columnsOf(indices, place, column, kTogether, false); });
+    if (whole < vectors) {
+      columnsOf(indices, place, kb.constant(whole * lanes), vectors - whole, window.input % lanes);
+    }
+  }
+
+  void alongRow(ArrayRef<Value> indices, Value place) {
+    const WindowDim &window = windows.back();
     kb.forLoop(0, llvm::alignTo(window.output, lanes), lanes, [&](Value column) {
-      SmallVector<Value> at = indices;
+      SmallVector<Value> at(indices);
       at.push_back(column);
       auto body = [&](Value tap, Value old) {
         Value offset = kb.add(kb.mul(column, window.stride), kb.mul(tap, window.dilation));
-        return combine(old, loadLanes(kb, accumulator, kb.scratch(), window.stride, VectorStep{{}, {}, lanes}, offset));
+        return combine(old, loadLanes(kb, accumulator, place, window.stride, VectorStep{{}, {}, lanes}, offset));
       };
       Value mask = kb.maskBelow(lanes, kb.sub(kb.constant(window.output), column));
       epilogue.store(overTaps(window.kernel, initial(), body), at, at.size() - 1, mask);
     });
+  }
+
+  /// Stores the largest of the windows' rows and planes in |count| vectors of columns from |column| on to
+  /// |place|; |cut|: the last one ends beyond the row.
+  void columnsOf(ArrayRef<Value> indices, Value place, Value column, int64_t count, bool cut) {
+    const WindowDim &window = windows.back();
+    Value last = kb.add(column, (count - 1) * lanes);
+    Value mask = cut ? kb.maskBelow(lanes, kb.sub(kb.constant(window.input), last)) : Value();
+    SmallVector<Value> best =
+        columnMaxima(0, indices, {indices[0], indices[1]}, column, mask, SmallVector<Value>(size_t(count), initial()));
+    best.back() = keepActive(kb, mask, best.back(), initial());
+    for (auto [i, value] : llvm::enumerate(best)) {
+      kb.store(value, place, kb.add(column, window.padBegin + int64_t(i * lanes)));
+    }
   }
 
   /// |sum| with all taps in turn.
@@ -203,19 +245,25 @@ private:
     return sum;
   }
 
-  /// The largest of the windows' rows and planes in the columns |column|...
-  Value columnMaximum(unsigned d, ArrayRef<Value> at, SmallVector<Value> input, Value column, Value mask, Value best) {
+  /// |mask|: of the last vector, or null.
+  SmallVector<Value> columnMaxima(unsigned d, ArrayRef<Value> at, SmallVector<Value> input, Value column, Value mask,
+                                  SmallVector<Value> best) {
     if (d + 1 == windows.size()) {
       input.push_back(column);
-      return combine(best,
-                     kb.loadElements(x.getElementType(), lanes, kb.operand(0), Strides(x).offset(kb, input), mask));
+      Value offset = Strides(x).offset(kb, input);
+      for (auto [i, value] : llvm::enumerate(best)) {
+        Value own = i + 1 == best.size() ? mask : Value();
+        Value loaded = kb.loadElements(x.getElementType(), lanes, kb.operand(0), kb.add(offset, i * lanes), own);
+        value = combine(value, loaded);
+      }
+      return best;
     }
     auto [first, last] = windows[d].validTaps(kb, at[d + 2]);
     return kb.forLoop(first, last, 1, best, [&](Value tap, ValueRange old) {
       SmallVector<Value> next = input;
       next.push_back(windows[d].inputAt(kb, at[d + 2], tap));
-      return SmallVector<Value>{columnMaximum(d + 1, at, next, column, mask, old[0])};
-    })[0];
+      return columnMaxima(d + 1, at, next, column, mask, llvm::to_vector(old));
+    });
   }
 
   //--- lanes are output columns of a mean ---

@@ -260,6 +260,32 @@ TEST(Pool, Windows) {
   }
 }
 
+/// Maxima along rows of any length, of planes and volumes, with windows that reach over every border.
+TEST(Pool, RandomMaxima) {
+  std::mt19937 random(5);
+  auto draw = [&](int64_t least, int64_t most) { return least + int64_t(random() % (most - least + 1)); };
+  for (int i = 0; i < 24; ++i) {
+    int64_t dims = i % 3 ? 3 : 2;
+    const char *element = i % 4 == 3 ? "i8" : i % 8 == 2 ? "f16" : "f32";
+    std::string x = formatv("{0}x{1}x", draw(1, 2), draw(1, 5)), y = x;
+    std::string kernel, strides, dilations, begins, ends;
+    for (int64_t d = 0; d < dims; ++d) {
+      bool isRow = d + 1 == dims;
+      int64_t size = draw(1, 3), dilation = draw(1, 2), stride = draw(1, 3), reach = (size - 1) * dilation + 1;
+      int64_t input = draw(reach, isRow ? 90 : 7), begin = draw(0, (size - 1) / 2), end = draw(0, (size - 1) / 2);
+      std::string comma = d ? ", " : "";
+      kernel += comma + std::to_string(size), strides += comma + std::to_string(stride);
+      dilations += comma + std::to_string(dilation);
+      begins += comma + std::to_string(begin), ends += comma + std::to_string(end);
+      x += std::to_string(input) + "x", y += std::to_string((input + begin + end - reach) / stride + 1) + "x";
+    }
+    x = "tensor<" + x + element + ">", y = "tensor<" + y + element + ">";
+    check(formatv("(%x: {0}) -> {1} {{ %y = device.pool max %x {{ kernel = array<i64: {2}>, strides = array<i64: {3}>, "
+                  "pads = array<i64: {4}, {5}>, dilations = array<i64: {6}> } : ({0}) -> {1} return %y : {1} }",
+                  x, y, kernel, strides, begins, ends, dilations));
+  }
+}
+
 std::string convText(Shape4 s, int64_t oc, int64_t kernel, int64_t stride, int64_t pad, int64_t groups, bool blocked,
                      const char *type) {
   int64_t oh = (s.h + 2 * pad - kernel) / stride + 1, ow = (s.w + 2 * pad - kernel) / stride + 1;
