@@ -12,6 +12,7 @@
 #include "llvm/Support/MathExtras.h"
 #include <cfloat>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
@@ -79,13 +80,41 @@ double errorOf(const Range &range, ArrayRef<float> values, float scale) {
   return error;
 }
 
-/// Adds the squared error of one value with each of several scales.
+/// Adds the sums of |a| times |b| and of the squares of |a|; several partial sums, which do not wait for each other.
+TESSERA_WIDE_VECTORS void addProducts(const float *a, const float *b, size_t count, double &products, double &squares) {
+  constexpr size_t kLanes = 8;
+  double product[kLanes] = {}, square[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      product[lane] += double(a[i + lane]) * b[i + lane], square[lane] += double(a[i + lane]) * a[i + lane];
+    }
+  }
+  for (; i < count; ++i) {
+    product[0] += double(a[i]) * b[i], square[0] += double(a[i]) * a[i];
+  }
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    products += product[lane], squares += square[lane];
+  }
+}
+
+TESSERA_WIDE_VECTORS void multiplyEach(const float *values, size_t count, float factor, float *results) {
+  for (size_t i = 0; i < count; ++i) {
+    results[i] = values[i] * factor;
+  }
+}
+
+/// Adds the squared errors of the values with each of several scales, of which |inverses| are 1 over. In f32, without
+/// divisions: it tells good scales from bad ones, most of what W4 costs is this loop.
 TESSERA_WIDE_VECTORS void addErrors(Range range, const float *values, size_t valueCount, const float *scales,
-                                    size_t scaleCount, double *errors) {
+                                    const float *inverses, size_t scaleCount, float *errors) {
   for (size_t v = 0; v < valueCount; ++v) {
     const float value = values[v];
     for (size_t i = 0; i < scaleCount; ++i) {
-      double off = double(range.round(value, scales[i])) * scales[i] - value;
+      float scaled = value * inverses[i];
+      scaled = scaled < range.low ? range.low : scaled;
+      scaled = scaled > range.high ? range.high : scaled;
+      const float off = ((scaled + kRounder) - kRounder) * scales[i] - value;
       errors[i] += off * off;
     }
   }
@@ -122,28 +151,38 @@ float scaleOf(ArrayRef<float> values, int bits) {
     scales.push_back(std::fabs(largest) / steps);
     scales.push_back(largest / (-steps - 1));
   }
-  SmallVector<double, 64> errors(scales.size());
-  if (scales.size() == 1) {
-    errors.front() = errorOf(range, values, scales.front());
+  float best = scales.front();
+  double least = std::numeric_limits<double>::infinity();
+  if (scales.size() > 1) {
+    // In units of the largest: no square is too large or small for f32.
+    const float unit = std::fabs(largest), inverse = 1 / unit;
+    SmallVector<float, 64> shares, inverses, steps, errors(scales.size(), 0.0f);
+    shares.resize_for_overwrite(values.size());
+    multiplyEach(values.data(), values.size(), inverse, shares.data());
+    for (float scale : scales) {
+      steps.push_back(scale * inverse);
+      inverses.push_back(unit / scale);
+    }
+    addErrors(range, shares.data(), shares.size(), steps.data(), inverses.data(), scales.size(), errors.data());
+    const float limit = *llvm::min_element(errors) * 1.001f + 1e-9f; // what f32 does not tell apart
+    for (auto [scale, error] : llvm::zip_equal(scales, errors)) {
+      if (double exact = error <= limit ? errorOf(range, values, scale) : least; exact < least) {
+        best = scale, least = exact;
+      }
+    }
   } else {
-    llvm::fill(errors, 0.0);
-    addErrors(range, values.data(), values.size(), scales.data(), scales.size(), errors.data());
+    least = errorOf(range, values, best);
   }
-  auto least = std::min_element(errors.begin(), errors.end());
-  float best = scales[least - errors.begin()];
   // The best scale for these integers.
   double products = 0, squares = 0;
   float rounded[kAtOnce];
   for (ArrayRef<float> left = values; !left.empty(); left = left.drop_front(std::min(kAtOnce, left.size()))) {
     const size_t count = std::min(kAtOnce, left.size());
     roundEach(range, left.data(), count, best, rounded);
-    for (size_t i = 0; i < count; ++i) {
-      double integer = rounded[i];
-      products += integer * left[i], squares += integer * integer;
-    }
+    addProducts(rounded, left.data(), count, products, squares);
   }
   const float last = static_cast<float>(products / squares);
-  return errorOf(range, values, last) < *least ? last : best;
+  return errorOf(range, values, last) < least ? last : best;
 }
 
 struct Rounded {
@@ -164,10 +203,9 @@ public:
   void roundTile(int64_t tile) const {
     const int64_t first = tile * kChannels, count = std::min(kChannels, view.channels() - first);
     std::vector<float> gathered(view.channelsLast ? count * length : 0);
-    for (int64_t d = 0; view.channelsLast && d < view.depth; ++d) {
-      for (int64_t c = 0; c < count; ++c) {
-        gathered[c * length + d] = weights[d * view.after + first + c];
-      }
+    if (view.channelsLast) {
+      turn(view.depth, count,
+           [&](int64_t d, int64_t c) { gathered[c * length + d] = weights[d * view.after + first + c]; });
     }
     ArrayRef<float> values = view.channelsLast ? ArrayRef(gathered) : weights.slice(first * length, count * length);
     std::vector<int8_t> integers(count * length);
@@ -180,15 +218,26 @@ public:
     for (int64_t c = 0; !view.channelsLast && c < count; ++c) {
       llvm::copy(ArrayRef(integers).slice(c * length, length), to + (first + c) * view.padded() * view.after);
     }
-    for (int64_t d = 0; view.channelsLast && d < view.depth; ++d) {
-      for (int64_t c = 0; c < count; ++c) {
-        to[d * view.after + first + c] = integers[c * length + d];
-      }
+    if (view.channelsLast) {
+      turn(view.depth, count, [&](int64_t d, int64_t c) { to[d * view.after + first + c] = integers[c * length + d]; });
     }
   }
 
 private:
   static constexpr int64_t kChannels = 64; ///< of channels that lie beside each other, a cache line of integers
+
+  /// Every pair of the two, in blocks: rows of 2^n elements all lie in the same few lines of a cache.
+  template <typename Visit>
+  static void turn(int64_t depth, int64_t channels, Visit visit) {
+    constexpr int64_t kBlock = 16;
+    for (int64_t begin = 0; begin < depth; begin += kBlock) {
+      for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t d = begin; d < std::min(begin + kBlock, depth); ++d) {
+          visit(d, c);
+        }
+      }
+    }
+  }
 
   void roundChannel(int64_t channel, ArrayRef<float> values, SumKeepingRounding &rounding,
                     MutableArrayRef<int8_t> integers) const {
