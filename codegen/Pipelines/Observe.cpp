@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/Pipelines/Observe.h"
 
+#include "codegen/Pipelines/Prepare.h"
 #include "device_dialect/IR/DeviceMoveOps.h"
+#include "quant/Transforms/Decisions.h"
 #include "top_dialect/IR/Constants.h"
 #include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TopConstOps.h"
 #include "top_dialect/IR/TopDialect.h"
+#include "top_dialect/IR/TopOps.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -32,6 +35,33 @@ Value rootOf(Value value) {
     value = reshape.getX();
   }
   return value;
+}
+
+/// What INT8 holds in integers where every tensor has a range. Which parts of a float tensor get one of their own
+/// depends on the ranges: these are taken in, and so is what is not f32 yet.
+llvm::DenseSet<Value> findIntegers(func::FuncOp function) {
+  llvm::DenseSet<Value> found;
+  const Quantization made = madeUp(function, quant::Precision::INT8);
+  auto decisions = quant::decide(function, made.table, made.choices, made.precision);
+  if (!decisions) {
+    llvm::consumeError(decisions.takeError());
+  }
+  function.walk([&](Operation *op) {
+    for (Value value : op->getResults()) {
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      if (!decisions || (type && !type.getElementType().isF32()) || isa<top::SliceOp>(op)) {
+        found.insert(value);
+      }
+    }
+  });
+  if (decisions) {
+    for (const auto &[value, form] : decisions->tensors) {
+      found.insert(value);
+    }
+  } else {
+    found.insert(function.getArguments().begin(), function.getArguments().end());
+  }
+  return found;
 }
 
 ObservedTensor describe(StringRef name, StringRef op, Value value) {
@@ -66,16 +96,19 @@ std::string nameOf(func::FuncOp function, Value root, unsigned &made) {
 
 std::vector<ObservedTensor> listObserved(func::FuncOp function) {
   std::vector<ObservedTensor> observed;
+  const llvm::DenseSet<Value> integers = findIntegers(function);
   for (BlockArgument argument : function.getArguments()) {
     if (isFloat(argument)) {
       observed.push_back(describe(inputName(function, argument.getArgNumber()), "input", argument));
       observed.back().source = observed.back().name; // whether an op reads it or not
+      observed.back().isInteger = integers.contains(argument);
     }
   }
   for (Operation &op : function.getBody().front()) {
     for (Value result : op.getResults()) {
       if (StringRef name = top::getTensorName(result); !name.empty() && isFloat(result) && !top::isConstant(result)) {
         observed.push_back(describe(name, op.getName().getStringRef(), result));
+        observed.back().isInteger = integers.contains(result);
       }
     }
   }

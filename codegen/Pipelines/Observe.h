@@ -15,11 +15,12 @@ struct ObservedTensor {
   std::string op;     ///< "top.conv", ...; "input"
   std::string source; ///< ONNX name of the tensor of the model with the same elements (a reshape has none of its own)
   bool isConstant = false; ///< the same in every run; |source| is empty
+  bool isInteger = true;   ///< INT8 may hold it in integers: what its range does to the outputs is worth a measurement
   std::vector<int64_t> shape;
 };
 
 /// The float inputs and results of Top ops of a function whose tensors are named, in program order; without
-/// sources, but for inputs.
+/// sources, but for inputs. Others than those that INT8 holds in integers are marked where that is certain.
 std::vector<ObservedTensor> listObserved(mlir::func::FuncOp function);
 
 /// Gives every result of the function that is no constant a tensor name that no other one has: its own, or that of its

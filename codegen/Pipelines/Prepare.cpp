@@ -4,7 +4,9 @@
 
 #include "bmodel/properties.h"
 #include "device_dialect/Conversion/TopToDevice/Constraints.h"
+#include "top_dialect/IR/Names.h"
 #include "top_dialect/IR/TensorNames.h"
+#include "top_dialect/IR/TopDialect.h"
 #include "top_dialect/IR/Unsupported.h"
 #include "top_dialect/IR/WeightLifetime.h"
 #include "top_dialect/Transforms/Passes.h"
@@ -31,6 +33,39 @@ llvm::Expected<quant::QuantizeReport> quantizeModel(func::FuncOp function, const
   }
   return quant::quantizeFunction(function, quantization.table, quantization.choices, quantization.precision,
                                  quantization.groupSize, progress);
+}
+
+/// The range of every tensor, about that of an activation.
+static quant::Range someRange() {
+  quant::Range range;
+  range.threshold = 4, range.min = -1, range.max = 4, range.symmetric = false;
+  range.derive();
+  return range;
+}
+
+Quantization madeUp(func::FuncOp function, quant::Precision precision) {
+  top::nameEveryTensor(function);
+  llvm::StringMap<quant::Range> ranges;
+  auto add = [&](StringRef name) {
+    if (!name.empty()) {
+      ranges[name] = someRange();
+    }
+  };
+  function.walk([&](Operation *op) {
+    for (Value value : op->getResults()) {
+      add(top::getTensorName(value));
+    }
+  });
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    add(function.getArgAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr));
+  }
+  Quantization made;
+  made.precision = precision;
+  if (precision == quant::Precision::INT8 || precision == quant::Precision::INT16) {
+    made.table = quant::CalibrationTable(std::move(ranges));
+  }
+  made.choices.standard = precision;
+  return made;
 }
 
 llvm::Expected<func::FuncOp> deployableFunction(ModuleOp module) {

@@ -29,6 +29,9 @@ llvm::Expected<quant::QuantizeReport> quantizeModel(
     mlir::func::FuncOp function, const Quantization &quantization,
     llvm::function_ref<void(size_t, size_t)> progress = [](size_t, size_t) {});
 
+/// With a range for every tensor, as if it had been calibrated: for what the values do not decide. Names the tensors.
+Quantization madeUp(mlir::func::FuncOp function, quant::Precision precision);
+
 /// @main of a module that holds nothing which cannot be lowered.
 llvm::Expected<mlir::func::FuncOp> deployableFunction(mlir::ModuleOp module);
 

@@ -21,14 +21,6 @@ const char kProbes[] =
 #include "Probes.inc"
     ;
 
-/// The range of every tensor, about that of an activation.
-quant::Range someRange() {
-  quant::Range range;
-  range.threshold = 4, range.min = -1, range.max = 4, range.symmetric = false;
-  range.derive();
-  return range;
-}
-
 /// The function as @main of a module of its own.
 OwningOpRef<ModuleOp> isolate(func::FuncOp probe) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(probe.getLoc());
@@ -36,31 +28,6 @@ OwningOpRef<ModuleOp> isolate(func::FuncOp probe) {
   copy.setName("main");
   module->push_back(copy);
   return module;
-}
-
-Quantization madeUp(func::FuncOp function, quant::Precision precision) {
-  top::nameEveryTensor(function);
-  llvm::StringMap<quant::Range> ranges;
-  auto add = [&](StringRef name) {
-    if (!name.empty()) {
-      ranges[name] = someRange();
-    }
-  };
-  function.walk([&](Operation *op) {
-    for (Value value : op->getResults()) {
-      add(top::getTensorName(value));
-    }
-  });
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    add(function.getArgAttrOfType<StringAttr>(i, top::TopDialect::kNameAttr));
-  }
-  Quantization made;
-  made.precision = precision;
-  if (precision == quant::Precision::INT8 || precision == quant::Precision::INT16) {
-    made.table = quant::CalibrationTable(std::move(ranges));
-  }
-  made.choices.standard = precision;
-  return made;
 }
 
 /// Why the host is needed; none: it is not.

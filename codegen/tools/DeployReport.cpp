@@ -139,6 +139,7 @@ llvm::json::Array describe(ArrayRef<codegen::ObservedTensor> tensors) {
                                       {"op", tensor.op},
                                       {"shape", llvm::json::Array(tensor.shape)},
                                       {"constant", tensor.isConstant},
+                                      {"integer", tensor.isInteger},
                                       {"source", llvm::json::fixUTF8(tensor.source)}});
   }
   return list;

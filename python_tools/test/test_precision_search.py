@@ -118,7 +118,14 @@ def test_units_leave_moves_and_float_ops_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "text, metric, limit", [("cos>=0.999", "cos", 0.999), (" drop <= 0.5 ", "drop", 0.5), ("drop<=-1", "drop", -1)]
+    "text, metric, limit",
+    [
+        ("cos>=0.999", "cos", 0.999),
+        (" drop <= 0.5 ", "drop", 0.5),
+        ("drop<=-1", "drop", -1),
+        ("sqnr>=25", "sqnr", 25),
+        ("agree >= 99.5", "agree", 99.5),
+    ],
 )
 def test_targets(text: str, metric: str, limit: float) -> None:
     assert Target.parse(text) == Target(metric, limit) and Target.parse(str(Target.parse(text))) == Target(
@@ -141,6 +148,9 @@ def test_targets(text: str, metric: str, limit: float) -> None:
         ("drop<=nan", "no number"),
         ("cos>=1.2", "at most 1"),
         ("cos>=0", "above 0"),
+        ("agree>=101", "at most 100"),
+        ("agree>=0", "above 0"),
+        ("sqnr<=20", "compared with >="),
     ],
 )
 def test_bad_targets(text: str, words: str) -> None:
@@ -150,7 +160,7 @@ def test_bad_targets(text: str, words: str) -> None:
 
 
 def test_nan_meets_no_target() -> None:
-    for target in (Target("cos", 0.5), Target("drop", 5)):
+    for target in (Target("cos", 0.5), Target("sqnr", 5), Target("agree", 50), Target("drop", 5)):
         assert not Verdict(target, {"s": float("nan")}, "s", 0.9, 100).met
 
 

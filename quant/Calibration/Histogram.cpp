@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <sys/mman.h>
 #include <utility>
 
@@ -129,6 +130,25 @@ void fakeQuantise(float *values, size_t count, float scale, int zeroPoint, int l
     scaled = scaled < high ? scaled : high;
     values[i] = (scaled + kRound - kRound) * scale;
   }
+}
+
+__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"))) Distance distance(const float *wanted,
+                                                                                                const float *got,
+                                                                                                size_t count) {
+#pragma clang fp contract(off)
+  constexpr size_t kLanes = 16;
+  constexpr double kMost = 3.4e38; // beyond are infinities
+  double noise[kLanes] = {}, power[kLanes] = {};
+  for (size_t begin = 0; begin < count; begin += kLanes) {
+    const size_t lanes = std::min(kLanes, count - begin);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      const double want = wanted[begin + lane], have = got[begin + lane], error = have - want;
+      const bool usable = want >= -kMost && want <= kMost && have >= -kMost && have <= kMost;
+      noise[lane] += usable ? error * error : 0.0;
+      power[lane] += usable ? want * want : 0.0;
+    }
+  }
+  return {std::accumulate(noise, noise + kLanes, 0.0), std::accumulate(power, power + kLanes, 0.0)};
 }
 
 } // namespace tessera::quant

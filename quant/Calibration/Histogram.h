@@ -65,6 +65,12 @@ private:
 /// q - zeroPoint. NaN becomes the end of the range: callers have warned before.
 void fakeQuantise(float *values, size_t count, float scale, int zeroPoint, int lowest, int highest);
 
+/// Sums over the places where both are finite, in one order: of (got - wanted)^2, and of wanted^2.
+struct Distance {
+  double noise = 0, power = 0;
+};
+Distance distance(const float *wanted, const float *got, size_t count);
+
 } // namespace tessera::quant
 
 #endif // QUANT_CALIBRATION_HISTOGRAM_H

@@ -114,4 +114,18 @@ TEST(FakeQuantise, EqualsTheFormula) {
   }
 }
 
+TEST(Distance, LeavesOutWhatIsNotFinite) {
+  std::vector<float> wanted = randomValues(1003, 5), got = randomValues(1003, 6);
+  wanted[3] = std::numeric_limits<float>::infinity(), got[40] = std::numeric_limits<float>::quiet_NaN();
+  double noise = 0, power = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (i != 3 && i != 40) {
+      noise += std::pow(double(got[i]) - double(wanted[i]), 2), power += std::pow(double(wanted[i]), 2);
+    }
+  }
+  const tessera::quant::Distance found = tessera::quant::distance(wanted.data(), got.data(), wanted.size());
+  EXPECT_NEAR(found.noise, noise, 1e-12 * noise);
+  EXPECT_NEAR(found.power, power, 1e-12 * power);
+}
+
 } // namespace

@@ -8,6 +8,7 @@
 #include "quant/Calibration/FeedBack.h"
 #include "quant/Calibration/Histogram.h"
 #include "quant/Calibration/Moments.h"
+#include "quant/Calibration/Ranges.h"
 
 #include <cstring>
 #include <pybind11/pybind11.h>
@@ -176,6 +177,46 @@ py::bytes solveGroups(const py::buffer &moments, const py::buffer &damping, cons
   return bytesOf(solution);
 }
 
+/// The numbers of a contiguous float64 buffer.
+std::vector<double> doubles(const py::buffer &buffer) {
+  const py::buffer_info info = buffer.request();
+  if (info.ndim != 1 || info.format != py::format_descriptor<double>::format() ||
+      (info.shape[0] > 1 && info.strides[0] != sizeof(double))) {
+    throw py::type_error("expected contiguous float64, got a buffer of format '" + info.format + "'");
+  }
+  const auto *data = static_cast<const double *>(info.ptr);
+  return {data, data + info.shape[0]};
+}
+
+std::vector<double> squaredErrors(const py::buffer &centres, const py::buffer &counts, const std::vector<double> &lows,
+                                  const std::vector<double> &highs, int64_t steps) {
+  const std::vector<double> x = doubles(centres), n = doubles(counts);
+  if (x.size() != n.size() || lows.size() != highs.size() || steps < 1) {
+    throw py::value_error("bins, counts and ranges that do not fit each other");
+  }
+  py::gil_scoped_release release;
+  std::vector<double> errors;
+  for (size_t i = 0; i < lows.size(); ++i) {
+    errors.push_back(tessera::quant::squaredError({x.data(), n.data(), int64_t(x.size())}, lows[i], highs[i], steps));
+  }
+  return errors;
+}
+
+std::vector<double> divergences(const py::buffer &histogram, const std::vector<int64_t> &ends, int64_t levels) {
+  const std::vector<double> bins = doubles(histogram);
+  for (int64_t end : ends) {
+    if (levels < 1 || end < levels || end > int64_t(bins.size())) {
+      throw py::value_error("a part of the histogram with fewer bins than levels, or more than there are");
+    }
+  }
+  py::gil_scoped_release release;
+  std::vector<double> result;
+  for (int64_t end : ends) {
+    result.push_back(tessera::quant::divergence(bins, end, levels));
+  }
+  return result;
+}
+
 void addCross(CrossMoments &moments, const Patches &leftPatches, const py::buffer &left, const Patches &rightPatches,
               const py::buffer &right, const std::vector<int64_t> &positions) {
   const Floats l(left), r(right);
@@ -191,6 +232,26 @@ void addCross(CrossMoments &moments, const Patches &leftPatches, const py::buffe
   }
   py::gil_scoped_release release;
   moments.add(leftPatches, l.data(), rightPatches, r.data(), positions);
+}
+
+/// What candidates are compared by.
+void addSums(py::module_ &module) {
+  module.def(
+      "distance",
+      [](const py::buffer &wanted, const py::buffer &got) {
+        const Floats a(wanted), b(got);
+        if (a.size() != b.size()) {
+          throw py::value_error("arrays of different sizes");
+        }
+        py::gil_scoped_release release;
+        const tessera::quant::Distance found = tessera::quant::distance(a.data(), b.data(), a.size());
+        return std::pair(found.noise, found.power);
+      },
+      "Sums of (got - wanted)^2 and of wanted^2 where both are finite.", py::arg("wanted"), py::arg("got"));
+  module.def("squared_errors", squaredErrors, "See quant/Calibration/Ranges.h.", py::arg("centres"), py::arg("counts"),
+             py::arg("lows"), py::arg("highs"), py::arg("steps"));
+  module.def("divergences", divergences, "See quant/Calibration/Ranges.h.", py::arg("histogram"), py::arg("ends"),
+             py::arg("levels"));
 }
 
 } // namespace
@@ -245,5 +306,6 @@ PYBIND11_MODULE(_calibration, module) {
   module.def("round_groups", roundGroups, "See quant/Calibration/FeedBack.h.", py::arg("weights"), py::arg("moments"),
              py::arg("damping"), py::arg("scales"), py::arg("run"), py::arg("lowest"), py::arg("highest"),
              py::arg("clip_first"));
+  addSums(module);
   module.attr("SHIFT") = Histogram::kShift;
 }

@@ -99,7 +99,8 @@ Expected<CalibrationTable> CalibrationTable::load(StringRef path) {
   CalibrationTable table;
   table.file = path.str();
   ObjectReader head(*document, "'" + path.str() + "'");
-  for (StringRef key : {"format", "version", "samples", "sample_digests", "tensors_hash"}) {
+  for (StringRef key : {"format", "version", "samples", "sample_digests", "tensors_hash", "max_error", "output_error",
+                        "same_answers"}) {
     head.ignore(key);
   }
   for (StringRef key : {"method", "sample_hash", "tool"}) {

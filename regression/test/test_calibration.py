@@ -418,6 +418,7 @@ def test_wrong_flags(top: Path, pictures: Path, tmp_path: Path) -> None:
     for flags, words in (
         (["--input_num", "0"], "--input_num 0"),
         (["--percentile", "12"], "--percentile 12"),
+        (["--max_error", "0"], "--max_error 0"),
         (["--workers", "2", "--distributed", "x"], "--distributed"),
         (["--symmetric", "--asymmetric"], "not allowed"),
         (["--cali_method", "best"], "invalid choice"),

@@ -26,12 +26,13 @@ LARGEST_CHUNK = 16
 @dataclass
 class State:
     """What the samples taken so far have shown. Merging is order-independent: integers are added, dicts are by
-    number."""
+    number. answers: of the outputs, worker.Result."""
 
     histograms: dict[str, "_calibration.Histogram"]
     digests: dict[int, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     skipped: dict[int, str] = field(default_factory=dict)
+    answers: dict[int, dict[str, "int | None"]] = field(default_factory=dict)
 
     @staticmethod
     def empty(sources: Sequence[str]) -> "State":
@@ -43,6 +44,7 @@ class State:
         self.digests.update(result.digests)
         self.names.update(result.names)
         self.skipped.update(result.skipped)
+        self.answers.update(result.answers)
 
     def sample_hash(self) -> str:
         """Of the samples used, in their order."""
@@ -82,7 +84,7 @@ class Checkpoint:
                 histogram = _calibration.Histogram.__new__(_calibration.Histogram)
                 histogram.__setstate__((*meta["numbers"][i], (arrays[f"i{i}"].tobytes(), arrays[f"c{i}"].tobytes())))
                 state.histograms[source] = histogram
-            for name in ("digests", "names", "skipped"):
+            for name in ("digests", "names", "skipped", "answers"):
                 setattr(state, name, {int(number): text for number, text in meta[name].items()})
             return state
         except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
@@ -104,6 +106,7 @@ class Checkpoint:
             "digests": state.digests,
             "names": state.names,
             "skipped": state.skipped,
+            "answers": state.answers,
         }
         arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
         save_npz(self.path, arrays)

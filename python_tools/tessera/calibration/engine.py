@@ -7,16 +7,14 @@ import time
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, Optional, Sequence, TypeVar, cast
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar, cast
 
 from ..errors import ExitCode, TesseraError
 from .dataset import Sample
 from .pool import Pool
-from .worker import Candidate, Job, Result, run_chunk
+from .worker import Job, Question, Result, run_chunk
 
-T = TypeVar("T")
 R = TypeVar("R")
-Candidates = Optional[Sequence[tuple[str, Sequence[Candidate]]]]
 OBSERVE: tuple[None] = (None,)
 
 
@@ -28,20 +26,23 @@ class Engine:
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def run(self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates] = OBSERVE) -> Iterator[Result]:
+    def run(
+        self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Optional[Question]] = OBSERVE
+    ) -> Iterator[Result]:
         """One result for each chunk with each of the parts, in whatever order they are done. Raises the first failure
         a worker reports."""
         for chunk, part in _tasks(chunks, parts):
             yield _checked(run_chunk(self._job, chunk, part))
 
-    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Of every item, in their order. What goes to and fro must be picklable."""
-        return map(function, items)
+    def map(self, function: Callable[..., R], *items: Iterable[Any]) -> Iterator[R]:
+        """Of every item (several: of the first of each, and so on), in their order. What goes to and fro must be
+        picklable."""
+        return map(function, *items)
 
 
 def _tasks(
-    chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates]
-) -> Iterator[tuple[Sequence[Sample], Candidates]]:
+    chunks: Iterable[Sequence[Sample]], parts: Sequence[Optional[Question]]
+) -> Iterator[tuple[Sequence[Sample], Optional[Question]]]:
     return ((chunk, part) for chunk in chunks for part in parts)
 
 
@@ -53,13 +54,15 @@ class PoolEngine(Engine):
         super().__init__(job)
         self.workers, self._pool = pool.workers, pool
 
-    def run(self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates] = OBSERVE) -> Iterator[Result]:
+    def run(
+        self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Optional[Question]] = OBSERVE
+    ) -> Iterator[Result]:
         tasks = ((self._job, chunk, part) for chunk, part in _tasks(chunks, parts))
         for _, result in self._pool.run(run_chunk, tasks):
             yield _checked(result)
 
-    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        return self._pool.map(function, ((item,) for item in items))
+    def map(self, function: Callable[..., R], *items: Iterable[Any]) -> Iterator[R]:
+        return self._pool.map(function, zip(*items))
 
 
 class DaskEngine(Engine):
@@ -93,7 +96,9 @@ class DaskEngine(Engine):
                 f"--distributed {address}: the scheduler has no worker", hint=f"start some: dask worker {address}"
             )
 
-    def run(self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Candidates] = OBSERVE) -> Iterator[Result]:
+    def run(
+        self, chunks: Iterable[Sequence[Sample]], parts: Sequence[Optional[Question]] = OBSERVE
+    ) -> Iterator[Result]:
         job = self._client.scatter(self._job, broadcast=True, hash=False)
         pending: deque = deque()
         for chunk, part in _tasks(chunks, parts):

@@ -90,10 +90,14 @@ def equalize(
         Way(_plain_table(scaled, _histograms(scaled, dataset, wanted)), {}, scaled.factors),
     ]
     try:
-        eight, sixteen = (
-            Trial(observed.model, precision, tuple(flags), folder).output_errors(observed.job(), dataset, wanted, ways)
-            for precision in ("INT8", "INT16")
-        )
+        eight, sixteen = [], [0.0, 0.0]
+        for precision in ("INT8", "INT16"):
+            trial = Trial(observed.model, precision, tuple(flags), folder)
+            errors = trial.output_errors(observed.job(), dataset, wanted, ways)
+            if precision == "INT16":
+                sixteen = errors
+            elif (eight := errors)[0] <= EXACT_ENOUGH:
+                break  # whatever the weights' part is
     except TesseraError as error:
         return Found(None, failure=error.message)
     without, with_them = (math.sqrt(max(a * a - LEARNED * b * b, 0.0)) for a, b in zip(eight, sixteen))

@@ -57,6 +57,11 @@ class Observed:
         return list(dict.fromkeys(str(t["source"]) for t in self.info["tensors"] if t["source"]))
 
     @property
+    def integers(self) -> set[str]:
+        """Sources whose tensors int8 may hold in integers; ranges of others are not used."""
+        return {str(t["source"]) for t in self.info["tensors"] if t["source"] and t["integer"]}
+
+    @property
     def source_of(self) -> dict[str, str]:
         """Where the values of each tensor are."""
         return {t["name"]: t["source"] for t in self.info["tensors"]}

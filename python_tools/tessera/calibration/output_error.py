@@ -14,6 +14,8 @@ from typing import Collection, Iterable, Mapping
 
 import numpy as np
 
+from tessera import _calibration
+
 _SMALLEST, _LARGEST = 1e-9, 1 - 1e-7
 
 
@@ -25,20 +27,33 @@ def squares(
 
     Values that are not finite in either are left out. probabilities: names of outputs.
     """
+    return squares_between(judged(golden, probabilities), judged(got, probabilities), probabilities)
+
+
+def judged(outputs: Mapping[str, np.ndarray], probabilities: Collection[str]) -> dict[str, np.ndarray]:
+    """The float outputs as errors are measured of them."""
+    return {
+        name: _logit(array.astype(np.float64)) if name in probabilities else array
+        for name, array in outputs.items()
+        if array.dtype.kind == "f"
+    }
+
+
+def squares_between(
+    golden: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray], probabilities: Collection[str]
+) -> np.ndarray:
+    """squares() of what judged() makes of the outputs."""
     found = []
     for name, want in golden.items():
-        if want.dtype.kind == "f":
-            chance = name in probabilities
-            want, have = (_logit(x.astype(np.float64)) if chance else x.astype(np.float64) for x in (want, got[name]))
-            usable = np.isfinite(want) & np.isfinite(have)
-            want, have = want[usable], have[usable]
-            found.append(
-                (
-                    np.sum(np.square(have - want)),
-                    np.sum(np.square(want)),
-                    *((want.sum(), want.size) if chance else (0, 1)),
-                )
-            )
+        have = got[name]
+        if want.dtype == np.float32 == have.dtype:
+            found.append((*_calibration.distance(*map(np.ascontiguousarray, (want, have))), 0, 1))
+            continue
+        want, have = want.astype(np.float64), have.astype(np.float64)
+        usable = np.isfinite(want) & np.isfinite(have)
+        want, have = want[usable], have[usable]
+        mean = (want.sum(), want.size) if name in probabilities else (0, 1)
+        found.append((np.sum(np.square(have - want)), np.sum(np.square(want)), *mean))
     return np.array(found, np.float64).reshape(-1, 4)
 
 

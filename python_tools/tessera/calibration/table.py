@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "tessera-calibration", 1
 DTYPES = ("int8",)
 DIGEST_LENGTH = 8
-_MAY_MISS = ("sample_digests", "weights_hash", "network", "tensors_hash")
+_MAY_MISS = ("sample_digests", "weights_hash", "network", "tensors_hash", "max_error", "output_error", "same_answers")
 _DERIVED = ("scale", "zero_point")
 _OPTIONAL = ("largest", "error")
 _TOLERANCE = 1e-3
@@ -97,6 +97,8 @@ class Table:
     tensors_hash: of the lines as they were written: where it is another one, somebody has edited the table.
     weights_hash: SHA-256 of the file beside the table (its name with .safetensors) with weights chosen by the
     samples; "" without one.
+    max_error: output error that is left without a word; output_error: that of the INT8 model made with this table, on
+    the samples; same_answers: outputs that say the same on most samples. Told where they are known.
     """
 
     model: str
@@ -110,6 +112,9 @@ class Table:
     weights_hash: str = ""
     network: str = ""
     tensors_hash: str = field(default="", compare=False)
+    max_error: float | None = None
+    output_error: float | None = None
+    same_answers: tuple[str, ...] = ()
 
     def save(self, path: str | Path) -> None:
         """One tensor a line, so that tables can be compared with diff."""
@@ -200,6 +205,7 @@ def load(path: str | Path) -> Table:
     if not isinstance(digests, list) or not all(isinstance(text, str) for text in digests):
         raise TesseraError(f'{path}: "sample_digests" is no list of strings')
     document["sample_digests"] = tuple(digests)
+    _check_told(document, path)
     if not isinstance(document["tensors"], list):
         raise TesseraError(f'{path}: "tensors" is no list')
     entries = tuple(_entry(record, i, path) for i, record in enumerate(document["tensors"]))
@@ -208,7 +214,18 @@ def load(path: str | Path) -> Table:
         if entry.name in seen:
             raise TesseraError(f"{path}: tensor '{entry.name}' is there twice")
         seen.add(entry.name)
-    return Table(**{key: document[key] for key in allowed if key != "tensors"}, tensors=entries)
+    return Table(**{key: document[key] for key in allowed if key in document and key != "tensors"}, tensors=entries)
+
+
+def _check_told(document: dict[str, Any], path: Path) -> None:
+    for key in ("max_error", "output_error"):
+        value = document.get(key, 0.0)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+            raise TesseraError(f'{path}: "{key}" is {value!r}, expected a number from 0')
+    names = document.get("same_answers", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TesseraError(f'{path}: "same_answers" is no list of strings')
+    document["same_answers"] = tuple(names)
 
 
 _REDO = "make a new one with run_calibration"

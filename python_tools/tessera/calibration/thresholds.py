@@ -13,6 +13,8 @@ from typing import Callable
 
 import numpy as np
 
+from tessera import _calibration
+
 from .distribution import Distribution
 
 METHODS = ("max", "percentile9999", "kl", "mse", "aciq")
@@ -127,19 +129,7 @@ def _search(error: Callable[[np.ndarray], np.ndarray], most: float) -> float:
 
 def _squared_error(values: Distribution, low: np.ndarray, high: np.ndarray, steps: int) -> np.ndarray:
     """Summed squared error of rounding to the multiples of (high - low) / steps within [low, high], for each range."""
-    x = values.centres
-    scales = np.maximum((high - low) / steps, np.finfo(np.float64).tiny)
-    errors = np.empty((len(scales), len(x)))
-    for error, least, most, scale in zip(
-        errors, low, high, scales
-    ):  # in place: temporaries would cost more than the arithmetic
-        np.clip(x, least, most, out=error)
-        error /= scale
-        np.rint(error, out=error)
-        error *= scale
-        np.subtract(x, error, out=error)
-        np.square(error, out=error)
-    return errors @ values.counts
+    return np.array(_calibration.squared_errors(values.centres, values.counts, low.tolist(), high.tolist(), steps))
 
 
 # Kullback-Leibler divergence.
@@ -190,28 +180,9 @@ def _kl_share(magnitudes: Distribution, most: float, levels: int) -> float:
     if histogram.sum() == 0:
         return 1.0
     ends = np.arange(max(levels, _KL_STRIDE), _KL_BINS + 1, _KL_STRIDE)
-    divergences = [_divergence(histogram, int(end), levels) for end in ends]
+    divergences = _calibration.divergences(histogram, ends.tolist(), levels)
     best = int(ends[int(np.argmin(divergences))])
     return best / _KL_BINS
-
-
-def _divergence(histogram: np.ndarray, end: int, levels: int) -> float:
-    kept = histogram[:end]
-    reference = kept.copy()
-    reference[-1] += histogram[end:].sum()
-    starts = np.arange(levels) * end // levels
-    filled = kept > 0
-    members = np.add.reduceat(filled.astype(np.float64), starts)
-    merged = np.add.reduceat(kept, starts) / np.maximum(members, 1)
-    other = np.repeat(merged, np.diff(np.append(starts, end))) * filled
-    mask = reference > 0
-    p = reference[mask] / reference.sum()
-    total = other.sum()
-    if total == 0:
-        return math.inf
-    # A clipped value where nothing was kept has no counterpart: a tiny one, as in the original.
-    q = np.maximum(other[mask] / total, 1e-12)
-    return float(np.sum(p * np.log(p / q)))
 
 
 # Analytical clipping.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Callable, Iterator, Mapping, Sequence
+from typing import Callable, Collection, Iterator, Mapping, Sequence
 
 from ..errors import TesseraError
 from . import learn, sequence
@@ -54,7 +54,8 @@ class Request:
 class Found:
     """weights: by the products' names; left_out: why they are empty. methods: those tried that did best, if any were,
     of how many ops and by how many samples; without, with_them: the output errors. wide: ops that are to keep 8 bits
-    in W4, and their share of the weights. failure: why they could not be tried."""
+    in W4, and their share of the weights. failure: why they could not be tried. error: the output error without a
+    choice of weights, where no other was measured."""
 
     weights: dict[str, Rounded] = field(default_factory=dict)
     left_out: str = ""
@@ -66,6 +67,12 @@ class Found:
     wide: tuple[str, ...] = ()
     wide_share: float = 0.0
     failure: str = ""
+    error: float | None = None
+
+    @property
+    def left(self) -> float | None:
+        """The output error of the model that the table makes, where it was measured."""
+        return self.error if self.error is not None else self.with_them if self.weights else self.without or None
 
 
 def choose(
@@ -77,11 +84,12 @@ def choose(
     products = learn.read_products(request.observed.info["products"], request.observed.weights)
     to_round = learn.to_round(products, request.observed.shape_of, count, request.precision)
     if request.auto and learn.share_of(to_round, products) < WORTH_ROUNDING:
-        return Found(left_out="left out: int8 holds them as they are, or there are too few samples for them")
+        why = "left out: int8 holds them as they are, or there are too few samples for them"
+        return Found(left_out=why, error=_error_of(request, table, tried))
     kept = learn.keep(samples(), request.job.specs)
     learned = _learn(request, lambda: iter(kept), count, products, to_round, choices, progress)
     if not any(learned):
-        return Found(left_out="none is to be chosen")
+        return Found(left_out="none is to be chosen", error=_error_of(request, table, tried))
     try:
         trial = Trial(request.observed.model, request.precision, request.flags, request.folder)
         nothing_and_learned: list[Mapping[str, Rounded]] = [{}, *learned]
@@ -111,6 +119,17 @@ def choose(
     if request.auto and not found.with_them < without:
         return replace(found, weights={}, left_out="left out", wide=())
     return found
+
+
+def _error_of(request: Request, table: Table, tried: Collection[int]) -> float | None:
+    """Of the model with weights rounded by themselves; not where these alone are integers: nobody asks."""
+    if request.precision != "INT8":
+        return None
+    trial = Trial(request.observed.model, request.precision, request.flags, request.folder)
+    try:
+        return trial.output_errors(request.job, request.dataset, tried, [Way(table, {}, request.observed.factors)])[0]
+    except TesseraError:  # whoever deploys it is told why
+        return None
 
 
 def _learn(

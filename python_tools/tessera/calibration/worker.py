@@ -18,8 +18,9 @@ from ..bmodel import told
 from ..errors import TesseraError
 from ..files import scratch_folder
 from ..inputs import InputSpec
+from ..tasks.answers import only_answer
 from .dataset import Sample, Unreadable
-from .output_error import squares
+from .output_error import judged, squares, squares_between
 
 
 @dataclass(frozen=True)
@@ -45,23 +46,26 @@ class Candidate:
 
 @dataclass
 class Result:
-    """Of one chunk of samples. errors[sample][source]: squares (output_error.py) of its candidates."""
+    """Of one chunk of samples. errors[sample][source]: squares (output_error.py) of its candidates. answers: by sample
+    and output, see answers_of."""
 
     histograms: dict[str, "_calibration.Histogram"] = field(default_factory=dict)
     digests: dict[int, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     skipped: dict[int, str] = field(default_factory=dict)
     errors: dict[int, dict[str, list[np.ndarray]]] = field(default_factory=dict)
+    answers: dict[int, dict[str, "int | None"]] = field(default_factory=dict)
     failure: "dict | None" = None
 
+
+Question = Sequence[tuple[str, Sequence[Candidate]]]
+"""Candidates of sources, whose output errors are to be measured."""
 
 _open_workers: dict[str, "Worker"] = {}
 
 
-def run_chunk(
-    job: Job, samples: Sequence[Sample], candidates: "Sequence[tuple[str, Sequence[Candidate]]] | None" = None
-) -> Result:
-    """Observes the samples, or with `candidates` (source, ways to quantise it) measures their errors.
+def run_chunk(job: Job, samples: Sequence[Sample], question: "Question | None" = None) -> Result:
+    """Observes the samples, or answers the question on them.
 
     A TesseraError travels in the result: exceptions with fields of their own do not survive every transport.
     """
@@ -78,11 +82,12 @@ def run_chunk(
             except Unreadable as error:
                 result.skipped[sample.number] = str(error)
                 continue
-            if candidates is None:
+            if question is None:
                 result.digests[sample.number] = digest(arrays, job.specs)
                 worker.observe(arrays, sample.number, result.histograms)
+                result.answers[sample.number] = worker.answers()
             else:
-                result.errors[sample.number] = worker.measure(arrays, candidates)
+                result.errors[sample.number] = worker.measure(arrays, question)
     except TesseraError as error:
         result.failure = {
             "message": error.message,
@@ -160,9 +165,14 @@ class Worker:
         """Copies of the outputs."""
         return self._probe.outputs()
 
-    def measure(
-        self, arrays: Mapping[str, np.ndarray], candidates: Sequence[tuple[str, Sequence[Candidate]]]
-    ) -> dict[str, list[np.ndarray]]:
+    def answers(self) -> dict[str, int | None]:
+        """Of the outputs that hold probabilities the one answer that they give (answers.py), as the last run left
+        them."""
+        if not self._probabilities:
+            return {}
+        return {name: only_answer(array) for name, array in self.outputs().items() if name in self._probabilities}
+
+    def measure(self, arrays: Mapping[str, np.ndarray], question: Question) -> dict[str, list[np.ndarray]]:
         """The outputs' squares (output_error.py) with one tensor quantised and all others float, for every candidate
         of each source.
 
@@ -170,12 +180,12 @@ class Worker:
         float run left it, and only the steps after it run again.
         """
         self.run(arrays)
-        golden = self._probe.outputs()
+        golden = judged(self._probe.outputs(), self._probabilities)
         found: dict[str, list[np.ndarray]] = {}
-        for source, ways in sorted(candidates, key=lambda candidate: -self._step(candidate[0])):
+        for source, ways in sorted(question, key=lambda candidate: -self._step(candidate[0])):
             data = self._probe.input(source) if source in self._inputs else self._places[source].data
             if data.dtype != np.float32:
-                found[source] = [squares(golden, golden, self._probabilities)] * len(ways)
+                found[source] = [squares_between(golden, golden, self._probabilities)] * len(ways)
                 continue
             found[source] = []
             saved = data.copy()
@@ -183,7 +193,8 @@ class Worker:
                 data[:] = saved
                 _calibration.fake_quantise(data, way.scale, way.zero_point, way.lowest, 127)
                 self._probe.run_steps(self._step(source) + 1)
-                found[source].append(squares(golden, self._probe.outputs(), self._probabilities))
+                got = judged(self._probe.outputs(), self._probabilities)
+                found[source].append(squares_between(golden, got, self._probabilities))
             data[:] = saved
         return found
 

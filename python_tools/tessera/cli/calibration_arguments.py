@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import math
 from typing import Sequence
 
+from ..calibration.checks import MAX_ERROR
 from ..calibration.equalization import METHODS as EQUALIZATION
 from ..calibration.rounding import ALONE
 from ..calibration.rounding import METHODS as WEIGHT_METHODS
@@ -86,6 +88,13 @@ def _add_weights(parser: Parser) -> None:
         type=str.upper,
         help="precision that weights are chosen for, as for model_deploy (default: %(default)s)",
     )
+    parser.add_argument(
+        "--max_error",
+        type=float,
+        default=MAX_ERROR,
+        metavar="SHARE",
+        help="relative error of the quantised model's outputs that is left without a warning (default: %(default)s)",
+    )
     parser.add_argument("--group_size", type=int, metavar="N", help="W4: as for model_deploy (default: 32)")
     scheme = parser.add_mutually_exclusive_group()
     scheme.add_argument("--symmetric", action="store_true", help="zero point 0 for all tensors")
@@ -137,6 +146,8 @@ def check_usage(args: argparse.Namespace) -> None:
         raise usage_error(f"--percentile {args.percentile:g}: above 50 and at most 100")
     if args.group_size is not None and (args.quantize != "W4" or args.group_size < 16 or args.group_size % 16):
         raise usage_error(f"--group_size {args.group_size}: is for --quantize W4, a multiple of 16")
+    if not 0 < args.max_error < math.inf:
+        raise usage_error(f"--max_error {args.max_error:g}: a share above 0, 0.05 say")
     if args.distributed and args.workers:
         raise usage_error("--workers contradicts --distributed, whose workers are the scheduler's")
 

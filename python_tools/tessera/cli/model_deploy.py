@@ -14,7 +14,7 @@ import numpy as np
 from .. import advice, bmodel, compare, exactness, inputs, layers, npu_perf, partition, safetensors_io, stages
 from .. import tolerances, top_model, verdict
 from ..background import Background
-from ..calibration import sample
+from ..calibration import checks, sample
 from ..calibration import table as tables
 from ..compile_driver import beside
 from ..errors import ExitCode, TesseraError, usage_error
@@ -44,7 +44,11 @@ def work(context: Context) -> None:
         if getattr(args, flag):
             setattr(args, flag, str(context.outputs.path(getattr(args, flag))))
     several = len(args.mlirs) > 1
-    report.total = (2 if args.skip_validation else 5) * len(args.mlirs) + (2 if args.target else 0) + several
+    report.total = (
+        (2 if args.skip_validation else 6 if args.calibration_table else 5) * len(args.mlirs)
+        + (2 if args.target else 0)
+        + several
+    )
     missed = _deploy_stages(context, staged, tolerance) if several else _deploy(context, staged, tolerance)
     report.finish(
         [
@@ -108,6 +112,8 @@ def _deploy(context: Context, output: Path, tolerance: compare.Tolerance) -> Tes
         args.quantize_table, missed = precision.run(
             context, model, _compiler_flags(args, ("cache_dir", "jobs", "calibration_table"))
         )
+    if args.calibration_table and not args.target:
+        _warn_by_table(context)
     with _reference_meanwhile(context, model) as reference:
         _compile(context, model, output)
         if args.skip_validation:
@@ -303,6 +309,7 @@ def _check(
     if targets().is_npu(args.chip) and (args.compare_all or args.layers):
         _look_at_layers(context, model, net, given)
     _judge(context, model, comparison, tolerance, bool(strict))
+    _check_outputs(context, model, net)
 
 
 def _compared(
@@ -332,6 +339,37 @@ def _compared(
             compare.add_own_errors(comparison, own.result(), reference)
         step.note = f"{len(comparison.rows)} tensors, {len(comparison.failed)} outside {tolerance}"
     return comparison
+
+
+def _check_outputs(context: Context, model: TopModel, net: bmodel.Net) -> None:
+    """The outputs on several calibration samples beside f32's; a warning where they are further off than the table
+    allows. Not of models whose inputs or outputs have other types."""
+    args, report = context.args, context.report
+    kept = checks.load(args.calibration_table, net.inputs) if args.calibration_table else []
+    kept = kept[:1] if targets().is_npu(args.chip) else kept  # the simulator takes its time
+    types = {spec.name: (spec.shape, spec.dtype) for spec in model.outputs}
+    if not kept or {spec.name: (spec.shape, spec.dtype) for spec in net.outputs} != types:
+        return
+    with report.step("outputs on calibration samples") as step:
+        error = checks.output_error(net.run, kept, model.probabilities)
+        step.note = f"{len(kept)} samples, {error:.2%} off f32's"
+    context.result["output_error"] = {"samples": len(kept), "error": error}
+    table = tables.load(args.calibration_table)
+    limit = checks.MAX_ERROR if table.max_error is None else table.max_error
+    if text := checks.error_warning(error, limit, args.quantize, args.calibration_table):
+        report.warn(text)
+
+
+def _warn_by_table(context: Context) -> None:
+    """What calibration found, which holds whether or not the model can be run here."""
+    args, warn = context.args, context.report.warn
+    table = tables.load(args.calibration_table)
+    if text := checks.answers_warning(table.same_answers):
+        warn(text)
+    as_measured = args.quantize == "INT8" and not args.quantize_table
+    if as_measured and args.skip_validation and None not in (table.output_error, table.max_error):
+        if text := checks.error_warning(table.output_error, table.max_error, args.quantize, args.calibration_table):
+            warn(text)
 
 
 def _judge(

@@ -19,7 +19,7 @@ from ..precision.bench import CompiledBench, Recorder, Setup
 from ..precision.cost import Op
 from ..precision.journal import Journal
 from ..precision.search import Found, Search, units_of
-from ..precision.target import Target, check_figures
+from ..precision.target import Target, check_figures, why_cosine_misleads
 from ..tasks import TASKS
 from ..tasks.scorers import AGREEMENT, SCORER_FUNCTION, Scorer, make_scorer
 from ..top_model import TopModel
@@ -42,7 +42,8 @@ def add_flags(parser: Parser) -> None:
     group.add_argument(
         "--target",
         metavar="CONDITION",
-        help="'cos>=0.999': mean cosine of the outputs with those of f32; "
+        help="'cos>=0.999': mean cosine of the outputs with those of f32; 'sqnr>=30': their signal to noise ratio in "
+        "dB, of the output where it is least; 'agree>=99': percentage of equal answers (classes, boxes, places found); "
         "'drop<=0.5': points that --task or --scorer loses against f32",
     )
     group.add_argument(
@@ -54,7 +55,11 @@ def add_flags(parser: Parser) -> None:
     add_decoder(group)
     group.add_argument("--data", metavar="PATH", help="what is scored; other samples than those of the calibration")
     group.add_argument(
-        "--input_num", type=int, default=100, metavar="N", help="most samples of 'cos' (default: %(default)s)"
+        "--input_num",
+        type=int,
+        default=100,
+        metavar="N",
+        help="most samples that outputs are compared on (default: %(default)s)",
     )
     group.add_argument(
         "--search_table",
@@ -75,9 +80,9 @@ def check_usage(args: argparse.Namespace) -> None:
     check_decoder(args)
     if args.quantize != "INT8":
         raise usage_error(f"--target starts from --quantize INT8, not {args.quantize}")
-    if target.metric == "cos" and (args.task or args.scorer):
-        raise usage_error("--target 'cos…' compares outputs: --task and --scorer are for 'drop<=POINTS'")
-    if target.metric == "drop" and bool(args.task) == bool(args.scorer):
+    if target.is_agreement and (args.task or args.scorer):
+        raise usage_error(f"--target '{target.metric}…' compares outputs: --task and --scorer are for 'drop<=POINTS'")
+    if not target.is_agreement and bool(args.task) == bool(args.scorer):
         raise usage_error("--target 'drop…' needs one of --task NAME and --scorer FILE.py: what is lost points of?")
     if not args.data:
         raise usage_error("--target needs --data: what the model is scored on (not the calibration samples)")
@@ -161,10 +166,16 @@ def _score_golden(context: Context, model: TopModel, target: Target, folder: Pat
     top_model.deploy(model, path, report, chip=args.chip, quantize="F32", extra=cache)
     golden = any_model.open_model(path, report, args.threads)
     recorder = Recorder(golden)
-    task = AGREEMENT if target.metric == "cos" else args.task
-    scorer = make_scorer(task, args.scorer, args.data, args.input_num, golden, report.warn, args.decoder)
+    task = AGREEMENT if target.is_agreement else args.task
+    scorer = make_scorer(task, args.scorer, args.data, args.input_num, golden, report.warn, args.decoder, target.metric)
     figures = scorer.score(recorder.model)
     figure = scorer.figure or next(iter(figures))
+    if figure == "agree" and figure not in figures:
+        raise TesseraError(
+            "--target 'agree…': no output gives answers on these samples that could be equal: neither classes, boxes "
+            "nor probabilities above 1/2",
+            hint="compare the outputs themselves: --target 'sqnr>=30'",
+        )
     check_figures(figures, figure, "--target")
     if not recorder.digests:
         raise TesseraError(
@@ -275,6 +286,9 @@ def _float_share(ops: Sequence[Op]) -> float:
 def _warn_of_risk(context: Context, found: Found, bench: CompiledBench) -> None:
     """Where the score holds by a hair, or by luck."""
     warn, verdict = context.report.warn, found.verdict
+    if verdict.met and verdict.target.metric == "cos":
+        if text := why_cosine_misleads(verdict.figures, verdict.target.limit):
+            warn(f"the cosine is a poor guide here: {text}; --target 'sqnr>=30' or 'agree>=99' say more")
     count = int(verdict.figures.get("n", 0))
     if verdict.target.metric == "drop" and abs(verdict.points) == 100 and count:
         one = 100 / count

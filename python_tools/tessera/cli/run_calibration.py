@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Sequence
+from typing import Collection, Sequence
 
 from .. import top_model
 from ..background import usable_cores
 from ..calibration import table as tables
-from ..calibration import equalization, histograms, sample, tpu_mlir_table, weights
+from ..calibration import checks, equalization, histograms, sample, tpu_mlir_table, weights
 from ..calibration.choose import Choice, candidates_for, measure
 from ..calibration.collect import Checkpoint, State, collect
 from ..calibration.dataset import Dataset, open_dataset
@@ -23,9 +24,10 @@ from ..calibration.observed import Observed
 from ..calibration.pool import Pool
 from ..calibration.rounding import Rounded
 from ..calibration.thresholds import METHODS
+from ..calibration.worker import Worker
 from ..errors import TesseraError
 from ..files import require_writable_folder, scratch_folder
-from ..inputs import InputSpec
+from ..tasks.answers import mostly_alike
 from .calibration_arguments import NAME, TUNED, check_usage, chosen_methods, parse
 from .common import Context, run_command
 
@@ -95,34 +97,32 @@ def _calibrate(context: Context) -> None:
             observed, engine = scaled, _engine(args, scaled, pool, at_end)
             report.total += 1
             state = _collect(context, engine, dataset, observed, output)
-        choices = _choose(context, engine, dataset, state)
+        choices = _choose(context, engine, dataset, state, observed.integers)
         table = _table(args, observed, state, choices)
         if args.histograms:
             text = histograms.as_json(observed, state.histograms, choices)
             context.outputs.path(args.histograms).write_text(text, encoding="utf-8")
-        request = weights.Request(
-            observed.job(),
-            observed,
-            dataset,
-            tuple(state.digests),
-            methods,
-            args.methods == "auto",
-            args.quantize,
-            tuple(_compiler_flags(args)),
-            folder,
+        learned, left = {}, None
+        if methods:
+            learned, left = _learn(context, observed, dataset, state, methods, folder, choices, table)
+        table = replace(
+            table,
+            max_error=args.max_error,
+            output_error=None if left is None else float(f"{left:.4g}"),
+            same_answers=tuple(mostly_alike(state.answers)),
         )
-        learned = _learn(context, request, choices, table) if methods else {}
+        _keep_sample(context, output, dataset, state, observed)
     with report.step("write table") as step:
         context.outputs.path(output.with_suffix(".safetensors"))
         table = save_table(staged, table, learned, observed.factors)
         if not table.weights_hash:
             context.outputs.remove(output.with_suffix(".safetensors"))  # of the table before this one
-        _keep_sample(context, output, dataset, state, model.inputs)
         for partial_state in (_partial(output, False), _partial(output, True)):
             context.outputs.remove(partial_state)
         _warn_of_edited(context)
         step.note = str(output)
     _warn(context, dataset, observed, state, choices)
+    _warn_of_error(context, table)
     _results(context, dataset, table, state, choices)
     report.finish(
         [
@@ -132,15 +132,20 @@ def _calibrate(context: Context) -> None:
     )
 
 
-def _keep_sample(context: Context, output: Path, dataset: Dataset, state: State, specs: Sequence[InputSpec]) -> None:
-    """Beside the table; that of the table before this one does not stay."""
-    beside = sample.sample_path(output)
-    staged = context.outputs.path(beside)
-    sample.save(context.outputs.path(output), dataset, state.digests, specs)
-    if output.exists() and not staged.exists():
-        context.outputs.remove(beside)
-    elif not output.exists() and staged.exists() and (text := context.outputs.keep_other(beside)):
-        context.report.warn(text)
+def _keep_sample(context: Context, output: Path, dataset: Dataset, state: State, observed: Observed) -> None:
+    """Beside the table; those of the table before this one do not stay."""
+    staged = context.outputs.path(output)
+    beside = (sample.sample_path(output), checks.checks_path(output))
+    for path in beside:
+        context.outputs.path(path)
+    sample.save(staged, dataset, state.digests, observed.model.inputs)
+    checks.save(staged, dataset, state.digests, observed.model.inputs, Worker(observed.job()))
+    for path in beside:
+        there = context.outputs.path(path).exists()
+        if output.exists() and not there:
+            context.outputs.remove(path)
+        elif not output.exists() and there and (text := context.outputs.keep_other(path)):
+            context.report.warn(text)
 
 
 def _warn_of_edited(context: Context) -> None:
@@ -207,22 +212,29 @@ def _collect(context: Context, engine: Engine, dataset: Dataset, observed: Obser
     return state
 
 
-def _choose(context: Context, engine: Engine, dataset: Dataset, state: State) -> dict[str, Choice]:
+def _choose(
+    context: Context, engine: Engine, dataset: Dataset, state: State, integers: Collection[str]
+) -> dict[str, Choice]:
+    """The range of each source; auto measures those of `integers`."""
     args, report = context.args, context.report
+    auto = args.cali_method == "auto"
     scheme = "symmetric" if args.symmetric else "asymmetric" if args.asymmetric else "best"
     with report.step("thresholds") as step:
         options: dict[str, list[Choice]] = {}
-        find = partial(candidates_for, method=args.cali_method, scheme=scheme, percentile=args.percentile)
-        for source, choices in zip(state.histograms, engine.map(find, state.histograms.values())):
+        find = partial(candidates_for, scheme=scheme, percentile=args.percentile)
+        methods = ["mse" if auto and source not in integers else args.cali_method for source in state.histograms]
+        for source, choices in zip(state.histograms, engine.map(find, list(state.histograms.values()), methods)):
             options[source] = choices
             step.progress(len(options), len(state.histograms))
-        if args.cali_method != "auto":
-            return {source: choices[0] for source, choices in options.items()}
+        plain = {source: choices[0] for source, choices in options.items()}
+        if not auto:
+            return plain
+        options = {source: choices for source, choices in options.items() if source in integers}
         several = sum(len(choices) > 1 for choices in options.values())
         step.note = f"{several} of {len(options)} tensors have a choice, of {sum(map(len, options.values()))} in all"
     with report.step("measure output errors") as step:
         count = args.tune_num or max(1, min(TUNED, len(state.digests) // 4))
-        chosen = measure(engine, dataset, list(state.digests), count, options, step.progress)
+        chosen = {**plain, **measure(engine, dataset, list(state.digests), count, options, step.progress)}
         counts = {method: sum(c.method == method for c in chosen.values()) for method in METHODS}
         step.note = ", ".join(f"{method} {count}" for method, count in counts.items() if count)
     return chosen
@@ -266,17 +278,36 @@ def _equalize(
 
 
 def _learn(
-    context: Context, request: weights.Request, choices: dict[str, Choice], table: tables.Table
-) -> dict[str, Rounded]:
-    """Weights chosen by the samples; empty where auto finds them worse than weights rounded by themselves."""
+    context: Context,
+    observed: Observed,
+    dataset: Dataset,
+    state: State,
+    methods: tuple[str, ...],
+    folder: Path,
+    choices: dict[str, Choice],
+    table: tables.Table,
+) -> tuple[dict[str, Rounded], float | None]:
+    """Weights chosen by the samples, empty where auto finds them worse than weights rounded by themselves; and the
+    output error that is left, where it was measured."""
     args, report = context.args, context.report
+    request = weights.Request(
+        observed.job(),
+        observed,
+        dataset,
+        tuple(state.digests),
+        methods,
+        args.methods == "auto",
+        args.quantize,
+        tuple(_compiler_flags(args)),
+        folder,
+    )
     with report.step("weights by the samples") as step:
         found = weights.choose(request, choices, table, step.progress)
         step.note = found.left_out
         if found.failure:
             report.warn(f"weights were not chosen by the samples: {found.failure}")
         if not found.methods:
-            return {}
+            return {}, found.left
         step.note = f"{found.ops} ops by {'+'.join(found.methods)}, {found.samples} samples; "
         step.note += f"output error {found.without:.4f} without, {found.with_them:.4f} with"
         step.note += f": {found.left_out}" if found.left_out else ""
@@ -298,7 +329,7 @@ def _learn(
             f"--methods {args.methods} raises the measured output error from {found.without:.4f} to "
             f"{found.with_them:.4f}"
         )
-    return found.weights
+    return found.weights, found.left
 
 
 def _names(names: list[str]) -> str:
@@ -331,6 +362,15 @@ def _warn(context: Context, dataset: Dataset, observed: Observed, state: State, 
     lost = [t["name"] for t in observed.info["tensors"] if not t["source"] and not t["constant"]]
     if lost:
         warn(f"{len(lost)} tensor(s) could not be observed and stay float: {_names(lost)}")
+
+
+def _warn_of_error(context: Context, table: tables.Table) -> None:
+    args, warn = context.args, context.report.warn
+    if table.output_error is not None and args.quantize == "INT8":
+        if text := checks.error_warning(table.output_error, args.max_error, args.quantize, args.output):
+            warn(text)
+    if text := checks.answers_warning(table.same_answers):
+        warn(text)
 
 
 def _warn_of_samples(context: Context, dataset: Dataset, observed: Observed, state: State) -> None:
@@ -380,6 +420,9 @@ def _results(context: Context, dataset: Dataset, table: tables.Table, state: Sta
         "sample_hash": table.sample_hash,
         "methods": {c.name: c.method for c in table.tensors},
         "measured_error": measured,
+        "max_error": table.max_error,
+        "output_error": table.output_error,
+        "same_answers": list(table.same_answers),
     }
     if worst:
         context.report.say(

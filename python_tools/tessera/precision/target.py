@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a search is to reach: `--target "cos>=0.999"` or `--target "drop<=0.5"`."""
+"""What a search is to reach: `--target "cos>=0.999"`, `"sqnr>=30"`, `"agree>=99"` or `"drop<=0.5"`."""
 from __future__ import annotations
 
 import difflib
 import math
 import re
 from dataclasses import dataclass
+from typing import Mapping
 
 from ..errors import TesseraError, usage_error
 
-METRICS = {"cos": ">=", "drop": "<="}
-"""cos: least mean cosine of the outputs with those of f32; drop: most points of the score lost against f32."""
+METRICS = {"cos": ">=", "sqnr": ">=", "agree": ">=", "drop": "<="}
+"""cos, sqnr, agree: least agreement of the outputs with those of f32 (tasks/agreement.py): their mean cosine, the
+signal to noise ratio in dB, the percentage of equal answers; drop: most points of the score lost against f32."""
+POOR_GUIDE = 0.05
+"""A cosine that moves by more than this part of what another input would move it by says little."""
 _FORM = re.compile(r"\s*([A-Za-z_]\w*)\s*(<=|>=|==|=|<|>)\s*(\S+)\s*")
 
 
 @dataclass(frozen=True)
 class Target:
-    """metric: "cos" or "drop"."""
+    """metric: one of METRICS."""
 
     metric: str
     limit: float
@@ -45,7 +49,14 @@ class Target:
             raise usage_error(f"--target '{text}': '{number}' is no number")
         if metric == "cos" and not 0 < limit <= 1:
             raise usage_error(f"--target '{text}': a cosine is above 0 and at most 1")
+        if metric == "agree" and not 0 < limit <= 100:
+            raise usage_error(f"--target '{text}': a percentage of equal answers is above 0 and at most 100")
         return Target(metric, limit)
+
+    @property
+    def is_agreement(self) -> bool:
+        """Whether outputs are compared with f32's, without labels."""
+        return self.metric != "drop"
 
     def __str__(self) -> str:
         return f"{self.metric}{METRICS[self.metric]}{self.limit:g}"
@@ -65,22 +76,37 @@ class Verdict:
     def value(self) -> float:
         """Of the target's metric. NaN where the figure is NaN: that meets nothing."""
         score = self.figures[self.figure]
-        return score if self.target.metric == "cos" else (self.golden - score) * self.points
+        return score if self.target.is_agreement else (self.golden - score) * self.points
 
     @property
     def loss(self) -> float:
-        loss = -self.value if self.target.metric == "cos" else self.value
+        loss = -self.value if self.target.is_agreement else self.value
         return math.inf if math.isnan(loss) else loss
 
     @property
     def met(self) -> bool:
-        return self.value >= self.target.limit if self.target.metric == "cos" else self.value <= self.target.limit
+        return self.value >= self.target.limit if self.target.is_agreement else self.value <= self.target.limit
 
     def __str__(self) -> str:
         score = self.figures[self.figure]
-        if self.target.metric == "cos":
-            return f"cos {score:.6f}"
+        if self.target.is_agreement:
+            return {"cos": f"cos {score:.6f}", "sqnr": f"sqnr {score:.2f} dB", "agree": f"agree {score:.2f} %"}[
+                self.target.metric
+            ]
         return f"{self.figure} {score:.5g} against {self.golden:.5g}: {self.value:+.3f} points lost"
+
+
+def why_cosine_misleads(figures: Mapping[str, float], limit: float) -> str:
+    """What `cos` >= `limit` leaves unsaid about a model of such figures; "" where it is a guide."""
+    said = []
+    if "cos_others" in figures and 1 - limit > POOR_GUIDE * (1 - figures["cos_others"]):
+        said.append(
+            f"the outputs of f32 for different samples have a cosine of {figures['cos_others']:.5f} with each other, "
+            f"so {limit:g} hardly tells a right answer from another one's"
+        )
+    if figures.get("agree", 100.0) < 99:
+        said.append(f"{100 - figures['agree']:.1f} % of the answers are not those of f32")
+    return "; ".join(said)
 
 
 def check_figures(figures: dict[str, float], figure: str, what: str) -> None:

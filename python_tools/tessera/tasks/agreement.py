@@ -2,21 +2,32 @@
 """How much a model answers as another one does, on samples without labels."""
 from __future__ import annotations
 
-from typing import Iterable, Mapping
+from typing import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from ..errors import TesseraError
+from ..inputs import InputSpec
 from . import Model
+from .answers import count_same
+
+MOST_SQNR = 200.0
+"""Told of outputs that are equal."""
 
 
 def score(model: Model, golden: Model, samples: Iterable[Mapping[str, np.ndarray]]) -> dict[str, float]:
-    """{'n', 'cos', 'rel_l2', 'same_top'} over all float outputs of both.
+    """{'n', 'cos', 'rel_l2', 'sqnr', 'same_top', 'agree', 'cos_others'} over all float outputs of both.
 
-    cos, rel_l2: of all outputs of a sample together, mean over the samples. same_top: share of positions whose largest
-    entry along the last axis is the same one, over outputs whose last axis has more than one entry.
+    cos, rel_l2: of all outputs of a sample together, mean over the samples. sqnr: in dB, of all samples together, of
+    the output where it is least. same_top: share of positions whose largest entry along the last axis is the same one,
+    over outputs whose last axis has more than one entry. agree: in percent, how many answers are the same
+    (answers.py), of the output where it is least; absent where no output gives answers. cos_others: of golden's
+    outputs for a sample with those for the one before, which says what a cosine is worth; absent with one sample.
     """
-    cosines, distances, same, positions = [], [], 0, 0
+    cosines, distances, same, positions, others = [], [], 0, 0, []
+    noise: dict[str, np.ndarray] = {}
+    answers: dict[str, np.ndarray] = {}
+    size, before = picture_size(golden.inputs), None
     for arrays in samples:
         wanted, got = golden.run(arrays), model.run(arrays)
         names = [name for name, value in wanted.items() if name in got and value.dtype.kind == "f"]
@@ -24,18 +35,47 @@ def score(model: Model, golden: Model, samples: Iterable[Mapping[str, np.ndarray
             raise TesseraError("the models have no float output of the same name: nothing can be compared")
         a = np.concatenate([np.ravel(wanted[name]).astype(np.float64) for name in names])
         b = np.concatenate([np.ravel(got[name]).astype(np.float64) for name in names])
-        norms = float(np.linalg.norm(a) * np.linalg.norm(b))
-        cosines.append(float(a @ b) / norms if norms > 0 else float(np.array_equal(a, b)))
+        cosines.append(_cosine(a, b))
         distances.append(float(np.linalg.norm(a - b) / max(float(np.linalg.norm(a)), 1e-30)))
+        if before is not None and before.shape == a.shape:
+            others.append(_cosine(before, a))
+        before = a
         for name in names:
+            x, y = wanted[name].astype(np.float64), got[name].astype(np.float64)
+            noise[name] = noise.get(name, np.zeros(2)) + (np.square(x - y).sum(), np.square(x).sum())
             if wanted[name].ndim and wanted[name].shape[-1] > 1:
                 equal = np.argmax(wanted[name], axis=-1) == np.argmax(got[name], axis=-1)
                 same, positions = same + int(equal.sum()), positions + equal.size
+        for name, counted in count_same(wanted, got, size).items():
+            answers[name] = answers.get(name, np.zeros(2)) + counted
     if not cosines:
         raise TesseraError("the data holds no sample: nothing was compared")
+    agreed = [100 * float(a / b) for a, b in answers.values() if b]
     return {
         "n": len(cosines),
         "cos": float(np.mean(cosines)),
         "rel_l2": float(np.mean(distances)),
+        "sqnr": min(_decibels(*sums) for sums in noise.values()),
         **({"same_top": same / positions} if positions else {}),
+        **({"agree": min(agreed)} if agreed else {}),
+        **({"cos_others": float(np.mean(others))} if others else {}),
     }
+
+
+def picture_size(inputs: Sequence[InputSpec]) -> tuple[int, int] | None:
+    """Height and width of what a model of one picture sees."""
+    if len(inputs) != 1 or len(inputs[0].shape) != 4:
+        return None
+    shape = inputs[0].shape
+    return (shape[1], shape[2]) if shape[3] in (1, 3) else (shape[2], shape[3])
+
+
+def _cosine(a: np.ndarray, b: np.ndarray) -> float:
+    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / norms if norms > 0 else float(np.array_equal(a, b))
+
+
+def _decibels(noise: float, power: float) -> float:
+    if not noise > 0:
+        return MOST_SQNR if noise == 0 else -MOST_SQNR
+    return float(np.clip(10 * np.log10(max(power, 1e-300) / noise), -MOST_SQNR, MOST_SQNR))

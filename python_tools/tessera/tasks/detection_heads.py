@@ -61,6 +61,21 @@ def choose(outputs: Mapping[str, np.ndarray], head: Head) -> Decoder:
     )
 
 
+def recognise(outputs: Mapping[str, np.ndarray], height: int, width: int) -> Decoder | None:
+    """The decoder that the outputs' shapes speak for where nobody tells how many classes there are; None: they are no
+    detector's."""
+    for scores in (array for array in outputs.values() if array.ndim == 3):
+        shares = np.allclose(scores.sum(-1), 1, atol=1e-3)  # of one sum: the background is one of them
+        head = Head(height, width, scores.shape[2] - bool(shares and scores.shape[2] > 1))
+        try:
+            decoder = choose(outputs, head)
+            decoder(outputs)
+        except TesseraError:
+            continue
+        return decoder
+    return None
+
+
 def by_class(boxes: np.ndarray, scores: np.ndarray) -> Found:
     """Of boxes [n,4] and scores [n,classes] all pairs above the threshold."""
     rows, classes = np.nonzero(scores > SCORE_THRESHOLD)

@@ -33,9 +33,10 @@ def make_scorer(
     golden: AnyModel,
     warn: Callable[[str], None],
     decoder: str | None = None,
+    figure: str = "cos",
 ) -> Scorer:
     """By one of `task` and `scorer` (a file). decoder: a file, for detection. golden: what agreement compares with,
-    on at most `input_num` samples."""
+    on at most `input_num` samples; figure: of these, the one that counts."""
     if scorer:
         return Scorer(_user_function(Path(scorer), data), "", 1)
     if task != AGREEMENT:
@@ -54,7 +55,7 @@ def make_scorer(
                     skipped.add(sample.name)
                     warn(f"left out: {error}")
 
-    return Scorer(lambda model: _numbers(agreement.score(model, golden, samples())), "cos", 100)
+    return Scorer(lambda model: _numbers(agreement.score(model, golden, samples())), figure, 100)
 
 
 def _numbers(figures: Mapping[str, float]) -> dict[str, float]:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept to hold quantised outputs against, and what is told of the error that is left."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Mapping
+
+import numpy as np
+import pytest
+
+from tessera.calibration import checks
+from tessera.calibration import table as tables
+from tessera.calibration.dataset import Dataset, Sample
+from tessera.calibration.worker import digest
+from tessera.errors import TesseraError
+from tessera.inputs import InputSpec
+from tessera.tasks.answers import mostly_alike, only_answer
+
+SPECS = [InputSpec("x", (1, 3), "float32")]
+
+
+class Doubling:
+    """The f32 model."""
+
+    def run(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self.got = arrays["x"] * 2
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        return {"y": self.got.copy()}
+
+
+def samples(count: int) -> tuple[Dataset, dict[int, str]]:
+    found = [Sample(i, str(i), arrays={"x": np.full((1, 3), i + 1, np.float32)}) for i in range(count)]
+    digests = {sample.number: digest(sample.load(SPECS), SPECS) for sample in found}
+    return Dataset(lambda: iter(found), count, count, "", ""), digests
+
+
+def saved(path: Path, count: int, **told: object) -> tables.Table:
+    dataset, digests = samples(count)
+    short = tuple(text[: tables.DIGEST_LENGTH] for text in digests.values())
+    table = tables.Table("m", "h", "mse", count, "", (), sample_digests=short, **told)  # type: ignore[arg-type]
+    table.save(path)
+    checks.save(path, dataset, digests, SPECS, Doubling())  # type: ignore[arg-type]
+    return table
+
+
+def test_several_samples_come_back_with_what_f32_makes_of_them(tmp_path: Path) -> None:
+    table = saved(tmp_path / "t.json", 10, max_error=0.02, output_error=0.5, same_answers=("y",))
+    assert tables.load(tmp_path / "t.json") == table
+    kept = checks.load(tmp_path / "t.json", SPECS)
+    assert len(kept) == checks.SAMPLES and all(np.array_equal(y["y"], x["x"] * 2) for x, y in kept)
+    assert checks.output_error(lambda x: {"y": x["x"] * 2}, kept, ()) == 0
+    assert checks.output_error(lambda x: {"y": x["x"] * 2.2}, kept, ()) == pytest.approx(0.1, rel=1e-5)
+
+
+def test_those_of_another_table_or_shape_are_no_checks(tmp_path: Path) -> None:
+    saved(tmp_path / "t.json", 3)
+    assert checks.load(tmp_path / "t.json", [InputSpec("x", (1, 4), "float32")]) == []
+    tables.Table("m", "h", "mse", 0, "", ()).save(tmp_path / "t.json")
+    assert checks.load(tmp_path / "t.json", SPECS) == []
+    checks.checks_path(tmp_path / "t.json").write_bytes(b"no archive")
+    assert checks.load(tmp_path / "t.json", SPECS) == []
+
+
+@pytest.mark.parametrize("key, value", [("max_error", -1), ("output_error", "much"), ("same_answers", "y")])
+def test_edited_badly(tmp_path: Path, key: str, value: object) -> None:
+    path = tmp_path / "t.json"
+    saved(path, 2)
+    path.write_text(path.read_text().replace("{", f'{{"{key}": {value!r}, '.replace("'", '"'), 1))
+    with pytest.raises(TesseraError, match=key):
+        tables.load(path)
+
+
+def test_more_than_the_stated_error_is_told_with_a_way_out() -> None:
+    assert checks.error_warning(0.05, 0.05, "INT8", "t.json") == ""
+    text = checks.error_warning(0.0712, 0.05, "INT8", "t.json")
+    assert "7.1%" in text and "5.0%" in text and "--calibration_table t.json --target" in text
+
+
+def test_outputs_that_say_the_same_on_most_samples() -> None:
+    nothing, something = np.full((1, 1, 4, 4), 1e-4, np.float32), np.full((1, 1, 4, 4), 1e-4, np.float32)
+    something[0, 0, 2, 2] = 0.9
+    assert only_answer(nothing) == 0 and only_answer(1 - nothing) == 1 and only_answer(something) is None
+    classes = np.array([[0.1, 0.7, 0.2], [0.3, 0.4, 0.3]], np.float32)
+    assert only_answer(classes) == 1 and only_answer(classes[:, ::-1].copy()) == 1
+    assert only_answer(np.array([[0.7, 0.3], [0.2, 0.8]], np.float32)) is None
+    assert mostly_alike({0: {"a": 0, "b": 0, "c": None}, 1: {"a": 0, "b": 1, "c": None}}) == ["a"]
+    assert mostly_alike({i: {"few": 0 if i else None, "half": 0 if i % 2 else None} for i in range(4)}) == ["few"]
+    assert mostly_alike({0: {"a": 0}}) == []  # one sample says nothing
+    assert "'a'" in checks.answers_warning(["a"]) and checks.answers_warning([]) == ""
